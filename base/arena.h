@@ -1,0 +1,60 @@
+/* arena.h: memory that is freed all at once.  One arena holds everything of one compilation.
+ *
+ * When memory is out, an arena jumps to the place that amp_arena_guard set, so that code which builds IR needs no check
+ * after each allocation.  Whoever creates an arena sets the guard:
+ *
+ *     Arena arena;
+ *     arena_init(&arena, &allocator);
+ *     if (setjmp(arena.out_of_memory)) { arena_free(&arena); return amp_fail(err, AMP_OUT_OF_MEMORY, "..."); }
+ *
+ * Code between must not hold other resources (open files, other allocations) across an arena allocation.
+ */
+#ifndef AMP_BASE_ARENA_H
+#define AMP_BASE_ARENA_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include "base/alloc.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ArenaBlock ArenaBlock;
+
+typedef struct Arena {
+    amp_allocator allocator;
+    ArenaBlock *blocks;
+    char *at, *end;
+    size_t used; /* bytes handed out, for reports */
+    jmp_buf out_of_memory;
+} Arena;
+
+void arena_init(Arena *a, const amp_allocator *allocator);
+void arena_free(Arena *a); /* frees every block; the arena can be used again after arena_init */
+
+void *arena_alloc(Arena *a, size_t size); /* zeroed, aligned to 16; never NULL (jumps instead) */
+char *arena_strdup(Arena *a, const char *s);
+char *arena_strndup(Arena *a, const char *s, size_t n);
+char *arena_printf(Arena *a, const char *fmt, ...) AMP_PRINTF(2, 3);
+char *arena_vprintf(Arena *a, const char *fmt, va_list args);
+
+#define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T)))
+#define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))
+
+/* Growable arrays on an arena.  VEC(T) is an anonymous struct type: `typedef VEC(Op) OpVec;` or a field `VEC(int) xs;`.
+ * Old storage is left to the arena; growth doubles, so at most twice the memory is used. */
+#define VEC(T) struct { T *data; int len, cap; }
+#define vec_push(a, v, x)                                                                             \
+    (((v)->len == (v)->cap                                                                            \
+          ? (void)((v)->data = (__typeof__((v)->data))arena_grow_((a), (v)->data, sizeof *(v)->data, (v)->len, &(v)->cap)) \
+          : (void)0),                                                                                 \
+     (v)->data[(v)->len++] = (x))
+void *arena_grow_(Arena *a, void *data, size_t elem, int len, int *cap);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

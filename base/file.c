@@ -1,0 +1,258 @@
+/* file.c: whole files in and out. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/numeric.h"
+
+enum { DATA_ALIGN = 16, FIRST_READ = 64 << 10, NEW_FILE_MODE = 0644, PERMISSION_BITS = 0777, TEMPORARY_ATTEMPTS = 100 };
+
+static int open_retrying(const char *path, int flags, mode_t mode) {
+    int fd;
+    do fd = open(path, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+static amp_status fail_io(amp_error *err, int errnum, const char *verb, const char *path) {
+    amp_status code = errnum == ENOENT || errnum == ENOTDIR ? AMP_NOT_FOUND : AMP_IO;
+    return amp_fail_errno(err, code, errnum, "%s: cannot %s", path, verb);
+}
+
+/* Reading: the size that the system names is where to start; pipes and growing files are read to their end. */
+typedef struct Buffer {
+    const amp_allocator *allocator;
+    char *data;
+    size_t size, bytes; /* bytes read, bytes allocated */
+} Buffer;
+
+static void buffer_free(Buffer *b) { amp_free(b->allocator, b->data, b->bytes, DATA_ALIGN); }
+
+static amp_status buffer_resize(Buffer *b, size_t bytes, const char *path, amp_error *err) {
+    char *data = amp_alloc(b->allocator, bytes, DATA_ALIGN);
+    if (!data) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory: no %zu bytes to read it into", path, bytes);
+    if (b->size) memcpy(data, b->data, b->size);
+    buffer_free(b);
+    b->data = data;
+    b->bytes = bytes;
+    return AMP_OK;
+}
+
+static amp_status check_limit(const char *path, uintmax_t size, size_t limit, amp_error *err) {
+    if (limit == 0 || size <= limit) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: the file is larger than %zu bytes, the most that is read here", path,
+                    limit);
+}
+
+/* Room for the file and its NUL; the byte for the NUL also shows whether the file goes on. */
+static amp_status read_start(int fd, const char *path, size_t limit, Buffer *b, amp_error *err) {
+    struct stat st;
+    if (fstat(fd, &st) != 0) return fail_io(err, errno, "read", path);
+    uintmax_t size = S_ISREG(st.st_mode) ? (uintmax_t)st.st_size : 0;
+    AMP_TRY(check_limit(path, size, limit, err));
+    return buffer_resize(b, size ? (size_t)size + 1 : FIRST_READ, path, err);
+}
+
+static amp_status read_all(int fd, const char *path, size_t limit, Buffer *b, amp_error *err) {
+    AMP_TRY(read_start(fd, path, limit, b, err));
+    for (;;) {
+        if (b->size == b->bytes)
+            AMP_TRY(buffer_resize(b, b->bytes > SIZE_MAX / 2 ? SIZE_MAX : b->bytes * 2, path, err));
+        ssize_t n = read(fd, b->data + b->size, b->bytes - b->size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_io(err, errno, "read", path);
+        if (n == 0) break;
+        b->size += (size_t)n;
+        AMP_TRY(check_limit(path, b->size, limit, err));
+    }
+    /* The caller frees by size, so the memory must have exactly that. */
+    if (b->bytes != b->size + 1) AMP_TRY(buffer_resize(b, b->size + 1, path, err));
+    b->data[b->size] = '\0';
+    return AMP_OK;
+}
+
+amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
+                         amp_error *err) {
+    *data = NULL;
+    *size = 0;
+    int fd = open_retrying(path, O_RDONLY, 0);
+    if (fd < 0) return fail_io(err, errno, "open", path);
+    Buffer b = {.allocator = a};
+    amp_status status = read_all(fd, path, limit, &b, err);
+    close(fd);
+    if (status) {
+        buffer_free(&b);
+        return status;
+    }
+    *data = b.data;
+    *size = b.size;
+    return AMP_OK;
+}
+
+/* Writing. */
+struct amp_file_writer {
+    amp_allocator allocator;
+    size_t bytes; /* of this struct and the paths behind it */
+    int fd;
+    int failed;      /* errno of the first failed write: nothing is committed after one */
+    char *target;    /* the file itself, where the path was a symbolic link */
+    char *temporary; /* <target>.tmp-XXXXXX */
+    char paths[];
+};
+
+static const char temporary_suffix[] = ".tmp-XXXXXX";
+
+/* Finds the file behind a link and the mode to keep; *mode is -1 for a new file.  Only a regular file can be replaced:
+ * renaming over /dev/null would be possible, too. */
+static amp_status resolve_target(const char *path, char resolved[PATH_MAX], long *mode, amp_error *err) {
+    struct stat st;
+    *mode = -1;
+    if (strlen(path) >= PATH_MAX) return fail_io(err, ENAMETOOLONG, "create", path);
+    strcpy(resolved, path);
+    if (stat(path, &st) != 0) return errno == ENOENT ? AMP_OK : fail_io(err, errno, "create", path);
+    if (!S_ISREG(st.st_mode))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: not a regular file, so it is not replaced; name another path",
+                        path);
+    if (!realpath(path, resolved)) return fail_io(err, errno, "resolve", path);
+    *mode = (long)(st.st_mode & PERMISSION_BITS);
+    return AMP_OK;
+}
+
+/* mkstemp would create the file with mode 0600, and the process's umask cannot be read without setting it; open applies
+ * it. The name only needs to be new, which O_EXCL sees to. */
+static int create_temporary(char *name) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    char *random_part = name + strlen(name) - 6;
+    for (uint32_t attempt = 0; attempt < TEMPORARY_ATTEMPTS; attempt++) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        const uint32_t counter[4] = {(uint32_t)getpid(), attempt, (uint32_t)now.tv_nsec, (uint32_t)now.tv_sec};
+        uint32_t words[4];
+        amp_philox4x32((uintptr_t)name, counter, words);
+        uint64_t bits = (uint64_t)words[0] << 32 | words[1];
+        for (int i = 0; i < 6; i++, bits /= sizeof letters - 1) random_part[i] = letters[bits % (sizeof letters - 1)];
+        int fd = open_retrying(name, O_WRONLY | O_CREAT | O_EXCL, NEW_FILE_MODE);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+static amp_file_writer *writer_new(const char *target, const amp_allocator *a) {
+    size_t len = strlen(target), bytes = sizeof(amp_file_writer) + 2 * (len + 1) + strlen(temporary_suffix);
+    amp_file_writer *w = amp_alloc_zeroed(a, bytes, DATA_ALIGN);
+    if (!w) return NULL;
+    w->allocator = amp_allocator_or_default(a);
+    w->bytes = bytes;
+    w->fd = -1;
+    w->target = strcpy(w->paths, target);
+    w->temporary = strcpy(w->paths + len + 1, target);
+    strcat(w->temporary, temporary_suffix);
+    return w;
+}
+
+static void writer_free(amp_file_writer *w) {
+    amp_allocator allocator = w->allocator;
+    if (w->fd >= 0) close(w->fd);
+    amp_free(&allocator, w, w->bytes, DATA_ALIGN);
+}
+
+amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_file_writer **out, amp_error *err) {
+    char target[PATH_MAX];
+    long mode;
+    *out = NULL;
+    AMP_TRY(resolve_target(path, target, &mode, err));
+    amp_file_writer *w = writer_new(target, a);
+    if (!w) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory while opening it for writing", path);
+    w->fd = create_temporary(w->temporary);
+    if (w->fd < 0) {
+        amp_status status = fail_io(err, errno, "create", w->temporary);
+        writer_free(w);
+        return status;
+    }
+    if (mode >= 0 && fchmod(w->fd, (mode_t)mode) != 0) {
+        amp_status status = fail_io(err, errno, "set the mode of", w->temporary);
+        amp_file_writer_abandon(w);
+        return status;
+    }
+    *out = w;
+    return AMP_OK;
+}
+
+amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t size, amp_error *err) {
+    const char *at = data;
+    while (size > 0 && !w->failed) {
+        ssize_t n = write(w->fd, at, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) w->failed = errno;
+        else at += n, size -= (size_t)n;
+    }
+    return w->failed ? fail_io(err, w->failed, "write", w->target) : AMP_OK;
+}
+
+static int fsync_retrying(int fd) {
+    int result;
+    do result = fsync(fd);
+    while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/* Makes the rename itself durable.  Some file systems cannot sync a folder and say EINVAL: they offer no more. */
+static amp_status sync_folder(const char *path, amp_error *err) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    memcpy(folder, path, len);
+    strcpy(folder + len, len ? "" : ".");
+    int fd = open_retrying(folder, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return errno == EACCES ? AMP_OK : fail_io(err, errno, "open the folder of", path); /* write-only folder */
+    int result = fsync_retrying(fd), reason = errno;
+    close(fd);
+    return result == 0 || reason == EINVAL ? AMP_OK : fail_io(err, reason, "sync the folder of", path);
+}
+
+/* Everything up to the rename; after a failure the old file is untouched. */
+static amp_status writer_publish(amp_file_writer *w, amp_error *err) {
+    if (w->failed) return fail_io(err, w->failed, "write", w->target);
+    if (fsync_retrying(w->fd) != 0) return fail_io(err, errno, "write", w->target);
+    int closed = close(w->fd);
+    w->fd = -1;
+    if (closed != 0 && errno != EINTR) return fail_io(err, errno, "write", w->target);
+    if (rename(w->temporary, w->target) != 0) return fail_io(err, errno, "replace", w->target);
+    return AMP_OK;
+}
+
+amp_status amp_file_writer_commit(amp_file_writer *w, amp_error *err) {
+    amp_status status = writer_publish(w, err);
+    if (status) {
+        amp_file_writer_abandon(w);
+        return status;
+    }
+    status = sync_folder(w->target, err);
+    writer_free(w);
+    return status;
+}
+
+void amp_file_writer_abandon(amp_file_writer *w) {
+    if (!w) return;
+    unlink(w->temporary);
+    writer_free(w);
+}
+
+amp_status amp_file_replace(const char *path, const void *data, size_t size, const amp_allocator *a, amp_error *err) {
+    amp_file_writer *w;
+    AMP_TRY(amp_file_writer_open(path, a, &w, err));
+    amp_status status = amp_file_writer_write(w, data, size, err);
+    if (!status) return amp_file_writer_commit(w, err);
+    amp_file_writer_abandon(w);
+    return status;
+}

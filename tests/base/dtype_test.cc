@@ -1,0 +1,27 @@
+// dtype_test.cc: names and sizes of the element types.
+#include <gtest/gtest.h>
+
+#include "amp/base.h"
+
+TEST(Dtype, NamesAndSizes) {
+    const struct {
+        amp_dtype dtype;
+        const char *name;
+        size_t size;
+    } table[] = {
+        {AMP_DT_NONE, "none", 0}, {AMP_DT_F32, "f32", 4},   {AMP_DT_F16, "f16", 2}, {AMP_DT_BF16, "bf16", 2},
+        {AMP_DT_TF32, "tf32", 4}, {AMP_DT_F64, "f64", 8},   {AMP_DT_I32, "i32", 4}, {AMP_DT_I64, "i64", 8},
+        {AMP_DT_U8, "u8", 1},     {AMP_DT_BOOL, "bool", 1},
+    };
+    for (const auto &row : table) {
+        EXPECT_STREQ(amp_dtype_name(row.dtype), row.name);
+        EXPECT_EQ(amp_dtype_size(row.dtype), row.size);
+    }
+}
+
+TEST(Dtype, UnknownNumbers) {
+    for (int number : {-1, AMP_DT_BOOL + 1, 15}) {
+        EXPECT_STREQ(amp_dtype_name(static_cast<amp_dtype>(number)), "none");
+        EXPECT_EQ(amp_dtype_size(static_cast<amp_dtype>(number)), 0u);
+    }
+}

@@ -1,0 +1,203 @@
+// file_test.cc: whole files in, atomic replacement.
+#include "base/file.h"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "tests/base/failing_allocator.h"
+
+class FileTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::string name = testing::TempDir() + "amp_file_test.XXXXXX";
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        folder_ = name;
+    }
+    void TearDown() override {
+        for (const std::string &name : Names()) unlink(Path(name).c_str());
+        rmdir(folder_.c_str());
+    }
+
+    std::string Path(const std::string &name) const { return folder_ + "/" + name; }
+    void Put(const std::string &name, const std::string &content) const { std::ofstream(Path(name)) << content; }
+    std::string Get(const std::string &name) const {
+        std::ifstream in(Path(name), std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    }
+    mode_t Mode(const std::string &name) const {
+        struct stat st;
+        return stat(Path(name).c_str(), &st) == 0 ? st.st_mode & 07777 : 0;
+    }
+    std::set<std::string> Names() const {
+        std::set<std::string> names;
+        DIR *dir = opendir(folder_.c_str());
+        while (dirent *entry = readdir(dir))
+            if (entry->d_name[0] != '.') names.insert(entry->d_name);
+        closedir(dir);
+        return names;
+    }
+    using NameSet = std::set<std::string>;
+
+    std::string folder_;
+    amp_error err_ = {};
+};
+
+TEST_F(FileTest, ReadsWholeFilesWithANulBehind) {
+    FailingAllocator counting;
+    amp_allocator a = counting.get();
+    for (size_t n : {size_t{0}, size_t{1}, size_t{65535}, size_t{65536}, size_t{300000}}) {
+        std::string content(n, 'x');
+        if (n > 1) content[n / 2] = '\0';
+        Put("in", content);
+        char *data = nullptr;
+        size_t size = 0;
+        ASSERT_EQ(amp_file_read(Path("in").c_str(), 0, &a, &data, &size, &err_), AMP_OK) << err_.message;
+        EXPECT_EQ(std::string(data, size), content);
+        EXPECT_EQ(data[size], '\0');
+        amp_free(&a, data, size + 1, 16);
+    }
+}
+
+TEST_F(FileTest, ReadsFilesThatDoNotSayTheirSize) {
+    char *data = nullptr;
+    size_t size = 0;
+    if (access("/proc/self/status", R_OK) != 0) GTEST_SKIP() << "no /proc here";
+    ASSERT_EQ(amp_file_read("/proc/self/status", 0, nullptr, &data, &size, &err_), AMP_OK) << err_.message;
+    EXPECT_GT(size, 0u);
+    amp_free(nullptr, data, size + 1, 16);
+}
+
+TEST_F(FileTest, ReadErrorsSayWhat) {
+    char *data = nullptr;
+    size_t size = 0;
+    EXPECT_EQ(amp_file_read(Path("none").c_str(), 0, nullptr, &data, &size, &err_), AMP_NOT_FOUND);
+    EXPECT_EQ(std::string(err_.message), Path("none") + ": cannot open: No such file or directory");
+    EXPECT_EQ(amp_file_read(folder_.c_str(), 0, nullptr, &data, &size, &err_), AMP_IO);
+    EXPECT_EQ(std::string(err_.message), folder_ + ": cannot read: Is a directory");
+    Put("in", "123456");
+    EXPECT_EQ(amp_file_read(Path("in").c_str(), 5, nullptr, &data, &size, &err_), AMP_BAD_FILE);
+    EXPECT_EQ(std::string(err_.message), Path("in") + ": the file is larger than 5 bytes, the most that is read here");
+    EXPECT_EQ(data, nullptr);
+    ASSERT_EQ(amp_file_read(Path("in").c_str(), 6, nullptr, &data, &size, &err_), AMP_OK);
+    amp_free(nullptr, data, size + 1, 16);
+}
+
+TEST_F(FileTest, ReadRunsOutOfMemoryCleanly) {
+    Put("in", std::string(100, 'x'));
+    FailingAllocator failing(0);
+    amp_allocator a = failing.get();
+    char *data = nullptr;
+    size_t size = 0;
+    EXPECT_EQ(amp_file_read(Path("in").c_str(), 0, &a, &data, &size, &err_), AMP_OUT_OF_MEMORY);
+    EXPECT_EQ(data, nullptr);
+}
+
+TEST_F(FileTest, ReplaceWritesNewAndOldFiles) {
+    mode_t mask = umask(027);
+    EXPECT_EQ(amp_file_replace(Path("out").c_str(), "one", 3, nullptr, &err_), AMP_OK) << err_.message;
+    umask(mask);
+    EXPECT_EQ(Get("out"), "one");
+    EXPECT_EQ(Mode("out"), 0640u);
+    ASSERT_EQ(chmod(Path("out").c_str(), 0604), 0);
+    EXPECT_EQ(amp_file_replace(Path("out").c_str(), "second", 6, nullptr, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(Get("out"), "second");
+    EXPECT_EQ(Mode("out"), 0604u);
+    EXPECT_EQ(Names(), NameSet{"out"});
+}
+
+TEST_F(FileTest, OldContentStaysUntilCommit) {
+    Put("out", "old");
+    FailingAllocator counting;
+    amp_allocator a = counting.get();
+    amp_file_writer *w = nullptr;
+    ASSERT_EQ(amp_file_writer_open(Path("out").c_str(), &a, &w, &err_), AMP_OK) << err_.message;
+    ASSERT_EQ(amp_file_writer_write(w, "new ", 4, &err_), AMP_OK);
+    ASSERT_EQ(amp_file_writer_write(w, "content", 7, &err_), AMP_OK);
+    EXPECT_EQ(Get("out"), "old");
+    EXPECT_EQ(Names().size(), 2u);
+    EXPECT_EQ(Names().count("out"), 1u);
+    ASSERT_EQ(amp_file_writer_commit(w, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(Get("out"), "new content");
+    EXPECT_EQ(Names(), NameSet{"out"});
+}
+
+TEST_F(FileTest, AbandonedWriterLeavesNothing) {
+    Put("out", "old");
+    amp_file_writer *w = nullptr;
+    ASSERT_EQ(amp_file_writer_open(Path("out").c_str(), nullptr, &w, &err_), AMP_OK);
+    ASSERT_EQ(amp_file_writer_write(w, "new", 3, &err_), AMP_OK);
+    amp_file_writer_abandon(w);
+    amp_file_writer_abandon(nullptr);
+    EXPECT_EQ(Get("out"), "old");
+    EXPECT_EQ(Names(), NameSet{"out"});
+}
+
+TEST_F(FileTest, TwoWritersOfOnePathDoNotMeet) {
+    amp_file_writer *a = nullptr, *b = nullptr;
+    ASSERT_EQ(amp_file_writer_open(Path("out").c_str(), nullptr, &a, &err_), AMP_OK);
+    ASSERT_EQ(amp_file_writer_open(Path("out").c_str(), nullptr, &b, &err_), AMP_OK);
+    ASSERT_EQ(amp_file_writer_write(a, "a", 1, &err_), AMP_OK);
+    ASSERT_EQ(amp_file_writer_write(b, "bb", 2, &err_), AMP_OK);
+    ASSERT_EQ(amp_file_writer_commit(a, &err_), AMP_OK);
+    EXPECT_EQ(Get("out"), "a");
+    ASSERT_EQ(amp_file_writer_commit(b, &err_), AMP_OK);
+    EXPECT_EQ(Get("out"), "bb");
+    EXPECT_EQ(Names(), NameSet{"out"});
+}
+
+TEST_F(FileTest, ALinkStaysALink) {
+    Put("real", "old");
+    ASSERT_EQ(symlink("real", Path("link").c_str()), 0);
+    EXPECT_EQ(amp_file_replace(Path("link").c_str(), "new", 3, nullptr, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(Get("real"), "new");
+    struct stat st;
+    ASSERT_EQ(lstat(Path("link").c_str(), &st), 0);
+    EXPECT_TRUE(S_ISLNK(st.st_mode));
+}
+
+TEST_F(FileTest, WriterErrorsSayWhat) {
+    amp_file_writer *w = nullptr;
+    EXPECT_EQ(amp_file_writer_open(Path("no/out").c_str(), nullptr, &w, &err_), AMP_NOT_FOUND);
+    EXPECT_EQ(w, nullptr);
+    EXPECT_NE(std::string(err_.message).find("no/out"), std::string::npos);
+    EXPECT_NE(std::string(err_.message).find(": cannot create: No such file or directory"), std::string::npos);
+    EXPECT_EQ(amp_file_writer_open(folder_.c_str(), nullptr, &w, &err_), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(err_.message), folder_ + ": not a regular file, so it is not replaced; name another path");
+    EXPECT_EQ(amp_file_writer_open("/dev/null", nullptr, &w, &err_), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_file_writer_open(std::string(10000, 'x').c_str(), nullptr, &w, &err_), AMP_IO);
+    FailingAllocator failing(0);
+    amp_allocator a = failing.get();
+    EXPECT_EQ(amp_file_writer_open(Path("out").c_str(), &a, &w, &err_), AMP_OUT_OF_MEMORY);
+    EXPECT_TRUE(Names().empty());
+}
+
+// A file size limit stands in for a full disk: the write fails part way, and the old file must survive a commit.
+TEST_F(FileTest, AFailedWriteIsNeverCommitted) {
+    Put("out", "old");
+    amp_file_writer *w = nullptr;
+    ASSERT_EQ(amp_file_writer_open(Path("out").c_str(), nullptr, &w, &err_), AMP_OK);
+    rlimit before, small;
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 1000;
+    auto handler = signal(SIGXFSZ, SIG_IGN);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    std::string content(5000, 'x');
+    amp_status write_status = amp_file_writer_write(w, content.data(), content.size(), &err_);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    EXPECT_EQ(write_status, AMP_IO);
+    EXPECT_EQ(std::string(err_.message), Path("out") + ": cannot write: File too large");
+    EXPECT_EQ(amp_file_writer_commit(w, &err_), AMP_IO);
+    EXPECT_EQ(Get("out"), "old");
+    EXPECT_EQ(Names(), NameSet{"out"});
+}

@@ -1,0 +1,193 @@
+// numeric_test.cc: rounding against the compiler's own _Float16 and against double arithmetic; Philox's known answers.
+#include "base/numeric.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+static uint32_t Bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float Float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// Rounding in double, from the definition: the nearest multiple of the spacing at |x|, ties to even.  |digits| is the
+// precision with the implicit one, |min_exponent| that of the smallest normal number, |largest| the largest finite one.
+static double RoundByDefinition(float x, int digits, int min_exponent, double largest) {
+    if (x == 0 || !std::isfinite(x)) return x;
+    int exponent = std::max(std::ilogb(x), min_exponent);
+    double spacing = std::ldexp(1.0, exponent - (digits - 1));
+    double rounded = std::nearbyint(x / spacing) * spacing;
+    return std::fabs(rounded) > largest ? std::copysign(INFINITY, x) : rounded;
+}
+
+// Every exponent and sign, with mantissas that lie on, next to and between the ties.
+template <typename Check> static void ForInterestingFloats(Check check) {
+    std::mt19937 random(3);
+    for (uint32_t top = 0; top < 512; top++) {
+        for (uint32_t kept : {0u, 1u, 2u, 0x155u, 0x200u, 0x3FEu, 0x3FFu})
+            for (uint32_t dropped : {0u, 1u, 0xFFFu, 0x1000u, 0x1001u, 0x1FFFu})
+                check(Float(top << 23 | kept << 13 | dropped));
+        for (uint32_t kept : {0u, 1u, 2u, 0x3Fu, 0x7Eu, 0x7Fu})
+            for (uint32_t dropped : {0u, 1u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu})
+                check(Float(top << 23 | kept << 16 | dropped));
+        for (int i = 0; i < 2000; i++) check(Float(top << 23 | (random() & 0x7FFFFF)));
+    }
+}
+
+TEST(F16, EveryValueRoundTrips) {
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        float x = amp_f16_to_f32(static_cast<uint16_t>(h));
+        if ((h & 0x7FFF) > 0x7C00) {
+            ASSERT_TRUE(std::isnan(x)) << h;
+            ASSERT_GT(amp_f32_to_f16(x) & 0x7FFF, 0x7C00) << h;
+            continue;
+        }
+        ASSERT_EQ(amp_f32_to_f16(x), h);
+    }
+}
+
+#ifdef __FLT16_MAX__
+TEST(F16, ValuesAreTheCompilers) {
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        uint16_t half = static_cast<uint16_t>(h);
+        _Float16 theirs;
+        memcpy(&theirs, &half, sizeof half);
+        float x = amp_f16_to_f32(half);
+        if (std::isnan(x)) ASSERT_TRUE(static_cast<float>(theirs) != static_cast<float>(theirs));
+        else ASSERT_EQ(Bits(x), Bits(static_cast<float>(theirs))) << h;
+    }
+}
+
+TEST(F16, RoundingIsTheCompilers) {
+    ForInterestingFloats([](float x) {
+        _Float16 theirs = static_cast<_Float16>(x);
+        uint16_t expected;
+        memcpy(&expected, &theirs, sizeof expected);
+        if (std::isnan(x)) ASSERT_GT(amp_f32_to_f16(x) & 0x7FFF, 0x7C00);
+        else ASSERT_EQ(amp_f32_to_f16(x), expected) << x;
+    });
+}
+#endif
+
+TEST(F16, RoundingFollowsTheDefinition) {
+    ForInterestingFloats([](float x) {
+        if (std::isnan(x)) return;
+        ASSERT_EQ(static_cast<double>(amp_round_f16(x)), RoundByDefinition(x, 11, -14, 65504)) << x;
+        ASSERT_EQ(std::signbit(amp_round_f16(x)), std::signbit(x));
+    });
+}
+
+TEST(F16, Edges) {
+    EXPECT_EQ(amp_f32_to_f16(65504), 0x7BFF);
+    EXPECT_EQ(amp_f32_to_f16(65519.996f), 0x7BFF);
+    EXPECT_EQ(amp_f32_to_f16(65520), 0x7C00); /* the tie goes to the even one, infinity */
+    EXPECT_EQ(amp_f32_to_f16(-INFINITY), 0xFC00);
+    EXPECT_EQ(amp_f32_to_f16(0x1p-24f), 0x0001);
+    EXPECT_EQ(amp_f32_to_f16(0x1p-25f), 0x0000);
+    EXPECT_EQ(amp_f32_to_f16(0x1.000002p-25f), 0x0001);
+    EXPECT_EQ(amp_f32_to_f16(-0.0f), 0x8000);
+}
+
+TEST(Bf16, EveryValueRoundTrips) {
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        float x = amp_bf16_to_f32(static_cast<uint16_t>(h));
+        if ((h & 0x7FFF) > 0x7F80) ASSERT_GT(amp_f32_to_bf16(x) & 0x7FFF, 0x7F80) << h;
+        else ASSERT_EQ(amp_f32_to_bf16(x), h);
+    }
+}
+
+TEST(Bf16, RoundingFollowsTheDefinition) {
+    ForInterestingFloats([](float x) {
+        if (std::isnan(x)) ASSERT_TRUE(std::isnan(amp_round_bf16(x)));
+        else ASSERT_EQ(static_cast<double>(amp_round_bf16(x)), RoundByDefinition(x, 8, -126, 0x1.FEp127)) << x;
+    });
+}
+
+TEST(Bf16, NanWhoseUpperHalfIsEmptyStaysNan) {
+    EXPECT_TRUE(std::isnan(amp_round_bf16(Float(0x7F800001))));
+    EXPECT_TRUE(std::isnan(amp_round_f16(Float(0xFF800001))));
+    EXPECT_TRUE(std::isnan(amp_round_tf32(Float(0x7F800001))));
+}
+
+TEST(Tf32, RoundingFollowsTheDefinition) {
+    ForInterestingFloats([](float x) {
+        if (std::isnan(x)) ASSERT_TRUE(std::isnan(amp_round_tf32(x)));
+        else ASSERT_EQ(static_cast<double>(amp_round_tf32(x)), RoundByDefinition(x, 11, -126, 0x1.FFCp127)) << x;
+    });
+}
+
+TEST(RoundDtype, ChoosesByDtype) {
+    const float x = 1.0f + 0x1p-9f + 0x1p-20f;
+    EXPECT_EQ(amp_round_dtype(AMP_DT_F32, x), x);
+    EXPECT_EQ(amp_round_dtype(AMP_DT_I32, x), x);
+    EXPECT_EQ(amp_round_dtype(AMP_DT_F16, x), 1.0f + 0x1p-9f);
+    EXPECT_EQ(amp_round_dtype(AMP_DT_TF32, x), 1.0f + 0x1p-9f);
+    EXPECT_EQ(amp_round_dtype(AMP_DT_BF16, x), 1.0f);
+}
+
+// The known answers that come with Random123 (kat_vectors, philox4x32 10).
+TEST(Philox, KnownAnswers) {
+    const struct {
+        uint64_t key;
+        uint32_t counter[4], out[4];
+    } table[] = {
+        {0, {0, 0, 0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {UINT64_MAX,
+         {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {0x299f31d0a4093822,
+         {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (const auto &row : table) {
+        uint32_t out[4];
+        amp_philox4x32(row.key, row.counter, out);
+        for (int i = 0; i < 4; i++) EXPECT_EQ(out[i], row.out[i]);
+    }
+}
+
+TEST(Philox, ElementsAreTheWordsOfTheirBlock) {
+    const uint32_t path = amp_hash32("drop1");
+    for (uint64_t element = 0; element < 64; element++) {
+        const uint32_t counter[4] = {path, 5, 2, static_cast<uint32_t>(element / 4)};
+        uint32_t out[4];
+        amp_philox4x32(42, counter, out);
+        EXPECT_EQ(amp_random_u32(42, path, 5, 2, element), out[element % 4]);
+    }
+}
+
+// Published FNV-1a test values.
+TEST(Hash, Fnv1a) {
+    EXPECT_EQ(amp_hash32(""), 0x811c9dc5u);
+    EXPECT_EQ(amp_hash32("a"), 0xe40c292cu);
+    EXPECT_EQ(amp_hash32("foobar"), 0xbf9cf968u);
+}
+
+TEST(RandomUnit, CoversZeroToBelowOne) {
+    EXPECT_EQ(amp_random_unit(0), 0.0f);
+    EXPECT_EQ(amp_random_unit(0xFF), 0.0f);
+    EXPECT_EQ(amp_random_unit(0x80000000), 0.5f);
+    EXPECT_EQ(amp_random_unit(0xFFFFFFFF), 1.0f - 0x1p-24f);
+}
+
+TEST(RandomUnit, MeanAndVarianceAreUniform) {
+    const int n = 100000;
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        double u = amp_random_unit(amp_random_u32(7, 1, 2, 3, static_cast<uint64_t>(i)));
+        sum += u, squares += u * u;
+    }
+    double mean = sum / n, variance = squares / n - mean * mean;
+    EXPECT_NEAR(mean, 0.5, 0.005); /* 5 standard errors are 0.0046 */
+    EXPECT_NEAR(variance, 1.0 / 12, 0.002);
+}

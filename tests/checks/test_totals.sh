@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Tests the counting that tools/test and .ci/run share: a failure that it loses is a failure that nobody sees.
+set -uo pipefail
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+good=0 bad=0
+
+# expect WHAT WANTED GOT
+expect() {
+    if [[ $2 == "$3" ]]; then
+        ((good += 1))
+    else
+        ((bad += 1))
+        printf 'FAIL %s\n  wanted: %s\n  got:    %s\n' "$1" "$2" "$3"
+    fi
+}
+
+# One shard of target $1: its status in the summary ($2) and what its test.xml holds ($3).
+event() {
+    local xml="$work/${1##*:}.xml"
+    printf '<testsuites><testsuite>%s</testsuite></testsuites>\n' "$3" >"$xml"
+    printf '{"id":{"testResult":{"label":"%s","run":1}},"testResult":{"testActionOutput":[{"name":"test.xml","uri":"file://%s"}]}}\n' "$1" "$xml"
+    printf '{"id":{"testSummary":{"label":"%s"}},"testSummary":{"overallStatus":"%s"}}\n' "$1" "$2"
+}
+
+pass='<testcase status="run" result="completed"/>'
+skip='<testcase status="run" result="skipped"><skipped message="why"/></testcase>'
+fail='<testcase status="run" result="completed"><failure/><failure/></testcase>'
+crash='<testcase status="run"><error message="exited with error code 134"/></testcase>'
+disabled='<testcase status="notrun" result="suppressed"/>'
+{
+    event //a:mixed FAILED "$pass$pass$skip$fail$disabled"
+    event //a:crash FAILED "$crash"
+    event //a:timeout TIMEOUT "$pass"
+    event //a:empty PASSED ''
+    event //a:half_a_file PASSED '<testcase'
+    printf '{"id":{"targetCompleted":{"label":"//a:broken"}},"aborted":{"reason":"ANALYSIS_FAILURE"}}\n'
+} >"$work/events"
+counts=$(python3 tools/build/count_tests.py "$work/events")
+target() { grep -F " //a:$1" <<<"$counts"; }
+expect 'each kind of case' '2 passed, 1 failed, 1 skipped  //a:mixed  (failed)' "$(target mixed)"
+expect 'a crash' '0 passed, 1 failed  //a:crash  (failed)' "$(target crash)"
+expect 'a timeout after a pass' '1 passed, 1 failed  //a:timeout  (timeout)' "$(target timeout)"
+expect 'a test without cases' '0 passed, 1 failed  //a:empty  (ran no case)' "$(target empty)"
+expect 'a damaged test.xml' '0 passed, 1 failed  //a:half_a_file' "$(target half_a_file)"
+expect 'a target that does not build' '0 passed, 1 failed  //a:broken  (failed to build)' "$(target broken)"
+expect 'the sum' '3 passed, 6 failed, 1 skipped' "$(tail -n 1 <<<"$counts")"
+
+# The last line and the exit status of a run of one script with this body.
+total() {
+    printf '#!/bin/sh\n%s\n' "$1" >"$work/script"
+    chmod +x "$work/script"
+    local output status
+    output=$(bash -euo pipefail -c 'source tools/build/test_totals.sh; check_script "$1"; finish' - "$work/script")
+    status=$?
+    printf '%s, status %d' "$(tail -n 1 <<<"$output")" "$status"
+}
+expect 'a script that passes' '3 passed, 0 failed, 2 skipped, status 0' "$(total 'echo 3 passed, 0 failed, 2 skipped')"
+expect 'a script that fails' '3 passed, 2 failed, status 1' "$(total 'echo 3 passed, 2 failed; exit 1')"
+expect 'a failure it does not count' '3 passed, 1 failed, status 1' "$(total 'echo 3 passed, 0 failed; exit 7')"
+expect 'a script without a count' '0 passed, 1 failed, status 1' "$(total 'echo done')"
+expect 'a count that is not last' '0 passed, 1 failed, status 1' "$(total 'echo 1 passed, 0 failed; echo done')"
+expect 'a run of nothing' '0 passed, 0 failed, status 1' "$(total 'echo 0 passed, 0 failed')"
+
+printf '%d passed, %d failed\n' "$good" "$bad"
+((bad == 0))

@@ -1,0 +1,80 @@
+"""Build macros of this project: C11 and C++17 with warnings as errors, and flex and bison.
+
+The language standards are set in .bazelrc, because Bazel knows there which of the two languages a file is in.
+"""
+
+_WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+]
+
+# Symbols leave a shared object only where AMP_API says so.
+_COPTS = _WARNINGS + ["-fvisibility=hidden"]
+
+_INSIDE = ["//visibility:public"]
+
+def amp_cc_library(name, copts = [], visibility = _INSIDE, **kwargs):
+    """A C library. Includes are relative to the workspace root; public headers come in through `includes`."""
+    native.cc_library(
+        name = name,
+        copts = _COPTS + copts,
+        linkstatic = True,
+        visibility = visibility,
+        **kwargs
+    )
+
+def amp_cc_binary(name, copts = [], visibility = _INSIDE, **kwargs):
+    """A program, or with `linkshared = True` a shared object."""
+    native.cc_binary(
+        name = name,
+        copts = _COPTS + copts,
+        visibility = visibility,
+        **kwargs
+    )
+
+def amp_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
+    """A GoogleTest program; its main() comes from @googletest//:gtest_main.
+
+    Tags that mean something here: `tsan` (starts threads, runs under the thread sanitizer too), `no_asan` (cannot run
+    under the address sanitizer).
+    """
+    native.cc_test(
+        name = name,
+        size = size,
+        copts = _COPTS + copts,
+        linkstatic = True,
+        deps = deps + ["@googletest//:gtest_main"],
+        **kwargs
+    )
+
+def amp_flex(name, src):
+    """Generates `<name>.c` from a flex specification.
+
+    Without #line directives, which would name files of the sandbox; never interactive and without unistd.h, because
+    the scanner reads memory and strict C11 declares neither isatty nor fileno.
+    """
+    native.genrule(
+        name = name + "_flex",
+        srcs = [src],
+        outs = [name + ".c"],
+        cmd = "flex --noline --never-interactive --nounistd --outfile=$@ $<",
+        message = "Generating lexer",
+    )
+
+def amp_bison(name, src):
+    """Generates `<name>.c` and `<name>.h` from a bison grammar, without #line directives. Warnings are errors.
+
+    Bison is run beside its outputs, so that the include guard and the #include of the header hold no path.
+    """
+    native.genrule(
+        name = name + "_bison",
+        srcs = [src],
+        outs = [
+            name + ".c",
+            name + ".h",
+        ],
+        cmd = ("grammar=$$PWD/$< && cd $(RULEDIR) && " +
+               "bison --no-lines -Werror --header={name}.h --output={name}.c $$grammar").format(name = name),
+        message = "Generating parser",
+    )

@@ -1,0 +1,64 @@
+# Runs groups of tests and adds up their counts; sourced by tools/test and .ci/run.
+#
+#     bazel_tests NAME ARGUMENT...   one `bazel test -k ARGUMENT...`
+#     check_script PATH [ARGUMENT...]  one script whose last line is its count
+#     finish                         prints the sum as the last line and exits with 0 only if nothing failed
+#
+# A count is the line `N passed, N failed` with an optional `, N skipped`. So that only the last line of the whole run is
+# one, the counts of the parts are printed with their names behind them.
+
+readonly COUNT='([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?'
+readonly SCRIPT_LIMIT=25m # a script that hangs must not hang the run
+
+passed=0 failed=0 skipped=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Adds the count that is the last line of file $1; $2 is the exit status of what wrote it, $3 its name. An exit status
+# that says failure where no failed test was counted, and a missing count, are one failure.
+add_count() {
+    local file=$1 status=$2 name=$3
+    if [[ $(tail -n 1 "$file") =~ ^$COUNT$ ]]; then
+        ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2], skipped += ${BASH_REMATCH[4]:-0})) || true
+        if ((status != 0 && BASH_REMATCH[2] == 0)); then
+            printf '0 passed, 1 failed  %s  (exit status %d)\n' "$name" "$status"
+            ((failed += 1))
+        fi
+    else
+        printf '0 passed, 1 failed  %s  (no count in its last line, exit status %d)\n' "$name" "$status"
+        ((failed += 1))
+    fi
+}
+
+# Copies standard input to file $1, and to standard output with the name $2 behind each line that is a count.
+record() {
+    tee "$1" | sed -uE "s#^$COUNT\$#&  $2#"
+}
+
+bazel_tests() {
+    local name=$1 status=0
+    shift
+    printf '== %s\n' "$name"
+    rm -f "$scratch/events"
+    bazel test -k --build_event_json_file="$scratch/events" "$@" || status=$?
+    # 3: some tests failed, which the cases say more exactly; 4: no test matched the filters.
+    [[ $status != 3 && $status != 4 ]] || status=0
+    python3 tools/build/count_tests.py "$scratch/events" | record "$scratch/count" "$name" || true
+    add_count "$scratch/count" "$status" "$name"
+}
+
+check_script() {
+    local name=$1 status=0
+    printf '== %s\n' "$*"
+    timeout --foreground --kill-after=30 "$SCRIPT_LIMIT" "$@" </dev/null 2>&1 | record "$scratch/output" "$name" ||
+        status=${PIPESTATUS[0]}
+    add_count "$scratch/output" "$status" "$name"
+}
+
+finish() {
+    printf '%d passed, %d failed' "$passed" "$failed"
+    ((skipped == 0)) || printf ', %d skipped' "$skipped"
+    printf '\n'
+    ((failed == 0 && passed > 0)) # a run that tested nothing has not passed
+    exit
+}

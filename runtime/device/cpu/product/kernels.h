@@ -1,0 +1,18 @@
+/* kernels.h: the kernels of each instruction set, for product_select.c alone.
+ *
+ * Each is defined in the file of that name, which is compiled for its instruction set; so nothing in such a file may be
+ * called before product_select.c has asked the machine.
+ */
+#ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_KERNELS_H
+#define AMP_RUNTIME_DEVICE_CPU_PRODUCT_KERNELS_H
+
+#include "runtime/device/cpu/product/product.h"
+
+extern const amp_product_kernels amp_product_portable_f32, amp_product_portable_bf16;
+#if defined(__x86_64__)
+extern const amp_product_kernels amp_product_avx2_f32, amp_product_avx2_bf16;
+extern const amp_product_kernels amp_product_avx512_f32, amp_product_avx512_bf16_widened;
+extern const amp_product_kernels amp_product_avx512_bf16;
+#endif
+
+#endif

@@ -1,0 +1,57 @@
+/* micro_kernel.h: what every instance of micro_kernel.inc shares: units, and prefetching spread over the k loop.
+ *
+ * Why spread: a tile whose epilogue updates weights and moments needs 12 KiB or more from memory.  One prefetch per
+ * step of k overlaps that with arithmetic; the same prefetches issued at once fill the queue of outstanding misses and
+ * stall.
+ */
+#ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_MICRO_KERNEL_H
+#define AMP_RUNTIME_DEVICE_CPU_PRODUCT_MICRO_KERNEL_H
+
+#include "runtime/device/cpu/product/product.h"
+
+enum { CACHE_LINE = 64, REGION_LINES = AMP_PRODUCT_PREFETCH_BYTES / CACHE_LINE };
+
+/* Four bytes of an operand, whatever type they were stored as. */
+typedef uint32_t __attribute__((may_alias, aligned(4))) unit;
+typedef float __attribute__((may_alias, aligned(4))) f32_unit;
+
+static inline int64_t min_i64(int64_t x, int64_t y) { return x < y ? x : y; }
+
+typedef struct prefetch_cursor {
+    const void *const *next; /* region after this one */
+    int64_t regions;         /* left, with this one */
+    uintptr_t line;          /* next line of this region; a number, for it may point nowhere */
+    int64_t steps;           /* steps of k left in this region */
+    int64_t lines_per_k;     /* 0 when all is done; a power of two, so that it divides a region */
+} prefetch_cursor;
+
+/* |passes| runs of the k loop are to bring in all regions. */
+static inline void prefetch_begin(prefetch_cursor *p, const amp_product_tile *t, int64_t passes) {
+    *p = (prefetch_cursor){.next = t->prefetch, .regions = t->prefetch_count};
+    if (p->regions <= 0 || t->k <= 0) return;
+    p->lines_per_k = 1;
+    while (p->lines_per_k < REGION_LINES && p->lines_per_k * t->k * passes < p->regions * REGION_LINES)
+        p->lines_per_k *= 2;
+    p->line = (uintptr_t)*p->next++;
+    p->steps = REGION_LINES / p->lines_per_k;
+}
+
+/* How many of |k| steps can go on without a new region. */
+static inline int64_t prefetch_run(const prefetch_cursor *p, int64_t k) {
+    return p->lines_per_k ? min_i64(k, p->steps) : k;
+}
+
+static inline void prefetch_advance(prefetch_cursor *p, int64_t k) {
+    if (!p->lines_per_k) return;
+    p->line += (uintptr_t)(k * p->lines_per_k * CACHE_LINE);
+    p->steps -= k;
+    if (p->steps > 0) return;
+    if (--p->regions > 0) {
+        p->line = (uintptr_t)*p->next++;
+        p->steps = REGION_LINES / p->lines_per_k;
+    } else {
+        p->lines_per_k = 0;
+    }
+}
+
+#endif

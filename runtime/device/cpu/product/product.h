@@ -1,0 +1,118 @@
+/* product.h: matrix products on the CPU, C = A * B, on packed operands, one 32 x 32 tile of C at a time.
+ *
+ * Operands are addressed in units of four bytes: one f32, or two bf16 that are neighbours along k (the even k in the
+ * low half).  "k" below counts units.  Sums are f32.
+ *
+ * Numerics.  Every element of C is one chain of additions over ascending k that begins with 0 or with what C held:
+ *   f32   avx2, avx512:  c = fma(a[k], b[k], c).  The same bits for both.
+ *         portable:      c = c + a[k] * b[k], two roundings.
+ *   bf16  avx2, avx512:  c = fma(a.odd, b.odd, c), then c = fma(a.even, b.even, c).
+ *         avx512_bf16:   c = vdpbf16ps(c, a, b), which Intel's manual (SDM volume 2, VDPBF16PS) defines as those two
+ *                        steps, with subnormal numbers taken and left as zero.
+ *         portable:      the same two steps with a product and a sum each; the product of two bf16 is exact in f32.
+ *         So all have the same bits where no operand, product or sum is subnormal and no product overflows.
+ * How rows are grouped never changes bits, nor does splitting k in two products of which the second one accumulates.
+ * NaN and infinity go through as IEEE 754 says.
+ */
+#ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_PRODUCT_H
+#define AMP_RUNTIME_DEVICE_CPU_PRODUCT_PRODUCT_H
+
+#include "amp/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    AMP_PRODUCT_ROWS = 32,             /* rows of a tile of C, at most */
+    AMP_PRODUCT_COLS = 32,             /* columns of a tile of C, and of a panel of B */
+    AMP_PRODUCT_PREFETCH_BYTES = 4096, /* what one prefetch address stands for: a 32 x 32 tile of f32 */
+    AMP_PRODUCT_PREFETCH_MAX = 8
+};
+
+/* How the rows of A lie in memory.  |block| is the run of k that lies together in a row: 32 units of f32, 16 of bf16
+ * pairs. */
+typedef enum amp_product_form {
+    /* A [M, K] stored as panels [K / 32][rows][32].
+     * Row m, unit k is at  m * block + k % block + (k / block) * a_block_stride. */
+    AMP_PRODUCT_BLOCKED = 0,
+    /* A [K, M] stored as panels [M / 32][K][32], or bf16 pairs [M / 32][K / 2][32][2].
+     * Row m < 32, unit k is at  k * 32 + m;  a_block_stride is not read. */
+    AMP_PRODUCT_TRANSPOSED = 1
+} amp_product_form;
+
+/* ---- one tile ---- */
+
+typedef struct amp_product_tile {
+    const void *a;
+    const void *b; /* [k][32] units, contiguous */
+    float *c;      /* [rows][32]; 64-byte alignment is best, 4 is enough (likewise for a and b) */
+    amp_product_form form;
+    int accumulate;         /* 1: begin with what c holds; 0: with zero */
+    int64_t a_block_stride; /* units */
+    int64_t k;              /* units, >= 0 */
+    int64_t rows;           /* 1 .. AMP_PRODUCT_ROWS */
+    int64_t prefetch_count;
+    /* Addresses of 4 KiB each, fetched into the cache evenly over the k loop; never read, so they may be anything. */
+    const void *const *prefetch;
+} amp_product_tile;
+
+/* The kernels of one instruction set and operand type.  Static storage, immutable. */
+typedef struct amp_product_kernels {
+    const char *name;  /* "avx512" */
+    amp_dtype operand; /* AMP_DT_F32 or AMP_DT_BF16 */
+    void (*tile)(const amp_product_tile *tile);
+} amp_product_kernels;
+
+/* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",
+ * "avx512" or "avx512_bf16", each including those before it; NULL means the machine's best.  (There is no separate
+ * f32 kernel for "avx512_bf16": it gives "avx512".)  NULL with |err| filled where the operand type has no product
+ * (AMP_INVALID_ARGUMENT), the name is unknown (AMP_NOT_FOUND) or the machine lacks it (AMP_UNSUPPORTED).
+ * Thread-safe. */
+const amp_product_kernels *amp_product_select(amp_dtype operand, const char *isa, amp_error *err);
+
+/* ---- a whole product ---- */
+
+/* Memory that the epilogue of tile (row tile t, panel p) will use: 4 KiB at base + p * panel_stride + t *
+ * tile_stride. */
+typedef struct amp_product_prefetch {
+    const char *base;
+    int64_t panel_stride, tile_stride; /* bytes */
+} amp_product_prefetch;
+
+/* Called once per tile of C, while it is in the cache: the sums of rows row0 .. row0 + rows and columns col0 .. col0
+ * + 32, as [rows][32].  row0 and col0 are multiples of 32; rows is 32 but in the last row tile.  Calls come from
+ * several threads. */
+typedef void (*amp_product_epilogue)(void *ctx, const float *c, int64_t row0, int64_t rows, int64_t col0);
+
+/* C [m, n] = A [m, k] * B [k, n]. */
+typedef struct amp_product {
+    const void *a;
+    const void *b;
+    amp_product_form form;
+    int32_t prefetch_count; /* <= AMP_PRODUCT_PREFETCH_MAX */
+    int64_t m, n, k;        /* k in units; n is rounded up to 32 by the layout of B */
+    int64_t a_block_stride; /* units; BLOCKED only */
+    int64_t a_tile_stride;  /* units from one tile of 32 rows of A to the next */
+    int64_t b_panel_stride; /* units from one panel of 32 columns of B to the next */
+    amp_product_epilogue epilogue;
+    void *ctx;
+    amp_product_prefetch prefetch[AMP_PRODUCT_PREFETCH_MAX];
+} amp_product;
+
+/* The product falls into so many tasks, by its shape alone: never by the number of threads, so the bits do not
+ * depend on it. Tasks may run in any order and at once; neighbours share operands, so handing them out in order is
+ * best. */
+int64_t amp_product_tasks(const amp_product *product);
+
+/* What amp_product_task needs as scratch: bytes per thread, aligned to 64. */
+size_t amp_product_scratch_bytes(void);
+
+/* Runs task |task| (0 <= task < amp_product_tasks) on the calling thread. */
+void amp_product_task(const amp_product_kernels *kernels, const amp_product *product, int64_t task, float *scratch);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+/* product_portable.c: products in GCC's vector extension, for any machine.
+ *
+ * Four lanes are a register on every 64-bit machine.  Compiled with -ffp-contract=off: the two roundings of a product
+ * and a sum are part of the contract (product.h).
+ */
+#include <string.h>
+
+#include "runtime/device/cpu/product/kernels.h"
+#include "runtime/device/cpu/product/micro_kernel.h"
+
+#define LANES 4
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
+
+static inline vec vec_zero(void) { return (vec){0}; }
+
+static inline vec vec_load(const float *p) {
+    vec v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void vec_store(float *p, vec v) { memcpy(p, &v, sizeof v); }
+
+static inline vec broadcast_bits(uint32_t x) { return (vec)((bits){0} + x); }
+
+/* ---- f32 ---- */
+
+typedef vec f32_a_unit, f32_b_units;
+
+static inline vec f32_load_a(const unit *p) { return broadcast_bits(*p); }
+static inline vec f32_load_b(const unit *p) { return vec_load((const float *)p); }
+static inline vec f32_step(vec c, vec a, vec b) { return c + a * b; }
+
+#define NAME(x) f32_##x
+#define MAX_ROWS 4
+#define A_BLOCK 32
+#define FOR_EACH_ROW_COUNT(X) X(1) X(2) X(3) X(4)
+#include "runtime/device/cpu/product/micro_kernel.inc"
+
+/* ---- bf16: a bf16 is the upper half of an f32 ---- */
+
+typedef struct bf16_pair {
+    vec even, odd;
+} bf16_pair;
+typedef bf16_pair bf16_a_unit, bf16_b_units;
+
+static inline bf16_pair bf16_load_a(const unit *p) {
+    return (bf16_pair){broadcast_bits(*p << 16), broadcast_bits(*p & 0xffff0000u)};
+}
+
+static inline bf16_pair bf16_load_b(const unit *p) {
+    bits v;
+    memcpy(&v, p, sizeof v);
+    return (bf16_pair){(vec)(v << 16), (vec)(v & 0xffff0000u)};
+}
+
+static inline vec bf16_step(vec c, bf16_pair a, bf16_pair b) { return c + a.odd * b.odd + a.even * b.even; }
+
+#define NAME(x) bf16_##x
+#define MAX_ROWS 4
+#define A_BLOCK 16
+#define FOR_EACH_ROW_COUNT(X) X(1) X(2) X(3) X(4)
+#include "runtime/device/cpu/product/micro_kernel.inc"
+
+const amp_product_kernels amp_product_portable_f32 = {"portable", AMP_DT_F32, f32_tile};
+const amp_product_kernels amp_product_portable_bf16 = {"portable", AMP_DT_BF16, bf16_tile};

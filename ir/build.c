@@ -1,0 +1,220 @@
+/* build.c: making modules: functions, values, ops, states, calls. */
+#include "ir/names.h"
+
+Module *ir_module_new(Arena *a, const char *name) {
+    Module *m = arena_new(a, Module);
+    m->arena = a;
+    m->name = arena_strdup(a, name);
+    return m;
+}
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+Func *ir_func_new(Module *m, const char *name) {
+    Func *f = arena_new(m->arena, Func);
+    f->module = m;
+    f->name = arena_strdup(m->arena, name);
+    vec_push(m->arena, &f->values, NULL); /* id 0 is "none" */
+    vec_push(m->arena, &f->ops, NULL);
+    vec_push(m->arena, &m->funcs, f);
+    return f;
+}
+
+Func *ir_func_find(const Module *m, const char *name) {
+    for (int i = 0; i < m->funcs.len; i++)
+        if (!strcmp(m->funcs.data[i]->name, name)) return m->funcs.data[i];
+    return NULL;
+}
+
+void ir_func_remove(Module *m, Func *f) {
+    int kept = 0;
+    for (int i = 0; i < m->funcs.len; i++)
+        if (m->funcs.data[i] != f) m->funcs.data[kept++] = m->funcs.data[i];
+    m->funcs.len = kept;
+}
+
+void ir_add_result(Func *f, const char *name, Val v) {
+    Result r = {arena_strdup(f->module->arena, name), v};
+    vec_push(f->module->arena, &f->results, r);
+}
+
+Region *ir_region(Func *f, uint32_t region) {
+    return region == 0 || region > (uint32_t)f->regions.len ? NULL : &f->regions.data[region - 1];
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+Value *ir_value(const Func *f, Val v) { return v.id < (uint32_t)f->values.len ? f->values.data[v.id] : NULL; }
+
+Val ir_find(const Func *f, const char *name) { return names_find(f, name); }
+
+Val ir_new_value(Func *f, const char *hint, Dtype t, Shape s, ValKind kind) {
+    Arena *a = f->module->arena;
+    Value *value = arena_new(a, Value);
+    *value = (Value){.name = names_unique(f, hint), .dtype = t, .shape = s, .kind = kind};
+    Val v = {(uint32_t)f->values.len};
+    vec_push(a, &f->values, value);
+    names_add(f, v);
+    return v;
+}
+
+void ir_rename(Func *f, Val v, const char *hint) {
+    Value *value = ir_value(f, v);
+    if (!strcmp(value->name, hint)) return;
+    value->name = names_unique(f, hint);
+    names_add(f, v);
+}
+
+Val ir_add_input(Func *f, const char *name, Dtype t, Shape s) {
+    Val v = ir_new_value(f, name, t, s, VAL_INPUT);
+    vec_push(f->module->arena, &f->inputs, v);
+    return v;
+}
+
+Op *ir_def(const Func *f, Val v) {
+    const Value *value = ir_value(f, v);
+    return value && value->kind == VAL_RESULT ? ir_op(f, value->def) : NULL;
+}
+
+Dtype ir_dtype(const Func *f, Val v) { return ir_value(f, v)->dtype; }
+
+const Shape *ir_shape(const Func *f, Val v) { return &ir_value(f, v)->shape; }
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s) {
+    State *state = arena_new(m->arena, State);
+    *state = (State){.name = arena_strdup(m->arena, name), .role = role, .dtype = t, .shape = s, .storage = t};
+    vec_push(m->arena, &m->states, state);
+    return state;
+}
+
+State *ir_state_find(const Module *m, const char *name) {
+    for (int i = 0; i < m->states.len; i++)
+        if (!strcmp(m->states.data[i]->name, name)) return m->states.data[i];
+    return NULL;
+}
+
+State *ir_state_of(const Func *f, Val v) {
+    const Value *value = ir_value(f, v);
+    return value && value->kind == VAL_STATE ? ir_state_find(f->module, value->name) : NULL;
+}
+
+Val ir_use_state(Func *f, const State *s) {
+    Val v = names_find(f, s->name);
+    if (v.id && ir_value(f, v)->kind == VAL_STATE) return v;
+    if (v.id) { /* the state has the better claim to its name */
+        Value *other = ir_value(f, v);
+        other->name = names_unique(f, s->name);
+        names_add(f, v);
+    }
+    v = ir_new_value(f, s->name, s->dtype, s->shape, VAL_STATE);
+    vec_push(f->module->arena, &f->inputs, v);
+    return v;
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+Op *ir_op(const Func *f, OpId o) { return o.id < (uint32_t)f->ops.len ? f->ops.data[o.id] : NULL; }
+
+Op *ir_op_new(Func *f, Opcode code, const Val *in, int n_in) {
+    Arena *a = f->module->arena;
+    Op *o = arena_new(a, Op);
+    o->code = code;
+    o->n_in = n_in;
+    o->in = arena_array(a, Val, n_in + 1);
+    if (n_in) memcpy(o->in, in, sizeof(Val) * (size_t)n_in);
+    for (int i = 0; i < MAX_ATTRS; i++) o->attr[i] = ir_op_info[code].attrs[i].initial;
+    o->id = (OpId){(uint32_t)f->ops.len};
+    vec_push(a, &f->ops, o);
+    vec_push(a, &f->body, o->id);
+    return o;
+}
+
+OpId ir_op_id(const Func *f, const Op *o) {
+    if (ir_op(f, o->id) == o) return o->id;
+    for (int i = 1; i < f->ops.len; i++) /* a copied struct carries the id of its original */
+        if (f->ops.data[i] == o) return (OpId){(uint32_t)i};
+    return (OpId){0};
+}
+
+Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s) {
+    Val v = ir_new_value(f, hint, t, s, VAL_RESULT);
+    Value *value = ir_value(f, v);
+    value->def = ir_op_id(f, o);
+    value->out = o->n_out;
+    Val *out = arena_array(f->module->arena, Val, o->n_out + 1);
+    if (o->n_out) memcpy(out, o->out, sizeof(Val) * (size_t)o->n_out);
+    out[o->n_out++] = v;
+    o->out = out;
+    return v;
+}
+
+/* Where the shape rule fails, the results are scalars, so that the caller has values to go on with and the verifier an
+ * op to name. */
+Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint) {
+    InferredTypes types = {0};
+    if (ir_infer(f, o, t, &types)) {
+        types = (InferredTypes){.count = ir_op_info[o->code].out};
+        for (int i = 0; i < types.count; i++) types.dtype[i] = t;
+    }
+    for (int i = 0; i < types.count; i++) ir_result(f, o, hint, types.dtype[i], types.shape[i]);
+    return o->n_out ? o->out[0] : NO_VAL;
+}
+
+Val ir_emit(Func *f, Opcode code, Dtype t, const char *hint, int n_in, ...) {
+    Val *in = arena_array(f->module->arena, Val, n_in + 1);
+    va_list args;
+    va_start(args, n_in);
+    for (int i = 0; i < n_in; i++) in[i] = va_arg(args, Val);
+    va_end(args);
+    return ir_make_results(f, ir_op_new(f, code, in, n_in), t, hint);
+}
+
+AttrValue *ir_attr(const Op *o, const char *name) {
+    const AttrSpec *specs = ir_op_info[o->code].attrs;
+    for (int i = 0; i < MAX_ATTRS && specs[i].type != ATTR_END; i++)
+        if (!strcmp(specs[i].name, name)) return (AttrValue *)&o->attr[i];
+    return NULL;
+}
+
+Reason *ir_reason(Module *m, const char *rule) {
+    Reason *r = arena_new(m->arena, Reason);
+    r->rule = rule;
+    return r;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+CallArg *ir_call_arg(const Call *c, const char *name) {
+    for (int i = 0; i < c->args.len; i++)
+        if (!strcmp(c->args.data[i].name, name)) return &c->args.data[i];
+    return NULL;
+}
+
+static void call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue value) {
+    CallArg *arg = ir_call_arg(c, name);
+    if (!arg) {
+        CallArg added = {.name = arena_strdup(a, name)};
+        vec_push(a, &c->args, added);
+        arg = &c->args.data[c->args.len - 1];
+    }
+    arg->type = type;
+    arg->value = value;
+}
+
+void ir_call_set_float(Arena *a, Call *c, const char *name, double v) {
+    call_set(a, c, name, ATTR_FLOAT, (AttrValue){.f = v});
+}
+
+void ir_call_set_int(Arena *a, Call *c, const char *name, int64_t v) {
+    call_set(a, c, name, ATTR_INT, (AttrValue){.i = v});
+}
+
+void ir_call_set_bool(Arena *a, Call *c, const char *name, bool v) {
+    call_set(a, c, name, ATTR_BOOL, (AttrValue){.b = v});
+}
+
+void ir_call_set_symbol(Arena *a, Call *c, const char *name, const char *v) {
+    call_set(a, c, name, ATTR_SYMBOL, (AttrValue){.s = arena_strdup(a, v)});
+}

@@ -1,0 +1,193 @@
+/* interp.c: runs a function op by op: finds inputs, checks each op's shapes, calls its function, rounds, writes
+ * states. */
+#include "ir/interp/interp.h"
+
+#include <math.h>
+
+#include "ir/interp/ops.h"
+
+enum { MOST_ELEMENTS = 1 << 28 }; /* of one tensor */
+
+typedef struct Interp {
+    const Func *f;
+    Arena *a;
+    int64_t n;
+    bool round;
+    InterpTensor *given;
+    int given_count;
+    InterpTensor **values; /* by id; NULL: not computed yet */
+    uint64_t seed, iteration;
+    amp_error *err;
+} Interp;
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static InterpTensor *find_given(const Interp *it, const char *name) {
+    for (int i = 0; i < it->given_count; i++)
+        if (!strcmp(it->given[i].name, name)) return &it->given[i];
+    return NULL;
+}
+
+static bool has_shape(const InterpTensor *t, const Shape *s, int64_t n) {
+    if (t->rank != s->rank) return false;
+    int64_t count = 1;
+    for (int i = 0; i < s->rank; i++) {
+        if (t->dims[i] != dim_eval(s->d[i], n)) return false;
+        count *= t->dims[i];
+    }
+    return count == t->count;
+}
+
+static amp_status take_inputs(Interp *it) {
+    for (int i = 0; i < it->f->inputs.len; i++) {
+        Val v = it->f->inputs.data[i];
+        const Value *value = ir_value(it->f, v);
+        InterpTensor *t = find_given(it, value->name);
+        if (!t) return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s is not given", it->f->name, value->name);
+        if (!has_shape(t, &value->shape, it->n)) {
+            Text wanted;
+            text_init(&wanted, it->a);
+            shape_print(&wanted, &value->shape);
+            return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s must have shape %s at N = %lld", it->f->name,
+                            value->name, text_str(&wanted), (long long)it->n);
+        }
+        it->values[v.id] = t;
+    }
+    return AMP_OK;
+}
+
+static uint64_t counter(const Interp *it, const char *name) {
+    const InterpTensor *t = find_given(it, name);
+    return t && t->count == 1 ? (uint64_t)(int64_t)t->data[0] : 0;
+}
+
+/* ---- ops ------------------------------------------------------------------------------------- */
+
+static amp_status bad_op(const Interp *it, const Op *o, const char *what) {
+    return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: %s (%s): %s", it->f->name, ir_op_info[o->code].name,
+                    o->path ? o->path : "no path", what);
+}
+
+static bool evaluates(const Shape *s, int64_t n) {
+    int64_t count = 1;
+    for (int i = 0; i < s->rank; i++) {
+        int64_t d = dim_eval(s->d[i], n);
+        if (d < 1 || __builtin_mul_overflow(count, d, &count) || count > MOST_ELEMENTS) return false;
+    }
+    return true;
+}
+
+/* The shapes that the op functions rely on. */
+static amp_status check_op(const Interp *it, const Op *o) {
+    InferredTypes types;
+    const char *wrong = ir_infer(it->f, o, o->n_out ? ir_dtype(it->f, o->out[0]) : AMP_DT_F32, &types);
+    if (wrong) return bad_op(it, o, wrong);
+    if (types.count != o->n_out) return bad_op(it, o, "has the wrong number of results");
+    for (int i = 0; i < o->n_in; i++)
+        if (!it->values[o->in[i].id]) return bad_op(it, o, "reads a value that is not computed before it");
+    for (int i = 0; i < o->n_out; i++) {
+        if (!shape_equal(ir_shape(it->f, o->out[i]), &types.shape[i]))
+            return bad_op(it, o, "a result has not the shape that its operands give");
+        if (!evaluates(&types.shape[i], it->n))
+            return bad_op(it, o, "a result is too large, or its shape is not whole at this N");
+    }
+    return AMP_OK;
+}
+
+static bool is_integer(Dtype t) { return t == AMP_DT_I32 || t == AMP_DT_I64 || t == AMP_DT_U8; }
+
+/* Into the dtype of the value: integers and booleans always, floats where values are rounded. */
+static void finish_value(const Interp *it, Val v) {
+    Dtype t = ir_dtype(it->f, v);
+    InterpTensor *x = it->values[v.id];
+    for (int64_t i = 0; i < x->count; i++)
+        x->data[i] = is_integer(t)      ? trunc(x->data[i])
+                     : t == AMP_DT_BOOL ? x->data[i] != 0
+                                        : interp_round(it->round, t, x->data[i]);
+}
+
+static amp_status run_op(Interp *it, const Op *o) {
+    InterpFn fn = interp_core_ops[o->code] ? interp_core_ops[o->code] : interp_graph_ops[o->code];
+    if (!fn) return bad_op(it, o, "the interpreter does not know this op");
+    AMP_TRY(check_op(it, o));
+    const InterpTensor **in = arena_array(it->a, const InterpTensor *, o->n_in + 1);
+    InterpTensor **out = arena_array(it->a, InterpTensor *, o->n_out + 1);
+    for (int i = 0; i < o->n_in; i++) in[i] = it->values[o->in[i].id];
+    for (int i = 0; i < o->n_out; i++) {
+        out[i] = arena_new(it->a, InterpTensor);
+        *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->n);
+        it->values[o->out[i].id] = out[i];
+    }
+    fn(&(Running){o, in, out, it->round, it->seed, it->iteration});
+    for (int i = 0; i < o->n_out; i++) finish_value(it, o->out[i]);
+    return AMP_OK;
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+/* A result may be a state that the function writes: its old value is the result. */
+static amp_status copy_results(Interp *it, InterpTensor *results) {
+    for (int i = 0; i < it->f->results.len; i++) {
+        const Result *r = &it->f->results.data[i];
+        const InterpTensor *t = ir_value(it->f, r->value) ? it->values[r->value.id] : NULL;
+        if (!t) return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: result %s is not computed", it->f->name, r->name);
+        results[i] = *t;
+        results[i].name = r->name;
+        results[i].data = arena_array(it->a, double, t->count + 1);
+        memcpy(results[i].data, t->data, sizeof(double) * (size_t)t->count);
+    }
+    return AMP_OK;
+}
+
+static bool is_written(const Interp *it, const Op *o) {
+    return o->code == OP_assign && (!o->pred.id || it->values[o->pred.id]->data[0] != 0);
+}
+
+/* Copies first, so that one state may be assigned another's old value. */
+static void write_states(Interp *it) {
+    VEC(const double *) sources = {0};
+    for (int i = 0; i < it->f->body.len; i++) {
+        const Op *o = ir_op_at(it->f, i);
+        if (!is_written(it, o)) continue;
+        const InterpTensor *t = it->values[o->in[1].id];
+        double *copy = arena_array(it->a, double, t->count + 1);
+        memcpy(copy, t->data, sizeof(double) * (size_t)t->count);
+        vec_push(it->a, &sources, copy);
+    }
+    for (int i = 0, k = 0; i < it->f->body.len; i++) {
+        const Op *o = ir_op_at(it->f, i);
+        if (!is_written(it, o)) continue;
+        InterpTensor *state = it->values[o->in[0].id];
+        memcpy(state->data, sources.data[k++], sizeof(double) * (size_t)state->count);
+    }
+}
+
+static amp_status check_predicates(const Interp *it) {
+    for (int i = 0; i < it->f->body.len; i++) {
+        const Op *o = ir_op_at(it->f, i);
+        if (o->pred.id && !(ir_value(it->f, o->pred) && it->values[o->pred.id]))
+            return bad_op(it, o, "its predicate is not computed");
+    }
+    return AMP_OK;
+}
+
+amp_status interp_run(const Func *f, int64_t n, const InterpOptions *options, InterpTensor *given, int given_count,
+                      InterpTensor *results, amp_error *err) {
+    Interp it = {.f = f,
+                 .a = f->module->arena,
+                 .n = n,
+                 .round = options && options->round,
+                 .given = given,
+                 .given_count = given_count,
+                 .err = err};
+    if (n < 1) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: N must be at least 1", f->name);
+    it.values = arena_array(it.a, InterpTensor *, f->values.len);
+    it.seed = counter(&it, "seed");
+    it.iteration = counter(&it, "iteration");
+    AMP_TRY(take_inputs(&it));
+    for (int i = 0; i < f->body.len; i++) AMP_TRY(run_op(&it, ir_op_at(f, i)));
+    AMP_TRY(check_predicates(&it));
+    AMP_TRY(copy_results(&it, results));
+    write_states(&it);
+    return AMP_OK;
+}

@@ -1,0 +1,52 @@
+/* ops.h: what the interpreter and its op functions share. */
+#ifndef AMP_IR_INTERP_OPS_H
+#define AMP_IR_INTERP_OPS_H
+
+#include "ir/interp/interp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One op being run: operands and results have their shapes, results are to be filled. */
+typedef struct Running {
+    const Op *op;
+    const InterpTensor *const *in;
+    InterpTensor *const *out;
+    bool round;
+    uint64_t seed, iteration; /* for dropout, whose states appear when it is lowered */
+} Running;
+
+typedef void (*InterpFn)(Running *r);
+
+extern const InterpFn interp_graph_ops[OP_COUNT]; /* graph_ops.c; NULL where the op is no graph op */
+extern const InterpFn interp_core_ops[OP_COUNT];  /* core_ops.c: core ops and those of both levels */
+
+/* ---- tensor.c -------------------------------------------------------------------------------- */
+
+/* |x| rounded to |t|, where values are rounded. */
+double interp_round(bool round, Dtype t, double x);
+/* The element of |t| that stands at row-major index |i| of |like|, by NumPy's broadcasting. */
+double interp_at(const InterpTensor *t, const InterpTensor *like, int64_t i);
+/* For a tensor and the dims that are folded (count 0: all): where element |i| goes in the folded tensor. */
+int64_t interp_folded_index(const InterpTensor *t, const Dims *dims, int64_t i);
+/* How many elements fold into one. */
+int64_t interp_folded_count(const InterpTensor *t, const Dims *dims);
+/* A tensor as lines along one dim: line l has elements base + j * stride, j < length. */
+typedef struct Line {
+    int64_t base, stride, length;
+} Line;
+int64_t interp_line_count(const InterpTensor *t, int64_t dim);
+Line interp_line(const InterpTensor *t, int64_t dim, int64_t l);
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+double interp_float(const Running *r, const char *name);
+int64_t interp_int(const Running *r, const char *name);
+bool interp_bool(const Running *r, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,421 @@
+/* ir.h: the intermediate representation: one module, three levels, one text form.
+ *
+ *   graph level   ops a person knows (linear, log_softmax, adamw); stages elaborate .. simplify
+ *   core level    primitives (add, cast, reduce_sum, contract), in regions that remember their graph op; stage lower
+ *   kernel level  the same primitives, grouped into kernels over buffers; stages fuse, layout, plan
+ *
+ * Values, ops, kernels and buffers are 32-bit ids; 0 is "none".  Everything lives in the module's arena and is never freed singly, so
+ * a pointer from ir_value() or ir_op() stays valid.  Data that only one pass needs lives in that pass, in side tables by id.
+ *
+ * In passes the same letter always means the same type: m Module, f Func, o Op*, v Val, k Kernel*.
+ */
+#ifndef AMP_IR_IR_H
+#define AMP_IR_IR_H
+
+#include "base/diag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- types -------------------------------------------------------------------------------------------------------------- */
+
+typedef amp_dtype Dtype; /* AMP_DT_F32, ... */
+
+enum { MAX_RANK = 8 };
+
+/* mul * N / div where |n|, else mul.  N is the batch of a call. */
+typedef struct Dim {
+    int64_t mul, div;
+    bool n;
+} Dim;
+
+typedef struct Shape {
+    int rank;
+    Dim d[MAX_RANK];
+} Shape;
+
+typedef struct Val { uint32_t id; } Val;
+typedef struct OpId { uint32_t id; } OpId;
+#define NO_VAL ((Val){0})
+
+/* ---- where and why -------------------------------------------------------------------------------------------------------- */
+
+typedef struct Pos { /* a place in the model text; line 0: none */
+    const char *file;
+    int line, column;
+} Pos;
+
+/* Why a value has its dtype, or why a cast is there.  Printed as
+ *   because {lower, torch-fp16:4}                      a policy line
+ *   because {lower, torch-fp16:4, for fc1.linear}      a cast, with the op that wanted it
+ *   because {follow, torch-fp16:9, input fc1.linear}   follow, with the neighbour that forced it
+ *   because {f32, override mlp.amp:30, "outliers"}     the model's own precision block
+ *   because {gradient, of fc1.linear}                  backward: the dtype of the forward op / the reverse cast
+ */
+typedef struct Reason {
+    const char *rule;     /* class word of the policy, or "gradient", "weight_gradient", "state" */
+    const char *origin;   /* "torch-fp16", or NULL */
+    int line;             /* of the policy file; 0: none */
+    bool is_override;     /* then |where| is the override's place */
+    Pos where;
+    const char *relation; /* "for", "input", "of", or NULL */
+    const char *neighbour; /* path of the op that |relation| points at */
+    const char *because;  /* the user's own words, or measured evidence; NULL */
+} Reason;
+
+/* ---- attributes ------------------------------------------------------------------------------------------------------------ */
+
+typedef enum AttrType { ATTR_END, ATTR_INT, ATTR_FLOAT, ATTR_BOOL, ATTR_SYMBOL, ATTR_STRING, ATTR_DIMS } AttrType;
+
+typedef struct Dims {
+    int count;
+    int64_t at[MAX_RANK];
+} Dims;
+
+typedef union AttrValue {
+    int64_t i;
+    double f;
+    bool b;
+    const char *s; /* symbol or string */
+    Dims dims;
+} AttrValue;
+
+typedef struct AttrSpec {
+    const char *name;
+    AttrType type;
+    AttrValue initial;
+} AttrSpec;
+
+enum { MAX_ATTRS = 6, MANY = 1 << 20 };
+
+/* ---- the op table (ops.def) -------------------------------------------------------------------------------------------------- */
+
+typedef enum Opcode {
+    OP_NONE,
+#define OP(name, ...) OP_##name,
+#include "ir/ops.def"
+#undef OP
+    OP_COUNT
+} Opcode;
+
+enum { GRAPH = 1, CORE = 2 };
+enum { ELEMENTWISE = 1, COMMUTES = 2, PRODUCT = 4, EFFECT = 8, RANDOM = 16, REDUCE = 32, BACKWARD = 64 };
+
+#include "ir/rule_ids.h" /* enum ShapeRule, GradRule, LowerRule, EmitRule */
+
+typedef struct OpInfo {
+    const char *name;
+    int levels, in_min, in_max, out, flags;
+    ShapeRule shape;
+    GradRule grad;
+    LowerRule lower;
+    EmitRule emit;
+    AttrSpec attrs[MAX_ATTRS]; /* ends with ATTR_END, or full */
+    const char *doc;
+} OpInfo;
+
+extern const OpInfo ir_op_info[OP_COUNT];
+Opcode ir_opcode(const char *name); /* OP_NONE when there is none */
+
+/* ---- values and ops ------------------------------------------------------------------------------------------------------------- */
+
+typedef enum ValKind {
+    VAL_RESULT, /* of an op */
+    VAL_INPUT,  /* given with each call: model inputs and train inputs */
+    VAL_STATE   /* lives from call to call: see StateRole */
+} ValKind;
+
+typedef struct Value {
+    const char *name; /* unique in its function, printed as %name */
+    Dtype dtype;
+    Shape shape;
+    ValKind kind;
+    OpId def; /* VAL_RESULT */
+    int out;  /* which result of def */
+} Value;
+
+typedef struct Op {
+    Opcode code;
+    int n_in, n_out;
+    Val *in, *out;
+    AttrValue attr[MAX_ATTRS]; /* in the order of ir_op_info[code].attrs */
+    const char *path;          /* "fc1.linear": scope and op name; what overrides and reasons name */
+    const char *layer;         /* the prelude block that a person called ("cross_entropy"), or NULL: policies may name it too */
+    Pos pos;
+    Reason *reason; /* NULL before autocast */
+    Val pred;       /* assign: only where this bool scalar is true; NO_VAL: always */
+    uint32_t region; /* core: 1-based index into Func.regions; 0: none */
+    OpId id;         /* its own: Func.ops.data[id.id] */
+} Op;
+
+typedef struct Region { /* what came from one graph op */
+    const char *path, *op, *layer;
+} Region;
+
+/* ---- kernels and buffers (kernel level) ---------------------------------------------------------------------------------------- */
+
+/* How a kernel walks.  A tensor is seen as rows x cols: [] and [C] are one row; [..., C] has the product of the leading dims as rows; [N] is
+ * N rows of one column. */
+typedef enum KernelKind {
+    KERNEL_PRODUCT, /* a contract, then elementwise ops on its 32 x 32 tiles */
+    KERNEL_TILE,    /* elementwise over 32 x 32 tiles */
+    KERNEL_ROW,     /* reductions along a row, elementwise around them; tasks are blocks of rows */
+    KERNEL_COLUMN,  /* reductions over the rows; tasks are blocks of 32 columns */
+    KERNEL_SCALAR   /* one task; scalars of any type */
+} KernelKind;
+
+/* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero or never read. */
+typedef enum Layout {
+    LAYOUT_ROWS,    /* row-major, dense: users' arrays, vectors, scalars */
+    LAYOUT_PANELS,  /* [C/32][R][32] */
+    LAYOUT_PAIRS,   /* [C/32][R/2][32][2]: neighbouring rows side by side, for 16-bit products along rows */
+    LAYOUT_PANELS_T, /* [R/32][C][32]: PANELS of the transpose */
+    LAYOUT_PAIRS_T  /* [R/32][C/2][32][2]: PAIRS of the transpose */
+} Layout;
+
+typedef enum BufferKind {
+    BUFFER_TEMP,   /* planned: offset in the session's arena, live from first to last kernel */
+    BUFFER_FLAG,   /* i32, set to 0 when a program starts, then ORed: results of reduce_or */
+    BUFFER_INPUT,  /* the user's array of this call, LAYOUT_ROWS */
+    BUFFER_OUTPUT, /* a result that the user reads after the call, LAYOUT_ROWS */
+    BUFFER_STATE,  /* Module.states[state] */
+    BUFFER_WATCH   /* a gradient or other value that is written only where the session asks to keep it; else NULL */
+} BufferKind;
+
+typedef struct Buffer {
+    const char *name;
+    BufferKind kind;
+    Val value;       /* the value of the function that it holds */
+    Layout layout;
+    Dtype storage;   /* element type in memory: f32 also for f16 and tf32 values that products read (widened once) */
+    uint32_t state;  /* BUFFER_STATE: 1-based index into Module.states */
+    int first, last; /* plan: kernels of the function that touch it, counted from 0 */
+} Buffer;
+
+typedef struct Kernel {
+    const char *name;  /* "k03" */
+    const char *title; /* "fc1: linear + bias + relu" */
+    KernelKind kind;
+    int first, count;  /* ops: Func.body[first .. first + count) */
+    Val pred;          /* run only where true; NO_VAL: always */
+    VEC(uint32_t) reads;  /* 1-based indexes into Func.buffers, filled by layout */
+    VEC(uint32_t) writes;
+    Pos pos;
+} Kernel;
+
+/* ---- functions ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct Result { /* a result of a function: what a user sees after the call */
+    const char *name;   /* "logits", "loss", "metric.acc", "grad.fc1.weight" */
+    Val value;
+} Result;
+
+typedef struct Func {
+    struct Module *module;
+    const char *name; /* "forward" until autodiff; then "train_step", "eval", "infer"; layout adds "refresh" */
+    VEC(Value *) values; /* by id; [0] unused */
+    VEC(Op *) ops;       /* by id; [0] unused */
+    VEC(Val) inputs;     /* VAL_INPUT and VAL_STATE, in order */
+    VEC(OpId) body;      /* in order of execution */
+    VEC(Result) results;
+    VEC(Region) regions;
+    VEC(Kernel *) kernels; /* empty before fuse; then every op of body is in exactly one, in order */
+    VEC(Buffer *) buffers; /* empty before layout */
+    struct NameTable *names; /* build.c: value names to values */
+} Func;
+
+/* ---- module ------------------------------------------------------------------------------------------------------------------------ */
+
+typedef enum Stage {
+    STAGE_ELABORATE, STAGE_AUTOCAST, STAGE_AUTODIFF, STAGE_SCALE, STAGE_OPTIMIZER, STAGE_SIMPLIFY,
+    STAGE_LOWER, STAGE_FUSE, STAGE_LAYOUT, STAGE_PLAN, STAGE_COUNT
+} Stage;
+extern const char *const ir_stage_names[STAGE_COUNT];
+
+/* name(key = value, ...): initialisers, optimizers, loss scales. */
+typedef struct CallArg {
+    const char *name;
+    AttrType type; /* INT, FLOAT, BOOL, SYMBOL */
+    AttrValue value;
+} CallArg;
+typedef struct Call {
+    const char *name; /* NULL: none */
+    VEC(CallArg) args;
+    Pos pos;
+} Call;
+
+typedef enum StateRole {
+    STATE_PARAM,   /* trained; f32 master */
+    STATE_BUFFER,  /* `state` of the language: saved, not trained */
+    STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
+    STATE_COUNTER, /* "step", "iteration" (i64), "seed" (i64) */
+    STATE_SCALER,  /* "scale" (f32), "growth_tracker" (i32), "floor_hits" (i32) */
+    STATE_DERIVED  /* a copy of |of| in another dtype or layout, written by the optimizer, recomputed by "refresh"; never saved */
+} StateRole;
+
+typedef struct State {
+    const char *name; /* "fc1.weight"; "fc1.weight/m"; "step"; "fc1.weight/f16.pairs_t" */
+    StateRole role;
+    const char *of, *slot;
+    Dtype dtype;   /* of the values */
+    Shape shape;   /* never depends on N */
+    Call init;     /* params and buffers */
+    Dtype storage; /* layout: element type in memory; before it: = dtype */
+    Layout layout; /* layout: of the memory; before it: rows */
+    Pos pos;
+} State;
+
+typedef struct Override { /* a line of the model's precision block */
+    const char *pattern; /* an op's name, or a glob on paths */
+    bool is_path;
+    const char *word;    /* class of the policy, or a dtype word */
+    const char *because; /* or NULL */
+    Pos pos;
+} Override;
+
+typedef struct CastNote { /* an operand that an op reads in another dtype */
+    const char *value;
+    Dtype from, to;
+} CastNote;
+
+typedef struct Decision { /* what `ampc explain` shows: one per op of the forward graph, made by autocast, kept to the end */
+    const char *path, *op, *layer;
+    Dtype out;           /* of its first result */
+    VEC(Dtype) operands; /* as the op reads them, casts applied */
+    VEC(CastNote) casts; /* of its operands, in order */
+    Reason *reason;
+    const char *policy_text; /* the policy's line, as written */
+    Pos pos;
+} Decision;
+
+typedef struct Removed { /* a rounding that simplify took away */
+    const char *func, *value, *what; /* "train_step", "d.fc1.weight", "f16 rounding of a weight gradient: the product writes f32" */
+} Removed;
+
+typedef struct Module {
+    Arena *arena;
+    const char *name;
+    Stage stage;
+    const char *source_name, *source_text; /* of the main file; text may be NULL when read from IR */
+    char source_sha256[65];
+    VEC(struct NamedInt { const char *name; int64_t value; }) consts;
+    /* precision */
+    const char *precision_word; /* "fp16", ..., or the policy's name; NULL: the model has no precision block (fp32) */
+    bool precision_is_file;
+    VEC(Override) overrides;
+    Call loss_scale;            /* dynamic(...), static(v), none() */
+    const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
+    char policy_sha256[65];
+    Dtype low;                  /* the policy's low type; AMP_DT_NONE before autocast */
+    /* training */
+    bool has_train;
+    Call optimizer;
+    VEC(const char *) metrics;  /* names of the results "metric.NAME" */
+    /* tables */
+    VEC(State *) states;
+    VEC(Func *) funcs;
+    VEC(Decision) decisions;
+    VEC(Removed) removed;
+} Module;
+
+/* ---- building (build.c) -------------------------------------------------------------------------------------------------------------- */
+
+Module *ir_module_new(Arena *a, const char *name);
+Func *ir_func_new(Module *m, const char *name);      /* appended to m->funcs */
+Func *ir_func_find(const Module *m, const char *name); /* NULL when there is none */
+void ir_func_remove(Module *m, Func *f);
+
+Value *ir_value(const Func *f, Val v);
+Val ir_find(const Func *f, const char *name);          /* NO_VAL when no value has the name */
+void ir_rename(Func *f, Val v, const char *hint);      /* numbered where it is taken, as ir_new_value does */
+Op *ir_op(const Func *f, OpId o);
+Op *ir_def(const Func *f, Val v); /* the op that makes v; NULL for inputs and states */
+Dtype ir_dtype(const Func *f, Val v);
+const Shape *ir_shape(const Func *f, Val v);
+#define ir_op_at(f, i) ir_op((f), (f)->body.data[i])
+
+/* |hint| becomes the name, numbered (".1", ".2") where it is taken; NULL: a number. */
+Val ir_new_value(Func *f, const char *hint, Dtype t, Shape s, ValKind kind);
+Val ir_add_input(Func *f, const char *name, Dtype t, Shape s);
+/* The function's value for a state of the module, added to its inputs on first use. */
+Val ir_use_state(Func *f, const State *s);
+State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s);
+State *ir_state_find(const Module *m, const char *name);
+/* The state behind a VAL_STATE value (they share the name). */
+State *ir_state_of(const Func *f, Val v);
+
+/* Appends an op to the body: attributes at their initial values, results not yet made (use ir_result) or, with ir_emit, made by the shape rule. */
+Op *ir_op_new(Func *f, Opcode code, const Val *in, int n_in);
+OpId ir_op_id(const Func *f, const Op *o);
+Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s); /* adds one result */
+/* op + its results by shape rule and the given dtype for each float result (the rule sets bool and integer ones); returns the first result.
+ * The shape must be legal (the verifier and the front end check first with ir_infer_shapes). */
+Val ir_emit(Func *f, Opcode code, Dtype t, const char *hint, int n_in, ...);
+void ir_add_result(Func *f, const char *name, Val v);
+/* The second half of ir_emit, for ops whose shape depends on attributes: ir_op_new, set the attributes, then this. */
+Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint);
+
+/* Attributes by name; the name must be one of the op's. */
+AttrValue *ir_attr(const Op *o, const char *name);
+Reason *ir_reason(Module *m, const char *rule); /* a new one, other fields empty */
+Region *ir_region(Func *f, uint32_t region);
+CallArg *ir_call_arg(const Call *c, const char *name); /* NULL when absent */
+void ir_call_set_float(Arena *a, Call *c, const char *name, double v);
+void ir_call_set_int(Arena *a, Call *c, const char *name, int64_t v);
+void ir_call_set_bool(Arena *a, Call *c, const char *name, bool v);
+void ir_call_set_symbol(Arena *a, Call *c, const char *name, const char *v);
+
+/* Drops ops whose results nobody needs, states no function reads or writes (params and buffers stay), renumbers values and ops in order of appearance, and so makes the
+ * module in memory equal to the one that its text parses to.  The pipeline runs it after every pass. */
+void ir_compact(Module *m);
+int *ir_use_counts(const Func *f, Arena *a); /* by value id; results and predicates count */
+
+/* ---- shapes (shape.c, infer.c) ---------------------------------------------------------------------------------------------------------------- */
+
+Dim dim_const(int64_t v);
+Dim dim_n(int64_t mul, int64_t div);
+bool dim_equal(Dim a, Dim b);
+bool dim_is_one(Dim d);
+bool dim_mul(Dim a, Dim b, Dim *out); /* false where both depend on N or on overflow */
+Shape shape_scalar(void);
+Shape shape_of(int rank, const Dim *d);
+bool shape_equal(const Shape *a, const Shape *b);
+bool shape_broadcast(const Shape *a, const Shape *b, Shape *out); /* NumPy's rule */
+bool shape_count(const Shape *s, Dim *out);                       /* product of the dims */
+/* rows x cols as kernels see it (KernelKind). */
+bool shape_matrix(const Shape *s, Dim *rows, Dim *cols);
+int64_t dim_eval(Dim d, int64_t n);
+void shape_print(Text *t, const Shape *s); /* [N, 784] */
+void type_print(Text *t, Dtype d, const Shape *s); /* f32[N, 784]; f32 for scalars */
+
+/* Shapes and dtypes of the results of an op from its inputs and attributes.  |t| is the dtype of float results.  On failure returns a
+ * message (in the arena) that says which operands disagree and how; NULL is success. */
+typedef struct InferredTypes {
+    int count;
+    Dtype dtype[4];
+    Shape shape[4];
+    const char *wrong; /* on failure: the message without the operands */
+} InferredTypes;
+const char *ir_infer(const Func *f, const Op *o, Dtype t, InferredTypes *out);
+
+/* ---- text form (print.c, read.c; docs/ir.md) ------------------------------------------------------------------------------------------------ */
+
+void ir_print(Text *t, const Module *m);
+void ir_print_func(Text *t, const Func *f);
+void ir_print_reason(Text *t, const Reason *r); /* {lower, torch-fp16:4, for fc1.linear} */
+void ir_print_call(Text *t, const Call *c);
+/* NULL when the text has errors, which are in |d|. */
+Module *ir_read(Arena *a, Diags *d, const Source *text);
+
+/* ---- verifier (verify.c) ------------------------------------------------------------------------------------------------------------------ */
+
+/* Checks the level's legality table (which ops, with which operand types), shapes, order of definition and use, names, predicates, kernels.
+ * NULL is success; else what is wrong, with function, op and path. */
+const char *ir_verify(const Module *m);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

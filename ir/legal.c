@@ -1,0 +1,148 @@
+/* legal.c: the legality table: one row per op and level. */
+#include "ir/legal.h"
+
+/* A signature is OPERANDS>RESULTS, a letter each; '|' separates alternatives, '?' makes the letter before it optional,
+ * '+' repeats it.
+ *
+ *   F  a float of the graph: f32, f16, bf16, tf32        f  f32        i  i32        b  bool
+ *   P  the same, equal for all P of the op               d  f64        l  i64        *  anything
+ *   T  anything, equal for all T of the op
+ *
+ * Core arithmetic is in f32; f64, i64, i32 and bool where scalars need them (bias correction, counters, the scale,
+ * targets). */
+typedef struct Legal {
+    Opcode code;
+    const char *graph, *core;
+} Legal;
+
+static const Legal table[] = {
+    {OP_linear, "PPF?>F", NULL},
+    {OP_matmul, "PP>F", NULL},
+    {OP_relu, "F>F", NULL},
+    {OP_gelu, "F>F", NULL},
+    {OP_sigmoid, "F>F", NULL},
+    {OP_dropout, "F>F", NULL},
+    {OP_sum, "F>F", NULL},
+    {OP_mean, "F>F", NULL},
+    {OP_softmax, "F>F", NULL},
+    {OP_log_softmax, "F>F", NULL},
+    {OP_nll_loss, "Fi>F", NULL},
+    {OP_accuracy, "Fi>F", NULL},
+    {OP_grad_seed, ">F", NULL},
+    {OP_relu_grad, "FF>F", NULL},
+    {OP_gelu_grad, "FF>F", NULL},
+    {OP_sigmoid_grad, "FF>F", NULL},
+    {OP_tanh_grad, "FF>F", NULL},
+    {OP_softmax_grad, "FF>F", NULL},
+    {OP_log_softmax_grad, "FF>F", NULL},
+    {OP_nll_loss_grad, "FFi>F", NULL},
+    {OP_sum_to, "FF>F", NULL},
+    {OP_broadcast_to, "FF>F", NULL},
+    {OP_scale_loss, "Ff>F", NULL},
+    {OP_inverse_scale, "f>f", NULL},
+    {OP_unscale, "ff>f", NULL},
+    {OP_all_finite, "F+>b", NULL},
+    {OP_update_scale, "fib>fii", NULL},
+    {OP_sgd, "ffl>ff|fflf>ff", NULL},
+    {OP_adam, "fflff>fff", NULL},
+    {OP_adamw, "fflff>fff", NULL},
+    {OP_increment, "l>l", "l>l"},
+    {OP_cast, "*>*", "*>*"},
+    {OP_assign, "TT>", "TT>"},
+    {OP_add, "FF>F|ii>i", "ff>f|dd>d|ii>i|ll>l"},
+    {OP_sub, "FF>F", "ff>f|dd>d|ii>i|ll>l"},
+    {OP_mul, "FF>F", "ff>f|dd>d|ii>i|ll>l"},
+    {OP_div, "FF>F", "ff>f|dd>d"},
+    {OP_neg, "F>F", "f>f|d>d|i>i|l>l"},
+    {OP_exp, "F>F", "f>f"},
+    {OP_log, "F>F", "f>f"},
+    {OP_sqrt, "F>F", "f>f|d>d"},
+    {OP_tanh, "F>F", "f>f"},
+    {OP_const, ">F", ">f|>d|>i|>l|>b"},
+    {OP_contract, NULL, "PP>f"},
+    {OP_max, NULL, "ff>f|dd>d|ii>i|ll>l"},
+    {OP_min, NULL, "ff>f|dd>d|ii>i|ll>l"},
+    {OP_erf, NULL, "f>f"},
+    {OP_lt, NULL, "ff>b|dd>b|ii>b|ll>b"},
+    {OP_le, NULL, "ff>b|dd>b|ii>b|ll>b"},
+    {OP_eq, NULL, "ff>b|dd>b|ii>b|ll>b"},
+    {OP_and, NULL, "bb>b"},
+    {OP_or, NULL, "bb>b"},
+    {OP_not, NULL, "b>b"},
+    {OP_is_finite, NULL, "f>b|d>b"},
+    {OP_select, NULL, "bff>f|bdd>d|bii>i|bll>l|bbb>b"},
+    {OP_iota, NULL, "*>i"},
+    {OP_broadcast, NULL, "T*>T"},
+    {OP_extent, NULL, "*>f"},
+    {OP_random, NULL, "*ll>f"},
+    {OP_reduce_sum, NULL, "f>f"},
+    {OP_reduce_max, NULL, "f>f|i>i"},
+    {OP_reduce_min, NULL, "f>f|i>i"},
+    {OP_reduce_or, NULL, "b>b"},
+    {OP_power, NULL, "l>d"},
+};
+
+int legal_level(Stage stage) { return stage < STAGE_LOWER ? GRAPH : CORE; }
+
+const char *legal_signatures(Opcode code, int level) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].code == code) return level == GRAPH ? table[i].graph : table[i].core;
+    return NULL;
+}
+
+/* ---- matching -------------------------------------------------------------------------------- */
+
+typedef struct Matching {
+    const Func *f;
+    const char *at;      /* in the signature */
+    Dtype product, type; /* what P and T stand for; AMP_DT_NONE: not met yet */
+} Matching;
+
+static bool is_graph_float(Dtype t) {
+    return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
+}
+
+static bool same(Dtype *met, Dtype t) {
+    if (*met == AMP_DT_NONE) *met = t;
+    return *met == t;
+}
+
+static bool matches_letter(Matching *m, char letter, Dtype t) {
+    switch (letter) {
+    case 'F': return is_graph_float(t);
+    case 'P': return is_graph_float(t) && same(&m->product, t);
+    case 'T': return same(&m->type, t);
+    case 'f': return t == AMP_DT_F32;
+    case 'd': return t == AMP_DT_F64;
+    case 'i': return t == AMP_DT_I32;
+    case 'l': return t == AMP_DT_I64;
+    case 'b': return t == AMP_DT_BOOL;
+    default: return letter == '*';
+    }
+}
+
+/* Values against letters up to '>', '|' or the end. */
+static bool matches_list(Matching *m, const Val *list, int n) {
+    for (int i = 0; i < n; i++) {
+        if (m->at[0] && m->at[1] == '+' && !matches_letter(m, m->at[0], ir_dtype(m->f, list[i]))) return false;
+        if (m->at[0] && m->at[1] == '+') continue;
+        if (!matches_letter(m, *m->at, ir_dtype(m->f, list[i]))) return false;
+        m->at += m->at[1] == '?' ? 2 : 1;
+    }
+    if (m->at[0] && (m->at[1] == '+' || m->at[1] == '?')) m->at += 2;
+    return *m->at == '>' || *m->at == '|' || *m->at == '\0';
+}
+
+static bool matches(Matching *m, const Op *o) {
+    if (!matches_list(m, o->in, o->n_in) || *m->at != '>') return false;
+    m->at++;
+    return matches_list(m, o->out, o->n_out) && *m->at != '>';
+}
+
+bool legal_types(const Func *f, const Op *o, int level) {
+    for (const char *at = legal_signatures(o->code, level); at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        Matching m = {.f = f, .at = at};
+        if (matches(&m, o)) return true;
+    }
+    return false;
+}

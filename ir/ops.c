@@ -1,0 +1,30 @@
+/* ops.c: the op table of ops.def, and names to opcodes. */
+#include "ir/ir.h"
+
+/* clang-format off */
+#define INT(name, v) {name, ATTR_INT, {.i = (v)}}
+#define FLOAT(name, v) {name, ATTR_FLOAT, {.f = (v)}}
+#define BOOL(name, v) {name, ATTR_BOOL, {.b = (v)}}
+#define SYMBOL(name, v) {name, ATTR_SYMBOL, {.s = (v)}}
+#define STRING(name, v) {name, ATTR_STRING, {.s = (v)}}
+#define DIMS(name) {name, ATTR_DIMS, {.dims = {0}}}
+/* clang-format on */
+
+const OpInfo ir_op_info[OP_COUNT] = {
+#define OP(id, ...) [OP_##id] = {.name = #id, __VA_ARGS__},
+#include "ir/ops.def"
+#undef OP
+};
+
+const char *const ir_stage_names[STAGE_COUNT] = {
+    [STAGE_ELABORATE] = "elaborate", [STAGE_AUTOCAST] = "autocast",   [STAGE_AUTODIFF] = "autodiff",
+    [STAGE_SCALE] = "scale",         [STAGE_OPTIMIZER] = "optimizer", [STAGE_SIMPLIFY] = "simplify",
+    [STAGE_LOWER] = "lower",         [STAGE_FUSE] = "fuse",           [STAGE_LAYOUT] = "layout",
+    [STAGE_PLAN] = "plan",
+};
+
+Opcode ir_opcode(const char *name) {
+    for (int code = OP_NONE + 1; code < OP_COUNT; code++)
+        if (!strcmp(ir_op_info[code].name, name)) return (Opcode)code;
+    return OP_NONE;
+}

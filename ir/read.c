@@ -1,0 +1,171 @@
+/* read.c: the text form back into a module: header, states, functions, decisions.  docs/ir.md has the grammar. */
+#include "ir/reader.h"
+
+typedef struct Line {
+    const char *keyword;
+    void (*read)(Reader *);
+} Line;
+
+/* Reads the line that the token's keyword begins; an error where there is none. */
+static void read_line(Reader *r, const Line *lines, int count, const char *what) {
+    for (int i = 0; i < count; i++)
+        if (reader_take_word(r, lines[i].keyword)) {
+            lines[i].read(r);
+            return;
+        }
+    reader_expected(r, what);
+}
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* ---- the header ------------------------------------------------------------------------------ */
+
+/* 'sha256 "..."' where it stands */
+static void read_sha256(Reader *r, char hex[65]) {
+    if (!reader_take_word(r, "sha256")) return;
+    Loc loc = r->token.loc;
+    const char *text = reader_string(r, "the digest in quotes");
+    if (strlen(text) > 64) reader_fail(r, loc, "a SHA-256 has 64 hexadecimal digits");
+    else strcpy(hex, text);
+}
+
+static void read_source(Reader *r) {
+    r->m->source_name = reader_string(r, "the model's file in quotes");
+    read_sha256(r, r->m->source_sha256);
+}
+
+static void read_policy(Reader *r) {
+    r->m->policy_name = reader_string(r, "the policy's name in quotes");
+    if (reader_take_word(r, "origin")) r->m->policy_origin = reader_string(r, "the policy's file in quotes");
+    read_sha256(r, r->m->policy_sha256);
+    if (reader_take_word(r, "low")) r->m->low = reader_dtype(r);
+}
+
+static void read_const(Reader *r) {
+    const char *name = reader_name(r, "a const's name");
+    reader_need(r, '=');
+    int64_t value = reader_int(r, "an integer", INT64_MIN, INT64_MAX);
+    vec_push(r->a, &r->m->consts, (struct NamedInt){0});
+    r->m->consts.data[r->m->consts.len - 1].name = name;
+    r->m->consts.data[r->m->consts.len - 1].value = value;
+}
+
+static void read_precision(Reader *r) {
+    r->m->precision_is_file = reader_take_word(r, "file");
+    r->m->precision_word = reader_name(r, "a precision");
+}
+
+static void read_override(Reader *r) {
+    static const char *const kinds[] = {"op", "path"};
+    Override o = {.is_path = reader_choice(r, "'op' or 'path'", kinds, COUNT(kinds)) == 1};
+    o.pattern = reader_name(r, "a pattern");
+    reader_need(r, ':');
+    o.word = reader_name(r, "a class or a type");
+    if (reader_take_word(r, "because")) o.because = reader_string(r, "words in quotes");
+    o.pos = reader_at(r);
+    vec_push(r->a, &r->m->overrides, o);
+}
+
+static Call read_call_line(Reader *r) {
+    Call c = reader_call(r);
+    c.pos = reader_at(r);
+    return c;
+}
+
+static void read_loss_scale(Reader *r) { r->m->loss_scale = read_call_line(r); }
+static void read_optimizer(Reader *r) { r->m->optimizer = read_call_line(r); }
+static void read_train(Reader *r) { r->m->has_train = true; }
+static void read_metric(Reader *r) {
+    const char *name = reader_name(r, "a metric's name");
+    vec_push(r->a, &r->m->metrics, name);
+}
+
+static const Line header_lines[] = {
+    {"source", read_source},       {"policy", read_policy},       {"const", read_const},
+    {"precision", read_precision}, {"override", read_override},   {"loss_scale", read_loss_scale},
+    {"train", read_train},         {"optimizer", read_optimizer}, {"metric", read_metric},
+};
+
+static void read_header(Reader *r) {
+    reader_need_word(r, "module");
+    r->m->name = reader_string(r, "the module's name in quotes");
+    reader_need_word(r, "stage");
+    r->m->stage = (Stage)reader_choice(r, "a stage", ir_stage_names, STAGE_COUNT);
+    reader_need(r, '{');
+    while (!r->failed && !reader_take(r, '}'))
+        read_line(r, header_lines, COUNT(header_lines), "a line of the header or '}'");
+}
+
+/* ---- behind the header ----------------------------------------------------------------------- */
+
+/* state %"fc1.weight/m" : f32[512, 784] moment m of fc1.weight stored f32 panels = zeros() at mlp.amp:8:9 from
+ * mlp.amp:8:9 */
+static void read_state(Reader *r) {
+    Token name = r->token;
+    if (name.kind != TOKEN_VALUE) {
+        reader_expected(r, "a state such as %fc1.weight");
+        return;
+    }
+    reader_next(r);
+    if (ir_state_find(r->m, name.text)) reader_fail(r, name.loc, "state %s is defined twice", name.text);
+    reader_need(r, ':');
+    Dtype t;
+    Shape shape = reader_type(r, &t);
+    StateRole role = (StateRole)reader_choice(r, "a role (param, buffer, moment, counter, scaler, derived)",
+                                              ir_role_names, STATE_DERIVED + 1);
+    State *s = ir_state_new(r->m, name.text, role, t, shape);
+    if (r->token.kind == TOKEN_STRING || (r->token.kind == TOKEN_WORD && !word_is_reserved(r->token.text)))
+        s->slot = reader_name(r, "a slot");
+    if (reader_take_word(r, "of")) s->of = reader_name(r, "a state");
+    if (reader_take_word(r, "stored")) {
+        s->storage = reader_dtype(r);
+        s->layout = (Layout)reader_choice(r, "a layout (rows, panels, pairs, panels_t, pairs_t)", ir_layout_names,
+                                          LAYOUT_PAIRS_T + 1);
+    }
+    if (reader_take(r, '=')) s->init = read_call_line(r);
+    if (reader_take_word(r, "from")) s->pos = reader_place(r);
+}
+
+/* decision @fc1.linear layer linear linear(f16, f16) : f16 because {...} policy "op linear lower" at mlp.amp:8:9 */
+static void read_decision(Reader *r) {
+    Decision d = {0};
+    reader_origin(r, &d.path, &d.layer);
+    d.op = reader_optional_name(r, "an op");
+    reader_need(r, '(');
+    while (!r->failed && !reader_take(r, ')')) {
+        if (d.operands.len) reader_need(r, ',');
+        Dtype t = reader_dtype(r);
+        vec_push(r->a, &d.operands, t);
+    }
+    reader_need(r, ':');
+    d.out = reader_dtype(r);
+    d.reason = reader_because(r);
+    if (reader_take_word(r, "policy")) d.policy_text = reader_string(r, "the policy's line in quotes");
+    d.pos = reader_at(r);
+    vec_push(r->a, &r->m->decisions, d);
+}
+
+static void read_removed(Reader *r) {
+    Removed removed = {.func = reader_name(r, "a function"), .value = r->token.text};
+    if (r->token.kind != TOKEN_VALUE) reader_expected(r, "a value");
+    reader_next(r);
+    removed.what = reader_string(r, "words in quotes");
+    vec_push(r->a, &r->m->removed, removed);
+}
+
+static const Line module_lines[] = {
+    {"state", read_state},
+    {"func", reader_func},
+    {"decision", read_decision},
+    {"removed", read_removed},
+};
+
+Module *ir_read(Arena *a, Diags *d, const Source *text) {
+    Reader r;
+    reader_start(&r, a, d, text);
+    r.m = ir_module_new(a, "");
+    read_header(&r);
+    while (!r.failed && r.token.kind != TOKEN_END)
+        read_line(&r, module_lines, COUNT(module_lines), "'state', 'func', 'decision' or 'removed'");
+    return r.failed ? NULL : r.m;
+}

@@ -1,0 +1,419 @@
+// The reference interpreter: every op against hand-computed values, and every *_grad op against central differences of
+// its forward op.
+#include "ir/interp/interp.h"
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/numeric.h"
+#include "tests/ir/ir_test.h"
+
+namespace {
+
+using Values = std::vector<double>;
+
+class Interp : public IrTest {
+  protected:
+    // Runs function f of |lines| (as in a text, types and all) with N = n; inputs in the order of the function.
+    std::map<std::string, Values> Run(const std::string &stage, const std::string &lines, std::vector<Values> inputs,
+                                      int64_t n = 1, bool round = false, const std::string &states = "") {
+        std::map<std::string, Values> out;
+        Module *m = Read("module \"m\" stage " + stage + " { }\n" + states + "\nfunc f {\n" + lines + "\n}\n");
+        EXPECT_NE(m, nullptr) << error_;
+        if (!m) return out;
+        const char *wrong = ir_verify(m);
+        EXPECT_STREQ(wrong, nullptr);
+        if (wrong) return out;
+        const Func *f = m->funcs.data[0];
+        EXPECT_EQ(static_cast<size_t>(f->inputs.len), inputs.size());
+        std::vector<InterpTensor> given;
+        for (int i = 0; i < f->inputs.len; i++) {
+            const Value *v = ir_value(f, f->inputs.data[i]);
+            given.push_back(interp_tensor(&arena_, v->name, &v->shape, n));
+            EXPECT_EQ(static_cast<size_t>(given[i].count), inputs[i].size()) << v->name;
+            for (int64_t j = 0; j < given[i].count; j++) given[i].data[j] = inputs[i][j];
+        }
+        std::vector<InterpTensor> results(f->results.len);
+        InterpOptions options = {round};
+        amp_error err = {};
+        EXPECT_EQ(interp_run(f, n, &options, given.data(), static_cast<int>(given.size()), results.data(), &err),
+                  AMP_OK)
+            << err.message;
+        if (err.code) return out;
+        for (const auto &r : results) out[r.name] = Values(r.data, r.data + r.count);
+        for (const auto &g : given) out["after " + std::string(g.name)] = Values(g.data, g.data + g.count);
+        return out;
+    }
+
+    // One result y of one op over inputs a, b, c.
+    Values Op(const std::string &stage, const std::string &types, const std::string &op, const std::string &result,
+              std::vector<Values> inputs, int64_t n = 1) {
+        std::string lines;
+        char name = 'a';
+        std::stringstream each(types);
+        for (std::string type; std::getline(each, type, ';');)
+            lines += std::string("input %") + name++ + " : " + type + "\n";
+        return Run(stage, lines + "%y = " + op + " : " + result + "\nresult y = %y", std::move(inputs), n)["y"];
+    }
+
+    static void ExpectNear(const Values &got, const Values &want, double tolerance = 1e-12) {
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); i++) {
+            if (std::isnan(want[i])) {
+                EXPECT_TRUE(std::isnan(got[i])) << i;
+            } else if (std::isinf(want[i])) {
+                EXPECT_EQ(got[i], want[i]) << i;
+            } else {
+                EXPECT_NEAR(got[i], want[i], tolerance) << i;
+            }
+        }
+    }
+
+    // d sum(weights * forward(x)) / dx by central differences.
+    static Values Differences(const std::function<Values(const Values &)> &forward, Values x, const Values &weights) {
+        const double h = 1e-5;
+        Values slope;
+        auto value = [&](const Values &at) {
+            Values y = forward(at);
+            double sum = 0;
+            for (size_t i = 0; i < y.size(); i++) sum += weights[i] * y[i];
+            return sum;
+        };
+        for (size_t i = 0; i < x.size(); i++) {
+            double x0 = x[i];
+            x[i] = x0 + h;
+            double up = value(x);
+            x[i] = x0 - h;
+            double down = value(x);
+            x[i] = x0;
+            slope.push_back((up - down) / (2 * h));
+        }
+        return slope;
+    }
+};
+
+const double inf = INFINITY, nan_ = NAN;
+
+// ---- elementwise --------------------------------------------------------------------------------
+
+TEST_F(Interp, CoreElementwise) {
+    const struct {
+        const char *types, *op, *result;
+        std::vector<Values> in;
+        Values want;
+    } cases[] = {
+        {"f32[3];f32[3]", "add(%a, %b)", "f32[3]", {{1, 2, 3}, {4, 5, inf}}, {5, 7, inf}},
+        {"f32[2, 2];f32[2]", "sub(%a, %b)", "f32[2, 2]", {{1, 2, 3, 4}, {10, 20}}, {-9, -18, -7, -16}},
+        {"f32[2, 1];f32[1, 2]", "mul(%a, %b)", "f32[2, 2]", {{2, 3}, {5, 7}}, {10, 14, 15, 21}},
+        {"f32[2];f32", "div(%a, %b)", "f32[2]", {{1, -1}, {0}}, {inf, -inf}},
+        {"f32[3];f32[3]", "max(%a, %b)", "f32[3]", {{1, nan_, 3}, {2, 1, nan_}}, {2, nan_, nan_}},
+        {"f32[3];f32[3]", "min(%a, %b)", "f32[3]", {{1, nan_, 3}, {2, 1, nan_}}, {1, nan_, nan_}},
+        {"f32[2]", "neg(%a)", "f32[2]", {{1, -2}}, {-1, 2}},
+        {"f32[2]", "exp(%a)", "f32[2]", {{0, 1}}, {1, M_E}},
+        {"f32[2]", "log(%a)", "f32[2]", {{1, 0}}, {0, -inf}},
+        {"f32[2]", "sqrt(%a)", "f32[2]", {{4, -1}}, {2, nan_}},
+        {"f32[1]", "tanh(%a)", "f32[1]", {{0.5}}, {0.46211715726000973}},
+        {"f32[1]", "erf(%a)", "f32[1]", {{0.5}}, {0.5204998778130465}},
+        {"f32[3];f32[3]", "lt(%a, %b)", "bool[3]", {{1, 2, nan_}, {2, 2, 2}}, {1, 0, 0}},
+        {"f32[3];f32[3]", "le(%a, %b)", "bool[3]", {{1, 2, 3}, {2, 2, 2}}, {1, 1, 0}},
+        {"i32[3];i32[3]", "eq(%a, %b)", "bool[3]", {{1, 2, 3}, {2, 2, 2}}, {0, 1, 0}},
+        {"bool[4];bool[4]", "and(%a, %b)", "bool[4]", {{0, 0, 1, 1}, {0, 1, 0, 1}}, {0, 0, 0, 1}},
+        {"bool[4];bool[4]", "or(%a, %b)", "bool[4]", {{0, 0, 1, 1}, {0, 1, 0, 1}}, {0, 1, 1, 1}},
+        {"bool[2]", "not(%a)", "bool[2]", {{0, 1}}, {1, 0}},
+        {"f32[3]", "is_finite(%a)", "bool[3]", {{1, inf, nan_}}, {1, 0, 0}},
+        {"bool[2];f32;f32[2]", "select(%a, %b, %c)", "f32[2]", {{1, 0}, {5}, {6, 7}}, {5, 7}},
+        {"i64", "increment(%a)", "i64", {{41}}, {42}},
+        {"i64", "power(%a; base = 0.9)", "f64", {{3}}, {0.729}},
+        {"f32[2, 3]", "iota(%a)", "i32[2, 3]", {{0, 0, 0, 0, 0, 0}}, {0, 1, 2, 0, 1, 2}},
+        {"f32[2, 3]", "iota(%a; dim = 0)", "i32[2, 3]", {{0, 0, 0, 0, 0, 0}}, {0, 0, 0, 1, 1, 1}},
+        {"f32[2];f32[2, 3]",
+         "broadcast(%a, %b; dims = (1))",
+         "f32[2, 3]",
+         {{1, 2}, {0, 0, 0, 0, 0, 0}},
+         {1, 1, 1, 2, 2, 2}},
+        {"i32[1, 3];f32[2, 3]",
+         "broadcast(%a, %b; dims = (0))",
+         "i32[2, 3]",
+         {{1, 2, 3}, {0, 0, 0, 0, 0, 0}},
+         {1, 2, 3, 1, 2, 3}},
+        {"f32[2, 3]", "extent(%a)", "f32", {{0, 0, 0, 0, 0, 0}}, {6}},
+        {"f32[2, 3]", "extent(%a; dims = (1))", "f32", {{0, 0, 0, 0, 0, 0}}, {3}},
+        {"f32[2, 3]", "reduce_sum(%a; dims = (0))", "f32[3]", {{1, 2, 3, 4, 5, 6}}, {5, 7, 9}},
+        {"f32[2, 3]", "reduce_sum(%a; dims = (-1), keep = true)", "f32[2, 1]", {{1, 2, 3, 4, 5, 6}}, {6, 15}},
+        {"f32[2, 2]", "reduce_max(%a; dims = (1))", "f32[2]", {{1, 5, nan_, 9}}, {5, nan_}},
+        {"f32[2, 2]", "reduce_min(%a; dims = (1))", "f32[2]", {{1, 5, 9, nan_}}, {1, nan_}},
+        {"bool[3]", "reduce_or(%a)", "bool", {{0, 0, 1}}, {1}},
+        {"f32[2, 2];f32[2, 2]", "contract(%a, %b)", "f32[2, 2]", {{1, 2, 3, 4}, {5, 6, 7, 8}}, {19, 22, 43, 50}},
+        {"f32[2, 2];f32[2, 2]",
+         "contract(%a, %b; ta = true)",
+         "f32[2, 2]",
+         {{1, 3, 2, 4}, {5, 6, 7, 8}},
+         {19, 22, 43, 50}},
+        {"f32[2, 2];f32[2, 2]",
+         "contract(%a, %b; tb = true)",
+         "f32[2, 2]",
+         {{1, 2, 3, 4}, {5, 7, 6, 8}},
+         {19, 22, 43, 50}},
+    };
+    for (const auto &c : cases) {
+        SCOPED_TRACE(c.op);
+        ExpectNear(Op("lower", c.types, c.op, c.result, c.in), c.want);
+    }
+}
+
+TEST_F(Interp, GraphOps) {
+    const double e1 = std::exp(1), softmax[] = {1 / (1 + e1), e1 / (1 + e1)};
+    const struct {
+        const char *types, *op, *result;
+        std::vector<Values> in;
+        Values want;
+    } cases[] = {
+        {"f32[1, 2];f32[3, 2];f32[3]",
+         "linear(%a, %b, %c)",
+         "f32[1, 3]",
+         {{1, 2}, {1, 2, 3, 4, 5, 6}, {10, 20, 30}},
+         {15, 31, 47}},
+        {"f32[1, 2];f32[2, 3]",
+         "linear(%a, %b; transposed = true)",
+         "f32[1, 3]",
+         {{1, 2}, {1, 3, 5, 2, 4, 6}},
+         {5, 11, 17}},
+        {"f32[2, 2];f32[2, 1]", "matmul(%a, %b)", "f32[2, 1]", {{1, 2, 3, 4}, {5, 6}}, {17, 39}},
+        {"f32[3]", "relu(%a)", "f32[3]", {{-1, 2, nan_}}, {0, 2, nan_}},
+        {"f32[2]", "gelu(%a)", "f32[2]", {{1, -2}}, {0.8413447460685429, -0.04550026389635842}},
+        {"f32[1]", "gelu(%a; approximate = tanh)", "f32[1]", {{1}}, {0.8411919906082768}},
+        {"f32[1]", "sigmoid(%a)", "f32[1]", {{1}}, {0.7310585786300049}},
+        {"f32[2, 2]", "sum(%a)", "f32", {{1, 2, 3, 4}}, {10}},
+        {"f32[2, 2]", "mean(%a; dims = (0))", "f32[2]", {{1, 2, 3, 4}}, {2, 3}},
+        {"f32[1, 2]", "softmax(%a)", "f32[1, 2]", {{1000, 1001}}, {softmax[0], softmax[1]}},
+        {"f32[2, 1]", "softmax(%a; dim = 0)", "f32[2, 1]", {{1, 2}}, {softmax[0], softmax[1]}},
+        {"f32[1, 2]", "log_softmax(%a)", "f32[1, 2]", {{0, 1}}, {std::log(softmax[0]), std::log(softmax[1])}},
+        {"f32[2, 2];i32[2]", "nll_loss(%a, %b)", "f32", {{-1, -2, -3, -4}, {0, 1}}, {2.5}},
+        {"f32[2, 2];i32[2]", "nll_loss(%a, %b; ignore = 1)", "f32", {{-1, -2, -3, -4}, {0, 1}}, {1}},
+        {"f32[2, 2];i32[2]", "nll_loss(%a, %b)", "f32", {{-1, -2, -3, -4}, {-100, -100}}, {0}},
+        {"f32[1, 2];i32[1]", "nll_loss(%a, %b; label_smoothing = 0.5)", "f32", {{-1, -2}, {0}}, {0.5 * 1 + 0.25 * 3}},
+        {"f32[1, 2];i32[1]", "nll_loss(%a, %b)", "f32", {{-1, -inf}, {0}}, {1}},
+        {"f32[3, 2];i32[3]", "accuracy(%a, %b)", "f32", {{1, 2, 3, 3, nan_, 1}, {1, 0, 1}}, {2.0 / 3}},
+        {"f32[2];f32[2]", "relu_grad(%a, %b)", "f32[2]", {{5, 6}, {0, 1}}, {0, 6}},
+        {"f32[2, 3];f32[3]", "sum_to(%a, %b)", "f32[3]", {{1, 2, 3, 4, 5, 6}, {0, 0, 0}}, {5, 7, 9}},
+        {"f32[2, 3];f32[2, 1]", "sum_to(%a, %b)", "f32[2, 1]", {{1, 2, 3, 4, 5, 6}, {0, 0}}, {6, 15}},
+        {"f32[2];f32[2, 3]",
+         "broadcast_to(%a, %b; dims = (1), mean = true)",
+         "f32[2, 3]",
+         {{3, 6}, {0, 0, 0, 0, 0, 0}},
+         {1, 1, 1, 2, 2, 2}},
+        {"f32;f32", "scale_loss(%a, %b)", "f32", {{1}, {65536}}, {65536}},
+        {"f32", "inverse_scale(%a)", "f32", {{4}}, {0.25}},
+        {"f32[2];f32", "unscale(%a, %b)", "f32[2]", {{4, 8}, {0.25}}, {1, 2}},
+        {"f32[2];f32", "all_finite(%a, %b)", "bool", {{4, 8}, {inf}}, {0}},
+        {"f32[2];f16", "all_finite(%a, %b)", "bool", {{4, 8}, {1}}, {1}},
+    };
+    for (const auto &c : cases) {
+        SCOPED_TRACE(c.op);
+        ExpectNear(Op("simplify", c.types, c.op, c.result, c.in), c.want);
+    }
+    ExpectNear(Run("simplify", "%y = grad_seed() : f32\nresult y = %y", {})["y"], {1});
+}
+
+// ---- gradients ----------------------------------------------------------------------------------
+
+TEST_F(Interp, GradientsAreCentralDifferences) {
+    const struct {
+        const char *forward, *backward;
+        bool of_input; /* the gradient reads x, else y */
+    } cases[] = {
+        {"relu(%a)", "relu_grad(%a, %b)", false},
+        {"gelu(%a)", "gelu_grad(%a, %b)", true},
+        {"gelu(%a; approximate = tanh)", "gelu_grad(%a, %b; approximate = tanh)", true},
+        {"sigmoid(%a)", "sigmoid_grad(%a, %b)", false},
+        {"tanh(%a)", "tanh_grad(%a, %b)", false},
+        {"softmax(%a)", "softmax_grad(%a, %b)", false},
+        {"softmax(%a; dim = 0)", "softmax_grad(%a, %b; dim = 0)", false},
+        {"log_softmax(%a)", "log_softmax_grad(%a, %b)", false},
+    };
+    const Values x = {0.3, -1.2, 2.1, 0.7, -0.4, 1.9}, dy = {1.5, -0.5, 0.25, -2, 0.75, 1};
+    for (const auto &c : cases) {
+        SCOPED_TRACE(c.backward);
+        auto forward = [&](const Values &at) { return Op("simplify", "f32[2, 3]", c.forward, "f32[2, 3]", {at}); };
+        Values second = c.of_input ? x : forward(x);
+        Values slope = Op("simplify", "f32[2, 3];f32[2, 3]", c.backward, "f32[2, 3]", {dy, second});
+        ExpectNear(slope, Differences(forward, x, dy), 1e-8);
+    }
+}
+
+TEST_F(Interp, LossGradientIsCentralDifferences) {
+    const Values logp = {-0.3, -1.2, -2.1, -0.7, -0.4, -1.9}, targets = {2, -100};
+    const std::string attrs = "; label_smoothing = 0.1)";
+    auto forward = [&](const Values &at) {
+        return Op("simplify", "f32[2, 3];i32[2]", "nll_loss(%a, %b" + attrs, "f32", {at, targets});
+    };
+    Values slope =
+        Op("simplify", "f32;f32[2, 3];i32[2]", "nll_loss_grad(%a, %b, %c" + attrs, "f32[2, 3]", {{3}, logp, targets});
+    ExpectNear(slope, Differences(forward, logp, {3}), 1e-8);
+}
+
+TEST_F(Interp, ReductionGradientsAreCentralDifferences) {
+    const Values x = {0.3, -1.2, 2.1, 0.7, -0.4, 1.9}, dy = {1.5, -0.5};
+    auto mean = [&](const Values &at) { return Op("simplify", "f32[2, 3]", "mean(%a; dims = (1))", "f32[2]", {at}); };
+    ExpectNear(
+        Op("simplify", "f32[2];f32[2, 3]", "broadcast_to(%a, %b; dims = (1), mean = true)", "f32[2, 3]", {dy, x}),
+        Differences(mean, x, dy), 1e-8);
+    const Values bias = {1, 2, 3}, wide = {1, -2, 3, -4, 5, -6};
+    auto add = [&](const Values &at) {
+        return Op("simplify", "f32[2, 3];f32[3]", "add(%a, %b)", "f32[2, 3]", {x, at});
+    };
+    ExpectNear(Op("simplify", "f32[2, 3];f32[3]", "sum_to(%a, %b)", "f32[3]", {wide, bias}),
+               Differences(add, bias, wide), 1e-8);
+}
+
+// ---- random numbers -----------------------------------------------------------------------------
+
+TEST_F(Interp, DropoutDrawsFromPhilox) {
+    const std::string lines = "input %x : f32[N, 4]\nstate %seed : i64\nstate %iteration : i64\n%y = dropout(%x; p = "
+                              "0.25, key = \"a.b\") : f32[N, 4]\n"
+                              "result y = %y",
+                      states = "state %seed : i64 counter state %iteration : i64 counter";
+    Values ones(64, 1.0), y = Run("simplify", lines, {ones, {7}, {3}}, 16, false, states)["y"];
+    int dropped = 0;
+    for (int i = 0; i < 64; i++) {
+        bool keep = amp_random_unit(amp_random_u32(7, amp_hash32("a.b"), 3, 0, static_cast<uint64_t>(i))) >= 0.25f;
+        dropped += !keep;
+        EXPECT_EQ(y[i], keep ? 1 / 0.75 : 0.0) << i;
+    }
+    EXPECT_GT(dropped, 4);
+    EXPECT_LT(dropped, 32);
+    EXPECT_NE(y, Run("simplify", lines, {ones, {7}, {4}}, 16, false, states)["y"]);
+}
+
+// The core ops that dropout lowers to draw the same numbers.
+TEST_F(Interp, RandomIsTheSameInCore) {
+    const std::string core = "input %x : f32[N, 4]\ninput %s : i64\ninput %i : i64\n%r = random(%x, %s, %i; key = "
+                             "\"a.b\") : f32[N, 4]\nresult r = %r";
+    Values r = Run("lower", core, {Values(8, 0.0), {7}, {3}}, 2)["r"];
+    for (int i = 0; i < 8; i++)
+        EXPECT_EQ(r[i], amp_random_unit(amp_random_u32(7, amp_hash32("a.b"), 3, 0, static_cast<uint64_t>(i))));
+}
+
+// ---- loss scale and optimizers ------------------------------------------------------------------
+
+// (scale, tracker, ok) -> the next scale, tracker and floor hit, by the vectors of PyTorch's own tests.
+TEST_F(Interp, UpdateScale) {
+    const struct {
+        const char *attrs;
+        double scale, tracker, ok;
+        Values want;
+    } cases[] = {
+        {"backoff = 0.25, interval = 2", 4, 0, 1, {4, 1, 0}},
+        {"backoff = 0.25, interval = 2", 4, 1, 1, {8, 0, 0}},
+        {"backoff = 0.25, interval = 2", 8, 0, 0, {2, 0, 0}},
+        {"growth = 16.0, interval = 1, max = inf", 1e38, 0, 1, {1e38, 0, 0}}, /* the product is not finite in f32 */
+        {"interval = 2000", 65536, 1999, 1, {131072, 0, 0}},
+        {"interval = 1", 16777216, 0, 1, {16777216, 0, 0}}, /* kept at max */
+        {"interval = 1", 1.5, 5, 0, {1, 0, 0}},
+        {"interval = 1", 1, 5, 0, {1, 0, 1}}, /* stood at min already */
+        {"min = 0.0", 0, 5, 0, {0, 0, 0}},
+    };
+    for (const auto &c : cases) {
+        auto r = Run(
+            "simplify",
+            std::string("input %s : f32\ninput %t : i32\ninput %ok : bool\n%a, %b, %c = update_scale(%s, %t, %ok; ") +
+                c.attrs + ") : f32, i32, i32\nresult a = %a\nresult b = %b\nresult c = %c",
+            {{c.scale}, {c.tracker}, {c.ok}}, 1, true);
+        Values got = {r["a"][0], r["b"][0], r["c"][0]};
+        Values want = c.want;
+        want[0] = static_cast<float>(want[0]);
+        EXPECT_EQ(got[1], want[1]) << c.attrs << " " << c.scale;
+        EXPECT_EQ(got[2], want[2]) << c.attrs << " " << c.scale;
+        EXPECT_EQ(static_cast<float>(got[0]), want[0]) << c.attrs << " " << c.scale;
+    }
+}
+
+TEST_F(Interp, Sgd) {
+    const std::string in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %b : f32\n",
+                      out = " : f32, f32\nresult w = %x\nresult b = %y";
+    auto plain =
+        Run("simplify", in + "%x, %y = sgd(%w, %g, %t; lr = 0.1, weight_decay = 0.5)" + out, {{2}, {3}, {1}, {0}});
+    ExpectNear(plain["w"], {2 - 0.1 * (3 + 0.5 * 2)});
+    EXPECT_EQ(plain["b"], plain["w"]);
+    auto momentum =
+        Run("simplify", in + "%x, %y = sgd(%w, %g, %t, %b; lr = 0.1, momentum = 0.9)" + out, {{2}, {3}, {2}, {5}});
+    ExpectNear(momentum["b"], {7.5});
+    ExpectNear(momentum["w"], {2 - 0.75});
+    auto nesterov =
+        Run("simplify", in + "%x, %y = sgd(%w, %g, %t, %b; lr = 0.1, momentum = 0.9, nesterov = true)" + out,
+            {{2}, {3}, {2}, {5}});
+    ExpectNear(nesterov["w"], {2 - 0.1 * (3 + 0.9 * 7.5)});
+}
+
+// At the first step with zero moments Adam moves by lr * sign(g), whatever g; further steps by the formula written out.
+TEST_F(Interp, AdamAndAdamW) {
+    const std::string in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %m : f32\ninput %v : f32\n",
+                      out = " : f32, f32, f32\nresult w = %x\nresult m = %y\nresult v = %z";
+    auto first = Run("simplify", in + "%x, %y, %z = adam(%w, %g, %t, %m, %v; lr = 0.1, eps = 0.0)" + out,
+                     {{2}, {-3}, {1}, {0}, {0}});
+    ExpectNear(first["w"], {2.1});
+    double g = -3 + 0.5 * 2, m = 0.9 * 0.25 + 0.1 * g, v = 0.999 * 4 + 0.001 * g * g, t = 5;
+    double step = 0.1 / (1 - std::pow(0.9, t)) * m / (std::sqrt(v) / std::sqrt(1 - std::pow(0.999, t)) + 1e-8);
+    auto adam = Run("simplify", in + "%x, %y, %z = adam(%w, %g, %t, %m, %v; lr = 0.1, weight_decay = 0.5)" + out,
+                    {{2}, {-3}, {5}, {0.25}, {4}});
+    ExpectNear(adam["w"], {2 - step});
+    ExpectNear(adam["m"], {m});
+    ExpectNear(adam["v"], {v});
+    auto adamw = Run("simplify", in + "%x, %y, %z = adamw(%w, %g, %t, %m, %v; lr = 0.1, weight_decay = 0.5)" + out,
+                     {{2}, {-2}, {5}, {0.25}, {4}});
+    ExpectNear(adamw["w"], {2 * (1 - 0.1 * 0.5) - step});
+}
+
+// ---- states, rounding, errors -------------------------------------------------------------------
+
+TEST_F(Interp, StatesAreWrittenAtTheEndWhereThePredicateHolds) {
+    const std::string states = "state %a : f32 param state %b : f32 param state %c : f32 param";
+    auto r = Run(
+        "simplify",
+        "input %ok : bool\nstate %a : f32\nstate %b : f32\nstate %c : f32\n%y = add(%a, %b) : f32\n"
+        "assign(%a, %b)\nassign(%b, %a)\nassign(%c, %y) if %ok\n%z = add(%a, %c) : f32\nresult z = %z\nresult old = %a",
+        {{0}, {1}, {2}, {3}}, 1, false, states);
+    EXPECT_EQ(r["z"], Values{4}); /* the old values */
+    EXPECT_EQ(r["old"], Values{1});
+    EXPECT_EQ(r["after a"], Values{2});
+    EXPECT_EQ(r["after b"], Values{1});
+    EXPECT_EQ(r["after c"], Values{3});
+}
+
+TEST_F(Interp, RoundingFollowsTheTypes) {
+    const std::string lines =
+        "input %x : f32[1]\n%h = cast(%x) : f16[1]\n%b = cast(%x) : bf16[1]\n%t = cast(%x) : tf32[1]\n%i = cast(%x) : "
+        "i32[1]\n"
+        "%f = add(%x, %x) : f32[1]\nresult h = %h\nresult b = %b\nresult t = %t\nresult i = %i\nresult f = %f";
+    auto exact = Run("lower", lines, {{2.1}}), rounded = Run("lower", lines, {{2.1}}, 1, true);
+    EXPECT_EQ(exact["h"][0], 2.1);
+    EXPECT_EQ(exact["i"][0], 2.0); /* integers always */
+    EXPECT_EQ(rounded["h"][0], amp_round_f16(2.1f));
+    EXPECT_EQ(rounded["b"][0], amp_round_bf16(2.1f));
+    EXPECT_EQ(rounded["t"][0], amp_round_tf32(2.1f));
+    EXPECT_EQ(rounded["f"][0], static_cast<float>(4.2));
+    EXPECT_EQ(exact["f"][0], 4.2);
+}
+
+TEST_F(Interp, BadCallsAreErrorsThatNameTheInput) {
+    Module *m =
+        Read("module \"m\" stage lower { } func f { input %x : f32[N, 2] \n%1 = neg(%x) : f32[N, 2]\nresult y = %1 }");
+    ASSERT_NE(m, nullptr) << error_;
+    const Func *f = m->funcs.data[0];
+    InterpTensor result, given = interp_tensor(&arena_, "x", ir_shape(f, f->inputs.data[0]), 3);
+    InterpOptions options = {false};
+    amp_error err = {};
+    EXPECT_EQ(interp_run(f, 3, &options, nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "f: input %x is not given");
+    EXPECT_EQ(interp_run(f, 4, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "f: input %x must have shape [N, 2] at N = 4");
+    EXPECT_EQ(interp_run(f, 0, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "f: N must be at least 1");
+    std::swap(ir_op_at(f, 0)->in[0], ir_op_at(f, 0)->out[0]);
+    EXPECT_EQ(interp_run(f, 3, &options, &given, 1, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "f: neg (no path): reads a value that is not computed before it");
+}
+
+} // namespace

@@ -1,0 +1,199 @@
+// One broken module per rule of the verifier, with its exact message.
+#include "tests/ir/ir_test.h"
+
+namespace {
+
+using Verify_ = IrTest;
+
+std::string At(const std::string &stage, const std::string &lines, const std::string &states = "") {
+    return "module \"m\" stage " + stage + " { }\n" + states + "\nfunc f {\n" + lines + "\n}\n";
+}
+
+std::string Graph(const std::string &lines) {
+    return At("simplify",
+              "input %x : f32[N, 4]\ninput %h : f16[N, 4]\ninput %w : f32[3, 4]\ninput %t : i32[N]\n"
+              "input %ok : bool\nstate %s : f32\n" +
+                  lines,
+              "state %s : f32 param");
+}
+
+std::string Core(const std::string &lines) {
+    return At("lower",
+              "input %x : f32[N, 4]\ninput %h : f16[N, 4]\ninput %i : i32[N]\ninput %b : bool[N, 4]\n"
+              "input %d : f64\ninput %l : i64\nstate %s : f32\n" +
+                  lines,
+              "state %s : f32 param");
+}
+
+TEST_F(Verify_, Rules) {
+    const struct {
+        std::string text, message;
+    } cases[] = {
+        // states
+        {"module \"m\" stage lower { } state %a : f32[N] param", "state a depends on N"},
+        {"module \"m\" stage lower { } state %a : f32 moment m", "state a does not say of which state it is"},
+        {"module \"m\" stage lower { } state %a : f32 derived of b", "state a does not say of which state it is"},
+        {At("lower", "state %a : f32"), "f: %a: the module has no such state"},
+        {At("lower", "state %a : f32", "state %a : f32[4] param"), "f: %a is f32, the state f32[4]"},
+        {At("lower", "state %a : f32", "state %a : f16 param"), "f: %a is f32, the state f16"},
+        // levels
+        {Core("%1 = relu(%x) : f32[N, 4] @a.relu"), "f: %1 = relu (a.relu): may not appear at stage lower"},
+        {Graph("%1 = is_finite(%x) : bool[N, 4]"), "f: %1 = is_finite: may not appear at stage simplify"},
+        // operand types
+        {Graph("%1 = linear(%x, %w) : f16[N, 3]"), ""},
+        {Graph("%1 = cast(%w) : f16[3, 4]\n%2 = linear(%x, %1) : f16[N, 3]"),
+         "f: %2 = linear: not legal at stage simplify with (f32, f16) -> f16"},
+        {Graph("%1 = relu(%t) : f32[N]"), "f: %1 = relu: not legal at stage simplify with (i32) -> f32"},
+        {Graph("%1 = add(%x, %h) : f32[N, 4]"), ""},
+        {Graph("%1 = all_finite(%x, %h, %w) : bool"), ""},
+        {Graph("%1 = all_finite(%x, %t) : bool"),
+         "f: %1 = all_finite: not legal at stage simplify with (f32, i32) -> bool"},
+        {Core("%1 = add(%x, %h) : f32[N, 4]"), "f: %1 = add: not legal at stage lower with (f32, f16) -> f32"},
+        {Core("%1 = add(%h, %h) : f16[N, 4]"), "f: %1 = add: not legal at stage lower with (f16, f16) -> f16"},
+        {Core("%1 = add(%x, %x) : f64[N, 4]"), "f: %1 = add: not legal at stage lower with (f32, f32) -> f64"},
+        {Core("%1 = contract(%x, %h; tb = true) : f32[N, N]"),
+         "f: %1 = contract: not legal at stage lower with (f32, f16) -> f32"},
+        {Core("%1 = contract(%h, %h; tb = true) : f16[N, N]"),
+         "f: %1 = contract: not legal at stage lower with (f16, f16) -> f16"},
+        {Core("%1 = contract(%h, %h; ta = true) : f32[4, 4]"), ""},
+        {Core("%1 = select(%b, %x, %h) : f32[N, 4]"),
+         "f: %1 = select: not legal at stage lower with (bool, f32, f16) -> f32"},
+        {Core("%1 = broadcast(%d, %x) : f64[N, 4]"),
+         "f: %1 = broadcast: %1 is f64[N, 4]: this type is for scalars only"},
+        {Core("%1 = cast(%h) : bf16[N, 4]\n%2 = cast(%d) : f32\n%3 = cast(%l) : f32"), ""},
+        // shapes
+        {Graph("%1 = relu(%x) : f32[N, 5]"), "f: %1 = relu: %1 is f32[N, 5], its operands make it f32[N, 4]"},
+        {Graph("%1 = matmul(%x, %w) : f32[N, 4]"),
+         "f: matmul: inner dimensions differ, [4, 3]: %x is f32[N, 4], %w is f32[3, 4]"},
+        {Graph("%1 = linear(%w, %x) : f32[3, N]\n%2 = linear(%x, %w, %w) : f32[N, 3] @fc"),
+         "f: fc: linear: needs a bias of rank 1: %x is f32[N, 4], %w is f32[3, 4], %w is f32[3, 4]"},
+        {Graph("%1 = add(%x, %w) : f32[N, 4]"), "f: add: shapes do not broadcast: %x is f32[N, 4], %w is f32[3, 4]"},
+        {Graph("%1 = relu(%x, %x) : f32[N, 4]"), "f: relu: needs 1 operands, has 2"},
+        {Graph("%1 = linear(%x) : f32[N, 4]"), "f: linear: needs 2 to 3 operands, has 1"},
+        {Graph("%1 = all_finite() : bool"), "f: all_finite: needs at least 1 operands, has 0"},
+        {Graph("%1 = softmax(%x; dim = 2) : f32[N, 4]"),
+         "f: softmax: dim 2 is not one of the operand's: %x is f32[N, 4]"},
+        {Graph("%1 = sum(%x; dims = (2)) : f32[N]"),
+         "f: sum: a dim in dims is not one of the operand's: %x is f32[N, 4]"},
+        {Graph("%1 = sum(%x; dims = (1, -1)) : f32[N]"), "f: sum: a dim stands twice in dims: %x is f32[N, 4]"},
+        {Graph("%1 = nll_loss(%x, %w) : f32"),
+         "f: nll_loss: the targets are not one per row: %x is f32[N, 4], %w is f32[3, 4]"},
+        {Graph("%1 = relu_grad(%x, %s) : f32[N, 4]"), "f: relu_grad: shapes differ: %x is f32[N, 4], %s is f32"},
+        {Graph("%1 = sum_to(%w, %x) : f32[N, 4]"),
+         "f: sum_to: the second does not broadcast to the first: %w is f32[3, 4], %x is f32[N, 4]"},
+        {Graph("%1 = broadcast_to(%x, %w) : f32[3, 4]"),
+         "f: broadcast_to: the first is no reduction of the second: %x is f32[N, 4], %w is f32[3, 4]"},
+        {Graph("%1 = inverse_scale(%x) : f32"), "f: inverse_scale: needs scalars: %x is f32[N, 4]"},
+        // attributes
+        {Graph("%1 = dropout(%x; p = 1.0) : f32[N, 4]"), "f: %1 = dropout: p must be at least 0 and less than 1"},
+        {Graph("%1 = gelu(%x; approximate = erf) : f32[N, 4]"), "f: %1 = gelu: approximate must be none or tanh"},
+        // predicates and assigns
+        {Graph("assign(%s, %s) if %ok"), ""},
+        {Graph("%1 = relu(%x) : f32[N, 4]\n%2 = neg(%1) if %ok : f32[N, 4]"),
+         "f: %2 = neg: has a predicate, but no effect"},
+        {Graph("assign(%s, %s) if %s"), "f: assign: its predicate %s is not a bool scalar"},
+        {Graph("assign(%x, %x)"), "f: assign: %x is not a state"},
+        {Graph("assign(%s, %x)"), "f: assign: shapes differ: %s is f32, %x is f32[N, 4]"},
+        {Graph("%1 = cast(%s) : f16\nassign(%s, %1)"), "f: assign: not legal at stage simplify with (f32, f16) ->"},
+        {Graph("assign(%s, %s)\nassign(%s, %s)"), "f: assign: %s is written twice"},
+        // results
+        {Graph("result a = %x\nresult a = %x"), "f: two results are called a"},
+        // kernels
+        {Core("kernel k tile \"\" {\n%1 = neg(%x) : f32[N, 4]\n}"), "f: has kernels at stage lower"},
+        {Core("buffer b temp %x f32 rows"), "f: has buffers at stage lower"},
+        {At("fuse", "input %x : f32\n%1 = neg(%x) : f32"), "f: op 1 of the body is in no kernel"},
+        {At("fuse", "input %x : f32\nkernel k tile \"\" {\n}"),
+         "f: kernel k does not begin where the one before it ends, or is empty"},
+        {At("fuse",
+            "input %x : f32\nkernel k tile \"\" {\n%1 = neg(%x) : f32\n}\nkernel k tile \"\" {\n%2 = neg(%x) : f32\n}"),
+         "f: two kernels are called k"},
+        {At("fuse", "input %x : f32\nkernel k tile \"\" if %x {\n%1 = neg(%x) : f32\n}"),
+         "f: kernel k: its predicate is no bool scalar that is defined before it"},
+        {At("fuse",
+            "input %ok : bool\nstate %a : f32\nstate %b : f32\nkernel k tile \"\" {\nassign(%a, %a) if %ok\nassign(%b, "
+            "%b)\n}",
+            "state %a : f32 param state %b : f32 param"),
+         "f: assign: kernel k has effects with different predicates"},
+        {At("fuse",
+            "state %a : f32\nkernel j tile \"\" {\nassign(%a, %a)\n}\nkernel k tile \"\" {\n%1 = neg(%a) : f32\n}",
+            "state %a : f32 param"),
+         "f: %1 = neg: reads state %a in kernel k, after a kernel that writes it"},
+        {At("plan", "input %x : f32\nkernel k tile \"\" {\n%1 = neg(%x) : f32\n}\nbuffer b state %x f32 rows"),
+         "f: buffer b: a state's buffer names a state, and no other does"},
+        {At("plan",
+            "input %x : f32\nkernel k tile \"\" {\n%1 = neg(%x) : f32\n}\nbuffer b temp %x f32 rows live 0 to 1"),
+         "f: buffer b lives from kernel 0 to 1 of 1"},
+    };
+    for (const auto &c : cases) EXPECT_EQ(Verify(c.text), c.message) << c.text;
+}
+
+// What text cannot say.
+class VerifyBroken : public IrTest {
+  protected:
+    VerifyBroken() {
+        m_ = ir_module_new(&arena_, "m");
+        f_ = ir_func_new(m_, "f");
+        x_ = ir_add_input(f_, "x", AMP_DT_F32, shape_scalar());
+        y_ = ir_emit(f_, OP_relu, AMP_DT_F32, "y", 1, x_);
+        z_ = ir_emit(f_, OP_relu, AMP_DT_F32, "z", 1, y_);
+        EXPECT_STREQ(ir_verify(m_), nullptr);
+    }
+    Module *m_;
+    Func *f_;
+    Val x_, y_, z_;
+};
+
+TEST_F(VerifyBroken, UseBeforeDefinition) {
+    std::swap(f_->body.data[0], f_->body.data[1]);
+    EXPECT_STREQ(ir_verify(m_), "f: %z = relu: %y is used before it is defined");
+}
+
+TEST_F(VerifyBroken, NoSuchOperand) {
+    ir_def(f_, z_)->in[0] = Val{99};
+    EXPECT_STREQ(ir_verify(m_), "f: %z = relu: operand 1 is not a value");
+}
+
+TEST_F(VerifyBroken, ResultOfAnotherOp) {
+    ir_def(f_, z_)->out[0] = y_;
+    EXPECT_STREQ(ir_verify(m_), "f: %y = relu: %y does not say that it is this op's result 1");
+}
+
+TEST_F(VerifyBroken, OpTwiceInTheBody) {
+    f_->body.data[1] = f_->body.data[0];
+    EXPECT_STREQ(ir_verify(m_), "f: %y is defined twice");
+}
+
+TEST_F(VerifyBroken, TwoValuesOfOneName) {
+    ir_value(f_, z_)->name = "y";
+    EXPECT_STREQ(ir_verify(m_), "f: %y: the name belongs to another value");
+}
+
+TEST_F(VerifyBroken, MissingOp) {
+    f_->body.data[1] = OpId{99};
+    EXPECT_STREQ(ir_verify(m_), "f: op 2 of the body does not exist");
+}
+
+TEST_F(VerifyBroken, ResultsAndInputsMustExist) {
+    ir_add_result(f_, "r", Val{99});
+    EXPECT_STREQ(ir_verify(m_), "f: result r is not a value of the function");
+    f_->inputs.data[0] = y_;
+    EXPECT_STREQ(ir_verify(m_), "f: %y is the result of an op, not an input");
+    f_->inputs.data[0] = NO_VAL;
+    EXPECT_STREQ(ir_verify(m_), "f: input 1 is not a value");
+}
+
+TEST_F(VerifyBroken, FunctionsAndStatesHaveTheirOwnNames) {
+    ir_state_new(m_, "s", STATE_PARAM, AMP_DT_F32, shape_scalar());
+    ir_state_new(m_, "s", STATE_PARAM, AMP_DT_F32, shape_scalar());
+    EXPECT_STREQ(ir_verify(m_), "two states are called s");
+    m_->states.len = 0;
+    ir_func_new(m_, "f");
+    EXPECT_STREQ(ir_verify(m_), "two functions are called f");
+}
+
+TEST_F(VerifyBroken, RegionsExist) {
+    ir_def(f_, z_)->region = 3;
+    EXPECT_STREQ(ir_verify(m_), "f: %z = relu: region #3 does not exist");
+}
+
+} // namespace

@@ -54,7 +54,7 @@ typedef struct Pos { /* a place in the model text; line 0: none */
  *   because {gradient, of fc1.linear}                  backward: the dtype of the forward op / the reverse cast
  */
 typedef struct Reason {
-    const char *rule;     /* class word of the policy, or "gradient", "weight_gradient", "state" */
+    const char *rule;     /* class word of the policy, or "gradient", "weight_gradient", "loss_scale", "state", "weak", "written" */
     const char *origin;   /* "torch-fp16", or NULL */
     int line;             /* of the policy file; 0: none */
     bool is_override;     /* then |where| is the override's place */
@@ -298,6 +298,7 @@ typedef struct Module {
     const char *name;
     Stage stage;
     const char *source_name, *source_text; /* of the main file; text may be NULL when read from IR */
+    const char *source_path; /* source_name as the user gave it, with its folder: for messages, not printed; may be NULL */
     char source_sha256[65];
     VEC(struct NamedInt { const char *name; int64_t value; }) consts;
     /* precision */

@@ -457,6 +457,18 @@ static const char *operands_cell(const Module *m, const Decision *d) {
     return text_str(&t);
 }
 
+static const char *casts_cell(const Module *m, const Decision *d) {
+    Text t = cell(m);
+    for (int i = 0; i < d->casts.len; i++) {
+        const CastNote *c = &d->casts.data[i];
+        text_puts(&t, i ? ", " : "casts(");
+        put_value_name(&t, c->value);
+        text_printf(&t, ": %s to %s", amp_dtype_name(c->from), amp_dtype_name(c->to));
+    }
+    if (d->casts.len) text_putc(&t, ')');
+    return text_str(&t);
+}
+
 static void put_decisions(Text *t, const Module *m) {
     Columns c;
     columns_init(&c, m->arena);
@@ -469,8 +481,8 @@ static void put_decisions(Text *t, const Module *m) {
             text_puts(&policy, "policy ");
             text_put_quoted(&policy, d->policy_text);
         }
-        columns_add(&c, 0, text_str(&origin), operands_cell(m, d), reason_cell(m, d->reason), text_str(&policy),
-                    at_cell(m, d->pos), NULL);
+        columns_add(&c, 0, text_str(&origin), operands_cell(m, d), casts_cell(m, d), reason_cell(m, d->reason),
+                    text_str(&policy), at_cell(m, d->pos), NULL);
     }
     columns_print(t, &c);
 }

@@ -126,7 +126,24 @@ static void read_state(Reader *r) {
     if (reader_take_word(r, "from")) s->pos = reader_place(r);
 }
 
-/* decision @fc1.linear layer linear linear(f16, f16) : f16 because {...} policy "op linear lower" at mlp.amp:8:9 */
+/* casts(%x: f32 to f16, %fc1.weight: f32 to f16) */
+static void read_casts(Reader *r, Decision *d) {
+    reader_need(r, '(');
+    do {
+        CastNote cast = {.value = r->token.text};
+        if (r->token.kind != TOKEN_VALUE) reader_expected(r, "a value");
+        reader_next(r);
+        reader_need(r, ':');
+        cast.from = reader_dtype(r);
+        reader_need_word(r, "to");
+        cast.to = reader_dtype(r);
+        vec_push(r->a, &d->casts, cast);
+    } while (reader_take(r, ','));
+    reader_need(r, ')');
+}
+
+/* decision @fc1.linear layer linear linear(f16, f16) : f16 casts(%x: f32 to f16) because {...} policy "op linear lower"
+ * at mlp.amp:8:9 */
 static void read_decision(Reader *r) {
     Decision d = {0};
     reader_origin(r, &d.path, &d.layer);
@@ -139,6 +156,7 @@ static void read_decision(Reader *r) {
     }
     reader_need(r, ':');
     d.out = reader_dtype(r);
+    if (reader_take_word(r, "casts")) read_casts(r, &d);
     d.reason = reader_because(r);
     if (reader_take_word(r, "policy")) d.policy_text = reader_string(r, "the policy's line in quotes");
     d.pos = reader_at(r);

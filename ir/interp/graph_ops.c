@@ -18,7 +18,7 @@ static double in(const Running *r, int operand, int64_t i) { return interp_at(r-
 
 static void run_relu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) < 0 ? 0.0 : in(r, 0, i); }
 
-static void run_relu_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 1, i) > 0 ? in(r, 0, i) : 0.0; }
+static void run_relu_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 1, i) <= 0 ? 0.0 : in(r, 0, i); }
 
 static bool is_tanh(const Running *r) { return !strcmp(ir_attr(r->op, "approximate")->s, "tanh"); }
 

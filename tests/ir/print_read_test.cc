@@ -74,6 +74,10 @@ TEST_F(PrintRead, FieldsSurvive) {
     EXPECT_EQ(assign->code, OP_update_scale);
     EXPECT_STREQ(ir_value(f, ir_op_at(f, f->body.len - 5)->pred)->name, "12");
     EXPECT_EQ(m->decisions.data[0].operands.len, 2);
+    ASSERT_EQ(m->decisions.data[0].casts.len, 2);
+    EXPECT_STREQ(m->decisions.data[0].casts.data[1].value, "fc1.weight");
+    EXPECT_EQ(m->decisions.data[0].casts.data[1].from, AMP_DT_F32);
+    EXPECT_EQ(m->decisions.data[0].casts.data[1].to, AMP_DT_F16);
     EXPECT_STREQ(m->removed.data[1].value, "odd/one");
 }
 

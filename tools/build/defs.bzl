@@ -78,3 +78,31 @@ def amp_bison(name, src):
                "bison --no-lines -Werror --header={name}.h --output={name}.c $$grammar").format(name = name),
         message = "Generating parser",
     )
+
+def _amp_static_archive_impl(ctx):
+    archives = []
+    for dep in ctx.attr.deps:
+        for linker_input in dep[CcInfo].linking_context.linker_inputs.to_list():
+            for library in linker_input.libraries:
+                archive = library.pic_static_library or library.static_library
+                if archive and archive not in archives:
+                    archives.append(archive)
+    script = ["create " + ctx.outputs.out.path] + ["addlib " + a.path for a in archives] + ["save", "end"]
+    ctx.actions.run_shell(
+        inputs = archives,
+        outputs = [ctx.outputs.out],
+        command = "ar -M <<'END'\n" + "\n".join(script) + "\nEND",
+        mnemonic = "AmpStaticArchive",
+        progress_message = "Merging " + ctx.outputs.out.short_path,
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([ctx.outputs.out]))]
+
+# One archive of the libraries `deps` and of all that they depend on, for applications that are not built with Bazel.
+amp_static_archive = rule(
+    implementation = _amp_static_archive_impl,
+    attrs = {
+        "deps": attr.label_list(providers = [CcInfo]),
+        "out": attr.output(mandatory = True),
+    },
+)

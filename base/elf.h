@@ -1,0 +1,24 @@
+/* elf.h: sections of an ELF file in memory, which may be damaged. */
+#ifndef AMP_BASE_ELF_H
+#define AMP_BASE_ELF_H
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where the first section called |name| lies in the |size| bytes of an ELF64 little-endian file.  Nothing outside |file| is
+ * read, whatever it holds.  AMP_BAD_FILE: no such ELF file, or a header that points outside it; AMP_NOT_FOUND: a sound
+ * file without that section.  The message does not name the file: its reader does. */
+amp_status amp_elf_section(const void *file, size_t size, const char *name, size_t *offset, size_t *length,
+                           amp_error *err);
+
+/* The machine that the code is for (e_machine: EM_X86_64 is 62), or -1 where |file| is no ELF64 little-endian file. */
+int amp_elf_machine(const void *file, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

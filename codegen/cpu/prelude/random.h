@@ -1,0 +1,47 @@
+/* random.h: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) on vectors.
+ * key = seed; counter = (hash of the op's key, iteration, micro-batch, element / 4); the element takes word element
+ * % 4 of the four. */
+
+/* Low and high 32 bits of a * m, lane by lane. */
+typedef struct WideProduct {
+    vu low, high;
+} WideProduct;
+
+INLINE vq product_of_even_lanes(vu a, uint32_t m) {
+    const vu v = m + (vu){0};
+#if GCC_X86 && W == 16
+    typedef long long vs __attribute__((vector_size(64)));
+    return (vq)__builtin_ia32_pmuludq512_mask((vi)a, (vi)v, (vs){0}, -1);
+#elif GCC_X86 && W == 8
+    return (vq)__builtin_ia32_pmuludq256((vi)a, (vi)v);
+#elif GCC_X86
+    return (vq)__builtin_ia32_pmuludq128((vi)a, (vi)v);
+#else
+    return ((vq)a & 0xFFFFFFFFu) * ((vq)v & 0xFFFFFFFFu);
+#endif
+}
+
+INLINE WideProduct wide_product(vu a, uint32_t m) {
+    const vq even = product_of_even_lanes(a, m), odd = product_of_even_lanes((vu)((vq)a >> 32), m);
+    const vq low_half = 0xFFFFFFFFu + (vq){0};
+    return (WideProduct){(vu)((even & low_half) | (odd << 32)), (vu)((even >> 32) | (odd & ~low_half))};
+}
+
+/* f32 uniform in [0, 1) for the elements first, first + 1, ...: 24 bits of each word. */
+INLINE vf random_vf(int64_t seed, int64_t iteration, uint32_t key_hash, int64_t first) {
+    vu element_low = (vu)lane_index() + (uint32_t)(first & 3);
+    const vu which = element_low & 3;
+    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c2 = {0};
+    vu c3 = (element_low >> 2) + (uint32_t)((uint64_t)first >> 2);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        const WideProduct p0 = wide_product(c0, 0xD2511F53u), p1 = wide_product(c2, 0xCD9E8D57u);
+        c0 = p1.high ^ c1 ^ k0;
+        c2 = p0.high ^ c3 ^ k1;
+        c1 = p1.low;
+        c3 = p0.low;
+    }
+    const vi word = select_vi((vi)(which < 2), select_vi((vi)(which == 0), (vi)c0, (vi)c1),
+                              select_vi((vi)(which == 2), (vi)c2, (vi)c3));
+    return float_vi((vi)((vu)word >> 8)) * 0x1p-24f;
+}

@@ -1,0 +1,421 @@
+/* tables.c: the descriptor of amp/model_abi.h as C text: constant tables, then amp_model_query. */
+#include "amp/model_abi.h"
+#include "codegen/c_text.h"
+#include "codegen/codegen.h"
+#include "codegen/cpu/cpu.h"
+#include "codegen/model_facts.h"
+
+typedef struct Tables {
+    const Module *m;
+    const KernelNames *names;
+    Text *t;
+    amp_error *err;
+    int next_name; /* of names: kernels come in the same order */
+    ModelInputs inputs;
+} Tables;
+
+static void put_dim(Text *t, Dim d) {
+    text_printf(t, "{%lld, %lld, %d}", (long long)d.mul, (long long)(d.div ? d.div : 1), d.n);
+}
+
+static void put_dims(Text *t, const Shape *s) {
+    text_puts(t, ".dims = {");
+    for (int i = 0; i < s->rank; i++) {
+        if (i) text_puts(t, ", ");
+        put_dim(t, s->d[i]);
+    }
+    text_puts(t, s->rank ? "}" : "{0}}");
+}
+
+static void put_field(Text *t, const char *field, const char *value) {
+    text_printf(t, ".%s = ", field);
+    c_string(t, value);
+    text_puts(t, ", ");
+}
+
+/* A table's row in its owner; an empty table has no array. */
+static void put_table(Text *t, const char *field, const char *type, const char *array, int count) {
+    text_printf(t, ".%s = {%d, sizeof(%s), %s}", field, count, type, count ? array : "0");
+}
+
+static const char *func_identifier(const Tables *x, const Func *f) {
+    Text t;
+    text_init(&t, x->m->arena);
+    c_identifier(&t, f->name);
+    return text_str(&t);
+}
+
+/* ---- states, inputs ---------------------------------------------------------------------------------------------- */
+
+static int state_index(const Module *m, const char *name) {
+    for (int i = 0; name && i < m->states.len; i++)
+        if (!strcmp(m->states.data[i]->name, name)) return i;
+    return AMP_MODEL_NONE;
+}
+
+static amp_status put_init(Tables *x, const State *s) {
+    ModelInit init;
+    if (!model_init(&s->init, &init))
+        return amp_fail(x->err, AMP_UNSUPPORTED, "%s: the initialiser %s is not built yet", s->name, s->init.name);
+    put_field(x->t, "init", init.name);
+    text_puts(x->t, ".init_args = {");
+    for (int i = 0; i < init.count; i++)
+        text_printf(x->t, "%s%s", i ? ", " : "", emit_literal(x->m->arena, AMP_DT_F64, init.args[i]));
+    text_printf(x->t, "%s}, .init_arg_count = %d", init.count ? "" : "0", init.count);
+    return AMP_OK;
+}
+
+static amp_status put_states(Tables *x) {
+    const Module *m = x->m;
+    if (m->states.len) text_puts(x->t, "static const amp_model_state states[] = {\n");
+    for (int i = 0; i < m->states.len; i++) {
+        const State *s = m->states.data[i];
+        text_puts(x->t, "    {");
+        put_field(x->t, "name", s->name);
+        text_printf(x->t, ".role = %d, .of = %d, ", s->role, state_index(m, s->of));
+        put_field(x->t, "slot", s->slot);
+        text_printf(x->t, ".dtype = %d, .storage = %d, .layout = %d, .rank = %d, .dims = {", s->dtype, s->storage,
+                    s->layout, s->shape.rank);
+        for (int d = 0; d < s->shape.rank; d++)
+            text_printf(x->t, "%s%lld", d ? ", " : "", (long long)s->shape.d[d].mul);
+        text_printf(x->t, "%s}, ", s->shape.rank ? "" : "0");
+        AMP_TRY(put_init(x, s));
+        text_puts(x->t, "},\n");
+    }
+    if (m->states.len) text_puts(x->t, "};\n\n");
+    return AMP_OK;
+}
+
+static void put_inputs(Tables *x) {
+    if (x->inputs.len) text_puts(x->t, "static const amp_model_input inputs[] = {\n");
+    for (int i = 0; i < x->inputs.len; i++) {
+        const ModelInput *in = &x->inputs.data[i];
+        text_puts(x->t, "    {");
+        put_field(x->t, "name", in->value->name);
+        text_printf(x->t, ".dtype = %d, .rank = %d, ", in->value->dtype, in->value->shape.rank);
+        put_dims(x->t, &in->value->shape);
+        text_printf(x->t, ", .train_only = %d, .index_bound = %lld, .index_ignore = %lld},\n", in->train_only,
+                    (long long)in->index_bound, (long long)in->index_ignore);
+    }
+    if (x->inputs.len) text_puts(x->t, "};\n\n");
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static int buffer_source(const Tables *x, const Func *f, const Buffer *b) {
+    if (b->kind == BUFFER_STATE) return (int)b->state - 1;
+    return b->kind == BUFFER_INPUT ? model_input_index(&x->inputs, ir_value(f, b->value)->name) : AMP_MODEL_NONE;
+}
+
+static void put_buffers(Tables *x, const Func *f) {
+    if (f->buffers.len) text_printf(x->t, "static const amp_model_buffer %s_buffers[] = {\n", func_identifier(x, f));
+    for (int i = 0; i < f->buffers.len; i++) {
+        const Buffer *b = f->buffers.data[i];
+        Dim rows = dim_const(1), cols = dim_const(1);
+        shape_matrix(ir_shape(f, b->value), &rows, &cols);
+        text_puts(x->t, "    {");
+        put_field(x->t, "name", ir_value(f, b->value)->name);
+        text_printf(x->t,
+                    ".kind = %d, .index = %d, .dtype = %d, .storage = %d, .layout = %d, .first_kernel = %d, "
+                    ".last_kernel = %d, .rows = ",
+                    b->kind, buffer_source(x, f, b), ir_dtype(f, b->value), b->storage, b->layout, b->first, b->last);
+        put_dim(x->t, rows);
+        text_puts(x->t, ", .cols = ");
+        put_dim(x->t, cols);
+        text_puts(x->t, "},\n");
+    }
+    if (f->buffers.len) text_puts(x->t, "};\n\n");
+}
+
+static int buffer_of(const Func *f, Val v) {
+    for (int i = 0; i < f->buffers.len; i++)
+        if (f->buffers.data[i]->value.id == v.id) return i;
+    return AMP_MODEL_NONE;
+}
+
+/* The buffer in which a user finds a result: in rows where there is one. */
+static int result_buffer(const Func *f, Val v) {
+    int best = AMP_MODEL_NONE;
+    for (int i = 0; i < f->buffers.len; i++) {
+        const Buffer *b = f->buffers.data[i];
+        if (b->value.id != v.id || (b->layout != LAYOUT_ROWS && b->layout != LAYOUT_PANELS)) continue;
+        if (best < 0 || (b->kind == BUFFER_OUTPUT && f->buffers.data[best]->kind != BUFFER_OUTPUT)) best = i;
+    }
+    return best;
+}
+
+static amp_status put_results(Tables *x, const Func *f) {
+    if (f->results.len) text_printf(x->t, "static const amp_model_result %s_results[] = {\n", func_identifier(x, f));
+    for (int i = 0; i < f->results.len; i++) {
+        const Result *r = &f->results.data[i];
+        int buffer = result_buffer(f, r->value);
+        if (buffer < 0)
+            return amp_fail(x->err, AMP_INTERNAL, "%s: the result %s has no buffer in rows or panels", f->name,
+                            r->name);
+        text_puts(x->t, "    {");
+        put_field(x->t, "name", r->name);
+        text_printf(x->t, ".buffer = %d, .dtype = %d, .rank = %d, ", buffer, ir_dtype(f, r->value),
+                    ir_shape(f, r->value)->rank);
+        put_dims(x->t, ir_shape(f, r->value));
+        text_puts(x->t, "},\n");
+    }
+    if (f->results.len) text_puts(x->t, "};\n\n");
+    return AMP_OK;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+static void put_numbers(Text *t, const char *name, const uint32_t *numbers, int count) {
+    if (!count) return;
+    text_printf(t, "static const uint32_t %s[] = {", name);
+    for (int i = 0; i < count; i++) text_printf(t, "%s%u", i ? ", " : "", numbers[i]);
+    text_puts(t, "};\n");
+}
+
+/* Weights and moments: read and written in place, tile by tile. */
+static int find_updates(const Walk *w, uint32_t *updates) {
+    int count = 0;
+    for (int i = 0; i < w->k->reads.len; i++)
+        for (int j = 0; j < w->k->writes.len; j++)
+            if (w->k->reads.data[i] == w->k->writes.data[j] && walk_operand(w, i)->layout == LAYOUT_PANELS)
+                updates[count++] = (uint32_t)i;
+    return count;
+}
+
+static const char *arrays_name(const Tables *x, const Walk *w, int kernel) {
+    return arena_printf(x->m->arena, "%s_k%02d", func_identifier(x, w->f), kernel);
+}
+
+typedef struct KernelArrays {
+    int operands, updates;
+} KernelArrays;
+
+static KernelArrays put_kernel_arrays(const Tables *x, const Walk *w, int kernel) {
+    Arena *a = x->m->arena;
+    uint32_t *numbers = arena_array(a, uint32_t, w->operands.len + w->k->reads.len * w->k->writes.len + 1);
+    const char *name = arrays_name(x, w, kernel);
+    for (int i = 0; i < w->operands.len; i++) numbers[i] = w->operands.data[i] - 1;
+    put_numbers(x->t, arena_printf(a, "%s_operands", name), numbers, w->operands.len);
+    KernelArrays counts = {w->operands.len, find_updates(w, numbers)};
+    put_numbers(x->t, arena_printf(a, "%s_updates", name), numbers, counts.updates);
+    return counts;
+}
+
+/* The position of a product's operand among the kernel's, in the one form that its product reads. */
+static int product_operand(const Walk *w, const Op *contract, int i) {
+    bool bf16 = ir_dtype(w->f, contract->in[i]) == AMP_DT_BF16, transposed = ir_attr(contract, i ? "tb" : "ta")->b;
+    return walk_find_operand(w, contract->in[i], model_product_layout(i, transposed, bf16),
+                             bf16 ? AMP_DT_BF16 : AMP_DT_F32);
+}
+
+static const Op *find_contract(const Walk *w) {
+    for (int i = 0; i < w->k->count; i++)
+        if (walk_op(w, i)->code == OP_contract) return walk_op(w, i);
+    return NULL;
+}
+
+static amp_status put_product(Tables *x, const Walk *w) {
+    const Op *o = find_contract(w);
+    Dim rows, cols;
+    if (!o) return amp_fail(x->err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
+    bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b;
+    int a = product_operand(w, o, 0), b = product_operand(w, o, 1);
+    if (a < 0 || b < 0)
+        return amp_fail(x->err, AMP_INTERNAL, "%s: operand %c is in no buffer that products read", walk_name(w),
+                        a < 0 ? 'A' : 'B');
+    shape_matrix(ir_shape(w->f, o->in[0]), &rows, &cols);
+    text_printf(x->t, ", .product = {.operand = %d, .a_transposed = %d, .b_transposed = %d, .a = %d, .b = %d, .k = ",
+                walk_operand(w, a)->storage, ta, tb, a, b);
+    put_dim(x->t, ta ? rows : cols);
+    text_putc(x->t, '}');
+    return AMP_OK;
+}
+
+static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays counts) {
+    const Kernel *k = w->k;
+    const char *name = arrays_name(x, w, index);
+    int predicate = k->pred.id ? buffer_of(w->f, k->pred) : AMP_MODEL_NONE;
+    if (k->pred.id && predicate < 0)
+        return amp_fail(x->err, AMP_INTERNAL, "%s: its predicate is in no buffer", walk_name(w));
+    text_puts(x->t, "    {");
+    put_field(x->t, "name", k->name);
+    put_field(x->t, "title", k->title ? k->title : "");
+    text_printf(x->t, ".kind = %d, .predicate = %d, .operand_count = %d, .operands = ", k->kind, predicate,
+                counts.operands);
+    text_printf(x->t, counts.operands ? "%s_operands, .rows = " : "0, .rows = ", name);
+    put_dim(x->t, w->rows);
+    text_puts(x->t, ", .cols = ");
+    put_dim(x->t, dim_const(w->cols));
+    text_printf(x->t, ", .run = RUN(%s)", x->names->data[x->next_name++].function);
+    if (counts.updates) text_printf(x->t, ", .updates = %s_updates, .update_count = %d", name, counts.updates);
+    if (k->pos.line) text_printf(x->t, ", .line = %d", k->pos.line);
+    if (k->kind == KERNEL_PRODUCT) AMP_TRY(put_product(x, w));
+    text_puts(x->t, "},\n");
+    return AMP_OK;
+}
+
+static amp_status put_kernels(Tables *x, const Func *f) {
+    Walk w;
+    KernelArrays *counts = arena_array(x->m->arena, KernelArrays, f->kernels.len + 1);
+    walk_init(&w, f, x->m->arena);
+    for (int i = 0; i < f->kernels.len; i++) {
+        AMP_TRY(walk_kernel(&w, f->kernels.data[i], x->err));
+        counts[i] = put_kernel_arrays(x, &w, i);
+    }
+    if (f->kernels.len) text_printf(x->t, "static const amp_model_kernel %s_kernels[] = {\n", func_identifier(x, f));
+    for (int i = 0; i < f->kernels.len; i++) {
+        AMP_TRY(walk_kernel(&w, f->kernels.data[i], x->err));
+        AMP_TRY(put_kernel(x, &w, i, counts[i]));
+    }
+    if (f->kernels.len) text_puts(x->t, "};\n\n");
+    return AMP_OK;
+}
+
+static const char *const program_order[] = {"train_step", "eval", "infer", "refresh"};
+enum { PROGRAMS = sizeof program_order / sizeof program_order[0] };
+
+static amp_status put_program_arrays(Tables *x) {
+    for (int i = 0; i < x->m->funcs.len; i++) {
+        put_buffers(x, x->m->funcs.data[i]);
+        AMP_TRY(put_kernels(x, x->m->funcs.data[i]));
+        AMP_TRY(put_results(x, x->m->funcs.data[i]));
+    }
+    return AMP_OK;
+}
+
+static int put_programs(Tables *x) {
+    int count = 0;
+    text_puts(x->t, "static const amp_model_program programs[] = {\n");
+    for (int i = 0; i < PROGRAMS; i++) {
+        const Func *f = ir_func_find(x->m, program_order[i]);
+        if (!f) continue;
+        const char *name = func_identifier(x, f);
+        text_puts(x->t, "    {");
+        put_field(x->t, "name", f->name);
+        put_table(x->t, "buffers", "amp_model_buffer", arena_printf(x->m->arena, "%s_buffers", name), f->buffers.len);
+        text_puts(x->t, ", ");
+        put_table(x->t, "kernels", "amp_model_kernel", arena_printf(x->m->arena, "%s_kernels", name), f->kernels.len);
+        text_puts(x->t, ", ");
+        put_table(x->t, "results", "amp_model_result", arena_printf(x->m->arena, "%s_results", name), f->results.len);
+        text_puts(x->t, "},\n");
+        count++;
+    }
+    text_puts(x->t, "};\n\n");
+    return count;
+}
+
+/* ---- decisions --------------------------------------------------------------------------------------------------- */
+
+static void put_reason(Tables *x, const Reason *r) {
+    Text text;
+    text_init(&text, x->m->arena);
+    if (!r) return;
+    ir_print_reason(&text, r);
+    put_field(x->t, "rule", r->rule);
+    put_field(x->t, "reason", text_str(&text));
+    put_field(x->t, "policy", r->origin);
+    put_field(x->t, "because", r->because);
+    text_printf(x->t, ".policy_line = %d, ", r->line);
+}
+
+static void put_decisions(Tables *x) {
+    const Module *m = x->m;
+    for (int i = 0; i < m->decisions.len; i++) {
+        const Decision *d = &m->decisions.data[i];
+        uint32_t *types = arena_array(m->arena, uint32_t, d->operands.len + 1);
+        for (int n = 0; n < d->operands.len; n++) types[n] = d->operands.data[n];
+        put_numbers(x->t, arena_printf(m->arena, "decision_%d", i), types, d->operands.len);
+    }
+    if (m->decisions.len) text_puts(x->t, "static const amp_model_decision decisions[] = {\n");
+    for (int i = 0; i < m->decisions.len; i++) {
+        const Decision *d = &m->decisions.data[i];
+        text_puts(x->t, "    {");
+        put_field(x->t, "path", d->path);
+        put_field(x->t, "op", d->op);
+        put_field(x->t, "layer", d->layer);
+        text_printf(x->t, ".out = %d, .operand_count = %d, ", d->out, d->operands.len);
+        if (d->operands.len) text_printf(x->t, ".operands = decision_%d, ", i);
+        put_reason(x, d->reason);
+        put_field(x->t, "policy_text", d->policy_text);
+        put_field(x->t, "file", d->pos.file);
+        text_printf(x->t, ".line = %d, .column = %d},\n", d->pos.line, d->pos.column);
+    }
+    if (m->decisions.len) text_puts(x->t, "};\n\n");
+}
+
+/* ---- the descriptor ---------------------------------------------------------------------------------------------- */
+
+static size_t put_ir(Tables *x) {
+    Text ir;
+    text_init(&ir, x->m->arena);
+    ir_print(&ir, x->m);
+    text_puts(x->t, "static const char ir_text[] __attribute__((section(AMP_MODEL_IR_SECTION))) =\n");
+    c_long_string(x->t, text_str(&ir));
+    text_puts(x->t, ";\n\n");
+    return ir.len;
+}
+
+static void put_digest(Text *t, const char *field, const char *hex) {
+    text_printf(t, "    .%s = {", field);
+    for (int i = 0; i < 64 && strlen(hex) == 64; i += 2) text_printf(t, "%s0x%.2s", i ? ", " : "", hex + i);
+    text_puts(t, strlen(hex) == 64 ? "},\n" : "0},\n");
+}
+
+static void put_call(Tables *x, const char *field, const Call *c) {
+    Text call;
+    text_init(&call, x->m->arena);
+    ir_print_call(&call, c);
+    put_field(x->t, field, text_str(&call));
+}
+
+static void put_descriptor(Tables *x, int programs, size_t ir_length) {
+    const Module *m = x->m;
+    text_puts(x->t, "static const amp_model_desc descriptor = {\n"
+                    "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
+                    ".struct_size = sizeof(amp_model_desc),\n    ");
+    put_field(x->t, "name", m->name);
+    put_field(x->t, "compiler_version", CODEGEN_COMPILER_VERSION);
+    put_field(x->t, "target", "cpu");
+    put_field(x->t, "policy", m->policy_name);
+    put_field(x->t, "precision", m->precision_word ? m->precision_word : "fp32");
+    put_field(x->t, "low", amp_dtype_name(m->low));
+    put_field(x->t, "source_name", m->source_name);
+    if (m->has_train && m->optimizer.name) put_call(x, "optimizer", &m->optimizer);
+    if (model_is_scaled(m)) put_call(x, "scaler", &m->loss_scale);
+    text_putc(x->t, '\n');
+    put_digest(x->t, "source_sha256", m->source_sha256);
+    put_digest(x->t, "policy_sha256", m->policy_sha256);
+    text_printf(x->t, "    .graph_ops = %d, .ir_text = ir_text, .ir_length = %zu,\n    ", m->decisions.len, ir_length);
+    put_table(x->t, "states", "amp_model_state", "states", m->states.len);
+    text_puts(x->t, ",\n    ");
+    put_table(x->t, "inputs", "amp_model_input", "inputs", x->inputs.len);
+    text_puts(x->t, ",\n    ");
+    put_table(x->t, "programs", "amp_model_program", "programs", programs);
+    text_puts(x->t, ",\n    ");
+    put_table(x->t, "decisions", "amp_model_decision", "decisions", m->decisions.len);
+    text_puts(x->t, ",\n};\n\n");
+}
+
+/* Each function once: kernels with equal bodies share it. */
+static void put_declarations(const Tables *x) {
+    for (int i = 0; i < x->names->len; i++) {
+        bool declared = false;
+        for (int j = 0; j < i && !declared; j++)
+            declared = !strcmp(x->names->data[i].function, x->names->data[j].function);
+        if (!declared) text_printf(x->t, "DECLARE(%s)\n", x->names->data[i].function);
+    }
+    text_putc(x->t, '\n');
+}
+
+amp_status cpu_emit_tables(const Module *m, const KernelNames *names, Text *out, amp_error *err) {
+    Tables x = {.m = m, .names = names, .t = out, .err = err};
+    model_inputs(m, &x.inputs);
+    put_declarations(&x);
+    AMP_TRY(put_states(&x));
+    put_inputs(&x);
+    AMP_TRY(put_program_arrays(&x));
+    int programs = put_programs(&x);
+    put_decisions(&x);
+    put_descriptor(&x, programs, put_ir(&x));
+    return AMP_OK;
+}

@@ -1,0 +1,138 @@
+/* emit_rules.c: EmitRule -> C expression.  Functions named here are those of codegen/cpu/prelude/. */
+#include "codegen/emit.h"
+
+#include "base/numeric.h"
+
+enum { NUMBER = KIND_F32 | KIND_I32 | KIND_I64 | KIND_F64, FLOATING = KIND_F32 | KIND_F64, LOGICAL = KIND_BOOL };
+
+static const char *build_const(Emitter *e, const Op *o, bool vector) {
+    (void)vector; /* always of SPAN_ONE */
+    return emit_literal(e->w->arena, ir_dtype(e->w->f, o->out[0]), ir_attr(o, "value")->f);
+}
+
+/* A bool is 0 or -1 in a vector, 0 or 1 in a scalar. */
+typedef struct CastRule {
+    Kind from, to;
+    const char *vector;
+} CastRule;
+static const CastRule vector_casts[] = {
+    {KIND_F32, KIND_F32, "%s"},
+    {KIND_F32, KIND_I32, "int_vf(%s)"},
+    {KIND_F32, KIND_BOOL, "%s != 0.0f"},
+    {KIND_I32, KIND_F32, "float_vi(%s)"},
+    {KIND_I32, KIND_I32, "%s"},
+    {KIND_I32, KIND_BOOL, "%s != 0"},
+    {KIND_BOOL, KIND_F32, "float_mask(%s)"},
+    {KIND_BOOL, KIND_I32, "-%s"},
+    {KIND_BOOL, KIND_BOOL, "%s"},
+};
+
+static const char *cast_vector(const Emitter *e, const char *operand, Kind from, Kind to) {
+    for (size_t i = 0; i < sizeof vector_casts / sizeof vector_casts[0]; i++)
+        if (vector_casts[i].from == from && vector_casts[i].to == to)
+            return arena_printf(e->w->arena, vector_casts[i].vector, operand);
+    return NULL;
+}
+
+static const char *cast_scalar(const Emitter *e, const char *operand, Dtype from, Dtype to) {
+    if (emit_kind(from) == emit_kind(to)) return operand;
+    if (emit_kind(to) == KIND_BOOL) return arena_printf(e->w->arena, "%s != 0", operand);
+    return arena_printf(e->w->arena, "(%s)%s", emit_type(to, false), operand);
+}
+
+/* Every float is an f32 in registers: widening is free, and what has the type already is not rounded again. */
+static bool needs_rounding(Dtype from, Dtype to) {
+    return from != to && (to == AMP_DT_F16 || to == AMP_DT_BF16 || to == AMP_DT_TF32);
+}
+
+static const char *build_cast(Emitter *e, const Op *o, bool vector) {
+    Dtype from = ir_dtype(e->w->f, o->in[0]), to = ir_dtype(e->w->f, o->out[0]);
+    const char *x = emit_operand(e, o->in[0], vector);
+    x = vector ? cast_vector(e, x, emit_kind(from), emit_kind(to)) : cast_scalar(e, x, from, to);
+    if (!x || !needs_rounding(from, to)) return x;
+    return arena_printf(e->w->arena, "round_%s_%s(%s)", amp_dtype_name(to), vector ? "vf" : "f32", x);
+}
+
+static const char *build_contract(Emitter *e, const Op *o, bool vector) {
+    (void)o;
+    return vector && e->w->k->kind == KERNEL_PRODUCT ? "load_f32(a->acc + r * 32 + c)" : NULL;
+}
+
+/* The index along the last dimension is the column (where there are several), any other one the row. */
+static const char *build_iota(Emitter *e, const Op *o, bool vector) {
+    const Shape *s = ir_shape(e->w->f, o->out[0]);
+    int64_t dim = ir_attr(o, "dim")->i;
+    Span span = e->w->values[o->out[0].id].span;
+    if (dim < 0) dim += s->rank;
+    bool along_columns = dim == s->rank - 1 && span != SPAN_ROW && !(s->rank == 1 && s->d[0].n);
+    if (span == SPAN_ONE) return "0";
+    if (along_columns) return vector ? "lane_index() + splat_i((int32_t)(col0 + c))" : NULL;
+    if (s->rank > 2) return NULL;
+    return vector ? "splat_i((int32_t)(row0 + r))" : "(int32_t)(row0 + r)";
+}
+
+static const char *build_extent(Emitter *e, const Op *o, bool vector) {
+    const Shape *like = ir_shape(e->w->f, o->in[0]);
+    const Dims *dims = &ir_attr(o, "dims")->dims;
+    Dim count = dim_const(1);
+    (void)vector;
+    for (int i = 0; i < (dims->count ? dims->count : like->rank); i++) {
+        int64_t d = dims->count ? dims->at[i] : i;
+        if (d < 0) d += like->rank;
+        if (!dim_mul(count, like->d[d], &count)) return NULL;
+    }
+    return arena_printf(e->w->arena, "(float)(%s)", emit_dim(e->w->arena, count));
+}
+
+/* The element's number in the row-major tensor. */
+static const char *build_random(Emitter *e, const Op *o, bool vector) {
+    (void)vector;
+    if (e->w->values[o->out[0].id].span != SPAN_FULL) return NULL;
+    return arena_printf(e->w->arena, "random_vf(v%u, v%u, 0x%08Xu, (row0 + r) * %lld + col0 + c)", o->in[1].id,
+                        o->in[2].id, amp_hash32(ir_attr(o, "key")->s), (long long)e->w->cols);
+}
+
+static const char *build_power(Emitter *e, const Op *o, bool vector) {
+    if (vector) return NULL;
+    return arena_printf(e->w->arena, "power_f64(%s, v%u)", emit_literal(e->w->arena, AMP_DT_F64, ir_attr(o, "base")->f),
+                        o->in[0].id);
+}
+
+#define EXPRESSION(v, s, k)                                                                                            \
+    { .vector = (v), .scalar = (s), .kinds = (k) }
+const EmitEntry emit_rules[EMIT_RULE_COUNT] = {
+    [EMIT_INCREMENT] = EXPRESSION(NULL, "$0 + 1", KIND_I64 | KIND_I32),
+    [EMIT_CAST] = {.build = build_cast},
+    [EMIT_ASSIGN] = {.by_walk = true},
+    [EMIT_ADD] = EXPRESSION("$0 + $1", "$0 + $1", NUMBER),
+    [EMIT_SUB] = EXPRESSION("$0 - $1", "$0 - $1", NUMBER),
+    [EMIT_MUL] = EXPRESSION("$0 * $1", "$0 * $1", NUMBER),
+    [EMIT_DIV] = EXPRESSION("$0 / $1", "$0 / $1", FLOATING),
+    [EMIT_NEG] = EXPRESSION("-$0", "-$0", NUMBER),
+    [EMIT_EXP] = EXPRESSION("exp_vf($0)", "exp_f32($0)", KIND_F32),
+    [EMIT_LOG] = EXPRESSION("log_vf($0)", "log_f32($0)", KIND_F32),
+    [EMIT_SQRT] = EXPRESSION("sqrt_vf($0)", "sqrt_$t($0)", FLOATING),
+    [EMIT_TANH] = EXPRESSION("tanh_vf($0)", "tanh_f32($0)", KIND_F32),
+    [EMIT_CONST] = {.build = build_const},
+    [EMIT_CONTRACT] = {.build = build_contract},
+    [EMIT_MAX] = EXPRESSION("max_$t($0, $1)", "max_$t($0, $1)", NUMBER),
+    [EMIT_MIN] = EXPRESSION("min_$t($0, $1)", "min_$t($0, $1)", NUMBER),
+    [EMIT_ERF] = EXPRESSION("erf_vf($0)", "erf_f32($0)", KIND_F32),
+    [EMIT_LT] = EXPRESSION("$0 < $1", "$0 < $1", NUMBER),
+    [EMIT_LE] = EXPRESSION("$0 <= $1", "$0 <= $1", NUMBER),
+    [EMIT_EQ] = EXPRESSION("$0 == $1", "$0 == $1", 0),
+    [EMIT_AND] = EXPRESSION("$0 & $1", "$0 & $1", LOGICAL),
+    [EMIT_OR] = EXPRESSION("$0 | $1", "$0 | $1", LOGICAL),
+    [EMIT_NOT] = EXPRESSION("~$0", "!$0", LOGICAL),
+    [EMIT_IS_FINITE] = EXPRESSION("finite_vf($0)", "finite_$t($0)", FLOATING),
+    [EMIT_SELECT] = EXPRESSION("select_$t($0, $1, $2)", "$0 ? $1 : $2", 0),
+    [EMIT_IOTA] = {.build = build_iota},
+    [EMIT_BROADCAST] = EXPRESSION("$0", "$0", 0),
+    [EMIT_EXTENT] = {.build = build_extent},
+    [EMIT_RANDOM] = {.build = build_random},
+    [EMIT_REDUCE_SUM] = {.by_walk = true},
+    [EMIT_REDUCE_MAX] = {.by_walk = true},
+    [EMIT_REDUCE_MIN] = {.by_walk = true},
+    [EMIT_REDUCE_OR] = {.by_walk = true},
+    [EMIT_POWER] = {.build = build_power},
+};

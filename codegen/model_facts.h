@@ -1,0 +1,33 @@
+/* model_facts.h: what the descriptor tells of a module that no single field of the IR says. */
+#ifndef AMP_CODEGEN_MODEL_FACTS_H
+#define AMP_CODEGEN_MODEL_FACTS_H
+
+#include "ir/ir.h"
+
+typedef struct ModelInput {
+    const Value *value;
+    bool train_only;     /* "infer" has no such input */
+    int64_t index_bound; /* > 0: labels of an nll_loss, each in [0, bound) or equal to index_ignore */
+    int64_t index_ignore;
+} ModelInput;
+typedef VEC(ModelInput) ModelInputs;
+
+/* The inputs of all functions, once each: those of "infer" first, then those of "eval" and "train_step". */
+void model_inputs(const Module *m, ModelInputs *out);
+int model_input_index(const ModelInputs *inputs, const char *name); /* -1: none */
+
+/* An initialiser with its arguments by position, in the order of the language's reference. */
+typedef struct ModelInit {
+    const char *name; /* NULL: zeros */
+    int count;
+    double args[4];
+} ModelInit;
+bool model_init(const Call *c, ModelInit *out); /* false: an initialiser or argument that is not known */
+
+/* Whether train_step scales its loss: then it has the result "ok". */
+bool model_is_scaled(const Module *m);
+
+/* The layout in which a product reads operand |i| (0: A, 1: B); docs/design/kernels.md. */
+Layout model_product_layout(int i, bool transposed, bool bf16);
+
+#endif

@@ -1,0 +1,206 @@
+/* so_writer.c: model.so by way of a C compiler.
+ *
+ *     model.c  ->  v4.o, v3.o, portable.o, tables.o  ->  model.so  ->  its digest
+ *
+ * No flag lets the compiler reorder or contract arithmetic.  -O1, because kernels are vector code already: -O2 takes
+ * half as long again and was measured to make them no faster.  The result needs no other library, exports
+ * amp_model_query alone, holds no path and no date: the same module and the same compiler give the same bytes.
+ */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "codegen/codegen.h"
+#include "codegen/elf_digest.h"
+#include "codegen/process.h"
+
+enum { MAX_PATH = 512, MAX_ARGS = 40, SO_LIMIT = 1 << 30 };
+
+typedef enum TempFile {
+    FILE_C,
+    FILE_V4,
+    FILE_V3,
+    FILE_PORTABLE,
+    FILE_TABLES,
+    FILE_SO,
+    FILE_LOG,
+    FILE_COUNT = FILE_LOG + 4
+} TempFile;
+static const char *const file_names[FILE_COUNT] = {"model.c",  "v4.o", "v3.o", "portable.o", "tables.o",
+                                                   "model.so", "log0", "log1", "log2",       "log3"};
+
+typedef struct Workshop { /* the temporary folder */
+    const char *compiler;
+    char folder[MAX_PATH];
+    char path[FILE_COUNT][MAX_PATH + 16];
+} Workshop;
+
+/* What is compiled: one object for each instruction set, one for the tables. */
+typedef struct Unit {
+    TempFile object;
+    const char *flags[4];
+} Unit;
+static const Unit units[] = {
+    {FILE_V4, {"-DAMP_ISA=v4", "-march=x86-64-v4", "-mprefer-vector-width=512", NULL}},
+    {FILE_V3, {"-DAMP_ISA=v3", "-march=x86-64-v3", NULL}},
+    {FILE_PORTABLE, {"-DAMP_ISA=portable", "-march=x86-64", NULL}},
+    {FILE_TABLES, {"-DAMP_TABLES", NULL}},
+};
+enum { UNITS = sizeof units / sizeof units[0] };
+
+static const char *const compile_flags[] = {
+    "-x",
+    "c",
+    "-c",
+    "-std=gnu11",
+    "-O1",
+    "-w",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-ffreestanding",
+    /* nothing that would need a library or differ from distribution to distribution */
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-ident",
+    "-fno-lto",
+    NULL,
+};
+static const char *const link_flags[] = {
+    "-shared",     "-nostdlib",           "-s",
+    "-Wl,-z,defs", "-Wl,-z,noexecstack",  "-Wl,-z,relro",
+    "-Wl,-z,now",  "-Wl,--build-id=none", "-Wl,--hash-style=gnu",
+    NULL,
+};
+
+static amp_status open_workshop(Workshop *w, const char *compiler, amp_error *err) {
+    const char *parent = getenv("TMPDIR");
+    if (!parent || !*parent) parent = "/tmp";
+    w->compiler = compiler && *compiler ? compiler : "cc";
+    int length = snprintf(w->folder, sizeof w->folder, "%s/ampc-XXXXXX", parent);
+    if (length < 0 || (size_t)length >= sizeof w->folder)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "TMPDIR is longer than %d characters", MAX_PATH);
+    if (!mkdtemp(w->folder)) {
+        w->folder[0] = '\0';
+        return amp_fail(err, AMP_IO, "cannot make a temporary folder in %s (set TMPDIR to another)", parent);
+    }
+    for (int i = 0; i < FILE_COUNT; i++) snprintf(w->path[i], sizeof w->path[i], "%s/%s", w->folder, file_names[i]);
+    return AMP_OK;
+}
+
+static void close_workshop(Workshop *w) {
+    if (!w->folder[0]) return;
+    for (int i = 0; i < FILE_COUNT; i++) unlink(w->path[i]);
+    rmdir(w->folder);
+}
+
+static int add_all(const char **argv, int count, const char *const *more) {
+    for (; *more; more++) argv[count++] = *more;
+    return count;
+}
+
+/* The line that says what is wrong: the first with "error", else the first. */
+static void find_message(const Workshop *w, int log, const amp_allocator *a, char *out, size_t size) {
+    char *text = NULL;
+    size_t length = 0;
+    snprintf(out, size, "it printed nothing");
+    if (amp_file_read(w->path[FILE_LOG + log], 1 << 20, a, &text, &length, NULL)) return;
+    const char *line = strstr(text, "error");
+    while (line && line > text && line[-1] != '\n') line--;
+    if (!line) line = text;
+    if (*line) snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
+    amp_free(a, text, length + 1, 16);
+}
+
+static amp_status run(const Workshop *w, const ProcessJob *jobs, int count, const char *what, const amp_allocator *a,
+                      amp_error *err) {
+    char message[400];
+    ProcessResult r = process_run(jobs, count);
+    if (r.end == PROCESS_OK) return AMP_OK;
+    if (r.end == PROCESS_NOT_STARTED)
+        return amp_fail_errno(
+            err, AMP_UNSUPPORTED, r.reason,
+            "cannot run the C compiler '%s', which makes model.so: install gcc 12 or newer, or name another",
+            w->compiler);
+    find_message(w, r.job, a, message, sizeof message);
+    if (WIFSIGNALED(r.reason))
+        return amp_fail(err, AMP_UNSUPPORTED, "the C compiler '%s' was ended by signal %d while %s: %s", w->compiler,
+                        WTERMSIG(r.reason), what, message);
+    return amp_fail(err, AMP_UNSUPPORTED, "the C compiler '%s' failed while %s: %s", w->compiler, what, message);
+}
+
+static amp_status compile_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
+    const char *argv[UNITS][MAX_ARGS];
+    ProcessJob jobs[UNITS];
+    for (int i = 0; i < UNITS; i++) {
+        int n = 0;
+        argv[i][n++] = w->compiler;
+        n = add_all(argv[i], n, compile_flags);
+        n = add_all(argv[i], n, units[i].flags);
+        argv[i][n++] = w->path[FILE_C];
+        argv[i][n++] = "-o";
+        argv[i][n++] = w->path[units[i].object];
+        argv[i][n] = NULL;
+        jobs[i] = (ProcessJob){argv[i], w->path[FILE_LOG + i]};
+    }
+    return run(w, jobs, UNITS, "compiling the model", a, err);
+}
+
+static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
+    const char *argv[MAX_ARGS];
+    int n = 0;
+    argv[n++] = w->compiler;
+    n = add_all(argv, n, link_flags);
+    for (int i = 0; i < UNITS; i++) argv[n++] = w->path[units[i].object];
+    argv[n++] = "-o";
+    argv[n++] = w->path[FILE_SO];
+    argv[n] = NULL;
+    return run(w, &(ProcessJob){argv, w->path[FILE_LOG]}, 1, "linking the model", a, err);
+}
+
+static amp_status write_source(const Workshop *w, const Text *c, amp_error *err) {
+    FILE *f = fopen(w->path[FILE_C], "wb");
+    if (!f) return amp_fail(err, AMP_IO, "cannot write %s", w->path[FILE_C]);
+    size_t written = fwrite(text_str(c), 1, c->len, f);
+    bool closed = !fclose(f);
+    return written == c->len && closed ? AMP_OK
+                                       : amp_fail(err, AMP_IO, "cannot write %s: is the disk full?", w->path[FILE_C]);
+}
+
+static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a, char **bytes, size_t *size,
+                        amp_error *err) {
+    AMP_TRY(write_source(w, c, err));
+    AMP_TRY(compile_units(w, a, err));
+    AMP_TRY(link_units(w, a, err));
+    char *file = NULL;
+    size_t length = 0;
+    AMP_TRY(amp_file_read(w->path[FILE_SO], SO_LIMIT, a, &file, &length, err));
+    amp_status status = elf_write_digest(file, length, err);
+    if (!status && !(*bytes = amp_alloc(a, length, 16)))
+        status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for a model of %zu bytes", length);
+    if (!status) memcpy(*bytes, file, *size = length);
+    amp_free(a, file, length + 1, 16);
+    return status;
+}
+
+amp_status codegen_so(const Module *m, const CodegenOptions *options, char **bytes, size_t *size, amp_error *err) {
+    /* The arena may jump away when memory is out, so the text is complete before anything is opened. */
+    Workshop w = {0};
+    Text c;
+    text_init(&c, m->arena);
+    AMP_TRY(codegen_c(m, &c, err));
+    amp_allocator a = amp_allocator_or_default(options->allocator);
+    amp_status status = open_workshop(&w, options->c_compiler, err);
+    if (!status) status = build(&w, &c, &a, bytes, size, err);
+    close_workshop(&w);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* walk.h: how a kernel goes over its data: the analysis that every target shares.
+ *
+ * A kernel has a space of rows x cols.  It is walked in lines: a row kernel goes along each row, the others down each
+ * group of columns.  A value lives on one of four spans of the space, and so in one of three places of the loop nest:
+ *
+ *     SPAN_ONE values                                    prologue
+ *     for each line {                                    row kernel: a row;  else: a vector of columns
+ *         values of the line's own span                  row kernel: SPAN_ROW;  else: SPAN_COLUMN
+ *         for each phase                                 one more than the reductions that stand one behind another
+ *             for each step along the line { all others }
+ *     }
+ *
+ * A reduction along the line ends its phase: its result is a value of the line's span, one level higher.  A value
+ * inside the steps is computed in the phase of its level, and again in later phases that need it, unless it is kept in
+ * memory (row kernels of moderate width).
+ */
+#ifndef AMP_CODEGEN_WALK_H
+#define AMP_CODEGEN_WALK_H
+
+#include "base/error.h"
+#include "ir/ir.h"
+
+typedef enum Span { SPAN_ONE, SPAN_ROW, SPAN_COLUMN, SPAN_FULL } Span;
+
+typedef enum SinkKind {
+    SINK_STORE,  /* value -> operand */
+    SINK_REDUCE, /* value -> accumulator of op */
+    SINK_FLAG    /* value ORed into operand */
+} SinkKind;
+
+typedef struct Sink { /* where computed values leave the steps */
+    SinkKind kind;
+    const Op *op;
+    Val value;
+    int operand; /* STORE, FLAG: position in Walk.operands */
+    int level;   /* the phase in which it runs */
+} Sink;
+
+typedef struct ValueWalk { /* of a value in the current kernel */
+    Span span;
+    int level;
+    bool made;    /* by an op of this kernel; else it is loaded from |operand| */
+    bool needed;  /* reaches a sink */
+    bool kept;    /* stored for later phases of its line */
+    int operand;  /* -1: none (constants, products, values in registers) */
+    bool touched; /* by the phase that walk_phase was last asked for */
+    int loaded;   /* target: the place of the loop nest that holds it; 0: none yet */
+} ValueWalk;
+
+typedef struct Walk {
+    const Func *f;
+    const Kernel *k;
+    Arena *arena;
+    Dim rows;
+    int64_t cols;
+    bool by_row;
+    int phases;
+    bool writes_tiles;      /* some full value is stored in another layout than rows: padding is written too */
+    VEC(uint32_t) operands; /* 1-based buffers of the function: reads, then writes that are not among them */
+    VEC(Sink) sinks;
+    ValueWalk *values; /* by value id */
+} Walk;
+
+/* For all kernels of a function. */
+void walk_init(Walk *w, const Func *f, Arena *a);
+/* Analyses one kernel. */
+amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err);
+
+Span walk_line_span(const Walk *w); /* SPAN_ROW or SPAN_COLUMN */
+/* Inside the steps: neither SPAN_ONE nor the line's own span. */
+bool walk_is_inner(const Walk *w, Span s);
+/* Marks the values that phase |p| touches, and no others. */
+void walk_phase(Walk *w, int p);
+
+const Buffer *walk_operand(const Walk *w, int i);
+/* The position of the buffer that holds |v| in |layout|; -1. */
+int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage);
+/* Whether an op reads the elements of its |n|th input in the loops: not where only the shape matters (`like`), nor a
+ * product's operands. */
+bool walk_reads(const Op *o, int n);
+#define walk_op(w, i) ir_op_at((w)->f, (w)->k->first + (i))
+
+/* "k03 (fc1: linear)" of function train_step: for messages */
+const char *walk_name(const Walk *w);
+
+#endif

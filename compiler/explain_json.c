@@ -1,0 +1,96 @@
+/* explain_json.c: decisions as tools read them. */
+#include "compiler/explain.h"
+
+#include "base/json_writer.h"
+
+static void put_string(amp_json_writer *w, const char *key, const char *value) {
+    if (value) amp_json_put_string(w, key, value);
+    else amp_json_put_null(w, key);
+}
+
+static void put_types(amp_json_writer *w, const Module *m, const Decision *d) {
+    amp_json_put_string(w, "dtype", amp_dtype_name(d->out));
+    amp_json_begin_array(w, "operands");
+    for (int i = 0; i < d->operands.len; i++) amp_json_put_string(w, NULL, amp_dtype_name(d->operands.data[i]));
+    amp_json_end_array(w);
+    amp_json_begin_array(w, "casts");
+    for (int i = 0; i < d->casts.len; i++) {
+        amp_json_begin_object(w, NULL);
+        amp_json_put_string(w, "value", d->casts.data[i].value);
+        amp_json_put_string(w, "from", amp_dtype_name(d->casts.data[i].from));
+        amp_json_put_string(w, "to", amp_dtype_name(d->casts.data[i].to));
+        put_string(w, "place", explain_cast_place(m, &d->casts.data[i]));
+        amp_json_end_object(w);
+    }
+    amp_json_end_array(w);
+}
+
+static void put_reason(amp_json_writer *w, Arena *a, const Decision *d) {
+    const Reason *r = d->reason;
+    Text printed;
+    text_init(&printed, a);
+    ir_print_reason(&printed, r);
+    amp_json_put_string(w, "rule", r->rule);
+    amp_json_put_bool(w, "override", r->is_override);
+    put_string(w, "origin", r->is_override ? r->where.file : r->origin);
+    amp_json_put_int(w, "origin_line", r->is_override ? r->where.line : r->line);
+    put_string(w, "neighbour", r->neighbour);
+    put_string(w, "because", r->because);
+    put_string(w, "policy_text", d->policy_text);
+    amp_json_put_string(w, "reason", text_str(&printed));
+}
+
+static void put_decision(amp_json_writer *w, const Module *m, const Decision *d) {
+    const Func *f = explain_func(m);
+    amp_json_begin_object(w, NULL);
+    amp_json_put_string(w, "path", d->path);
+    amp_json_put_string(w, "op", d->op);
+    put_string(w, "layer", d->layer);
+    put_types(w, m, d);
+    put_reason(w, m->arena, d);
+    amp_json_begin_array(w, "kernels");
+    for (int i = 0; f && i < f->kernels.len; i++)
+        if (explain_kernel_holds(f, f->kernels.data[i], d->path))
+            amp_json_put_string(w, NULL, f->kernels.data[i]->name);
+    amp_json_end_array(w);
+    put_string(w, "file", d->pos.file);
+    amp_json_put_int(w, "line", d->pos.line);
+    amp_json_put_int(w, "column", d->pos.column);
+    amp_json_end_object(w);
+}
+
+static void put_removed(amp_json_writer *w, const Module *m) {
+    amp_json_begin_array(w, "removed");
+    for (int i = 0; i < m->removed.len; i++) {
+        amp_json_begin_object(w, NULL);
+        amp_json_put_string(w, "function", m->removed.data[i].func);
+        amp_json_put_string(w, "value", m->removed.data[i].value);
+        amp_json_put_string(w, "what", m->removed.data[i].what);
+        amp_json_end_object(w);
+    }
+    amp_json_end_array(w);
+}
+
+amp_status explain_as_json(Text *t, const Module *m, const char *glob, int *found, amp_error *err) {
+    amp_json_writer w;
+    amp_json_writer_init(&w, &m->arena->allocator);
+    amp_json_begin_object(&w, NULL);
+    amp_json_put_string(&w, "model", m->name);
+    put_string(&w, "policy", m->policy_name);
+    amp_json_put_string(&w, "low", amp_dtype_name(m->low));
+    amp_json_begin_array(&w, "decisions");
+    *found = 0;
+    for (int i = 0; i < m->decisions.len; i++) {
+        const Decision *d = &m->decisions.data[i];
+        if (glob && !text_glob_match(glob, d->path)) continue;
+        put_decision(&w, m, d);
+        ++*found;
+    }
+    amp_json_end_array(&w);
+    put_removed(&w, m);
+    amp_json_end_object(&w);
+    amp_status status = amp_json_writer_status(&w, err);
+    if (!status) text_printf(t, "%.*s\n", (int)w.size, w.data);
+    amp_json_writer_free(&w);
+    return status;
+}

@@ -1,0 +1,69 @@
+/* amp/compile.h: the embeddable compiler: model text in, model.so (or C, or IR) out.
+ *
+ * Nothing is printed; diagnostics arrive by callback; one call uses one thread, and any number of calls may run at the same time.
+ * Making a model.so runs a C compiler (|c_compiler|, "cc"), in a temporary folder that is removed again.
+ */
+#ifndef AMP_COMPILE_H
+#define AMP_COMPILE_H
+
+#include "amp/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum amp_emit { AMP_EMIT_SO = 0, AMP_EMIT_C = 1, AMP_EMIT_IR = 2 } amp_emit;
+
+typedef struct amp_define {
+    const char *name, *value; /* const NAME = VALUE, an integer or float as the language writes it */
+} amp_define;
+
+typedef struct amp_compile_options {
+    size_t struct_size;
+    /* The model: |text| (UTF-8, |text_size| bytes) under the name |name|, or where text is NULL the file |name|.  A name that ends in ".ir", or text that starts
+     * with "module", is IR: only the passes that are left run. */
+    const char *name, *text;
+    size_t text_size;
+    const char *precision; /* "fp16", "bf16", "tf32", "fp32"; NULL: as the model says */
+    const char *policy;    /* built-in name or file; NULL: the precision's default */
+    const amp_define *defines;
+    size_t define_count;
+    const char *stop_after; /* a pass; only with AMP_EMIT_IR */
+    int32_t no_fuse, no_layout, no_simplify;
+    amp_emit emit;
+    const char *output;     /* file to write; NULL: only into the result */
+    const char *c_compiler; /* NULL: "cc" */
+    int64_t max_ops;        /* 0: 10,000,000 */
+    const amp_allocator *allocator;
+    /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into amp_error. */
+    void (*diagnostic)(void *user, const char *text, int32_t is_error);
+    /* The module after each pass, as text. */
+    void (*dump)(void *user, const char *pass, const char *text, size_t size);
+    /* Seconds of each pass, and of "codegen" and "cc". */
+    void (*timing)(void *user, const char *pass, double seconds);
+    void *user;
+} amp_compile_options;
+
+typedef struct amp_compile_result amp_compile_result;
+
+/* AMP_BAD_SOURCE: errors in the model, policy or IR, all of them reported.  AMP_NOT_FOUND, AMP_IO, AMP_OUT_OF_MEMORY, AMP_UNSUPPORTED (no C compiler), AMP_INTERNAL. */
+AMP_API AMP_MUST_USE amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out,
+                                            amp_error *err);
+/* The bytes that were emitted.  They live as long as the result. */
+AMP_API const void *amp_compile_result_data(const amp_compile_result *result, size_t *size);
+AMP_API void amp_compile_result_release(amp_compile_result *result); /* NULL is a no-op */
+
+/* What `ampc explain` tells: text for people and JSON for tools, of the ops whose path matches |glob| (NULL: all).  |name| may be a model, an IR file or a model.so. */
+AMP_API AMP_MUST_USE amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json,
+                                            amp_compile_result **out, amp_error *err);
+
+/* The library's version.  Static storage. */
+AMP_API const char *amp_compile_version(void);
+
+/* Names of the passes in order; NULL past the end. */
+AMP_API const char *amp_compile_pass(int32_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,176 @@
+/* session.c: see session.h. */
+#include "compiler/session.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "frontend/frontend.h"
+#include "passes/passes.h"
+#include "passes/policy.h"
+
+enum { SOURCE_LIMIT = 64 << 20 };
+
+amp_status session_init(Session *s, const amp_compile_options *options, amp_error *err) {
+    memset(&s->options, 0, sizeof s->options);
+    s->files = NULL;
+    if (!options || options->struct_size < sizeof options->struct_size)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "amp_compile_options: set struct_size to sizeof(amp_compile_options)");
+    size_t size = options->struct_size < sizeof s->options ? options->struct_size : sizeof s->options;
+    memcpy(&s->options, options, size);
+    if (!s->options.name) s->options.name = "model.amp";
+    return AMP_OK;
+}
+
+/* The folder of |beside| joined with |name|. */
+static const char *path_beside(Arena *a, const char *name, const char *beside) {
+    const char *slash = beside ? strrchr(beside, '/') : NULL;
+    if (!slash || name[0] == '/') return name;
+    return arena_printf(a, "%.*s/%s", (int)(slash - beside), beside, name);
+}
+
+amp_status session_read(Session *s, const char *name, const char *beside, size_t limit, const Source **out,
+                        amp_error *err) {
+    LoadedFile *file = arena_new(&s->arena, LoadedFile);
+    file->source.name = path_beside(&s->arena, name, beside);
+    file->next = s->files;
+    s->files = file; /* before anything is read: the arena may jump later on, and session_close frees what is listed */
+    AMP_TRY(amp_file_read(file->source.name, limit, &s->arena.allocator, &file->text, &file->source.len, err));
+    file->source.text = file->text;
+    *out = &file->source;
+    return AMP_OK;
+}
+
+void session_close(Session *s) {
+    for (LoadedFile *f = s->files; f; f = f->next)
+        if (f->text) amp_free(&s->arena.allocator, f->text, f->source.len + 1, 16);
+    arena_free(&s->arena);
+}
+
+static bool ends_with(const char *s, const char *end) {
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+amp_status session_open(Session *s, amp_error *err) {
+    diags_init(&s->diags, &s->arena);
+    if (s->options.text) {
+        Source *source = arena_new(&s->arena, Source);
+        *source = (Source){
+            .name = arena_strdup(&s->arena, s->options.name),
+            .text = arena_strndup(&s->arena, s->options.text, s->options.text_size),
+            .len = s->options.text_size,
+        };
+        s->source = source;
+    } else {
+        AMP_TRY(session_read(s, s->options.name, NULL, SOURCE_LIMIT, &s->source, err));
+    }
+    s->is_ir = ends_with(s->options.name, ".ir") || (s->source->len > 7 && !memcmp(s->source->text, "module ", 7));
+    return AMP_OK;
+}
+
+bool session_stage(const char *pass, Stage *out) {
+    for (int i = 0; i < STAGE_COUNT; i++)
+        if (!strcmp(ir_stage_names[i], pass)) {
+            *out = (Stage)i;
+            return true;
+        }
+    return false;
+}
+
+/* A built-in policy by name, else a file beside the model. */
+static const Source *find_policy(void *user, const char *name) {
+    Session *s = user;
+    const Source *found = policy_builtin(&s->arena, name);
+    if (found) return found;
+    amp_error ignored; /* the pass says that there is no such policy, and lists the built-in ones */
+    if (!session_read(s, name, NULL, SOURCE_LIMIT, &found, &ignored)) return found;
+    if (!session_read(s, name, s->source->name, SOURCE_LIMIT, &found, &ignored)) return found;
+    return NULL;
+}
+
+static const Source *find_include(void *user, const char *name, const char *beside) {
+    Session *s = user;
+    const Source *found = NULL;
+    amp_error ignored; /* the front end reports the include itself */
+    return session_read(s, name, beside, SOURCE_LIMIT, &found, &ignored) ? NULL : found;
+}
+
+static Module *elaborate(Session *s) {
+    if (s->is_ir) return ir_read(&s->arena, &s->diags, s->source);
+    FrontendDefine *defines = arena_array(&s->arena, FrontendDefine, s->options.define_count + 1);
+    for (size_t i = 0; i < s->options.define_count; i++)
+        defines[i] = (FrontendDefine){s->options.defines[i].name, s->options.defines[i].value};
+    FrontendOptions o = {
+        .find_include = find_include,
+        .user = s,
+        .max_ops = s->options.max_ops ? s->options.max_ops : 10000000,
+        .define_count = (int)s->options.define_count,
+    };
+    o.defines = defines;
+    return frontend_compile(&s->arena, &s->diags, s->source, &o);
+}
+
+/* Hands dump and timing on to the caller, who may want one, both or neither. */
+static void observe(void *user, const Module *m, double seconds) {
+    Session *s = user;
+    const amp_compile_options *o = &s->options;
+    if (o->timing) o->timing(o->user, ir_stage_names[m->stage], seconds);
+    if (!o->dump) return;
+    Text t;
+    text_init(&t, &s->arena);
+    ir_print(&t, m);
+    o->dump(o->user, ir_stage_names[m->stage], text_str(&t), t.len);
+}
+
+amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
+    Module *m = elaborate(s);
+    if (!m) return session_report(s, err);
+    if (m->stage > last)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
+                        s->source->name, ir_stage_names[m->stage], ir_stage_names[last]);
+    if (!s->is_ir) ir_compact(m);
+    observe(s, m, 0.0);
+    PassOptions options = {
+        .precision = s->options.precision,
+        .policy = s->options.policy,
+        .find_policy = find_policy,
+        .user = s,
+        .no_simplify = s->options.no_simplify,
+        .no_fuse = s->options.no_fuse,
+        .no_layout = s->options.no_layout,
+    };
+    amp_status status = passes_run(m, &s->diags, &options, last, observe, s, err);
+    if (status == AMP_BAD_SOURCE) return session_report(s, err);
+    if (status) return status;
+    *out = m;
+    return s->diags.list.len ? session_report(s, err) : AMP_OK;
+}
+
+/* A message's first line, without the newline. */
+static void first_line(char *out, size_t size, const char *text) {
+    size_t n = strcspn(text, "\n");
+    if (n >= size) n = size - 1;
+    memcpy(out, text, n);
+    out[n] = 0;
+}
+
+amp_status session_report(Session *s, amp_error *err) {
+    amp_status status = s->diags.errors ? AMP_BAD_SOURCE : AMP_OK;
+    char first[900] = "the model has errors";
+    bool have_first = false;
+    for (int i = 0; i < s->diags.list.len; i++) {
+        const Diag *d = s->diags.list.data[i];
+        Text t;
+        text_init(&t, &s->arena);
+        diag_format(&t, d);
+        if (s->options.diagnostic) s->options.diagnostic(s->options.user, text_str(&t), d->severity == DIAG_ERROR);
+        if (!have_first && d->severity == DIAG_ERROR) {
+            first_line(first, sizeof first, text_str(&t));
+            have_first = true;
+        }
+    }
+    s->diags.list.len = 0;
+    if (!status) return AMP_OK;
+    int more = s->diags.errors - 1;
+    return more > 0 ? amp_fail(err, status, "%s (and %d more)", first, more) : amp_fail(err, status, "%s", first);
+}

@@ -1,0 +1,271 @@
+/* elaborate.h: what the parts of elaboration share.  Each section names the file that holds it.
+ *
+ * Elaboration runs the program once, at compile time: a block call runs the block's body, `repeat` runs its body again
+ * and again, tensors become values of the function `forward`, and everything else (sizes, flags, symbols) is computed
+ * and gone.
+ */
+#ifndef AMP_FRONTEND_ELABORATE_H
+#define AMP_FRONTEND_ELABORATE_H
+
+#include "frontend/frontend.h"
+#include "frontend/table.h"
+#include "frontend/tree.h"
+
+/* ---- items: what a name or an expression stands for ------------------------------------------------------ */
+
+typedef enum ItemKind {
+    ITEM_ERROR, /* reported; whatever reads it stays silent */
+    ITEM_NONE,
+    ITEM_TENSOR,
+    ITEM_PARAM,   /* a parameter, until something reads it */
+    ITEM_AVERAGE, /* `loss` or a metric, seen from a metric */
+    ITEM_INT,
+    ITEM_FLOAT,
+    ITEM_BOOL,
+    ITEM_SYMBOL,
+    ITEM_STRING,
+    ITEM_TUPLE, /* (3, 5) */
+    ITEM_LIST   /* [N, T] */
+} ItemKind;
+
+typedef struct Item {
+    ItemKind kind;
+    union {
+        Val tensor;
+        const State *param;
+        Dim i; /* sizes may depend on N */
+        double f;
+        bool b;
+        const char *s;
+        struct {
+            struct Item *at;
+            int count;
+        } items;
+    };
+} Item;
+
+/* ---- names and files ------------------------------------------------------------------------------------- */
+
+typedef struct Unit { /* one source file */
+    File *file;
+    bool is_prelude;
+    Table consts;        /* to Binding */
+    VEC(uint32_t) lines; /* where each begins */
+} Unit;
+
+typedef struct Block {
+    const Decl *decl;
+    const Unit *unit;
+    enum { OWNS_UNKNOWN, OWNS_BEING_FOUND, OWNS_NOTHING, OWNS_PARAMS } owns;
+    bool active; /* being elaborated: a call would be recursion */
+} Block;
+
+typedef struct Binding {
+    Name *name; /* where it was bound last */
+    Item item;
+    int level; /* the `repeat` it is local to; 0: none */
+    bool live; /* false: its turn is over */
+} Binding;
+
+typedef struct Frame { /* one call of a block, or the model, or train */
+    struct Frame *caller;
+    const Unit *unit;
+    const Decl *decl;
+    Loc call;            /* the call; nowhere for model and train */
+    const char *scope;   /* "h.0.attn"; "" at the top */
+    const char *layer;   /* the prelude block that a person called, or NULL */
+    Table names;         /* to Binding */
+    int level;           /* of `repeat` around what is elaborated now */
+    VEC(Binding *) turn; /* bound in the turns that run now */
+    Item returned;
+    bool has_returned;
+} Frame;
+
+typedef struct Origin { /* of a value: what people call it, and where it was written */
+    const char *name;
+    Loc loc;
+} Origin;
+
+typedef struct Elab {
+    Arena *a;
+    Diags *d;
+    const FrontendOptions *options;
+    Module *m;
+    Func *f;
+    VEC(Unit *) units;     /* main, includes, prelude */
+    Table blocks, prelude; /* to Block */
+    Table paths;           /* scopes and op paths that are taken */
+    Table value_names;
+    Table param_names;   /* published paths to Name */
+    VEC(Origin) origins; /* by value id */
+    VEC(Name *) bound;   /* for "never read" */
+    VEC(Loc) reported;
+    Frame *frame;
+    int depth;             /* of recursion over tree and calls */
+    int64_t work, max_ops; /* ops and turns so far */
+    bool stopped;          /* a limit was exceeded and reported */
+} Elab;
+
+/* ---- report.c: errors with places that a person can act on ----------------------------------------------- */
+
+/* Inside the prelude the place is the call that a person wrote.  Of several errors at one place the first is kept: a
+ * block that is called a hundred times is wrong once.  Never NULL. */
+Diag *report(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4);
+/* Without the notes that say where the block was called: for those that add others first. */
+Diag *report_text(Elab *e, Loc loc, const char *text);
+void note_calls(Elab *e, Diag *diag);
+Item report_item(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4); /* the same; returns ITEM_ERROR */
+void report_not_built(Elab *e, Loc loc, const char *what);
+void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
+/* The same with the keys of a table. */
+void help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
+Loc user_place(const Elab *e, Loc loc);
+Pos position(const Elab *e, Loc loc);
+/* A file's name as the module keeps it: without the main file's folder, so that what is compiled does not depend on
+ * where. */
+const char *recorded_name(const Elab *e, const Source *source);
+Unit *unit_new(Arena *a, File *file, bool is_prelude);
+/* One step deeper; false and an error where that is too deep, or where elaboration has stopped. */
+bool enter(Elab *e, Loc loc);
+void leave(Elab *e);
+/* Counts |amount| ops or turns; false, and once an error, where they are more than max_ops. */
+bool charge(Elab *e, Loc loc, int64_t amount);
+
+/* ---- item.c: what items are ------------------------------------------------------------------------------ */
+
+#define ERROR_ITEM ((Item){.kind = ITEM_ERROR})
+Item item_int(int64_t v);
+Item item_tensor(Val v);
+bool is_static(const Item *item);                     /* neither a tensor nor an error */
+const char *item_describe(Elab *e, const Item *item); /* "the float 0.5", "f32[N, 784]" */
+
+typedef enum StaticType {
+    STATIC_INT,
+    STATIC_FLOAT,
+    STATIC_BOOL,
+    STATIC_SYMBOL,
+    STATIC_STRING,
+    STATIC_PAIR,
+    STATIC_DIMS,
+    STATIC_SHAPE,
+    STATIC_TYPE_COUNT
+} StaticType;
+extern const char *const static_type_names[STATIC_TYPE_COUNT];
+/* Makes |item| one of the type, an int a float or a pair where needed; else reports and makes it ITEM_ERROR. */
+bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item);
+
+/* ---- scope.c: names -------------------------------------------------------------------------------------- */
+
+void bind(Elab *e, Name *name, Item item);
+Binding *find_binding(const Elab *e, const char *text); /* of the frame, or a const of its file; NULL */
+Item read_name(Elab *e, const Name *name);              /* reports unknown ones */
+void bind_error(Elab *e, const Name *name);             /* an argument or const that is declared twice */
+void begin_turn(Elab *e);
+void end_turn(Elab *e);
+void mark_read_in(Elab *e, const StmtVec *untaken); /* names in a branch that is not taken count as read */
+void report_unread(Elab *e);
+
+/* ---- consts.c: const, -D --------------------------------------------------------------------------------- */
+
+void elaborate_consts(Elab *e, Unit *unit);
+void apply_defines(Elab *e, Unit *main); /* after the tree is there, before elaborate_consts */
+
+/* ---- static_eval.c: arithmetic on what is known at compile time ------------------------------------------ */
+
+Item static_unary(Elab *e, const Expr *x, Item operand);
+Item static_binary(Elab *e, const Expr *x, Item left, Item right);
+/* min, max, sqrt of numbers; dim, rank, given of tensors. */
+bool is_static_builtin(const char *name, const Item *args, int count);
+Item static_builtin(Elab *e, const Expr *call, const Item *args, int count);
+
+/* ---- expr.c ---------------------------------------------------------------------------------------------- */
+
+Item evaluate(Elab *e, const Expr *x);
+/* Several results of a call; returns how many there are, |out| has room for MAX_RESULTS. */
+enum { MAX_RESULTS = 16, MAX_ARGS = 64 };
+int evaluate_results(Elab *e, const Expr *x, Item *out);
+Item evaluate_static(Elab *e, const Expr *x, const char *what, StaticType type);
+/* A tensor, from a number a const op; NO_VAL where it is neither. */
+Val as_tensor(Elab *e, Loc loc, const Item *item);
+
+/* ---- types.c --------------------------------------------------------------------------------------------- */
+
+bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
+bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out);
+
+/* ---- calls.c: a call is a block of the user, a layer of the prelude, or an op ---------------------------- */
+
+int elaborate_call(Elab *e, const Expr *x, Item *out);
+/* The value of a static argument by name, marked as known; NULL when it is not given. */
+typedef struct StaticArgs {
+    const Expr *call;
+    bool known[MAX_ARGS];
+} StaticArgs;
+const Expr *take_static(StaticArgs *args, const char *name);
+/* Reports static arguments that nobody took; |names| are those there are. */
+void reject_statics(Elab *e, const StaticArgs *args, const Table *names);
+
+/* ---- blocks.c -------------------------------------------------------------------------------------------- */
+
+bool block_takes(const Block *b, int tensors);
+bool block_owns_params(Elab *e, Block *b);
+int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, int count, Item *out);
+
+/* ---- graph_ops.c: calls and operators that become ops ---------------------------------------------------- */
+
+typedef struct GraphOp GraphOp;
+const GraphOp *find_graph_op(const char *name);
+bool graph_op_takes(const GraphOp *op, int tensors);
+Item elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count);
+Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
+bool is_future_call(const char *name);                                              /* in the language, not built yet */
+const char *const *call_names(Elab *e, int *count); /* of ops and future calls, for "did you mean" */
+
+/* ---- emit.c: appending ops ------------------------------------------------------------------------------- */
+
+Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands);
+Val emit_const(Elab *e, Loc loc, double value);
+void set_origin(Elab *e, Val v, const char *name, Loc loc);
+Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape);
+
+/* ---- paths.c --------------------------------------------------------------------------------------------- */
+
+const char *join_path(Elab *e, const char *scope, const char *name);
+const char *unique_path(Elab *e, const char *scope, const char *name); /* numbered where taken */
+/* For a value of the frame: "h", "h.1".  The builder would find it too, but counts from 1 each time. */
+const char *unique_value_name(Elab *e, const char *name);
+const char *path_text(Elab *e, const Path *path); /* NULL after an error */
+
+/* ---- statements.c ---------------------------------------------------------------------------------------- */
+
+void elaborate_body(Elab *e, const StmtVec *body);
+/* "may not stand here": |where| is "a block", "train", ... */
+void report_misplaced(Elab *e, const Stmt *s, const char *where);
+
+/* ---- params.c -------------------------------------------------------------------------------------------- */
+
+void elaborate_param(Elab *e, const Stmt *s);
+void elaborate_init(Elab *e, const Stmt *s);
+
+/* ---- signatures.c: initialisers, optimizers, loss scales ------------------------------------------------- */
+
+typedef enum SignatureKind {
+    SIGNATURE_INITIALISER,
+    SIGNATURE_OPTIMIZER,
+    SIGNATURE_LOSS_SCALE,
+    SIGNATURE_KIND_COUNT
+} SignatureKind;
+/* Every argument is given its value or its default.  False after an error. */
+bool elaborate_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
+
+/* ---- model.c, train.c, precision.c ----------------------------------------------------------------------- */
+
+/* The inputs of model and train come before the parameters, so both begin before the model's body is elaborated. */
+Frame *begin_model(Elab *e, const Decl *model);
+Frame *begin_train(Elab *e, const Decl *train);
+void elaborate_model(Elab *e, Frame *model);
+/* Sees the model's inputs, results and params. */
+void elaborate_train(Elab *e, Frame *train, const Frame *model);
+void elaborate_precision(Elab *e, const Decl *precision);
+
+#endif

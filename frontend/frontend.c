@@ -1,0 +1,151 @@
+/* frontend.c: from the main file to the elaborated module: reading includes, collecting declarations, elaborating in
+ * order. */
+#include "frontend/elaborate.h"
+#include "frontend/parse.h"
+
+#include "base/sha256.h"
+
+enum { DEFAULT_MAX_OPS = 10000000, MAX_FILES = 256, LANGUAGE_VERSION = 1 };
+
+/* ---- files ----------------------------------------------------------------------------------------------- */
+
+static void check_version(Elab *e, const File *file) {
+    const Decl *first = file->decls.len ? file->decls.data[0] : NULL;
+    Loc start = {file->source, 0, 0};
+    if (!first || first->kind != DECL_VERSION) {
+        report(e, first ? first->loc : start, "the first line of a file is `amp %d`, the version of the language",
+               LANGUAGE_VERSION);
+        return;
+    }
+    if (first->value->i != LANGUAGE_VERSION)
+        report(e, first->value->loc, "this compiler knows version %d of the language", LANGUAGE_VERSION);
+    for (int i = 1; i < file->decls.len; i++)
+        if (file->decls.data[i]->kind == DECL_VERSION)
+            report(e, file->decls.data[i]->loc, "`amp` stands only in the first line");
+}
+
+static Unit *find_unit(const Elab *e, const char *source_name) {
+    for (int i = 0; i < e->units.len; i++)
+        if (!strcmp(e->units.data[i]->file->source->name, source_name)) return e->units.data[i];
+    return NULL;
+}
+
+static void add_unit(Elab *e, const Source *source, bool is_prelude) {
+    File *file = frontend_parse(e->a, e->d, source);
+    if (!file) return;
+    vec_push(e->a, &e->units, unit_new(e->a, file, is_prelude));
+    check_version(e, file);
+}
+
+static void add_include(Elab *e, const Unit *unit, const Decl *d) {
+    const Source *source = NULL;
+    if (e->options->find_include)
+        source = e->options->find_include(e->options->user, d->name->text, unit->file->source->name);
+    if (!source) report(e, d->name->loc, "cannot read the file \"%s\"", d->name->text);
+    else if (e->units.len == MAX_FILES) report(e, d->loc, "a program has at most %d files", MAX_FILES);
+    else if (!find_unit(e, source->name)) add_unit(e, source, false);
+}
+
+/* Included files join the end of the list and are read in their turn. */
+static void read_includes(Elab *e) {
+    for (int i = 0; i < e->units.len; i++) {
+        const DeclVec *decls = &e->units.data[i]->file->decls;
+        for (int k = 0; k < decls->len; k++)
+            if (decls->data[k]->kind == DECL_INCLUDE) add_include(e, e->units.data[i], decls->data[k]);
+    }
+}
+
+static void read_prelude(Elab *e) {
+    Source *source = arena_new(e->a, Source);
+    *source = (Source){"prelude.amp", frontend_prelude_text, strlen(frontend_prelude_text)};
+    add_unit(e, source, true);
+}
+
+/* ---- declarations ---------------------------------------------------------------------------------------- */
+
+typedef struct Program {
+    const Decl *model, *train, *precision;
+} Program;
+
+static void add_block(Elab *e, const Unit *unit, const Decl *d) {
+    Table *blocks = unit->is_prelude ? &e->prelude : &e->blocks;
+    const Block *first = table_get(blocks, d->name->text);
+    if (first) {
+        Diag *diag = report(e, d->name->loc, "there is a block '%s' already", d->name->text);
+        diag_note(e->d, diag, first->decl->name->loc, "first here");
+        return;
+    }
+    if (d->results.len > MAX_RESULTS || d->tensors.len > MAX_ARGS || d->statics.len > MAX_ARGS)
+        report(e, d->name->loc, "a block has at most %d arguments of each kind and %d results", MAX_ARGS, MAX_RESULTS);
+    Block *b = arena_new(e->a, Block);
+    *b = (Block){.decl = d, .unit = unit};
+    table_set(e->a, blocks, d->name->text, b);
+}
+
+/* One of its kind, in the main file. */
+static void set_only(Elab *e, const Unit *unit, const Decl *d, const char *what, const Decl **only) {
+    if (unit != e->units.data[0]) {
+        report(e, d->loc, "%s stands in the main file, not in an included one", what);
+    } else if (*only) {
+        Diag *diag = report(e, d->loc, d->only ? "a second train is not built yet" : "there is a %s already", what);
+        diag_note(e->d, diag, (*only)->loc, "first here");
+    } else {
+        *only = d;
+    }
+}
+
+static void collect(Elab *e, Program *p) {
+    for (int u = 0; u < e->units.len; u++) {
+        const Unit *unit = e->units.data[u];
+        for (int i = 0; i < unit->file->decls.len; i++) {
+            const Decl *d = unit->file->decls.data[i];
+            if (d->kind == DECL_BLOCK) add_block(e, unit, d);
+            else if (d->kind == DECL_MODEL) set_only(e, unit, d, "model", &p->model);
+            else if (d->kind == DECL_TRAIN) set_only(e, unit, d, "train", &p->train);
+            else if (d->kind == DECL_PRECISION) set_only(e, unit, d, "precision", &p->precision);
+        }
+    }
+}
+
+/* ---- the module ------------------------------------------------------------------------------------------ */
+
+static void set_source(const Elab *e, Module *m, const Source *main) {
+    uint8_t digest[32];
+    m->source_name = recorded_name(e, main);
+    m->source_path = main->name;
+    m->source_text = main->text;
+    amp_sha256_of(main->text, main->len, digest);
+    amp_sha256_hex(digest, m->source_sha256);
+}
+
+static void elaborate_program(Elab *e, const Program *p) {
+    apply_defines(e, e->units.data[0]);
+    for (int i = 0; i < e->units.len; i++) elaborate_consts(e, e->units.data[i]);
+    if (!p->model) {
+        report(e, (Loc){e->units.data[0]->file->source, 0, 0}, "the file has no model");
+        return;
+    }
+    Frame *model = begin_model(e, p->model);
+    Frame *train = p->train ? begin_train(e, p->train) : NULL;
+    elaborate_model(e, model);
+    if (train) elaborate_train(e, train, model);
+    if (p->precision) elaborate_precision(e, p->precision);
+    if (!e->d->errors) report_unread(e);
+}
+
+Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options) {
+    Elab *e = arena_new(a, Elab);
+    int errors = d->errors;
+    *e = (Elab){.a = a, .d = d, .options = options, .max_ops = options->max_ops ? options->max_ops : DEFAULT_MAX_OPS};
+    add_unit(e, main, false);
+    if (d->errors == errors) read_includes(e);
+    if (d->errors == errors) read_prelude(e);
+    if (d->errors != errors) return NULL;
+    Program p = {0};
+    collect(e, &p);
+    e->m = ir_module_new(a, p.model ? p.model->name->text : "");
+    e->f = ir_func_new(e->m, "forward");
+    set_source(e, e->m, main);
+    elaborate_program(e, &p);
+    return d->errors == errors ? e->m : NULL;
+}

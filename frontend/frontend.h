@@ -1,0 +1,37 @@
+/* frontend.h: model text to the elaborated module. */
+#ifndef AMP_FRONTEND_FRONTEND_H
+#define AMP_FRONTEND_FRONTEND_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct FrontendDefine { /* -D NAME=VALUE: replaces a const of the main file */
+    const char *name, *value;
+} FrontendDefine;
+
+typedef struct FrontendOptions {
+    FrontendDefine *defines;
+    int define_count;
+    /* The file that `include "NAME"` in the file |beside| means, or NULL.  Its Source.name tells files apart: each is
+     * read once. */
+    const Source *(*find_include)(void *user, const char *name, const char *beside);
+    void *user;
+    int64_t max_ops; /* 0: 10,000,000 */
+} FrontendOptions;
+
+/* Parses and elaborates.  The module has one function, `forward`: its inputs are the model's inputs, then the train
+ * inputs, then the parameters in order of first use; every float is f32.  NULL when there are errors; they are in |d|.
+ * |main| and |options| stay the caller's, and must live as long as the module: positions point into them. */
+Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options);
+
+/* prelude.amp, the layer library. */
+extern const char frontend_prelude_text[];
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

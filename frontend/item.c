@@ -1,0 +1,140 @@
+/* item.c: what items are, and what they become where a static type is expected. */
+#include "frontend/elaborate.h"
+
+Item item_int(int64_t v) { return (Item){.kind = ITEM_INT, .i = dim_const(v)}; }
+
+Item item_tensor(Val v) { return v.id ? (Item){.kind = ITEM_TENSOR, .tensor = v} : ERROR_ITEM; }
+
+bool is_static(const Item *item) { return item->kind >= ITEM_INT || item->kind == ITEM_NONE; }
+
+/* ---- description ----------------------------------------------------------------------------------------- */
+
+static void describe(Text *t, const Elab *e, const Item *item);
+
+static void describe_all(Text *t, const Elab *e, const Item *item, char open, char close) {
+    text_putc(t, open);
+    for (int i = 0; i < item->items.count; i++) {
+        if (i) text_puts(t, ", ");
+        describe(t, e, &item->items.at[i]);
+    }
+    text_putc(t, close);
+}
+
+/* The bare number: as a shape of one dim, without its brackets. */
+static void describe_int(Text *t, Dim d) {
+    Text brackets;
+    text_init(&brackets, t->arena);
+    Shape s = shape_of(1, &d);
+    shape_print(&brackets, &s);
+    text_write(t, text_str(&brackets) + 1, brackets.len - 2);
+}
+
+static void describe(Text *t, const Elab *e, const Item *item) {
+    switch (item->kind) {
+    case ITEM_ERROR: text_puts(t, "an error"); break;
+    case ITEM_NONE: text_puts(t, "none"); break;
+    case ITEM_TENSOR: type_print(t, ir_dtype(e->f, item->tensor), ir_shape(e->f, item->tensor)); break;
+    case ITEM_PARAM: type_print(t, item->param->dtype, &item->param->shape); break;
+    case ITEM_AVERAGE: text_puts(t, "an average"); break;
+    case ITEM_INT: describe_int(t, item->i); break;
+    case ITEM_FLOAT: text_put_double(t, item->f); break;
+    case ITEM_BOOL: text_puts(t, item->b ? "true" : "false"); break;
+    case ITEM_SYMBOL: text_puts(t, item->s); break;
+    case ITEM_STRING: text_put_quoted(t, item->s); break;
+    case ITEM_TUPLE: describe_all(t, e, item, '(', ')'); break;
+    case ITEM_LIST: describe_all(t, e, item, '[', ']'); break;
+    }
+}
+
+const char *item_describe(Elab *e, const Item *item) {
+    static const char *const nouns[] = {
+        [ITEM_INT] = "the int ",       [ITEM_FLOAT] = "the float ", [ITEM_SYMBOL] = "the symbol ",
+        [ITEM_STRING] = "the string ", [ITEM_LIST] = "the shape ",
+    };
+    Text t;
+    text_init(&t, e->a);
+    if ((size_t)item->kind < sizeof nouns / sizeof nouns[0] && nouns[item->kind]) text_puts(&t, nouns[item->kind]);
+    describe(&t, e, item);
+    return text_str(&t);
+}
+
+/* ---- conversion ------------------------------------------------------------------------------------------ */
+
+const char *const static_type_names[STATIC_TYPE_COUNT] = {
+    [STATIC_INT] = "int",       [STATIC_FLOAT] = "float", [STATIC_BOOL] = "bool", [STATIC_SYMBOL] = "symbol",
+    [STATIC_STRING] = "string", [STATIC_PAIR] = "pair",   [STATIC_DIMS] = "dims", [STATIC_SHAPE] = "shape",
+};
+
+static bool is_plain_int(const Item *item) { return item->kind == ITEM_INT && !item->i.n; }
+
+static bool all_ints(const Item *item, bool may_depend_on_n) {
+    for (int i = 0; i < item->items.count; i++)
+        if (item->items.at[i].kind != ITEM_INT || (item->items.at[i].i.n && !may_depend_on_n)) return false;
+    return true;
+}
+
+static Item repeated(Elab *e, Item item, int count) {
+    Item tuple = {.kind = ITEM_TUPLE};
+    tuple.items.count = count;
+    tuple.items.at = arena_array(e->a, Item, count);
+    for (int i = 0; i < count; i++) tuple.items.at[i] = item;
+    return tuple;
+}
+
+static bool to_int(Elab *e, Item *item) {
+    (void)e;
+    return is_plain_int(item);
+}
+
+static bool to_float(Elab *e, Item *item) {
+    (void)e;
+    if (is_plain_int(item)) *item = (Item){.kind = ITEM_FLOAT, .f = (double)item->i.mul};
+    return item->kind == ITEM_FLOAT;
+}
+
+static bool to_bool(Elab *e, Item *item) {
+    (void)e;
+    return item->kind == ITEM_BOOL;
+}
+
+static bool to_symbol(Elab *e, Item *item) {
+    (void)e;
+    if (item->kind == ITEM_NONE) *item = (Item){.kind = ITEM_SYMBOL, .s = "none"};
+    return item->kind == ITEM_SYMBOL;
+}
+
+static bool to_string(Elab *e, Item *item) {
+    (void)e;
+    return item->kind == ITEM_STRING;
+}
+
+static bool to_pair(Elab *e, Item *item) {
+    if (is_plain_int(item)) *item = repeated(e, *item, 2);
+    return item->kind == ITEM_TUPLE && item->items.count == 2 && all_ints(item, false);
+}
+
+static bool to_dims(Elab *e, Item *item) {
+    if (is_plain_int(item)) *item = repeated(e, *item, 1);
+    return item->kind == ITEM_TUPLE && item->items.count <= MAX_RANK && all_ints(item, false);
+}
+
+static bool to_shape(Elab *e, Item *item) {
+    (void)e;
+    return item->kind == ITEM_LIST && item->items.count <= MAX_RANK && all_ints(item, true);
+}
+
+static bool (*const conversions[STATIC_TYPE_COUNT])(Elab *, Item *) = {
+    [STATIC_INT] = to_int,       [STATIC_FLOAT] = to_float, [STATIC_BOOL] = to_bool, [STATIC_SYMBOL] = to_symbol,
+    [STATIC_STRING] = to_string, [STATIC_PAIR] = to_pair,   [STATIC_DIMS] = to_dims, [STATIC_SHAPE] = to_shape,
+};
+
+bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item) {
+    if (item->kind == ITEM_ERROR) return false;
+    Item given = *item;
+    if (conversions[type](e, item)) return true;
+    if (given.kind == ITEM_INT && given.i.n)
+        report(e, loc, "%s may not depend on the batch N; this is %s", what, item_describe(e, &given));
+    else report(e, loc, "%s must be of type %s; this is %s", what, static_type_names[type], item_describe(e, &given));
+    *item = ERROR_ITEM;
+    return false;
+}

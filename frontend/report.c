@@ -1,0 +1,148 @@
+/* report.c: errors with places that a person can act on; limits. */
+#include "frontend/elaborate.h"
+
+enum { MAX_CALL_NOTES = 3 };
+
+/* ---- places ---------------------------------------------------------------------------------------------- */
+
+Unit *unit_new(Arena *a, File *file, bool is_prelude) {
+    Unit *unit = arena_new(a, Unit);
+    unit->file = file;
+    unit->is_prelude = is_prelude;
+    const Source *source = file->source;
+    vec_push(a, &unit->lines, 0);
+    for (size_t i = 0; i < source->len; i++)
+        if (source->text[i] == '\n') vec_push(a, &unit->lines, (uint32_t)i + 1);
+    return unit;
+}
+
+static const Unit *unit_of(const Elab *e, Loc loc) {
+    for (int i = 0; i < e->units.len; i++)
+        if (e->units.data[i]->file->source == loc.source) return e->units.data[i];
+    return NULL;
+}
+
+static bool in_prelude(const Elab *e, Loc loc) {
+    const Unit *unit = unit_of(e, loc);
+    return unit && unit->is_prelude;
+}
+
+Loc user_place(const Elab *e, Loc loc) {
+    for (const Frame *frame = e->frame; frame && in_prelude(e, loc); frame = frame->caller) loc = frame->call;
+    return loc;
+}
+
+/* The line by bisection: positions are taken for every op. */
+static int line_of(const Unit *unit, uint32_t offset) {
+    int low = 0, high = unit->lines.len;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (unit->lines.data[middle] <= offset) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+const char *recorded_name(const Elab *e, const Source *source) {
+    const char *main = e->units.data[0]->file->source->name, *slash = strrchr(main, '/');
+    size_t folder = slash ? (size_t)(slash - main) + 1 : 0;
+    return strncmp(source->name, main, folder) ? source->name : source->name + folder;
+}
+
+Pos position(const Elab *e, Loc loc) {
+    loc = user_place(e, loc);
+    const Unit *unit = unit_of(e, loc);
+    if (!unit) return (Pos){0};
+    int line = line_of(unit, loc.begin), column = 1;
+    for (uint32_t i = unit->lines.data[line]; i < loc.begin; i++)
+        column += (loc.source->text[i] & 0xC0) != 0x80; /* characters: bytes that do not continue one */
+    return (Pos){recorded_name(e, loc.source), line + 1, column};
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------- */
+
+static bool reported_at(Elab *e, Loc loc) {
+    for (int i = 0; i < e->reported.len; i++)
+        if (e->reported.data[i].source == loc.source && e->reported.data[i].begin == loc.begin) return true;
+    return false;
+}
+
+/* Where a block of the user was called from, innermost first. */
+void note_calls(Elab *e, Diag *diag) {
+    int notes = 0;
+    for (const Frame *frame = e->frame; frame && notes < MAX_CALL_NOTES; frame = frame->caller) {
+        if (!frame->call.source || frame->unit->is_prelude) continue;
+        diag_note(e->d, diag, frame->call, "in the call of %s here", frame->decl->name->text);
+        notes++;
+    }
+}
+
+Diag *report_text(Elab *e, Loc loc, const char *text) {
+    loc = user_place(e, loc);
+    if (e->stopped || (loc.source && reported_at(e, loc)))
+        return arena_new(e->a, Diag); /* takes notes, is never shown */
+    vec_push(e->a, &e->reported, loc);
+    return diag_error(e->d, loc, "%s", text);
+}
+
+Diag *report(Elab *e, Loc loc, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    const char *text = arena_vprintf(e->a, fmt, args);
+    va_end(args);
+    Diag *diag = report_text(e, loc, text);
+    note_calls(e, diag);
+    return diag;
+}
+
+Item report_item(Elab *e, Loc loc, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    const char *text = arena_vprintf(e->a, fmt, args);
+    va_end(args);
+    note_calls(e, report_text(e, loc, text));
+    return ERROR_ITEM;
+}
+
+void report_not_built(Elab *e, Loc loc, const char *what) { report(e, loc, "%s is not built yet", what); }
+
+void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count) {
+    const char *nearest = text_nearest(word, candidates, count);
+    if (nearest) diag_help(e->d, diag, "did you mean '%s'?", nearest);
+}
+
+void help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
+    const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
+    for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;
+    help_nearest(e, diag, word, keys, candidates->entries.len);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------------------- */
+
+/* Each level is a few C frames of at most about a kilobyte. */
+enum { MAX_DEPTH = 1000 };
+
+bool enter(Elab *e, Loc loc) {
+    if (e->stopped) return false;
+    if (e->depth == MAX_DEPTH) {
+        report(e, loc, "calls and expressions are nested more than %d deep", MAX_DEPTH);
+        e->stopped = true;
+        return false;
+    }
+    e->depth++;
+    return true;
+}
+
+void leave(Elab *e) { e->depth--; }
+
+bool charge(Elab *e, Loc loc, int64_t amount) {
+    if (e->stopped) return false;
+    if (amount <= e->max_ops - e->work) {
+        e->work += amount;
+        return true;
+    }
+    Diag *diag = report(e, loc, "the program has more than %lld ops", (long long)e->max_ops);
+    diag_help(e->d, diag, "--max-ops allows more");
+    e->stopped = true;
+    return false;
+}

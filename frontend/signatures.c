@@ -1,0 +1,290 @@
+/* signatures.c: initialisers, optimizers and loss scales: calls without tensors that end up in the module as they are,
+ * every argument with its value or its default.  Names, orders and defaults are PyTorch's. */
+#include "frontend/elaborate.h"
+
+#include <math.h>
+
+/* ---- ranges ---------------------------------------------------------------------------------------------- */
+
+typedef enum Range {
+    ANY,
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    FRACTION,
+    BELOW_ONE,
+    ABOVE_ONE,
+    AT_LEAST_ONE,
+    RANGE_COUNT
+} Range;
+
+static bool is_any(double v) { return !isnan(v); }
+static bool is_finite(double v) { return isfinite(v); }
+static bool is_not_negative(double v) { return v >= 0 && isfinite(v); }
+static bool is_positive(double v) { return v > 0; }
+static bool is_fraction(double v) { return v > 0 && v < 1; }
+static bool is_below_one(double v) { return v >= 0 && v < 1; }
+static bool is_above_one(double v) { return v > 1 && isfinite(v); }
+static bool is_at_least_one(double v) { return v >= 1; }
+
+static const struct {
+    bool (*holds)(double);
+    const char *text;
+} ranges[RANGE_COUNT] = {
+    [ANY] = {is_any, "a number"},
+    [FINITE] = {is_finite, "finite"},
+    [NOT_NEGATIVE] = {is_not_negative, "finite and at least 0"},
+    [POSITIVE] = {is_positive, "more than 0"},
+    [FRACTION] = {is_fraction, "more than 0 and less than 1"},
+    [BELOW_ONE] = {is_below_one, "at least 0 and less than 1"},
+    [ABOVE_ONE] = {is_above_one, "finite and more than 1"},
+    [AT_LEAST_ONE] = {is_at_least_one, "at least 1"},
+};
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
+
+enum { MAX_SIGNATURE = 6 };
+
+typedef struct SignatureArg {
+    const char *name;
+    AttrType type;
+    Range range;
+    bool required;
+    AttrValue initial;
+} SignatureArg;
+
+typedef struct Signature {
+    const char *name;
+    SignatureKind kind;
+    SignatureArg args[MAX_SIGNATURE];
+    bool (*check)(Elab *e, const Expr *x, const Call *call); /* what ranges of single arguments cannot say; NULL */
+} Signature;
+
+static double number(const Call *call, const char *name) { return ir_call_arg(call, name)->value.f; }
+
+static bool check_order(Elab *e, const Expr *x, const Call *call, const char *low, const char *high) {
+    if (number(call, low) <= number(call, high)) return true;
+    Text t;
+    text_init(&t, e->a);
+    text_printf(&t, "%s: %s is ", call->name, low);
+    text_put_double(&t, number(call, low));
+    text_printf(&t, ", more than %s, which is ", high);
+    text_put_double(&t, number(call, high));
+    report(e, x->loc, "%s", text_str(&t));
+    return false;
+}
+
+static bool check_uniform(Elab *e, const Expr *x, const Call *call) { return check_order(e, x, call, "low", "high"); }
+
+static bool check_dynamic(Elab *e, const Expr *x, const Call *call) {
+    return check_order(e, x, call, "min", "init") && check_order(e, x, call, "init", "max");
+}
+
+static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
+    if (!ir_call_arg(call, "nesterov")->value.b || number(call, "momentum") > 0) return true;
+    report(e, x->loc, "sgd: nesterov needs a momentum");
+    return false;
+}
+
+#define REQUIRED(name, range)                                                                                          \
+    {                                                                                                                  \
+        name, ATTR_FLOAT, range, true, { 0 }                                                                           \
+    }
+#define NUMBER(name, range, v)                                                                                         \
+    {                                                                                                                  \
+        name, ATTR_FLOAT, range, false, { .f = (v) }                                                                   \
+    }
+#define COUNT(name, range, v)                                                                                          \
+    {                                                                                                                  \
+        name, ATTR_INT, range, false, { .i = (v) }                                                                     \
+    }
+#define FLAG(name)                                                                                                     \
+    {                                                                                                                  \
+        name, ATTR_BOOL, ANY, false, { .b = false }                                                                    \
+    }
+
+static const Signature signatures[] = {
+    {"zeros", SIGNATURE_INITIALISER, .check = NULL},
+    {"ones", SIGNATURE_INITIALISER, .check = NULL},
+    {"constant", SIGNATURE_INITIALISER, {REQUIRED("v", FINITE)}, NULL},
+    {"uniform", SIGNATURE_INITIALISER, {REQUIRED("low", FINITE), REQUIRED("high", FINITE)}, check_uniform},
+    {"normal", SIGNATURE_INITIALISER, {REQUIRED("std", NOT_NEGATIVE), NUMBER("mean", FINITE, 0.0)}, NULL},
+    {"trunc_normal", SIGNATURE_INITIALISER, {REQUIRED("std", NOT_NEGATIVE)}, NULL},
+    {"kaiming_uniform", SIGNATURE_INITIALISER, {REQUIRED("a", FINITE)}, NULL},
+    {"kaiming_normal", SIGNATURE_INITIALISER, .check = NULL},
+    {"xavier_uniform", SIGNATURE_INITIALISER, .check = NULL},
+    {"xavier_normal", SIGNATURE_INITIALISER, .check = NULL},
+
+    {"sgd",
+     SIGNATURE_OPTIMIZER,
+     {REQUIRED("lr", NOT_NEGATIVE), NUMBER("momentum", NOT_NEGATIVE, 0.0), FLAG("nesterov"),
+      NUMBER("weight_decay", NOT_NEGATIVE, 0.0)},
+     check_sgd},
+    {"adam",
+     SIGNATURE_OPTIMIZER,
+     {REQUIRED("lr", NOT_NEGATIVE), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+      NUMBER("eps", NOT_NEGATIVE, 1e-8), NUMBER("weight_decay", NOT_NEGATIVE, 0.0)},
+     NULL},
+    {"adamw",
+     SIGNATURE_OPTIMIZER,
+     {REQUIRED("lr", NOT_NEGATIVE), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+      NUMBER("eps", NOT_NEGATIVE, 1e-8), NUMBER("weight_decay", NOT_NEGATIVE, 0.01)},
+     NULL},
+
+    {"dynamic",
+     SIGNATURE_LOSS_SCALE,
+     {REQUIRED("init", POSITIVE), NUMBER("growth", ABOVE_ONE, 2.0), NUMBER("backoff", FRACTION, 0.5),
+      COUNT("interval", AT_LEAST_ONE, 2000), NUMBER("min", NOT_NEGATIVE, 1.0), NUMBER("max", POSITIVE, 16777216.0)},
+     check_dynamic},
+    {"static", SIGNATURE_LOSS_SCALE, {REQUIRED("v", POSITIVE)}, NULL},
+};
+
+static const char *const kind_names[SIGNATURE_KIND_COUNT] = {
+    [SIGNATURE_INITIALISER] = "an initialiser",
+    [SIGNATURE_OPTIMIZER] = "an optimizer",
+    [SIGNATURE_LOSS_SCALE] = "a loss scale",
+};
+
+static const char *const kind_examples[SIGNATURE_KIND_COUNT] = {
+    [SIGNATURE_INITIALISER] = "zeros(), say",
+    [SIGNATURE_OPTIMIZER] = "adamw(lr = 0.001), say",
+    [SIGNATURE_LOSS_SCALE] = "dynamic(init = 65536.0), static(1024.0) or none",
+};
+
+static const char *const schedules[] = {"constant", "cosine", "step", "linear", "one_cycle"};
+
+static bool is_schedule(const Expr *x) {
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++)
+        if (x->kind == EXPR_CALL && !strcmp(schedules[i], x->call.callee->text)) return true;
+    return false;
+}
+
+static const Signature *find_signature(Elab *e, const Expr *x, SignatureKind kind) {
+    const char *names[sizeof signatures / sizeof signatures[0]];
+    int count = 0;
+    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
+        if (signatures[i].kind != kind) continue;
+        if (!strcmp(signatures[i].name, x->call.callee->text)) return &signatures[i];
+        names[count++] = signatures[i].name;
+    }
+    Diag *diag = report(e, x->call.callee->loc, "'%s' is not %s", x->call.callee->text, kind_names[kind]);
+    help_nearest(e, diag, x->call.callee->text, names, count);
+    return NULL;
+}
+
+static int arg_count(const Signature *s) {
+    int count = 0;
+    while (count < MAX_SIGNATURE && s->args[count].name) count++;
+    return count;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+static const SignatureArg *arg_named(Elab *e, const Signature *s, const Name *name) {
+    const char *names[MAX_SIGNATURE];
+    int count = arg_count(s);
+    for (int i = 0; i < count; i++) {
+        if (!strcmp(s->args[i].name, name->text)) return &s->args[i];
+        names[i] = s->args[i].name;
+    }
+    Diag *diag = report(e, name->loc, "%s has no argument '%s'", s->name, name->text);
+    help_nearest(e, diag, name->text, names, count);
+    return NULL;
+}
+
+static bool check_range(Elab *e, const Expr *x, const char *what, Range range, double v, const Item *item) {
+    if (ranges[range].holds(v)) return true;
+    report(e, x->loc, "%s must be %s; this is %s", what, ranges[range].text, item_describe(e, item));
+    return false;
+}
+
+static bool set_arg(Elab *e, const Signature *s, const SignatureArg *arg, const Expr *x, Call *out) {
+    static const StaticType types[] = {[ATTR_INT] = STATIC_INT, [ATTR_FLOAT] = STATIC_FLOAT, [ATTR_BOOL] = STATIC_BOOL};
+    const char *what = arena_printf(e->a, "%s: %s", s->name, arg->name);
+    if (is_schedule(x)) {
+        report_not_built(e, x->loc, arena_printf(e->a, "the schedule %s", x->call.callee->text));
+        return false;
+    }
+    Item item = evaluate_static(e, x, what, types[arg->type]);
+    if (item.kind == ITEM_ERROR) return false;
+    if (arg->type == ATTR_BOOL) {
+        ir_call_set_bool(e->a, out, arg->name, item.b);
+        return true;
+    }
+    double v = arg->type == ATTR_INT ? (double)item.i.mul : item.f;
+    if (arg->type == ATTR_INT) ir_call_set_int(e->a, out, arg->name, item.i.mul);
+    else ir_call_set_float(e->a, out, arg->name, v);
+    return check_range(e, x, what, arg->range, v, &item);
+}
+
+static void set_default(Arena *a, const SignatureArg *arg, Call *out) {
+    if (arg->type == ATTR_INT) ir_call_set_int(a, out, arg->name, arg->initial.i);
+    else if (arg->type == ATTR_BOOL) ir_call_set_bool(a, out, arg->name, arg->initial.b);
+    else ir_call_set_float(a, out, arg->name, arg->initial.f);
+}
+
+static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, Call *out) {
+    bool good = true, named = false;
+    for (int i = 0; i < x->call.args.len; i++) {
+        const Arg *written = &x->call.args.data[i];
+        named = named || written->name;
+        if (named && !written->name) {
+            report(e, written->loc, "%s: arguments by position come before those by name", s->name);
+            return false;
+        }
+        if (!written->name && i >= arg_count(s)) {
+            report(e, written->loc, "%s takes %d argument%s", s->name, arg_count(s), arg_count(s) == 1 ? "" : "s");
+            return false;
+        }
+        const SignatureArg *arg = written->name ? arg_named(e, s, written->name) : &s->args[i];
+        if (arg && given[arg - s->args]) {
+            report(e, written->loc, "%s: '%s' is given twice", s->name, arg->name);
+            good = false;
+        } else if (arg) {
+            given[arg - s->args] = true;
+            good = set_arg(e, s, arg, written->value, out) && good;
+        } else {
+            good = false;
+        }
+    }
+    return good;
+}
+
+/* In the order of the table, however they were written. */
+static bool complete(Elab *e, const Signature *s, const Expr *x, const bool *given, Call *out) {
+    Call ordered = {.name = s->name, .pos = position(e, x->loc)};
+    for (int i = 0; i < arg_count(s); i++) {
+        const SignatureArg *arg = &s->args[i];
+        if (given[i]) {
+            vec_push(e->a, &ordered.args, *ir_call_arg(out, arg->name));
+        } else if (arg->required) {
+            report(e, x->loc, "%s needs the argument '%s'", s->name, arg->name);
+            return false;
+        } else {
+            set_default(e->a, arg, &ordered);
+        }
+    }
+    *out = ordered;
+    return true;
+}
+
+bool elaborate_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
+    *out = (Call){0};
+    if (x->kind != EXPR_CALL) {
+        report(e, x->loc, "%s belongs here: %s", kind_names[kind], kind_examples[kind]);
+        return false;
+    }
+    const Signature *s = find_signature(e, x, kind);
+    if (!s) return false;
+    if (x->call.has_semicolon || x->call.as) {
+        report(e, x->loc, "%s takes neither ';' nor 'as'", s->name);
+        return false;
+    }
+    bool given[MAX_SIGNATURE] = {false};
+    Call collected = {0};
+    bool good = set_given(e, s, x, given, &collected);
+    if (!good || !complete(e, s, x, given, &collected)) return false;
+    if (s->check && !s->check(e, x, &collected)) return false;
+    *out = collected;
+    return true;
+}

@@ -1,0 +1,226 @@
+/* static_eval.c: arithmetic on what is known at compile time.
+ *
+ * Ints are exact: overflow and a division that leaves a rest are errors.  Sizes may depend on N as k * N / m, where
+ * that is all that products and quotients by ints give. */
+#include "frontend/elaborate.h"
+
+#include <math.h>
+
+static Item item_bool(bool b) { return (Item){.kind = ITEM_BOOL, .b = b}; }
+static Item item_float(double f) { return (Item){.kind = ITEM_FLOAT, .f = f}; }
+static bool is_number(const Item *item) { return (item->kind == ITEM_INT && !item->i.n) || item->kind == ITEM_FLOAT; }
+static double as_double(const Item *item) { return item->kind == ITEM_INT ? (double)item->i.mul : item->f; }
+
+static Item overflow(Elab *e, const Expr *x) { return report_item(e, x->loc, "the result does not fit into 64 bits"); }
+
+/* ---- ints ------------------------------------------------------------------------------------------------ */
+
+static Item int_sum(Elab *e, const Expr *x, Dim a, Dim b) {
+    int64_t v;
+    bool subtract = x->operation.op == OPERATOR_SUB;
+    if (a.n || b.n)
+        return report_item(e, x->loc, "a size that depends on N is k * N or N / k; %s is neither",
+                           loc_text(e->a, x->loc));
+    if (subtract ? __builtin_sub_overflow(a.mul, b.mul, &v) : __builtin_add_overflow(a.mul, b.mul, &v))
+        return overflow(e, x);
+    return item_int(v);
+}
+
+static Item int_product(Elab *e, const Expr *x, Dim a, Dim b) {
+    Item product = {.kind = ITEM_INT};
+    if (a.n && b.n)
+        return report_item(e, x->loc, "a size depends on N at most once; %s does twice", loc_text(e->a, x->loc));
+    if ((a.n && b.mul <= 0) || (b.n && a.mul <= 0))
+        return report_item(e, x->loc, "N is multiplied by positive integers only");
+    return dim_mul(a, b, &product.i) ? product : overflow(e, x);
+}
+
+static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
+    if (b.n) return report_item(e, x->loc, "N does not stand below a division");
+    if (b.mul == 0) return report_item(e, x->loc, "division by zero");
+    if (a.n) {
+        int64_t div;
+        if (b.mul < 0) return report_item(e, x->loc, "N is divided by positive integers only");
+        if (__builtin_mul_overflow(a.div, b.mul, &div)) return overflow(e, x);
+        return (Item){.kind = ITEM_INT, .i = dim_n(a.mul, div)};
+    }
+    if (b.mul == -1) return a.mul == INT64_MIN ? overflow(e, x) : item_int(-a.mul);
+    if (a.mul % b.mul == 0) return item_int(a.mul / b.mul);
+    Diag *diag = report(e, x->loc, "%lld / %lld leaves a rest", (long long)a.mul, (long long)b.mul);
+    diag_help(e->d, diag, "divide floats (%lld.0 / %lld.0) for a fraction", (long long)a.mul, (long long)b.mul);
+    return ERROR_ITEM;
+}
+
+static Item (*const int_operations[OPERATOR_COUNT])(Elab *, const Expr *, Dim, Dim) = {
+    [OPERATOR_ADD] = int_sum,
+    [OPERATOR_SUB] = int_sum,
+    [OPERATOR_MUL] = int_product,
+    [OPERATOR_DIV] = int_quotient,
+};
+
+/* ---- floats ---------------------------------------------------------------------------------------------- */
+
+static Item float_operation(Elab *e, const Expr *x, double a, double b) {
+    switch (x->operation.op) {
+    case OPERATOR_ADD: return item_float(a + b);
+    case OPERATOR_SUB: return item_float(a - b);
+    case OPERATOR_MUL: return item_float(a * b);
+    default: break;
+    }
+    return b == 0.0 ? report_item(e, x->loc, "division by zero") : item_float(a / b);
+}
+
+/* ---- comparisons and logic ------------------------------------------------------------------------------- */
+
+static bool equal(const Item *a, const Item *b) {
+    if (is_number(a) && is_number(b))
+        return a->kind == ITEM_INT && b->kind == ITEM_INT ? a->i.mul == b->i.mul : as_double(a) == as_double(b);
+    if (a->kind != b->kind) return false;
+    switch (a->kind) {
+    case ITEM_INT: return dim_equal(a->i, b->i);
+    case ITEM_BOOL: return a->b == b->b;
+    case ITEM_SYMBOL:
+    case ITEM_STRING: return !strcmp(a->s, b->s);
+    case ITEM_TUPLE:
+    case ITEM_LIST:
+        if (a->items.count != b->items.count) return false;
+        for (int i = 0; i < a->items.count; i++)
+            if (!equal(&a->items.at[i], &b->items.at[i])) return false;
+        return true;
+    default: return true; /* none */
+    }
+}
+
+static Item compare(Elab *e, const Expr *x, const Item *a, const Item *b) {
+    Operator op = x->operation.op;
+    if (op == OPERATOR_EQ || op == OPERATOR_NE) return item_bool(equal(a, b) == (op == OPERATOR_EQ));
+    if (!is_number(a) || !is_number(b))
+        return report_item(e, x->loc, "%s compares numbers, not %s and %s", operator_spelling[op], item_describe(e, a),
+                           item_describe(e, b));
+    bool ints = a->kind == ITEM_INT && b->kind == ITEM_INT;
+    bool less = ints ? a->i.mul < b->i.mul : as_double(a) < as_double(b);
+    bool same = equal(a, b);
+    switch (op) {
+    case OPERATOR_LT: return item_bool(less);
+    case OPERATOR_LE: return item_bool(less || same);
+    case OPERATOR_GT: return item_bool(!less && !same);
+    default: return item_bool(!less);
+    }
+}
+
+static Item logic(Elab *e, const Expr *x, const Item *a, const Item *b) {
+    if (a->kind != ITEM_BOOL || b->kind != ITEM_BOOL)
+        return report_item(e, x->loc, "'%s' joins conditions, not %s and %s", operator_spelling[x->operation.op],
+                           item_describe(e, a), item_describe(e, b));
+    return item_bool(x->operation.op == OPERATOR_AND ? a->b && b->b : a->b || b->b);
+}
+
+/* ---- operators ------------------------------------------------------------------------------------------- */
+
+Item static_binary(Elab *e, const Expr *x, Item left, Item right) {
+    Operator op = x->operation.op;
+    if (op == OPERATOR_AND || op == OPERATOR_OR) return logic(e, x, &left, &right);
+    if (op >= OPERATOR_EQ && op <= OPERATOR_GE) return compare(e, x, &left, &right);
+    if (left.kind == ITEM_INT && right.kind == ITEM_INT) return int_operations[op](e, x, left.i, right.i);
+    if (is_number(&left) && is_number(&right)) return float_operation(e, x, as_double(&left), as_double(&right));
+    return report_item(e, x->loc, "%s needs two numbers, not %s and %s", operator_spelling[op], item_describe(e, &left),
+                       item_describe(e, &right));
+}
+
+Item static_unary(Elab *e, const Expr *x, Item operand) {
+    if (x->operation.op == OPERATOR_NOT) {
+        if (operand.kind == ITEM_BOOL) return item_bool(!operand.b);
+        return report_item(e, x->loc, "'not' needs a condition, not %s", item_describe(e, &operand));
+    }
+    if (operand.kind == ITEM_FLOAT) return item_float(-operand.f);
+    if (operand.kind == ITEM_INT && !operand.i.n)
+        return operand.i.mul == INT64_MIN ? overflow(e, x) : item_int(-operand.i.mul);
+    return report_item(e, x->loc, "'-' needs a number, not %s", item_describe(e, &operand));
+}
+
+/* ---- builtins -------------------------------------------------------------------------------------------- */
+
+static bool need_tensor(Elab *e, const Expr *call, const Item *item) {
+    if (item->kind == ITEM_TENSOR) return true;
+    report(e, call->loc, "%s needs a tensor, not %s", call->call.callee->text, item_describe(e, item));
+    return false;
+}
+
+static Item builtin_dim(Elab *e, const Expr *call, const Item *args) {
+    if (!need_tensor(e, call, &args[0])) return ERROR_ITEM;
+    const Shape *s = ir_shape(e->f, args[0].tensor);
+    if (args[1].kind != ITEM_INT || args[1].i.n)
+        return report_item(e, call->loc, "dim needs the number of a dimension");
+    int64_t i = args[1].i.mul < 0 ? args[1].i.mul + s->rank : args[1].i.mul;
+    if (i >= 0 && i < s->rank) return (Item){.kind = ITEM_INT, .i = s->d[i]};
+    return report_item(e, call->loc, "%s has no dimension %lld", item_describe(e, &args[0]), (long long)args[1].i.mul);
+}
+
+static Item builtin_rank(Elab *e, const Expr *call, const Item *args) {
+    return need_tensor(e, call, &args[0]) ? item_int(ir_shape(e->f, args[0].tensor)->rank) : ERROR_ITEM;
+}
+
+static Item builtin_given(Elab *e, const Expr *call, const Item *args) {
+    (void)e;
+    (void)call;
+    return item_bool(args[0].kind != ITEM_NONE);
+}
+
+/* min and max: the one that is less, or the other. */
+static Item smaller_or_larger(Elab *e, const Expr *call, const Item *args, bool smaller) {
+    if (!is_number(&args[0]) || !is_number(&args[1]))
+        return report_item(e, call->loc, "%s needs two numbers, not %s and %s", call->call.callee->text,
+                           item_describe(e, &args[0]), item_describe(e, &args[1]));
+    bool ints = args[0].kind == ITEM_INT && args[1].kind == ITEM_INT;
+    bool first_less = ints ? args[0].i.mul < args[1].i.mul : as_double(&args[0]) < as_double(&args[1]);
+    Item chosen = first_less == smaller ? args[0] : args[1];
+    return ints ? chosen : item_float(as_double(&chosen));
+}
+
+static Item builtin_min(Elab *e, const Expr *call, const Item *args) { return smaller_or_larger(e, call, args, true); }
+static Item builtin_max(Elab *e, const Expr *call, const Item *args) { return smaller_or_larger(e, call, args, false); }
+
+static Item builtin_sqrt(Elab *e, const Expr *call, const Item *args) {
+    if (!is_number(&args[0]) || as_double(&args[0]) < 0)
+        return report_item(e, call->loc, "sqrt needs a number that is not negative, not %s",
+                           item_describe(e, &args[0]));
+    return item_float(sqrt(as_double(&args[0])));
+}
+
+typedef struct Builtin {
+    const char *name;
+    int args;
+    bool of_tensors; /* else an op of that name takes tensors */
+    Item (*evaluate)(Elab *, const Expr *, const Item *);
+} Builtin;
+
+static const Builtin builtins[] = {
+    {"dim", 2, true, builtin_dim},  {"rank", 1, true, builtin_rank}, {"given", 1, true, builtin_given},
+    {"min", 2, false, builtin_min}, {"max", 2, false, builtin_max},  {"sqrt", 1, false, builtin_sqrt},
+};
+
+static const Builtin *find_builtin(const char *name) {
+    for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
+        if (!strcmp(builtins[i].name, name)) return &builtins[i];
+    return NULL;
+}
+
+bool is_static_builtin(const char *name, const Item *args, int count) {
+    const Builtin *b = find_builtin(name);
+    if (!b || b->of_tensors) return b != NULL;
+    for (int i = 0; i < count; i++)
+        if (!is_static(&args[i]) && args[i].kind != ITEM_ERROR) return false;
+    return true;
+}
+
+Item static_builtin(Elab *e, const Expr *call, const Item *args, int count) {
+    const Builtin *b = find_builtin(call->call.callee->text);
+    if (call->call.has_semicolon || call->call.as)
+        return report_item(e, call->loc, "%s is computed at compile time; it takes neither ';' nor 'as'", b->name);
+    if (count != b->args)
+        return report_item(e, call->loc, "%s takes %d argument%s; here are %d", b->name, b->args,
+                           b->args == 1 ? "" : "s", count);
+    for (int i = 0; i < count; i++)
+        if (args[i].kind == ITEM_ERROR) return ERROR_ITEM;
+    return b->evaluate(e, call, args);
+}

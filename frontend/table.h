@@ -1,0 +1,21 @@
+/* table.h: names to things: a hash table on the arena that remembers the order of insertion. */
+#ifndef AMP_FRONTEND_TABLE_H
+#define AMP_FRONTEND_TABLE_H
+
+#include "base/arena.h"
+
+typedef struct TableEntry {
+    const char *key;
+    void *value;
+} TableEntry;
+
+typedef struct Table {
+    VEC(TableEntry) entries; /* in order of insertion */
+    uint32_t *slots;         /* index into entries + 1; 0: empty */
+    uint32_t slot_count;     /* a power of two */
+} Table;
+
+void *table_get(const Table *t, const char *key); /* NULL when absent */
+void table_set(Arena *a, Table *t, const char *key, void *value);
+
+#endif

@@ -1,0 +1,204 @@
+/* derive.c: copies of weights in another dtype or layout become states, so that nothing is cast or packed in a step: the kernel that updates a weight
+ * writes its copies while the tile is in cache, and the function "refresh" makes them again after the weights were loaded or set.
+ *
+ *   %w.h = cast(%fc1.weight) : f16           in `train_step`, `eval`, `infer`:  the state %"fc1.weight/f16.panels_t" is read instead
+ *   %3   = contract(%x.h, %w.h; tb = true)   in `train_step`:  assign(%fc1.weight, %w) if %ok
+ *                                                              %9 = cast(%w) : f16
+ *                                                              assign(%"fc1.weight/f16.panels_t", %9) if %ok
+ */
+#include "passes/layout.h"
+
+enum { MAX_CHAIN = 4 };
+
+typedef struct Chain { /* casts from a parameter to a value */
+    State *param;
+    int count;
+    Dtype to[MAX_CHAIN];
+} Chain;
+
+typedef struct Derived {
+    State *state;
+    Chain chain;
+} Derived;
+
+typedef struct Derivation {
+    Module *m;
+    VEC(Derived) all;
+} Derivation;
+
+/* Whether |v| is a parameter or casts of one. */
+static bool find_chain(const Func *f, Val v, Chain *out) {
+    Dtype to[MAX_CHAIN];
+    int count = 0;
+    for (const Op *o = ir_def(f, v); o; o = ir_def(f, v)) {
+        if (o->code != OP_cast || count == MAX_CHAIN) return false;
+        to[count++] = ir_dtype(f, v);
+        v = o->in[0];
+    }
+    if (ir_value(f, v)->kind != VAL_STATE) return false;
+    *out = (Chain){.param = ir_state_of(f, v), .count = count};
+    for (int i = 0; i < count; i++) out->to[i] = to[count - 1 - i];
+    return out->param->role == STATE_PARAM;
+}
+
+static bool chain_equal(const Chain *a, const Chain *b) {
+    return a->param == b->param && a->count == b->count && !memcmp(a->to, b->to, sizeof a->to[0] * (size_t)a->count);
+}
+
+static const char *const layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
+
+/* "fc1.weight/f16.panels_t" */
+static const char *derived_name(Arena *a, const Chain *c, Form form) {
+    Text t;
+    text_init(&t, a);
+    text_printf(&t, "%s/", c->param->name);
+    for (int i = 0; i < c->count; i++) text_printf(&t, "%s.", amp_dtype_name(c->to[i]));
+    text_puts(&t, layout_names[form.layout]);
+    return text_str(&t);
+}
+
+static Derived *derive(Derivation *d, const Chain *c, Form form) {
+    const char *name = derived_name(d->m->arena, c, form);
+    State *s = ir_state_find(d->m, name);
+    if (!s) {
+        Dtype t = c->count ? c->to[c->count - 1] : c->param->dtype;
+        s = ir_state_new(d->m, name, STATE_DERIVED, t, c->param->shape);
+        s->of = c->param->name;
+        s->storage = form.storage;
+        s->layout = form.layout;
+        s->pos = c->param->pos;
+        vec_push(d->m->arena, &d->all, ((Derived){s, *c}));
+    }
+    for (int i = 0; i < d->all.len; i++)
+        if (d->all.data[i].state == s) return &d->all.data[i];
+    return NULL;
+}
+
+/* A copy that elementwise code can read, where a product already wants one. */
+static Derived *find_readable(const Derivation *d, const Chain *c) {
+    for (int i = 0; i < d->all.len; i++) {
+        Derived *x = &d->all.data[i];
+        if (chain_equal(&x->chain, c) && (x->state->layout == LAYOUT_PANELS || x->state->layout == LAYOUT_ROWS))
+            return x;
+    }
+    return NULL;
+}
+
+static void derive_for_product(Derivation *d, const Func *f, Op *o, int i) {
+    Chain c;
+    Form form = contract_form(f, o, i);
+    if (!find_chain(f, o->in[i], &c)) return;
+    if (!c.count && form_equal(form, (Form){c.param->layout, c.param->storage})) return; /* the master itself */
+    o->in[i] = ir_use_state((Func *)f, derive(d, &c, form)->state);
+}
+
+/* A cast inside a chain is not a reader: only the chain's end is, unless this kernel itself goes on with it. */
+static void derive_for_elementwise(Derivation *d, const Func *f, Op *o, int i) {
+    Chain c;
+    if (!find_chain(f, o->in[i], &c) || !c.count) return;
+    Derived *x = find_readable(d, &c);
+    if (!x) {
+        Form form = {is_matrix(&c.param->shape) ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(c.to[c.count - 1])};
+        x = derive(d, &c, form);
+    }
+    o->in[i] = ir_use_state((Func *)f, x->state);
+}
+
+/* Whether op |o| only carries a chain on to other kernels, which read the chain's end. */
+static bool is_link(const KernelList *l, const Op *o, const bool *used_in_kernel) {
+    Chain c;
+    return o->code == OP_cast && find_chain(l->f, o->out[0], &c) && !used_in_kernel[o->out[0].id];
+}
+
+static bool *values_used_in_their_kernel(const KernelList *l, const int *maker) {
+    bool *used = arena_array(l->f->module->arena, bool, l->f->values.len + 1);
+    for (int i = 0; i < l->at.len; i++)
+        for (int j = 0; j < l->at.data[i].ops.len; j++) {
+            const Op *o = ir_op(l->f, l->at.data[i].ops.data[j]);
+            for (int n = 0; n < o->n_in; n++)
+                if (maker[o->in[n].id] == i) used[o->in[n].id] = true;
+        }
+    return used;
+}
+
+typedef enum Readers { PRODUCTS, OTHERS } Readers;
+
+static void derive_reads(Derivation *d, KernelList *l, Readers readers) {
+    int *maker = kernel_list_makers(l);
+    int known = l->f->values.len; /* values made below are states, which no kernel makes */
+    bool *used = values_used_in_their_kernel(l, maker);
+    for (int i = 0; i < l->at.len; i++)
+        for (int j = 0; j < l->at.data[i].ops.len; j++) {
+            Op *o = ir_op(l->f, l->at.data[i].ops.data[j]);
+            bool product = o->code == OP_contract;
+            if (product != (readers == PRODUCTS) || (!product && is_link(l, o, used))) continue;
+            for (int n = 0; n < o->n_in; n++) {
+                if ((int)o->in[n].id < known && maker[o->in[n].id] == i) continue; /* in a register */
+                if (product) derive_for_product(d, l->f, o, n);
+                else derive_for_elementwise(d, l->f, o, n);
+            }
+        }
+}
+
+/* The chain's casts from |v| on, then the assign, all at |position|; returns the position behind them. */
+static int write_copy(KernelList *l, KernelOps *k, int position, const Derived *x, Val v, const Op *cause, Val pred) {
+    Func *f = l->f;
+    for (int i = 0; i < x->chain.count; i++) {
+        Op *cast = kernel_list_unary(l, k, position++, OP_cast, v, x->chain.to[i], NULL);
+        cast->path = cause ? cause->path : x->state->name;
+        cast->pos = cause ? cause->pos : x->state->pos;
+        cast->reason = ir_reason(f->module, "state");
+        v = cast->out[0];
+    }
+    Op *assign = kernel_list_assign(l, k, position++, ir_use_state(f, x->state), v, pred);
+    assign->path = cause ? cause->path : x->state->name;
+    assign->pos = cause ? cause->pos : x->state->pos;
+    return position;
+}
+
+/* After each assign of a weight: its copies. */
+static void update_copies(const Derivation *d, KernelList *l) {
+    for (int i = 0; i < l->at.len; i++)
+        for (int j = 0; j < l->at.data[i].ops.len; j++) {
+            KernelOps *k = &l->at.data[i];
+            const Op *o = ir_op(l->f, k->ops.data[j]);
+            if (o->code != OP_assign) continue;
+            const State *target = ir_state_of(l->f, o->in[0]);
+            int position = j + 1;
+            for (int x = 0; target->role == STATE_PARAM && x < d->all.len; x++)
+                if (d->all.data[x].chain.param == target)
+                    position = write_copy(l, k, position, &d->all.data[x], o->in[1], o, o->pred);
+            j = position - 1;
+        }
+}
+
+/* One kernel per weight that makes all its copies. */
+static void add_refresh(const Derivation *d) {
+    Module *m = d->m;
+    KernelList l = kernel_list_open(ir_func_new(m, "refresh"));
+    for (int s = 0; s < m->states.len; s++) {
+        State *param = m->states.data[s];
+        KernelOps *k = NULL;
+        int position = 0;
+        for (int x = 0; x < d->all.len; x++) {
+            if (d->all.data[x].chain.param != param) continue;
+            if (!k)
+                k = kernel_list_insert(&l, l.at.len, KERNEL_TILE, arena_printf(m->arena, "%s: copies", param->name),
+                                       param->pos);
+            position = write_copy(&l, k, position, &d->all.data[x], ir_use_state(l.f, param), NULL, NO_VAL);
+        }
+    }
+    kernel_list_close(&l);
+}
+
+void derive_weight_copies(Module *m, KernelList *lists) {
+    Derivation d = {.m = m};
+    int count = m->funcs.len;
+    for (int i = 0; i < count; i++) derive_reads(&d, &lists[i], PRODUCTS);
+    for (int i = 0; i < count; i++) derive_reads(&d, &lists[i], OTHERS);
+    for (int i = 0; i < count; i++) {
+        kernel_list_drop_dead(&lists[i]);
+        update_copies(&d, &lists[i]);
+    }
+    if (d.all.len) add_refresh(&d);
+}

@@ -1,0 +1,128 @@
+/* layout: decides how every value that crosses kernels lies in memory (docs/design/kernels.md).
+ * needs: fuse.  breaks: nothing.
+ *
+ *   kernel k02 product {                              kernel k02 product {
+ *     %3 = contract(%x.h, %fc1.w.h; tb = true)   =>     %3 = contract(%x.h, %"fc1.weight/f16.panels_t"; tb = true)
+ *                                                       reads (b1, b2)  writes (b5)
+ *                                                     buffer b1 temp %x.h panels f32 ...
+ *
+ * With --no-pass=layout everything stays row-major, and each operand of a product is packed by a copy kernel just before it: the same bits.
+ */
+#include "passes/layout.h"
+#include "passes/passes.h"
+
+Form contract_form(const Func *f, const Op *o, int i) {
+    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16;
+    bool along_rows =
+        i == 0 ? ir_attr(o, "ta")->b : !ir_attr(o, "tb")->b; /* k runs down the rows of the stored matrix */
+    bool transposed = i == 1 && ir_attr(o, "tb")->b;
+    Form form = {.storage = sixteen ? AMP_DT_BF16 : AMP_DT_F32};
+    if (transposed) form.layout = sixteen ? LAYOUT_PAIRS_T : LAYOUT_PANELS_T;
+    else form.layout = sixteen && along_rows ? LAYOUT_PAIRS : LAYOUT_PANELS;
+    return form;
+}
+
+bool form_equal(Form a, Form b) { return a.layout == b.layout && a.storage == b.storage; }
+
+Dtype plain_storage(Dtype t) { return t == AMP_DT_TF32 ? AMP_DT_F32 : t; }
+
+bool is_matrix(const Shape *s) {
+    Dim rows, cols;
+    return s->rank >= 2 && shape_matrix(s, &rows, &cols) && !dim_is_one(rows) && !dim_is_one(cols);
+}
+
+/* Masters of matrices, and their moments, lie in panels: a tile of the weight gradient is a tile of its optimizer state. */
+static void choose_master_layouts(Module *m) {
+    for (int i = 0; i < m->states.len; i++) {
+        State *s = m->states.data[i];
+        bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT;
+        s->storage = plain_storage(s->dtype);
+        s->layout = trained && s->shape.rank == 2 ? LAYOUT_PANELS : LAYOUT_ROWS;
+    }
+}
+
+typedef struct Pack { /* a copy of |of| that a product reads in |form| */
+    Val of, copy;
+    Form form;
+} Pack;
+typedef VEC(Pack) PackVec;
+
+static Val find_pack(const PackVec *packs, Val of, Form form) {
+    for (int i = 0; i < packs->len; i++)
+        if (packs->data[i].of.id == of.id && form_equal(packs->data[i].form, form)) return packs->data[i].copy;
+    return NO_VAL;
+}
+
+/* A copy kernel before kernel |at|; the copy is a cast to the same dtype. */
+static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
+    Func *f = l->f;
+    Kernel *reader = at < l->at.len ? l->at.data[at].kernel : NULL;
+    KernelOps *k = kernel_list_insert(l, at, KERNEL_TILE, title, reader ? reader->pos : (Pos){0});
+    const char *name = ir_value(f, of)->name;
+    Op *o = kernel_list_unary(l, k, 0, OP_cast, of, ir_dtype(f, of), arena_printf(f->module->arena, "%s.packed", name));
+    o->path = name;
+    o->reason = ir_reason(f->module, "copy");
+    return o->out[0];
+}
+
+static bool must_pack(const Func *f, Val v, Form form, bool panels) {
+    const Value *value = ir_value(f, v);
+    if (value->kind == VAL_RESULT) return !panels; /* its maker writes the form itself */
+    if (value->kind == VAL_INPUT) return true;
+    const State *s = ir_state_of(f, v);
+    return !form_equal((Form){s->layout, s->storage}, form);
+}
+
+/* Gives every product operands that can lie as it wants to read them. */
+static void pack_operands(KernelList *l, bool panels) {
+    Func *f = l->f;
+    PackVec packs = {0};
+    for (int i = 0; i < l->at.len; i++)
+        for (int j = 0; j < l->at.data[i].ops.len; j++) {
+            Op *o = ir_op(f, l->at.data[i].ops.data[j]);
+            for (int n = 0; o->code == OP_contract && n < 2; n++) {
+                Form form = contract_form(f, o, n);
+                if (!must_pack(f, o->in[n], form, panels)) continue;
+                /* an input's copies share one value: its maker writes every form */
+                Form key = panels ? (Form){0} : form;
+                Val copy = find_pack(&packs, o->in[n], key);
+                if (!copy.id) {
+                    const char *title = arena_printf(f->module->arena, "pack %s", ir_value(f, o->in[n])->name);
+                    copy = insert_copy(l, i++, o->in[n], title);
+                    vec_push(f->module->arena, &packs, ((Pack){o->in[n], copy, key}));
+                }
+                o->in[n] = copy;
+            }
+        }
+}
+
+/* A result that is an input or a state, unchanged, needs a place of its own. */
+static void copy_plain_results(KernelList *l) {
+    Func *f = l->f;
+    for (int i = 0; i < f->results.len; i++) {
+        Result *r = &f->results.data[i];
+        if (ir_value(f, r->value)->kind == VAL_RESULT) continue;
+        r->value = insert_copy(l, l->at.len, r->value, arena_printf(f->module->arena, "result %s", r->name));
+    }
+}
+
+bool pass_layout(PassContext *c) {
+    Module *m = c->m;
+    bool panels = !c->options->no_layout;
+    int count = m->funcs.len;
+    KernelList *lists = arena_array(m->arena, KernelList, count + 1);
+    for (int i = 0; i < count; i++) lists[i] = kernel_list_open(m->funcs.data[i]);
+    if (panels) {
+        choose_master_layouts(m);
+        derive_weight_copies(m, lists);
+    }
+    for (int i = 0; i < count; i++) {
+        copy_plain_results(&lists[i]);
+        pack_operands(&lists[i], panels);
+        kernel_list_drop_dead(&lists[i]);
+        kernel_list_close(&lists[i]);
+    }
+    for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], panels);
+    m->stage = STAGE_LAYOUT;
+    return true;
+}

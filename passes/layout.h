@@ -1,0 +1,38 @@
+/* layout.h: what the files of the layout pass share.
+ *   layout.c    the pass: masters, packing copies, then derive.c and buffers.c
+ *   derive.c    copies of weights in the form that products read, written by the optimizer
+ *   buffers.c   a buffer for every form in which a value crosses kernels
+ */
+#ifndef AMP_PASSES_LAYOUT_H
+#define AMP_PASSES_LAYOUT_H
+
+#include "passes/kernel_list.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a value lies in memory. */
+typedef struct Form {
+    Layout layout;
+    Dtype storage;
+} Form;
+
+/* The form in which a contract reads its operand |i| (0: A, 1: B): the table of docs/design/kernels.md. */
+Form contract_form(const Func *f, const Op *contract, int i);
+bool form_equal(Form a, Form b);
+/* Elements in memory of a value that no product reads: tf32 has no type of its own. */
+Dtype plain_storage(Dtype t);
+/* More than one row and more than one column. */
+bool is_matrix(const Shape *s);
+
+/* derive.c: rewrites every read of a rounded or repacked weight to a derived state; |lists| are the open kernel lists of all functions. Adds the function "refresh". */
+void derive_weight_copies(Module *m, KernelList *lists);
+/* buffers.c: fills Func.buffers and the reads and writes of its kernels. */
+void make_buffers(Func *f, bool panels);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,30 @@
+/* modes.h: training and evaluation are one function in the language; here it becomes one function for each. */
+#ifndef AMP_PASSES_MODES_H
+#define AMP_PASSES_MODES_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct Mode {
+    const char *name;                    /* of the function */
+    bool random;                         /* dropout drops */
+    bool (*wants)(const char *result);   /* results that it keeps */
+} Mode;
+
+/* "loss" and "metric.*": what the train block asks for.  All others are the model's own results. */
+bool result_is_of_training(const char *name);
+
+/* The value of a result; NO_VAL: there is no such result. */
+Val result_find(const Func *f, const char *name);
+
+/* |f| in a mode: the results that the mode wants, with the ops and inputs that they need and no others. */
+Func *mode_make(const Func *f, const Mode *mode);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,61 @@
+/* passes.h: the passes, and the table that runs them.  One pass per file; pipeline.c is one table.
+ *
+ * A pass takes a verified module of the stage before it and leaves a verified module of its own stage.  What a user can get wrong (policy, overrides)
+ * goes to the diagnostics; everything else that fails is a bug, and the verifier between passes names it.
+ */
+#ifndef AMP_PASSES_PASSES_H
+#define AMP_PASSES_PASSES_H
+
+#include "ir/ir.h"
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct PassOptions {
+    /* precision; NULL: as the model says */
+    const char *precision;  /* "fp16", "bf16", "tf32", "fp32" */
+    const char *policy;     /* built-in name or file */
+    /* Finds the text of a policy by built-in name or file name, relative to the model; the source lives as long as the module. NULL when absent. */
+    const Source *(*find_policy)(void *user, const char *name);
+    void *user;
+    bool no_simplify, no_fuse, no_layout;
+} PassOptions;
+
+typedef struct PassContext {
+    Module *m;
+    Diags *diags;
+    const PassOptions *options;
+} PassContext;
+
+/* false: errors are in the diagnostics. */
+typedef bool (*PassFn)(PassContext *c);
+
+bool pass_autocast(PassContext *c);
+bool pass_autodiff(PassContext *c);
+bool pass_scale(PassContext *c);
+bool pass_optimizer(PassContext *c);
+bool pass_simplify(PassContext *c);
+bool pass_lower(PassContext *c);
+bool pass_fuse(PassContext *c);
+bool pass_layout(PassContext *c);
+bool pass_plan(PassContext *c);
+
+typedef struct Pass {
+    Stage stage; /* the stage it leaves */
+    PassFn run;
+    const char *needs, *breaks; /* for readers */
+} Pass;
+extern const Pass passes[STAGE_COUNT]; /* [STAGE_ELABORATE].run is NULL: that is the front end */
+
+/* Runs every pass after the module's stage up to |last|.  |after| (may be NULL) is called after each, with the verified and compacted module and the
+ * seconds it took.  AMP_BAD_SOURCE: errors are in the diagnostics; AMP_INTERNAL: the verifier's message is in |err|. */
+typedef void (*PassObserver)(void *user, const Module *m, double seconds);
+amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user, amp_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

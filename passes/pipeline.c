@@ -1,0 +1,57 @@
+/* pipeline.c: the passes in order, and what runs them. */
+#include <time.h>
+
+#include "passes/passes.h"
+
+const Pass passes[STAGE_COUNT] = {
+    /* pass                    function           needs         breaks */
+    [STAGE_ELABORATE] = { STAGE_ELABORATE, NULL, "the model's text", "nothing" },
+    [STAGE_AUTOCAST] = { STAGE_AUTOCAST, pass_autocast, "elaborate", "nothing" },
+    [STAGE_AUTODIFF] = { STAGE_AUTODIFF, pass_autodiff, "autocast", "the function forward" },
+    [STAGE_SCALE] = { STAGE_SCALE, pass_scale, "autodiff", "nothing" },
+    [STAGE_OPTIMIZER] = { STAGE_OPTIMIZER, pass_optimizer, "scale", "nothing" },
+    [STAGE_SIMPLIFY] = { STAGE_SIMPLIFY, pass_simplify, "optimizer", "nothing" },
+    [STAGE_LOWER] = { STAGE_LOWER, pass_lower, "simplify", "the graph level" },
+    [STAGE_FUSE] = { STAGE_FUSE, pass_fuse, "lower", "the order of ops" },
+    [STAGE_LAYOUT] = { STAGE_LAYOUT, pass_layout, "fuse", "nothing" },
+    [STAGE_PLAN] = { STAGE_PLAN, pass_plan, "layout", "nothing" },
+};
+
+static double seconds_now(void) {
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A module may come from a file: what is wrong with it is then the user's to mend. */
+static amp_status check_input(const Module *m, Diags *diags, amp_error *err) {
+    const char *wrong = ir_verify(m);
+    if (!wrong) return AMP_OK;
+    diag_error(diags, (Loc){ 0 }, "module %s is not valid at stage %s: %s", m->name, ir_stage_names[m->stage], wrong);
+    return amp_fail(err, AMP_BAD_SOURCE, "module %s is not valid: %s", m->name, wrong);
+}
+
+static amp_status run_pass(PassContext *c, const Pass *p, amp_error *err) {
+    const char *name = ir_stage_names[p->stage];
+    int errors = c->diags->errors;
+    bool ok = p->run(c);
+    if (c->diags->errors != errors) return amp_fail(err, AMP_BAD_SOURCE, "%s: pass %s found errors", c->m->name, name);
+    if (!ok) return amp_fail(err, AMP_INTERNAL, "%s: pass %s failed without saying why", c->m->name, name);
+    const char *wrong = ir_verify(c->m);
+    if (wrong)
+        return amp_fail(err, AMP_INTERNAL, "%s: pass %s left a module that is not valid: %s", c->m->name, name, wrong);
+    ir_compact(c->m);
+    return AMP_OK;
+}
+
+amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user,
+                      amp_error *err) {
+    PassContext c = { m, diags, options };
+    AMP_TRY(check_input(m, diags, err));
+    for (int stage = m->stage + 1; stage <= (int)last; stage++) {
+        double start = seconds_now();
+        AMP_TRY(run_pass(&c, &passes[stage], err));
+        if (after) after(user, m, seconds_now() - start);
+    }
+    return AMP_OK;
+}

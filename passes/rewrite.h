@@ -1,0 +1,42 @@
+/* rewrite.h: what passes that replace values share. */
+#ifndef AMP_PASSES_REWRITE_H
+#define AMP_PASSES_REWRITE_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* By value id: the value that stands in its place from now on; id 0: itself. */
+typedef struct Renames {
+    Val *to;
+    int count; /* values made later are never replaced */
+} Renames;
+
+Renames renames_new(const Func *f);
+Val renames_get(const Renames *r, Val v);
+/* Inputs and predicate of one op. */
+void renames_apply(const Renames *r, Op *o);
+/* Results of the function and predicates of its kernels. */
+void renames_apply_results(const Renames *r, Func *f);
+
+/* Its name is a number: nobody named it. */
+bool is_numbered(const Func *f, Val v);
+
+/* |to| gets the name of |from|, which is about to die.  Numbers are no names. */
+void take_name(Func *f, Val to, Val from);
+
+/* Every number of |from| is a number of |to|. */
+bool holds_exactly(Dtype to, Dtype from);
+bool is_float(Dtype t);
+/* A cast that changes no number. */
+bool is_widening(const Func *f, const Op *o);
+/* false: the operand gives its shape alone (iota, extent, random: the first; broadcast: the second). */
+bool reads_operand(const Op *o, int operand);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

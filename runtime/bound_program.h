@@ -1,0 +1,57 @@
+/* bound_program.h: a program with memory for every buffer, for one capacity: what a device can run. */
+#ifndef AMP_RUNTIME_BOUND_PROGRAM_H
+#define AMP_RUNTIME_BOUND_PROGRAM_H
+
+#include <stdbool.h>
+
+#include "runtime/memory_plan.h"
+#include "runtime/model.h"
+
+typedef enum amp_sharing {
+    AMP_SHARE_ARENA,    /* temporaries lie in an arena that several programs use in turn */
+    AMP_OWN_ARENA,      /* temporaries share nothing: all are readable after a run */
+    AMP_OWN_ALLOCATIONS /* the same, each in an allocation of its own: sanitizers see overruns */
+} amp_sharing;
+
+typedef struct amp_bound_options {
+    int64_t capacity;
+    amp_sharing sharing;
+    bool watch; /* WATCH buffers get memory */
+} amp_bound_options;
+
+typedef struct amp_bound_program {
+    const amp_program *program; /* NULL: not bound */
+    amp_memory_plan plan;
+    amp_bound_options options;
+    void **buffers; /* by buffer: INPUT is set with each call; WATCH NULL where nobody watches */
+    char *kept;     /* flags, outputs and watched values: what is read after a run */
+    size_t kept_bytes;
+    char *arena; /* temporaries: AMP_OWN_ARENA */
+} amp_bound_program;
+
+/* |states|: memory by state of the model. */
+amp_status amp_bound_program_make(amp_bound_program *bound, const amp_program *program,
+                                  const amp_bound_options *options, void *const *states, const amp_allocator *allocator,
+                                  amp_error *err);
+void amp_bound_program_free(amp_bound_program *bound, const amp_allocator *allocator); /* an unbound one is a no-op */
+
+/* AMP_SHARE_ARENA: bytes that the shared arena must have, and where it is.  Other sharing: 0 bytes, and nothing to do.
+ */
+size_t amp_bound_program_arena_bytes(const amp_bound_program *bound);
+void amp_bound_program_use_arena(amp_bound_program *bound, char *arena);
+
+/* Bytes of temporaries that this program holds itself. */
+size_t amp_bound_program_temporaries(const amp_bound_program *bound);
+
+/* Memory for temporaries: aligned, zeroed, on huge pages where large. */
+char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes);
+void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
+
+/* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
+amp_dtype amp_readable_dtype(uint32_t dtype);
+/* A buffer's values after a run with |n|, row-major, as amp_readable_dtype. */
+void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to);
+/* A scalar result. */
+double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result);
+
+#endif

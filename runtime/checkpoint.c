@@ -1,0 +1,100 @@
+/* checkpoint.c: everything that training goes on from, in one safetensors file (state_file.h). */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "runtime/session.h"
+#include "runtime/state_file.h"
+
+#define EXTRA_KEY "amp.extra"
+
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
+
+amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra, amp_error *err) {
+    amp_state_list list;
+    char source[65];
+    AMP_TRY(amp_session_check_training(session, "amp_checkpoint_save", err));
+    if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_save: path is NULL");
+    const amp_model *m = session->model;
+    amp_sha256_hex(m->desc.source_sha256, source);
+    const amp_metadata metadata[] = {
+        {AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT}, {"amp.model", m->desc.name},     {"amp.source_sha256", source},
+        {"amp.policy", m->desc.policy},          {EXTRA_KEY, extra ? extra : ""},
+    };
+    AMP_TRY(amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err));
+    amp_status status = amp_state_list_write(&list, session->states, path, metadata, extra ? 5 : 4, err);
+    amp_state_list_free(&list);
+    return status;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+static amp_status check_format(const amp_safetensors *file, const char *path, amp_error *err) {
+    const char *format = amp_safetensors_metadata(file, AMP_FORMAT_KEY);
+    if (!format || !strcmp(format, AMP_FORMAT_PARAMS))
+        return amp_fail(err, AMP_MISMATCH,
+                        "%s: not a checkpoint but a file of params (its metadata has no %s = %s); "
+                        "amp_params_load reads it",
+                        path, AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT);
+    if (strcmp(format, AMP_FORMAT_CHECKPOINT))
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: its %s is %s, this library reads %s", path, AMP_FORMAT_KEY, format,
+                        AMP_FORMAT_CHECKPOINT);
+    return AMP_OK;
+}
+
+/* Loaded counters drive the schedule and the random numbers: they are as strict as amp_session_set_scaler. */
+static amp_status check_counters(const amp_safetensors *file, const char *path, amp_error *err) {
+    static const char *const names[] = {"counter/step", "counter/iteration"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const amp_tensor_view *v = amp_safetensors_find(file, names[i]);
+        int64_t value = 0;
+        if (v) memcpy(&value, v->data, sizeof value);
+        if (value < 0) return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld", path, names[i], (long long)value);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_extra(const amp_safetensors *file, const char *path, size_t room, amp_error *err) {
+    const char *extra = amp_safetensors_metadata(file, EXTRA_KEY);
+    size_t needed = extra ? strlen(extra) + 1 : 1;
+    if (needed <= room) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: its extra text takes %zu bytes, extra_size is %zu", path, needed,
+                    room);
+}
+
+typedef struct Extra { /* the caller's */
+    char *text;
+    size_t size;
+} Extra;
+
+static amp_status load_file(amp_session *s, const amp_state_list *list, const amp_safetensors *file, const char *path,
+                            Extra extra, amp_error *err) {
+    AMP_TRY(check_format(file, path, err));
+    AMP_TRY(amp_state_list_check(list, file, path, err));
+    AMP_TRY(check_counters(file, path, err));
+    if (extra.text) AMP_TRY(check_extra(file, path, extra.size, err));
+    /* From here on nothing can fail. */
+    amp_state_list_read(list, file, s->states);
+    atomic_store(&s->params->stale, true);
+    const char *text = amp_safetensors_metadata(file, EXTRA_KEY);
+    if (extra.text) strcpy(extra.text, text ? text : "");
+    return AMP_OK;
+}
+
+static amp_status load(amp_session *s, const amp_state_list *list, const char *path, Extra extra, amp_error *err) {
+    amp_safetensors *file;
+    AMP_TRY(amp_safetensors_open(path, &s->model->allocator, &file, err));
+    amp_status status = load_file(s, list, file, path, extra, err);
+    amp_safetensors_close(file);
+    return status;
+}
+
+amp_status amp_checkpoint_load(amp_session *session, const char *path, char *extra, size_t extra_size, amp_error *err) {
+    amp_state_list list;
+    AMP_TRY(amp_session_check_training(session, "amp_checkpoint_load", err));
+    if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_load: path is NULL");
+    AMP_TRY(amp_state_list_make(&list, session->model, AMP_FILE_OF_CHECKPOINT, &session->model->allocator, err));
+    amp_status status = load(session, &list, path, (Extra){extra, extra_size}, err);
+    amp_state_list_free(&list);
+    return status;
+}

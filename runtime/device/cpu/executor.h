@@ -1,0 +1,25 @@
+/* executor.h: walking a program's kernels on the threads of a pool. */
+#ifndef AMP_RUNTIME_DEVICE_CPU_EXECUTOR_H
+#define AMP_RUNTIME_DEVICE_CPU_EXECUTOR_H
+
+#include <stdatomic.h>
+
+#include "runtime/device.h"
+#include "runtime/device/cpu/pool.h"
+#include "runtime/device/cpu/product/product.h"
+
+typedef struct amp_executor {
+    amp_pool *pool;
+    int isa; /* AMP_ISA_* */
+    const amp_product_kernels *product_f32, *product_bf16;
+    char *scratch; /* of products: |scratch_stride| bytes per thread */
+    size_t scratch_stride;
+    atomic_llong *next_task; /* by kernel */
+    const amp_run *run;
+} amp_executor;
+
+/* Runs every kernel of run->program whose predicate holds.  Work is divided by shape only, so the bits do not depend on
+ * the number of threads. */
+void amp_execute(amp_executor *executor, const amp_run *run);
+
+#endif

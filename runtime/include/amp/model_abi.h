@@ -1,0 +1,209 @@
+/* amp/model_abi.h: what a compiled model (model.so) and the runtime agree on.
+ *
+ * A model.so exports one symbol, amp_model_query, and needs none.  It is constant data plus pure functions: it allocates nothing, calls nothing outside itself and
+ * keeps no state.  The runtime owns memory, threads and matrix products, walks the kernel lists below and calls the model's functions on the pointers that it planned.
+ *
+ * Evolution.  major: a break, refused.  minor: fields and tables are appended.  Every table carries the size of its elements as the model was compiled; readers
+ * step by that size and read at most their own sizeof, so old runtimes read new models and new runtimes old ones; missing fields read as zero.
+ * |required_features| names what a runtime must know to run the model right.
+ *
+ * Source of the shape of this ABI: the IREE executable library and the PJRT C API (struct_size), see docs/design/model-abi.md.
+ */
+#ifndef AMP_MODEL_ABI_H
+#define AMP_MODEL_ABI_H
+
+#include "amp/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
+#define AMP_MODEL_ABI_MAJOR 1u
+#define AMP_MODEL_ABI_MINOR 0u
+#define AMP_MODEL_SYMBOL "amp_model_query"
+#define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
+#define AMP_MODEL_IR_SECTION ".amp.ir"       /* the text behind ir_text, so that tools can read it without running the model */
+
+enum { AMP_MODEL_MAX_RANK = 8, AMP_MODEL_NONE = -1 };
+
+typedef struct amp_model_table {
+    uint32_t count, elem_size;
+    const void *data;
+} amp_model_table;
+
+/* mul * n / div where |of_n|, else mul. */
+typedef struct amp_model_dim {
+    int64_t mul, div;
+    int64_t of_n;
+} amp_model_dim;
+
+/* How a matrix of rows x cols lies in memory; R and C are rows and cols rounded up to 32.  Elements past the edge are zero.
+ * ROWS is dense and row-major; its allocation is rounded up to 128 bytes. */
+enum {
+    AMP_LAYOUT_ROWS = 0,
+    AMP_LAYOUT_PANELS = 1,   /* [C/32][R][32] */
+    AMP_LAYOUT_PAIRS = 2,    /* [C/32][R/2][32][2] */
+    AMP_LAYOUT_PANELS_T = 3, /* [R/32][C][32] */
+    AMP_LAYOUT_PAIRS_T = 4   /* [R/32][C/2][32][2] */
+};
+
+/* ---- states: what lives from call to call --------------------------------------------------------------------------------- */
+
+enum {
+    AMP_STATE_PARAM = 0,   /* in amp_params; f32 master; saved by --save */
+    AMP_STATE_BUFFER = 1,  /* in amp_params; saved by --save, not trained */
+    AMP_STATE_MOMENT = 2,  /* in the training session; saved by --checkpoint */
+    AMP_STATE_COUNTER = 3, /* in the training session; "step", "iteration", "seed": i64 */
+    AMP_STATE_SCALER = 4,  /* in the training session; "scale" f32, "growth_tracker" i32, "floor_hits" i32 */
+    AMP_STATE_DERIVED = 5  /* in amp_params; a copy of |of|, recomputed by the program "refresh"; never saved */
+};
+
+typedef struct amp_model_state {
+    const char *name;
+    uint32_t role;
+    int32_t of;            /* MOMENT, DERIVED: index of the param; else AMP_MODEL_NONE */
+    const char *slot;      /* MOMENT: "m", "v", "momentum"; else NULL */
+    uint32_t dtype;        /* amp_dtype of the values */
+    uint32_t storage;      /* amp_dtype of the elements in memory */
+    uint32_t layout;
+    uint32_t rank;
+    int64_t dims[AMP_MODEL_MAX_RANK];
+    const char *init;      /* "kaiming_uniform", ...; NULL: zeros */
+    double init_args[4];   /* in the order of the language's reference */
+    uint32_t init_arg_count, reserved;
+} amp_model_state;
+
+/* ---- inputs and results of a call ------------------------------------------------------------------------------------------- */
+
+typedef struct amp_model_input {
+    const char *name;
+    uint32_t dtype, rank;
+    amp_model_dim dims[AMP_MODEL_MAX_RANK];
+    uint32_t train_only;   /* 1: an input of the train block (targets): not read by "infer" */
+    uint32_t reserved;
+    int64_t index_bound;   /* > 0: class indices, each in [0, bound) or equal to |index_ignore| */
+    int64_t index_ignore;
+} amp_model_input;
+
+typedef struct amp_model_result {
+    const char *name;      /* "loss", "ok", "metric.acc", "logits", "grad.fc1.weight" */
+    int32_t buffer;        /* of the program */
+    uint32_t dtype, rank, reserved;
+    amp_model_dim dims[AMP_MODEL_MAX_RANK];
+} amp_model_result;
+
+/* ---- buffers of a program ----------------------------------------------------------------------------------------------------- */
+
+enum {
+    AMP_BUFFER_TEMP = 0,   /* planned by liveness: first_kernel..last_kernel */
+    AMP_BUFFER_FLAG = 1,   /* int32, set to 0 when the program starts; kernels OR into it atomically */
+    AMP_BUFFER_INPUT = 2,  /* the caller's array: index into the inputs */
+    AMP_BUFFER_OUTPUT = 3, /* a result: lives in the session after the call, or is the caller's array */
+    AMP_BUFFER_STATE = 4,  /* index into the states */
+    AMP_BUFFER_WATCH = 5   /* written where the session keeps values, else its pointer is NULL */
+};
+
+typedef struct amp_model_buffer {
+    const char *name;      /* of the IR value */
+    uint32_t kind;
+    int32_t index;         /* INPUT, STATE: see above; else AMP_MODEL_NONE */
+    uint32_t dtype, storage, layout;
+    int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
+    uint32_t reserved;
+    amp_model_dim rows, cols;
+} amp_model_buffer;
+
+/* ---- kernels ------------------------------------------------------------------------------------------------------------------- */
+
+enum {
+    AMP_KERNEL_PRODUCT = 0, /* run: called once per 32 x 32 tile of the product, with |acc| */
+    AMP_KERNEL_TILE = 1,    /* run: called once per 32 x 32 tile */
+    AMP_KERNEL_ROW = 2,     /* run: called per block of up to 32 rows; col0 = 0 */
+    AMP_KERNEL_COLUMN = 3,  /* run: called per block of 32 columns; row0 = 0, rows = all rows */
+    AMP_KERNEL_SCALAR = 4   /* run: called once */
+};
+
+/* Instruction sets that kernels are emitted for. */
+enum { AMP_ISA_PORTABLE = 0, AMP_ISA_V3 = 1, AMP_ISA_V4 = 2, AMP_ISA_COUNT = 3 };
+
+typedef struct amp_kernel_args {
+    void *const *buffer;   /* the kernel's operands, in the order of amp_model_kernel.operands */
+    const float *acc;      /* PRODUCT: [rows][32], the f32 sums of this tile; else NULL */
+    int64_t n;             /* samples of this call */
+    int64_t row0, rows;    /* row0 % 32 == 0, 1 <= rows (<= 32 except COLUMN) */
+    int64_t col0;          /* col0 % 32 == 0; the kernel knows its columns */
+} amp_kernel_args;
+
+typedef void (*amp_kernel_fn)(const amp_kernel_args *args);
+
+/* The product of a PRODUCT kernel: rows x cols = A[rows, k] * B[k, cols].
+ * |a_transposed| 0: A is stored [rows, k] as PANELS.        1: A is stored [k, rows] as PANELS (f32) or PAIRS (bf16).
+ * |b_transposed| 0: B is stored [k, cols] as PANELS (f32) or PAIRS (bf16).   1: B is stored [cols, k] as PANELS_T (f32) or PAIRS_T (bf16).
+ * Operands are f32 in memory (f32, tf32, and f16 widened) or bf16. */
+typedef struct amp_model_product {
+    uint32_t operand;      /* AMP_DT_F32 or AMP_DT_BF16: the elements in memory */
+    uint32_t a_transposed, b_transposed, reserved;
+    int32_t a, b;          /* operands of the kernel (positions in |operands|) */
+    amp_model_dim k;
+} amp_model_product;
+
+typedef struct amp_model_kernel {
+    const char *name, *title;
+    uint32_t kind;
+    int32_t predicate;     /* buffer of the program (int32): run only where it is not 0; AMP_MODEL_NONE: always */
+    uint32_t operand_count, reserved;
+    const uint32_t *operands; /* buffers of the program */
+    amp_model_dim rows, cols; /* what is walked */
+    amp_kernel_fn run[AMP_ISA_COUNT];
+    amp_model_product product; /* PRODUCT only */
+    const uint32_t *updates;   /* operands (positions) that the kernel reads and writes in place tile by tile (weights, moments): worth prefetching */
+    uint32_t update_count, line; /* line of the model text */
+} amp_model_kernel;
+
+typedef struct amp_model_program {
+    const char *name;      /* "train_step", "eval", "infer", "refresh" */
+    amp_model_table buffers; /* amp_model_buffer */
+    amp_model_table kernels; /* amp_model_kernel, in order */
+    amp_model_table results; /* amp_model_result */
+} amp_model_program;
+
+/* ---- why each op has its dtype ----------------------------------------------------------------------------------------------------- */
+
+typedef struct amp_model_decision {
+    const char *path, *op, *layer; /* layer may be NULL */
+    uint32_t out, operand_count;   /* amp_dtype */
+    const uint32_t *operands;      /* amp_dtype of each operand as the op reads it */
+    const char *rule;              /* class word */
+    const char *reason;            /* "{follow, torch-fp16:9, input fc1.linear}" */
+    const char *policy, *policy_text; /* "torch-fp16", the line as written */
+    const char *because;           /* the model's own words; NULL */
+    const char *file;
+    int32_t policy_line, line, column, reserved;
+} amp_model_decision;
+
+/* ---- the descriptor ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct amp_model_desc {
+    uint32_t magic, abi_major, abi_minor, struct_size;
+    uint64_t required_features; /* bits; a runtime refuses a model with bits that it does not know.  0 today. */
+    const char *name, *compiler_version, *target;
+    const char *policy, *precision; /* "torch-fp16", "fp16" */
+    const char *low;                /* "f16" */
+    const char *source_name;
+    const char *optimizer;          /* "adamw(lr = 0.001, ...)"; NULL: inference only */
+    uint8_t source_sha256[32], policy_sha256[32];
+    int64_t graph_ops;
+    amp_model_table states, inputs, programs, decisions;
+    const char *ir_text;            /* the module at stage plan; parses back */
+    uint64_t ir_length;
+    const char *scaler;             /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
+} amp_model_desc;
+
+/* The one exported symbol.  NULL where the model cannot serve that major version. */
+typedef const amp_model_desc *(*amp_model_query_fn)(uint32_t host_major, uint32_t host_minor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+/* memory_plan.h: where each buffer of a program lies, for one capacity.
+ *
+ * Temporaries that are never live at the same time share memory.  Offsets are chosen largest first, each at the lowest
+ * place that is free over its whole life (greedy by size; Pisarchyk and Lee, "Efficient memory management for deep
+ * neural net inference", 2020).
+ */
+#ifndef AMP_RUNTIME_MEMORY_PLAN_H
+#define AMP_RUNTIME_MEMORY_PLAN_H
+
+#include <stdbool.h>
+
+#include "runtime/model.h"
+
+typedef struct amp_memory_plan {
+    int32_t count;
+    size_t *bytes;  /* by buffer: its size at the capacity */
+    size_t *offset; /* by buffer: in the arena (TEMP), among the flags (FLAG), among the outputs (OUTPUT), among the
+                       watched (WATCH) */
+    size_t arena, flags, outputs, watched; /* bytes in all */
+} amp_memory_plan;
+
+/* |separate|: temporaries share nothing. */
+amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program, int64_t capacity, bool separate,
+                                const amp_allocator *allocator, amp_error *err);
+void amp_memory_plan_free(amp_memory_plan *plan, const amp_allocator *allocator);
+
+#endif

@@ -1,0 +1,174 @@
+/* model.c: from a descriptor to an amp_model: tables copied, stepping by the size that the elements had when the model
+ * was compiled, and checked.  How the descriptor came into memory is model_file.c's business. */
+#include "runtime/model.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+enum { TABLE_ALIGN = 16, TABLE_LIMIT = 1 << 24 /* elements; more is damage */ };
+
+/* ---- copying ----------------------------------------------------------------------------------------------------- */
+
+typedef struct Copying {
+    const amp_allocator *allocator;
+    const char *where;
+    amp_error *err;
+} Copying;
+
+/* Fields that the model's compiler did not know yet read as zero; fields that we do not know are left out. */
+static amp_status copy_table(const Copying *c, const amp_model_table *table, const char *what, size_t elem_size,
+                             void **out, int32_t *count) {
+    size_t given = table->elem_size, common = given < elem_size ? given : elem_size;
+    *out = NULL;
+    *count = 0;
+    if (table->count == 0) return AMP_OK;
+    if (table->count > TABLE_LIMIT || !table->data || given == 0)
+        return amp_fail(c->err, AMP_BAD_FILE, "%s: the table of %s is damaged (%u elements of %zu bytes)", c->where,
+                        what, table->count, given);
+    char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size, TABLE_ALIGN);
+    if (!copy) return amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of %s", c->where, what);
+    for (uint32_t i = 0; i < table->count; i++)
+        memcpy(copy + i * elem_size, (const char *)table->data + i * given, common);
+    *out = copy;
+    *count = (int32_t)table->count;
+    return AMP_OK;
+}
+
+#define COPY_TABLE(copying, table, what, array, count)                                                                 \
+    copy_table((copying), (table), (what), sizeof *(array), (void **)&(array), &(count))
+
+static void free_table(const amp_allocator *a, void *data, int32_t count, size_t elem_size) {
+    amp_free(a, data, (size_t)count * elem_size, TABLE_ALIGN);
+}
+
+static amp_status copy_program(const Copying *c, const amp_model_program *from, amp_program *to) {
+    to->name = from->name;
+    AMP_TRY(COPY_TABLE(c, &from->buffers, "buffers", to->buffers, to->buffer_count));
+    AMP_TRY(COPY_TABLE(c, &from->kernels, "kernels", to->kernels, to->kernel_count));
+    return COPY_TABLE(c, &from->results, "results", to->results, to->result_count);
+}
+
+static amp_status copy_programs(const Copying *c, amp_model *m) {
+    amp_model_program *programs;
+    int32_t count;
+    AMP_TRY(COPY_TABLE(c, &m->desc.programs, "programs", programs, count));
+    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs, TABLE_ALIGN);
+    amp_status status = AMP_OK;
+    if (m->programs) m->program_count = count;
+    else status = amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of programs", c->where);
+    for (int32_t i = 0; !status && i < count; i++) status = copy_program(c, &programs[i], &m->programs[i]);
+    free_table(c->allocator, programs, count, sizeof *programs);
+    return status;
+}
+
+static amp_status copy_tables(const Copying *c, amp_model *m) {
+    AMP_TRY(COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
+    AMP_TRY(COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->input_count));
+    AMP_TRY(COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
+    return copy_programs(c, m);
+}
+
+/* A kernel that was not emitted for an instruction set runs as the next lower one. */
+static void fill_instruction_sets(amp_program *p) {
+    for (int32_t i = 0; i < p->kernel_count; i++)
+        for (int isa = 1; isa < AMP_ISA_COUNT; isa++)
+            if (!p->kernels[i].run[isa]) p->kernels[i].run[isa] = p->kernels[i].run[isa - 1];
+}
+
+/* ---- lifetime ---------------------------------------------------------------------------------------------------- */
+
+static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
+    if (!desc || desc->magic != AMP_MODEL_MAGIC) return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc", where);
+    if (desc->abi_major != AMP_MODEL_ABI_MAJOR)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: has model ABI %u.%u, this library reads %u.x; compile the model again", where,
+                        desc->abi_major, desc->abi_minor, AMP_MODEL_ABI_MAJOR);
+    if (desc->struct_size < offsetof(amp_model_desc, ir_text))
+        return amp_fail(err, AMP_BAD_FILE, "%s: the descriptor has only %u bytes", where, desc->struct_size);
+    if (desc->required_features)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: needs features 0x%llx that this library does not have; use a newer one", where,
+                        (unsigned long long)desc->required_features);
+    return AMP_OK;
+}
+
+static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *where, amp_error *err) {
+    size_t common = desc->struct_size < sizeof m->desc ? desc->struct_size : sizeof m->desc;
+    memcpy(&m->desc, desc, common);
+    AMP_TRY(copy_tables(&(Copying){&m->allocator, where, err}, m));
+    for (int32_t i = 0; i < m->program_count; i++) fill_instruction_sets(&m->programs[i]);
+    AMP_TRY(amp_model_check(m, where, err));
+    while (m->model_input_count < m->input_count && !m->inputs[m->model_input_count].train_only) m->model_input_count++;
+    m->train_step = amp_model_program_named(m, "train_step");
+    m->eval = amp_model_program_named(m, "eval");
+    m->infer = amp_model_program_named(m, "infer");
+    m->refresh = amp_model_program_named(m, "refresh");
+    return AMP_OK;
+}
+
+amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
+                               amp_model **out, amp_error *err) {
+    *out = NULL;
+    AMP_TRY(check_header(desc, where, err));
+    amp_allocator a = amp_allocator_or_default(allocator);
+    amp_model *m = amp_alloc_zeroed(&a, sizeof *m, TABLE_ALIGN);
+    if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the model", where);
+    m->allocator = a;
+    atomic_init(&m->references, 1);
+    amp_status status = fill(m, desc, where, err);
+    if (status) amp_model_release(m);
+    else *out = m;
+    return status;
+}
+
+void amp_model_retain(amp_model *model) {
+    if (model) atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+}
+
+void amp_model_release(amp_model *m) {
+    if (!m || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
+    amp_allocator a = m->allocator;
+    for (int32_t i = 0; i < m->program_count; i++) {
+        amp_program *p = &m->programs[i];
+        free_table(&a, p->buffers, p->buffer_count, sizeof *p->buffers);
+        free_table(&a, p->kernels, p->kernel_count, sizeof *p->kernels);
+        free_table(&a, p->results, p->result_count, sizeof *p->results);
+    }
+    free_table(&a, m->programs, m->program_count, sizeof *m->programs);
+    free_table(&a, m->states, m->state_count, sizeof *m->states);
+    free_table(&a, m->inputs, m->input_count, sizeof *m->inputs);
+    free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
+    if (m->library) dlclose(m->library);
+    amp_free(&a, m, sizeof *m, TABLE_ALIGN);
+}
+
+/* ---- looking things up ------------------------------------------------------------------------------------------- */
+
+const amp_program *amp_model_program_named(const amp_model *model, const char *name) {
+    for (int32_t i = 0; i < model->program_count; i++)
+        if (!strcmp(model->programs[i].name, name)) return &model->programs[i];
+    return NULL;
+}
+
+int32_t amp_model_state_index(const amp_model *model, const char *name) {
+    for (int32_t i = 0; i < model->state_count; i++)
+        if (!strcmp(model->states[i].name, name)) return i;
+    return -1;
+}
+
+int32_t amp_program_result_index(const amp_program *program, const char *name) {
+    for (int32_t i = 0; i < program->result_count; i++)
+        if (!strcmp(program->results[i].name, name)) return i;
+    return -1;
+}
+
+int64_t amp_model_dim_at(const amp_model_dim *dim, int64_t n) { return dim->of_n ? dim->mul * n / dim->div : dim->mul; }
+
+int64_t amp_model_state_elements(const amp_model_state *state) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < state->rank; i++) count *= state->dims[i];
+    return count;
+}

@@ -1,0 +1,50 @@
+/* model.h: a loaded model as the runtime sees it: the descriptor's tables, copied into arrays of this runtime's
+ * structs, every index checked. */
+#ifndef AMP_RUNTIME_MODEL_H
+#define AMP_RUNTIME_MODEL_H
+
+#include <stdatomic.h>
+
+#include "amp/amp.h"
+#include "amp/model_abi.h"
+
+typedef struct amp_program {
+    const char *name;
+    int32_t buffer_count, kernel_count, result_count;
+    amp_model_buffer *buffers;
+    amp_model_kernel *kernels;
+    amp_model_result *results;
+} amp_program;
+
+struct amp_model {
+    atomic_int references;
+    amp_allocator allocator;
+    void *library; /* of dlopen; NULL for a model that is part of the program (tests) */
+    amp_model_desc desc;
+    int32_t state_count, input_count, model_input_count, program_count, decision_count;
+    amp_model_state *states;
+    amp_model_input *inputs;
+    amp_program *programs;
+    amp_model_decision *decisions;
+    const amp_program *train_step, *eval, *infer, *refresh; /* NULL where the model has none */
+    int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
+};
+
+enum { AMP_BATCH_LIMIT = 1 << 24 }; /* samples of a call at most: no dimension can overflow */
+
+/* Takes a descriptor that lives as long as the model: checks it and copies its tables.  |where| names it in errors. */
+amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
+                               amp_model **out, amp_error *err);
+
+/* model_check.c: every pointer, index, size and name of the copied tables.  Fills batch_multiple. */
+amp_status amp_model_check(amp_model *model, const char *where, amp_error *err);
+
+const amp_program *amp_model_program_named(const amp_model *model, const char *name);
+/* Index of a state by name, or -1. */
+int32_t amp_model_state_index(const amp_model *model, const char *name);
+/* Index of a program's result by name, or -1. */
+int32_t amp_program_result_index(const amp_program *program, const char *name);
+int64_t amp_model_dim_at(const amp_model_dim *dim, int64_t n);
+int64_t amp_model_state_elements(const amp_model_state *state);
+
+#endif

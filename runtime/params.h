@@ -1,0 +1,27 @@
+/* params.h: f32 masters, saved buffers, and the copies derived from them. */
+#ifndef AMP_RUNTIME_PARAMS_H
+#define AMP_RUNTIME_PARAMS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "runtime/counted_allocator.h"
+#include "runtime/model.h"
+
+struct amp_params {
+    atomic_int references;
+    amp_model *model;
+    amp_counted_allocator memory;
+    void **states; /* by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at
+     * the same time. */
+    atomic_bool stale;
+    pthread_mutex_t refreshing;
+};
+
+bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what a file of params holds */
+/* Bytes of the states of one role. */
+uint64_t amp_params_bytes(const amp_params *params, uint32_t role);
+
+#endif

@@ -1,0 +1,196 @@
+/* session.c: making and freeing sessions: states, bound programs, device; what they take. */
+#include "runtime/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/options.h"
+#include "runtime/state.h"
+
+enum { SESSION_ALIGN = 16, MAX_THREADS = 1024 };
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static bool reads_state(const amp_program *p, int32_t state) {
+    for (int32_t i = 0; p && i < p->buffer_count; i++)
+        if (p->buffers[i].kind == AMP_BUFFER_STATE && p->buffers[i].index == state) return true;
+    return false;
+}
+
+static bool lives_in_session(const amp_model *model, int32_t index, const void *ctx) {
+    const amp_session *s = ctx;
+    const amp_model_state *state = &model->states[index];
+    if (amp_state_is_param(state) || state->role == AMP_STATE_DERIVED) return false;
+    return s->training || reads_state(model->eval, index) || reads_state(model->infer, index);
+}
+
+static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
+    const amp_model *m = s->model;
+    const amp_allocator *a = &s->memory.allocator;
+    AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->own_states, err));
+    AMP_TRY(amp_states_initialise(m, s->own_states, seed, a, err));
+    s->states = amp_alloc_zeroed(a, (size_t)m->state_count * sizeof *s->states, 16);
+    if (!s->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
+    for (int32_t i = 0; i < m->state_count; i++)
+        s->states[i] = s->own_states[i] ? s->own_states[i] : s->params->states[i];
+    int64_t *seed_state = amp_session_counter(s, "seed");
+    if (seed_state) *seed_state = (int64_t)seed;
+    return AMP_OK;
+}
+
+static void *state_named(const amp_session *s, const char *name, uint32_t role) {
+    int32_t i = amp_model_state_index(s->model, name);
+    return i >= 0 && s->model->states[i].role == role ? s->own_states[i] : NULL;
+}
+
+float *amp_session_scale(const amp_session *s) { return state_named(s, "scale", AMP_STATE_SCALER); }
+int32_t *amp_session_growth_tracker(const amp_session *s) { return state_named(s, "growth_tracker", AMP_STATE_SCALER); }
+int32_t *amp_session_floor_hits(const amp_session *s) { return state_named(s, "floor_hits", AMP_STATE_SCALER); }
+int64_t *amp_session_counter(const amp_session *s, const char *name) { return state_named(s, name, AMP_STATE_COUNTER); }
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool keep, bool separate,
+                       amp_error *err) {
+    if (!program) return AMP_OK;
+    amp_bound_options o = {
+        .capacity = s->capacity,
+        .sharing = separate ? AMP_OWN_ALLOCATIONS
+                   : keep   ? AMP_OWN_ARENA
+                            : AMP_SHARE_ARENA,
+        .watch = keep,
+    };
+    AMP_TRY(amp_bound_program_make(bound, program, &o, s->states, &s->memory.allocator, err));
+    size_t bytes = amp_bound_program_arena_bytes(bound);
+    if (bytes > s->arena_bytes) s->arena_bytes = bytes;
+    return AMP_OK;
+}
+
+static amp_status make_arena(amp_session *s, amp_error *err) {
+    amp_bound_program *const all[] = {&s->train_step, &s->eval, &s->infer, &s->refresh};
+    if (s->arena_bytes == 0) return AMP_OK;
+    s->arena = amp_arena_alloc(&s->memory.allocator, s->arena_bytes);
+    if (!s->arena)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
+                        s->model->desc.name, s->arena_bytes, (long long)s->capacity);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (amp_bound_program_arena_bytes(all[i])) amp_bound_program_use_arena(all[i], s->arena);
+    return AMP_OK;
+}
+
+static amp_status make_programs(amp_session *s, const amp_session_options *o, amp_error *err) {
+    const amp_model *m = s->model;
+    bool separate = o->separate_buffers;
+    if (s->training) AMP_TRY(bind(s, &s->train_step, m->train_step, o->keep_values, separate, err));
+    AMP_TRY(bind(s, &s->eval, m->eval, false, separate, err));
+    AMP_TRY(bind(s, &s->infer, m->infer, false, separate, err));
+    AMP_TRY(bind(s, &s->refresh, m->refresh, false, separate, err));
+    return make_arena(s, err);
+}
+
+/* ---- lifetime ---------------------------------------------------------------------------------------------------- */
+
+static amp_status check_options(const amp_session_options *o, const amp_device_type **device, amp_error *err) {
+    if (o->capacity < 1 || o->capacity > AMP_BATCH_LIMIT)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity %lld: must be from 1 to %d", (long long)o->capacity,
+                        AMP_BATCH_LIMIT);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "threads %d: must be from 0 (one per processor) to %d", o->threads,
+                        MAX_THREADS);
+    *device = amp_device_type_named(o->device);
+    if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu and null", o->device);
+    return AMP_OK;
+}
+
+static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
+    amp_device_options device = {.threads = o->threads, .isa = o->isa};
+    AMP_TRY(make_states(s, o->seed, err));
+    AMP_TRY(make_programs(s, o, err));
+    AMP_TRY(type->create(&device, &s->memory.allocator, &s->device, err));
+    return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
+}
+
+amp_status amp_session_create(amp_model *model, amp_params *params, const amp_session_options *options,
+                              amp_session **out, amp_error *err) {
+    amp_session_options o;
+    const amp_device_type *type;
+    if (out) *out = NULL;
+    if (!model || !params || !out)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_create: model, params or out is NULL");
+    if (params->model != model)
+        return amp_fail(err, AMP_MISMATCH, "the params were made for another model (%s, not %s)",
+                        params->model->desc.name, model->desc.name);
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_session_options", err));
+    if (!o.capacity) o.capacity = 1;
+    if (!o.device) o.device = "cpu";
+    AMP_TRY(check_options(&o, &type, err));
+    amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s, SESSION_ALIGN);
+    if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
+    amp_counted_allocator_init(&s->memory, &model->allocator);
+    atomic_init(&s->references, 1);
+    amp_model_retain(s->model = model);
+    amp_params_retain(s->params = params);
+    s->capacity = o.capacity;
+    s->training = model->train_step && !o.inference;
+    amp_status status = fill(s, &o, type, err);
+    if (status) amp_session_release(s);
+    else *out = s;
+    return status;
+}
+
+void amp_session_retain(amp_session *session) {
+    if (session) atomic_fetch_add_explicit(&session->references, 1, memory_order_relaxed);
+}
+
+void amp_session_release(amp_session *s) {
+    if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
+    amp_model *model = s->model;
+    const amp_allocator *a = &s->memory.allocator;
+    if (s->device) s->device->type->destroy(s->device);
+    amp_session_free_values(s);
+    amp_bound_program_free(&s->train_step, a);
+    amp_bound_program_free(&s->eval, a);
+    amp_bound_program_free(&s->infer, a);
+    amp_bound_program_free(&s->refresh, a);
+    amp_arena_free(a, s->arena, s->arena_bytes);
+    amp_free(a, s->states, (size_t)model->state_count * sizeof *s->states, 16);
+    amp_states_free(model, s->own_states, a);
+    amp_params_release(s->params);
+    amp_free(&model->allocator, s, sizeof *s, SESSION_ALIGN);
+    amp_model_release(model);
+}
+
+amp_status amp_session_check_training(const amp_session *s, const char *call, amp_error *err) {
+    if (!s) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: session is NULL", call);
+    if (s->training) return AMP_OK;
+    const char *why =
+        s->model->train_step ? "the session was created with inference = 1" : "the model has no train block";
+    return amp_fail(err, AMP_WRONG_STATE, "%s: %s", call, why);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t own_state_bytes(const amp_session *s) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < s->model->state_count; i++)
+        if (s->own_states[i]) bytes += amp_state_bytes(&s->model->states[i]);
+    return bytes;
+}
+
+void amp_session_memory(const amp_session *s, amp_memory_info *out) {
+    const amp_bound_program *const all[] = {&s->train_step, &s->eval, &s->infer, &s->refresh};
+    *out = (amp_memory_info){
+        .params = amp_params_bytes(s->params, AMP_STATE_PARAM) + amp_params_bytes(s->params, AMP_STATE_BUFFER),
+        .derived = amp_params_bytes(s->params, AMP_STATE_DERIVED),
+        .moments = own_state_bytes(s),
+        .activations = s->arena_bytes,
+        .total = s->memory.bytes + s->params->memory.bytes + sizeof *s + sizeof *s->params,
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        out->activations += amp_bound_program_temporaries(all[i]);
+        out->outputs += all[i]->kept_bytes;
+    }
+    /* Threads, scratch of products, and the tables that the session itself needs. */
+    out->scratch = out->total - out->params - out->derived - out->moments - out->activations - out->outputs;
+}

@@ -1,0 +1,74 @@
+# What the check scripts share; sourced, with the repository root as the current folder.
+#
+#     run STATUS COMMAND...   runs it, keeps $out and $err, and counts whether it exited with STATUS
+#     says TEXT...            the last command's $out$err holds each TEXT
+#     expect WHAT WANTED GOT  two texts are the same
+#     holds WHAT COMMAND...   COMMAND succeeds
+#     finish                  prints the count, which is the script's last line
+#
+# `work` is a scratch folder, `bin` where Bazel leaves its results.
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+good=0 bad=0
+command_line=''
+
+passed() { ((good += 1)); }
+
+# failed WHAT [LINE...]
+failed() {
+    ((bad += 1))
+    printf 'FAIL %s\n' "$1"
+    shift
+    (($# == 0)) || printf '  %s\n' "$@"
+}
+
+expect() {
+    if [[ $2 == "$3" ]]; then passed; else failed "$1" "wanted: $2" "got:    $3"; fi
+}
+
+holds() {
+    local what=$1
+    shift
+    if "$@" >/dev/null 2>&1; then passed; else failed "$what" "$*"; fi
+}
+
+run() {
+    local wanted=$1 status=0
+    shift
+    command_line="${*//$work\//}"
+    "$@" >"$work/.out" 2>"$work/.err" || status=$?
+    out=$(tr -d '\0' <"$work/.out") err=$(tr -d '\0' <"$work/.err")
+    if ((status == wanted)); then
+        passed
+    else
+        failed "$command_line" "wanted exit status $wanted, got $status" "${err:0:300}"
+    fi
+}
+
+says() {
+    local text
+    for text in "$@"; do
+        if [[ $out$err == *"$text"* ]]; then
+            passed
+        else
+            failed "$command_line" "should say: $text" "said: ${out:0:300} ${err:0:300}"
+        fi
+    done
+}
+
+# build TARGET...: a script cannot go on without.
+build() {
+    bazel build "$@" >"$work/.build" 2>&1 || {
+        cat "$work/.build"
+        failed "bazel build $*"
+        finish
+    }
+    bin=$(bazel info bazel-bin 2>/dev/null)
+}
+
+finish() {
+    printf '%d passed, %d failed\n' "$good" "$bad"
+    ((bad == 0))
+    exit
+}

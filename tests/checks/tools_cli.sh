@@ -1,0 +1,367 @@
+#!/usr/bin/env bash
+# Runs ampc and amprun as a person would: every option, wrong arguments, missing and damaged files. What is checked:
+# exit status (0 success, 1 refused, 2 wrong arguments), a message that names the file and the remedy, and that nothing
+# meant for a terminal reaches a file.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tools:ampc //tools:amprun
+ampc=$bin/tools/ampc amprun=$bin/tools/amprun
+
+# ---- inputs: a small model, and data for it ---------------------------------------------------------------------
+
+cat >"$work/small.amp" <<'MODEL'
+amp 1
+const HIDDEN = 16
+model small(x: f32[N, 8]) -> logits {
+    h = relu(linear(x; out = HIDDEN) as fc1)
+    logits = linear(h; out = 3) as fc2
+}
+train small {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    metric acc = accuracy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+}
+precision fp16 {
+    loss_scale = dynamic(init = 1024.0)
+}
+MODEL
+sed '/^train/,/^}/d; /^precision/,/^}/d; s/small/plain/' "$work/small.amp" >"$work/plain.amp"
+sed 's/out = 3/out = 4/' "$work/small.amp" >"$work/other.amp"
+sed 's/linear(h;/linear(hh;/' "$work/small.amp" >"$work/wrong.amp"
+
+python3 - "$work" <<'DATA'
+import json, os, random, struct, sys
+
+work = sys.argv[1]
+random.seed(1)
+
+
+def safetensors(name, arrays):
+    header, data = {}, b""
+    for key, (dtype, shape, raw) in arrays.items():
+        header[key] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(os.path.join(work, name), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def idx(name, sizes, data):
+    with open(os.path.join(work, "idx", name), "wb") as f:
+        f.write(bytes([0, 0, 8, len(sizes)]) + b"".join(struct.pack(">I", s) for s in sizes) + bytes(data))
+
+
+# Three classes of 8 numbers, told apart by which of the first three is large.
+labels = [i % 3 for i in range(60)]
+rows = [[random.random() + 2.0 * (k == y) for k in range(8)] for y in labels]
+x = ("F32", [60, 8], b"".join(struct.pack("<8f", *r) for r in rows))
+safetensors("data.st", {"x": x, "targets": ("I32", [60], struct.pack("<60i", *labels))})
+safetensors("no_targets.st", {"x": x})
+safetensors("bad_label.st", {"x": x, "targets": ("I32", [60], struct.pack("<60i", 9, *labels[1:]))})
+os.mkdir(os.path.join(work, "idx"))
+for part, count in ("train", 60), ("t10k", 30):
+    idx(f"{part}-images-idx3-ubyte", [count, 2, 4], [int(80 * v) for r in rows[:count] for v in r])
+    idx(f"{part}-labels-idx1-ubyte", [count], labels[:count])
+DATA
+
+# ---- ampc: what it writes -------------------------------------------------------------------------------------------
+
+so=$work/small.so st=$work/small.st
+run 0 "$ampc" "$work/small.amp"
+expect 'compiling is silent' '' "$out$err"
+holds 'the default output stands beside the model' test -s "$so"
+run 0 "$ampc" "$work/plain.amp" -o "$work/plain.so"
+run 0 "$ampc" "$work/other.amp" -o "$work/other.so"
+for word in fp16 bf16 tf32 fp32; do
+    run 0 "$ampc" "$work/small.amp" --precision "$word" -o "$work/$word.so"
+done
+run 0 "$ampc" "$work/small.amp" --policy torch-bf16 --precision bf16 --emit c -o "$work/small.c"
+holds '--emit c writes C' grep -q amp_model_query "$work/small.c"
+run 0 "$ampc" "$work/small.amp" -D HIDDEN=32 --emit ir -o "$work/wide.ir"
+holds '-D changes the const' grep -q 'fc1.weight.*f32\[32, 8\]' "$work/wide.ir"
+run 0 "$ampc" "$work/small.amp" --time-passes -o "$work/timed.so"
+says 'elaborate' 'plan' 'cc' ' ms'
+for pass in fuse layout simplify; do
+    run 0 "$ampc" "$work/small.amp" --no-pass=$pass -o "$work/no-$pass.so"
+done
+run 0 "$ampc" "$work/small.amp" --cc gcc --max-ops 1000 -o "$work/gcc.so"
+holds 'the same compiler under another name: the same bytes' cmp "$so" "$work/gcc.so"
+cp "$work/small.amp" "$work/copy.amp"
+(cd "$work" && mkdir sub && cp small.amp sub/small.amp)
+run 0 "$ampc" "$work/sub/small.amp" -o "$work/sub.so"
+holds 'the bytes do not depend on the folder' cmp "$so" "$work/sub.so"
+
+# ---- ampc: dumps, stopping and going on -------------------------------------------------------------------------------
+
+passes=(elaborate autocast autodiff scale optimizer simplify lower fuse layout plan)
+run 0 "$ampc" "$work/small.amp" --dump-dir "$work/dumps" -o "$work/dumped.so"
+expect '--dump-dir writes one file per pass' "${passes[*]}" \
+    "$(ls "$work/dumps" | sed 's/^[0-9]*-//; s/\.ir$//' | tr '\n' ' ' | sed 's/ $//')"
+for i in "${!passes[@]}"; do
+    pass=${passes[i]} dump="$work/dumps/$(printf '%02d-%s.ir' "$i" "${passes[i]}")"
+    run 0 "$ampc" "$work/small.amp" --dump-ir="$pass"
+    expect "--dump-ir=$pass equals the file of --dump-dir" "$(cat "$dump")" "$out"
+    run 0 "$ampc" "$work/small.amp" --emit ir --stop-after="$pass" -o "$work/stopped.ir"
+    holds "--stop-after=$pass writes that dump" cmp "$dump" "$work/stopped.ir"
+    run 0 "$ampc" "$work/stopped.ir" -o "$work/restarted.so"
+    holds "going on after $pass gives the same bytes" cmp "$so" "$work/restarted.so"
+done
+run 0 "$ampc" "$work/small.amp" --dump-ir
+expect '--dump-ir alone prints every pass' 10 "$(grep -c '^module ' "$work/.out")"
+
+# ---- ampc explain -------------------------------------------------------------------------------------------------------
+
+run 0 "$ampc" explain "$work/small.amp"
+from_model=$out
+says 'fc1.linear' 'op matmul, linear' 'casts' 'once a step, written by the optimizer' 'kernel' 'gradient' 'small.amp:4'
+run 0 "$ampc" explain "$so"
+expect 'a model.so explains what its model does' "$from_model" "$out"
+run 0 "$ampc" explain "$work/dumps/09-plan.ir"
+expect 'and so does its IR' "$from_model" "$out"
+run 0 "$ampc" explain "$so" 'fc2*' --json "$work/why.json"
+expect 'explain --json keeps to the glob' 'fc2.linear' \
+    "$(python3 -c 'import json, sys; print(*(d["path"] for d in json.load(open(sys.argv[1]))["decisions"]))' "$work/why.json")"
+run 0 "$ampc" explain "$work/small.amp" --precision fp32
+says 'low precision'
+run 1 "$ampc" explain "$so" 'nothing*'
+says "small.so: no op's path matches 'nothing*'" "'*' shows all"
+run 1 "$ampc" explain "$work/dumps/00-elaborate.ir" --precision none
+run 1 "$ampc" explain "$work/data.st"
+run 2 "$ampc" explain "$so" -o "$work/x"
+says 'explain does not take this'
+run 2 "$ampc" explain "$so" --emit ir
+
+# ---- ampc: what it refuses -------------------------------------------------------------------------------------------------
+
+run 0 "$ampc" --help
+says 'usage: ampc' 'elaborate, autocast'
+run 0 "$ampc" --version
+says 'ampc '
+run 2 "$ampc"
+says 'no model was given' 'ampc --help'
+run 2 "$ampc" "$work/small.amp" extra
+says 'extra: one argument too many'
+run 2 "$ampc" "$work/small.amp" --nonsense
+says '--nonsense: there is no such option' 'ampc --help'
+run 2 "$ampc" "$work/small.amp" -x
+says '-x: there is no such option'
+run 2 "$ampc" "$work/small.amp" -o
+says '-o: needs a value'
+run 2 "$ampc" "$work/small.amp" --emit wasm
+says '--emit wasm: so, c or ir'
+run 2 "$ampc" "$work/small.amp" --stop-after=never --emit ir
+says '--stop-after=never: there is no such pass' 'elaborate, autocast'
+run 2 "$ampc" "$work/small.amp" --dump-ir=never
+says 'there is no such pass'
+run 2 "$ampc" "$work/small.amp" --no-pass=autocast
+says 'only fuse, layout and simplify can be left out'
+run 2 "$ampc" "$work/small.amp" -D HIDDEN
+says 'write -D NAME=VALUE'
+run 2 "$ampc" "$work/small.amp" --max-ops many
+says 'a positive whole number'
+run 2 "$ampc" "$work/small.amp" --stop-after=fuse -o "$work/x.so"
+says 'fuse' '--emit ir'
+run 2 "$ampc" "$work/small.amp" --json "$work/x"
+says 'only with ampc explain'
+run 2 "$ampc" "$work/dumps/09-plan.ir" --emit ir --stop-after=fuse -o "$work/x.ir"
+says 'is at stage plan already'
+run 1 "$ampc" "$work/none.amp"
+says 'none.amp' 'No such file'
+run 1 "$ampc" "$work/wrong.amp" -o "$work/x.so"
+says "$work/wrong.amp:5:" 'error:' 'hh' '^'
+run 1 "$ampc" "$work/small.amp" -D WIDTH=3 -o "$work/x.so"
+says 'WIDTH' 'small.amp'
+run 1 "$ampc" "$work/small.amp" -D HIDDEN=word -o "$work/x.so"
+says 'HIDDEN'
+run 1 "$ampc" "$work/small.amp" --precision fp8 -o "$work/x.so"
+says 'fp8'
+run 1 "$ampc" "$work/small.amp" --policy no-such-policy -o "$work/x.so"
+says 'no-such-policy' 'torch-fp16'
+run 1 "$ampc" "$work/small.amp" --cc no-such-compiler -o "$work/x.so"
+says 'no-such-compiler'
+run 1 "$ampc" "$work/small.amp" --cc false -o "$work/x.so"
+says 'false'
+run 1 "$ampc" "$work/small.amp" -o "$work/no/such/folder/x.so"
+says 'no/such/folder'
+run 1 "$ampc" "$work/small.amp" --dump-dir "$work/no/such/folder"
+says 'no/such/folder' 'No such file'
+run 1 "$ampc" "$work/small.amp" --max-ops 2 -o "$work/x.so"
+says '2'
+holds 'nothing refused was written' test ! -e "$work/x.so"
+run 1 bash -c '"$1" "$2" --dump-ir=plan >/dev/full' - "$ampc" "$work/small.amp"
+says 'standard output: No space left'
+
+# ---- amprun: the commands ---------------------------------------------------------------------------------------------------
+
+data=safetensors:$work/data.st
+run 0 "$amprun" info "$so" --batch 7
+says 'policy   torch-fp16 (fp16)' 'fc1.weight' 'f32[16, 8]' 'f32[7, 8]' 'memory   at batch 7' 'adamw(' 'dynamic('
+run 0 "$amprun" info "$work/plain.so"
+says 'inference only'
+run 0 "$amprun" train "$so" --data "$data" --epochs 10 --batch 16 --seed 3 --threads 2 --save "$st" --log "$work/log.jsonl"
+says 'epoch 10: train loss' 'samples/s'
+expect 'one line for the model and one per epoch' 11 "$(wc -l <"$work/.out")"
+holds 'the log is JSON: header, 40 steps' python3 -c '
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+steps = [l for l in lines if "iteration" in l]
+assert lines[0]["model"] == "small" and lines[0]["peak_bytes"] > 0
+assert [s["iteration"] for s in steps] == list(range(1, 41))
+assert steps[-1]["loss"] < 0.7 * steps[0]["loss"], (steps[0], steps[-1])
+' "$work/log.jsonl"
+run 0 "$amprun" train "$so" --data "idx:$work/idx" --epochs 2 --batch 16
+says 'test loss' 'test acc'
+run 0 "$amprun" train "$so" --data "$data" --steps 3 --batch 16 --quiet
+expect '--quiet prints nothing' '' "$out$err"
+run 0 "$amprun" eval "$so" --data "$data" --weights "$st"
+says '{"samples": 60, "loss": ' '"acc": '
+run 0 "$amprun" infer "$work/plain.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/logits.st" --batch 7
+holds 'results of all samples are written' grep -qa '"logits":{"dtype":"F32","shape":\[60,3\]' "$work/logits.st"
+run 0 "$amprun" infer "$so" --weights "$st" --inputs "$work/no_targets.st" --outputs "$work/logits.st"
+run 0 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --steps 2 --scale 64 --grads "$work/grads.st" \
+    --values 'fc1*' "$work/values.st" --save "$work/stepped.st" --checkpoint "$work/stepped.ck"
+expect 'step prints one line per step' 2 "$(grep -c '^{"step": .*"grad_norm": ' "$work/.out")"
+says '"scale": 64'
+holds 'gradients by name' grep -qa '"fc1.weight":{"dtype":"F32","shape":\[16,8\]' "$work/grads.st"
+run 0 "$amprun" step "$so" --resume "$work/stepped.ck" --inputs "$work/data.st"
+says '"step": 3, "iteration": 3'
+
+# Uninterrupted, and in two parts: the same weights to the last bit; so with another number of threads and kernel set.
+run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 16 --threads 1 --save "$work/whole.st"
+run 0 "$amprun" train "$so" --data "$data" --steps 6 --batch 16 --threads 2 --checkpoint "$work/part.ck"
+run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 16 --resume "$work/part.ck" --save "$work/parts.st"
+holds 'resumed training equals uninterrupted training' cmp "$work/whole.st" "$work/parts.st"
+run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 16 --resume "$work/part.ck" --isa portable --device cpu
+run 0 "$amprun" train "$so" --data "$data" --steps 6 --batch 16 --resume "$work/part.ck"
+says 'nothing is left to train'
+run 0 "$amprun" train "$so" --data "$data" --steps 2 --batch 16 --device null --quiet
+
+# ---- amprun: wrong arguments ---------------------------------------------------------------------------------------------------
+
+run 0 "$amprun" --help
+says 'usage: amprun info'
+run 0 "$amprun" --version
+says 'amprun '
+run 2 "$amprun"
+says 'no command was given' 'amprun --help'
+run 2 "$amprun" fly
+says 'there is no command fly'
+run 2 "$amprun" train "$so"
+says 'train needs --data'
+run 2 "$amprun" eval "$so" --data "$data"
+says 'eval needs --weights'
+run 2 "$amprun" step "$so" --inputs "$work/data.st"
+says 'step needs --weights or --resume'
+run 2 "$amprun" info
+says 'no model was given'
+run 2 "$amprun" info "$so" more
+says 'more is one argument too many'
+run 2 "$amprun" info "$so" --data "$data"
+says 'info does not take --data'
+run 2 "$amprun" info "$so" --nonsense
+says '--nonsense: there is no such option'
+run 2 "$amprun" info "$so" --batch
+says '--batch: needs a value'
+for batch in 0 -1 1.5 many 99999999999; do
+    run 2 "$amprun" info "$so" --batch "$batch"
+    says "--batch $batch: a whole number from 1"
+done
+run 2 "$amprun" train "$so" --data "$data" --epochs 1 --steps 1
+says 'not both'
+run 2 "$amprun" train "$so" --data "$data" --seed -1
+says '--seed -1'
+run 2 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --scale 0
+says '--scale 0: a positive number'
+run 2 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --values 'x*'
+says '--values x*: a file must follow'
+
+# ---- amprun: files that are missing, of the wrong kind, or do not belong together ------------------------------------------------
+
+run 1 "$amprun" info "$work/none.so"
+says 'none.so' 'No such file'
+run 1 "$amprun" info "$work/data.st"
+says 'data.st'
+run 1 "$amprun" info /bin/true
+says '/bin/true'
+run 1 "$amprun" train "$so" --data "csv:$work/x"
+says "--data csv:$work/x: write idx:DIR or safetensors:FILE"
+run 1 "$amprun" train "$so" --data "safetensors:$work/none.st"
+says 'none.st' 'No such file'
+run 1 "$amprun" train "$so" --data "idx:$work"
+says "$work/train-images-idx3-ubyte[.gz]: No such file"
+run 1 "$amprun" train "$so" --data "safetensors:$work/no_targets.st"
+says 'no_targets.st: has no array named targets'
+run 1 "$amprun" train "$so" --data "safetensors:$work/bad_label.st" --batch 60
+says 'targets' '9'
+run 1 "$amprun" train "$work/plain.so" --data "$data"
+says 'has no train block'
+run 1 "$amprun" eval "$so" --data "$data" --weights "$work/none.st"
+says 'none.st'
+run 1 "$amprun" eval "$so" --data "$data" --weights "$work/small.amp"
+says 'small.amp'
+run 1 "$amprun" eval "$work/other.so" --data "$data" --weights "$st"
+says 'small.st' 'fc2' '[3, 16]' '[4, 16]'
+run 1 "$amprun" train "$work/other.so" --data "$data" --resume "$work/part.ck"
+says 'part.ck' 'fc2'
+run 1 "$amprun" train "$so" --data "$data" --resume "$st"
+says 'small.st'
+run 1 "$amprun" train "$so" --data "$data" --device tpu
+says 'tpu'
+run 1 "$amprun" train "$so" --data "$data" --isa v9
+says 'v9'
+run 1 "$amprun" train "$so" --data "$data" --steps 1 --save "$work/no/such/folder/x.st"
+says 'no/such/folder'
+run 1 "$amprun" train "$so" --data "$data" --steps 1 --log "$work/no/such/folder/x"
+says 'no/such/folder'
+run 1 "$amprun" train "$so" --data "$data" --steps 50 --log /dev/full
+says '--log /dev/full: could not be written'
+run 1 "$amprun" info "$so" --batch 2147483647
+says 'memory'
+run 1 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --values 'nothing*' "$work/x.st"
+says "--values 'nothing*': no value"
+run 1 bash -c '"$1" eval "$2" --data "$3" --weights "$4" >/dev/full' - "$amprun" "$so" "$data" "$st"
+says 'standard output: No space left'
+
+# A model.so that was cut, or in which one byte flipped, is refused and not run.
+size=$(stat -c %s "$so")
+for keep in 0 1 63 64 1000 $((size / 2)) $((size - 1)); do
+    head -c "$keep" "$so" >"$work/cut.so"
+    run 1 "$amprun" info "$work/cut.so"
+    says 'cut.so'
+done
+for at in 5 70 $((size / 3)) $((size / 2)) $((size - 20)); do
+    python3 -c 'import sys; b = bytearray(open(sys.argv[1], "rb").read()); b[int(sys.argv[3])] ^= 1; open(sys.argv[2], "wb").write(b)' \
+        "$so" "$work/flipped.so" "$at"
+    run 1 "$amprun" info "$work/flipped.so"
+    says 'flipped.so'
+done
+cp "$st" "$work/cut.st" && truncate -s -4 "$work/cut.st"
+run 1 "$amprun" eval "$so" --data "$data" --weights "$work/cut.st"
+says 'cut.st'
+
+# ---- terminals ------------------------------------------------------------------------------------------------------------------
+
+train="$amprun train $so --data $data --epochs 3 --batch 4 --threads 1"
+control=$'[\x01-\x08\x0b-\x1f\x7f]'
+run 0 bash -c "$train"
+holds 'no control characters in a file' bash -c '! grep -q "$1" "$2"' - "$control" "$work/.out"
+# in_terminal COLUMNS [VARIABLE=VALUE]: what training draws there
+in_terminal() { script -qec "stty cols $1; env ${2:-AMP_NOTHING=} $train" /dev/null </dev/null; }
+in_terminal 120 >"$work/terminal"
+holds 'a terminal gets a bar that moves' grep -q $'\r.*━' "$work/terminal"
+for word in epoch loss acc scale skipped '/s' left; do
+    holds "the bar's line tells $word" grep -q $'\r.*'"$word" "$work/terminal"
+done
+holds 'in colour' grep -q $'\033\\[32m' "$work/terminal"
+in_terminal 120 NO_COLOR=1 >"$work/terminal"
+holds 'without colour under NO_COLOR' bash -c '! grep -q "$1" "$2"' - $'\033\\[[0-9;]*m' "$work/terminal"
+for columns in 20 60 80 200; do
+    in_terminal $columns NO_COLOR=1 >"$work/terminal"
+    expect "no moving line is wider than $columns columns" '' "$(python3 -c '
+import sys
+moving = [part for line in open(sys.argv[1], newline="") for part in line.split("\r") if part.startswith("\x1b[K")]
+print(*(p for p in moving if len(p.rstrip("\n")) - 3 >= int(sys.argv[2])), sep="\n", end="")' "$work/terminal" $columns)"
+done
+finish

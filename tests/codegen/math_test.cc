@@ -1,0 +1,194 @@
+// math_test.cc: the functions that generated kernels call, compiled from the text that goes into every model:
+// elementary functions against long double, roundings against base/numeric.h, bit for bit.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/numeric.h"
+
+extern "C" const char cpu_prelude[];
+
+namespace {
+
+struct Isa {
+    const char *name, *march;
+};
+const Isa isas[] = {{"portable", "x86-64"}, {"x86-64-v3", "x86-64-v3"}, {"x86-64-v4", "x86-64-v4"}};
+
+bool Runs(const Isa &isa) {
+    if (isa.march == std::string("x86-64-v4")) return __builtin_cpu_supports("x86-64-v4");
+    if (isa.march == std::string("x86-64-v3")) return __builtin_cpu_supports("x86-64-v3");
+    return true;
+}
+
+const char wrappers[] = R"(
+#define MAP(name) __attribute__((visibility("default"))) void map_##name(float *p, int64_t n) { for (int64_t i = 0; i < n; i += W) store_f32(p + i, name##_vf(load_f32(p + i))); }
+MAP(exp) MAP(log) MAP(tanh) MAP(erf) MAP(sqrt) MAP(round_f16) MAP(round_bf16) MAP(round_tf32)
+void narrow_f16(uint16_t *q, const float *p, int64_t n) { for (int64_t i = 0; i < n; i += W) store_f16(q + i, round_f16_vf(load_f32(p + i))); }
+void narrow_bf16(uint16_t *q, const float *p, int64_t n) { for (int64_t i = 0; i < n; i += W) store_bf16(q + i, round_bf16_vf(load_f32(p + i))); }
+void widen_f16(float *q, const uint16_t *p, int64_t n) { for (int64_t i = 0; i < n; i += W) store_f32(q + i, load_f16(p + i)); }
+void widen_bf16(float *q, const uint16_t *p, int64_t n) { for (int64_t i = 0; i < n; i += W) store_f32(q + i, load_bf16(p + i)); }
+float get_max(float a, float b) { return max_vf(splat_f(a), splat_f(b))[0]; }
+float get_min(float a, float b) { return min_vf(splat_f(a), splat_f(b))[0]; }
+)";
+
+// The prelude as a shared object of its own for one instruction set.
+class Prelude {
+  public:
+    explicit Prelude(const Isa &isa) {
+        char folder[] = "/tmp/prelude-XXXXXX";
+        const std::string at = mkdtemp(folder);
+        std::ofstream(at + "/p.c") << cpu_prelude << wrappers;
+        const std::string command = "cc -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-psabi -fPIC -shared "
+                                    "-ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv "
+                                    "-ffreestanding -march=" +
+                                    std::string(isa.march) + " -o " + at + "/p.so " + at + "/p.c";
+        EXPECT_EQ(system(command.c_str()), 0) << command;
+        handle_ = dlopen((at + "/p.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+        EXPECT_NE(handle_, nullptr) << dlerror();
+        for (const char *file : {"/p.c", "/p.so"}) unlink((at + file).c_str());
+        rmdir(at.c_str());
+    }
+    ~Prelude() { dlclose(handle_); }
+    template <typename F> F *Get(const std::string &name) const {
+        void *f = dlsym(handle_, name.c_str());
+        EXPECT_NE(f, nullptr) << name;
+        return reinterpret_cast<F *>(f);
+    }
+
+  private:
+    void *handle_;
+};
+
+float FromBits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+uint32_t Bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+// Floats of every sign and exponent, in steps, with the special values.
+std::vector<float> Everywhere(uint32_t step) {
+    std::vector<float> v = {0.0f,     -0.0f,    INFINITY, -INFINITY, NAN,    1.0f,          -1.0f,
+                            0.625f,   65504.0f, 65519.9f, 65520.0f,  1e-45f, 5.9604645e-8f, 2.9802322e-8f,
+                            88.7228f, 88.73f,   -103.97f, -104.0f,   -87.4f};
+    for (uint64_t b = 0; b < (uint64_t{1} << 32); b += step) v.push_back(FromBits(static_cast<uint32_t>(b)));
+    while (v.size() % 16) v.push_back(1.0f);
+    return v;
+}
+
+// |got - want| in units of the last place of a float near |want|.
+double Ulps(float got, long double want) {
+    if (std::isnan(want)) return std::isnan(got) ? 0 : INFINITY;
+    const float nearest = static_cast<float>(want);
+    if (std::isinf(nearest) || std::isinf(got))
+        return got == nearest ? 0 : std::isinf(nearest) && std::fabs(got) == 3.40282347e38f ? 1 : INFINITY;
+    int exponent = 0;
+    frexpl(want, &exponent);
+    const long double unit = ldexpl(1.0L, std::max(exponent - 24, -149));
+    return static_cast<double>(fabsl(static_cast<long double>(got) - want) / unit);
+}
+
+struct Function {
+    const char *name;
+    long double (*exact)(long double);
+    double bound; // codegen/README.md
+};
+const Function functions[] = {
+    {"exp", expl, 1.0}, {"log", logl, 1.0}, {"tanh", tanhl, 1.5}, {"erf", erfl, 2.5}, {"sqrt", sqrtl, 0.5}};
+
+class MathTest : public testing::TestWithParam<Isa> {
+  protected:
+    void SetUp() override {
+        if (!Runs(GetParam())) GTEST_SKIP() << "this machine has no " << GetParam().name;
+        prelude_ = std::make_unique<Prelude>(GetParam());
+    }
+    using Map = void(float *, int64_t);
+    std::unique_ptr<Prelude> prelude_;
+};
+
+TEST_P(MathTest, StaysWithinItsBounds) {
+    std::vector<float> x = Everywhere(10007);
+    std::mt19937 engine(1);
+    std::uniform_real_distribution<float> near(-6.0f, 6.0f), around_one(0.5f, 2.0f);
+    for (int i = 0; i < 1 << 16; i++) x.push_back(near(engine));
+    for (int i = 0; i < 1 << 16; i++) x.push_back(around_one(engine));
+    for (const Function &f : functions) {
+        std::vector<float> y = x;
+        prelude_->Get<Map>(std::string("map_") + f.name)(y.data(), static_cast<int64_t>(y.size()));
+        double worst = 0;
+        float where = 0;
+        for (size_t i = 0; i < x.size(); i++) {
+            const double e = Ulps(y[i], f.exact(static_cast<long double>(x[i])));
+            if (e > worst) worst = e, where = x[i];
+        }
+        RecordProperty(f.name, std::to_string(worst));
+        EXPECT_LE(worst, f.bound) << f.name << " at " << where << " on " << GetParam().name;
+    }
+}
+
+TEST_P(MathTest, RoundsAsTheBaseDoes) {
+    const std::vector<float> x = Everywhere(4001);
+    const struct {
+        const char *name;
+        float (*exact)(float);
+    } roundings[] = {
+        {"map_round_f16", amp_round_f16}, {"map_round_bf16", amp_round_bf16}, {"map_round_tf32", amp_round_tf32}};
+    for (const auto &r : roundings) {
+        std::vector<float> y = x;
+        prelude_->Get<Map>(r.name)(y.data(), static_cast<int64_t>(y.size()));
+        for (size_t i = 0; i < x.size(); i++)
+            ASSERT_TRUE(Bits(y[i]) == Bits(r.exact(x[i])) || (std::isnan(x[i]) && std::isnan(y[i])))
+                << r.name << " of " << x[i] << " gives " << y[i];
+    }
+    std::vector<uint16_t> f16(x.size()), bf16(x.size());
+    prelude_->Get<void(uint16_t *, const float *, int64_t)>("narrow_f16")(f16.data(), x.data(),
+                                                                          static_cast<int64_t>(x.size()));
+    prelude_->Get<void(uint16_t *, const float *, int64_t)>("narrow_bf16")(bf16.data(), x.data(),
+                                                                           static_cast<int64_t>(x.size()));
+    for (size_t i = 0; i < x.size(); i++) {
+        ASSERT_TRUE(f16[i] == amp_f32_to_f16(x[i]) || (std::isnan(x[i]) && (f16[i] & 0x7FFF) > 0x7C00)) << x[i];
+        ASSERT_TRUE(bf16[i] == amp_f32_to_bf16(x[i]) || (std::isnan(x[i]) && (bf16[i] & 0x7FFF) > 0x7F80)) << x[i];
+    }
+}
+
+TEST_P(MathTest, WidensEverySixteenBitValue) {
+    std::vector<uint16_t> h(65536);
+    for (size_t i = 0; i < h.size(); i++) h[i] = static_cast<uint16_t>(i);
+    std::vector<float> f16(h.size()), bf16(h.size());
+    prelude_->Get<void(float *, const uint16_t *, int64_t)>("widen_f16")(f16.data(), h.data(), 65536);
+    prelude_->Get<void(float *, const uint16_t *, int64_t)>("widen_bf16")(bf16.data(), h.data(), 65536);
+    for (size_t i = 0; i < h.size(); i++) {
+        const float want = amp_f16_to_f32(h[i]);
+        ASSERT_TRUE(std::isnan(want) ? std::isnan(f16[i]) : Bits(f16[i]) == Bits(want)) << i;
+        ASSERT_EQ(Bits(bf16[i]), Bits(amp_bf16_to_f32(h[i]))) << i;
+    }
+}
+
+TEST_P(MathTest, LargestAndSmallestKeepNaN) {
+    auto *max = prelude_->Get<float(float, float)>("get_max"), *min = prelude_->Get<float(float, float)>("get_min");
+    EXPECT_TRUE(std::isnan(max(NAN, 1.0f)) && std::isnan(max(1.0f, NAN)) && std::isnan(min(NAN, 1.0f)) &&
+                std::isnan(min(1.0f, NAN)));
+    EXPECT_EQ(max(1.0f, 2.0f), 2.0f);
+    EXPECT_EQ(min(1.0f, -INFINITY), -INFINITY);
+}
+
+INSTANTIATE_TEST_SUITE_P(Isa, MathTest, testing::ValuesIn(isas), [](const auto &info) {
+    return std::string(info.param.name).substr(0, 3) == "por" ? "portable" : std::string(info.param.name).substr(7);
+});
+
+} // namespace

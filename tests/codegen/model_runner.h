@@ -1,0 +1,341 @@
+// model_runner.h: a model.so in a test: compiled, loaded, and its programs walked kernel by kernel, one task after the
+// other.
+//
+// Every buffer has memory of its own that ends at a page which cannot be touched, so that one element past the edge is
+// a crash; memory starts as garbage, so that padding which is not written is seen.
+#ifndef AMP_TESTS_CODEGEN_MODEL_RUNNER_H
+#define AMP_TESTS_CODEGEN_MODEL_RUNNER_H
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "amp/model_abi.h"
+#include "base/numeric.h"
+#include "codegen/codegen.h"
+#include "ir/interp/interp.h"
+#include "ir/ir.h"
+
+// |size| bytes that end where a forbidden page begins.
+class GuardedMemory {
+  public:
+    explicit GuardedMemory(size_t size) : size_(size) {
+        const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+        mapped_ = (size + page - 1) / page * page + page;
+        base_ = static_cast<char *>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mprotect(base_ + mapped_ - page, page, PROT_NONE);
+        data_ = base_ + mapped_ - page - size;
+        memset(data_, 0xA5, size);
+    }
+    ~GuardedMemory() { munmap(base_, mapped_); }
+    GuardedMemory(const GuardedMemory &) = delete;
+    char *data() { return data_; }
+    size_t size() const { return size_; }
+
+  private:
+    char *base_, *data_;
+    size_t size_, mapped_;
+};
+
+inline int64_t EvalDim(const amp_model_dim &d, int64_t n) { return d.of_n ? d.mul * n / d.div : d.mul; }
+inline int64_t Up32(int64_t v) { return (v + 31) / 32 * 32; }
+
+inline size_t StorageSize(uint32_t storage) {
+    switch (storage) {
+    case AMP_DT_F16:
+    case AMP_DT_BF16: return 2;
+    case AMP_DT_U8: return 1;
+    case AMP_DT_I64:
+    case AMP_DT_F64: return 8;
+    default: return 4;
+    }
+}
+
+// The place of element (r, c); the formulas of docs/design/kernels.md.
+inline int64_t ElementIndex(uint32_t layout, int64_t r, int64_t c, int64_t rows, int64_t cols) {
+    const int64_t R = Up32(rows), C = Up32(cols);
+    switch (layout) {
+    case AMP_LAYOUT_PANELS: return c / 32 * R * 32 + r * 32 + c % 32;
+    case AMP_LAYOUT_PAIRS: return c / 32 * R * 32 + r / 2 * 64 + c % 32 * 2 + r % 2;
+    case AMP_LAYOUT_PANELS_T: return r / 32 * C * 32 + c * 32 + r % 32;
+    case AMP_LAYOUT_PAIRS_T: return r / 32 * C * 32 + c / 2 * 64 + r % 32 * 2 + c % 2;
+    default: return r * cols + c;
+    }
+}
+
+inline double ReadElement(const char *data, uint32_t storage, bool is_bool, int64_t i) {
+    auto at = [&](auto sample) {
+        memcpy(&sample, data + static_cast<size_t>(i) * sizeof sample, sizeof sample);
+        return sample;
+    };
+    if (is_bool) return at(int32_t{}) != 0;
+    switch (storage) {
+    case AMP_DT_F16: return amp_f16_to_f32(at(uint16_t{}));
+    case AMP_DT_BF16: return amp_bf16_to_f32(at(uint16_t{}));
+    case AMP_DT_I32: return at(int32_t{});
+    case AMP_DT_U8: return at(uint8_t{});
+    case AMP_DT_I64: return static_cast<double>(at(int64_t{}));
+    case AMP_DT_F64: return at(double{});
+    default: return static_cast<double>(at(float{}));
+    }
+}
+
+inline void WriteElement(char *data, uint32_t storage, int64_t i, double v) {
+    auto put = [&](auto x) { memcpy(data + static_cast<size_t>(i) * sizeof x, &x, sizeof x); };
+    switch (storage) {
+    case AMP_DT_F16: return put(amp_f32_to_f16(static_cast<float>(v)));
+    case AMP_DT_BF16: return put(amp_f32_to_bf16(static_cast<float>(v)));
+    case AMP_DT_I32:
+    case AMP_DT_BOOL: return put(static_cast<int32_t>(v));
+    case AMP_DT_U8: return put(static_cast<uint8_t>(v));
+    case AMP_DT_I64: return put(static_cast<int64_t>(v));
+    case AMP_DT_F64: return put(v);
+    default: return put(static_cast<float>(v));
+    }
+}
+
+// Whether this machine runs kernels of an instruction set.
+inline bool HasIsa(int isa) {
+    if (isa == AMP_ISA_V4) return __builtin_cpu_supports("x86-64-v4");
+    if (isa == AMP_ISA_V3) return __builtin_cpu_supports("x86-64-v3");
+    return true;
+}
+
+class LoadedModel {
+  public:
+    LoadedModel(const void *bytes, size_t size) {
+        char path[] = "/tmp/codegen-test-XXXXXX";
+        const int fd = mkstemp(path);
+        EXPECT_EQ(write(fd, bytes, size), static_cast<ssize_t>(size));
+        close(fd);
+        handle_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!handle_) ADD_FAILURE() << dlerror();
+        unlink(path);
+        auto query = handle_ ? reinterpret_cast<amp_model_query_fn>(dlsym(handle_, AMP_MODEL_SYMBOL)) : nullptr;
+        desc_ = query ? query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR) : nullptr;
+    }
+    ~LoadedModel() {
+        if (handle_) dlclose(handle_);
+    }
+    LoadedModel(const LoadedModel &) = delete;
+    const amp_model_desc *desc() const { return desc_; }
+
+    const amp_model_program *Program(const std::string &name) const {
+        auto *programs = static_cast<const amp_model_program *>(desc_->programs.data);
+        for (uint32_t i = 0; i < desc_->programs.count; i++)
+            if (programs[i].name == name) return &programs[i];
+        return nullptr;
+    }
+
+  private:
+    void *handle_ = nullptr;
+    const amp_model_desc *desc_ = nullptr;
+};
+
+// Values by name, row-major.
+using Values = std::map<std::string, std::vector<double>>;
+
+// One run of a program.  Buffers of one state share memory.
+class ProgramRun {
+  public:
+    ProgramRun(const LoadedModel &model, const std::string &program, int isa, int64_t n, bool watch = true)
+        : program_(model.Program(program)), isa_(isa), n_(n) {
+        memory_.resize(program_->buffers.count);
+        for (uint32_t i = 0; i < program_->buffers.count; i++) {
+            if (buffer(i).kind == AMP_BUFFER_WATCH && !watch) continue;
+            memory_[i] =
+                std::make_unique<GuardedMemory>(static_cast<size_t>(Elements(i)) * StorageSize(buffer(i).storage));
+            if (buffer(i).kind == AMP_BUFFER_FLAG) memset(memory_[i]->data(), 0, memory_[i]->size());
+        }
+    }
+
+    const amp_model_buffer &buffer(uint32_t i) const {
+        return static_cast<const amp_model_buffer *>(program_->buffers.data)[i];
+    }
+    int64_t Rows(uint32_t i) const { return EvalDim(buffer(i).rows, n_); }
+    int64_t Cols(uint32_t i) const { return EvalDim(buffer(i).cols, n_); }
+
+    void Set(const Values &values) {
+        for (uint32_t i = 0; i < program_->buffers.count; i++) {
+            auto found = values.find(buffer(i).name);
+            if (found == values.end() || !memory_[i]) continue;
+            if (buffer(i).layout != AMP_LAYOUT_ROWS) memset(memory_[i]->data(), 0, memory_[i]->size());
+            Each(i, [&](int64_t r, int64_t c, int64_t at) {
+                WriteElement(memory_[i]->data(), buffer(i).storage, at,
+                             found->second[static_cast<size_t>(r * Cols(i) + c)]);
+            });
+        }
+    }
+
+    std::vector<double> Get(uint32_t i) const {
+        std::vector<double> out(static_cast<size_t>(Rows(i) * Cols(i)));
+        Each(i, [&](int64_t r, int64_t c, int64_t at) { out[static_cast<size_t>(r * Cols(i) + c)] = Element(i, at); });
+        return out;
+    }
+    std::vector<double> Get(const std::string &name) const {
+        for (uint32_t i = 0; i < program_->buffers.count; i++)
+            if (buffer(i).name == name && memory_[i]) return Get(i);
+        ADD_FAILURE() << "no buffer holds " << name;
+        return {};
+    }
+    // The bits of everything that is in memory, for bit-equality.
+    std::string Bits(uint32_t i) const { return std::string(memory_[i]->data(), memory_[i]->size()); }
+
+    // Elements past the edge are zero, where a kernel ran that writes the buffer.
+    bool PaddingIsZero(uint32_t i) const {
+        if (buffer(i).layout == AMP_LAYOUT_ROWS || Bits(i) == std::string(memory_[i]->size(), '\xA5')) return true;
+        for (int64_t r = 0; r < Up32(Rows(i)); r++)
+            for (int64_t c = 0; c < Up32(Cols(i)); c++)
+                if ((r >= Rows(i) || c >= Cols(i)) &&
+                    Element(i, ElementIndex(buffer(i).layout, r, c, Rows(i), Cols(i))) != 0.0)
+                    return false;
+        return true;
+    }
+
+    void Run() {
+        auto *kernels = static_cast<const amp_model_kernel *>(program_->kernels.data);
+        for (uint32_t i = 0; i < program_->kernels.count; i++) RunKernel(kernels[i]);
+    }
+
+  private:
+    int64_t Elements(uint32_t i) const {
+        const bool dense = buffer(i).layout == AMP_LAYOUT_ROWS;
+        return dense ? Rows(i) * Cols(i) : Up32(Rows(i)) * Up32(Cols(i));
+    }
+    double Element(uint32_t i, int64_t at) const {
+        return ReadElement(memory_[i]->data(), buffer(i).storage, buffer(i).dtype == AMP_DT_BOOL, at);
+    }
+    void Each(uint32_t i, const std::function<void(int64_t, int64_t, int64_t)> &visit) const {
+        for (int64_t r = 0; r < Rows(i); r++)
+            for (int64_t c = 0; c < Cols(i); c++) visit(r, c, ElementIndex(buffer(i).layout, r, c, Rows(i), Cols(i)));
+    }
+
+    void RunKernel(const amp_model_kernel &k) {
+        if (k.predicate >= 0 && Element(static_cast<uint32_t>(k.predicate), 0) == 0.0) return;
+        std::vector<void *> operands;
+        for (uint32_t i = 0; i < k.operand_count; i++)
+            operands.push_back(memory_[k.operands[i]] ? memory_[k.operands[i]]->data() : nullptr);
+        const int64_t rows = EvalDim(k.rows, n_), cols = EvalDim(k.cols, n_);
+        const int64_t row_step = k.kind == AMP_KERNEL_COLUMN || k.kind == AMP_KERNEL_SCALAR ? rows : 32;
+        const int64_t col_step = k.kind == AMP_KERNEL_ROW || k.kind == AMP_KERNEL_SCALAR ? cols : 32;
+        for (int64_t c = 0; c < cols; c += col_step)
+            for (int64_t r = 0; r < rows; r += row_step) {
+                alignas(64) float acc[32 * 32];
+                amp_kernel_args args = {};
+                args.buffer = operands.data();
+                args.n = n_;
+                args.row0 = r;
+                args.rows = std::min(row_step, rows - r);
+                args.col0 = c;
+                if (k.kind == AMP_KERNEL_PRODUCT) {
+                    Product(k, args, acc);
+                    args.acc = acc;
+                }
+                k.run[isa_](&args);
+            }
+    }
+
+    // f32 sums with k ascending; columns past the edge are zero, as the padding of B is.
+    void Product(const amp_model_kernel &k, const amp_kernel_args &args, float *acc) const {
+        const uint32_t a = k.operands[k.product.a], b = k.operands[k.product.b];
+        const int64_t inner = EvalDim(k.product.k, n_), cols = EvalDim(k.cols, n_);
+        for (int64_t r = 0; r < args.rows; r++)
+            for (int64_t c = 0; c < 32; c++) {
+                float sum = 0.0f;
+                for (int64_t i = 0; i < inner && args.col0 + c < cols; i++) {
+                    const int64_t row = args.row0 + r, col = args.col0 + c;
+                    const double x = k.product.a_transposed ? At(a, i, row) : At(a, row, i),
+                                 y = k.product.b_transposed ? At(b, col, i) : At(b, i, col);
+                    sum = fmaf(static_cast<float>(x), static_cast<float>(y), sum);
+                }
+                acc[r * 32 + c] = sum;
+            }
+    }
+    double At(uint32_t i, int64_t r, int64_t c) const {
+        return Element(i, ElementIndex(buffer(i).layout, r, c, Rows(i), Cols(i)));
+    }
+
+    const amp_model_program *program_;
+    int isa_;
+    int64_t n_;
+    std::vector<std::unique_ptr<GuardedMemory>> memory_;
+};
+
+// An arena, IR text, and the model compiled from it.
+class CodegenTest : public testing::Test {
+  protected:
+    CodegenTest() {
+        arena_init(&arena_, nullptr);
+        if (setjmp(arena_.out_of_memory)) abort();
+    }
+    ~CodegenTest() override { arena_free(&arena_); }
+
+    Module *Read(const std::string &text) {
+        Source *source = arena_new(&arena_, Source);
+        *source = Source{"test.ir", arena_strndup(&arena_, text.data(), text.size()), text.size()};
+        Diags *diags = arena_new(&arena_, Diags);
+        diags_init(diags, &arena_);
+        Module *m = ir_read(&arena_, diags, source);
+        for (int i = 0; i < diags->list.len; i++) {
+            Text t;
+            text_init(&t, &arena_);
+            diag_format(&t, diags->list.data[i]);
+            ADD_FAILURE() << text_str(&t);
+        }
+        if (m && ir_verify(m)) ADD_FAILURE() << ir_verify(m);
+        return m;
+    }
+
+    std::unique_ptr<LoadedModel> Compile(const Module *m) {
+        char *bytes = nullptr;
+        size_t size = 0;
+        amp_error err = {};
+        CodegenOptions options = {};
+        if (codegen_so(m, &options, &bytes, &size, &err)) {
+            ADD_FAILURE() << err.message;
+            return nullptr;
+        }
+        auto model = std::make_unique<LoadedModel>(bytes, size);
+        const amp_allocator a = amp_allocator_or_default(nullptr);
+        amp_free(&a, bytes, size, 16);
+        return model->desc() ? std::move(model) : nullptr;
+    }
+
+    // The reference: what the function computes in double, rounded at the same places.  States that it assigns come
+    // back in |given|.
+    Values Interpret(const Func *f, int64_t n, Values *given) {
+        std::vector<InterpTensor> in, out(static_cast<size_t>(f->results.len));
+        for (int i = 0; i < f->inputs.len; i++) {
+            const Value *v = ir_value(f, f->inputs.data[i]);
+            in.push_back(interp_tensor(&arena_, v->name, &v->shape, n));
+            const std::vector<double> &data = (*given)[v->name];
+            EXPECT_EQ(static_cast<size_t>(in.back().count), data.size()) << v->name;
+            std::copy(data.begin(), data.end(), in.back().data);
+        }
+        InterpOptions options = {};
+        options.round = true;
+        amp_error err = {};
+        EXPECT_EQ(interp_run(f, n, &options, in.data(), static_cast<int>(in.size()), out.data(), &err), AMP_OK)
+            << err.message;
+        for (const InterpTensor &t : in) (*given)[t.name].assign(t.data, t.data + t.count);
+        Values results;
+        for (int i = 0; i < f->results.len; i++)
+            results[ir_value(f, f->results.data[i].value)->name].assign(
+                out[static_cast<size_t>(i)].data, out[static_cast<size_t>(i)].data + out[static_cast<size_t>(i)].count);
+        return results;
+    }
+
+    Arena arena_;
+};
+
+#endif

@@ -1,0 +1,172 @@
+// so_writer_test.cc: what kind of file a model.so is, and what happens where none can be made.
+#include <dirent.h>
+#include <elf.h>
+
+#include <fstream>
+
+#include "base/sha256.h"
+#include "tests/codegen/model_runner.h"
+
+namespace {
+
+const char small_model[] = R"(module "small" stage plan {
+}
+func infer {
+  input %x : f32[N, 40]
+  kernel k00 row "softmax" reads b1 writes b2, b3 {
+    %1 = reduce_max(%x; dims = (1), keep = true) : f32[N, 1]
+    %2 = sub(%x, %1) : f32[N, 40]
+    %3 = exp(%2) : f32[N, 40]
+    %4 = reduce_sum(%3; dims = (1), keep = true) : f32[N, 1]
+    %y = div(%3, %4) : f32[N, 40]
+    %h = cast(%y) : f16[N, 40]
+  }
+  buffer b1 input %x f32 rows live 0 to 0
+  buffer b2 output %y f32 rows live 0 to 0
+  buffer b3 temp %h f16 pairs_t live 0 to 0
+  result y = %y
+}
+)";
+
+class SoWriterTest : public CodegenTest {
+  protected:
+    amp_status Make(const CodegenOptions &options, std::string *out, amp_error *err) {
+        char *bytes = nullptr;
+        size_t size = 0;
+        const amp_status status = codegen_so(Read(small_model), &options, &bytes, &size, err);
+        if (status) return status;
+        out->assign(bytes, size);
+        const amp_allocator a = amp_allocator_or_default(options.allocator);
+        amp_free(&a, bytes, size, 16);
+        return status;
+    }
+    std::string Make() {
+        std::string out;
+        amp_error err = {};
+        EXPECT_EQ(Make({}, &out, &err), AMP_OK) << err.message;
+        return out;
+    }
+};
+
+template <typename T> T At(const std::string &file, uint64_t offset) {
+    T t;
+    EXPECT_LE(offset + sizeof t, file.size());
+    memcpy(&t, file.data() + offset, sizeof t);
+    return t;
+}
+
+std::vector<std::pair<std::string, Elf64_Shdr>> Sections(const std::string &file) {
+    const auto e = At<Elf64_Ehdr>(file, 0);
+    const auto names = At<Elf64_Shdr>(file, e.e_shoff + e.e_shstrndx * sizeof(Elf64_Shdr));
+    std::vector<std::pair<std::string, Elf64_Shdr>> out;
+    for (uint64_t i = 0; i < e.e_shnum; i++) {
+        const auto s = At<Elf64_Shdr>(file, e.e_shoff + i * sizeof(Elf64_Shdr));
+        out.emplace_back(file.c_str() + names.sh_offset + s.sh_name, s);
+    }
+    return out;
+}
+
+TEST_F(SoWriterTest, ExportsOneSymbolAndNeedsNone) {
+    const std::string file = Make();
+    std::vector<std::string> defined, undefined;
+    uint64_t names = 0, needed = 0;
+    for (const auto &[name, s] : Sections(file))
+        if (name == ".dynstr") names = s.sh_offset;
+    for (const auto &[name, s] : Sections(file)) {
+        for (uint64_t at = 0; s.sh_type == SHT_DYNSYM && at < s.sh_size; at += sizeof(Elf64_Sym)) {
+            const auto symbol = At<Elf64_Sym>(file, s.sh_offset + at);
+            if (symbol.st_name)
+                (symbol.st_shndx ? defined : undefined).push_back(file.c_str() + names + symbol.st_name);
+        }
+        for (uint64_t at = 0; s.sh_type == SHT_DYNAMIC && at < s.sh_size; at += sizeof(Elf64_Dyn))
+            needed += At<Elf64_Dyn>(file, s.sh_offset + at).d_tag == DT_NEEDED;
+    }
+    EXPECT_EQ(defined, std::vector<std::string>{AMP_MODEL_SYMBOL});
+    EXPECT_TRUE(undefined.empty()) << undefined[0];
+    EXPECT_EQ(needed, 0u);
+}
+
+TEST_F(SoWriterTest, CarriesItsDigest) {
+    std::string file = Make();
+    uint64_t at = 0;
+    for (const auto &[name, s] : Sections(file))
+        if (name == AMP_MODEL_HASH_SECTION && s.sh_size == 32) at = s.sh_offset;
+    ASSERT_NE(at, 0u);
+    const std::string stored = file.substr(at, 32);
+    file.replace(at, 32, 32, '\0');
+    uint8_t digest[32];
+    amp_sha256_of(file.data(), file.size(), digest);
+    EXPECT_EQ(stored, std::string(reinterpret_cast<char *>(digest), 32));
+}
+
+TEST_F(SoWriterTest, GivesTheSameBytesAgainAndHoldsNoPath) {
+    const std::string a = Make(), b = Make();
+    EXPECT_EQ(a, b);
+    for (const char *trace : {"/tmp", "ampc-", "model.c"}) EXPECT_EQ(a.find(trace), std::string::npos) << trace;
+}
+
+TEST_F(SoWriterTest, LeavesNothingBehind) {
+    char folder[] = "/tmp/so-writer-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const char *before = getenv("TMPDIR");
+    const std::string old = before ? before : "";
+    setenv("TMPDIR", folder, 1);
+    std::string out;
+    amp_error err = {};
+    EXPECT_EQ(Make({}, &out, &err), AMP_OK);
+    CodegenOptions broken = {};
+    broken.c_compiler = "false";
+    EXPECT_EQ(Make(broken, &out, &err), AMP_UNSUPPORTED);
+    old.empty() ? unsetenv("TMPDIR") : setenv("TMPDIR", old.c_str(), 1);
+    EXPECT_EQ(rmdir(folder), 0) << "the folder is not empty";
+}
+
+TEST_F(SoWriterTest, SaysWhatIsWrong) {
+    std::string out;
+    amp_error err = {};
+    CodegenOptions none = {}, failing = {};
+    none.c_compiler = "/nowhere/cc";
+    EXPECT_EQ(Make(none, &out, &err), AMP_UNSUPPORTED);
+    EXPECT_STREQ(err.message, "cannot run the C compiler '/nowhere/cc', which makes model.so: install gcc 12 or newer, "
+                              "or name another: No such file or directory");
+    failing.c_compiler = "false";
+    EXPECT_EQ(Make(failing, &out, &err), AMP_UNSUPPORTED);
+    EXPECT_STREQ(err.message, "the C compiler 'false' failed while compiling the model: it printed nothing");
+}
+
+TEST_F(SoWriterTest, ReportsMissingMemory) {
+    amp_allocator nothing = {};
+    nothing.alloc = [](void *, size_t, size_t) -> void * { return nullptr; };
+    nothing.free = [](void *, void *, size_t, size_t) {};
+    CodegenOptions options = {};
+    options.allocator = &nothing;
+    std::string out;
+    amp_error err = {};
+    EXPECT_EQ(Make(options, &out, &err), AMP_OUT_OF_MEMORY);
+}
+
+// The text is C without warnings, for gcc and clang, and a model in one go.
+TEST_F(SoWriterTest, TextCompilesWithoutWarnings) {
+    Text c;
+    text_init(&c, &arena_);
+    amp_error err = {};
+    ASSERT_EQ(codegen_c(Read(small_model), &c, &err), AMP_OK) << err.message;
+    char folder[] = "/tmp/so-writer-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const std::string at = folder;
+    std::ofstream(at + "/m.c") << text_str(&c);
+    for (const std::string compiler : {"cc", "clang"}) {
+        if (system(("command -v " + compiler + " > /dev/null").c_str())) continue;
+        for (const char *march : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
+            const std::string command = compiler +
+                                        " -std=gnu11 -O1 -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas "
+                                        "-ffreestanding -ffp-contract=off -fPIC -shared -nostdlib -Wl,-z,defs -march=" +
+                                        march + " " + at + "/m.c -o " + at + "/m.so";
+            EXPECT_EQ(system(command.c_str()), 0) << command;
+        }
+    }
+    for (const char *file : {"/m.c", "/m.so"}) unlink((at + file).c_str());
+    rmdir(folder);
+}
+
+} // namespace

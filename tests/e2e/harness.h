@@ -1,0 +1,162 @@
+// harness.h: compiling a model from text, loading and stepping it through the public headers only.
+#ifndef AMP_TESTS_E2E_HARNESS_H
+#define AMP_TESTS_E2E_HARNESS_H
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "amp/amp.h"
+#include "amp/compile.h"
+
+namespace e2e {
+
+// A small multi-layer perceptron whose widths are multiples of nothing.
+inline std::string mlp(const std::string &precision, int in = 19, int hidden = 37, int classes = 10,
+                       const std::string &optimizer = "adamw(lr = 0.01)") {
+    return "amp 1\n"
+           "model mlp(x: f32[N, " + std::to_string(in) + "]) -> logits {\n"
+           "    h      = relu(linear(x; out = " + std::to_string(hidden) + ") as fc1)\n"
+           "    h      = relu(linear(h; out = " + std::to_string(hidden) + ") as fc2)\n"
+           "    logits = linear(h; out = " + std::to_string(classes) + ") as fc3\n"
+           "}\n"
+           "train mlp {\n"
+           "    input  targets: i32[N]\n"
+           "    loss      = cross_entropy(logits, targets)\n"
+           "    metric    acc = accuracy(logits, targets)\n"
+           "    optimizer = " + optimizer + "\n"
+           "}\n"
+           "precision " + precision + (precision.find('{') == std::string::npos ? " { }\n" : "\n");
+}
+
+inline std::string temp_path(const std::string &name) { return std::string(::testing::TempDir()) + "/" + name; }
+
+// Bytes of the emitted file; fails the test and returns "" on an error.
+struct Compiled {
+    amp_status status;
+    std::string bytes, message, diagnostics;
+};
+
+inline Compiled compile(const std::string &text, amp_compile_options options = {}, const char *name = "mlp.amp") {
+    Compiled c;
+    amp_error err = {};
+    amp_compile_result *result = nullptr;
+    options.struct_size = sizeof options;
+    options.name = name;
+    options.text = text.c_str();
+    options.text_size = text.size();
+    if (!options.diagnostic) {
+        options.user = &c;
+        options.diagnostic = [](void *user, const char *line, int32_t) { static_cast<Compiled *>(user)->diagnostics += line; };
+    }
+    c.status = amp_compile(&options, &result, &err);
+    c.message = err.message;
+    if (!c.status) {
+        size_t size;
+        const void *data = amp_compile_result_data(result, &size);
+        c.bytes.assign(static_cast<const char *>(data), size);
+    }
+    amp_compile_result_release(result);
+    return c;
+}
+
+// Compiles to a file and returns its path.
+inline std::string compile_to_file(const std::string &text, const std::string &name, amp_compile_options options = {}) {
+    std::string path = temp_path(name);
+    options.output = path.c_str();
+    Compiled c = compile(text, options);
+    EXPECT_EQ(c.status, AMP_OK) << c.message << "\n" << c.diagnostics;
+    return path;
+}
+
+// A model, its params and a training session; everything is released with it.
+struct Training {
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    amp_error err = {};
+
+    Training(const std::string &path, int64_t capacity, int32_t threads = 1, uint64_t seed = 3, bool keep_values = false,
+        const char *isa = nullptr) {
+        amp_params_options p = {};
+        p.struct_size = sizeof p;
+        p.seed = seed;
+        amp_session_options o = {};
+        o.struct_size = sizeof o;
+        o.capacity = capacity;
+        o.threads = threads;
+        o.seed = seed;
+        o.keep_values = keep_values;
+        o.isa = isa;
+        EXPECT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+        if (!model) return;
+        EXPECT_EQ(amp_params_create(model, &p, &params, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
+    }
+    Training(const Training &) = delete;
+    ~Training() {
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+    }
+    bool ok() const { return session != nullptr; }
+};
+
+// n samples of |width| floats in [-1, 1) and labels in [0, classes), from a seed.
+struct Batch {
+    std::vector<float> x;
+    std::vector<int32_t> y;
+    int64_t n;
+    Batch(int64_t n, int64_t width, int classes, uint32_t seed) : x(n * width), y(n), n(n) {
+        for (float &v : x) v = static_cast<float>(next(seed) >> 8) / 8388608.0f - 1.0f;
+        for (int32_t &v : y) v = static_cast<int32_t>(next(seed) >> 8) % classes;
+    }
+    static uint32_t next(uint32_t &state) { return state = state * 1664525u + 1013904223u; }
+    const void *const *inputs() {
+        pointers[0] = x.data();
+        pointers[1] = y.data();
+        return pointers;
+    }
+    const void *pointers[2];
+};
+
+// Every parameter, concatenated in the model's order.
+inline std::vector<float> all_params(const Training &r) {
+    std::vector<float> all;
+    amp_error err;
+    amp_model_info info;
+    amp_model_get_info(r.model, &info);
+    for (int i = 0; i < info.param_count; i++) {
+        amp_tensor_info t;
+        EXPECT_EQ(amp_model_param_at(r.model, i, &t, &err), AMP_OK) << err.message;
+        size_t count = 1;
+        for (int d = 0; d < t.rank; d++) count *= static_cast<size_t>(t.dims[d]);
+        std::vector<float> data(count);
+        EXPECT_EQ(amp_params_get(r.params, t.name, data.data(), count, &err), AMP_OK) << err.message;
+        all.insert(all.end(), data.begin(), data.end());
+    }
+    return all;
+}
+
+inline bool same_bits(const std::vector<float> &a, const std::vector<float> &b) {
+    return a.size() == b.size() && !memcmp(a.data(), b.data(), a.size() * sizeof(float));
+}
+
+// Steps over batches seeded 100, 101, ...; returns the losses.
+inline std::vector<double> train(Training &r, int steps, int64_t n = 45, int in = 19, int classes = 10, int from = 0) {
+    std::vector<double> losses;
+    for (int i = from; i < from + steps; i++) {
+        Batch b(n, in, classes, 100u + static_cast<uint32_t>(i));
+        amp_step_report report;
+        EXPECT_EQ(amp_step(r.session, b.inputs(), n, &report, &r.err), AMP_OK) << r.err.message;
+        losses.push_back(report.loss);
+    }
+    return losses;
+}
+
+}  // namespace e2e
+#endif

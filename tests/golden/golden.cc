@@ -1,0 +1,104 @@
+/* golden.cc: see golden.h. */
+#include "tests/golden/golden.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "gtest/gtest.h"
+
+namespace golden {
+namespace {
+
+bool EndsWith(const std::string &s, const std::string &end) {
+    return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
+}
+
+/* The workspace to write into, or "" where files are compared. */
+std::string BlessRoot() {
+    const char *bless = getenv("AMP_BLESS"), *workspace = getenv("BUILD_WORKSPACE_DIRECTORY");
+    if (!bless || !*bless) return "";
+    return std::string(bless) == "1" ? (workspace ? workspace : ".") : bless;
+}
+
+bool Exists(const std::string &path) { return access(path.c_str(), R_OK) == 0; }
+
+std::vector<std::string> Lines(const std::string &text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+/* The first line that differs, from both texts: enough to see what is wrong. */
+std::string Difference(const std::string &expected, const std::string &actual) {
+    std::vector<std::string> a = Lines(expected), b = Lines(actual);
+    size_t i = 0;
+    while (i < a.size() && i < b.size() && a[i] == b[i]) i++;
+    std::ostringstream out;
+    out << "line " << i + 1 << "\n  expected: " << (i < a.size() ? a[i] : "(end)")
+        << "\n  actual:   " << (i < b.size() ? b[i] : "(end)");
+    return out.str();
+}
+
+void Bless(const std::string &stem, const Output &output, const std::vector<std::string> &endings) {
+    for (const std::string &ending : endings)
+        if (ending != output.extension) unlink((stem + ending).c_str());
+    std::ofstream file(stem + output.extension, std::ios::binary);
+    file << output.text;
+    EXPECT_TRUE(file.good()) << "cannot write " << stem << output.extension;
+}
+
+} // namespace
+
+std::vector<std::string> Cases(const std::string &folder, const std::string &extension) {
+    std::vector<std::string> names;
+    DIR *dir = opendir(folder.c_str());
+    if (!dir) return names;
+    while (const dirent *entry = readdir(dir)) {
+        std::string file = entry->d_name;
+        if (!EndsWith(file, extension) || EndsWith(file, ".inc" + extension)) continue;
+        names.push_back(file.substr(0, file.size() - extension.size()));
+    }
+    closedir(dir);
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+std::string Read(const std::string &path) {
+    std::ifstream file(path, std::ios::binary);
+    EXPECT_TRUE(file.good()) << "cannot read " << path;
+    std::ostringstream content;
+    content << file.rdbuf();
+    return content.str();
+}
+
+std::vector<std::string> Options(const std::string &text) {
+    const std::string mark = "# test:";
+    std::vector<std::string> words;
+    for (const std::string &line : Lines(text)) {
+        if (line.compare(0, mark.size(), mark) != 0) continue;
+        std::istringstream rest(line.substr(mark.size()));
+        for (std::string word; rest >> word;) words.push_back(word);
+    }
+    return words;
+}
+
+void Check(const std::string &folder, const std::string &name, const Output &output,
+           const std::vector<std::string> &endings) {
+    std::string root = BlessRoot(), stem = folder + "/" + name, path = stem + output.extension;
+    if (!root.empty()) {
+        Bless(root + "/" + stem, output, endings);
+        return;
+    }
+    ASSERT_TRUE(Exists(path)) << "there is no " << path << "; the output is\n" << output.text;
+    std::string expected = Read(path);
+    EXPECT_TRUE(expected == output.text) << path << ", " << Difference(expected, output.text) << "\nthe output is\n"
+                                         << output.text;
+}
+
+} // namespace golden

@@ -1,0 +1,38 @@
+/* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`, or for
+ * wrong input `mlp.err`.  With AMP_BLESS=1 in the environment the files are written instead of compared:
+ *
+ *     AMP_BLESS=1 bazel run //tests/frontend:golden_test
+ *
+ * Outside of `bazel run`, AMP_BLESS names the workspace to write into.
+ */
+#ifndef AMP_TESTS_GOLDEN_GOLDEN_H
+#define AMP_TESTS_GOLDEN_GOLDEN_H
+
+#include <string>
+#include <vector>
+
+namespace golden {
+
+/* What a case gave: the ending of its file (".ir", ".err", ".c") and its content. */
+struct Output {
+    std::string extension, text;
+};
+
+/* Names, without folder and ending, of the files in |folder| (relative to the workspace) that end in |extension|;
+ * sorted.  Files like `part.inc.amp` belong to a case and are none. */
+std::vector<std::string> Cases(const std::string &folder, const std::string &extension);
+
+/* The content of a file, relative to the workspace; "" and a test failure where it cannot be read. */
+std::string Read(const std::string &path);
+
+/* The words behind `# test:` lines of an input: options of its case. */
+std::vector<std::string> Options(const std::string &text);
+
+/* Compares with, or blesses, the file of the case.  A case has one expected file among |endings|: an output with
+ * another ending than the one that is there fails. */
+void Check(const std::string &folder, const std::string &name, const Output &output,
+           const std::vector<std::string> &endings);
+
+} // namespace golden
+
+#endif

@@ -1,0 +1,65 @@
+"""autocast_decisions.py: the training step before simplify against PyTorch's own autocast layer, run live on the model's twin: every
+decision and cast, forward and backward, in FP16 and BF16; and every op and cast says why."""
+import json
+import os
+import re
+import sys
+
+import ampc_tools as tools
+import compare_autocast
+import harness
+
+ORACLE = os.path.join(tools.ROOT, "tests/parity/oracle/torch_autocast_oracle.py")
+TWIN = os.path.join(tools.ROOT, "tests/parity/twin.py")
+# model: builder of its twin
+MODELS = {tools.MLP: "mlp", os.path.join(tools.MODELS, "mlp_16_32_10.amp"): "small"}
+LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
+
+
+def both_sides(model, policy):
+    rows = tools.run(sys.executable, ORACLE, "graph", "--module", f"{TWIN}:{MODELS[model]}", "--autocast", LOW[policy])
+    return tools.dump(model, "autodiff", "--policy", policy), [json.loads(line) for line in rows.splitlines()]
+
+
+def check_live(tally, options):
+    for model in MODELS:
+        for policy in LOW:
+            text, rows = both_sides(model, policy)
+            ours, theirs = compare_autocast.both_graphs(text, rows)
+            name = f"{os.path.basename(model)} {policy}"
+            tally.same(f"{name}: decisions and casts as PyTorch's", compare_autocast.graph_differences(ours, theirs),
+                       f"{len(theirs.ops)} ops, {sum(theirs.casts.values())} casts")
+            tally.same(f"{name}: every op and cast has a reason", compare_autocast.missing_reasons(text))
+
+
+def check_committed(tally, options):
+    """The answers that tests without Python read are those of this PyTorch."""
+    for low in LOW.values():
+        live = tools.run(sys.executable, ORACLE, "graph", "--net", "mlp", "--autocast", low)
+        with open(os.path.join(os.path.dirname(ORACLE), f"torch_graph_mlp_{low}.jsonl"), encoding="utf-8") as file:
+            tally.same(f"torch_graph_mlp_{low}.jsonl is what the oracle answers now", [] if file.read() == live else ["it is not"])
+
+
+def replace_one(pattern, replacement, text):
+    changed, count = re.subn(pattern, replacement, text, count=1)
+    if count != 1:
+        raise ValueError(f"nothing to plant: no {pattern}")
+    return changed
+
+
+def plant(tally, options):
+    text, rows = both_sides(tools.MLP, "torch-fp16")
+
+    def compare(pattern, replacement):
+        return compare_autocast.differences(replace_one(pattern, replacement, text), rows)
+
+    tally.seen("one decision changed (relu in f32)", compare(r"(= relu\([^)]*\)\s*: )f16", r"\1f32"))
+    tally.seen("one backward decision changed", compare(r"(= matmul\([^)]*\)\s*: )f16", r"\1f32"))
+    tally.seen("one cast to another type", compare(r"(= cast\([^)]*\)\s*: )f16", r"\1bf16"))
+    tally.seen("one op without its reason", compare(r" because \{[^}]*\}", ""))
+    wrong = [dict(row, out=["f32"]) if row["op"] == "aten._log_softmax.default" else row for row in rows]
+    tally.seen("an oracle that answers otherwise", compare_autocast.differences(text, wrong))
+
+
+if __name__ == "__main__":
+    harness.main(__doc__, [check_live, check_committed], [plant])

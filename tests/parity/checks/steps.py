@@ -1,0 +1,163 @@
+"""steps.py: single training steps, each started from PyTorch's own state (weights, moments, counters, scaler) and compared with PyTorch's
+step on the same batch: the loss, and the update w_new - w_old."""
+import os
+
+import torch
+
+import ampc_tools as tools
+import fashion
+import harness
+import twin
+
+BATCH = 128
+STEPS, SHORT_STEPS, LONG_STEPS = 50, 10, 500
+LOSS_BOUND = 1e-5     # relative
+UPDATE_BOUND = 1e-4   # relative to the update's norm
+FP16_LOSS_BOUND = 2e-3  # relative: the logits are rounded to 11 bits on both sides, after sums in different orders
+
+# name: (the line of the model, PyTorch's optimizer, moments, steps)
+OPTIMIZERS = {
+    "adamw": ("adamw(lr = 0.001)", lambda p: torch.optim.AdamW(p, lr=1e-3), ("m", "v"), STEPS),
+    "adam": ("adam(lr = 0.001, weight_decay = 0.01)", lambda p: torch.optim.Adam(p, lr=1e-3, weight_decay=0.01), ("m", "v"),
+             SHORT_STEPS),
+    "sgd": ("sgd(lr = 0.1, momentum = 0.9, weight_decay = 0.001)",
+            lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3), ("momentum",), SHORT_STEPS),
+    "sgd with nesterov": ("sgd(lr = 0.1, momentum = 0.9, nesterov = true)",
+                          lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True), ("momentum",), SHORT_STEPS),
+}
+
+
+def snapshot(module):
+    return {name: p.detach().clone() for name, p in module.named_parameters()}
+
+
+def ampc_step(options, model, batch, checkpoint):
+    """One step of ours from the checkpoint: what amprun prints, and the checkpoint after it."""
+    files = {name: os.path.join(options.work, name + ".safetensors") for name in ("before", "after", "batch")}
+    os.replace(checkpoint, files["before"])
+    tools.write_batch(files["batch"], *batch)
+    report, = tools.step(model, "--resume", files["before"], "--inputs", files["batch"], "--checkpoint", files["after"])
+    return report, tools.read_tensors(files["after"])
+
+
+# ---- comparing ------------------------------------------------------------------------------------------------------------------
+
+
+def loss_differences(at, ours, theirs, bound=LOSS_BOUND):
+    error = abs(ours - theirs) / abs(theirs)
+    if not error <= bound:
+        yield f"step {at}: loss {ours:.9g}, PyTorch {theirs:.9g}: relative error {error:.2g}, bound {bound:g}"
+
+
+def update_errors(before, ours, theirs):
+    """The relative error of the update, of each parameter and of all together."""
+    updates = {name: (ours[name].double() - w.double(), theirs[name].double() - w.double()) for name, w in before.items()}
+    errors = {name: tools.relative_error(*pair) for name, pair in updates.items()}
+    errors["all"] = tools.relative_error(*(torch.cat([pair[side].flatten() for pair in updates.values()]) for side in (0, 1)))
+    return errors
+
+
+def update_differences(at, before, ours, theirs):
+    for name, error in update_errors(before, ours, theirs).items():
+        if not error <= UPDATE_BOUND:
+            yield f"step {at}: update of {name}: relative error {error:.2g}, bound {UPDATE_BOUND:g}"
+
+
+# ---- FP32 ---------------------------------------------------------------------------------------------------------------------------
+
+
+def fp32_steps(options, line, make, slots, steps):
+    """Yields (step, our loss, PyTorch's, weights before, ours after, PyTorch's after); PyTorch goes on from its own."""
+    path = os.path.join(options.work, "model")
+    model = tools.compile_model(tools.variant(tools.MLP, path + ".amp", optimizer=line), path + ".so", "--precision", "fp32")
+    module = twin.make(twin.MLP)
+    optimizer = make(module.parameters())
+    for at, batch in enumerate(fashion.batches(BATCH, steps)):
+        checkpoint = tools.write_checkpoint(path + ".safetensors", module, optimizer, slots=slots, step_count=at, iteration=at)
+        report, after = ampc_step(options, model, batch, checkpoint)
+        before = snapshot(module)
+        optimizer.zero_grad()
+        loss = module(*batch)
+        loss.backward()
+        optimizer.step()
+        yield at, report["loss"], loss.item(), before, after, snapshot(module)
+
+
+def check_optimizer(tally, options, name):
+    line, make, slots, steps = OPTIMIZERS[name]
+    losses, updates, worst = [], [], 0.0
+    for at, our_loss, their_loss, before, ours, theirs in fp32_steps(options, line, make, slots, LONG_STEPS if options.long else steps):
+        losses += loss_differences(at, our_loss, their_loss)
+        updates += update_differences(at, before, ours, theirs)
+        worst = max(worst, *update_errors(before, ours, theirs).values())
+    tally.same(f"fp32 {name}: loss within {LOSS_BOUND:g}", losses)
+    tally.same(f"fp32 {name}: update within {UPDATE_BOUND:g} of its norm", updates, f"at most {worst:.2g}")
+
+
+def check_fp32(tally, options):
+    for name in OPTIMIZERS:
+        tally.attempt(check_optimizer, options, name)
+
+
+# ---- FP16 ---------------------------------------------------------------------------------------------------------------------------
+
+
+def fp16_steps(options, steps):
+    """As PyTorch's training loop: autocast's casts, GradScaler's arithmetic, AdamW.  Starts at a scale that overflows at first.
+
+    Without simplify, which takes the rounding of weight gradients away, and with it the overflows that are only in that rounding.
+    """
+    path = os.path.join(options.work, "model")
+    text = tools.variant(tools.MLP, path + ".amp", optimizer="adamw(lr = 0.001)",
+                         loss_scale="dynamic(init = 65536.0, interval = 3, min = 0.0, max = inf)")
+    model = tools.compile_model(text, path + ".so", "--policy", "torch-fp16", "--no-pass=simplify")
+    module = twin.make(twin.MLP)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
+    scale, tracker, applied = torch.tensor(2.0 ** 30), torch.tensor(0, dtype=torch.int32), 0
+    for at, batch in enumerate(fashion.batches(BATCH, steps)):
+        state = {"scale": scale.item(), "growth_tracker": tracker.item()}
+        checkpoint = tools.write_checkpoint(path + ".safetensors", module, optimizer, state, slots=("m", "v"), step_count=applied,
+                                            iteration=at)
+        report, after = ampc_step(options, model, batch, checkpoint)
+        optimizer.zero_grad()
+        loss = module.forward_with_casts(*batch, torch.float16)
+        (loss * scale).backward()
+        grads, found = [p.grad for p in module.parameters()], torch.tensor(0.0)
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, found, scale.double().reciprocal().float())
+        if not found:
+            optimizer.step()
+            applied += 1
+        torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 3)
+        theirs = {"scaler/scale": scale.clone(), "scaler/growth_tracker": tracker.clone(), "counter/step": torch.tensor(applied)}
+        yield at, report, loss.item(), bool(found), after, theirs
+
+
+def check_fp16(tally, options):
+    losses, states, skipped = [], [], 0
+    for at, report, loss, found, after, theirs in fp16_steps(options, 60 if options.long else 20):
+        losses += loss_differences(at, report["loss"], loss, FP16_LOSS_BOUND)
+        states += [f"step {at}: {text}" for text in tools.bit_differences(after, theirs, theirs)]
+        if report["skipped"] != found:
+            states.append(f"step {at}: skipped {report['skipped']}, PyTorch {found}")
+        skipped += found
+    tally.same(f"fp16 adamw: loss within {FP16_LOSS_BOUND:g}", losses)
+    tally.same("fp16 adamw: scale, tracker, skips and step as PyTorch's", states, f"{skipped} steps skipped")
+    tally.same("fp16 adamw: some steps were skipped and some not", [] if 0 < skipped < 20 else [f"{skipped} skipped"])
+
+
+# ---- planted ------------------------------------------------------------------------------------------------------------------------
+
+
+def plant(tally, options):
+    line, make, slots, _ = OPTIMIZERS["adamw"]
+    (at, _, loss, before, ours, theirs), = fp32_steps(options, line, make, slots, 1)
+    tally.seen("a loss that is off by 2e-5", loss_differences(at, loss * (1 + 2e-5), loss))
+    tally.seen("a loss that is NaN", loss_differences(at, float("nan"), loss))
+    off = {name: before[name] + (w - before[name]) * 1.0002 for name, w in theirs.items()}
+    tally.seen("a learning rate that is off by 2e-4", update_differences(at, before, off, theirs))
+    stuck = {**ours, "fc3.bias": before["fc3.bias"]}
+    tally.seen("a bias that is not updated", update_differences(at, before, stuck, theirs))
+
+
+if __name__ == "__main__":
+    harness.main(__doc__, [check_fp32, check_fp16], [plant])

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""compare_autocast.py DUMP.ir ORACLE.jsonl: every dtype decision and cast of a training step against PyTorch's CUDA autocast.
+
+DUMP is what `ampc MODEL --dump-ir=autodiff` prints (before simplify), ORACLE what tests/parity/oracle/torch_autocast_oracle.py answers for
+the model's twin. Prints the differences; exit status 1 where there are any. Needs no PyTorch.
+
+Both are brought into one form. Pure views are looked through, aten's names are mapped by a table (aten_ops.json), and a value is known by
+what it is computed from: two values are the same where op, dtype and operands are, down to inputs and parameters. Then
+  * the ops, casts left out, must be the same in the same order, each with the same operands, casts included, and the same dtype;
+  * the casts must be the same, as often as they are there (where a cast stands between the ops changes nothing);
+  * the loss and each parameter's gradient must be the same value;
+  * and every op of the dump must say why it has its dtype.
+"""
+import json
+import os
+import re
+import sys
+from collections import Counter, namedtuple
+
+import ir_text
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "aten_ops.json"), encoding="utf-8") as table:
+    ATEN = json.load(table)
+
+# ops: what is computed, in order, casts left out; casts: how often each; ends: {"loss" or parameter: value}
+Graph = namedtuple("Graph", "ops casts ends")
+
+
+class Values:
+    """Names for values of both sides: the same name where they are computed in the same way."""
+
+    def __init__(self):
+        self.names = {}
+
+    def name(self, op, dtype, operands):
+        """("relu.f16", "relu : f16 of linear.f16"): the value's name, and how it is computed.  Names are numbered where they repeat."""
+        how = f"{op} : {dtype} of {', '.join(operands) or 'nothing'}"
+        if how not in self.names:
+            alike = sum(name.split("#")[0] == f"{op}.{dtype}" for name in self.names.values())
+            self.names[how] = f"{op}.{dtype}" + (f"#{alike + 1}" if alike else "")
+        return self.names[how], how
+
+
+def _graph(steps, ends):
+    """steps: (op, how it is computed) in order."""
+    return Graph([how for op, how in steps if op != "cast"], Counter(how for op, how in steps if op == "cast"), ends)
+
+
+# ---- PyTorch's side -------------------------------------------------------------------------------------------------------------
+
+
+def _source_name(value, inputs):
+    """`param:fc1.weight` and `arg:0` by the names that the model has for them."""
+    kind, _, name = value.partition(":")
+    return inputs[int(name)] if kind == "arg" else name if kind in ("param", "buffer") else None
+
+
+def oracle_graph(values, rows, inputs):
+    """rows: the oracle's lines; inputs: names of the model's inputs in the order of the module's arguments."""
+    known, steps = {}, []
+
+    def value(name):
+        return known.get(name) or _source_name(name, inputs)
+
+    for row in rows:
+        if row["phase"] == "end":
+            ends = {"loss": value(row["loss_id"]), **{name: value(entry[0]) for name, entry in row["grads"].items()}}
+            return _graph(steps, ends)
+        if row["op"] in ATEN["views"]:
+            known[row["out_ids"][0]] = value(row["in_ids"][0])
+            continue
+        if row["op"] not in ATEN["ops"]:
+            raise ValueError(f"{row['op']} (line {row['i'] + 1}) is not in aten_ops.json")
+        entry = ATEN["ops"][row["op"]]
+        known[row["out_ids"][0]], how = values.name(entry["op"], row["out"][0], [value(row["in_ids"][at]) for at in entry["operands"]])
+        steps.append((entry["op"], how))
+    raise ValueError("the oracle's answer has no end line")
+
+
+# ---- our side --------------------------------------------------------------------------------------------------------------------
+
+
+def _needed(ops, wanted):
+    """The ops that the loss and the gradients are computed from; metrics are not PyTorch's."""
+    wanted, kept = set(wanted), []
+    for op in reversed(ops):
+        if wanted & set(op.results):
+            wanted |= set(op.operands)
+            kept.append(op)
+    return kept[::-1]
+
+
+def dump_graph(values, text):
+    results = ir_text.results(text, "train_step")
+    ends = {name.removeprefix("grad."): value for name, value in results.items() if name == "loss" or name.startswith("grad.")}
+    known, steps = {}, []
+    for op in _needed(ir_text.function(text, "train_step"), ends.values()):
+        operands = [known.get(value, value) for value in op.operands]
+        known[op.results[0]], how = values.name(op.code, ir_text.dtype(op.types[0]), operands)
+        steps.append((op.code, how))
+    return _graph(steps, {name: known.get(value, value) for name, value in ends.items()})
+
+
+# ---- comparing ---------------------------------------------------------------------------------------------------------------------
+
+
+def both_graphs(text, rows):
+    values = Values()
+    return dump_graph(values, text), oracle_graph(values, rows, ir_text.inputs(text, "train_step"))
+
+
+def graph_differences(ours, theirs):
+    for at, (our, their) in enumerate(zip(ours.ops, theirs.ops)):
+        if our != their:
+            yield f"op {at}: {our}; PyTorch {their}"
+    if len(ours.ops) != len(theirs.ops):
+        yield f"{len(ours.ops)} ops, PyTorch {len(theirs.ops)}"
+    for cast, count in sorted((ours.casts - theirs.casts).items()):
+        yield f"{count} more than PyTorch: {cast}"
+    for cast, count in sorted((theirs.casts - ours.casts).items()):
+        yield f"{count} less than PyTorch: {cast}"
+    for name in sorted(ours.ends.keys() | theirs.ends.keys()):
+        our, their = ours.ends.get(name, "none"), theirs.ends.get(name, "none")
+        if our != their:
+            yield f"{'loss' if name == 'loss' else 'gradient of ' + name}: {our}; PyTorch {their}"
+
+
+def missing_reasons(text):
+    for name in ir_text.functions(text):
+        for op in ir_text.function(text, name):
+            if op.results and not op.because:
+                yield f"{name}: no reason: {op.line}"
+
+
+def differences(text, rows):
+    yield from graph_differences(*both_graphs(text, rows))
+    yield from missing_reasons(text)
+
+
+def main(dump, oracle):
+    with open(dump, encoding="utf-8") as file:
+        text = file.read()
+    with open(oracle, encoding="utf-8") as file:
+        found = list(differences(text, [json.loads(line) for line in file]))
+    print("\n".join(found) or "the same decisions and casts, each with its reason")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

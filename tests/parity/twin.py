@@ -1,0 +1,58 @@
+"""twin.py: PyTorch twins of the models that the comparisons run, with the same parameter names.
+
+    Mlp((784, 512, 512, 10))   examples/fashion_mnist/mlp.amp
+    Mlp((16, 32, 10))          tests/parity/models/mlp_16_32_10.amp
+
+The autocast oracle runs mlp() and small() on tensors without storage; the numeric comparisons run Mlp itself on the CPU.
+"""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+MLP = (784, 512, 512, 10)
+SMALL = (16, 32, 10)
+
+
+class Mlp(nn.Module):
+    """Linear layers fc1, fc2, ... with relu between them; the loss is the mean cross entropy."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        for i, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:]), start=1):
+            self.add_module(f"fc{i}", nn.Linear(fan_in, fan_out))
+
+    def logits(self, x, linear=lambda x, layer: layer(x)):
+        layers = list(self.children())
+        for layer in layers[:-1]:
+            x = F.relu(linear(x, layer))
+        return linear(x, layers[-1])
+
+    def forward(self, x, targets):
+        return F.cross_entropy(self.logits(x), targets)
+
+    def forward_with_casts(self, x, targets, low):
+        """The loss with the casts that CUDA autocast inserts, written out, so that it runs on a CPU.
+
+        From the oracle (tests/parity/oracle): the operands of each linear, bias included, are cast to |low|; relu and the log_softmax
+        inside cross_entropy stay in it; nll_loss runs in f32.  Autograd reverses each cast.
+        """
+        x = self.logits(x.to(low), lambda x, layer: F.linear(x, layer.weight.to(low), layer.bias.to(low)))
+        return F.nll_loss(F.log_softmax(x, dim=1).float(), targets)
+
+
+def make(sizes, seed=0):
+    torch.manual_seed(seed)
+    return Mlp(sizes)
+
+
+def _oracle_case(sizes, device):
+    targets = torch.zeros(4, dtype=torch.int64, device=device)
+    return Mlp(sizes), (torch.empty(4, sizes[0], device=device), targets), lambda loss: loss
+
+
+def mlp(device):
+    return _oracle_case(MLP, device)
+
+
+def small(device):
+    return _oracle_case(SMALL, device)

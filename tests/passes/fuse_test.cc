@@ -1,0 +1,430 @@
+// fuse_test.cc: which kernels come out, that docs/design/kernels.md allows them, and that they compute the same bits.
+#include "passes/kernel_check.h"
+#include "tests/passes/core_pass_test.h"
+
+namespace {
+
+class FuseTest : public CorePassTest {
+  protected:
+    // From the optimizer's stage to kernels.
+    Module *Kernels(const std::string &text, bool fuse = true) {
+        Module *m = Read(text);
+        options_.no_fuse = !fuse;
+        EXPECT_TRUE(Run(m, pass_simplify) && Run(m, pass_lower) && Run(m, pass_fuse)) << Diagnostics();
+        Check(m);
+        return m;
+    }
+
+    Module *FuseFunc(const std::string &body, const std::string &states = "", bool fuse = true) {
+        Module *m = ReadFunc("lower", body, states);
+        options_.no_fuse = !fuse;
+        ir_compact(m);
+        EXPECT_TRUE(Run(m, pass_fuse));
+        Check(m);
+        return m;
+    }
+
+    void Check(const Module *m) {
+        for (int i = 0; i < m->funcs.len; i++) {
+            const char *wrong = kernel_check(m->funcs.data[i]);
+            EXPECT_EQ(nullptr, wrong) << wrong << "\n" << Print(m);
+        }
+    }
+
+    // "product fc1: linear + bias\n..."
+    static std::string Titles(const Func *f) {
+        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar"};
+        std::string text;
+        for (int i = 0; i < f->kernels.len; i++) {
+            const Kernel *k = f->kernels.data[i];
+            EXPECT_EQ("k" + std::string(i < 10 ? "0" : "") + std::to_string(i), k->name);
+            text += std::string(kinds[k->kind]) + " " + k->title +
+                    (k->pred.id ? std::string(" if ") + ir_value(f, k->pred)->name : "") + "\n";
+        }
+        return text;
+    }
+
+    // "product: %1 %2\nscalar: %3\n": what each kernel makes, copied constants and assigns left out.
+    static std::string Makes(const Func *f) {
+        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar"};
+        std::string text;
+        for (int i = 0; i < f->kernels.len; i++) {
+            text += std::string(kinds[f->kernels.data[i]->kind]) + ":";
+            for (int j = 0; j < f->kernels.data[i]->count; j++) {
+                const Op *o = ir_op_at(f, f->kernels.data[i]->first + j);
+                if (o->code == OP_assign) text += std::string(" =") + ir_value(f, o->in[0])->name;
+                else if (o->code != OP_const) text += std::string(" ") + ir_value(f, o->out[0])->name;
+            }
+            text += "\n";
+        }
+        return text;
+    }
+
+    void ExpectSameBits(const Func *a, const Func *b) {
+        for (unsigned seed = 0; seed < 2; seed++)
+            ExpectEqual(Interpret(a, 5, true, seed), Interpret(b, 5, true, seed), 0);
+    }
+};
+
+const char kStepBf16[] = "scalar step: increment + adamw\n"
+                         "tile fc1.linear: cast\ntile fc1.linear: cast\ntile fc1.linear: cast\ntile fc2.linear: "
+                         "cast\ntile fc2.linear: cast\n"
+                         "product fc1: linear + bias + relu\n"
+                         "product fc2: linear + bias\n"
+                         "row cross_entropy: log_softmax + nll_loss + accuracy\n"
+                         "column cross_entropy: nll_loss + accuracy + nll_loss_grad\n"
+                         "row cross_entropy.nll_loss.grad: nll_loss_grad + log_softmax_grad\n"
+                         "product fc2.linear.grad.x: matmul + relu_grad\n"
+                         "product fc2.weight: gradient + adamw\n"
+                         "column fc2.bias: gradient + adamw\n"
+                         "product fc1.weight: gradient + adamw\n"
+                         "column fc1.bias: gradient + adamw\n";
+
+const char kStepF16[] = "scalar loss.scale: scale_loss + inverse_scale + increment + adamw\n"
+                        "tile fc1.linear: cast\ntile fc1.linear: cast\ntile fc1.linear: cast\ntile fc2.linear: "
+                        "cast\ntile fc2.linear: cast\n"
+                        "product fc1: linear + bias + relu\n"
+                        "product fc2: linear + bias\n"
+                        "row cross_entropy: log_softmax + nll_loss + accuracy\n"
+                        "column cross_entropy: nll_loss + accuracy + nll_loss_grad\n"
+                        "row cross_entropy.nll_loss.grad: nll_loss_grad + log_softmax_grad\n"
+                        "product fc2.linear.grad.x: matmul + relu_grad\n"
+                        "product fc2.linear.grad.weight: matmul + all_finite + unscale\n"
+                        "column fc2.linear.grad.bias: sum + all_finite + unscale\n"
+                        "product fc1.linear.grad.weight: matmul + all_finite + unscale\n"
+                        "column fc1.linear.grad.bias: sum + all_finite + unscale\n"
+                        "scalar scaler: all_finite + update_scale\n"
+                        "tile fc1.weight: adamw if ok\n"
+                        "tile fc1.bias: adamw if ok\n"
+                        "tile fc2.weight: adamw if ok\n"
+                        "tile fc2.bias: adamw if ok\n"
+                        "scalar step: assign if ok\n";
+
+TEST_F(FuseTest, AnUnscaledStepUpdatesWeightsInTheirGradientsKernels) {
+    Module *m = Kernels(Golden("mlp_bf16.optimizer.ir"));
+    EXPECT_EQ(kStepBf16, Titles(ir_func_find(m, "train_step")));
+}
+
+TEST_F(FuseTest, AScaledStepUpdatesBehindTheFiniteCheck) {
+    Module *m = Kernels(Golden("mlp_f16.optimizer.ir"));
+    EXPECT_EQ(kStepF16, Titles(ir_func_find(m, "train_step")));
+    EXPECT_EQ("tile fc1.linear: cast\ntile fc1.linear: cast\ntile fc1.linear: cast\ntile fc2.linear: cast\ntile "
+              "fc2.linear: cast\n"
+              "product fc1: linear + bias + relu\nproduct fc2: linear + bias\n",
+              Titles(ir_func_find(m, "infer")));
+}
+
+TEST_F(FuseTest, AnMlpComputesTheSameBits) {
+    for (const char *name : {"mlp_f16.optimizer.ir", "mlp_bf16.optimizer.ir", "mlp_f32.optimizer.ir"}) {
+        SCOPED_TRACE(name);
+        Module *plain = Read(Golden(name));
+        ASSERT_TRUE(Run(plain, pass_simplify) && Run(plain, pass_lower));
+        Module *fused = Kernels(Golden(name)), *unfused = Kernels(Golden(name), false);
+        for (int i = 0; i < plain->funcs.len; i++) {
+            ExpectSameBits(plain->funcs.data[i], fused->funcs.data[i]);
+            ExpectSameBits(plain->funcs.data[i], unfused->funcs.data[i]);
+        }
+    }
+}
+
+TEST_F(FuseTest, AModelComputesTheSameBitsInEveryPrecision) {
+    for (const char *precision : {"fp16", "bf16", "tf32", "fp32"}) {
+        SCOPED_TRACE(precision);
+        options_.precision = precision;
+        Module *plain = Read(File("tests/passes/mlp.ir")), *fused = Read(File("tests/passes/mlp.ir"));
+        amp_error err;
+        ASSERT_EQ(AMP_OK, passes_run(plain, &diags_, &options_, STAGE_LOWER, nullptr, nullptr, &err)) << err.message;
+        ASSERT_EQ(AMP_OK, passes_run(fused, &diags_, &options_, STAGE_FUSE, nullptr, nullptr, &err)) << err.message;
+        Check(fused);
+        ASSERT_EQ(plain->funcs.len, fused->funcs.len);
+        for (int i = 0; i < plain->funcs.len; i++) ExpectSameBits(plain->funcs.data[i], fused->funcs.data[i]);
+    }
+}
+
+TEST_F(FuseTest, WithoutFusionEveryOpIsAKernel) {
+    Module *m = Kernels(Golden("mlp_f16.optimizer.ir"), false);
+    const Func *f = ir_func_find(m, "train_step");
+    for (int i = 0; i < f->kernels.len; i++) {
+        int ops = 0;
+        for (int j = 0; j < f->kernels.data[i]->count; j++) {
+            Opcode code = ir_op_at(f, f->kernels.data[i]->first + j)->code;
+            ops += code != OP_const && code != OP_iota && code != OP_extent;
+        }
+        EXPECT_LE(ops, 1) << f->kernels.data[i]->name;
+    }
+}
+
+TEST_F(FuseTest, ReadsBack) {
+    Module *m = Kernels(Golden("mlp_f16.optimizer.ir"));
+    std::string text = Print(m);
+    EXPECT_EQ(text, Print(Read(text)));
+}
+
+// ---- one decision each ----------------------------------------------------------------------------------------------
+
+TEST_F(FuseTest, ElementwiseOpsJoinTheProductOfTheirLatestInput) {
+    Module *m = FuseFunc(
+        "input %x : f32[N, 4]\ninput %w : f32[4, 4]\n%1 = contract(%x, %w) : f32[N, 4]\n%2 = exp(%x) : f32[N, 4]\n"
+        "%3 = add(%1, %2) : f32[N, 4]\n%4 = contract(%3, %w) : f32[N, 4]\n%5 = add(%1, %4) : f32[N, 4]\nresult y = "
+        "%5\n");
+    EXPECT_EQ("product: 1 2 3\nproduct: 4 5\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, AProductReadsItsOperandsFromMemory) {
+    Module *m =
+        FuseFunc("input %x : f32[4, 4]\n%h = cast(%x) : f16[4, 4]\n%1 = contract(%h, %h) : f32[4, 4]\nresult y = %1\n");
+    EXPECT_EQ("tile: h\nproduct: 1\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, WideningCastsAreCopiedToWhereTheyAreRead) {
+    Module *m =
+        FuseFunc("input %x : f32[N, 4]\ninput %w : f32[4, 4]\n%1 = contract(%x, %w) : f32[N, 4]\n%h = cast(%1) : "
+                 "f16[N, 4]\n%f = cast(%h) : f32[N, 4]\n"
+                 "%2 = exp(%f) : f32[N, 4]\n%3 = reduce_sum(%f; dims = (0)) : f32[4]\nresult a = %2\nresult b = %3\n");
+    EXPECT_EQ("product: 1 h f 2\ncolumn: 4 3\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, AMaskWaitsForWhatItMasks) {
+    Module *m =
+        FuseFunc("input %x : f32[N, 4]\ninput %w : f32[4, 4]\nregion #1 relu_grad @a.relu_grad\n%y = contract(%x, %w) "
+                 ": f32[N, 4]\n"
+                 "%d = contract(%y, %w) : f32[N, 4]\n%zero = const() : f32 #1\n%m = lt(%zero, %y) : bool[N, 4] #1\n"
+                 "%r = select(%m, %d, %zero) : f32[N, 4] #1\nresult r = %r\n");
+    EXPECT_EQ("product: y\nproduct: d m r\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, AFoldTurnsATileKernelIntoItsOwn) {
+    const std::string body = "input %x : f32[N, 4]\ninput %s : f32\n%1 = reduce_sum(%x; dims = (0)) : f32[4]\n%2 = "
+                             "mul(%x, %1) : f32[N, 4]\n";
+    EXPECT_EQ("column: 1\nrow: 2 3\n",
+              Makes(FuseFunc(body + "%3 = reduce_max(%2; dims = (1)) : f32[N]\nresult y = %3\n")->funcs.data[0]));
+    EXPECT_EQ("column: 1\ncolumn: 2 3\n",
+              Makes(FuseFunc(body + "%3 = reduce_max(%2; dims = (0)) : f32[4]\nresult y = %3\n")->funcs.data[0]));
+}
+
+TEST_F(FuseTest, WhatDependsOnAColumnsFoldStaysOutOfItsRows) {
+    Module *m = FuseFunc("input %x : f32[N, 4]\n%0 = exp(%x) : f32[N, 4]\n%1 = reduce_sum(%0; dims = (0)) : f32[4]\n%2 "
+                         "= sqrt(%1) : f32[4]\n"
+                         "%3 = div(%0, %2) : f32[N, 4]\nresult y = %3\n");
+    EXPECT_EQ("column: 0 1 2\ntile: 3\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, AFlagIsReadByLaterKernelsOnly) {
+    Module *m = FuseFunc("input %x : f32[N, 4]\n%1 = is_finite(%x) : bool[N, 4]\n%2 = not(%1) : bool[N, 4]\n%3 = "
+                         "reduce_or(%2) : bool\n%4 = not(%3) : bool\n"
+                         "result ok = %4\n");
+    EXPECT_EQ("tile: 1 2 3\nscalar: 4\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, ScalarsThatTensorsNeedRunFirst) {
+    Module *m = FuseFunc("input %x : f32[N, 4]\ninput %s : f32\n%1 = exp(%x) : f32[N, 4]\n%2 = sqrt(%s) : f32\n%3 = "
+                         "mul(%1, %2) : f32[N, 4]\n"
+                         "%4 = neg(%s) : f32\nresult y = %3\nresult z = %4\n");
+    EXPECT_EQ("scalar: 2\ntile: 1 3\nscalar: 4\n", Makes(m->funcs.data[0]));
+}
+
+// ---- assigns --------------------------------------------------------------------------------------------------------
+
+const char kTwoStates[] = "state %a : f32[4, 4] buffer\nstate %b : f32[4, 4] buffer\n";
+const char kTwoInputs[] = "input %x : f32[4, 4]\nstate %a : f32[4, 4]\nstate %b : f32[4, 4]\n";
+
+TEST_F(FuseTest, AnAssignStandsWhereItsValueIsMade) {
+    Module *m = FuseFunc(std::string(kTwoInputs) +
+                             "%1 = contract(%x, %b) : f32[4, 4]\n%2 = add(%a, %1) : f32[4, 4]\nassign(%a, %2)\n",
+                         kTwoStates);
+    EXPECT_EQ("product: 1 2 =a\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, AnAssignWaitsForEveryReader) {
+    const std::string update = "%1 = contract(%x, %b) : f32[4, 4]\n%2 = add(%a, %1) : f32[4, 4]\nassign(%a, %2)\n";
+    Module *m = FuseFunc(kTwoInputs + update + "%3 = contract(%x, %a) : f32[4, 4]\nresult y = %3\n", kTwoStates);
+    EXPECT_EQ("product: 1 2\nproduct: 3\ntile: =a\n", Makes(m->funcs.data[0]));
+    // and for readers of a cast of it, which may become a copy that is written with it
+    m = FuseFunc(kTwoInputs + std::string("%h = cast(%a) : f16[4, 4]\n") + update +
+                     "%3 = contract(%h, %h) : f32[4, 4]\nresult y = %3\n",
+                 "state %a : f32[4, 4] param = zeros()\nstate %b : f32[4, 4] buffer\n");
+    EXPECT_EQ("tile: h\nproduct: 1 2\nproduct: 3\ntile: =a\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, AProductInTheSameKernelIsAReaderToo) {
+    Module *m = FuseFunc(std::string(kTwoInputs) + "%1 = contract(%x, %a) : f32[4, 4]\nassign(%a, %1)\n", kTwoStates);
+    EXPECT_EQ("product: 1\ntile: =a\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, StatesCanBeSwapped) {
+    const std::string body = std::string(kTwoInputs) + "assign(%a, %b)\nassign(%b, %a)\n";
+    for (bool fuse : {true, false}) {
+        Module *m = FuseFunc(body, kTwoStates, fuse), *plain = ReadFunc("lower", body, kTwoStates);
+        ExpectSameBits(plain->funcs.data[0], m->funcs.data[0]);
+    }
+    const std::string sums =
+        std::string(kTwoInputs) +
+        "%1 = add(%a, %b) : f32[4, 4]\n%2 = sub(%a, %b) : f32[4, 4]\nassign(%a, %1)\nassign(%b, %2)\n";
+    Module *m = FuseFunc(sums, kTwoStates);
+    ExpectSameBits(ReadFunc("lower", sums, kTwoStates)->funcs.data[0], m->funcs.data[0]);
+}
+
+TEST_F(FuseTest, PredicatesAreNeverMixed) {
+    Module *m = FuseFunc(
+        std::string("input %p : bool\ninput %q : bool\n") + kTwoInputs +
+            "%1 = add(%a, %x) : f32[4, 4]\n%2 = add(%b, %x) : f32[4, 4]\nassign(%a, %1) if %p\nassign(%b, %2) if %q\n",
+        kTwoStates);
+    EXPECT_EQ("tile: 1 =a\ntile: 2 =b\n", Makes(m->funcs.data[0]));
+    EXPECT_STREQ("p", ir_value(m->funcs.data[0], m->funcs.data[0]->kernels.data[0]->pred)->name);
+}
+
+TEST_F(FuseTest, WhatOthersReadIsNotSkipped) {
+    Module *m =
+        FuseFunc(std::string("input %p : bool\n") + kTwoInputs +
+                     "%1 = add(%a, %x) : f32[4, 4]\n%2 = exp(%1) : f32[4, 4]\nassign(%a, %1) if %p\nresult y = %2\n",
+                 kTwoStates);
+    EXPECT_EQ("tile: 1 2\ntile: =a\n", Makes(m->funcs.data[0]));
+}
+
+// ---- any graph ------------------------------------------------------------------------------------------------------
+
+// Random core ops over a few shapes, in regions, with states and predicates.
+class Graph {
+  public:
+    explicit Graph(unsigned seed) : rng_(seed) {}
+
+    std::string Text() {
+        for (int i = 0; i < 3; i++) Add("input", i == 2 ? "[6, 6]" : "[N, 6]");
+        Add("input", "[6]");
+        Add("input", "");
+        for (int i = 0; i < 3; i++) Add("state", i == 2 ? "[6]" : "[6, 6]");
+        text_ += "  input %p : bool\n";
+        for (int i = 1; i <= 5; i++)
+            text_ += "  region #" + std::to_string(i) + " part @part" + std::to_string(i) + "\n";
+        for (int i = 0; i < 25; i++) {
+            region_ = " #" + std::to_string(i / 5 + 1);
+            AddOp();
+        }
+        region_ = "";
+        for (size_t i = 0; i < values_.size(); i++)
+            if (rng_() % 6 == 0 || i + 1 == values_.size())
+                results_ += "  result r" + std::to_string(i) + " = %" + values_[i].name + "\n";
+        for (const Value &s : states_) AddAssign(s);
+        return text_ + results_;
+    }
+
+    static const char *States() {
+        return "state %s5 : f32[6, 6] buffer\nstate %s6 : f32[6, 6] buffer\nstate %s7 : f32[6] buffer\n";
+    }
+
+  private:
+    struct Value {
+        std::string name, shape, type;
+    };
+
+    void Add(const std::string &kind, const std::string &shape) {
+        Value v = {(kind == "state" ? "s" : "x") + std::to_string(values_.size()), shape, "f32"};
+        text_ += "  " + kind + " %" + v.name + " : f32" + shape + "\n";
+        values_.push_back(v);
+        if (kind == "state") states_.push_back(v);
+    }
+
+    const Value &Pick(const std::string &shape = "*") {
+        for (;;) {
+            const Value &v = values_[rng_() % values_.size()];
+            if (shape == "*" || v.shape == shape) return v;
+        }
+    }
+
+    void Emit(const std::string &call, const std::string &shape, const std::string &type = "f32") {
+        Value v = {"v" + std::to_string(values_.size()), shape, type};
+        text_ += "  %" + v.name + " = " + call + " : " + type + shape + region_ + "\n";
+        values_.push_back(v);
+    }
+
+    std::string Wide(const Value &v) {
+        if (v.type == "f32") return v.name;
+        Emit("cast(%" + v.name + ")", v.shape);
+        return values_.back().name;
+    }
+
+    void AddOp() {
+        const Value a = Pick();
+        std::string wide = Wide(a);
+        bool matrix = a.shape == "[N, 6]" || a.shape == "[6, 6]";
+        switch (rng_() % 8) {
+        case 0: return Emit("cast(%" + wide + ")", a.shape, rng_() % 2 ? "f16" : "bf16");
+        case 1: return Emit("tanh(%" + wide + ")", a.shape);
+        case 2:
+            return matrix ? Emit("reduce_sum(%" + wide + "; dims = (1), keep = true)",
+                                 a.shape == "[N, 6]" ? "[N, 1]" : "[6, 1]")
+                          : (void)0;
+        case 3: return matrix ? Emit("reduce_max(%" + wide + "; dims = (0))", "[6]") : (void)0;
+        case 4: return matrix ? Emit("contract(%" + wide + ", %" + Wide(Pick("[6, 6]")) + ")", a.shape) : (void)0;
+        case 5: return matrix ? Emit("add(%" + wide + ", %" + Wide(Pick("[6]")) + ")", a.shape) : (void)0;
+        case 6: return Emit("mul(%" + wide + ", %" + Wide(Pick("")) + ")", a.shape);
+        default: return Emit("sub(%" + wide + ", %" + Wide(Pick(a.shape)) + ")", a.shape);
+        }
+    }
+
+    void AddAssign(const Value &state) {
+        const Value v = Pick(state.shape);
+        std::string wide = Wide(v);
+        text_ += "  assign(%" + state.name + ", %" + wide + ")" + (rng_() % 2 ? " if %p" : "") + "\n";
+    }
+
+    std::mt19937 rng_;
+    std::string text_, results_, region_;
+    std::vector<Value> values_, states_;
+};
+
+TEST_F(FuseTest, AnyGraphComputesTheSameBits) {
+    for (unsigned seed = 0; seed < 300; seed++) {
+        std::string body = Graph(seed).Text();
+        SCOPED_TRACE(seed);
+        Module *plain = ReadFunc("lower", body, Graph::States());
+        ASSERT_NE(nullptr, plain) << body;
+        for (bool fuse : {true, false}) {
+            Module *m = FuseFunc(body, Graph::States(), fuse);
+            ExpectEqual(Interpret(plain->funcs.data[0], 5, true, seed), Interpret(m->funcs.data[0], 5, true, seed), 0);
+            if (HasFailure()) FAIL() << body << Print(m);
+        }
+        arena_free(&arena_);
+        arena_init(&arena_, nullptr);
+    }
+}
+
+// ---- the checker sees faults ----------------------------------------------------------------------------------------
+
+TEST_F(FuseTest, TheCheckerSeesPlantedFaults) {
+    Module *m = Kernels(Golden("mlp_f16.optimizer.ir"));
+    Func *f = ir_func_find(m, "train_step");
+    ASSERT_EQ(nullptr, kernel_check(f));
+    int faults = 0;
+    for (int i = 0; i + 1 < f->kernels.len; i++) { /* two kernels become one */
+        Kernel *a = f->kernels.data[i], *b = f->kernels.data[i + 1];
+        if (a->pred.id || b->pred.id || a->kind == KERNEL_TILE) continue;
+        int count = a->count, next = b->count, first = b->first;
+        a->count += b->count;
+        b->count = 0;
+        EXPECT_NE(nullptr, kernel_check(f)) << i;
+        a->count = count;
+        b->count = next;
+        b->first = first;
+        faults++;
+    }
+    EXPECT_GT(faults, 5);
+    for (int i = 0; i < f->kernels.len; i++) { /* a kernel loses its predicate */
+        Val pred = f->kernels.data[i]->pred;
+        if (!pred.id) continue;
+        f->kernels.data[i]->pred = NO_VAL;
+        EXPECT_NE(nullptr, kernel_check(f)) << i;
+        f->kernels.data[i]->pred = pred;
+    }
+    for (int i = 0; i < f->kernels.len; i++) { /* a kernel of another kind */
+        Kernel *k = f->kernels.data[i];
+        if (k->kind != KERNEL_PRODUCT && k->kind != KERNEL_ROW) continue;
+        KernelKind kind = k->kind;
+        k->kind = KERNEL_TILE;
+        EXPECT_NE(nullptr, kernel_check(f)) << i;
+        k->kind = kind;
+    }
+    EXPECT_EQ(nullptr, kernel_check(f));
+}
+
+} // namespace

@@ -1,0 +1,377 @@
+// lower_test.cc: every graph op against its core form in the reference interpreter, and what the rules promise besides.
+#include <set>
+
+#include "tests/passes/core_pass_test.h"
+
+namespace {
+
+struct Case {
+    Opcode code;
+    const char *body;
+};
+
+#define XY "input %x : f32[N, 4]\ninput %y : f32[N, 4]\n"
+#define LOGP "input %x : f32[N, 5]\ninput %t : i32[N]\n"
+#define WEIGHT "input %g : f32[4, 3]\nstate %w : f32[4, 3]\nstate %step : i64\n"
+#define MOMENTS "state %m : f32[4, 3]\nstate %v : f32[4, 3]\n"
+
+const char kStates[] = "state %w : f32[4, 3] param = zeros()\nstate %m : f32[4, 3] buffer\nstate %v : f32[4, 3] "
+                       "buffer\nstate %step : i64 counter\n"
+                       "state %scale : f32 scaler\nstate %growth_tracker : i32 scaler\n";
+
+// At least one line per op with a rule; results are compared to 1e-12 in exact arithmetic.
+const Case kCases[] = {
+    {OP_linear, "input %x : f32[N, 3]\ninput %w2 : f32[4, 3]\n%r = linear(%x, %w2) : f32[N, 4]\nresult r = %r\n"},
+    {OP_linear, "input %x : f16[N, 3]\ninput %w2 : f16[3, 4]\ninput %b : f16[4]\n"
+                "%r = linear(%x, %w2, %b; transposed = true) : f16[N, 4]\nresult r = %r\n"},
+    {OP_linear, "input %x : tf32[N, 3]\ninput %w2 : tf32[4, 3]\ninput %b : f32[4]\n%r = linear(%x, %w2, %b) : f32[N, "
+                "4]\nresult r = %r\n"},
+    {OP_matmul, "input %x : f32[N, 3]\ninput %y : f32[3, 4]\n%r = matmul(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_matmul,
+     "input %x : bf16[N, 3]\ninput %y : bf16[N, 4]\n%r = matmul(%x, %y; ta = true) : f32[3, 4]\nresult r = %r\n"},
+    {OP_matmul,
+     "input %x : f16[N, 3]\ninput %y : f16[4, 3]\n%r = matmul(%x, %y; tb = true) : f16[N, 4]\nresult r = %r\n"},
+    {OP_relu, XY "%r = relu(%x) : f32[N, 4]\nresult r = %r\n"},
+    {OP_gelu, XY "%r = gelu(%x) : f32[N, 4]\nresult r = %r\n"},
+    {OP_gelu, XY "%r = gelu(%x; approximate = tanh) : f32[N, 4]\nresult r = %r\n"},
+    {OP_sigmoid, XY "%r = sigmoid(%x) : f32[N, 4]\nresult r = %r\n"},
+    {OP_dropout, XY "%r = dropout(%x; p = 0.4, key = \"a.dropout\") : f32[N, 4]\nresult r = %r\n"},
+    {OP_dropout, XY "%r = dropout(%x; p = 0.0) : f32[N, 4] @b.dropout\nresult r = %r\n"},
+    {OP_sum, XY "%r = sum(%x) : f32\nresult r = %r\n"},
+    {OP_sum, XY "%r = sum(%x; dims = (0)) : f32[4]\nresult r = %r\n"},
+    {OP_sum, XY "%r = sum(%x; dims = (-1), keep = true) : f32[N, 1]\nresult r = %r\n"},
+    {OP_sum, XY "%r = sum(%x; keep = true) : f32[1, 1]\nresult r = %r\n"},
+    {OP_sum, "input %x : f16[2, N, 3]\n%r = sum(%x; dims = (0, 1)) : f32[3]\nresult r = %r\n"},
+    {OP_sum, "input %x : f16[2, N, 3]\n%r = sum(%x) : f16\nresult r = %r\n"},
+    {OP_sum, "input %x : f16[2, N, 3]\n%r = sum(%x; keep = true) : f16[1, 1, 1]\nresult r = %r\n"},
+    {OP_sum, "input %x : f32[N]\n%r = sum(%x) : f32\nresult r = %r\n"},
+    {OP_mean, XY "%r = mean(%x) : f32\nresult r = %r\n"},
+    {OP_mean, XY "%r = mean(%x; dims = (0)) : f32[4]\nresult r = %r\n"},
+    {OP_mean, XY "%r = mean(%x; dims = (1)) : f32[N]\nresult r = %r\n"},
+    {OP_softmax, XY "%r = softmax(%x) : f32[N, 4]\nresult r = %r\n"},
+    {OP_softmax, "input %x : f32[6]\n%r = softmax(%x; dim = 0) : f32[6]\nresult r = %r\n"},
+    {OP_log_softmax, XY "%r = log_softmax(%x; dim = 1) : f32[N, 4]\nresult r = %r\n"},
+    {OP_nll_loss, LOGP "%r = nll_loss(%x, %t) : f32\nresult r = %r\n"},
+    {OP_nll_loss, LOGP "%r = nll_loss(%x, %t; label_smoothing = 0.1) : f32\nresult r = %r\n"},
+    {OP_nll_loss, LOGP "%r = nll_loss(%x, %t; ignore = 2) : f32\nresult r = %r\n"},
+    {OP_accuracy, LOGP "%r = accuracy(%x, %t) : f32\nresult r = %r\n"},
+    {OP_grad_seed, "%r = grad_seed() : f32\nresult r = %r\n"},
+    {OP_relu_grad, XY "%r = relu_grad(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_gelu_grad, XY "%r = gelu_grad(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_gelu_grad, XY "%r = gelu_grad(%x, %y; approximate = tanh) : f32[N, 4]\nresult r = %r\n"},
+    {OP_sigmoid_grad, XY "%r = sigmoid_grad(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_tanh_grad, XY "%r = tanh_grad(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_softmax_grad, XY "%r = softmax_grad(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_log_softmax_grad, XY "%r = log_softmax_grad(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_nll_loss_grad, LOGP "input %g : f32\n%r = nll_loss_grad(%g, %x, %t) : f32[N, 5]\nresult r = %r\n"},
+    {OP_nll_loss_grad, LOGP
+     "input %g : f32\n%r = nll_loss_grad(%g, %x, %t; label_smoothing = 0.2, ignore = 1) : f32[N, 5]\nresult r = %r\n"},
+    {OP_sum_to, XY "input %b : f32[4]\n%r = sum_to(%x, %b) : f32[4]\nresult r = %r\n"},
+    {OP_sum_to, XY "input %b : f32[N, 1]\n%r = sum_to(%x, %b) : f32[N, 1]\nresult r = %r\n"},
+    {OP_sum_to, XY "input %b : f32[1, 4]\n%r = sum_to(%x, %b) : f32[1, 4]\nresult r = %r\n"},
+    {OP_sum_to, XY "input %b : f32\n%r = sum_to(%x, %b) : f32\nresult r = %r\n"},
+    {OP_sum_to, XY "input %b : f32[1]\n%r = sum_to(%x, %b) : f32[1]\nresult r = %r\n"},
+    {OP_sum_to, XY "%r = sum_to(%x, %y) : f16[N, 4]\nresult r = %r\n"},
+    {OP_broadcast_to, XY "input %g : f32\n%r = broadcast_to(%g, %x; mean = true) : f32[N, 4]\nresult r = %r\n"},
+    {OP_broadcast_to, XY "input %g : f32[N]\n%r = broadcast_to(%g, %x; dims = (1)) : f32[N, 4]\nresult r = %r\n"},
+    {OP_broadcast_to,
+     XY "input %g : f32[N, 1]\n%r = broadcast_to(%g, %x; dims = (-1), mean = true) : f32[N, 4]\nresult r = %r\n"},
+    {OP_broadcast_to,
+     XY "input %g : f32[4]\n%r = broadcast_to(%g, %x; dims = (0), mean = true) : f32[N, 4]\nresult r = %r\n"},
+    {OP_scale_loss, "input %g : f32\nstate %scale : f32\n%r = scale_loss(%g, %scale) : f32\nresult r = %r\n"},
+    {OP_inverse_scale, "state %scale : f32\n%r = inverse_scale(%scale) : f32\nresult r = %r\n"},
+    {OP_unscale, XY "input %g : f32\n%r = unscale(%x, %g) : f32[N, 4]\nresult r = %r\n"},
+    {OP_all_finite, XY "input %g : f32\ninput %h : f16[3]\n%r = all_finite(%x, %g, %h) : bool\nresult r = %r\n"},
+    {OP_update_scale,
+     "input %ok : bool\nstate %scale : f32\nstate %growth_tracker : i32\n%r, %s, %u = update_scale(%scale, "
+     "%growth_tracker, %ok; "
+     "growth = 3.0, interval = 4, min = 0.25) : f32, i32, i32\nresult r = %r\nresult s = %s\nresult u = %u\n"},
+    {OP_sgd, WEIGHT "%r, %b = sgd(%w, %g, %step; lr = 0.1, weight_decay = 0.01) : f32[4, 3], f32[4, 3]\nassign(%w, "
+                    "%r)\nresult b = %b\n"},
+    {OP_sgd, WEIGHT MOMENTS "%r, %b = sgd(%w, %g, %step, %m; lr = 0.1, momentum = 0.9) : f32[4, 3], f32[4, "
+                            "3]\nassign(%w, %r)\nassign(%m, %b)\n"},
+    {OP_sgd, WEIGHT MOMENTS
+     "%r, %b = sgd(%w, %g, %step, %m; lr = 0.1, momentum = 0.9, nesterov = true) : f32[4, 3], f32[4, 3]\n"
+     "assign(%w, %r)\nassign(%m, %b)\n"},
+    {OP_adam, WEIGHT MOMENTS
+     "%r, %m2, %v2 = adam(%w, %g, %step, %m, %v; lr = 0.1, weight_decay = 0.1) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
+     "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_adamw, WEIGHT MOMENTS
+     "%r, %m2, %v2 = adamw(%w, %g, %step, %m, %v; lr = 0.1, weight_decay = 0.1) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
+     "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_adamw, WEIGHT MOMENTS
+     "%r, %m2, %v2 = adamw(%w, %g, %step, %m, %v; lr = 0.1, weight_decay = 0.0) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
+     "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_increment, "state %step : i64\n%r = increment(%step) : i64\nassign(%step, %r)\n"},
+    {OP_assign, WEIGHT "input %ok : bool\nassign(%w, %g) if %ok\n"},
+    {OP_cast, XY "%r = cast(%x) : f16[N, 4]\nresult r = %r\n"},
+    {OP_const, "%r = const(; value = 0.1) : f16\nresult r = %r\n"},
+    {OP_add, XY "%r = add(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_add, "input %x : f16[N, 4]\ninput %y : f32\n%r = add(%x, %y) : f16[N, 4]\nresult r = %r\n"},
+    {OP_sub, XY "%r = sub(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_mul, XY "input %b : f32[N, 1]\n%r = mul(%x, %b) : f32[N, 4]\nresult r = %r\n"},
+    {OP_div, XY "%r = div(%x, %y) : f32[N, 4]\nresult r = %r\n"},
+    {OP_neg, XY "%r = neg(%x) : f32[N, 4]\nresult r = %r\n"},
+    {OP_exp, XY "%r = exp(%x) : f32[N, 4]\nresult r = %r\n"},
+    {OP_log, "input %pos : f32[N, 4]\n%r = log(%pos) : f32[N, 4]\nresult r = %r\n"},
+    {OP_sqrt, "input %pos : f32[N, 4]\n%r = sqrt(%pos) : f32[N, 4]\nresult r = %r\n"},
+    {OP_tanh, XY "%r = tanh(%x) : f32[N, 4]\nresult r = %r\n"},
+};
+
+class LowerTest : public CorePassTest {
+  protected:
+    // The function lowered, with random states that lowering added given to both.
+    void Compare(const Module *graph, const Module *core, bool round, double tolerance) {
+        const Func *f = graph->funcs.data[0], *g = core->funcs.data[0];
+        for (unsigned seed = 0; seed < 4; seed++) {
+            std::vector<InterpTensor> a = Inputs(f, 5, round, seed), b = Inputs(g, 5, round, seed);
+            for (const char *name : {"seed", "iteration"})
+                for (InterpTensor &t : b)
+                    if (!strcmp(t.name, name)) a.push_back(t);
+            ExpectEqual(Interpret(f, 5, round, a), Interpret(g, 5, round, b), tolerance);
+        }
+    }
+
+    Module *Lower(const char *body, bool *ok = nullptr) {
+        Module *m = ReadFunc("simplify", body, kStates);
+        bool ran = m && Run(m, pass_lower);
+        if (ok) *ok = ran;
+        else EXPECT_TRUE(ran) << Diagnostics() << body;
+        return m;
+    }
+};
+
+TEST_F(LowerTest, EveryOpMeansTheSame) {
+    for (const Case &c : kCases) {
+        SCOPED_TRACE(c.body);
+        Module *graph = ReadFunc("simplify", c.body, kStates), *core = Lower(c.body);
+        ASSERT_TRUE(graph && core);
+        Compare(graph, core, false, 1e-12);
+    }
+}
+
+TEST_F(LowerTest, EveryRuleHasACase) {
+    std::set<int> covered;
+    for (const Case &c : kCases) covered.insert(c.code);
+    for (int code = 1; code < OP_COUNT; code++)
+        EXPECT_TRUE(!(ir_op_info[code].levels & GRAPH) || covered.count(code)) << ir_op_info[code].name;
+}
+
+// One rounding per graph op: f32 holds twice the digits of f16 and two more, so rounding to it before changes nothing.
+TEST_F(LowerTest, ElementwiseOpsRoundOnce) {
+    const char *ops[] = {"add(%x, %y)", "sub(%x, %y)", "mul(%x, %y)",      "div(%x, %y)",
+                         "neg(%x)",     "relu(%x)",    "relu_grad(%x, %y)"};
+    for (const char *t : {"f16", "bf16"})
+        for (const char *op : ops) {
+            std::string type = std::string(t) + "[N, 64]";
+            std::string body =
+                "input %x : " + type + "\ninput %y : " + type + "\n%r = " + op + " : " + type + "\nresult r = %r\n";
+            SCOPED_TRACE(body);
+            Compare(ReadFunc("simplify", body, kStates), Lower(body.c_str()), true, 0);
+        }
+}
+
+TEST_F(LowerTest, AConstantOfAShortTypeIsRounded) {
+    Module *m = Lower("%r = const(; value = 0.1) : f16\nresult r = %r\n");
+    EXPECT_EQ("%1 = const(; value = 0.1)\n%r = cast(%1)\n", Ops(m->funcs.data[0]));
+    EXPECT_EQ(0.0999755859375, Interpret(m->funcs.data[0], 1, true, 0)["r"][0]);
+}
+
+TEST_F(LowerTest, ALinearLayerBecomesARegion) {
+    Module *m = Read(
+        "module \"t\" stage simplify {\n}\nfunc f {\ninput %x : f32[N, 3]\ninput %w : f16[4, 3]\ninput %b : f16[4]\n"
+        "%x.h = cast(%x) : f16[N, 3] @fc.linear because {lower, torch-fp16:4, for fc.linear} at m.amp:8:9\n"
+        "%y = linear(%x.h, %w, %b) : f16[N, 4] @fc.linear layer linear because {lower, torch-fp16:4} at "
+        "m.amp:8:9\nresult y = %y\n}\n");
+    ASSERT_TRUE(Run(m, pass_lower));
+    Func *f = m->funcs.data[0];
+    EXPECT_EQ("%x.h = cast(%x)\n%1 = contract(%x.h, %w; tb = true)\n%2 = cast(%b)\n%3 = add(%1, %2)\n%y = cast(%3)\n",
+              Ops(f));
+    EXPECT_STREQ("fc.linear", ir_op_at(f, 0)->reason->neighbour); // the cast of the graph keeps its reason
+    EXPECT_EQ(0u, ir_op_at(f, 0)->region);
+    EXPECT_STREQ("torch-fp16", ir_op_at(f, 1)->reason->origin); // the product and its rounding have the op's
+    EXPECT_EQ(nullptr, ir_op_at(f, 2)->reason);
+    EXPECT_EQ(nullptr, ir_op_at(f, 3)->reason);
+    EXPECT_STREQ("lower", ir_op_at(f, 4)->reason->rule);
+    ASSERT_EQ(1, f->regions.len);
+    EXPECT_STREQ("linear", f->regions.data[0].op);
+    for (int i = 1; i < f->body.len; i++) {
+        EXPECT_EQ(1u, ir_op_at(f, i)->region);
+        EXPECT_STREQ("fc.linear", ir_op_at(f, i)->path);
+        EXPECT_STREQ("linear", ir_op_at(f, i)->layer);
+        EXPECT_EQ(8, ir_op_at(f, i)->pos.line);
+    }
+    EXPECT_EQ(AMP_DT_F32, ir_dtype(f, ir_op_at(f, 1)->out[0]));
+    EXPECT_EQ(STAGE_LOWER, m->stage);
+}
+
+// ---- losses and metrics on unusual rows -----------------------------------------------------------------------------
+
+InterpTensor Tensor(const char *name, std::vector<int64_t> dims, std::vector<double> *data) {
+    InterpTensor t = {};
+    t.name = name;
+    t.rank = static_cast<int>(dims.size());
+    t.count = static_cast<int64_t>(data->size());
+    std::copy(dims.begin(), dims.end(), t.dims);
+    t.data = data->data();
+    return t;
+}
+
+TEST_F(LowerTest, ALossWithoutCountedRowsIsZero) {
+    Module *m = Lower("input %x : f32[N, 2]\ninput %t : i32[N]\ninput %g : f32\n%l = nll_loss(%x, %t) : f32\n"
+                      "%d = nll_loss_grad(%g, %x, %t) : f32[N, 2]\nresult l = %l\nresult d = %d\n");
+    std::vector<double> x = {-1, NAN, -INFINITY, -2}, t = {-100, -100}, g = {3};
+    Outcome out =
+        Interpret(m->funcs.data[0], 2, true, {Tensor("x", {2, 2}, &x), Tensor("t", {2}, &t), Tensor("g", {}, &g)});
+    EXPECT_EQ(std::vector<double>{0}, out["l"]);
+    EXPECT_EQ((std::vector<double>{0, 0, 0, 0}), out["d"]);
+}
+
+TEST_F(LowerTest, ForwardAndBackwardCountRowsOnce) {
+    Module *m = Lower("input %x : f32[N, 2]\ninput %t : i32[N]\ninput %g : f32\n%l = nll_loss(%x, %t) : f32\n"
+                      "%d = nll_loss_grad(%g, %x, %t) : f32[N, 2]\nresult l = %l\nresult d = %d\n");
+    std::string ops = Ops(m->funcs.data[0]);
+    int folds = 0;
+    for (size_t at = 0; (at = ops.find("dims = (0)", at)) != std::string::npos; at++) folds++;
+    EXPECT_EQ(2, folds) << ops; // the sum of losses and the count
+}
+
+TEST_F(LowerTest, AccuracyTakesTheFirstLargestAndDistrustsNan) {
+    Module *m = Lower("input %x : f32[N, 3]\ninput %t : i32[N]\n%a = accuracy(%x, %t) : f32\nresult a = %a\n");
+    std::vector<double> x = {1, 5, 5, /**/ 1, 5, 5, /**/ NAN, 1, 2, /**/ -INFINITY, -INFINITY, -INFINITY},
+                        t = {1, 2, 2, 0};
+    Outcome out = Interpret(m->funcs.data[0], 4, true, {Tensor("x", {4, 3}, &x), Tensor("t", {4}, &t)});
+    EXPECT_EQ(0.5, out["a"][0]);
+}
+
+TEST_F(LowerTest, AllFiniteSeesEveryElementOfEveryOperand) {
+    Module *m = Lower("input %x : f32[N, 2]\ninput %y : f16[3]\n%ok = all_finite(%x, %y) : bool\nresult ok = %ok\n");
+    for (int bad = 0; bad < 5; bad++)
+        for (double v : std::vector<double>{NAN, INFINITY, -INFINITY, 1.0}) {
+            std::vector<double> x = {1, -2}, y = {3, 4, 65504};
+            (bad < 2 ? x[static_cast<size_t>(bad)] : y[static_cast<size_t>(bad - 2)]) = v;
+            Outcome out = Interpret(m->funcs.data[0], 1, true, {Tensor("x", {1, 2}, &x), Tensor("y", {3}, &y)});
+            EXPECT_EQ(v == 1.0, out["ok"][0] == 1.0);
+        }
+}
+
+// ---- the loss scale: bits as in amp_update_scale_cuda_kernel --------------------------------------------------------
+
+struct Scaler {
+    float scale;
+    int32_t tracker, hit;
+};
+
+Scaler UpdateScale(Scaler s, bool ok, double growth, double backoff, int interval, double min, double max) {
+    Scaler next = {s.scale, 0, 0};
+    if (!ok) {
+        next.scale = std::fmax(static_cast<float>(static_cast<double>(s.scale) * backoff), static_cast<float>(min));
+        next.hit = min > 0 && s.scale <= static_cast<float>(min);
+        return next;
+    }
+    if (s.tracker + 1 != interval) {
+        next.tracker = s.tracker + 1;
+        return next;
+    }
+    float grown = static_cast<float>(static_cast<double>(s.scale) * growth);
+    if (std::isfinite(grown)) next.scale = std::fmin(grown, static_cast<float>(max));
+    return next;
+}
+
+bool IsStep(Outcome out, Scaler want) {
+    return out["r"][0] == static_cast<double>(want.scale) && out["s"][0] == want.tracker && out["u"][0] == want.hit;
+}
+
+TEST_F(LowerTest, TheLossScaleMovesBitForBit) {
+    struct Setting {
+        double growth, backoff;
+        int interval;
+        double min, max;
+        float init;
+    };
+    const Setting settings[] = {
+        {2, 0.5, 3, 1, 16777216, 65536},  {2, 0.25, 2, 0, INFINITY, 4},   {1.5, 0.3, 1, 0.1, 1e6, 777.77f},
+        {16, 0.5, 1, 0, INFINITY, 1e38f}, {2, 0.5, 2000, 1, 16777216, 8}, {1.0001, 0.999, 2, 1e-30, 1e30, 3e-30f},
+    };
+    std::mt19937 rng(7);
+    for (const Setting &s : settings) {
+        Text t;
+        text_init(&t, &arena_);
+        text_puts(&t, "input %ok : bool\nstate %scale : f32\nstate %growth_tracker : i32\n%r, %s, %u = "
+                      "update_scale(%scale, %growth_tracker, %ok; ");
+        const double numbers[] = {s.growth, s.backoff, s.min, s.max};
+        const char *names[] = {"growth", "backoff", "min", "max"};
+        for (int i = 0; i < 4; i++) {
+            text_printf(&t, "%s = ", names[i]);
+            text_put_double(&t, numbers[i]);
+            text_puts(&t, ", ");
+        }
+        text_printf(&t, "interval = %d) : f32, i32, i32\nresult r = %%r\nresult s = %%s\nresult u = %%u\n", s.interval);
+        std::string text = FuncText("simplify", text_str(&t), kStates);
+        Scaler now = {s.init, 0, 0};
+        for (int round = 0; round < 17; round++) {
+            Arena arena; // the interpreter leaves its values in the module's arena
+            arena_init(&arena, nullptr);
+            Module *m = ReadIn(&arena, text);
+            ASSERT_TRUE(Run(m, pass_lower));
+            for (int step = 0; step < 100; step++) {
+                bool ok = rng() % 4 != 0;
+                Scaler want = UpdateScale(now, ok, s.growth, s.backoff, s.interval, s.min, s.max);
+                std::vector<double> o = {ok ? 1.0 : 0.0}, scale = {now.scale},
+                                    tracker = {static_cast<double>(now.tracker)};
+                Outcome out = Interpret(
+                    m->funcs.data[0], 1, true,
+                    {Tensor("ok", {}, &o), Tensor("scale", {}, &scale), Tensor("growth_tracker", {}, &tracker)});
+                ASSERT_TRUE(IsStep(out, want)) << "from scale " << now.scale << ", ok " << ok;
+                now = want;
+            }
+            arena_free(&arena);
+        }
+    }
+}
+
+// ---- what is not built yet ------------------------------------------------------------------------------------------
+
+struct Refusal {
+    const char *body, *message;
+};
+
+const Refusal kRefusals[] = {
+    {"input %x : f32[N, 4]\n%r = softmax(%x; dim = 0) : f32[N, 4] @a.softmax at m.amp:3:5\nresult r = %r\n",
+     "m.amp:3:5: a.softmax: softmax: not built yet: dim = 0; only the last dimension (-1) is"},
+    {"input %x : f32[N, 2, 3]\ninput %u : f32[4, 3]\n%r = linear(%x, %u) : f32[N, 2, 4] @fc.linear at "
+     "m.amp:4:5\nresult r = %r\n",
+     "m.amp:4:5: fc.linear: linear: not built yet: x of a rank other than 2"},
+    {"input %x : f32[N, 2, 3]\n%r = sum(%x; dims = (1)) : f32[N, 3] @a.sum at m.amp:5:5\nresult r = %r\n",
+     "m.amp:5:5: a.sum: sum: not built yet: reducing some of the leading dimensions only"},
+    {"input %x : f32[8, 3]\ninput %t : i32[8]\n%r = nll_loss(%x, %t) : f32 @a.nll_loss at m.amp:6:5\nresult r = %r\n",
+     "m.amp:6:5: a.nll_loss: nll_loss: not built yet: rows of classes other than [N, classes] with labels [N]"},
+    {"input %x : f32[N, 2, 3]\ninput %b : f32[2, 3]\n%r = add(%x, %b) : f32[N, 2, 3] @a.add at m.amp:7:5\nresult r = "
+     "%r\n",
+     "m.amp:7:5: a.add: add: not built yet: broadcasting an operand over a dimension between others; make its leading "
+     "dimensions "
+     "whole or 1"},
+};
+
+TEST_F(LowerTest, WhatCannotBeLoweredIsNamed) {
+    for (const Refusal &r : kRefusals) {
+        bool ok = true;
+        Lower(r.body, &ok);
+        EXPECT_FALSE(ok);
+        EXPECT_NE(std::string::npos, Diagnostics().find(r.message)) << Diagnostics();
+    }
+}
+
+// ---- whole steps ----------------------------------------------------------------------------------------------------
+
+TEST_F(LowerTest, AnMlpTrainsTheSame) {
+    for (const char *name : {"mlp_f16.optimizer.ir", "mlp_bf16.optimizer.ir", "mlp_f32.optimizer.ir"}) {
+        SCOPED_TRACE(name);
+        Module *graph = Read(Golden(name)), *core = Read(Golden(name));
+        ASSERT_TRUE(Run(graph, pass_simplify));
+        ASSERT_TRUE(Run(core, pass_simplify) && Run(core, pass_lower)) << Diagnostics();
+        Compare(graph, core, false, 1e-12);
+    }
+}
+
+} // namespace

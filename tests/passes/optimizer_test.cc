@@ -1,0 +1,72 @@
+// The optimizer: moments, attributes, counters, and which writes a skipped step leaves out.
+#include "tests/passes/training_test.h"
+
+namespace {
+
+using OptimizerTest = TrainingTest;
+
+TEST_F(OptimizerTest, EachOptimizerHasItsMoments) {
+    precision_ = "fp32";
+    const struct {
+        const char *call;
+        Opcode code;
+        const char *moments;
+    } cases[] = {
+        {"adamw(lr = 0.001, beta2 = 0.95, weight_decay = 0.1)", OP_adamw, "fc1.weight/m fc1.weight/v"},
+        {"adam(lr = 1)", OP_adam, "fc1.weight/m fc1.weight/v"},
+        {"sgd(lr = 0.1, momentum = 0.9, nesterov = true)", OP_sgd, "fc1.weight/momentum fc1.bias/momentum"},
+        {"sgd(lr = 0.1, momentum = 0.0)", OP_sgd, ""},
+        {"sgd(lr = 0.1)", OP_sgd, ""},
+    };
+    for (const auto &c : cases) {
+        Module *m = RunMlp("", c.call);
+        EXPECT_NE(Find(Step(m), c.code), nullptr) << c.call;
+        EXPECT_EQ(States(m, STATE_MOMENT).substr(0, strlen(c.moments)), c.moments) << c.call;
+        EXPECT_EQ(States(m, STATE_MOMENT).empty(), !*c.moments) << c.call;
+        EXPECT_EQ(States(m, STATE_COUNTER), *c.moments || c.code == OP_sgd ? "step iteration" : "") << c.call;
+    }
+    const Op *adamw = Find(Step(RunMlp("", cases[0].call)), OP_adamw);
+    EXPECT_EQ(ir_attr(adamw, "beta2")->f, 0.95);
+    EXPECT_EQ(ir_attr(adamw, "weight_decay")->f, 0.1);
+    EXPECT_EQ(ir_attr(adamw, "eps")->f, 1e-8);
+    EXPECT_EQ(ir_attr(Find(Step(RunMlp("", cases[1].call)), OP_adam), "lr")->f, 1.0); // a whole number is a float there
+    EXPECT_TRUE(ir_attr(Find(Step(RunMlp("", cases[2].call)), OP_sgd), "nesterov")->b);
+    const State *moment = ir_state_find(RunMlp(), "fc1.weight/m");
+    EXPECT_STREQ(moment->of, "fc1.weight");
+    EXPECT_STREQ(moment->slot, "m");
+}
+
+TEST_F(OptimizerTest, WritesArePredicatedOnlyWhereStepsCanBeSkipped) {
+    for (const char *precision : {"fp16", "fp32"}) {
+        precision_ = precision;
+        const Func *f = Step(RunMlp());
+        for (int i = 0; i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            if (o->code != OP_assign) continue;
+            const State *s = ir_state_of(f, o->in[0]);
+            bool always = s->role == STATE_SCALER || !strcmp(s->name, "iteration") || precision_ == "fp32";
+            EXPECT_EQ(o->pred.id == 0, always) << s->name;
+        }
+    }
+}
+
+// One AdamW step by hand (Loshchilov and Hutter 2019), from zero moments: m/bc1 = g, sqrt(v/bc2) = |g|.
+TEST_F(OptimizerTest, AStepMovesAParameterByItsLearningRate) {
+    precision_ = "fp32";
+    const Func *f = Step(RunMlp("", "adamw(lr = 0.01, weight_decay = 0.1)"));
+    auto after = RunStep(f, {{"x", 1}, {"step", 0}, {"fc2.bias", 0.5}});
+    for (size_t i = 0; i < after["fc2.bias"].size(); i++) {
+        double g = after["grad.fc2.bias"][i], w = 0.5 * (1 - 0.01 * 0.1);
+        EXPECT_NEAR(after["fc2.bias"][i], w - 0.01 * g / (std::fabs(g) + 1e-8), 1e-6);
+    }
+}
+
+TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
+    std::string text = File("tests/passes/mlp.ir");
+    text.replace(text.find("adamw(lr = 0.001)"), 17, "lion(lr = 0.001)");
+    EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
+    EXPECT_EQ(Diagnostics(),
+              "error: mlp.amp:20:17: optimizer lion is not built yet\n  help: there are sgd, adam and adamw\n");
+}
+
+} // namespace

@@ -1,0 +1,290 @@
+/* ampc: the command line over libampc (amp/compile.h). */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "amp/compile.h"
+
+static const char usage_text[] =
+    "usage: ampc MODEL -o model.so [options]      compile a model (.amp) or IR (.ir)\n"
+    "       ampc explain MODEL|model.so [GLOB]    say why each op has its dtype\n"
+    "\n"
+    "  -o FILE               what to write (default: MODEL with its ending replaced)\n"
+    "  --precision W         fp16, bf16, tf32 or fp32 instead of the model's own word\n"
+    "  --policy NAME|FILE    torch-fp16, torch-bf16, tf32, fp32, or a policy file\n"
+    "  -D NAME=VALUE         override a const of the model\n"
+    "  --emit so|c|ir        what to write: a shared object (default), C, or IR\n"
+    "  --stop-after=PASS     only with --emit ir; a later run goes on from the file\n"
+    "  --no-pass=PASS        leave out fuse, layout or simplify (may be repeated)\n"
+    "  --dump-ir[=PASS]      print the IR after every pass, or after PASS, to standard output\n"
+    "  --dump-dir DIR        write the IR after every pass to DIR/NN-PASS.ir\n"
+    "  --time-passes         print the seconds of every pass to standard error\n"
+    "  --cc PROGRAM          the C compiler that makes the shared object (default: cc)\n"
+    "  --max-ops N           refuse programs of more graph ops (default: 10,000,000)\n"
+    "  --json FILE           with explain: write JSON for tools\n"
+    "  --help, --version\n"
+    "\n"
+    "explain takes --precision, --policy, -D, --max-ops and --json.\n"
+    "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
+    "Passes: ";
+
+enum { MAX_DEFINES = 256 };
+
+typedef struct Command {
+    amp_compile_options compile;
+    amp_define defines[MAX_DEFINES];
+    const char *glob, *json, *output, *dump_pass, *dump_dir;
+    int explain, dump, dump_count, time_passes, failed;
+} Command;
+
+static int fail(const char *format, const char *what) {
+    fprintf(stderr, "ampc: ");
+    fprintf(stderr, format, what);
+    fprintf(stderr, "\n");
+    return 2;
+}
+
+/* ---- what the library reports -------------------------------------------------------------------------------------------- */
+
+static void on_diagnostic(void *user, const char *text, int32_t is_error) {
+    (void)user;
+    (void)is_error;
+    fputs(text, stderr);
+}
+
+static int write_file(const char *path, const void *data, size_t size) {
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, size, f) != size || fclose(f)) {
+        fprintf(stderr, "ampc: %s: %s\n", path, strerror(errno));
+        return 1;
+    }
+    return 0;
+}
+
+static void on_dump(void *user, const char *pass, const char *text, size_t size) {
+    Command *c = user;
+    if (c->dump && (!c->dump_pass || !strcmp(c->dump_pass, pass))) fwrite(text, 1, size, stdout);
+    if (!c->dump_dir) return;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%02d-%s.ir", c->dump_dir, c->dump_count++, pass);
+    c->failed |= write_file(path, text, size);
+}
+
+static void on_timing(void *user, const char *pass, double seconds) {
+    (void)user;
+    fprintf(stderr, "%-10s %9.3f ms\n", pass, 1e3 * seconds);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------------------------- */
+
+static int is_pass(const char *name) {
+    for (int i = 0; amp_compile_pass(i); i++)
+        if (!strcmp(amp_compile_pass(i), name)) return 1;
+    return 0;
+}
+
+static int add_define(Command *c, char *text) {
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text) return fail("-D %s: write -D NAME=VALUE", text);
+    if (c->compile.define_count == MAX_DEFINES) return fail("-D %s: too many definitions", text);
+    *equals = 0;
+    c->defines[c->compile.define_count++] = (amp_define){text, equals + 1};
+    return 0;
+}
+
+/* "elaborate, autocast, ..." */
+static void print_passes(FILE *to) {
+    for (int i = 0; amp_compile_pass(i); i++) fprintf(to, "%s%s", i ? ", " : "", amp_compile_pass(i));
+    fputc('\n', to);
+}
+
+static int check_pass(const char *option, const char *pass) {
+    if (is_pass(pass)) return 0;
+    fprintf(stderr, "ampc: %s=%s: there is no such pass; the passes are ", option, pass);
+    print_passes(stderr);
+    return 2;
+}
+
+static int leave_out(Command *c, const char *pass) {
+    if (!strcmp(pass, "fuse")) c->compile.no_fuse = 1;
+    else if (!strcmp(pass, "layout")) c->compile.no_layout = 1;
+    else if (!strcmp(pass, "simplify")) c->compile.no_simplify = 1;
+    else return fail("--no-pass=%s: only fuse, layout and simplify can be left out", pass);
+    return 0;
+}
+
+static int choose_emit(Command *c, const char *what) {
+    static const char *const names[] = {"so", "c", "ir"};
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(what, names[i])) {
+            c->compile.emit = (amp_emit)i;
+            return 0;
+        }
+    return fail("--emit %s: so, c or ir", what);
+}
+
+static int set_max_ops(Command *c, const char *text) {
+    char *end;
+    errno = 0;
+    c->compile.max_ops = strtoll(text, &end, 10);
+    return errno || *end || c->compile.max_ops <= 0 ? fail("--max-ops %s: a positive whole number", text) : 0;
+}
+
+enum {
+    O_PRECISION = 256,
+    O_POLICY,
+    O_EMIT,
+    O_STOP,
+    O_NO_PASS,
+    O_DUMP,
+    O_DUMP_DIR,
+    O_TIME,
+    O_CC,
+    O_MAX_OPS,
+    O_JSON,
+    O_HELP,
+    O_VERSION
+};
+
+static const struct option long_options[] = {
+    {"precision", required_argument, NULL, O_PRECISION},
+    {"policy", required_argument, NULL, O_POLICY},
+    {"emit", required_argument, NULL, O_EMIT},
+    {"stop-after", required_argument, NULL, O_STOP},
+    {"no-pass", required_argument, NULL, O_NO_PASS},
+    {"dump-ir", optional_argument, NULL, O_DUMP},
+    {"dump-dir", required_argument, NULL, O_DUMP_DIR},
+    {"time-passes", no_argument, NULL, O_TIME},
+    {"cc", required_argument, NULL, O_CC},
+    {"max-ops", required_argument, NULL, O_MAX_OPS},
+    {"json", required_argument, NULL, O_JSON},
+    {"help", no_argument, NULL, O_HELP},
+    {"version", no_argument, NULL, O_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+/* 0: go on; 1: done; 2: wrong */
+static int take_option(Command *c, int option) {
+    switch (option) {
+    case 'o': c->output = optarg; return 0;
+    case 'D': return add_define(c, optarg);
+    case O_PRECISION: c->compile.precision = optarg; return 0;
+    case O_POLICY: c->compile.policy = optarg; return 0;
+    case O_EMIT: return choose_emit(c, optarg);
+    case O_STOP: c->compile.stop_after = optarg; return check_pass("--stop-after", optarg);
+    case O_NO_PASS: return leave_out(c, optarg);
+    case O_DUMP:
+        c->dump = 1;
+        c->dump_pass = optarg;
+        return optarg ? check_pass("--dump-ir", optarg) : 0;
+    case O_DUMP_DIR: c->dump_dir = optarg; return 0;
+    case O_TIME: c->time_passes = 1; return 0;
+    case O_CC: c->compile.c_compiler = optarg; return 0;
+    case O_MAX_OPS: return set_max_ops(c, optarg);
+    case O_JSON: c->json = optarg; return 0;
+    case O_HELP:
+        fputs(usage_text, stdout);
+        print_passes(stdout);
+        return 1;
+    case O_VERSION: printf("ampc %s\n", amp_compile_version()); return 1;
+    default: return 2;
+    }
+}
+
+static int refuse_option(int option, char **argv) {
+    char letter[] = {'-', (char)optopt, 0};
+    const char *text = optopt && optopt < O_PRECISION ? letter : argv[optind - 1];
+    return fail(option == ':' ? "%s: needs a value; see ampc --help" : "%s: there is no such option; see ampc --help",
+                text);
+}
+
+static int is_for_explain(int option) {
+    static const int taken[] = {'D', O_PRECISION, O_POLICY, O_MAX_OPS, O_JSON, O_CC, O_HELP, O_VERSION};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (taken[i] == option) return 1;
+    return 0;
+}
+
+static int read_arguments(Command *c, int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "explain")) {
+        c->explain = 1;
+        argv[1] = argv[0];
+        argc--, argv++;
+    }
+    for (int option; (option = getopt_long(argc, argv, ":o:D:", long_options, NULL)) != -1;) {
+        if (option == '?' || option == ':') return refuse_option(option, argv);
+        if (c->explain && !is_for_explain(option))
+            return fail("%s: explain does not take this; see ampc --help", argv[optind - 1]);
+        int done = take_option(c, option);
+        if (done) return done;
+    }
+    if (optind == argc) return fail("no model was given; see ampc --help%s", "");
+    c->compile.name = argv[optind++];
+    if (c->explain && optind < argc) c->glob = argv[optind++];
+    if (optind < argc) return fail("%s: one argument too many; see ampc --help", argv[optind]);
+    if (c->json && !c->explain) return fail("--json %s: only with ampc explain", c->json);
+    return 0;
+}
+
+/* ---- the two commands --------------------------------------------------------------------------------------------------------- */
+
+/* "dir/mlp.amp" -> "dir/mlp.so" */
+static void default_output(Command *c, char *out, size_t size) {
+    static const char *const endings[] = {".so", ".c", ".ir"};
+    const char *name = c->compile.name, *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
+    int stem = dot ? (int)(dot - name) : (int)strlen(name);
+    snprintf(out, size, "%.*s%s", stem, name, endings[c->compile.emit]);
+}
+
+static int report(amp_status status, const amp_error *err) {
+    if (status != AMP_BAD_SOURCE) fprintf(stderr, "ampc: %s\n", err->message); /* the diagnostics have said it */
+    return status == AMP_INVALID_ARGUMENT ? 2 : 1;
+}
+
+static int compile(Command *c) {
+    amp_error err = {0};
+    amp_compile_result *result = NULL;
+    char output[4096];
+    default_output(c, output, sizeof output);
+    c->compile.output = c->output ? c->output : output;
+    if (!strcmp(c->compile.output, c->compile.name)) return fail("%s: would be overwritten; give -o", c->compile.name);
+    int only_dump = c->dump && !c->output && c->compile.emit == AMP_EMIT_SO; /* to look, not to build */
+    if (only_dump) {
+        c->compile.output = NULL;
+        c->compile.emit = AMP_EMIT_IR;
+        if (c->dump_pass) c->compile.stop_after = c->dump_pass;
+    }
+    amp_status status = amp_compile(&c->compile, &result, &err);
+    amp_compile_result_release(result);
+    return status ? report(status, &err) : c->failed;
+}
+
+static int explain(Command *c) {
+    amp_error err = {0};
+    amp_compile_result *result = NULL;
+    amp_status status = amp_explain(&c->compile, c->glob, c->json != NULL, &result, &err);
+    if (status) return report(status, &err);
+    size_t size;
+    const void *data = amp_compile_result_data(result, &size);
+    int failed = c->json ? write_file(c->json, data, size) : fwrite(data, 1, size, stdout) != size;
+    amp_compile_result_release(result);
+    return failed;
+}
+
+int main(int argc, char **argv) {
+    static Command c;
+    c.compile = (amp_compile_options){
+        .struct_size = sizeof c.compile, .defines = c.defines, .diagnostic = on_diagnostic, .user = &c};
+    int wrong = read_arguments(&c, argc, argv);
+    if (wrong) return wrong == 1 ? 0 : wrong;
+    if (c.dump || c.dump_dir) c.compile.dump = on_dump;
+    if (c.time_passes) c.compile.timing = on_timing;
+    if (c.dump_dir && mkdir(c.dump_dir, 0777) && errno != EEXIST)
+        return fprintf(stderr, "ampc: --dump-dir %s: %s\n", c.dump_dir, strerror(errno)), 1;
+    int failed = c.explain ? explain(&c) : compile(&c);
+    if (fflush(stdout)) return fprintf(stderr, "ampc: standard output: %s\n", strerror(errno)), 1;
+    return failed;
+}

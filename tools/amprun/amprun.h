@@ -1,0 +1,51 @@
+/* amprun.h: what the commands of amprun share. */
+#ifndef AMP_TOOLS_AMPRUN_H
+#define AMP_TOOLS_AMPRUN_H
+
+#include <stdbool.h>
+
+#include "amp/amp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct Args {
+    const char *model, *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision,
+        *json;
+    const char *grads, *values_glob, *values_file;
+    int64_t epochs, steps, batch, threads;
+    uint64_t seed;
+    double scale; /* < 0: not given */
+    bool quiet;
+} Args;
+
+/* Every command: 0 is success, 1 a failure that was reported, 2 wrong arguments. */
+int command_info(const Args *a);
+int command_train(const Args *a);
+int command_eval(const Args *a);
+int command_infer(const Args *a);
+int command_step(const Args *a);
+
+/* Prints "amprun: MESSAGE" and returns 1. */
+int report(const amp_error *err);
+int report_text(const char *format, ...) AMP_PRINTF(1, 2);
+
+/* A model with its params and one session, as the arguments say. */
+typedef struct Run {
+    amp_model *model;
+    amp_params *params;
+    amp_session *session;
+    amp_model_info info;
+} Run;
+
+/* Loads the model, makes or loads the params, creates the session; |capacity| samples.  Reports and returns 1 on
+ * failure.  In either case run_close frees everything. */
+int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
+void run_close(Run *r);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

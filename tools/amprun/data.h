@@ -1,0 +1,57 @@
+/* data.h: the samples that a model is trained, evaluated or run on.
+ *
+ *   idx:DIR            the files of MNIST and Fashion-MNIST, gzip or plain: train-images-idx3-ubyte[.gz],
+ *                      train-labels-idx1-ubyte, t10k-...  Images go to the model's only input (float inputs get
+ *                      pixel / 255), labels to the only train input.
+ *   safetensors:FILE   arrays named as the inputs, whose first dimension is the sample.
+ */
+#ifndef AMP_TOOLS_DATA_H
+#define AMP_TOOLS_DATA_H
+
+#include "tools/amprun/amprun.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { DATA_MAX_INPUTS = 16 };
+
+/* What is to be fed: the first |count| inputs of a model, for one sample each (dims[0] is not looked at). */
+typedef struct DataInputs {
+    const char *model;
+    int count, model_inputs, train_inputs; /* the last two of the whole model */
+    amp_tensor_info input[DATA_MAX_INPUTS];
+} DataInputs;
+
+typedef struct Column { /* all samples of one input, converted to what the model reads */
+    const char *name; /* of |inputs|; read while the data is */
+    amp_dtype dtype;
+    int64_t elements; /* per sample */
+    size_t sample_bytes;
+    char *data;
+} Column;
+
+typedef struct Dataset {
+    int64_t count;
+    int columns;
+    Column column[DATA_MAX_INPUTS];
+} Dataset;
+
+typedef enum Part { PART_TRAIN, PART_TEST } Part;
+
+/* Reads the part of |spec| that feeds |inputs|.  A safetensors file is its own only part.
+ * Reports and returns 1 on failure; in either case data_close frees everything. */
+int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs);
+/* data_read for the first |inputs| inputs of a model. */
+int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, int inputs);
+void data_close(Dataset *d);
+
+/* Copies |n| samples, by their indexes, into one batch array per input; |batch| comes from data_batch_new. */
+void *const *data_batch_new(const Dataset *d, int64_t n); /* NULL when memory is out */
+void data_batch_free(const Dataset *d, void *const *batch);
+void data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

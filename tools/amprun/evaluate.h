@@ -1,0 +1,17 @@
+/* evaluate.h: loss and metrics over all samples of a dataset. */
+#ifndef AMP_TOOLS_EVALUATE_H
+#define AMP_TOOLS_EVALUATE_H
+
+#include "tools/amprun/data.h"
+
+enum { EVALUATION_METRICS = 16 };
+
+typedef struct Evaluation {
+    int64_t samples;
+    double loss, metrics[EVALUATION_METRICS];
+} Evaluation;
+
+/* Means over the samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure. */
+int evaluate(const Run *run, const Dataset *data, int64_t batch, Evaluation *out);
+
+#endif

@@ -1,0 +1,218 @@
+/* main.c: the command line of amprun: which options each command takes. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/amprun/amprun.h"
+
+static const char usage_text[] =
+    "usage: amprun info  MODEL.so [--batch B]\n"
+    "       amprun train MODEL.so --data SPEC [--epochs E | --steps K] [--batch B] [--seed S] [--weights F]\n"
+    "                    [--save F] [--checkpoint F] [--resume F] [--log F.jsonl] [--quiet]\n"
+    "       amprun eval  MODEL.so --data SPEC --weights F [--batch B]\n"
+    "       amprun infer MODEL.so --weights F --inputs F --outputs F [--batch B]\n"
+    "       amprun step  MODEL.so --weights F | --resume F --inputs F [--steps K] [--seed S] [--grads F]\n"
+    "                    [--save F] [--checkpoint F] [--scale S] [--values GLOB F]\n"
+    "\n"
+    "  all: --device cpu|null   --threads T   --isa portable|v3|v4\n"
+    "  SPEC: idx:DIR (MNIST's files, gzip or plain) or safetensors:FILE (arrays named as the inputs, whose\n"
+    "        first dimension is the sample)\n"
+    "  --steps and --epochs count from the start of training, also after --resume.\n"
+    "  --save writes parameters by name; --checkpoint writes everything that training goes on from.\n"
+    "Exit status: 0 success, 1 a file or a step was refused, 2 wrong arguments.\n";
+
+typedef enum Option {
+    O_BATCH = 256,
+    O_DATA,
+    O_EPOCHS,
+    O_STEPS,
+    O_SEED,
+    O_THREADS,
+    O_DEVICE,
+    O_ISA,
+    O_WEIGHTS,
+    O_SAVE,
+    O_CHECKPOINT,
+    O_RESUME,
+    O_LOG,
+    O_QUIET,
+    O_PRECISION,
+    O_INPUTS,
+    O_OUTPUTS,
+    O_GRADS,
+    O_SCALE,
+    O_VALUES,
+    O_HELP,
+    O_VERSION,
+    O_END
+} Option;
+
+#define BIT(option) (1u << ((option)-O_BATCH))
+
+static const struct option long_options[] = {
+    {"batch", required_argument, NULL, O_BATCH},
+    {"data", required_argument, NULL, O_DATA},
+    {"epochs", required_argument, NULL, O_EPOCHS},
+    {"steps", required_argument, NULL, O_STEPS},
+    {"seed", required_argument, NULL, O_SEED},
+    {"threads", required_argument, NULL, O_THREADS},
+    {"device", required_argument, NULL, O_DEVICE},
+    {"isa", required_argument, NULL, O_ISA},
+    {"weights", required_argument, NULL, O_WEIGHTS},
+    {"save", required_argument, NULL, O_SAVE},
+    {"checkpoint", required_argument, NULL, O_CHECKPOINT},
+    {"resume", required_argument, NULL, O_RESUME},
+    {"log", required_argument, NULL, O_LOG},
+    {"quiet", no_argument, NULL, O_QUIET},
+    {"precision", required_argument, NULL, O_PRECISION},
+    {"inputs", required_argument, NULL, O_INPUTS},
+    {"outputs", required_argument, NULL, O_OUTPUTS},
+    {"grads", required_argument, NULL, O_GRADS},
+    {"scale", required_argument, NULL, O_SCALE},
+    {"values", required_argument, NULL, O_VALUES},
+    {"help", no_argument, NULL, O_HELP},
+    {"version", no_argument, NULL, O_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+typedef struct Command {
+    const char *name;
+    int (*run)(const Args *a);
+    unsigned takes, needs;
+} Command;
+
+static const unsigned everywhere = BIT(O_THREADS) | BIT(O_DEVICE) | BIT(O_ISA) | BIT(O_SEED);
+static const Command commands[] = {
+    {"info", command_info, BIT(O_BATCH), 0},
+    {"train", command_train,
+     BIT(O_DATA) | BIT(O_EPOCHS) | BIT(O_STEPS) | BIT(O_BATCH) | BIT(O_WEIGHTS) | BIT(O_SAVE) | BIT(O_CHECKPOINT) |
+         BIT(O_RESUME) | BIT(O_LOG) | BIT(O_QUIET),
+     BIT(O_DATA)},
+    {"eval", command_eval, BIT(O_DATA) | BIT(O_BATCH) | BIT(O_WEIGHTS) | BIT(O_PRECISION),
+     BIT(O_DATA) | BIT(O_WEIGHTS)},
+    {"infer", command_infer, BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS) | BIT(O_BATCH),
+     BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS)},
+    {"step", command_step,
+     BIT(O_WEIGHTS) | BIT(O_RESUME) | BIT(O_INPUTS) | BIT(O_STEPS) | BIT(O_GRADS) | BIT(O_SAVE) | BIT(O_CHECKPOINT) |
+         BIT(O_SCALE) | BIT(O_VALUES),
+     BIT(O_INPUTS)},
+};
+
+static int wrong(const char *format, const char *a, const char *b) {
+    fprintf(stderr, "amprun: ");
+    fprintf(stderr, format, a, b);
+    fprintf(stderr, "; see amprun --help\n");
+    return 2;
+}
+
+static int whole(const char *option, const char *text, int64_t *out) {
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (errno || *end || end == text || v < 1 || v > INT32_MAX)
+        return wrong("--%s %s: a whole number from 1 to 2147483647 is wanted", option, text);
+    *out = v;
+    return 0;
+}
+
+static int take_scale(const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    return *end || end == text || !(*out > 0) ? wrong("--%s %s: a positive number is wanted", "scale", text) : 0;
+}
+
+static int take_seed(const char *text, uint64_t *out) {
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return errno || *end || end == text || *text == '-' ? wrong("--%s %s: a whole number is wanted", "seed", text) : 0;
+}
+
+static int take(Args *a, int option, char **argv) {
+    switch (option) {
+    case O_BATCH: return whole("batch", optarg, &a->batch);
+    case O_EPOCHS: return whole("epochs", optarg, &a->epochs);
+    case O_STEPS: return whole("steps", optarg, &a->steps);
+    case O_THREADS: return whole("threads", optarg, &a->threads);
+    case O_SEED: return take_seed(optarg, &a->seed);
+    case O_SCALE: return take_scale(optarg, &a->scale);
+    case O_DATA: a->data = optarg; return 0;
+    case O_DEVICE: a->device = optarg; return 0;
+    case O_ISA: a->isa = optarg; return 0;
+    case O_WEIGHTS: a->weights = optarg; return 0;
+    case O_SAVE: a->save = optarg; return 0;
+    case O_CHECKPOINT: a->checkpoint = optarg; return 0;
+    case O_RESUME: a->resume = optarg; return 0;
+    case O_LOG: a->log = optarg; return 0;
+    case O_QUIET: a->quiet = true; return 0;
+    case O_PRECISION: a->precision = optarg; return 0;
+    case O_INPUTS: a->inputs = optarg; return 0;
+    case O_OUTPUTS: a->outputs = optarg; return 0;
+    case O_GRADS: a->grads = optarg; return 0;
+    case O_VALUES: /* two words */
+        if (!argv[optind]) return wrong("--%s %s: a file must follow the glob", "values", optarg);
+        a->values_glob = optarg;
+        a->values_file = argv[optind++];
+        return 0;
+    default: return 2;
+    }
+}
+
+static int refuse_option(int option, char **argv) {
+    char letter[] = {'-', (char)optopt, 0};
+    const char *text = optopt && optopt < O_BATCH ? letter : argv[optind - 1];
+    return wrong(option == ':' ? "%s: needs a value%s" : "%s: there is no such option%s", text, "");
+}
+
+static const char *option_name(unsigned bit) {
+    for (const struct option *o = long_options; o->name; o++)
+        if (BIT(o->val) == bit) return o->name;
+    return "?";
+}
+
+/* 0: go on; 1: done; 2: wrong */
+static int read_options(Args *a, const Command *c, int argc, char **argv) {
+    unsigned seen = 0;
+    for (int option; (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1;) {
+        if (option == '?' || option == ':') return refuse_option(option, argv);
+        if (option == O_HELP) {
+            fputs(usage_text, stdout);
+            return 1;
+        }
+        if (!(BIT(option) & (c->takes | everywhere)))
+            return wrong("%s does not take --%s", c->name, option_name(BIT(option)));
+        seen |= BIT(option);
+        int failed = take(a, option, argv);
+        if (failed) return failed;
+    }
+    for (unsigned bit = 1; bit && bit < BIT(O_END); bit <<= 1)
+        if ((c->needs & bit) && !(seen & bit)) return wrong("%s needs --%s", c->name, option_name(bit));
+    if (a->epochs && a->steps) return wrong("%s takes --epochs or --steps, not both%s", c->name, "");
+    if (c->run == command_step && !a->weights && !a->resume)
+        return wrong("%s needs --weights or --resume%s", c->name, "");
+    if (optind == argc) return wrong("%s: no model was given%s", c->name, "");
+    a->model = argv[optind++];
+    return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;
+}
+
+/* What was printed may not have arrived. */
+static int run_command(const Command *c, const Args *a) {
+    int failed = c->run(a);
+    return fflush(stdout) ? report_text("standard output: %s", strerror(errno)) : failed;
+}
+
+int main(int argc, char **argv) {
+    Args a = {.scale = -1};
+    if (argc < 2) return wrong("no command was given%s%s", "", "");
+    if (!strcmp(argv[1], "--help")) return fputs(usage_text, stdout) < 0;
+    if (!strcmp(argv[1], "--version")) return printf("amprun %s\n", amp_version()) < 0;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(argv[1], commands[i].name)) continue;
+        argv[1] = argv[0];
+        int failed = read_options(&a, &commands[i], argc - 1, argv + 1);
+        return failed ? (failed == 1 ? 0 : failed) : run_command(&commands[i], &a);
+    }
+    return wrong("there is no command %s%s", argv[1], "");
+}

@@ -1,0 +1,142 @@
+/* step.c: amprun step: K training steps on exactly one batch, one JSON line each; what tests and debugging stand on. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tools/amprun/data.h"
+#include "tools/amprun/json_out.h"
+#include "tools/amprun/tensors_out.h"
+
+static bool is_gradient(const char *name) { return !strncmp(name, "grad.", 5); }
+
+/* One of the session's values as floats; the caller frees. NULL (reported) on failure. */
+static void *read_value(const Run *run, const char *name, amp_tensor_info *info, TensorsOut *out, const char *as,
+                        const char *note) {
+    amp_error err = {0};
+    if (amp_session_value(run->session, name, info, NULL, 0, &err)) {
+        report(&err);
+        return NULL;
+    }
+    void *data = tensors_out_add(out, as, info, note);
+    if (data && amp_session_value(run->session, name, info, data, tensor_bytes(info), &err)) {
+        report(&err);
+        return NULL;
+    }
+    return data;
+}
+
+/* sqrt of the sum of squares of every unscaled gradient. */
+static int gradient_norm(const Run *run, double *norm) {
+    double sum = 0;
+    for (int32_t i = 0; amp_session_value_name(run->session, i); i++) {
+        const char *name = amp_session_value_name(run->session, i);
+        if (!is_gradient(name)) continue;
+        TensorsOut one = {0};
+        amp_tensor_info info;
+        const float *g = read_value(run, name, &info, &one, name, NULL);
+        for (size_t k = 0; g && k < tensor_bytes(&info) / sizeof *g; k++) sum += (double)g[k] * g[k];
+        tensors_out_free(&one);
+        if (!g) return 1;
+    }
+    *norm = sqrt(sum);
+    return 0;
+}
+
+/* Gradients by parameter name, or values by their own. */
+static int write_values(const Run *run, const char *glob, bool gradients, const char *path) {
+    TensorsOut out = {0};
+    int failed = 0, found = 0;
+    for (int32_t i = 0; !failed && amp_session_value_name(run->session, i); i++) {
+        const char *name = amp_session_value_name(run->session, i);
+        if (gradients ? !is_gradient(name) : !text_glob_match(glob, name)) continue;
+        amp_tensor_info info;
+        amp_error err = {0};
+        if (amp_session_value(run->session, name, &info, NULL, 0, &err)) return report(&err);
+        failed = !read_value(run, name, &info, &out, gradients ? name + 5 : name,
+                             gradients ? NULL : amp_dtype_name(info.dtype));
+        found++;
+    }
+    if (!failed && !found) failed = report_text("--values '%s': no value of this model has such a name", glob);
+    failed = failed || tensors_out_write(&out, path);
+    tensors_out_free(&out);
+    return failed;
+}
+
+static int one_step(const Run *run, void *const *inputs, int64_t n, bool scaled) {
+    amp_error err = {0};
+    amp_step_report r;
+    double norm;
+    amp_status status = amp_step(run->session, (const void *const *)inputs, n, &r, &err);
+    if (status && status != AMP_SCALE_AT_FLOOR) return report(&err);
+    if (gradient_norm(run, &norm)) return 1;
+    printf("{\"step\": %" PRId64 ", \"iteration\": %" PRId64 ", ", r.step, r.iteration);
+    json_number(stdout, "loss", r.loss);
+    printf(", ");
+    json_number(stdout, "scale", scaled ? r.scale : 1.0);
+    printf(", \"skipped\": %s, ", r.skipped ? "true" : "false");
+    json_number(stdout, "grad_norm", norm);
+    printf("}\n");
+    fflush(stdout);
+    return status ? report(&err) : 0;
+}
+
+static int set_scale(const Run *run, double scale) {
+    amp_error err = {0};
+    amp_scaler_state s;
+    if (!run->info.scaler) return report_text("--scale: this model trains unscaled (%s)", run->info.precision);
+    if (amp_session_get_scaler(run->session, &s, &err)) return report(&err);
+    s.scale = (float)scale;
+    return amp_session_set_scaler(run->session, &s, &err) ? report(&err) : 0;
+}
+
+static int all_steps(const Args *a, const Run *run, const Dataset *data) {
+    amp_error err = {0};
+    int64_t steps = a->steps ? a->steps : 1;
+    int64_t *index = malloc(sizeof *index * (size_t)data->count);
+    void *const *inputs = data_batch_new(data, data->count);
+    int failed = index && inputs ? 0 : report_text("no memory for %" PRId64 " samples", data->count);
+    for (int64_t i = 0; !failed && i < data->count; i++) index[i] = i;
+    if (!failed) data_gather(data, index, data->count, inputs);
+    for (int64_t i = 0; !failed && i < steps; i++) {
+        failed = one_step(run, inputs, data->count, run->info.scaler != NULL);
+        if (!failed && i == 0 && a->grads) failed = write_values(run, "", true, a->grads);
+        if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
+    }
+    if (!failed && a->save) failed = amp_params_save(run->params, a->save, &err) ? report(&err) : 0;
+    if (!failed && a->checkpoint)
+        failed = amp_checkpoint_save(run->session, a->checkpoint, NULL, &err) ? report(&err) : 0;
+    data_batch_free(data, inputs);
+    free(index);
+    return failed;
+}
+
+/* The batch decides the session's capacity, and the model how the batch is read: the model is loaded for a moment before. */
+static int open_batch(const Args *a, Dataset *data) {
+    amp_error err = {0};
+    amp_model *model;
+    amp_model_info info;
+    char spec[4096];
+    if (amp_model_load(a->model, NULL, &model, &err)) return report(&err);
+    amp_model_get_info(model, &info);
+    snprintf(spec, sizeof spec, "safetensors:%s", a->inputs);
+    int failed = info.can_train ? data_open(data, spec, PART_TRAIN, model, info.input_count)
+                                : report_text("%s: has no train block; write one in its model file", a->model);
+    amp_model_release(model);
+    return failed;
+}
+
+int command_step(const Args *a) {
+    amp_error err = {0};
+    Run run = {0};
+    Dataset data = {0};
+    int failed = open_batch(a, &data) || run_open(&run, a, data.count, false, true);
+    if (!failed && a->resume) failed = amp_checkpoint_load(run.session, a->resume, NULL, 0, &err) ? report(&err) : 0;
+    if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
+    failed = failed || all_steps(a, &run, &data);
+    data_close(&data);
+    run_close(&run);
+    return failed;
+}

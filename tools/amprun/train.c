@@ -1,0 +1,218 @@
+/* train.c: amprun train. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/amprun/data.h"
+#include "tools/amprun/evaluate.h"
+#include "tools/amprun/json_out.h"
+#include "tools/amprun/progress.h"
+#include "tools/amprun/shuffle.h"
+
+enum { MAX_METRICS = 16, DEFAULT_BATCH = 128, DEFAULT_EPOCHS = 5 };
+
+typedef struct Training {
+    const Args *args;
+    Run run;
+    Dataset train, test;
+    bool has_test;
+    int64_t batch, batches, epochs, total_steps;
+    int64_t *order;
+    void *const *inputs;
+    FILE *log;
+    Progress progress;
+    amp_step_report last;
+    double metrics[MAX_METRICS];
+    double epoch_loss; /* sum of loss * n over the epoch */
+    int64_t epoch_samples, epoch_skipped;
+} Training;
+
+static const char *megabytes(char out[32], uint64_t bytes) {
+    snprintf(out, 32, "%.1f", (double)bytes / 1e6);
+    return out;
+}
+
+static void print_header(const Training *t) {
+    amp_memory_info m;
+    char total[32], params[32], derived[32], moments[32], activations[32];
+    amp_session_memory(t->run.session, &m);
+    printf("%s: %s, %" PRId64 " parameters, %s MB at batch %" PRId64
+           " (weights %s + copies %s + moments %s + activations %s)\n",
+           t->args->model, t->run.info.policy, t->run.info.param_elements, megabytes(total, m.total), t->batch,
+           megabytes(params, m.params), megabytes(derived, m.derived), megabytes(moments, m.moments),
+           megabytes(activations, m.activations));
+    fflush(stdout);
+}
+
+/* The first line of the log: what is trained, and the bytes that it takes. */
+static void log_header(const Training *t) {
+    amp_memory_info m;
+    if (!t->log) return;
+    amp_session_memory(t->run.session, &m);
+    fprintf(t->log, "{\"model\": \"%s\", \"policy\": \"%s\", \"batch\": %" PRId64 ", \"peak_bytes\": %" PRIu64 "}\n",
+            t->run.info.name, t->run.info.policy, t->batch, m.total);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------------ */
+
+static int open_data(Training *t) {
+    const Args *a = t->args;
+    if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, t->run.info.input_count)) return 1;
+    t->has_test = !strncmp(a->data, "idx:", 4);
+    if (t->has_test && data_open(&t->test, a->data, PART_TEST, t->run.model, t->run.info.input_count)) return 1;
+    t->batches = (t->train.count + t->batch - 1) / t->batch;
+    t->total_steps = a->steps ? a->steps : (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches;
+    t->epochs = (t->total_steps + t->batches - 1) / t->batches;
+    t->order = malloc(sizeof *t->order * (size_t)t->train.count);
+    t->inputs = data_batch_new(&t->train, t->batch);
+    return t->order && t->inputs ? 0 : report_text("%s: no memory for a batch of %" PRId64, a->data, t->batch);
+}
+
+static int open_log(Training *t) {
+    if (!t->args->log) return 0;
+    t->log = fopen(t->args->log, t->args->resume ? "a" : "w");
+    return t->log ? 0 : report_text("--log %s: cannot be written", t->args->log);
+}
+
+static int open_training(Training *t) {
+    amp_error err = {0};
+    t->batch = t->args->batch ? t->args->batch : DEFAULT_BATCH;
+    if (run_open(&t->run, t->args, t->batch, false, false)) return 1;
+    if (!t->run.info.can_train)
+        return report_text("%s: has no train block; write one in its model file", t->args->model);
+    if (t->run.info.metric_count > MAX_METRICS)
+        return report_text("%s: more than %d metrics", t->args->model, MAX_METRICS);
+    if (t->args->resume && amp_checkpoint_load(t->run.session, t->args->resume, NULL, 0, &err)) return report(&err);
+    return open_data(t) || open_log(t);
+}
+
+static void close_training(Training *t) {
+    data_batch_free(&t->train, t->inputs);
+    data_close(&t->train);
+    data_close(&t->test);
+    free(t->order);
+    run_close(&t->run);
+}
+
+/* The disk may be full: what was logged must have arrived. */
+static int close_log(Training *t) {
+    if (!t->log) return 0;
+    int lost = ferror(t->log);
+    lost |= fclose(t->log);
+    t->log = NULL;
+    return lost ? report_text("--log %s: could not be written in full", t->args->log) : 0;
+}
+
+/* ---- running -------------------------------------------------------------------------------------------------------------------- */
+
+static void log_metrics(const Training *t, const char *prefix, const double *metrics) {
+    for (int i = 0; i < t->run.info.metric_count; i++) {
+        char key[256];
+        snprintf(key, sizeof key, "%s%s", prefix, amp_model_metric_at(t->run.model, i));
+        fprintf(t->log, ", ");
+        json_number(t->log, key, metrics[i]);
+    }
+}
+
+static void log_step(Training *t) {
+    if (!t->log) return;
+    fprintf(t->log, "{\"iteration\": %" PRId64 ", \"step\": %" PRId64 ", ", t->last.iteration, t->last.step);
+    json_number(t->log, "loss", t->last.loss);
+    fprintf(t->log, ", ");
+    json_number(t->log, "scale", t->last.scale);
+    fprintf(t->log, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
+    log_metrics(t, "", t->metrics);
+    fprintf(t->log, "}\n");
+}
+
+/* One step; the iteration says which samples. */
+static int train_step(Training *t, int64_t iteration) {
+    amp_error err = {0};
+    int64_t epoch = iteration / t->batches, position = iteration % t->batches, from = position * t->batch;
+    int64_t n = t->train.count - from < t->batch ? t->train.count - from : t->batch;
+    if (position == 0 || t->progress.steps == 0) shuffle(t->order, t->train.count, t->args->seed, epoch);
+    if (position == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
+    data_gather(&t->train, t->order + from, n, t->inputs);
+    if (amp_step(t->run.session, (const void *const *)t->inputs, n, &t->last, &err)) return report(&err);
+    if (amp_session_metrics(t->run.session, t->metrics, &err)) return report(&err);
+    t->epoch_loss += t->last.loss * (double)n;
+    t->epoch_samples += n;
+    t->epoch_skipped += t->last.skipped;
+    ProgressNow now = {
+        .epoch = epoch + 1,
+        .epochs = t->epochs,
+        .batch = position + 1,
+        .batches = t->batches,
+        .steps_left = t->total_steps - iteration - 1,
+        .loss = t->last.loss,
+        .metric = amp_model_metric_at(t->run.model, 0),
+        .metric_value = t->metrics[0],
+        .scale = t->run.info.scaler ? t->last.scale : 0,
+    };
+    progress_step(&t->progress, &now, n, t->last.skipped);
+    log_step(t);
+    return 0;
+}
+
+static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
+    printf("epoch %" PRId64 ": train loss %.4f", epoch + 1, t->epoch_loss / (double)t->epoch_samples);
+    if (t->has_test) printf("  test loss %.4f", test->loss);
+    for (int i = 0; t->has_test && i < t->run.info.metric_count; i++)
+        printf("  test %s %.4f", amp_model_metric_at(t->run.model, i), test->metrics[i]);
+    if (t->run.info.scaler) printf("  scale %g  skipped %" PRId64, t->last.scale, t->epoch_skipped);
+    printf("  %.0f samples/s\n", progress_rate(&t->progress));
+    fflush(stdout);
+}
+
+static int end_epoch(Training *t, int64_t epoch) {
+    Evaluation test = {0};
+    double paused = seconds_now();
+    if (t->has_test && evaluate(&t->run, &t->test, t->batch, &test)) return 1;
+    t->progress.start += seconds_now() - paused; /* the rate is that of training */
+    progress_clear(&t->progress);
+    if (!t->args->quiet) print_epoch(t, epoch, &test);
+    if (t->log && t->has_test) {
+        fprintf(t->log, "{\"epoch\": %" PRId64 ", ", epoch + 1);
+        json_number(t->log, "test_loss", test.loss);
+        log_metrics(t, "test_", test.metrics);
+        fprintf(t->log, ", \"samples_per_s\": %.1f}\n", progress_rate(&t->progress));
+    }
+    return 0;
+}
+
+static int train(Training *t) {
+    amp_error err = {0};
+    amp_scaler_state scaler;
+    if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
+    if (scaler.iteration >= t->total_steps && !t->args->quiet)
+        printf("nothing is left to train: %s is at step %" PRId64 " of %" PRId64 "\n",
+               t->args->resume ? t->args->resume : "training", scaler.iteration, t->total_steps);
+    progress_start(&t->progress, t->args->quiet);
+    for (int64_t i = scaler.iteration; i < t->total_steps; i++) {
+        if (train_step(t, i)) return 1;
+        if ((i + 1) % t->batches == 0 || i + 1 == t->total_steps)
+            if (end_epoch(t, i / t->batches)) return 1;
+    }
+    return 0;
+}
+
+static int save(const Training *t) {
+    amp_error err = {0};
+    if (t->args->save && amp_params_save(t->run.params, t->args->save, &err)) return report(&err);
+    if (t->args->checkpoint && amp_checkpoint_save(t->run.session, t->args->checkpoint, NULL, &err))
+        return report(&err);
+    return 0;
+}
+
+int command_train(const Args *a) {
+    Training t = {.args = a};
+    int failed = open_training(&t);
+    if (!failed && !a->quiet) print_header(&t);
+    if (!failed) log_header(&t);
+    failed = failed || train(&t) || save(&t);
+    failed |= close_log(&t);
+    close_training(&t);
+    return failed;
+}

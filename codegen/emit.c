@@ -47,10 +47,10 @@ const char *emit_dim(Arena *a, Dim d) {
 
 const char *emit_operand(const Emitter *e, Val v, bool vector) {
     static const char *const splat[] = {
-        [KIND_F32] = "splat_f(v%u)", [KIND_I32] = "splat_i(v%u)", [KIND_BOOL] = "splat_i(-v%u)"};
+        [KIND_F32] = "splat_f(v%d)", [KIND_I32] = "splat_i(v%d)", [KIND_BOOL] = "splat_i(-v%d)"};
     Kind kind = emit_kind(ir_dtype(e->w->f, v));
     bool as_is = !vector || emit_is_vector(e->w->values[v.id].span);
-    return arena_printf(e->w->arena, as_is || kind > KIND_BOOL ? "v%u" : splat[kind], v.id);
+    return arena_printf(e->w->arena, as_is || kind > KIND_BOOL ? "v%d" : splat[kind], walk_number(e->w, v));
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -121,6 +121,6 @@ amp_status emit_core_op(Emitter *e, const Op *o) {
                         ir_op_info[o->code].name, vector ? "vectors of" : "a scalar",
                         amp_dtype_name(o->n_in ? ir_dtype(e->w->f, o->in[o->n_in - 1]) : t), ir_value(e->w->f, v)->name,
                         o->path ? o->path : "no path");
-    emit_line(e, "const %s v%u = %s;", emit_type(t, vector), v.id, text);
+    emit_line(e, "const %s v%d = %s;", emit_type(t, vector), walk_number(e->w, v), text);
     return AMP_OK;
 }

@@ -1,4 +1,4 @@
-/* emit.h: the ops of a kernel as C text: one variable per value, `v12` for value 12.
+/* emit.h: the ops of a kernel as C text: one variable per value, `v12` for the twelfth of the kernel.
  *
  * A value of SPAN_FULL or SPAN_COLUMN is a vector (vf for every float type, vi for i32 and bool masks), one of SPAN_ROW
  * or SPAN_ONE is a scalar (float, int32_t, int64_t, double).  Where each op stands, and how values are loaded and

@@ -88,14 +88,15 @@ static const char *build_extent(Emitter *e, const Op *o, bool vector) {
 static const char *build_random(Emitter *e, const Op *o, bool vector) {
     (void)vector;
     if (e->w->values[o->out[0].id].span != SPAN_FULL) return NULL;
-    return arena_printf(e->w->arena, "random_vf(v%u, v%u, 0x%08Xu, (row0 + r) * %lld + col0 + c)", o->in[1].id,
-                        o->in[2].id, amp_hash32(ir_attr(o, "key")->s), (long long)e->w->cols);
+    return arena_printf(e->w->arena, "random_vf(v%d, v%d, 0x%08Xu, (row0 + r) * %lld + col0 + c)",
+                        walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), amp_hash32(ir_attr(o, "key")->s),
+                        (long long)e->w->cols);
 }
 
 static const char *build_power(Emitter *e, const Op *o, bool vector) {
     if (vector) return NULL;
-    return arena_printf(e->w->arena, "power_f64(%s, v%u)", emit_literal(e->w->arena, AMP_DT_F64, ir_attr(o, "base")->f),
-                        o->in[0].id);
+    return arena_printf(e->w->arena, "power_f64(%s, v%d)", emit_literal(e->w->arena, AMP_DT_F64, ir_attr(o, "base")->f),
+                        walk_number(e->w, o->in[0]));
 }
 
 #define EXPRESSION(v, s, k)                                                                                            \

@@ -66,18 +66,13 @@ typedef struct InitRule {
     int required;
 } InitRule;
 
-/* docs/language.md, initialisers; kaiming_uniform's default is PyTorch's negative slope for linear layers, sqrt(5). */
+/* The initialisers of docs/language.md. */
 static const InitRule init_rules[] = {
-    {"zeros", {NULL}, {0}, 0},
-    {"ones", {NULL}, {0}, 0},
-    {"constant", {"v"}, {0}, 1},
-    {"uniform", {"low", "high"}, {0}, 2},
-    {"normal", {"std", "mean"}, {0}, 1},
-    {"trunc_normal", {"std"}, {0}, 1},
-    {"kaiming_uniform", {"a"}, {2.23606797749978969}, 0},
-    {"kaiming_normal", {NULL}, {0}, 0},
-    {"xavier_uniform", {NULL}, {0}, 0},
-    {"xavier_normal", {NULL}, {0}, 0},
+    {"zeros", {NULL}, {0}, 0},           {"ones", {NULL}, {0}, 0},
+    {"constant", {"v"}, {0}, 1},         {"uniform", {"low", "high"}, {0}, 2},
+    {"normal", {"std", "mean"}, {0}, 1}, {"trunc_normal", {"std"}, {0}, 1},
+    {"kaiming_uniform", {"a"}, {0}, 1},  {"kaiming_normal", {NULL}, {0}, 0},
+    {"xavier_uniform", {NULL}, {0}, 0},  {"xavier_normal", {NULL}, {0}, 0},
 };
 
 static double number_of(const CallArg *a) { return a->type == ATTR_FLOAT ? a->value.f : (double)a->value.i; }

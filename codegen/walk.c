@@ -304,6 +304,12 @@ static void find_kept(Walk *w) {
         if (walk_op(w, i)->n_out) w->values[walk_op(w, i)->out[0].id].kept = false;
 }
 
+int walk_number(const Walk *w, Val v) { return w->values[v.id].number; }
+
+static void number_value(Walk *w, Val v, int *last) {
+    if (!w->values[v.id].number) w->values[v.id].number = ++*last;
+}
+
 static void forget_last_kernel(Walk *w) {
     static const ValueWalk fresh = {.operand = -1};
     for (int i = 0; i < w->k->count; i++) {
@@ -311,9 +317,13 @@ static void forget_last_kernel(Walk *w) {
         for (int n = 0; n < o->n_in; n++) w->values[o->in[n].id] = fresh;
         for (int r = 0; r < o->n_out; r++) w->values[o->out[r].id] = fresh;
     }
-    for (int i = 0; i < w->k->count; i++) {
+    for (int i = 0, last = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
-        for (int r = 0; r < o->n_out; r++) w->values[o->out[r].id].made = true;
+        for (int n = 0; n < o->n_in; n++) number_value(w, o->in[n], &last);
+        for (int r = 0; r < o->n_out; r++) {
+            number_value(w, o->out[r], &last);
+            w->values[o->out[r].id].made = true;
+        }
     }
 }
 

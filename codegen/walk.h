@@ -37,6 +37,7 @@ typedef struct Sink { /* where computed values leave the steps */
 } Sink;
 
 typedef struct ValueWalk { /* of a value in the current kernel */
+    int number; /* in order of appearance, from 1: its variable is v<number>, so that equal kernels have equal text */
     Span span;
     int level;
     bool made;    /* by an op of this kernel; else it is loaded from |operand| */
@@ -78,6 +79,7 @@ int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage);
 /* Whether an op reads the elements of its |n|th input in the loops: not where only the shape matters (`like`), nor a
  * product's operands. */
 bool walk_reads(const Op *o, int n);
+int walk_number(const Walk *w, Val v);
 #define walk_op(w, i) ir_op_at((w)->f, (w)->k->first + (i))
 
 /* "k03 (fc1: linear)" of function train_step: for messages */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "compiler/explain.h"
 
-/* ---- the module ---------------------------------------------------------------------------------------------------------- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 static bool is_elf(const Source *s) { return s->len > 4 && !memcmp(s->text, "\177ELF", 4); }
 
@@ -29,7 +29,7 @@ static amp_status read_model_so(Session *s, Module **out, amp_error *err) {
     return *out ? AMP_OK : session_report(s, err);
 }
 
-/* ---- the call -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static amp_status explain(Session *s, const char *glob, bool json, amp_compile_result **out, amp_error *err) {
     Module *m = NULL;

@@ -1,4 +1,5 @@
-/* explain_facts.c: what a planned module tells about one op: its kernels, where its casts happen, which roundings went. */
+/* explain_facts.c: what a planned module tells about one op: its kernels, where its casts happen, which roundings were
+ * removed. */
 #include "compiler/explain.h"
 
 const Func *explain_func(const Module *m) {
@@ -14,7 +15,7 @@ bool explain_kernel_holds(const Func *f, const Kernel *k, const char *path) {
     return false;
 }
 
-/* ---- casts --------------------------------------------------------------------------------------------------------------- */
+/* ---- casts ----------------------------------------------------------------------------------- */
 
 /* A weight's copy in a low precision is a state of its own. */
 static bool is_kept_copy(const Module *m, const CastNote *c) {
@@ -43,7 +44,7 @@ const char *explain_cast_place(const Module *m, const CastNote *c) {
     return NULL;
 }
 
-/* ---- removed roundings ----------------------------------------------------------------------------------------------------- */
+/* ---- removed roundings ----------------------------------------------------------------------- */
 
 bool explain_removed_from(const Module *m, const Removed *r, const char *path) {
     static const char gradient[] = ".grad";

@@ -1,4 +1,5 @@
-/* session.h: one compilation: its arena, its options as this library version knows them, its source files and its diagnostics. */
+/* session.h: one compilation: its arena, its options as this library version knows them, its source files and its
+ * diagnostics. */
 #ifndef AMP_COMPILER_SESSION_H
 #define AMP_COMPILER_SESSION_H
 
@@ -27,7 +28,8 @@ amp_status session_init(Session *s, const amp_compile_options *options, amp_erro
 /* Frees the files and the arena. */
 void session_close(Session *s);
 
-/* Reads a file; it lives until session_close; |name| is relative to the folder of |beside| where that is not NULL.  |limit| bytes at most. */
+/* Reads a file of at most |limit| bytes; it lives until session_close.  |name| is relative to the folder of |beside|
+ * where that is not NULL. */
 amp_status session_read(Session *s, const char *name, const char *beside, size_t limit, const Source **out,
                         amp_error *err);
 /* Finds the main source: the text that was given, or the file. */

@@ -95,7 +95,7 @@ typedef struct Elab {
     VEC(Unit *) units;     /* main, includes, prelude */
     Table blocks, prelude; /* to Block */
     Table paths;           /* scopes and op paths that are taken */
-    Table value_names;
+    Table value_names;   /* of `forward` that are taken */
     Table param_names;   /* published paths to Name */
     VEC(Origin) origins; /* by value id */
     VEC(Name *) bound;   /* for "never read" */

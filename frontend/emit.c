@@ -50,7 +50,7 @@ Val emit_const(Elab *e, Loc loc, double value) {
 }
 
 Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape) {
-    Val v = ir_add_input(e->f, name->text, dtype, shape);
+    Val v = ir_add_input(e->f, unique_value_name(e, name->text), dtype, shape);
     set_origin(e, v, name->text, name->loc);
     return v;
 }

@@ -7,6 +7,8 @@
 #include "runtime/params.h"
 
 void amp_model_get_info(const amp_model *m, amp_model_info *out) {
+    *out = (amp_model_info){0};
+    if (!m) return;
     *out = (amp_model_info){
         .name = m->desc.name,
         .policy = m->desc.policy,

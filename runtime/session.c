@@ -179,6 +179,8 @@ static uint64_t own_state_bytes(const amp_session *s) {
 }
 
 void amp_session_memory(const amp_session *s, amp_memory_info *out) {
+    *out = (amp_memory_info){0};
+    if (!s) return;
     const amp_bound_program *const all[] = {&s->train_step, &s->eval, &s->infer, &s->refresh};
     *out = (amp_memory_info){
         .params = amp_params_bytes(s->params, AMP_STATE_PARAM) + amp_params_bytes(s->params, AMP_STATE_BUFFER),

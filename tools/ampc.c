@@ -47,7 +47,7 @@ static int fail(const char *format, const char *what) {
     return 2;
 }
 
-/* ---- what the library reports -------------------------------------------------------------------------------------------- */
+/* ---- what the library reports ---------------------------------------------------------------- */
 
 static void on_diagnostic(void *user, const char *text, int32_t is_error) {
     (void)user;
@@ -78,7 +78,7 @@ static void on_timing(void *user, const char *pass, double seconds) {
     fprintf(stderr, "%-10s %9.3f ms\n", pass, 1e3 * seconds);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static int is_pass(const char *name) {
     for (int i = 0; amp_compile_pass(i); i++)
@@ -229,7 +229,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
     return 0;
 }
 
-/* ---- the two commands --------------------------------------------------------------------------------------------------------- */
+/* ---- the two commands ------------------------------------------------------------------------ */
 
 /* "dir/mlp.amp" -> "dir/mlp.so" */
 static void default_output(Command *c, char *out, size_t size) {
@@ -285,6 +285,6 @@ int main(int argc, char **argv) {
     if (c.dump_dir && mkdir(c.dump_dir, 0777) && errno != EEXIST)
         return fprintf(stderr, "ampc: --dump-dir %s: %s\n", c.dump_dir, strerror(errno)), 1;
     int failed = c.explain ? explain(&c) : compile(&c);
-    if (fflush(stdout)) return fprintf(stderr, "ampc: standard output: %s\n", strerror(errno)), 1;
+    if (fflush(stdout) || ferror(stdout)) return fprintf(stderr, "ampc: standard output: %s\n", strerror(errno)), 1;
     return failed;
 }

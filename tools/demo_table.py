@@ -1,44 +1,51 @@
-"""demo_table.py FOLDER JSON MODEL...: the closing table of tools/demo, from the training logs FOLDER/PRECISION.jsonl (or FOLDER/MODEL-PRECISION.jsonl)."""
+"""The closing table of tools/demo: demo_table.py FOLDER JSON MODEL...
+
+FOLDER/MODEL-PRECISION.jsonl are the training logs; JSON is a file for the rows, or empty.
+"""
 import json
 import os
 import sys
 
-COLUMNS = ["model", "precision", "test_accuracy", "skipped", "scale", "samples_per_s", "peak_bytes"]
+COLUMNS = {  # name: how the table shows it
+    "model": str,
+    "precision": str,
+    "test_accuracy": "{:.4f}".format,
+    "skipped": str,
+    "scale": "{:g}".format,
+    "samples_per_s": "{:.0f}".format,
+    "peak_bytes": str,
+}
 
 
 def row_of(model, precision, path):
-    lines = [json.loads(line) for line in open(path)]
-    steps = [l for l in lines if "iteration" in l]
-    epochs = [l for l in lines if "epoch" in l]
+    with open(path, encoding="utf-8") as log:
+        lines = [json.loads(line) for line in log]
+    steps = [line for line in lines if "iteration" in line]
+    epochs = [line for line in lines if "epoch" in line]
     return {
         "model": model,
         "precision": precision,
         "test_accuracy": epochs[-1]["test_acc"],
-        "skipped": sum(l["skipped"] for l in steps),
+        "skipped": sum(step["skipped"] for step in steps),
         "scale": steps[-1]["scale"],
         "samples_per_s": epochs[-1]["samples_per_s"],
         "peak_bytes": lines[0]["peak_bytes"],
     }
 
 
-def main():
-    folder, out, models = sys.argv[1], sys.argv[2], sys.argv[3:]
+def main(folder, out, *models):
     rows = []
     for model in models:
         for precision in ("fp16", "fp32"):
-            for name in (f"{model}-{precision}.jsonl", f"{precision}.jsonl"):
-                path = os.path.join(folder, name)
-                if os.path.exists(path):
-                    rows.append(row_of(model, precision, path))
-                    break
-    print("  ".join(f"{c:>13}" for c in COLUMNS))
-    for r in rows:
-        shown = [r["model"], r["precision"], f"{r['test_accuracy']:.4f}", r["skipped"], f"{r['scale']:g}", f"{r['samples_per_s']:.0f}", r["peak_bytes"]]
-        print("  ".join(f"{v:>13}" for v in shown))
+            rows.append(row_of(model, precision, os.path.join(folder, f"{model}-{precision}.jsonl")))
+    print("  ".join(f"{name:>13}" for name in COLUMNS))
+    for row in rows:
+        print("  ".join(f"{show(row[name]):>13}" for name, show in COLUMNS.items()))
     if out:
-        with open(out, "w") as f:
+        with open(out, "w", encoding="utf-8") as f:
             json.dump(rows, f, indent=1)
+            f.write("\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,4 +1,6 @@
-/* step_server.c: step_server MODEL.so BATCH THREADS: prints "ready", then answers each line K with the milliseconds of K training steps. */
+/* step_server.c: our side of bench/run: step_server MODEL.so BATCH THREADS
+ *
+ * Prints "ready", then answers each line K with the milliseconds of K training steps. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -90,10 +90,11 @@ static amp_status load(CpuKernel *k, Val v) {
         return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
                         walk_name(k->w), ir_value(k->w->f, v)->name, amp_dtype_name(t), storage);
     const char *type = emit_type(t, vector);
-    if (!vector) emit_line(&k->e, "const %s v%u = get_%s(%s);", type, v.id, storage, at);
+    int number = walk_number(k->w, v);
+    if (!vector) emit_line(&k->e, "const %s v%d = get_%s(%s);", type, number, storage, at);
     else if (in_parts(k, x->operand))
-        emit_line(&k->e, "const %s v%u = load_%s_part(%s, left);", type, v.id, storage, at);
-    else emit_line(&k->e, "const %s v%u = load_%s(%s);", type, v.id, storage, at);
+        emit_line(&k->e, "const %s v%d = load_%s_part(%s, left);", type, number, storage, at);
+    else emit_line(&k->e, "const %s v%d = load_%s(%s);", type, number, storage, at);
     return AMP_OK;
 }
 
@@ -169,36 +170,36 @@ static const char *start_of(const CpuKernel *k, const Sink *s) {
 
 static amp_status open_reduction(CpuKernel *k, const Sink *s) {
     Dtype t = ir_dtype(k->w->f, s->value);
-    uint32_t id = s->op->out[0].id;
+    int id = walk_number(k->w, s->op->out[0]);
     if (emit_kind(t) > KIND_I32)
         return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %s of %s is not built yet", walk_name(k->w),
                         ir_op_info[s->op->code].name, amp_dtype_name(t));
     if (!k->w->by_row) {
-        emit_line(&k->e, "%s v%u = %s;", emit_type(t, true), id, start_of(k, s));
+        emit_line(&k->e, "%s v%d = %s;", emit_type(t, true), id, start_of(k, s));
         return AMP_OK;
     }
-    emit_line(&k->e, "%s sum%u[16 / W];", emit_type(t, true), id);
-    emit_line(&k->e, "for (int q = 0; q < 16 / W; q++) sum%u[q] = %s;", id, start_of(k, s));
+    emit_line(&k->e, "%s sum%d[16 / W];", emit_type(t, true), id);
+    emit_line(&k->e, "for (int q = 0; q < 16 / W; q++) sum%d[q] = %s;", id, start_of(k, s));
     return AMP_OK;
 }
 
 static void step_reduction(CpuKernel *k, const Sink *s) {
     const char *suffix = emit_suffix(ir_dtype(k->w->f, s->value), true), *combine = reduction_of(s->op)->combine;
     const char *value = emit_operand(&k->e, s->value, true);
-    uint32_t id = s->op->out[0].id;
+    int id = walk_number(k->w, s->op->out[0]);
     if (!k->w->by_row) {
-        emit_line(&k->e, "v%u = %s_%s(v%u, %s);", id, combine, suffix, id, value);
+        emit_line(&k->e, "v%d = %s_%s(v%d, %s);", id, combine, suffix, id, value);
         return;
     }
     if (k->padded) value = arena_printf(k->w->arena, "select_%s(in, %s, %s)", suffix, value, start_of(k, s));
-    emit_line(&k->e, "sum%u[q] = %s_%s(sum%u[q], %s);", id, combine, suffix, id, value);
+    emit_line(&k->e, "sum%d[q] = %s_%s(sum%d[q], %s);", id, combine, suffix, id, value);
 }
 
 static void close_reduction(CpuKernel *k, const Sink *s) {
     Dtype t = ir_dtype(k->w->f, s->value);
-    uint32_t id = s->op->out[0].id;
+    int id = walk_number(k->w, s->op->out[0]);
     if (k->w->by_row)
-        emit_line(&k->e, "const %s v%u = %s_%s(sum%u);", emit_type(t, false), id, reduction_of(s->op)->tree,
+        emit_line(&k->e, "const %s v%d = %s_%s(sum%d);", emit_type(t, false), id, reduction_of(s->op)->tree,
                   emit_suffix(t, true), id);
 }
 
@@ -307,13 +308,13 @@ static amp_status emit_steps(CpuKernel *k, int p) {
         const ValueWalk *x = &k->w->values[o->out[0].id];
         Dtype t = ir_dtype(k->w->f, o->out[0]);
         const char *memory = emit_kind(t) == KIND_F32 ? "f32" : "i32";
-        uint32_t id = o->out[0].id;
+        int id = walk_number(k->w, o->out[0]);
         if (x->kept && x->level < p) {
-            emit_line(&k->e, "const %s v%u = load_%s(kept%u + c);", emit_type(t, true), id, memory, id);
+            emit_line(&k->e, "const %s v%d = load_%s(kept%d + c);", emit_type(t, true), id, memory, id);
             continue;
         }
         AMP_TRY(emit_core_op(&k->e, o));
-        if (x->kept) emit_line(&k->e, "store_%s(kept%u + c, v%u);", memory, id, id);
+        if (x->kept) emit_line(&k->e, "store_%s(kept%d + c, v%d);", memory, id, id);
     }
     return AMP_OK;
 }
@@ -434,8 +435,9 @@ static void declare_locals(CpuKernel *k) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (o->n_out && w->values[o->out[0].id].kept)
-            emit_line(&k->e, "%s kept%u[PADDED_COLS] __attribute__((aligned(64)));",
-                      emit_kind(ir_dtype(w->f, o->out[0])) == KIND_F32 ? "float" : "int32_t", o->out[0].id);
+            emit_line(&k->e, "%s kept%d[PADDED_COLS] __attribute__((aligned(64)));",
+                      emit_kind(ir_dtype(w->f, o->out[0])) == KIND_F32 ? "float" : "int32_t",
+                      walk_number(w, o->out[0]));
     }
 }
 

@@ -13,7 +13,8 @@ class TablesTest : public CodegenTest {
         std::ifstream file("tests/codegen/models/mlp.ir");
         std::stringstream text;
         text << file.rdbuf() << R"(
-decision @fc1.linear linear(f16, f16, f16) : f16 because {lower, torch-f16:4} policy "op matmul, linear lower" at mlp.amp:8:9
+decision @fc1.linear linear(f16, f16, f16) : f16
+  because {lower, torch-f16:4} policy "op matmul, linear lower" at mlp.amp:8:9
 )";
         m_ = Read(text.str());
         ASSERT_NE(m_, nullptr);

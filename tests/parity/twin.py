@@ -27,6 +27,14 @@ class Mlp(nn.Module):
             x = F.relu(linear(x, layer))
         return linear(x, layers[-1])
 
+    def preactivations(self, x):
+        """What relu is applied to, layer by layer."""
+        found = []
+        for layer in list(self.children())[:-1]:
+            found.append(layer(x))
+            x = F.relu(found[-1])
+        return found
+
     def forward(self, x, targets):
         return F.cross_entropy(self.logits(x), targets)
 

@@ -87,11 +87,16 @@ TEST(Checkpoint, HasTheDocumentedNames) {
         const char *name;
         amp_dtype dtype;
         int rank;
-    } expected[] = {{"fc.weight", AMP_DT_F32, 2},           {"fc.bias", AMP_DT_F32, 1},
-                    {"fc.batches", AMP_DT_I64, 0},          {"optim/fc.weight/momentum", AMP_DT_F32, 2},
-                    {"optim/fc.bias/momentum", AMP_DT_F32, 1}, {"counter/step", AMP_DT_I64, 0},
-                    {"counter/iteration", AMP_DT_I64, 0},   {"counter/seed", AMP_DT_I64, 0},
-                    {"scaler/scale", AMP_DT_F32, 0},        {"scaler/growth_tracker", AMP_DT_I32, 0},
+    } expected[] = {{"fc.weight", AMP_DT_F32, 2},
+                    {"fc.bias", AMP_DT_F32, 1},
+                    {"fc.batches", AMP_DT_I64, 0},
+                    {"optim/fc.weight/momentum", AMP_DT_F32, 2},
+                    {"optim/fc.bias/momentum", AMP_DT_F32, 1},
+                    {"counter/step", AMP_DT_I64, 0},
+                    {"counter/iteration", AMP_DT_I64, 0},
+                    {"counter/seed", AMP_DT_I64, 0},
+                    {"scaler/scale", AMP_DT_F32, 0},
+                    {"scaler/growth_tracker", AMP_DT_I32, 0},
                     {"scaler/floor_hits", AMP_DT_I32, 0}};
     EXPECT_EQ(amp_safetensors_count(f), 11);
     for (const auto &e : expected) {
@@ -135,8 +140,10 @@ TEST(Checkpoint, IsAllOrNothing) {
         {"tensor scaler/scale: is not in the file; the model has f32[]", AMP_MISMATCH,
          [](Edited &e) { Erase(e, "scaler/scale"); }},
         {"tensor more: is not in the model tiny", AMP_MISMATCH,
-         [](Edited &e) { Find(e, "fc.batches").name = "more", e.tensors.push_back(Find(e, "counter/seed")),
-                         e.tensors.back().name = "fc.batches"; }},
+         [](Edited &e) {
+             Find(e, "fc.batches").name = "more", e.tensors.push_back(Find(e, "counter/seed")),
+                     e.tensors.back().name = "fc.batches";
+         }},
         {"(and 2 more)", AMP_MISMATCH,
          [](Edited &e) { Erase(e, "scaler/scale"), Erase(e, "counter/step"), Erase(e, "optim/fc.bias/momentum"); }},
         {"counter/step: the file has f64[], the model i64[]", AMP_MISMATCH,
@@ -186,7 +193,8 @@ TEST(ParamsFile, TakesCheckpointsAndOtherFloats) {
     EXPECT_EQ(trained.Weight(), other.Weight());
     static const uint16_t halves[TINY_CLASSES] = {0x3c00, 0x4000};
     std::string half = Edit(path, "half.st", [](Edited &e) {
-        Find(e, "fc.bias").dtype = AMP_DT_F16, Find(e, "fc.bias").data = halves, Find(e, "fc.bias").bytes = sizeof halves;
+        Find(e, "fc.bias").dtype = AMP_DT_F16, Find(e, "fc.bias").data = halves,
+                Find(e, "fc.bias").bytes = sizeof halves;
     });
     ASSERT_EQ(amp_params_load(other.params, half.c_str(), &other.err), AMP_OK) << other.err.message;
     EXPECT_EQ(other.Bias()[0], 1);

@@ -38,7 +38,8 @@ struct Moments {
 
 Moments MomentsOf(const std::vector<float> &v) {
     Moments m;
-    for (float x : v) m.mean += x / (double)v.size(), m.low = std::min<double>(m.low, x), m.high = std::max<double>(m.high, x);
+    for (float x : v)
+        m.mean += x / (double)v.size(), m.low = std::min<double>(m.low, x), m.high = std::max<double>(m.high, x);
     double fourth = 0;
     for (float x : v) {
         double d = (x - m.mean) * (x - m.mean);
@@ -103,7 +104,8 @@ TEST(Initialise, NormalIsTheInverseOfTheDistributionFunction) {
     std::vector<float> v = Draw(State("normal", {100000}, {1}), 3);
     for (uint64_t e = 0; e < v.size(); e++) {
         double p = ((double)amp_random_u32(3, amp_hash32("fc1.weight"), 0, 0, e) + 0.5) * 0x1p-32;
-        double phi = 0.5 * std::erfc(-v[e] / std::sqrt(2.0)), density = std::exp(-0.5 * v[e] * v[e]) / 2.5066282746310002;
+        double phi = 0.5 * std::erfc(-v[e] / std::sqrt(2.0)),
+               density = std::exp(-0.5 * v[e] * v[e]) / 2.5066282746310002;
         ASSERT_NEAR(phi, p, std::abs(v[e]) * density * 0x1p-23 + 1e-12) << e;
     }
 }
@@ -114,9 +116,9 @@ TEST(Initialise, GoldenBits) {
         amp_model_state state;
         float values[3];
     } golden[] = {
-        {State("kaiming_uniform", {3, 4}, {std::sqrt(5.0)}), {0, 0, 0}},
-        {State("normal", {3}, {0.02}), {0, 0, 0}},
-        {State("trunc_normal", {3}, {0.02}), {0, 0, 0}},
+        {State("kaiming_uniform", {3, 4}, {std::sqrt(5.0)}), {-0x1.265cd4p-2f, 0x1.dd8e28p-3f, 0x1.872b78p-3f}},
+        {State("normal", {3}, {0.02}), {-0x1.055fcep-6f, 0x1.97fp-7f, 0x1.46d236p-7f}},
+        {State("trunc_normal", {3}, {0.02}), {-0x1.edb92ap-7f, 0x1.82fd1ap-7f, 0x1.36c05ep-7f}},
     };
     for (const auto &g : golden) {
         std::vector<float> v = Draw(g.state);

@@ -69,8 +69,8 @@ TEST(Layout, BytesAreRoundedUpTo128) {
         uint32_t layout, storage;
         int64_t rows, cols;
         size_t bytes;
-    } cases[] = {{AMP_LAYOUT_ROWS, AMP_DT_F32, 1, 1, 128},       {AMP_LAYOUT_ROWS, AMP_DT_F32, 1, 33, 256},
-                 {AMP_LAYOUT_PANELS, AMP_DT_F32, 1, 1, 4096},    {AMP_LAYOUT_PAIRS, AMP_DT_BF16, 33, 1, 4096},
+    } cases[] = {{AMP_LAYOUT_ROWS, AMP_DT_F32, 1, 1, 128},         {AMP_LAYOUT_ROWS, AMP_DT_F32, 1, 33, 256},
+                 {AMP_LAYOUT_PANELS, AMP_DT_F32, 1, 1, 4096},      {AMP_LAYOUT_PAIRS, AMP_DT_BF16, 33, 1, 4096},
                  {AMP_LAYOUT_PANELS_T, AMP_DT_F32, 33, 65, 24576}, {AMP_LAYOUT_ROWS, AMP_DT_BOOL, 3, 11, 256}};
     for (const auto &c : cases) {
         size_t bytes = 0;

@@ -33,8 +33,8 @@ const std::string eight(8, 'x');
 TEST(SafetensorsRead, FindsTensorsAndMetadata) {
     float values[3] = {1.5f, -0.0f, NAN};
     std::string data((const char *)values, sizeof values);
-    std::string header = "{\"__metadata__\":{\"k\":\"v\"}," + Tensor("b", "F32", "3", 1, 13) + "," +
-                         Tensor("a", "U8", "", 0, 1) + "}  ";
+    std::string header =
+        "{\"__metadata__\":{\"k\":\"v\"}," + Tensor("b", "F32", "3", 1, 13) + "," + Tensor("a", "U8", "", 0, 1) + "}  ";
     amp_safetensors *f;
     amp_error err = {};
     ASSERT_EQ(Open(File(header, "\7" + data), &f, &err), AMP_OK) << err.message;
@@ -86,7 +86,8 @@ std::vector<Case> Cases() {
         {"broken JSON", File("{" + a + ",}", eight), "header, byte"},
         {"too deep", File(deep, eight), "header, byte"},
         {"duplicate tensor", File("{" + a + "," + a + "}", eight), "header, byte"},
-        {"duplicate key", File("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,8]}}", eight),
+        {"duplicate key",
+         File("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,8]}}", eight),
          "header, byte"},
         {"metadata is no object", File("{\"__metadata__\":3}", ""), "__metadata__ is no object"},
         {"metadata is no string", File("{\"__metadata__\":{\"a\":1}}", ""), "only strings"},
@@ -111,7 +112,8 @@ std::vector<Case> Cases() {
          "b begins at byte 4, but the one before it ends at 2"},
         {"overlap", File("{" + Tensor("a", "U8", "4", 0, 4) + "," + Tensor("b", "U8", "6", 2, 8) + "}", eight),
          "b begins at byte 2"},
-        {"two names for the same bytes", File("{" + a + "," + Tensor("b", "F32", "2", 0, 8) + "}", eight), "begins at byte 0"},
+        {"two names for the same bytes", File("{" + a + "," + Tensor("b", "F32", "2", 0, 8) + "}", eight),
+         "begins at byte 0"},
         {"empty tensors at one place",
          File("{" + Tensor("e", "F32", "0", 0, 0) + "," + Tensor("g", "F32", "0", 0, 0) + "," + a + "}", eight),
          "lie at the same place"},
@@ -140,8 +142,8 @@ TEST(SafetensorsRead, HoldsEveryRule) {
 }
 
 TEST(SafetensorsRead, CutOrChangedAnywhereNeverCrashes) {
-    std::string good = File("{" + Tensor("a", "F32", "2", 0, 8) + "," + Tensor("b", "I64", "1", 8, 16) + "}",
-                            std::string(16, 'x'));
+    std::string good =
+        File("{" + Tensor("a", "F32", "2", 0, 8) + "," + Tensor("b", "I64", "1", 8, 16) + "}", std::string(16, 'x'));
     amp_safetensors *f;
     amp_error err = {};
     for (size_t n = 0; n < good.size(); n++) EXPECT_EQ(Open(good.substr(0, n), &f, &err), AMP_BAD_FILE) << n;
@@ -175,9 +177,12 @@ TEST(SafetensorsRead, ConvertsToF32) {
         amp_dtype dtype;
         std::vector<unsigned char> bytes;
         float value;
-    } cases[] = {{AMP_DT_F16, {0x00, 0x3e}, 1.5f},    {AMP_DT_BF16, {0xc0, 0x3f}, 1.5f},
-                 {AMP_DT_I32, {0xfe, 255, 255, 255}, -2}, {AMP_DT_U8, {200}, 200},
-                 {AMP_DT_BOOL, {1}, 1},               {AMP_DT_I64, {3, 0, 0, 0, 0, 0, 0, 0}, 3},
+    } cases[] = {{AMP_DT_F16, {0x00, 0x3e}, 1.5f},
+                 {AMP_DT_BF16, {0xc0, 0x3f}, 1.5f},
+                 {AMP_DT_I32, {0xfe, 255, 255, 255}, -2},
+                 {AMP_DT_U8, {200}, 200},
+                 {AMP_DT_BOOL, {1}, 1},
+                 {AMP_DT_I64, {3, 0, 0, 0, 0, 0, 0, 0}, 3},
                  {AMP_DT_F64, {0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, 1.5f}};
     for (const auto &c : cases) {
         amp_tensor_view v = {};

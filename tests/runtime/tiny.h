@@ -12,7 +12,6 @@
 #include "tests/runtime/runtime_c.h"
 #include "tests/runtime/tiny_model.h"
 
-
 inline amp_session_options TinyOptions(int64_t capacity) {
     amp_session_options o = {};
     o.struct_size = sizeof o;
@@ -114,8 +113,7 @@ struct TinyReference {
             for (int c = 0; c < TINY_CLASSES; c++) {
                 double d = (std::exp(row[c]) / sum - (c == target)) / (double)batch.n;
                 gb[c] += d;
-                for (int k = 0; k < TINY_FEATURES; k++)
-                    gw[c * TINY_FEATURES + k] += d * batch.x[i * TINY_FEATURES + k];
+                for (int k = 0; k < TINY_FEATURES; k++) gw[c * TINY_FEATURES + k] += d * batch.x[i * TINY_FEATURES + k];
             }
         }
         accuracy /= (double)batch.n;

@@ -1,4 +1,4 @@
-// data_test.cc: samples from IDX and safetensors files become what a model's inputs read, or a message that says why not.
+// data_test.cc: samples from IDX and safetensors files become what a model's inputs read, or a message says why not.
 #include "tools/amprun/data.h"
 
 #include <cmath>
@@ -94,8 +94,8 @@ TEST_F(DataTest, IdxPixelsAndLabels) {
     ASSERT_EQ(ReadIdx(), 0);
     EXPECT_EQ(data.count, 2);
     ASSERT_EQ(data.columns, 2);
-    EXPECT_EQ(Values<float>(0), (std::vector<float>{0, 51 / 255.0f, 1, 1 / 255.0f, 2 / 255.0f, 3 / 255.0f, 4 / 255.0f,
-                                                    5 / 255.0f}));
+    EXPECT_EQ(Values<float>(0),
+              (std::vector<float>{0, 51 / 255.0f, 1, 1 / 255.0f, 2 / 255.0f, 3 / 255.0f, 4 / 255.0f, 5 / 255.0f}));
     EXPECT_EQ(Values<int32_t>(1), (std::vector<int32_t>{9, 1}));
 }
 
@@ -134,13 +134,15 @@ TEST_F(DataTest, SafetensorsOfEveryTypeBecomeTheInputs) {
         const char *type;
         std::string bytes;
     } same[] = {
-        {"F32", BytesOf<float>({1.5f, -2, 0, 7})},       {"F64", BytesOf<double>({1.5, -2, 0, 7})},
+        {"F32", BytesOf<float>({1.5f, -2, 0, 7})},
+        {"F64", BytesOf<double>({1.5, -2, 0, 7})},
         {"F16", BytesOf<uint16_t>({0x3e00, 0xc000, 0, 0x4700})},
         {"BF16", BytesOf<uint16_t>({0x3fc0, 0xc000, 0, 0x40e0})},
     };
     for (const auto &as : same) {
         ASSERT_EQ(ReadTensors({{"x", as.type, {2, 2}, as.bytes}, {"targets", "I64", {2}, BytesOf<int64_t>({3, -100})}}),
-                  0) << as.type;
+                  0)
+            << as.type;
         EXPECT_EQ(Values<float>(0), (std::vector<float>{1.5f, -2, 0, 7})) << as.type;
         EXPECT_EQ(Values<int32_t>(1), (std::vector<int32_t>{3, -100})) << as.type;
         data_close(&data);
@@ -182,10 +184,16 @@ TEST_F(DataTest, SafetensorsProblemsNameTheFileAndTheArray) {
     const Array x = {"x", "F32", {2, 2}, BytesOf<float>({1, 2, 3, 4})};
     const std::string file = folder + "/data: ";
     ExpectFailure([&] { return ReadTensors({x}); }, file + "has no array named targets, which the model reads");
-    ExpectFailure([&] { return ReadTensors({x, {"targets", "I32", {3}, BytesOf<int32_t>({1, 2, 3})}}); },
-                  file + "targets has 3 samples, but x has 2");
-    ExpectFailure([&] { return ReadTensors({{"x", "F32", {1, 3}, BytesOf<float>({1, 2, 3})}}); },
-                  file + "x has 3 numbers per sample, the model's input takes 2");
+    ExpectFailure(
+        [&] {
+            return ReadTensors({x, {"targets", "I32", {3}, BytesOf<int32_t>({1, 2, 3})}});
+        },
+        file + "targets has 3 samples, but x has 2");
+    ExpectFailure(
+        [&] {
+            return ReadTensors({{"x", "F32", {1, 3}, BytesOf<float>({1, 2, 3})}});
+        },
+        file + "x has 3 numbers per sample, the model's input takes 2");
     ExpectFailure([&] { return ReadTensors({{"x", "F32", {}, BytesOf<float>({1})}}); }, file + "x holds no samples");
     ExpectFailure([&] { return ReadTensors({{"x", "F32", {0, 2}, ""}}); }, file + "x holds no samples");
     ExpectFailure([&] { return ReadTensors({{"x", "I8", {2, 2}, "abcd"}}); }, file + "x is I8, which is not read");
@@ -198,7 +206,8 @@ TEST_F(DataTest, UnknownSpecs) {
 }
 
 TEST_F(DataTest, GatherTakesSamplesInAnyOrder) {
-    WriteImages(Idx(8, {3, 2, 2}, std::string("\0\0\0\0\xff\xff\xff\xff\x33\x33\x33\x33", 12)), Idx(8, {3}, "\7\10\11"));
+    WriteImages(Idx(8, {3, 2, 2}, std::string("\0\0\0\0\xff\xff\xff\xff\x33\x33\x33\x33", 12)),
+                Idx(8, {3}, "\7\10\11"));
     ASSERT_EQ(ReadIdx(), 0);
     void *const *batch = data_batch_new(&data, 4);
     ASSERT_NE(batch, nullptr);

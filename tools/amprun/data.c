@@ -10,7 +10,7 @@
 #include "runtime/safetensors.h"
 #include "tools/amprun/idx.h"
 
-/* ---- converting one array to what an input reads ------------------------------------------------------------------------------- */
+/* ---- converting one array to what an input reads --------------------------------------------- */
 
 static bool is_float(amp_dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16; }
 
@@ -53,7 +53,7 @@ static bool store(Column *c, int64_t at, double v) {
     }
 }
 
-/* ---- idx --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- idx ------------------------------------------------------------------------------------- */
 
 static int check_idx(const Dataset *d, const char *path, const IdxArray *array, int64_t per_sample,
                      const amp_tensor_info *info) {
@@ -92,7 +92,7 @@ static int read_idx(Dataset *d, const char *folder, Part part, const DataInputs 
     return 0;
 }
 
-/* ---- safetensors ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- safetensors ----------------------------------------------------------------------------- */
 
 static double element(const amp_tensor_view *t, int64_t i) {
     const char *at = (const char *)t->data + (size_t)i * amp_dtype_size(t->dtype);
@@ -150,7 +150,7 @@ static int read_tensors(Dataset *d, const char *path, const DataInputs *inputs) 
     return failed;
 }
 
-/* ---- datasets --------------------------------------------------------------------------------------------------------- */
+/* ---- datasets -------------------------------------------------------------------------------- */
 
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs) {
     memset(d, 0, sizeof *d);

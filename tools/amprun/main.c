@@ -200,7 +200,7 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
 /* What was printed may not have arrived. */
 static int run_command(const Command *c, const Args *a) {
     int failed = c->run(a);
-    return fflush(stdout) ? report_text("standard output: %s", strerror(errno)) : failed;
+    return fflush(stdout) || ferror(stdout) ? report_text("standard output: %s", strerror(errno)) : failed;
 }
 
 int main(int argc, char **argv) {

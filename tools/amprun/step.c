@@ -59,7 +59,8 @@ static int write_values(const Run *run, const char *glob, bool gradients, const 
                              gradients ? NULL : amp_dtype_name(info.dtype));
         found++;
     }
-    if (!failed && !found) failed = report_text("--values '%s': no value of this model has such a name", glob);
+    if (!failed && !found)
+        failed = report_text("--values '%s': no value that lies in memory has such a name; '*' writes all", glob);
     failed = failed || tensors_out_write(&out, path);
     tensors_out_free(&out);
     return failed;
@@ -113,7 +114,8 @@ static int all_steps(const Args *a, const Run *run, const Dataset *data) {
     return failed;
 }
 
-/* The batch decides the session's capacity, and the model how the batch is read: the model is loaded for a moment before. */
+/* The batch decides the session's capacity, and the model how the batch is read: the model is loaded for a moment
+ * before. */
 static int open_batch(const Args *a, Dataset *data) {
     amp_error err = {0};
     amp_model *model;

@@ -11,8 +11,8 @@ typedef struct TensorsOut {
     int32_t count, metadata_count;
 } TensorsOut;
 
-/* A zeroed array for the tensor, to be filled; owned by |out|.  The dtype of floats in the file is F32.  |note| (may be NULL) becomes metadata under the
- * tensor's name.  NULL when memory is out (reported). */
+/* A zeroed array for the tensor, to be filled; owned by |out|.  The dtype of floats in the file is F32.  |note| (may be
+ * NULL) becomes metadata under the tensor's name.  NULL when memory is out (reported). */
 void *tensors_out_add(TensorsOut *out, const char *name, const amp_tensor_info *info, const char *note);
 size_t tensor_bytes(const amp_tensor_info *info);         /* as written */
 int tensors_out_write(TensorsOut *out, const char *path); /* reports and returns 1 on failure */

@@ -55,7 +55,7 @@ static void log_header(const Training *t) {
             t->run.info.name, t->run.info.policy, t->batch, m.total);
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int open_data(Training *t) {
     const Args *a = t->args;
@@ -105,7 +105,7 @@ static int close_log(Training *t) {
     return lost ? report_text("--log %s: could not be written in full", t->args->log) : 0;
 }
 
-/* ---- running -------------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void log_metrics(const Training *t, const char *prefix, const double *metrics) {
     for (int i = 0; i < t->run.info.metric_count; i++) {

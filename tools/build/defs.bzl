@@ -87,11 +87,28 @@ def _amp_static_archive_impl(ctx):
                 archive = library.pic_static_library or library.static_library
                 if archive and archive not in archives:
                     archives.append(archive)
-    script = ["create " + ctx.outputs.out.path] + ["addlib " + a.path for a in archives] + ["save", "end"]
+    whole, hidden, public = [
+        ctx.actions.declare_file(ctx.label.name + ending)
+        for ending in [".o", ".hidden", ".public"]
+    ]
+    symbols = "readelf -sW {whole} | awk '$5 == \"GLOBAL\" && $6 == \"%s\" && $7 != \"UND\" {{ print $8 }}' > {%s}"
     ctx.actions.run_shell(
         inputs = archives,
-        outputs = [ctx.outputs.out],
-        command = "ar -M <<'END'\n" + "\n".join(script) + "\nEND",
+        outputs = [whole, hidden, public, ctx.outputs.out],
+        # Only symbols that are defined here are changed: a weak reference would bring in nothing of libm or libgcc.
+        command = " && ".join([
+            "ld -r -o {whole} --whole-archive {archives}",
+            symbols % ("HIDDEN", "hidden"),
+            symbols % ("DEFAULT", "public"),
+            "objcopy --localize-symbols={hidden} --weaken-symbols={public} {whole}",
+            "ar rcD {out} {whole}",
+        ]).format(
+            archives = " ".join([a.path for a in archives]),
+            hidden = hidden.path,
+            out = ctx.outputs.out.path,
+            public = public.path,
+            whole = whole.path,
+        ),
         mnemonic = "AmpStaticArchive",
         progress_message = "Merging " + ctx.outputs.out.short_path,
         use_default_shell_env = True,
@@ -99,6 +116,8 @@ def _amp_static_archive_impl(ctx):
     return [DefaultInfo(files = depset([ctx.outputs.out]))]
 
 # One archive of the libraries `deps` and of all that they depend on, for applications that are not built with Bazel.
+# Only the public functions stay visible, so that no name inside can clash with one of the application; they are weak,
+# so that an application can link two such archives that share a library.
 amp_static_archive = rule(
     implementation = _amp_static_archive_impl,
     attrs = {

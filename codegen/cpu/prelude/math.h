@@ -157,7 +157,7 @@ INLINE double power_f64(double base, int64_t e) {
     return r;
 }
 
-/* ---- sums along a row: 16 partial sums of the columns c % 16, then halves are added: c and c + 8, c + 4, c + 2, c + 1  */
+/* ---- sums along a row: 16 partial sums of the columns c % 16, then c and c + 8, + 4, + 2, + 1 are added ------------- */
 
 #if W == 16
 #define LANES_DOWN(v, n)                                                                                               \

@@ -1,6 +1,7 @@
 /* amp/compile.h: the embeddable compiler: model text in, model.so (or C, or IR) out.
  *
- * Nothing is printed; diagnostics arrive by callback; one call uses one thread, and any number of calls may run at the same time.
+ * Nothing is printed; diagnostics arrive by callback; one call uses one thread, and any number of calls may run at the
+ * same time.
  * Making a model.so runs a C compiler (|c_compiler|, "cc"), in a temporary folder that is removed again.
  */
 #ifndef AMP_COMPILE_H
@@ -20,8 +21,8 @@ typedef struct amp_define {
 
 typedef struct amp_compile_options {
     size_t struct_size;
-    /* The model: |text| (UTF-8, |text_size| bytes) under the name |name|, or where text is NULL the file |name|.  A name that ends in ".ir", or text that starts
-     * with "module", is IR: only the passes that are left run. */
+    /* The model: |text| (UTF-8, |text_size| bytes) under the name |name|, or where text is NULL the file |name|.  A
+     * name that ends in ".ir", or text that starts with "module", is IR: only the passes that are left run. */
     const char *name, *text;
     size_t text_size;
     const char *precision; /* "fp16", "bf16", "tf32", "fp32"; NULL: as the model says */
@@ -35,9 +36,10 @@ typedef struct amp_compile_options {
     const char *c_compiler; /* NULL: "cc" */
     int64_t max_ops;        /* 0: 10,000,000 */
     const amp_allocator *allocator;
-    /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into amp_error. */
+    /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into
+     * amp_error. */
     void (*diagnostic)(void *user, const char *text, int32_t is_error);
-    /* The module after each pass, as text. */
+    /* The module after each pass, as text; of IR that was read, first as it was read. */
     void (*dump)(void *user, const char *pass, const char *text, size_t size);
     /* Seconds of each pass, and of "codegen" and "cc". */
     void (*timing)(void *user, const char *pass, double seconds);
@@ -46,14 +48,16 @@ typedef struct amp_compile_options {
 
 typedef struct amp_compile_result amp_compile_result;
 
-/* AMP_BAD_SOURCE: errors in the model, policy or IR, all of them reported.  AMP_NOT_FOUND, AMP_IO, AMP_OUT_OF_MEMORY, AMP_UNSUPPORTED (no C compiler), AMP_INTERNAL. */
+/* AMP_BAD_SOURCE: errors in the model, policy or IR, all of them reported.  AMP_NOT_FOUND, AMP_IO, AMP_OUT_OF_MEMORY,
+ * AMP_UNSUPPORTED (no C compiler), AMP_INTERNAL. */
 AMP_API AMP_MUST_USE amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out,
                                             amp_error *err);
 /* The bytes that were emitted.  They live as long as the result. */
 AMP_API const void *amp_compile_result_data(const amp_compile_result *result, size_t *size);
 AMP_API void amp_compile_result_release(amp_compile_result *result); /* NULL is a no-op */
 
-/* What `ampc explain` tells: text for people and JSON for tools, of the ops whose path matches |glob| (NULL: all).  |name| may be a model, an IR file or a model.so. */
+/* What `ampc explain` tells: text for people and JSON for tools, of the ops whose path matches |glob| (NULL: all).
+ * |name| may be a model, an IR file or a model.so. */
 AMP_API AMP_MUST_USE amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json,
                                             amp_compile_result **out, amp_error *err);
 

@@ -1,24 +1,31 @@
 /* amp/amp.h: the runtime: load a compiled model, train it, evaluate it, infer with it.
  *
  *     amp_error err;
- *     amp_model *model; amp_params *params; amp_session *session;
- *     if (amp_model_load("mlp.so", NULL, &model, &err)
- *         || amp_params_create(model, &(amp_params_options){ .struct_size = sizeof(amp_params_options), .seed = 7 }, &params, &err)
- *         || amp_session_create(model, params, &(amp_session_options){ .struct_size = sizeof(amp_session_options), .capacity = 128 }, &session, &err))
+ *     amp_model *model;
+ *     amp_params *params;
+ *     amp_session *session;
+ *     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
+ *     amp_session_options options = {.struct_size = sizeof options, .capacity = 128};
+ *     if (amp_model_load("mlp.so", NULL, &model, &err) || amp_params_create(model, &seed, &params, &err) ||
+ *         amp_session_create(model, params, &options, &session, &err))
  *         return fail(err.message);
  *     for (;;) amp_step(session, inputs, n, &report, &err);
  *
- * Objects.   A model is immutable.  Params hold the f32 master weights (and copies derived from them) and are shared by sessions.  A session holds memory for
- *            batches of up to |capacity| samples and, for training, moments, counters and the loss scaler.
- * Lifetime.  *_create and *_load give one reference; *_retain adds one; *_release drops one (NULL is a no-op).  A session keeps its params and model alive, params keep
- *            their model: objects can be released in any order.
- * Threads.   A model may be used by any number of threads.  Params and sessions by one thread at a time each; sessions that share params may run at the same time
- *            only while none of them trains and nobody sets or loads params.  A session works on its own threads (|threads|), which never call back.
- * Errors.    amp/base.h.  After a failed call every object is as it was before, unless the call's comment says otherwise.
- * Tensors.   Row-major, dense, in the dtype and shape that amp_model_input_at tells, the first dimension being the n samples.
+ * Objects.   A model is immutable.  Params hold the f32 master weights (and copies derived from them) and are shared by
+ *            sessions.  A session holds memory for batches of up to |capacity| samples and, for training, moments,
+ *            counters and the loss scaler.
+ * Lifetime.  *_create and *_load give one reference; *_retain adds one; *_release drops one (NULL is a no-op).  A
+ *            session keeps its params and model alive, params keep their model: objects can be released in any order.
+ * Threads.   A model may be used by any number of threads.  Params and sessions by one thread at a time each; sessions
+ *            that share params may run at the same time only while none of them trains and nobody sets or loads params.
+ *            A session works on its own threads (|threads|), which never call back.
+ * Errors.    amp/base.h.  After a failed call every object is as it was, unless the call's comment says otherwise.
+ * Tensors.   Row-major, dense, in the dtype and shape that amp_model_input_at tells, the first dimension being the n
+ *            samples.
  * Options.   Set struct_size to sizeof; zero everything else for defaults.  NULL options are all defaults.
  *
- * Loading a model is running code: load only files that you would execute.  The hash kept in a model detects damage; it is not security.
+ * Loading a model is running code: load only files that you would execute.  The hash kept in a model detects damage; it
+ * is not security.
  */
 #ifndef AMP_AMP_H
 #define AMP_AMP_H
@@ -38,25 +45,27 @@ typedef struct amp_session amp_session;
 /* The library's version, AMP_VERSION of its build.  Static storage. */
 AMP_API const char *amp_version(void);
 
-/* ---- model ------------------------------------------------------------------------------------------------------------------ */
+/* ---- model ------------------------------------------------------------------------------------------------------- */
 
 typedef struct amp_model_options {
     size_t struct_size;
     const amp_allocator *allocator; /* copied; used for everything made from the model */
 } amp_model_options;
 
-/* Reads, checks (ELF bounds, hash, ABI version) and loads a model.so.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_UNSUPPORTED, AMP_OUT_OF_MEMORY. */
-AMP_API AMP_MUST_USE amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out, amp_error *err);
+/* Reads, checks (ELF bounds, hash, ABI version) and loads a model.so.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_UNSUPPORTED,
+ * AMP_OUT_OF_MEMORY. */
+AMP_API AMP_MUST_USE amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out,
+                                               amp_error *err);
 AMP_API void amp_model_retain(amp_model *model);
 AMP_API void amp_model_release(amp_model *model);
 
 typedef struct amp_model_info {
     const char *name, *policy, *precision, *optimizer, *scaler, *source_name, *compiler_version;
-    int32_t can_train;     /* 1: has a train block */
-    int32_t input_count;   /* model inputs first, then train inputs */
+    int32_t can_train;   /* 1: has a train block */
+    int32_t input_count; /* model inputs first, then train inputs */
     int32_t model_input_count;
-    int32_t param_count;   /* tensors: params and buffers */
-    int32_t result_count;  /* results of infer */
+    int32_t param_count;  /* tensors: params and buffers */
+    int32_t result_count; /* results of infer */
     int32_t metric_count;
     int32_t decision_count;
     int64_t param_elements; /* trained numbers */
@@ -72,89 +81,104 @@ typedef struct amp_tensor_info {
 
 /* All strings below live as long as the model.  Index out of range: AMP_INVALID_ARGUMENT. */
 AMP_API void amp_model_get_info(const amp_model *model, amp_model_info *out);
-AMP_API AMP_MUST_USE amp_status amp_model_input_at(const amp_model *model, int32_t index, int64_t n, amp_tensor_info *out, amp_error *err);
-AMP_API AMP_MUST_USE amp_status amp_model_result_at(const amp_model *model, int32_t index, int64_t n, amp_tensor_info *out, amp_error *err);
-AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32_t index, amp_tensor_info *out, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_model_input_at(const amp_model *model, int32_t index, int64_t n,
+                                                   amp_tensor_info *out, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_model_result_at(const amp_model *model, int32_t index, int64_t n,
+                                                    amp_tensor_info *out, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32_t index, amp_tensor_info *out,
+                                                   amp_error *err);
 AMP_API const char *amp_model_metric_at(const amp_model *model, int32_t index); /* "acc"; NULL out of range */
 
 /* Why an op of the forward graph has its dtype. */
 typedef struct amp_decision {
-    const char *path, *op;         /* "fc1.linear", "linear" */
-    amp_dtype dtype;               /* of the result */
-    const char *rule;              /* "lower", "follow", ... */
-    const char *reason;            /* "{follow, torch-fp16:9, input fc1.linear}" */
-    const char *policy_text;       /* the policy's line */
-    const char *because;           /* the model's own words; NULL */
+    const char *path, *op;   /* "fc1.linear", "linear" */
+    amp_dtype dtype;         /* of the result */
+    const char *rule;        /* "lower", "follow", ... */
+    const char *reason;      /* "{follow, torch-fp16:9, input fc1.linear}" */
+    const char *policy_text; /* the policy's line */
+    const char *because;     /* the model's own words; NULL */
     const char *file;
     int32_t line, column;
 } amp_decision;
-AMP_API AMP_MUST_USE amp_status amp_model_decision_at(const amp_model *model, int32_t index, amp_decision *out, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_model_decision_at(const amp_model *model, int32_t index, amp_decision *out,
+                                                      amp_error *err);
 
-/* ---- params ------------------------------------------------------------------------------------------------------------------- */
+/* ---- params ------------------------------------------------------------------------------------------------------ */
 
 typedef struct amp_params_options {
     size_t struct_size;
     uint64_t seed; /* of the initialisers: the same seed gives the same weights on every machine */
 } amp_params_options;
 
-AMP_API AMP_MUST_USE amp_status amp_params_create(amp_model *model, const amp_params_options *options, amp_params **out, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_params_create(amp_model *model, const amp_params_options *options, amp_params **out,
+                                                  amp_error *err);
 AMP_API void amp_params_retain(amp_params *params);
 AMP_API void amp_params_release(amp_params *params);
 
-/* f32, row-major, |count| elements: must be the tensor's number of elements.  Names are published names: "fc1.weight". */
-AMP_API AMP_MUST_USE amp_status amp_params_get(const amp_params *params, const char *name, float *data, size_t count, amp_error *err);
-AMP_API AMP_MUST_USE amp_status amp_params_set(amp_params *params, const char *name, const float *data, size_t count, amp_error *err);
-/* safetensors: exactly the model's params and buffers by name and shape (f32, f16, bf16 and f64 are converted); all or nothing. */
+/* f32, row-major; |count| must be the tensor's number of elements.  Names are published names: "fc1.weight". */
+AMP_API AMP_MUST_USE amp_status amp_params_get(const amp_params *params, const char *name, float *data, size_t count,
+                                               amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_params_set(amp_params *params, const char *name, const float *data, size_t count,
+                                               amp_error *err);
+/* safetensors: exactly the model's params and buffers by name and shape (f32, f16, bf16 and f64 are converted); all or
+ * nothing. */
 AMP_API AMP_MUST_USE amp_status amp_params_load(amp_params *params, const char *path, amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err);
 
-/* ---- session -------------------------------------------------------------------------------------------------------------------- */
+/* ---- session ----------------------------------------------------------------------------------------------------- */
 
 typedef struct amp_session_options {
     size_t struct_size;
-    int64_t capacity;      /* samples per call at most; 0: 1 */
-    const char *device;    /* "cpu" (default) or "null" (plans memory, runs nothing) */
-    int32_t threads;       /* 0: one per processor */
-    int32_t inference;     /* 1: no training state and memory, though the model could train */
-    uint64_t seed;         /* of dropout */
-    const char *isa;       /* "portable", "v3", "v4"; NULL: the best of this machine */
+    int64_t capacity;         /* samples per call at most; 0: 1 */
+    const char *device;       /* "cpu" (default) or "null" (plans memory, runs nothing) */
+    int32_t threads;          /* 0: one per processor */
+    int32_t inference;        /* 1: no training state and memory, though the model could train */
+    uint64_t seed;            /* of dropout */
+    const char *isa;          /* "portable", "v3", "v4"; NULL: the best of this machine */
     int32_t separate_buffers; /* 1: each planned buffer its own allocation, so that overruns are seen by sanitizers */
-    int32_t keep_values;   /* 1: gradients and intermediates stay readable after a step (amp_session_value) */
+    int32_t keep_values;      /* 1: gradients and intermediates stay readable after a step (amp_session_value) */
 } amp_session_options;
 
-AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params, const amp_session_options *options, amp_session **out,
-                                           amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
+                                                   const amp_session_options *options, amp_session **out,
+                                                   amp_error *err);
 AMP_API void amp_session_retain(amp_session *session);
 AMP_API void amp_session_release(amp_session *session);
 
 typedef struct amp_step_report {
-    double loss;           /* of the batch, before the update, unscaled */
-    float scale;           /* that this step used; 1 where the model trains unscaled */
-    int32_t skipped;       /* 1: a gradient was not finite, so nothing was updated */
-    int64_t step;          /* updates applied so far, this one included */
-    int64_t iteration;     /* steps attempted so far, this one included */
-    int32_t at_floor;      /* 1 from the first skip at the scale's floor on */
+    double loss;       /* of the batch, before the update, unscaled */
+    float scale;       /* that this step used; 1 where the model trains unscaled */
+    int32_t skipped;   /* 1: a gradient was not finite, so nothing was updated */
+    int64_t step;      /* updates applied so far, this one included */
+    int64_t iteration; /* steps attempted so far, this one included */
+    int32_t at_floor;  /* 1 from the first skip at the scale's floor on */
     int32_t reserved;
 } amp_step_report;
 
-/* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read, during the call.
- * AMP_SCALE_AT_FLOOR: the step was skipped at the scale's floor; sticky: every later step says so too, until amp_session_set_scale or a checkpoint load.  The step's work is done and
- * the report is filled all the same. */
-AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report, amp_error *err);
+/* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read,
+ * during the call.
+ * AMP_SCALE_AT_FLOOR: this step or an earlier one was skipped at the scale's floor; every later step says so too, until
+ * amp_session_set_scaler or amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
+AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n,
+                                         amp_step_report *report, amp_error *err);
 
-/* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |metrics|: one double per metric, or NULL. */
-AMP_API AMP_MUST_USE amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss, double *metrics, amp_error *err);
+/* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |metrics| (or NULL): one double each. */
+AMP_API AMP_MUST_USE amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss,
+                                         double *metrics, amp_error *err);
 /* |inputs|: the model inputs; |outputs|: one caller's array per result, written in full. */
-AMP_API AMP_MUST_USE amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n,
+                                          void *const *outputs, amp_error *err);
 
 /* Metrics of the last step's batch, one double per metric, in the order of amp_model_metric_at. */
 AMP_API AMP_MUST_USE amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err);
 
-/* With keep_values: what the last step left.  Names are IR value names ("fc1.h") and "grad.fc1.weight" (unscaled, f32).  Call with data NULL for the description;
- * |data| gets f32 for every float dtype (its value is exact), else the value's own integers.  amp_session_value_name enumerates; NULL past the end. */
+/* With keep_values: what the last step left.  Names are IR value names ("fc1.h") and "grad.fc1.weight" (unscaled, f32).
+ * Call with data NULL for the description; |data| gets f32 for every float dtype (its value is exact), else the value's
+ * own integers (bool: one byte).  Gradients have their parameter's shape; other values that of the matrix that they are
+ * computed as: [], [C], [N] or [rows, C].  amp_session_value_name enumerates by name; NULL past the end. */
 AMP_API const char *amp_session_value_name(const amp_session *session, int32_t index);
-AMP_API AMP_MUST_USE amp_status amp_session_value(const amp_session *session, const char *name, amp_tensor_info *info, void *data, size_t bytes,
-                                          amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_value(const amp_session *session, const char *name, amp_tensor_info *info,
+                                                  void *data, size_t bytes, amp_error *err);
 
 /* The loss scaler and the counters. */
 typedef struct amp_scaler_state {
@@ -164,17 +188,23 @@ typedef struct amp_scaler_state {
     int32_t reserved;
     int64_t step, iteration;
 } amp_scaler_state;
-AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *session, amp_scaler_state *out, amp_error *err);
-AMP_API AMP_MUST_USE amp_status amp_session_set_scaler(amp_session *session, const amp_scaler_state *state, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *session, amp_scaler_state *out,
+                                                       amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_set_scaler(amp_session *session, const amp_scaler_state *state,
+                                                       amp_error *err);
 
 /* Optimizer state by "fc1.weight/m", ...: as amp_params_get and _set. */
-AMP_API AMP_MUST_USE amp_status amp_session_get(const amp_session *session, const char *name, float *data, size_t count, amp_error *err);
-AMP_API AMP_MUST_USE amp_status amp_session_set(amp_session *session, const char *name, const float *data, size_t count, amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_get(const amp_session *session, const char *name, float *data, size_t count,
+                                                amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_set(amp_session *session, const char *name, const float *data, size_t count,
+                                                amp_error *err);
 
-/* Everything that training goes on from: params, buffers, moments, counters, scaler.  Bit-exact.  |extra| (may be NULL) is a string that the application gets back: its position in
- * the data, say.  Loading is all or nothing. */
-AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra, amp_error *err);
-AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const char *path, char *extra, size_t extra_size, amp_error *err);
+/* Everything that training goes on from: params, buffers, moments, counters, scaler.  Bit-exact.  |extra| (may be NULL)
+ * is a string that the application gets back: its position in the data, say.  Loading is all or nothing. */
+AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra,
+                                                    amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const char *path, char *extra,
+                                                    size_t extra_size, amp_error *err);
 
 /* Bytes that the session and its params hold, by kind: exactly what was allocated for them. */
 typedef struct amp_memory_info {

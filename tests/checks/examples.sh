@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The examples as their READMEs tell a reader to build and run them, with Bazel and with a plain C compiler.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tools:ampc //runtime:amp_static //compiler:ampc_static //examples/...
+
+# The commands of README $1 that begin with $2, made to read and write in this run's folders.
+command_of() {
+    grep -E "^$2 " "examples/$1/README.md" | sed -e "s#bazel-bin/#$bin/#g" -e "s#-o \\([a-z_]*\\)\$#-o $work/\\1#"
+}
+
+run 0 "$bin/tools/ampc" examples/fashion_mnist/mlp.amp -o "$work/mlp.so"
+
+# embed_train: under 100 lines, on amp/amp.h alone
+expect 'embed_train.c is short' 1 "$(($(wc -l <examples/embed_train/embed_train.c) < 100))"
+expect 'embed_train.c includes no header of ours but amp/amp.h' '#include "amp/amp.h"' \
+    "$(grep '#include "' examples/embed_train/embed_train.c)"
+line=$(command_of embed_train cc)
+expect 'the README has one cc line' 1 "$(wc -l <<<"$line")"
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+for program in "$work/embed_train" "$bin/examples/embed_train/embed_train"; do
+    (cd "$work" && rm -f trained.safetensors)
+    run 0 bash -c 'cd "$1" && "$2" mlp.so' - "$work" "$program"
+    says 'fc1.linear' 'because {lower, ' 'step   0  loss 2.' 'step 199  loss 0.0' 'saved trained.safetensors'
+    holds 'the weights were saved' test -s "$work/trained.safetensors"
+done
+run 2 "$work/embed_train"
+says 'usage: embed_train MODEL.so'
+run 1 "$work/embed_train" "$work/none.so"
+says 'embed_train: ' 'none.so'
+
+# embed_compile: compiles from a string and trains, in one process
+line=$(command_of embed_compile cc)
+expect 'the README has one cc line' 1 "$(wc -l <<<"$line")"
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+for program in "$work/embed_compile" "$bin/examples/embed_compile/embed_compile"; do
+    run 0 bash -c '"$2" "$1/xor.so"' - "$work" "$program"
+    says 'xor after 500 steps: loss 0.0' 'accuracy 1.00'
+done
+finish

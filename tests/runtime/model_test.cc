@@ -1,0 +1,243 @@
+// Descriptors: what a sound one tells, and that every damaged number, index and pointer is refused.
+#include <functional>
+
+#include "tests/base/failing_allocator.h"
+#include "tests/runtime/tiny.h"
+
+namespace {
+
+// A copy of the tiny model's descriptor whose tables can be changed.
+struct Copy {
+    amp_model_desc desc = *amp_model_query(1, 0);
+    std::vector<amp_model_state> states = Of<amp_model_state>(desc.states);
+    std::vector<amp_model_input> inputs = Of<amp_model_input>(desc.inputs);
+    std::vector<amp_model_program> programs = Of<amp_model_program>(desc.programs);
+    std::vector<amp_model_decision> decisions = Of<amp_model_decision>(desc.decisions);
+    std::vector<amp_model_buffer> buffers = Of<amp_model_buffer>(programs[0].buffers);
+    std::vector<amp_model_kernel> kernels = Of<amp_model_kernel>(programs[0].kernels);
+    std::vector<amp_model_result> results = Of<amp_model_result>(programs[0].results);
+
+    template <typename T> static std::vector<T> Of(const amp_model_table &t) {
+        return std::vector<T>((const T *)t.data, (const T *)t.data + t.count);
+    }
+    template <typename T> static amp_model_table Table(const std::vector<T> &v) {
+        return {(uint32_t)v.size(), sizeof(T), v.data()};
+    }
+    void Connect() {
+        desc.states = Table(states), desc.inputs = Table(inputs), desc.programs = Table(programs);
+        desc.decisions = Table(decisions);
+        programs[0].buffers = Table(buffers), programs[0].kernels = Table(kernels),
+        programs[0].results = Table(results);
+    }
+    amp_status Load(amp_error *err) {
+        FailingAllocator allocator;
+        amp_allocator a = allocator.get();
+        amp_model *model = nullptr;
+        amp_status status = amp_model_from_desc(&desc, "tiny.so", &a, &model, err);
+        EXPECT_EQ(model == nullptr, status != AMP_OK);
+        amp_model_release(model);
+        return status;
+    }
+    amp_model_kernel &Kernel(const char *name) {
+        for (amp_model_kernel &k : kernels)
+            if (!strcmp(k.name, name)) return k;
+        return kernels[0];
+    }
+    amp_model_buffer &Buffer(uint32_t kind) {
+        for (amp_model_buffer &b : buffers)
+            if (b.kind == kind) return b;
+        return buffers[0];
+    }
+};
+
+struct Damage {
+    const char *message;
+    std::function<void(Copy &)> apply;
+};
+
+const uint32_t *const none = nullptr;
+uint32_t outside[] = {0, 1, 99, 3};
+
+const Damage damages[] = {
+    {"not a model of ampc", [](Copy &c) { c.desc.magic++; }},
+    {"descriptor has only 64 bytes", [](Copy &c) { c.desc.struct_size = 64; }},
+    {"has no policy", [](Copy &c) { c.desc.policy = nullptr; }},
+    {"table of states is damaged", [](Copy &c) { c.desc.states.data = nullptr; }},
+    {"table of inputs is damaged", [](Copy &c) { c.desc.inputs.elem_size = 0; }},
+    {"table of programs is damaged", [](Copy &c) { c.desc.programs.count = 1u << 31; }},
+    {"table of kernels is damaged", [](Copy &c) { c.programs[0].kernels.count = UINT32_MAX; }},
+    // states
+    {"state 1 has no name", [](Copy &c) { c.states[1].name = nullptr; }},
+    {"two states are called fc.bias", [](Copy &c) { c.states[0].name = "fc.bias"; }},
+    {"fc.weight: unknown type or layout", [](Copy &c) { c.states[0].storage = 77; }},
+    {"fc.weight: unknown type or layout", [](Copy &c) { c.states[0].layout = 5; }},
+    {"fc.weight: its shape", [](Copy &c) { c.states[0].rank = 9; }},
+    {"fc.weight: its shape", [](Copy &c) { c.states[0].dims[0] = 0; }},
+    {"fc.weight: its shape", [](Copy &c) { c.states[0].dims[0] = -3; }},
+    {"fc.weight: its shape", [](Copy &c) { c.states[0].dims[0] = c.states[0].dims[1] = (int64_t)1 << 36; }},
+    {"unknown initialiser magic", [](Copy &c) { c.states[0].init = "magic"; }},
+    {"fc.weight does not fit its role", [](Copy &c) { c.states[0].role = 6; }},
+    {"fc.weight does not fit its role", [](Copy &c) { c.states[0].storage = AMP_DT_F16; }},
+    {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].of = 99; }},
+    {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].of = -1; }},
+    {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].slot = nullptr; }},
+    {"fc.weight/momentum does not fit its role", [](Copy &c) { c.states[2].of = 1; }},
+    {"step does not fit its role", [](Copy &c) { c.states[4].storage = AMP_DT_I32; }},
+    {"scale does not fit its role", [](Copy &c) { c.states[7].rank = 1, c.states[7].dims[0] = 1; }},
+    {"panels_t does not fit its role", [](Copy &c) { c.states[10].of = 2; }},
+    // inputs
+    {"two inputs are called x", [](Copy &c) { c.inputs[1].name = "x"; }},
+    {"input x: unknown type", [](Copy &c) { c.inputs[0].dtype = 0; }},
+    {"input x: its shape", [](Copy &c) { c.inputs[0].rank = 100; }},
+    {"input x: its shape", [](Copy &c) { c.inputs[0].dims[0].div = 0; }},
+    {"input x: its shape", [](Copy &c) { c.inputs[0].dims[1].mul = INT64_MIN; }},
+    {"input targets of the model stands behind",
+     [](Copy &c) { c.inputs[0].train_only = 1, c.inputs[1].train_only = 0; }},
+    {"input x: class indices must be i32", [](Copy &c) { c.inputs[0].index_bound = 3; }},
+    // programs and buffers
+    {"two programs are called eval", [](Copy &c) { c.programs[0].name = "eval"; }},
+    {"program 0 has no name", [](Copy &c) { c.programs[0].name = nullptr; }},
+    {"buffer 2 has no name", [](Copy &c) { c.buffers[2].name = nullptr; }},
+    {"buffer x: unknown kind", [](Copy &c) { c.buffers[0].kind = 6; }},
+    {"buffer x: unknown kind, type or layout", [](Copy &c) { c.buffers[0].dtype = 10; }},
+    {"buffer x: its shape", [](Copy &c) { c.buffers[0].rows.mul = 0; }},
+    {"buffer x is no input", [](Copy &c) { c.buffers[0].index = 2; }},
+    {"buffer x does not fit input x", [](Copy &c) { c.buffers[0].cols.mul++; }},
+    {"buffer x does not fit input x", [](Copy &c) { c.buffers[0].layout = AMP_LAYOUT_PANELS; }},
+    {"is no state", [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).index = -1; }},
+    {"does not fit state", [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).cols.mul = 1000; }},
+    {"does not fit state", [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).storage = AMP_DT_F64; }},
+    {"lives from kernel 5 to 99",
+     [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = 5, c.Buffer(AMP_BUFFER_TEMP).last_kernel = 99; }},
+    {"lives from kernel -2", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = -2; }},
+    {"flag flag is no int32", [](Copy &c) { c.Buffer(AMP_BUFFER_FLAG).storage = AMP_DT_F16; }},
+    {"output loss is not stored as rows of f32", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).storage = AMP_DT_F16; }},
+    // kernels
+    {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
+    {"k00: unknown kind", [](Copy &c) { c.Kernel("k00").kind = 5; }},
+    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = none; }},
+    {"k01: its operands are not buffers", [](Copy &c) { c.Kernel("k01").operands = outside; }},
+    {"k00: its operands", [](Copy &c) { c.Kernel("k00").operand_count = 4097; }},
+    {"k09: it updates what is no operand",
+     [](Copy &c) {
+         c.Kernel("k09").updates = outside;
+         c.Kernel("k09").update_count = 3;
+     }},
+    {"k09: its predicate", [](Copy &c) { c.Kernel("k09").predicate = 1000; }},
+    {"k09: its predicate", [](Copy &c) { c.Kernel("k09").predicate = -2; }},
+    {"k00: its space", [](Copy &c) { c.Kernel("k00").rows.div = -1; }},
+    {"k00: has no function", [](Copy &c) { c.Kernel("k00").run[0] = nullptr; }},
+    {"k01: products are of f32 or bf16", [](Copy &c) { c.Kernel("k01").product.operand = AMP_DT_F16; }},
+    {"k01: its inner dimension", [](Copy &c) { c.Kernel("k01").product.k.mul = 0; }},
+    {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.a = 4; }},
+    {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.b = -1; }},
+    {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.k.mul = 80; }},
+    {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.b_transposed = 0; }},
+    {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").cols.mul = 4000; }},
+    // results
+    {"result loss is no buffer", [](Copy &c) { c.results[0].buffer = 55; }},
+    {"result loss does not fit", [](Copy &c) { c.results[0].rank = 1, c.results[0].dims[0] = {7, 1, 0}; }},
+    {"train_step has no result loss", [](Copy &c) { c.results[0].name = "lost"; }},
+    {"decision 0 has no path", [](Copy &c) { c.decisions[0].reason = nullptr; }},
+};
+
+TEST(Model, EveryDamageIsNamed) {
+    for (const Damage &d : damages) {
+        Copy c;
+        amp_error err = {};
+        c.Connect();
+        d.apply(c);
+        EXPECT_EQ(c.Load(&err), AMP_BAD_FILE) << d.message;
+        EXPECT_NE(std::string(err.message).find(d.message), std::string::npos) << d.message << " | " << err.message;
+        EXPECT_EQ(std::string(err.message).find("tiny.so: "), 0u) << err.message;
+    }
+}
+
+TEST(Model, OtherVersionsAreRefusedAsSuch) {
+    Copy major, features;
+    amp_error err = {};
+    major.desc.abi_major = 2;
+    EXPECT_EQ(major.Load(&err), AMP_UNSUPPORTED);
+    EXPECT_NE(std::string(err.message).find("model ABI 2.0, this library reads 1.x"), std::string::npos) << err.message;
+    features.desc.required_features = 4;
+    EXPECT_EQ(features.Load(&err), AMP_UNSUPPORTED);
+    EXPECT_NE(std::string(err.message).find("needs features 0x4"), std::string::npos) << err.message;
+    EXPECT_EQ(amp_model_query(2, 0), nullptr);
+}
+
+// A newer compiler appends fields: this library steps over them.
+TEST(Model, LongerElementsAreStepped) {
+    struct Longer {
+        amp_model_state state;
+        uint64_t news[3];
+    };
+    Copy c;
+    c.Connect();
+    std::vector<Longer> longer;
+    for (const amp_model_state &s : c.states) longer.push_back({s, {1, 2, 3}});
+    c.desc.states = Copy::Table(longer);
+    c.desc.abi_minor = 9;
+    amp_error err = {};
+    EXPECT_EQ(c.Load(&err), AMP_OK) << err.message;
+}
+
+TEST(Model, DividedDimensionsLimitTheBatch) {
+    Copy c;
+    c.Connect();
+    c.inputs.push_back(c.inputs[1]);
+    c.inputs[2].name = "halves";
+    c.inputs[2].dims[0] = {2, 6, 1};
+    c.desc.inputs = Copy::Table(c.inputs);
+    amp_error err = {};
+    amp_model *model;
+    amp_params *params;
+    amp_session *session;
+    ASSERT_EQ(amp_model_from_desc(&c.desc, "x", nullptr, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK);
+    amp_session_options o = TinyOptions(8);
+    ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK);
+    TinyBatch batch(8);
+    EXPECT_EQ(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(err.message).find("multiples of 3"), std::string::npos) << err.message;
+    EXPECT_EQ(amp_step(session, batch.inputs, 6, nullptr, &err), AMP_OK) << err.message;
+    amp_session_release(session);
+    amp_params_release(params);
+    amp_model_release(model);
+}
+
+TEST(Model, TellsAboutItself) {
+    Tiny tiny(TinyOptions(4));
+    amp_model_info info;
+    amp_model_get_info(tiny.model, &info);
+    EXPECT_STREQ(info.name, "tiny");
+    EXPECT_EQ(info.can_train, 1);
+    EXPECT_EQ(info.input_count, 2);
+    EXPECT_EQ(info.model_input_count, 1);
+    EXPECT_EQ(info.param_count, 3);
+    EXPECT_EQ(info.result_count, 1);
+    EXPECT_EQ(info.metric_count, 1);
+    EXPECT_EQ(info.decision_count, 1);
+    EXPECT_EQ(info.param_elements, TINY_CLASSES * (TINY_FEATURES + 1));
+    EXPECT_STREQ(amp_model_metric_at(tiny.model, 0), "acc");
+    EXPECT_EQ(amp_model_metric_at(tiny.model, 1), nullptr);
+    amp_tensor_info t;
+    ASSERT_EQ(amp_model_input_at(tiny.model, 0, 5, &t, &tiny.err), AMP_OK);
+    EXPECT_STREQ(t.name, "x");
+    EXPECT_EQ(t.dims[0], 5);
+    EXPECT_EQ(t.dims[1], TINY_FEATURES);
+    ASSERT_EQ(amp_model_result_at(tiny.model, 0, 5, &t, &tiny.err), AMP_OK);
+    EXPECT_EQ(t.dtype, AMP_DT_F32) << "an f16 result is handed out as f32";
+    ASSERT_EQ(amp_model_param_at(tiny.model, 2, &t, &tiny.err), AMP_OK);
+    EXPECT_STREQ(t.name, "fc.batches");
+    EXPECT_EQ(t.dtype, AMP_DT_I64);
+    amp_decision d;
+    ASSERT_EQ(amp_model_decision_at(tiny.model, 0, &d, &tiny.err), AMP_OK);
+    EXPECT_STREQ(d.reason, "{f32, fp32:1}");
+    EXPECT_EQ(amp_model_input_at(tiny.model, 2, 5, &t, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_model_input_at(tiny.model, 0, -5, &t, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_model_param_at(tiny.model, 3, &t, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_model_decision_at(tiny.model, -1, &d, &tiny.err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(amp_version(), AMP_VERSION);
+}
+
+} // namespace

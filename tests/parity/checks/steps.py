@@ -11,7 +11,7 @@ import fashion
 import harness
 import twin
 
-BATCH, SPARE = 128, 32
+BATCH, SPARE = 128, 128
 STEPS, SHORT_STEPS, LONG_STEPS = 50, 10, 200
 FP16_STEPS, LONG_FP16_STEPS = 12, 60
 KINK = 4e-6             # how far from relu's kink a preactivation must be

@@ -1,4 +1,4 @@
-/* process.h: running other programs, two at a time. */
+/* process.h: running other programs, a few at a time. */
 #ifndef AMP_CODEGEN_PROCESS_H
 #define AMP_CODEGEN_PROCESS_H
 
@@ -17,7 +17,7 @@ typedef struct ProcessResult {
     int reason; /* NOT_STARTED: errno; FAILED: the wait status */
 } ProcessResult;
 
-enum { PROCESS_AT_ONCE = 2, PROCESS_MAX_JOBS = 8 };
+enum { PROCESS_AT_ONCE = 4, PROCESS_MAX_JOBS = 8 };
 
 /* Runs all jobs, and waits for every one that was started.  Thread-safe. */
 ProcessResult process_run(const ProcessJob *jobs, int count);

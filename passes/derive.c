@@ -140,20 +140,41 @@ static void derive_reads(Derivation *d, KernelList *l, Readers readers) {
         }
 }
 
-/* The chain's casts from |v| on, then the assign, all at |position|; returns the position behind them. */
-static int write_copy(KernelList *l, KernelOps *k, int position, const Derived *x, Val v, const Op *cause, Val pred) {
-    Func *f = l->f;
-    for (int i = 0; i < x->chain.count; i++) {
-        Op *cast = kernel_list_unary(l, k, position++, OP_cast, v, x->chain.to[i], NULL);
-        cast->path = cause ? cause->path : x->state->name;
-        cast->pos = cause ? cause->pos : x->state->pos;
-        cast->reason = ir_reason(f->module, "state");
-        v = cast->out[0];
+/* The cast of |v| to |t| among the kernel's ops [from, to): copies in two layouts share their rounding. */
+static Val find_cast(const KernelList *l, const KernelOps *k, int from, int to, Val v, Dtype t) {
+    for (int i = from; i < to; i++) {
+        const Op *o = ir_op(l->f, k->ops.data[i]);
+        if (o->code == OP_cast && o->in[0].id == v.id && ir_dtype(l->f, o->out[0]) == t) return o->out[0];
     }
-    Op *assign = kernel_list_assign(l, k, position++, ir_use_state(f, x->state), v, pred);
-    assign->path = cause ? cause->path : x->state->name;
-    assign->pos = cause ? cause->pos : x->state->pos;
-    return position;
+    return NO_VAL;
+}
+
+/* What writes a copy, where, and on whose behalf. */
+typedef struct CopyPlace {
+    KernelOps *kernel;
+    int first, position; /* ops from |first| on were made for copies; the next goes to |position| */
+    const Op *cause;     /* the assign of the weight; NULL in "refresh" */
+} CopyPlace;
+
+static void describe(Op *o, const CopyPlace *at, const State *copy) {
+    o->path = at->cause ? at->cause->path : copy->name;
+    o->pos = at->cause ? at->cause->pos : copy->pos;
+}
+
+/* The chain's casts from |v| on, then the assign. */
+static void write_copy(KernelList *l, CopyPlace *at, const Derived *x, Val v) {
+    for (int i = 0; i < x->chain.count; i++) {
+        Val made = find_cast(l, at->kernel, at->first, at->position, v, x->chain.to[i]);
+        if (!made.id) {
+            Op *cast = kernel_list_unary(l, at->kernel, at->position++, OP_cast, v, x->chain.to[i], NULL);
+            describe(cast, at, x->state);
+            cast->reason = ir_reason(l->f->module, "state");
+            made = cast->out[0];
+        }
+        v = made;
+    }
+    Val pred = at->cause ? at->cause->pred : NO_VAL;
+    describe(kernel_list_assign(l, at->kernel, at->position++, ir_use_state(l->f, x->state), v, pred), at, x->state);
 }
 
 /* After each assign of a weight: its copies. */
@@ -164,11 +185,10 @@ static void update_copies(const Derivation *d, KernelList *l) {
             const Op *o = ir_op(l->f, k->ops.data[j]);
             if (o->code != OP_assign) continue;
             const State *target = ir_state_of(l->f, o->in[0]);
-            int position = j + 1;
+            CopyPlace at = {k, j + 1, j + 1, o};
             for (int x = 0; target->role == STATE_PARAM && x < d->all.len; x++)
-                if (d->all.data[x].chain.param == target)
-                    position = write_copy(l, k, position, &d->all.data[x], o->in[1], o, o->pred);
-            j = position - 1;
+                if (d->all.data[x].chain.param == target) write_copy(l, &at, &d->all.data[x], o->in[1]);
+            j = at.position - 1;
         }
 }
 
@@ -178,14 +198,12 @@ static void add_refresh(const Derivation *d) {
     KernelList l = kernel_list_open(ir_func_new(m, "refresh"));
     for (int s = 0; s < m->states.len; s++) {
         State *param = m->states.data[s];
-        KernelOps *k = NULL;
-        int position = 0;
+        CopyPlace at = {0};
         for (int x = 0; x < d->all.len; x++) {
             if (d->all.data[x].chain.param != param) continue;
-            if (!k)
-                k = kernel_list_insert(&l, l.at.len, KERNEL_TILE, arena_printf(m->arena, "%s: copies", param->name),
-                                       param->pos);
-            position = write_copy(&l, k, position, &d->all.data[x], ir_use_state(l.f, param), NULL, NO_VAL);
+            const char *title = arena_printf(m->arena, "%s: copies", param->name);
+            if (!at.kernel) at.kernel = kernel_list_insert(&l, l.at.len, KERNEL_TILE, title, param->pos);
+            write_copy(&l, &at, &d->all.data[x], ir_use_state(l.f, param));
         }
     }
     kernel_list_close(&l);

@@ -54,7 +54,7 @@ typedef struct Pos { /* a place in the model text; line 0: none */
  *   because {gradient, of fc1.linear}                  backward: the dtype of the forward op / the reverse cast
  */
 typedef struct Reason {
-    const char *rule;     /* class word of the policy, or "gradient", "weight_gradient", "loss_scale", "state", "weak", "written" */
+    const char *rule;     /* class word of the policy, or "gradient", "weight_gradient", "loss_scale", "update", "weak", "written" */
     const char *origin;   /* "torch-fp16", or NULL */
     int line;             /* of the policy file; 0: none */
     bool is_override;     /* then |where| is the override's place */

@@ -168,7 +168,7 @@ static void write_copy(KernelList *l, CopyPlace *at, const Derived *x, Val v) {
         if (!made.id) {
             Op *cast = kernel_list_unary(l, at->kernel, at->position++, OP_cast, v, x->chain.to[i], NULL);
             describe(cast, at, x->state);
-            cast->reason = ir_reason(l->f->module, "state");
+            cast->reason = ir_reason(l->f->module, "update");
             made = cast->out[0];
         }
         v = made;

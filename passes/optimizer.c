@@ -51,7 +51,7 @@ static const Optimizer *find_optimizer(PassContext *c) {
 static void explain(Training *t, Op *o, const char *of, const char *what) {
     o->path = arena_printf(t->m->arena, "%s.%s", of, what);
     o->pos = t->m->optimizer.pos;
-    o->reason = ir_reason(t->m, "state");
+    o->reason = ir_reason(t->m, "update");
     o->reason->relation = "of";
     o->reason->neighbour = of;
 }

@@ -107,7 +107,9 @@ static bool span_of(const Walk *w, const Shape *s, const Shape *beside, Span *ou
     Dim r, c, all_cols = dim_const(w->cols);
     if (!shape_matrix(s, &r, &c)) return false;
     bool one_row = dim_is_one(r), one_col = dim_is_one(c);
-    if (one_row && one_col) *out = SPAN_ONE;
+    /* a product's result is a tile, even one of a single element */
+    bool tile = w->k->kind == KERNEL_PRODUCT && s->rank == 2 && dim_is_one(w->rows) && w->cols == 1;
+    if (one_row && one_col) *out = tile ? SPAN_FULL : SPAN_ONE;
     else if (w->by_row && s->rank == 1 && beside->rank <= 1 && dim_equal(s->d[0], w->rows))
         *out = SPAN_ROW; /* [R] without N */
     else if (dim_equal(r, w->rows) && dim_equal(c, all_cols)) *out = SPAN_FULL;

@@ -4,16 +4,23 @@
 #     says TEXT...            the last command's $out$err holds each TEXT
 #     expect WHAT WANTED GOT  two texts are the same
 #     holds WHAT COMMAND...   COMMAND succeeds
+#     skipped WHY             some checks cannot run on this machine
 #     finish                  prints the count, which is the script's last line
 #
 # `work` is a scratch folder, `bin` where Bazel leaves its results.
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-good=0 bad=0
+good=0 bad=0 left_out=0
 command_line=''
 
 passed() { ((good += 1)); }
+
+# skipped WHY: checks that this machine cannot run
+skipped() {
+    ((left_out += 1))
+    printf 'skipped: %s\n' "$1"
+}
 
 # failed WHAT [LINE...]
 failed() {
@@ -68,7 +75,9 @@ build() {
 }
 
 finish() {
-    printf '%d passed, %d failed\n' "$good" "$bad"
+    printf '%d passed, %d failed' "$good" "$bad"
+    ((left_out == 0)) || printf ', %d skipped' "$left_out"
+    printf '\n'
     ((bad == 0))
     exit
 }

@@ -10,7 +10,7 @@
 
 const char *amp_compile_pass(int32_t index) { return index >= 0 && index < STAGE_COUNT ? ir_stage_names[index] : NULL; }
 
-const char *amp_compile_version(void) { return "0.1.0"; }
+const char *amp_compile_version(void) { return CODEGEN_COMPILER_VERSION; }
 
 static double now(void) {
     struct timespec t;

@@ -225,11 +225,11 @@ static const char *update_scale(Inferring *c) {
     return result(c, AMP_DT_I32, shape_scalar());
 }
 
-/* (w, gradient, step, moments...): each result looks like w. */
+/* (w, gradient, step, lr, weight decay, moments...): each result looks like w. */
 static const char *optimizer(Inferring *c) {
     for (int i = 1; i < c->o->n_in; i++)
-        if (i == 2 ? in_shape(c, i)->rank != 0 : !shape_equal(in_shape(c, 0), in_shape(c, i)))
-            return mismatch(c, i == 2 ? "the step is not a scalar" : "shapes differ");
+        if (i >= 2 && i < 5 ? in_shape(c, i)->rank != 0 : !shape_equal(in_shape(c, 0), in_shape(c, i)))
+            return mismatch(c, i >= 2 && i < 5 ? "step, lr and weight decay are not scalars" : "shapes differ");
     for (int i = 0; i < ir_op_info[c->o->code].out; i++) result(c, AMP_DT_F32, *in_shape(c, 0));
     return NULL;
 }

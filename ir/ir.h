@@ -100,7 +100,7 @@ typedef enum Opcode {
 } Opcode;
 
 enum { GRAPH = 1, CORE = 2 };
-enum { ELEMENTWISE = 1, COMMUTES = 2, PRODUCT = 4, EFFECT = 8, RANDOM = 16, REDUCE = 32, BACKWARD = 64 };
+enum { ELEMENTWISE = 1, COMMUTES = 2, PRODUCT = 4, EFFECT = 8, RANDOM = 16, REDUCE = 32, BACKWARD = 64, INDIRECT = 128 };
 
 #include "ir/rule_ids.h" /* enum ShapeRule, GradRule, LowerRule, EmitRule */
 
@@ -158,11 +158,12 @@ typedef struct Region { /* what came from one graph op */
 /* How a kernel walks.  A tensor is seen as rows x cols: [] and [C] are one row; [..., C] has the product of the leading dims as rows; [N] is
  * N rows of one column. */
 typedef enum KernelKind {
-    KERNEL_PRODUCT, /* a contract, then elementwise ops on its 32 x 32 tiles */
+    KERNEL_PRODUCT, /* a contract, conv, conv_data or conv_weight (groups = 1), then elementwise ops on its 32 x 32 tiles */
     KERNEL_TILE,    /* elementwise over 32 x 32 tiles */
     KERNEL_ROW,     /* reductions along a row, elementwise around them; tasks are blocks of rows */
-    KERNEL_COLUMN,  /* reductions over the rows; tasks are blocks of 32 columns */
-    KERNEL_SCALAR   /* one task; scalars of any type */
+    KERNEL_COLUMN,  /* reductions over the rows, or over those of each segment (Kernel.segment); tasks are segments x blocks of 32 columns */
+    KERNEL_SCALAR,  /* one task; scalars of any type */
+    KERNEL_SCATTER  /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
 } KernelKind;
 
 /* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero or never read. */
@@ -199,6 +200,7 @@ typedef struct Kernel {
     KernelKind kind;
     int first, count;  /* ops: Func.body[first .. first + count) */
     Val pred;          /* run only where true; NO_VAL: always */
+    int64_t segment;   /* COLUMN: rows that are reduced together, where that is not all of them; else 0 */
     VEC(uint32_t) reads;  /* 1-based indexes into Func.buffers, filled by layout */
     VEC(uint32_t) writes;
     Pos pos;
@@ -213,7 +215,9 @@ typedef struct Result { /* a result of a function: what a user sees after the ca
 
 typedef struct Func {
     struct Module *module;
-    const char *name; /* "forward" until autodiff; then "train_step", "eval", "infer"; layout adds "refresh" */
+    /* "forward" until autodiff, and "metrics" (averages of loss and metrics in, metrics out) where a metric is computed from averages;
+     * then "train_step" ("micro_step" and "apply_step" where steps accumulate), "eval", "infer", "eval_fp32", "infer_fp32"; layout adds "refresh" */
+    const char *name;
     VEC(Value *) values; /* by id; [0] unused */
     VEC(Op *) ops;       /* by id; [0] unused */
     VEC(Val) inputs;     /* VAL_INPUT and VAL_STATE, in order */
@@ -238,6 +242,7 @@ typedef struct CallArg {
     const char *name;
     AttrType type; /* INT, FLOAT, BOOL, SYMBOL */
     AttrValue value;
+    struct Call *call; /* a schedule in place of the value; NULL: none */
 } CallArg;
 typedef struct Call {
     const char *name; /* NULL: none */
@@ -249,9 +254,11 @@ typedef enum StateRole {
     STATE_PARAM,   /* trained; f32 master */
     STATE_BUFFER,  /* `state` of the language: saved, not trained */
     STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
-    STATE_COUNTER, /* "step", "iteration" (i64), "seed" (i64) */
+    STATE_COUNTER, /* "step", "iteration" (i64), "seed" (i64), "micro" (i64: the micro-batch of the step, where steps accumulate) */
     STATE_SCALER,  /* "scale" (f32), "growth_tracker" (i32), "floor_hits" (i32) */
-    STATE_DERIVED  /* a copy of |of| in another dtype or layout, written by the optimizer, recomputed by "refresh"; never saved */
+    STATE_DERIVED, /* a copy of |of| in another dtype or layout, written by the optimizer, recomputed by "refresh"; never saved */
+    STATE_ACCUMULATOR, /* of a training session: the sum so far of the micro-batches' gradients of |of| */
+    STATE_STAGED       /* of a training session: what the step would make of buffer |of|; committed with the weights */
 } StateRole;
 
 typedef struct State {
@@ -293,6 +300,25 @@ typedef struct Removed { /* a rounding that simplify took away */
     const char *func, *value, *what; /* "train_step", "d.fc1.weight", "f16 rounding of a weight gradient: the product writes f32" */
 } Removed;
 
+typedef struct TrainGroup { /* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true; of several that match, each key is taken from the last that gives it */
+    const char *pattern;
+    double lr_scale, weight_decay;
+    bool has_lr_scale, has_weight_decay, frozen;
+    Pos pos;
+} TrainGroup;
+
+typedef struct Train { /* a train block */
+    const char *only;   /* glob on the names of the parameters that it trains; NULL: all */
+    const char *loss;   /* the result that it differentiates: "loss" where there is one block, else "loss.0", "loss.1", ... */
+    Call optimizer;     /* an argument may be a schedule: CallArg.call */
+    VEC(TrainGroup) groups;
+    double clip_norm, clip_value; /* 0: none */
+    Pos pos;
+} Train;
+
+/* Results of "forward" that training reads: "loss" (the sum that is reported; differentiated where there is one block), "loss.0", "loss.1", ... of several
+ * blocks, "loss.NAME" of each `loss NAME = ...`, "metric.NAME", and "update.NAME" of each `update`: the next value of buffer NAME, in training only. */
+
 typedef struct Module {
     Arena *arena;
     const char *name;
@@ -311,7 +337,10 @@ typedef struct Module {
     Dtype low;                  /* the policy's low type; AMP_DT_NONE before autocast */
     /* training */
     bool has_train;
-    Call optimizer;
+    VEC(Train) trains;
+    Call optimizer;             /* of the only block, until every pass reads trains */
+    int64_t accumulate;         /* micro-batches in a step; 1 unless set */
+    const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */
     VEC(const char *) metrics;  /* names of the results "metric.NAME" */
     /* tables */
     VEC(State *) states;

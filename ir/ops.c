@@ -1,4 +1,6 @@
 /* ops.c: the op table of ops.def, and names to opcodes. */
+#include <math.h> /* INFINITY, in ops.def */
+
 #include "ir/ir.h"
 
 /* clang-format off */
@@ -8,6 +10,7 @@
 #define SYMBOL(name, v) {name, ATTR_SYMBOL, {.s = (v)}}
 #define STRING(name, v) {name, ATTR_STRING, {.s = (v)}}
 #define DIMS(name) {name, ATTR_DIMS, {.dims = {0}}}
+#define PAIR(name, v) {name, ATTR_DIMS, {.dims = {2, {v, v}}}}
 /* clang-format on */
 
 const OpInfo ir_op_info[OP_COUNT] = {

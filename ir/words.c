@@ -3,8 +3,9 @@
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-const char *const ir_role_names[] = {"param", "buffer", "moment", "counter", "scaler", "derived"};
-const char *const ir_kernel_kind_names[] = {"product", "tile", "row", "column", "scalar"};
+const char *const ir_role_names[] = {"param", "buffer", "moment", "counter", "scaler", "derived",
+                                     "accumulator", "staged"};
+const char *const ir_kernel_kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter"};
 const char *const ir_layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
 const char *const ir_buffer_kind_names[] = {"temp", "flag", "input", "output", "state", "watch"};
 

@@ -12,8 +12,8 @@ bool word_is_reserved(const char *s);
 /* After '%': [A-Za-z0-9_.]+ */
 bool value_name_char(char c);
 
-extern const char *const ir_role_names[STATE_DERIVED + 1];
-extern const char *const ir_kernel_kind_names[KERNEL_SCALAR + 1];
+extern const char *const ir_role_names[STATE_STAGED + 1];
+extern const char *const ir_kernel_kind_names[KERNEL_SCATTER + 1];
 extern const char *const ir_layout_names[LAYOUT_PAIRS_T + 1];
 extern const char *const ir_buffer_kind_names[BUFFER_WATCH + 1];
 

@@ -27,7 +27,7 @@ void lower_elementwise(Lowering *l) {
 /* max(x, 0): max hands NaN on. */
 void lower_relu(Lowering *l) {
     Val x = lower_operand(l, 0);
-    lower_give(l, 0, lower_binary(l, OP_max, x, lower_number(l, 0.0)));
+    lower_give(l, 0, lower_binary(l, OP_maximum, x, lower_number(l, 0.0)));
 }
 
 void lower_relu_grad(Lowering *l) {

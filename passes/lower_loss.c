@@ -31,7 +31,7 @@ static Val row_count(Lowering *l, Val labels) {
     Val *shared = lower_memo(l, "count %u %lld", labels.id, (long long)ir_attr(l->op, "ignore")->i);
     if (!shared->id) {
         Val count = sum_over_rows(l, one_where(l, counted_rows(l, labels)));
-        *shared = lower_binary(l, OP_max, count, lower_number(l, 1.0));
+        *shared = lower_binary(l, OP_maximum, count, lower_number(l, 1.0));
     }
     return *shared;
 }

@@ -49,10 +49,10 @@ void lower_update_scale(Lowering *l) {
     Val zero = lower_number_of(l, 0, AMP_DT_I32), one = lower_number_of(l, 1, AMP_DT_I32);
 
     Val backed_off = times(l, scale64, lower_float(l, "backoff"));
-    Val lower = lower_binary(l, OP_max, backed_off, lower_number(l, min));
+    Val lower = lower_binary(l, OP_maximum, backed_off, lower_number(l, min));
     Val grown = times(l, scale64, lower_float(l, "growth"));
     Val finite = ir_emit(l->f, OP_is_finite, AMP_DT_BOOL, NULL, 1, grown);
-    Val higher = isinf(max) ? grown : lower_binary(l, OP_min, grown, lower_number(l, max));
+    Val higher = isinf(max) ? grown : lower_binary(l, OP_minimum, grown, lower_number(l, max));
     Val next = lower_binary(l, OP_add, tracker, one);
     Val due = lower_binary(l, OP_eq, next, lower_number_of(l, (double)ir_attr(l->op, "interval")->i, AMP_DT_I32));
 

@@ -110,20 +110,32 @@ static Val moment(Training *t, const State *param, const char *slot) {
 
 /* ---- parameters -------------------------------------------------------------------------------------------------- */
 
-/* (w, gradient, step, moments...): the next w and moments, in that order. */
+enum { FIRST_MOMENT = 5 };
+
+/* A number of the call, as an f64 scalar. */
+static Val rate(const Training *t, const char *name) {
+    const CallArg *arg = ir_call_arg(&t->m->optimizer, name);
+    Val v = ir_emit(t->f, OP_const, AMP_DT_F64, name, 0);
+    Op *o = ir_def(t->f, v);
+    if (arg) ir_attr(o, "value")->f = arg->type == ATTR_INT ? (double)arg->value.i : arg->value.f;
+    o->reason = ir_reason(t->m, "update");
+    return v;
+}
+
+/* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order. */
 static void update(Training *t, const State *param, Val gradient) {
-    Val in[3 + MAX_SLOTS] = { ir_use_state(t->f, param), gradient, t->step };
+    Val in[FIRST_MOMENT + MAX_SLOTS] = { ir_use_state(t->f, param), gradient, t->step, rate(t, "lr"), rate(t, "weight_decay") };
     int moments = 0;
     while (keeps_moments(t) && moments < MAX_SLOTS && t->optimizer->slots[moments]) {
-        in[3 + moments] = moment(t, param, t->optimizer->slots[moments]);
+        in[FIRST_MOMENT + moments] = moment(t, param, t->optimizer->slots[moments]);
         moments++;
     }
-    Op *o = ir_op_new(t->f, t->optimizer->code, in, 3 + moments);
+    Op *o = ir_op_new(t->f, t->optimizer->code, in, FIRST_MOMENT + moments);
     set_attributes(&t->m->optimizer, o);
     explain(t, o, param->name, t->optimizer->name);
     ir_make_results(t->f, o, AMP_DT_F32, NULL);
     assign_next(t, in[0], o->out[0]);
-    for (int i = 0; i < moments; i++) assign_next(t, in[3 + i], o->out[1 + i]);
+    for (int i = 0; i < moments; i++) assign_next(t, in[FIRST_MOMENT + i], o->out[1 + i]);
 }
 
 static void update_all(Training *t) {

@@ -252,24 +252,24 @@ static void run_update_scale(Running *r) {
 
 /* torch.optim.SGD.  A buffer that starts as zero becomes g at the first step, as PyTorch's does. */
 static void run_sgd(Running *r) {
-    double lr = interp_float(r, "lr"), momentum = interp_float(r, "momentum");
+    double lr = r->in[3]->data[0], momentum = interp_float(r, "momentum");
     FOR_EACH(r, i) {
-        double w = in(r, 0, i), g = in(r, 1, i) + interp_float(r, "weight_decay") * w, buffer = 0.0, step = g;
-        if (r->op->n_in == 4) {
-            buffer = momentum * in(r, 3, i) + g;
+        double w = in(r, 0, i), g = in(r, 1, i) + r->in[4]->data[0] * w, buffer = 0.0, step = g;
+        if (r->op->n_in == 6) {
+            buffer = momentum * in(r, 5, i) + g;
             step = interp_bool(r, "nesterov") ? g + momentum * buffer : buffer;
         }
         r->out[0]->data[i] = w - lr * step;
-        r->out[1]->data[i] = r->op->n_in == 4 ? buffer : w - lr * step;
+        r->out[1]->data[i] = r->op->n_in == 6 ? buffer : w - lr * step;
     }
 }
 
 /* torch.optim.Adam from the decayed weight and gradient of one element; t is the step, 1 at the first update. */
 static void adam_element(Running *r, int64_t i, double w, double g) {
     double beta1 = interp_float(r, "beta1"), beta2 = interp_float(r, "beta2"), t = r->in[2]->data[0];
-    double m = beta1 * in(r, 3, i) + (1 - beta1) * g;
-    double v = beta2 * in(r, 4, i) + (1 - beta2) * g * g;
-    double step_size = interp_float(r, "lr") / (1 - pow(beta1, t));
+    double m = beta1 * in(r, 5, i) + (1 - beta1) * g;
+    double v = beta2 * in(r, 6, i) + (1 - beta2) * g * g;
+    double step_size = r->in[3]->data[0] / (1 - pow(beta1, t));
     double denominator = sqrt(v) / sqrt(1 - pow(beta2, t)) + interp_float(r, "eps");
     r->out[0]->data[i] = w - step_size * m / denominator;
     r->out[1]->data[i] = m;
@@ -277,11 +277,11 @@ static void adam_element(Running *r, int64_t i, double w, double g) {
 }
 
 static void run_adam(Running *r) {
-    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i), in(r, 1, i) + interp_float(r, "weight_decay") * in(r, 0, i));
+    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i), in(r, 1, i) + r->in[4]->data[0] * in(r, 0, i));
 }
 
 static void run_adamw(Running *r) {
-    double keep = 1 - interp_float(r, "lr") * interp_float(r, "weight_decay");
+    double keep = 1 - r->in[3]->data[0] * r->in[4]->data[0];
     FOR_EACH(r, i) adam_element(r, i, in(r, 0, i) * keep, in(r, 1, i));
 }
 

@@ -114,7 +114,7 @@ std::string ProductModel(const ProductCase &p, int64_t k, int64_t cols) {
          ": f32\n";
     t += "    %1 = contract(%a, %w; ta = " + std::string(p.ta ? "true" : "false") +
          ", tb = " + (p.tb ? "true" : "false") + ") : f32" + out + "\n";
-    t += "    %2 = add(%1, %bias) : f32" + out + "\n    %3 = max(%2, %0) : f32" + out +
+    t += "    %2 = add(%1, %bias) : f32" + out + "\n    %3 = maximum(%2, %0) : f32" + out +
          "\n    %y = cast(%3) : " + type + out + "\n  }\n";
     t += "  buffer b1 input %x f32 rows live 0 to 0\n  buffer b2 temp %a " + storage + " " + p.a_layout +
          " live 0 to 1\n";

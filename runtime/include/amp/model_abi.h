@@ -20,7 +20,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 0u
+#define AMP_MODEL_ABI_MINOR 1u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 #define AMP_MODEL_IR_SECTION ".amp.ir"       /* the text behind ir_text, so that tools can read it without running the model */
@@ -54,9 +54,11 @@ enum {
     AMP_STATE_PARAM = 0,   /* in amp_params; f32 master; saved by --save */
     AMP_STATE_BUFFER = 1,  /* in amp_params; saved by --save, not trained */
     AMP_STATE_MOMENT = 2,  /* in the training session; saved by --checkpoint */
-    AMP_STATE_COUNTER = 3, /* in the training session; "step", "iteration", "seed": i64 */
+    AMP_STATE_COUNTER = 3, /* in the training session; "step", "iteration", "seed", "micro": i64 */
     AMP_STATE_SCALER = 4,  /* in the training session; "scale" f32, "growth_tracker" i32, "floor_hits" i32 */
-    AMP_STATE_DERIVED = 5  /* in amp_params; a copy of |of|, recomputed by the program "refresh"; never saved */
+    AMP_STATE_DERIVED = 5, /* in amp_params; a copy of |of|, recomputed by the program "refresh"; never saved */
+    AMP_STATE_ACCUMULATOR = 6, /* in the training session; sum of gradients of |of| over micro-batches; never saved */
+    AMP_STATE_STAGED = 7       /* in the training session; the next value of buffer |of|; never saved */
 };
 
 typedef struct amp_model_state {
@@ -110,8 +112,9 @@ typedef struct amp_model_buffer {
     int32_t index;         /* INPUT, STATE: see above; else AMP_MODEL_NONE */
     uint32_t dtype, storage, layout;
     int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
-    uint32_t reserved;
+    uint32_t rank;
     amp_model_dim rows, cols;
+    amp_model_dim dims[AMP_MODEL_MAX_RANK]; /* of the value; their product is rows * cols */
 } amp_model_buffer;
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------------------- */
@@ -120,8 +123,9 @@ enum {
     AMP_KERNEL_PRODUCT = 0, /* run: called once per 32 x 32 tile of the product, with |acc| */
     AMP_KERNEL_TILE = 1,    /* run: called once per 32 x 32 tile */
     AMP_KERNEL_ROW = 2,     /* run: called per block of up to 32 rows; col0 = 0 */
-    AMP_KERNEL_COLUMN = 3,  /* run: called per block of 32 columns; row0 = 0, rows = all rows */
-    AMP_KERNEL_SCALAR = 4   /* run: called once */
+    AMP_KERNEL_COLUMN = 3,  /* run: called per block of 32 columns and segment; row0 = first row of the segment, rows = its rows (all without segments) */
+    AMP_KERNEL_SCALAR = 4,  /* run: called once */
+    AMP_KERNEL_SCATTER = 5  /* run: called per block of 32 columns; row0 = 0, rows = all rows of the rows that are added up */
 };
 
 /* Instruction sets that kernels are emitted for. */
@@ -131,7 +135,7 @@ typedef struct amp_kernel_args {
     void *const *buffer;   /* the kernel's operands, in the order of amp_model_kernel.operands */
     const float *acc;      /* PRODUCT: [rows][32], the f32 sums of this tile; else NULL */
     int64_t n;             /* samples of this call */
-    int64_t row0, rows;    /* row0 % 32 == 0, 1 <= rows (<= 32 except COLUMN) */
+    int64_t row0, rows;    /* row0 % 32 == 0 (except COLUMN with segments), 1 <= rows (<= 32 except COLUMN, SCATTER) */
     int64_t col0;          /* col0 % 32 == 0; the kernel knows its columns */
 } amp_kernel_args;
 
@@ -148,6 +152,20 @@ typedef struct amp_model_product {
     amp_model_dim k;
 } amp_model_product;
 
+/* Products over windows of images, channels last.  Images of x: [N, h, w, c]; of y: [N, oh, ow, oc].  An operand that is an image lies in PANELS or, where its
+ * channels are fewer than 32, possibly in ROWS (see its buffer): pixels are rows, channels columns.  Weights are the matrix [kh * kw * k, cols] in PANELS (f32) or
+ * PAIRS (bf16; then k is even), k the channels that are summed over.
+ *   CONV         y = x * w:    A = x,  B = w [kh * kw * c, oc]:   result N * oh * ow rows, oc columns
+ *   CONV_DATA    dx = dy * w:  A = dy, B = w [kh * kw * oc, c]:   result N * h * w rows, c columns
+ *   CONV_WEIGHT  dw = x' dy:   A = x,  B = dy:                    result kh * kw * c rows, oc columns, summed over pixels in an order that does not depend on threads
+ * a_transposed, b_transposed and k of the product are 0. */
+enum { AMP_WINDOW_NONE = 0, AMP_WINDOW_CONV = 1, AMP_WINDOW_CONV_DATA = 2, AMP_WINDOW_CONV_WEIGHT = 3 };
+typedef struct amp_model_window {
+    uint32_t kind;
+    int32_t h, w, c, oh, ow, oc, kh, kw;
+    int32_t stride[2], padding[2], dilation[2]; /* of rows, of columns */
+} amp_model_window;
+
 typedef struct amp_model_kernel {
     const char *name, *title;
     uint32_t kind;
@@ -159,10 +177,12 @@ typedef struct amp_model_kernel {
     amp_model_product product; /* PRODUCT only */
     const uint32_t *updates;   /* operands (positions) that the kernel reads and writes in place tile by tile (weights, moments): worth prefetching */
     uint32_t update_count, line; /* line of the model text */
+    int64_t segment;           /* COLUMN: rows of a segment; 0: all rows are one */
+    amp_model_window window;   /* PRODUCT; kind NONE: a matrix product */
 } amp_model_kernel;
 
 typedef struct amp_model_program {
-    const char *name;      /* "train_step", "eval", "infer", "refresh" */
+    const char *name;      /* "train_step" ("micro_step" and "apply_step" where accumulate > 1), "eval", "infer", "eval_fp32", "infer_fp32", "metrics", "refresh" */
     amp_model_table buffers; /* amp_model_buffer */
     amp_model_table kernels; /* amp_model_kernel, in order */
     amp_model_table results; /* amp_model_result */
@@ -198,6 +218,7 @@ typedef struct amp_model_desc {
     const char *ir_text;            /* the module at stage plan; parses back */
     uint64_t ir_length;
     const char *scaler;             /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
+    int64_t accumulate;             /* micro-batches in a step; 0 reads as 1 */
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

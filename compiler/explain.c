@@ -11,37 +11,55 @@
 
 static bool is_elf(const Source *s) { return s->len > 4 && !memcmp(s->text, "\177ELF", 4); }
 
-/* A model.so keeps its IR in a section of its own, so that it can be read without running the model. */
-static amp_status read_model_so(Session *s, Module **out, amp_error *err) {
+static amp_status read_module(Session *s, const char *text, size_t length, Module **out, amp_error *err) {
+    Source *ir = arena_new(&s->arena, Source);
+    *ir = (Source){.name = s->source->name, .text = arena_strndup(&s->arena, text, length), .len = length};
+    *out = ir_read(&s->arena, &s->diags, ir);
+    return *out ? AMP_OK : session_report(s, err);
+}
+
+/* A model.so keeps its IR in sections of their own, so that they can be read without running the model. */
+static amp_status read_section(Session *s, const char *section, Module **out, amp_error *err) {
     size_t offset, length;
-    const char *file = s->source->name;
-    if (amp_elf_section(s->source->text, s->source->len, AMP_MODEL_IR_SECTION, &offset, &length, err)) {
+    if (amp_elf_section(s->source->text, s->source->len, section, &offset, &length, err)) {
         char why[900];
         memcpy(why, err ? err->message : "", sizeof why - 1);
         why[sizeof why - 1] = 0;
-        return amp_fail(err, AMP_BAD_FILE, "%s: %s", file, why);
+        return amp_fail(err, AMP_BAD_FILE, "%s: %s", s->source->name, why);
     }
     const char *text = s->source->text + offset;
     while (length && !text[length - 1]) length--;
-    Source *ir = arena_new(&s->arena, Source);
-    *ir = (Source){.name = file, .text = arena_strndup(&s->arena, text, length), .len = length};
-    *out = ir_read(&s->arena, &s->diags, ir);
-    return *out ? AMP_OK : session_report(s, err);
+    return read_module(s, text, length, out, err);
+}
+
+/* The module behind plan, and behind simplify as the ops that a person knows; the latter NULL where the source is IR of
+ * a later stage, or a model.so that keeps none. */
+static amp_status find_modules(Session *s, bool wants_graph, Module **m, Module **graph, amp_error *err) {
+    *graph = NULL;
+    if (!is_elf(s->source)) {
+        AMP_TRY(session_run(s, STAGE_PLAN, m, err));
+        const char *text = (*m)->graph_text;
+        return text && wants_graph ? read_module(s, text, strlen(text), graph, err) : AMP_OK;
+    }
+    AMP_TRY(read_section(s, AMP_MODEL_IR_SECTION, m, err));
+    amp_error none;
+    if (wants_graph && read_section(s, AMP_MODEL_GRAPH_SECTION, graph, &none)) *graph = NULL;
+    return AMP_OK;
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
 static amp_status explain(Session *s, const char *glob, bool json, amp_compile_result **out, amp_error *err) {
-    Module *m = NULL;
+    Module *m = NULL, *graph = NULL;
     int found = 0;
     AMP_TRY(session_open(s, err));
-    AMP_TRY(is_elf(s->source) ? read_model_so(s, &m, err) : session_run(s, STAGE_PLAN, &m, err));
+    AMP_TRY(find_modules(s, json, &m, &graph, err));
     if (!m->decisions.len)
         return amp_fail(err, AMP_WRONG_STATE, "%s: holds no decisions: it stopped before the pass autocast",
                         s->source->name);
     Text t;
     text_init(&t, &s->arena);
-    if (json) AMP_TRY(explain_as_json(&t, m, glob, &found, err));
+    if (json) AMP_TRY(explain_as_json(&t, m, graph, glob, &found, err));
     else found = explain_as_text(&t, m, glob);
     if (glob && !found)
         return amp_fail(err, AMP_NOT_FOUND, "%s: no op's path matches '%s'; '*' shows all", s->source->name, glob);

@@ -1,8 +1,6 @@
 /* explain_json.c: decisions as tools read them. */
 #include "compiler/explain.h"
 
-#include "base/json_writer.h"
-
 static void put_string(amp_json_writer *w, const char *key, const char *value) {
     if (value) amp_json_put_string(w, key, value);
     else amp_json_put_null(w, key);
@@ -71,7 +69,8 @@ static void put_removed(amp_json_writer *w, const Module *m) {
     amp_json_end_array(w);
 }
 
-amp_status explain_as_json(Text *t, const Module *m, const char *glob, int *found, amp_error *err) {
+amp_status explain_as_json(Text *t, const Module *m, const Module *graph, const char *glob, int *found,
+                           amp_error *err) {
     amp_json_writer w;
     amp_json_writer_init(&w, &m->arena->allocator);
     amp_json_begin_object(&w, NULL);
@@ -88,6 +87,8 @@ amp_status explain_as_json(Text *t, const Module *m, const char *glob, int *foun
     }
     amp_json_end_array(&w);
     put_removed(&w, m);
+    if (graph) explain_put_rows(&w, graph, glob);
+    else amp_json_put_null(&w, "rows"); /* IR of a later stage holds no graph */
     amp_json_end_object(&w);
     amp_status status = amp_json_writer_status(&w, err);
     if (!status) text_printf(t, "%.*s\n", (int)w.size, w.data);

@@ -110,20 +110,24 @@ static Module *elaborate(Session *s) {
     return frontend_compile(&s->arena, &s->diags, s->source, &o);
 }
 
-/* Hands dump and timing on to the caller, who may want one, both or neither. */
+/* Hands dump and timing on to the caller, who may want one, both or neither; keeps the last text of the graph. */
 static void observe(void *user, const Module *m, double seconds) {
     Session *s = user;
     const amp_compile_options *o = &s->options;
+    bool keeps = m->stage == STAGE_SIMPLIFY && s->last == STAGE_PLAN;
     if (o->timing) o->timing(o->user, ir_stage_names[m->stage], seconds);
-    if (!o->dump) return;
+    if (!o->dump && !keeps) return;
     Text t;
     text_init(&t, &s->arena);
     ir_print(&t, m);
-    o->dump(o->user, ir_stage_names[m->stage], text_str(&t), t.len);
+    if (keeps) s->graph_text = text_str(&t);
+    if (o->dump) o->dump(o->user, ir_stage_names[m->stage], text_str(&t), t.len);
 }
 
 amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
     Module *m = elaborate(s);
+    s->last = last;
+    s->graph_text = NULL;
     if (!m) return session_report(s, err);
     if (m->stage > last)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
@@ -142,6 +146,7 @@ amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
     amp_status status = passes_run(m, &s->diags, &options, last, observe, s, err);
     if (status == AMP_BAD_SOURCE) return session_report(s, err);
     if (status) return status;
+    m->graph_text = s->graph_text;
     *out = m;
     return s->diags.list.len ? session_report(s, err) : AMP_OK;
 }

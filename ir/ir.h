@@ -347,6 +347,7 @@ typedef struct Module {
     VEC(Func *) funcs;
     VEC(Decision) decisions;
     VEC(Removed) removed;
+    const char *graph_text; /* what simplify left, as text, for model.so and explain: the last stage with the ops that a person knows; not printed */
 } Module;
 
 /* ---- building (build.c) -------------------------------------------------------------------------------------------------------------- */

@@ -123,6 +123,21 @@ expect 'and so does its IR' "$from_model" "$out"
 run 0 "$ampc" explain "$so" 'fc2*' --json "$work/why.json"
 expect 'explain --json keeps to the glob' 'fc2.linear' \
     "$(python3 -c 'import json, sys; print(*(d["path"] for d in json.load(open(sys.argv[1]))["decisions"]))' "$work/why.json")"
+# rows: every op of the step, with a rule; what is not there is a constant
+run 0 "$ampc" explain "$so" --json "$work/rows.json"
+expect 'explain --json has a row for each op of the step, each with a rule, in three phases' 'backward forward update' \
+    "$(python3 - "$work/rows.json" <<'PYTHON'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+keys = {"id", "function", "op", "path", "phase", "inputs", "accumulate", "output", "rule", "policy", "policy_line", "because", "source_line"}
+assert all(set(row) == keys and row["rule"] for row in rows), "a row lacks a key or a rule"
+assert any(row["op"] == "cast" and row["inputs"] == ["f32"] and row["output"] == "f16" for row in rows), "no cast"
+assert all(row["accumulate"] == "f32" for row in rows if row["op"] in ("linear", "matmul", "sum"))
+print(*sorted({row["phase"] for row in rows}))
+PYTHON
+)"
+run 0 "$ampc" explain "$work/small.amp" --json "$work/rows_of_text.json"
+expect 'a model.so has the rows of its model' "$(cat "$work/rows.json")" "$(cat "$work/rows_of_text.json")"
 run 0 "$ampc" explain "$work/small.amp" --precision fp32
 says 'low precision'
 run 1 "$ampc" explain "$so" 'nothing*'

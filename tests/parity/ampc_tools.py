@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = os.environ.get("AMP_PROGRAMS", os.path.join(ROOT, "bazel-bin"))  # where //tools:ampc and the others were built
 MLP = os.path.join(ROOT, "examples/fashion_mnist/mlp.amp")
+CNN = os.path.join(ROOT, "examples/fashion_mnist/cnn.amp")
 MODELS = os.path.join(ROOT, "tests/parity/models")
 
 
@@ -74,8 +75,15 @@ def write_batch(path, x, targets):
     return path
 
 
+def named_state(module):
+    """Parameters in f32 and buffers by name, as --save writes them."""
+    tensors = {name: p.detach().float() for name, p in module.named_parameters()}
+    tensors.update((name, b.float() if b.is_floating_point() else b) for name, b in module.named_buffers())
+    return {name: t.detach().clone().contiguous() for name, t in tensors.items()}
+
+
 def write_weights(path, module):
-    save_file({name: p.detach().float().contiguous() for name, p in module.named_parameters()}, path)
+    save_file(named_state(module), path)
     return path
 
 
@@ -95,8 +103,8 @@ SLOTS = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "momentum"}
 def checkpoint_tensors(module, optimizer=None, scaler=None, slots=(), step_count=0, iteration=0):
     """What a checkpoint file holds for PyTorch's state.  |slots| are the moments that the model has: zero where PyTorch made none yet."""
     tensors = {"counter/step": torch.tensor(step_count), "counter/iteration": torch.tensor(iteration)}
+    tensors.update(named_state(module))
     for name, p in module.named_parameters():
-        tensors[name] = p.detach().clone().contiguous()
         state = optimizer.state.get(p, {}) if optimizer else {}
         held = {SLOTS[key]: value for key, value in state.items() if key in SLOTS and value is not None}
         for slot in slots:

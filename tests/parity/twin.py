@@ -2,8 +2,9 @@
 
     Mlp((784, 512, 512, 10))   examples/fashion_mnist/mlp.amp
     Mlp((16, 32, 10))          tests/parity/models/mlp_16_32_10.amp
+    Cnn()                      examples/fashion_mnist/cnn.amp
 
-The autocast oracle runs mlp() and small() on tensors without storage; the numeric comparisons run Mlp itself on the CPU.
+The autocast oracle runs mlp(), small() and cnn() on tensors without storage; the numeric comparisons run Mlp itself on the CPU.
 """
 import torch
 import torch.nn.functional as F
@@ -48,6 +49,31 @@ class Mlp(nn.Module):
         return F.nll_loss(F.log_softmax(x, dim=1).float(), targets)
 
 
+class Cnn(nn.Module):
+    """Twice convolution, batch norm, relu and pooling, then one linear layer; the loss is the mean cross entropy."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(32)
+        self.conv2 = nn.Conv2d(32, 64, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(64)
+        self.fc = nn.Linear(64 * 7 * 7, 10)
+
+    def logits(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 2)
+        x = F.max_pool2d(F.relu(self.bn2(self.conv2(x))), 2)
+        return self.fc(torch.flatten(x, 1))
+
+    def forward(self, x, targets):
+        return F.cross_entropy(self.logits(x), targets)
+
+
+def make_cnn(seed=0):
+    torch.manual_seed(seed)
+    return Cnn()
+
+
 def make(sizes, seed=0):
     torch.manual_seed(seed)
     return Mlp(sizes)
@@ -56,6 +82,11 @@ def make(sizes, seed=0):
 def _oracle_case(sizes, device):
     targets = torch.zeros(4, dtype=torch.int64, device=device)
     return Mlp(sizes), (torch.empty(4, sizes[0], device=device), targets), lambda loss: loss
+
+
+def cnn(device):
+    targets = torch.zeros(4, dtype=torch.int64, device=device)
+    return Cnn(), (torch.empty(4, 1, 28, 28, device=device), targets), lambda loss: loss
 
 
 def mlp(device):

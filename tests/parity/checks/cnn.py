@@ -1,0 +1,94 @@
+"""cnn.py: single training steps of the convolutional example, each started from PyTorch's own state (weights, moments, running statistics,
+counters) and compared with PyTorch's step on the same batch: the loss, the update w_new - w_old, and batch norm's running statistics.
+"""
+import os
+
+import torch
+
+import ampc_tools as tools
+import fashion
+import harness
+import steps
+import twin
+
+BATCH, STEPS, LONG_STEPS = 128, 50, 200
+UPDATE_BOUND = 1e-4     # relative to the norm of the whole update
+ONE_UPDATE_BOUND = 1e-3  # of a single parameter
+STATISTICS_BOUND = 1e-5  # relative, of what a step adds to running means and variances
+LINE = "adamw(lr = 0.001)"
+
+
+def batches(count):
+    return [(x.view(-1, 1, 28, 28), targets) for x, targets in fashion.batches(BATCH, count)]
+
+
+def buffers(module):
+    return {name: b.detach().clone() for name, b in module.named_buffers()}
+
+
+def cnn_steps(options, count, precision="fp32"):
+    """Yields (step, our loss, PyTorch's, (weights, buffers) before, ours after, (weights, buffers) of PyTorch after)."""
+    path = os.path.join(options.work, "cnn")
+    text = tools.variant(tools.CNN, path + ".amp", optimizer=LINE)
+    model = tools.compile_model(text, path + ".so", "--precision", precision)
+    module = twin.make_cnn()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
+    for at, batch in enumerate(batches(count)):
+        checkpoint = tools.write_checkpoint(path + ".safetensors", module, optimizer, slots=("m", "v"), step_count=at, iteration=at)
+        report, after = steps.ampc_step(options, model, batch, checkpoint)
+        before = steps.snapshot(module), buffers(module)
+        loss = steps.torch_step(module, optimizer, batch)
+        yield at, report["loss"], loss, before, after, (steps.snapshot(module), buffers(module))
+
+
+# ---- comparing ------------------------------------------------------------------------------------------------------------------
+
+
+def update_differences(at, before, ours, theirs):
+    for name, error in steps.update_errors(before, ours, theirs).items():
+        bound = UPDATE_BOUND if name == "all" else ONE_UPDATE_BOUND
+        if not error <= bound:
+            yield f"step {at}: update of {name}: relative error {error:.2g}, bound {bound:g}"
+
+
+def statistics_differences(at, before, ours, theirs):
+    """Running means and variances by what the step added to them; integers by their bits."""
+    for name, old in before.items():
+        if not old.is_floating_point():
+            if not torch.equal(ours[name], theirs[name]):
+                yield f"step {at}: {name}: {ours[name].item()}, PyTorch {theirs[name].item()}"
+            continue
+        error = tools.relative_error(ours[name].double() - old.double(), theirs[name].double() - old.double())
+        if not error <= STATISTICS_BOUND:
+            yield f"step {at}: {name}: relative error of the change {error:.2g}, bound {STATISTICS_BOUND:g}"
+
+
+def check_steps(tally, options):
+    losses, updates, statistics, worst = [], [], [], 0.0
+    for at, our_loss, their_loss, before, ours, theirs in cnn_steps(options, LONG_STEPS if options.long else STEPS):
+        losses += steps.loss_differences(at, our_loss, their_loss)
+        updates += update_differences(at, before[0], ours, theirs[0])
+        statistics += statistics_differences(at, before[1], ours, theirs[1])
+        worst = max(worst, steps.update_errors(before[0], ours, theirs[0])["all"])
+    tally.same(f"fp32 cnn: loss within {steps.LOSS_BOUND:g}", losses)
+    tally.same(f"fp32 cnn: update within {UPDATE_BOUND:g} of its norm", updates, f"at most {worst:.2g}")
+    tally.same(f"fp32 cnn: running statistics within {STATISTICS_BOUND:g} of their change", statistics)
+
+
+# ---- planted --------------------------------------------------------------------------------------------------------------------
+
+
+def plant(tally, options):
+    (at, _, _, before, ours, theirs), = cnn_steps(options, 1)
+    off = {name: before[0][name] + (w - before[0][name]) * 1.002 for name, w in theirs[0].items()}
+    tally.seen("a learning rate that is off by 2e-3", update_differences(at, before[0], off, theirs[0]))
+    stuck = {**ours, "conv1.weight": before[0]["conv1.weight"]}
+    tally.seen("a kernel that is not updated", update_differences(at, before[0], stuck, theirs[0]))
+    biased = {**theirs[1], "bn1.running_var": theirs[1]["bn1.running_var"] * (1 - 1.0 / (BATCH * 784))}
+    tally.seen("a running variance that is biased", statistics_differences(at, before[1], biased, theirs[1]))
+    uncounted = {**theirs[1], "bn2.num_batches_tracked": before[1]["bn2.num_batches_tracked"]}
+    tally.seen("a batch that is not counted", statistics_differences(at, before[1], uncounted, theirs[1]))
+
+
+if __name__ == "__main__":
+    harness.main(__doc__, [check_steps], [plant])

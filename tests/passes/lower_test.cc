@@ -13,6 +13,7 @@ struct Case {
 #define XY "input %x : f32[N, 4]\ninput %y : f32[N, 4]\n"
 #define LOGP "input %x : f32[N, 5]\ninput %t : i32[N]\n"
 #define WEIGHT "input %g : f32[4, 3]\nstate %w : f32[4, 3]\nstate %step : i64\n"
+#define RATES(LR, DECAY) "%lr = const(; value = " LR ") : f64\n%wd = const(; value = " DECAY ") : f64\n"
 #define MOMENTS "state %m : f32[4, 3]\nstate %v : f32[4, 3]\n"
 
 const char kStates[] = "state %w : f32[4, 3] param = zeros()\nstate %m : f32[4, 3] buffer\nstate %v : f32[4, 3] "
@@ -86,22 +87,28 @@ const Case kCases[] = {
      "input %ok : bool\nstate %scale : f32\nstate %growth_tracker : i32\n%r, %s, %u = update_scale(%scale, "
      "%growth_tracker, %ok; "
      "growth = 3.0, interval = 4, min = 0.25) : f32, i32, i32\nresult r = %r\nresult s = %s\nresult u = %u\n"},
-    {OP_sgd, WEIGHT "%r, %b = sgd(%w, %g, %step; lr = 0.1, weight_decay = 0.01) : f32[4, 3], f32[4, 3]\nassign(%w, "
-                    "%r)\nresult b = %b\n"},
-    {OP_sgd, WEIGHT MOMENTS "%r, %b = sgd(%w, %g, %step, %m; lr = 0.1, momentum = 0.9) : f32[4, 3], f32[4, "
-                            "3]\nassign(%w, %r)\nassign(%m, %b)\n"},
-    {OP_sgd, WEIGHT MOMENTS
-     "%r, %b = sgd(%w, %g, %step, %m; lr = 0.1, momentum = 0.9, nesterov = true) : f32[4, 3], f32[4, 3]\n"
-     "assign(%w, %r)\nassign(%m, %b)\n"},
-    {OP_adam, WEIGHT MOMENTS
-     "%r, %m2, %v2 = adam(%w, %g, %step, %m, %v; lr = 0.1, weight_decay = 0.1) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
-     "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
-    {OP_adamw, WEIGHT MOMENTS
-     "%r, %m2, %v2 = adamw(%w, %g, %step, %m, %v; lr = 0.1, weight_decay = 0.1) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
-     "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
-    {OP_adamw, WEIGHT MOMENTS
-     "%r, %m2, %v2 = adamw(%w, %g, %step, %m, %v; lr = 0.1, weight_decay = 0.0) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
-     "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_sgd, WEIGHT RATES("0.1", "0.01") "%r, %b = sgd(%w, %g, %step, %lr, %wd) : f32[4, 3], f32[4, 3]\nassign(%w, "
+                                         "%r)\nresult b = %b\n"},
+    {OP_sgd,
+     WEIGHT MOMENTS RATES("0.1", "0.0") "%r, %b = sgd(%w, %g, %step, %lr, %wd, %m; momentum = 0.9) : f32[4, 3], f32[4, "
+                                        "3]\nassign(%w, %r)\nassign(%m, %b)\n"},
+    {OP_sgd,
+     WEIGHT MOMENTS RATES(
+         "0.1",
+         "0.0") "%r, %b = sgd(%w, %g, %step, %lr, %wd, %m; momentum = 0.9, nesterov = true) : f32[4, 3], f32[4, 3]\n"
+                "assign(%w, %r)\nassign(%m, %b)\n"},
+    {OP_adam,
+     WEIGHT MOMENTS RATES(
+         "0.1", "0.1") "%r, %m2, %v2 = adam(%w, %g, %step, %lr, %wd, %m, %v) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
+                       "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_adamw,
+     WEIGHT MOMENTS RATES(
+         "0.1", "0.1") "%r, %m2, %v2 = adamw(%w, %g, %step, %lr, %wd, %m, %v) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
+                       "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_adamw,
+     WEIGHT MOMENTS RATES(
+         "0.1", "0.0") "%r, %m2, %v2 = adamw(%w, %g, %step, %lr, %wd, %m, %v) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
+                       "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
     {OP_increment, "state %step : i64\n%r = increment(%step) : i64\nassign(%step, %r)\n"},
     {OP_assign, WEIGHT "input %ok : bool\nassign(%w, %g) if %ok\n"},
     {OP_cast, XY "%r = cast(%x) : f16[N, 4]\nresult r = %r\n"},

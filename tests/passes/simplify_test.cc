@@ -108,13 +108,15 @@ std::string WithGradient(const std::string &maker, const std::string &users) {
 
 const char kProduct[] =
     "%d.h = matmul(%dy, %x; ta = true) : f16[4, 3] @fc.linear.grad.weight because {gradient, of fc.linear}\n";
-const char kUpdate[] = "%w.next, %b = sgd(%w, %d, %step; lr = 0.1) : f32[4, 3], f32[4, 3]\nassign(%w, %w.next)\n";
+const char kUpdate[] = "%lr = const(; value = 0.1) : f64\n%decay = const() : f64\n"
+                       "%w.next, %b = sgd(%w, %d, %step, %lr, %decay) : f32[4, 3], f32[4, 3]\nassign(%w, %w.next)\n";
 
 TEST_F(SimplifyTest, AProductWritesItsWeightGradientInF32) {
     Module *m = ReadFunc("optimizer", WithGradient(kProduct, std::string(kUpdate) + "result grad.w = %d\n"), kWeight);
     ASSERT_TRUE(Run(m, pass_simplify));
     const Func *f = m->funcs.data[0];
-    EXPECT_EQ("%d = matmul(%dy, %x; ta = true)\n%w.next, %b = sgd(%w, %d, %step; lr = 0.1)\nassign(%w, %w.next)\n",
+    EXPECT_EQ("%d = matmul(%dy, %x; ta = true)\n%lr = const(; value = 0.1)\n%decay = const()\n"
+              "%w.next, %b = sgd(%w, %d, %step, %lr, %decay)\nassign(%w, %w.next)\n",
               Ops(f));
     EXPECT_EQ(AMP_DT_F32, ir_dtype(f, ir_op_at(f, 0)->out[0]));
     ASSERT_EQ(1, m->removed.len);

@@ -29,6 +29,28 @@ says 'usage: embed_train MODEL.so'
 run 1 "$work/embed_train" "$work/none.so"
 says 'embed_train: ' 'none.so'
 
+# embed_infer: what amprun has trained, on the test pictures; the share of right classes is the accuracy that amprun tells
+fashion=${FASHION_MNIST:-/usr/share/datasets/fashion-mnist}
+line=$(command_of embed_infer cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+if [[ -d $fashion ]]; then
+    run 0 "$bin/tools/amprun" train "$work/mlp.so" --data "idx:$fashion" --steps 100 --quiet --save "$work/mlp.safetensors"
+    run 0 "$bin/tools/amprun" eval "$work/mlp.so" --data "idx:$fashion" --weights "$work/mlp.safetensors"
+    told=$(python3 -c 'import json, sys; print(f"{json.loads(sys.argv[1])[\"acc\"]:.4f}")' "$out")
+    run 0 bash -c 'zcat "$1/t10k-images-idx3-ubyte.gz" | "$2/embed_infer" "$2/mlp.so" "$2/mlp.safetensors" >"$2/classes"' - "$fashion" "$work"
+    expect 'embed_infer finds the classes that amprun eval counts' "$told" "$(python3 - "$fashion" "$work/classes" <<'PYTHON'
+import gzip, sys
+labels = gzip.open(sys.argv[1] + "/t10k-labels-idx1-ubyte.gz").read()[8:]
+classes = [int(line) for line in open(sys.argv[2])]
+print(f"{sum(a == b for a, b in zip(labels, classes, strict=True)) / len(labels):.4f}")
+PYTHON
+)"
+else
+    skipped 'no Fashion-MNIST here'
+fi
+run 1 bash -c 'printf wrong | "$1/embed_infer" "$1/mlp.so" "$1/mlp.safetensors"' - "$work"
+says 'embed_infer: '
+
 # embed_compile: compiles from a string and trains, in one process
 line=$(command_of embed_compile cc)
 expect 'the README has one cc line' 1 "$(wc -l <<<"$line")"

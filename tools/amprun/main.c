@@ -11,7 +11,7 @@ static const char usage_text[] =
     "usage: amprun info  MODEL.so [--batch B]\n"
     "       amprun train MODEL.so --data SPEC [--epochs E | --steps K] [--batch B] [--seed S] [--weights F]\n"
     "                    [--save F] [--checkpoint F] [--resume F] [--log F.jsonl] [--quiet]\n"
-    "       amprun eval  MODEL.so --data SPEC --weights F [--batch B]\n"
+    "       amprun eval  MODEL.so --data SPEC --weights F [--batch B] [--precision fp32]\n"
     "       amprun infer MODEL.so --weights F --inputs F --outputs F [--batch B]\n"
     "       amprun step  MODEL.so --weights F | --resume F --inputs F [--steps K] [--seed S] [--grads F]\n"
     "                    [--save F] [--checkpoint F] [--scale S] [--values GLOB F]\n"
@@ -21,6 +21,7 @@ static const char usage_text[] =
     "        first dimension is the sample)\n"
     "  --steps and --epochs count from the start of training, also after --resume.\n"
     "  --save writes parameters by name; --checkpoint writes everything that training goes on from.\n"
+    "  --help, --version\n"
     "Exit status: 0 success, 1 a file or a step was refused, 2 wrong arguments.\n";
 
 typedef enum Option {

@@ -150,7 +150,7 @@ Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s) {
     return v;
 }
 
-/* Where the shape rule fails, the results are scalars, so that the caller has values to go on with and the verifier an
+/* A result that the op's maker gave (SHAPE_GIVEN) stays.  Where the shape rule fails, the results are scalars, so that the caller has values to go on with and the verifier an
  * op to name. */
 Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint) {
     InferredTypes types = {0};
@@ -158,7 +158,7 @@ Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint) {
         types = (InferredTypes){.count = ir_op_info[o->code].out};
         for (int i = 0; i < types.count; i++) types.dtype[i] = t;
     }
-    for (int i = 0; i < types.count; i++) ir_result(f, o, hint, types.dtype[i], types.shape[i]);
+    for (int i = o->n_out; i < types.count; i++) ir_result(f, o, hint, types.dtype[i], types.shape[i]);
     return o->n_out ? o->out[0] : NO_VAL;
 }
 

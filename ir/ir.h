@@ -389,6 +389,8 @@ Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint);
 
 /* Attributes by name; the name must be one of the op's. */
 AttrValue *ir_attr(const Op *o, const char *name);
+/* A dimension that an attribute names, negative ones counted from the end of |rank|. */
+int ir_dim_attr(const Op *o, const char *name, int rank);
 Reason *ir_reason(Module *m, const char *rule); /* a new one, other fields empty */
 Region *ir_region(Func *f, uint32_t region);
 CallArg *ir_call_arg(const Call *c, const char *name); /* NULL when absent */
@@ -402,7 +404,7 @@ void ir_call_set_symbol(Arena *a, Call *c, const char *name, const char *v);
 void ir_compact(Module *m);
 int *ir_use_counts(const Func *f, Arena *a); /* by value id; results and predicates count */
 
-/* ---- shapes (shape.c, infer.c) ---------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes (shape.c, infer*.c) --------------------------------------------------------------------------------------------------------------- */
 
 Dim dim_const(int64_t v);
 Dim dim_n(int64_t mul, int64_t div);

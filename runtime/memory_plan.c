@@ -1,55 +1,9 @@
 /* memory_plan.c: see memory_plan.h. */
 #include "runtime/memory_plan.h"
 
-#include <stdlib.h>
-
 #include "base/alloc.h"
 #include "runtime/layout.h"
-
-typedef struct Item { /* a temporary */
-    int32_t buffer, first, last;
-    size_t bytes, offset;
-} Item;
-
-/* Largest first; equal sizes in order of the table, so that the plan is the same everywhere. */
-static int by_size(const void *a, const void *b) {
-    const Item *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-    return x->buffer < y->buffer ? -1 : 1;
-}
-
-static int by_offset(const void *a, const void *b) {
-    const Item *const *x = a, *const *y = b;
-    if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
-    return (*x)->buffer < (*y)->buffer ? -1 : 1;
-}
-
-static bool live_together(const Item *a, const Item *b) { return a->first <= b->last && b->first <= a->last; }
-
-/* The lowest gap that takes |it| between the placed items that are live at the same time. */
-static size_t find_place(const Item *it, Item *placed, int count, const Item **neighbours, bool separate) {
-    int n = 0;
-    for (int i = 0; i < count; i++)
-        if (separate || live_together(it, &placed[i])) neighbours[n++] = &placed[i];
-    qsort(neighbours, (size_t)n, sizeof *neighbours, by_offset);
-    size_t at = 0;
-    for (int i = 0; i < n; i++) {
-        if (neighbours[i]->offset >= at + it->bytes) break;
-        size_t end = neighbours[i]->offset + neighbours[i]->bytes;
-        if (end > at) at = end;
-    }
-    return at;
-}
-
-static size_t place_all(Item *items, int count, const Item **neighbours, bool separate) {
-    size_t arena = 0;
-    qsort(items, (size_t)count, sizeof *items, by_size);
-    for (int i = 0; i < count; i++) {
-        items[i].offset = find_place(&items[i], items, i, neighbours, separate);
-        if (items[i].offset + items[i].bytes > arena) arena = items[i].offset + items[i].bytes;
-    }
-    return arena;
-}
+#include "runtime/memory_place.h"
 
 static amp_status measure(amp_memory_plan *plan, const amp_program *program, int64_t capacity, amp_error *err) {
     size_t total = 0;
@@ -82,19 +36,18 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
     *plan = (amp_memory_plan){.count = program->buffer_count};
     plan->bytes = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->bytes, 16);
     plan->offset = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->offset, 16);
-    Item *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items, 16);
-    const Item **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours, 16);
+    amp_temporary *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items, 16);
+    const amp_temporary **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours, 16);
     amp_status status = plan->bytes && plan->offset && items && neighbours
                             ? measure(plan, program, capacity, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
     for (size_t i = 0; !status && i < count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
         if (b->kind == AMP_BUFFER_TEMP)
-            items[used++] = (Item){(int32_t)i, b->first_kernel, b->last_kernel, plan->bytes[i], 0};
+            items[used++] = (amp_temporary){(int32_t)i, b->first_kernel, b->last_kernel, plan->bytes[i], 0, 0};
     }
     if (!status) {
-        plan->arena = place_all(items, (int)used, neighbours, separate);
-        for (size_t i = 0; i < used; i++) plan->offset[items[i].buffer] = items[i].offset;
+        plan->arena = amp_memory_place(items, (int)used, neighbours, plan->offset, separate);
         plan->flags = line_up(plan, program, AMP_BUFFER_FLAG);
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);
         plan->watched = line_up(plan, program, AMP_BUFFER_WATCH);

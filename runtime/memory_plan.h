@@ -1,8 +1,6 @@
 /* memory_plan.h: where each buffer of a program lies, for one capacity.
  *
- * Temporaries that are never live at the same time share memory.  Offsets are chosen largest first, each at the lowest
- * place that is free over its whole life (greedy by size; Pisarchyk and Lee, "Efficient memory management for deep
- * neural net inference", 2020).
+ * Temporaries that are never live at the same time share memory (memory_place.h).
  */
 #ifndef AMP_RUNTIME_MEMORY_PLAN_H
 #define AMP_RUNTIME_MEMORY_PLAN_H

@@ -1,0 +1,109 @@
+// What a session says it takes is what is allocated, to the byte, and its activations are hardly more than the largest set of
+// temporaries that are live at once: both examples, three batches, FP32 and mixed.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "amp/model_abi.h"
+extern "C" {
+#include "runtime/layout.h"
+}
+#include "tests/e2e/harness.h"
+
+namespace {
+
+struct Counter {
+    size_t live = 0;
+    static void *Alloc(void *self, size_t bytes, size_t align) {
+        void *p = nullptr;
+        if (posix_memalign(&p, std::max(align, sizeof p), std::max(bytes, size_t{1}))) return nullptr;
+        static_cast<Counter *>(self)->live += bytes;
+        return p;
+    }
+    static void Free(void *self, void *p, size_t bytes, size_t) {
+        if (p) static_cast<Counter *>(self)->live -= bytes;
+        free(p);
+    }
+};
+
+std::string read_file(const std::string &path) {
+    std::ifstream in(path);
+    EXPECT_TRUE(in) << path;
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+int64_t at(const amp_model_dim &d, int64_t n) { return d.of_n ? d.mul * n / d.div : d.mul; }
+
+size_t bytes_of(const amp_model_buffer &b, int64_t n) {
+    size_t bytes = 0;
+    EXPECT_TRUE(amp_layout_bytes(b.layout, b.storage, at(b.rows, n), at(b.cols, n), &bytes));
+    return bytes;
+}
+
+size_t largest_live_set(const amp_model_program &p, int64_t n) {
+    auto buffers = static_cast<const amp_model_buffer *>(p.buffers.data);
+    std::vector<size_t> live(p.kernels.count + 1);
+    for (uint32_t i = 0; i < p.buffers.count; i++)
+        for (int32_t k = buffers[i].first_kernel; buffers[i].kind == AMP_BUFFER_TEMP && k >= 0 && k <= buffers[i].last_kernel; k++)
+            live[k] += bytes_of(buffers[i], n);
+    return *std::max_element(live.begin(), live.end());
+}
+
+class MemoryTest : public ::testing::TestWithParam<std::tuple<const char *, const char *>> {};
+
+TEST_P(MemoryTest, IsWhatIsAllocated) {
+    auto [model_name, precision] = GetParam();
+    amp_compile_options options = {};
+    options.precision = precision;
+    std::string name = std::string(model_name) + "-" + precision + ".so";
+    std::string path = e2e::compile_to_file(read_file(std::string("examples/fashion_mnist/") + model_name + ".amp"), name, options);
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    auto query = reinterpret_cast<amp_model_query_fn>(dlsym(library, AMP_MODEL_SYMBOL));
+    const amp_model_desc *desc = query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+    ASSERT_NE(desc, nullptr);
+
+    for (int64_t n : {1, 7, 512}) {
+        Counter counter;
+        amp_allocator allocator = {&counter, Counter::Alloc, Counter::Free};
+        amp_model_options with = {sizeof with, &allocator};
+        amp_session_options o = {};
+        o.struct_size = sizeof o;
+        o.capacity = n;
+        o.threads = 2;
+        amp_error err = {};
+        amp_model *model = nullptr;
+        amp_params *params = nullptr;
+        amp_session *session = nullptr;
+        ASSERT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
+        size_t of_model = counter.live;
+        ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
+        amp_memory_info m;
+        amp_session_memory(session, &m);
+        EXPECT_EQ(m.total, counter.live - of_model) << "batch " << n;
+        EXPECT_EQ(m.total, m.params + m.derived + m.moments + m.activations + m.outputs + m.scratch);
+        size_t needed = 0;
+        auto programs = static_cast<const amp_model_program *>(desc->programs.data);
+        for (uint32_t i = 0; i < desc->programs.count; i++) needed = std::max(needed, largest_live_set(programs[i], n));
+        EXPECT_GE(m.activations, needed) << "batch " << n;
+        EXPECT_LE(m.activations, needed * 1.05) << "batch " << n;
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+        EXPECT_EQ(counter.live, 0u);
+    }
+    dlclose(library);
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, MemoryTest,
+                         ::testing::Combine(::testing::Values("mlp", "cnn"), ::testing::Values("fp32", "bf16", "fp16")),
+                         [](const auto &info) {
+                             return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                         });
+
+}  // namespace

@@ -51,6 +51,7 @@ void model_inputs(const Module *m, ModelInputs *out) {
     add_inputs(infer, false, out);
     add_inputs(ir_func_find(m, "eval"), infer != NULL, out);
     add_inputs(ir_func_find(m, "train_step"), infer != NULL, out);
+    add_inputs(ir_func_find(m, "micro_step"), infer != NULL, out);
     for (int i = 0; i < m->funcs.len; i++) {
         const Func *f = m->funcs.data[i];
         for (int j = 0; j < f->body.len; j++)
@@ -105,17 +106,8 @@ bool model_init(const Call *c, ModelInit *out) {
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 bool model_is_scaled(const Module *m) {
-    const Func *f = ir_func_find(m, "train_step");
+    const Func *step = ir_func_find(m, "train_step"), *f = step ? step : ir_func_find(m, "apply_step");
     for (int i = 0; f && m->loss_scale.name && i < f->results.len; i++)
         if (!strcmp(f->results.data[i].name, "ok")) return true;
     return false;
-}
-
-Layout model_product_layout(int i, bool transposed, bool bf16) {
-    /* [operand][transposed][bf16] */
-    static const Layout layouts[2][2][2] = {
-        {{LAYOUT_PANELS, LAYOUT_PANELS}, {LAYOUT_PANELS, LAYOUT_PAIRS}},
-        {{LAYOUT_PANELS, LAYOUT_PAIRS}, {LAYOUT_PANELS_T, LAYOUT_PAIRS_T}},
-    };
-    return layouts[i][transposed][bf16];
 }

@@ -12,7 +12,7 @@ typedef struct ModelInput {
 } ModelInput;
 typedef VEC(ModelInput) ModelInputs;
 
-/* The inputs of all functions, once each: those of "infer" first, then those of "eval" and "train_step". */
+/* The inputs of all functions, once each: those of "infer" first, then those of "eval" and of the step. */
 void model_inputs(const Module *m, ModelInputs *out);
 int model_input_index(const ModelInputs *inputs, const char *name); /* -1: none */
 
@@ -24,10 +24,7 @@ typedef struct ModelInit {
 } ModelInit;
 bool model_init(const Call *c, ModelInit *out); /* false: an initialiser or argument that is not known */
 
-/* Whether train_step scales its loss: then it has the result "ok". */
+/* Whether the step scales its loss: then it has the result "ok". */
 bool model_is_scaled(const Module *m);
-
-/* The layout in which a product reads operand |i| (0: A, 1: B); docs/design/kernels.md. */
-Layout model_product_layout(int i, bool transposed, bool bf16);
 
 #endif

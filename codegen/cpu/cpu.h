@@ -14,6 +14,7 @@ extern const char cpu_abi[];
 typedef struct KernelName {
     const Kernel *kernel;
     const char *function; /* "train_step_k03" */
+    bool first;           /* the first one that has it */
 } KernelName;
 typedef VEC(KernelName) KernelNames;
 

@@ -1,4 +1,5 @@
 /* kernels.c: every kernel of a module as a C function below a comment that says what it is. */
+#include "base/numeric.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
 
@@ -11,10 +12,11 @@ typedef struct KernelWriter {
     KernelNames *names;
     Text *out;
     amp_error *err;
-    VEC(Body) bodies;
+    Body *bodies; /* by hash of the text, open addressing */
+    uint32_t body_count, body_capacity;
 } KernelWriter;
 
-static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar"};
+static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter"};
 static const char *const layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
 
 static void put_buffer(Text *t, const Func *f, uint32_t id) {
@@ -48,11 +50,25 @@ static void put_comment(Text *t, const Walk *w) {
     text_puts(t, "\n */\n");
 }
 
-static const char *find_body(const KernelWriter *kw, const char *text) {
-    for (int i = 0; i < kw->bodies.len; i++)
-        if (!strcmp(kw->bodies.data[i].text, text)) return kw->bodies.data[i].function;
-    return NULL;
+/* ---- equal bodies -------------------------------------------------------------------------------------------------- */
+
+static Body *find_body(const KernelWriter *kw, const char *text) {
+    uint32_t i = amp_hash32(text) & (kw->body_capacity - 1);
+    while (kw->bodies[i].text && strcmp(kw->bodies[i].text, text)) i = (i + 1) & (kw->body_capacity - 1);
+    return &kw->bodies[i];
 }
+
+static void grow_bodies(KernelWriter *kw) {
+    Body *old = kw->bodies;
+    uint32_t count = kw->body_capacity;
+    if (2 * kw->body_count < count) return;
+    kw->body_capacity = count ? 2 * count : 64;
+    kw->bodies = arena_array(kw->m->arena, Body, kw->body_capacity);
+    for (uint32_t i = 0; i < count; i++)
+        if (old[i].text) *find_body(kw, old[i].text) = old[i];
+}
+
+/* ---- functions ------------------------------------------------------------------------------------------------------ */
 
 static void put_function(KernelWriter *kw, const Walk *w, int index, const Text *body) {
     Arena *a = kw->m->arena;
@@ -60,12 +76,15 @@ static void put_function(KernelWriter *kw, const Walk *w, int index, const Text 
     text_init(&name, a);
     c_identifier(&name, w->f->name);
     text_printf(&name, "_k%02d", index);
-    KernelName entry = {w->k, find_body(kw, text_str(body))};
+    grow_bodies(kw);
+    Body *same = find_body(kw, text_str(body));
+    KernelName entry = {w->k, same->function, !same->function};
     put_comment(kw->out, w);
     if (entry.function) text_printf(kw->out, "/* the same as %s */\n\n", entry.function);
     else {
         entry.function = text_str(&name);
-        vec_push(a, &kw->bodies, ((Body){text_str(body), entry.function}));
+        *same = (Body){text_str(body), entry.function};
+        kw->body_count++;
         text_printf(kw->out, "void K(%s)(const amp_kernel_args *a)\n{\n%s}\n\n", entry.function, text_str(body));
     }
     vec_push(a, kw->names, entry);

@@ -4,6 +4,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/model_facts.h"
+#include "ir/access.h"
 
 typedef struct Tables {
     const Module *m;
@@ -12,6 +13,7 @@ typedef struct Tables {
     amp_error *err;
     int next_name; /* of names: kernels come in the same order */
     ModelInputs inputs;
+    const int *buffer_of; /* by value of the function that is being written: its first buffer */
 } Tables;
 
 static void put_dim(Text *t, Dim d) {
@@ -122,33 +124,40 @@ static void put_buffers(Tables *x, const Func *f) {
         put_dim(x->t, rows);
         text_puts(x->t, ", .cols = ");
         put_dim(x->t, cols);
+        text_printf(x->t, ", .rank = %d, ", ir_shape(f, b->value)->rank);
+        put_dims(x->t, ir_shape(f, b->value));
         text_puts(x->t, "},\n");
     }
     if (f->buffers.len) text_puts(x->t, "};\n\n");
 }
 
-static int buffer_of(const Func *f, Val v) {
-    for (int i = 0; i < f->buffers.len; i++)
-        if (f->buffers.data[i]->value.id == v.id) return i;
-    return AMP_MODEL_NONE;
+/* The first buffer of each value. */
+static int *index_buffers(const Func *f) {
+    int *first = arena_array(f->module->arena, int, f->values.len + 1);
+    for (int i = 0; i <= f->values.len; i++) first[i] = AMP_MODEL_NONE;
+    for (int i = f->buffers.len - 1; i >= 0; i--) first[f->buffers.data[i]->value.id] = i;
+    return first;
 }
 
-/* The buffer in which a user finds a result: in rows where there is one. */
-static int result_buffer(const Func *f, Val v) {
-    int best = AMP_MODEL_NONE;
+/* The buffer in which a user finds each value, if it becomes a result: in rows where there is one. */
+static int *index_result_buffers(const Func *f) {
+    int *best = arena_array(f->module->arena, int, f->values.len + 1);
+    for (int i = 0; i <= f->values.len; i++) best[i] = AMP_MODEL_NONE;
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
-        if (b->value.id != v.id || (b->layout != LAYOUT_ROWS && b->layout != LAYOUT_PANELS)) continue;
-        if (best < 0 || (b->kind == BUFFER_OUTPUT && f->buffers.data[best]->kind != BUFFER_OUTPUT)) best = i;
+        int *at = &best[b->value.id];
+        if (b->layout != LAYOUT_ROWS && b->layout != LAYOUT_PANELS) continue;
+        if (*at < 0 || (b->kind == BUFFER_OUTPUT && f->buffers.data[*at]->kind != BUFFER_OUTPUT)) *at = i;
     }
     return best;
 }
 
 static amp_status put_results(Tables *x, const Func *f) {
+    const int *buffers = index_result_buffers(f);
     if (f->results.len) text_printf(x->t, "static const amp_model_result %s_results[] = {\n", func_identifier(x, f));
     for (int i = 0; i < f->results.len; i++) {
         const Result *r = &f->results.data[i];
-        int buffer = result_buffer(f, r->value);
+        int buffer = buffers[r->value.id];
         if (buffer < 0)
             return amp_fail(x->err, AMP_INTERNAL, "%s: the result %s has no buffer in rows or panels", f->name,
                             r->name);
@@ -202,39 +211,55 @@ static KernelArrays put_kernel_arrays(const Tables *x, const Walk *w, int kernel
 }
 
 /* The position of a product's operand among the kernel's, in the one form that its product reads. */
-static int product_operand(const Walk *w, const Op *contract, int i) {
-    bool bf16 = ir_dtype(w->f, contract->in[i]) == AMP_DT_BF16, transposed = ir_attr(contract, i ? "tb" : "ta")->b;
-    return walk_find_operand(w, contract->in[i], model_product_layout(i, transposed, bf16),
-                             bf16 ? AMP_DT_BF16 : AMP_DT_F32);
+static int product_operand(const Walk *w, const Op *product, int i) {
+    Form form = ir_product_form(w->f, product, i);
+    return walk_find_operand(w, product->in[i], form.layout, form.storage);
 }
 
-static const Op *find_contract(const Walk *w) {
+static const Op *find_product(const Walk *w) {
     for (int i = 0; i < w->k->count; i++)
-        if (walk_op(w, i)->code == OP_contract) return walk_op(w, i);
+        if (ir_is_product(walk_op(w, i))) return walk_op(w, i);
     return NULL;
 }
 
+static void put_window(Tables *x, const Walk *w, const Op *o) {
+    static const char *const kinds[] = {
+        [OP_conv] = "AMP_WINDOW_CONV",
+        [OP_conv_data] = "AMP_WINDOW_CONV_DATA",
+        [OP_conv_weight] = "AMP_WINDOW_CONV_WEIGHT",
+    };
+    Windows g = ir_windows(w->f, o);
+    text_printf(x->t, ", .window = {.kind = %s, .h = %lld, .w = %lld, .c = %lld, .oh = %lld, .ow = %lld, .oc = %lld",
+                kinds[o->code], (long long)g.h, (long long)g.w, (long long)g.c, (long long)g.oh, (long long)g.ow,
+                (long long)g.oc);
+    text_printf(x->t,
+                ", .kh = %lld, .kw = %lld, .stride = {%lld, %lld}, .padding = {%lld, %lld}, .dilation = {%lld, %lld}}",
+                (long long)g.kh, (long long)g.kw, (long long)g.stride[0], (long long)g.stride[1],
+                (long long)g.padding[0], (long long)g.padding[1], (long long)g.dilation[0], (long long)g.dilation[1]);
+}
+
 static amp_status put_product(Tables *x, const Walk *w) {
-    const Op *o = find_contract(w);
+    const Op *o = find_product(w);
     Dim rows, cols;
     if (!o) return amp_fail(x->err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
-    bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b;
     int a = product_operand(w, o, 0), b = product_operand(w, o, 1);
     if (a < 0 || b < 0)
         return amp_fail(x->err, AMP_INTERNAL, "%s: operand %c is in no buffer that products read", walk_name(w),
                         a < 0 ? 'A' : 'B');
+    bool matrix = o->code == OP_contract, ta = matrix && ir_attr(o, "ta")->b, tb = matrix && ir_attr(o, "tb")->b;
     shape_matrix(ir_shape(w->f, o->in[0]), &rows, &cols);
     text_printf(x->t, ", .product = {.operand = %d, .a_transposed = %d, .b_transposed = %d, .a = %d, .b = %d, .k = ",
                 walk_operand(w, a)->storage, ta, tb, a, b);
-    put_dim(x->t, ta ? rows : cols);
+    put_dim(x->t, !matrix ? dim_const(0) : ta ? rows : cols);
     text_putc(x->t, '}');
+    if (!matrix) put_window(x, w, o);
     return AMP_OK;
 }
 
 static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays counts) {
     const Kernel *k = w->k;
     const char *name = arrays_name(x, w, index);
-    int predicate = k->pred.id ? buffer_of(w->f, k->pred) : AMP_MODEL_NONE;
+    int predicate = k->pred.id ? x->buffer_of[k->pred.id] : AMP_MODEL_NONE;
     if (k->pred.id && predicate < 0)
         return amp_fail(x->err, AMP_INTERNAL, "%s: its predicate is in no buffer", walk_name(w));
     text_puts(x->t, "    {");
@@ -249,6 +274,7 @@ static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays c
     text_printf(x->t, ", .run = RUN(%s)", x->names->data[x->next_name++].function);
     if (counts.updates) text_printf(x->t, ", .updates = %s_updates, .update_count = %d", name, counts.updates);
     if (k->pos.line) text_printf(x->t, ", .line = %d", k->pos.line);
+    if (k->segment) text_printf(x->t, ", .segment = %lld", (long long)k->segment);
     if (k->kind == KERNEL_PRODUCT) AMP_TRY(put_product(x, w));
     text_puts(x->t, "},\n");
     return AMP_OK;
@@ -257,6 +283,7 @@ static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays c
 static amp_status put_kernels(Tables *x, const Func *f) {
     Walk w;
     KernelArrays *counts = arena_array(x->m->arena, KernelArrays, f->kernels.len + 1);
+    x->buffer_of = index_buffers(f);
     walk_init(&w, f, x->m->arena);
     for (int i = 0; i < f->kernels.len; i++) {
         AMP_TRY(walk_kernel(&w, f->kernels.data[i], x->err));
@@ -271,7 +298,8 @@ static amp_status put_kernels(Tables *x, const Func *f) {
     return AMP_OK;
 }
 
-static const char *const program_order[] = {"train_step", "eval", "infer", "refresh"};
+static const char *const program_order[] = {"train_step", "micro_step", "apply_step", "eval",   "infer",
+                                            "eval_fp32",  "infer_fp32", "metrics",    "refresh"};
 enum { PROGRAMS = sizeof program_order / sizeof program_order[0] };
 
 static amp_status put_program_arrays(Tables *x) {
@@ -398,17 +426,13 @@ static void put_descriptor(Tables *x, int programs, size_t ir_length) {
     put_table(x->t, "programs", "amp_model_program", "programs", programs);
     text_puts(x->t, ",\n    ");
     put_table(x->t, "decisions", "amp_model_decision", "decisions", m->decisions.len);
-    text_puts(x->t, ",\n};\n\n");
+    text_printf(x->t, ",\n    .accumulate = %lld,\n};\n\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
 }
 
 /* Each function once: kernels with equal bodies share it. */
 static void put_declarations(const Tables *x) {
-    for (int i = 0; i < x->names->len; i++) {
-        bool declared = false;
-        for (int j = 0; j < i && !declared; j++)
-            declared = !strcmp(x->names->data[i].function, x->names->data[j].function);
-        if (!declared) text_printf(x->t, "DECLARE(%s)\n", x->names->data[i].function);
-    }
+    for (int i = 0; i < x->names->len; i++)
+        if (x->names->data[i].first) text_printf(x->t, "DECLARE(%s)\n", x->names->data[i].function);
     text_putc(x->t, '\n');
 }
 

@@ -1,0 +1,110 @@
+/* access.c: see access.h. */
+#include "ir/access.h"
+
+static bool is_convolution(Opcode code) {
+    return code == OP_conv || code == OP_conv_data || code == OP_conv_weight;
+}
+
+bool ir_is_product(const Op *o) {
+    return o->code == OP_contract || (is_convolution(o->code) && ir_attr(o, "groups")->i == 1);
+}
+
+static bool fits(Dim part, Dim whole) { return dim_is_one(part) || dim_equal(part, whole); }
+
+bool ir_is_view(const Func *f, const Op *o) {
+    Dim rows, cols, r, c;
+    if (o->code != OP_reshape && o->code != OP_expand) return false;
+    if (!shape_matrix(ir_shape(f, o->out[0]), &rows, &cols) || !shape_matrix(ir_shape(f, o->in[0]), &r, &c))
+        return false;
+    if (o->code == OP_reshape) return dim_equal(r, rows) && dim_equal(c, cols);
+    return fits(r, rows) && fits(c, cols);
+}
+
+bool ir_reads_memory(const Func *f, const Op *o, int i) {
+    if (o->code == OP_scatter || ir_is_product(o)) return i < 2;
+    bool indirect = ir_op_info[o->code].flags & INDIRECT || is_convolution(o->code);
+    return indirect && !ir_is_view(f, o);
+}
+
+static bool is_wide_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_TF32; }
+static bool is_short_float(Dtype t) { return t == AMP_DT_F16 || t == AMP_DT_BF16; }
+
+bool ir_is_seen_through(const Func *f, const Op *o) {
+    if (o->code == OP_reshape) return ir_is_view(f, o);
+    if (o->code != OP_cast) return false;
+    Dtype from = ir_dtype(f, o->in[0]), to = ir_dtype(f, o->out[0]);
+    return (is_wide_float(to) && is_short_float(from)) || (to == AMP_DT_F32 && from == AMP_DT_TF32);
+}
+
+Val ir_memory_source(const Func *f, Val v) {
+    for (const Op *o = ir_def(f, v); o && ir_is_seen_through(f, o); o = ir_def(f, v)) v = o->in[0];
+    return v;
+}
+
+/* ---- forms of operands ------------------------------------------------------------------------------------------- */
+
+static Form contract_form(const Func *f, const Op *o, int i) {
+    /* by [operand][transposed][16 bits] */
+    static const Layout layouts[2][2][2] = {
+        {{LAYOUT_PANELS, LAYOUT_PANELS}, {LAYOUT_PANELS, LAYOUT_PAIRS}},
+        {{LAYOUT_PANELS, LAYOUT_PAIRS}, {LAYOUT_PANELS_T, LAYOUT_PAIRS_T}},
+    };
+    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16;
+    return (Form){layouts[i][ir_attr(o, i ? "tb" : "ta")->b][sixteen], sixteen ? AMP_DT_BF16 : AMP_DT_F32};
+}
+
+static int64_t last_dim(const Func *f, Val v) {
+    const Shape *s = ir_shape(f, v);
+    return s->d[s->rank - 1].mul;
+}
+
+/* Images lie in panels, or dense where a panel would be mostly padding; weights in panels, 16-bit ones in pairs of neighbouring
+ * channels that are summed over, for which their number must be even. */
+static Form convolution_form(const Func *f, const Op *o, int i) {
+    bool weights = i == 1 && o->code != OP_conv_weight;
+    bool in_pairs = o->code == OP_conv_weight || last_dim(f, o->in[0]) % 2 == 0;
+    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16 && in_pairs;
+    Form form = {LAYOUT_PANELS, sixteen ? AMP_DT_BF16 : AMP_DT_F32};
+    if (weights && sixteen) form.layout = LAYOUT_PAIRS;
+    if (!weights && last_dim(f, o->in[i]) < 32) form.layout = LAYOUT_ROWS;
+    return form;
+}
+
+Form ir_product_form(const Func *f, const Op *o, int i) {
+    return o->code == OP_contract ? contract_form(f, o, i) : convolution_form(f, o, i);
+}
+
+/* ---- geometry ---------------------------------------------------------------------------------------------------- */
+
+static void get_pair(const Op *o, const char *name, int64_t initial, int64_t *out) {
+    const AttrValue *a = ir_attr(o, name);
+    out[0] = a && a->dims.count > 0 ? a->dims.at[0] : initial;
+    out[1] = a && a->dims.count > 1 ? a->dims.at[1] : out[0];
+}
+
+/* |x|: [N, h, w, c]; |y|: [N, oh, ow, oc]. */
+static void set_images(Windows *g, const Shape *x, const Shape *y) {
+    g->h = x->d[1].mul, g->w = x->d[2].mul, g->c = x->d[3].mul;
+    g->oh = y->d[1].mul, g->ow = y->d[2].mul, g->oc = y->d[3].mul;
+}
+
+Windows ir_windows(const Func *f, const Op *o) {
+    Windows g = {.groups = 1};
+    const Shape *a = ir_shape(f, o->in[0]), *out = ir_shape(f, o->out[0]);
+    const Shape *b = o->n_in > 1 ? ir_shape(f, o->in[1]) : NULL;
+    int64_t kernel[2];
+    bool backward = o->code == OP_conv_data || o->code == OP_window_max_grad || o->code == OP_window_sum_grad;
+    if (backward) set_images(&g, out, a);
+    else set_images(&g, a, o->code == OP_conv_weight ? b : out);
+    get_pair(o, "stride", 1, g.stride);
+    get_pair(o, "padding", 0, g.padding);
+    g.dilation[0] = g.dilation[1] = 1;
+    if (is_convolution(o->code)) {
+        const Shape *weights = o->code == OP_conv_weight ? out : b;
+        get_pair(o, "dilation", 1, g.dilation);
+        kernel[0] = weights->d[0].mul, kernel[1] = weights->d[1].mul;
+        g.groups = ir_attr(o, "groups")->i;
+    } else get_pair(o, "kernel", 1, kernel);
+    g.kh = kernel[0], g.kw = kernel[1];
+    return g;
+}

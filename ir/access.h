@@ -1,0 +1,45 @@
+/* access.h: how core ops reach their operands: in registers, at the place of the result's element, or in memory. */
+#ifndef AMP_IR_ACCESS_H
+#define AMP_IR_ACCESS_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* contract, and conv, conv_data, conv_weight without groups: the runtime makes the sums, tile by tile. */
+bool ir_is_product(const Op *o);
+
+/* A reshape that keeps rows x cols, an expand of what fits an elementwise op anyway: nothing moves. */
+bool ir_is_view(const Func *f, const Op *o);
+
+/* Reads operand |i| (0, 1: data) from memory, at other places than the result's element. */
+bool ir_reads_memory(const Func *f, const Op *o, int i);
+
+/* What stands in memory for an operand that is read there: |v| itself, or what it is a view or an exact widening of. */
+Val ir_memory_source(const Func *f, Val v);
+/* Whether |o| is such a view or widening. */
+bool ir_is_seen_through(const Func *f, const Op *o);
+
+/* How a value lies in memory. */
+typedef struct Form {
+    Layout layout;
+    Dtype storage;
+} Form;
+
+/* The form in which a product reads operand |i| (0: A, 1: B): the tables of docs/design/kernels.md. */
+Form ir_product_form(const Func *f, const Op *product, int i);
+
+/* The geometry of conv*, and of window_*, where oc = c. */
+typedef struct Windows {
+    int64_t h, w, c, oh, ow, oc, kh, kw;
+    int64_t stride[2], padding[2], dilation[2], groups;
+} Windows;
+Windows ir_windows(const Func *f, const Op *o);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

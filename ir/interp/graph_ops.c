@@ -59,7 +59,7 @@ static void run_dropout(Running *r) {
     double p = interp_round(r->round, AMP_DT_F32, interp_float(r, "p"));
     double factor = interp_round(r->round, AMP_DT_F32, 1.0 / (1.0 - interp_float(r, "p")));
     FOR_EACH(r, i) {
-        uint32_t word = amp_random_u32(r->seed, hash, (uint32_t)r->iteration, 0, (uint64_t)i);
+        uint32_t word = amp_random_u32(r->seed, hash, (uint32_t)r->iteration, (uint32_t)r->micro, (uint64_t)i);
         result(r)[i] = amp_random_unit(word) >= p ? in(r, 0, i) * factor : 0.0;
     }
 }

@@ -16,7 +16,7 @@ typedef struct Interp {
     InterpTensor *given;
     int given_count;
     InterpTensor **values; /* by id; NULL: not computed yet */
-    uint64_t seed, iteration;
+    uint64_t seed, iteration, micro;
     amp_error *err;
 } Interp;
 
@@ -106,8 +106,18 @@ static void finish_value(const Interp *it, Val v) {
                                         : interp_round(it->round, t, x->data[i]);
 }
 
+const InterpFn *const interp_tables[INTERP_TABLES] = {interp_graph_ops,  interp_core_ops, interp_unary_ops,
+                                                      interp_reduce_ops, interp_norm_ops, interp_image_ops,
+                                                      interp_move_ops,   interp_rate_ops};
+
+static InterpFn find_function(Opcode code) {
+    for (int i = 0; i < INTERP_TABLES; i++)
+        if (interp_tables[i][code]) return interp_tables[i][code];
+    return NULL;
+}
+
 static amp_status run_op(Interp *it, const Op *o) {
-    InterpFn fn = interp_core_ops[o->code] ? interp_core_ops[o->code] : interp_graph_ops[o->code];
+    InterpFn fn = find_function(o->code);
     if (!fn) return bad_op(it, o, "the interpreter does not know this op");
     AMP_TRY(check_op(it, o));
     const InterpTensor **in = arena_array(it->a, const InterpTensor *, o->n_in + 1);
@@ -118,7 +128,7 @@ static amp_status run_op(Interp *it, const Op *o) {
         *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->n);
         it->values[o->out[i].id] = out[i];
     }
-    fn(&(Running){o, in, out, it->round, it->seed, it->iteration});
+    fn(&(Running){o, in, out, it->round, it->seed, it->iteration, it->micro, it->a});
     for (int i = 0; i < o->n_out; i++) finish_value(it, o->out[i]);
     return AMP_OK;
 }
@@ -184,6 +194,7 @@ amp_status interp_run(const Func *f, int64_t n, const InterpOptions *options, In
     it.values = arena_array(it.a, InterpTensor *, f->values.len);
     it.seed = counter(&it, "seed");
     it.iteration = counter(&it, "iteration");
+    it.micro = counter(&it, "micro");
     AMP_TRY(take_inputs(&it));
     for (int i = 0; i < f->body.len; i++) AMP_TRY(run_op(&it, ir_op_at(f, i)));
     AMP_TRY(check_predicates(&it));

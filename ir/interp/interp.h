@@ -4,7 +4,7 @@
  * can be compared with
  * what it started from.  All numbers are doubles.  A state keeps its old value until the function ends; then the
  * assigns whose
- * predicate holds are written.  Randomness: the states "seed" and "iteration" where they are given, else 0; integers
+ * predicate holds are written.  Randomness: the states "seed", "iteration" and "micro" where they are given, else 0; integers
  * are exact to 2^53.
  */
 #ifndef AMP_IR_INTERP_INTERP_H

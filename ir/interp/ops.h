@@ -14,16 +14,32 @@ typedef struct Running {
     const InterpTensor *const *in;
     InterpTensor *const *out;
     bool round;
-    uint64_t seed, iteration; /* for dropout, whose states appear when it is lowered */
+    uint64_t seed, iteration, micro; /* for dropout, whose states appear when it is lowered */
+    Arena *a;
 } Running;
 
 typedef void (*InterpFn)(Running *r);
 
-extern const InterpFn interp_graph_ops[OP_COUNT]; /* graph_ops.c; NULL where the op is no graph op */
-extern const InterpFn interp_core_ops[OP_COUNT];  /* core_ops.c: core ops and those of both levels */
+/* By op, NULL where another file has the op. */
+extern const InterpFn interp_graph_ops[OP_COUNT];  /* graph_ops.c: activations, softmax, losses, scaling, optimizers */
+extern const InterpFn interp_core_ops[OP_COUNT];   /* core_ops.c: primitives */
+extern const InterpFn interp_unary_ops[OP_COUNT];  /* unary_ops.c: further elementwise graph ops and their gradients */
+extern const InterpFn interp_reduce_ops[OP_COUNT]; /* reduce_ops.c: extremes, variance, further losses and metrics */
+extern const InterpFn interp_norm_ops[OP_COUNT];   /* norm_ops.c */
+extern const InterpFn interp_image_ops[OP_COUNT];  /* image_ops.c: convolution and pooling */
+extern const InterpFn interp_move_ops[OP_COUNT];   /* move_ops.c: movement, making, rows of tables */
+extern const InterpFn interp_rate_ops[OP_COUNT];   /* rate_ops.c: schedules */
+
+enum { INTERP_TABLES = 8 };
+extern const InterpFn *const interp_tables[INTERP_TABLES]; /* interp.c: all of them */
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
 
+/* Zeros that live as long as the function's module. */
+double *interp_scratch(const Running *r, int64_t count);
+/* Where element |i| of |t| stands, and back. */
+void interp_coordinates(const InterpTensor *t, int64_t i, int64_t *at);
+int64_t interp_offset(const InterpTensor *t, const int64_t *at);
 /* |x| rounded to |t|, where values are rounded. */
 double interp_round(bool round, Dtype t, double x);
 /* The element of |t| that stands at row-major index |i| of |like|, by NumPy's broadcasting. */

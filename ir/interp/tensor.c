@@ -10,6 +10,21 @@ InterpTensor interp_tensor(Arena *a, const char *name, const Shape *shape, int64
     return t;
 }
 
+double *interp_scratch(const Running *r, int64_t count) { return arena_array(r->a, double, count + 1); }
+
+void interp_coordinates(const InterpTensor *t, int64_t i, int64_t *at) {
+    for (int d = t->rank - 1; d >= 0; d--) {
+        at[d] = i % t->dims[d];
+        i /= t->dims[d];
+    }
+}
+
+int64_t interp_offset(const InterpTensor *t, const int64_t *at) {
+    int64_t offset = 0;
+    for (int d = 0; d < t->rank; d++) offset = offset * t->dims[d] + at[d];
+    return offset;
+}
+
 double interp_round(bool round, Dtype t, double x) {
     bool is_float = t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
     return round && is_float ? (double)amp_round_dtype(t, (float)x) : x;

@@ -1,0 +1,122 @@
+/* move_ops.c: what ops compute that move elements, make them from nothing, or read rows of a table. */
+#include "ir/interp/ops.h"
+
+#include <math.h>
+
+#define FOR_EACH(r, i) for (int64_t i = 0; i < (r)->out[0]->count; i++)
+
+static double *result(const Running *r) { return r->out[0]->data; }
+
+/* ---- the same elements, elsewhere ------------------------------------------------------------ */
+
+static void run_copy(Running *r) { FOR_EACH(r, i) result(r)[i] = r->in[0]->data[i]; }
+
+static void run_expand(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_at(r->in[0], r->out[0], i); }
+
+/* Dimension d of the result is dimension from[d] of x. */
+static void permute(Running *r, const int64_t *from) {
+    const InterpTensor *x = r->in[0];
+    FOR_EACH(r, i) {
+        int64_t out[MAX_RANK], in[MAX_RANK];
+        interp_coordinates(r->out[0], i, out);
+        for (int d = 0; d < x->rank; d++) in[from[d]] = out[d];
+        result(r)[i] = x->data[interp_offset(x, in)];
+    }
+}
+
+static void run_permute(Running *r) { permute(r, ir_attr(r->op, "dims")->dims.at); }
+
+static void run_transpose(Running *r) {
+    int rank = r->in[0]->rank, a = ir_dim_attr(r->op, "a", rank), b = ir_dim_attr(r->op, "b", rank);
+    int64_t from[MAX_RANK];
+    for (int d = 0; d < rank; d++) from[d] = d == a ? b : d == b ? a : d;
+    permute(r, from);
+}
+
+/* ---- along one dimension --------------------------------------------------------------------- */
+
+static void run_slice(Running *r) {
+    int dim = ir_dim_attr(r->op, "dim", r->in[0]->rank);
+    FOR_EACH(r, i) {
+        int64_t at[MAX_RANK];
+        interp_coordinates(r->out[0], i, at);
+        at[dim] += interp_int(r, "from");
+        result(r)[i] = r->in[0]->data[interp_offset(r->in[0], at)];
+    }
+}
+
+static void run_pad(Running *r) {
+    int dim = ir_dim_attr(r->op, "dim", r->in[0]->rank);
+    FOR_EACH(r, i) {
+        int64_t at[MAX_RANK];
+        interp_coordinates(r->out[0], i, at);
+        at[dim] -= interp_int(r, "before");
+        bool is_inside = at[dim] >= 0 && at[dim] < r->in[0]->dims[dim];
+        result(r)[i] = is_inside ? r->in[0]->data[interp_offset(r->in[0], at)] : interp_float(r, "value");
+    }
+}
+
+static void run_concat(Running *r) {
+    int dim = ir_dim_attr(r->op, "dim", r->in[0]->rank);
+    FOR_EACH(r, i) {
+        int64_t at[MAX_RANK];
+        int j = 0;
+        for (interp_coordinates(r->out[0], i, at); at[dim] >= r->in[j]->dims[dim]; j++) at[dim] -= r->in[j]->dims[dim];
+        result(r)[i] = r->in[j]->data[interp_offset(r->in[j], at)];
+    }
+}
+
+static void run_stack(Running *r) {
+    int dim = ir_dim_attr(r->op, "dim", r->out[0]->rank);
+    FOR_EACH(r, i) {
+        int64_t at[MAX_RANK], j;
+        interp_coordinates(r->out[0], i, at);
+        j = at[dim];
+        for (int d = dim; d + 1 < r->out[0]->rank; d++) at[d] = at[d + 1];
+        result(r)[i] = r->in[j]->data[interp_offset(r->in[j], at)];
+    }
+}
+
+/* ---- from nothing ---------------------------------------------------------------------------- */
+
+static void run_full(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_float(r, "value"); }
+
+static void run_arange(Running *r) { FOR_EACH(r, i) result(r)[i] = (double)i; }
+
+/* ---- rows of a table ------------------------------------------------------------------------- */
+
+/* The row that id |i| names; -1 where the table has no such row (a backend never gets that far). */
+static int64_t row_of(const InterpTensor *table, const InterpTensor *ids, int64_t i) {
+    double id = ids->data[i];
+    return id >= 0 && id < (double)table->dims[0] ? (int64_t)id : -1;
+}
+
+static void rows_of_table(Running *r, const InterpTensor *table, const InterpTensor *ids) {
+    int64_t width = table->dims[1];
+    FOR_EACH(r, i) {
+        int64_t row = row_of(table, ids, i / width);
+        result(r)[i] = row < 0 ? (double)NAN : table->data[row * width + i % width];
+    }
+}
+
+static void run_embedding(Running *r) { rows_of_table(r, r->in[1], r->in[0]); }
+static void run_gather(Running *r) { rows_of_table(r, r->in[0], r->in[1]); }
+
+/* embedding_grad and scatter: (dy, ids, ...): rows of dy, added up by id. */
+static void run_scatter(Running *r) {
+    const InterpTensor *dy = r->in[0], *ids = r->in[1], *table = r->out[0];
+    int64_t width = table->dims[1];
+    FOR_EACH(r, i) result(r)[i] = 0.0;
+    for (int64_t i = 0; i < dy->count; i++) {
+        int64_t row = row_of(table, ids, i / width);
+        if (row >= 0) result(r)[row * width + i % width] += dy->data[i];
+    }
+}
+
+const InterpFn interp_move_ops[OP_COUNT] = {
+    [OP_reshape] = run_copy,    [OP_flatten] = run_copy,           [OP_expand] = run_expand,
+    [OP_permute] = run_permute, [OP_transpose] = run_transpose,    [OP_slice] = run_slice,
+    [OP_pad] = run_pad,         [OP_concat] = run_concat,          [OP_stack] = run_stack,
+    [OP_full] = run_full,       [OP_arange] = run_arange,          [OP_embedding] = run_embedding,
+    [OP_gather] = run_gather,   [OP_embedding_grad] = run_scatter, [OP_scatter] = run_scatter,
+};

@@ -10,7 +10,7 @@ void backward_start(Backward *b, const Op *o, Val dy, const char *const *operand
     b->dy = dy;
     b->operands = operands;
     b->operand = 0;
-    memset(b->emitted, 0, sizeof b->emitted);
+    b->emitted = arena_array(b->f->module->arena, int, o->n_in + 2); /* dy's, then the operands' */
 }
 
 bool backward_wants(Backward *b, int i) {
@@ -21,13 +21,21 @@ bool backward_wants(Backward *b, int i) {
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */
 
+/* What the next op is for: "weight", "output", a number where the op has any number of operands, or NULL. */
+static const char *operand_name(const Backward *b) {
+    if (b->operand == OUTPUT) return "output";
+    const char *name = b->operand < NAMED_OPERANDS ? b->operands[b->operand] : NULL;
+    bool counted = !name && ir_op_info[b->op->code].in_max == MANY;
+    return counted ? arena_printf(b->f->module->arena, "%d", b->operand) : name;
+}
+
 /* "fc1.linear.grad", "fc1.linear.grad.weight", "loss.div.grad.b_1" */
 static const char *next_path(Backward *b) {
-    const char *name = b->operand == OUTPUT ? "output" : b->operands[b->operand];
-    int n = b->emitted[b->operand]++;
+    const char *name = operand_name(b);
+    int n = b->emitted[b->operand + 1]++;
     Text t;
     text_init(&t, b->f->module->arena);
-    text_printf(&t, "%s.grad", b->op->path ? b->op->path : ir_op_info[b->op->code].name);
+    text_printf(&t, "%s.%s", b->op->path ? b->op->path : ir_op_info[b->op->code].name, b->word);
     if (name) text_printf(&t, ".%s", name);
     if (n) text_printf(&t, "_%d", n);
     return text_str(&t);
@@ -57,15 +65,26 @@ Op *backward_op(Backward *b, Opcode code, Val first, Val second) {
     return new_op(b, code, (Val[]){ first, second }, second.id ? 2 : 1);
 }
 
+Op *backward_op3(Backward *b, Opcode code, Val first, Val second, Val third) {
+    return new_op(b, code, (Val[]){ first, second, third }, 3);
+}
+
 Val backward_result(Backward *b, Op *o, Dtype t) { return ir_make_results(b->f, o, t, NULL); }
 
 Val backward_emit(Backward *b, Opcode code, Dtype t, int n_in, ...) {
-    Val in[MAX_OPERANDS];
+    enum { MOST = 5 };
+    Val in[MOST];
     va_list args;
     va_start(args, n_in);
-    for (int i = 0; i < n_in; i++) in[i] = va_arg(args, Val);
+    for (int i = 0; i < n_in && i < MOST; i++) in[i] = va_arg(args, Val);
     va_end(args);
     return backward_result(b, new_op(b, code, in, n_in), t);
+}
+
+Val backward_reshape(Backward *b, Val v, Shape s) {
+    if (shape_equal(ir_shape(b->f, v), &s)) return v;
+    Op *o = backward_op(b, OP_reshape, v, NO_VAL);
+    return ir_result(b->f, o, NULL, ir_dtype(b->f, v), s);
 }
 
 Val backward_dy_as(Backward *b, Dtype t) {

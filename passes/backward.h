@@ -10,22 +10,23 @@ extern "C" {
 #endif
 
 enum {
-    MAX_OPERANDS = 3,     /* of an op that is differentiated */
-    OUTPUT = MAX_OPERANDS /* stands for dy where an op is named */
+    NAMED_OPERANDS = 3, /* operands of an op that have a name; an op with any number of them counts them */
+    OUTPUT = -1         /* stands for dy where an op is named */
 };
 
 typedef struct Backward {
     PassContext *context;
     Func *f;
+    const char *word; /* of paths: "grad", or "grad.1" where several losses are differentiated */
     bool *wanted;  /* by value id of the forward part: a parameter reaches it */
     Val *gradient; /* by value id of the forward part: the sum so far, or NO_VAL */
 
     /* the forward op whose gradient is being made */
     const Op *op;
     Val dy;                        /* gradient of its result */
-    const char *const *operands;   /* their names; NULL entries: it has one operand */
-    int operand;                   /* the one that the next backward ops are for, or OUTPUT */
-    int emitted[MAX_OPERANDS + 1]; /* backward ops made for each */
+    const char *const *operands; /* their names; NULL entries: it has one operand, or any number */
+    int operand;                 /* the one that the next backward ops are for, or OUTPUT */
+    int *emitted;                /* backward ops made for dy and for each operand */
 } Backward;
 
 /* From here on, ops are for the gradients of |o|. */
@@ -38,7 +39,10 @@ bool backward_wants(Backward *b, int i);
 Val backward_emit(Backward *b, Opcode code, Dtype t, int n_in, ...);
 /* The same in two halves, for ops with attributes. */
 Op *backward_op(Backward *b, Opcode code, Val first, Val second);
+Op *backward_op3(Backward *b, Opcode code, Val first, Val second, Val third);
 Val backward_result(Backward *b, Op *o, Dtype t);
+/* For ops whose result has a shape of its own: reshape. */
+Val backward_reshape(Backward *b, Val v, Shape s);
 /* dy in another dtype: "fc1.linear.grad.output". */
 Val backward_dy_as(Backward *b, Dtype t);
 

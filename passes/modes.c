@@ -9,7 +9,14 @@ typedef struct Making {
     Val *now;   /* by value id of |from|: the value of |to| */
 } Making;
 
-bool result_is_of_training(const char *name) { return !strcmp(name, "loss") || !strncmp(name, "metric.", 7); }
+static bool starts_with(const char *name, const char *head) { return !strncmp(name, head, strlen(head)); }
+
+bool result_is_update(const char *name) { return starts_with(name, "update."); }
+
+bool result_is_of_training(const char *name) {
+    return !strcmp(name, "loss") || starts_with(name, "loss.") || starts_with(name, "metric.") ||
+           result_is_update(name);
+}
 
 Val result_find(const Func *f, const char *name) {
     for (int i = 0; i < f->results.len; i++)
@@ -68,6 +75,25 @@ static void copy_as_identity(Making *mk, const Op *o) {
     mk->now[o->out[0].id] = x;
 }
 
+/* Outside training y comes from the running statistics; the batch's own, which only updates need, stay where something
+ * reads them. */
+static void copy_by_running_statistics(Making *mk, const Op *o) {
+    bool batch = false;
+    for (int r = 1; r < o->n_out; r++) batch = batch || mk->live[o->out[r].id];
+    if (batch) copy_op(mk, o);
+    if (!mk->live[o->out[0].id]) return;
+    Op y = *o;
+    y.code = OP_batch_norm_eval;
+    y.n_out = 1;
+    copy_op(mk, &y);
+}
+
+static void copy_in_mode(Making *mk, const Op *o) {
+    if (!mk->mode->training && o->code == OP_batch_norm) copy_by_running_statistics(mk, o);
+    else if (!mk->mode->training && ir_op_info[o->code].flags & RANDOM) copy_as_identity(mk, o);
+    else copy_op(mk, o);
+}
+
 Func *mode_make(const Func *f, const Mode *mode) {
     Arena *a = f->module->arena;
     Making mk = {
@@ -83,9 +109,7 @@ Func *mode_make(const Func *f, const Mode *mode) {
         const Op *o = ir_op_at(f, i);
         bool live = false;
         for (int r = 0; r < o->n_out; r++) live = live || mk.live[o->out[r].id];
-        if (!live) continue;
-        if (ir_op_info[o->code].flags & RANDOM && !mode->random) copy_as_identity(&mk, o);
-        else copy_op(&mk, o);
+        if (live) copy_in_mode(&mk, o);
     }
     for (int i = 0; i < f->results.len; i++) {
         const Result *r = &f->results.data[i];

@@ -100,7 +100,7 @@ typedef enum Opcode {
 } Opcode;
 
 enum { GRAPH = 1, CORE = 2 };
-enum { ELEMENTWISE = 1, COMMUTES = 2, PRODUCT = 4, EFFECT = 8, RANDOM = 16, REDUCE = 32, BACKWARD = 64, INDIRECT = 128 };
+enum { ELEMENTWISE = 1, COMMUTES = 2, PRODUCT = 4, EFFECT = 8, RANDOM = 16, REDUCE = 32, BACKWARD = 64, INDIRECT = 128, LEADS = 256 };
 
 #include "ir/rule_ids.h" /* enum ShapeRule, GradRule, LowerRule, EmitRule */
 

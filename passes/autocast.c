@@ -11,6 +11,7 @@
  * first use, shared by all readers; an op's casts come last operand first, as in PyTorch, so that gradients meet in the
  * same order (aten/src/ATen/autocast_mode.h, cached_cast).
  */
+#include "passes/modes.h"
 #include "passes/overrides.h"
 #include "passes/policy_select.h"
 #include "passes/rewrite.h"
@@ -22,6 +23,7 @@ typedef struct Autocast {
     Func *f;
     const Policy *policy;
     Val (*casts)[DTYPES]; /* by value id and dtype: the cast of the value */
+    bool is_forward;      /* overrides hold, and decisions are recorded */
 } Autocast;
 
 /* ---- dtypes ------------------------------------------------------------------------------------------------------ */
@@ -41,7 +43,11 @@ static bool is_weak(const Func *f, Val v) {
     return def && def->code == OP_const;
 }
 
-static bool is_castable(const Func *f, Val v) { return is_float(ir_dtype(f, v)) && !is_weak(f, v); }
+/* Whether the op's dtype depends on operand |i|, and may be cast to it. */
+static bool is_castable(const Func *f, const Op *o, int i) {
+    if (ir_op_info[o->code].flags & LEADS && i > 0) return false;
+    return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]);
+}
 
 /* torch.promote_types: two 16-bit types meet in f32. */
 static Dtype wider(Dtype a, Dtype b) { return a == AMP_DT_NONE || a == b ? b : AMP_DT_F32; }
@@ -51,35 +57,34 @@ static Plan widest_of(const Func *f, const Op *o, bool by_rank) {
     Dtype t = AMP_DT_NONE;
     int forced_by = -1;
     bool has_dims = false;
-    for (int i = 0; i < o->n_in; i++)
-        has_dims = has_dims || (is_castable(f, o->in[i]) && ir_shape(f, o->in[i])->rank > 0);
+    for (int i = 0; i < o->n_in; i++) has_dims = has_dims || (is_castable(f, o, i) && ir_shape(f, o->in[i])->rank > 0);
     for (int i = 0; i < o->n_in; i++) {
-        if (!is_castable(f, o->in[i]) || (by_rank && has_dims && !ir_shape(f, o->in[i])->rank)) continue;
+        if (!is_castable(f, o, i) || (by_rank && has_dims && !ir_shape(f, o->in[i])->rank)) continue;
         Dtype before = t;
         t = wider(t, ir_dtype(f, o->in[i]));
         if (t != before) forced_by = i;
     }
     if (t == AMP_DT_NONE) t = AMP_DT_F32;
-    return (Plan){ t, t, t, forced_by };
+    return (Plan){t, t, t, forced_by};
 }
 
 static Plan plan_lower(const Autocast *a, const Op *o) {
     (void)o;
     Dtype low = a->policy->low;
-    if (low == AMP_DT_TF32) return (Plan){ AMP_DT_F32, AMP_DT_TF32, AMP_DT_F32, -1 };
-    return (Plan){ low, low, low, -1 };
+    if (low == AMP_DT_TF32) return (Plan){AMP_DT_F32, AMP_DT_TF32, AMP_DT_F32, -1};
+    return (Plan){low, low, low, -1};
 }
 
 /* A product needs equal factors: mixed ones are read in the widest type. */
 static Plan plan_f32_out(const Autocast *a, const Op *o) {
     bool product = ir_op_info[o->code].flags & PRODUCT;
     bool mixed = product && ir_dtype(a->f, o->in[0]) != ir_dtype(a->f, o->in[1]);
-    return (Plan){ AMP_DT_NONE, mixed ? AMP_DT_F32 : AMP_DT_NONE, AMP_DT_F32, -1 };
+    return (Plan){AMP_DT_NONE, mixed ? AMP_DT_F32 : AMP_DT_NONE, AMP_DT_F32, -1};
 }
 
 static Plan plan_f32(const Autocast *a, const Op *o) {
     (void)a, (void)o;
-    return (Plan){ AMP_DT_F32, AMP_DT_F32, AMP_DT_F32, -1 };
+    return (Plan){AMP_DT_F32, AMP_DT_F32, AMP_DT_F32, -1};
 }
 
 static Plan plan_widest(const Autocast *a, const Op *o) { return widest_of(a->f, o, false); }
@@ -100,15 +105,15 @@ typedef struct Choice {
 } Choice;
 
 static Choice choose(const Autocast *a, const Op *o) {
-    Choice c = { 0 };
-    const Override *v = override_for(a->m, a->policy, o, &c.op_class);
+    Choice c = {0};
+    const Override *v = a->is_forward ? override_for(a->m, a->policy, o, &c.op_class) : NULL;
     if (v) {
-        c.why = (Reason){ .is_override = true, .where = v->pos, .because = v->because };
+        c.why = (Reason){.is_override = true, .where = v->pos, .because = v->because};
     } else {
         const PolicyLine *line = policy_line(a->policy, ir_op_info[o->code].name, o->layer);
         c.op_class = line->op_class;
         c.policy_text = line->text;
-        c.why = (Reason){ .origin = a->policy->name, .line = line->line };
+        c.why = (Reason){.origin = a->policy->name, .line = line->line};
     }
     c.why.rule = policy_class_words[c.op_class];
     return c;
@@ -154,7 +159,7 @@ static void cast_operands(Autocast *a, Op *o, const Plan *plan, const Choice *c)
     int made = 0;
     for (int i = o->n_in - 1; i >= 0; i--) {
         Dtype t = wanted_dtype(plan, o, i), now = ir_dtype(a->f, o->in[i]);
-        if (t == AMP_DT_NONE || t == now || !is_castable(a->f, o->in[i])) continue;
+        if (t == AMP_DT_NONE || t == now || !is_castable(a->f, o, i)) continue;
         o->in[i] = cast_for(a, o, c, o->in[i], t, &made);
     }
 }
@@ -181,7 +186,7 @@ static void record(Autocast *a, const Op *o, const Val *before, const Choice *c)
     for (int i = 0; i < o->n_in; i++) {
         Dtype t = ir_dtype(a->f, o->in[i]);
         vec_push(arena, &d.operands, t);
-        CastNote note = { ir_value(a->f, before[i])->name, ir_dtype(a->f, before[i]), t };
+        CastNote note = {ir_value(a->f, before[i])->name, ir_dtype(a->f, before[i]), t};
         if (note.from != note.to) vec_push(arena, &d.casts, note);
     }
     vec_push(arena, &a->m->decisions, d);
@@ -197,7 +202,7 @@ static void decide(Autocast *a, Op *o) {
     cast_operands(a, o, &plan, &c);
     o->reason = new_reason(a, c.why, "input", neighbour);
     set_results(a, o, plan.out);
-    record(a, o, before, &c);
+    if (a->is_forward) record(a, o, before, &c);
 }
 
 /* Numbers stay f32, and a conversion that the model itself writes stays what it says. */
@@ -220,17 +225,36 @@ static void walk(Autocast *a) {
     }
 }
 
+static void run(Module *m, Func *f, const Policy *policy, bool is_forward) {
+    Autocast a = {.m = m, .f = f, .policy = policy, .is_forward = is_forward};
+    a.casts =
+        arena_alloc(m->arena, sizeof *a.casts * (size_t)f->values.len); /* only values that are there now are cast */
+    walk(&a);
+}
+
+/* ---- evaluation in f32 ------------------------------------------------------------------------------------------- */
+
+static bool any_result(const char *name) { return !result_is_update(name); }
+
+/* A copy of `forward` by the policy fp32, for `eval_fp32` and `infer_fp32`.  What decides about training's precision does
+ * not count here. */
+static bool keep_f32_copy(PassContext *c, const Func *forward) {
+    static const Mode as_it_is = {FORWARD_IN_F32, true, any_result};
+    const Source *text = policy_builtin(c->m->arena, "fp32");
+    const Policy *fp32 = text ? policy_read(c->m->arena, c->diags, text) : NULL;
+    if (fp32) run(c->m, mode_make(forward, &as_it_is), fp32, false);
+    return fp32;
+}
+
 bool pass_autocast(PassContext *c) {
     Module *m = c->m;
     Func *f = ir_func_find(m, "forward");
     const Policy *policy = policy_select(c);
-    if (!f) diag_error(c->diags, (Loc){ 0 }, "module %s: there is no function forward", m->name);
+    if (!f) diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", m->name);
     if (!policy || !f || !overrides_check(c, policy, f)) return false;
-    Autocast a = { .m = m, .f = f, .policy = policy };
-    a.casts =
-        arena_alloc(m->arena, sizeof *a.casts * (size_t)f->values.len); /* only values that are there now are cast */
+    if (m->eval_precision && !keep_f32_copy(c, f)) return false;
     m->decisions.len = 0;
-    walk(&a);
+    run(m, f, policy, true);
     m->policy_name = policy->name;
     const char *slash = strrchr(policy->source->name, '/');
     m->policy_origin = slash ? slash + 1 : policy->source->name; /* where the file lay is no part of the result */

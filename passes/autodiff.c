@@ -65,7 +65,7 @@ static bool *find_wanted(const Func *f, const Objective *objective, int forward_
 
 /* d loss / d loss, f32, and the same in the dtype of the loss. */
 static void seed(Backward *b, Val loss) {
-    static const char *const names[NAMED_OPERANDS] = { "seed" };
+    static const char *const names[NAMED_OPERANDS] = {"seed"};
     backward_start(b, ir_def(b->f, loss), NO_VAL, names);
     Val g = backward_emit(b, OP_grad_seed, AMP_DT_F32, 0);
     if (ir_dtype(b->f, loss) != AMP_DT_F32) g = backward_emit(b, OP_cast, ir_dtype(b->f, loss), 1, g);
@@ -120,8 +120,8 @@ static void add_backward(PassContext *c, Func *f, const Objective *objective, in
 static bool check_loss(PassContext *c, const Func *f, const char *name) {
     Val loss = result_find(f, name);
     if (!loss.id)
-        diag_error(c->diags, (Loc){ 0 }, "module %s is to be trained, but has no result \"%s\"", c->m->name, name);
-    else if (ir_shape(f, loss)->rank) diag_error(c->diags, (Loc){ 0 }, "module %s: the loss is not a scalar", c->m->name);
+        diag_error(c->diags, (Loc){0}, "module %s is to be trained, but has no result \"%s\"", c->m->name, name);
+    else if (ir_shape(f, loss)->rank) diag_error(c->diags, (Loc){0}, "module %s: the loss is not a scalar", c->m->name);
     else return true;
     return false;
 }
@@ -130,7 +130,7 @@ static bool check_loss(PassContext *c, const Func *f, const char *name) {
 static void differentiate_losses(PassContext *c, Func *f) {
     int forward_ops = f->body.len, blocks = c->m->trains.len;
     for (int i = 0; i < (blocks ? blocks : 1); i++) {
-        Objective objective = { .block = blocks ? &c->m->trains.data[i] : NULL, .loss = "loss", .word = "grad" };
+        Objective objective = {.block = blocks ? &c->m->trains.data[i] : NULL, .loss = "loss", .word = "grad"};
         if (objective.block && objective.block->loss) objective.loss = objective.block->loss;
         if (blocks > 1) objective.word = arena_printf(c->m->arena, "grad.%d", i);
         if (check_loss(c, f, objective.loss)) add_backward(c, f, &objective, forward_ops);
@@ -142,15 +142,15 @@ static void differentiate_losses(PassContext *c, Func *f) {
 static bool of_model(const char *result) { return !result_is_of_training(result); }
 static bool of_evaluation(const char *result) { return !result_is_update(result); }
 
-static const Mode training = { "train_step", true, result_is_of_training };
-static const Mode evaluation = { "eval", false, of_evaluation };
-static const Mode inference = { "infer", false, of_model };
-static const Mode evaluation_in_f32 = { "eval_fp32", false, of_evaluation };
-static const Mode inference_in_f32 = { "infer_fp32", false, of_model };
+static const Mode training = {"train_step", true, result_is_of_training};
+static const Mode evaluation = {"eval", false, of_evaluation};
+static const Mode inference = {"infer", false, of_model};
+static const Mode evaluation_in_f32 = {"eval_fp32", false, of_evaluation};
+static const Mode inference_in_f32 = {"infer_fp32", false, of_model};
 
 /* Training keeps numbers of its own beside the model's. */
 static void check_state_names(PassContext *c) {
-    static const char *const taken[] = { "scale", "growth_tracker", "floor_hits", "step", "iteration", "seed", "micro" };
+    static const char *const taken[] = {"scale", "growth_tracker", "floor_hits", "step", "iteration", "seed", "micro"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         const State *s = ir_state_find(c->m, taken[i]);
         if (s)
@@ -168,7 +168,7 @@ bool pass_autodiff(PassContext *c) {
     int errors = c->diags->errors;
     Func *forward = ir_func_find(c->m, "forward"), *in_f32 = ir_func_find(c->m, FORWARD_IN_F32);
     if (!forward) {
-        diag_error(c->diags, (Loc){ 0 }, "module %s: there is no function forward", c->m->name);
+        diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", c->m->name);
         return false;
     }
     if (c->m->has_train) {

@@ -62,11 +62,11 @@ static Op *new_op(Backward *b, Opcode code, const Val *in, int n_in) {
 }
 
 Op *backward_op(Backward *b, Opcode code, Val first, Val second) {
-    return new_op(b, code, (Val[]){ first, second }, second.id ? 2 : 1);
+    return new_op(b, code, (Val[]){first, second}, second.id ? 2 : 1);
 }
 
 Op *backward_op3(Backward *b, Opcode code, Val first, Val second, Val third) {
-    return new_op(b, code, (Val[]){ first, second, third }, 3);
+    return new_op(b, code, (Val[]){first, second, third}, 3);
 }
 
 Val backward_result(Backward *b, Op *o, Dtype t) { return ir_make_results(b->f, o, t, NULL); }

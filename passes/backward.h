@@ -18,12 +18,12 @@ typedef struct Backward {
     PassContext *context;
     Func *f;
     const char *word; /* of paths: "grad", or "grad.1" where several losses are differentiated */
-    bool *wanted;  /* by value id of the forward part: a parameter reaches it */
-    Val *gradient; /* by value id of the forward part: the sum so far, or NO_VAL */
+    bool *wanted;     /* by value id of the forward part: a parameter reaches it */
+    Val *gradient;    /* by value id of the forward part: the sum so far, or NO_VAL */
 
     /* the forward op whose gradient is being made */
     const Op *op;
-    Val dy;                        /* gradient of its result */
+    Val dy;                      /* gradient of its result */
     const char *const *operands; /* their names; NULL entries: it has one operand, or any number */
     int operand;                 /* the one that the next backward ops are for, or OUTPUT */
     int *emitted;                /* backward ops made for dy and for each operand */

@@ -12,7 +12,8 @@ typedef struct Gradient {
     /* Gives Backward.op's operands their gradients; false: an error is in the diagnostics.  NULL: no gradient goes
      * through the op. */
     bool (*make)(Backward *b);
-    const char *operands[NAMED_OPERANDS]; /* their names in paths of backward ops; none where there is one operand, or any
+    const char
+        *operands[NAMED_OPERANDS]; /* their names in paths of backward ops; none where there is one operand, or any
                                            * number */
 } Gradient;
 

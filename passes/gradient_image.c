@@ -2,7 +2,7 @@
 #include "passes/gradient_rules.h"
 
 static void copy_window(const Backward *b, Op *o) {
-    static const char *const attrs[] = { "kernel", "stride", "padding" };
+    static const char *const attrs[] = {"kernel", "stride", "padding"};
     for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) grad_copy_attr(b, o, attrs[i]);
 }
 

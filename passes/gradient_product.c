@@ -29,7 +29,7 @@ static Val as_matrix(Backward *b, Val v, int operand) {
     Dim rows, cols;
     if (!shape_matrix(grad_shape(b, v), &rows, &cols)) return v;
     b->operand = operand;
-    return backward_reshape(b, v, shape_of(2, (Dim[]){ rows, cols }));
+    return backward_reshape(b, v, shape_of(2, (Dim[]){rows, cols}));
 }
 
 static bool has_matrix_form(Backward *b, Val v) {
@@ -65,7 +65,7 @@ static bool rows_times_matrix(Backward *b, bool tw) {
 
 bool gradient_linear(Backward *b) {
     if (!rows_times_matrix(b, !ir_attr(b->op, "transposed")->b)) return false;
-    if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){ .count = 1, .at = { 0 } }));
+    if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 1, .at = {0}}));
     return true;
 }
 
@@ -87,7 +87,7 @@ bool gradient_matmul(Backward *b) {
 
 /* The gradient of operand |to| from dy and the other factor, and |like|, which gives its shape alone. */
 static void conv2d_factor(Backward *b, int to, Opcode code, Val dy, Val other, Val like) {
-    static const char *const attrs[] = { "stride", "padding", "dilation", "groups" };
+    static const char *const attrs[] = {"stride", "padding", "dilation", "groups"};
     Op *o = backward_op3(b, code, dy, other, like);
     for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) grad_copy_attr(b, o, attrs[i]);
     backward_give(b, to, backward_result(b, o, grad_type_of(b, to)));
@@ -97,6 +97,6 @@ bool gradient_conv2d(Backward *b) {
     Val x = grad_operand(b, 0), w = grad_operand(b, 1), factor = dy_as_factor(b);
     if (backward_wants(b, 0)) conv2d_factor(b, 0, OP_conv2d_input_grad, factor, w, x);
     if (backward_wants(b, 1)) conv2d_factor(b, 1, OP_conv2d_weight_grad, factor, x, w);
-    if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){ .count = 3, .at = { 0, 2, 3 } }));
+    if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 3, .at = {0, 2, 3}}));
     return true;
 }

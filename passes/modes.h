@@ -12,9 +12,9 @@ extern "C" {
 #define FORWARD_IN_F32 "forward_fp32"
 
 typedef struct Mode {
-    const char *name;                    /* of the function */
-    bool training;                       /* dropout drops, batch norm uses the batch */
-    bool (*wants)(const char *result);   /* results that it keeps */
+    const char *name;                  /* of the function */
+    bool training;                     /* dropout drops, batch norm uses the batch */
+    bool (*wants)(const char *result); /* results that it keeps */
 } Mode;
 
 /* "loss", "loss.*", "metric.*" and "update.*": what train blocks and `update` ask for.  All others are the model's own

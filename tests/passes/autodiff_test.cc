@@ -401,9 +401,9 @@ TEST_F(AutodiffTest, WhatCannotBeTrainedIsNamed) {
     EXPECT_EQ(ErrorsOf(head + "}\n"), "error: module t is to be trained, but has no result \"loss\"\n");
     EXPECT_EQ(ErrorsOf(head + "result loss = %w\n}\n"), "error: module t: the loss is not a scalar\n");
     EXPECT_EQ(
-        ErrorsOf(head + "%h = linear(%x, %w) : f32[N, 5, 2] @fc at m.amp:7:1\n%loss = sum(%h) : f32 @sum\nresult loss "
-                        "= %loss\n}\n"),
-        "error: m.amp:7:1: fc: the gradient of a linear layer whose input has a rank other than 2 is not built yet\n");
+        ErrorsOf(head + "%q = expand(%x) : f32[N, N, 5, 3]\n%h = linear(%q, %w) : f32[N, N, 5, 2] @fc at m.amp:7:1\n"
+                        "%loss = sum(%h) : f32 @sum\nresult loss = %loss\n}\n"),
+        "error: m.amp:7:1: fc: the number of rows of an operand is too large, or depends on N twice\n");
     EXPECT_EQ(ErrorsOf(head + "%h = relu_grad(%w, %w) : f32[2, 3] @odd at m.amp:7:1\n%loss = sum(%h) : f32 "
                               "@sum\nresult loss = %loss\n}\n"),
               "error: m.amp:7:1: odd: relu_grad has no gradient\n");

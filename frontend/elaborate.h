@@ -7,8 +7,8 @@
 #ifndef AMP_FRONTEND_ELABORATE_H
 #define AMP_FRONTEND_ELABORATE_H
 
+#include "base/table.h"
 #include "frontend/frontend.h"
-#include "frontend/table.h"
 #include "frontend/tree.h"
 
 /* ---- items: what a name or an expression stands for ------------------------------------------------------ */

@@ -36,6 +36,13 @@ void ir_func_remove(Module *m, Func *f) {
 void ir_add_result(Func *f, const char *name, Val v) {
     Result r = {arena_strdup(f->module->arena, name), v};
     vec_push(f->module->arena, &f->results, r);
+    if (!table_get(&f->result_names, name))
+        table_set(f->module->arena, &f->result_names, name, (void *)(uintptr_t)f->results.len);
+}
+
+const Result *ir_find_result(const Func *f, const char *name) {
+    uintptr_t number = (uintptr_t)table_get(&f->result_names, name);
+    return number ? &f->results.data[number - 1] : NULL;
 }
 
 Region *ir_region(Func *f, uint32_t region) {
@@ -86,14 +93,11 @@ State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape 
     State *state = arena_new(m->arena, State);
     *state = (State){.name = arena_strdup(m->arena, name), .role = role, .dtype = t, .shape = s, .storage = t};
     vec_push(m->arena, &m->states, state);
+    if (!table_get(&m->state_names, name)) table_set(m->arena, &m->state_names, name, state);
     return state;
 }
 
-State *ir_state_find(const Module *m, const char *name) {
-    for (int i = 0; i < m->states.len; i++)
-        if (!strcmp(m->states.data[i]->name, name)) return m->states.data[i];
-    return NULL;
-}
+State *ir_state_find(const Module *m, const char *name) { return table_get(&m->state_names, name); }
 
 State *ir_state_of(const Func *f, Val v) {
     const Value *value = ir_value(f, v);

@@ -192,7 +192,13 @@ static void drop_unused_states(Module *m) {
             Buffer *b = m->funcs.data[i]->buffers.data[j];
             b->state = b->state <= (uint32_t)m->states.len ? number[b->state] : 0;
         }
+    if (kept == m->states.len) return;
     m->states.len = kept;
+    m->state_names = (Table){0};
+    for (int i = 0; i < kept; i++) {
+        State *s = m->states.data[i];
+        if (!table_get(&m->state_names, s->name)) table_set(m->arena, &m->state_names, s->name, s);
+    }
 }
 
 void ir_compact(Module *m) {

@@ -13,6 +13,7 @@
 #define AMP_IR_IR_H
 
 #include "base/diag.h"
+#include "base/table.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -223,6 +224,7 @@ typedef struct Func {
     VEC(Val) inputs;     /* VAL_INPUT and VAL_STATE, in order */
     VEC(OpId) body;      /* in order of execution */
     VEC(Result) results;
+    Table result_names; /* build.c: to 1-based indexes into results */
     VEC(Region) regions;
     VEC(Kernel *) kernels; /* empty before fuse; then every op of body is in exactly one, in order */
     VEC(Buffer *) buffers; /* empty before layout */
@@ -344,6 +346,7 @@ typedef struct Module {
     VEC(const char *) metrics;  /* names of the results "metric.NAME" */
     /* tables */
     VEC(State *) states;
+    Table state_names; /* build.c: to states; the first of equal names */
     VEC(Func *) funcs;
     VEC(Decision) decisions;
     VEC(Removed) removed;
@@ -384,6 +387,7 @@ Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s); /* adds one r
  * The shape must be legal (the verifier and the front end check first with ir_infer_shapes). */
 Val ir_emit(Func *f, Opcode code, Dtype t, const char *hint, int n_in, ...);
 void ir_add_result(Func *f, const char *name, Val v);
+const Result *ir_find_result(const Func *f, const char *name); /* the first of equal names; NULL */
 /* The second half of ir_emit, for ops whose shape depends on attributes: ir_op_new, set the attributes, then this. */
 Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint);
 

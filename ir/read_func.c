@@ -271,10 +271,9 @@ static void resolve_buffer_uses(FuncReader *fr) {
 
 static void read_func_result(FuncReader *fr) {
     Reader *r = fr->r;
-    Result result = {.name = reader_name(r, "a result's name")};
+    const char *name = reader_name(r, "a result's name");
     reader_need(r, '=');
-    result.value = read_value(fr);
-    vec_push(r->a, &fr->f->results, result);
+    ir_add_result(fr->f, name, read_value(fr));
 }
 
 /* ---- the function ---------------------------------------------------------------------------- */

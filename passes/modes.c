@@ -19,9 +19,8 @@ bool result_is_of_training(const char *name) {
 }
 
 Val result_find(const Func *f, const char *name) {
-    for (int i = 0; i < f->results.len; i++)
-        if (!strcmp(f->results.data[i].name, name)) return f->results.data[i].value;
-    return NO_VAL;
+    const Result *r = ir_find_result(f, name);
+    return r ? r->value : NO_VAL;
 }
 
 static void find_live(Making *mk) {

@@ -1,8 +1,12 @@
 /* table.h: names to things: a hash table on the arena that remembers the order of insertion. */
-#ifndef AMP_FRONTEND_TABLE_H
-#define AMP_FRONTEND_TABLE_H
+#ifndef AMP_BASE_TABLE_H
+#define AMP_BASE_TABLE_H
 
 #include "base/arena.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct TableEntry {
     const char *key;
@@ -17,5 +21,9 @@ typedef struct Table {
 
 void *table_get(const Table *t, const char *key); /* NULL when absent */
 void table_set(Arena *a, Table *t, const char *key, void *value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* table.c: open addressing with linear probing; entries are never removed. */
-#include "frontend/table.h"
+#include "base/table.h"
 
 #include "base/numeric.h"
 

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Compile time is linear: a linear and a relu, repeated up to 100,000 times, up to the plan.  The exponent of a line through log(time)
+# over log(layers) is at most 1.15; --layers "100 1000" measures others.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tools:ampc
+layers='100 1000 10000 100000'
+[[ ${1:-} != --layers ]] || layers=$2
+
+cat >"$work/deep.amp" <<'AMP'
+amp 1
+const LAYERS = 100
+model deep(x: f32[N, 8]) -> x {
+    repeat i in 0..LAYERS { x = relu(linear(x; out = 8) as h[i]) }
+}
+train deep {
+    input targets: i32[N]
+    loss = cross_entropy(x, targets)
+    optimizer = sgd(0.1)
+}
+precision fp16 { loss_scale = dynamic(init = 65536.0) }
+AMP
+
+for count in $layers; do
+    start=$(date +%s.%N)
+    run 0 "$bin/tools/ampc" "$work/deep.amp" -D LAYERS="$count" --stop-after=plan --emit ir -o "$work/deep.ir"
+    printf '%s %s %s\n' "$count" "$(python3 -c "import time; print(time.time() - $start)")" "$(wc -c <"$work/deep.ir")" | tee -a "$work/times"
+done
+exponent=$(python3 - "$work/times" <<'PYTHON'
+import math, sys
+# below a tenth of a second starting the program is what is measured
+rows = [(float(n), float(t)) for n, t, _ in map(str.split, open(sys.argv[1]))]
+points = [(math.log(n), math.log(t)) for n, t in rows if t > 0.1] or [(math.log(n), math.log(t)) for n, t in rows]
+mx, my = (sum(axis) / len(points) for axis in zip(*points))
+spread = sum((x - mx) ** 2 for x, _ in points)
+print(f"{sum((x - mx) * (y - my) for x, y in points) / spread:.3f}" if spread else "1.000")
+PYTHON
+)
+printf 'exponent %s\n' "$exponent"
+holds 'the exponent is at most 1.15' python3 -c "assert $exponent <= 1.15"
+finish

@@ -85,6 +85,7 @@ static Item report_unknown_call(Elab *e, const Expr *x) {
 
 static void put_counts(Text *t, int least, int most) {
     if (least == most) text_printf(t, "%d", least);
+    else if (most == MANY) text_printf(t, "%d or more", least);
     else text_printf(t, "%d to %d", least, most);
     text_puts(t, most == 1 ? " tensor" : " tensors");
 }
@@ -104,8 +105,9 @@ static Item report_count(Elab *e, const Expr *x, const Callee *c, int count) {
     if (block) put_counts(&t, least_tensors(block), block->decl->tensors.len);
     if (block && c->op) text_puts(&t, c->user ? " as a block and " : " as a layer and ");
     if (c->op) {
-        Opcode code = ir_opcode(x->call.callee->text);
-        put_counts(&t, code ? ir_op_info[code].in_min : 1, code ? ir_op_info[code].in_max : 1);
+        int least, most;
+        graph_op_tensors(c->op, &least, &most);
+        put_counts(&t, least, most);
         if (block) text_puts(&t, " as an op");
     }
     return report_item(e, x->loc, "%s; the call has %d", text_str(&t), count);
@@ -121,7 +123,7 @@ int elaborate_call(Elab *e, const Expr *x, Item *out) {
     else if (!c.user && !c.layer && !c.op) out[0] = report_unknown_call(e, x);
     else if (c.user && block_takes(c.user, count)) return elaborate_block(e, c.user, x, args, count, out);
     else if (c.layer && block_takes(c.layer, count)) return elaborate_block(e, c.layer, x, args, count, out);
-    else if (c.op && graph_op_takes(c.op, count)) out[0] = elaborate_graph_op(e, c.op, x, args, count);
+    else if (c.op && graph_op_takes(c.op, count)) return elaborate_graph_op(e, c.op, x, args, count, out);
     else out[0] = report_count(e, x, &c, count);
     return 1;
 }

@@ -95,10 +95,11 @@ typedef struct Elab {
     VEC(Unit *) units;     /* main, includes, prelude */
     Table blocks, prelude; /* to Block */
     Table paths;           /* scopes and op paths that are taken */
-    Table value_names;   /* of `forward` that are taken */
-    Table param_names;   /* published paths to Name */
-    VEC(Origin) origins; /* by value id */
-    VEC(Name *) bound;   /* for "never read" */
+    Table value_names;     /* of `forward` that are taken */
+    Table param_names;     /* published paths of params and states, to where they are declared */
+    Table updates;         /* paths of states, to their `update` */
+    VEC(Origin) origins;   /* by value id */
+    VEC(Name *) bound;     /* for "never read" */
     VEC(Loc) reported;
     Frame *frame;
     int depth;             /* of recursion over tree and calls */
@@ -191,6 +192,7 @@ Val as_tensor(Elab *e, Loc loc, const Item *item);
 /* ---- types.c --------------------------------------------------------------------------------------------- */
 
 bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
+bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
 bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out);
 
 /* ---- calls.c: a call is a block of the user, a layer of the prelude, or an op ---------------------------- */
@@ -211,21 +213,27 @@ bool block_takes(const Block *b, int tensors);
 bool block_owns_params(Elab *e, Block *b);
 int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, int count, Item *out);
 
-/* ---- graph_ops.c: calls and operators that become ops ---------------------------------------------------- */
+/* ---- graph_ops.c: calls that become ops; operators.c ----------------------------------------------------- */
 
 typedef struct GraphOp GraphOp;
 const GraphOp *find_graph_op(const char *name);
+void graph_op_tensors(const GraphOp *op, int *least, int *most);
 bool graph_op_takes(const GraphOp *op, int tensors);
-Item elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count);
+int elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
 Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
 bool is_future_call(const char *name);                                              /* in the language, not built yet */
 const char *const *call_names(Elab *e, int *count); /* of ops and future calls, for "did you mean" */
 
 /* ---- emit.c: appending ops ------------------------------------------------------------------------------- */
 
+/* The first |results| of the op's results. */
+void emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
 Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands);
 Val emit_const(Elab *e, Loc loc, double value);
+Val emit_const_of(Elab *e, Loc loc, Dtype dtype, double value);
 void set_origin(Elab *e, Val v, const char *name, Loc loc);
+/* "x is f32[N, 784]", at the place where x was bound, or else where it is used. */
+void note_operand(Elab *e, Diag *diag, Val v, Loc used);
 Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape);
 
 /* ---- paths.c --------------------------------------------------------------------------------------------- */
@@ -244,7 +252,8 @@ void report_misplaced(Elab *e, const Stmt *s, const char *where);
 
 /* ---- params.c -------------------------------------------------------------------------------------------- */
 
-void elaborate_param(Elab *e, const Stmt *s);
+void elaborate_param(Elab *e, const Stmt *s); /* or a state */
+void elaborate_update(Elab *e, const Stmt *s);
 void elaborate_init(Elab *e, const Stmt *s);
 
 /* ---- signatures.c: initialisers, optimizers, loss scales ------------------------------------------------- */

@@ -10,8 +10,7 @@ static Origin origin_of(const Elab *e, Val v) {
     return (int)v.id < e->origins.len ? e->origins.data[v.id] : (Origin){0};
 }
 
-/* "x is f32[N, 784]", at the place where x was bound, or else where it is used. */
-static void note_operand(Elab *e, Diag *diag, Val v, Loc used) {
+void note_operand(Elab *e, Diag *diag, Val v, Loc used) {
     Item item = item_tensor(v);
     const State *param = ir_state_of(e->f, v);
     Origin origin = origin_of(e, v);
@@ -29,25 +28,43 @@ static Item report_shapes(Elab *e, Loc loc, const Op *o, const Loc *operands, co
     return ERROR_ITEM;
 }
 
-Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands) {
-    if (!charge(e, loc, 1)) return ERROR_ITEM;
-    const char *name = ir_op_info[o->code].name;
-    o->path = unique_path(e, e->frame->scope, name);
-    o->layer = e->frame->layer;
-    o->pos = position(e, loc);
+/* The op's results: as inferred, or where whoever made the op stated them, checked. */
+static bool make_results(Elab *e, Loc loc, Op *o, const Loc *operands) {
     InferredTypes types;
-    if (ir_infer(e->f, o, AMP_DT_F32, &types)) return report_shapes(e, loc, o, operands, types.wrong);
-    Val v = ir_make_results(e->f, o, AMP_DT_F32, NULL);
-    set_origin(e, v, NULL, loc);
-    return item_tensor(v);
+    const char *wrong = ir_infer(e->f, o, AMP_DT_F32, &types);
+    if (wrong) report_shapes(e, loc, o, operands, types.wrong ? types.wrong : wrong);
+    else if (!o->n_out) ir_make_results(e->f, o, AMP_DT_F32, NULL);
+    return !wrong;
 }
 
-Val emit_const(Elab *e, Loc loc, double value) {
+void emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results) {
+    for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
+    if (!charge(e, loc, 1)) return;
+    o->path = unique_path(e, e->frame->scope, ir_op_info[o->code].name);
+    o->layer = e->frame->layer;
+    o->pos = position(e, loc);
+    if (!make_results(e, loc, o, operands)) return;
+    for (int i = 0; i < results; i++) {
+        set_origin(e, o->out[i], NULL, loc);
+        out[i] = item_tensor(o->out[i]);
+    }
+}
+
+Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands) {
+    Item item;
+    emit_results(e, loc, o, operands, &item, 1);
+    return item;
+}
+
+Val emit_const_of(Elab *e, Loc loc, Dtype dtype, double value) {
     Op *o = ir_op_new(e->f, OP_const, NULL, 0);
     ir_attr(o, "value")->f = value;
+    if (dtype != AMP_DT_F32) ir_result(e->f, o, NULL, dtype, shape_scalar());
     Item item = emit_op(e, loc, o, NULL);
     return item.kind == ITEM_TENSOR ? item.tensor : NO_VAL;
 }
+
+Val emit_const(Elab *e, Loc loc, double value) { return emit_const_of(e, loc, AMP_DT_F32, value); }
 
 Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape) {
     Val v = ir_add_input(e->f, unique_value_name(e, name->text), dtype, shape);

@@ -131,12 +131,9 @@ static void elaborate_statement(Elab *e, const Stmt *s) {
     bool in_model = e->frame->decl->kind == DECL_MODEL;
     switch (s->kind) {
     case STMT_BIND: elaborate_bind(e, s); break;
-    case STMT_PARAM: elaborate_param(e, s); break;
-    case STMT_STATE:
-        report_not_built(e, s->loc, "state");
-        bind(e, s->declare.name, ERROR_ITEM);
-        break;
-    case STMT_UPDATE: report_not_built(e, s->loc, "update"); break;
+    case STMT_PARAM:
+    case STMT_STATE: elaborate_param(e, s); break;
+    case STMT_UPDATE: elaborate_update(e, s); break;
     case STMT_REPEAT: elaborate_repeat(e, s); break;
     case STMT_IF: elaborate_if(e, s); break;
     case STMT_RETURN: elaborate_return(e, s); break;

@@ -46,7 +46,8 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
     }
     if (b.mul == -1) return a.mul == INT64_MIN ? overflow(e, x) : item_int(-a.mul);
     if (a.mul % b.mul == 0) return item_int(a.mul / b.mul);
-    Diag *diag = report(e, x->loc, "%lld / %lld leaves a rest", (long long)a.mul, (long long)b.mul);
+    Diag *diag = report(e, x->loc, "%s is %lld / %lld, which leaves a rest", loc_text(e->a, x->loc), (long long)a.mul,
+                        (long long)b.mul);
     diag_help(e->d, diag, "divide floats (%lld.0 / %lld.0) for a fraction", (long long)a.mul, (long long)b.mul);
     return ERROR_ITEM;
 }
@@ -146,14 +147,25 @@ static bool need_tensor(Elab *e, const Expr *call, const Item *item) {
     return false;
 }
 
+/* Of a pair or another list of numbers, the one at that place. */
+static Item list_entry(Elab *e, const Expr *call, const Item *list, int64_t i) {
+    int64_t at = i < 0 ? i + list->items.count : i;
+    if (at >= 0 && at < list->items.count) return list->items.at[at];
+    return report_item(e, call->loc, "%s has no entry %lld", item_describe(e, list), (long long)i);
+}
+
 static Item builtin_dim(Elab *e, const Expr *call, const Item *args) {
-    if (!need_tensor(e, call, &args[0])) return ERROR_ITEM;
-    const Shape *s = ir_shape(e->f, args[0].tensor);
+    bool is_list = args[0].kind == ITEM_TUPLE || args[0].kind == ITEM_LIST;
+    if (!is_list && !need_tensor(e, call, &args[0])) return ERROR_ITEM;
     if (args[1].kind != ITEM_INT || args[1].i.n)
         return report_item(e, call->loc, "dim needs the number of a dimension");
+    if (is_list) return list_entry(e, call, &args[0], args[1].i.mul);
+    const Shape *s = ir_shape(e->f, args[0].tensor);
     int64_t i = args[1].i.mul < 0 ? args[1].i.mul + s->rank : args[1].i.mul;
     if (i >= 0 && i < s->rank) return (Item){.kind = ITEM_INT, .i = s->d[i]};
-    return report_item(e, call->loc, "%s has no dimension %lld", item_describe(e, &args[0]), (long long)args[1].i.mul);
+    const char *layer = e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
+    return report_item(e, call->loc, "%s%s has no dimension %lld", layer, item_describe(e, &args[0]),
+                       (long long)args[1].i.mul);
 }
 
 static Item builtin_rank(Elab *e, const Expr *call, const Item *args) {

@@ -7,12 +7,10 @@ static const int64_t MAX_ELEMENTS = (int64_t)1 << 48;
 typedef struct TensorType {
     const char *word;
     Dtype dtype;
-    bool is_built;
 } TensorType;
 
 static const TensorType tensor_types[] = {
-    {"f32", AMP_DT_F32, true}, {"i32", AMP_DT_I32, true},  {"f16", AMP_DT_F16, false},
-    {"u8", AMP_DT_U8, false},  {"i64", AMP_DT_I64, false},
+    {"f32", AMP_DT_F32}, {"f16", AMP_DT_F16}, {"i32", AMP_DT_I32}, {"u8", AMP_DT_U8}, {"i64", AMP_DT_I64},
 };
 
 static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
@@ -23,22 +21,20 @@ static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
         words[count++] = t->word;
         if (strcmp(t->word, type->word->text)) continue;
         *dtype = t->dtype;
-        if (!t->is_built) report_not_built(e, type->loc, arena_printf(e->a, "a tensor of type %s", t->word));
-        return t->is_built;
+        return true;
     }
     Diag *diag = report(e, type->word->loc, "'%s' is no type of a tensor", type->word->text);
     help_nearest(e, diag, type->word->text, words, count);
     return false;
 }
 
-static bool find_dim(Elab *e, const Expr *x, Dim *out) {
-    Item item = evaluate(e, x);
-    if (item.kind == ITEM_ERROR) return false;
-    if (item.kind == ITEM_INT && item.i.mul > 0) {
-        *out = item.i;
+static bool dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out) {
+    if (item->kind == ITEM_ERROR) return false;
+    if (item->kind == ITEM_INT && item->i.mul > 0) {
+        *out = item->i;
         return true;
     }
-    report(e, x->loc, "a dimension is a positive int; this is %s", item_describe(e, &item));
+    report(e, loc, "a dimension is a positive int; this is %s", item_describe(e, item));
     return false;
 }
 
@@ -64,10 +60,18 @@ bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
     }
     for (int i = 0; i < type->dims.len; i++) {
         Dim dim = dim_const(1);
-        good = find_dim(e, type->dims.data[i], &dim) && good;
+        Item item = evaluate(e, type->dims.data[i]);
+        good = dim_of_item(e, type->dims.data[i]->loc, &item, &dim) && good;
         shape->d[shape->rank++] = dim;
     }
     return good && check_size(e, type->loc, shape);
+}
+
+bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape) {
+    *shape = shape_scalar();
+    for (int i = 0; i < list->items.count; i++)
+        if (!dim_of_item(e, loc, &list->items.at[i], &shape->d[shape->rank++])) return false;
+    return check_size(e, loc, shape);
 }
 
 bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out) {

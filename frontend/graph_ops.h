@@ -1,0 +1,68 @@
+/* graph_ops.h: what the files that turn calls into ops share: the table of calls, and a call that is being made. */
+#ifndef AMP_FRONTEND_GRAPH_OPS_H
+#define AMP_FRONTEND_GRAPH_OPS_H
+
+#include "frontend/elaborate.h"
+
+enum { MAX_GRAPH_ARGS = 4 };
+
+typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1 } ArgRange;
+
+typedef struct GraphArg { /* a static argument of a call; where the op has an attribute of that name, it is set */
+    const char *name;
+    StaticType type;
+    bool required;
+    ArgRange range;
+    const char *words[3]; /* symbols: one of these */
+} GraphArg;
+
+typedef struct GraphCall GraphCall;
+
+/* Which tensors an op takes, a letter each; the last stands for all that follow:
+ *   f  floats                         v  floats or i32, one type for all v: integers beside a float become floats
+ *   t  anything, one type for all t   l  i32 labels    i  i32 indexes    c  a condition: bool */
+struct GraphOp {
+    const char *name;
+    Opcode code;
+    const char *takes; /* NULL: "f" */
+    int results;       /* that a call gives; further ones are for the backward pass; 0: 1 */
+    GraphArg args[MAX_GRAPH_ARGS];
+    bool (*prepare)(
+        GraphCall *c); /* what attributes and result types need beyond the arguments' values; NULL: nothing */
+};
+
+struct GraphCall {
+    Elab *e;
+    const GraphOp *op;
+    const Expr *x;
+    Op *o;
+    Item items[MAX_GRAPH_ARGS]; /* by argument; ITEM_NONE: not given */
+    Loc locs[MAX_GRAPH_ARGS];   /* where given, else of the call */
+};
+
+/* ---- graph_operands.c ------------------------------------------------------------------------------------ */
+
+/* The values of |items|, numbers as constants and integers converted as |takes| asks; false after an error. */
+bool take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count, Val *in);
+
+/* ---- graph_args.c ---------------------------------------------------------------------------------------- */
+
+bool take_args(GraphCall *c);
+int arg_index(const GraphCall *c, const char *name);
+
+/* ---- graph_shapes.c -------------------------------------------------------------------------------------- */
+
+bool prepare_dim(GraphCall *c);       /* one of the operand's */
+bool prepare_fixed_dim(GraphCall *c); /* and it does not depend on N */
+bool prepare_stack(GraphCall *c);
+bool prepare_dims(GraphCall *c);
+bool prepare_permute(GraphCall *c);
+bool prepare_transpose(GraphCall *c);
+bool prepare_flatten(GraphCall *c);
+bool prepare_slice(GraphCall *c);
+bool prepare_pool(GraphCall *c);
+bool prepare_reshape(GraphCall *c);
+bool prepare_full(GraphCall *c);
+bool prepare_arange(GraphCall *c);
+
+#endif

@@ -98,8 +98,9 @@ typedef struct Elab {
     Table value_names;     /* of `forward` that are taken */
     Table param_names;     /* published paths of params and states, to where they are declared */
     Table updates;         /* paths of states, to their `update` */
-    VEC(Origin) origins;   /* by value id */
-    VEC(Name *) bound;     /* for "never read" */
+    VEC(Result) update_results;
+    VEC(Origin) origins; /* by value id */
+    VEC(Name *) bound;   /* for "never read" */
     VEC(Loc) reported;
     Frame *frame;
     int depth;             /* of recursion over tree and calls */
@@ -254,6 +255,7 @@ void report_misplaced(Elab *e, const Stmt *s, const char *where);
 
 void elaborate_param(Elab *e, const Stmt *s); /* or a state */
 void elaborate_update(Elab *e, const Stmt *s);
+void add_updates(Elab *e); /* when everything else is there */
 void elaborate_init(Elab *e, const Stmt *s);
 
 /* ---- signatures.c: initialisers, optimizers, loss scales ------------------------------------------------- */

@@ -129,6 +129,7 @@ static void elaborate_program(Elab *e, const Program *p) {
     Frame *train = p->train ? begin_train(e, p->train) : NULL;
     elaborate_model(e, model);
     if (train) elaborate_train(e, train, model);
+    add_updates(e);
     if (p->precision) elaborate_precision(e, p->precision);
     if (!e->d->errors) report_unread(e);
 }

@@ -34,8 +34,9 @@ static const char *noun_of(Opcode code) {
 static bool refuse(const Operands *o, int i, const char *takes) {
     Diag *diag =
         report(o->e, o->locs[i], "%s takes %s; this is %s", noun_of(o->code), takes, item_describe(o->e, &o->items[i]));
-    if (strchr("fv", letter_of(o, i)) && o->items[i].kind == ITEM_TENSOR)
-        diag_help(o->e->d, diag, "convert it: to_f32(%s)", loc_text(o->e->a, o->locs[i]));
+    bool helps = strchr("fv", letter_of(o, i)) && o->items[i].kind == ITEM_TENSOR;
+    if (helps && o->e->frame->layer) diag_help(o->e->d, diag, "to_f32(...) converts it");
+    else if (helps) diag_help(o->e->d, diag, "convert it: to_f32(%s)", loc_text(o->e->a, o->locs[i]));
     if (letter_of(o, i) == 'c') diag_help(o->e->d, diag, "a comparison gives one: x > 0.0");
     return false;
 }
@@ -54,7 +55,8 @@ static bool check_dtype(const Operands *o, int i) {
     case 'f': return t == AMP_DT_NONE || is_float(t) || refuse(o, i, "floats");
     case 'l':
         if (t != AMP_DT_I32)
-            report(o->e, o->locs[i], "%s: labels are i32; this is %s", ir_op_info[o->code].name,
+            report(o->e, o->locs[i], "%s: labels are i32; this is %s",
+                   o->e->frame->layer ? o->e->frame->layer : ir_op_info[o->code].name,
                    item_describe(o->e, &o->items[i]));
         return t == AMP_DT_I32;
     case 'i': return t == AMP_DT_I32 || refuse(o, i, "indexes of type i32");

@@ -125,14 +125,18 @@ static void set_key(const Op *o) {
     if (key) key->s = o->path;
 }
 
-static int emit_call(Elab *e, const GraphOp *op, const Expr *x, const Val *in, const Loc *locs, int count, Item *out) {
-    GraphCall c = {.e = e, .op = op, .x = x, .o = ir_op_new(e->f, op->code, in, count)};
-    int results = op->results ? op->results : 1;
-    bool good = take_args(&c) && (!op->prepare || op->prepare(&c));
-    if (good) emit_results(e, x->loc, c.o, locs, out, results);
+typedef struct Operands {
+    Val *in;
+    const Loc *locs;
+    int count;
+    bool good; /* else the arguments are checked all the same */
+} Operands;
+
+static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const Operands *given, Item *out, int results) {
+    GraphCall c = {.e = e, .op = op, .x = x, .o = ir_op_new(e->f, op->code, given->in, given->count)};
+    bool good = take_args(&c) && given->good && (!op->prepare || op->prepare(&c));
+    if (good) emit_results(e, x->loc, c.o, given->locs, out, results);
     set_key(c.o);
-    for (int i = 0; !good && i < results; i++) out[i] = ERROR_ITEM;
-    return results;
 }
 
 /* With `as`, the op's own scope. */
@@ -144,17 +148,17 @@ static const char *scope_of_op(Elab *e, const Expr *x) {
 }
 
 int elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors, int count, Item *out) {
-    Val *in = arena_array(e->a, Val, count + 1);
     Loc *locs = arena_array(e->a, Loc, count + 1);
+    Operands given = {.in = arena_array(e->a, Val, count + 1), .locs = locs, .count = count};
     for (int i = 0; i < count; i++) locs[i] = x->call.args.data[i].loc;
     const char *outer = e->frame->scope, *scope = scope_of_op(e, x);
     int results = op->results ? op->results : 1;
     for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
     if (scope) e->frame->scope = scope;
-    bool good = take_operands(e, op->code, op->takes ? op->takes : "f", tensors, locs, count, in) && scope;
-    bool is_f32 = good && op->code == OP_cast && ir_dtype(e->f, in[0]) == AMP_DT_F32;
-    if (is_f32) out[0] = item_tensor(in[0]);
-    else if (good) emit_call(e, op, x, in, locs, count, out);
+    given.good = take_operands(e, op->code, op->takes ? op->takes : "f", tensors, locs, count, given.in) && scope;
+    bool is_f32 = given.good && op->code == OP_cast && ir_dtype(e->f, given.in[0]) == AMP_DT_F32;
+    if (is_f32) out[0] = item_tensor(given.in[0]);
+    else emit_call(e, op, x, &given, out, results);
     e->frame->scope = outer;
     return results;
 }

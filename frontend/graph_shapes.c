@@ -25,15 +25,13 @@ static bool resolve(const GraphCall *c, const char *arg, int rank, int64_t *dim)
     return false;
 }
 
-/* Not given, an attribute keeps its default, which counts from the end. */
-static bool resolve_attr(const GraphCall *c, const char *arg, int rank) {
-    AttrValue *attr = ir_attr(c->o, arg);
-    bool is_default = c->items[arg_index(c, arg)].kind == ITEM_NONE;
-    int64_t dim = attr->i;
-    return resolve(c, arg, rank, is_default ? &dim : &attr->i);
+/* Checked only: ops that take a `dim` count from the end themselves, as their default does. */
+static bool exists(const GraphCall *c, const char *arg, int rank) {
+    int64_t dim = ir_attr(c->o, arg)->i;
+    return resolve(c, arg, rank, &dim);
 }
 
-bool prepare_dim(GraphCall *c) { return resolve_attr(c, "dim", operand(c)->shape.rank); }
+bool prepare_dim(GraphCall *c) { return exists(c, "dim", operand(c)->shape.rank); }
 
 bool prepare_fixed_dim(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
@@ -79,10 +77,10 @@ bool prepare_permute(GraphCall *c) {
 
 bool prepare_transpose(GraphCall *c) {
     int rank = operand(c)->shape.rank;
-    return resolve_attr(c, "a", rank) && resolve_attr(c, "b", rank);
+    return exists(c, "a", rank) && exists(c, "b", rank);
 }
 
-bool prepare_flatten(GraphCall *c) { return resolve_attr(c, "from", operand(c)->shape.rank); }
+bool prepare_flatten(GraphCall *c) { return resolve(c, "from", operand(c)->shape.rank, &ir_attr(c->o, "from")->i); }
 
 bool prepare_slice(GraphCall *c) {
     if (!prepare_fixed_dim(c)) return false;

@@ -104,7 +104,7 @@ static bool fits_state(Elab *e, Loc loc, const State *state, Val v) {
     return false;
 }
 
-/* The next value, in training only, becomes a result of `forward`. */
+/* The next value, in training only, becomes a result of `forward`, behind all others. */
 void elaborate_update(Elab *e, const Stmt *s) {
     const State *state = state_to_update(e, s->assign.name);
     Item item = evaluate(e, s->assign.value);
@@ -113,7 +113,13 @@ void elaborate_update(Elab *e, const Stmt *s) {
     ParamPlace *place = arena_new(e->a, ParamPlace);
     place->loc = user_place(e, s->loc);
     table_set(e->a, &e->updates, state->name, place);
-    ir_add_result(e->f, arena_printf(e->a, "update.%s", state->name), v);
+    Result result = {arena_printf(e->a, "update.%s", state->name), v};
+    vec_push(e->a, &e->update_results, result);
+}
+
+void add_updates(Elab *e) {
+    for (int i = 0; i < e->update_results.len; i++)
+        ir_add_result(e->f, e->update_results.data[i].name, e->update_results.data[i].value);
 }
 
 /* ---- init ------------------------------------------------------------------------------------------------ */

@@ -55,7 +55,7 @@ static void report_unknown(Elab *e, const Name *name) {
 /* The first read makes the parameter an input of `forward`. */
 static Item read_param(Elab *e, const Binding *b) {
     Val v = ir_use_state(e->f, b->item.param);
-    set_origin(e, v, b->name->text, b->name->loc);
+    set_origin(e, v, e->frame->layer ? b->item.param->name : b->name->text, b->name->loc);
     return item_tensor(v);
 }
 

@@ -5,6 +5,7 @@ Module *ir_module_new(Arena *a, const char *name) {
     Module *m = arena_new(a, Module);
     m->arena = a;
     m->name = arena_strdup(a, name);
+    m->accumulate = 1;
     return m;
 }
 

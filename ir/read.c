@@ -73,17 +73,61 @@ static Call read_call_line(Reader *r) {
 }
 
 static void read_loss_scale(Reader *r) { r->m->loss_scale = read_call_line(r); }
-static void read_optimizer(Reader *r) { r->m->optimizer = read_call_line(r); }
-static void read_train(Reader *r) { r->m->has_train = true; }
+
+static Train *last_train(Reader *r) { return r->m->trains.len ? &r->m->trains.data[r->m->trains.len - 1] : NULL; }
+
+/* Of the train block above; m->optimizer is that of the only block. */
+static void read_optimizer(Reader *r) {
+    Call c = read_call_line(r);
+    if (last_train(r)) last_train(r)->optimizer = c;
+    r->m->optimizer = r->m->trains.len > 1 ? (Call){0} : c;
+}
+
+/* train for "gen.*" loss loss.0 clip_norm 1.0 clip_value 0.5 at gan.amp:20:1; alone: only that there is training */
+static void read_train(Reader *r) {
+    Train train = {0};
+    r->m->has_train = true;
+    if (reader_take_word(r, "for")) train.only = reader_string(r, "a glob in quotes");
+    if (!reader_take_word(r, "loss")) {
+        if (train.only) reader_expected(r, "'loss'");
+        return;
+    }
+    train.loss = reader_optional_name(r, "a loss");
+    if (reader_take_word(r, "clip_norm")) train.clip_norm = reader_float(r, "a number");
+    if (reader_take_word(r, "clip_value")) train.clip_value = reader_float(r, "a number");
+    train.pos = reader_at(r);
+    vec_push(r->a, &r->m->trains, train);
+}
+
+/* group "*.bias" lr_scale 0.1 weight_decay 0.0 frozen at gan.amp:22:5 */
+static void read_group(Reader *r) {
+    TrainGroup g = {0};
+    if (!last_train(r)) reader_fail(r, r->token.loc, "a group stands behind its train block");
+    g.pattern = reader_string(r, "a glob in quotes");
+    g.has_lr_scale = reader_take_word(r, "lr_scale");
+    if (g.has_lr_scale) g.lr_scale = reader_float(r, "a number");
+    g.has_weight_decay = reader_take_word(r, "weight_decay");
+    if (g.has_weight_decay) g.weight_decay = reader_float(r, "a number");
+    g.frozen = reader_take_word(r, "frozen");
+    g.pos = reader_at(r);
+    if (!r->failed) vec_push(r->a, &last_train(r)->groups, g);
+}
+
+static void read_accumulate(Reader *r) {
+    r->m->accumulate = reader_int(r, "the number of micro-batches", 1, INT32_MAX);
+}
+static void read_eval_precision(Reader *r) { r->m->eval_precision = reader_name(r, "a precision"); }
+
 static void read_metric(Reader *r) {
     const char *name = reader_name(r, "a metric's name");
     vec_push(r->a, &r->m->metrics, name);
 }
 
 static const Line header_lines[] = {
-    {"source", read_source},       {"policy", read_policy},       {"const", read_const},
-    {"precision", read_precision}, {"override", read_override},   {"loss_scale", read_loss_scale},
-    {"train", read_train},         {"optimizer", read_optimizer}, {"metric", read_metric},
+    {"source", read_source},       {"policy", read_policy},         {"const", read_const},
+    {"precision", read_precision}, {"override", read_override},     {"loss_scale", read_loss_scale},
+    {"train", read_train},         {"optimizer", read_optimizer},   {"metric", read_metric},
+    {"group", read_group},         {"accumulate", read_accumulate}, {"eval_precision", read_eval_precision},
 };
 
 static void read_header(Reader *r) {
@@ -111,8 +155,9 @@ static void read_state(Reader *r) {
     reader_need(r, ':');
     Dtype t;
     Shape shape = reader_type(r, &t);
-    StateRole role = (StateRole)reader_choice(r, "a role (param, buffer, moment, counter, scaler, derived)",
-                                              ir_role_names, STATE_DERIVED + 1);
+    StateRole role =
+        (StateRole)reader_choice(r, "a role (param, buffer, moment, counter, scaler, derived, accumulator, staged)",
+                                 ir_role_names, STATE_STAGED + 1);
     State *s = ir_state_new(r->m, name.text, role, t, shape);
     if (r->token.kind == TOKEN_STRING || (r->token.kind == TOKEN_WORD && !word_is_reserved(r->token.text)))
         s->slot = reader_name(r, "a slot");

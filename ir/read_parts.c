@@ -55,7 +55,7 @@ Dims reader_dims(Reader *r) {
             reader_fail(r, r->token.loc, "at most %d dims", MAX_RANK);
             return dims;
         }
-        dims.at[dims.count++] = reader_int(r, "a dim", -MAX_RANK, MAX_RANK - 1);
+        dims.at[dims.count++] = reader_int(r, "a number", INT32_MIN, INT32_MAX);
     }
     return dims;
 }
@@ -81,8 +81,9 @@ static void read_argument_value(Reader *r, CallArg *arg) {
     }
 }
 
-Call reader_call(Reader *r) {
-    Call c = {.name = reader_name(r, "a name")};
+/* Behind the name.  An argument may be a schedule; a schedule's are numbers. */
+static Call read_arguments(Reader *r, const char *name, bool takes_calls) {
+    Call c = {.name = name};
     reader_need(r, '(');
     while (!r->failed && !reader_take(r, ')')) {
         if (c.args.len) reader_need(r, ',');
@@ -91,9 +92,20 @@ Call reader_call(Reader *r) {
         if (ir_call_arg(&c, arg.name)) reader_fail(r, loc, "argument %s stands twice", arg.name);
         reader_need(r, '=');
         read_argument_value(r, &arg);
+        if (takes_calls && arg.type == ATTR_SYMBOL && reader_at_punct(r, '(')) {
+            arg.call = arena_new(r->a, Call);
+            *arg.call = read_arguments(r, arg.value.s, false);
+            arg.type = ATTR_FLOAT; /* what the schedule gives */
+            arg.value = (AttrValue){0};
+        }
         vec_push(r->a, &c.args, arg);
     }
     return c;
+}
+
+Call reader_call(Reader *r) {
+    const char *name = reader_name(r, "a name");
+    return read_arguments(r, name, true);
 }
 
 /* ---- reasons --------------------------------------------------------------------------------- */

@@ -174,10 +174,10 @@ void reader_start(Reader *r, Arena *a, Diags *d, const Source *source) {
 
 /* ---- small steps ----------------------------------------------------------------------------- */
 
-static bool at_punct(const Reader *r, char punct) { return r->token.kind == TOKEN_PUNCT && r->token.text[0] == punct; }
+bool reader_at_punct(const Reader *r, char punct) { return r->token.kind == TOKEN_PUNCT && r->token.text[0] == punct; }
 
 bool reader_take(Reader *r, char punct) {
-    if (!at_punct(r, punct)) return false;
+    if (!reader_at_punct(r, punct)) return false;
     reader_next(r);
     return true;
 }

@@ -47,6 +47,7 @@ void reader_expected(Reader *r, const char *what);
 /* The token is this character / this unquoted word: then take it. */
 bool reader_take(Reader *r, char punct);
 bool reader_take_word(Reader *r, const char *word);
+bool reader_at_punct(const Reader *r, char punct);
 bool reader_at_word(const Reader *r, const char *word);
 void reader_need(Reader *r, char punct);
 void reader_need_word(Reader *r, const char *word);

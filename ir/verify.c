@@ -54,7 +54,7 @@ static void check_states(Verifying *c) {
         if (ir_state_find(c->m, s->name) != s) fail(c, "two states are called %s", s->name);
         for (int d = 0; d < s->shape.rank; d++)
             if (s->shape.d[d].n) fail(c, "state %s depends on N", s->name);
-        bool needs_owner = s->role == STATE_MOMENT || s->role == STATE_DERIVED;
+        bool needs_owner = s->role == STATE_MOMENT || s->role == STATE_DERIVED || s->role == STATE_STAGED;
         if (needs_owner && (!s->of || !ir_state_find(c->m, s->of)))
             fail(c, "state %s does not say of which state it is", s->name);
     }

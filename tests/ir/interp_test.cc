@@ -108,8 +108,8 @@ TEST_F(Interp, CoreElementwise) {
         {"f32[2, 2];f32[2]", "sub(%a, %b)", "f32[2, 2]", {{1, 2, 3, 4}, {10, 20}}, {-9, -18, -7, -16}},
         {"f32[2, 1];f32[1, 2]", "mul(%a, %b)", "f32[2, 2]", {{2, 3}, {5, 7}}, {10, 14, 15, 21}},
         {"f32[2];f32", "div(%a, %b)", "f32[2]", {{1, -1}, {0}}, {inf, -inf}},
-        {"f32[3];f32[3]", "max(%a, %b)", "f32[3]", {{1, nan_, 3}, {2, 1, nan_}}, {2, nan_, nan_}},
-        {"f32[3];f32[3]", "min(%a, %b)", "f32[3]", {{1, nan_, 3}, {2, 1, nan_}}, {1, nan_, nan_}},
+        {"f32[3];f32[3]", "maximum(%a, %b)", "f32[3]", {{1, nan_, 3}, {2, 1, nan_}}, {2, nan_, nan_}},
+        {"f32[3];f32[3]", "minimum(%a, %b)", "f32[3]", {{1, nan_, 3}, {2, 1, nan_}}, {1, nan_, nan_}},
         {"f32[2]", "neg(%a)", "f32[2]", {{1, -2}}, {-1, 2}},
         {"f32[2]", "exp(%a)", "f32[2]", {{0, 1}}, {1, M_E}},
         {"f32[2]", "log(%a)", "f32[2]", {{1, 0}}, {0, -inf}},
@@ -330,39 +330,40 @@ TEST_F(Interp, UpdateScale) {
     }
 }
 
+// Rates are operands: %r the learning rate, %d the weight decay.
 TEST_F(Interp, Sgd) {
-    const std::string in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %b : f32\n",
-                      out = " : f32, f32\nresult w = %x\nresult b = %y";
-    auto plain =
-        Run("simplify", in + "%x, %y = sgd(%w, %g, %t; lr = 0.1, weight_decay = 0.5)" + out, {{2}, {3}, {1}, {0}});
+    const std::string
+        in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %r : f64\ninput %d : f64\ninput %b : f32\n",
+        out = " : f32, f32\nresult w = %x\nresult b = %y";
+    auto plain = Run("simplify", in + "%x, %y = sgd(%w, %g, %t, %r, %d)" + out, {{2}, {3}, {1}, {0.1}, {0.5}, {0}});
     ExpectNear(plain["w"], {2 - 0.1 * (3 + 0.5 * 2)});
     EXPECT_EQ(plain["b"], plain["w"]);
-    auto momentum =
-        Run("simplify", in + "%x, %y = sgd(%w, %g, %t, %b; lr = 0.1, momentum = 0.9)" + out, {{2}, {3}, {2}, {5}});
+    auto momentum = Run("simplify", in + "%x, %y = sgd(%w, %g, %t, %r, %d, %b; momentum = 0.9)" + out,
+                        {{2}, {3}, {2}, {0.1}, {0}, {5}});
     ExpectNear(momentum["b"], {7.5});
     ExpectNear(momentum["w"], {2 - 0.75});
-    auto nesterov =
-        Run("simplify", in + "%x, %y = sgd(%w, %g, %t, %b; lr = 0.1, momentum = 0.9, nesterov = true)" + out,
-            {{2}, {3}, {2}, {5}});
+    auto nesterov = Run("simplify", in + "%x, %y = sgd(%w, %g, %t, %r, %d, %b; momentum = 0.9, nesterov = true)" + out,
+                        {{2}, {3}, {2}, {0.1}, {0}, {5}});
     ExpectNear(nesterov["w"], {2 - 0.1 * (3 + 0.9 * 7.5)});
 }
 
 // At the first step with zero moments Adam moves by lr * sign(g), whatever g; further steps by the formula written out.
 TEST_F(Interp, AdamAndAdamW) {
-    const std::string in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %m : f32\ninput %v : f32\n",
-                      out = " : f32, f32, f32\nresult w = %x\nresult m = %y\nresult v = %z";
-    auto first = Run("simplify", in + "%x, %y, %z = adam(%w, %g, %t, %m, %v; lr = 0.1, eps = 0.0)" + out,
-                     {{2}, {-3}, {1}, {0}, {0}});
+    const std::string in = "input %w : f32\ninput %g : f32\ninput %t : i64\ninput %r : f64\ninput %d : f64\n"
+                           "input %m : f32\ninput %v : f32\n",
+                      operands = "(%w, %g, %t, %r, %d, %m, %v",
+                      out = ") : f32, f32, f32\nresult w = %x\nresult m = %y\nresult v = %z";
+    auto first = Run("simplify", in + "%x, %y, %z = adam" + operands + "; eps = 0.0" + out,
+                     {{2}, {-3}, {1}, {0.1}, {0}, {0}, {0}});
     ExpectNear(first["w"], {2.1});
     double g = -3 + 0.5 * 2, m = 0.9 * 0.25 + 0.1 * g, v = 0.999 * 4 + 0.001 * g * g, t = 5;
     double step = 0.1 / (1 - std::pow(0.9, t)) * m / (std::sqrt(v) / std::sqrt(1 - std::pow(0.999, t)) + 1e-8);
-    auto adam = Run("simplify", in + "%x, %y, %z = adam(%w, %g, %t, %m, %v; lr = 0.1, weight_decay = 0.5)" + out,
-                    {{2}, {-3}, {5}, {0.25}, {4}});
+    auto adam = Run("simplify", in + "%x, %y, %z = adam" + operands + out, {{2}, {-3}, {5}, {0.1}, {0.5}, {0.25}, {4}});
     ExpectNear(adam["w"], {2 - step});
     ExpectNear(adam["m"], {m});
     ExpectNear(adam["v"], {v});
-    auto adamw = Run("simplify", in + "%x, %y, %z = adamw(%w, %g, %t, %m, %v; lr = 0.1, weight_decay = 0.5)" + out,
-                     {{2}, {-2}, {5}, {0.25}, {4}});
+    auto adamw =
+        Run("simplify", in + "%x, %y, %z = adamw" + operands + out, {{2}, {-2}, {5}, {0.1}, {0.5}, {0.25}, {4}});
     ExpectNear(adamw["w"], {2 * (1 - 0.1 * 0.5) - step});
 }
 

@@ -14,7 +14,7 @@ Shape Matrix(int64_t rows, int64_t cols) {
 }
 
 TEST_F(PrintRead, GoldenTextsAreFixedPoints) {
-    for (const char *name : {"graph.ir", "kernels.ir"}) {
+    for (const char *name : {"graph.ir", "training.ir", "kernels.ir"}) {
         std::string text = Golden(name);
         Module *m = Read(text);
         ASSERT_NE(m, nullptr) << error_;
@@ -79,6 +79,63 @@ TEST_F(PrintRead, FieldsSurvive) {
     EXPECT_EQ(m->decisions.data[0].casts.data[1].from, AMP_DT_F32);
     EXPECT_EQ(m->decisions.data[0].casts.data[1].to, AMP_DT_F16);
     EXPECT_STREQ(m->removed.data[1].value, "odd/one");
+}
+
+TEST_F(PrintRead, TrainingSurvives) {
+    Module *m = Read(Golden("training.ir"));
+    ASSERT_NE(m, nullptr) << error_;
+    EXPECT_TRUE(m->has_train);
+    EXPECT_EQ(m->accumulate, 4);
+    EXPECT_STREQ(m->eval_precision, "fp32");
+    EXPECT_EQ(m->optimizer.name, nullptr); /* there are several */
+    ASSERT_EQ(m->trains.len, 3);
+    const Train &gen = m->trains.data[0];
+    EXPECT_STREQ(gen.only, "gen.*");
+    EXPECT_STREQ(gen.loss, "loss.0");
+    EXPECT_EQ(gen.clip_norm, 1.0);
+    EXPECT_EQ(gen.clip_value, 0.5);
+    EXPECT_EQ(gen.pos.line, 20);
+    const CallArg *lr = ir_call_arg(&gen.optimizer, "lr");
+    ASSERT_NE(lr, nullptr);
+    ASSERT_NE(lr->call, nullptr);
+    EXPECT_STREQ(lr->call->name, "cosine");
+    EXPECT_EQ(ir_call_arg(lr->call, "warmup")->value.i, 700);
+    EXPECT_EQ(ir_call_arg(&gen.optimizer, "beta2")->call, nullptr);
+    ASSERT_EQ(gen.groups.len, 2);
+    const TrainGroup &biases = gen.groups.data[0], &all = gen.groups.data[1];
+    EXPECT_STREQ(biases.pattern, "*.bias");
+    EXPECT_TRUE(biases.has_lr_scale && biases.has_weight_decay && biases.frozen);
+    EXPECT_EQ(biases.lr_scale, 0.1);
+    EXPECT_EQ(biases.pos.column, 5);
+    EXPECT_TRUE(all.has_lr_scale && !all.has_weight_decay && !all.frozen);
+    EXPECT_EQ(m->trains.data[1].only, nullptr);
+    EXPECT_STREQ(m->trains.data[1].optimizer.name, "sgd");
+    EXPECT_EQ(m->trains.data[2].optimizer.name, nullptr);
+    EXPECT_EQ(ir_state_find(m, "bn.mean/next")->role, STATE_STAGED);
+    EXPECT_EQ(ir_state_find(m, "conv.weight/sum")->role, STATE_ACCUMULATOR);
+    const Func *f = m->funcs.data[0];
+    EXPECT_EQ(f->kernels.data[2]->segment, 392);
+    EXPECT_EQ(f->kernels.data[1]->segment, 0);
+    EXPECT_EQ(f->kernels.data[3]->kind, KERNEL_SCATTER);
+    const Op *conv = ir_def(f, ir_find(f, "1"));
+    EXPECT_EQ(ir_attr(conv, "stride")->dims.at[1], 1);
+    EXPECT_EQ(ir_attr(conv, "dilation")->dims.count, 2);
+    EXPECT_EQ(ir_attr(ir_def(f, ir_find(f, "6")), "before")->i, 100);
+}
+
+// The form that modules had before they could have several blocks.
+TEST_F(PrintRead, ATrainLineAloneStandsForOneBlock) {
+    const char *text = "module \"m\" stage elaborate {\n  train\n  optimizer sgd(lr = 0.1)\n}\n";
+    Module *m = Read(text);
+    ASSERT_NE(m, nullptr) << error_;
+    EXPECT_TRUE(m->has_train);
+    EXPECT_EQ(m->trains.len, 0);
+    EXPECT_EQ(m->accumulate, 1);
+    EXPECT_STREQ(m->optimizer.name, "sgd");
+    EXPECT_EQ(Print(m), text);
+    m = Read("module \"m\" stage elaborate {\n  train loss loss\n  optimizer sgd(lr = 0.1)\n}\n");
+    ASSERT_NE(m, nullptr) << error_;
+    EXPECT_STREQ(m->optimizer.name, "sgd"); /* of the only block */
 }
 
 TEST_F(PrintRead, KernelsAndRegionsSurvive) {
@@ -270,6 +327,10 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
          "expected an integer, found '9223372036854775808'"},
         {"module \"m\" stage lower { } state %a : f32 param state %a : f32 param", "state a is defined twice"},
         {"module \"m\" stage lower { } func f { } func f { }", "function f is defined twice"},
+        {"module \"m\" stage lower { group \"*\" frozen }", "a group stands behind its train block"},
+        {"module \"m\" stage lower { train for \"g*\" }", "expected 'loss', found '}'"},
+        {"module \"m\" stage lower { accumulate 0 }", "the number of micro-batches must be from 1 to 2147483647"},
+        {"module \"m\" stage lower { optimizer sgd(lr = cosine(peak = step(base = 1))) }", "expected ',', found '('"},
         {"module \"m", "this string has no closing quote"},
         {"module \"\\q\"", "not a character of a string; escapes are \\\" \\\\ \\n \\t \\xNN"},
         {"module \"\\x00\"", "not a character of a string; escapes are \\\" \\\\ \\n \\t \\xNN"},

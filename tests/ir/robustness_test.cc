@@ -53,8 +53,9 @@ TEST_P(Robustness, ReplacedBytes) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Golden, Robustness, testing::Values("graph.ir", "kernels.ir"), [](const auto &info) {
-    return std::string(info.param, strchr(info.param, '.') - info.param);
-});
+INSTANTIATE_TEST_SUITE_P(Golden, Robustness, testing::Values("graph.ir", "training.ir", "kernels.ir"),
+                         [](const auto &info) {
+                             return std::string(info.param, strchr(info.param, '.') - info.param);
+                         });
 
 } // namespace

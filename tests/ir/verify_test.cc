@@ -83,7 +83,7 @@ TEST_F(Verify_, Rules) {
          "f: sum_to: the second does not broadcast to the first: %w is f32[3, 4], %x is f32[N, 4]"},
         {Graph("%1 = broadcast_to(%x, %w) : f32[3, 4]"),
          "f: broadcast_to: the first is no reduction of the second: %x is f32[N, 4], %w is f32[3, 4]"},
-        {Graph("%1 = inverse_scale(%x) : f32"), "f: inverse_scale: needs scalars: %x is f32[N, 4]"},
+        {Graph("%1 = inverse_scale(%x) : f32"), "f: inverse_scale: operand 1 is not a scalar: %x is f32[N, 4]"},
         // attributes
         {Graph("%1 = dropout(%x; p = 1.0) : f32[N, 4]"), "f: %1 = dropout: p must be at least 0 and less than 1"},
         {Graph("%1 = gelu(%x; approximate = erf) : f32[N, 4]"), "f: %1 = gelu: approximate must be none or tanh"},

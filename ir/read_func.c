@@ -97,12 +97,20 @@ static AttrValue read_attr_value(Reader *r, AttrType type) {
     return v;
 }
 
+/* Reserved words too: `from` and `low` are attributes. */
+static const char *read_attr_name(Reader *r) {
+    const char *text = r->token.text;
+    if (r->token.kind != TOKEN_WORD) return reader_name(r, "an attribute");
+    reader_next(r);
+    return text;
+}
+
 static void read_attrs(Reader *r, Op *o) {
     unsigned seen = 0;
     const AttrSpec *specs = ir_op_info[o->code].attrs;
     do {
         Loc loc = r->token.loc;
-        const char *name = reader_name(r, "an attribute");
+        const char *name = read_attr_name(r);
         int i = 0;
         while (i < MAX_ATTRS && specs[i].type != ATTR_END && strcmp(specs[i].name, name)) i++;
         if (i == MAX_ATTRS || specs[i].type == ATTR_END) {

@@ -86,7 +86,7 @@ static const Legal table[] = {
     {OP_softplus, "F>F", NULL},
     {OP_rsqrt, "F>F", NULL},
     {OP_clamp, "F>F", NULL},
-    {OP_where, "bFF>F|bii>i", NULL},
+    {OP_where, "bFF>F|bii>i|bll>l", NULL},
     {OP_ne, "FF>b|ii>b", NULL},
     {OP_gt, "FF>b|ii>b", NULL},
     {OP_ge, "FF>b|ii>b", NULL},

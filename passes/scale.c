@@ -14,16 +14,22 @@
  * Only where some gradient is f16: nothing else can overflow early, and everything else runs unscaled, without a finite
  * check.  The order and the arithmetic are torch.amp.GradScaler's; update_scale adds the bounds min and max.  static(v)
  * keeps the check and the skipping, and updates nothing.
+ *
+ * Several train blocks share the scaler.  Each skips alone: result "ok.0", "ok.1", ... say whether a block's gradients
+ * are finite, and "ok", which the scale goes by, whether all are.
+ *
+ * Where steps accumulate, accumulate.c splits the function first: the loss is scaled in micro_step, all the rest is done
+ * with the sums in apply_step.
  */
+#include "passes/accumulate.h"
 #include "passes/modes.h"
 #include "passes/passes.h"
+#include "passes/train_blocks.h"
 
 typedef struct Scaling {
     Module *m;
-    Func *f;
-    int seed_at; /* of grad_seed in the body */
-    Val seed;
-    Val scale;   /* the state */
+    Func *first, *last; /* the functions that begin and end a step; one and the same unless it accumulates */
+    Val scale;          /* the state, in |last| */
     Val ok;
 } Scaling;
 
@@ -31,27 +37,17 @@ typedef struct Scaling {
 
 static bool is_gradient(const char *result) { return !strncmp(result, "grad.", 5); }
 
-static bool find_seed(Scaling *s) {
-    for (int i = 0; i < s->f->body.len; i++)
-        if (ir_op_at(s->f, i)->code == OP_grad_seed) {
-            s->seed_at = i;
-            s->seed = ir_op_at(s->f, i)->out[0];
-            return true;
-        }
-    return false;
-}
-
-/* Some value behind the seed is f16. */
+/* Some value behind a seed is f16. */
 static bool has_f16_gradient(const Scaling *s) {
-    bool *behind = arena_array(s->m->arena, bool, s->f->values.len);
-    behind[s->seed.id] = true;
-    for (int i = s->seed_at + 1; i < s->f->body.len; i++) {
-        const Op *o = ir_op_at(s->f, i);
-        bool any = false;
+    const Func *f = s->first;
+    bool *behind = arena_array(s->m->arena, bool, f->values.len);
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        bool any = o->code == OP_grad_seed;
         for (int j = 0; j < o->n_in; j++) any = any || behind[o->in[j].id];
         for (int r = 0; any && r < o->n_out; r++) {
             behind[o->out[r].id] = true;
-            if (ir_dtype(s->f, o->out[r]) == AMP_DT_F16) return true;
+            if (ir_dtype(f, o->out[r]) == AMP_DT_F16) return true;
         }
     }
     return false;
@@ -60,9 +56,11 @@ static bool has_f16_gradient(const Scaling *s) {
 /* ---- what -------------------------------------------------------------------------------------------------------- */
 
 /* PyTorch's numbers, and bounds. */
-static const struct { const char *name; double number; } dynamic_defaults[] = {
-    { "init", 65536.0 }, { "growth", 2.0 }, { "backoff", 0.5 },
-    { "interval", 2000 }, { "min", 1.0 }, { "max", 16777216.0 },
+static const struct {
+    const char *name;
+    double number;
+} dynamic_defaults[] = {
+    {"init", 65536.0}, {"growth", 2.0}, {"backoff", 0.5}, {"interval", 2000}, {"min", 1.0}, {"max", 16777216.0},
 };
 
 /* The model's call, with what it leaves out. */
@@ -91,49 +89,71 @@ static void explain(Scaling *s, Op *o, const char *path) {
 }
 
 /* The scaler's numbers: states that start as constant(v). */
-static Val new_state(Scaling *s, const char *name, Dtype t, double initial) {
+static const State *new_state(Scaling *s, const char *name, Dtype t, double initial) {
     State *state = ir_state_new(s->m, name, STATE_SCALER, t, shape_scalar());
     if (initial != 0.0) {
         state->init.name = "constant";
         ir_call_set_float(s->m->arena, &state->init, "v", initial);
     }
-    return ir_use_state(s->f, state);
+    return state;
 }
 
 static void assign(Scaling *s, Val state, Val next) {
-    Op *o = ir_op_new(s->f, OP_assign, (Val[]){ state, next }, 2);
-    explain(s, o, arena_printf(s->m->arena, "%s.assign", ir_value(s->f, state)->name));
+    Op *o = ir_op_new(s->last, OP_assign, (Val[]){state, next}, 2);
+    explain(s, o, arena_printf(s->m->arena, "%s.assign", ir_value(s->last, state)->name));
 }
 
-static void scale_seed(Scaling *s) {
-    Func *f = s->f;
-    Val scaled = ir_emit(f, OP_scale_loss, AMP_DT_F32, "d.loss.scaled", 2, s->seed, s->scale);
+/* body[at] is a grad_seed: the last op of the body, which scales it, moves behind it and stands for it. */
+static void scale_seed(Scaling *s, const State *scale, int at) {
+    Func *f = s->first;
+    Val seed = ir_op_at(f, at)->out[0], state = ir_use_state(f, scale);
+    Val scaled = ir_emit(f, OP_scale_loss, AMP_DT_F32, "d.loss.scaled", 2, seed, state);
     OpId id = ir_def(f, scaled)->id;
     explain(s, ir_def(f, scaled), "loss.scale");
-    for (int i = s->seed_at + 1; i < f->body.len - 1; i++) {
+    for (int i = at + 1; i < f->body.len - 1; i++) {
         Op *o = ir_op_at(f, i);
         for (int j = 0; j < o->n_in; j++)
-            if (o->in[j].id == s->seed.id) o->in[j] = scaled;
+            if (o->in[j].id == seed.id) o->in[j] = scaled;
     }
     for (int i = 0; i < f->results.len; i++)
-        if (is_gradient(f->results.data[i].name) && f->results.data[i].value.id == s->seed.id)
+        if (is_gradient(f->results.data[i].name) && f->results.data[i].value.id == seed.id)
             f->results.data[i].value = scaled;
     OpId *body = f->body.data;
-    memmove(&body[s->seed_at + 2], &body[s->seed_at + 1], sizeof *body * (size_t)(f->body.len - s->seed_at - 2));
-    body[s->seed_at + 1] = id;
+    memmove(&body[at + 2], &body[at + 1], sizeof *body * (size_t)(f->body.len - at - 2));
+    body[at + 1] = id;
+}
+
+static void scale_losses(Scaling *s, const State *scale) {
+    for (int i = 0; i < s->first->body.len; i++)
+        if (ir_op_at(s->first, i)->code == OP_grad_seed) scale_seed(s, scale, i);
+}
+
+/* Of the block's gradients, or of all where |block| is -1. */
+static Val all_finite(Scaling *s, int block, const char *name) {
+    ParamGradients gradients = train_gradients(s->last, block);
+    VEC(Val) values = {0};
+    for (int i = 0; i < gradients.len; i++)
+        vec_push(s->m->arena, &values, s->last->results.data[gradients.data[i].result].value);
+    if (!values.len) return NO_VAL;
+    Op *o = ir_op_new(s->last, OP_all_finite, values.data, values.len);
+    explain(s, o, arena_printf(s->m->arena, "scaler.all_finite%s", name + strlen("ok")));
+    Val ok = ir_make_results(s->last, o, AMP_DT_F32, name);
+    return ok;
 }
 
 static void check_finite(Scaling *s) {
-    VEC(Val) gradients = { 0 };
-    for (int i = 0; i < s->f->results.len; i++)
-        if (is_gradient(s->f->results.data[i].name)) vec_push(s->m->arena, &gradients, s->f->results.data[i].value);
-    Op *o = ir_op_new(s->f, OP_all_finite, gradients.data, gradients.len);
-    explain(s, o, "scaler.all_finite");
-    s->ok = ir_make_results(s->f, o, AMP_DT_F32, "ok");
+    int blocks = train_block_count(s->m);
+    s->ok = all_finite(s, -1, "ok");
+    for (int i = 0; blocks > 1 && i < blocks; i++) {
+        const char *name = arena_printf(s->m->arena, "ok.%d", i);
+        Val ok = all_finite(s, i, name);
+        if (ok.id) ir_add_result(s->last, name, ok);
+    }
+    ir_add_result(s->last, "ok", s->ok);
 }
 
 static void unscale(Scaling *s) {
-    Func *f = s->f;
+    Func *f = s->last;
     Val inverse = ir_emit(f, OP_inverse_scale, AMP_DT_F32, "inverse_scale", 1, s->scale);
     explain(s, ir_def(f, inverse), "scaler.inverse_scale");
     for (int i = 0; i < f->results.len; i++) {
@@ -145,12 +165,12 @@ static void unscale(Scaling *s) {
 }
 
 static void update(Scaling *s, const Call *c) {
-    static const char *const factors[] = { "growth", "backoff", "min", "max" };
-    Func *f = s->f;
-    Val tracker = new_state(s, "growth_tracker", AMP_DT_I32, 0), hits = new_state(s, "floor_hits", AMP_DT_I32, 0);
-    Op *o = ir_op_new(f, OP_update_scale, (Val[]){ s->scale, tracker, s->ok }, 3);
-    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++)
-        ir_attr(o, factors[i])->f = number(c, factors[i]);
+    static const char *const factors[] = {"growth", "backoff", "min", "max"};
+    Func *f = s->last;
+    Val tracker = ir_use_state(f, new_state(s, "growth_tracker", AMP_DT_I32, 0));
+    Val hits = ir_use_state(f, new_state(s, "floor_hits", AMP_DT_I32, 0));
+    Op *o = ir_op_new(f, OP_update_scale, (Val[]){s->scale, tracker, s->ok}, 3);
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) ir_attr(o, factors[i])->f = number(c, factors[i]);
     ir_attr(o, "interval")->i = (int64_t)number(c, "interval");
     explain(s, o, "scaler.update_scale");
     ir_make_results(f, o, AMP_DT_F32, NULL);
@@ -163,18 +183,20 @@ static void update(Scaling *s, const Call *c) {
 
 static void add_scaling(Scaling *s, const Call *c) {
     bool dynamic = !strcmp(c->name, "dynamic");
-    s->scale = new_state(s, "scale", AMP_DT_F32, number(c, dynamic ? "init" : "v"));
-    scale_seed(s);
+    const State *scale = new_state(s, "scale", AMP_DT_F32, number(c, dynamic ? "init" : "v"));
+    scale_losses(s, scale);
+    s->scale = ir_use_state(s->last, scale);
     check_finite(s);
     unscale(s);
     if (dynamic) update(s, c);
-    ir_add_result(s->f, "ok", s->ok);
 }
 
 bool pass_scale(PassContext *c) {
-    Scaling s = { .m = c->m, .f = ir_func_find(c->m, "train_step") };
     c->m->stage = STAGE_SCALE;
-    if (!s.f || s.m->low != AMP_DT_F16 || !find_seed(&s) || !has_f16_gradient(&s)) return true;
+    train_blocks_complete(c->m);
+    accumulate_split(c->m);
+    Scaling s = {.m = c->m, .first = train_first_function(c->m), .last = train_last_function(c->m)};
+    if (!s.first || s.m->low != AMP_DT_F16 || !has_f16_gradient(&s)) return true;
     const Call *call = loss_scale(&s);
     if (strcmp(call->name, "none")) add_scaling(&s, call);
     return true;

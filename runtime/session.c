@@ -103,11 +103,19 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
     return AMP_OK;
 }
 
+static amp_status reserve_scratch(amp_session *s, amp_error *err) {
+    const amp_bound_program *const all[] = {&s->train_step, &s->eval, &s->infer, &s->refresh};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->program) AMP_TRY(s->device->type->reserve(s->device, all[i]->program, s->capacity, err));
+    return AMP_OK;
+}
+
 static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
     amp_device_options device = {.threads = o->threads, .isa = o->isa};
     AMP_TRY(make_states(s, o->seed, err));
     AMP_TRY(make_programs(s, o, err));
     AMP_TRY(type->create(&device, &s->memory.allocator, &s->device, err));
+    AMP_TRY(reserve_scratch(s, err));
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 

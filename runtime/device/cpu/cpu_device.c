@@ -11,7 +11,8 @@ enum { SCRATCH_ALIGN = 64 };
 typedef struct CpuDevice {
     amp_device base;
     amp_executor executor;
-    int32_t task_capacity; /* counters in executor.next_task */
+    int64_t task_capacity; /* counters in executor.next_task */
+    size_t shared_size;
 } CpuDevice;
 
 static const struct {
@@ -40,6 +41,8 @@ static amp_status choose_level(CpuDevice *d, const char *isa, amp_error *err) {
     return amp_fail(err, AMP_NOT_FOUND, "isa %s: portable, v3 or v4", isa);
 }
 
+/* ---- memory: after its first run with a number of samples a program allocates nothing ----------------------------- */
+
 static size_t scratch_size(const CpuDevice *d) {
     return d->executor.scratch_stride * (size_t)amp_pool_threads(d->executor.pool);
 }
@@ -50,8 +53,51 @@ static void cpu_destroy(amp_device *device) {
     amp_allocator a = d->base.allocator;
     if (d->executor.pool) amp_free(&a, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
     amp_pool_destroy(d->executor.pool);
+    amp_free(&a, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
     amp_free(&a, d->executor.next_task, (size_t)d->task_capacity * sizeof *d->executor.next_task, 16);
     amp_free(&a, d, sizeof *d, 16);
+}
+
+static amp_status reserve_scratch(CpuDevice *d, size_t per_thread, amp_error *err) {
+    size_t stride = (per_thread + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
+    int32_t threads = amp_pool_threads(d->executor.pool);
+    if (stride <= d->executor.scratch_stride) return AMP_OK;
+    char *scratch = amp_alloc_zeroed(&d->base.allocator, stride * (size_t)threads, SCRATCH_ALIGN);
+    if (!scratch) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the scratch of %d threads", threads);
+    amp_free(&d->base.allocator, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
+    d->executor.scratch = scratch;
+    d->executor.scratch_stride = stride;
+    return AMP_OK;
+}
+
+static amp_status reserve_shared(CpuDevice *d, size_t bytes, amp_error *err) {
+    if (bytes <= d->shared_size) return AMP_OK;
+    char *shared = amp_alloc_zeroed(&d->base.allocator, bytes, SCRATCH_ALIGN);
+    if (!shared) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu bytes of partial sums", bytes);
+    amp_free(&d->base.allocator, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
+    d->executor.shared = shared;
+    d->shared_size = bytes;
+    return AMP_OK;
+}
+
+/* Two counters per kernel of the longest program so far. */
+static amp_status reserve_counters(CpuDevice *d, int32_t kernels, amp_error *err) {
+    int64_t count = 2 * (int64_t)kernels;
+    if (count <= d->task_capacity) return AMP_OK;
+    atomic_llong *counters = amp_alloc_zeroed(&d->base.allocator, (size_t)count * sizeof *counters, 16);
+    if (!counters) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to run %d kernels", kernels);
+    amp_free(&d->base.allocator, d->executor.next_task, (size_t)d->task_capacity * sizeof *counters, 16);
+    d->executor.next_task = counters;
+    d->task_capacity = count;
+    return AMP_OK;
+}
+
+static amp_status cpu_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
+    CpuDevice *d = (CpuDevice *)device;
+    amp_executor_needs needs = amp_executor_needs_of(&d->executor, program, n);
+    AMP_TRY(reserve_scratch(d, needs.per_thread, err));
+    AMP_TRY(reserve_shared(d, needs.shared, err));
+    return reserve_counters(d, program->kernel_count, err);
 }
 
 static amp_status cpu_create(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
@@ -62,37 +108,23 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
     d->base = (amp_device){.type = &amp_device_cpu, .allocator = *allocator};
     amp_status status = choose_level(d, options->isa, err);
     if (!status) status = amp_pool_create(options->threads, allocator, &d->executor.pool, err);
-    d->executor.scratch_stride = (amp_product_scratch_bytes() + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
-    if (!status) d->executor.scratch = amp_alloc_zeroed(allocator, scratch_size(d), SCRATCH_ALIGN);
-    if (!status && !d->executor.scratch)
-        status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the scratch of %d threads", options->threads);
+    if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(), err);
     if (status) cpu_destroy(&d->base);
     else *out = &d->base;
     return status;
 }
 
-/* A counter per kernel of the longest program so far: after its first run a step allocates nothing. */
-static amp_status reserve_counters(CpuDevice *d, int32_t kernels, amp_error *err) {
-    if (kernels <= d->task_capacity) return AMP_OK;
-    atomic_llong *counters = amp_alloc_zeroed(&d->base.allocator, (size_t)kernels * sizeof *counters, 16);
-    if (!counters) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to run %d kernels", kernels);
-    amp_free(&d->base.allocator, d->executor.next_task, (size_t)d->task_capacity * sizeof *counters, 16);
-    d->executor.next_task = counters;
-    d->task_capacity = kernels;
-    return AMP_OK;
-}
-
 static amp_status cpu_run(amp_device *device, const amp_run *run, amp_error *err) {
     CpuDevice *d = (CpuDevice *)device;
-    AMP_TRY(reserve_counters(d, run->program->kernel_count, err));
+    AMP_TRY(cpu_reserve(device, run->program, run->n, err));
     amp_execute(&d->executor, run);
     return AMP_OK;
 }
 
 static size_t cpu_scratch_bytes(const amp_device *device) {
     const CpuDevice *d = (const CpuDevice *)device;
-    return sizeof *d + scratch_size(d) + amp_pool_bytes(d->executor.pool) +
+    return sizeof *d + scratch_size(d) + d->shared_size + amp_pool_bytes(d->executor.pool) +
            (size_t)d->task_capacity * sizeof *d->executor.next_task;
 }
 
-const amp_device_type amp_device_cpu = {"cpu", cpu_create, cpu_destroy, cpu_run, cpu_scratch_bytes, true};
+const amp_device_type amp_device_cpu = {"cpu", cpu_create, cpu_destroy, cpu_reserve, cpu_run, cpu_scratch_bytes, true};

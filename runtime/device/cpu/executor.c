@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "runtime/device/cpu/product/conv.h"
 #include "runtime/layout.h"
 
 enum {
@@ -23,7 +24,11 @@ typedef struct Launch {
     amp_kernel_args args;
     int64_t rows, cols;
     int64_t row_blocks, items, grain,
-        tasks; /* items: what the model's function is called for; a task is |grain| of them */
+        tasks;                 /* items: what the model's function is called for; a task is |grain| of them */
+    int64_t segment, segments; /* COLUMN: rows of one, and how many */
+    int64_t sum_tasks;         /* a second phase, when all tasks are done */
+    bool is_conv;
+    amp_conv conv;
     amp_product product;
     const amp_product_kernels *kernels;
     void *operands[MAX_OPERANDS];
@@ -71,16 +76,79 @@ static void prepare_product(const amp_executor *e, Launch *l) {
     }
 }
 
+/* ---- image products ---------------------------------------------------------------------------------------------- */
+
+static bool is_conv(const amp_model_kernel *k) {
+    return k->kind == AMP_KERNEL_PRODUCT && k->window.kind != AMP_WINDOW_NONE;
+}
+
+/* What the division into tasks and the sizes of scratch depend on. */
+static amp_conv conv_shape(const amp_executor *e, const amp_model_kernel *k, int64_t n) {
+    return (amp_conv){
+        .kernels = k->product.operand == AMP_DT_BF16 ? e->product_bf16 : e->product_f32,
+        .window = k->window,
+        .n = n,
+    };
+}
+
+static amp_image image_of(const amp_run *run, const amp_model_kernel *k, int32_t operand) {
+    const amp_model_buffer *b = &run->program->buffers[k->operands[operand]];
+    int64_t bytes = (int64_t)amp_storage_size(b->storage), rows = amp_model_dim_at(&b->rows, run->n),
+            cols = amp_model_dim_at(&b->cols, run->n);
+    amp_image image = {.data = run->buffers[k->operands[operand]], .pixel_stride = cols * bytes};
+    if (b->layout != AMP_LAYOUT_PANELS) return image;
+    image.pixel_stride = TILE * bytes;
+    image.block_stride = round_up(rows) * TILE * bytes;
+    return image;
+}
+
+static void prepare_conv(const amp_executor *e, Launch *l) {
+    const amp_model_kernel *k = l->kernel;
+    const amp_model_window *w = &k->window;
+    int64_t channels = w->kind == AMP_WINDOW_CONV_DATA ? w->oc : w->c,
+            units = k->product.operand == AMP_DT_BF16 ? 2 : 1;
+    l->conv = conv_shape(e, k, l->args.n);
+    l->conv.a = image_of(e->run, k, k->product.a);
+    if (w->kind == AMP_WINDOW_CONV_WEIGHT) l->conv.dy = image_of(e->run, k, k->product.b);
+    else l->conv.b = l->operands[k->product.b];
+    l->conv.b_panel_stride = round_up((int64_t)w->kh * w->kw * channels) / units * TILE;
+    l->conv.epilogue = epilogue;
+    l->conv.ctx = l;
+    l->conv.shared = (float *)e->shared;
+    l->items = amp_conv_tasks(&l->conv);
+    l->sum_tasks = amp_conv_sum_tasks(&l->conv);
+}
+
+static size_t larger(size_t x, size_t y) { return x > y ? x : y; }
+
+amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_program *program, int64_t n) {
+    amp_executor_needs needs = {amp_product_scratch_bytes(), 0};
+    for (int32_t i = 0; i < program->kernel_count; i++) {
+        if (!is_conv(&program->kernels[i])) continue;
+        const amp_conv conv = conv_shape(e, &program->kernels[i], n);
+        needs.per_thread = larger(needs.per_thread, amp_conv_thread_bytes(&conv));
+        needs.shared = larger(needs.shared, amp_conv_shared_bytes(&conv));
+    }
+    return needs;
+}
+
 /* ---- one kernel -------------------------------------------------------------------------------------------------- */
 
 static void divide(const amp_executor *e, Launch *l) {
     int64_t height = l->rows < TILE ? at_least_one(l->rows) : TILE;
     l->row_blocks = blocks(l->rows);
     l->grain = 1;
+    l->sum_tasks = 0;
+    l->is_conv = false;
     switch (l->kernel->kind) {
     case AMP_KERNEL_PRODUCT:
-        prepare_product(e, l);
-        l->items = amp_product_tasks(&l->product);
+        l->is_conv = is_conv(l->kernel);
+        if (l->is_conv) {
+            prepare_conv(e, l);
+        } else {
+            prepare_product(e, l);
+            l->items = amp_product_tasks(&l->product);
+        }
         break;
     case AMP_KERNEL_TILE:
         l->items = l->row_blocks * blocks(l->cols);
@@ -91,8 +159,11 @@ static void divide(const amp_executor *e, Launch *l) {
         l->grain = at_least_one(GRAIN / 4 / (height * at_least_one(l->cols)));
         break;
     case AMP_KERNEL_COLUMN:
-        l->items = blocks(l->cols);
-        l->grain = at_least_one(GRAIN / (at_least_one(l->rows) * TILE));
+    case AMP_KERNEL_SCATTER:
+        l->segment = l->kernel->segment ? l->kernel->segment : l->rows;
+        l->segments = l->kernel->segment ? l->rows / l->segment : 1;
+        l->items = blocks(l->cols) * l->segments;
+        l->grain = at_least_one(GRAIN / (at_least_one(l->segment) * TILE));
         break;
     default: l->items = 1; break;
     }
@@ -123,17 +194,21 @@ static void run_item(const Launch *l, int64_t item) {
         args.row0 = item * TILE;
         args.rows = l->rows - args.row0 < TILE ? l->rows - args.row0 : TILE;
         break;
-    case AMP_KERNEL_COLUMN: args.col0 = item * TILE; break;
+    case AMP_KERNEL_COLUMN: /* one segment after the other, as they lie in a panel */
+    case AMP_KERNEL_SCATTER:
+        args.row0 = item % l->segments * l->segment;
+        args.rows = l->segment;
+        args.col0 = item / l->segments * TILE;
+        break;
     default: break;
     }
     l->fn(&args);
 }
 
 static void run_task(const amp_executor *e, const Launch *l, int64_t task, int32_t thread) {
-    if (l->kernel->kind == AMP_KERNEL_PRODUCT) {
-        amp_product_task(l->kernels, &l->product, task, (float *)(e->scratch + e->scratch_stride * (size_t)thread));
-        return;
-    }
+    char *scratch = e->scratch + e->scratch_stride * (size_t)thread;
+    if (l->is_conv) return amp_conv_task(&l->conv, task, scratch);
+    if (l->kernel->kind == AMP_KERNEL_PRODUCT) return amp_product_task(l->kernels, &l->product, task, (float *)scratch);
     int64_t end = (task + 1) * l->grain < l->items ? (task + 1) * l->grain : l->items;
     for (int64_t i = task * l->grain; i < end; i++) run_item(l, i);
 }
@@ -142,6 +217,22 @@ static void run_task(const amp_executor *e, const Launch *l, int64_t task, int32
 
 static bool predicate_holds(const amp_run *run, const amp_model_kernel *k) {
     return k->predicate < 0 || *(const int32_t *)run->buffers[k->predicate] != 0;
+}
+
+/* All tasks, by thread 0 alone: there is one at most. */
+static void run_alone(const amp_executor *e, const Launch *l) {
+    if (l->tasks) run_task(e, l, 0, 0);
+    for (int64_t i = 0; i < l->sum_tasks; i++) amp_conv_sum_task(&l->conv, i);
+}
+
+static int64_t take(atomic_llong *next) { return atomic_fetch_add_explicit(next, 1, memory_order_relaxed); }
+
+/* Its share of the tasks, by each thread. */
+static void run_share(amp_executor *e, const Launch *l, atomic_llong *next, int32_t thread) {
+    for (int64_t t; (t = take(&next[0])) < l->tasks;) run_task(e, l, t, thread);
+    if (!l->sum_tasks) return;
+    amp_pool_barrier(e->pool);
+    for (int64_t t; (t = take(&next[1])) < l->sum_tasks;) amp_conv_sum_task(&l->conv, t);
 }
 
 static void wait_for_serial(amp_executor *e, bool *serial) {
@@ -161,14 +252,12 @@ static void walk(void *ctx, int32_t thread) {
         const amp_model_kernel *k = &p->kernels[i];
         prepare(e, &l, k);
         if (l.tasks <= 1) {
-            if (thread == 0 && l.tasks == 1 && predicate_holds(e->run, k)) run_task(e, &l, 0, 0);
+            if (thread == 0 && predicate_holds(e->run, k)) run_alone(e, &l);
             serial = true;
             continue;
         }
         wait_for_serial(e, &serial);
-        if (predicate_holds(e->run, k))
-            for (int64_t t; (t = atomic_fetch_add_explicit(&e->next_task[i], 1, memory_order_relaxed)) < l.tasks;)
-                run_task(e, &l, t, thread);
+        if (predicate_holds(e->run, k)) run_share(e, &l, &e->next_task[2 * i], thread);
         amp_pool_barrier(e->pool);
     }
 }
@@ -181,7 +270,7 @@ static void clear_flags(const amp_run *run) {
 void amp_execute(amp_executor *e, const amp_run *run) {
     e->run = run;
     clear_flags(run);
-    for (int32_t i = 0; i < run->program->kernel_count; i++)
+    for (int32_t i = 0; i < 2 * run->program->kernel_count; i++)
         atomic_store_explicit(&e->next_task[i], 0, memory_order_relaxed);
     amp_pool_run(e->pool, walk, e);
 }

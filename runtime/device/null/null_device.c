@@ -21,6 +21,11 @@ static amp_status null_create(const amp_device_options *options, const amp_alloc
     return AMP_OK;
 }
 
+static amp_status null_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
+    (void)device, (void)program, (void)n, (void)err;
+    return AMP_OK;
+}
+
 /* Touches the results, as a device would. */
 static amp_status null_run(amp_device *device, const amp_run *run, amp_error *err) {
     (void)device;
@@ -40,4 +45,5 @@ static size_t null_scratch_bytes(const amp_device *device) {
     return 0;
 }
 
-const amp_device_type amp_device_null = {"null", null_create, null_destroy, null_run, null_scratch_bytes, false};
+const amp_device_type amp_device_null = {"null",   null_create,        null_destroy, null_reserve,
+                                         null_run, null_scratch_bytes, false};

@@ -57,11 +57,31 @@ typedef struct amp_product_tile {
     const void *const *prefetch;
 } amp_product_tile;
 
+/* ---- one tile whose rows of A lie anywhere: image products ---- */
+
+/* A piece of k in which every row of A is contiguous, and B is. */
+typedef struct amp_gather_run {
+    int64_t first_k; /* its place in B, units */
+    int64_t length;  /* units */
+} amp_gather_run;
+
+typedef struct amp_gather_tile {
+    const void *const *a; /* [run_count][rows]: where each row of A lies */
+    const amp_gather_run *runs;
+    int64_t run_count; /* >= 0 */
+    int64_t rows;      /* 1 .. AMP_PRODUCT_ROWS */
+    const void *b;     /* [k][32] units */
+    float *c;          /* row r of A belongs to c[c_row[r]][32] */
+    const int32_t *c_row;
+    int accumulate; /* as in amp_product_tile */
+} amp_gather_tile;
+
 /* The kernels of one instruction set and operand type.  Static storage, immutable. */
 typedef struct amp_product_kernels {
     const char *name;  /* "avx512" */
     amp_dtype operand; /* AMP_DT_F32 or AMP_DT_BF16 */
     void (*tile)(const amp_product_tile *tile);
+    void (*gather)(const amp_gather_tile *tile); /* the runs in their order; the same numerics */
 } amp_product_kernels;
 
 /* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",

@@ -122,9 +122,9 @@ TEST(Product, TasksAreNeitherTinyNorFew) {
 // What the tile function was asked to prefetch, tile by tile.
 thread_local std::vector<std::vector<const void *>> *asked;
 
-const amp_product_kernels kRecorder = {"recorder", AMP_DT_F32, [](const amp_product_tile *t) {
-                                           asked->emplace_back(t->prefetch, t->prefetch + t->prefetch_count);
-                                       }};
+const amp_product_kernels kRecorder = {
+    "recorder", AMP_DT_F32,
+    [](const amp_product_tile *t) { asked->emplace_back(t->prefetch, t->prefetch + t->prefetch_count); }, nullptr};
 
 struct Visit {
     int64_t row_tile, panel;

@@ -3,31 +3,17 @@
  * The functions of a model are native code and are trusted (amp/amp.h); its tables are not: a table written by a
  * compiler with a fault must give an error here, not a crash later.
  */
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/error.h"
 #include "runtime/initialise.h"
 #include "runtime/layout.h"
-#include "runtime/model.h"
+#include "runtime/model_check.h"
 
-enum { MAX_OPERANDS = 4096 /* of a kernel: the executor keeps them on its stack */ };
+typedef amp_check Check;
 
-static const int64_t DIM_LIMIT = (int64_t)1 << 38;
-
-typedef struct Check {
-    amp_model *m;
-    const char *where;
-    amp_error *err;
-    const amp_program *program; /* being checked */
-} Check;
-
-static amp_status fail(const Check *c, const char *format, ...) AMP_PRINTF(2, 3);
-
-/* "mlp.so: train_step: kernel k03: ...; compile the model again" */
-static amp_status fail(const Check *c, const char *format, ...) {
+amp_status amp_check_fail(const Check *c, const char *format, ...) {
     amp_error what = {0};
     va_list args;
     va_start(args, format);
@@ -42,13 +28,11 @@ static amp_status fail(const Check *c, const char *format, ...) {
 
 static bool is_dtype(uint32_t t) { return t != AMP_DT_NONE && amp_dtype_size((amp_dtype)t) > 0; }
 static bool is_float(uint32_t t) { return t >= AMP_DT_F32 && t <= AMP_DT_F64; }
-static bool is_index(int64_t i, int64_t count) { return i >= 0 && i < count; }
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
-/* A dimension N / k makes every call's n a multiple of k. */
-static bool check_dim(Check *c, const amp_model_dim *d) {
-    if (d->mul < 1 || d->mul > DIM_LIMIT) return false;
+bool amp_check_dim(Check *c, const amp_model_dim *d) {
+    if (d->mul < 1 || d->mul > AMP_CHECK_DIM_LIMIT) return false;
     if (!d->of_n) return true;
     if (d->div < 1 || d->div > AMP_BATCH_LIMIT) return false;
     int64_t k = d->div / gcd(d->mul, d->div), now = c->m->batch_multiple;
@@ -59,7 +43,7 @@ static bool check_dim(Check *c, const amp_model_dim *d) {
 static bool check_dims(Check *c, const amp_model_dim *dims, uint32_t rank) {
     if (rank > AMP_MODEL_MAX_RANK) return false;
     for (uint32_t i = 0; i < rank; i++)
-        if (!check_dim(c, &dims[i])) return false;
+        if (!amp_check_dim(c, &dims[i])) return false;
     return true;
 }
 
@@ -94,11 +78,11 @@ static amp_status check_names(const Check *c, const char *what, const char *cons
     amp_status status = AMP_OK;
     for (int32_t i = 0; !status && i < count; i++) {
         memcpy(&names[i], (const char *)first + (size_t)i * stride, sizeof names[i]);
-        if (!names[i]) status = fail(c, "%s %d has no name", what, i);
+        if (!names[i]) status = amp_check_fail(c, "%s %d has no name", what, i);
     }
     if (!status) qsort(names, (size_t)count, sizeof *names, by_name);
     for (int32_t i = 1; !status && i < count; i++)
-        if (!strcmp(names[i - 1], names[i])) status = fail(c, "two %ss are called %s", what, names[i]);
+        if (!strcmp(names[i - 1], names[i])) status = amp_check_fail(c, "two %ss are called %s", what, names[i]);
     amp_free(&c->m->allocator, names, bytes, 16);
     return status;
 }
@@ -113,7 +97,7 @@ static amp_status check_strings(const Check *c) {
                   {"precision", d->precision},
                   {"source name", d->source_name}};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!needed[i].text) return fail(c, "the descriptor has no %s", needed[i].what);
+        if (!needed[i].text) return amp_check_fail(c, "the descriptor has no %s", needed[i].what);
     return AMP_OK;
 }
 
@@ -126,6 +110,7 @@ static const struct {
     {"step", AMP_STATE_COUNTER, AMP_DT_I64},          {"iteration", AMP_STATE_COUNTER, AMP_DT_I64},
     {"seed", AMP_STATE_COUNTER, AMP_DT_I64},          {"scale", AMP_STATE_SCALER, AMP_DT_F32},
     {"growth_tracker", AMP_STATE_SCALER, AMP_DT_I32}, {"floor_hits", AMP_STATE_SCALER, AMP_DT_I32},
+    {"micro", AMP_STATE_COUNTER, AMP_DT_I64},
 };
 
 static bool is_known_scalar(const amp_model_state *s) {
@@ -137,7 +122,7 @@ static bool is_known_scalar(const amp_model_state *s) {
 
 /* What the roles promise about types; see amp/model_abi.h. */
 static bool role_fits(const Check *c, const amp_model_state *s) {
-    const amp_model_state *of = is_index(s->of, c->m->state_count) ? &c->m->states[s->of] : NULL;
+    const amp_model_state *of = amp_check_index(s->of, c->m->state_count) ? &c->m->states[s->of] : NULL;
     switch (s->role) {
     case AMP_STATE_PARAM: return s->dtype == AMP_DT_F32 && s->storage == AMP_DT_F32;
     case AMP_STATE_BUFFER: return s->storage == AMP_DT_F32 || s->storage == AMP_DT_I64;
@@ -147,6 +132,12 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     case AMP_STATE_COUNTER:
     case AMP_STATE_SCALER: return is_known_scalar(s);
     case AMP_STATE_DERIVED: return of && (of->role == AMP_STATE_PARAM || of->role == AMP_STATE_BUFFER);
+    case AMP_STATE_ACCUMULATOR:
+        return of && of->role == AMP_STATE_PARAM && s->storage == AMP_DT_F32 &&
+               amp_model_state_elements(of) == amp_model_state_elements(s);
+    case AMP_STATE_STAGED:
+        return of && of->role == AMP_STATE_BUFFER && s->dtype == of->dtype &&
+               amp_model_state_elements(of) == amp_model_state_elements(s);
     default: return false;
     }
 }
@@ -156,19 +147,21 @@ static bool state_shape_fits(const amp_model_state *s) {
     int64_t rows, cols;
     if (s->rank > AMP_MODEL_MAX_RANK) return false;
     for (uint32_t i = 0; i < s->rank; i++)
-        if (s->dims[i] < 1 || s->dims[i] > DIM_LIMIT || !amp_size_mul(elements, (size_t)s->dims[i], &elements))
+        if (s->dims[i] < 1 || s->dims[i] > AMP_CHECK_DIM_LIMIT ||
+            !amp_size_mul(elements, (size_t)s->dims[i], &elements))
             return false;
-    if (elements > (size_t)DIM_LIMIT) return false;
+    if (elements > (size_t)AMP_CHECK_DIM_LIMIT) return false;
     amp_state_matrix(s, &rows, &cols);
     return amp_layout_bytes(s->layout, s->storage, rows, cols, &bytes);
 }
 
 static amp_status check_state(const Check *c, const amp_model_state *s) {
     if (!is_dtype(s->dtype) || !is_dtype(s->storage) || s->layout > AMP_LAYOUT_PAIRS_T)
-        return fail(c, "state %s: unknown type or layout", s->name);
-    if (!state_shape_fits(s)) return fail(c, "state %s: its shape is damaged or larger than memory can be", s->name);
+        return amp_check_fail(c, "state %s: unknown type or layout", s->name);
+    if (!state_shape_fits(s))
+        return amp_check_fail(c, "state %s: its shape is damaged or larger than memory can be", s->name);
     amp_error why = {0};
-    if (amp_initialiser_check(s, &why)) return fail(c, "state %s: %s", s->name, why.message);
+    if (amp_initialiser_check(s, &why)) return amp_check_fail(c, "state %s: %s", s->name, why.message);
     return AMP_OK;
 }
 
@@ -178,7 +171,7 @@ static amp_status check_states(const Check *c) {
     for (int32_t i = 0; i < m->state_count; i++) AMP_TRY(check_state(c, &m->states[i]));
     for (int32_t i = 0; i < m->state_count; i++)
         if (!role_fits(c, &m->states[i]))
-            return fail(c, "state %s does not fit its role %u", m->states[i].name, m->states[i].role);
+            return amp_check_fail(c, "state %s does not fit its role %u", m->states[i].name, m->states[i].role);
     return AMP_OK;
 }
 
@@ -189,12 +182,12 @@ static amp_status check_inputs(Check *c) {
     AMP_TRY(check_names(c, "input", &m->inputs->name, m->input_count, sizeof *m->inputs));
     for (int32_t i = 0; i < m->input_count; i++) {
         const amp_model_input *in = &m->inputs[i];
-        if (!is_dtype(in->dtype)) return fail(c, "input %s: unknown type %u", in->name, in->dtype);
-        if (!check_dims(c, in->dims, in->rank)) return fail(c, "input %s: its shape is damaged", in->name);
+        if (!is_dtype(in->dtype)) return amp_check_fail(c, "input %s: unknown type %u", in->name, in->dtype);
+        if (!check_dims(c, in->dims, in->rank)) return amp_check_fail(c, "input %s: its shape is damaged", in->name);
         if (i > 0 && in->train_only < in[-1].train_only)
-            return fail(c, "input %s of the model stands behind the inputs of training", in->name);
+            return amp_check_fail(c, "input %s of the model stands behind the inputs of training", in->name);
         if (in->index_bound < 0 || (in->index_bound && in->dtype != AMP_DT_I32))
-            return fail(c, "input %s: class indices must be i32", in->name);
+            return amp_check_fail(c, "input %s: class indices must be i32", in->name);
     }
     return AMP_OK;
 }
@@ -203,40 +196,40 @@ static amp_status check_inputs(Check *c) {
 
 static amp_status check_input_buffer(const Check *c, const amp_model_buffer *b) {
     const amp_model *m = c->m;
-    if (!is_index(b->index, m->input_count)) return fail(c, "buffer %s is no input", b->name);
+    if (!amp_check_index(b->index, m->input_count)) return amp_check_fail(c, "buffer %s is no input", b->name);
     const amp_model_input *in = &m->inputs[b->index];
     if (b->layout != AMP_LAYOUT_ROWS || b->storage != in->dtype || !same_elements(c, in->dims, in->rank, b))
-        return fail(c, "buffer %s does not fit input %s", b->name, in->name);
+        return amp_check_fail(c, "buffer %s does not fit input %s", b->name, in->name);
     return AMP_OK;
 }
 
 static amp_status check_state_buffer(const Check *c, const amp_model_buffer *b) {
     int64_t rows, cols;
-    if (!is_index(b->index, c->m->state_count)) return fail(c, "buffer %s is no state", b->name);
+    if (!amp_check_index(b->index, c->m->state_count)) return amp_check_fail(c, "buffer %s is no state", b->name);
     const amp_model_state *s = &c->m->states[b->index];
     amp_state_matrix(s, &rows, &cols);
     if (b->layout != s->layout || b->storage != s->storage || b->rows.of_n || b->cols.of_n || b->rows.mul != rows ||
         b->cols.mul != cols)
-        return fail(c, "buffer %s does not fit state %s", b->name, s->name);
+        return amp_check_fail(c, "buffer %s does not fit state %s", b->name, s->name);
     return AMP_OK;
 }
 
 static amp_status check_temp_buffer(const Check *c, const amp_model_buffer *b) {
     if (b->first_kernel < -1 || b->last_kernel < b->first_kernel || b->last_kernel >= c->program->kernel_count)
-        return fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first_kernel, b->last_kernel,
-                    c->program->kernel_count);
+        return amp_check_fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first_kernel, b->last_kernel,
+                              c->program->kernel_count);
     return AMP_OK;
 }
 
 static amp_status check_flag_buffer(const Check *c, const amp_model_buffer *b) {
-    if (amp_storage_size(b->storage) != sizeof(int32_t)) return fail(c, "flag %s is no int32", b->name);
+    if (amp_storage_size(b->storage) != sizeof(int32_t)) return amp_check_fail(c, "flag %s is no int32", b->name);
     return AMP_OK;
 }
 
 /* What is read after a call is rows, floats as f32. */
 static amp_status check_output_buffer(const Check *c, const amp_model_buffer *b) {
     if (b->layout != AMP_LAYOUT_ROWS || (is_float(b->dtype) && b->storage != AMP_DT_F32))
-        return fail(c, "output %s is not stored as rows of f32", b->name);
+        return amp_check_fail(c, "output %s is not stored as rows of f32", b->name);
     return AMP_OK;
 }
 
@@ -253,89 +246,33 @@ static amp_status (*const buffer_checks[])(const Check *, const amp_model_buffer
 
 static amp_status check_buffer(Check *c, int32_t index) {
     const amp_model_buffer *b = &c->program->buffers[index];
-    if (!b->name) return fail(c, "buffer %d has no name", index);
+    if (!b->name) return amp_check_fail(c, "buffer %d has no name", index);
     if (b->kind > AMP_BUFFER_WATCH || b->layout > AMP_LAYOUT_PAIRS_T || !is_dtype(b->dtype) || !is_dtype(b->storage))
-        return fail(c, "buffer %s: unknown kind, type or layout", b->name);
-    if (!check_dim(c, &b->rows) || !check_dim(c, &b->cols)) return fail(c, "buffer %s: its shape is damaged", b->name);
+        return amp_check_fail(c, "buffer %s: unknown kind, type or layout", b->name);
+    if (!amp_check_dim(c, &b->rows) || !amp_check_dim(c, &b->cols))
+        return amp_check_fail(c, "buffer %s: its shape is damaged", b->name);
+    /* A model before minor 1 does not tell the dimensions of its values. */
+    if (!check_dims(c, b->dims, b->rank) || (b->rank && !same_elements(c, b->dims, b->rank, b)))
+        return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
     return buffer_checks[b->kind](c, b);
-}
-
-/* ---- kernels ----------------------------------------------------------------------------------------------------- */
-
-static bool same_dim(const Check *c, const amp_model_dim *a, const amp_model_dim *b) {
-    int64_t n = c->m->batch_multiple;
-    return amp_model_dim_at(a, n) == amp_model_dim_at(b, n) && amp_model_dim_at(a, 2 * n) == amp_model_dim_at(b, 2 * n);
-}
-
-/* One operand of a product: stored as |down| x |across|, in the layout that the table of docs/design/kernels.md names.
- */
-static bool product_operand_fits(const Check *c, const amp_model_kernel *k, int32_t at, uint32_t layout,
-                                 const amp_model_dim *down, const amp_model_dim *across) {
-    if (!is_index(at, k->operand_count)) return false;
-    const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
-    return b->kind != AMP_BUFFER_WATCH && b->layout == layout && b->storage == k->product.operand &&
-           same_dim(c, &b->rows, down) && same_dim(c, &b->cols, across);
-}
-
-static amp_status check_product(Check *c, const amp_model_kernel *k) {
-    const amp_model_product *p = &k->product;
-    bool pairs = p->operand == AMP_DT_BF16;
-    if (!pairs && p->operand != AMP_DT_F32) return fail(c, "kernel %s: products are of f32 or bf16", k->name);
-    if (!check_dim(c, &p->k)) return fail(c, "kernel %s: its inner dimension is damaged", k->name);
-    uint32_t a_layout = p->a_transposed && pairs ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS;
-    uint32_t b_layout = p->b_transposed ? (pairs ? AMP_LAYOUT_PAIRS_T : AMP_LAYOUT_PANELS_T)
-                                        : (pairs ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS);
-    const amp_model_dim *a_down = p->a_transposed ? &p->k : &k->rows, *a_across = p->a_transposed ? &k->rows : &p->k;
-    const amp_model_dim *b_down = p->b_transposed ? &k->cols : &p->k, *b_across = p->b_transposed ? &p->k : &k->cols;
-    if (!product_operand_fits(c, k, p->a, a_layout, a_down, a_across) ||
-        !product_operand_fits(c, k, p->b, b_layout, b_down, b_across))
-        return fail(c, "kernel %s: the operands of its product do not fit it", k->name);
-    return AMP_OK;
-}
-
-static bool is_predicate(const Check *c, int32_t index) {
-    if (index == AMP_MODEL_NONE) return true;
-    if (!is_index(index, c->program->buffer_count)) return false;
-    const amp_model_buffer *b = &c->program->buffers[index];
-    return b->kind != AMP_BUFFER_WATCH && amp_storage_size(b->storage) == sizeof(int32_t);
-}
-
-static bool positions_fit(const uint32_t *at, uint32_t count, int64_t limit) {
-    if (count && !at) return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (at[i] >= limit) return false;
-    return true;
-}
-
-static amp_status check_kernel(Check *c, int32_t index) {
-    const amp_model_kernel *k = &c->program->kernels[index];
-    if (!k->name) return fail(c, "kernel %d has no name", index);
-    if (k->kind > AMP_KERNEL_SCALAR) return fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
-    if (k->operand_count > MAX_OPERANDS || !positions_fit(k->operands, k->operand_count, c->program->buffer_count))
-        return fail(c, "kernel %s: its operands are not buffers of the program", k->name);
-    if (!positions_fit(k->updates, k->update_count, k->operand_count))
-        return fail(c, "kernel %s: it updates what is no operand", k->name);
-    if (!is_predicate(c, k->predicate)) return fail(c, "kernel %s: its predicate is no int32 buffer", k->name);
-    if (!check_dim(c, &k->rows) || !check_dim(c, &k->cols)) return fail(c, "kernel %s: its space is damaged", k->name);
-    if (!k->run[AMP_ISA_PORTABLE]) return fail(c, "kernel %s: has no function", k->name);
-    return k->kind == AMP_KERNEL_PRODUCT ? check_product(c, k) : AMP_OK;
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static amp_status check_result(Check *c, int32_t index) {
     const amp_model_result *r = &c->program->results[index];
-    if (!is_index(r->buffer, c->program->buffer_count)) return fail(c, "result %s is no buffer", r->name);
+    if (!amp_check_index(r->buffer, c->program->buffer_count))
+        return amp_check_fail(c, "result %s is no buffer", r->name);
     if (!is_dtype(r->dtype) || !check_dims(c, r->dims, r->rank) ||
         !same_elements(c, r->dims, r->rank, &c->program->buffers[r->buffer]))
-        return fail(c, "result %s does not fit its buffer", r->name);
+        return amp_check_fail(c, "result %s does not fit its buffer", r->name);
     return AMP_OK;
 }
 
 static amp_status check_program(Check *c, const amp_program *p) {
     c->program = p;
     for (int32_t i = 0; i < p->buffer_count; i++) AMP_TRY(check_buffer(c, i));
-    for (int32_t i = 0; i < p->kernel_count; i++) AMP_TRY(check_kernel(c, i));
+    for (int32_t i = 0; i < p->kernel_count; i++) AMP_TRY(amp_check_kernel(c, i));
     if (p->result_count) AMP_TRY(check_names(c, "result", &p->results->name, p->result_count, sizeof *p->results));
     for (int32_t i = 0; i < p->result_count; i++) AMP_TRY(check_result(c, i));
     c->program = NULL;
@@ -351,8 +288,8 @@ static bool is_scalar_result(const amp_program *p, const char *name) {
 static amp_status check_training(Check *c) {
     const amp_program *step = amp_model_program_named(c->m, "train_step"),
                       *eval = amp_model_program_named(c->m, "eval");
-    if (step && !is_scalar_result(step, "loss")) return fail(c, "train_step has no result loss");
-    if (eval && !is_scalar_result(eval, "loss")) return fail(c, "eval has no result loss");
+    if (step && !is_scalar_result(step, "loss")) return amp_check_fail(c, "train_step has no result loss");
+    if (eval && !is_scalar_result(eval, "loss")) return amp_check_fail(c, "eval has no result loss");
     return AMP_OK;
 }
 
@@ -360,7 +297,7 @@ static amp_status check_decisions(const Check *c) {
     for (int32_t i = 0; i < c->m->decision_count; i++) {
         const amp_model_decision *d = &c->m->decisions[i];
         if (!d->path || !d->op || !d->rule || !d->reason)
-            return fail(c, "decision %d has no path, op, rule or reason", i);
+            return amp_check_fail(c, "decision %d has no path, op, rule or reason", i);
     }
     return AMP_OK;
 }

@@ -79,7 +79,8 @@ TEST(ModelFile, CutAnywhereIsDamage) {
     std::string whole = Library();
     ASSERT_GT(whole.size(), 1000u);
     amp_error err = {};
-    for (size_t n = 0; n < whole.size(); n += Stride(whole, 64)) ASSERT_EQ(Load(whole.substr(0, n), &err), AMP_BAD_FILE) << n;
+    for (size_t n = 0; n < whole.size(); n += Stride(whole, 64))
+        ASSERT_EQ(Load(whole.substr(0, n), &err), AMP_BAD_FILE) << n;
     ASSERT_EQ(Load(whole + '\0', &err), AMP_BAD_FILE);
 }
 

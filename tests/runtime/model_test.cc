@@ -114,7 +114,7 @@ const Damage damages[] = {
     {"output loss is not stored as rows of f32", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).storage = AMP_DT_F16; }},
     // kernels
     {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
-    {"k00: unknown kind", [](Copy &c) { c.Kernel("k00").kind = 5; }},
+    {"k00: unknown kind", [](Copy &c) { c.Kernel("k00").kind = 6; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = none; }},
     {"k01: its operands are not buffers", [](Copy &c) { c.Kernel("k01").operands = outside; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operand_count = 4097; }},
@@ -134,6 +134,14 @@ const Damage damages[] = {
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.k.mul = 80; }},
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.b_transposed = 0; }},
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").cols.mul = 4000; }},
+    {"k00: its rows are not whole segments", [](Copy &c) { c.Kernel("k00").segment = 1; }},
+    {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = -1; }},
+    {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = 2; }},
+    {"k01: its window is damaged", [](Copy &c) { c.Kernel("k01").window.kind = AMP_WINDOW_CONV; }},
+    {"k01: its window is damaged", [](Copy &c) { c.Kernel("k01").window.kind = 4; }},
+    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 9; }},
+    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims[0] = {7, 1, 1}; }},
+    {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims[0] = {0, 1, 0}; }},
     // results
     {"result loss is no buffer", [](Copy &c) { c.results[0].buffer = 55; }},
     {"result loss does not fit", [](Copy &c) { c.results[0].rank = 1, c.results[0].dims[0] = {7, 1, 0}; }},
@@ -153,12 +161,107 @@ TEST(Model, EveryDamageIsNamed) {
     }
 }
 
+// The product k01 as 3 x 3 windows of images of 4 x 5 with 6 channels, 10 of the result; A, B and the kernel's space fit.
+struct WindowCopy : Copy {
+    explicit WindowCopy(uint32_t kind, uint32_t operand = AMP_DT_F32) {
+        amp_model_kernel &k = Kernel("k01");
+        const amp_model_dim x = {20, 1, 1}, y = {6, 1, 1}, taps = {54, 1, 0}, c = {6, 1, 0}, oc = {10, 1, 0},
+                            back = {90, 1, 0};
+        const bool data = kind == AMP_WINDOW_CONV_DATA, weight = kind == AMP_WINDOW_CONV_WEIGHT;
+        const uint32_t weights = operand == AMP_DT_BF16 ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS;
+        Add("a", operand, AMP_LAYOUT_ROWS, data ? y : x, data ? oc : c);
+        Add("b", operand, weight ? (uint32_t)AMP_LAYOUT_PANELS : weights,
+            weight ? y
+            : data ? back
+                   : taps,
+            data ? c : oc);
+        operands = {(uint32_t)buffers.size() - 2, (uint32_t)buffers.size() - 1};
+        k.operands = operands.data(), k.operand_count = 2;
+        k.rows = weight ? taps : data ? x : y, k.cols = data ? c : oc;
+        k.product = {operand, 0, 0, 0, 0, 1, {1, 1, 0}};
+        k.window = {kind, 4, 5, 6, 2, 3, 10, 3, 3, {1, 1}, {0, 0}, {1, 1}};
+    }
+    void Add(const char *name, uint32_t type, uint32_t layout, amp_model_dim rows, amp_model_dim cols) {
+        amp_model_buffer b = {};
+        b.name = name, b.kind = AMP_BUFFER_TEMP, b.dtype = b.storage = type, b.layout = layout;
+        b.index = -1, b.rows = rows, b.cols = cols;
+        buffers.push_back(b);
+    }
+    amp_model_window &Window() { return Kernel("k01").window; }
+    amp_model_buffer &A() { return buffers[operands[0]]; }
+    amp_model_buffer &B() { return buffers[operands[1]]; }
+    std::vector<uint32_t> operands;
+};
+
+TEST(Model, SoundWindowsAreAccepted) {
+    for (uint32_t kind : {AMP_WINDOW_CONV, AMP_WINDOW_CONV_DATA, AMP_WINDOW_CONV_WEIGHT})
+        for (uint32_t operand : {AMP_DT_F32, AMP_DT_BF16}) {
+            WindowCopy c(kind, operand);
+            c.Connect();
+            amp_error err = {};
+            EXPECT_EQ(c.Load(&err), AMP_OK) << kind << ": " << err.message;
+        }
+}
+
+TEST(Model, EveryDamageOfAWindowIsNamed) {
+    const struct {
+        const char *message;
+        std::function<void(WindowCopy &)> apply;
+    } wrong[] = {
+        {"its window", [](WindowCopy &c) { c.Window().h = 0; }},
+        {"its window", [](WindowCopy &c) { c.Window().h = INT32_MAX; }},
+        {"its window", [](WindowCopy &c) { c.Window().kw = -1; }},
+        {"its window", [](WindowCopy &c) { c.Window().oh++; }},
+        {"its window", [](WindowCopy &c) { c.Window().ow--; }},
+        {"its window", [](WindowCopy &c) { c.Window().stride[0] = 0; }},
+        {"its window", [](WindowCopy &c) { c.Window().stride[1] = 2; }},
+        {"its window", [](WindowCopy &c) { c.Window().padding[0] = -1; }},
+        {"its window", [](WindowCopy &c) { c.Window().padding[1] = 1; }},
+        {"its window", [](WindowCopy &c) { c.Window().dilation[1] = 0; }},
+        {"its window", [](WindowCopy &c) { c.Window().dilation[0] = 1 << 20; }},
+        {"its window", [](WindowCopy &c) { c.Window().c = c.Window().oc = 1 << 20; }},
+        {"not transposed", [](WindowCopy &c) { c.Kernel("k01").product.a_transposed = 1; }},
+        {"of its image product", [](WindowCopy &c) { c.Window().c = 5; }},
+        {"of its image product", [](WindowCopy &c) { c.Window().oc = 11; }},
+        {"of its image product", [](WindowCopy &c) { c.Kernel("k01").product.a = 2; }},
+        {"of its image product", [](WindowCopy &c) { c.Kernel("k01").product.b = -1; }},
+        {"of its image product", [](WindowCopy &c) { c.A().rows.mul = 21; }},
+        {"of its image product", [](WindowCopy &c) { c.A().rows.mul = 40; }},
+        {"of its image product", [](WindowCopy &c) { c.A().rows.of_n = 0; }},
+        {"of its image product", [](WindowCopy &c) { c.A().layout = AMP_LAYOUT_PAIRS; }},
+        {"of its image product", [](WindowCopy &c) { c.A().storage = AMP_DT_F16; }},
+        {"of its image product", [](WindowCopy &c) { c.A().cols.of_n = 1; }},
+        {"of its image product", [](WindowCopy &c) { c.B().rows.mul--; }},
+        {"of its image product", [](WindowCopy &c) { c.B().cols.mul++; }},
+        {"of its image product", [](WindowCopy &c) { c.B().layout = AMP_LAYOUT_PANELS_T; }},
+        {"of its image product", [](WindowCopy &c) { c.Kernel("k01").rows.mul++; }},
+        {"of its image product", [](WindowCopy &c) { c.Kernel("k01").cols.mul++; }},
+    };
+    for (uint32_t kind : {AMP_WINDOW_CONV, AMP_WINDOW_CONV_DATA, AMP_WINDOW_CONV_WEIGHT})
+        for (const auto &w : wrong) {
+            WindowCopy c(kind);
+            w.apply(c);
+            c.Connect();
+            amp_error err = {};
+            EXPECT_EQ(c.Load(&err), AMP_BAD_FILE) << kind << ": " << w.message;
+            EXPECT_NE(std::string(err.message).find(w.message), std::string::npos) << w.message << " | " << err.message;
+        }
+    WindowCopy odd(AMP_WINDOW_CONV_DATA, AMP_DT_BF16); // a pair of bf16 would hold two taps
+    odd.Window().oc = 9, odd.A().cols.mul = 9, odd.B().rows.mul = 81;
+    odd.Connect();
+    amp_error err = {};
+    EXPECT_EQ(odd.Load(&err), AMP_BAD_FILE);
+}
+
 TEST(Model, OtherVersionsAreRefusedAsSuch) {
     Copy major, features;
     amp_error err = {};
     major.desc.abi_major = 2;
     EXPECT_EQ(major.Load(&err), AMP_UNSUPPORTED);
-    EXPECT_NE(std::string(err.message).find("model ABI 2.0, this library reads 1.x"), std::string::npos) << err.message;
+    EXPECT_NE(std::string(err.message)
+                  .find("model ABI 2." + std::to_string(AMP_MODEL_ABI_MINOR) + ", this library reads 1.x"),
+              std::string::npos)
+        << err.message;
     features.desc.required_features = 4;
     EXPECT_EQ(features.Load(&err), AMP_UNSUPPORTED);
     EXPECT_NE(std::string(err.message).find("needs features 0x4"), std::string::npos) << err.message;

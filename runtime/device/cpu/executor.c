@@ -82,17 +82,24 @@ static bool is_conv(const amp_model_kernel *k) {
     return k->kind == AMP_KERNEL_PRODUCT && k->window.kind != AMP_WINDOW_NONE;
 }
 
+static const amp_model_buffer *operand_buffer(const amp_program *p, const amp_model_kernel *k, int32_t operand) {
+    return &p->buffers[k->operands[operand]];
+}
+
 /* What the division into tasks and the sizes of scratch depend on. */
-static amp_conv conv_shape(const amp_executor *e, const amp_model_kernel *k, int64_t n) {
+static amp_conv conv_shape(const amp_executor *e, const amp_program *p, const amp_model_kernel *k, int64_t n) {
+    const amp_model_window *w = &k->window;
+    int64_t pixels =
+        w->kind == AMP_WINDOW_CONV_DATA ? (int64_t)w->oh * w->ow : (int64_t)w->h * w->w; /* of a sample of A */
     return (amp_conv){
         .kernels = k->product.operand == AMP_DT_BF16 ? e->product_bf16 : e->product_f32,
-        .window = k->window,
-        .n = n,
+        .window = *w,
+        .n = amp_model_dim_at(&operand_buffer(p, k, k->product.a)->rows, n) / pixels,
     };
 }
 
 static amp_image image_of(const amp_run *run, const amp_model_kernel *k, int32_t operand) {
-    const amp_model_buffer *b = &run->program->buffers[k->operands[operand]];
+    const amp_model_buffer *b = operand_buffer(run->program, k, operand);
     int64_t bytes = (int64_t)amp_storage_size(b->storage), rows = amp_model_dim_at(&b->rows, run->n),
             cols = amp_model_dim_at(&b->cols, run->n);
     amp_image image = {.data = run->buffers[k->operands[operand]], .pixel_stride = cols * bytes};
@@ -107,7 +114,7 @@ static void prepare_conv(const amp_executor *e, Launch *l) {
     const amp_model_window *w = &k->window;
     int64_t channels = w->kind == AMP_WINDOW_CONV_DATA ? w->oc : w->c,
             units = k->product.operand == AMP_DT_BF16 ? 2 : 1;
-    l->conv = conv_shape(e, k, l->args.n);
+    l->conv = conv_shape(e, e->run->program, k, l->args.n);
     l->conv.a = image_of(e->run, k, k->product.a);
     if (w->kind == AMP_WINDOW_CONV_WEIGHT) l->conv.dy = image_of(e->run, k, k->product.b);
     else l->conv.b = l->operands[k->product.b];
@@ -125,7 +132,7 @@ amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_progra
     amp_executor_needs needs = {amp_product_scratch_bytes(), 0};
     for (int32_t i = 0; i < program->kernel_count; i++) {
         if (!is_conv(&program->kernels[i])) continue;
-        const amp_conv conv = conv_shape(e, &program->kernels[i], n);
+        const amp_conv conv = conv_shape(e, program, &program->kernels[i], n);
         needs.per_thread = larger(needs.per_thread, amp_conv_thread_bytes(&conv));
         needs.shared = larger(needs.shared, amp_conv_shared_bytes(&conv));
     }

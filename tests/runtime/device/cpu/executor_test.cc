@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/numeric.h"
+#include "tests/runtime/device/cpu/images.h"
 #include "tests/runtime/runtime_c.h"
 
 namespace {
@@ -117,6 +118,128 @@ INSTANTIATE_TEST_SUITE_P(Forms, Products,
                          ::testing::Values(Form{AMP_DT_F32, 0, 0}, Form{AMP_DT_F32, 1, 0}, Form{AMP_DT_F32, 0, 1},
                                            Form{AMP_DT_F32, 1, 1}, Form{AMP_DT_BF16, 0, 0}, Form{AMP_DT_BF16, 1, 0},
                                            Form{AMP_DT_BF16, 0, 1}, Form{AMP_DT_BF16, 1, 1}));
+
+// ---- image products: what conv_test checks, as kernels of a program
+
+// Everything else of a call: one kernel on |threads| threads.
+void RunKernel(amp_model_kernel &kernel, amp_model_buffer *buffers, void *const *memory, uint32_t operand_count,
+               int threads, int64_t n) {
+    const uint32_t operands[] = {0, 1, 2};
+    kernel.name = "k", kernel.predicate = -1;
+    kernel.operands = operands, kernel.operand_count = operand_count;
+    amp_program program = {};
+    program.name = "p", program.buffers = buffers, program.buffer_count = (int)operand_count;
+    program.kernels = &kernel, program.kernel_count = 1;
+    amp_run run = {&program, memory, n};
+    amp_device_options options = {threads, nullptr};
+    amp_allocator allocator = {};
+    amp_device *device = nullptr;
+    amp_error err = {};
+    ASSERT_EQ(amp_device_cpu.create(&options, &allocator, &device, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_device_cpu.reserve(device, &program, n, &err), AMP_OK) << err.message;
+    const size_t reserved = amp_device_cpu.scratch_bytes(device);
+    for (int i = 0; i < 3; i++) ASSERT_EQ(amp_device_cpu.run(device, &run, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_device_cpu.scratch_bytes(device), reserved) << "a run allocates nothing";
+    amp_device_cpu.destroy(device);
+}
+
+TEST(ImageProducts, GiveTheSameBitsOnEveryNumberOfThreads) {
+    const Geometry g{9, 11, 13, 40, 70, 3, 3, 1, 1, 1};
+    for (uint32_t kind : {AMP_WINDOW_CONV, AMP_WINDOW_CONV_DATA, AMP_WINDOW_CONV_WEIGHT}) {
+        const amp_model_window w = WindowOf(g, kind);
+        const int64_t x = g.n * w.h * w.w, y = g.n * w.oh * w.ow, taps = 9;
+        const bool data = kind == AMP_WINDOW_CONV_DATA, weight = kind == AMP_WINDOW_CONV_WEIGHT;
+        Matrix a(data ? y : x, data ? w.oc : w.c, AMP_LAYOUT_PANELS, AMP_DT_F32);
+        Matrix b(weight ? y : taps * a.cols, data ? w.c : w.oc, AMP_LAYOUT_PANELS, AMP_DT_F32);
+        const int64_t rows = data ? x : weight ? taps * w.c : y;
+        amp_model_buffer buffers[3] = {
+            Buffer(a, AMP_LAYOUT_PANELS, AMP_DT_F32), Buffer(b, AMP_LAYOUT_PANELS, AMP_DT_F32), {}};
+        amp_model_kernel kernel = {};
+        kernel.kind = AMP_KERNEL_PRODUCT;
+        kernel.rows = {rows, 1, 0}, kernel.cols = {b.cols, 1, 0};
+        kernel.run[0] = kernel.run[1] = kernel.run[2] = StoreRows;
+        kernel.product = {AMP_DT_F32, 0, 0, 0, 0, 1, {1, 1, 0}};
+        kernel.window = w;
+        out_cols = &b.cols;
+        const Sums exact = NaiveProduct(w, g.n, a.values, b.values);
+        for (int threads : {1, 2, 3}) {
+            std::vector<float> c((size_t)(rows * b.cols), NAN);
+            void *memory[] = {a.Data(), b.Data(), c.data()};
+            RunKernel(kernel, buffers, memory, 3, threads, 1);
+            for (size_t i = 0; i < c.size(); i++) ASSERT_EQ(c[i], exact.value[i]) << kind << ", element " << i;
+        }
+    }
+}
+
+// ---- segments and scatter
+
+std::atomic<int> calls;
+
+// out[segment][column] = the sum of the segment's rows of in [rows, 70], rows.
+void SumSegment(const amp_kernel_args *a) {
+    calls++;
+    const float *in = (const float *)a->buffer[0];
+    float *out = (float *)a->buffer[1];
+    for (int64_t c = a->col0; c < a->col0 + 32 && c < 70; c++) {
+        float sum = 0;
+        for (int64_t r = a->row0; r < a->row0 + a->rows; r++) sum += in[r * 70 + c];
+        out[a->row0 / a->rows * 70 + c] = sum;
+    }
+}
+
+TEST(Columns, AreCalledOncePerSegmentAndBlock) {
+    const int64_t n = 37, segment = 45;
+    std::vector<float> in((size_t)(n * segment * 70));
+    for (size_t i = 0; i < in.size(); i++) in[i] = (float)(i % 23);
+    for (int threads : {1, 2, 3}) {
+        std::vector<float> out((size_t)(n * 70), NAN);
+        void *memory[] = {in.data(), out.data()};
+        amp_model_buffer buffers[2] = {};
+        amp_model_kernel kernel = {};
+        kernel.kind = AMP_KERNEL_COLUMN;
+        kernel.rows = {segment, 1, 1}, kernel.cols = {70, 1, 0}, kernel.segment = segment;
+        kernel.run[0] = kernel.run[1] = kernel.run[2] = SumSegment;
+        calls = 0;
+        RunKernel(kernel, buffers, memory, 2, threads, n);
+        EXPECT_EQ(calls, 3 * 37 * 3) << "three runs";
+        for (int64_t s = 0; s < n; s++)
+            for (int64_t c = 0; c < 70; c++) {
+                float sum = 0;
+                for (int64_t r = 0; r < segment; r++) sum += in[(size_t)((s * segment + r) * 70 + c)];
+                ASSERT_EQ(out[(size_t)(s * 70 + c)], sum) << s << ", " << c;
+            }
+    }
+}
+
+// out [5, 70] = rows of in [rows, 70] added up by row % 5.
+void Scatter(const amp_kernel_args *a) {
+    calls++;
+    const float *in = (const float *)a->buffer[0];
+    float *out = (float *)a->buffer[1];
+    for (int64_t c = a->col0; c < a->col0 + 32 && c < 70; c++) {
+        for (int64_t v = 0; v < 5; v++) out[v * 70 + c] = 0;
+        for (int64_t r = a->row0; r < a->row0 + a->rows; r++) out[r % 5 * 70 + c] += in[r * 70 + c];
+    }
+}
+
+TEST(Scatters, AreCalledOncePerBlockWithAllRows) {
+    const int64_t rows = 333;
+    std::vector<float> in((size_t)(rows * 70), 1.0f);
+    for (int threads : {1, 3}) {
+        std::vector<float> out(5 * 70, NAN);
+        void *memory[] = {in.data(), out.data()};
+        amp_model_buffer buffers[2] = {};
+        amp_model_kernel kernel = {};
+        kernel.kind = AMP_KERNEL_SCATTER;
+        kernel.rows = {rows, 1, 0}, kernel.cols = {70, 1, 0};
+        kernel.run[0] = kernel.run[1] = kernel.run[2] = Scatter;
+        calls = 0;
+        RunKernel(kernel, buffers, memory, 2, threads, 1);
+        EXPECT_EQ(calls, 3 * 3) << "three runs";
+        for (int64_t v = 0; v < 5; v++)
+            for (int64_t c = 0; c < 70; c++) ASSERT_EQ(out[(size_t)(v * 70 + c)], v < 3 ? 67 : 66);
+    }
+}
 
 // ---- the walk: predicates, flags, kernels of one task between kernels of many
 

@@ -192,7 +192,7 @@ amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t si
     while (size > 0 && !w->failed) {
         ssize_t n = write(w->fd, at, size);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) w->failed = errno;
+        if (n <= 0) w->failed = n ? errno : ENOSPC; /* nothing written and no reason: to go on could take for ever */
         else at += n, size -= (size_t)n;
     }
     return w->failed ? fail_io(err, w->failed, "write", w->target) : AMP_OK;

@@ -49,7 +49,26 @@ static amp_status check_counters(const amp_safetensors *file, const char *path, 
         const amp_tensor_view *v = amp_safetensors_find(file, names[i]);
         int64_t value = 0;
         if (v) memcpy(&value, v->data, sizeof value);
-        if (value < 0) return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld", path, names[i], (long long)value);
+        if (value < 0)
+            return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld; counters count from 0 on", path, names[i],
+                            (long long)value);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_scaler(const amp_safetensors *file, const char *path, amp_error *err) {
+    static const char *const names[] = {"scaler/growth_tracker", "scaler/floor_hits"};
+    const amp_tensor_view *v = amp_safetensors_find(file, "scaler/scale");
+    float scale = 1;
+    if (v) memcpy(&scale, v->data, sizeof scale);
+    if (!(scale >= 0))
+        return amp_fail(err, AMP_BAD_FILE, "%s: scaler/scale is %g; it must be a number that is not negative", path,
+                        (double)scale);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int32_t value = 0;
+        if ((v = amp_safetensors_find(file, names[i]))) memcpy(&value, v->data, sizeof value);
+        if (value < 0)
+            return amp_fail(err, AMP_BAD_FILE, "%s: %s is %ld; it counts from 0 on", path, names[i], (long)value);
     }
     return AMP_OK;
 }
@@ -72,6 +91,7 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     AMP_TRY(check_format(file, path, err));
     AMP_TRY(amp_state_list_check(list, file, path, err));
     AMP_TRY(check_counters(file, path, err));
+    AMP_TRY(check_scaler(file, path, err));
     if (extra.text) AMP_TRY(check_extra(file, path, extra.size, err));
     /* From here on nothing can fail. */
     amp_state_list_read(list, file, s->states);

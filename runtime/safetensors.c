@@ -1,6 +1,7 @@
 /* safetensors.c: the strict reader of safetensors.h. */
 #include "runtime/safetensors.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@
 enum {
     DATA_ALIGN = 16,
     TENSOR_LIMIT = 100000, /* a header of 100 MB with more is an attack on memory and time, not a model */
-    VALUES_PER_TENSOR = 6 + AMP_SAFETENSORS_MAX_RANK
+    VALUES_PER_TENSOR = 6 + AMP_SAFETENSORS_MAX_RANK,
+    BYTES_PER_VALUE = 4 /* at least, of every sound header: [0,0,0,0,0,0,0,0] is the densest that a tensor can have */
 };
 
 struct amp_safetensors {
@@ -61,6 +63,12 @@ static amp_status check_padding(const Reader *r, const char *text, size_t length
     return AMP_OK;
 }
 
+/* Parsed values take more memory than their text, so a header of nothing but commas must not get far. */
+static size_t most_values(size_t header) {
+    size_t dense = header / BYTES_PER_VALUE + 1, most = (size_t)TENSOR_LIMIT * VALUES_PER_TENSOR;
+    return dense < most ? dense : most;
+}
+
 static amp_status read_header(Reader *r) {
     amp_safetensors *f = r->file;
     const char *text = f->data + AMP_SAFETENSORS_LENGTH;
@@ -74,7 +82,7 @@ static amp_status read_header(Reader *r) {
     AMP_TRY(check_padding(r, text, (size_t)length));
     r->buffer = text + length;
     r->buffer_size = f->size - AMP_SAFETENSORS_LENGTH - (size_t)length;
-    amp_json_limits limits = {.depth = 3, .values = (size_t)TENSOR_LIMIT * VALUES_PER_TENSOR};
+    amp_json_limits limits = {.depth = 3, .values = most_values((size_t)length)};
     amp_error why = {0};
     amp_status status = amp_json_parse(text, (size_t)length, &limits, &f->allocator, &f->header, &why);
     if (status == AMP_OUT_OF_MEMORY) return amp_fail(r->err, status, "%s: no memory to read its header", r->path);
@@ -109,13 +117,16 @@ static amp_status read_shape(const Reader *r, const amp_json *shape, amp_tensor_
     if (shape->array.count > AMP_SAFETENSORS_MAX_RANK)
         return bad(r, "tensor %s has %zu dimensions; at most %d are read", view->name, shape->array.count,
                    AMP_SAFETENSORS_MAX_RANK);
+    size_t without_zeros = 1; /* so that no product of some of the dimensions overflows later */
     *elements = 1;
     for (size_t i = 0; i < shape->array.count; i++) {
         const amp_json *dim = &shape->array.items[i];
         if (!is_size(dim)) return bad(r, "tensor %s: a dimension is not a number from 0 on", view->name);
-        if (!amp_size_mul(*elements, (size_t)dim->number.integer, elements))
+        size_t size = (size_t)dim->number.integer;
+        if (!amp_size_mul(without_zeros, size ? size : 1, &without_zeros) || without_zeros > PTRDIFF_MAX)
             return bad(r, "tensor %s has more elements than memory can hold", view->name);
         view->dims[view->rank++] = dim->number.integer;
+        *elements *= size;
     }
     return AMP_OK;
 }
@@ -136,7 +147,7 @@ static amp_status read_offsets(const Reader *r, const amp_json *offsets, amp_ten
 
 static amp_status read_tensor(const Reader *r, const amp_json_member *member, amp_tensor_view *view) {
     const amp_json *entry = &member->value, *dtype = amp_json_get(entry, "dtype");
-    size_t elements, bits;
+    size_t elements = 0, bits;
     view->name = member->key.data;
     if (entry->kind != AMP_JSON_OBJECT || !dtype || dtype->kind != AMP_JSON_STRING)
         return bad(r, "tensor %s has no dtype", view->name);

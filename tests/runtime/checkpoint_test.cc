@@ -155,6 +155,16 @@ TEST(Checkpoint, IsAllOrNothing) {
              static const int64_t minus = -1;
              Find(e, "counter/step").data = &minus;
          }},
+        {"scaler/scale is nan", AMP_BAD_FILE,
+         [](Edited &e) {
+             static const float nothing = NAN;
+             Find(e, "scaler/scale").data = &nothing;
+         }},
+        {"scaler/growth_tracker is -7", AMP_BAD_FILE,
+         [](Edited &e) {
+             static const int32_t minus = -7;
+             Find(e, "scaler/growth_tracker").data = &minus;
+         }},
     };
     for (const auto &c : cases) {
         std::string changed = Edit(path, "changed.st", c.change);

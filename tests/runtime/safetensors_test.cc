@@ -55,6 +55,12 @@ TEST(SafetensorsRead, FindsTensorsAndMetadata) {
     amp_safetensors_close(f);
 }
 
+std::string Commas(int count) {
+    std::string zeros = "0";
+    for (int i = 1; i < count; i++) zeros += ",0";
+    return zeros;
+}
+
 struct Case {
     const char *name;
     std::string bytes;
@@ -101,6 +107,10 @@ std::vector<Case> Cases() {
         {"fractional dimension", File("{" + Tensor("a", "F32", "2.0", 0, 8) + "}", eight), "dimension"},
         {"nine dimensions", File("{" + Tensor("a", "F32", "1,1,1,1,1,1,1,1,2", 0, 8) + "}", eight), "9 dimensions"},
         {"shape overflows", File("{" + overflow + "}", eight), "more elements than memory"},
+        {"shape overflows beside a zero",
+         File("{" + Tensor("a", "F32", "0,4611686018427387904,4611686018427387904", 0, 0) + "}", ""),
+         "more elements than memory"},
+        {"more values than tensors have", File("{\"a\":[" + Commas(4000) + "]}", ""), "too many values"},
         {"size differs from shape", File("{" + Tensor("a", "F32", "3", 0, 8) + "}", eight), "do not take 8 bytes"},
         {"half a byte", File("{" + Tensor("a", "F4", "3", 0, 1) + "}", "x"), "do not take"},
         {"begin after end", File("{" + Tensor("a", "F32", "2", 8, 0) + "}", eight), "lies at bytes 8 to 0"},

@@ -59,7 +59,9 @@ static amp_status compile(Session *s, amp_compile_result **out, amp_error *err) 
     AMP_TRY(last_stage(&s->options, &last, err));
     AMP_TRY(session_open(s, err));
     AMP_TRY(session_run(s, last, &m, err));
-    AMP_TRY(emit(s, m, out, err));
+    amp_status status = emit(s, m, out, err);
+    if (status == AMP_INTERNAL && s->is_ir) status = AMP_BAD_SOURCE; /* a fault of the text, not of the passes */
+    if (status) return err ? amp_fail(err, status, "%s: %s", s->options.name, err->message) : status;
     if (!s->options.output) return AMP_OK;
     return amp_file_replace(s->options.output, (*out)->data, (*out)->size, &s->arena.allocator, err);
 }

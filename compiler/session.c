@@ -167,6 +167,7 @@ amp_status session_report(Session *s, amp_error *err) {
         const Diag *d = s->diags.list.data[i];
         Text t;
         text_init(&t, &s->arena);
+        if (!d->loc.source) text_printf(&t, "%s: ", s->options.name); /* of the whole module: no place in its text */
         diag_format(&t, d);
         if (s->options.diagnostic) s->options.diagnostic(s->options.user, text_str(&t), d->severity == DIAG_ERROR);
         if (!have_first && d->severity == DIAG_ERROR) {

@@ -1,6 +1,7 @@
 // damage.h: damaged versions of a good file: cut anywhere, header bytes changed, random mutations from a seed.
 //
 // AMP_MUTATIONS is the number of random mutations of each file (2,000 where it is not set); AMP_SEED shifts the seed.
+// AMP_KEEP=1 writes each damaged file to last.NAME in TEST_TMPDIR before it is read, to have the one that crashes.
 #ifndef AMP_TESTS_ROBUSTNESS_DAMAGE_H
 #define AMP_TESTS_ROBUSTNESS_DAMAGE_H
 
@@ -161,6 +162,8 @@ struct Format {
 };
 
 inline void Check(const Format &f, const std::string &bytes, const std::string &what) {
+    static const bool keep = FromEnvironment("AMP_KEEP", 0);
+    if (keep) Write("last." + f.name, bytes);
     Outcome o = f.read(bytes);
     EXPECT_LE(o.peak, f.most(bytes.size())) << f.name << ", " << what;
     if (o.status == AMP_OK) return;

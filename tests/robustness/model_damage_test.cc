@@ -1,0 +1,258 @@
+// Damaged model.so files: refused as data, before the system's loader sees them; and tables whose numbers are damaged,
+// as a compiler with a fault could write them: refused, or sound enough to plan memory by.
+#include <cstddef>
+#include <cstring>
+
+extern "C" {
+#include "base/elf.h"
+#include "base/sha256.h"
+}
+#include "amp/compile.h"
+#include "tests/robustness/damage.h"
+#include "tests/runtime/tiny.h"
+
+namespace {
+
+using namespace robustness;
+
+std::string Compiled() {
+    static const std::string bytes = [] {
+        std::string text = "amp 1\nmodel net(x: f32[N, 3]) -> y {\n    h = relu(linear(x; out = 5) as a)\n    y = "
+                           "linear(h; out = 2) as b\n}\n"
+                           "train net {\n    input  t: i32[N]\n    loss = cross_entropy(y, t)\n    optimizer = sgd(lr "
+                           "= 0.1)\n}\nprecision fp32 { }\n";
+        amp_compile_options o = {};
+        o.struct_size = sizeof o;
+        o.name = "net.amp", o.text = text.data(), o.text_size = text.size();
+        amp_compile_result *result = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(amp_compile(&o, &result, &err), AMP_OK) << err.message;
+        size_t size;
+        const void *data = amp_compile_result_data(result, &size);
+        std::string made((const char *)data, size);
+        amp_compile_result_release(result);
+        return made;
+    }();
+    return bytes;
+}
+
+Outcome Load(const std::string &bytes) {
+    PeakAllocator allocator;
+    amp_allocator a = allocator.get();
+    amp_model_options o = {sizeof o, &a};
+    amp_model *model = nullptr;
+    amp_error err = {};
+    amp_status status = amp_model_load(Write("damaged.so", bytes).c_str(), &o, &model, &err);
+    EXPECT_EQ(model == nullptr, status != AMP_OK);
+    amp_model_release(model);
+    return {status, err.message, allocator.peak()};
+}
+
+// The descriptor's copies of tables come on top of the file's bytes.
+Format ModelFormat() {
+    std::string good = Compiled();
+    return {"damaged.so", good, 64, {}, Load, [](size_t size) { return size + (1 << 20); }, good.size() / 200, true};
+}
+
+// Damage is told before anything of the file runs: by the hash, or because there is none to be found.
+bool IsRefusedAsData(const Outcome &o) {
+    return o.status == AMP_BAD_FILE && (o.message.find("not a model of ampc, or damaged") != std::string::npos ||
+                                        o.message.find("the file is damaged") != std::string::npos);
+}
+
+TEST(ModelFile, GoodIsRead) { GoodIsRead(ModelFormat()); }
+TEST(ModelFile, CutAnywhere) { CutAnywhere(ModelFormat()); }
+TEST(ModelFile, ElfHeaderBytes) { HeaderBytes(ModelFormat()); }
+
+TEST(ModelFile, SectionHeaderBytes) {
+    std::string good = Compiled();
+    uint64_t table = 0;
+    for (int i = 7; i >= 0; i--) table = table << 8 | (unsigned char)good[40 + i]; // e_shoff
+    ASSERT_LT(table, good.size());
+    for (size_t i = table; i < good.size(); i++)
+        for (unsigned char value : {(unsigned char)(good[i] ^ 0x01), (unsigned char)(good[i] ^ 0xf0)}) {
+            std::string changed = good;
+            changed[i] = (char)value;
+            Outcome o = Load(changed);
+            ASSERT_TRUE(IsRefusedAsData(o)) << "byte " << i << ": " << o.message;
+        }
+}
+
+TEST(ModelFile, RandomMutations) {
+    Mutator mutator(Compiled(), Compiled().size(), {"\177ELF", ".amp.sha256"}, 31);
+    for (long i = 0; i < MutationCount(); i++) {
+        std::string changed = mutator.Next();
+        if (changed == Compiled()) continue;
+        Outcome o = Load(changed);
+        ASSERT_TRUE(IsRefusedAsData(o)) << "mutation " << i << ": " << o.message;
+        ASSERT_LE(o.peak, changed.size() + (1 << 20));
+    }
+}
+
+// explain reads the IR inside a model.so, hash or no hash.
+TEST(ModelFile, ExplainReadsDamagedOnes) {
+    std::string good = Compiled();
+    size_t ir, length;
+    ASSERT_EQ(amp_elf_section(good.data(), good.size(), AMP_MODEL_IR_SECTION, &ir, &length, nullptr), AMP_OK);
+    Random random(32);
+    for (long i = 0; i < MutationCount() / 10; i++) {
+        std::string changed = good;
+        for (int k = 0; k < 3; k++)
+            changed[random.Below(2) ? ir + random.Below(length) : random.Below(changed.size())] = (char)random.Next();
+        std::string path = Write("explained.so", changed);
+        amp_compile_options o = {};
+        PeakAllocator allocator;
+        amp_allocator a = allocator.get();
+        o.struct_size = sizeof o, o.name = path.c_str(), o.allocator = &a;
+        amp_compile_result *result = nullptr;
+        amp_error err = {};
+        amp_status status = amp_explain(&o, nullptr, (int)random.Below(2), &result, &err);
+        ASSERT_TRUE(!status || strstr(err.message, "explained.so")) << i << ": " << err.message;
+        amp_compile_result_release(result);
+    }
+}
+
+// ---- tables ----------------------------------------------------------------------------------------------------------
+
+// The tiny model with tables that can be written to.  Counts and pointers stay: what they mean cannot be checked.
+struct Tables {
+    amp_model_desc desc = *amp_model_query(1, 0);
+    std::vector<amp_model_state> states = Of<amp_model_state>(desc.states);
+    std::vector<amp_model_input> inputs = Of<amp_model_input>(desc.inputs);
+    std::vector<amp_model_program> programs = Of<amp_model_program>(desc.programs);
+    std::vector<std::vector<amp_model_buffer>> buffers;
+    std::vector<std::vector<amp_model_kernel>> kernels;
+    std::vector<std::vector<amp_model_result>> results;
+
+    Tables() {
+        for (const amp_model_program &p : programs) {
+            buffers.push_back(Of<amp_model_buffer>(p.buffers));
+            kernels.push_back(Of<amp_model_kernel>(p.kernels));
+            results.push_back(Of<amp_model_result>(p.results));
+        }
+        desc.states = Table(states), desc.inputs = Table(inputs), desc.programs = Table(programs);
+        for (size_t i = 0; i < programs.size(); i++)
+            programs[i].buffers = Table(buffers[i]), programs[i].kernels = Table(kernels[i]),
+            programs[i].results = Table(results[i]);
+    }
+    template <typename T> static std::vector<T> Of(const amp_model_table &t) {
+        return std::vector<T>((const T *)t.data, (const T *)t.data + t.count);
+    }
+    template <typename T> static amp_model_table Table(const std::vector<T> &v) {
+        return {(uint32_t)v.size(), sizeof(T), v.data()};
+    }
+};
+
+// Numbers of a struct: [begin, end) byte ranges without its pointers and the counts of arrays behind them.
+struct Range {
+    size_t begin, end;
+};
+#define FROM_TO(T, first, last)                                                                                        \
+    { offsetof(T, first), offsetof(T, last) + sizeof(((T *)nullptr)->last) }
+const std::vector<Range> kState = {FROM_TO(amp_model_state, role, of), FROM_TO(amp_model_state, dtype, dims),
+                                   FROM_TO(amp_model_state, init_args, init_arg_count)};
+const std::vector<Range> kInput = {FROM_TO(amp_model_input, dtype, train_only),
+                                   FROM_TO(amp_model_input, index_bound, index_ignore)};
+const std::vector<Range> kBuffer = {{offsetof(amp_model_buffer, kind), sizeof(amp_model_buffer)}};
+const std::vector<Range> kKernel = {FROM_TO(amp_model_kernel, kind, predicate), FROM_TO(amp_model_kernel, rows, cols),
+                                    FROM_TO(amp_model_kernel, product, product),
+                                    FROM_TO(amp_model_kernel, segment, window)};
+const std::vector<Range> kResult = {FROM_TO(amp_model_result, buffer, rank), FROM_TO(amp_model_result, dims, dims)};
+
+// A number of four or eight bytes becomes one that indexes, sizes and loops get wrong, or a neighbour of what it was.
+void DamageNumber(void *at, size_t size, const std::vector<Range> &ranges, Random &random) {
+    static const int64_t values[] = {0,         1,        2,  3,   4,    5,  6,  7,         8,         9,
+                                     31,        32,       33, 255, 4096, -1, -2, INT32_MAX, INT32_MIN, (int64_t)1 << 38,
+                                     INT64_MAX, INT64_MIN};
+    const Range &range = ranges[random.Below(ranges.size())];
+    size_t width = random.Below(2) ? 8 : 4, place = range.begin + random.Below((range.end - range.begin) / 4) * 4;
+    if (place + width > std::min(range.end, size)) width = 4;
+    int64_t value = 0;
+    memcpy(&value, (char *)at + place, width);
+    value =
+        random.Below(3) ? values[random.Below(sizeof values / sizeof *values)] : value + (int64_t)random.Below(5) - 2;
+    memcpy((char *)at + place, &value, width);
+}
+
+void DamageTables(Tables &t, Random &random) {
+    size_t p = random.Below(t.programs.size());
+    auto one = [&](auto &table, const std::vector<Range> &ranges) {
+        if (!table.empty()) DamageNumber(&table[random.Below(table.size())], sizeof table[0], ranges, random);
+    };
+    switch (random.Below(5)) {
+    case 0: one(t.states, kState); break;
+    case 1: one(t.inputs, kInput); break;
+    case 2: one(t.buffers[p], kBuffer); break;
+    case 3: one(t.kernels[p], kKernel); break;
+    default: one(t.results[p], kResult); break;
+    }
+}
+
+// Everything of a model that was accepted which does not run its code.
+void Use(amp_model *model, Random &random) {
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    amp_error err = {};
+    amp_tensor_info info;
+    amp_model_info about;
+    amp_model_get_info(model, &about);
+    for (int i = 0; i < about.input_count; i++) (void)!amp_model_input_at(model, i, 6, &info, &err);
+    for (int i = 0; i < about.result_count; i++) (void)!amp_model_result_at(model, i, 6, &info, &err);
+    for (int i = 0; i < about.param_count; i++) (void)!amp_model_param_at(model, i, &info, &err);
+    amp_params_options seed = {sizeof seed, 7};
+    amp_session_options o = TinyOptions(1 + (int64_t)random.Below(64));
+    o.device = "null";
+    amp_memory_info memory;
+    if (amp_params_create(model, &seed, &params, &err) || amp_session_create(model, params, &o, &session, &err)) {
+        EXPECT_NE(std::string(err.message), "");
+    } else {
+        amp_session_memory(session, &memory);
+    }
+    amp_session_release(session);
+    amp_params_release(params);
+}
+
+// No more than a test machine has: a model may well be larger than memory.
+class SmallMachine {
+  public:
+    amp_allocator get() { return {this, Alloc, Free}; }
+    ~SmallMachine() { EXPECT_EQ(now_, 0u); }
+
+  private:
+    static void *Alloc(void *user, size_t size, size_t align) {
+        auto *self = static_cast<SmallMachine *>(user);
+        if (size > kMost - self->now_) return nullptr;
+        self->now_ += size;
+        return aligned_alloc(std::max<size_t>(align, 16), (size + align + 15) & ~(std::max<size_t>(align, 16) - 1));
+    }
+    static void Free(void *user, void *p, size_t size, size_t) {
+        static_cast<SmallMachine *>(user)->now_ -= size, free(p);
+    }
+    static constexpr size_t kMost = 16 << 20;
+    size_t now_ = 0;
+};
+
+TEST(ModelTables, DamagedNumbersAreRefusedOrHarmless) {
+    Random random(33);
+    long refused = 0;
+    for (long i = 0; i < MutationCount() * 5; i++) {
+        Tables tables;
+        for (size_t k = 0, n = 1 + random.Below(3); k < n; k++) DamageTables(tables, random);
+        SmallMachine machine;
+        amp_allocator a = machine.get();
+        amp_model *model = nullptr;
+        amp_error err = {};
+        amp_status status = amp_model_from_desc(&tables.desc, "tables.so", &a, &model, &err);
+        refused += status != AMP_OK;
+        if (status) {
+            ASSERT_EQ(model, nullptr);
+            ASSERT_TRUE(strstr(err.message, "tables.so: ")) << err.message;
+        } else {
+            Use(model, random);
+        }
+        amp_model_release(model);
+    }
+    EXPECT_GT(refused, MutationCount());
+}
+
+} // namespace

@@ -76,19 +76,22 @@ bool lower_dim_is_last(Lowering *l);
 #define LOWER_RULES(X)                                                                                                 \
     X(LOWER_KEEP, lower_keep)                                                                                          \
     X(LOWER_ELEMENTWISE, lower_elementwise)                                                                            \
-    X(LOWER_LINEAR, lower_linear) X(LOWER_MATMUL, lower_matmul) X(LOWER_RELU, lower_relu) X(LOWER_GELU, lower_gelu)    \
-        X(LOWER_SIGMOID, lower_sigmoid) X(LOWER_DROPOUT, lower_dropout) X(LOWER_SUM, lower_sum)                        \
-            X(LOWER_MEAN, lower_mean) X(LOWER_SOFTMAX, lower_softmax) X(LOWER_LOG_SOFTMAX, lower_log_softmax) X(       \
-                LOWER_NLL_LOSS, lower_nll_loss) X(LOWER_ACCURACY, lower_accuracy) X(LOWER_GRAD_SEED, lower_grad_seed)  \
-                X(LOWER_RELU_GRAD, lower_relu_grad) X(LOWER_GELU_GRAD, lower_gelu_grad)                                \
-                    X(LOWER_SIGMOID_GRAD, lower_sigmoid_grad) X(LOWER_TANH_GRAD, lower_tanh_grad)                      \
-                        X(LOWER_SOFTMAX_GRAD, lower_softmax_grad) X(LOWER_LOG_SOFTMAX_GRAD, lower_log_softmax_grad)    \
-                            X(LOWER_NLL_LOSS_GRAD, lower_nll_loss_grad) X(LOWER_SUM_TO, lower_sum_to)                  \
-                                X(LOWER_BROADCAST_TO, lower_broadcast_to) X(LOWER_SCALE_LOSS, lower_scale_loss)        \
-                                    X(LOWER_INVERSE_SCALE, lower_inverse_scale) X(LOWER_UNSCALE, lower_unscale)        \
-                                        X(LOWER_ALL_FINITE, lower_all_finite)                                          \
-                                            X(LOWER_UPDATE_SCALE, lower_update_scale) X(LOWER_SGD, lower_sgd)          \
-                                                X(LOWER_ADAM, lower_adam) X(LOWER_ADAMW, lower_adamw)
+    X(LOWER_LINEAR, lower_linear)                                                                                      \
+    X(LOWER_MATMUL, lower_matmul) X(LOWER_RELU, lower_relu) X(LOWER_GELU, lower_gelu) X(LOWER_SIGMOID, lower_sigmoid)  \
+        X(LOWER_DROPOUT, lower_dropout) X(LOWER_SUM, lower_sum) X(LOWER_MEAN, lower_mean) X(                           \
+            LOWER_SOFTMAX, lower_softmax) X(LOWER_LOG_SOFTMAX, lower_log_softmax) X(LOWER_NLL_LOSS, lower_nll_loss)    \
+            X(LOWER_ACCURACY, lower_accuracy) X(LOWER_GRAD_SEED, lower_grad_seed) X(LOWER_RELU_GRAD, lower_relu_grad)  \
+                X(LOWER_GELU_GRAD, lower_gelu_grad) X(LOWER_SIGMOID_GRAD, lower_sigmoid_grad)                          \
+                    X(LOWER_TANH_GRAD, lower_tanh_grad) X(LOWER_SOFTMAX_GRAD, lower_softmax_grad)                      \
+                        X(LOWER_LOG_SOFTMAX_GRAD, lower_log_softmax_grad) X(LOWER_NLL_LOSS_GRAD, lower_nll_loss_grad)  \
+                            X(LOWER_SUM_TO, lower_sum_to) X(LOWER_BROADCAST_TO, lower_broadcast_to)                    \
+                                X(LOWER_SCALE_LOSS, lower_scale_loss) X(LOWER_INVERSE_SCALE, lower_inverse_scale)      \
+                                    X(LOWER_UNSCALE, lower_unscale) X(LOWER_ALL_FINITE, lower_all_finite)              \
+                                        X(LOWER_UPDATE_SCALE, lower_update_scale)                                      \
+                                            X(LOWER_GLOBAL_NORM, lower_global_norm)                                    \
+                                                X(LOWER_CLIP_BY_NORM, lower_clip_by_norm)                              \
+                                                    X(LOWER_SCHEDULE, lower_schedule) X(LOWER_SGD, lower_sgd)          \
+                                                        X(LOWER_ADAM, lower_adam) X(LOWER_ADAMW, lower_adamw)
 
 #define DECLARE(id, function) void function(Lowering *l);
 LOWER_RULES(DECLARE)

@@ -87,6 +87,16 @@ const Case kCases[] = {
      "input %ok : bool\nstate %scale : f32\nstate %growth_tracker : i32\n%r, %s, %u = update_scale(%scale, "
      "%growth_tracker, %ok; "
      "growth = 3.0, interval = 4, min = 0.25) : f32, i32, i32\nresult r = %r\nresult s = %s\nresult u = %u\n"},
+    {OP_global_norm, XY "input %b : f32[3]\ninput %c : f32\n%r = global_norm(%x, %b, %c) : f32\nresult r = %r\n"},
+    {OP_clip_by_norm, XY "input %n : f32\n%r = clip_by_norm(%x, %n; max = 0.5) : f32[N, 4]\nresult r = %r\n"},
+    {OP_constant_rate, "%r = constant_rate(; v = 0.5) : f64\nresult r = %r\n"},
+    {OP_cosine_rate, "state %step : i64\n%r = cosine_rate(%step; peak = 0.5, warmup = 2, steps = 9) : f64\nresult r = "
+                     "%r\n"},
+    {OP_step_rate, "state %step : i64\n%r = step_rate(%step; base = 0.5, every = 2, gamma = 0.3) : f64\nresult r = "
+                   "%r\n"},
+    {OP_linear_rate, "state %step : i64\n%r = linear_rate(%step; peak = 0.5, warmup = 2, steps = 9) : f64\nresult r = "
+                     "%r\n"},
+    {OP_one_cycle_rate, "state %step : i64\n%r = one_cycle_rate(%step; peak = 0.5, steps = 9) : f64\nresult r = %r\n"},
     {OP_sgd, WEIGHT RATES("0.1", "0.01") "%r, %b = sgd(%w, %g, %step, %lr, %wd) : f32[4, 3], f32[4, 3]\nassign(%w, "
                                          "%r)\nresult b = %b\n"},
     {OP_sgd,

@@ -74,8 +74,13 @@ static const amp_value *find(const amp_session *s, const char *name) {
 
 /* ---- one value --------------------------------------------------------------------------------------------------- */
 
-/* Results have their own shape; of other values the memory knows rows and columns: [] and [C] are one row, [N] one
- * column. */
+static void fill_dims(amp_tensor_info *info, const amp_model_dim *dims, uint32_t rank, int64_t n) {
+    info->rank = (int32_t)rank;
+    for (uint32_t i = 0; i < rank; i++) info->dims[i] = amp_model_dim_at(&dims[i], n);
+}
+
+/* A model that does not tell the dimensions of its values (ABI minor 0) knows rows and columns: [] and [C] are one row,
+ * [N] one column. */
 static void describe_matrix(const amp_model_buffer *b, int64_t n, amp_tensor_info *info) {
     int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
     bool one_row = !b->rows.of_n && rows == 1, one_column = !b->cols.of_n && cols == 1;
@@ -85,14 +90,11 @@ static void describe_matrix(const amp_model_buffer *b, int64_t n, amp_tensor_inf
 
 static amp_tensor_info describe(const amp_session *s, const amp_value *v) {
     const amp_program *p = s->train_step.program;
-    amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)p->buffers[v->buffer].dtype};
-    if (v->result < 0) {
-        describe_matrix(&p->buffers[v->buffer], s->last_n, &info);
-        return info;
-    }
-    const amp_model_result *r = &p->results[v->result];
-    info.rank = (int32_t)r->rank;
-    for (uint32_t i = 0; i < r->rank; i++) info.dims[i] = amp_model_dim_at(&r->dims[i], s->last_n);
+    const amp_model_buffer *b = &p->buffers[v->buffer];
+    amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)b->dtype};
+    if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->last_n);
+    else if (b->rank) fill_dims(&info, b->dims, b->rank, s->last_n);
+    else describe_matrix(b, s->last_n, &info);
     return info;
 }
 

@@ -18,7 +18,7 @@ typedef enum ItemKind {
     ITEM_NONE,
     ITEM_TENSOR,
     ITEM_PARAM,   /* a parameter, until something reads it */
-    ITEM_AVERAGE, /* `loss` or a metric, seen from a metric */
+    ITEM_AVERAGE, /* `loss` or a metric, seen from a metric: |s| is the result that is averaged */
     ITEM_INT,
     ITEM_FLOAT,
     ITEM_BOOL,
@@ -86,6 +86,8 @@ typedef struct Origin { /* of a value: what people call it, and where it was wri
     Loc loc;
 } Origin;
 
+typedef VEC(Origin) OriginVec;
+
 typedef struct Elab {
     Arena *a;
     Diags *d;
@@ -99,13 +101,18 @@ typedef struct Elab {
     Table param_names;     /* published paths of params and states, to where they are declared */
     Table updates;         /* paths of states, to their `update` */
     VEC(Result) update_results;
-    VEC(Origin) origins; /* by value id */
-    VEC(Name *) bound;   /* for "never read" */
+    OriginVec origins; /* by value id */
+    VEC(Name *) bound; /* for "never read" */
     VEC(Loc) reported;
     Frame *frame;
-    int depth;             /* of recursion over tree and calls */
-    int64_t work, max_ops; /* ops and turns so far */
-    bool stopped;          /* a limit was exceeded and reported */
+    VEC(Frame *) trains;     /* one per train block */
+    Table measures;          /* results of losses and metrics that have a name */
+    const Stmt *accumulate;  /* where it is set */
+    struct Target *averages; /* the function `metrics`, where there is one */
+    const Frame *averaging;  /* the train block, while a metric is computed from averages */
+    int depth;               /* of recursion over tree and calls */
+    int64_t work, max_ops;   /* ops and turns so far */
+    bool stopped;            /* a limit was exceeded and reported */
 } Elab;
 
 /* ---- report.c: errors with places that a person can act on ----------------------------------------------- */
@@ -193,6 +200,7 @@ Val as_tensor(Elab *e, Loc loc, const Item *item);
 /* ---- types.c --------------------------------------------------------------------------------------------- */
 
 bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
+bool elaborate_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
 bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
 bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out);
 
@@ -258,25 +266,27 @@ void elaborate_update(Elab *e, const Stmt *s);
 void add_updates(Elab *e); /* when everything else is there */
 void elaborate_init(Elab *e, const Stmt *s);
 
-/* ---- signatures.c: initialisers, optimizers, loss scales ------------------------------------------------- */
+/* ---- signatures.c: initialisers, optimizers, loss scales, schedules -------------------------------------- */
 
 typedef enum SignatureKind {
     SIGNATURE_INITIALISER,
     SIGNATURE_OPTIMIZER,
     SIGNATURE_LOSS_SCALE,
+    SIGNATURE_SCHEDULE,
     SIGNATURE_KIND_COUNT
 } SignatureKind;
 /* Every argument is given its value or its default.  False after an error. */
 bool elaborate_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
+bool refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, where |x| is one */
 
 /* ---- model.c, train.c, precision.c ----------------------------------------------------------------------- */
 
 /* The inputs of model and train come before the parameters, so both begin before the model's body is elaborated. */
 Frame *begin_model(Elab *e, const Decl *model);
-Frame *begin_train(Elab *e, const Decl *train);
+void begin_train(Elab *e, const Decl *train);
 void elaborate_model(Elab *e, Frame *model);
-/* Sees the model's inputs, results and params. */
-void elaborate_train(Elab *e, Frame *train, const Frame *model);
+/* They see the model's inputs, results and params. */
+void elaborate_trains(Elab *e, const Frame *model);
 void elaborate_precision(Elab *e, const Decl *precision);
 
 #endif

@@ -64,7 +64,8 @@ static void read_prelude(Elab *e) {
 /* ---- declarations ---------------------------------------------------------------------------------------- */
 
 typedef struct Program {
-    const Decl *model, *train, *precision;
+    const Decl *model, *precision;
+    VEC(const Decl *) trains;
 } Program;
 
 static void add_block(Elab *e, const Unit *unit, const Decl *d) {
@@ -82,12 +83,16 @@ static void add_block(Elab *e, const Unit *unit, const Decl *d) {
     table_set(e->a, blocks, d->name->text, b);
 }
 
+static bool in_main_file(Elab *e, const Unit *unit, const Decl *d, const char *what) {
+    if (unit != e->units.data[0]) report(e, d->loc, "%s stands in the main file, not in an included one", what);
+    return unit == e->units.data[0];
+}
+
 /* One of its kind, in the main file. */
 static void set_only(Elab *e, const Unit *unit, const Decl *d, const char *what, const Decl **only) {
-    if (unit != e->units.data[0]) {
-        report(e, d->loc, "%s stands in the main file, not in an included one", what);
-    } else if (*only) {
-        Diag *diag = report(e, d->loc, d->only ? "a second train is not built yet" : "there is a %s already", what);
+    if (!in_main_file(e, unit, d, what)) return;
+    if (*only) {
+        Diag *diag = report(e, d->loc, "there is a %s already", what);
         diag_note(e->d, diag, (*only)->loc, "first here");
     } else {
         *only = d;
@@ -101,7 +106,7 @@ static void collect(Elab *e, Program *p) {
             const Decl *d = unit->file->decls.data[i];
             if (d->kind == DECL_BLOCK) add_block(e, unit, d);
             else if (d->kind == DECL_MODEL) set_only(e, unit, d, "model", &p->model);
-            else if (d->kind == DECL_TRAIN) set_only(e, unit, d, "train", &p->train);
+            else if (d->kind == DECL_TRAIN && in_main_file(e, unit, d, "train")) vec_push(e->a, &p->trains, d);
             else if (d->kind == DECL_PRECISION) set_only(e, unit, d, "precision", &p->precision);
         }
     }
@@ -126,9 +131,9 @@ static void elaborate_program(Elab *e, const Program *p) {
         return;
     }
     Frame *model = begin_model(e, p->model);
-    Frame *train = p->train ? begin_train(e, p->train) : NULL;
+    for (int i = 0; i < p->trains.len; i++) begin_train(e, p->trains.data[i]);
     elaborate_model(e, model);
-    if (train) elaborate_train(e, train, model);
+    elaborate_trains(e, model);
     add_updates(e);
     if (p->precision) elaborate_precision(e, p->precision);
     if (!e->d->errors) report_unread(e);

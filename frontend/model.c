@@ -9,7 +9,7 @@ static void add_model_inputs(Elab *e, const Decl *model) {
         Item item = ERROR_ITEM;
         bool twice = table_get(&e->frame->names, p->name->text) != NULL;
         if (twice) bind_error(e, p->name);
-        if (elaborate_type(e, p->type, &dtype, &shape) && !twice)
+        if (elaborate_input_type(e, p->type, &dtype, &shape) && !twice)
             item = item_tensor(add_input(e, p->name, dtype, shape));
         if (!twice) bind(e, p->name, item);
     }

@@ -56,6 +56,10 @@ static State *make_state(Elab *e, const Stmt *s) {
     Shape shape;
     Call init = {0};
     const char *path = s->declare.as ? path_text(e, s->declare.as) : s->declare.name->text;
+    if (e->averaging) {
+        report(e, s->loc, "a metric of averages has no parameters");
+        return NULL;
+    }
     bool good = elaborate_type(e, s->declare.type, &dtype, &shape);
     good = elaborate_signature(e, s->declare.value, SIGNATURE_INITIALISER, &init) && good;
     if (!path || !good || !check_state_type(e, s, dtype, &shape)) return NULL;

@@ -21,21 +21,42 @@ static void set_loss_scale(Elab *e, const Stmt *s) {
     else elaborate_signature(e, x, SIGNATURE_LOSS_SCALE, &e->m->loss_scale);
 }
 
-static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **loss_scale) {
-    static const char *const names[] = {"loss_scale", "eval_precision"};
-    const Name *name = s->bind.names.data[0];
-    if (!strcmp(name->text, "eval_precision")) {
-        report_not_built(e, s->loc, "eval_precision");
-    } else if (strcmp(name->text, "loss_scale")) {
-        Diag *diag = report(e, name->loc, "precision has no setting '%s'", name->text);
-        help_nearest(e, diag, name->text, names, 2);
-    } else if (*loss_scale) {
-        Diag *diag = report(e, name->loc, "loss_scale is set twice");
-        diag_note(e->d, diag, (*loss_scale)->loc, "first here");
-    } else {
-        *loss_scale = s;
-        set_loss_scale(e, s);
+/* fp32, so that evaluation in full precision can be chosen at run time. */
+static void set_eval_precision(Elab *e, const Stmt *s) {
+    Item item = evaluate_static(e, s->bind.value, "eval_precision", STATIC_SYMBOL);
+    if (item.kind == ITEM_ERROR) return;
+    if (!strcmp(item.s, "fp32")) {
+        e->m->eval_precision = "fp32";
+        return;
     }
+    Diag *diag = report(e, s->bind.value->loc, "eval_precision cannot be '%s'", item.s);
+    diag_help(e->d, diag, "eval_precision is fp32; without it evaluation runs in the precision of training");
+}
+
+static const struct {
+    const char *name;
+    void (*set)(Elab *, const Stmt *);
+} settings[] = {{"loss_scale", set_loss_scale}, {"eval_precision", set_eval_precision}};
+enum { SETTINGS = sizeof settings / sizeof settings[0] };
+
+static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **seen) {
+    const char *names[SETTINGS];
+    const Name *name = s->bind.names.data[0];
+    for (int i = 0; i < SETTINGS; i++) {
+        names[i] = settings[i].name;
+        if (strcmp(name->text, names[i]) || s->bind.names.len != 1) continue;
+        if (seen[i]) {
+            Diag *diag = report(e, name->loc, "%s is set twice", name->text);
+            diag_note(e->d, diag, seen[i]->loc, "first here");
+        } else {
+            seen[i] = s;
+            settings[i].set(e, s);
+        }
+        return;
+    }
+    Diag *diag = report(e, name->loc, "precision has no setting '%s'", name->text);
+    help_nearest(e, diag, name->text, names, SETTINGS);
+    diag_help(e->d, diag, "an override has a colon: %s: f32", name->text);
 }
 
 /* Which ops, classes and paths there are is the policy's to say: autocast checks them. */
@@ -52,12 +73,12 @@ static void add_override(Elab *e, const Stmt *s) {
 
 void elaborate_precision(Elab *e, const Decl *d) {
     Frame frame = {.unit = e->units.data[0], .decl = d, .scope = ""};
-    const Stmt *loss_scale = NULL;
+    const Stmt *seen[SETTINGS] = {NULL};
     e->frame = &frame;
     set_word(e, d);
     for (int i = 0; i < d->body.len; i++) {
         const Stmt *s = d->body.data[i];
-        if (s->kind == STMT_BIND) elaborate_precision_setting(e, s, &loss_scale);
+        if (s->kind == STMT_BIND) elaborate_precision_setting(e, s, seen);
         else if (s->kind == STMT_OVERRIDE) add_override(e, s);
         else report_misplaced(e, s, "precision");
     }

@@ -59,14 +59,41 @@ static Item read_param(Elab *e, const Binding *b) {
     return item_tensor(v);
 }
 
+/* The average of a result of `forward` is an input of the function `metrics`; what `metrics` computed is there already. */
+static Val find_average(const Elab *e, const char *result) {
+    for (int i = 0; i < e->f->results.len; i++)
+        if (!strcmp(e->f->results.data[i].name, result)) return e->f->results.data[i].value;
+    return ir_find(e->f, result);
+}
+
+static Item read_average(Elab *e, const Name *name, const Binding *b) {
+    if (!e->averaging) {
+        Diag *diag = report(e, name->loc, "'%s' is known only when a batch is done; only metrics read it", name->text);
+        diag_note(e->d, diag, b->name->loc, "it is defined here");
+        return ERROR_ITEM;
+    }
+    Val v = find_average(e, b->item.s);
+    if (!v.id) v = ir_add_input(e->f, b->item.s, AMP_DT_F32, shape_scalar());
+    set_origin(e, v, b->name->text, b->name->loc);
+    return item_tensor(v);
+}
+
+/* A metric of averages is computed after the batches: tensors of a batch are gone. */
+static Item report_beside_average(Elab *e, const Name *name, const Binding *b) {
+    Diag *diag = report(e, name->loc, "'%s' belongs to a batch and cannot stand beside an average", name->text);
+    diag_note(e->d, diag, b->name->loc, "'%s' comes from here", name->text);
+    diag_help(e->d, diag, "make what is computed from it a metric of its own, and read that");
+    return ERROR_ITEM;
+}
+
 Item read_name(Elab *e, const Name *name) {
     Binding *b = find_binding(e, name->text);
     if (b) {
         b->name->use.read = true;
-        if (b->item.kind == ITEM_PARAM) return read_param(e, b);
-        if (b->item.kind != ITEM_AVERAGE) return b->item;
-        report_not_built(e, name->loc, "a metric computed from the average of another or of the loss");
-        return ERROR_ITEM;
+        if (b->item.kind == ITEM_AVERAGE) return read_average(e, name, b);
+        bool is_tensor = b->item.kind == ITEM_TENSOR || b->item.kind == ITEM_PARAM;
+        if (is_tensor && e->averaging && e->averaging == e->frame) return report_beside_average(e, name, b);
+        return b->item.kind == ITEM_PARAM ? read_param(e, b) : b->item;
     }
     if (!strcmp(name->text, "inf")) return (Item){.kind = ITEM_FLOAT, .f = __builtin_inf()};
     report_unknown(e, name);
@@ -92,40 +119,21 @@ void end_turn(Elab *e) {
 
 /* ---- names that nobody read ------------------------------------------------------------------------------ */
 
-static void mark_expr(Elab *e, const Expr *x);
-
-static void mark_args(Elab *e, const ArgVec *args) {
-    for (int i = 0; i < args->len; i++) mark_expr(e, args->data[i].value);
+static bool mark_name(void *user, const Name *name) {
+    Binding *b = find_binding(user, name->text);
+    if (b) b->name->use.read = true;
+    return false;
 }
+
+static void mark_expr(Elab *e, const Expr *x) { expr_any_name(x, mark_name, e); }
 
 static void mark_path(Elab *e, const Path *path) {
     for (int i = 0; path && i < path->parts.len; i++) mark_expr(e, path->parts.data[i].index);
 }
 
-static void mark_exprs(Elab *e, const ExprVec *items) {
-    for (int i = 0; i < items->len; i++) mark_expr(e, items->data[i]);
-}
-
-static void mark_expr(Elab *e, const Expr *x) {
-    if (!x) return;
-    if (x->kind == EXPR_NAME) {
-        Binding *b = find_binding(e, x->name->text);
-        if (b) b->name->use.read = true;
-    } else if (x->kind == EXPR_UNARY || x->kind == EXPR_BINARY) {
-        mark_expr(e, x->operation.left);
-        mark_expr(e, x->operation.right);
-    } else if (x->kind == EXPR_CALL) {
-        mark_args(e, &x->call.args);
-        mark_args(e, &x->call.statics);
-        mark_path(e, x->call.as);
-    } else if (x->kind == EXPR_TUPLE || x->kind == EXPR_LIST) {
-        mark_exprs(e, &x->items);
-    }
-}
-
 static void mark_declaration(Elab *e, const Stmt *s) {
     mark_path(e, s->declare.as);
-    mark_exprs(e, &s->declare.type->dims);
+    for (int i = 0; i < s->declare.type->dims.len; i++) mark_expr(e, s->declare.type->dims.data[i]);
     mark_expr(e, s->declare.value);
 }
 

@@ -1,4 +1,4 @@
-/* signatures.c: initialisers, optimizers and loss scales: calls without tensors that end up in the module as they are,
+/* signatures.c: initialisers, optimizers, schedules and loss scales: calls without tensors that end up in the module as they are,
  * every argument with its value or its default.  Names, orders and defaults are PyTorch's. */
 #include "frontend/elaborate.h"
 
@@ -51,6 +51,7 @@ typedef struct SignatureArg {
     Range range;
     bool required;
     AttrValue initial;
+    bool takes_schedule;
 } SignatureArg;
 
 typedef struct Signature {
@@ -74,6 +75,14 @@ static bool check_order(Elab *e, const Expr *x, const Call *call, const char *lo
     return false;
 }
 
+static bool check_warmup(Elab *e, const Expr *x, const Call *call) {
+    int64_t warmup = ir_call_arg(call, "warmup")->value.i, steps = ir_call_arg(call, "steps")->value.i;
+    if (warmup <= steps) return true;
+    report(e, x->loc, "%s: warmup is %lld, more than steps, which is %lld", call->name, (long long)warmup,
+           (long long)steps);
+    return false;
+}
+
 static bool check_uniform(Elab *e, const Expr *x, const Call *call) { return check_order(e, x, call, "low", "high"); }
 
 static bool check_dynamic(Elab *e, const Expr *x, const Call *call) {
@@ -86,22 +95,15 @@ static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
     return false;
 }
 
-#define REQUIRED(name, range)                                                                                          \
-    {                                                                                                                  \
-        name, ATTR_FLOAT, range, true, { 0 }                                                                           \
-    }
-#define NUMBER(name, range, v)                                                                                         \
-    {                                                                                                                  \
-        name, ATTR_FLOAT, range, false, { .f = (v) }                                                                   \
-    }
-#define COUNT(name, range, v)                                                                                          \
-    {                                                                                                                  \
-        name, ATTR_INT, range, false, { .i = (v) }                                                                     \
-    }
-#define FLAG(name)                                                                                                     \
-    {                                                                                                                  \
-        name, ATTR_BOOL, ANY, false, { .b = false }                                                                    \
-    }
+/* clang-format off */
+#define REQUIRED(name, range) {name, ATTR_FLOAT, range, true, {0}, false}
+#define NUMBER(name, range, v) {name, ATTR_FLOAT, range, false, {.f = (v)}, false}
+#define REQUIRED_RATE(name) {name, ATTR_FLOAT, NOT_NEGATIVE, true, {0}, true}
+#define RATE(name, v) {name, ATTR_FLOAT, NOT_NEGATIVE, false, {.f = (v)}, true}
+#define COUNT(name, range, v) {name, ATTR_INT, range, false, {.i = (v)}, false}
+#define REQUIRED_COUNT(name, range) {name, ATTR_INT, range, true, {0}, false}
+#define FLAG(name) {name, ATTR_BOOL, ANY, false, {.b = false}, false}
+/* clang-format on */
 
 static const Signature signatures[] = {
     {"zeros", SIGNATURE_INITIALISER, .check = NULL},
@@ -117,18 +119,17 @@ static const Signature signatures[] = {
 
     {"sgd",
      SIGNATURE_OPTIMIZER,
-     {REQUIRED("lr", NOT_NEGATIVE), NUMBER("momentum", NOT_NEGATIVE, 0.0), FLAG("nesterov"),
-      NUMBER("weight_decay", NOT_NEGATIVE, 0.0)},
+     {REQUIRED_RATE("lr"), NUMBER("momentum", NOT_NEGATIVE, 0.0), FLAG("nesterov"), RATE("weight_decay", 0.0)},
      check_sgd},
     {"adam",
      SIGNATURE_OPTIMIZER,
-     {REQUIRED("lr", NOT_NEGATIVE), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
-      NUMBER("eps", NOT_NEGATIVE, 1e-8), NUMBER("weight_decay", NOT_NEGATIVE, 0.0)},
+     {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+      NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.0)},
      NULL},
     {"adamw",
      SIGNATURE_OPTIMIZER,
-     {REQUIRED("lr", NOT_NEGATIVE), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
-      NUMBER("eps", NOT_NEGATIVE, 1e-8), NUMBER("weight_decay", NOT_NEGATIVE, 0.01)},
+     {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+      NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)},
      NULL},
 
     {"dynamic",
@@ -137,26 +138,48 @@ static const Signature signatures[] = {
       COUNT("interval", AT_LEAST_ONE, 2000), NUMBER("min", NOT_NEGATIVE, 1.0), NUMBER("max", POSITIVE, 16777216.0)},
      check_dynamic},
     {"static", SIGNATURE_LOSS_SCALE, {REQUIRED("v", POSITIVE)}, NULL},
+
+    {"constant", SIGNATURE_SCHEDULE, {REQUIRED("v", NOT_NEGATIVE)}, NULL},
+    {"cosine",
+     SIGNATURE_SCHEDULE,
+     {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE),
+      NUMBER("floor", NOT_NEGATIVE, 0.0)},
+     check_warmup},
+    {"step",
+     SIGNATURE_SCHEDULE,
+     {REQUIRED("base", NOT_NEGATIVE), REQUIRED_COUNT("every", AT_LEAST_ONE), REQUIRED("gamma", NOT_NEGATIVE)},
+     NULL},
+    {"linear",
+     SIGNATURE_SCHEDULE,
+     {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)},
+     check_warmup},
+    {"one_cycle", SIGNATURE_SCHEDULE, {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)}, NULL},
 };
 
 static const char *const kind_names[SIGNATURE_KIND_COUNT] = {
     [SIGNATURE_INITIALISER] = "an initialiser",
     [SIGNATURE_OPTIMIZER] = "an optimizer",
     [SIGNATURE_LOSS_SCALE] = "a loss scale",
+    [SIGNATURE_SCHEDULE] = "a schedule",
 };
 
 static const char *const kind_examples[SIGNATURE_KIND_COUNT] = {
     [SIGNATURE_INITIALISER] = "zeros(), say",
     [SIGNATURE_OPTIMIZER] = "adamw(lr = 0.001), say",
     [SIGNATURE_LOSS_SCALE] = "dynamic(init = 65536.0), static(1024.0) or none",
+    [SIGNATURE_SCHEDULE] = "cosine(peak = 0.001, warmup = 100, steps = 10000), say",
 };
 
-static const char *const schedules[] = {"constant", "cosine", "step", "linear", "one_cycle"};
-
+/* A call where a number may stand is a schedule, but for those that are computed at compile time. */
 static bool is_schedule(const Expr *x) {
-    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++)
-        if (x->kind == EXPR_CALL && !strcmp(schedules[i], x->call.callee->text)) return true;
-    return false;
+    return x->kind == EXPR_CALL && !is_static_builtin(x->call.callee->text, NULL, 0);
+}
+
+bool refuse_schedule(Elab *e, const Expr *x, const char *what) {
+    if (!is_schedule(x)) return false;
+    Diag *diag = report(e, x->loc, "%s is a number, not %s(...)", what, x->call.callee->text);
+    diag_help(e->d, diag, "an optimizer's lr and weight_decay take schedules");
+    return true;
 }
 
 static const Signature *find_signature(Elab *e, const Expr *x, SignatureKind kind) {
@@ -198,13 +221,19 @@ static bool check_range(Elab *e, const Expr *x, const char *what, Range range, d
     return false;
 }
 
+static bool set_schedule(Elab *e, const SignatureArg *arg, const Expr *x, Call *out) {
+    Call *schedule = arena_new(e->a, Call);
+    if (!elaborate_signature(e, x, SIGNATURE_SCHEDULE, schedule)) return false;
+    ir_call_set_float(e->a, out, arg->name, 0.0);
+    ir_call_arg(out, arg->name)->call = schedule;
+    return true;
+}
+
 static bool set_arg(Elab *e, const Signature *s, const SignatureArg *arg, const Expr *x, Call *out) {
     static const StaticType types[] = {[ATTR_INT] = STATIC_INT, [ATTR_FLOAT] = STATIC_FLOAT, [ATTR_BOOL] = STATIC_BOOL};
     const char *what = arena_printf(e->a, "%s: %s", s->name, arg->name);
-    if (is_schedule(x)) {
-        report_not_built(e, x->loc, arena_printf(e->a, "the schedule %s", x->call.callee->text));
-        return false;
-    }
+    if (is_schedule(x) && arg->takes_schedule) return set_schedule(e, arg, x, out);
+    if (refuse_schedule(e, x, what)) return false;
     Item item = evaluate_static(e, x, what, types[arg->type]);
     if (item.kind == ITEM_ERROR) return false;
     if (arg->type == ATTR_BOOL) {

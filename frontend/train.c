@@ -1,38 +1,66 @@
-/* train.c: the train block: inputs, loss, metrics, optimizer. */
-#include "frontend/elaborate.h"
+/* train.c: train blocks: their inputs, what they see of the model, their statements in order, and which parameters
+ * each trains. */
+#include "frontend/train.h"
 
 /* ---- inputs ---------------------------------------------------------------------------------------------- */
 
-Frame *begin_train(Elab *e, const Decl *train) {
+/* The same input in another train block, or NULL. */
+static const Binding *earlier_input(const Elab *e, const char *name) {
+    for (int i = 0; i < e->trains.len; i++) {
+        const Binding *b = table_get(&e->trains.data[i]->names, name);
+        if (b) return b;
+    }
+    return NULL;
+}
+
+static Item share_input(Elab *e, const Name *name, const Binding *first, Dtype dtype, const Shape *shape) {
+    if (first->item.kind != ITEM_TENSOR) return ERROR_ITEM;
+    Val v = first->item.tensor;
+    if (ir_dtype(e->f, v) == dtype && shape_equal(ir_shape(e->f, v), shape)) return first->item;
+    Diag *diag = report(e, name->loc, "another train block has '%s' as %s", name->text, item_describe(e, &first->item));
+    diag_note(e->d, diag, first->name->loc, "here");
+    return ERROR_ITEM;
+}
+
+static void add_train_input(Elab *e, const Stmt *s) {
+    Dtype dtype;
+    Shape shape;
+    Item item = ERROR_ITEM;
+    Name *name = s->declare.name;
+    if (table_get(&e->frame->names, name->text)) {
+        bind_error(e, name);
+        return;
+    }
+    const Binding *first = earlier_input(e, name->text);
+    if (elaborate_input_type(e, s->declare.type, &dtype, &shape))
+        item = first ? share_input(e, name, first, dtype, &shape) : item_tensor(add_input(e, name, dtype, shape));
+    bind(e, name, item);
+}
+
+void begin_train(Elab *e, const Decl *train) {
     Frame *frame = arena_new(e->a, Frame);
     *frame = (Frame){.unit = e->units.data[0], .decl = train, .scope = ""};
     e->frame = frame;
-    for (int i = 0; i < train->body.len; i++) {
-        const Stmt *s = train->body.data[i];
-        Dtype dtype;
-        Shape shape;
-        Item item = ERROR_ITEM;
-        if (s->kind != STMT_INPUT) continue;
-        if (table_get(&frame->names, s->declare.name->text)) {
-            bind_error(e, s->declare.name);
-            continue;
-        }
-        if (elaborate_type(e, s->declare.type, &dtype, &shape))
-            item = item_tensor(add_input(e, s->declare.name, dtype, shape));
-        bind(e, s->declare.name, item);
-    }
-    return frame;
+    for (int i = 0; i < train->body.len; i++)
+        if (train->body.data[i]->kind == STMT_INPUT) add_train_input(e, train->body.data[i]);
+    vec_push(e->a, &e->trains, frame);
 }
 
-/* The model's inputs, results and params; the train inputs are there already. */
+/* ---- the model ------------------------------------------------------------------------------------------- */
+
+static bool is_visible(const Elab *e, const Frame *model, const Binding *b) {
+    if (b->item.kind == ITEM_PARAM || b->item.kind == ITEM_ERROR) return true;
+    if (b->item.kind == ITEM_TENSOR && ir_value(e->f, b->item.tensor)->kind == VAL_INPUT) return true;
+    for (int i = 0; i < model->decl->results.len; i++)
+        if (!strcmp(model->decl->results.data[i]->text, b->name->text)) return true;
+    return false;
+}
+
+/* Its inputs, results and params; the train inputs are there already. */
 static void see_model(Elab *e, Frame *train, const Frame *model) {
     for (int i = 0; i < model->names.entries.len; i++) {
         Binding *b = model->names.entries.data[i].value;
-        bool is_input = b->item.kind == ITEM_TENSOR && ir_value(e->f, b->item.tensor)->kind == VAL_INPUT;
-        bool is_result = false;
-        for (int r = 0; r < model->decl->results.len; r++)
-            is_result = is_result || !strcmp(model->decl->results.data[r]->text, b->name->text);
-        if (!is_input && !is_result && b->item.kind != ITEM_PARAM && b->item.kind != ITEM_ERROR) continue;
+        if (!is_visible(e, model, b)) continue;
         const Binding *own = table_get(&train->names, b->name->text);
         if (own) {
             Diag *diag = report(e, own->name->loc, "the model has '%s' already", own->name->text);
@@ -43,129 +71,89 @@ static void see_model(Elab *e, Frame *train, const Frame *model) {
     }
 }
 
-/* ---- loss and metrics ------------------------------------------------------------------------------------ */
-
-/* A value per sample counts by its mean. */
-static Val mean_over_batch(Elab *e, const Expr *x, Val v) {
-    const Shape *s = ir_shape(e->f, v);
-    if (s->rank != 1 || !s->d[0].n) return v;
-    Item mean = emit_op(e, x->loc, ir_op_new(e->f, OP_mean, &v, 1), &x->loc);
-    return mean.kind == ITEM_TENSOR ? mean.tensor : NO_VAL;
-}
-
-/* A scalar value named |name|, or NO_VAL after an error. */
-static Val scalar(Elab *e, const Name *name, const Expr *x, bool takes_samples) {
-    int made_from = e->f->values.len;
-    Item item = evaluate(e, x);
-    Val v = item.kind == ITEM_ERROR ? NO_VAL : as_tensor(e, x->loc, &item);
-    if (v.id && takes_samples) v = mean_over_batch(e, x, v);
-    if (!v.id) return NO_VAL;
-    item = item_tensor(v);
-    if (ir_shape(e->f, v)->rank || ir_dtype(e->f, v) != AMP_DT_F32) {
-        Diag *diag = report(e, x->loc, "%s is one float; this is %s", takes_samples ? "a metric" : "the loss",
-                            item_describe(e, &item));
-        if (ir_dtype(e->f, v) == AMP_DT_F32) diag_help(e->d, diag, "mean(...) makes it one");
-        return NO_VAL;
-    }
-    if ((int)v.id >= made_from) ir_rename(e->f, v, unique_value_name(e, name->text));
-    return v;
-}
-
-static void bind_average(Elab *e, Name *name) {
-    bind(e, name, (Item){.kind = ITEM_AVERAGE});
-    name->use.read = true;
-}
-
-static void elaborate_loss(Elab *e, const Stmt *s) {
-    Name *name = s->bind.names.data[0];
-    Val v = scalar(e, name, s->bind.value, false);
-    if (v.id) ir_add_result(e->f, "loss", v);
-    bind_average(e, name);
-}
-
-static void elaborate_metric(Elab *e, const Stmt *s) {
-    Name *name = s->assign.name;
-    if (table_get(&e->frame->names, name->text)) bind_error(e, name);
-    Val v = scalar(e, name, s->assign.value, true);
-    if (v.id) {
-        ir_add_result(e->f, arena_printf(e->a, "metric.%s", name->text), v);
-        vec_push(e->a, &e->m->metrics, name->text);
-    }
-    bind_average(e, name);
-}
-
-/* ---- settings -------------------------------------------------------------------------------------------- */
-
-static void elaborate_optimizer(Elab *e, const Stmt *s) {
-    elaborate_signature(e, s->bind.value, SIGNATURE_OPTIMIZER, &e->m->optimizer);
-}
-
-static void not_built(Elab *e, const Stmt *s) { report_not_built(e, s->loc, s->bind.names.data[0]->text); }
-
-typedef struct Setting {
-    const char *name;
-    bool required;
-    void (*elaborate)(Elab *, const Stmt *);
-} Setting;
-
-static const Setting settings[] = {
-    {"loss", true, elaborate_loss},   {"optimizer", true, elaborate_optimizer}, {"clip_norm", false, not_built},
-    {"clip_value", false, not_built}, {"accumulate", false, not_built},
-};
-
-enum { SETTING_COUNT = sizeof settings / sizeof settings[0] };
-
-static void elaborate_setting(Elab *e, const Stmt *s, const Stmt **seen) {
-    const Name *name = s->bind.names.data[0];
-    const char *names[SETTING_COUNT];
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        names[i] = settings[i].name;
-        if (strcmp(name->text, settings[i].name) || s->bind.names.len != 1) continue;
-        if (seen[i]) {
-            Diag *diag = report(e, name->loc, "%s is set twice", name->text);
-            diag_note(e->d, diag, seen[i]->loc, "first here");
-        } else {
-            seen[i] = s;
-            settings[i].elaborate(e, s);
-        }
-        return;
-    }
-    Diag *diag = report(e, name->loc, "train has no setting '%s'", name->text);
-    help_nearest(e, diag, name->text, names, SETTING_COUNT);
+static void check_model_name(Elab *e, const Decl *train, const Decl *model) {
+    if (!strcmp(train->name->text, model->name->text)) return;
+    Diag *diag = report(e, train->name->loc, "there is no model '%s'", train->name->text);
+    diag_note(e->d, diag, model->name->loc, "the model is '%s'", model->name->text);
 }
 
 /* ---- the block ------------------------------------------------------------------------------------------- */
 
-static void elaborate_train_statement(Elab *e, const Stmt *s, const Stmt **seen) {
+static void elaborate_train_statement(Elab *e, TrainBlock *b, const Stmt *s) {
     switch (s->kind) {
     case STMT_INPUT: break; /* begin_train */
-    case STMT_BIND: elaborate_setting(e, s, seen); break;
+    case STMT_BIND: elaborate_setting(e, b, s); break;
     case STMT_METRIC: elaborate_metric(e, s); break;
-    case STMT_LOSS: report_not_built(e, s->loc, "a loss with a name"); break;
-    case STMT_GROUP: report_not_built(e, s->loc, "group"); break;
+    case STMT_LOSS: elaborate_named_loss(e, b, s); break;
+    case STMT_GROUP: elaborate_group(e, b, s); break;
     default: report_misplaced(e, s, "train"); break;
     }
 }
 
-static bool names_loss(const Decl *train) {
-    for (int i = 0; i < train->body.len; i++)
-        if (train->body.data[i]->kind == STMT_LOSS) return true;
-    return false;
+static Val block_loss(Elab *e, TrainBlock *b) {
+    if (!b->seen[SETTING_OPTIMIZER]) report(e, b->decl->loc, "train needs `optimizer = ...`");
+    if (!b->seen[SETTING_LOSS] && !b->first_named_loss) report(e, b->decl->name->loc, "train needs `loss = ...`");
+    if (!b->losses.len || b->wrong_loss) return NO_VAL;
+    if (!b->first_named_loss) return b->losses.data[0]; /* it is the result already */
+    return add_loss_result(e, b->decl->loc, b->losses.data, b->losses.len, b->train.loss);
 }
 
-void elaborate_train(Elab *e, Frame *frame, const Frame *model) {
-    const Decl *train = frame->decl;
-    const Stmt *seen[SETTING_COUNT] = {NULL};
+/* Returns the block's loss; NO_VAL after an error. */
+static Val elaborate_train(Elab *e, int index, const Frame *model) {
+    Frame *frame = e->trains.data[index];
+    const Decl *d = frame->decl;
+    TrainBlock b = {.decl = d};
+    b.train = (Train){.only = d->only ? d->only->text : NULL, .pos = position(e, d->loc)};
+    b.train.loss = e->trains.len == 1 ? "loss" : arena_printf(e->a, "loss.%d", index);
     e->frame = frame;
-    e->m->has_train = true;
     see_model(e, frame, model);
-    if (strcmp(train->name->text, model->decl->name->text)) {
-        Diag *diag = report(e, train->name->loc, "there is no model '%s'", train->name->text);
-        diag_note(e->d, diag, model->decl->name->loc, "the model is '%s'", model->decl->name->text);
+    check_model_name(e, d, model->decl);
+    for (int i = 0; i < d->body.len && !e->stopped; i++) elaborate_train_statement(e, &b, d->body.data[i]);
+    Val loss = block_loss(e, &b);
+    vec_push(e->a, &e->m->trains, b.train);
+    return loss;
+}
+
+/* ---- who trains what ------------------------------------------------------------------------------------- */
+
+static void check_has_params(Elab *e, int index) {
+    const Decl *d = e->trains.data[index]->decl;
+    const char **names = arena_array(e->a, const char *, e->m->states.len + 1);
+    int count = 0;
+    for (int i = 0; i < e->m->states.len; i++) {
+        if (trains(&e->m->trains.data[index], e->m->states.data[i])) return;
+        if (e->m->states.data[i]->role == STATE_PARAM) names[count++] = e->m->states.data[i]->name;
     }
-    if (train->only) report_not_built(e, train->only->loc, "train for a part of the parameters");
-    for (int i = 0; i < train->body.len && !e->stopped; i++) elaborate_train_statement(e, train->body.data[i], seen);
-    for (int i = 0; i < SETTING_COUNT; i++)
-        if (settings[i].required && !seen[i] && !(i == 0 && names_loss(train)))
-            report(e, train->loc, "train needs `%s = ...`", settings[i].name);
+    if (!d->only) return; /* a model without parameters: autodiff says what it thinks of that */
+    Diag *diag = report(e, d->only->loc, "no parameter matches \"%s\"", d->only->text);
+    help_nearest(e, diag, d->only->text, names, count);
+}
+
+static void check_apart(Elab *e, int first, int second) {
+    const Decl *a = e->trains.data[first]->decl, *b = e->trains.data[second]->decl;
+    for (int i = 0; i < e->m->states.len; i++) {
+        const State *state = e->m->states.data[i];
+        if (!trains(&e->m->trains.data[first], state) || !trains(&e->m->trains.data[second], state)) continue;
+        Diag *diag =
+            report(e, b->only ? b->only->loc : b->loc, "parameter '%s' is trained by two train blocks", state->name);
+        diag_note(e->d, diag, a->only ? a->only->loc : a->loc, "the other is here");
+        if (!a->only || !b->only) diag_help(e->d, diag, "each says for which parameters: train NAME for \"gen.*\" {");
+        return;
+    }
+}
+
+void elaborate_trains(Elab *e, const Frame *model) {
+    VEC(Val) losses = {0};
+    for (int i = 0; i < e->trains.len && !e->stopped; i++) {
+        Val loss = elaborate_train(e, i, model);
+        if (loss.id) vec_push(e->a, &losses, loss);
+    }
+    if (e->d->errors) return; /* parameters and losses may be missing */
+    for (int i = 0; i < e->trains.len; i++) {
+        check_has_params(e, i);
+        for (int k = 0; k < i; k++) check_apart(e, k, i);
+    }
+    if (e->trains.len > 1) add_loss_result(e, e->trains.data[0]->decl->loc, losses.data, losses.len, "loss");
+    e->m->has_train = e->trains.len > 0;
+    if (e->m->has_train) e->m->optimizer = e->m->trains.data[0].optimizer;
 }

@@ -59,6 +59,36 @@ Expr *expr_call(Arena *a, Loc loc, const CallExpr *call) {
     return nested(expr, depth);
 }
 
+static bool any_name_in_args(const ArgVec *args, bool (*test)(void *, const Name *), void *user) {
+    bool found = false;
+    for (int i = 0; i < args->len; i++) found = expr_any_name(args->data[i].value, test, user) || found;
+    return found;
+}
+
+/* Goes through all of it, also after a name that fits: |test| may be there for what it does. */
+bool expr_any_name(const Expr *x, bool (*test)(void *, const Name *), void *user) {
+    bool found = false;
+    if (!x) return false;
+    switch (x->kind) {
+    case EXPR_NAME: return test(user, x->name);
+    case EXPR_UNARY:
+    case EXPR_BINARY:
+        found = expr_any_name(x->operation.left, test, user);
+        return expr_any_name(x->operation.right, test, user) || found;
+    case EXPR_CALL:
+        found = any_name_in_args(&x->call.args, test, user);
+        found = any_name_in_args(&x->call.statics, test, user) || found;
+        for (int i = 0; x->call.as && i < x->call.as->parts.len; i++)
+            found = expr_any_name(x->call.as->parts.data[i].index, test, user) || found;
+        return found;
+    case EXPR_TUPLE:
+    case EXPR_LIST:
+        for (int i = 0; i < x->items.len; i++) found = expr_any_name(x->items.data[i], test, user) || found;
+        return found;
+    default: return false;
+    }
+}
+
 Stmt *stmt_new(Arena *a, StmtKind kind, Loc loc) {
     Stmt *stmt = arena_new(a, Stmt);
     stmt->kind = kind;

@@ -230,6 +230,9 @@ Expr *expr_call(Arena *a, Loc loc, const CallExpr *call);
 Stmt *stmt_new(Arena *a, StmtKind kind, Loc loc);
 Decl *decl_new(Arena *a, DeclKind kind, Loc loc);
 
+/* Whether |test| holds of some name in the expression; arguments and indexes included, callees not. */
+bool expr_any_name(const Expr *x, bool (*test)(void *user, const Name *name), void *user);
+
 /* The source text of a place, for messages; "..." replaces the middle of a long one. */
 const char *loc_text(Arena *a, Loc loc);
 

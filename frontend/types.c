@@ -67,6 +67,13 @@ bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
     return good && check_size(e, type->loc, shape);
 }
 
+bool elaborate_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
+    if (!elaborate_type(e, type, dtype, shape)) return false;
+    if (*dtype != AMP_DT_I64) return true;
+    report(e, type->loc, "an input is f32, f16, i32 or u8; i64 is for states that count");
+    return false;
+}
+
 bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape) {
     *shape = shape_scalar();
     for (int i = 0; i < list->items.count; i++)

@@ -21,23 +21,28 @@ bool gradient_add(Backward *b) {
 }
 
 bool gradient_sub(Backward *b) {
-    if (backward_wants(b, 0)) backward_give(b, 0, b->dy);
-    if (backward_wants(b, 1)) backward_give(b, 1, unary(b, OP_neg, b->dy));
+    Val second = backward_wants(b, 1) ? unary(b, OP_neg, b->dy) : NO_VAL;
+    Val first = backward_wants(b, 0) ? b->dy : NO_VAL;
+    grad_give_pair(b, first, second);
     return true;
 }
 
 bool gradient_mul(Backward *b) {
-    if (backward_wants(b, 0)) backward_give(b, 0, binary(b, OP_mul, b->dy, grad_operand(b, 1)));
-    if (backward_wants(b, 1)) backward_give(b, 1, binary(b, OP_mul, b->dy, grad_operand(b, 0)));
+    Val second = backward_wants(b, 1) ? binary(b, OP_mul, b->dy, grad_operand(b, 0)) : NO_VAL;
+    Val first = backward_wants(b, 0) ? binary(b, OP_mul, b->dy, grad_operand(b, 1)) : NO_VAL;
+    grad_give_pair(b, first, second);
     return true;
 }
 
 /* y = a / b: da = dy / b, db = -dy y / b */
 bool gradient_div(Backward *b) {
-    Val divisor = grad_operand(b, 1);
-    if (backward_wants(b, 0)) backward_give(b, 0, binary(b, OP_div, b->dy, divisor));
-    if (backward_wants(b, 1))
-        backward_give(b, 1, binary(b, OP_mul, unary(b, OP_neg, b->dy), binary(b, OP_div, grad_y(b), divisor)));
+    Val divisor = grad_operand(b, 1), first = NO_VAL, second = NO_VAL;
+    if (backward_wants(b, 1)) {
+        Val quotient = binary(b, OP_div, grad_y(b), divisor);
+        second = binary(b, OP_mul, unary(b, OP_neg, b->dy), quotient);
+    }
+    if (backward_wants(b, 0)) first = binary(b, OP_div, b->dy, divisor);
+    grad_give_pair(b, first, second);
     return true;
 }
 

@@ -49,22 +49,30 @@ static bool dy_becomes_matrix(Backward *b) {
 
 /* y = x w or, with |tw|, x w^T, where x is [..., k] and w a matrix: the rows of x are one long batch.
  * dx = dy w^T and dw = x^T dy, or dx = dy w and dw = dy^T x. */
-static bool rows_times_matrix(Backward *b, bool tw) {
+static Val row_gradient(Backward *b, bool tw, Val dy) {
+    if (!backward_wants(b, 0)) return NO_VAL;
+    Val dx = product(b, 0, dy, false, grad_operand(b, 1), !tw);
+    return backward_reshape(b, dx, *grad_shape(b, grad_operand(b, 0)));
+}
+
+static Val matrix_gradient(Backward *b, bool tw, Val dy) {
+    if (!backward_wants(b, 1)) return NO_VAL;
+    Val rows = as_matrix(b, grad_operand(b, 0), 1);
+    return tw ? product(b, 1, dy, true, rows, false) : product(b, 1, rows, true, dy, false);
+}
+
+/* PyTorch's addmm makes dx first, its mm dw. */
+static bool rows_times_matrix(Backward *b, bool tw, bool rows_first) {
     if (!dy_becomes_matrix(b)) return false;
-    Val x = grad_operand(b, 0), w = grad_operand(b, 1), dy = dy_as_factor(b);
-    if (backward_wants(b, 0)) {
-        Val dx = product(b, 0, dy, false, w, !tw);
-        backward_give(b, 0, backward_reshape(b, dx, *grad_shape(b, x)));
-    }
-    if (backward_wants(b, 1)) {
-        Val rows = as_matrix(b, x, 1);
-        backward_give(b, 1, tw ? product(b, 1, dy, true, rows, false) : product(b, 1, rows, true, dy, false));
-    }
+    Val dy = dy_as_factor(b), dx = rows_first ? row_gradient(b, tw, dy) : NO_VAL, dw = matrix_gradient(b, tw, dy);
+    if (!rows_first) dx = row_gradient(b, tw, dy);
+    grad_give_pair(b, dx, dw);
     return true;
 }
 
 bool gradient_linear(Backward *b) {
-    if (!rows_times_matrix(b, !ir_attr(b->op, "transposed")->b)) return false;
+    bool has_bias = b->op->n_in == 3;
+    if (!rows_times_matrix(b, !ir_attr(b->op, "transposed")->b, has_bias)) return false;
     if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 1, .at = {0}}));
     return true;
 }
@@ -72,14 +80,13 @@ bool gradient_linear(Backward *b) {
 /* y = A B: dA = dy B^T, dB = A^T dy, where A is a or, with ta, a^T; the gradient of a is then dA^T.  Leading dimensions
  * are a batch; those that were broadcast are summed away by backward_give. */
 bool gradient_matmul(Backward *b) {
-    Val x = grad_operand(b, 0), w = grad_operand(b, 1);
+    Val x = grad_operand(b, 0), w = grad_operand(b, 1), dx = NO_VAL, dw = NO_VAL;
     bool ta = ir_attr(b->op, "ta")->b, tb = ir_attr(b->op, "tb")->b;
-    if (grad_shape(b, w)->rank == 2 && !ta) return rows_times_matrix(b, tb);
-    Val factor = dy_as_factor(b);
-    if (backward_wants(b, 0))
-        backward_give(b, 0, ta ? product(b, 0, w, tb, factor, true) : product(b, 0, factor, false, w, !tb));
-    if (backward_wants(b, 1))
-        backward_give(b, 1, tb ? product(b, 1, factor, true, x, ta) : product(b, 1, x, !ta, factor, false));
+    if (grad_shape(b, w)->rank == 2 && !ta) return rows_times_matrix(b, tb, false);
+    Val dy = dy_as_factor(b);
+    if (backward_wants(b, 1)) dw = tb ? product(b, 1, dy, true, x, ta) : product(b, 1, x, !ta, dy, false);
+    if (backward_wants(b, 0)) dx = ta ? product(b, 0, w, tb, dy, true) : product(b, 0, dy, false, w, !tb);
+    grad_give_pair(b, dx, dw);
     return true;
 }
 

@@ -2,8 +2,8 @@
  *
  * x, a, b: operands; y: result; dy: gradient of the result.  Each backward op runs in the dtype that its forward op was
  * given: dy has the dtype of y.  Formulas and the order of operands' gradients are PyTorch's
- * (tools/autograd/derivatives.yaml), because gradients of a value that several ops read are added in the order in which
- * they are made.
+ * (tools/autograd/derivatives.yaml; it sorts an op's operands by name, so that the second of mul, div, mm and where
+ * comes first), because gradients of a value that several ops read are added in the order in which they are made.
  */
 #ifndef AMP_PASSES_GRADIENT_RULES_H
 #define AMP_PASSES_GRADIENT_RULES_H
@@ -87,6 +87,12 @@ static inline const Shape *grad_shape(const Backward *b, Val v) { return ir_shap
 /* A backward op gets the forward op's attribute. */
 static inline void grad_copy_attr(const Backward *b, Op *to, const char *name) {
     *ir_attr(to, name) = *ir_attr(b->op, name);
+}
+
+/* The gradients of operands 0 and 1; NO_VAL: not wanted.  PyTorch makes both before it adds either. */
+static inline void grad_give_pair(Backward *b, Val first, Val second) {
+    if (first.id) backward_give(b, 0, first);
+    if (second.id) backward_give(b, 1, second);
 }
 
 /* The results of the op that makes |first_result| are the gradients of the operands from |operand| on. */

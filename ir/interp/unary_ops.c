@@ -65,7 +65,10 @@ static double erf_slope(double x, double a, double b) {
     return TWO_OVER_SQRT_PI * exp(-x * x);
 }
 
-static double clamp_slope(double x, double low, double high) { return x >= low && x <= high ? 1.0 : 0.0; }
+/* 0 at an end itself; a bound that is infinite is none. */
+static double clamp_slope(double x, double low, double high) {
+    return (x > low || low == -INFINITY) && (x < high || high == INFINITY) ? 1.0 : 0.0;
+}
 
 static double pow_slope(double x, double e, double b) {
     (void)b;

@@ -55,6 +55,26 @@ def _source_name(value, inputs):
     return inputs[int(name)] if kind == "arg" else name if kind in ("param", "buffer") else None
 
 
+def _writes_a_buffer(row):
+    """Running statistics are no part of the loss and its gradients."""
+    return row.get("inplace") and row["in_ids"][0].startswith("buffer:")
+
+
+def _result_name(name, result):
+    return f"{name}[{result}]" if result else name
+
+
+def _entries(row):
+    """(our op's entry, positions of the ATen op's results that it makes)"""
+    if row["op"] not in ATEN["ops"]:
+        raise ValueError(f"{row['op']} (line {row['i'] + 1}) is not in aten_ops.json")
+    entry = ATEN["ops"][row["op"]]
+    if not isinstance(entry, list):
+        return [(entry, range(len(entry.get("results", [0]))))]
+    made = [part for part, there in zip(entry, row["attrs"]["output_mask"]) if there]
+    return [(part, [at]) for at, part in enumerate(made)]
+
+
 def oracle_graph(values, rows, inputs):
     """rows: the oracle's lines; inputs: names of the model's inputs in the order of the module's arguments."""
     known, steps = {}, []
@@ -66,14 +86,17 @@ def oracle_graph(values, rows, inputs):
         if row["phase"] == "end":
             ends = {"loss": value(row["loss_id"]), **{name: value(entry[0]) for name, entry in row["grads"].items()}}
             return _graph(steps, ends)
+        if _writes_a_buffer(row) or row["op"] in ATEN["no_tensor_op"]:
+            continue
         if row["op"] in ATEN["views"]:
             known[row["out_ids"][0]] = value(row["in_ids"][0])
             continue
-        if row["op"] not in ATEN["ops"]:
-            raise ValueError(f"{row['op']} (line {row['i'] + 1}) is not in aten_ops.json")
-        entry = ATEN["ops"][row["op"]]
-        known[row["out_ids"][0]], how = values.name(entry["op"], row["out"][0], [value(row["in_ids"][at]) for at in entry["operands"]])
-        steps.append((entry["op"], how))
+        for entry, outs in _entries(row):
+            name, how = values.name(entry["op"], row["out"][outs[0]], [value(row["in_ids"][at]) for at in entry["operands"]
+                                                                      if at < len(row["in_ids"])])
+            for out, result in zip(outs, entry.get("results", [0])):
+                known[row["out_ids"][out]] = _result_name(name, result)
+            steps.append((entry["op"], how))
     raise ValueError("the oracle's answer has no end line")
 
 
@@ -96,7 +119,11 @@ def dump_graph(values, text):
     known, steps = {}, []
     for op in _needed(ir_text.function(text, "train_step"), ends.values()):
         operands = [known.get(value, value) for value in op.operands]
-        known[op.results[0]], how = values.name(op.code, ir_text.dtype(op.types[0]), operands)
+        if op.code in ATEN["our_views"]:
+            known[op.results[0]] = operands[0]
+            continue
+        name, how = values.name(op.code, ir_text.dtype(op.types[0]), operands)
+        known.update((result, _result_name(name, at)) for at, result in enumerate(op.results))
         steps.append((op.code, how))
     return _graph(steps, {name: known.get(value, value) for name, value in ends.items()})
 

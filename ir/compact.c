@@ -166,24 +166,28 @@ static void compact_func(Func *f) {
     names_rebuild(f);
 }
 
-static bool is_state_used(const Module *m, int index) {
-    const State *s = m->states.data[index];
-    if (s->role == STATE_PARAM || s->role == STATE_BUFFER) return true;
+/* By index + 1: read by a function or held by a buffer. */
+static bool *find_used_states(const Module *m) {
+    bool *used = arena_array(m->arena, bool, m->states.len + 1);
     for (int i = 0; i < m->funcs.len; i++) {
         const Func *f = m->funcs.data[i];
-        const Value *value = ir_value(f, ir_find(f, s->name));
-        if (value && value->kind == VAL_STATE) return true;
         for (int j = 0; j < f->buffers.len; j++)
-            if (f->buffers.data[j]->state == (uint32_t)index + 1) return true;
+            if (f->buffers.data[j]->state <= (uint32_t)m->states.len) used[f->buffers.data[j]->state] = true;
+        for (int j = 0; j < m->states.len; j++) {
+            const Value *value = ir_value(f, ir_find(f, m->states.data[j]->name));
+            if (value && value->kind == VAL_STATE) used[j + 1] = true;
+        }
     }
-    return false;
+    return used;
 }
 
 static void drop_unused_states(Module *m) {
     uint32_t *number = arena_array(m->arena, uint32_t, m->states.len + 1);
+    const bool *used = find_used_states(m);
     int kept = 0;
     for (int i = 0; i < m->states.len; i++) {
-        if (!is_state_used(m, i)) continue;
+        StateRole role = m->states.data[i]->role;
+        if (!used[i + 1] && role != STATE_PARAM && role != STATE_BUFFER) continue;
         m->states.data[kept++] = m->states.data[i];
         number[i + 1] = (uint32_t)kept;
     }

@@ -3,7 +3,7 @@
 
 /* ---- one shape ------------------------------------------------------------------------------- */
 
-/* Of the ops with one shape, only these mix in a scalar, their last operand. */
+/* Of the ops with one shape, only these mix in a scalar, their second operand. */
 static bool takes_scalar(Opcode code) { return code == OP_unscale || code == OP_clip_by_norm; }
 
 static const char *const unary_names[] = {"abs", "silu", "softplus", "erf", "clamp", "pow", "rsqrt"};
@@ -18,11 +18,10 @@ static const char *check_of(const Inferring *c) {
 }
 
 const char *infer_same(Inferring *c) {
-    for (int i = 1; i < c->o->n_in; i++) {
-        if (takes_scalar(c->o->code) && infer_in(c, i)->rank == 0) continue;
+    bool is_scaling = takes_scalar(c->o->code);
+    const char *wrong = is_scaling ? infer_check_scalars(c, 1, 2) : infer_check_dim(c);
+    for (int i = 1; i < c->o->n_in && !is_scaling; i++)
         if (!shape_equal(infer_in(c, 0), infer_in(c, i))) return infer_mismatch(c, "shapes differ");
-    }
-    const char *wrong = infer_check_dim(c);
     if (!wrong) wrong = check_of(c);
     return wrong ? wrong : infer_result(c, infer_dtype(c, 0), *infer_in(c, 0));
 }

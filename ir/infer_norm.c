@@ -4,8 +4,9 @@
 /* Operands |first| .. |end| are vectors of |size|. */
 static const char *check_vectors(const Inferring *c, int first, int end, Dim size) {
     for (int i = first; i < end && i < c->o->n_in; i++) {
+        static const char *const names[] = {"", "operand 2", "operand 3", "operand 4", "operand 5"};
         Shape vector = shape_of(1, &size);
-        const char *wrong = infer_check_like(c, i, arena_printf(c->f->module->arena, "operand %d", i + 1), &vector);
+        const char *wrong = infer_check_like(c, i, names[i], &vector);
         if (wrong) return wrong;
     }
     return NULL;

@@ -12,6 +12,7 @@ struct NameTable {
     uint32_t *slots; /* value ids; 0: empty */
     uint32_t cap, count;
     int64_t last_number;
+    Table last_taken; /* hint to the last number that was put behind it: thousands of values may want one name */
 };
 
 int64_t name_number(const char *name) {
@@ -58,8 +59,15 @@ void names_rebuild(Func *f) {
     for (int i = 1; i < f->values.len; i++) insert(f->names, f->values.data[i]->name, (Val){(uint32_t)i});
 }
 
+/* Finds v among the values, too. */
+static void grow(Func *f) {
+    Table last_taken = f->names ? f->names->last_taken : (Table){0};
+    names_rebuild(f);
+    f->names->last_taken = last_taken;
+}
+
 void names_add(Func *f, Val v) {
-    if (!f->names || 2 * f->names->count >= f->names->cap) names_rebuild(f); /* finds v among the values, too */
+    if (!f->names || 2 * f->names->count >= f->names->cap) grow(f);
     else insert(f->names, ir_value(f, v)->name, v);
 }
 
@@ -75,12 +83,14 @@ const char *names_unique(const Func *f, const char *hint) {
     if (!hint) return next_number(f);
     Arena *a = f->module->arena;
     if (!names_find(f, hint).id) return arena_strdup(a, hint);
+    int64_t number =
+        (int64_t)(intptr_t)table_get(&f->names->last_taken, hint); /* the name is taken: there is a table */
     char buffer[256];
     const char *name = buffer;
-    int i = 1;
     do {
-        int n = snprintf(buffer, sizeof buffer, "%s.%d", hint, i++);
-        if ((size_t)n >= sizeof buffer) name = arena_printf(a, "%s.%d", hint, i - 1);
+        int n = snprintf(buffer, sizeof buffer, "%s.%lld", hint, (long long)++number);
+        if ((size_t)n >= sizeof buffer) name = arena_printf(a, "%s.%lld", hint, (long long)number);
     } while (names_find(f, name).id);
+    table_set(a, &f->names->last_taken, hint, (void *)(intptr_t)number);
     return arena_strdup(a, name);
 }

@@ -159,6 +159,7 @@ static void read_state(Reader *r) {
         (StateRole)reader_choice(r, "a role (param, buffer, moment, counter, scaler, derived, accumulator, staged)",
                                  ir_role_names, STATE_STAGED + 1);
     State *s = ir_state_new(r->m, name.text, role, t, shape);
+    table_set(r->a, &r->states, s->name, (void *)(uintptr_t)r->m->states.len);
     if (r->token.kind == TOKEN_STRING || (r->token.kind == TOKEN_WORD && !word_is_reserved(r->token.text)))
         s->slot = reader_name(r, "a slot");
     if (reader_take_word(r, "of")) s->of = reader_name(r, "a state");

@@ -9,11 +9,15 @@ typedef struct BufferUse { /* buffers stand behind the kernels that name them */
     Loc loc;
 } BufferUse;
 
+/* Tables hold numbers in place of pointers; 0: none. */
+static uint32_t number_of(const Table *t, const char *name) { return (uint32_t)(uintptr_t)table_get(t, name); }
+
 typedef struct FuncReader {
     Reader *r;
     Func *f;
     Kernel *kernel; /* open, or NULL */
     VEC(BufferUse) uses;
+    Table buffers; /* names to 1-based indexes of the function's buffers */
 } FuncReader;
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -227,31 +231,19 @@ static void read_kernel(FuncReader *fr) {
     fr->kernel = k;
 }
 
-static uint32_t state_number(const Module *m, const char *name) {
-    for (int i = 0; i < m->states.len; i++)
-        if (!strcmp(m->states.data[i]->name, name)) return (uint32_t)i + 1;
-    return 0;
-}
-
-static uint32_t buffer_number(const Func *f, const char *name) {
-    for (int i = 0; i < f->buffers.len; i++)
-        if (!strcmp(f->buffers.data[i]->name, name)) return (uint32_t)i + 1;
-    return 0;
-}
-
 /* "buffer b1 state of fc1.weight %fc1.weight f32 panels live 0 to 7" */
 static void read_buffer(FuncReader *fr) {
     Reader *r = fr->r;
     Buffer *b = arena_new(r->a, Buffer);
     Loc loc = r->token.loc;
     b->name = reader_name(r, "a buffer's name");
-    if (buffer_number(fr->f, b->name)) reader_fail(r, loc, "buffer %s is defined twice", b->name);
+    if (number_of(&fr->buffers, b->name)) reader_fail(r, loc, "buffer %s is defined twice", b->name);
     b->kind = (BufferKind)reader_choice(r, "a kind of buffer (temp, flag, input, output, state, watch)",
                                         ir_buffer_kind_names, BUFFER_WATCH + 1);
     if (reader_take_word(r, "of")) {
         loc = r->token.loc;
         const char *state = reader_name(r, "a state");
-        b->state = state_number(r->m, state);
+        b->state = number_of(&r->states, state);
         if (!b->state) reader_fail(r, loc, "no state is called %s", state);
     }
     b->value = read_value(fr);
@@ -265,13 +257,14 @@ static void read_buffer(FuncReader *fr) {
         b->last = (int)reader_int(r, "a kernel's number", 0, INT32_MAX);
     }
     vec_push(r->a, &fr->f->buffers, b);
+    table_set(r->a, &fr->buffers, b->name, (void *)(uintptr_t)fr->f->buffers.len);
 }
 
 static void resolve_buffer_uses(FuncReader *fr) {
     Reader *r = fr->r;
     for (int i = 0; i < fr->uses.len && !r->failed; i++) {
         const BufferUse *use = &fr->uses.data[i];
-        uint32_t number = buffer_number(fr->f, use->name);
+        uint32_t number = number_of(&fr->buffers, use->name);
         if (!number) reader_fail(r, use->loc, "no buffer of this function is called %s", use->name);
         else if (use->writes) vec_push(r->a, &use->kernel->writes, number);
         else vec_push(r->a, &use->kernel->reads, number);
@@ -312,7 +305,8 @@ static void read_line(FuncReader *fr) {
 void reader_func(Reader *r) {
     Loc loc = r->token.loc;
     const char *name = reader_name(r, "a function's name");
-    if (ir_func_find(r->m, name)) reader_fail(r, loc, "function %s is defined twice", name);
+    if (table_get(&r->funcs, name)) reader_fail(r, loc, "function %s is defined twice", name);
+    table_set(r->a, &r->funcs, name, r);
     reader_need(r, '{');
     if (r->failed) return;
     FuncReader fr = {.r = r, .f = ir_func_new(r->m, name)};

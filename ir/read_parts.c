@@ -64,6 +64,8 @@ Dims reader_dims(Reader *r) {
 
 static bool is_integer(const char *number) { return !number[strspn(number, "-0123456789")]; }
 
+enum { MOST_ARGUMENTS = 64 };
+
 static void read_argument_value(Reader *r, CallArg *arg) {
     const Token *t = &r->token;
     if (reader_at_word(r, "true") || reader_at_word(r, "false")) {
@@ -89,6 +91,7 @@ static Call read_arguments(Reader *r, const char *name, bool takes_calls) {
         if (c.args.len) reader_need(r, ',');
         Loc loc = r->token.loc;
         CallArg arg = {.name = reader_name(r, "an argument's name")};
+        if (c.args.len == MOST_ARGUMENTS) reader_fail(r, loc, "at most %d arguments", MOST_ARGUMENTS);
         if (ir_call_arg(&c, arg.name)) reader_fail(r, loc, "argument %s stands twice", arg.name);
         reader_need(r, '=');
         read_argument_value(r, &arg);

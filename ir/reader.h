@@ -35,6 +35,8 @@ typedef struct Reader {
     Token token;
     bool failed;
     Module *m;
+    Table states; /* names to 1-based indexes into m->states */
+    Table funcs;  /* names */
 } Reader;
 
 /* read_token.c */

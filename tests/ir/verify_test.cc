@@ -107,6 +107,25 @@ TEST_F(Verify_, Rules) {
         {At("fuse",
             "input %x : f32\nkernel k tile \"\" {\n%1 = neg(%x) : f32\n}\nkernel k tile \"\" {\n%2 = neg(%x) : f32\n}"),
          "f: two kernels are called k"},
+        {At("fuse", "input %x : f32[2, 2]\nkernel k product \"\" {\n%1 = neg(%x) : f32[2, 2]\n}"),
+         "f: kernel k is of kind product and has 0 products"},
+        {At("fuse", "input %x : f32[2, 2]\nkernel k tile \"\" {\n%1 = contract(%x, %x) : f32[2, 2]\n}"),
+         "f: kernel k is of kind tile and has 1 products"},
+        {At("fuse", "input %x : f32[2, 2, 2, 2]\nkernel k tile \"\" {\n"
+                    "%1 = conv(%x, %x; groups = 2) : f32[2, 1, 1, 2]\n}"),
+         "f: conv: input channels per group differ, [1, 2]: %x is f32[2, 2, 2, 2], %x is f32[2, 2, 2, 2]"},
+        {At("fuse", "input %x : f32[2, 2, 2, 2]\ninput %w : f32[2, 2, 1, 2]\nkernel k tile \"\" {\n"
+                    "%1 = conv(%x, %w; groups = 2) : f32[2, 1, 1, 2]\n}"),
+         ""}, /* with groups it is made in the tile */
+        {At("fuse", "input %x : f32[2, 4]\ninput %i : i32[2]\nkernel k tile \"\" {\n"
+                    "%1 = scatter(%x, %i) : f32[9, 4]\n}"),
+         "f: kernel k is of kind tile and has 1 scatters"},
+        {At("fuse", "input %x : f32[4]\nkernel k tile \"\" segment 4 {\n%1 = neg(%x) : f32[4]\n}"),
+         "f: kernel k has a segment and is no column kernel"},
+        {At("fuse",
+            "input %x : f32[8, 4]\nkernel k column \"\" segment 4 {\n%1 = reduce_sum(%x; dims = (0)) : f32[4]\n}"),
+         ""},
+        {"module \"m\" stage lower { } state %a : f32 staged of b", "state a does not say of which state it is"},
         {At("fuse", "input %x : f32\nkernel k tile \"\" if %x {\n%1 = neg(%x) : f32\n}"),
          "f: kernel k: its predicate is no bool scalar that is defined before it"},
         {At("fuse",

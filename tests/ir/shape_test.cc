@@ -1,0 +1,297 @@
+// The types of results: for each op what its operands and attributes give, and what is refused, with the exact message.
+#include "tests/ir/ir_test.h"
+
+namespace {
+
+class ShapeTest : public IrTest {
+  protected:
+    // "%y, %z = OP : TYPES" over inputs a, b, c, ... of |types|; the result of the verifier, "" where all is well.
+    std::string Check(const std::string &stage, const std::string &types, const std::string &op,
+                      const std::string &results) {
+        std::string lines, names;
+        char name = 'a';
+        std::stringstream each(types);
+        for (std::string type; std::getline(each, type, ';');)
+            lines += std::string("input %") + name++ + " : " + type + "\n";
+        int count = ir_op_info[ir_opcode(op.substr(0, op.find('(')).c_str())].out;
+        for (int i = 0; i < count; i++) names += (i ? ", %y" : "%y") + std::to_string(i);
+        return Verify("module \"m\" stage " + stage + " { }\nfunc f {\n" + lines + names + " = " + op + " : " +
+                      results + "\n}\n");
+    }
+
+    // What |op| makes must have exactly these types: so has none that differs in one dimension.
+    void Gives(const std::string &stage, const std::string &types, const std::string &op, const std::string &results) {
+        SCOPED_TRACE(types + " " + op);
+        EXPECT_EQ(Check(stage, types, op, results), "");
+        size_t bracket = results.rfind(']');
+        if (bracket == std::string::npos) return;
+        std::string wrong = results;
+        wrong.insert(bracket, "9");
+        EXPECT_NE(Check(stage, types, op, wrong), "") << wrong;
+    }
+};
+
+struct Case {
+    const char *types, *op, *results;
+};
+
+TEST_F(ShapeTest, GraphOps) {
+    const Case cases[] = {
+        // products
+        {"f32[N, 7, 4];f32[3, 4];f32[3]", "linear(%a, %b, %c)", "f32[N, 7, 3]"},
+        {"f32[4];f32[4, 3]", "linear(%a, %b; transposed = true)", "f32[3]"},
+        {"f32[N, 5, 4];f32[4, 3]", "matmul(%a, %b)", "f32[N, 5, 3]"},
+        {"f32[N, 2, 5, 4];f32[2, 3, 4]", "matmul(%a, %b; tb = true)", "f32[N, 2, 5, 3]"},
+        {"f32[1, 4, 5];f32[N, 4, 3]", "matmul(%a, %b; ta = true)", "f32[N, 5, 3]"},
+        {"f32[N, 3, 28, 28];f32[8, 3, 3, 3];f32[8]", "conv2d(%a, %b, %c)", "f32[N, 8, 26, 26]"},
+        {"f32[N, 3, 28, 28];f32[8, 3, 3, 3]", "conv2d(%a, %b; stride = (2, 1), padding = (1, 1))", "f32[N, 8, 14, 28]"},
+        {"f32[N, 4, 9, 9];f32[6, 2, 3, 2]", "conv2d(%a, %b; groups = 2, dilation = (2, 3))", "f32[N, 6, 5, 6]"},
+        {"f16[N, 8, 14, 28];f16[8, 3, 3, 3];f16[N, 3, 28, 28]",
+         "conv2d_input_grad(%a, %b, %c; stride = (2, 1), padding = (1, 1))", "f16[N, 3, 28, 28]"},
+        {"f16[N, 8, 14, 28];f16[N, 3, 28, 28];f32[8, 3, 3, 3]",
+         "conv2d_weight_grad(%a, %b, %c; stride = (2, 1), padding = (1, 1))", "f32[8, 3, 3, 3]"},
+        // elementwise
+        {"f16[N, 3]", "silu(%a)", "f16[N, 3]"},
+        {"f32[N, 3]", "clamp(%a; low = 0.0)", "f32[N, 3]"},
+        {"bool[N, 1];f32[3];f32", "where(%a, %b, %c)", "f32[N, 3]"},
+        {"i32[N, 1];i32[3]", "ge(%a, %b)", "bool[N, 3]"},
+        {"f32[N, 3];f32[N, 3]", "unary_grad(%a, %b; of = abs)", "f32[N, 3]"},
+        {"f32[N, 3];bool[3]", "where_grad(%a, %b)", "f32[N, 3], f32[N, 3]"},
+        {"f32[3];f32", "clip_by_norm(%a, %b)", "f32[3]"},
+        // movement and making
+        {"f16[N, 12]", "reshape(%a)", "f16[N, 3, 4]"},
+        {"u8[N, 12]", "reshape(%a)", "u8[3 * N, 4]"},
+        {"f32[N / 2, 12]", "reshape(%a)", "f32[N, 6]"},
+        {"f32[N, 3, 4, 5]", "flatten(%a)", "f32[N, 60]"},
+        {"f32[N, 3, 4, 5]", "flatten(%a; from = -2)", "f32[N, 3, 20]"},
+        {"f32[N, 3, 4]", "flatten(%a; from = 0)", "f32[12 * N]"},
+        {"i32[N, 3, 4]", "transpose(%a)", "i32[N, 4, 3]"},
+        {"f32[N, 3, 4]", "transpose(%a; a = 0, b = 2)", "f32[4, 3, N]"},
+        {"f32[N, 3, 4]", "permute(%a; dims = (1, 2, 0))", "f32[3, 4, N]"},
+        {"f32[N, 3, 4]", "slice(%a; dim = -1, from = 1, to = 4)", "f32[N, 3, 3]"},
+        {"f32[N, 3, 4]", "pad(%a; dim = 1, before = 2, after = 1)", "f32[N, 6, 4]"},
+        {"f32[N, 3];f16[N, 4];f32[N, 1]", "concat(%a, %b, %c; dim = 1)", "f32[N, 8]"},
+        {"i32[3];i32[4]", "concat(%a, %b)", "i32[7]"},
+        {"f32[N, 3];f32[N, 3]", "stack(%a, %b)", "f32[2, N, 3]"},
+        {"f32[N, 3];f32[N, 3]", "stack(%a, %b; dim = -1)", "f32[N, 3, 2]"},
+        {"f32[3, 4]", "expand(%a)", "f32[N, 3, 4]"},
+        {"i32[N, 5];f16[100, 8]", "embedding(%a, %b)", "f16[N, 5, 8]"},
+        {"f32[N, 5, 8];i32[N, 5];f32[100, 8]", "embedding_grad(%a, %b, %c)", "f32[100, 8]"},
+        // pooling
+        {"f32[N, 3, 9, 8]", "max_pool2d(%a; kernel = (3, 2), stride = (3, 2))", "f32[N, 3, 3, 4], i32[N, 3, 3, 4]"},
+        {"f16[N, 3, 9, 8]", "avg_pool2d(%a; kernel = (3, 3), padding = (1, 1))", "f16[N, 3, 9, 8]"},
+        {"f32[N, 3, 9, 8]", "global_avg_pool(%a)", "f32[N, 3]"},
+        {"f32[N, 3, 3, 4];i32[N, 3, 3, 4];f32[N, 3, 9, 8]",
+         "max_pool2d_grad(%a, %b, %c; kernel = (3, 2), stride = (3, 2))", "f32[N, 3, 9, 8]"},
+        {"f32[N, 3, 3, 4];f32[N, 3, 9, 8]", "avg_pool2d_grad(%a, %b; kernel = (3, 2), stride = (3, 2))",
+         "f32[N, 3, 9, 8]"},
+        {"f32[N, 3];f32[N, 3, 9, 8]", "global_avg_pool_grad(%a, %b)", "f32[N, 3, 9, 8]"},
+        // normalisation
+        {"f16[N, 5, 7];f32[5];f32[5];f32[5];f32[5]", "batch_norm(%a, %b, %c, %d, %e)",
+         "f16[N, 5, 7], f32[5], f32[5], f32[5]"},
+        {"f32[N, 5];f32[5];f32[5];f32[5];f32[5]", "batch_norm_eval(%a, %b, %c, %d, %e)", "f32[N, 5]"},
+        {"f32[N, 5, 7];f32[N, 5, 7];f32[5];f32[5];f32[5]", "batch_norm_grad(%a, %b, %c, %d, %e)",
+         "f32[N, 5, 7], f32[5], f32[5]"},
+        {"f16[N, 5, 7];f32[7];f32[7]", "layer_norm(%a, %b, %c)", "f16[N, 5, 7], f32[N, 5, 1], f32[N, 5, 1]"},
+        {"f32[7];f32[7]", "layer_norm(%a, %b)", "f32[7], f32[1], f32[1]"},
+        {"f32[N, 5, 7];f32[N, 5, 7];f32[7];f32[N, 5, 1];f32[N, 5, 1]", "layer_norm_grad(%a, %b, %c, %d, %e)",
+         "f32[N, 5, 7], f32[7], f32[7]"},
+        // reductions, losses, metrics
+        {"f32[N, 3, 4]", "max(%a; dims = (0, 2))", "f32[3]"},
+        {"f32[N, 3, 4]", "min(%a; dims = (-1), keep = true)", "f32[N, 3, 1]"},
+        {"f32[N, 3, 4]", "var(%a)", "f32"},
+        {"f32[N, 3, 4]", "argmax(%a; dim = 1)", "i32[N, 4]"},
+        {"f32[N, 1];f32[N, 4];f32[N]", "extreme_grad(%a, %b, %c; dims = (1))", "f32[N, 4]"},
+        {"f32;f32[N, 4]", "var_grad(%a, %b)", "f32[N, 4]"},
+        {"f32[N, 4];f32[N, 4]", "mse_loss(%a, %b)", "f32"},
+        {"f32;f32[N, 4];f32[N, 4]", "mse_loss_grad(%a, %b, %c)", "f32[N, 4], f32[N, 4]"},
+        {"f32[N];f32[N]", "bce_with_logits(%a, %b)", "f32"},
+        {"f32;f32[N];f32[N]", "bce_with_logits_grad(%a, %b, %c)", "f32[N], f32[N]"},
+        {"f32[N, 5, 9];i32[N, 5]", "top_k_accuracy(%a, %b; k = 2)", "f32"},
+        {"f16[3];f32[N, 4]", "global_norm(%a, %b)", "f32"},
+        // schedules
+        {"", "constant_rate(; v = 0.1)", "f64"},
+        {"i64", "cosine_rate(%a)", "f64"},
+        {"i64", "step_rate(%a)", "f64"},
+        {"i64", "linear_rate(%a)", "f64"},
+        {"i64", "one_cycle_rate(%a)", "f64"},
+    };
+    for (const auto &c : cases) Gives("simplify", c.types, c.op, c.results);
+}
+
+// Whose result may have any shape of a kind.
+TEST_F(ShapeTest, GivenShapes) {
+    EXPECT_EQ(Check("simplify", "f32[3, 1]", "expand(%a)", "f32[N, 3, 4]"), "");
+    EXPECT_EQ(Check("simplify", "", "full(; value = 2.0)", "f16[N, 3]"), "");
+    EXPECT_EQ(Check("simplify", "", "full(; value = 2.0)", "i32"), "");
+    EXPECT_EQ(Check("simplify", "", "arange()", "i32[7]"), "");
+    EXPECT_NE(Check("simplify", "", "arange()", "f32[7]"), "");
+}
+
+TEST_F(ShapeTest, CoreOps) {
+    const Case cases[] = {
+        {"f32[N, 9, 9, 4];f32[4, 3]", "contract(%a, %b)", "f32[N, 9, 9, 3]"},
+        {"f32[N, 9, 4];f32[3, 4]", "contract(%a, %b; tb = true)", "f32[N, 9, 3]"},
+        {"f32[N, 9, 4];f32[9 * N, 3]", "contract(%a, %b; ta = true)", "f32[4, 3]"},
+        {"f32[5, 4];f32[3, 5]", "contract(%a, %b; ta = true, tb = true)", "f32[4, 3]"},
+        {"f32[N, 2, 5, 4];f32[N, 2, 3, 4]", "batch_contract(%a, %b; tb = true)", "f32[N, 2, 5, 3]"},
+        {"f32[N, 28, 28, 3];f32[3, 3, 3, 8]", "conv(%a, %b; padding = (1, 1))", "f32[N, 28, 28, 8]"},
+        {"f32[N, 9, 9, 4];f32[3, 2, 2, 6]", "conv(%a, %b; groups = 2)", "f32[N, 7, 8, 6]"},
+        {"f32[N, 14, 28, 8];f32[3, 3, 8, 3]", "conv_data(%a, %b; stride = (2, 1), padding = (1, 1))",
+         "f32[N, 28, 28, 3]"},
+        {"f32[N, 7, 8, 6];f32[3, 2, 3, 4]", "conv_data(%a, %b; groups = 2)", "f32[N, 9, 9, 4]"},
+        {"f32[N, 28, 28, 3];f32[N, 14, 28, 8]", "conv_weight(%a, %b; stride = (2, 1), padding = (1, 1))",
+         "f32[3, 3, 3, 8]"},
+        {"f32[N, 9, 8, 3]", "window_max(%a; kernel = (3, 2), stride = (3, 2))", "f32[N, 3, 4, 3], i32[N, 3, 4, 3]"},
+        {"f32[N, 9, 8, 3]", "window_sum(%a; kernel = (3, 2), stride = (3, 2))", "f32[N, 3, 4, 3]"},
+        {"f32[N, 3, 4, 3];i32[N, 3, 4, 3]", "window_max_grad(%a, %b; kernel = (3, 2), stride = (3, 2))",
+         "f32[N, 9, 8, 3]"},
+        {"f32[N, 3, 4, 3]", "window_sum_grad(%a; kernel = (3, 2), stride = (3, 2))", "f32[N, 9, 8, 3]"},
+        {"f32[50, 8];i32[N, 5]", "gather(%a, %b)", "f32[N, 5, 8]"},
+        {"f32[N, 5, 8];i32[N, 5]", "scatter(%a, %b)", "f32[50, 8]"},
+        {"f32[N, 3];i64;i64;i64", "random(%a, %b, %c, %d; key = \"k\")", "f32[N, 3]"},
+        {"f64", "cos(%a)", "f64"},
+        {"f32[N, 3]", "pow(%a; e = 2.0)", "f32[N, 3]"},
+    };
+    for (const auto &c : cases) Gives("lower", c.types, c.op, c.results);
+}
+
+// The message without what each operand is.
+struct Wrong {
+    const char *types, *op, *results, *message;
+};
+
+TEST_F(ShapeTest, RefusedGraphOps) {
+    const Wrong cases[] = {
+        {"f32[4];f32[4, 3]", "matmul(%a, %b)", "f32[3]",
+         "needs operands of rank 2 or more; reshape a vector to one row or one column"},
+        {"f32[2, 5, 4];f32[3, 4, 3]", "matmul(%a, %b)", "f32[2, 5, 3]", "leading dimensions do not broadcast"},
+        {"f32[2, 5, 4];f32[2, 5, 3]", "matmul(%a, %b)", "f32[2, 5, 3]", "inner dimensions differ, [4, 5]"},
+        {"f32[N, 3, 28];f32[8, 3, 3, 3]", "conv2d(%a, %b)", "f32[1]", "needs images and a weight of rank 4"},
+        {"f32[N, 3, 9, 9];f32[8, 4, 3, 3]", "conv2d(%a, %b)", "f32[1]", "input channels per group differ, [3, 4]"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b; groups = 2)", "f32[1]",
+         "2 groups do not divide 3 input and 8 output channels"},
+        {"f32[N, 4, 9, 9];f32[7, 2, 3, 3]", "conv2d(%a, %b; groups = 2)", "f32[1]",
+         "2 groups do not divide 4 input and 7 output channels"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b; groups = 0)", "f32[1]", "groups must be at least 1"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b; stride = (0, 1))", "f32[1]", "stride must be at least 1"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b; dilation = (1, 0))", "f32[1]",
+         "dilation must be at least 1"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b; padding = (1, -1))", "f32[1]",
+         "padding must be at least 0"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b; padding = (1))", "f32[1]", "padding is not a pair"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b; dilation = (1, 5), padding = (0, 0))", "f32[1]",
+         "the kernel does not fit: its width is 11, the padded image's 9"},
+        {"f32[2, 3, N, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b)", "f32[1]", "the height of an image may not depend on N"},
+        {"f32[2, N, 9, 9];f32[8, 3, 3, 3]", "conv2d(%a, %b)", "f32[1]", "the channels of an image may not depend on N"},
+        {"f32[N, 3, 9, 9];f32[8, 3, 3, 3];f32[3]", "conv2d(%a, %b, %c)", "f32[1]", "the bias is [3], not [8]"},
+        {"f32[N, 8, 9, 9];f32[8, 3, 3, 3];f32[N, 3, 9, 9]", "conv2d_input_grad(%a, %b, %c)", "f32[1]",
+         "the gradient is [N, 8, 9, 9], not [N, 8, 7, 7]"},
+        {"f32[N, 3];f32[N, 3]", "unary_grad(%a, %b; of = sine)", "f32[N, 3]",
+         "`of` names no op that has this gradient (sine)"},
+        {"f32[3];bool[N, 3]", "where_grad(%a, %b)", "f32[3], f32[3]",
+         "the condition does not broadcast to the gradient"},
+        {"f32[3];f32[3]", "clip_by_norm(%a, %b)", "f32[3]", "operand 2 is not a scalar"},
+        {"f32[N, 12]", "reshape(%a)", "f32[N, 3, 5]", "counts of elements differ, [12 * N, 15 * N]"},
+        {"f32[N, 12]", "reshape(%a)", "f32[12]", "counts of elements differ, [12 * N, 12]"},
+        {"f32[N, 3]", "flatten(%a; from = 2)", "f32[N, 3]", "from is not one of the operand's dimensions"},
+        {"f32[N, 3]", "transpose(%a; a = 2)", "f32[N, 3]", "a or b is not one of the operand's dimensions"},
+        {"f32[N, 3]", "permute(%a; dims = (0, 0))", "f32[N, 3]", "dims must hold each of 0 to 1 once"},
+        {"f32[N, 3]", "permute(%a; dims = (0))", "f32[N, 3]", "dims has 1 numbers, the operand 2 dimensions"},
+        {"f32[N, 3]", "slice(%a; dim = 1, from = 2, to = 4)", "f32[N, 2]",
+         "from 2 to 4 is no part of dim 1, which has 3"},
+        {"f32[N, 3]", "slice(%a; dim = 1, from = 2, to = 2)", "f32[N, 2]",
+         "from 2 to 2 is no part of dim 1, which has 3"},
+        {"f32[N, 3]", "slice(%a; dim = 0, from = 0, to = 1)", "f32[1, 3]", "dim 0 depends on N"},
+        {"f32[N, 3]", "pad(%a; dim = 1, before = -1)", "f32[N, 2]", "before and after must be at least 0"},
+        {"f32[N, 3]", "pad(%a; dim = 1, before = 9223372036854775807)", "f32[N, 2]", "is too large"},
+        {"f32[N, 3]", "pad(%a; dim = 2, before = 1)", "f32[N, 2]", "dim 2 is not one of the operand's"},
+        {"f32[N, 3];f32[2, 3]", "concat(%a, %b; dim = 1)", "f32[N, 6]", "dimensions differ, [N, 2]"},
+        {"f32[N, 3];f32[3]", "concat(%a, %b; dim = 1)", "f32[N, 6]", "ranks differ"},
+        {"f32[3];f32[N]", "concat(%a, %b)", "f32[N]", "dim 0 depends on N"},
+        {"f32[3];f32[4]", "stack(%a, %b)", "f32[2, 3]", "shapes differ"},
+        {"f32[3]", "stack(%a; dim = 2)", "f32[1, 3]", "dim is not one of the result's"},
+        {"f32[1, 1, 1, 1, 1, 1, 1, 1]", "stack(%a)", "f32[1]", "the result would have more than 8 dimensions"},
+        {"f32[3, 2]", "expand(%a)", "f32[N, 3, 4]", "does not broadcast to the result, [N, 3, 4]"},
+        {"f32[3, 1]", "expand(%a)", "f32[4]", "does not broadcast to the result, [4]"},
+        {"", "arange()", "i32[N]", "the result is not [count], or depends on N"},
+        {"i32[N];f32[9]", "embedding(%a, %b)", "f32[N]", "needs a table [count, dim] that does not depend on N"},
+        {"f32[N, 8];i32[N, 5];f32[100, 8]", "embedding_grad(%a, %b, %c)", "f32[100, 8]",
+         "the gradient is [N, 8], not [N, 5, 8]"},
+        {"f32[N, 9]", "max_pool2d(%a)", "f32[N, 9], i32[N, 9]", "needs images of rank 4"},
+        {"f32[N, 3, 9, 9]", "avg_pool2d(%a; kernel = (2, 3), padding = (1, 2))", "f32[1]",
+         "padding is more than half the kernel"},
+        {"f32[N, 3, 9, 9]", "avg_pool2d(%a; kernel = (0, 3))", "f32[1]", "kernel must be at least 1"},
+        {"f32[N, 3, 3, 4];i32[N, 3, 3, 3];f32[N, 3, 9, 8]",
+         "max_pool2d_grad(%a, %b, %c; kernel = (3, 2), stride = (3, 2))", "f32[N, 3, 9, 8]",
+         "the chosen elements is [N, 3, 3, 3], not [N, 3, 3, 4]"},
+        {"f32[N];f32[N];f32[N];f32[N];f32[N]", "batch_norm_eval(%a, %b, %c, %d, %e)", "f32[N]", "needs x [N, C, ...]"},
+        {"f32[N, 5];f32[5];f32[4];f32[5];f32[5]", "batch_norm_eval(%a, %b, %c, %d, %e)", "f32[N, 5]",
+         "operand 3 is [4], not [5]"},
+        {"f32[N, 5];f32[4]", "layer_norm(%a, %b)", "f32[N, 5], f32[N, 1], f32[N, 1]", "operand 2 is [4], not [5]"},
+        {"f32[5, N];f32[5]", "layer_norm(%a, %b)", "f32[5, N], f32[5, 1], f32[5, 1]",
+         "the last dimension may not depend on N"},
+        {"f32[N, 5];f32[N, 5];f32[5];f32[N];f32[N, 1]", "layer_norm_grad(%a, %b, %c, %d, %e)",
+         "f32[N, 5], f32[5], f32[5]", "the mean is [N], not [N, 1]"},
+        {"f32", "argmax(%a; dim = 0)", "i32", "needs a dimension to search"},
+        {"f32[N, 3]", "argmax(%a; dim = 2)", "i32[N]", "dim 2 is not one of the operand's"},
+        {"f32[3];f32[N, 4];f32[N]", "extreme_grad(%a, %b, %c; dims = (1))", "f32[N, 4]",
+         "the gradient is no reduction of x"},
+        {"f32[N];f32[N, 1]", "mse_loss(%a, %b)", "f32", "shapes differ"},
+        {"f32[N];f32[N];f32[N]", "mse_loss_grad(%a, %b, %c)", "f32[N], f32[N]", "operand 1 is not a scalar"},
+        {"f32[N, 4];i32[N, 4]", "top_k_accuracy(%a, %b)", "f32", "the targets are not one per row"},
+        {"f32[N, 4];i32[N]", "top_k_accuracy(%a, %b; k = 0)", "f32", "k must be at least 1"},
+        {"i64[2]", "cosine_rate(%a)", "f64", "operand 1 is not a scalar"},
+    };
+    for (const auto &c : cases) {
+        std::string name = std::string(c.op).substr(0, std::string(c.op).find('('));
+        std::string got = Check("simplify", c.types, c.op, c.results), want = "f: " + name + ": " + c.message;
+        EXPECT_EQ(got.substr(0, want.size()), want) << c.types << " " << c.op;
+        EXPECT_TRUE(got.size() == want.size() || got[want.size()] == ':') << got;
+    }
+}
+
+TEST_F(ShapeTest, RefusedCoreOps) {
+    const Wrong cases[] = {
+        {"f32[N, 4];f32[5, 3]", "contract(%a, %b)", "f32[N, 3]", "inner dimensions differ, [4, 5]"},
+        {"f32[N, 4];f32[2, 4, 3]", "contract(%a, %b)", "f32[N, 3]", "needs [..., k] and [k, c]"},
+        {"f32[N, 9, 4];f32[N, 3]", "contract(%a, %b; ta = true)", "f32[4, 3]", "inner dimensions differ, [9 * N, N]"},
+        {"f32[1, 5, 4];f32[N, 4, 3]", "batch_contract(%a, %b)", "f32[N, 5, 3]", "leading dimensions differ"},
+        {"f32[N, 14, 27, 8];f32[3, 3, 8, 3]", "conv_data(%a, %b; stride = (2, 1), padding = (1, 1))",
+         "f32[N, 28, 28, 3]", "the gradient is [N, 14, 27, 8], not [N, 14, 28, 8]"},
+        {"f32[N, 7, 7, 8];f32[3, 3, 8, 4]", "conv_data(%a, %b)", "f32[N, 9, 9, 3]",
+         "channels of image and weight differ, [4, 3]"},
+        {"f32[N, 9, 9, 3];f32[N, 7, 7, 8]", "conv_weight(%a, %b)", "f32[3, 3, 4, 8]",
+         "input channels per group differ, [3, 4]"},
+        {"f32[N, 9, 9, 3];f32[N, 7, 7, 8]", "conv_weight(%a, %b)", "f32[4, 3, 3, 8]",
+         "the gradient is [N, 7, 7, 8], not [N, 6, 7, 8]"},
+        {"f32[N, 3, 4, 3]", "window_sum_grad(%a; kernel = (3, 2), stride = (3, 2))", "f32[N, 9, 10, 3]",
+         "the gradient is [N, 3, 4, 3], not [N, 3, 5, 3]"},
+        {"f32[50];i32[N]", "gather(%a, %b)", "f32[N]", "needs a table [count, dim] that does not depend on N"},
+        {"f32[N, 7];i32[N]", "scatter(%a, %b)", "f32[50, 8]", "the gradient is [N, 7], not [N, 8]"},
+        {"f32[N];i64;i64;i64[1]", "random(%a, %b, %c, %d)", "f32[N]", "operand 4 is not a scalar"},
+    };
+    for (const auto &c : cases) {
+        std::string name = std::string(c.op).substr(0, std::string(c.op).find('('));
+        std::string want = "f: " + name + ": " + c.message + ":", got = Check("lower", c.types, c.op, c.results);
+        EXPECT_EQ(got.substr(0, want.size()), want) << c.types << " " << c.op;
+    }
+}
+
+TEST_F(ShapeTest, OpsWhoseResultIsGivenNeedIt) {
+    Module *m = ir_module_new(&arena_, "m");
+    Func *f = ir_func_new(m, "f");
+    Dim d[] = {dim_n(1, 1), dim_const(4)};
+    Val x = ir_add_input(f, "x", AMP_DT_F32, shape_of(2, d));
+    Op *o = ir_op_new(f, OP_reshape, &x, 1);
+    InferredTypes types;
+    EXPECT_STREQ(ir_infer(f, o, AMP_DT_F32, &types), "reshape: needs its result's type: %x is f32[N, 4]");
+    d[0] = dim_n(2, 1), d[1] = dim_const(2);
+    Val y = ir_result(f, o, "y", AMP_DT_F32, shape_of(2, d));
+    EXPECT_EQ(ir_infer(f, o, AMP_DT_F32, &types), nullptr);
+    EXPECT_EQ(ir_make_results(f, o, AMP_DT_F32, "z").id, y.id); /* the given one stays the only one */
+    EXPECT_EQ(o->n_out, 1);
+    EXPECT_EQ(ir_verify(m), nullptr);
+}
+
+} // namespace

@@ -25,7 +25,8 @@ typedef struct EmitEntry {
     const char *vector, *scalar;
     unsigned kinds; /* of the last operand: Kind bits; 0: any */
     const char *(*build)(Emitter *e, const Op *o, bool vector);
-    bool by_walk; /* reductions, assign: not an expression */
+    bool by_walk;   /* reductions, assign: not an expression */
+    bool by_memory; /* made from memory: the target's (codegen/cpu/indirect.c); a template is for where nothing moves */
 } EmitEntry;
 extern const EmitEntry emit_rules[EMIT_RULE_COUNT];
 
@@ -43,6 +44,7 @@ const char *emit_dim(Arena *a, Dim d);
 /* Indented, with a newline. */
 void emit_line(Emitter *e, const char *fmt, ...) AMP_PRINTF(2, 3);
 void emit_open(Emitter *e, const char *fmt, ...) AMP_PRINTF(2, 3); /* "... {" */
+void emit_block(Emitter *e);                                       /* "{" */
 void emit_close(Emitter *e);                                       /* "}" */
 /* `const vf v12 = v10 + v11;` */
 amp_status emit_core_op(Emitter *e, const Op *o);

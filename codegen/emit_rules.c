@@ -53,22 +53,29 @@ static const char *build_cast(Emitter *e, const Op *o, bool vector) {
     return arena_printf(e->w->arena, "round_%s_%s(%s)", amp_dtype_name(to), vector ? "vf" : "f32", x);
 }
 
-static const char *build_contract(Emitter *e, const Op *o, bool vector) {
+static const char *build_product(Emitter *e, const Op *o, bool vector) {
     (void)o;
     return vector && e->w->k->kind == KERNEL_PRODUCT ? "load_f32(a->acc + r * 32 + c)" : NULL;
 }
 
-/* The index along the last dimension is the column (where there are several), any other one the row. */
+/* The index along the last dimension is the column (where there are several), any other one a coordinate of the row. */
 static const char *build_iota(Emitter *e, const Op *o, bool vector) {
     const Shape *s = ir_shape(e->w->f, o->out[0]);
     int64_t dim = ir_attr(o, "dim")->i;
     Span span = e->w->values[o->out[0].id].span;
+    bool rows_only = s->rank == 1 && s->d[0].n; /* [N] is N rows of one column */
     if (dim < 0) dim += s->rank;
-    bool along_columns = dim == s->rank - 1 && span != SPAN_ROW && !(s->rank == 1 && s->d[0].n);
-    if (span == SPAN_ONE) return "0";
-    if (along_columns) return vector ? "lane_index() + splat_i((int32_t)(col0 + c))" : NULL;
-    if (s->rank > 2) return NULL;
-    return vector ? "splat_i((int32_t)(row0 + r))" : "(int32_t)(row0 + r)";
+    if (span == SPAN_ONE || dim_is_one(s->d[dim])) return vector ? "splat_i(0)" : "0";
+    if (dim == s->rank - 1 && span != SPAN_ROW && !rows_only)
+        return vector ? "lane_index() + splat_i((int32_t)(col0 + c))" : NULL;
+    if (span == SPAN_COLUMN) return NULL;
+    Dim stride = dim_const(1);
+    for (int i = (int)dim + 1; i < s->rank - 1; i++)
+        if (!dim_mul(stride, s->d[i], &stride)) return NULL;
+    const char *at = "(row0 + r)";
+    if (!dim_is_one(stride)) at = arena_printf(e->w->arena, "%s / (%s)", at, emit_dim(e->w->arena, stride));
+    if (dim > 0) at = arena_printf(e->w->arena, "%s %% (%s)", at, emit_dim(e->w->arena, s->d[dim]));
+    return arena_printf(e->w->arena, vector ? "splat_i((int32_t)(%s))" : "(int32_t)(%s)", at);
 }
 
 static const char *build_extent(Emitter *e, const Op *o, bool vector) {
@@ -88,15 +95,21 @@ static const char *build_extent(Emitter *e, const Op *o, bool vector) {
 static const char *build_random(Emitter *e, const Op *o, bool vector) {
     (void)vector;
     if (e->w->values[o->out[0].id].span != SPAN_FULL) return NULL;
-    return arena_printf(e->w->arena, "random_vf(v%d, v%d, 0x%08Xu, (row0 + r) * %lld + col0 + c)",
-                        walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), amp_hash32(ir_attr(o, "key")->s),
-                        (long long)e->w->cols);
+    const char *micro = o->n_in > 3 ? arena_printf(e->w->arena, "v%d", walk_number(e->w, o->in[3])) : "0";
+    return arena_printf(e->w->arena, "random_vf(v%d, v%d, %s, 0x%08Xu, (row0 + r) * %lld + col0 + c)",
+                        walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), micro,
+                        amp_hash32(ir_attr(o, "key")->s), (long long)e->w->cols);
 }
 
 static const char *build_power(Emitter *e, const Op *o, bool vector) {
     if (vector) return NULL;
     return arena_printf(e->w->arena, "power_f64(%s, v%d)", emit_literal(e->w->arena, AMP_DT_F64, ir_attr(o, "base")->f),
                         walk_number(e->w, o->in[0]));
+}
+
+static const char *build_pow(Emitter *e, const Op *o, bool vector) {
+    return arena_printf(e->w->arena, "pow_%s(%s, %s)", vector ? "vf" : "f32", emit_operand(e, o->in[0], vector),
+                        emit_literal(e->w->arena, AMP_DT_F64, ir_attr(o, "e")->f));
 }
 
 #define EXPRESSION(v, s, k)                                                                                            \
@@ -115,7 +128,7 @@ const EmitEntry emit_rules[EMIT_RULE_COUNT] = {
     [EMIT_SQRT] = EXPRESSION("sqrt_vf($0)", "sqrt_$t($0)", FLOATING),
     [EMIT_TANH] = EXPRESSION("tanh_vf($0)", "tanh_f32($0)", KIND_F32),
     [EMIT_CONST] = {.build = build_const},
-    [EMIT_CONTRACT] = {.build = build_contract},
+    [EMIT_CONTRACT] = {.build = build_product},
     [EMIT_MAXIMUM] = EXPRESSION("max_$t($0, $1)", "max_$t($0, $1)", NUMBER),
     [EMIT_MINIMUM] = EXPRESSION("min_$t($0, $1)", "min_$t($0, $1)", NUMBER),
     [EMIT_ERF] = EXPRESSION("erf_vf($0)", "erf_f32($0)", KIND_F32),
@@ -136,4 +149,23 @@ const EmitEntry emit_rules[EMIT_RULE_COUNT] = {
     [EMIT_REDUCE_MIN] = {.by_walk = true},
     [EMIT_REDUCE_OR] = {.by_walk = true},
     [EMIT_POWER] = {.build = build_power},
+    [EMIT_ABS] = EXPRESSION("abs_$t($0)", "abs_$t($0)", KIND_F32 | KIND_I32 | KIND_F64),
+    [EMIT_POW] = {.build = build_pow, .kinds = KIND_F32},
+    [EMIT_COS] = EXPRESSION(NULL, "cos_f64($0)", KIND_F64),
+    [EMIT_RESHAPE] = {.vector = "$0", .scalar = "$0", .by_memory = true},
+    [EMIT_EXPAND] = {.vector = "$0", .scalar = "$0", .by_memory = true},
+    [EMIT_PERMUTE] = {.by_memory = true},
+    [EMIT_SLICE] = {.by_memory = true},
+    [EMIT_PAD] = {.by_memory = true},
+    [EMIT_CONCAT] = {.by_memory = true},
+    [EMIT_GATHER] = {.by_memory = true},
+    [EMIT_WINDOW_MAX] = {.by_memory = true},
+    [EMIT_WINDOW_SUM] = {.by_memory = true},
+    [EMIT_WINDOW_MAX_GRAD] = {.by_memory = true},
+    [EMIT_WINDOW_SUM_GRAD] = {.by_memory = true},
+    [EMIT_BATCH_CONTRACT] = {.by_memory = true},
+    [EMIT_CONV] = {.build = build_product, .by_memory = true},
+    [EMIT_CONV_DATA] = {.build = build_product, .by_memory = true},
+    [EMIT_CONV_WEIGHT] = {.build = build_product, .by_memory = true},
+    [EMIT_SCATTER] = {.by_memory = true},
 };

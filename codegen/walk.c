@@ -17,11 +17,16 @@ Span walk_line_span(const Walk *w) { return w->by_row ? SPAN_ROW : SPAN_COLUMN; 
 
 bool walk_is_inner(const Walk *w, Span s) { return s == SPAN_FULL || (s != SPAN_ONE && s != walk_line_span(w)); }
 
-bool walk_reads(const Op *o, int n) {
+bool walk_is_indirect(const Walk *w, const Op *o) {
+    bool moves = o->n_in && ir_reads_memory(w->f, o, 0) && !ir_is_product(o);
+    return moves && !(w->flat && o->code == OP_reshape);
+}
+
+bool walk_reads(const Walk *w, const Op *o, int n) {
+    if (walk_is_indirect(w, o) || ir_is_product(o)) return false; /* the runtime reads a product's operands */
     switch (o->code) {
     case OP_iota:
-    case OP_extent:
-    case OP_contract: return false; /* the runtime reads a product's operands */
+    case OP_extent: return false;
     case OP_random:
     case OP_assign: return n != 0;    /* like; the state, which is written */
     case OP_broadcast: return n != 1; /* like */
@@ -66,6 +71,12 @@ static int find_readable(const Walk *w, Val v) {
     return -1;
 }
 
+int walk_memory_operand(const Walk *w, const Op *o, int n) {
+    Val v = o->in[n];
+    while (w->values[v.id].made && ir_is_seen_through(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
+    return w->values[v.id].made ? -1 : find_readable(w, v);
+}
+
 static bool is_write(const Walk *w, int operand) {
     for (int i = 0; i < w->k->writes.len; i++)
         if (w->k->writes.data[i] == w->operands.data[operand]) return true;
@@ -82,16 +93,30 @@ static void widen_space(Dim *rows, Dim *cols, const Shape *s) {
     if (dim_is_one(*cols)) *cols = c;
 }
 
+static bool is_live(const Walk *w, const Op *o) {
+    for (int r = 0; r < o->n_out; r++)
+        if (w->values[o->out[r].id].live) return true;
+    return !o->n_out;
+}
+
+/* The value whose shape is that of the space; NO_VAL: the op does not tell. */
+static Val space_of(const Walk *w, const Op *o) {
+    switch (w->k->kind) {
+    case KERNEL_PRODUCT: return ir_is_product(o) ? o->out[0] : NO_VAL;
+    case KERNEL_SCATTER: return o->code == OP_scatter ? o->in[0] : NO_VAL;
+    case KERNEL_TILE: return !is_live(w, o) ? NO_VAL : !o->n_out || o->code == OP_reduce_or ? o->in[0] : o->out[0];
+    case KERNEL_SCALAR: return NO_VAL;
+    default: return is_line_reduction(o) ? o->in[0] : NO_VAL;
+    }
+}
+
 static amp_status find_space(Walk *w, amp_error *err) {
     Dim rows = dim_const(1), cols = dim_const(1);
-    for (int i = 0; i < w->k->count && w->k->kind != KERNEL_SCALAR; i++) {
-        const Op *o = walk_op(w, i);
-        if (w->k->kind == KERNEL_PRODUCT ? o->code == OP_contract : is_line_reduction(o)) {
-            widen_space(&rows, &cols, ir_shape(w->f, w->k->kind == KERNEL_PRODUCT ? o->out[0] : o->in[0]));
-            break;
-        }
-        bool by_input = !o->n_out || o->code == OP_reduce_or;
-        if (w->k->kind == KERNEL_TILE) widen_space(&rows, &cols, ir_shape(w->f, by_input ? o->in[0] : o->out[0]));
+    for (int i = 0; i < w->k->count; i++) {
+        Val v = space_of(w, walk_op(w, i));
+        if (!v.id) continue;
+        widen_space(&rows, &cols, ir_shape(w->f, v));
+        if (w->k->kind != KERNEL_TILE) break;
     }
     if (cols.n)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: a last dimension that depends on N is not built yet", walk_name(w));
@@ -100,12 +125,76 @@ static amp_status find_space(Walk *w, amp_error *err) {
     return AMP_OK;
 }
 
+/* ---- flat spaces -------------------------------------------------------------------------------------------------- */
+
+enum { FLAT_COLUMNS = 256 };
+
+/* One element, or dense and of as many elements as the space. */
+static bool is_flat_operand(const Walk *w, const Buffer *b, Dim count) {
+    Dim c;
+    if (!shape_count(ir_shape(w->f, b->value), &c)) return false;
+    return dim_is_one(c) || (b->layout == LAYOUT_ROWS && dim_equal(c, count));
+}
+
+static bool is_flat_op(const Walk *w, const Op *o) {
+    Dim count;
+    if (o->code == OP_expand) return shape_count(ir_shape(w->f, o->in[0]), &count) && dim_is_one(count);
+    if (o->code == OP_iota || o->code == OP_broadcast) return false;
+    if (o->code == OP_reshape) return true;
+    return ir_op_info[o->code].flags & (ELEMENTWISE | EFFECT) || o->code == OP_const || o->code == OP_extent ||
+           o->code == OP_reduce_or || !is_live(w, o);
+}
+
+/* [.., A, B] seen as [.., A * B], until there are columns enough; false: N or the front comes first. */
+static bool flatten(const Shape *s, Dim *rows, int64_t *cols) {
+    Dim all = dim_const(1);
+    *cols = 1;
+    int i = s->rank;
+    while (i > 0 && !s->d[i - 1].n && *cols < FLAT_COLUMNS) *cols *= s->d[--i].mul;
+    for (; i > 0; i--)
+        if (!dim_mul(all, s->d[i - 1], &all)) return false;
+    *rows = all;
+    return true;
+}
+
+/* Tile kernels with few columns over dense values may as well see them with more. */
+static void find_flat_space(Walk *w) {
+    const Shape *shape = NULL;
+    Dim count, rows;
+    int64_t cols;
+    w->flat = false;
+    if (w->k->kind != KERNEL_TILE || w->cols >= FLAT_COLUMNS || w->cols % 32 == 0) return;
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        Val v = space_of(w, o);
+        Dim r, c;
+        if (!is_flat_op(w, o)) return;
+        if (v.id && shape_matrix(ir_shape(w->f, v), &r, &c) && dim_equal(r, w->rows) && dim_equal(c, dim_const(w->cols)))
+            shape = ir_shape(w->f, v);
+    }
+    if (!shape || !shape_count(shape, &count) || !flatten(shape, &rows, &cols) || cols <= w->cols) return;
+    for (int i = 0; i < w->operands.len; i++)
+        if (!is_flat_operand(w, walk_operand(w, i), count)) return;
+    w->flat = true;
+    w->rows = rows;
+    w->cols = cols;
+}
+
 /* ---- spans and levels -------------------------------------------------------------------------------------------- */
+
+Dim walk_segments(const Walk *w) {
+    if (!w->segment) return dim_const(1);
+    return w->rows.n ? dim_n(w->rows.mul, w->rows.div * w->segment) : dim_const(w->rows.mul / w->segment);
+}
 
 /* The span of a value of this shape beside a result of shape |beside|. */
 static bool span_of(const Walk *w, const Shape *s, const Shape *beside, Span *out) {
     Dim r, c, all_cols = dim_const(w->cols);
     if (!shape_matrix(s, &r, &c)) return false;
+    if (w->flat) {
+        *out = dim_is_one(r) && dim_is_one(c) ? SPAN_ONE : SPAN_FULL;
+        return true;
+    }
     bool one_row = dim_is_one(r), one_col = dim_is_one(c);
     /* a product's result is a tile, even one of a single element */
     bool tile = w->k->kind == KERNEL_PRODUCT && s->rank == 2 && dim_is_one(w->rows) && w->cols == 1;
@@ -114,6 +203,7 @@ static bool span_of(const Walk *w, const Shape *s, const Shape *beside, Span *ou
         *out = SPAN_ROW; /* [R] without N */
     else if (dim_equal(r, w->rows) && dim_equal(c, all_cols)) *out = SPAN_FULL;
     else if (one_row && dim_equal(c, all_cols)) *out = SPAN_COLUMN;
+    else if (w->segment && dim_equal(r, walk_segments(w)) && dim_equal(c, all_cols)) *out = SPAN_COLUMN;
     else if (one_col && dim_equal(r, w->rows)) *out = SPAN_ROW;
     else return false;
     return true;
@@ -152,7 +242,8 @@ static amp_status place_input(Walk *w, const Op *o, Val v, amp_error *err) {
 
 /* The result of a reduction along the lines must be one element per line. */
 static amp_status place_reduction(Walk *w, const Op *o, amp_error *err) {
-    Dim count, lines = w->by_row ? w->rows : dim_const(w->cols);
+    Dim count, lines = w->rows;
+    if (!w->by_row && !dim_mul(walk_segments(w), dim_const(w->cols), &lines)) return misfit(w, o, o->out[0], err);
     ValueWalk *x = &w->values[o->out[0].id];
     bool fits = shape_count(ir_shape(w->f, o->out[0]), &count) && dim_equal(count, lines);
     if (!fits || (w->k->kind != KERNEL_ROW && w->k->kind != KERNEL_COLUMN)) return misfit(w, o, o->out[0], err);
@@ -161,18 +252,39 @@ static amp_status place_reduction(Walk *w, const Op *o, amp_error *err) {
     return AMP_OK;
 }
 
+/* What moves makes full values of what earlier kernels wrote. */
+static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
+    for (int n = 0; n < o->n_in; n++)
+        if (walk_memory_operand(w, o, n) < 0)
+            return amp_fail(err, AMP_UNSUPPORTED, "%s: %s reads %%%s, which no buffer holds in rows or panels",
+                            walk_name(w), ir_op_info[o->code].name, ir_value(w->f, o->in[n])->name);
+    for (int r = 0; r < o->n_out; r++) {
+        Span span;
+        const Shape *s = ir_shape(w->f, o->out[r]);
+        Dim count;
+        bool fits = w->k->kind == KERNEL_SCATTER || (span_of(w, s, s, &span) && shape_count(s, &count) &&
+                                                     (span == SPAN_FULL || dim_is_one(count)));
+        if (!fits || w->k->kind == KERNEL_SCALAR) return misfit(w, o, o->out[r], err);
+        w->values[o->out[r].id].span = SPAN_FULL;
+    }
+    return AMP_OK;
+}
+
 static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     Span span = SPAN_ONE;
     int level = 0;
+    if (!is_live(w, o)) return AMP_OK;
+    if (walk_is_indirect(w, o)) return place_indirect(w, o, err);
     for (int n = 0; n < o->n_in; n++) {
-        if (!walk_reads(o, n)) continue;
+        if (!walk_reads(w, o, n)) continue;
         AMP_TRY(place_input(w, o, o->in[n], err));
         span = join(span, w->values[o->in[n].id].span);
         if (level < w->values[o->in[n].id].level) level = w->values[o->in[n].id].level;
     }
     if (is_line_reduction(o)) return place_reduction(w, o, err);
     if (!o->n_out || o->code == OP_reduce_or) return AMP_OK;
-    bool by_shape = o->code == OP_iota || o->code == OP_random || o->code == OP_broadcast || o->code == OP_contract;
+    bool by_shape = o->code == OP_iota || o->code == OP_random || o->code == OP_broadcast || o->code == OP_expand ||
+                    ir_is_product(o);
     const Shape *s = ir_shape(w->f, o->out[0]);
     if (by_shape && !span_of(w, s, s, &span)) return misfit(w, o, o->out[0], err);
     w->values[o->out[0].id].span = span;
@@ -211,7 +323,8 @@ static amp_status find_sinks(Walk *w, amp_error *err) {
             return amp_fail(err, AMP_INTERNAL, "%s: it assigns %%%s but writes no buffer of it", walk_name(w),
                             ir_value(w->f, o->in[0])->name);
         if (o->code == OP_reduce_or) store_all(w, o, o->out[0], o->in[0]);
-        else if (o->n_out) store_all(w, o, o->out[0], o->out[0]);
+        else
+            for (int r = 0; r < o->n_out && w->k->kind != KERNEL_SCATTER; r++) store_all(w, o, o->out[r], o->out[r]);
     }
     return AMP_OK;
 }
@@ -238,9 +351,11 @@ static void find_needed(Walk *w) {
         if (w->sinks.data[i].kind != SINK_REDUCE) w->values[w->sinks.data[i].value.id].needed = true;
     for (int i = w->k->count - 1; i >= 0; i--) {
         const Op *o = walk_op(w, i);
+        for (int r = 1; r < o->n_out; r++)
+            if (w->values[o->out[r].id].needed) w->values[o->out[0].id].needed = true;
         if (o->n_out && !w->values[o->out[0].id].needed) continue;
         for (int n = 0; n < o->n_in; n++)
-            if (walk_reads(o, n)) w->values[o->in[n].id].needed = true;
+            if (walk_reads(w, o, n)) w->values[o->in[n].id].needed = true;
     }
 }
 
@@ -261,10 +376,12 @@ void walk_phase(Walk *w, int p) {
     }
     for (int i = w->k->count - 1; i >= 0; i--) {
         const Op *o = walk_op(w, i);
-        const ValueWalk *x = o->n_out ? &w->values[o->out[0].id] : NULL;
+        ValueWalk *x = o->n_out ? &w->values[o->out[0].id] : NULL;
+        for (int r = 1; r < o->n_out; r++)
+            if (w->values[o->out[r].id].touched) x->touched = true;
         if (!x || !x->touched || !walk_is_inner(w, x->span) || (x->kept && x->level < p)) continue;
         for (int n = 0; n < o->n_in; n++)
-            if (walk_reads(o, n)) w->values[o->in[n].id].touched = true;
+            if (walk_reads(w, o, n)) w->values[o->in[n].id].touched = true;
     }
 }
 
@@ -275,7 +392,8 @@ static void raise_levels(Walk *w) {
         for (int i = 0; i < w->k->count; i++) {
             const Op *o = walk_op(w, i);
             ValueWalk *x = o->n_out ? &w->values[o->out[0].id] : NULL;
-            if (x && x->touched && walk_is_inner(w, x->span)) x->level = p;
+            for (int r = 0; x && x->touched && walk_is_inner(w, x->span) && r < o->n_out; r++)
+                w->values[o->out[r].id].level = p;
         }
     }
 }
@@ -285,7 +403,7 @@ static void keep(Walk *w, Val v, int reader_level, int64_t *bytes) {
     ValueWalk *x = &w->values[v.id];
     const Op *def = ir_def(w->f, v);
     if (!x->made || x->kept || x->span != SPAN_FULL || x->level >= reader_level) return;
-    if (def->code == OP_iota || def->code == OP_broadcast) return;
+    if (def->code == OP_iota || def->code == OP_broadcast || def->n_out > 1) return;
     x->kept = true;
     *bytes += (w->cols + 31) / 32 * 32 * 4;
 }
@@ -298,7 +416,7 @@ static void find_kept(Walk *w) {
         const Op *o = walk_op(w, i);
         int level = o->n_out && walk_is_inner(w, w->values[o->out[0].id].span) ? w->values[o->out[0].id].level : 0;
         for (int n = 0; n < o->n_in; n++)
-            if (walk_reads(o, n)) keep(w, o->in[n], level, &bytes);
+            if (walk_reads(w, o, n)) keep(w, o->in[n], level, &bytes);
     }
     for (int i = 0; i < w->sinks.len; i++) keep(w, w->sinks.data[i].value, w->sinks.data[i].level, &bytes);
     if (bytes <= KEPT_BYTES) return;
@@ -319,6 +437,8 @@ static void forget_last_kernel(Walk *w) {
         for (int n = 0; n < o->n_in; n++) w->values[o->in[n].id] = fresh;
         for (int r = 0; r < o->n_out; r++) w->values[o->out[r].id] = fresh;
     }
+    for (int i = 0; i < w->k->writes.len; i++)
+        w->values[w->f->buffers.data[w->k->writes.data[i] - 1]->value.id] = fresh;
     for (int i = 0, last = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         for (int n = 0; n < o->n_in; n++) number_value(w, o->in[n], &last);
@@ -329,12 +449,28 @@ static void forget_last_kernel(Walk *w) {
     }
 }
 
+/* From the last op to the first: what is written, and what live ops read in registers. */
+static void find_live(Walk *w) {
+    for (int i = 0; i < w->k->writes.len; i++)
+        w->values[w->f->buffers.data[w->k->writes.data[i] - 1]->value.id].live = true;
+    for (int i = w->k->count - 1; i >= 0; i--) {
+        const Op *o = walk_op(w, i);
+        for (int n = 0; n < o->n_in && is_live(w, o); n++)
+            if (walk_reads(w, o, n)) w->values[o->in[n].id].live = true;
+    }
+}
+
 amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     w->k = k;
     w->by_row = k->kind == KERNEL_ROW;
+    w->segment = k->segment;
+    w->flat = false;
     forget_last_kernel(w);
     list_operands(w);
+    find_live(w);
     AMP_TRY(find_space(w, err));
+    find_flat_space(w);
+    if (w->flat) find_live(w); /* what a reshape moves is now read in registers */
     for (int i = 0; i < k->count; i++) AMP_TRY(place_op(w, walk_op(w, i), err));
     AMP_TRY(find_sinks(w, err));
     place_sinks(w);

@@ -18,7 +18,7 @@
 #define AMP_CODEGEN_WALK_H
 
 #include "base/error.h"
-#include "ir/ir.h"
+#include "ir/access.h"
 
 typedef enum Span { SPAN_ONE, SPAN_ROW, SPAN_COLUMN, SPAN_FULL } Span;
 
@@ -41,6 +41,7 @@ typedef struct ValueWalk { /* of a value in the current kernel */
     Span span;
     int level;
     bool made;    /* by an op of this kernel; else it is loaded from |operand| */
+    bool live;    /* read in registers by an op that is live, or written; others are seen through (ir/access.h) */
     bool needed;  /* reaches a sink */
     bool kept;    /* stored for later phases of its line */
     int operand;  /* -1: none (constants, products, values in registers) */
@@ -54,7 +55,9 @@ typedef struct Walk {
     Arena *arena;
     Dim rows;
     int64_t cols;
+    int64_t segment; /* column kernels: rows that are reduced together; 0: all */
     bool by_row;
+    bool flat; /* all values are dense: the space is another view of them, with columns enough to fill vectors */
     int phases;
     bool writes_tiles;      /* some full value is stored in another layout than rows: padding is written too */
     VEC(uint32_t) operands; /* 1-based buffers of the function: reads, then writes that are not among them */
@@ -76,9 +79,14 @@ void walk_phase(Walk *w, int p);
 const Buffer *walk_operand(const Walk *w, int i);
 /* The position of the buffer that holds |v| in |layout|; -1. */
 int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage);
-/* Whether an op reads the elements of its |n|th input in the loops: not where only the shape matters (`like`), nor a
- * product's operands. */
-bool walk_reads(const Op *o, int n);
+/* Whether an op reads its |n|th input in registers: not where only the shape matters (`like`), nor from memory. */
+bool walk_reads(const Walk *w, const Op *o, int n);
+/* The op makes its result from memory (ir/access.h). */
+bool walk_is_indirect(const Walk *w, const Op *o);
+/* The operand that holds what |o| reads from memory as its |n|th input; -1. */
+int walk_memory_operand(const Walk *w, const Op *o, int n);
+/* The rows of a value with one element per segment and column. */
+Dim walk_segments(const Walk *w);
 int walk_number(const Walk *w, Val v);
 #define walk_op(w, i) ir_op_at((w)->f, (w)->k->first + (i))
 

@@ -6,6 +6,7 @@ typedef VEC(uint32_t) BufferIds;
 typedef struct Needs { /* of one value */
     VEC(Form) forms;
     bool elementwise; /* read by code that takes any form */
+    bool linear;      /* best read in row-major order */
     bool result;
     const char *result_name;
 } Needs;
@@ -36,6 +37,15 @@ static void need_form(Making *mk, Val v, Form form) {
     vec_push(mk->f->module->arena, &n->forms, form);
 }
 
+/* Whether a move reads its operand best in row-major order: neighbours in the result are neighbours there. */
+static bool reads_linearly(const Func *f, const Op *o) {
+    const Shape *s = o->n_out ? ir_shape(f, o->out[0]) : NULL;
+    if (o->code == OP_reshape) return !ir_is_view(f, o);
+    if (o->code != OP_slice && o->code != OP_pad && o->code != OP_concat) return false;
+    int64_t dim = ir_attr(o, "dim")->i;
+    return dim == -1 || dim == s->rank - 1;
+}
+
 static void collect_needs(Making *mk) {
     const Func *f = mk->f;
     for (int i = 0; i < f->kernels.len; i++) {
@@ -44,8 +54,9 @@ static void collect_needs(Making *mk) {
         for (int j = 0; j < k->count; j++) {
             const Op *o = ir_op_at(f, k->first + j);
             for (int n = 0; n < o->n_in; n++) {
+                if (reads_linearly(f, o)) mk->needs[ir_memory_source(f, o->in[n]).id].linear = true;
                 if (mk->maker[o->in[n].id] == i) continue;
-                if (o->code == OP_contract) need_form(mk, o->in[n], contract_form(f, o, n));
+                if (ir_is_product(o)) need_form(mk, o->in[n], ir_product_form(f, o, n));
                 else mk->needs[o->in[n].id].elementwise = true;
             }
         }
@@ -89,6 +100,12 @@ static bool has_readable(const Func *f, const BufferIds *ids) {
     return false;
 }
 
+/* A panel would be mostly padding. */
+static bool is_narrow(const Shape *s) {
+    Dim rows, cols;
+    return shape_matrix(s, &rows, &cols) && !cols.n && cols.mul < 32;
+}
+
 /* Every buffer of one value. */
 static void make_for_value(Making *mk, Val v) {
     const Func *f = mk->f;
@@ -110,7 +127,8 @@ static void make_for_value(Making *mk, Val v) {
         add_buffer(mk, BUFFER_FLAG, v, (Form){LAYOUT_ROWS, AMP_DT_BOOL});
         return;
     }
-    Form plain = {mk->panels && is_matrix(&value->shape) ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(value->dtype)};
+    bool panels = mk->panels && is_matrix(&value->shape) && !n->linear && !is_narrow(&value->shape);
+    Form plain = {panels ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(value->dtype)};
     bool gradient = n->result && is_gradient(n->result_name);
     if (n->result && !gradient) add_buffer(mk, BUFFER_OUTPUT, v, output_form(value->dtype));
     for (int i = 0; i < n->forms.len; i++) add_buffer(mk, BUFFER_TEMP, v, n->forms.data[i]);
@@ -128,8 +146,8 @@ static void list_once(Arena *a, BufferIds *ids, uint32_t id) {
 static uint32_t pick(const Making *mk, const Op *o, int operand) {
     const Func *f = mk->f;
     const BufferIds *ids = &mk->made[o->in[operand].id];
-    bool product = o->code == OP_contract;
-    Form form = product ? contract_form(f, o, operand) : (Form){0};
+    bool product = ir_is_product(o);
+    Form form = product ? ir_product_form(f, o, operand) : (Form){0};
     for (int i = 0; i < ids->len; i++) {
         const Buffer *b = f->buffers.data[ids->data[i] - 1];
         Form has = {b->layout, b->storage};

@@ -86,7 +86,7 @@ static Derived *find_readable(const Derivation *d, const Chain *c) {
 
 static void derive_for_product(Derivation *d, const Func *f, Op *o, int i) {
     Chain c;
-    Form form = contract_form(f, o, i);
+    Form form = ir_product_form(f, o, i);
     if (!find_chain(f, o->in[i], &c)) return;
     if (!c.count && form_equal(form, (Form){c.param->layout, c.param->storage})) return; /* the master itself */
     o->in[i] = ir_use_state((Func *)f, derive(d, &c, form)->state);
@@ -130,7 +130,7 @@ static void derive_reads(Derivation *d, KernelList *l, Readers readers) {
     for (int i = 0; i < l->at.len; i++)
         for (int j = 0; j < l->at.data[i].ops.len; j++) {
             Op *o = ir_op(l->f, l->at.data[i].ops.data[j]);
-            bool product = o->code == OP_contract;
+            bool product = ir_is_product(o);
             if (product != (readers == PRODUCTS) || (!product && is_link(l, o, used))) continue;
             for (int n = 0; n < o->n_in; n++) {
                 if ((int)o->in[n].id < known && maker[o->in[n].id] == i) continue; /* in a register */

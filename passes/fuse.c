@@ -8,7 +8,7 @@
  * Walks the body once.  An op goes into the kernel that makes its latest input, else into a later one that reads one
  * of its inputs, if that kernel's kind and space take it; else it starts a new kernel.  An op whose users all need
  * something later waits with them (fuse_wait.c).
- *   copied   const, iota, extent, and casts that change no number cost nothing: each kernel that needs one has its own
+ *   copied   const, iota, extent, views, and casts that change no number cost nothing: each kernel that needs one has its own
  *   pending  an op that reads only inputs and states waits for its first user, and goes where that goes
  *   hoisted  scalars that depend on no tensor and that tensors need run first, in one kernel
  *   guarded  an op that only assigns under predicate p need runs where p is known, in kernels that p skips
@@ -169,8 +169,10 @@ void fuse_flush(Fuse *z, Op *o) {
 static bool join(Fuse *z, int g, Op *o) {
     if (g < 0 || g >= z->groups.len || z->groups.data[g].early) return false;
     KernelKind was = z->groups.data[g].kind;
+    int64_t segment = z->groups.data[g].segment;
     if (!fuse_fits(z, g, o) && !(fuse_convert(z, g, o) && fuse_fits(z, g, o))) {
         z->groups.data[g].kind = was;
+        z->groups.data[g].segment = segment;
         z->change++;
         return false;
     }
@@ -196,7 +198,7 @@ static void place(Fuse *z, Op *o) {
     bool fold = fuse_fold(z->f, o) != FOLD_NONE, scalar = fuse_is_scalar(z->f, o);
     bool leaf = !fold;
     for (int i = 0; i < o->n_in && leaf; i++) leaf = !reads_operand(o, i) || fuse_made_in(z, o->in[i], true) < 0;
-    if (z->fusing && o->code != OP_contract) {
+    if (z->fusing && !ir_is_product(o)) {
         if (leaf) {
             fuse_node(z, o)->home = PENDING;
             return;
@@ -211,8 +213,10 @@ static void place(Fuse *z, Op *o) {
 
 static bool is_free(const Fuse *z, const Op *o) {
     if (o->code == OP_const || o->code == OP_iota || o->code == OP_extent) return true;
-    return z->fusing && is_widening(z->f, o) && is_float(ir_dtype(z->f, o->in[0])) &&
-           is_float(ir_dtype(z->f, o->out[0]));
+    if (!z->fusing) return false;
+    if (!is_widening(z->f, o)) return ir_is_view(z->f, o);
+    Dtype from = ir_dtype(z->f, o->in[0]);
+    return (is_float(from) || from == AMP_DT_U8) && is_float(ir_dtype(z->f, o->out[0]));
 }
 
 /* An operand that only gives its shape may as well be what was widened. */
@@ -224,7 +228,13 @@ static void look_through_casts(const Fuse *z, Op *o) {
     }
 }
 
-/* Results, predicates and operands of products must be in memory. */
+/* Operand |i| of |o| must be in memory, or, where it is no product, what it is a view or an exact widening of. */
+static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
+    if (!ir_reads_memory(z->f, o, i)) return;
+    in_memory[ir_is_product(o) ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
+}
+
+/* Results, predicates and operands of products and of moves must be in memory. */
 static void find_copied(Fuse *z) {
     const Func *f = z->f;
     bool *in_memory = arena_array(z->a, bool, f->values.len + 1);
@@ -232,7 +242,10 @@ static void find_copied(Fuse *z) {
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         in_memory[o->pred.id] = true;
-        for (int n = 0; n < o->n_in && o->code == OP_contract; n++) in_memory[o->in[n].id] = true;
+        for (int n = 0; n < o->n_in; n++) {
+            mark_operand(z, o, n, in_memory);
+            if (ir_is_product(o)) z->product_reads[o->in[n].id] = true;
+        }
     }
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
@@ -323,6 +336,7 @@ static void write_kernels(Fuse *z) {
             if (g->early == late) continue;
             KernelOps *k = kernel_list_insert(&list, list.at.len, g->kind, fuse_title(f, g), first_place(f, g));
             k->kernel->pred = g->guard;
+            k->kernel->segment = g->segment;
             for (int j = 0; j < g->ops.len; j++) vec_push(z->a, &k->ops, g->ops.data[j]);
         }
     kernel_list_close(&list);
@@ -331,6 +345,7 @@ static void write_kernels(Fuse *z) {
 static void fuse_func(Func *f, bool fusing) {
     Fuse z = {.f = f, .a = f->module->arena, .fusing = fusing, .change = 1, .value_count = f->values.len};
     z.readers = arena_array(z.a, Ints, f->values.len + 1);
+    z.product_reads = arena_array(z.a, bool, f->values.len + 1);
     for (int i = 0; i < f->ops.len; i++) vec_push(z.a, &z.nodes, ((Node){.home = NOWHERE, .wait = -1}));
     find_copied(&z);
     find_users(&z);

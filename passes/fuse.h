@@ -8,6 +8,7 @@
 #ifndef AMP_PASSES_FUSE_H
 #define AMP_PASSES_FUSE_H
 
+#include "ir/access.h"
 #include "passes/kernel_list.h"
 #include "passes/rewrite.h"
 
@@ -18,6 +19,7 @@ typedef struct Copy { /* of a free op, in one kernel */
 typedef struct Group { /* a kernel while it is being formed */
     KernelKind kind;
     Dim rows, cols;
+    int64_t segment; /* COLUMN: rows that are reduced together; 0: all */
     Val guard;  /* the kernel runs only where this is true */
     bool early; /* runs before all others: reads nothing that they make */
     VEC(OpId) ops;
@@ -48,6 +50,7 @@ typedef struct Fuse {
     bool fusing; /* false: every op is a kernel of its own */
     VEC(Group) groups;
     VEC(Node) nodes; /* by op id */
+    bool *product_reads; /* by value id, of the function as it came: an operand of a product */
     Ints *readers;   /* by value id, of the function as it came: groups that read it */
     int value_count;
     int change; /* counts changes of groups: what was found before may be wrong after */

@@ -9,7 +9,7 @@ typedef struct Effects {
     Fuse *z;
     uint32_t *root; /* by value: the state that it is, or is a cast of */
     int *last;      /* by state: when it is read last */
-    int *product;   /* by state: when a product reads it last */
+    int *whole;     /* by state: when a product or a move reads it last, at other places than its own */
     int known;
 } Effects;
 
@@ -29,7 +29,10 @@ static void note_reads(Effects *e, const Op *o, int g) {
         uint32_t root = reads_operand(o, i) ? root_of(e, o->in[i]) : 0;
         int now = when(e->z, g);
         if (now > e->last[root]) e->last[root] = now;
-        if (o->code == OP_contract && now > e->product[root]) e->product[root] = now;
+        if (!ir_reads_memory(e->z->f, o, i)) continue;
+        if (now > e->whole[root]) e->whole[root] = now;
+        root = root_of(e, ir_memory_source(e->z->f, o->in[i]));
+        if (now > e->whole[root]) e->whole[root] = now;
     }
 }
 
@@ -44,7 +47,7 @@ static Effects find_readers(Fuse *z) {
     Effects e = {.z = z, .known = f->values.len};
     e.root = arena_array(z->a, uint32_t, f->values.len + 1);
     e.last = arena_array(z->a, int, f->values.len + 1);
-    e.product = arena_array(z->a, int, f->values.len + 1);
+    e.whole = arena_array(z->a, int, f->values.len + 1);
     for (int i = 0; i < f->inputs.len; i++)
         if (ir_value(f, f->inputs.data[i])->kind == VAL_STATE) e.root[f->inputs.data[i].id] = f->inputs.data[i].id;
     for (int i = 1; i < f->ops.len; i++) note_root(&e, ir_op(f, (OpId){(uint32_t)i}));
@@ -125,7 +128,7 @@ static bool fits(const Effects *e, int g, const Op *o) {
     const Op *def = fuse_behind(z, o->in[1], false);
     int now = when(z, g);
     if (group->guard.id != o->pred.id || (o->pred.id && now <= when_made(z, o->pred))) return false;
-    if (now < e->last[state] || now <= e->product[state] || now < when_made(z, o->in[1])) return false;
+    if (now < e->last[state] || now <= e->whole[state] || now < when_made(z, o->in[1])) return false;
     if (is_pending(z, def) && !fuse_fits(z, g, def)) return false;
     return fuse_accepts_assign(z, group, o->in[1]);
 }

@@ -11,17 +11,6 @@
 #include "passes/layout.h"
 #include "passes/passes.h"
 
-Form contract_form(const Func *f, const Op *o, int i) {
-    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16;
-    bool along_rows =
-        i == 0 ? ir_attr(o, "ta")->b : !ir_attr(o, "tb")->b; /* k runs down the rows of the stored matrix */
-    bool transposed = i == 1 && ir_attr(o, "tb")->b;
-    Form form = {.storage = sixteen ? AMP_DT_BF16 : AMP_DT_F32};
-    if (transposed) form.layout = sixteen ? LAYOUT_PAIRS_T : LAYOUT_PANELS_T;
-    else form.layout = sixteen && along_rows ? LAYOUT_PAIRS : LAYOUT_PANELS;
-    return form;
-}
-
 bool form_equal(Form a, Form b) { return a.layout == b.layout && a.storage == b.storage; }
 
 Dtype plain_storage(Dtype t) { return t == AMP_DT_TF32 ? AMP_DT_F32 : t; }
@@ -68,7 +57,7 @@ static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
 static bool must_pack(const Func *f, Val v, Form form, bool panels) {
     const Value *value = ir_value(f, v);
     if (value->kind == VAL_RESULT) return !panels; /* its maker writes the form itself */
-    if (value->kind == VAL_INPUT) return true;
+    if (value->kind == VAL_INPUT) return !form_equal((Form){LAYOUT_ROWS, value->dtype}, form);
     const State *s = ir_state_of(f, v);
     return !form_equal((Form){s->layout, s->storage}, form);
 }
@@ -80,8 +69,8 @@ static void pack_operands(KernelList *l, bool panels) {
     for (int i = 0; i < l->at.len; i++)
         for (int j = 0; j < l->at.data[i].ops.len; j++) {
             Op *o = ir_op(f, l->at.data[i].ops.data[j]);
-            for (int n = 0; o->code == OP_contract && n < 2; n++) {
-                Form form = contract_form(f, o, n);
+            for (int n = 0; ir_is_product(o) && n < 2; n++) {
+                Form form = ir_product_form(f, o, n);
                 if (!must_pack(f, o->in[n], form, panels)) continue;
                 /* an input's copies share one value: its maker writes every form */
                 Form key = panels ? (Form){0} : form;

@@ -6,20 +6,13 @@
 #ifndef AMP_PASSES_LAYOUT_H
 #define AMP_PASSES_LAYOUT_H
 
+#include "ir/access.h"
 #include "passes/kernel_list.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* How a value lies in memory. */
-typedef struct Form {
-    Layout layout;
-    Dtype storage;
-} Form;
-
-/* The form in which a contract reads its operand |i| (0: A, 1: B): the table of docs/design/kernels.md. */
-Form contract_form(const Func *f, const Op *contract, int i);
 bool form_equal(Form a, Form b);
 /* Elements in memory of a value that no product reads: tf32 has no type of its own. */
 Dtype plain_storage(Dtype t);

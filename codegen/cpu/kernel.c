@@ -3,144 +3,8 @@
  *     row kernel                                              any other
  *     for r in rows {                                         for c in the columns of the panel, W at a time {
  *         for c in all columns, 16 at a time, W at a time {       for r in rows {
- *
- * A pointer b3 is operand 3, moved to the kernel's first row and column; c counts from there.
  */
-#include "codegen/cpu/cpu.h"
-
-typedef struct CpuKernel {
-    Emitter e;
-    Walk *w;
-    bool padded; /* the last panel has columns past the edge */
-    int place;   /* of the loop nest: counted up, so that each loads its values anew */
-    int64_t padded_cols;
-} CpuKernel;
-
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-typedef struct LayoutText {
-    const char *offset;          /* of the kernel's first row and column, full values */
-    const char *tile;            /* of column c's tile, from there, in a row kernel */
-    const char *write, *scatter; /* functions of prelude/tiles.h; NULL: plain loads and stores */
-} LayoutText;
-
-/* R: padded rows; COLS, PADDED_COLS: constants of the kernel. */
-static const LayoutText layout_text[] = {
-    [LAYOUT_ROWS] = {"row0 * COLS + col0", NULL, NULL, NULL},
-    [LAYOUT_PANELS] = {"col0 * R + row0 * 32", "(c & ~31) * R", NULL, NULL},
-    [LAYOUT_PAIRS] = {"col0 * R + row0 * 32", "(c & ~31) * R", "write_pairs", "scatter_pairs"},
-    [LAYOUT_PANELS_T] = {"row0 * PADDED_COLS + col0 * 32", "(c & ~31) * 32", "write_panels_t", "scatter_panels_t"},
-    [LAYOUT_PAIRS_T] = {"row0 * PADDED_COLS + col0 * 32", "(c & ~31) * 32", "write_pairs_t", "scatter_pairs_t"},
-};
-
-typedef struct StorageText {
-    const char *name, *element;
-    int bytes;
-} StorageText;
-static const StorageText storage_text[] = {
-    [AMP_DT_F32] = {"f32", "float", 4},    [AMP_DT_TF32] = {"f32", "float", 4},
-    [AMP_DT_F16] = {"f16", "uint16_t", 2}, [AMP_DT_BF16] = {"bf16", "uint16_t", 2},
-    [AMP_DT_I32] = {"i32", "int32_t", 4},  [AMP_DT_BOOL] = {"bool", "int32_t", 4},
-    [AMP_DT_U8] = {"u8", "uint8_t", 1},    [AMP_DT_I64] = {"i64", "int64_t", 8},
-    [AMP_DT_F64] = {"f64", "double", 8},
-};
-
-/* Bools are told by the value: a flag's storage may be called i32. */
-static const StorageText *storage_of(const Walk *w, int operand) {
-    const Buffer *b = walk_operand(w, operand);
-    bool is_bool = b->storage == AMP_DT_I32 && ir_dtype(w->f, b->value) == AMP_DT_BOOL;
-    return &storage_text[is_bool ? AMP_DT_BOOL : b->storage];
-}
-static const LayoutText *layout_of(const Walk *w, int operand) {
-    return &layout_text[walk_operand(w, operand)->layout];
-}
-
-/* Whether elements of |storage| hold values of |t| without another rounding. */
-static bool storage_holds(Dtype t, Dtype storage) {
-    if (t == storage || (t == AMP_DT_BOOL && storage == AMP_DT_I32)) return true;
-    return emit_kind(t) == KIND_F32 && (storage == AMP_DT_F32 || storage == AMP_DT_TF32);
-}
-
-/* Where an element or W neighbours stand. */
-static const char *address(const CpuKernel *k, int operand, Span span) {
-    Arena *a = k->w->arena;
-    const Buffer *b = walk_operand(k->w, operand);
-    switch (span) {
-    case SPAN_ONE: return arena_printf(a, "b%d", operand);
-    case SPAN_ROW: return arena_printf(a, "b%d + r", operand);
-    case SPAN_COLUMN: return arena_printf(a, "b%d + c", operand);
-    default: break;
-    }
-    if (b->layout == LAYOUT_ROWS) return arena_printf(a, "b%d + r * COLS + c", operand);
-    if (k->w->by_row) return arena_printf(a, "b%d + (c & ~31) * R + r * 32 + (c & 31)", operand);
-    return arena_printf(a, "b%d + r * 32 + c", operand);
-}
-
-/* Dense rows end where they end; panels have whole vectors. */
-static bool in_parts(const CpuKernel *k, int operand) {
-    return k->padded && walk_operand(k->w, operand)->layout == LAYOUT_ROWS;
-}
-
-static amp_status load(CpuKernel *k, Val v) {
-    const ValueWalk *x = &k->w->values[v.id];
-    const char *storage = storage_of(k->w, x->operand)->name, *at = address(k, x->operand, x->span);
-    Dtype t = ir_dtype(k->w->f, v);
-    bool vector = emit_is_vector(x->span);
-    if (!storage_holds(t, walk_operand(k->w, x->operand)->storage) || !emit_type(t, vector))
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
-                        walk_name(k->w), ir_value(k->w->f, v)->name, amp_dtype_name(t), storage);
-    const char *type = emit_type(t, vector);
-    int number = walk_number(k->w, v);
-    if (!vector) emit_line(&k->e, "const %s v%d = get_%s(%s);", type, number, storage, at);
-    else if (in_parts(k, x->operand))
-        emit_line(&k->e, "const %s v%d = load_%s_part(%s, left);", type, number, storage, at);
-    else emit_line(&k->e, "const %s v%d = load_%s(%s);", type, number, storage, at);
-    return AMP_OK;
-}
-
-/* A full value in a layout that is written tile by tile or scattered. */
-static void store_in_tile(CpuKernel *k, int operand, const char *value) {
-    const char *storage = storage_of(k->w, operand)->name;
-    const LayoutText *l = layout_of(k->w, operand);
-    if (k->w->by_row)
-        emit_line(&k->e, "%s(b%d + %s, bits_%s(%s), r, c & 31);", l->scatter, operand, l->tile, storage, value);
-    else emit_line(&k->e, "store_i32(&t%d[r][c], bits_%s(%s));", operand, storage, value);
-}
-
-/* A watch buffer may be absent; a value of a smaller span than its kernel's tasks is stored by the first one alone. */
-static const char *store_condition(const CpuKernel *k, const Sink *s) {
-    KernelKind kind = k->w->k->kind;
-    Span span = k->w->values[s->value.id].span;
-    const char *first = NULL;
-    if (span == SPAN_ONE && kind != KERNEL_SCALAR) first = "row0 == 0 && col0 == 0";
-    if (span == SPAN_COLUMN && kind != KERNEL_COLUMN) first = k->w->by_row ? "row0 + r == 0" : "row0 == 0";
-    if (span == SPAN_ROW && kind != KERNEL_ROW) first = "col0 + c == 0";
-    if (walk_operand(k->w, s->operand)->kind != BUFFER_WATCH) return first;
-    return first ? arena_printf(k->w->arena, "b%d && %s", s->operand, first)
-                 : arena_printf(k->w->arena, "b%d", s->operand);
-}
-
-static amp_status store(CpuKernel *k, const Sink *s) {
-    Walk *w = k->w;
-    const Buffer *b = walk_operand(w, s->operand);
-    Span span = w->values[s->value.id].span;
-    bool vector = emit_is_vector(span), tiles = span == SPAN_FULL && b->layout != LAYOUT_ROWS;
-    const char *value = emit_operand(&k->e, s->value, vector), *at = address(k, s->operand, span),
-               *storage = storage_of(w, s->operand)->name;
-    Dtype t = ir_dtype(w->f, s->value);
-    if (!storage_holds(t, b->storage) || (span != SPAN_FULL && b->layout != LAYOUT_ROWS && span != SPAN_ONE))
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(w),
-                        ir_value(w->f, s->value)->name, amp_dtype_name(t), b->name);
-    if (tiles && k->padded) value = arena_printf(w->arena, "keep_%s(%s, in)", emit_suffix(t, true), value);
-    const char *condition = store_condition(k, s);
-    if (condition) emit_open(&k->e, "if (%s)", condition);
-    if (tiles && layout_of(w, s->operand)->write) store_in_tile(k, s->operand, value);
-    else if (!vector) emit_line(&k->e, "put_%s(%s, %s);", storage, at, value);
-    else if (in_parts(k, s->operand)) emit_line(&k->e, "store_%s_part(%s, %s, left);", storage, at, value);
-    else emit_line(&k->e, "store_%s(%s, %s);", storage, at, value);
-    if (condition) emit_close(&k->e);
-    return AMP_OK;
-}
+#include "codegen/cpu/kernel.h"
 
 /* ---- reductions along the line ----------------------------------------------------------------------------------- */
 
@@ -209,7 +73,7 @@ static amp_status load_once(CpuKernel *k, Val v) {
     int *loaded = &k->w->values[v.id].loaded;
     if (*loaded == k->place) return AMP_OK;
     *loaded = k->place;
-    return load(k, v);
+    return cpu_load(k, v);
 }
 
 /* Inputs of needed ops and sinks for which |here| holds. */
@@ -220,7 +84,7 @@ static amp_status load_inputs(CpuKernel *k, PlaceFn here) {
         const Op *o = walk_op(k->w, i);
         for (int n = 0; n < o->n_in; n++) {
             const ValueWalk *x = &k->w->values[o->in[n].id];
-            if (walk_reads(o, n) && !x->made && x->needed && here(k, o->in[n])) AMP_TRY(load_once(k, o->in[n]));
+            if (walk_reads(k->w, o, n) && !x->made && x->needed && here(k, o->in[n])) AMP_TRY(load_once(k, o->in[n]));
         }
     }
     return AMP_OK;
@@ -232,13 +96,17 @@ static bool is_step(const CpuKernel *k, Val v) {
     return k->w->values[v.id].touched && walk_is_inner(k->w, k->w->values[v.id].span);
 }
 
+static amp_status emit_op(CpuKernel *k, const Op *o) {
+    return walk_is_indirect(k->w, o) ? cpu_emit_indirect(k, o) : emit_core_op(&k->e, o);
+}
+
 /* Ops that are expressions, of this place and level (-1: any). */
 static amp_status emit_ops(CpuKernel *k, PlaceFn here, int level) {
     for (int i = 0; i < k->w->k->count; i++) {
         const Op *o = walk_op(k->w, i);
         if (!o->n_out || emit_rules[ir_op_info[o->code].emit].by_walk) continue;
         const ValueWalk *x = &k->w->values[o->out[0].id];
-        if (x->needed && here(k, o->out[0]) && (level < 0 || x->level == level)) AMP_TRY(emit_core_op(&k->e, o));
+        if (x->needed && here(k, o->out[0]) && (level < 0 || x->level == level)) AMP_TRY(emit_op(k, o));
     }
     return AMP_OK;
 }
@@ -255,7 +123,7 @@ static amp_status emit_sinks(CpuKernel *k, PlaceFn here, int level) {
         const Sink *s = &k->w->sinks.data[i];
         if (s->kind == SINK_REDUCE || !here(k, s->value) || (level >= 0 && s->level != level)) continue;
         if (s->kind == SINK_FLAG) or_flag(k, s);
-        else AMP_TRY(store(k, s));
+        else AMP_TRY(cpu_store(k, s));
     }
     return AMP_OK;
 }
@@ -313,7 +181,7 @@ static amp_status emit_steps(CpuKernel *k, int p) {
             emit_line(&k->e, "const %s v%d = load_%s(kept%d + c);", emit_type(t, true), id, memory, id);
             continue;
         }
-        AMP_TRY(emit_core_op(&k->e, o));
+        AMP_TRY(emit_op(k, o));
         if (x->kept) emit_line(&k->e, "store_%s(kept%d + c, v%d);", memory, id, id);
     }
     return AMP_OK;
@@ -367,10 +235,9 @@ static amp_status emit_lines(CpuKernel *k) {
 
 /* Operands that the function itself touches get a pointer. */
 static void declare_operand(CpuKernel *k, int operand, Span span) {
-    static const char *const origin[] = {[SPAN_ONE] = "0", [SPAN_ROW] = "row0", [SPAN_COLUMN] = "col0"};
     const Buffer *b = walk_operand(k->w, operand);
-    const char *element = storage_of(k->w, operand)->element;
-    const char *offset = span == SPAN_FULL ? layout_of(k->w, operand)->offset : origin[span];
+    const char *element = cpu_storage_of(k->w, operand)->element;
+    const char *offset = cpu_offset(k->w, operand, span);
     bool optional = b->kind == BUFFER_WATCH;
     emit_line(&k->e, "%s *const b%d = %s(%s, %d, %s);", element, operand, optional ? "OPTIONAL_OPERAND" : "OPERAND",
               element, operand, offset);
@@ -390,7 +257,7 @@ static void declare_operands(CpuKernel *k) {
             const Op *o = walk_op(w, j);
             for (int n = 0; n < o->n_in; n++) {
                 const ValueWalk *x = &w->values[o->in[n].id];
-                if (!walk_reads(o, n) || x->made || !x->needed || x->operand != i) continue;
+                if (!walk_reads(w, o, n) || x->made || !x->needed || x->operand != i) continue;
                 used = true;
                 span = x->span;
             }
@@ -403,11 +270,16 @@ static void declare_operands(CpuKernel *k) {
  * may be a state that is read first), in the other layouts rows lie side by side, and the whole tile starts as zero. */
 static void clear_past_last_row(CpuKernel *k, int operand) {
     const Buffer *b = walk_operand(k->w, operand);
-    int bytes = storage_of(k->w, operand)->bytes;
+    int bytes = cpu_storage_of(k->w, operand)->bytes;
     bool panels = b->layout == LAYOUT_PANELS, along_columns = panels || b->layout == LAYOUT_PAIRS;
     const char *optional = b->kind == BUFFER_WATCH ? arena_printf(k->w->arena, " && b%d", operand) : "";
     const char *from = panels ? " + rows * 32" : "", *elements = panels ? "(32 - rows) * 32" : "1024";
     const char *stride = along_columns ? "R" : "32", *count = k->w->by_row ? "PADDED_COLS / 32" : "1";
+    if (k->w->k->kind == KERNEL_COLUMN) { /* all rows, or those of a segment */
+        emit_line(&k->e, "if (row0 + rows == %s%s) clear_tiles(b%d + rows * 32, (R - row0 - rows) * 32 * %d, 0, 1);",
+                  emit_dim(k->w->arena, k->w->rows), optional, operand, bytes);
+        return;
+    }
     emit_line(&k->e, "if (rows < 32%s) clear_tiles(b%d%s, %s * %d, %s * %d, %s);", optional, operand, from, elements,
               bytes, stride, 32 * bytes, count);
 }
@@ -418,7 +290,7 @@ static void clear_last_tiles(CpuKernel *k) {
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind != SINK_STORE || w->values[s->value.id].span != SPAN_FULL) continue;
-        bool whole = layout_of(w, s->operand)->write && !w->by_row;
+        bool whole = cpu_layout_of(w, s->operand)->write && !w->by_row;
         if (walk_operand(w, s->operand)->layout != LAYOUT_ROWS && !whole) clear_past_last_row(k, s->operand);
     }
 }
@@ -429,7 +301,7 @@ static void declare_locals(CpuKernel *k) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_FLAG) emit_line(&k->e, "vi any%d = {0};", s->operand);
         bool tile =
-            s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL && layout_of(w, s->operand)->write;
+            s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
         if (tile && !w->by_row) emit_line(&k->e, "Tile t%d;", s->operand);
     }
     for (int i = 0; i < w->k->count; i++) {
@@ -448,19 +320,25 @@ static void emit_prologue(CpuKernel *k) {
         &k->e,
         "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows, R = (%s + 31) / 32 * 32;",
         emit_dim(w->arena, w->rows));
+    if (w->segment)
+        emit_line(&k->e, "MAYBE_UNUSED const int64_t RS = (%s + 31) / 32 * 32;",
+                  emit_dim(w->arena, walk_segments(w)));
     declare_operands(k);
+    cpu_declare_memory(k);
     declare_locals(k);
     clear_last_tiles(k);
 }
 
 static amp_status emit_epilogue(CpuKernel *k) {
     Walk *w = k->w;
+    for (int i = 0; i < w->sinks.len; i++)
+        if (w->sinks.data[i].kind == SINK_STORE) cpu_clear_past_last_segment(k, &w->sinks.data[i]);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         bool tile =
-            s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL && layout_of(w, s->operand)->write;
+            s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
         if (tile && !w->by_row)
-            emit_line(&k->e, "%s(b%d, t%d, rows);", layout_of(w, s->operand)->write, s->operand, s->operand);
+            emit_line(&k->e, "%s(b%d, t%d, rows);", cpu_layout_of(w, s->operand)->write, s->operand, s->operand);
     }
     AMP_TRY(emit_sinks(k, is_one, -1));
     for (int i = 0; i < w->sinks.len; i++) {
@@ -479,6 +357,7 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
         .padded_cols = (w->cols + 31) / 32 * 32,
         .place = 1,
     };
+    if (w->k->kind == KERNEL_SCATTER) return cpu_emit_scatter(&k);
     emit_prologue(&k);
     AMP_TRY(load_inputs(&k, is_one));
     AMP_TRY(emit_ops(&k, is_one, -1));

@@ -128,12 +128,65 @@ INLINE vf erf_vf(vf x) {
     return select_vf(a < 1.0f, small, (vf)((vi)large | sign));
 }
 
+INLINE vf abs_vf(vf v) { return (vf)magnitude_bits(v); }
+INLINE vi abs_vi(vi v) { return select_vi(v < 0, -v, v); }
+
+/* ---- powers: in double, so that the product of the exponent and the logarithm keeps its digits ---- */
+
+typedef double vd __attribute__((vector_size(8 * W)));
+typedef int64_t vl __attribute__((vector_size(8 * W)));
+
+INLINE vd splat_d(double x) { return x - (vd){0}; }
+INLINE vd select_vd(vl mask, vd a, vd b) { return (vd)(((vl)a & mask) | ((vl)b & ~mask)); }
+
+/* a = 2^k m, sqrt(1/2) <= m < sqrt(2), s = (m - 1) / (m + 1);  log a = k ln 2 + 2 (s + s^3/3 + s^5/5 + ..), a finite, > 0. */
+INLINE vd log_vd(vd a) {
+    const vl k = ((vl)a - INT64_C(0x3FE6A09E667F3BCD)) >> 52;
+    const vd m = (vd)((vl)a - (k << 52)), s = (m - 1.0) / (m + 1.0), z = s * s;
+    vd p = splat_d(1.0 / 19.0);
+    for (int i = 17; i >= 1; i -= 2) p = p * z + 1.0 / i;
+    return __builtin_convertvector(k, vd) * 0x1.62e42fefa39efp-1 + (s + s) * p;
+}
+
+/* y = n ln 2 + r;  e^y = 2^n (1 + r + r^2/2 + ..), |y| <= 200. */
+INLINE vd exp_vd(vd y) {
+    const vd shifter = splat_d(0x1.8p52), t = y * 0x1.71547652b82fep0 + shifter, n = t - shifter;
+    const vd r = (y - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
+    vd p = splat_d(1.0);
+    for (int i = 12; i >= 1; i--) p = p * r * (1.0 / i) + 1.0;
+    return p * (vd)(((vl)t << 52) + INT64_C(0x3FF0000000000000));
+}
+
+/* x^e with C's edge cases, e a constant.  Less than one unit in the last place of f32 away. */
+INLINE vf pow_vf(vf x, double e) {
+    const int small = e < 0x1p52 && e > -0x1p52, whole = !small || e == (double)(int64_t)e,
+              odd = small && whole && ((int64_t)e & 1);
+    const vf a = abs_vf(x);
+    const vi sign = odd ? (vi)x & (int32_t)0x80000000 : (vi){0};
+    const vf zero = splat_f(e > 0 ? 0.0f : INF), infinite = splat_f(e > 0 ? INF : 0.0f);
+    if (e == 0.0) return splat_f(1.0f);
+    if (e != e) return splat_f(NOT_A_NUMBER);
+    const vi plain = (a > 0.0f) & (a < INF);
+    vd y = log_vd(__builtin_convertvector(select_vf(plain, a, splat_f(1.0f)), vd)) * e;
+    y = select_vd(y > 200.0, splat_d(200.0), select_vd(y < -200.0, splat_d(-200.0), y));
+    vf r = __builtin_convertvector(exp_vd(y), vf);
+    r = select_vf(a == 1.0f, splat_f(1.0f), r);
+    r = select_vf(a == 0.0f, zero, select_vf(a == INF, infinite, r));
+    r = (vf)((vi)r | sign);
+    r = select_vf(whole ? (vi){0} : plain & (x < 0.0f), splat_f(NOT_A_NUMBER), r);
+    return select_vf(nan_vf(x), x, r);
+}
+
 /* ---- scalars ---- */
 
 INLINE float exp_f32(float x) { return exp_vf(splat_f(x))[0]; }
 INLINE float log_f32(float x) { return log_vf(splat_f(x))[0]; }
 INLINE float tanh_f32(float x) { return tanh_vf(splat_f(x))[0]; }
 INLINE float erf_f32(float x) { return erf_vf(splat_f(x))[0]; }
+INLINE float pow_f32(float x, double e) { return pow_vf(splat_f(x), e)[0]; }
+INLINE float abs_f32(float x) { return __builtin_fabsf(x); }
+INLINE double abs_f64(double x) { return __builtin_fabs(x); }
+INLINE int32_t abs_i32(int32_t x) { return x < 0 ? -x : x; }
 INLINE float sqrt_f32(float x) { return __builtin_sqrtf(x); }
 INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }
 INLINE int32_t finite_f32(float x) { return x - x == 0.0f; }
@@ -148,6 +201,22 @@ DEFINE_MAX_MIN(f64, double)
     INLINE type min_##name(type a, type b) { return a < b ? a : b; }
 DEFINE_INT_MAX_MIN(i32, int32_t)
 DEFINE_INT_MAX_MIN(i64, int64_t)
+
+/* x = k pi / 2 + r, |r| <= pi / 4, by three parts of pi / 2; the Taylor series of cos or sin of r.  For schedules: |x| up to 10^5. */
+INLINE double cos_f64(double x) {
+    const double k = (x * 0x1.45f306dc9c883p-1 + 0x1.8p52) - 0x1.8p52;
+    const double r = ((x - k * 0x1.921fb544p0) - k * 0x1.0b4611a6p-34) - k * 0x1.3198a2e037073p-69, z = r * r;
+    double cosine = 1.0, sine = 1.0;
+    if (!(x < 1e5 && x > -1e5)) return (x - x) / (x - x);
+    for (int i = 16; i >= 2; i -= 2) cosine = 1.0 - cosine * z / (i * (i - 1));
+    for (int i = 17; i >= 3; i -= 2) sine = 1.0 - sine * z / (i * (i - 1));
+    switch ((int64_t)k & 3) {
+    case 0: return cosine;
+    case 1: return -r * sine;
+    case 2: return -cosine;
+    default: return r * sine;
+    }
+}
 
 /* base^e by repeated squaring, lowest bit first; 1 for e <= 0. */
 INLINE double power_f64(double base, int64_t e) {

@@ -28,10 +28,10 @@ INLINE WideProduct wide_product(vu a, uint32_t m) {
 }
 
 /* f32 uniform in [0, 1) for the elements first, first + 1, ...: 24 bits of each word. */
-INLINE vf random_vf(int64_t seed, int64_t iteration, uint32_t key_hash, int64_t first) {
+INLINE vf random_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t first) {
     vu element_low = (vu)lane_index() + (uint32_t)(first & 3);
     const vu which = element_low & 3;
-    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c2 = {0};
+    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c2 = (uint32_t)micro + (vu){0};
     vu c3 = (element_low >> 2) + (uint32_t)((uint64_t)first >> 2);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {

@@ -99,3 +99,9 @@ INLINE void scatter_pairs_t(uint16_t *dst, vi bits, int64_t r, int64_t c) {
     uint16_t *d = dst + (c / 2) * 64 + r * 2;
     for (int i = 0; i < W; i++) d[i / 2 * 64 + i % 2] = (uint16_t)bits[i];
 }
+/* The same for one row whose tile other tasks write too: |dst| is the row's first element. */
+INLINE void scatter_row_pairs(uint16_t *dst, vi bits, int64_t c) {
+    for (int i = 0; i < W; i++) dst[(c + i) * 2] = (uint16_t)bits[i];
+}
+INLINE void scatter_row_panels_t(float *dst, vi bits, int64_t c) { scatter_panels_t(dst, bits, 0, c); }
+INLINE void scatter_row_pairs_t(uint16_t *dst, vi bits, int64_t c) { scatter_pairs_t(dst, bits, 0, c); }

@@ -1,0 +1,144 @@
+/* indirect.c: ops that make their result from memory (docs/design/kernels.md): what they share.
+ *
+ *     vf v12;
+ *     {
+ *         const int64_t j = col0 + c;                       column of the first lane
+ *         const uint64_t row = (uint64_t)(row0 + r);
+ *         const int64_t i0 = row / 784, i1 = row / 28 % 28; its coordinates along the leading dimensions
+ *         v12 = load_f32(AT_PANELS(m3, ..));                neighbours in the operand where there are, else lane by lane
+ *     }
+ */
+#include "codegen/cpu/kernel.h"
+
+Shape cpu_matrix_shape(const Shape *s) {
+    Shape m = *s;
+    if (s->rank == 0 || (s->rank == 1 && s->d[0].n)) m.d[m.rank++] = dim_const(1);
+    return m;
+}
+
+Memory cpu_memory(const CpuKernel *k, const Op *o, int n) {
+    const Walk *w = k->w;
+    const Shape *s = ir_shape(w->f, o->in[n]);
+    Memory m = {.operand = walk_memory_operand(w, o, n), .dtype = ir_dtype(w->f, o->in[n])};
+    Dim rows = dim_const(1), cols = dim_const(1);
+    shape_matrix(s, &rows, &cols);
+    m.layout = walk_operand(w, m.operand)->layout;
+    m.storage = cpu_storage_of(w, m.operand);
+    m.shape = cpu_matrix_shape(s);
+    m.cols = cols.mul;
+    m.rows = arena_printf(w->arena, "(%s + 31) / 32 * 32", emit_dim(w->arena, rows));
+    return m;
+}
+
+const char *cpu_at(const CpuKernel *k, const Memory *m, const char *row, const char *column) {
+    if (m->layout == LAYOUT_PANELS)
+        return arena_printf(k->w->arena, "AT_PANELS(m%d, %s, %s, %s)", m->operand, row, column, m->rows);
+    return arena_printf(k->w->arena, "AT_ROWS(m%d, %s, %s, %lld)", m->operand, row, column, (long long)m->cols);
+}
+
+/* Dense rows end where they end. */
+const char *cpu_vector_at(const CpuKernel *k, const Memory *m, const char *row, const char *column) {
+    bool part = k->padded && m->layout == LAYOUT_ROWS;
+    return arena_printf(k->w->arena, part ? "load_%s_part(%s, left)" : "load_%s(%s)", m->storage->name,
+                        cpu_at(k, m, row, column));
+}
+
+const char *cpu_element_at(const CpuKernel *k, const Memory *m, const char *row, const char *column) {
+    return arena_printf(k->w->arena, "get_%s(%s)", m->storage->name, cpu_at(k, m, row, column));
+}
+
+const char *cpu_lanes(const CpuKernel *k) { return k->padded ? "W && l < left" : "W"; }
+
+/* bool elements are 0 or 1, its lanes masks. */
+void cpu_fill_lanes(CpuKernel *k, Val v, const char *element) {
+    static const char *const loads[] = {[KIND_F32] = "f32", [KIND_I32] = "i32", [KIND_BOOL] = "bool"};
+    Kind kind = emit_kind(ir_dtype(k->w->f, v));
+    int id = walk_number(k->w, v);
+    emit_line(&k->e, "%s x%d[W] = {0};", kind == KIND_F32 ? "float" : "int32_t", id);
+    emit_line(&k->e, "for (int64_t l = 0; l < %s; l++) x%d[l] = %s;", cpu_lanes(k), id, element);
+    emit_line(&k->e, "v%d = load_%s(x%d);", id, loads[kind], id);
+}
+
+static const char *stride_text(const Walk *w, const Shape *s, int dim) {
+    Dim stride = dim_const(1);
+    for (int i = dim + 1; i < s->rank - 1; i++)
+        if (!dim_mul(stride, s->d[i], &stride)) return NULL;
+    return dim_is_one(stride) ? "" : arena_printf(w->arena, " / (uint64_t)(%s)", emit_dim(w->arena, stride));
+}
+
+void cpu_put_coordinates(CpuKernel *k, const Shape *s, const char *row) {
+    Arena *a = k->w->arena;
+    emit_line(&k->e, "const uint64_t row = (uint64_t)(%s);", row);
+    for (int i = 0; i < s->rank - 1; i++) {
+        const char *rest = i ? arena_printf(a, " %% (uint64_t)(%s)", emit_dim(a, s->d[i])) : "";
+        if (dim_is_one(s->d[i])) emit_line(&k->e, "MAYBE_UNUSED const int64_t i%d = 0;", i);
+        else emit_line(&k->e, "MAYBE_UNUSED const int64_t i%d = (int64_t)(row%s%s);", i, stride_text(k->w, s, i), rest);
+    }
+}
+
+/* ---- one op ------------------------------------------------------------------------------------------------------ */
+
+typedef amp_status (*EmitFn)(CpuKernel *k, const Op *o);
+
+static EmitFn rule_of(Opcode code) {
+    switch (code) {
+    case OP_reshape:
+    case OP_permute:
+    case OP_slice:
+    case OP_pad:
+    case OP_concat:
+    case OP_expand:
+    case OP_gather: return cpu_emit_move;
+    case OP_window_max:
+    case OP_window_sum:
+    case OP_window_max_grad:
+    case OP_window_sum_grad: return cpu_emit_window;
+    case OP_batch_contract:
+    case OP_conv:
+    case OP_conv_data:
+    case OP_conv_weight: return cpu_emit_sums;
+    default: return NULL;
+    }
+}
+
+/* The i64 and f64 of scalars have no vectors. */
+static amp_status check_types(CpuKernel *k, const Op *o) {
+    for (int r = 0; r < o->n_out; r++)
+        if (!emit_type(ir_dtype(k->w->f, o->out[r]), true))
+            return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %s of %s is not built yet", walk_name(k->w),
+                            ir_op_info[o->code].name, amp_dtype_name(ir_dtype(k->w->f, o->out[r])));
+    return AMP_OK;
+}
+
+amp_status cpu_emit_indirect(CpuKernel *k, const Op *o) {
+    EmitFn rule = rule_of(o->code);
+    if (!rule)
+        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %s is not built yet", walk_name(k->w),
+                        ir_op_info[o->code].name);
+    AMP_TRY(check_types(k, o));
+    for (int r = 0; r < o->n_out; r++)
+        emit_line(&k->e, "%s v%d;", emit_type(ir_dtype(k->w->f, o->out[r]), true), walk_number(k->w, o->out[r]));
+    emit_block(&k->e);
+    emit_line(&k->e, "MAYBE_UNUSED const int64_t j = col0 + c;");
+    Shape s = cpu_matrix_shape(ir_shape(k->w->f, o->out[0]));
+    cpu_put_coordinates(k, &s, "row0 + r");
+    AMP_TRY(rule(k, o));
+    emit_close(&k->e);
+    return AMP_OK;
+}
+
+void cpu_declare_memory(CpuKernel *k) {
+    Walk *w = k->w;
+    bool *declared = arena_array(w->arena, bool, w->operands.len + 1);
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        if (!walk_is_indirect(w, o) || !w->values[o->out[0].id].live) continue;
+        for (int n = 0; n < o->n_in; n++) {
+            int operand = walk_memory_operand(w, o, n);
+            if (operand < 0 || declared[operand]) continue;
+            declared[operand] = true;
+            const char *element = cpu_storage_of(w, operand)->element;
+            emit_line(&k->e, "const %s *const m%d = OPERAND(%s, %d, 0);", element, operand, element, operand);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+/* indirect_window.c: pooling over windows of channels-last images: the rows of the result are pixels, and each pixel of a
+ * window is a row of the operand: vectors run along the channels. */
+#include "codegen/cpu/kernel.h"
+
+/* Loops over the elements of the window of result pixel (i1, i2); py, px: the operand's pixel, inside the image. */
+static void open_windows(CpuKernel *k, const Windows *g) {
+    emit_open(&k->e, "for (int64_t kh = 0; kh < %lld; kh++)", (long long)g->kh);
+    emit_line(&k->e, "const int64_t py = i1 * %lld + kh - %lld;", (long long)g->stride[0], (long long)g->padding[0]);
+    emit_line(&k->e, "if (py < 0 || py >= %lld) continue;", (long long)g->h);
+    emit_open(&k->e, "for (int64_t kw = 0; kw < %lld; kw++)", (long long)g->kw);
+    emit_line(&k->e, "const int64_t px = i2 * %lld + kw - %lld;", (long long)g->stride[1], (long long)g->padding[1]);
+    emit_line(&k->e, "if (px < 0 || px >= %lld) continue;", (long long)g->w);
+    emit_line(&k->e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->h, (long long)g->w);
+}
+
+/* Loops over the windows that hold the result's pixel (i1, i2), by its place (kh, kw) in them. */
+static void open_holders(CpuKernel *k, const Windows *g) {
+    static const char *const axes[] = {"y", "x"};
+    const int64_t sizes[] = {g->oh, g->ow}, kernel[] = {g->kh, g->kw};
+    for (int a = 0; a < 2; a++) {
+        const char *at = a ? "kw" : "kh", *p = axes[a];
+        emit_open(&k->e, "for (int64_t %s = 0; %s < %lld; %s++)", at, at, (long long)kernel[a], at);
+        emit_line(&k->e, "const int64_t t%s = i%d + %lld - %s, p%s = t%s / %lld;", p, a + 1, (long long)g->padding[a], at,
+                  p, p, (long long)g->stride[a]);
+        emit_line(&k->e, "if (t%s < 0 || t%s %% %lld || p%s >= %lld) continue;", p, p, (long long)g->stride[a], p,
+                  (long long)sizes[a]);
+    }
+    emit_line(&k->e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->oh, (long long)g->ow);
+}
+
+static void close_loops(CpuKernel *k) {
+    emit_close(&k->e);
+    emit_close(&k->e);
+}
+
+/* The first of equals wins, and a NaN wins over all that come after it. */
+static void emit_max(CpuKernel *k, const Op *o, const Windows *g) {
+    Memory x = cpu_memory(k, o, 0);
+    int best = walk_number(k->w, o->out[0]), which = walk_number(k->w, o->out[1]);
+    emit_line(&k->e, "vi met = {0};");
+    emit_line(&k->e, "v%d = splat_f(-INF), v%d = splat_i(0);", best, which);
+    open_windows(k, g);
+    emit_line(&k->e, "const vf x = %s;", cpu_vector_at(k, &x, "pixel", "j"));
+    emit_line(&k->e, "const vi take = (x > v%d) | (nan_vf(x) & ~nan_vf(v%d)) | ~met;", best, best);
+    emit_line(&k->e, "met = splat_i(-1);");
+    emit_line(&k->e, "v%d = select_vf(take, x, v%d);", best, best);
+    emit_line(&k->e, "v%d = select_vi(take, splat_i((int32_t)(kh * %lld + kw)), v%d);", which, (long long)g->kw, which);
+    close_loops(k);
+}
+
+static void emit_sum(CpuKernel *k, const Op *o, const Windows *g, bool backward) {
+    Memory x = cpu_memory(k, o, 0);
+    int sum = walk_number(k->w, o->out[0]);
+    emit_line(&k->e, "v%d = splat_f(0.0f);", sum);
+    if (backward) open_holders(k, g);
+    else open_windows(k, g);
+    emit_line(&k->e, "v%d = v%d + %s;", sum, sum, cpu_vector_at(k, &x, "pixel", "j"));
+    close_loops(k);
+}
+
+static void emit_max_grad(CpuKernel *k, const Op *o, const Windows *g) {
+    Memory dy = cpu_memory(k, o, 0), which = cpu_memory(k, o, 1);
+    int sum = walk_number(k->w, o->out[0]);
+    emit_line(&k->e, "v%d = splat_f(0.0f);", sum);
+    open_holders(k, g);
+    emit_line(&k->e, "const vi chosen = %s == (int32_t)(kh * %lld + kw);", cpu_vector_at(k, &which, "pixel", "j"),
+              (long long)g->kw);
+    emit_line(&k->e, "v%d = v%d + keep_vf(%s, chosen);", sum, sum, cpu_vector_at(k, &dy, "pixel", "j"));
+    close_loops(k);
+}
+
+amp_status cpu_emit_window(CpuKernel *k, const Op *o) {
+    Windows g = ir_windows(k->w->f, o);
+    switch (o->code) {
+    case OP_window_max: emit_max(k, o, &g); break;
+    case OP_window_sum: emit_sum(k, o, &g, false); break;
+    case OP_window_sum_grad: emit_sum(k, o, &g, true); break;
+    default: emit_max_grad(k, o, &g); break;
+    }
+    return AMP_OK;
+}

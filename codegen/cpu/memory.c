@@ -1,0 +1,172 @@
+/* memory.c: loads and stores of a kernel, in each layout (kernel.h).  A pointer b3 is operand 3, moved to the kernel's first row and
+ * column; c counts from there. */
+#include "codegen/cpu/kernel.h"
+
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
+
+/* R: padded rows; COLS, PADDED_COLS: constants of the kernel. */
+static const LayoutText layout_text[] = {
+    [LAYOUT_ROWS] = {"row0 * COLS + col0", NULL, NULL, NULL},
+    [LAYOUT_PANELS] = {"col0 * R + row0 * 32", "(c & ~31) * R", NULL, NULL},
+    [LAYOUT_PAIRS] = {"col0 * R + row0 * 32", "(c & ~31) * R", "write_pairs", "scatter_pairs"},
+    [LAYOUT_PANELS_T] = {"row0 * PADDED_COLS + col0 * 32", "(c & ~31) * 32", "write_panels_t", "scatter_panels_t"},
+    [LAYOUT_PAIRS_T] = {"row0 * PADDED_COLS + col0 * 32", "(c & ~31) * 32", "write_pairs_t", "scatter_pairs_t"},
+};
+
+static const StorageText storage_text[] = {
+    [AMP_DT_F32] = {"f32", "float", 4},    [AMP_DT_TF32] = {"f32", "float", 4},
+    [AMP_DT_F16] = {"f16", "uint16_t", 2}, [AMP_DT_BF16] = {"bf16", "uint16_t", 2},
+    [AMP_DT_I32] = {"i32", "int32_t", 4},  [AMP_DT_BOOL] = {"bool", "int32_t", 4},
+    [AMP_DT_U8] = {"u8", "uint8_t", 1},    [AMP_DT_I64] = {"i64", "int64_t", 8},
+    [AMP_DT_F64] = {"f64", "double", 8},
+};
+
+/* Bools are told by the value: a flag's storage may be called i32. */
+const StorageText *cpu_storage_of(const Walk *w, int operand) {
+    const Buffer *b = walk_operand(w, operand);
+    bool is_bool = b->storage == AMP_DT_I32 && ir_dtype(w->f, b->value) == AMP_DT_BOOL;
+    return &storage_text[is_bool ? AMP_DT_BOOL : b->storage];
+}
+const LayoutText *cpu_layout_of(const Walk *w, int operand) {
+    return &layout_text[walk_operand(w, operand)->layout];
+}
+
+/* Whether elements of |storage| hold values of |t| without another rounding. */
+static bool storage_holds(Dtype t, Dtype storage) {
+    if (t == storage || (t == AMP_DT_BOOL && storage == AMP_DT_I32)) return true;
+    return emit_kind(t) == KIND_F32 && (storage == AMP_DT_F32 || storage == AMP_DT_TF32);
+}
+
+/* Where an element or W neighbours stand. */
+static const char *address(const CpuKernel *k, int operand, Span span) {
+    Arena *a = k->w->arena;
+    const Buffer *b = walk_operand(k->w, operand);
+    switch (span) {
+    case SPAN_ONE: return arena_printf(a, "b%d", operand);
+    case SPAN_ROW: return arena_printf(a, "b%d + r", operand);
+    case SPAN_COLUMN: return arena_printf(a, "b%d + c", operand);
+    default: break;
+    }
+    if (b->layout == LAYOUT_ROWS) return arena_printf(a, "b%d + r * COLS + c", operand);
+    if (k->w->by_row) return arena_printf(a, "b%d + (c & ~31) * R + r * 32 + (c & 31)", operand);
+    return arena_printf(a, "b%d + r * 32 + c", operand);
+}
+
+/* ---- values of one element per segment and column: a row of their matrix is a segment ----------------------------- */
+
+/* Of a segment's row, from the beginning; |row| is its number, RS the rows, rounded up. */
+static const char *segment_offset(const Walk *w, Layout layout, const char *row) {
+    static const char *const offsets[] = {
+        [LAYOUT_ROWS] = "%s * COLS + col0",
+        [LAYOUT_PANELS] = "col0 * RS + %s * 32",
+        [LAYOUT_PAIRS] = "col0 * RS + %s / 2 * 64 + %s %% 2",
+        [LAYOUT_PANELS_T] = "%s / 32 * 32 * PADDED_COLS + %s %% 32 + col0 * 32",
+        [LAYOUT_PAIRS_T] = "%s / 32 * 32 * PADDED_COLS + %s %% 32 * 2 + col0 * 32",
+    };
+    return arena_printf(w->arena, offsets[layout], row, row);
+}
+
+static bool is_per_segment(const Walk *w, int operand) {
+    Dim rows, cols;
+    return w->segment && shape_matrix(ir_shape(w->f, walk_operand(w, operand)->value), &rows, &cols) &&
+           !dim_is_one(rows);
+}
+
+const char *cpu_offset(const Walk *w, int operand, Span span) {
+    static const char *const origin[] = {[SPAN_ONE] = "0", [SPAN_ROW] = "row0", [SPAN_COLUMN] = "col0"};
+    if (span == SPAN_FULL) return cpu_layout_of(w, operand)->offset;
+    if (span != SPAN_COLUMN || !is_per_segment(w, operand)) return origin[span];
+    const char *row = arena_printf(w->arena, "row0 / %lld", (long long)w->segment);
+    return segment_offset(w, walk_operand(w, operand)->layout, row);
+}
+
+/* Rows past the last segment become zero in panels and their like. */
+void cpu_clear_past_last_segment(CpuKernel *k, const Sink *s) {
+    Walk *w = k->w;
+    const Buffer *b = walk_operand(w, s->operand);
+    const LayoutText *l = cpu_layout_of(w, s->operand);
+    const char *element = cpu_storage_of(w, s->operand)->element, *segments = emit_dim(w->arena, walk_segments(w));
+    if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || b->layout == LAYOUT_ROWS) return;
+    emit_open(&k->e, "for (int64_t s = %s; row0 + rows == %s && s < RS; s++)", segments, emit_dim(w->arena, w->rows));
+    emit_line(&k->e, "%s *const z = OPERAND(%s, %d, %s);", element, element, s->operand,
+              segment_offset(w, b->layout, "s"));
+    const char *store = l->scatter ? arena_printf(w->arena, "scatter_row_%s(z, splat_i(0), c)", l->scatter + 8)
+                                   : arena_printf(w->arena, "store_%s(z + c, (%s){0})", cpu_storage_of(w, s->operand)->name,
+                                                  emit_type(ir_dtype(w->f, s->value), true));
+    emit_line(&k->e, "for (int64_t c = 0; c < 32; c += W) %s;", store);
+    emit_close(&k->e);
+}
+
+/* ---- loads and stores -------------------------------------------------------------------------------------------- */
+
+/* Dense rows end where they end; panels have whole vectors. */
+static bool in_parts(const CpuKernel *k, int operand) {
+    return k->padded && walk_operand(k->w, operand)->layout == LAYOUT_ROWS;
+}
+
+amp_status cpu_load(CpuKernel *k, Val v) {
+    const ValueWalk *x = &k->w->values[v.id];
+    const char *storage = cpu_storage_of(k->w, x->operand)->name, *at = address(k, x->operand, x->span);
+    Dtype t = ir_dtype(k->w->f, v);
+    bool vector = emit_is_vector(x->span);
+    if (!storage_holds(t, walk_operand(k->w, x->operand)->storage) || !emit_type(t, vector))
+        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
+                        walk_name(k->w), ir_value(k->w->f, v)->name, amp_dtype_name(t), storage);
+    const char *type = emit_type(t, vector);
+    int number = walk_number(k->w, v);
+    if (!vector) emit_line(&k->e, "const %s v%d = get_%s(%s);", type, number, storage, at);
+    else if (in_parts(k, x->operand))
+        emit_line(&k->e, "const %s v%d = load_%s_part(%s, left);", type, number, storage, at);
+    else emit_line(&k->e, "const %s v%d = load_%s(%s);", type, number, storage, at);
+    return AMP_OK;
+}
+
+/* A full value in a layout that is written tile by tile or scattered. */
+static void store_in_tile(CpuKernel *k, int operand, const char *value) {
+    const char *storage = cpu_storage_of(k->w, operand)->name;
+    const LayoutText *l = cpu_layout_of(k->w, operand);
+    if (k->w->by_row)
+        emit_line(&k->e, "%s(b%d + %s, bits_%s(%s), r, c & 31);", l->scatter, operand, l->tile, storage, value);
+    else emit_line(&k->e, "store_i32(&t%d[r][c], bits_%s(%s));", operand, storage, value);
+}
+
+/* A watch buffer may be absent; a value of a smaller span than its kernel's tasks is stored by the first one alone. */
+static const char *store_condition(const CpuKernel *k, const Sink *s) {
+    KernelKind kind = k->w->k->kind;
+    Span span = k->w->values[s->value.id].span;
+    const char *first = NULL;
+    if (span == SPAN_ONE && kind != KERNEL_SCALAR) first = "row0 == 0 && col0 == 0";
+    if (span == SPAN_COLUMN && kind != KERNEL_COLUMN) first = k->w->by_row ? "row0 + r == 0" : "row0 == 0";
+    if (span == SPAN_ROW && kind != KERNEL_ROW) first = "col0 + c == 0";
+    if (walk_operand(k->w, s->operand)->kind != BUFFER_WATCH) return first;
+    return first ? arena_printf(k->w->arena, "b%d && %s", s->operand, first)
+                 : arena_printf(k->w->arena, "b%d", s->operand);
+}
+
+amp_status cpu_store(CpuKernel *k, const Sink *s) {
+    Walk *w = k->w;
+    const Buffer *b = walk_operand(w, s->operand);
+    Span span = w->values[s->value.id].span;
+    bool segments = span == SPAN_COLUMN && is_per_segment(w, s->operand) && w->k->kind == KERNEL_COLUMN;
+    bool vector = emit_is_vector(span), tiles = (span == SPAN_FULL || segments) && b->layout != LAYOUT_ROWS;
+    bool by_tile = span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
+    const char *value = emit_operand(&k->e, s->value, vector), *at = address(k, s->operand, span),
+               *storage = cpu_storage_of(w, s->operand)->name;
+    Dtype t = ir_dtype(w->f, s->value);
+    if (!storage_holds(t, b->storage) || (by_tile && w->k->kind == KERNEL_COLUMN) ||
+        (span != SPAN_FULL && b->layout != LAYOUT_ROWS && span != SPAN_ONE && !segments))
+        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(w),
+                        ir_value(w->f, s->value)->name, amp_dtype_name(t), b->name);
+    if (tiles && k->padded) value = arena_printf(w->arena, "keep_%s(%s, in)", emit_suffix(t, true), value);
+    const char *condition = store_condition(k, s);
+    if (condition) emit_open(&k->e, "if (%s)", condition);
+    if (by_tile) store_in_tile(k, s->operand, value);
+    else if (tiles && cpu_layout_of(w, s->operand)->scatter)
+        emit_line(&k->e, "scatter_row_%s(b%d, bits_%s(%s), c);", cpu_layout_of(w, s->operand)->scatter + 8, s->operand,
+                  storage, value);
+    else if (!vector) emit_line(&k->e, "put_%s(%s, %s);", storage, at, value);
+    else if (in_parts(k, s->operand)) emit_line(&k->e, "store_%s_part(%s, %s, left);", storage, at, value);
+    else emit_line(&k->e, "store_%s(%s, %s);", storage, at, value);
+    if (condition) emit_close(&k->e);
+    return AMP_OK;
+}

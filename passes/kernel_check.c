@@ -2,6 +2,7 @@
  * other's mistakes. */
 #include "passes/kernel_check.h"
 
+#include "ir/access.h"
 #include "passes/rewrite.h"
 
 typedef struct Check {
@@ -10,6 +11,7 @@ typedef struct Check {
     bool *folded; /* by value: in its column kernel, made from a fold */
     int k;        /* the kernel being checked */
     Dim rows, cols;
+    int64_t segment; /* of the kernel; 0: none */
     const char *wrong;
 } Check;
 
@@ -28,11 +30,22 @@ static bool same_matrix(const Check *c, Val v, Dim rows, Dim cols) {
 
 static bool is_whole(const Check *c, Val v) { return same_matrix(c, v, c->rows, c->cols); }
 static bool is_per_row(const Check *c, Val v) { return same_matrix(c, v, c->rows, dim_const(1)); }
-static bool is_per_column(const Check *c, Val v) { return same_matrix(c, v, dim_const(1), c->cols); }
 static bool is_scalar(const Check *c, Val v) { return ir_shape(c->f, v)->rank == 0; }
 
 static bool is_copy(const Check *c, const Op *o) {
-    return o->code == OP_const || o->code == OP_iota || o->code == OP_extent || is_widening(c->f, o);
+    return o->code == OP_const || o->code == OP_iota || o->code == OP_extent || is_widening(c->f, o) ||
+           ir_is_view(c->f, o);
+}
+
+static bool is_move(const Check *c, const Op *o) {
+    return o->n_in && ir_reads_memory(c->f, o, 0) && !ir_is_product(o) && o->code != OP_scatter;
+}
+
+/* One number per segment and column. */
+static bool is_per_segment(const Check *c, Val v) {
+    Dim rows = dim_const(1);
+    if (c->segment) rows = c->rows.n ? dim_n(c->rows.mul, c->rows.div * c->segment) : dim_const(c->rows.mul / c->segment);
+    return same_matrix(c, v, rows, c->cols);
 }
 
 static bool is_own(const Check *c, Val v) { return c->maker[v.id] == c->k; }
@@ -40,11 +53,11 @@ static bool is_own(const Check *c, Val v) { return c->maker[v.id] == c->k; }
 /* ---- one function per kind: which ops may stand there, besides copies and assigns -------------------------- */
 
 static bool fits_tile(Check *c, const Op *o) {
-    return ir_op_info[o->code].flags & ELEMENTWISE && is_whole(c, o->out[0]);
+    return (ir_op_info[o->code].flags & ELEMENTWISE || is_move(c, o)) && is_whole(c, o->out[0]);
 }
 
 static bool fits_product(Check *c, const Op *o) {
-    return o->code == OP_contract ? is_whole(c, o->out[0]) : fits_tile(c, o);
+    return ir_is_product(o) ? is_whole(c, o->out[0]) : fits_tile(c, o) && !is_move(c, o);
 }
 
 static bool folds_rows(const Check *c, const Op *o) {
@@ -53,6 +66,7 @@ static bool folds_rows(const Check *c, const Op *o) {
 
 static bool fits_row(Check *c, const Op *o) {
     if (folds_rows(c, o)) return true;
+    if (is_move(c, o)) return is_whole(c, o->out[0]);
     return ir_op_info[o->code].flags & ELEMENTWISE && (is_whole(c, o->out[0]) || is_per_row(c, o->out[0]));
 }
 
@@ -66,23 +80,29 @@ static bool fits_column(Check *c, const Op *o) {
     bool folded = reads_folded(c, o);
     if (folds_rows(c, o) && !folded) {
         c->folded[o->out[0].id] = true;
-        return is_per_column(c, o->out[0]);
+        return is_per_segment(c, o->out[0]);
     }
     c->folded[o->out[0].id] = folded;
+    if (is_move(c, o)) return is_whole(c, o->out[0]);
     if (!(ir_op_info[o->code].flags & ELEMENTWISE)) return false;
-    return is_per_column(c, o->out[0]) || (is_whole(c, o->out[0]) && !folded);
+    return is_per_segment(c, o->out[0]) || (is_whole(c, o->out[0]) && !folded);
 }
 
 static bool fits_scalar(Check *c, const Op *o) {
     for (int i = 0; i < o->n_in; i++)
         if (!is_scalar(c, o->in[i])) return false;
-    return o->code != OP_contract && is_scalar(c, o->out[0]);
+    return !ir_is_product(o) && is_scalar(c, o->out[0]);
+}
+
+static bool fits_scatter(Check *c, const Op *o) {
+    (void)c;
+    return o->code == OP_scatter;
 }
 
 typedef bool (*Fits)(Check *c, const Op *o);
 static const Fits fits[] = {
     [KERNEL_PRODUCT] = fits_product, [KERNEL_TILE] = fits_tile,     [KERNEL_ROW] = fits_row,
-    [KERNEL_COLUMN] = fits_column,   [KERNEL_SCALAR] = fits_scalar,
+    [KERNEL_COLUMN] = fits_column,   [KERNEL_SCALAR] = fits_scalar, [KERNEL_SCATTER] = fits_scatter,
 };
 
 /* ---- the space of a kernel: that of its contract, of what it folds, or of its first elementwise op --------------- */
@@ -92,12 +112,13 @@ static Val space_of(const Check *c, const Kernel *k) {
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(c->f, k->first + i);
         bool fold = ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or;
-        if (o->code == OP_contract) return o->out[0];
+        if (ir_is_product(o)) return o->out[0];
+        if (o->code == OP_scatter) return o->in[0];
         if (fold && (k->kind == KERNEL_ROW || k->kind == KERNEL_COLUMN)) return o->in[0];
         if (o->code == OP_assign && !space.id) space = o->in[1];
         if (o->code == OP_reduce_or && !space.id) space = o->in[0];
         if (o->n_out && !is_copy(c, o) && o->code != OP_reduce_or) return o->out[0];
-        if (o->n_out && is_widening(c->f, o)) space = o->out[0];
+        if (o->n_out && o->n_in && is_copy(c, o)) space = o->out[0];
     }
     return space;
 }
@@ -110,7 +131,8 @@ static void check_inputs(Check *c, const Op *o) {
         if (!def || !reads_operand(o, i)) continue;
         bool free_op = def->code == OP_const || def->code == OP_iota || def->code == OP_extent;
         if (is_own(c, o->in[i]) && def->code == OP_reduce_or) fail(c, o, "reads a flag of its own kernel");
-        if (is_own(c, o->in[i]) && o->code == OP_contract) fail(c, o, "its operands must be in memory");
+        Val source = ir_is_product(o) ? o->in[i] : ir_memory_source(c->f, o->in[i]);
+        if (ir_reads_memory(c->f, o, i) && is_own(c, source)) fail(c, o, "its operands must be in memory");
         if (!is_own(c, o->in[i]) && free_op) fail(c, o, "reads a const, iota or extent of another kernel");
         const Kernel *from = c->maker[o->in[i].id] >= 0 ? c->f->kernels.data[c->maker[o->in[i].id]] : NULL;
         if (from && from->pred.id && from->pred.id != c->f->kernels.data[c->k]->pred.id)
@@ -121,7 +143,7 @@ static void check_inputs(Check *c, const Op *o) {
 static void check_assign(Check *c, const Kernel *k, const Op *o) {
     Val v = o->in[1];
     if (o->pred.id != k->pred.id) fail(c, o, "has another predicate than its kernel");
-    if (k->kind == KERNEL_COLUMN ? !is_per_column(c, v) : k->kind == KERNEL_SCALAR ? !is_scalar(c, v) : !is_whole(c, v))
+    if (k->kind == KERNEL_COLUMN ? !is_per_segment(c, v) : k->kind == KERNEL_SCALAR ? !is_scalar(c, v) : !is_whole(c, v))
         fail(c, o, "its value is not of the kernel's space");
 }
 
@@ -136,7 +158,7 @@ static void check_product(Check *c, const Kernel *k) {
     int contracts = 0;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(c->f, k->first + i);
-        if (o->code == OP_contract && contracts++) fail(c, o, "is the second product");
+        if (ir_is_product(o) && contracts++) fail(c, o, "is the second product");
         if (!contracts && o->code != OP_const) fail(c, o, "stands before the product");
     }
     if (!contracts) fail(c, NULL, "has no product");
@@ -145,7 +167,7 @@ static void check_product(Check *c, const Kernel *k) {
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
 /* After the kernel that assigns a state nothing reads its old value, nor casts of a parameter; in that kernel no
- * product does. */
+ * product or move does. */
 static void check_states(Check *c) {
     const Func *f = c->f;
     uint32_t *root = arena_array(f->module->arena, uint32_t, f->values.len + 1);
@@ -164,7 +186,7 @@ static void check_states(Check *c) {
             const Op *o = ir_op_at(f, f->kernels.data[c->k]->first + i);
             for (int n = o->code == OP_assign; n < o->n_in; n++) {
                 int at = reads_operand(o, n) ? assigned[root[o->in[n].id]] : 0;
-                if (at && (c->k + 1 > at || (c->k + 1 == at && o->code == OP_contract)))
+                if (at && (c->k + 1 > at || (c->k + 1 == at && ir_reads_memory(f, o, n))))
                     fail(c, o, "reads a state, or a cast of it, that has been assigned");
             }
         }
@@ -183,6 +205,7 @@ const char *kernel_check(const Func *f) {
     for (c.k = 0; c.k < f->kernels.len && !c.wrong; c.k++) {
         const Kernel *k = f->kernels.data[c.k];
         Val space = space_of(&c, k);
+        c.segment = k->segment;
         if (space.id) shape_matrix(ir_shape(f, space), &c.rows, &c.cols);
         if (k->kind == KERNEL_PRODUCT) check_product(&c, k);
         for (int i = 0; i < k->count; i++) check_op(&c, k, ir_op_at(f, k->first + i));

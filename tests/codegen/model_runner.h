@@ -226,7 +226,8 @@ class ProgramRun {
         for (uint32_t i = 0; i < k.operand_count; i++)
             operands.push_back(memory_[k.operands[i]] ? memory_[k.operands[i]]->data() : nullptr);
         const int64_t rows = EvalDim(k.rows, n_), cols = EvalDim(k.cols, n_);
-        const int64_t row_step = k.kind == AMP_KERNEL_COLUMN || k.kind == AMP_KERNEL_SCALAR ? rows : 32;
+        const bool whole = k.kind == AMP_KERNEL_COLUMN || k.kind == AMP_KERNEL_SCALAR || k.kind == AMP_KERNEL_SCATTER;
+        const int64_t row_step = k.segment ? k.segment : whole ? rows : 32;
         const int64_t col_step = k.kind == AMP_KERNEL_ROW || k.kind == AMP_KERNEL_SCALAR ? cols : 32;
         for (int64_t c = 0; c < cols; c += col_step)
             for (int64_t r = 0; r < rows; r += row_step) {
@@ -248,6 +249,10 @@ class ProgramRun {
     // f32 sums with k ascending; columns past the edge are zero, as the padding of B is.
     void Product(const amp_model_kernel &k, const amp_kernel_args &args, float *acc) const {
         const uint32_t a = k.operands[k.product.a], b = k.operands[k.product.b];
+        if (k.window.kind != AMP_WINDOW_NONE) {
+            ImageProduct(k.window, a, b, EvalDim(k.cols, n_), args, acc);
+            return;
+        }
         const int64_t inner = EvalDim(k.product.k, n_), cols = EvalDim(k.cols, n_);
         for (int64_t r = 0; r < args.rows; r++)
             for (int64_t c = 0; c < 32; c++) {
@@ -260,6 +265,59 @@ class ProgramRun {
                 }
                 acc[r * 32 + c] = sum;
             }
+    }
+    // One element of conv, conv_data or conv_weight, by the definitions in amp/model_abi.h.
+    void ImageProduct(const amp_model_window &g, uint32_t a, uint32_t b, int64_t cols, const amp_kernel_args &args,
+                      float *acc) const {
+        for (int64_t r = 0; r < args.rows; r++)
+            for (int64_t c = 0; c < 32; c++) {
+                const bool inside = args.col0 + c < cols;
+                acc[r * 32 + c] = !inside ? 0.0f
+                                  : g.kind == AMP_WINDOW_CONV_WEIGHT
+                                      ? WeightElement(g, a, b, args.row0 + r, args.col0 + c)
+                                      : PixelElement(g, a, b, args.row0 + r, args.col0 + c);
+            }
+    }
+    // The pixel of x under tap (kh, kw) of y's pixel, or -1.
+    static int64_t Under(const amp_model_window &g, int64_t n, int64_t oy, int64_t ox, int64_t kh, int64_t kw) {
+        const int64_t y = oy * g.stride[0] + kh * g.dilation[0] - g.padding[0],
+                      x = ox * g.stride[1] + kw * g.dilation[1] - g.padding[1];
+        return y < 0 || y >= g.h || x < 0 || x >= g.w ? -1 : (n * g.h + y) * g.w + x;
+    }
+    // The pixel of y whose tap (kh, kw) lies on x's pixel, or -1.
+    static int64_t Over(const amp_model_window &g, int64_t n, int64_t y, int64_t x, int64_t kh, int64_t kw) {
+        const int64_t ty = y + g.padding[0] - kh * g.dilation[0], tx = x + g.padding[1] - kw * g.dilation[1];
+        const int64_t oy = ty / g.stride[0], ox = tx / g.stride[1];
+        if (ty < 0 || tx < 0 || ty % g.stride[0] || tx % g.stride[1] || oy >= g.oh || ox >= g.ow) return -1;
+        return (n * g.oh + oy) * g.ow + ox;
+    }
+    float PixelElement(const amp_model_window &g, uint32_t a, uint32_t b, int64_t row, int64_t col) const {
+        const bool forward = g.kind == AMP_WINDOW_CONV;
+        const int64_t h = forward ? g.oh : g.h, w = forward ? g.ow : g.w, depth = forward ? g.c : g.oc;
+        float sum = 0.0f;
+        for (int64_t kh = 0; kh < g.kh; kh++)
+            for (int64_t kw = 0; kw < g.kw; kw++) {
+                const int64_t n = row / (h * w), y = row / w % h, x = row % w,
+                              pixel = forward ? Under(g, n, y, x, kh, kw) : Over(g, n, y, x, kh, kw);
+                for (int64_t i = 0; i < depth && pixel >= 0; i++)
+                    sum = fmaf(static_cast<float>(ImageAt(a, pixel, i, depth)),
+                               static_cast<float>(At(b, (kh * g.kw + kw) * depth + i, col)), sum);
+            }
+        return sum;
+    }
+    float WeightElement(const amp_model_window &g, uint32_t a, uint32_t b, int64_t row, int64_t col) const {
+        const int64_t kh = row / (g.kw * g.c), kw = row / g.c % g.kw;
+        float sum = 0.0f;
+        for (int64_t p = 0; p < n_ * g.oh * g.ow; p++) {
+            const int64_t pixel = Under(g, p / (g.oh * g.ow), p / g.ow % g.oh, p % g.ow, kh, kw);
+            if (pixel < 0) continue;
+            sum = fmaf(static_cast<float>(ImageAt(a, pixel, row % g.c, g.c)),
+                       static_cast<float>(ImageAt(b, p, col, g.oc)), sum);
+        }
+        return sum;
+    }
+    double ImageAt(uint32_t i, int64_t pixel, int64_t channel, int64_t channels) const {
+        return buffer(i).layout == AMP_LAYOUT_ROWS ? Element(i, pixel * channels + channel) : At(i, pixel, channel);
     }
     double At(uint32_t i, int64_t r, int64_t c) const {
         return Element(i, ElementIndex(buffer(i).layout, r, c, Rows(i), Cols(i)));

@@ -1,0 +1,103 @@
+// image_test.cc: image products with their epilogues, pooling, and sums over the pixels of a sample.
+#include "tests/codegen/core_model.h"
+
+namespace {
+
+TEST_F(CoreModelTest, ConvolutionWithBiasAndRelu) {
+    Check(Text(R"(  input %x : f32[N, 9, 7, 3]
+  input %w : f32[3, 3, 3, 40]
+  input %b : f32[40]
+  %0 = const(; value = 0.0) : f32
+  %1 = conv(%x, %w; stride = (2, 1), padding = (1, 1)) : f32[N, 5, 7, 40]
+  %2 = add(%1, %b) : f32[N, 5, 7, 40]
+  %y = maximum(%2, %0) : f32[N, 5, 7, 40]
+  %w2 = permute(%w; dims = (0, 1, 3, 2)) : f32[3, 3, 40, 3]
+  %dx = conv_data(%y, %w2; stride = (2, 1), padding = (1, 1)) : f32[N, 9, 7, 3]
+  %dw = conv_weight(%x, %y; stride = (2, 1), padding = (1, 1)) : f32[3, 3, 3, 40]
+  %dw2 = permute(%dw; dims = (3, 2, 0, 1)) : f32[40, 3, 3, 3]
+  %db = reduce_sum(%y; dims = (1, 2)) : f32[N, 40]
+  %dbn = reduce_sum(%db; dims = (0)) : f32[40]
+  result y = %y
+  result dx = %dx
+  result dw = %dw2
+  result db = %dbn
+)"),
+          {1, 3}, 2e-5);
+}
+
+// Channels in pairs, an odd number of them (which are stored as f32), and fewer than a panel.
+TEST_F(CoreModelTest, SixteenBitConvolution) {
+    for (const char *type : {"bf16", "f16"}) {
+        std::string body;
+        for (const char *channels : {"34", "33", "6"}) {
+            std::string ops = R"(  input %x.CH : f32[N, 5, 6, CH]
+  input %w.CH : f32[3, 3, CH, 36]
+  %xh.CH = cast(%x.CH) : TYPE[N, 5, 6, CH]
+  %wh.CH = cast(%w.CH) : TYPE[3, 3, CH, 36]
+  %1.CH = conv(%xh.CH, %wh.CH; padding = (1, 1)) : f32[N, 5, 6, 36]
+  %y.CH = cast(%1.CH) : TYPE[N, 5, 6, 36]
+  %wt.CH = permute(%wh.CH; dims = (0, 1, 3, 2)) : TYPE[3, 3, 36, CH]
+  %dx.CH = conv_data(%y.CH, %wt.CH; padding = (1, 1)) : f32[N, 5, 6, CH]
+  %dw.CH = conv_weight(%xh.CH, %y.CH; padding = (1, 1)) : f32[3, 3, CH, 36]
+  result y.CH = %1.CH
+  result dx.CH = %dx.CH
+  result dw.CH = %dw.CH
+)";
+            for (const auto &change : std::vector<std::pair<std::string, std::string>>{{"TYPE", type}, {"CH", channels}})
+                for (size_t at = ops.find(change.first); at != std::string::npos; at = ops.find(change.first))
+                    ops.replace(at, change.first.size(), change.second);
+            body += ops;
+        }
+        Check(Text(Sorted(body)), {2}, 4e-2);
+    }
+}
+
+TEST_F(CoreModelTest, Pooling) {
+    Check(Text(R"(  input %x : f32[N, 7, 8, 37]
+  %y, %i = window_max(%x; kernel = (3, 2), stride = (2, 2), padding = (1, 0)) : f32[N, 4, 4, 37], i32[N, 4, 4, 37]
+  %0 = const(; value = 0.5) : f32
+  %z = mul(%y, %0) : f32[N, 4, 4, 37]
+  %dx = window_max_grad(%z, %i; kernel = (3, 2), stride = (2, 2), padding = (1, 0)) : f32[N, 7, 8, 37]
+  %dx2 = add(%dx, %x) : f32[N, 7, 8, 37]
+  %s = window_sum(%x; kernel = (2, 3), stride = (1, 2), padding = (1, 1)) : f32[N, 8, 4, 37]
+  %ds = window_sum_grad(%s; kernel = (2, 3), stride = (1, 2), padding = (1, 1)) : f32[N, 7, 8, 37]
+  result y = %z
+  result i = %i
+  result dx = %dx2
+  result s = %s
+  result ds = %ds
+)"),
+          {1, 3}, 1e-6);
+}
+
+// The mean over the pixels of each sample, in every form that a product after it reads.
+TEST_F(CoreModelTest, SegmentsFeedProducts) {
+    for (const char *type : {"f32", "bf16"}) {
+        std::string text = Text(R"(  input %x : f32[N, 5, 3, 43]
+  input %w : f32[7, 43]
+  %k = const(; value = 0.0625) : f32
+  %1 = reduce_sum(%x; dims = (1, 2)) : f32[N, 43]
+  %2 = mul(%1, %k) : f32[N, 43]
+  %m = cast(%2) : TYPE[N, 43]
+  %wh = cast(%w) : TYPE[7, 43]
+  %y = contract(%m, %wh; tb = true) : f32[N, 7]
+  %yh = cast(%y) : TYPE[N, 7]
+  %dw = contract(%yh, %m; ta = true) : f32[7, 43]
+  %back = reshape(%2) : f32[N, 1, 1, 43]
+  %e = expand(%back) : f32[N, 5, 3, 43]
+  %d = sub(%x, %e) : f32[N, 5, 3, 43]
+  %v = mul(%d, %d) : f32[N, 5, 3, 43]
+  %var = reduce_sum(%v; dims = (1, 2), keep = true) : f32[N, 1, 1, 43]
+  %big = reduce_max(%d; dims = (1, 2)) : f32[N, 43]
+  result y = %y
+  result dw = %dw
+  result d = %d
+  result var = %var
+  result big = %big
+)");
+        for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, type);
+        Check(text, {1, 2, 33}, std::string(type) == "f32" ? 2e-5 : 2e-2);
+    }
+}
+
+} // namespace

@@ -1,0 +1,165 @@
+// move_test.cc: ops that make their result from memory: movement, tables, batched products, convolutions in groups.
+#include "tests/codegen/core_model.h"
+
+namespace {
+
+TEST_F(CoreModelTest, Permute) {
+    Check(Text(R"(  input %x : f32[N, 5, 6, 37]
+  input %i : i32[N, 3, 4]
+  input %b : bool[4, 40]
+  %two = const(; value = 2.0) : f32
+  %x2 = mul(%x, %two) : f32[N, 5, 6, 37]
+  %nchw = permute(%x2; dims = (0, 3, 1, 2)) : f32[N, 37, 5, 6]
+  %nhwc = permute(%nchw; dims = (0, 2, 3, 1)) : f32[N, 5, 6, 37]
+  %keep = permute(%x; dims = (1, 0, 2, 3)) : f32[5, N, 6, 37]
+  %keep2 = add(%keep, %two) : f32[5, N, 6, 37]
+  %h = cast(%x) : f16[N, 5, 6, 37]
+  %hp = permute(%h; dims = (0, 3, 2, 1)) : f16[N, 37, 6, 5]
+  %sum = reduce_sum(%nchw; dims = (3)) : f32[N, 37, 5]
+  %ip = permute(%i; dims = (2, 0, 1)) : i32[4, N, 3]
+  %bt = permute(%b; dims = (1, 0)) : bool[40, 4]
+  result nchw = %nchw
+  result nhwc = %nhwc
+  result keep = %keep2
+  result hp = %hp
+  result sum = %sum
+  result ip = %ip
+  result bt = %bt
+)"),
+          {1, 4}, 1e-5);
+}
+
+TEST_F(CoreModelTest, Reshape) {
+    Check(Text(R"(  input %x : f32[N, 4, 3, 10]
+  input %w : f32[5, 120]
+  input %v : f32[6]
+  input %g : f32[N]
+  %k = const(; value = 0.5) : f32
+  %a = reshape(%x) : f32[N, 120]
+  %y = contract(%a, %w; tb = true) : f32[N, 5]
+  %b = mul(%x, %k) : f32[N, 4, 3, 10]
+  %c = reshape(%b) : f32[N, 2, 60]
+  %d = add(%c, %k) : f32[N, 2, 60]
+  %e = reshape(%d) : f32[N, 120]
+  %f = contract(%e, %w; tb = true) : f32[N, 5]
+  %m = reshape(%v) : f32[6, 1]
+  %mm = mul(%m, %k) : f32[6, 1]
+  %gg = reshape(%g) : f32[N, 1]
+  %z = mul(%a, %gg) : f32[N, 120]
+  %back = reshape(%z) : f32[4 * N, 30]
+  %s = reduce_max(%back; dims = (1)) : f32[4 * N]
+  %s4 = reshape(%s) : f32[N, 4]
+  result y = %y
+  result f = %f
+  result m = %mm
+  result back = %back
+  result s = %s4
+)"),
+          {1, 5}, 2e-5);
+}
+
+TEST_F(CoreModelTest, SliceConcatPadExpand) {
+    Check(Text(R"(  input %x : f32[N, 5, 40]
+  input %p : f32[N, 5, 9]
+  input %q : f32[5, 40]
+  input %e : f32[N, 1, 40]
+  input %i : i32[N, 7]
+  input %c : f32[40]
+  %k = const(; value = 1.5) : f32
+  %big = mul(%x, %k) : f32[N, 5, 40]
+  %s0 = slice(%big; dim = 1, from = 1, to = 4) : f32[N, 3, 40]
+  %s1 = slice(%big; dim = 2, from = 32, to = 39) : f32[N, 5, 7]
+  %s2 = slice(%big; dim = 2, from = 3, to = 36) : f32[N, 5, 33]
+  %c0 = concat(%s0, %x; dim = 1) : f32[N, 8, 40]
+  %c1 = concat(%s1, %p, %s2; dim = 2) : f32[N, 5, 49]
+  %d0 = pad(%big; dim = 1, before = 1, after = 2, value = -3.0) : f32[N, 8, 40]
+  %d1 = pad(%big; dim = 2, before = 2, after = 1) : f32[N, 5, 43]
+  %di = pad(%i; dim = 1, before = 0, after = 3, value = 9.0) : i32[N, 10]
+  %qe = expand(%q) : f32[N, 5, 40]
+  %ee = expand(%e) : f32[N, 5, 40]
+  %ce = expand(%c) : f32[N, 5, 40]
+  %a = add(%qe, %ee) : f32[N, 5, 40]
+  %b = add(%a, %ce) : f32[N, 5, 40]
+  %all = mul(%b, %x) : f32[N, 5, 40]
+  result s0 = %s0
+  result c0 = %c0
+  result c1 = %c1
+  result d0 = %d0
+  result d1 = %d1
+  result di = %di
+  result all = %all
+)"),
+          {1, 3}, 1e-6);
+}
+
+TEST_F(CoreModelTest, TablesByIds) {
+    Check(Text(R"(  input %t : f32[6, 37]
+  input %ids : i32[N, 3]
+  input %dy : f32[N, 3, 37]
+  input %narrow : f32[6, 8]
+  input %dn : f32[N, 3, 8]
+  %two = const(; value = 2.0) : f32
+  %t2 = mul(%t, %two) : f32[6, 37]
+  %y = gather(%t2, %ids) : f32[N, 3, 37]
+  %d = sub(%y, %dy) : f32[N, 3, 37]
+  %sq = mul(%d, %d) : f32[N, 3, 37]
+  %row = reduce_sum(%sq; dims = (2)) : f32[N, 3]
+  %dt = scatter(%d, %ids) : f32[6, 37]
+  %dt2 = mul(%dt, %two) : f32[6, 37]
+  %g = gather(%narrow, %ids) : f32[N, 3, 8]
+  %ds = scatter(%dn, %ids) : f32[6, 8]
+  result d = %d
+  result row = %row
+  result dt = %dt2
+  result g = %g
+  result ds = %ds
+)"),
+          {1, 30}, 1e-5);
+}
+
+TEST_F(CoreModelTest, BatchedProducts) {
+    Check(Text(R"(  input %q : f32[N, 2, 5, 8]
+  input %k : f32[N, 2, 7, 8]
+  input %v : f32[N, 2, 7, 33]
+  %h = cast(%v) : bf16[N, 2, 7, 33]
+  %s = batch_contract(%q, %k; tb = true) : f32[N, 2, 5, 7]
+  %m = reduce_max(%s; dims = (3), keep = true) : f32[N, 2, 5, 1]
+  %c = sub(%s, %m) : f32[N, 2, 5, 7]
+  %p = exp(%c) : f32[N, 2, 5, 7]
+  %y = batch_contract(%p, %v) : f32[N, 2, 5, 33]
+  %ph = cast(%p) : bf16[N, 2, 5, 7]
+  %yh = batch_contract(%ph, %h) : f32[N, 2, 5, 33]
+  %dv = batch_contract(%p, %y; ta = true) : f32[N, 2, 7, 33]
+  result s = %s
+  result y = %y
+  result yh = %yh
+  result dv = %dv
+)"),
+          {1, 3}, 2e-5);
+}
+
+TEST_F(CoreModelTest, ConvolutionInGroups) {
+    Check(Text(R"(  input %x : f32[N, 6, 5, 34]
+  input %wd : f32[3, 3, 1, 34]
+  input %w2 : f32[3, 2, 17, 6]
+  input %w2t : f32[3, 2, 3, 34]
+  input %w32 : f32[1, 1, 17, 64]
+  %y = conv(%x, %wd; stride = (2, 1), padding = (1, 1), groups = 34) : f32[N, 3, 5, 34]
+  %dx = conv_data(%y, %wd; stride = (2, 1), padding = (1, 1), groups = 34) : f32[N, 6, 5, 34]
+  %dw = conv_weight(%x, %y; stride = (2, 1), padding = (1, 1), groups = 34) : f32[3, 3, 1, 34]
+  %y2 = conv(%x, %w2; padding = (1, 0), dilation = (1, 2), groups = 2) : f32[N, 6, 3, 6]
+  %dx2 = conv_data(%y2, %w2t; padding = (1, 0), dilation = (1, 2), groups = 2) : f32[N, 6, 5, 34]
+  %dw2 = conv_weight(%x, %y2; padding = (1, 0), dilation = (1, 2), groups = 2) : f32[3, 2, 17, 6]
+  %y3 = conv(%x, %w32; groups = 2) : f32[N, 6, 5, 64]
+  result y = %y
+  result dx = %dx
+  result dw = %dw
+  result y2 = %y2
+  result dx2 = %dx2
+  result dw2 = %dw2
+  result y3 = %y3
+)"),
+          {1, 2}, 2e-5);
+}
+
+} // namespace

@@ -112,7 +112,8 @@ static const char *expression(Emitter *e, const Op *o, bool vector) {
 static bool types_fit(const Emitter *e, const Op *o, bool vector) {
     if (!vector) return true;
     for (int n = 0; n < o->n_in; n++)
-        if (walk_reads(e->w, o, n) && o->code != OP_random && !emit_type(ir_dtype(e->w->f, o->in[n]), true)) return false;
+        if (walk_reads(e->w, o, n) && o->code != OP_random && !emit_type(ir_dtype(e->w->f, o->in[n]), true))
+            return false;
     return emit_type(ir_dtype(e->w->f, o->out[0]), true) != NULL;
 }
 

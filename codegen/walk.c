@@ -169,7 +169,8 @@ static void find_flat_space(Walk *w) {
         Val v = space_of(w, o);
         Dim r, c;
         if (!is_flat_op(w, o)) return;
-        if (v.id && shape_matrix(ir_shape(w->f, v), &r, &c) && dim_equal(r, w->rows) && dim_equal(c, dim_const(w->cols)))
+        if (v.id && shape_matrix(ir_shape(w->f, v), &r, &c) && dim_equal(r, w->rows) &&
+            dim_equal(c, dim_const(w->cols)))
             shape = ir_shape(w->f, v);
     }
     if (!shape || !shape_count(shape, &count) || !flatten(shape, &rows, &cols) || cols <= w->cols) return;
@@ -262,8 +263,8 @@ static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
         Span span;
         const Shape *s = ir_shape(w->f, o->out[r]);
         Dim count;
-        bool fits = w->k->kind == KERNEL_SCATTER || (span_of(w, s, s, &span) && shape_count(s, &count) &&
-                                                     (span == SPAN_FULL || dim_is_one(count)));
+        bool fits = w->k->kind == KERNEL_SCATTER ||
+                    (span_of(w, s, s, &span) && shape_count(s, &count) && (span == SPAN_FULL || dim_is_one(count)));
         if (!fits || w->k->kind == KERNEL_SCALAR) return misfit(w, o, o->out[r], err);
         w->values[o->out[r].id].span = SPAN_FULL;
     }

@@ -1,9 +1,7 @@
 /* access.c: see access.h. */
 #include "ir/access.h"
 
-static bool is_convolution(Opcode code) {
-    return code == OP_conv || code == OP_conv_data || code == OP_conv_weight;
-}
+static bool is_convolution(Opcode code) { return code == OP_conv || code == OP_conv_data || code == OP_conv_weight; }
 
 bool ir_is_product(const Op *o) {
     return o->code == OP_contract || (is_convolution(o->code) && ir_attr(o, "groups")->i == 1);

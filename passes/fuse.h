@@ -20,8 +20,8 @@ typedef struct Group { /* a kernel while it is being formed */
     KernelKind kind;
     Dim rows, cols;
     int64_t segment; /* COLUMN: rows that are reduced together; 0: all */
-    Val guard;  /* the kernel runs only where this is true */
-    bool early; /* runs before all others: reads nothing that they make */
+    Val guard;       /* the kernel runs only where this is true */
+    bool early;      /* runs before all others: reads nothing that they make */
     VEC(OpId) ops;
     VEC(Copy) copies;
 } Group;
@@ -49,9 +49,9 @@ typedef struct Fuse {
     Arena *a;
     bool fusing; /* false: every op is a kernel of its own */
     VEC(Group) groups;
-    VEC(Node) nodes; /* by op id */
+    VEC(Node) nodes;     /* by op id */
     bool *product_reads; /* by value id, of the function as it came: an operand of a product */
-    Ints *readers;   /* by value id, of the function as it came: groups that read it */
+    Ints *readers;       /* by value id, of the function as it came: groups that read it */
     int value_count;
     int change; /* counts changes of groups: what was found before may be wrong after */
 } Fuse;

@@ -44,7 +44,8 @@ static bool is_move(const Check *c, const Op *o) {
 /* One number per segment and column. */
 static bool is_per_segment(const Check *c, Val v) {
     Dim rows = dim_const(1);
-    if (c->segment) rows = c->rows.n ? dim_n(c->rows.mul, c->rows.div * c->segment) : dim_const(c->rows.mul / c->segment);
+    if (c->segment)
+        rows = c->rows.n ? dim_n(c->rows.mul, c->rows.div * c->segment) : dim_const(c->rows.mul / c->segment);
     return same_matrix(c, v, rows, c->cols);
 }
 
@@ -143,7 +144,9 @@ static void check_inputs(Check *c, const Op *o) {
 static void check_assign(Check *c, const Kernel *k, const Op *o) {
     Val v = o->in[1];
     if (o->pred.id != k->pred.id) fail(c, o, "has another predicate than its kernel");
-    if (k->kind == KERNEL_COLUMN ? !is_per_segment(c, v) : k->kind == KERNEL_SCALAR ? !is_scalar(c, v) : !is_whole(c, v))
+    if (k->kind == KERNEL_COLUMN   ? !is_per_segment(c, v)
+        : k->kind == KERNEL_SCALAR ? !is_scalar(c, v)
+                                   : !is_whole(c, v))
         fail(c, o, "its value is not of the kernel's space");
 }
 

@@ -2,7 +2,6 @@
  * runs along the columns of the result; the chain of each sum is ascending, as in the runtime's products. */
 #include "codegen/cpu/kernel.h"
 
-
 /* ---- batch_contract ---------------------------------------------------------------------------------------------- */
 
 /* result [B.., M, N]: row = b * M + m */
@@ -20,13 +19,13 @@ static amp_status emit_batch(CpuKernel *k, const Op *o) {
     const char *by_k = arena_printf(a, "batch * (%s) + i", depth);
     const char *left = ta ? cpu_element_at(k, &x, by_k, "m") : cpu_element_at(k, &x, "(int64_t)row", "i");
     if (tb) {
-        const char *lane = cpu_element_at(k, &y, arena_printf(a, "(batch * %lld + j + l)", (long long)s->d[s->rank - 1].mul),
-                                          "i");
+        const char *lane =
+            cpu_element_at(k, &y, arena_printf(a, "(batch * %lld + j + l)", (long long)s->d[s->rank - 1].mul), "i");
         emit_line(&k->e, "float y[W] = {0};");
         emit_line(&k->e, "for (int64_t l = 0; l < %s; l++) y[l] = %s;", cpu_lanes(k), lane);
     }
-    emit_line(&k->e, "v%d = fma_vf(splat_f(%s), %s, v%d);", sum, left, tb ? "load_f32(y)" : cpu_vector_at(k, &y, by_k, "j"),
-              sum);
+    emit_line(&k->e, "v%d = fma_vf(splat_f(%s), %s, v%d);", sum, left,
+              tb ? "load_f32(y)" : cpu_vector_at(k, &y, by_k, "j"), sum);
     emit_close(&k->e);
     return AMP_OK;
 }
@@ -47,7 +46,8 @@ static void put_group_channels(CpuKernel *k, const Memory *m, int64_t width, int
     }
     const char *column = arena_printf(k->w->arena, "(j + l) / %lld * %lld + i", (long long)width, (long long)depth);
     emit_line(&k->e, "float lanes[W] = {0};");
-    emit_line(&k->e, "for (int64_t l = 0; l < %s; l++) lanes[l] = %s;", cpu_lanes(k), cpu_element_at(k, m, "pixel", column));
+    emit_line(&k->e, "for (int64_t l = 0; l < %s; l++) lanes[l] = %s;", cpu_lanes(k),
+              cpu_element_at(k, m, "pixel", column));
     emit_line(&k->e, "const vf x = load_f32(lanes);");
 }
 

@@ -20,8 +20,8 @@ static void open_holders(CpuKernel *k, const Windows *g) {
     for (int a = 0; a < 2; a++) {
         const char *at = a ? "kw" : "kh", *p = axes[a];
         emit_open(&k->e, "for (int64_t %s = 0; %s < %lld; %s++)", at, at, (long long)kernel[a], at);
-        emit_line(&k->e, "const int64_t t%s = i%d + %lld - %s, p%s = t%s / %lld;", p, a + 1, (long long)g->padding[a], at,
-                  p, p, (long long)g->stride[a]);
+        emit_line(&k->e, "const int64_t t%s = i%d + %lld - %s, p%s = t%s / %lld;", p, a + 1, (long long)g->padding[a],
+                  at, p, p, (long long)g->stride[a]);
         emit_line(&k->e, "if (t%s < 0 || t%s %% %lld || p%s >= %lld) continue;", p, p, (long long)g->stride[a], p,
                   (long long)sizes[a]);
     }

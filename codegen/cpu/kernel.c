@@ -321,8 +321,7 @@ static void emit_prologue(CpuKernel *k) {
         "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows, R = (%s + 31) / 32 * 32;",
         emit_dim(w->arena, w->rows));
     if (w->segment)
-        emit_line(&k->e, "MAYBE_UNUSED const int64_t RS = (%s + 31) / 32 * 32;",
-                  emit_dim(w->arena, walk_segments(w)));
+        emit_line(&k->e, "MAYBE_UNUSED const int64_t RS = (%s + 31) / 32 * 32;", emit_dim(w->arena, walk_segments(w)));
     declare_operands(k);
     cpu_declare_memory(k);
     declare_locals(k);

@@ -27,9 +27,7 @@ const StorageText *cpu_storage_of(const Walk *w, int operand) {
     bool is_bool = b->storage == AMP_DT_I32 && ir_dtype(w->f, b->value) == AMP_DT_BOOL;
     return &storage_text[is_bool ? AMP_DT_BOOL : b->storage];
 }
-const LayoutText *cpu_layout_of(const Walk *w, int operand) {
-    return &layout_text[walk_operand(w, operand)->layout];
-}
+const LayoutText *cpu_layout_of(const Walk *w, int operand) { return &layout_text[walk_operand(w, operand)->layout]; }
 
 /* Whether elements of |storage| hold values of |t| without another rounding. */
 static bool storage_holds(Dtype t, Dtype storage) {
@@ -86,13 +84,15 @@ void cpu_clear_past_last_segment(CpuKernel *k, const Sink *s) {
     const Buffer *b = walk_operand(w, s->operand);
     const LayoutText *l = cpu_layout_of(w, s->operand);
     const char *element = cpu_storage_of(w, s->operand)->element, *segments = emit_dim(w->arena, walk_segments(w));
-    if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || b->layout == LAYOUT_ROWS) return;
+    if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || b->layout == LAYOUT_ROWS)
+        return;
     emit_open(&k->e, "for (int64_t s = %s; row0 + rows == %s && s < RS; s++)", segments, emit_dim(w->arena, w->rows));
     emit_line(&k->e, "%s *const z = OPERAND(%s, %d, %s);", element, element, s->operand,
               segment_offset(w, b->layout, "s"));
-    const char *store = l->scatter ? arena_printf(w->arena, "scatter_row_%s(z, splat_i(0), c)", l->scatter + 8)
-                                   : arena_printf(w->arena, "store_%s(z + c, (%s){0})", cpu_storage_of(w, s->operand)->name,
-                                                  emit_type(ir_dtype(w->f, s->value), true));
+    const char *store = l->scatter
+                            ? arena_printf(w->arena, "scatter_row_%s(z, splat_i(0), c)", l->scatter + 8)
+                            : arena_printf(w->arena, "store_%s(z + c, (%s){0})", cpu_storage_of(w, s->operand)->name,
+                                           emit_type(ir_dtype(w->f, s->value), true));
     emit_line(&k->e, "for (int64_t c = 0; c < 32; c += W) %s;", store);
     emit_close(&k->e);
 }

@@ -19,8 +19,8 @@ static amp_status find_target(CpuKernel *k, const Op *o, int operand, Target *ou
     long long count = (long long)ir_shape(w->f, o->out[0])->d[0].mul, padded = (count + 31) / 32 * 32;
     bool panels = b->layout == LAYOUT_PANELS;
     if ((!panels && b->layout != LAYOUT_ROWS) || cpu_storage_of(w, operand)->bytes != 4)
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not built yet", walk_name(w),
-                        b->name);
+        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not built yet",
+                        walk_name(w), b->name);
     out->operand = operand;
     out->rows = arena_printf(w->arena, "%lld", panels ? padded : count);
     out->at = panels ? arena_printf(w->arena, "b%d + col0 * %lld + id * 32 + c", operand, padded)
@@ -35,18 +35,21 @@ static void emit_target(CpuKernel *k, const Op *o, const Target *t) {
     Memory dy = cpu_memory(k, o, 0), ids = cpu_memory(k, o, 1);
     bool watched = walk_operand(w, t->operand)->kind == BUFFER_WATCH;
     if (watched) optional = arena_printf(w->arena, "b%d && ", t->operand);
-    emit_line(&k->e, "float *const b%d = %s(float, %d, 0);", t->operand, watched ? "OPTIONAL_OPERAND" : "OPERAND", t->operand);
+    emit_line(&k->e, "float *const b%d = %s(float, %d, 0);", t->operand, watched ? "OPTIONAL_OPERAND" : "OPERAND",
+              t->operand);
     emit_open(&k->e, "for (int64_t c = 0; %sc < 32; c += W)", optional);
     emit_line(&k->e, "const int64_t j = col0 + c;");
     emit_line(&k->e, "MAYBE_UNUSED const int64_t left = COLS - j;");
     emit_line(&k->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
-    emit_line(&k->e, "for (int64_t id = 0; id < %s; id++) store_f32%s(%s, splat_f(0.0f)%s);", t->rows, part, t->at, left);
+    emit_line(&k->e, "for (int64_t id = 0; id < %s; id++) store_f32%s(%s, splat_f(0.0f)%s);", t->rows, part, t->at,
+              left);
     emit_open(&k->e, "for (int64_t r = row0; r < row0 + rows; r++)");
     const char *row = arena_printf(w->arena, "r / %lld", (long long)ids.cols),
                *column = arena_printf(w->arena, "r %% %lld", (long long)ids.cols);
     emit_line(&k->e, "const int64_t id = %s;", cpu_element_at(k, &ids, row, column));
     emit_line(&k->e, "if (id < 0 || id >= %lld) continue;", (long long)ir_shape(w->f, o->out[0])->d[0].mul);
-    const char *sum = arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(k, &dy, "r", "j"));
+    const char *sum =
+        arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(k, &dy, "r", "j"));
     if (k->padded && !dense) sum = arena_printf(w->arena, "keep_vf(%s, in)", sum);
     emit_line(&k->e, "store_f32%s(%s, %s%s);", part, t->at, sum, left);
     emit_close(&k->e);

@@ -59,9 +59,10 @@ class CoreModelTest : public CodegenTest {
             std::vector<double> &data = v[x->name];
             for (int64_t j = 0; j < t.count; j++) {
                 const bool whole = x->dtype == AMP_DT_I32 || x->dtype == AMP_DT_I64 || x->dtype == AMP_DT_U8;
-                data.push_back(whole                     ? engine() % 5
-                               : x->dtype == AMP_DT_BOOL ? engine() % 2
-                                                         : static_cast<double>(amp_round_dtype(x->dtype, normal(engine))));
+                data.push_back(whole ? engine() % 5
+                               : x->dtype == AMP_DT_BOOL
+                                   ? engine() % 2
+                                   : static_cast<double>(amp_round_dtype(x->dtype, normal(engine))));
             }
         }
         return v;

@@ -43,7 +43,8 @@ TEST_F(CoreModelTest, SixteenBitConvolution) {
   result dx.CH = %dx.CH
   result dw.CH = %dw.CH
 )";
-            for (const auto &change : std::vector<std::pair<std::string, std::string>>{{"TYPE", type}, {"CH", channels}})
+            for (const auto &change :
+                 std::vector<std::pair<std::string, std::string>>{{"TYPE", type}, {"CH", channels}})
                 for (size_t at = ops.find(change.first); at != std::string::npos; at = ops.find(change.first))
                     ops.replace(at, change.first.size(), change.second);
             body += ops;

@@ -159,7 +159,7 @@ TEST_F(CoreModelTest, ConvolutionInGroups) {
   result dw2 = %dw2
   result y3 = %y3
 )"),
-          {1, 2}, 2e-5);
+          {1, 2}, 1e-4);
 }
 
 } // namespace

@@ -25,15 +25,15 @@ struct Expression {
 };
 
 const Expression expressions[] = {
-    {"add", "ff", "f32"},     {"sub", "ff", "f32"},  {"mul", "ff", "f32"},      {"div", "ff", "f32"},
-    {"maximum", "ff", "f32"},     {"minimum", "ff", "f32"},  {"lt", "ff", "bool"},      {"le", "ff", "bool"},
-    {"eq", "ff", "bool"},     {"neg", "f", "f32"},   {"exp", "f", "f32"},       {"log", "f", "f32"},
-    {"sqrt", "f", "f32"},     {"tanh", "f", "f32"},  {"erf", "f", "f32"},       {"is_finite", "f", "bool"},
-    {"select", "bff", "f32"}, {"add", "ii", "i32"},  {"sub", "ii", "i32"},      {"mul", "ii", "i32"},
-    {"maximum", "ii", "i32"},     {"minimum", "ii", "i32"},  {"lt", "ii", "bool"},      {"le", "ii", "bool"},
-    {"eq", "ii", "bool"},     {"neg", "i", "i32"},   {"select", "bii", "i32"},  {"and", "bb", "bool"},
-    {"or", "bb", "bool"},     {"not", "b", "bool"},  {"select", "bbb", "bool"}, {"cast", "f", "f16"},
-    {"cast", "f", "bf16"},    {"cast", "f", "tf32"}, {"cast", "i", "f32"},      {"cast", "b", "f32"},
+    {"add", "ff", "f32"},     {"sub", "ff", "f32"},     {"mul", "ff", "f32"},      {"div", "ff", "f32"},
+    {"maximum", "ff", "f32"}, {"minimum", "ff", "f32"}, {"lt", "ff", "bool"},      {"le", "ff", "bool"},
+    {"eq", "ff", "bool"},     {"neg", "f", "f32"},      {"exp", "f", "f32"},       {"log", "f", "f32"},
+    {"sqrt", "f", "f32"},     {"tanh", "f", "f32"},     {"erf", "f", "f32"},       {"is_finite", "f", "bool"},
+    {"select", "bff", "f32"}, {"add", "ii", "i32"},     {"sub", "ii", "i32"},      {"mul", "ii", "i32"},
+    {"maximum", "ii", "i32"}, {"minimum", "ii", "i32"}, {"lt", "ii", "bool"},      {"le", "ii", "bool"},
+    {"eq", "ii", "bool"},     {"neg", "i", "i32"},      {"select", "bii", "i32"},  {"and", "bb", "bool"},
+    {"or", "bb", "bool"},     {"not", "b", "bool"},     {"select", "bbb", "bool"}, {"cast", "f", "f16"},
+    {"cast", "f", "bf16"},    {"cast", "f", "tf32"},    {"cast", "i", "f32"},      {"cast", "b", "f32"},
     {"cast", "b", "i32"},     {"cast", "i", "bool"},
 };
 

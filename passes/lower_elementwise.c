@@ -1,114 +1,166 @@
-/* lower_elementwise.c: arithmetic, activations and dropout, and their gradients. The formulas, down to the order of
- * operations, are those of PyTorch's CUDA kernels (aten/src/ATen/native/cuda/Activation*.cu), which compute f16 and
- * bf16 in f32 and round once. */
+/* lower_elementwise.c: casts, constants, arithmetic, comparisons, choices and powers. */
 #include "passes/lower.h"
 
-static const double SQRT_HALF = 0.70710678118654752440;      /* 1 / sqrt(2) */
-static const double SQRT_2_OVER_PI = 0.79788456080286535588; /* sqrt(2 / pi) */
-static const double INV_SQRT_2_PI = 0.39894228040143267794;  /* 1 / sqrt(2 pi) */
-static const double GELU_CUBE = 0.044715;                    /* Hendrycks and Gimpel 2016 */
+#include <math.h>
 
-static Val add(Lowering *l, Val a, Val b) { return lower_binary(l, OP_add, a, b); }
-static Val sub(Lowering *l, Val a, Val b) { return lower_binary(l, OP_sub, a, b); }
-static Val mul(Lowering *l, Val a, Val b) { return lower_binary(l, OP_mul, a, b); }
-static Val scaled(Lowering *l, Val a, double factor) { return mul(l, a, lower_number(l, factor)); }
-static Val one_plus(Lowering *l, Val a) { return add(l, lower_number(l, 1.0), a); }
-static Val one_minus(Lowering *l, Val a) { return sub(l, lower_number(l, 1.0), a); }
-
-/* Only constants of f16 or bf16 get here: see lower.c. */
-void lower_keep(Lowering *l) { lower_give(l, 0, lower_number(l, lower_float(l, "value"))); }
+/* Constants of f16 or bf16, and casts of a value whose channels are last: see lower.c. */
+void lower_keep(Lowering *l) {
+    if (l->op->code == OP_cast) lower_give(l, 0, lower_cast(l, lower_given(l, 0), ir_dtype(l->f, l->op->out[0])));
+    else lower_give(l, 0, lower_number(l, lower_float(l, "value")));
+}
 
 void lower_elementwise(Lowering *l) {
     Val a = lower_operand(l, 0);
-    lower_give(
-        l, 0, l->op->n_in == 1 ? lower_unary(l, l->op->code, a) : lower_binary(l, l->op->code, a, lower_operand(l, 1)));
+    Val b = l->op->n_in == 2 ? lower_operand(l, 1) : NO_VAL;
+    lower_give(l, 0, b.id ? lower_binary(l, l->op->code, a, b) : lower_unary(l, l->op->code, a));
 }
 
-/* max(x, 0): max hands NaN on. */
-void lower_relu(Lowering *l) {
+/* a > b is b < a, also where either is NaN; a != b is true there, and so is the negation of ==. */
+void lower_compare(Lowering *l) {
+    Val a = lower_operand(l, 0), b = lower_operand(l, 1);
+    switch (l->op->code) {
+    case OP_gt: lower_give(l, 0, lower_binary(l, OP_lt, b, a)); break;
+    case OP_ge: lower_give(l, 0, lower_binary(l, OP_le, b, a)); break;
+    case OP_ne: lower_give(l, 0, lower_unary(l, OP_not, lower_binary(l, OP_eq, a, b))); break;
+    default: lower_give(l, 0, lower_binary(l, l->op->code, a, b)); break;
+    }
+}
+
+void lower_where(Lowering *l) {
+    Val c = lower_operand(l, 0), a = lower_operand(l, 1), b = lower_operand(l, 2);
+    lower_give(l, 0, lower_select(l, c, a, b));
+}
+
+void lower_where_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), c = lower_operand(l, 1), zero = lower_number(l, 0.0);
+    lower_give(l, 0, lower_select(l, c, dy, zero));
+    lower_give(l, 1, lower_select(l, c, zero, dy));
+}
+
+void lower_clamp(Lowering *l) {
     Val x = lower_operand(l, 0);
-    lower_give(l, 0, lower_binary(l, OP_maximum, x, lower_number(l, 0.0)));
+    double low = lower_float(l, "low"), high = lower_float(l, "high");
+    if (!isinf(low)) x = lower_binary(l, OP_maximum, x, lower_number(l, low));
+    if (!isinf(high)) x = lower_binary(l, OP_minimum, x, lower_number(l, high));
+    lower_give(l, 0, x);
 }
 
-void lower_relu_grad(Lowering *l) {
-    Val dy = lower_operand(l, 0), zero = lower_number(l, 0.0);
-    lower_give(l, 0, lower_select(l, lower_binary(l, OP_le, lower_operand(l, 1), zero), zero, dy));
+void lower_rsqrt(Lowering *l) {
+    Val root = lower_unary(l, OP_sqrt, lower_operand(l, 0));
+    lower_give(l, 0, lower_div(l, lower_number(l, 1.0), root));
 }
 
-static bool uses_tanh(const Lowering *l) { return !strcmp(ir_attr(l->op, "approximate")->s, "tanh"); }
+/* ---- powers ------------------------------------------------------------------------------------------------------ */
 
-/* tanh(sqrt(2/pi) (x + 0.044715 x^3)) */
-static Val gelu_tanh(Lowering *l, Val x, Val square) {
-    Val cube = mul(l, square, x);
-    return lower_unary(l, OP_tanh, scaled(l, add(l, x, scaled(l, cube, GELU_CUBE)), SQRT_2_OVER_PI));
+/* sqrt, where C's pow differs: of -0, which gives 0, and of minus infinity, which gives infinity. */
+static Val half_power(Lowering *l, Val x) {
+    Val root = lower_unary(l, OP_sqrt, lower_add(l, x, lower_number(l, 0.0)));
+    Val edge = lower_binary(l, OP_eq, x, lower_number(l, -INFINITY));
+    return lower_select(l, edge, lower_number(l, INFINITY), root);
 }
 
-/* x Phi(x) */
-void lower_gelu(Lowering *l) {
-    Val x = lower_operand(l, 0), half = scaled(l, x, 0.5);
-    Val inner = uses_tanh(l) ? gelu_tanh(l, x, mul(l, x, x)) : lower_unary(l, OP_erf, scaled(l, x, SQRT_HALF));
-    lower_give(l, 0, mul(l, half, one_plus(l, inner)));
+static Val general_power(Lowering *l, Val x, double e) {
+    Val y = lower_unary(l, OP_pow, x);
+    ir_attr(ir_def(l->f, y), "e")->f = e;
+    return y;
 }
 
-/* Phi(x) + x phi(x), where Phi is written with erf. */
-static Val gelu_erf_slope(Lowering *l, Val x) {
-    Val cdf = scaled(l, one_plus(l, lower_unary(l, OP_erf, scaled(l, x, SQRT_HALF))), 0.5);
-    Val pdf = scaled(l, lower_unary(l, OP_exp, mul(l, scaled(l, x, -0.5), x)), INV_SQRT_2_PI);
-    return add(l, cdf, mul(l, x, pdf));
+/* x to the e: by multiplications, a quotient or a root where those are as accurate as pow. */
+static Val power(Lowering *l, Val x, double e) {
+    if (e == 1.0) return x;
+    if (e == 2.0) return lower_mul(l, x, x);
+    if (e == 3.0) return lower_mul(l, lower_mul(l, x, x), x);
+    if (e == -1.0) return lower_div(l, lower_number(l, 1.0), x);
+    if (e == 0.5) return half_power(l, x);
+    if (e == -0.5) {
+        Val root = half_power(l, x);
+        return lower_div(l, lower_number(l, 1.0), root);
+    }
+    return general_power(l, x, e);
 }
 
-/* 0.5 (1 + t) + 0.5 x (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2), where t is the tanh above. */
-static Val gelu_tanh_slope(Lowering *l, Val x) {
-    Val square = mul(l, x, x), t = gelu_tanh(l, x, square);
-    Val left = scaled(l, one_plus(l, t), 0.5);
-    Val inner = scaled(l, one_plus(l, scaled(l, square, 3 * GELU_CUBE)), SQRT_2_OVER_PI);
-    Val half = scaled(l, x, 0.5);
-    return add(l, left, mul(l, mul(l, half, one_minus(l, mul(l, t, t))), inner));
+/* Every x to the 0 is 1, NaN too. */
+void lower_pow(Lowering *l) {
+    double e = lower_float(l, "e");
+    if (e != 0.0) {
+        lower_give(l, 0, power(l, lower_operand(l, 0), e));
+        return;
+    }
+    Shape s = lower_shape_in_form(l, ir_shape(l->f, l->op->out[0]));
+    Val one = lower_cast(l, lower_number(l, 1.0), ir_dtype(l->f, l->op->out[0]));
+    lower_give(l, 0, lower_expand(l, one, &s));
 }
 
-void lower_gelu_grad(Lowering *l) {
-    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
-    lower_give(l, 0, mul(l, dy, uses_tanh(l) ? gelu_tanh_slope(l, x) : gelu_erf_slope(l, x)));
+/* ---- gradients of unary ops -------------------------------------------------------------------------------------- */
+
+static const double TWO_OVER_SQRT_PI = 1.12837916709551257390;
+
+/* 0 at 0, and where x is NaN */
+static Val abs_grad(Lowering *l, Val dy, Val x) {
+    Val zero = lower_number(l, 0.0), minus = lower_unary(l, OP_neg, dy);
+    Val rest = lower_select(l, lower_binary(l, OP_lt, x, zero), minus, zero);
+    return lower_select(l, lower_binary(l, OP_lt, zero, x), dy, rest);
 }
 
-/* 1 / (1 + exp(-x)) */
-void lower_sigmoid(Lowering *l) {
-    Val one = lower_number(l, 1.0);
-    Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_operand(l, 0)));
-    lower_give(l, 0, lower_binary(l, OP_div, one, add(l, one, e)));
+/* dy s (1 + x (1 - s)), s = sigmoid(x) */
+static Val silu_grad(Lowering *l, Val dy, Val x) {
+    Val s = lower_logistic(l, x), one = lower_number(l, 1.0);
+    Val slope = lower_add(l, one, lower_mul(l, x, lower_sub(l, one, s)));
+    return lower_mul(l, dy, lower_mul(l, s, slope));
 }
 
-/* dy (1 - y) y */
-void lower_sigmoid_grad(Lowering *l) {
-    Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
-    lower_give(l, 0, mul(l, mul(l, dy, one_minus(l, y)), y));
+static Val softplus_grad(Lowering *l, Val dy, Val x) {
+    Val linear = lower_binary(l, OP_lt, lower_number(l, 20.0), x);
+    return lower_select(l, linear, dy, lower_mul(l, dy, lower_logistic(l, x)));
 }
 
-/* dy (1 - y^2) */
-void lower_tanh_grad(Lowering *l) {
-    Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
-    lower_give(l, 0, mul(l, dy, one_minus(l, mul(l, y, y))));
+/* dy 2 / sqrt(pi) exp(-x^2) */
+static Val erf_grad(Lowering *l, Val dy, Val x) {
+    Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_mul(l, x, x)));
+    return lower_mul(l, dy, lower_scaled(l, e, TWO_OVER_SQRT_PI));
 }
 
-/* A counter of the training session, which the model gets with its first random op. */
-static Val counter(Lowering *l, const char *name) {
-    Module *m = l->f->module;
-    State *s = ir_state_find(m, name);
-    if (!s) s = ir_state_new(m, name, STATE_COUNTER, AMP_DT_I64, shape_scalar());
-    return ir_use_state(l->f, s);
+/* dy where low <= x <= high */
+static Val clamp_grad(Lowering *l, Val dy, Val x) {
+    Val inside = lower_binary(l, OP_le, lower_number(l, lower_float(l, "a")), x);
+    inside = lower_binary(l, OP_and, inside, lower_binary(l, OP_le, x, lower_number(l, lower_float(l, "b"))));
+    return lower_select(l, inside, dy, lower_number(l, 0.0));
 }
 
-/* x / (1 - p) where a uniform number is at least p, else 0.  Forward and backward draw the same number: the key is the
- * path of the forward op. */
-void lower_dropout(Lowering *l) {
-    Val x = lower_operand(l, 0);
-    double p = lower_float(l, "p");
-    const char *key = ir_attr(l->op, "key")->s;
-    Val seed = counter(l, "seed"), iteration = counter(l, "iteration");
-    Op *random = ir_op_new(l->f, OP_random, (Val[]){x, seed, iteration}, 3);
-    ir_attr(random, "key")->s = key && *key ? key : l->op->path;
-    Val drawn = ir_make_results(l->f, random, AMP_DT_F32, NULL);
-    Val keep = lower_binary(l, OP_le, lower_number(l, p), drawn);
-    Val scaled_up = scaled(l, x, 1.0 / (1.0 - p));
-    lower_give(l, 0, lower_select(l, keep, scaled_up, lower_number(l, 0.0)));
+/* dy e x^(e - 1), and 0 where e is 0 */
+static Val pow_grad(Lowering *l, Val dy, Val x) {
+    double e = lower_float(l, "a");
+    if (e == 0.0) {
+        const Shape s = *ir_shape(l->f, dy);
+        return lower_expand(l, lower_number(l, 0.0), &s);
+    }
+    if (e == 1.0) return dy;
+    return lower_mul(l, dy, lower_scaled(l, power(l, x, e - 1.0), e));
+}
+
+/* -dy / 2 y^3 */
+static Val rsqrt_grad(Lowering *l, Val dy, Val y) {
+    Val cube = lower_mul(l, lower_mul(l, y, y), y);
+    return lower_mul(l, lower_scaled(l, dy, -0.5), cube);
+}
+
+typedef struct UnaryGrad {
+    const char *of;
+    Val (*rule)(Lowering *l, Val dy, Val v);
+} UnaryGrad;
+
+static const UnaryGrad unary_grads[] = {
+    {"abs", abs_grad},     {"silu", silu_grad}, {"softplus", softplus_grad}, {"erf", erf_grad},
+    {"clamp", clamp_grad}, {"pow", pow_grad},   {"rsqrt", rsqrt_grad},
+};
+
+void lower_unary_grad(Lowering *l) {
+    const char *of = ir_attr(l->op, "of")->s;
+    Val dy = lower_operand(l, 0), v = lower_operand(l, 1);
+    for (size_t i = 0; i < sizeof unary_grads / sizeof *unary_grads; i++)
+        if (!strcmp(unary_grads[i].of, of)) {
+            lower_give(l, 0, unary_grads[i].rule(l, dy, v));
+            return;
+        }
+    lower_unsupported(l, "the gradient of %s", of);
 }

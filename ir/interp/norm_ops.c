@@ -34,7 +34,7 @@ static void run_batch_norm(Running *r) {
     channel_moments(x, mean, var);
     for (int64_t c = 0; c < x->dims[1]; c++) {
         rstd[c] = 1.0 / sqrt(var[c] / count + interp_float(r, "eps"));
-        var[c] /= count - 1; /* NaN where there is one element */
+        var[c] /= fmax(count - 1, 1); /* one element has no variance; a NaN would stay in the running statistics */
     }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t c = channel_of(x, i);

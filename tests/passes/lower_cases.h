@@ -1,0 +1,313 @@
+// lower_cases.h: functions of one or two graph ops, by theme; every op with a rule has some.
+#ifndef AMP_TESTS_PASSES_LOWER_CASES_H
+#define AMP_TESTS_PASSES_LOWER_CASES_H
+
+#include <string>
+#include <vector>
+
+#include "ir/ir.h"
+
+struct LowerCase {
+    Opcode code;
+    std::string body;
+};
+
+// "input %x : TYPE" for each of the types, called x, y, z; `CALL : TYPE` as %r, the result.
+inline LowerCase OneOp(Opcode code, const std::vector<std::string> &inputs, const std::string &call,
+                       const std::string &type) {
+    static const char *const names[] = {"x", "y", "z", "u", "q"};
+    std::string body;
+    for (size_t i = 0; i < inputs.size(); i++) body += std::string("input %") + names[i] + " : " + inputs[i] + "\n";
+    return {code, body + "%r = " + call + " : " + type + "\nresult r = %r\n"};
+}
+
+inline std::vector<LowerCase> ElementwiseCases() {
+    std::vector<LowerCase> all;
+    const struct {
+        Opcode code;
+        const char *name;
+    } unary[] = {{OP_abs, "abs"},           {OP_erf, "erf"},   {OP_silu, "silu"},
+                 {OP_softplus, "softplus"}, {OP_relu, "relu"}, {OP_neg, "neg"}};
+    for (const auto &u : unary)
+        for (const char *t : {"f32[N, 4]", "f16[3]", "f32", "bf16[N, 2, 3, 1]", "f32[1, 1]"})
+            all.push_back(OneOp(u.code, {t}, std::string(u.name) + "(%x)", t));
+    all.push_back({OP_rsqrt, "input %pos : f32[N, 3]\n%r = rsqrt(%pos) : f32[N, 3]\nresult r = %r\n"});
+    for (const char *e : {"0.0", "1.0", "2.0", "3.0", "4.0", "-1.0", "-2.0", "0.5", "-0.5", "1.7", "0.3"})
+        all.push_back({OP_pow, std::string("input %pos : f32[N, 3]\n%r = pow(%pos; e = ") + e +
+                                   ") : f32[N, 3]\nresult r = %r\n"});
+    all.push_back(OneOp(OP_pow, {"f16[N, 3]"}, "pow(%x; e = 3.0)", "f16[N, 3]"));
+    all.push_back(OneOp(OP_clamp, {"f32[N, 3]"}, "clamp(%x; low = -0.5, high = 1.0)", "f32[N, 3]"));
+    all.push_back(OneOp(OP_clamp, {"f16[N, 3]"}, "clamp(%x; high = 0.0)", "f16[N, 3]"));
+    all.push_back(OneOp(OP_clamp, {"f32[N, 3]"}, "clamp(%x)", "f32[N, 3]"));
+    const struct {
+        Opcode code;
+        const char *name;
+    } compare[] = {{OP_lt, "lt"}, {OP_le, "le"}, {OP_eq, "eq"}, {OP_ne, "ne"}, {OP_gt, "gt"}, {OP_ge, "ge"}};
+    for (const auto &c : compare) {
+        all.push_back(OneOp(c.code, {"f32[N, 3]", "f32[3]"}, std::string(c.name) + "(%x, %y)", "bool[N, 3]"));
+        all.push_back(OneOp(c.code, {"i32[N, 3]", "i32[N, 1]"}, std::string(c.name) + "(%x, %y)", "bool[N, 3]"));
+        all.push_back(OneOp(c.code, {"f16[N, 2, 1]", "f16[1, 5]"}, std::string(c.name) + "(%x, %y)", "bool[N, 2, 5]"));
+    }
+    all.push_back(OneOp(OP_where, {"bool[N, 3]", "f32[N, 3]", "f32[N, 1]"}, "where(%x, %y, %z)", "f32[N, 3]"));
+    all.push_back(OneOp(OP_where, {"bool[4, 1]", "f16[N, 1, 3]", "f16"}, "where(%x, %y, %z)", "f16[N, 4, 3]"));
+    all.push_back(OneOp(OP_where, {"bool[N]", "i32[N]", "i32"}, "where(%x, %y, %z)", "i32[N]"));
+    all.push_back({OP_where_grad,
+                   "input %x : f32[N, 3]\ninput %c : bool[3]\n%r, %s = where_grad(%x, %c) : f32[N, 3], f32[N, "
+                   "3]\nresult r = %r\nresult s = %s\n"});
+    for (const char *of : {"abs", "silu", "softplus", "erf", "rsqrt", "clamp", "pow"})
+        all.push_back(OneOp(OP_unary_grad, {"f32[N, 3]", "f32[N, 3]"},
+                            std::string("unary_grad(%x, %y; of = ") + of + ", a = -0.5, b = 1.5)", "f32[N, 3]"));
+    for (const char *e : {"0.0", "1.0", "2.0", "3.0", "4.0", "-1.0"})
+        all.push_back(OneOp(OP_unary_grad, {"f16[N, 3]", "f16[N, 3]"},
+                            std::string("unary_grad(%x, %y; of = pow, a = ") + e + ")", "f16[N, 3]"));
+    // broadcasts that no kernel does by itself
+    all.push_back(OneOp(OP_add, {"f32[N, 2, 3]", "f32[2, 3]"}, "add(%x, %y)", "f32[N, 2, 3]"));
+    all.push_back(OneOp(OP_mul, {"f16[N, 1, 3]", "f16[2, 1]"}, "mul(%x, %y)", "f16[N, 2, 3]"));
+    all.push_back(OneOp(OP_sub, {"f32[N, 2, 3, 4]", "f32[2, 1, 1]"}, "sub(%x, %y)", "f32[N, 2, 3, 4]"));
+    all.push_back(OneOp(OP_div, {"f32[2, 3]", "f32[N, 1, 1]"}, "div(%x, %y)", "f32[N, 2, 3]"));
+    all.push_back(OneOp(OP_add, {"f32[N, 1, 1, 4]", "f32[N, 2, 3, 1]"}, "add(%x, %y)", "f32[N, 2, 3, 4]"));
+    all.push_back(OneOp(OP_add, {"f32[N, 2]", "f32[3, N, 1]"}, "add(%x, %y)", "f32[3, N, 2]"));
+    all.push_back(OneOp(OP_add, {"i64", "i64"}, "add(%x, %y)", "i64"));
+    all.push_back(OneOp(OP_sub, {"i32[N, 2]", "i32[N, 2]"}, "sub(%x, %y)", "i32[N, 2]"));
+    all.push_back(OneOp(OP_mul, {"f64", "f64"}, "mul(%x, %y)", "f64"));
+    return all;
+}
+
+inline std::vector<LowerCase> ProductCases() {
+    std::vector<LowerCase> all = {
+        OneOp(OP_linear, {"f32[N, 2, 3]", "f32[4, 3]", "f32[4]"}, "linear(%x, %y, %z)", "f32[N, 2, 4]"),
+        OneOp(OP_linear, {"f16[3]", "f16[4, 3]"}, "linear(%x, %y)", "f16[4]"),
+        OneOp(OP_linear, {"f16[2, N, 1, 3]", "f16[3, 1]"}, "linear(%x, %y; transposed = true)", "f16[2, N, 1, 1]"),
+        OneOp(OP_matmul, {"f32[N, 2, 3]", "f32[3, 4]"}, "matmul(%x, %y)", "f32[N, 2, 4]"),
+        OneOp(OP_matmul, {"f32[N, 2, 3]", "f32[4, 3]"}, "matmul(%x, %y; tb = true)", "f32[N, 2, 4]"),
+        OneOp(OP_matmul, {"f32[N, 2, 3]", "f32[N, 3, 4]"}, "matmul(%x, %y)", "f32[N, 2, 4]"),
+        OneOp(OP_matmul, {"f16[N, 3, 2]", "f16[N, 3, 4]"}, "matmul(%x, %y; ta = true)", "f16[N, 2, 4]"),
+        OneOp(OP_matmul, {"bf16[N, 5, 2, 3]", "bf16[N, 5, 4, 3]"}, "matmul(%x, %y; tb = true)", "bf16[N, 5, 2, 4]"),
+        OneOp(OP_matmul, {"f32[N, 5, 3, 2]", "f32[5, 4, 3]"}, "matmul(%x, %y; ta = true, tb = true)",
+              "f32[N, 5, 2, 4]"),
+        OneOp(OP_matmul, {"f32[2, 3]", "f32[N, 3, 4]"}, "matmul(%x, %y)", "f32[N, 2, 4]"),
+        OneOp(OP_matmul, {"f32[N, 3, 2]", "f32[3, 4]"}, "matmul(%x, %y; ta = true)", "f32[N, 2, 4]"),
+        OneOp(OP_matmul, {"f32[N, 1, 2, 3]", "f32[1, 5, 3, 1]"}, "matmul(%x, %y)", "f32[N, 5, 2, 1]"),
+    };
+    return all;
+}
+
+inline std::string Pairs(int stride, int padding, int dilation, int groups) {
+    auto pair = [](const char *name, int v) {
+        return std::string(name) + " = (" + std::to_string(v) + ", " + std::to_string(v) + ")";
+    };
+    return pair("stride", stride) + ", " + pair("padding", padding) + ", " + pair("dilation", dilation) +
+           ", groups = " + std::to_string(groups);
+}
+
+inline std::vector<LowerCase> ImageCases() {
+    std::vector<LowerCase> all;
+    struct Conv {
+        const char *x, *w, *y;
+        int stride, padding, dilation, groups;
+        const char *outputs;
+    };
+    const Conv convs[] = {
+        {"[N, 3, 5, 6]", "[4, 3, 3, 3]", "[N, 4, 5, 6]", 1, 1, 1, 1, "4"},
+        {"[N, 1, 5, 5]", "[2, 1, 1, 1]", "[N, 2, 5, 5]", 1, 0, 1, 1, "2"},
+        {"[N, 2, 7, 6]", "[3, 2, 3, 2]", "[N, 3, 3, 3]", 2, 0, 1, 1, "3"},
+        {"[N, 4, 7, 7]", "[6, 2, 3, 3]", "[N, 6, 5, 5]", 1, 1, 2, 2, "6"},
+        {"[N, 3, 4, 4]", "[3, 1, 3, 3]", "[N, 3, 4, 4]", 1, 1, 1, 3, "3"},
+        {"[2, 1, 1, 1]", "[1, 1, 1, 1]", "[2, 1, 1, 1]", 1, 0, 1, 1, "1"},
+    };
+    for (const Conv &c : convs)
+        for (const std::string t : {"f32", "f16"}) {
+            std::string attrs = Pairs(c.stride, c.padding, c.dilation, c.groups), bias = t + "[" + c.outputs + "]";
+            all.push_back(OneOp(OP_conv2d, {t + c.x, t + c.w, bias}, "conv2d(%x, %y, %z; " + attrs + ")", t + c.y));
+            all.push_back(OneOp(OP_conv2d, {t + c.x, t + c.w}, "conv2d(%x, %y; " + attrs + ")", t + c.y));
+            all.push_back(OneOp(OP_conv2d_input_grad, {t + c.y, t + c.w, t + c.x},
+                                "conv2d_input_grad(%x, %y, %z; " + attrs + ")", t + c.x));
+            all.push_back(OneOp(OP_conv2d_weight_grad, {t + c.y, t + c.x, t + c.w},
+                                "conv2d_weight_grad(%x, %y, %z; " + attrs + ")", t + c.w));
+        }
+    struct Pool {
+        const char *x, *y, *attrs;
+    };
+    const Pool pools[] = {
+        {"[N, 3, 4, 6]", "[N, 3, 2, 3]", "kernel = (2, 2), stride = (2, 2)"},
+        {"[N, 2, 5, 5]", "[N, 2, 3, 3]", "kernel = (3, 3), stride = (2, 2), padding = (1, 1)"},
+        {"[N, 1, 4, 3]", "[N, 1, 2, 1]", "kernel = (3, 3), stride = (1, 1)"},
+        {"[N, 5, 1, 1]", "[N, 5, 1, 1]", "kernel = (1, 1), stride = (1, 1)"},
+    };
+    for (const Pool &p : pools)
+        for (const std::string t : {"f32", "bf16"}) {
+            std::string a = p.attrs, x = t + p.x, y = t + p.y;
+            all.push_back({OP_max_pool2d, "input %x : " + x + "\ninput %dy : " + y + "\n%r, %w = max_pool2d(%x; " + a +
+                                              ") : " + y + ", i32" + p.y + "\n%d = max_pool2d_grad(%dy, %w, %x; " + a +
+                                              ") : " + x + "\nresult r = %r\nresult w = %w\nresult d = %d\n"});
+            all.push_back({OP_max_pool2d_grad, all.back().body});
+            all.push_back(OneOp(OP_avg_pool2d, {x}, "avg_pool2d(%x; " + a + ")", y));
+            all.push_back(OneOp(OP_avg_pool2d_grad, {y, x}, "avg_pool2d_grad(%x, %y; " + a + ")", x));
+        }
+    for (const char *x : {"f32[N, 3, 4, 5]", "f16[N, 1, 1, 1]", "f32[2, 3, 1, 2]"}) {
+        std::string t = x, pooled = t.substr(0, t.find(',', t.find(',') + 1)) + "]";
+        all.push_back(OneOp(OP_global_avg_pool, {t}, "global_avg_pool(%x)", pooled));
+        all.push_back(OneOp(OP_global_avg_pool_grad, {pooled, t}, "global_avg_pool_grad(%x, %y)", t));
+    }
+    return all;
+}
+
+inline std::vector<LowerCase> NormCases() {
+    std::vector<LowerCase> all;
+    for (const std::string x : {"f32[N, 3, 4, 5]", "f16[N, 3, 2, 2]", "f32[N, 3]", "f32[N, 3, 5]", "f32[N, 3, 1, 1]",
+                                "f32[4, 3, 2]", "f32[N, 3, 9, 8]", "f32[N, 3, 2, 3, 2]"}) {
+        std::string w =
+            "input %x : " + x + "\ninput %w0 : f32[3]\ninput %b0 : f32[3]\ninput %m0 : f32[3]\ninput %v : f32[3]\n";
+        all.push_back({OP_batch_norm,
+                       w + "%r, %m, %u, %s = batch_norm(%x, %w0, %b0, %m0, %v; eps = 0.01) : " + x +
+                           ", f32[3], f32[3], f32[3]\nresult r = %r\nresult m = %m\nresult u = %u\nresult s = %s\n"});
+        all.push_back({OP_batch_norm_eval,
+                       w + "%r = batch_norm_eval(%x, %w0, %b0, %m0, %v; eps = 0.01) : " + x + "\nresult r = %r\n"});
+        all.push_back({OP_batch_norm_grad, "input %y : " + x + "\n" + w +
+                                               "%r, %s, %t = batch_norm_grad(%y, %x, %w0, %m0, %v) : " + x +
+                                               ", f32[3], f32[3]\nresult r = %r\nresult s = %s\nresult t = %t\n"});
+    }
+    for (const std::string rows : {"N, ", "N, 2, ", "N, 70, ", "", "2, 3, "}) {
+        std::string x = "f32[" + rows + "4]", one = "f32[" + rows + "1]";
+        std::string w = "input %x : " + x + "\ninput %w0 : f32[4]\ninput %b0 : f32[4]\n";
+        std::string types = x + ", " + one + ", " + one + "\nresult r = %r\nresult m = %m\nresult s = %s\n";
+        all.push_back({OP_layer_norm, w + "%r, %m, %s = layer_norm(%x, %w0, %b0) : " + types});
+        all.push_back({OP_layer_norm, w + "%r, %m, %s = layer_norm(%x, %w0; eps = 0.1) : " + types});
+        all.push_back({OP_layer_norm_grad, "input %y : " + x + "\n" + w + "input %m0 : " + one + "\ninput %v : " + one +
+                                               "\n%r, %s, %t = layer_norm_grad(%y, %x, %w0, %m0, %v) : " + x +
+                                               ", f32[4], f32[4]\nresult r = %r\nresult s = %s\nresult t = %t\n"});
+    }
+    return all;
+}
+
+inline std::vector<LowerCase> MoveCases() {
+    return {
+        OneOp(OP_reshape, {"f32[N, 2, 3]"}, "reshape(%x)", "f32[N, 6]"),
+        OneOp(OP_reshape, {"i32[N, 6]"}, "reshape(%x)", "i32[2 * N, 3]"),
+        OneOp(OP_reshape, {"f16[N, 2, 3, 4]"}, "reshape(%x)", "f16[N, 4, 3, 2]"),
+        OneOp(OP_flatten, {"f32[N, 2, 3, 4]"}, "flatten(%x)", "f32[N, 24]"),
+        OneOp(OP_flatten, {"f16[N, 2, 3]"}, "flatten(%x; from = 0)", "f16[6 * N]"),
+        OneOp(OP_transpose, {"f32[N, 2, 3]"}, "transpose(%x)", "f32[N, 3, 2]"),
+        OneOp(OP_transpose, {"f16[N, 2, 3, 4]"}, "transpose(%x; a = 1, b = -1)", "f16[N, 4, 3, 2]"),
+        OneOp(OP_permute, {"f32[N, 2, 3, 4]"}, "permute(%x; dims = (0, 3, 1, 2))", "f32[N, 4, 2, 3]"),
+        OneOp(OP_permute, {"f32[N, 2, 1]"}, "permute(%x; dims = (0, 2, 1))", "f32[N, 1, 2]"),
+        OneOp(OP_slice, {"f32[N, 5]"}, "slice(%x; dim = 1, from = 1, to = 4)", "f32[N, 3]"),
+        OneOp(OP_slice, {"f16[N, 5, 2]"}, "slice(%x; dim = 1, from = 4, to = 5)", "f16[N, 1, 2]"),
+        OneOp(OP_pad, {"f32[N, 5]"}, "pad(%x; dim = 1, before = 1, after = 2, value = 3.0)", "f32[N, 8]"),
+        OneOp(OP_pad, {"f32[N, 5, 2]"}, "pad(%x; dim = 1, after = 1)", "f32[N, 6, 2]"),
+        OneOp(OP_concat, {"f32[N, 2]", "f32[N, 3]", "f32[N, 1]"}, "concat(%x, %y, %z; dim = 1)", "f32[N, 6]"),
+        OneOp(OP_concat, {"f16[N, 2, 3]", "f16[N, 1, 3]"}, "concat(%x, %y; dim = 1)", "f16[N, 3, 3]"),
+        OneOp(OP_stack, {"f32[N, 2]", "f32[N, 2]"}, "stack(%x, %y; dim = 1)", "f32[N, 2, 2]"),
+        OneOp(OP_stack, {"f32[N, 2]", "f32[N, 2]"}, "stack(%x, %y; dim = -1)", "f32[N, 2, 2]"),
+        OneOp(OP_expand, {"f32[3]"}, "expand(%x)", "f32[N, 3]"),
+        OneOp(OP_expand, {"f32[N, 1, 3]"}, "expand(%x)", "f32[N, 2, 3]"),
+        OneOp(OP_full, {}, "full(; value = 0.1)", "f16[N, 3]"),
+        OneOp(OP_full, {}, "full(; value = 7.0)", "i32[2, 3]"),
+        OneOp(OP_full, {}, "full(; value = 0.5)", "f32"),
+        OneOp(OP_arange, {}, "arange()", "i32[5]"),
+        {OP_embedding,
+         "input %ids : i32[N, 3]\ninput %x : f32[5, 4]\n%r = embedding(%ids, %x) : f32[N, 3, 4]\nresult r = %r\n"},
+        {OP_embedding,
+         "input %ids : i32[N]\ninput %x : f16[5, 1]\n%r = embedding(%ids, %x) : f16[N, 1]\nresult r = %r\n"},
+        {OP_embedding_grad, "input %ids : i32[N, 3]\ninput %x : f32[5, 4]\ninput %y : f16[N, 3, 4]\n"
+                            "%r = embedding_grad(%y, %ids, %x) : f16[5, 4]\nresult r = %r\n"},
+    };
+}
+
+// Reductions over every set of dims of several shapes, with their gradients.
+inline std::vector<LowerCase> ReductionCases() {
+    std::vector<LowerCase> all;
+    const std::vector<std::vector<std::string>> shapes = {
+        {"N", "3"},      {"N", "2", "3"}, {"N", "2", "3", "4"}, {"2", "N", "3"},
+        {"2", "3", "N"}, {"N", "1", "3"}, {"N", "3", "1"},      {"4"},
+        {"N"},           {"3", "2"},      {"N", "1", "1", "2"}, {"N", "70", "2"},
+        {"1", "1"},      {"3", "2", "4"}};
+    for (const auto &shape : shapes)
+        for (unsigned set = 0; set < (1u << shape.size()); set++) {
+            std::string x, kept, gone, dims;
+            for (size_t d = 0; d < shape.size(); d++) {
+                bool folded = set == 0 || (set >> d & 1u);
+                x += (d ? ", " : "") + shape[d];
+                kept += (d ? ", " : "") + (folded ? "1" : shape[d]);
+                if (!folded) gone += (gone.empty() ? "" : ", ") + shape[d];
+                if (set >> d & 1u) dims += (dims.empty() ? "" : ", ") + std::to_string(d);
+            }
+            std::string full = "f32[" + x + "]", keep = "f32[" + kept + "]",
+                        rest = gone.empty() ? "f32" : "f32[" + gone + "]";
+            std::string attr = set ? "; dims = (" + dims + ")" : "", also = set ? attr + ", " : "; ";
+            all.push_back(OneOp(OP_sum, {full}, "sum(%x" + attr + ")", rest));
+            all.push_back(OneOp(OP_mean, {full}, "mean(%x" + also + "keep = true)", keep));
+            all.push_back(OneOp(OP_max, {full}, "max(%x" + also + "keep = true)", keep));
+            all.push_back(OneOp(OP_min, {full}, "min(%x" + attr + ")", rest));
+            all.push_back(OneOp(OP_var, {full}, "var(%x" + also + "correction = 0)", rest));
+            all.push_back(OneOp(OP_broadcast_to, {rest, full}, "broadcast_to(%x, %y" + also + "mean = true)", full));
+            all.push_back(OneOp(OP_broadcast_to, {keep, full}, "broadcast_to(%x, %y" + attr + ")", full));
+            all.push_back(OneOp(OP_var_grad, {rest, full}, "var_grad(%x, %y" + also + "correction = 0)", full));
+            all.push_back(OneOp(OP_sum_to, {full, keep}, "sum_to(%x, %y)", keep));
+            all.push_back({OP_extreme_grad, "input %x : " + full + "\ninput %d : " + rest + "\n%m = max(%x" + attr +
+                                                ") : " + rest + "\n%r = extreme_grad(%d, %x, %m" + attr +
+                                                ") : " + full + "\nresult r = %r\n"});
+        }
+    all.push_back(OneOp(OP_var, {"f16[N, 4]"}, "var(%x; dims = (1), keep = true)", "f16[N, 1]"));
+    all.push_back(OneOp(OP_var, {"f32[3, 1]"}, "var(%x; dims = (1))", "f32[3]"));
+    all.push_back(OneOp(OP_sum_to, {"f32[N, 2, 3, 4]", "f32[2, 1, 1]"}, "sum_to(%x, %y)", "f32[2, 1, 1]"));
+    all.push_back(OneOp(OP_sum_to, {"f32[N, 2, 3, 4]", "f32[4]"}, "sum_to(%x, %y)", "f32[4]"));
+    all.push_back(OneOp(OP_sum_to, {"f32[N, 2, 3, 4]", "f32[3, 1]"}, "sum_to(%x, %y)", "f32[3, 1]"));
+    return all;
+}
+
+inline std::vector<LowerCase> LineCases() {
+    std::vector<LowerCase> all;
+    struct Line {
+        const char *type;
+        int rank;
+        const char *without[4];
+    };
+    const Line lines[] = {{"[N, 4]", 2, {"[4]", "[N]"}},
+                          {"[N, 3, 4]", 3, {"[3, 4]", "[N, 4]", "[N, 3]"}},
+                          {"[5]", 1, {""}},
+                          {"[N, 2, 3, 4]", 4, {"[2, 3, 4]", "[N, 3, 4]", "[N, 2, 4]", "[N, 2, 3]"}},
+                          {"[N, 1]", 2, {"[1]", "[N]"}}};
+    for (const Line &line : lines)
+        for (int dim = 0; dim < line.rank; dim++) {
+            std::string x = std::string("f32") + line.type, attr = "; dim = " + std::to_string(dim) + ")";
+            all.push_back(OneOp(OP_softmax, {x}, "softmax(%x" + attr, x));
+            all.push_back(OneOp(OP_log_softmax, {x}, "log_softmax(%x" + attr, x));
+            all.push_back(OneOp(OP_softmax_grad, {x, x}, "softmax_grad(%x, %y" + attr, x));
+            all.push_back(OneOp(OP_log_softmax_grad, {x, x}, "log_softmax_grad(%x, %y" + attr, x));
+            all.push_back(OneOp(OP_argmax, {x}, "argmax(%x" + attr, std::string("i32") + line.without[dim]));
+        }
+    return all;
+}
+
+inline std::vector<LowerCase> LossCases() {
+    std::vector<LowerCase> all;
+    struct Rows {
+        const char *x, *t;
+    };
+    const Rows rows[] = {
+        {"[N, 5]", "[N]"}, {"[N, 2, 5]", "[N, 2]"}, {"[8, 5]", "[8]"}, {"[5]", ""}, {"[N, 2, 3, 5]", "[N, 2, 3]"}};
+    for (const Rows &r : rows) {
+        std::string x = std::string("f32") + r.x, t = std::string("i32") + r.t;
+        for (const std::string a : {"", "; label_smoothing = 0.1, ignore = 2"}) {
+            all.push_back(OneOp(OP_nll_loss, {x, t}, "nll_loss(%x, %y" + a + ")", "f32"));
+            all.push_back(OneOp(OP_nll_loss_grad, {"f32", x, t}, "nll_loss_grad(%x, %y, %z" + a + ")", x));
+        }
+        all.push_back(OneOp(OP_accuracy, {x, t}, "accuracy(%x, %y)", "f32"));
+        for (const char *k : {"1", "2", "5", "9"})
+            all.push_back(
+                OneOp(OP_top_k_accuracy, {x, t}, std::string("top_k_accuracy(%x, %y; k = ") + k + ")", "f32"));
+    }
+    for (const std::string x : {"f32[N, 3]", "f32[N]", "f16[N, 2, 3, 4]", "f32[4]", "f32"}) {
+        for (const std::string op : {"mse_loss", "bce_with_logits"}) {
+            bool mse = op == "mse_loss";
+            all.push_back(OneOp(mse ? OP_mse_loss : OP_bce_with_logits, {x, x}, op + "(%x, %y)", x.substr(0, 3)));
+            all.push_back({mse ? OP_mse_loss_grad : OP_bce_with_logits_grad,
+                           "input %g : f32\ninput %x : " + x + "\ninput %y : " + x + "\n%r, %s = " + op +
+                               "_grad(%g, %x, %y) : " + x + ", " + x + "\nresult r = %r\nresult s = %s\n"});
+        }
+    }
+    return all;
+}
+
+#endif

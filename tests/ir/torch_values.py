@@ -1,0 +1,198 @@
+"""Writes golden/torch_values.txt: what PyTorch computes in float64 for small inputs, for tests/ir/torch_test.cc.
+
+Run it with a Python that has PyTorch: python tests/ir/torch_values.py > tests/ir/golden/torch_values.txt
+A case is five lines: stage and op; types of the operands; types of the results; values of the operands; values of the results.
+"""
+
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+torch.manual_seed(7)
+
+
+def text(t):
+    return " ".join(format(float(v), ".12g") for v in t.reshape(-1))
+
+
+def type_of(t):
+    name = {torch.int32: "i32", torch.bool: "bool"}.get(t.dtype, "f32")
+    return name + (str(list(t.shape)) if t.dim() else "")
+
+
+def case(op, operands, results, stage="simplify"):
+    results = results if isinstance(results, (list, tuple)) else [results]
+    print(stage, op)
+    print("; ".join(type_of(t) for t in operands))
+    print("; ".join(type_of(t) for t in results))
+    print("; ".join(text(t) for t in operands))
+    print("; ".join(text(t.detach()) for t in results))
+
+
+def rand(*shape):
+    return (torch.rand(*shape) * 4 - 2).mul(256).round() / 256
+
+
+def grads(f, dy, *inputs):
+    inputs = [x.clone().requires_grad_() for x in inputs]
+    return torch.autograd.grad(f(*inputs), inputs, dy)
+
+
+def index(t):
+    return t.to(torch.int32)
+
+
+# ---- elementwise --------------------------------------------------------------------------------
+
+x = torch.tensor([-25.0, -2.5, -1.0, -0.25, 0.0, 0.5, 1.0, 3.0, 19.0, 20.0, 20.5, 30.0])
+positive = torch.tensor([0.25, 1.0, 2.0, 100.0])
+dy = rand(12)
+unary = {
+    "abs": torch.abs,
+    "silu": F.silu,
+    "softplus": F.softplus,
+    "clamp": lambda v: torch.clamp(v, -1.0, 3.0),
+    "erf": torch.erf,
+    "pow": lambda v: torch.pow(v, 3.0),
+}
+attrs = {"clamp": "; low = -1.0, high = 3.0", "pow": "; e = 3.0"}
+grad_attrs = {"clamp": ", a = -1.0, b = 3.0", "pow": ", a = 3.0"}
+for name, f in unary.items():
+    case(f"{name}(%a{attrs.get(name, '')})", [x], f(x))
+    case(f"unary_grad(%a, %b; of = {name}{grad_attrs.get(name, '')})", [dy, x], grads(f, dy, x)[0])
+case("rsqrt(%a)", [positive], positive.rsqrt())
+case("unary_grad(%a, %b; of = rsqrt)", [dy[:4], positive.rsqrt()], grads(torch.rsqrt, dy[:4], positive)[0])
+case("unary_grad(%a, %b; of = pow, a = -0.5)", [dy[:4], positive], grads(lambda v: v.pow(-0.5), dy[:4], positive)[0])
+case("unary_grad(%a, %b; of = pow, a = 0.0)", [dy, x], grads(lambda v: v.pow(0.0), dy, x)[0])
+c = torch.tensor([[True], [False]])
+a, b = rand(3), rand(2, 3)
+case("where(%a, %b, %c)", [c, a, b], torch.where(c, a, b))
+
+# ---- products -----------------------------------------------------------------------------------
+
+a, b = rand(2, 1, 3, 4), rand(3, 4, 5)
+case("matmul(%a, %b)", [a, b], a @ b)
+case("matmul(%a, %b; ta = true)", [a.mT.contiguous(), b], a @ b)
+case("matmul(%a, %b; tb = true)", [a, b.mT.contiguous()], a @ b)
+a, b = rand(2, 3, 4), rand(2, 4, 5)
+case("batch_contract(%a, %b)", [a, b], a @ b, stage="lower")
+case("batch_contract(%a, %b; ta = true, tb = true)", [a.mT.contiguous(), b.mT.contiguous()], a @ b, stage="lower")
+case("contract(%a, %b)", [a, b[0]], a @ b[0], stage="lower")
+case("contract(%a, %b; ta = true)", [a, rand(2, 3, 5)][:1] + [a2 := rand(2, 3, 5)], torch.einsum("bij,bik->jk", a, a2), stage="lower")
+
+for shape, weight, stride, padding, dilation, groups in [
+    ((2, 3, 5, 6), (4, 3, 3, 2), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 4, 7, 5), (6, 2, 3, 2), (2, 1), (1, 2), (2, 1), 2),
+    ((1, 3, 4, 4), (3, 1, 2, 2), (3, 2), (1, 1), (1, 2), 3),
+    ((2, 2, 1, 1), (3, 2, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+]:
+    x, w, bias = rand(*shape), rand(*weight), rand(weight[0])
+    f = lambda x, w: F.conv2d(x, w, None, stride, padding, dilation, groups)
+    given = f"stride = {stride}, padding = {padding}, dilation = {dilation}, groups = {groups}"
+    y = f(x, w)
+    dy = rand(*y.shape)
+    dx, dw = grads(f, dy, x, w)
+    case(f"conv2d(%a, %b, %c; {given})", [x, w, bias], y + bias[None, :, None, None])
+    case(f"conv2d_input_grad(%a, %b, %c; {given})", [dy, w, x], dx)
+    case(f"conv2d_weight_grad(%a, %b, %c; {given})", [dy, x, w], dw)
+    nhwc = lambda t: t.permute(0, 2, 3, 1).contiguous()
+    hwio = lambda t: t.permute(2, 3, 1, 0).contiguous()
+    # [KH, KW, O / groups, C]: each output channel of a group stands with the input channels of that group
+    per = weight[0] // groups
+    wd = w.reshape(groups, per, weight[1], *weight[2:]).permute(3, 4, 1, 0, 2).reshape(*weight[2:], per, shape[1])
+    case(f"conv(%a, %b; {given})", [nhwc(x), hwio(w)], nhwc(y), stage="lower")
+    case(f"conv_data(%a, %b; {given})", [nhwc(dy), wd.contiguous()], nhwc(dx), stage="lower")
+    case(f"conv_weight(%a, %b; {given})", [nhwc(x), nhwc(dy)], hwio(dw), stage="lower")
+
+# ---- pooling ------------------------------------------------------------------------------------
+
+for shape, kernel, stride, padding in [((2, 3, 6, 7), (2, 3), (2, 2), (1, 1)), ((1, 2, 5, 5), (3, 3), (1, 2), (0, 1))]:
+    x = rand(*shape)
+    given = f"kernel = {kernel}, stride = {stride}, padding = {padding}"
+    y, at = F.max_pool2d(x, kernel, stride, padding, return_indices=True)
+    rows = torch.arange(y.shape[2])[:, None] * stride[0] - padding[0]
+    cols = torch.arange(y.shape[3])[None, :] * stride[1] - padding[1]
+    which = index((at // shape[3] - rows) * kernel[1] + at % shape[3] - cols)
+    mean = F.avg_pool2d(x, kernel, stride, padding)
+    dy = rand(*y.shape)
+    dmax = grads(lambda v: F.max_pool2d(v, kernel, stride, padding), dy, x)[0]
+    dmean = grads(lambda v: F.avg_pool2d(v, kernel, stride, padding), dy, x)[0]
+    area = kernel[0] * kernel[1]
+    case(f"max_pool2d(%a; {given})", [x], [y, which])
+    case(f"avg_pool2d(%a; {given})", [x], mean)
+    case(f"max_pool2d_grad(%a, %b, %c; {given})", [dy, which, x], dmax)
+    case(f"avg_pool2d_grad(%a, %b; {given})", [dy, x], dmean)
+    case(f"window_max(%a; {given})", [nhwc(x)], [nhwc(y), nhwc(which)], stage="lower")
+    case(f"window_sum(%a; {given})", [nhwc(x)], nhwc(mean * area), stage="lower")
+    case(f"window_max_grad(%a, %b; {given})", [nhwc(dy), nhwc(which)], nhwc(dmax), stage="lower")
+    case(f"window_sum_grad(%a; {given})", [nhwc(dy)], nhwc(dmean * area), stage="lower")
+pool = lambda v: v.mean((2, 3))
+dy = rand(*shape[:2])
+case("global_avg_pool(%a)", [x], pool(x))
+case("global_avg_pool_grad(%a, %b)", [dy, x], grads(pool, dy, x)[0])
+
+# ---- normalisation ------------------------------------------------------------------------------
+
+for shape in [(4, 3), (2, 3, 5), (2, 3, 2, 2)]:
+    x, w, b, dy = rand(*shape), rand(3), rand(3), rand(*shape)
+    mean, var = torch.zeros(3), torch.zeros(3)
+    y = F.batch_norm(x, mean, var, w, b, True, 1.0, 1e-3)  # momentum 1: the statistics are those of the batch
+    dims = [d for d in range(x.dim()) if d != 1]
+    rstd = (x.var(dims, correction=0) + 1e-3).rsqrt()
+    dx, dw, db = grads(lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.0, 1e-3), dy, x, w, b)
+    case("batch_norm(%a, %b, %c, %d, %e; eps = 0.001)", [x, w, b, rand(3), rand(3)], [y, mean, var, rstd])
+    case("batch_norm_grad(%a, %b, %c, %d, %e)", [dy, x, w, mean, rstd], [dx, dw, db])
+    running, spread = rand(3), rand(3).abs()
+    case("batch_norm_eval(%a, %b, %c, %d, %e)", [x, w, b, running, spread], F.batch_norm(x, running, spread, w, b))
+for shape in [(5,), (2, 3, 5)]:
+    x, w, b, dy = rand(*shape), rand(5), rand(5), rand(*shape)
+    f = lambda x, w, b: F.layer_norm(x, (5,), w, b, 1e-3)
+    mean, rstd = x.mean(-1, keepdim=True), (x.var(-1, correction=0, keepdim=True) + 1e-3).rsqrt()
+    case("layer_norm(%a, %b, %c; eps = 0.001)", [x, w, b], [f(x, w, b), mean, rstd])
+    case("layer_norm_grad(%a, %b, %c, %d, %e)", [dy, x, w, mean, rstd], grads(f, dy, x, w, b))
+
+# ---- reductions, losses, tables -----------------------------------------------------------------
+
+x = torch.tensor([[[1.0, 5.0, 5.0], [2.0, -1.0, 0.5]], [[5.0, 0.25, 3.0], [-4.0, -4.0, 2.0]]])
+for dims in [(0, 2), (1,), (0, 1, 2)]:
+    given = f"dims = ({', '.join(map(str, dims))})"
+    for name, f in [("max", torch.amax), ("min", torch.amin)]:
+        y = f(x, dims)
+        dy = rand(*y.shape) if y.dim() else torch.tensor(1.5)
+        case(f"{name}(%a; {given})", [x], y)
+        case(f"extreme_grad(%a, %b, %c; {given})", [dy, x, y], grads(lambda v: f(v, dims), dy, x)[0])
+    for correction in [0, 1]:
+        f = lambda v: torch.var(v, dims, correction=correction)
+        case(f"var(%a; {given}, correction = {correction})", [x], f(x))
+        case(f"var_grad(%a, %b; {given}, correction = {correction})", [dy, x], grads(f, dy, x)[0])
+case("argmax(%a; dim = 1)", [x], index(x.argmax(1)))
+a, b, g = rand(2, 3), rand(2, 3), torch.tensor(1.5)
+for name, f in [("mse_loss", F.mse_loss), ("bce_with_logits", F.binary_cross_entropy_with_logits)]:
+    case(f"{name}(%a, %b)", [a, b], f(a, b))
+    case(f"{name}_grad(%a, %b, %c)", [g, a, b], grads(f, g, a, b))
+ids, table, dy = index(torch.tensor([[0, 3, 3], [1, 0, 0]])), rand(4, 2), rand(2, 3, 2)
+case("embedding(%a, %b)", [ids, table], F.embedding(ids, table))
+case("gather(%a, %b)", [table, ids], F.embedding(ids, table), stage="lower")
+dtable = grads(lambda t: F.embedding(ids, t), dy, table)[0]
+case("embedding_grad(%a, %b, %c)", [dy, ids, table], dtable)
+case("scatter(%a, %b)", [dy, ids], dtable, stage="lower")
+
+# ---- training -----------------------------------------------------------------------------------
+
+for most in [0.5, 100.0]:
+    p = [torch.zeros(3, requires_grad=True), torch.zeros(2, 2, requires_grad=True)]
+    before = [rand(3), rand(2, 2)]
+    for t, grad in zip(p, before):
+        t.grad = grad.clone()
+    norm = torch.nn.utils.clip_grad_norm_(p, most)
+    case("global_norm(%a, %b)", before, norm)
+    case(f"clip_by_norm(%a, %b; max = {most})", [before[1], norm], p[1].grad)
+for steps in [4, 10]:
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.5, total_steps=steps)
+    for step in range(steps):
+        print(f"simplify one_cycle_rate(%a; peak = 0.5, steps = {steps})")
+        print("i64", "f64", step, format(schedule.get_last_lr()[0], ".12g"), sep="\n")
+        optimizer.step()
+        if step + 1 < steps:
+            schedule.step()

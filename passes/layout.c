@@ -24,7 +24,7 @@ bool is_matrix(const Shape *s) {
 static void choose_master_layouts(Module *m) {
     for (int i = 0; i < m->states.len; i++) {
         State *s = m->states.data[i];
-        bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT;
+        bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
         s->storage = plain_storage(s->dtype);
         s->layout = trained && s->shape.rank == 2 ? LAYOUT_PANELS : LAYOUT_ROWS;
     }

@@ -123,7 +123,20 @@ static const Rule rules[] = {
 /* Where an f32 gradient may go for its rounding to be nobody's meaning. */
 static bool is_update(Opcode code, int operand) {
     bool optimizer = code == OP_sgd || code == OP_adam || code == OP_adamw;
-    return code == OP_all_finite || (code == OP_unscale && operand == 0) || (optimizer && operand == 1);
+    bool all = code == OP_all_finite || code == OP_global_norm;
+    return all || ((code == OP_unscale || code == OP_clip_by_norm) && operand == 0) || (optimizer && operand == 1);
+}
+
+static bool is_accumulator(const Func *f, Val v) {
+    const State *s = ir_state_of(f, v);
+    return s && s->role == STATE_ACCUMULATOR;
+}
+
+/* sum + gradient, or where(first, gradient, sum + gradient): passes/accumulate.c. */
+static bool is_accumulation(const Func *f, const Op *o, int operand) {
+    if (o->code == OP_add) return operand == 1 && is_accumulator(f, o->in[0]);
+    const Op *sum = o->code == OP_where ? ir_def(f, o->in[2]) : NULL;
+    return sum && operand == 1 && sum->code == OP_add && is_accumulator(f, sum->in[0]);
 }
 
 static const bool *find_optimizer_values(const Func *f) {
@@ -131,7 +144,10 @@ static const bool *find_optimizer_values(const Func *f) {
     bool *read = arena_array(a, bool, f->values.len + 1), *other = arena_array(a, bool, f->values.len + 1);
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
-        for (int n = 0; n < o->n_in; n++) *(is_update(o->code, n) ? &read[o->in[n].id] : &other[o->in[n].id]) = true;
+        for (int n = 0; n < o->n_in; n++) {
+            bool updates = is_update(o->code, n) || is_accumulation(f, o, n);
+            *(updates ? &read[o->in[n].id] : &other[o->in[n].id]) = true;
+        }
     }
     for (int i = 0; i < f->results.len; i++)
         if (strncmp(f->results.data[i].name, "grad.", 5)) other[f->results.data[i].value.id] = true;

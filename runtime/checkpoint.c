@@ -15,6 +15,12 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
     char source[65];
     AMP_TRY(amp_session_check_training(session, "amp_checkpoint_save", err));
     if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_save: path is NULL");
+    if (session->micro)
+        return amp_fail(
+            err, AMP_WRONG_STATE,
+            "amp_checkpoint_save: %lld of the %lld micro-batches of a step have been run; save when the step "
+            "is complete",
+            (long long)session->micro, (long long)session->model->accumulate);
     const amp_model *m = session->model;
     amp_sha256_hex(m->desc.source_sha256, source);
     const amp_metadata metadata[] = {
@@ -42,16 +48,21 @@ static amp_status check_format(const amp_safetensors *file, const char *path, am
     return AMP_OK;
 }
 
-/* Loaded counters drive the schedule and the random numbers: they are as strict as amp_session_set_scaler. */
+static amp_status check_counter(const amp_tensor_view *v, const char *path, amp_error *err) {
+    int64_t value;
+    memcpy(&value, v->data, sizeof value);
+    if (value >= 0) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld; counters count from 0 on", path, v->name, (long long)value);
+}
+
+/* Loaded counters drive the schedule and the random numbers: they are as strict as amp_session_set_scaler.  The seed is
+ * any number. */
 static amp_status check_counters(const amp_safetensors *file, const char *path, amp_error *err) {
-    static const char *const names[] = {"counter/step", "counter/iteration"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const amp_tensor_view *v = amp_safetensors_find(file, names[i]);
-        int64_t value = 0;
-        if (v) memcpy(&value, v->data, sizeof value);
-        if (value < 0)
-            return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld; counters count from 0 on", path, names[i],
-                            (long long)value);
+    static const char prefix[] = "counter/";
+    for (int32_t i = 0; i < amp_safetensors_count(file); i++) {
+        const amp_tensor_view *v = amp_safetensors_at(file, i);
+        if (strncmp(v->name, prefix, sizeof prefix - 1) || !strcmp(v->name, "counter/seed")) continue;
+        AMP_TRY(check_counter(v, path, err));
     }
     return AMP_OK;
 }
@@ -96,6 +107,7 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     /* From here on nothing can fail. */
     amp_state_list_read(list, file, s->states);
     atomic_store(&s->params->stale, true);
+    s->micro = 0;
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);
     if (extra.text) strcpy(extra.text, text ? text : "");
     return AMP_OK;

@@ -1,14 +1,21 @@
-/* metric.h: metrics are the results "metric.NAME" of train_step and eval, in the order of the model's first such
- * program. */
+/* metric.h: what a program measures: results "loss", "loss.NAME" and "metric.NAME" of train_step and eval; and metrics
+ * that the program "metrics" computes from averages of those. */
 #ifndef AMP_RUNTIME_METRIC_H
 #define AMP_RUNTIME_METRIC_H
 
-#include "runtime/bound_program.h"
+#include "runtime/session.h"
 
+/* Those of the model's evaluation, then those that are computed from averages. */
 int32_t amp_metric_count(const amp_model *model);
 /* "acc"; NULL past the end. */
 const char *amp_metric_name(const amp_model *model, int32_t index);
-/* One double per metric; a metric that the program does not compute is NaN. */
-void amp_metrics_read(const amp_bound_program *bound, const amp_model *model, double *metrics);
+/* Named losses. */
+int32_t amp_loss_count(const amp_model *model);
+const char *amp_loss_name(const amp_model *model, int32_t index);
+
+/* "loss", then the named losses, then the metrics. */
+int32_t amp_measure_count(const amp_model *model);
+/* Adds what a run left in |bound|; a measure that the program does not compute is NaN. */
+void amp_measures_add(const amp_bound_program *bound, const amp_model *model, double *sums);
 
 #endif

@@ -66,7 +66,7 @@ static amp_status copy_programs(const Copying *c, amp_model *m) {
 
 static amp_status copy_tables(const Copying *c, amp_model *m) {
     AMP_TRY(COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
-    AMP_TRY(COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->input_count));
+    AMP_TRY(COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->all_input_count));
     AMP_TRY(COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
     return copy_programs(c, m);
 }
@@ -95,17 +95,37 @@ static amp_status check_header(const amp_model_desc *desc, const char *where, am
     return AMP_OK;
 }
 
+static int32_t inputs_up_to(const amp_model *m, uint32_t kind) {
+    int32_t count = 0;
+    while (count < m->all_input_count && m->inputs[count].train_only <= kind) count++;
+    return count;
+}
+
+static void count_inputs(amp_model *m) {
+    m->model_input_count = inputs_up_to(m, AMP_INPUT_OF_MODEL);
+    m->input_count = inputs_up_to(m, AMP_INPUT_OF_TRAINING);
+}
+
+static void find_programs(amp_model *m) {
+    m->accumulate = m->desc.accumulate > 1 ? m->desc.accumulate : 1;
+    m->train_step = amp_model_program_named(m, m->accumulate > 1 ? "micro_step" : "train_step");
+    if (m->accumulate > 1) m->apply_step = amp_model_program_named(m, "apply_step");
+    m->eval = amp_model_program_named(m, "eval");
+    m->infer = amp_model_program_named(m, "infer");
+    m->eval_fp32 = amp_model_program_named(m, "eval_fp32");
+    m->infer_fp32 = amp_model_program_named(m, "infer_fp32");
+    m->metrics = amp_model_program_named(m, "metrics");
+    m->refresh = amp_model_program_named(m, "refresh");
+}
+
 static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *where, amp_error *err) {
     size_t common = desc->struct_size < sizeof m->desc ? desc->struct_size : sizeof m->desc;
     memcpy(&m->desc, desc, common);
     AMP_TRY(copy_tables(&(Copying){&m->allocator, where, err}, m));
     for (int32_t i = 0; i < m->program_count; i++) fill_instruction_sets(&m->programs[i]);
     AMP_TRY(amp_model_check(m, where, err));
-    while (m->model_input_count < m->input_count && !m->inputs[m->model_input_count].train_only) m->model_input_count++;
-    m->train_step = amp_model_program_named(m, "train_step");
-    m->eval = amp_model_program_named(m, "eval");
-    m->infer = amp_model_program_named(m, "infer");
-    m->refresh = amp_model_program_named(m, "refresh");
+    count_inputs(m);
+    find_programs(m);
     return AMP_OK;
 }
 
@@ -139,13 +159,17 @@ void amp_model_release(amp_model *m) {
     }
     free_table(&a, m->programs, m->program_count, sizeof *m->programs);
     free_table(&a, m->states, m->state_count, sizeof *m->states);
-    free_table(&a, m->inputs, m->input_count, sizeof *m->inputs);
+    free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
     free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
     if (m->library) dlclose(m->library);
     amp_free(&a, m, sizeof *m, TABLE_ALIGN);
 }
 
 /* ---- looking things up ------------------------------------------------------------------------------------------- */
+
+bool amp_model_trains(const amp_model *m) { return m->train_step && (m->accumulate == 1 || m->apply_step); }
+
+bool amp_model_has_fp32(const amp_model *m) { return m->infer_fp32 || (m->desc.low && !strcmp(m->desc.low, "f32")); }
 
 const amp_program *amp_model_program_named(const amp_model *model, const char *name) {
     for (int32_t i = 0; i < model->program_count; i++)

@@ -4,6 +4,7 @@
 #define AMP_RUNTIME_MODEL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "amp/amp.h"
 #include "amp/model_abi.h"
@@ -21,12 +22,16 @@ struct amp_model {
     amp_allocator allocator;
     void *library; /* of dlopen; NULL for a model that is part of the program (tests) */
     amp_model_desc desc;
-    int32_t state_count, input_count, model_input_count, program_count, decision_count;
+    int32_t state_count, program_count, decision_count;
+    int32_t model_input_count, input_count; /* of the model; and of its train block */
+    int32_t all_input_count;                /* and averages, which the program "metrics" reads */
     amp_model_state *states;
     amp_model_input *inputs;
     amp_program *programs;
     amp_model_decision *decisions;
-    const amp_program *train_step, *eval, *infer, *refresh; /* NULL where the model has none */
+    /* NULL where the model has none.  A model whose steps accumulate has micro_step as train_step, and apply_step. */
+    const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh;
+    int64_t accumulate;     /* micro-batches of a step */
     int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
 };
 
@@ -39,6 +44,10 @@ amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, co
 /* model_check.c: every pointer, index, size and name of the copied tables.  Fills batch_multiple. */
 amp_status amp_model_check(amp_model *model, const char *where, amp_error *err);
 
+/* It has the programs of a step. */
+bool amp_model_trains(const amp_model *model);
+/* It can evaluate in FP32: it was compiled for it, or knows nothing else. */
+bool amp_model_has_fp32(const amp_model *model);
 const amp_program *amp_model_program_named(const amp_model *model, const char *name);
 /* Index of a state by name, or -1. */
 int32_t amp_model_state_index(const amp_model *model, const char *name);

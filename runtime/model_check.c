@@ -113,7 +113,16 @@ static const struct {
     {"micro", AMP_STATE_COUNTER, AMP_DT_I64},
 };
 
+/* "step.0", "step.1", ...: of train blocks that skip alone. */
+static bool is_block_counter(const amp_model_state *s) {
+    static const char prefix[] = "step.";
+    size_t length = sizeof prefix - 1;
+    return s->role == AMP_STATE_COUNTER && !strncmp(s->name, prefix, length) && s->name[length] &&
+           strspn(s->name + length, "0123456789") == strlen(s->name + length);
+}
+
 static bool is_known_scalar(const amp_model_state *s) {
+    if (is_block_counter(s)) return s->rank == 0 && s->storage == AMP_DT_I64;
     for (size_t i = 0; i < sizeof scalar_states / sizeof *scalar_states; i++)
         if (!strcmp(scalar_states[i].name, s->name) && scalar_states[i].role == s->role)
             return s->rank == 0 && s->storage == scalar_states[i].dtype;
@@ -179,13 +188,16 @@ static amp_status check_states(const Check *c) {
 
 static amp_status check_inputs(Check *c) {
     const amp_model *m = c->m;
-    AMP_TRY(check_names(c, "input", &m->inputs->name, m->input_count, sizeof *m->inputs));
-    for (int32_t i = 0; i < m->input_count; i++) {
+    AMP_TRY(check_names(c, "input", &m->inputs->name, m->all_input_count, sizeof *m->inputs));
+    for (int32_t i = 0; i < m->all_input_count; i++) {
         const amp_model_input *in = &m->inputs[i];
         if (!is_dtype(in->dtype)) return amp_check_fail(c, "input %s: unknown type %u", in->name, in->dtype);
         if (!check_dims(c, in->dims, in->rank)) return amp_check_fail(c, "input %s: its shape is damaged", in->name);
         if (i > 0 && in->train_only < in[-1].train_only)
             return amp_check_fail(c, "input %s of the model stands behind the inputs of training", in->name);
+        if (in->train_only > AMP_INPUT_AVERAGE ||
+            (in->train_only == AMP_INPUT_AVERAGE && (in->rank || in->dtype != AMP_DT_F32)))
+            return amp_check_fail(c, "input %s: unknown kind %u, or no average", in->name, in->train_only);
         if (in->index_bound < 0 || (in->index_bound && in->dtype != AMP_DT_I32))
             return amp_check_fail(c, "input %s: class indices must be i32", in->name);
     }
@@ -194,10 +206,18 @@ static amp_status check_inputs(Check *c) {
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
+/* Averages are inputs of "metrics" and of nothing else; "infer" is given the model's own inputs alone. */
+static bool may_read(const char *program, uint32_t kind) {
+    if (!strcmp(program, "metrics")) return kind == AMP_INPUT_AVERAGE;
+    return kind <= (strncmp(program, "infer", 5) ? AMP_INPUT_OF_TRAINING : AMP_INPUT_OF_MODEL);
+}
+
 static amp_status check_input_buffer(const Check *c, const amp_model_buffer *b) {
     const amp_model *m = c->m;
-    if (!amp_check_index(b->index, m->input_count)) return amp_check_fail(c, "buffer %s is no input", b->name);
+    if (!amp_check_index(b->index, m->all_input_count)) return amp_check_fail(c, "buffer %s is no input", b->name);
     const amp_model_input *in = &m->inputs[b->index];
+    if (!may_read(c->program->name, in->train_only))
+        return amp_check_fail(c, "buffer %s: input %s is none of this program's", b->name, in->name);
     if (b->layout != AMP_LAYOUT_ROWS || b->storage != in->dtype || !same_elements(c, in->dims, in->rank, b))
         return amp_check_fail(c, "buffer %s does not fit input %s", b->name, in->name);
     return AMP_OK;
@@ -285,11 +305,23 @@ static bool is_scalar_result(const amp_program *p, const char *name) {
 }
 
 /* What the runtime reads from a training step and from an evaluation. */
+static bool has_counter(const amp_model *m, const char *name) {
+    int32_t i = amp_model_state_index(m, name);
+    return i >= 0 && m->states[i].role == AMP_STATE_COUNTER;
+}
+
 static amp_status check_training(Check *c) {
-    const amp_program *step = amp_model_program_named(c->m, "train_step"),
-                      *eval = amp_model_program_named(c->m, "eval");
-    if (step && !is_scalar_result(step, "loss")) return amp_check_fail(c, "train_step has no result loss");
-    if (eval && !is_scalar_result(eval, "loss")) return amp_check_fail(c, "eval has no result loss");
+    static const char *const with_loss[] = {"train_step", "micro_step", "eval", "eval_fp32"};
+    const amp_model *m = c->m;
+    for (size_t i = 0; i < sizeof with_loss / sizeof *with_loss; i++) {
+        const amp_program *p = amp_model_program_named(m, with_loss[i]);
+        if (p && !is_scalar_result(p, "loss")) return amp_check_fail(c, "%s has no result loss", with_loss[i]);
+    }
+    if (m->desc.accumulate < 0)
+        return amp_check_fail(c, "a step has %lld micro-batches", (long long)m->desc.accumulate);
+    if (m->desc.accumulate < 2 || !amp_model_program_named(m, "micro_step")) return AMP_OK;
+    if (!amp_model_program_named(m, "apply_step")) return amp_check_fail(c, "micro_step has no apply_step");
+    if (!has_counter(m, "micro")) return amp_check_fail(c, "micro_step has no counter micro");
     return AMP_OK;
 }
 
@@ -308,7 +340,7 @@ amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) 
     AMP_TRY(check_strings(&c));
     AMP_TRY(check_decisions(&c));
     if (model->state_count) AMP_TRY(check_states(&c));
-    if (model->input_count) AMP_TRY(check_inputs(&c));
+    if (model->all_input_count) AMP_TRY(check_inputs(&c));
     if (model->program_count)
         AMP_TRY(check_names(&c, "program", &model->programs->name, model->program_count, sizeof *model->programs));
     for (int32_t i = 0; i < model->program_count; i++) AMP_TRY(check_program(&c, &model->programs[i]));

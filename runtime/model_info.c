@@ -17,12 +17,15 @@ void amp_model_get_info(const amp_model *m, amp_model_info *out) {
         .scaler = m->desc.scaler,
         .source_name = m->desc.source_name,
         .compiler_version = m->desc.compiler_version,
-        .can_train = m->train_step != NULL,
+        .can_train = amp_model_trains(m),
         .input_count = m->input_count,
         .model_input_count = m->model_input_count,
         .result_count = m->infer ? m->infer->result_count : 0,
         .metric_count = amp_metric_count(m),
         .decision_count = m->decision_count,
+        .accumulate = m->accumulate,
+        .loss_count = amp_loss_count(m),
+        .has_fp32 = amp_model_has_fp32(m),
     };
     for (int32_t i = 0; i < m->state_count; i++) {
         const amp_model_state *s = &m->states[i];
@@ -72,6 +75,10 @@ amp_status amp_model_param_at(const amp_model *m, int32_t index, amp_tensor_info
 
 const char *amp_model_metric_at(const amp_model *model, int32_t index) {
     return model && index >= 0 ? amp_metric_name(model, index) : NULL;
+}
+
+const char *amp_model_loss_at(const amp_model *model, int32_t index) {
+    return model && index >= 0 ? amp_loss_name(model, index) : NULL;
 }
 
 amp_status amp_model_decision_at(const amp_model *m, int32_t index, amp_decision *out, amp_error *err) {

@@ -46,6 +46,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     if (hits) *hits = state->floor_hits;
     if (step) *step = state->step;
     if (iteration) *iteration = state->iteration;
+    s->micro = 0;
     return AMP_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "runtime/metric.h"
 #include "runtime/options.h"
 #include "runtime/state.h"
 
@@ -22,7 +23,8 @@ static bool lives_in_session(const amp_model *model, int32_t index, const void *
     const amp_session *s = ctx;
     const amp_model_state *state = &model->states[index];
     if (amp_state_is_param(state) || state->role == AMP_STATE_DERIVED) return false;
-    return s->training || reads_state(model->eval, index) || reads_state(model->infer, index);
+    return s->training || reads_state(model->eval, index) || reads_state(model->infer, index) ||
+           reads_state(model->eval_fp32, index) || reads_state(model->infer_fp32, index);
 }
 
 static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
@@ -51,6 +53,17 @@ int64_t *amp_session_counter(const amp_session *s, const char *name) { return st
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
+#define PROGRAMS_OF(s) &(s)->train_step, &(s)->apply_step, &(s)->eval, &(s)->infer, &(s)->metrics, &(s)->refresh
+
+amp_bound_program *amp_session_program(amp_session *s, int index) {
+    amp_bound_program *const all[AMP_SESSION_PROGRAMS] = {PROGRAMS_OF(s)};
+    return all[index];
+}
+
+const amp_bound_program *amp_session_last_program(const amp_session *s) {
+    return s->apply_step.program ? &s->apply_step : &s->train_step;
+}
+
 static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool keep, bool separate,
                        amp_error *err) {
     if (!program) return AMP_OK;
@@ -68,28 +81,58 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
 }
 
 static amp_status make_arena(amp_session *s, amp_error *err) {
-    amp_bound_program *const all[] = {&s->train_step, &s->eval, &s->infer, &s->refresh};
     if (s->arena_bytes == 0) return AMP_OK;
     s->arena = amp_arena_alloc(&s->memory.allocator, s->arena_bytes);
     if (!s->arena)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
                         s->model->desc.name, s->arena_bytes, (long long)s->capacity);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (amp_bound_program_arena_bytes(all[i])) amp_bound_program_use_arena(all[i], s->arena);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        amp_bound_program *b = amp_session_program(s, i);
+        if (amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena);
+    }
     return AMP_OK;
 }
 
 static amp_status make_programs(amp_session *s, const amp_session_options *o, amp_error *err) {
     const amp_model *m = s->model;
     bool separate = o->separate_buffers;
+    bool in_fp32 = o->precision && !strcmp(o->precision, "fp32");
     if (s->training) AMP_TRY(bind(s, &s->train_step, m->train_step, o->keep_values, separate, err));
-    AMP_TRY(bind(s, &s->eval, m->eval, false, separate, err));
-    AMP_TRY(bind(s, &s->infer, m->infer, false, separate, err));
+    if (s->training) AMP_TRY(bind(s, &s->apply_step, m->apply_step, o->keep_values, separate, err));
+    AMP_TRY(bind(s, &s->eval, in_fp32 && m->eval_fp32 ? m->eval_fp32 : m->eval, false, separate, err));
+    AMP_TRY(bind(s, &s->infer, in_fp32 && m->infer_fp32 ? m->infer_fp32 : m->infer, false, separate, err));
+    AMP_TRY(bind(s, &s->metrics, m->metrics, false, separate, err));
     AMP_TRY(bind(s, &s->refresh, m->refresh, false, separate, err));
     return make_arena(s, err);
 }
 
+/* ---- measures ---------------------------------------------------------------------------------------------------- */
+
+/* Of the step, and of the last evaluation. */
+static size_t measures_bytes(const amp_session *s) { return 2 * (size_t)amp_measure_count(s->model) * sizeof(double); }
+static size_t losses_bytes(const amp_session *s) { return (size_t)(amp_loss_count(s->model) + 1) * sizeof(double); }
+static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->all_input_count + 1) * sizeof(float); }
+
+static amp_status make_measures(amp_session *s, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    s->measures = amp_alloc_zeroed(a, measures_bytes(s), 16);
+    s->losses = amp_alloc_zeroed(a, losses_bytes(s), 16);
+    s->averages = amp_alloc_zeroed(a, averages_bytes(s), 16);
+    if (s->measures && s->losses && s->averages) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its losses and metrics", s->model->desc.name);
+}
+
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */
+
+static amp_status check_precision(const amp_session_options *o, const amp_model *m, amp_error *err) {
+    if (!o->precision) return AMP_OK;
+    if (strcmp(o->precision, "fp32"))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "precision %s: NULL (as compiled) or fp32", o->precision);
+    if (amp_model_has_fp32(m)) return AMP_OK;
+    return amp_fail(err, AMP_UNSUPPORTED,
+                    "%s: FP32 forms of eval and infer were not compiled; ampc --eval-precision fp32 adds them",
+                    m->desc.name);
+}
 
 static amp_status check_options(const amp_session_options *o, const amp_device_type **device, amp_error *err) {
     if (o->capacity < 1 || o->capacity > AMP_BATCH_LIMIT)
@@ -104,15 +147,17 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
 }
 
 static amp_status reserve_scratch(amp_session *s, amp_error *err) {
-    const amp_bound_program *const all[] = {&s->train_step, &s->eval, &s->infer, &s->refresh};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]->program) AMP_TRY(s->device->type->reserve(s->device, all[i]->program, s->capacity, err));
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        const amp_program *p = amp_session_program(s, i)->program;
+        if (p) AMP_TRY(s->device->type->reserve(s->device, p, s->capacity, err));
+    }
     return AMP_OK;
 }
 
 static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
     amp_device_options device = {.threads = o->threads, .isa = o->isa};
     AMP_TRY(make_states(s, o->seed, err));
+    AMP_TRY(make_measures(s, err));
     AMP_TRY(make_programs(s, o, err));
     AMP_TRY(type->create(&device, &s->memory.allocator, &s->device, err));
     AMP_TRY(reserve_scratch(s, err));
@@ -133,6 +178,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     if (!o.capacity) o.capacity = 1;
     if (!o.device) o.device = "cpu";
     AMP_TRY(check_options(&o, &type, err));
+    AMP_TRY(check_precision(&o, model, err));
     amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s, SESSION_ALIGN);
     if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
     amp_counted_allocator_init(&s->memory, &model->allocator);
@@ -140,7 +186,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     amp_model_retain(s->model = model);
     amp_params_retain(s->params = params);
     s->capacity = o.capacity;
-    s->training = model->train_step && !o.inference;
+    s->training = amp_model_trains(model) && !o.inference;
     amp_status status = fill(s, &o, type, err);
     if (status) amp_session_release(s);
     else *out = s;
@@ -157,10 +203,10 @@ void amp_session_release(amp_session *s) {
     const amp_allocator *a = &s->memory.allocator;
     if (s->device) s->device->type->destroy(s->device);
     amp_session_free_values(s);
-    amp_bound_program_free(&s->train_step, a);
-    amp_bound_program_free(&s->eval, a);
-    amp_bound_program_free(&s->infer, a);
-    amp_bound_program_free(&s->refresh, a);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(amp_session_program(s, i), a);
+    amp_free(a, s->measures, measures_bytes(s), 16);
+    amp_free(a, s->losses, losses_bytes(s), 16);
+    amp_free(a, s->averages, averages_bytes(s), 16);
     amp_arena_free(a, s->arena, s->arena_bytes);
     amp_free(a, s->states, (size_t)model->state_count * sizeof *s->states, 16);
     amp_states_free(model, s->own_states, a);
@@ -173,7 +219,7 @@ amp_status amp_session_check_training(const amp_session *s, const char *call, am
     if (!s) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: session is NULL", call);
     if (s->training) return AMP_OK;
     const char *why =
-        s->model->train_step ? "the session was created with inference = 1" : "the model has no train block";
+        amp_model_trains(s->model) ? "the session was created with inference = 1" : "the model has no train block";
     return amp_fail(err, AMP_WRONG_STATE, "%s: %s", call, why);
 }
 
@@ -189,7 +235,6 @@ static uint64_t own_state_bytes(const amp_session *s) {
 void amp_session_memory(const amp_session *s, amp_memory_info *out) {
     *out = (amp_memory_info){0};
     if (!s) return;
-    const amp_bound_program *const all[] = {&s->train_step, &s->eval, &s->infer, &s->refresh};
     *out = (amp_memory_info){
         .params = amp_params_bytes(s->params, AMP_STATE_PARAM) + amp_params_bytes(s->params, AMP_STATE_BUFFER),
         .derived = amp_params_bytes(s->params, AMP_STATE_DERIVED),
@@ -197,7 +242,8 @@ void amp_session_memory(const amp_session *s, amp_memory_info *out) {
         .activations = s->arena_bytes,
         .total = s->memory.bytes + s->params->memory.bytes + sizeof *s + sizeof *s->params,
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    const amp_bound_program *const all[] = {PROGRAMS_OF(s)};
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         out->activations += amp_bound_program_temporaries(all[i]);
         out->outputs += all[i]->kept_bytes;
     }

@@ -12,7 +12,8 @@
 
 typedef struct amp_value { /* of a training step, kept to be read */
     const char *name;
-    int32_t buffer, result; /* of train_step; |result| -1 where the value is none */
+    int32_t buffer, result; /* of |in|; |result| -1 where the value is none */
+    const amp_bound_program *in;
 } amp_value;
 
 struct amp_session {
@@ -23,12 +24,20 @@ struct amp_session {
     int64_t capacity;
     bool training;
     amp_device *device;
-    void **own_states; /* by state of the model: moments, counters, scaler; else NULL */
-    void **states;     /* by state of the model: own, or the params' */
-    amp_bound_program train_step, eval, infer, refresh;
+    void **own_states;             /* by state of the model: moments, counters, scaler; else NULL */
+    void **states;                 /* by state of the model: own, or the params' */
+    amp_bound_program train_step;  /* or micro_step: what runs the model */
+    amp_bound_program apply_step;  /* what ends a step of several micro-batches */
+    amp_bound_program eval, infer; /* or their FP32 forms */
+    amp_bound_program metrics, refresh;
     char *arena; /* that the programs use in turn */
     size_t arena_bytes;
     int64_t last_n;    /* of the last step; 0: no step yet */
+    int64_t micro;     /* micro-batches that were run of a step that is not complete */
+    double *measures;  /* of the step, summed over its micro-batches: metric.h */
+    int64_t measured;  /* micro-batches in them */
+    double *losses;    /* named ones of the last step or evaluation */
+    float *averages;   /* by input of the model: what the program "metrics" reads */
     amp_value *values; /* by name; NULL: the session keeps none */
     int32_t value_count;
 };
@@ -46,6 +55,12 @@ amp_status amp_session_check_training(const amp_session *session, const char *ca
  */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* Every program of a session, bound or not. */
+enum { AMP_SESSION_PROGRAMS = 6 };
+amp_bound_program *amp_session_program(amp_session *session, int index);
+/* The one that ends a step: it has the gradients, "ok" and the norm. */
+const amp_bound_program *amp_session_last_program(const amp_session *session);
 
 /* values.c */
 amp_status amp_session_list_values(amp_session *session, amp_error *err);

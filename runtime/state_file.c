@@ -21,13 +21,20 @@ static const struct Naming {
     [AMP_STATE_PARAM] = {"", true, true},          [AMP_STATE_BUFFER] = {"", true, true},
     [AMP_STATE_MOMENT] = {"optim/", false, true},  [AMP_STATE_COUNTER] = {"counter/", false, true},
     [AMP_STATE_SCALER] = {"scaler/", false, true}, [AMP_STATE_DERIVED] = {"", false, false},
+    [AMP_STATE_ACCUMULATOR] = {"", false, false},  [AMP_STATE_STAGED] = {"", false, false},
 };
 
 static const struct Naming *naming_of(const amp_state_list *l, int32_t state) {
     return &namings[l->model->states[state].role];
 }
 
+/* The number of a micro-batch has no meaning between steps, which is when files are written. */
+static bool is_within_step(const amp_model_state *s) {
+    return s->role == AMP_STATE_COUNTER && !strcmp(s->name, "micro");
+}
+
 static bool holds(const amp_state_list *l, int32_t state) {
+    if (is_within_step(&l->model->states[state])) return false;
     return l->kind == AMP_FILE_OF_PARAMS ? naming_of(l, state)->in_params : naming_of(l, state)->in_checkpoint;
 }
 

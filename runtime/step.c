@@ -1,19 +1,13 @@
-/* step.c: amp_step and amp_session_metrics. */
+/* step.c: amp_step, what it reports, and the measures of the last step. */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "runtime/metric.h"
-#include "runtime/session.h"
 
 static int64_t counter(const amp_session *s, const char *name) {
     const int64_t *value = amp_session_counter(s, name);
     return value ? *value : 0;
-}
-
-/* A training step without a finite check always updates.  A device that computes nothing has not skipped. */
-static bool was_skipped(const amp_session *s) {
-    int32_t ok = amp_program_result_index(s->train_step.program, "ok");
-    return ok >= 0 && s->device->type->computes && amp_bound_program_scalar(&s->train_step, ok) == 0;
 }
 
 static bool at_floor(const amp_session *s) {
@@ -21,14 +15,40 @@ static bool at_floor(const amp_session *s) {
     return hits && *hits != 0;
 }
 
-static void fill_report(const amp_session *s, float scale, amp_step_report *report) {
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+/* The predicate of a block's updates: "ok.0", "ok.1", ... where there are several, else "ok". */
+static bool is_block_predicate(const char *result) { return !strncmp(result, "ok.", 3); }
+
+/* A step without a finite check always updates.  A device that computes nothing has not skipped. */
+static int32_t skipped_blocks(const amp_session *s) {
+    const amp_bound_program *last = amp_session_last_program(s);
+    int32_t ok = amp_program_result_index(last->program, "ok"), blocks = 0, skipped = 0;
+    if (ok < 0 || !s->device->type->computes) return 0;
+    for (int32_t i = 0; i < last->program->result_count; i++) {
+        if (!is_block_predicate(last->program->results[i].name)) continue;
+        blocks++;
+        skipped += amp_bound_program_scalar(last, i) == 0;
+    }
+    return blocks ? skipped : amp_bound_program_scalar(last, ok) == 0;
+}
+
+static double grad_norm(const amp_session *s) {
+    const amp_bound_program *last = amp_session_last_program(s);
+    int32_t norm = amp_program_result_index(last->program, "grad_norm");
+    return norm < 0 ? NAN : amp_bound_program_scalar(last, norm);
+}
+
+static void fill_report(const amp_session *s, float scale, bool complete, amp_step_report *report) {
     *report = (amp_step_report){
-        .loss = amp_bound_program_scalar(&s->train_step, amp_program_result_index(s->train_step.program, "loss")),
+        .loss = s->measures[0] / (double)s->measured,
         .scale = scale,
-        .skipped = was_skipped(s),
+        .skipped = complete ? skipped_blocks(s) : 0,
         .step = counter(s, "step"),
         .iteration = counter(s, "iteration"),
         .at_floor = at_floor(s),
+        .complete = complete,
+        .grad_norm = complete ? grad_norm(s) : NAN,
     };
 }
 
@@ -43,21 +63,57 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
         (double)*amp_session_scale(s), *amp_session_floor_hits(s));
 }
 
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
+
+/* The means of the step are those of its micro-batches. */
+static void measure(amp_session *s, int64_t micro) {
+    int32_t count = amp_measure_count(s->model), losses = amp_loss_count(s->model);
+    if (micro == 0) memset(s->measures, 0, (size_t)count * sizeof *s->measures);
+    amp_measures_add(&s->train_step, s->model, s->measures);
+    s->measured = micro + 1;
+    for (int32_t i = 0; i < losses; i++) s->losses[i] = s->measures[1 + i] / (double)s->measured;
+}
+
+/* Forward and backward; where the step ends, its update.  |*complete| tells whether it did. */
+static amp_status run(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
+    int64_t *micro = amp_session_counter(s, "micro"), k = s->model->accumulate;
+    if (micro) *micro = s->micro;
+    AMP_TRY(amp_session_run(s, &s->train_step, inputs, n, err));
+    measure(s, s->micro);
+    s->last_n = n;
+    *complete = ++s->micro == k;
+    if (!*complete) return AMP_OK;
+    s->micro = 0;
+    return k > 1 ? amp_session_run(s, &s->apply_step, NULL, n, err) : AMP_OK;
+}
+
 amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,
                     amp_error *err) {
+    bool complete;
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
     const float *scale = amp_session_scale(session);
     float used = scale ? *scale : 1;
-    AMP_TRY(amp_session_run(session, &session->train_step, inputs, n, err));
-    session->last_n = n;
-    if (report) fill_report(session, used, report);
+    AMP_TRY(run(session, inputs, n, &complete, err));
+    if (report) fill_report(session, used, complete, report);
     return floor_status(session, err);
 }
+
+/* ---- measures ---------------------------------------------------------------------------------------------------- */
 
 amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err) {
     AMP_TRY(amp_session_check_training(session, "amp_session_metrics", err));
     if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
     if (!session->last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
-    amp_metrics_read(&session->train_step, session->model, metrics);
+    const amp_model *m = session->model;
+    int32_t losses = amp_loss_count(m), count = amp_metric_count(m);
+    double measured = (double)session->measured, *sums = session->measures;
+    for (int32_t i = 0; i < count; i++) metrics[i] = sums[1 + losses + i] / measured;
+    return amp_session_finish_metrics(session, sums[0] / measured, NULL, metrics, err);
+}
+
+amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
+    if (!session || !losses)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_losses: session or losses is NULL");
+    memcpy(losses, session->losses, (size_t)amp_loss_count(session->model) * sizeof *losses);
     return AMP_OK;
 }

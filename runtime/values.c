@@ -18,19 +18,23 @@ static bool is_value(const amp_model_buffer *b) {
 
 /* ---- the list: by name, each name once --------------------------------------------------------------------------- */
 
-/* A value may lie in memory in several layouts, which hold the same numbers: the first is taken. */
+/* A value may lie in memory in several layouts, which hold the same numbers: the first is taken, the result before
+ * all. */
 static int by_name(const void *a, const void *b) {
     const amp_value *x = a, *y = b;
     int order = strcmp(x->name, y->name);
-    return order ? order : x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+    if (order) return order;
+    if ((x->result < 0) != (y->result < 0)) return x->result < 0 ? 1 : -1;
+    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-static int32_t collect(const amp_program *p, amp_value *values) {
+static int32_t collect(const amp_bound_program *in, amp_value *values) {
+    const amp_program *p = in->program;
     int32_t count = 0;
-    for (int32_t i = 0; i < p->result_count; i++)
-        if (is_gradient(&p->results[i])) values[count++] = (amp_value){p->results[i].name, p->results[i].buffer, i};
-    for (int32_t i = 0; i < p->buffer_count; i++)
-        if (is_value(&p->buffers[i])) values[count++] = (amp_value){p->buffers[i].name, i, -1};
+    for (int32_t i = 0; p && i < p->result_count; i++)
+        if (is_gradient(&p->results[i])) values[count++] = (amp_value){p->results[i].name, p->results[i].buffer, i, in};
+    for (int32_t i = 0; p && i < p->buffer_count; i++)
+        if (is_value(&p->buffers[i])) values[count++] = (amp_value){p->buffers[i].name, i, -1, in};
     return count;
 }
 
@@ -41,14 +45,19 @@ static int32_t drop_repetitions(amp_value *values, int32_t count) {
     return kept;
 }
 
+static size_t most_values(const amp_bound_program *in) {
+    return in->program ? (size_t)in->program->result_count + (size_t)in->program->buffer_count : 0;
+}
+
 static size_t list_bytes(const amp_session *s) {
-    return (size_t)(s->train_step.program->result_count + s->train_step.program->buffer_count) * sizeof *s->values;
+    return (most_values(&s->train_step) + most_values(&s->apply_step)) * sizeof *s->values;
 }
 
 amp_status amp_session_list_values(amp_session *s, amp_error *err) {
     s->values = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
     if (!s->values) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its values", s->model->desc.name);
-    int32_t count = collect(s->train_step.program, s->values);
+    int32_t count = collect(&s->train_step, s->values);
+    count += collect(&s->apply_step, s->values + count);
     qsort(s->values, (size_t)count, sizeof *s->values, by_name);
     s->value_count = drop_repetitions(s->values, count);
     return AMP_OK;
@@ -89,7 +98,7 @@ static void describe_matrix(const amp_model_buffer *b, int64_t n, amp_tensor_inf
 }
 
 static amp_tensor_info describe(const amp_session *s, const amp_value *v) {
-    const amp_program *p = s->train_step.program;
+    const amp_program *p = v->in->program;
     const amp_model_buffer *b = &p->buffers[v->buffer];
     amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)b->dtype};
     if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->last_n);
@@ -119,6 +128,6 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
         return amp_fail(err, AMP_INVALID_ARGUMENT, "value %s takes %zu bytes, not %zu", name, value_bytes(&described),
                         bytes);
     if (info) *info = described;
-    if (data) amp_bound_program_read(&session->train_step, v->buffer, session->last_n, data);
+    if (data) amp_bound_program_read(v->in, v->buffer, session->last_n, data);
     return AMP_OK;
 }

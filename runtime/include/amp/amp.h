@@ -69,6 +69,9 @@ typedef struct amp_model_info {
     int32_t metric_count;
     int32_t decision_count;
     int64_t param_elements; /* trained numbers */
+    int64_t accumulate;     /* micro-batches of a step: calls of amp_step; 1 unless the model says otherwise */
+    int32_t loss_count;     /* losses that are reported apart: `loss NAME = ...` */
+    int32_t has_fp32;       /* 1: amp_session_options.precision "fp32" is there */
 } amp_model_info;
 
 enum { AMP_MAX_RANK = 8 };
@@ -88,6 +91,7 @@ AMP_API AMP_MUST_USE amp_status amp_model_result_at(const amp_model *model, int3
 AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32_t index, amp_tensor_info *out,
                                                    amp_error *err);
 AMP_API const char *amp_model_metric_at(const amp_model *model, int32_t index); /* "acc"; NULL out of range */
+AMP_API const char *amp_model_loss_at(const amp_model *model, int32_t index);   /* "NAME"; NULL out of range */
 
 /* Why an op of the forward graph has its dtype. */
 typedef struct amp_decision {
@@ -137,6 +141,8 @@ typedef struct amp_session_options {
     const char *isa;          /* "portable", "v3", "v4"; NULL: the best of this machine */
     int32_t separate_buffers; /* 1: each planned buffer its own allocation, so that overruns are seen by sanitizers */
     int32_t keep_values;      /* 1: gradients and intermediates stay readable after a step (amp_session_value) */
+    const char *precision;    /* of amp_eval and amp_infer: NULL: as compiled; "fp32": the FP32 forms that
+                                 ampc --eval-precision fp32 adds; without them AMP_UNSUPPORTED */
 } amp_session_options;
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
@@ -146,31 +152,47 @@ AMP_API void amp_session_retain(amp_session *session);
 AMP_API void amp_session_release(amp_session *session);
 
 typedef struct amp_step_report {
-    double loss;       /* of the batch, before the update, unscaled */
+    double loss;       /* before the update, unscaled: the mean over the step's micro-batches so far */
     float scale;       /* that this step used; 1 where the model trains unscaled */
-    int32_t skipped;   /* 1: a gradient was not finite, so nothing was updated */
+    int32_t skipped;   /* train blocks that were not updated because a gradient of theirs was not finite: 0 or 1 where
+                          the model has one block */
     int64_t step;      /* updates applied so far, this one included */
     int64_t iteration; /* steps attempted so far, this one included */
     int32_t at_floor;  /* 1 from the first skip at the scale's floor on */
-    int32_t reserved;
+    int32_t complete;  /* 1: this call ended a step; 0: it was one of its micro-batches before the last */
+    double grad_norm;  /* of all gradients, unscaled, before clipping; NaN where the model does not compute it (no
+                          clip_norm, or several train blocks) and in a call that ends no step */
 } amp_step_report;
 
 /* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read,
  * during the call.
+ * A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a step, and
+ * the last of them updates (report->complete).  The loss is the mean of the k losses; a gradient that is not finite in
+ * any of them skips the whole step, running statistics included.
  * AMP_SCALE_AT_FLOOR: this step or an earlier one was skipped at the scale's floor; every later step says so too, until
  * amp_session_set_scaler or amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
 AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n,
                                          amp_step_report *report, amp_error *err);
 
-/* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |metrics| (or NULL): one double each. */
+/* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |metrics| (or NULL): one double each.
+ * Over several batches, average the loss and the metrics by samples; then amp_session_finish_metrics. */
 AMP_API AMP_MUST_USE amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss,
                                          double *metrics, amp_error *err);
 /* |inputs|: the model inputs; |outputs|: one caller's array per result, written in full. */
 AMP_API AMP_MUST_USE amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n,
                                           void *const *outputs, amp_error *err);
 
-/* Metrics of the last step's batch, one double per metric, in the order of amp_model_metric_at. */
+/* Metrics of the last step's batch (the mean over its micro-batches so far), one double per metric, in the order of
+ * amp_model_metric_at. */
 AMP_API AMP_MUST_USE amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err);
+/* Named losses of the last amp_step (the mean over its micro-batches so far) or amp_eval, whichever came last, in the
+ * order of amp_model_loss_at. */
+AMP_API AMP_MUST_USE amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err);
+/* Some metrics are computed from averages (`metric ppl = exp(loss)`): the perplexity of a data set is no average of the
+ * perplexities of its batches.  Given averages over all samples, replaces those metrics by what they are of the
+ * averages.  |losses|: NULL where the model names none. */
+AMP_API AMP_MUST_USE amp_status amp_session_finish_metrics(const amp_session *session, double loss,
+                                                           const double *losses, double *metrics, amp_error *err);
 
 /* With keep_values: what the last step left.  Names are IR value names ("fc1.h") and "grad.fc1.weight" (unscaled, f32).
  * Call with data NULL for the description; |data| gets f32 for every float dtype (its value is exact), else the value's
@@ -190,6 +212,7 @@ typedef struct amp_scaler_state {
 } amp_scaler_state;
 AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *session, amp_scaler_state *out,
                                                        amp_error *err);
+/* Micro-batches that were run of a step that is not complete are dropped. */
 AMP_API AMP_MUST_USE amp_status amp_session_set_scaler(amp_session *session, const amp_scaler_state *state,
                                                        amp_error *err);
 
@@ -200,7 +223,8 @@ AMP_API AMP_MUST_USE amp_status amp_session_set(amp_session *session, const char
                                                 amp_error *err);
 
 /* Everything that training goes on from: params, buffers, moments, counters, scaler.  Bit-exact.  |extra| (may be NULL)
- * is a string that the application gets back: its position in the data, say.  Loading is all or nothing. */
+ * is a string that the application gets back: its position in the data, say.  Loading is all or nothing.
+ * Between the micro-batches of a step saving is refused (AMP_WRONG_STATE); loading drops those that were run. */
 AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra,
                                                     amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const char *path, char *extra,

@@ -79,11 +79,14 @@ typedef struct amp_model_state {
 
 /* ---- inputs and results of a call ------------------------------------------------------------------------------------------- */
 
+/* An average is an input of the program "metrics" alone: an f32 scalar by the name of a result of "eval". */
+enum { AMP_INPUT_OF_MODEL = 0, AMP_INPUT_OF_TRAINING = 1, AMP_INPUT_AVERAGE = 2 };
+
 typedef struct amp_model_input {
     const char *name;
     uint32_t dtype, rank;
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    uint32_t train_only;   /* 1: an input of the train block (targets): not read by "infer" */
+    uint32_t train_only;   /* AMP_INPUT_*, in ascending order: those of the train block (targets) are not read by "infer" */
     uint32_t reserved;
     int64_t index_bound;   /* > 0: class indices, each in [0, bound) or equal to |index_ignore| */
     int64_t index_ignore;

@@ -1,4 +1,5 @@
-/* infer.c: the types of an op's results from its inputs and attributes: the table from ShapeRule to a function of infer_*.c. */
+/* infer.c: the types of an op's results from its inputs and attributes: the table from ShapeRule to a function of
+ * infer_*.c. */
 #include "ir/infer.h"
 
 /* ---- rules that differ by op ----------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* infer.h: what the shape rules share: the op in question, messages, results.  The rules lie in infer_*.c, by theme; infer.c has the table. */
+/* infer.h: what the shape rules share: the op in question, messages, results.  The rules lie in infer_*.c, by
+ * theme; infer.c has the table. */
 #ifndef AMP_IR_INFER_H
 #define AMP_IR_INFER_H
 
@@ -55,7 +56,8 @@ typedef struct WindowSteps {
 
 /* Windows along a dimension of |size|; 0 where not one fits. */
 int64_t infer_window_count(int64_t size, WindowSteps w);
-/* The height (axis 0) or width (axis 1) after convolution or pooling, from the op's attributes and the kernel's size there. */
+/* The height (axis 0) or width (axis 1) after convolution or pooling, from the op's attributes and the kernel's
+ * size there. */
 const char *infer_window_dim(const Inferring *c, int axis, Dim size, int64_t kernel, Dim *out);
 
 /* ---- rules ---------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* infer_conv.c: shapes of convolutions.  In a graph images are [N, C, H, W] and weights [O, C / groups, KH, KW]; in core IR channels come
- * last. */
+/* infer_conv.c: shapes of convolutions.  In a graph images are [N, C, H, W] and weights [O, C / groups, KH, KW]; in
+ * core IR channels come last. */
 #include "ir/infer.h"
 
 /* Where the parts of an image and of a weight stand. */

@@ -44,7 +44,8 @@ static const char *batched(Inferring *c, Shape s, const Matrices *p) {
     return infer_result(c, c->t, s);
 }
 
-/* As NumPy: the leading dimensions broadcast.  Vectors are no operands: which side they stand on is for the model to say. */
+/* As NumPy: the leading dimensions broadcast.  Vectors are no operands: which side they stand on is for the model
+ * to say. */
 const char *infer_matmul(Inferring *c) {
     const Shape *a = infer_in(c, 0), *b = infer_in(c, 1);
     if (a->rank < 2 || b->rank < 2)

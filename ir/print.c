@@ -1,4 +1,5 @@
-/* print.c: the text form of a module: header, states, functions, decisions.  docs/ir.md describes it; read.c reads it back. */
+/* print.c: the text form of a module: header, states, functions, decisions.  docs/ir.md describes it; read.c reads
+ * it back. */
 #include "ir/columns.h"
 #include "ir/print.h"
 

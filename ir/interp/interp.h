@@ -1,11 +1,9 @@
 /* interp.h: the float64 reference interpreter: one function of a module, op by op, slow and obviously right.
  *
  * It runs functions of all three levels (kernels are walked through, buffers ignored), so that the result of a pass
- * can be compared with
- * what it started from.  All numbers are doubles.  A state keeps its old value until the function ends; then the
- * assigns whose
- * predicate holds are written.  Randomness: the states "seed", "iteration" and "micro" where they are given, else 0; integers
- * are exact to 2^53.
+ * can be compared with what it started from.  All numbers are doubles; integers are exact to 2^53.  A state keeps its
+ * old value until the function ends; then the assigns whose predicate holds are written.  Randomness: the states
+ * "seed", "iteration" and "micro" where they are given, else 0.
  */
 #ifndef AMP_IR_INTERP_INTERP_H
 #define AMP_IR_INTERP_INTERP_H

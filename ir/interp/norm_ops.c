@@ -1,6 +1,5 @@
-/* norm_ops.c: what batch and layer normalisation and their gradients compute (Ioffe and Szegedy 2015; Ba et al. 2016).
- *
- * Both fold a set of elements, those of a channel or those of a row, into a mean and a variance; the element functions say which. */
+/* norm_ops.c: what batch and layer normalisation and their gradients compute (Ioffe and Szegedy 2015; Ba et al. 2016):
+ * means and variances of the elements of a channel, or of a row. */
 #include "ir/interp/ops.h"
 
 #include <math.h>

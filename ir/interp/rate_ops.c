@@ -35,7 +35,8 @@ static void run_linear(Running *r) {
     else set(r, s >= steps ? 0.0 : peak * (steps - s) / (steps - warmup));
 }
 
-/* torch.optim.lr_scheduler.OneCycleLR(max_lr, total_steps) with its defaults; it ends where that one refuses to go on. */
+/* torch.optim.lr_scheduler.OneCycleLR(max_lr, total_steps) with its defaults; it ends where that one refuses to go
+ * on. */
 static void run_one_cycle(Running *r) {
     double peak = interp_float(r, "peak"), last = count_of(r, "steps") - 1.0, top = 0.3 * count_of(r, "steps") - 1.0;
     double start = peak / 25.0, end = start / 1e4, s = fmin(step_of(r), last);

@@ -1,4 +1,5 @@
-/* reduce_ops.c: what the reductions of the whole language compute: extremes, variance, losses, metrics, norms of gradients. */
+/* reduce_ops.c: what the reductions of the whole language compute: extremes, variance, losses, metrics, norms of
+ * gradients. */
 #include "ir/interp/ops.h"
 
 #include <math.h>
@@ -122,7 +123,8 @@ static void run_bce_with_logits_grad(Running *r) {
     }
 }
 
-/* Among the k largest: fewer than k logits stand before the target's.  A target that is no class, or whose logit is NaN, is not. */
+/* Among the k largest: fewer than k logits stand before the target's.  A target that is no class, or whose logit
+ * is NaN, is not. */
 static bool is_in_top(const double *x, int64_t classes, double target, int64_t k) {
     if (!(target >= 0 && target < (double)classes)) return false;
     int64_t t = (int64_t)target, before = 0;

@@ -24,14 +24,8 @@ bool walk_is_indirect(const Walk *w, const Op *o) {
 
 bool walk_reads(const Walk *w, const Op *o, int n) {
     if (walk_is_indirect(w, o) || ir_is_product(o)) return false; /* the runtime reads a product's operands */
-    switch (o->code) {
-    case OP_iota:
-    case OP_extent: return false;
-    case OP_random:
-    case OP_assign: return n != 0;    /* like; the state, which is written */
-    case OP_broadcast: return n != 1; /* like */
-    default: return true;
-    }
+    bool is_written = o->code == OP_assign && n == 0;
+    return !is_written && ir_reads_elements(o, n);
 }
 
 static bool is_line_reduction(const Op *o) {

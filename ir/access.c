@@ -18,6 +18,24 @@ bool ir_is_view(const Func *f, const Op *o) {
     return fits(r, rows) && fits(c, cols);
 }
 
+bool ir_reads_elements(const Op *o, int i) {
+    switch (o->code) {
+    case OP_iota:
+    case OP_extent:
+    case OP_random: return i != 0;
+    case OP_broadcast:
+    case OP_broadcast_to:
+    case OP_sum_to:
+    case OP_avg_pool2d_grad:
+    case OP_global_avg_pool_grad: return i != 1;
+    case OP_conv2d_input_grad:
+    case OP_conv2d_weight_grad:
+    case OP_embedding_grad:
+    case OP_max_pool2d_grad: return i != 2;
+    default: return true;
+    }
+}
+
 bool ir_reads_memory(const Func *f, const Op *o, int i) {
     if (o->code == OP_scatter || ir_is_product(o)) return i < 2;
     bool indirect = ir_op_info[o->code].flags & INDIRECT || is_convolution(o->code);

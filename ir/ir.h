@@ -395,6 +395,9 @@ Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint);
 AttrValue *ir_attr(const Op *o, const char *name);
 /* A dimension that an attribute names, negative ones counted from the end of |rank|. */
 int ir_dim_attr(const Op *o, const char *name, int rank);
+/* false: operand |i| gives its shape alone (the first of iota, extent, random; the second of broadcast; `like`s of a
+ * graph's gradients). */
+bool ir_reads_elements(const Op *o, int i);
 Reason *ir_reason(Module *m, const char *rule); /* a new one, other fields empty */
 Region *ir_region(Func *f, uint32_t region);
 CallArg *ir_call_arg(const Call *c, const char *name); /* NULL when absent */

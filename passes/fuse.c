@@ -23,7 +23,7 @@ Op *fuse_behind(const Fuse *z, Val v, bool data) {
     Op *def = ir_def(z->f, v);
     while (def && fuse_node(z, def)->copied) {
         Val source = fuse_node(z, def)->source;
-        def = source.id && (!data || reads_operand(def, 0)) ? ir_def(z->f, source) : NULL;
+        def = source.id && (!data || ir_reads_elements(def, 0)) ? ir_def(z->f, source) : NULL;
     }
     return def;
 }
@@ -45,7 +45,7 @@ static int latest_input(const Fuse *z, const Op *o, bool data) {
     Val guard = fuse_node(z, o)->guard;
     int latest = guard.id ? fuse_made_in(z, guard, true) : -1;
     for (int i = 0; i < o->n_in; i++) {
-        int made = data && !reads_operand(o, i) ? -1 : fuse_made_in(z, o->in[i], data);
+        int made = data && !ir_reads_elements(o, i) ? -1 : fuse_made_in(z, o->in[i], data);
         if (made > latest) latest = made;
     }
     return latest;
@@ -186,7 +186,7 @@ static bool join_reader(Fuse *z, int latest, Op *o) {
         Val v = o->in[i];
         const Op *def = ir_def(z->f, v);
         if (def && fuse_node(z, def)->copied) v = fuse_node(z, def)->source;
-        if (!v.id || (int)v.id >= z->value_count || !ir_shape(z->f, v)->rank || !reads_operand(o, i)) continue;
+        if (!v.id || (int)v.id >= z->value_count || !ir_shape(z->f, v)->rank || !ir_reads_elements(o, i)) continue;
         for (int r = 0; r < z->readers[v.id].len; r++)
             if (z->readers[v.id].data[r] > latest && join(z, z->readers[v.id].data[r], o)) return true;
     }
@@ -197,7 +197,7 @@ static void place(Fuse *z, Op *o) {
     int made = latest_input(z, o, true), wait = fuse_node(z, o)->wait, latest = made > wait ? made : wait;
     bool fold = fuse_fold(z->f, o) != FOLD_NONE, scalar = fuse_is_scalar(z->f, o);
     bool leaf = !fold;
-    for (int i = 0; i < o->n_in && leaf; i++) leaf = !reads_operand(o, i) || fuse_made_in(z, o->in[i], true) < 0;
+    for (int i = 0; i < o->n_in && leaf; i++) leaf = !ir_reads_elements(o, i) || fuse_made_in(z, o->in[i], true) < 0;
     if (z->fusing && !ir_is_product(o)) {
         if (leaf) {
             fuse_node(z, o)->home = PENDING;
@@ -222,7 +222,7 @@ static bool is_free(const Fuse *z, const Op *o) {
 /* An operand that only gives its shape may as well be what was widened. */
 static void look_through_casts(const Fuse *z, Op *o) {
     for (int i = 0; i < o->n_in; i++) {
-        if (reads_operand(o, i)) continue;
+        if (ir_reads_elements(o, i)) continue;
         for (const Op *def = ir_def(z->f, o->in[i]); def && is_widening(z->f, def); def = ir_def(z->f, o->in[i]))
             o->in[i] = def->in[0];
     }

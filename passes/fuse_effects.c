@@ -26,7 +26,7 @@ static uint32_t root_of(const Effects *e, Val v) { return (int)v.id < e->known ?
 
 static void note_reads(Effects *e, const Op *o, int g) {
     for (int i = o->code == OP_assign ? 1 : 0; i < o->n_in; i++) {
-        uint32_t root = reads_operand(o, i) ? root_of(e, o->in[i]) : 0;
+        uint32_t root = ir_reads_elements(o, i) ? root_of(e, o->in[i]) : 0;
         int now = when(e->z, g);
         if (now > e->last[root]) e->last[root] = now;
         if (!ir_reads_memory(e->z->f, o, i)) continue;
@@ -65,7 +65,7 @@ static bool reads_other_state(const Fuse *z, Val v, Val target) {
     const Op *o = ir_def(z->f, v);
     if (!o || (fuse_node(z, o)->home != PENDING && !fuse_node(z, o)->copied)) return false;
     for (int i = 0; i < o->n_in; i++)
-        if (reads_operand(o, i) && reads_other_state(z, o->in[i], target)) return true;
+        if (ir_reads_elements(o, i) && reads_other_state(z, o->in[i], target)) return true;
     return false;
 }
 

@@ -17,7 +17,7 @@ bool fuse_is_scalar(const Func *f, const Op *o) {
     for (int i = 0; i < o->n_out; i++)
         if (ir_shape(f, o->out[i])->rank) return false;
     for (int i = 0; i < o->n_in; i++)
-        if (reads_operand(o, i) && ir_shape(f, o->in[i])->rank) return false;
+        if (ir_reads_elements(o, i) && ir_shape(f, o->in[i])->rank) return false;
     return true;
 }
 
@@ -95,7 +95,7 @@ static bool tile_accepts(const Fuse *z, const Group *g, int index, const Op *o) 
  * outside. */
 static bool operands_in_space(const Fuse *z, const Group *g, int index, const Op *o) {
     for (int i = 0; i < o->n_in; i++) {
-        const Op *def = reads_operand(o, i) ? fuse_behind(z, o->in[i], true) : NULL;
+        const Op *def = ir_reads_elements(o, i) ? fuse_behind(z, o->in[i], true) : NULL;
         if (def && fuse_node(z, def)->home == index && !has_space(z->f, g, o->in[i])) return false;
     }
     return true;
@@ -108,7 +108,7 @@ static bool row_accepts(const Fuse *z, const Group *g, int index, const Op *o) {
 
 static bool reads_folded(const Fuse *z, int index, const Op *o) {
     for (int i = 0; i < o->n_in; i++) {
-        const Op *def = reads_operand(o, i) ? fuse_behind(z, o->in[i], true) : NULL;
+        const Op *def = ir_reads_elements(o, i) ? fuse_behind(z, o->in[i], true) : NULL;
         if (def && fuse_node(z, def)->home == index && fuse_node(z, def)->folded) return true;
     }
     return false;

@@ -29,7 +29,7 @@ static void find_bounds(const Fuse *z, Run *run) {
         int *bound = &run->bound[i - run->from];
         *bound = -1;
         for (int n = 0; n < o->n_in; n++) {
-            if (!reads_operand(o, n)) continue;
+            if (!ir_reads_elements(o, n)) continue;
             int inside = position_of(z, run, o->in[n]);
             int made = inside >= 0 ? run->bound[inside] : fuse_made_in(z, o->in[n], true);
             if (made > *bound) *bound = made;
@@ -51,7 +51,7 @@ static void find_waits(Fuse *z, Run *run) {
         int until = free_to_wait && run->wait[at] > run->bound[at] ? run->wait[at] : run->bound[at];
         fuse_node(z, o)->wait = until;
         for (int n = 0; n < o->n_in; n++) {
-            int inside = reads_operand(o, n) ? position_of(z, run, o->in[n]) : -1;
+            int inside = ir_reads_elements(o, n) ? position_of(z, run, o->in[n]) : -1;
             if (inside >= 0 && until < run->wait[inside]) run->wait[inside] = until;
         }
     }

@@ -73,7 +73,7 @@ static bool fits_row(Check *c, const Op *o) {
 
 static bool reads_folded(const Check *c, const Op *o) {
     for (int i = 0; i < o->n_in; i++)
-        if (reads_operand(o, i) && is_own(c, o->in[i]) && c->folded[o->in[i].id]) return true;
+        if (ir_reads_elements(o, i) && is_own(c, o->in[i]) && c->folded[o->in[i].id]) return true;
     return false;
 }
 
@@ -129,7 +129,7 @@ static Val space_of(const Check *c, const Kernel *k) {
 static void check_inputs(Check *c, const Op *o) {
     for (int i = 0; i < o->n_in; i++) {
         const Op *def = ir_def(c->f, o->in[i]);
-        if (!def || !reads_operand(o, i)) continue;
+        if (!def || !ir_reads_elements(o, i)) continue;
         bool free_op = def->code == OP_const || def->code == OP_iota || def->code == OP_extent;
         if (is_own(c, o->in[i]) && def->code == OP_reduce_or) fail(c, o, "reads a flag of its own kernel");
         Val source = ir_is_product(o) ? o->in[i] : ir_memory_source(c->f, o->in[i]);
@@ -188,7 +188,7 @@ static void check_states(Check *c) {
         for (int i = 0; i < f->kernels.data[c->k]->count; i++) {
             const Op *o = ir_op_at(f, f->kernels.data[c->k]->first + i);
             for (int n = o->code == OP_assign; n < o->n_in; n++) {
-                int at = reads_operand(o, n) ? assigned[root[o->in[n].id]] : 0;
+                int at = ir_reads_elements(o, n) ? assigned[root[o->in[n].id]] : 0;
                 if (at && (c->k + 1 > at || (c->k + 1 == at && ir_reads_memory(f, o, n))))
                     fail(c, o, "reads a state, or a cast of it, that has been assigned");
             }

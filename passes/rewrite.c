@@ -54,13 +54,3 @@ bool is_float(Dtype t) { return (IN(F32) | IN(F16) | IN(BF16) | IN(TF32)) >> t &
 bool is_widening(const Func *f, const Op *o) {
     return o->code == OP_cast && holds_exactly(ir_dtype(f, o->out[0]), ir_dtype(f, o->in[0]));
 }
-
-bool reads_operand(const Op *o, int operand) {
-    switch (o->code) {
-    case OP_iota:
-    case OP_extent:
-    case OP_random: return operand != 0;
-    case OP_broadcast: return operand != 1;
-    default: return true;
-    }
-}

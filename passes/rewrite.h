@@ -32,8 +32,6 @@ bool holds_exactly(Dtype to, Dtype from);
 bool is_float(Dtype t);
 /* A cast that changes no number. */
 bool is_widening(const Func *f, const Op *o);
-/* false: the operand gives its shape alone (iota, extent, random: the first; broadcast: the second). */
-bool reads_operand(const Op *o, int operand);
 
 #ifdef __cplusplus
 }

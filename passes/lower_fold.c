@@ -194,7 +194,14 @@ Val lower_reduce_all(Lowering *l, Opcode code, Val v) {
 
 /* ---- counts ------------------------------------------------------------------------------------------------------ */
 
+/* Only the shape is read: a cast need not be made for it. */
+static Val before_casts(const Lowering *l, Val v) {
+    const Op *o = ir_def(l->f, v);
+    return o && o->code == OP_cast ? before_casts(l, o->in[0]) : v;
+}
+
 Val lower_extent(Lowering *l, Val like, const Dims *dims) {
+    like = before_casts(l, like);
     Op *o = ir_op_new(l->f, OP_extent, &like, 1);
     ir_attr(o, "dims")->dims = *dims;
     return ir_make_results(l->f, o, AMP_DT_F32, NULL);

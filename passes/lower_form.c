@@ -198,10 +198,17 @@ Val lower_operand(Lowering *l, int i) { return lower_widen(l, lower_given(l, i))
 
 Val lower_plain_operand(Lowering *l, int i) { return lower_widen(l, lower_plain(l, l->op->in[i])); }
 
+/* The same elements as another value: [N, H, W, C] of one graph value may be all there is of another, whose plain form it is. */
+static Val again(Lowering *l, Val v) {
+    const Shape s = *ir_shape(l->f, v);
+    return lower_result_of(l, lower_op_of(l, OP_reshape, &v, 1), ir_dtype(l->f, v), &s);
+}
+
 void lower_give_as(Lowering *l, int i, Val v, Form form) {
     if (!v.id) return;
     Val given = lower_cast(l, v, ir_dtype(l->f, l->op->out[i]));
     if (form == FORM_LAST) lower_mark_last(l, given);
+    else if (lower_is_last(l, given)) given = again(l, given);
     l->given[i] = given;
 }
 

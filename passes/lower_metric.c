@@ -31,11 +31,11 @@ Val rows_one_where(Lowering *l, Val condition) {
     return lower_select(l, condition, one, zero);
 }
 
-static void give_share(Lowering *l, Val right) {
+static void give_share(Lowering *l, const LabelledRows *r, Val right) {
     Val total = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, right));
     bool all[MAX_RANK];
-    for (int i = 0; i < MAX_RANK; i++) all[i] = i < ir_shape(l->f, right)->rank;
-    lower_give(l, 0, lower_divide_by_count(l, total, lower_count(l, right, all)));
+    for (int i = 0; i < MAX_RANK; i++) all[i] = i < ir_shape(l->f, r->labels)->rank;
+    lower_give(l, 0, lower_divide_by_count(l, total, lower_count(l, r->labels, all)));
 }
 
 /* ---- metrics ----------------------------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ void lower_accuracy(Lowering *l) {
     Val index = lower_cast(l, lower_iota(l, x), AMP_DT_F32); /* exact below 2^24 classes */
     Val none = lower_number(l, (double)ir_shape(l->f, x)->d[1].mul);
     Val guess = rows_fold(l, OP_reduce_min, lower_select(l, largest, index, none));
-    give_share(l, lower_binary(l, OP_eq, guess, lower_cast(l, r.labels, AMP_DT_F32)));
+    give_share(l, &r, lower_binary(l, OP_eq, guess, lower_cast(l, r.labels, AMP_DT_F32)));
 }
 
 /* Fewer than k classes stand before the label: larger ones, and equal ones of a lower index.  A label outside the
@@ -66,5 +66,5 @@ void lower_top_k_accuracy(Lowering *l) {
     Val found = lower_binary(l, OP_and, is_label, equal);
     Val is_found = lower_binary(l, OP_lt, zero, rows_fold(l, OP_reduce_sum, rows_one_where(l, found)));
     Val few = lower_binary(l, OP_lt, count, lower_number(l, (double)lower_int(l, "k")));
-    give_share(l, lower_binary(l, OP_and, few, is_found));
+    give_share(l, &r, lower_binary(l, OP_and, few, is_found));
 }

@@ -14,12 +14,6 @@ static Val reciprocal_deviation(Lowering *l, Val variance) {
     return lower_div(l, lower_number(l, 1.0), root);
 }
 
-/* d * scale * weight + bias, where bias may be missing */
-static Val scale_and_shift(Lowering *l, Val d, Val scale, Val weight, Val bias) {
-    Val y = lower_mul(l, lower_mul(l, d, scale), weight);
-    return bias.id ? lower_add(l, y, bias) : y;
-}
-
 /* ---- batch norm: statistics of a column -------------------------------------------------------------------------- */
 
 /* All dims but the last; and, of these, all but the first. */
@@ -94,7 +88,8 @@ void lower_batch_norm(Lowering *l) {
     Val count = lower_count(l, x, rows);
     Val rstd = reciprocal_deviation(l, lower_divide_by_count(l, m.squares, count));
     Val unbiased = lower_div(l, m.squares, unbiased_count(l, count));
-    lower_give(l, 0, scale_and_shift(l, lower_sub(l, x, m.mean), rstd, weight, bias));
+    Val scale = lower_mul(l, rstd, weight), d = lower_sub(l, x, m.mean);
+    lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
     lower_give_as(l, 1, m.mean, FORM_PLAIN);
     lower_give_as(l, 2, unbiased, FORM_PLAIN);
     lower_give_as(l, 3, rstd, FORM_PLAIN);
@@ -104,7 +99,8 @@ void lower_batch_norm_eval(Lowering *l) {
     Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
     Val mean = lower_plain_operand(l, 3), variance = lower_plain_operand(l, 4);
     Val rstd = reciprocal_deviation(l, variance);
-    lower_give(l, 0, scale_and_shift(l, lower_sub(l, x, mean), rstd, weight, bias));
+    Val scale = lower_mul(l, rstd, weight), d = lower_sub(l, x, mean);
+    lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
 }
 
 /* d = x - mean, dot = sum(dy d):  d bias = sum(dy), d weight = dot rstd,
@@ -139,7 +135,8 @@ void lower_layer_norm(Lowering *l) {
     Val bias = l->op->n_in == 3 ? lower_operand(l, 2) : NO_VAL;
     Val mean = mean_of_row(l, x), d = lower_sub(l, x, mean);
     Val rstd = reciprocal_deviation(l, mean_of_row(l, square(l, d)));
-    lower_give(l, 0, scale_and_shift(l, d, rstd, weight, bias));
+    Val y = lower_mul(l, lower_mul(l, d, rstd), weight);
+    lower_give(l, 0, bias.id ? lower_add(l, y, bias) : y);
     lower_give(l, 1, mean);
     lower_give(l, 2, rstd);
 }

@@ -17,6 +17,29 @@ void lower_linear(Lowering *l) {
 
 /* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
+/* The op that made v by exchanging the dimensions of a matrix, or NULL. */
+static const Op *exchange_behind(const Lowering *l, Val v) {
+    const Op *o = ir_def(l->f, v);
+    bool is_exchange = o && o->code == OP_permute && ir_shape(l->f, v)->rank == 2;
+    return is_exchange ? o : NULL;
+}
+
+/* A product reads a transposed matrix where it lies, also through a cast: the matrix, and whether it is transposed. */
+static Val untransposed(Lowering *l, Val v, bool *is_transposed) {
+    const Op *o = ir_def(l->f, v), *cast = o && o->code == OP_cast ? o : NULL;
+    const Op *exchange = exchange_behind(l, cast ? cast->in[0] : v);
+    if (!exchange) return v;
+    *is_transposed = !*is_transposed;
+    if (!cast) return exchange->in[0];
+    Val *shared = lower_memo(l, "cast %u of %u", cast->out[0].id, exchange->in[0].id);
+    if (!shared->id) {
+        *shared = lower_cast(l, exchange->in[0], ir_dtype(l->f, v));
+        Op *made = ir_def(l->f, *shared);
+        if (made) made->reason = cast->reason;
+    }
+    return *shared;
+}
+
 static Val transposed(Lowering *l, Val v) {
     int rank = ir_shape(l->f, v)->rank;
     Dims dims = {.count = rank};
@@ -46,7 +69,11 @@ static Val batch_contract(Lowering *l, bool ta, bool tb) {
 void lower_matmul(Lowering *l) {
     bool ta = lower_bool(l, "ta"), tb = lower_bool(l, "tb");
     int rank_a = ir_shape(l->f, l->op->in[0])->rank, rank_b = ir_shape(l->f, l->op->in[1])->rank;
-    bool one_product = rank_b == 2 && (rank_a == 2 || !ta);
-    Val y = one_product ? contract(l, l->op->in[0], ta, l->op->in[1], tb) : batch_contract(l, ta, tb);
-    lower_give(l, 0, y);
+    if (rank_b > 2 || (rank_a > 2 && ta)) {
+        lower_give(l, 0, batch_contract(l, ta, tb));
+        return;
+    }
+    Val a = rank_a == 2 ? untransposed(l, l->op->in[0], &ta) : l->op->in[0];
+    Val b = untransposed(l, l->op->in[1], &tb);
+    lower_give(l, 0, contract(l, a, ta, b, tb));
 }

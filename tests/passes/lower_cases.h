@@ -79,6 +79,11 @@ inline std::vector<LowerCase> ProductCases() {
         OneOp(OP_linear, {"f16[3]", "f16[4, 3]"}, "linear(%x, %y)", "f16[4]"),
         OneOp(OP_linear, {"f16[2, N, 1, 3]", "f16[3, 1]"}, "linear(%x, %y; transposed = true)", "f16[2, N, 1, 1]"),
         OneOp(OP_matmul, {"f32[N, 2, 3]", "f32[3, 4]"}, "matmul(%x, %y)", "f32[N, 2, 4]"),
+        {OP_matmul, "input %x : f32[N, 2, 3]\ninput %y : f32[4, 3]\n%t = transpose(%y) : f32[3, 4]\n"
+                    "%r = matmul(%x, %t) : f32[N, 2, 4]\nresult r = %r\n"},
+        {OP_matmul,
+         "input %x : f32[N, 3]\ninput %y : f32[N, 2]\n%t = transpose(%x) : f32[3, N]\n%h = cast(%t) : f16[3, N]\n"
+         "%u = cast(%y) : f16[N, 2]\n%r = matmul(%h, %u) : f16[3, 2]\nresult r = %r\n"},
         OneOp(OP_matmul, {"f32[N, 2, 3]", "f32[4, 3]"}, "matmul(%x, %y; tb = true)", "f32[N, 2, 4]"),
         OneOp(OP_matmul, {"f32[N, 2, 3]", "f32[N, 3, 4]"}, "matmul(%x, %y)", "f32[N, 2, 4]"),
         OneOp(OP_matmul, {"f16[N, 3, 2]", "f16[N, 3, 4]"}, "matmul(%x, %y; ta = true)", "f16[N, 2, 4]"),

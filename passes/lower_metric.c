@@ -1,6 +1,8 @@
 /* lower_metric.c: rows of classes with their labels, and the metrics of classifiers. */
 #include "passes/lower_rows.h"
 
+#include <math.h>
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 LabelledRows rows_of(Lowering *l, int x, int labels) {
@@ -47,7 +49,7 @@ void lower_accuracy(Lowering *l) {
     Val x = lower_widen(l, r.x);
     Val largest = lower_binary(l, OP_eq, x, lower_reduce_row(l, OP_reduce_max, x));
     Val index = lower_cast(l, lower_iota(l, x), AMP_DT_F32); /* exact below 2^24 classes */
-    Val none = lower_number(l, (double)ir_shape(l->f, x)->d[1].mul);
+    Val none = lower_number(l, INFINITY);                    /* no label */
     Val guess = rows_fold(l, OP_reduce_min, lower_select(l, largest, index, none));
     give_share(l, &r, lower_binary(l, OP_eq, guess, lower_cast(l, r.labels, AMP_DT_F32)));
 }

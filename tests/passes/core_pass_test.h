@@ -109,7 +109,8 @@ class CorePassTest : public testing::Test {
         if (t == AMP_DT_I64) return 3;
         if (t == AMP_DT_BOOL) return rng() % 2;
         double x = std::uniform_real_distribution<double>(-2, 2)(rng);
-        bool positive = name.find('v') == name.size() - 1 || name.compare(0, 3, "pos") == 0 || name == "scale";
+        bool positive = name.find('v') == name.size() - 1 || name.compare(0, 3, "pos") == 0 || name == "scale" ||
+                        name.find("_var") != name.npos;
         return positive ? std::fabs(x) + 0.01 : x;
     }
 

@@ -1,0 +1,68 @@
+// lower_step_test.cc: whole steps of small models, forward, backward and update, as graph and as core IR.
+//
+// cnn.ir and tokens.ir are what `ampc --stop-after=elaborate --emit ir` makes of cnn.amp and tokens.amp, which lie beside them.
+#include "passes/policy.h"
+#include "tests/passes/lower_test.h"
+
+namespace {
+
+const Source *BuiltinPolicy(void *arena, const char *name) { return policy_builtin(static_cast<Arena *>(arena), name); }
+
+class LowerStepTest : public LowerPassTest {
+  protected:
+    // The model at stage simplify.
+    Module *Simplified(const std::string &file, const char *precision) {
+        Module *m = Read(File("tests/passes/" + file));
+        PassOptions o = {};
+        o.precision = precision;
+        o.find_policy = BuiltinPolicy;
+        o.user = &arena_;
+        amp_error err = {};
+        EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_SIMPLIFY, nullptr, nullptr, &err))
+            << err.message << Diagnostics();
+        return m;
+    }
+
+    void ExpectSameSteps(const std::string &file, const char *precision) {
+        SCOPED_TRACE(file + " " + precision);
+        Module *graph = Simplified(file, precision), *core = Simplified(file, precision);
+        ASSERT_TRUE(Run(core, pass_lower)) << Diagnostics();
+        ASSERT_EQ(graph->funcs.len, core->funcs.len);
+        for (int i = 0; i < core->funcs.len; i++) {
+            SCOPED_TRACE(core->funcs.data[i]->name);
+            ExpectWalkable(core->funcs.data[i]);
+            Compare(graph->funcs.data[i], core->funcs.data[i]);
+        }
+    }
+
+    void Compare(const Func *f, const Func *g) {
+        for (int64_t n : {3, 1}) {
+            std::vector<InterpTensor> a = Inputs(f, n, false, 7), b = Inputs(g, n, false, 7);
+            for (const char *name : {"seed", "iteration"})
+                for (InterpTensor &t : b)
+                    if (!strcmp(t.name, name)) a.push_back(t);
+            ExpectEqual(Interpret(f, n, false, a), Interpret(g, n, false, b), 1e-9);
+        }
+    }
+};
+
+TEST_F(LowerStepTest, AConvolutionalNetworkTrainsTheSame) {
+    for (const char *precision : {"fp32", "fp16", "bf16"}) ExpectSameSteps("cnn.ir", precision);
+}
+
+TEST_F(LowerStepTest, AttentionOverTokensTrainsTheSame) {
+    for (const char *precision : {"fp32", "fp16", "bf16"}) ExpectSameSteps("tokens.ir", precision);
+}
+
+// The weight is used as it lies, by the embedding and by the tied output.
+TEST_F(LowerStepTest, ATransposedWeightIsReadWhereItLies) {
+    Module *m = Simplified("tokens.ir", "fp16");
+    ASSERT_TRUE(Run(m, pass_lower));
+    const Func *f = ir_func_find(m, "infer");
+    Val wte = ir_find(f, "wte.weight");
+    ASSERT_TRUE(wte.id);
+    for (int i = 0; i < f->body.len; i++)
+        EXPECT_FALSE(ir_op_at(f, i)->code == OP_permute && ir_op_at(f, i)->in[0].id == wte.id);
+}
+
+} // namespace

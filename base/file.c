@@ -16,11 +16,33 @@
 
 enum { DATA_ALIGN = 16, FIRST_READ = 64 << 10, NEW_FILE_MODE = 0644, PERMISSION_BITS = 0777, TEMPORARY_ATTEMPTS = 100 };
 
+/* Calls again what a signal interrupted. */
+#define RETRYING(result, call)                                                                                         \
+    do (result) = (call);                                                                                              \
+    while ((result) < 0 && errno == EINTR)
+
 static int open_retrying(const char *path, int flags, mode_t mode) {
     int fd;
-    do fd = open(path, flags | O_CLOEXEC, mode);
-    while (fd < 0 && errno == EINTR);
+    RETRYING(fd, open(path, flags | O_CLOEXEC, mode));
     return fd;
+}
+
+static int fsync_retrying(int fd) {
+    int result;
+    RETRYING(result, fsync(fd));
+    return result;
+}
+
+static int chmod_retrying(int fd, mode_t mode) {
+    int result;
+    RETRYING(result, fchmod(fd, mode));
+    return result;
+}
+
+static int rename_retrying(const char *from, const char *to) {
+    int result;
+    RETRYING(result, rename(from, to));
+    return result;
 }
 
 static amp_status fail_io(amp_error *err, int errnum, const char *verb, const char *path) {
@@ -178,7 +200,7 @@ amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_fi
         writer_free(w);
         return status;
     }
-    if (mode >= 0 && fchmod(w->fd, (mode_t)mode) != 0) {
+    if (mode >= 0 && chmod_retrying(w->fd, (mode_t)mode) != 0) {
         amp_status status = fail_io(err, errno, "set the mode of", w->temporary);
         amp_file_writer_abandon(w);
         return status;
@@ -196,13 +218,6 @@ amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t si
         else at += n, size -= (size_t)n;
     }
     return w->failed ? fail_io(err, w->failed, "write", w->target) : AMP_OK;
-}
-
-static int fsync_retrying(int fd) {
-    int result;
-    do result = fsync(fd);
-    while (result != 0 && errno == EINTR);
-    return result;
 }
 
 /* Makes the rename itself durable.  Some file systems cannot sync a folder and say EINVAL: they offer no more. */
@@ -227,7 +242,7 @@ static amp_status writer_publish(amp_file_writer *w, amp_error *err) {
     int closed = close(w->fd);
     w->fd = -1;
     if (closed != 0 && errno != EINTR) return fail_io(err, errno, "write", w->target);
-    if (rename(w->temporary, w->target) != 0) return fail_io(err, errno, "replace", w->target);
+    if (rename_retrying(w->temporary, w->target) != 0) return fail_io(err, errno, "replace", w->target);
     return AMP_OK;
 }
 

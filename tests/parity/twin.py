@@ -3,8 +3,9 @@
     Mlp((784, 512, 512, 10))   examples/fashion_mnist/mlp.amp
     Mlp((16, 32, 10))          tests/parity/models/mlp_16_32_10.amp
     Cnn()                      examples/fashion_mnist/cnn.amp
+    SmallCnn()                 tests/parity/models/cnn_16.amp
 
-The autocast oracle runs mlp(), small() and cnn() on tensors without storage; the numeric comparisons run Mlp itself on the CPU.
+The autocast oracle runs mlp(), small(), cnn() and small_cnn() on tensors without storage; the numeric comparisons run Mlp itself on the CPU.
 """
 import torch
 import torch.nn.functional as F
@@ -69,6 +70,21 @@ class Cnn(nn.Module):
         return F.cross_entropy(self.logits(x), targets)
 
 
+class SmallCnn(nn.Module):
+    """The same with one convolution that has a bias, for images [3, 16, 16]."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.conv2, self.bn2 = nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)
+        self.fc = nn.Linear(16 * 4 * 4, 10)
+
+    def forward(self, x, targets):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 2)
+        x = F.max_pool2d(F.relu(self.bn2(self.conv2(x))), 2)
+        return F.cross_entropy(self.fc(torch.flatten(x, 1)), targets)
+
+
 def make_cnn(seed=0):
     torch.manual_seed(seed)
     return Cnn()
@@ -87,6 +103,11 @@ def _oracle_case(sizes, device):
 def cnn(device):
     targets = torch.zeros(4, dtype=torch.int64, device=device)
     return Cnn(), (torch.empty(4, 1, 28, 28, device=device), targets), lambda loss: loss
+
+
+def small_cnn(device):
+    targets = torch.zeros(4, dtype=torch.int64, device=device)
+    return SmallCnn(), (torch.empty(4, 3, 16, 16, device=device), targets), lambda loss: loss
 
 
 def mlp(device):

@@ -15,7 +15,9 @@ ORACLE = os.path.join(tools.ROOT, "tests/parity/oracle/torch_autocast_oracle.py"
 TWIN = os.path.join(tools.ROOT, "tests/parity/twin.py")
 # model: builder of its twin
 SMALL = os.path.join(tools.MODELS, "mlp_16_32_10.amp")
-MODELS = {tools.MLP: "mlp", SMALL: "small"}
+SMALL_CNN = os.path.join(tools.MODELS, "cnn_16.amp")
+MODELS = {tools.MLP: "mlp", SMALL: "small", tools.CNN: "cnn", SMALL_CNN: "small_cnn"}
+COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 
 
@@ -39,12 +41,14 @@ def check_live(tally, options):
 
 def check_committed(tally, options):
     """The answers that tests without Python read are those of this PyTorch."""
-    for policy, low in LOW.items():
-        with open(os.path.join(os.path.dirname(ORACLE), f"torch_graph_mlp_{low}.jsonl"), encoding="utf-8") as file:
-            committed = [json.loads(line) for line in file]
-        live = both_sides(SMALL, policy)[1]
-        wrong = [f"line {at + 1}" for at, pair in enumerate(itertools.zip_longest(committed, live)) if pair[0] != pair[1]]
-        tally.same(f"torch_graph_mlp_{low}.jsonl is what the oracle answers now", wrong)
+    for name, model in COMMITTED.items():
+        for policy, low in LOW.items():
+            answer = f"torch_graph_{name}_{low}.jsonl"
+            with open(os.path.join(os.path.dirname(ORACLE), answer), encoding="utf-8") as file:
+                committed = [json.loads(line) for line in file]
+            live = both_sides(model, policy)[1]
+            wrong = [f"line {at + 1}" for at, pair in enumerate(itertools.zip_longest(committed, live)) if pair[0] != pair[1]]
+            tally.same(f"{answer} is what the oracle answers now", wrong)
 
 
 def replace_one(pattern, replacement, text):
@@ -64,6 +68,11 @@ def plant(tally, options):
     tally.seen("one backward decision changed", compare(r"(= matmul\([^)]*\)\s*: )f16", r"\1f32"))
     tally.seen("one cast to another type", compare(r"(= cast\([^)]*\)\s*: )f16", r"\1bf16"))
     tally.seen("one op without its reason", compare(r" because \{[^}]*\}", ""))
+    cnn, cnn_rows = both_sides(SMALL_CNN, "torch-fp16")
+    changed = replace_one(r"(= conv2d_weight_grad\([^)]*\([^)]*\)\)\s*: )f16", r"\1f32", cnn)
+    tally.seen("one gradient of a convolution changed", compare_autocast.differences(changed, cnn_rows))
+    changed = replace_one(r"(= batch_norm\([^)]*\)\s*: )f16", r"\1f32", cnn)
+    tally.seen("batch norm in f32", compare_autocast.differences(changed, cnn_rows))
     wrong = [dict(row, out=["f32"]) if row["op"] == "aten._log_softmax.default" else row for row in rows]
     tally.seen("an oracle that answers otherwise", compare_autocast.differences(text, wrong))
 

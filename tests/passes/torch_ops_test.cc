@@ -1,0 +1,297 @@
+// Every op of the language that PyTorch has, with every combination of input dtypes, under FP16 and BF16 autocast and
+// without: in which dtype it computes and what it returns, against PyTorch's own answers (tests/parity/oracle).
+#include <set>
+
+#include "base/json.h"
+#include "passes/gradient.h"
+#include "tests/passes/pass_test.h"
+
+namespace {
+
+// An op of PyTorch as ops of ours.  shapes: of its tensors %0, %1, ... whose dtypes vary; %ids i32[3], %t i32[4] and
+// %c bool[4, 6] are there too.
+struct Twin {
+    const char *name;
+    std::vector<const char *> shapes;
+    const char *body; // makes %y
+};
+
+const Twin kTwins[] = {
+    {"matmul", {"[4, 6]", "[6, 5]"}, "%y = matmul(%a, %b) : f32[4, 5]"},
+    {"mm", {"[4, 6]", "[6, 5]"}, "%y = matmul(%a, %b) : f32[4, 5]"},
+    {"matmul_3d2d", {"[2, 4, 6]", "[6, 5]"}, "%y = matmul(%a, %b) : f32[2, 4, 5]"},
+    {"matmul_4d", {"[2, 3, 4, 6]", "[3, 6, 5]"}, "%y = matmul(%a, %b) : f32[2, 3, 4, 5]"},
+    {"bmm", {"[2, 4, 6]", "[2, 6, 5]"}, "%y = matmul(%a, %b) : f32[2, 4, 5]"},
+    {"linear_nobias", {"[4, 6]", "[5, 6]"}, "%y = linear(%a, %b) : f32[4, 5]"},
+    {"linear", {"[4, 6]", "[5, 6]", "[5]"}, "%y = linear(%a, %b, %d) : f32[4, 5]"},
+    {"linear_3d", {"[2, 4, 6]", "[5, 6]", "[5]"}, "%y = linear(%a, %b, %d) : f32[2, 4, 5]"},
+    {"conv2d", {"[2, 3, 8, 8]", "[4, 3, 3, 3]"}, "%y = conv2d(%a, %b) : f32[2, 4, 6, 6]"},
+    {"conv2d_bias", {"[2, 3, 8, 8]", "[4, 3, 3, 3]", "[4]"}, "%y = conv2d(%a, %b, %d) : f32[2, 4, 6, 6]"},
+    {"add", {"[4, 6]", "[4, 6]"}, "%y = add(%a, %b) : f32[4, 6]"},
+    {"sub", {"[4, 6]", "[4, 6]"}, "%y = sub(%a, %b) : f32[4, 6]"},
+    {"mul", {"[4, 6]", "[4, 6]"}, "%y = mul(%a, %b) : f32[4, 6]"},
+    {"div", {"[4, 6]", "[4, 6]"}, "%y = div(%a, %b) : f32[4, 6]"},
+    {"neg", {"[4, 6]"}, "%y = neg(%a) : f32[4, 6]"},
+    {"add_scalar", {"[4, 6]"}, "%k = const(; value = 1.5) : f32 %y = add(%a, %k) : f32[4, 6]"},
+    {"mul_scalar", {"[4, 6]"}, "%k = const(; value = 1.5) : f32 %y = mul(%a, %k) : f32[4, 6]"},
+    {"rdiv_scalar", {"[4, 6]"}, "%k = const(; value = 1.5) : f32 %y = div(%k, %a) : f32[4, 6]"},
+    {"add_0dim_b", {"[4, 6]", ""}, "%y = add(%a, %b) : f32[4, 6]"},
+    {"mul_0dim_b", {"[4, 6]", ""}, "%y = mul(%a, %b) : f32[4, 6]"},
+    {"sub_0dim_a", {"", "[4, 6]"}, "%y = sub(%a, %b) : f32[4, 6]"},
+    {"add_0dim_both", {"", ""}, "%y = add(%a, %b) : f32"},
+    {"exp", {"[4, 6]"}, "%y = exp(%a) : f32[4, 6]"},
+    {"log", {"[4, 6]"}, "%y = log(%a) : f32[4, 6]"},
+    {"sqrt", {"[4, 6]"}, "%y = sqrt(%a) : f32[4, 6]"},
+    {"rsqrt", {"[4, 6]"}, "%y = rsqrt(%a) : f32[4, 6]"},
+    {"abs", {"[4, 6]"}, "%y = abs(%a) : f32[4, 6]"},
+    {"erf", {"[4, 6]"}, "%y = erf(%a) : f32[4, 6]"},
+    {"tanh", {"[4, 6]"}, "%y = tanh(%a) : f32[4, 6]"},
+    {"sigmoid", {"[4, 6]"}, "%y = sigmoid(%a) : f32[4, 6]"},
+    {"relu", {"[4, 6]"}, "%y = relu(%a) : f32[4, 6]"},
+    {"gelu", {"[4, 6]"}, "%y = gelu(%a) : f32[4, 6]"},
+    {"gelu_tanh", {"[4, 6]"}, "%y = gelu(%a; approximate = tanh) : f32[4, 6]"},
+    {"silu", {"[4, 6]"}, "%y = silu(%a) : f32[4, 6]"},
+    {"softplus", {"[4, 6]"}, "%y = softplus(%a) : f32[4, 6]"},
+    {"pow_scalar_exp", {"[4, 6]"}, "%y = pow(%a; e = 1.5) : f32[4, 6]"},
+    {"x**2", {"[4, 6]"}, "%y = pow(%a; e = 2.0) : f32[4, 6]"},
+    {"square", {"[4, 6]"}, "%y = pow(%a; e = 2.0) : f32[4, 6]"},
+    {"clamp", {"[4, 6]"}, "%y = clamp(%a; low = 0.0) : f32[4, 6]"},
+    {"where", {"[4, 6]", "[4, 6]"}, "%y = where(%c, %a, %b) : f32[4, 6]"},
+    {"where_scalar", {"[4, 6]"}, "%k = const(; value = 1.5) : f32 %y = where(%c, %a, %k) : f32[4, 6]"},
+    {"where_0dim", {"[4, 6]", ""}, "%y = where(%c, %a, %b) : f32[4, 6]"},
+    {"eq", {"[4, 6]", "[4, 6]"}, "%y = eq(%a, %b) : bool[4, 6]"},
+    {"ne", {"[4, 6]", "[4, 6]"}, "%y = ne(%a, %b) : bool[4, 6]"},
+    {"lt", {"[4, 6]", "[4, 6]"}, "%y = lt(%a, %b) : bool[4, 6]"},
+    {"le", {"[4, 6]", "[4, 6]"}, "%y = le(%a, %b) : bool[4, 6]"},
+    {"gt", {"[4, 6]", "[4, 6]"}, "%y = gt(%a, %b) : bool[4, 6]"},
+    {"ge", {"[4, 6]", "[4, 6]"}, "%y = ge(%a, %b) : bool[4, 6]"},
+    {"dropout", {"[4, 6]"}, "%y = dropout(%a) : f32[4, 6]"},
+    {"sum", {"[4, 6]"}, "%y = sum(%a) : f32"},
+    {"sum_dim", {"[4, 6]"}, "%y = sum(%a; dims = (1)) : f32[4]"},
+    {"mean", {"[4, 6]"}, "%y = mean(%a) : f32"},
+    {"mean_dim", {"[4, 6]"}, "%y = mean(%a; dims = (1)) : f32[4]"},
+    {"var", {"[4, 6]"}, "%y = var(%a) : f32"},
+    {"amax", {"[4, 6]"}, "%y = max(%a; dims = (1)) : f32[4]"},
+    {"amin", {"[4, 6]"}, "%y = min(%a; dims = (1)) : f32[4]"},
+    {"max", {"[4, 6]"}, "%y = max(%a) : f32"},
+    {"argmax", {"[24]"}, "%y = argmax(%a) : i32"},
+    {"argmax_dim", {"[4, 6]"}, "%y = argmax(%a; dim = 1) : i32[4]"},
+    {"softmax", {"[4, 6]"}, "%y = softmax(%a) : f32[4, 6]"},
+    {"log_softmax", {"[4, 6]"}, "%y = log_softmax(%a) : f32[4, 6]"},
+    {"reshape", {"[4, 6]"}, "%y = reshape(%a) : f32[6, 4]"},
+    {"flatten", {"[4, 6]"}, "%y = flatten(%a; from = 0) : f32[24]"},
+    {"transpose", {"[4, 6]"}, "%y = transpose(%a) : f32[6, 4]"},
+    {"permute", {"[2, 3, 4]"}, "%y = permute(%a; dims = (2, 0, 1)) : f32[4, 2, 3]"},
+    {"slice", {"[4, 6]"}, "%y = slice(%a; dim = 1, from = 1, to = 3) : f32[4, 2]"},
+    {"pad", {"[4, 6]"}, "%y = pad(%a; dim = 1, before = 1, after = 1) : f32[4, 8]"},
+    {"expand", {"[4, 6]"}, "%y = expand(%a) : f32[2, 4, 6]"},
+    {"cat", {"[4, 6]", "[4, 6]"}, "%y = concat(%a, %b) : f32[8, 6]"},
+    {"stack", {"[4, 6]", "[4, 6]"}, "%y = stack(%a, %b) : f32[2, 4, 6]"},
+    {"stack_0dim", {"", ""}, "%y = stack(%a, %b) : f32[2]"},
+    {"embedding", {"[10, 4]"}, "%y = embedding(%ids, %a) : f32[3, 4]"},
+    {"max_pool2d",
+     {"[2, 3, 8, 8]"},
+     "%y, %w = max_pool2d(%a; kernel = (2, 2), stride = (2, 2)) : f32[2, 3, 4, 4], i32[2, 3, 4, 4]"},
+    {"avg_pool2d", {"[2, 3, 8, 8]"}, "%y = avg_pool2d(%a; kernel = (2, 2), stride = (2, 2)) : f32[2, 3, 4, 4]"},
+    {"adaptive_avg_pool2d_1", {"[2, 3, 8, 8]"}, "%y = global_avg_pool(%a) : f32[2, 3]"},
+    {"batch_norm_train",
+     {"[4, 3]", "[3]", "[3]", "[3]", "[3]"},
+     "%y, %1, %2, %3 = batch_norm(%a, %b, %d, %e, %f) : f32[4, 3], f32[3], f32[3], f32[3]"},
+    {"batch_norm_eval", {"[4, 3]", "[3]", "[3]", "[3]", "[3]"}, "%y = batch_norm_eval(%a, %b, %d, %e, %f) : f32[4, 3]"},
+    {"layer_norm",
+     {"[4, 6]", "[6]", "[6]"},
+     "%y, %1, %2 = layer_norm(%a, %b, %d) : f32[4, 6], f32[4, 1], f32[4, 1]"},
+    {"cross_entropy",
+     {"[4, 6]"},
+     "%l = log_softmax(%a) : f32[4, 6] @l layer cross_entropy %y = nll_loss(%l, %t) : f32 @n layer cross_entropy"},
+    {"cross_entropy_smooth",
+     {"[4, 6]"},
+     "%l = log_softmax(%a) : f32[4, 6] @l layer cross_entropy "
+     "%y = nll_loss(%l, %t; label_smoothing = 0.1) : f32 @n layer cross_entropy"},
+    {"nll_loss", {"[4, 6]"}, "%y = nll_loss(%a, %t) : f32"},
+    {"mse_loss", {"[4, 6]", "[4, 6]"}, "%y = mse_loss(%a, %b) : f32"},
+    {"bce_with_logits", {"[4, 6]", "[4, 6]"}, "%y = bce_with_logits(%a, %b) : f32"},
+};
+
+// Where we differ on purpose.  inputs: "f32, f16", or NULL for all.
+struct Deviation {
+    const char *autocast, *name, *inputs, *why;
+};
+
+const Deviation kDeviations[] = {
+    {"bf16", "softmax", "bf16", "PyTorch casts first; we read bf16 and compute the same in f32"},
+    {"bf16", "log_softmax", "bf16", "PyTorch casts first; we read bf16 and compute the same in f32"},
+    {"f16", "rdiv_scalar", "f16", "Python's 1.5 / x is a reciprocal and a product; the language has a division"},
+    {"bf16", "rdiv_scalar", "bf16", "Python's 1.5 / x is a reciprocal and a product; the language has a division"},
+};
+
+// What PyTorch refuses, without autocast, where the inputs' dtypes differ; we promote them.
+const std::set<std::string> kRefused = {};
+
+class TorchOpsTest : public PassTest {
+  protected:
+    static std::string Name(size_t i) { return std::string(1, "abdef"[i]); }
+
+    static const Twin *FindTwin(const std::string &name) {
+        for (const Twin &t : kTwins)
+            if (name == t.name) return &t;
+        return nullptr;
+    }
+
+    Module *OurModule(const Twin &twin, const std::vector<std::string> &dtypes) {
+        std::string inputs = "input %c : bool[4, 6]\ninput %ids : i32[3]\ninput %t : i32[4]\n";
+        for (size_t i = 0; i < dtypes.size(); i++)
+            inputs += "input %" + Name(i) + " : " + dtypes[i] + twin.shapes[i] + "\n";
+        return Run(Read("module \"t\" stage elaborate {\n}\nfunc forward {\n" + inputs + twin.body +
+                        "\nresult y = %y\n}\n"),
+                   STAGE_AUTOCAST);
+    }
+
+    static bool IsFloat(const std::string &dtype) { return dtype == "f32" || dtype == "f16" || dtype == "bf16"; }
+    static std::string Kind(const std::string &dtype) { return dtype == "i32" || dtype == "i64" ? "int" : dtype; }
+
+    static std::string Promoted(const std::vector<std::string> &dtypes) {
+        std::string widest;
+        for (const std::string &t : dtypes)
+            if (IsFloat(t)) widest = widest.empty() || widest == t ? t : "f32";
+        return widest;
+    }
+
+    // "f16 -> f16": the dtype in which an op computes, what it returns.
+    static std::string Step(const std::vector<std::string> &reads, const std::string &out) {
+        return Promoted(reads) + " -> " + Kind(out);
+    }
+
+    static std::vector<std::string> OurSteps(const Func *f) {
+        std::vector<std::string> steps;
+        for (int i = 0; i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            if (o->code == OP_cast || o->code == OP_const) continue;
+            std::vector<std::string> reads;
+            for (int j = 0; j < o->n_in; j++) {
+                const Op *def = ir_def(f, o->in[j]);
+                if (!def || def->code != OP_const) reads.push_back(amp_dtype_name(ir_dtype(f, o->in[j])));
+            }
+            steps.push_back(Step(reads, amp_dtype_name(ir_dtype(f, o->out[0]))));
+        }
+        return steps;
+    }
+
+    static std::vector<std::string> Split(const std::string &list) {
+        std::vector<std::string> words;
+        std::istringstream in(list);
+        for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+        return words;
+    }
+
+    static bool MovesOnly(const std::string &op) {
+        static const std::set<std::string> names = {"_to_copy", "view",    "_unsafe_view", "t",     "transpose",
+                                                    "expand",   "permute", "clone",        "empty", "scalar_tensor"};
+        return names.count(op);
+    }
+
+    // "add(f16,f32)->f16".  A tensor of rank 0 decides nothing beside one that has dimensions.
+    static std::string TorchStep(const std::string &call, const Twin &twin) {
+        size_t open = call.find('('), close = call.find(')');
+        std::vector<std::string> reads = Split(call.substr(open + 1, close - open - 1)), counted;
+        bool has_dims = false, has_scalars = false;
+        for (const char *shape : twin.shapes) (*shape ? has_dims : has_scalars) = true;
+        size_t floats = 0;
+        for (const std::string &t : reads) {
+            if (!IsFloat(t)) continue;
+            bool scalar = floats < twin.shapes.size() && !*twin.shapes[floats];
+            floats++;
+            if (!(has_dims && has_scalars && scalar)) counted.push_back(t);
+        }
+        return Step(counted, Split(call.substr(close + 3))[0]);
+    }
+
+    static std::vector<std::string> TorchSteps(const amp_json *aten, const Twin &twin) {
+        std::vector<std::string> steps;
+        std::string last;
+        for (size_t i = 0; i < aten->array.count; i++) {
+            last = aten->array.items[i].string.data;
+            if (!MovesOnly(last.substr(0, last.find('(')))) steps.push_back(TorchStep(last, twin));
+        }
+        if (steps.empty()) steps.push_back(TorchStep(last, twin)); // the op itself moves
+        return steps;
+    }
+
+    static std::string Joined(const std::vector<std::string> &words) {
+        std::string text;
+        for (const std::string &w : words) text += (text.empty() ? "" : ", ") + w;
+        return text;
+    }
+
+    bool IsDeviation(const std::string &autocast, const std::string &name, const std::string &inputs) {
+        for (size_t i = 0; i < sizeof kDeviations / sizeof *kDeviations; i++) {
+            const Deviation &d = kDeviations[i];
+            if (autocast != d.autocast || name != d.name || (d.inputs && inputs != d.inputs)) continue;
+            met_.insert(i);
+            return true;
+        }
+        return false;
+    }
+
+    void CheckRow(const amp_json *row) {
+        std::string name = amp_json_get(row, "op")->string.data;
+        std::string autocast = amp_json_get(row, "autocast")->string.data, out = amp_json_get(row, "out")->string.data;
+        const amp_json *in = amp_json_get(row, "in");
+        const Twin *twin = FindTwin(name);
+        ASSERT_NE(twin, nullptr) << name;
+        ASSERT_EQ(twin->shapes.size(), in->array.count) << name;
+        std::vector<std::string> dtypes;
+        for (size_t i = 0; i < in->array.count; i++) dtypes.push_back(in->array.items[i].string.data);
+        std::string inputs = Joined(dtypes), what = autocast + ": " + name + "(" + inputs + ")";
+        seen_.insert(name);
+        if (amp_json_get(row, "suspect") || out.rfind("error", 0) == 0) {
+            refused_.insert(name);
+            return;
+        }
+        const Func *f = ir_func_find(OurModule(*twin, dtypes), "forward");
+        ASSERT_NE(f, nullptr) << what;
+        std::vector<std::string> ours = OurSteps(f), theirs = TorchSteps(amp_json_get(row, "aten"), *twin);
+        if (theirs.size() > ours.size()) theirs.resize(ours.size()); // label smoothing is inside nll_loss
+        std::string result = Kind(amp_dtype_name(ir_dtype(f, f->results.data[0].value)));
+        bool same = ours == theirs && result == Kind(out);
+        if (same) agreed_++;
+        else EXPECT_TRUE(IsDeviation(autocast, name, inputs))
+            << what << " is " << Joined(ours) << "; PyTorch " << Joined(theirs) << ", returns " << out;
+    }
+
+    void CheckFile(const std::string &file) {
+        std::istringstream lines(File("tests/parity/oracle/" + file));
+        for (std::string line; std::getline(lines, line);) {
+            amp_json_document *document = nullptr;
+            ASSERT_EQ(amp_json_parse(line.data(), line.size(), nullptr, nullptr, &document, &error_), AMP_OK)
+                << error_.message;
+            CheckRow(amp_json_root(document));
+            amp_json_free(document);
+        }
+        EXPECT_EQ(seen_.size(), sizeof kTwins / sizeof *kTwins);
+    }
+
+    std::set<std::string> seen_, refused_;
+    std::set<size_t> met_;
+    int agreed_ = 0;
+};
+
+TEST_F(TorchOpsTest, EveryDecisionIsPyTorchs) {
+    policy_ = "torch-fp16";
+    CheckFile("torch_ops_f16.jsonl");
+    EXPECT_EQ(refused_, std::set<std::string>{});
+    policy_ = "torch-bf16";
+    CheckFile("torch_ops_bf16.jsonl");
+    EXPECT_EQ(met_.size(), sizeof kDeviations / sizeof *kDeviations) << "a deviation that is none";
+    EXPECT_GT(agreed_, 500);
+}
+
+// Without autocast: `follow` is PyTorch's promotion.
+TEST_F(TorchOpsTest, PromotionIsPyTorchs) {
+    policies_["p"] = "policy \"p\"\nalgorithm eager\nlow = f16\nop * follow\n";
+    policy_ = "p";
+    CheckFile("torch_ops_off.jsonl");
+    EXPECT_EQ(refused_, kRefused);
+}
+
+} // namespace

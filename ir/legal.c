@@ -170,11 +170,16 @@ static bool same(Dtype *met, Dtype t) {
     return *met == t;
 }
 
+/* Before autocast, floats that meet may differ: an f16 input and an f32 weight. */
+static bool is_undecided(const Matching *m, Dtype t) {
+    return m->f->module->stage == STAGE_ELABORATE && is_graph_float(t);
+}
+
 static bool matches_letter(Matching *m, char letter, Dtype t) {
     switch (letter) {
     case 'F': return is_graph_float(t);
-    case 'P': return is_graph_float(t) && same(&m->product, t);
-    case 'T': return same(&m->type, t);
+    case 'P': return is_graph_float(t) && (is_undecided(m, t) || same(&m->product, t));
+    case 'T': return same(&m->type, t) || (is_undecided(m, t) && is_undecided(m, m->type));
     case 'f': return t == AMP_DT_F32;
     case 'd': return t == AMP_DT_F64;
     case 'i': return t == AMP_DT_I32;

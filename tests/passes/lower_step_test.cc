@@ -1,6 +1,6 @@
 // lower_step_test.cc: whole steps of small models, forward, backward and update, as graph and as core IR.
 //
-// cnn.ir and tokens.ir are what `ampc --stop-after=elaborate --emit ir` makes of cnn.amp and tokens.amp, which lie beside them.
+// images.ir and tokens.ir are what `ampc --stop-after=elaborate --emit ir` makes of images.amp and tokens.amp, which lie beside them.
 #include "passes/policy.h"
 #include "tests/passes/lower_test.h"
 
@@ -47,7 +47,7 @@ class LowerStepTest : public LowerPassTest {
 };
 
 TEST_F(LowerStepTest, AConvolutionalNetworkTrainsTheSame) {
-    for (const char *precision : {"fp32", "fp16", "bf16"}) ExpectSameSteps("cnn.ir", precision);
+    for (const char *precision : {"fp32", "fp16", "bf16"}) ExpectSameSteps("images.ir", precision);
 }
 
 TEST_F(LowerStepTest, AttentionOverTokensTrainsTheSame) {

@@ -40,6 +40,10 @@ const char wrappers[] = R"(
 #define MAP_FLOAT(name) MAP(map, name, float, float, store_f32(q + i, name##_vf(load_f32(p + i))))
 MAP_FLOAT(exp) MAP_FLOAT(log) MAP_FLOAT(tanh) MAP_FLOAT(erf) MAP_FLOAT(sqrt)
 MAP_FLOAT(round_f16) MAP_FLOAT(round_bf16) MAP_FLOAT(round_tf32)
+#define MAP_POW(name, e) MAP(map, pow_##name, float, float, store_f32(q + i, pow_vf(load_f32(p + i), e)))
+MAP_POW(2, 2.0) MAP_POW(3, 3.0) MAP_POW(half, 0.5) MAP_POW(m1, -1.0) MAP_POW(1_7, 1.7) MAP_POW(m2_5, -2.5) MAP_POW(0, 0.0)
+MAP_FLOAT(abs)
+__attribute__((visibility("default"))) double get_cos(double x) { return cos_f64(x); }
 MAP(narrow, f16, float, uint16_t, store_f16(q + i, round_f16_vf(load_f32(p + i))))
 MAP(narrow, bf16, float, uint16_t, store_bf16(q + i, round_bf16_vf(load_f32(p + i))))
 MAP(widen, f16, uint16_t, float, store_f32(q + i, load_f16(p + i)))
@@ -115,7 +119,19 @@ struct Function {
     double bound; // codegen/README.md
 };
 const Function functions[] = {
-    {"exp", expl, 1.0}, {"log", logl, 1.0}, {"tanh", tanhl, 1.5}, {"erf", erfl, 2.5}, {"sqrt", sqrtl, 0.5}};
+    {"exp", expl, 1.0},
+    {"log", logl, 1.0},
+    {"tanh", tanhl, 1.5},
+    {"erf", erfl, 2.5},
+    {"sqrt", sqrtl, 0.5},
+    {"abs", fabsl, 0.0},
+    {"pow_2", [](long double x) { return powl(x, 2.0L); }, 0.501},
+    {"pow_3", [](long double x) { return powl(x, 3.0L); }, 0.501},
+    {"pow_half", [](long double x) { return powl(x, 0.5L); }, 0.501},
+    {"pow_m1", [](long double x) { return powl(x, -1.0L); }, 0.501},
+    {"pow_1_7", [](long double x) { return powl(x, static_cast<long double>(1.7)); }, 0.501},
+    {"pow_m2_5", [](long double x) { return powl(x, -2.5L); }, 0.501},
+    {"pow_0", [](long double x) { return powl(x, 0.0L); }, 0.0}};
 
 class MathTest : public testing::TestWithParam<Isa> {
   protected:
@@ -145,6 +161,18 @@ TEST_P(MathTest, StaysWithinItsBounds) {
         RecordProperty(f.name, std::to_string(worst));
         EXPECT_LE(worst, f.bound) << f.name << " at " << where << " on " << GetParam().name;
     }
+}
+
+// Of a double, for schedules.
+TEST_P(MathTest, Cosine) {
+    auto *cosine = prelude_->Get<double(double)>("get_cos");
+    std::mt19937 engine(2);
+    std::uniform_real_distribution<double> small(-7.0, 7.0), large(-1e5, 1e5);
+    for (int i = 0; i < 1 << 16; i++)
+        for (double x : {small(engine), large(engine)})
+            ASSERT_NEAR(cosine(x), static_cast<double>(cosl(static_cast<long double>(x))), 3e-16) << x;
+    for (int i = 0; i <= 8; i++) ASSERT_NEAR(cosine(i * M_PI / 2), std::cos(i * M_PI / 2), 1e-16) << i;
+    EXPECT_TRUE(std::isnan(cosine(NAN)) && std::isnan(cosine(INFINITY)));
 }
 
 TEST_P(MathTest, RoundsAsTheBaseDoes) {

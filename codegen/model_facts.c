@@ -1,6 +1,8 @@
 /* model_facts.c: see model_facts.h. */
 #include "codegen/model_facts.h"
 
+#include "amp/model_abi.h"
+
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 int model_input_index(const ModelInputs *inputs, const char *name) {
@@ -9,54 +11,25 @@ int model_input_index(const ModelInputs *inputs, const char *name) {
     return -1;
 }
 
-static void add_inputs(const Func *f, bool train_only, ModelInputs *out) {
+static void add_inputs(const Func *f, int kind, ModelInputs *out) {
     for (int i = 0; f && i < f->inputs.len; i++) {
         const Value *v = ir_value(f, f->inputs.data[i]);
         if (v->kind != VAL_INPUT || model_input_index(out, v->name) >= 0) continue;
-        ModelInput in = {.value = v, .train_only = train_only};
+        ModelInput in = {.value = v, .kind = kind};
         vec_push(f->module->arena, out, in);
     }
 }
 
-static bool is_from_nll_loss(const Func *f, const Op *o) {
-    const Region *r = o->region && o->region <= (uint32_t)f->regions.len ? &f->regions.data[o->region - 1] : NULL;
-    return r && r->op && !strcmp(r->op, "nll_loss");
-}
-
-/* Lowering makes of nll_loss:  iota(logp) == broadcast(labels)  and  labels == const(ignore), all in one region. */
-static void find_labels(const Func *f, uint32_t region, ModelInputs *inputs) {
-    ModelInput *labels = NULL;
-    int64_t bound = 0, ignore = INT64_MIN;
-    for (int i = 0; i < f->body.len; i++) {
-        const Op *o = ir_op_at(f, i);
-        if (o->region != region) continue;
-        for (int n = 0; n < o->n_in; n++) {
-            const Value *v = ir_value(f, o->in[n]);
-            const Op *def = ir_def(f, o->in[n]);
-            int input = v->kind == VAL_INPUT && v->dtype == AMP_DT_I32 ? model_input_index(inputs, v->name) : -1;
-            if (input >= 0) labels = &inputs->data[input];
-            if (o->code == OP_eq && def && def->code == OP_const && v->dtype == AMP_DT_I32)
-                ignore = (int64_t)ir_attr(def, "value")->f;
-        }
-        if (o->code == OP_iota) bound = ir_shape(f, o->out[0])->d[ir_shape(f, o->out[0])->rank - 1].mul;
-    }
-    if (!labels || !bound) return;
-    labels->index_bound = bound;
-    labels->index_ignore = ignore;
-}
-
-void model_inputs(const Module *m, ModelInputs *out) {
+amp_status model_inputs(const Module *m, ModelInputs *out, amp_error *err) {
     const Func *infer = ir_func_find(m, "infer");
+    int of_training = infer ? AMP_INPUT_OF_TRAINING : AMP_INPUT_OF_MODEL;
     *out = (ModelInputs){0};
-    add_inputs(infer, false, out);
-    add_inputs(ir_func_find(m, "eval"), infer != NULL, out);
-    add_inputs(ir_func_find(m, "train_step"), infer != NULL, out);
-    add_inputs(ir_func_find(m, "micro_step"), infer != NULL, out);
-    for (int i = 0; i < m->funcs.len; i++) {
-        const Func *f = m->funcs.data[i];
-        for (int j = 0; j < f->body.len; j++)
-            if (is_from_nll_loss(f, ir_op_at(f, j))) find_labels(f, ir_op_at(f, j)->region, out);
-    }
+    add_inputs(infer, AMP_INPUT_OF_MODEL, out);
+    add_inputs(ir_func_find(m, "eval"), of_training, out);
+    add_inputs(ir_func_find(m, "train_step"), of_training, out);
+    add_inputs(ir_func_find(m, "micro_step"), of_training, out);
+    add_inputs(ir_func_find(m, "metrics"), AMP_INPUT_AVERAGE, out);
+    return model_indexes(m, out, err);
 }
 
 /* ---- initialisers ------------------------------------------------------------------------------------------------ */

@@ -202,8 +202,15 @@ static bool update_alone(PassContext *c, Func *f, Val step, const Val *ok) {
     int blocks = train_block_count(c->m);
     for (int i = 0; i < blocks; i++) {
         BlockStep b = {.c = c, .m = c->m, .f = f, .block = train_block(c->m, i), .index = i, .ok = ok[i]};
+        const char *name = arena_printf(c->m->arena, "step.%d", i);
+        const State *taken = ir_state_find(c->m, name);
         if (!ok[i].id) continue;
-        b.done = counter(f, arena_printf(c->m->arena, "step.%d", i));
+        if (taken && taken->role != STATE_COUNTER) {
+            place_error(c, taken->pos, "the name %s belongs to a counter of training; name it differently, with `as`",
+                        name);
+            return false;
+        }
+        b.done = counter(f, name);
         b.number = increment(f, b.done);
         if (!update_block(&b)) return false;
         assign(f, b.done, b.number, b.ok);

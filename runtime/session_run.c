@@ -1,4 +1,6 @@
 /* session_run.c: one run of a program on the caller's arrays. */
+#include <stdio.h>
+
 #include "base/error.h"
 #include "runtime/session.h"
 
@@ -14,17 +16,22 @@ static amp_status check_n(const amp_session *s, int64_t n, amp_error *err) {
     return AMP_OK;
 }
 
-/* Class indices are used as addresses of a kind: one that is out of range would give a wrong loss in silence. */
+static amp_status bad_index(const amp_model_input *in, int64_t sample, int32_t index, amp_error *err) {
+    char ignored[48] = "";
+    if (in->index_ignore != INT64_MIN)
+        snprintf(ignored, sizeof ignored, " nor %lld (ignored)", (long long)in->index_ignore);
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "input %s, sample %lld: index %d is %sin 0 .. %lld%s", in->name,
+                    (long long)sample, index, *ignored ? "neither " : "not ", (long long)in->index_bound - 1, ignored);
+}
+
+/* Indices address tables, and classes: one that is out of range would read elsewhere, or give a wrong loss in silence. */
 static amp_status check_indices(const amp_model_input *in, const int32_t *index, int64_t n, amp_error *err) {
     int64_t per_sample = 1;
     for (uint32_t i = 1; i < in->rank; i++) per_sample *= amp_model_dim_at(&in->dims[i], n);
     int64_t count = per_sample * (in->rank ? amp_model_dim_at(&in->dims[0], n) : 1);
     for (int64_t i = 0; i < count; i++) {
         if (index[i] == in->index_ignore || (index[i] >= 0 && index[i] < in->index_bound)) continue;
-        return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "input %s, sample %lld: class %d is neither in 0 .. %lld nor %lld (ignored)", in->name,
-                        (long long)(i / per_sample), index[i], (long long)in->index_bound - 1,
-                        (long long)in->index_ignore);
+        return bad_index(in, i / per_sample, index[i], err);
     }
     return AMP_OK;
 }

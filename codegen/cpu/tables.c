@@ -96,7 +96,7 @@ static void put_inputs(Tables *x) {
         put_field(x->t, "name", in->value->name);
         text_printf(x->t, ".dtype = %d, .rank = %d, ", in->value->dtype, in->value->shape.rank);
         put_dims(x->t, &in->value->shape);
-        text_printf(x->t, ", .train_only = %d, .index_bound = %lld, .index_ignore = %lld},\n", in->train_only,
+        text_printf(x->t, ", .train_only = %d, .index_bound = %lld, .index_ignore = %lld},\n", in->kind,
                     (long long)in->index_bound, (long long)in->index_ignore);
     }
     if (x->inputs.len) text_puts(x->t, "};\n\n");
@@ -438,7 +438,7 @@ static void put_declarations(const Tables *x) {
 
 amp_status cpu_emit_tables(const Module *m, const KernelNames *names, Text *out, amp_error *err) {
     Tables x = {.m = m, .names = names, .t = out, .err = err};
-    model_inputs(m, &x.inputs);
+    AMP_TRY(model_inputs(m, &x.inputs, err));
     put_declarations(&x);
     AMP_TRY(put_states(&x));
     put_inputs(&x);

@@ -73,7 +73,7 @@ TEST(Session, ClassIndicesAreChecked) {
     for (int bad : {-1, (int)TINY_CLASSES, -101, 1 << 30}) {
         batch.targets[5] = bad;
         EXPECT_EQ(amp_step(tiny.session, batch.inputs, 8, nullptr, &tiny.err), AMP_INVALID_ARGUMENT);
-        ExpectMessage(tiny.err, ("input targets, sample 5: class " + std::to_string(bad)).c_str());
+        ExpectMessage(tiny.err, ("input targets, sample 5: index " + std::to_string(bad)).c_str());
         EXPECT_EQ(amp_eval(tiny.session, batch.inputs, 8, nullptr, nullptr, &tiny.err), AMP_INVALID_ARGUMENT);
     }
     EXPECT_EQ(amp_step(tiny.session, batch.inputs, 5, nullptr, &tiny.err), AMP_OK) << "sample 5 is not part of it";

@@ -124,6 +124,19 @@ static void observe(void *user, const Module *m, double seconds) {
     if (o->dump) o->dump(o->user, ir_stage_names[m->stage], text_str(&t), t.len);
 }
 
+/* FP32 forms are copies that autocast makes. */
+static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err) {
+    const char *word = s->options.eval_precision;
+    if (!word || (m->eval_precision && !strcmp(word, m->eval_precision))) return AMP_OK;
+    if (strcmp(word, "fp32"))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "eval precision %s: only fp32 can be added to a model", word);
+    if (m->stage > STAGE_ELABORATE)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s, too late to add FP32 forms of eval and infer",
+                        s->source->name, ir_stage_names[m->stage]);
+    m->eval_precision = "fp32";
+    return AMP_OK;
+}
+
 amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
     Module *m = elaborate(s);
     s->last = last;
@@ -132,6 +145,7 @@ amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
     if (m->stage > last)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
                         s->source->name, ir_stage_names[m->stage], ir_stage_names[last]);
+    AMP_TRY(set_eval_precision(s, m, err));
     if (!s->is_ir) ir_compact(m);
     observe(s, m, 0.0);
     PassOptions options = {

@@ -15,6 +15,7 @@ static const char usage_text[] =
     "  -o FILE               what to write (default: MODEL with its ending replaced)\n"
     "  --precision W         fp16, bf16, tf32 or fp32 instead of the model's own word\n"
     "  --policy NAME|FILE    torch-fp16, torch-bf16, tf32, fp32, or a policy file\n"
+    "  --eval-precision fp32 also compile eval and infer in FP32, for amprun eval --precision fp32\n"
     "  -D NAME=VALUE         override a const of the model\n"
     "  --emit so|c|ir        what to write: a shared object (default), C, or IR\n"
     "  --stop-after=PASS     only with --emit ir; a later run goes on from the file\n"
@@ -27,7 +28,7 @@ static const char usage_text[] =
     "  --json FILE           with explain: write JSON for tools\n"
     "  --help, --version\n"
     "\n"
-    "explain takes --precision, --policy, -D, --max-ops and --json.\n"
+    "explain takes --precision, --policy, --eval-precision, -D, --max-ops and --json.\n"
     "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
     "Passes: ";
 
@@ -145,12 +146,14 @@ enum {
     O_CC,
     O_MAX_OPS,
     O_JSON,
+    O_EVAL_PRECISION,
     O_HELP,
     O_VERSION
 };
 
 static const struct option long_options[] = {
     {"precision", required_argument, NULL, O_PRECISION},
+    {"eval-precision", required_argument, NULL, O_EVAL_PRECISION},
     {"policy", required_argument, NULL, O_POLICY},
     {"emit", required_argument, NULL, O_EMIT},
     {"stop-after", required_argument, NULL, O_STOP},
@@ -172,6 +175,7 @@ static int take_option(Command *c, int option) {
     case 'o': c->output = optarg; return 0;
     case 'D': return add_define(c, optarg);
     case O_PRECISION: c->compile.precision = optarg; return 0;
+    case O_EVAL_PRECISION: c->compile.eval_precision = optarg; return 0;
     case O_POLICY: c->compile.policy = optarg; return 0;
     case O_EMIT: return choose_emit(c, optarg);
     case O_STOP: c->compile.stop_after = optarg; return check_pass("--stop-after", optarg);

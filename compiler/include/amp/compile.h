@@ -44,6 +44,7 @@ typedef struct amp_compile_options {
     /* Seconds of each pass, and of "codegen" and "cc". */
     void (*timing)(void *user, const char *pass, double seconds);
     void *user;
+    const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

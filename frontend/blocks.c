@@ -136,6 +136,10 @@ static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *
             Item number = item;
             item = item_tensor(as_tensor(e, call->call.args.data[i].loc, &number));
         }
+        if (item.kind == ITEM_NONE && !p->initial)
+            item = report_item(e, call->call.args.data[i].loc,
+                               "%s: '%s' is no optional tensor; none does not stand for it", b->decl->name->text,
+                               p->name->text);
         bind_new(e, p, item);
         good = good && item.kind != ITEM_ERROR;
     }

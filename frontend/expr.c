@@ -23,9 +23,29 @@ static Item unary(Elab *e, const Expr *x) {
     return is_static(&operand) ? static_unary(e, x, operand) : tensor_operation(e, x, &operand, NULL);
 }
 
+/* A word that nothing is bound to is a symbol of its argument. */
+static bool is_free_word(const Elab *e, const Expr *x) {
+    return x->kind == EXPR_NAME && !find_binding(e, x->name->text);
+}
+
+/* Beside a symbol, `==` and `!=` take a free word for one too: `if approximate == tanh`. */
+static Item operand_beside(Elab *e, const Expr *x, const Item *other) {
+    if (other->kind == ITEM_SYMBOL && is_free_word(e, x)) return (Item){.kind = ITEM_SYMBOL, .s = x->name->text};
+    return evaluate(e, x);
+}
+
 static Item binary(Elab *e, const Expr *x) {
-    Item left = evaluate(e, x->operation.left), right = evaluate(e, x->operation.right);
+    const Expr *first = x->operation.left, *second = x->operation.right;
+    bool compares = x->operation.op == OPERATOR_EQ || x->operation.op == OPERATOR_NE;
+    bool swapped = compares && is_free_word(e, first) && !is_free_word(e, second);
+    Item left = evaluate(e, swapped ? second : first);
+    Item right = compares ? operand_beside(e, swapped ? first : second, &left) : evaluate(e, second);
     if (left.kind == ITEM_ERROR || right.kind == ITEM_ERROR) return ERROR_ITEM;
+    if (swapped) {
+        Item was_second = left;
+        left = right;
+        right = was_second;
+    }
     return is_static(&left) && is_static(&right) ? static_binary(e, x, left, right)
                                                  : tensor_operation(e, x, &left, &right);
 }
@@ -68,11 +88,6 @@ int evaluate_results(Elab *e, const Expr *x, Item *out) {
     if (x->kind == EXPR_CALL) return elaborate_call(e, x, out);
     out[0] = evaluate(e, x);
     return 1;
-}
-
-/* A word that nothing is bound to is a symbol of its argument. */
-static bool is_free_word(const Elab *e, const Expr *x) {
-    return x->kind == EXPR_NAME && !find_binding(e, x->name->text);
 }
 
 Item evaluate_static(Elab *e, const Expr *x, const char *what, StaticType type) {

@@ -1,0 +1,170 @@
+/* ops_rules_test.cc: the ops and layers of docs/language.md: arguments and defaults, types, modes. */
+#include "tests/frontend/expect.h"
+
+namespace {
+
+/* y = |call| in a model with operands of several shapes. */
+std::string With(const std::string &call) {
+    return "model m(x: f32[N, 4], u: f32[N, 4], q: f32[N, 3, 4], im: f32[N, 6, 9, 8], i: i32[N], ids: i32[N, 5], b8: "
+           "u8[N, 4], "
+           "h: f16[N, 4]) -> y, x, u, q, im, i, ids, b8, h {\n y = " +
+           call + "\n}\n";
+}
+
+std::string Op(const std::string &call) { return Ir(With(call)); }
+
+/* ---- calls ---------------------------------------------------------------------------------------------------- */
+
+struct Call {
+    const char *text, *line; /* the op's line holds this */
+};
+
+class Calls : public testing::TestWithParam<Call> {};
+
+TEST_P(Calls, Elaborate) { EXPECT_HOLDS(Op(GetParam().text), GetParam().line); }
+
+/* Attributes at their defaults are not printed, but for windows. */
+INSTANTIATE_TEST_SUITE_P(
+    Table, Calls,
+    testing::Values(
+        Call{"linear(q; out = 2)", "linear(%q, %linear.weight, %linear.bias) : f32[N, 3, 2]"},
+        Call{"linear(x; out = 2, bias = false)", "linear(%x, %linear.weight) : f32[N, 2]"},
+        Call{"conv2d(im; out = 5, kernel = 3)", ": f32[N, 5, 7, 6]"},
+        Call{"conv2d(im; out = 4, kernel = (3, 1), stride = (2, 1), padding = (1, 0), dilation = (1, 2), groups = 2, "
+             "bias = false)",
+             "stride = (2, 1), padding = (1, 0), dilation = (1, 2), groups = 2) : f32[N, 4, 5, 8]"},
+        Call{"max_pool2d(im; kernel = (3, 2))", "kernel = (3, 2), stride = (3, 2)) : f32[N, 6, 3, 4], i32[N, 6, 3, 4]"},
+        Call{"avg_pool2d(im; kernel = 3, stride = 1, padding = 1)", "padding = (1, 1)) : f32[N, 6, 9, 8]"},
+        Call{"global_avg_pool(im)", "global_avg_pool(%im) : f32[N, 6]"},
+        Call{"batch_norm(im)", "batch_norm(%im, %batch_norm.weight, %batch_norm.bias, %batch_norm.running_mean, "
+                               "%batch_norm.running_var) : f32[N, 6, 9, 8]"},
+        Call{"batch_norm(x; eps = 0.5, momentum = 0.25)", "eps = 0.5) : f32[N, 4]"},
+        Call{"layer_norm(q)",
+             "layer_norm(%q, %layer_norm.weight, %layer_norm.bias) : f32[N, 3, 4], f32[N, 3, 1], f32[N, 3, 1]"},
+        Call{"layer_norm(q; bias = false, eps = 0.5)", "layer_norm(%q, %layer_norm.weight; eps = 0.5)"},
+        Call{"embedding(ids; count = 7, dim = 2)", "embedding(%ids, %embedding.weight) : f32[N, 5, 2]"},
+        Call{"dropout(x)", "dropout(%x; key = \"dropout\")"}, Call{"dropout(x; p = 0.25)", "p = 0.25"},
+        Call{"relu(x)", "relu(%x)"}, Call{"sigmoid(x)", "sigmoid(%x)"}, Call{"tanh(x)", "tanh(%x)"},
+        Call{"exp(x)", "exp(%x)"}, Call{"log(x)", "log(%x)"}, Call{"sqrt(x)", "= sqrt(%x)"},
+        Call{"rsqrt(x)", "rsqrt(%x)"}, Call{"abs(x)", "abs(%x)"}, Call{"neg(x)", "neg(%x)"}, Call{"erf(x)", "erf(%x)"},
+        Call{"silu(x)", "silu(%x)"}, Call{"softplus(x)", "softplus(%x)"}, Call{"gelu(x)", "gelu(%x) :"},
+        Call{"gelu(x; approximate = tanh)", "approximate = tanh"}, Call{"clamp(x; low = -1.0, high = 1)", "clamp(%x;"},
+        Call{"where(x > u, x, u)", "where(%1, %x, %u) : f32[N, 4]"}, Call{"to_f32(x == u)", "eq(%x, %u) : bool[N, 4]"},
+        Call{"to_f32(x != u)", "ne(%x, %u)"}, Call{"to_f32(x < u)", "lt(%x, %u)"}, Call{"to_f32(x <= u)", "le(%x, %u)"},
+        Call{"to_f32(x > u)", "gt(%x, %u)"}, Call{"to_f32(x >= u)", "ge(%x, %u)"}, Call{"x + u", "add(%x, %u)"},
+        Call{"x - u", "sub(%x, %u)"}, Call{"x * u", "mul(%x, %u)"}, Call{"x / u", "div(%x, %u)"}, Call{"-x", "neg(%x)"},
+        Call{"pow(x; e = 3)", "pow(%x; e = 3.0)"}, Call{"matmul(q, transpose(q))", "matmul(%q, %1) : f32[N, 3, 3]"},
+        Call{"matmul(reshape(x; shape = [N, 1, 4]), permute(q; dims = (0, 2, 1)))", ": f32[N, 1, 3]"},
+        Call{"transpose(im; a = 1, b = -1)", "transpose(%im; a = 1) : f32[N, 8, 9, 6]"},
+        Call{"permute(im; dims = (0, 2, -1, 1))", "permute(%im; dims = (0, 2, 3, 1)) : f32[N, 9, 8, 6]"},
+        Call{"reshape(q; shape = [N * 2, 6])", "reshape(%q) : f32[2 * N, 6]"},
+        Call{"flatten(im)", "flatten(%im) : f32[N, 432]"},
+        Call{"flatten(im; from = -2)", "flatten(%im; from = 2) : f32[N, 6, 72]"},
+        Call{"concat(x, u, x; dim = -1)", "concat(%x, %u, %x; dim = 1) : f32[N, 12]"},
+        Call{"stack(x, u; dim = 1)", "stack(%x, %u; dim = 1) : f32[N, 2, 4]"},
+        Call{"stack(x, u; dim = -1)", "dim = 2) : f32[N, 4, 2]"},
+        Call{"slice(q; dim = -1, from = -3, to = -1)", "slice(%q; dim = 2, from = 1, to = 3) : f32[N, 3, 2]"},
+        Call{"pad(x; dim = 1, before = 1, after = 2)", "pad(%x; dim = 1, before = 1, after = 2) : f32[N, 7]"},
+        Call{"pad(x; dim = 1, before = 0, after = 2, value = -1)", "value = -1.0"},
+        Call{"zeros(; shape = [N, 3])", "full() : f32[N, 3]"},
+        Call{"full(; shape = [2, 3], value = 7)", "full(; value = 7.0) : f32[2, 3]"},
+        Call{"arange(; count = 6)", "arange() : i32[6]"}, Call{"sum(x)", "sum(%x) : f32 "},
+        Call{"mean(q; dims = (1, -1), keep = true)", "dims = (1, 2), keep = true) : f32[N, 1, 1]"},
+        Call{"max(x; dims = 1)", "max(%x; dims = (1)) : f32[N]"}, Call{"min(q; dims = all)", "min(%q) : f32 "},
+        Call{"var(x; dims = 1, correction = 0)", "var(%x; dims = (1), correction = 0)"},
+        Call{"argmax(q)", "argmax(%q) : i32[N, 3]"}, Call{"argmax(q; dim = 1)", "argmax(%q; dim = 1) : i32[N, 4]"},
+        Call{"softmax(q; dim = 1)", "softmax(%q; dim = 1)"}, Call{"log_softmax(x)", "log_softmax(%x)"},
+        Call{"cross_entropy(x, i)", "nll_loss(%cross_entropy.l, %i) : f32 "},
+        Call{"cross_entropy(q, slice(ids; dim = 1, from = 0, to = 3); label_smoothing = 0.1, ignore = 0)",
+             "label_smoothing = 0.1, ignore = 0) : f32 "},
+        Call{"mse_loss(x, u)", "mse_loss(%x, %u) : f32 "},
+        Call{"bce_with_logits(x, u)", "bce_with_logits(%x, %u) : f32 "},
+        Call{"accuracy(x, i)", "accuracy(%x, %i) : f32 "},
+        Call{"top_k_accuracy(x, i; k = 2)", "top_k_accuracy(%x, %i; k = 2) : f32 "}));
+
+TEST(Calls, TheNumberOfTensorsDecides) {
+    std::string table = "model m(ids: i32[N]) -> y {\n param t: f32[7, 2] = ones()\n y = embedding(ids, t)\n}\n";
+    EXPECT_HOLDS(Ir(table), "embedding(%ids, %t)");
+    EXPECT_HOLDS(Errors(With("linear(x, x, x, x)")),
+                 "linear takes 1 tensor as a layer and 2 to 3 tensors as an op; the call has 4");
+    EXPECT_HOLDS(Errors(With("concat(; dim = 0)")), "concat takes 1 or more tensors; the call has 0");
+}
+
+TEST(Calls, TheOpFormOfBatchNormGivesItsStatistics) {
+    EXPECT_HOLDS(
+        Ir("model m(x: f32[N, 3]) -> y, m, v {\n param w: f32[3] = ones()\n y, m, v = batch_norm(x, w, w, w, w)\n}\n"),
+        "%y, %m, %v, %4 = batch_norm(");
+}
+
+TEST(Calls, NeededArguments) {
+    EXPECT_HOLDS(Errors(With("max_pool2d(im)")), "max_pool2d needs the argument 'kernel' (pair)");
+    EXPECT_HOLDS(Errors(With("concat(x, u)")), "concat needs the argument 'dim' (int)");
+    EXPECT_HOLDS(Errors(With("conv2d(im; out = 3)")), "conv2d needs the argument 'kernel' (pair)");
+}
+
+/* ---- types ------------------------------------------------------------------------------------------------------ */
+
+TEST(Types, InputsAreF32F16I32U8) {
+    for (const char *type : {"f32", "f16", "i32", "u8"})
+        EXPECT_HOLDS(Ir(std::string("model m(x: ") + type + "[N, 4]) -> y { y = to_f32(x) }\n"),
+                     std::string(": ") + type + "[N, 4]");
+    EXPECT_HOLDS(Errors("model m(x: i64[N]) -> y { y = to_f32(x) }\n"), "an input is f32, f16, i32 or u8");
+    EXPECT_HOLDS(Errors("model m(x: f64[N]) -> y { y = to_f32(x) }\n"), "'f64' is no type of a tensor");
+}
+
+TEST(Types, IntegersBesideAFloatBecomeF32) {
+    EXPECT_HOLDS(Op("b8 * 0.5"), "cast(%b8) : f32[N, 4]");
+    EXPECT_HOLDS(Op("b8 + x"), "cast(%b8) : f32[N, 4]");
+    EXPECT_HOLDS(Op("to_f32(i > 0.5)"), "cast(%i) : f32[N]");
+    EXPECT_HOLDS(Op("where(x > 0.0, b8, x)"), "cast(%b8) : f32[N, 4]");
+}
+
+TEST(Types, IntegersAmongThemselves) {
+    EXPECT_HOLDS(Op("i + 1"), "add(%i, %1) : i32[N]");
+    EXPECT_HOLDS(Op("i * i - 3"), "sub(%1, %2) : i32[N]");
+    EXPECT_HOLDS(Op("where(i == 2, 0, i)"), "where(%2, %3, %i) : i32[N]");
+    EXPECT_HOLDS(Errors(With("i / 2")), "'/' takes floats; this is i32");
+    EXPECT_HOLDS(Errors(With("b8 + b8")), "add takes floats or i32; this is u8[N, 4]");
+    EXPECT_HOLDS(Errors(With("b8 + b8")), "convert it: to_f32(b8)");
+}
+
+TEST(Types, ProductsNormsAndActivationsRefuseIntegers) {
+    EXPECT_HOLDS(Errors(With("matmul(b8, x)")), "a product takes floats; this is u8[N, 4]");
+    EXPECT_HOLDS(Errors(With("linear(b8; out = 2)")), "a product takes floats; this is u8[N, 4]");
+    EXPECT_HOLDS(Errors(With("linear(b8; out = 2)")), "to_f32(...) converts it");
+    EXPECT_HOLDS(Errors(With("layer_norm(b8)")), "layer_norm takes floats; this is u8[N, 4]");
+    EXPECT_HOLDS(Errors(With("batch_norm(ids)")), "batch_norm takes floats; this is i32[N, 5]");
+    EXPECT_HOLDS(Errors(With("relu(i)")), "convert it: to_f32(i)");
+    EXPECT_HOLDS(Errors(With("sum(i)")), "a reduction takes floats; this is i32[N]");
+    EXPECT_HOLDS(Errors(With("embedding(x; count = 3, dim = 4)")),
+                 "embedding takes indexes of type i32; this is f32[N, 4]");
+    EXPECT_HOLDS(Errors(With("cross_entropy(x, u)")), "cross_entropy: labels are i32; this is f32[N, 4]");
+    EXPECT_HOLDS(Errors(With("where(x, x, u)")), "where takes a condition of type bool; this is f32[N, 4]");
+    EXPECT_HOLDS(Errors(With("(x > 0.0) + x")), "add takes floats or i32; this is bool[N, 4]");
+    EXPECT_HOLDS(Errors(With("x > 0.0 and x < 1.0")),
+                 "'and' joins conditions that are known at compile time, not tensors");
+}
+
+TEST(Types, LiteralsAreWeak) {
+    EXPECT_HOLDS(Op("h * 2.0"), "mul(%h, %1) : f32[N, 4]");
+    EXPECT_LACKS(Op("h * 2.0"), "cast(");
+    EXPECT_HOLDS(Op("linear(h; out = 3)"), "cast(%h) : f32[N, 4]"); /* products take one type */
+}
+
+/* ---- modes ------------------------------------------------------------------------------------------------------ */
+
+TEST(Modes, TrainingAndEvaluationAreOneGraph) {
+    std::string ir = Op("dropout(batch_norm(x); p = 0.1)");
+    EXPECT_EQ(ir.find("func "), ir.rfind("func "));
+    EXPECT_EQ(ir.find(" = dropout("), ir.rfind(" = dropout("));
+    EXPECT_HOLDS(ir, "result update.batch_norm.running_mean");
+}
+
+TEST(Modes, BatchNormUpdatesItsStatisticsInPlainSight) {
+    std::string ir = Op("batch_norm(x; momentum = 0.25)");
+    EXPECT_HOLDS(ir, "const(; value = 0.75)");
+    EXPECT_HOLDS(ir, "mul(%5, %batch_norm.running_mean)");
+    EXPECT_HOLDS(ir, "increment(%batch_norm.num_batches_tracked)");
+}
+
+} // namespace

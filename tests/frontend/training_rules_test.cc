@@ -1,0 +1,201 @@
+/* training_rules_test.cc: the chapters on training and on precision of docs/language.md. */
+#include "tests/frontend/expect.h"
+
+namespace {
+
+const char kSgd[] = "optimizer = sgd(0.1)\n";
+
+std::string WithLoss(const std::string &rest) { return Trained("loss = mean(y * y)\n" + rest); }
+
+/* ---- statements ------------------------------------------------------------------------------------------------- */
+
+TEST(Training, InputsLossMetricOptimizer) {
+    std::string ir = Ir(Trained("input t: f32[N, 4]\nloss = mse_loss(y, t)\nmetric err = sum(abs(y - t); dims = 1)\n"
+                                "metric size = mean(w * w)\noptimizer = sgd(lr = 0.1)"));
+    EXPECT_HOLDS(ir, "input %t : f32[N, 4]");
+    EXPECT_HOLDS(ir, "result loss = %loss");
+    EXPECT_HOLDS(ir, "%err = mean("); /* a value per sample counts by its mean */
+    EXPECT_HOLDS(ir, "result metric.size = %size");
+    EXPECT_HOLDS(ir, "metric err\n metric size\n");
+    EXPECT_HOLDS(ir, "train loss loss at");
+}
+
+TEST(Training, TheLossIsAScalar) {
+    EXPECT_HOLDS(Errors(Trained(std::string("loss = y\n") + kSgd)), "the loss is one float; this is f32[N, 4]");
+    EXPECT_HOLDS(Errors(Trained(std::string("loss = argmax(mean(y; dims = 0))\n") + kSgd)),
+                 "the loss is one float; this is i32");
+    EXPECT_HOLDS(Errors(Trained(kSgd)), "train needs `loss = ...`");
+    EXPECT_HOLDS(Errors(Trained("loss = mean(y)")), "train needs `optimizer = ...`");
+}
+
+TEST(Training, SeesInputsResultsAndParamsOnly) {
+    std::string model =
+        "model m(x: f32[N, 4]) -> y {\n param w: f32[4] = ones()\n h = x * w\n y = relu(h)\n}\ntrain m { ";
+    Ir(model + "loss = mean(x * y) + sum(w)\noptimizer = sgd(0.1) }\n");
+    EXPECT_HOLDS(Errors(model + "loss = mean(h)\noptimizer = sgd(0.1) }\n"),
+                 "train sees the inputs, results and params of the model");
+}
+
+TEST(Training, SeveralLossesAreSummedAndReportedApart) {
+    std::string ir = Ir(Trained(std::string("loss a = mean(y)\nloss b = mean(y * y)\nmetric s = loss + a\n") + kSgd));
+    EXPECT_HOLDS(ir, "result loss.a = %a");
+    EXPECT_HOLDS(ir, "result loss.b = %b");
+    EXPECT_HOLDS(ir, "%loss = add(%a, %b)");
+    EXPECT_HOLDS(ir, "result loss = %loss");
+    EXPECT_HOLDS(Errors(WithLoss(std::string("loss b = mean(y)\n") + kSgd)),
+                 "several losses are written as `loss NAME = ...`");
+    EXPECT_HOLDS(Errors(Trained(std::string("loss a = mean(y)\nloss a = mean(x)\n") + kSgd)), "'a' is declared twice");
+}
+
+TEST(Training, MetricsOfAverages) {
+    std::string ir = Ir(WithLoss(
+        std::string("metric size = mean(abs(y))\nmetric ppl = exp(loss)\nmetric both = ppl + 2.0 * size\n") + kSgd));
+    std::string averages = ir.substr(ir.find("func metrics"));
+    EXPECT_HOLDS(averages, "input %loss : f32");
+    EXPECT_HOLDS(averages, "input %metric.size : f32");
+    EXPECT_HOLDS(averages, "%ppl = exp(%loss) : f32");
+    EXPECT_HOLDS(averages, "%both = add(%ppl, ");
+    EXPECT_HOLDS(averages, "result metric.ppl = %ppl");
+    EXPECT_LACKS(averages, "input %metric.ppl");
+    EXPECT_LACKS(ir.substr(0, ir.find("func metrics")), "result metric.ppl");
+    EXPECT_HOLDS(ir, "metric size\n metric ppl\n metric both\n");
+}
+
+TEST(Training, AveragesAndTensorsDoNotMix) {
+    std::string errors = Errors(WithLoss(std::string("metric p = exp(loss) + mean(y)\n") + kSgd));
+    EXPECT_HOLDS(errors, "'y' belongs to a batch and cannot stand beside an average");
+    EXPECT_HOLDS(Errors(Trained(std::string("loss a = mean(y)\nloss b = a * a\n") + kSgd)), "only metrics read it");
+    EXPECT_HOLDS(Errors(Trained(std::string("metric p = exp(loss)\nloss = mean(y)\n") + kSgd)),
+                 "there is no 'loss' here");
+}
+
+TEST(Training, GroupsClipAndAccumulate) {
+    std::string ir = Ir(WithLoss("optimizer = adamw(0.1)\ngroup \"*\": lr_scale = 0.5, weight_decay = 0\n"
+                                 "group \"w\": frozen = true\nclip_norm = 1\nclip_value = 0.5\naccumulate = 4"));
+    EXPECT_HOLDS(ir, "train loss loss clip_norm 1.0 clip_value 0.5 at");
+    EXPECT_HOLDS(ir, "group \"*\" lr_scale 0.5 weight_decay 0.0 at");
+    EXPECT_HOLDS(ir, "group \"w\" frozen at");
+    EXPECT_HOLDS(ir, "accumulate 4");
+}
+
+TEST(Training, WrongGroupsClipAndAccumulate) {
+    auto with = [](const char *line) { return Errors(WithLoss(std::string(kSgd) + line)); };
+    EXPECT_HOLDS(with("group \"v\": frozen = true"), "no parameter that is trained here matches \"v\"");
+    EXPECT_HOLDS(with("group \"w\": lr = 0.5"), "a group has no setting 'lr'");
+    EXPECT_HOLDS(with("group \"w\": lr_scale = -1"), "group: lr_scale must be finite and at least 0");
+    EXPECT_HOLDS(with("group \"w\": frozen = 1"), "group: frozen must be of type bool");
+    EXPECT_HOLDS(with("group \"w\": frozen = true, frozen = false"), "group: 'frozen' is given twice");
+    EXPECT_HOLDS(with("group \"w\": lr_scale = constant(1.0)"), "an optimizer's lr and weight_decay take schedules");
+    EXPECT_HOLDS(with("clip_norm = 0"), "clip_norm must be finite and more than 0; this is the float 0.0");
+    EXPECT_HOLDS(with("clip_value = inf"), "clip_value must be finite and more than 0; this is the float inf");
+    EXPECT_HOLDS(with("accumulate = 0"), "accumulate is the number of micro-batches of a step");
+    EXPECT_HOLDS(with("accumulate = 2.0"), "accumulate must be of type int");
+    EXPECT_HOLDS(with("clip_norm = 1\nclip_norm = 2"), "clip_norm is set twice");
+}
+
+/* ---- several blocks --------------------------------------------------------------------------------------------- */
+
+const char kTwo[] = "model m(x: f32[N, 4]) -> y {\n y = linear(linear(x; out = 4) as gen.a; out = 4) as disc.b\n}\n";
+
+TEST(Training, SeveralBlocksWithAnOptimizerEach) {
+    std::string ir = Ir(std::string(kTwo) + "train m for \"gen.*\" { loss = mean(y)\noptimizer = sgd(0.1) }\n"
+                                            "train m for \"disc.*\" { loss = mean(y * y)\noptimizer = adam(0.1) }\n");
+    EXPECT_HOLDS(ir, "train for \"gen.*\" loss loss.0 at");
+    EXPECT_HOLDS(ir, "optimizer sgd(");
+    EXPECT_HOLDS(ir, "train for \"disc.*\" loss loss.1 at");
+    EXPECT_HOLDS(ir, "optimizer adam(");
+    EXPECT_HOLDS(ir, "result loss.0 = ");
+    EXPECT_HOLDS(ir, "result loss.1 = ");
+    EXPECT_HOLDS(ir, "result loss = ");
+}
+
+TEST(Training, BlocksShareInputsOfOneType) {
+    std::string first = "train m for \"gen.*\" { input t: f32[N, 4]\nloss = mse_loss(y, t)\noptimizer = sgd(0.1) }\n";
+    std::string second = "train m for \"disc.*\" { input t: TYPE\nloss = mean(y * t)\noptimizer = sgd(0.1) }\n";
+    std::string ir = Ir(kTwo + first + std::regex_replace(second, std::regex("TYPE"), "f32[N, 4]"));
+    EXPECT_EQ(ir.find("input %t"), ir.rfind("input %t"));
+    EXPECT_HOLDS(Errors(kTwo + first + std::regex_replace(second, std::regex("TYPE"), "f32[4]")),
+                 "another train block has 't' as f32[N, 4]");
+}
+
+TEST(Training, AParameterBelongsToOneBlock) {
+    std::string block = " { loss = mean(y)\noptimizer = sgd(0.1) }\n";
+    EXPECT_HOLDS(Errors(std::string(kTwo) + "train m for \"gen.*\"" + block + "train m for \"*.weight\"" + block),
+                 "parameter 'gen.a.weight' is trained by two train blocks");
+    EXPECT_HOLDS(Errors(std::string(kTwo) + "train m" + block + "train m" + block), "each says for which parameters");
+    EXPECT_HOLDS(Errors(std::string(kTwo) + "train m for \"dist.*\"" + block), "no parameter matches \"dist.*\"");
+    Ir(std::string(kTwo) + "train m for \"gen.*\"" + block); /* the others are not trained */
+}
+
+/* ---- optimizers and schedules ----------------------------------------------------------------------------------- */
+
+TEST(Training, OptimizersHavePyTorchsDefaults) {
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = sgd(0.1)")),
+                 "sgd(lr = 0.1, momentum = 0.0, nesterov = false, weight_decay = 0.0)");
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = adam(0.1)")),
+                 "adam(lr = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 1.0e-08, weight_decay = 0.0)");
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = adamw(0.1)")), "weight_decay = 0.01)");
+}
+
+TEST(Training, SchedulesStandForRates) {
+    for (const char *schedule : {"constant(v = 0.5)", "cosine(peak = 0.5, warmup = 3, steps = 20, floor = 0.0)",
+                                 "step(base = 0.5, every = 3, gamma = 0.5)",
+                                 "linear(peak = 0.5, warmup = 0, steps = 20)", "one_cycle(peak = 0.5, steps = 20)"}) {
+        EXPECT_HOLDS(Ir(WithLoss(std::string("optimizer = sgd(lr = ") + schedule + ")")),
+                     std::string("sgd(lr = ") + schedule);
+        EXPECT_HOLDS(Ir(WithLoss(std::string("optimizer = adamw(0.1, weight_decay = ") + schedule + ")")),
+                     std::string("weight_decay = ") + schedule);
+    }
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = sgd(lr = min(0.5, 0.25))")), "sgd(lr = 0.25");
+}
+
+TEST(Training, WrongSchedules) {
+    auto with = [](const char *lr) { return Errors(WithLoss(std::string("optimizer = adamw(lr = ") + lr + ")")); };
+    EXPECT_HOLDS(with("0.1, beta1 = constant(0.5)"), "adamw: beta1 is a number, not constant(...)");
+    EXPECT_HOLDS(with("cosin(0.1, 1, 2)"), "'cosin' is not a schedule");
+    EXPECT_HOLDS(with("cosin(0.1, 1, 2)"), "did you mean 'cosine'?");
+    EXPECT_HOLDS(with("cosine(peak = 0.1)"), "cosine needs the argument 'warmup'");
+    EXPECT_HOLDS(with("cosine(0.1, warmup = 30, steps = 20)"), "cosine: warmup is 30, more than steps, which is 20");
+    EXPECT_HOLDS(with("step(0.1, every = 0, gamma = 0.5)"), "step: every must be at least 1; this is the int 0");
+    EXPECT_HOLDS(with("one_cycle(peak = -0.1, steps = 3)"), "one_cycle: peak must be finite and at least 0");
+}
+
+/* ---- precision --------------------------------------------------------------------------------------------------- */
+
+TEST(Precision, Words) {
+    for (const char *word : {"fp16", "bf16", "tf32", "fp32"})
+        EXPECT_HOLDS(Ir(Model("y = relu(x)") + "precision " + word + " { }\n"), std::string("precision ") + word);
+    EXPECT_HOLDS(Ir(Model("y = relu(x)") + "precision \"torch-fp16\" { }\n"), "precision file torch-fp16");
+    EXPECT_HOLDS(Errors(Model("y = relu(x)") + "precision fp8 { }\n"),
+                 "precision is fp16, bf16, tf32, fp32 or a policy in quotes");
+}
+
+TEST(Precision, LossScale) {
+    auto with = [](const std::string &scale) {
+        return Model("y = relu(x)") + "precision fp16 { loss_scale = " + scale + " }\n";
+    };
+    EXPECT_HOLDS(Ir(with("dynamic(65536.0)")),
+                 "dynamic(init = 65536.0, growth = 2.0, backoff = 0.5, interval = 2000, min = 1.0, max = 16777216.0)");
+    EXPECT_HOLDS(Ir(with("dynamic(65536.0, min = 0.0, max = inf)")), "min = 0.0, max = inf");
+    EXPECT_HOLDS(Ir(with("static(1024.0)")), "loss_scale static(v = 1024.0)");
+    EXPECT_HOLDS(Ir(with("none")), "loss_scale none()");
+    EXPECT_HOLDS(Errors(with("dynamic(2.0, growth = 1.0)")), "growth must be finite and more than 1");
+    EXPECT_HOLDS(Errors(with("dynamic(2.0, backoff = 1.0)")), "backoff must be more than 0 and less than 1");
+    EXPECT_HOLDS(Errors(with("dynamic(2.0, interval = 0)")), "interval must be at least 1");
+    EXPECT_HOLDS(Errors(with("dynamic(0.5)")), "min is 1.0, more than init, which is 0.5");
+}
+
+TEST(Precision, EvalPrecision) {
+    EXPECT_HOLDS(Ir(Model("y = relu(x)") + "precision fp16 { eval_precision = fp32 }\n"), "eval_precision fp32");
+    EXPECT_HOLDS(Errors(Model("y = relu(x)") + "precision fp16 { eval_precision = bf16 }\n"),
+                 "eval_precision cannot be 'bf16'");
+}
+
+TEST(Precision, OverridesByOpAndByPathInOrder) {
+    std::string ir =
+        Ir(Model("y = softmax(x)") + "precision fp16 {\n softmax: f32\n \"h.*\": low because \"measured\"\n}\n");
+    EXPECT_HOLDS(ir, "override op softmax : f32 at");
+    EXPECT_HOLDS(ir, "override path \"h.*\" : \"low\" because \"measured\" at");
+}
+
+} // namespace

@@ -120,11 +120,13 @@ static Val erf_grad(Lowering *l, Val dy, Val x) {
     return lower_mul(l, dy, lower_scaled(l, e, TWO_OVER_SQRT_PI));
 }
 
-/* dy where low <= x <= high */
+/* dy where low < x < high; a bound that is infinite is none. */
 static Val clamp_grad(Lowering *l, Val dy, Val x) {
-    Val inside = lower_binary(l, OP_le, lower_number(l, lower_float(l, "a")), x);
-    inside = lower_binary(l, OP_and, inside, lower_binary(l, OP_le, x, lower_number(l, lower_float(l, "b"))));
-    return lower_select(l, inside, dy, lower_number(l, 0.0));
+    double low = lower_float(l, "a"), high = lower_float(l, "b");
+    Val zero = lower_number(l, 0.0);
+    if (!isinf(low)) dy = lower_select(l, lower_binary(l, OP_lt, lower_number(l, low), x), dy, zero);
+    if (!isinf(high)) dy = lower_select(l, lower_binary(l, OP_lt, x, lower_number(l, high)), dy, zero);
+    return dy;
 }
 
 /* dy e x^(e - 1), and 0 where e is 0 */

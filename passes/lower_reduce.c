@@ -101,14 +101,14 @@ void lower_var_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, share, centred(l, x, folded)));
 }
 
-/* dy / (how many equal y) where x equals y, else 0 */
+/* dy / (how many equal y) where x equals y, else 0; where y is NaN nothing equals it, and all are NaN, as in PyTorch. */
 void lower_extreme_grad(Lowering *l) {
     Val dy = lower_reduced_operand(l, 0), x = lower_operand(l, 1), y = lower_reduced_operand(l, 2);
     bool folded[MAX_RANK];
     lower_folded_dims(l, ir_shape(l->f, x)->rank, folded);
     Val zero = lower_number(l, 0), one = lower_number(l, 1), equal = lower_binary(l, OP_eq, x, y);
-    Val count = lower_reduce(l, OP_reduce_sum, lower_select(l, equal, one, zero), folded, true);
-    lower_give(l, 0, lower_select(l, equal, lower_div(l, dy, count), zero));
+    Val mask = lower_select(l, equal, one, zero), count = lower_reduce(l, OP_reduce_sum, mask, folded, true);
+    lower_give(l, 0, lower_mul(l, mask, lower_div(l, dy, count)));
 }
 
 /* Sums the dims that `like` lacks, and those where it has size 1 and dy more. */

@@ -37,7 +37,7 @@ static void run_extreme_grad(Running *r) {
     }
     for (int64_t i = 0; i < x->count; i++) {
         int64_t to = interp_folded_index(x, dims_of(r), i);
-        result(r)[i] = x->data[i] == y->data[to] ? dy->data[to] / equals[to] : 0.0;
+        result(r)[i] = (double)(x->data[i] == y->data[to]) * (dy->data[to] / equals[to]); /* NaN where y is */
     }
 }
 

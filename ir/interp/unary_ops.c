@@ -47,7 +47,7 @@ typedef double (*SlopeFn)(double v, double a, double b);
 
 static double abs_slope(double x, double a, double b) {
     (void)a, (void)b;
-    return x > 0 ? 1.0 : x < 0 ? -1.0 : x; /* 0 at 0, NaN at NaN */
+    return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; /* 0 at 0 and at NaN, as torch.sgn */
 }
 
 static double silu_slope(double x, double a, double b) {

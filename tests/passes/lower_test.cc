@@ -239,6 +239,50 @@ InterpTensor Tensor(const char *name, std::vector<int64_t> dims, std::vector<dou
     return t;
 }
 
+// At zeros, at ends of ranges, where exp overflows, and beyond numbers.
+TEST_F(LowerTest, UnaryOpsMeanTheSameAtTheEdges) {
+    std::vector<double> x = {0.0,  -0.0, 1,  -1,  0.5,     -0.5,     20,  20.5,   -20.5, 88,  -88, 800,
+                             -800, 2,    -2, 1e9, -1e-300, INFINITY, NAN, -1e300, 1e-9,  -40, 3,   -INFINITY};
+    std::vector<double> one(x.size(), 1.5);
+    auto n = static_cast<int64_t>(x.size());
+    std::vector<std::string> calls = {"abs(%x)",
+                                      "silu(%x)",
+                                      "softplus(%x)",
+                                      "rsqrt(%x)",
+                                      "clamp(%x; low = -0.5, high = 0.5)",
+                                      "relu(%x)",
+                                      "clamp(%x; low = 0.5)",
+                                      "clamp(%x)",
+                                      "sigmoid(%x)"};
+    for (const char *e : {"0.0", "1.0", "2.0", "3.0", "-1.0", "0.5", "-0.5", "1.7", "-2.0"}) {
+        calls.push_back(std::string("pow(%x; e = ") + e + ")");
+        calls.push_back(std::string("unary_grad(%d, %x; of = pow, a = ") + e + ")");
+    }
+    for (const char *of :
+         {"abs", "silu", "softplus", "erf", "rsqrt", "clamp, a = -0.5, b = 0.5", "clamp, a = -inf, b = 0.5"})
+        calls.push_back(std::string("unary_grad(%d, %x; of = ") + of + ")");
+    for (const std::string &call : calls) {
+        SCOPED_TRACE(call);
+        std::string body = "input %x : f32[N]\ninput %d : f32[N]\n%r = " + call + " : f32[N]\nresult r = %r\n";
+        std::vector<InterpTensor> given = {Tensor("x", {n}, &x), Tensor("d", {n}, &one)};
+        Outcome want = Interpret(ReadFunc("simplify", body)->funcs.data[0], n, false, given);
+        ExpectEqual(want, Interpret(Lower(body)->funcs.data[0], n, false, given), 1e-12);
+    }
+}
+
+// In f32 arithmetic, where 1 + exp(x) is 1 for most negative x.
+TEST_F(LowerTest, SoftplusKeepsItsDigitsFarBelowZero) {
+    std::vector<double> x;
+    for (double v = -80; v < 25; v += 0.37) x.push_back(static_cast<float>(v));
+    std::string body = "input %x : f32[N]\n%r = softplus(%x) : f32[N]\nresult r = %r\n";
+    auto n = static_cast<int64_t>(x.size());
+    std::vector<double> y = Interpret(Lower(body)->funcs.data[0], n, true, {Tensor("x", {n}, &x)})["r"];
+    for (size_t i = 0; i < x.size(); i++) {
+        double want = std::log1p(std::exp(x[i]));
+        EXPECT_NEAR(1.0, y[i] / want, 4e-7) << x[i];
+    }
+}
+
 TEST_F(LowerTest, ALossWithoutCountedRowsIsZero) {
     Module *m = Lower("input %x : f32[N, 2]\ninput %t : i32[N]\ninput %g : f32\n%l = nll_loss(%x, %t) : f32\n"
                       "%d = nll_loss_grad(%g, %x, %t) : f32[N, 2]\nresult l = %l\nresult d = %d\n");

@@ -225,11 +225,32 @@ static void walk(Autocast *a) {
     }
 }
 
+/* A buffer keeps its own dtype, whatever its next value was computed in. */
+static void cast_updates(const Autocast *a) {
+    for (int i = 0; i < a->f->results.len; i++) {
+        Result *r = &a->f->results.data[i];
+        const State *s = result_is_update(r->name) ? ir_state_find(a->m, r->name + strlen("update.")) : NULL;
+        if (!s || ir_dtype(a->f, r->value) == s->dtype) continue;
+        r->value = ir_emit(a->f, OP_cast, s->dtype, NULL, 1, r->value);
+        Op *cast = ir_def(a->f, r->value);
+        cast->path = arena_printf(a->m->arena, "%s.cast", s->name);
+        cast->pos = s->pos;
+        cast->reason = new_reason(a, (Reason){.rule = "update"}, "of", s->name);
+    }
+}
+
 static void run(Module *m, Func *f, const Policy *policy, bool is_forward) {
     Autocast a = {.m = m, .f = f, .policy = policy, .is_forward = is_forward};
     a.casts =
         arena_alloc(m->arena, sizeof *a.casts * (size_t)f->values.len); /* only values that are there now are cast */
     walk(&a);
+    cast_updates(&a);
+}
+
+/* Averages are f32 numbers, and what metrics make of them stays so. */
+static void explain_metrics(Module *m) {
+    Func *f = ir_func_find(m, "metrics");
+    for (int i = 0; f && i < f->body.len; i++) ir_op_at(f, i)->reason = ir_reason(m, "metric");
 }
 
 /* ---- evaluation in f32 ------------------------------------------------------------------------------------------- */
@@ -255,6 +276,7 @@ bool pass_autocast(PassContext *c) {
     if (m->eval_precision && !keep_f32_copy(c, f)) return false;
     m->decisions.len = 0;
     run(m, f, policy, true);
+    explain_metrics(m);
     m->policy_name = policy->name;
     const char *slash = strrchr(policy->source->name, '/');
     m->policy_origin = slash ? slash + 1 : policy->source->name; /* where the file lay is no part of the result */

@@ -303,4 +303,69 @@ TEST_F(AutocastTest, AnErrorPointsIntoTheModelText) {
               "  help: a path stands in quotes: \"relo\"\n");
 }
 
+// ---- operands that decide nothing ------------------------------------------------------------------------------------
+
+// Batch norm follows its first operand; its parameters and statistics stay f32 in every class.
+TEST_F(AutocastTest, BatchNormReadsItsParametersAsTheyAre) {
+    for (const char *op : {"batch_norm", "batch_norm_eval"})
+        for (const char *op_class : {"lower", "follow", "widest", "f32", "f32_out"}) {
+            std::string results = strcmp(op, "batch_norm") ? "%y" : "%y, %m, %v, %r";
+            policies_["p"] = std::string("policy \"p\"\nalgorithm eager\nlow = f16\nop * ") + op_class + "\n";
+            policy_ = "p";
+            Module *m =
+                Run(Read("module \"t\" stage elaborate {\n}\nfunc forward {\n" + Given("a", "f16[4, 3]") +
+                         Given("b", "f32[3]") + results + " = " + op + "(%a, %b, %b, %b, %b) : f32[4, 3]" +
+                         (strcmp(op, "batch_norm") ? "" : ", f32[3], f32[3], f32[3]") + " @op\nresult y = %y\n}\n"),
+                    STAGE_AUTOCAST);
+            bool f32 = !strncmp(op_class, "f32", 3), cast = !strcmp(op_class, "f32");
+            EXPECT_EQ(ResultType(m), f32 ? "f32" : "f16") << op << " " << op_class;
+            EXPECT_EQ(Casts(m), cast ? "a: f16 -> f32" : "") << op << " " << op_class;
+        }
+}
+
+TEST_F(AutocastTest, IntegersAndBooleansAreNotCast) {
+    for (const char *op_class : {"lower", "follow", "widest", "f32", "f32_out"}) {
+        EXPECT_EQ(Casts(RunOp("i32[4]", "f32[8, 3]", "embedding(%a, %b)", "[4, 3]", op_class)),
+                  strcmp(op_class, "lower") ? "" : "b: f32 -> f16");
+        EXPECT_EQ(Casts(RunOp("bool[4]", "f16[4]", "where(%a, %b, %b)", "[4]", op_class)),
+                  strcmp(op_class, "f32") ? "" : "b: f16 -> f32, b: f16 -> f32");
+    }
+    policies_["p"] = "policy \"p\"\nalgorithm eager\nlow = f16\nop * lower\n";
+    Module *m = Run(Read("module \"t\" stage elaborate {\n}\nfunc forward {\ninput %a : i32[4]\n%y = add(%a, %a) : "
+                         "i32[4] @op\nresult y = %y\n}\n"),
+                    STAGE_AUTOCAST);
+    EXPECT_EQ(ResultType(m), "i32");
+}
+
+// ---- updates and metrics ---------------------------------------------------------------------------------------------
+
+TEST_F(AutocastTest, AnUpdateHasTheDtypeOfItsBuffer) {
+    precision_ = "fp16";
+    Module *m =
+        Run(Read("module \"t\" stage elaborate {\n  train\n}\nstate %w : f32[4, 4] param = ones()\nstate %last : "
+                 "f32[4, 4] buffer = ones() from m.amp:2:3\nfunc forward {\nstate %w : f32[4, 4]\n%y = "
+                 "matmul(%w, %w) : f32[4, 4] @op\n%l = sum(%y) : f32 @sum\nresult loss = %l\nresult "
+                 "update.last = %y\n}\n"),
+            STAGE_AUTOCAST);
+    const Func *f = m->funcs.data[0];
+    const Op *cast = ir_def(f, f->results.data[1].value);
+    ASSERT_EQ(cast->code, OP_cast);
+    EXPECT_EQ(ir_dtype(f, cast->out[0]), AMP_DT_F32);
+    EXPECT_STREQ(cast->path, "last.cast");
+    EXPECT_STREQ(cast->reason->rule, "update");
+}
+
+TEST_F(AutocastTest, MetricsStayF32AndSaySo) {
+    precision_ = "fp16";
+    Module *m = Run(Read("module \"t\" stage elaborate {\n  train\n  metric ppl\n}\nstate %w : f32[4] param = ones()\n"
+                         "func forward {\nstate %w : f32[4]\n%l = sum(%w) : f32 @sum\nresult loss = %l\n}\n"
+                         "func metrics {\ninput %loss : f32\n%p = exp(%loss) : f32 @ppl.exp\nresult metric.ppl = "
+                         "%p\n}\n"),
+                    STAGE_AUTODIFF);
+    const Func *f = ir_func_find(m, "metrics");
+    ASSERT_NE(f, nullptr);
+    EXPECT_EQ(ir_dtype(f, f->results.data[0].value), AMP_DT_F32);
+    EXPECT_STREQ(ir_op_at(f, 0)->reason->rule, "metric");
+}
+
 } // namespace

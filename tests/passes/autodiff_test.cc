@@ -327,23 +327,21 @@ TEST_F(ParityTest, EveryDecisionAndCastComesInPyTorchsOrder) {
 }
 
 TEST_F(ParityTest, SoWithConvolutionsAndBatchNorm) {
-    EXPECT_EQ(OursAt("fp16", "cnn"), Torch("torch_graph_cnn_f16.jsonl"));
-    EXPECT_EQ(OursAt("bf16", "cnn"), Torch("torch_graph_cnn_bf16.jsonl"));
-    EXPECT_EQ(OursAt("fp16", "cnn").size(), 40u);
-    EXPECT_NE(OursAt("fp32", "cnn"), Torch("torch_graph_cnn_f16.jsonl"));
+    EXPECT_EQ(OursAt("fp16", "cnn_16"), Torch("torch_graph_cnn_f16.jsonl"));
+    EXPECT_EQ(OursAt("bf16", "cnn_16"), Torch("torch_graph_cnn_bf16.jsonl"));
+    EXPECT_EQ(OursAt("fp16", "cnn_16").size(), 40u);
+    EXPECT_NE(OursAt("fp32", "cnn_16"), Torch("torch_graph_cnn_f16.jsonl"));
 }
 
 TEST_F(ParityTest, EveryOpReadsWhatPyTorchsReads) {
-    for (std::string model : {"mlp", "cnn"}) {
-        precision_ = "fp16";
-        EXPECT_EQ(Compare(Run(ReadFile("tests/passes/" + model + ".ir"), STAGE_AUTODIFF),
-                          "torch_graph_" + model + "_f16.jsonl"),
-                  0);
-        precision_ = "bf16";
-        EXPECT_EQ(Compare(Run(ReadFile("tests/passes/" + model + ".ir"), STAGE_AUTODIFF),
-                          "torch_graph_" + model + "_bf16.jsonl"),
-                  0);
-    }
+    const std::string models[][2] = {{"mlp", "mlp"}, {"cnn_16", "cnn"}}; // ours, the oracle's
+    for (auto &model : models)
+        for (std::string low : {"f16", "bf16"}) {
+            precision_ = low == "f16" ? "fp16" : "bf16";
+            EXPECT_EQ(Compare(Run(ReadFile("tests/passes/" + model[0] + ".ir"), STAGE_AUTODIFF),
+                              "torch_graph_" + model[1] + "_" + low + ".jsonl"),
+                      0);
+        }
 }
 
 // Each decision of the model changed in turn, by an override.
@@ -414,6 +412,123 @@ TEST_F(AutodiffTest, DropoutDropsInTrainingOnly) {
     }
 }
 
+// Statistics of the batch in training, running ones elsewhere; what an update writes is computed in training alone.
+TEST_F(AutodiffTest, BatchNormUsesTheBatchInTrainingOnly) {
+    Module *m = Run(ReadFile("tests/passes/cnn_16.ir"), STAGE_AUTODIFF);
+    const Func *step = ir_func_find(m, "train_step");
+    EXPECT_EQ(Count(step, OP_batch_norm), 2);
+    EXPECT_EQ(Count(step, OP_increment), 2);
+    EXPECT_NE(Names(step).find(" update.bn1.running_mean update.bn1.running_var update.bn1.num_batches_tracked "),
+              std::string::npos)
+        << Names(step);
+    for (const char *name : {"eval", "infer"}) {
+        const Func *f = ir_func_find(m, name);
+        EXPECT_EQ(Count(f, OP_batch_norm), 0);
+        EXPECT_EQ(Count(f, OP_batch_norm_eval), 2);
+        EXPECT_EQ(Count(f, OP_increment), 0);
+        EXPECT_EQ(Names(f).find("update."), std::string::npos) << Names(f);
+        EXPECT_EQ(Names(f).find("num_batches_tracked"), std::string::npos) << Names(f);
+    }
+}
+
+// Its own statistics are still those of the batch where evaluation reads them.
+TEST_F(AutodiffTest, StatisticsOfTheBatchAreLeftWhereTheyAreRead) {
+    const std::string head = "module \"t\" stage elaborate {\n}\nstate %w : f32[3] param = ones()\nfunc forward {\n"
+                             "input %x : f32[N, 3]\nstate %w : f32[3]\n%y, %m, %v, %r = batch_norm(%x, %w, %w, %w, %w) "
+                             ": f32[N, 3], f32[3], f32[3], f32[3] @bn\n";
+    const Func *f = ir_func_find(Run(Read(head + "result y = %y\nresult m = %m\n}\n"), STAGE_AUTODIFF), "infer");
+    EXPECT_EQ(Count(f, OP_batch_norm), 1);
+    EXPECT_EQ(Count(f, OP_batch_norm_eval), 1);
+    EXPECT_EQ(ir_def(f, f->results.data[0].value)->code, OP_batch_norm_eval);
+}
+
+const char kTwoBlocks[] = "module \"t\" stage elaborate {\n  train for \"g.*\" loss loss.0\n  optimizer sgd(lr = 0.1)\n"
+                          "  group \"g.frozen\" frozen\n  train for \"d.*\" loss loss.1\n  optimizer sgd(lr = 0.2)\n}\n"
+                          "state %g.w : f32[4] param = ones()\nstate %g.frozen : f32[4] param = ones()\n"
+                          "state %d.w : f32[4] param = ones()\nfunc forward {\n  input %x : f32[N, 4]\n"
+                          "  state %g.w : f32[4]\n  state %g.frozen : f32[4]\n  state %d.w : f32[4]\n"
+                          "  %a = mul(%x, %g.w) : f32[N, 4] @a\n  %b = mul(%a, %d.w) : f32[N, 4] @b\n"
+                          "  %c = mul(%b, %g.frozen) : f32[N, 4] @c\n"
+                          "  %l0 = mean(%c) : f32 @l0\n  %e = exp(%c) : f32[N, 4] @e\n  %l1 = mean(%e) : f32 @l1\n"
+                          "  %l = add(%l0, %l1) : f32 @l\n  result y = %c\n  result loss = %l\n  result loss.0 = %l0\n"
+                          "  result loss.1 = %l1\n}\n";
+
+TEST_F(AutodiffTest, EachTrainBlockDifferentiatesItsOwnLoss) {
+    const Func *f = ir_func_find(Run(Read(kTwoBlocks), STAGE_AUTODIFF), "train_step");
+    EXPECT_EQ(Names(f), "x g.w g.frozen d.w -> loss loss.0 loss.1 grad.g.w grad.d.w");
+    EXPECT_EQ(Count(f, OP_grad_seed), 2);
+    std::set<std::string> paths;
+    for (int i = 0; i < f->body.len; i++) paths.insert(ir_op_at(f, i)->path);
+    EXPECT_EQ(paths.size(), size_t(f->body.len)) << "paths are unique";
+    EXPECT_EQ(paths.count("b.grad.0.a") + paths.count("b.grad.1.b"), 2u);
+    EXPECT_EQ(paths.count("b.grad.1.a"), 0u) << "the second block does not train what lies below";
+
+    std::vector<InterpTensor> given = Numbers(f);
+    auto gradients = Evaluate(f, given);
+    const double step = 1e-6;
+    const char *const trained[][2] = {{"g.w", "loss.0"}, {"d.w", "loss.1"}};
+    for (InterpTensor &t : given)
+        for (auto &block : trained) {
+            if (strcmp(t.name, block[0])) continue;
+            for (int64_t j = 0; j < t.count; j++) {
+                t.data[j] += step;
+                double above = Evaluate(f, given)[block[1]][0];
+                t.data[j] -= 2 * step;
+                double below = Evaluate(f, given)[block[1]][0];
+                t.data[j] += step;
+                EXPECT_NEAR(gradients["grad." + std::string(t.name)][size_t(j)], (above - below) / (2 * step), 1e-6);
+            }
+        }
+}
+
+TEST_F(AutodiffTest, BlocksThatTrainTheSameAreAnError) {
+    std::string text = kTwoBlocks;
+    text.replace(text.find("for \"d.*\""), 9, "for \"*.w\"");
+    text.replace(text.find("%g.w : f32[4] param = ones()"), 28, "%g.w : f32[4] param = ones() from m.amp:3:9");
+    EXPECT_EQ(ErrorsOf(text), "error: m.amp:3:9: g.w is trained by two train blocks\n");
+}
+
+// Evaluation in f32 is another form of the same model: no casts, the same values where nothing is rounded.
+TEST_F(AutodiffTest, EvaluationInF32HasNoCasts) {
+    std::string text = File("tests/passes/cnn_16.ir");
+    text.replace(text.find("  precision fp16\n"), 17, "  precision fp16\n  eval_precision fp32\n");
+    Module *m = Run(Read(text), STAGE_AUTODIFF);
+    ASSERT_EQ(m->funcs.len, 5);
+    for (const char *name : {"eval", "infer"}) {
+        const Func *low = ir_func_find(m, name), *f = ir_func_find(m, (std::string(name) + "_fp32").c_str());
+        ASSERT_NE(f, nullptr);
+        EXPECT_EQ(Names(f), Names(low));
+        EXPECT_EQ(Count(f, OP_cast), 0);
+        EXPECT_GT(Count(low, OP_cast), 0);
+        EXPECT_EQ(Count(f, OP_batch_norm_eval), 2);
+        for (int i = 0; i < f->body.len; i++) {
+            EXPECT_NE(ir_op_at(f, i)->reason, nullptr);
+            EXPECT_NE(ir_dtype(f, ir_op_at(f, i)->out[0]), AMP_DT_F16);
+        }
+        std::vector<InterpTensor> given = Numbers(low);
+        auto rounded = Evaluate(low, given), exact = Evaluate(f, given);
+        for (const auto &result : exact)
+            for (size_t j = 0; j < result.second.size(); j++)
+                EXPECT_DOUBLE_EQ(result.second[j], rounded[result.first][j]) << name << " " << result.first;
+    }
+    EXPECT_EQ(Decisions(m).at("conv1.conv2d"), "conv2d(f16, f16, f16) : f16 {lower, torch-fp16:8}");
+    EXPECT_EQ(ir_func_find(Run(ReadFile("tests/passes/cnn_16.ir"), STAGE_AUTODIFF), "eval_fp32"), nullptr);
+}
+
+// An f16 input is read in f32 there.
+TEST_F(AutodiffTest, EvaluationInF32WidensItsInputs) {
+    precision_ = "fp16";
+    const Func *f = ir_func_find(
+        Run(Read("module \"t\" stage elaborate {\n  eval_precision fp32\n}\nstate %w : f32[3, 4] param = ones()\nfunc "
+                 "forward {\n  input %x : f16[N, 4]\n  state %w : f32[3, 4]\n  %y = linear(%x, %w) : f32[N, 3] @fc\n"
+                 "  result y = %y\n}\n"),
+            STAGE_AUTODIFF),
+        "infer_fp32");
+    ASSERT_NE(f, nullptr);
+    EXPECT_EQ(Count(f, OP_cast), 1);
+    EXPECT_EQ(ir_dtype(f, f->results.data[0].value), AMP_DT_F32);
+}
+
 TEST_F(AutodiffTest, WhatIsReadTwiceIsAddedInItsDtype) {
     precision_ = "fp16";
     const Func *f = ir_func_find(Run(Read(Loss("%h = linear(%x, %w) : f32[N, 3] @first\n%y = linear(%h, %w, %b; "
@@ -448,10 +563,10 @@ TEST_F(AutodiffTest, WhatCannotBeTrainedIsNamed) {
                              "input %x : f32[N, 5, 3]\nstate %w : f32[2, 3]\n";
     EXPECT_EQ(ErrorsOf(head + "}\n"), "error: module t is to be trained, but has no result \"loss\"\n");
     EXPECT_EQ(ErrorsOf(head + "result loss = %w\n}\n"), "error: module t: the loss is not a scalar\n");
-    EXPECT_EQ(
-        ErrorsOf(head + "%q = expand(%x) : f32[N, N, 5, 3]\n%h = linear(%q, %w) : f32[N, N, 5, 2] @fc at m.amp:7:1\n"
-                        "%loss = sum(%h) : f32 @sum\nresult loss = %loss\n}\n"),
-        "error: m.amp:7:1: fc: the number of rows of an operand is too large, or depends on N twice\n");
+    EXPECT_EQ(ErrorsOf(head +
+                       "%q = expand(%x) : f32[N, N, 5, 3]\n%h = linear(%q, %w) : f32[N, N, 5, 2] @fc at m.amp:7:1\n"
+                       "%loss = sum(%h) : f32 @sum\nresult loss = %loss\n}\n"),
+              "error: m.amp:7:1: fc: the number of rows of an operand is too large, or depends on N twice\n");
     EXPECT_EQ(ErrorsOf(head + "%h = relu_grad(%w, %w) : f32[2, 3] @odd at m.amp:7:1\n%loss = sum(%h) : f32 "
                               "@sum\nresult loss = %loss\n}\n"),
               "error: m.amp:7:1: odd: relu_grad has no gradient\n");

@@ -104,7 +104,7 @@ TEST_F(Interp, EdgesOfReductions) {
                     "f32[1, 2], f32[2], f32[2], f32[2]\nresult y = %y\nresult v = %v",
                     {{3, 4}, {1, 2}});
     ExpectNear(norm["y"], {1, 2});
-    ExpectNear(norm["v"], {nan_, nan_});
+    ExpectNear(norm["v"], {0, 0}); /* where PyTorch refuses: a NaN would stay in the running statistics */
     ExpectNear(Op("simplify", "f32[2];f32", "clip_by_norm(%a, %b)", "f32[2]", {{1, 2}, {nan_}}), {nan_, nan_});
     ExpectNear(Op("simplify", "f32[2];f32", "clip_by_norm(%a, %b)", "f32[2]", {{1, 2}, {0.5}}), {1, 2});
 }

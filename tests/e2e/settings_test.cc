@@ -1,0 +1,307 @@
+// What a train block sets: schedules, groups, clipping, several losses and blocks; inputs that are indexes or bytes.
+#include "tests/e2e/harness.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace {
+
+using e2e::Training;
+
+amp_step_report step(Training &r, const std::vector<const void *> &inputs, int64_t n) {
+    amp_step_report report = {};
+    EXPECT_EQ(amp_step(r.session, inputs.data(), n, &report, &r.err), AMP_OK) << r.err.message;
+    return report;
+}
+
+std::vector<float> param(Training &r, const char *name, size_t count) {
+    std::vector<float> data(count);
+    EXPECT_EQ(amp_params_get(r.params, name, data.data(), count, &r.err), AMP_OK) << r.err.message;
+    return data;
+}
+
+std::vector<float> gradient(Training &r, const char *param, size_t count) {
+    std::vector<float> data(count);
+    std::string name = std::string("grad.") + param;
+    EXPECT_EQ(amp_session_value(r.session, name.c_str(), nullptr, data.data(), count * sizeof(float), &r.err), AMP_OK)
+        << r.err.message;
+    return data;
+}
+
+// Three numbers whose loss is the mean of x times their sum: every gradient is the mean of x.
+std::string weights(const std::string &optimizer, const std::string &settings = "") {
+    return "amp 1\n"
+           "model three(x: f32[N]) -> y {\n"
+           "    param a: f32[1] = constant(1.0)\n"
+           "    param b: f32[1] = constant(1.0)\n"
+           "    param c: f32[1] = constant(1.0)\n"
+           "    y = x * (a + b + c)\n"
+           "}\n"
+           "train three {\n"
+           "    loss = mean(y)\n"
+           "    optimizer = " + optimizer + "\n" + settings + "}\n";
+}
+
+// ---- schedules -----------------------------------------------------------------------------------------------------------
+
+const double kPi = 3.14159265358979323846;
+
+double half_cosine(double from, double to, double done) { return to + (from - to) * (1 + std::cos(kPi * done)) / 2; }
+
+TEST(Schedules, MoveTheLearningRateFromStepToStep) {
+    const struct {
+        const char *name, *call;
+        std::function<double(double)> rate;
+    } cases[] = {
+        {"cosine", "cosine(peak = 0.1, warmup = 3, steps = 10, floor = 0.01)",
+         [](double s) { return s < 3 ? 0.1 * (s + 1) / 3 : s < 10 ? half_cosine(0.1, 0.01, (s - 3) / 7) : 0.01; }},
+        {"step", "step(base = 0.1, every = 3, gamma = 0.5)", [](double s) { return 0.1 * std::pow(0.5, std::floor(s / 3)); }},
+        {"linear", "linear(peak = 0.1, warmup = 2, steps = 9)",
+         [](double s) { return s < 2 ? 0.1 * (s + 1) / 2 : s < 9 ? 0.1 * (9 - s) / 7 : 0.0; }},
+        {"one_cycle", "one_cycle(peak = 0.1, steps = 12)",
+         [](double s) {
+             return s <= 2.6 ? half_cosine(0.004, 0.1, s / 2.6) : half_cosine(0.1, 0.004 / 1e4, (s - 2.6) / 8.4);
+         }},
+    };
+    for (const auto &c : cases) {
+        SCOPED_TRACE(c.name);
+        Training r(e2e::compile_to_file(weights(std::string("sgd(lr = ") + c.call + ")"), std::string(c.name) + ".so"), 4);
+        ASSERT_TRUE(r.ok());
+        const std::vector<float> x = {1, 2, 3, 4};
+        double want = 1;
+        for (int s = 0; s < 12; s++) {
+            step(r, {x.data()}, 4);
+            want -= c.rate(s) * 2.5;
+            EXPECT_NEAR(param(r, "a", 1)[0], want, 2e-6) << "after step " << s;
+        }
+    }
+}
+
+// ---- groups --------------------------------------------------------------------------------------------------------------
+
+TEST(Groups, ScaleDecayAndFreeze) {
+    std::string settings = "    group \"b\": lr_scale = 0.1, weight_decay = 0.5\n    group \"c\": frozen = true\n"
+                           "    group \"*\": lr_scale = 1.0\n    group \"b\": lr_scale = 0.2\n";
+    Training r(e2e::compile_to_file(weights("sgd(lr = 0.1)", settings), "groups.so"), 4);
+    ASSERT_TRUE(r.ok());
+    const std::vector<float> x = {1, 2, 3, 4};
+    double a = 1, b = 1;
+    for (int s = 0; s < 5; s++) {
+        step(r, {x.data()}, 4);
+        a -= 0.1 * 2.5;
+        b -= 0.02 * (2.5 + 0.5 * b);
+        EXPECT_NEAR(param(r, "a", 1)[0], a, 1e-6);
+        EXPECT_NEAR(param(r, "b", 1)[0], b, 1e-6);
+        EXPECT_EQ(param(r, "c", 1)[0], 1.0f);
+    }
+    float none;
+    EXPECT_EQ(amp_session_get(r.session, "c/momentum", &none, 1, &r.err), AMP_NOT_FOUND);
+}
+
+// ---- clipping ------------------------------------------------------------------------------------------------------------
+
+TEST(Clipping, ByNormThenByValue) {
+    std::string text = e2e::mlp("fp32", 19, 37, 10, "sgd(lr = 1.0)");
+    text.insert(text.find("    loss "), "    clip_norm = 0.05\n    clip_value = 0.01\n");
+    Training r(e2e::compile_to_file(text, "clip.so"), 45, 2, 3, true);
+    ASSERT_TRUE(r.ok());
+    const struct {
+        const char *name;
+        size_t count;
+    } params[] = {{"fc1.weight", 37 * 19}, {"fc1.bias", 37},        {"fc2.weight", 37 * 37},
+                  {"fc2.bias", 37},        {"fc3.weight", 10 * 37}, {"fc3.bias", 10}};
+    e2e::Batch b(45, 19, 10, 5);
+    for (int s = 0; s < 3; s++) {
+        std::vector<std::vector<float>> before;
+        for (const auto &p : params) before.push_back(param(r, p.name, p.count));
+        amp_step_report report = step(r, {b.x.data(), b.y.data()}, 45);
+        double squares = 0, clipped = 0;
+        for (const auto &p : params)
+            for (float g : gradient(r, p.name, p.count)) squares += double(g) * g;
+        double norm = std::sqrt(squares), factor = std::fmin(1, 0.05 / (norm + 1e-6));
+        EXPECT_NEAR(report.grad_norm, norm, 1e-5 * norm);
+        EXPECT_LT(factor, 1);
+        for (size_t i = 0; i < before.size(); i++) {
+            std::vector<float> g = gradient(r, params[i].name, params[i].count), w = param(r, params[i].name, params[i].count);
+            for (size_t j = 0; j < g.size(); j++) {
+                double move = std::fmax(-0.01, std::fmin(0.01, g[j] * factor));
+                clipped += std::fabs(move) == 0.01;
+                ASSERT_NEAR(w[j], before[i][j] - move, 1e-6) << params[i].name << " " << j;
+            }
+        }
+        EXPECT_TRUE(s || clipped > 0) << "the limit of the test is never reached";
+    }
+}
+
+// ---- losses and blocks ---------------------------------------------------------------------------------------------------
+
+TEST(Losses, AreSummedAndReportedApart) {
+    std::string text = weights("sgd(lr = 0.1)");
+    text.replace(text.find("    loss = mean(y)\n"), 19, "    loss near = mean(y)\n    loss far = mean(y * y)\n");
+    Training r(e2e::compile_to_file(text, "losses.so"), 4);
+    ASSERT_TRUE(r.ok());
+    amp_model_info info;
+    amp_model_get_info(r.model, &info);
+    ASSERT_EQ(info.loss_count, 2);
+    EXPECT_STREQ(amp_model_loss_at(r.model, 0), "near");
+    EXPECT_STREQ(amp_model_loss_at(r.model, 1), "far");
+    EXPECT_EQ(amp_model_loss_at(r.model, 2), nullptr);
+    const std::vector<float> x = {1, 2, 3, 4};
+    double losses[2], loss;
+    const void *inputs[] = {x.data()};
+    ASSERT_EQ(amp_eval(r.session, inputs, 4, &loss, nullptr, &r.err), AMP_OK);
+    ASSERT_EQ(amp_session_losses(r.session, losses, &r.err), AMP_OK);
+    EXPECT_NEAR(losses[0], 2.5 * 3, 1e-5);
+    EXPECT_NEAR(losses[1], 7.5 * 9, 1e-4);
+    EXPECT_NEAR(loss, losses[0] + losses[1], 1e-4);
+    amp_step_report report = step(r, {x.data()}, 4);
+    EXPECT_NEAR(report.loss, loss, 1e-4);
+    // d/da = mean(x) + mean(2 x^2 (a + b + c))
+    EXPECT_NEAR(param(r, "a", 1)[0], 1 - 0.1 * (2.5 + 2 * 7.5 * 3), 1e-5);
+}
+
+// Two networks side by side; the second one's target can be made to overflow alone.
+std::string two_blocks(const std::string &precision) {
+    return "amp 1\n"
+           "model pair(x: f32[N, 8]) -> p, q {\n"
+           "    p = linear(x; out = 4) as left.fc\n"
+           "    q = linear(x; out = 4) as right.fc\n"
+           "}\n"
+           "train pair for \"left.*\" {\n"
+           "    input  t: f32[N, 4]\n"
+           "    loss = mse_loss(p, t)\n"
+           "    optimizer = sgd(lr = 0.1)\n"
+           "}\n"
+           "train pair for \"right.*\" {\n"
+           "    input  u: f32[N, 4]\n"
+           "    loss = mse_loss(q, u)\n"
+           "    optimizer = adam(lr = step(base = 0.1, every = 1, gamma = 0.5))\n"
+           "}\n"
+           "precision " + precision + " { }\n";
+}
+
+struct Pair {
+    std::vector<float> x, t, u;
+    Pair() : x(5 * 8), t(5 * 4, 0.5f), u(5 * 4, -0.5f) {
+        uint32_t seed = 4;
+        for (float &v : x) v = static_cast<float>(e2e::Batch::next(seed) >> 8) / 8388608.0f - 1.0f;
+    }
+    std::vector<const void *> inputs() const { return {x.data(), t.data(), u.data()}; }
+};
+
+TEST(Blocks, EachSkipsAlone) {
+    Training r(e2e::compile_to_file(two_blocks("fp16"), "pair-fp16.so"), 5);
+    ASSERT_TRUE(r.ok());
+    Pair good, bad;
+    bad.u[3] = std::numeric_limits<float>::infinity();
+    amp_scaler_state before, after;
+    ASSERT_EQ(amp_session_get_scaler(r.session, &before, &r.err), AMP_OK);
+    std::vector<float> left = param(r, "left.fc.weight", 32), right = param(r, "right.fc.weight", 32);
+    amp_step_report report = step(r, bad.inputs(), 5);
+    EXPECT_EQ(report.skipped, 1);
+    EXPECT_EQ(report.step, 1);
+    EXPECT_FALSE(e2e::same_bits(left, param(r, "left.fc.weight", 32)));
+    EXPECT_TRUE(e2e::same_bits(right, param(r, "right.fc.weight", 32)));
+    ASSERT_EQ(amp_session_get_scaler(r.session, &after, &r.err), AMP_OK);
+    EXPECT_EQ(after.scale, before.scale / 2);
+    // the right one's first update has the first rate of its schedule, and Adam's first step is that rate
+    report = step(r, good.inputs(), 5);
+    EXPECT_EQ(report.skipped, 0);
+    EXPECT_EQ(report.step, 2);
+    std::vector<float> moved = param(r, "right.fc.weight", 32);
+    for (size_t i = 0; i < moved.size(); i++) EXPECT_NEAR(std::fabs(moved[i] - right[i]), 0.1, 1e-3);
+    Pair both = bad;
+    both.t[1] = std::numeric_limits<float>::quiet_NaN();
+    report = step(r, both.inputs(), 5);
+    EXPECT_EQ(report.skipped, 2);
+    EXPECT_EQ(report.step, 2);
+    EXPECT_EQ(report.iteration, 3);
+    // both counters go through a checkpoint
+    std::string path = e2e::temp_path("pair.st");
+    ASSERT_EQ(amp_checkpoint_save(r.session, path.c_str(), nullptr, &r.err), AMP_OK) << r.err.message;
+    Training other(e2e::temp_path("pair-fp16.so"), 5, 1, 8);
+    ASSERT_EQ(amp_checkpoint_load(other.session, path.c_str(), nullptr, 0, &other.err), AMP_OK) << other.err.message;
+    step(r, good.inputs(), 5);
+    step(other, good.inputs(), 5);
+    EXPECT_TRUE(e2e::same_bits(e2e::all_params(r), e2e::all_params(other)));
+}
+
+TEST(Blocks, GoTogetherWhereNothingIsScaled) {
+    Training r(e2e::compile_to_file(two_blocks("fp32"), "pair-fp32.so"), 5);
+    ASSERT_TRUE(r.ok());
+    Pair good;
+    amp_step_report report = {};
+    for (int i = 0; i < 3; i++) report = step(r, good.inputs(), 5);
+    EXPECT_EQ(report.step, 3);
+    double losses[2];
+    ASSERT_EQ(amp_session_losses(r.session, losses, &r.err), AMP_OK);
+    EXPECT_NEAR(report.loss, losses[0] + losses[1], 1e-6);
+}
+
+// ---- inputs --------------------------------------------------------------------------------------------------------------
+
+TEST(Inputs, IdsAreCheckedAgainstTheirTable) {
+    std::string text = "amp 1\n"
+                       "model bag(ids: i32[N, 3]) -> logits {\n"
+                       "    logits = linear(mean(embedding(ids; count = 7, dim = 4) as table; dims = (1)); out = 2) as fc\n"
+                       "}\n"
+                       "train bag {\n"
+                       "    input targets: i32[N]\n"
+                       "    loss = cross_entropy(logits, targets)\n"
+                       "    optimizer = sgd(lr = 0.1)\n"
+                       "}\n";
+    Training r(e2e::compile_to_file(text, "bag.so"), 4);
+    ASSERT_TRUE(r.ok());
+    std::vector<int32_t> ids = {0, 6, 1, 2, 3, 4}, targets = {1, 0};
+    std::vector<float> before = param(r, "table.weight", 28);
+    step(r, {ids.data(), targets.data()}, 2);
+    std::vector<float> after = param(r, "table.weight", 28);
+    for (int row = 0; row < 7; row++) EXPECT_EQ(!memcmp(&before[size_t(row) * 4], &after[size_t(row) * 4], 16), row == 5) << row;
+    for (int32_t bad : {-1, 7, 1 << 30, -100}) {
+        ids[4] = bad;
+        const void *inputs[] = {ids.data(), targets.data()};
+        std::vector<float> logits(4);
+        void *outputs[] = {logits.data()};
+        EXPECT_EQ(amp_step(r.session, inputs, 2, nullptr, &r.err), AMP_INVALID_ARGUMENT) << bad;
+        EXPECT_NE(strstr(r.err.message, "input ids, sample 1: index "), nullptr) << r.err.message;
+        EXPECT_EQ(amp_infer(r.session, inputs, 2, outputs, &r.err), AMP_INVALID_ARGUMENT) << bad;
+    }
+    EXPECT_TRUE(e2e::same_bits(after, param(r, "table.weight", 28)));
+}
+
+TEST(Inputs, IdsThatNobodyCanCheckAreRefused) {
+    e2e::Compiled c = e2e::compile("amp 1\nmodel m(ids: i32[N]) -> y {\n    y = embedding(ids + 1; count = 7, dim = 4) as t\n}\n");
+    EXPECT_NE(c.status, AMP_OK);
+    EXPECT_NE(c.message.find("its ids are computed"), std::string::npos) << c.message;
+}
+
+TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
+    auto text = [](const char *type, const char *x) {
+        return std::string("amp 1\nmodel m(x: ") + type + "[N, 6]) -> y {\n    y = linear(" + x + "; out = 5) as fc\n}\n";
+    };
+    Training bytes(e2e::compile_to_file(text("u8", "to_f32(x)"), "bytes.so"), 3);
+    Training halves(e2e::compile_to_file(text("f16", "to_f32(x)"), "halves.so"), 3);
+    Training floats(e2e::compile_to_file(text("f32", "x"), "floats.so"), 3);
+    ASSERT_TRUE(bytes.ok() && halves.ok() && floats.ok());
+    std::vector<uint8_t> u8(18);
+    std::vector<uint16_t> f16(18);
+    std::vector<float> f32(18), got(15), want(15);
+    for (size_t i = 0; i < 18; i++) {
+        u8[i] = static_cast<uint8_t>(i * 15);
+        f32[i] = u8[i];
+        int exponent;
+        float fraction = std::frexp(f32[i], &exponent); // [0.5, 1): f16 has the exponent's bias 15 and 10 bits behind the 1
+        f16[i] = f32[i] == 0 ? uint16_t(0) : uint16_t((exponent + 14) << 10 | (int(std::ldexp(fraction, 11)) & 1023));
+    }
+    const void *in_u8[] = {u8.data()}, *in_f16[] = {f16.data()}, *in_f32[] = {f32.data()};
+    void *out[] = {got.data()}, *out_want[] = {want.data()};
+    ASSERT_EQ(amp_infer(floats.session, in_f32, 3, out_want, &floats.err), AMP_OK) << floats.err.message;
+    ASSERT_EQ(amp_infer(bytes.session, in_u8, 3, out, &bytes.err), AMP_OK) << bytes.err.message;
+    EXPECT_TRUE(e2e::same_bits(got, want));
+    std::fill(got.begin(), got.end(), 0.0f);
+    ASSERT_EQ(amp_infer(halves.session, in_f16, 3, out, &halves.err), AMP_OK) << halves.err.message;
+    EXPECT_TRUE(e2e::same_bits(got, want));
+}
+
+}  // namespace

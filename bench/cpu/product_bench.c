@@ -7,80 +7,14 @@
  * GFLOP/s: the best of several rounds, with an epilogue that stores C.  The peak is measured before each operand type,
  * for the clock moves.
  */
-#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-#include "runtime/device/cpu/product/product.h"
+#include "bench/cpu/peak.h"
 
 enum { ROUNDS = 7 };
 #define FLOP_PER_ROUND 1e9
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* ---- the peak: independent multiply-adds in registers ---- */
-
-#define CHAINS 24 /* latency 4, two a cycle: 8 are enough */
-#define PEAK_LOOP(TYPE, SET, STEP)                                                                                     \
-    TYPE sum[CHAINS];                                                                                                  \
-    _Pragma("GCC unroll 24") for (int i = 0; i < CHAINS; i++) sum[i] = SET;                                            \
-    for (long n = 0; n < steps; n++) {                                                                                 \
-        _Pragma("GCC unroll 24") for (int i = 0; i < CHAINS; i++) {                                                    \
-            sum[i] = STEP;                                                                                             \
-            __asm__ volatile("" : "+v"(sum[i])); /* keeps it in a register, alive */                                   \
-        }                                                                                                              \
-    }
-
-#if defined(__x86_64__)
-__attribute__((target("avx512f"))) static void peak_avx512(long steps) {
-    const __m512 x = _mm512_set1_ps(0.5f);
-    PEAK_LOOP(__m512, _mm512_setzero_ps(), _mm512_fmadd_ps(x, x, sum[i]))
-}
-
-__attribute__((target("avx512f,avx512bf16"))) static void peak_avx512_bf16(long steps) {
-    const __m512bh x = (__m512bh)_mm512_set1_epi32(0x3f003f00);
-    PEAK_LOOP(__m512, _mm512_setzero_ps(), _mm512_dpbf16_ps(sum[i], x, x))
-}
-#endif
-
-static const struct Peak {
-    const char *kernels; /* amp_product_kernels.name */
-    amp_dtype operand;
-    double flop; /* of one step of CHAINS */
-    void (*run)(long steps);
-} peaks[] = {
-#if defined(__x86_64__)
-    {"avx512", AMP_DT_F32, CHAINS * 16 * 2.0, peak_avx512},
-    {"avx512", AMP_DT_BF16, CHAINS * 16 * 2.0, peak_avx512},
-    {"avx512_bf16", AMP_DT_BF16, CHAINS * 16 * 4.0, peak_avx512_bf16},
-#endif
-    {NULL, AMP_DT_NONE, 0, NULL}};
-
-/* GFLOP/s; 0 where no peak loop has been written. */
-static double measure_peak(const amp_product_kernels *kernels) {
-    const struct Peak *peak = peaks;
-    while (peak->kernels && (strcmp(peak->kernels, kernels->name) || peak->operand != kernels->operand)) peak++;
-    if (!peak->kernels) return 0;
-    const long steps = 1000000;
-    double best = 1e30;
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = seconds();
-        peak->run(steps);
-        double time = seconds() - start;
-        if (time < best) best = time;
-    }
-    return peak->flop * (double)steps / best * 1e-9;
-}
 
 /* ---- the products of a training step ---- */
 
@@ -115,9 +49,9 @@ static double best_gflops(const amp_product_kernels *kernels, const amp_product 
     const int repeat = (int)(FLOP_PER_ROUND / flop) + 1;
     double best = 1e30;
     for (int round = 0; round < ROUNDS; round++) {
-        double start = seconds();
+        double start = bench_seconds();
         for (int i = 0; i < repeat; i++) run_tasks(kernels, p, scratch);
-        double time = (seconds() - start) / repeat;
+        double time = (bench_seconds() - start) / repeat;
         if (time < best) best = time;
     }
     return flop / best * 1e-9;
@@ -170,7 +104,7 @@ int main(int argc, char **argv) {
             fprintf(stderr, "product_bench: %s\n", err.message);
             return 1;
         }
-        const double peak = measure_peak(kernels);
+        const double peak = bench_peak(kernels);
         printf("%s, %s kernels", amp_dtype_name(operands[i]), kernels->name);
         if (peak > 0) printf(", peak %.1f GFLOP/s", peak);
         printf("\n");

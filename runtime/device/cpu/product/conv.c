@@ -1,48 +1,105 @@
-/* conv.c: CONV and CONV_DATA as tasks, each some row tiles of some panels of C. */
+/* conv.c: CONV and CONV_DATA as tasks, each some row tiles of some panels of C.
+ *
+ * Weights are read again for every row tile, so a task takes as many panels, and of long k as much at a time, as stay
+ * in the second-level cache.
+ *
+ * Images of very few channels (the first layer of a network) would make runs of one or a few units: there the windows
+ * of a row tile are laid out as rows of a matrix first, which takes less time than it saves.
+ */
 #include "runtime/device/cpu/product/conv_parts.h"
 
-/* ---- how a product is divided ---- */
+/* ---- how a product is divided ------------------------------------------------------------------------------------ */
 
 /* A tile costs about 32 x k cycles where a step of 32 sums takes one. */
 enum {
-    CACHED_UNITS = 1 << 17, /* 512 KiB of B stay in the second-level cache while rows go by */
+    CACHED_UNITS = 1 << 16, /* 256 KiB of B */
     FULL_TASK_K = 2048,     /* as in product.c */
     LEAST_TASK_K = 256,
     BALANCED_TASKS = 64,
-    REUSE_TILES = 16 /* row tiles that share panels of B which were read from further away */
+    PIECE_PANELS = 2,   /* where k goes by in pieces */
+    PIECE_TILES = 16,   /* tiles whose sums a task holds meanwhile */
+    FEW_CHANNELS = 8,   /* fewer are laid out */
+    MOST_WINDOW_K = 512 /* units: 64 KiB of windows */
 };
 
 typedef struct grid {
-    int64_t k; /* units */
+    int64_t k, inner; /* units; channels that are summed over */
     int64_t rows, row_tiles, panels;
     int64_t group_rows, group_panels; /* tiles of a task */
     int64_t row_groups, panel_groups; /* tasks */
+    int64_t runs, piece_runs;         /* runs of k, and those of a piece */
+    bool windows;                     /* laid out */
 } grid;
+
+static void divide_k(grid *g) {
+    const int64_t panel_units = g->k * CONV_BLOCK;
+    g->piece_runs = g->runs;
+    g->group_panels = conv_min(g->panels, conv_max(1, CACHED_UNITS / panel_units));
+    if (panel_units <= CACHED_UNITS || g->windows) return;
+    g->group_panels = conv_min(g->panels, PIECE_PANELS);
+    g->piece_runs = conv_max(1, g->runs * CACHED_UNITS / (panel_units * g->group_panels));
+}
+
+static void divide_rows(grid *g) {
+    const int64_t k = g->k * g->group_panels, full = (FULL_TASK_K + k - 1) / k, least = (LEAST_TASK_K + k - 1) / k,
+                  balanced = g->row_tiles * g->panel_groups / BALANCED_TASKS;
+    g->group_rows = conv_max(least, conv_min(full, balanced));
+    if (g->piece_runs < g->runs) g->group_rows = conv_min(PIECE_TILES / g->group_panels, conv_max(balanced, 1));
+    g->group_rows = conv_min(conv_max(g->group_rows, 1), g->row_tiles);
+    g->row_groups = (g->row_tiles + g->group_rows - 1) / g->group_rows;
+}
 
 static grid grid_of(const amp_conv *c) {
     const amp_model_window *w = &c->window;
     const bool data = w->kind == AMP_WINDOW_CONV_DATA;
-    const int64_t cols = data ? w->c : w->oc, inner = data ? w->oc : w->c;
-    grid g = {.k = conv_max(1, (int64_t)w->kh * w->kw * inner / (conv_is_bf16(c) ? 2 : 1)),
+    grid g = {.inner = data ? w->oc : w->c,
               .rows = c->n * (data ? (int64_t)w->h * w->w : (int64_t)w->oh * w->ow),
-              .panels = conv_blocks(cols)};
+              .panels = conv_blocks(data ? w->c : w->oc),
+              .runs = conv_runs(c)};
+    g.k = conv_max(1, (int64_t)w->kh * w->kw * g.inner * conv_element_bytes(c) / 4);
     g.row_tiles = conv_blocks(g.rows);
-    g.group_panels = conv_min(g.panels, conv_max(1, CACHED_UNITS / (g.k * CONV_BLOCK)));
+    g.windows = !data && w->c < FEW_CHANNELS && g.k <= MOST_WINDOW_K;
+    divide_k(&g);
     g.panel_groups = (g.panels + g.group_panels - 1) / g.group_panels;
-    const int64_t row_k = g.k * g.group_panels, full = (FULL_TASK_K + row_k - 1) / row_k,
-                  least = (LEAST_TASK_K + row_k - 1) / row_k, balanced = g.row_tiles * g.panel_groups / BALANCED_TASKS;
-    g.group_rows = conv_max(least, conv_min(full, balanced));
-    if (g.panel_groups > 1) g.group_rows = conv_max(g.group_rows, conv_min(REUSE_TILES, balanced));
-    g.group_rows = conv_min(conv_max(g.group_rows, 1), g.row_tiles);
-    g.row_groups = (g.row_tiles + g.group_rows - 1) / g.group_rows;
+    divide_rows(&g);
     return g;
 }
 
-/* ---- one task ---- */
+/* ---- scratch ----------------------------------------------------------------------------------------------------- */
 
-static size_t tile_bytes(void) { return sizeof(float) * AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS; }
+enum { TILE_BYTES = AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS * sizeof(float) };
 
-static void run_pieces(const amp_conv *c, const conv_table *t, const conv_rows *rows, int64_t panel, float *sums) {
+static int64_t held_tiles(const grid *g) { return g->piece_runs < g->runs ? PIECE_TILES : 1; }
+static int64_t window_panels(const amp_conv *c, const grid *g) { return conv_blocks(g->k * 4 / conv_element_bytes(c)); }
+
+/* Sums of tiles; then the table, or the windows. */
+static size_t thread_bytes(const amp_conv *c) {
+    const grid g = grid_of(c);
+    const size_t more = g.windows ? (size_t)window_panels(c, &g) * TILE_BYTES : conv_table_bytes(g.piece_runs);
+    return (size_t)held_tiles(&g) * TILE_BYTES + more;
+}
+
+/* ---- one task ---------------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    int64_t first_tile, last_tile, first_panel, last_panel; /* last: one past */
+    char *sums, *more;
+} task;
+
+static const void *panel_of(const amp_conv *c, int64_t panel) {
+    return (const char *)c->b + panel * c->b_panel_stride * (int64_t)sizeof(uint32_t);
+}
+
+static int64_t rows_of(const grid *g, int64_t tile) {
+    return conv_min(AMP_PRODUCT_ROWS, g->rows - tile * AMP_PRODUCT_ROWS);
+}
+
+static void finish(const amp_conv *c, const grid *g, const float *sums, int64_t tile, int64_t panel) {
+    c->epilogue(c->ctx, sums, tile * AMP_PRODUCT_ROWS, rows_of(g, tile), panel * AMP_PRODUCT_COLS);
+}
+
+static void run_pieces(const amp_conv *c, const conv_table *t, const conv_rows *rows, int64_t panel, bool accumulate,
+                       float *sums) {
     for (int32_t i = 0; i < t->piece_count; i++) {
         const conv_piece *p = &t->piece[i];
         const amp_gather_tile tile = {
@@ -50,56 +107,78 @@ static void run_pieces(const amp_conv *c, const conv_table *t, const conv_rows *
             .runs = t->runs + p->first_run,
             .run_count = p->runs,
             .rows = p->rows,
-            .b = (const char *)c->b + panel * c->b_panel_stride * (int64_t)sizeof(uint32_t),
+            .b = panel_of(c, panel),
             .c = sums,
             .c_row = rows->row + p->first,
-            .accumulate = p->accumulate,
+            .accumulate = accumulate,
         };
         c->kernels->gather(&tile);
     }
 }
 
-/* The table of most tiles holds all their runs and serves every panel. */
-static void run_row_tile(const amp_conv *c, const grid *g, int64_t row_tile, int64_t panel, int64_t last_panel,
-                         float *sums, conv_table *t) {
+/* Runs first .. last of one row tile; the table serves all panels. */
+static void run_piece(const amp_conv *c, const grid *g, const task *t, int64_t tile, int64_t first, int64_t last,
+                      conv_table *table) {
     conv_rows rows;
-    const int64_t row0 = row_tile * AMP_PRODUCT_ROWS;
-    conv_rows_make(&rows, c, row0, conv_min(AMP_PRODUCT_ROWS, g->rows - row0));
-    bool complete = false;
-    for (; panel <= last_panel; panel++) {
-        conv_cursor cursor = {0};
-        bool more = false;
-        do {
-            if (!complete) {
-                const bool from_start = !more;
-                more = conv_table_fill(t, c, &rows, &cursor);
-                complete = from_start && !more;
-            }
-            run_pieces(c, t, &rows, panel, sums);
-        } while (more);
-        c->epilogue(c->ctx, sums, row0, rows.rows, panel * AMP_PRODUCT_COLS);
+    conv_rows_make(&rows, c, tile * AMP_PRODUCT_ROWS, rows_of(g, tile));
+    conv_table_fill(table, c, &rows, first, last);
+    for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
+        const int64_t held = (tile - t->first_tile) * (t->last_panel - t->first_panel) + panel - t->first_panel;
+        float *sums = (float *)(t->sums + (g->piece_runs < g->runs ? held : 0) * TILE_BYTES);
+        run_pieces(c, table, &rows, panel, first > 0, sums);
+        if (last == g->runs) finish(c, g, sums, tile, panel);
+    }
+}
+
+static void gather_task(const amp_conv *c, const grid *g, const task *t) {
+    conv_table table;
+    conv_table_init(&table, g->piece_runs, t->more);
+    for (int64_t first = 0; first < g->runs; first += g->piece_runs)
+        for (int64_t tile = t->first_tile; tile < t->last_tile; tile++)
+            run_piece(c, g, t, tile, first, conv_min(first + g->piece_runs, g->runs), &table);
+}
+
+static void windows_task(const amp_conv *c, const grid *g, const task *t) {
+    const int64_t k = (int64_t)c->window.kh * c->window.kw * c->window.c,
+                  block_bytes = AMP_PRODUCT_ROWS * CONV_BLOCK * conv_element_bytes(c);
+    for (int64_t tile = t->first_tile; tile < t->last_tile; tile++) {
+        for (int64_t at = 0; at < k; at += CONV_BLOCK)
+            conv_pack_windows(c, at, conv_min(CONV_BLOCK, k - at), tile * AMP_PRODUCT_ROWS, rows_of(g, tile),
+                              t->more + at / CONV_BLOCK * block_bytes);
+        for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
+            const amp_product_tile product = {
+                .a = t->more,
+                .b = panel_of(c, panel),
+                .c = (float *)t->sums,
+                .form = AMP_PRODUCT_BLOCKED,
+                .a_block_stride = block_bytes / 4,
+                .k = g->k,
+                .rows = rows_of(g, tile),
+            };
+            c->kernels->tile(&product);
+            finish(c, g, (float *)t->sums, tile, panel);
+        }
     }
 }
 
 /* Rows first: neighbours read the same panels. */
-static void window_task(const amp_conv *c, int64_t task, char *scratch) {
+static void run_task(const amp_conv *c, int64_t index, char *scratch) {
     const grid g = grid_of(c);
-    const int64_t first_tile = task % g.row_groups * g.group_rows, first_panel = task / g.row_groups * g.group_panels;
-    const int64_t last_tile = conv_min(first_tile + g.group_rows, g.row_tiles) - 1;
-    const int64_t last_panel = conv_min(first_panel + g.group_panels, g.panels) - 1;
-    conv_table table;
-    conv_table_init(&table, c, scratch + tile_bytes());
-    for (int64_t tile = first_tile; tile <= last_tile; tile++)
-        run_row_tile(c, &g, tile, first_panel, last_panel, (float *)scratch, &table);
+    task t = {.first_tile = index % g.row_groups * g.group_rows,
+              .first_panel = index / g.row_groups * g.group_panels,
+              .sums = scratch,
+              .more = scratch + held_tiles(&g) * TILE_BYTES};
+    t.last_tile = conv_min(t.first_tile + g.group_rows, g.row_tiles);
+    t.last_panel = conv_min(t.first_panel + g.group_panels, g.panels);
+    if (g.windows) windows_task(c, &g, &t);
+    else gather_task(c, &g, &t);
 }
 
-/* ---- the interface ---- */
+/* ---- the interface ----------------------------------------------------------------------------------------------- */
 
 static bool is_weight(const amp_conv *c) { return c->window.kind == AMP_WINDOW_CONV_WEIGHT; }
 
-size_t amp_conv_thread_bytes(const amp_conv *c) {
-    return is_weight(c) ? conv_weight_thread_bytes(c) : tile_bytes() + conv_table_bytes(c);
-}
+size_t amp_conv_thread_bytes(const amp_conv *c) { return is_weight(c) ? conv_weight_thread_bytes(c) : thread_bytes(c); }
 
 size_t amp_conv_shared_bytes(const amp_conv *c) { return is_weight(c) ? conv_weight_shared_bytes(c) : 0; }
 
@@ -111,7 +190,7 @@ int64_t amp_conv_tasks(const amp_conv *c) {
 
 void amp_conv_task(const amp_conv *c, int64_t task, void *thread_scratch) {
     if (is_weight(c)) conv_weight_task(c, task, thread_scratch);
-    else window_task(c, task, thread_scratch);
+    else run_task(c, task, thread_scratch);
 }
 
 int64_t amp_conv_sum_tasks(const amp_conv *c) { return is_weight(c) ? conv_weight_sum_tasks(c) : 0; }

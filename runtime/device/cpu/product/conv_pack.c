@@ -1,90 +1,222 @@
-/* conv_pack.c: pixels of x and y as the operands of a matrix product: CONV_WEIGHT sums over pixels, so that a step of k
- * is a pixel, or a pair of them in bf16.
+/* conv_pack.c: pixels laid out as operands of a matrix product.
  *
- * A row of C is a tap and a channel of x; rows of one tap whose channels lie together are a segment.
+ * CONV_WEIGHT sums over pixels: a step of k is a pixel, or a pair of them in bf16, and holds 32 rows of the matrix
+ * [taps * channels of x].  CONV of few channels has the same matrix on the other side.
+ *
+ * Rows of that matrix that lie together in x are a segment: channels of one tap; or, where pixels lie densely, all that
+ * a line of the window has.  Segments are copied for a line of pixels at a time.
  */
 #include <string.h>
 
 #include "runtime/device/cpu/product/conv_parts.h"
 
+enum { STEP = 16 /* bytes of a vector on every machine */ };
+
+/* ---- segments ---------------------------------------------------------------------------------------------------- */
+
 typedef struct segment {
-    int64_t off_h, off_w;  /* of the tap, padding included */
-    int64_t source, bytes; /* of the channels in a pixel of x; how many bytes they take */
-    int64_t column;        /* among the 32 of the result */
+    int64_t off_h, off_w; /* of the first tap, padding included */
+    int64_t taps;         /* neighbours along the line of the window */
+    int64_t skip;         /* bytes of the first tap that are not part of it */
+    int64_t source;       /* bytes from the pixel of the first tap */
+    int64_t bytes;
+    int64_t column; /* bytes into the row of the result */
 } segment;
 
-int64_t conv_pack_units(const amp_conv *c, int64_t pixels) { return conv_is_bf16(c) ? (pixels + 1) / 2 : pixels; }
-
-static int64_t element_bytes(const amp_conv *c) { return conv_is_bf16(c) ? 2 : 4; }
+static bool is_dense(const amp_conv *c) { return c->a.pixel_stride == c->window.c * conv_element_bytes(c); }
 
 static int32_t segments_of(const amp_conv *c, int64_t row0, int64_t rows, segment *out) {
     const amp_model_window *w = &c->window;
+    const int64_t element = conv_element_bytes(c), last = row0 + rows;
+    const bool lines = is_dense(c) && w->dilation[1] == 1;
     int32_t count = 0;
-    for (int64_t row = row0; row < row0 + rows;) {
-        const int64_t tap = row / w->c, channel = row % w->c;
-        const int64_t length = conv_min(conv_min(w->c - channel, CONV_BLOCK - channel % CONV_BLOCK), row0 + rows - row);
+    for (int64_t row = row0, length; row < last; row += length) {
+        const int64_t tap = row / w->c, channel = row % w->c, line = (int64_t)w->kw * w->c;
+        if (lines) length = conv_min(last - row, line - row % line);
+        else length = conv_min(last - row, conv_min(w->c - channel, CONV_BLOCK - channel % CONV_BLOCK));
         out[count++] = (segment){
             .off_h = tap / w->kw * w->dilation[0] - w->padding[0],
             .off_w = tap % w->kw * w->dilation[1] - w->padding[1],
-            .source = channel / CONV_BLOCK * c->a.block_stride + channel % CONV_BLOCK * element_bytes(c),
-            .bytes = length * element_bytes(c),
-            .column = row - row0,
+            .taps = lines ? (channel + length + w->c - 1) / w->c : 1,
+            .skip = lines ? channel * element : 0,
+            .source =
+                lines ? channel * element : channel / CONV_BLOCK * c->a.block_stride + channel % CONV_BLOCK * element,
+            .bytes = length * element,
+            .column = (row - row0) * element,
         };
-        row += length;
     }
     return count;
 }
 
-/* Columns of 32 elements of one pixel, as they come or between those of its partner. */
-static void put(const amp_conv *c, void *out, int64_t index, int64_t column, const void *from, int64_t bytes) {
-    if (!conv_is_bf16(c)) {
-        memcpy((float *)out + index * CONV_BLOCK + column, from, (size_t)bytes);
+/* ---- copying ----------------------------------------------------------------------------------------------------- */
+
+/* |count| pieces of |bytes|, each |from_step| and |to_step| bytes after the last one. */
+typedef struct copies {
+    char *to;
+    const char *from;
+    int64_t count, to_step, from_step, bytes;
+} copies;
+
+static inline __attribute__((always_inline)) void copy_fixed(const copies *c, const size_t bytes) {
+    char *to = c->to;
+    const char *from = c->from;
+    for (int64_t i = 0; i < c->count; i++, to += c->to_step, from += c->from_step) memcpy(to, from, bytes);
+}
+
+static void copy_exactly(const copies *c) {
+    char *to = c->to;
+    const char *from = c->from;
+    for (int64_t i = 0; i < c->count; i++, to += c->to_step, from += c->from_step) {
+        int64_t at = 0;
+        for (; at + STEP <= c->bytes; at += STEP) memcpy(to + at, from + at, STEP);
+        for (; at + 4 <= c->bytes; at += 4) memcpy(to + at, from + at, 4);
+        for (; at < c->bytes; at += 2) memcpy(to + at, from + at, 2);
+    }
+}
+
+/* |wide|: there may be read and written up to the next multiple of STEP. */
+static void copy(const copies *c, bool wide) {
+    const int64_t steps = (c->bytes + STEP - 1) / STEP;
+    if (!wide && c->bytes % STEP) return copy_exactly(c);
+    switch (steps) {
+    case 1: return copy_fixed(c, STEP);
+    case 2: return copy_fixed(c, 2 * STEP);
+    case 3: return copy_fixed(c, 3 * STEP);
+    case 4: return copy_fixed(c, 4 * STEP);
+    case 5: return copy_fixed(c, 5 * STEP);
+    case 6: return copy_fixed(c, 6 * STEP);
+    case 7: return copy_fixed(c, 7 * STEP);
+    default: return copy_fixed(c, 8 * STEP); /* 32 floats */
+    }
+}
+
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
+
+/* Pixels x0 .. x1 of line |y| of a sample of y. */
+typedef struct line {
+    int64_t sample, y, x0, x1;
+    char *out; /* row of x0 */
+} line;
+
+/* The part of a segment that lies inside the image, taps before and behind it being zeros. */
+static void copy_edge(const amp_conv *c, const segment *s, const char *image_line, int64_t w, char *to) {
+    const int64_t tap = c->window.c * conv_element_bytes(c);
+    const int64_t first = conv_max(0, -w), last = conv_min(s->taps, c->window.w - w); /* taps inside */
+    memset(to, 0, (size_t)s->bytes);
+    if (first >= last) return;
+    const int64_t begin = s->taps == 1 ? 0 : conv_max(0, first * tap - s->skip),
+                  end = s->taps == 1 ? s->bytes : conv_min(s->bytes, last * tap - s->skip);
+    if (begin < end) memcpy(to + begin, image_line + w * c->a.pixel_stride + s->source + begin, (size_t)(end - begin));
+}
+
+/* Reading on to a multiple of STEP stays inside x, and what it writes there is written again by the segments behind. */
+static bool may_be_wide(const amp_conv *c, const segment *s, const char *last_read, int64_t row_bytes) {
+    const int64_t wide = (s->bytes + STEP - 1) / STEP * STEP;
+    if (s->column + wide > row_bytes) return false;
+    if (!is_dense(c)) return s->source % c->a.pixel_stride + wide <= row_bytes;
+    const int64_t pixels = c->n * c->window.h * c->window.w;
+    return last_read + wide <= (const char *)c->a.data + pixels * c->a.pixel_stride;
+}
+
+static void pack_segment(const amp_conv *c, const segment *s, const line *l, int64_t row_bytes) {
+    const amp_model_window *win = &c->window;
+    const int64_t h = l->y * win->stride[0] + s->off_h, stride = win->stride[1];
+    char *out = l->out + s->column;
+    if (h < 0 || h >= win->h) {
+        for (int64_t x = l->x0; x < l->x1; x++) memset(out + (x - l->x0) * row_bytes, 0, (size_t)s->bytes);
         return;
     }
-    uint16_t *to = (uint16_t *)out + (index / 2 * CONV_BLOCK + column) * 2 + index % 2;
-    for (int64_t i = 0; i < bytes / 2; i++) memcpy(to + 2 * i, (const uint16_t *)from + i, sizeof *to);
+    const char *image_line = (const char *)c->a.data + (l->sample * win->h + h) * win->w * c->a.pixel_stride;
+    /* w = x * stride + off_w >= 0, and w + taps <= image width */
+    int64_t first = s->off_w < 0 ? (-s->off_w + stride - 1) / stride : 0;
+    int64_t last = win->w - s->taps - s->off_w < 0 ? 0 : (win->w - s->taps - s->off_w) / stride + 1;
+    first = conv_min(conv_max(first, l->x0), l->x1);
+    last = conv_max(conv_min(last, l->x1), first);
+    for (int64_t x = l->x0; x < first; x++)
+        copy_edge(c, s, image_line, x * stride + s->off_w, out + (x - l->x0) * row_bytes);
+    if (first < last) {
+        const copies run = {
+            .to = out + (first - l->x0) * row_bytes,
+            .from = image_line + (first * stride + s->off_w) * c->a.pixel_stride + s->source,
+            .count = last - first,
+            .to_step = row_bytes,
+            .from_step = stride * c->a.pixel_stride,
+            .bytes = s->bytes,
+        };
+        copy(&run, may_be_wide(c, s, run.from + (run.count - 1) * run.from_step, row_bytes));
+    }
+    for (int64_t x = last; x < l->x1; x++)
+        copy_edge(c, s, image_line, x * stride + s->off_w, out + (x - l->x0) * row_bytes);
 }
 
-static const uint32_t zeros[CONV_BLOCK];
-
-/* The partner of the last pixel, where there is none. */
-static void put_odd(const amp_conv *c, void *out, int64_t count) {
-    if (conv_is_bf16(c) && count % 2) put(c, out, count, 0, zeros, CONV_BLOCK * 2);
-}
-
-void conv_pack_x(const amp_conv *c, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out) {
-    const amp_model_window *win = &c->window;
+void conv_pack_windows(const amp_conv *c, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out) {
+    const amp_model_window *w = &c->window;
+    const int64_t row_bytes = CONV_BLOCK * conv_element_bytes(c);
     segment segments[CONV_BLOCK];
     const int32_t segment_count = segments_of(c, row0, rows, segments);
-    int64_t x = first % win->ow, y = first / win->ow % win->oh, sample = first / win->ow / win->oh;
-    for (int64_t p = 0; p < count; p++) {
-        for (int32_t i = 0; i < segment_count; i++) {
-            const segment *s = &segments[i];
-            const int64_t h = y * win->stride[0] + s->off_h, w = x * win->stride[1] + s->off_w;
-            const bool inside = h >= 0 && h < win->h && w >= 0 && w < win->w;
-            const void *from =
-                inside ? (const char *)c->a.data + s->source + ((sample * win->h + h) * win->w + w) * c->a.pixel_stride
-                       : (const char *)zeros;
-            put(c, out, p, s->column, from, s->bytes);
-        }
-        if (++x < win->ow) continue;
-        x = 0;
-        if (++y < win->oh) continue;
-        y = 0;
-        sample++;
+    line l = {.x0 = first % w->ow, .y = first / w->ow % w->oh, .sample = first / w->ow / w->oh, .out = out};
+    for (int64_t done = 0; done < count;) {
+        l.x1 = conv_min(w->ow, l.x0 + count - done);
+        for (int32_t i = 0; i < segment_count; i++) pack_segment(c, &segments[i], &l, row_bytes);
+        done += l.x1 - l.x0;
+        l.out += (l.x1 - l.x0) * row_bytes;
+        l.x0 = 0;
+        if (++l.y < w->oh) continue;
+        l.y = 0;
+        l.sample++;
     }
-    put_odd(c, out, count);
+}
+
+/* ---- steps of k -------------------------------------------------------------------------------------------------- */
+
+int64_t conv_pack_units(const amp_conv *c, int64_t pixels) { return conv_is_bf16(c) ? (pixels + 1) / 2 : pixels; }
+
+static const uint16_t no_partner[CONV_BLOCK];
+
+/* Two pixels of 32 bf16: pairs, the first one in the low half. */
+static void pair(const uint16_t *even, const uint16_t *odd, uint32_t *out) {
+    for (int i = 0; i < CONV_BLOCK; i++) out[i] = (uint32_t)even[i] | (uint32_t)odd[i] << 16;
+}
+
+/* Rows of 32 bf16 that are |step| bytes apart. */
+static void pair_all(const char *from, int64_t step, int64_t count, uint32_t *out) {
+    for (int64_t p = 0; p + 1 < count; p += 2, out += CONV_BLOCK)
+        pair((const uint16_t *)(from + p * step), (const uint16_t *)(from + (p + 1) * step), out);
+    if (count % 2) pair((const uint16_t *)(from + (count - 1) * step), no_partner, out);
+}
+
+void conv_pack_x(const amp_conv *c, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out, void *work) {
+    if (!conv_is_bf16(c)) {
+        conv_pack_windows(c, row0, rows, first, count, out);
+        return;
+    }
+    conv_pack_windows(c, row0, rows, first, count, work);
+    pair_all(work, CONV_BLOCK * 2, count, out);
+}
+
+/* Pixel p, whose channels are dense; zeros where there is none.  |row| holds zeros behind them. */
+static void pad_dy(const amp_conv *c, int64_t first, int64_t count, int64_t p, char *row) {
+    const int64_t bytes = c->window.oc * conv_element_bytes(c);
+    if (p >= count) memset(row, 0, (size_t)bytes);
+    else memcpy(row, (const char *)c->dy.data + (first + p) * c->dy.pixel_stride, (size_t)bytes);
 }
 
 void conv_pack_dy(const amp_conv *c, int64_t col0, int64_t first, int64_t count, void *out) {
-    const int64_t channels = conv_min(CONV_BLOCK, c->window.oc - col0);
+    const int64_t row_bytes = CONV_BLOCK * conv_element_bytes(c);
     const char *from = (const char *)c->dy.data + col0 / CONV_BLOCK * c->dy.block_stride + first * c->dy.pixel_stride;
-    for (int64_t p = 0; p < count; p++, from += c->dy.pixel_stride) {
-        put(c, out, p, 0, from, channels * element_bytes(c));
-        if (channels < CONV_BLOCK) {
-            const int64_t padding = (CONV_BLOCK - channels) * element_bytes(c);
-            put(c, out, p, channels, zeros, padding);
+    if (c->dy.pixel_stride == row_bytes) {
+        if (conv_is_bf16(c)) pair_all(from, row_bytes, count, out);
+        else memcpy(out, from, (size_t)(count * row_bytes));
+        return;
+    }
+    uint32_t rows[2][CONV_BLOCK] = {{0}};
+    for (int64_t p = 0; p < count; p += conv_is_bf16(c) ? 2 : 1) {
+        pad_dy(c, first, count, p, (char *)rows[0]);
+        if (conv_is_bf16(c)) {
+            pad_dy(c, first, count, p + 1, (char *)rows[1]);
+            pair((const uint16_t *)rows[0], (const uint16_t *)rows[1], (uint32_t *)out + p / 2 * CONV_BLOCK);
+        } else {
+            memcpy((char *)out + p * row_bytes, rows[0], (size_t)row_bytes);
         }
     }
-    put_odd(c, out, count);
 }

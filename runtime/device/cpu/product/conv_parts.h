@@ -13,6 +13,7 @@ static inline int64_t conv_max(int64_t x, int64_t y) { return x > y ? x : y; }
 static inline int64_t conv_blocks(int64_t x) { return (x + CONV_BLOCK - 1) / CONV_BLOCK; }
 static inline size_t conv_align(size_t bytes) { return (bytes + CONV_ALIGN - 1) / CONV_ALIGN * CONV_ALIGN; }
 static inline bool conv_is_bf16(const amp_conv *c) { return c->kernels->operand == AMP_DT_BF16; }
+static inline int64_t conv_element_bytes(const amp_conv *c) { return conv_is_bf16(c) ? 2 : 4; }
 
 /* ---- conv_rows.c: CONV and CONV_DATA ---- */
 
@@ -26,44 +27,32 @@ typedef struct conv_group {
 typedef struct conv_rows {
     int32_t rows, group_count;
     int32_t row[AMP_PRODUCT_ROWS]; /* of the tile */
-    int64_t h[AMP_PRODUCT_ROWS], w[AMP_PRODUCT_ROWS];
+    int32_t h[AMP_PRODUCT_ROWS], w[AMP_PRODUCT_ROWS];
     uintptr_t pixel[AMP_PRODUCT_ROWS]; /* address of (h, w), which may lie outside */
     conv_group group[AMP_PRODUCT_ROWS];
 } conv_rows;
 
 void conv_rows_make(conv_rows *rows, const amp_conv *conv, int64_t row0, int64_t count);
 
-/* A call of the gather kernel: rows of one group, some of their runs. */
+/* A call of the gather kernel: rows of one group, their runs. */
 typedef struct conv_piece {
     int32_t first, rows; /* in conv_rows */
     int32_t first_run, runs, first_pointer;
-    bool accumulate;
 } conv_piece;
 
-/* Where the next piece begins. */
-typedef struct conv_cursor {
-    int32_t group;
-    int64_t tap; /* or line of the window, where runs are lines */
-    int32_t block;
-    bool accumulate;
-} conv_cursor;
-
-enum { CONV_PIECES = AMP_PRODUCT_ROWS };
-
-/* Pointers and runs of a tile, as many as fit. */
+/* Runs first .. last of a tile: a run is a block of 32 channels of a tap, numbered tap * blocks + block. */
 typedef struct conv_table {
-    int32_t capacity, run_count, pointer_count, piece_count; /* capacity in runs */
-    bool whole_lines;                                        /* runs are lines of the window (conv_rows.c) */
-    conv_piece piece[CONV_PIECES];
+    int32_t run_count, pointer_count, piece_count;
+    conv_piece piece[AMP_PRODUCT_ROWS]; /* by group */
     amp_gather_run *runs;
     const void **pointers;
-    char *edges; /* whole_lines: lines that hang over the edge, with their zeros */
 } conv_table;
 
-size_t conv_table_bytes(const amp_conv *conv);
-void conv_table_init(conv_table *table, const amp_conv *conv, void *memory);
-/* Fills the table from |cursor| on, which begins as zeros; false when that was the end. */
-bool conv_table_fill(conv_table *table, const amp_conv *conv, const conv_rows *rows, conv_cursor *cursor);
+int64_t conv_runs(const amp_conv *conv); /* of a tile */
+/* Memory of a table of |runs| runs. */
+size_t conv_table_bytes(int64_t runs);
+void conv_table_init(conv_table *table, int64_t runs, void *memory);
+void conv_table_fill(conv_table *table, const amp_conv *conv, const conv_rows *rows, int64_t first, int64_t last);
 
 /* ---- conv_weight.c ---- */
 
@@ -73,13 +62,16 @@ int64_t conv_weight_tasks(const amp_conv *conv);
 int64_t conv_weight_sum_tasks(const amp_conv *conv);
 void conv_weight_task(const amp_conv *conv, int64_t task, void *scratch);
 
-/* ---- conv_pack.c: operands of CONV_WEIGHT ---- */
+/* ---- conv_pack.c: pixels laid out as operands of a matrix product ---- */
 
-/* Units of |pixels| pixels: pairs of bf16, or f32. */
+/* What pixels first .. first + count of y read of x, for rows row0 .. row0 + rows (<= 32) of the matrix [taps * channels]:
+ * [pixel][32] elements, row_bytes apart; those past |rows| are left as they are. */
+void conv_pack_windows(const amp_conv *conv, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out);
+/* Units of |pixels| pixels as steps of k: f32, or pairs of bf16. */
 int64_t conv_pack_units(const amp_conv *conv, int64_t pixels);
-/* What pixels first .. first + count of y read of x, for rows row0 .. row0 + rows of C: [units][32]. */
-void conv_pack_x(const amp_conv *conv, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out);
-/* Channels col0 .. col0 + 32 of those pixels of y: [units][32]. */
+/* The same windows as steps of k, [units][32]; |work| takes count rows where operands are bf16. */
+void conv_pack_x(const amp_conv *conv, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out, void *work);
+/* Channels col0 .. col0 + 32 of pixels of y as steps of k: [units][32]. */
 void conv_pack_dy(const amp_conv *conv, int64_t col0, int64_t first, int64_t count, void *out);
 
 #endif

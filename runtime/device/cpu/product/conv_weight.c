@@ -11,9 +11,9 @@ enum {
     MOST_PANELS = 16, /* panels of a task */
     MOST_TILES = 32,  /* tiles of a task: 128 KiB of sums */
     ENOUGH_TASKS = 32,
-    MOST_PIXELS = 512, /* of a chunk: 64 KiB an operand */
-    LEAST_PIXELS = 128,
-    CHUNK = 4096 /* pixels x panels of a chunk: 512 KiB of y */
+    MOST_PIXELS = 128, /* of a chunk: 16 KiB an operand, so that two stay in the first-level cache */
+    LEAST_PIXELS = 64,
+    CHUNK = 2048 /* pixels x panels of a chunk: 256 KiB of y */
 };
 
 typedef struct plan {
@@ -52,10 +52,15 @@ static size_t chunk_bytes(const amp_conv *c, const plan *p) {
     return conv_align((size_t)(conv_pack_units(c, p->pixels) * CONV_BLOCK) * sizeof(uint32_t));
 }
 
+static size_t work_bytes(const amp_conv *c, const plan *p) {
+    return conv_is_bf16(c) ? conv_align((size_t)p->pixels * CONV_BLOCK * sizeof(uint16_t)) : 0;
+}
+
 /* Sums of a task, chunk of x, chunk of y by panel.  For any n: the groups are at most these. */
 size_t conv_weight_thread_bytes(const amp_conv *c) {
     const plan p = plan_of(c);
-    return MOST_TILES * TILE * sizeof(float) + (1 + (size_t)conv_min(p.panels, MOST_PANELS)) * chunk_bytes(c, &p);
+    const size_t chunks = 1 + (size_t)conv_min(p.panels, MOST_PANELS);
+    return MOST_TILES * TILE * sizeof(float) + work_bytes(c, &p) + chunks * chunk_bytes(c, &p);
 }
 
 size_t conv_weight_shared_bytes(const amp_conv *c) {
@@ -73,7 +78,7 @@ static float *partial_of(const amp_conv *c, const plan *p, int64_t split, int64_
 typedef struct task {
     int64_t split, first_row, row_count, first_panel, panel_count; /* in tiles */
     float *sums;                                                   /* one split: [row_count][panel_count] tiles */
-    char *x, *dy;
+    char *work, *x, *dy;
 } task;
 
 static float *sums_of(const amp_conv *c, const plan *p, const task *t, int64_t row, int64_t panel) {
@@ -96,15 +101,27 @@ static const void *chunk_of_dy(const amp_conv *c, const plan *p, const task *t, 
     return chunk;
 }
 
+/* Likewise f32 of x, where every pixel of y reads one pixel of x. */
+static const void *chunk_of_x(const amp_conv *c, const task *t, int64_t row, int64_t rows, int64_t first,
+                              int64_t count) {
+    const amp_model_window *w = &c->window;
+    const int64_t at = t->first_row + row;
+    if (!conv_is_bf16(c) && w->kh == 1 && w->kw == 1 && w->h == w->oh && w->w == w->ow && w->stride[0] == 1 &&
+        w->stride[1] == 1 && c->a.pixel_stride == CONV_BLOCK * (int64_t)sizeof(float))
+        return (const char *)c->a.data + at * c->a.block_stride + first * c->a.pixel_stride;
+    conv_pack_x(c, at * AMP_PRODUCT_ROWS, rows, first, count, t->x, t->work);
+    return t->x;
+}
+
 static void add_chunk(const amp_conv *c, const plan *p, const task *t, int64_t first, int64_t count, bool accumulate) {
     const void *dy[MOST_PANELS];
     for (int64_t j = 0; j < t->panel_count; j++) dy[j] = chunk_of_dy(c, p, t, j, first, count);
     for (int64_t i = 0; i < t->row_count; i++) {
         const int64_t rows = tile_rows(p, t->first_row + i);
-        conv_pack_x(c, (t->first_row + i) * AMP_PRODUCT_ROWS, rows, first, count, t->x);
+        const void *x = chunk_of_x(c, t, i, rows, first, count);
         for (int64_t j = 0; j < t->panel_count; j++) {
             const amp_product_tile tile = {
-                .a = t->x,
+                .a = x,
                 .b = dy[j],
                 .c = sums_of(c, p, t, i, j),
                 .form = AMP_PRODUCT_TRANSPOSED,
@@ -125,7 +142,8 @@ static task task_of(const amp_conv *c, const plan *p, int64_t index, char *scrat
     t.row_count = conv_min(p->group_rows, p->row_tiles - t.first_row);
     t.panel_count = conv_min(p->group_panels, p->panels - t.first_panel);
     t.sums = (float *)scratch;
-    t.x = scratch + MOST_TILES * TILE * sizeof(float);
+    t.work = scratch + MOST_TILES * TILE * sizeof(float);
+    t.x = t.work + work_bytes(c, p);
     t.dy = t.x + chunk_bytes(c, p);
     return t;
 }

@@ -14,8 +14,8 @@
 #include "bench/cpu/peak.h"
 #include "runtime/device/cpu/product/conv.h"
 
-enum { ROUNDS = 5 };
-#define FLOP_PER_ROUND 1e9
+enum { ROUNDS = 15 };
+#define FLOP_PER_ROUND 3e8
 
 static const struct Shape {
     const char *what;

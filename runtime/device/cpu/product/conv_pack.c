@@ -149,12 +149,18 @@ static void pack_segment(const amp_conv *c, const segment *s, const line *l, int
         copy_edge(c, s, image_line, x * stride + s->off_w, out + (x - l->x0) * row_bytes);
 }
 
+static line line_of(const amp_conv *c, int64_t pixel) {
+    const amp_model_window *w = &c->window;
+    return (line){.sample = pixel / w->ow / w->oh, .y = pixel / w->ow % w->oh, .x0 = pixel % w->ow};
+}
+
 void conv_pack_windows(const amp_conv *c, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out) {
     const amp_model_window *w = &c->window;
     const int64_t row_bytes = CONV_BLOCK * conv_element_bytes(c);
     segment segments[CONV_BLOCK];
     const int32_t segment_count = segments_of(c, row0, rows, segments);
-    line l = {.x0 = first % w->ow, .y = first / w->ow % w->oh, .sample = first / w->ow / w->oh, .out = out};
+    line l = line_of(c, first);
+    l.out = out;
     for (int64_t done = 0; done < count;) {
         l.x1 = conv_min(w->ow, l.x0 + count - done);
         for (int32_t i = 0; i < segment_count; i++) pack_segment(c, &segments[i], &l, row_bytes);
@@ -169,54 +175,80 @@ void conv_pack_windows(const amp_conv *c, int64_t row0, int64_t rows, int64_t fi
 
 /* ---- steps of k -------------------------------------------------------------------------------------------------- */
 
+enum { MOST_ROWS = 64 /* whose addresses are found at a time; even */ };
+
+static const uint32_t zeros[CONV_BLOCK] __attribute__((aligned(64)));
+
 int64_t conv_pack_units(const amp_conv *c, int64_t pixels) { return conv_is_bf16(c) ? (pixels + 1) / 2 : pixels; }
 
-static const uint16_t no_partner[CONV_BLOCK];
-
-/* Two pixels of 32 bf16: pairs, the first one in the low half. */
-static void pair(const uint16_t *even, const uint16_t *odd, uint32_t *out) {
-    for (int i = 0; i < CONV_BLOCK; i++) out[i] = (uint32_t)even[i] | (uint32_t)odd[i] << 16;
+static char *step_at(const amp_conv *c, void *out, int64_t pixel) {
+    return (char *)out + conv_pack_units(c, pixel) * CONV_BLOCK * (int64_t)sizeof(uint32_t);
 }
 
-/* Rows of 32 bf16 that are |step| bytes apart. */
-static void pair_all(const char *from, int64_t step, int64_t count, uint32_t *out) {
-    for (int64_t p = 0; p + 1 < count; p += 2, out += CONV_BLOCK)
-        pair((const uint16_t *)(from + p * step), (const uint16_t *)(from + (p + 1) * step), out);
-    if (count % 2) pair((const uint16_t *)(from + (count - 1) * step), no_partner, out);
+/* Rows of 32 elements that are |step| bytes apart. */
+static void pack_rows(const amp_conv *c, const char *from, int64_t step, int64_t count, void *out) {
+    const void *row[MOST_ROWS];
+    for (int64_t first = 0; first < count; first += MOST_ROWS) {
+        const int64_t rows = conv_min(MOST_ROWS, count - first);
+        for (int64_t i = 0; i < rows; i++) row[i] = from + (first + i) * step;
+        c->kernels->pack(row, rows, step_at(c, out, first));
+    }
+}
+
+/* The 32 channels of one tap that pixels l->x0 .. l->x0 + count of a line of y read. */
+static void find_rows(const amp_conv *c, const segment *s, const line *l, int64_t count, const void **row) {
+    const amp_model_window *win = &c->window;
+    const int64_t h = l->y * win->stride[0] + s->off_h, width = h < 0 || h >= win->h ? 0 : win->w;
+    const char *sample = (const char *)c->a.data + l->sample * win->h * win->w * c->a.pixel_stride + s->source;
+    int64_t w = l->x0 * win->stride[1] + s->off_w;
+    for (int64_t i = 0; i < count; i++, w += win->stride[1])
+        row[i] = w < 0 || w >= width ? (const void *)zeros : sample + (h * win->w + w) * c->a.pixel_stride;
+}
+
+static void pack_blocks(const amp_conv *c, const segment *s, line l, int64_t count, void *out) {
+    const amp_model_window *w = &c->window;
+    const void *row[MOST_ROWS];
+    for (int64_t first = 0, rows = 0; first < count; first += rows, rows = 0) {
+        while (rows < MOST_ROWS && first + rows < count) {
+            const int64_t here = conv_min(conv_min(MOST_ROWS - rows, count - first - rows), w->ow - l.x0);
+            find_rows(c, s, &l, here, row + rows);
+            rows += here;
+            l.x0 += here;
+            if (l.x0 < w->ow) continue;
+            l.x0 = 0;
+            if (++l.y < w->oh) continue;
+            l.y = 0;
+            l.sample++;
+        }
+        c->kernels->pack(row, rows, step_at(c, out, first));
+    }
 }
 
 void conv_pack_x(const amp_conv *c, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out, void *work) {
-    if (!conv_is_bf16(c)) {
+    if (c->window.c % CONV_BLOCK == 0) {
+        segment s;
+        segments_of(c, row0, rows, &s);
+        pack_blocks(c, &s, line_of(c, first), count, out);
+    } else if (conv_is_bf16(c)) {
+        conv_pack_windows(c, row0, rows, first, count, work);
+        pack_rows(c, work, CONV_BLOCK * 2, count, out);
+    } else {
         conv_pack_windows(c, row0, rows, first, count, out);
-        return;
     }
-    conv_pack_windows(c, row0, rows, first, count, work);
-    pair_all(work, CONV_BLOCK * 2, count, out);
 }
 
-/* Pixel p, whose channels are dense; zeros where there is none.  |row| holds zeros behind them. */
-static void pad_dy(const amp_conv *c, int64_t first, int64_t count, int64_t p, char *row) {
-    const int64_t bytes = c->window.oc * conv_element_bytes(c);
-    if (p >= count) memset(row, 0, (size_t)bytes);
-    else memcpy(row, (const char *)c->dy.data + (first + p) * c->dy.pixel_stride, (size_t)bytes);
-}
-
-void conv_pack_dy(const amp_conv *c, int64_t col0, int64_t first, int64_t count, void *out) {
-    const int64_t row_bytes = CONV_BLOCK * conv_element_bytes(c);
-    const char *from = (const char *)c->dy.data + col0 / CONV_BLOCK * c->dy.block_stride + first * c->dy.pixel_stride;
-    if (c->dy.pixel_stride == row_bytes) {
-        if (conv_is_bf16(c)) pair_all(from, row_bytes, count, out);
-        else memcpy(out, from, (size_t)(count * row_bytes));
+/* Dense channels get their zeros first. */
+void conv_pack_dy(const amp_conv *c, int64_t col0, int64_t first, int64_t count, void *out, void *work) {
+    const int64_t row_bytes = CONV_BLOCK * conv_element_bytes(c), step = c->dy.pixel_stride;
+    const char *from = (const char *)c->dy.data + col0 / CONV_BLOCK * c->dy.block_stride + first * step;
+    if (step == row_bytes) {
+        pack_rows(c, from, step, count, out);
         return;
     }
-    uint32_t rows[2][CONV_BLOCK] = {{0}};
-    for (int64_t p = 0; p < count; p += conv_is_bf16(c) ? 2 : 1) {
-        pad_dy(c, first, count, p, (char *)rows[0]);
-        if (conv_is_bf16(c)) {
-            pad_dy(c, first, count, p + 1, (char *)rows[1]);
-            pair((const uint16_t *)rows[0], (const uint16_t *)rows[1], (uint32_t *)out + p / 2 * CONV_BLOCK);
-        } else {
-            memcpy((char *)out + p * row_bytes, rows[0], (size_t)row_bytes);
-        }
+    char *padded = conv_is_bf16(c) ? work : out;
+    for (int64_t p = 0; p < count; p++, padded += row_bytes) {
+        memcpy(padded, from + p * step, (size_t)step);
+        memset(padded + step, 0, (size_t)(row_bytes - step));
     }
+    if (conv_is_bf16(c)) pack_rows(c, work, row_bytes, count, out);
 }

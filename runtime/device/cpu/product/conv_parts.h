@@ -69,9 +69,9 @@ void conv_weight_task(const amp_conv *conv, int64_t task, void *scratch);
 void conv_pack_windows(const amp_conv *conv, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out);
 /* Units of |pixels| pixels as steps of k: f32, or pairs of bf16. */
 int64_t conv_pack_units(const amp_conv *conv, int64_t pixels);
-/* The same windows as steps of k, [units][32]; |work| takes count rows where operands are bf16. */
+/* The same windows as steps of k, [units][32].  |work| takes |count| rows of 32 where operands are bf16. */
 void conv_pack_x(const amp_conv *conv, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out, void *work);
 /* Channels col0 .. col0 + 32 of pixels of y as steps of k: [units][32]. */
-void conv_pack_dy(const amp_conv *conv, int64_t col0, int64_t first, int64_t count, void *out);
+void conv_pack_dy(const amp_conv *conv, int64_t col0, int64_t first, int64_t count, void *out, void *work);
 
 #endif

@@ -97,7 +97,7 @@ static const void *chunk_of_dy(const amp_conv *c, const plan *p, const task *t, 
     if (!conv_is_bf16(c) && c->dy.pixel_stride == CONV_BLOCK * (int64_t)sizeof(float))
         return (const char *)c->dy.data + at * c->dy.block_stride + first * c->dy.pixel_stride;
     char *chunk = t->dy + panel * (int64_t)chunk_bytes(c, p);
-    conv_pack_dy(c, at * CONV_BLOCK, first, count, chunk);
+    conv_pack_dy(c, at * CONV_BLOCK, first, count, chunk, t->work);
     return chunk;
 }
 

@@ -82,6 +82,9 @@ typedef struct amp_product_kernels {
     amp_dtype operand; /* AMP_DT_F32 or AMP_DT_BF16 */
     void (*tile)(const amp_product_tile *tile);
     void (*gather)(const amp_gather_tile *tile); /* the runs in their order; the same numerics */
+    /* |count| rows of 32 elements as steps of k, [units][32]: f32 as they are; bf16 as pairs of neighbours, the first
+     * in the low half, zeros where the last one has none. */
+    void (*pack)(const void *const *rows, int64_t count, void *out);
 } amp_product_kernels;
 
 /* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",

@@ -45,6 +45,7 @@ static void give_results(Lowering *l, const Op *o, int known, Renames *renames) 
         Val now = l->given[r];
         if (!now.id) continue;
         if ((int)now.id >= known) name_result(l, now, o->out[r]);
+        lower_add_readers(l, now, o->out[r]);
         renames->to[o->out[r].id] = now;
     }
 }
@@ -121,6 +122,8 @@ static bool lower_func(PassContext *c, Func *f) {
     OpId *graph = f->body.data;
     Renames renames = renames_new(f);
     Lowering l = {.f = f, .c = c, .memos = arena_array(f->module->arena, Memo *, MEMO_SLOTS)};
+    l.readers = ir_use_counts(f, f->module->arena);
+    l.graph_values = f->values.len;
     f->body.data = NULL;
     f->body.len = f->body.cap = 0;
     for (int i = 0; i < count; i++) {

@@ -40,7 +40,8 @@ enum { MEMO_SLOTS = 4096, MAX_WIDE = 8 };
 
 typedef struct OtherForm { /* by core value */
     bool is_last;
-    Val other; /* the same graph value in the other form; NO_VAL: not made yet */
+    Val other;   /* the same graph value in the other form; NO_VAL: not made yet */
+    int readers; /* of the graph values that a rule gave it for */
 } OtherForm;
 
 typedef struct Lowering {
@@ -53,7 +54,9 @@ typedef struct Lowering {
     Val wide[2][MAX_WIDE]; /* operands widened already: from, to */
     int wide_count;
     VEC(OtherForm) forms; /* by value id; values past the end are plain */
-    Memo **memos;         /* values that several graph ops share, by hash */
+    const int *readers;   /* by id of a graph value */
+    int graph_values;
+    Memo **memos; /* values that several graph ops share, by hash */
     bool failed;
 } Lowering;
 
@@ -73,6 +76,9 @@ Val lower_last(Lowering *l, Val v);
 void lower_mark_last(Lowering *l, Val v);
 /* Names v, whose channels are last, after a value of the graph. */
 void lower_name_last(Lowering *l, Val v, Val graph);
+/* Ops of the graph, and results, that read a core value. */
+int lower_readers(const Lowering *l, Val v);
+void lower_add_readers(Lowering *l, Val v, Val graph);
 int lower_largest_rank(const Lowering *l, const Op *o);
 /* Where dimension |dim| of a graph value of rank |rank| stands in the op's form. */
 int lower_place_of(const Lowering *l, int dim, int rank);
@@ -165,6 +171,8 @@ Val *lower_memo(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
 Val lower_counter(Lowering *l, const char *name);
 /* An op that is valid but that core IR cannot say yet; the message starts with the op's place and path. */
 void lower_unsupported(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
+/* The transpose of a value that is a product of matrices, as a product; NO_VAL where it is none. */
+Val lower_transposed_product(Lowering *l, Val v);
 /* log(1 + t) for t >= 0, accurate near 0. */
 Val lower_log1p(Lowering *l, Val t);
 /* 1 / (1 + exp(-x)) */

@@ -17,6 +17,13 @@ void lower_mark_last(Lowering *l, Val v) {
     if (ir_shape(l->f, v)->rank >= 3) entry(l, v)->is_last = true;
 }
 
+int lower_readers(const Lowering *l, Val v) {
+    if ((int)v.id < l->graph_values) return l->readers[v.id];
+    return (int)v.id < l->forms.len ? l->forms.data[v.id].readers : 0;
+}
+
+void lower_add_readers(Lowering *l, Val v, Val graph) { entry(l, v)->readers += l->readers[graph.id]; }
+
 /* ---- permutations ------------------------------------------------------------------------------------------------ */
 
 /* (0, 2, 3, 1): where each dimension of [N, H, W, C] comes from. */
@@ -80,7 +87,8 @@ static Val make_other(Lowering *l, Val v, bool last) {
     if ((int)other.id >= known) name_other(l, other, v, last);
     if (other.id == v.id) return v; /* the same elements in the same shape */
     entry(l, v)->other = other;
-    *entry(l, other) = (OtherForm){.is_last = last, .other = v};
+    entry(l, other)->is_last = last;
+    entry(l, other)->other = v;
     return other;
 }
 

@@ -47,8 +47,13 @@ static void give_reshaped(Lowering *l, Val v) {
 void lower_flatten(Lowering *l) { give_reshaped(l, l->op->in[0]); }
 
 void lower_transpose(Lowering *l) {
-    Val x = l->op->in[0];
+    Val x = l->op->in[0], product = NO_VAL;
     int rank = ir_shape(l->f, x)->rank, a = ir_dim_attr(l->op, "a", rank), b = ir_dim_attr(l->op, "b", rank);
+    if (a != b) product = lower_transposed_product(l, x);
+    if (product.id) {
+        lower_give(l, 0, product);
+        return;
+    }
     Dims dims = {.count = rank};
     for (int i = 0; i < rank; i++) dims.at[i] = i == a ? b : i == b ? a : i;
     lower_give(l, 0, lower_permute(l, x, &dims));

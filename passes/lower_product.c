@@ -40,6 +40,18 @@ static Val untransposed(Lowering *l, Val v, bool *is_transposed) {
     return *shared;
 }
 
+/* (A B)^T = B^T A^T: the transpose of a product that nobody else reads is a product, with the same sums in the same order.
+ * NO_VAL where it cannot be. */
+Val lower_transposed_product(Lowering *l, Val v) {
+    const Op *o = ir_def(l->f, v);
+    if (o && o->code == OP_cast) o = ir_def(l->f, o->in[0]);
+    if (!o || o->code != OP_contract || ir_shape(l->f, v)->rank != 2) return NO_VAL;
+    if (lower_readers(l, v) > 1 || lower_readers(l, o->out[0]) > 1) return NO_VAL;
+    bool ta = !ir_attr(o, "tb")->b, tb = !ir_attr(o, "ta")->b;
+    bool matrices = ir_shape(l->f, o->in[0])->rank == 2 && ir_shape(l->f, o->in[1])->rank == 2;
+    return matrices || (ta && !tb) ? contract(l, o->in[1], ta, o->in[0], tb) : NO_VAL;
+}
+
 static Val transposed(Lowering *l, Val v) {
     int rank = ir_shape(l->f, v)->rank;
     Dims dims = {.count = rank};

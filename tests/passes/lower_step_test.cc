@@ -65,4 +65,20 @@ TEST_F(LowerStepTest, ATransposedWeightIsReadWhereItLies) {
         EXPECT_FALSE(ir_op_at(f, i)->code == OP_permute && ir_op_at(f, i)->in[0].id == wte.id);
 }
 
+// Nor is its gradient transposed: the product writes it as the weight lies.
+TEST_F(LowerStepTest, ATransposedGradientIsTheTransposedProduct) {
+    const std::string body = "input %x : f16[N, 3]\ninput %y : f16[N, 4]\n%p = matmul(%x, %y; ta = true) : f16[3, 4]\n"
+                             "%t = transpose(%p) : f16[4, 3]\n%r = cast(%t) : f32[4, 3]\nresult r = %r\n";
+    EXPECT_EQ("%3 = contract(%y, %x; ta = true)\n%t = cast(%3)\n%r = cast(%t)\n", Ops(ExpectSame(body)->funcs.data[0]));
+    Module *read_twice = ExpectSame(body + "result p = %p\n");
+    EXPECT_EQ(1, Count(read_twice->funcs.data[0], OP_contract));
+    for (const char *flags : {"", "; tb = true", "; ta = true", "; ta = true, tb = true"}) {
+        std::string a = strstr(flags, "ta") ? "f32[3, 2]" : "f32[2, 3]",
+                    b = strstr(flags, "tb") ? "f32[4, 3]" : "f32[3, 4]";
+        Module *m = ExpectSame("input %x : " + a + "\ninput %y : " + b + "\n%p = matmul(%x, %y" + flags +
+                               ") : f32[2, 4]\n%r = transpose(%p) : f32[4, 2]\nresult r = %r\n");
+        EXPECT_EQ(0, Count(m->funcs.data[0], OP_permute));
+    }
+}
+
 } // namespace

@@ -8,22 +8,44 @@
 
 #include "tools/amprun/json_out.h"
 
+static void add(double *sums, const double *values, int count, double weight) {
+    for (int i = 0; i < count; i++) sums[i] += values[i] * weight;
+}
+
+static int evaluate_batch(const Run *run, void *const *inputs, int64_t n, Evaluation *out) {
+    amp_error err = {0};
+    double loss, metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
+    if (amp_eval(run->session, (const void *const *)inputs, n, &loss, metrics, &err)) return report(&err);
+    if (amp_session_losses(run->session, losses, &err)) return report(&err);
+    add(&out->loss, &loss, 1, (double)n);
+    add(out->losses, losses, run->info.loss_count, (double)n);
+    add(out->metrics, metrics, run->info.metric_count, (double)n);
+    out->samples += n;
+    return 0;
+}
+
+/* Sums become averages, and metrics of averages are computed from those. */
+static int finish(const Run *run, Evaluation *out) {
+    amp_error err = {0};
+    double samples = (double)out->samples;
+    out->loss /= samples;
+    for (int i = 0; i < run->info.loss_count; i++) out->losses[i] /= samples;
+    for (int i = 0; i < run->info.metric_count; i++) out->metrics[i] /= samples;
+    if (amp_session_finish_metrics(run->session, out->loss, out->losses, out->metrics, &err)) return report(&err);
+    return 0;
+}
+
 static int evaluate_batches(const Run *run, const Dataset *data, int64_t batch, int64_t *index, void *const *inputs,
                             Evaluation *out) {
-    amp_error err = {0};
+    if (run->info.metric_count > EVALUATION_METRICS || run->info.loss_count > EVALUATION_METRICS)
+        return report_text("%s: more than %d metrics or losses", run->info.name, EVALUATION_METRICS);
     for (int64_t from = 0; from < data->count; from += batch) {
         int64_t n = data->count - from < batch ? data->count - from : batch;
-        double loss, metrics[EVALUATION_METRICS];
         for (int64_t i = 0; i < n; i++) index[i] = from + i;
         data_gather(data, index, n, inputs);
-        if (amp_eval(run->session, (const void *const *)inputs, n, &loss, metrics, &err)) return report(&err);
-        out->loss += loss * (double)n;
-        for (int m = 0; m < run->info.metric_count; m++) out->metrics[m] += metrics[m] * (double)n;
-        out->samples += n;
+        if (evaluate_batch(run, inputs, n, out)) return 1;
     }
-    out->loss /= (double)out->samples;
-    for (int m = 0; m < run->info.metric_count; m++) out->metrics[m] /= (double)out->samples;
-    return 0;
+    return finish(run, out);
 }
 
 int evaluate(const Run *run, const Dataset *data, int64_t batch, Evaluation *out) {
@@ -40,6 +62,12 @@ int evaluate(const Run *run, const Dataset *data, int64_t batch, Evaluation *out
 static void print(const Run *run, const Evaluation *e) {
     printf("{\"samples\": %" PRId64 ", ", e->samples);
     json_number(stdout, "loss", e->loss);
+    for (int i = 0; i < run->info.loss_count; i++) {
+        char key[256];
+        snprintf(key, sizeof key, "loss.%s", amp_model_loss_at(run->model, i));
+        printf(", ");
+        json_number(stdout, key, e->losses[i]);
+    }
     for (int i = 0; i < run->info.metric_count; i++) {
         printf(", ");
         json_number(stdout, amp_model_metric_at(run->model, i), e->metrics[i]);
@@ -56,10 +84,6 @@ int command_eval(const Args *a) {
     if (a->precision && strcmp(a->precision, "fp32"))
         return report_text("--precision %s: evaluation runs in the model's own precision, or in fp32", a->precision) +
                1;
-    if (a->precision)
-        return report_text(
-            "%s: FP32 forms of eval and infer were not compiled; ampc --eval-precision fp32 is not built yet",
-            a->model);
     failed = run_open(&run, a, batch, true, false);
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);

@@ -8,7 +8,7 @@ enum { EVALUATION_METRICS = 16 };
 
 typedef struct Evaluation {
     int64_t samples;
-    double loss, metrics[EVALUATION_METRICS];
+    double loss, metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
 } Evaluation;
 
 /* Means over the samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure. */

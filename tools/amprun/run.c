@@ -12,6 +12,7 @@ static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inf
         .seed = a->seed,
         .isa = a->isa,
         .keep_values = keep_values,
+        .precision = a->precision,
     };
     return amp_session_create(r->model, r->params, &options, &r->session, err);
 }

@@ -66,11 +66,19 @@ static int write_values(const Run *run, const char *glob, bool gradients, const 
     return failed;
 }
 
+/* A step that accumulates takes the batch as each of its micro-batches. */
+static amp_status whole_step(const Run *run, void *const *inputs, int64_t n, amp_step_report *r, amp_error *err) {
+    amp_status status = AMP_OK;
+    for (int64_t micro = 0; micro < run->info.accumulate && (!status || status == AMP_SCALE_AT_FLOOR); micro++)
+        status = amp_step(run->session, (const void *const *)inputs, n, r, err);
+    return status;
+}
+
 static int one_step(const Run *run, void *const *inputs, int64_t n, bool scaled) {
     amp_error err = {0};
     amp_step_report r;
     double norm;
-    amp_status status = amp_step(run->session, (const void *const *)inputs, n, &r, &err);
+    amp_status status = whole_step(run, inputs, n, &r, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) return report(&err);
     if (gradient_norm(run, &norm)) return 1;
     printf("{\"step\": %" PRId64 ", \"iteration\": %" PRId64 ", ", r.step, r.iteration);

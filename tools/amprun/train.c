@@ -24,7 +24,7 @@ typedef struct Training {
     FILE *log;
     Progress progress;
     amp_step_report last;
-    double metrics[MAX_METRICS];
+    double metrics[MAX_METRICS], losses[MAX_METRICS];
     double epoch_loss; /* sum of loss * n over the epoch */
     int64_t epoch_samples, epoch_skipped;
 } Training;
@@ -63,8 +63,11 @@ static int open_data(Training *t) {
     t->has_test = !strncmp(a->data, "idx:", 4);
     if (t->has_test && data_open(&t->test, a->data, PART_TEST, t->run.model, t->run.info.input_count)) return 1;
     t->batches = (t->train.count + t->batch - 1) / t->batch;
-    t->total_steps = a->steps ? a->steps : (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches;
-    t->epochs = (t->total_steps + t->batches - 1) / t->batches;
+    /* A step takes k batches in a row, from one epoch into the next if need be; no step is begun that the epochs asked for
+     * would not complete. */
+    int64_t k = t->run.info.accumulate, asked = (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches / k;
+    t->total_steps = a->steps ? a->steps : asked > 0 ? asked : 1;
+    t->epochs = (t->total_steps * k + t->batches - 1) / t->batches;
     t->order = malloc(sizeof *t->order * (size_t)t->train.count);
     t->inputs = data_batch_new(&t->train, t->batch);
     return t->order && t->inputs ? 0 : report_text("%s: no memory for a batch of %" PRId64, a->data, t->batch);
@@ -82,8 +85,8 @@ static int open_training(Training *t) {
     if (run_open(&t->run, t->args, t->batch, false, false)) return 1;
     if (!t->run.info.can_train)
         return report_text("%s: has no train block; write one in its model file", t->args->model);
-    if (t->run.info.metric_count > MAX_METRICS)
-        return report_text("%s: more than %d metrics", t->args->model, MAX_METRICS);
+    if (t->run.info.metric_count > MAX_METRICS || t->run.info.loss_count > MAX_METRICS)
+        return report_text("%s: more than %d metrics or losses", t->args->model, MAX_METRICS);
     if (t->args->resume && amp_checkpoint_load(t->run.session, t->args->resume, NULL, 0, &err)) return report(&err);
     return open_data(t) || open_log(t);
 }
@@ -116,10 +119,20 @@ static void log_metrics(const Training *t, const char *prefix, const double *met
     }
 }
 
+static void log_losses(const Training *t, const char *prefix, const double *losses) {
+    for (int i = 0; i < t->run.info.loss_count; i++) {
+        char key[256];
+        snprintf(key, sizeof key, "%s.%s", prefix, amp_model_loss_at(t->run.model, i));
+        fprintf(t->log, ", ");
+        json_number(t->log, key, losses[i]);
+    }
+}
+
 static void log_step(Training *t) {
     if (!t->log) return;
     fprintf(t->log, "{\"iteration\": %" PRId64 ", \"step\": %" PRId64 ", ", t->last.iteration, t->last.step);
     json_number(t->log, "loss", t->last.loss);
+    log_losses(t, "loss", t->losses);
     fprintf(t->log, ", ");
     json_number(t->log, "scale", t->last.scale);
     fprintf(t->log, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
@@ -127,31 +140,35 @@ static void log_step(Training *t) {
     fprintf(t->log, "}\n");
 }
 
-/* One step; the iteration says which samples. */
-static int train_step(Training *t, int64_t iteration) {
+/* Batch |index| of the training, counted from its start, is a micro-batch of its step. */
+static int train_batch(Training *t, int64_t index) {
     amp_error err = {0};
-    int64_t epoch = iteration / t->batches, position = iteration % t->batches, from = position * t->batch;
+    int64_t epoch = index / t->batches, position = index % t->batches, from = position * t->batch;
     int64_t n = t->train.count - from < t->batch ? t->train.count - from : t->batch;
+    int64_t micro = index % t->run.info.accumulate;
+    double before = micro ? t->last.loss * (double)micro : 0; /* the report's loss is the mean of the step so far */
     if (position == 0 || t->progress.steps == 0) shuffle(t->order, t->train.count, t->args->seed, epoch);
     if (position == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
     data_gather(&t->train, t->order + from, n, t->inputs);
     if (amp_step(t->run.session, (const void *const *)t->inputs, n, &t->last, &err)) return report(&err);
-    if (amp_session_metrics(t->run.session, t->metrics, &err)) return report(&err);
-    t->epoch_loss += t->last.loss * (double)n;
+    t->epoch_loss += (t->last.loss * (double)(micro + 1) - before) * (double)n;
     t->epoch_samples += n;
     t->epoch_skipped += t->last.skipped;
+    if (!t->last.complete) return 0;
+    if (amp_session_metrics(t->run.session, t->metrics, &err)) return report(&err);
+    if (amp_session_losses(t->run.session, t->losses, &err)) return report(&err);
     ProgressNow now = {
         .epoch = epoch + 1,
         .epochs = t->epochs,
         .batch = position + 1,
         .batches = t->batches,
-        .steps_left = t->total_steps - iteration - 1,
+        .steps_left = t->total_steps - index / t->run.info.accumulate - 1,
         .loss = t->last.loss,
         .metric = amp_model_metric_at(t->run.model, 0),
         .metric_value = t->metrics[0],
         .scale = t->run.info.scaler ? t->last.scale : 0,
     };
-    progress_step(&t->progress, &now, n, t->last.skipped);
+    progress_step(&t->progress, &now, n * t->run.info.accumulate, t->last.skipped);
     log_step(t);
     return 0;
 }
@@ -176,6 +193,7 @@ static int end_epoch(Training *t, int64_t epoch) {
     if (t->log && t->has_test) {
         fprintf(t->log, "{\"epoch\": %" PRId64 ", ", epoch + 1);
         json_number(t->log, "test_loss", test.loss);
+        log_losses(t, "test_loss", test.losses);
         log_metrics(t, "test_", test.metrics);
         fprintf(t->log, ", \"samples_per_s\": %.1f}\n", progress_rate(&t->progress));
     }
@@ -190,9 +208,10 @@ static int train(Training *t) {
         printf("nothing is left to train: %s is at step %" PRId64 " of %" PRId64 "\n",
                t->args->resume ? t->args->resume : "training", scaler.iteration, t->total_steps);
     progress_start(&t->progress, t->args->quiet);
-    for (int64_t i = scaler.iteration; i < t->total_steps; i++) {
-        if (train_step(t, i)) return 1;
-        if ((i + 1) % t->batches == 0 || i + 1 == t->total_steps)
+    int64_t k = t->run.info.accumulate, last = t->total_steps * k;
+    for (int64_t i = scaler.iteration * k; i < last; i++) {
+        if (train_batch(t, i)) return 1;
+        if ((i + 1) % t->batches == 0 || i + 1 == last)
             if (end_epoch(t, i / t->batches)) return 1;
     }
     return 0;

@@ -17,6 +17,7 @@ typedef struct Making {
     int *maker;      /* by value: kernel, -1 for inputs and states */
     Needs *needs;    /* by value */
     BufferIds *made; /* by value */
+    const Table *state_numbers;
 } Making;
 
 static int *find_makers(const Func *f) {
@@ -78,12 +79,6 @@ static uint32_t add_buffer(Making *mk, BufferKind kind, Val v, Form form) {
     return (uint32_t)f->buffers.len;
 }
 
-static uint32_t state_number(const Module *m, const State *s) {
-    for (int i = 0; i < m->states.len; i++)
-        if (m->states.data[i] == s) return (uint32_t)i + 1;
-    return 0;
-}
-
 /* Results that a user reads are plain floats; flags and integers stay what they are. */
 static Form output_form(Dtype t) {
     bool is_float = t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
@@ -115,7 +110,7 @@ static void make_for_value(Making *mk, Val v) {
     if (value->kind == VAL_STATE) {
         const State *s = ir_state_of(f, v);
         uint32_t id = add_buffer(mk, BUFFER_STATE, v, (Form){s->layout, s->storage});
-        f->buffers.data[id - 1]->state = state_number(f->module, s);
+        f->buffers.data[id - 1]->state = *(const uint32_t *)table_get(mk->state_numbers, s->name);
         return;
     }
     if (value->kind == VAL_INPUT) {
@@ -185,11 +180,22 @@ static void fill_kernel(Making *mk, int index) {
     for (int i = 0; i < writes.len; i++) vec_push(a, &k->writes, writes.data[i]);
 }
 
-void make_buffers(Func *f, bool panels) {
+Table number_states(const Module *m) {
+    Table t = {0};
+    uint32_t *numbers = arena_array(m->arena, uint32_t, m->states.len + 1);
+    for (int i = 0; i < m->states.len; i++) {
+        numbers[i] = (uint32_t)i + 1;
+        table_set(m->arena, &t, m->states.data[i]->name, &numbers[i]);
+    }
+    return t;
+}
+
+void make_buffers(Func *f, const Table *state_numbers, bool panels) {
     Arena *a = f->module->arena;
     Making mk = {
         .f = f,
         .panels = panels,
+        .state_numbers = state_numbers,
         .maker = find_makers(f),
         .needs = arena_array(a, Needs, f->values.len + 1),
         .made = arena_array(a, BufferIds, f->values.len + 1),

@@ -6,6 +6,7 @@
  *                                                              %9 = cast(%w) : f16
  *                                                              assign(%"fc1.weight/f16.panels_t", %9) if %ok
  */
+#include "base/table.h"
 #include "passes/layout.h"
 
 enum { MAX_CHAIN = 4 };
@@ -21,10 +22,35 @@ typedef struct Derived {
     Chain chain;
 } Derived;
 
+typedef VEC(Derived *) DerivedList;
+
 typedef struct Derivation {
     Module *m;
-    VEC(Derived) all;
+    Table by_state;    /* name of the derived state -> Derived */
+    Table by_param;    /* name of the parameter -> DerivedList, in order of making */
 } Derivation;
+
+/* The copies of a parameter. */
+static const DerivedList *copies_of(const Derivation *d, const State *param) {
+    static const DerivedList none = {0};
+    const DerivedList *list = table_get(&d->by_param, param->name);
+    return list ? list : &none;
+}
+
+static Derived *add_derived(Derivation *d, const char *name, State *s, const Chain *c) {
+    Arena *a = d->m->arena;
+    DerivedList *list = table_get(&d->by_param, c->param->name);
+    Derived *x = arena_new(a, Derived);
+    *x = (Derived){s, *c};
+    if (!list) {
+        list = arena_new(a, DerivedList);
+        *list = (DerivedList){0};
+        table_set(a, &d->by_param, c->param->name, list);
+    }
+    vec_push(a, list, x);
+    table_set(a, &d->by_state, name, x);
+    return x;
+}
 
 /* Whether |v| is a parameter or casts of one. */
 static bool find_chain(const Func *f, Val v, Chain *out) {
@@ -59,25 +85,22 @@ static const char *derived_name(Arena *a, const Chain *c, Form form) {
 
 static Derived *derive(Derivation *d, const Chain *c, Form form) {
     const char *name = derived_name(d->m->arena, c, form);
-    State *s = ir_state_find(d->m, name);
-    if (!s) {
-        Dtype t = c->count ? c->to[c->count - 1] : c->param->dtype;
-        s = ir_state_new(d->m, name, STATE_DERIVED, t, c->param->shape);
-        s->of = c->param->name;
-        s->storage = form.storage;
-        s->layout = form.layout;
-        s->pos = c->param->pos;
-        vec_push(d->m->arena, &d->all, ((Derived){s, *c}));
-    }
-    for (int i = 0; i < d->all.len; i++)
-        if (d->all.data[i].state == s) return &d->all.data[i];
-    return NULL;
+    Derived *known = table_get(&d->by_state, name);
+    if (known) return known;
+    Dtype t = c->count ? c->to[c->count - 1] : c->param->dtype;
+    State *s = ir_state_new(d->m, name, STATE_DERIVED, t, c->param->shape);
+    s->of = c->param->name;
+    s->storage = form.storage;
+    s->layout = form.layout;
+    s->pos = c->param->pos;
+    return add_derived(d, name, s, c);
 }
 
 /* A copy that elementwise code can read, where a product already wants one. */
 static Derived *find_readable(const Derivation *d, const Chain *c) {
-    for (int i = 0; i < d->all.len; i++) {
-        Derived *x = &d->all.data[i];
+    const DerivedList *copies = copies_of(d, c->param);
+    for (int i = 0; i < copies->len; i++) {
+        Derived *x = copies->data[i];
         if (chain_equal(&x->chain, c) && (x->state->layout == LAYOUT_PANELS || x->state->layout == LAYOUT_ROWS))
             return x;
     }
@@ -186,8 +209,8 @@ static void update_copies(const Derivation *d, KernelList *l) {
             if (o->code != OP_assign) continue;
             const State *target = ir_state_of(l->f, o->in[0]);
             CopyPlace at = {k, j + 1, j + 1, o};
-            for (int x = 0; target->role == STATE_PARAM && x < d->all.len; x++)
-                if (d->all.data[x].chain.param == target) write_copy(l, &at, &d->all.data[x], o->in[1]);
+            const DerivedList *copies = copies_of(d, target);
+            for (int x = 0; x < copies->len; x++) write_copy(l, &at, copies->data[x], o->in[1]);
             j = at.position - 1;
         }
 }
@@ -199,11 +222,11 @@ static void add_refresh(const Derivation *d) {
     for (int s = 0; s < m->states.len; s++) {
         State *param = m->states.data[s];
         CopyPlace at = {0};
-        for (int x = 0; x < d->all.len; x++) {
-            if (d->all.data[x].chain.param != param) continue;
+        const DerivedList *copies = copies_of(d, param);
+        for (int x = 0; x < copies->len; x++) {
             const char *title = arena_printf(m->arena, "%s: copies", param->name);
             if (!at.kernel) at.kernel = kernel_list_insert(&l, l.at.len, KERNEL_TILE, title, param->pos);
-            write_copy(&l, &at, &d->all.data[x], ir_use_state(l.f, param));
+            write_copy(&l, &at, copies->data[x], ir_use_state(l.f, param));
         }
     }
     kernel_list_close(&l);
@@ -218,5 +241,5 @@ void derive_weight_copies(Module *m, KernelList *lists) {
         kernel_list_drop_dead(&lists[i]);
         update_copies(&d, &lists[i]);
     }
-    if (d.all.len) add_refresh(&d);
+    if (d.by_state.entries.len) add_refresh(&d);
 }

@@ -111,7 +111,8 @@ bool pass_layout(PassContext *c) {
         kernel_list_drop_dead(&lists[i]);
         kernel_list_close(&lists[i]);
     }
-    for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], panels);
+    Table state_numbers = number_states(m);
+    for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], &state_numbers, panels);
     m->stage = STAGE_LAYOUT;
     return true;
 }

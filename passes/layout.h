@@ -6,6 +6,7 @@
 #ifndef AMP_PASSES_LAYOUT_H
 #define AMP_PASSES_LAYOUT_H
 
+#include "base/table.h"
 #include "ir/access.h"
 #include "passes/kernel_list.h"
 
@@ -21,8 +22,10 @@ bool is_matrix(const Shape *s);
 
 /* derive.c: rewrites every read of a rounded or repacked weight to a derived state; |lists| are the open kernel lists of all functions. Adds the function "refresh". */
 void derive_weight_copies(Module *m, KernelList *lists);
-/* buffers.c: fills Func.buffers and the reads and writes of its kernels. */
-void make_buffers(Func *f, bool panels);
+/* buffers.c: the module's states by name: 1-based indexes (uint32_t). */
+Table number_states(const Module *m);
+/* Fills Func.buffers and the reads and writes of its kernels. */
+void make_buffers(Func *f, const Table *state_numbers, bool panels);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* tables.c: the descriptor of amp/model_abi.h as C text: constant tables, then amp_model_query. */
 #include "amp/model_abi.h"
+#include "base/table.h"
 #include "codegen/c_text.h"
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
@@ -49,10 +50,20 @@ static const char *func_identifier(const Tables *x, const Func *f) {
 
 /* ---- states, inputs ---------------------------------------------------------------------------------------------- */
 
-static int state_index(const Module *m, const char *name) {
-    for (int i = 0; name && i < m->states.len; i++)
-        if (!strcmp(m->states.data[i]->name, name)) return i;
-    return AMP_MODEL_NONE;
+/* By name: the index of each state. */
+static Table index_states(const Module *m) {
+    Table t = {0};
+    int *indexes = arena_array(m->arena, int, m->states.len + 1);
+    for (int i = 0; i < m->states.len; i++) {
+        indexes[i] = i;
+        table_set(m->arena, &t, m->states.data[i]->name, &indexes[i]);
+    }
+    return t;
+}
+
+static int state_index(const Table *states, const char *name) {
+    const int *index = name ? table_get(states, name) : NULL;
+    return index ? *index : AMP_MODEL_NONE;
 }
 
 static amp_status put_init(Tables *x, const State *s) {
@@ -69,12 +80,13 @@ static amp_status put_init(Tables *x, const State *s) {
 
 static amp_status put_states(Tables *x) {
     const Module *m = x->m;
+    Table indexes = index_states(m);
     if (m->states.len) text_puts(x->t, "static const amp_model_state states[] = {\n");
     for (int i = 0; i < m->states.len; i++) {
         const State *s = m->states.data[i];
         text_puts(x->t, "    {");
         put_field(x->t, "name", s->name);
-        text_printf(x->t, ".role = %d, .of = %d, ", s->role, state_index(m, s->of));
+        text_printf(x->t, ".role = %d, .of = %d, ", s->role, state_index(&indexes, s->of));
         put_field(x->t, "slot", s->slot);
         text_printf(x->t, ".dtype = %d, .storage = %d, .layout = %d, .rank = %d, .dims = {", s->dtype, s->storage,
                     s->layout, s->shape.rank);

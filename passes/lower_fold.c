@@ -207,6 +207,31 @@ Val lower_extent(Lowering *l, Val like, const Dims *dims) {
     return ir_make_results(l->f, o, AMP_DT_F32, NULL);
 }
 
+static int batch_dim(const Shape *s) {
+    for (int i = 0; i < s->rank; i++)
+        if (s->d[i].n && s->d[i].mul == 1 && s->d[i].div == 1) return i;
+    return -1;
+}
+
+/* N, as f32, by the shape of an input, so that it waits for no kernel; NO_VAL where no input has it. */
+static Val batch_size(Lowering *l) {
+    Val *shared = lower_memo(l, "N");
+    for (int i = 0; i < l->f->inputs.len && !shared->id; i++) {
+        Val in = l->f->inputs.data[i];
+        int dim = ir_value(l->f, in)->kind == VAL_INPUT ? batch_dim(ir_shape(l->f, in)) : -1;
+        if (dim >= 0) *shared = lower_extent(l, in, &(Dims){.count = 1, .at = {dim}});
+    }
+    return *shared;
+}
+
+/* mul * N: exact until it is rounded once, as N is below 2^24. */
+static Val samples_times(Lowering *l, Val n, int64_t mul) {
+    if (mul == 1) return n;
+    Val *shared = lower_memo(l, "%lld * N", (long long)mul);
+    if (!shared->id) *shared = lower_scaled(l, n, (double)mul);
+    return *shared;
+}
+
 Val lower_count(Lowering *l, Val v, const bool *folded) {
     const Shape *s = ir_shape(l->f, v);
     Dims dims = {.count = 0};
@@ -216,7 +241,9 @@ Val lower_count(Lowering *l, Val v, const bool *folded) {
         dims.at[dims.count++] = i;
         dim_mul(count, s->d[i], &count);
     }
-    return count.n ? lower_extent(l, v, &dims) : lower_number(l, (double)count.mul);
+    if (!count.n) return lower_number(l, (double)count.mul);
+    Val n = count.div == 1 ? batch_size(l) : NO_VAL;
+    return n.id ? samples_times(l, n, count.mul) : lower_extent(l, v, &dims);
 }
 
 Val lower_divide_by_count(Lowering *l, Val total, Val count) {

@@ -80,6 +80,13 @@ static Val unbiased_count(Lowering *l, Val count) {
     return lower_binary(l, OP_maximum, lower_sub(l, count, one), one);
 }
 
+/* rstd * weight, which forward and backward share */
+static Val weighted(Lowering *l, Val rstd, Val weight) {
+    Val *shared = lower_memo(l, "rstd %u * %u", rstd.id, weight.id);
+    if (!shared->id) *shared = lower_mul(l, rstd, weight);
+    return *shared;
+}
+
 void lower_batch_norm(Lowering *l) {
     Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
     bool rows[MAX_RANK];
@@ -88,7 +95,7 @@ void lower_batch_norm(Lowering *l) {
     Val count = lower_count(l, x, rows);
     Val rstd = reciprocal_deviation(l, lower_divide_by_count(l, m.squares, count));
     Val unbiased = lower_div(l, m.squares, unbiased_count(l, count));
-    Val scale = lower_mul(l, rstd, weight), d = lower_sub(l, x, m.mean);
+    Val scale = weighted(l, rstd, weight), d = lower_sub(l, x, m.mean);
     lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
     lower_give_as(l, 1, m.mean, FORM_PLAIN);
     lower_give_as(l, 2, unbiased, FORM_PLAIN);
@@ -103,22 +110,23 @@ void lower_batch_norm_eval(Lowering *l) {
     lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
 }
 
-/* d = x - mean, dot = sum(dy d):  d bias = sum(dy), d weight = dot rstd,
- * d x = (dy - sum(dy) / count - d dot rstd^2 / count) rstd weight */
+/* d = x - mean:  d bias = sum(dy), d weight = sum(dy d) rstd,
+ * d x = (dy - d bias / count - d (d weight rstd / count)) (rstd weight)
+ * The vectors come first, and d is taken again, so that nothing as large as x goes through memory but dy and x. */
 void lower_batch_norm_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
     Val mean = lower_plain_operand(l, 3), rstd = lower_plain_operand(l, 4);
     bool rows[MAX_RANK];
     all_rows(ir_shape(l->f, x)->rank, rows);
-    Val d = lower_sub(l, x, mean);
-    Val total = sum(l, dy, rows, false), dot = sum(l, lower_mul(l, dy, d), rows, false);
-    Val count = lower_count(l, x, rows);
-    Val shift = lower_divide_by_count(l, total, count);
-    Val slope = lower_divide_by_count(l, lower_mul(l, dot, square(l, rstd)), count);
-    Val even = lower_sub(l, dy, shift), rest = lower_sub(l, even, lower_mul(l, d, slope));
-    lower_give(l, 0, lower_mul(l, rest, lower_mul(l, rstd, weight)));
-    lower_give_as(l, 1, lower_mul(l, dot, rstd), FORM_PLAIN);
-    lower_give_as(l, 2, total, FORM_PLAIN);
+    Val scale = weighted(l, rstd, weight), count = lower_count(l, x, rows);
+    Val db = sum(l, dy, rows, false), product = lower_mul(l, dy, lower_sub(l, x, mean));
+    Val dw = lower_mul(l, sum(l, product, rows, false), rstd);
+    Val shift = lower_divide_by_count(l, db, count);
+    Val slope = lower_divide_by_count(l, lower_mul(l, dw, rstd), count);
+    Val even = lower_sub(l, dy, shift), tilt = lower_mul(l, lower_sub(l, x, mean), slope);
+    lower_give(l, 0, lower_mul(l, lower_sub(l, even, tilt), scale));
+    lower_give_as(l, 1, dw, FORM_PLAIN);
+    lower_give_as(l, 2, db, FORM_PLAIN);
 }
 
 /* ---- layer norm: statistics of a row ----------------------------------------------------------------------------- */
@@ -141,18 +149,22 @@ void lower_layer_norm(Lowering *l) {
     lower_give(l, 2, rstd);
 }
 
-/* z = (x - mean) rstd, g = dy weight:  d x = rstd (g - mean(g) - z mean(g z)), d weight = sum(dy z), d bias = sum(dy) */
+static Val normalised(Lowering *l, Val x, Val mean, Val rstd) { return lower_mul(l, lower_sub(l, x, mean), rstd); }
+
+/* z = (x - mean) rstd, g = dy weight:  d x = rstd (g - mean(g) - z mean(g z)), d weight = sum(dy z), d bias = sum(dy)
+ * z is taken again for the sums over rows, which stand in another kernel. */
 void lower_layer_norm_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_operand(l, 2);
     Val mean = lower_operand(l, 3), rstd = lower_operand(l, 4);
     bool rows[MAX_RANK];
     all_rows(ir_shape(l->f, x)->rank, rows);
-    Val z = lower_mul(l, lower_sub(l, x, mean), rstd), g = lower_mul(l, dy, weight);
+    Val z = normalised(l, x, mean, rstd), g = lower_mul(l, dy, weight);
     Val shift = mean_of_row(l, g), slope = mean_of_row(l, lower_mul(l, g, z));
     Val even = lower_sub(l, g, shift), rest = lower_sub(l, even, lower_mul(l, z, slope));
     lower_give(l, 0, lower_mul(l, rest, rstd));
     const Shape vector = *ir_shape(l->f, weight);
-    Val dw = sum(l, lower_mul(l, dy, z), rows, false), db = sum(l, dy, rows, false);
+    Val product = lower_mul(l, dy, normalised(l, x, mean, rstd));
+    Val dw = sum(l, product, rows, false), db = sum(l, dy, rows, false);
     lower_give(l, 1, lower_reshape(l, dw, &vector));
     lower_give(l, 2, lower_reshape(l, db, &vector));
 }

@@ -342,6 +342,12 @@ static void write_kernels(Fuse *z) {
     kernel_list_close(&list);
 }
 
+/* Waits are found at the start of a region, and again behind a fold over rows, when it is known which kernel that stands in. */
+static bool begins_run(const Func *f, const OpId *body, int i) {
+    const Op *before = i ? ir_op(f, body[i - 1]) : NULL;
+    return !before || before->region != ir_op(f, body[i])->region || fuse_fold(f, before) == FOLD_COLUMN;
+}
+
 static void fuse_func(Func *f, bool fusing) {
     Fuse z = {.f = f, .a = f->module->arena, .fusing = fusing, .change = 1, .value_count = f->values.len};
     z.readers = arena_array(z.a, Ints, f->values.len + 1);
@@ -357,8 +363,7 @@ static void fuse_func(Func *f, bool fusing) {
     f->body.len = f->body.cap = 0;
     for (int i = 0; i < count; i++) {
         Op *o = ir_op(f, body[i]);
-        if (fusing && o->region && (!i || ir_op(f, body[i - 1])->region != o->region))
-            fuse_find_waits(&z, body, count, i);
+        if (fusing && o->region && begins_run(f, body, i)) fuse_find_waits(&z, body, count, i);
         bool effect = ir_op_info[o->code].flags & EFFECT;
         if (!effect && !fuse_node(&z, o)->copied && fuse_node(&z, o)->home == NOWHERE) place(&z, o);
     }

@@ -111,7 +111,7 @@ void lower_batch_norm_eval(Lowering *l) {
 }
 
 /* d = x - mean:  d bias = sum(dy), d weight = sum(dy d) rstd,
- * d x = (dy - d bias / count - d (d weight rstd / count)) (rstd weight)
+ * d x = (dy - (d (d weight rstd / count) + d bias / count)) (rstd weight)
  * The vectors come first, and d is taken again, so that nothing as large as x goes through memory but dy and x. */
 void lower_batch_norm_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
@@ -123,8 +123,8 @@ void lower_batch_norm_grad(Lowering *l) {
     Val dw = lower_mul(l, sum(l, product, rows, false), rstd);
     Val shift = lower_divide_by_count(l, db, count);
     Val slope = lower_divide_by_count(l, lower_mul(l, dw, rstd), count);
-    Val even = lower_sub(l, dy, shift), tilt = lower_mul(l, lower_sub(l, x, mean), slope);
-    lower_give(l, 0, lower_mul(l, lower_sub(l, even, tilt), scale));
+    Val plane = lower_add(l, lower_mul(l, lower_sub(l, x, mean), slope), shift);
+    lower_give(l, 0, lower_mul(l, lower_sub(l, dy, plane), scale));
     lower_give_as(l, 1, dw, FORM_PLAIN);
     lower_give_as(l, 2, db, FORM_PLAIN);
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 
 /* A fold over all samples has one task per 32 columns; where a sample has more rows than these, they are folded first, by sample. */
-enum { ROWS_PER_SAMPLE = 64 };
+enum { ROWS_PER_SAMPLE = 16 };
 
 typedef struct Folding {
     Lowering *l;

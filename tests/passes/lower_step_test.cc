@@ -35,6 +35,14 @@ class LowerStepTest : public LowerPassTest {
         }
     }
 
+    int Kernels(const std::string &body) {
+        fused_ = Lower(body);
+        EXPECT_TRUE(fused_ && Run(fused_, pass_fuse));
+        return fused_ ? fused_->funcs.data[0]->kernels.len : 0;
+    }
+
+    Module *fused_ = nullptr;
+
     void Compare(const Func *f, const Func *g) {
         for (int64_t n : {3, 1}) {
             std::vector<InterpTensor> a = Inputs(f, n, false, 7), b = Inputs(g, n, false, 7);
@@ -63,6 +71,40 @@ TEST_F(LowerStepTest, ATransposedWeightIsReadWhereItLies) {
     ASSERT_TRUE(wte.id);
     for (int i = 0; i < f->body.len; i++)
         EXPECT_FALSE(ir_op_at(f, i)->code == OP_permute && ir_op_at(f, i)->in[0].id == wte.id);
+}
+
+// A layer norm, the layer's or one that a user writes, is one kernel.
+TEST_F(LowerStepTest, ALayerNormIsOneKernelAsIsAWrittenOne) {
+    const std::string inputs =
+        "input %x : f32[N, 20, 40]\ninput %w : f32[40]\ninput %dy : f32[N, 20, 40]\ninput %m : f32[N, 20, 1]\n";
+    EXPECT_EQ(
+        1,
+        Kernels(inputs +
+                "%y, %a, %s = layer_norm(%x, %w, %w) : f32[N, 20, 40], f32[N, 20, 1], f32[N, 20, 1]\nresult y = %y\n"));
+    EXPECT_EQ(
+        1,
+        Kernels(
+            inputs +
+            "%a = mean(%x; dims = (2), keep = true) : f32[N, 20, 1]\n%d = sub(%x, %a) : f32[N, 20, 40]\n"
+            "%q = mul(%d, %d) : f32[N, 20, 40]\n%v = mean(%q; dims = (2), keep = true) : f32[N, 20, 1]\n"
+            "%e = const(; value = 1.0e-05) : f32\n%t = add(%v, %e) : f32[N, 20, 1]\n%s = rsqrt(%t) : f32[N, 20, 1]\n"
+            "%z = mul(%d, %s) : f32[N, 20, 40]\n%b = mul(%z, %w) : f32[N, 20, 40]\n%y = add(%b, %w) : f32[N, 20, 40]\n"
+            "result y = %y\n"));
+    // dx; sums by sample; sums over samples
+    EXPECT_GE(3,
+              Kernels(inputs + "%r, %s, %t = layer_norm_grad(%dy, %x, %w, %m, %m) : f32[N, 20, 40], f32[40], f32[40]\n"
+                               "result r = %r\nresult s = %s\nresult t = %t\n"));
+}
+
+// Batch norm's gradient: permutes of x, dy and dx, the sums by sample, over samples, and dx.
+TEST_F(LowerStepTest, BatchNormKeepsNoDifferences) {
+    const std::string body = "input %x : f32[N, 40, 8, 9]\ninput %dy : f32[N, 40, 8, 9]\ninput %w : f32[40]\n"
+                             "%r, %s, %t = batch_norm_grad(%dy, %x, %w, %w, %w) : f32[N, 40, 8, 9], f32[40], f32[40]\n"
+                             "result r = %r\nresult s = %s\nresult t = %t\n";
+    EXPECT_GE(8, Kernels(body));
+    const Func *f = fused_->funcs.data[0];
+    for (int i = 0; i < f->kernels.len; i++)
+        EXPECT_FALSE(f->kernels.data[i]->count == 1 && ir_op_at(f, f->kernels.data[i]->first)->code == OP_sub);
 }
 
 // Nor is its gradient transposed: the product writes it as the weight lies.

@@ -155,5 +155,4 @@ void elaborate_trains(Elab *e, const Frame *model) {
     }
     if (e->trains.len > 1) add_loss_result(e, e->trains.data[0]->decl->loc, losses.data, losses.len, "loss");
     e->m->has_train = e->trains.len > 0;
-    if (e->m->has_train) e->m->optimizer = e->m->trains.data[0].optimizer;
 }

@@ -340,7 +340,6 @@ typedef struct Module {
     /* training */
     bool has_train;
     VEC(Train) trains;
-    Call optimizer;             /* of the only block, until every pass reads trains */
     int64_t accumulate;         /* micro-batches in a step; 1 unless set */
     const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */
     VEC(const char *) metrics;  /* names of the results "metric.NAME" */

@@ -88,13 +88,17 @@ static void put_group(Text *t, const TrainGroup *g) {
 }
 
 static void put_train(Text *t, const Train *train) {
+    bool is_plain = !train->only && train->loss && !strcmp(train->loss, "loss") && train->clip_norm == 0 &&
+                    train->clip_value == 0 && !train->pos.line;
     text_puts(t, "  train");
     if (train->only) {
         text_puts(t, " for ");
         text_put_quoted(t, train->only);
     }
-    text_puts(t, " loss ");
-    print_word(t, train->loss);
+    if (!is_plain) {
+        text_puts(t, " loss ");
+        print_word(t, train->loss);
+    }
     if (train->clip_norm != 0) put_number(t, "clip_norm", train->clip_norm);
     if (train->clip_value != 0) put_number(t, "clip_value", train->clip_value);
     print_at(t, train->pos);
@@ -110,8 +114,6 @@ static void put_training(Text *t, const Module *m) {
         print_word(t, m->eval_precision);
         text_putc(t, '\n');
     }
-    if (m->has_train && !m->trains.len) text_puts(t, "  train\n");
-    if (!m->trains.len) put_call_line(t, "optimizer", &m->optimizer);
     for (int i = 0; i < m->trains.len; i++) put_train(t, &m->trains.data[i]);
     if (m->accumulate > 1) text_printf(t, "  accumulate %lld\n", (long long)m->accumulate);
     for (int i = 0; i < m->metrics.len; i++) {

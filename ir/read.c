@@ -76,23 +76,20 @@ static void read_loss_scale(Reader *r) { r->m->loss_scale = read_call_line(r); }
 
 static Train *last_train(Reader *r) { return r->m->trains.len ? &r->m->trains.data[r->m->trains.len - 1] : NULL; }
 
-/* Of the train block above; m->optimizer is that of the only block. */
+/* Of the train block above. */
 static void read_optimizer(Reader *r) {
     Call c = read_call_line(r);
     if (last_train(r)) last_train(r)->optimizer = c;
-    r->m->optimizer = r->m->trains.len > 1 ? (Call){0} : c;
+    else reader_fail(r, r->token.loc, "an optimizer stands behind its train block");
 }
 
-/* train for "gen.*" loss loss.0 clip_norm 1.0 clip_value 0.5 at gan.amp:20:1; alone: only that there is training */
+/* train for "gen.*" loss loss.0 clip_norm 1.0 clip_value 0.5 at gan.amp:20:1; alone: everything by the result "loss" */
 static void read_train(Reader *r) {
-    Train train = {0};
+    Train train = {.loss = "loss"};
     r->m->has_train = true;
     if (reader_take_word(r, "for")) train.only = reader_string(r, "a glob in quotes");
-    if (!reader_take_word(r, "loss")) {
-        if (train.only) reader_expected(r, "'loss'");
-        return;
-    }
-    train.loss = reader_optional_name(r, "a loss");
+    if (reader_take_word(r, "loss")) train.loss = reader_optional_name(r, "a loss");
+    else if (train.only) reader_expected(r, "'loss'");
     if (reader_take_word(r, "clip_norm")) train.clip_norm = reader_float(r, "a number");
     if (reader_take_word(r, "clip_value")) train.clip_value = reader_float(r, "a number");
     train.pos = reader_at(r);

@@ -232,9 +232,8 @@ static bool update_all(PassContext *c, Func *f) {
 }
 
 bool pass_optimizer(PassContext *c) {
-    train_blocks_complete(c->m);
     Func *f = train_last_function(c->m);
-    if (f && !update_all(c, f)) return false;
+    if (f && train_block_count(c->m) && !update_all(c, f)) return false;
     c->m->stage = STAGE_OPTIMIZER;
     return true;
 }

@@ -1,11 +1,6 @@
 /* train_blocks.c: see train_blocks.h. */
 #include "passes/train_blocks.h"
 
-void train_blocks_complete(Module *m) {
-    if (!m->has_train || m->trains.len) return;
-    vec_push(m->arena, &m->trains, ((Train){.loss = "loss", .optimizer = m->optimizer, .pos = m->optimizer.pos}));
-}
-
 int train_block_count(const Module *m) { return m->trains.len; }
 
 const Train *train_block(const Module *m, int block) { return &m->trains.data[block]; }

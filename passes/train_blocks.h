@@ -8,8 +8,6 @@
 extern "C" {
 #endif
 
-/* A module that names only its optimizer trains everything by it: it gets that block. */
-void train_blocks_complete(Module *m);
 /* The blocks of the module. */
 int train_block_count(const Module *m);
 const Train *train_block(const Module *m, int block);

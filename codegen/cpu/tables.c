@@ -412,6 +412,17 @@ static void put_call(Tables *x, const char *field, const Call *c) {
     put_field(x->t, field, text_str(&call));
 }
 
+/* Of each train block, in the order of the text. */
+static void put_optimizers(Tables *x) {
+    Text all;
+    text_init(&all, x->m->arena);
+    for (int i = 0; i < x->m->trains.len; i++) {
+        if (i) text_puts(&all, "; ");
+        ir_print_call(&all, &x->m->trains.data[i].optimizer);
+    }
+    if (all.len) put_field(x->t, "optimizer", text_str(&all));
+}
+
 static void put_descriptor(Tables *x, int programs, size_t ir_length) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
@@ -424,7 +435,7 @@ static void put_descriptor(Tables *x, int programs, size_t ir_length) {
     put_field(x->t, "precision", m->precision_word ? m->precision_word : "fp32");
     put_field(x->t, "low", amp_dtype_name(m->low));
     put_field(x->t, "source_name", m->source_name);
-    if (m->has_train && m->optimizer.name) put_call(x, "optimizer", &m->optimizer);
+    put_optimizers(x);
     if (model_is_scaled(m)) put_call(x, "scaler", &m->loss_scale);
     text_putc(x->t, '\n');
     put_digest(x->t, "source_sha256", m->source_sha256);

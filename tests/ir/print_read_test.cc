@@ -54,8 +54,8 @@ TEST_F(PrintRead, FieldsSurvive) {
     EXPECT_STREQ(m->overrides.data[1].because, "embedding outliers, measured \"2.1e4\"");
     EXPECT_TRUE(std::isinf(ir_call_arg(&m->loss_scale, "max")->value.f));
     EXPECT_EQ(ir_call_arg(&m->loss_scale, "interval")->type, ATTR_INT);
-    EXPECT_EQ(ir_call_arg(&m->optimizer, "amsgrad")->type, ATTR_BOOL);
-    EXPECT_EQ(m->optimizer.pos.column, 17);
+    EXPECT_EQ(ir_call_arg(&m->trains.data[0].optimizer, "amsgrad")->type, ATTR_BOOL);
+    EXPECT_EQ(m->trains.data[0].optimizer.pos.column, 17);
     const State *moment = ir_state_find(m, "fc1.weight/m");
     EXPECT_EQ(moment->role, STATE_MOMENT);
     EXPECT_STREQ(moment->of, "fc1.weight");
@@ -87,7 +87,6 @@ TEST_F(PrintRead, TrainingSurvives) {
     EXPECT_TRUE(m->has_train);
     EXPECT_EQ(m->accumulate, 4);
     EXPECT_STREQ(m->eval_precision, "fp32");
-    EXPECT_EQ(m->optimizer.name, nullptr); /* there are several */
     ASSERT_EQ(m->trains.len, 3);
     const Train &gen = m->trains.data[0];
     EXPECT_STREQ(gen.only, "gen.*");
@@ -129,13 +128,11 @@ TEST_F(PrintRead, ATrainLineAloneStandsForOneBlock) {
     Module *m = Read(text);
     ASSERT_NE(m, nullptr) << error_;
     EXPECT_TRUE(m->has_train);
-    EXPECT_EQ(m->trains.len, 0);
+    ASSERT_EQ(m->trains.len, 1);
+    EXPECT_STREQ(m->trains.data[0].loss, "loss");
     EXPECT_EQ(m->accumulate, 1);
-    EXPECT_STREQ(m->optimizer.name, "sgd");
+    EXPECT_STREQ(m->trains.data[0].optimizer.name, "sgd");
     EXPECT_EQ(Print(m), text);
-    m = Read("module \"m\" stage elaborate {\n  train loss loss\n  optimizer sgd(lr = 0.1)\n}\n");
-    ASSERT_NE(m, nullptr) << error_;
-    EXPECT_STREQ(m->optimizer.name, "sgd"); /* of the only block */
 }
 
 TEST_F(PrintRead, KernelsAndRegionsSurvive) {

@@ -1,4 +1,6 @@
-"""The peer of bench/run: the same MLP in PyTorch.  torch_peer.py PRECISION HIDDEN BATCH THREADS eager|compile
+"""The peer of bench/run: the same model in PyTorch.
+
+torch_peer.py mlp|cnn WIDTH PRECISION BATCH THREADS eager|compile|channels_last
 
 Prints "ready", then answers each line K with the milliseconds of K training steps.
 """
@@ -9,14 +11,32 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-precision, hidden, batch, threads, mode = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
-torch.set_num_threads(threads)
+kind, width, precision, batch, threads, mode = sys.argv[1:7]
+width, batch = int(width), int(batch)
+torch.set_num_threads(int(threads))
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 10))
+
+
+def make_mlp():
+    layers = [nn.Linear(784, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)]
+    return nn.Sequential(*layers), torch.rand(batch, 784)
+
+
+def make_cnn():
+    def stage(channels, out):
+        conv = nn.Conv2d(channels, out, 3, padding=1, bias=False)
+        return [conv, nn.BatchNorm2d(out), nn.ReLU(), nn.MaxPool2d(2)]
+
+    layers = [*stage(1, width), *stage(width, 2 * width), nn.Flatten(), nn.Linear(49 * 2 * width, 10)]
+    return nn.Sequential(*layers), torch.rand(batch, 1, 28, 28)
+
+
+model, x = {"mlp": make_mlp, "cnn": make_cnn}[kind]()
+if mode == "channels_last":
+    model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 low = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 scaler = torch.amp.GradScaler("cpu", enabled=precision == "fp16")
-x = torch.rand(batch, 784)
 y = torch.randint(0, 10, (batch,))
 
 

@@ -74,6 +74,19 @@ static void copy_exactly(const copies *c) {
     }
 }
 
+/* One piece of zeros, or of bytes: too short for a call of memset or memcpy. */
+static void put(char *to, const char *from, int64_t bytes) {
+    const copies one = {.to = to, .from = from, .count = 1, .bytes = bytes};
+    copy_exactly(&one);
+}
+
+static void put_zeros(char *to, int64_t bytes) {
+    int64_t at = 0;
+    for (; at + STEP <= bytes; at += STEP) memset(to + at, 0, STEP);
+    for (; at + 4 <= bytes; at += 4) memset(to + at, 0, 4);
+    for (; at < bytes; at += 2) memset(to + at, 0, 2);
+}
+
 /* |wide|: there may be read and written up to the next multiple of STEP. */
 static void copy(const copies *c, bool wide) {
     const int64_t steps = (c->bytes + STEP - 1) / STEP;
@@ -102,11 +115,11 @@ typedef struct line {
 static void copy_edge(const amp_conv *c, const segment *s, const char *image_line, int64_t w, char *to) {
     const int64_t tap = c->window.c * conv_element_bytes(c);
     const int64_t first = conv_max(0, -w), last = conv_min(s->taps, c->window.w - w); /* taps inside */
-    memset(to, 0, (size_t)s->bytes);
+    put_zeros(to, s->bytes);
     if (first >= last) return;
     const int64_t begin = s->taps == 1 ? 0 : conv_max(0, first * tap - s->skip),
                   end = s->taps == 1 ? s->bytes : conv_min(s->bytes, last * tap - s->skip);
-    if (begin < end) memcpy(to + begin, image_line + w * c->a.pixel_stride + s->source + begin, (size_t)(end - begin));
+    if (begin < end) put(to + begin, image_line + w * c->a.pixel_stride + s->source + begin, end - begin);
 }
 
 /* Reading on to a multiple of STEP stays inside x, and what it writes there is written again by the segments behind. */
@@ -123,7 +136,7 @@ static void pack_segment(const amp_conv *c, const segment *s, const line *l, int
     const int64_t h = l->y * win->stride[0] + s->off_h, stride = win->stride[1];
     char *out = l->out + s->column;
     if (h < 0 || h >= win->h) {
-        for (int64_t x = l->x0; x < l->x1; x++) memset(out + (x - l->x0) * row_bytes, 0, (size_t)s->bytes);
+        for (int64_t x = l->x0; x < l->x1; x++) put_zeros(out + (x - l->x0) * row_bytes, s->bytes);
         return;
     }
     const char *image_line = (const char *)c->a.data + (l->sample * win->h + h) * win->w * c->a.pixel_stride;

@@ -12,9 +12,9 @@ bool block_takes(const Block *b, int tensors) {
 
 static bool body_owns(Elab *e, const StmtVec *body);
 
-static Block *find_block(const Elab *e, const char *name) {
-    Block *b = table_get(&e->blocks, name);
-    return b ? b : table_get(&e->prelude, name);
+Block *called_block(const Elab *e, const char *name, int tensors) {
+    Block *user = table_get(&e->blocks, name), *layer = table_get(&e->prelude, name);
+    return user && block_takes(user, tensors) ? user : layer && block_takes(layer, tensors) ? layer : NULL;
 }
 
 static bool expr_owns(Elab *e, const Expr *x);
@@ -31,8 +31,8 @@ static bool expr_owns(Elab *e, const Expr *x) {
     if (x->kind == EXPR_UNARY || x->kind == EXPR_BINARY)
         return expr_owns(e, x->operation.left) || expr_owns(e, x->operation.right);
     if (x->kind != EXPR_CALL) return false;
-    Block *b = find_block(e, x->call.callee->text);
-    if (b && block_takes(b, x->call.args.len) && block_owns_params(e, b)) return true;
+    Block *b = called_block(e, x->call.callee->text, x->call.args.len);
+    if (b && block_owns_params(e, b)) return true;
     return args_own(e, &x->call.args);
 }
 
@@ -181,9 +181,22 @@ static int run_body(Elab *e, Block *b, Frame *frame, Item *out) {
     return count;
 }
 
+/* What the call makes at least is known before it is expanded. */
+static bool afford(Elab *e, Block *b, const Expr *call) {
+    if (e->stopped) return false;
+    int64_t least = least_ops(e, b);
+    if (least <= e->max_ops - e->work) return charge(e, call->loc, 1);
+    Diag *diag = report(
+        e, call->loc, "this call of %s makes %s%lld ops and calls, more than the %lld ops a program may have",
+        b->decl->name->text, least == INT64_MAX ? "more than " : "at least ", (long long)least, (long long)e->max_ops);
+    diag_help(e->d, diag, "--max-ops allows more");
+    e->stopped = true;
+    return false;
+}
+
 int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, int count, Item *out) {
     out[0] = ERROR_ITEM;
-    if ((b->active && !report_recursion(e, b, call)) || !charge(e, call->loc, 1) || !enter(e, call->loc)) return 1;
+    if ((b->active && !report_recursion(e, b, call)) || !afford(e, b, call) || !enter(e, call->loc)) return 1;
     Frame *frame = arena_new(e->a, Frame);
     *frame = (Frame){.caller = e->frame, .unit = b->unit, .decl = b->decl, .call = call->loc};
     frame->layer = e->frame->layer ? e->frame->layer : b->unit->is_prelude ? b->decl->name->text : NULL;

@@ -57,7 +57,8 @@ typedef struct Block {
     const Decl *decl;
     const Unit *unit;
     enum { OWNS_UNKNOWN, OWNS_BEING_FOUND, OWNS_NOTHING, OWNS_PARAMS } owns;
-    bool active; /* being elaborated: a call would be recursion */
+    bool active;       /* being elaborated: a call would be recursion */
+    int64_t least_ops; /* count.c; 0: not counted yet */
 } Block;
 
 typedef struct Binding {
@@ -221,6 +222,14 @@ void reject_statics(Elab *e, const StaticArgs *args, const Table *names);
 bool block_takes(const Block *b, int tensors);
 bool block_owns_params(Elab *e, Block *b);
 int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, int count, Item *out);
+
+/* The block that a call of so many tensors runs, or NULL. */
+Block *called_block(const Elab *e, const char *name, int tensors);
+
+/* ---- count.c --------------------------------------------------------------------------------------------- */
+
+/* Ops and calls that a call of the block makes at least, from 1 on. */
+int64_t least_ops(Elab *e, Block *b);
 
 /* ---- graph_ops.c: calls that become ops; operators.c ----------------------------------------------------- */
 

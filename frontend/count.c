@@ -1,0 +1,98 @@
+/* count.c: how many ops a call makes at least, read off the text: so a program that grows without bound is refused
+ * before it is expanded.  What depends on static arguments counts as nothing, so no program is refused wrongly. */
+#include "frontend/elaborate.h"
+
+static int64_t sum(int64_t a, int64_t b) { return __builtin_add_overflow(a, b, &a) ? INT64_MAX : a; }
+static int64_t product(int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a) ? INT64_MAX : a; }
+
+static int64_t of_body(Elab *e, const Block *b, const StmtVec *body);
+static int64_t of_expr(Elab *e, const Expr *x);
+
+/* ---- expressions ------------------------------------------------------------------------------------------ */
+
+static int64_t of_args(Elab *e, const ArgVec *args) {
+    int64_t count = 0;
+    for (int i = 0; i < args->len; i++) count = sum(count, of_expr(e, args->data[i].value));
+    return count;
+}
+
+/* Operators may be static arithmetic. */
+static int64_t of_expr(Elab *e, const Expr *x) {
+    if (x->kind == EXPR_UNARY) return of_expr(e, x->operation.left);
+    if (x->kind == EXPR_BINARY) return sum(of_expr(e, x->operation.left), of_expr(e, x->operation.right));
+    if (x->kind != EXPR_CALL) return 0;
+    Block *b = called_block(e, x->call.callee->text, x->call.args.len);
+    return sum(of_args(e, &x->call.args), b ? least_ops(e, b) : 0);
+}
+
+/* ---- statements ------------------------------------------------------------------------------------------- */
+
+static bool binds(const StmtVec *body, const char *name) {
+    for (int i = 0; i < body->len; i++) {
+        const Stmt *s = body->data[i];
+        for (int k = 0; s->kind == STMT_BIND && k < s->bind.names.len; k++)
+            if (!strcmp(s->bind.names.data[k]->text, name)) return true;
+        bool in_repeat =
+            s->kind == STMT_REPEAT && (!strcmp(s->repeat.index->text, name) || binds(&s->repeat.body, name));
+        bool in_if = s->kind == STMT_IF && (binds(&s->branch.then, name) || binds(&s->branch.otherwise, name));
+        if (in_repeat || in_if) return true;
+    }
+    return false;
+}
+
+static bool declares(const ParameterVec *parameters, const char *name) {
+    for (int i = 0; i < parameters->len; i++)
+        if (!strcmp(parameters->data[i].name->text, name)) return true;
+    return false;
+}
+
+/* A literal, or a const of the file that nothing in the block hides. */
+static bool known_int(const Block *b, const Expr *x, int64_t *out) {
+    if (x->kind == EXPR_INT) *out = x->i;
+    if (x->kind != EXPR_NAME) return x->kind == EXPR_INT;
+    const char *name = x->name->text;
+    const Binding *constant = table_get(&b->unit->consts, name);
+    if (!constant || constant->item.kind != ITEM_INT || constant->item.i.n) return false;
+    if (declares(&b->decl->tensors, name) || declares(&b->decl->statics, name) || binds(&b->decl->body, name))
+        return false;
+    *out = constant->item.i.mul;
+    return true;
+}
+
+static int64_t of_repeat(Elab *e, const Block *b, const Stmt *s) {
+    int64_t from, to, turns;
+    if (!known_int(b, s->repeat.from, &from) || !known_int(b, s->repeat.to, &to)) return 0;
+    if (from >= to || __builtin_sub_overflow(to, from, &turns)) return 0;
+    return product(turns, sum(1, of_body(e, b, &s->repeat.body)));
+}
+
+static int64_t of_if(Elab *e, const Block *b, const Stmt *s) {
+    int64_t then = of_body(e, b, &s->branch.then), otherwise = of_body(e, b, &s->branch.otherwise);
+    return then < otherwise ? then : otherwise;
+}
+
+static int64_t of_stmt(Elab *e, const Block *b, const Stmt *s) {
+    switch (s->kind) {
+    case STMT_BIND: return of_expr(e, s->bind.value);
+    case STMT_UPDATE: return of_expr(e, s->assign.value);
+    case STMT_RETURN: return of_expr(e, s->value);
+    case STMT_REPEAT: return of_repeat(e, b, s);
+    case STMT_IF: return of_if(e, b, s);
+    default: return 0;
+    }
+}
+
+static int64_t of_body(Elab *e, const Block *b, const StmtVec *body) {
+    int64_t count = 0;
+    for (int i = 0; i < body->len; i++) count = sum(count, of_stmt(e, b, body->data[i]));
+    return count;
+}
+
+/* Each call is charged one, as elaborate_block does; recursion is reported there. */
+int64_t least_ops(Elab *e, Block *b) {
+    if (b->least_ops || !enter(e, b->decl->loc)) return b->least_ops;
+    b->least_ops = 1;
+    b->least_ops = sum(1, of_body(e, b, &b->decl->body));
+    leave(e);
+    return b->least_ops;
+}

@@ -1,0 +1,114 @@
+/* wrong_test.cc: every .amp file of golden/wrong is refused with the diagnostics of its .txt, as `ampc` would show
+ * them, by whichever pass finds the mistake; in 5 seconds and a gigabyte. */
+#include <chrono>
+#include <cstdlib>
+
+#include "amp/compile.h"
+#include "gtest/gtest.h"
+#include "tests/golden/golden.h"
+
+namespace {
+
+const char kFolder[] = "tests/frontend/golden/wrong";
+const double kMostSeconds = 5.0;
+const size_t kMostBytes = size_t{1} << 30;
+
+struct Memory {
+    size_t now = 0, most = 0;
+};
+
+void *Allocate(void *user, size_t size, size_t align) {
+    Memory *memory = static_cast<Memory *>(user);
+    memory->now += size;
+    if (memory->now > memory->most) memory->most = memory->now;
+    return memory->now > kMostBytes ? nullptr : aligned_alloc(align, (size + align - 1) / align * align);
+}
+
+void Free(void *user, void *ptr, size_t size, size_t) {
+    static_cast<Memory *>(user)->now -= size;
+    free(ptr);
+}
+
+void AddDiagnostic(void *user, const char *text, int32_t) { *static_cast<std::string *>(user) += text; }
+
+/* What `# test:` lines of the model say, as options of `ampc`. */
+void SetOptions(const std::vector<std::string> &words, amp_compile_options *options, std::vector<amp_define> *defines) {
+    static std::vector<std::string> names;
+    names.clear();
+    names.reserve(words.size());
+    for (size_t i = 0; i + 1 < words.size(); i += 2) {
+        size_t equals = words[i + 1].find('=');
+        if (words[i] == "-D") {
+            names.push_back(words[i + 1].substr(0, equals));
+            defines->push_back({names.back().c_str(), words[i + 1].c_str() + equals + 1});
+        } else if (words[i] == "--max-ops") {
+            options->max_ops = std::stoll(words[i + 1]);
+        } else if (words[i] == "--precision") {
+            options->precision = words[i + 1].c_str();
+        } else if (words[i] == "--policy") {
+            options->policy = words[i + 1].c_str();
+        } else {
+            ADD_FAILURE() << "unknown option " << words[i];
+        }
+    }
+    options->defines = defines->data();
+    options->define_count = defines->size();
+}
+
+/* The folder is no part of the message. */
+std::string WithoutFolder(std::string text) {
+    std::string folder = std::string(kFolder) + "/";
+    for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder)) text.erase(at, folder.size());
+    return text;
+}
+
+class Wrong : public testing::TestWithParam<std::string> {};
+
+TEST_P(Wrong, IsRefused) {
+    std::string name = GetParam(), path = std::string(kFolder) + "/" + name + ".amp", text;
+    std::vector<std::string> words = golden::Options(golden::Read(path));
+    std::vector<amp_define> defines;
+    Memory memory;
+    amp_allocator allocator = {&memory, Allocate, Free};
+    amp_compile_options options = {};
+    options.struct_size = sizeof options;
+    options.name = path.c_str();
+    options.emit = AMP_EMIT_IR;
+    options.stop_after = "plan";
+    options.allocator = &allocator;
+    options.diagnostic = AddDiagnostic;
+    options.user = &text;
+    SetOptions(words, &options, &defines);
+    amp_compile_result *result = nullptr;
+    amp_error error;
+    auto begin = std::chrono::steady_clock::now();
+    amp_status status = amp_compile(&options, &result, &error);
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    amp_compile_result_release(result);
+    EXPECT_NE(status, AMP_OK);
+    EXPECT_NE(status, AMP_INTERNAL);
+    EXPECT_NE(status, AMP_OUT_OF_MEMORY);
+    if (text.empty()) text = std::string(error.message) + "\n"; /* said by the call itself */
+    EXPECT_LT(seconds, kMostSeconds);
+    EXPECT_LT(memory.most, kMostBytes);
+    EXPECT_EQ(memory.now, 0u);
+    golden::Check(kFolder, name, {".txt", WithoutFolder(text)}, {".txt"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Wrong, testing::ValuesIn(golden::Cases(kFolder, ".amp")),
+                         [](const testing::TestParamInfo<std::string> &info) { return info.param; });
+
+TEST(WrongFiles, AreThere) { EXPECT_GE(golden::Cases(kFolder, ".amp").size(), 200u); }
+
+/* Each message says where: file:line:column, the line itself and a caret. */
+TEST(WrongFiles, MessagesHaveAPlace) {
+    int placed = 0, count = 0;
+    for (const std::string &name : golden::Cases(kFolder, ".amp")) {
+        std::string text = golden::Read(std::string(kFolder) + "/" + name + ".txt");
+        count++;
+        placed += text.find(":", text.find(".amp:")) != std::string::npos && text.find('^') != std::string::npos;
+    }
+    EXPECT_GE(placed, count - 10);
+}
+
+} // namespace

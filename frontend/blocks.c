@@ -74,7 +74,8 @@ static bool report_recursion(Elab *e, const Block *b, const Expr *call) {
     const char *cycle = b->decl->name->text;
     for (const Frame *f = e->frame; f->decl != b->decl; f = f->caller)
         cycle = arena_printf(e->a, "%s -> %s", f->decl->name->text, cycle);
-    report(e, call->loc, "blocks do not call themselves: %s -> %s", b->decl->name->text, cycle);
+    Diag *diag = report(e, call->loc, "blocks do not call themselves: %s -> %s", b->decl->name->text, cycle);
+    diag_help(e->d, diag, "repeat i in 0..k { } does something k times");
     return false;
 }
 
@@ -85,7 +86,7 @@ static void bind_new(Elab *e, const Parameter *p, Item item) {
 
 /* A static argument from the call (evaluated where it is written) or its default (evaluated among the block's own
  * names). */
-static bool bind_static(Elab *e, Frame *frame, const Parameter *p, const Expr *given) {
+static bool bind_static(Elab *e, Frame *frame, const StaticArgs *args, const Parameter *p, const Expr *given) {
     StaticType type;
     Item item = ERROR_ITEM;
     const char *what = arena_printf(e->a, "%s: %s", frame->decl->name->text, p->name->text);
@@ -97,8 +98,7 @@ static bool bind_static(Elab *e, Frame *frame, const Parameter *p, const Expr *g
             item = evaluate_static(e, p->initial, what, type);
             e->frame = frame->caller;
         } else {
-            report(e, frame->call, "%s needs the argument '%s' (%s)", frame->decl->name->text, p->name->text,
-                   static_type_names[type]);
+            report_missing(e, args, p->name->text, type);
         }
     }
     e->frame = frame;
@@ -118,7 +118,7 @@ static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
         given[i] = take_static(&args, statics->data[i].name->text);
     }
     reject_statics(e, &args, &names);
-    for (int i = 0; i < statics->len; i++) good = bind_static(e, frame, &statics->data[i], given[i]) && good;
+    for (int i = 0; i < statics->len; i++) good = bind_static(e, frame, &args, &statics->data[i], given[i]) && good;
     return good;
 }
 

@@ -15,10 +15,18 @@ const Expr *take_static(StaticArgs *args, const char *name) {
     return found;
 }
 
-void reject_statics(Elab *e, const StaticArgs *args, const Table *names) {
+void report_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType type) {
+    const char *callee = args->call->call.callee->text;
+    if (args->rejected) return;
+    Diag *diag = report(e, args->call->loc, "%s needs the argument '%s' (%s)", callee, arg, static_type_names[type]);
+    diag_help(e->d, diag, "write %s(...; %s = %s)", callee, arg, static_type_examples[type]);
+}
+
+void reject_statics(Elab *e, StaticArgs *args, const Table *names) {
     const ArgVec *given = &args->call->call.statics;
     for (int i = 0; i < given->len && i < MAX_ARGS; i++) {
         if (args->known[i]) continue;
+        args->rejected = true;
         const Name *name = given->data[i].name;
         const char *callee = args->call->call.callee->text;
         if (table_get(names, name->text)) {
@@ -26,7 +34,7 @@ void reject_statics(Elab *e, const StaticArgs *args, const Table *names) {
             continue;
         }
         Diag *diag = report(e, name->loc, "%s has no argument '%s'", callee, name->text);
-        help_nearest_key(e, diag, name->text, names);
+        help_choice_of_key(e, diag, name->text, names);
     }
 }
 
@@ -80,6 +88,7 @@ static Item report_unknown_call(Elab *e, const Expr *x) {
     for (int i = 0; i < count; i++) table_set(e->a, &names, ops[i], e);
     Diag *diag = report(e, callee->loc, "there is no block, layer or op '%s'", callee->text);
     help_nearest_key(e, diag, callee->text, &names);
+    if (!diag->notes.len) diag_help(e->d, diag, "define it: block %s(x) { ... }", callee->text);
     return ERROR_ITEM;
 }
 
@@ -110,7 +119,11 @@ static Item report_count(Elab *e, const Expr *x, const Callee *c, int count) {
         put_counts(&t, least, most);
         if (block) text_puts(&t, " as an op");
     }
-    return report_item(e, x->loc, "%s; the call has %d", text_str(&t), count);
+    Diag *diag = report(e, x->loc, "%s; the call has %d", text_str(&t), count);
+    const char *name = x->call.callee->text;
+    if (c->op && count == 2 && (!strcmp(name, "max") || !strcmp(name, "min")))
+        diag_help(e->d, diag, "of two tensors it is where(a %s b, a, b)", *name == 'm' && name[1] == 'a' ? ">" : "<");
+    return ERROR_ITEM;
 }
 
 int elaborate_call(Elab *e, const Expr *x, Item *out) {

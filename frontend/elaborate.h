@@ -127,6 +127,9 @@ void note_calls(Elab *e, Diag *diag);
 Item report_item(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4); /* the same; returns ITEM_ERROR */
 void report_not_built(Elab *e, Loc loc, const char *what);
 void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
+/* The same; where none is near, all of them, if they are few. */
+void help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
+void help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
 /* The same with the keys of a table. */
 void help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
 Loc user_place(const Elab *e, Loc loc);
@@ -161,6 +164,7 @@ typedef enum StaticType {
     STATIC_TYPE_COUNT
 } StaticType;
 extern const char *const static_type_names[STATIC_TYPE_COUNT];
+extern const char *const static_type_examples[STATIC_TYPE_COUNT];
 /* Makes |item| one of the type, an int a float or a pair where needed; else reports and makes it ITEM_ERROR. */
 bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item);
 
@@ -201,6 +205,7 @@ Val as_tensor(Elab *e, Loc loc, const Item *item);
 /* ---- types.c --------------------------------------------------------------------------------------------- */
 
 bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
+bool shape_is_small(const Shape *shape); /* so few elements that sizes in bytes do not overflow */
 bool elaborate_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
 bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
 bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out);
@@ -212,10 +217,12 @@ int elaborate_call(Elab *e, const Expr *x, Item *out);
 typedef struct StaticArgs {
     const Expr *call;
     bool known[MAX_ARGS];
+    bool rejected; /* some are unknown: one of them may be what seems to be missing */
 } StaticArgs;
 const Expr *take_static(StaticArgs *args, const char *name);
+void report_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType type);
 /* Reports static arguments that nobody took; |names| are those there are. */
-void reject_statics(Elab *e, const StaticArgs *args, const Table *names);
+void reject_statics(Elab *e, StaticArgs *args, const Table *names);
 
 /* ---- blocks.c -------------------------------------------------------------------------------------------- */
 

@@ -23,16 +23,37 @@ void note_operand(Elab *e, Diag *diag, Val v, Loc used) {
 
 static Item report_shapes(Elab *e, Loc loc, const Op *o, const Loc *operands, const char *wrong) {
     Diag *diag = report_text(e, loc, wrong);
-    for (int i = 0; i < o->n_in; i++) note_operand(e, diag, o->in[i], operands[i]);
+    for (int i = 0; i < o->n_in; i++) {
+        bool again = false;
+        for (int k = 0; k < i; k++) again = again || o->in[k].id == o->in[i].id;
+        if (!again) note_operand(e, diag, o->in[i], operands[i]);
+    }
     note_calls(e, diag);
     return ERROR_ITEM;
+}
+
+/* "conv2d: ..." of an op; inside a layer under the layer's name, which is what a person called. */
+static const char *in_layers_name(Elab *e, const Op *o, const char *wrong) {
+    const char *name = ir_op_info[o->code].name;
+    size_t n = strlen(name);
+    if (!e->frame->layer || strncmp(wrong, name, n) || wrong[n] != ':') return wrong;
+    return arena_printf(e->a, "%s%s", e->frame->layer, wrong + n);
+}
+
+static const char *too_large(Elab *e, const Op *o, const InferredTypes *types) {
+    for (int i = 0; i < types->count; i++)
+        if (!shape_is_small(&types->shape[i]))
+            return arena_printf(e->a, "%s: the result is too large", ir_op_info[o->code].name);
+    return NULL;
 }
 
 /* The op's results: as inferred, or where whoever made the op stated them, checked. */
 static bool make_results(Elab *e, Loc loc, Op *o, const Loc *operands) {
     InferredTypes types;
     const char *wrong = ir_infer(e->f, o, AMP_DT_F32, &types);
-    if (wrong) report_shapes(e, loc, o, operands, types.wrong ? types.wrong : wrong);
+    if (wrong && types.wrong) wrong = types.wrong;
+    if (!wrong) wrong = too_large(e, o, &types);
+    if (wrong) report_shapes(e, loc, o, operands, in_layers_name(e, o, wrong));
     else if (!o->n_out) ir_make_results(e->f, o, AMP_DT_F32, NULL);
     return !wrong;
 }

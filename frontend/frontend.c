@@ -41,7 +41,9 @@ static void add_include(Elab *e, const Unit *unit, const Decl *d) {
     const Source *source = NULL;
     if (e->options->find_include)
         source = e->options->find_include(e->options->user, d->name->text, unit->file->source->name);
-    if (!source) report(e, d->name->loc, "cannot read the file \"%s\"", d->name->text);
+    if (!source)
+        diag_help(e->d, report(e, d->name->loc, "cannot read the file \"%s\"", d->name->text),
+                  "its name is relative to the file that includes it");
     else if (e->units.len == MAX_FILES) report(e, d->loc, "a program has at most %d files", MAX_FILES);
     else if (!find_unit(e, source->name)) add_unit(e, source, false);
 }
@@ -127,7 +129,8 @@ static void elaborate_program(Elab *e, const Program *p) {
     apply_defines(e, e->units.data[0]);
     for (int i = 0; i < e->units.len; i++) elaborate_consts(e, e->units.data[i]);
     if (!p->model) {
-        report(e, (Loc){e->units.data[0]->file->source, 0, 0}, "the file has no model");
+        Diag *diag = report(e, (Loc){e->units.data[0]->file->source, 0, 0}, "the file has no model");
+        diag_help(e->d, diag, "a model is model NAME(x: f32[N, 784]) -> y { ... }");
         return;
     }
     Frame *model = begin_model(e, p->model);

@@ -56,16 +56,14 @@ static void set_attr(AttrValue *value, const Item *item) {
     }
 }
 
-static bool take_arg(GraphCall *c, int i, const Expr *given) {
+static bool take_arg(GraphCall *c, const StaticArgs *args, int i, const Expr *given) {
     Elab *e = c->e;
     const GraphArg *arg = &c->op->args[i];
     const char *what = arena_printf(e->a, "%s: %s", c->op->name, arg->name);
     c->locs[i] = given ? given->loc : c->x->loc;
     c->items[i] = (Item){.kind = ITEM_NONE};
     if (!given) {
-        if (arg->required)
-            report(e, c->x->loc, "%s needs the argument '%s' (%s)", c->op->name, arg->name,
-                   static_type_names[arg->type]);
+        if (arg->required) report_missing(e, args, arg->name, arg->type);
         return !arg->required;
     }
     c->items[i] = evaluate_static(e, given, what, arg->type);
@@ -78,13 +76,16 @@ static bool take_arg(GraphCall *c, int i, const Expr *given) {
 bool take_args(GraphCall *c) {
     StaticArgs args = {.call = c->x};
     Table names = {0};
+    const Expr *given[MAX_GRAPH_ARGS];
     bool good = true;
-    for (int i = 0; i < MAX_GRAPH_ARGS && c->op->args[i].name; i++) {
-        table_set(c->e->a, &names, c->op->args[i].name, c);
-        good = take_arg(c, i, take_static(&args, c->op->args[i].name)) && good;
+    int count = 0;
+    for (; count < MAX_GRAPH_ARGS && c->op->args[count].name; count++) {
+        table_set(c->e->a, &names, c->op->args[count].name, c);
+        given[count] = take_static(&args, c->op->args[count].name);
     }
     reject_statics(c->e, &args, &names);
-    return good;
+    for (int i = 0; i < count; i++) good = take_arg(c, &args, i, given[i]) && good;
+    return good && !args.rejected;
 }
 
 int arg_index(const GraphCall *c, const char *name) {

@@ -111,8 +111,9 @@ static bool convert(const Operands *o, int i, Dtype common) {
         if (must && t != AMP_DT_F32) o->in[i] = cast_to_f32(o, i, item->tensor);
     } else if (letter_of(o, i) == 'v') return refuse(o, i, "floats or i32");
     else {
-        report(o->e, o->locs[i], "%s takes tensors of one type; this is %s beside %s", noun_of(o->code),
-               item_describe(o->e, item), amp_dtype_name(common));
+        Diag *diag = report(o->e, o->locs[i], "%s takes tensors of one type; this is %s beside %s", noun_of(o->code),
+                            item_describe(o->e, item), amp_dtype_name(common));
+        diag_help(o->e->d, diag, "to_f32(...) converts");
         return false;
     }
     return o->in[i].id != 0;

@@ -73,7 +73,8 @@ static const GraphOp graph_ops[] = {
     {"mse_loss", OP_mse_loss, .takes = "f"},
     {"bce_with_logits", OP_bce_with_logits, .takes = "f"},
     {"accuracy", OP_accuracy, .takes = "fl"},
-    {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl", .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1)}},
+    {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl", .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1)},
+     .prepare = prepare_top_k},
 };
 /* clang-format on */
 

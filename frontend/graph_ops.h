@@ -64,5 +64,6 @@ bool prepare_pool(GraphCall *c);
 bool prepare_reshape(GraphCall *c);
 bool prepare_full(GraphCall *c);
 bool prepare_arange(GraphCall *c);
+bool prepare_top_k(GraphCall *c);
 
 #endif

@@ -153,3 +153,14 @@ bool prepare_arange(GraphCall *c) {
     Shape shape;
     return shape_of_list(c->e, c->locs[0], &list, &shape) && state_result(c, AMP_DT_I32, shape);
 }
+
+/* ---- classes --------------------------------------------------------------------------------------------- */
+
+bool prepare_top_k(GraphCall *c) {
+    const Shape *s = &operand(c)->shape;
+    int64_t k = ir_attr(c->o, "k")->i;
+    if (!s->rank || s->d[s->rank - 1].n || k <= s->d[s->rank - 1].mul) return true; /* other shapes: ir_infer */
+    report(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, and there are %lld classes", c->op->name, (long long)k,
+           (long long)s->d[s->rank - 1].mul);
+    return false;
+}

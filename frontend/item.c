@@ -65,6 +65,11 @@ const char *const static_type_names[STATIC_TYPE_COUNT] = {
     [STATIC_STRING] = "string", [STATIC_PAIR] = "pair",   [STATIC_DIMS] = "dims", [STATIC_SHAPE] = "shape",
 };
 
+const char *const static_type_examples[STATIC_TYPE_COUNT] = {
+    [STATIC_INT] = "3",           [STATIC_FLOAT] = "0.5",   [STATIC_BOOL] = "true",      [STATIC_SYMBOL] = "tanh",
+    [STATIC_STRING] = "\"text\"", [STATIC_PAIR] = "(3, 5)", [STATIC_DIMS] = "(0, 2, 1)", [STATIC_SHAPE] = "[N, 4]",
+};
+
 static bool is_plain_int(const Item *item) { return item->kind == ITEM_INT && !item->i.n; }
 
 static bool all_ints(const Item *item, bool may_depend_on_n) {
@@ -134,7 +139,13 @@ bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *ite
     if (conversions[type](e, item)) return true;
     if (given.kind == ITEM_INT && given.i.n)
         report(e, loc, "%s may not depend on the batch N; this is %s", what, item_describe(e, &given));
-    else report(e, loc, "%s must be of type %s; this is %s", what, static_type_names[type], item_describe(e, &given));
+    else {
+        Diag *diag = report(e, loc, "%s must be of type %s; this is %s", what, static_type_names[type],
+                            item_describe(e, &given));
+        if (type == STATIC_PAIR) diag_help(e->d, diag, "a pair is (3, 5), or an int for both");
+        if (type == STATIC_DIMS) diag_help(e->d, diag, "dims are (0, 2), an int, or all");
+        if (type == STATIC_SHAPE) diag_help(e->d, diag, "a shape is [N, 4]: ints, and k * N or N / k");
+    }
     *item = ERROR_ITEM;
     return false;
 }

@@ -22,6 +22,13 @@ static void add_model_results(Elab *e, const Decl *model) {
     }
     for (int i = 0; i < model->results.len; i++) {
         Name *name = model->results.data[i];
+        if (!find_binding(e, name->text)) {
+            Diag *diag = report(e, name->loc, "model %s binds no '%s', which is to be its result", model->name->text,
+                                name->text);
+            help_nearest_key(e, diag, name->text, &e->frame->names);
+            if (!diag->notes.len) diag_help(e->d, diag, "bind it in the body: %s = ...", name->text);
+            continue;
+        }
         Item item = read_name(e, name);
         if (item.kind == ITEM_TENSOR) ir_add_result(e->f, name->text, item.tensor);
         else if (item.kind != ITEM_ERROR)

@@ -145,5 +145,5 @@ void elaborate_init(Elab *e, const Stmt *s) {
     }
     if (matched) return;
     Diag *diag = report(e, s->init.glob->loc, "no parameter matches \"%s\"", s->init.glob->text);
-    help_nearest(e, diag, s->init.glob->text, names, count);
+    help_choice(e, diag, s->init.glob->text, names, count);
 }

@@ -24,13 +24,14 @@ static bool check_bytes(Diags *d, const Source *source) {
 }
 
 void parse_too_deep(Parse *p, Loc loc) {
-    if (!p->too_deep) diag_error(p->diags, loc, "nested more than %d deep", MAX_NESTING);
+    if (!p->too_deep)
+        diag_help(p->diags, diag_error(p->diags, loc, "nested more than %d deep", MAX_NESTING), "bind parts to names");
     p->too_deep = p->lost = true;
 }
 
 /* An open bracket on an earlier line is what is wrong more often than the word that no longer fits. */
 static void note_open_bracket(Parse *p, Diag *diag, Loc loc) {
-    const struct Bracket *b = tokens_open_bracket(p);
+    const struct Bracket *b = p->unclosed.open ? &p->unclosed : tokens_open_bracket(p);
     if (!b || !(b->open != '{' || loc.begin == p->source->len)) return;
     if (memchr(p->source->text + b->loc.begin, '\n', loc.begin - b->loc.begin))
         diag_note(p->diags, diag, b->loc, "this '%c' is not closed", b->open);
@@ -42,6 +43,7 @@ Diag *parse_syntax_error(Parse *p, Loc loc, const char *unexpected, const char *
         diag = expected ? diag_error(p->diags, loc, "unexpected %s, expected %s", unexpected, expected)
                         : diag_error(p->diags, loc, "unexpected %s", unexpected);
         note_open_bracket(p, diag, loc);
+        p->unclosed = (struct Bracket){0};
     }
     tokens_recover(p);
     return diag;

@@ -17,6 +17,7 @@ typedef struct Parse {
         Loc loc;
     })
     brackets;                     /* open ones, innermost last */
+    struct Bracket unclosed;      /* inside the bracket that was closed last; open 0: none */
     struct PendingToken *pending; /* one token that was read ahead */
     int previous;                 /* the token handed out last */
     bool recovering;              /* from a syntax error, to the end of the line */

@@ -409,6 +409,21 @@ static const char *describe(Parse *p, yysymbol_kind_t symbol, const Loc *loc) {
     return is_own_text ? arena_printf(p->arena, "'%s'", loc_text(p->arena, *loc)) : yysymbol_name(symbol);
 }
 
+static bool is_comparison(yysymbol_kind_t token) {
+    return token == YYSYMBOL_EQUAL || token == YYSYMBOL_NOT_EQUAL || token == YYSYMBOL_LESS_EQUAL ||
+           token == YYSYMBOL_GREATER_EQUAL || token == YYTRANSLATE('<') || token == YYTRANSLATE('>');
+}
+
+/* What such a token in a wrong place often means. */
+static void help_with(Parse *p, Diag *diag, yysymbol_kind_t token, const Loc *loc) {
+    if (token == YYSYMBOL_ELSE) diag_help(p->diags, diag, "else stands on the line of its '}'");
+    else if (token >= YYSYMBOL_REPEAT && token <= YYSYMBOL_BATCH)
+        diag_help(p->diags, diag, "'%s' is a reserved word, no name", loc_text(p->arena, *loc));
+    else if (token == YYSYMBOL_NEWLINE)
+        diag_help(p->diags, diag, "a statement goes on in the next line only inside ( ) or [ ]");
+    else if (is_comparison(token)) diag_help(p->diags, diag, "comparisons do not chain; `and` joins them");
+}
+
 static int yyreport_syntax_error(const yypcontext_t *context, Parse *p) {
     enum { MOST = 4 };
     yysymbol_kind_t expected[MOST];
@@ -420,7 +435,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, Parse *p) {
     yysymbol_kind_t token = yypcontext_token(context);
     const Loc *loc = yypcontext_location(context);
     Diag *diag = parse_syntax_error(p, *loc, describe(p, token, loc), count ? text_str(&t) : NULL);
-    if (diag && token == YYSYMBOL_ELSE) diag_help(p->diags, diag, "else stands on the line of its '}'");
+    if (diag) help_with(p, diag, token, loc);
     return 0;
 }
 

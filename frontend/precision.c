@@ -7,6 +7,7 @@ enum { WORD_COUNT = sizeof words / sizeof words[0] };
 static void set_word(Elab *e, const Decl *d) {
     e->m->precision_word = d->name->text;
     e->m->precision_is_file = d->is_string;
+    e->m->precision_pos = position(e, d->name->loc);
     for (int i = 0; i < WORD_COUNT; i++)
         if (d->is_string || !strcmp(words[i], d->name->text)) return;
     Diag *diag = report(e, d->name->loc, "there is no precision '%s'", d->name->text);

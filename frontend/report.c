@@ -111,6 +111,25 @@ void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *cand
     if (nearest) diag_help(e->d, diag, "did you mean '%s'?", nearest);
 }
 
+void help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count) {
+    enum { MOST = 12 };
+    const char *nearest = text_nearest(word, candidates, count);
+    if (nearest || !count || count > MOST) {
+        help_nearest(e, diag, word, candidates, count);
+        return;
+    }
+    Text t;
+    text_init(&t, e->a);
+    for (int i = 0; i < count; i++) text_printf(&t, "%s%s", i ? ", " : "", candidates[i]);
+    diag_help(e->d, diag, count == 1 ? "there is only %s" : "there are %s", text_str(&t));
+}
+
+void help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
+    const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
+    for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;
+    help_choice(e, diag, word, keys, candidates->entries.len);
+}
+
 void help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
     const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
     for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;

@@ -33,6 +33,13 @@ Binding *find_binding(const Elab *e, const char *text) {
 
 /* ---- reading --------------------------------------------------------------------------------------------- */
 
+static void note_const_elsewhere(Elab *e, Diag *diag, const Name *name) {
+    for (int i = 0; i < e->units.len; i++) {
+        const Binding *b = table_get(&e->units.data[i]->consts, name->text);
+        if (b) diag_note(e->d, diag, b->name->loc, "this const '%s' is seen in its own file only", name->text);
+    }
+}
+
 static void report_unknown(Elab *e, const Name *name) {
     Diag *diag = report(e, name->loc, "there is no '%s' here", name->text);
     const Binding *dead = table_get(&e->frame->names, name->text);
@@ -49,7 +56,10 @@ static void report_unknown(Elab *e, const Name *name) {
     for (int i = 0; i < consts->entries.len; i++) words[count++] = consts->entries.data[i].key;
     help_nearest(e, diag, name->text, words, count);
     if (e->frame->decl && e->frame->decl->kind == DECL_TRAIN)
-        diag_help(e->d, diag, "train sees the inputs, results and params of the model");
+        diag_help(e->d, diag,
+                  "train sees the inputs, results and params of the model, and losses and metrics that stand before");
+    note_const_elsewhere(e, diag, name);
+    if (!diag->notes.len) diag_help(e->d, diag, "bind it before it is read: %s = ...", name->text);
 }
 
 /* The first read makes the parameter an input of `forward`. */
@@ -169,6 +179,7 @@ static bool is_in_prelude(const Elab *e, const Name *name) {
 void report_unread(Elab *e) {
     for (int i = 0; i < e->bound.len; i++) {
         const Name *name = e->bound.data[i];
-        if (!name->use.read && !is_in_prelude(e, name)) report(e, name->loc, "'%s' is never read", name->text);
+        if (name->use.read || is_in_prelude(e, name)) continue;
+        diag_help(e->d, report(e, name->loc, "'%s' is never read", name->text), "use it, or leave it out");
     }
 }

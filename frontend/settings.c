@@ -91,7 +91,7 @@ static void check_group_matches(Elab *e, const TrainBlock *b, const Name *glob) 
     }
     if (e->d->errors) return; /* parameters may be missing */
     Diag *diag = report(e, glob->loc, "no parameter that is trained here matches \"%s\"", glob->text);
-    help_nearest(e, diag, glob->text, names, count);
+    help_choice(e, diag, glob->text, names, count);
 }
 
 static bool rate(Elab *e, const Arg *arg, const char *what, double *out) {
@@ -115,7 +115,7 @@ static void set_group_key(Elab *e, const Arg *arg, TrainGroup *group) {
     if (!strcmp(key, keys[0])) group->has_lr_scale = rate(e, arg, "group: lr_scale", &group->lr_scale);
     else if (!strcmp(key, keys[1])) group->has_weight_decay = rate(e, arg, "group: weight_decay", &group->weight_decay);
     else if (!strcmp(key, keys[2])) set_frozen(e, arg, group);
-    else help_nearest(e, report(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 3);
+    else help_choice(e, report(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 3);
 }
 
 void elaborate_group(Elab *e, TrainBlock *b, const Stmt *s) {

@@ -191,7 +191,7 @@ static const Signature *find_signature(Elab *e, const Expr *x, SignatureKind kin
         names[count++] = signatures[i].name;
     }
     Diag *diag = report(e, x->call.callee->loc, "'%s' is not %s", x->call.callee->text, kind_names[kind]);
-    help_nearest(e, diag, x->call.callee->text, names, count);
+    help_choice(e, diag, x->call.callee->text, names, count);
     return NULL;
 }
 
@@ -211,7 +211,7 @@ static const SignatureArg *arg_named(Elab *e, const Signature *s, const Name *na
         names[i] = s->args[i].name;
     }
     Diag *diag = report(e, name->loc, "%s has no argument '%s'", s->name, name->text);
-    help_nearest(e, diag, name->text, names, count);
+    help_choice(e, diag, name->text, names, count);
     return NULL;
 }
 

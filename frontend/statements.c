@@ -73,6 +73,19 @@ static void elaborate_repeat(Elab *e, const Stmt *s) {
 
 /* ---- if -------------------------------------------------------------------------------------------------- */
 
+/* Where nobody knows what a branch would have bound, readers of its names stay silent. */
+static void bind_errors(Elab *e, const StmtVec *body) {
+    for (int i = 0; i < body->len; i++) {
+        const Stmt *s = body->data[i];
+        for (int k = 0; s->kind == STMT_BIND && k < s->bind.names.len; k++) bind(e, s->bind.names.data[k], ERROR_ITEM);
+        if (s->kind == STMT_PARAM || s->kind == STMT_STATE) bind(e, s->declare.name, ERROR_ITEM);
+        if (s->kind == STMT_IF) {
+            bind_errors(e, &s->branch.then);
+            bind_errors(e, &s->branch.otherwise);
+        }
+    }
+}
+
 static void elaborate_if(Elab *e, const Stmt *s) {
     Item condition = evaluate(e, s->branch.condition);
     bool known = condition.kind == ITEM_BOOL;
@@ -82,6 +95,8 @@ static void elaborate_if(Elab *e, const Stmt *s) {
     bool take_then = known && condition.b, take_otherwise = known && !condition.b;
     if (!take_then) mark_read_in(e, &s->branch.then);
     if (!take_otherwise) mark_read_in(e, &s->branch.otherwise);
+    if (!known) bind_errors(e, &s->branch.then);
+    if (!known) bind_errors(e, &s->branch.otherwise);
     if (known) elaborate_body(e, take_then ? &s->branch.then : &s->branch.otherwise);
 }
 

@@ -46,9 +46,13 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
     }
     if (b.mul == -1) return a.mul == INT64_MIN ? overflow(e, x) : item_int(-a.mul);
     if (a.mul % b.mul == 0) return item_int(a.mul / b.mul);
-    Diag *diag = report(e, x->loc, "%s is %lld / %lld, which leaves a rest", loc_text(e->a, x->loc), (long long)a.mul,
-                        (long long)b.mul);
-    diag_help(e->d, diag, "divide floats (%lld.0 / %lld.0) for a fraction", (long long)a.mul, (long long)b.mul);
+    const char *layer = e->frame && e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
+    const char *text = arena_printf(e->a, "%lld / %lld", (long long)a.mul, (long long)b.mul);
+    const char *written = loc_text(e->a, x->loc);
+    Diag *diag = strcmp(text, written) ? report(e, x->loc, "%s%s is %s, which leaves a rest", layer, written, text)
+                                       : report(e, x->loc, "%s%s leaves a rest", layer, text);
+    if (!*layer)
+        diag_help(e->d, diag, "divide floats (%lld.0 / %lld.0) for a fraction", (long long)a.mul, (long long)b.mul);
     return ERROR_ITEM;
 }
 

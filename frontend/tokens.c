@@ -109,6 +109,7 @@ static void open_bracket(Parse *p, char c, Loc loc) {
 static void close_bracket(Parse *p, char open) {
     for (int i = p->brackets.len - 1; i >= 0; i--) {
         if (p->brackets.data[i].open != open) continue;
+        if (i + 1 < p->brackets.len) p->unclosed = p->brackets.data[i + 1];
         p->brackets.len = i;
         return;
     }
@@ -116,7 +117,7 @@ static void close_bracket(Parse *p, char open) {
 
 /* Braces do not stand in parentheses: one that does means that those were forgotten. */
 static void track_bracket(Parse *p, int token, Loc loc) {
-    while (token == '{' && in_parentheses(p)) p->brackets.len--;
+    while (token == '{' && in_parentheses(p)) p->unclosed = p->brackets.data[--p->brackets.len];
     if (p->recovering && (token == '{' || token == '}')) p->lost = true;
     if (token == '(' || token == '[' || token == '{') open_bracket(p, (char)token, loc);
     if (token == ')') close_bracket(p, '(');

@@ -124,9 +124,12 @@ static void check_has_params(Elab *e, int index) {
         if (trains(&e->m->trains.data[index], e->m->states.data[i])) return;
         if (e->m->states.data[i]->role == STATE_PARAM) names[count++] = e->m->states.data[i]->name;
     }
-    if (!d->only) return; /* a model without parameters: autodiff says what it thinks of that */
+    if (!d->only) {
+        report(e, d->loc, "model %s has no parameters to train", d->name->text);
+        return;
+    }
     Diag *diag = report(e, d->only->loc, "no parameter matches \"%s\"", d->only->text);
-    help_nearest(e, diag, d->only->text, names, count);
+    help_choice(e, diag, d->only->text, names, count);
 }
 
 static void check_apart(Elab *e, int first, int second) {

@@ -24,7 +24,7 @@ static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
         return true;
     }
     Diag *diag = report(e, type->word->loc, "'%s' is no type of a tensor", type->word->text);
-    help_nearest(e, diag, type->word->text, words, count);
+    help_choice(e, diag, type->word->text, words, count);
     return false;
 }
 
@@ -38,16 +38,20 @@ static bool dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out) {
     return false;
 }
 
+bool shape_is_small(const Shape *shape) {
+    Dim elements;
+    return shape_count(shape, &elements) && elements.mul <= MAX_ELEMENTS;
+}
+
 static bool check_size(Elab *e, Loc loc, const Shape *shape) {
     int batches = 0;
     for (int i = 0; i < shape->rank; i++) batches += shape->d[i].n;
-    Dim elements;
     if (batches > 1) {
         report(e, loc, "only one dimension of a tensor may depend on N");
         return false;
     }
-    if (shape_count(shape, &elements) && elements.mul <= MAX_ELEMENTS) return true;
-    report(e, loc, "a tensor of that many elements is too large");
+    if (shape_is_small(shape)) return true;
+    report(e, loc, "a tensor of more than %lld elements is too large", (long long)MAX_ELEMENTS);
     return false;
 }
 
@@ -88,6 +92,6 @@ bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out) {
         return true;
     }
     Diag *diag = report(e, type->loc, "'%s' is no type of a static argument", loc_text(e->a, type->loc));
-    help_nearest(e, diag, type->word->text, static_type_names, STATIC_TYPE_COUNT);
+    help_choice(e, diag, type->word->text, static_type_names, STATIC_TYPE_COUNT);
     return false;
 }

@@ -332,6 +332,7 @@ typedef struct Module {
     /* precision */
     const char *precision_word; /* "fp16", ..., or the policy's name; NULL: the model has no precision block (fp32) */
     bool precision_is_file;
+    Pos precision_pos; /* for messages; not printed */
     VEC(Override) overrides;
     Call loss_scale;            /* dynamic(...), static(v), none() */
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */

@@ -1,6 +1,7 @@
 /* policy_select.c: see policy_select.h. */
 #include "passes/policy_select.h"
 
+#include "passes/place.h"
 #include "passes/policy_files.h"
 
 typedef struct PrecisionWord {
@@ -28,12 +29,12 @@ static const PrecisionWord *need_word(PassContext *c, const char *word) {
     return found;
 }
 
-static const Policy *read_policy(PassContext *c, const char *name) {
+static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
     Arena *a = c->m->arena;
     const PassOptions *o = c->options;
     const Source *text = o->find_policy ? o->find_policy(o->user, name) : policy_builtin(a, name);
     if (text) return policy_read(a, c->diags, text);
-    Diag *diag = diag_error(c->diags, (Loc){ 0 }, "there is no policy %s: neither a built-in one nor a file", name);
+    Diag *diag = place_error(c, pos, "there is no policy %s: neither a built-in one nor a file", name);
     Text list;
     text_init(&list, a);
     for (int i = 0; i < policy_file_count; i++) text_printf(&list, "%s%s", i ? ", " : "", policy_files[i].name);
@@ -55,8 +56,13 @@ const Policy *policy_select(PassContext *c) {
     const PassOptions *o = c->options;
     const PrecisionWord *word = NULL;
     if (o->precision && !(word = need_word(c, o->precision))) return NULL;
-    if (o->policy) return word ? agreeing(c, read_policy(c, o->policy), word) : read_policy(c, o->policy);
-    if (!word && c->m->precision_word && c->m->precision_is_file) return read_policy(c, c->m->precision_word);
+    Pos nowhere = { 0 };
+    if (o->policy) {
+        const Policy *p = read_policy(c, o->policy, nowhere);
+        return word ? agreeing(c, p, word) : p;
+    }
+    if (!word && c->m->precision_word && c->m->precision_is_file)
+        return read_policy(c, c->m->precision_word, c->m->precision_pos);
     if (!word && !(word = need_word(c, c->m->precision_word ? c->m->precision_word : "fp32"))) return NULL;
-    return read_policy(c, word->policy);
+    return read_policy(c, word->policy, nowhere);
 }

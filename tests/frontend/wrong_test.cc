@@ -31,16 +31,20 @@ void Free(void *user, void *ptr, size_t size, size_t) {
 
 void AddDiagnostic(void *user, const char *text, int32_t) { *static_cast<std::string *>(user) += text; }
 
-/* What `# test:` lines of the model say, as options of `ampc`. */
-void SetOptions(const std::vector<std::string> &words, amp_compile_options *options, std::vector<amp_define> *defines) {
-    static std::vector<std::string> names;
-    names.clear();
-    names.reserve(words.size());
+/* Options of `ampc` from the `# test:` lines of a model; |names| holds what |defines| points to. */
+struct CommandLine {
+    std::vector<std::string> words, names;
+    std::vector<amp_define> defines;
+};
+
+void SetOptions(CommandLine *line, amp_compile_options *options) {
+    const std::vector<std::string> &words = line->words;
+    line->names.reserve(words.size()); /* strings must stay where they are */
     for (size_t i = 0; i + 1 < words.size(); i += 2) {
         size_t equals = words[i + 1].find('=');
         if (words[i] == "-D") {
-            names.push_back(words[i + 1].substr(0, equals));
-            defines->push_back({names.back().c_str(), words[i + 1].c_str() + equals + 1});
+            line->names.push_back(words[i + 1].substr(0, equals));
+            line->defines.push_back({line->names.back().c_str(), words[i + 1].c_str() + equals + 1});
         } else if (words[i] == "--max-ops") {
             options->max_ops = std::stoll(words[i + 1]);
         } else if (words[i] == "--precision") {
@@ -51,8 +55,8 @@ void SetOptions(const std::vector<std::string> &words, amp_compile_options *opti
             ADD_FAILURE() << "unknown option " << words[i];
         }
     }
-    options->defines = defines->data();
-    options->define_count = defines->size();
+    options->defines = line->defines.data();
+    options->define_count = line->defines.size();
 }
 
 /* The folder is no part of the message. */
@@ -66,8 +70,8 @@ class Wrong : public testing::TestWithParam<std::string> {};
 
 TEST_P(Wrong, IsRefused) {
     std::string name = GetParam(), path = std::string(kFolder) + "/" + name + ".amp", text;
-    std::vector<std::string> words = golden::Options(golden::Read(path));
-    std::vector<amp_define> defines;
+    CommandLine line;
+    line.words = golden::Options(golden::Read(path));
     Memory memory;
     amp_allocator allocator = {&memory, Allocate, Free};
     amp_compile_options options = {};
@@ -78,7 +82,7 @@ TEST_P(Wrong, IsRefused) {
     options.allocator = &allocator;
     options.diagnostic = AddDiagnostic;
     options.user = &text;
-    SetOptions(words, &options, &defines);
+    SetOptions(&line, &options);
     amp_compile_result *result = nullptr;
     amp_error error;
     auto begin = std::chrono::steady_clock::now();

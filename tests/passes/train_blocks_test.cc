@@ -1,0 +1,219 @@
+// Train blocks in the IR: groups, schedules, clipping, several blocks, and steps of micro-batches, which must mean the same
+// as one step of the whole batch.
+#include "tests/passes/training_test.h"
+
+namespace {
+
+class TrainBlocksTest : public TrainingTest {
+  protected:
+    TrainBlocksTest() { precision_ = "fp32"; }
+
+    // The MLP with other lines for its train block.
+    Module *RunTrain(const std::string &lines, Stage last = STAGE_OPTIMIZER) {
+        std::string text = File("tests/passes/mlp.ir");
+        size_t from = text.find("  train\n"), to = text.find("  metric acc");
+        text.replace(from, to - from, lines);
+        return Run(Read(text), last);
+    }
+
+    // The optimizer's op that makes the next value of a parameter.
+    static const Op *UpdateOf(const Func *f, const std::string &param) {
+        return ir_def(f, ir_find(f, (param + ".next").c_str()));
+    }
+
+    static const Op *Operand(const Func *f, const Op *o, int i) { return ir_def(f, o->in[i]); }
+    static double Constant(const Func *f, const Op *o, int i) {
+        const Op *def = Operand(f, o, i);
+        EXPECT_EQ(def->code, OP_const);
+        return ir_attr(def, "value")->f;
+    }
+
+    static int Count(const Func *f, Opcode code) {
+        int count = 0;
+        for (int i = 0; i < f->body.len; i++) count += ir_op_at(f, i)->code == code;
+        return count;
+    }
+};
+
+enum { kLearningRate = 3, kDecay = 4 };
+
+TEST_F(TrainBlocksTest, OfSeveralGroupsTheLastThatGivesAKeyHolds) {
+    const Func *f = Step(RunTrain("  train loss loss\n  optimizer adamw(lr = 0.5, weight_decay = 0.1)\n"
+                                  "  group \"*\" lr_scale 0.5 weight_decay 0.2\n  group \"*.bias\" weight_decay 0.0\n"
+                                  "  group \"fc2.*\" lr_scale 0.1\n"));
+    const struct {
+        const char *param;
+        double lr, decay;
+    } cases[] = {
+        {"fc1.weight", 0.25, 0.2}, {"fc1.bias", 0.25, 0.0}, {"fc2.weight", 0.05, 0.2}, {"fc2.bias", 0.05, 0.0}};
+    for (const auto &c : cases) {
+        EXPECT_EQ(Constant(f, UpdateOf(f, c.param), kLearningRate), c.lr) << c.param;
+        EXPECT_EQ(Constant(f, UpdateOf(f, c.param), kDecay), c.decay) << c.param;
+    }
+}
+
+TEST_F(TrainBlocksTest, FrozenParametersHaveNoGradientNoUpdateNoMoments) {
+    Module *m = RunTrain("  train loss loss\n  optimizer adamw(lr = 0.5)\n  group \"fc1.*\" frozen\n");
+    EXPECT_EQ(UpdateOf(Step(m), "fc1.weight"), nullptr);
+    EXPECT_FALSE(HasResult(Step(m), "grad.fc1.weight"));
+    EXPECT_EQ(States(m, STATE_MOMENT), "fc2.weight/m fc2.weight/v fc2.bias/m fc2.bias/v");
+}
+
+TEST_F(TrainBlocksTest, AScheduleIsOneOpForAllWhoShareIt) {
+    const Func *f =
+        Step(RunTrain("  train loss loss\n  optimizer adamw(lr = cosine(peak = 0.5, warmup = 3, steps = 9))\n"
+                      "  group \"fc2.*\" lr_scale 0.1\n"));
+    EXPECT_EQ(Count(f, OP_cosine_rate), 1);
+    const Op *schedule = Operand(f, UpdateOf(f, "fc1.bias"), kLearningRate);
+    EXPECT_EQ(schedule->code, OP_cosine_rate);
+    EXPECT_EQ(ir_attr(schedule, "warmup")->i, 3);
+    EXPECT_EQ(ir_attr(schedule, "floor")->f, 0.0);
+    EXPECT_STREQ(ir_value(f, schedule->in[0])->name, "step"); // updates that were done: from 0
+    const Op *scaled = Operand(f, UpdateOf(f, "fc2.bias"), kLearningRate);
+    EXPECT_EQ(scaled->code, OP_mul);
+    EXPECT_EQ(Operand(f, scaled, 0), schedule);
+    EXPECT_EQ(scaled, Operand(f, UpdateOf(f, "fc2.weight"), kLearningRate));
+}
+
+TEST_F(TrainBlocksTest, AnUnknownScheduleIsNamed) {
+    std::string text = File("tests/passes/mlp.ir");
+    text.replace(text.find("lr = 0.001"), 10, "lr = exponential(gamma = 0.9)");
+    EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
+    EXPECT_NE(Diagnostics().find("schedule exponential is not built yet"), std::string::npos) << Diagnostics();
+}
+
+TEST_F(TrainBlocksTest, GradientsAreClippedAfterUnscaling) {
+    precision_ = "fp16";
+    const Func *f = Step(RunTrain("  train loss loss clip_norm 0.5 clip_value 0.1\n  optimizer sgd(lr = 0.5)\n"));
+    const Op *by_value = Operand(f, UpdateOf(f, "fc1.weight"), 1), *by_norm = Operand(f, by_value, 0);
+    EXPECT_EQ(by_value->code, OP_clamp);
+    EXPECT_EQ(ir_attr(by_value, "high")->f, 0.1);
+    EXPECT_EQ(by_norm->code, OP_clip_by_norm);
+    EXPECT_EQ(ir_attr(by_norm, "max")->f, 0.5);
+    EXPECT_EQ(Operand(f, by_norm, 0)->code, OP_unscale);
+    const Op *norm = Operand(f, by_norm, 1);
+    EXPECT_EQ(norm->code, OP_global_norm);
+    EXPECT_EQ(norm->n_in, 4);
+    EXPECT_TRUE(HasResult(f, "grad_norm"));
+    for (int i = 0; i < f->results.len; i++) {
+        bool gradient = !strncmp(f->results.data[i].name, "grad.", 5);
+        EXPECT_TRUE(!gradient || ir_def(f, f->results.data[i].value)->code == OP_unscale) << "results are before clipping";
+    }
+}
+
+// ---- several blocks --------------------------------------------------------------------------------------------------
+
+const char kTwoBlocks[] = "  train for \"fc1.*\" loss loss\n  optimizer sgd(lr = 0.5)\n"
+                          "  train for \"fc2.*\" loss loss clip_norm 1.0\n  optimizer adamw(lr = 0.1)\n";
+
+TEST_F(TrainBlocksTest, BlocksThatSkipAloneCountAlone) {
+    precision_ = "fp16";
+    Module *m = RunTrain(kTwoBlocks);
+    const Func *f = Step(m);
+    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration step.0 step.1");
+    EXPECT_EQ(Count(f, OP_all_finite), 3); // of each block, and of all for the scale
+    EXPECT_EQ(Count(f, OP_update_scale), 1);
+    EXPECT_EQ(Count(f, OP_scale_loss), 2);
+    std::map<std::string, std::string> predicates;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        if (o->code != OP_assign) continue;
+        const Value *pred = ir_value(f, o->pred);
+        predicates[ir_value(f, o->in[0])->name] = pred ? pred->name : "";
+    }
+    EXPECT_EQ(predicates["fc1.weight"], "ok.0");
+    EXPECT_EQ(predicates["step.0"], "ok.0");
+    EXPECT_EQ(predicates["fc2.bias"], "ok.1");
+    EXPECT_EQ(predicates["fc2.bias/v"], "ok.1");
+    EXPECT_EQ(predicates["step"], "any.ok");
+    EXPECT_EQ(predicates["iteration"], "");
+    EXPECT_EQ(predicates["scale"], "");
+    EXPECT_STREQ(ir_value(f, UpdateOf(f, "fc2.bias")->in[2])->name, "step.1.next");
+    EXPECT_EQ(Operand(f, UpdateOf(f, "fc2.bias"), 1)->code, OP_clip_by_norm);
+    EXPECT_EQ(Operand(f, UpdateOf(f, "fc1.bias"), 1)->code, OP_unscale);
+}
+
+TEST_F(TrainBlocksTest, UnscaledBlocksShareACounter) {
+    Module *m = RunTrain(kTwoBlocks);
+    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration");
+    EXPECT_STREQ(ir_value(Step(m), UpdateOf(Step(m), "fc2.bias")->in[2])->name, "step.next");
+}
+
+// ---- micro-batches -----------------------------------------------------------------------------------------------------
+
+using Values = std::map<std::string, std::vector<double>>;
+
+class AccumulateTest : public TrainBlocksTest {
+  protected:
+    // What the function leaves in |states|, which it also reads; samples [from, from + n) of a batch of 8.
+    void Call(const Func *f, int from, int n, Values *states, Values *results) {
+        std::vector<InterpTensor> given;
+        for (int i = 0; i < f->inputs.len; i++) {
+            const Value *v = ir_value(f, f->inputs.data[i]);
+            InterpTensor t = interp_tensor(&arena_, v->name, &v->shape, n);
+            std::vector<double> &kept = (*states)[v->name];
+            bool is_input = v->kind == VAL_INPUT;
+            if (!is_input && kept.empty())
+                for (int64_t j = 0; j < t.count; j++) kept.push_back(First(f->module, v->name, j));
+            for (int64_t j = 0; j < t.count; j++)
+                t.data[j] = !is_input ? kept[size_t(j)] : Sample(v->name, from * (t.count / n) + j);
+            given.push_back(t);
+        }
+        InterpOptions exact = {false};
+        std::vector<InterpTensor> out(size_t(f->results.len) + 1);
+        ASSERT_EQ(interp_run(f, n, &exact, given.data(), int(given.size()), out.data(), &error_), AMP_OK)
+            << error_.message;
+        for (const InterpTensor &t : given) (*states)[t.name] = {t.data, t.data + t.count};
+        for (int i = 0; i < f->results.len; i++)
+            (*results)[f->results.data[i].name] = {out[size_t(i)].data, out[size_t(i)].data + out[size_t(i)].count};
+    }
+
+    static double First(const Module *m, const char *name, int64_t j) {
+        const State *s = ir_state_find(m, name);
+        if (!strcmp(name, "scale")) return 1024;
+        return s->role == STATE_PARAM ? 0.1 * double((j * 7) % 11 - 5) : s->role == STATE_ACCUMULATOR ? NAN : 0;
+    }
+
+    static double Sample(const char *name, int64_t j) {
+        return strcmp(name, "x") ? double((j * 3) % 10) : 0.25 * double((j * 5) % 13 - 6);
+    }
+};
+
+TEST_F(AccumulateTest, FourMicroBatchesAreOneStep) {
+    for (const char *precision : {"fp32", "fp16"}) {
+        SCOPED_TRACE(precision);
+        precision_ = precision;
+        const char *block = "  train loss loss clip_norm 0.5\n  optimizer adamw(lr = 0.01, weight_decay = 0.1)\n";
+        Module *whole = RunTrain(block), *parts = RunTrain(std::string(block) + "  accumulate 4\n");
+        const Func *micro_step = ir_func_find(parts, "micro_step"), *apply_step = ir_func_find(parts, "apply_step");
+        ASSERT_TRUE(micro_step && apply_step);
+        EXPECT_EQ(ir_func_find(parts, "train_step"), nullptr);
+        Values want, got, want_results, got_results;
+        for (int step = 0; step < 3; step++) {
+            Call(Step(whole), 0, 8, &want, &want_results);
+            for (int micro = 0; micro < 4; micro++) {
+                EXPECT_EQ(got["micro"].empty() ? 0 : got["micro"][0], micro);
+                Call(micro_step, 2 * micro, 2, &got, &got_results);
+            }
+            Call(apply_step, 0, 8, &got, &got_results);
+            EXPECT_NEAR(got_results["grad_norm"][0], want_results["grad_norm"][0], 1e-12);
+        }
+        for (const char *name :
+             {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc1.weight/m", "fc2.bias/v", "step", "iteration"}) {
+            ASSERT_EQ(want[name].size(), got[name].size()) << name;
+            for (size_t i = 0; i < want[name].size(); i++)
+                ASSERT_NEAR(want[name][i], got[name][i], 1e-12) << name << " " << i;
+        }
+        EXPECT_EQ(got["micro"][0], 0);
+        EXPECT_EQ(got["step"][0], 3);
+    }
+}
+
+TEST_F(AccumulateTest, GradientsOfMicroBatchesKeepTheProductsF32) {
+    precision_ = "fp16";
+    Module *m = RunTrain("  train loss loss\n  optimizer sgd(lr = 0.1)\n  accumulate 2\n", STAGE_SIMPLIFY);
+    ASSERT_EQ(m->removed.len, 4);
+    EXPECT_STREQ(m->removed.data[0].func, "micro_step");
+}
+
+} // namespace

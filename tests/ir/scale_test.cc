@@ -7,7 +7,7 @@
 
 namespace {
 
-enum { SMALL = 2000, FACTOR = 8 };
+enum { SMALL = 1000, FACTOR = 8 };
 
 Shape Square() {
     Dim d[] = {dim_n(1, 1), dim_const(8)};

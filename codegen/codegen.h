@@ -13,6 +13,7 @@ extern "C" {
 
 typedef struct CodegenOptions {
     const char *c_compiler;         /* gcc 12 or clang 14, or newer; NULL: "cc" */
+    const char *isa;                /* the largest instruction set to compile for: "portable", "v3", "v4"; NULL: "v4" */
     const amp_allocator *allocator; /* of the bytes; NULL: malloc */
 } CodegenOptions;
 

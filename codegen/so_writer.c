@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "amp/model_abi.h"
 #include "base/file.h"
 #include "codegen/codegen.h"
 #include "codegen/elf_digest.h"
@@ -36,6 +37,7 @@ static const char *const file_names[FILE_COUNT] = {"model.c",  "v4.o", "v3.o", "
 
 typedef struct Workshop { /* the temporary folder */
     const char *compiler;
+    int top; /* the largest instruction set: AMP_ISA_... */
     char folder[MAX_PATH];
     char path[FILE_COUNT][MAX_PATH + 16];
 } Workshop;
@@ -43,15 +45,27 @@ typedef struct Workshop { /* the temporary folder */
 /* What is compiled: one object for each instruction set, one for the tables; what takes longest comes first. */
 typedef struct Unit {
     TempFile object;
+    int isa; /* needed from this instruction set on */
     const char *flags[4];
 } Unit;
 static const Unit units[] = {
-    {FILE_PORTABLE, {"-DAMP_ISA=portable", "-march=x86-64", NULL}},
-    {FILE_V3, {"-DAMP_ISA=v3", "-march=x86-64-v3", NULL}},
-    {FILE_V4, {"-DAMP_ISA=v4", "-march=x86-64-v4", "-mprefer-vector-width=512", NULL}},
-    {FILE_TABLES, {"-DAMP_TABLES", NULL}},
+    {FILE_PORTABLE, AMP_ISA_PORTABLE, {"-DAMP_ISA=portable", "-march=x86-64", NULL}},
+    {FILE_V3, AMP_ISA_V3, {"-DAMP_ISA=v3", "-march=x86-64-v3", NULL}},
+    {FILE_V4, AMP_ISA_V4, {"-DAMP_ISA=v4", "-march=x86-64-v4", "-mprefer-vector-width=512", NULL}},
+    {FILE_TABLES, AMP_ISA_PORTABLE, {"-DAMP_TABLES", NULL}},
 };
 enum { UNITS = sizeof units / sizeof units[0] };
+
+static const char *const isa_names[AMP_ISA_COUNT] = {
+    [AMP_ISA_PORTABLE] = "portable", [AMP_ISA_V3] = "v3", [AMP_ISA_V4] = "v4"};
+static const char *const top_isa_flags[AMP_ISA_COUNT] = {
+    [AMP_ISA_PORTABLE] = "-DAMP_TOP_ISA=0", [AMP_ISA_V3] = "-DAMP_TOP_ISA=1", [AMP_ISA_V4] = "-DAMP_TOP_ISA=2"};
+
+static amp_status find_isa(const char *name, int *out, amp_error *err) {
+    for (*out = 0; *out < AMP_ISA_COUNT; ++*out)
+        if (!strcmp(name ? name : "v4", isa_names[*out])) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "isa '%s': portable, v3 or v4", name);
+}
 
 static const char *const compile_flags[] = {
     "-x",
@@ -141,18 +155,22 @@ static amp_status run(const Workshop *w, const ProcessJob *jobs, int count, cons
 static amp_status compile_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
     const char *argv[UNITS][MAX_ARGS];
     ProcessJob jobs[UNITS];
+    int count = 0;
     for (int i = 0; i < UNITS; i++) {
         int n = 0;
+        if (units[i].isa > w->top) continue;
         argv[i][n++] = w->compiler;
         n = add_all(argv[i], n, compile_flags);
         n = add_all(argv[i], n, units[i].flags);
+        argv[i][n++] = top_isa_flags[w->top];
         argv[i][n++] = w->path[FILE_C];
         argv[i][n++] = "-o";
         argv[i][n++] = w->path[units[i].object];
         argv[i][n] = NULL;
-        jobs[i] = (ProcessJob){argv[i], w->path[FILE_LOG + i]};
+        jobs[count] = (ProcessJob){argv[i], w->path[FILE_LOG + count]};
+        count++;
     }
-    return run(w, jobs, UNITS, "compiling the model", a, err);
+    return run(w, jobs, count, "compiling the model", a, err);
 }
 
 static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
@@ -160,7 +178,8 @@ static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_erro
     int n = 0;
     argv[n++] = w->compiler;
     n = add_all(argv, n, link_flags);
-    for (int i = 0; i < UNITS; i++) argv[n++] = w->path[units[i].object];
+    for (int i = 0; i < UNITS; i++)
+        if (units[i].isa <= w->top) argv[n++] = w->path[units[i].object];
     argv[n++] = "-o";
     argv[n++] = w->path[FILE_SO];
     argv[n] = NULL;
@@ -197,6 +216,7 @@ amp_status codegen_so(const Module *m, const CodegenOptions *options, char **byt
     Workshop w = {0};
     Text c;
     text_init(&c, m->arena);
+    AMP_TRY(find_isa(options->isa, &w.top, err));
     AMP_TRY(codegen_c(m, &c, err));
     amp_allocator a = amp_allocator_or_default(options->allocator);
     amp_status status = open_workshop(&w, options->c_compiler, err);

@@ -33,7 +33,7 @@ static amp_status last_stage(const amp_compile_options *o, Stage *out, amp_error
 }
 
 static amp_status emit_so(Session *s, Module *m, amp_compile_result **out, amp_error *err) {
-    CodegenOptions options = {.c_compiler = s->options.c_compiler, .allocator = &s->arena.allocator};
+    CodegenOptions options = {.c_compiler = s->options.c_compiler, .isa = s->options.isa, .allocator = &s->arena.allocator};
     char *bytes = NULL;
     size_t size = 0;
     double start = now();

@@ -23,6 +23,7 @@ static const char usage_text[] =
     "  --dump-ir[=PASS]      print the IR after every pass, or after PASS, to standard output\n"
     "  --dump-dir DIR        write the IR after every pass to DIR/NN-PASS.ir\n"
     "  --time-passes         print the seconds of every pass to standard error\n"
+    "  --isa portable|v3|v4  the largest instruction set to compile for (default: v4)\n"
     "  --cc PROGRAM          the C compiler that makes the shared object (default: cc)\n"
     "  --max-ops N           refuse programs of more graph ops (default: 10,000,000)\n"
     "  --json FILE           with explain: write JSON for tools\n"
@@ -144,6 +145,7 @@ enum {
     O_DUMP_DIR,
     O_TIME,
     O_CC,
+    O_ISA,
     O_MAX_OPS,
     O_JSON,
     O_EVAL_PRECISION,
@@ -162,6 +164,7 @@ static const struct option long_options[] = {
     {"dump-dir", required_argument, NULL, O_DUMP_DIR},
     {"time-passes", no_argument, NULL, O_TIME},
     {"cc", required_argument, NULL, O_CC},
+    {"isa", required_argument, NULL, O_ISA},
     {"max-ops", required_argument, NULL, O_MAX_OPS},
     {"json", required_argument, NULL, O_JSON},
     {"help", no_argument, NULL, O_HELP},
@@ -187,6 +190,7 @@ static int take_option(Command *c, int option) {
     case O_DUMP_DIR: c->dump_dir = optarg; return 0;
     case O_TIME: c->time_passes = 1; return 0;
     case O_CC: c->compile.c_compiler = optarg; return 0;
+    case O_ISA: c->compile.isa = optarg; return 0;
     case O_MAX_OPS: return set_max_ops(c, optarg);
     case O_JSON: c->json = optarg; return 0;
     case O_HELP:

@@ -45,6 +45,9 @@ typedef struct amp_compile_options {
     void (*timing)(void *user, const char *pass, double seconds);
     void *user;
     const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */
+    /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL: "v4".  Smaller ones
+     * are always there, and a session takes the best that its processor has. */
+    const char *isa;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

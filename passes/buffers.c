@@ -56,7 +56,7 @@ static void collect_needs(Making *mk) {
             const Op *o = ir_op_at(f, k->first + j);
             for (int n = 0; n < o->n_in; n++) {
                 if (reads_linearly(f, o)) mk->needs[ir_memory_source(f, o->in[n]).id].linear = true;
-                if (mk->maker[o->in[n].id] == i) continue;
+                if (mk->maker[o->in[n].id] == i || !ir_reads_elements(o, n)) continue;
                 if (ir_is_product(o)) need_form(mk, o->in[n], ir_product_form(f, o, n));
                 else mk->needs[o->in[n].id].elementwise = true;
             }
@@ -161,7 +161,7 @@ static void fill_kernel(Making *mk, int index) {
         const Op *o = ir_op_at(f, k->first + j);
         bool assigns = o->code == OP_assign;
         for (int n = assigns ? 1 : 0; n < o->n_in; n++) {
-            if (mk->maker[o->in[n].id] == index) continue;
+            if (mk->maker[o->in[n].id] == index || !ir_reads_elements(o, n)) continue; /* in a register; a shape */
             make_for_value(mk, o->in[n]);
             list_once(a, &reads, pick(mk, o, n));
         }

@@ -193,6 +193,14 @@ static bool join_reader(Fuse *z, int latest, Op *o) {
     return false;
 }
 
+/* The last kernel, where it came from the same graph op: what they make meets soon. */
+static bool join_sibling(Fuse *z, int latest, Op *o) {
+    int last = z->groups.len - 1;
+    if (last <= latest || !z->groups.data[last].ops.len || !o->region) return false;
+    const Group *g = &z->groups.data[last];
+    return ir_op(z->f, g->ops.data[g->ops.len - 1])->region == o->region && join(z, last, o);
+}
+
 static void place(Fuse *z, Op *o) {
     int made = latest_input(z, o, true), wait = fuse_node(z, o)->wait, latest = made > wait ? made : wait;
     bool fold = fuse_fold(z->f, o) != FOLD_NONE, scalar = fuse_is_scalar(z->f, o);
@@ -205,6 +213,7 @@ static void place(Fuse *z, Op *o) {
         }
         if (join(z, latest, o) || join_reader(z, latest, o)) return;
         if ((fold || scalar) && join(z, z->groups.len - 1, o)) return;
+        if (join_sibling(z, latest, o)) return;
     }
     fuse_append(z, fuse_open(z, o), o);
 }

@@ -13,17 +13,20 @@ static void open_windows(CpuKernel *k, const Windows *g) {
     emit_line(&k->e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->h, (long long)g->w);
 }
 
-/* Loops over the windows that hold the result's pixel (i1, i2), by its place (kh, kw) in them. */
+/* Loops over the windows that hold the result's pixel (i1, i2), by its place (kh, kw) in them, ascending: those of rows
+ * py with kh = i1 + padding - py * stride inside the window.  Windows that do not overlap hold it once. */
 static void open_holders(CpuKernel *k, const Windows *g) {
     static const char *const axes[] = {"y", "x"};
     const int64_t sizes[] = {g->oh, g->ow}, kernel[] = {g->kh, g->kw};
     for (int a = 0; a < 2; a++) {
         const char *at = a ? "kw" : "kh", *p = axes[a];
-        emit_open(&k->e, "for (int64_t %s = 0; %s < %lld; %s++)", at, at, (long long)kernel[a], at);
-        emit_line(&k->e, "const int64_t t%s = i%d + %lld - %s, p%s = t%s / %lld;", p, a + 1, (long long)g->padding[a],
-                  at, p, p, (long long)g->stride[a]);
-        emit_line(&k->e, "if (t%s < 0 || t%s %% %lld || p%s >= %lld) continue;", p, p, (long long)g->stride[a], p,
-                  (long long)sizes[a]);
+        long long stride = g->stride[a];
+        emit_line(&k->e, "const int64_t t%s = i%d + %lld, l%s = t%s / %lld;", p, a + 1, (long long)g->padding[a], p, p,
+                  stride);
+        emit_open(&k->e, "for (int64_t p%s = l%s; p%s >= 0; p%s--)", p, p, p, p);
+        emit_line(&k->e, "const int64_t %s = t%s - p%s * %lld;", at, p, p, stride);
+        emit_line(&k->e, "if (%s >= %lld) break;", at, (long long)kernel[a]);
+        emit_line(&k->e, "if (p%s >= %lld) continue;", p, (long long)sizes[a]);
     }
     emit_line(&k->e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->oh, (long long)g->ow);
 }

@@ -19,7 +19,7 @@ bool walk_is_inner(const Walk *w, Span s) { return s == SPAN_FULL || (s != SPAN_
 
 bool walk_is_indirect(const Walk *w, const Op *o) {
     bool moves = o->n_in && ir_reads_memory(w->f, o, 0) && !ir_is_product(o);
-    return moves && !(w->flat && o->code == OP_reshape);
+    return moves && !(w->flat && o->code == OP_reshape) && !ir_is_segment_expand(w->f, o, w->segment);
 }
 
 bool walk_reads(const Walk *w, const Op *o, int n) {
@@ -278,8 +278,8 @@ static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     }
     if (is_line_reduction(o)) return place_reduction(w, o, err);
     if (!o->n_out || o->code == OP_reduce_or) return AMP_OK;
-    bool by_shape = o->code == OP_iota || o->code == OP_random || o->code == OP_broadcast || o->code == OP_expand ||
-                    ir_is_product(o);
+    bool by_shape = o->code == OP_iota || o->code == OP_random || o->code == OP_broadcast || ir_is_product(o) ||
+                    (o->code == OP_expand && !ir_is_segment_expand(w->f, o, w->segment));
     const Shape *s = ir_shape(w->f, o->out[0]);
     if (by_shape && !span_of(w, s, s, &span)) return misfit(w, o, o->out[0], err);
     w->values[o->out[0].id].span = span;

@@ -42,6 +42,19 @@ bool ir_reads_memory(const Func *f, const Op *o, int i) {
     return indirect && !ir_is_view(f, o);
 }
 
+bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment) {
+    if (o->code != OP_expand || segment < 2) return false;
+    const Shape *x = ir_shape(f, o->in[0]), *y = ir_shape(f, o->out[0]);
+    int front = y->rank - x->rank, last = y->rank - 1;
+    int64_t inner = 1;
+    for (int i = last - 1; i >= 0; i--) { /* from the inside: 1 until |segment| rows are met, then the result's own */
+        Dim d = i >= front ? x->d[i - front] : dim_const(1);
+        if (inner < segment ? !dim_is_one(d) || y->d[i].n : !dim_equal(d, y->d[i])) return false;
+        if (inner < segment) inner *= y->d[i].mul;
+    }
+    return inner == segment && x->rank > 0 && dim_equal(x->d[x->rank - 1], y->d[last]);
+}
+
 static bool is_wide_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_TF32; }
 static bool is_short_float(Dtype t) { return t == AMP_DT_F16 || t == AMP_DT_BF16; }
 

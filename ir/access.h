@@ -17,6 +17,10 @@ bool ir_is_view(const Func *f, const Op *o);
 /* Reads operand |i| (0, 1: data) from memory, at other places than the result's element. */
 bool ir_reads_memory(const Func *f, const Op *o, int i);
 
+/* An expand of one row per |segment| rows of the result, [A.., 1.., C] to [A.., M.., C]: in a kernel that goes segment by segment the
+ * operand is one number per column. */
+bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment);
+
 /* What stands in memory for an operand that is read there: |v| itself, or what it is a view or an exact widening of. */
 Val ir_memory_source(const Func *f, Val v);
 /* Whether |o| is such a view or widening. */

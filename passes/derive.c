@@ -26,8 +26,8 @@ typedef VEC(Derived *) DerivedList;
 
 typedef struct Derivation {
     Module *m;
-    Table by_state;    /* name of the derived state -> Derived */
-    Table by_param;    /* name of the parameter -> DerivedList, in order of making */
+    Table by_state; /* name of the derived state -> Derived */
+    Table by_param; /* name of the parameter -> DerivedList, in order of making */
 } Derivation;
 
 /* The copies of a parameter. */

@@ -129,12 +129,15 @@ static bool is_kept_for_product(const Fuse *z, const Group *g, const Op *o) {
     return (int)v.id < z->value_count && z->product_reads[v.id] && matrix_is(z->f, v, g->rows, g->cols);
 }
 
+/* A kernel with segments may go over each of them again with what it folded (the mean, then the squares around it): they
+ * are short, and many.  Where all rows are one segment that would leave too few tasks. */
 static bool column_accepts(const Fuse *z, const Group *g, int index, const Op *o) {
     if (fuse_fold(z->f, o) == FOLD_COLUMN)
         return matrix_is(z->f, o->in[0], g->rows, g->cols) && segment_of(z->f, o) == g->segment &&
-               !reads_folded(z, index, o);
+               (g->segment || !reads_folded(z, index, o));
+    if (ir_is_segment_expand(z->f, o, g->segment)) return matrix_is(z->f, o->out[0], g->rows, g->cols);
     if (!is_elementwise(o) || has_wide_scalar(z->f, o)) return false;
-    if (reads_folded(z, index, o)) return is_per_segment(z->f, g, o->out[0]);
+    if (reads_folded(z, index, o) && !g->segment) return is_per_segment(z->f, g, o->out[0]);
     return has_space(z->f, g, o->out[0]) && !is_kept_for_product(z, g, o);
 }
 
@@ -165,7 +168,8 @@ static bool reads_own_flag(const Fuse *z, int index, const Op *o) {
 
 bool fuse_accepts(const Fuse *z, const Group *g, int index, const Op *o) {
     if (ir_is_product(o) || o->code == OP_scatter || reads_own_flag(z, index, o)) return false;
-    if (is_move(z->f, o))
+    bool in_registers = g->kind == KERNEL_COLUMN && ir_is_segment_expand(z->f, o, g->segment);
+    if (is_move(z->f, o) && !in_registers)
         return accepts_move(z, g, index, o) && !(g->kind == KERNEL_COLUMN && is_kept_for_product(z, g, o));
     if (fuse_fold(z->f, o) == FOLD_FLAG)
         return g->kind != KERNEL_SCALAR && g->kind != KERNEL_SCATTER && has_space(z->f, g, o->in[0]);

@@ -79,14 +79,14 @@ static bool reads_folded(const Check *c, const Op *o) {
 
 static bool fits_column(Check *c, const Op *o) {
     bool folded = reads_folded(c, o);
-    if (folds_rows(c, o) && !folded) {
+    if (folds_rows(c, o) && (!folded || c->segment)) {
         c->folded[o->out[0].id] = true;
         return is_per_segment(c, o->out[0]);
     }
     c->folded[o->out[0].id] = folded;
     if (is_move(c, o)) return is_whole(c, o->out[0]);
     if (!(ir_op_info[o->code].flags & ELEMENTWISE)) return false;
-    return is_per_segment(c, o->out[0]) || (is_whole(c, o->out[0]) && !folded);
+    return is_per_segment(c, o->out[0]) || (is_whole(c, o->out[0]) && (!folded || c->segment));
 }
 
 static bool fits_scalar(Check *c, const Op *o) {
@@ -133,7 +133,8 @@ static void check_inputs(Check *c, const Op *o) {
         bool free_op = def->code == OP_const || def->code == OP_iota || def->code == OP_extent;
         if (is_own(c, o->in[i]) && def->code == OP_reduce_or) fail(c, o, "reads a flag of its own kernel");
         Val source = ir_is_product(o) ? o->in[i] : ir_memory_source(c->f, o->in[i]);
-        if (ir_reads_memory(c->f, o, i) && is_own(c, source)) fail(c, o, "its operands must be in memory");
+        bool memory = ir_reads_memory(c->f, o, i) && !ir_is_segment_expand(c->f, o, c->segment);
+        if (memory && is_own(c, source)) fail(c, o, "its operands must be in memory");
         if (!is_own(c, o->in[i]) && free_op) fail(c, o, "reads a const, iota or extent of another kernel");
         const Kernel *from = c->maker[o->in[i].id] >= 0 ? c->f->kernels.data[c->maker[o->in[i].id]] : NULL;
         if (from && from->pred.id && from->pred.id != c->f->kernels.data[c->k]->pred.id)

@@ -30,14 +30,14 @@ TEST_F(CoreModelTest, SixteenBitConvolution) {
     for (const char *type : {"bf16", "f16"}) {
         std::string body;
         for (const char *channels : {"34", "33", "6"}) {
-            std::string ops = R"(  input %x.CH : f32[N, 5, 6, CH]
+            std::string ops = R"(  input %x.CH : f32[N, 3, 4, CH]
   input %w.CH : f32[3, 3, CH, 36]
-  %xh.CH = cast(%x.CH) : TYPE[N, 5, 6, CH]
+  %xh.CH = cast(%x.CH) : TYPE[N, 3, 4, CH]
   %wh.CH = cast(%w.CH) : TYPE[3, 3, CH, 36]
-  %1.CH = conv(%xh.CH, %wh.CH; padding = (1, 1)) : f32[N, 5, 6, 36]
-  %y.CH = cast(%1.CH) : TYPE[N, 5, 6, 36]
+  %1.CH = conv(%xh.CH, %wh.CH; padding = (1, 1)) : f32[N, 3, 4, 36]
+  %y.CH = cast(%1.CH) : TYPE[N, 3, 4, 36]
   %wt.CH = permute(%wh.CH; dims = (0, 1, 3, 2)) : TYPE[3, 3, 36, CH]
-  %dx.CH = conv_data(%y.CH, %wt.CH; padding = (1, 1)) : f32[N, 5, 6, CH]
+  %dx.CH = conv_data(%y.CH, %wt.CH; padding = (1, 1)) : f32[N, 3, 4, CH]
   %dw.CH = conv_weight(%xh.CH, %y.CH; padding = (1, 1)) : f32[3, 3, CH, 36]
   result y.CH = %1.CH
   result dx.CH = %dx.CH

@@ -118,20 +118,19 @@ struct Function {
     long double (*exact)(long double);
     double bound; // codegen/README.md
 };
-const Function functions[] = {
-    {"exp", expl, 1.0},
-    {"log", logl, 1.0},
-    {"tanh", tanhl, 1.5},
-    {"erf", erfl, 2.5},
-    {"sqrt", sqrtl, 0.5},
-    {"abs", fabsl, 0.0},
-    {"pow_2", [](long double x) { return powl(x, 2.0L); }, 0.501},
-    {"pow_3", [](long double x) { return powl(x, 3.0L); }, 0.501},
-    {"pow_half", [](long double x) { return powl(x, 0.5L); }, 0.501},
-    {"pow_m1", [](long double x) { return powl(x, -1.0L); }, 0.501},
-    {"pow_1_7", [](long double x) { return powl(x, static_cast<long double>(1.7)); }, 0.501},
-    {"pow_m2_5", [](long double x) { return powl(x, -2.5L); }, 0.501},
-    {"pow_0", [](long double x) { return powl(x, 0.0L); }, 0.0}};
+const Function functions[] = {{"exp", expl, 1.0},
+                              {"log", logl, 1.0},
+                              {"tanh", tanhl, 1.5},
+                              {"erf", erfl, 2.5},
+                              {"sqrt", sqrtl, 0.5},
+                              {"abs", fabsl, 0.0},
+                              {"pow_2", [](long double x) { return powl(x, 2.0L); }, 0.501},
+                              {"pow_3", [](long double x) { return powl(x, 3.0L); }, 0.501},
+                              {"pow_half", [](long double x) { return powl(x, 0.5L); }, 0.501},
+                              {"pow_m1", [](long double x) { return powl(x, -1.0L); }, 0.501},
+                              {"pow_1_7", [](long double x) { return powl(x, static_cast<long double>(1.7)); }, 0.501},
+                              {"pow_m2_5", [](long double x) { return powl(x, -2.5L); }, 0.501},
+                              {"pow_0", [](long double x) { return powl(x, 0.0L); }, 0.0}};
 
 class MathTest : public testing::TestWithParam<Isa> {
   protected:

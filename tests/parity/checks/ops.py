@@ -1,0 +1,313 @@
+"""ops.py: every op of the language that is differentiated, each with its attributes, odd sizes and broadcasts: gradients through the whole pipeline against
+PyTorch in float64, in every precision.
+
+A model holds the cases of one theme, each in a block of its own: `total` is the sum of every case's result, weighted by random numbers: an input where the
+result has a row for each sample, else a parameter, whose gradient is the result itself. Each case has the parameters that its block declares; one called `s`
+scales the input, so that a gradient flows through it. In FP16 and BF16 that product is rounded too (the built-in policy with one line more), so that ops which
+follow their inputs compute in the low type.
+"""
+import os
+import re
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+import ampc_tools as tools
+import harness
+
+BOUNDS = {"fp32": 3e-5, "bf16": 6e-2, "fp16": 8e-3}  # relative, of each gradient's norm
+FP16_SCALE = 256.0
+N = 13
+INPUTS = {  # what cases compute from, by type in the model
+    "x": ("f32", [N, 19], lambda: torch.randn(N, 19)),
+    "p": ("f32", [N, 19], lambda: torch.rand(N, 19) + 0.5),
+    "i": ("f32", [N, 4, 7, 6], lambda: torch.randn(N, 4, 7, 6)),
+    "t": ("f32", [N, 5, 8], lambda: torch.randn(N, 5, 8)),
+    "u": ("f32", [N, 19], lambda: torch.rand(N, 19)),
+    "k": ("i32", [N, 5], lambda: torch.randint(0, 11, (N, 5))),
+    "c": ("i32", [N], lambda: torch.randint(0, 19, (N,))),
+}
+
+
+class Case:
+    """code: statements of the block that end in `y = ...`; params: {name: sizes}; torch_code(input, params...) in the order of params;
+    loosen: how much wider the bounds are."""
+
+    def __init__(self, inputs, code, params, torch_code, loosen=1.0, positive=False):
+        self.inputs, self.code, self.params, self.torch_code = inputs.split(), code, params, torch_code
+        self.loosen, self.positive = loosen, positive
+
+
+def unary(call, function, inputs="x", **options):
+    return Case(inputs, f"h = {inputs} * s\ny = {call}", {"s": [19]}, lambda x, s: function(x * s), **options)
+
+
+def binary(expression, function, b=(19,), **options):
+    return Case("x", f"h = x * s\ny = {expression}", {"s": [19], "b": list(b)}, lambda x, s, b: function(x * s, b), **options)
+
+
+def image(call, function, params=None, **options):
+    return Case("i", f"h = i * s\ny = {call}", {"s": [4, 1, 1], **(params or {})}, lambda i, s, *p: function(i * s, *p), **options)
+
+
+def sequence(call, function, params=None, **options):
+    return Case("t", f"h = t * s\ny = {call}", {"s": [8], **(params or {})}, lambda t, s, *p: function(t * s, *p), **options)
+
+
+def normalised(h, w, b):
+    return F.batch_norm(torch.tanh(h), None, None, w, b, training=True)  # tanh: a mere factor has no gradient
+
+
+ACTIVATIONS = {
+    "relu": unary("relu(h)", F.relu),
+    "gelu": unary("gelu(h)", F.gelu),
+    "gelu_tanh": unary("gelu(h; approximate = tanh)", lambda h: F.gelu(h, approximate="tanh")),
+    "sigmoid": unary("sigmoid(h)", torch.sigmoid),
+    "tanh": unary("tanh(h)", torch.tanh),
+    "silu": unary("silu(h)", F.silu),
+    "softplus": unary("softplus(h)", F.softplus),
+}
+FUNCTIONS = {
+    "exp": unary("exp(0.5 * h)", lambda h: torch.exp(0.5 * h)),
+    "log": unary("log(h)", torch.log, "p", positive=True),
+    "sqrt": unary("sqrt(h)", torch.sqrt, "p", positive=True),
+    "rsqrt": unary("rsqrt(h)", torch.rsqrt, "p", positive=True),
+    "abs": unary("abs(h)", torch.abs),
+    "erf": unary("erf(h)", torch.erf),
+    "neg": unary("-(h)", torch.neg),
+    "cube": unary("pow(h; e = 3.0)", lambda h: h.pow(3.0)),
+    "power": unary("pow(h; e = -1.5)", lambda h: h.pow(-1.5), "p", positive=True),
+    "clamp": unary("clamp(h; low = -0.5, high = 0.7)", lambda h: h.clamp(-0.5, 0.7), loosen=4),
+}
+ARITHMETIC = {
+    "add": binary("h + b", torch.add),
+    "sub": binary("b - h", lambda h, b: b - h),
+    "mul": binary("h * b", torch.mul),
+    "div": binary("h / b", torch.div, positive=True),
+    "div_by": binary("b / (h * h + 1.0)", lambda h, b: b / (h * h + 1.0)),
+    "add_column": binary("h + b", torch.add, (1,)),
+    "mul_scalar": binary("h * b", torch.mul, ()),
+    "where": binary("where(x > 0.1, h, b)", None),
+    "where_scalar": binary("where(x <= 0.1, b, h)", None, ()),
+    "twice": binary("h * h + h * b - h", lambda h, b: h * h + h * b - h),
+}
+ARITHMETIC["where"].torch_code = lambda x, s, b: torch.where(x > 0.1, x * s, b)
+ARITHMETIC["where_scalar"].torch_code = lambda x, s, b: torch.where(x <= 0.1, b, x * s)
+
+PRODUCTS = {
+    "linear": Case("x", "y = linear(x * s, w, b)", {"s": [19], "w": [7, 19], "b": [7]}, lambda x, s, w, b: F.linear(x * s, w, b)),
+    "linear_t": Case("x", "y = linear(x * s, w; transposed = true)", {"s": [19], "w": [19, 33]}, lambda x, s, w: (x * s) @ w),
+    "linear_3d": sequence("linear(h, w, b)", F.linear, {"w": [9, 8], "b": [9]}),
+    "matmul": Case("x", "y = matmul(x * s, w)", {"s": [19], "w": [19, 5]}, lambda x, s, w: (x * s) @ w),
+    "matmul_3d": sequence("matmul(h, w)", torch.matmul, {"w": [8, 6]}),
+    "matmul_batch": sequence("matmul(h, transpose(h))", lambda h: h @ h.transpose(1, 2)),
+    "matmul_broadcast": sequence("matmul(w, h)", lambda h, w: w @ h, {"w": [3, 5]}),
+}
+CONVOLUTIONS = {
+    "conv": image("conv2d(h, w, b)", F.conv2d, {"w": [5, 4, 3, 3], "b": [5]}),
+    "conv_1x1": image("conv2d(h, w)", F.conv2d, {"w": [33, 4, 1, 1]}),
+    "conv_stride": image("conv2d(h, w, b; stride = (2, 3), padding = (1, 2))", lambda h, w, b: F.conv2d(h, w, b, (2, 3), (1, 2)), {"w": [3, 4, 3, 2], "b": [3]}),
+    "conv_dilation": image("conv2d(h, w; padding = 2, dilation = (2, 1))", lambda h, w: F.conv2d(h, w, None, 1, 2, (2, 1)), {"w": [3, 4, 3, 3]}),
+    "conv_groups": image("conv2d(h, w, b; padding = 1, groups = 2)", lambda h, w, b: F.conv2d(h, w, b, 1, 1, 1, 2), {"w": [6, 2, 3, 3], "b": [6]}),
+    "conv_depthwise": image("conv2d(h, w; padding = 1, groups = 4, stride = 2)", lambda h, w: F.conv2d(h, w, None, 2, 1, 1, 4), {"w": [4, 1, 3, 3]}),
+}
+IMAGES = {
+    "max_pool": image("max_pool2d(h; kernel = 2)", lambda h: F.max_pool2d(h, 2), loosen=4),
+    "max_pool_overlap": image("max_pool2d(h; kernel = 3, stride = (1, 2), padding = 1)", lambda h: F.max_pool2d(h, 3, (1, 2), 1), loosen=4),
+    "avg_pool": image("avg_pool2d(h; kernel = (3, 2))", lambda h: F.avg_pool2d(h, (3, 2))),
+    "avg_pool_padding": image("avg_pool2d(h; kernel = 3, stride = 2, padding = 1)", lambda h: F.avg_pool2d(h, 3, 2, 1)),
+    "global_pool": image("global_avg_pool(h)", lambda h: h.mean((2, 3))),
+    "flatten": image("flatten(h)", lambda h: h.flatten(1)),
+    "batch_norm": image("batch_norm(tanh(h)) as bn", normalised, {"bn.weight": [4], "bn.bias": [4]}, loosen=4),
+    "batch_norm_2d": Case("x", "y = batch_norm(tanh(x * s)) as bn", {"s": [19], "bn.weight": [19], "bn.bias": [19]},
+                          lambda x, s, w, b: normalised(x * s, w, b), loosen=4),
+    "layer_norm": sequence("layer_norm(h) as ln", lambda h, w, b: F.layer_norm(h, (8,), w, b), {"ln.weight": [8], "ln.bias": [8]}, loosen=4),
+}
+REDUCTIONS = {
+    "sum_all": sequence("sum(h * h)", lambda h: (h * h).sum()),
+    "sum_last": sequence("sum(h * h; dims = (2))", lambda h: (h * h).sum(2)),
+    "sum_middle": sequence("sum(h * h; dims = (1), keep = true)", lambda h: (h * h).sum(1, keepdim=True)),
+    "mean_all": sequence("mean(h * h)", lambda h: (h * h).mean()),
+    "mean_two": sequence("mean(h * h; dims = (0, 2))", lambda h: (h * h).mean((0, 2))),
+    "max_last": sequence("max(h; dims = (2))", lambda h: h.amax(2), loosen=4),
+    "min_middle": sequence("min(h; dims = (1), keep = true)", lambda h: h.amin(1, keepdim=True), loosen=4),
+    "max_all": sequence("max(h)", lambda h: h.amax(), loosen=4),
+    "var_last": sequence("var(h; dims = (2))", lambda h: h.var(2), loosen=2),
+    "var_all": sequence("var(h; correction = 0, keep = true)", lambda h: h.var((0, 1, 2), correction=0, keepdim=True), loosen=2),
+    "softmax": sequence("softmax(h)", lambda h: h.softmax(-1), loosen=2),
+    "softmax_middle": sequence("softmax(h; dim = 1)", lambda h: h.softmax(1), loosen=2),
+    "log_softmax": sequence("log_softmax(h; dim = 1)", lambda h: h.log_softmax(1), loosen=2),
+}
+MOVEMENT = {
+    "reshape": sequence("reshape(h; shape = [N, 4, 2, 5])", lambda h: h.reshape(N, 4, 2, 5)),
+    "reshape_rows": sequence("reshape(reshape(h; shape = [5 * N, 8]) * w; shape = [N, 5, 8])", lambda h, w: h * w, {"w": [8]}),
+    "transpose": sequence("transpose(h)", lambda h: h.transpose(1, 2)),
+    "transpose_n": sequence("transpose(transpose(h; a = 0, b = 1) * w; a = 0, b = 1)", lambda h, w: h * w.transpose(0, 1), {"w": [5, 1, 8]}),
+    "permute": sequence("permute(permute(h; dims = (2, 0, 1)) * w; dims = (1, 2, 0))", lambda h, w: h * w.permute(1, 2, 0), {"w": [8, 1, 5]}),
+    "slice": sequence("slice(h; dim = 2, from = 3, to = 7)", lambda h: h[:, :, 3:7]),
+    "slice_middle": sequence("slice(h; dim = 1, from = -2, to = 5)", lambda h: h[:, 3:5]),
+    "pad": sequence("pad(h; dim = 2, before = 2, after = 1, value = 0.5)", lambda h: F.pad(h, (2, 1), value=0.5)),
+    "pad_middle": sequence("pad(h; dim = 1, before = 1, after = 0)", lambda h: F.pad(h, (0, 0, 1, 0))),
+    "concat": sequence("concat(h, h * h, h; dim = 2)", lambda h: torch.cat([h, h * h, h], 2)),
+    "concat_middle": sequence("concat(h, h * h; dim = 1)", lambda h: torch.cat([h, h * h], 1)),
+    "stack": sequence("stack(h, h * h; dim = 1)", lambda h: torch.stack([h, h * h], 1)),
+    "embedding": Case("k", "y = embedding(k, w)", {"w": [11, 6]}, lambda k, w: F.embedding(k, w)),
+}
+LOSSES = {
+    "cross_entropy": Case("x c", "y = cross_entropy(x * s, c)", {"s": [19]}, lambda x, c, s: F.cross_entropy(x * s, c.long()), loosen=2),
+    "smoothed": Case("x c", "y = cross_entropy(x * s, c; label_smoothing = 0.2, ignore = 3)", {"s": [19]},
+                     lambda x, c, s: F.cross_entropy(x * s, c.long(), label_smoothing=0.2, ignore_index=3), loosen=2),
+    "cross_entropy_3d": Case("t k", "y = cross_entropy(linear(t, w), k)", {"w": [11, 8]},
+                             lambda t, k, w: F.cross_entropy(F.linear(t, w).flatten(0, 1), k.flatten().long()), loosen=2),
+    "mse": Case("x p", "y = mse_loss(x * s, p * q)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.mse_loss(x * s, p * q)),
+    "bce": Case("x u", "y = bce_with_logits(x * s, u)", {"s": [19]}, lambda x, u, s: F.binary_cross_entropy_with_logits(x * s, u)),
+}
+THEMES = {"activations": ACTIVATIONS, "functions": FUNCTIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS, "convolutions": CONVOLUTIONS, "images": IMAGES,
+          "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES}
+
+
+# ---- PyTorch's side ---------------------------------------------------------------------------------------------------------------
+
+
+def make_params(cases):
+    return {f"{name}.{param}": torch.rand(sizes) + 0.5 if case.positive else torch.randn(sizes)
+            for name, case in cases.items() for param, sizes in case.params.items()}
+
+
+def buffers(cases):
+    """What batch norm keeps besides its parameters."""
+    found = {}
+    for name, case in cases.items():
+        for channels in (sizes for param, sizes in case.params.items() if param == "bn.weight"):
+            found[f"{name}.bn.running_mean"], found[f"{name}.bn.running_var"] = torch.zeros(channels), torch.ones(channels)
+            found[f"{name}.bn.num_batches_tracked"] = torch.tensor(0)
+    return found
+
+
+class Reference:
+    """The cases of a theme in float64, from numbers that f32 holds."""
+
+    def __init__(self, cases):
+        torch.manual_seed(0)
+        names = [name for name in INPUTS if any(name in case.inputs for case in cases.values())]
+        self.inputs = {name: INPUTS[name][2]() for name in names}
+        self.params, self.buffers = make_params(cases), buffers(cases)
+        self.weights, self.grads = {}, {}
+        wide = {name: t.double() if t.is_floating_point() else t for name, t in self.inputs.items()}
+        for name, case in cases.items():
+            own = [self.params[f"{name}.{p}"].double().requires_grad_() for p in case.params]
+            y = case.torch_code(*(wide[i] for i in case.inputs), *own)
+            self.weights[name] = torch.rand(y.shape) + 0.5
+            (y * self.weights[name].double()).sum().backward()
+            self.grads.update((f"{name}.{p}", value.grad) for p, value in zip(case.params, own))
+            if not self.by_sample(name):
+                self.grads[f"{name}.r"] = y.detach()
+
+    def by_sample(self, name):
+        """Whether the case's result has a row for each sample, so that its weights are an input."""
+        shape = self.weights[name].shape
+        return len(shape) > 0 and shape[0] == N
+
+
+# ---- our side ---------------------------------------------------------------------------------------------------------------------
+
+
+def shape_text(shape):
+    """[13, 5] as [N, 5]: a dimension that is a multiple of the batch depends on it."""
+    dims = [f"{d // N} * N" if d != N and d % N == 0 else "N" if d == N else str(d) for d in shape]
+    return f"[{', '.join(dims)}]" if dims else ""
+
+
+def block_text(name, case, reference):
+    own = {p: sizes for p, sizes in case.params.items() if "." not in p}  # the others belong to layers
+    if not reference.by_sample(name):
+        own["r"] = reference.weights[name].shape
+    params = "".join(f"    param {p}: f32{shape_text(sizes)} = zeros()\n" for p, sizes in own.items())
+    code = "".join(f"    {line}\n" for line in case.code.split("\n"))
+    inputs = case.inputs + ([] if "r" in own else ["r"])
+    return f"block case_{name}({', '.join(inputs)}) {{\n{params}{code}    return sum(y * r)\n}}\n"
+
+
+def model_text(cases, reference):
+    inputs = [f"{name}: {INPUTS[name][0]}{shape_text(INPUTS[name][1])}" for name in reference.inputs]
+    inputs += [f"r_{name}: f32{shape_text(w.shape)}" for name, w in reference.weights.items() if reference.by_sample(name)]
+    calls = ""
+    for name, case in cases.items():
+        given = case.inputs + ([f"r_{name}"] if reference.by_sample(name) else [])
+        calls += f"    y_{name} = case_{name}({', '.join(given)}) as {name}\n"
+    return ("amp 1\n" + "".join(block_text(name, case, reference) for name, case in cases.items()) +
+            f"model m({', '.join(inputs)}) -> total {{\n{calls}    total = {' + '.join('y_' + name for name in cases)}\n}}\n" +
+            "train m {\n    loss = total\n    optimizer = sgd(lr = 1.0)\n}\nprecision fp32 { }\n")
+
+
+def precision_options(options, precision):
+    if precision == "fp32":
+        return ["--precision", "fp32"]
+    path = os.path.join(options.work, f"{precision}.policy")
+    with open(os.path.join(tools.ROOT, f"passes/policies/torch-{precision}.policy"), encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "op mul lower\n")
+    return ["--policy", path]
+
+
+def our_gradients(options, theme, reference, precision, extra=()):
+    path = os.path.join(options.work, theme)
+    with open(path + ".amp", "w", encoding="utf-8") as file:
+        file.write(model_text(THEMES[theme], reference))
+    model = tools.compile_model(path + ".amp", path + ".so", *precision_options(options, precision), *extra)
+    weights = {**reference.params, **reference.buffers}
+    weights.update((f"{name}.r", w) for name, w in reference.weights.items() if not reference.by_sample(name))
+    save_file({name: t.contiguous() for name, t in weights.items()}, path + ".weights.safetensors")
+    batch = {name: t if t.is_floating_point() else t.to(torch.int32) for name, t in reference.inputs.items()}
+    batch.update((f"r_{name}", w) for name, w in reference.weights.items() if reference.by_sample(name))
+    save_file({name: t.contiguous() for name, t in batch.items()}, path + ".batch.safetensors")
+    scale = ["--scale", FP16_SCALE] if precision == "fp16" else []
+    tools.step(model, "--weights", path + ".weights.safetensors", "--inputs", path + ".batch.safetensors", "--grads", path + ".grads.safetensors", *scale)
+    return tools.read_tensors(path + ".grads.safetensors")
+
+
+def differences(ours, reference, name, case, bound):
+    for param in [*case.params] + ([] if reference.by_sample(name) else ["r"]):
+        wanted = reference.grads[f"{name}.{param}"]
+        error = float((ours[f"{name}.{param}"].double() - wanted).norm() / (wanted.norm() + 1e-12))
+        if not error <= bound * case.loosen:
+            yield f"gradient of {param}: relative error {error:.3g}, bound {bound * case.loosen:.3g}"
+
+
+# ---- checks -------------------------------------------------------------------------------------------------------------------------
+
+
+def every_op(tally, options):
+    for theme, cases in THEMES.items():
+        reference = Reference(cases)
+        for precision, bound in BOUNDS.items():
+            variants = ([], ["--no-pass=fuse"], ["--no-pass=layout"]) if options.long else ([],)
+            for extra in variants:
+                ours = our_gradients(options, theme, reference, precision, extra)
+                for name, case in cases.items():
+                    tally.same(" ".join([theme, name, precision, *extra]), differences(ours, reference, name, case, bound))
+
+
+def every_op_is_here(tally, options):
+    """The ops that gradient_cases.h lists: those that autodiff differentiates."""
+    with open(os.path.join(tools.ROOT, "tests/passes/gradient_cases.h"), encoding="utf-8") as file:
+        ops = set(re.findall(r"%y(?:, %\w+)* = (\w+)\(", file.read())) - {"cast", "dropout", "expand"}
+    signs = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-("}
+    layers = {"log_softmax": "log_softmax(", "nll_loss": "cross_entropy("}
+    code = " ".join(case.code for cases in THEMES.values() for case in cases.values())
+    tally.same("every op has a case", [op for op in sorted(ops) if signs.get(op, layers.get(op, op + "(")) not in code])
+
+
+def a_wrong_gradient_is_seen(tally, options):
+    reference = Reference(LOSSES)
+    ours = our_gradients(options, "losses", reference, "fp32")
+    ours["mse.q"] = -ours["mse.q"]
+    tally.seen("a gradient of the wrong sign", differences(ours, reference, "mse", LOSSES["mse"], BOUNDS["fp16"]))
+    ours["bce.s"] = ours["bce.s"] * 1.001
+    tally.seen("a gradient that is 0.1 % too long", differences(ours, reference, "bce", LOSSES["bce"], BOUNDS["fp32"]))
+
+
+if __name__ == "__main__":
+    harness.main(__doc__, [every_op, every_op_is_here], [a_wrong_gradient_is_seen])

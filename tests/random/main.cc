@@ -1,0 +1,67 @@
+// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] | --minimise SEED | --print SEED
+//
+// Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed".  A failing one is made as small
+// as it gets and printed with its seed.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "tests/random/check.h"
+
+namespace rp = random_programs;
+
+namespace {
+
+// Delta debugging, one statement at a time: a smaller program that fails in the same way takes the place of the larger one.
+rp::Program Minimise(rp::Program p, const std::string &wrong, const rp::Settings &settings) {
+    std::string kind = wrong.substr(0, wrong.find(':'));
+    for (bool smaller = true; smaller;) {
+        smaller = false;
+        for (const rp::Program &q : rp::Smaller(p)) {
+            std::string now = rp::Check(q, settings);
+            if (now.substr(0, now.find(':')) != kind) continue;
+            p = q;
+            smaller = true;
+            break;
+        }
+    }
+    return p;
+}
+
+void Report(uint64_t seed, const rp::Program &p, const std::string &wrong, const rp::Settings &settings) {
+    rp::Program q = Minimise(p, wrong, settings);
+    std::printf("FAIL seed %llu: %s\n  smallest: %s (n = %d)\n%s\n", static_cast<unsigned long long>(seed),
+                wrong.c_str(), rp::Check(q, settings).c_str(), q.n, q.Text().c_str());
+    std::fflush(stdout);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    uint64_t first = 1, step = 1;
+    int count = 200, passed = 0, failed = 0;
+    rp::Settings settings;
+    const char *folder = std::getenv("TMPDIR");
+    settings.folder = folder && *folder ? folder : "/tmp";
+    for (int i = 1; i + 1 < argc; i += 2) {
+        std::string option = argv[i], value = argv[i + 1];
+        if (option == "--first") first = std::stoull(value);
+        else if (option == "--count") count = std::stoi(value);
+        else if (option == "--step") step = std::stoull(value);
+        else if (option == "--cc") settings.c_compiler = value;
+        else if (option == "--folder") settings.folder = value;
+        else if (option == "--print") return std::printf("%s", rp::Generate(std::stoull(value)).Text().c_str()) < 0;
+        else if (option == "--minimise") first = std::stoull(value), count = 1;
+        else return std::fprintf(stderr, "random_programs: %s: no such option\n", argv[i]), 2;
+    }
+    for (int i = 0; i < count; i++) {
+        uint64_t seed = first + step * static_cast<uint64_t>(i);
+        rp::Program p = rp::Generate(seed);
+        std::string wrong = rp::Check(p, settings);
+        wrong.empty() ? passed++ : failed++;
+        if (!wrong.empty()) Report(seed, p, wrong, settings);
+    }
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}

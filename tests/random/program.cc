@@ -1,0 +1,315 @@
+// program.cc: see program.h.
+#include "tests/random/program.h"
+
+#include <algorithm>
+
+namespace random_programs {
+
+namespace {
+
+std::string Number(int v) { return v == kBatch ? "N" : std::to_string(v); }
+
+std::string Shape(const Dims &d) {
+    std::string text = "[";
+    for (size_t i = 0; i < d.size(); i++) text += (i ? ", " : "") + Number(d[i]);
+    return text + "]";
+}
+
+std::string Name(int i) { return "v" + std::to_string(i); }
+
+// ---- making statements ----
+
+struct Generator {
+    Random r;
+    Program p;
+
+    const Dims &dims(int v) { return p.statements[v].dims; }
+    int rank(int v) { return static_cast<int>(dims(v).size()); }
+
+    int Add(const std::string &text, std::vector<int> operands, Dims d) {
+        p.statements.push_back({text, std::move(operands), std::move(d)});
+        return static_cast<int>(p.statements.size()) - 1;
+    }
+    int Any() { return r.Chance(60) ? Last() : r.Below(static_cast<int>(p.statements.size())); }
+    int Last() { return static_cast<int>(p.statements.size()) - 1; }
+    int OfRank(int wanted) {
+        std::vector<int> fit;
+        for (int i = 0; i <= Last(); i++)
+            if (rank(i) == wanted) fit.push_back(i);
+        return fit.empty() ? -1 : r.Pick(fit);
+    }
+    int LikeShape(int v) {
+        std::vector<int> fit;
+        for (int i = 0; i <= Last(); i++)
+            if (dims(i) == dims(v)) fit.push_back(i);
+        return r.Pick(fit);
+    }
+    // A dimension but the first, which is N.
+    int InnerDim(int v) { return 1 + r.Below(rank(v) - 1); }
+
+    void Unary() {
+        static const std::vector<std::string> forms = {"relu(@0)",
+                                                       "gelu(@0)",
+                                                       "gelu(@0; approximate = tanh)",
+                                                       "sigmoid(@0)",
+                                                       "tanh(@0)",
+                                                       "silu(@0)",
+                                                       "softplus(@0)",
+                                                       "erf(@0)",
+                                                       "abs(@0)",
+                                                       "-@0",
+                                                       "neg(@0)",
+                                                       "exp(clamp(@0; low = -3.0, high = 2.0))",
+                                                       "log(abs(@0) + 0.5)",
+                                                       "sqrt(abs(@0) + 0.25)",
+                                                       "rsqrt(abs(@0) + 0.5)",
+                                                       "pow(abs(@0) + 0.5; e = 1.7)",
+                                                       "pow(@0; e = 2.0)",
+                                                       "pow(abs(@0) + 1.0; e = -0.5)",
+                                                       "clamp(@0; low = -0.7, high = 0.9)",
+                                                       "@0 * 0.5 + 0.1",
+                                                       "1.0 / (abs(@0) + 0.75)",
+                                                       "dropout(@0; p = 0.25)"};
+        int v = Any();
+        Add(r.Pick(forms), {v}, dims(v));
+    }
+    void Binary() {
+        static const std::vector<std::string> forms = {"@0 + @1",
+                                                       "@0 - @1",
+                                                       "@0 * @1",
+                                                       "@0 / (abs(@1) + 0.5)",
+                                                       "where(@0 > @1, @0, @1 * 0.5)",
+                                                       "where(@0 <= 0.1, @0, @1)"};
+        int v = Any();
+        Add(r.Pick(forms), {v, LikeShape(v)}, dims(v));
+    }
+    // A reduction with kept dims, broadcast back.
+    void Broadcast() {
+        static const std::vector<std::string> folds = {"mean", "sum", "max", "min", "var"};
+        int v = Any();
+        if (rank(v) < 2) return;
+        int d = InnerDim(v);
+        std::string fold = r.Pick(folds);
+        if (fold == "var" && dims(v)[d] < 2) fold = "mean";
+        std::string reduced = fold + "(@0; dims = " + std::to_string(r.Chance(50) ? d : d - rank(v)) + ", keep = true)";
+        Add(r.Chance(50) ? "@0 - " + reduced : "@0 * (" + reduced + " + 0.5)", {v}, dims(v));
+    }
+    void Reduce() {
+        static const std::vector<std::string> folds = {"mean", "sum", "max", "min"};
+        int v = Any();
+        if (rank(v) < 3) return;
+        int d = InnerDim(v);
+        Dims out = dims(v);
+        out.erase(out.begin() + d);
+        Add(r.Pick(folds) + "(@0; dims = " + std::to_string(d) + ")", {v}, out);
+    }
+    void Soft() {
+        int v = Any();
+        if (rank(v) < 2) return;
+        std::string op = r.Chance(50) ? "softmax" : "log_softmax";
+        Add(op + "(@0; dim = " + std::to_string(r.Chance(60) ? -1 : InnerDim(v)) + ")", {v}, dims(v));
+    }
+    void Linear() {
+        int v = Any();
+        if (rank(v) != 2 && rank(v) != 3) return;
+        Dims out = dims(v);
+        out.back() = 1 + r.Below(40);
+        std::string more = r.Chance(30) ? ", bias = false" : "";
+        if (r.Chance(25)) more += ", transposed = true";
+        Add("linear(@0; out = " + Number(out.back()) + more + ")", {v}, out);
+    }
+    void Norm() {
+        int v = Any();
+        if (rank(v) < 2) return;
+        if (r.Chance(60)) Add(r.Chance(50) ? "layer_norm(@0)" : "layer_norm(@0; bias = false)", {v}, dims(v));
+        else Add("batch_norm(@0)", {v}, dims(v));
+    }
+    void Movement() {
+        int v = Any();
+        if (rank(v) < 2) return;
+        int d = InnerDim(v), size = dims(v)[d];
+        Dims out = dims(v);
+        switch (r.Below(7)) {
+        case 0: {
+            if (rank(v) < 3) return;
+            int e = InnerDim(v);
+            std::swap(out[d], out[e]);
+            Add("transpose(@0; a = " + std::to_string(d) + ", b = " + std::to_string(e) + ")", {v}, out);
+            break;
+        }
+        case 1: {
+            int from = r.Below(size), to = from + 1 + r.Below(size - from);
+            out[d] = to - from;
+            Add("slice(@0; dim = " + std::to_string(d) + ", from = " + std::to_string(from) +
+                    ", to = " + std::to_string(to) + ")",
+                {v}, out);
+            break;
+        }
+        case 2: {
+            int before = r.Below(3), after = r.Below(3);
+            out[d] = size + before + after;
+            Add("pad(@0; dim = " + std::to_string(d) + ", before = " + std::to_string(before) +
+                    ", after = " + std::to_string(after) + (r.Chance(30) ? ", value = 0.5)" : ")"),
+                {v}, out);
+            break;
+        }
+        case 3: {
+            int other = LikeShape(v);
+            out[d] = 2 * size;
+            Add("concat(@0, @1; dim = " + std::to_string(d) + ")", {v, other}, out);
+            break;
+        }
+        case 4: {
+            if (rank(v) > 3) return;
+            int other = LikeShape(v);
+            out.insert(out.begin() + d, 2);
+            Add("stack(@0, @1; dim = " + std::to_string(d) + ")", {v, other}, out);
+            break;
+        }
+        case 5: {
+            if (rank(v) < 3) return;
+            Dims flat = {kBatch, 1};
+            for (int i = 1; i < rank(v); i++) flat[1] *= dims(v)[i];
+            Add("flatten(@0)", {v}, flat);
+            break;
+        }
+        default: {
+            if (rank(v) != 2 || size % 2) return;
+            out = {kBatch, 2, size / 2};
+            if (out[2] % 3 == 0 && r.Chance(50)) out = {kBatch, 2, 3, size / 6};
+            Add("reshape(@0; shape = " + Shape(out) + ")", {v}, out);
+        }
+        }
+    }
+    void Image() {
+        int v = OfRank(4);
+        if (v < 0) return;
+        const Dims d = dims(v);
+        int kind = r.Below(4), k = 1 + r.Below(3), stride = 1 + r.Below(2), padding = r.Below((k + 1) / 2 + 1);
+        if (kind) padding = std::min(padding, k / 2);
+        int dilation = kind == 0 && r.Chance(20) ? 2 : 1, reach = dilation * (k - 1) + 1;
+        int h = (d[2] + 2 * padding - reach) / stride + 1, w = (d[3] + 2 * padding - reach) / stride + 1;
+        if (d[2] + 2 * padding < reach || d[3] + 2 * padding < reach) return;
+        std::string window = "kernel = " + std::to_string(k) + ", stride = " + std::to_string(stride) +
+                             ", padding = " + std::to_string(padding);
+        if (kind == 1) Add("max_pool2d(@0; " + window + ")", {v}, {kBatch, d[1], h, w});
+        else if (kind == 2) Add("avg_pool2d(@0; " + window + ")", {v}, {kBatch, d[1], h, w});
+        else if (kind == 3) Add("global_avg_pool(@0)", {v}, {kBatch, d[1]});
+        else {
+            int groups = d[1] % 2 == 0 && r.Chance(25) ? 2 : 1, out = groups * (1 + r.Below(9));
+            std::string more = groups > 1 ? ", groups = 2" : "";
+            if (dilation > 1) more += ", dilation = 2";
+            if (r.Chance(40)) more += ", bias = false";
+            Add("conv2d(@0; out = " + std::to_string(out) + ", " + window + more + ")", {v}, {kBatch, out, h, w});
+        }
+    }
+    void Product() {
+        int v = OfRank(3);
+        if (v < 0) return;
+        const Dims d = dims(v);
+        Add("matmul(@0, transpose(@1)) / 4.0", {v, LikeShape(v)}, {kBatch, d[1], d[1]});
+    }
+
+    void Inputs() {
+        int kind = r.Below(3);
+        if (kind == 0) Add("", {}, {kBatch, 1 + r.Below(40)});
+        if (kind == 1) Add("", {}, {kBatch, 1 + r.Below(6), 1 + r.Below(36)});
+        if (kind == 2) Add("", {}, {kBatch, 1 + r.Below(5), 3 + r.Below(6), 3 + r.Below(6)});
+    }
+    // [N, classes] at the end, whatever the last value is.
+    void Finish() {
+        int v = Last();
+        if (rank(v) == 1) v = Add("reshape(@0; shape = [N, 1])", {v}, {kBatch, 1});
+        if (rank(v) > 2) {
+            Dims flat = {kBatch, 1};
+            for (int i = 1; i < rank(v); i++) flat[1] *= dims(v)[i];
+            v = Add("flatten(@0)", {v}, flat);
+        }
+        Add("linear(@0; out = " + std::to_string(p.classes) + ")", {v}, {kBatch, p.classes});
+    }
+};
+
+int Elements(const Dims &d) {
+    int count = 1;
+    for (int i : d) count *= i == kBatch ? 1 : i;
+    return count;
+}
+
+void ReplaceOperands(std::string *text, const std::vector<int> &operands) {
+    for (size_t i = 0; i < operands.size(); i++) {
+        std::string hole = "@" + std::to_string(i);
+        for (size_t at; (at = text->find(hole)) != std::string::npos;)
+            text->replace(at, hole.size(), Name(operands[i]));
+    }
+}
+
+std::vector<bool> Read(const Program &p) {
+    std::vector<bool> read(p.statements.size());
+    read.back() = true;
+    for (size_t i = p.statements.size(); i-- > 0;)
+        if (read[i])
+            for (int o : p.statements[i].operands) read[o] = true;
+    return read;
+}
+
+} // namespace
+
+std::string Program::Text() const {
+    std::vector<bool> read = Read(*this);
+    std::string inputs, body;
+    for (size_t i = 0; i < statements.size(); i++) {
+        const Statement &s = statements[i];
+        if (!read[i]) continue;
+        if (s.text.empty()) {
+            inputs += (inputs.empty() ? "" : ", ") + Name(static_cast<int>(i)) + ": f32" + Shape(s.dims);
+            continue;
+        }
+        std::string text = s.text;
+        ReplaceOperands(&text, s.operands);
+        body += "    " + Name(static_cast<int>(i)) + " = " + text + "\n";
+    }
+    std::string last = Name(static_cast<int>(statements.size()) - 1);
+    std::string loss = cross_entropy ? "cross_entropy(" + last + ", targets)"
+                                     : "mean(" + last + " * " + last + ") + 0.0 * cross_entropy(" + last + ", targets)";
+    return "amp 1\nmodel m(" + inputs + ") -> " + last + " {\n" + body +
+           "}\ntrain m {\n    input targets: i32[N]\n    loss = " + loss + "\n    optimizer = sgd(0.0)\n}\nprecision " +
+           precision + (precision == "fp16" ? " { loss_scale = static(16.0) }\n" : " { }\n");
+}
+
+Program Generate(uint64_t seed) {
+    Generator g{{seed * 0x2545F4914F6CDD1Dull + 1}, {}};
+    static const std::vector<std::string> precisions = {"fp32", "fp32", "fp32", "bf16", "fp16"};
+    g.p.precision = g.r.Pick(precisions);
+    g.p.classes = 1 + g.r.Below(9);
+    g.p.cross_entropy = g.r.Chance(70);
+    g.p.n = 2 + g.r.Below(5);
+    g.Inputs();
+    for (int i = 0, count = 2 + g.r.Below(9); i < count; i++) {
+        void (Generator::*const kinds[])() = {
+            &Generator::Unary, &Generator::Unary,  &Generator::Binary, &Generator::Broadcast, &Generator::Reduce,
+            &Generator::Soft,  &Generator::Linear, &Generator::Norm,   &Generator::Movement,  &Generator::Movement,
+            &Generator::Image, &Generator::Image,  &Generator::Product};
+        (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
+        if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();
+    }
+    g.Finish();
+    return g.p;
+}
+
+std::vector<Program> Smaller(const Program &p) {
+    std::vector<Program> out;
+    std::vector<bool> read = Read(p);
+    for (size_t i = p.statements.size() - 1; i-- > 0;) {
+        if (p.statements[i].text.empty() || !read[i]) continue;
+        Program q = p;
+        q.statements[i] = {"", {}, p.statements[i].dims};
+        out.push_back(q);
+    }
+    if (p.n > 2) {
+        out.push_back(p);
+        out.back().n = 2;
+    }
+    return out;
+}
+
+} // namespace random_programs

@@ -1,0 +1,53 @@
+// program.h: random models: statements over values whose shapes are known, so that every program is valid.
+#ifndef AMP_TESTS_RANDOM_PROGRAM_H
+#define AMP_TESTS_RANDOM_PROGRAM_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace random_programs {
+
+constexpr int kBatch = -1; // a dimension that is N
+
+using Dims = std::vector<int>;
+
+struct Random {
+    uint64_t state;
+    uint32_t Next() { // splitmix64: Steele, Lea and Flood 2014
+        uint64_t z = (state += 0x9E3779B97F4A7C15ull);
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+        return static_cast<uint32_t>((z ^ (z >> 31)) >> 32);
+    }
+    int Below(int n) { return static_cast<int>(Next() % static_cast<uint32_t>(n)); }
+    bool Chance(int percent) { return Below(100) < percent; }
+    template <class T> const T &Pick(const std::vector<T> &of) { return of[Below(static_cast<int>(of.size()))]; }
+    float Uniform() { return static_cast<float>(Next() >> 8) / 8388608.0f - 1.0f; }
+};
+
+// v<index> = text, where @0, @1, ... in the text stand for the operands.  A statement without text is an input of the model.
+struct Statement {
+    std::string text;
+    std::vector<int> operands; // indexes of statements before
+    Dims dims;
+};
+
+struct Program {
+    std::vector<Statement> statements;
+    std::string precision = "fp32"; // fp32, bf16, fp16
+    int classes = 3;
+    bool cross_entropy = true; // of the last value, [N, classes]; else the mean of its squares
+    int n = 3;                 // samples that it is run with
+
+    std::string Text() const; // what no one reads is left out
+};
+
+Program Generate(uint64_t seed);
+
+// Smaller programs that are as wrong as this one: one statement becomes an input, or the precision fp32.
+std::vector<Program> Smaller(const Program &p);
+
+} // namespace random_programs
+
+#endif

@@ -232,6 +232,17 @@ run 0 "$amprun" train "$so" --data "$data" --steps 3 --batch 16 --quiet
 expect '--quiet prints nothing' '' "$out$err"
 run 0 "$amprun" eval "$so" --data "$data" --weights "$st"
 says '{"samples": 60, "loss": ' '"acc": '
+run 0 "$ampc" "$work/small.amp" --eval-precision fp32 -o "$work/twofold.so"
+run 0 "$amprun" eval "$work/twofold.so" --data "$data" --weights "$st" --precision fp32
+says '{"samples": 60, "loss": ' '"acc": '
+run 1 "$amprun" eval "$so" --data "$data" --weights "$st" --precision fp32
+says '--eval-precision fp32'
+run 1 "$amprun" eval "$so" --data "$data" --weights "$st" --precision bf16
+says 'in fp32'
+sed 's/^    loss = /    accumulate = 3\n    loss = /' "$work/small.amp" >"$work/parts.amp"
+run 0 "$ampc" "$work/parts.amp" -o "$work/parts.so"
+run 0 "$amprun" train "$work/parts.so" --data "$data" --batch 16 --epochs 3 --quiet --log "$work/parts.jsonl"
+expect '3 epochs of 4 batches are 4 steps of 3' 4 "$(grep -c '"iteration"' "$work/parts.jsonl")"
 run 0 "$amprun" infer "$work/plain.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/logits.st" --batch 7
 holds 'results of all samples are written' grep -qa '"logits":{"dtype":"F32","shape":\[60,3\]' "$work/logits.st"
 run 0 "$amprun" infer "$so" --weights "$st" --inputs "$work/no_targets.st" --outputs "$work/logits.st"

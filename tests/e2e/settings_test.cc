@@ -40,7 +40,8 @@ std::string weights(const std::string &optimizer, const std::string &settings = 
            "}\n"
            "train three {\n"
            "    loss = mean(y)\n"
-           "    optimizer = " + optimizer + "\n" + settings + "}\n";
+           "    optimizer = " +
+           optimizer + "\n" + settings + "}\n";
 }
 
 // ---- schedules -----------------------------------------------------------------------------------------------------------
@@ -55,10 +56,15 @@ TEST(Schedules, MoveTheLearningRateFromStepToStep) {
         std::function<double(double)> rate;
     } cases[] = {
         {"cosine", "cosine(peak = 0.1, warmup = 3, steps = 10, floor = 0.01)",
-         [](double s) { return s < 3 ? 0.1 * (s + 1) / 3 : s < 10 ? half_cosine(0.1, 0.01, (s - 3) / 7) : 0.01; }},
-        {"step", "step(base = 0.1, every = 3, gamma = 0.5)", [](double s) { return 0.1 * std::pow(0.5, std::floor(s / 3)); }},
+         [](double s) { return s < 3    ? 0.1 * (s + 1) / 3
+                               : s < 10 ? half_cosine(0.1, 0.01, (s - 3) / 7)
+                                        : 0.01; }},
+        {"step", "step(base = 0.1, every = 3, gamma = 0.5)",
+         [](double s) { return 0.1 * std::pow(0.5, std::floor(s / 3)); }},
         {"linear", "linear(peak = 0.1, warmup = 2, steps = 9)",
-         [](double s) { return s < 2 ? 0.1 * (s + 1) / 2 : s < 9 ? 0.1 * (9 - s) / 7 : 0.0; }},
+         [](double s) { return s < 2   ? 0.1 * (s + 1) / 2
+                               : s < 9 ? 0.1 * (9 - s) / 7
+                                       : 0.0; }},
         {"one_cycle", "one_cycle(peak = 0.1, steps = 12)",
          [](double s) {
              return s <= 2.6 ? half_cosine(0.004, 0.1, s / 2.6) : half_cosine(0.1, 0.004 / 1e4, (s - 2.6) / 8.4);
@@ -66,7 +72,8 @@ TEST(Schedules, MoveTheLearningRateFromStepToStep) {
     };
     for (const auto &c : cases) {
         SCOPED_TRACE(c.name);
-        Training r(e2e::compile_to_file(weights(std::string("sgd(lr = ") + c.call + ")"), std::string(c.name) + ".so"), 4);
+        Training r(e2e::compile_to_file(weights(std::string("sgd(lr = ") + c.call + ")"), std::string(c.name) + ".so"),
+                   4);
         ASSERT_TRUE(r.ok());
         const std::vector<float> x = {1, 2, 3, 4};
         double want = 1;
@@ -123,7 +130,8 @@ TEST(Clipping, ByNormThenByValue) {
         EXPECT_NEAR(report.grad_norm, norm, 1e-5 * norm);
         EXPECT_LT(factor, 1);
         for (size_t i = 0; i < before.size(); i++) {
-            std::vector<float> g = gradient(r, params[i].name, params[i].count), w = param(r, params[i].name, params[i].count);
+            std::vector<float> g = gradient(r, params[i].name, params[i].count),
+                               w = param(r, params[i].name, params[i].count);
             for (size_t j = 0; j < g.size(); j++) {
                 double move = std::fmax(-0.01, std::fmin(0.01, g[j] * factor));
                 clipped += std::fabs(move) == 0.01;
@@ -178,7 +186,8 @@ std::string two_blocks(const std::string &precision) {
            "    loss = mse_loss(q, u)\n"
            "    optimizer = adam(lr = step(base = 0.1, every = 1, gamma = 0.5))\n"
            "}\n"
-           "precision " + precision + " { }\n";
+           "precision " +
+           precision + " { }\n";
 }
 
 struct Pair {
@@ -242,22 +251,24 @@ TEST(Blocks, GoTogetherWhereNothingIsScaled) {
 // ---- inputs --------------------------------------------------------------------------------------------------------------
 
 TEST(Inputs, IdsAreCheckedAgainstTheirTable) {
-    std::string text = "amp 1\n"
-                       "model bag(ids: i32[N, 3]) -> logits {\n"
-                       "    logits = linear(mean(embedding(ids; count = 7, dim = 4) as table; dims = (1)); out = 2) as fc\n"
-                       "}\n"
-                       "train bag {\n"
-                       "    input targets: i32[N]\n"
-                       "    loss = cross_entropy(logits, targets)\n"
-                       "    optimizer = sgd(lr = 0.1)\n"
-                       "}\n";
+    std::string text =
+        "amp 1\n"
+        "model bag(ids: i32[N, 3]) -> logits {\n"
+        "    logits = linear(mean(embedding(ids; count = 7, dim = 4) as table; dims = (1)); out = 2) as fc\n"
+        "}\n"
+        "train bag {\n"
+        "    input targets: i32[N]\n"
+        "    loss = cross_entropy(logits, targets)\n"
+        "    optimizer = sgd(lr = 0.1)\n"
+        "}\n";
     Training r(e2e::compile_to_file(text, "bag.so"), 4);
     ASSERT_TRUE(r.ok());
     std::vector<int32_t> ids = {0, 6, 1, 2, 3, 4}, targets = {1, 0};
     std::vector<float> before = param(r, "table.weight", 28);
     step(r, {ids.data(), targets.data()}, 2);
     std::vector<float> after = param(r, "table.weight", 28);
-    for (int row = 0; row < 7; row++) EXPECT_EQ(!memcmp(&before[size_t(row) * 4], &after[size_t(row) * 4], 16), row == 5) << row;
+    for (int row = 0; row < 7; row++)
+        EXPECT_EQ(!memcmp(&before[size_t(row) * 4], &after[size_t(row) * 4], 16), row == 5) << row;
     for (int32_t bad : {-1, 7, 1 << 30, -100}) {
         ids[4] = bad;
         const void *inputs[] = {ids.data(), targets.data()};
@@ -271,14 +282,16 @@ TEST(Inputs, IdsAreCheckedAgainstTheirTable) {
 }
 
 TEST(Inputs, IdsThatNobodyCanCheckAreRefused) {
-    e2e::Compiled c = e2e::compile("amp 1\nmodel m(ids: i32[N]) -> y {\n    y = embedding(ids + 1; count = 7, dim = 4) as t\n}\n");
+    e2e::Compiled c =
+        e2e::compile("amp 1\nmodel m(ids: i32[N]) -> y {\n    y = embedding(ids + 1; count = 7, dim = 4) as t\n}\n");
     EXPECT_NE(c.status, AMP_OK);
     EXPECT_NE(c.message.find("its ids are computed"), std::string::npos) << c.message;
 }
 
 TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
     auto text = [](const char *type, const char *x) {
-        return std::string("amp 1\nmodel m(x: ") + type + "[N, 6]) -> y {\n    y = linear(" + x + "; out = 5) as fc\n}\n";
+        return std::string("amp 1\nmodel m(x: ") + type + "[N, 6]) -> y {\n    y = linear(" + x +
+               "; out = 5) as fc\n}\n";
     };
     Training bytes(e2e::compile_to_file(text("u8", "to_f32(x)"), "bytes.so"), 3);
     Training halves(e2e::compile_to_file(text("f16", "to_f32(x)"), "halves.so"), 3);
@@ -291,7 +304,8 @@ TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
         u8[i] = static_cast<uint8_t>(i * 15);
         f32[i] = u8[i];
         int exponent;
-        float fraction = std::frexp(f32[i], &exponent); // [0.5, 1): f16 has the exponent's bias 15 and 10 bits behind the 1
+        float fraction =
+            std::frexp(f32[i], &exponent); // [0.5, 1): f16 has the exponent's bias 15 and 10 bits behind the 1
         f16[i] = f32[i] == 0 ? uint16_t(0) : uint16_t((exponent + 14) << 10 | (int(std::ldexp(fraction, 11)) & 1023));
     }
     const void *in_u8[] = {u8.data()}, *in_f16[] = {f16.data()}, *in_f32[] = {f32.data()};
@@ -304,4 +318,4 @@ TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
     EXPECT_TRUE(e2e::same_bits(got, want));
 }
 
-}  // namespace
+} // namespace

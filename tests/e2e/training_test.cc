@@ -12,8 +12,8 @@ using e2e::Batch;
 using e2e::Training;
 
 // A perceptron with what a step may have: statistics, dropout, a schedule, groups, clipping, a metric of averages.
-std::string rich(const std::string &precision, const std::string &settings, const std::string &rate =
-                     "cosine(peak = 0.01, warmup = 2, steps = 20)") {
+std::string rich(const std::string &precision, const std::string &settings,
+                 const std::string &rate = "cosine(peak = 0.01, warmup = 2, steps = 20)") {
     return "amp 1\n"
            "model rich(x: f32[N, 19]) -> logits {\n"
            "    h      = linear(x; out = 37) as fc1\n"
@@ -25,10 +25,15 @@ std::string rich(const std::string &precision, const std::string &settings, cons
            "    loss      = cross_entropy(logits, targets)\n"
            "    metric    acc = accuracy(logits, targets)\n"
            "    metric    ppl = exp(loss)\n"
-           "    optimizer = adamw(lr = " + rate + ", weight_decay = 0.1)\n"
+           "    optimizer = adamw(lr = " +
+           rate +
+           ", weight_decay = 0.1)\n"
            "    group \"*.bias\": weight_decay = 0.0, lr_scale = 0.5\n"
-           "    clip_norm = 1.0\n" + settings + "}\n"
-           "precision " + precision + "\n";
+           "    clip_norm = 1.0\n" +
+           settings +
+           "}\n"
+           "precision " +
+           precision + "\n";
 }
 
 // Compiled once for all tests that ask for it.
@@ -96,7 +101,7 @@ TEST(Accumulation, FourMicroBatchesAreOneBatchOfFourTimesTheSize) {
     std::vector<float> a = e2e::all_params(parts), b = e2e::all_params(whole);
     double difference = 0;
     for (size_t i = 0; i < a.size(); i++) difference = std::max(difference, std::fabs(double(a[i]) - b[i]));
-    EXPECT_LT(difference, 1e-4);  // Adam divides by small numbers: rounding of gradients near 0 is enlarged
+    EXPECT_LT(difference, 1e-4); // Adam divides by small numbers: rounding of gradients near 0 is enlarged
 }
 
 TEST(Accumulation, AnOverflowInOneMicroBatchSkipsTheStepStatisticsIncluded) {
@@ -168,14 +173,30 @@ class Rich : public ::testing::TestWithParam<const char *> {};
 
 TEST_P(Rich, ThreadsAndInterruptionDoNotChangeBits) {
     std::string checkpoint = e2e::temp_path(std::string("rich-") + GetParam() + ".st");
-    Training whole(rich_model(GetParam()), 64), first(rich_model(GetParam()), 64, 2), second(rich_model(GetParam()), 64, 2, 99);
+    Training whole(rich_model(GetParam()), 64), first(rich_model(GetParam()), 64, 2),
+        second(rich_model(GetParam()), 64, 2, 99);
     ASSERT_TRUE(whole.ok() && first.ok() && second.ok());
     e2e::train(whole, 20);
     e2e::train(first, 8);
     ASSERT_EQ(amp_checkpoint_save(first.session, checkpoint.c_str(), nullptr, &first.err), AMP_OK) << first.err.message;
-    ASSERT_EQ(amp_checkpoint_load(second.session, checkpoint.c_str(), nullptr, 0, &second.err), AMP_OK) << second.err.message;
+    ASSERT_EQ(amp_checkpoint_load(second.session, checkpoint.c_str(), nullptr, 0, &second.err), AMP_OK)
+        << second.err.message;
     e2e::train(second, 12, 45, 19, 10, 8);
     EXPECT_TRUE(e2e::same_bits(e2e::all_params(whole), e2e::all_params(second)));
+}
+
+TEST(Rich16, FusionAndLayoutDoNotChangeBits) {
+    std::string text = rich("fp16 { eval_precision = fp32 }", "    accumulate = 4\n");
+    amp_compile_options no_fuse = {}, no_layout = {};
+    no_fuse.no_fuse = 1;
+    no_layout.no_layout = 1;
+    Training plain(rich_model("fp16"), 64);
+    Training unfused(e2e::compile_to_file(text, "rich-nofuse.so", no_fuse), 64);
+    Training rows(e2e::compile_to_file(text, "rich-nolayout.so", no_layout), 64);
+    ASSERT_TRUE(plain.ok() && unfused.ok() && rows.ok());
+    for (Training *r : {&plain, &unfused, &rows}) e2e::train(*r, 8);
+    EXPECT_TRUE(e2e::same_bits(e2e::all_params(plain), e2e::all_params(unfused)));
+    EXPECT_TRUE(e2e::same_bits(e2e::all_params(plain), e2e::all_params(rows)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, Rich, ::testing::Values("fp32", "bf16", "fp16"),
@@ -235,4 +256,4 @@ TEST(Evaluation, PerplexityIsOfTheAverage) {
     EXPECT_NEAR(total[1], std::exp(sum), 1e-4);
 }
 
-}  // namespace
+} // namespace

@@ -97,7 +97,8 @@ TEST_F(TrainBlocksTest, GradientsAreClippedAfterUnscaling) {
     EXPECT_TRUE(HasResult(f, "grad_norm"));
     for (int i = 0; i < f->results.len; i++) {
         bool gradient = !strncmp(f->results.data[i].name, "grad.", 5);
-        EXPECT_TRUE(!gradient || ir_def(f, f->results.data[i].value)->code == OP_unscale) << "results are before clipping";
+        EXPECT_TRUE(!gradient || ir_def(f, f->results.data[i].value)->code == OP_unscale)
+            << "results are before clipping";
     }
 }
 

@@ -106,6 +106,25 @@ static Val negate_twice(Simplify *s, Op *o) {
     return first && first->code == OP_neg ? unless_promoted(s, o, first->in[0]) : NO_VAL;
 }
 
+/* Movement of one operand whose result has its shape, where that says that no element moves. */
+static Val move_nothing(Simplify *s, Op *o) { return o->n_in == 1 ? unless_promoted(s, o, o->in[0]) : NO_VAL; }
+
+static Val reshape_again(Simplify *s, Op *o) {
+    const Op *first = ir_def(s->f, o->in[0]);
+    if (!first || (first->code != OP_reshape && first->code != OP_flatten)) return NO_VAL;
+    o->in[0] = first->in[0];
+    return move_nothing(s, o);
+}
+
+static Val transpose_back(Simplify *s, Op *o) {
+    const Op *first = ir_def(s->f, o->in[0]);
+    if (!first || first->code != OP_transpose) return NO_VAL;
+    int rank = ir_shape(s->f, o->in[0])->rank;
+    int a = ir_dim_attr(o, "a", rank), b = ir_dim_attr(o, "b", rank);
+    int c = ir_dim_attr(first, "a", rank), d = ir_dim_attr(first, "b", rank);
+    return (a == c && b == d) || (a == d && b == c) ? first->in[0] : NO_VAL;
+}
+
 typedef struct Rule {
     Opcode code;
     Val (*apply)(Simplify *s, Op *o);
@@ -113,9 +132,12 @@ typedef struct Rule {
 
 static const Rule rules[] = {
     /* tried in this order */
-    {OP_cast, cast_to_own_dtype}, {OP_cast, widen_then_narrow}, {OP_cast, weight_gradient_in_f32},
-    {OP_cast, same_cast_before},  {OP_add, add_negative_zero},  {OP_sub, subtract_zero},
-    {OP_mul, multiply_by_one},    {OP_div, divide_by_one},      {OP_neg, negate_twice},
+    {OP_cast, cast_to_own_dtype}, {OP_cast, widen_then_narrow},   {OP_cast, weight_gradient_in_f32},
+    {OP_cast, same_cast_before},  {OP_add, add_negative_zero},    {OP_sub, subtract_zero},
+    {OP_mul, multiply_by_one},    {OP_div, divide_by_one},        {OP_neg, negate_twice},
+    {OP_reshape, move_nothing},   {OP_reshape, reshape_again},    {OP_flatten, move_nothing},
+    {OP_expand, move_nothing},    {OP_slice, move_nothing},       {OP_pad, move_nothing},
+    {OP_concat, move_nothing},    {OP_transpose, transpose_back},
 };
 
 /* ---- the driver -------------------------------------------------------------------------------------------------- */

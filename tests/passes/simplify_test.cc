@@ -71,6 +71,35 @@ const Case kCases[] = {
      "input %x : f32[N, 4]\n%1 = neg(%x) : f32[N, 4]\n%2 = neg(%1) : f32[N, 4]\n%y = exp(%2) : f32[N, 4]\nresult y = "
      "%y\n",
      "%y = exp(%x)\n"},
+    {"move_nothing",
+     "input %x : f32[N, 4]\n%1 = reshape(%x) : f32[N, 4]\n%2 = slice(%1; dim = 1, to = 4) : f32[N, 4]\n%3 = pad(%2; "
+     "dim = "
+     "1) : f32[N, 4]\n%4 = concat(%3; dim = 1) : f32[N, 4]\n%5 = expand(%4) : f32[N, 4]\n%6 = flatten(%5) : f32[N, "
+     "4]\n%y = neg(%6) : f32[N, 4]\nresult y = %y\n",
+     "%y = neg(%x)\n"},
+    {"reshape_again",
+     "input %x : f32[N, 4]\n%1 = reshape(%x) : f32[N, 2, 2]\n%2 = reshape(%1) : f32[2 * N, 2]\n%y = neg(%2) : f32[2 * "
+     "N, "
+     "2]\nresult y = %y\n",
+     "%2 = reshape(%x)\n%y = neg(%2)\n"},
+    {"flatten_and_back",
+     "input %x : f32[N, 2, 2]\n%1 = flatten(%x) : f32[N, 4]\n%2 = reshape(%1) : f32[N, 2, 2]\n%y = neg(%2) : f32[N, 2, "
+     "2]\nresult y = %y\n",
+     "%y = neg(%x)\n"},
+    {"transpose_back",
+     "input %x : f32[N, 3, 3]\n%1 = transpose(%x; a = 1, b = 2) : f32[N, 3, 3]\n%2 = transpose(%1; a = -1, b = -2) : "
+     "f32[N, 3, 3]\n%y = neg(%2) : f32[N, 3, 3]\nresult y = %y\n",
+     "%y = neg(%x)\n"},
+    {"a_square_that_is_transposed_moves",
+     "input %x : f32[N, 3, 3]\n%1 = transpose(%x) : f32[N, 3, 3]\n%2 = permute(%1; dims = (0, 2, 1)) : f32[N, 3, "
+     "3]\n%y = "
+     "neg(%2) : f32[N, 3, 3]\nresult y = %y\n",
+     "%1 = transpose(%x)\n%2 = permute(%1; dims = (0, 2, 1))\n%y = neg(%2)\n"},
+    {"two_pieces_stay",
+     "input %x : f32[N, 4]\n%1 = slice(%x; dim = 1, to = 2) : f32[N, 2]\n%2 = concat(%1, %1; dim = 1) : f32[N, 4]\n%y "
+     "= "
+     "neg(%2) : f32[N, 4]\nresult y = %y\n",
+     "%1 = slice(%x; dim = 1, to = 2)\n%2 = concat(%1, %1; dim = 1)\n%y = neg(%2)\n"},
     {"a_result_may_become_an_input", "input %x : f32[N, 4]\n%y = cast(%x) : f32[N, 4]\nresult y = %y\n", ""},
 };
 

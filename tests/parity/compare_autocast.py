@@ -55,6 +55,10 @@ def _source_name(value, inputs):
     return inputs[int(name)] if kind == "arg" else name if kind in ("param", "buffer") else None
 
 
+def _kind(dtype):
+    return "int" if dtype in ("i32", "i64") else dtype
+
+
 def _writes_a_buffer(row):
     """Running statistics are no part of the loss and its gradients."""
     return row.get("inplace") and row["in_ids"][0].startswith("buffer:")
@@ -75,12 +79,27 @@ def _entries(row):
     return [(part, [at]) for at, part in enumerate(made)]
 
 
+def _promoted(dtypes):
+    floats = {t for t in dtypes if t in ("f32", "f16", "bf16")}
+    return floats.pop() if len(floats) == 1 else "f32"
+
+
 def oracle_graph(values, rows, inputs):
     """rows: the oracle's lines; inputs: names of the model's inputs in the order of the module's arguments."""
     known, steps = {}, []
 
     def value(name):
         return known.get(name) or _source_name(name, inputs)
+
+    def operand(row, at, entry):
+        """The value that the op reads: where it promotes by itself, its cast."""
+        name, wanted = value(row["in_ids"][at]), _promoted(row["in"])
+        if not entry.get("promotes") or row["in"][at] == wanted:
+            return name
+        cast, how = values.name("cast", wanted, [name])
+        if ("cast", how) not in steps:
+            steps.append(("cast", how))
+        return cast
 
     for row in rows:
         if row["phase"] == "end":
@@ -92,8 +111,8 @@ def oracle_graph(values, rows, inputs):
             known[row["out_ids"][0]] = value(row["in_ids"][0])
             continue
         for entry, outs in _entries(row):
-            name, how = values.name(entry["op"], row["out"][outs[0]], [value(row["in_ids"][at]) for at in entry["operands"]
-                                                                      if at < len(row["in_ids"])])
+            operands = [operand(row, at, entry) for at in entry["operands"] if at < len(row["in_ids"])]
+            name, how = values.name(entry["op"], _kind(row["out"][outs[0]]), operands)
             for out, result in zip(outs, entry.get("results", [0])):
                 known[row["out_ids"][out]] = _result_name(name, result)
             steps.append((entry["op"], how))
@@ -122,9 +141,10 @@ def dump_graph(values, text):
         if op.code in ATEN["our_views"]:
             known[op.results[0]] = operands[0]
             continue
-        name, how = values.name(op.code, ir_text.dtype(op.types[0]), operands)
+        code = ATEN["our_names"].get(f"{op.code}/{len(operands)}") or ATEN["our_names"].get(op.code, op.code)
+        name, how = values.name(code, _kind(ir_text.dtype(op.types[0])), operands[: ATEN["our_operands"].get(op.code)])
         known.update((result, _result_name(name, at)) for at, result in enumerate(op.results))
-        steps.append((op.code, how))
+        steps.append((code, how))
     return _graph(steps, {name: known.get(value, value) for name, value in ends.items()})
 
 

@@ -4,8 +4,9 @@
     Mlp((16, 32, 10))          tests/parity/models/mlp_16_32_10.amp
     Cnn()                      examples/fashion_mnist/cnn.amp
     SmallCnn()                 tests/parity/models/cnn_16.amp
+    TiedTokens()               tests/parity/models/tied_tokens.amp
 
-The autocast oracle runs mlp(), small(), cnn() and small_cnn() on tensors without storage; the numeric comparisons run Mlp itself on the CPU.
+The autocast oracle runs mlp(), small(), cnn(), small_cnn() and tied_tokens() on tensors without storage; the numeric comparisons run Mlp itself on the CPU.
 """
 import torch
 import torch.nn.functional as F
@@ -85,6 +86,22 @@ class SmallCnn(nn.Module):
         return F.cross_entropy(self.fc(torch.flatten(x, 1)), targets)
 
 
+class TiedTokens(nn.Module):
+    """A block of a language model without its attention; the table of the tokens makes the logits too."""
+
+    def __init__(self, vocabulary=40, length=8, width=16):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.ln1, self.lnf = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, ids, targets):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        x = x + self.fc2(F.gelu(self.fc1(self.ln1(x)), approximate="tanh"))
+        logits = F.linear(self.lnf(x), self.wte.weight)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
 def make_cnn(seed=0):
     torch.manual_seed(seed)
     return Cnn()
@@ -108,6 +125,11 @@ def cnn(device):
 def small_cnn(device):
     targets = torch.zeros(4, dtype=torch.int64, device=device)
     return SmallCnn(), (torch.empty(4, 3, 16, 16, device=device), targets), lambda loss: loss
+
+
+def tied_tokens(device):
+    ids = torch.zeros(4, 8, dtype=torch.int64, device=device)
+    return TiedTokens(), (ids, torch.zeros_like(ids)), lambda loss: loss
 
 
 def mlp(device):

@@ -16,7 +16,8 @@ TWIN = os.path.join(tools.ROOT, "tests/parity/twin.py")
 # model: builder of its twin
 SMALL = os.path.join(tools.MODELS, "mlp_16_32_10.amp")
 SMALL_CNN = os.path.join(tools.MODELS, "cnn_16.amp")
-MODELS = {tools.MLP: "mlp", SMALL: "small", tools.CNN: "cnn", SMALL_CNN: "small_cnn"}
+MODELS = {tools.MLP: "mlp", SMALL: "small", tools.CNN: "cnn", SMALL_CNN: "small_cnn",
+          os.path.join(tools.MODELS, "tied_tokens.amp"): "tied_tokens"}
 COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 

@@ -69,10 +69,19 @@ static void put_removed(amp_json_writer *w, const Module *m) {
     amp_json_end_array(w);
 }
 
+/* The arena as an allocator: where memory is out it jumps away from here, and what the writer holds goes with it. */
+static void *take(void *arena, size_t size, size_t align) {
+    (void)align; /* 16 at most */
+    return arena_alloc(arena, size);
+}
+
+static void give(void *arena, void *ptr, size_t size, size_t align) { (void)arena, (void)ptr, (void)size, (void)align; }
+
 amp_status explain_as_json(Text *t, const Module *m, const Module *graph, const char *glob, int *found,
                            amp_error *err) {
     amp_json_writer w;
-    amp_json_writer_init(&w, &m->arena->allocator);
+    amp_allocator of_arena = {.user = m->arena, .alloc = take, .free = give};
+    amp_json_writer_init(&w, &of_arena);
     amp_json_begin_object(&w, NULL);
     amp_json_put_string(&w, "model", m->name);
     put_string(&w, "policy", m->policy_name);

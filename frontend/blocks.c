@@ -201,9 +201,10 @@ int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, in
     *frame = (Frame){.caller = e->frame, .unit = b->unit, .decl = b->decl, .call = call->loc};
     frame->layer = e->frame->layer ? e->frame->layer : b->unit->is_prelude ? b->decl->name->text : NULL;
     bool good = bind_statics(e, frame, call);
-    frame->scope = scope_of(e, b, call);
+    const char *scope = scope_of(e, b, call);
+    frame->scope = scope ? scope : e->frame->scope; /* behind an error, for the numbers among the arguments */
     e->frame = frame;
-    good = bind_tensors(e, b, call, tensors, count) && good && frame->scope;
+    good = bind_tensors(e, b, call, tensors, count) && good && scope;
     e->frame = frame->caller;
     int results = good ? run_body(e, b, frame, out) : b->decl->results.len ? b->decl->results.len : 1;
     for (int i = 0; !good && i < results && i < MAX_RESULTS; i++) out[i] = ERROR_ITEM;

@@ -8,7 +8,7 @@
 # one, the counts of the parts are printed with their names behind them.
 
 readonly COUNT='([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?'
-readonly SCRIPT_LIMIT=25m # a script that hangs must not hang the run
+readonly SCRIPT_LIMIT=${SCRIPT_LIMIT:-25m} # a script that hangs must not hang the run
 
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)

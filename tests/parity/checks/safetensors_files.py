@@ -135,4 +135,4 @@ def plants(tally, options):
 
 
 if __name__ == "__main__":
-    harness.main(checks, plants)
+    harness.main(__doc__, [checks], [plants])

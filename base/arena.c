@@ -24,7 +24,17 @@ void arena_init(Arena *a, const amp_allocator *allocator) {
     a->allocator = amp_allocator_or_default(allocator);
 }
 
-void arena_free(Arena *a) {
+void arena_jump_(Arena *a) {
+    while (a->parent) a = a->parent;
+    longjmp(a->out_of_memory, 1);
+}
+
+static void free_children(Arena *a) {
+    for (Arena *child = a->children; child; child = child->sibling) arena_free(child);
+    a->children = NULL;
+}
+
+static void free_blocks(Arena *a) {
     for (ArenaBlock *block = a->blocks, *next; block; block = next) {
         next = block->next;
         amp_free(&a->allocator, block, block->size, ALIGN);
@@ -32,6 +42,31 @@ void arena_free(Arena *a) {
     a->blocks = NULL;
     a->at = a->end = NULL;
     a->used = 0;
+}
+
+void arena_free(Arena *a) {
+    free_children(a); /* before the blocks that they lie in */
+    free_blocks(a);
+}
+
+Arena *arena_child(Arena *parent) {
+    Arena *child = arena_new(parent, Arena);
+    child->allocator = parent->allocator;
+    child->parent = parent;
+    child->sibling = parent->children;
+    return parent->children = child;
+}
+
+void arena_reset(Arena *a) {
+    ArenaBlock *kept = one_block_each ? NULL : a->blocks;
+    free_children(a);
+    if (kept) a->blocks = kept->next;
+    free_blocks(a);
+    if (!kept) return;
+    kept->next = NULL;
+    a->blocks = kept;
+    a->at = (char *)(kept + 1);
+    a->end = (char *)kept + kept->size;
 }
 
 /* Blocks double from the first size to the largest: a small compilation stays small, a large one makes few calls. */
@@ -44,10 +79,10 @@ static size_t next_block_size(const Arena *a, size_t needed) {
 
 static void arena_add_block(Arena *a, size_t size) {
     size_t needed;
-    if (!amp_size_add(size, sizeof(ArenaBlock), &needed)) longjmp(a->out_of_memory, 1);
+    if (!amp_size_add(size, sizeof(ArenaBlock), &needed)) arena_jump_(a);
     size_t block_size = next_block_size(a, needed);
     ArenaBlock *block = amp_alloc(&a->allocator, block_size, ALIGN);
-    if (!block) longjmp(a->out_of_memory, 1);
+    if (!block) arena_jump_(a);
     block->next = a->blocks;
     block->size = block_size;
     a->blocks = block;
@@ -57,7 +92,7 @@ static void arena_add_block(Arena *a, size_t size) {
 
 void *arena_alloc(Arena *a, size_t size) {
     size_t padded;
-    if (!amp_size_add(size, ALIGN - 1, &padded)) longjmp(a->out_of_memory, 1);
+    if (!amp_size_add(size, ALIGN - 1, &padded)) arena_jump_(a);
     padded &= ~(size_t)(ALIGN - 1);
     size_t step = one_block_each ? size : padded;
     if (!a->at || (size_t)(a->end - a->at) < step || one_block_each) arena_add_block(a, step);
@@ -69,7 +104,7 @@ void *arena_alloc(Arena *a, size_t size) {
 
 char *arena_strndup(Arena *a, const char *s, size_t n) {
     size_t size;
-    if (!amp_size_add(n, 1, &size)) longjmp(a->out_of_memory, 1);
+    if (!amp_size_add(n, 1, &size)) arena_jump_(a);
     char *copy = arena_alloc(a, size);
     if (n) memcpy(copy, s, n);
     return copy;
@@ -97,9 +132,9 @@ char *arena_printf(Arena *a, const char *fmt, ...) {
 
 void *arena_grow_(Arena *a, void *data, size_t elem, int len, int *cap) {
     size_t bytes;
-    if (*cap > INT_MAX / 2) longjmp(a->out_of_memory, 1);
+    if (*cap > INT_MAX / 2) arena_jump_(a);
     int grown = *cap ? *cap * 2 : 8;
-    if (!amp_size_mul(elem, (size_t)grown, &bytes)) longjmp(a->out_of_memory, 1);
+    if (!amp_size_mul(elem, (size_t)grown, &bytes)) arena_jump_(a);
     void *fresh = arena_alloc(a, bytes);
     if (len) memcpy(fresh, data, elem * (size_t)len);
     *cap = grown;

@@ -28,11 +28,17 @@ typedef struct Arena {
     ArenaBlock *blocks;
     char *at, *end;
     size_t used; /* bytes handed out, for reports */
+    struct Arena *parent, *children, *sibling; /* arena_child */
     jmp_buf out_of_memory;
 } Arena;
 
 void arena_init(Arena *a, const amp_allocator *allocator);
-void arena_free(Arena *a); /* frees every block; the arena can be used again after arena_init */
+void arena_free(Arena *a); /* frees every block, its children's too; the arena can be used again after arena_init */
+
+/* An arena for what lives shorter than |parent|: freed with it, or before by arena_free.  Without memory it jumps where its parent does. */
+Arena *arena_child(Arena *parent);
+/* Forgets everything, but keeps a block for what comes next. */
+void arena_reset(Arena *a);
 
 void *arena_alloc(Arena *a, size_t size); /* zeroed, aligned to 16; never NULL (jumps instead) */
 char *arena_strdup(Arena *a, const char *s);
@@ -51,6 +57,7 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list args);
           ? (void)((v)->data = (__typeof__((v)->data))arena_grow_((a), (v)->data, sizeof *(v)->data, (v)->len, &(v)->cap)) \
           : (void)0),                                                                                 \
      (v)->data[(v)->len++] = (x))
+void arena_jump_(Arena *a) __attribute__((noreturn)); /* to out_of_memory of the outermost parent */
 void *arena_grow_(Arena *a, void *data, size_t elem, int len, int *cap);
 
 #ifdef __cplusplus

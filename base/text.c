@@ -9,17 +9,22 @@
 /* Words longer than this are never near another. */
 enum { MAX_WORD = 64 };
 
+enum { LONG_TEXT = 1 << 20 };
+
 void text_init(Text *t, Arena *a) { *t = (Text){.arena = a}; }
 
 /* Room for |n| more bytes and the NUL. */
 static void text_reserve(Text *t, size_t n) {
     size_t needed;
-    if (!amp_size_add(t->len, n, &needed) || !amp_size_add(needed, 1, &needed)) longjmp(t->arena->out_of_memory, 1);
+    if (!amp_size_add(t->len, n, &needed) || !amp_size_add(needed, 1, &needed)) arena_jump_(t->arena);
     if (needed <= t->cap) return;
     size_t cap = t->cap ? t->cap : 64;
     while (cap < needed) cap = cap > SIZE_MAX / 2 ? needed : cap * 2;
-    char *data = arena_alloc(t->arena, cap);
+    Arena *own = cap >= LONG_TEXT ? arena_child(t->arena) : NULL;
+    char *data = arena_alloc(own ? own : t->arena, cap);
     if (t->len) memcpy(data, t->data, t->len);
+    if (t->own) arena_free(t->own);
+    t->own = own;
     t->data = data;
     t->cap = cap;
 }

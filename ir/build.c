@@ -129,7 +129,9 @@ Op *ir_op_new(Func *f, Opcode code, const Val *in, int n_in) {
     o->n_in = n_in;
     o->in = arena_array(a, Val, n_in + 1);
     if (n_in) memcpy(o->in, in, sizeof(Val) * (size_t)n_in);
-    for (int i = 0; i < MAX_ATTRS; i++) o->attr[i] = ir_op_info[code].attrs[i].initial;
+    int attrs = ir_attr_count(code);
+    o->attr = attrs ? arena_array(a, AttrValue, attrs) : NULL;
+    for (int i = 0; i < attrs; i++) o->attr[i] = ir_op_info[code].attrs[i].initial;
     o->id = (OpId){(uint32_t)f->ops.len};
     vec_push(a, &f->ops, o);
     vec_push(a, &f->body, o->id);

@@ -3,13 +3,29 @@
  * that its text parses to. */
 #include "ir/names.h"
 
+/* Every pass ends in a compaction, and an arena takes nothing back: so each kind of array has two, which take turns. */
+typedef struct Spare {
+    void *data;
+    size_t bytes;
+} Spare;
+
+struct FuncSpares {
+    Spare values, ops, operands;
+    Spare operands_now; /* where the operands and results of all ops lie since the last compaction */
+};
+
 /* What happens to one function.  Ids are old ids. */
 typedef struct Compacting {
     Func *f;
-    Arena *a;
+    Arena *a;        /* for as long as this takes */
     bool *needed;    /* by value: somebody reads it */
     uint32_t *moved; /* by value: the new id; 0: dropped */
 } Compacting;
+
+/* The spare array, or a new one where that is too small. */
+static Spare take_spare(const Compacting *c, Spare spare, size_t bytes) {
+    return spare.bytes >= bytes ? spare : (Spare){arena_alloc(c->f->module->arena, bytes), bytes};
+}
 
 static void need(Compacting *c, Val v) {
     if (v.id < (uint32_t)c->f->values.len) c->needed[v.id] = true;
@@ -84,11 +100,15 @@ static void drop_unread_states(Compacting *c) {
 /* Inputs first, then results in the order of the body: the order in which the reader meets them. */
 static void renumber_values(Compacting *c) {
     Func *f = c->f;
-    VEC(Value *) values = {0};
-    vec_push(c->a, &values, NULL);
+    int count = 1, at = 1;
+    for (int i = 0; i < f->body.len; i++) count += ir_op_at(f, i)->n_out;
+    count += f->inputs.len;
+    Spare fresh = take_spare(c, f->spares->values, sizeof(Value *) * (size_t)count);
+    Value **values = fresh.data;
+    values[0] = NULL;
     for (int i = 0; i < f->inputs.len; i++) {
-        c->moved[f->inputs.data[i].id] = (uint32_t)values.len;
-        vec_push(c->a, &values, ir_value(f, f->inputs.data[i]));
+        c->moved[f->inputs.data[i].id] = (uint32_t)at;
+        values[at++] = ir_value(f, f->inputs.data[i]);
     }
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
@@ -96,8 +116,8 @@ static void renumber_values(Compacting *c) {
             Value *value = ir_value(f, o->out[j]);
             value->def = (OpId){(uint32_t)i + 1};
             value->out = j;
-            c->moved[o->out[j].id] = (uint32_t)values.len;
-            vec_push(c->a, &values, value);
+            c->moved[o->out[j].id] = (uint32_t)at;
+            values[at++] = value;
         }
     }
     for (int i = 0; i < f->inputs.len; i++) f->inputs.data[i] = moved(c, f->inputs.data[i]);
@@ -105,32 +125,50 @@ static void renumber_values(Compacting *c) {
     for (int i = 0; i < f->kernels.len; i++) f->kernels.data[i]->pred = moved(c, f->kernels.data[i]->pred);
     for (int i = 0; i < f->buffers.len; i++) f->buffers.data[i]->value = moved(c, f->buffers.data[i]->value);
     for (int i = 0; i < f->body.len; i++) ir_op_at(f, i)->pred = moved(c, ir_op_at(f, i)->pred);
-    f->values.data = values.data;
-    f->values.cap = values.cap;
+    f->spares->values = (Spare){f->values.data, sizeof(Value *) * (size_t)f->values.cap};
+    f->values.data = values;
+    f->values.cap = (int)(fresh.bytes / sizeof(Value *));
 }
 
-/* New arrays: passes may let two ops share one. */
-static Val *moved_list(const Compacting *c, const Val *list, int n) {
-    Val *to = arena_array(c->a, Val, n + 1);
-    for (int i = 0; i < n; i++) to[i] = moved(c, list[i]);
-    return to;
+static Val *moved_list(const Compacting *c, Val **to, const Val *list, int n) {
+    Val *first = *to;
+    for (int i = 0; i < n; i++) *(*to)++ = moved(c, list[i]);
+    return first;
+}
+
+/* Into an array that holds none of them yet: passes may let two ops share one. */
+static void move_operands(const Compacting *c) {
+    Func *f = c->f;
+    struct FuncSpares *s = f->spares;
+    size_t count = 0;
+    for (int i = 0; i < f->body.len; i++) count += (size_t)ir_op_at(f, i)->n_in + (size_t)ir_op_at(f, i)->n_out;
+    Spare fresh = take_spare(c, s->operands, sizeof(Val) * count);
+    Val *to = fresh.data;
+    for (int i = 0; i < f->body.len; i++) {
+        Op *o = ir_op_at(f, i);
+        o->in = moved_list(c, &to, o->in, o->n_in);
+        o->out = moved_list(c, &to, o->out, o->n_out);
+    }
+    s->operands = s->operands_now;
+    s->operands_now = fresh;
 }
 
 static void renumber_ops(Compacting *c) {
     Func *f = c->f;
-    VEC(Op *) ops = {0};
-    vec_push(c->a, &ops, NULL);
+    move_operands(c);
+    size_t count = (size_t)f->body.len + 1;
+    Spare fresh = take_spare(c, f->spares->ops, sizeof(Op *) * count);
+    Op **ops = fresh.data;
+    ops[0] = NULL;
     for (int i = 0; i < f->body.len; i++) {
-        Op *o = ir_op_at(f, i);
-        o->in = moved_list(c, o->in, o->n_in);
-        o->out = moved_list(c, o->out, o->n_out);
-        o->id = (OpId){(uint32_t)i + 1};
-        vec_push(c->a, &ops, o);
+        ops[i + 1] = ir_op_at(f, i);
+        ops[i + 1]->id = (OpId){(uint32_t)i + 1};
     }
     for (int i = 0; i < f->body.len; i++) f->body.data[i] = (OpId){(uint32_t)i + 1};
-    f->ops.data = ops.data;
-    f->ops.len = ops.len;
-    f->ops.cap = ops.cap;
+    f->spares->ops = (Spare){f->ops.data, sizeof(Op *) * (size_t)f->ops.cap};
+    f->ops.data = ops;
+    f->ops.len = (int)count;
+    f->ops.cap = (int)(fresh.bytes / sizeof(Op *));
 }
 
 static void renumber_regions(Compacting *c) {
@@ -142,7 +180,7 @@ static void renumber_regions(Compacting *c) {
         const Region *r = ir_region(f, o->region);
         if (!r) continue;
         if (!number[o->region]) {
-            vec_push(c->a, &regions, *r);
+            vec_push(f->module->arena, &regions, *r);
             number[o->region] = (uint32_t)regions.len;
         }
         o->region = number[o->region];
@@ -153,8 +191,9 @@ static void renumber_regions(Compacting *c) {
 }
 
 static void compact_func(Func *f) {
-    Arena *a = f->module->arena;
+    Arena *a = arena_child(f->module->arena);
     Compacting c = {f, a, arena_array(a, bool, f->values.len), arena_array(a, uint32_t, f->values.len)};
+    if (!f->spares) f->spares = arena_new(f->module->arena, struct FuncSpares);
     drop_dead_ops(&c);
     drop_unread_states(&c);
     renumber_values(&c);
@@ -164,6 +203,7 @@ static void compact_func(Func *f) {
     for (int i = 0; i < f->body.len; i++) live += ir_op_at(f, i)->n_out;
     f->values.len = live + f->inputs.len;
     names_rebuild(f);
+    arena_free(a);
 }
 
 /* By index + 1: read by a function or held by a buffer. */

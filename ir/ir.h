@@ -118,6 +118,7 @@ typedef struct OpInfo {
 
 extern const OpInfo ir_op_info[OP_COUNT];
 Opcode ir_opcode(const char *name); /* OP_NONE when there is none */
+int ir_attr_count(Opcode code);
 
 /* ---- values and ops ------------------------------------------------------------------------------------------------------------- */
 
@@ -140,7 +141,7 @@ typedef struct Op {
     Opcode code;
     int n_in, n_out;
     Val *in, *out;
-    AttrValue attr[MAX_ATTRS]; /* in the order of ir_op_info[code].attrs */
+    AttrValue *attr; /* ir_attr_count(code) of them, in the order of ir_op_info[code].attrs */
     const char *path;          /* "fc1.linear": scope and op name; what overrides and reasons name */
     const char *layer;         /* the prelude block that a person called ("cross_entropy"), or NULL: policies may name it too */
     Pos pos;
@@ -229,6 +230,7 @@ typedef struct Func {
     VEC(Kernel *) kernels; /* empty before fuse; then every op of body is in exactly one, in order */
     VEC(Buffer *) buffers; /* empty before layout */
     struct NameTable *names; /* build.c: value names to values */
+    struct FuncSpares *spares; /* compact.c: arrays of the compaction before, to be used again */
 } Func;
 
 /* ---- module ------------------------------------------------------------------------------------------------------------------------ */

@@ -55,7 +55,9 @@ static struct NameTable *new_table(Arena *a, uint32_t cap) {
 void names_rebuild(Func *f) {
     uint32_t cap = FIRST_CAPACITY;
     while (cap < 2 * (uint32_t)f->values.len) cap *= 2;
-    f->names = new_table(f->module->arena, cap);
+    if (f->names && f->names->cap == cap) *f->names = (struct NameTable){.slots = f->names->slots, .cap = cap};
+    else f->names = new_table(f->module->arena, cap);
+    memset(f->names->slots, 0, sizeof *f->names->slots * cap);
     for (int i = 1; i < f->values.len; i++) insert(f->names, f->values.data[i]->name, (Val){(uint32_t)i});
 }
 

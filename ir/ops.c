@@ -31,3 +31,9 @@ Opcode ir_opcode(const char *name) {
         if (!strcmp(ir_op_info[code].name, name)) return (Opcode)code;
     return OP_NONE;
 }
+
+int ir_attr_count(Opcode code) {
+    int count = 0;
+    while (count < MAX_ATTRS && ir_op_info[code].attrs[count].type != ATTR_END) count++;
+    return count;
+}

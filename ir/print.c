@@ -1,6 +1,5 @@
 /* print.c: the text form of a module: header, states, functions, decisions.  docs/ir.md describes it; read.c reads
  * it back. */
-#include "ir/columns.h"
 #include "ir/print.h"
 
 /* ---- module header --------------------------------------------------------------------------- */
@@ -38,29 +37,37 @@ static void put_consts(Text *t, const Module *m) {
     }
 }
 
-static void put_precision(Text *t, const Module *m) {
-    if (m->precision_word) {
-        text_puts(t, m->precision_is_file ? "  precision file " : "  precision ");
-        print_word(t, m->precision_word);
-        text_putc(t, '\n');
-    }
-    Columns c;
-    columns_init(&c, m->arena);
+static void put_rows(Text *t, const Module *m, void (*make_rows)(Columns *c, const void *m)) {
+    Arena *scratch = arena_child(m->arena);
+    columns_print(t, scratch, make_rows, m);
+    arena_free(scratch);
+}
+
+static void add_overrides(Columns *c, const void *of) {
+    const Module *m = of;
     for (int i = 0; i < m->overrides.len; i++) {
         const Override *o = &m->overrides.data[i];
-        Text what = print_cell(m), why = print_cell(m);
+        Text what = print_cell(c), why = print_cell(c);
         text_puts(&what, o->is_path ? "override path " : "override op ");
         print_word(&what, o->pattern);
         if (o->because) {
             text_puts(&why, "because ");
             text_put_quoted(&why, o->because);
         }
-        Text word = print_cell(m);
+        Text word = print_cell(c);
         text_puts(&word, ": ");
         print_word(&word, o->word);
-        columns_add(&c, 2, text_str(&what), text_str(&word), text_str(&why), print_at_cell(m, o->pos), NULL);
+        columns_add(c, 2, text_str(&what), text_str(&word), text_str(&why), print_at_cell(c, o->pos), NULL);
     }
-    columns_print(t, &c);
+}
+
+static void put_precision(Text *t, const Module *m) {
+    if (m->precision_word) {
+        text_puts(t, m->precision_is_file ? "  precision file " : "  precision ");
+        print_word(t, m->precision_word);
+        text_putc(t, '\n');
+    }
+    put_rows(t, m, add_overrides);
 }
 
 static void put_call_line(Text *t, const char *keyword, const Call *c) {
@@ -125,8 +132,8 @@ static void put_training(Text *t, const Module *m) {
 
 /* ---- states, decisions, removed roundings ---------------------------------------------------- */
 
-static const char *init_cell(const Module *m, const Call *init) {
-    Text t = print_cell(m);
+static const char *init_cell(const Columns *c, const Call *init) {
+    Text t = print_cell(c);
     if (init->name) {
         text_puts(&t, "= ");
         ir_print_call(&t, init);
@@ -135,13 +142,12 @@ static const char *init_cell(const Module *m, const Call *init) {
     return text_str(&t);
 }
 
-static void put_states(Text *t, const Module *m) {
-    Columns c;
-    columns_init(&c, m->arena);
+static void add_states(Columns *c, const void *of) {
+    const Module *m = of;
     for (int i = 0; i < m->states.len; i++) {
         const State *s = m->states.data[i];
-        Text name = print_cell(m), type = print_cell(m), role = print_cell(m), stored = print_cell(m),
-             at = print_cell(m);
+        Text name = print_cell(c), type = print_cell(c), role = print_cell(c), stored = print_cell(c),
+             at = print_cell(c);
         text_puts(&name, "state ");
         print_value_name(&name, s->name);
         text_puts(&type, ": ");
@@ -158,14 +164,13 @@ static void put_states(Text *t, const Module *m) {
             text_puts(&at, "from ");
             print_place(&at, s->pos);
         }
-        columns_add(&c, 0, text_str(&name), text_str(&type), text_str(&role), text_str(&stored), init_cell(m, &s->init),
+        columns_add(c, 0, text_str(&name), text_str(&type), text_str(&role), text_str(&stored), init_cell(c, &s->init),
                     text_str(&at), NULL);
     }
-    columns_print(t, &c);
 }
 
-static const char *operands_cell(const Module *m, const Decision *d) {
-    Text t = print_cell(m);
+static const char *operands_cell(const Columns *c, const Decision *d) {
+    Text t = print_cell(c);
     print_word(&t, d->op);
     text_putc(&t, '(');
     for (int i = 0; i < d->operands.len; i++)
@@ -174,50 +179,46 @@ static const char *operands_cell(const Module *m, const Decision *d) {
     return text_str(&t);
 }
 
-static const char *casts_cell(const Module *m, const Decision *d) {
-    Text t = print_cell(m);
+static const char *casts_cell(const Columns *c, const Decision *d) {
+    Text t = print_cell(c);
     for (int i = 0; i < d->casts.len; i++) {
-        const CastNote *c = &d->casts.data[i];
+        const CastNote *cast = &d->casts.data[i];
         text_puts(&t, i ? ", " : "casts(");
-        print_value_name(&t, c->value);
-        text_printf(&t, ": %s to %s", amp_dtype_name(c->from), amp_dtype_name(c->to));
+        print_value_name(&t, cast->value);
+        text_printf(&t, ": %s to %s", amp_dtype_name(cast->from), amp_dtype_name(cast->to));
     }
     if (d->casts.len) text_putc(&t, ')');
     return text_str(&t);
 }
 
-static void put_decisions(Text *t, const Module *m) {
-    Columns c;
-    columns_init(&c, m->arena);
+static void add_decisions(Columns *c, const void *of) {
+    const Module *m = of;
     for (int i = 0; i < m->decisions.len; i++) {
         const Decision *d = &m->decisions.data[i];
-        Text origin = print_cell(m), policy = print_cell(m);
+        Text origin = print_cell(c), policy = print_cell(c);
         text_puts(&origin, "decision ");
         print_origin(&origin, d->path, d->layer);
         if (d->policy_text) {
             text_puts(&policy, "policy ");
             text_put_quoted(&policy, d->policy_text);
         }
-        columns_add(&c, 0, text_str(&origin), operands_cell(m, d), casts_cell(m, d), print_reason_cell(m, d->reason),
-                    text_str(&policy), print_at_cell(m, d->pos), NULL);
+        columns_add(c, 0, text_str(&origin), operands_cell(c, d), casts_cell(c, d), print_reason_cell(c, d->reason),
+                    text_str(&policy), print_at_cell(c, d->pos), NULL);
     }
-    columns_print(t, &c);
 }
 
-static void put_removed(Text *t, const Module *m) {
-    Columns c;
-    columns_init(&c, m->arena);
+static void add_removed(Columns *c, const void *of) {
+    const Module *m = of;
     for (int i = 0; i < m->removed.len; i++) {
         const Removed *r = &m->removed.data[i];
-        Text where = print_cell(m), what = print_cell(m);
+        Text where = print_cell(c), what = print_cell(c);
         text_puts(&where, "removed ");
         print_word(&where, r->func);
         text_putc(&where, ' ');
         print_value_name(&where, r->value);
         text_put_quoted(&what, r->what);
-        columns_add(&c, 0, text_str(&where), text_str(&what), NULL);
+        columns_add(c, 0, text_str(&where), text_str(&what), NULL);
     }
-    columns_print(t, &c);
 }
 
 void ir_print(Text *t, const Module *m) {
@@ -228,12 +229,12 @@ void ir_print(Text *t, const Module *m) {
                                                              put_training};
     for (size_t i = 0; i < sizeof header / sizeof header[0]; i++) header[i](t, m);
     text_puts(t, m->states.len ? "}\n\n" : "}\n");
-    put_states(t, m);
+    put_rows(t, m, add_states);
     for (int i = 0; i < m->funcs.len; i++) {
         text_putc(t, '\n');
         ir_print_func(t, m->funcs.data[i]);
     }
     if (m->decisions.len || m->removed.len) text_putc(t, '\n');
-    put_decisions(t, m);
-    put_removed(t, m);
+    put_rows(t, m, add_decisions);
+    put_rows(t, m, add_removed);
 }

@@ -2,6 +2,7 @@
 #ifndef AMP_IR_PRINT_H
 #define AMP_IR_PRINT_H
 
+#include "ir/columns.h"
 #include "ir/words.h"
 
 /* ---- print_parts.c ----------------------------------------------------------------------------- */
@@ -16,9 +17,9 @@ void print_at(Text *t, Pos pos); /* " at FILE:LINE:COLUMN" where it is somewhere
 void print_attr(Text *t, AttrType type, const AttrValue *v);
 void print_origin(Text *t, const char *path, const char *layer); /* "@fc1.linear layer linear" */
 
-/* Cells of columns: texts of their own. */
-Text print_cell(const Module *m);
-const char *print_at_cell(const Module *m, Pos pos);
-const char *print_reason_cell(const Module *m, const Reason *r);
+/* Cells of columns: texts of their own, in the columns' arena. */
+Text print_cell(const Columns *c);
+const char *print_at_cell(const Columns *c, Pos pos);
+const char *print_reason_cell(const Columns *c, const Reason *r);
 
 #endif

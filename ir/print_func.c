@@ -1,5 +1,4 @@
 /* print_func.c: functions in the text form. */
-#include "ir/columns.h"
 #include "ir/print.h"
 
 /* ---- ops ------------------------------------------------------------------------------------- */
@@ -44,8 +43,8 @@ static void put_operation(Text *t, const Func *f, const Op *o) {
     }
 }
 
-static const char *results_cell(const Func *f, const Op *o) {
-    Text t = print_cell(f->module);
+static const char *results_cell(const Columns *c, const Func *f, const Op *o) {
+    Text t = print_cell(c);
     for (int i = 0; i < o->n_out; i++) {
         if (i) text_puts(&t, ", ");
         print_value(&t, f, o->out[i]);
@@ -53,8 +52,8 @@ static const char *results_cell(const Func *f, const Op *o) {
     return text_str(&t);
 }
 
-static const char *types_cell(const Func *f, const Op *o) {
-    Text t = print_cell(f->module);
+static const char *types_cell(const Columns *c, const Func *f, const Op *o) {
+    Text t = print_cell(c);
     for (int i = 0; i < o->n_out; i++) {
         const Value *v = ir_value(f, o->out[i]);
         text_puts(&t, i ? ", " : ": ");
@@ -64,8 +63,8 @@ static const char *types_cell(const Func *f, const Op *o) {
 }
 
 /* The path and layer where they are not those of the op's region, then the region. */
-static const char *origin_cell(Func *f, const Op *o) {
-    Text t = print_cell(f->module);
+static const char *origin_cell(const Columns *c, Func *f, const Op *o) {
+    Text t = print_cell(c);
     const Region *r = ir_region(f, o->region);
     bool inherited = r && equal_text(o->path, r->path) && equal_text(o->layer, r->layer);
     if (!inherited) print_origin(&t, o->path, o->layer);
@@ -75,21 +74,22 @@ static const char *origin_cell(Func *f, const Op *o) {
 }
 
 static void add_op(Columns *c, int indent, Func *f, const Op *o) {
-    Text t = print_cell(f->module);
+    Text t = print_cell(c);
     if (o->n_out) text_puts(&t, "= ");
     put_operation(&t, f, o);
-    const char *origin = origin_cell(f, o), *why = print_reason_cell(f->module, o->reason),
-               *at = print_at_cell(f->module, o->pos);
-    if (o->n_out) columns_add(c, indent, results_cell(f, o), text_str(&t), types_cell(f, o), origin, why, at, NULL);
+    const char *origin = origin_cell(c, f, o), *why = print_reason_cell(c, o->reason), *at = print_at_cell(c, o->pos);
+    if (o->n_out)
+        columns_add(c, indent, results_cell(c, f, o), text_str(&t), types_cell(c, f, o), origin, why, at, NULL);
     else columns_add(c, indent, text_str(&t), "", "", origin, why, at, NULL);
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-static void add_inputs(Columns *c, Func *f) {
+static void add_inputs(Columns *c, const void *of) {
+    Func *f = (Func *)of;
     for (int i = 0; i < f->inputs.len; i++) {
         const Value *v = ir_value(f, f->inputs.data[i]);
-        Text name = print_cell(f->module), type = print_cell(f->module);
+        Text name = print_cell(c), type = print_cell(c);
         text_puts(&name, v->kind == VAL_STATE ? "state " : "input ");
         print_value_name(&name, v->name);
         text_puts(&type, ": ");
@@ -98,10 +98,11 @@ static void add_inputs(Columns *c, Func *f) {
     }
 }
 
-static void add_regions(Columns *c, Func *f) {
+static void add_regions(Columns *c, const void *of) {
+    Func *f = (Func *)of;
     for (int i = 0; i < f->regions.len; i++) {
         const Region *r = &f->regions.data[i];
-        Text number = print_cell(f->module), op = print_cell(f->module), origin = print_cell(f->module);
+        Text number = print_cell(c), op = print_cell(c), origin = print_cell(c);
         text_printf(&number, "region #%d", i + 1);
         print_word(&op, r->op);
         print_origin(&origin, r->path, r->layer);
@@ -118,7 +119,7 @@ static void put_buffers(Text *t, const Func *f, const char *keyword, const uint3
 }
 
 static void add_kernel_start(Columns *c, Func *f, const Kernel *k) {
-    Text t = print_cell(f->module);
+    Text t = print_cell(c);
     text_puts(&t, "kernel ");
     print_word(&t, k->name);
     text_printf(&t, " %s ", ir_kernel_kind_names[k->kind]);
@@ -135,7 +136,8 @@ static void add_kernel_start(Columns *c, Func *f, const Kernel *k) {
     columns_add_line(c, 2, text_str(&t));
 }
 
-static void add_body(Columns *c, Func *f) {
+static void add_body(Columns *c, const void *of) {
+    Func *f = (Func *)of;
     int next = 0; /* kernel */
     int end = 0;  /* of the open kernel */
     for (int i = 0; i <= f->body.len; i++) {
@@ -152,11 +154,12 @@ static void add_body(Columns *c, Func *f) {
 }
 
 /* Memory that nothing touches has no "live". */
-static void add_buffers(Columns *c, Func *f) {
+static void add_buffers(Columns *c, const void *of) {
+    Func *f = (Func *)of;
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
         const Module *m = f->module;
-        Text name = print_cell(m), kind = print_cell(m), value = print_cell(m), live = print_cell(m);
+        Text name = print_cell(c), kind = print_cell(c), value = print_cell(c), live = print_cell(c);
         text_puts(&name, "buffer ");
         print_word(&name, b->name);
         text_puts(&kind, ir_buffer_kind_names[b->kind]);
@@ -171,9 +174,10 @@ static void add_buffers(Columns *c, Func *f) {
     }
 }
 
-static void add_results(Columns *c, Func *f) {
+static void add_results(Columns *c, const void *of) {
+    Func *f = (Func *)of;
     for (int i = 0; i < f->results.len; i++) {
-        Text name = print_cell(f->module), value = print_cell(f->module);
+        Text name = print_cell(c), value = print_cell(c);
         text_puts(&name, "result ");
         print_word(&name, f->results.data[i].name);
         text_puts(&value, "= ");
@@ -183,15 +187,13 @@ static void add_results(Columns *c, Func *f) {
 }
 
 void ir_print_func(Text *t, const Func *f) {
-    static void (*const parts[])(Columns *, Func *) = {add_inputs, add_regions, add_body, add_buffers, add_results};
+    static void (*const parts[])(Columns *, const void *) = {add_inputs, add_regions, add_body, add_buffers,
+                                                             add_results};
+    Arena *scratch = arena_child(f->module->arena);
     text_puts(t, "func ");
     print_word(t, f->name);
     text_puts(t, " {\n");
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        Columns c;
-        columns_init(&c, f->module->arena);
-        parts[i](&c, (Func *)f);
-        columns_print(t, &c);
-    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) columns_print(t, scratch, parts[i], f);
     text_puts(t, "}\n");
+    arena_free(scratch);
 }

@@ -51,14 +51,14 @@ void print_at(Text *t, Pos pos) {
 }
 
 /* A print_cell of its own: a text that starts empty. */
-Text print_cell(const Module *m) {
+Text print_cell(const Columns *c) {
     Text t;
-    text_init(&t, m->arena);
+    text_init(&t, c->arena);
     return t;
 }
 
-const char *print_at_cell(const Module *m, Pos pos) {
-    Text t = print_cell(m);
+const char *print_at_cell(const Columns *c, Pos pos) {
+    Text t = print_cell(c);
     print_at(&t, pos);
     return text_str(&t);
 }
@@ -123,8 +123,8 @@ void ir_print_reason(Text *t, const Reason *r) {
     text_putc(t, '}');
 }
 
-const char *print_reason_cell(const Module *m, const Reason *r) {
-    Text t = print_cell(m);
+const char *print_reason_cell(const Columns *c, const Reason *r) {
+    Text t = print_cell(c);
     if (r) {
         text_puts(&t, "because ");
         ir_print_reason(&t, r);

@@ -36,7 +36,7 @@ const char *verify_type_text(const Verifying *c, Dtype t, const Shape *s) {
 
 bool verify_is_second(Verifying *c, Table *seen, const char *name) {
     bool is_second = table_get(seen, name) != NULL;
-    if (!is_second) table_set(c->m->arena, seen, name, c);
+    if (!is_second) table_set(c->scratch, seen, name, c);
     return is_second;
 }
 
@@ -126,8 +126,8 @@ static void check_body_ids(Verifying *c) {
 
 static void check_func(Verifying *c, const Func *f) {
     c->f = f;
-    c->defined = arena_array(c->m->arena, bool, f->values.len);
-    c->assigned = arena_array(c->m->arena, bool, f->values.len);
+    c->defined = arena_array(c->scratch, bool, f->values.len);
+    c->assigned = arena_array(c->scratch, bool, f->values.len);
     check_body_ids(c);
     verify_cover(c);
     check_inputs(c);
@@ -139,10 +139,11 @@ static void check_func(Verifying *c, const Func *f) {
 }
 
 const char *ir_verify(const Module *m) {
-    Verifying c = {.m = m};
+    Verifying c = {.m = m, .scratch = arena_child(m->arena)};
     text_init(&c.wrong, m->arena);
     check_states(&c);
     check_funcs_differ(&c);
     for (int i = 0; i < m->funcs.len && !verify_failed(&c); i++) check_func(&c, m->funcs.data[i]);
+    arena_free(c.scratch);
     return verify_failed(&c) ? text_str(&c.wrong) : NULL;
 }

@@ -7,6 +7,7 @@
 typedef struct Verifying {
     const Module *m;
     const Func *f;
+    Arena *scratch;   /* freed when all is checked */
     Text wrong;       /* the first message */
     bool *defined;    /* by value */
     bool *assigned;   /* by value: states that some op before has written */

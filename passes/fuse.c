@@ -98,9 +98,12 @@ static Op *clone(Fuse *z, const Op *o) {
     z->f->body.len--; /* it belongs to a kernel */
     OpId id = copy->id;
     Val *in = copy->in;
+    AttrValue *attr = copy->attr;
+    for (int i = 0; i < ir_attr_count(o->code); i++) attr[i] = o->attr[i];
     *copy = *o;
     copy->id = id;
     copy->in = in;
+    copy->attr = attr;
     copy->n_out = 0;
     copy->out = NULL;
     ir_result(z->f, copy, NULL, ir_dtype(z->f, o->out[0]), *ir_shape(z->f, o->out[0]));

@@ -48,7 +48,7 @@ static void copy_inputs(Making *mk) {
 static Op *copy_op(Making *mk, const Op *o) {
     Op *copy = ir_op_new(mk->to, o->code, o->in, o->n_in);
     for (int i = 0; i < o->n_in; i++) copy->in[i] = mk->now[o->in[i].id];
-    memcpy(copy->attr, o->attr, sizeof copy->attr);
+    for (int i = 0; i < ir_attr_count(o->code); i++) copy->attr[i] = o->attr[i];
     copy->path = o->path;
     copy->layer = o->layer;
     copy->pos = o->pos;

@@ -122,3 +122,56 @@ TEST(Arena, VecCapacityDoesNotOverflow) {
     EXPECT_TRUE(jumped);
     arena_free(&a);
 }
+
+TEST(Arena, ChildrenAreFreedWithTheirParentOrBefore) {
+    FailingAllocator counting; /* counts what is not freed */
+    amp_allocator allocator = counting.get();
+    Arena a;
+    EXPECT_TRUE(AllocateLargeAndSmall(&a, &allocator));
+    Arena *early = arena_child(&a), *late = arena_child(&a), *grandchild = arena_child(late);
+    memset(arena_alloc(early, 3 << 20), 1, 3 << 20);
+    memset(arena_alloc(late, 3 << 20), 1, 3 << 20);
+    memset(arena_alloc(grandchild, 3 << 20), 1, 3 << 20);
+    arena_free(early);
+    EXPECT_EQ(early->blocks, nullptr);
+    memset(arena_alloc(early, 100), 1, 100); /* and may be used again */
+    arena_free(&a);
+}
+
+TEST(Arena, ResetForgetsEverythingAndHandsOutZeros) {
+    FailingAllocator counting;
+    amp_allocator allocator = counting.get();
+    Arena a;
+    EXPECT_TRUE(AllocateLargeAndSmall(&a, &allocator));
+    Arena *child = arena_child(&a);
+    for (int round = 0; round < 100; round++) {
+        auto *p = static_cast<char *>(arena_alloc(child, 10000));
+        for (int i = 0; i < 10000; i++) ASSERT_EQ(p[i], 0);
+        memset(p, 1, 10000);
+        EXPECT_EQ(child->used, 10000u);
+        arena_alloc(arena_child(child), 100); /* goes too */
+        arena_reset(child);
+        EXPECT_EQ(child->used, 0u);
+    }
+    arena_free(&a);
+}
+
+// True when the child's allocation ended in the parent's jump.
+static bool ChildJumps(amp_allocator allocator) {
+    Arena a;
+    arena_init(&a, &allocator);
+    if (setjmp(a.out_of_memory)) {
+        arena_free(&a);
+        return true;
+    }
+    arena_alloc(arena_child(arena_child(&a)), 5 << 20);
+    arena_free(&a);
+    return false;
+}
+
+TEST(Arena, AChildWithoutMemoryJumpsWhereItsParentDoes) {
+    FailingAllocator second(1);
+    EXPECT_TRUE(ChildJumps(second.get()));
+    FailingAllocator never;
+    EXPECT_FALSE(ChildJumps(never.get()));
+}

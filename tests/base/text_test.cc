@@ -126,3 +126,18 @@ TEST(TextNearest, LongWordsAreNeverNear) {
     EXPECT_EQ(text_nearest(longest.c_str(), &candidate, 1), candidate);
     EXPECT_EQ(text_nearest(longer.c_str(), &candidate, 1), nullptr);
 }
+
+// Long texts lie in arenas of their own, which are given back when the text outgrows them.
+TEST(Text, LongTextsDoNotPileUp) {
+    Arena a;
+    arena_init(&a, nullptr);
+    if (setjmp(a.out_of_memory)) FAIL();
+    Text t;
+    text_init(&t, &a);
+    const int lines = 1 << 20;
+    for (int i = 0; i < lines; i++) text_puts(&t, "0123456789abcde\n");
+    EXPECT_EQ(t.len, static_cast<size_t>(lines) * 16);
+    for (int i : {0, 1, lines / 2, lines - 1}) EXPECT_EQ(memcmp(text_str(&t) + i * 16, "0123456789abcde\n", 16), 0);
+    EXPECT_LT(a.used, 3u << 20); /* what it was before it was long, and the records of its arenas */
+    arena_free(&a);
+}

@@ -38,6 +38,7 @@ Module *DeepKernels(Arena *a, int layers) {
         Op *o = ir_op_at(f, i);
         bool product = o->code == OP_linear;
         o->code = product ? OP_contract : OP_neg;
+        if (product) o->attr = arena_array(a, AttrValue, ir_attr_count(OP_contract));
         Kernel *k = arena_new(a, Kernel);
         *k = Kernel{};
         k->name = arena_printf(a, "k%d", i);

@@ -10,16 +10,25 @@
 
 #include "base/error.h"
 #include "base/json_writer.h"
+#include "base/table.h"
 #include "ir/ir.h"
 
-/* The function that has the most to tell: train_step, else infer. */
-const Func *explain_func(const Module *m);
-/* Whether a kernel runs something that came from the op with this path. */
-bool explain_kernel_holds(const Func *f, const Kernel *k, const char *path);
+typedef VEC(int) ExplainNumbers;
+
+/* Where to find what is told about an op. */
+typedef struct ExplainFacts {
+    const Module *m;
+    const Func *f; /* the function that has the most to tell: the step, else infer; NULL: none */
+    Table kernels; /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
+    Table casts;   /* "value type" -> kernels that cast the value to it */
+    Table copies;  /* "parameter type" -> states */
+    Table removed; /* path -> of m->removed: roundings that were removed from gradients of the op */
+} ExplainFacts;
+ExplainFacts explain_facts(const Module *m);
+const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path);
+const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path);
 /* Where and how often a cast happens, in words; NULL: nowhere that is known. */
-const char *explain_cast_place(const Module *m, const CastNote *c);
-/* Whether a rounding was removed from a gradient of the op with this path. */
-bool explain_removed_from(const Module *m, const Removed *r, const char *path);
+const char *explain_cast_place(const ExplainFacts *x, const CastNote *c);
 
 /* Both tell the decisions whose path matches |glob| (NULL: all), and return how many there were. */
 int explain_as_text(Text *t, const Module *m, const char *glob);

@@ -1,56 +1,92 @@
-/* explain_facts.c: what a planned module tells about one op: its kernels, where its casts happen, which roundings were
- * removed. */
+/* explain_facts.c: what a planned module tells about its ops: their kernels, where their casts happen, which roundings were removed.
+ * Each fact is filed under the path or the value that is asked for, in one walk over the module. */
 #include "compiler/explain.h"
 
-const Func *explain_func(const Module *m) {
-    const Func *f = ir_func_find(m, "train_step");
-    return f ? f : ir_func_find(m, "infer");
-}
-
-bool explain_kernel_holds(const Func *f, const Kernel *k, const char *path) {
-    for (int i = 0; i < k->count; i++) {
-        const Op *o = ir_op_at(f, k->first + i);
-        if (o->path && !strcmp(o->path, path)) return true;
-    }
-    return false;
-}
-
-/* ---- casts ----------------------------------------------------------------------------------- */
-
-/* A weight's copy in a low precision is a state of its own. */
-static bool is_kept_copy(const Module *m, const CastNote *c) {
-    for (int i = 0; i < m->states.len; i++) {
-        const State *s = m->states.data[i];
-        if (s->role == STATE_DERIVED && s->dtype == c->to && !strcmp(s->of, c->value)) return true;
-    }
-    return false;
-}
-
-static bool is_cast_of(const Func *f, const Op *o, const CastNote *c) {
-    return o->code == OP_cast && !strcmp(ir_value(f, o->in[0])->name, c->value) && ir_dtype(f, o->out[0]) == c->to;
-}
-
-const char *explain_cast_place(const Module *m, const CastNote *c) {
-    const Func *f = explain_func(m);
-    if (is_kept_copy(m, c))
-        return m->has_train ? "once a step, written by the optimizer" : "once, when the weights are loaded";
-    for (int i = 0; f && i < f->kernels.len; i++) {
-        const Kernel *k = f->kernels.data[i];
-        for (int j = 0; j < k->count; j++)
-            if (is_cast_of(f, ir_op_at(f, k->first + j), c))
-                return arena_printf(m->arena, k->count == 1 ? "in kernel %s, once a call" : "fused into kernel %s",
-                                    k->name);
-    }
+static const Func *explained_func(const Module *m) {
+    static const char *const names[] = {"train_step", "micro_step", "infer"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (ir_func_find(m, names[i])) return ir_func_find(m, names[i]);
     return NULL;
 }
 
-/* ---- removed roundings ----------------------------------------------------------------------- */
+/* The list under |key|, made where there is none; a number stands in it once. */
+static void file_under(Arena *a, Table *t, const char *key, int number) {
+    ExplainNumbers *list = table_get(t, key);
+    if (!list) {
+        list = arena_new(a, ExplainNumbers);
+        *list = (ExplainNumbers){0};
+        table_set(a, t, key, list);
+    }
+    if (!list->len || list->data[list->len - 1] != number) vec_push(a, list, number);
+}
 
-bool explain_removed_from(const Module *m, const Removed *r, const char *path) {
-    static const char gradient[] = ".grad";
-    const Func *f = ir_func_find(m, r->func);
-    Val v = f ? ir_find(f, r->value) : NO_VAL;
-    const Op *o = v.id ? ir_def(f, v) : NULL;
-    size_t n = strlen(path);
-    return o && o->path && !strncmp(o->path, path, n) && !strncmp(o->path + n, gradient, sizeof gradient - 1);
+static const ExplainNumbers *find_under(const Table *t, const char *key) {
+    static const ExplainNumbers none = {0};
+    const ExplainNumbers *list = key ? table_get(t, key) : NULL;
+    return list ? list : &none;
+}
+
+/* A cast by what it casts and to what: "fc1.weight f16". */
+static const char *cast_key(Arena *a, const char *value, Dtype to) {
+    return arena_printf(a, "%s %s", value, amp_dtype_name(to));
+}
+
+static void file_kernels(ExplainFacts *x) {
+    const Func *f = x->f;
+    Arena *a = x->m->arena;
+    for (int i = 0; f && i < f->kernels.len; i++) {
+        const Kernel *k = f->kernels.data[i];
+        for (int j = 0; j < k->count; j++) {
+            const Op *o = ir_op_at(f, k->first + j);
+            if (o->path) file_under(a, &x->kernels, o->path, i);
+            if (o->code == OP_cast)
+                file_under(a, &x->casts, cast_key(a, ir_value(f, o->in[0])->name, ir_dtype(f, o->out[0])), i);
+        }
+    }
+}
+
+/* A weight's copy in a low precision is a state of its own. */
+static void file_copies(ExplainFacts *x) {
+    for (int i = 0; i < x->m->states.len; i++) {
+        const State *s = x->m->states.data[i];
+        if (s->role == STATE_DERIVED && s->of)
+            file_under(x->m->arena, &x->copies, cast_key(x->m->arena, s->of, s->dtype), i);
+    }
+}
+
+/* A gradient's path is that of its op and ".grad...": under each path that this can mean. */
+static void file_removed(ExplainFacts *x) {
+    Arena *a = x->m->arena;
+    for (int i = 0; i < x->m->removed.len; i++) {
+        const Removed *r = &x->m->removed.data[i];
+        const Func *f = ir_func_find(x->m, r->func);
+        Val v = f ? ir_find(f, r->value) : NO_VAL;
+        const Op *o = v.id ? ir_def(f, v) : NULL;
+        const char *path = o ? o->path : NULL, *end = path ? strstr(path, ".grad") : NULL;
+        for (; end; end = strstr(end + 1, ".grad"))
+            file_under(a, &x->removed, arena_strndup(a, path, (size_t)(end - path)), i);
+    }
+}
+
+ExplainFacts explain_facts(const Module *m) {
+    ExplainFacts x = {.m = m, .f = explained_func(m)};
+    file_kernels(&x);
+    file_copies(&x);
+    file_removed(&x);
+    return x;
+}
+
+const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path) { return find_under(&x->kernels, path); }
+
+const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path) { return find_under(&x->removed, path); }
+
+const char *explain_cast_place(const ExplainFacts *x, const CastNote *c) {
+    Arena *a = x->m->arena;
+    const char *key = cast_key(a, c->value, c->to);
+    if (find_under(&x->copies, key)->len)
+        return x->m->has_train ? "once a step, written by the optimizer" : "once, when the weights are loaded";
+    const ExplainNumbers *kernels = find_under(&x->casts, key);
+    if (!kernels->len) return NULL;
+    const Kernel *k = x->f->kernels.data[kernels->data[0]];
+    return arena_printf(a, k->count == 1 ? "in kernel %s, once a call" : "fused into kernel %s", k->name);
 }

@@ -6,7 +6,7 @@ static void put_string(amp_json_writer *w, const char *key, const char *value) {
     else amp_json_put_null(w, key);
 }
 
-static void put_types(amp_json_writer *w, const Module *m, const Decision *d) {
+static void put_types(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
     amp_json_put_string(w, "dtype", amp_dtype_name(d->out));
     amp_json_begin_array(w, "operands");
     for (int i = 0; i < d->operands.len; i++) amp_json_put_string(w, NULL, amp_dtype_name(d->operands.data[i]));
@@ -17,7 +17,7 @@ static void put_types(amp_json_writer *w, const Module *m, const Decision *d) {
         amp_json_put_string(w, "value", d->casts.data[i].value);
         amp_json_put_string(w, "from", amp_dtype_name(d->casts.data[i].from));
         amp_json_put_string(w, "to", amp_dtype_name(d->casts.data[i].to));
-        put_string(w, "place", explain_cast_place(m, &d->casts.data[i]));
+        put_string(w, "place", explain_cast_place(x, &d->casts.data[i]));
         amp_json_end_object(w);
     }
     amp_json_end_array(w);
@@ -38,18 +38,16 @@ static void put_reason(amp_json_writer *w, Arena *a, const Decision *d) {
     amp_json_put_string(w, "reason", text_str(&printed));
 }
 
-static void put_decision(amp_json_writer *w, const Module *m, const Decision *d) {
-    const Func *f = explain_func(m);
+static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *kernels = explain_kernels(x, d->path);
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "path", d->path);
     amp_json_put_string(w, "op", d->op);
     put_string(w, "layer", d->layer);
-    put_types(w, m, d);
-    put_reason(w, m->arena, d);
+    put_types(w, x, d);
+    put_reason(w, x->m->arena, d);
     amp_json_begin_array(w, "kernels");
-    for (int i = 0; f && i < f->kernels.len; i++)
-        if (explain_kernel_holds(f, f->kernels.data[i], d->path))
-            amp_json_put_string(w, NULL, f->kernels.data[i]->name);
+    for (int i = 0; i < kernels->len; i++) amp_json_put_string(w, NULL, x->f->kernels.data[kernels->data[i]]->name);
     amp_json_end_array(w);
     put_string(w, "file", d->pos.file);
     amp_json_put_int(w, "line", d->pos.line);
@@ -80,6 +78,7 @@ static void give(void *arena, void *ptr, size_t size, size_t align) { (void)aren
 amp_status explain_as_json(Text *t, const Module *m, const Module *graph, const char *glob, int *found,
                            amp_error *err) {
     amp_json_writer w;
+    ExplainFacts facts = explain_facts(m);
     amp_allocator of_arena = {.user = m->arena, .alloc = take, .free = give};
     amp_json_writer_init(&w, &of_arena);
     amp_json_begin_object(&w, NULL);
@@ -91,7 +90,7 @@ amp_status explain_as_json(Text *t, const Module *m, const Module *graph, const 
     for (int i = 0; i < m->decisions.len; i++) {
         const Decision *d = &m->decisions.data[i];
         if (glob && !text_glob_match(glob, d->path)) continue;
-        put_decision(&w, m, d);
+        put_decision(&w, &facts, d);
         ++*found;
     }
     amp_json_end_array(&w);

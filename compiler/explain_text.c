@@ -31,33 +31,32 @@ static void tell_reason(Text *t, const Decision *d) {
 /* The word of a list stands before its first line only. */
 static void tell_label(Text *t, const char *label, int *told) { text_printf(t, "  %-11s", (*told)++ ? "" : label); }
 
-static void tell_casts(Text *t, const Module *m, const Decision *d) {
+static void tell_casts(Text *t, const ExplainFacts *x, const Decision *d) {
     for (int i = 0, told = 0; i < d->casts.len; i++) {
         const CastNote *c = &d->casts.data[i];
         tell_label(t, "casts", &told);
         text_puts(t, c->value);
         text_pad_to(t, 34);
         text_printf(t, "%s -> %s", amp_dtype_name(c->from), amp_dtype_name(c->to));
-        const char *place = explain_cast_place(m, c);
+        const char *place = explain_cast_place(x, c);
         if (place) text_printf(t, "   %s", place);
         text_putc(t, '\n');
     }
 }
 
-static void tell_kernels(Text *t, const Module *m, const Decision *d) {
-    const Func *f = explain_func(m);
-    for (int i = 0, told = 0; f && i < f->kernels.len; i++) {
-        const Kernel *k = f->kernels.data[i];
-        if (!explain_kernel_holds(f, k, d->path)) continue;
+static void tell_kernels(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *kernels = explain_kernels(x, d->path);
+    for (int i = 0, told = 0; i < kernels->len; i++) {
+        const Kernel *k = x->f->kernels.data[kernels->data[i]];
         tell_label(t, "kernel", &told);
         text_printf(t, "%s  %s\n", k->name, k->title);
     }
 }
 
-static void tell_removed(Text *t, const Module *m, const Decision *d) {
-    for (int i = 0, told = 0; i < m->removed.len; i++) {
-        const Removed *r = &m->removed.data[i];
-        if (!explain_removed_from(m, r, d->path)) continue;
+static void tell_removed(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *removed = explain_removed(x, d->path);
+    for (int i = 0, told = 0; i < removed->len; i++) {
+        const Removed *r = &x->m->removed.data[removed->data[i]];
         tell_label(t, "gradient", &told);
         text_puts(t, r->value);
         text_pad_to(t, 34);
@@ -65,39 +64,43 @@ static void tell_removed(Text *t, const Module *m, const Decision *d) {
     }
 }
 
-static void tell_decision(Text *t, const Module *m, const Decision *d) {
+static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d) {
     text_puts(t, d->path);
     text_pad_to(t, 28);
     tell_types(t, d);
     text_pad_to(t, 88);
     text_printf(t, "%s:%d\n", d->pos.file ? d->pos.file : "?", d->pos.line);
     tell_reason(t, d);
-    tell_casts(t, m, d);
-    tell_kernels(t, m, d);
-    tell_removed(t, m, d);
+    tell_casts(t, x, d);
+    tell_kernels(t, x, d);
+    tell_removed(t, x, d);
     text_putc(t, '\n');
 }
 
 /* Roundings that simplify removed from what came from no op of the forward graph. */
-static void tell_other_removed(Text *t, const Module *m) {
+static void tell_other_removed(Text *t, const ExplainFacts *x) {
+    const Module *m = x->m;
+    bool *told_above = arena_array(m->arena, bool, m->removed.len + 1);
+    for (int k = 0; k < m->decisions.len; k++) {
+        const ExplainNumbers *removed = explain_removed(x, m->decisions.data[k].path);
+        for (int i = 0; i < removed->len; i++) told_above[removed->data[i]] = true;
+    }
     for (int i = 0, told = 0; i < m->removed.len; i++) {
         const Removed *r = &m->removed.data[i];
-        bool told_above = false;
-        for (int k = 0; k < m->decisions.len; k++) told_above |= explain_removed_from(m, r, m->decisions.data[k].path);
-        if (!told_above)
-            text_printf(t, "%s  %s.%s: %s\n", told++ ? "" : "roundings removed by simplify\n", r->func, r->value,
-                        r->what);
+        if (told_above[i]) continue;
+        text_printf(t, "%s  %s.%s: %s\n", told++ ? "" : "roundings removed by simplify\n", r->func, r->value, r->what);
     }
 }
 
 int explain_as_text(Text *t, const Module *m, const char *glob) {
     int found = 0;
+    ExplainFacts facts = explain_facts(m);
     text_printf(t, "%s: policy %s, low precision %s\n\n", m->name, m->policy_name, amp_dtype_name(m->low));
     for (int i = 0; i < m->decisions.len; i++)
         if (!glob || text_glob_match(glob, m->decisions.data[i].path)) {
-            tell_decision(t, m, &m->decisions.data[i]);
+            tell_decision(t, &facts, &m->decisions.data[i]);
             found++;
         }
-    if (!glob) tell_other_removed(t, m);
+    if (!glob) tell_other_removed(t, &facts);
     return found;
 }

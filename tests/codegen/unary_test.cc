@@ -64,7 +64,7 @@ const std::vector<Case> &Cases() {
         {"tanh_grad(%one, %x)", [](long double y) { return 1 - y * y; }, 0.51, 2.0},
         {"unary_grad(%one, %x; of = abs)", [](long double x) { return static_cast<long double>((x > 0) - (x < 0)); },
          0.0, 0.0},
-        {"unary_grad(%one, %x; of = silu)", [](long double x) { return Sigmoid(x) * (1 + x * Sigmoid(-x)); }, 0.51, 4.0,
+        {"unary_grad(%one, %x; of = silu)", [](long double x) { return Sigmoid(x) * (1 + x * Sigmoid(-x)); }, 0.51, 5.0,
          0.25, 0.25},
         {"unary_grad(%one, %x; of = softplus)", [](long double x) { return x > 20 ? 1.0L : Sigmoid(x); }, 0.51, 3.0},
         {"unary_grad(%one, %x; of = erf)", [](long double x) { return 2 / sqrtl(acosl(-1.0L)) * expl(-x * x); }, 0.51,

@@ -54,13 +54,6 @@ std::vector<float> param(Training &r, const char *name, size_t count) {
     return data;
 }
 
-std::vector<float> value(Training &r, const char *name, size_t count) {
-    std::vector<float> data(count);
-    EXPECT_EQ(amp_session_value(r.session, name, nullptr, data.data(), count * sizeof(float), &r.err), AMP_OK)
-        << r.err.message;
-    return data;
-}
-
 amp_step_report step(Training &r, Batch &b) {
     amp_step_report report = {};
     EXPECT_EQ(amp_step(r.session, b.inputs(), b.n, &report, &r.err), AMP_OK) << r.err.message;

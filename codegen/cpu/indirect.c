@@ -66,14 +66,42 @@ static const char *stride_text(const Walk *w, const Shape *s, int dim) {
     return dim_is_one(stride) ? "" : arena_printf(w->arena, " / (uint64_t)(%s)", emit_dim(w->arena, stride));
 }
 
-void cpu_put_coordinates(CpuKernel *k, const Shape *s, const char *row) {
+void cpu_put_coordinates(CpuKernel *k, const Shape *s, const char *row, char name) {
     Arena *a = k->w->arena;
-    emit_line(&k->e, "const uint64_t row = (uint64_t)(%s);", row);
+    const char *constant = name == 'i' ? "const " : "";
     for (int i = 0; i < s->rank - 1; i++) {
         const char *rest = i ? arena_printf(a, " %% (uint64_t)(%s)", emit_dim(a, s->d[i])) : "";
-        if (dim_is_one(s->d[i])) emit_line(&k->e, "MAYBE_UNUSED const int64_t i%d = 0;", i);
-        else emit_line(&k->e, "MAYBE_UNUSED const int64_t i%d = (int64_t)(row%s%s);", i, stride_text(k->w, s, i), rest);
+        const char *at = arena_printf(a, "(int64_t)((uint64_t)(%s)%s%s)", row, stride_text(k->w, s, i), rest);
+        emit_line(&k->e, "MAYBE_UNUSED %sint64_t %c%d = %s;", constant, name, i, dim_is_one(s->d[i]) ? "0" : at);
     }
+}
+
+void cpu_step_coordinates(CpuKernel *k) {
+    int last = k->stepped.rank - 2, open = 0;
+    for (int i = last; i > 0; i--) {
+        if (dim_is_one(k->stepped.d[i])) continue;
+        emit_open(&k->e, "if (++s%d == %s)", i, emit_dim(k->w->arena, k->stepped.d[i]));
+        emit_line(&k->e, "s%d = 0;", i);
+        open++;
+    }
+    if (last >= 0) emit_line(&k->e, "s0++;");
+    while (open--) emit_close(&k->e);
+}
+
+Shape cpu_stepped_shape(const CpuKernel *k) {
+    const Walk *w = k->w;
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        if (walk_is_indirect(w, o) && w->values[o->out[0].id].needed)
+            return cpu_matrix_shape(ir_shape(w->f, o->out[0]));
+    }
+    return (Shape){.rank = 0};
+}
+
+static bool has_same_rows(const Shape *a, const Shape *b) {
+    bool same = a->rank == b->rank;
+    for (int i = 0; i < a->rank - 1 && same; i++) same = dim_equal(a->d[i], b->d[i]);
+    return same;
 }
 
 /* ---- one op ------------------------------------------------------------------------------------------------------ */
@@ -121,7 +149,10 @@ amp_status cpu_emit_indirect(CpuKernel *k, const Op *o) {
     emit_block(&k->e);
     emit_line(&k->e, "MAYBE_UNUSED const int64_t j = col0 + c;");
     Shape s = cpu_matrix_shape(ir_shape(k->w->f, o->out[0]));
-    cpu_put_coordinates(k, &s, "row0 + r");
+    emit_line(&k->e, "MAYBE_UNUSED const uint64_t row = (uint64_t)(row0 + r);");
+    if (!has_same_rows(&s, &k->stepped)) cpu_put_coordinates(k, &s, "row", 'i');
+    else
+        for (int i = 0; i < s.rank - 1; i++) emit_line(&k->e, "MAYBE_UNUSED const int64_t i%d = s%d;", i, i);
     AMP_TRY(rule(k, o));
     emit_close(&k->e);
     return AMP_OK;

@@ -4,12 +4,17 @@
 
 /* Loops over the elements of the window of result pixel (i1, i2); py, px: the operand's pixel, inside the image. */
 static void open_windows(CpuKernel *k, const Windows *g) {
-    emit_open(&k->e, "for (int64_t kh = 0; kh < %lld; kh++)", (long long)g->kh);
-    emit_line(&k->e, "const int64_t py = i1 * %lld + kh - %lld;", (long long)g->stride[0], (long long)g->padding[0]);
-    emit_line(&k->e, "if (py < 0 || py >= %lld) continue;", (long long)g->h);
-    emit_open(&k->e, "for (int64_t kw = 0; kw < %lld; kw++)", (long long)g->kw);
-    emit_line(&k->e, "const int64_t px = i2 * %lld + kw - %lld;", (long long)g->stride[1], (long long)g->padding[1]);
-    emit_line(&k->e, "if (px < 0 || px >= %lld) continue;", (long long)g->w);
+    static const char *const axes[] = {"y", "x"}, *const taps[] = {"kh", "kw"};
+    const int64_t inside[] = {g->h, g->w}, outside[] = {g->oh, g->ow}, kernel[] = {g->kh, g->kw};
+    for (int a = 0; a < 2; a++) {
+        const char *at = taps[a], *p = axes[a];
+        bool always_inside = !g->padding[a] && (outside[a] - 1) * g->stride[a] + kernel[a] <= inside[a];
+        if (kernel[a] <= 4) emit_line(&k->e, "UNROLL");
+        emit_open(&k->e, "for (int64_t %s = 0; %s < %lld; %s++)", at, at, (long long)kernel[a], at);
+        emit_line(&k->e, "const int64_t p%s = i%d * %lld + %s - %lld;", p, a + 1, (long long)g->stride[a], at,
+                  (long long)g->padding[a]);
+        if (!always_inside) emit_line(&k->e, "if (p%s < 0 || p%s >= %lld) continue;", p, p, (long long)inside[a]);
+    }
     emit_line(&k->e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->h, (long long)g->w);
 }
 
@@ -23,6 +28,11 @@ static void open_holders(CpuKernel *k, const Windows *g) {
         long long stride = g->stride[a];
         emit_line(&k->e, "const int64_t t%s = i%d + %lld, l%s = t%s / %lld;", p, a + 1, (long long)g->padding[a], p, p,
                   stride);
+        if (kernel[a] <= g->stride[a]) {
+            emit_line(&k->e, "const int64_t p%s = l%s, %s = t%s - p%s * %lld;", p, p, at, p, p, stride);
+            emit_open(&k->e, "if (%s < %lld && p%s < %lld)", at, (long long)kernel[a], p, (long long)sizes[a]);
+            continue;
+        }
         emit_open(&k->e, "for (int64_t p%s = l%s; p%s >= 0; p%s--)", p, p, p, p);
         emit_line(&k->e, "const int64_t %s = t%s - p%s * %lld;", at, p, p, stride);
         emit_line(&k->e, "if (%s >= %lld) break;", at, (long long)kernel[a]);

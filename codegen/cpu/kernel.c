@@ -152,6 +152,8 @@ static void declare_edge(CpuKernel *k) {
 
 static void open_steps(CpuKernel *k) {
     if (!k->w->by_row) {
+        emit_block(&k->e); /* of the coordinates: each phase has its own */
+        cpu_put_coordinates(k, &k->stepped, "row0", 's');
         emit_open(&k->e, "for (int64_t r = 0; r < rows; r++)");
         return;
     }
@@ -163,8 +165,9 @@ static void open_steps(CpuKernel *k) {
 }
 
 static void close_steps(CpuKernel *k) {
+    if (!k->w->by_row) cpu_step_coordinates(k);
     emit_close(&k->e);
-    if (k->w->by_row) emit_close(&k->e);
+    emit_close(&k->e); /* the block, or the loop over the vectors of 16 columns */
 }
 
 /* Values of the phase: computed, or found again where an earlier phase kept them. */
@@ -213,6 +216,7 @@ static bool is_narrow(const Walk *w) { return w->cols < 32 && !w->writes_tiles; 
 static void open_line(CpuKernel *k) {
     if (k->w->by_row) {
         emit_open(&k->e, "for (int64_t r = 0; r < rows; r++)");
+        cpu_put_coordinates(k, &k->stepped, "row0 + r", 's');
         return;
     }
     emit_open(&k->e, "for (int64_t c = 0; c < %s; c += W)", is_narrow(k->w) ? "COLS" : "32");
@@ -356,6 +360,7 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
         .padded_cols = (w->cols + 31) / 32 * 32,
         .place = 1,
     };
+    k.stepped = cpu_stepped_shape(&k);
     if (w->k->kind == KERNEL_SCATTER) return cpu_emit_scatter(&k);
     emit_prologue(&k);
     AMP_TRY(load_inputs(&k, is_one));

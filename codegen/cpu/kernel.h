@@ -18,6 +18,7 @@ typedef struct CpuKernel {
     bool padded; /* the last panel has columns past the edge */
     int place;   /* of the loop nest: counted up, so that each loads its values anew */
     int64_t padded_cols;
+    Shape stepped; /* rank 0: none; else s0, s1, .. are the coordinates of the row along its leading dimensions */
 } CpuKernel;
 
 /* ---- memory.c ---------------------------------------------------------------------------------------------------- */
@@ -65,8 +66,13 @@ const char *cpu_element_at(const CpuKernel *k, const Memory *m, const char *row,
 void cpu_fill_lanes(CpuKernel *k, Val v, const char *element);
 /* The lanes that count: "W", or "W && l < left". */
 const char *cpu_lanes(const CpuKernel *k);
-/* `const int64_t i0 = ..., i1 = ...`: the coordinates of row |row| along the leading dimensions of |s|. */
-void cpu_put_coordinates(CpuKernel *k, const Shape *s, const char *row);
+/* `const int64_t i0 = ..., i1 = ...`: the coordinates of row |row| along the leading dimensions of |s|; |name|: 'i', or 's' for those
+ * that step from row to row. */
+void cpu_put_coordinates(CpuKernel *k, const Shape *s, const char *row, char name);
+/* s0, s1, .. of the next row. */
+void cpu_step_coordinates(CpuKernel *k);
+/* The shape whose coordinates most of what is read from memory needs; rank 0: none. */
+Shape cpu_stepped_shape(const CpuKernel *k);
 /* [N] as N rows of one column. */
 Shape cpu_matrix_shape(const Shape *s);
 

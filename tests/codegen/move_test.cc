@@ -117,6 +117,40 @@ TEST_F(CoreModelTest, TablesByIds) {
           {1, 30}, 1e-5);
 }
 
+// What stands beside the elements: bytes, powers, indexes along any dimension, random numbers of a micro-batch.
+TEST_F(CoreModelTest, BytesPowersAndIndexes) {
+    Check(Text(R"(  input %x : u8[N, 3, 40]
+  input %i : i32[N, 3, 40]
+  input %y : f32[N, 3, 4, 5]
+  input %seed : i64
+  input %step : i64
+  input %micro : i64
+  %f = cast(%x) : f32[N, 3, 40]
+  %k = const(; value = 0.25) : f32
+  %s = mul(%f, %k) : f32[N, 3, 40]
+  %z = const(; value = -1.5) : f32
+  %t = add(%s, %z) : f32[N, 3, 40]
+  %a = abs(%t) : f32[N, 3, 40]
+  %p = pow(%a; e = 1.7) : f32[N, 3, 40]
+  %n = neg(%i) : i32[N, 3, 40]
+  %ia = abs(%n) : i32[N, 3, 40]
+  %i0 = iota(%y; dim = 0) : i32[N, 3, 4, 5]
+  %i1 = iota(%y; dim = 1) : i32[N, 3, 4, 5]
+  %i2 = iota(%y; dim = 2) : i32[N, 3, 4, 5]
+  %i3 = iota(%y; dim = 3) : i32[N, 3, 4, 5]
+  %j = add(%i0, %i1) : i32[N, 3, 4, 5]
+  %j2 = mul(%i2, %i3) : i32[N, 3, 4, 5]
+  %j3 = add(%j, %j2) : i32[N, 3, 4, 5]
+  %r = random(%y, %seed, %step, %micro; key = "drop") : f32[N, 3, 4, 5]
+  result p = %p
+  result t = %t
+  result ia = %ia
+  result j = %j3
+  result r = %r
+)"),
+          {1, 3}, 1e-6);
+}
+
 TEST_F(CoreModelTest, BatchedProducts) {
     Check(Text(R"(  input %q : f32[N, 2, 5, 8]
   input %k : f32[N, 2, 7, 8]

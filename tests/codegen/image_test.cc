@@ -71,6 +71,25 @@ TEST_F(CoreModelTest, Pooling) {
           {1, 3}, 1e-6);
 }
 
+// One number for all pixels of a sample, which others read from memory pixel by pixel.
+TEST_F(CoreModelTest, SegmentsSpreadOverTheirRows) {
+    Check(Text(R"(  input %x : f32[N, 5, 3, 43]
+  input %r : f32[N, 43]
+  %1 = reduce_sum(%x; dims = (1, 2)) : f32[N, 43]
+  %2 = mul(%1, %r) : f32[N, 43]
+  %3 = reshape(%2) : f32[N, 1, 1, 43]
+  %spread = expand(%3) : f32[N, 5, 3, 43]
+  %4 = reshape(%r) : f32[N, 1, 1, 43]
+  %given = expand(%4) : f32[N, 5, 3, 43]
+  %5 = mul(%spread, %x) : f32[N, 5, 3, 43]
+  %s = reduce_sum(%5; dims = (1, 2)) : f32[N, 43]
+  result spread = %spread
+  result given = %given
+  result s = %s
+)"),
+          {1, 3}, 1e-5);
+}
+
 // The mean over the pixels of each sample, in every form that a product after it reads.
 TEST_F(CoreModelTest, SegmentsFeedProducts) {
     for (const char *type : {"f32", "bf16"}) {

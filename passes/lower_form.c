@@ -80,10 +80,31 @@ static void name_other(Lowering *l, Val other, Val v, bool last) {
     if (name) ir_rename(l->f, other, name);
 }
 
+static bool is_free(const Shape *s, bool is_last);
+static Val in_form(Lowering *l, Val v, bool last);
+
+/* A cast whose other form costs no permute is a cast of its operand's other form: one kernel, where a reshape behind a cast would be two.
+ * NO_VAL where |v| is none. */
+static Val cast_of_other(Lowering *l, Val v, bool last) {
+    const Op *def = ir_def(l->f, v);
+    if (!def || def->code != OP_cast || !is_free(ir_shape(l->f, v), !last)) return NO_VAL;
+    Val from = in_form(l, def->in[0], last);
+    if (from.id == def->in[0].id) return NO_VAL;
+    Val other = ir_emit(l->f, OP_cast, ir_dtype(l->f, v), NULL, 1, from);
+    Op *cast = ir_def(l->f, other);
+    cast->path = def->path;
+    cast->layer = def->layer;
+    cast->pos = def->pos;
+    cast->reason = def->reason;
+    cast->region = def->region;
+    return other;
+}
+
 static Val make_other(Lowering *l, Val v, bool last) {
     int rank = ir_shape(l->f, v)->rank, known = l->f->values.len;
     Dims dims = last ? to_last(rank) : to_plain(rank);
-    Val other = lower_permute(l, v, &dims);
+    Val other = cast_of_other(l, v, last);
+    if (!other.id) other = lower_permute(l, v, &dims);
     if ((int)other.id >= known) name_other(l, other, v, last);
     if (other.id == v.id) return v; /* the same elements in the same shape */
     entry(l, v)->other = other;

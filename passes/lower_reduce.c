@@ -122,6 +122,10 @@ void lower_sum_to(Lowering *l) {
         lower_give(l, 0, lower_reduce(l, OP_reduce_sum, lower_operand(l, 0), folded, true));
         return;
     }
+    if (to.rank == 1 && dim_equal(to.d[0], from.d[from.rank - 1])) {
+        lower_give_as(l, 0, lower_reduce(l, OP_reduce_sum, lower_operand(l, 0), folded, false), FORM_PLAIN);
+        return; /* a vector has one form, and what reads it can be in the sum's kernel */
+    }
     Val sum = lower_from_form(l, lower_reduce(l, OP_reduce_sum, lower_operand(l, 0), folded, true));
     lower_give_as(l, 0, lower_reshape(l, sum, &to), FORM_PLAIN);
 }

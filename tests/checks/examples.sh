@@ -36,7 +36,7 @@ run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
 if [[ -d $fashion ]]; then
     run 0 "$bin/tools/amprun" train "$work/mlp.so" --data "idx:$fashion" --steps 100 --quiet --save "$work/mlp.safetensors"
     run 0 "$bin/tools/amprun" eval "$work/mlp.so" --data "idx:$fashion" --weights "$work/mlp.safetensors"
-    told=$(python3 -c 'import json, sys; print(f"{json.loads(sys.argv[1])[\"acc\"]:.4f}")' "$out")
+    told=$(python3 -c 'import json, sys; print("%.4f" % json.loads(sys.argv[1])["acc"])' "$out")
     run 0 bash -c 'zcat "$1/t10k-images-idx3-ubyte.gz" | "$2/embed_infer" "$2/mlp.so" "$2/mlp.safetensors" >"$2/classes"' - "$fashion" "$work"
     expect 'embed_infer finds the classes that amprun eval counts' "$told" "$(python3 - "$fashion" "$work/classes" <<'PYTHON'
 import gzip, sys

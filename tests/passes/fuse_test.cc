@@ -33,7 +33,7 @@ class FuseTest : public CorePassTest {
 
     // "product fc1: linear + bias\n..."
     static std::string Titles(const Func *f) {
-        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar"};
+        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar", "scatter"};
         std::string text;
         for (int i = 0; i < f->kernels.len; i++) {
             const Kernel *k = f->kernels.data[i];
@@ -46,7 +46,7 @@ class FuseTest : public CorePassTest {
 
     // "product: %1 %2\nscalar: %3\n": what each kernel makes, copied constants and assigns left out.
     static std::string Makes(const Func *f) {
-        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar"};
+        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar", "scatter"};
         std::string text;
         for (int i = 0; i < f->kernels.len; i++) {
             text += std::string(kinds[f->kernels.data[i]->kind]) + ":";
@@ -207,6 +207,45 @@ TEST_F(FuseTest, WhatDependsOnAColumnsFoldStaysOutOfItsRows) {
                          "= sqrt(%1) : f32[4]\n"
                          "%3 = div(%0, %2) : f32[N, 4]\nresult y = %3\n");
     EXPECT_EQ("column: 0 1 2\ntile: 3\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, WhatMovesReadsMemoryAndOpensAKernel) {
+    Module *m = FuseFunc("  input %x : f32[N, 3, 40]\n  %k = const(; value = 2.0) : f32\n"
+                         "  %a = mul(%x, %k) : f32[N, 3, 40]\n  %p = permute(%a; dims = (0, 2, 1)) : f32[N, 40, 3]\n"
+                         "  %b = add(%p, %k) : f32[N, 40, 3]\n  %s = reduce_sum(%b; dims = (2)) : f32[N, 40]\n"
+                         "  result b = %b\n  result s = %s\n");
+    EXPECT_EQ("tile: a\nrow: p b s\n", Makes(m->funcs.data[0]));
+}
+
+TEST_F(FuseTest, AViewIsCopiedToItsReaders) {
+    Module *m = FuseFunc("  input %x : f32[N, 4, 40]\n  input %c : f32[40]\n  %k = const(; value = 2.0) : f32\n"
+                         "  %a = mul(%x, %k) : f32[N, 4, 40]\n  %v = reshape(%a) : f32[4 * N, 40]\n"
+                         "  %e = expand(%c) : f32[4 * N, 40]\n  %b = add(%v, %e) : f32[4 * N, 40]\n  result b = %b\n");
+    EXPECT_EQ("tile: a v e b\n", Makes(m->funcs.data[0]));
+}
+
+// Of half an image each: the mean, then the squares around it, in one kernel; over all rows at once it would be two.
+TEST_F(FuseTest, SegmentsAreFoldedAgainWithWhatWasFolded) {
+    const std::string body =
+        "  input %x : f32[N, 8, 40]\n  %m = reduce_sum(%x; dims = (1), keep = true) : f32[N, 1, 40]\n"
+        "  %e = expand(%m) : f32[N, 8, 40]\n  %d = sub(%x, %e) : f32[N, 8, 40]\n"
+        "  %q = mul(%d, %d) : f32[N, 8, 40]\n  %v = reduce_sum(%q; dims = (1)) : f32[N, 40]\n"
+        "  %t = reduce_sum(%v; dims = (0)) : f32[40]\n  result m = %m\n  result t = %t\n";
+    Module *m = FuseFunc(body);
+    EXPECT_EQ("column: m e d q v\ncolumn: t\n", Makes(m->funcs.data[0]));
+    EXPECT_EQ(8, m->funcs.data[0]->kernels.data[0]->segment);
+    EXPECT_EQ(0, m->funcs.data[0]->kernels.data[1]->segment);
+    Func *f = m->funcs.data[0];
+    f->kernels.data[0]->segment = 4; /* the checker sees that sums of 8 rows are no segments of 4 */
+    EXPECT_NE(nullptr, kernel_check(f));
+    f->kernels.data[0]->segment = 8;
+}
+
+TEST_F(FuseTest, AScatterStandsAlone) {
+    Module *m = FuseFunc("  input %ids : i32[N]\n  input %x : f32[N, 40]\n  %k = const(; value = 2.0) : f32\n"
+                         "  %d = mul(%x, %k) : f32[N, 40]\n  %s = scatter(%d, %ids) : f32[6, 40]\n"
+                         "  %t = add(%s, %k) : f32[6, 40]\n  result t = %t\n");
+    EXPECT_EQ("tile: d\nscatter: s\ntile: t\n", Makes(m->funcs.data[0]));
 }
 
 TEST_F(FuseTest, AFlagIsReadByLaterKernelsOnly) {

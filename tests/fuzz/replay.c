@@ -1,5 +1,4 @@
 /* replay.c: runs a fuzz target once on each file that the arguments name, folders with all that is in them. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* fuzz.c: see fuzz.h. */
+#define _GNU_SOURCE
 #include "tests/fuzz/fuzz.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* replay.c: runs a fuzz target once on each file that the arguments name, folders with all that is in them. */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -265,17 +265,6 @@ static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
     return AMP_OK;
 }
 
-static bool is_stored(const Walk *w, Val v) {
-    for (int i = 0; i < w->operands.len; i++)
-        if (walk_operand(w, i)->value.id == v.id && is_write(w, i)) return true;
-    return false;
-}
-
-/* One number for all rows of a segment, where nobody reads the rows from memory. */
-static bool stays_in_registers(const Walk *w, const Op *o) {
-    return ir_is_segment_expand(w->f, o, w->segment) && !is_stored(w, o->out[0]);
-}
-
 static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     Span span = SPAN_ONE;
     int level = 0;
@@ -289,8 +278,8 @@ static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     }
     if (is_line_reduction(o)) return place_reduction(w, o, err);
     if (!o->n_out || o->code == OP_reduce_or) return AMP_OK;
-    bool by_shape = o->code == OP_iota || o->code == OP_random || o->code == OP_broadcast || ir_is_product(o) ||
-                    (o->code == OP_expand && !stays_in_registers(w, o));
+    bool by_shape = o->code == OP_iota || o->code == OP_random || o->code == OP_broadcast || o->code == OP_expand ||
+                    ir_is_product(o);
     const Shape *s = ir_shape(w->f, o->out[0]);
     if (by_shape && !span_of(w, s, s, &span)) return misfit(w, o, o->out[0], err);
     w->values[o->out[0].id].span = span;

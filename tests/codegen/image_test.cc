@@ -81,10 +81,15 @@ TEST_F(CoreModelTest, SegmentsSpreadOverTheirRows) {
   %spread = expand(%3) : f32[N, 5, 3, 43]
   %4 = reshape(%r) : f32[N, 1, 1, 43]
   %given = expand(%4) : f32[N, 5, 3, 43]
+  %half = cast(%spread) : f16[N, 5, 3, 43]
+  %again = cast(%half) : f32[N, 5, 3, 43]
+  %twice = add(%given, %given) : f32[N, 5, 3, 43]
   %5 = mul(%spread, %x) : f32[N, 5, 3, 43]
   %s = reduce_sum(%5; dims = (1, 2)) : f32[N, 43]
   result spread = %spread
   result given = %given
+  result rounded = %again
+  result twice = %twice
   result s = %s
 )"),
           {1, 3}, 1e-5);

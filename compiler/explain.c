@@ -18,10 +18,10 @@ static amp_status read_module(Session *s, const char *text, size_t length, Modul
     return *out ? AMP_OK : session_report(s, err);
 }
 
-/* A model.so keeps its IR in sections of their own, so that they can be read without running the model. */
-static amp_status read_section(Session *s, const char *section, Module **out, amp_error *err) {
+/* A model.so keeps its IR in a section of its own, so that it can be read without running the model. */
+static amp_status read_model_so(Session *s, Module **out, amp_error *err) {
     size_t offset, length;
-    if (amp_elf_section(s->source->text, s->source->len, section, &offset, &length, err)) {
+    if (amp_elf_section(s->source->text, s->source->len, AMP_MODEL_IR_SECTION, &offset, &length, err)) {
         char why[900];
         memcpy(why, err ? err->message : "", sizeof why - 1);
         why[sizeof why - 1] = 0;
@@ -32,19 +32,13 @@ static amp_status read_section(Session *s, const char *section, Module **out, am
     return read_module(s, text, length, out, err);
 }
 
-/* The module behind plan, and behind simplify as the ops that a person knows; the latter NULL where the source is IR of
- * a later stage, or a model.so that keeps none. */
+/* The module behind plan, and behind simplify as the ops that a person knows; the latter NULL where it is not wanted, or the source is
+ * IR that lost it. */
 static amp_status find_modules(Session *s, bool wants_graph, Module **m, Module **graph, amp_error *err) {
     *graph = NULL;
-    if (!is_elf(s->source)) {
-        AMP_TRY(session_run(s, STAGE_PLAN, m, err));
-        const char *text = (*m)->graph_text;
-        return text && wants_graph ? read_module(s, text, strlen(text), graph, err) : AMP_OK;
-    }
-    AMP_TRY(read_section(s, AMP_MODEL_IR_SECTION, m, err));
-    amp_error none;
-    if (wants_graph && read_section(s, AMP_MODEL_GRAPH_SECTION, graph, &none)) *graph = NULL;
-    return AMP_OK;
+    AMP_TRY(is_elf(s->source) ? read_model_so(s, m, err) : session_run(s, STAGE_PLAN, m, err));
+    const char *text = (*m)->graph_text;
+    return text && wants_graph ? read_module(s, text, strlen(text), graph, err) : AMP_OK;
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */

@@ -110,18 +110,16 @@ static Module *elaborate(Session *s) {
     return frontend_compile(&s->arena, &s->diags, s->source, &o);
 }
 
-/* Hands dump and timing on to the caller, who may want one, both or neither; keeps the last text of the graph. */
+/* Hands dump and timing on to the caller, who may want one, both or neither. */
 static void observe(void *user, const Module *m, double seconds) {
     Session *s = user;
     const amp_compile_options *o = &s->options;
-    bool keeps = m->stage == STAGE_SIMPLIFY && s->last == STAGE_PLAN;
     if (o->timing) o->timing(o->user, ir_stage_names[m->stage], seconds);
-    if (!o->dump && !keeps) return;
+    if (!o->dump) return;
     Text t;
     text_init(&t, &s->arena);
     ir_print(&t, m);
-    if (keeps) s->graph_text = text_str(&t);
-    if (o->dump) o->dump(o->user, ir_stage_names[m->stage], text_str(&t), t.len);
+    o->dump(o->user, ir_stage_names[m->stage], text_str(&t), t.len);
 }
 
 /* FP32 forms are copies that autocast makes. */
@@ -139,8 +137,6 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
 
 amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
     Module *m = elaborate(s);
-    s->last = last;
-    s->graph_text = NULL;
     if (!m) return session_report(s, err);
     if (m->stage > last)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
@@ -160,7 +156,6 @@ amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
     amp_status status = passes_run(m, &s->diags, &options, last, observe, s, err);
     if (status == AMP_BAD_SOURCE) return session_report(s, err);
     if (status) return status;
-    m->graph_text = s->graph_text;
     *out = m;
     return s->diags.list.len ? session_report(s, err) : AMP_OK;
 }

@@ -20,8 +20,6 @@ typedef struct Session {
     Diags diags;
     const Source *source; /* the main file */
     bool is_ir;
-    Stage last;             /* of this run */
-    const char *graph_text; /* Module.graph_text of this run */
 } Session;
 
 /* Copies the options.  The caller initialises the arena and sets its out_of_memory before anything else is called. */

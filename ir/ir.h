@@ -352,7 +352,7 @@ typedef struct Module {
     VEC(Func *) funcs;
     VEC(Decision) decisions;
     VEC(Removed) removed;
-    const char *graph_text; /* what simplify left, as text, for model.so and explain: the last stage with the ops that a person knows; not printed */
+    const char *graph_text; /* from lower on: the module as simplify left it, the last stage with the ops that a person knows; NULL */
 } Module;
 
 /* ---- building (build.c) -------------------------------------------------------------------------------------------------------------- */

@@ -221,6 +221,21 @@ static void add_removed(Columns *c, const void *of) {
     }
 }
 
+/* A text within the text: line by line, each in quotes. */
+static void put_graph(Text *t, const char *text) {
+    if (!text) return;
+    Arena *lines = arena_child(t->arena);
+    text_puts(t, "\ngraph\n");
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = text + strcspn(text, "\n");
+        text_puts(t, "  ");
+        text_put_quoted(t, arena_strndup(lines, text, (size_t)(end - text)));
+        text_putc(t, '\n');
+        arena_reset(lines);
+    }
+    arena_free(lines);
+}
+
 void ir_print(Text *t, const Module *m) {
     text_puts(t, "module ");
     text_put_quoted(t, m->name);
@@ -237,4 +252,5 @@ void ir_print(Text *t, const Module *m) {
     if (m->decisions.len || m->removed.len) text_putc(t, '\n');
     put_rows(t, m, add_decisions);
     put_rows(t, m, add_removed);
+    put_graph(t, m->graph_text);
 }

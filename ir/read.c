@@ -214,11 +214,20 @@ static void read_removed(Reader *r) {
     vec_push(r->a, &r->m->removed, removed);
 }
 
+/* graph, then the lines of the text, each in quotes */
+static void read_graph(Reader *r) {
+    Text t;
+    text_init(&t, r->a);
+    while (!r->failed && r->token.kind == TOKEN_STRING) text_printf(&t, "%s\n", reader_string(r, "a line in quotes"));
+    r->m->graph_text = text_str(&t);
+}
+
 static const Line module_lines[] = {
     {"state", read_state},
     {"func", reader_func},
     {"decision", read_decision},
     {"removed", read_removed},
+    {"graph", read_graph},
 };
 
 Module *ir_read(Arena *a, Diags *d, const Source *text) {
@@ -227,6 +236,6 @@ Module *ir_read(Arena *a, Diags *d, const Source *text) {
     r.m = ir_module_new(a, "");
     read_header(&r);
     while (!r.failed && r.token.kind != TOKEN_END)
-        read_line(&r, module_lines, COUNT(module_lines), "'state', 'func', 'decision' or 'removed'");
+        read_line(&r, module_lines, COUNT(module_lines), "'state', 'func', 'decision', 'removed' or 'graph'");
     return r.failed ? NULL : r.m;
 }

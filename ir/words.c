@@ -12,8 +12,8 @@ const char *const ir_buffer_kind_names[] = {"temp", "flag", "input", "output", "
 /* Words that introduce an optional part or the next line, and so could not be told from a name there; values that are
  * no symbols. */
 static const char *const reserved[] = {
-    "at",     "because", "decision", "false",  "file",  "from",   "func",   "if",
-    "inf",    "layer",   "live",     "low",    "nan",   "of",     "origin", "override",
+    "at",     "because", "decision", "false",  "file",  "from",   "func",   "graph",
+    "if",     "inf",    "layer",   "live",     "low",    "nan",   "of",     "origin", "override",
     "policy", "reads",   "removed",  "sha256", "state", "stored", "true",   "writes",
 };
 

@@ -44,6 +44,14 @@ static amp_status run_pass(PassContext *c, const Pass *p, amp_error *err) {
     return AMP_OK;
 }
 
+/* The last stage with the ops that a person knows goes along as text. */
+static void keep_graph(Module *m) {
+    Text t;
+    text_init(&t, m->arena);
+    ir_print(&t, m);
+    m->graph_text = text_str(&t);
+}
+
 amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user,
                       amp_error *err) {
     PassContext c = { m, diags, options };
@@ -51,6 +59,7 @@ amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage
     for (int stage = m->stage + 1; stage <= (int)last; stage++) {
         double start = seconds_now();
         AMP_TRY(run_pass(&c, &passes[stage], err));
+        if (stage == STAGE_SIMPLIFY && last > STAGE_SIMPLIFY) keep_graph(m);
         if (after) after(user, m, seconds_now() - start);
     }
     return AMP_OK;

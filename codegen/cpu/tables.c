@@ -392,10 +392,6 @@ static size_t put_ir(Tables *x) {
     text_puts(x->t, "static const char ir_text[] __attribute__((section(AMP_MODEL_IR_SECTION))) =\n");
     c_long_string(x->t, text_str(&ir));
     text_puts(x->t, ";\n\n");
-    if (!x->m->graph_text) return ir.len;
-    text_puts(x->t, "static const char graph_text[] __attribute__((section(AMP_MODEL_GRAPH_SECTION))) =\n");
-    c_long_string(x->t, x->m->graph_text);
-    text_puts(x->t, ";\n\n");
     return ir.len;
 }
 
@@ -441,7 +437,6 @@ static void put_descriptor(Tables *x, int programs, size_t ir_length) {
     put_digest(x->t, "source_sha256", m->source_sha256);
     put_digest(x->t, "policy_sha256", m->policy_sha256);
     text_printf(x->t, "    .graph_ops = %d, .ir_text = ir_text, .ir_length = %zu,\n    ", m->decisions.len, ir_length);
-    if (m->graph_text) text_printf(x->t, ".graph_text = graph_text, .graph_length = %zu,\n    ", strlen(m->graph_text));
     put_table(x->t, "states", "amp_model_state", "states", m->states.len);
     text_puts(x->t, ",\n    ");
     put_table(x->t, "inputs", "amp_model_input", "inputs", x->inputs.len);

@@ -237,7 +237,7 @@ run 0 "$amprun" eval "$work/twofold.so" --data "$data" --weights "$st" --precisi
 says '{"samples": 60, "loss": ' '"acc": '
 run 1 "$amprun" eval "$so" --data "$data" --weights "$st" --precision fp32
 says '--eval-precision fp32'
-run 1 "$amprun" eval "$so" --data "$data" --weights "$st" --precision bf16
+run 2 "$amprun" eval "$so" --data "$data" --weights "$st" --precision bf16
 says 'in fp32'
 sed 's/^    loss = /    accumulate = 3\n    loss = /' "$work/small.amp" >"$work/parts.amp"
 run 0 "$ampc" "$work/parts.amp" -o "$work/parts.so"

@@ -37,40 +37,16 @@ TEST_P(Restart, EveryDumpParsesBackToItsText) {
     }
 }
 
-// A model.so also carries the graph as text, for explain.  A run that starts behind lower has no graph to carry.
-bool has_graph(const std::string &pass) {
-    return pass != "lower" && pass != "fuse" && pass != "layout" && pass != "plan";
-}
-
-std::string c_text(const std::string &text, const char *name) {
-    amp_compile_options o = {};
-    o.emit = AMP_EMIT_C;
-    e2e::Compiled c = e2e::compile(text, o, name);
-    EXPECT_EQ(c.status, AMP_OK) << c.message << c.diagnostics;
-    return c.bytes;
-}
-
-std::string without(std::string text, const char *from, const char *to) {
-    size_t begin = text.find(from), end = text.find(to, begin);
-    EXPECT_TRUE(begin != std::string::npos && end != std::string::npos) << from;
-    return end == std::string::npos ? text : text.erase(begin, end + strlen(to) - begin);
-}
-
 TEST_P(Restart, AfterAnyPassTheModelIsTheSame) {
     Dumps dumps;
-    amp_compile_options o = with_dump(&dumps);
+    amp_compile_options o = with_dump(&dumps), again = {};
+    o.isa = again.isa = "portable"; // three times faster
     e2e::Compiled whole = e2e::compile(e2e::mlp(GetParam()), o);
     ASSERT_EQ(whole.status, AMP_OK) << whole.message;
-    std::string no_graph = without(c_text(e2e::mlp(GetParam()), "mlp.amp"), "static const char graph_text[]", ";\n\n");
-    no_graph = without(no_graph, ".graph_text = graph_text, ", ",\n    ");
     for (auto &[pass, text] : dumps.by_pass) {
-        if (has_graph(pass)) {
-            e2e::Compiled rest = e2e::compile(text, {}, "dump.ir");
-            EXPECT_EQ(rest.status, AMP_OK) << pass << ": " << rest.message << rest.diagnostics;
-            EXPECT_TRUE(rest.bytes == whole.bytes) << "restarted after " << pass;
-        } else {
-            EXPECT_TRUE(c_text(text, "dump.ir") == no_graph) << "restarted after " << pass;
-        }
+        e2e::Compiled rest = e2e::compile(text, again, "dump.ir");
+        EXPECT_EQ(rest.status, AMP_OK) << pass << ": " << rest.message << rest.diagnostics;
+        EXPECT_TRUE(rest.bytes == whole.bytes) << "restarted after " << pass;
     }
 }
 
@@ -81,4 +57,4 @@ TEST(Restart, CompilingTwiceGivesTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(Precisions, Restart, ::testing::Values("fp32", "tf32", "bf16", "fp16"),
                          [](const ::testing::TestParamInfo<const char *> &i) { return std::string(i.param); });
 
-} // namespace
+}  // namespace

@@ -23,7 +23,6 @@ extern "C" {
 #define AMP_MODEL_ABI_MINOR 1u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
-#define AMP_MODEL_GRAPH_SECTION ".amp.graph" /* the text behind graph_text */
 #define AMP_MODEL_IR_SECTION ".amp.ir"       /* the text behind ir_text, so that tools can read it without running the model */
 
 enum { AMP_MODEL_MAX_RANK = 8, AMP_MODEL_NONE = -1 };
@@ -223,8 +222,6 @@ typedef struct amp_model_desc {
     uint64_t ir_length;
     const char *scaler;             /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
     int64_t accumulate;             /* micro-batches in a step; 0 reads as 1 */
-    const char *graph_text;         /* the module at stage simplify, for tools; NULL: not kept */
-    uint64_t graph_length;
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

@@ -14,7 +14,12 @@ import twin
 BATCH, STEPS, LONG_STEPS = 128, 50, 200
 UPDATE_BOUND = 1e-4     # relative to the norm of the whole update
 ONE_UPDATE_BOUND = 1e-3  # of a single parameter
-STATISTICS_BOUND = 1e-5  # relative, of what a step adds to running means and variances
+# Of 3.2 million activations a step some lie so close to relu's kink, or to another of their pooling window, that the order of a float32
+# sum decides; then two right updates differ by that pixel's share.  Batch norm mixes the samples, so that they cannot be left out, as
+# steps.py does: at most one step in ten may be beyond the bounds, and by no more than KINK_FACTOR.
+KINK_SHARE, KINK_FACTOR = 0.1, 20
+STATISTICS_BOUND = 1e-5  # relative, of the batch's mean and variance as the running ones took them in
+MOMENTUM = 0.1           # of batch norm
 LINE = "adamw(lr = 0.001)"
 
 
@@ -44,35 +49,39 @@ def cnn_steps(options, count, precision="fp32"):
 # ---- comparing ------------------------------------------------------------------------------------------------------------------
 
 
-def update_differences(at, before, ours, theirs):
+def update_differences(at, before, ours, theirs, factor=1):
     for name, error in steps.update_errors(before, ours, theirs).items():
-        bound = UPDATE_BOUND if name == "all" else ONE_UPDATE_BOUND
+        bound = factor * (UPDATE_BOUND if name == "all" else ONE_UPDATE_BOUND)
         if not error <= bound:
             yield f"step {at}: update of {name}: relative error {error:.2g}, bound {bound:g}"
 
 
 def statistics_differences(at, before, ours, theirs):
-    """Running means and variances by what the step added to them; integers by their bits."""
+    """Running means and variances by the batch's own, (new - (1 - MOMENTUM) old) / MOMENTUM; integers by their bits."""
     for name, old in before.items():
         if not old.is_floating_point():
             if not torch.equal(ours[name], theirs[name]):
                 yield f"step {at}: {name}: {ours[name].item()}, PyTorch {theirs[name].item()}"
             continue
-        error = tools.relative_error(ours[name].double() - old.double(), theirs[name].double() - old.double())
+        error = tools.relative_error(*((new[name].double() - (1 - MOMENTUM) * old.double()) / MOMENTUM for new in (ours, theirs)))
         if not error <= STATISTICS_BOUND:
-            yield f"step {at}: {name}: relative error of the change {error:.2g}, bound {STATISTICS_BOUND:g}"
+            yield f"step {at}: {name}: relative error of the batch's {error:.2g}, bound {STATISTICS_BOUND:g}"
 
 
 def check_steps(tally, options):
-    losses, updates, statistics, worst = [], [], [], 0.0
-    for at, our_loss, their_loss, before, ours, theirs in cnn_steps(options, LONG_STEPS if options.long else STEPS):
+    losses, updates, kinks, statistics, worst = [], [], [], [], 0.0
+    count = LONG_STEPS if options.long else STEPS
+    for at, our_loss, their_loss, before, ours, theirs in cnn_steps(options, count):
         losses += steps.loss_differences(at, our_loss, their_loss)
-        updates += update_differences(at, before[0], ours, theirs[0])
+        kinks += list(update_differences(at, before[0], ours, theirs[0]))[:1]
+        updates += update_differences(at, before[0], ours, theirs[0], KINK_FACTOR)
         statistics += statistics_differences(at, before[1], ours, theirs[1])
         worst = max(worst, steps.update_errors(before[0], ours, theirs[0])["all"])
     tally.same(f"fp32 cnn: loss within {steps.LOSS_BOUND:g}", losses)
-    tally.same(f"fp32 cnn: update within {UPDATE_BOUND:g} of its norm", updates, f"at most {worst:.2g}")
-    tally.same(f"fp32 cnn: running statistics within {STATISTICS_BOUND:g} of their change", statistics)
+    tally.same(f"fp32 cnn: update within {UPDATE_BOUND:g} of its norm in all but {KINK_SHARE:.0%} of the steps",
+               kinks if len(kinks) > KINK_SHARE * count else [], f"{count - len(kinks)} of {count}, at most {worst:.2g}")
+    tally.same(f"fp32 cnn: update within {KINK_FACTOR * UPDATE_BOUND:g} of its norm in every step", updates)
+    tally.same(f"fp32 cnn: the batch's statistics within {STATISTICS_BOUND:g}", statistics)
 
 
 # ---- planted --------------------------------------------------------------------------------------------------------------------

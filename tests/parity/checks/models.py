@@ -136,7 +136,7 @@ def run(options, case, module, batch, precision, extra):
     path = os.path.join(options.work, "model")
     with open(path + ".amp", "w") as f:
         f.write(TEXT.format(features=case.features, body=case.body, loss=case.loss))
-    model = tools.compile_model(path + ".amp", path + ".so", "--precision", precision, *extra)
+    model = tools.compile_model(path + ".amp", path + ".so", "--isa", "portable", "--precision", precision, *extra)
     weights = tools.write_weights(path + ".weights.safetensors", module)
     inputs = tools.write_batch(path + ".batch.safetensors", *batch)
     scale = ["--scale", FP16_SCALE] if precision == "fp16" else []

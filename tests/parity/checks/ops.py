@@ -256,7 +256,7 @@ def our_gradients(options, theme, reference, precision, extra=()):
     path = os.path.join(options.work, theme)
     with open(path + ".amp", "w", encoding="utf-8") as file:
         file.write(model_text(THEMES[theme], reference))
-    model = tools.compile_model(path + ".amp", path + ".so", *precision_options(options, precision), *extra)
+    model = tools.compile_model(path + ".amp", path + ".so", "--isa", "portable", *precision_options(options, precision), *extra)
     weights = {**reference.params, **reference.buffers}
     weights.update((f"{name}.r", w) for name, w in reference.weights.items() if not reference.by_sample(name))
     save_file({name: t.contiguous() for name, t in weights.items()}, path + ".weights.safetensors")

@@ -142,6 +142,7 @@ const char *ir_verify(const Module *m) {
     Verifying c = {.m = m, .scratch = arena_child(m->arena)};
     text_init(&c.wrong, m->arena);
     check_states(&c);
+    verify_calls(&c);
     check_funcs_differ(&c);
     for (int i = 0; i < m->funcs.len && !verify_failed(&c); i++) check_func(&c, m->funcs.data[i]);
     arena_free(c.scratch);

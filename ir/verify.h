@@ -38,4 +38,8 @@ void verify_kernels(Verifying *c); /* bodies of kernels, op by op */
 void verify_cover(Verifying *c);   /* kernels cover the body, from fuse on */
 void verify_buffers(Verifying *c);
 
+/* ---- verify_call.c --------------------------------------------------------------------------------- */
+
+void verify_calls(Verifying *c);
+
 #endif

@@ -2,19 +2,8 @@
  */
 #include "passes/lower.h"
 
-/* The sum of the squares of all elements: along rows, then over them. */
 static Val sum_of_squares(Lowering *l, Val g) {
-    Val v = lower_binary(l, OP_mul, g, g);
-    while (ir_shape(l->f, v)->rank) {
-        int rank = ir_shape(l->f, v)->rank, last = rank - 1;
-        Op *o = ir_op_new(l->f, OP_reduce_sum, &v, 1);
-        Dims *dims = &ir_attr(o, "dims")->dims;
-        bool leading = ir_shape(l->f, v)->rank != ir_shape(l->f, g)->rank;
-        dims->count = leading ? rank : 1;
-        for (int i = 0; i < dims->count; i++) dims->at[i] = leading ? i : last;
-        v = ir_make_results(l->f, o, AMP_DT_F32, NULL);
-    }
-    return v;
+    return lower_reduce_all(l, OP_reduce_sum, lower_binary(l, OP_mul, g, g));
 }
 
 void lower_global_norm(Lowering *l) {

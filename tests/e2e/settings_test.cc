@@ -108,6 +108,45 @@ TEST(Groups, ScaleDecayAndFreeze) {
 
 // ---- clipping ------------------------------------------------------------------------------------------------------------
 
+// Gradients of every rank are part of the norm.
+TEST(Clipping, WeightsOfConvolutions) {
+    const char text[] = "amp 1\n"
+                        "model m(x: f32[N, 2, 6, 6]) -> y {\n"
+                        "    param gain: f32[1, 4, 1, 1] = constant(1.0)\n"
+                        "    h = conv2d(x; out = 4, kernel = 3) as c\n"
+                        "    y = linear(flatten(h * gain); out = 3) as head\n"
+                        "}\n"
+                        "train m {\n"
+                        "    input t: i32[N]\n"
+                        "    loss = cross_entropy(y, t)\n"
+                        "    optimizer = sgd(lr = 1.0)\n"
+                        "    clip_norm = 0.05\n"
+                        "}\n"
+                        "precision fp32 { }\n";
+    Training r(e2e::compile_to_file(text, "clip_conv.so"), 5, 2, 3, true);
+    ASSERT_TRUE(r.ok());
+    const struct {
+        const char *name;
+        size_t count;
+    } params[] = {{"gain", 4}, {"c.weight", 4 * 2 * 9}, {"c.bias", 4}, {"head.weight", 3 * 64}, {"head.bias", 3}};
+    e2e::Batch b(5, 72, 3, 5);
+    std::vector<std::vector<float>> before;
+    for (const auto &p : params) before.push_back(param(r, p.name, p.count));
+    amp_step_report report = step(r, {b.x.data(), b.y.data()}, 5);
+    double squares = 0;
+    for (const auto &p : params)
+        for (float g : gradient(r, p.name, p.count)) squares += double(g) * g;
+    double norm = std::sqrt(squares);
+    EXPECT_NEAR(report.grad_norm, norm, 1e-5 * norm);
+    ASSERT_GT(norm, 0.05);
+    for (size_t i = 0; i < before.size(); i++) {
+        std::vector<float> g = gradient(r, params[i].name, params[i].count),
+                           w = param(r, params[i].name, params[i].count);
+        for (size_t j = 0; j < g.size(); j++)
+            ASSERT_NEAR(w[j], before[i][j] - g[j] * 0.05 / (norm + 1e-6), 1e-6) << params[i].name << " " << j;
+    }
+}
+
 TEST(Clipping, ByNormThenByValue) {
     std::string text = e2e::mlp("fp32", 19, 37, 10, "sgd(lr = 1.0)");
     text.insert(text.find("    loss "), "    clip_norm = 0.05\n    clip_value = 0.01\n");

@@ -36,6 +36,13 @@ TEST_F(Verify_, Rules) {
         {At("lower", "state %a : f32"), "f: %a: the module has no such state"},
         {At("lower", "state %a : f32", "state %a : f32[4] param"), "f: %a is f32, the state f32[4]"},
         {At("lower", "state %a : f32", "state %a : f16 param"), "f: %a is f32, the state f16"},
+        // calls
+        {"module \"m\" stage lower { } state %a : f32 param = uniform(low = x)",
+         "initialiser uniform: argument low has the wrong type"},
+        {"module \"m\" stage lower { train optimizer sgd(lr = 0.1, nesterov = yes) }",
+         "optimizer sgd: argument nesterov has the wrong type"},
+        {"module \"m\" stage lower { train optimizer sgd(lr = step(base = 0.1, every = 0.5, gamma = 0.1)) }",
+         "schedule step: argument every has the wrong type"},
         // levels
         {Core("%1 = relu(%x) : f32[N, 4] @a.relu"), "f: %1 = relu (a.relu): may not appear at stage lower"},
         {Graph("%1 = is_finite(%x) : bool[N, 4]"), "f: %1 = is_finite: may not appear at stage simplify"},

@@ -37,8 +37,8 @@ TEST_F(Verify_, Rules) {
         {At("lower", "state %a : f32", "state %a : f32[4] param"), "f: %a is f32, the state f32[4]"},
         {At("lower", "state %a : f32", "state %a : f16 param"), "f: %a is f32, the state f16"},
         // calls
-        {"module \"m\" stage lower { } state %a : f32 param = uniform(low = x)",
-         "initialiser uniform: argument low has the wrong type"},
+        {"module \"m\" stage lower { } state %a : f32 param = normal(std = x)",
+         "initialiser normal: argument std has the wrong type"},
         {"module \"m\" stage lower { train optimizer sgd(lr = 0.1, nesterov = yes) }",
          "optimizer sgd: argument nesterov has the wrong type"},
         {"module \"m\" stage lower { train optimizer sgd(lr = step(base = 0.1, every = 0.5, gamma = 0.1)) }",

@@ -58,8 +58,8 @@ amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage
     AMP_TRY(check_input(m, diags, err));
     for (int stage = m->stage + 1; stage <= (int)last; stage++) {
         double start = seconds_now();
+        if (stage == STAGE_LOWER) keep_graph(m);
         AMP_TRY(run_pass(&c, &passes[stage], err));
-        if (stage == STAGE_SIMPLIFY && last > STAGE_SIMPLIFY) keep_graph(m);
         if (after) after(user, m, seconds_now() - start);
     }
     return AMP_OK;

@@ -105,7 +105,7 @@ amp_status Compile(Torture &torture, amp_emit emit, const char *output = nullptr
 
 TEST(Compile, ToIr) {
     FailEach(
-        "compile to IR", [](Torture &t) { return Compile(t, AMP_EMIT_IR); }, 200);
+        "compile to IR", [](Torture &t) { return Compile(t, AMP_EMIT_IR); }, 150);
 }
 
 TEST(Compile, ToCInAFile) {
@@ -119,7 +119,7 @@ TEST(Compile, ToCInAFile) {
             Write("net.c", "old");
             return status;
         },
-        2000);
+        150);
 }
 
 // A C compiler runs for each: only the allocations that emitting C does not have.
@@ -144,7 +144,7 @@ TEST(Compile, Explain) {
                 amp_compile_result_release(result);
                 return status;
             },
-            1000);
+            150);
 }
 
 // ---- the runtime -----------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ TEST(Runtime, CreatingEverything) {
             Life life;
             return life.Make(&a);
         },
-        1000);
+        150);
 }
 
 // Each call of a living session: it fails or does its whole work, and with memory again training goes on as if nothing

@@ -13,9 +13,20 @@ static const AttrSpec *find_spec(Opcode code, const char *name) {
     return NULL;
 }
 
+/* Arguments that become no attribute and are read as numbers. */
+static const char *const numbers[] = {
+    "v",    "low",    "high",    "std",      "mean", "a",            /* initialisers */
+    "init", "growth", "backoff", "interval", "min",  "max", "value", /* loss scales */
+    "lr",   "weight_decay",                                          /* optimizers */
+};
+
+/* An argument that nothing reads may be anything. */
 static bool fits(Opcode code, const CallArg *a) {
     const AttrSpec *spec = find_spec(code, a->name);
-    return !spec || spec->type == ATTR_FLOAT ? is_number(a) : a->type == spec->type;
+    if (spec) return spec->type == ATTR_FLOAT ? is_number(a) : a->type == spec->type;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!strcmp(numbers[i], a->name)) return is_number(a);
+    return true;
 }
 
 static void check_call(Verifying *c, const char *what, const Call *call, Opcode code) {

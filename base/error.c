@@ -43,11 +43,18 @@ static void set_message(amp_error *err, amp_status code, const char *message, si
     memcpy(err->message + keep, ellipsis, sizeof ellipsis);
 }
 
+/* Names come from files, and messages go to terminals: only line ends and tabs have a meaning there. */
+static void mask_controls(char *message) {
+    for (char *c = message; *c; c++)
+        if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f) *c = '?';
+}
+
 amp_status amp_vfail(amp_error *err, amp_status code, const char *fmt, va_list args) {
     if (!err) return code;
     char message[sizeof err->message];
     int n = vsnprintf(message, sizeof message, fmt, args);
     if (n < 0) n = snprintf(message, sizeof message, "%s", amp_status_name(code));
+    mask_controls(message);
     set_message(err, code, message, (size_t)n);
     return code;
 }

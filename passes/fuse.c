@@ -12,7 +12,7 @@
  *   pending  an op that reads only inputs and states waits for its first user, and goes where that goes
  *   hoisted  scalars that depend on no tensor and that tensors need run first, in one kernel
  *   guarded  an op that only assigns under predicate p need runs where p is known, in kernels that p skips
- * Nothing is computed twice but what is copied.  Without fusion every op that is not copied is a kernel.
+ * Nothing is computed twice but what is copied, and what costs less to make again than to keep (fuse_recompute.c).  Without fusion every op that is not copied is a kernel.
  */
 #include "passes/fuse.h"
 #include "passes/passes.h"
@@ -93,7 +93,7 @@ static void note_reader(Fuse *z, Val v, int g) {
 
 static Val settle(Fuse *z, int g, const Op *user, Val v);
 
-static Op *clone(Fuse *z, const Op *o) {
+Op *fuse_clone(Fuse *z, const Op *o) {
     Op *copy = ir_op_new(z->f, o->code, o->in, o->n_in);
     z->f->body.len--; /* it belongs to a kernel */
     OpId id = copy->id;
@@ -116,7 +116,7 @@ static Val copy_into(Fuse *z, int g, const Op *user, Op *o) {
         if (z->groups.data[g].copies.data[i].of.id == o->out[0].id) return z->groups.data[g].copies.data[i].copy;
     Node *n = fuse_node(z, o);
     Val source = n->source;
-    Op *copy = n->claimed ? clone(z, o) : o;
+    Op *copy = n->claimed ? fuse_clone(z, o) : o;
     fuse_node(z, o)->claimed = true;
     if (source.id) copy->in[0] = settle(z, g, user, source);
     fuse_node(z, copy)->home = g;
@@ -345,7 +345,7 @@ static void write_kernels(Fuse *z) {
     for (int late = 0; late < 2; late++)
         for (int i = 0; i < z->groups.len; i++) {
             const Group *g = &z->groups.data[i];
-            if (g->early == late) continue;
+            if (g->early == late || !g->ops.len) continue;
             KernelOps *k = kernel_list_insert(&list, list.at.len, g->kind, fuse_title(f, g), first_place(f, g));
             k->kernel->pred = g->guard;
             k->kernel->segment = g->segment;
@@ -380,6 +380,7 @@ static void fuse_func(Func *f, bool fusing) {
         if (!effect && !fuse_node(&z, o)->copied && fuse_node(&z, o)->home == NOWHERE) place(&z, o);
     }
     fuse_place_effects(&z, body, count);
+    if (fusing) fuse_recompute(&z);
     write_kernels(&z);
 }
 

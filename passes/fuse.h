@@ -3,6 +3,7 @@
  *   fuse_wait.c     keeping the ops of a region together
  *   fuse_space.c    which ops a kernel of a kind takes
  *   fuse_effects.c  assigns: placed last, behind every reader of the state
+ *   fuse_recompute.c  what is made again rather than kept in memory
  *   fuse_title.c    "fc1: linear + bias + relu"
  */
 #ifndef AMP_PASSES_FUSE_H
@@ -69,6 +70,8 @@ void fuse_append(Fuse *z, int g, Op *o);
 int fuse_open(Fuse *z, const Op *o);
 /* Gives a pending op a kernel. */
 void fuse_flush(Fuse *z, Op *o);
+/* A copy of the op, with a result of its own, in no group. */
+Op *fuse_clone(Fuse *z, const Op *o);
 /* The op behind |v|, through what is copied; |data|: not through what only takes its shape. */
 Op *fuse_behind(const Fuse *z, Val v, bool data);
 
@@ -94,6 +97,9 @@ void fuse_find_waits(Fuse *z, const OpId *body, int count, int at);
 
 /* fuse_effects.c */
 void fuse_place_effects(Fuse *z, const OpId *body, int count);
+
+/* fuse_recompute.c */
+void fuse_recompute(Fuse *z);
 
 /* fuse_title.c */
 const char *fuse_title(const Func *f, const Group *g);

@@ -4,12 +4,14 @@
  *   %1 = cast(%0) : f16      %2 = cast(%1) : f32      =>   %2 stays: the rounding is a meaning, not an accident
  *   %1 = cast(%0) : f32      %2 = cast(%1) : f16      =>   %2 = cast(%0) : f16, where the first changes no number
  *   %1 = matmul(..) : f16    %dw = cast(%1) : f32     =>   %dw = matmul(..) : f32, where %dw only goes to the optimizer
+ *   %r = relu(%x)            %p = max_pool2d(%r)      =>   %p = relu(max_pool2d(%x)) (simplify_pool.c)
  *
- * Only the last one changes bits; each such removal is written down in Module.removed.  Values that nobody reads any
+ * Only the rounding of a weight gradient changes bits; each such removal is written down in Module.removed.  Values that nobody reads any
  * more are left to ir_compact.
  */
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/simplify.h"
 
 enum { DTYPES = AMP_DT_BOOL + 1 };
 
@@ -206,7 +208,10 @@ static void simplify_func(Func *f) {
 }
 
 bool pass_simplify(PassContext *c) {
-    for (int i = 0; i < c->m->funcs.len && !c->options->no_simplify; i++) simplify_func(c->m->funcs.data[i]);
+    for (int i = 0; i < c->m->funcs.len && !c->options->no_simplify; i++) {
+        simplify_func(c->m->funcs.data[i]);
+        simplify_pooled_relus(c->m->funcs.data[i]);
+    }
     c->m->stage = STAGE_SIMPLIFY;
     return true;
 }

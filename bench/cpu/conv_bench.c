@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/cpu/peak.h"
+#include "bench/cpu/kernel_bench.h"
 #include "runtime/device/cpu/product/conv.h"
 
 enum { ROUNDS = 15 };
@@ -34,18 +34,6 @@ static const struct Kind {
     uint32_t kind;
 } kinds[] = {{"forward", AMP_WINDOW_CONV}, {"data", AMP_WINDOW_CONV_DATA}, {"weight", AMP_WINDOW_CONV_WEIGHT}};
 
-static int64_t round_up(int64_t x) { return (x + 31) / 32 * 32; }
-
-static void *zeros(int64_t bytes) {
-    size_t size = ((size_t)bytes + 4095) / 4096 * 4096;
-    void *memory = aligned_alloc(4096, size);
-    if (!memory) {
-        fprintf(stderr, "conv_bench: out of memory\n");
-        exit(1);
-    }
-    return memset(memory, 0, size);
-}
-
 typedef struct Output {
     float *c;
     int64_t rows;
@@ -59,26 +47,20 @@ static void store(void *ctx, const float *c, int64_t row0, int64_t rows, int64_t
 /* Few channels in f32 lie in rows, as layout lays them. */
 static amp_image make_image(const amp_product_kernels *kernels, int64_t pixels, int64_t channels) {
     const int64_t bytes = kernels->operand == AMP_DT_BF16 ? 2 : 4;
-    if (channels < 32) return (amp_image){zeros(pixels * channels * bytes), channels * bytes, 0};
-    return (amp_image){zeros(round_up(pixels) * round_up(channels) * bytes), 32 * bytes, round_up(pixels) * 32 * bytes};
+    if (channels < 32) return (amp_image){bench_zeros(pixels * channels * bytes), channels * bytes, 0};
+    return (amp_image){bench_zeros(bench_round_up(pixels) * bench_round_up(channels) * bytes), 32 * bytes, bench_round_up(pixels) * 32 * bytes};
 }
 
-static void run(const amp_conv *conv, void *scratch) {
-    const int64_t tasks = amp_conv_tasks(conv), sums = amp_conv_sum_tasks(conv);
-    for (int64_t i = 0; i < tasks; i++) amp_conv_task(conv, i, scratch);
-    for (int64_t i = 0; i < sums; i++) amp_conv_sum_task(conv, i);
-}
+typedef struct Run {
+    amp_conv conv;
+    void *scratch;
+} Run;
 
-static double best_gflops(const amp_conv *conv, double flop, void *scratch) {
-    const int repeat = (int)(FLOP_PER_ROUND / flop) + 1;
-    double best = 1e30;
-    for (int round = 0; round < ROUNDS; round++) {
-        double start = bench_seconds();
-        for (int i = 0; i < repeat; i++) run(conv, scratch);
-        double time = (bench_seconds() - start) / repeat;
-        if (time < best) best = time;
-    }
-    return flop / best * 1e-9;
+static void run_tasks(void *ctx) {
+    const Run *run = ctx;
+    const int64_t tasks = amp_conv_tasks(&run->conv), sums = amp_conv_sum_tasks(&run->conv);
+    for (int64_t i = 0; i < tasks; i++) amp_conv_task(&run->conv, i, run->scratch);
+    for (int64_t i = 0; i < sums; i++) amp_conv_sum_task(&run->conv, i);
 }
 
 static void bench_shape(const amp_product_kernels *kernels, const struct Shape *s, const struct Kind *kind,
@@ -109,45 +91,37 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
         .epilogue = store,
     };
     if (weight) conv.dy = make_image(kernels, y, s->oc);
-    else conv.b = zeros(round_up(taps * inner) * round_up(cols) * 4);
-    conv.b_panel_stride = round_up(taps * inner) * 32 / (kernels->operand == AMP_DT_BF16 ? 2 : 1);
-    Output output = {zeros(round_up(rows) * round_up(cols) * 4), round_up(rows)};
+    else conv.b = bench_zeros(bench_round_up(taps * inner) * bench_round_up(cols) * 4);
+    conv.b_panel_stride = bench_round_up(taps * inner) * 32 / (kernels->operand == AMP_DT_BF16 ? 2 : 1);
+    Output output = {bench_zeros(bench_round_up(rows) * bench_round_up(cols) * 4), bench_round_up(rows)};
     conv.ctx = &output;
-    void *scratch = zeros((int64_t)amp_conv_thread_bytes(&conv));
-    conv.shared = zeros((int64_t)amp_conv_shared_bytes(&conv) + 64);
+    conv.shared = bench_zeros((int64_t)amp_conv_shared_bytes(&conv) + 64);
+    Run run = {conv, bench_zeros((int64_t)amp_conv_thread_bytes(&conv))};
     const double flop = 2.0 * (double)y * (double)taps * s->c * s->oc;
-    const double gflops = best_gflops(&conv, flop, scratch);
-    printf("  %-15s %-8s %4d x %3d^2, %3d -> %3d  %5d tasks  %6.1f GFLOP/s", s->what, kind->what, s->n, s->h, s->c,
-           s->oc, (int)amp_conv_tasks(&conv), gflops);
-    if (peak > 0) printf("  %5.1f %%", 100 * gflops / peak);
-    printf("\n");
-    fflush(stdout);
-    free(scratch), free(conv.shared), free(output.c);
+    printf("  %-15s %-8s %4d x %3d^2, %3d -> %3d  %5d tasks", s->what, kind->what, s->n, s->h, s->c, s->oc,
+           (int)amp_conv_tasks(&conv));
+    bench_print(bench_gflops(&(BenchRun){run_tasks, &run, flop, ROUNDS, FLOP_PER_ROUND}), peak);
+    free(run.scratch), free(conv.shared), free(output.c);
     free((void *)(uintptr_t)conv.a.data), free((void *)(uintptr_t)conv.dy.data), free((void *)(uintptr_t)conv.b);
 }
 
-int main(int argc, char **argv) {
-    const amp_dtype operands[] = {AMP_DT_F32, AMP_DT_BF16};
-    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
-        amp_error err;
-        const amp_product_kernels *kernels = amp_product_select(operands[i], argc > 1 ? argv[1] : NULL, &err);
-        if (!kernels) {
-            fprintf(stderr, "conv_bench: %s\n", err.message);
-            return 1;
+/* Products of 16-bit pairs want an even number of channels to sum over. */
+static bool is_odd(const amp_product_kernels *kernels, const struct Shape *s, const struct Kind *kind) {
+    if (kernels->operand != AMP_DT_BF16 || kind->kind == AMP_WINDOW_CONV_WEIGHT) return false;
+    return (kind->kind == AMP_WINDOW_CONV ? s->c : s->oc) % 2;
+}
+
+/* |ctx|: WHAT, or NULL. */
+static void bench_shapes(const amp_product_kernels *kernels, double peak, void *ctx) {
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            char line[64];
+            snprintf(line, sizeof line, "%s %s", shapes[s].what, kinds[k].what);
+            if (is_odd(kernels, &shapes[s], &kinds[k]) || (ctx && !strstr(line, ctx))) continue;
+            bench_shape(kernels, &shapes[s], &kinds[k], peak);
         }
-        const double peak = bench_peak(kernels);
-        printf("%s, %s kernels", amp_dtype_name(operands[i]), kernels->name);
-        if (peak > 0) printf(", peak %.1f GFLOP/s", peak);
-        printf("\n");
-        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-            for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-                char line[64];
-                snprintf(line, sizeof line, "%s %s", shapes[s].what, kinds[k].what);
-                const bool odd = operands[i] == AMP_DT_BF16 && kinds[k].kind != AMP_WINDOW_CONV_WEIGHT &&
-                                 (kinds[k].kind == AMP_WINDOW_CONV ? shapes[s].c : shapes[s].oc) % 2;
-                if (odd || (argc > 2 && !strstr(line, argv[2]))) continue;
-                bench_shape(kernels, &shapes[s], &kinds[k], peak);
-            }
-    }
-    return 0;
+}
+
+int main(int argc, char **argv) {
+    return bench_operands("conv_bench", argc > 1 ? argv[1] : NULL, bench_shapes, argc > 2 ? argv[2] : NULL);
 }

@@ -2,18 +2,22 @@
  * window is a row of the operand: vectors run along the channels. */
 #include "codegen/cpu/kernel.h"
 
+static bool always_inside(const Windows *g, int axis) {
+    const int64_t inside[] = {g->h, g->w}, outside[] = {g->oh, g->ow}, kernel[] = {g->kh, g->kw};
+    return !g->padding[axis] && (outside[axis] - 1) * g->stride[axis] + kernel[axis] <= inside[axis];
+}
+
 /* Loops over the elements of the window of result pixel (i1, i2); py, px: the operand's pixel, inside the image. */
 static void open_windows(CpuKernel *k, const Windows *g) {
     static const char *const axes[] = {"y", "x"}, *const taps[] = {"kh", "kw"};
-    const int64_t inside[] = {g->h, g->w}, outside[] = {g->oh, g->ow}, kernel[] = {g->kh, g->kw};
+    const int64_t inside[] = {g->h, g->w}, kernel[] = {g->kh, g->kw};
     for (int a = 0; a < 2; a++) {
         const char *at = taps[a], *p = axes[a];
-        bool always_inside = !g->padding[a] && (outside[a] - 1) * g->stride[a] + kernel[a] <= inside[a];
         if (kernel[a] <= 4) emit_line(&k->e, "UNROLL");
         emit_open(&k->e, "for (int64_t %s = 0; %s < %lld; %s++)", at, at, (long long)kernel[a], at);
         emit_line(&k->e, "const int64_t p%s = i%d * %lld + %s - %lld;", p, a + 1, (long long)g->stride[a], at,
                   (long long)g->padding[a]);
-        if (!always_inside) emit_line(&k->e, "if (p%s < 0 || p%s >= %lld) continue;", p, p, (long long)inside[a]);
+        if (!always_inside(g, a)) emit_line(&k->e, "if (p%s < 0 || p%s >= %lld) continue;", p, p, (long long)inside[a]);
     }
     emit_line(&k->e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->h, (long long)g->w);
 }
@@ -46,16 +50,18 @@ static void close_loops(CpuKernel *k) {
     emit_close(&k->e);
 }
 
-/* The first of equals wins, and a NaN wins over all that come after it. */
+/* The first of equals wins, and a NaN wins over all that come after it.  Where padding may come first, the first element
+ * that is met wins over the start also where it is -INF. */
 static void emit_max(CpuKernel *k, const Op *o, const Windows *g) {
     Memory x = cpu_memory(k, o, 0);
     int best = walk_number(k->w, o->out[0]), which = walk_number(k->w, o->out[1]);
-    emit_line(&k->e, "vi met = {0};");
+    bool whole = always_inside(g, 0) && always_inside(g, 1);
+    if (!whole) emit_line(&k->e, "vi met = {0};");
     emit_line(&k->e, "v%d = splat_f(-INF), v%d = splat_i(0);", best, which);
     open_windows(k, g);
     emit_line(&k->e, "const vf x = %s;", cpu_vector_at(k, &x, "pixel", "j"));
-    emit_line(&k->e, "const vi take = (x > v%d) | (nan_vf(x) & ~nan_vf(v%d)) | ~met;", best, best);
-    emit_line(&k->e, "met = splat_i(-1);");
+    emit_line(&k->e, "const vi take = %s~(x <= v%d) & ~nan_vf(v%d);", whole ? "" : "~met | ", best, best);
+    if (!whole) emit_line(&k->e, "met = splat_i(-1);");
     emit_line(&k->e, "v%d = select_vf(take, x, v%d);", best, best);
     emit_line(&k->e, "v%d = select_vi(take, splat_i((int32_t)(kh * %lld + kw)), v%d);", which, (long long)g->kw, which);
     close_loops(k);

@@ -54,6 +54,13 @@ TEST(Error, ACutDoesNotSplitACharacter) {
     }
 }
 
+// What a damaged file calls its tensors must not move the cursor of a terminal.
+TEST(Error, ControlCharactersAreMasked) {
+    amp_error err = {};
+    amp_fail(&err, AMP_BAD_FILE, "tensor %s:\n\tno", "\x1b[2J\x07\r\x7fw\xc3\xa9");
+    EXPECT_STREQ(err.message, "tensor ?[2J???w\xc3\xa9:\n\tno");
+}
+
 TEST(Error, StatusNames) {
     EXPECT_STREQ(amp_status_name(AMP_OK), "AMP_OK");
     EXPECT_STREQ(amp_status_name(AMP_SCALE_AT_FLOOR), "AMP_SCALE_AT_FLOOR");

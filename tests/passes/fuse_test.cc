@@ -241,6 +241,44 @@ TEST_F(FuseTest, SegmentsAreFoldedAgainWithWhatWasFolded) {
     f->kernels.data[0]->segment = 8;
 }
 
+// The gradient of pooling is four times as large as what it is made from: no kernel writes it unless some reader needs
+// it in memory.
+TEST_F(FuseTest, WhatIsSpreadOverALargerImageIsMadeAgain) {
+    const std::string spread =
+        "  input %dy : f32[N, 2, 3, 40]\n  input %w : i32[N, 2, 3, 40]\n  input %h : f32[N, 4, 6, 40]\n"
+        "  %0 = exp(%dy) : f32[N, 2, 3, 40]\n  %e = cast(%0) : f16[N, 2, 3, 40]\n"
+        "  %i = cast(%e) : f32[N, 2, 3, 40]\n"
+        "  %g = window_max_grad(%i, %w; kernel = (2, 2), stride = (2, 2)) : f32[N, 4, 6, 40]\n"
+        "  %d = cast(%g) : f16[N, 4, 6, 40]\n  %f = cast(%d) : f32[N, 4, 6, 40]\n"
+        "  %t = mul(%f, %h) : f32[N, 4, 6, 40]\n  %s = reduce_sum(%t; dims = (0, 1, 2)) : f32[40]\n"
+        "  %u = sub(%f, %s) : f32[N, 4, 6, 40]\n  result u = %u\n";
+    Module *m = FuseFunc(spread);
+    const Func *f = m->funcs.data[0];
+    std::string makes = Makes(f);
+    EXPECT_EQ(std::string::npos, makes.find("tile: g")) << makes;
+    for (int i = 0; i < f->kernels.len; i++) { // each has its own, or needs none
+        int spreads = 0, reads = 0;
+        for (int j = 0; j < f->kernels.data[i]->count; j++) {
+            Opcode code = ir_op_at(f, f->kernels.data[i]->first + j)->code;
+            spreads += code == OP_window_max_grad;
+            reads += code == OP_reduce_sum || code == OP_sub;
+        }
+        EXPECT_EQ(reads > 0, spreads == 1) << makes;
+    }
+    ExpectSameBits(ReadFunc("lower", spread)->funcs.data[0], f);
+
+    const std::string others[] = {"  result d = %d\n",
+                                  "  %p = permute(%d; dims = (0, 3, 1, 2)) : f16[N, 40, 4, 6]\n  result p = %p\n"};
+    for (const std::string &other : others) {
+        m = FuseFunc(spread + other);
+        f = m->funcs.data[0];
+        int spreads = 0;
+        for (int i = 0; i < f->body.len; i++) spreads += ir_op_at(f, i)->code == OP_window_max_grad;
+        EXPECT_EQ(1, spreads) << Makes(f);
+        ExpectSameBits(ReadFunc("lower", spread + other)->funcs.data[0], f);
+    }
+}
+
 TEST_F(FuseTest, AScatterStandsAlone) {
     Module *m = FuseFunc("  input %ids : i32[N]\n  input %x : f32[N, 40]\n  %k = const(; value = 2.0) : f32\n"
                          "  %d = mul(%x, %k) : f32[N, 40]\n  %s = scatter(%d, %ids) : f32[6, 40]\n"

@@ -4,8 +4,14 @@
 namespace {
 
 struct Case {
-    const char *name, *before, *after; /* ops after simplification and compaction */
+    std::string name, before, after; /* ops after simplification and compaction */
 };
+
+const std::string kPooledRelu =
+    "input %x : f32[N, 2, 4, 5]\ninput %dp : f32[N, 2, 2, 3]\n%r = relu(%x) : f32[N, 2, 4, 5]\n"
+    "%p, %w = max_pool2d(%r; kernel = (3, 3), stride = (2, 2), padding = (1, 1)) : f32[N, 2, 2, 3], i32[N, 2, 2, 3]\n"
+    "%dr = max_pool2d_grad(%dp, %w, %r; kernel = (3, 3), stride = (2, 2), padding = (1, 1)) : f32[N, 2, 4, 5]\n"
+    "%dx = relu_grad(%dr, %r) : f32[N, 2, 4, 5]\n";
 
 const Case kCases[] = {
     {"cast_to_own_dtype", "input %x : f32[N, 4]\n%1 = cast(%x) : f32[N, 4]\n%y = neg(%1) : f32[N, 4]\nresult y = %y\n",
@@ -100,6 +106,30 @@ const Case kCases[] = {
      "= "
      "neg(%2) : f32[N, 4]\nresult y = %y\n",
      "%1 = slice(%x; dim = 1, to = 2)\n%2 = concat(%1, %1; dim = 1)\n%y = neg(%2)\n"},
+    {"relu_behind_max_pooling", kPooledRelu + "result y = %p\nresult dx = %dx\n",
+     "%1, %w = max_pool2d(%x; kernel = (3, 3), stride = (2, 2), padding = (1, 1))\n%p = relu(%1)\n"
+     "%4 = relu_grad(%dp, %p)\n"
+     "%dx = max_pool2d_grad(%4, %w, %x; kernel = (3, 3), stride = (2, 2), padding = (1, 1))\n"},
+    {"a_relu_that_others_read_stays", kPooledRelu + "result y = %p\nresult dx = %dx\nresult r = %r\n",
+     "%r = relu(%x)\n%p, %w = max_pool2d(%r; kernel = (3, 3), stride = (2, 2), padding = (1, 1))\n"
+     "%dr = max_pool2d_grad(%dp, %w, %r; kernel = (3, 3), stride = (2, 2), padding = (1, 1))\n"
+     "%dx = relu_grad(%dr, %r)\n"},
+    {"a_gradient_that_others_read_stays", kPooledRelu + "result y = %p\nresult dx = %dx\nresult dr = %dr\n",
+     "%r = relu(%x)\n%p, %w = max_pool2d(%r; kernel = (3, 3), stride = (2, 2), padding = (1, 1))\n"
+     "%dr = max_pool2d_grad(%dp, %w, %r; kernel = (3, 3), stride = (2, 2), padding = (1, 1))\n"
+     "%dx = relu_grad(%dr, %r)\n"},
+    {"a_relu_that_is_pooled_twice_stays",
+     "input %x : f32[N, 2, 4, 4]\n%r = relu(%x) : f32[N, 2, 4, 4]\n"
+     "%p, %w = max_pool2d(%r; kernel = (2, 2), stride = (2, 2)) : f32[N, 2, 2, 2], i32[N, 2, 2, 2]\n"
+     "%q, %v = max_pool2d(%r; kernel = (1, 2), stride = (1, 2)) : f32[N, 2, 4, 2], i32[N, 2, 4, 2]\n"
+     "result p = %p\nresult q = %q\n",
+     "%r = relu(%x)\n%p, %w = max_pool2d(%r; kernel = (2, 2), stride = (2, 2))\n"
+     "%q, %v = max_pool2d(%r; kernel = (1, 2), stride = (1, 2))\n"},
+    {"pooling_that_keeps_the_size_gains_nothing",
+     "input %x : f32[N, 2, 4, 4]\n%r = relu(%x) : f32[N, 2, 4, 4]\n"
+     "%p, %w = max_pool2d(%r; kernel = (3, 3), padding = (1, 1)) : f32[N, 2, 4, 4], i32[N, 2, 4, 4]\n"
+     "result y = %p\n",
+     "%r = relu(%x)\n%p, %w = max_pool2d(%r; kernel = (3, 3), padding = (1, 1))\n"},
     {"a_result_may_become_an_input", "input %x : f32[N, 4]\n%y = cast(%x) : f32[N, 4]\nresult y = %y\n", ""},
 };
 

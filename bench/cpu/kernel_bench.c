@@ -1,7 +1,9 @@
-/* peak.c: see peak.h. */
+/* kernel_bench.c: see kernel_bench.h. */
 #define _POSIX_C_SOURCE 200809L
-#include "bench/cpu/peak.h"
+#include "bench/cpu/kernel_bench.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,7 +13,10 @@
 
 enum { ROUNDS = 7 };
 
-double bench_seconds(void) {
+static const char *program_name = "bench";
+
+/* Of this thread. */
+static double seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -62,17 +67,71 @@ static const struct Peak {
 #endif
     {NULL, AMP_DT_NONE, 0, NULL}};
 
-double bench_peak(const amp_product_kernels *kernels) {
+/* GFLOP/s of one thread in the instructions of |kernels|; 0 where no peak loop has been written. */
+static double peak_of(const amp_product_kernels *kernels) {
     const struct Peak *peak = peaks;
     while (peak->kernels && (strcmp(peak->kernels, kernels->name) || peak->operand != kernels->operand)) peak++;
     if (!peak->kernels) return 0;
     const long steps = 1000000;
     double best = 1e30;
     for (int i = 0; i < ROUNDS; i++) {
-        double start = bench_seconds();
+        double start = seconds();
         peak->run(steps);
-        double time = bench_seconds() - start;
+        double time = seconds() - start;
         if (time < best) best = time;
     }
     return peak->flop * (double)steps / best * 1e-9;
+}
+
+/* ---- the benches ---- */
+
+double bench_gflops(const BenchRun *run) {
+    const int repeat = (int)(run->flop_per_round / run->flop) + 1;
+    double best = 1e30;
+    for (int round = 0; round < run->rounds; round++) {
+        double start = seconds();
+        for (int i = 0; i < repeat; i++) run->once(run->ctx);
+        double time = (seconds() - start) / repeat;
+        if (time < best) best = time;
+    }
+    return run->flop / best * 1e-9;
+}
+
+int64_t bench_round_up(int64_t x) { return (x + 31) / 32 * 32; }
+
+void *bench_zeros(int64_t bytes) {
+    size_t size = ((size_t)bytes + 4095) / 4096 * 4096;
+    void *memory = aligned_alloc(4096, size);
+    if (!memory) {
+        fprintf(stderr, "%s: out of memory\n", program_name);
+        exit(1);
+    }
+    return memset(memory, 0, size);
+}
+
+void bench_print(double gflops, double peak) {
+    printf("  %6.1f GFLOP/s", gflops);
+    if (peak > 0) printf("  %5.1f %%", 100 * gflops / peak);
+    printf("\n");
+    fflush(stdout);
+}
+
+int bench_operands(const char *program, const char *isa,
+                   void (*shapes)(const amp_product_kernels *kernels, double peak, void *ctx), void *ctx) {
+    const amp_dtype operands[] = {AMP_DT_F32, AMP_DT_BF16};
+    program_name = program;
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
+        amp_error err;
+        const amp_product_kernels *kernels = amp_product_select(operands[i], isa, &err);
+        if (!kernels) {
+            fprintf(stderr, "%s: %s\n", program, err.message);
+            return 1;
+        }
+        const double peak = peak_of(kernels); /* again for each, for the clock moves */
+        printf("%s, %s kernels", amp_dtype_name(operands[i]), kernels->name);
+        if (peak > 0) printf(", peak %.1f GFLOP/s", peak);
+        printf("\n");
+        shapes(kernels, peak, ctx);
+    }
+    return 0;
 }

@@ -22,7 +22,20 @@ bool walk_is_indirect(const Walk *w, const Op *o) {
     return moves && !(w->flat && o->code == OP_reshape) && !ir_is_segment_expand(w->f, o, w->segment);
 }
 
+bool walk_is_inlined(const Walk *w, const Op *o) { return o->n_out && w->values[o->out[0].id].inlined; }
+
+static bool same_matrix(const Walk *w, Val a, Val b) {
+    Dim rows, cols, r, c;
+    return shape_matrix(ir_shape(w->f, a), &rows, &cols) && shape_matrix(ir_shape(w->f, b), &r, &c) &&
+           dim_equal(r, rows) && dim_equal(c, cols);
+}
+
+bool walk_reads_inlined(const Walk *w, const Op *o, int n) {
+    return walk_is_inlined(w, o) && same_matrix(w, o->in[n], o->out[0]);
+}
+
 bool walk_reads(const Walk *w, const Op *o, int n) {
+    if (walk_reads_inlined(w, o, n)) return false;
     if (walk_is_indirect(w, o) || ir_is_product(o)) return false; /* the runtime reads a product's operands */
     bool is_written = o->code == OP_assign && n == 0;
     return !is_written && ir_reads_elements(o, n);
@@ -65,9 +78,16 @@ static int find_readable(const Walk *w, Val v) {
     return -1;
 }
 
-int walk_memory_operand(const Walk *w, const Op *o, int n) {
-    Val v = o->in[n];
+/* What stands in memory for |v|, or what the kernel makes it from that does not. */
+static Val behind_views(const Walk *w, Val v) {
     while (w->values[v.id].made && ir_is_seen_through(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
+    return v;
+}
+
+static bool is_made_in_registers(const Walk *w, Val v) { return w->values[behind_views(w, v).id].made; }
+
+int walk_memory_operand(const Walk *w, const Op *o, int n) {
+    Val v = behind_views(w, o->in[n]);
     return w->values[v.id].made ? -1 : find_readable(w, v);
 }
 
@@ -98,7 +118,10 @@ static Val space_of(const Walk *w, const Op *o) {
     switch (w->k->kind) {
     case KERNEL_PRODUCT: return ir_is_product(o) ? o->out[0] : NO_VAL;
     case KERNEL_SCATTER: return o->code == OP_scatter ? o->in[0] : NO_VAL;
-    case KERNEL_TILE: return !is_live(w, o) ? NO_VAL : !o->n_out || o->code == OP_reduce_or ? o->in[0] : o->out[0];
+    case KERNEL_TILE:
+        return !is_live(w, o) || walk_is_inlined(w, o) ? NO_VAL
+               : !o->n_out || o->code == OP_reduce_or  ? o->in[0]
+                                                       : o->out[0];
     case KERNEL_SCALAR: return NO_VAL;
     default: return is_line_reduction(o) ? o->in[0] : NO_VAL;
     }
@@ -247,12 +270,27 @@ static amp_status place_reduction(Walk *w, const Op *o, amp_error *err) {
     return AMP_OK;
 }
 
+static amp_status place_in_memory(const Walk *w, const Op *o, int n, amp_error *err) {
+    if (w->values[o->in[n].id].inlined || walk_memory_operand(w, o, n) >= 0) return AMP_OK;
+    return amp_fail(err, AMP_UNSUPPORTED, "%s: %s reads %%%s, which no buffer holds in rows or panels", walk_name(w),
+                    ir_op_info[o->code].name, ir_value(w->f, o->in[n])->name);
+}
+
+/* What an inlined op reads besides has its place in the loop nest. */
+static amp_status place_inlined(Walk *w, const Op *o, amp_error *err) {
+    for (int n = 0; n < o->n_in; n++) {
+        if (walk_reads_inlined(w, o, n)) {
+            AMP_TRY(place_in_memory(w, o, n, err));
+            w->values[o->in[n].id].span = SPAN_FULL;
+        } else if (walk_reads(w, o, n)) AMP_TRY(place_input(w, o, o->in[n], err));
+    }
+    w->values[o->out[0].id].span = SPAN_FULL;
+    return AMP_OK;
+}
+
 /* What moves makes full values of what earlier kernels wrote. */
 static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
-    for (int n = 0; n < o->n_in; n++)
-        if (walk_memory_operand(w, o, n) < 0)
-            return amp_fail(err, AMP_UNSUPPORTED, "%s: %s reads %%%s, which no buffer holds in rows or panels",
-                            walk_name(w), ir_op_info[o->code].name, ir_value(w->f, o->in[n])->name);
+    for (int n = 0; n < o->n_in; n++) AMP_TRY(place_in_memory(w, o, n, err));
     for (int r = 0; r < o->n_out; r++) {
         Span span;
         const Shape *s = ir_shape(w->f, o->out[r]);
@@ -270,6 +308,7 @@ static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     int level = 0;
     if (!is_live(w, o)) return AMP_OK;
     if (walk_is_indirect(w, o)) return place_indirect(w, o, err);
+    if (walk_is_inlined(w, o)) return place_inlined(w, o, err);
     for (int n = 0; n < o->n_in; n++) {
         if (!walk_reads(w, o, n)) continue;
         AMP_TRY(place_input(w, o, o->in[n], err));
@@ -348,7 +387,7 @@ static void find_needed(Walk *w) {
         const Op *o = walk_op(w, i);
         for (int r = 1; r < o->n_out; r++)
             if (w->values[o->out[r].id].needed) w->values[o->out[0].id].needed = true;
-        if (o->n_out && !w->values[o->out[0].id].needed) continue;
+        if (o->n_out && !w->values[o->out[0].id].needed && !walk_is_inlined(w, o)) continue;
         for (int n = 0; n < o->n_in; n++)
             if (walk_reads(w, o, n)) w->values[o->in[n].id].needed = true;
     }
@@ -444,6 +483,17 @@ static void forget_last_kernel(Walk *w) {
     }
 }
 
+/* From the last op to the first.  Views and exact widenings of memory are read there as what they are. */
+static void find_inlined(Walk *w) {
+    for (int i = w->k->count - 1; i >= 0 && w->k->kind == KERNEL_TILE; i--) {
+        const Op *o = walk_op(w, i);
+        if (ir_takes_inlined(w->f, o)) w->values[o->in[0].id].inlined = is_made_in_registers(w, o->in[0]);
+        for (int n = 0; n < o->n_in && walk_is_inlined(w, o); n++)
+            if (w->values[o->in[n].id].made && same_matrix(w, o->in[n], o->out[0]))
+                w->values[o->in[n].id].inlined = true;
+    }
+}
+
 /* From the last op to the first: what is written, and what live ops read in registers. */
 static void find_live(Walk *w) {
     for (int i = 0; i < w->k->writes.len; i++)
@@ -451,7 +501,7 @@ static void find_live(Walk *w) {
     for (int i = w->k->count - 1; i >= 0; i--) {
         const Op *o = walk_op(w, i);
         for (int n = 0; n < o->n_in && is_live(w, o); n++)
-            if (walk_reads(w, o, n)) w->values[o->in[n].id].live = true;
+            if (walk_reads(w, o, n) || w->values[o->in[n].id].inlined) w->values[o->in[n].id].live = true;
     }
 }
 
@@ -462,6 +512,7 @@ amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     w->flat = false;
     forget_last_kernel(w);
     list_operands(w);
+    find_inlined(w);
     find_live(w);
     AMP_TRY(find_space(w, err));
     find_flat_space(w);

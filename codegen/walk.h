@@ -42,6 +42,7 @@ typedef struct ValueWalk { /* of a value in the current kernel */
     int level;
     bool made;    /* by an op of this kernel; else it is loaded from |operand| */
     bool live;    /* read in registers by an op that is live, or written; others are seen through (ir/access.h) */
+    bool inlined; /* made where a window op of the kernel reads it (ir_takes_inlined): in no place of the loop nest */
     bool needed;  /* reaches a sink */
     bool kept;    /* stored for later phases of its line */
     int operand;  /* -1: none (constants, products, values in registers) */
@@ -79,6 +80,9 @@ void walk_phase(Walk *w, int p);
 const Buffer *walk_operand(const Walk *w, int i);
 /* The position of the buffer that holds |v| in |layout|; -1. */
 int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage);
+/* Whether |o| makes an inlined value, and reads its |n|th input as one or from memory at the same place. */
+bool walk_is_inlined(const Walk *w, const Op *o);
+bool walk_reads_inlined(const Walk *w, const Op *o, int n);
 /* Whether an op reads its |n|th input in registers: not where only the shape matters (`like`), nor from memory. */
 bool walk_reads(const Walk *w, const Op *o, int n);
 /* The op makes its result from memory (ir/access.h). */

@@ -42,6 +42,12 @@ bool ir_reads_memory(const Func *f, const Op *o, int i) {
     return indirect && !ir_is_view(f, o);
 }
 
+bool ir_takes_inlined(const Func *f, const Op *o) {
+    if (o->code != OP_window_max && o->code != OP_window_sum) return false;
+    Windows g = ir_windows(f, o);
+    return g.kh <= g.stride[0] && g.kw <= g.stride[1];
+}
+
 bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment) {
     if (o->code != OP_expand || segment < 2) return false;
     const Shape *x = ir_shape(f, o->in[0]), *y = ir_shape(f, o->out[0]);

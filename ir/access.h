@@ -21,6 +21,10 @@ bool ir_reads_memory(const Func *f, const Op *o, int i);
  * operand is one number per column. */
 bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment);
 
+/* Pooling over windows that do not overlap reads each element of its operand once at most: elementwise ops that only it reads may stand
+ * in its kernel, and are computed where it reads them.  Such a value is inlined. */
+bool ir_takes_inlined(const Func *f, const Op *o);
+
 /* What stands in memory for an operand that is read there: |v| itself, or what it is a view or an exact widening of. */
 Val ir_memory_source(const Func *f, Val v);
 /* Whether |o| is such a view or widening. */

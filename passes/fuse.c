@@ -380,7 +380,10 @@ static void fuse_func(Func *f, bool fusing) {
         if (!effect && !fuse_node(&z, o)->copied && fuse_node(&z, o)->home == NOWHERE) place(&z, o);
     }
     fuse_place_effects(&z, body, count);
-    if (fusing) fuse_recompute(&z);
+    if (fusing) {
+        fuse_recompute(&z);
+        fuse_inline(&z);
+    }
     write_kernels(&z);
 }
 

@@ -4,6 +4,7 @@
  *   fuse_space.c    which ops a kernel of a kind takes
  *   fuse_effects.c  assigns: placed last, behind every reader of the state
  *   fuse_recompute.c  what is made again rather than kept in memory
+ *   fuse_inline.c     what pooling computes where it reads it
  *   fuse_title.c    "fc1: linear + bias + relu"
  */
 #ifndef AMP_PASSES_FUSE_H
@@ -100,6 +101,9 @@ void fuse_place_effects(Fuse *z, const OpId *body, int count);
 
 /* fuse_recompute.c */
 void fuse_recompute(Fuse *z);
+
+/* fuse_inline.c */
+void fuse_inline(Fuse *z);
 
 /* fuse_title.c */
 const char *fuse_title(const Func *f, const Group *g);

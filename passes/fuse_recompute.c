@@ -14,7 +14,7 @@
 enum { WORTH_IT = 4 }; /* elements made from each that is read */
 
 typedef struct Light { /* by value id */
-    bool is, blocked; /* some reader needs it in memory */
+    bool is, blocked;  /* some reader needs it in memory */
 } Light;
 
 static bool spreads(const Func *f, const Op *o) {

@@ -9,6 +9,7 @@ typedef struct Check {
     const Func *f;
     int *maker;   /* by value: kernel, -1 for inputs and states */
     bool *folded; /* by value: in its column kernel, made from a fold */
+    bool *inlined; /* by value: pooling of its kernel makes it where it reads it */
     int k;        /* the kernel being checked */
     Dim rows, cols;
     int64_t segment; /* of the kernel; 0: none */
@@ -112,6 +113,7 @@ static Val space_of(const Check *c, const Kernel *k) {
     Val space = NO_VAL;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(c->f, k->first + i);
+        if (o->n_out && c->inlined[o->out[0].id]) continue;
         bool fold = ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or;
         if (ir_is_product(o)) return o->out[0];
         if (o->code == OP_scatter) return o->in[0];
@@ -124,6 +126,34 @@ static Val space_of(const Check *c, const Kernel *k) {
     return space;
 }
 
+/* ---- values that pooling makes where it reads them ---------------------------------------------------------------- */
+
+/* Read by one window op, and by what that makes it from; elementwise, and the same wherever it is computed. */
+static void mark_inlined(Check *c, const Kernel *k) {
+    const Func *f = c->f;
+    for (int i = k->count - 1; i >= 0; i--) {
+        const Op *o = ir_op_at(f, k->first + i);
+        bool pools = ir_takes_inlined(f, o);
+        if (!pools && !(o->n_out && c->inlined[o->out[0].id])) continue;
+        if (pools && !is_own(c, ir_memory_source(f, o->in[0]))) continue;
+        for (int n = 0; n < o->n_in; n++) {
+            Dim rows, cols;
+            shape_matrix(ir_shape(f, pools ? o->in[0] : o->out[0]), &rows, &cols);
+            c->inlined[o->in[n].id] = is_own(c, o->in[n]) && same_matrix(c, o->in[n], rows, cols);
+        }
+    }
+}
+
+static void check_inlined(Check *c, const Op *reader, Val v) {
+    const Op *o = ir_def(c->f, v);
+    bool pools = ir_takes_inlined(c->f, reader), simple = ir_op_info[o->code].flags & ELEMENTWISE || is_copy(c, o);
+    if (c->f->kernels.data[c->k]->kind != KERNEL_TILE || !simple || ir_op_info[o->code].flags & RANDOM ||
+        o->code == OP_iota || o->code == OP_broadcast)
+        fail(c, o, "may not be made where pooling reads it");
+    if (!pools && !(reader->n_out && c->inlined[reader->out[0].id]))
+        fail(c, reader, "reads what pooling makes where it reads it");
+}
+
 /* ---- rules for every kernel -------------------------------------------------------------------------------------- */
 
 static void check_inputs(Check *c, const Op *o) {
@@ -134,7 +164,8 @@ static void check_inputs(Check *c, const Op *o) {
         if (is_own(c, o->in[i]) && def->code == OP_reduce_or) fail(c, o, "reads a flag of its own kernel");
         Val source = ir_is_product(o) ? o->in[i] : ir_memory_source(c->f, o->in[i]);
         bool memory = ir_reads_memory(c->f, o, i) && !ir_is_segment_expand(c->f, o, c->segment);
-        if (memory && is_own(c, source)) fail(c, o, "its operands must be in memory");
+        if (memory && is_own(c, source) && !c->inlined[o->in[i].id]) fail(c, o, "its operands must be in memory");
+        if (c->inlined[o->in[i].id]) check_inlined(c, o, o->in[i]);
         if (!is_own(c, o->in[i]) && free_op) fail(c, o, "reads a const, iota or extent of another kernel");
         const Kernel *from = c->maker[o->in[i].id] >= 0 ? c->f->kernels.data[c->maker[o->in[i].id]] : NULL;
         if (from && from->pred.id && from->pred.id != c->f->kernels.data[c->k]->pred.id)
@@ -155,6 +186,7 @@ static void check_op(Check *c, const Kernel *k, const Op *o) {
     check_inputs(c, o);
     if (o->code == OP_assign) check_assign(c, k, o);
     else if (o->code == OP_reduce_or) return;
+    else if (o->n_out && c->inlined[o->out[0].id]) return; /* see its reader */
     else if (!is_copy(c, o) && !fits[k->kind](c, o)) fail(c, o, "may not stand in a kernel of this kind and space");
 }
 
@@ -198,8 +230,10 @@ static void check_states(Check *c) {
 
 const char *kernel_check(const Func *f) {
     Arena *a = f->module->arena;
-    Check c = {
-        .f = f, .maker = arena_array(a, int, f->values.len + 1), .folded = arena_array(a, bool, f->values.len + 1)};
+    Check c = {.f = f};
+    c.maker = arena_array(a, int, f->values.len + 1);
+    c.folded = arena_array(a, bool, f->values.len + 1);
+    c.inlined = arena_array(a, bool, f->values.len + 1);
     for (int i = 0; i < f->values.len; i++) c.maker[i] = -1;
     for (int k = 0; k < f->kernels.len; k++)
         for (int i = 0; i < f->kernels.data[k]->count; i++) {
@@ -208,6 +242,7 @@ const char *kernel_check(const Func *f) {
         }
     for (c.k = 0; c.k < f->kernels.len && !c.wrong; c.k++) {
         const Kernel *k = f->kernels.data[c.k];
+        mark_inlined(&c, k);
         Val space = space_of(&c, k);
         c.segment = k->segment;
         if (space.id) shape_matrix(ir_shape(f, space), &c.rows, &c.cols);

@@ -48,7 +48,8 @@ static void store(void *ctx, const float *c, int64_t row0, int64_t rows, int64_t
 static amp_image make_image(const amp_product_kernels *kernels, int64_t pixels, int64_t channels) {
     const int64_t bytes = kernels->operand == AMP_DT_BF16 ? 2 : 4;
     if (channels < 32) return (amp_image){bench_zeros(pixels * channels * bytes), channels * bytes, 0};
-    return (amp_image){bench_zeros(bench_round_up(pixels) * bench_round_up(channels) * bytes), 32 * bytes, bench_round_up(pixels) * 32 * bytes};
+    return (amp_image){bench_zeros(bench_round_up(pixels) * bench_round_up(channels) * bytes), 32 * bytes,
+                       bench_round_up(pixels) * 32 * bytes};
 }
 
 typedef struct Run {

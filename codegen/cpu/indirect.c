@@ -158,13 +158,51 @@ amp_status cpu_emit_indirect(CpuKernel *k, const Op *o) {
     return AMP_OK;
 }
 
+/* ---- values that are made where they are read --------------------------------------------------------------------- */
+
+typedef VEC(Val) Vals;
+
+static amp_status load_inlined(CpuKernel *k, const Op *o, int n, const char *row, const char *column, Vals *done) {
+    for (int i = 0; i < done->len; i++)
+        if (done->data[i].id == o->in[n].id) return AMP_OK;
+    vec_push(k->w->arena, done, o->in[n]);
+    Memory m = cpu_memory(k, o, n);
+    const char *type = emit_type(ir_dtype(k->w->f, o->in[n]), true);
+    if (!type)
+        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %s of %s is not built yet", walk_name(k->w),
+                        ir_op_info[o->code].name, amp_dtype_name(ir_dtype(k->w->f, o->in[n])));
+    emit_line(&k->e, "const %s v%d = %s;", type, walk_number(k->w, o->in[n]), cpu_vector_at(k, &m, row, column));
+    return AMP_OK;
+}
+
+/* |v|, and before it what it is made from, each once. */
+static amp_status emit_inlined(CpuKernel *k, Val v, const char *row, const char *column, Vals *done) {
+    const Op *o = ir_def(k->w->f, v);
+    for (int i = 0; i < done->len; i++)
+        if (done->data[i].id == v.id) return AMP_OK;
+    vec_push(k->w->arena, done, v);
+    for (int n = 0; n < o->n_in; n++) {
+        if (!walk_reads_inlined(k->w, o, n)) continue;
+        if (k->w->values[o->in[n].id].made) AMP_TRY(emit_inlined(k, o->in[n], row, column, done));
+        else AMP_TRY(load_inlined(k, o, n, row, column, done));
+    }
+    return emit_core_op(&k->e, o);
+}
+
+amp_status cpu_emit_inlined(CpuKernel *k, Val v, const char *row, const char *column) {
+    Vals done = {0};
+    return emit_inlined(k, v, row, column, &done);
+}
+
 void cpu_declare_memory(CpuKernel *k) {
     Walk *w = k->w;
     bool *declared = arena_array(w->arena, bool, w->operands.len + 1);
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
-        if (!walk_is_indirect(w, o) || !w->values[o->out[0].id].live) continue;
+        bool indirect = walk_is_indirect(w, o);
+        if (!o->n_out || !w->values[o->out[0].id].live || (!indirect && !walk_is_inlined(w, o))) continue;
         for (int n = 0; n < o->n_in; n++) {
+            if (!indirect && !walk_reads_inlined(w, o, n)) continue;
             int operand = walk_memory_operand(w, o, n);
             if (operand < 0 || declared[operand]) continue;
             declared[operand] = true;

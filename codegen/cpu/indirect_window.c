@@ -50,34 +50,47 @@ static void close_loops(CpuKernel *k) {
     emit_close(&k->e);
 }
 
+/* x = what the op reads at (pixel, j): from memory, or computed from what lies there. */
+static amp_status emit_pixel(CpuKernel *k, const Op *o) {
+    if (k->w->values[o->in[0].id].inlined) {
+        AMP_TRY(cpu_emit_inlined(k, o->in[0], "pixel", "j"));
+        emit_line(&k->e, "const vf x = %s;", emit_operand(&k->e, o->in[0], true));
+        return AMP_OK;
+    }
+    Memory x = cpu_memory(k, o, 0);
+    emit_line(&k->e, "const vf x = %s;", cpu_vector_at(k, &x, "pixel", "j"));
+    return AMP_OK;
+}
+
 /* The first of equals wins, and a NaN wins over all that come after it.  Where padding may come first, the first element
  * that is met wins over the start also where it is -INF. */
-static void emit_max(CpuKernel *k, const Op *o, const Windows *g) {
-    Memory x = cpu_memory(k, o, 0);
+static amp_status emit_max(CpuKernel *k, const Op *o, const Windows *g) {
     int best = walk_number(k->w, o->out[0]), which = walk_number(k->w, o->out[1]);
     bool whole = always_inside(g, 0) && always_inside(g, 1);
     if (!whole) emit_line(&k->e, "vi met = {0};");
     emit_line(&k->e, "v%d = splat_f(-INF), v%d = splat_i(0);", best, which);
     open_windows(k, g);
-    emit_line(&k->e, "const vf x = %s;", cpu_vector_at(k, &x, "pixel", "j"));
+    AMP_TRY(emit_pixel(k, o));
     emit_line(&k->e, "const vi take = %s~(x <= v%d) & ~nan_vf(v%d);", whole ? "" : "~met | ", best, best);
     if (!whole) emit_line(&k->e, "met = splat_i(-1);");
     emit_line(&k->e, "v%d = select_vf(take, x, v%d);", best, best);
     emit_line(&k->e, "v%d = select_vi(take, splat_i((int32_t)(kh * %lld + kw)), v%d);", which, (long long)g->kw, which);
     close_loops(k);
+    return AMP_OK;
 }
 
-static void emit_sum(CpuKernel *k, const Op *o, const Windows *g, bool backward) {
-    Memory x = cpu_memory(k, o, 0);
+static amp_status emit_sum(CpuKernel *k, const Op *o, const Windows *g, bool backward) {
     int sum = walk_number(k->w, o->out[0]);
     emit_line(&k->e, "v%d = splat_f(0.0f);", sum);
     if (backward) open_holders(k, g);
     else open_windows(k, g);
-    emit_line(&k->e, "v%d = v%d + %s;", sum, sum, cpu_vector_at(k, &x, "pixel", "j"));
+    AMP_TRY(emit_pixel(k, o));
+    emit_line(&k->e, "v%d = v%d + x;", sum, sum);
     close_loops(k);
+    return AMP_OK;
 }
 
-static void emit_max_grad(CpuKernel *k, const Op *o, const Windows *g) {
+static amp_status emit_max_grad(CpuKernel *k, const Op *o, const Windows *g) {
     Memory dy = cpu_memory(k, o, 0), which = cpu_memory(k, o, 1);
     int sum = walk_number(k->w, o->out[0]);
     emit_line(&k->e, "v%d = splat_f(0.0f);", sum);
@@ -86,15 +99,15 @@ static void emit_max_grad(CpuKernel *k, const Op *o, const Windows *g) {
               (long long)g->kw);
     emit_line(&k->e, "v%d = v%d + keep_vf(%s, chosen);", sum, sum, cpu_vector_at(k, &dy, "pixel", "j"));
     close_loops(k);
+    return AMP_OK;
 }
 
 amp_status cpu_emit_window(CpuKernel *k, const Op *o) {
     Windows g = ir_windows(k->w->f, o);
     switch (o->code) {
-    case OP_window_max: emit_max(k, o, &g); break;
-    case OP_window_sum: emit_sum(k, o, &g, false); break;
-    case OP_window_sum_grad: emit_sum(k, o, &g, true); break;
-    default: emit_max_grad(k, o, &g); break;
+    case OP_window_max: return emit_max(k, o, &g);
+    case OP_window_sum: return emit_sum(k, o, &g, false);
+    case OP_window_sum_grad: return emit_sum(k, o, &g, true);
+    default: return emit_max_grad(k, o, &g);
     }
-    return AMP_OK;
 }

@@ -76,6 +76,9 @@ Shape cpu_stepped_shape(const CpuKernel *k);
 /* [N] as N rows of one column. */
 Shape cpu_matrix_shape(const Shape *s);
 
+/* v = an inlined value (codegen/walk.h) at this row and column of its matrix. */
+amp_status cpu_emit_inlined(CpuKernel *k, Val v, const char *row, const char *column);
+
 amp_status cpu_emit_indirect(CpuKernel *k, const Op *o);
 amp_status cpu_emit_move(CpuKernel *k, const Op *o);
 amp_status cpu_emit_window(CpuKernel *k, const Op *o);

@@ -71,6 +71,37 @@ TEST_F(CoreModelTest, Pooling) {
           {1, 3}, 1e-6);
 }
 
+// What only pooling reads is computed where it reads it: panels and rows, vectors along the channels, casts, padding.
+TEST_F(CoreModelTest, PoolingOfWhatItMakesItself) {
+    for (const char *channels : {"64", "37", "5"}) {
+        std::string text = Text(R"(  input %x : f32[N, 6, 7, 2]
+  input %w : f32[3, 3, 2, CH]
+  input %a : f32[CH]
+  input %b : f32[CH]
+  input %v : f32[N, 6, 7, CH]
+  %h = conv(%x, %w; padding = (1, 1)) : f32[N, 6, 7, CH]
+  %hh = cast(%h) : f16[N, 6, 7, CH]
+  %1 = cast(%hh) : f32[N, 6, 7, CH]
+  %2 = sub(%1, %a) : f32[N, 6, 7, CH]
+  %3 = exp(%b) : f32[CH]
+  %4 = mul(%2, %3) : f32[N, 6, 7, CH]
+  %5 = cast(%4) : f16[N, 6, 7, CH]
+  %6 = cast(%5) : f32[N, 6, 7, CH]
+  %y, %i = window_max(%6; kernel = (2, 2), stride = (3, 2), padding = (1, 0)) : f32[N, 3, 3, CH], i32[N, 3, 3, CH]
+  %k = const(; value = 0.0078125) : f32
+  %8 = mul(%v, %k) : f32[N, 6, 7, CH]
+  %9 = add(%8, %1) : f32[N, 6, 7, CH]
+  %s = window_sum(%9; kernel = (2, 3), stride = (2, 3), padding = (0, 1)) : f32[N, 3, 3, CH]
+  %z = mul(%s, %k) : f32[N, 3, 3, CH]
+  result y = %y
+  result i = %i
+  result z = %z
+)");
+        for (size_t at = text.find("CH"); at != std::string::npos; at = text.find("CH")) text.replace(at, 2, channels);
+        Check(text, {1, 3}, 2e-3);
+    }
+}
+
 // One number for all pixels of a sample, which others read from memory pixel by pixel.
 TEST_F(CoreModelTest, SegmentsSpreadOverTheirRows) {
     Check(Text(R"(  input %x : f32[N, 5, 3, 43]

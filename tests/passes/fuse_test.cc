@@ -279,6 +279,55 @@ TEST_F(FuseTest, WhatIsSpreadOverALargerImageIsMadeAgain) {
     }
 }
 
+const char kPooledNorm[] =
+    "  input %x : f32[N, 4, 6, 40]\n  input %m : f32[40]\n  state %c : f32[40]\n"
+    "  %h = permute(%x; dims = (0, 2, 1, 3)) : f32[N, 6, 4, 40]\n  %q = exp(%h) : f32[N, 6, 4, 40]\n"
+    "  %t = reduce_sum(%q; dims = (0, 1, 2)) : f32[40]\n"
+    "  %a = sub(%q, %t) : f32[N, 6, 4, 40]\n  %b = add(%a, %c) : f32[N, 6, 4, 40]\n";
+const char kPool[] = "  %p, %w = window_max(%b; kernel = (2, 2), stride = (2, 2)) : f32[N, 3, 2, 40], i32[N, 3, 2, 40]\n"
+                     "  %z = neg(%p) : f32[N, 3, 2, 40]\n  result z = %z\n  result w = %w\n";
+const char kColumnState[] = "state %c : f32[40] param = zeros()\n";
+
+TEST_F(FuseTest, WhatOnlyPoolingReadsIsMadeThere) {
+    const std::string body = std::string(kPooledNorm) + kPool;
+    Module *m = FuseFunc(body, kColumnState);
+    const Func *f = m->funcs.data[0];
+    EXPECT_EQ("column: h q t\ntile: a b p z\n", Makes(f));
+    ExpectSameBits(ReadFunc("lower", body, kColumnState)->funcs.data[0], f);
+    Op *neg = ir_op_at(f, f->body.len - 1); // the checker sees a reader that is no pooling
+    const Val pooled = neg->in[0];
+    for (int i = 0; i < f->body.len; i++)
+        if (ir_op_at(f, i)->code == OP_add) neg->in[0] = ir_op_at(f, i)->out[0];
+    EXPECT_NE(nullptr, kernel_check(f));
+    neg->in[0] = pooled;
+    EXPECT_EQ(nullptr, kernel_check(f));
+    // but windows that overlap would make elements again and again, and others need it in memory
+    std::string overlapping = body;
+    overlapping.replace(overlapping.find("kernel = (2, 2)"), 15, "kernel = (3, 2)");
+    overlapping.replace(overlapping.find("stride = (2, 2)"), 15, "stride = (1, 2)");
+    for (size_t at = overlapping.find("[N, 3, 2, 40]"); at != std::string::npos; at = overlapping.find("[N, 3, 2, 40]"))
+        overlapping.replace(at, 13, "[N, 4, 2, 40]");
+    const std::string others[] = {overlapping, body + "  result b = %b\n",
+                                  body + "  %r = exp(%b) : f32[N, 6, 4, 40]\n  result r = %r\n",
+                                  body + "  %s = window_sum(%b; kernel = (2, 2), stride = (2, 2)) : f32[N, 3, 2, 40]\n"
+                                         "  result s = %s\n",
+                                  body + "  %r = permute(%b; dims = (0, 3, 1, 2)) : f32[N, 40, 6, 4]\n  result r = %r\n"};
+    for (const std::string &other : others) {
+        m = FuseFunc(other, kColumnState);
+        f = m->funcs.data[0];
+        EXPECT_NE(std::string::npos, Makes(f).find("tile: a b")) << Makes(f);
+        EXPECT_EQ(std::string::npos, Makes(f).find("a b p")) << Makes(f);
+        ExpectSameBits(ReadFunc("lower", other, kColumnState)->funcs.data[0], f);
+    }
+}
+
+// Pooling may run after the assign.
+TEST_F(FuseTest, WhatReadsAStateThatIsAssignedMeanwhileStays) {
+    const std::string body = std::string(kPooledNorm) + "  %n = neg(%c) : f32[40]\n  assign(%c, %n)\n" + kPool;
+    Module *m = FuseFunc(body, kColumnState), *plain = ReadFunc("lower", body, kColumnState);
+    ExpectSameBits(plain->funcs.data[0], m->funcs.data[0]);
+}
+
 TEST_F(FuseTest, AScatterStandsAlone) {
     Module *m = FuseFunc("  input %ids : i32[N]\n  input %x : f32[N, 40]\n  %k = const(; value = 2.0) : f32\n"
                          "  %d = mul(%x, %k) : f32[N, 40]\n  %s = scatter(%d, %ids) : f32[6, 40]\n"

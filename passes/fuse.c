@@ -12,7 +12,8 @@
  *   pending  an op that reads only inputs and states waits for its first user, and goes where that goes
  *   hoisted  scalars that depend on no tensor and that tensors need run first, in one kernel
  *   guarded  an op that only assigns under predicate p need runs where p is known, in kernels that p skips
- * Nothing is computed twice but what is copied, and what costs less to make again than to keep (fuse_recompute.c).  Without fusion every op that is not copied is a kernel.
+ * Nothing is computed twice but what is copied, and what costs less to make again than to keep (fuse_recompute.c).
+ * Without fusion every op that is not copied is a kernel.
  */
 #include "passes/fuse.h"
 #include "passes/passes.h"

@@ -171,7 +171,7 @@ TEST_P(Models, CutAnywhere) { CutAnywhere(ModelFormat(GetParam())); }
 TEST_P(Models, EveryByteFlipped) {
     Format f = ModelFormat(GetParam());
     Random random(24);
-    for (size_t i = 0; i < f.good.size() && !HasFailure(); i++) {
+    for (size_t i = FirstPlace(); i < f.good.size() && !HasFailure(); i += Stride()) {
         std::string changed = f.good;
         changed[i] = (char)(changed[i] ^ 1 << random.Below(8));
         Check(f, changed, "byte " + std::to_string(i));

@@ -196,7 +196,7 @@ amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_fi
     if (!w) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory while opening it for writing", path);
     w->fd = create_temporary(w->temporary);
     if (w->fd < 0) {
-        amp_status status = fail_io(err, errno, "create", w->temporary);
+        amp_status status = fail_io(err, errno, "create", path);
         writer_free(w);
         return status;
     }

@@ -53,7 +53,7 @@ static void report_unknown_define(Elab *e, const Unit *main, const FrontendDefin
         Decl *d = main->file->decls.data[i];
         if (d->kind == DECL_CONST) table_set(e->a, &names, d->name->text, d);
     }
-    help_nearest_key(e, diag, define->name, &names);
+    help_choice_of_key(e, diag, define->name, &names);
 }
 
 void apply_defines(Elab *e, Unit *main) {

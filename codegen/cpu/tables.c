@@ -419,6 +419,16 @@ static void put_optimizers(Tables *x) {
     if (all.len) put_field(x->t, "optimizer", text_str(&all));
 }
 
+/* The word of the low type that the policy had, whatever the model asks for. */
+static const char *precision_of(const Module *m) {
+    switch (m->low) {
+    case AMP_DT_F16: return "fp16";
+    case AMP_DT_BF16: return "bf16";
+    case AMP_DT_TF32: return "tf32";
+    default: return "fp32";
+    }
+}
+
 static void put_descriptor(Tables *x, int programs, size_t ir_length) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
@@ -428,7 +438,7 @@ static void put_descriptor(Tables *x, int programs, size_t ir_length) {
     put_field(x->t, "compiler_version", CODEGEN_COMPILER_VERSION);
     put_field(x->t, "target", "cpu");
     put_field(x->t, "policy", m->policy_name);
-    put_field(x->t, "precision", m->precision_word ? m->precision_word : "fp32");
+    put_field(x->t, "precision", precision_of(m));
     put_field(x->t, "low", amp_dtype_name(m->low));
     put_field(x->t, "source_name", m->source_name);
     put_optimizers(x);

@@ -1,6 +1,6 @@
 // damage.h: damaged versions of a good file: cut anywhere, header bytes changed, random mutations from a seed.
 //
-// AMP_MUTATIONS is the number of random mutations of each file (2,000 where it is not set, 400 under the sanitizers); AMP_SEED shifts the seed.
+// AMP_MUTATIONS is the number of random mutations of each kind of file (2,000 where it is not set, 400 under the sanitizers); AMP_SEED shifts the seed.
 // AMP_KEEP=1 writes each damaged file to last.NAME in TEST_TMPDIR before it is read, to have the one that crashes.
 #ifndef AMP_TESTS_ROBUSTNESS_DAMAGE_H
 #define AMP_TESTS_ROBUSTNESS_DAMAGE_H
@@ -168,6 +168,7 @@ struct Format {
     std::function<size_t(size_t)> most; // bytes of memory for a file of so many
     size_t stride = 1;                  // of truncations behind the header
     bool any_change_fails = false;      // the file has a checksum
+    int share = 1;                      // good files of this kind, which share the mutations
 };
 
 inline void Check(const Format &f, const std::string &bytes, const std::string &what) {
@@ -213,7 +214,8 @@ inline void HeaderBytes(const Format &f) {
 
 inline void RandomMutations(const Format &f, uint64_t seed) {
     Mutator mutator(f.good, f.header, f.words, seed);
-    for (long i = 0; i < MutationCount() && !testing::Test::HasFailure(); i++) {
+    const long count = (MutationCount() + f.share - 1) / f.share;
+    for (long i = 0; i < count && !testing::Test::HasFailure(); i++) {
         std::string changed = mutator.Next();
         Check(f, changed, "mutation " + std::to_string(i) + " of seed " + std::to_string(seed));
         if (f.any_change_fails && changed != f.good) {

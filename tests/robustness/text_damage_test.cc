@@ -135,7 +135,10 @@ Format ModelFormat(const std::string &name) {
             text.size(),
             kModelWords,
             [](const std::string &s) { return Compile({"model.amp"}, s); },
-            [](size_t) { return kMost; }};
+            [](size_t) { return kMost; },
+            1,
+            false,
+            2};
 }
 
 Format PolicyFormat() {
@@ -161,7 +164,9 @@ Format IrFormat(const char *pass) {
                 return Compile({"damaged.ir", AMP_EMIT_C}, s);
             },
             [](size_t) { return kMost; },
-            1};
+            1,
+            false,
+            6};
 }
 
 class Models : public testing::TestWithParam<const char *> {};

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/runtime/device/cpu/emulated/emulated.h"
 #include "tests/runtime/device/cpu/images.h"
 
 namespace {
@@ -138,7 +139,7 @@ class ImageProducts : public testing::TestWithParam<Target> {
   protected:
     void SetUp() override {
         amp_error err;
-        kernels_ = amp_product_select(GetParam().operand, GetParam().isa, &err);
+        kernels_ = SelectOrEmulate(GetParam().operand, GetParam().isa, &err);
         if (!kernels_ && err.code == AMP_UNSUPPORTED) GTEST_SKIP() << err.message;
         ASSERT_NE(kernels_, nullptr) << err.message;
     }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "tests/runtime/device/cpu/emulated/emulated.h"
 #include "tests/runtime/device/cpu/packed_operands.h"
 
 namespace {
@@ -45,7 +46,7 @@ class ProductKernels : public testing::TestWithParam<Target> {
   protected:
     void SetUp() override {
         amp_error err;
-        kernels_ = amp_product_select(operand(), GetParam().isa, &err);
+        kernels_ = SelectOrEmulate(operand(), GetParam().isa, &err);
         if (!kernels_ && err.code == AMP_UNSUPPORTED) GTEST_SKIP() << err.message;
         ASSERT_NE(kernels_, nullptr) << err.message;
         ASSERT_STREQ(kernels_->name, GetParam().isa);
@@ -217,8 +218,8 @@ INSTANTIATE_TEST_SUITE_P(All, ProductKernels,
 
 // Equal bits of |x| and |y|; skips where the machine lacks one of them.
 void expect_same_bits(amp_dtype operand, const char *x, const char *y) {
-    const amp_product_kernels *kx = amp_product_select(operand, x, nullptr),
-                              *ky = amp_product_select(operand, y, nullptr);
+    const amp_product_kernels *kx = SelectOrEmulate(operand, x, nullptr),
+                              *ky = SelectOrEmulate(operand, y, nullptr);
     if (!kx || !ky) GTEST_SKIP() << "this machine has not both " << x << " and " << y;
     for (int64_t k : kDepths) {
         const PackedProduct p(operand, normals(operand, 32, k, 18), normals(operand, k, 32, 19), AMP_PRODUCT_BLOCKED);

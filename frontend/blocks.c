@@ -123,6 +123,7 @@ static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
 }
 
 static Item default_tensor(Elab *e, const Parameter *p) {
+    if (!p->initial) return ERROR_ITEM; /* check_defaults told */
     if (p->initial->kind == EXPR_NONE) return (Item){.kind = ITEM_NONE};
     return report_item(e, p->initial->loc, "a tensor argument has no default but none");
 }

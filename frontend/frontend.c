@@ -70,6 +70,19 @@ typedef struct Program {
     VEC(const Decl *) trains;
 } Program;
 
+/* A call gives tensors by position, so that those with a default come last. */
+static void check_defaults(Elab *e, const Decl *d) {
+    for (int i = 1; i < d->tensors.len; i++) {
+        const Parameter *before = &d->tensors.data[i - 1], *p = &d->tensors.data[i];
+        if (!before->initial || p->initial) continue;
+        Diag *diag = report(e, p->name->loc, "'%s' has no default, and stands behind '%s', which has one", p->name->text,
+                            before->name->text);
+        diag_help(e->d, diag, "tensors are given by position: put '%s' first, or write `%s = none`", p->name->text,
+                  p->name->text);
+        return;
+    }
+}
+
 static void add_block(Elab *e, const Unit *unit, const Decl *d) {
     Table *blocks = unit->is_prelude ? &e->prelude : &e->blocks;
     const Block *first = table_get(blocks, d->name->text);
@@ -80,6 +93,7 @@ static void add_block(Elab *e, const Unit *unit, const Decl *d) {
     }
     if (d->results.len > MAX_RESULTS || d->tensors.len > MAX_ARGS || d->statics.len > MAX_ARGS)
         report(e, d->name->loc, "a block has at most %d arguments of each kind and %d results", MAX_ARGS, MAX_RESULTS);
+    check_defaults(e, d);
     Block *b = arena_new(e->a, Block);
     *b = (Block){.decl = d, .unit = unit};
     table_set(e->a, blocks, d->name->text, b);

@@ -54,9 +54,36 @@ static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
     return o->out[0];
 }
 
-static bool must_pack(const Func *f, Val v, Form form, bool panels) {
+static bool same_matrix(const Func *f, Val a, Val b) {
+    Dim rows, cols, r, c;
+    return shape_matrix(ir_shape(f, a), &rows, &cols) && shape_matrix(ir_shape(f, b), &r, &c) && dim_equal(rows, r) &&
+           dim_equal(cols, c);
+}
+
+/* By value: one number per row or column of the kernel that makes it, which does not write tiles of that.  Of segments it
+ * does. */
+static const bool *find_lines(const KernelList *l) {
+    const Func *f = l->f;
+    bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
+    for (int i = 0; i < l->at.len; i++) {
+        const KernelOps *k = &l->at.data[i];
+        Val space = NO_VAL;
+        if ((k->kernel->kind != KERNEL_ROW && k->kernel->kind != KERNEL_COLUMN) || k->kernel->segment) continue;
+        for (int j = 0; j < k->ops.len; j++) {
+            const Op *o = ir_op(f, k->ops.data[j]);
+            if (ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or && !space.id) space = o->in[0];
+        }
+        for (int j = 0; j < k->ops.len && space.id; j++) {
+            const Op *o = ir_op(f, k->ops.data[j]);
+            for (int r = 0; r < o->n_out; r++) lines[o->out[r].id] = !same_matrix(f, o->out[r], space);
+        }
+    }
+    return lines;
+}
+
+static bool must_pack(const Func *f, Val v, Form form, bool panels, bool is_line) {
     const Value *value = ir_value(f, v);
-    if (value->kind == VAL_RESULT) return !panels; /* its maker writes the form itself */
+    if (value->kind == VAL_RESULT) return !panels || is_line; /* else its maker writes the form itself */
     if (value->kind == VAL_INPUT) return !form_equal((Form){LAYOUT_ROWS, value->dtype}, form);
     const State *s = ir_state_of(f, v);
     return !form_equal((Form){s->layout, s->storage}, form);
@@ -66,12 +93,14 @@ static bool must_pack(const Func *f, Val v, Form form, bool panels) {
 static void pack_operands(KernelList *l, bool panels) {
     Func *f = l->f;
     PackVec packs = {0};
+    const bool *lines = find_lines(l);
+    const int known = f->values.len;
     for (int i = 0; i < l->at.len; i++)
         for (int j = 0; j < l->at.data[i].ops.len; j++) {
             Op *o = ir_op(f, l->at.data[i].ops.data[j]);
             for (int n = 0; ir_is_product(o) && n < 2; n++) {
                 Form form = ir_product_form(f, o, n);
-                if (!must_pack(f, o->in[n], form, panels)) continue;
+                if (!must_pack(f, o->in[n], form, panels, (int)o->in[n].id < known && lines[o->in[n].id])) continue;
                 /* an input's copies share one value: its maker writes every form */
                 Form key = panels ? (Form){0} : form;
                 Val copy = find_pack(&packs, o->in[n], key);

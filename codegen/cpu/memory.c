@@ -160,6 +160,8 @@ amp_status cpu_store(CpuKernel *k, const Sink *s) {
     if (tiles && k->padded) value = arena_printf(w->arena, "keep_%s(%s, in)", emit_suffix(t, true), value);
     const char *condition = store_condition(k, s);
     if (condition) emit_open(&k->e, "if (%s)", condition);
+    if (span == SPAN_ONE && b->layout != LAYOUT_ROWS) /* one tile, of one element */
+        emit_line(&k->e, "clear_tiles(b%d, 1024 * %d, 0, 1);", s->operand, cpu_storage_of(w, s->operand)->bytes);
     if (by_tile) store_in_tile(k, s->operand, value);
     else if (tiles && cpu_layout_of(w, s->operand)->scatter)
         emit_line(&k->e, "scatter_row_%s(b%d, bits_%s(%s), c);", cpu_layout_of(w, s->operand)->scatter + 8, s->operand,

@@ -71,6 +71,45 @@ TEST_F(CoreModelTest, Pooling) {
           {1, 3}, 1e-6);
 }
 
+// One number per row, per column, and at all, in every form that a product reads: found by random programs.
+TEST_F(CoreModelTest, LinesFeedProducts) {
+    for (const char *type : {"f32", "bf16", "f16"}) {
+        std::string text = Text(R"(  input %x : f32[N, 43]
+  input %w : f32[7, 1]
+  input %v : f32[7, 43]
+  %1 = reduce_max(%x; dims = (1), keep = true) : f32[N, 1]
+  %2 = tanh(%1) : f32[N, 1]
+  %3 = reduce_sum(%x; dims = (0), keep = true) : f32[1, 43]
+  %4 = tanh(%3) : f32[1, 43]
+  %5 = reduce_sum(%4; dims = (1), keep = true) : f32[1, 1]
+  %rh = cast(%2) : TYPE[N, 1]
+  %ch = cast(%4) : TYPE[1, 43]
+  %mh = cast(%3) : TYPE[1, 43]
+  %oh = cast(%5) : TYPE[1, 1]
+  %wh = cast(%w) : TYPE[7, 1]
+  %vh = cast(%v) : TYPE[7, 43]
+  %a = contract(%rh, %wh; tb = true) : f32[N, 7]
+  %b = contract(%ch, %vh; tb = true) : f32[1, 7]
+  %m = contract(%mh, %vh; tb = true) : f32[1, 7]
+  %c = contract(%oh, %wh; tb = true) : f32[1, 7]
+  %ah = cast(%a) : TYPE[N, 7]
+  %bh = cast(%b) : TYPE[1, 7]
+  %da = contract(%ah, %rh; ta = true) : f32[7, 1]
+  %db = contract(%bh, %ch; ta = true) : f32[7, 43]
+  %dc = contract(%bh, %oh; ta = true) : f32[7, 1]
+  result a = %a
+  result b = %b
+  result m = %m
+  result c = %c
+  result da = %da
+  result db = %db
+  result dc = %dc
+)");
+        for (size_t at = text.find("TYPE"); at != std::string::npos; at = text.find("TYPE")) text.replace(at, 4, type);
+        Check(text, {1, 2, 33}, std::string(type) == "f32" ? 2e-5 : 3e-2);
+    }
+}
+
 // What only pooling reads is computed where it reads it: panels and rows, vectors along the channels, casts, padding.
 TEST_F(CoreModelTest, PoolingOfWhatItMakesItself) {
     for (const char *channels : {"64", "37", "5"}) {

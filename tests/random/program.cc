@@ -103,6 +103,34 @@ struct Generator {
         out.erase(out.begin() + d);
         Add(r.Pick(folds) + "(@0; dims = " + std::to_string(d) + ")", {v}, out);
     }
+    // Over samples, over several dimensions, over all.
+    void Wide() {
+        static const std::vector<std::string> folds = {"mean", "sum", "max", "min"};
+        int v = Any();
+        if (rank(v) < 2) return;
+        std::string fold = r.Pick(folds), d = std::to_string(InnerDim(v));
+        switch (r.Below(5)) {
+        case 0: Add("@0 - " + fold + "(@0; dims = 0, keep = true) * 0.25", {v}, dims(v)); break;
+        case 1: Add("@0 * (" + fold + "(@0; dims = (0, " + d + "), keep = true) * 0.25 + 0.5)", {v}, dims(v)); break;
+        case 2: Add("@0 * (tanh(mean(@0)) + 0.5)", {v}, dims(v)); break;
+        case 3: {
+            if (rank(v) != 2) return;
+            std::string out = Number(1 + r.Below(20)), given = r.Chance(50) ? "dims = 0" : "dims = (0, 1)";
+            std::string line = fold + "(@0; " + given + ", keep = true)";
+            if (r.Chance(50)) line = "tanh(" + line + ")";
+            Add("linear(@0; out = " + out + ") + linear(" + line + "; out = " + out + ")", {v}, {kBatch, std::stoi(out)});
+            break;
+        }
+        default: {
+            if (rank(v) < 3) return;
+            Dims out = dims(v);
+            bool keep = r.Chance(50);
+            if (keep) out[1] = out[2] = 1;
+            else out.erase(out.begin() + 1, out.begin() + 3);
+            Add(fold + "(@0; dims = (1, 2)" + (keep ? ", keep = true)" : ")"), {v}, out);
+        }
+        }
+    }
     void Soft() {
         int v = Any();
         if (rank(v) < 2) return;
@@ -288,7 +316,7 @@ Program Generate(uint64_t seed) {
         void (Generator::*const kinds[])() = {
             &Generator::Unary, &Generator::Unary,  &Generator::Binary, &Generator::Broadcast, &Generator::Reduce,
             &Generator::Soft,  &Generator::Linear, &Generator::Norm,   &Generator::Movement,  &Generator::Movement,
-            &Generator::Image, &Generator::Image,  &Generator::Product};
+            &Generator::Image, &Generator::Image,  &Generator::Product, &Generator::Wide};
         (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
         if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();
     }

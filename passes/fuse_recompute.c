@@ -23,19 +23,19 @@ static bool spreads(const Func *f, const Op *o) {
     return g.kh <= g.stride[0] && g.kw <= g.stride[1] && g.stride[0] * g.stride[1] >= WORTH_IT;
 }
 
-/* Spread, or a cast of that. */
+static int home_of(const Fuse *z, Val v) {
+    const Op *def = ir_def(z->f, v);
+    return def ? fuse_node(z, def)->home : NOWHERE;
+}
+
+/* Spread, or a cast of that in the same kernel. */
 static void find_light(const Fuse *z, Light *light) {
     for (int g = 0; g < z->groups.len; g++)
         for (int i = 0; i < z->groups.data[g].ops.len; i++) {
             const Op *o = ir_op(z->f, z->groups.data[g].ops.data[i]);
-            bool cast = o->code == OP_cast && light[o->in[0].id].is && fuse_node(z, o)->home == g;
+            bool cast = o->code == OP_cast && light[o->in[0].id].is && home_of(z, o->in[0]) == g;
             if (spreads(z->f, o) || cast) light[o->out[0].id].is = true;
         }
-}
-
-static int home_of(const Fuse *z, Val v) {
-    const Op *def = ir_def(z->f, v);
-    return def ? fuse_node(z, def)->home : NOWHERE;
 }
 
 static bool can_have_own(const Fuse *z, int g, const Op *user, int operand) {

@@ -279,6 +279,24 @@ TEST_F(FuseTest, WhatIsSpreadOverALargerImageIsMadeAgain) {
     }
 }
 
+// Each fold needs the one before it: four kernels read the gradient or its rounded form.
+TEST_F(FuseTest, WhatIsSpreadIsMadeAgainInEachOfManyKernels) {
+    const std::string body =
+        "  input %dy : f32[N, 2, 3, 40]\n  input %w : i32[N, 2, 3, 40]\n  %e = exp(%dy) : f32[N, 2, 3, 40]\n"
+        "  %g = window_max_grad(%e, %w; kernel = (2, 2), stride = (2, 2)) : f32[N, 4, 6, 40]\n"
+        "  %s = reduce_sum(%g; dims = (0, 1, 2)) : f32[40]\n  %a = mul(%g, %s) : f32[N, 4, 6, 40]\n"
+        "  %t = reduce_sum(%a; dims = (0, 1, 2)) : f32[40]\n  %d = cast(%g) : f16[N, 4, 6, 40]\n"
+        "  %f = cast(%d) : f32[N, 4, 6, 40]\n  %u = mul(%f, %t) : f32[N, 4, 6, 40]\n"
+        "  %q = reduce_sum(%u; dims = (0, 1, 2)) : f32[40]\n  %z = mul(%f, %q) : f32[N, 4, 6, 40]\n  result z = %z\n";
+    Module *m = FuseFunc(body);
+    const Func *f = m->funcs.data[0];
+    EXPECT_EQ(5, f->kernels.len) << Makes(f);
+    int spreads = 0;
+    for (int i = 0; i < f->body.len; i++) spreads += ir_op_at(f, i)->code == OP_window_max_grad;
+    EXPECT_EQ(4, spreads) << Makes(f);
+    ExpectSameBits(ReadFunc("lower", body)->funcs.data[0], f);
+}
+
 const char kPooledNorm[] =
     "  input %x : f32[N, 4, 6, 40]\n  input %m : f32[40]\n  state %c : f32[40]\n"
     "  %h = permute(%x; dims = (0, 2, 1, 3)) : f32[N, 6, 4, 40]\n  %q = exp(%h) : f32[N, 6, 4, 40]\n"

@@ -20,6 +20,11 @@
 
 Node *fuse_node(const Fuse *z, const Op *o) { return &z->nodes.data[o->id.id]; }
 
+int fuse_home_of(const Fuse *z, Val v) {
+    const Op *def = ir_def(z->f, v);
+    return def ? fuse_node(z, def)->home : NOWHERE;
+}
+
 Op *fuse_behind(const Fuse *z, Val v, bool data) {
     Op *def = ir_def(z->f, v);
     while (def && fuse_node(z, def)->copied) {
@@ -95,18 +100,8 @@ static void note_reader(Fuse *z, Val v, int g) {
 static Val settle(Fuse *z, int g, const Op *user, Val v);
 
 Op *fuse_clone(Fuse *z, const Op *o) {
-    Op *copy = ir_op_new(z->f, o->code, o->in, o->n_in);
+    Op *copy = op_like(z->f, o, o->in);
     z->f->body.len--; /* it belongs to a kernel */
-    OpId id = copy->id;
-    Val *in = copy->in;
-    AttrValue *attr = copy->attr;
-    for (int i = 0; i < ir_attr_count(o->code); i++) attr[i] = o->attr[i];
-    *copy = *o;
-    copy->id = id;
-    copy->in = in;
-    copy->attr = attr;
-    copy->n_out = 0;
-    copy->out = NULL;
     ir_result(z->f, copy, NULL, ir_dtype(z->f, o->out[0]), *ir_shape(z->f, o->out[0]));
     vec_push(z->a, &z->nodes, ((Node){.home = NOWHERE}));
     return copy;

@@ -60,6 +60,8 @@ typedef struct Fuse {
 
 /* fuse.c */
 Node *fuse_node(const Fuse *z, const Op *o);
+/* The group that holds the op that makes |v|; NOWHERE for inputs and states. */
+int fuse_home_of(const Fuse *z, Val v);
 /* The group that makes |v|, or -1 where every kernel can read it: inputs, states, what early kernels make.  For what
  * is pending: the latest group that it needs.  |data|: its data, not only its shape. */
 int fuse_made_in(const Fuse *z, Val v, bool data);

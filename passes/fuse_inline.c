@@ -17,14 +17,9 @@ typedef struct Inlining {
     int *assigned; /* by value id of a state: one more than the group that assigns it */
 } Inlining;
 
-static int home_of(const Fuse *z, Val v) {
-    const Op *def = ir_def(z->f, v);
-    return def ? fuse_node(z, def)->home : NOWHERE;
-}
-
 static void note_reader(Inlining *in, Val v, int g) {
     in->uses[v.id]++;
-    if (home_of(in->z, v) == g) return;
+    if (fuse_home_of(in->z, v) == g) return;
     in->reader[v.id] = in->reader[v.id] == NO_READER || in->reader[v.id] == g ? g : SHARED;
 }
 
@@ -92,7 +87,7 @@ static void merge(Fuse *z, int from, int to) {
 /* The operand as it stands in memory, if only |o| reads it. */
 static Val operand_of(const Inlining *in, const Op *o, int g) {
     Val v = o->in[0];
-    while (home_of(in->z, v) == g) {
+    while (fuse_home_of(in->z, v) == g) {
         const Op *def = ir_def(in->z->f, v);
         if (!ir_is_seen_through(in->z->f, def) || in->uses[v.id] != 1) return NO_VAL;
         v = def->in[0];
@@ -109,7 +104,7 @@ void fuse_inline(Fuse *z) {
         for (int i = 0; i < z->groups.data[g].ops.len; i++) {
             const Op *o = ir_op(z->f, z->groups.data[g].ops.data[i]);
             Val v = ir_takes_inlined(z->f, o) ? operand_of(&in, o, g) : NO_VAL;
-            int from = v.id ? home_of(z, v) : NOWHERE;
+            int from = v.id ? fuse_home_of(z, v) : NOWHERE;
             if (from < 0 || from == g || !serves(&in, from, v, g)) continue;
             merge(z, from, g);
             break; /* the ops have moved; one such operand is enough */

@@ -23,17 +23,12 @@ static bool spreads(const Func *f, const Op *o) {
     return g.kh <= g.stride[0] && g.kw <= g.stride[1] && g.stride[0] * g.stride[1] >= WORTH_IT;
 }
 
-static int home_of(const Fuse *z, Val v) {
-    const Op *def = ir_def(z->f, v);
-    return def ? fuse_node(z, def)->home : NOWHERE;
-}
-
 /* Spread, or a cast of that in the same kernel. */
 static void find_light(const Fuse *z, Light *light) {
     for (int g = 0; g < z->groups.len; g++)
         for (int i = 0; i < z->groups.data[g].ops.len; i++) {
             const Op *o = ir_op(z->f, z->groups.data[g].ops.data[i]);
-            bool cast = o->code == OP_cast && light[o->in[0].id].is && home_of(z, o->in[0]) == g;
+            bool cast = o->code == OP_cast && light[o->in[0].id].is && fuse_home_of(z, o->in[0]) == g;
             if (spreads(z->f, o) || cast) light[o->out[0].id].is = true;
         }
 }
@@ -53,7 +48,7 @@ static void find_blocked(const Fuse *z, Light *light) {
         for (int i = 0; i < z->groups.data[g].ops.len; i++) {
             const Op *o = ir_op(z->f, z->groups.data[g].ops.data[i]);
             for (int n = 0; n < o->n_in; n++)
-                if (home_of(z, o->in[n]) != g && !can_have_own(z, g, o, n)) light[o->in[n].id].blocked = true;
+                if (fuse_home_of(z, o->in[n]) != g && !can_have_own(z, g, o, n)) light[o->in[n].id].blocked = true;
         }
 }
 
@@ -73,7 +68,7 @@ static Val make_own(Own *own, Val v) {
     Op *copy = fuse_clone(z, ir_def(z->f, v));
     for (int i = 0; i < copy->n_in; i++) {
         const Op *def = ir_def(z->f, copy->in[i]);
-        bool copied = def && fuse_node(z, def)->copied && fuse_node(z, def)->home == home_of(z, v);
+        bool copied = def && fuse_node(z, def)->copied && fuse_node(z, def)->home == fuse_home_of(z, v);
         if (own->light[copy->in[i].id].is || copied) copy->in[i] = make_own(own, copy->in[i]);
     }
     fuse_node(z, copy)->home = own->group;
@@ -88,7 +83,7 @@ static void recompute_in(Fuse *z, int g, const Light *light) {
     for (int i = 0; i < group->ops.len; i++) {
         Op *o = ir_op(z->f, group->ops.data[i]);
         for (int n = 0; n < o->n_in; n++)
-            if (light[o->in[n].id].is && !light[o->in[n].id].blocked && home_of(z, o->in[n]) != g)
+            if (light[o->in[n].id].is && !light[o->in[n].id].blocked && fuse_home_of(z, o->in[n]) != g)
                 o->in[n] = make_own(&own, o->in[n]);
     }
     for (int i = 0; i < group->ops.len && own.ops.len; i++) vec_push(z->a, &own.ops, group->ops.data[i]);

@@ -90,14 +90,7 @@ static Val cast_of_other(Lowering *l, Val v, bool last) {
     if (!def || def->code != OP_cast || !is_free(ir_shape(l->f, v), !last)) return NO_VAL;
     Val from = in_form(l, def->in[0], last);
     if (from.id == def->in[0].id) return NO_VAL;
-    Val other = ir_emit(l->f, OP_cast, ir_dtype(l->f, v), NULL, 1, from);
-    Op *cast = ir_def(l->f, other);
-    cast->path = def->path;
-    cast->layer = def->layer;
-    cast->pos = def->pos;
-    cast->reason = def->reason;
-    cast->region = def->region;
-    return other;
+    return ir_make_results(l->f, op_like(l->f, def, &from), ir_dtype(l->f, v), NULL);
 }
 
 static Val make_other(Lowering *l, Val v, bool last) {

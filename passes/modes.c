@@ -1,6 +1,8 @@
 /* modes.c: see modes.h. */
 #include "passes/modes.h"
 
+#include "passes/rewrite.h"
+
 typedef struct Making {
     const Func *from;
     Func *to;
@@ -46,13 +48,8 @@ static void copy_inputs(Making *mk) {
 }
 
 static Op *copy_op(Making *mk, const Op *o) {
-    Op *copy = ir_op_new(mk->to, o->code, o->in, o->n_in);
+    Op *copy = op_like(mk->to, o, o->in);
     for (int i = 0; i < o->n_in; i++) copy->in[i] = mk->now[o->in[i].id];
-    for (int i = 0; i < ir_attr_count(o->code); i++) copy->attr[i] = o->attr[i];
-    copy->path = o->path;
-    copy->layer = o->layer;
-    copy->pos = o->pos;
-    copy->reason = o->reason;
     for (int r = 0; r < o->n_out; r++) {
         const Value *value = ir_value(mk->from, o->out[r]);
         mk->now[o->out[r].id] = ir_result(mk->to, copy, value->name, value->dtype, value->shape);

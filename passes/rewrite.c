@@ -25,6 +25,17 @@ bool is_numbered(const Func *f, Val v) {
     return name[0] >= '0' && name[0] <= '9';
 }
 
+Op *op_like(Func *f, const Op *o, const Val *in) {
+    Op *copy = ir_op_new(f, o->code, in, o->n_in);
+    for (int i = 0; i < ir_attr_count(o->code); i++) copy->attr[i] = o->attr[i];
+    copy->path = o->path;
+    copy->layer = o->layer;
+    copy->pos = o->pos;
+    copy->reason = o->reason;
+    copy->region = o->region;
+    return copy;
+}
+
 void take_name(Func *f, Val to, Val from) {
     const char *name = ir_value(f, from)->name;
     if (to.id == from.id || is_numbered(f, from)) return;

@@ -24,6 +24,9 @@ void renames_apply_results(const Renames *r, Func *f);
 /* Its name is a number: nobody named it. */
 bool is_numbered(const Func *f, Val v);
 
+/* Appends an op of |f| with the attributes of |o| and where it comes from, that reads |in|; results are not made yet. */
+Op *op_like(Func *f, const Op *o, const Val *in);
+
 /* |to| gets the name of |from|, which is about to die.  Numbers are no names. */
 void take_name(Func *f, Val to, Val from);
 

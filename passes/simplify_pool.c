@@ -62,16 +62,6 @@ static void find_pooled(Commuting *c) {
 
 static bool commutes(const Commuting *c, Val relu) { return c->pooled[relu.id].pool && !c->pooled[relu.id].shared; }
 
-static Op *copy_of(Func *f, const Op *o, const Val *in) {
-    Op *copy = ir_op_new(f, o->code, in, o->n_in);
-    for (int i = 0; i < ir_attr_count(o->code); i++) copy->attr[i] = o->attr[i];
-    copy->path = o->path;
-    copy->layer = o->layer;
-    copy->pos = o->pos;
-    copy->reason = o->reason;
-    return copy;
-}
-
 static Val replace(Commuting *c, Val from, Val to) {
     take_name(c->f, to, from);
     return c->renames.to[from.id] = to;
@@ -81,19 +71,19 @@ static void pool_before_relu(Commuting *c, const Op *pool) {
     const Op *relu = ir_def(c->f, pool->in[0]);
     Dtype t = ir_dtype(c->f, pool->out[0]);
     Pooled *p = &c->pooled[pool->in[0].id];
-    Op *first = copy_of(c->f, pool, relu->in);
+    Op *first = op_like(c->f, pool, relu->in);
     Val largest = ir_make_results(c->f, first, t, NULL);
     p->chosen = replace(c, pool->out[1], first->out[1]);
-    p->result = replace(c, pool->out[0], ir_make_results(c->f, copy_of(c->f, relu, &largest), t, NULL));
+    p->result = replace(c, pool->out[0], ir_make_results(c->f, op_like(c->f, relu, &largest), t, NULL));
 }
 
 static void mask_before_scatter(Commuting *c, const Op *mask) {
     const Op *scatter = ir_def(c->f, mask->in[0]), *relu = ir_def(c->f, mask->in[1]);
     Dtype t = ir_dtype(c->f, mask->out[0]);
     const Pooled *p = &c->pooled[mask->in[1].id];
-    Op *first = copy_of(c->f, mask, (Val[]){scatter->in[0], p->result});
+    Op *first = op_like(c->f, mask, (Val[]){scatter->in[0], p->result});
     Val masked = ir_make_results(c->f, first, t, NULL);
-    Op *second = copy_of(c->f, scatter, (Val[]){masked, p->chosen, relu->in[0]});
+    Op *second = op_like(c->f, scatter, (Val[]){masked, p->chosen, relu->in[0]});
     replace(c, mask->out[0], ir_make_results(c->f, second, t, NULL));
 }
 

@@ -22,6 +22,7 @@ static const char *const status_names[] = {
     [AMP_WRONG_STATE] = "AMP_WRONG_STATE",
     [AMP_SCALE_AT_FLOOR] = "AMP_SCALE_AT_FLOOR",
     [AMP_INTERNAL] = "AMP_INTERNAL",
+    [AMP_DEVICE_FAILED] = "AMP_DEVICE_FAILED",
 };
 
 const char *amp_status_name(amp_status status) {

@@ -68,7 +68,7 @@ static void put_head(const Module *m, Text *t) {
     text_puts(t, AMP_MODEL_HASH_SECTION ".\n */\n\n");
 }
 
-amp_status codegen_c(const Module *m, Text *out, amp_error *err) {
+amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out, amp_error *err) {
     KernelNames names = {0};
     if (m->stage != STAGE_PLAN)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "module %s is at stage %s: C can be emitted after the pass plan",
@@ -80,7 +80,7 @@ amp_status codegen_c(const Module *m, Text *out, amp_error *err) {
     text_puts(out, "\n/* ---- kernels ---- */\n\n");
     AMP_TRY(cpu_emit_kernels(m, &names, out, err));
     text_puts(out, "#endif\n\n#ifdef AMP_TABLES\n\n");
-    AMP_TRY(cpu_emit_tables(m, &names, out, err));
+    AMP_TRY(cpu_emit_tables(m, &names, cuda, out, err));
     text_puts(out, query);
     text_puts(out, "#endif\n");
     return AMP_OK;

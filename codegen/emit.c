@@ -45,6 +45,17 @@ const char *emit_dim(Arena *a, Dim d) {
                       : arena_printf(a, "%lld * n / %lld", (long long)d.mul, (long long)d.div);
 }
 
+const char *emit_dim_factor(Arena *a, Dim d) {
+    const char *text = emit_dim(a, d);
+    return strchr(text, ' ') ? arena_printf(a, "(%s)", text) : text;
+}
+
+Shape emit_matrix_shape(const Shape *s) {
+    Shape m = *s;
+    if (s->rank == 0 || (s->rank == 1 && s->d[0].n)) m.d[m.rank++] = dim_const(1);
+    return m;
+}
+
 const char *emit_operand(const Emitter *e, Val v, bool vector) {
     static const char *const splat[] = {
         [KIND_F32] = "splat_f(v%d)", [KIND_I32] = "splat_i(v%d)", [KIND_BOOL] = "splat_i(-v%d)"};
@@ -120,7 +131,7 @@ static bool types_fit(const Emitter *e, const Op *o, bool vector) {
 amp_status emit_core_op(Emitter *e, const Op *o) {
     Val v = o->out[0];
     Dtype t = ir_dtype(e->w->f, v);
-    bool vector = emit_is_vector(e->w->values[v.id].span);
+    bool vector = !e->per_thread && emit_is_vector(e->w->values[v.id].span);
     const char *text = types_fit(e, o, vector) ? expression(e, o, vector) : NULL;
     if (!text)
         return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s %s is not built yet (%%%s, %s)", walk_name(e->w),

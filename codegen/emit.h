@@ -1,8 +1,9 @@
 /* emit.h: the ops of a kernel as C text: one variable per value, `v12` for the twelfth of the kernel.
  *
  * A value of SPAN_FULL or SPAN_COLUMN is a vector (vf for every float type, vi for i32 and bool masks), one of SPAN_ROW
- * or SPAN_ONE is a scalar (float, int32_t, int64_t, double).  Where each op stands, and how values are loaded and
- * stored, is the target's (codegen/cpu/kernel.c).
+ * or SPAN_ONE is a scalar (float, int32_t, int64_t, double).  Where a thread makes one element (CUDA) all are scalars, of
+ * the element in row r and column c.  Where each op stands, and how values are loaded and stored, is the target's
+ * (codegen/cpu/kernel.c, codegen/cuda/kernel.c).
  */
 #ifndef AMP_CODEGEN_EMIT_H
 #define AMP_CODEGEN_EMIT_H
@@ -17,6 +18,9 @@ typedef struct Emitter {
     Text *out;
     int indent;
     amp_error *err;
+    bool per_thread;     /* one element at a time: no vectors, a bool is 0 or 1 */
+    const char *element; /* per_thread: the element's number in row-major order */
+    const char *sum;     /* per_thread: what a product kernel summed up for the element; NULL: it has no products */
 } Emitter;
 
 /* How an op becomes an expression: from a template ($0, $1, $2: operands; $t: their type, "vf", "f32", ...), or by a
@@ -40,6 +44,9 @@ const char *emit_literal(Arena *a, Dtype t, double v);
 const char *emit_operand(const Emitter *e, Val v, bool vector);
 /* `mul * n / div` in terms of the variable n. */
 const char *emit_dim(Arena *a, Dim d);
+const char *emit_dim_factor(Arena *a, Dim d); /* the same, to stand beside * and / */
+/* [N] as N rows of one column. */
+Shape emit_matrix_shape(const Shape *s);
 
 /* Indented, with a newline. */
 void emit_line(Emitter *e, const char *fmt, ...) AMP_PRINTF(2, 3);

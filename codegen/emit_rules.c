@@ -1,4 +1,5 @@
-/* emit_rules.c: EmitRule -> C expression.  Functions named here are those of codegen/cpu/prelude/. */
+/* emit_rules.c: EmitRule -> C expression.  Functions named here are those of codegen/cpu/prelude/ and,
+ * for single elements, of codegen/cuda/prelude/. */
 #include "codegen/emit.h"
 
 #include "base/numeric.h"
@@ -37,6 +38,8 @@ static const char *cast_vector(const Emitter *e, const char *operand, Kind from,
 static const char *cast_scalar(const Emitter *e, const char *operand, Dtype from, Dtype to) {
     if (emit_kind(from) == emit_kind(to)) return operand;
     if (emit_kind(to) == KIND_BOOL) return arena_printf(e->w->arena, "%s != 0", operand);
+    if (e->per_thread && emit_kind(from) == KIND_F32 && emit_kind(to) == KIND_I32)
+        return arena_printf(e->w->arena, "i32_of_f32(%s)", operand);
     return arena_printf(e->w->arena, "(%s)%s", emit_type(to, false), operand);
 }
 
@@ -55,6 +58,7 @@ static const char *build_cast(Emitter *e, const Op *o, bool vector) {
 
 static const char *build_product(Emitter *e, const Op *o, bool vector) {
     (void)o;
+    if (e->per_thread) return e->sum;
     return vector && e->w->k->kind == KERNEL_PRODUCT ? "load_f32(a->acc + r * 32 + c)" : NULL;
 }
 
@@ -66,13 +70,15 @@ static const char *build_iota(Emitter *e, const Op *o, bool vector) {
     bool rows_only = s->rank == 1 && s->d[0].n; /* [N] is N rows of one column */
     if (dim < 0) dim += s->rank;
     if (span == SPAN_ONE || dim_is_one(s->d[dim])) return vector ? "splat_i(0)" : "0";
-    if (dim == s->rank - 1 && span != SPAN_ROW && !rows_only)
+    if (dim == s->rank - 1 && span != SPAN_ROW && !rows_only) {
+        if (e->per_thread) return "(int32_t)c";
         return vector ? "lane_index() + splat_i((int32_t)(col0 + c))" : NULL;
+    }
     if (span == SPAN_COLUMN) return NULL;
     Dim stride = dim_const(1);
     for (int i = (int)dim + 1; i < s->rank - 1; i++)
         if (!dim_mul(stride, s->d[i], &stride)) return NULL;
-    const char *at = "(row0 + r)";
+    const char *at = e->per_thread ? "r" : "(row0 + r)";
     if (!dim_is_one(stride)) at = arena_printf(e->w->arena, "%s / (%s)", at, emit_dim(e->w->arena, stride));
     if (dim > 0) at = arena_printf(e->w->arena, "%s %% (%s)", at, emit_dim(e->w->arena, s->d[dim]));
     return arena_printf(e->w->arena, vector ? "splat_i((int32_t)(%s))" : "(int32_t)(%s)", at);
@@ -91,14 +97,29 @@ static const char *build_extent(Emitter *e, const Op *o, bool vector) {
     return arena_printf(e->w->arena, "(float)(%s)", emit_dim(e->w->arena, count));
 }
 
-/* The element's number in the row-major tensor. */
+/* The element's number in its row-major tensor, in terms of the place in the kernel; |first|: of a vector. */
+static const char *element_number(const Emitter *e, Span span) {
+    Arena *a = e->w->arena;
+    const char *column = e->per_thread ? "c" : "col0 + c", *row = e->per_thread ? "r" : "row0 + r";
+    switch (span) {
+    case SPAN_ONE: return "0";
+    case SPAN_ROW: return row;
+    case SPAN_COLUMN:
+        if (!e->w->segment) return column;
+        if (e->per_thread) return arena_printf(a, "s * %lld + c", (long long)e->w->cols);
+        return arena_printf(a, "row0 / %lld * %lld + %s", (long long)e->w->segment, (long long)e->w->cols, column);
+    default: break;
+    }
+    return e->per_thread ? e->element : arena_printf(a, "(row0 + r) * %lld + col0 + c", (long long)e->w->cols);
+}
+
 static const char *build_random(Emitter *e, const Op *o, bool vector) {
-    (void)vector;
-    if (e->w->values[o->out[0].id].span != SPAN_FULL) return NULL;
-    const char *micro = o->n_in > 3 ? arena_printf(e->w->arena, "v%d", walk_number(e->w, o->in[3])) : "0";
-    return arena_printf(e->w->arena, "random_vf(v%d, v%d, %s, 0x%08Xu, (row0 + r) * %lld + col0 + c)",
-                        walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), micro,
-                        amp_hash32(ir_attr(o, "key")->s), (long long)e->w->cols);
+    Arena *a = e->w->arena;
+    const char *micro = o->n_in > 3 ? arena_printf(a, "v%d", walk_number(e->w, o->in[3])) : "0";
+    const char *number = element_number(e, e->w->values[o->out[0].id].span);
+    const char *function = e->per_thread ? "random_f32" : "random_vf", *lane = vector || e->per_thread ? "" : "[0]";
+    return arena_printf(a, "%s(v%d, v%d, %s, 0x%08Xu, %s)%s", function, walk_number(e->w, o->in[1]),
+                        walk_number(e->w, o->in[2]), micro, amp_hash32(ir_attr(o, "key")->s), number, lane);
 }
 
 static const char *build_power(Emitter *e, const Op *o, bool vector) {

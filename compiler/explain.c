@@ -36,7 +36,7 @@ static amp_status read_model_so(Session *s, Module **out, amp_error *err) {
  * IR that lost it. */
 static amp_status find_modules(Session *s, bool wants_graph, Module **m, Module **graph, amp_error *err) {
     *graph = NULL;
-    AMP_TRY(is_elf(s->source) ? read_model_so(s, m, err) : session_run(s, STAGE_PLAN, m, err));
+    AMP_TRY(is_elf(s->source) ? read_model_so(s, m, err) : session_run(s, STAGE_PLAN, TARGET_CPU, m, err));
     const char *text = (*m)->graph_text;
     return text && wants_graph ? read_module(s, text, strlen(text), graph, err) : AMP_OK;
 }

@@ -11,6 +11,7 @@ enum { SOURCE_LIMIT = 64 << 20 };
 
 amp_status session_init(Session *s, const amp_compile_options *options, amp_error *err) {
     memset(&s->options, 0, sizeof s->options);
+    memset(&s->images, 0, sizeof s->images);
     s->files = NULL;
     if (!options || options->struct_size < sizeof options->struct_size)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
@@ -41,6 +42,7 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
 }
 
 void session_close(Session *s) {
+    codegen_cuda_images_free(&s->images);
     for (LoadedFile *f = s->files; f; f = f->next)
         if (f->text) amp_free(&s->arena.allocator, f->text, f->source.len + 1, 16);
     arena_free(&s->arena);
@@ -135,15 +137,8 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
     return AMP_OK;
 }
 
-amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
-    Module *m = elaborate(s);
-    if (!m) return session_report(s, err);
-    if (m->stage > last)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
-                        s->source->name, ir_stage_names[m->stage], ir_stage_names[last]);
-    AMP_TRY(set_eval_precision(s, m, err));
-    if (!s->is_ir) ir_compact(m);
-    observe(s, m, 0.0);
+static amp_status run_passes(Session *s, Module *m, Stage last, TargetKind target, PassObserver observer,
+                             amp_error *err) {
     PassOptions options = {
         .precision = s->options.precision,
         .policy = s->options.policy,
@@ -152,12 +147,57 @@ amp_status session_run(Session *s, Stage last, Module **out, amp_error *err) {
         .no_simplify = s->options.no_simplify,
         .no_fuse = s->options.no_fuse,
         .no_layout = s->options.no_layout,
+        .target = target,
     };
-    amp_status status = passes_run(m, &s->diags, &options, last, observe, s, err);
+    amp_status status = passes_run(m, &s->diags, &options, last, observer, s, err);
     if (status == AMP_BAD_SOURCE) return session_report(s, err);
     if (status) return status;
-    *out = m;
     return s->diags.list.len ? session_report(s, err) : AMP_OK;
+}
+
+static amp_status begin(Session *s, Module **out, amp_error *err) {
+    Module *m = elaborate(s);
+    if (!m) return session_report(s, err);
+    AMP_TRY(set_eval_precision(s, m, err));
+    if (!s->is_ir) ir_compact(m);
+    observe(s, m, 0.0);
+    *out = m;
+    return AMP_OK;
+}
+
+amp_status session_run(Session *s, Stage last, TargetKind target, Module **out, amp_error *err) {
+    AMP_TRY(begin(s, out, err));
+    if ((*out)->stage <= last) return run_passes(s, *out, last, target, observe, err);
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
+                    s->source->name, ir_stage_names[(*out)->stage], ir_stage_names[last]);
+}
+
+amp_status session_lower(Session *s, Module **out, amp_error *err) {
+    AMP_TRY(begin(s, out, err));
+    return (*out)->stage < STAGE_LOWER ? run_passes(s, *out, STAGE_LOWER, TARGET_CPU, observe, err) : AMP_OK;
+}
+
+amp_status session_finish(Session *s, Module *m, TargetKind target, bool observed, amp_error *err) {
+    return run_passes(s, m, STAGE_PLAN, target, observed ? observe : NULL, err);
+}
+
+/* The text form is the IR: what is printed reads back as the same module. */
+amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *err) {
+    Text text;
+    Source *source = arena_new(&s->arena, Source);
+    text_init(&text, &s->arena);
+    ir_print(&text, m);
+    *source = (Source){.name = s->source->name, .text = text_str(&text), .len = text.len};
+    Module *copy = ir_read(&s->arena, &s->diags, source);
+    if (!copy) return session_report(s, err);
+    copy->source_path = m->source_path;
+    *out = copy;
+    return AMP_OK;
+}
+
+amp_status session_name_error(const Session *s, amp_status status, amp_error *err) {
+    if (status == AMP_INTERNAL && s->is_ir) status = AMP_BAD_SOURCE;
+    return status && err ? amp_fail(err, status, "%s: %s", s->options.name, err->message) : status;
 }
 
 /* A message's first line, without the newline. */

@@ -105,7 +105,14 @@ static Form convolution_form(const Func *f, const Op *o, int i) {
     return form;
 }
 
+/* Row-major, in the type that it has: tf32 alone has none of its own. */
+static Form dense_form(const Func *f, Val v) {
+    Dtype t = ir_dtype(f, v);
+    return (Form){LAYOUT_ROWS, t == AMP_DT_TF32 ? AMP_DT_F32 : t};
+}
+
 Form ir_product_form(const Func *f, const Op *o, int i) {
+    if (f->module->target == TARGET_CUDA) return dense_form(f, o->in[i]);
     return o->code == OP_contract ? contract_form(f, o, i) : convolution_form(f, o, i);
 }
 

@@ -241,6 +241,10 @@ typedef enum Stage {
 } Stage;
 extern const char *const ir_stage_names[STAGE_COUNT];
 
+/* What fuse, layout, plan and code generation work for. */
+typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_COUNT } TargetKind;
+extern const char *const ir_target_names[TARGET_COUNT]; /* "cpu", "cuda" */
+
 /* name(key = value, ...): initialisers, optimizers, loss scales. */
 typedef struct CallArg {
     const char *name;
@@ -327,6 +331,7 @@ typedef struct Module {
     Arena *arena;
     const char *name;
     Stage stage;
+    TargetKind target; /* from fuse on */
     const char *source_name, *source_text; /* of the main file; text may be NULL when read from IR */
     const char *source_path; /* source_name as the user gave it, with its folder: for messages, not printed; may be NULL */
     char source_sha256[65];

@@ -16,6 +16,10 @@ static void put_source(Text *t, const Module *m) {
     text_putc(t, '\n');
 }
 
+static void put_target(Text *t, const Module *m) {
+    if (m->target != TARGET_CPU) text_printf(t, "  target %s\n", ir_target_names[m->target]);
+}
+
 static void put_policy(Text *t, const Module *m) {
     if (!m->policy_name) return;
     text_puts(t, "  policy ");
@@ -240,7 +244,7 @@ void ir_print(Text *t, const Module *m) {
     text_puts(t, "module ");
     text_put_quoted(t, m->name);
     text_printf(t, " stage %s {\n", ir_stage_names[m->stage]);
-    static void (*const header[])(Text *, const Module *) = {put_source, put_policy, put_consts, put_precision,
+    static void (*const header[])(Text *, const Module *) = {put_target, put_source, put_policy, put_consts, put_precision,
                                                              put_training};
     for (size_t i = 0; i < sizeof header / sizeof header[0]; i++) header[i](t, m);
     text_puts(t, m->states.len ? "}\n\n" : "}\n");

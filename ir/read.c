@@ -120,7 +120,12 @@ static void read_metric(Reader *r) {
     vec_push(r->a, &r->m->metrics, name);
 }
 
+static void read_target(Reader *r) {
+    r->m->target = (TargetKind)reader_choice(r, "a target (cpu, cuda)", ir_target_names, TARGET_COUNT);
+}
+
 static const Line header_lines[] = {
+    {"target", read_target},
     {"source", read_source},       {"policy", read_policy},         {"const", read_const},
     {"precision", read_precision}, {"override", read_override},     {"loss_scale", read_loss_scale},
     {"train", read_train},         {"optimizer", read_optimizer},   {"metric", read_metric},

@@ -121,7 +121,8 @@ static void derive_for_elementwise(Derivation *d, const Func *f, Op *o, int i) {
     if (!find_chain(f, o->in[i], &c) || !c.count) return;
     Derived *x = find_readable(d, &c);
     if (!x) {
-        Form form = {is_matrix(&c.param->shape) ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(c.to[c.count - 1])};
+        bool panels = is_matrix(&c.param->shape) && f->module->target == TARGET_CPU;
+        Form form = {panels ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(c.to[c.count - 1])};
         x = derive(d, &c, form);
     }
     o->in[i] = ir_use_state((Func *)f, x->state);

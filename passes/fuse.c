@@ -384,6 +384,7 @@ static void fuse_func(Func *f, bool fusing) {
 }
 
 bool pass_fuse(PassContext *c) {
+    c->m->target = c->options->target;
     for (int i = 0; i < c->m->funcs.len; i++) fuse_func(c->m->funcs.data[i], !c->options->no_fuse);
     c->m->stage = STAGE_FUSE;
     return true;

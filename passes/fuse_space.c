@@ -166,8 +166,15 @@ static bool reads_own_flag(const Fuse *z, int index, const Op *o) {
     return false;
 }
 
+/* On a GPU all parameters are updated by one kernel, which the ends of many others would be slower than. */
+static bool is_apart(const Fuse *z, const Group *g, const Op *o) {
+    if (z->f->module->target != TARGET_CUDA || !o->region) return false;
+    const char *from = z->f->regions.data[o->region - 1].op;
+    return g->kind != KERNEL_TILE && g->kind != KERNEL_SCALAR && ir_op_info[ir_opcode(from)].shape == SHAPE_OPTIMIZER;
+}
+
 bool fuse_accepts(const Fuse *z, const Group *g, int index, const Op *o) {
-    if (ir_is_product(o) || o->code == OP_scatter || reads_own_flag(z, index, o)) return false;
+    if (ir_is_product(o) || o->code == OP_scatter || reads_own_flag(z, index, o) || is_apart(z, g, o)) return false;
     bool in_registers = g->kind == KERNEL_COLUMN && ir_is_segment_expand(z->f, o, g->segment);
     if (is_move(z->f, o) && !in_registers)
         return accepts_move(z, g, index, o) && !(g->kind == KERNEL_COLUMN && is_kept_for_product(z, g, o));

@@ -7,6 +7,7 @@
  *                                                     buffer b1 temp %x.h panels f32 ...
  *
  * With --no-pass=layout everything stays row-major, and each operand of a product is packed by a copy kernel just before it: the same bits.
+ * For CUDA everything is row-major in its own type; --no-pass=layout then leaves out the rounded copies of weights (derive.c).
  */
 #include "passes/layout.h"
 #include "passes/passes.h"
@@ -26,7 +27,7 @@ static void choose_master_layouts(Module *m) {
         State *s = m->states.data[i];
         bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
         s->storage = plain_storage(s->dtype);
-        s->layout = trained && s->shape.rank == 2 ? LAYOUT_PANELS : LAYOUT_ROWS;
+        s->layout = trained && s->shape.rank == 2 && m->target == TARGET_CPU ? LAYOUT_PANELS : LAYOUT_ROWS;
     }
 }
 
@@ -83,7 +84,8 @@ static const bool *find_lines(const KernelList *l) {
 
 static bool must_pack(const Func *f, Val v, Form form, bool panels, bool is_line) {
     const Value *value = ir_value(f, v);
-    if (value->kind == VAL_RESULT) return !panels || is_line; /* else its maker writes the form itself */
+    bool tiled = f->module->target == TARGET_CPU;
+    if (value->kind == VAL_RESULT) return tiled && (!panels || is_line); /* else its maker writes the form itself */
     if (value->kind == VAL_INPUT) return !form_equal((Form){LAYOUT_ROWS, value->dtype}, form);
     const State *s = ir_state_of(f, v);
     return !form_equal((Form){s->layout, s->storage}, form);
@@ -141,7 +143,8 @@ bool pass_layout(PassContext *c) {
         kernel_list_close(&lists[i]);
     }
     Table state_numbers = number_states(m);
-    for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], &state_numbers, panels);
+    bool tiled = panels && m->target == TARGET_CPU;
+    for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], &state_numbers, tiled);
     m->stage = STAGE_LAYOUT;
     return true;
 }

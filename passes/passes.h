@@ -21,6 +21,7 @@ typedef struct PassOptions {
     const Source *(*find_policy)(void *user, const char *name);
     void *user;
     bool no_simplify, no_fuse, no_layout;
+    TargetKind target; /* of fuse and what follows; a module that is at stage fuse already keeps its own */
 } PassOptions;
 
 typedef struct PassContext {

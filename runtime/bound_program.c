@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/layout.h"
+#include "runtime/memory.h"
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */
 
@@ -84,27 +85,39 @@ static size_t buffers_bytes(const amp_bound_program *b) {
     return (size_t)b->program->buffer_count * sizeof *b->buffers;
 }
 
+static size_t scalar_at_bytes(const amp_bound_program *b) {
+    return (size_t)b->program->buffer_count * sizeof *b->scalar_at;
+}
+
+static amp_status make_tables(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
+    b->buffers = amp_alloc_zeroed(allocator, buffers_bytes(b), 16);
+    if (b->buffers && b->options.own_memory) b->scalar_at = amp_alloc_zeroed(allocator, scalar_at_bytes(b), 16);
+    if (b->buffers && (b->scalar_at || !b->options.own_memory)) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the buffers of %s", b->program->name);
+}
+
 amp_status amp_bound_program_make(amp_bound_program *b, const amp_program *program, const amp_bound_options *options,
                                   void *const *states, const amp_allocator *allocator, amp_error *err) {
     *b = (amp_bound_program){.options = *options};
-    AMP_TRY(amp_memory_plan_make(&b->plan, program, options->capacity, options->sharing != AMP_SHARE_ARENA, allocator,
-                                 err));
+    amp_memory_plan_options plan = {.capacity = options->capacity,
+                                    .separate = options->sharing != AMP_SHARE_ARENA,
+                                    .align = options->own_memory ? AMP_OWN_MEMORY_ALIGN : AMP_MEMORY_ALIGN};
+    AMP_TRY(amp_memory_plan_make(&b->plan, program, &plan, allocator, err));
     b->program = program;
-    b->buffers = amp_alloc_zeroed(allocator, buffers_bytes(b), 16);
-    amp_status status =
-        b->buffers ? AMP_OK : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the buffers of %s", program->name);
-    if (!status) status = allocate_kept(b, allocator, err);
-    if (!status) status = allocate_temporaries(b, allocator, err);
-    if (!status) bind_buffers(b, states);
+    amp_status status = make_tables(b, allocator, err);
+    if (!status && !options->own_memory) status = allocate_kept(b, allocator, err);
+    if (!status && !options->own_memory) status = allocate_temporaries(b, allocator, err);
+    if (!status && !options->own_memory) bind_buffers(b, states);
     if (status) amp_bound_program_free(b, allocator);
     return status;
 }
 
 void amp_bound_program_free(amp_bound_program *b, const amp_allocator *allocator) {
     if (!b->program) return;
+    bool each = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.own_memory;
     for (int32_t i = 0; b->buffers && i < b->program->buffer_count; i++)
-        if (b->options.sharing == AMP_OWN_ALLOCATIONS && is_temp(b, i))
-            amp_free(allocator, b->buffers[i], b->plan.bytes[i], AMP_MEMORY_ALIGN);
+        if (each && is_temp(b, i)) amp_free(allocator, b->buffers[i], b->plan.bytes[i], AMP_MEMORY_ALIGN);
+    amp_free(allocator, b->scalar_at, scalar_at_bytes(b), 16);
     amp_arena_free(allocator, b->arena, b->plan.arena);
     amp_free(allocator, b->kept, b->kept_bytes, AMP_MEMORY_ALIGN);
     amp_free(allocator, b->buffers, buffers_bytes(b), 16);
@@ -146,15 +159,24 @@ static void read_element(const amp_model_buffer *b, const void *memory, int64_t 
     }
 }
 
-void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to) {
-    const amp_model_buffer *b = &bound->program->buffers[buffer];
+void amp_buffer_read(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
     int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c++)
-            read_element(b, bound->buffers[buffer], amp_layout_index(b->layout, rows, cols, r, c), to, r * cols + c);
+            read_element(b, memory, amp_layout_index(b->layout, rows, cols, r, c), to, r * cols + c);
+}
+
+void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to) {
+    amp_buffer_read(&bound->program->buffers[buffer], bound->buffers[buffer], n, to);
+}
+
+/* The caller's inputs are the host's in any case. */
+static const void *scalar_address(const amp_bound_program *b, int32_t buffer) {
+    bool copied = b->scalars && b->scalar_at[buffer] != AMP_NO_SCALAR;
+    return copied ? b->scalars + b->scalar_at[buffer] : b->buffers[buffer];
 }
 
 double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result) {
     int32_t buffer = bound->program->results[result].buffer;
-    return amp_load_element(bound->buffers[buffer], bound->program->buffers[buffer].storage, 0);
+    return amp_load_element(scalar_address(bound, buffer), bound->program->buffers[buffer].storage, 0);
 }

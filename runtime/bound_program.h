@@ -16,7 +16,8 @@ typedef enum amp_sharing {
 typedef struct amp_bound_options {
     int64_t capacity;
     amp_sharing sharing;
-    bool watch; /* WATCH buffers get memory */
+    bool watch;      /* WATCH buffers get memory */
+    bool own_memory; /* of the device: only planned; placement.h gives every buffer its place */
 } amp_bound_options;
 
 typedef struct amp_bound_program {
@@ -27,7 +28,14 @@ typedef struct amp_bound_program {
     char *kept;     /* flags, outputs and watched values: what is read after a run */
     size_t kept_bytes;
     char *arena; /* temporaries: AMP_OWN_ARENA */
+    /* In a device's own memory: */
+    void *flags; /* all of them */
+    size_t flag_bytes;
+    const char *scalars; /* the host's copy of what it reads after a run; NULL: in |buffers| */
+    size_t *scalar_at;   /* by buffer: its place there, or AMP_NO_SCALAR */
 } amp_bound_program;
+
+#define AMP_NO_SCALAR SIZE_MAX
 
 /* |states|: memory by state of the model. */
 amp_status amp_bound_program_make(amp_bound_program *bound, const amp_program *program,
@@ -49,7 +57,9 @@ void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
 
 /* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
 amp_dtype amp_readable_dtype(uint32_t dtype);
-/* A buffer's values after a run with |n|, row-major, as amp_readable_dtype. */
+/* The values of a buffer that lies at |memory| with |n|, row-major, as amp_readable_dtype. */
+void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, int64_t n, void *to);
+/* The same of a bound buffer after a run; of the host's memory only. */
 void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to);
 /* A scalar result. */
 double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result);

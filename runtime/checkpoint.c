@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "runtime/session.h"
+#include "runtime/session_own.h"
 #include "runtime/state_file.h"
 
 #define EXTRA_KEY "amp.extra"
@@ -28,7 +28,11 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
         {"amp.policy", m->desc.policy},          {EXTRA_KEY, extra ? extra : ""},
     };
     AMP_TRY(amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err));
-    amp_status status = amp_state_list_write(&list, session->states, path, metadata, extra ? 5 : 4, err);
+    void **states;
+    amp_session *s = (amp_session *)(uintptr_t)session; /* numbers that arrive are not part of what the caller sees */
+    amp_status status = amp_session_host_states(s, true, &states, err);
+    if (!status) status = amp_state_list_write(&list, states, path, metadata, extra ? 5 : 4, err);
+    amp_session_drop_host_states(s, states);
     amp_state_list_free(&list);
     return status;
 }
@@ -97,6 +101,17 @@ typedef struct Extra { /* the caller's */
     size_t size;
 } Extra;
 
+static amp_status load_states(amp_session *s, const amp_state_list *list, const amp_safetensors *file, amp_error *err) {
+    void **states;
+    amp_status status = amp_session_host_states(s, false, &states, err);
+    if (!status) {
+        amp_state_list_read(list, file, states);
+        status = amp_session_take_states(s, states, err);
+    }
+    amp_session_drop_host_states(s, states);
+    return status;
+}
+
 static amp_status load_file(amp_session *s, const amp_state_list *list, const amp_safetensors *file, const char *path,
                             Extra extra, amp_error *err) {
     AMP_TRY(check_format(file, path, err));
@@ -104,8 +119,8 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     AMP_TRY(check_counters(file, path, err));
     AMP_TRY(check_scaler(file, path, err));
     if (extra.text) AMP_TRY(check_extra(file, path, extra.size, err));
-    /* From here on nothing can fail. */
-    amp_state_list_read(list, file, s->states);
+    /* From here on nothing can fail but memory for copies, before anything changed, and the device itself. */
+    AMP_TRY(load_states(s, list, file, err));
     atomic_store(&s->params->stale, true);
     s->micro = 0;
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);

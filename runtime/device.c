@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const amp_device_type *const types[] = {&amp_device_cpu, &amp_device_null};
+static const amp_device_type *const types[] = {&amp_device_cpu, &amp_device_cuda, &amp_device_null};
 
 const amp_device_type *amp_device_type_named(const char *name) {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)

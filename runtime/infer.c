@@ -1,6 +1,6 @@
 /* infer.c: amp_infer: results are computed into the caller's arrays. */
 #include "base/error.h"
-#include "runtime/session.h"
+#include "runtime/session_own.h"
 
 static bool is_output(const amp_bound_program *b, int32_t result) {
     return b->program->buffers[b->program->results[result].buffer].kind == AMP_BUFFER_OUTPUT;
@@ -12,11 +12,13 @@ static void bind_outputs(amp_bound_program *b, void *const *outputs) {
         if (is_output(b, i)) b->buffers[b->program->results[i].buffer] = outputs[i];
 }
 
-static void copy_others(const amp_bound_program *b, int64_t n, void *const *outputs) {
+static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, amp_error *err) {
+    const amp_bound_program *b = &s->infer;
     for (int32_t i = 0; i < b->program->result_count; i++) {
         int32_t buffer = b->program->results[i].buffer;
-        if (b->buffers[buffer] != outputs[i]) amp_bound_program_read(b, buffer, n, outputs[i]);
+        if (b->buffers[buffer] != outputs[i]) AMP_TRY(amp_session_read_buffer(s, b, buffer, n, outputs[i], err));
     }
+    return AMP_OK;
 }
 
 amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err) {
@@ -28,8 +30,7 @@ amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n,
         if (!outputs || !outputs[i])
             return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: the array for result %s is NULL",
                             infer->program->results[i].name);
-    bind_outputs(infer, outputs);
+    if (!amp_session_has_own_memory(session)) bind_outputs(infer, outputs);
     AMP_TRY(amp_session_run(session, infer, inputs, n, err));
-    copy_others(infer, n, outputs);
-    return AMP_OK;
+    return copy_others(session, n, outputs, err);
 }

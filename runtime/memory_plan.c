@@ -5,13 +5,17 @@
 #include "runtime/layout.h"
 #include "runtime/memory_place.h"
 
-static amp_status measure(amp_memory_plan *plan, const amp_program *program, int64_t capacity, amp_error *err) {
+static amp_status measure(amp_memory_plan *plan, const amp_program *program, const amp_memory_plan_options *o,
+                          amp_error *err) {
+    int64_t capacity = o->capacity;
     size_t total = 0;
     for (int32_t i = 0; i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
         int64_t rows = amp_model_dim_at(&b->rows, capacity), cols = amp_model_dim_at(&b->cols, capacity);
-        if (!amp_layout_bytes(b->layout, b->storage, rows, cols, &plan->bytes[i]) ||
-            !amp_size_add(total, plan->bytes[i], &total))
+        bool fits = amp_layout_bytes(b->layout, b->storage, rows, cols, &plan->bytes[i]) &&
+                    amp_size_add(plan->bytes[i], o->align - 1, &plan->bytes[i]);
+        plan->bytes[i] &= ~(o->align - 1);
+        if (!fits || !amp_size_add(total, plan->bytes[i], &total))
             return amp_fail(err, AMP_INVALID_ARGUMENT,
                             "capacity %lld: %s would be larger than memory can address; choose a smaller capacity",
                             (long long)capacity, b->name);
@@ -30,8 +34,9 @@ static size_t line_up(amp_memory_plan *plan, const amp_program *program, uint32_
     return at;
 }
 
-amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program, int64_t capacity, bool separate,
-                                const amp_allocator *allocator, amp_error *err) {
+amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program,
+                                const amp_memory_plan_options *options, const amp_allocator *allocator,
+                                amp_error *err) {
     size_t count = (size_t)program->buffer_count, used = 0;
     *plan = (amp_memory_plan){.count = program->buffer_count};
     plan->bytes = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->bytes, 16);
@@ -39,7 +44,7 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
     amp_temporary *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items, 16);
     const amp_temporary **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours, 16);
     amp_status status = plan->bytes && plan->offset && items && neighbours
-                            ? measure(plan, program, capacity, err)
+                            ? measure(plan, program, options, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
     for (size_t i = 0; !status && i < count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
@@ -47,7 +52,7 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
             items[used++] = (amp_temporary){(int32_t)i, b->first_kernel, b->last_kernel, plan->bytes[i], 0, 0};
     }
     if (!status) {
-        plan->arena = amp_memory_place(items, (int)used, neighbours, plan->offset, separate);
+        plan->arena = amp_memory_place(items, (int)used, neighbours, plan->offset, options->separate);
         plan->flags = line_up(plan, program, AMP_BUFFER_FLAG);
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);
         plan->watched = line_up(plan, program, AMP_BUFFER_WATCH);

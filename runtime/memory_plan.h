@@ -17,9 +17,14 @@ typedef struct amp_memory_plan {
     size_t arena, flags, outputs, watched; /* bytes in all */
 } amp_memory_plan;
 
-/* |separate|: temporaries share nothing. */
-amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program, int64_t capacity, bool separate,
-                                const amp_allocator *allocator, amp_error *err);
+typedef struct amp_memory_plan_options {
+    int64_t capacity;
+    bool separate; /* temporaries share nothing */
+    size_t align;  /* a power of two, of every buffer; at least 128 */
+} amp_memory_plan_options;
+
+amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program,
+                                const amp_memory_plan_options *options, const amp_allocator *allocator, amp_error *err);
 void amp_memory_plan_free(amp_memory_plan *plan, const amp_allocator *allocator);
 
 #endif

@@ -94,6 +94,13 @@ static void give_averages(const amp_session *s, double loss, const double *losse
     }
 }
 
+/* What it leaves in the session is read at once and not part of what the caller sees. */
+static amp_status run_metrics(amp_session *s, amp_error *err) {
+    AMP_TRY(amp_session_run_bound(s, &s->metrics, s->model->batch_multiple, err));
+    AMP_TRY(amp_session_collect(s, &(amp_collection){.step = false}, err));
+    return amp_session_settle(s, true, err);
+}
+
 amp_status amp_session_finish_metrics(const amp_session *s, double loss, const double *losses, double *metrics,
                                       amp_error *err) {
     if (!s || !metrics)
@@ -101,8 +108,7 @@ amp_status amp_session_finish_metrics(const amp_session *s, double loss, const d
     const amp_bound_program *b = &s->metrics;
     if (!b->program) return AMP_OK;
     give_averages(s, loss, losses, metrics);
-    amp_run run = {.program = b->program, .buffers = b->buffers, .n = s->model->batch_multiple};
-    AMP_TRY(s->device->type->run(s->device, &run, err));
+    AMP_TRY(run_metrics((amp_session *)(uintptr_t)s, err));
     const char *name;
     for (int32_t i = 0; (name = amp_metric_name(s->model, i)); i++)
         if (result_of(b->program, metric_prefix, name) >= 0) metrics[i] = read_one(b, metric_prefix, name);

@@ -7,20 +7,15 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "runtime/model_tables.h"
 
-enum { TABLE_ALIGN = 16, TABLE_LIMIT = 1 << 24 /* elements; more is damage */ };
+enum { TABLE_LIMIT = 1 << 24 /* elements; more is damage */ };
 
 /* ---- copying ----------------------------------------------------------------------------------------------------- */
 
-typedef struct Copying {
-    const amp_allocator *allocator;
-    const char *where;
-    amp_error *err;
-} Copying;
-
 /* Fields that the model's compiler did not know yet read as zero; fields that we do not know are left out. */
-static amp_status copy_table(const Copying *c, const amp_model_table *table, const char *what, size_t elem_size,
-                             void **out, int32_t *count) {
+amp_status amp_model_copy_table(const amp_model_copying *c, const amp_model_table *table, const char *what,
+                                size_t elem_size, void **out, int32_t *count) {
     size_t given = table->elem_size, common = given < elem_size ? given : elem_size;
     *out = NULL;
     *count = 0;
@@ -28,7 +23,7 @@ static amp_status copy_table(const Copying *c, const amp_model_table *table, con
     if (table->count > TABLE_LIMIT || !table->data || given == 0)
         return amp_fail(c->err, AMP_BAD_FILE, "%s: the table of %s is damaged (%u elements of %zu bytes)", c->where,
                         what, table->count, given);
-    char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size, TABLE_ALIGN);
+    char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size, AMP_TABLE_ALIGN);
     if (!copy) return amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of %s", c->where, what);
     for (uint32_t i = 0; i < table->count; i++)
         memcpy(copy + i * elem_size, (const char *)table->data + i * given, common);
@@ -37,37 +32,34 @@ static amp_status copy_table(const Copying *c, const amp_model_table *table, con
     return AMP_OK;
 }
 
-#define COPY_TABLE(copying, table, what, array, count)                                                                 \
-    copy_table((copying), (table), (what), sizeof *(array), (void **)&(array), &(count))
-
-static void free_table(const amp_allocator *a, void *data, int32_t count, size_t elem_size) {
-    amp_free(a, data, (size_t)count * elem_size, TABLE_ALIGN);
+void amp_model_free_table(const amp_allocator *a, void *data, int32_t count, size_t elem_size) {
+    amp_free(a, data, (size_t)count * elem_size, AMP_TABLE_ALIGN);
 }
 
-static amp_status copy_program(const Copying *c, const amp_model_program *from, amp_program *to) {
+static amp_status copy_program(const amp_model_copying *c, const amp_model_program *from, amp_program *to) {
     to->name = from->name;
-    AMP_TRY(COPY_TABLE(c, &from->buffers, "buffers", to->buffers, to->buffer_count));
-    AMP_TRY(COPY_TABLE(c, &from->kernels, "kernels", to->kernels, to->kernel_count));
-    return COPY_TABLE(c, &from->results, "results", to->results, to->result_count);
+    AMP_TRY(AMP_COPY_TABLE(c, &from->buffers, "buffers", to->buffers, to->buffer_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &from->kernels, "kernels", to->kernels, to->kernel_count));
+    return AMP_COPY_TABLE(c, &from->results, "results", to->results, to->result_count);
 }
 
-static amp_status copy_programs(const Copying *c, amp_model *m) {
+static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
     amp_model_program *programs;
     int32_t count;
-    AMP_TRY(COPY_TABLE(c, &m->desc.programs, "programs", programs, count));
-    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs, TABLE_ALIGN);
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.programs, "programs", programs, count));
+    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs, AMP_TABLE_ALIGN);
     amp_status status = AMP_OK;
     if (m->programs) m->program_count = count;
     else status = amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of programs", c->where);
     for (int32_t i = 0; !status && i < count; i++) status = copy_program(c, &programs[i], &m->programs[i]);
-    free_table(c->allocator, programs, count, sizeof *programs);
+    amp_model_free_table(c->allocator, programs, count, sizeof *programs);
     return status;
 }
 
-static amp_status copy_tables(const Copying *c, amp_model *m) {
-    AMP_TRY(COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
-    AMP_TRY(COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->all_input_count));
-    AMP_TRY(COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
+static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->all_input_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
     return copy_programs(c, m);
 }
 
@@ -106,7 +98,7 @@ static void count_inputs(amp_model *m) {
     m->input_count = inputs_up_to(m, AMP_INPUT_OF_TRAINING);
 }
 
-static void find_programs(amp_model *m) {
+void amp_model_find_programs(amp_model *m) {
     m->accumulate = m->desc.accumulate > 1 ? m->desc.accumulate : 1;
     m->train_step = amp_model_program_named(m, m->accumulate > 1 ? "micro_step" : "train_step");
     if (m->accumulate > 1) m->apply_step = amp_model_program_named(m, "apply_step");
@@ -121,12 +113,12 @@ static void find_programs(amp_model *m) {
 static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *where, amp_error *err) {
     size_t common = desc->struct_size < sizeof m->desc ? desc->struct_size : sizeof m->desc;
     memcpy(&m->desc, desc, common);
-    AMP_TRY(copy_tables(&(Copying){&m->allocator, where, err}, m));
+    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
     for (int32_t i = 0; i < m->program_count; i++) fill_instruction_sets(&m->programs[i]);
     AMP_TRY(amp_model_check(m, where, err));
     count_inputs(m);
-    find_programs(m);
-    return AMP_OK;
+    amp_model_find_programs(m);
+    return m->desc.cuda ? amp_model_add_cuda(m, where, err) : AMP_OK;
 }
 
 amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
@@ -134,7 +126,7 @@ amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, co
     *out = NULL;
     AMP_TRY(check_header(desc, where, err));
     amp_allocator a = amp_allocator_or_default(allocator);
-    amp_model *m = amp_alloc_zeroed(&a, sizeof *m, TABLE_ALIGN);
+    amp_model *m = amp_alloc_zeroed(&a, sizeof *m, AMP_TABLE_ALIGN);
     if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the model", where);
     m->allocator = a;
     atomic_init(&m->references, 1);
@@ -144,25 +136,34 @@ amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, co
     return status;
 }
 
+/* A model for CUDA lives and goes with the one that has it. */
 void amp_model_retain(amp_model *model) {
+    if (model && model->owner) model = model->owner;
     if (model) atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
 }
 
-void amp_model_release(amp_model *m) {
-    if (!m || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
-    amp_allocator a = m->allocator;
+void amp_model_free_programs(amp_model *m) {
     for (int32_t i = 0; i < m->program_count; i++) {
         amp_program *p = &m->programs[i];
-        free_table(&a, p->buffers, p->buffer_count, sizeof *p->buffers);
-        free_table(&a, p->kernels, p->kernel_count, sizeof *p->kernels);
-        free_table(&a, p->results, p->result_count, sizeof *p->results);
+        amp_model_free_table(&m->allocator, p->buffers, p->buffer_count, sizeof *p->buffers);
+        amp_model_free_table(&m->allocator, p->kernels, p->kernels ? p->kernel_count : 0, sizeof *p->kernels);
+        amp_model_free_table(&m->allocator, p->cuda_kernels, p->kernel_count, sizeof *p->cuda_kernels);
+        amp_model_free_table(&m->allocator, p->results, p->result_count, sizeof *p->results);
     }
-    free_table(&a, m->programs, m->program_count, sizeof *m->programs);
-    free_table(&a, m->states, m->state_count, sizeof *m->states);
-    free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
-    free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
+    amp_model_free_table(&m->allocator, m->programs, m->program_count, sizeof *m->programs);
+}
+
+void amp_model_release(amp_model *m) {
+    if (m && m->owner) m = m->owner;
+    if (!m || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
+    amp_allocator a = m->allocator;
+    amp_model_free_cuda(m);
+    amp_model_free_programs(m);
+    amp_model_free_table(&a, m->states, m->state_count, sizeof *m->states);
+    amp_model_free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
+    amp_model_free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
     if (m->library) dlclose(m->library);
-    amp_free(&a, m, sizeof *m, TABLE_ALIGN);
+    amp_free(&a, m, sizeof *m, AMP_TABLE_ALIGN);
 }
 
 /* ---- looking things up ------------------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@ typedef struct amp_program {
     const char *name;
     int32_t buffer_count, kernel_count, result_count;
     amp_model_buffer *buffers;
-    amp_model_kernel *kernels;
+    amp_model_kernel *kernels;           /* NULL in a model for CUDA */
+    amp_model_cuda_kernel *cuda_kernels; /* NULL in any other */
     amp_model_result *results;
 } amp_program;
 
@@ -22,6 +23,11 @@ struct amp_model {
     amp_allocator allocator;
     void *library; /* of dlopen; NULL for a model that is part of the program (tests) */
     amp_model_desc desc;
+    amp_model *cuda;  /* the same model for CUDA: states and programs of its own; NULL where it has no such code */
+    amp_model *owner; /* of a model for CUDA; NULL for any other */
+    amp_model_cuda cuda_code; /* of a model for CUDA: its functions are |functions| */
+    amp_model_cuda_function *functions;
+    int32_t function_count;
     int32_t state_count, program_count, decision_count;
     int32_t model_input_count, input_count; /* of the model; and of its train block */
     int32_t all_input_count;                /* and averages, which the program "metrics" reads */
@@ -40,6 +46,9 @@ enum { AMP_BATCH_LIMIT = 1 << 24 }; /* samples of a call at most: no dimension c
 /* Takes a descriptor that lives as long as the model: checks it and copies its tables.  |where| names it in errors. */
 amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
                                amp_model **out, amp_error *err);
+
+/* model_cuda.c: the model as a device of that type runs it.  AMP_UNSUPPORTED: it has no code for it, and why. */
+amp_status amp_model_for(amp_model *model, const char *device, amp_model **out, amp_error *err);
 
 /* model_check.c: every pointer, index, size and name of the copied tables.  Fills batch_multiple. */
 amp_status amp_model_check(amp_model *model, const char *where, amp_error *err);

@@ -248,6 +248,7 @@ static amp_status check_flag_buffer(const Check *c, const amp_model_buffer *b) {
 
 /* What is read after a call is rows, floats as f32. */
 static amp_status check_output_buffer(const Check *c, const amp_model_buffer *b) {
+    if (c->m->owner) return AMP_OK;
     if (b->layout != AMP_LAYOUT_ROWS || (is_float(b->dtype) && b->storage != AMP_DT_F32))
         return amp_check_fail(c, "output %s is not stored as rows of f32", b->name);
     return AMP_OK;
@@ -274,6 +275,7 @@ static amp_status check_buffer(Check *c, int32_t index) {
     /* A model before minor 1 does not tell the dimensions of its values. */
     if (!check_dims(c, b->dims, b->rank) || (b->rank && !same_elements(c, b->dims, b->rank, b)))
         return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
+    if (c->m->owner) AMP_TRY(amp_check_cuda_buffer(c, b));
     return buffer_checks[b->kind](c, b);
 }
 
@@ -292,7 +294,8 @@ static amp_status check_result(Check *c, int32_t index) {
 static amp_status check_program(Check *c, const amp_program *p) {
     c->program = p;
     for (int32_t i = 0; i < p->buffer_count; i++) AMP_TRY(check_buffer(c, i));
-    for (int32_t i = 0; i < p->kernel_count; i++) AMP_TRY(amp_check_kernel(c, i));
+    for (int32_t i = 0; i < p->kernel_count; i++)
+        AMP_TRY(c->m->owner ? amp_check_cuda_kernel(c, i) : amp_check_kernel(c, i));
     if (p->result_count) AMP_TRY(check_names(c, "result", &p->results->name, p->result_count, sizeof *p->results));
     for (int32_t i = 0; i < p->result_count; i++) AMP_TRY(check_result(c, i));
     c->program = NULL;
@@ -344,5 +347,6 @@ amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) 
     if (model->program_count)
         AMP_TRY(check_names(&c, "program", &model->programs->name, model->program_count, sizeof *model->programs));
     for (int32_t i = 0; i < model->program_count; i++) AMP_TRY(check_program(&c, &model->programs[i]));
-    return check_training(&c);
+    AMP_TRY(check_training(&c));
+    return model->owner ? amp_check_cuda(&c) : AMP_OK;
 }

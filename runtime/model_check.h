@@ -23,6 +23,11 @@ bool amp_check_dim(amp_check *check, const amp_model_dim *dim);
 
 static inline bool amp_check_index(int64_t i, int64_t count) { return i >= 0 && i < count; }
 
+/* model_check_cuda.c: what a model for CUDA must fulfil besides. */
+amp_status amp_check_cuda_buffer(const amp_check *check, const amp_model_buffer *buffer);
+amp_status amp_check_cuda_kernel(amp_check *check, int32_t index);
+amp_status amp_check_cuda(amp_check *check);
+
 /* model_check_kernels.c */
 amp_status amp_check_kernel(amp_check *check, int32_t index);
 

@@ -26,6 +26,11 @@ void amp_model_get_info(const amp_model *m, amp_model_info *out) {
         .accumulate = m->accumulate,
         .loss_count = amp_loss_count(m),
         .has_fp32 = amp_model_has_fp32(m),
+        .has_cuda = m->cuda != NULL,
+        .cuda_kernels = m->cuda ? m->cuda->function_count : 0,
+        .cuda_missing = m->cuda                ? NULL
+                        : m->desc.cuda_missing ? m->desc.cuda_missing
+                                               : "it was compiled without",
     };
     for (int32_t i = 0; i < m->state_count; i++) {
         const amp_model_state *s = &m->states[i];

@@ -10,13 +10,13 @@ enum { PARAMS_ALIGN = 16 };
 
 bool amp_state_is_param(const amp_model_state *s) { return s->role == AMP_STATE_PARAM || s->role == AMP_STATE_BUFFER; }
 
-static bool lives_in_params(const amp_model *model, int32_t index, const void *ctx) {
+bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx) {
     (void)ctx;
     return amp_state_is_param(&model->states[index]) || model->states[index].role == AMP_STATE_DERIVED;
 }
 
 static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {
-    AMP_TRY(amp_states_alloc(p->model, lives_in_params, NULL, &p->memory.allocator, &p->states, err));
+    AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
     return amp_states_initialise(p->model, p->states, seed, &p->memory.allocator, err);
 }
 
@@ -34,6 +34,8 @@ amp_status amp_params_create(amp_model *model, const amp_params_options *options
     amp_counted_allocator_init(&p->memory, &model->allocator);
     atomic_init(&p->references, 1);
     atomic_init(&p->stale, true);
+    atomic_init(&p->home.host_outdated, false);
+    atomic_init(&p->home.device_outdated, false);
     p->model = model;
     amp_model_retain(model);
     amp_status status = fill(p, o.seed, err);
@@ -49,6 +51,7 @@ void amp_params_retain(amp_params *params) {
 void amp_params_release(amp_params *p) {
     if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
     amp_model *model = p->model;
+    amp_params_free_home(p);
     amp_states_free(model, p->states, &p->memory.allocator);
     pthread_mutex_destroy(&p->refreshing);
     amp_free(&model->allocator, p, sizeof *p, PARAMS_ALIGN);
@@ -77,6 +80,7 @@ static amp_status find(const amp_params *p, const char *name, const void *data, 
 amp_status amp_params_get(const amp_params *params, const char *name, float *data, size_t count, amp_error *err) {
     int32_t i;
     AMP_TRY(find(params, name, data, count, &i, err));
+    AMP_TRY(amp_params_reach_host(params, err));
     amp_state_get_f32(&params->model->states[i], params->states[i], data);
     return AMP_OK;
 }
@@ -84,7 +88,8 @@ amp_status amp_params_get(const amp_params *params, const char *name, float *dat
 amp_status amp_params_set(amp_params *params, const char *name, const float *data, size_t count, amp_error *err) {
     int32_t i;
     AMP_TRY(find(params, name, data, count, &i, err));
+    AMP_TRY(amp_params_reach_host(params, err));
     amp_state_set_f32(&params->model->states[i], params->states[i], data);
-    atomic_store(&params->stale, true);
+    amp_params_changed_on_host(params);
     return AMP_OK;
 }

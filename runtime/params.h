@@ -7,18 +7,21 @@
 #include <stdbool.h>
 
 #include "runtime/counted_allocator.h"
-#include "runtime/model.h"
+#include "runtime/params_home.h"
 
 struct amp_params {
     atomic_int references;
     amp_model *model;
     amp_counted_allocator memory;
-    void **states; /* by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    amp_params_home home;
     /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at
      * the same time. */
     atomic_bool stale;
     pthread_mutex_t refreshing;
 };
+
+bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* an amp_state_filter */
 
 bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what a file of params holds */
 /* Bytes of the states of one role. */

@@ -9,7 +9,7 @@ static amp_status load(amp_params *p, const amp_state_list *list, const char *pa
     amp_status status = amp_state_list_check(list, file, path, err);
     if (!status) {
         amp_state_list_read(list, file, p->states);
-        atomic_store(&p->stale, true);
+        amp_params_changed_on_host(p);
     }
     amp_safetensors_close(file);
     return status;
@@ -29,7 +29,8 @@ amp_status amp_params_save(const amp_params *params, const char *path, amp_error
     if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
     const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", params->model->desc.name}};
     AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
-    amp_status status = amp_state_list_write(&list, params->states, path, metadata, 2, err);
+    amp_status status = amp_params_reach_host(params, err);
+    if (!status) status = amp_state_list_write(&list, params->states, path, metadata, 2, err);
     amp_state_list_free(&list);
     return status;
 }

@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/session.h"
+#include "runtime/session_own.h"
 #include "runtime/state.h"
 
 amp_status amp_session_get_scaler(const amp_session *s, amp_scaler_state *out, amp_error *err) {
     AMP_TRY(amp_session_check_training(s, "amp_session_get_scaler", err));
     if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_scaler: out is NULL");
+    AMP_TRY(amp_session_await(s, err));
     const float *scale = amp_session_scale(s);
     const int32_t *tracker = amp_session_growth_tracker(s), *hits = amp_session_floor_hits(s);
     const int64_t *step = amp_session_counter(s, "step"), *iteration = amp_session_counter(s, "iteration");
@@ -38,6 +39,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     AMP_TRY(amp_session_check_training(s, "amp_session_set_scaler", err));
     if (!state) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_set_scaler: state is NULL");
     AMP_TRY(check_scaler(s, state, err));
+    AMP_TRY(amp_session_settle(s, true, err));
     float *scale = amp_session_scale(s);
     int32_t *tracker = amp_session_growth_tracker(s), *hits = amp_session_floor_hits(s);
     int64_t *step = amp_session_counter(s, "step"), *iteration = amp_session_counter(s, "iteration");
@@ -47,7 +49,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     if (step) *step = state->step;
     if (iteration) *iteration = state->iteration;
     s->micro = 0;
-    return AMP_OK;
+    return amp_session_scalars_changed(s, err);
 }
 
 /* ---- optimizer state --------------------------------------------------------------------------------------------- */
@@ -67,13 +69,11 @@ static amp_status find_moment(const amp_session *s, const char *name, const void
 amp_status amp_session_get(const amp_session *session, const char *name, float *data, size_t count, amp_error *err) {
     int32_t i;
     AMP_TRY(find_moment(session, name, data, count, &i, err));
-    amp_state_get_f32(&session->model->states[i], session->states[i], data);
-    return AMP_OK;
+    return amp_session_get_state((amp_session *)(uintptr_t)session, i, data, err);
 }
 
 amp_status amp_session_set(amp_session *session, const char *name, const float *data, size_t count, amp_error *err) {
     int32_t i;
     AMP_TRY(find_moment(session, name, data, count, &i, err));
-    amp_state_set_f32(&session->model->states[i], session->states[i], data);
-    return AMP_OK;
+    return amp_session_set_state(session, i, data, err);
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "runtime/metric.h"
 #include "runtime/options.h"
+#include "runtime/session_own.h"
 #include "runtime/state.h"
 
 enum { SESSION_ALIGN = 16, MAX_THREADS = 1024 };
@@ -19,21 +20,39 @@ static bool reads_state(const amp_program *p, int32_t state) {
     return false;
 }
 
-static bool lives_in_session(const amp_model *model, int32_t index, const void *ctx) {
-    const amp_session *s = ctx;
-    const amp_model_state *state = &model->states[index];
-    if (amp_state_is_param(state) || state->role == AMP_STATE_DERIVED) return false;
+bool amp_session_holds(const amp_session *s, int32_t index) {
+    const amp_model *model = s->model;
+    if (amp_state_lives_in_params(model, index, NULL)) return false;
     return s->training || reads_state(model->eval, index) || reads_state(model->infer, index) ||
            reads_state(model->eval_fp32, index) || reads_state(model->infer_fp32, index);
+}
+
+static bool lives_in_session(const amp_model *model, int32_t index, const void *ctx) {
+    (void)model;
+    return amp_session_holds(ctx, index);
+}
+
+static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_count * sizeof(void *); }
+
+/* amp_session_place fills them. */
+static amp_status make_state_lists(amp_session *s, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    s->own_states = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->host_states = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->states = amp_alloc_zeroed(a, list_bytes(s), 16);
+    if (s->own_states && s->host_states && s->states) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
 }
 
 static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     const amp_model *m = s->model;
     const amp_allocator *a = &s->memory.allocator;
+    if (amp_session_has_own_memory(s)) return make_state_lists(s, err);
     AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->own_states, err));
     AMP_TRY(amp_states_initialise(m, s->own_states, seed, a, err));
-    s->states = amp_alloc_zeroed(a, (size_t)m->state_count * sizeof *s->states, 16);
+    s->states = amp_alloc_zeroed(a, list_bytes(s), 16);
     if (!s->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
+    s->host_states = s->own_states;
     for (int32_t i = 0; i < m->state_count; i++)
         s->states[i] = s->own_states[i] ? s->own_states[i] : s->params->states[i];
     int64_t *seed_state = amp_session_counter(s, "seed");
@@ -43,7 +62,7 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
 
 static void *state_named(const amp_session *s, const char *name, uint32_t role) {
     int32_t i = amp_model_state_index(s->model, name);
-    return i >= 0 && s->model->states[i].role == role ? s->own_states[i] : NULL;
+    return i >= 0 && s->model->states[i].role == role ? s->host_states[i] : NULL;
 }
 
 float *amp_session_scale(const amp_session *s) { return state_named(s, "scale", AMP_STATE_SCALER); }
@@ -73,6 +92,7 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
                    : keep   ? AMP_OWN_ARENA
                             : AMP_SHARE_ARENA,
         .watch = keep,
+        .own_memory = amp_session_has_own_memory(s),
     };
     AMP_TRY(amp_bound_program_make(bound, program, &o, s->states, &s->memory.allocator, err));
     size_t bytes = amp_bound_program_arena_bytes(bound);
@@ -81,7 +101,7 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
 }
 
 static amp_status make_arena(amp_session *s, amp_error *err) {
-    if (s->arena_bytes == 0) return AMP_OK;
+    if (s->arena_bytes == 0 || amp_session_has_own_memory(s)) return AMP_OK;
     s->arena = amp_arena_alloc(&s->memory.allocator, s->arena_bytes);
     if (!s->arena)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
@@ -142,7 +162,8 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
         return amp_fail(err, AMP_INVALID_ARGUMENT, "threads %d: must be from 0 (one per processor) to %d", o->threads,
                         MAX_THREADS);
     *device = amp_device_type_named(o->device);
-    if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu and null", o->device);
+    if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", o->device);
+    if (o->cuda_device < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "cuda_device %d: counts from 0", o->cuda_device);
     return AMP_OK;
 }
 
@@ -154,12 +175,23 @@ static amp_status reserve_scratch(amp_session *s, amp_error *err) {
     return AMP_OK;
 }
 
+static amp_status open_device(amp_session *s, const amp_session_options *o, const amp_device_type *type,
+                              amp_error *err) {
+    amp_device_options options = {.threads = o->threads,
+                                  .isa = o->isa,
+                                  .model = s->model,
+                                  .cuda_stream = o->cuda_stream,
+                                  .cuda_device = o->cuda_device};
+    AMP_TRY(type->create(&options, &s->memory.allocator, &s->device, err));
+    return amp_params_enter(s->params, s, type->own ? type->own->memory(s->device) : NULL, s->model, err);
+}
+
 static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
-    amp_device_options device = {.threads = o->threads, .isa = o->isa};
+    AMP_TRY(open_device(s, o, type, err));
     AMP_TRY(make_states(s, o->seed, err));
     AMP_TRY(make_measures(s, err));
     AMP_TRY(make_programs(s, o, err));
-    AMP_TRY(type->create(&device, &s->memory.allocator, &s->device, err));
+    if (type->own) AMP_TRY(amp_session_place(s, o->seed, o->separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
@@ -167,7 +199,7 @@ static amp_status fill(amp_session *s, const amp_session_options *o, const amp_d
 amp_status amp_session_create(amp_model *model, amp_params *params, const amp_session_options *options,
                               amp_session **out, amp_error *err) {
     amp_session_options o;
-    const amp_device_type *type;
+    const amp_device_type *type = NULL;
     if (out) *out = NULL;
     if (!model || !params || !out)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_create: model, params or out is NULL");
@@ -178,15 +210,17 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     if (!o.capacity) o.capacity = 1;
     if (!o.device) o.device = "cpu";
     AMP_TRY(check_options(&o, &type, err));
-    AMP_TRY(check_precision(&o, model, err));
+    amp_model *target;
+    AMP_TRY(amp_model_for(model, type->name, &target, err));
+    AMP_TRY(check_precision(&o, target, err));
     amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s, SESSION_ALIGN);
     if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
     amp_counted_allocator_init(&s->memory, &model->allocator);
     atomic_init(&s->references, 1);
-    amp_model_retain(s->model = model);
+    amp_model_retain(s->model = target);
     amp_params_retain(s->params = params);
     s->capacity = o.capacity;
-    s->training = amp_model_trains(model) && !o.inference;
+    s->training = amp_model_trains(target) && !o.inference;
     amp_status status = fill(s, &o, type, err);
     if (status) amp_session_release(s);
     else *out = s;
@@ -201,15 +235,25 @@ void amp_session_release(amp_session *s) {
     if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
     amp_model *model = s->model;
     const amp_allocator *a = &s->memory.allocator;
-    if (s->device) s->device->type->destroy(s->device);
+    bool own_memory = amp_session_has_own_memory(s);
+    if (own_memory) s->device->type->own->settle(s->device);
     amp_session_free_values(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(amp_session_program(s, i), a);
     amp_free(a, s->measures, measures_bytes(s), 16);
     amp_free(a, s->losses, losses_bytes(s), 16);
     amp_free(a, s->averages, averages_bytes(s), 16);
-    amp_arena_free(a, s->arena, s->arena_bytes);
-    amp_free(a, s->states, (size_t)model->state_count * sizeof *s->states, 16);
-    amp_states_free(model, s->own_states, a);
+    amp_free(a, s->scalars.host, s->scalars.bytes + s->scalars.header_bytes, 16);
+    amp_free(a, s->states, list_bytes(s), 16);
+    if (own_memory) {
+        amp_free(a, s->host_states, list_bytes(s), 16);
+        amp_free(a, s->own_states, list_bytes(s), 16);
+    } else {
+        amp_arena_free(a, s->arena, s->arena_bytes);
+        amp_states_free(model, s->own_states, a);
+    }
+    amp_blocks_free(&s->blocks, a);
+    if (s->device) s->device->type->destroy(s->device);
+    amp_params_leave(s->params, s);
     amp_params_release(s->params);
     amp_free(&model->allocator, s, sizeof *s, SESSION_ALIGN);
     amp_model_release(model);
@@ -221,32 +265,4 @@ amp_status amp_session_check_training(const amp_session *s, const char *call, am
     const char *why =
         amp_model_trains(s->model) ? "the session was created with inference = 1" : "the model has no train block";
     return amp_fail(err, AMP_WRONG_STATE, "%s: %s", call, why);
-}
-
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-static uint64_t own_state_bytes(const amp_session *s) {
-    uint64_t bytes = 0;
-    for (int32_t i = 0; i < s->model->state_count; i++)
-        if (s->own_states[i]) bytes += amp_state_bytes(&s->model->states[i]);
-    return bytes;
-}
-
-void amp_session_memory(const amp_session *s, amp_memory_info *out) {
-    *out = (amp_memory_info){0};
-    if (!s) return;
-    *out = (amp_memory_info){
-        .params = amp_params_bytes(s->params, AMP_STATE_PARAM) + amp_params_bytes(s->params, AMP_STATE_BUFFER),
-        .derived = amp_params_bytes(s->params, AMP_STATE_DERIVED),
-        .moments = own_state_bytes(s),
-        .activations = s->arena_bytes,
-        .total = s->memory.bytes + s->params->memory.bytes + sizeof *s + sizeof *s->params,
-    };
-    const amp_bound_program *const all[] = {PROGRAMS_OF(s)};
-    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        out->activations += amp_bound_program_temporaries(all[i]);
-        out->outputs += all[i]->kept_bytes;
-    }
-    /* Threads, scratch of products, and the tables that the session itself needs. */
-    out->scratch = out->total - out->params - out->derived - out->moments - out->activations - out->outputs;
 }

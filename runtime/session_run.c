@@ -61,17 +61,31 @@ static void bind_inputs(amp_bound_program *b, const void *const *inputs) {
             b->buffers[i] = (void *)(uintptr_t)inputs[b->program->buffers[i].index];
 }
 
-static amp_status run_bound(amp_session *s, const amp_bound_program *b, int64_t n, amp_error *err) {
-    amp_run run = {.program = b->program, .buffers = b->buffers, .n = n};
+/* Masters and saved buffers; "refresh" writes what is derived from them. */
+static bool writes_params(const amp_session *s, const amp_bound_program *b) {
+    return b == &s->train_step || b == &s->apply_step;
+}
+
+amp_status amp_session_run_bound(amp_session *s, amp_bound_program *b, int64_t n, amp_error *err) {
+    amp_run run = {.program = b->program,
+                   .buffers = b->buffers,
+                   .n = n,
+                   .flags = b->flags,
+                   .flag_bytes = b->flag_bytes,
+                   .params = s->params->home.memory,
+                   .writes_params = writes_params(s, b) || b == &s->refresh,
+                   .ends_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
+    if (s->device->type->own && writes_params(s, b)) amp_params_changed_on_device(s->params);
     return s->device->type->run(s->device, &run, err);
 }
 
 static amp_status refresh(amp_session *s, amp_error *err) {
     amp_params *p = s->params;
-    if (!s->refresh.program || !s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
+    if (!s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
     pthread_mutex_lock(&p->refreshing);
-    amp_status status = AMP_OK;
-    if (atomic_load(&p->stale)) status = run_bound(s, &s->refresh, s->model->batch_multiple, err);
+    amp_status status = amp_params_reach_device(p, err);
+    if (!status && s->refresh.program && atomic_load(&p->stale))
+        status = amp_session_run_bound(s, &s->refresh, s->model->batch_multiple, err);
     if (!status) atomic_store(&p->stale, false);
     pthread_mutex_unlock(&p->refreshing);
     return status;
@@ -82,5 +96,5 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
     AMP_TRY(check_inputs(s, b, inputs, n, err));
     AMP_TRY(refresh(s, err));
     bind_inputs(b, inputs);
-    return run_bound(s, b, n, err);
+    return amp_session_run_bound(s, b, n, err);
 }

@@ -39,10 +39,10 @@ static double grad_norm(const amp_session *s) {
     return norm < 0 ? NAN : amp_bound_program_scalar(last, norm);
 }
 
-static void fill_report(const amp_session *s, float scale, bool complete, amp_step_report *report) {
+static void fill_report(const amp_session *s, bool complete, amp_step_report *report) {
     *report = (amp_step_report){
         .loss = s->measures[0] / (double)s->measured,
-        .scale = scale,
+        .scale = s->used_scale,
         .skipped = complete ? skipped_blocks(s) : 0,
         .step = counter(s, "step"),
         .iteration = counter(s, "iteration"),
@@ -65,26 +65,17 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-/* The means of the step are those of its micro-batches. */
-static void measure(amp_session *s, int64_t micro) {
-    int32_t count = amp_measure_count(s->model), losses = amp_loss_count(s->model);
-    if (micro == 0) memset(s->measures, 0, (size_t)count * sizeof *s->measures);
-    amp_measures_add(&s->train_step, s->model, s->measures);
-    s->measured = micro + 1;
-    for (int32_t i = 0; i < losses; i++) s->losses[i] = s->measures[1 + i] / (double)s->measured;
-}
-
 /* Forward and backward; where the step ends, its update.  |*complete| tells whether it did. */
 static amp_status run(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
     int64_t *micro = amp_session_counter(s, "micro"), k = s->model->accumulate;
     if (micro) *micro = s->micro;
     AMP_TRY(amp_session_run(s, &s->train_step, inputs, n, err));
-    measure(s, s->micro);
+    amp_collection made = {.step = true, .micro = s->micro, .complete = s->micro + 1 == k};
     s->last_n = n;
-    *complete = ++s->micro == k;
-    if (!*complete) return AMP_OK;
-    s->micro = 0;
-    return k > 1 ? amp_session_run(s, &s->apply_step, NULL, n, err) : AMP_OK;
+    *complete = made.complete;
+    s->micro = made.complete ? 0 : s->micro + 1;
+    if (made.complete && k > 1) AMP_TRY(amp_session_run(s, &s->apply_step, NULL, n, err));
+    return amp_session_collect(s, &made, err);
 }
 
 amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,
@@ -92,9 +83,10 @@ amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, 
     bool complete;
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
     const float *scale = amp_session_scale(session);
-    float used = scale ? *scale : 1;
+    session->used_scale = scale ? *scale : 1;
     AMP_TRY(run(session, inputs, n, &complete, err));
-    if (report) fill_report(session, used, complete, report);
+    AMP_TRY(amp_session_settle(session, report != NULL, err));
+    if (report) fill_report(session, complete, report);
     return floor_status(session, err);
 }
 
@@ -104,6 +96,7 @@ amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_
     AMP_TRY(amp_session_check_training(session, "amp_session_metrics", err));
     if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
     if (!session->last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
+    AMP_TRY(amp_session_await(session, err));
     const amp_model *m = session->model;
     int32_t losses = amp_loss_count(m), count = amp_metric_count(m);
     double measured = (double)session->measured, *sums = session->measures;
@@ -114,6 +107,7 @@ amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_
 amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
     if (!session || !losses)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_losses: session or losses is NULL");
+    AMP_TRY(amp_session_await(session, err));
     memcpy(losses, session->losses, (size_t)amp_loss_count(session->model) * sizeof *losses);
     return AMP_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/session.h"
+#include "runtime/session_own.h"
 
 static const char gradient_prefix[] = "grad.";
 
@@ -128,6 +128,6 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
         return amp_fail(err, AMP_INVALID_ARGUMENT, "value %s takes %zu bytes, not %zu", name, value_bytes(&described),
                         bytes);
     if (info) *info = described;
-    if (data) amp_bound_program_read(v->in, v->buffer, session->last_n, data);
-    return AMP_OK;
+    if (!data) return AMP_OK;
+    return amp_session_read_buffer((amp_session *)(uintptr_t)session, v->in, v->buffer, session->last_n, data, err);
 }

@@ -17,7 +17,9 @@ static const char usage_text[] =
     "  --policy NAME|FILE    torch-fp16, torch-bf16, tf32, fp32, or a policy file\n"
     "  --eval-precision fp32 also compile eval and infer in FP32, for amprun eval --precision fp32\n"
     "  -D NAME=VALUE         override a const of the model\n"
-    "  --emit so|c|ir        what to write: a shared object (default), C, or IR\n"
+    "  --target cpu|cuda|both  what to make kernels for (default: both, CUDA where every op has code for it)\n"
+    "  --gpu-arch LIST       compile the CUDA kernels now, for sm_80,sm_90,... (default: when the model is loaded)\n"
+    "  --emit so|c|ir|cu|ptx what to write: a shared object (default), C, IR, CUDA C or PTX\n"
     "  --stop-after=PASS     only with --emit ir; a later run goes on from the file\n"
     "  --no-pass=PASS        leave out fuse, layout or simplify (may be repeated)\n"
     "  --dump-ir[=PASS]      print the IR after every pass, or after PASS, to standard output\n"
@@ -119,13 +121,13 @@ static int leave_out(Command *c, const char *pass) {
 }
 
 static int choose_emit(Command *c, const char *what) {
-    static const char *const names[] = {"so", "c", "ir"};
-    for (int i = 0; i < 3; i++)
+    static const char *const names[] = {"so", "c", "ir", "cu", "ptx"};
+    for (int i = 0; i < 5; i++)
         if (!strcmp(what, names[i])) {
             c->compile.emit = (amp_emit)i;
             return 0;
         }
-    return fail("--emit %s: so, c or ir", what);
+    return fail("--emit %s: so, c, ir, cu or ptx", what);
 }
 
 static int set_max_ops(Command *c, const char *text) {
@@ -146,6 +148,8 @@ enum {
     O_TIME,
     O_CC,
     O_ISA,
+    O_TARGET,
+    O_GPU_ARCH,
     O_MAX_OPS,
     O_JSON,
     O_EVAL_PRECISION,
@@ -165,6 +169,8 @@ static const struct option long_options[] = {
     {"time-passes", no_argument, NULL, O_TIME},
     {"cc", required_argument, NULL, O_CC},
     {"isa", required_argument, NULL, O_ISA},
+    {"target", required_argument, NULL, O_TARGET},
+    {"gpu-arch", required_argument, NULL, O_GPU_ARCH},
     {"max-ops", required_argument, NULL, O_MAX_OPS},
     {"json", required_argument, NULL, O_JSON},
     {"help", no_argument, NULL, O_HELP},
@@ -191,6 +197,8 @@ static int take_option(Command *c, int option) {
     case O_TIME: c->time_passes = 1; return 0;
     case O_CC: c->compile.c_compiler = optarg; return 0;
     case O_ISA: c->compile.isa = optarg; return 0;
+    case O_TARGET: c->compile.target = optarg; return 0;
+    case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
     case O_MAX_OPS: return set_max_ops(c, optarg);
     case O_JSON: c->json = optarg; return 0;
     case O_HELP:
@@ -241,7 +249,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
 
 /* "dir/mlp.amp" -> "dir/mlp.so" */
 static void default_output(Command *c, char *out, size_t size) {
-    static const char *const endings[] = {".so", ".c", ".ir"};
+    static const char *const endings[] = {".so", ".c", ".ir", ".cu", ".ptx"};
     const char *name = c->compile.name, *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
     int stem = dot ? (int)(dot - name) : (int)strlen(name);
     snprintf(out, size, "%.*s%s", stem, name, endings[c->compile.emit]);

@@ -2,6 +2,7 @@
 #ifndef AMP_CODEGEN_CPU_CPU_H
 #define AMP_CODEGEN_CPU_CPU_H
 
+#include "codegen/codegen.h"
 #include "codegen/emit.h"
 
 /* The functions that generated kernels call, as C text (prelude/, embedded by the build). */
@@ -23,6 +24,6 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err);
 /* Kernels of the whole module, with comments. */
 amp_status cpu_emit_kernels(const Module *m, KernelNames *names, Text *out, amp_error *err);
 /* tables.c: the descriptor and amp_model_query. */
-amp_status cpu_emit_tables(const Module *m, const KernelNames *names, Text *out, amp_error *err);
+amp_status cpu_emit_tables(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out, amp_error *err);
 
 #endif

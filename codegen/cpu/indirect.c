@@ -10,12 +10,6 @@
  */
 #include "codegen/cpu/kernel.h"
 
-Shape cpu_matrix_shape(const Shape *s) {
-    Shape m = *s;
-    if (s->rank == 0 || (s->rank == 1 && s->d[0].n)) m.d[m.rank++] = dim_const(1);
-    return m;
-}
-
 Memory cpu_memory(const CpuKernel *k, const Op *o, int n) {
     const Walk *w = k->w;
     const Shape *s = ir_shape(w->f, o->in[n]);
@@ -24,8 +18,8 @@ Memory cpu_memory(const CpuKernel *k, const Op *o, int n) {
     shape_matrix(s, &rows, &cols);
     m.layout = walk_operand(w, m.operand)->layout;
     m.storage = cpu_storage_of(w, m.operand);
-    m.shape = cpu_matrix_shape(s);
-    m.cols = cols.mul;
+    m.shape = emit_matrix_shape(s);
+    m.cols = emit_dim_factor(w->arena, cols);
     m.rows = arena_printf(w->arena, "(%s + 31) / 32 * 32", emit_dim(w->arena, rows));
     return m;
 }
@@ -33,7 +27,7 @@ Memory cpu_memory(const CpuKernel *k, const Op *o, int n) {
 const char *cpu_at(const CpuKernel *k, const Memory *m, const char *row, const char *column) {
     if (m->layout == LAYOUT_PANELS)
         return arena_printf(k->w->arena, "AT_PANELS(m%d, %s, %s, %s)", m->operand, row, column, m->rows);
-    return arena_printf(k->w->arena, "AT_ROWS(m%d, %s, %s, %lld)", m->operand, row, column, (long long)m->cols);
+    return arena_printf(k->w->arena, "AT_ROWS(m%d, %s, %s, %s)", m->operand, row, column, m->cols);
 }
 
 /* Dense rows end where they end. */
@@ -93,7 +87,7 @@ Shape cpu_stepped_shape(const CpuKernel *k) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (walk_is_indirect(w, o) && w->values[o->out[0].id].needed)
-            return cpu_matrix_shape(ir_shape(w->f, o->out[0]));
+            return emit_matrix_shape(ir_shape(w->f, o->out[0]));
     }
     return (Shape){.rank = 0};
 }
@@ -148,7 +142,7 @@ amp_status cpu_emit_indirect(CpuKernel *k, const Op *o) {
         emit_line(&k->e, "%s v%d;", emit_type(ir_dtype(k->w->f, o->out[r]), true), walk_number(k->w, o->out[r]));
     emit_block(&k->e);
     emit_line(&k->e, "MAYBE_UNUSED const int64_t j = col0 + c;");
-    Shape s = cpu_matrix_shape(ir_shape(k->w->f, o->out[0]));
+    Shape s = emit_matrix_shape(ir_shape(k->w->f, o->out[0]));
     emit_line(&k->e, "MAYBE_UNUSED const uint64_t row = (uint64_t)(row0 + r);");
     if (!has_same_rows(&s, &k->stepped)) cpu_put_coordinates(k, &s, "row", 'i');
     else

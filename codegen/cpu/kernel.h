@@ -51,7 +51,7 @@ typedef struct Memory {
     const StorageText *storage;
     Dtype dtype; /* as the op sees it */
     Shape shape; /* rank >= 2, or 1 where there is one row */
-    int64_t cols;
+    const char *cols; /* a number, or in terms of n */
     const char *rows; /* rounded up to 32 */
 } Memory;
 
@@ -73,8 +73,6 @@ void cpu_put_coordinates(CpuKernel *k, const Shape *s, const char *row, char nam
 void cpu_step_coordinates(CpuKernel *k);
 /* The shape whose coordinates most of what is read from memory needs; rank 0: none. */
 Shape cpu_stepped_shape(const CpuKernel *k);
-/* [N] as N rows of one column. */
-Shape cpu_matrix_shape(const Shape *s);
 
 /* v = an inlined value (codegen/walk.h) at this row and column of its matrix. */
 amp_status cpu_emit_inlined(CpuKernel *k, Val v, const char *row, const char *column);

@@ -39,10 +39,12 @@ static bool storage_holds(Dtype t, Dtype storage) {
 static const char *address(const CpuKernel *k, int operand, Span span) {
     Arena *a = k->w->arena;
     const Buffer *b = walk_operand(k->w, operand);
+    bool panels = b->layout == LAYOUT_PANELS;
     switch (span) {
     case SPAN_ONE: return arena_printf(a, "b%d", operand);
-    case SPAN_ROW: return arena_printf(a, "b%d + r", operand);
-    case SPAN_COLUMN: return arena_printf(a, "b%d + c", operand);
+    case SPAN_ROW: return arena_printf(a, panels ? "b%d + r * 32" : "b%d + r", operand);
+    case SPAN_COLUMN: /* in panels: one row, which fills 32 */
+        return arena_printf(a, panels && k->w->by_row ? "b%d + (c & ~31) * 32 + (c & 31)" : "b%d + c", operand);
     default: break;
     }
     if (b->layout == LAYOUT_ROWS) return arena_printf(a, "b%d + r * COLS + c", operand);
@@ -71,9 +73,11 @@ static bool is_per_segment(const Walk *w, int operand) {
 }
 
 const char *cpu_offset(const Walk *w, int operand, Span span) {
-    static const char *const origin[] = {[SPAN_ONE] = "0", [SPAN_ROW] = "row0", [SPAN_COLUMN] = "col0"};
+    static const char *const origin[][2] = {
+        [SPAN_ONE] = {"0", "0"}, [SPAN_ROW] = {"row0", "row0 * 32"}, [SPAN_COLUMN] = {"col0", "col0 * 32"}};
     if (span == SPAN_FULL) return cpu_layout_of(w, operand)->offset;
-    if (span != SPAN_COLUMN || !is_per_segment(w, operand)) return origin[span];
+    bool panels = walk_operand(w, operand)->layout == LAYOUT_PANELS;
+    if (span != SPAN_COLUMN || !is_per_segment(w, operand)) return origin[span][panels];
     const char *row = arena_printf(w->arena, "row0 / %lld", (long long)w->segment);
     return segment_offset(w, walk_operand(w, operand)->layout, row);
 }

@@ -4,144 +4,37 @@
 #include "codegen/c_text.h"
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"
-#include "codegen/model_facts.h"
+#include "codegen/cuda/cuda.h"
+#include "codegen/table_rows.h"
 #include "ir/access.h"
 
 typedef struct Tables {
+    TableWriter rows;
     const Module *m;
     const KernelNames *names;
     Text *t;
     amp_error *err;
-    int next_name; /* of names: kernels come in the same order */
-    ModelInputs inputs;
+    int next_name;        /* of names: kernels come in the same order */
     const int *buffer_of; /* by value of the function that is being written: its first buffer */
 } Tables;
 
-static void put_dim(Text *t, Dim d) {
-    text_printf(t, "{%lld, %lld, %d}", (long long)d.mul, (long long)(d.div ? d.div : 1), d.n);
-}
-
-static void put_dims(Text *t, const Shape *s) {
-    text_puts(t, ".dims = {");
-    for (int i = 0; i < s->rank; i++) {
-        if (i) text_puts(t, ", ");
-        put_dim(t, s->d[i]);
-    }
-    text_puts(t, s->rank ? "}" : "{0}}");
-}
-
-static void put_field(Text *t, const char *field, const char *value) {
-    text_printf(t, ".%s = ", field);
-    c_string(t, value);
-    text_puts(t, ", ");
-}
-
-/* A table's row in its owner; an empty table has no array. */
-static void put_table(Text *t, const char *field, const char *type, const char *array, int count) {
-    text_printf(t, ".%s = {%d, sizeof(%s), %s}", field, count, type, count ? array : "0");
-}
-
-static const char *func_identifier(const Tables *x, const Func *f) {
-    Text t;
-    text_init(&t, x->m->arena);
-    c_identifier(&t, f->name);
-    return text_str(&t);
-}
-
 /* ---- states, inputs ---------------------------------------------------------------------------------------------- */
 
-/* By name: the index of each state. */
-static Table index_states(const Module *m) {
-    Table t = {0};
-    int *indexes = arena_array(m->arena, int, m->states.len + 1);
-    for (int i = 0; i < m->states.len; i++) {
-        indexes[i] = i;
-        table_set(m->arena, &t, m->states.data[i]->name, &indexes[i]);
-    }
-    return t;
-}
-
-static int state_index(const Table *states, const char *name) {
-    const int *index = name ? table_get(states, name) : NULL;
-    return index ? *index : AMP_MODEL_NONE;
-}
-
-static amp_status put_init(Tables *x, const State *s) {
-    ModelInit init;
-    if (!model_init(&s->init, &init))
-        return amp_fail(x->err, AMP_UNSUPPORTED, "%s: the initialiser %s is not built yet", s->name, s->init.name);
-    put_field(x->t, "init", init.name);
-    text_puts(x->t, ".init_args = {");
-    for (int i = 0; i < init.count; i++)
-        text_printf(x->t, "%s%s", i ? ", " : "", emit_literal(x->m->arena, AMP_DT_F64, init.args[i]));
-    text_printf(x->t, "%s}, .init_arg_count = %d", init.count ? "" : "0", init.count);
-    return AMP_OK;
-}
-
-static amp_status put_states(Tables *x) {
-    const Module *m = x->m;
-    Table indexes = index_states(m);
-    if (m->states.len) text_puts(x->t, "static const amp_model_state states[] = {\n");
-    for (int i = 0; i < m->states.len; i++) {
-        const State *s = m->states.data[i];
-        text_puts(x->t, "    {");
-        put_field(x->t, "name", s->name);
-        text_printf(x->t, ".role = %d, .of = %d, ", s->role, state_index(&indexes, s->of));
-        put_field(x->t, "slot", s->slot);
-        text_printf(x->t, ".dtype = %d, .storage = %d, .layout = %d, .rank = %d, .dims = {", s->dtype, s->storage,
-                    s->layout, s->shape.rank);
-        for (int d = 0; d < s->shape.rank; d++)
-            text_printf(x->t, "%s%lld", d ? ", " : "", (long long)s->shape.d[d].mul);
-        text_printf(x->t, "%s}, ", s->shape.rank ? "" : "0");
-        AMP_TRY(put_init(x, s));
-        text_puts(x->t, "},\n");
-    }
-    if (m->states.len) text_puts(x->t, "};\n\n");
-    return AMP_OK;
-}
-
 static void put_inputs(Tables *x) {
-    if (x->inputs.len) text_puts(x->t, "static const amp_model_input inputs[] = {\n");
-    for (int i = 0; i < x->inputs.len; i++) {
-        const ModelInput *in = &x->inputs.data[i];
+    if (x->rows.inputs.len) text_puts(x->t, "static const amp_model_input inputs[] = {\n");
+    for (int i = 0; i < x->rows.inputs.len; i++) {
+        const ModelInput *in = &x->rows.inputs.data[i];
         text_puts(x->t, "    {");
-        put_field(x->t, "name", in->value->name);
+        table_put_field(x->t, "name", in->value->name);
         text_printf(x->t, ".dtype = %d, .rank = %d, ", in->value->dtype, in->value->shape.rank);
-        put_dims(x->t, &in->value->shape);
+        table_put_dims(x->t, &in->value->shape);
         text_printf(x->t, ", .train_only = %d, .index_bound = %lld, .index_ignore = %lld},\n", in->kind,
                     (long long)in->index_bound, (long long)in->index_ignore);
     }
-    if (x->inputs.len) text_puts(x->t, "};\n\n");
+    if (x->rows.inputs.len) text_puts(x->t, "};\n\n");
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
-
-static int buffer_source(const Tables *x, const Func *f, const Buffer *b) {
-    if (b->kind == BUFFER_STATE) return (int)b->state - 1;
-    return b->kind == BUFFER_INPUT ? model_input_index(&x->inputs, ir_value(f, b->value)->name) : AMP_MODEL_NONE;
-}
-
-static void put_buffers(Tables *x, const Func *f) {
-    if (f->buffers.len) text_printf(x->t, "static const amp_model_buffer %s_buffers[] = {\n", func_identifier(x, f));
-    for (int i = 0; i < f->buffers.len; i++) {
-        const Buffer *b = f->buffers.data[i];
-        Dim rows = dim_const(1), cols = dim_const(1);
-        shape_matrix(ir_shape(f, b->value), &rows, &cols);
-        text_puts(x->t, "    {");
-        put_field(x->t, "name", ir_value(f, b->value)->name);
-        text_printf(x->t,
-                    ".kind = %d, .index = %d, .dtype = %d, .storage = %d, .layout = %d, .first_kernel = %d, "
-                    ".last_kernel = %d, .rows = ",
-                    b->kind, buffer_source(x, f, b), ir_dtype(f, b->value), b->storage, b->layout, b->first, b->last);
-        put_dim(x->t, rows);
-        text_puts(x->t, ", .cols = ");
-        put_dim(x->t, cols);
-        text_printf(x->t, ", .rank = %d, ", ir_shape(f, b->value)->rank);
-        put_dims(x->t, ir_shape(f, b->value));
-        text_puts(x->t, "},\n");
-    }
-    if (f->buffers.len) text_puts(x->t, "};\n\n");
-}
 
 /* The first buffer of each value. */
 static int *index_buffers(const Func *f) {
@@ -151,47 +44,7 @@ static int *index_buffers(const Func *f) {
     return first;
 }
 
-/* The buffer in which a user finds each value, if it becomes a result: in rows where there is one. */
-static int *index_result_buffers(const Func *f) {
-    int *best = arena_array(f->module->arena, int, f->values.len + 1);
-    for (int i = 0; i <= f->values.len; i++) best[i] = AMP_MODEL_NONE;
-    for (int i = 0; i < f->buffers.len; i++) {
-        const Buffer *b = f->buffers.data[i];
-        int *at = &best[b->value.id];
-        if (b->layout != LAYOUT_ROWS && b->layout != LAYOUT_PANELS) continue;
-        if (*at < 0 || (b->kind == BUFFER_OUTPUT && f->buffers.data[*at]->kind != BUFFER_OUTPUT)) *at = i;
-    }
-    return best;
-}
-
-static amp_status put_results(Tables *x, const Func *f) {
-    const int *buffers = index_result_buffers(f);
-    if (f->results.len) text_printf(x->t, "static const amp_model_result %s_results[] = {\n", func_identifier(x, f));
-    for (int i = 0; i < f->results.len; i++) {
-        const Result *r = &f->results.data[i];
-        int buffer = buffers[r->value.id];
-        if (buffer < 0)
-            return amp_fail(x->err, AMP_INTERNAL, "%s: the result %s has no buffer in rows or panels", f->name,
-                            r->name);
-        text_puts(x->t, "    {");
-        put_field(x->t, "name", r->name);
-        text_printf(x->t, ".buffer = %d, .dtype = %d, .rank = %d, ", buffer, ir_dtype(f, r->value),
-                    ir_shape(f, r->value)->rank);
-        put_dims(x->t, ir_shape(f, r->value));
-        text_puts(x->t, "},\n");
-    }
-    if (f->results.len) text_puts(x->t, "};\n\n");
-    return AMP_OK;
-}
-
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
-
-static void put_numbers(Text *t, const char *name, const uint32_t *numbers, int count) {
-    if (!count) return;
-    text_printf(t, "static const uint32_t %s[] = {", name);
-    for (int i = 0; i < count; i++) text_printf(t, "%s%u", i ? ", " : "", numbers[i]);
-    text_puts(t, "};\n");
-}
 
 /* Weights and moments: read and written in place, tile by tile. */
 static int find_updates(const Walk *w, uint32_t *updates) {
@@ -204,7 +57,7 @@ static int find_updates(const Walk *w, uint32_t *updates) {
 }
 
 static const char *arrays_name(const Tables *x, const Walk *w, int kernel) {
-    return arena_printf(x->m->arena, "%s_k%02d", func_identifier(x, w->f), kernel);
+    return arena_printf(x->m->arena, "%s_k%02d", table_func_name(&x->rows, w->f), kernel);
 }
 
 typedef struct KernelArrays {
@@ -216,9 +69,9 @@ static KernelArrays put_kernel_arrays(const Tables *x, const Walk *w, int kernel
     uint32_t *numbers = arena_array(a, uint32_t, w->operands.len + w->k->reads.len * w->k->writes.len + 1);
     const char *name = arrays_name(x, w, kernel);
     for (int i = 0; i < w->operands.len; i++) numbers[i] = w->operands.data[i] - 1;
-    put_numbers(x->t, arena_printf(a, "%s_operands", name), numbers, w->operands.len);
+    table_put_numbers(x->t, arena_printf(a, "%s_operands", name), numbers, w->operands.len);
     KernelArrays counts = {w->operands.len, find_updates(w, numbers)};
-    put_numbers(x->t, arena_printf(a, "%s_updates", name), numbers, counts.updates);
+    table_put_numbers(x->t, arena_printf(a, "%s_updates", name), numbers, counts.updates);
     return counts;
 }
 
@@ -262,7 +115,7 @@ static amp_status put_product(Tables *x, const Walk *w) {
     shape_matrix(ir_shape(w->f, o->in[0]), &rows, &cols);
     text_printf(x->t, ", .product = {.operand = %d, .a_transposed = %d, .b_transposed = %d, .a = %d, .b = %d, .k = ",
                 walk_operand(w, a)->storage, ta, tb, a, b);
-    put_dim(x->t, !matrix ? dim_const(0) : ta ? rows : cols);
+    table_put_dim(x->t, !matrix ? dim_const(0) : ta ? rows : cols);
     text_putc(x->t, '}');
     if (!matrix) put_window(x, w, o);
     return AMP_OK;
@@ -275,14 +128,14 @@ static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays c
     if (k->pred.id && predicate < 0)
         return amp_fail(x->err, AMP_INTERNAL, "%s: its predicate is in no buffer", walk_name(w));
     text_puts(x->t, "    {");
-    put_field(x->t, "name", k->name);
-    put_field(x->t, "title", k->title ? k->title : "");
+    table_put_field(x->t, "name", k->name);
+    table_put_field(x->t, "title", k->title ? k->title : "");
     text_printf(x->t, ".kind = %d, .predicate = %d, .operand_count = %d, .operands = ", k->kind, predicate,
                 counts.operands);
     text_printf(x->t, counts.operands ? "%s_operands, .rows = " : "0, .rows = ", name);
-    put_dim(x->t, w->rows);
+    table_put_dim(x->t, w->rows);
     text_puts(x->t, ", .cols = ");
-    put_dim(x->t, dim_const(w->cols));
+    table_put_dim(x->t, dim_const(w->cols));
     text_printf(x->t, ", .run = RUN(%s)", x->names->data[x->next_name++].function);
     if (counts.updates) text_printf(x->t, ", .updates = %s_updates, .update_count = %d", name, counts.updates);
     if (k->pos.line) text_printf(x->t, ", .line = %d", k->pos.line);
@@ -301,7 +154,8 @@ static amp_status put_kernels(Tables *x, const Func *f) {
         AMP_TRY(walk_kernel(&w, f->kernels.data[i], x->err));
         counts[i] = put_kernel_arrays(x, &w, i);
     }
-    if (f->kernels.len) text_printf(x->t, "static const amp_model_kernel %s_kernels[] = {\n", func_identifier(x, f));
+    if (f->kernels.len)
+        text_printf(x->t, "static const amp_model_kernel %s_kernels[] = {\n", table_func_name(&x->rows, f));
     for (int i = 0; i < f->kernels.len; i++) {
         AMP_TRY(walk_kernel(&w, f->kernels.data[i], x->err));
         AMP_TRY(put_kernel(x, &w, i, counts[i]));
@@ -316,9 +170,9 @@ enum { PROGRAMS = sizeof program_order / sizeof program_order[0] };
 
 static amp_status put_program_arrays(Tables *x) {
     for (int i = 0; i < x->m->funcs.len; i++) {
-        put_buffers(x, x->m->funcs.data[i]);
+        table_put_buffers(&x->rows, x->m->funcs.data[i], NULL);
         AMP_TRY(put_kernels(x, x->m->funcs.data[i]));
-        AMP_TRY(put_results(x, x->m->funcs.data[i]));
+        AMP_TRY(table_put_results(&x->rows, x->m->funcs.data[i]));
     }
     return AMP_OK;
 }
@@ -329,14 +183,14 @@ static int put_programs(Tables *x) {
     for (int i = 0; i < PROGRAMS; i++) {
         const Func *f = ir_func_find(x->m, program_order[i]);
         if (!f) continue;
-        const char *name = func_identifier(x, f);
+        const char *name = table_func_name(&x->rows, f);
         text_puts(x->t, "    {");
-        put_field(x->t, "name", f->name);
-        put_table(x->t, "buffers", "amp_model_buffer", arena_printf(x->m->arena, "%s_buffers", name), f->buffers.len);
+        table_put_field(x->t, "name", f->name);
+        table_put(x->t, "buffers", "amp_model_buffer", arena_printf(x->m->arena, "%s_buffers", name), f->buffers.len);
         text_puts(x->t, ", ");
-        put_table(x->t, "kernels", "amp_model_kernel", arena_printf(x->m->arena, "%s_kernels", name), f->kernels.len);
+        table_put(x->t, "kernels", "amp_model_kernel", arena_printf(x->m->arena, "%s_kernels", name), f->kernels.len);
         text_puts(x->t, ", ");
-        put_table(x->t, "results", "amp_model_result", arena_printf(x->m->arena, "%s_results", name), f->results.len);
+        table_put(x->t, "results", "amp_model_result", arena_printf(x->m->arena, "%s_results", name), f->results.len);
         text_puts(x->t, "},\n");
         count++;
     }
@@ -351,10 +205,10 @@ static void put_reason(Tables *x, const Reason *r) {
     text_init(&text, x->m->arena);
     if (!r) return;
     ir_print_reason(&text, r);
-    put_field(x->t, "rule", r->rule);
-    put_field(x->t, "reason", text_str(&text));
-    put_field(x->t, "policy", r->origin);
-    put_field(x->t, "because", r->because);
+    table_put_field(x->t, "rule", r->rule);
+    table_put_field(x->t, "reason", text_str(&text));
+    table_put_field(x->t, "policy", r->origin);
+    table_put_field(x->t, "because", r->because);
     text_printf(x->t, ".policy_line = %d, ", r->line);
 }
 
@@ -364,20 +218,20 @@ static void put_decisions(Tables *x) {
         const Decision *d = &m->decisions.data[i];
         uint32_t *types = arena_array(m->arena, uint32_t, d->operands.len + 1);
         for (int n = 0; n < d->operands.len; n++) types[n] = d->operands.data[n];
-        put_numbers(x->t, arena_printf(m->arena, "decision_%d", i), types, d->operands.len);
+        table_put_numbers(x->t, arena_printf(m->arena, "decision_%d", i), types, d->operands.len);
     }
     if (m->decisions.len) text_puts(x->t, "static const amp_model_decision decisions[] = {\n");
     for (int i = 0; i < m->decisions.len; i++) {
         const Decision *d = &m->decisions.data[i];
         text_puts(x->t, "    {");
-        put_field(x->t, "path", d->path);
-        put_field(x->t, "op", d->op);
-        put_field(x->t, "layer", d->layer);
+        table_put_field(x->t, "path", d->path);
+        table_put_field(x->t, "op", d->op);
+        table_put_field(x->t, "layer", d->layer);
         text_printf(x->t, ".out = %d, .operand_count = %d, ", d->out, d->operands.len);
         if (d->operands.len) text_printf(x->t, ".operands = decision_%d, ", i);
         put_reason(x, d->reason);
-        put_field(x->t, "policy_text", d->policy_text);
-        put_field(x->t, "file", d->pos.file);
+        table_put_field(x->t, "policy_text", d->policy_text);
+        table_put_field(x->t, "file", d->pos.file);
         text_printf(x->t, ".line = %d, .column = %d},\n", d->pos.line, d->pos.column);
     }
     if (m->decisions.len) text_puts(x->t, "};\n\n");
@@ -405,7 +259,7 @@ static void put_call(Tables *x, const char *field, const Call *c) {
     Text call;
     text_init(&call, x->m->arena);
     ir_print_call(&call, c);
-    put_field(x->t, field, text_str(&call));
+    table_put_field(x->t, field, text_str(&call));
 }
 
 /* Of each train block, in the order of the text. */
@@ -416,7 +270,7 @@ static void put_optimizers(Tables *x) {
         if (i) text_puts(&all, "; ");
         ir_print_call(&all, &x->m->trains.data[i].optimizer);
     }
-    if (all.len) put_field(x->t, "optimizer", text_str(&all));
+    if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
 }
 
 /* The word of the low type that the policy had, whatever the model asks for. */
@@ -429,32 +283,39 @@ static const char *precision_of(const Module *m) {
     }
 }
 
-static void put_descriptor(Tables *x, int programs, size_t ir_length) {
+static void put_descriptor(Tables *x, int programs, size_t ir_length, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
                     "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
                     ".struct_size = sizeof(amp_model_desc),\n    ");
-    put_field(x->t, "name", m->name);
-    put_field(x->t, "compiler_version", CODEGEN_COMPILER_VERSION);
-    put_field(x->t, "target", "cpu");
-    put_field(x->t, "policy", m->policy_name);
-    put_field(x->t, "precision", precision_of(m));
-    put_field(x->t, "low", amp_dtype_name(m->low));
-    put_field(x->t, "source_name", m->source_name);
+    table_put_field(x->t, "name", m->name);
+    table_put_field(x->t, "compiler_version", CODEGEN_COMPILER_VERSION);
+    table_put_field(x->t, "target", "cpu");
+    table_put_field(x->t, "policy", m->policy_name);
+    table_put_field(x->t, "precision", precision_of(m));
+    table_put_field(x->t, "low", amp_dtype_name(m->low));
+    table_put_field(x->t, "source_name", m->source_name);
     put_optimizers(x);
     if (model_is_scaled(m)) put_call(x, "scaler", &m->loss_scale);
     text_putc(x->t, '\n');
     put_digest(x->t, "source_sha256", m->source_sha256);
     put_digest(x->t, "policy_sha256", m->policy_sha256);
     text_printf(x->t, "    .graph_ops = %d, .ir_text = ir_text, .ir_length = %zu,\n    ", m->decisions.len, ir_length);
-    put_table(x->t, "states", "amp_model_state", "states", m->states.len);
+    table_put(x->t, "states", "amp_model_state", "states", m->states.len);
     text_puts(x->t, ",\n    ");
-    put_table(x->t, "inputs", "amp_model_input", "inputs", x->inputs.len);
+    table_put(x->t, "inputs", "amp_model_input", "inputs", x->rows.inputs.len);
     text_puts(x->t, ",\n    ");
-    put_table(x->t, "programs", "amp_model_program", "programs", programs);
+    table_put(x->t, "programs", "amp_model_program", "programs", programs);
     text_puts(x->t, ",\n    ");
-    put_table(x->t, "decisions", "amp_model_decision", "decisions", m->decisions.len);
-    text_printf(x->t, ",\n    .accumulate = %lld,\n};\n\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
+    table_put(x->t, "decisions", "amp_model_decision", "decisions", m->decisions.len);
+    text_printf(x->t, ",\n    .accumulate = %lld,\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
+    if (cuda && cuda->code) text_puts(x->t, "    .cuda = &cuda,\n");
+    if (cuda && cuda->missing) {
+        text_puts(x->t, "    ");
+        table_put_field(x->t, "cuda_missing", cuda->missing);
+        text_putc(x->t, '\n');
+    }
+    text_puts(x->t, "};\n\n");
 }
 
 /* Each function once: kernels with equal bodies share it. */
@@ -464,15 +325,17 @@ static void put_declarations(const Tables *x) {
     text_putc(x->t, '\n');
 }
 
-amp_status cpu_emit_tables(const Module *m, const KernelNames *names, Text *out, amp_error *err) {
-    Tables x = {.m = m, .names = names, .t = out, .err = err};
-    AMP_TRY(model_inputs(m, &x.inputs, err));
+amp_status cpu_emit_tables(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out,
+                           amp_error *err) {
+    Tables x = {.rows = {.m = m, .t = out, .err = err, .prefix = ""}, .m = m, .names = names, .t = out, .err = err};
+    AMP_TRY(model_inputs(m, &x.rows.inputs, err));
     put_declarations(&x);
-    AMP_TRY(put_states(&x));
+    AMP_TRY(table_put_states(&x.rows));
     put_inputs(&x);
     AMP_TRY(put_program_arrays(&x));
     int programs = put_programs(&x);
     put_decisions(&x);
-    put_descriptor(&x, programs, put_ir(&x));
+    if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda->code, cuda->images, cuda->image_count, out, err));
+    put_descriptor(&x, programs, put_ir(&x), cuda);
     return AMP_OK;
 }

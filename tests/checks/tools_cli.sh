@@ -97,6 +97,7 @@ holds 'the bytes do not depend on the folder' cmp "$so" "$work/sub.so"
 
 passes=(elaborate autocast autodiff scale optimizer simplify lower fuse layout plan)
 run 0 "$ampc" "$work/small.amp" --dump-dir "$work/dumps" -o "$work/dumped.so"
+run 0 "$ampc" "$work/small.amp" --target cpu -o "$work/small_cpu.so" # from fuse on the text is one target's
 expect '--dump-dir writes one file per pass' "${passes[*]}" \
     "$(ls "$work/dumps" | sed 's/^[0-9]*-//; s/\.ir$//' | tr '\n' ' ' | sed 's/ $//')"
 for i in "${!passes[@]}"; do
@@ -105,8 +106,11 @@ for i in "${!passes[@]}"; do
     expect "--dump-ir=$pass equals the file of --dump-dir" "$(cat "$dump")" "$out"
     run 0 "$ampc" "$work/small.amp" --emit ir --stop-after="$pass" -o "$work/stopped.ir"
     holds "--stop-after=$pass writes that dump" cmp "$dump" "$work/stopped.ir"
+    run 0 "$ampc" "$work/stopped.ir" --target cpu -o "$work/restarted.so"
+    holds "going on after $pass gives the same bytes" cmp "$work/small_cpu.so" "$work/restarted.so"
+    ((i <= 6)) || continue # lower
     run 0 "$ampc" "$work/stopped.ir" -o "$work/restarted.so"
-    holds "going on after $pass gives the same bytes" cmp "$so" "$work/restarted.so"
+    holds "going on after $pass gives the same bytes, CUDA code too" cmp "$so" "$work/restarted.so"
 done
 run 0 "$ampc" "$work/small.amp" --dump-ir
 expect '--dump-ir alone prints every pass' 10 "$(grep -c '^module ' "$work/.out")"
@@ -165,7 +169,15 @@ says '-x: there is no such option'
 run 2 "$ampc" "$work/small.amp" -o
 says '-o: needs a value'
 run 2 "$ampc" "$work/small.amp" --emit wasm
-says '--emit wasm: so, c or ir'
+says '--emit wasm: so, c, ir, cu or ptx'
+run 2 "$ampc" "$work/small.amp" --target gpu
+says "target 'gpu': cpu, cuda or both"
+run 2 "$ampc" "$work/small.amp" --gpu-arch hopper
+says "gpu arch 'hopper': names such as sm_80"
+run 2 "$ampc" "$work/small.amp" --target cpu --gpu-arch sm_80
+says 'gpu arch sm_80: target cpu has no CUDA code'
+run 2 "$ampc" "$work/small.amp" --target cpu --emit cu
+says 'target cpu: has no CUDA code to emit'
 run 2 "$ampc" "$work/small.amp" --stop-after=never --emit ir
 says '--stop-after=never: there is no such pass' 'elaborate, autocast'
 run 2 "$ampc" "$work/small.amp" --dump-ir=never

@@ -359,7 +359,7 @@ class CodegenTest : public testing::Test {
         size_t size = 0;
         amp_error err = {};
         CodegenOptions options = {};
-        if (codegen_so(m, &options, &bytes, &size, &err)) {
+        if (codegen_so(m, nullptr, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;
             return nullptr;
         }

@@ -29,6 +29,83 @@ TEST_F(CoreModelTest, Permute) {
           {1, 4}, 1e-5);
 }
 
+// What a product reads lies in panels, also where it is one number a row; a trained [1, C] does as a master.
+TEST_F(CoreModelTest, OneNumberPerRowOrColumnInPanels) {
+    Check(Text(R"(  input %x : f32[N, 40]
+  input %w : f32[1, 5]
+  state %p : f32[1, 40]
+  state %q : f32[1, 70]
+  input %u : f32[N, 70]
+  %m = reduce_max(%x; dims = (1)) : f32[N]
+  %v = reshape(%m) : f32[N, 1]
+  %y = contract(%v, %w) : f32[N, 5]
+  %e = eq(%x, %v) : bool[N, 40]
+  %f = cast(%e) : f32[N, 40]
+  %s = reduce_sum(%f; dims = (1), keep = true) : f32[N, 1]
+  %g = div(%f, %s) : f32[N, 40]
+  %h = add(%x, %p) : f32[N, 40]
+  %k = mul(%u, %q) : f32[N, 70]
+  %l = reduce_sum(%k; dims = (1), keep = true) : f32[N, 1]
+  %o = sub(%k, %l) : f32[N, 70]
+  result y = %y
+  result g = %g
+  result h = %h
+  result k = %k
+  result o = %o
+)",
+               "state %p : f32[1, 40] param = zeros()\nstate %q : f32[1, 70] param = zeros()\n"),
+          {1, 4, 37}, 1e-5);
+}
+
+// The number of an element is that of its own tensor, whatever kernel draws for it.
+TEST_F(CoreModelTest, RandomNumbersOfOnePerRowColumnAndSegment) {
+    Check(Text(R"(  input %x : f32[N, 6, 40]
+  input %seed : i64
+  input %step : i64
+  %half = const(; value = 0.5) : f32
+  %s = reduce_sum(%x; dims = (2), keep = true) : f32[N, 6, 1]
+  %r = random(%s, %seed, %step; key = "rows") : f32[N, 6, 1]
+  %a = mul(%s, %r) : f32[N, 6, 1]
+  %b = add(%x, %a) : f32[N, 6, 40]
+  %t = reduce_sum(%x; dims = (0, 1)) : f32[40]
+  %q = random(%t, %seed, %step; key = "columns") : f32[40]
+  %c = mul(%t, %q) : f32[40]
+  %u = reduce_sum(%x; dims = (1)) : f32[N, 40]
+  %p = random(%u, %seed, %step; key = "segments") : f32[N, 40]
+  %d = mul(%u, %p) : f32[N, 40]
+  %o = random(%half, %seed, %step; key = "one") : f32
+  %e = mul(%x, %o) : f32[N, 6, 40]
+  result a = %a
+  result b = %b
+  result c = %c
+  result d = %d
+  result e = %e
+)"),
+          {1, 4, 37}, 1e-5);
+}
+
+// What has N last is read where it lies, n numbers a row.
+TEST_F(CoreModelTest, RowsOfNNumbers) {
+    Check(Text(R"(  input %x : f32[3, N]
+  input %z : f32[2, 3, 2 * N]
+  input %i : i32[2, N]
+  input %table : f32[5, 4]
+  %two = const(; value = 2.0) : f32
+  %p = permute(%x; dims = (1, 0)) : f32[N, 3]
+  %p2 = mul(%p, %two) : f32[N, 3]
+  %q = permute(%z; dims = (2, 0, 1)) : f32[2 * N, 2, 3]
+  %s = reduce_sum(%q; dims = (2)) : f32[2 * N, 2]
+  %r = reshape(%x) : f32[N, 3]
+  %r2 = mul(%r, %two) : f32[N, 3]
+  %rows = gather(%table, %i) : f32[2, N, 4]
+  result p = %p2
+  result s = %s
+  result r = %r2
+  result rows = %rows
+)"),
+          {1, 4, 37}, 1e-5);
+}
+
 TEST_F(CoreModelTest, Reshape) {
     Check(Text(R"(  input %x : f32[N, 4, 3, 10]
   input %w : f32[5, 120]

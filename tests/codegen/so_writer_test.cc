@@ -33,7 +33,7 @@ class SoWriterTest : public CodegenTest {
     amp_status Make(const CodegenOptions &options, std::string *out, amp_error *err) {
         char *bytes = nullptr;
         size_t size = 0;
-        const amp_status status = codegen_so(Read(small_model), &options, &bytes, &size, err);
+        const amp_status status = codegen_so(Read(small_model), nullptr, &options, &bytes, &size, err);
         if (status) return status;
         out->assign(bytes, size);
         const amp_allocator a = amp_allocator_or_default(options.allocator);
@@ -47,6 +47,15 @@ class SoWriterTest : public CodegenTest {
         return out;
     }
 };
+
+TEST_F(SoWriterTest, ClangMakesOneToo) {
+    std::string out;
+    amp_error err = {};
+    CodegenOptions options = {};
+    options.c_compiler = "clang";
+    if (system("clang --version >/dev/null 2>&1")) GTEST_SKIP() << "clang is not installed";
+    EXPECT_EQ(Make(options, &out, &err), AMP_OK) << err.message;
+}
 
 template <typename T> T At(const std::string &file, uint64_t offset) {
     T t;
@@ -150,7 +159,7 @@ TEST_F(SoWriterTest, TextCompilesWithoutWarnings) {
     Text c;
     text_init(&c, &arena_);
     amp_error err = {};
-    ASSERT_EQ(codegen_c(Read(small_model), &c, &err), AMP_OK) << err.message;
+    ASSERT_EQ(codegen_c(Read(small_model), nullptr, &c, &err), AMP_OK) << err.message;
     char folder[] = "/tmp/so-writer-XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     const std::string at = folder;

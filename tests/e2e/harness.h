@@ -73,6 +73,9 @@ inline std::string compile_to_file(const std::string &text, const std::string &n
     return path;
 }
 
+// Where sessions run: AMP_TEST_DEVICE, or the CPU.
+inline const char *device() { return getenv("AMP_TEST_DEVICE"); }
+
 // A model, its params and a training session; everything is released with it.
 struct Training {
     amp_model *model = nullptr;
@@ -92,6 +95,8 @@ struct Training {
         o.seed = seed;
         o.keep_values = keep_values;
         o.isa = isa;
+        o.device = device();
+        o.separate_buffers = getenv("AMP_TEST_SEPARATE") != nullptr;
         EXPECT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
         if (!model) return;
         EXPECT_EQ(amp_params_create(model, &p, &params, &err), AMP_OK) << err.message;
@@ -104,6 +109,37 @@ struct Training {
         amp_model_release(model);
     }
     bool ok() const { return session != nullptr; }
+};
+
+// Tests that also run on CUDA, where NVRTC is installed.
+class OnDevice : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (!device()) return;
+        static const std::string missing = Missing();
+        if (!missing.empty()) GTEST_SKIP() << "NOT TESTED ON CUDA: " << missing;
+    }
+
+  private:
+    static std::string Missing() {
+        amp_error err = {};
+        amp_model *model = nullptr;
+        amp_params *params = nullptr;
+        amp_session *session = nullptr;
+        amp_session_options o = {};
+        o.struct_size = sizeof o;
+        o.capacity = 1;
+        o.device = device();
+        EXPECT_EQ(amp_model_load(compile_to_file(mlp("fp32"), "probe.so").c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+        const amp_status status = amp_session_create(model, params, &o, &session, &err);
+        const bool no_nvrtc = status == AMP_NOT_FOUND && strstr(err.message, "NVRTC");
+        EXPECT_TRUE(no_nvrtc || !status) << err.message;
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+        return no_nvrtc ? err.message : "";
+    }
 };
 
 // n samples of |width| floats in [-1, 1) and labels in [0, classes), from a seed.

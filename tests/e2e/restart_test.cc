@@ -1,6 +1,7 @@
 // The text form is the IR: what a pass prints parses back to the same text, and going on from it gives the same model.so.
 #include "tests/e2e/harness.h"
 
+#include <cstring>
 #include <map>
 
 namespace {
@@ -41,12 +42,35 @@ TEST_P(Restart, AfterAnyPassTheModelIsTheSame) {
     Dumps dumps;
     amp_compile_options o = with_dump(&dumps), again = {};
     o.isa = again.isa = "portable"; // three times faster
+    o.target = again.target = "cpu"; // from fuse on the text is one target's
     e2e::Compiled whole = e2e::compile(e2e::mlp(GetParam()), o);
     ASSERT_EQ(whole.status, AMP_OK) << whole.message;
     for (auto &[pass, text] : dumps.by_pass) {
         e2e::Compiled rest = e2e::compile(text, again, "dump.ir");
         EXPECT_EQ(rest.status, AMP_OK) << pass << ": " << rest.message << rest.diagnostics;
         EXPECT_TRUE(rest.bytes == whole.bytes) << "restarted after " << pass;
+    }
+}
+
+// As long as the text is every target's, so is what is made of it; behind that, CUDA code is left out or refused.
+TEST(Restart, WithCudaCodeUpToLower) {
+    Dumps dumps;
+    amp_compile_options o = with_dump(&dumps), again = {}, cuda = {};
+    o.isa = again.isa = cuda.isa = "portable";
+    cuda.target = "cuda";
+    e2e::Compiled whole = e2e::compile(e2e::mlp("fp16"), o);
+    ASSERT_EQ(whole.status, AMP_OK) << whole.message;
+    bool behind_lower = false;
+    for (int i = 0; const char *pass = amp_compile_pass(i); i++) {
+        const std::string text = dumps.by_pass.at(pass);
+        e2e::Compiled rest = e2e::compile(text, again, "dump.ir"), only = e2e::compile(text, cuda, "dump.ir");
+        EXPECT_EQ(rest.status, AMP_OK) << pass << ": " << rest.message;
+        EXPECT_EQ(rest.bytes == whole.bytes, !behind_lower) << pass;
+        EXPECT_EQ(only.status, behind_lower ? AMP_INVALID_ARGUMENT : AMP_OK) << pass << ": " << only.message;
+        if (behind_lower) {
+            EXPECT_NE(only.message.find("start from stage lower"), std::string::npos) << only.message;
+        }
+        behind_lower = behind_lower || !strcmp(pass, "lower");
     }
 }
 

@@ -1,4 +1,4 @@
-// Loss scaling: a skipped step changes nothing but the scaler; the floor is sticky; unscaled precisions have no scaler.
+// Loss scaling (on the CPU, and as scaling_cuda_test on the stand-in for a GPU): a skipped step changes nothing but the scaler; the floor is sticky; unscaled precisions have no scaler.
 #include "tests/e2e/harness.h"
 
 #include <cmath>
@@ -7,6 +7,7 @@
 namespace {
 
 using e2e::Training;
+using Scaling = e2e::OnDevice;
 
 std::vector<float> moments(Training &r) {
     std::vector<float> all;
@@ -29,7 +30,7 @@ std::vector<float> moments(Training &r) {
     return all;
 }
 
-TEST(Scaling, ASkippedStepChangesNothingButTheScaler) {
+TEST_F(Scaling, ASkippedStepChangesNothingButTheScaler) {
     std::string path = e2e::compile_to_file(e2e::mlp("fp16 { loss_scale = dynamic(init = 1024.0) }"), "skip.so");
     Training r(path, 64, 2);
     ASSERT_TRUE(r.ok());
@@ -59,7 +60,7 @@ TEST(Scaling, ASkippedStepChangesNothingButTheScaler) {
     EXPECT_TRUE(std::isfinite(loss));
 }
 
-TEST(Scaling, TheFloorIsSticky) {
+TEST_F(Scaling, TheFloorIsSticky) {
     std::string path = e2e::compile_to_file(e2e::mlp("fp16 { loss_scale = dynamic(init = 4.0) }"), "floor.so");
     Training r(path, 64);
     ASSERT_TRUE(r.ok());
@@ -81,7 +82,7 @@ TEST(Scaling, TheFloorIsSticky) {
     EXPECT_EQ(amp_step(r.session, good.inputs(), 45, &report, &r.err), AMP_OK) << r.err.message;
 }
 
-TEST(Scaling, GrowsAfterTheInterval) {
+TEST_F(Scaling, GrowsAfterTheInterval) {
     std::string path = e2e::compile_to_file(e2e::mlp("fp16 { loss_scale = dynamic(init = 8.0, interval = 3) }"), "grow.so");
     Training r(path, 64);
     ASSERT_TRUE(r.ok());
@@ -92,7 +93,7 @@ TEST(Scaling, GrowsAfterTheInterval) {
     EXPECT_EQ(s.growth_tracker, 1);
 }
 
-TEST(Scaling, TheScaleDoesNotChangeTheUpdateMuch) {
+TEST_F(Scaling, TheScaleDoesNotChangeTheUpdateMuch) {
     std::vector<std::vector<float>> results;
     for (const char *scale : {"1.0", "256.0"}) {
         std::string path = e2e::compile_to_file(
@@ -108,7 +109,7 @@ TEST(Scaling, TheScaleDoesNotChangeTheUpdateMuch) {
     EXPECT_GT(difference, 0);
 }
 
-TEST(Scaling, OnlyFp16IsScaled) {
+TEST_F(Scaling, OnlyFp16IsScaled) {
     for (const char *precision : {"fp32", "tf32", "bf16"}) {
         std::string path = e2e::compile_to_file(e2e::mlp(precision), std::string("unscaled-") + precision + ".so");
         Training r(path, 64);

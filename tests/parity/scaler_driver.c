@@ -1,6 +1,6 @@
 /* scaler_driver.c: drives a model's loss scaler through given sequences, and says what every step left.
  *
- *     scaler_driver models/scaler.so < sequences
+ *     scaler_driver models/scaler.so [DEVICE] < sequences
  *
  * A sequence is one line `SCALE TRACKER PATTERN`: the bits of the f32 scale in hexadecimal, the growth tracker, and one
  * character a step: 1 where a gradient is to be not finite, 0 where all are to be finite.  Gradients are made so by the
@@ -35,9 +35,9 @@ typedef struct Driver {
     amp_error err;
 } Driver;
 
-static amp_status open_driver(Driver *d, const char *path) {
+static amp_status open_driver(Driver *d, const char *path, const char *device) {
     amp_params_options params = {.struct_size = sizeof params, .seed = 1};
-    amp_session_options session = {.struct_size = sizeof session, .capacity = SAMPLES, .threads = 1};
+    amp_session_options session = {.struct_size = sizeof session, .capacity = SAMPLES, .threads = 1, .device = device};
     amp_status status = amp_model_load(path, NULL, &d->model, &d->err);
     if (!status) status = amp_params_create(d->model, &params, &d->params, &d->err);
     if (!status) status = amp_session_create(d->model, d->params, &session, &d->session, &d->err);
@@ -122,11 +122,11 @@ static amp_status all_sequences(Driver *d, char *pattern) {
 int main(int argc, char **argv) {
     static char pattern[MAX_PATTERN];
     Driver d = {0};
-    if (argc != 2) {
-        fprintf(stderr, "usage: scaler_driver MODEL.so < sequences\n");
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: scaler_driver MODEL.so [DEVICE] < sequences\n");
         return 2;
     }
-    amp_status status = open_driver(&d, argv[1]);
+    amp_status status = open_driver(&d, argv[1], argc == 3 ? argv[2] : NULL);
     if (!status) status = all_sequences(&d, pattern);
     if (status) fprintf(stderr, "scaler_driver: %s\n", d.err.message);
     close_driver(&d);

@@ -105,7 +105,7 @@ class CorePassTest : public testing::Test {
     // Numbers that an op may meet: small ones, and for i32 labels of ten classes with a few that are ignored.
     static double Draw(std::mt19937 &rng, Dtype t, const std::string &name) {
         if (t == AMP_DT_I32 && name.compare(0, 3, "ids") == 0) return rng() % 5;
-        if (t == AMP_DT_I32) return rng() % 8 == 0 ? -100 : rng() % 5;
+        if (t == AMP_DT_I32) return rng() % 8 == 0 ? -100.0 : static_cast<double>(rng() % 5);
         if (t == AMP_DT_I64) return 3;
         if (t == AMP_DT_BOOL) return rng() % 2;
         double x = std::uniform_real_distribution<double>(-2, 2)(rng);

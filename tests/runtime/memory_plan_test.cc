@@ -61,6 +61,12 @@ void ExpectNoOverlap(const Program &p, const amp_memory_plan &plan, bool separat
     }
 }
 
+amp_status Plan(amp_memory_plan *plan, const amp_program *program, int64_t capacity, bool separate,
+                const amp_allocator *allocator, amp_error *err) {
+    const amp_memory_plan_options options = {capacity, separate, AMP_MEMORY_ALIGN};
+    return amp_memory_plan_make(plan, program, &options, allocator, err);
+}
+
 unsigned Next(unsigned *state) { return (*state = *state * 1664525u + 1013904223u) >> 8; }
 
 TEST(MemoryPlan, RandomProgramsNeverOverlap) {
@@ -77,13 +83,13 @@ TEST(MemoryPlan, RandomProgramsNeverOverlap) {
         amp_allocator a = {};
         amp_memory_plan plan;
         amp_error err = {};
-        ASSERT_EQ(amp_memory_plan_make(&plan, p.Get(), 1, false, &a, &err), AMP_OK) << err.message;
+        ASSERT_EQ(Plan(&plan, p.Get(), 1, false, &a, &err), AMP_OK) << err.message;
         ExpectNoOverlap(p, plan, false);
         size_t bound = LowerBound(p, plan, kernels);
         ASSERT_GE(plan.arena, bound);
         worst = std::max(worst, (double)plan.arena / (double)bound);
         amp_memory_plan_free(&plan, &a);
-        ASSERT_EQ(amp_memory_plan_make(&plan, p.Get(), 1, true, &a, &err), AMP_OK) << err.message;
+        ASSERT_EQ(Plan(&plan, p.Get(), 1, true, &a, &err), AMP_OK) << err.message;
         ExpectNoOverlap(p, plan, true);
         amp_memory_plan_free(&plan, &a);
     }
@@ -96,7 +102,7 @@ TEST(MemoryPlan, AChainOfEqualLayersTakesTwo) {
     amp_allocator a = {};
     amp_memory_plan plan;
     amp_error err = {};
-    ASSERT_EQ(amp_memory_plan_make(&plan, p.Get(), 1, false, &a, &err), AMP_OK);
+    ASSERT_EQ(Plan(&plan, p.Get(), 1, false, &a, &err), AMP_OK);
     EXPECT_EQ(plan.arena, 2u * 8 * 128);
     amp_memory_plan_free(&plan, &a);
 }
@@ -108,7 +114,7 @@ TEST(MemoryPlan, OtherKindsLieOneAfterTheOther) {
     amp_allocator a = {};
     amp_memory_plan plan;
     amp_error err = {};
-    ASSERT_EQ(amp_memory_plan_make(&plan, p.Get(), 1, false, &a, &err), AMP_OK);
+    ASSERT_EQ(Plan(&plan, p.Get(), 1, false, &a, &err), AMP_OK);
     EXPECT_EQ(plan.arena, 0u);
     EXPECT_EQ(plan.flags, 768u);
     EXPECT_EQ(plan.outputs, 768u);
@@ -124,12 +130,12 @@ TEST(MemoryPlan, GrowsWithTheCapacityAndRefusesTooMuch) {
     amp_allocator a = {};
     amp_memory_plan plan;
     amp_error err = {};
-    ASSERT_EQ(amp_memory_plan_make(&plan, p.Get(), 5, false, &a, &err), AMP_OK);
+    ASSERT_EQ(Plan(&plan, p.Get(), 5, false, &a, &err), AMP_OK);
     EXPECT_EQ(plan.arena, 15u * 128);
     amp_memory_plan_free(&plan, &a);
     p.buffers[0].rows = {(int64_t)1 << 38, 1, 0};
     p.buffers[0].cols = {(int64_t)1 << 38, 1, 0};
-    EXPECT_EQ(amp_memory_plan_make(&plan, p.Get(), 5, false, &a, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(Plan(&plan, p.Get(), 5, false, &a, &err), AMP_INVALID_ARGUMENT);
 }
 
 TEST(MemoryPlan, RunsOutOfMemoryCleanly) {
@@ -140,7 +146,7 @@ TEST(MemoryPlan, RunsOutOfMemoryCleanly) {
         amp_allocator a = failing.get();
         amp_memory_plan plan;
         amp_error err = {};
-        EXPECT_EQ(amp_memory_plan_make(&plan, p.Get(), 1, false, &a, &err), AMP_OUT_OF_MEMORY);
+        EXPECT_EQ(Plan(&plan, p.Get(), 1, false, &a, &err), AMP_OUT_OF_MEMORY);
     }
 }
 

@@ -15,6 +15,7 @@ typedef struct Args {
         *json;
     const char *grads, *values_glob, *values_file;
     int64_t epochs, steps, batch, threads;
+    int32_t cuda_device;
     uint64_t seed;
     double scale; /* < 0: not given */
     bool quiet;

@@ -43,6 +43,21 @@ static void print_memory(const Run *r, int64_t batch) {
         printf("         %-12s %14" PRIu64 "\n", rows[i].name, rows[i].bytes);
 }
 
+/* What the device "cuda" would find. */
+static void print_cuda(const Run *r) {
+    amp_cuda_image_info image;
+    if (!r->info.has_cuda) {
+        printf("cuda     no: %s\n", r->info.cuda_missing);
+        return;
+    }
+    printf("cuda     %d kernels; ", r->info.cuda_kernels);
+    int count = 0;
+    for (; !amp_model_cuda_image_at(r->model, count, &image, NULL); count++)
+        printf("%ssm_%d%s (%s)", count ? ", " : "compiled for ", image.arch, image.suffix,
+               image.is_cubin ? "cubin" : "PTX");
+    printf(count ? "\n" : "compiled by NVRTC when a session needs them\n");
+}
+
 int command_info(const Args *a) {
     Run r = {0};
     int64_t batch = a->batch ? a->batch : 1;
@@ -52,6 +67,7 @@ int command_info(const Args *a) {
         printf("policy   %s (%s)\n", r.info.policy, r.info.precision);
         printf("train    %s\n", r.info.optimizer ? r.info.optimizer : "no: inference only");
         printf("scale    %s\n", r.info.scaler ? r.info.scaler : "none: unscaled");
+        print_cuda(&r);
         printf("numbers  %" PRId64 " trained\n", r.info.param_elements);
         failed = print_tensors(&r, batch);
         print_memory(&r, batch);

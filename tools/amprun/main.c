@@ -16,7 +16,7 @@ static const char usage_text[] =
     "       amprun step  MODEL.so --weights F | --resume F --inputs F [--steps K] [--seed S] [--grads F]\n"
     "                    [--save F] [--checkpoint F] [--scale S] [--values GLOB F]\n"
     "\n"
-    "  all: --device cpu|null   --threads T   --isa portable|v3|v4\n"
+    "  all: --device cpu|cuda|cuda:N|null   --threads T   --isa portable|v3|v4\n"
     "  SPEC: idx:DIR (MNIST's files, gzip or plain) or safetensors:FILE (arrays named as the inputs, whose\n"
     "        first dimension is the sample)\n"
     "  --steps and --epochs count from the start of training, also after --resume.\n"
@@ -131,6 +131,20 @@ static int take_seed(const char *text, uint64_t *out) {
     return errno || *end || end == text || *text == '-' ? wrong("--%s %s: a whole number is wanted", "seed", text) : 0;
 }
 
+/* "cuda:1": the second of them. */
+static int take_device(const char *text, Args *a) {
+    const char *number = strncmp(text, "cuda:", 5) ? NULL : text + 5;
+    char *end = NULL;
+    a->device = number ? "cuda" : text;
+    if (!number) return 0;
+    errno = 0;
+    long v = strtol(number, &end, 10);
+    if (errno || *end || end == number || *number < '0' || *number > '9' || v > INT32_MAX)
+        return wrong("--%s %s: cuda:N counts devices from 0", "device", text);
+    a->cuda_device = (int32_t)v;
+    return 0;
+}
+
 static int take(Args *a, int option, char **argv) {
     switch (option) {
     case O_BATCH: return whole("batch", optarg, &a->batch);
@@ -140,7 +154,7 @@ static int take(Args *a, int option, char **argv) {
     case O_SEED: return take_seed(optarg, &a->seed);
     case O_SCALE: return take_scale(optarg, &a->scale);
     case O_DATA: a->data = optarg; return 0;
-    case O_DEVICE: a->device = optarg; return 0;
+    case O_DEVICE: return take_device(optarg, a);
     case O_ISA: a->isa = optarg; return 0;
     case O_WEIGHTS: a->weights = optarg; return 0;
     case O_SAVE: a->save = optarg; return 0;

@@ -7,6 +7,7 @@ static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inf
         .struct_size = sizeof options,
         .capacity = capacity,
         .device = a->device,
+        .cuda_device = a->cuda_device,
         .threads = (int32_t)a->threads,
         .inference = inference,
         .seed = a->seed,

@@ -10,6 +10,9 @@
 readonly COUNT='([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?'
 readonly SCRIPT_LIMIT=${SCRIPT_LIMIT:-25m} # a script that hangs must not hang the run
 
+# What `tools/setup --nvrtc` installed.
+[[ -n ${NVRTC_PATH:-} || ! -d .nvrtc ]] || export NVRTC_PATH=$PWD/.nvrtc
+
 passed=0 failed=0 skipped=0
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

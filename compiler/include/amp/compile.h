@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-typedef enum amp_emit { AMP_EMIT_SO = 0, AMP_EMIT_C = 1, AMP_EMIT_IR = 2 } amp_emit;
+/* CU: the CUDA kernels as one text for people; PTX: the same compiled for the first of |gpu_arch|, by NVRTC. */
+typedef enum amp_emit { AMP_EMIT_SO = 0, AMP_EMIT_C = 1, AMP_EMIT_IR = 2, AMP_EMIT_CU = 3, AMP_EMIT_PTX = 4 } amp_emit;
 
 typedef struct amp_define {
     const char *name, *value; /* const NAME = VALUE, an integer or float as the language writes it */
@@ -48,6 +49,11 @@ typedef struct amp_compile_options {
     /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL: "v4".  Smaller ones
      * are always there, and a session takes the best that its processor has. */
     const char *isa;
+    /* "cpu", "cuda" or "both" (NULL).  A model.so always has kernels for the CPU.  "both": CUDA code too, where every op has some; where one has not, the
+     * model says which when it is asked to run on CUDA.  "cuda": the same, but that is an error; and what is dumped or emitted as IR is CUDA's. */
+    const char *target;
+    /* Compile the CUDA code now, by NVRTC, for these architectures: "sm_80,sm_90".  NULL: when the model is loaded. */
+    const char *gpu_arch;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

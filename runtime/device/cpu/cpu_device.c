@@ -127,4 +127,5 @@ static size_t cpu_scratch_bytes(const amp_device *device) {
            (size_t)d->task_capacity * sizeof *d->executor.next_task;
 }
 
-const amp_device_type amp_device_cpu = {"cpu", cpu_create, cpu_destroy, cpu_reserve, cpu_run, cpu_scratch_bytes, true};
+const amp_device_type amp_device_cpu = {"cpu",   cpu_create,        cpu_destroy, cpu_reserve,
+                                        cpu_run, cpu_scratch_bytes, true,        NULL};

@@ -46,4 +46,4 @@ static size_t null_scratch_bytes(const amp_device *device) {
 }
 
 const amp_device_type amp_device_null = {"null",   null_create,        null_destroy, null_reserve,
-                                         null_run, null_scratch_bytes, false};
+                                         null_run, null_scratch_bytes, false,        NULL};

@@ -18,8 +18,12 @@
  *            session keeps its params and model alive, params keep their model: objects can be released in any order.
  * Threads.   A model may be used by any number of threads.  Params and sessions by one thread at a time each; sessions
  *            that share params may run at the same time only while none of them trains and nobody sets or loads params.
+ *            Params live where they were used last: sessions on another device are refused (AMP_WRONG_STATE) while
+ *            sessions where they live are alive, and else move them.
  *            A session works on its own threads (|threads|), which never call back.
  * Errors.    amp/base.h.  After a failed call every object is as it was, unless the call's comment says otherwise.
+ *            After a fatal error of a CUDA device (an illegal address, say) every call that needs the device fails with the
+ *            first cause; what it had learned since the last save is lost, objects are released as always.
  * Tensors.   Row-major, dense, in the dtype and shape that amp_model_input_at tells, the first dimension being the n
  *            samples.
  * Options.   Set struct_size to sizeof; zero everything else for defaults.  NULL options are all defaults.
@@ -68,10 +72,13 @@ typedef struct amp_model_info {
     int32_t result_count; /* results of infer */
     int32_t metric_count;
     int32_t decision_count;
-    int64_t param_elements; /* trained numbers */
-    int64_t accumulate;     /* micro-batches of a step: calls of amp_step; 1 unless the model says otherwise */
-    int32_t loss_count;     /* losses that are reported apart: `loss NAME = ...` */
-    int32_t has_fp32;       /* 1: amp_session_options.precision "fp32" is there */
+    int64_t param_elements;   /* trained numbers */
+    int64_t accumulate;       /* micro-batches of a step: calls of amp_step; 1 unless the model says otherwise */
+    int32_t loss_count;       /* losses that are reported apart: `loss NAME = ...` */
+    int32_t has_fp32;         /* 1: amp_session_options.precision "fp32" is there */
+    int32_t has_cuda;         /* 1: it can run on the device "cuda" */
+    int32_t cuda_kernels;     /* functions of its CUDA code */
+    const char *cuda_missing; /* where has_cuda is 0: why */
 } amp_model_info;
 
 enum { AMP_MAX_RANK = 8 };
@@ -92,6 +99,16 @@ AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32
                                                    amp_error *err);
 AMP_API const char *amp_model_metric_at(const amp_model *model, int32_t index); /* "acc"; NULL out of range */
 AMP_API const char *amp_model_loss_at(const amp_model *model, int32_t index);   /* "NAME"; NULL out of range */
+
+/* An architecture for which all CUDA code was compiled with the model: what needs no compiler when a session is made.
+ * Index out of range: AMP_INVALID_ARGUMENT; without images a session compiles its code with NVRTC, once for each machine. */
+typedef struct amp_cuda_image_info {
+    int32_t arch;     /* 90 for sm_90 */
+    char suffix[2];   /* "a" for sm_90a, else "" */
+    int32_t is_cubin; /* 1: machine code for that architecture alone; 0: PTX, for it and later ones */
+} amp_cuda_image_info;
+AMP_API AMP_MUST_USE amp_status amp_model_cuda_image_at(const amp_model *model, int32_t index, amp_cuda_image_info *out,
+                                                        amp_error *err);
 
 /* Why an op of the forward graph has its dtype. */
 typedef struct amp_decision {
@@ -134,15 +151,20 @@ AMP_API AMP_MUST_USE amp_status amp_params_save(const amp_params *params, const 
 typedef struct amp_session_options {
     size_t struct_size;
     int64_t capacity;         /* samples per call at most; 0: 1 */
-    const char *device;       /* "cpu" (default) or "null" (plans memory, runs nothing) */
+    const char *device;       /* "cpu" (default), "cuda", or "null" (plans memory, runs nothing) */
     int32_t threads;          /* 0: one per processor */
     int32_t inference;        /* 1: no training state and memory, though the model could train */
     uint64_t seed;            /* of dropout */
     const char *isa;          /* "portable", "v3", "v4"; NULL: the best of this machine */
-    int32_t separate_buffers; /* 1: each planned buffer its own allocation, so that overruns are seen by sanitizers */
+    int32_t separate_buffers; /* 1: each planned buffer its own allocation, so that sanitizers see overruns, and on
+                                 cuda reads behind the end of a buffer's life */
     int32_t keep_values;      /* 1: gradients and intermediates stay readable after a step (amp_session_value) */
     const char *precision;    /* of amp_eval and amp_infer: NULL: as compiled; "fp32": the FP32 forms that
                                  ampc --eval-precision fp32 adds; without them AMP_UNSUPPORTED */
+    int32_t cuda_device;      /* "cuda": which device, from 0, where cuda_stream is NULL */
+    void *cuda_stream;        /* "cuda": a CUstream (or cudaStream_t) of the application, on which everything runs; it
+                                 and its context must outlive the session and its params.  NULL: a stream of its own in
+                                 the device's primary context.  Calls leave the caller's current context as it is */
 } amp_session_options;
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
@@ -166,6 +188,8 @@ typedef struct amp_step_report {
 
 /* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read,
  * during the call.
+ * On the device "cuda" a step is started and, with |report| NULL, not waited for; it waits at most for the inputs of two
+ * calls before.  An error of the device is then told by a later call, and AMP_SCALE_AT_FLOOR as soon as it is known.
  * A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a step, and
  * the last of them updates (report->complete).  The loss is the mean of the k losses; a gradient that is not finite in
  * any of them skips the whole step, running statistics included.
@@ -230,7 +254,9 @@ AMP_API AMP_MUST_USE amp_status amp_checkpoint_save(const amp_session *session, 
 AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const char *path, char *extra,
                                                     size_t extra_size, amp_error *err);
 
-/* Bytes that the session and its params hold, by kind: exactly what was allocated for them. */
+/* Bytes that the session and its params hold, by kind: exactly what was allocated for them.  On a device with memory of
+ * its own the kinds are what lies there; what the host keeps besides (its copy of the params, pinned memory) is in
+ * |scratch|. */
 typedef struct amp_memory_info {
     uint64_t params;      /* f32 masters and buffers */
     uint64_t derived;     /* low-precision and packed copies of weights */

@@ -20,7 +20,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 1u
+#define AMP_MODEL_ABI_MINOR 2u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 #define AMP_MODEL_IR_SECTION ".amp.ir"       /* the text behind ir_text, so that tools can read it without running the model */
@@ -205,6 +205,67 @@ typedef struct amp_model_decision {
     int32_t policy_line, line, column, reserved;
 } amp_model_decision;
 
+/* ---- CUDA (minor 2) ---------------------------------------------------------------------------------------------------------------------- */
+
+/* One __global__ function.  Its text is |prelude| of amp_model_cuda, then |source|: CUDA C without includes, for every architecture from |min_arch| on.  Kernels of equal
+ * bodies share one. */
+typedef struct amp_model_cuda_image { /* compiled when the model was */
+    uint32_t arch, suffix;  /* 80 for sm_80; 'a' for sm_90a, else 0 */
+    uint32_t is_cubin, reserved;
+    const void *data;       /* PTX ends with a NUL that |size| counts */
+    uint64_t size;
+    int32_t registers, shared_bytes, spill_bytes, stack_bytes; /* as ptxas said; -1: not known */
+} amp_model_cuda_image;
+
+typedef struct amp_model_cuda_function {
+    const char *entry;      /* extern "C" name */
+    const char *source;
+    uint32_t min_arch, reserved;
+    amp_model_table images; /* amp_model_cuda_image */
+} amp_model_cuda_function;
+
+/* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one pointer to an array of them in device memory; then int64 n;
+ * where |batch| > 0, then one pointer to an array of int64 in device memory, the elements of each member of the batch.
+ * Blocks along each axis: ceil(extent at n / per), at least 1; per 0: 1 block.  A kernel with a predicate tests it itself: the predicate's buffer is its last operand. */
+typedef struct amp_model_cuda_launch {
+    amp_model_dim extent[3];
+    int64_t per[3];
+    uint32_t block[3];
+    uint32_t shared_bytes;  /* dynamic */
+} amp_model_cuda_launch;
+
+typedef struct amp_model_cuda_kernel {
+    const char *name, *title;
+    uint32_t kind;          /* AMP_KERNEL_* */
+    uint32_t function;      /* index into the functions */
+    uint32_t operand_count;
+    const uint32_t *operands; /* buffers of the program; of a batch: members one behind another, operand_count / batch each */
+    uint32_t operand_table; /* 1: the operands are too many for parameters, or those of a batch */
+    uint32_t batch;         /* > 0: one launch over so many operand sets (the parameters of an optimizer) */
+    const amp_model_dim *batch_elements; /* [batch]; NULL where batch is 0 */
+    amp_model_cuda_launch launch;
+    uint32_t line;          /* of the model text */
+    uint32_t tensor_cores;  /* 1: its product runs in mma instructions */
+    uint64_t reserved;
+} amp_model_cuda_kernel;
+
+typedef struct amp_model_cuda_program {
+    const char *name;        /* as amp_model_program */
+    amp_model_table buffers; /* amp_model_buffer: every layout is ROWS; |storage| is the dtype's own (tf32: f32; bool: one int32) */
+    amp_model_table kernels; /* amp_model_cuda_kernel, in order */
+    amp_model_table results; /* amp_model_result */
+} amp_model_cuda_program;
+
+typedef struct amp_model_cuda {
+    uint32_t struct_size, reserved;
+    const char *prelude;
+    amp_model_table states;    /* amp_model_state: those of the model by name, in another layout; derived ones are CUDA's own */
+    amp_model_table functions; /* amp_model_cuda_function */
+    amp_model_table programs;  /* amp_model_cuda_program */
+    const char *ir_text;       /* the module at stage plan for CUDA */
+    uint64_t ir_length;
+} amp_model_cuda;
+
 /* ---- the descriptor ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct amp_model_desc {
@@ -222,6 +283,8 @@ typedef struct amp_model_desc {
     uint64_t ir_length;
     const char *scaler;             /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
     int64_t accumulate;             /* micro-batches in a step; 0 reads as 1 */
+    const amp_model_cuda *cuda;     /* minor 2; NULL: the model has no CUDA code */
+    const char *cuda_missing;       /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

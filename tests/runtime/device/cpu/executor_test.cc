@@ -80,8 +80,10 @@ std::vector<float> Multiply(const Form &f, Matrix &a, Matrix &b, int64_t rows, i
     program.kernels = &kernel, program.kernel_count = 1;
     std::vector<float> c((size_t)(rows * cols), NAN);
     void *memory[] = {a.Data(), b.Data(), c.data()};
-    amp_run run = {&program, memory, 1};
-    amp_device_options options = {threads, isa};
+    amp_run run = {};
+    run.program = &program, run.buffers = memory, run.n = 1;
+    amp_device_options options = {};
+    options.threads = threads, options.isa = isa;
     amp_allocator allocator = {};
     amp_device *device = nullptr;
     amp_error err = {};
@@ -130,8 +132,10 @@ void RunKernel(amp_model_kernel &kernel, amp_model_buffer *buffers, void *const 
     amp_program program = {};
     program.name = "p", program.buffers = buffers, program.buffer_count = (int)operand_count;
     program.kernels = &kernel, program.kernel_count = 1;
-    amp_run run = {&program, memory, n};
-    amp_device_options options = {threads, nullptr};
+    amp_run run = {};
+    run.program = &program, run.buffers = memory, run.n = n;
+    amp_device_options options = {};
+    options.threads = threads, options.isa = nullptr;
     amp_allocator allocator = {};
     amp_device *device = nullptr;
     amp_error err = {};
@@ -289,8 +293,10 @@ TEST_P(Walk, PredicatesFlagsAndSerialKernels) {
     std::vector<float> data(CELLS);
     int predicate = 0, flag = 0;
     void *memory[] = {&predicate, data.data(), &flag};
-    amp_run run = {&program, memory, 1};
-    amp_device_options options = {GetParam(), nullptr};
+    amp_run run = {};
+    run.program = &program, run.buffers = memory, run.n = 1;
+    amp_device_options options = {};
+    options.threads = GetParam(), options.isa = nullptr;
     amp_allocator allocator = {};
     amp_device *device = nullptr;
     amp_error err = {};

@@ -1,0 +1,199 @@
+"""The parts of gpu-check that say whether the GPU path is right."""
+import concurrent.futures
+import glob
+import json
+import os
+import random
+import shutil
+import struct
+
+from check_run import Skip
+
+# ---- kernels written by hand -------------------------------------------------------------------------------------------
+
+
+def kernels(c):
+    command = ["bin/on_device", "--dump", os.path.join(c.out, "kernels.txt")]
+    done = c.run(command + (["--stand-in"] if c.args.stand_in else []), timeout=180)
+    counts = {"pass": 0, "fail": 0, "skip": 0}
+    for line in done.stdout.splitlines():
+        case, _, detail = line.partition("\t")
+        verdict, name = case.split()
+        counts[verdict] += 1
+        if verdict == "fail":
+            c.fail(f"{name}: {detail}")
+        elif verdict == "skip":
+            c.skip(f"{name}: {detail}")
+    if not counts["pass"]:
+        raise RuntimeError("no kernel passed")
+    c.say(f"{counts['pass']} kernels of {sum(counts.values())} do what the document says")
+    return counts
+
+
+# ---- conformance -------------------------------------------------------------------------------------------------------
+
+TESTS = ["cuda_ops_test", "product_test", "run_test", "reduce_test", "state_test", "move_test", "image_test"]
+FEW = {"cuda_ops_test": "*.Lines", "run_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
+
+
+def list_tests(c, program):
+    only = ["--gtest_filter=" + FEW[program]] if c.args.stand_in else []
+    lines = c.run([f"bin/{program}", "--gtest_list_tests", *only], timeout=60).stdout.splitlines()
+    suite, names = "", []
+    for line in lines:
+        if line.startswith("  "):
+            names.append((program, suite + line.split("#")[0].strip()))
+        elif line.split("#")[0].strip().endswith("."):
+            suite = line.split("#")[0].strip()
+    return names
+
+
+def run_test(c, program, name):
+    """Each in a process of its own: an error of the device ends what its context can do."""
+    env = {"AMP_KERNELS_ON": "driver", "AMP_CUDA_ARCHS": "90" if c.small else "80,90"}
+    try:
+        done = c.run([f"bin/{program}", f"--gtest_filter={name}"], timeout=240, must=False, env=env)
+    except RuntimeError as late:
+        return program, name, "failed", str(late)
+    if done.returncode:
+        lines = [line for line in done.stdout.splitlines() if not line.startswith("[")]
+        return program, name, "failed", "\n".join(lines[:12]) or f"exit status {done.returncode}"
+    if "[  SKIPPED ]" in done.stdout:
+        return program, name, "skipped", done.stdout.split("Skipped\n")[-1].splitlines()[0]
+    return program, name, "passed", ""
+
+
+def conformance(c):
+    tests = [test for program in (FEW if c.args.stand_in else TESTS) for test in list_tests(c, program)]
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
+        for program, name, status, why in pool.map(lambda test: run_test(c, *test), tests):
+            counts[status] += 1
+            if status == "failed":
+                c.fail(f"{program} {name}: {why}")
+            elif status == "skipped":
+                c.skip(f"{program} {name}: {why}")
+    if not counts["passed"]:
+        raise RuntimeError("no test ran")
+    c.say(f"{counts['passed']} tests of {sum(counts.values())} passed on the device")
+    return counts
+
+
+# ---- training ----------------------------------------------------------------------------------------------------------
+
+
+def write_samples(path, count, pixels=784):
+    """A safetensors file of random samples."""
+    rng = random.Random(1)
+    x = struct.pack(f"<{count * pixels}f", *(rng.random() for _ in range(count * pixels)))
+    targets = struct.pack(f"<{count}i", *(rng.randrange(10) for _ in range(count)))
+    head = json.dumps({
+        "x": {"dtype": "F32", "shape": [count, pixels], "data_offsets": [0, len(x)]},
+        "targets": {"dtype": "I32", "shape": [count], "data_offsets": [len(x), len(x) + len(targets)]},
+    }).encode()
+    head += b" " * (-len(head) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(head)) + head + x + targets)
+
+
+def model_name(c, precision):
+    return f"models/{'small' if c.args.stand_in else 'mlp512'}-{precision}.so"
+
+
+PRECISIONS = ["fp16", "bf16", "fp32"]
+
+
+def step_lines(c, precision, device, steps):
+    command = ["bin/amprun", "step", model_name(c, precision), "--weights", c.file(f"{precision}.safetensors")]
+    command += ["--inputs", c.file("samples.safetensors"), "--steps", str(steps), "--device", device]
+    return [json.loads(line) for line in c.run(command, timeout=120).stdout.splitlines()]
+
+
+def follow(c):
+    """The same steps on both devices: losses near, everything that is counted equal."""
+    samples, steps = (16, 2) if c.args.stand_in else (128, 20)
+    write_samples(c.file("samples.safetensors"), samples)
+    worst = {}
+    for precision in PRECISIONS[:1] if c.args.stand_in else PRECISIONS:
+        data = f"safetensors:{c.file('samples.safetensors')}"
+        c.run(["bin/amprun", "train", model_name(c, precision), "--data", data, "--steps", "1", "--batch", str(samples), "--quiet",
+               "--device", "cpu", "--seed", "1", "--save", c.file(f"{precision}.safetensors")])
+        cpu, cuda = (step_lines(c, precision, device, steps) for device in ("cpu", "cuda"))
+        bound = 1e-4 if precision == "fp32" else 5e-3
+        if len(cpu) != steps or len(cuda) != steps:
+            c.fail(f"{precision}: {len(cpu)} steps on the CPU, {len(cuda)} on CUDA; {steps} were asked for")
+            continue
+        worst[precision] = max(abs(a["loss"] - b["loss"]) / max(abs(a["loss"]), 0.1) for a, b in zip(cpu, cuda))
+        if not worst[precision] <= bound:
+            c.fail(f"{precision}: losses differ by {worst[precision]:.3g}, more than {bound}")
+        for key in ("step", "iteration", "scale", "skipped"):
+            if [line[key] for line in cpu] != [line[key] for line in cuda]:
+                c.fail(f"{precision}: {key} differs")
+        c.say(f"{precision}: {steps} steps follow the CPU, losses within {worst[precision]:.2e} (bound {bound})")
+    return worst
+
+
+def training(c):
+    """Fashion-MNIST on the device; then the weights that came out, on the CPU."""
+    rows = []
+    fashion = os.path.join(c.beside, "data", "fashion-mnist")
+    if not c.args.stand_in and not os.path.isdir(fashion):
+        raise Skip("there is no Fashion-MNIST beside gpu-check")
+    if c.args.stand_in:
+        write_samples(c.file("samples.safetensors"), 16)
+    epochs = 1 if c.small else 5
+    for precision in PRECISIONS[:1] if c.args.stand_in else PRECISIONS:
+        model, weights, log = model_name(c, precision), c.file("trained.safetensors"), c.file("log.jsonl")
+        command = ["bin/amprun", "train", model, "--device", "cuda", "--quiet", "--seed", "1", "--save", weights, "--log", log]
+        if c.args.stand_in:
+            c.run([*command, "--data", f"safetensors:{c.file('samples.safetensors')}", "--batch", "16", "--steps", "2"])
+        else:
+            c.run([*command, "--data", f"idx:{fashion}", "--epochs", str(epochs)], timeout=120)
+        with open(log, encoding="utf-8") as file:
+            last = [json.loads(line) for line in file][-1]
+        row = {"precision": precision, "epochs": epochs, "log": last}
+        rows.append(row)
+        if c.args.stand_in:
+            c.say(f"{precision}: loss {last['loss']:.4f} after 2 steps")
+            if not last["loss"] < 10:
+                c.fail(f"{precision}: the loss is {last['loss']}")
+            continue
+        on_cpu = json.loads(c.run(["bin/amprun", "eval", model, "--data", f"idx:{fashion}", "--weights", weights, "--device", "cpu"]).stdout)
+        row["cpu_accuracy"] = on_cpu["acc"]
+        c.say(f"{precision}: accuracy {last['test_acc']:.4f} after {epochs} epochs, {on_cpu['acc']:.4f} by the CPU; "
+              f"{last['samples_per_s']:.0f} samples/s")
+        least = 0.8 if c.small else 0.875
+        if not last["test_acc"] >= least:
+            c.fail(f"{precision}: accuracy {last['test_acc']:.4f}; at least {least} is wanted")
+        if not abs(last["test_acc"] - on_cpu["acc"]) <= 0.002:
+            c.fail(f"{precision}: the CPU says {on_cpu['acc']:.4f}, the device {last['test_acc']:.4f}, of the same weights")
+    return rows
+
+
+# ---- compute-sanitizer ---------------------------------------------------------------------------------------------------
+
+
+def sanitizer(c):
+    program = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda*/bin/compute-sanitizer")), None)
+    if c.args.stand_in:
+        raise Skip("the stand-in checks by itself")
+    if not program:
+        raise Skip("compute-sanitizer is not here")
+    write_samples(c.file("samples.safetensors"), 16)
+    weights = c.file("sanitized.safetensors")
+    model = "models/small-fp16.so"
+    c.run(["bin/amprun", "train", model, "--data", f"safetensors:{c.file('samples.safetensors')}", "--steps", "1", "--batch", "16",
+           "--quiet", "--device", "cpu", "--save", weights])
+    results = {}
+    for tool in ["memcheck"] if c.small else ["memcheck", "racecheck", "initcheck", "synccheck"]:
+        done = c.run([program, "--tool", tool, "--error-exitcode", "99", "bin/amprun", "step", model, "--weights", weights, "--inputs",
+                      c.file("samples.safetensors"), "--steps", "2", "--device", "cuda"], timeout=60, must=False)
+        text = done.stdout + done.stderr
+        if "not supported" in text:
+            raise Skip("compute-sanitizer does not support this device")
+        results[tool] = [line for line in text.splitlines() if "SUMMARY" in line]
+        if done.returncode:
+            c.fail(f"{tool}: exit status {done.returncode}\n" + "\n".join(text.splitlines()[:20]))
+        else:
+            c.say(f"{tool}: {' '.join(results[tool])}")
+    return results

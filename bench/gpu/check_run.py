@@ -1,0 +1,138 @@
+"""What the parts of gpu-check share: running programs within the time that is left, noting failures, writing reports."""
+import glob
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+
+
+class Skip(Exception):
+    """A part that cannot run on this machine."""
+
+
+def nvrtc_folder():
+    """Where NVIDIA's wheels, which PyTorch brings, have NVRTC; None."""
+    spec = importlib.util.find_spec("nvidia")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        for found in sorted(glob.glob(os.path.join(place, "*", "lib", "libnvrtc.so.1*"))):
+            return os.path.dirname(found)
+    return None
+
+
+class Context:
+    def __init__(self, args, home):
+        self.args, self.beside, self.out = args, home, os.path.abspath(args.out)
+        os.makedirs(self.out, exist_ok=True)
+        self.end = time.monotonic() + args.limit
+        self.small = args.stand_in or args.quick
+        self.text = open(os.path.join(self.out, "report.txt"), "w", encoding="utf-8")
+        self.scratch = tempfile.mkdtemp(prefix="gpu-check-")
+        self.home = os.path.join(self.scratch, "programs")
+        with tarfile.open(os.path.join(home, "programs.tar.gz")) as programs:
+            programs.extractall(self.home)
+        self.nvrtc = nvrtc_folder()
+        self.env = dict(os.environ)
+        # Images are compiled anew, and nothing is left behind.
+        self.env["AMPC_CACHE_DIR"] = os.path.join(self.scratch, "cache")
+        if self.nvrtc:
+            self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), self.nvrtc]))
+        self.torch_version = None if args.stand_in else self.find_torch()
+        self.begin("")
+
+    def __del__(self):
+        shutil.rmtree(getattr(self, "scratch", ""), ignore_errors=True)
+
+    def begin(self, name):
+        self.failures, self.skips = [], []
+        if name:
+            self.say(f"\n== {name}")
+
+    def find_torch(self):
+        done = self.run([sys.executable, "-c", "import torch; print(torch.__version__)"], timeout=120, must=False)
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    def say(self, text):
+        print(text, flush=True)
+        self.text.write(text + "\n")
+        self.text.flush()
+
+    def fail(self, text):
+        self.failures.append(text)
+        self.say(f"FAIL {text}")
+
+    def skip(self, text):
+        self.skips.append(text)
+        self.say(f"skipped: {text}")
+
+    def write(self, data):
+        with open(os.path.join(self.out, "report.json"), "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1)
+            file.write("\n")
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def file(self, name):
+        return os.path.join(self.scratch, name)
+
+    def run(self, command, timeout=300, must=True, env=None):
+        """A finished process; RuntimeError where it fails and |must|, or takes too long."""
+        limit = max(1, min(timeout, self.left()))
+        try:
+            done = subprocess.run(
+                command, cwd=self.home, env={**self.env, **(env or {})}, timeout=limit, capture_output=True, text=True,
+                errors="replace", check=False,
+            )
+        except FileNotFoundError:
+            done = subprocess.CompletedProcess(command, 127, "", f"there is no {command[0]}")
+        except subprocess.TimeoutExpired as late:
+            raise RuntimeError(f"{' '.join(command)}: stopped after {limit:.0f} s") from late
+        if must and done.returncode:
+            lines = (done.stderr.strip() or done.stdout.strip()).splitlines()[-5:]
+            raise RuntimeError(f"{' '.join(command)}: exit status {done.returncode}: " + " / ".join(lines))
+        return done
+
+
+class Server:
+    """A process that answers each line with a line of JSON."""
+
+    def __init__(self, context, command):
+        self.command = command
+        self.process = subprocess.Popen(
+            command, cwd=context.home, env=context.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=open(context.file("stderr"), "w", encoding="utf-8"), text=True,
+        )
+        self.log = context.file("stderr")
+        self.limit = threading.Timer(context.left(), self.process.kill)
+        self.limit.daemon = True
+        self.limit.start()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            with open(self.log, encoding="utf-8", errors="replace") as file:
+                last = file.read().strip().splitlines()[-3:]
+            raise RuntimeError(f"{' '.join(self.command[:2])} died: " + " / ".join(last))
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        return answer
+
+    def ask(self, line):
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+        return self.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.limit.cancel()
+        self.process.kill()
+        self.process.wait()

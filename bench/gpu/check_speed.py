@@ -1,0 +1,141 @@
+"""The parts of gpu-check that measure, beside PyTorch on the same machine.
+
+Both sides stay alive and take turns; figures are medians over the turns, by device events where nothing else is said.  An
+aim that is missed is said and does not make gpu-check fail."""
+import json
+import os
+import statistics
+import sys
+
+from check_run import Server
+
+ADAMW_BYTES = 30  # a parameter: master, m and v read and written, an f32 gradient read, a 16-bit copy written
+
+
+def median(rows, key):
+    return round(statistics.median(row[key] for row in rows), 3)
+
+
+def peer(c):
+    if c.args.stand_in:
+        c.skip("PyTorch's side")
+        return None
+    if not c.torch_version:
+        c.fail("python3 has no PyTorch: nothing to compare with")
+        return None
+    server = Server(c, [sys.executable, os.path.join(c.beside, "torch_peer.py")])
+    server.read()
+    return server
+
+
+# ---- training steps ------------------------------------------------------------------------------------------------------
+
+
+def step_cases(c):
+    if c.args.stand_in:
+        return [(32, "fp16", 16)]
+    few = [(512, "fp16", 128), (512, "bf16", 128)]
+    return few if c.small else few + [(1024, "fp16", 128), (1024, "bf16", 128)]
+
+
+def time_steps(c, torch, hidden, precision, batch):
+    """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler; `copied`: its batch
+    comes from pinned memory in each step, as ours comes from ordinary memory; `resident`: it lies on the device."""
+    model = "models/small-fp16.so" if c.args.stand_in else f"models/mlp{hidden}-{precision}.so"
+    steps, rounds = (2, 1) if c.args.stand_in else (300, 3) if c.small else (500, 5)
+    modes = ["copied", "resident"] if torch else []
+    ours, theirs = [], {mode: [] for mode in modes}
+    with Server(c, ["bin/step_bench", model, str(batch)]) as bench:
+        bench.read()
+        if torch:
+            torch.ask(json.dumps({"mlp": [784, hidden, hidden, 10], "precision": precision, "batch": batch}))
+        bench.ask(1 if c.args.stand_in else 100)
+        for mode in modes:
+            torch.ask(json.dumps({"steps": 100, "mode": mode}))
+        for _ in range(rounds):
+            ours.append(bench.ask(steps))
+            for mode in modes:
+                theirs[mode].append(torch.ask(json.dumps({"steps": steps, "mode": mode})))
+    row = {"model": f"784-{hidden}-{hidden}-10", "precision": precision, "batch": batch, "rounds": rounds, "steps": steps}
+    row["ampc"] = {key: median(ours, key) for key in ("wall_us", "device_us", "host_cpu_us", "host_us")}
+    row["torch"] = {mode: {key: median(rows, key) for key in ("wall_us", "device_us")} for mode, rows in theirs.items()}
+    row["all"] = {"ampc": ours, "torch": theirs}
+    row["ratio"] = {mode: round(times["wall_us"] / row["ampc"]["wall_us"], 2) for mode, times in row["torch"].items()}
+    return row
+
+
+def steps(c):
+    rows = []
+    torch = peer(c)
+    try:
+        for case in step_cases(c):
+            try:
+                row = time_steps(c, torch, *case)
+            except RuntimeError as error:
+                c.fail(f"{case}: {error}")
+                continue
+            rows.append(row)
+            ours = row["ampc"]
+            c.say(f"{row['model']} {row['precision']} batch {row['batch']}: {ours['wall_us']:.1f} us a step ({ours['device_us']:.1f} on the "
+                  f"device), host {ours['host_cpu_us']:.1f} us of processor time a call (aim: under 10)")
+            for mode, times in row["torch"].items():
+                c.say(f"    PyTorch, batch {mode}: {times['wall_us']:.1f} us, {row['ratio'][mode]} times ours (aim: 3)")
+    finally:
+        if torch:
+            torch.__exit__()
+    return rows
+
+
+# ---- single kernels --------------------------------------------------------------------------------------------------------
+
+
+def kernel_times(c, model, program, n, repeats):
+    return json.loads(c.run(["bin/kernel_bench", model, program, str(n), str(repeats)], timeout=90).stdout)
+
+
+def optimizer(c):
+    model = "models/wide-small.so" if c.args.stand_in else "models/wide.so"
+    runs = [kernel_times(c, model, "train_step", 8, 1 if c.args.stand_in else 30) for _ in range(1 if c.args.stand_in else 3)]
+    found = [[k for k in run["kernels"] if "adamw" in k["title"] and k["batch_elements"]] for run in runs]
+    if any(len(kernels) != 1 for kernels in found):
+        raise RuntimeError("there is not one kernel of the optimizer over all parameters")
+    us = statistics.median(kernels[0]["us_in_a_row"] for kernels in found)
+    copy = statistics.median(run["copy_bytes"] / run["copy_us"] for run in runs) * 1e6
+    count = found[0][0]["batch_elements"]
+    rate = ADAMW_BYTES * count / us * 1e6
+    c.say(f"AdamW over {count} parameters in bf16: {us:.1f} us, {rate / 1e9:.0f} GB/s; a device copy {copy / 1e9:.0f} GB/s: "
+          f"{rate / copy:.0%} (aim: 85 %)")
+    return {"parameters": count, "us": us, "bytes_per_parameter": ADAMW_BYTES, "bytes_per_s": rate, "copy_bytes_per_s": copy,
+            "share": rate / copy, "registers": found[0][0]["registers"], "spill_bytes": found[0][0]["spill_bytes"], "runs": runs}
+
+
+MATMULS = [(128, 784, 512), (128, 512, 512), (128, 1024, 1024), (1024, 1024, 1024), (4096, 4096, 4096)]  # n, k, m
+
+
+def matmul(c):
+    """`us`: launch by launch; `us_in_a_row`: many behind one another, as in a graph.  Operands take turns on both sides."""
+    rows = []
+    torch = peer(c)
+    try:
+        for n, k, m in [(32, 64, 64)] if c.args.stand_in else MATMULS:
+            ours, theirs, rounds = [], [], 1 if c.args.stand_in else 3
+            for _ in range(rounds):
+                run = kernel_times(c, f"models/linear-{k}x{m}.so", "infer", n, 1 if c.args.stand_in else 50)
+                ours += [kernel for kernel in run["kernels"] if kernel["tensor_cores"]]
+                if torch:
+                    theirs.append(torch.ask(json.dumps({"matmul": [n, k, m], "repeats": 50})))
+            if len(ours) != rounds:
+                raise RuntimeError(f"{n} x {k} x {m}: there is not one product in tensor cores")
+            row = {"n": n, "k": k, "m": m, "ampc": {key: median(ours, key) for key in ("us", "us_in_a_row", "registers")}}
+            row["torch"] = {key: median(theirs, key) for key in ("us", "us_in_a_row")} if theirs else None
+            flops = 2 * n * k * m
+            text = f"{n} x {k} x {m} fp16: {row['ampc']['us_in_a_row']:.1f} us, {flops / row['ampc']['us_in_a_row'] / 1e6:.1f} TFLOP/s"
+            if theirs:
+                row["share"] = round(row["torch"]["us_in_a_row"] / row["ampc"]["us_in_a_row"], 3)
+                text += f"; torch.nn.functional.linear {row['torch']['us_in_a_row']:.1f} us: {row['share']:.0%} of its speed"
+            c.say(text)
+            rows.append(row)
+    finally:
+        if torch:
+            torch.__exit__()
+    return rows

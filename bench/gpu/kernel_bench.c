@@ -1,0 +1,305 @@
+/* kernel_bench.c: each kernel of a program by itself, between device events: kernel_bench MODEL.so PROGRAM N [REPEATS]
+ *
+ * Writes one line of JSON: the kernels in order with the median of their times, the bytes of their operands (each once) and what a
+ * device-to-device copy of 1 GiB (less where memory is short) takes, bytes read and written.  Launches are repeated with other
+ * operands each time (sets of buffers take turns, 256 MiB in all at least where there is room), so that no cache keeps them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/load.h"
+#include "runtime/layout.h"
+#include "runtime/model.h"
+
+enum { MAX_SETS = 16, MAX_OPERANDS = 4096, WARM_UP = 3, MAX_REPEATS = 1000 };
+static const size_t cold_bytes = (size_t)256 << 20;
+
+typedef struct Bench {
+    amp_cuda_context *context;
+    const amp_model *model;
+    const amp_program *program;
+    amp_cuda_loaded *functions;
+    int64_t n;
+    int sets, repeats;
+    CuPointer *buffers; /* [sets][buffer_count] */
+    CuStream stream;
+    CuEvent start, end;
+} Bench;
+
+static int fail(const char *what) {
+    fprintf(stderr, "kernel_bench: %s\n", what);
+    return 1;
+}
+
+#define DRIVER(b, name, arguments)                                                                                     \
+    do {                                                                                                               \
+        amp_error driver_err;                                                                                          \
+        if (AMP_CUDA((b)->context, &driver_err, name, arguments)) return fail(driver_err.message);                     \
+    } while (0)
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static size_t buffer_bytes(const Bench *b, const amp_model_buffer *x) {
+    size_t elements = (size_t)(amp_model_dim_at(&x->rows, b->n) * amp_model_dim_at(&x->cols, b->n));
+    return elements * amp_storage_size(x->storage);
+}
+
+/* Small numbers that differ; integers 1, so that predicates hold and indices are valid. */
+static void fill(void *data, const amp_model_buffer *x, size_t bytes, unsigned seed) {
+    size_t size = amp_storage_size(x->storage);
+    for (size_t i = 0; i < bytes / size; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        float value = (float)(seed >> 8) / 16777216.0f * 0.1f + 0.001f;
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        uint16_t short_bits = (uint16_t)(bits >> 16);
+        if (x->storage == AMP_DT_F16) short_bits = (uint16_t)(0x2000u | (seed >> 22)); /* 0.0078 to 0.0156 */
+        switch (x->storage) {
+        case AMP_DT_F32: ((float *)data)[i] = value; break;
+        case AMP_DT_F16:
+        case AMP_DT_BF16: ((uint16_t *)data)[i] = short_bits; break;
+        case AMP_DT_F64: ((double *)data)[i] = (double)value; break;
+        case AMP_DT_I64: ((int64_t *)data)[i] = 1; break;
+        default: memset((char *)data + i * size, 0, size), ((char *)data)[i * size] = 1; break;
+        }
+    }
+}
+
+static size_t set_bytes(const Bench *b) {
+    size_t total = 0;
+    for (int i = 0; i < b->program->buffer_count; i++) total += buffer_bytes(b, &b->program->buffers[i]);
+    return total;
+}
+
+/* Buffers of one state are one. */
+static CuPointer shared_state(const Bench *b, const CuPointer *set, int i) {
+    const amp_model_buffer *x = b->program->buffers;
+    for (int j = 0; j < i; j++)
+        if (x[i].kind == AMP_BUFFER_STATE && x[j].kind == AMP_BUFFER_STATE && x[i].index == x[j].index) return set[j];
+    return 0;
+}
+
+static int make_set(Bench *b, int number) {
+    CuPointer *set = b->buffers + number * b->program->buffer_count;
+    for (int i = 0; i < b->program->buffer_count; i++) {
+        const amp_model_buffer *x = &b->program->buffers[i];
+        size_t bytes = buffer_bytes(b, x);
+        set[i] = x->kind == AMP_BUFFER_WATCH ? 0 : shared_state(b, set, i);
+        if (set[i] || x->kind == AMP_BUFFER_WATCH) continue;
+        void *data = malloc(bytes + 16);
+        if (!data) return fail("no memory");
+        fill(data, x, bytes, (unsigned)(number * 1000 + i + 1));
+        DRIVER(b, mem_alloc, (&set[i], bytes + 16));
+        DRIVER(b, copy_in, (set[i], data, bytes, b->stream));
+        DRIVER(b, stream_sync, (b->stream));
+        free(data);
+    }
+    return 0;
+}
+
+static int make_buffers(Bench *b) {
+    size_t free_bytes, total, one = set_bytes(b) + 1;
+    DRIVER(b, mem_info, (&free_bytes, &total));
+    b->sets = (int)(cold_bytes / one) + 2;
+    if (b->sets > MAX_SETS) b->sets = MAX_SETS;
+    while (b->sets > 1 && one * (size_t)b->sets > free_bytes / 2) b->sets--;
+    b->buffers = calloc((size_t)(b->sets * b->program->buffer_count), sizeof *b->buffers);
+    if (!b->buffers) return fail("no memory");
+    for (int i = 0; i < b->sets; i++)
+        if (make_set(b, i)) return 1;
+    return 0;
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+typedef struct Launch {
+    uint64_t values[260];
+    void *pointers[260];
+    CuPointer tables;
+    unsigned grid[3];
+} Launch;
+
+static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l) {
+    static uint64_t words[MAX_OPERANDS + MAX_OPERANDS];
+    const CuPointer *buffers = b->buffers + set * b->program->buffer_count;
+    uint32_t count = 0, table = 0;
+    if (k->operand_count > MAX_OPERANDS || k->batch > MAX_OPERANDS) return fail("too many operands");
+    for (uint32_t i = 0; i < k->operand_count; i++) {
+        if (k->operand_table) words[table++] = buffers[k->operands[i]];
+        else l->values[count++] = buffers[k->operands[i]];
+    }
+    for (uint32_t i = 0; i < k->batch; i++) words[table + i] = (uint64_t)amp_model_dim_at(&k->batch_elements[i], b->n);
+    if (table + k->batch) {
+        DRIVER(b, mem_alloc, (&l->tables, (table + k->batch) * 8));
+        DRIVER(b, copy_in, (l->tables, words, (table + k->batch) * 8, b->stream));
+        DRIVER(b, stream_sync, (b->stream));
+    }
+    if (k->operand_table) l->values[count++] = l->tables;
+    l->values[count++] = (uint64_t)b->n;
+    if (k->batch) l->values[count++] = l->tables + 8 * table;
+    for (uint32_t i = 0; i < count; i++) l->pointers[i] = &l->values[i];
+    for (int a = 0; a < 3; a++) {
+        int64_t per = k->launch.per[a], blocks = 1;
+        if (per) blocks = (amp_model_dim_at(&k->launch.extent[a], b->n) + per - 1) / per;
+        l->grid[a] = (unsigned)(blocks < 1 ? 1 : blocks);
+    }
+    return 0;
+}
+
+static int start(Bench *b, const amp_model_cuda_kernel *k, Launch *l) {
+    const uint32_t *block = k->launch.block;
+    DRIVER(b, launch,
+           (b->functions[k->function].function, l->grid[0], l->grid[1], l->grid[2], block[0], block[1], block[2],
+            k->launch.shared_bytes, b->stream, l->pointers, NULL));
+    return 0;
+}
+
+static int by_value(const void *x, const void *y) {
+    float a = *(const float *)x, b = *(const float *)y;
+    return (a > b) - (a < b);
+}
+
+/* Microseconds: medians of single launches, and their mean where so many follow one another (no gaps in between). */
+static int time_kernel(Bench *b, const amp_model_cuda_kernel *k, Launch *l, double *median, double *in_a_row) {
+    static float times[MAX_REPEATS];
+    float all = 0;
+    for (int i = 0; i < b->repeats + WARM_UP; i++) {
+        DRIVER(b, event_record, (b->start, b->stream));
+        if (start(b, k, &l[i % b->sets])) return 1;
+        DRIVER(b, event_record, (b->end, b->stream));
+        DRIVER(b, stream_sync, (b->stream));
+        if (i >= WARM_UP) DRIVER(b, event_elapsed, (&times[i - WARM_UP], b->start, b->end));
+    }
+    qsort(times, (size_t)b->repeats, sizeof *times, by_value);
+    *median = 1e3 * (double)times[b->repeats / 2];
+    DRIVER(b, event_record, (b->start, b->stream));
+    for (int i = 0; i < b->repeats; i++)
+        if (start(b, k, &l[i % b->sets])) return 1;
+    DRIVER(b, event_record, (b->end, b->stream));
+    DRIVER(b, stream_sync, (b->stream));
+    DRIVER(b, event_elapsed, (&all, b->start, b->end));
+    *in_a_row = 1e3 * (double)all / b->repeats;
+    return 0;
+}
+
+/* Bytes of operands, each buffer once. */
+static size_t kernel_bytes(const Bench *b, const amp_model_cuda_kernel *k) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < k->operand_count; i++) {
+        uint32_t first = 0;
+        while (k->operands[first] != k->operands[i]) first++;
+        if (first == i) bytes += buffer_bytes(b, &b->program->buffers[k->operands[i]]);
+    }
+    return bytes;
+}
+
+/* Flags are zero when a program starts. */
+static int clear_flags(Bench *b) {
+    for (int set = 0; set < b->sets; set++)
+        for (int i = 0; i < b->program->buffer_count; i++) {
+            const amp_model_buffer *x = &b->program->buffers[i];
+            if (x->kind == AMP_BUFFER_FLAG)
+                DRIVER(b, fill8, (b->buffers[set * b->program->buffer_count + i], 0, buffer_bytes(b, x), b->stream));
+        }
+    return 0;
+}
+
+static int time_all(Bench *b) {
+    Launch *launches = calloc(MAX_SETS, sizeof *launches);
+    if (!launches) return fail("no memory");
+    printf("\"kernels\": [");
+    for (int i = 0; i < b->program->kernel_count; i++) {
+        const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
+        const amp_cuda_loaded *f = &b->functions[k->function];
+        double median, in_a_row;
+        int64_t elements = 0;
+        for (int s = 0; s < b->sets; s++)
+            if (prepare(b, k, s, &launches[s])) return 1;
+        if (time_kernel(b, k, launches, &median, &in_a_row)) return 1;
+        for (int s = 0; s < b->sets; s++)
+            if (launches[s].tables) DRIVER(b, mem_free, (launches[s].tables));
+        memset(launches, 0, MAX_SETS * sizeof *launches);
+        for (uint32_t j = 0; j < k->batch; j++) elements += amp_model_dim_at(&k->batch_elements[j], b->n);
+        printf("%s{\"name\": \"%s\", \"title\": \"%s\", \"kind\": %u, \"us\": %.3f, \"us_in_a_row\": %.3f, "
+               "\"operand_bytes\": %zu, \"batch_elements\": %lld, \"tensor_cores\": %u, \"registers\": %d, "
+               "\"spill_bytes\": %d}",
+               i ? ", " : "", k->name, k->title, k->kind, median, in_a_row, kernel_bytes(b, k), (long long)elements,
+               k->tensor_cores, f->registers, f->spill_bytes);
+    }
+    printf("]");
+    free(launches);
+    return 0;
+}
+
+/* ---- the copy ------------------------------------------------------------------------------------------------------ */
+
+static int time_copy(Bench *b) {
+    size_t free_bytes, total, bytes = (size_t)1 << 30;
+    CuPointer from, to;
+    float times[10];
+    DRIVER(b, mem_info, (&free_bytes, &total));
+    if (b->repeats < 10) bytes = (size_t)1 << 20;
+    while (bytes > free_bytes / 4) bytes /= 2;
+    DRIVER(b, mem_alloc, (&from, bytes));
+    DRIVER(b, mem_alloc, (&to, bytes));
+    DRIVER(b, fill32, (from, 0x3F9D70A4, bytes / 4, b->stream));
+    for (int i = 0; i < 13; i++) {
+        DRIVER(b, event_record, (b->start, b->stream));
+        DRIVER(b, copy, (to, from, bytes, b->stream));
+        DRIVER(b, event_record, (b->end, b->stream));
+        DRIVER(b, stream_sync, (b->stream));
+        if (i >= 3) DRIVER(b, event_elapsed, (&times[i - 3], b->start, b->end));
+    }
+    qsort(times, 10, sizeof *times, by_value);
+    printf(", \"copy_bytes\": %zu, \"copy_us\": %.3f", 2 * bytes, 1e3 * (double)times[5]);
+    DRIVER(b, mem_free, (from));
+    DRIVER(b, mem_free, (to));
+    return 0;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+static int allow_shared(Bench *b) {
+    for (int i = 0; i < b->program->kernel_count; i++) {
+        const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
+        if (k->launch.shared_bytes > 48 * 1024)
+            DRIVER(b, function_set_attribute,
+                   (b->functions[k->function].function, CU_FUNC_MAX_DYNAMIC_SHARED, (int)k->launch.shared_bytes));
+    }
+    return 0;
+}
+
+static int open_program(Bench *b, const char *path, const char *name) {
+    amp_error err = {0};
+    amp_model *model, *cuda;
+    if (amp_model_load(path, NULL, &model, &err) || amp_model_for(model, "cuda", &cuda, &err)) return fail(err.message);
+    b->model = cuda;
+    b->program = amp_model_program_named(cuda, name);
+    if (!b->program) return fail("the model has no such program");
+    if (amp_cuda_context_open(&cuda->allocator, NULL, 0, &b->context, &err) || amp_cuda_enter(b->context, &err))
+        return fail(err.message);
+    b->functions = calloc((size_t)cuda->function_count, sizeof *b->functions);
+    amp_cuda_loader loader = {.driver = &b->context->driver,
+                              .latch = &b->context->latch,
+                              .device = &b->context->info,
+                              .allocator = &cuda->allocator};
+    if (!b->functions) return fail("no memory");
+    if (amp_cuda_load(&loader, cuda->cuda_code.prelude, cuda->functions, cuda->function_count, b->functions, &err))
+        return fail(err.message);
+    DRIVER(b, stream_create, (&b->stream, CU_STREAM_NON_BLOCKING));
+    DRIVER(b, event_create, (&b->start, CU_EVENT_DEFAULT));
+    DRIVER(b, event_create, (&b->end, CU_EVENT_DEFAULT));
+    return allow_shared(b);
+}
+
+int main(int argc, char **argv) {
+    Bench b = {.repeats = argc == 5 ? atoi(argv[4]) : 30};
+    if (argc < 4 || argc > 5 || (b.n = atoll(argv[3])) < 1 || b.repeats < 1 || b.repeats > MAX_REPEATS)
+        return fprintf(stderr, "usage: kernel_bench MODEL.so PROGRAM N [REPEATS]\n"), 2;
+    if (open_program(&b, argv[1], argv[2]) || make_buffers(&b) || clear_flags(&b)) return 1;
+    printf("{\"program\": \"%s\", \"n\": %lld, \"sets\": %d, ", argv[2], (long long)b.n, b.sets);
+    if (time_all(&b) || time_copy(&b)) return 1;
+    printf("}\n");
+    return 0;
+}

@@ -1,0 +1,119 @@
+"""PyTorch's side of gpu-check: answers each line of JSON with a line of JSON.
+
+{"mlp": [784, 512, 512, 10], "precision": P, "batch": B}   the model that "steps" trains from now on
+{"steps": K, "mode": "copied"|"resident"}                  microseconds a step: by the host's clock until the device is done; by device events
+{"matmul": [N, K, M], "repeats": R}                        one fp16 linear with bias: median of single ones, mean of R in a row
+"""
+import json
+import statistics
+import sys
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+LOW = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+SETS = 8
+
+
+class Training:
+    def __init__(self, sizes, precision, batch):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        layers = []
+        for a, b in zip(sizes, sizes[1:]):
+            layers += [nn.Linear(a, b), nn.ReLU()]
+        model = nn.Sequential(*layers[:-1]).cuda()
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+        self.scaler = torch.amp.GradScaler("cuda", enabled=precision == "fp16")
+        self.x, self.y = torch.rand(batch, sizes[0], device="cuda"), torch.zeros(batch, dtype=torch.int64, device="cuda")
+        self.host = [
+            (torch.rand(batch, sizes[0]).pin_memory(), torch.randint(0, sizes[-1], (batch,)).pin_memory()) for _ in range(SETS)
+        ]
+        low = LOW[precision]
+
+        @torch.compile(mode="reduce-overhead")
+        def loss_of(x, y):
+            with torch.autocast("cuda", dtype=low or torch.bfloat16, enabled=low is not None):
+                return F.cross_entropy(model(x), y)
+
+        self.loss_of = loss_of
+        for i in range(20):
+            self.step(i, True)
+        torch.cuda.synchronize()
+
+    def step(self, i, copied):
+        if copied:
+            x, y = self.host[i % SETS]
+            self.x.copy_(x, non_blocking=True)
+            self.y.copy_(y, non_blocking=True)
+        torch.compiler.cudagraph_mark_step_begin()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(self.loss_of(self.x, self.y)).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def time(self, steps, copied):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        wall = time.perf_counter()
+        start.record()
+        for i in range(steps):
+            self.step(i, copied)
+        end.record()
+        torch.cuda.synchronize()
+        wall = time.perf_counter() - wall
+        return {"wall_us": 1e6 * wall / steps, "device_us": 1e3 * start.elapsed_time(end) / steps}
+
+
+def time_matmul(n, k, m, repeats):
+    sets = max(2, min(16, (256 << 20) // (2 * (n * k + k * m + n * m)) + 2))
+    draw = lambda *shape: torch.rand(*shape, device="cuda", dtype=torch.float16) - 0.5
+    operands = [(draw(n, k), draw(m, k), draw(m)) for _ in range(sets)]
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    single = []
+    for i in range(repeats + 5):
+        start.record()
+        F.linear(*operands[i % sets])
+        end.record()
+        torch.cuda.synchronize()
+        if i >= 5:
+            single.append(1e3 * start.elapsed_time(end))
+    graph = torch.cuda.CUDAGraph()  # so that the host's launches are not what is measured
+    with torch.cuda.graph(graph):
+        for i in range(repeats):
+            F.linear(*operands[i % sets])
+    graph.replay()
+    start.record()
+    graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return {"us": statistics.median(single), "us_in_a_row": 1e3 * start.elapsed_time(end) / repeats}
+
+
+def answer(state, ask):
+    if "mlp" in ask:
+        state["training"] = None
+        state["training"] = Training(ask["mlp"], ask["precision"], ask["batch"])
+        return {}
+    if "steps" in ask:
+        return state["training"].time(ask["steps"], ask["mode"] == "copied")
+    return time_matmul(*ask["matmul"], ask["repeats"])
+
+
+def main():
+    torch.set_float32_matmul_precision("highest")
+    print(json.dumps({"torch": torch.__version__, "device": torch.cuda.get_device_name()}), flush=True)
+    state = {}
+    for line in sys.stdin:
+        try:
+            result = answer(state, json.loads(line))
+        except Exception as error:
+            result = {"error": f"PyTorch: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+        print(json.dumps(result), flush=True)
+
+
+main()

@@ -1,0 +1,77 @@
+/* cuda.h: what the files of the CUDA target share.  docs/design/cuda.md says what the kernels are.
+ *   kernel.c     loops and threads of one kernel; which of the kinds below it is (kernel.h)
+ *   memory.c     loads and stores: 128 bits where shapes allow
+ *   tile.c row.c column.c scalar.c scatter.c   the kinds
+ *   product.c    mma.sync through shared memory
+ *   indirect*.c  ops that make their result from memory
+ *   kernels.c    all kernels of a module: equal bodies share a function, equal independent ones a launch
+ *   tables.c     amp_model_cuda as C text
+ */
+#ifndef AMP_CODEGEN_CUDA_CUDA_H
+#define AMP_CODEGEN_CUDA_CUDA_H
+
+#include "codegen/emit.h"
+
+/* The functions that generated kernels call, as CUDA C text (prelude/, embedded by the build). */
+extern const char cuda_prelude[];
+
+enum { CUDA_PARAM_OPERANDS = 64 }; /* more operands than that come by a table */
+
+typedef struct CudaLaunch { /* amp_model_cuda_launch */
+    Dim extent[3];
+    int64_t per[3];
+    int block[3];
+    int shared_bytes;
+} CudaLaunch;
+
+typedef struct CudaBody { /* what writing a kernel gives */
+    const char *source;   /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal kernels */
+    CudaLaunch launch;
+    int min_arch;         /* 75; 80 where it needs bf16 or tf32 in tensor cores */
+    bool tensor_cores, operand_table;
+    bool may_batch;       /* with members > 0 only the operands and the number of elements tell it from a kernel of equal source */
+    Dim elements;         /* may_batch: how many this kernel has */
+} CudaBody;
+
+/* kernel.c: of the kernel that |w| has analysed.  |members| > 0: as it is in a launch over a batch of so many (only where may_batch; launch is then left
+ * to the caller).  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
+amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err);
+/* product.c: the same for KERNEL_PRODUCT. */
+amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err);
+
+typedef struct CudaFunction {
+    const char *entry, *source; /* with comments that name IR ops, dtype decisions and source lines */
+    int min_arch;
+} CudaFunction;
+
+typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
+    VEC(const Kernel *) members; /* one; a batch: several */
+    int function;
+    VEC(uint32_t) operands;      /* 1-based buffers of the function, member behind member */
+    VEC(Dim) batch_elements;
+    bool operand_table, tensor_cores;
+    CudaLaunch launch;
+} CudaKernelEntry;
+
+typedef struct CudaProgram {
+    const Func *func;
+    VEC(CudaKernelEntry) kernels;
+} CudaProgram;
+
+typedef struct CudaModule { /* CodegenCuda.code */
+    const Module *module; /* at stage plan, target cuda */
+    VEC(CudaFunction) functions;
+    VEC(CudaProgram) programs;
+} CudaModule;
+
+/* kernels.c */
+amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err);
+/* The whole text as one .cu file that reads well: prelude, then functions. */
+void cuda_print(const CudaModule *m, Text *out);
+/* tables.c: `static const amp_model_cuda cuda = {..};`. */
+typedef struct CudaImage {
+    int function, arch; char suffix; bool is_cubin; const void *data; size_t size; int registers, shared_bytes, spill_bytes, stack_bytes;
+} CudaImage;
+amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int image_count, Text *out, amp_error *err);
+
+#endif

@@ -1,0 +1,126 @@
+/* kernel.h: what the files that write one CUDA kernel share.
+ *
+ * A thread makes |vector| elements side by side, in three parts; a value is a scalar, v12 for the twelfth of the kernel:
+ *
+ *     float x1[4];                         loads: one vector per operand
+ *     load_f32(x1, b0 + at);
+ *     float y2[4];
+ *     for (int i = 0; i < 4; i++) {        elements: ops as scalar expressions
+ *         const float v1 = x1[i];
+ *         const float v2 = exp_f32(v1);
+ *         y2[i] = v2;
+ *     }
+ *     store_f32(b2 + at, y2);              stores
+ *
+ * Names in the generated text: b3 operand 3; r, c row and column of an element, c0 the column of the vector's first; at the
+ * number of that element in row-major order; rows, COLS the space.
+ */
+#ifndef AMP_CODEGEN_CUDA_KERNEL_H
+#define AMP_CODEGEN_CUDA_KERNEL_H
+
+#include "codegen/cuda/cuda.h"
+
+typedef struct CudaKernel {
+    Emitter e;
+    Walk *w;
+    CudaBody *body;
+    int place;          /* of the loop nest: counted up, so that each loads its values anew */
+    int vector;         /* elements of a thread side by side */
+    int min_blocks;     /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
+    bool flat;          /* full and scalar operands alone: an element is its number */
+    bool part;          /* the last vector may have fewer elements: |left| */
+    const char *at;     /* of the first element in a full operand */
+    const char *column; /* its column */
+    const char *index;  /* of an element among those of a thread: "i", "0" */
+    const char *slot;   /* of the vector among those of a thread: "[q]", "" */
+    int slots;          /* vectors of a thread; known where values stay in registers */
+    int *first_phase;   /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
+    int phase;          /* whose elements are being written */
+    const char *reduce_shape; /* further arguments of the reducing template: ", 32, 8" */
+    const char *segment; /* column kernels: the number of the segment; NULL: there is one */
+    const char *first_thread; /* condition under which a thread stores a value of SPAN_ONE */
+    const char *line_store;   /* the same of the line's own span; NULL: always */
+} CudaKernel;
+
+/* ---- memory.c ---------------------------------------------------------------------------------------------------- */
+
+typedef struct CudaStorage {
+    const char *name, *element; /* "f16", "uint16_t" */
+    int bytes;
+} CudaStorage;
+const CudaStorage *cuda_storage_of(const Walk *w, int operand);
+
+/* The elements that one thread makes side by side: 16 bytes of the widest full operand, 8 elements at most, so that the accesses of a warp
+ * lie side by side. */
+int cuda_vector_width(const Walk *w);
+/* Whether a value of |span| has an element for each of the vector's. */
+bool cuda_is_array(const CudaKernel *k, Span span);
+/* The value of an operand in front of the element loop: a vector, or the one number that all elements share. */
+amp_status cuda_load(CudaKernel *k, Val v);
+/* In the element loop: what cuda_load has made a vector. */
+void cuda_take_element(CudaKernel *k, Val v);
+/* A store of a value: before, in and behind the element loop. */
+amp_status cuda_declare_store(CudaKernel *k, const Sink *s);
+void cuda_store_element(CudaKernel *k, const Sink *s);
+void cuda_store_vector(CudaKernel *k, const Sink *s);
+/* A store of a value that all elements of the thread share. */
+amp_status cuda_store_one(CudaKernel *k, const Sink *s);
+
+/* ---- kernel.c ---------------------------------------------------------------------------------------------------- */
+
+/* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a batch. */
+amp_status cuda_open_function(CudaKernel *k, int threads, int members);
+void cuda_close_function(CudaKernel *k);
+
+/* Values of SPAN_ONE: loaded and computed by every thread. */
+amp_status cuda_emit_once(CudaKernel *k);
+/* Flags and stores of SPAN_ONE. */
+amp_status cuda_finish_once(CudaKernel *k);
+/* Values of the line's own span that stand before phase |level| (-1: of any level), and their stores. */
+amp_status cuda_load_line(CudaKernel *k);
+amp_status cuda_emit_line_ops(CudaKernel *k, int level);
+amp_status cuda_store_line(CudaKernel *k);
+/* The three parts above, of phase |p| (walk_phase); tile and product kernels have one. */
+amp_status cuda_emit_elements(CudaKernel *k, int p);
+/* A full result may lie in the place of a full operand (docs/design/cuda.md): it is stored in the last phase that loads one, at the earliest. */
+void cuda_delay_stores(CudaKernel *k);
+/* Whether phase |p| has anything to do. */
+bool cuda_has_phase(const CudaKernel *k, int p);
+bool cuda_reduces_in(const CudaKernel *k, const Sink *s, int p);
+/* `float v12 = 0.0f;`; `v12 = warp_reduce<Plus>(v12);`, where |reduce| is "warp_reduce<%s>". */
+amp_status cuda_open_reductions(CudaKernel *k, int p);
+void cuda_close_reductions(CudaKernel *k, int p, const char *reduce);
+/* Whether some element needs its row or column. */
+bool cuda_needs_coordinates(const CudaKernel *k);
+
+/* ---- the kinds ---------------------------------------------------------------------------------------------------- */
+
+amp_status cuda_emit_tile(CudaKernel *k, int members);
+amp_status cuda_emit_row(CudaKernel *k);
+amp_status cuda_emit_column(CudaKernel *k);
+amp_status cuda_emit_scalar(CudaKernel *k);
+amp_status cuda_emit_scatter(CudaKernel *k);
+
+/* ---- indirect*.c -------------------------------------------------------------------------------------------------- */
+
+/* An operand that is read from memory, as its op sees it: a matrix of its leading dimensions by its last. */
+typedef struct CudaMemory {
+    int operand;
+    const CudaStorage *storage;
+    Shape shape; /* rank >= 2, or 1 where there is one row */
+    const char *cols; /* a number, or in terms of n */
+} CudaMemory;
+CudaMemory cuda_memory(const CudaKernel *k, const Op *o, int n);
+/* The element in this row and column. */
+const char *cuda_element_at(const CudaKernel *k, const CudaMemory *m, const char *row, const char *column);
+/* v12 = an inlined value (codegen/walk.h) at this row and column of its matrix. */
+amp_status cuda_emit_inlined(CudaKernel *k, Val v, const char *row, const char *column);
+
+/* An op that makes its result from memory: v12 at (r, c).  Inside the braces that hold it i0, i1, .. are the coordinates of r along the result's leading
+ * dimensions. */
+amp_status cuda_emit_indirect(CudaKernel *k, const Op *o);
+amp_status cuda_emit_move(CudaKernel *k, const Op *o);
+amp_status cuda_emit_window(CudaKernel *k, const Op *o);
+amp_status cuda_emit_sums(CudaKernel *k, const Op *o);
+
+#endif

@@ -1,0 +1,211 @@
+/* kernels.c: every kernel of a module: equal bodies share a function; neighbours of equal body that do not depend on one another share a launch. */
+#include "base/numeric.h"
+#include "codegen/c_text.h"
+#include "codegen/cuda/comment.h"
+#include "codegen/cuda/cuda.h"
+
+typedef struct Function { /* while others may still turn out to be equal */
+    const char *body, *entry;
+    int min_arch, users;
+    Text titles, comment; /* of those that use it; of the first */
+} Function;
+
+typedef struct Writer {
+    const Module *m;
+    CudaModule *out;
+    amp_error *err;
+    VEC(Function *) functions;
+    Table by_body;
+    Walk w;               /* of the function at hand */
+    const int *buffer_of; /* by value: its first buffer, from 1; 0: none */
+} Writer;
+
+/* ---- functions ----------------------------------------------------------------------------------------------------- */
+
+static const char *entry_name(const Writer *x, const Kernel *k) {
+    Text name;
+    text_init(&name, x->m->arena);
+    c_identifier(&name, x->w.f->name);
+    text_putc(&name, '_');
+    c_identifier(&name, k->name);
+    return text_str(&name);
+}
+
+static int add_function(Writer *x, const CudaBody *body, int min_arch) {
+    Arena *a = x->m->arena;
+    int *index = table_get(&x->by_body, body->source);
+    if (!index) {
+        Function *f = arena_new(a, Function);
+        *f = (Function){.body = body->source, .entry = entry_name(x, x->w.k), .min_arch = min_arch};
+        text_init(&f->titles, a);
+        text_init(&f->comment, a);
+        cuda_comment_body(&f->comment, &x->w);
+        index = arena_new(a, int);
+        *index = x->functions.len;
+        vec_push(a, &x->functions, f);
+        table_set(a, &x->by_body, body->source, index);
+    }
+    return *index;
+}
+
+static void add_title(Writer *x, int function, const Walk *w) {
+    Text *t = &x->functions.data[function]->titles;
+    text_puts(t, x->functions.data[function]->users++ ? " * " : "/* ");
+    cuda_comment_title(t, w);
+}
+
+static const char *function_source(const Writer *x, const Function *f) {
+    Text t;
+    text_init(&t, x->m->arena);
+    text_puts(&t, text_str(&((Function *)f)->titles));
+    text_puts(&t, text_str(&((Function *)f)->comment));
+    text_puts(&t, " */\n");
+    for (const char *s = f->body; *s; s++) {
+        if (*s == '@') text_puts(&t, f->entry);
+        else text_putc(&t, *s);
+    }
+    return text_str(&t);
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------------------- */
+
+static amp_status add_operands(Writer *x, CudaKernelEntry *entry) {
+    const Walk *w = &x->w;
+    Arena *a = x->m->arena;
+    for (int i = 0; i < w->operands.len; i++) vec_push(a, &entry->operands, w->operands.data[i]);
+    if (!w->k->pred.id) return AMP_OK;
+    if (!x->buffer_of[w->k->pred.id])
+        return amp_fail(x->err, AMP_INTERNAL, "%s: its predicate is in no buffer", walk_name(w));
+    vec_push(a, &entry->operands, (uint32_t)x->buffer_of[w->k->pred.id]);
+    return AMP_OK;
+}
+
+static bool contains(const uint32_t *ids, int count, uint32_t id) {
+    for (int i = 0; i < count; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+/* Whether |b| reads or writes what |a| writes; flags take any order. */
+static bool touches_written(const Writer *x, const Kernel *a, const Kernel *b) {
+    const Func *f = x->w.f;
+    for (int i = 0; i < a->writes.len; i++) {
+        uint32_t id = a->writes.data[i];
+        bool flag = f->buffers.data[id - 1]->kind == BUFFER_FLAG;
+        if (contains(b->reads.data, b->reads.len, id)) return true;
+        if (!flag && contains(b->writes.data, b->writes.len, id)) return true;
+        if (b->pred.id && f->buffers.data[id - 1]->value.id == b->pred.id) return true;
+    }
+    return false;
+}
+
+static bool is_independent(const Writer *x, const CudaKernelEntry *batch, const Kernel *k) {
+    for (int i = 0; i < batch->members.len; i++)
+        if (touches_written(x, batch->members.data[i], k) || touches_written(x, k, batch->members.data[i]))
+            return false;
+    return true;
+}
+
+static amp_status emit(Writer *x, const Kernel *k, int members, CudaBody *body) {
+    AMP_TRY(walk_kernel(&x->w, k, x->err));
+    return cuda_emit_kernel(&x->w, members, body, x->err);
+}
+
+/* The form in which a kernel may stand in a batch; NULL: it may not. */
+static amp_status batch_form(Writer *x, const Kernel *k, const CudaBody *single, CudaBody *out) {
+    *out = (CudaBody){0};
+    if (!single->may_batch || single->elements.n) return AMP_OK;
+    return emit(x, k, 1, out);
+}
+
+static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
+
+static void add_member(Writer *x, CudaKernelEntry *entry, const Kernel *k, const CudaBody *single) {
+    vec_push(x->m->arena, &entry->members, k);
+    vec_push(x->m->arena, &entry->batch_elements, single->elements);
+}
+
+/* Of kernel |at| and those behind it that stand in the same batch. */
+static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody *first) {
+    const Func *f = x->w.f;
+    CudaBody form, single, next;
+    AMP_TRY(emit(x, f->kernels.data[at], 0, first));
+    AMP_TRY(batch_form(x, f->kernels.data[at], first, &form));
+    add_member(x, entry, f->kernels.data[at], first);
+    for (int i = at + 1; form.source && i < f->kernels.len; i++) {
+        const Kernel *k = f->kernels.data[i];
+        if (k->kind != KERNEL_TILE || !is_independent(x, entry, k)) return AMP_OK;
+        AMP_TRY(emit(x, k, 0, &single));
+        AMP_TRY(batch_form(x, k, &single, &next));
+        if (!next.source || strcmp(form.source, next.source)) return AMP_OK;
+        add_member(x, entry, k, &single);
+    }
+    return AMP_OK;
+}
+
+static void set_batch_extent(CudaKernelEntry *entry) {
+    int64_t total = 0;
+    for (int i = 0; i < entry->members.len; i++)
+        total += round_up(entry->batch_elements.data[i].mul, entry->launch.per[0]);
+    entry->launch.extent[0] = dim_const(total);
+}
+
+static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
+    CudaKernelEntry entry = {0};
+    CudaBody body;
+    AMP_TRY(find_batch(x, *at, &entry, &body));
+    int members = entry.members.len;
+    *at += members;
+    AMP_TRY(emit(x, entry.members.data[0], members > 1 ? members : 0, &body));
+    if (members == 1) entry.batch_elements.len = 0;
+    entry.operand_table = body.operand_table;
+    entry.tensor_cores = body.tensor_cores;
+    entry.launch = body.launch;
+    if (members > 1) set_batch_extent(&entry);
+    entry.function = add_function(x, &body, body.min_arch);
+    for (int i = 0; i < members; i++) {
+        AMP_TRY(walk_kernel(&x->w, entry.members.data[i], x->err));
+        AMP_TRY(add_operands(x, &entry));
+        add_title(x, entry.function, &x->w);
+    }
+    vec_push(x->m->arena, &program->kernels, entry);
+    return AMP_OK;
+}
+
+/* ---- the module ----------------------------------------------------------------------------------------------------- */
+
+static int *index_buffers(const Func *f) {
+    int *first = arena_array(f->module->arena, int, f->values.len + 1);
+    for (int i = f->buffers.len - 1; i >= 0; i--) first[f->buffers.data[i]->value.id] = i + 1;
+    return first;
+}
+
+static amp_status add_program(Writer *x, const Func *f) {
+    CudaProgram program = {.func = f};
+    x->buffer_of = index_buffers(f);
+    walk_init(&x->w, f, x->m->arena);
+    for (int i = 0; i < f->kernels.len;) AMP_TRY(add_launch(x, &program, &i));
+    vec_push(x->m->arena, &x->out->programs, program);
+    return AMP_OK;
+}
+
+amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
+    Writer x = {.m = m, .out = out, .err = err};
+    out->module = m;
+    for (int i = 0; i < m->funcs.len; i++) AMP_TRY(add_program(&x, m->funcs.data[i]));
+    for (int i = 0; i < x.functions.len; i++) {
+        const Function *f = x.functions.data[i];
+        CudaFunction function = {f->entry, function_source(&x, f), f->min_arch};
+        vec_push(m->arena, &out->functions, function);
+    }
+    return AMP_OK;
+}
+
+void cuda_print(const CudaModule *m, Text *out) {
+    text_puts(out, "/* Model ");
+    c_comment(out, m->module->name);
+    text_puts(out,
+              " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time behind the prelude. */\n\n");
+    text_puts(out, cuda_prelude);
+    for (int i = 0; i < m->functions.len; i++) text_printf(out, "\n%s", m->functions.data[i].source);
+}

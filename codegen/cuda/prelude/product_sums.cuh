@@ -1,0 +1,62 @@
+/* product_sums.cuh: FP32 products: a fused multiply-add for each term, k ascending, one chain an element: the sum that
+ * the CPU makes.  A thread makes 8 rows of 4 columns,
+ * or of twice 4; 16 threads stand side by side. */
+
+enum { SUMS_STEP = 16 };
+
+template <class Memory, bool K_INNER, int EXTENT, int BYTES, int THREADS> struct FmaOperand {
+    static constexpr int STEP = SUMS_STEP;
+    template <bool INNER, int UNUSED> struct Choose { typedef TurnedCopy<Memory, EXTENT, STEP, BYTES, THREADS> Type; };
+    template <int UNUSED> struct Choose<false, UNUSED> {
+        typedef TileCopy<Memory, STEP, EXTENT, ORDER_ALONG, BYTES, THREADS> Type;
+    };
+    typedef typename Choose<K_INNER, 0>::Type Copy;
+    static INLINE void fetch(Copy &copy, char *tile, const typename Memory::Stored *matrix, int64_t first,
+                             int64_t extent, int64_t k0, int64_t k) {
+        if (K_INNER) copy.fetch(tile, matrix, first, extent, k0, k);
+        else copy.fetch(tile, matrix, k0, k, first, extent);
+    }
+};
+
+template <int TILE_M, int TILE_N> struct FmaSums {
+    static constexpr int STAGES = 2; /* a step is long: one tile on its way is enough */
+    static constexpr int RUNS_DOWN = 8, RUNS_ACROSS = TILE_N / 64;
+    float sums[RUNS_DOWN][RUNS_ACROSS][4];
+
+    INLINE void clear() {
+        UNROLL
+        for (int m = 0; m < RUNS_DOWN; m++)
+            UNROLL
+            for (int n = 0; n < RUNS_ACROSS; n++)
+                UNROLL
+                for (int i = 0; i < 4; i++) sums[m][n][i] = 0.0f;
+    }
+    static INLINE int row(int down) { return threadIdx.x / 16 * 8 + down; }
+    static INLINE int column(int across) { return threadIdx.x % 16 * 4 + across * 64; }
+
+    template <class A, class B> INLINE void add(const char *tile_a, const char *tile_b) {
+        UNROLL
+        for (int k = 0; k < SUMS_STEP; k++) {
+            float4 a[2], b[RUNS_ACROSS];
+            UNROLL
+            for (int i = 0; i < 2; i++) a[i] = *(const float4 *)(tile_a + A::Copy::Tile::at(k, row(0) / 4 + i));
+            UNROLL
+            for (int n = 0; n < RUNS_ACROSS; n++)
+                b[n] = *(const float4 *)(tile_b + B::Copy::Tile::at(k, column(n) / 4));
+            const float down[8] = {a[0].x, a[0].y, a[0].z, a[0].w, a[1].x, a[1].y, a[1].z, a[1].w};
+            UNROLL
+            for (int n = 0; n < RUNS_ACROSS; n++) {
+                const float across[4] = {b[n].x, b[n].y, b[n].z, b[n].w};
+                UNROLL
+                for (int m = 0; m < RUNS_DOWN; m++) {
+                    UNROLL
+                    for (int i = 0; i < 4; i++) sums[m][n][i] = fma_f32(down[m], across[i], sums[m][n][i]);
+                }
+            }
+        }
+    }
+    INLINE void run(float (&x)[4], int down, int across) const {
+        UNROLL
+        for (int i = 0; i < 4; i++) x[i] = sums[down][across][i];
+    }
+};

@@ -1,0 +1,20 @@
+/* random.cuh: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).  key = seed; counter =
+ * (hash of the op's key, iteration, micro-batch, element / 4); the element takes word element % 4 of the four. */
+
+/* f32 uniform in [0, 1): 24 bits of the word. */
+INLINE float random_f32(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {
+    uint32_t c0 = key_hash, c1 = (uint32_t)iteration, c2 = (uint32_t)micro, c3 = (uint32_t)((uint64_t)element >> 2);
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
+    UNROLL
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+        const uint32_t high0 = __umulhi(c0, 0xD2511F53u), high1 = __umulhi(c2, 0xCD9E8D57u);
+        const uint32_t low0 = c0 * 0xD2511F53u, low1 = c2 * 0xCD9E8D57u;
+        c0 = high1 ^ c1 ^ k0;
+        c2 = high0 ^ c3 ^ k1;
+        c1 = low1;
+        c3 = low0;
+    }
+    const int which = (int)(element & 3);
+    const uint32_t word = which < 2 ? (which == 0 ? c0 : c1) : (which == 2 ? c2 : c3);
+    return (float)(word >> 8) * 0x1p-24f;
+}

@@ -1,0 +1,195 @@
+/* tables.c: amp_model_cuda as C text: constant tables, as those of the CPU's descriptor. */
+#include "amp/model_abi.h"
+#include "base/error.h"
+#include "codegen/c_text.h"
+#include "codegen/cuda/cuda.h"
+#include "codegen/table_rows.h"
+
+typedef struct Tables {
+    TableWriter rows;
+    const CudaModule *cuda;
+    const CudaImage *images;
+    int image_count;
+} Tables;
+
+/* ---- functions and their images ----------------------------------------------------------------------------------- */
+
+/* A string literal per line of bytes; octal escapes, because they end after three digits. */
+static void put_bytes(Text *t, const unsigned char *data, size_t size) {
+    enum { PER_LINE = 64 };
+    for (size_t i = 0; i < size; i++) {
+        if (i % PER_LINE == 0) text_puts(t, i ? "\"\n    \"" : "    \"");
+        bool plain = data[i] >= ' ' && data[i] < 0x7F && data[i] != '"' && data[i] != '\\' && data[i] != '?';
+        if (plain) text_putc(t, (char)data[i]);
+        else text_printf(t, "\\%03o", data[i]);
+    }
+    text_puts(t, size ? "\"" : "    \"\"");
+}
+
+static int put_images(Tables *x, int function) {
+    Text *t = x->rows.t;
+    int count = 0;
+    for (int i = 0; i < x->image_count; i++) {
+        if (x->images[i].function != function) continue;
+        text_printf(t, "static const char cuda_image_%d[] __attribute__((aligned(16))) =\n", i);
+        put_bytes(t, x->images[i].data, x->images[i].size);
+        text_puts(t, ";\n");
+        count++;
+    }
+    if (!count) return 0;
+    text_printf(t, "static const amp_model_cuda_image cuda_images_%d[] = {\n", function);
+    for (int i = 0; i < x->image_count; i++) {
+        const CudaImage *m = &x->images[i];
+        if (m->function != function) continue;
+        text_printf(t,
+                    "    {.arch = %d, .suffix = %d, .is_cubin = %d, .data = cuda_image_%d, .size = %zu, .registers = "
+                    "%d, .shared_bytes = %d, .spill_bytes = %d, .stack_bytes = %d},\n",
+                    m->arch, m->suffix, m->is_cubin, i, m->size, m->registers, m->shared_bytes, m->spill_bytes,
+                    m->stack_bytes);
+    }
+    text_puts(t, "};\n");
+    return count;
+}
+
+static void put_functions(Tables *x) {
+    const CudaModule *m = x->cuda;
+    Text *t = x->rows.t;
+    int *images = arena_array(x->rows.m->arena, int, m->functions.len + 1);
+    for (int i = 0; i < m->functions.len; i++) images[i] = put_images(x, i);
+    if (m->functions.len) text_puts(t, "static const amp_model_cuda_function cuda_functions[] = {\n");
+    for (int i = 0; i < m->functions.len; i++) {
+        const CudaFunction *f = &m->functions.data[i];
+        text_puts(t, "    {");
+        table_put_field(t, "entry", f->entry);
+        text_printf(t, ".min_arch = %d, ", f->min_arch);
+        table_put(t, "images", "amp_model_cuda_image", arena_printf(x->rows.m->arena, "cuda_images_%d", i), images[i]);
+        text_puts(t, ", .source =\n");
+        c_long_string(t, f->source);
+        text_puts(t, "},\n");
+    }
+    if (m->functions.len) text_puts(t, "};\n\n");
+}
+
+/* ---- programs ----------------------------------------------------------------------------------------------------- */
+
+static const char *array_name(const Tables *x, const CudaProgram *p, int launch, const char *what) {
+    return arena_printf(x->rows.m->arena, "%s_%s%02d", table_func_name(&x->rows, p->func), what, launch);
+}
+
+static void put_launch(Text *t, const CudaLaunch *l) {
+    text_puts(t, ".launch = {.extent = {");
+    for (int i = 0; i < 3; i++) {
+        if (i) text_puts(t, ", ");
+        table_put_dim(t, l->extent[i]);
+    }
+    text_printf(t, "}, .per = {%lld, %lld, %lld}, .block = {%d, %d, %d}, .shared_bytes = %d}", (long long)l->per[0],
+                (long long)l->per[1], (long long)l->per[2], l->block[0], l->block[1], l->block[2], l->shared_bytes);
+}
+
+static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
+    const CudaKernelEntry *e = &p->kernels.data[launch];
+    Text *t = x->rows.t;
+    uint32_t *numbers = arena_array(x->rows.m->arena, uint32_t, e->operands.len + 1);
+    for (int i = 0; i < e->operands.len; i++) numbers[i] = e->operands.data[i] - 1;
+    table_put_numbers(t, array_name(x, p, launch, "operands"), numbers, e->operands.len);
+    if (!e->batch_elements.len) return;
+    text_printf(t, "static const amp_model_dim %s[] = {", array_name(x, p, launch, "elements"));
+    for (int i = 0; i < e->batch_elements.len; i++) {
+        if (i) text_puts(t, ", ");
+        table_put_dim(t, e->batch_elements.data[i]);
+    }
+    text_puts(t, "};\n");
+}
+
+static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
+    const CudaKernelEntry *e = &p->kernels.data[launch];
+    const Kernel *k = e->members.data[0];
+    Arena *a = x->rows.m->arena;
+    Text *t = x->rows.t;
+    int more = e->members.len - 1;
+    const char *title = k->title ? k->title : "";
+    text_puts(t, "    {");
+    table_put_field(t, "name", k->name);
+    table_put_field(t, "title", more ? arena_printf(a, "%s, and %d more", title, more) : title);
+    text_printf(t, ".kind = %d, .function = %d, .operand_count = %d, .operands = %s, .operand_table = %d, ", k->kind,
+                e->function, e->operands.len, e->operands.len ? array_name(x, p, launch, "operands") : "0",
+                e->operand_table);
+    if (e->batch_elements.len)
+        text_printf(t, ".batch = %d, .batch_elements = %s, ", e->batch_elements.len,
+                    array_name(x, p, launch, "elements"));
+    put_launch(t, &e->launch);
+    text_printf(t, ", .line = %d, .tensor_cores = %d},\n", k->pos.line, e->tensor_cores);
+}
+
+/* The launch of each kernel. */
+static int *launch_positions(const Tables *x, const CudaProgram *p) {
+    int *position = arena_array(x->rows.m->arena, int, p->func->kernels.len + 1);
+    int kernel = 0;
+    for (int i = 0; i < p->kernels.len; i++)
+        for (int j = 0; j < p->kernels.data[i].members.len; j++) position[kernel++] = i;
+    return position;
+}
+
+static amp_status put_program_arrays(Tables *x, const CudaProgram *p) {
+    Text *t = x->rows.t;
+    table_put_buffers(&x->rows, p->func, launch_positions(x, p));
+    AMP_TRY(table_put_results(&x->rows, p->func));
+    for (int i = 0; i < p->kernels.len; i++) put_kernel_arrays(x, p, i);
+    if (!p->kernels.len) return AMP_OK;
+    text_printf(t, "static const amp_model_cuda_kernel %s_kernels[] = {\n", table_func_name(&x->rows, p->func));
+    for (int i = 0; i < p->kernels.len; i++) put_kernel(x, p, i);
+    text_puts(t, "};\n\n");
+    return AMP_OK;
+}
+
+static void put_program(Tables *x, const CudaProgram *p) {
+    const char *name = table_func_name(&x->rows, p->func);
+    Arena *a = x->rows.m->arena;
+    Text *t = x->rows.t;
+    text_puts(t, "    {");
+    table_put_field(t, "name", p->func->name);
+    table_put(t, "buffers", "amp_model_buffer", arena_printf(a, "%s_buffers", name), p->func->buffers.len);
+    text_puts(t, ", ");
+    table_put(t, "kernels", "amp_model_cuda_kernel", arena_printf(a, "%s_kernels", name), p->kernels.len);
+    text_puts(t, ", ");
+    table_put(t, "results", "amp_model_result", arena_printf(a, "%s_results", name), p->func->results.len);
+    text_puts(t, "},\n");
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+
+static void put_text(Text *t, const char *name, const char *text) {
+    text_printf(t, "static const char %s[] =\n", name);
+    c_long_string(t, text);
+    text_puts(t, ";\n\n");
+}
+
+amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int image_count, Text *out, amp_error *err) {
+    Tables x = {
+        .rows = {.m = m->module, .t = out, .err = err, .prefix = "cuda_"},
+        .cuda = m,
+        .images = images,
+        .image_count = image_count,
+    };
+    Text ir;
+    AMP_TRY(model_inputs(m->module, &x.rows.inputs, err));
+    AMP_TRY(table_put_states(&x.rows));
+    put_functions(&x);
+    for (int i = 0; i < m->programs.len; i++) AMP_TRY(put_program_arrays(&x, &m->programs.data[i]));
+    text_puts(out, "static const amp_model_cuda_program cuda_programs[] = {\n");
+    for (int i = 0; i < m->programs.len; i++) put_program(&x, &m->programs.data[i]);
+    text_puts(out, "};\n\n");
+    put_text(out, "cuda_prelude", cuda_prelude);
+    text_init(&ir, m->module->arena);
+    ir_print(&ir, m->module);
+    put_text(out, "cuda_ir_text", text_str(&ir));
+    text_puts(out, "static const amp_model_cuda cuda = {\n    .struct_size = sizeof(amp_model_cuda), .prelude = "
+                   "cuda_prelude, ");
+    table_put(out, "states", "amp_model_state", "cuda_states", m->module->states.len);
+    text_puts(out, ",\n    ");
+    table_put(out, "functions", "amp_model_cuda_function", "cuda_functions", m->functions.len);
+    text_puts(out, ", ");
+    table_put(out, "programs", "amp_model_cuda_program", "cuda_programs", m->programs.len);
+    text_printf(out, ",\n    .ir_text = cuda_ir_text, .ir_length = %zu,\n};\n\n", ir.len);
+    return AMP_OK;
+}

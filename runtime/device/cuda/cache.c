@@ -1,0 +1,209 @@
+/* cache.c: see cache.h.  A file is a header (what it is, its key, the SHA-256 of all that follows), a description of the
+ * image, the image.  The order of use is kept in the files' modification times. */
+#define _XOPEN_SOURCE 700 /* utimensat */
+#include "runtime/device/cuda/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "runtime/device/cuda/cache_trim.h"
+
+enum {
+    DATA_ALIGN = 16,
+    FOLDER_MODE = 0700, /* as the XDG base directory specification asks */
+    FOLDER_ROOM = PATH_MAX - AMP_CUDA_CACHE_NAME_ROOM
+};
+static const long long default_limit = 512ll << 20;
+
+struct amp_cuda_cache {
+    amp_allocator allocator;
+    long long limit;
+    int grown; /* by __atomic_ calls: something was put */
+    char folder[PATH_MAX];
+};
+
+typedef struct Description { /* of the image behind it */
+    uint64_t size;
+    int32_t is_cubin, registers, shared_bytes, spill_bytes, stack_bytes, reserved;
+} Description;
+
+typedef struct Header {
+    char magic[8];
+    uint8_t key[32], checksum[32]; /* SHA-256 of description and image */
+    Description description;
+} Header;
+
+static const char magic[8] = "AMPKRN1";
+
+/* ---- where ---- */
+
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static long long limit_asked_for(void) {
+    const char *text = environment("AMPC_CACHE_LIMIT");
+    if (!text) return default_limit;
+    char *end;
+    errno = 0;
+    long long limit = strtoll(text, &end, 10);
+    return *end || errno || limit < 0 ? default_limit : limit;
+}
+
+/* XDG_CACHE_HOME counts only where it is absolute: so its specification. */
+static bool find_folder(char folder[PATH_MAX]) {
+    const char *own = environment("AMPC_CACHE_DIR"), *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
+    int n = -1;
+    if (own) n = snprintf(folder, FOLDER_ROOM, "%s", own);
+    else if (xdg && *xdg == '/') n = snprintf(folder, FOLDER_ROOM, "%s/ampc", xdg);
+    else if (home) n = snprintf(folder, FOLDER_ROOM, "%s/.cache/ampc", home);
+    return n > 0 && n < FOLDER_ROOM;
+}
+
+static bool make_folders(const char *path) {
+    char part[PATH_MAX];
+    strcpy(part, path);
+    for (char *slash = part + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+        *slash = '\0';
+        mkdir(part, FOLDER_MODE); /* whether the last one is there counts alone */
+    }
+    mkdir(part, FOLDER_MODE);
+    struct stat st;
+    return stat(part, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+amp_cuda_cache *amp_cuda_cache_open(const amp_allocator *allocator) {
+    long long limit = limit_asked_for();
+    if (limit == 0) return NULL;
+    amp_cuda_cache *cache = amp_alloc_zeroed(allocator, sizeof *cache, DATA_ALIGN);
+    if (!cache) return NULL;
+    cache->allocator = amp_allocator_or_default(allocator);
+    cache->limit = limit;
+    if (find_folder(cache->folder) && make_folders(cache->folder)) return cache;
+    amp_free(allocator, cache, sizeof *cache, DATA_ALIGN);
+    return NULL;
+}
+
+void amp_cuda_cache_close(amp_cuda_cache *cache) {
+    if (!cache) return;
+    amp_allocator allocator = cache->allocator;
+    if (cache->grown) amp_cuda_cache_trim(cache->folder, cache->limit, &allocator);
+    amp_free(&allocator, cache, sizeof *cache, DATA_ALIGN);
+}
+
+const char *amp_cuda_cache_folder(const amp_cuda_cache *cache) { return cache ? cache->folder : ""; }
+
+static void file_of(const amp_cuda_cache *cache, const amp_cuda_cache_key *key, char path[PATH_MAX]) {
+    char hex[65];
+    amp_sha256_hex(key->bytes, hex);
+    snprintf(path, PATH_MAX, "%.*s/%s" AMP_CUDA_CACHE_SUFFIX, FOLDER_ROOM, cache->folder, hex);
+}
+
+/* ---- keys ---- */
+
+static void hash_number(amp_sha256 *hash, uint64_t number) { amp_sha256_update(hash, &number, sizeof number); }
+
+amp_cuda_cache_key amp_cuda_cache_key_of(const char *const *parts, int part_count, int nvrtc_version, int arch,
+                                         bool is_cubin) {
+    amp_sha256 hash;
+    amp_cuda_cache_key key;
+    amp_sha256_init(&hash);
+    amp_sha256_update(&hash, magic, sizeof magic);
+    hash_number(&hash, (uint64_t)nvrtc_version);
+    hash_number(&hash, (uint64_t)arch);
+    hash_number(&hash, is_cubin);
+    for (int i = 0; i < part_count; i++) {
+        size_t size = strlen(parts[i]);
+        hash_number(&hash, size); /* so that no two lists of parts have the same bytes */
+        amp_sha256_update(&hash, parts[i], size);
+    }
+    amp_sha256_final(&hash, key.bytes);
+    return key;
+}
+
+/* ---- get ---- */
+
+static void checksum_of(const Description *description, const void *image, uint8_t out[32]) {
+    amp_sha256 hash;
+    amp_sha256_init(&hash);
+    amp_sha256_update(&hash, description, sizeof *description);
+    amp_sha256_update(&hash, image, description->size);
+    amp_sha256_final(&hash, out);
+}
+
+static bool is_whole(const Header *h, const amp_cuda_cache_key *key, const char *image, size_t size) {
+    uint8_t checksum[32];
+    if (memcmp(h->magic, magic, sizeof magic) || memcmp(h->key, key->bytes, sizeof h->key)) return false;
+    if (size == 0 || h->description.size != size) return false;
+    checksum_of(&h->description, image, checksum);
+    return !memcmp(checksum, h->checksum, sizeof checksum);
+}
+
+static bool take_image(const amp_cuda_cache *cache, const amp_cuda_cache_key *key, const char *data, size_t size,
+                       amp_cuda_cache_entry *out, bool *damaged) {
+    Header h;
+    *damaged = true;
+    if (size < sizeof h) return false;
+    memcpy(&h, data, sizeof h);
+    if (!is_whole(&h, key, data + sizeof h, size - sizeof h)) return false;
+    *damaged = false;
+    const Description *d = &h.description;
+    void *image = amp_alloc(&cache->allocator, d->size, DATA_ALIGN);
+    if (!image) return false;
+    memcpy(image, data + sizeof h, d->size);
+    *out = (amp_cuda_cache_entry){image,           d->size,        d->is_cubin,   d->registers,
+                                  d->shared_bytes, d->spill_bytes, d->stack_bytes};
+    return true;
+}
+
+bool amp_cuda_cache_get(amp_cuda_cache *cache, const amp_cuda_cache_key *key, amp_cuda_cache_entry *out) {
+    char path[PATH_MAX], *data;
+    size_t size;
+    *out = (amp_cuda_cache_entry){0};
+    if (!cache) return false;
+    file_of(cache, key, path);
+    if (amp_file_read(path, 0, &cache->allocator, &data, &size, NULL)) return false;
+    bool damaged, found = take_image(cache, key, data, size, out, &damaged);
+    amp_free(&cache->allocator, data, size + 1, DATA_ALIGN);
+    if (damaged) unlink(path);
+    if (found) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
+    return found;
+}
+
+void amp_cuda_cache_entry_free(const amp_cuda_cache *cache, amp_cuda_cache_entry *entry) {
+    if (cache) amp_free(&cache->allocator, entry->image, entry->size, DATA_ALIGN);
+    *entry = (amp_cuda_cache_entry){0};
+}
+
+/* ---- put ---- */
+
+bool amp_cuda_cache_put(amp_cuda_cache *cache, const amp_cuda_cache_key *key, const amp_cuda_cache_entry *entry) {
+    if (!cache || entry->size == 0 || entry->size + sizeof(Header) > (unsigned long long)cache->limit) return false;
+    Header h = {.description = {entry->size, entry->is_cubin, entry->registers, entry->shared_bytes, entry->spill_bytes,
+                                entry->stack_bytes, 0}};
+    memcpy(h.magic, magic, sizeof magic);
+    memcpy(h.key, key->bytes, sizeof h.key);
+    checksum_of(&h.description, entry->image, h.checksum);
+    char path[PATH_MAX];
+    file_of(cache, key, path);
+    amp_file_writer *writer;
+    if (amp_file_writer_open(path, &cache->allocator, &writer, NULL)) return false;
+    if (amp_file_writer_write(writer, &h, sizeof h, NULL) ||
+        amp_file_writer_write(writer, entry->image, entry->size, NULL)) {
+        amp_file_writer_abandon(writer);
+        return false;
+    }
+    if (amp_file_writer_commit(writer, NULL)) return false;
+    __atomic_store_n(&cache->grown, 1, __ATOMIC_RELAXED);
+    return true;
+}

@@ -1,0 +1,43 @@
+/* context.h: a CUDA context with what every part of the device needs to call the driver in it. */
+#ifndef AMP_RUNTIME_DEVICE_CUDA_CONTEXT_H
+#define AMP_RUNTIME_DEVICE_CUDA_CONTEXT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/error.h"
+
+typedef struct amp_cuda_context {
+    atomic_int references;
+    amp_allocator allocator;
+    CudaDriver driver;
+    amp_cuda_device_info info;
+    CuContext context;
+    bool retained; /* the device's primary context; else it is the application's */
+    amp_cuda_latch latch;
+} amp_cuda_context;
+
+/* |stream|: the application's, whose context is used; NULL: the primary context of device |ordinal|. */
+amp_status amp_cuda_context_open(const amp_allocator *allocator, CuStream stream, int ordinal, amp_cuda_context **out,
+                                 amp_error *err);
+amp_cuda_context *amp_cuda_context_retain(amp_cuda_context *context);
+void amp_cuda_context_release(amp_cuda_context *context); /* NULL is a no-op */
+
+/* Between these the context is the calling thread's current one; afterwards its own is again.  leave only where enter
+ * gave AMP_OK. */
+amp_status amp_cuda_enter(amp_cuda_context *context, amp_error *err);
+void amp_cuda_leave(amp_cuda_context *context);
+/* To give things back: asks again where it was refused, as what is not given back now never is.  false: leave all of
+ * it. */
+bool amp_cuda_enter_to_free(amp_cuda_context *context);
+
+/* A call of the driver inside, as an amp_status: AMP_CUDA(context, err, stream_sync, (stream)). */
+#define AMP_CUDA(context, err, name, arguments)                                                                        \
+    CUDA_CHECKED(&(context)->driver, &(context)->latch, (err), name, arguments)
+
+/* Giving things back, inside: their failure changes nothing, unless it is fatal (it may be that of work before them);
+ * after a fatal error the driver is left alone. */
+#define AMP_CUDA_FREE(context, name, arguments) ((void)AMP_CUDA(context, NULL, name, arguments))
+
+#endif

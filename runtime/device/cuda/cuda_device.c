@@ -1,0 +1,223 @@
+/* cuda_device.c: a CUDA device as a device (runtime/device.h): what a session holds of it, and one run. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/device/cuda/collecting.h"
+#include "runtime/device/cuda/cuda_memory.h"
+#include "runtime/device/cuda/graph.h"
+#include "runtime/device/cuda/staging.h"
+
+enum { DEVICE_ALIGN = 16 };
+
+typedef struct CudaDevice {
+    amp_device base;
+    amp_cuda_context *context;
+    amp_cuda_memory *memory;
+    const amp_model *model;
+    CuStream compute;
+    bool own_compute; /* else it is the application's */
+    amp_cuda_loaded *functions;
+    bool loaded;
+    amp_cuda_staging staging;
+    amp_cuda_collecting collecting;
+    amp_cuda_graphs graphs;
+} CudaDevice;
+
+static CudaDevice *of(amp_device *device) { return (CudaDevice *)device; }
+
+static size_t functions_bytes(const CudaDevice *d) { return (size_t)d->model->function_count * sizeof *d->functions; }
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static amp_status check_precision(const CudaDevice *d, amp_error *err) {
+    static const amp_dtype lows[] = {AMP_DT_F16, AMP_DT_BF16, AMP_DT_TF32, AMP_DT_F32};
+    for (size_t i = 0; d->model->desc.low && i < sizeof lows / sizeof *lows; i++)
+        if (!strcmp(d->model->desc.low, amp_dtype_name(lows[i])))
+            return amp_cuda_check_precision(&d->context->info, lows[i], err);
+    return AMP_OK;
+}
+
+static amp_status load_functions(CudaDevice *d, int threads, amp_error *err) {
+    amp_cuda_context *c = d->context;
+    d->functions = amp_alloc_zeroed(&d->base.allocator, functions_bytes(d), DEVICE_ALIGN);
+    if (!d->functions)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load its kernels", d->model->desc.name);
+    amp_cuda_loader loader = {&c->driver, &c->latch, &c->info, &d->base.allocator, threads};
+    AMP_TRY(amp_cuda_load(&loader, d->model->cuda_code.prelude, d->model->functions, d->model->function_count,
+                          d->functions, err));
+    d->loaded = true;
+    return AMP_OK;
+}
+
+static amp_status fill_inside(CudaDevice *d, int threads, amp_error *err) {
+    amp_cuda_context *c = d->context;
+    AMP_TRY(amp_cuda_memory_make(c, &d->memory, err));
+    if (d->own_compute) AMP_TRY(AMP_CUDA(c, err, stream_create, (&d->compute, CU_STREAM_NON_BLOCKING)));
+    AMP_TRY(load_functions(d, threads, err));
+    amp_cuda_launching launching = {.context = c, .functions = d->functions, .staging = &d->staging};
+    AMP_TRY(amp_cuda_allow_shared(&launching, d->model, err));
+    return amp_cuda_graphs_make(&d->graphs, &launching, err);
+}
+
+static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *err) {
+    d->own_compute = !o->cuda_stream;
+    /* Params may outlive the session, and their memory then the context: not from the session's allocator. */
+    AMP_TRY(amp_cuda_context_open(&o->model->allocator, o->cuda_stream, o->cuda_device, &d->context, err));
+    AMP_TRY(check_precision(d, err));
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    d->compute = o->cuda_stream;
+    amp_status status = fill_inside(d, o->threads, err);
+    amp_cuda_leave(d->context);
+    return status;
+}
+
+static void free_inside(CudaDevice *d) {
+    amp_cuda_context *c = d->context;
+    amp_cuda_graphs_free(&d->graphs);
+    amp_cuda_collecting_free(&d->collecting);
+    amp_cuda_staging_free(&d->staging, &d->base.allocator);
+    if (d->loaded) amp_cuda_unload(&c->driver, &c->latch, d->functions, d->model->function_count);
+    if (d->own_compute && d->compute) AMP_CUDA_FREE(c, stream_destroy, (d->compute));
+}
+
+/* After a fatal error nothing of the device is touched, as what it held went with its context; what is the host's is
+ * freed. */
+static void cuda_destroy(amp_device *device) {
+    if (!device) return;
+    CudaDevice *d = of(device);
+    amp_allocator a = d->base.allocator;
+    bool inside = d->context && amp_cuda_enter_to_free(d->context);
+    if (d->context) free_inside(d);
+    if (inside) amp_cuda_leave(d->context);
+    if (d->memory) amp_memory_release(&d->memory->base);
+    amp_free(&a, d->functions, functions_bytes(d), DEVICE_ALIGN);
+    amp_cuda_context_release(d->context);
+    amp_free(&a, d, sizeof *d, DEVICE_ALIGN);
+}
+
+static amp_status cuda_create(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
+                              amp_error *err) {
+    *out = NULL;
+    CudaDevice *d = amp_alloc_zeroed(allocator, sizeof *d, DEVICE_ALIGN);
+    if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CUDA device");
+    d->base = (amp_device){.type = &amp_device_cuda, .allocator = *allocator};
+    d->model = options->model;
+    amp_status status = fill(d, options, err);
+    if (status) cuda_destroy(&d->base);
+    else *out = &d->base;
+    return status;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static amp_memory *cuda_memory(amp_device *device) { return &of(device)->memory->base; }
+
+static amp_status cuda_reserve_inputs(amp_device *device, const amp_input_room *room, void **out, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    amp_status status = amp_cuda_staging_make(&d->staging, d->context, room, &d->base.allocator, err);
+    amp_cuda_leave(d->context);
+    *out = amp_cuda_address(d->staging.block);
+    return status;
+}
+
+static amp_status cuda_reserve_scalars(amp_device *device, void *block, size_t bytes, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    amp_status status = amp_cuda_collecting_make(&d->collecting, d->context, amp_cuda_pointer(block), bytes, err);
+    amp_cuda_leave(d->context);
+    return status;
+}
+
+static amp_status cuda_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
+    (void)device, (void)program, (void)n, (void)err;
+    return AMP_OK;
+}
+
+static size_t cuda_bytes(const amp_device *device) {
+    const CudaDevice *d = (const CudaDevice *)device;
+    return amp_cuda_staging_bytes(&d->staging) + amp_cuda_collecting_bytes(&d->collecting) +
+           amp_cuda_graphs_bytes(&d->graphs);
+}
+
+static size_t cuda_scratch_bytes(const amp_device *device) {
+    const CudaDevice *d = (const CudaDevice *)device;
+    return sizeof *d + functions_bytes(d) + cuda_bytes(device);
+}
+
+/* ---- running ----------------------------------------------------------------------------------------------------- */
+
+/* Another session over the same params may have written them on a stream of its own. */
+static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) {
+    amp_cuda_context *c = d->context;
+    amp_cuda_memory *params = (amp_cuda_memory *)run->params;
+    CuGraphExec exec;
+    AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
+    AMP_TRY(amp_cuda_staging_send(&d->staging, run, d->compute, err));
+    AMP_TRY(AMP_CUDA(c, err, stream_wait, (d->compute, params->written, 0)));
+    AMP_TRY(AMP_CUDA(c, err, graph_launch, (exec, d->compute)));
+    return run->writes_params ? AMP_CUDA(c, err, event_record, (params->written, d->compute)) : AMP_OK;
+}
+
+static amp_status cuda_run(amp_device *device, const amp_run *run, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    amp_status status = run_inside(d, run, err);
+    amp_cuda_leave(d->context);
+    return status;
+}
+
+static amp_status cuda_collect(amp_device *device, amp_error *err) {
+    CudaDevice *d = of(device);
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    amp_status status = amp_cuda_collect(&d->collecting, d->compute, err);
+    amp_cuda_leave(d->context);
+    return status;
+}
+
+static amp_status cuda_collected(amp_device *device, bool wait, const void **out, amp_error *err) {
+    CudaDevice *d = of(device);
+    *out = NULL;
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    amp_status status = amp_cuda_collected(&d->collecting, wait, out, err);
+    amp_cuda_leave(d->context);
+    return status;
+}
+
+/* ---- reading and writing behind all runs ------------------------------------------------------------------------- */
+
+static amp_status cuda_read(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
+    CudaDevice *d = of(device);
+    if (!bytes) return AMP_OK;
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    amp_status status = AMP_CUDA(d->context, err, copy_out, (to, amp_cuda_pointer(from), bytes, d->compute));
+    if (!status) status = AMP_CUDA(d->context, err, stream_sync, (d->compute));
+    amp_cuda_leave(d->context);
+    return status;
+}
+
+static amp_status cuda_write(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
+    CudaDevice *d = of(device);
+    if (!bytes) return AMP_OK;
+    AMP_TRY(amp_cuda_enter(d->context, err));
+    amp_status status = AMP_CUDA(d->context, err, copy_in, (amp_cuda_pointer(to), from, bytes, d->compute));
+    if (!status) status = AMP_CUDA(d->context, err, stream_sync, (d->compute));
+    amp_cuda_leave(d->context);
+    return status;
+}
+
+/* The application's stream may have work that is none of ours: it is waited for all the same. */
+static void cuda_settle(amp_device *device) {
+    CudaDevice *d = of(device);
+    if (!amp_cuda_enter_to_free(d->context)) return;
+    if (d->staging.stream) (void)AMP_CUDA(d->context, NULL, stream_sync, (d->staging.stream));
+    (void)AMP_CUDA(d->context, NULL, stream_sync, (d->compute));
+    amp_cuda_leave(d->context);
+}
+
+static const amp_own_memory own = {cuda_memory, cuda_reserve_inputs, cuda_reserve_scalars, cuda_collect, cuda_collected,
+                                   cuda_read,   cuda_write,          cuda_settle,          cuda_bytes};
+
+const amp_device_type amp_device_cuda = {"cuda",   cuda_create,        cuda_destroy, cuda_reserve,
+                                         cuda_run, cuda_scratch_bytes, true,         &own};

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The CUDA path from end to end, under the stand-in for the driver: training follows the CPU's, masks of dropout, loss
+# scales and counters are its bits; what is refused says so; no binary needs a CUDA library. full/cuda.sh is longer.
+set -uo pipefail
+source tests/checks/cuda.bash
+cuda_setup
+
+# ---- training follows the CPU -----------------------------------------------------------------------------------------------
+
+follows dropout fp16 80 20
+follows odd fp16 90 20
+follows mlp fp16 75 20 -D HIDDEN=96
+for precision in bf16 tf32 fp32; do
+    follows odd $precision 80 2
+    follows mlp $precision 90 2 -D HIDDEN=96
+done
+
+# ---- overflow, backoff and growth ---------------------------------------------------------------------------------------------
+
+# A scale at which every gradient overflows: skipped until it is small enough, then grows every 4 steps.
+run 0 "$ampc" "$work/dropout.amp" -o "$work/dropout.so"
+run 0 steps_on cpu dropout 30 --weights "$work/dropout.start" --scale 1e9
+run 0 steps_on 90 dropout 30 --weights "$work/dropout.start" --scale 1e9
+asked 'overflow' steps "$work/dropout-cpu.steps" "$work/dropout-90.steps" "${loss_bound[fp16]}"
+holds 'overflow: steps were skipped' grep -q '"skipped": true' "$work/dropout-90.steps"
+holds 'overflow: steps were made' grep -q '"skipped": false' "$work/dropout-90.steps"
+
+# ---- loss scaling ---------------------------------------------------------------------------------------------------------------
+
+scales_alike 80 6 2.0 0.5 1
+scales_alike 90 6 1.5 0.75 3
+scales_alike 90 4 2.0 0.5 7 '' # the default floor and ceiling
+
+# ---- what is refused ------------------------------------------------------------------------------------------------------------
+
+for precision in bf16 tf32; do
+    run 0 "$ampc" "$work/dropout.amp" --precision $precision -o "$work/new.so"
+    run 1 on 75 "$amprun" step "$work/new.so" --weights "$work/dropout.start" --inputs "$work/dropout.in" --device cuda
+    says "compute capability 7.5, which has no $precision; compile the model with --precision fp16"
+done
+
+# ---- without CUDA ---------------------------------------------------------------------------------------------------------------
+
+# What a file asks the loader for, and what it would find.
+for file in "$ampc" "$amprun" "$work/dropout.so"; do
+    needed=$(readelf -d "$file" | grep NEEDED)
+    expect "$(basename "$file") needs no CUDA library" '' "$(grep -iE 'cuda|nvrtc|cublas|nvidia' <<<"$needed")"
+    expect "ldd $(basename "$file")" '' "$(ldd "$file" 2>/dev/null | grep -iE 'cuda|nvrtc|cublas|nvidia')"
+done
+mkdir "$work/empty"
+without_cuda() { env -u LD_LIBRARY_PATH NVRTC_PATH="$work/empty" PATH="$PATH" "$@"; }
+run 0 without_cuda "$amprun" step "$work/dropout.so" --weights "$work/dropout.start" --inputs "$work/dropout.in" --steps 3
+says '"step": 3'
+if [[ -z $(ldconfig -p 2>/dev/null | grep libcuda.so.1) ]]; then
+    run 1 without_cuda "$amprun" step "$work/dropout.so" --weights "$work/dropout.start" --inputs "$work/dropout.in" --device cuda
+    says 'libcuda.so.1' 'driver'
+else
+    skipped 'this machine has a driver: what is said without one is not tested'
+fi
+# A driver but no NVRTC: kernels that are compiled already run, others cannot be made.
+run 1 on 90 env AMPC_CACHE_DIR="$work/empty" NVRTC_PATH="$work/empty" "$amprun" step "$work/dropout.so" \
+    --weights "$work/dropout.start" --inputs "$work/dropout.in" --device cuda
+says 'NVRTC' "$work/empty"
+run 0 "$ampc" "$work/dropout.amp" --gpu-arch sm_80 -o "$work/images.so"
+run 0 on 90 env AMPC_CACHE_DIR="$work/empty" NVRTC_PATH="$work/empty" "$amprun" step "$work/images.so" \
+    --weights "$work/dropout.start" --inputs "$work/dropout.in" --device cuda --steps 2
+says '"step": 2'
+finish

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# tests/checks/cuda.sh at length: every architecture and precision, each buffer in an allocation of its own and all in one,
+# many sequences of the loss scaler, and every op on every architecture.
+set -uo pipefail
+source tests/checks/cuda.bash
+cuda_setup
+
+# ---- training ---------------------------------------------------------------------------------------------------------------------
+
+for arch in 75 80 86 89 90 120; do
+    for precision in fp16 bf16 tf32 fp32; do
+        # sm_75 has neither: cuda.sh sees that they are refused
+        if [[ $arch == 75 && $precision == [bt]f* ]]; then continue; fi
+        steps=2
+        [[ $precision != fp16 ]] || steps=20
+        follows dropout $precision $arch $steps
+        follows odd $precision $arch $steps
+        follows mlp $precision $arch $steps -D HIDDEN=96
+    done
+done
+
+# ---- loss scaling -------------------------------------------------------------------------------------------------------------------
+
+for arch in 75 80 86 89 90 120; do
+    for setting in '2.0 0.5 1' '2.0 0.5 3' '2.0 0.5 50' '1.5 0.75 3' '4.0 0.125 2' '1.001 0.9 1' '3.0 0.3 50'; do
+        scales_alike $arch 40 $setting
+    done
+    scales_alike $arch 20 2.0 0.5 7 '' # the default floor and ceiling
+done
+for setting in '2.0 0.5 2' '2.0 0.5 7' '2.0 0.5 333' '2.0 0.5 2000'; do scales_alike 90 1000 $setting; done
+
+# ---- every op -----------------------------------------------------------------------------------------------------------------------
+
+if [[ -z ${AMP_PROGRAMS:-} ]]; then
+    status=0
+    bazel test --test_env=AMP_CUDA_ARCHS=75,80,86,89,90,120 --test_timeout=14400 //tests/conformance:cuda_ops_test \
+        //tests/e2e:cuda_test >"$work/.ops" 2>&1 || status=$?
+    holds 'every op on every architecture' test $status = 0
+    ((status == 0)) || tail -n 20 "$work/.ops"
+fi
+finish

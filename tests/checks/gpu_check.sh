@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# dist/gpu-check (with --whole: as it goes to a GPU) runs to its end under the stand-in, says what fails and goes on after it.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tests/fakecuda:libcuda.so.1
+
+form=--stand-in
+[[ ${1:-} != --whole ]] || form=
+run 0 tools/make-dist $form
+holds 'dist is below 60 MiB' test "$(du -sm dist | cut -f1)" -lt 60
+run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report"
+says '159 kernels of' '2 tests of 2 passed on the device' 'steps follow the CPU' 'of processor time a call' 'AdamW over' 'TFLOP/s' \
+    '8 passed, 0 failed, 1 skipped'
+# part STATUS NAME...: what the report says of parts
+part() {
+    local status=$1 name
+    shift
+    for name in "$@"; do
+        expect "part $name" "$status" "$(python3 - "$work/report/report.json" "$name" <<'PYTHON'
+import json, sys
+print(next((part["status"] for part in json.load(open(sys.argv[1]))["parts"] if part["part"] == sys.argv[2]), "missing"))
+PYTHON
+)"
+    done
+}
+part passed facts kernels conformance follow training steps optimizer matmul
+part skipped sanitizer
+holds 'the text report is there' grep -q '8 passed, 0 failed' "$work/report/report.txt"
+
+# a driver that cannot start a kernel any more after the tenth: nothing is taken for right, and all parts are tried
+run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer
+says 'CUDA_ERROR_LAUNCH_FAILED' 'FAIL '
+part failed kernels follow optimizer
+run 2 dist/gpu-check --stand-in --only none
+says 'there is no part none'
+finish

@@ -1,0 +1,112 @@
+// cuda_model.h: core IR through fuse, layout, plan and code generation for CUDA, and its source through the real NVRTC.
+#ifndef AMP_TESTS_CODEGEN_CUDA_CUDA_MODEL_H
+#define AMP_TESTS_CODEGEN_CUDA_CUDA_MODEL_H
+
+#include "base/nvrtc.h"
+#include "codegen/cuda/cuda.h"
+#include "tests/codegen/core_model.h"
+
+class CudaModelTest : public CoreModelTest {
+  protected:
+    static void SetUpTestSuite() {
+        amp_error err = {};
+        if (!nvrtc_ && amp_nvrtc_open(nullptr, &nvrtc_, &err)) why_ = err.message;
+    }
+    void SetUp() override {
+        if (!nvrtc_) GTEST_SKIP() << why_;
+    }
+
+    Module *PlannedForCuda(const std::string &text, bool no_fuse = false) {
+        Module *m = Read(text);
+        if (!m) return nullptr;
+        PassOptions options = {};
+        options.no_fuse = no_fuse;
+        options.target = TARGET_CUDA;
+        Diags diags;
+        diags_init(&diags, &arena_);
+        amp_error err = {};
+        EXPECT_EQ(passes_run(m, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
+        EXPECT_EQ(m->stage, STAGE_PLAN);
+        return m;
+    }
+
+    const CudaModule *Emit(const Module *m) {
+        const CudaModule *cuda = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(codegen_cuda(m, &cuda, &err), AMP_OK) << err.message << "\n" << Print(m);
+        return cuda;
+    }
+
+    std::string Source(const CudaModule *cuda) {
+        struct Text t;
+        text_init(&t, &arena_);
+        codegen_cuda_text(cuda, &t);
+        return text_str(&t);
+    }
+
+    // Functions behind the prelude.
+    std::string Functions(const CudaModule *cuda) {
+        std::string all;
+        for (int i = 0; i < cuda->functions.len; i++) all += std::string(cuda->functions.data[i].source) + "\n";
+        return all;
+    }
+
+    // PTX of the whole module for one architecture; warnings and spills are failures.
+    std::string Ptx(const CudaModule *cuda, int arch, bool cubin = true) {
+        const std::string source = Source(cuda);
+        amp_nvrtc_job job = {};
+        job.source = source.c_str();
+        job.name = "model.cu";
+        job.arch = arch;
+        job.cubin = cubin;
+        amp_nvrtc_result result = {};
+        amp_error err = {};
+        if (amp_nvrtc_compile(nvrtc_, &job, &result, &err)) {
+            ADD_FAILURE() << "sm_" << arch << ": " << err.message << "\n" << Functions(cuda);
+            return "";
+        }
+        const std::string log(result.log ? result.log : "", result.log_size), ptx(result.ptx);
+        EXPECT_EQ(log.find("warning"), std::string::npos) << log << Functions(cuda);
+        for (int i = 0; i < result.use_count; i++) {
+            const amp_nvrtc_kernel_use &u = result.uses[i];
+            EXPECT_EQ(u.spill_stores + u.spill_loads, 0) << "sm_" << arch << " " << u.name << "\n" << Functions(cuda);
+        }
+        EXPECT_EQ(result.use_count, cubin ? cuda->functions.len : 0);
+        amp_nvrtc_result_free(nvrtc_, &result);
+        return ptx;
+    }
+
+    void CompileForAll(const std::string &text) {
+        for (bool no_fuse : {false, true}) {
+            Module *m = PlannedForCuda(text, no_fuse);
+            ASSERT_NE(m, nullptr);
+            const CudaModule *cuda = Emit(m);
+            ASSERT_NE(cuda, nullptr);
+            for (int arch : {75, 80, 90, 120}) Ptx(cuda, arch);
+            if (HasFailure()) return;
+        }
+    }
+
+    // As CoreModelTest::Check: of what is built.
+    void Check(const std::string &text, const std::vector<int64_t> &batches, double tolerance) {
+        (void)batches, (void)tolerance;
+        for (bool no_fuse : {false, true}) {
+            Module *m = PlannedForCuda(text, no_fuse);
+            ASSERT_NE(m, nullptr);
+            const CudaModule *cuda = nullptr;
+            amp_error err = {};
+            if (codegen_cuda(m, &cuda, &err)) {
+                const std::string message = err.message;
+                if (message.find("not built yet") != std::string::npos) GTEST_SKIP() << message;
+                FAIL() << message;
+            }
+            for (int arch : {75, 90}) Ptx(cuda, arch);
+            if (HasFailure()) return;
+        }
+    }
+
+    static inline amp_nvrtc *nvrtc_ = nullptr;
+    static inline std::string why_;
+};
+
+#endif

@@ -1,0 +1,327 @@
+// cuda_run.h: kernels for CUDA, compiled by the real NVRTC and run by the interpreter of tests/fakecuda (or a driver: kernel_device.h), launch by
+// launch as a session would.
+#ifndef AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
+#define AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
+
+#include "tests/codegen/cuda/cuda_model.h"
+#include "tests/codegen/cuda/driver_device.h"
+#include "tests/codegen/cuda/kernel_device.h"
+
+// The PTX of a module on a device that is there for it alone.
+class LoadedPtx {
+  public:
+    LoadedPtx(const std::string &ptx, int arch) {
+        std::string why;
+        if (TestDriver::Asked()) Take(std::make_unique<DriverDevice>(ptx, &why));
+        else Take(std::make_unique<InterpreterDevice>(ptx, arch, &why));
+        EXPECT_NE(device_, nullptr) << why;
+    }
+    LoadedPtx(const LoadedPtx &) = delete;
+    bool loaded() const { return device_ != nullptr; }
+    KernelDevice *device() const { return device_.get(); }
+
+  private:
+    template <class Device> void Take(std::unique_ptr<Device> device) {
+        if (device->loaded()) device_ = std::move(device);
+    }
+    std::unique_ptr<KernelDevice> device_;
+};
+
+// One run of a program: every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written cannot be read.
+class CudaRun {
+  public:
+    CudaRun(const CudaModule *cuda, const LoadedPtx &image, const std::string &program, int64_t n, bool watch = true)
+        : cuda_(cuda), image_(image), n_(n) {
+        for (int i = 0; i < cuda->programs.len; i++)
+            if (program == cuda->programs.data[i].func->name) program_ = &cuda->programs.data[i];
+        const Func *f = program_->func;
+        for (int i = 0; i < f->buffers.len; i++) {
+            const Buffer *b = f->buffers.data[i];
+            address_.push_back(b->kind == BUFFER_WATCH && !watch ? 0 : Shared(i));
+            if (b->kind == BUFFER_FLAG) Write(i, {0.0});
+        }
+    }
+    ~CudaRun() {
+        for (uint64_t a : allocations_) EXPECT_EQ(image_.device()->Free(a), "");
+    }
+    CudaRun(const CudaRun &) = delete;
+
+    void Set(const Values &values) {
+        for (int i = 0; i < program_->func->buffers.len; i++) {
+            auto found = values.find(Name(i));
+            const BufferKind kind = buffer(i)->kind;
+            if (found != values.end() && (kind == BUFFER_INPUT || kind == BUFFER_STATE)) Write(i, found->second);
+        }
+    }
+    // The memory of |value| is that of |of| from now on.
+    void Share(const std::string &value, const std::string &of) {
+        for (int i = 0; i < program_->func->buffers.len; i++)
+            for (int j = 0; j < program_->func->buffers.len; j++)
+                if (Name(i) == value && Name(j) == of)
+                    address_[static_cast<size_t>(i)] = address_[static_cast<size_t>(j)];
+    }
+    // The memory of input |value| lies at |address| from now on, wherever that is.
+    void Point(const std::string &value, uint64_t address) {
+        for (int i = 0; i < program_->func->buffers.len; i++)
+            if (Name(i) == value) address_[static_cast<size_t>(i)] = address;
+    }
+    bool Run() {
+        for (int i = 0; i < program_->kernels.len; i++)
+            if (!Launch(program_->kernels.data[i])) return false;
+        return true;
+    }
+    // What went wrong in the first kernel that fails; "": nothing.
+    std::string RunToFault(uint64_t seed) {
+        std::string wrong;
+        for (int i = 0; i < program_->kernels.len && wrong.empty(); i++) wrong = Start(program_->kernels.data[i], seed);
+        return wrong;
+    }
+    std::vector<double> Get(int i) const {
+        std::vector<double> out(static_cast<size_t>(Count(i)));
+        std::string bytes(out.size() * StorageSize(buffer(i)->storage), '\0');
+        if (!address_[static_cast<size_t>(i)]) return {};
+        EXPECT_EQ(image_.device()->Read(address_[static_cast<size_t>(i)], bytes.data(), bytes.size()), "") << Name(i);
+        for (size_t j = 0; j < out.size(); j++)
+            out[j] = ReadElement(bytes.data(), buffer(i)->storage, IsBool(i), static_cast<int64_t>(j));
+        return out;
+    }
+    // The buffer in which a user finds a value.
+    int BufferOf(Val v) const {
+        int best = -1;
+        for (int i = 0; i < program_->func->buffers.len; i++)
+            if (buffer(i)->value.id == v.id && (best < 0 || buffer(i)->kind == BUFFER_OUTPUT)) best = i;
+        return best;
+    }
+    const Buffer *buffer(int i) const { return program_->func->buffers.data[i]; }
+    const ExecCounters &counters() const { return counters_; }
+    // Of each launch, in order.
+    const std::vector<ExecCounters> &launches() const { return launches_; }
+    // Bytes that a launch asked of each buffer, and of each table, by its address.
+    struct Asked {
+        std::map<uint64_t, uint64_t> loads, stores;
+    };
+    const std::vector<Asked> &asked() const { return asked_; }
+    uint64_t AddressOf(int i) const { return address_[static_cast<size_t>(i)]; }
+
+  private:
+    std::string Name(int i) const { return ir_value(program_->func, buffer(i)->value)->name; }
+    bool IsBool(int i) const { return ir_dtype(program_->func, buffer(i)->value) == AMP_DT_BOOL; }
+    int64_t Count(int i) const {
+        Dim count;
+        EXPECT_TRUE(shape_count(ir_shape(program_->func, buffer(i)->value), &count));
+        return dim_eval(count, n_);
+    }
+    uint64_t Allocate(uint64_t bytes) {
+        allocations_.push_back(image_.device()->Allocate(bytes ? bytes : 1));
+        EXPECT_NE(allocations_.back(), 0u);
+        return allocations_.back();
+    }
+    // Buffers of one state are one.
+    uint64_t Shared(int i) {
+        for (int j = 0; j < i; j++)
+            if (buffer(i)->kind == BUFFER_STATE && buffer(j)->kind == BUFFER_STATE &&
+                buffer(j)->state == buffer(i)->state)
+                return address_[static_cast<size_t>(j)];
+        return Allocate(static_cast<uint64_t>(Count(i)) * StorageSize(buffer(i)->storage));
+    }
+    void Write(int i, const std::vector<double> &data) {
+        std::string bytes(data.size() * StorageSize(buffer(i)->storage), '\0');
+        ASSERT_EQ(static_cast<int64_t>(data.size()), Count(i)) << Name(i);
+        for (size_t j = 0; j < data.size(); j++)
+            WriteElement(bytes.data(), buffer(i)->storage, static_cast<int64_t>(j), data[j]);
+        ASSERT_EQ(image_.device()->Write(address_[static_cast<size_t>(i)], bytes.data(), bytes.size()), "") << Name(i);
+    }
+    uint64_t Table(const std::vector<uint64_t> &words) {
+        const uint64_t at = Allocate(words.size() * 8);
+        EXPECT_EQ(image_.device()->Write(at, words.data(), words.size() * 8), "");
+        return at;
+    }
+
+    // Each allocation is known by its start.
+    static void Ask(void *user, uint64_t address, uint32_t size, bool store) {
+        CudaRun *run = static_cast<CudaRun *>(user);
+        auto at = std::upper_bound(run->sorted_.begin(), run->sorted_.end(), address);
+        if (at == run->sorted_.begin()) return;
+        Asked &asked = run->asked_.back();
+        (store ? asked.stores : asked.loads)[at[-1]] += size;
+    }
+
+    std::string Start(const CudaKernelEntry &e, uint64_t seed) {
+        std::vector<uint64_t> operands, params;
+        for (int i = 0; i < e.operands.len; i++) operands.push_back(address_[e.operands.data[i] - 1]);
+        if (e.operand_table) params.push_back(Table(operands));
+        else params = operands;
+        params.push_back(static_cast<uint64_t>(n_));
+        if (e.batch_elements.len) {
+            std::vector<uint64_t> elements;
+            for (int i = 0; i < e.batch_elements.len; i++)
+                elements.push_back(static_cast<uint64_t>(dim_eval(e.batch_elements.data[i], n_)));
+            params.push_back(Table(elements));
+        }
+        KernelLaunch launch = {};
+        launch.entry = cuda_->functions.data[e.function].entry;
+        for (int a = 0; a < 3; a++) {
+            const int64_t per = e.launch.per[a];
+            const int64_t blocks = per ? (dim_eval(e.launch.extent[a], n_) + per - 1) / per : 1;
+            launch.grid[a] = static_cast<uint32_t>(std::max<int64_t>(blocks, 1));
+            launch.block[a] = static_cast<uint32_t>(e.launch.block[a]);
+        }
+        launch.dynamic_shared = static_cast<uint32_t>(e.launch.shared_bytes);
+        launch.params = params;
+        launch.seed = seed;
+        sorted_ = allocations_;
+        std::sort(sorted_.begin(), sorted_.end());
+        launch.asked = Ask;
+        launch.asked_user = this;
+        launches_.emplace_back();
+        asked_.emplace_back();
+        const std::string wrong = image_.device()->Launch(launch, &launches_.back());
+        exec_counters_add(&counters_, &launches_.back());
+        return wrong;
+    }
+
+    bool Launch(const CudaKernelEntry &e) {
+        const std::string wrong = Start(e, 3);
+        EXPECT_EQ(wrong, "") << cuda_->functions.data[e.function].source;
+        return wrong.empty();
+    }
+
+    const CudaModule *cuda_;
+    const LoadedPtx &image_;
+    const CudaProgram *program_ = nullptr;
+    int64_t n_;
+    std::vector<uint64_t> address_, allocations_, sorted_;
+    ExecCounters counters_ = {};
+    std::vector<ExecCounters> launches_;
+    std::vector<Asked> asked_;
+};
+
+class CudaRunTest : public CudaModelTest {
+  protected:
+    // The results of function `infer`, and what its states are afterwards.
+    Values RunOnCuda(const CudaModule *cuda, const LoadedPtx &image, int64_t n, const Values &given,
+                     ExecCounters *counters = nullptr) {
+        const Func *f = cuda->programs.data[0].func;
+        CudaRun run(cuda, image, f->name, n);
+        run.Set(given);
+        Values got;
+        if (!run.Run()) return got;
+        for (int i = 0; i < f->results.len; i++) {
+            const int buffer = run.BufferOf(f->results.data[i].value);
+            EXPECT_GE(buffer, 0) << f->results.data[i].name;
+            if (buffer >= 0) got[f->results.data[i].name] = run.Get(buffer);
+        }
+        for (int i = 0; i < f->buffers.len; i++)
+            if (run.buffer(i)->kind == BUFFER_STATE)
+                got[std::string("state ") + ir_value(f, run.buffer(i)->value)->name] = run.Get(i);
+        if (counters) *counters = run.counters();
+        return got;
+    }
+
+    // For the CPU, with the instruction set whose bits CUDA has too.
+    std::unique_ptr<LoadedModel> CompileForCpu(const std::string &text) {
+        const Module *m = Planned(text, false, false);
+        char *bytes = nullptr;
+        size_t size = 0;
+        amp_error err = {};
+        CodegenOptions options = {};
+        options.isa = "v3";
+        if (!m || codegen_so(m, nullptr, &options, &bytes, &size, &err)) {
+            ADD_FAILURE() << err.message;
+            return nullptr;
+        }
+        auto model = std::make_unique<LoadedModel>(bytes, size);
+        const amp_allocator a = amp_allocator_or_default(nullptr);
+        amp_free(&a, bytes, size, 16);
+        return model;
+    }
+
+    static Values RunOnCpu(const LoadedModel &model, const std::string &program, int64_t n, const Values &given) {
+        Values got;
+        ProgramRun run(model, program, AMP_ISA_V3, n);
+        run.Set(given);
+        run.Run();
+        auto *of = model.Program(program);
+        auto *results = static_cast<const amp_model_result *>(of->results.data);
+        for (uint32_t i = 0; i < of->results.count; i++)
+            got[results[i].name] = run.Get(static_cast<uint32_t>(results[i].buffer));
+        return got;
+    }
+
+    // Text of a planned module, its code and PTX.
+    struct Built {
+        Module *m = nullptr;
+        const CudaModule *cuda = nullptr;
+        std::unique_ptr<LoadedPtx> ptx;
+    };
+    Built Build(const std::string &text, bool no_fuse = false, int arch = 90) {
+        Built b;
+        b.m = PlannedForCuda(text, no_fuse);
+        if (b.m) b.cuda = Emit(b.m);
+        if (b.cuda) b.ptx = std::make_unique<LoadedPtx>(Ptx(b.cuda, arch, false), arch);
+        return b;
+    }
+
+    static std::string With(std::string text, const std::string &word, const std::string &by) {
+        for (size_t at; (at = text.find(word)) != std::string::npos;) text.replace(at, word.size(), by);
+        return text;
+    }
+
+    static void ExpectSame(const Values &got, const Values &want, const std::string &what) {
+        for (const auto &entry : want) {
+            auto found = got.find(entry.first);
+            ASSERT_NE(found, got.end()) << what << entry.first;
+            ASSERT_EQ(found->second.size(), entry.second.size()) << what << entry.first;
+            for (size_t i = 0; i < entry.second.size(); i++) {
+                const double a = found->second[i], b = entry.second[i];
+                ASSERT_TRUE((a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b)))
+                    << what << entry.first << "[" << i << "]: " << a << " on CUDA, " << b << " on the CPU";
+            }
+        }
+    }
+
+    // The result of CUDA is that of the CPU, bit by bit.
+    void ExpectBitsOfCpu(const LoadedModel &cpu, const Module *m, int64_t n, const Values &given, const Values &got,
+                         const std::string &what) {
+        ExpectSame(got, RunOnCpu(cpu, m->funcs.data[0]->name, n, given), what);
+    }
+
+    // Near the float64 interpreter, fused and not; |same_bits|: as on the CPU.
+    void Check(const std::string &text, const std::vector<int64_t> &batches, double tolerance, bool same_bits = false,
+               int arch = 90) {
+        std::unique_ptr<LoadedModel> cpu;
+        if (same_bits && HasIsa(AMP_ISA_V3)) cpu = CompileForCpu(text);
+        for (bool no_fuse : {false, true}) {
+            Module *m = PlannedForCuda(text, no_fuse);
+            ASSERT_NE(m, nullptr);
+            const CudaModule *cuda = nullptr;
+            amp_error err = {};
+            if (codegen_cuda(m, &cuda, &err)) {
+                const std::string message = err.message;
+                if (message.find("conv") != std::string::npos) GTEST_SKIP() << message;
+                FAIL() << message << Print(m);
+            }
+            const LoadedPtx image(Ptx(cuda, arch, false), arch);
+            if (HasFailure()) return;
+            for (int64_t n : batches) {
+                const Func *f = m->funcs.data[0];
+                const Values given = Draw(m, f, n);
+                Values after = given;
+                const Values want = Interpret(f, n, &after), got = RunOnCuda(cuda, image, n, given);
+                const std::string what =
+                    std::string(no_fuse ? "not fused, " : "fused, ") + "n " + std::to_string(n) + ", ";
+                for (int i = 0; i < f->results.len && !HasFailure(); i++) {
+                    const Result &r = f->results.data[i];
+                    Compare(got.at(r.name), want.at(ir_value(f, r.value)->name), tolerance, what + r.name);
+                }
+                if (cpu) ExpectBitsOfCpu(*cpu, m, n, given, got, what);
+                if (HasFailure()) {
+                    ADD_FAILURE() << Functions(cuda);
+                    return;
+                }
+            }
+        }
+    }
+};
+
+#endif

@@ -1,0 +1,1355 @@
+/* k00  loss.scale: scale_loss + inverse_scale + increment + adamw           mlp.amp:14
+ *   scalar over [1, 1] in train_step
+ *   in     b0 scale f32   b1 step i64   b2 iteration i64
+ *   out    b2 iteration i64   b3 d.loss.scaled f32   b4 inverse_scale f32   b5 step.next i64   b6 184 f32   b7 191 f32
+ *   v1 %d.loss f32 = const()   {gradient, of cross_entropy.nll_loss}
+ *   v3 %d.loss.scaled f32 = mul(v1, v2)   {loss_scale}
+ *   v4 %140 f64 = cast(v2)
+ *   v5 %141 f64 = const()
+ *   v6 %142 f64 = div(v5, v4)
+ *   v7 %inverse_scale f32 = cast(v6)   {loss_scale}
+ *   v9 %step.next i64 = increment(v8)   {update, of step}
+ *   v10 %180 f64 = power(v9)
+ *   v11 %181 f64 = const()
+ *   v12 %182 f64 = sub(v11, v10)
+ *   v13 %lr f64 = const()   {update, of optimizer}
+ *   v14 %183 f64 = div(v13, v12)
+ *   v15 %184 f32 = cast(v14)
+ *   v16 %185 f64 = power(v9)
+ *   v17 %186 f64 = const()
+ *   v18 %187 f64 = sub(v17, v16)
+ *   v19 %188 f64 = sqrt(v18)
+ *   v20 %189 f64 = const()
+ *   v21 %190 f64 = div(v20, v19)
+ *   v22 %191 f32 = cast(v21)
+ *   v24 %iteration.next i64 = increment(v23)   {update, of iteration}
+ *   assign(v23, v24)   {update, of iteration}
+ */
+extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, const int64_t *b1, int64_t *b2, float *b3, float *b4, int64_t *b5, float *b6, float *b7, int64_t n)
+{
+    const float v2 = get_f32(b0);
+    const int64_t v8 = get_i64(b1);
+    const int64_t v23 = get_i64(b2);
+    const float v1 = 1.0f;
+    const float v3 = v1 * v2;
+    const double v4 = (double)v2;
+    const double v5 = 1.0;
+    const double v6 = v5 / v4;
+    const float v7 = (float)v6;
+    const int64_t v9 = v8 + 1;
+    const double v10 = power_f64(0.9, v9);
+    const double v11 = 1.0;
+    const double v12 = v11 - v10;
+    const double v13 = 0.0005;
+    const double v14 = v13 / v12;
+    const float v15 = (float)v14;
+    const double v16 = power_f64(0.999, v9);
+    const double v17 = 1.0;
+    const double v18 = v17 - v16;
+    const double v19 = sqrt_f64(v18);
+    const double v20 = 1.0;
+    const double v21 = v20 / v19;
+    const float v22 = (float)v21;
+    const int64_t v24 = v23 + 1;
+    put_f32(b3, v3);
+    put_f32(b4, v7);
+    put_i64(b5, v9);
+    put_f32(b6, v15);
+    put_f32(b7, v22);
+    put_i64(b2, v24);
+}
+
+/* k01  fc1.linear: cast           mlp.amp:7
+ *   tile over [n, 784] in train_step
+ * k00  fc1.linear: cast           mlp.amp:7
+ *   tile over [n, 784] in eval
+ * k00  fc1.linear: cast           mlp.amp:7
+ *   tile over [n, 784] in infer
+ *   in     b0 x f32[N, 784]
+ *   out    b1 x.f16 f16[N, 784]
+ *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k01(const float *b0, uint16_t *b1, int64_t n)
+{
+    const int64_t elements = 784 * n;
+    const int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) * 4;
+    if (at >= elements) return;
+    float x1[4];
+    load_f32(x1, b0 + at);
+    float y1[4];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const float v1 = x1[i];
+        const float v2 = round_f16_f32(v1);
+        y1[i] = v2;
+    }
+    store_f16(b1 + at, y1);
+}
+
+/* k02  fc1: linear + bias + relu           mlp.amp:7
+ *   product over [n, 512] in train_step
+ * k01  fc1: linear + bias + relu           mlp.amp:7
+ *   product over [n, 512] in eval
+ * k01  fc1: linear + bias + relu           mlp.amp:7
+ *   product over [n, 512] in infer
+ *   in     b0 x.f16 f16[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
+ *   out    b3 h f16[N, 512]
+ *   v3 %5 f32[N, 512] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v5 %6 f32[512] = cast(v4)
+ *   v6 %7 f32[N, 512] = add(v3, v5)
+ *   v7 %fc1.y f16[N, 512] = cast(v6)   {lower, torch-fp16:8}
+ *   v8 %9 f32[N, 512] = cast(v7)
+ *   v9 %10 f32 = const()
+ *   v10 %11 f32[N, 512] = maximum(v8, v9)
+ *   v11 %h f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc1.linear}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t rows = n, k = 784;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    const float v9 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x4[4];
+                load_f16(x4, b2 + c0);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v4 = x4[i];
+                    const float v3 = sum[part + i];
+                    const float v5 = v4;
+                    const float v6 = v3 + v5;
+                    const float v7 = round_f16_f32(v6);
+                    const float v8 = v7;
+                    const float v10 = max_f32(v8, v9);
+                    const float v11 = round_f16_f32(v10);
+                    y3[i] = v11;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
+/* k03  fc2: linear + bias + relu           mlp.amp:8
+ *   product over [n, 512] in train_step
+ * k02  fc2: linear + bias + relu           mlp.amp:8
+ *   product over [n, 512] in eval
+ * k02  fc2: linear + bias + relu           mlp.amp:8
+ *   product over [n, 512] in infer
+ *   in     b0 h f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 fc2.bias/f16.rows f16[512]
+ *   out    b3 h.1 f16[N, 512]
+ *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v5 %14 f32[512] = cast(v4)
+ *   v6 %15 f32[N, 512] = add(v3, v5)
+ *   v7 %fc2.y f16[N, 512] = cast(v6)   {lower, torch-fp16:8}
+ *   v8 %17 f32[N, 512] = cast(v7)
+ *   v9 %18 f32 = const()
+ *   v10 %19 f32[N, 512] = maximum(v8, v9)
+ *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t rows = n, k = 512;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    const float v9 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x4[4];
+                load_f16(x4, b2 + c0);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v4 = x4[i];
+                    const float v3 = sum[part + i];
+                    const float v5 = v4;
+                    const float v6 = v3 + v5;
+                    const float v7 = round_f16_f32(v6);
+                    const float v8 = v7;
+                    const float v10 = max_f32(v8, v9);
+                    const float v11 = round_f16_f32(v10);
+                    y3[i] = v11;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
+/* k04  fc3: linear + bias           mlp.amp:9
+ *   product over [n, 10] in train_step
+ *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
+ *   out    b3 logits f16[N, 10]
+ *   v3 %21 f32[N, 10] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v5 %22 f32[10] = cast(v4)
+ *   v6 %23 f32[N, 10] = add(v3, v5)
+ *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 16, 4, 1, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 16, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 10 };
+    const int64_t rows = n, k = 512;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 2) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x4[2];
+                load_f16(x4, b2 + c0);
+                float y3[2];
+                UNROLL
+                for (int i = 0; i < 2; i++) {
+                    const float v4 = x4[i];
+                    const float v3 = sum[part + i];
+                    const float v5 = v4;
+                    const float v6 = v3 + v5;
+                    const float v7 = round_f16_f32(v6);
+                    y3[i] = v7;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
+/* k05  cross_entropy: log_softmax + nll_loss + accuracy           mlp.amp:14
+ *   row over [n, 10] in train_step
+ *   in     b0 logits f16[N, 10]   b1 targets i32[N]
+ *   out    b2 cross_entropy.l f16[N, 10]   b3 43 f32[N]   b4 67 f32[N]
+ *   v2 %25 f32[N, 10] = cast(v1)
+ *   v3 %26 f32[N, 1] = reduce_max(v2)
+ *   v4 %27 f32[N, 10] = sub(v2, v3)
+ *   v5 %28 f32[N, 10] = exp(v4)
+ *   v6 %29 f32[N, 1] = reduce_sum(v5)
+ *   v7 %30 f32[N, 1] = log(v6)
+ *   v8 %31 f32[N, 10] = sub(v4, v7)
+ *   v9 %cross_entropy.l f16[N, 10] = cast(v8)   {follow, torch-fp16:19, input fc3.linear}
+ *   v11 %34 i32[N, 10] = broadcast(v10, v9)
+ *   v12 %35 i32[N, 10] = iota(v11)
+ *   v13 %36 bool[N, 10] = eq(v12, v11)
+ *   v14 %cross_entropy.l.f32 f32[N, 10] = cast(v9)   {f32, torch-fp16:14, for cross_entropy.nll_loss}
+ *   v15 %33 f32 = const()
+ *   v16 %37 f32[N, 10] = select(v13, v14, v15)
+ *   v17 %38 f32[N] = reduce_sum(v16)
+ *   v18 %39 f32[N] = neg(v17)
+ *   v19 %40 i32 = const()
+ *   v20 %41 bool[N] = eq(v10, v19)
+ *   v21 %42 bool[N] = not(v20)
+ *   v22 %43 f32[N] = select(v21, v18, v15)
+ *   v23 %55 f32[N, 10] = cast(v1)
+ *   v24 %56 f32[N, 1] = reduce_max(v23)
+ *   v25 %57 bool[N, 10] = eq(v23, v24)
+ *   v26 %58 i32[N, 10] = iota(v1)
+ *   v27 %59 f32[N, 10] = cast(v26)
+ *   v28 %60 f32 = const()
+ *   v29 %61 f32[N, 10] = select(v25, v27, v28)
+ *   v30 %62 f32[N] = reduce_min(v29)
+ *   v31 %63 f32[N] = cast(v10)
+ *   v32 %64 bool[N] = eq(v30, v31)
+ *   v33 %65 f32 = const()
+ *   v34 %66 f32 = const()
+ *   v35 %67 f32[N] = select(v32, v33, v34)
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t *b0, const int32_t *b1, uint16_t *b2, float *b3, float *b4, int64_t n)
+{
+    enum { COLS = 10 };
+    const int64_t rows = n;
+    const int32_t lane = threadIdx.x % 32;
+    const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
+    if (r >= rows) return;
+    const float v15 = 0.0f;
+    const int32_t v19 = -100;
+    const float v28 = INF;
+    const float v33 = 1.0f;
+    const float v34 = 0.0f;
+    float kept2[1][1];
+    float kept4[1][1];
+    float kept23[1][1];
+    const int32_t v10 = get_i32(b1 + r);
+    const int32_t v20 = v10 == v19;
+    const int32_t v21 = !v20;
+    const float v31 = (float)v10;
+    float v3 = -INF;
+    float v24 = -INF;
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const float v1 = get_f16(b0 + r * COLS + c);
+            const float v2 = v1;
+            kept2[0][0] = v2;
+            const float v23 = v1;
+            kept23[0][0] = v23;
+            v3 = max_f32(v3, v2);
+            v24 = max_f32(v24, v23);
+        }
+    }
+    v3 = warp_reduce<Max>(v3);
+    v24 = warp_reduce<Max>(v24);
+    float v6 = 0.0f;
+    float v30 = INF;
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const float v2 = kept2[0][0];
+            const float v4 = v2 - v3;
+            kept4[0][0] = v4;
+            const float v5 = exp_f32(v4);
+            const float v23 = kept23[0][0];
+            const int32_t v25 = v23 == v24;
+            const int32_t v26 = (int32_t)c;
+            const float v27 = (float)v26;
+            const float v29 = v25 ? v27 : v28;
+            v6 = v6 + v5;
+            v30 = min_f32(v30, v29);
+        }
+    }
+    v6 = warp_reduce<Plus>(v6);
+    v30 = warp_reduce<Min>(v30);
+    const float v7 = log_f32(v6);
+    const int32_t v32 = v30 == v31;
+    const float v35 = v32 ? v33 : v34;
+    float v17 = 0.0f;
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const float v4 = kept4[0][0];
+            const float v8 = v4 - v7;
+            const float v9 = round_f16_f32(v8);
+            const int32_t v11 = v10;
+            const int32_t v12 = (int32_t)c;
+            const int32_t v13 = v12 == v11;
+            const float v14 = v9;
+            const float v16 = v13 ? v14 : v15;
+            put_f16(b2 + r * COLS + c, v9);
+            v17 = v17 + v16;
+        }
+    }
+    v17 = warp_reduce<Plus>(v17);
+    const float v18 = -v17;
+    const float v22 = v21 ? v18 : v15;
+    if (lane == 0) put_f32(b3 + r, v22);
+    if (lane == 0) put_f32(b4 + r, v35);
+}
+
+/* k06  cross_entropy: nll_loss + accuracy + nll_loss_grad           mlp.amp:14
+ *   column over [n, 1] in train_step
+ *   in     b0 43 f32[N]   b1 targets i32[N]   b2 67 f32[N]   b3 d.loss.scaled f32
+ *   out    b4 loss f32   b5 acc f32   b6 75 f32
+ *   v2 %44 f32 = reduce_sum(v1)
+ *   v3 %45 i32 = const()
+ *   v5 %46 bool[N] = eq(v4, v3)
+ *   v6 %47 bool[N] = not(v5)
+ *   v7 %48 f32 = const()
+ *   v8 %49 f32 = const()
+ *   v9 %50 f32[N] = select(v6, v7, v8)
+ *   v10 %51 f32 = reduce_sum(v9)
+ *   v11 %52 f32 = const()
+ *   v12 %53 f32 = maximum(v10, v11)
+ *   v13 %loss f32 = div(v2, v12)   {f32, torch-fp16:14}
+ *   v15 %68 f32 = reduce_sum(v14)
+ *   v17 %69 f32 = extent(v16)
+ *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
+ *   v20 %74 f32 = div(v19, v12)
+ *   v21 %75 f32 = neg(v20)
+ */
+extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0, const int32_t *b1, const float *b2, const float *b3, float *b4, float *b5, float *b6, int64_t n)
+{
+    enum { COLS = 1 };
+    const int64_t rows = n;
+    const int32_t y = threadIdx.x / 1;
+    const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    const float v19 = get_f32(b3);
+    const int32_t v3 = -100;
+    const float v7 = 1.0f;
+    const float v8 = 0.0f;
+    const float v11 = 1.0f;
+    const float v17 = (float)(n);
+    float v2 = 0.0f;
+    float v10 = 0.0f;
+    float v15 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 512) {
+        const float v1 = get_f32(b0 + r * COLS + c);
+        const int32_t v4 = get_i32(b1 + r * COLS + c);
+        const float v14 = get_f32(b2 + r * COLS + c);
+        const int32_t v5 = v4 == v3;
+        const int32_t v6 = !v5;
+        const float v9 = v6 ? v7 : v8;
+        v2 = v2 + v1;
+        v10 = v10 + v9;
+        v15 = v15 + v14;
+    }
+    v2 = column_reduce<Plus, 1, 512>(v2);
+    v10 = column_reduce<Plus, 1, 512>(v10);
+    v15 = column_reduce<Plus, 1, 512>(v15);
+    const float v12 = max_f32(v10, v11);
+    const float v13 = v2 / v12;
+    const float v18 = v15 / v17;
+    const float v20 = v19 / v12;
+    const float v21 = -v20;
+    if (in && y == 0) put_f32(b4 + c, v13);
+    if (in && y == 0) put_f32(b5 + c, v18);
+    if (in && y == 0) put_f32(b6 + c, v21);
+}
+
+/* k07  cross_entropy.nll_loss.grad: nll_loss_grad + log_softmax_grad           mlp.amp:14
+ *   row over [n, 10] in train_step
+ *   in     b0 targets i32[N]   b1 75 f32   b2 cross_entropy.l f16[N, 10]
+ *   out    b3 d.logits f16[N, 10]
+ *   v3 %76 i32[N, 10] = broadcast(v1, v2)
+ *   v4 %77 i32[N, 10] = iota(v3)
+ *   v5 %78 bool[N, 10] = eq(v4, v3)
+ *   v6 %73 f32 = const()
+ *   v8 %79 f32[N, 10] = select(v5, v7, v6)
+ *   v9 %80 i32 = const()
+ *   v10 %81 bool[N, 10] = eq(v3, v9)
+ *   v11 %82 bool[N, 10] = not(v10)
+ *   v12 %d.cross_entropy.l.f32 f32[N, 10] = select(v11, v8, v6)   {gradient, of cross_entropy.nll_loss}
+ *   v13 %d.cross_entropy.l f16[N, 10] = cast(v12)   {gradient, of cross_entropy.nll_loss}
+ *   v14 %85 f32[N, 10] = cast(v2)
+ *   v15 %86 f32[N, 10] = exp(v14)
+ *   v16 %84 f32[N, 10] = cast(v13)
+ *   v17 %87 f32[N, 1] = reduce_sum(v16)
+ *   v18 %88 f32[N, 10] = mul(v15, v17)
+ *   v19 %89 f32[N, 10] = sub(v16, v18)
+ *   v20 %d.logits f16[N, 10] = cast(v19)   {gradient, of cross_entropy.log_softmax}
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k07(const int32_t *b0, const float *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+{
+    enum { COLS = 10 };
+    const int64_t rows = n;
+    const int32_t lane = threadIdx.x % 32;
+    const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
+    if (r >= rows) return;
+    const float v7 = get_f32(b1);
+    const float v6 = 0.0f;
+    const int32_t v9 = -100;
+    float kept16[1][1];
+    const int32_t v1 = get_i32(b0 + r);
+    float v17 = 0.0f;
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const int32_t v3 = v1;
+            const int32_t v4 = (int32_t)c;
+            const int32_t v5 = v4 == v3;
+            const float v8 = v5 ? v7 : v6;
+            const int32_t v10 = v3 == v9;
+            const int32_t v11 = !v10;
+            const float v12 = v11 ? v8 : v6;
+            const float v13 = round_f16_f32(v12);
+            const float v16 = v13;
+            kept16[0][0] = v16;
+            v17 = v17 + v16;
+        }
+    }
+    v17 = warp_reduce<Plus>(v17);
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const float v2 = get_f16(b2 + r * COLS + c);
+            const float v14 = v2;
+            const float v15 = exp_f32(v14);
+            const float v16 = kept16[0][0];
+            const float v18 = v15 * v17;
+            const float v19 = v16 - v18;
+            const float v20 = round_f16_f32(v19);
+            put_f16(b3 + r * COLS + c, v20);
+        }
+    }
+}
+
+/* k08  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9
+ *   product over [n, 512] in train_step
+ *   in     b0 d.logits f16[N, 10]   b1 fc3.weight/f16.rows f16[10, 512]   b2 h.1 f16[N, 512]
+ *   out    b3 d.fc2.y f16[N, 512]
+ *   v3 %91 f32[N, 512] = contract(v1, v2)   {gradient, of fc3.linear}
+ *   v4 %d.h.1 f16[N, 512] = cast(v3)   {gradient, of fc3.linear}
+ *   v6 %98 f32[N, 512] = cast(v5)
+ *   v7 %97 f32 = const()
+ *   v8 %99 bool[N, 512] = le(v6, v7)
+ *   v9 %96 f32[N, 512] = cast(v4)
+ *   v10 %100 f32[N, 512] = select(v8, v7, v9)
+ *   v11 %d.fc2.y f16[N, 512] = cast(v10)   {gradient, of relu_1}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 4, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t rows = n, k = 10;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    const float v7 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x5[4];
+                load_f16(x5, b2 + at);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v5 = x5[i];
+                    const float v3 = sum[part + i];
+                    const float v4 = round_f16_f32(v3);
+                    const float v6 = v5;
+                    const int32_t v8 = v6 <= v7;
+                    const float v9 = v4;
+                    const float v10 = v8 ? v7 : v9;
+                    const float v11 = round_f16_f32(v10);
+                    y3[i] = v11;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
+/* k09  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
+ *   product over [10, 512] in train_step
+ *   in     b0 d.logits f16[N, 10]   b1 h.1 f16[N, 512]   b2 inverse_scale f32
+ *   out    b3 133 bool   b4 grad.fc3.weight f32[10, 512]
+ *   v3 %d.fc3.weight f32[10, 512] = contract(v1, v2)   {weight_gradient, of fc3.linear}
+ *   v4 %131 bool[10, 512] = is_finite(v3)
+ *   v5 %132 bool[10, 512] = not(v4)
+ *   v6 %133 bool = reduce_or(v5)
+ *   v8 %grad.fc3.weight f32[10, 512] = mul(v3, v7)   {loss_scale}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 4, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t rows = 10, k = n;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    int32_t any3 = 0;
+    const float v7 = get_f32(b2);
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float y4[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v3 = sum[part + i];
+                    const int32_t v4 = finite_f32(v3);
+                    const int32_t v5 = !v4;
+                    const float v8 = v3 * v7;
+                    any3 |= v5;
+                    y4[i] = v8;
+                }
+                store_f32(b4 + at, y4);
+            }
+        }
+    }
+    if (any3) *b3 = 1;
+}
+
+/* k10  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
+ *   column over [n, 10] in train_step
+ *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
+ *   out    b2 137 bool   b3 grad.fc3.bias f32[10]
+ *   v2 %94 f32[N, 10] = cast(v1)
+ *   v3 %d.fc3.bias f32[10] = reduce_sum(v2)   {weight_gradient, of fc3.linear}
+ *   v4 %135 bool[10] = is_finite(v3)
+ *   v5 %136 bool[10] = not(v4)
+ *   v6 %137 bool = reduce_or(v5)
+ *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
+ */
+extern "C" __global__ void __launch_bounds__(512) train_step_k10(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
+{
+    enum { COLS = 10 };
+    const int64_t rows = n;
+    const int32_t y = threadIdx.x / 16;
+    const int32_t column = (int32_t)(blockIdx.x) * 16 + threadIdx.x % 16;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    int32_t any2 = 0;
+    const float v7 = get_f32(b1);
+    float v3 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 32) {
+        const float v1 = get_f16(b0 + r * COLS + c);
+        const float v2 = v1;
+        v3 = v3 + v2;
+    }
+    v3 = column_reduce<Plus, 16, 32>(v3);
+    const int32_t v4 = finite_f32(v3);
+    const int32_t v5 = !v4;
+    const float v8 = v3 * v7;
+    any2 |= v5;
+    if (in && y == 0) put_f32(b3 + c, v8);
+    if (any2) *b2 = 1;
+}
+
+/* k11  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
+ *   product over [n, 512] in train_step
+ *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
+ *   out    b3 d.fc1.y f16[N, 512]
+ *   v3 %102 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
+ *   v4 %d.h f16[N, 512] = cast(v3)   {gradient, of fc2.linear}
+ *   v6 %109 f32[N, 512] = cast(v5)
+ *   v7 %108 f32 = const()
+ *   v8 %110 bool[N, 512] = le(v6, v7)
+ *   v9 %107 f32[N, 512] = cast(v4)
+ *   v10 %111 f32[N, 512] = select(v8, v7, v9)
+ *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t rows = n, k = 512;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    const float v7 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x5[4];
+                load_f16(x5, b2 + at);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v5 = x5[i];
+                    const float v3 = sum[part + i];
+                    const float v4 = round_f16_f32(v3);
+                    const float v6 = v5;
+                    const int32_t v8 = v6 <= v7;
+                    const float v9 = v4;
+                    const float v10 = v8 ? v7 : v9;
+                    const float v11 = round_f16_f32(v10);
+                    y3[i] = v11;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
+/* k12  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
+ *   product over [512, 512] in train_step
+ *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
+ *   out    b3 125 bool   b4 grad.fc2.weight f32[512, 512]
+ *   v3 %d.fc2.weight f32[512, 512] = contract(v1, v2)   {weight_gradient, of fc2.linear}
+ *   v4 %123 bool[512, 512] = is_finite(v3)
+ *   v5 %124 bool[512, 512] = not(v4)
+ *   v6 %125 bool = reduce_or(v5)
+ *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k12(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t rows = 512, k = n;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    int32_t any3 = 0;
+    const float v7 = get_f32(b2);
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float y4[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v3 = sum[part + i];
+                    const int32_t v4 = finite_f32(v3);
+                    const int32_t v5 = !v4;
+                    const float v8 = v3 * v7;
+                    any3 |= v5;
+                    y4[i] = v8;
+                }
+                store_f32(b4 + at, y4);
+            }
+        }
+    }
+    if (any3) *b3 = 1;
+}
+
+/* k13  fc2.linear.grad.bias: sum + all_finite + unscale           mlp.amp:8
+ *   column over [n, 512] in train_step
+ * k15  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
+ *   column over [n, 512] in train_step
+ *   in     b0 d.fc2.y f16[N, 512]   b1 inverse_scale f32
+ *   out    b2 129 bool   b3 grad.fc2.bias f32[512]
+ *   v2 %105 f32[N, 512] = cast(v1)
+ *   v3 %d.fc2.bias f32[512] = reduce_sum(v2)   {weight_gradient, of fc2.linear}
+ *   v4 %127 bool[512] = is_finite(v3)
+ *   v5 %128 bool[512] = not(v4)
+ *   v6 %129 bool = reduce_or(v5)
+ *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
+ */
+extern "C" __global__ void __launch_bounds__(512) train_step_k13(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
+{
+    enum { COLS = 512 };
+    const int64_t rows = n;
+    const int32_t y = threadIdx.x / 32;
+    const int32_t column = (int32_t)(blockIdx.x) * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    int32_t any2 = 0;
+    const float v7 = get_f32(b1);
+    float v3 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 16) {
+        const float v1 = get_f16(b0 + r * COLS + c);
+        const float v2 = v1;
+        v3 = v3 + v2;
+    }
+    v3 = column_reduce<Plus, 32, 16>(v3);
+    const int32_t v4 = finite_f32(v3);
+    const int32_t v5 = !v4;
+    const float v8 = v3 * v7;
+    any2 |= v5;
+    if (in && y == 0) put_f32(b3 + c, v8);
+    if (any2) *b2 = 1;
+}
+
+/* k14  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
+ *   product over [512, 784] in train_step
+ *   in     b0 d.fc1.y f16[N, 512]   b1 x.f16 f16[N, 784]   b2 inverse_scale f32
+ *   out    b3 118 bool   b4 grad.fc1.weight f32[512, 784]
+ *   v3 %d.fc1.weight f32[512, 784] = contract(v1, v2)   {weight_gradient, of fc1.linear}
+ *   v4 %116 bool[512, 784] = is_finite(v3)
+ *   v5 %117 bool[512, 784] = not(v4)
+ *   v6 %118 bool = reduce_or(v5)
+ *   v8 %grad.fc1.weight f32[512, 784] = mul(v3, v7)   {loss_scale}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 784 };
+    const int64_t rows = 512, k = n;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    int32_t any3 = 0;
+    const float v7 = get_f32(b2);
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float y4[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v3 = sum[part + i];
+                    const int32_t v4 = finite_f32(v3);
+                    const int32_t v5 = !v4;
+                    const float v8 = v3 * v7;
+                    any3 |= v5;
+                    y4[i] = v8;
+                }
+                store_f32(b4 + at, y4);
+            }
+        }
+    }
+    if (any3) *b3 = 1;
+}
+
+/* k16  scaler: all_finite + update_scale + add           mlp.amp:20
+ *   scalar over [1, 1] in train_step
+ *   in     b0 118 bool   b1 121 bool   b2 125 bool   b3 129 bool   b4 133 bool   b5 137 bool   b6 growth_tracker i32   b7 scale f32   b8 floor_hits i32
+ *   out    b6 growth_tracker i32   b7 scale f32   b8 floor_hits i32   b9 ok bool
+ *   v3 %122 bool = or(v1, v2)
+ *   v5 %126 bool = or(v3, v4)
+ *   v7 %130 bool = or(v5, v6)
+ *   v9 %134 bool = or(v7, v8)
+ *   v11 %138 bool = or(v9, v10)
+ *   v12 %ok bool = not(v11)   {loss_scale}
+ *   v13 %152 i32 = const()
+ *   v15 %164 i32 = add(v14, v13)
+ *   v16 %165 i32 = const()
+ *   v17 %166 bool = eq(v15, v16)
+ *   v19 %150 f64 = cast(v18)
+ *   v20 %158 f64 = const()
+ *   v21 %159 f64 = mul(v19, v20)
+ *   v22 %160 f32 = cast(v21)
+ *   v23 %161 bool = is_finite(v22)
+ *   v24 %167 bool = and(v17, v23)
+ *   v25 %162 f32 = const()
+ *   v26 %163 f32 = minimum(v22, v25)
+ *   v27 %168 f32 = select(v24, v26, v18)
+ *   v28 %153 f64 = const()
+ *   v29 %154 f64 = mul(v19, v28)
+ *   v30 %155 f32 = cast(v29)
+ *   v31 %156 f32 = const()
+ *   v32 %157 f32 = maximum(v30, v31)
+ *   v33 %169 f32 = select(v12, v27, v32)   {loss_scale}
+ *   v34 %151 i32 = const()
+ *   v35 %170 i32 = select(v17, v34, v15)
+ *   v36 %171 i32 = select(v12, v35, v34)   {loss_scale}
+ *   v37 %174 bool = not(v12)
+ *   v38 %172 f32 = const()
+ *   v39 %173 bool = le(v18, v38)
+ *   v40 %175 bool = and(v37, v39)
+ *   v41 %176 i32 = select(v40, v13, v34)   {loss_scale}
+ *   v43 %177 i32 = add(v42, v41)   {loss_scale}
+ *   assign(v18, v33)   {loss_scale}
+ *   assign(v14, v36)   {loss_scale}
+ *   assign(v42, v43)   {loss_scale}
+ */
+extern "C" __global__ void __launch_bounds__(1) train_step_k16(const int32_t *b0, const int32_t *b1, const int32_t *b2, const int32_t *b3, const int32_t *b4, const int32_t *b5, int32_t *b6, float *b7, int32_t *b8, int32_t *b9, int64_t n)
+{
+    const int32_t v1 = get_bool(b0);
+    const int32_t v2 = get_bool(b1);
+    const int32_t v4 = get_bool(b2);
+    const int32_t v6 = get_bool(b3);
+    const int32_t v8 = get_bool(b4);
+    const int32_t v10 = get_bool(b5);
+    const int32_t v14 = get_i32(b6);
+    const float v18 = get_f32(b7);
+    const int32_t v42 = get_i32(b8);
+    const int32_t v3 = v1 | v2;
+    const int32_t v5 = v3 | v4;
+    const int32_t v7 = v5 | v6;
+    const int32_t v9 = v7 | v8;
+    const int32_t v11 = v9 | v10;
+    const int32_t v12 = !v11;
+    const int32_t v13 = 1;
+    const int32_t v15 = v14 + v13;
+    const int32_t v16 = 2000;
+    const int32_t v17 = v15 == v16;
+    const double v19 = (double)v18;
+    const double v20 = 2.0;
+    const double v21 = v19 * v20;
+    const float v22 = (float)v21;
+    const int32_t v23 = finite_f32(v22);
+    const int32_t v24 = v17 & v23;
+    const float v25 = 16777216.0f;
+    const float v26 = min_f32(v22, v25);
+    const float v27 = v24 ? v26 : v18;
+    const double v28 = 0.5;
+    const double v29 = v19 * v28;
+    const float v30 = (float)v29;
+    const float v31 = 1.0f;
+    const float v32 = max_f32(v30, v31);
+    const float v33 = v12 ? v27 : v32;
+    const int32_t v34 = 0;
+    const int32_t v35 = v17 ? v34 : v15;
+    const int32_t v36 = v12 ? v35 : v34;
+    const int32_t v37 = !v12;
+    const float v38 = 1.0f;
+    const int32_t v39 = v18 <= v38;
+    const int32_t v40 = v37 & v39;
+    const int32_t v41 = v40 ? v13 : v34;
+    const int32_t v43 = v42 + v41;
+    put_bool(b9, v12);
+    put_f32(b7, v33);
+    put_i32(b6, v36);
+    put_i32(b8, v43);
+}
+
+/* k17  fc1.weight: adamw           mlp.amp:16
+ *   tile over [512, 784] in train_step
+ * k18  fc1.bias: adamw           mlp.amp:16
+ *   tile over [1, 512] in train_step
+ * k19  fc2.weight: adamw           mlp.amp:16
+ *   tile over [512, 512] in train_step
+ * k20  fc2.bias: adamw           mlp.amp:16
+ *   tile over [1, 512] in train_step
+ * k21  fc3.weight: adamw           mlp.amp:16
+ *   tile over [10, 512] in train_step
+ * k22  fc3.bias: adamw           mlp.amp:16
+ *   tile over [1, 10] in train_step
+ *   in     b0 grad.fc1.weight f32[512, 784]   b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b3 191 f32   b4 184 f32   b5 fc1.weight f32[512, 784]
+ *   out    b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b5 fc1.weight f32[512, 784]   b6 fc1.weight/f16.rows f16[512, 784]
+ *   v1 %196 f32 = const()
+ *   v3 %197 f32[512, 784] = mul(v2, v1)
+ *   v4 %192 f32 = const()
+ *   v6 %193 f32[512, 784] = mul(v5, v4)
+ *   v7 %fc1.weight/m.next f32[512, 784] = add(v6, v3)   {update, of fc1.weight}
+ *   v8 %199 f32 = const()
+ *   v9 %200 f32[512, 784] = mul(v2, v8)
+ *   v10 %201 f32[512, 784] = mul(v9, v2)
+ *   v11 %194 f32 = const()
+ *   v13 %195 f32[512, 784] = mul(v12, v11)
+ *   v14 %fc1.weight/v.next f32[512, 784] = add(v13, v10)   {update, of fc1.weight}
+ *   v15 %203 f32[512, 784] = sqrt(v14)
+ *   v17 %204 f32[512, 784] = mul(v15, v16)
+ *   v18 %205 f32 = const()
+ *   v19 %206 f32[512, 784] = add(v17, v18)
+ *   v21 %207 f32[512, 784] = mul(v20, v7)
+ *   v22 %208 f32[512, 784] = div(v21, v19)
+ *   v23 %178 f32 = const()
+ *   v25 %179 f32[512, 784] = mul(v24, v23)
+ *   v26 %fc1.weight.next f32[512, 784] = sub(v25, v22)   {update, of fc1.weight}
+ *   assign(v24, v26)   {update, of fc1.weight}
+ *   v27 %309 f16[512, 784] = cast(v26)   {update}
+ *   assign(v28, v27)
+ *   assign(v5, v7)   {update, of fc1.weight/m}
+ *   assign(v12, v14)   {update, of fc1.weight/v}
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k17(void *const *operands, int64_t n, const int64_t *member_elements)
+{
+    int64_t block = blockIdx.x;
+    const int member = find_member(member_elements, 6, 1024, &block);
+    void *const *const operand = operands + member * 8;
+    MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
+    MAYBE_UNUSED float *const b1 = (float *)operand[1];
+    MAYBE_UNUSED float *const b2 = (float *)operand[2];
+    MAYBE_UNUSED const float *const b3 = (const float *)operand[3];
+    MAYBE_UNUSED const float *const b4 = (const float *)operand[4];
+    MAYBE_UNUSED float *const b5 = (float *)operand[5];
+    MAYBE_UNUSED uint16_t *const b6 = (uint16_t *)operand[6];
+    const int32_t *const predicate = (const int32_t *)operand[7];
+    if (!*predicate) return;
+    const int64_t elements = member_elements[member];
+    const int64_t at = (block * 256 + threadIdx.x) * 4;
+    if (at >= elements) return;
+    MAYBE_UNUSED const int64_t left = elements - at;
+    const float v16 = get_f32(b3);
+    const float v20 = get_f32(b4);
+    const float v1 = 0.10000000149011612f;
+    const float v4 = 0.8999999761581421f;
+    const float v8 = 0.0010000000474974513f;
+    const float v11 = 0.9990000128746033f;
+    const float v18 = 9.99999993922529e-09f;
+    const float v23 = 0.9999949932098389f;
+    float x2[4];
+    load_f32(x2, b0 + at, left);
+    float x5[4];
+    load_f32(x5, b1 + at, left);
+    float x12[4];
+    load_f32(x12, b2 + at, left);
+    float x24[4];
+    load_f32(x24, b5 + at, left);
+    float y5[4];
+    float y6[4];
+    float y1[4];
+    float y2[4];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const float v2 = x2[i];
+        const float v5 = x5[i];
+        const float v12 = x12[i];
+        const float v24 = x24[i];
+        const float v3 = v2 * v1;
+        const float v6 = v5 * v4;
+        const float v7 = v6 + v3;
+        const float v9 = v2 * v8;
+        const float v10 = v9 * v2;
+        const float v13 = v12 * v11;
+        const float v14 = v13 + v10;
+        const float v15 = sqrt_f32(v14);
+        const float v17 = v15 * v16;
+        const float v19 = v17 + v18;
+        const float v21 = v20 * v7;
+        const float v22 = v21 / v19;
+        const float v25 = v24 * v23;
+        const float v26 = v25 - v22;
+        const float v27 = round_f16_f32(v26);
+        y5[i] = v26;
+        y6[i] = v27;
+        y1[i] = v7;
+        y2[i] = v14;
+    }
+    store_f32(b5 + at, y5, left);
+    store_f16(b6 + at, y6, left);
+    store_f32(b1 + at, y1, left);
+    store_f32(b2 + at, y2, left);
+}
+
+/* k23  step: assign           mlp.amp:16
+ *   scalar over [1, 1] in train_step
+ *   in     b0 step.next i64
+ *   out    b1 step i64
+ *   assign(v1, v2)   {update, of step}
+ */
+extern "C" __global__ void __launch_bounds__(1) train_step_k23(const int64_t *b0, int64_t *b1, const int32_t *predicate, int64_t n)
+{
+    if (!*predicate) return;
+    const int64_t v2 = get_i64(b0);
+    put_i64(b1, v2);
+}
+
+/* k03  fc3: linear + bias           mlp.amp:9
+ *   product over [n, 10] in eval
+ * k03  fc3: linear + bias           mlp.amp:9
+ *   product over [n, 10] in infer
+ *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
+ *   out    b3 logits f16[N, 10] as f32
+ *   v3 %17 f32[N, 10] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v5 %18 f32[10] = cast(v4)
+ *   v6 %19 f32[N, 10] = add(v3, v5)
+ *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) eval_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n)
+{
+    typedef TensorSums<MmaF16, 64, 16, 4, 1, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 16, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 10 };
+    const int64_t rows = n, k = 512;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 2) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x4[2];
+                load_f16(x4, b2 + c0);
+                float y3[2];
+                UNROLL
+                for (int i = 0; i < 2; i++) {
+                    const float v4 = x4[i];
+                    const float v3 = sum[part + i];
+                    const float v5 = v4;
+                    const float v6 = v3 + v5;
+                    const float v7 = round_f16_f32(v6);
+                    y3[i] = v7;
+                }
+                store_f32(b3 + at, y3);
+            }
+        }
+    }
+}
+
+/* k04  cross_entropy: log_softmax + nll_loss + accuracy           mlp.amp:14
+ *   row over [n, 10] in eval
+ *   in     b0 logits f16[N, 10] as f32   b1 targets i32[N]
+ *   out    b2 39 f32[N]   b3 63 f32[N]
+ *   v2 %21 f32[N, 10] = cast(v1)
+ *   v3 %22 f32[N, 1] = reduce_max(v2)
+ *   v4 %23 f32[N, 10] = sub(v2, v3)
+ *   v5 %24 f32[N, 10] = exp(v4)
+ *   v6 %25 f32[N, 1] = reduce_sum(v5)
+ *   v7 %26 f32[N, 1] = log(v6)
+ *   v8 %27 f32[N, 10] = sub(v4, v7)
+ *   v9 %cross_entropy.l f16[N, 10] = cast(v8)   {follow, torch-fp16:19, input fc3.linear}
+ *   v11 %30 i32[N, 10] = broadcast(v10, v9)
+ *   v12 %31 i32[N, 10] = iota(v11)
+ *   v13 %32 bool[N, 10] = eq(v12, v11)
+ *   v14 %cross_entropy.l.f32 f32[N, 10] = cast(v9)   {f32, torch-fp16:14, for cross_entropy.nll_loss}
+ *   v15 %29 f32 = const()
+ *   v16 %33 f32[N, 10] = select(v13, v14, v15)
+ *   v17 %34 f32[N] = reduce_sum(v16)
+ *   v18 %35 f32[N] = neg(v17)
+ *   v19 %36 i32 = const()
+ *   v20 %37 bool[N] = eq(v10, v19)
+ *   v21 %38 bool[N] = not(v20)
+ *   v22 %39 f32[N] = select(v21, v18, v15)
+ *   v23 %51 f32[N, 10] = cast(v1)
+ *   v24 %52 f32[N, 1] = reduce_max(v23)
+ *   v25 %53 bool[N, 10] = eq(v23, v24)
+ *   v26 %54 i32[N, 10] = iota(v1)
+ *   v27 %55 f32[N, 10] = cast(v26)
+ *   v28 %56 f32 = const()
+ *   v29 %57 f32[N, 10] = select(v25, v27, v28)
+ *   v30 %58 f32[N] = reduce_min(v29)
+ *   v31 %59 f32[N] = cast(v10)
+ *   v32 %60 bool[N] = eq(v30, v31)
+ *   v33 %61 f32 = const()
+ *   v34 %62 f32 = const()
+ *   v35 %63 f32[N] = select(v32, v33, v34)
+ */
+extern "C" __global__ void __launch_bounds__(256) eval_k04(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
+{
+    enum { COLS = 10 };
+    const int64_t rows = n;
+    const int32_t lane = threadIdx.x % 32;
+    const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
+    if (r >= rows) return;
+    const float v15 = 0.0f;
+    const int32_t v19 = -100;
+    const float v28 = INF;
+    const float v33 = 1.0f;
+    const float v34 = 0.0f;
+    float kept2[1][1];
+    float kept4[1][1];
+    float kept23[1][1];
+    const int32_t v10 = get_i32(b1 + r);
+    const int32_t v20 = v10 == v19;
+    const int32_t v21 = !v20;
+    const float v31 = (float)v10;
+    float v3 = -INF;
+    float v24 = -INF;
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const float v1 = get_f32(b0 + r * COLS + c);
+            const float v2 = v1;
+            kept2[0][0] = v2;
+            const float v23 = v1;
+            kept23[0][0] = v23;
+            v3 = max_f32(v3, v2);
+            v24 = max_f32(v24, v23);
+        }
+    }
+    v3 = warp_reduce<Max>(v3);
+    v24 = warp_reduce<Max>(v24);
+    float v6 = 0.0f;
+    float v30 = INF;
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const float v2 = kept2[0][0];
+            const float v4 = v2 - v3;
+            kept4[0][0] = v4;
+            const float v5 = exp_f32(v4);
+            const float v23 = kept23[0][0];
+            const int32_t v25 = v23 == v24;
+            const int32_t v26 = (int32_t)c;
+            const float v27 = (float)v26;
+            const float v29 = v25 ? v27 : v28;
+            v6 = v6 + v5;
+            v30 = min_f32(v30, v29);
+        }
+    }
+    v6 = warp_reduce<Plus>(v6);
+    v30 = warp_reduce<Min>(v30);
+    const float v7 = log_f32(v6);
+    const int32_t v32 = v30 == v31;
+    const float v35 = v32 ? v33 : v34;
+    float v17 = 0.0f;
+    {
+        const int32_t c = lane;
+        if (c < COLS) {
+            const float v4 = kept4[0][0];
+            const float v8 = v4 - v7;
+            const float v9 = round_f16_f32(v8);
+            const int32_t v11 = v10;
+            const int32_t v12 = (int32_t)c;
+            const int32_t v13 = v12 == v11;
+            const float v14 = v9;
+            const float v16 = v13 ? v14 : v15;
+            v17 = v17 + v16;
+        }
+    }
+    v17 = warp_reduce<Plus>(v17);
+    const float v18 = -v17;
+    const float v22 = v21 ? v18 : v15;
+    if (lane == 0) put_f32(b2 + r, v22);
+    if (lane == 0) put_f32(b3 + r, v35);
+}
+
+/* k05  cross_entropy: nll_loss + accuracy           mlp.amp:14
+ *   column over [n, 1] in eval
+ *   in     b0 39 f32[N]   b1 targets i32[N]   b2 63 f32[N]
+ *   out    b3 loss f32   b4 acc f32
+ *   v2 %40 f32 = reduce_sum(v1)
+ *   v3 %41 i32 = const()
+ *   v5 %42 bool[N] = eq(v4, v3)
+ *   v6 %43 bool[N] = not(v5)
+ *   v7 %44 f32 = const()
+ *   v8 %45 f32 = const()
+ *   v9 %46 f32[N] = select(v6, v7, v8)
+ *   v10 %47 f32 = reduce_sum(v9)
+ *   v11 %48 f32 = const()
+ *   v12 %49 f32 = maximum(v10, v11)
+ *   v13 %loss f32 = div(v2, v12)   {f32, torch-fp16:14}
+ *   v15 %64 f32 = reduce_sum(v14)
+ *   v17 %65 f32 = extent(v16)
+ *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
+ */
+extern "C" __global__ void __launch_bounds__(512) eval_k05(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n)
+{
+    enum { COLS = 1 };
+    const int64_t rows = n;
+    const int32_t y = threadIdx.x / 1;
+    const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    const int32_t v3 = -100;
+    const float v7 = 1.0f;
+    const float v8 = 0.0f;
+    const float v11 = 1.0f;
+    const float v17 = (float)(n);
+    float v2 = 0.0f;
+    float v10 = 0.0f;
+    float v15 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 512) {
+        const float v1 = get_f32(b0 + r * COLS + c);
+        const int32_t v4 = get_i32(b1 + r * COLS + c);
+        const float v14 = get_f32(b2 + r * COLS + c);
+        const int32_t v5 = v4 == v3;
+        const int32_t v6 = !v5;
+        const float v9 = v6 ? v7 : v8;
+        v2 = v2 + v1;
+        v10 = v10 + v9;
+        v15 = v15 + v14;
+    }
+    v2 = column_reduce<Plus, 1, 512>(v2);
+    v10 = column_reduce<Plus, 1, 512>(v10);
+    v15 = column_reduce<Plus, 1, 512>(v15);
+    const float v12 = max_f32(v10, v11);
+    const float v13 = v2 / v12;
+    const float v18 = v15 / v17;
+    if (in && y == 0) put_f32(b3 + c, v13);
+    if (in && y == 0) put_f32(b4 + c, v18);
+}
+
+/* k00  fc1.weight: copies           mlp.amp:7
+ *   tile over [512, 784] in refresh
+ * k01  fc1.bias: copies           mlp.amp:7
+ *   tile over [1, 512] in refresh
+ * k02  fc2.weight: copies           mlp.amp:8
+ *   tile over [512, 512] in refresh
+ * k03  fc2.bias: copies           mlp.amp:8
+ *   tile over [1, 512] in refresh
+ * k04  fc3.weight: copies           mlp.amp:9
+ *   tile over [10, 512] in refresh
+ * k05  fc3.bias: copies           mlp.amp:9
+ *   tile over [1, 10] in refresh
+ *   in     b0 fc1.weight f32[512, 784]
+ *   out    b1 fc1.weight/f16.rows f16[512, 784]
+ *   v2 %1 f16[512, 784] = cast(v1)   {update}
+ *   assign(v3, v2)
+ */
+extern "C" __global__ void __launch_bounds__(256) refresh_k00(void *const *operands, int64_t n, const int64_t *member_elements)
+{
+    int64_t block = blockIdx.x;
+    const int member = find_member(member_elements, 6, 1024, &block);
+    void *const *const operand = operands + member * 2;
+    MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
+    MAYBE_UNUSED uint16_t *const b1 = (uint16_t *)operand[1];
+    const int64_t elements = member_elements[member];
+    const int64_t at = (block * 256 + threadIdx.x) * 4;
+    if (at >= elements) return;
+    MAYBE_UNUSED const int64_t left = elements - at;
+    float x1[4];
+    load_f32(x1, b0 + at, left);
+    float y1[4];
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const float v1 = x1[i];
+        const float v2 = round_f16_f32(v1);
+        y1[i] = v2;
+    }
+    store_f16(b1 + at, y1, left);
+}

@@ -1,0 +1,391 @@
+// planted_test.cc: bugs planted in generated kernels are found.  Each is a small change of the text that codegen wrote or of its prelude, as a slip of the pen would make it.
+// As it is written, the kernel must run and agree with float64; with the bug, the interpreter must name fault, kernel, line, block and thread, or the comparison with float64
+// must fail.
+#include <gtest/gtest-spi.h>
+
+#include <functional>
+#include <regex>
+
+#include "tests/codegen/cuda/cuda_run.h"
+
+namespace {
+
+struct Change {
+    std::string text, by;
+};
+
+// ---- models, one kernel each where the planner makes one
+
+const char tile_model[] = R"(  input %x : f32[N, 100]
+  input %h : f16[N, 100]
+  %f = cast(%h) : f32[N, 100]
+  %y = mul(%x, %f) : f32[N, 100]
+  result y = %y
+)";
+
+// A warp per row up to 1024 columns, else a block per row.
+const char row_model[] = R"(  input %x : f16[N, COLS]
+  %f = cast(%x) : f32[N, COLS]
+  %m = reduce_max(%f; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%f, %m) : f32[N, COLS]
+  %e = exp(%d) : f32[N, COLS]
+  %s = reduce_sum(%e; dims = (1), keep = true) : f32[N, 1]
+  %y = div(%e, %s) : f32[N, COLS]
+  %q = mul(%y, %y) : f32[N, COLS]
+  %t = reduce_sum(%q; dims = (1), keep = true) : f32[N, 1]
+  %z = div(%y, %t) : f32[N, COLS]
+  result z = %z
+)";
+
+const char column_model[] = R"(  input %x : f32[N, 70]
+  %q = mul(%x, %x) : f32[N, 70]
+  %s = reduce_sum(%x; dims = (0)) : f32[70]
+  %t = reduce_sum(%q; dims = (0)) : f32[70]
+  result s = %s
+  result t = %t
+)";
+
+// Both operands' k runs along the line; both run down the lines.
+const char product_model[] = R"(  input %x : TYPE[N, 200]
+  input %w : TYPE[40, 200]
+  %y = contract(%x, %w; tb = true) : f32[N, 40]
+  result y = %y
+)";
+const char turned_product_model[] = R"(  input %x : TYPE[200, 72]
+  input %w : TYPE[200, 40]
+  %y = contract(%x, %w; ta = true) : f32[72, 40]
+  result y = %y
+)";
+
+const uint64_t seeds[] = {1, 2, 3};
+
+class Planted : public CudaRunTest {
+  protected:
+    void SetUp() override {
+        CudaRunTest::SetUp();
+        if (TestDriver::Asked()) GTEST_SKIP() << "a GPU would not say what is wrong";
+    }
+
+    void Use(const std::string &body, int64_t n, int arch) {
+        n_ = n, arch_ = arch;
+        m_ = PlannedForCuda(Text(body));
+        ASSERT_NE(m_, nullptr);
+        cuda_ = Emit(m_);
+        ASSERT_NE(cuda_, nullptr);
+        func_ = m_->funcs.data[0];
+        given_ = Draw(m_, func_, n);
+        after_ = given_;
+        want_ = Interpret(func_, n, &after_);
+    }
+
+    // The source with |changes|; each text is there.
+    std::string Changed(const std::vector<Change> &changes) {
+        std::string source = Source(cuda_);
+        for (const Change &c : changes) {
+            const size_t at = source.find(c.text);
+            EXPECT_NE(at, std::string::npos) << "the generated source has no more: " << c.text << "\n"
+                                             << Functions(cuda_);
+            if (at != std::string::npos) source.replace(at, c.text.size(), c.by);
+        }
+        return source;
+    }
+
+    std::unique_ptr<LoadedPtx> Compile(const std::string &source) {
+        amp_nvrtc_job job = {};
+        job.source = source.c_str();
+        job.name = "planted.cu";
+        job.arch = arch_;
+        amp_nvrtc_result result = {};
+        amp_error err = {};
+        if (amp_nvrtc_compile(nvrtc_, &job, &result, &err)) {
+            ADD_FAILURE() << err.message;
+            return nullptr;
+        }
+        auto ptx = std::make_unique<LoadedPtx>(result.ptx, arch_);
+        amp_nvrtc_result_free(nvrtc_, &result);
+        return ptx;
+    }
+
+    ExecFault Run(const LoadedPtx &ptx, uint64_t seed, std::string *message, Values *got,
+                  const std::function<void(CudaRun *)> &prepare = nullptr) {
+        CudaRun run(cuda_, ptx, func_->name, n_);
+        run.Set(given_);
+        if (prepare) prepare(&run);
+        *message = run.RunToFault(seed);
+        int fault = EXEC_OK, text = 0; // "fault 4: kernel .."
+        if (!message->empty() && sscanf(message->c_str(), "fault %d: %n", &fault, &text) == 1) message->erase(0, text);
+        for (int i = 0; !fault && got && i < func_->results.len; i++)
+            (*got)[func_->results.data[i].name] = run.Get(run.BufferOf(func_->results.data[i].value));
+        return static_cast<ExecFault>(fault);
+    }
+
+    void CompareAll(const Values &got) {
+        for (int i = 0; i < func_->results.len; i++) {
+            const Result &r = func_->results.data[i];
+            Compare(got.at(r.name), want_.at(ir_value(func_, r.value)->name), 2e-3, r.name);
+        }
+    }
+
+    // As it is generated, with every seed.
+    void ExpectRight() {
+        const auto ptx = Compile(Changed({}));
+        ASSERT_NE(ptx, nullptr);
+        for (uint64_t seed : seeds) {
+            std::string message;
+            Values got;
+            ASSERT_EQ(Run(*ptx, seed, &message, &got), EXEC_OK) << message;
+            CompareAll(got);
+        }
+    }
+
+    // With every seed; the message matches |says| and tells where.
+    void ExpectFault(const std::vector<Change> &changes, ExecFault fault, const std::string &says,
+                     const std::function<void(CudaRun *)> &prepare = nullptr) {
+        const auto ptx = Compile(Changed(changes));
+        ASSERT_NE(ptx, nullptr);
+        const std::string what = changes.empty() ? "" : changes[0].text + " -> " + changes[0].by + "\n";
+        for (uint64_t seed : seeds) {
+            std::string message;
+            EXPECT_EQ(Run(*ptx, seed, &message, nullptr, prepare), fault) << what << message;
+            EXPECT_TRUE(std::regex_search(message, std::regex(says))) << what << message;
+            ExpectPlace(message);
+        }
+    }
+
+    void ExpectPlace(const std::string &message) {
+        bool ours = false;
+        for (int i = 0; i < cuda_->functions.len; i++)
+            ours |= message.find(std::string("kernel ") + cuda_->functions.data[i].entry + ", ptx line ") == 0;
+        EXPECT_TRUE(ours) << message;
+        EXPECT_TRUE(std::regex_search(
+            message, std::regex(R"(ptx line \d+ \(.+\), block \(\d+,\d+,\d+\), thread \(\d+,0,0\): )")))
+            << message;
+    }
+
+    // No fault, but the comparison fails.
+    void ExpectWrong(const std::vector<Change> &changes) {
+        const auto ptx = Compile(Changed(changes));
+        ASSERT_NE(ptx, nullptr);
+        std::string message;
+        Values got;
+        ASSERT_EQ(Run(*ptx, 1, &message, &got), EXEC_OK) << message;
+        ::testing::TestPartResultArray failures;
+        {
+            ::testing::ScopedFakeTestPartResultReporter aside(
+                ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
+            CompareAll(got);
+        }
+        EXPECT_GT(failures.size(), 0) << "not noticed: " << changes[0].text << " -> " << changes[0].by;
+    }
+
+    int64_t n_ = 0;
+    int arch_ = 0;
+    Module *m_ = nullptr;
+    const CudaModule *cuda_ = nullptr;
+    const Func *func_ = nullptr;
+    Values given_, after_, want_;
+};
+
+std::string Of(std::string text, const std::string &word, const std::string &by) {
+    for (size_t at; (at = text.find(word)) != std::string::npos;) text.replace(at, word.size(), by);
+    return text;
+}
+
+// ---- barriers
+
+const char before_tile[] = "            await_copies<STAGES - 2>();\n            __syncthreads();\n";
+
+TEST_F(Planted, BarrierOfAProductIsMissing) {
+    for (int arch : {75, 80, 90}) {
+        Use(Of(product_model, "TYPE", "f16"), 70, arch);
+        ExpectRight();
+        // another warp's part of the tile: not awaited, not ordered, or not there at all
+        ExpectFault({{before_tile, "            await_copies<STAGES - 2>();\n"}}, EXEC_LAUNCH_FAILED,
+                    "race in shared memory|of shared memory: uninitialised|a cp.async is in flight");
+    }
+}
+
+TEST_F(Planted, BarrierOfAWideRowIsMissing) {
+    Use(Of(row_model, "COLS", "1500"), 3, 90);
+    ExpectRight();
+    ExpectFault({{"    __syncthreads(); /* nobody reads an earlier result any more */\n", ""}}, EXEC_LAUNCH_FAILED,
+                "race in shared memory at .*with no barrier between");
+    ExpectFault({{"partial[threadIdx.x / 32] = v;\n    __syncthreads();\n", "partial[threadIdx.x / 32] = v;\n"}},
+                EXEC_LAUNCH_FAILED,
+                "race in shared memory at .*with no barrier between|of shared memory: uninitialised");
+}
+
+TEST_F(Planted, BarrierOfAColumnIsMissing) {
+    Use(column_model, 300, 90);
+    ExpectRight();
+    ExpectFault({{"half /= 2) {\n        __syncthreads();\n", "half /= 2) {\n"}}, EXEC_LAUNCH_FAILED,
+                "race in shared memory at .*with no barrier between|of shared memory: uninitialised");
+    // the barrier between two sums, which stands behind the first and before the second
+    ExpectFault({{"    }\n    __syncthreads();\n    return partial[threadIdx.x % WIDTH];",
+                  "    }\n    return partial[threadIdx.x % WIDTH];"},
+                 {"    __syncthreads();\n    partial[threadIdx.x] = v;", "    partial[threadIdx.x] = v;"}},
+                EXEC_LAUNCH_FAILED, "race in shared memory at .*with no barrier between");
+}
+
+TEST_F(Planted, BarrierInADivergentBranch) {
+    Use(Of(row_model, "COLS", "1500"), 3, 80);
+    ExpectRight();
+    const std::string writes = "    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;\n    __syncthreads();\n";
+    ExpectFault({{writes, "    if (threadIdx.x % 32 == 0) {\n        partial[threadIdx.x / 32] = v;\n        "
+                          "__syncthreads();\n    }\n"}},
+                EXEC_LAUNCH_FAILED, "in a divergent branch");
+    // whole warps that do not come
+    ExpectFault({{writes, "    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = v;\n    if (threadIdx.x < 64) "
+                          "__syncthreads();\n"}},
+                EXEC_LAUNCH_FAILED, "not all threads of the block reach it|race in shared memory|uninitialised");
+    Use(Of(product_model, "TYPE", "f16"), 70, 80);
+    ExpectFault(
+        {{before_tile,
+          "            await_copies<STAGES - 2>();\n            if (threadIdx.x % 32 < 16) __syncthreads();\n"}},
+        EXEC_LAUNCH_FAILED, "in a divergent branch");
+}
+
+// ---- asynchronous copies
+
+TEST_F(Planted, WaitForCopiesIsMissing) {
+    for (const char *type : {"f16", "tf32"}) {
+        Use(Of(product_model, "TYPE", type), 70, 80);
+        ExpectRight();
+        ExpectFault({{before_tile, "            __syncthreads();\n"}}, EXEC_LAUNCH_FAILED, "a cp.async is in flight");
+        ExpectFault({{before_tile, "            await_copies<STAGES - 1>();\n            __syncthreads();\n"}},
+                    EXEC_LAUNCH_FAILED, "a cp.async is in flight");
+        // a group that is never closed is not waited for
+        ExpectFault({{"        B::fetch(copy_b, stage + BYTES_A, b, col0, cols, k0, k);\n        close_copies();\n",
+                      "        B::fetch(copy_b, stage + BYTES_A, b, col0, cols, k0, k);\n"}},
+                    EXEC_LAUNCH_FAILED, "a cp.async is in flight");
+    }
+}
+
+// ---- numbers
+
+const char mma_operands[] = "form, d, a[0], a[1], a[2], a[3], b[0], b[1]";
+
+TEST_F(Planted, OperandsOfMmaAreSwapped) {
+    for (const char *type : {"f16", "tf32"}) {
+        const std::string form = std::string(type) == "f16" ? "\"m16n8k16.row.col.f32.f16.f16.f32\""
+                                                            : "\"m16n8k8.row.col.f32.tf32.tf32.f32\"";
+        Use(Of(product_model, "TYPE", type), 70, 80);
+        ExpectRight();
+        auto swapped = [&](const char *operands) { ExpectWrong({{Of(mma_operands, "form", form), form + operands}}); };
+        swapped(", d, a[1], a[0], a[2], a[3], b[0], b[1]");
+        swapped(", d, a[0], a[2], a[1], a[3], b[0], b[1]");
+        swapped(", d, a[0], a[1], a[2], a[3], b[1], b[0]");
+    }
+    Use(Of(product_model, "TYPE", "f16"), 70, 75);
+    ExpectRight();
+    ExpectWrong({{"d, a[0], a[1], b[0]);", "d, a[0], a[2], b[0]);"}});
+    ExpectWrong({{"d, a[2], a[3], b[1]);", "d, a[2], a[3], b[0]);"}});
+}
+
+TEST_F(Planted, FragmentIndexIsWrong) {
+    // along k, down k with 16 bits, down k with 32 bits
+    Use(Of(product_model, "TYPE", "f16"), 70, 80);
+    ExpectRight();
+    ExpectWrong(
+        {{"Tile::at(m + lane % 16, 2 * step + lane / 16)", "Tile::at(m + lane % 16, 2 * step + lane / 8 % 2)"}});
+    ExpectWrong({{"Tile::at(n + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2)",
+                  "Tile::at(n + lane / 8 % 2 * 8 + lane % 8, 2 * step + lane / 16)"}});
+    ExpectWrong({{"const unsigned pair[2] = {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]};",
+                  "const unsigned pair[2] = {b[n / 2][n % 2], b[n / 2][n % 2 + 2]};"}});
+    ExpectWrong({{"x[0] = odd ? other0 : left[0];", "x[0] = odd ? other1 : left[0];"}});
+    Use(Of(turned_product_model, "TYPE", "f16"), 1, 80);
+    ExpectRight();
+    ExpectWrong({{"Tile::at(16 * step + lane / 16 * 8 + lane % 8, m / 8 + lane / 8 % 2)",
+                  "Tile::at(16 * step + lane / 8 % 2 * 8 + lane % 8, m / 8 + lane / 16)"}});
+    ExpectWrong({{"load_matrices_transposed(\n", "load_matrices(\n"}});
+    Use(Of(turned_product_model, "TYPE", "tf32"), 1, 80);
+    ExpectRight();
+    ExpectWrong({{"8 * step + lane % 4 + i / 2 * 4, m + lane / 4 + i % 2 * 8",
+                  "8 * step + lane % 4 + i % 2 * 4, m + lane / 4 + i / 2 * 8"}});
+}
+
+// ---- addresses
+
+TEST_F(Planted, BoundIsOffByOne) {
+    const std::string past =
+        "(reads|writes) \\d+ bytes at 0x[0-9a-f]+, \\d+ past the end of an allocation of \\d+ bytes";
+    Use(tile_model, 37, 90);
+    ExpectRight();
+    ExpectFault({{"if (at >= elements) return;", "if (at > elements) return;"}}, EXEC_ILLEGAL_ADDRESS, past);
+    Use(Of(row_model, "COLS", "10"), 37, 90);
+    ExpectRight();
+    ExpectFault({{"if (r >= rows) return;", "if (r > rows) return;"}}, EXEC_ILLEGAL_ADDRESS, past);
+    Use(column_model, 37, 90);
+    ExpectRight();
+    ExpectFault({{"const bool in = column < COLS;", "const bool in = column <= COLS;"}}, EXEC_ILLEGAL_ADDRESS, past);
+    for (int arch : {75, 80}) {
+        Use(Of(product_model, "TYPE", "f16"), 70, arch);
+        ExpectRight();
+        ExpectFault({{"r >= rows ||", "r > rows ||"}}, EXEC_ILLEGAL_ADDRESS, past);
+        ExpectFault({{"const bool inside = line0 + line < lines && element0 + e < elements;",
+                      "const bool inside = line0 + line <= lines && element0 + e < elements;"}},
+                    EXEC_ILLEGAL_ADDRESS, past);
+    }
+}
+
+TEST_F(Planted, VectorLoadIsMisaligned) {
+    Use(tile_model, 37, 90);
+    ExpectRight();
+    std::smatch load;
+    const std::string source = Source(cuda_);
+    ASSERT_TRUE(std::regex_search(source, load, std::regex("load_f32\\(x\\d+, b\\d+ \\+ at")));
+    ExpectFault({{load[0], load[0].str() + " + 1"}}, EXEC_MISALIGNED, "reads 16 bytes at .*not aligned to 16 bytes");
+    Use(Of(product_model, "TYPE", "f16"), 70, 80);
+    ExpectFault({{"STRIDE = LINE_BYTES + (", "STRIDE = LINE_BYTES + 8 + ("}}, EXEC_MISALIGNED,
+                "of shared memory.*not aligned to 16 bytes");
+}
+
+TEST_F(Planted, HostPointerInAKernel) {
+    std::vector<float> host(3700);
+    Use(tile_model, 37, 90);
+    ExpectRight();
+    ExpectFault({}, EXEC_ILLEGAL_ADDRESS, "no address of the device \\(a host pointer\\?\\)",
+                [&](CudaRun *run) { run->Point("x", reinterpret_cast<uint64_t>(host.data())); });
+    Use(Of(product_model, "TYPE", "f16"), 70, 80);
+    ExpectFault({}, EXEC_ILLEGAL_ADDRESS, "no address of the device \\(a host pointer\\?\\)",
+                [&](CudaRun *run) { run->Point("w", reinterpret_cast<uint64_t>(host.data())); });
+    ExpectFault({}, EXEC_ILLEGAL_ADDRESS, "null pointer|no address of the device",
+                [&](CudaRun *run) { run->Point("x", 0); });
+}
+
+TEST_F(Planted, SharedMemoryIsNotInitialised) {
+    for (int arch : {75, 80}) { // the tile's edge must be cleared, not left out
+        Use(Of(product_model, "TYPE", "f16"), 70, arch);
+        ExpectRight();
+        if (arch == 80)
+            ExpectFault({{"            if (ASYNC) copy_async<BYTES>",
+                          "            if (ASYNC && !inside) continue;\n            if (ASYNC) copy_async<BYTES>"}},
+                        EXEC_LAUNCH_FAILED, "of shared memory: uninitialised");
+        else
+            ExpectFault({{"            if (PARTS % THREADS && part >= PARTS) break;\n            *(typename",
+                          "            if (part >= PARTS - THREADS) break;\n            *(typename"}},
+                        EXEC_LAUNCH_FAILED, "of shared memory: uninitialised");
+    }
+    Use(Of(row_model, "COLS", "1500"), 3, 90);
+    ExpectFault({{"if (threadIdx.x % 32 == 0) partial", "if (threadIdx.x == 0) partial"}}, EXEC_LAUNCH_FAILED,
+                "of shared memory: uninitialised");
+}
+
+// ---- shuffles
+
+TEST_F(Planted, ShuffleReadsAnInactiveLane) {
+    Use(Of(row_model, "COLS", "10"), 37, 80);
+    ExpectRight();
+    std::smatch reduce; // the first one of the kernel
+    const std::string source = Source(cuda_);
+    ASSERT_TRUE(std::regex_search(source, reduce, std::regex("    (v\\d+ = warp_reduce<Max>\\(v\\d+\\);)")));
+    const std::string line = reduce[1];
+    // the mask says that all lanes come
+    ExpectFault({{line, "if (lane < COLS) " + line}}, EXEC_LAUNCH_FAILED, "never come");
+    // the mask says who comes, and the lane that is read is not among them
+    ExpectFault({{line, "if (lane < COLS) " + line},
+                 {"__shfl_xor_sync(0xFFFFFFFFu, v, d)", "__shfl_xor_sync(__activemask(), v, d)"}},
+                EXEC_LAUNCH_FAILED, "reads lane \\d+.*inactive or outside the mask");
+}
+
+} // namespace

@@ -1,0 +1,380 @@
+// product_test.cc: matrix products for CUDA: every order and type, at shapes that fit no tile, through the real NVRTC and the PTX interpreter, against float64 with the
+// error that the model of tensor cores allows (arXiv 2511.10909, 2512.07004), and exactly on small integers.
+#include "tests/codegen/cuda/cuda_run.h"
+
+namespace {
+
+struct Matrices { // C = A B: [r, k] x [k, c]
+    int64_t r, k, c;
+};
+
+struct Case {
+    Matrices m;
+    bool ta, tb;
+};
+
+std::string Int(int64_t v) { return std::to_string(v); }
+
+std::string Dims(int64_t rows, int64_t cols) { return "[" + Int(rows) + ", " + Int(cols) + "]"; }
+
+// The terms of a block of a tensor core's sum, and the bits below the largest term that it keeps; FP32 is a chain of fused multiply-adds.
+struct Sum {
+    int block, bits;
+};
+Sum SumOf(const std::string &type, int arch) {
+    if (type == "f32") return {1, 24};
+    if (arch == 75) return {8, 24};
+    if (arch < 90) return {type == "tf32" ? 4 : 8, 24};
+    return {type == "tf32" ? 8 : 16, 25};
+}
+
+class ProductTest : public CudaRunTest {
+  protected:
+    // One function with a product per case: y0 = a0 b0, ...
+    std::string Body(const std::string &type, const std::vector<Case> &cases) {
+        std::string inputs, ops, results;
+        for (size_t i = 0; i < cases.size(); i++) {
+            const Case &x = cases[i];
+            const std::string at = Int(static_cast<int64_t>(i));
+            inputs += "  input %a" + at + " : " + type + (x.ta ? Dims(x.m.k, x.m.r) : Dims(x.m.r, x.m.k)) + "\n";
+            inputs += "  input %b" + at + " : " + type + (x.tb ? Dims(x.m.c, x.m.k) : Dims(x.m.k, x.m.c)) + "\n";
+            ops += "  %y" + at + " = contract(%a" + at + ", %b" + at + "; ta = " + (x.ta ? "true" : "false") +
+                   ", tb = " + (x.tb ? "true" : "false") + ") : f32" + Dims(x.m.r, x.m.c) + "\n";
+            results += "  result y" + at + " = %y" + at + "\n";
+        }
+        return inputs + ops + results;
+    }
+
+    // |whole|: integers so small that every order of the sum is exact.
+    static Values DrawOperands(const std::string &type, const std::vector<Case> &cases, bool whole) {
+        Values v;
+        std::mt19937 engine(whole ? 3 : 4);
+        std::normal_distribution<float> normal(0.0f, 1.0f);
+        const Dtype t = type == "f16"    ? AMP_DT_F16
+                        : type == "bf16" ? AMP_DT_BF16
+                        : type == "tf32" ? AMP_DT_TF32
+                                         : AMP_DT_F32;
+        for (size_t i = 0; i < cases.size(); i++) {
+            const Matrices &m = cases[i].m;
+            auto fill = [&](const std::string &name, int64_t count) {
+                std::vector<double> &x = v[name + Int(static_cast<int64_t>(i))];
+                for (int64_t j = 0; j < count; j++)
+                    x.push_back(whole ? static_cast<int>(engine() % 17) - 8
+                                      : static_cast<double>(amp_round_dtype(t, normal(engine))));
+            };
+            fill("a", m.r * m.k);
+            fill("b", m.k * m.c);
+        }
+        return v;
+    }
+
+    static void CheckSums(const Case &x, const std::vector<double> &a, const std::vector<double> &b,
+                          const std::vector<double> &y, Sum sum, bool exact, const std::string &what) {
+        ASSERT_EQ(y.size(), static_cast<size_t>(x.m.r * x.m.c)) << what;
+        for (int64_t r = 0; r < x.m.r; r++)
+            for (int64_t c = 0; c < x.m.c; c++) {
+                double want = 0.0, terms = 0.0;
+                for (int64_t k = 0; k < x.m.k; k++) {
+                    const double p = a[static_cast<size_t>(x.ta ? k * x.m.r + r : r * x.m.k + k)] *
+                                     b[static_cast<size_t>(x.tb ? c * x.m.k + k : k * x.m.c + c)];
+                    want += p;
+                    terms += std::fabs(p);
+                }
+                const double blocks = std::ceil(static_cast<double>(x.m.k) / sum.block);
+                const double bound =
+                    blocks * ((sum.block + 1) * std::ldexp(1.0, -sum.bits) + std::ldexp(1.0, -23)) * terms;
+                ASSERT_NEAR(y[static_cast<size_t>(r * x.m.c + c)], want, exact ? 0.0 : bound)
+                    << what << " (" << r << ", " << c << ")";
+            }
+    }
+
+    // What the counters say: banks without conflicts, and all terms in tensor cores, or none.
+    static void CheckCounters(const ExecCounters &n, const std::vector<Case> &cases, bool tensor_cores,
+                              const std::string &what) {
+        uint64_t flops = 0;
+        for (const Case &x : cases) flops += static_cast<uint64_t>(2 * x.m.r * x.m.k * x.m.c);
+        const bool tiny = cases.front().m.k == 1; /* stores of zeros are merged, and no longer made for the banks */
+        EXPECT_TRUE(tiny || n.bank_conflicts == 0u) << n.bank_conflicts << " " << what;
+        EXPECT_EQ(n.other_flops == 0, tensor_cores) << what;
+        EXPECT_EQ(n.tensor_ops > 0, tensor_cores) << what;
+        EXPECT_GE(tensor_cores ? n.tensor_flops : n.other_flops, flops) << what;
+    }
+
+    std::vector<amp_nvrtc_kernel_use> Uses(const CudaModule *cuda, int arch) {
+        const std::string source = Source(cuda);
+        amp_nvrtc_job job = {};
+        job.source = source.c_str();
+        job.name = "products.cu";
+        job.arch = arch;
+        job.cubin = true;
+        amp_nvrtc_result result = {};
+        amp_error err = {};
+        EXPECT_EQ(amp_nvrtc_compile(nvrtc_, &job, &result, &err), AMP_OK) << err.message;
+        std::vector<amp_nvrtc_kernel_use> uses(result.uses, result.uses + result.use_count);
+        EXPECT_EQ(result.use_count, cuda->functions.len);
+        amp_nvrtc_result_free(nvrtc_, &result);
+        return uses;
+    }
+
+    static std::string Describe(const std::string &type, int arch, const Case &x) {
+        return type + " sm_" + Int(arch) + " " + Int(x.m.r) + " x " + Int(x.m.k) + " x " + Int(x.m.c) + " ta " +
+               Int(x.ta) + " tb " + Int(x.tb);
+    }
+
+    void Check(const std::string &type, const std::vector<int> &archs, const std::vector<Case> &cases) {
+        Module *m = PlannedForCuda(Text(Body(type, cases)));
+        ASSERT_NE(m, nullptr);
+        const CudaModule *cuda = Emit(m);
+        ASSERT_NE(cuda, nullptr);
+        const bool tensor_cores = type != "f32";
+        for (int arch : archs) {
+            if (TestDriver::Asked() && arch > TestDriver::Get().info.arch) continue;
+            const int sums = TestDriver::Asked() ? TestDriver::Get().info.arch : arch; // whose tensor cores add
+            const LoadedPtx image(Ptx(cuda, arch, false), arch);
+            for (bool whole : {true, false}) {
+                if (HasFailure()) return;
+                Values given = DrawOperands(type, cases, whole);
+                ExecCounters counters = {};
+                const Values got = RunOnCuda(cuda, image, 1, given, &counters);
+                for (size_t i = 0; i < cases.size() && !HasFailure(); i++) {
+                    const std::string at = Int(static_cast<int64_t>(i)), what = Describe(type, arch, cases[i]);
+                    CheckSums(cases[i], given["a" + at], given["b" + at], got.at("y" + at), SumOf(type, sums), whole,
+                              what);
+                }
+                if (!TestDriver::Asked()) CheckCounters(counters, cases, tensor_cores, type + " sm_" + Int(arch));
+            }
+        }
+    }
+
+    static std::vector<Case> EveryOrder(const std::vector<Matrices> &shapes) {
+        std::vector<Case> cases;
+        for (const Matrices &m : shapes)
+            for (int order = 0; order < 4; order++) cases.push_back({m, (order & 2) != 0, (order & 1) != 0});
+        return cases;
+    }
+};
+
+const std::vector<Matrices> small_shapes = {{7, 10, 30}, {16, 8, 16}, {64, 64, 64}, {65, 33, 17}};
+
+TEST_F(ProductTest, F16) { Check("f16", {75, 80, 90, 120}, EveryOrder(small_shapes)); }
+TEST_F(ProductTest, Bf16) { Check("bf16", {80, 90}, EveryOrder(small_shapes)); }
+TEST_F(ProductTest, Tf32) { Check("tf32", {80, 120}, EveryOrder(small_shapes)); }
+TEST_F(ProductTest, F32) { Check("f32", {75, 90}, EveryOrder(small_shapes)); }
+
+// One chain of fused multiply-adds over ascending k, as the CPU makes it.
+TEST_F(ProductTest, F32HasTheBitsOfTheCpu) {
+    CudaRunTest::Check(Text(R"(  input %x : f32[N, 70]
+  input %w : f32[33, 70]
+  input %dy : f32[N, 33]
+  %y = contract(%x, %w; tb = true) : f32[N, 33]
+  %dx = contract(%dy, %w) : f32[N, 70]
+  %dw = contract(%dy, %x; ta = true) : f32[33, 70]
+  result y = %y
+  result dx = %dx
+  result dw = %dw
+)"),
+                       {1, 65}, 1e-4, true);
+}
+
+TEST_F(ProductTest, OneElement) {
+    for (const char *type : {"f16", "f32"}) Check(type, {75}, EveryOrder({{1, 1, 1}}));
+    for (const char *type : {"bf16", "tf32"}) Check(type, {90}, EveryOrder({{1, 1, 1}}));
+}
+
+TEST_F(ProductTest, LongAndWide) {
+    Check("f16", {90}, {{{3, 1000, 129}, false, false}, {{3, 1000, 129}, true, true}, {{2, 8, 50257}, false, true}});
+    Check("f16", {75}, {{{3, 1000, 129}, false, true}, {{2, 8, 50257}, true, false}});
+    Check("f32", {80}, {{{3, 1000, 129}, true, false}, {{2, 8, 50257}, false, false}});
+}
+
+// A layer: the product's own tiles, k in many steps.
+TEST_F(ProductTest, Layer) {
+    Check("f16", {80}, {{{128, 784, 512}, false, true}});
+    Check("f32", {80}, {{{128, 200, 512}, false, true}});
+}
+
+// ---- what stands behind the sums ----
+
+// Every kind of operand and result that an epilogue may have; the numbers are small integers, so that nothing is rounded but where the IR says so.
+std::string EpilogueModel(int64_t cols) {
+    const std::string c = Int(cols), full = "[N, " + c + "]";
+    std::string t = R"(module "epilogue" stage plan {
+  target cuda
+}
+state %w : f16[24, C] buffer
+state %bias : f16[C] buffer
+state %seed : i64 counter
+state %iteration : i64 counter
+func infer {
+  input %x : f16[N, 24]
+  input %res : f32[N, C]
+  input %rs : f32[N, 1]
+  input %s : f32
+  state %w : f16[24, C]
+  state %bias : f16[C]
+  state %seed : i64
+  state %iteration : i64
+  kernel k00 product "all of it" reads b1, b2, b3, b4, b5, b6, b7, b8 writes b9, b10, b11, b12, b13, b14 {
+    %0 = const(; value = 0.0) : f32
+    %half = const(; value = 0.5) : f32
+    %p = contract(%x, %w) : f32[N, C]
+    %bf = cast(%bias) : f32[C]
+    %1 = add(%p, %bf) : f32[N, C]
+    %y = cast(%1) : f16[N, C]
+    %yf = cast(%y) : f32[N, C]
+    %2 = maximum(%yf, %0) : f32[N, C]
+    %r = random(%2, %seed, %iteration; key = "drop") : f32[N, C]
+    %keep = lt(%r, %half) : bool[N, C]
+    %3 = mul(%2, %rs) : f32[N, C]
+    %4 = select(%keep, %3, %0) : f32[N, C]
+    %5 = add(%4, %res) : f32[N, C]
+    %6 = mul(%5, %s) : f32[N, C]
+    %z = cast(%6) : bf16[N, C]
+    %fin = is_finite(%6) : bool[N, C]
+    %nf = not(%fin) : bool[N, C]
+    %bad = reduce_or(%nf) : bool
+  }
+  buffer b1 input %x f16 rows live 0 to 0
+  buffer b2 input %res f32 rows live 0 to 0
+  buffer b3 input %rs f32 rows live 0 to 0
+  buffer b4 input %s f32 rows live 0 to 0
+  buffer b5 state of w %w f16 rows live 0 to 0
+  buffer b6 state of bias %bias f16 rows live 0 to 0
+  buffer b7 state of seed %seed i64 rows live 0 to 0
+  buffer b8 state of iteration %iteration i64 rows live 0 to 0
+  buffer b9 temp %y f16 rows live 0 to 0
+  buffer b10 output %keep bool rows live 0 to 0
+  buffer b11 output %6 f32 rows live 0 to 0
+  buffer b12 temp %z bf16 rows live 0 to 0
+  buffer b13 watch %4 f32 rows live 0 to 0
+  buffer b14 flag %bad bool rows live 0 to 0
+  result y = %y
+  result keep = %keep
+  result sum = %6
+  result z = %z
+  result masked = %4
+  result bad = %bad
+}
+)";
+    for (size_t at; (at = t.find("C]")) != std::string::npos;) t.replace(at, 1, c);
+    return t;
+}
+
+class EpilogueTest : public ProductTest {
+  protected:
+    static std::vector<double> Whole(int64_t count, uint32_t seed) {
+        std::mt19937 engine(seed);
+        std::vector<double> v;
+        for (int64_t i = 0; i < count; i++) v.push_back(static_cast<int>(engine() % 9) - 4);
+        return v;
+    }
+
+    const CudaModule *EmitPlanned(const std::string &text) {
+        Module *m = Read(text);
+        return m ? Emit(m) : nullptr;
+    }
+
+    // |watch| false: the session does not keep values that only a watch buffer holds.
+    void CheckResults(const CudaModule *cuda, const LoadedPtx &image, int64_t n, const Values &given, bool watch) {
+        const Func *f = cuda->programs.data[0].func;
+        Values after = given;
+        const Values want = Interpret(f, n, &after);
+        CudaRun run(cuda, image, f->name, n, watch);
+        run.Set(given);
+        ASSERT_TRUE(run.Run());
+        for (int i = 0; i < f->buffers.len; i++) {
+            const std::string name = ir_value(f, run.buffer(i)->value)->name;
+            const BufferKind kind = run.buffer(i)->kind;
+            if (kind == BUFFER_STATE) Compare(run.Get(i), after.at(name), 0.0, name + ", n " + Int(n));
+            else if (kind != BUFFER_INPUT && (watch || kind != BUFFER_WATCH))
+                Compare(run.Get(i), want.at(name), 0.0, name + ", n " + Int(n));
+        }
+    }
+};
+
+TEST_F(EpilogueTest, EveryKindOfOperandAndResult) {
+    for (int64_t cols : {10, 33, 36})
+        for (int arch : {75, 80}) {
+            const CudaModule *cuda = EmitPlanned(EpilogueModel(cols));
+            ASSERT_NE(cuda, nullptr);
+            const LoadedPtx image(Ptx(cuda, arch, false), arch);
+            for (int64_t n : {1, 70}) {
+                Values given = {{"x", Whole(n * 24, 1)},    {"res", Whole(n * cols, 2)},
+                                {"rs", Whole(n, 3)},        {"s", {3}},
+                                {"w", Whole(24 * cols, 4)}, {"bias", Whole(cols, 5)},
+                                {"seed", {12345678912}},    {"iteration", {7}}};
+                CheckResults(cuda, image, n, given, n != 1);
+                given["res"].back() = INFINITY;
+                CheckResults(cuda, image, n, given, true);
+                if (HasFailure()) return;
+            }
+        }
+}
+
+// A gradient over n rows, added to what a state holds, where the kernel's predicate is true.
+TEST_F(EpilogueTest, AccumulatesIntoAState) {
+    const CudaModule *cuda = EmitPlanned(R"(module "accumulate" stage plan {
+  target cuda
+}
+state %sum : f32[20, 40] buffer
+func train_step {
+  input %x : f16[N, 20]
+  input %dy : f16[N, 40]
+  input %ok : bool
+  state %sum : f32[20, 40]
+  kernel k00 product "gradient" if %ok reads b1, b2, b4 writes b4 {
+    %g = contract(%x, %dy; ta = true) : f32[20, 40]
+    %1 = add(%sum, %g) : f32[20, 40]
+    assign(%sum, %1) if %ok
+  }
+  buffer b1 input %x f16 rows live 0 to 0
+  buffer b2 input %dy f16 rows live 0 to 0
+  buffer b3 input %ok bool rows live 0 to 0
+  buffer b4 state of sum %sum f32 rows live 0 to 0
+}
+)");
+    ASSERT_NE(cuda, nullptr);
+    const LoadedPtx image(Ptx(cuda, 90, false), 90);
+    for (double ok : {1.0, 0.0})
+        for (int64_t n : {1, 100}) {
+            const Values given = {
+                {"x", Whole(n * 20, 1)}, {"dy", Whole(n * 40, 2)}, {"ok", {ok}}, {"sum", Whole(800, 3)}};
+            CheckResults(cuda, image, n, given, true);
+        }
+}
+
+// Registers and spills, as ptxas counts them: the largest tiles in every order, and copies element by element.
+TEST_F(ProductTest, FitsInRegisters) {
+    std::vector<Case> cases = EveryOrder({{4096, 512, 1024}});
+    cases.push_back({{100, 33, 7}, false, true});
+    cases.push_back({{3000, 33, 1001}, true, false});
+    for (const char *type : {"f16", "tf32", "f32"}) {
+        Module *m = PlannedForCuda(Text(Body(type, cases)));
+        ASSERT_NE(m, nullptr);
+        const CudaModule *cuda = Emit(m);
+        ASSERT_NE(cuda, nullptr);
+        for (int arch : {75, 90}) {
+            if (arch == 75 && std::string(type) == "tf32") continue;
+            for (const amp_nvrtc_kernel_use &use : Uses(cuda, arch)) {
+                const std::string what = type + std::string(" sm_") + Int(arch) + " " + use.name;
+                EXPECT_EQ(use.spill_loads + use.spill_stores + use.stack_bytes, 0) << what;
+                EXPECT_LE(use.registers, 168) << what;
+            }
+        }
+    }
+}
+
+TEST_F(ProductTest, SaysWhatItCannotDo) {
+    Module *m = PlannedForCuda(Text(R"(  input %x : f32[N, 8, 8, 4]
+  input %w : f32[3, 3, 4, 5]
+  %y = conv(%x, %w; padding = (1, 1)) : f32[N, 8, 8, 5]
+  result y = %y
+)"));
+    ASSERT_NE(m, nullptr);
+    const CudaModule *cuda = nullptr;
+    amp_error err = {};
+    EXPECT_EQ(codegen_cuda(m, &cuda, &err), AMP_UNSUPPORTED);
+    EXPECT_NE(std::string(err.message).find("conv has no CUDA code yet"), std::string::npos) << err.message;
+}
+
+} // namespace

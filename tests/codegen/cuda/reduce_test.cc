@@ -1,0 +1,204 @@
+// reduce_test.cc: sums, maxima and minima along rows and columns: near the float64 interpreter, and of the same bits fused and not.
+#include "tests/codegen/cuda/cuda_run.h"
+
+namespace {
+
+const char softmax[] = R"(  input %x : f16[N, COLS]
+  input %g : f32[COLS]
+  input %i : i32[N]
+  input %j : i32[N, COLS]
+  %f = cast(%x) : f32[N, COLS]
+  %m = reduce_max(%f; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%f, %m) : f32[N, COLS]
+  %e = exp(%d) : f32[N, COLS]
+  %s = reduce_sum(%e; dims = (1), keep = true) : f32[N, 1]
+  %y = div(%e, %s) : f32[N, COLS]
+  %z = mul(%y, %g) : f32[N, COLS]
+  %h = cast(%z) : f16[N, COLS]
+  %b = broadcast(%i, %y; dims = (1)) : i32[N, COLS]
+  %io = iota(%b) : i32[N, COLS]
+  %q = eq(%io, %b) : bool[N, COLS]
+  %zero = const(; value = 0.0) : f32
+  %p = select(%q, %y, %zero) : f32[N, COLS]
+  %t = reduce_sum(%p; dims = (1)) : f32[N]
+  %lo = reduce_min(%f; dims = (1)) : f32[N]
+  %js = reduce_max(%j; dims = (1)) : i32[N]
+  %fin = is_finite(%y) : bool[N, COLS]
+  %bad = not(%fin) : bool[N, COLS]
+  %any = reduce_or(%bad) : bool
+  %ls = log(%s) : f32[N, 1]
+  result h = %h
+  result t = %t
+  result lo = %lo
+  result js = %js
+  result any = %any
+  result ls = %ls
+)";
+
+class Reduce : public CudaRunTest {
+  protected:
+    // Results of the two do not differ in a bit.
+    void SameFusedOrNot(const std::string &text, int64_t n) {
+        Built fused = Build(text, false), single = Build(text, true);
+        ASSERT_TRUE(fused.ptx && single.ptx);
+        const Values given = Draw(fused.m, fused.m->funcs.data[0], n);
+        ExpectSame(RunOnCuda(fused.cuda, *fused.ptx, n, given), RunOnCuda(single.cuda, *single.ptx, n, given),
+                   "not fused: ");
+    }
+};
+
+TEST_F(Reduce, Rows) {
+    for (const char *cols : {"2", "7", "10", "33", "64", "130", "784", "1000", "1024"})
+        Check(Text(With(softmax, "COLS", cols)), {1, 19}, 2e-3);
+}
+
+// A block per row; past a few thousand columns values are computed again in each phase.
+TEST_F(Reduce, WideRows) {
+    for (const char *cols : {"1025", "1536", "4096", "20000"}) Check(Text(With(softmax, "COLS", cols)), {3}, 2e-3);
+}
+
+TEST_F(Reduce, RowsHaveTheSameBitsFusedOrNot) {
+    for (const char *cols : {"10", "784", "3000"}) SameFusedOrNot(Text(With(softmax, "COLS", cols)), 9);
+}
+
+// A maximum over zeros of both signs, infinities and NaN: all lanes of a row agree.
+TEST_F(Reduce, SpecialNumbers) {
+    Built b = Build(Text(R"(  input %x : f32[N, 40]
+  %m = reduce_max(%x; dims = (1), keep = true) : f32[N, 1]
+  %l = reduce_min(%x; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%x, %m) : f32[N, 40]
+  %t = mul(%x, %l) : f32[N, 40]
+  result m = %m
+  result l = %l
+  result d = %d
+  result t = %t
+)"));
+    ASSERT_NE(b.ptx, nullptr);
+    Values given;
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < 40; c++)
+            given["x"].push_back(r == 0              ? (c % 3 ? 0.0 : -0.0)
+                                 : r == 1 && c == 17 ? NAN
+                                 : r == 2 && c == 39 ? -INFINITY
+                                                     : c);
+    Values got = RunOnCuda(b.cuda, *b.ptx, 4, given);
+    EXPECT_EQ(got["m"][0], 0.0);
+    EXPECT_TRUE(std::isnan(got["m"][1]) && std::isnan(got["l"][1]));
+    EXPECT_EQ(got["l"][2], -INFINITY);
+    EXPECT_EQ(got["m"][2], 38.0);
+    EXPECT_EQ(got["m"][3], 39.0);
+    for (int c = 0; c < 40; c++) EXPECT_EQ(got["d"][static_cast<size_t>(120 + c)], c - 39.0);
+}
+
+const char columns[] = R"(  input %x : f16[N, COLS]
+  input %y : f32[N]
+  input %c : f32[COLS]
+  input %r : f32[N, 1]
+  %f = cast(%x) : f32[N, COLS]
+  %g = add(%f, %c) : f32[N, COLS]
+  %k = mul(%g, %r) : f32[N, COLS]
+  %s = reduce_sum(%k; dims = (0)) : f32[COLS]
+  %h = cast(%s) : f16[COLS]
+  %m = reduce_max(%f; dims = (0)) : f32[COLS]
+  %w = add(%m, %c) : f32[COLS]
+  %t = reduce_sum(%y; dims = (0)) : f32
+  %n = extent(%y) : f32
+  %mean = div(%t, %n) : f32
+  %fin = is_finite(%k) : bool[N, COLS]
+  %bad = not(%fin) : bool[N, COLS]
+  %any = reduce_or(%bad) : bool
+  result h = %h
+  result w = %w
+  result mean = %mean
+  result any = %any
+)";
+
+TEST_F(Reduce, Columns) {
+    for (const char *cols : {"1", "7", "10", "33", "512"}) Check(Text(With(columns, "COLS", cols)), {1, 7, 600}, 5e-3);
+}
+
+TEST_F(Reduce, ColumnsHaveTheSameBitsFusedOrNot) {
+    for (const char *cols : {"3", "40"}) SameFusedOrNot(Text(With(columns, "COLS", cols)), 333);
+}
+
+// Per sample, and the squares around the mean of each.
+TEST_F(Reduce, Segments) {
+    for (const char *cols : {"1", "5", "48"})
+        Check(Text(With(R"(  input %x : f32[N, 14, 14, COLS]
+  input %small : f32[N, 3, COLS]
+  %count = const(; value = 196.0) : f32
+  %s = reduce_sum(%x; dims = (1, 2)) : f32[N, COLS]
+  %m = div(%s, %count) : f32[N, COLS]
+  %m4 = reshape(%m) : f32[N, 1, 1, COLS]
+  %me = expand(%m4) : f32[N, 14, 14, COLS]
+  %d = sub(%x, %me) : f32[N, 14, 14, COLS]
+  %dd = mul(%d, %d) : f32[N, 14, 14, COLS]
+  %v = reduce_sum(%dd; dims = (1, 2)) : f32[N, COLS]
+  %all = reduce_sum(%v; dims = (0)) : f32[COLS]
+  %sm = reduce_max(%small; dims = (1)) : f32[N, COLS]
+  result m = %m
+  result v = %v
+  result d = %d
+  result all = %all
+  result sm = %sm
+)",
+                        "COLS", cols)),
+              {1, 6}, 1e-4);
+}
+
+// As plan lets them: each phase reads again what it needs, so a result is written last.
+TEST_F(Reduce, ResultsMayTakeThePlaceOfOperands) {
+    const std::string row = R"(  input %x : f32[N, COLS]
+  input %z : f32[N, COLS]
+  %a = reduce_sum(%x; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%x, %a) : f32[N, COLS]
+  %e = mul(%d, %d) : f32[N, COLS]
+  %b = reduce_sum(%e; dims = (1), keep = true) : f32[N, 1]
+  %f = mul(%z, %b) : f32[N, COLS]
+  %h = cast(%f) : f32[N, COLS]
+  result d = %d
+  result h = %h
+)";
+    for (const char *cols : {"10", "1000", "20000"}) {
+        const std::string text = Text(With(row, "COLS", cols));
+        Built b = Build(text);
+        ASSERT_NE(b.ptx, nullptr);
+        ASSERT_EQ(b.cuda->programs.data[0].kernels.len, 1) << Print(b.m);
+        const Func *f = b.m->funcs.data[0];
+        const Values given = Draw(b.m, f, 3);
+        const Values want = RunOnCuda(b.cuda, *b.ptx, 3, given);
+        for (const char *of : {"x", "z"}) {
+            CudaRun run(b.cuda, *b.ptx, f->name, 3);
+            run.Share("d", of);
+            run.Set(given);
+            ASSERT_TRUE(run.Run());
+            EXPECT_EQ(run.Get(run.BufferOf(ir_find(f, "d"))), want.at("d")) << cols << " in the place of " << of;
+            EXPECT_EQ(run.Get(run.BufferOf(f->results.data[1].value)), want.at("h"))
+                << cols << " in the place of " << of;
+        }
+    }
+}
+
+// What a warp asks for lies side by side, in rows and in columns.
+TEST_F(Reduce, SectorsAreIdeal) {
+    if (TestDriver::Asked()) GTEST_SKIP() << "the counters are the interpreter's";
+    Built b = Build(Text(R"(  input %x : f16[N, 784]
+  input %y : f32[N, 512]
+  %f = cast(%x) : f32[N, 784]
+  %m = reduce_max(%f; dims = (1), keep = true) : f32[N, 1]
+  %d = sub(%f, %m) : f32[N, 784]
+  %h = cast(%d) : f16[N, 784]
+  %hr = reshape(%h) : f16[N, 28, 28]
+  %s = reduce_sum(%y; dims = (0)) : f32[512]
+  result h = %hr
+  result s = %s
+)"));
+    ASSERT_NE(b.ptx, nullptr);
+    ExecCounters counters = {};
+    RunOnCuda(b.cuda, *b.ptx, 64, Draw(b.m, b.m->funcs.data[0], 64), &counters);
+    EXPECT_GT(counters.ideal_sectors, 0u);
+    EXPECT_LE(counters.sectors, counters.ideal_sectors + counters.ideal_sectors / 25) << Functions(b.cuda);
+    EXPECT_EQ(counters.bank_conflicts, 0u);
+}
+
+} // namespace

@@ -1,0 +1,264 @@
+// cuda_counters_test.cc: what the kernels of whole training steps ask for, by the interpreter's counters: bytes and tensor
+// products are the plan's, computed here from the shapes of each kernel's operands; sectors are as few as they can be.
+//
+// How bytes are counted: by operand, as lanes ask for them.  A tile, column or row kernel reads each operand of its domain
+// once (a row of more than 1024 columns: once in each phase that needs it) and writes every result once.  A product reads A
+// once for each column of its tiles, B once for each row of its tiles, and what its epilogue reads once for each element
+// of the result.  A single thread reads each scalar once.  What all lanes of a warp read in one place (scalars, predicates,
+// tables of a batch, what belongs to a whole row of a row kernel) is one sector each and is left out.
+#include "codegen/codegen.h"
+#include "frontend/frontend.h"
+#include "passes/policy.h"
+#include "tests/codegen/cuda/cuda_run.h"
+
+namespace {
+
+const Source *BuiltinPolicy(void *arena, const char *name) { return policy_builtin(static_cast<Arena *>(arena), name); }
+
+// Three layers, so that gradients of both operands are products too.
+std::string Layers(int in, int hidden, int out, const std::string &optimizer = "adamw(lr = 0.001)") {
+    const std::string h = std::to_string(hidden);
+    return "amp 1\nmodel m(x: f32[N, " + std::to_string(in) + "]) -> logits {\n    h = relu(linear(x; out = " + h +
+           ") as fc1)\n    h = dropout(sigmoid(linear(h; out = " + h +
+           ") as fc2); p = 0.5)\n    logits = linear(h; out = " + std::to_string(out) +
+           ") as fc3\n}\ntrain m {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n" +
+           "    optimizer = " + optimizer + "\n}\n";
+}
+
+enum { REGISTER_COLUMNS = 1024 };
+
+class CudaCountersTest : public CudaRunTest {
+  protected:
+    void SetUp() override {
+        CudaRunTest::SetUp();
+        if (TestDriver::Asked()) GTEST_SKIP() << "a driver does not tell what kernels ask for";
+    }
+
+    // Function train_step at stage plan, and its kernels.
+    const CudaProgram *Compile(const std::string &text, const std::string &precision, int arch) {
+        text_ = text;
+        Diags diags;
+        diags_init(&diags, &arena_);
+        const ::Source source = {"m.amp", text_.c_str(), text_.size()};
+        const FrontendOptions frontend = {};
+        module_ = frontend_compile(&arena_, &diags, &source, &frontend);
+        if (!module_) return nullptr;
+        PassOptions options = {};
+        options.target = TARGET_CUDA;
+        options.find_policy = BuiltinPolicy;
+        options.user = &arena_;
+        options.precision = precision.c_str();
+        amp_error err = {};
+        EXPECT_EQ(passes_run(module_, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
+        cuda_ = Emit(module_);
+        if (HasFailure()) return nullptr;
+        image_ = std::make_unique<LoadedPtx>(Ptx(cuda_, arch, false), arch);
+        for (int i = 0; i < cuda_->programs.len; i++)
+            if (!strcmp(cuda_->programs.data[i].func->name, "train_step")) return &cuda_->programs.data[i];
+        return nullptr;
+    }
+
+    // Gradients are finite, so that the optimizer runs.
+    bool Run(const CudaProgram *program, int64_t n, CudaRun *run) {
+        Values given = Draw(module_, program->func, n);
+        for (auto &entry : given)
+            for (double &x : entry.second) x = std::fabs(x);
+        run->Set(given);
+        return run->Run();
+    }
+
+    static int64_t Elements(const Func *f, const Buffer *b, int64_t n) {
+        Dim count;
+        EXPECT_TRUE(shape_count(ir_shape(f, b->value), &count));
+        return dim_eval(count, n);
+    }
+    static int64_t Bytes(const Func *f, const Buffer *b, int64_t n) {
+        return Elements(f, b, n) * static_cast<int64_t>(StorageSize(b->storage));
+    }
+    // What the kernel walks over: its largest operand.
+    static int64_t Domain(const Func *f, const Kernel *k, int64_t n) {
+        int64_t most = 0;
+        for (int i = 0; i < k->reads.len; i++) most = std::max(most, Elements(f, Buffer_(f, k->reads.data[i]), n));
+        for (int i = 0; i < k->writes.len; i++) most = std::max(most, Elements(f, Buffer_(f, k->writes.data[i]), n));
+        return most;
+    }
+    static const Buffer *Buffer_(const Func *f, uint32_t index) { return f->buffers.data[index - 1]; }
+
+    static int64_t Blocks(const CudaLaunch &l, int axis, int64_t n) {
+        return (dim_eval(l.extent[axis], n) + l.per[axis] - 1) / l.per[axis];
+    }
+    static const Op *First(const Func *f, const Kernel *k) { return f->ops.data[f->body.data[k->first].id]; }
+
+    // How often the bytes of an operand are read; 0: it is left out.
+    static int64_t Times(const Func *f, const CudaKernelEntry &entry, const Kernel *k, const Buffer *b, int64_t n) {
+        const int64_t elements = Elements(f, b, n);
+        if (k->kind == KERNEL_SCALAR) return 1;
+        if (k->kind == KERNEL_PRODUCT) {
+            const Op *op = First(f, k);
+            const int64_t result = dim_eval(entry.launch.extent[0], n) * dim_eval(entry.launch.extent[1], n);
+            if (b->value.id == op->in[0].id) return Blocks(entry.launch, 1, n);
+            if (b->value.id == op->in[1].id) return Blocks(entry.launch, 0, n);
+            return elements > 1 ? result / elements : 0;
+        }
+        return elements == Domain(f, k, n);
+    }
+    // A row that registers do not hold is read anew in each phase, at most one for each reduction and one behind them.
+    static int64_t MostPhases(const Func *f, const Kernel *k, const Buffer *b, int64_t n) {
+        const Shape *shape = ir_shape(f, b->value);
+        const bool long_row =
+            k->kind == KERNEL_ROW && shape->rank && dim_eval(shape->d[shape->rank - 1], n) > REGISTER_COLUMNS;
+        return long_row ? 1 + Reductions(f, k) : 1;
+    }
+    static int64_t Reductions(const Func *f, const Kernel *k) {
+        int64_t count = 0;
+        for (int i = k->first; i < k->first + k->count; i++)
+            count += !strncmp(ir_op_info[f->ops.data[f->body.data[i].id]->code].name, "reduce", 6);
+        return count;
+    }
+
+    struct Bytes_ {
+        int64_t loads = 0, stores = 0;
+    };
+    // Of one kernel, operand by operand.
+    static Bytes_ CheckBytes(const Func *f, const CudaKernelEntry &entry, const CudaRun &run, size_t launch,
+                             int64_t n) {
+        Bytes_ all;
+        const CudaRun::Asked &asked = run.asked()[launch];
+        std::map<uint64_t, int64_t> loads, stores, most; // members may share an operand
+        std::map<uint64_t, std::string> names;
+        for (int m = 0; m < entry.members.len; m++) {
+            const Kernel *k = entry.members.data[m];
+            for (int i = 0; i < k->reads.len; i++) {
+                const Buffer *b = Buffer_(f, k->reads.data[i]);
+                const uint64_t at = run.AddressOf(static_cast<int>(k->reads.data[i]) - 1);
+                names[at] = ir_value(f, b->value)->name;
+                const int64_t bytes = Bytes(f, b, n) * Times(f, entry, k, b, n);
+                if (bytes) loads[at] += bytes;
+                most[at] = MostPhases(f, k, b, n);
+            }
+            for (int i = 0; i < k->writes.len; i++) { // flags are written where something is not finite
+                const Buffer *b = Buffer_(f, k->writes.data[i]);
+                const uint64_t at = run.AddressOf(static_cast<int>(k->writes.data[i]) - 1);
+                names[at] = ir_value(f, b->value)->name;
+                if (b->kind != BUFFER_FLAG && b->kind != BUFFER_WATCH) stores[at] += Bytes(f, b, n);
+            }
+        }
+        for (const auto &e : loads) {
+            auto found = asked.loads.find(e.first);
+            const int64_t got = found == asked.loads.end() ? 0 : static_cast<int64_t>(found->second);
+            if (most[e.first] == 1) {
+                EXPECT_EQ(got, e.second) << "reads of " << names[e.first];
+            } else {
+                EXPECT_EQ(got % e.second, 0) << "reads of " << names[e.first];
+                EXPECT_GE(got, e.second) << "reads of " << names[e.first];
+                EXPECT_LE(got, e.second * most[e.first]) << "reads of " << names[e.first];
+            }
+            all.loads += got;
+        }
+        for (const auto &e : stores) all.stores += e.second;
+        for (const auto &e : asked.stores)
+            EXPECT_EQ(static_cast<int64_t>(e.second), stores[e.first]) << "writes of " << names[e.first];
+        EXPECT_EQ(asked.stores.size(), stores.size());
+        return all;
+    }
+
+    static bool Half(const std::string &precision) { return precision == "fp16" || precision == "bf16"; }
+
+    void CheckStep(const std::string &what, const std::string &text, const std::string &precision, int arch,
+                   int64_t n) {
+        SCOPED_TRACE(what + " " + precision + " sm_" + std::to_string(arch));
+        const CudaProgram *program = Compile(text, precision, arch);
+        ASSERT_NE(program, nullptr);
+        CudaRun run(cuda_, *image_, program->func->name, n, false);
+        ASSERT_TRUE(Run(program, n, &run));
+        int64_t loads = 0, stores = 0, flops = 0, tensor = 0;
+        for (int i = 0; i < program->kernels.len; i++) {
+            const CudaKernelEntry &entry = program->kernels.data[i];
+            const Kernel *k = entry.members.data[0];
+            const ExecCounters &c = run.launches()[static_cast<size_t>(i)];
+            SCOPED_TRACE(std::string(k->name) + " " + k->title);
+            const Bytes_ bytes = CheckBytes(program->func, entry, run, static_cast<size_t>(i), n);
+            if (k->kind == KERNEL_TILE || k->kind == KERNEL_SCALAR) {
+                EXPECT_EQ(c.sectors, c.ideal_sectors);
+            }
+            if (k->kind == KERNEL_PRODUCT) flops += CheckProduct(program->func, entry, c, Half(precision), n);
+            else EXPECT_EQ(c.tensor_flops, 0u);
+            loads += bytes.loads;
+            stores += bytes.stores;
+            tensor += static_cast<int64_t>(c.tensor_flops);
+        }
+        std::printf(
+            "%s %s sm_%d, batch %lld: %d kernels, %lld bytes read, %lld written, %lld FLOPs of products, %lld in mma\n",
+            what.c_str(), precision.c_str(), arch, static_cast<long long>(n), program->kernels.len,
+            static_cast<long long>(loads), static_cast<long long>(stores), static_cast<long long>(flops),
+            static_cast<long long>(tensor));
+    }
+
+    // All of the product is in mma: as much as it has, rounded up to whole tiles.  What is left are the elementwise ops
+    // behind it, a few for each element of the result and nothing for each of k.  Returns 2 * m * n * k.
+    static int64_t CheckProduct(const Func *f, const CudaKernelEntry &entry, const ExecCounters &c, bool half,
+                                int64_t n) {
+        const int64_t rows = dim_eval(entry.launch.extent[0], n), cols = dim_eval(entry.launch.extent[1], n);
+        Dim of_a;
+        EXPECT_TRUE(shape_count(ir_shape(f, First(f, entry.members.data[0])->in[0]), &of_a));
+        const int64_t k = dim_eval(of_a, n) / rows, flops = 2 * rows * cols * k, padded = (k + 31) / 32 * 32;
+        if (!half) return flops;
+        EXPECT_TRUE(entry.tensor_cores);
+        const int64_t tiles =
+            Blocks(entry.launch, 0, n) * entry.launch.per[0] * Blocks(entry.launch, 1, n) * entry.launch.per[1];
+        EXPECT_GE(c.tensor_flops, static_cast<uint64_t>(flops));
+        EXPECT_LE(c.tensor_flops, static_cast<uint64_t>(2 * padded * tiles));
+        EXPECT_LE(c.other_flops, static_cast<uint64_t>(32 * rows * cols)) << "beside mma";
+        return flops;
+    }
+
+    std::string text_;
+    Module *module_ = nullptr;
+    const CudaModule *cuda_ = nullptr;
+    std::unique_ptr<LoadedPtx> image_;
+};
+
+TEST_F(CudaCountersTest, WholeStep) {
+    for (const char *precision : {"fp16", "bf16", "tf32", "fp32"})
+        CheckStep("40-64-10", Layers(40, 64, 10), precision, 80, 16);
+    CheckStep("40-64-10", Layers(40, 64, 10), "fp16", 75, 16);
+    CheckStep("40-64-10", Layers(40, 64, 10), "fp16", 90, 16);
+}
+
+TEST_F(CudaCountersTest, OddWidths) {
+    for (const char *precision : {"fp16", "bf16"}) {
+        CheckStep("10-30-10", Layers(10, 30, 10), precision, 80, 7);
+        CheckStep("37-61-43", Layers(37, 61, 43), precision, 90, 19);
+    }
+}
+
+TEST_F(CudaCountersTest, ManyClasses) { CheckStep("30-10-1000", Layers(30, 10, 1000), "fp16", 80, 3); }
+
+TEST_F(CudaCountersTest, VocabularyOfGpt2) {
+    CheckStep("10-30-50257", Layers(10, 30, 50257), "fp16", 90, 2);
+    CheckStep("10-30-50257", Layers(10, 30, 50257), "bf16", 80, 2);
+}
+
+// The master weight, two moments and the gradient are read, three of them and the copy in f16 written: 30 bytes.
+TEST_F(CudaCountersTest, AdamwMovesThirtyBytesPerParameter) {
+    const CudaProgram *program = Compile(Layers(40, 64, 10), "fp16", 80);
+    ASSERT_NE(program, nullptr);
+    CudaRun run(cuda_, *image_, program->func->name, 16, false);
+    ASSERT_TRUE(Run(program, 16, &run));
+    int found = 0;
+    for (int i = 0; i < program->kernels.len; i++) {
+        const CudaKernelEntry &entry = program->kernels.data[i];
+        if (!strstr(entry.members.data[0]->title, "adamw") || entry.members.data[0]->kind != KERNEL_TILE) continue;
+        found++;
+        const ExecCounters &c = run.launches()[static_cast<size_t>(i)];
+        const int64_t params = 40 * 64 + 64 + 64 * 64 + 64 + 10 * 64 + 10;
+        EXPECT_EQ(entry.members.len, 6) << "one launch for all";
+        const Bytes_ bytes = CheckBytes(program->func, entry, run, static_cast<size_t>(i), 16);
+        EXPECT_EQ(bytes.loads, 16 * params);
+        EXPECT_EQ(bytes.stores, 14 * params);
+        EXPECT_EQ(c.sectors, c.ideal_sectors);
+    }
+    EXPECT_EQ(found, 1);
+}
+
+} // namespace

@@ -1,0 +1,235 @@
+// cuda_ops_test.cc: every graph op that has CUDA code, through lower, fuse, layout, plan, code generation and NVRTC, run by the PTX interpreter, against the reference
+// interpreter.  One case may be several ops; the cases are those of the pass `lower`, whole steps of small models come behind.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <tuple>
+
+#include "codegen/codegen.h"
+#include "passes/policy.h"
+#include "tests/codegen/cuda/cuda_run.h"
+#include "tests/passes/lower_cases.h"
+#include "tests/passes/lower_test.h"
+
+namespace {
+
+const Source *BuiltinPolicy(void *arena, const char *name) { return policy_builtin(static_cast<Arena *>(arena), name); }
+
+// AMP_CUDA_ARCHS ("75,80,86,89,90,120" in the long tests), else 80 and 90.
+std::vector<int> CudaArchs() {
+    std::vector<int> archs;
+    const char *list = getenv("AMP_CUDA_ARCHS");
+    std::istringstream words(list ? list : "80,90");
+    for (std::string word; std::getline(words, word, ',');)
+        if (!TestDriver::Asked() || std::stoi(word) <= TestDriver::Get().info.arch) archs.push_back(std::stoi(word));
+    return archs;
+}
+
+// Opened once; NULL where it is not installed.
+const amp_nvrtc *Nvrtc() {
+    static amp_nvrtc *nvrtc = [] {
+        amp_nvrtc *opened = nullptr;
+        amp_error err = {};
+        return amp_nvrtc_open(nullptr, &opened, &err) ? nullptr : opened;
+    }();
+    return nvrtc;
+}
+
+struct Built {
+    std::string what;
+    const Module *module;
+    const CudaModule *cuda;
+};
+
+class CudaOpsTest : public LowerPassTest {
+  protected:
+    void SetUp() override {
+        if (!Nvrtc()) GTEST_SKIP() << "NVRTC is not installed: CUDA kernels are NOT tested";
+        if (TestDriver::Asked() && !TestDriver::Get().why.empty()) FAIL() << TestDriver::Get().why;
+    }
+
+    // The module at stage plan and its CUDA code; false: an op has none yet, whose message is noted.
+    bool Build(Module *m, const std::string &what, const std::string &prefix, Built *out) {
+        PassOptions o = {};
+        o.target = TARGET_CUDA;
+        o.find_policy = BuiltinPolicy;
+        o.user = &arena_;
+        o.precision = precision_.empty() ? nullptr : precision_.c_str();
+        o.no_fuse = no_fuse_;
+        amp_error err = {};
+        if (passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) {
+            ADD_FAILURE() << what << ": " << err.message;
+            return false;
+        }
+        for (int i = 0; i < m->funcs.len; i++) // the names of kernels must differ between cases
+            m->funcs.data[i]->name = arena_strdup(&arena_, (prefix + m->funcs.data[i]->name).c_str());
+        const CudaModule *cuda = nullptr;
+        const amp_status status = codegen_cuda(m, &cuda, &err);
+        if (status == AMP_UNSUPPORTED) missing_.push_back(what.substr(0, what.find('\n')) + ": " + err.message);
+        else if (status) ADD_FAILURE() << what << ": " << err.message;
+        if (!status)
+            for (int i = 0; i < m->funcs.len; i++) WatchAll(m->funcs.data[i]);
+        *out = {what, m, cuda};
+        return !status;
+    }
+
+    // Every value that crosses kernels is compared, in order: the first one that is wrong names its kernel.
+    void WatchAll(Func *f) {
+        for (int i = 0; i < f->buffers.len; i++) {
+            const Buffer *b = f->buffers.data[i];
+            if (b->kind == BUFFER_TEMP || b->kind == BUFFER_FLAG)
+                vec_push(&arena_, &f->results,
+                         (Result{arena_printf(&arena_, "%%%s", ir_value(f, b->value)->name), b->value}));
+        }
+    }
+
+    static double ToleranceOf(const Func *f) {
+        double tolerance = 2e-5;
+        for (int i = 1; i < f->values.len; i++) {
+            const Dtype t = f->values.data[i]->dtype;
+            const double of = t == AMP_DT_BF16 ? 2e-2 : t == AMP_DT_F16 ? 3e-3 : t == AMP_DT_TF32 ? 3e-3 : 0;
+            tolerance = std::max(tolerance, of);
+        }
+        return tolerance;
+    }
+
+    static void Near(const std::string &what, const std::vector<double> &want, const std::vector<double> &got,
+                     double tolerance) {
+        ASSERT_EQ(want.size(), got.size()) << what;
+        double largest = 0;
+        for (double x : want)
+            if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
+        for (size_t i = 0; i < want.size(); i++) {
+            if (want[i] == got[i] || (std::isnan(want[i]) && std::isnan(got[i]))) continue;
+            ASSERT_LE(std::fabs(want[i] - got[i]), tolerance * std::max(std::fabs(want[i]), 0.2 * largest + 0.01))
+                << what << "[" << i << "]: " << got[i] << ", not " << want[i];
+        }
+    }
+
+    // Results, what crosses kernels, and states of one function, against the reference interpreter with its roundings.
+    void CheckFunction(const LoadedPtx &image, const Built &b, const CudaProgram &program, int64_t n, unsigned seed) {
+        const Func *f = program.func;
+        std::vector<InterpTensor> given = Inputs(f, n, true, seed);
+        Values before;
+        for (const InterpTensor &t : given) before[t.name].assign(t.data, t.data + t.count);
+        CudaRun run(b.cuda, image, f->name, n);
+        run.Set(before);
+        const Outcome want = Interpret(f, n, true, given); // which writes the states
+        ASSERT_TRUE(run.Run()) << b.what;
+        const double tolerance = ToleranceOf(f);
+        for (int i = 0; i < f->results.len; i++) {
+            const int buffer = run.BufferOf(f->results.data[i].value);
+            if (buffer >= 0)
+                Near(f->results.data[i].name, want.at(f->results.data[i].name), run.Get(buffer), tolerance);
+        }
+        for (int i = 0; i < f->inputs.len; i++) {
+            const Value *v = ir_value(f, f->inputs.data[i]);
+            auto state = want.find(std::string("state ") + v->name);
+            const int buffer = run.BufferOf(f->inputs.data[i]);
+            if (v->kind == VAL_STATE && state != want.end() && buffer >= 0)
+                Near(v->name, state->second, run.Get(buffer), tolerance);
+        }
+    }
+
+    // All functions compiled together, for one architecture; their names differ.
+    static std::string Ptx(const std::vector<Built> &built, int arch) {
+        std::string source = cuda_prelude, ptx;
+        for (const Built &b : built)
+            for (int f = 0; f < b.cuda->functions.len; f++)
+                if (b.cuda->functions.data[f].min_arch <= arch) source += b.cuda->functions.data[f].source;
+        amp_nvrtc_job job = {};
+        job.source = source.c_str();
+        job.name = "conformance.cu";
+        job.arch = arch;
+        amp_nvrtc_result result = {};
+        amp_error err = {};
+        if (amp_nvrtc_compile(Nvrtc(), &job, &result, &err)) ADD_FAILURE() << err.message << "\n" << source;
+        else ptx = result.ptx;
+        amp_nvrtc_result_free(Nvrtc(), &result);
+        return ptx;
+    }
+
+    void Check(const std::vector<Built> &built, const std::vector<int64_t> &batches) {
+        for (int arch : CudaArchs()) {
+            SCOPED_TRACE("sm_" + std::to_string(arch));
+            LoadedPtx image(Ptx(built, arch), arch);
+            if (!image.loaded()) return;
+            for (const Built &b : built) {
+                SCOPED_TRACE(b.what);
+                for (int p = 0; p < b.cuda->programs.len; p++) {
+                    if (!Runs(b, b.cuda->programs.data[p], arch)) continue;
+                    for (size_t i = 0; i < batches.size(); i++)
+                        CheckFunction(image, b, b.cuda->programs.data[p], batches[i], static_cast<unsigned>(i));
+                }
+            }
+        }
+    }
+
+    // Some products need more than an architecture has.
+    static bool Runs(const Built &b, const CudaProgram &program, int arch) {
+        for (int i = 0; i < program.kernels.len; i++)
+            if (b.cuda->functions.data[program.kernels.data[i].function].min_arch > arch) return false;
+        return true;
+    }
+
+    void CheckCases(const std::vector<LowerCase> &cases) {
+        std::vector<Built> built;
+        int index = 0;
+        for (const LowerCase &c : cases) {
+            Built b;
+            Module *m = ReadFunc("simplify", c.body);
+            if (m && Build(m, c.body, "c" + std::to_string(index++) + "_", &b)) built.push_back(b);
+            if (built.size() == 50) {
+                Check(built, {5, 1, 33});
+                built.clear();
+            }
+        }
+        if (!built.empty()) Check(built, {5, 1, 33});
+    }
+
+    void TearDown() override {
+        std::set<std::string> once(missing_.begin(), missing_.end());
+        for (const std::string &text : once) std::printf("no CUDA code: %s\n", text.c_str());
+    }
+
+    bool no_fuse_ = false;
+    std::string precision_;
+    std::vector<std::string> missing_;
+};
+
+TEST_F(CudaOpsTest, Elementwise) { CheckCases(ElementwiseCases()); }
+TEST_F(CudaOpsTest, Products) { CheckCases(ProductCases()); }
+TEST_F(CudaOpsTest, Images) { CheckCases(ImageCases()); }
+TEST_F(CudaOpsTest, Norms) { CheckCases(NormCases()); }
+TEST_F(CudaOpsTest, Moves) { CheckCases(MoveCases()); }
+TEST_F(CudaOpsTest, Reductions) { CheckCases(ReductionCases()); }
+TEST_F(CudaOpsTest, Lines) { CheckCases(LineCases()); }
+TEST_F(CudaOpsTest, Losses) { CheckCases(LossCases()); }
+
+TEST_F(CudaOpsTest, WithoutFusion) {
+    no_fuse_ = true;
+    CheckCases(NormCases());
+    CheckCases(LossCases());
+}
+
+// Whole training steps.
+class CudaStepsTest : public CudaOpsTest,
+                      public ::testing::WithParamInterface<std::tuple<const char *, const char *>> {};
+
+TEST_P(CudaStepsTest, StepOfASmallModel) {
+    const std::string file = std::string(std::get<0>(GetParam())) + ".ir";
+    Built b;
+    precision_ = std::get<1>(GetParam());
+    Module *m = Read(File("tests/passes/" + file));
+    if (m && Build(m, file + " " + precision_, "m_", &b)) Check({b}, {5});
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaStepsTest,
+                         ::testing::Combine(::testing::Values("mlp", "images", "tokens"),
+                                            ::testing::Values("fp32", "tf32", "bf16", "fp16")),
+                         [](const auto &info) {
+                             return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                         });
+
+} // namespace

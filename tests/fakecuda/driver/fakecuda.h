@@ -1,0 +1,44 @@
+/* fakecuda.h: what tests may ask of the stand-in beside the driver's own calls.  Find the functions with dlsym; the
+ * product knows none of them.
+ *
+ * All may be called from any thread, before cuInit too. */
+#ifndef FAKECUDA_DRIVER_FAKECUDA_H
+#define FAKECUDA_DRIVER_FAKECUDA_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FAKECUDA_API __attribute__((visibility("default")))
+
+/* The report as it would be written now, from malloc; the caller frees it.  Lists the leaks of contexts that were
+ * given back; those still held are listed at exit only. Returns 0. */
+FAKECUDA_API int fakecuda_report_json(char **text);
+
+/* Counters, kernels, faults, misuse, leaks and injected failures start anew; objects and memory stay. */
+FAKECUDA_API void fakecuda_reset_counters(void);
+
+/* Of everything that is decided by chance from now on; kernels of modules that are loaded keep their approximate
+ * results. */
+FAKECUDA_API void fakecuda_set_seed(uint64_t seed);
+
+/* A plan as FAKECUDA_FAIL has it, counted from now; NULL or "": none.  Returns 0, or 1 where it cannot be read (then
+ * there is none).
+ *
+ *     CALL:K[:ERROR][,...]      the Kth call of that name fails; `*`: any, but for names and texts of errors
+ *
+ * CALL may leave `_v2` out.  Without ERROR an allocation is refused with 2, anything else fails with 999.  The call
+ * does nothing, except that one that gives something back (frees, destroys, unloads, releases, ends a capture) does
+ * so and then tells the error, as the driver does with errors of work before it. */
+FAKECUDA_API int fakecuda_set_fail(const char *plan);
+
+/* As if the process had just begun: gives up all contexts (their handles are dead), reads the environment again;
+ * cuInit must be called again. */
+FAKECUDA_API void fakecuda_restart(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,97 @@
+// cuda_target_test.cc: fuse, layout and plan for CUDA: what docs/design/cuda.md asks of kernels and buffers.
+#include <cstring>
+
+#include "passes/kernel_check.h"
+#include "passes/policy.h"
+#include "tests/passes/pass_test.h"
+
+namespace {
+
+const Source *BuiltinPolicy(void *arena, const char *name) { return policy_builtin(static_cast<Arena *>(arena), name); }
+
+class CudaTargetTest : public PassTest {
+  protected:
+    Module *Planned(const std::string &file, const char *precision, bool no_fuse = false) {
+        Module *m = Read(File("tests/passes/" + file));
+        PassOptions o = {};
+        o.precision = precision;
+        o.find_policy = BuiltinPolicy;
+        o.user = &arena_;
+        o.no_fuse = no_fuse;
+        o.target = TARGET_CUDA;
+        amp_error err = {};
+        EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << err.message << Diagnostics();
+        return m;
+    }
+
+    static bool Updates(const Func *f, const Kernel *k) {
+        for (int i = 0; i < k->count; i++) {
+            const Op *o = ir_op_at(f, k->first + i);
+            if (o->region && !strcmp(f->regions.data[o->region - 1].op, "adamw") && ir_shape(f, o->out[0])->rank) return true;
+        }
+        return false;
+    }
+};
+
+const char *const kModels[] = {"mlp.ir", "images.ir", "tokens.ir", "cnn.ir"};
+const char *const kPrecisions[] = {"fp16", "bf16", "tf32", "fp32"};
+
+TEST_F(CudaTargetTest, EverythingIsDenseAndInItsOwnType) {
+    for (const char *model : kModels)
+        for (const char *precision : kPrecisions) {
+            SCOPED_TRACE(std::string(model) + " " + precision);
+            const Module *m = Planned(model, precision);
+            for (int i = 0; i < m->states.len; i++) EXPECT_EQ(LAYOUT_ROWS, m->states.data[i]->layout) << m->states.data[i]->name;
+            for (int i = 0; i < m->funcs.len; i++) {
+                const Func *f = m->funcs.data[i];
+                for (int j = 0; j < f->buffers.len; j++) {
+                    const Buffer *b = f->buffers.data[j];
+                    Dtype t = ir_dtype(f, b->value);
+                    EXPECT_EQ(LAYOUT_ROWS, b->layout) << b->name;
+                    if (b->kind != BUFFER_TEMP && b->kind != BUFFER_STATE) continue;
+                    EXPECT_EQ(t == AMP_DT_TF32 ? AMP_DT_F32 : t, b->storage) << b->name;
+                }
+            }
+        }
+}
+
+// The optimizer is elementwise and alone: its kernels can become one launch.
+TEST_F(CudaTargetTest, TheOptimizerStandsInKernelsOfItsOwn) {
+    for (const char *precision : kPrecisions) {
+        const Module *m = Planned("mlp.ir", precision);
+        const Func *f = ir_func_find(m, "train_step");
+        int updates = 0;
+        for (int i = 0; i < f->kernels.len; i++) {
+            const Kernel *k = f->kernels.data[i];
+            if (!Updates(f, k)) continue;
+            updates++;
+            EXPECT_EQ(KERNEL_TILE, k->kind) << precision << " " << k->title;
+        }
+        EXPECT_EQ(4, updates) << precision; /* weights and biases of two layers */
+    }
+}
+
+TEST_F(CudaTargetTest, KernelsKeepTheRulesOfFusion) {
+    for (const char *model : kModels)
+        for (bool no_fuse : {false, true}) {
+            const Module *m = Planned(model, "fp16", no_fuse);
+            for (int i = 0; i < m->funcs.len; i++) {
+                const char *wrong = kernel_check(m->funcs.data[i]);
+                EXPECT_EQ(nullptr, wrong) << model << ": " << wrong;
+            }
+        }
+}
+
+TEST_F(CudaTargetTest, TheTargetIsPartOfTheText) {
+    Module *m = Planned("mlp.ir", "bf16");
+    Text text;
+    text_init(&text, &arena_);
+    ir_print(&text, m);
+    EXPECT_NE(nullptr, strstr(text_str(&text), "\n  target cuda\n"));
+    Module *again = Read(text_str(&text));
+    ASSERT_NE(nullptr, again) << Diagnostics();
+    EXPECT_EQ(TARGET_CUDA, again->target);
+    EXPECT_EQ(STAGE_PLAN, again->stage);
+}
+
+} // namespace

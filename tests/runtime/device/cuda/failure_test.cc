@@ -1,0 +1,193 @@
+// Every call of the driver fails in turn: a status and a message, nothing leaks, and after a fatal error every later call
+// says what was first.
+#include <unistd.h>
+
+#include "tests/base/failing_allocator.h"
+#include "tests/runtime/device/cuda/on_stand_in.h"
+
+namespace {
+
+class Failure : public OnStandIn {
+  protected:
+    std::string path_ = ::testing::TempDir() + "cuda-failure-" + std::to_string(getpid()) + ".st";
+    void TearDown() override {
+        unlink(path_.c_str());
+        OnStandIn::TearDown();
+    }
+
+    // Whatever a session does, up to the first call that is refused.
+    amp_status Everything(const amp_allocator *allocator, const amp_session_options &options, amp_error *err) {
+        amp_model *model = nullptr;
+        amp_params *params = nullptr;
+        amp_session *session = nullptr;
+        TinyBatch batch(8), small(3);
+        amp_step_report report;
+        double loss, metric;
+        amp_scaler_state scaler;
+        std::vector<float> logits(8 * TINY_CLASSES), weight(TINY_CLASSES * TINY_FEATURES), bias(TINY_CLASSES);
+        void *outputs[] = {logits.data()};
+        amp_status s = amp_model_from_desc(tiny_cuda_desc(), "tiny", allocator, &model, err);
+        if (!s) s = amp_params_create(model, nullptr, &params, err);
+        if (!s) s = amp_session_create(model, params, &options, &session, err);
+        if (!s) s = amp_step(session, batch.inputs, 8, nullptr, err);
+        if (!s) s = amp_step(session, small.inputs, 3, &report, err);
+        if (!s) s = amp_session_metrics(session, &metric, err);
+        if (!s) s = amp_eval(session, batch.inputs, 8, &loss, &metric, err);
+        if (!s) s = amp_infer(session, batch.inputs, 8, outputs, err);
+        if (!s) s = amp_session_get_scaler(session, &scaler, err);
+        if (!s) s = amp_session_set_scaler(session, &scaler, err);
+        if (!s) s = amp_session_get(session, "fc.bias/momentum", bias.data(), bias.size(), err);
+        if (!s) s = amp_params_get(params, "fc.weight", weight.data(), weight.size(), err);
+        if (!s) s = amp_params_set(params, "fc.weight", weight.data(), weight.size(), err);
+        if (!s) s = amp_checkpoint_save(session, path_.c_str(), nullptr, err);
+        if (!s) s = amp_checkpoint_load(session, path_.c_str(), nullptr, 0, err);
+        if (!s) s = amp_step(session, batch.inputs, 8, nullptr, err);
+        amp_model_release(model);
+        amp_params_release(params);
+        amp_session_release(session);
+        return s;
+    }
+
+    int64_t CallsOfEverything(const amp_session_options &options) {
+        amp_error err = {};
+        reset_counters();
+        EXPECT_EQ(Everything(nullptr, options, &err), AMP_OK) << err.message;
+        const amp_json *calls = nullptr;
+        Report r = report();
+        calls = amp_json_get(r.root(), "calls");
+        int64_t sum = 0;
+        for (size_t i = 0; i < calls->object.count; i++) sum += calls->object.members[i].value.number.integer;
+        return sum;
+    }
+
+    // Each |stride|th call from |first| on.  |result|: the CUresult; "": the call's usual one.
+    void FailEachCall(int first, int stride, const std::string &result) {
+        amp_session_options options = CudaOptions(8);
+        int64_t calls = CallsOfEverything(options);
+        ASSERT_GT(calls, 100);
+        int refused = 0;
+        for (int64_t k = first; k <= calls; k += stride) {
+            begin();
+            ASSERT_EQ(set_fail(("*:" + std::to_string(k) + result).c_str()), 0);
+            FailingAllocator counting;
+            amp_allocator a = counting.get();
+            amp_error err = {};
+            amp_status status = Everything(&a, options, &err);
+            set_fail("");
+            refused += status != AMP_OK;
+            if (status) {
+                EXPECT_NE(status, AMP_BAD_FILE) << k << ": " << err.message;
+                EXPECT_GT(strlen(err.message), 10u) << k;
+            }
+            if (result.empty()) {
+                Report r = report();
+                for (const std::string &line : r.lines("leaks"))
+                    ADD_FAILURE() << k << " " << err.message << ": " << line;
+                for (const std::string &line : r.lines("misuse"))
+                    ADD_FAILURE() << k << " " << err.message << ": " << line;
+            }
+            if (HasFailure()) break;
+        }
+        EXPECT_GT(refused, calls / stride / 2) << "most calls matter";
+    }
+};
+
+// In parts, for several processes.
+enum { PARTS = 6 };
+class FailurePart : public Failure, public ::testing::WithParamInterface<int> {};
+TEST_P(FailurePart, EveryCallMayFail) { FailEachCall(1 + GetParam(), PARTS, ""); }
+TEST_P(FailurePart, EveryCallMayFailForGood) { FailEachCall(1 + GetParam(), 2 * PARTS, ":700"); }
+INSTANTIATE_TEST_SUITE_P(Parts, FailurePart, ::testing::Range(0, (int)PARTS));
+
+TEST_F(Failure, EveryAllocationMayFail) {
+    for (int fail = 0;; fail++) {
+        ASSERT_LT(fail, 1000);
+        FailingAllocator failing(fail);
+        amp_allocator a = failing.get();
+        amp_session_options o = CudaOptions(8);
+        o.keep_values = fail % 2, o.separate_buffers = fail / 2 % 2;
+        amp_error err = {};
+        begin();
+        amp_status status = Everything(&a, o, &err);
+        ExpectNoLeak();
+        if (!status) break;
+        ASSERT_EQ(status, AMP_OUT_OF_MEMORY) << fail << ": " << err.message;
+    }
+}
+
+TEST_F(Failure, AFatalErrorIsKept) {
+    TinyOnCuda tiny;
+    amp_session *session = tiny.Open(CudaOptions(8));
+    TinyBatch batch(8);
+    amp_step_report step;
+    amp_error err = {};
+    ASSERT_EQ(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK) << err.message;
+    ASSERT_EQ(set_fail("cuGraphLaunch:1:700"), 0);
+    EXPECT_NE(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK);
+    ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    reset_counters();
+    double loss;
+    std::vector<float> w(TINY_CLASSES * TINY_FEATURES);
+    EXPECT_NE(amp_step(session, batch.inputs, 8, nullptr, &err), AMP_OK);
+    ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    EXPECT_NE(amp_eval(session, batch.inputs, 8, &loss, nullptr, &err), AMP_OK);
+    EXPECT_NE(amp_params_get(tiny.params, "fc.weight", w.data(), w.size(), &err), AMP_OK) << "what it learned is lost";
+    EXPECT_NE(amp_checkpoint_save(session, path_.c_str(), nullptr, &err), AMP_OK);
+    ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    EXPECT_EQ(report().calls("cuGraphLaunch") + report().calls("cuMemcpyDtoHAsync_v2"), 0) << "the driver is not asked";
+    tiny.Close(session);
+    // from a file they go on elsewhere
+    TinyOnCuda other;
+    ASSERT_EQ(amp_params_save(other.params, path_.c_str(), &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_load(tiny.params, path_.c_str(), &err), AMP_OK) << err.message;
+    amp_session *cpu = tiny.Open(TinyOptions(8));
+    EXPECT_EQ(amp_step(cpu, batch.inputs, 8, &step, &err), AMP_OK) << err.message;
+}
+
+// One thread too many reads an input and writes a temporary behind their ends.
+TEST_F(Failure, OverrunsAreSeenInSeparateBuffers) {
+    amp_model_desc desc = *tiny_cuda_desc();
+    amp_model_cuda code = *tiny_cuda_code();
+    auto first = static_cast<const amp_model_cuda_function *>(code.functions.data);
+    std::vector<amp_model_cuda_function> functions(first, first + code.functions.count);
+    std::string source;
+    for (amp_model_cuda_function &f : functions) {
+        if (strcmp(f.entry, "linear")) continue;
+        source = f.source;
+        source.replace(source.find("i >= n * C"), 10, "i > n * C");
+        f.source = source.c_str();
+    }
+    ASSERT_FALSE(source.empty());
+    code.functions.data = functions.data();
+    desc.cuda = &code;
+    amp_error err = {};
+    amp_model *model;
+    amp_params *params;
+    amp_session *session;
+    amp_session_options o = CudaOptions(8);
+    o.separate_buffers = 1;
+    ASSERT_EQ(amp_model_from_desc(&desc, "tiny", nullptr, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK);
+    ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
+    TinyBatch batch(8);
+    amp_step_report step;
+    EXPECT_NE(amp_step(session, batch.inputs, 8, &step, &err), AMP_OK);
+    ExpectMessage(err, "CUDA_ERROR_ILLEGAL_ADDRESS");
+    EXPECT_TRUE(report().mentions("faults", "linear"));
+    amp_session_release(session);
+    amp_params_release(params);
+    amp_model_release(model);
+}
+
+TEST_F(Failure, TooLargeSaysWhatToDo) {
+    begin({{"MEMORY", std::to_string(1 << 20)}});
+    TinyOnCuda tiny;
+    amp_session_options o = CudaOptions(100000);
+    amp_session *s;
+    EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &o, &s, &tiny.err), AMP_OUT_OF_MEMORY);
+    ExpectMessage(tiny.err, "has no memory for another ");
+    ExpectMessage(tiny.err, "choose a smaller capacity");
+    tiny.Open(CudaOptions(8));
+}
+
+} // namespace

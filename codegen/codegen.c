@@ -58,6 +58,29 @@ static const char query[] =
     "    return host_major == AMP_MODEL_ABI_MAJOR ? &descriptor : 0;\n"
     "}\n";
 
+/* A C compiler may call these in any code; the model is linked with no library.  The empty asm keeps it from seeing a
+ * call of itself in the loop. */
+static const char freestanding[] =
+    "void *memset(void *to, int value, size_t size);\n"
+    "void *memset(void *to, int value, size_t size)\n"
+    "{\n"
+    "    for (uint8_t *byte = to; size--; byte++) {\n"
+    "        *byte = (uint8_t)value;\n"
+    "        __asm__ volatile(\"\" ::: \"memory\");\n"
+    "    }\n"
+    "    return to;\n"
+    "}\n"
+    "void *memcpy(void *to, const void *from, size_t size);\n"
+    "void *memcpy(void *to, const void *from, size_t size)\n"
+    "{\n"
+    "    uint8_t *byte = to;\n"
+    "    for (const uint8_t *source = from; size--; source++) {\n"
+    "        *byte++ = *source;\n"
+    "        __asm__ volatile(\"\" ::: \"memory\");\n"
+    "    }\n"
+    "    return to;\n"
+    "}\n";
+
 static void put_head(const Module *m, Text *t) {
     text_puts(t, "/* Model ");
     c_comment(t, m->name);
@@ -82,6 +105,7 @@ amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out, amp_er
     text_puts(out, "#endif\n\n#ifdef AMP_TABLES\n\n");
     AMP_TRY(cpu_emit_tables(m, &names, cuda, out, err));
     text_puts(out, query);
+    text_puts(out, freestanding);
     text_puts(out, "#endif\n");
     return AMP_OK;
 }

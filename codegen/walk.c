@@ -215,7 +215,7 @@ static bool span_of(const Walk *w, const Shape *s, const Shape *beside, Span *ou
     }
     bool one_row = dim_is_one(r), one_col = dim_is_one(c);
     /* a product's result is a tile, even one of a single element */
-    bool tile = w->k->kind == KERNEL_PRODUCT && s->rank == 2 && dim_is_one(w->rows) && w->cols == 1;
+    bool tile = w->k->kind == KERNEL_PRODUCT && s->rank >= 2 && dim_is_one(w->rows) && w->cols == 1;
     if (one_row && one_col) *out = tile ? SPAN_FULL : SPAN_ONE;
     else if (w->by_row && s->rank == 1 && beside->rank <= 1 && dim_equal(s->d[0], w->rows))
         *out = SPAN_ROW; /* [R] without N */

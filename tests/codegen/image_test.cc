@@ -25,6 +25,23 @@ TEST_F(CoreModelTest, ConvolutionWithBiasAndRelu) {
           {1, 3}, 2e-5);
 }
 
+// The gradient of a kernel of one weight is a tile of one element.
+TEST_F(CoreModelTest, OneWeight) {
+    Check(Text(R"(  input %x : f32[N, 7, 6, 1]
+  input %w : f32[1, 1, 1, 1]
+  %y = conv(%x, %w) : f32[N, 7, 6, 1]
+  %dx = conv_data(%y, %w) : f32[N, 7, 6, 1]
+  %dw = conv_weight(%x, %y) : f32[1, 1, 1, 1]
+  %rate = const(; value = 0.5) : f32
+  %step = mul(%dw, %rate) : f32[1, 1, 1, 1]
+  %next = sub(%w, %step) : f32[1, 1, 1, 1]
+  result y = %y
+  result dx = %dx
+  result next = %next
+)"),
+          {1, 3}, 2e-5);
+}
+
 // Channels in pairs, an odd number of them (which are stored as f32), and fewer than a panel.
 TEST_F(CoreModelTest, SixteenBitConvolution) {
     for (const char *type : {"bf16", "f16"}) {

@@ -1,6 +1,7 @@
 // so_writer_test.cc: what kind of file a model.so is, and what happens where none can be made.
 #include <dirent.h>
 #include <elf.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -55,6 +56,21 @@ TEST_F(SoWriterTest, ClangMakesOneToo) {
     options.c_compiler = "clang";
     if (system("clang --version >/dev/null 2>&1")) GTEST_SKIP() << "clang is not installed";
     EXPECT_EQ(Make(options, &out, &err), AMP_OK) << err.message;
+}
+
+// What a compiler calls of a C library without being asked to, the model brings along.
+TEST_F(SoWriterTest, ModelsWithoutOptimisationNeedNoLibrary) {
+    for (const char *compiler : {"gcc", "clang"}) {
+        if (system((std::string(compiler) + " --version >/dev/null 2>&1").c_str())) continue;
+        const std::string script = testing::TempDir() + "/unoptimised";
+        std::ofstream(script) << "#!/bin/sh\nexec " << compiler << " \"$@\" -O0\n";
+        ASSERT_EQ(chmod(script.c_str(), 0700), 0);
+        std::string out;
+        amp_error err = {};
+        CodegenOptions options = {};
+        options.c_compiler = script.c_str();
+        EXPECT_EQ(Make(options, &out, &err), AMP_OK) << compiler << ": " << err.message;
+    }
 }
 
 template <typename T> T At(const std::string &file, uint64_t offset) {

@@ -1,4 +1,6 @@
 // Results are a function of the model and the data: not of threads, fusion, layout, the run, or an interruption.
+#include <map>
+
 #include "tests/e2e/harness.h"
 
 namespace {
@@ -6,6 +8,14 @@ namespace {
 using e2e::Training;
 
 class Determinism : public ::testing::TestWithParam<const char *> {};
+
+// The same small model for several tests, compiled once.
+std::string plain(const std::string &precision) {
+    static std::map<std::string, std::string> paths;
+    std::string &path = paths[precision];
+    if (path.empty()) path = e2e::compile_to_file(e2e::mlp(precision), "plain-" + precision + ".so");
+    return path;
+}
 
 std::vector<float> trained(const std::string &path, int threads, int steps = 5, int64_t n = 45) {
     Training r(path, 64, threads);
@@ -27,7 +37,7 @@ TEST_P(Determinism, ThreadsDoNotChangeBits) {
 }
 
 TEST_P(Determinism, RunningTwiceGivesTheSameBits) {
-    std::string path = e2e::compile_to_file(e2e::mlp(GetParam()), std::string("twice-") + GetParam() + ".so");
+    const std::string path = plain(GetParam());
     EXPECT_TRUE(e2e::same_bits(trained(path, 2), trained(path, 2)));
 }
 
@@ -36,15 +46,15 @@ TEST_P(Determinism, FusionAndLayoutDoNotChangeBits) {
     amp_compile_options no_fuse = {}, no_layout = {};
     no_fuse.no_fuse = 1;
     no_layout.no_layout = 1;
-    std::vector<float> plain = trained(e2e::compile_to_file(e2e::mlp(name), "plain-" + name + ".so"), 1);
-    EXPECT_TRUE(e2e::same_bits(plain, trained(e2e::compile_to_file(e2e::mlp(name), "nofuse-" + name + ".so", no_fuse), 1)))
+    const std::vector<float> as_it_is = trained(plain(name), 1);
+    EXPECT_TRUE(e2e::same_bits(as_it_is, trained(e2e::compile_to_file(e2e::mlp(name), "nofuse-" + name + ".so", no_fuse), 1)))
         << "--no-pass=fuse";
-    EXPECT_TRUE(e2e::same_bits(plain, trained(e2e::compile_to_file(e2e::mlp(name), "nolayout-" + name + ".so", no_layout), 1)))
+    EXPECT_TRUE(e2e::same_bits(as_it_is, trained(e2e::compile_to_file(e2e::mlp(name), "nolayout-" + name + ".so", no_layout), 1)))
         << "--no-pass=layout";
 }
 
 TEST_P(Determinism, ResumedTrainingEqualsUninterrupted) {
-    std::string path = e2e::compile_to_file(e2e::mlp(GetParam()), std::string("resume-") + GetParam() + ".so");
+    const std::string path = plain(GetParam());
     std::string checkpoint = e2e::temp_path(std::string("resume-") + GetParam() + ".st");
     Training whole(path, 64), first(path, 64), second(path, 64, 1, 99);
     ASSERT_TRUE(whole.ok() && first.ok() && second.ok());
@@ -59,7 +69,7 @@ TEST_P(Determinism, ResumedTrainingEqualsUninterrupted) {
 }
 
 TEST_P(Determinism, OneModelManyBatchSizesAndSessions) {
-    std::string path = e2e::compile_to_file(e2e::mlp(GetParam()), std::string("sizes-") + GetParam() + ".so");
+    const std::string path = plain(GetParam());
     Training r(path, 64);
     ASSERT_TRUE(r.ok());
     amp_session_options o = {};
@@ -87,7 +97,7 @@ TEST_P(Determinism, OneModelManyBatchSizesAndSessions) {
 }
 
 TEST_P(Determinism, TrainingLearns) {
-    std::string path = e2e::compile_to_file(e2e::mlp(GetParam()), std::string("learns-") + GetParam() + ".so");
+    const std::string path = plain(GetParam());
     Training r(path, 64);
     ASSERT_TRUE(r.ok());
     e2e::Batch b(45, 19, 10, 1);

@@ -35,6 +35,9 @@ inline std::string mlp(const std::string &precision, int in = 19, int hidden = 3
 
 inline std::string temp_path(const std::string &name) { return std::string(::testing::TempDir()) + "/" + name; }
 
+// Where sessions run: AMP_TEST_DEVICE, or the CPU.
+inline const char *device() { return getenv("AMP_TEST_DEVICE"); }
+
 // Bytes of the emitted file; fails the test and returns "" on an error.
 struct Compiled {
     amp_status status;
@@ -46,6 +49,7 @@ inline Compiled compile(const std::string &text, amp_compile_options options = {
     amp_error err = {};
     amp_compile_result *result = nullptr;
     options.struct_size = sizeof options;
+    if (device() && !options.target) options.target = device();
     options.name = name;
     options.text = text.c_str();
     options.text_size = text.size();
@@ -72,9 +76,6 @@ inline std::string compile_to_file(const std::string &text, const std::string &n
     EXPECT_EQ(c.status, AMP_OK) << c.message << "\n" << c.diagnostics;
     return path;
 }
-
-// Where sessions run: AMP_TEST_DEVICE, or the CPU.
-inline const char *device() { return getenv("AMP_TEST_DEVICE"); }
 
 // A model, its params and a training session; everything is released with it.
 struct Training {

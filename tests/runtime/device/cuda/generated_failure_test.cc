@@ -26,15 +26,16 @@ struct Kind {
     amp_status status;
     bool fatal;
     const char *name, *remedy; // in the message
+    bool is_rare = false; // left to the long tests: another number on the same way
 };
 const Kind kinds[] = {
     {2, AMP_OUT_OF_MEMORY, false, "CUDA_ERROR_OUT_OF_MEMORY", ""},
     {100, AMP_NOT_FOUND, false, "CUDA_ERROR_NO_DEVICE", "use the device \"cpu\""},
     {222, AMP_UNSUPPORTED, false, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "install a newer driver"},
-    {801, AMP_UNSUPPORTED, false, "CUDA_ERROR_NOT_SUPPORTED", ""},
-    {999, AMP_INTERNAL, false, "CUDA_ERROR_UNKNOWN", ""},
+    {801, AMP_UNSUPPORTED, false, "CUDA_ERROR_NOT_SUPPORTED", "", true},
+    {999, AMP_INTERNAL, false, "CUDA_ERROR_UNKNOWN", "", true},
     {700, AMP_DEVICE_FAILED, true, "CUDA_ERROR_ILLEGAL_ADDRESS", ""},
-    {702, AMP_DEVICE_FAILED, true, "CUDA_ERROR_LAUNCH_TIMEOUT", ""},
+    {702, AMP_DEVICE_FAILED, true, "CUDA_ERROR_LAUNCH_TIMEOUT", "", true},
     {719, AMP_DEVICE_FAILED, true, "CUDA_ERROR_LAUNCH_FAILED", ""},
 };
 
@@ -139,6 +140,7 @@ class Generated : public OnStandIn {
         Life life(model_path_, file_, nullptr);
         const End end = Live(&life);
         ASSERT_EQ(end.status, AMP_OK) << end.err.message;
+        healthy_ = end.taken;
     }
     void TearDown() override {
         unlink(file_.c_str());
@@ -155,17 +157,21 @@ class Generated : public OnStandIn {
         size_t call; // that failed; past the last: none
         amp_status status = AMP_OK;
         amp_error err = {};
-        double seconds = 0;
+        std::vector<double> taken; // seconds of each call up to it
     };
     static End Live(Life *life) {
         End end = {};
         for (; end.call < Life::Calls().size(); end.call++) {
             const double begin = Now();
             end.status = Life::Calls()[end.call].run(*life, &end.err);
-            end.seconds = Now() - begin;
+            end.taken.push_back(Now() - begin);
             if (end.status) break;
         }
         return end;
+    }
+    // Beyond what the call takes where nothing fails, on a machine that may be busy.
+    void ExpectInTime(const End &end, const std::string &what) {
+        EXPECT_LT(end.taken.back(), kSecondsToSay + 4 * healthy_.at(end.call)) << what;
     }
 
     // How often each call of the driver is made.
@@ -185,7 +191,7 @@ class Generated : public OnStandIn {
     void ExpectClear(const End &end, const std::string &call, const Kind &kind, const std::string &what) {
         const std::string message = end.err.message;
         EXPECT_EQ(end.status, kind.status) << what << message;
-        EXPECT_LT(end.seconds, kSecondsToSay) << what << message;
+        ExpectInTime(end, what + message);
         if (kind.result == 2 && message.find("has no memory for another ") != std::string::npos) {
             EXPECT_NE(message.find("choose a smaller capacity"), std::string::npos) << what << message;
             return;
@@ -266,16 +272,18 @@ class Generated : public OnStandIn {
         const auto made = Made();
         ASSERT_GT(made.size(), 30u);
         for (size_t i = static_cast<size_t>(first); i < made.size(); i += static_cast<size_t>(stride))
-            for (const Kind &kind : kinds) { // in every way at first, in two later
+            for (const Kind &kind : kinds) { // in every way at first, in one at last, in the long tests in two, and between
                 const int64_t count = made[i].second;
-                const bool later = kind.result == 999 || kind.result == 719;
+                const bool thorough = getenv("AMP_FAILURES"), later = kind.result == 719 || kind.result == 999;
+                if (kind.is_rare && !thorough) continue;
                 Fail(made[i].first, 1, kind);
-                if (later && count > 2) Fail(made[i].first, count / 2 + 1, kind);
+                if (thorough && later && count > 2) Fail(made[i].first, count / 2 + 1, kind);
                 if (later && count > 1) Fail(made[i].first, count, kind);
                 if (HasFatalFailure()) return;
             }
     }
 
+    std::vector<double> healthy_; // seconds of each call
     std::string file_ = ::testing::TempDir() + "cuda-generated-" + std::to_string(getpid()) + ".st";
     static inline std::string model_path_;
 };
@@ -303,7 +311,7 @@ TEST_F(Generated, DeviceMemoryRunsOut) {
         refused++;
         ASSERT_EQ(end.status, AMP_OUT_OF_MEMORY) << end.err.message;
         ExpectMessage(end.err, "memory");
-        EXPECT_LT(end.seconds, kSecondsToSay);
+        ExpectInTime(end, std::to_string(bytes));
     }
     EXPECT_GT(refused, 3);
 }
@@ -316,7 +324,7 @@ TEST_F(Generated, NoDevice) {
     EXPECT_EQ(end.status, AMP_NOT_FOUND);
     ExpectMessage(end.err, "cuInit: CUDA_ERROR_NO_DEVICE (100)");
     ExpectMessage(end.err, "is CUDA_VISIBLE_DEVICES set to leave it out?");
-    EXPECT_LT(end.seconds, kSecondsToSay);
+    ExpectInTime(end, "no device");
 }
 
 // NVRTC writes PTX for its own version of CUDA.

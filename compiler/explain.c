@@ -1,10 +1,12 @@
 /* explain.c: amp_explain: why each op has its dtype, as text for people and as JSON for tools. */
 #include "compiler/result.h"
 #include "compiler/session.h"
+#include "compiler/target.h"
 
 #include "amp/model_abi.h"
 #include "base/elf.h"
 #include "base/error.h"
+#include "codegen/cuda/cuda.h"
 #include "compiler/explain.h"
 
 /* ---- the module ------------------------------------------------------------------------------ */
@@ -18,43 +20,74 @@ static amp_status read_module(Session *s, const char *text, size_t length, Modul
     return *out ? AMP_OK : session_report(s, err);
 }
 
-/* A model.so keeps its IR in a section of its own, so that it can be read without running the model. */
-static amp_status read_model_so(Session *s, Module **out, amp_error *err) {
+/* A model.so keeps texts in sections of their own, so that they can be read without running the model. */
+static amp_status read_section(Session *s, const char *name, const char **text, amp_error *err) {
     size_t offset, length;
-    if (amp_elf_section(s->source->text, s->source->len, AMP_MODEL_IR_SECTION, &offset, &length, err)) {
-        char why[900];
-        memcpy(why, err ? err->message : "", sizeof why - 1);
-        why[sizeof why - 1] = 0;
-        return amp_fail(err, AMP_BAD_FILE, "%s: %s", s->source->name, why);
-    }
-    const char *text = s->source->text + offset;
-    while (length && !text[length - 1]) length--;
-    return read_module(s, text, length, out, err);
+    amp_error why = {0};
+    if (amp_elf_section(s->source->text, s->source->len, name, &offset, &length, &why))
+        return amp_fail(err, AMP_BAD_FILE, "%s: %s", s->source->name, why.message);
+    while (length && !s->source->text[offset + length - 1]) length--;
+    *text = arena_strndup(&s->arena, s->source->text + offset, length);
+    return AMP_OK;
 }
 
-/* The module behind plan, and behind simplify as the ops that a person knows; the latter NULL where it is not wanted, or the source is
- * IR that lost it. */
-static amp_status find_modules(Session *s, bool wants_graph, Module **m, Module **graph, amp_error *err) {
-    *graph = NULL;
-    AMP_TRY(is_elf(s->source) ? read_model_so(s, m, err) : session_run(s, STAGE_PLAN, TARGET_CPU, m, err));
-    const char *text = (*m)->graph_text;
-    return text && wants_graph ? read_module(s, text, strlen(text), graph, err) : AMP_OK;
+static amp_status read_model_so(Session *s, ExplainSource *out, amp_error *err) {
+    const char *text;
+    Module *m = NULL, *cuda = NULL;
+    AMP_TRY(read_section(s, AMP_MODEL_IR_SECTION, &text, err));
+    AMP_TRY(read_module(s, text, strlen(text), &m, err));
+    out->m = m;
+    /* kernels for CUDA have machine code where the model was compiled with --gpu-arch */
+    if (read_section(s, AMP_MODEL_CUDA_USES_SECTION, &out->cuda_uses, NULL)) return AMP_OK;
+    AMP_TRY(read_section(s, AMP_MODEL_CUDA_IR_SECTION, &text, err));
+    AMP_TRY(read_module(s, text, strlen(text), &cuda, err));
+    out->cuda = cuda;
+    return AMP_OK;
+}
+
+static amp_status compile_model(Session *s, ExplainSource *out, amp_error *err) {
+    Module *m = NULL;
+    CodegenCuda cuda = {0};
+    Text uses;
+    AMP_TRY(s->options.gpu_arch ? target_make_code(s, CHOICE_BOTH, &m, &cuda, err)
+                                : session_run(s, STAGE_PLAN, TARGET_CPU, &m, err));
+    out->m = m;
+    if (!cuda.code) return AMP_OK;
+    text_init(&uses, &s->arena);
+    cuda_put_uses(cuda.code, cuda.images, cuda.image_count, &uses);
+    out->cuda = cuda.code->module;
+    out->cuda_uses = text_str(&uses);
+    return AMP_OK;
+}
+
+/* The graph only where it is wanted; IR may have lost it. */
+static amp_status find_modules(Session *s, bool wants_graph, ExplainSource *out, amp_error *err) {
+    Module *graph = NULL;
+    if (is_elf(s->source) && s->options.gpu_arch)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: %s is compiled already; give the model's source",
+                        s->options.gpu_arch, s->source->name);
+    AMP_TRY(is_elf(s->source) ? read_model_so(s, out, err) : compile_model(s, out, err));
+    const char *text = out->m->graph_text;
+    if (!text || !wants_graph) return AMP_OK;
+    AMP_TRY(read_module(s, text, strlen(text), &graph, err));
+    out->graph = graph;
+    return AMP_OK;
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
 static amp_status explain(Session *s, const char *glob, bool json, amp_compile_result **out, amp_error *err) {
-    Module *m = NULL, *graph = NULL;
+    ExplainSource x = {0};
     int found = 0;
     AMP_TRY(session_open(s, err));
-    AMP_TRY(find_modules(s, json, &m, &graph, err));
-    if (!m->decisions.len)
+    AMP_TRY(find_modules(s, json, &x, err));
+    if (!x.m->decisions.len)
         return amp_fail(err, AMP_WRONG_STATE, "%s: holds no decisions: it stopped before the pass autocast",
                         s->source->name);
     Text t;
     text_init(&t, &s->arena);
-    if (json) AMP_TRY(explain_as_json(&t, m, graph, glob, &found, err));
-    else found = explain_as_text(&t, m, glob);
+    if (json) AMP_TRY(explain_as_json(&t, &x, glob, &found, err));
+    else found = explain_as_text(&t, &x, glob);
     if (glob && !found)
         return amp_fail(err, AMP_NOT_FOUND, "%s: no op's path matches '%s'; '*' shows all", s->source->name, glob);
     return result_new(s->options.allocator, text_str(&t), t.len, out, err);

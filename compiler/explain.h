@@ -1,6 +1,6 @@
 /* explain.h: what the files of amp_explain share.
- *   explain.c       finds the module: compiled from source, or read out of a model.so
- *   explain_facts.c what the module tells about one op
+ *   explain.c       finds the modules: compiled from source, or read out of a model.so
+ *   explain_facts.c what the modules tell about one op
  *   explain_text.c  for people
  *   explain_json.c  for tools
  *   explain_rows.c  every op of the graph, as JSON
@@ -15,24 +15,43 @@
 
 typedef VEC(int) ExplainNumbers;
 
+/* What there is to tell from. */
+typedef struct ExplainSource {
+    const Module *m;       /* behind plan, for the CPU */
+    const Module *graph;   /* behind simplify, as the ops that a person knows; NULL: not there, or not wanted */
+    const Module *cuda;    /* behind plan, for CUDA; NULL: there is no machine code to tell of */
+    const char *cuda_uses; /* the lines of AMP_MODEL_CUDA_USES_SECTION */
+} ExplainSource;
+
+typedef struct ExplainUse { /* of a kernel, for an architecture */
+    char arch[16];          /* "sm_90" */
+    int registers, shared_bytes, spill_bytes, stack_bytes;
+} ExplainUse;
+typedef VEC(ExplainUse) ExplainUses;
+
 /* Where to find what is told about an op. */
 typedef struct ExplainFacts {
     const Module *m;
-    const Func *f; /* the function that has the most to tell: the step, else infer; NULL: none */
-    Table kernels; /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
+    const Func *f;      /* the function that has the most to tell: the step, else infer; NULL: none */
+    const Func *cuda;   /* the same for CUDA */
+    Table kernels;      /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
+    Table cuda_kernels; /* the same of |cuda| */
+    Table uses;         /* name of a kernel of |cuda| -> ExplainUses */
     Table casts;   /* "value type" -> kernels that cast the value to it */
     Table copies;  /* "parameter type" -> states */
     Table removed; /* path -> of m->removed: roundings that were removed from gradients of the op */
 } ExplainFacts;
-ExplainFacts explain_facts(const Module *m);
+ExplainFacts explain_facts(const ExplainSource *s);
 const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path);
+const ExplainNumbers *explain_cuda_kernels(const ExplainFacts *x, const char *path);
+const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k); /* |k| of |cuda| */
 const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path);
 /* Where and how often a cast happens, in words; NULL: nowhere that is known. */
 const char *explain_cast_place(const ExplainFacts *x, const CastNote *c);
 
 /* Both tell the decisions whose path matches |glob| (NULL: all), and return how many there were. */
-int explain_as_text(Text *t, const Module *m, const char *glob);
-amp_status explain_as_json(Text *t, const Module *m, const Module *graph, const char *glob, int *found, amp_error *err);
+int explain_as_text(Text *t, const ExplainSource *s, const char *glob);
+amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, int *found, amp_error *err);
 /* "rows": the ops of |graph|, the module behind simplify, whose path matches |glob|. */
 void explain_put_rows(amp_json_writer *w, const Module *graph, const char *glob);
 

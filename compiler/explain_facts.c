@@ -1,5 +1,7 @@
-/* explain_facts.c: what a planned module tells about its ops: their kernels, where their casts happen, which roundings were removed.
- * Each fact is filed under the path or the value that is asked for, in one walk over the module. */
+/* explain_facts.c: what planned modules tell about its ops: their kernels, where their casts happen, which roundings were removed.
+ * Each fact is filed under the path or the value that is asked for, in one walk over a module. */
+#include <stdio.h>
+
 #include "compiler/explain.h"
 
 static const Func *explained_func(const Module *m) {
@@ -31,17 +33,41 @@ static const char *cast_key(Arena *a, const char *value, Dtype to) {
     return arena_printf(a, "%s %s", value, amp_dtype_name(to));
 }
 
-static void file_kernels(ExplainFacts *x) {
+static void file_kernels(Arena *a, const Func *f, Table *by_path) {
+    for (int i = 0; f && i < f->kernels.len; i++)
+        for (int j = 0; j < f->kernels.data[i]->count; j++) {
+            const Op *o = ir_op_at(f, f->kernels.data[i]->first + j);
+            if (o->path) file_under(a, by_path, o->path, i);
+        }
+}
+
+static void file_casts(ExplainFacts *x) {
     const Func *f = x->f;
     Arena *a = x->m->arena;
-    for (int i = 0; f && i < f->kernels.len; i++) {
-        const Kernel *k = f->kernels.data[i];
-        for (int j = 0; j < k->count; j++) {
-            const Op *o = ir_op_at(f, k->first + j);
-            if (o->path) file_under(a, &x->kernels, o->path, i);
+    for (int i = 0; f && i < f->kernels.len; i++)
+        for (int j = 0; j < f->kernels.data[i]->count; j++) {
+            const Op *o = ir_op_at(f, f->kernels.data[i]->first + j);
             if (o->code == OP_cast)
                 file_under(a, &x->casts, cast_key(a, ir_value(f, o->in[0])->name, ir_dtype(f, o->out[0])), i);
         }
+}
+
+/* Lines of other functions, and damaged ones, are passed over. */
+static void file_uses(ExplainFacts *x, const char *lines) {
+    Arena *a = x->m->arena;
+    for (const char *line = lines; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        char func[64], kernel[64];
+        ExplainUse use;
+        int read = sscanf(line, "%63s %63s %15s registers %d shared %d spills %d stack %d", func, kernel, use.arch, &use.registers,
+                          &use.shared_bytes, &use.spill_bytes, &use.stack_bytes);
+        if (read != 7 || !x->cuda || strcmp(func, x->cuda->name)) continue;
+        ExplainUses *list = table_get(&x->uses, kernel);
+        if (!list) {
+            list = arena_new(a, ExplainUses);
+            *list = (ExplainUses){0};
+            table_set(a, &x->uses, arena_strdup(a, kernel), list);
+        }
+        vec_push(a, list, use);
     }
 }
 
@@ -68,15 +94,28 @@ static void file_removed(ExplainFacts *x) {
     }
 }
 
-ExplainFacts explain_facts(const Module *m) {
-    ExplainFacts x = {.m = m, .f = explained_func(m)};
-    file_kernels(&x);
+ExplainFacts explain_facts(const ExplainSource *s) {
+    ExplainFacts x = {.m = s->m, .f = explained_func(s->m), .cuda = s->cuda ? explained_func(s->cuda) : NULL};
+    file_kernels(s->m->arena, x.f, &x.kernels);
+    file_kernels(s->m->arena, x.cuda, &x.cuda_kernels);
+    file_uses(&x, s->cuda_uses);
+    file_casts(&x);
     file_copies(&x);
     file_removed(&x);
     return x;
 }
 
 const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path) { return find_under(&x->kernels, path); }
+
+const ExplainNumbers *explain_cuda_kernels(const ExplainFacts *x, const char *path) {
+    return find_under(&x->cuda_kernels, path);
+}
+
+const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k) {
+    static const ExplainUses none = {0};
+    const ExplainUses *list = table_get(&x->uses, k->name);
+    return list ? list : &none;
+}
 
 const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path) { return find_under(&x->removed, path); }
 

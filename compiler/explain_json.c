@@ -38,6 +38,26 @@ static void put_reason(amp_json_writer *w, Arena *a, const Decision *d) {
     amp_json_put_string(w, "reason", text_str(&printed));
 }
 
+static void put_cuda_kernels(amp_json_writer *w, const ExplainFacts *x, const char *path) {
+    const ExplainNumbers *kernels = explain_cuda_kernels(x, path);
+    amp_json_begin_array(w, "cuda_kernels");
+    for (int i = 0; i < kernels->len; i++) {
+        const Kernel *k = x->cuda->kernels.data[kernels->data[i]];
+        const ExplainUses *uses = explain_uses(x, k);
+        for (int u = 0; u < uses->len; u++) {
+            amp_json_begin_object(w, NULL);
+            amp_json_put_string(w, "kernel", k->name);
+            amp_json_put_string(w, "arch", uses->data[u].arch);
+            amp_json_put_int(w, "registers", uses->data[u].registers);
+            amp_json_put_int(w, "shared_bytes", uses->data[u].shared_bytes);
+            amp_json_put_int(w, "spill_bytes", uses->data[u].spill_bytes);
+            amp_json_put_int(w, "stack_bytes", uses->data[u].stack_bytes);
+            amp_json_end_object(w);
+        }
+    }
+    amp_json_end_array(w);
+}
+
 static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decision *d) {
     const ExplainNumbers *kernels = explain_kernels(x, d->path);
     amp_json_begin_object(w, NULL);
@@ -49,6 +69,7 @@ static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decisi
     amp_json_begin_array(w, "kernels");
     for (int i = 0; i < kernels->len; i++) amp_json_put_string(w, NULL, x->f->kernels.data[kernels->data[i]]->name);
     amp_json_end_array(w);
+    if (x->cuda) put_cuda_kernels(w, x, d->path);
     put_string(w, "file", d->pos.file);
     amp_json_put_int(w, "line", d->pos.line);
     amp_json_put_int(w, "column", d->pos.column);
@@ -75,10 +96,10 @@ static void *take(void *arena, size_t size, size_t align) {
 
 static void give(void *arena, void *ptr, size_t size, size_t align) { (void)arena, (void)ptr, (void)size, (void)align; }
 
-amp_status explain_as_json(Text *t, const Module *m, const Module *graph, const char *glob, int *found,
-                           amp_error *err) {
+amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, int *found, amp_error *err) {
     amp_json_writer w;
-    ExplainFacts facts = explain_facts(m);
+    const Module *m = s->m;
+    ExplainFacts facts = explain_facts(s);
     amp_allocator of_arena = {.user = m->arena, .alloc = take, .free = give};
     amp_json_writer_init(&w, &of_arena);
     amp_json_begin_object(&w, NULL);
@@ -95,7 +116,7 @@ amp_status explain_as_json(Text *t, const Module *m, const Module *graph, const 
     }
     amp_json_end_array(&w);
     put_removed(&w, m);
-    if (graph) explain_put_rows(&w, graph, glob);
+    if (s->graph) explain_put_rows(&w, s->graph, glob);
     else amp_json_put_null(&w, "rows"); /* IR of a later stage holds no graph */
     amp_json_end_object(&w);
     amp_status status = amp_json_writer_status(&w, err);

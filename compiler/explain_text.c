@@ -53,6 +53,29 @@ static void tell_kernels(Text *t, const ExplainFacts *x, const Decision *d) {
     }
 }
 
+static void tell_use(Text *t, const ExplainUse *u) {
+    text_printf(t, "   %s: %d registers, %d bytes of shared memory, ", u->arch, u->registers, u->shared_bytes);
+    if (u->spill_bytes) text_printf(t, "%d bytes spilled", u->spill_bytes);
+    else text_puts(t, "no spills");
+    if (u->stack_bytes) text_printf(t, ", %d bytes of stack", u->stack_bytes);
+}
+
+/* Where machine code was made: each kernel and what it needs. */
+static void tell_cuda_kernels(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *kernels = explain_cuda_kernels(x, d->path);
+    for (int i = 0, told = 0; i < kernels->len; i++) {
+        const Kernel *k = x->cuda->kernels.data[kernels->data[i]];
+        const ExplainUses *uses = explain_uses(x, k);
+        for (int u = 0; u < uses->len; u++) {
+            tell_label(t, "on CUDA", &told);
+            if (u) text_puts(t, "   ");
+            else text_puts(t, k->name);
+            tell_use(t, &uses->data[u]);
+            text_putc(t, '\n');
+        }
+    }
+}
+
 static void tell_removed(Text *t, const ExplainFacts *x, const Decision *d) {
     const ExplainNumbers *removed = explain_removed(x, d->path);
     for (int i = 0, told = 0; i < removed->len; i++) {
@@ -73,6 +96,7 @@ static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d) {
     tell_reason(t, d);
     tell_casts(t, x, d);
     tell_kernels(t, x, d);
+    tell_cuda_kernels(t, x, d);
     tell_removed(t, x, d);
     text_putc(t, '\n');
 }
@@ -92,9 +116,10 @@ static void tell_other_removed(Text *t, const ExplainFacts *x) {
     }
 }
 
-int explain_as_text(Text *t, const Module *m, const char *glob) {
+int explain_as_text(Text *t, const ExplainSource *s, const char *glob) {
     int found = 0;
-    ExplainFacts facts = explain_facts(m);
+    const Module *m = s->m;
+    ExplainFacts facts = explain_facts(s);
     text_printf(t, "%s: policy %s, low precision %s\n\n", m->name, m->policy_name, amp_dtype_name(m->low));
     for (int i = 0; i < m->decisions.len; i++)
         if (!glob || text_glob_match(glob, m->decisions.data[i].path)) {

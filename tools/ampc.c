@@ -31,7 +31,7 @@ static const char usage_text[] =
     "  --json FILE           with explain: write JSON for tools\n"
     "  --help, --version\n"
     "\n"
-    "explain takes --precision, --policy, --eval-precision, -D, --max-ops and --json.\n"
+    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --json and --gpu-arch (registers of its kernels).\n"
     "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
     "Passes: ";
 
@@ -218,7 +218,8 @@ static int refuse_option(int option, char **argv) {
 }
 
 static int is_for_explain(int option) {
-    static const int taken[] = {'D', O_PRECISION, O_POLICY, O_MAX_OPS, O_JSON, O_CC, O_HELP, O_VERSION};
+    static const int taken[] = {'D',    O_PRECISION, O_EVAL_PRECISION, O_POLICY, O_MAX_OPS, O_GPU_ARCH,
+                                O_JSON, O_CC,        O_HELP,           O_VERSION};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (taken[i] == option) return 1;
     return 0;

@@ -72,6 +72,8 @@ void cuda_print(const CudaModule *m, Text *out);
 typedef struct CudaImage {
     int function, arch; char suffix; bool is_cubin; const void *data; size_t size; int registers, shared_bytes, spill_bytes, stack_bytes;
 } CudaImage;
+/* What the machine code of each kernel needs: the lines of AMP_MODEL_CUDA_USES_SECTION. */
+void cuda_put_uses(const CudaModule *m, const CudaImage *images, int image_count, Text *out);
 amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int image_count, Text *out, amp_error *err);
 
 #endif

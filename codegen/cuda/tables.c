@@ -70,6 +70,23 @@ static void put_functions(Tables *x) {
     if (m->functions.len) text_puts(t, "};\n\n");
 }
 
+static void put_use(Text *out, const CudaProgram *p, const Kernel *k, const CudaImage *i) {
+    char suffix[2] = {i->suffix, 0};
+    text_printf(out, "%s %s sm_%d%s registers %d shared %d spills %d stack %d\n", p->func->name, k->name, i->arch, suffix,
+                i->registers, i->shared_bytes, i->spill_bytes, i->stack_bytes);
+}
+
+void cuda_put_uses(const CudaModule *m, const CudaImage *images, int image_count, Text *out) {
+    for (int p = 0; p < m->programs.len; p++)
+        for (int l = 0; l < m->programs.data[p].kernels.len; l++) {
+            const CudaKernelEntry *e = &m->programs.data[p].kernels.data[l];
+            for (int k = 0; k < e->members.len; k++)
+                for (int i = 0; i < image_count; i++)
+                    if (images[i].function == e->function && images[i].is_cubin && images[i].registers >= 0)
+                        put_use(out, &m->programs.data[p], e->members.data[k], &images[i]);
+        }
+}
+
 /* ---- programs ----------------------------------------------------------------------------------------------------- */
 
 static const char *array_name(const Tables *x, const CudaProgram *p, int launch, const char *what) {
@@ -158,8 +175,11 @@ static void put_program(Tables *x, const CudaProgram *p) {
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
 
-static void put_text(Text *t, const char *name, const char *text) {
-    text_printf(t, "static const char %s[] =\n", name);
+/* |section|: a macro of amp/model_abi.h; NULL: the usual one. */
+static void put_text(Text *t, const char *name, const char *section, const char *text) {
+    text_printf(t, "static const char %s[]", name);
+    if (section) text_printf(t, " __attribute__((section(%s), used))", section);
+    text_puts(t, " =\n");
     c_long_string(t, text);
     text_puts(t, ";\n\n");
 }
@@ -171,7 +191,7 @@ amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int im
         .images = images,
         .image_count = image_count,
     };
-    Text ir;
+    Text ir, uses;
     AMP_TRY(model_inputs(m->module, &x.rows.inputs, err));
     AMP_TRY(table_put_states(&x.rows));
     put_functions(&x);
@@ -179,10 +199,13 @@ amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int im
     text_puts(out, "static const amp_model_cuda_program cuda_programs[] = {\n");
     for (int i = 0; i < m->programs.len; i++) put_program(&x, &m->programs.data[i]);
     text_puts(out, "};\n\n");
-    put_text(out, "cuda_prelude", cuda_prelude);
+    put_text(out, "cuda_prelude", NULL, cuda_prelude);
     text_init(&ir, m->module->arena);
     ir_print(&ir, m->module);
-    put_text(out, "cuda_ir_text", text_str(&ir));
+    put_text(out, "cuda_ir_text", "AMP_MODEL_CUDA_IR_SECTION", text_str(&ir));
+    text_init(&uses, m->module->arena);
+    cuda_put_uses(m, images, image_count, &uses);
+    if (uses.len) put_text(out, "cuda_uses", "AMP_MODEL_CUDA_USES_SECTION", text_str(&uses));
     text_puts(out, "static const amp_model_cuda cuda = {\n    .struct_size = sizeof(amp_model_cuda), .prelude = "
                    "cuda_prelude, ");
     table_put(out, "states", "amp_model_state", "cuda_states", m->module->states.len);

@@ -65,4 +65,18 @@ run 0 "$ampc" "$work/dropout.amp" --gpu-arch sm_80 -o "$work/images.so"
 run 0 on 90 env AMPC_CACHE_DIR="$work/empty" NVRTC_PATH="$work/empty" "$amprun" step "$work/images.so" \
     --weights "$work/dropout.start" --inputs "$work/dropout.in" --device cuda --steps 2
 says '"step": 2'
+# What its machine code needs is told of the file and of the source alike.
+run 0 "$ampc" explain "$work/images.so"
+says 'on CUDA' 'sm_80: ' ' registers, ' 'no spills'
+told=$out
+run 0 "$ampc" explain "$work/dropout.amp" --gpu-arch sm_80
+expect 'explain of the source' "$told" "$out"
+run 0 "$ampc" explain "$work/images.so" --json "$work/images.json"
+holds 'JSON has registers' python3 - "$work/images.json" <<'CHECK'
+import json, sys
+kernels = [k for d in json.load(open(sys.argv[1]))["decisions"] for k in d["cuda_kernels"]]
+assert kernels and all(k["arch"] == "sm_80" and 0 < k["registers"] <= 255 and k["spill_bytes"] == 0 for k in kernels)
+CHECK
+run 2 "$ampc" explain "$work/images.so" --gpu-arch sm_80
+says 'is compiled already' 'source'
 finish

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "codegen/cuda/cuda.h"
 
 amp_status target_choose(const amp_compile_options *o, TargetChoice *out, amp_error *err) {
     static const char *const names[] = {[CHOICE_CPU] = "cpu", [CHOICE_CUDA] = "cuda", [CHOICE_BOTH] = "both"};
@@ -32,6 +33,17 @@ static amp_status finish_started(Session *s, Module *m, TargetChoice choice, Cod
     return session_finish(s, m, TARGET_CPU, true, err);
 }
 
+/* Of every kernel that was compiled. */
+static void tell_seconds(const Session *s, const struct CudaModule *code) {
+    for (int i = 0; i < s->images.count && s->options.timing; i++) {
+        const CudaImage *image = &s->images.data[i];
+        if (!image->is_cubin) continue;
+        s->options.timing(s->options.user,
+                          arena_printf(code->module->arena, "nvrtc %s sm_%d", code->functions.data[image->function].entry, image->arch),
+                          image->seconds);
+    }
+}
+
 /* Where an op has no code for CUDA, the model goes without and says so. */
 static amp_status add_cuda(Session *s, const Module *lowered, TargetChoice choice, CodegenCuda *cuda, amp_error *err) {
     Module *m = NULL;
@@ -47,6 +59,7 @@ static amp_status add_cuda(Session *s, const Module *lowered, TargetChoice choic
     AMP_TRY(session_name_error(s, status, err));
     if (!s->options.gpu_arch) return AMP_OK;
     AMP_TRY(session_name_error(s, codegen_cuda_images(cuda->code, s->options.gpu_arch, &s->arena.allocator, &s->images, err), err));
+    tell_seconds(s, cuda->code);
     cuda->images = s->images.data;
     cuda->image_count = s->images.count;
     return AMP_OK;

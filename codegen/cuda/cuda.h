@@ -71,6 +71,7 @@ void cuda_print(const CudaModule *m, Text *out);
 /* tables.c: `static const amp_model_cuda cuda = {..};`. */
 typedef struct CudaImage {
     int function, arch; char suffix; bool is_cubin; const void *data; size_t size; int registers, shared_bytes, spill_bytes, stack_bytes;
+    double seconds; /* that NVRTC took */
 } CudaImage;
 /* What the machine code of each kernel needs: the lines of AMP_MODEL_CUDA_USES_SECTION. */
 void cuda_put_uses(const CudaModule *m, const CudaImage *images, int image_count, Text *out);

@@ -1,13 +1,13 @@
 /* images.c: the functions of a model, compiled by NVRTC for the architectures that were asked for: machine code and PTX of each.
  *
  * Memory of the compilation's arena is taken before NVRTC is opened, because it may jump away. */
-#define _DEFAULT_SOURCE /* sysconf's number of processors */
+#define _GNU_SOURCE /* sched_getaffinity */
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -80,6 +80,7 @@ static void fill_images(const Work *w, Job *j, const amp_nvrtc_result *r) {
         .shared_bytes = use ? use->shared_bytes : -1,
         .spill_bytes = use ? use->spill_stores + use->spill_loads : -1,
         .stack_bytes = use ? use->stack_bytes : -1,
+        .seconds = r->seconds,
     };
     j->image[0] = j->image[1] = base;
     j->image[0].is_cubin = true;
@@ -103,12 +104,18 @@ static void *run_jobs(void *work) {
     return NULL;
 }
 
+/* Those that this process may use. */
+static int processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
 /* This thread and, where the system gives them, others. */
 static void run_all(Work *w) {
     pthread_t threads[MAX_THREADS];
     int started = 0;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    for (int i = 1; i < processors && i < w->count && started < MAX_THREADS; i++)
+    int useful = processors();
+    for (int i = 1; i < useful && i < w->count && started < MAX_THREADS; i++)
         if (!pthread_create(&threads[started], NULL, run_jobs, w)) started++;
     run_jobs(w);
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);

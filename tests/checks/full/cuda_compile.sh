@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Every kernel of the examples, compiled by NVRTC for every architecture that it knows: no spills and no stack, and how long
+# one kernel takes on one processor (less than 150 ms for the median, less than 40 ms for a trivial one, on a machine that
+# does nothing else).
+set -uo pipefail
+source tests/checks/cuda.bash
+cuda_setup
+
+# Of NVIDIA's architectures since Turing, those that this NVRTC compiles for.
+known=()
+printf 'amp 1\nmodel trivial(x: f32[N, 64]) -> y { y = x + 1.0 }\n' >"$work/trivial.amp"
+for arch in 75 80 86 87 88 89 90 100 103 110 120 121; do
+    ! "$ampc" "$work/trivial.amp" --gpu-arch sm_$arch --isa portable -o "$work/known.so" 2>/dev/null || known+=("$arch")
+done
+printf 'architectures: %s\n' "${known[*]}"
+holds 'sm_80 and sm_90 are among them' grep -q ' 80 .* 90 ' <<<" ${known[*]} "
+
+# What a model's machine code needs, a line for each kernel and architecture.
+uses() { objcopy -O binary --only-section=.amp.cuda.uses "$1" /dev/stdout | tr -d '\0'; }
+
+all_archs() { local IFS=,; printf '%s' "${known[*]/#/sm_}"; }
+for model in examples/*/*.amp; do
+    for precision in fp16 bf16 tf32 fp32; do
+        name="$(basename "$model") in $precision"
+        if ! "$ampc" "$model" --precision $precision --target cuda --emit cu -o "$work/example.cu" 2>"$work/why"; then
+            skipped "$name has no CUDA code: $(<"$work/why")"
+            continue
+        fi
+        run 0 "$ampc" "$model" --precision $precision --isa portable --gpu-arch "$(all_archs)" -o "$work/example.so"
+        uses "$work/example.so" >"$work/uses"
+        printf '%s: %s\n' "$name" "$(awk '{ kernels[$1 $2]; archs[$3]; if ($5 > most) most = $5 } END { print length(kernels), "kernels,", length(archs), "architectures, at most", most, "registers" }' "$work/uses")"
+        expect "$name: kernels that spill or use the stack" '' "$(awk '$9 || $11' "$work/uses")"
+        holds "$name: code for every architecture" test "$(awk '{ print $3 }' "$work/uses" | sort -u | wc -l)" -ge $((${#known[@]} - 1))
+    done
+done
+
+# ---- how long it takes ------------------------------------------------------------------------------------------------------------
+
+# times MODEL: milliseconds of each kernel for sm_90, one after the other
+times() { taskset -c 0 "$ampc" "$1" --isa portable --gpu-arch sm_90 --time-passes -o "$work/timed.so" 2>&1 | awk '$1 == "nvrtc" { print $4 }' | sort -n; }
+median() { awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+busy() { python3 -c '
+import os, time
+def idle(): return sum(map(int, open("/proc/stat").readline().split()[4:6])) / os.sysconf("SC_CLK_TCK")
+before, start = idle(), time.time(); time.sleep(2)
+print(int((idle() - before) / (time.time() - start) / os.cpu_count() < 0.9))'; }
+kernel=$(times examples/fashion_mnist/mlp.amp | median) trivial=$(times "$work/trivial.amp" | head -n 1)
+printf 'mlp.amp: median %s ms a kernel; a trivial one: %s ms\n' "$kernel" "$trivial"
+if [[ $(busy) == 1 ]]; then
+    skipped 'the machine is busy: compile times are not judged'
+else
+    holds 'median below 150 ms' awk "BEGIN { exit !($kernel < 150) }"
+    holds 'a trivial kernel below 40 ms' awk "BEGIN { exit !($trivial < 40) }"
+fi
+finish

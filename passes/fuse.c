@@ -10,7 +10,7 @@
  * something later waits with them (fuse_wait.c).
  *   copied   const, iota, extent, views, and casts that change no number cost nothing: each kernel that needs one has its own
  *   pending  an op that reads only inputs and states waits for its first user, and goes where that goes
- *   hoisted  scalars that depend on no tensor and that tensors need run first, in one kernel
+ *   hoisted  scalars and counts that depend on no tensor and that tensors need run first (fuse_early.c)
  *   guarded  an op that only assigns under predicate p need runs where p is known, in kernels that p skips
  * Nothing is computed twice but what is copied, and what costs less to make again than to keep (fuse_recompute.c).
  * Without fusion every op that is not copied is a kernel.
@@ -103,7 +103,7 @@ Op *fuse_clone(Fuse *z, const Op *o) {
     Op *copy = op_like(z->f, o, o->in);
     z->f->body.len--; /* it belongs to a kernel */
     ir_result(z->f, copy, NULL, ir_dtype(z->f, o->out[0]), *ir_shape(z->f, o->out[0]));
-    vec_push(z->a, &z->nodes, ((Node){.home = NOWHERE}));
+    vec_push(z->a, &z->nodes, ((Node){.home = NOWHERE, .meets = -1}));
     return copy;
 }
 
@@ -157,6 +157,7 @@ static int open_group(Fuse *z, const Op *o, bool early) {
 }
 
 int fuse_open(Fuse *z, const Op *o) { return open_group(z, o, false); }
+int fuse_open_early(Fuse *z, const Op *o) { return open_group(z, o, true); }
 
 void fuse_flush(Fuse *z, Op *o) {
     bool early = can_be_early(z, o);
@@ -210,7 +211,7 @@ static void place(Fuse *z, Op *o) {
             fuse_node(z, o)->home = PENDING;
             return;
         }
-        if (join(z, latest, o) || join_reader(z, latest, o)) return;
+        if (join(z, latest, o) || (fold && join(z, fuse_node(z, o)->meets, o)) || join_reader(z, latest, o)) return;
         if ((fold || scalar) && join(z, z->groups.len - 1, o)) return;
         if (join_sibling(z, latest, o)) return;
     }
@@ -280,28 +281,6 @@ static void find_users(Fuse *z) {
     }
 }
 
-/* Scalar ops that tensors need and that need no tensor: the first kernel. */
-static void hoist_scalars(Fuse *z) {
-    const Func *f = z->f;
-    bool *wanted = arena_array(z->a, bool, f->values.len + 1), *ready = arena_array(z->a, bool, f->values.len + 1);
-    for (int i = f->body.len - 1; i >= 0; i--) {
-        const Op *o = ir_op_at(f, i);
-        bool wants = !fuse_is_scalar(f, o) && o->n_out;
-        for (int r = 0; r < o->n_out; r++) wants = wants || wanted[o->out[r].id];
-        for (int n = 0; n < o->n_in && wants; n++) wanted[o->in[n].id] = true;
-    }
-    int front = -1;
-    for (int i = 0; i < f->body.len; i++) {
-        Op *o = ir_op_at(f, i);
-        bool can = fuse_is_scalar(f, o) && o->n_out;
-        for (int n = 0; n < o->n_in && can; n++) can = !ir_def(f, o->in[n]) || ready[o->in[n].id];
-        for (int r = 0; r < o->n_out; r++) ready[o->out[r].id] = can;
-        if (!can || !wanted[o->out[0].id] || fuse_node(z, o)->copied) continue;
-        if (front < 0) front = open_group(z, o, true);
-        fuse_append(z, front, o);
-    }
-}
-
 /* Which predicate all the assigns share that need an op; by value: 0 none yet, ALWAYS: more than one, or none. */
 static void find_guards(Fuse *z) {
     enum { ALWAYS = -1 };
@@ -363,7 +342,7 @@ static void fuse_func(Func *f, bool fusing) {
     for (int i = 0; i < f->ops.len; i++) vec_push(z.a, &z.nodes, ((Node){.home = NOWHERE, .wait = -1}));
     find_copied(&z);
     find_users(&z);
-    if (fusing) hoist_scalars(&z);
+    if (fusing) fuse_hoist(&z);
     if (fusing) find_guards(&z);
     int count = f->body.len;
     OpId *body = f->body.data;

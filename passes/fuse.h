@@ -1,5 +1,6 @@
 /* fuse.h: what the files of the fuse pass share.
  *   fuse.c          the pass: which ops are copied, hoisted or guarded; finding a kernel for each op
+ *   fuse_early.c    what runs before all other kernels
  *   fuse_wait.c     keeping the ops of a region together
  *   fuse_space.c    which ops a kernel of a kind takes
  *   fuse_effects.c  assigns: placed last, behind every reader of the state
@@ -33,6 +34,7 @@ enum { NOWHERE = -2, PENDING = -1 }; /* Node.home before an op has a group */
 typedef struct Node {        /* of an op */
     int home;                /* index of its group; PENDING: goes where its first user goes */
     int wait;                /* goes into no group before this one: what its users need besides is made there */
+    int meets;               /* the group that makes what its users in the region need besides; -1: none */
     Val guard;               /* only assigns with this predicate need it */
     bool copied;             /* costs nothing: copied into each kernel that uses it */
     bool claimed;            /* copied: the op itself stands in a kernel, further ones get clones */
@@ -71,6 +73,8 @@ bool fuse_fits(const Fuse *z, int g, const Op *o);
 void fuse_append(Fuse *z, int g, Op *o);
 /* A new group for an op that found none; before it, groups for pending ops that it needs and cannot hold. */
 int fuse_open(Fuse *z, const Op *o);
+/* The same for one that runs before all others. */
+int fuse_open_early(Fuse *z, const Op *o);
 /* Gives a pending op a kernel. */
 void fuse_flush(Fuse *z, Op *o);
 /* A copy of the op, with a result of its own, in no group. */
@@ -93,6 +97,9 @@ bool fuse_accepts_assign(const Fuse *z, const Group *g, Val value);
 /* A tile kernel becomes the row or column kernel that fold |o| of its values needs; false: it cannot. */
 bool fuse_convert(Fuse *z, int g, const Op *o);
 bool fuse_is_folded(const Fuse *z, const Group *g, int index, const Op *o);
+
+/* fuse_early.c */
+void fuse_hoist(Fuse *z);
 
 /* fuse_wait.c */
 /* Sets Node.wait for the ops of the region that starts at body[at], all of whose inputs have their groups. */

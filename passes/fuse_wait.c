@@ -4,6 +4,7 @@
  *   %d = select(%m, %dy, ..)   so lt waits for the kernel that makes dy, and stays in a register
  *
  * Looks at one region: the core ops of one graph op.  Results of folds and scalars are small: they do not wait.
+ * What folds is tried in the kernel that its users need besides: there its result stays in a register too.
  */
 #include "passes/fuse.h"
 
@@ -50,6 +51,7 @@ static void find_waits(Fuse *z, Run *run) {
         bool free_to_wait = run->wait[at] != NOBODY && !used_outside && !is_small(z, o);
         int until = free_to_wait && run->wait[at] > run->bound[at] ? run->wait[at] : run->bound[at];
         fuse_node(z, o)->wait = until;
+        fuse_node(z, o)->meets = run->wait[at] == NOBODY ? -1 : run->wait[at];
         for (int n = 0; n < o->n_in; n++) {
             int inside = ir_reads_elements(o, n) ? position_of(z, run, o->in[n]) : -1;
             if (inside >= 0 && until < run->wait[inside]) run->wait[inside] = until;

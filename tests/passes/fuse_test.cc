@@ -66,14 +66,15 @@ class FuseTest : public CorePassTest {
     }
 };
 
+// How many labels count is known before the first product, so that the loss and its gradient stand in one kernel.
 const char kStepBf16[] = "scalar step: increment + adamw\n"
+                         "column cross_entropy: nll_loss + nll_loss_grad\n"
                          "tile fc1.linear: cast\ntile fc1.linear: cast\ntile fc1.linear: cast\ntile fc2.linear: "
                          "cast\ntile fc2.linear: cast\n"
                          "product fc1: linear + bias + relu\n"
                          "product fc2: linear + bias\n"
-                         "row cross_entropy: log_softmax + nll_loss + accuracy\n"
-                         "column cross_entropy: nll_loss + accuracy + nll_loss_grad\n"
-                         "row cross_entropy.nll_loss.grad: nll_loss_grad + log_softmax_grad\n"
+                         "row cross_entropy: log_softmax + nll_loss + accuracy + nll_loss_grad + log_softmax_grad\n"
+                         "column cross_entropy: nll_loss + accuracy\n"
                          "product fc2.linear.grad.x: matmul + relu_grad\n"
                          "product fc2.weight: gradient + adamw\n"
                          "column fc2.bias: gradient + adamw\n"
@@ -81,13 +82,13 @@ const char kStepBf16[] = "scalar step: increment + adamw\n"
                          "column fc1.bias: gradient + adamw\n";
 
 const char kStepF16[] = "scalar loss.scale: scale_loss + inverse_scale + increment + adamw\n"
+                        "column cross_entropy: nll_loss + nll_loss_grad\n"
                         "tile fc1.linear: cast\ntile fc1.linear: cast\ntile fc1.linear: cast\ntile fc2.linear: "
                         "cast\ntile fc2.linear: cast\n"
                         "product fc1: linear + bias + relu\n"
                         "product fc2: linear + bias\n"
-                        "row cross_entropy: log_softmax + nll_loss + accuracy\n"
-                        "column cross_entropy: nll_loss + accuracy + nll_loss_grad\n"
-                        "row cross_entropy.nll_loss.grad: nll_loss_grad + log_softmax_grad\n"
+                        "row cross_entropy: log_softmax + nll_loss + accuracy + nll_loss_grad + log_softmax_grad\n"
+                        "column cross_entropy: nll_loss + accuracy\n"
                         "product fc2.linear.grad.x: matmul + relu_grad\n"
                         "product fc2.linear.grad.weight: matmul + all_finite + unscale\n"
                         "column fc2.linear.grad.bias: sum + all_finite + unscale\n"
@@ -112,6 +113,37 @@ TEST_F(FuseTest, AScaledStepUpdatesBehindTheFiniteCheck) {
               "fc2.linear: cast\n"
               "product fc1: linear + bias + relu\nproduct fc2: linear + bias\n",
               Titles(ir_func_find(m, "infer")));
+}
+
+// A count runs early only where a gradient is divided by it, and only one of small things: a sum over a batch of images is no count.
+TEST_F(FuseTest, OnlyCountsThatTensorsNeedAreHoisted) {
+    const char body[] = R"(  input %x : f32[N, 70]
+  input %t : i32[N]
+  %e = exp(%x) : f32[N, 70]
+  %s = reduce_sum(%e; dims = (1)) : f32[N]
+  %sum = reduce_sum(%s; dims = (0)) : f32
+  %1 = const(; value = -100.0) : i32
+  %2 = eq(%t, %1) : bool[N]
+  %3 = const(; value = 1.0) : f32
+  %4 = const() : f32
+  %5 = select(%2, %4, %3) : f32[N]
+  %count = reduce_sum(%5; dims = (0)) : f32
+  %mean = div(%sum, %count) : f32
+  %y = div(%e, USED) : f32[N, 70]
+  %w = mul(%x, %sum) : f32[N, 70]
+  result y = %y
+  result mean = %mean
+  result w = %w
+)";
+    const auto with = [&](const std::string &used) {
+        std::string text = body;
+        text.replace(text.find("USED"), 4, used);
+        const Func *f = FuseFunc(text)->funcs.data[0];
+        ExpectSameBits(FuseFunc(text, "", false)->funcs.data[0], f);
+        return Makes(f);
+    };
+    EXPECT_EQ("column: 2 5 count\nrow: e s y\ncolumn: sum mean\ntile: w\n", with("%count"));
+    EXPECT_EQ("row: e s y\ncolumn: sum 2 5 count mean\ntile: w\n", with("%3"));
 }
 
 TEST_F(FuseTest, AnMlpComputesTheSameBits) {

@@ -117,8 +117,8 @@ TEST_F(Tables, Images) {
     std::string bytes;
     for (int i = 0; i < 1000; i++) bytes += static_cast<char>(i % 256);
     CudaImage images[2] = {};
-    images[0] = {1, 90, 'a', true, bytes.data(), bytes.size(), 40, 16, 0, 8};
-    images[1] = {1, 80, 0, false, "ptx\n?\?=\"", 9, -1, -1, -1, -1};
+    images[0] = {1, 90, 'a', true, bytes.data(), bytes.size(), 40, 16, 0, 8, 0.25};
+    images[1] = {1, 80, 0, false, "ptx\n?\?=\"", 9, -1, -1, -1, -1, 0.25};
     auto loaded = CompileBoth(cuda, images, 2);
     ASSERT_TRUE(loaded && loaded->desc() && loaded->desc()->cuda);
     auto *functions = Rows<amp_model_cuda_function>(loaded->desc()->cuda->functions);

@@ -59,7 +59,52 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, 
     put_i64(b2, v24);
 }
 
-/* k01  fc1.linear: cast           mlp.amp:7
+/* k01  cross_entropy: nll_loss + nll_loss_grad           mlp.amp:14
+ *   column over [n, 1] in train_step
+ *   in     b0 targets i32[N]   b1 d.loss.scaled f32
+ *   out    b2 53 f32   b3 75 f32
+ *   v1 %45 i32 = const()
+ *   v3 %46 bool[N] = eq(v2, v1)
+ *   v4 %47 bool[N] = not(v3)
+ *   v5 %48 f32 = const()
+ *   v6 %49 f32 = const()
+ *   v7 %50 f32[N] = select(v4, v5, v6)
+ *   v8 %51 f32 = reduce_sum(v7)
+ *   v9 %52 f32 = const()
+ *   v10 %53 f32 = maximum(v8, v9)
+ *   v12 %74 f32 = div(v11, v10)
+ *   v13 %75 f32 = neg(v12)
+ */
+extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n)
+{
+    enum { COLS = 1 };
+    const int64_t rows = n;
+    const int32_t y = threadIdx.x / 1;
+    const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    const float v11 = get_f32(b1);
+    const int32_t v1 = -100;
+    const float v5 = 1.0f;
+    const float v6 = 0.0f;
+    const float v9 = 1.0f;
+    float v8 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 512) {
+        const int32_t v2 = get_i32(b0 + r * COLS + c);
+        const int32_t v3 = v2 == v1;
+        const int32_t v4 = !v3;
+        const float v7 = v4 ? v5 : v6;
+        v8 = v8 + v7;
+    }
+    v8 = column_reduce<Plus, 1, 512>(v8);
+    const float v10 = max_f32(v8, v9);
+    const float v12 = v11 / v10;
+    const float v13 = -v12;
+    if (in && y == 0) put_f32(b2 + c, v10);
+    if (in && y == 0) put_f32(b3 + c, v13);
+}
+
+/* k02  fc1.linear: cast           mlp.amp:7
  *   tile over [n, 784] in train_step
  * k00  fc1.linear: cast           mlp.amp:7
  *   tile over [n, 784] in eval
@@ -69,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, 
  *   out    b1 x.f16 f16[N, 784]
  *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k01(const float *b0, uint16_t *b1, int64_t n)
+extern "C" __global__ void __launch_bounds__(256) train_step_k02(const float *b0, uint16_t *b1, int64_t n)
 {
     const int64_t elements = 784 * n;
     const int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) * 4;
@@ -86,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k01(const float *b0
     store_f16(b1 + at, y1);
 }
 
-/* k02  fc1: linear + bias + relu           mlp.amp:7
+/* k03  fc1: linear + bias + relu           mlp.amp:7
  *   product over [n, 512] in train_step
  * k01  fc1: linear + bias + relu           mlp.amp:7
  *   product over [n, 512] in eval
@@ -103,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k01(const float *b0
  *   v10 %11 f32[N, 512] = maximum(v8, v9)
  *   v11 %h f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc1.linear}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
@@ -150,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16
     }
 }
 
-/* k03  fc2: linear + bias + relu           mlp.amp:8
+/* k04  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in train_step
  * k02  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in eval
@@ -167,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const uint16
  *   v10 %19 f32[N, 512] = maximum(v8, v9)
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
@@ -214,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     }
 }
 
-/* k04  fc3: linear + bias           mlp.amp:9
+/* k05  fc3: linear + bias           mlp.amp:9
  *   product over [n, 10] in train_step
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
  *   out    b3 logits f16[N, 10]
@@ -223,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  *   v6 %23 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
@@ -266,10 +311,10 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     }
 }
 
-/* k05  cross_entropy: log_softmax + nll_loss + accuracy           mlp.amp:14
+/* k06  cross_entropy: log_softmax + nll_loss + accuracy + nll_loss_grad + log_softmax_grad           mlp.amp:14
  *   row over [n, 10] in train_step
- *   in     b0 logits f16[N, 10]   b1 targets i32[N]
- *   out    b2 cross_entropy.l f16[N, 10]   b3 43 f32[N]   b4 67 f32[N]
+ *   in     b0 logits f16[N, 10]   b1 targets i32[N]   b2 75 f32
+ *   out    b3 43 f32[N]   b4 67 f32[N]   b5 d.logits f16[N, 10]
  *   v2 %25 f32[N, 10] = cast(v1)
  *   v3 %26 f32[N, 1] = reduce_max(v2)
  *   v4 %27 f32[N, 10] = sub(v2, v3)
@@ -303,28 +348,50 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
  *   v33 %65 f32 = const()
  *   v34 %66 f32 = const()
  *   v35 %67 f32[N] = select(v32, v33, v34)
+ *   v36 %76 i32[N, 10] = broadcast(v10, v9)
+ *   v37 %77 i32[N, 10] = iota(v36)
+ *   v38 %78 bool[N, 10] = eq(v37, v36)
+ *   v39 %73 f32 = const()
+ *   v41 %79 f32[N, 10] = select(v38, v40, v39)
+ *   v42 %80 i32 = const()
+ *   v43 %81 bool[N, 10] = eq(v36, v42)
+ *   v44 %82 bool[N, 10] = not(v43)
+ *   v45 %d.cross_entropy.l.f32 f32[N, 10] = select(v44, v41, v39)   {gradient, of cross_entropy.nll_loss}
+ *   v46 %d.cross_entropy.l f16[N, 10] = cast(v45)   {gradient, of cross_entropy.nll_loss}
+ *   v47 %85 f32[N, 10] = cast(v9)
+ *   v48 %86 f32[N, 10] = exp(v47)
+ *   v49 %84 f32[N, 10] = cast(v46)
+ *   v50 %87 f32[N, 1] = reduce_sum(v49)
+ *   v51 %88 f32[N, 10] = mul(v48, v50)
+ *   v52 %89 f32[N, 10] = sub(v49, v51)
+ *   v53 %d.logits f16[N, 10] = cast(v52)   {gradient, of cross_entropy.log_softmax}
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t *b0, const int32_t *b1, uint16_t *b2, float *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(256) train_step_k06(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
     enum { COLS = 10 };
     const int64_t rows = n;
     const int32_t lane = threadIdx.x % 32;
     const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
     if (r >= rows) return;
+    const float v40 = get_f32(b2);
     const float v15 = 0.0f;
     const int32_t v19 = -100;
     const float v28 = INF;
     const float v33 = 1.0f;
     const float v34 = 0.0f;
+    const float v39 = 0.0f;
+    const int32_t v42 = -100;
     float kept2[1][1];
     float kept4[1][1];
     float kept23[1][1];
+    float kept49[1][1];
     const int32_t v10 = get_i32(b1 + r);
     const int32_t v20 = v10 == v19;
     const int32_t v21 = !v20;
     const float v31 = (float)v10;
     float v3 = -INF;
     float v24 = -INF;
+    float v50 = 0.0f;
     {
         const int32_t c = lane;
         if (c < COLS) {
@@ -333,12 +400,24 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t 
             kept2[0][0] = v2;
             const float v23 = v1;
             kept23[0][0] = v23;
+            const int32_t v36 = v10;
+            const int32_t v37 = (int32_t)c;
+            const int32_t v38 = v37 == v36;
+            const float v41 = v38 ? v40 : v39;
+            const int32_t v43 = v36 == v42;
+            const int32_t v44 = !v43;
+            const float v45 = v44 ? v41 : v39;
+            const float v46 = round_f16_f32(v45);
+            const float v49 = v46;
+            kept49[0][0] = v49;
             v3 = max_f32(v3, v2);
             v24 = max_f32(v24, v23);
+            v50 = v50 + v49;
         }
     }
     v3 = warp_reduce<Max>(v3);
     v24 = warp_reduce<Max>(v24);
+    v50 = warp_reduce<Plus>(v50);
     float v6 = 0.0f;
     float v30 = INF;
     {
@@ -374,8 +453,14 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t 
             const int32_t v13 = v12 == v11;
             const float v14 = v9;
             const float v16 = v13 ? v14 : v15;
-            put_f16(b2 + r * COLS + c, v9);
+            const float v47 = v9;
+            const float v48 = exp_f32(v47);
+            const float v49 = kept49[0][0];
+            const float v51 = v48 * v50;
+            const float v52 = v49 - v51;
+            const float v53 = round_f16_f32(v52);
             v17 = v17 + v16;
+            put_f16(b5 + r * COLS + c, v53);
         }
     }
     v17 = warp_reduce<Plus>(v17);
@@ -385,28 +470,17 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t 
     if (lane == 0) put_f32(b4 + r, v35);
 }
 
-/* k06  cross_entropy: nll_loss + accuracy + nll_loss_grad           mlp.amp:14
+/* k07  cross_entropy: nll_loss + accuracy           mlp.amp:14
  *   column over [n, 1] in train_step
- *   in     b0 43 f32[N]   b1 targets i32[N]   b2 67 f32[N]   b3 d.loss.scaled f32
- *   out    b4 loss f32   b5 acc f32   b6 75 f32
+ *   in     b0 43 f32[N]   b1 53 f32   b2 67 f32[N]
+ *   out    b3 loss f32   b4 acc f32
  *   v2 %44 f32 = reduce_sum(v1)
- *   v3 %45 i32 = const()
- *   v5 %46 bool[N] = eq(v4, v3)
- *   v6 %47 bool[N] = not(v5)
- *   v7 %48 f32 = const()
- *   v8 %49 f32 = const()
- *   v9 %50 f32[N] = select(v6, v7, v8)
- *   v10 %51 f32 = reduce_sum(v9)
- *   v11 %52 f32 = const()
- *   v12 %53 f32 = maximum(v10, v11)
- *   v13 %loss f32 = div(v2, v12)   {f32, torch-fp16:14}
- *   v15 %68 f32 = reduce_sum(v14)
- *   v17 %69 f32 = extent(v16)
- *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
- *   v20 %74 f32 = div(v19, v12)
- *   v21 %75 f32 = neg(v20)
+ *   v4 %loss f32 = div(v2, v3)   {f32, torch-fp16:14}
+ *   v6 %68 f32 = reduce_sum(v5)
+ *   v8 %69 f32 = extent(v7)
+ *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0, const int32_t *b1, const float *b2, const float *b3, float *b4, float *b5, float *b6, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k07(const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n)
 {
     enum { COLS = 1 };
     const int64_t rows = n;
@@ -414,104 +488,22 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0
     const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
-    const float v19 = get_f32(b3);
-    const int32_t v3 = -100;
-    const float v7 = 1.0f;
-    const float v8 = 0.0f;
-    const float v11 = 1.0f;
-    const float v17 = (float)(n);
+    const float v3 = get_f32(b1);
+    const float v8 = (float)(n);
     float v2 = 0.0f;
-    float v10 = 0.0f;
-    float v15 = 0.0f;
+    float v6 = 0.0f;
     for (int64_t r = y; in && r < rows; r += 512) {
         const float v1 = get_f32(b0 + r * COLS + c);
-        const int32_t v4 = get_i32(b1 + r * COLS + c);
-        const float v14 = get_f32(b2 + r * COLS + c);
-        const int32_t v5 = v4 == v3;
-        const int32_t v6 = !v5;
-        const float v9 = v6 ? v7 : v8;
+        const float v5 = get_f32(b2 + r * COLS + c);
         v2 = v2 + v1;
-        v10 = v10 + v9;
-        v15 = v15 + v14;
+        v6 = v6 + v5;
     }
     v2 = column_reduce<Plus, 1, 512>(v2);
-    v10 = column_reduce<Plus, 1, 512>(v10);
-    v15 = column_reduce<Plus, 1, 512>(v15);
-    const float v12 = max_f32(v10, v11);
-    const float v13 = v2 / v12;
-    const float v18 = v15 / v17;
-    const float v20 = v19 / v12;
-    const float v21 = -v20;
-    if (in && y == 0) put_f32(b4 + c, v13);
-    if (in && y == 0) put_f32(b5 + c, v18);
-    if (in && y == 0) put_f32(b6 + c, v21);
-}
-
-/* k07  cross_entropy.nll_loss.grad: nll_loss_grad + log_softmax_grad           mlp.amp:14
- *   row over [n, 10] in train_step
- *   in     b0 targets i32[N]   b1 75 f32   b2 cross_entropy.l f16[N, 10]
- *   out    b3 d.logits f16[N, 10]
- *   v3 %76 i32[N, 10] = broadcast(v1, v2)
- *   v4 %77 i32[N, 10] = iota(v3)
- *   v5 %78 bool[N, 10] = eq(v4, v3)
- *   v6 %73 f32 = const()
- *   v8 %79 f32[N, 10] = select(v5, v7, v6)
- *   v9 %80 i32 = const()
- *   v10 %81 bool[N, 10] = eq(v3, v9)
- *   v11 %82 bool[N, 10] = not(v10)
- *   v12 %d.cross_entropy.l.f32 f32[N, 10] = select(v11, v8, v6)   {gradient, of cross_entropy.nll_loss}
- *   v13 %d.cross_entropy.l f16[N, 10] = cast(v12)   {gradient, of cross_entropy.nll_loss}
- *   v14 %85 f32[N, 10] = cast(v2)
- *   v15 %86 f32[N, 10] = exp(v14)
- *   v16 %84 f32[N, 10] = cast(v13)
- *   v17 %87 f32[N, 1] = reduce_sum(v16)
- *   v18 %88 f32[N, 10] = mul(v15, v17)
- *   v19 %89 f32[N, 10] = sub(v16, v18)
- *   v20 %d.logits f16[N, 10] = cast(v19)   {gradient, of cross_entropy.log_softmax}
- */
-extern "C" __global__ void __launch_bounds__(256) train_step_k07(const int32_t *b0, const float *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
-{
-    enum { COLS = 10 };
-    const int64_t rows = n;
-    const int32_t lane = threadIdx.x % 32;
-    const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
-    if (r >= rows) return;
-    const float v7 = get_f32(b1);
-    const float v6 = 0.0f;
-    const int32_t v9 = -100;
-    float kept16[1][1];
-    const int32_t v1 = get_i32(b0 + r);
-    float v17 = 0.0f;
-    {
-        const int32_t c = lane;
-        if (c < COLS) {
-            const int32_t v3 = v1;
-            const int32_t v4 = (int32_t)c;
-            const int32_t v5 = v4 == v3;
-            const float v8 = v5 ? v7 : v6;
-            const int32_t v10 = v3 == v9;
-            const int32_t v11 = !v10;
-            const float v12 = v11 ? v8 : v6;
-            const float v13 = round_f16_f32(v12);
-            const float v16 = v13;
-            kept16[0][0] = v16;
-            v17 = v17 + v16;
-        }
-    }
-    v17 = warp_reduce<Plus>(v17);
-    {
-        const int32_t c = lane;
-        if (c < COLS) {
-            const float v2 = get_f16(b2 + r * COLS + c);
-            const float v14 = v2;
-            const float v15 = exp_f32(v14);
-            const float v16 = kept16[0][0];
-            const float v18 = v15 * v17;
-            const float v19 = v16 - v18;
-            const float v20 = round_f16_f32(v19);
-            put_f16(b3 + r * COLS + c, v20);
-        }
-    }
+    v6 = column_reduce<Plus, 1, 512>(v6);
+    const float v4 = v2 / v3;
+    const float v9 = v6 / v8;
+    if (in && y == 0) put_f32(b3 + c, v4);
+    if (in && y == 0) put_f32(b4 + c, v9);
 }
 
 /* k08  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9

@@ -37,7 +37,7 @@ def amp_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
     """A GoogleTest program; its main() comes from @googletest//:gtest_main.
 
     Tags that mean something here: `tsan` (starts threads, runs under the thread sanitizer too), `no_asan` (cannot run
-    under the address sanitizer), `long` (runs in tools/test --full only).
+    under the address sanitizer), `full` (runs in tools/test --full only).
     """
     native.cc_test(
         name = name,

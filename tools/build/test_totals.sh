@@ -38,8 +38,11 @@ record() {
     tee "$1" | sed -uE "s#^$COUNT\$#&  $2#"
 }
 
+# took SECOND NAME: how long a part took that began at $SECONDS = SECOND
+took() { printf 'took %d s: %s\n' $((SECONDS - $1)) "$2"; }
+
 bazel_tests() {
-    local name=$1 status=0
+    local name=$1 status=0 begin=$SECONDS
     shift
     printf '== %s\n' "$name"
     rm -f "$scratch/events"
@@ -48,14 +51,16 @@ bazel_tests() {
     [[ $status != 3 && $status != 4 ]] || status=0
     python3 tools/build/count_tests.py "$scratch/events" | record "$scratch/count" "$name" || true
     add_count "$scratch/count" "$status" "$name"
+    took "$begin" "$name"
 }
 
 check_script() {
-    local name=$1 status=0
+    local name=$1 status=0 begin=$SECONDS
     printf '== %s\n' "$*"
     timeout --foreground --kill-after=30 "$SCRIPT_LIMIT" "$@" </dev/null 2>&1 | record "$scratch/output" "$name" ||
         status=${PIPESTATUS[0]}
     add_count "$scratch/output" "$status" "$name"
+    took "$begin" "$name"
 }
 
 finish() {

@@ -23,8 +23,8 @@ extern "C" {
 #define AMP_MODEL_ABI_MINOR 2u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
-#define AMP_MODEL_CUDA_IR_SECTION ".amp.cuda.ir"     /* the same of the kernels for CUDA; absent: the model has none */
-#define AMP_MODEL_CUDA_USES_SECTION ".amp.cuda.uses" /* what machine code needs, as text: a line `FUNCTION KERNEL sm_90 registers 96 shared 24576 spills 0 stack 0` each */
+#define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir"     /* the same of the kernels for CUDA; absent: the model has none */
+#define AMP_MODEL_CUDA_USES_SECTION ".amp.gpu.uses" /* what machine code needs, as text: a line `FUNCTION KERNEL sm_90 registers 96 shared 24576 spills 0 stack 0` each */
 #define AMP_MODEL_IR_SECTION ".amp.ir"       /* the text behind ir_text, so that tools can read it without running the model */
 
 enum { AMP_MODEL_MAX_RANK = 8, AMP_MODEL_NONE = -1 };

@@ -16,7 +16,7 @@ printf 'architectures: %s\n' "${known[*]}"
 holds 'sm_80 and sm_90 are among them' grep -q ' 80 .* 90 ' <<<" ${known[*]} "
 
 # What a model's machine code needs, a line for each kernel and architecture.
-uses() { objcopy -O binary --only-section=.amp.cuda.uses "$1" /dev/stdout | tr -d '\0'; }
+uses() { objcopy -O binary --only-section=.amp.gpu.uses "$1" /dev/stdout | tr -d '\0'; }
 
 all_archs() { local IFS=,; printf '%s' "${known[*]/#/sm_}"; }
 for model in examples/*/*.amp; do

@@ -116,10 +116,7 @@ static void emit_expand(CpuKernel *k, const Op *o) {
 }
 
 /* The dimension along which an op cuts or joins. */
-static int dim_of(const Move *v) {
-    int64_t d = ir_attr(v->o, "dim")->i;
-    return (int)(d < 0 ? d + ir_shape(v->k->w->f, v->o->out[0])->rank : d);
-}
+static int dim_of(const Move *v) { return ir_dim_attr(v->o, "dim", ir_shape(v->k->w->f, v->o->out[0])->rank); }
 
 static void emit_slice(CpuKernel *k, const Op *o) {
     Move v = move_of(k, o, 0);

@@ -1,6 +1,7 @@
 /* indirect_product.c: sums of products that are no tiles of a matrix product: batch_contract, and convolutions in groups.  A thread makes one
  * element; the chain of its sum is ascending, as on the CPU. */
 #include "codegen/cuda/kernel.h"
+#include "codegen/emit_window.h"
 
 /* ---- batch_contract ---------------------------------------------------------------------------------------------- */
 
@@ -30,29 +31,6 @@ static const char *group_channel(CudaKernel *k, const CudaMemory *m, int64_t wid
     return cuda_element_at(k, m, "pixel", channel);
 }
 
-/* py, px: the pixel of x under element (kh, kw) of the window of y's pixel (|oy|, |ox|). */
-static void put_input_pixel(CudaKernel *k, const Windows *g, const char *sample, const char *oy, const char *ox) {
-    emit_line(&k->e, "const int64_t py = %s * %lld + kh * %lld - %lld, px = %s * %lld + kw * %lld - %lld;", oy,
-              (long long)g->stride[0], (long long)g->dilation[0], (long long)g->padding[0], ox, (long long)g->stride[1],
-              (long long)g->dilation[1], (long long)g->padding[1]);
-    emit_line(&k->e, "if (py < 0 || py >= %lld || px < 0 || px >= %lld) continue;", (long long)g->h, (long long)g->w);
-    emit_line(&k->e, "const int64_t pixel = (%s * %lld + py) * %lld + px;", sample, (long long)g->h, (long long)g->w);
-}
-
-/* py, px: the pixel of y whose window's element (kh, kw) lies on x's pixel (i1, i2). */
-static void put_output_pixel(CudaKernel *k, const Windows *g) {
-    static const char *const axes[] = {"y", "x"}, *const taps[] = {"kh", "kw"};
-    const int64_t sizes[] = {g->oh, g->ow};
-    for (int a = 0; a < 2; a++) {
-        const char *p = axes[a];
-        emit_line(&k->e, "const int64_t t%s = i%d + %lld - %s * %lld, p%s = t%s / %lld;", p, a + 1,
-                  (long long)g->padding[a], taps[a], (long long)g->dilation[a], p, p, (long long)g->stride[a]);
-        emit_line(&k->e, "if (t%s < 0 || t%s %% %lld || p%s >= %lld) continue;", p, p, (long long)g->stride[a], p,
-                  (long long)sizes[a]);
-    }
-    emit_line(&k->e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)g->oh, (long long)g->ow);
-}
-
 /* conv and conv_data: sums over taps and the channels of the group. */
 static void emit_pixels(CudaKernel *k, const Op *o, const Windows *g) {
     CudaMemory image = cuda_memory(k, o, 0), weights = cuda_memory(k, o, 1);
@@ -62,8 +40,8 @@ static void emit_pixels(CudaKernel *k, const Op *o, const Windows *g) {
     emit_line(&k->e, "v%d = 0.0f;", sum);
     emit_line(&k->e, "for (int64_t kh = 0; kh < %lld; kh++)", (long long)g->kh);
     emit_open(&k->e, "for (int64_t kw = 0; kw < %lld; kw++)", (long long)g->kw);
-    if (forward) put_input_pixel(k, g, "i0", "i1", "i2");
-    else put_output_pixel(k, g);
+    if (forward) emit_input_pixel(&k->e, g, "i0", "i1", "i2");
+    else emit_output_pixel(&k->e, g);
     const char *row = arena_printf(k->w->arena, "(kh * %lld + kw) * %lld + i", (long long)g->kw, (long long)depth);
     emit_line(&k->e, "for (int64_t i = 0; i < %lld; i++) v%d = fma_f32(%s, %s, v%d);", (long long)depth, sum,
               group_channel(k, &image, width, depth), cuda_element_at(k, &weights, row, "c"), sum);
@@ -79,7 +57,7 @@ static void emit_weights(CudaKernel *k, const Op *o, const Windows *g) {
     emit_line(&k->e, "for (int64_t s = 0; s < %s; s++)", emit_dim(k->w->arena, image.shape.d[0]));
     emit_line(&k->e, "for (int64_t oy = 0; oy < %lld; oy++)", (long long)g->oh);
     emit_open(&k->e, "for (int64_t ox = 0; ox < %lld; ox++)", (long long)g->ow);
-    put_input_pixel(k, g, "s", "oy", "ox");
+    emit_input_pixel(&k->e, g, "s", "oy", "ox");
     const char *row = arena_printf(k->w->arena, "(s * %lld + oy) * %lld + ox", (long long)g->oh, (long long)g->ow);
     emit_line(&k->e, "v%d = fma_f32(%s, %s, v%d);", sum, group_channel(k, &image, g->oc / g->groups, g->c / g->groups),
               cuda_element_at(k, &dy, row, "c"), sum);

@@ -123,7 +123,7 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         table_put_dim(x->t, rows);
         text_puts(x->t, ", .cols = ");
         table_put_dim(x->t, cols);
-        text_printf(x->t, ", .rank = %d, ", ir_shape(f, b->value)->rank);
+        text_printf(x->t, ", .rank = %d, .place = %u, ", ir_shape(f, b->value)->rank, b->place);
         table_put_dims(x->t, ir_shape(f, b->value));
         text_puts(x->t, "},\n");
     }

@@ -24,11 +24,7 @@ bool walk_is_indirect(const Walk *w, const Op *o) {
 
 bool walk_is_inlined(const Walk *w, const Op *o) { return o->n_out && w->values[o->out[0].id].inlined; }
 
-static bool same_matrix(const Walk *w, Val a, Val b) {
-    Dim rows, cols, r, c;
-    return shape_matrix(ir_shape(w->f, a), &rows, &cols) && shape_matrix(ir_shape(w->f, b), &r, &c) &&
-           dim_equal(r, rows) && dim_equal(c, cols);
-}
+static bool same_matrix(const Walk *w, Val a, Val b) { return shape_same_matrix(ir_shape(w->f, a), ir_shape(w->f, b)); }
 
 bool walk_reads_inlined(const Walk *w, const Op *o, int n) {
     return walk_is_inlined(w, o) && same_matrix(w, o->in[n], o->out[0]);
@@ -87,7 +83,9 @@ static Val behind_views(const Walk *w, Val v) {
 static bool is_made_in_registers(const Walk *w, Val v) { return w->values[behind_views(w, v).id].made; }
 
 int walk_memory_operand(const Walk *w, const Op *o, int n) {
-    Val v = behind_views(w, o->in[n]);
+    Val v = o->in[n];
+    if (!ir_is_product(o)) v = behind_views(w, v);
+    else if (w->values[v.id].made && ir_is_made_on_load(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
     return w->values[v.id].made ? -1 : find_readable(w, v);
 }
 

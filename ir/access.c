@@ -76,6 +76,13 @@ Val ir_memory_source(const Func *f, Val v) {
     return v;
 }
 
+bool ir_is_made_on_load(const Func *f, const Op *o) {
+    if (f->module->target != TARGET_CUDA || o->code != OP_cast) return false;
+    Dtype to = ir_dtype(f, o->out[0]);
+    return ir_value(f, o->in[0])->kind == VAL_INPUT && ir_dtype(f, o->in[0]) == AMP_DT_F32 &&
+           (is_short_float(to) || to == AMP_DT_TF32);
+}
+
 /* ---- forms of operands ------------------------------------------------------------------------------------------- */
 
 static Form contract_form(const Func *f, const Op *o, int i) {

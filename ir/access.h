@@ -30,6 +30,9 @@ Val ir_memory_source(const Func *f, Val v);
 /* Whether |o| is such a view or widening. */
 bool ir_is_seen_through(const Func *f, const Op *o);
 
+/* A rounding of an input that products alone read: where the target is CUDA, each product's kernel has its own, made as it loads. */
+bool ir_is_made_on_load(const Func *f, const Op *o);
+
 /* How a value lies in memory. */
 typedef struct Form {
     Layout layout;

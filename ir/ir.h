@@ -194,6 +194,7 @@ typedef struct Buffer {
     Dtype storage;   /* element type in memory: f32 also for f16 and tf32 values that products read (widened once) */
     uint32_t state;  /* BUFFER_STATE: 1-based index into Module.states */
     int first, last; /* plan: kernels of the function that touch it, counted from 0 */
+    uint32_t place;  /* plan: TEMP that takes the memory of another one, which no kernel needs any more: its 1-based index; 0: none */
 } Buffer;
 
 typedef struct Kernel {
@@ -432,6 +433,7 @@ bool shape_broadcast(const Shape *a, const Shape *b, Shape *out); /* NumPy's rul
 bool shape_count(const Shape *s, Dim *out);                       /* product of the dims */
 /* rows x cols as kernels see it (KernelKind). */
 bool shape_matrix(const Shape *s, Dim *rows, Dim *cols);
+bool shape_same_matrix(const Shape *a, const Shape *b);
 int64_t dim_eval(Dim d, int64_t n);
 void shape_print(Text *t, const Shape *s); /* [N, 784] */
 void type_print(Text *t, Dtype d, const Shape *s); /* f32[N, 784]; f32 for scalars */

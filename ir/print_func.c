@@ -169,6 +169,10 @@ static void add_buffers(Columns *c, const void *of) {
         }
         print_value(&value, f, b->value);
         if (b->first >= 0) text_printf(&live, "live %d to %d", b->first, b->last);
+        if (b->place && b->place <= (uint32_t)f->buffers.len) {
+            text_puts(&live, " in ");
+            print_word(&live, f->buffers.data[b->place - 1]->name);
+        }
         columns_add(c, 2, text_str(&name), text_str(&kind), text_str(&value), amp_dtype_name(b->storage),
                     ir_layout_names[b->layout], text_str(&live), NULL);
     }

@@ -231,7 +231,7 @@ static void read_kernel(FuncReader *fr) {
     fr->kernel = k;
 }
 
-/* "buffer b1 state of fc1.weight %fc1.weight f32 panels live 0 to 7" */
+/* "buffer b1 state of fc1.weight %fc1.weight f32 panels live 0 to 7", "buffer b9 temp %6 f16 rows live 3 to 5 in b4" */
 static void read_buffer(FuncReader *fr) {
     Reader *r = fr->r;
     Buffer *b = arena_new(r->a, Buffer);
@@ -255,6 +255,12 @@ static void read_buffer(FuncReader *fr) {
         b->first = (int)reader_int(r, "a kernel's number", 0, INT32_MAX);
         reader_need_word(r, "to");
         b->last = (int)reader_int(r, "a kernel's number", 0, INT32_MAX);
+    }
+    if (reader_take_word(r, "in")) {
+        loc = r->token.loc;
+        const char *place = reader_name(r, "a buffer");
+        b->place = number_of(&fr->buffers, place);
+        if (!b->place) reader_fail(r, loc, "no buffer before this one is called %s", place);
     }
     vec_push(r->a, &fr->f->buffers, b);
     table_set(r->a, &fr->buffers, b->name, (void *)(uintptr_t)fr->f->buffers.len);

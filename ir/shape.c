@@ -83,6 +83,11 @@ bool shape_matrix(const Shape *s, Dim *rows, Dim *cols) {
     return count_dims(s, 0, column ? 1 : s->rank - 1, rows);
 }
 
+bool shape_same_matrix(const Shape *a, const Shape *b) {
+    Dim rows, cols, r, c;
+    return shape_matrix(a, &rows, &cols) && shape_matrix(b, &r, &c) && dim_equal(rows, r) && dim_equal(cols, c);
+}
+
 void shape_print(Text *t, const Shape *s) {
     text_putc(t, '[');
     for (int i = 0; i < s->rank; i++) {

@@ -87,6 +87,16 @@ void verify_kernels(Verifying *c) {
     for (int i = 0; i < c->f->kernels.len && !verify_failed(c); i++) check_kernel_body(c, c->f->kernels.data[i]);
 }
 
+/* Of the same size, and there before it: places do not go round in circles. */
+static void check_place(Verifying *c, const Buffer *b) {
+    const Func *f = c->f;
+    const Buffer *in = b->place && b->place <= (uint32_t)f->buffers.len ? f->buffers.data[b->place - 1] : NULL;
+    bool fits = in && in->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP && !in->place && in->first < b->first &&
+                in->storage == b->storage && in->layout == b->layout &&
+                shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value));
+    if (b->place && !fits) verify_fail(c, "buffer %s lies in the place of one that it does not fit", b->name);
+}
+
 void verify_buffers(Verifying *c) {
     Table names = {0};
     for (int i = 0; i < c->f->buffers.len && !verify_failed(c); i++) {
@@ -97,5 +107,6 @@ void verify_buffers(Verifying *c) {
         if (b->first > b->last || b->last >= c->f->kernels.len)
             verify_fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first, b->last, c->f->kernels.len);
         if (verify_is_second(c, &names, b->name)) verify_fail(c, "two buffers are called %s", b->name);
+        if (!verify_failed(c)) check_place(c, b);
     }
 }

@@ -8,7 +8,8 @@
  * Walks the body once.  An op goes into the kernel that makes its latest input, else into a later one that reads one
  * of its inputs, if that kernel's kind and space take it; else it starts a new kernel.  An op whose users all need
  * something later waits with them (fuse_wait.c).
- *   copied   const, iota, extent, views, and casts that change no number cost nothing: each kernel that needs one has its own
+ *   copied   const, iota, extent, views, and casts that change no number cost nothing: each kernel that needs one has its own;
+ *            so do products on CUDA that round an input as they load it
  *   pending  an op that reads only inputs and states waits for its first user, and goes where that goes
  *   hoisted  scalars and counts that depend on no tensor and that tensors need run first (fuse_early.c)
  *   guarded  an op that only assigns under predicate p need runs where p is known, in kernels that p skips
@@ -243,6 +244,19 @@ static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
     in_memory[ir_is_product(o) ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
 }
 
+/* By value: whether something else than a product reads it. */
+static bool *find_read_elsewhere(const Fuse *z) {
+    const Func *f = z->f;
+    bool *read = arena_array(z->a, bool, f->values.len + 1);
+    for (int i = 0; i < f->results.len; i++) read[f->results.data[i].value.id] = true;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        for (int n = 0; n < o->n_in; n++)
+            if (!ir_is_product(o)) read[o->in[n].id] = true;
+    }
+    return read;
+}
+
 /* Results, predicates and operands of products and of moves must be in memory. */
 static void find_copied(Fuse *z) {
     const Func *f = z->f;
@@ -256,10 +270,12 @@ static void find_copied(Fuse *z) {
             if (ir_is_product(o)) z->product_reads[o->in[n].id] = true;
         }
     }
+    const bool *read_elsewhere = find_read_elsewhere(z);
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         look_through_casts(z, o);
-        if (!is_free(z, o) || in_memory[o->out[0].id]) continue;
+        bool on_load = z->fusing && ir_is_made_on_load(f, o) && !read_elsewhere[o->out[0].id];
+        if (!on_load && (!is_free(z, o) || in_memory[o->out[0].id])) continue;
         fuse_node(z, o)->copied = true;
         fuse_node(z, o)->source = o->n_in ? o->in[0] : NO_VAL;
     }

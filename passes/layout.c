@@ -55,12 +55,6 @@ static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
     return o->out[0];
 }
 
-static bool same_matrix(const Func *f, Val a, Val b) {
-    Dim rows, cols, r, c;
-    return shape_matrix(ir_shape(f, a), &rows, &cols) && shape_matrix(ir_shape(f, b), &r, &c) && dim_equal(rows, r) &&
-           dim_equal(cols, c);
-}
-
 /* By value: one number per row or column of the kernel that makes it, which does not write tiles of that.  Of segments it
  * does. */
 static const bool *find_lines(const KernelList *l) {
@@ -76,7 +70,7 @@ static const bool *find_lines(const KernelList *l) {
         }
         for (int j = 0; j < k->ops.len && space.id; j++) {
             const Op *o = ir_op(f, k->ops.data[j]);
-            for (int r = 0; r < o->n_out; r++) lines[o->out[r].id] = !same_matrix(f, o->out[r], space);
+            for (int r = 0; r < o->n_out; r++) lines[o->out[r].id] = !shape_same_matrix(ir_shape(f, o->out[r]), ir_shape(f, space));
         }
     }
     return lines;

@@ -1,10 +1,12 @@
-/* plan: when each buffer is live.
+/* plan: when each buffer is live, and which take the place of another.
  * needs: layout.  breaks: nothing.
  *
- *   buffer b5 temp %3 panels f32   =>   buffer b5 temp %3 panels f32 live 2..7
+ *   buffer b5 temp %3 f32 panels   =>   buffer b5 temp %3 f32 panels live 2 to 7
+ *   buffer b9 temp %6 f16 rows          buffer b9 temp %6 f16 rows   live 3 to 5 in b4
  *
  * Sizes depend on the capacity N, which a session chooses: it solves the offsets when it is created, exactly, from these intervals.
  */
+#include "ir/access.h"
 #include "passes/passes.h"
 
 static void touch(Buffer *b, int kernel) {
@@ -45,8 +47,61 @@ static void find_intervals(Func *f) {
     for (int i = 0; i < f->results.len; i++) touch_value(f, &by, f->results.data[i].value, f->kernels.len - 1);
 }
 
+/* ---- places: on CUDA a kernel of rows or tiles may write a result over an operand that no later kernel reads --------------- */
+
+static bool same_matrix(const Func *f, Val a, Val b) { return shape_same_matrix(ir_shape(f, a), ir_shape(f, b)); }
+
+/* A value of which every thread reads and writes its own elements, where the kernel does elementwise ops alone: one as large
+ * as the kernel's space.  NO_VAL: there is none, or some op reads at other places. */
+static Val whole_value(const Func *f, const Kernel *k) {
+    Val whole = NO_VAL;
+    Dim rows, cols;
+    if (k->kind != KERNEL_ROW && k->kind != KERNEL_TILE) return NO_VAL;
+    for (int i = 0; i < k->count; i++) {
+        const Op *o = ir_op_at(f, k->first + i);
+        bool fold = k->kind == KERNEL_ROW && ir_op_info[o->code].flags & REDUCE;
+        for (int n = 0; n < o->n_in; n++)
+            if (ir_reads_memory(f, o, n)) return NO_VAL;
+        if (fold) whole = o->in[0];
+        else if (k->kind == KERNEL_TILE && ir_op_info[o->code].flags & ELEMENTWISE && !whole.id) whole = o->out[0];
+    }
+    bool one = !whole.id || !shape_matrix(ir_shape(f, whole), &rows, &cols) || (dim_is_one(rows) && dim_is_one(cols));
+    return one ? NO_VAL : whole;
+}
+
+static bool may_be_overwritten(const Func *f, const Buffer *from, const Buffer *by, int kernel) {
+    return from->kind == BUFFER_TEMP && from->first < kernel && from->last == kernel && from->storage == by->storage &&
+           from->layout == by->layout && same_matrix(f, from->value, by->value);
+}
+
+static void find_place(const Func *f, const Kernel *k, int kernel, Buffer *b, bool *taken) {
+    for (int i = 0; i < k->reads.len && !b->place; i++) {
+        uint32_t from = k->reads.data[i];
+        const Buffer *operand = f->buffers.data[from - 1];
+        if (taken[from] || !may_be_overwritten(f, operand, b, kernel)) continue;
+        taken[from] = true;
+        b->place = operand->place ? operand->place : from;
+    }
+}
+
+static void find_places(Func *f) {
+    bool *taken = arena_array(f->module->arena, bool, f->buffers.len + 1);
+    for (int i = 0; i < f->buffers.len; i++) f->buffers.data[i]->place = 0;
+    for (int i = 0; i < f->kernels.len; i++) {
+        const Kernel *k = f->kernels.data[i];
+        Val whole = whole_value(f, k);
+        for (int j = 0; whole.id && j < k->writes.len; j++) {
+            Buffer *b = f->buffers.data[k->writes.data[j] - 1];
+            if (b->kind == BUFFER_TEMP && b->first == i && same_matrix(f, b->value, whole)) find_place(f, k, i, b, taken);
+        }
+    }
+}
+
 bool pass_plan(PassContext *c) {
-    for (int i = 0; i < c->m->funcs.len; i++) find_intervals(c->m->funcs.data[i]);
+    for (int i = 0; i < c->m->funcs.len; i++) {
+        find_intervals(c->m->funcs.data[i]);
+        if (c->m->target == TARGET_CUDA) find_places(c->m->funcs.data[i]);
+    }
     c->m->stage = STAGE_PLAN;
     return true;
 }

@@ -34,10 +34,36 @@ static size_t line_up(amp_memory_plan *plan, const amp_program *program, uint32_
     return at;
 }
 
+/* Buffers that take another's place have no item of their own: |items| of the others, which live as long as all in their place.
+ * Their numbers are left in |offset|. */
+static int list_items(amp_memory_plan *plan, const amp_program *program, bool separate, amp_temporary *items) {
+    int used = 0;
+    for (int32_t i = 0; i < plan->count; i++) {
+        const amp_model_buffer *b = &program->buffers[i];
+        if (b->kind != AMP_BUFFER_TEMP || (b->place && !separate)) continue;
+        plan->offset[i] = (size_t)used;
+        items[used++] = (amp_temporary){i, b->first_kernel, b->last_kernel, plan->bytes[i], 0, 0};
+    }
+    for (int32_t i = 0; !separate && i < plan->count; i++) {
+        const amp_model_buffer *b = &program->buffers[i];
+        if (b->kind != AMP_BUFFER_TEMP || !b->place) continue;
+        amp_temporary *item = &items[plan->offset[b->place - 1]];
+        if (item->last < b->last_kernel) item->last = b->last_kernel;
+    }
+    return used;
+}
+
+static void share_places(amp_memory_plan *plan, const amp_program *program) {
+    for (int32_t i = 0; i < plan->count; i++) {
+        const amp_model_buffer *b = &program->buffers[i];
+        if (b->kind == AMP_BUFFER_TEMP && b->place) plan->offset[i] = plan->offset[b->place - 1];
+    }
+}
+
 amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program,
                                 const amp_memory_plan_options *options, const amp_allocator *allocator,
                                 amp_error *err) {
-    size_t count = (size_t)program->buffer_count, used = 0;
+    size_t count = (size_t)program->buffer_count;
     *plan = (amp_memory_plan){.count = program->buffer_count};
     plan->bytes = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->bytes, 16);
     plan->offset = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->offset, 16);
@@ -46,13 +72,10 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
     amp_status status = plan->bytes && plan->offset && items && neighbours
                             ? measure(plan, program, options, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
-    for (size_t i = 0; !status && i < count; i++) {
-        const amp_model_buffer *b = &program->buffers[i];
-        if (b->kind == AMP_BUFFER_TEMP)
-            items[used++] = (amp_temporary){(int32_t)i, b->first_kernel, b->last_kernel, plan->bytes[i], 0, 0};
-    }
     if (!status) {
-        plan->arena = amp_memory_place(items, (int)used, neighbours, plan->offset, options->separate);
+        int used = list_items(plan, program, options->separate, items);
+        plan->arena = amp_memory_place(items, used, neighbours, plan->offset, options->separate);
+        if (!options->separate) share_places(plan, program);
         plan->flags = line_up(plan, program, AMP_BUFFER_FLAG);
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);
         plan->watched = line_up(plan, program, AMP_BUFFER_WATCH);

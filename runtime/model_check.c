@@ -234,10 +234,24 @@ static amp_status check_state_buffer(const Check *c, const amp_model_buffer *b) 
     return AMP_OK;
 }
 
+static bool same_dim(const amp_model_dim *a, const amp_model_dim *b) {
+    return a->mul == b->mul && a->div == b->div && a->of_n == b->of_n;
+}
+
+static bool place_fits(const Check *c, const amp_model_buffer *b) {
+    if (!b->place) return true;
+    if (b->place > (uint32_t)c->program->buffer_count) return false;
+    const amp_model_buffer *in = &c->program->buffers[b->place - 1];
+    return in->kind == AMP_BUFFER_TEMP && !in->place && in->first_kernel < b->first_kernel &&
+           in->storage == b->storage && in->layout == b->layout && same_dim(&in->rows, &b->rows) &&
+           same_dim(&in->cols, &b->cols);
+}
+
 static amp_status check_temp_buffer(const Check *c, const amp_model_buffer *b) {
     if (b->first_kernel < -1 || b->last_kernel < b->first_kernel || b->last_kernel >= c->program->kernel_count)
         return amp_check_fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first_kernel, b->last_kernel,
                               c->program->kernel_count);
+    if (!place_fits(c, b)) return amp_check_fail(c, "buffer %s cannot lie where it is said to", b->name);
     return AMP_OK;
 }
 

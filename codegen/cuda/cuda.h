@@ -41,6 +41,7 @@ amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err);
 
 typedef struct CudaFunction {
     const char *entry, *source; /* with comments that name IR ops, dtype decisions and source lines */
+    const char *prelude;        /* of cuda_prelude what it needs (prelude_parts.h); functions that need the same share it */
     int min_arch;
 } CudaFunction;
 

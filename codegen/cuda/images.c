@@ -124,7 +124,8 @@ static void run_all(Work *w) {
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static const char *whole_text(const CudaModule *cuda, int function) {
-    return arena_printf(cuda->module->arena, "%s%s", cuda_prelude, cuda->functions.data[function].source);
+    const CudaFunction *f = &cuda->functions.data[function];
+    return arena_printf(cuda->module->arena, "%s%s", f->prelude, f->source);
 }
 
 /* What an architecture is too old for has no image for it. */

@@ -3,6 +3,7 @@
 #include "codegen/c_text.h"
 #include "codegen/cuda/comment.h"
 #include "codegen/cuda/cuda.h"
+#include "codegen/cuda/prelude_parts.h"
 
 typedef struct Function { /* while others may still turn out to be equal */
     const char *body, *entry;
@@ -80,9 +81,15 @@ static amp_status add_operands(Writer *x, CudaKernelEntry *entry) {
     return AMP_OK;
 }
 
-static bool contains(const uint32_t *ids, int count, uint32_t id) {
+/* The buffer whose memory it is. */
+static uint32_t place_of(const Func *f, uint32_t id) {
+    uint32_t place = f->buffers.data[id - 1]->place;
+    return place ? place : id;
+}
+
+static bool contains(const Func *f, const uint32_t *ids, int count, uint32_t id) {
     for (int i = 0; i < count; i++)
-        if (ids[i] == id) return true;
+        if (place_of(f, ids[i]) == place_of(f, id)) return true;
     return false;
 }
 
@@ -92,8 +99,8 @@ static bool touches_written(const Writer *x, const Kernel *a, const Kernel *b) {
     for (int i = 0; i < a->writes.len; i++) {
         uint32_t id = a->writes.data[i];
         bool flag = f->buffers.data[id - 1]->kind == BUFFER_FLAG;
-        if (contains(b->reads.data, b->reads.len, id)) return true;
-        if (!flag && contains(b->writes.data, b->writes.len, id)) return true;
+        if (contains(f, b->reads.data, b->reads.len, id)) return true;
+        if (!flag && contains(f, b->writes.data, b->writes.len, id)) return true;
         if (b->pred.id && f->buffers.data[id - 1]->value.id == b->pred.id) return true;
     }
     return false;
@@ -191,11 +198,12 @@ static amp_status add_program(Writer *x, const Func *f) {
 
 amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
     Writer x = {.m = m, .out = out, .err = err};
+    CudaPrelude *prelude = cuda_prelude_split(m->arena, cuda_prelude);
     out->module = m;
     for (int i = 0; i < m->funcs.len; i++) AMP_TRY(add_program(&x, m->funcs.data[i]));
     for (int i = 0; i < x.functions.len; i++) {
         const Function *f = x.functions.data[i];
-        CudaFunction function = {f->entry, function_source(&x, f), f->min_arch};
+        CudaFunction function = {f->entry, function_source(&x, f), cuda_prelude_for(prelude, f->body), f->min_arch};
         vec_push(m->arena, &out->functions, function);
     }
     return AMP_OK;
@@ -205,7 +213,7 @@ void cuda_print(const CudaModule *m, Text *out) {
     text_puts(out, "/* Model ");
     c_comment(out, m->module->name);
     text_puts(out,
-              " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time behind the prelude. */\n\n");
+              " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time, behind what it needs of the prelude. */\n\n");
     text_puts(out, cuda_prelude);
     for (int i = 0; i < m->functions.len; i++) text_printf(out, "\n%s", m->functions.data[i].source);
 }

@@ -14,19 +14,14 @@ typedef struct Instructions {
     int min_arch;
     const char *element;
     int element_bytes;
+    const char *rounded; /* how an operand in f32 is read that the product rounds (ir_is_made_on_load) */
 } Instructions;
 static const Instructions instructions[] = {
-    {AMP_DT_F16, "MmaF16", 75, "uint16_t", 2},
-    {AMP_DT_BF16, "MmaBf16", 80, "uint16_t", 2},
-    {AMP_DT_TF32, "MmaTf32", 80, "float", 4},
-    {AMP_DT_F32, NULL, 75, "float", 4},
+    {AMP_DT_F16, "MmaF16", 75, "uint16_t", 2, "RoundedF16"},
+    {AMP_DT_BF16, "MmaBf16", 80, "uint16_t", 2, "RoundedBf16"},
+    {AMP_DT_TF32, "MmaTf32", 80, "float", 4, "RoundedTf32"},
+    {AMP_DT_F32, NULL, 75, "float", 4, NULL},
 };
-
-/* The narrowest type that holds both: f16 and bf16 are tf32 numbers. */
-static Dtype common_dtype(Dtype a, Dtype b) {
-    if (a == b) return a;
-    return a == AMP_DT_F32 || b == AMP_DT_F32 ? AMP_DT_F32 : AMP_DT_TF32;
-}
 
 static const Instructions *instructions_of(Dtype t) {
     for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++)
@@ -57,41 +52,57 @@ static ProductTile choose_tile(const ProductPlan *p) {
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-typedef struct Widening {
-    Dtype stored;
-    const char *memory;
-} Widening;
-static const Widening widenings[] = {{AMP_DT_F16, "WidenedF16"}, {AMP_DT_BF16, "WidenedBf16"}};
-
-/* The largest access of up to 16 bytes that cuts a line of |cols| elements evenly; single elements where each is
- * widened. */
-static int copy_bytes(int64_t cols, int element_bytes, bool whole, bool turned) {
+/* The largest access of up to 16 bytes of shared memory that cuts a line of |cols| elements evenly. */
+static int copy_bytes(int64_t cols, int element_bytes, bool turned) {
     int bytes = 16;
     while (cols * element_bytes % bytes) bytes /= 2;
-    if (!whole || (turned && bytes < 16)) return element_bytes;
-    return bytes;
+    return turned && bytes < 16 ? element_bytes : bytes;
+}
+
+/* Whether operand |n| is multiplied as its transpose. */
+static bool is_transposed(const Op *o, int n) {
+    if (o->code == OP_contract) return ir_attr(o, n ? "tb" : "ta")->i;
+    return o->code == OP_conv_weight && n == 0;
+}
+
+/* A convolution's A: windows over the images that |memory| holds. */
+static const char *in_windows(const Walk *w, const Op *o, const char *memory) {
+    Windows g = ir_windows(w->f, o);
+    bool back = o->code == OP_conv_data;
+    return arena_printf(w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s>", memory,
+                        (long long)(back ? g.oh : g.h), (long long)(back ? g.ow : g.w), (long long)(back ? g.oc : g.c),
+                        (long long)(back ? g.h : g.oh), (long long)(back ? g.w : g.ow), (long long)g.kw,
+                        (long long)g.stride[0], (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1],
+                        (long long)g.dilation[0], (long long)g.dilation[1], back ? "true" : "false");
+}
+
+/* Elements side by side in memory that a copy may take at once. */
+static int64_t run_of(const Walk *w, const ProductPlan *p, int n, bool transposed) {
+    Dim rows, cols;
+    if (n) return transposed ? p->k.mul : p->cols;
+    shape_matrix(ir_shape(w->f, p->op->in[0]), &rows, &cols); /* of a convolution: the channels of a pixel */
+    return cols.mul;
 }
 
 static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instructions *by, int n, ProductOperand *out,
                                amp_error *err) {
-    bool transposed = ir_attr(p->op, n ? "tb" : "ta")->i;
+    bool transposed = is_transposed(p->op, n);
+    const Value *read = ir_value(w->f, p->op->in[n]);
     out->operand = walk_memory_operand(w, p->op, n);
     if (out->operand < 0)
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract reads %%%s, which no buffer holds", walk_name(w),
-                        ir_value(w->f, p->op->in[n])->name);
-    Dtype stored = walk_operand(w, out->operand)->storage;
-    const CudaStorage *storage = cuda_storage_of(w, out->operand);
-    int64_t cols = n == (int)transposed ? p->k.mul : n ? p->cols : p->rows.mul;
-    int element_bytes = by->element_bytes;
-    bool whole = stored == by->dtype || (element_bytes == 4 && storage->bytes == 4);
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract reads %%%s, which no buffer holds", walk_name(w), read->name);
+    const Buffer *buffer = walk_operand(w, out->operand);
+    int64_t run = run_of(w, p, n, transposed);
+    bool rounds = buffer->value.id != p->op->in[n].id;
+    int bytes = cuda_storage_of(w, out->operand)->bytes;
     out->k_inner = n == (int)transposed;
-    if (whole) out->memory = arena_printf(w->arena, "AsStored<%s>", by->element);
-    for (size_t i = 0; !whole && element_bytes == 4 && i < sizeof widenings / sizeof widenings[0]; i++)
-        if (widenings[i].stored == stored) out->memory = widenings[i].memory;
+    if (rounds && buffer->storage == AMP_DT_F32) out->memory = by->rounded;
+    else if (!rounds && bytes == by->element_bytes) out->memory = arena_printf(w->arena, "AsStored<%s>", by->element);
     if (!out->memory)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not built yet", walk_name(w),
-                        amp_dtype_name(by->dtype), ir_value(w->f, p->op->in[n])->name, amp_dtype_name(stored));
-    out->bytes = copy_bytes(cols, element_bytes, whole, out->k_inner && !by->mma);
+                        amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
+    if (n == 0 && p->op->code != OP_contract) out->memory = in_windows(w, p->op, out->memory);
+    out->bytes = copy_bytes(run, by->element_bytes, out->k_inner && !by->mma);
     return AMP_OK;
 }
 
@@ -103,26 +114,31 @@ static const Op *find_product(const Walk *w) {
     return NULL;
 }
 
+/* What an element of the result is a sum over. */
+static Dim terms(const Walk *w, const Op *o) {
+    int n = o->code == OP_contract ? 0 : 1; /* a convolution's B is a matrix, of k rows */
+    Dim rows, cols;
+    shape_matrix(ir_shape(w->f, o->in[n]), &rows, &cols);
+    return n == 1 || is_transposed(o, 0) ? rows : cols;
+}
+
 amp_status cuda_plan_product(const Walk *w, ProductPlan *out, amp_error *err) {
     const Op *o = find_product(w);
     if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
-    if (o->code != OP_contract)
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: %s has no CUDA code yet", walk_name(w), ir_op_info[o->code].name);
-    const Instructions *by = instructions_of(common_dtype(ir_dtype(w->f, o->in[0]), ir_dtype(w->f, o->in[1])));
+    const Instructions *by = instructions_of(ir_dtype(w->f, o->in[0]));
     if (!by)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract of %s is not built yet", walk_name(w),
                         amp_dtype_name(ir_dtype(w->f, o->in[0])));
-    Dim a_rows, a_cols;
-    shape_matrix(ir_shape(w->f, o->in[0]), &a_rows, &a_cols);
     *out = (ProductPlan){.op = o,
                          .rows = w->rows,
                          .cols = w->cols,
-                         .k = ir_attr(o, "ta")->i ? a_rows : a_cols,
+                         .k = terms(w, o),
                          .mma = by->mma,
                          .min_arch = by->min_arch,
                          .element_bytes = by->element_bytes};
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
+    if (o->code != OP_contract && out->a.bytes < 16) out->tile.min_blocks = 1; /* places of many small copies take registers */
     return AMP_OK;
 }

@@ -12,6 +12,15 @@ typedef struct Tables {
     int image_count;
 } Tables;
 
+/* |section|: a macro of amp/model_abi.h; NULL: the usual one. */
+static void put_text(Text *t, const char *name, const char *section, const char *text) {
+    text_printf(t, "static const char %s[]", name);
+    if (section) text_printf(t, " __attribute__((section(%s), used))", section);
+    text_puts(t, " =\n");
+    c_long_string(t, text);
+    text_puts(t, ";\n\n");
+}
+
 /* ---- functions and their images ----------------------------------------------------------------------------------- */
 
 /* A string literal per line of bytes; octal escapes, because they end after three digits. */
@@ -51,17 +60,32 @@ static int put_images(Tables *x, int function) {
     return count;
 }
 
+/* A constant for each of the preludes; the number of each function's. */
+static int *put_preludes(Tables *x) {
+    const CudaModule *m = x->cuda;
+    int *prelude = arena_array(x->rows.m->arena, int, m->functions.len + 1);
+    for (int i = 0; i < m->functions.len; i++) {
+        int same = 0;
+        while (m->functions.data[same].prelude != m->functions.data[i].prelude) same++;
+        prelude[i] = same;
+        if (same == i)
+            put_text(x->rows.t, arena_printf(x->rows.m->arena, "cuda_prelude_%d", i), NULL, m->functions.data[i].prelude);
+    }
+    return prelude;
+}
+
 static void put_functions(Tables *x) {
     const CudaModule *m = x->cuda;
     Text *t = x->rows.t;
     int *images = arena_array(x->rows.m->arena, int, m->functions.len + 1);
     for (int i = 0; i < m->functions.len; i++) images[i] = put_images(x, i);
+    const int *prelude = put_preludes(x);
     if (m->functions.len) text_puts(t, "static const amp_model_cuda_function cuda_functions[] = {\n");
     for (int i = 0; i < m->functions.len; i++) {
         const CudaFunction *f = &m->functions.data[i];
         text_puts(t, "    {");
         table_put_field(t, "entry", f->entry);
-        text_printf(t, ".min_arch = %d, ", f->min_arch);
+        text_printf(t, ".min_arch = %d, .prelude = cuda_prelude_%d, ", f->min_arch, prelude[i]);
         table_put(t, "images", "amp_model_cuda_image", arena_printf(x->rows.m->arena, "cuda_images_%d", i), images[i]);
         text_puts(t, ", .source =\n");
         c_long_string(t, f->source);
@@ -174,15 +198,6 @@ static void put_program(Tables *x, const CudaProgram *p) {
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
-
-/* |section|: a macro of amp/model_abi.h; NULL: the usual one. */
-static void put_text(Text *t, const char *name, const char *section, const char *text) {
-    text_printf(t, "static const char %s[]", name);
-    if (section) text_printf(t, " __attribute__((section(%s), used))", section);
-    text_puts(t, " =\n");
-    c_long_string(t, text);
-    text_puts(t, ";\n\n");
-}
 
 amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int image_count, Text *out, amp_error *err) {
     Tables x = {

@@ -8,6 +8,7 @@
 // tables of a batch, what belongs to a whole row of a row kernel) is one sector each and is left out.
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
+#include "ir/access.h"
 #include "passes/policy.h"
 #include "tests/codegen/cuda/cuda_run.h"
 
@@ -87,17 +88,26 @@ class CudaCountersTest : public CudaRunTest {
     static int64_t Blocks(const CudaLaunch &l, int axis, int64_t n) {
         return (dim_eval(l.extent[axis], n) + l.per[axis] - 1) / l.per[axis];
     }
-    static const Op *First(const Func *f, const Kernel *k) { return f->ops.data[f->body.data[k->first].id]; }
+    static const Op *Product(const Func *f, const Kernel *k) {
+        int i = k->first;
+        while (!ir_is_product(ir_op_at(f, i))) i++;
+        return ir_op_at(f, i);
+    }
+    // What a product finds in memory for its operand.
+    static Val InMemory(const Func *f, Val v) {
+        const Op *def = ir_def(f, v);
+        return def && ir_is_made_on_load(f, def) ? def->in[0] : v;
+    }
 
     // How often the bytes of an operand are read; 0: it is left out.
     static int64_t Times(const Func *f, const CudaKernelEntry &entry, const Kernel *k, const Buffer *b, int64_t n) {
         const int64_t elements = Elements(f, b, n);
         if (k->kind == KERNEL_SCALAR) return 1;
         if (k->kind == KERNEL_PRODUCT) {
-            const Op *op = First(f, k);
+            const Op *op = Product(f, k);
             const int64_t result = dim_eval(entry.launch.extent[0], n) * dim_eval(entry.launch.extent[1], n);
-            if (b->value.id == op->in[0].id) return Blocks(entry.launch, 1, n);
-            if (b->value.id == op->in[1].id) return Blocks(entry.launch, 0, n);
+            if (b->value.id == InMemory(f, op->in[0]).id) return Blocks(entry.launch, 1, n);
+            if (b->value.id == InMemory(f, op->in[1]).id) return Blocks(entry.launch, 0, n);
             return elements > 1 ? result / elements : 0;
         }
         return elements == Domain(f, k, n);
@@ -200,7 +210,7 @@ class CudaCountersTest : public CudaRunTest {
                                 int64_t n) {
         const int64_t rows = dim_eval(entry.launch.extent[0], n), cols = dim_eval(entry.launch.extent[1], n);
         Dim of_a;
-        EXPECT_TRUE(shape_count(ir_shape(f, First(f, entry.members.data[0])->in[0]), &of_a));
+        EXPECT_TRUE(shape_count(ir_shape(f, Product(f, entry.members.data[0])->in[0]), &of_a));
         const int64_t k = dim_eval(of_a, n) / rows, flops = 2 * rows * cols * k, padded = (k + 31) / 32 * 32;
         if (!half) return flops;
         EXPECT_TRUE(entry.tensor_cores);

@@ -44,12 +44,14 @@ struct Compiled {
     std::string bytes, message, diagnostics;
 };
 
+// For one instruction set, unless |options| ask for others: what a model does is the same in each (tests/codegen, determinism_test).
 inline Compiled compile(const std::string &text, amp_compile_options options = {}, const char *name = "mlp.amp") {
     Compiled c;
     amp_error err = {};
     amp_compile_result *result = nullptr;
     options.struct_size = sizeof options;
     if (device() && !options.target) options.target = device();
+    if (!options.isa) options.isa = "portable";
     options.name = name;
     options.text = text.c_str();
     options.text_size = text.size();
@@ -97,6 +99,7 @@ struct Training {
         o.keep_values = keep_values;
         o.isa = isa;
         o.device = device();
+        if (device()) setenv("AMPC_CACHE_DIR", temp_path("kernels").c_str(), 0);
         o.separate_buffers = getenv("AMP_TEST_SEPARATE") != nullptr;
         EXPECT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
         if (!model) return;

@@ -353,6 +353,7 @@ TEST_F(PrintRead, MalformedTextIsRefusedWithItsPlace) {
         {InFunc("  kernel k tile \"\" reads b { }"), "no buffer of this function is called b"},
         {InFunc("  buffer b temp %x f32 rows\n  buffer b temp %x f32 rows"), "buffer b is defined twice"},
         {InFunc("  buffer b state of s %x f32 rows"), "no state is called s"},
+        {InFunc("  buffer b temp %x f32 rows in c\n  buffer c temp %x f32 rows"), "no buffer before this one is called c"},
         {InFunc("  %1 = neg(%x) : f32[4] because {r, a:1, b:2}"), "this stands twice in the reason"},
         {InFunc("  %1 = neg(%x) : f32[4] because {r, a}"), "expected ':' and a line, or a path, found '}'"},
         {InFunc("  % = neg(%x) : f32[4]"), "a value needs a name"},

@@ -25,6 +25,12 @@ std::string Core(const std::string &lines) {
               "state %s : f32 param");
 }
 
+// A scalar's and two matrices' buffers, touched by two kernels.
+std::string Places(const std::string &buffers) {
+    return At("plan", "input %x : f32[4, 2]\ninput %s : f32\nkernel j tile \"\" {\n%1 = neg(%x) : f32[4, 2]\n}\nkernel k tile \"\" {\n%2 = neg(%1) : f32[4, 2]\n}\n" +
+                          buffers);
+}
+
 TEST_F(Verify_, Rules) {
     const struct {
         std::string text, message;
@@ -149,6 +155,20 @@ TEST_F(Verify_, Rules) {
         {At("plan",
             "input %x : f32\nkernel k tile \"\" {\n%1 = neg(%x) : f32\n}\nbuffer b temp %x f32 rows live 0 to 1"),
          "f: buffer b lives from kernel 0 to 1 of 1"},
+        {Places("buffer a temp %1 f32 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"), ""},
+        {Places("buffer a output %1 f32 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
+         "f: buffer b lies in the place of one that it does not fit"},
+        {Places("buffer a temp %1 f32 rows live 0 to 1\nbuffer b output %2 f32 rows live 1 to 1 in a"),
+         "f: buffer b lies in the place of one that it does not fit"},
+        {Places("buffer a temp %1 f16 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
+         "f: buffer b lies in the place of one that it does not fit"},
+        {Places("buffer a temp %1 f32 rows live 1 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
+         "f: buffer b lies in the place of one that it does not fit"},
+        {Places("buffer a temp %s f32 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
+         "f: buffer b lies in the place of one that it does not fit"},
+        {Places("buffer a temp %x f32 rows live 0 to 0\nbuffer b temp %1 f32 rows live 1 to 1 in a\n"
+                "buffer c temp %2 f32 rows live 1 to 1 in b"),
+         "f: buffer c lies in the place of one that it does not fit"},
     };
     for (const auto &c : cases) EXPECT_EQ(Verify(c.text), c.message) << c.text;
 }

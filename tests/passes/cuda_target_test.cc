@@ -82,6 +82,24 @@ TEST_F(CudaTargetTest, KernelsKeepTheRulesOfFusion) {
         }
 }
 
+// Softmax with cross-entropy writes the gradient over the logits, where nothing else reads them.
+TEST_F(CudaTargetTest, TheGradientTakesThePlaceOfTheLogits) {
+    for (const char *precision : kPrecisions) {
+        const Module *m = Planned("mlp.ir", precision);
+        const Func *f = ir_func_find(m, "train_step");
+        int taken = 0;
+        for (int i = 0; i < f->buffers.len; i++) {
+            const Buffer *b = f->buffers.data[i];
+            if (!b->place) continue;
+            const Buffer *in = f->buffers.data[b->place - 1];
+            EXPECT_EQ(b->first, in->last) << b->name;
+            EXPECT_EQ(b->storage, in->storage) << b->name;
+            taken += !strcmp(ir_value(f, in->value)->name, "logits");
+        }
+        EXPECT_EQ(1, taken) << precision;
+    }
+}
+
 TEST_F(CudaTargetTest, TheTargetIsPartOfTheText) {
     Module *m = Planned("mlp.ir", "bf16");
     Text text;

@@ -121,9 +121,14 @@ Data MakeData(const Session &s, int n, uint64_t seed) {
 
 constexpr uint64_t kSessionSeed = 5;
 
+struct Place { // where a session runs
+    const char *device = nullptr;
+    bool separate = false; // nothing shares memory
+};
+
 // Compiled with |o|; the batch is made on the first call.
 Results Run(const amp_compile_options &options, const Program &p, const Settings &settings, uint64_t seed, Data *data,
-            const char *what) {
+            const char *what, const Place &place = {}) {
     std::string path = settings.folder + "/random-" + std::to_string(getpid()) + ".so";
     amp_compile_options o = options;
     o.output = path.c_str();
@@ -136,9 +141,14 @@ Results Run(const amp_compile_options &options, const Program &p, const Settings
     with.threads = 1;
     with.seed = kSessionSeed;
     with.keep_values = 1;
+    with.device = place.device;
+    with.separate_buffers = place.separate;
     amp_status status = amp_model_load(path.c_str(), nullptr, &s.model, &err);
     unlink(path.c_str());
     Need(status, err, what);
+    amp_model_info about;
+    amp_model_get_info(s.model, &about);
+    if (place.device && !about.has_cuda) throw Skipped{about.cuda_missing};
     Need(amp_params_create(s.model, nullptr, &s.params, &err), err, what);
     if (data->inputs.empty()) {
         *data = MakeData(s, p.n, seed);
@@ -321,6 +331,21 @@ double SimplifyBound(const Program &p) {
     return kSimplifyBound[p.precision == "bf16" ? 1 : p.precision == "fp16" ? 2 : 0];
 }
 
+std::string CheckOnCuda(const Program &p, const std::string &text, const Settings &settings, uint64_t seed) {
+    Data data;
+    amp_compile_options o = Options(text, settings), fused = o;
+    o.target = "cpu";
+    fused.target = "both";
+    Results cpu = Run(o, p, settings, seed, &data, "on the CPU");
+    Results cuda = Run(fused, p, settings, seed, &data, "on CUDA", {"cuda"});
+    std::string wrong = Within("on CUDA", cuda, cpu, SimplifyBound(p));
+    if (!wrong.empty()) return wrong;
+    wrong = SameBits("on CUDA, separate", cuda, Run(fused, p, settings, seed, &data, "on CUDA, separate", {"cuda", true}));
+    if (!wrong.empty()) return wrong;
+    fused.no_fuse = 1;
+    return Within("on CUDA without fuse", Run(fused, p, settings, seed, &data, "on CUDA without fuse", {"cuda"}), cpu, SimplifyBound(p));
+}
+
 // With one set of numbers.  |*exact|: the difference needs no second look.
 std::string CheckOnce(const Program &p, const std::string &text, const Settings &settings, uint64_t seed, bool *exact) {
     Data data;
@@ -349,8 +374,8 @@ std::string Check(const Program &p, const Settings &settings) {
     std::string text = p.Text(), wrong;
     try {
         for (uint64_t seed : {11, 22, 33}) {
-            bool exact = true;
-            wrong = CheckOnce(p, text, settings, seed, &exact);
+            bool exact = false;
+            wrong = settings.cuda ? CheckOnCuda(p, text, settings, seed) : CheckOnce(p, text, settings, seed, &exact);
             if (wrong.empty() || exact) return wrong;
         }
         return wrong;

@@ -1,7 +1,7 @@
-// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] | --minimise SEED | --print SEED
+// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda] | --minimise SEED | --print SEED
 //
-// Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed".  A failing one is made as small
-// as it gets and printed with its seed.
+// Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed" and, on CUDA, ", N skipped".  A failing
+// one is made as small as it gets and printed with its seed.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,12 +14,21 @@ namespace rp = random_programs;
 namespace {
 
 // Delta debugging, one statement at a time: a smaller program that fails in the same way takes the place of the larger one.
+// A program without CUDA code is none that fails.
+std::string WrongOf(const rp::Program &p, const rp::Settings &settings) {
+    try {
+        return rp::Check(p, settings);
+    } catch (const rp::Skipped &) {
+        return "";
+    }
+}
+
 rp::Program Minimise(rp::Program p, const std::string &wrong, const rp::Settings &settings) {
     std::string kind = wrong.substr(0, wrong.find(':'));
     for (bool smaller = true; smaller;) {
         smaller = false;
         for (const rp::Program &q : rp::Smaller(p)) {
-            std::string now = rp::Check(q, settings);
+            std::string now = WrongOf(q, settings);
             if (now.substr(0, now.find(':')) != kind) continue;
             p = q;
             smaller = true;
@@ -32,7 +41,7 @@ rp::Program Minimise(rp::Program p, const std::string &wrong, const rp::Settings
 void Report(uint64_t seed, const rp::Program &p, const std::string &wrong, const rp::Settings &settings) {
     rp::Program q = Minimise(p, wrong, settings);
     std::printf("FAIL seed %llu: %s\n  smallest: %s (n = %d)\n%s\n", static_cast<unsigned long long>(seed),
-                wrong.c_str(), rp::Check(q, settings).c_str(), q.n, q.Text().c_str());
+                wrong.c_str(), WrongOf(q, settings).c_str(), q.n, q.Text().c_str());
     std::fflush(stdout);
 }
 
@@ -40,7 +49,7 @@ void Report(uint64_t seed, const rp::Program &p, const std::string &wrong, const
 
 int main(int argc, char **argv) {
     uint64_t first = 1, step = 1;
-    int count = 200, passed = 0, failed = 0;
+    int count = 200, passed = 0, failed = 0, skipped = 0;
     rp::Settings settings;
     const char *folder = std::getenv("TMPDIR");
     settings.folder = folder && *folder ? folder : "/tmp";
@@ -51,6 +60,7 @@ int main(int argc, char **argv) {
         else if (option == "--step") step = std::stoull(value);
         else if (option == "--cc") settings.c_compiler = value;
         else if (option == "--folder") settings.folder = value;
+        else if (option == "--device") settings.cuda = value == "cuda";
         else if (option == "--print") return std::printf("%s", rp::Generate(std::stoull(value)).Text().c_str()) < 0;
         else if (option == "--minimise") first = std::stoull(value), count = 1;
         else return std::fprintf(stderr, "random_programs: %s: no such option\n", argv[i]), 2;
@@ -58,10 +68,17 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) {
         uint64_t seed = first + step * static_cast<uint64_t>(i);
         rp::Program p = rp::Generate(seed);
-        std::string wrong = rp::Check(p, settings);
-        wrong.empty() ? passed++ : failed++;
-        if (!wrong.empty()) Report(seed, p, wrong, settings);
+        try {
+            std::string wrong = rp::Check(p, settings);
+            wrong.empty() ? passed++ : failed++;
+            if (!wrong.empty()) Report(seed, p, wrong, settings);
+        } catch (const rp::Skipped &s) {
+            skipped++;
+            std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), s.why.c_str());
+        }
     }
-    std::printf("%d passed, %d failed\n", passed, failed);
+    std::printf("%d passed, %d failed", passed, failed);
+    if (settings.cuda) std::printf(", %d skipped", skipped);
+    std::printf("\n");
     return failed > 0;
 }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "amp/base.h"
+#include "tests/base/sanitizer.h"
 
 namespace robustness {
 
@@ -28,12 +29,7 @@ inline long FromEnvironment(const char *name, long otherwise) {
 }
 // Under the sanitizers, where everything takes many times as long, every fifth place and mutation, until AMP_MUTATIONS
 // asks for more; which fifth depends on AMP_SEED.
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
-inline size_t Stride() { return kSlow && !FromEnvironment("AMP_MUTATIONS", 0) ? 5 : 1; }
+inline size_t Stride() { return amp_test_address_sanitizer && !FromEnvironment("AMP_MUTATIONS", 0) ? 5 : 1; }
 inline size_t FirstPlace() { return (size_t)FromEnvironment("AMP_SEED", 0) % Stride(); }
 inline long MutationCount() { return FromEnvironment("AMP_MUTATIONS", 2000 / (long)Stride()); }
 

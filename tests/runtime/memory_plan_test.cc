@@ -107,6 +107,29 @@ TEST(MemoryPlan, AChainOfEqualLayersTakesTwo) {
     amp_memory_plan_free(&plan, &a);
 }
 
+// One behind the other in the first one's place, which is taken as long as the last one lives.
+TEST(MemoryPlan, APlaceIsShared) {
+    Program p;
+    p.Add(AMP_BUFFER_TEMP, 8, 3, 5); // its index is no matter
+    p.Add(AMP_BUFFER_TEMP, 8, 0, 2);
+    p.Add(AMP_BUFFER_TEMP, 8, 2, 3);
+    p.Add(AMP_BUFFER_TEMP, 4, 4, 5);
+    p.Add(AMP_BUFFER_TEMP, 8, 6, 7);
+    p.buffers[0].place = p.buffers[2].place = 2;
+    amp_allocator a = {};
+    amp_memory_plan plan;
+    amp_error err = {};
+    ASSERT_EQ(Plan(&plan, p.Get(), 1, false, &a, &err), AMP_OK);
+    EXPECT_EQ(plan.offset[0], plan.offset[1]);
+    EXPECT_EQ(plan.offset[2], plan.offset[1]);
+    EXPECT_NE(plan.offset[3], plan.offset[1]) << "in use until kernel 5";
+    EXPECT_EQ(plan.arena, 12u * 128);
+    amp_memory_plan_free(&plan, &a);
+    ASSERT_EQ(Plan(&plan, p.Get(), 1, true, &a, &err), AMP_OK);
+    ExpectNoOverlap(p, plan, true);
+    amp_memory_plan_free(&plan, &a);
+}
+
 TEST(MemoryPlan, OtherKindsLieOneAfterTheOther) {
     Program p;
     for (uint32_t kind : {AMP_BUFFER_FLAG, AMP_BUFFER_OUTPUT, AMP_BUFFER_WATCH})

@@ -109,6 +109,8 @@ const Damage damages[] = {
     {"does not fit state", [](Copy &c) { c.Buffer(AMP_BUFFER_STATE).storage = AMP_DT_F64; }},
     {"lives from kernel 5 to 99",
      [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = 5, c.Buffer(AMP_BUFFER_TEMP).last_kernel = 99; }},
+    {"cannot lie where it is said to", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).place = 1000; }},
+    {"cannot lie where it is said to", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).place = 1; }},
     {"lives from kernel -2", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = -2; }},
     {"flag flag is no int32", [](Copy &c) { c.Buffer(AMP_BUFFER_FLAG).storage = AMP_DT_F16; }},
     {"output loss is not stored as rows of f32", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).storage = AMP_DT_F16; }},

@@ -10,12 +10,17 @@ INLINE float fma_f32(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 #define DEFINE_MAX_MIN(name, type)                                                                                     \
     INLINE type max_##name(type a, type b) { return a > b || a != a ? a : b; }                                         \
     INLINE type min_##name(type a, type b) { return a < b || a != a ? a : b; }
+
 DEFINE_MAX_MIN(f32, float)
+
 DEFINE_MAX_MIN(f64, double)
+
 #define DEFINE_INT_MAX_MIN(name, type)                                                                                 \
     INLINE type max_##name(type a, type b) { return a > b ? a : b; }                                                   \
     INLINE type min_##name(type a, type b) { return a < b ? a : b; }
+
 DEFINE_INT_MAX_MIN(i32, int32_t)
+
 DEFINE_INT_MAX_MIN(i64, int64_t)
 
 INLINE float abs_f32(float x) { return float_of(bits_of(x) & 0x7FFFFFFFu); }

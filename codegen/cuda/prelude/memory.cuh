@@ -1,22 +1,29 @@
 /* memory.cuh: elements in memory.  get and put move one; load and store move V neighbours, in accesses of up to 16 bytes: the
  * first stands at a multiple of their size. */
+
 INLINE float get_f32(const float *p) { return *p; }
-INLINE float get_f16(const uint16_t *p) { return f32_of_f16(*p); }
-INLINE float get_bf16(const uint16_t *p) { return f32_of_bf16(*p); }
-INLINE int32_t get_i32(const int32_t *p) { return *p; }
-INLINE int32_t get_bool(const int32_t *p) { return *p != 0; }
-INLINE int32_t get_u8(const uint8_t *p) { return *p; }
-INLINE int64_t get_i64(const int64_t *p) { return *p; }
-INLINE double get_f64(const double *p) { return *p; }
+INLINE void put_f32(float *p, float x) { *p = x; }
 
 /* A value that is stored as f16 or bf16 has been rounded to it. */
-INLINE void put_f32(float *p, float x) { *p = x; }
+INLINE float get_f16(const uint16_t *p) { return f32_of_f16(*p); }
 INLINE void put_f16(uint16_t *p, float x) { *p = f16_of_f32(x); }
+
+INLINE float get_bf16(const uint16_t *p) { return f32_of_bf16(*p); }
 INLINE void put_bf16(uint16_t *p, float x) { *p = bf16_bits(x); }
+
+INLINE int32_t get_i32(const int32_t *p) { return *p; }
 INLINE void put_i32(int32_t *p, int32_t x) { *p = x; }
+
+INLINE int32_t get_bool(const int32_t *p) { return *p != 0; }
 INLINE void put_bool(int32_t *p, int32_t x) { *p = x != 0; }
+
+INLINE int32_t get_u8(const uint8_t *p) { return *p; }
 INLINE void put_u8(uint8_t *p, int32_t x) { *p = (uint8_t)x; }
+
+INLINE int64_t get_i64(const int64_t *p) { return *p; }
 INLINE void put_i64(int64_t *p, int64_t x) { *p = x; }
+
+INLINE double get_f64(const double *p) { return *p; }
 INLINE void put_f64(double *p, double x) { *p = x; }
 
 /* ---- words of 1, 2 or 4 x 32 bits ---- */
@@ -26,6 +33,7 @@ INLINE void load_words(uint32_t (&w)[2], const void *p) {
     const uint2 v = *(const uint2 *)p;
     w[0] = v.x, w[1] = v.y;
 }
+
 template <int W> INLINE void load_words(uint32_t (&w)[W], const void *p) {
     static_assert(W % 4 == 0, "");
     UNROLL
@@ -34,6 +42,7 @@ template <int W> INLINE void load_words(uint32_t (&w)[W], const void *p) {
         w[i] = v.x, w[i + 1] = v.y, w[i + 2] = v.z, w[i + 3] = v.w;
     }
 }
+
 INLINE void store_words(void *p, const uint32_t (&w)[1]) { *(uint32_t *)p = w[0]; }
 INLINE void store_words(void *p, const uint32_t (&w)[2]) { *(uint2 *)p = make_uint2(w[0], w[1]); }
 template <int W> INLINE void store_words(void *p, const uint32_t (&w)[W]) {
@@ -50,29 +59,34 @@ template <int V> INLINE void load_f32(float (&x)[V], const float *p) {
     UNROLL
     for (int i = 0; i < V; i++) x[i] = float_of(w[i]);
 }
+
 template <int V> INLINE void load_i32(int32_t (&x)[V], const int32_t *p) {
     uint32_t w[V];
     load_words(w, p);
     UNROLL
     for (int i = 0; i < V; i++) x[i] = (int32_t)w[i];
 }
+
 template <int V> INLINE void load_bool(int32_t (&x)[V], const int32_t *p) {
     load_i32(x, p);
     UNROLL
     for (int i = 0; i < V; i++) x[i] = x[i] != 0;
 }
+
 template <int V> INLINE void store_f32(float *p, const float (&x)[V]) {
     uint32_t w[V];
     UNROLL
     for (int i = 0; i < V; i++) w[i] = bits_of(x[i]);
     store_words(p, w);
 }
+
 template <int V> INLINE void store_i32(int32_t *p, const int32_t (&x)[V]) {
     uint32_t w[V];
     UNROLL
     for (int i = 0; i < V; i++) w[i] = (uint32_t)x[i];
     store_words(p, w);
 }
+
 template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
     uint32_t w[V];
     UNROLL
@@ -81,9 +95,9 @@ template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
 }
 
 /* Two elements of a word. */
-#define DEFINE_16(name, to_f32, pack)                                                                                  \
+#define DEFINE_16(name, get, put, to_f32, pack)                                                                        \
     template <int V> INLINE void load_##name(float (&x)[V], const uint16_t *p) {                                       \
-        if constexpr (V == 1) x[0] = get_##name(p);                                                                    \
+        if constexpr (V == 1) x[0] = get(p);                                                                           \
         else {                                                                                                         \
             uint32_t w[V / 2];                                                                                         \
             load_words(w, p);                                                                                          \
@@ -92,7 +106,7 @@ template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
         }                                                                                                              \
     }                                                                                                                  \
     template <int V> INLINE void store_##name(uint16_t *p, const float (&x)[V]) {                                      \
-        if constexpr (V == 1) put_##name(p, x[0]);                                                                     \
+        if constexpr (V == 1) put(p, x[0]);                                                                            \
         else {                                                                                                         \
             uint32_t w[V / 2];                                                                                         \
             UNROLL                                                                                                     \
@@ -100,8 +114,10 @@ template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
             store_words(p, w);                                                                                         \
         }                                                                                                              \
     }
-DEFINE_16(f16, f32_of_f16, pack_f16)
-DEFINE_16(bf16, f32_of_bf16, pack_bf16)
+
+DEFINE_16(f16, get_f16, put_f16, f32_of_f16, pack_f16)
+
+DEFINE_16(bf16, get_bf16, put_bf16, f32_of_bf16, pack_bf16)
 
 /* Elements that are not worth wide accesses: u8 below four, i64 and f64. */
 template <int V> INLINE void load_u8(int32_t (&x)[V], const uint8_t *p) {
@@ -114,6 +130,7 @@ template <int V> INLINE void load_u8(int32_t (&x)[V], const uint8_t *p) {
         for (int i = 0; i < V; i++) x[i] = (int32_t)(w[i / 4] >> (i % 4 * 8) & 0xFFu);
     }
 }
+
 template <int V> INLINE void store_u8(uint8_t *p, const int32_t (&x)[V]) {
     if constexpr (V < 4) {
         for (int i = 0; i < V; i++) p[i] = (uint8_t)x[i];
@@ -124,6 +141,7 @@ template <int V> INLINE void store_u8(uint8_t *p, const int32_t (&x)[V]) {
         store_words(p, w);
     }
 }
+
 #define DEFINE_64(name, type)                                                                                          \
     template <int V> INLINE void load_##name(type(&x)[V], const type *p) {                                             \
         UNROLL                                                                                                         \
@@ -133,16 +151,18 @@ template <int V> INLINE void store_u8(uint8_t *p, const int32_t (&x)[V]) {
         UNROLL                                                                                                         \
         for (int i = 0; i < V; i++) p[i] = x[i];                                                                       \
     }
+
 DEFINE_64(i64, int64_t)
+
 DEFINE_64(f64, double)
 
 /* The last V of an array may be fewer: the others are 0, and not stored. */
-#define DEFINE_PART(name, element, type)                                                                               \
+#define DEFINE_PART(name, get, put, element, type)                                                                     \
     template <int V> INLINE void load_##name(type(&x)[V], const element *p, int64_t left) {                            \
         if (left >= V) load_##name(x, p);                                                                              \
         else {                                                                                                         \
             UNROLL                                                                                                     \
-            for (int i = 0; i < V; i++) x[i] = i < left ? get_##name(p + i) : (type)0;                                 \
+            for (int i = 0; i < V; i++) x[i] = i < left ? get(p + i) : (type)0;                                        \
         }                                                                                                              \
     }                                                                                                                  \
     template <int V> INLINE void store_##name(element *p, const type(&x)[V], int64_t left) {                           \
@@ -150,17 +170,25 @@ DEFINE_64(f64, double)
         else {                                                                                                         \
             UNROLL                                                                                                     \
             for (int i = 0; i < V; i++)                                                                                \
-                if (i < left) put_##name(p + i, x[i]);                                                                 \
+                if (i < left) put(p + i, x[i]);                                                                        \
         }                                                                                                              \
     }
-DEFINE_PART(f32, float, float)
-DEFINE_PART(f16, uint16_t, float)
-DEFINE_PART(bf16, uint16_t, float)
-DEFINE_PART(i32, int32_t, int32_t)
-DEFINE_PART(bool, int32_t, int32_t)
-DEFINE_PART(u8, uint8_t, int32_t)
-DEFINE_PART(i64, int64_t, int64_t)
-DEFINE_PART(f64, double, double)
+
+DEFINE_PART(f32, get_f32, put_f32, float, float)
+
+DEFINE_PART(f16, get_f16, put_f16, uint16_t, float)
+
+DEFINE_PART(bf16, get_bf16, put_bf16, uint16_t, float)
+
+DEFINE_PART(i32, get_i32, put_i32, int32_t, int32_t)
+
+DEFINE_PART(bool, get_bool, put_bool, int32_t, int32_t)
+
+DEFINE_PART(u8, get_u8, put_u8, uint8_t, int32_t)
+
+DEFINE_PART(i64, get_i64, put_i64, int64_t, int64_t)
+
+DEFINE_PART(f64, get_f64, put_f64, double, double)
 
 /* ---- places ---- */
 
@@ -168,6 +196,7 @@ DEFINE_PART(f64, double, double)
 INLINE int64_t quotient(int64_t a, int64_t b) {
     return (uint64_t)(a | b) >> 32 ? a / b : (int64_t)((uint32_t)a / (uint32_t)b);
 }
+
 INLINE int64_t modulo(int64_t a, int64_t b) {
     return (uint64_t)(a | b) >> 32 ? a % b : (int64_t)((uint32_t)a % (uint32_t)b);
 }

@@ -29,26 +29,68 @@ template <> struct Part<4> { typedef uint32_t Type; };
 template <> struct Part<8> { typedef uint2 Type; };
 template <> struct Part<16> { typedef uint4 Type; };
 
-/* How elements of an operand stand in global memory: as in shared memory, or narrower, and are widened one by one. */
-template <class T> struct AsStored {
+/* Lines one behind the other. */
+struct DenseLines {
+    static INLINE bool covers(int64_t, int64_t) { return true; }
+    static INLINE int64_t place(int64_t line, int64_t element, int64_t elements) { return line * elements + element; }
+};
+
+/* How elements of an operand stand in global memory: as in shared memory, or they are rounded on the way.  load gives
+ * |BYTES| bytes of shared memory. */
+template <class T> struct AsStored : DenseLines {
     typedef T Element;
     typedef T Stored;
-    static constexpr bool WIDENS = false;
+    static constexpr bool CONVERTS = false;
     template <int BYTES> static INLINE typename Part<BYTES>::Type load(const Stored *p) {
         return *(const typename Part<BYTES>::Type *)p;
     }
 };
-struct WidenedF16 {
-    typedef float Element;
-    typedef uint16_t Stored;
-    static constexpr bool WIDENS = true;
-    template <int BYTES> static INLINE uint32_t load(const Stored *p) { return bits_of(f32_of_f16(*p)); }
-};
-struct WidenedBf16 {
-    typedef float Element;
-    typedef uint16_t Stored;
-    static constexpr bool WIDENS = true;
-    template <int BYTES> static INLINE uint32_t load(const Stored *p) { return bits_of(f32_of_bf16(*p)); }
+
+/* f32 in memory. */
+#define DEFINE_ROUNDED(name, element, store, round)                                                                    \
+    struct Rounded##name : DenseLines {                                                                                \
+        typedef element Element;                                                                                       \
+        typedef float Stored;                                                                                          \
+        static constexpr bool CONVERTS = true;                                                                         \
+        template <int BYTES> static INLINE typename Part<BYTES>::Type load(const Stored *p) {                          \
+            enum { COUNT = BYTES / sizeof(Element) };                                                                  \
+            float x[COUNT];                                                                                            \
+            typename Part<BYTES>::Type part;                                                                           \
+            load_f32(x, p);                                                                                            \
+            UNROLL                                                                                                     \
+            for (int i = 0; i < COUNT; i++) x[i] = round(x[i]);                                                        \
+            store((Element *)&part, x);                                                                                \
+            return part;                                                                                               \
+        }                                                                                                              \
+    };
+
+DEFINE_ROUNDED(F16, uint16_t, store_f16, round_f16_f32)
+
+DEFINE_ROUNDED(Bf16, uint16_t, store_bf16, round_bf16_f32)
+
+DEFINE_ROUNDED(Tf32, float, store_f32, round_tf32_f32)
+
+/* Images [N, H, W, C] as a matrix: a line for each pixel of the images [N, OH, OW] on the other side of a convolution, and
+ * along it the KH x KW x C elements that its window meets.  BACK: windows of the other side meet a pixel of this one. */
+template <class Memory, int H, int W, int C, int OH, int OW, int KW, int STRIDE_Y, int STRIDE_X, int PAD_Y, int PAD_X,
+          int DILATION_Y, int DILATION_X, bool BACK>
+struct Windows : Memory {
+    /* Where tap |k| of the window at |o| meets this image; negative: nowhere. */
+    template <int SIZE, int STRIDE, int PAD, int DILATION> static INLINE int meets(int o, int k) {
+        const int at = BACK ? o + PAD - k * DILATION : o * STRIDE - PAD + k * DILATION;
+        if (!BACK) return at < SIZE ? at : -1;
+        return at >= 0 && at % STRIDE == 0 && at / STRIDE < SIZE ? at / STRIDE : -1;
+    }
+    static INLINE int row(int64_t line, int64_t element) {
+        return meets<H, STRIDE_Y, PAD_Y, DILATION_Y>((int)(line % (OH * OW)) / OW, (int)element / C / KW);
+    }
+    static INLINE int column(int64_t line, int64_t element) {
+        return meets<W, STRIDE_X, PAD_X, DILATION_X>((int)(line % (OH * OW)) % OW, (int)element / C % KW);
+    }
+    static INLINE bool covers(int64_t line, int64_t element) { return row(line, element) >= 0 && column(line, element) >= 0; }
+    static INLINE int64_t place(int64_t line, int64_t element, int64_t) {
+        return ((line / (OH * OW) * H + row(line, element)) * W + column(line, element)) * C + (int)element % C;
+    }
 };
 
 /* |LINES| lines of |ELEMENTS| elements, |BYTES| bytes at a time: what neighbouring threads move lies side by side in
@@ -59,7 +101,7 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     typedef typename Memory::Element Element;
     typedef typename Memory::Stored Stored;
     typedef SharedTile<LINES, ELEMENTS * sizeof(Element), ORDER> Tile;
-    static constexpr bool ASYNC = HAS_ASYNC_COPIES && BYTES >= 4 && !Memory::WIDENS;
+    static constexpr bool ASYNC = HAS_ASYNC_COPIES && BYTES >= 4 && !Memory::CONVERTS;
     static constexpr int PER_PART = BYTES / sizeof(Element), PER_LINE = ELEMENTS / PER_PART, PARTS = LINES * PER_LINE;
     static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS;
     typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
@@ -72,8 +114,9 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
         for (int turn = 0; turn < TURNS; turn++) {
             const int part = turn * THREADS + threadIdx.x, line = part / PER_LINE, e = part % PER_LINE * PER_PART;
             if (PARTS % THREADS && part >= PARTS) break;
-            const bool inside = line0 + line < lines && element0 + e < elements;
-            const Stored *const from = matrix + (inside ? (line0 + line) * elements + element0 + e : 0);
+            const bool inside =
+                line0 + line < lines && element0 + e < elements && Memory::covers(line0 + line, element0 + e);
+            const Stored *const from = matrix + (inside ? Memory::place(line0 + line, element0 + e, elements) : 0);
             if (ASYNC) copy_async<BYTES>(to + Tile::byte_at(line, e * sizeof(Element)), from, inside);
             else if (inside) held[turn] = Memory::template load<BYTES>(from);
             else held[turn] = typename Part<BYTES>::Type();
@@ -110,9 +153,11 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             const int part = turn * THREADS + threadIdx.x, line = line_of(part), e = element_of(part);
-            const bool inside = line0 + line < lines && element0 + e < elements;
+            const bool inside =
+                line0 + line < lines && element0 + e < elements && Memory::covers(line0 + line, element0 + e);
             typename Part<BYTES>::Type x = typename Part<BYTES>::Type();
-            if (inside) x = Memory::template load<BYTES>(matrix + (line0 + line) * elements + element0 + e);
+            if (inside)
+                x = Memory::template load<BYTES>(matrix + Memory::place(line0 + line, element0 + e, elements));
             *(typename Part<BYTES>::Type *)held[turn] = x;
         }
     }

@@ -74,8 +74,10 @@ static bool take_from_model(const amp_model_cuda_function *f, int arch, bool cub
 
 /* ---- the cache and NVRTC ---- */
 
+static const char *prelude_of(const Work *w, const amp_model_cuda_function *f) { return f->prelude ? f->prelude : w->prelude; }
+
 static amp_cuda_cache_key key_of(const Work *w, const amp_model_cuda_function *f) {
-    const char *parts[] = {w->prelude, f->source, AMP_NVRTC_OPTIONS};
+    const char *parts[] = {prelude_of(w, f), f->source, AMP_NVRTC_OPTIONS};
     return amp_cuda_cache_key_of(parts, 3, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
 }
 
@@ -131,10 +133,10 @@ static amp_status compile(const Work *w, const char *text, const char *name, amp
 
 static amp_status compile_function(const Work *w, const amp_model_cuda_function *f, amp_cuda_image *out,
                                    amp_error *err) {
-    size_t prelude = strlen(w->prelude), size = prelude + strlen(f->source) + 1;
+    size_t prelude = strlen(prelude_of(w, f)), size = prelude + strlen(f->source) + 1;
     char *text = amp_alloc(NULL, size, DATA_ALIGN);
     if (!text) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory before compiling", f->entry);
-    memcpy(text, w->prelude, prelude);
+    memcpy(text, prelude_of(w, f), prelude);
     strcpy(text + prelude, f->source);
     amp_status status = compile(w, text, f->entry, out, err);
     amp_free(NULL, text, size, DATA_ALIGN);

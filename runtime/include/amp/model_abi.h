@@ -20,7 +20,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 2u
+#define AMP_MODEL_ABI_MINOR 3u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 #define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir"     /* the same of the kernels for CUDA; absent: the model has none */
@@ -120,6 +120,8 @@ typedef struct amp_model_buffer {
     uint32_t rank;
     amp_model_dim rows, cols;
     amp_model_dim dims[AMP_MODEL_MAX_RANK]; /* of the value; their product is rows * cols */
+    uint32_t place;        /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none */
+    uint32_t reserved;
 } amp_model_buffer;
 
 /* ---- kernels ------------------------------------------------------------------------------------------------------------------- */
@@ -209,7 +211,7 @@ typedef struct amp_model_decision {
 
 /* ---- CUDA (minor 2) ---------------------------------------------------------------------------------------------------------------------- */
 
-/* One __global__ function.  Its text is |prelude| of amp_model_cuda, then |source|: CUDA C without includes, for every architecture from |min_arch| on.  Kernels of equal
+/* One __global__ function.  Its text is |prelude|, then |source|: CUDA C without includes, for every architecture from |min_arch| on.  Kernels of equal
  * bodies share one. */
 typedef struct amp_model_cuda_image { /* compiled when the model was */
     uint32_t arch, suffix;  /* 80 for sm_80; 'a' for sm_90a, else 0 */
@@ -224,6 +226,7 @@ typedef struct amp_model_cuda_function {
     const char *source;
     uint32_t min_arch, reserved;
     amp_model_table images; /* amp_model_cuda_image */
+    const char *prelude;    /* minor 3: of amp_model_cuda's what |source| needs, which compiles faster; NULL: all of it */
 } amp_model_cuda_function;
 
 /* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one pointer to an array of them in device memory; then int64 n;

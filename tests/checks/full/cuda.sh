@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/checks/cuda.sh at length: every architecture and precision, each buffer in an allocation of its own and all in one,
-# many sequences of the loss scaler, and every op on every architecture.
+# many sequences of the loss scaler, random programs, and every op on every architecture.
 set -uo pipefail
 source tests/checks/cuda.bash
 cuda_setup
@@ -16,6 +16,7 @@ for arch in 75 80 86 89 90 120; do
         follows dropout $precision $arch $steps
         follows odd $precision $arch $steps
         follows mlp $precision $arch $steps -D HIDDEN=96
+        follows cnn $precision $arch 2
     done
 done
 
@@ -28,6 +29,27 @@ for arch in 75 80 86 89 90 120; do
     scales_alike $arch 20 2.0 0.5 7 '' # the default floor and ceiling
 done
 for setting in '2.0 0.5 2' '2.0 0.5 7' '2.0 0.5 333' '2.0 0.5 2000'; do scales_alike 90 1000 $setting; done
+
+# ---- random programs --------------------------------------------------------------------------------------------------------------
+
+# COUNT of them on sm_80 and as many others on sm_90, beside the CPU: tests/random/README.md
+if [[ -z ${AMP_PROGRAMS:-} ]]; then build //tests/random:random_programs; fi
+count=${COUNT:-100}
+for arch in 80 90; do
+    tools/with-fakecuda --arch $arch "$bin/tests/random/random_programs" --first $arch --step 97 --count "$count" --device cuda \
+        --cc "$PWD/tests/random/cc_unoptimised" --folder "$work" >"$work/random.$arch" 2>&1 &
+done
+wait
+for arch in 80 90; do
+    grep -v ' passed, \|^seed' "$work/random.$arch"
+    read -r right _ wrong _ without _ < <(tail -n 1 "$work/random.$arch" | tr -d ,)
+    if [[ ${wrong:-} =~ ^[0-9]+$ && $((right + wrong + without)) == "$count" ]]; then
+        ((good += right, bad += wrong))
+        printf 'sm_%s: %d random programs as on the CPU, %d without CUDA code\n' $arch "$right" "$without"
+    else
+        failed "random programs on sm_$arch ended early" "$(tail -n 3 "$work/random.$arch")"
+    fi
+done
 
 # ---- every op -----------------------------------------------------------------------------------------------------------------------
 

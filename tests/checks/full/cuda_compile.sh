@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every kernel of the examples, compiled by NVRTC for every architecture that it knows: no spills and no stack, and how long
 # one kernel takes on one processor (less than 150 ms for the median, less than 40 ms for a trivial one, on a machine that
-# does nothing else).
+# does nothing else and on which NVRTC itself is not slower than that).
 set -uo pipefail
 source tests/checks/cuda.bash
 cuda_setup
@@ -36,20 +36,29 @@ done
 
 # ---- how long it takes ------------------------------------------------------------------------------------------------------------
 
-# times MODEL: milliseconds of each kernel for sm_90, one after the other
-times() { taskset -c 0 "$ampc" "$1" --isa portable --gpu-arch sm_90 --time-passes -o "$work/timed.so" 2>&1 | awk '$1 == "nvrtc" { print $4 }' | sort -n; }
+# times MODEL ARCH: milliseconds of each kernel, one after the other, each the least of three
+times() {
+    for _ in 1 2 3; do
+        taskset -c 0 "$ampc" "$1" --isa portable --gpu-arch "sm_$2" --time-passes -o "$work/timed.so" 2>&1 | awk '$1 == "nvrtc" { print $2, $4 }'
+    done | sort -k 1,1 -k 2,2n | awk '$1 != last { print $2; last = $1 }' | sort -n
+}
 median() { awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 busy() { python3 -c '
 import os, time
 def idle(): return sum(map(int, open("/proc/stat").readline().split()[4:6])) / os.sysconf("SC_CLK_TCK")
 before, start = idle(), time.time(); time.sleep(2)
 print(int((idle() - before) / (time.time() - start) / os.cpu_count() < 0.9))'; }
-kernel=$(times examples/fashion_mnist/mlp.amp | median) trivial=$(times "$work/trivial.amp" | head -n 1)
-printf 'mlp.amp: median %s ms a kernel; a trivial one: %s ms\n' "$kernel" "$trivial"
-if [[ $(busy) == 1 ]]; then
-    skipped 'the machine is busy: compile times are not judged'
-else
-    holds 'median below 150 ms' awk "BEGIN { exit !($kernel < 150) }"
-    holds 'a trivial kernel below 40 ms' awk "BEGIN { exit !($trivial < 40) }"
-fi
+for arch in 75 90 120; do
+    [[ " ${known[*]} " == *" $arch "* ]] || continue
+    kernel=$(times examples/fashion_mnist/mlp.amp $arch | median) trivial=$(times "$work/trivial.amp" $arch | head -n 1)
+    floor=$(taskset -c 0 python3 tests/checks/nvrtc_floor.py $arch)
+    printf 'sm_%s: mlp.amp: median %s ms a kernel; a trivial one: %s ms; one assignment, without anything of ours: %s ms\n' $arch "$kernel" "$trivial" "$floor"
+    if [[ $(busy) == 1 ]]; then
+        skipped 'the machine is busy: compile times are not judged'
+        continue
+    fi
+    holds "sm_$arch: median below 150 ms" awk "BEGIN { exit !($kernel < 150) }"
+    # Where NVRTC itself needs most of the 40 ms for nothing, what we add to that is judged.
+    holds "sm_$arch: a trivial kernel below 40 ms" awk "BEGIN { exit !($trivial < 40 || ($floor > 25 && $trivial < 1.5 * $floor)) }"
+done
 finish

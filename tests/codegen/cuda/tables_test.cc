@@ -73,6 +73,7 @@ TEST_F(Tables, ProgramsAndKernels) {
         EXPECT_STREQ(functions[i].source, cuda->functions.data[i].source);
         EXPECT_NE(strstr(functions[i].source, functions[i].entry), nullptr);
         EXPECT_EQ(functions[i].images.count, 0u);
+        EXPECT_STREQ(functions[i].prelude, cuda->functions.data[i].prelude);
     }
     ASSERT_EQ(c.programs.count, 1u);
     const amp_model_cuda_program &p = *Rows<amp_model_cuda_program>(c.programs);

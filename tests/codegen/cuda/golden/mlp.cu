@@ -104,54 +104,28 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *
     if (in && y == 0) put_f32(b3 + c, v13);
 }
 
-/* k02  fc1.linear: cast           mlp.amp:7
- *   tile over [n, 784] in train_step
- * k00  fc1.linear: cast           mlp.amp:7
- *   tile over [n, 784] in eval
- * k00  fc1.linear: cast           mlp.amp:7
- *   tile over [n, 784] in infer
- *   in     b0 x f32[N, 784]
- *   out    b1 x.f16 f16[N, 784]
- *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
- */
-extern "C" __global__ void __launch_bounds__(256) train_step_k02(const float *b0, uint16_t *b1, int64_t n)
-{
-    const int64_t elements = 784 * n;
-    const int64_t at = ((int64_t)blockIdx.x * 256 + threadIdx.x) * 4;
-    if (at >= elements) return;
-    float x1[4];
-    load_f32(x1, b0 + at);
-    float y1[4];
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        const float v1 = x1[i];
-        const float v2 = round_f16_f32(v1);
-        y1[i] = v2;
-    }
-    store_f16(b1 + at, y1);
-}
-
-/* k03  fc1: linear + bias + relu           mlp.amp:7
+/* k02  fc1: linear + bias + relu           mlp.amp:7
  *   product over [n, 512] in train_step
- * k01  fc1: linear + bias + relu           mlp.amp:7
+ * k00  fc1: linear + bias + relu           mlp.amp:7
  *   product over [n, 512] in eval
- * k01  fc1: linear + bias + relu           mlp.amp:7
+ * k00  fc1: linear + bias + relu           mlp.amp:7
  *   product over [n, 512] in infer
- *   in     b0 x.f16 f16[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
+ *   in     b0 x f32[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
  *   out    b3 h f16[N, 512]
- *   v3 %5 f32[N, 512] = contract(v1, v2)   {lower, torch-fp16:8}
- *   v5 %6 f32[512] = cast(v4)
- *   v6 %7 f32[N, 512] = add(v3, v5)
- *   v7 %fc1.y f16[N, 512] = cast(v6)   {lower, torch-fp16:8}
- *   v8 %9 f32[N, 512] = cast(v7)
- *   v9 %10 f32 = const()
- *   v10 %11 f32[N, 512] = maximum(v8, v9)
- *   v11 %h f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc1.linear}
+ *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
+ *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, torch-fp16:8}
+ *   v6 %6 f32[512] = cast(v5)
+ *   v7 %7 f32[N, 512] = add(v4, v6)
+ *   v8 %fc1.y f16[N, 512] = cast(v7)   {lower, torch-fp16:8}
+ *   v9 %9 f32[N, 512] = cast(v8)
+ *   v10 %10 f32 = const()
+ *   v11 %11 f32[N, 512] = maximum(v9, v10)
+ *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<RoundedF16, true, 64, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
@@ -161,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     Sums sums;
     sums.clear();
     Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
-    const float v9 = 0.0f;
+    const float v10 = 0.0f;
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
         UNROLL
@@ -174,20 +148,20 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
                 const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x4[4];
-                load_f16(x4, b2 + c0);
+                float x5[4];
+                load_f16(x5, b2 + c0);
                 float y3[4];
                 UNROLL
                 for (int i = 0; i < 4; i++) {
-                    const float v4 = x4[i];
-                    const float v3 = sum[part + i];
-                    const float v5 = v4;
-                    const float v6 = v3 + v5;
-                    const float v7 = round_f16_f32(v6);
-                    const float v8 = v7;
-                    const float v10 = max_f32(v8, v9);
-                    const float v11 = round_f16_f32(v10);
-                    y3[i] = v11;
+                    const float v5 = x5[i];
+                    const float v4 = sum[part + i];
+                    const float v6 = v5;
+                    const float v7 = v4 + v6;
+                    const float v8 = round_f16_f32(v7);
+                    const float v9 = v8;
+                    const float v11 = max_f32(v9, v10);
+                    const float v12 = round_f16_f32(v11);
+                    y3[i] = v12;
                 }
                 store_f16(b3 + at, y3);
             }
@@ -195,11 +169,11 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     }
 }
 
-/* k04  fc2: linear + bias + relu           mlp.amp:8
+/* k03  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in train_step
- * k02  fc2: linear + bias + relu           mlp.amp:8
+ * k01  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in eval
- * k02  fc2: linear + bias + relu           mlp.amp:8
+ * k01  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in infer
  *   in     b0 h f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 fc2.bias/f16.rows f16[512]
  *   out    b3 h.1 f16[N, 512]
@@ -212,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  *   v10 %19 f32[N, 512] = maximum(v8, v9)
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
@@ -259,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     }
 }
 
-/* k05  fc3: linear + bias           mlp.amp:9
+/* k04  fc3: linear + bias           mlp.amp:9
  *   product over [n, 10] in train_step
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
  *   out    b3 logits f16[N, 10]
@@ -268,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
  *   v6 %23 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
@@ -311,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16
     }
 }
 
-/* k06  cross_entropy: log_softmax + nll_loss + accuracy + nll_loss_grad + log_softmax_grad           mlp.amp:14
+/* k05  cross_entropy: log_softmax + nll_loss + accuracy + nll_loss_grad + log_softmax_grad           mlp.amp:14
  *   row over [n, 10] in train_step
  *   in     b0 logits f16[N, 10]   b1 targets i32[N]   b2 75 f32
  *   out    b3 43 f32[N]   b4 67 f32[N]   b5 d.logits f16[N, 10]
@@ -366,7 +340,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16
  *   v52 %89 f32[N, 10] = sub(v49, v51)
  *   v53 %d.logits f16[N, 10] = cast(v52)   {gradient, of cross_entropy.log_softmax}
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k06(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
+extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
     enum { COLS = 10 };
     const int64_t rows = n;
@@ -470,7 +444,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k06(const uint16_t 
     if (lane == 0) put_f32(b4 + r, v35);
 }
 
-/* k07  cross_entropy: nll_loss + accuracy           mlp.amp:14
+/* k06  cross_entropy: nll_loss + accuracy           mlp.amp:14
  *   column over [n, 1] in train_step
  *   in     b0 43 f32[N]   b1 53 f32   b2 67 f32[N]
  *   out    b3 loss f32   b4 acc f32
@@ -480,7 +454,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k06(const uint16_t 
  *   v8 %69 f32 = extent(v7)
  *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k07(const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n)
 {
     enum { COLS = 1 };
     const int64_t rows = n;
@@ -506,7 +480,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k07(const float *b0
     if (in && y == 0) put_f32(b4 + c, v9);
 }
 
-/* k08  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9
+/* k07  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9
  *   product over [n, 512] in train_step
  *   in     b0 d.logits f16[N, 10]   b1 fc3.weight/f16.rows f16[10, 512]   b2 h.1 f16[N, 512]
  *   out    b3 d.fc2.y f16[N, 512]
@@ -519,7 +493,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k07(const float *b0
  *   v10 %100 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc2.y f16[N, 512] = cast(v10)   {gradient, of relu_1}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 4, 128> A;
@@ -566,7 +540,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
     }
 }
 
-/* k09  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
+/* k08  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
  *   product over [10, 512] in train_step
  *   in     b0 d.logits f16[N, 10]   b1 h.1 f16[N, 512]   b2 inverse_scale f32
  *   out    b3 133 bool   b4 grad.fc3.weight f32[10, 512]
@@ -576,7 +550,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
  *   v6 %133 bool = reduce_or(v5)
  *   v8 %grad.fc3.weight f32[10, 512] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 4, 128> A;
@@ -620,7 +594,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16
     if (any3) *b3 = 1;
 }
 
-/* k10  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
+/* k09  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
  *   column over [n, 10] in train_step
  *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
  *   out    b2 137 bool   b3 grad.fc3.bias f32[10]
@@ -631,7 +605,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16
  *   v6 %137 bool = reduce_or(v5)
  *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k10(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
 {
     enum { COLS = 10 };
     const int64_t rows = n;
@@ -656,7 +630,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k10(const uint16_t 
     if (any2) *b2 = 1;
 }
 
-/* k11  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
+/* k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
  *   product over [n, 512] in train_step
  *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
  *   out    b3 d.fc1.y f16[N, 512]
@@ -669,7 +643,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k10(const uint16_t 
  *   v10 %111 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
@@ -716,7 +690,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
     }
 }
 
-/* k12  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
+/* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
  *   product over [512, 512] in train_step
  *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
  *   out    b3 125 bool   b4 grad.fc2.weight f32[512, 512]
@@ -726,7 +700,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
  *   v6 %125 bool = reduce_or(v5)
  *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k12(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
@@ -770,9 +744,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k12(const uint16
     if (any3) *b3 = 1;
 }
 
-/* k13  fc2.linear.grad.bias: sum + all_finite + unscale           mlp.amp:8
+/* k12  fc2.linear.grad.bias: sum + all_finite + unscale           mlp.amp:8
  *   column over [n, 512] in train_step
- * k15  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
+ * k14  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
  *   column over [n, 512] in train_step
  *   in     b0 d.fc2.y f16[N, 512]   b1 inverse_scale f32
  *   out    b2 129 bool   b3 grad.fc2.bias f32[512]
@@ -783,7 +757,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k12(const uint16
  *   v6 %129 bool = reduce_or(v5)
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k13(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
 {
     enum { COLS = 512 };
     const int64_t rows = n;
@@ -808,21 +782,22 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k13(const uint16_t 
     if (any2) *b2 = 1;
 }
 
-/* k14  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
+/* k13  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
  *   product over [512, 784] in train_step
- *   in     b0 d.fc1.y f16[N, 512]   b1 x.f16 f16[N, 784]   b2 inverse_scale f32
+ *   in     b0 x f32[N, 784]   b1 d.fc1.y f16[N, 512]   b2 inverse_scale f32
  *   out    b3 118 bool   b4 grad.fc1.weight f32[512, 784]
- *   v3 %d.fc1.weight f32[512, 784] = contract(v1, v2)   {weight_gradient, of fc1.linear}
- *   v4 %116 bool[512, 784] = is_finite(v3)
- *   v5 %117 bool[512, 784] = not(v4)
- *   v6 %118 bool = reduce_or(v5)
- *   v8 %grad.fc1.weight f32[512, 784] = mul(v3, v7)   {loss_scale}
+ *   v2 %309 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
+ *   v4 %d.fc1.weight f32[512, 784] = contract(v3, v2)   {weight_gradient, of fc1.linear}
+ *   v5 %116 bool[512, 784] = is_finite(v4)
+ *   v6 %117 bool[512, 784] = not(v5)
+ *   v7 %118 bool = reduce_or(v6)
+ *   v9 %grad.fc1.weight f32[512, 784] = mul(v4, v8)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k13(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef TensorOperand<RoundedF16, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 784 };
     const int64_t rows = 512, k = n;
@@ -830,9 +805,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b1, b0, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
-    const float v7 = get_f32(b2);
+    const float v8 = get_f32(b2);
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
         UNROLL
@@ -848,12 +823,12 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const uint16
                 float y4[4];
                 UNROLL
                 for (int i = 0; i < 4; i++) {
-                    const float v3 = sum[part + i];
-                    const int32_t v4 = finite_f32(v3);
-                    const int32_t v5 = !v4;
-                    const float v8 = v3 * v7;
-                    any3 |= v5;
-                    y4[i] = v8;
+                    const float v4 = sum[part + i];
+                    const int32_t v5 = finite_f32(v4);
+                    const int32_t v6 = !v5;
+                    const float v9 = v4 * v8;
+                    any3 |= v6;
+                    y4[i] = v9;
                 }
                 store_f32(b4 + at, y4);
             }
@@ -862,7 +837,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const uint16
     if (any3) *b3 = 1;
 }
 
-/* k16  scaler: all_finite + update_scale + add           mlp.amp:20
+/* k15  scaler: all_finite + update_scale + add           mlp.amp:20
  *   scalar over [1, 1] in train_step
  *   in     b0 118 bool   b1 121 bool   b2 125 bool   b3 129 bool   b4 133 bool   b5 137 bool   b6 growth_tracker i32   b7 scale f32   b8 floor_hits i32
  *   out    b6 growth_tracker i32   b7 scale f32   b8 floor_hits i32   b9 ok bool
@@ -904,7 +879,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const uint16
  *   assign(v14, v36)   {loss_scale}
  *   assign(v42, v43)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(1) train_step_k16(const int32_t *b0, const int32_t *b1, const int32_t *b2, const int32_t *b3, const int32_t *b4, const int32_t *b5, int32_t *b6, float *b7, int32_t *b8, int32_t *b9, int64_t n)
+extern "C" __global__ void __launch_bounds__(1) train_step_k15(const int32_t *b0, const int32_t *b1, const int32_t *b2, const int32_t *b3, const int32_t *b4, const int32_t *b5, int32_t *b6, float *b7, int32_t *b8, int32_t *b9, int64_t n)
 {
     const int32_t v1 = get_bool(b0);
     const int32_t v2 = get_bool(b1);
@@ -955,17 +930,17 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k16(const int32_t *b0
     put_i32(b8, v43);
 }
 
-/* k17  fc1.weight: adamw           mlp.amp:16
+/* k16  fc1.weight: adamw           mlp.amp:16
  *   tile over [512, 784] in train_step
- * k18  fc1.bias: adamw           mlp.amp:16
+ * k17  fc1.bias: adamw           mlp.amp:16
  *   tile over [1, 512] in train_step
- * k19  fc2.weight: adamw           mlp.amp:16
+ * k18  fc2.weight: adamw           mlp.amp:16
  *   tile over [512, 512] in train_step
- * k20  fc2.bias: adamw           mlp.amp:16
+ * k19  fc2.bias: adamw           mlp.amp:16
  *   tile over [1, 512] in train_step
- * k21  fc3.weight: adamw           mlp.amp:16
+ * k20  fc3.weight: adamw           mlp.amp:16
  *   tile over [10, 512] in train_step
- * k22  fc3.bias: adamw           mlp.amp:16
+ * k21  fc3.bias: adamw           mlp.amp:16
  *   tile over [1, 10] in train_step
  *   in     b0 grad.fc1.weight f32[512, 784]   b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b3 191 f32   b4 184 f32   b5 fc1.weight f32[512, 784]
  *   out    b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b5 fc1.weight f32[512, 784]   b6 fc1.weight/f16.rows f16[512, 784]
@@ -990,12 +965,12 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k16(const int32_t *b0
  *   v25 %179 f32[512, 784] = mul(v24, v23)
  *   v26 %fc1.weight.next f32[512, 784] = sub(v25, v22)   {update, of fc1.weight}
  *   assign(v24, v26)   {update, of fc1.weight}
- *   v27 %309 f16[512, 784] = cast(v26)   {update}
+ *   v27 %310 f16[512, 784] = cast(v26)   {update}
  *   assign(v28, v27)
  *   assign(v5, v7)   {update, of fc1.weight/m}
  *   assign(v12, v14)   {update, of fc1.weight/v}
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k17(void *const *operands, int64_t n, const int64_t *member_elements)
+extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements)
 {
     int64_t block = blockIdx.x;
     const int member = find_member(member_elements, 6, 1024, &block);
@@ -1065,22 +1040,22 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k17(void *const *op
     store_f32(b2 + at, y2, left);
 }
 
-/* k23  step: assign           mlp.amp:16
+/* k22  step: assign           mlp.amp:16
  *   scalar over [1, 1] in train_step
  *   in     b0 step.next i64
  *   out    b1 step i64
  *   assign(v1, v2)   {update, of step}
  */
-extern "C" __global__ void __launch_bounds__(1) train_step_k23(const int64_t *b0, int64_t *b1, const int32_t *predicate, int64_t n)
+extern "C" __global__ void __launch_bounds__(1) train_step_k22(const int64_t *b0, int64_t *b1, const int32_t *predicate, int64_t n)
 {
     if (!*predicate) return;
     const int64_t v2 = get_i64(b0);
     put_i64(b1, v2);
 }
 
-/* k03  fc3: linear + bias           mlp.amp:9
+/* k02  fc3: linear + bias           mlp.amp:9
  *   product over [n, 10] in eval
- * k03  fc3: linear + bias           mlp.amp:9
+ * k02  fc3: linear + bias           mlp.amp:9
  *   product over [n, 10] in infer
  *   in     b0 h.1 f16[N, 512]   b1 fc3.weight/f16.rows f16[10, 512]   b2 fc3.bias/f16.rows f16[10]
  *   out    b3 logits f16[N, 10] as f32
@@ -1089,7 +1064,7 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k23(const int64_t *b0
  *   v6 %19 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) eval_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
@@ -1132,7 +1107,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k03(const uint16_t *b0
     }
 }
 
-/* k04  cross_entropy: log_softmax + nll_loss + accuracy           mlp.amp:14
+/* k03  cross_entropy: log_softmax + nll_loss + accuracy           mlp.amp:14
  *   row over [n, 10] in eval
  *   in     b0 logits f16[N, 10] as f32   b1 targets i32[N]
  *   out    b2 39 f32[N]   b3 63 f32[N]
@@ -1170,7 +1145,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k03(const uint16_t *b0
  *   v34 %62 f32 = const()
  *   v35 %63 f32[N] = select(v32, v33, v34)
  */
-extern "C" __global__ void __launch_bounds__(256) eval_k04(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(256) eval_k03(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
 {
     enum { COLS = 10 };
     const int64_t rows = n;
@@ -1250,7 +1225,7 @@ extern "C" __global__ void __launch_bounds__(256) eval_k04(const float *b0, cons
     if (lane == 0) put_f32(b3 + r, v35);
 }
 
-/* k05  cross_entropy: nll_loss + accuracy           mlp.amp:14
+/* k04  cross_entropy: nll_loss + accuracy           mlp.amp:14
  *   column over [n, 1] in eval
  *   in     b0 39 f32[N]   b1 targets i32[N]   b2 63 f32[N]
  *   out    b3 loss f32   b4 acc f32
@@ -1269,7 +1244,7 @@ extern "C" __global__ void __launch_bounds__(256) eval_k04(const float *b0, cons
  *   v17 %65 f32 = extent(v16)
  *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
  */
-extern "C" __global__ void __launch_bounds__(512) eval_k05(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n)
 {
     enum { COLS = 1 };
     const int64_t rows = n;

@@ -99,6 +99,19 @@ TEST_F(CudaImages, PtxOfAnArchitectureNotAbove) {
     EXPECT_EQ(taken(120, true), "ptx 86") << "sm_90a runs on sm_90 alone";
 }
 
+// What a function brings stands for the text that all have; the cache tells them apart.
+TEST_F(CudaCompile, APreludeOfItsOwn) {
+    Functions f(2);
+    f[1].prelude = "#define PLUS(i) (float)(i) * 1000.0f\n";
+    for (int run = 0; run < 2; run++) {
+        Images images(2);
+        ASSERT_EQ(Compile(f, 90, false, images, &err_), AMP_OK) << err_.message;
+        EXPECT_EQ(images[1].origin, run ? AMP_CUDA_FROM_CACHE : AMP_CUDA_FROM_NVRTC);
+        EXPECT_EQ(Bytes(images[0]).find("447A0000"), std::string::npos);
+        EXPECT_NE(Bytes(images[1]).find("447A0000"), std::string::npos) << "1 * 1000 as hexadecimal f32:\n" << Bytes(images[1]);
+    }
+}
+
 TEST_F(CudaImages, TablesOfAnOlderModel) {
     // Elements of models that knew fewer fields are shorter; those of newer ones longer.
     struct Longer {

@@ -43,7 +43,7 @@ class Functions {
             names_[i] = "k" + std::to_string(i);
             sources_[i] = "extern \"C\" __global__ void " + names_[i] + "(float *x) { x[threadIdx.x] += PLUS(" +
                           std::to_string(i) + "); }\n";
-            functions_[i] = {names_[i].c_str(), sources_[i].c_str(), 75, 0, {0, 0, nullptr}};
+            functions_[i] = {names_[i].c_str(), sources_[i].c_str(), 75, 0, {0, 0, nullptr}, nullptr};
         }
     }
     const char *prelude() const { return "#define PLUS(i) (float)(i)\n"; }

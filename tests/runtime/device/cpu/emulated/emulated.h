@@ -5,12 +5,13 @@
 #include <cstring>
 
 #include "runtime/device/cpu/product/product.h"
+#include "tests/base/sanitizer.h"
 
-// Under the address sanitizer emulation takes minutes.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+#ifdef __x86_64__
 extern "C" const amp_product_kernels amp_emulated_avx512_f32, amp_emulated_avx512_bf16_widened, amp_emulated_avx512_bf16;
 
 inline const amp_product_kernels *EmulatedKernels(amp_dtype operand, const char *isa) {
+    if (amp_test_address_sanitizer) return nullptr; // emulation would take minutes
     bool has_avx2 = amp_product_select(operand, "avx2", nullptr) != nullptr;
     if (!has_avx2 || (strcmp(isa, "avx512") && strcmp(isa, "avx512_bf16"))) return nullptr;
     if (operand == AMP_DT_F32) return &amp_emulated_avx512_f32;

@@ -322,8 +322,8 @@ TEST_F(Planted, BoundIsOffByOne) {
         Use(Of(product_model, "TYPE", "f16"), 70, arch);
         ExpectRight();
         ExpectFault({{"r >= rows ||", "r > rows ||"}}, EXEC_ILLEGAL_ADDRESS, past);
-        ExpectFault({{"const bool inside = line0 + line < lines && element0 + e < elements;",
-                      "const bool inside = line0 + line <= lines && element0 + e < elements;"}},
+        ExpectFault({{"line0 + line < lines && element0 + e < elements && Memory::covers",
+                      "line0 + line <= lines && element0 + e < elements && Memory::covers"}},
                     EXEC_ILLEGAL_ADDRESS, past);
     }
 }

@@ -31,7 +31,7 @@ cuda_setup() {
 have_nvrtc() { ! grep -qi 'not installed\|was not found\|no NVRTC' "$work/probe.err"; }
 
 # dropout.amp: widths are multiples of 8; its hidden layers are never 0 but by dropout.  odd.amp: widths are multiples of
-# nothing; sums of three micro-batches, clipped.  cnn.amp: four images, the weights as they begin.
+# nothing; sums of three micro-batches, clipped.  cnn.amp: four images, the weights of a step on them.
 write_models() {
     layers 40 64 48 '' >"$work/dropout.amp"
     layers 37 61 43 $'clip_norm = 0.5\n    accumulate = 3' >"$work/odd.amp"

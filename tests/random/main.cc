@@ -13,7 +13,6 @@ namespace rp = random_programs;
 
 namespace {
 
-// Delta debugging, one statement at a time: a smaller program that fails in the same way takes the place of the larger one.
 // A program without CUDA code is none that fails.
 std::string WrongOf(const rp::Program &p, const rp::Settings &settings) {
     try {
@@ -23,6 +22,7 @@ std::string WrongOf(const rp::Program &p, const rp::Settings &settings) {
     }
 }
 
+// Delta debugging, one statement at a time: a smaller program that fails in the same way takes the place of the larger one.
 rp::Program Minimise(rp::Program p, const std::string &wrong, const rp::Settings &settings) {
     std::string kind = wrong.substr(0, wrong.find(':'));
     for (bool smaller = true; smaller;) {

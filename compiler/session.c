@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
-#include "passes/policy.h"
+#include "passes/precision/policy.h"
 
 enum { SOURCE_LIMIT = 64 << 20 };
 

@@ -30,7 +30,7 @@ Val ir_memory_source(const Func *f, Val v);
 /* Whether |o| is such a view or widening. */
 bool ir_is_seen_through(const Func *f, const Op *o);
 
-/* A rounding of an input, which products on CUDA can make as they load it: where nothing else reads it (passes/fuse.c), each product's kernel
+/* A rounding of an input, which products on CUDA can make as they load it: where nothing else reads it (passes/kernels/fuse.c), each product's kernel
  * has its own. */
 bool ir_is_made_on_load(const Func *f, const Op *o);
 

@@ -15,7 +15,7 @@ typedef enum ShapeRule { /* ir/infer.c */
     SHAPE_RULE_COUNT
 } ShapeRule;
 
-typedef enum GradRule { /* passes/gradient.c */
+typedef enum GradRule { /* passes/training/gradient.c */
     GRAD_UNDEFINED, /* never differentiated: backward, scaling and optimizer ops */
     GRAD_NONE,      /* a constant or a metric: the gradient is zero and no path goes through */
     GRAD_LINEAR, GRAD_MATMUL, GRAD_RELU, GRAD_GELU, GRAD_SIGMOID, GRAD_DROPOUT, GRAD_SUM, GRAD_MEAN, GRAD_SOFTMAX, GRAD_LOG_SOFTMAX,
@@ -25,7 +25,7 @@ typedef enum GradRule { /* passes/gradient.c */
     GRAD_LAYER_NORM, GRAD_EXTREME, GRAD_VAR, GRAD_MSE_LOSS, GRAD_BCE_WITH_LOGITS, GRAD_ERF, GRAD_POW, GRAD_RULE_COUNT
 } GradRule;
 
-typedef enum LowerRule { /* passes/lower_rules.c */
+typedef enum LowerRule { /* passes/lower/lower_rules.c */
     LOWER_NONE, /* core ops */
     LOWER_KEEP, /* legal at both levels as it is */
     LOWER_ELEMENTWISE, /* widen the operands to f32, the core op of the same name, round the result */

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/nvrtc.h"
+#include "cuda_sdk/nvrtc.h"
 #include "codegen/codegen.h"
 #include "codegen/cuda/cuda.h"
 

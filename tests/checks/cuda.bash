@@ -1,5 +1,5 @@
 # What the checks of the CUDA path share; sourced by cuda.sh and full/cuda.sh in the repository root. Everything runs
-# under the stand-in for the driver (tests/fakecuda) with kernels that NVRTC compiles.
+# under the stand-in for the driver (fakecuda) with kernels that NVRTC compiles.
 #
 #     on ARCH COMMAND...      runs it on a stand-in of compute capability ARCH, which writes $work/report.json
 #     asked WHAT COMMAND...   a question to cuda.py succeeds; what it found is printed
@@ -14,10 +14,10 @@ cuda_setup() {
     if [[ -n ${AMP_PROGRAMS:-} ]]; then
         bin=$AMP_PROGRAMS
     else
-        build //tools:ampc //tools:amprun //tests/fakecuda:libcuda.so.1 //tests/parity:scaler_driver
+        build //tools:ampc //tools:amprun //fakecuda:libcuda.so.1 //tests/parity:scaler_driver
     fi
     ampc=$bin/tools/ampc amprun=$bin/tools/amprun scaler_driver=$bin/tests/parity/scaler_driver
-    export FAKECUDA_LIBRARY=$bin/tests/fakecuda/libcuda.so.1
+    export FAKECUDA_LIBRARY=$bin/fakecuda/libcuda.so.1
     write_models
     "$ampc" "$work/dropout.amp" --target cuda --gpu-arch sm_80 -o "$work/probe.so" 2>"$work/probe.err" && return
     if grep -q 'NVRTC' "$work/probe.err" && ! have_nvrtc; then

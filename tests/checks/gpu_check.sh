@@ -2,7 +2,7 @@
 # dist/gpu-check (with --whole: as it goes to a GPU) runs to its end under the stand-in, says what fails and goes on after it.
 set -uo pipefail
 source tests/checks/checks.bash
-build //tests/fakecuda:libcuda.so.1
+build //fakecuda:libcuda.so.1
 
 form=--stand-in
 [[ ${1:-} != --whole ]] || form=

@@ -9,7 +9,7 @@
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
 #include "ir/access.h"
-#include "passes/policy.h"
+#include "passes/precision/policy.h"
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {

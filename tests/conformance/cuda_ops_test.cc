@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "codegen/codegen.h"
-#include "passes/policy.h"
+#include "passes/precision/policy.h"
 #include "tests/codegen/cuda/cuda_run.h"
 #include "tests/passes/lower_cases.h"
 #include "tests/passes/lower_test.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "tests/fakecuda/driver/stand_in.h"
+#include "fakecuda/driver/stand_in.h"
 
 namespace {
 

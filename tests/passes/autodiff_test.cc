@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "ir/interp/interp.h"
-#include "passes/gradient.h"
+#include "passes/training/gradient.h"
 #include "tests/passes/pass_test.h"
 
 namespace {

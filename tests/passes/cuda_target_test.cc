@@ -1,8 +1,8 @@
 // cuda_target_test.cc: fuse, layout and plan for CUDA: what docs/design/cuda.md asks of kernels and buffers.
 #include <cstring>
 
-#include "passes/kernel_check.h"
-#include "passes/policy.h"
+#include "passes/kernels/kernel_check.h"
+#include "passes/precision/policy.h"
 #include "tests/passes/pass_test.h"
 
 namespace {

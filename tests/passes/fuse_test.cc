@@ -1,5 +1,5 @@
 // fuse_test.cc: which kernels come out, that docs/design/kernels.md allows them, and that they compute the same bits.
-#include "passes/kernel_check.h"
+#include "passes/kernels/kernel_check.h"
 #include "tests/passes/core_pass_test.h"
 
 namespace {

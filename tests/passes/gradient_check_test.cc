@@ -5,7 +5,7 @@
 #include <set>
 
 #include "ir/interp/interp.h"
-#include "passes/gradient.h"
+#include "passes/training/gradient.h"
 #include "tests/passes/gradient_cases.h"
 #include "tests/passes/pass_test.h"
 

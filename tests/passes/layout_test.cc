@@ -4,9 +4,9 @@
 #include <string>
 
 #include "ir/ir.h"
-#include "passes/layout.h"
+#include "passes/kernels/layout.h"
 #include "passes/passes.h"
-#include "passes/policy.h"
+#include "passes/precision/policy.h"
 
 namespace {
 

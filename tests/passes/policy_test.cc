@@ -3,7 +3,7 @@
 #include "tests/passes/pass_test.h"
 
 #include "base/json.h"
-#include "passes/policy_files.h"
+#include "passes/precision/policy_files.h"
 
 namespace {
 
@@ -125,7 +125,7 @@ TEST_F(PolicyTest, AllErrorsAreReportedAtOnce) {
 }
 
 TEST_F(PolicyTest, AnyBytesGiveAnAnswer) {
-    std::string good = File("passes/policies/torch-fp16.policy");
+    std::string good = File("passes/precision/policies/torch-fp16.policy");
     for (size_t i = 0; i < good.size(); i += 3) {
         diags_init(&diags_, &arena_);
         ReadPolicy(good.substr(0, i));
@@ -142,7 +142,7 @@ TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
     for (int i = 0; i < policy_file_count; i++) {
         const Source *text = policy_builtin(&arena_, policy_files[i].name);
         ASSERT_NE(text, nullptr);
-        EXPECT_EQ(std::string(text->text), File(std::string("passes/policies/") + text->name));
+        EXPECT_EQ(std::string(text->text), File(std::string("passes/precision/policies/") + text->name));
         const Policy *p = policy_read(&arena_, &diags_, text);
         ASSERT_NE(p, nullptr) << Diagnostics();
         EXPECT_STREQ(p->name, policy_files[i].name);

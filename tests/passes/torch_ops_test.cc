@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/json.h"
-#include "passes/gradient.h"
+#include "passes/training/gradient.h"
 #include "tests/passes/pass_test.h"
 
 namespace {

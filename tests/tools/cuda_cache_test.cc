@@ -41,7 +41,7 @@ class CudaCache : public ScratchTest {
     void SetUp() override {
         ScratchTest::SetUp();
         cache_ = Folder();
-        library_ = Or("FAKECUDA_LIBRARY", "tests/fakecuda/libcuda.so.1");
+        library_ = Or("FAKECUDA_LIBRARY", "fakecuda/libcuda.so.1");
         data_ = Write("data.safetensors", Samples());
         const int status = Train("first", "");
         if (status && Said("first").find("NVRTC") != std::string::npos) GTEST_SKIP() << Said("first");

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/nvrtc.h"
+#include "cuda_sdk/nvrtc.h"
 #include "runtime/device/cuda/cache.h"
 
 enum { MAX_THREADS = 64, MAX_ARCHITECTURES = 64, DATA_ALIGN = 16 };

@@ -2,7 +2,7 @@
 #ifndef AMP_TESTS_CODEGEN_CUDA_CUDA_MODEL_H
 #define AMP_TESTS_CODEGEN_CUDA_CUDA_MODEL_H
 
-#include "base/nvrtc.h"
+#include "cuda_sdk/nvrtc.h"
 #include "codegen/cuda/cuda.h"
 #include "tests/codegen/core_model.h"
 

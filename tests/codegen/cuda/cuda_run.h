@@ -1,4 +1,4 @@
-// cuda_run.h: kernels for CUDA, compiled by the real NVRTC and run by the interpreter of tests/fakecuda (or a driver: kernel_device.h), launch by
+// cuda_run.h: kernels for CUDA, compiled by the real NVRTC and run by the interpreter of fakecuda (or a driver: kernel_device.h), launch by
 // launch as a session would.
 #ifndef AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
 #define AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H

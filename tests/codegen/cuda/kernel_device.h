@@ -1,4 +1,4 @@
-// kernel_device.h: where the tests of CUDA code run kernels: the interpreter of tests/fakecuda, which checks every access, or,
+// kernel_device.h: where the tests of CUDA code run kernels: the interpreter of fakecuda, which checks every access, or,
 // with AMP_KERNELS_ON=driver, whatever the CUDA driver of this machine drives.
 #ifndef AMP_TESTS_CODEGEN_CUDA_KERNEL_DEVICE_H
 #define AMP_TESTS_CODEGEN_CUDA_KERNEL_DEVICE_H
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/fakecuda/exec/exec.h"
+#include "fakecuda/exec/exec.h"
 
 struct KernelLaunch {
     const char *entry;

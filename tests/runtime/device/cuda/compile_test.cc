@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "base/nvrtc.h"
+#include "cuda_sdk/nvrtc.h"
 #include "tests/runtime/device/cuda/child.h"
 #include "tests/runtime/device/cuda/functions.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "amp/model_abi.h"
-#include "base/nvrtc.h"
+#include "cuda_sdk/nvrtc.h"
 #include "runtime/device/cuda/compile.h"
 
 // A cache folder of the test's own.

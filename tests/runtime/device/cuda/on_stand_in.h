@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/fakecuda/driver/stand_in.h"
+#include "fakecuda/driver/stand_in.h"
 #include "tests/runtime/device/cuda/tiny_cuda.h"
 #include "tests/runtime/tiny.h"
 

@@ -1,4 +1,4 @@
-// stand_in_test.cc: opening, devices and loading with the stand-in driver of tests/fakecuda, each part in a process of
+// stand_in_test.cc: opening, devices and loading with the stand-in driver of fakecuda, each part in a process of
 // its own.
 #include <dlfcn.h>
 
@@ -21,7 +21,7 @@ std::string Failed(amp_status status, const amp_error &err) {
 // The loader knows the library by its soname once it is open.
 std::string OpenStandIn(const Settings &settings, CudaDriver *driver) {
     for (const auto &[name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
-    if (!dlopen("tests/fakecuda/libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) return dlerror();
+    if (!dlopen("fakecuda/libcuda.so.1", RTLD_NOW | RTLD_GLOBAL)) return dlerror();
     amp_error err = {};
     amp_status status = amp_cuda_driver_open(driver, &err);
     return status ? Failed(status, err) : "";

@@ -1,0 +1,282 @@
+/* nvrtc.c: see nvrtc.h. */
+#define _GNU_SOURCE /* dlinfo */
+#include "cuda_sdk/nvrtc.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "cuda_sdk/nvrtc_log.h"
+#include "cuda_sdk/nvrtc_search.h"
+
+enum {
+    OLDEST_VERSION = 12000,
+    NO_CACHE_VERSION = 12090, /* has --no-cache; what is older has no cache */
+    MAX_ARCHITECTURES = 64,
+    OWN_OPTIONS = 4,
+    DATA_ALIGN = 16
+};
+enum { NVRTC_OUT_OF_MEMORY = 1, NVRTC_INVALID_OPTION = 5, NVRTC_COMPILATION = 6, NVRTC_BUILTIN_FAILURE = 7 };
+
+typedef struct NvrtcProgram *Program;
+
+/* X(name, symbol, parameters): `int name parameters`, an nvrtcResult. */
+#define NVRTC_CALLS(X)                                                                                                 \
+    X(version, nvrtcVersion, (int *major, int *minor))                                                                 \
+    X(arch_count, nvrtcGetNumSupportedArchs, (int *count))                                                             \
+    X(archs, nvrtcGetSupportedArchs, (int *archs))                                                                     \
+    X(create, nvrtcCreateProgram,                                                                                      \
+      (Program * program, const char *source, const char *name, int header_count, const char *const *headers,          \
+       const char *const *include_names))                                                                              \
+    X(destroy, nvrtcDestroyProgram, (Program * program))                                                               \
+    X(compile, nvrtcCompileProgram, (Program program, int option_count, const char *const *options))                   \
+    X(ptx_size, nvrtcGetPTXSize, (Program program, size_t * size))                                                     \
+    X(ptx, nvrtcGetPTX, (Program program, char *ptx))                                                                  \
+    X(cubin_size, nvrtcGetCUBINSize, (Program program, size_t * size))                                                 \
+    X(cubin, nvrtcGetCUBIN, (Program program, char *cubin))                                                            \
+    X(log_size, nvrtcGetProgramLogSize, (Program program, size_t * size))                                              \
+    X(log, nvrtcGetProgramLog, (Program program, char *log))
+
+typedef struct Calls {
+#define NVRTC_MEMBER(name, symbol, parameters) int(*name) parameters;
+    NVRTC_CALLS(NVRTC_MEMBER)
+#undef NVRTC_MEMBER
+    const char *(*error_text)(int result);
+} Calls;
+
+struct amp_nvrtc {
+    amp_allocator allocator;
+    Calls calls;
+    void *library;
+    int version, arch_count;
+    int archs[MAX_ARCHITECTURES];
+    char path[PATH_MAX];
+};
+
+/* ---- opening ---- */
+
+static amp_status fill_calls(Calls *calls, void *library, amp_error *err) {
+    const struct {
+        const char *symbol;
+        void *member;
+    } entries[] = {
+#define NVRTC_ENTRY(name, symbol, parameters) {#symbol, &calls->name},
+        NVRTC_CALLS(NVRTC_ENTRY)
+#undef NVRTC_ENTRY
+            {"nvrtcGetErrorString", &calls->error_text},
+    };
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        void *address = dlsym(library, entries[i].symbol);
+        if (!address) return amp_fail(err, AMP_BAD_FILE, "it has no %s", entries[i].symbol);
+        memcpy(entries[i].member, &address, sizeof address); /* POSIX: pointers to functions are like those to data */
+    }
+    return AMP_OK;
+}
+
+/* ctx: the amp_nvrtc to fill. */
+static amp_status accept_library(void *ctx, void *library, amp_error *err) {
+    amp_nvrtc *nvrtc = ctx;
+    AMP_TRY(fill_calls(&nvrtc->calls, library, err));
+    int major = 0, minor = 0, count = 0;
+    if (nvrtc->calls.version(&major, &minor)) return amp_fail(err, AMP_BAD_FILE, "it does not tell its version");
+    nvrtc->version = 1000 * major + 10 * minor;
+    if (nvrtc->version < OLDEST_VERSION)
+        return amp_fail(err, AMP_BAD_FILE, "it is version %d.%d, and 12.0 or newer is needed", major, minor);
+    if (nvrtc->calls.arch_count(&count) || count <= 0 || count > MAX_ARCHITECTURES || nvrtc->calls.archs(nvrtc->archs))
+        return amp_fail(err, AMP_BAD_FILE, "it does not tell its architectures");
+    nvrtc->arch_count = count;
+    return AMP_OK;
+}
+
+static void find_path(amp_nvrtc *nvrtc) {
+    struct link_map *map = NULL;
+    if (dlinfo(nvrtc->library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name)
+        snprintf(nvrtc->path, sizeof nvrtc->path, "%s", map->l_name);
+}
+
+amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_error *err) {
+    *out = NULL;
+    amp_nvrtc *nvrtc = amp_alloc_zeroed(allocator, sizeof *nvrtc, DATA_ALIGN);
+    if (!nvrtc) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory while opening NVRTC");
+    nvrtc->allocator = amp_allocator_or_default(allocator);
+    amp_status status = amp_nvrtc_search(accept_library, nvrtc, &nvrtc->library, err);
+    if (status) {
+        amp_nvrtc_close(nvrtc);
+        return status;
+    }
+    find_path(nvrtc);
+    *out = nvrtc;
+    return AMP_OK;
+}
+
+void amp_nvrtc_close(amp_nvrtc *nvrtc) {
+    if (!nvrtc) return;
+    amp_allocator allocator = nvrtc->allocator;
+    if (nvrtc->library) dlclose(nvrtc->library);
+    amp_free(&allocator, nvrtc, sizeof *nvrtc, DATA_ALIGN);
+}
+
+int amp_nvrtc_version(const amp_nvrtc *nvrtc) { return nvrtc->version; }
+const char *amp_nvrtc_path(const amp_nvrtc *nvrtc) { return nvrtc->path; }
+
+int amp_nvrtc_architectures(const amp_nvrtc *nvrtc, int *out, int size) {
+    for (int i = 0; i < nvrtc->arch_count && i < size; i++) out[i] = nvrtc->archs[i];
+    return nvrtc->arch_count;
+}
+
+/* ---- compiling ---- */
+
+static const char verbose[] = "--ptxas-options=-v", no_cache[] = "--no-cache";
+
+typedef struct Options {
+    char arch[32];
+    const char **list;
+    int count;
+    size_t bytes;
+} Options;
+
+static amp_status make_options(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Options *o, amp_error *err) {
+    o->bytes = (OWN_OPTIONS + (size_t)job->option_count) * sizeof *o->list;
+    o->list = amp_alloc(&nvrtc->allocator, o->bytes, DATA_ALIGN);
+    if (!o->list) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory before compiling", job->name);
+    snprintf(o->arch, sizeof o->arch, "--gpu-architecture=%s_%d", job->cubin ? "sm" : "compute", job->arch);
+    if (job->suffix) strncat(o->arch, &job->suffix, 1);
+    o->list[o->count++] = o->arch;
+    o->list[o->count++] = AMP_NVRTC_OPTIONS;
+    if (job->cubin) o->list[o->count++] = verbose;
+    if (nvrtc->version >= NO_CACHE_VERSION) o->list[o->count++] = no_cache;
+    for (int i = 0; i < job->option_count; i++) o->list[o->count++] = job->options[i];
+    return AMP_OK;
+}
+
+/* false: it is not there. */
+static bool drop_option(Options *o, const char *option) {
+    for (int i = 0; i < o->count; i++)
+        if (o->list[i] == option) {
+            o->count--;
+            memmove(o->list + i, o->list + i + 1, (size_t)(o->count - i) * sizeof *o->list);
+            return true;
+        }
+    return false;
+}
+
+static void free_options(const amp_nvrtc *nvrtc, Options *o) {
+    amp_free(&nvrtc->allocator, o->list, o->bytes, DATA_ALIGN);
+}
+
+/* The result of NVRTC; |program| is to be destroyed also after a failure. */
+static int run_once(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, const Options *o, Program *program) {
+    if (*program) nvrtc->calls.destroy(program);
+    *program = NULL;
+    int result = nvrtc->calls.create(program, job->source, job->name, 0, NULL, NULL);
+    return result ? result : nvrtc->calls.compile(*program, o->count, o->list);
+}
+
+static int run(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Options *o, Program *program) {
+    int result = run_once(nvrtc, job, o, program);
+    if (result == NVRTC_INVALID_OPTION && drop_option(o, no_cache)) result = run_once(nvrtc, job, o, program);
+    /* With -v, the log of 13.0 lacks some errors of ptxas (too much shared memory). */
+    if (result == NVRTC_COMPILATION && drop_option(o, verbose)) result = run_once(nvrtc, job, o, program);
+    return result;
+}
+
+/* One of the program's texts; size 0 where there is none. */
+static amp_status copy_part(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Program program,
+                            int (*get_size)(Program, size_t *), int (*get)(Program, char *), char **data, size_t *size,
+                            amp_error *err) {
+    size_t bytes = 0;
+    if (get_size(program, &bytes) || bytes == 0) return AMP_OK;
+    char *copy = amp_alloc(&nvrtc->allocator, bytes, DATA_ALIGN);
+    if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no %zu bytes for what NVRTC made of it", job->name, bytes);
+    *data = copy;
+    *size = bytes;
+    int result = get(program, copy);
+    if (!result) return AMP_OK;
+    return amp_fail(err, AMP_INTERNAL, "%s: NVRTC does not give what it made: %s", job->name,
+                    nvrtc->calls.error_text(result));
+}
+
+static amp_status copy_uses(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err) {
+    int count = out->log ? amp_nvrtc_log_uses(out->log, NULL, 0) : 0;
+    if (count == 0) return AMP_OK;
+    out->uses = amp_alloc(&nvrtc->allocator, (size_t)count * sizeof *out->uses, DATA_ALIGN);
+    if (!out->uses) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory behind compiling", job->name);
+    out->use_count = amp_nvrtc_log_uses(out->log, out->uses, count);
+    return AMP_OK;
+}
+
+static bool knows(const amp_nvrtc *nvrtc, int arch) {
+    for (int i = 0; i < nvrtc->arch_count; i++)
+        if (nvrtc->archs[i] == arch) return true;
+    return false;
+}
+
+static amp_status fail_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, int result, const char *log,
+                               amp_error *err) {
+    static const struct {
+        int result;
+        amp_status status;
+    } kinds[] = {{NVRTC_OUT_OF_MEMORY, AMP_OUT_OF_MEMORY},
+                 {NVRTC_INVALID_OPTION, AMP_UNSUPPORTED},
+                 {NVRTC_COMPILATION, AMP_BAD_SOURCE},
+                 {NVRTC_BUILTIN_FAILURE, AMP_NOT_FOUND}};
+    amp_status status = AMP_INTERNAL;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].result == result) status = kinds[i].status;
+    char first[800] = "";
+    if (log) amp_nvrtc_log_error(log, job->name, job->source, first, sizeof first);
+    if (status == AMP_BAD_SOURCE && *first) return amp_fail(err, status, "%s", first);
+    return amp_fail(err, status, "%s: %s (NVRTC %d.%d in %s)%s%s", job->name, nvrtc->calls.error_text(result),
+                    nvrtc->version / 1000, nvrtc->version % 1000 / 10, nvrtc->path, *first ? ": " : "", first);
+}
+
+static amp_status take_results(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, int result, Program program,
+                               amp_nvrtc_result *out, amp_error *err) {
+    const Calls *c = &nvrtc->calls;
+    if (program) AMP_TRY(copy_part(nvrtc, job, program, c->log_size, c->log, &out->log, &out->log_size, err));
+    if (result) return fail_compile(nvrtc, job, result, out->log, err);
+    AMP_TRY(copy_part(nvrtc, job, program, c->ptx_size, c->ptx, &out->ptx, &out->ptx_size, err));
+    if (!job->cubin) return AMP_OK;
+    AMP_TRY(copy_part(nvrtc, job, program, c->cubin_size, c->cubin, &out->cubin, &out->cubin_size, err));
+    return copy_uses(nvrtc, job, out, err);
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err) {
+    *out = (amp_nvrtc_result){0};
+    if (!knows(nvrtc, job->arch))
+        return amp_fail(
+            err, AMP_UNSUPPORTED,
+            "%s: NVRTC %d.%d in %s does not compile for sm_%d, but for sm_%d to sm_%d; install another version",
+            job->name, nvrtc->version / 1000, nvrtc->version % 1000 / 10, nvrtc->path, job->arch, nvrtc->archs[0],
+            nvrtc->archs[nvrtc->arch_count - 1]);
+    Options options = {.list = NULL};
+    AMP_TRY(make_options(nvrtc, job, &options, err));
+    Program program = NULL;
+    double start = seconds_now();
+    int result = run(nvrtc, job, &options, &program);
+    out->seconds = seconds_now() - start;
+    amp_status status = take_results(nvrtc, job, result, program, out, err);
+    if (program) nvrtc->calls.destroy(&program);
+    free_options(nvrtc, &options);
+    if (status) amp_nvrtc_result_free(nvrtc, out);
+    return status;
+}
+
+void amp_nvrtc_result_free(const amp_nvrtc *nvrtc, amp_nvrtc_result *result) {
+    const amp_allocator *a = &nvrtc->allocator;
+    amp_free(a, result->ptx, result->ptx_size, DATA_ALIGN);
+    amp_free(a, result->cubin, result->cubin_size, DATA_ALIGN);
+    amp_free(a, result->log, result->log_size, DATA_ALIGN);
+    amp_free(a, result->uses, (size_t)result->use_count * sizeof *result->uses, DATA_ALIGN);
+    *result = (amp_nvrtc_result){0};
+}

@@ -1,0 +1,61 @@
+/* nvrtc.h: CUDA C to PTX or cubin by NVIDIA's runtime compiler, which is opened where it is installed: in NVRTC_PATH (the
+ * library or a folder; where it is set, nowhere else); else in the loader's path, the toolkit (CUDA_HOME, CUDA_PATH,
+ * /usr/local/cuda*), or PyPI's nvidia-cuda-nvrtc wheel in VIRTUAL_ENV or beside the python3 of PATH.  It needs no GPU and
+ * no driver.  CUDA 12 and 13.  Source: NVIDIA's NVRTC document. */
+#ifndef AMP_CUDA_SDK_NVRTC_H
+#define AMP_CUDA_SDK_NVRTC_H
+
+#include <stdbool.h>
+
+#include "amp/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct amp_nvrtc amp_nvrtc;
+
+/* AMP_NOT_FOUND names the places that were searched and what to install, AMP_BAD_FILE a library that was found and is
+ * none.  May be called from any thread.  The library's code stays in the process after close. */
+amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_error *err);
+void amp_nvrtc_close(amp_nvrtc *nvrtc);             /* NULL is a no-op */
+int amp_nvrtc_version(const amp_nvrtc *nvrtc);      /* 13000 for 13.0 */
+const char *amp_nvrtc_path(const amp_nvrtc *nvrtc); /* of the library */
+/* Architectures it compiles for, ascending (75, 80, ..); returns how many, fills up to |size|. */
+int amp_nvrtc_architectures(const amp_nvrtc *nvrtc, int *out, int size);
+
+/* What every compilation asks for besides the architecture; for keys of caches. */
+#define AMP_NVRTC_OPTIONS "--fmad=false"
+
+typedef struct amp_nvrtc_job {
+    const char *source, *name;  /* the name stands in messages */
+    int arch;                   /* 80 for sm_80 */
+    char suffix;                /* 'a' for sm_90a; 0 */
+    bool cubin;                 /* machine code for exactly that architecture, by ptxas, besides PTX */
+    const char *const *options; /* further ones; NULL */
+    int option_count;
+} amp_nvrtc_job;
+
+typedef struct amp_nvrtc_kernel_use { /* of one entry, from ptxas's log (cubin only) */
+    char name[96];
+    int registers, shared_bytes, spill_stores, spill_loads, stack_bytes;
+} amp_nvrtc_kernel_use;
+
+typedef struct amp_nvrtc_result { /* from the allocator that nvrtc was opened with */
+    char *ptx, *cubin, *log;
+    size_t ptx_size, cubin_size, log_size;
+    amp_nvrtc_kernel_use *uses;
+    int use_count;
+    double seconds;
+} amp_nvrtc_result;
+
+/* Without NVRTC's own cache, without FP contraction (--fmad=false).  AMP_BAD_SOURCE: err holds the first message of the
+ * log, with its line of |source|.  AMP_UNSUPPORTED: an architecture or option that this version does not know.  Any
+ * thread. */
+amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err);
+void amp_nvrtc_result_free(const amp_nvrtc *nvrtc, amp_nvrtc_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* settings.c: what the environment asks for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fakecuda/driver/driver.h"
+
+/* An unsigned number, with K, M or G (of 1024) behind it; |fallback| where the variable is not set or empty. */
+static uint64_t number(Settings *s, const char *name, uint64_t fallback, uint64_t most) {
+    const char *text = getenv(name);
+    if (!text || !*text) return fallback;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    static const char units[] = "KMG";
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (unit) {
+        int shift = 10 * (int)(unit - units + 1);
+        if (value > UINT64_MAX >> shift) errno = ERANGE;
+        value <<= shift;
+        end++;
+    }
+    if (errno || *end || text[0] == '-' || end == text || value > most) {
+        snprintf(s->problem, sizeof s->problem, "%s=%s: not a number from 0 to %llu", name, text,
+                 (unsigned long long)most);
+        return fallback;
+    }
+    return value;
+}
+
+void settings_read(Settings *s) {
+    *s = (Settings){0};
+    s->arch = (int)number(s, "FAKECUDA_ARCH", 90, 999);
+    s->devices = (int)number(s, "FAKECUDA_DEVICES", 1, MAX_DEVICES);
+    s->driver_version = (int)number(s, "FAKECUDA_DRIVER_VERSION", 13000, 99990);
+    s->threads = (int)number(s, "FAKECUDA_THREADS", 1, 64);
+    s->seed = number(s, "FAKECUDA_SEED", 1, UINT64_MAX);
+    s->memory = number(s, "FAKECUDA_MEMORY", 80ull << 30, 1ull << 42);
+    s->exact = number(s, "FAKECUDA_EXACT", 0, 1) != 0;
+    s->verbose = number(s, "FAKECUDA_VERBOSE", 0, 9) != 0;
+    const char *file = getenv("FAKECUDA_REPORT");
+    if (file && strlen(file) < sizeof s->report) strcpy(s->report, file);
+    else if (file) snprintf(s->problem, sizeof s->problem, "FAKECUDA_REPORT: the name is too long");
+    if (!device_arch_known(s->arch))
+        snprintf(s->problem, sizeof s->problem, "FAKECUDA_ARCH=%d: not 75, 80, 86, 89, 90 or 120", s->arch);
+    if (!settings_ptx_version(s->driver_version))
+        snprintf(s->problem, sizeof s->problem,
+                 "FAKECUDA_DRIVER_VERSION=%d: not 11000 to 13000 (1000 * major + 10 * minor)", s->driver_version);
+}
+
+/* The table "PTX Release History" of the PTX ISA document. */
+int settings_ptx_version(int driver_version) {
+    static const struct {
+        int driver, ptx;
+    } releases[] = {{13000, 90}, {12090, 88}, {12080, 87}, {12070, 86}, {12050, 85}, {12040, 84}, {12030, 83},
+                    {12020, 82}, {12010, 81}, {12000, 80}, {11080, 78}, {11070, 77}, {11060, 76}, {11050, 75},
+                    {11040, 74}, {11030, 73}, {11020, 72}, {11010, 71}, {11000, 70}};
+    for (size_t i = 0; i < sizeof releases / sizeof *releases; i++)
+        if (driver_version >= releases[i].driver) return releases[i].ptx;
+    return 0;
+}

@@ -1,0 +1,220 @@
+/* access.c: from an address to bytes, after all checks: alignment, bounds, what was never written, and races between blocks. */
+#include "fakecuda/exec/inner.h"
+
+static const char *verb(int how) {
+    return (how & ACCESS_READ) && (how & ACCESS_WRITE) ? "changes" : how & ACCESS_WRITE ? "writes" : "reads";
+}
+
+static bool aligned(Warp *w, const Inst *i, int lane, const char *space, uint64_t address, uint32_t size, int how) {
+    if (!(address & (size - 1))) return true;
+    fault(w, i, lane, EXEC_MISALIGNED, "%s %u bytes at 0x%llx%s, which is not aligned to %u bytes", verb(how), size,
+          (unsigned long long)address, space, size);
+    return false;
+}
+
+/* The first byte that is not 1; |size|: all are. */
+static uint32_t first_unwritten(const uint8_t *written, uint32_t size) {
+    uint64_t word;
+    uint32_t k = 0;
+    for (; k + 8 <= size; k += 8) {
+        memcpy(&word, written + k, 8);
+        if (word != 0x0101010101010101) break;
+    }
+    while (k < size && written[k] == 1) k++;
+    return k;
+}
+
+/* ---- global memory ---- */
+
+/* Records of writers: launch << 32 | block << 4 | which of the four bytes. */
+static uint64_t writer(const Block *b, uint32_t mask) {
+    return (uint64_t)b->epoch << 32 | (uint64_t)(b->linear & 0xfffffff) << 4 | mask;
+}
+
+static bool same_bytes(const uint8_t *a, const uint8_t *b, uint32_t mask) {
+    for (int k = 0; k < 4; k++)
+        if (mask >> k & 1 && a[k] != b[k]) return false;
+    return true;
+}
+
+static Step between_blocks(Warp *w, const Inst *i, int lane, uint64_t address, uint32_t size, int how,
+                           uint64_t record) {
+    const char *what = how & ACCESS_CONSTANT ? "reads with .nc what was written in the same launch, by"
+                       : how & ACCESS_WRITE
+                           ? "race: writes another value over what was written in the same launch by"
+                           : "race: reads what was written in the same launch, without a fence or an atomic before, by";
+    return fault(w, i, lane, EXEC_LAUNCH_FAILED, "%s block %u: %u bytes at 0x%llx", what,
+                 (uint32_t)(record >> 4 & 0xfffffff), size, (unsigned long long)address);
+}
+
+/* Other blocks may run at the same time or in another order. */
+static bool check_blocks(Warp *w, const Inst *i, int lane, uint64_t address, uint32_t size, int how,
+                         const uint8_t *value) {
+    Block *b = w->block;
+    uint64_t offset = address - b->memory->base;
+    uint64_t *record = b->memory->writers + offset / 4;
+    uint32_t granules = size < 4 ? 1 : size / 4, mask = size < 4 ? ((1u << size) - 1) << (offset & 3) : 15;
+    uint64_t mine = writer(b, 0);
+    const uint8_t *present = b->memory->bytes + offset - (offset & 3);
+    for (uint32_t k = 0; k < granules; k++, record++, present += 4) {
+        uint64_t r = __atomic_load_n(record, __ATOMIC_RELAXED);
+        bool now = r >> 32 == b->epoch, other = now && (r ^ mine) >> 4 && r & mask;
+        if (how & ACCESS_WRITE) {
+            if (other && !same_bytes(present, value - (offset & 3) + 4 * k, mask & (uint32_t)r))
+                return between_blocks(w, i, lane, address, size, how, r), false;
+            __atomic_store_n(record, mine | mask | (now && !((r ^ mine) >> 4) ? r & 15 : 0), __ATOMIC_RELAXED);
+        } else if ((other && !b->fenced) || (how & ACCESS_CONSTANT && now && r & mask)) {
+            return between_blocks(w, i, lane, address, size, how, r), false;
+        }
+    }
+    return true;
+}
+
+static bool find_range(Warp *w, uint64_t address, uint32_t size) {
+    const MemoryRange *r = memory_before(w->block->memory, address);
+    if (!r || r->freed || address - r->start >= r->bytes || size > r->bytes - (address - r->start)) return false;
+    w->last_start = r->start;
+    w->last_bytes = r->bytes;
+    return true;
+}
+
+uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint32_t size, int how, const void *value) {
+    ExecMemory *m = w->block->memory;
+    if (!(address - w->last_start < w->last_bytes && size <= w->last_bytes - (address - w->last_start)) &&
+        !find_range(w, address, size)) {
+        char text[256];
+        memory_explain(m, address, size, text, sizeof text);
+        fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at %s", verb(how), size, text);
+        return NULL;
+    }
+    if (!aligned(w, i, lane, "", address, size, how)) return NULL;
+    uint64_t offset = address - m->base;
+    if (how & ACCESS_READ) {
+        uint32_t hole = first_unwritten(m->written + offset, size);
+        if (hole < size) {
+            fault(w, i, lane, EXEC_LAUNCH_FAILED,
+                  "reads %u bytes at 0x%llx, %llu into an allocation of %llu bytes: uninitialised, nobody has written "
+                  "byte %u of them",
+                  size, (unsigned long long)address, (unsigned long long)(address - w->last_start),
+                  (unsigned long long)w->last_bytes, hole);
+            return NULL;
+        }
+    }
+    if (!(how & ACCESS_STRONG) && !check_blocks(w, i, lane, address, size, how, value)) return NULL;
+    if (how & ACCESS_WRITE) {
+        memset(m->written + offset, 1, size);
+        w->block->progress = w->block->instructions;
+    }
+    return m->bytes + offset;
+}
+
+/* ---- shared and local memory ---- */
+
+static bool written_before(Warp *w, const Inst *i, int lane, const char *space, uint64_t address,
+                           const uint8_t *written, uint32_t size) {
+    uint32_t hole = first_unwritten(written, size);
+    if (hole == size) return true;
+    if (written[hole] == 2)
+        fault(w, i, lane, EXEC_LAUNCH_FAILED,
+              "reads %u bytes at 0x%llx%s, where a cp.async is in flight: no cp.async.wait_group or wait_all of the "
+              "copying thread stands between",
+              size, (unsigned long long)address, space);
+    else
+        fault(w, i, lane, EXEC_LAUNCH_FAILED,
+              "reads %u bytes at 0x%llx%s: uninitialised, nobody has written byte %u of them", size,
+              (unsigned long long)address, space, hole);
+    return false;
+}
+
+uint8_t *access_shared(Warp *w, const Inst *i, int lane, uint64_t offset, uint32_t size, int how, const void *value) {
+    Block *b = w->block;
+    const char *space = " of shared memory";
+    if (offset < SHARED_BASE || offset > b->shared_size || size > b->shared_size - offset) {
+        uint32_t bytes = b->shared_size - SHARED_BASE;
+        if (offset < SHARED_BASE)
+            fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx%s, before the first of %u bytes (from 0x%x)",
+                  verb(how), size, (unsigned long long)offset, space, bytes, SHARED_BASE);
+        else
+            fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx%s, %llu past the end of its %u bytes",
+                  verb(how), size, (unsigned long long)offset, space,
+                  (unsigned long long)(offset + size - b->shared_size), bytes);
+        return NULL;
+    }
+    if (!aligned(w, i, lane, space, offset, size, how)) return NULL;
+    uint8_t *written = b->shared_written + offset;
+    if (how & ACCESS_READ && !written_before(w, i, lane, space, offset, written, size)) return NULL;
+    if (how & ACCESS_WRITE) {
+        if (memchr(written, 2, size)) {
+            fault(w, i, lane, EXEC_LAUNCH_FAILED, "writes %u bytes at 0x%llx%s, where a cp.async is in flight", size,
+                  (unsigned long long)offset, space);
+            return NULL;
+        }
+        b->progress = b->instructions;
+        if (how & ACCESS_COPY) return race_begin_copy(w, i, lane, (uint32_t)offset, size) ? b->shared + offset : NULL;
+        memset(written, 1, size);
+    }
+    if (!race_check(w, i, lane, (uint32_t)offset, size, how, value)) return NULL;
+    return b->shared + offset;
+}
+
+static uint8_t *access_local(Warp *w, const Inst *i, int lane, uint64_t offset, uint32_t size, int how) {
+    uint32_t bytes = w->block->local_bytes;
+    const char *space = " of local memory";
+    if (offset >= bytes || size > bytes - offset) {
+        fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx%s, of which a thread has %u bytes", verb(how),
+              size, (unsigned long long)offset, space, bytes);
+        return NULL;
+    }
+    if (!aligned(w, i, lane, space, offset, size, how)) return NULL;
+    uint64_t at = (uint64_t)lane * bytes + offset;
+    if (how & ACCESS_READ && !written_before(w, i, lane, space, offset, w->local_written + at, size)) return NULL;
+    if (how & ACCESS_WRITE) memset(w->local_written + at, 1, size);
+    return w->local + at;
+}
+
+/* Of an entry: the launch's block, then the .param variables of its calls.  Of a function: its call's own. */
+static uint8_t *access_param(Warp *w, const Inst *i, int lane, uint64_t offset, uint32_t size, int how) {
+    Frame *frame = w->strand->frame;
+    const Function *f = frame->function;
+    if (offset >= f->param_bytes || size > f->param_bytes - offset) {
+        fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx of %u bytes of parameters", verb(how), size,
+              (unsigned long long)offset, f->param_bytes);
+        return NULL;
+    }
+    if (!aligned(w, i, lane, " of the parameters", offset, size, how)) return NULL;
+    if (f->ptx->is_entry && offset < f->ptx->param_bytes) {
+        if (!(how & ACCESS_WRITE) && offset + size <= f->ptx->param_bytes)
+            return (uint8_t *)(uintptr_t)w->block->launch->params + offset;
+        fault(w, i, lane, EXEC_ILLEGAL_ADDRESS, "%s %u bytes at 0x%llx of the kernel's parameters", verb(how), size,
+              (unsigned long long)offset);
+        return NULL;
+    }
+    return frame->params + (uint64_t)lane * f->param_bytes + offset;
+}
+
+/* ---- all spaces ---- */
+
+PtxSpace access_resolve(const Warp *w, uint64_t *address) {
+    uint64_t offset = *address - w->block->memory->base;
+    if (offset >= WINDOW_GLOBAL || offset < WINDOW_SHARED) return PTX_GLOBAL;
+    static const struct {
+        uint32_t start;
+        PtxSpace space;
+    } windows[] = {
+        {WINDOW_CODE, PTX_GLOBAL}, {WINDOW_PARAM, PTX_PARAM}, {WINDOW_LOCAL, PTX_LOCAL}, {WINDOW_SHARED, PTX_SHARED}};
+    int k = 0;
+    while (offset < windows[k].start) k++;
+    if (windows[k].space != PTX_GLOBAL) *address = offset - windows[k].start;
+    return windows[k].space;
+}
+
+uint8_t *access_bytes(Warp *w, const Inst *i, int lane, PtxSpace space, uint64_t address, uint32_t size, int how,
+                      const void *value) {
+    if (space == PTX_SPACE_NONE) space = access_resolve(w, &address);
+    switch (space) {
+    case PTX_SHARED: return access_shared(w, i, lane, address, size, how, value);
+    case PTX_LOCAL: return access_local(w, i, lane, address, size, how);
+    case PTX_PARAM: return access_param(w, i, lane, address, size, how);
+    default: return access_global(w, i, lane, address, size, how, value);
+    }
+}

@@ -1,0 +1,239 @@
+/* warp.c: runs the instructions of a warp, strand by strand. */
+#include "fakecuda/exec/inner.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+uint32_t warp_mask(const uint32_t p[LANES]) {
+#ifdef __SSE2__
+    uint32_t mask = 0;
+    for (int half = 0; half < 2; half++) {
+        const __m128i *v = (const __m128i *)(const void *)(p + 16 * half);
+        __m128i low = _mm_packs_epi32(_mm_loadu_si128(v), _mm_loadu_si128(v + 1));
+        __m128i high = _mm_packs_epi32(_mm_loadu_si128(v + 2), _mm_loadu_si128(v + 3));
+        __m128i bytes = _mm_cmpgt_epi8(_mm_packs_epi16(low, high), _mm_setzero_si128());
+        mask |= (uint32_t)_mm_movemask_epi8(bytes) << (16 * half);
+    }
+    return mask;
+#else
+    uint32_t mask = 0;
+    for (int l = 0; l < LANES; l++) mask |= (p[l] & 1) << l;
+    return mask;
+#endif
+}
+
+static void run_alu(Warp *w, const Inst *i, uint32_t active) {
+    void *dst[2] = {lanes_of(w, &i->dst[0]), i->dst[1].bytes ? lanes_of(w, &i->dst[1]) : NULL};
+    const void *src[4] = {lanes_of(w, &i->src[0]), lanes_of(w, &i->src[1]), lanes_of(w, &i->src[2]),
+                          lanes_of(w, &i->src[3])};
+    i->alu->run(&w->block->module->context, i->alu, dst, src, active);
+}
+
+static void count(Block *b, const Inst *i, uint32_t active) {
+    uint32_t lanes = (uint32_t)__builtin_popcount(active);
+    b->counters.warp_instructions++;
+    b->counters.thread_instructions += lanes;
+    b->counters.by_kind[i->kind] += lanes;
+    b->counters.other_flops += lanes * i->flops;
+    b->instructions++;
+}
+
+/* ---- instructions at which lanes meet ---- */
+
+static const char *list_lanes(uint32_t lanes, char text[16]) {
+    snprintf(text, 16, "0x%08x", lanes);
+    return text;
+}
+
+/* .aligned: all lanes of the warp are here together, or the behaviour is undefined. */
+static Step run_aligned(Warp *w, const Inst *i, uint32_t active) {
+    char missing[16];
+    int lane = active ? __builtin_ctz(active) : -1;
+    if (active != w->alive)
+        return fault(w, i, lane, EXEC_LAUNCH_FAILED, "in a divergent branch: lanes %s of the warp are not here",
+                     list_lanes(w->alive & ~active, missing));
+    if (i->sync == SYNC_FULL && active != UINT32_MAX)
+        return fault(w, i, lane, EXEC_LAUNCH_FAILED,
+                     "needs all 32 threads of a warp: lanes %s do not exist or have left",
+                     list_lanes(~active, missing));
+    return i->run(w, i);
+}
+
+/* Runs the lanes of |active| of strand |s| in groups of equal masks.  Where a group waits for lanes of other strands, the strand waits. */
+static Step run_masked(Warp *w, const Inst *i, uint32_t active) {
+    Strand *s = w->strand;
+    const uint32_t *masks = lanes_of(w, &i->mask);
+    char text[16];
+    for (uint32_t todo = active; todo;) {
+        int lane = __builtin_ctz(todo);
+        uint32_t mask = masks[lane], group = 0, missing;
+        FOR_LANES(l, todo) group |= (uint32_t)(masks[l] == mask) << l;
+        todo &= ~group;
+        if (!(mask >> lane & 1))
+            return fault(w, i, lane, EXEC_LAUNCH_FAILED, "the lane is not in the mask %s itself",
+                         list_lanes(mask, text));
+        if (group & ~mask)
+            return fault(w, i, __builtin_ctz(group & ~mask), EXEC_LAUNCH_FAILED,
+                         "the lane is not in the mask %s itself", list_lanes(mask, text));
+        missing = mask & w->alive & ~group;
+        if (missing & s->active)
+            return fault(
+                w, i, lane, EXEC_LAUNCH_FAILED,
+                "the mask names lanes %s, which are here but do not take part (a false predicate or another mask)",
+                list_lanes(missing & s->active, text));
+        if (missing && group != active)
+            return fault(w, i, lane, EXEC_LAUNCH_FAILED, "the mask names lanes %s, which are elsewhere",
+                         list_lanes(missing, text));
+        if (missing) {
+            s->state = STRAND_AT_SYNC;
+            s->sync_mask = mask;
+            s->after_wait = true;
+            return STEP_WAIT;
+        }
+        w->active = group;
+        Step step = i->run(w, i);
+        if (step != STEP_NEXT) return step;
+    }
+    clock_warp(w);
+    return STEP_NEXT;
+}
+
+/* Strands that wait at one instruction for one another go on when all lanes of their mask are there. */
+static bool resolve_sync(Warp *w) {
+    for (int a = 0; a < w->strand_count; a++) {
+        Strand *s = &w->strands[a];
+        if (s->state != STRAND_AT_SYNC) continue;
+        uint32_t here = 0;
+        for (int k = 0; k < w->strand_count; k++) {
+            const Strand *t = &w->strands[k];
+            if (t->state == STRAND_AT_SYNC && t->pc == s->pc && t->frame == s->frame && t->sync_mask == s->sync_mask)
+                here |= t->active;
+        }
+        if (s->sync_mask & w->alive & ~here) continue;
+        const Inst *i = &s->frame->function->code[s->pc];
+        int pc = s->pc;
+        uint32_t mask = s->sync_mask;
+        Frame *frame = s->frame;
+        w->strand = s;
+        w->current = a;
+        w->bases[BASE_REGISTERS] = frame->registers;
+        w->bases[BASE_CONSTANTS] = frame->function->constants;
+        w->active = here;
+        if (i->run(w, i) == STEP_FAULT) return false;
+        clock_warp(w);
+        for (int k = 0; k < w->strand_count; k++) {
+            Strand *t = &w->strands[k];
+            if (t->state != STRAND_AT_SYNC || t->pc != pc || t->frame != frame || t->sync_mask != mask) continue;
+            t->state = STRAND_RUNS;
+            t->after_wait = false;
+            t->pc++;
+        }
+        return true;
+    }
+    return false;
+}
+
+/* ---- the loop ---- */
+
+static void select_strand(Warp *w, int index) {
+    w->current = index;
+    w->strand = &w->strands[index];
+    w->bases[BASE_REGISTERS] = w->strand->frame->registers;
+    w->bases[BASE_CONSTANTS] = w->strand->frame->function->constants;
+}
+
+/* A strand that can run becomes the present one. */
+static bool choose_strand(Warp *w) {
+    int start = w->strand_count > 1 ? (int)(block_random(w->block) % (uint32_t)w->strand_count) : 0;
+    for (int k = 0; k < w->strand_count; k++) {
+        int at = start + k < w->strand_count ? start + k : start + k - w->strand_count;
+        if (w->strands[at].state != STRAND_RUNS) continue;
+        select_strand(w, at);
+        return true;
+    }
+    return false;
+}
+
+static bool waits_at_barrier(const Warp *w) {
+    for (int k = 0; k < w->strand_count; k++)
+        if (w->strands[k].state == STRAND_AT_BARRIER) return true;
+    return false;
+}
+
+/* Lanes wait for lanes that will never come. */
+static void report_stuck(Warp *w) {
+    char text[16];
+    Strand *s = &w->strands[0];
+    select_strand(w, 0);
+    uint32_t missing = s->sync_mask & w->alive & ~s->active;
+    fault(w, &s->frame->function->code[s->pc], __builtin_ctz(s->active), EXEC_LAUNCH_FAILED,
+          "waits for lanes %s of its mask, which never come here (inactive lanes)", list_lanes(missing, text));
+}
+
+/* The strand has come to where others wait for it; true: it is no more, or another. */
+static bool arrive(Warp *w) {
+    Strand *s = w->strand;
+    Join *j = s->join;
+    j->arrived |= s->active;
+    if (j->arrived == j->expected) {
+        s->active = j->arrived;
+        s->join = j->parent;
+        j->parent = w->free_joins;
+        w->free_joins = j;
+        return false;
+    }
+    strand_remove(w, w->current);
+    return true;
+}
+
+static inline bool at_join(const Strand *s) { return s->join && s->pc == s->join->pc && s->frame == s->join->frame; }
+
+static Outcome out_of_strands(Warp *w) {
+    if (!w->strand_count) return WARP_DONE;
+    if (resolve_sync(w)) return WARP_READY;
+    if (w->block->fault) return WARP_FAILED;
+    if (waits_at_barrier(w)) return WARP_WAITS;
+    report_stuck(w);
+    return WARP_FAILED;
+}
+
+Outcome warp_run(Warp *w, int quantum) {
+    Block *b = w->block;
+    if (!choose_strand(w)) return out_of_strands(w);
+    while (quantum-- > 0) {
+        Strand *s = w->strand;
+        while (at_join(s))
+            if (arrive(w)) return WARP_READY;
+        const Inst *i = &s->frame->function->code[s->pc];
+        uint32_t active = s->active;
+        if (i->guarded) {
+            uint32_t mask = warp_mask(lanes_of(w, &i->guard));
+            active &= i->guard_negated ? ~mask : mask;
+        }
+        if (!s->after_wait) count(b, i, active);
+        if (!active) {
+            s->pc++;
+            continue;
+        }
+        if (i->alu) {
+            run_alu(w, i, active);
+            s->pc++;
+            continue;
+        }
+        w->active = active;
+        Step step = i->sync == SYNC_NONE   ? i->run(w, i)
+                    : i->sync == SYNC_MASK ? run_masked(w, i, active)
+                                           : run_aligned(w, i, active);
+        if (step == STEP_NEXT) {
+            s->pc++;
+            s->after_wait = false;
+        } else if (step == STEP_JUMPED) {
+            if (w->current < 0 || w->strand_count == 0) return w->strand_count ? WARP_READY : WARP_DONE;
+            select_strand(w, w->current);
+        } else {
+            return step == STEP_FAULT ? WARP_FAILED : WARP_READY;
+        }
+    }
+    return WARP_READY;
+}

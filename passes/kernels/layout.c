@@ -1,0 +1,144 @@
+/* layout: decides how every value that crosses kernels lies in memory (docs/design/kernels.md).
+ * needs: fuse.  breaks: nothing.
+ *
+ *   kernel k02 product {                              kernel k02 product {
+ *     %3 = contract(%x.h, %fc1.w.h; tb = true)   =>     %3 = contract(%x.h, %"fc1.weight/f16.panels_t"; tb = true)
+ *                                                       reads (b1, b2)  writes (b5)
+ *                                                     buffer b1 temp %x.h panels f32 ...
+ *
+ * With --no-pass=layout everything stays row-major, and each operand of a product is packed by a copy kernel just before it: the same bits.
+ * For CUDA everything is row-major in its own type; --no-pass=layout then leaves out the rounded copies of weights (weight_copies.c).
+ */
+#include "passes/kernels/layout.h"
+#include "passes/passes.h"
+
+bool form_equal(Form a, Form b) { return a.layout == b.layout && a.storage == b.storage; }
+
+Dtype plain_storage(Dtype t) { return t == AMP_DT_TF32 ? AMP_DT_F32 : t; }
+
+bool is_matrix(const Shape *s) {
+    Dim rows, cols;
+    return s->rank >= 2 && shape_matrix(s, &rows, &cols) && !dim_is_one(rows) && !dim_is_one(cols);
+}
+
+/* Masters of matrices, and their moments, lie in panels: a tile of the weight gradient is a tile of its optimizer state. */
+static void choose_master_layouts(Module *m) {
+    for (int i = 0; i < m->states.len; i++) {
+        State *s = m->states.data[i];
+        bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
+        s->storage = plain_storage(s->dtype);
+        s->layout = trained && s->shape.rank == 2 && m->target == TARGET_CPU ? LAYOUT_PANELS : LAYOUT_ROWS;
+    }
+}
+
+typedef struct Pack { /* a copy of |of| that a product reads in |form| */
+    Val of, copy;
+    Form form;
+} Pack;
+typedef VEC(Pack) PackVec;
+
+static Val find_pack(const PackVec *packs, Val of, Form form) {
+    for (int i = 0; i < packs->len; i++)
+        if (packs->data[i].of.id == of.id && form_equal(packs->data[i].form, form)) return packs->data[i].copy;
+    return NO_VAL;
+}
+
+/* A copy kernel before kernel |at|; the copy is a cast to the same dtype. */
+static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
+    Func *f = l->f;
+    Kernel *reader = at < l->at.len ? l->at.data[at].kernel : NULL;
+    KernelOps *k = kernel_list_insert(l, at, KERNEL_TILE, title, reader ? reader->pos : (Pos){0});
+    const char *name = ir_value(f, of)->name;
+    Op *o = kernel_list_unary(l, k, 0, OP_cast, of, ir_dtype(f, of), arena_printf(f->module->arena, "%s.packed", name));
+    o->path = name;
+    o->reason = ir_reason(f->module, "copy");
+    return o->out[0];
+}
+
+/* By value: one number per row or column of the kernel that makes it, which does not write tiles of that.  Of segments it
+ * does. */
+static const bool *find_lines(const KernelList *l) {
+    const Func *f = l->f;
+    bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
+    for (int i = 0; i < l->at.len; i++) {
+        const KernelOps *k = &l->at.data[i];
+        Val space = NO_VAL;
+        if ((k->kernel->kind != KERNEL_ROW && k->kernel->kind != KERNEL_COLUMN) || k->kernel->segment) continue;
+        for (int j = 0; j < k->ops.len; j++) {
+            const Op *o = ir_op(f, k->ops.data[j]);
+            if (ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or && !space.id) space = o->in[0];
+        }
+        for (int j = 0; j < k->ops.len && space.id; j++) {
+            const Op *o = ir_op(f, k->ops.data[j]);
+            for (int r = 0; r < o->n_out; r++) lines[o->out[r].id] = !shape_same_matrix(ir_shape(f, o->out[r]), ir_shape(f, space));
+        }
+    }
+    return lines;
+}
+
+static bool must_pack(const Func *f, Val v, Form form, bool panels, bool is_line) {
+    const Value *value = ir_value(f, v);
+    bool tiled = f->module->target == TARGET_CPU;
+    if (value->kind == VAL_RESULT) return tiled && (!panels || is_line); /* else its maker writes the form itself */
+    if (value->kind == VAL_INPUT) return !form_equal((Form){LAYOUT_ROWS, value->dtype}, form);
+    const State *s = ir_state_of(f, v);
+    return !form_equal((Form){s->layout, s->storage}, form);
+}
+
+/* Gives every product operands that can lie as it wants to read them. */
+static void pack_operands(KernelList *l, bool panels) {
+    Func *f = l->f;
+    PackVec packs = {0};
+    const bool *lines = find_lines(l);
+    const int known = f->values.len;
+    for (int i = 0; i < l->at.len; i++)
+        for (int j = 0; j < l->at.data[i].ops.len; j++) {
+            Op *o = ir_op(f, l->at.data[i].ops.data[j]);
+            for (int n = 0; ir_is_product(o) && n < 2; n++) {
+                Form form = ir_product_form(f, o, n);
+                if (!must_pack(f, o->in[n], form, panels, (int)o->in[n].id < known && lines[o->in[n].id])) continue;
+                /* an input's copies share one value: its maker writes every form */
+                Form key = panels ? (Form){0} : form;
+                Val copy = find_pack(&packs, o->in[n], key);
+                if (!copy.id) {
+                    const char *title = arena_printf(f->module->arena, "pack %s", ir_value(f, o->in[n])->name);
+                    copy = insert_copy(l, i++, o->in[n], title);
+                    vec_push(f->module->arena, &packs, ((Pack){o->in[n], copy, key}));
+                }
+                o->in[n] = copy;
+            }
+        }
+}
+
+/* A result that is an input or a state, unchanged, needs a place of its own. */
+static void copy_plain_results(KernelList *l) {
+    Func *f = l->f;
+    for (int i = 0; i < f->results.len; i++) {
+        Result *r = &f->results.data[i];
+        if (ir_value(f, r->value)->kind == VAL_RESULT) continue;
+        r->value = insert_copy(l, l->at.len, r->value, arena_printf(f->module->arena, "result %s", r->name));
+    }
+}
+
+bool pass_layout(PassContext *c) {
+    Module *m = c->m;
+    bool panels = !c->options->no_layout;
+    int count = m->funcs.len;
+    KernelList *lists = arena_array(m->arena, KernelList, count + 1);
+    for (int i = 0; i < count; i++) lists[i] = kernel_list_open(m->funcs.data[i]);
+    if (panels) {
+        choose_master_layouts(m);
+        derive_weight_copies(m, lists);
+    }
+    for (int i = 0; i < count; i++) {
+        copy_plain_results(&lists[i]);
+        pack_operands(&lists[i], panels);
+        kernel_list_drop_dead(&lists[i]);
+        kernel_list_close(&lists[i]);
+    }
+    Table state_numbers = number_states(m);
+    bool tiled = panels && m->target == TARGET_CPU;
+    for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], &state_numbers, tiled);
+    m->stage = STAGE_LAYOUT;
+    return true;
+}

@@ -1,0 +1,145 @@
+/* lower: turns graph ops into core ops, in regions that remember the graph op.
+ * needs: simplify.  breaks: the graph level.
+ *
+ *   %4 = linear(%x.h, %w.h, %b.h) : f16[N, 512]   =>   region 1 fc1.linear linear
+ *                                                      %1 = contract(%x.h, %w.h; tb = true) : f32[N, 512]
+ *                                                      %2 = cast(%b.h)                      : f32[512]
+ *                                                      %3 = add(%1, %2)                     : f32[N, 512]
+ *                                                      %4 = cast(%3)                        : f16[N, 512]
+ *
+ * Inside a region everything is f32, as in PyTorch's kernels: one rounding per graph op.  Casts of the graph stay as
+ * they are, with their reasons.
+ */
+#include "passes/lower/lower.h"
+
+static uint32_t new_region(Func *f, const Op *o) {
+    vec_push(f->module->arena, &f->regions, ((Region){o->path, ir_op_info[o->code].name, o->layer}));
+    return (uint32_t)f->regions.len;
+}
+
+/* Marks body[from ..] as made from |o|.  The reason of the graph op stands where its dtype takes effect: at its
+ * product and its results. */
+static void mark_region(Lowering *l, const Op *o, int from) {
+    Func *f = l->f;
+    uint32_t region = f->body.len > from ? new_region(f, o) : 0;
+    for (int i = from; i < f->body.len; i++) {
+        Op *core = ir_op_at(f, i);
+        core->path = o->path;
+        core->layer = o->layer;
+        core->pos = o->pos;
+        core->region = region;
+        bool decides = ir_op_info[core->code].flags & PRODUCT;
+        for (int r = 0; r < o->n_out; r++) decides = decides || (core->n_out && core->out[0].id == l->given[r].id);
+        if (decides) core->reason = o->reason;
+    }
+}
+
+/* The names of results: what the graph called %y is %y, or %y.nhwc where its channels are last. */
+static void name_result(Lowering *l, Val now, Val graph) {
+    if (lower_is_last(l, now)) lower_name_last(l, now, graph);
+    else take_name(l->f, now, graph);
+}
+
+static void give_results(Lowering *l, const Op *o, int known, Renames *renames) {
+    for (int r = 0; r < o->n_out; r++) {
+        Val now = l->given[r];
+        if (!now.id) continue;
+        if ((int)now.id >= known) name_result(l, now, o->out[r]);
+        lower_add_readers(l, now, o->out[r]);
+        renames->to[o->out[r].id] = now;
+    }
+}
+
+static void start_op(Lowering *l, Op *o) {
+    FormRule rule = lower_form_rule(ir_op_info[o->code].lower);
+    l->op = o;
+    l->given = arena_array(l->f->module->arena, Val, o->n_out + 1);
+    l->wide_count = 0;
+    l->rank = lower_largest_rank(l, o);
+    l->form = lower_choose_form(l, o, rule);
+    for (int i = 0; i < o->n_in && l->form == FORM_PLAIN; i++) o->in[i] = lower_plain(l, o->in[i]);
+}
+
+static void lower_op(Lowering *l, Op *o, Renames *renames) {
+    int from = l->f->body.len, known = l->f->values.len;
+    LowerFn rule = lower_rule(ir_op_info[o->code].lower);
+    start_op(l, o);
+    if (rule) rule(l);
+    else lower_unsupported(l, "it has no core form");
+    mark_region(l, o, from);
+    give_results(l, o, known, renames);
+}
+
+/* ---- ops that stay ----------------------------------------------------------------------------------------------- */
+
+/* Ops of both levels stay, but for constants: they are f32 in core IR, and rounded where the graph rounds them. */
+static bool stays(const Func *f, const Op *o) {
+    if (ir_op_info[o->code].lower != LOWER_KEEP) return false;
+    return o->code != OP_const || !is_float(ir_dtype(f, o->out[0])) || ir_dtype(f, o->out[0]) == AMP_DT_F32;
+}
+
+/* What was made for an op that stays, and has no region, is told to be its. */
+static void mark_moves(Lowering *l, const Op *o, int from) {
+    for (int i = from; i < l->f->body.len; i++) {
+        Op *core = ir_op_at(l->f, i);
+        core->path = o->path;
+        core->layer = o->layer;
+        core->pos = o->pos;
+    }
+}
+
+/* A cast works in the form of its operand; it keeps its reason. */
+static void keep_op(Lowering *l, Op *o, OpId id) {
+    Func *f = l->f;
+    int from = f->body.len;
+    bool last = o->code == OP_cast && lower_is_last(l, o->in[0]);
+    for (int i = 0; i < o->n_in && !last; i++) o->in[i] = lower_plain(l, o->in[i]);
+    mark_moves(l, o, from);
+    vec_push(f->module->arena, &f->body, id);
+    if (!last) return;
+    ir_value(f, o->out[0])->shape = *ir_shape(f, o->in[0]);
+    lower_mark_last(l, o->out[0]);
+    lower_name_last(l, o->out[0], o->out[0]);
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+/* What a user reads is plain. */
+static void give_plain_results(Lowering *l) {
+    Func *f = l->f;
+    for (int i = 0; i < f->results.len; i++) {
+        Val v = f->results.data[i].value;
+        const Op *maker = ir_def(f, v);
+        int from = f->body.len;
+        f->results.data[i].value = lower_plain(l, v);
+        if (maker) mark_moves(l, maker, from);
+        for (int k = from; k < f->body.len; k++) ir_op_at(f, k)->region = maker ? maker->region : 0;
+    }
+}
+
+static bool lower_func(PassContext *c, Func *f) {
+    int count = f->body.len;
+    OpId *graph = f->body.data;
+    Renames renames = renames_new(f);
+    Lowering l = {.f = f, .c = c, .memos = arena_array(f->module->arena, Memo *, MEMO_SLOTS)};
+    l.readers = ir_use_counts(f, f->module->arena);
+    l.graph_values = f->values.len;
+    f->body.data = NULL;
+    f->body.len = f->body.cap = 0;
+    for (int i = 0; i < count; i++) {
+        Op *o = ir_op(f, graph[i]);
+        renames_apply(&renames, o);
+        if (stays(f, o)) keep_op(&l, o, graph[i]);
+        else lower_op(&l, o, &renames);
+    }
+    renames_apply_results(&renames, f);
+    give_plain_results(&l);
+    return !l.failed;
+}
+
+bool pass_lower(PassContext *c) {
+    bool ok = true;
+    for (int i = 0; i < c->m->funcs.len; i++) ok = lower_func(c, c->m->funcs.data[i]) && ok;
+    c->m->stage = STAGE_LOWER;
+    return ok;
+}

@@ -1,0 +1,270 @@
+/* lower.h: what the files of the lower pass share.
+ *   lower.c         the pass: regions, names, the walk over the body
+ *   lower_rules.c   the table from LowerRule to function and form, memos, attributes
+ *   lower_form.c    channels last: which form an op works in, and the other form of a value
+ *   lower_emit.c    core ops from core values: casts, arithmetic with operands that fit, movement
+ *   lower_fold.c    reductions over any dims, and what undoes them
+ *   lower_elementwise.c, lower_activation.c, ...    the rules, by theme
+ *
+ * A rule emits core ops for Lowering.op and says with lower_give which value stands for each of its results.  All
+ * arithmetic is in f32, whatever the dtypes of the graph op: operands are widened, the result is rounded once.  The
+ * order of calls is the order of ops, so no two arguments of a call emit.
+ */
+#ifndef AMP_PASSES_LOWER_LOWER_H
+#define AMP_PASSES_LOWER_LOWER_H
+
+#include "passes/common/diag_at.h"
+#include "passes/common/rewrite.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a value of the graph, [N, C, ...], lies in core IR: as it is, or with the channels last, [N, ..., C]. */
+typedef enum Form { FORM_PLAIN, FORM_LAST } Form;
+
+/* Which form a rule works in. */
+typedef enum FormRule {
+    TAKES_PLAIN, /* operands and results are plain; Lowering.op->in holds them */
+    TAKES_LAST, /* operands and results of the op's largest rank have the channels last, where that rank is 3 or more */
+    TAKES_EITHER, /* whichever its operands have */
+} FormRule;
+
+typedef struct Memo {
+    const char *key;
+    Val value;
+    struct Memo *next;
+} Memo;
+
+enum { MEMO_SLOTS = 4096, MAX_WIDE = 8 };
+
+typedef struct OtherForm { /* by core value */
+    bool is_last;
+    Val other;   /* the same graph value in the other form; NO_VAL: not made yet */
+    int readers; /* of the graph values that a rule gave it for */
+} OtherForm;
+
+typedef struct Lowering {
+    Func *f;
+    PassContext *c;
+    Op *op;                /* the graph op; its inputs are core values already */
+    Form form;             /* that the op works in */
+    int rank;              /* FORM_LAST: of the operands and results that have the channels last */
+    Val *given;            /* core values of the op's results */
+    Val wide[2][MAX_WIDE]; /* operands widened already: from, to */
+    int wide_count;
+    VEC(OtherForm) forms; /* by value id; values past the end are plain */
+    const int *readers;   /* by id of a graph value */
+    int graph_values;
+    Memo **memos; /* values that several graph ops share, by hash */
+    bool failed;
+} Lowering;
+
+typedef void (*LowerFn)(Lowering *l);
+LowerFn lower_rule(LowerRule rule); /* NULL: there is none */
+FormRule lower_form_rule(LowerRule rule);
+
+/* ---- forms (lower_form.c) ---------------------------------------------------------------------------------------- */
+
+/* The form in which the graph op costs the fewest permutes. */
+Form lower_choose_form(const Lowering *l, const Op *o, FormRule rule);
+bool lower_is_last(const Lowering *l, Val v);
+/* The core value of the same graph value in a form; emits a permute, or a reshape where that is enough, the first time.
+ * Values of a rank below 3 have one form. */
+Val lower_plain(Lowering *l, Val v);
+Val lower_last(Lowering *l, Val v);
+void lower_mark_last(Lowering *l, Val v);
+/* Names v, whose channels are last, after a value of the graph. */
+void lower_name_last(Lowering *l, Val v, Val graph);
+/* Ops of the graph, and results, that read a core value. */
+int lower_readers(const Lowering *l, Val v);
+void lower_add_readers(Lowering *l, Val v, Val graph);
+int lower_largest_rank(const Lowering *l, const Op *o);
+/* Where dimension |dim| of a graph value of rank |rank| stands in the op's form. */
+int lower_place_of(const Lowering *l, int dim, int rank);
+/* A graph shape in the op's form; and the graph's shape of a core value. */
+Shape lower_shape_in_form(const Lowering *l, const Shape *s);
+Shape lower_plain_shape(const Lowering *l, Val v);
+/* From the op's form to plain, and back: for values that stand for no graph value. */
+Val lower_from_form(Lowering *l, Val v);
+Val lower_to_form(Lowering *l, Val v);
+
+/* ---- operands and results of the graph op ------------------------------------------------------------------------ */
+
+/* Operand |i| in the op's form, as it is.  Where the channels are last, one of a lower rank is broadcast to the op's
+ * rank by NumPy's rule first. */
+Val lower_given(Lowering *l, int i);
+/* The same in f32; integers and bool stay what they are. */
+Val lower_operand(Lowering *l, int i);
+/* Operand |i|, plain, in f32. */
+Val lower_plain_operand(Lowering *l, int i);
+Val lower_widen(Lowering *l, Val v);
+/* Core value |v|, rounded to the dtype of result |i| of the graph op, stands for that result; it has the op's form. */
+void lower_give(Lowering *l, int i, Val v);
+/* The same, in a form of its own. */
+void lower_give_as(Lowering *l, int i, Val v, Form form);
+/* Attributes of the graph op. */
+double lower_float(const Lowering *l, const char *name);
+bool lower_bool(const Lowering *l, const char *name);
+int64_t lower_int(const Lowering *l, const char *name);
+/* Copies attributes of the same name from the graph op. */
+void lower_copy_attrs(const Lowering *l, Op *to);
+
+/* ---- core ops (lower_emit.c) ------------------------------------------------------------------------------------- */
+
+Val lower_cast(Lowering *l, Val v, Dtype t);
+/* Elementwise core ops; floats stay in the dtype of the first operand.  Operands that do not fit a kernel's rows and
+ * columns are expanded. */
+Val lower_unary(Lowering *l, Opcode code, Val a);
+Val lower_binary(Lowering *l, Opcode code, Val a, Val b);
+Val lower_select(Lowering *l, Val c, Val a, Val b);
+Val lower_add(Lowering *l, Val a, Val b);
+Val lower_sub(Lowering *l, Val a, Val b);
+Val lower_mul(Lowering *l, Val a, Val b);
+Val lower_div(Lowering *l, Val a, Val b);
+Val lower_scaled(Lowering *l, Val a, double factor);
+/* A scalar constant: f32, or of type |t|. */
+Val lower_number(Lowering *l, double value);
+Val lower_number_of(Lowering *l, double value, Dtype t);
+/* v repeated along |dims| of |like|'s shape. */
+Val lower_broadcast(Lowering *l, Val v, Val like, const Dims *dims);
+/* The index of each element of |like| along its last dimension, as i32. */
+Val lower_iota(Lowering *l, Val like);
+/* An op whose result has a given type. */
+Op *lower_op_of(Lowering *l, Opcode code, const Val *in, int n_in);
+Val lower_result_of(Lowering *l, Op *o, Dtype t, const Shape *s);
+/* Movement; where nothing changes they give v itself.  A permute that moves only dims of size 1 is a reshape. */
+Val lower_reshape(Lowering *l, Val v, const Shape *s);
+Val lower_permute(Lowering *l, Val v, const Dims *dims);
+Val lower_expand(Lowering *l, Val v, const Shape *s);
+/* v as an operand beside a result of shape |s|: itself, or expanded. */
+Val lower_fit(Lowering *l, Val v, const Shape *s);
+bool lower_fits(const Lowering *l, Val v, const Shape *s);
+
+/* ---- reductions (lower_fold.c) ----------------------------------------------------------------------------------- */
+
+/* Folds the last dimension and keeps it, with size 1. */
+Val lower_reduce_row(Lowering *l, Opcode code, Val v);
+/* Folds the dims of v that are |folded|; with |keep| they stay with size 1.  Made of the three folds that kernels have:
+ * along the last dimension, over all that lead, over a run before the last one. */
+Val lower_reduce(Lowering *l, Opcode code, Val v, const bool *folded, bool keep);
+Val lower_reduce_all(Lowering *l, Opcode code, Val v);
+/* How many elements v has along those dims: a constant, or an extent; f32 scalar. */
+Val lower_count(Lowering *l, Val v, const bool *folded);
+/* total / count, by a multiplication where that is exact. */
+Val lower_divide_by_count(Lowering *l, Val total, Val count);
+Val lower_mean_of(Lowering *l, Val v, const bool *folded, bool keep);
+/* f32 scalar: how many elements |like| has along |dims| (all where none are given). */
+Val lower_extent(Lowering *l, Val like, const Dims *dims);
+/* The dims of the graph op's attribute "dims" as flags by dimension of a graph value of rank |rank| in the op's form; none
+ * given: all. */
+void lower_folded_dims(const Lowering *l, int rank, bool *folded);
+/* Operand |i| is what a reduction of a value like the op's result gives, without or with kept dims: with kept dims, in
+ * f32 and the op's form. */
+Val lower_reduced_operand(Lowering *l, int i);
+
+/* ---- the rest ---------------------------------------------------------------------------------------------------- */
+
+/* A place for a value that is computed once for all graph ops that ask with the same key; id 0 the first time. */
+Val *lower_memo(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
+/* A counter of the training session, which the model gets with its first random op. */
+Val lower_counter(Lowering *l, const char *name);
+/* An op that is valid but that core IR cannot say yet; the message starts with the op's place and path. */
+void lower_unsupported(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
+/* The transpose of a value that is a product of matrices, as a product; NO_VAL where it is none. */
+Val lower_transposed_product(Lowering *l, Val v);
+/* log(1 + t) for t >= 0, accurate near 0. */
+Val lower_log1p(Lowering *l, Val t);
+/* 1 / (1 + exp(-x)) */
+Val lower_logistic(Lowering *l, Val x);
+
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
+
+/* LowerRule, function, form. */
+#define LOWER_RULES(X)                                                                                                 \
+    X(LOWER_KEEP, lower_keep, TAKES_EITHER)                                                                            \
+    X(LOWER_ELEMENTWISE, lower_elementwise, TAKES_EITHER)                                                              \
+    X(LOWER_COMPARE, lower_compare, TAKES_EITHER)                                                                      \
+    X(LOWER_WHERE, lower_where, TAKES_EITHER)                                                                          \
+    X(LOWER_WHERE_GRAD, lower_where_grad, TAKES_EITHER)                                                                \
+    X(LOWER_POW, lower_pow, TAKES_EITHER)                                                                              \
+    X(LOWER_CLAMP, lower_clamp, TAKES_EITHER)                                                                          \
+    X(LOWER_RSQRT, lower_rsqrt, TAKES_EITHER)                                                                          \
+    X(LOWER_RELU, lower_relu, TAKES_EITHER)                                                                            \
+    X(LOWER_GELU, lower_gelu, TAKES_EITHER)                                                                            \
+    X(LOWER_SIGMOID, lower_sigmoid, TAKES_EITHER)                                                                      \
+    X(LOWER_SILU, lower_silu, TAKES_EITHER)                                                                            \
+    X(LOWER_SOFTPLUS, lower_softplus, TAKES_EITHER)                                                                    \
+    X(LOWER_DROPOUT, lower_dropout, TAKES_EITHER)                                                                      \
+    X(LOWER_RELU_GRAD, lower_relu_grad, TAKES_EITHER)                                                                  \
+    X(LOWER_GELU_GRAD, lower_gelu_grad, TAKES_EITHER)                                                                  \
+    X(LOWER_SIGMOID_GRAD, lower_sigmoid_grad, TAKES_EITHER)                                                            \
+    X(LOWER_TANH_GRAD, lower_tanh_grad, TAKES_EITHER)                                                                  \
+    X(LOWER_UNARY_GRAD, lower_unary_grad, TAKES_EITHER)                                                                \
+    X(LOWER_LINEAR, lower_linear, TAKES_PLAIN)                                                                         \
+    X(LOWER_MATMUL, lower_matmul, TAKES_PLAIN)                                                                         \
+    X(LOWER_CONV2D, lower_conv2d, TAKES_LAST)                                                                          \
+    X(LOWER_CONV2D_INPUT_GRAD, lower_conv2d_input_grad, TAKES_LAST)                                                    \
+    X(LOWER_CONV2D_WEIGHT_GRAD, lower_conv2d_weight_grad, TAKES_LAST)                                                  \
+    X(LOWER_MAX_POOL2D, lower_max_pool2d, TAKES_LAST)                                                                  \
+    X(LOWER_MAX_POOL2D_GRAD, lower_max_pool2d_grad, TAKES_LAST)                                                        \
+    X(LOWER_AVG_POOL2D, lower_avg_pool2d, TAKES_LAST)                                                                  \
+    X(LOWER_AVG_POOL2D_GRAD, lower_avg_pool2d_grad, TAKES_LAST)                                                        \
+    X(LOWER_GLOBAL_AVG_POOL, lower_global_avg_pool, TAKES_LAST)                                                        \
+    X(LOWER_GLOBAL_AVG_POOL_GRAD, lower_global_avg_pool_grad, TAKES_LAST)                                              \
+    X(LOWER_BATCH_NORM, lower_batch_norm, TAKES_LAST)                                                                  \
+    X(LOWER_BATCH_NORM_EVAL, lower_batch_norm_eval, TAKES_LAST)                                                        \
+    X(LOWER_BATCH_NORM_GRAD, lower_batch_norm_grad, TAKES_LAST)                                                        \
+    X(LOWER_LAYER_NORM, lower_layer_norm, TAKES_PLAIN)                                                                 \
+    X(LOWER_LAYER_NORM_GRAD, lower_layer_norm_grad, TAKES_PLAIN)                                                       \
+    X(LOWER_MOVE, lower_move, TAKES_EITHER)                                                                            \
+    X(LOWER_FLATTEN, lower_flatten, TAKES_PLAIN)                                                                       \
+    X(LOWER_TRANSPOSE, lower_transpose, TAKES_PLAIN)                                                                   \
+    X(LOWER_STACK, lower_stack, TAKES_PLAIN)                                                                           \
+    X(LOWER_FULL, lower_full, TAKES_PLAIN)                                                                             \
+    X(LOWER_ARANGE, lower_arange, TAKES_PLAIN)                                                                         \
+    X(LOWER_EMBEDDING, lower_embedding, TAKES_PLAIN)                                                                   \
+    X(LOWER_EMBEDDING_GRAD, lower_embedding_grad, TAKES_PLAIN)                                                         \
+    X(LOWER_SUM, lower_sum, TAKES_EITHER)                                                                              \
+    X(LOWER_MEAN, lower_mean, TAKES_EITHER)                                                                            \
+    X(LOWER_EXTREME, lower_extreme, TAKES_EITHER)                                                                      \
+    X(LOWER_EXTREME_GRAD, lower_extreme_grad, TAKES_EITHER)                                                            \
+    X(LOWER_VAR, lower_var, TAKES_EITHER)                                                                              \
+    X(LOWER_VAR_GRAD, lower_var_grad, TAKES_EITHER)                                                                    \
+    X(LOWER_SUM_TO, lower_sum_to, TAKES_EITHER)                                                                        \
+    X(LOWER_BROADCAST_TO, lower_broadcast_to, TAKES_EITHER)                                                            \
+    X(LOWER_SOFTMAX, lower_softmax, TAKES_EITHER)                                                                      \
+    X(LOWER_LOG_SOFTMAX, lower_log_softmax, TAKES_EITHER)                                                              \
+    X(LOWER_SOFTMAX_GRAD, lower_softmax_grad, TAKES_EITHER)                                                            \
+    X(LOWER_LOG_SOFTMAX_GRAD, lower_log_softmax_grad, TAKES_EITHER)                                                    \
+    X(LOWER_ARGMAX, lower_argmax, TAKES_EITHER)                                                                        \
+    X(LOWER_NLL_LOSS, lower_nll_loss, TAKES_PLAIN)                                                                     \
+    X(LOWER_NLL_LOSS_GRAD, lower_nll_loss_grad, TAKES_PLAIN)                                                           \
+    X(LOWER_MSE_LOSS, lower_mse_loss, TAKES_EITHER)                                                                    \
+    X(LOWER_MSE_LOSS_GRAD, lower_mse_loss_grad, TAKES_EITHER)                                                          \
+    X(LOWER_BCE_WITH_LOGITS, lower_bce_with_logits, TAKES_EITHER)                                                      \
+    X(LOWER_BCE_WITH_LOGITS_GRAD, lower_bce_with_logits_grad, TAKES_EITHER)                                            \
+    X(LOWER_ACCURACY, lower_accuracy, TAKES_PLAIN)                                                                     \
+    X(LOWER_TOP_K_ACCURACY, lower_top_k_accuracy, TAKES_PLAIN)                                                         \
+    X(LOWER_GRAD_SEED, lower_grad_seed, TAKES_PLAIN)                                                                   \
+    X(LOWER_SCALE_LOSS, lower_scale_loss, TAKES_PLAIN)                                                                 \
+    X(LOWER_INVERSE_SCALE, lower_inverse_scale, TAKES_PLAIN)                                                           \
+    X(LOWER_UNSCALE, lower_unscale, TAKES_PLAIN)                                                                       \
+    X(LOWER_ALL_FINITE, lower_all_finite, TAKES_PLAIN)                                                                 \
+    X(LOWER_UPDATE_SCALE, lower_update_scale, TAKES_PLAIN)                                                             \
+    X(LOWER_GLOBAL_NORM, lower_global_norm, TAKES_PLAIN)                                                               \
+    X(LOWER_CLIP_BY_NORM, lower_clip_by_norm, TAKES_PLAIN)                                                             \
+    X(LOWER_SCHEDULE, lower_schedule, TAKES_PLAIN)                                                                     \
+    X(LOWER_SGD, lower_sgd, TAKES_PLAIN)                                                                               \
+    X(LOWER_ADAM, lower_adam, TAKES_PLAIN)                                                                             \
+    X(LOWER_ADAMW, lower_adamw, TAKES_PLAIN)
+
+#define DECLARE(id, function, form) void function(Lowering *l);
+LOWER_RULES(DECLARE)
+#undef DECLARE
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

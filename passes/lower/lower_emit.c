@@ -1,0 +1,93 @@
+/* lower_emit.c: core ops from core values. */
+#include "passes/lower/lower.h"
+
+Val lower_cast(Lowering *l, Val v, Dtype t) {
+    return ir_dtype(l->f, v) == t ? v : ir_emit(l->f, OP_cast, t, NULL, 1, v);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+Val lower_number_of(Lowering *l, double value, Dtype t) {
+    Val v = ir_emit(l->f, OP_const, t, NULL, 0);
+    ir_attr(ir_def(l->f, v), "value")->f = value;
+    return v;
+}
+
+Val lower_number(Lowering *l, double value) { return lower_number_of(l, value, AMP_DT_F32); }
+
+Val lower_iota(Lowering *l, Val like) { return ir_emit(l->f, OP_iota, AMP_DT_I32, NULL, 1, like); }
+
+/* ---- arithmetic -------------------------------------------------------------------------------------------------- */
+
+bool lower_fits(const Lowering *l, Val v, const Shape *s) {
+    Dim rows, cols, r, c;
+    if (!shape_matrix(s, &rows, &cols) || !shape_matrix(ir_shape(l->f, v), &r, &c)) return false;
+    return (dim_equal(r, rows) || dim_is_one(r)) && (dim_equal(c, cols) || dim_is_one(c));
+}
+
+Val lower_fit(Lowering *l, Val v, const Shape *s) { return lower_fits(l, v, s) ? v : lower_expand(l, v, s); }
+
+/* The shape of an elementwise op on these. */
+static Shape broadcast_shape(const Lowering *l, const Val *in, int n_in) {
+    Shape s = *ir_shape(l->f, in[0]), wide;
+    for (int i = 1; i < n_in; i++)
+        if (shape_broadcast(&s, ir_shape(l->f, in[i]), &wide)) s = wide;
+    return s;
+}
+
+static Val elementwise(Lowering *l, Opcode code, Val *in, int n_in, Dtype t) {
+    Shape s = broadcast_shape(l, in, n_in);
+    for (int i = 0; i < n_in; i++) in[i] = lower_fit(l, in[i], &s);
+    return ir_make_results(l->f, ir_op_new(l->f, code, in, n_in), t, NULL);
+}
+
+Val lower_unary(Lowering *l, Opcode code, Val a) { return ir_emit(l->f, code, ir_dtype(l->f, a), NULL, 1, a); }
+
+Val lower_binary(Lowering *l, Opcode code, Val a, Val b) {
+    return elementwise(l, code, (Val[]){a, b}, 2, ir_dtype(l->f, a));
+}
+
+Val lower_select(Lowering *l, Val c, Val a, Val b) {
+    return elementwise(l, OP_select, (Val[]){c, a, b}, 3, ir_dtype(l->f, a));
+}
+
+Val lower_add(Lowering *l, Val a, Val b) { return lower_binary(l, OP_add, a, b); }
+Val lower_sub(Lowering *l, Val a, Val b) { return lower_binary(l, OP_sub, a, b); }
+Val lower_mul(Lowering *l, Val a, Val b) { return lower_binary(l, OP_mul, a, b); }
+Val lower_div(Lowering *l, Val a, Val b) { return lower_binary(l, OP_div, a, b); }
+Val lower_scaled(Lowering *l, Val a, double factor) { return lower_mul(l, a, lower_number(l, factor)); }
+
+/* ---- movement ---------------------------------------------------------------------------------------------------- */
+
+Op *lower_op_of(Lowering *l, Opcode code, const Val *in, int n_in) { return ir_op_new(l->f, code, in, n_in); }
+
+Val lower_result_of(Lowering *l, Op *o, Dtype t, const Shape *s) { return ir_result(l->f, o, NULL, t, *s); }
+
+static Val moved_to(Lowering *l, Opcode code, Val v, const Shape *s) {
+    if (shape_equal(ir_shape(l->f, v), s)) return v;
+    return lower_result_of(l, lower_op_of(l, code, &v, 1), ir_dtype(l->f, v), s);
+}
+
+Val lower_reshape(Lowering *l, Val v, const Shape *s) { return moved_to(l, OP_reshape, v, s); }
+
+Val lower_expand(Lowering *l, Val v, const Shape *s) { return moved_to(l, OP_expand, v, s); }
+
+static bool keeps_order(const Shape *s, const Dims *dims) {
+    int64_t before = -1;
+    for (int i = 0; i < dims->count; i++) {
+        if (dim_is_one(s->d[dims->at[i]])) continue;
+        if (dims->at[i] < before) return false;
+        before = dims->at[i];
+    }
+    return true;
+}
+
+Val lower_permute(Lowering *l, Val v, const Dims *dims) {
+    const Shape *s = ir_shape(l->f, v);
+    Shape to = {.rank = s->rank};
+    for (int i = 0; i < s->rank; i++) to.d[i] = s->d[dims->at[i]];
+    if (keeps_order(s, dims)) return lower_reshape(l, v, &to);
+    Op *o = lower_op_of(l, OP_permute, &v, 1);
+    ir_attr(o, "dims")->dims = *dims;
+    return lower_result_of(l, o, ir_dtype(l->f, v), &to);
+}

@@ -1,0 +1,104 @@
+/* lower_loss.c: the losses and their gradients.  A label meets the classes of its row as `iota == label`: no gather, so
+ * rows stay in one kernel, and a label outside the classes meets none of them. */
+#include "passes/lower/lower_rows.h"
+
+/* ---- nll_loss ---------------------------------------------------------------------------------------------------- */
+
+/* bool: the row's label counts. */
+static Val counted_rows(Lowering *l, Val labels) {
+    Val ignore = lower_number_of(l, (double)lower_int(l, "ignore"), AMP_DT_I32);
+    return lower_unary(l, OP_not, lower_binary(l, OP_eq, labels, ignore));
+}
+
+/* max(number of rows that count, 1), which forward and backward share. */
+static Val row_count(Lowering *l, const LabelledRows *r) {
+    Val *shared = lower_memo(l, "count %u %lld", r->key.id, (long long)lower_int(l, "ignore"));
+    if (!shared->id) {
+        Val count = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, counted_rows(l, r->labels)));
+        *shared = lower_binary(l, OP_maximum, count, lower_number(l, 1.0));
+    }
+    return *shared;
+}
+
+static double class_count(const Lowering *l, const LabelledRows *r) { return (double)ir_shape(l->f, r->x)->d[1].mul; }
+
+/* sum over counted rows of -((1 - s) logp[label] + s / classes * sum(logp)), divided by their number */
+void lower_nll_loss(Lowering *l) {
+    double smoothing = lower_float(l, "label_smoothing");
+    LabelledRows r = rows_of(l, 0, 1);
+    Val logp = lower_widen(l, r.x), zero = lower_number(l, 0.0), label = rows_label(l, &r);
+    Val row = rows_fold(l, OP_reduce_sum, lower_select(l, rows_is_label(l, label), logp, zero));
+    if (smoothing != 0) {
+        Val total = rows_fold(l, OP_reduce_sum, logp);
+        Val label_share = lower_scaled(l, row, 1.0 - smoothing);
+        Val class_share = lower_scaled(l, total, smoothing / class_count(l, &r));
+        row = lower_add(l, label_share, class_share);
+    }
+    Val loss = lower_unary(l, OP_neg, row);
+    Val total = lower_reduce_all(l, OP_reduce_sum, lower_select(l, counted_rows(l, r.labels), loss, zero));
+    lower_give(l, 0, lower_div(l, total, row_count(l, &r)));
+}
+
+/* -g / count * (1 - s + s / classes) at the label, -g / count * s / classes elsewhere, 0 in rows that do not count */
+void lower_nll_loss_grad(Lowering *l) {
+    const Shape s = *ir_shape(l->f, l->op->out[0]);
+    LabelledRows r = rows_of(l, 1, 2);
+    double smoothing = lower_float(l, "label_smoothing"), each = smoothing / class_count(l, &r);
+    Val zero = lower_number(l, 0.0), g = lower_operand(l, 0);
+    Val share = lower_unary(l, OP_neg, lower_div(l, g, row_count(l, &r)));
+    Val hit = share, miss = zero;
+    if (smoothing != 0) {
+        hit = lower_scaled(l, share, 1.0 - smoothing + each);
+        miss = lower_scaled(l, share, each);
+    }
+    Val label = rows_label(l, &r);
+    Val slope = lower_select(l, rows_is_label(l, label), hit, miss);
+    lower_give(l, 0, lower_reshape(l, lower_select(l, counted_rows(l, label), slope, zero), &s));
+}
+
+/* ---- losses of two tensors of one shape -------------------------------------------------------------------------- */
+
+static Val count_of(Lowering *l, Val v) {
+    bool all[MAX_RANK];
+    for (int i = 0; i < MAX_RANK; i++) all[i] = i < ir_shape(l->f, v)->rank;
+    return lower_count(l, v, all);
+}
+
+static void give_mean(Lowering *l, Val v) {
+    Val total = lower_reduce_all(l, OP_reduce_sum, v);
+    lower_give(l, 0, lower_divide_by_count(l, total, count_of(l, v)));
+}
+
+void lower_mse_loss(Lowering *l) {
+    Val a = lower_operand(l, 0), b = lower_operand(l, 1), d = lower_sub(l, a, b);
+    give_mean(l, lower_mul(l, d, d));
+}
+
+/* g 2 (a - b) / count, and its negative */
+void lower_mse_loss_grad(Lowering *l) {
+    Val g = lower_operand(l, 0), a = lower_operand(l, 1), b = lower_operand(l, 2);
+    Val share = lower_divide_by_count(l, lower_scaled(l, g, 2.0), count_of(l, a));
+    Val da = lower_mul(l, lower_sub(l, a, b), share);
+    lower_give(l, 0, da);
+    lower_give(l, 1, lower_unary(l, OP_neg, da));
+}
+
+/* max(x, 0) - x t + log(1 + exp(-|x|)) */
+void lower_bce_with_logits(Lowering *l) {
+    Val x = lower_operand(l, 0), t = lower_operand(l, 1);
+    Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_unary(l, OP_abs, x)));
+    Val tail = lower_log1p(l, e), positive = lower_binary(l, OP_maximum, x, lower_number(l, 0.0));
+    Val linear = lower_sub(l, positive, lower_mul(l, x, t));
+    give_mean(l, lower_add(l, linear, tail));
+}
+
+/* (sigmoid(x) - t) g / count, and -x g / count */
+void lower_bce_with_logits_grad(Lowering *l) {
+    Val g = lower_operand(l, 0), x = lower_operand(l, 1), t = lower_operand(l, 2);
+    Val share = lower_divide_by_count(l, g, count_of(l, x));
+    Val error = lower_sub(l, lower_logistic(l, x), t);
+    lower_give(l, 0, lower_mul(l, error, share));
+    lower_give(l, 1, lower_mul(l, lower_unary(l, OP_neg, x), share));
+}
+
+void lower_grad_seed(Lowering *l) { lower_give(l, 0, lower_number(l, 1.0)); }

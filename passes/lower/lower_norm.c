@@ -1,0 +1,170 @@
+/* lower_norm.c: batch norm over [N, ..., C], layer norm over rows, and their gradients.  Differences from the mean are
+ * taken before squares, so that a large mean costs no digits. */
+#include "passes/lower/lower.h"
+
+static Val square(Lowering *l, Val v) { return lower_mul(l, v, v); }
+
+static Val sum(Lowering *l, Val v, const bool *folded, bool keep) {
+    return lower_reduce(l, OP_reduce_sum, v, folded, keep);
+}
+
+/* 1 / sqrt(variance + eps) */
+static Val reciprocal_deviation(Lowering *l, Val variance) {
+    Val root = lower_unary(l, OP_sqrt, lower_add(l, variance, lower_number(l, lower_float(l, "eps"))));
+    return lower_div(l, lower_number(l, 1.0), root);
+}
+
+/* ---- batch norm: statistics of a column -------------------------------------------------------------------------- */
+
+/* All dims but the last; and, of these, all but the first. */
+static void all_rows(int rank, bool *folded) {
+    for (int i = 0; i < MAX_RANK; i++) folded[i] = i < rank - 1;
+}
+
+static void rows_of_sample(int rank, bool *folded) {
+    all_rows(rank, folded);
+    folded[0] = false;
+}
+
+/* [N, ..., C] with one row a sample as [N, C]. */
+static Shape one_row_per_sample(const Shape *s) { return shape_of(2, (Dim[]){s->d[0], s->d[s->rank - 1]}); }
+
+static bool has_one_row_per_sample(const Shape *s) {
+    for (int i = 1; i + 1 < s->rank; i++)
+        if (!dim_is_one(s->d[i])) return false;
+    return true;
+}
+
+typedef struct Moments {
+    Val mean, squares; /* [C]; squares: the sum of the squared differences from the mean */
+} Moments;
+
+static const bool OVER_SAMPLES[MAX_RANK] = {true};
+
+static Moments moments_of_rows(Lowering *l, Val x) {
+    Moments m;
+    m.mean = lower_mean_of(l, x, OVER_SAMPLES, false);
+    m.squares = sum(l, square(l, lower_sub(l, x, m.mean)), OVER_SAMPLES, false);
+    return m;
+}
+
+/* Each sample by itself, in parallel, and then all of them together: groups of equal size M have
+ *     mean = mean of the means,   squares = sum of the squares + M * sum((mean of the group - mean)^2)
+ * (Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances, 1979). */
+static Moments moments_of_samples(Lowering *l, Val x) {
+    const Shape s = *ir_shape(l->f, x), samples = one_row_per_sample(&s);
+    bool rows[MAX_RANK];
+    rows_of_sample(s.rank, rows);
+    Val own_mean = lower_mean_of(l, x, rows, true);
+    Val own_squares = sum(l, square(l, lower_sub(l, x, own_mean)), rows, false);
+    Val means = lower_reshape(l, own_mean, &samples);
+    Moments between = moments_of_rows(l, means);
+    Val within = sum(l, own_squares, OVER_SAMPLES, false);
+    Val size = lower_count(l, x, rows);
+    return (Moments){between.mean, lower_add(l, within, lower_mul(l, between.squares, size))};
+}
+
+static Val reduced_to_samples(Lowering *l, Val x) {
+    const Shape s = *ir_shape(l->f, x), samples = one_row_per_sample(&s);
+    return has_one_row_per_sample(&s) ? lower_reshape(l, x, &samples) : x;
+}
+
+static Moments moments_of_batch(Lowering *l, Val x) {
+    Val rows = reduced_to_samples(l, x);
+    return ir_shape(l->f, rows)->rank == 2 ? moments_of_rows(l, rows) : moments_of_samples(l, x);
+}
+
+/* max(count - 1, 1): one element has no variance, and no division by zero. */
+static Val unbiased_count(Lowering *l, Val count) {
+    Val one = lower_number(l, 1.0);
+    return lower_binary(l, OP_maximum, lower_sub(l, count, one), one);
+}
+
+/* rstd * weight, which forward and backward share */
+static Val weighted(Lowering *l, Val rstd, Val weight) {
+    Val *shared = lower_memo(l, "rstd %u * %u", rstd.id, weight.id);
+    if (!shared->id) *shared = lower_mul(l, rstd, weight);
+    return *shared;
+}
+
+void lower_batch_norm(Lowering *l) {
+    Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
+    bool rows[MAX_RANK];
+    all_rows(ir_shape(l->f, x)->rank, rows);
+    Moments m = moments_of_batch(l, x);
+    Val count = lower_count(l, x, rows);
+    Val rstd = reciprocal_deviation(l, lower_divide_by_count(l, m.squares, count));
+    Val unbiased = lower_div(l, m.squares, unbiased_count(l, count));
+    Val scale = weighted(l, rstd, weight), d = lower_sub(l, x, m.mean);
+    lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
+    lower_give_as(l, 1, m.mean, FORM_PLAIN);
+    lower_give_as(l, 2, unbiased, FORM_PLAIN);
+    lower_give_as(l, 3, rstd, FORM_PLAIN);
+}
+
+void lower_batch_norm_eval(Lowering *l) {
+    Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
+    Val mean = lower_plain_operand(l, 3), variance = lower_plain_operand(l, 4);
+    Val rstd = reciprocal_deviation(l, variance);
+    Val scale = lower_mul(l, rstd, weight), d = lower_sub(l, x, mean);
+    lower_give(l, 0, lower_add(l, lower_mul(l, d, scale), bias));
+}
+
+/* d = x - mean:  d bias = sum(dy), d weight = sum(dy d) rstd,
+ * d x = (dy - (d (d weight rstd / count) + d bias / count)) (rstd weight)
+ * The vectors come first, and d is taken again, so that nothing as large as x goes through memory but dy and x. */
+void lower_batch_norm_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
+    Val mean = lower_plain_operand(l, 3), rstd = lower_plain_operand(l, 4);
+    bool rows[MAX_RANK];
+    all_rows(ir_shape(l->f, x)->rank, rows);
+    Val scale = weighted(l, rstd, weight), count = lower_count(l, x, rows);
+    Val db = sum(l, dy, rows, false), product = lower_mul(l, dy, lower_sub(l, x, mean));
+    Val dw = lower_mul(l, sum(l, product, rows, false), rstd);
+    Val shift = lower_divide_by_count(l, db, count);
+    Val slope = lower_divide_by_count(l, lower_mul(l, dw, rstd), count);
+    Val plane = lower_add(l, lower_mul(l, lower_sub(l, x, mean), slope), shift);
+    lower_give(l, 0, lower_mul(l, lower_sub(l, dy, plane), scale));
+    lower_give_as(l, 1, dw, FORM_PLAIN);
+    lower_give_as(l, 2, db, FORM_PLAIN);
+}
+
+/* ---- layer norm: statistics of a row ----------------------------------------------------------------------------- */
+
+static Val mean_of_row(Lowering *l, Val x) {
+    int rank = ir_shape(l->f, x)->rank;
+    bool last[MAX_RANK] = {false};
+    last[rank - 1] = true;
+    return lower_mean_of(l, x, last, true);
+}
+
+void lower_layer_norm(Lowering *l) {
+    Val x = lower_operand(l, 0), weight = lower_operand(l, 1);
+    Val bias = l->op->n_in == 3 ? lower_operand(l, 2) : NO_VAL;
+    Val mean = mean_of_row(l, x), d = lower_sub(l, x, mean);
+    Val rstd = reciprocal_deviation(l, mean_of_row(l, square(l, d)));
+    Val y = lower_mul(l, lower_mul(l, d, rstd), weight);
+    lower_give(l, 0, bias.id ? lower_add(l, y, bias) : y);
+    lower_give(l, 1, mean);
+    lower_give(l, 2, rstd);
+}
+
+static Val normalised(Lowering *l, Val x, Val mean, Val rstd) { return lower_mul(l, lower_sub(l, x, mean), rstd); }
+
+/* z = (x - mean) rstd, g = dy weight:  d x = rstd (g - mean(g) - z mean(g z)), d weight = sum(dy z), d bias = sum(dy)
+ * z is taken again for the sums over rows, which stand in another kernel. */
+void lower_layer_norm_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_operand(l, 2);
+    Val mean = lower_operand(l, 3), rstd = lower_operand(l, 4);
+    bool rows[MAX_RANK];
+    all_rows(ir_shape(l->f, x)->rank, rows);
+    Val z = normalised(l, x, mean, rstd), g = lower_mul(l, dy, weight);
+    Val shift = mean_of_row(l, g), slope = mean_of_row(l, lower_mul(l, g, z));
+    Val even = lower_sub(l, g, shift), rest = lower_sub(l, even, lower_mul(l, z, slope));
+    lower_give(l, 0, lower_mul(l, rest, rstd));
+    const Shape vector = *ir_shape(l->f, weight);
+    Val product = lower_mul(l, dy, normalised(l, x, mean, rstd));
+    Val dw = sum(l, product, rows, false), db = sum(l, dy, rows, false);
+    lower_give(l, 1, lower_reshape(l, dw, &vector));
+    lower_give(l, 2, lower_reshape(l, db, &vector));
+}

@@ -1,0 +1,64 @@
+/* policy.h: policy files: which op runs in which precision.  docs/policies.md is the reference.
+ *
+ *     policy "torch-fp16"
+ *     algorithm eager
+ *     low = f16
+ *     op matmul, linear     lower
+ *     op *                  follow
+ */
+#ifndef AMP_PASSES_PRECISION_POLICY_H
+#define AMP_PASSES_PRECISION_POLICY_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum PolicyClass {
+    POLICY_LOWER, POLICY_F32_OUT, POLICY_F32, POLICY_WIDEST, POLICY_FOLLOW, POLICY_CLASS_COUNT
+} PolicyClass;
+extern const char *const policy_class_words[POLICY_CLASS_COUNT];
+/* false: |word| is no class. */
+bool policy_class_of(const char *word, PolicyClass *out);
+
+typedef struct PolicyLine { /* op LIST CLASS */
+    PolicyClass op_class;
+    int line;
+    const char *text; /* as written, without comment */
+} PolicyLine;
+
+typedef struct PolicyEntry { /* one name of a list */
+    const char *name; /* "softmax", "cross_entropy", "cross_entropy.log_softmax" or "*" */
+    const PolicyLine *line;
+    Loc loc;
+} PolicyEntry;
+
+typedef struct Policy {
+    const Source *source;
+    char sha256[65]; /* of the text */
+    const char *name;
+    Dtype low; /* f16, bf16, tf32 or f32 */
+    VEC(PolicyEntry) entries;
+} Policy;
+
+/* NULL when the text has errors, which are in |d|. */
+const Policy *policy_read(Arena *a, Diags *d, const Source *text);
+
+/* The line for an op: layer.op before layer before op before *. Never NULL: every policy has a line for *. */
+const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer);
+
+/* Whether |pattern| ("softmax", "cross_entropy", "cross_entropy.log_softmax") names the op. */
+bool policy_names_op(const char *pattern, const char *op, const char *layer);
+/* Whether |pattern| names an op, a layer or layer.op that the language has; else |nearest| (may be NULL) is what may
+ * have been meant, or NULL. */
+bool policy_knows(Arena *a, const char *pattern, const char **nearest);
+
+/* The text of a built-in policy ("torch-fp16"), or NULL. */
+const Source *policy_builtin(Arena *a, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

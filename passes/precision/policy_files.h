@@ -1,0 +1,26 @@
+/* policy_files.h: the built-in policies and the list of op names, made from passes/precision/policies/ by embed.sh when the
+ * library is built. */
+#ifndef AMP_PASSES_PRECISION_POLICY_FILES_H
+#define AMP_PASSES_PRECISION_POLICY_FILES_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct PolicyFile {
+    const char *name, *file_name; /* "torch-fp16", "torch-fp16.policy" */
+    const char *text;
+} PolicyFile;
+
+extern const PolicyFile policy_files[];
+extern const int policy_file_count;
+
+/* Ops and layers that a policy or an override may name. */
+extern const char *const policy_op_names[];
+extern const int policy_op_name_count;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

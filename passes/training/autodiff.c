@@ -1,0 +1,187 @@
+/* autodiff: replaces `forward` by `train_step` (forward in training mode, then the gradients of the losses), `eval` and
+ * `infer`, and the uncast copy that autocast kept, where there is one, by `eval_fp32` and `infer_fp32`.
+ * needs: autocast.  breaks: nothing.
+ *
+ *   %y = relu(%h) : f16[N, 32]   =>   %y      = relu(%h)            : f16[N, 32]
+ *   result loss = %loss               ...
+ *                                     %d.loss = grad_seed()         : f32        because {gradient, of mse_loss}
+ *                                     ...
+ *                                     %d.h    = relu_grad(%d.y, %y) : f16[N, 32] because {gradient, of relu}
+ *
+ * Reverse mode: the body is walked backwards, casts included, so that backward ops come in PyTorch's order (its engine
+ * runs the node that was made last first).  The dtypes need no second decision: the gradient of a cast is the reverse
+ * cast.  train_step gets a result "grad.PARAMETER", f32, for each parameter that is trained; each train block
+ * differentiates its own loss with respect to its own parameters.  Results "update.BUFFER" stay for the optimizer pass.
+ */
+#include "passes/training/gradient.h"
+#include "passes/common/function_modes.h"
+#include "passes/common/diag_at.h"
+#include "passes/common/rewrite.h"
+
+/* ---- train blocks ------------------------------------------------------------------------------------------------ */
+
+/* What one backward pass is for. */
+typedef struct Objective {
+    const Train *block; /* NULL: the module names none, and trains every parameter */
+    const char *loss;   /* the result that is differentiated */
+    const char *word;   /* of paths of backward ops */
+} Objective;
+
+static bool is_frozen(const Train *block, const char *name) {
+    bool frozen = false;
+    for (int i = 0; i < block->groups.len; i++)
+        frozen = frozen || (block->groups.data[i].frozen && text_glob_match(block->groups.data[i].pattern, name));
+    return frozen;
+}
+
+static bool trains(const Objective *o, const State *s) {
+    if (!s || s->role != STATE_PARAM) return false;
+    if (!o->block) return true;
+    return (!o->block->only || text_glob_match(o->block->only, s->name)) && !is_frozen(o->block, s->name);
+}
+
+/* ---- which values need a gradient -------------------------------------------------------------------------------- */
+
+static bool passes_gradients(const Op *o) {
+    const Gradient *g = gradient_rule(ir_op_info[o->code].grad);
+    return !g || g->make; /* an op without a rule is an error only where a gradient meets it */
+}
+
+/* Of an op with several results only the first is differentiated: the others are statistics and choices. */
+static bool *find_wanted(const Func *f, const Objective *objective, int forward_ops) {
+    bool *wanted = arena_array(f->module->arena, bool, f->values.len);
+    for (int i = 0; i < f->inputs.len; i++)
+        wanted[f->inputs.data[i].id] = trains(objective, ir_state_of(f, f->inputs.data[i]));
+    for (int i = 0; i < forward_ops; i++) {
+        const Op *o = ir_op_at(f, i);
+        bool any = false;
+        for (int j = 0; j < o->n_in && passes_gradients(o); j++) any = any || wanted[o->in[j].id];
+        if (o->n_out) wanted[o->out[0].id] = any && is_float(ir_dtype(f, o->out[0]));
+    }
+    return wanted;
+}
+
+/* ---- backwards --------------------------------------------------------------------------------------------------- */
+
+/* d loss / d loss, f32, and the same in the dtype of the loss. */
+static void seed(Backward *b, Val loss) {
+    static const char *const names[NAMED_OPERANDS] = {"seed"};
+    backward_start(b, ir_def(b->f, loss), NO_VAL, names);
+    Val g = backward_emit(b, OP_grad_seed, AMP_DT_F32, 0);
+    if (ir_dtype(b->f, loss) != AMP_DT_F32) g = backward_emit(b, OP_cast, ir_dtype(b->f, loss), 1, g);
+    b->gradient[loss.id] = g;
+}
+
+static bool differentiate(Backward *b, const Op *o) {
+    if (!o->n_out || !b->wanted[o->out[0].id]) return true;
+    Val dy = backward_gradient(b, o->out[0]);
+    if (!dy.id) return true;
+    const Gradient *rule = gradient_rule(ir_op_info[o->code].grad);
+    if (!rule) {
+        place_error(b->context, o->pos, "%s: %s has no gradient", o->path, ir_op_info[o->code].name);
+        return false;
+    }
+    backward_start(b, o, dy, rule->operands);
+    return rule->make(b);
+}
+
+/* A result "grad.NAME" for every parameter that is trained. */
+static void add_gradients(Backward *b, const Objective *objective) {
+    const Module *m = b->f->module;
+    for (int i = 0; i < m->states.len; i++) {
+        const State *s = m->states.data[i];
+        if (!trains(objective, s)) continue;
+        const char *result = arena_printf(m->arena, "grad.%s", s->name);
+        Val v = ir_find(b->f, s->name);
+        bool used = v.id && ir_value(b->f, v)->kind == VAL_STATE;
+        Val g = used ? backward_gradient(b, v) : NO_VAL;
+        if (!g.id) place_error(b->context, s->pos, "%s does not reach the loss, so it cannot be trained", s->name);
+        else if (result_find(b->f, result).id)
+            place_error(b->context, s->pos, "%s is trained by two train blocks", s->name);
+        else ir_add_result(b->f, result, g);
+    }
+}
+
+static void add_backward(PassContext *c, Func *f, const Objective *objective, int forward_ops) {
+    Val loss = result_find(f, objective->loss);
+    Backward b = {
+        .context = c,
+        .f = f,
+        .word = objective->word,
+        .wanted = find_wanted(f, objective, forward_ops),
+        .gradient = arena_array(f->module->arena, Val, f->values.len),
+    };
+    if (b.wanted[loss.id] && ir_def(f, loss)) seed(&b, loss);
+    for (int i = forward_ops - 1; i >= 0; i--)
+        if (!differentiate(&b, ir_op_at(f, i))) return;
+    add_gradients(&b, objective);
+}
+
+static bool check_loss(PassContext *c, const Func *f, const char *name) {
+    Val loss = result_find(f, name);
+    if (!loss.id)
+        diag_error(c->diags, (Loc){0}, "module %s is to be trained, but has no result \"%s\"", c->m->name, name);
+    else if (ir_shape(f, loss)->rank) diag_error(c->diags, (Loc){0}, "module %s: the loss is not a scalar", c->m->name);
+    else return true;
+    return false;
+}
+
+/* One backward pass for each train block, behind the whole forward pass. */
+static void differentiate_losses(PassContext *c, Func *f) {
+    int forward_ops = f->body.len, blocks = c->m->trains.len;
+    for (int i = 0; i < (blocks ? blocks : 1); i++) {
+        Objective objective = {.block = blocks ? &c->m->trains.data[i] : NULL, .loss = "loss", .word = "grad"};
+        if (objective.block && objective.block->loss) objective.loss = objective.block->loss;
+        if (blocks > 1) objective.word = arena_printf(c->m->arena, "grad.%d", i);
+        if (check_loss(c, f, objective.loss)) add_backward(c, f, &objective, forward_ops);
+    }
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+static bool of_model(const char *result) { return !result_is_of_training(result); }
+static bool of_evaluation(const char *result) { return !result_is_update(result); }
+
+static const Mode training = {"train_step", true, result_is_of_training};
+static const Mode evaluation = {"eval", false, of_evaluation};
+static const Mode inference = {"infer", false, of_model};
+static const Mode evaluation_in_f32 = {"eval_fp32", false, of_evaluation};
+static const Mode inference_in_f32 = {"infer_fp32", false, of_model};
+
+/* Training keeps numbers of its own beside the model's. */
+static void check_state_names(PassContext *c) {
+    static const char *const taken[] = {"scale", "growth_tracker", "floor_hits", "step", "iteration", "seed", "micro"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        const State *s = ir_state_find(c->m, taken[i]);
+        if (s)
+            place_error(c, s->pos,
+                        "the name %s belongs to a number that training keeps; name it differently, with `as`", s->name);
+    }
+}
+
+static void make_evaluation(PassContext *c, const Func *from, const Mode *eval, const Mode *infer) {
+    if (c->m->has_train) mode_make(from, eval);
+    mode_make(from, infer);
+}
+
+bool pass_autodiff(PassContext *c) {
+    int errors = c->diags->errors;
+    Func *forward = ir_func_find(c->m, "forward"), *in_f32 = ir_func_find(c->m, FORWARD_IN_F32);
+    if (!forward) {
+        diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", c->m->name);
+        return false;
+    }
+    if (c->m->has_train) {
+        check_state_names(c);
+        differentiate_losses(c, mode_make(forward, &training));
+    }
+    if (c->diags->errors != errors) return false;
+    make_evaluation(c, forward, &evaluation, &inference);
+    ir_func_remove(c->m, forward);
+    if (in_f32) {
+        make_evaluation(c, in_f32, &evaluation_in_f32, &inference_in_f32);
+        ir_func_remove(c->m, in_f32);
+    }
+    c->m->stage = STAGE_AUTODIFF;
+    return true;
+}

@@ -1,0 +1,202 @@
+/* scale: loss scaling, visible in the IR.
+ * needs: autodiff.  breaks: nothing.
+ *
+ *   %d.loss = grad_seed() : f32   =>   %d.loss = grad_seed() : f32
+ *   ...                                %1 = scale_loss(%d.loss, %scale) : f32   stands for %d.loss from here on
+ *   result grad.w = %d.w               ...
+ *                                      %ok = all_finite(%d.w) : bool            of gradients that are still scaled
+ *                                      %2 = inverse_scale(%scale) : f32
+ *                                      %3 = unscale(%d.w, %2) : f32[32, 16]
+ *                                      %4, %5, %6 = update_scale(%scale, %growth_tracker, %ok) : f32, i32, i32
+ *                                      assign(%scale, %4) ...
+ *                                      result grad.w = %3    result ok = %ok
+ *
+ * Only where some gradient is f16: nothing else can overflow early, and everything else runs unscaled, without a finite
+ * check.  The order and the arithmetic are torch.amp.GradScaler's; update_scale adds the bounds min and max.  static(v)
+ * keeps the check and the skipping, and updates nothing.
+ *
+ * Several train blocks share the scaler.  Each skips alone: result "ok.0", "ok.1", ... say whether a block's gradients
+ * are finite, and "ok", which the scale goes by, whether all are.
+ *
+ * Where steps accumulate, accumulate.c splits the function first: the loss is scaled in micro_step, all the rest is done
+ * with the sums in apply_step.
+ */
+#include "passes/training/accumulate.h"
+#include "passes/common/function_modes.h"
+#include "passes/passes.h"
+#include "passes/training/train_blocks.h"
+
+typedef struct Scaling {
+    Module *m;
+    Func *first, *last; /* the functions that begin and end a step; one and the same unless it accumulates */
+    Val scale;          /* the state, in |last| */
+    Val ok;
+} Scaling;
+
+/* ---- whether ----------------------------------------------------------------------------------------------------- */
+
+static bool is_gradient(const char *result) { return !strncmp(result, "grad.", 5); }
+
+/* Some value behind a seed is f16. */
+static bool has_f16_gradient(const Scaling *s) {
+    const Func *f = s->first;
+    bool *behind = arena_array(s->m->arena, bool, f->values.len);
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        bool any = o->code == OP_grad_seed;
+        for (int j = 0; j < o->n_in; j++) any = any || behind[o->in[j].id];
+        for (int r = 0; any && r < o->n_out; r++) {
+            behind[o->out[r].id] = true;
+            if (ir_dtype(f, o->out[r]) == AMP_DT_F16) return true;
+        }
+    }
+    return false;
+}
+
+/* ---- what -------------------------------------------------------------------------------------------------------- */
+
+/* PyTorch's numbers, and bounds. */
+static const struct {
+    const char *name;
+    double number;
+} dynamic_defaults[] = {
+    {"init", 65536.0}, {"growth", 2.0}, {"backoff", 0.5}, {"interval", 2000}, {"min", 1.0}, {"max", 16777216.0},
+};
+
+/* The model's call, with what it leaves out. */
+static const Call *loss_scale(Scaling *s) {
+    Call *c = &s->m->loss_scale;
+    if (!c->name) c->name = "dynamic";
+    if (strcmp(c->name, "dynamic")) return c;
+    for (size_t i = 0; i < sizeof dynamic_defaults / sizeof *dynamic_defaults; i++) {
+        const char *name = dynamic_defaults[i].name;
+        if (ir_call_arg(c, name)) continue;
+        if (!strcmp(name, "interval")) ir_call_set_int(s->m->arena, c, name, (int64_t)dynamic_defaults[i].number);
+        else ir_call_set_float(s->m->arena, c, name, dynamic_defaults[i].number);
+    }
+    return c;
+}
+
+static double number(const Call *c, const char *name) {
+    const CallArg *arg = ir_call_arg(c, name);
+    return !arg ? 0.0 : arg->type == ATTR_INT ? (double)arg->value.i : arg->value.f;
+}
+
+static void explain(Scaling *s, Op *o, const char *path) {
+    o->path = path;
+    o->pos = s->m->loss_scale.pos;
+    o->reason = ir_reason(s->m, "loss_scale");
+}
+
+/* The scaler's numbers: states that start as constant(v). */
+static const State *new_state(Scaling *s, const char *name, Dtype t, double initial) {
+    State *state = ir_state_new(s->m, name, STATE_SCALER, t, shape_scalar());
+    if (initial != 0.0) {
+        state->init.name = "constant";
+        ir_call_set_float(s->m->arena, &state->init, "v", initial);
+    }
+    return state;
+}
+
+static void assign(Scaling *s, Val state, Val next) {
+    Op *o = ir_op_new(s->last, OP_assign, (Val[]){state, next}, 2);
+    explain(s, o, arena_printf(s->m->arena, "%s.assign", ir_value(s->last, state)->name));
+}
+
+/* body[at] is a grad_seed: the last op of the body, which scales it, moves behind it and stands for it. */
+static void scale_seed(Scaling *s, const State *scale, int at) {
+    Func *f = s->first;
+    Val seed = ir_op_at(f, at)->out[0], state = ir_use_state(f, scale);
+    Val scaled = ir_emit(f, OP_scale_loss, AMP_DT_F32, "d.loss.scaled", 2, seed, state);
+    OpId id = ir_def(f, scaled)->id;
+    explain(s, ir_def(f, scaled), "loss.scale");
+    for (int i = at + 1; i < f->body.len - 1; i++) {
+        Op *o = ir_op_at(f, i);
+        for (int j = 0; j < o->n_in; j++)
+            if (o->in[j].id == seed.id) o->in[j] = scaled;
+    }
+    for (int i = 0; i < f->results.len; i++)
+        if (is_gradient(f->results.data[i].name) && f->results.data[i].value.id == seed.id)
+            f->results.data[i].value = scaled;
+    OpId *body = f->body.data;
+    memmove(&body[at + 2], &body[at + 1], sizeof *body * (size_t)(f->body.len - at - 2));
+    body[at + 1] = id;
+}
+
+static void scale_losses(Scaling *s, const State *scale) {
+    for (int i = 0; i < s->first->body.len; i++)
+        if (ir_op_at(s->first, i)->code == OP_grad_seed) scale_seed(s, scale, i);
+}
+
+/* Of the block's gradients, or of all where |block| is -1. */
+static Val all_finite(Scaling *s, int block, const char *name) {
+    ParamGradients gradients = train_gradients(s->last, block);
+    VEC(Val) values = {0};
+    for (int i = 0; i < gradients.len; i++)
+        vec_push(s->m->arena, &values, s->last->results.data[gradients.data[i].result].value);
+    if (!values.len) return NO_VAL;
+    Op *o = ir_op_new(s->last, OP_all_finite, values.data, values.len);
+    explain(s, o, arena_printf(s->m->arena, "scaler.all_finite%s", name + strlen("ok")));
+    Val ok = ir_make_results(s->last, o, AMP_DT_F32, name);
+    return ok;
+}
+
+static void check_finite(Scaling *s) {
+    int blocks = train_block_count(s->m);
+    s->ok = all_finite(s, -1, "ok");
+    for (int i = 0; blocks > 1 && i < blocks; i++) {
+        const char *name = arena_printf(s->m->arena, "ok.%d", i);
+        Val ok = all_finite(s, i, name);
+        if (ok.id) ir_add_result(s->last, name, ok);
+    }
+    ir_add_result(s->last, "ok", s->ok);
+}
+
+static void unscale(Scaling *s) {
+    Func *f = s->last;
+    Val inverse = ir_emit(f, OP_inverse_scale, AMP_DT_F32, "inverse_scale", 1, s->scale);
+    explain(s, ir_def(f, inverse), "scaler.inverse_scale");
+    for (int i = 0; i < f->results.len; i++) {
+        Result *r = &f->results.data[i];
+        if (!is_gradient(r->name)) continue;
+        r->value = ir_emit(f, OP_unscale, AMP_DT_F32, r->name, 2, r->value, inverse);
+        explain(s, ir_def(f, r->value), arena_printf(s->m->arena, "%s.unscale", r->name + strlen("grad.")));
+    }
+}
+
+static void update(Scaling *s, const Call *c) {
+    static const char *const factors[] = {"growth", "backoff", "min", "max"};
+    Func *f = s->last;
+    Val tracker = ir_use_state(f, new_state(s, "growth_tracker", AMP_DT_I32, 0));
+    Val hits = ir_use_state(f, new_state(s, "floor_hits", AMP_DT_I32, 0));
+    Op *o = ir_op_new(f, OP_update_scale, (Val[]){s->scale, tracker, s->ok}, 3);
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) ir_attr(o, factors[i])->f = number(c, factors[i]);
+    ir_attr(o, "interval")->i = (int64_t)number(c, "interval");
+    explain(s, o, "scaler.update_scale");
+    ir_make_results(f, o, AMP_DT_F32, NULL);
+    Val more_hits = ir_emit(f, OP_add, AMP_DT_I32, NULL, 2, hits, o->out[2]);
+    explain(s, ir_def(f, more_hits), "scaler.floor_hits");
+    assign(s, s->scale, o->out[0]);
+    assign(s, tracker, o->out[1]);
+    assign(s, hits, more_hits);
+}
+
+static void add_scaling(Scaling *s, const Call *c) {
+    bool dynamic = !strcmp(c->name, "dynamic");
+    const State *scale = new_state(s, "scale", AMP_DT_F32, number(c, dynamic ? "init" : "v"));
+    scale_losses(s, scale);
+    s->scale = ir_use_state(s->last, scale);
+    check_finite(s);
+    unscale(s);
+    if (dynamic) update(s, c);
+}
+
+bool pass_scale(PassContext *c) {
+    c->m->stage = STAGE_SCALE;
+    accumulate_split(c->m);
+    Scaling s = {.m = c->m, .first = train_first_function(c->m), .last = train_last_function(c->m)};
+    if (!s.first || s.m->low != AMP_DT_F16 || !has_f16_gradient(&s)) return true;
+    const Call *call = loss_scale(&s);
+    if (strcmp(call->name, "none")) add_scaling(&s, call);
+    return true;
+}

@@ -1,0 +1,50 @@
+/* train_blocks.c: see train_blocks.h. */
+#include "passes/training/train_blocks.h"
+
+int train_block_count(const Module *m) { return m->trains.len; }
+
+const Train *train_block(const Module *m, int block) { return &m->trains.data[block]; }
+
+int train_block_of(const Module *m, const char *state) {
+    for (int i = 0; i < m->trains.len; i++) {
+        const char *only = m->trains.data[i].only;
+        if (!only || text_glob_match(only, state)) return i;
+    }
+    return -1;
+}
+
+ParamSettings train_settings(const Train *block, const char *param) {
+    ParamSettings s = {.lr_scale = 1.0};
+    for (int i = 0; i < block->groups.len; i++) {
+        const TrainGroup *g = &block->groups.data[i];
+        if (!text_glob_match(g->pattern, param)) continue;
+        if (g->has_lr_scale) s.lr_scale = g->lr_scale;
+        if (!g->has_weight_decay) continue;
+        s.has_weight_decay = true;
+        s.weight_decay = g->weight_decay;
+    }
+    return s;
+}
+
+/* By state of the module. */
+ParamGradients train_gradients(const Func *f, int block) {
+    const Module *m = f->module;
+    ParamGradients list = {0};
+    for (int i = 0; i < f->results.len; i++) {
+        const char *name = f->results.data[i].name;
+        if (strncmp(name, "grad.", 5)) continue;
+        const State *s = ir_state_find(m, name + 5);
+        if (s && (block < 0 || train_block_of(m, s->name) == block)) vec_push(m->arena, &list, ((ParamGradient){s, i}));
+    }
+    return list;
+}
+
+Func *train_last_function(const Module *m) {
+    Func *f = ir_func_find(m, "apply_step");
+    return f ? f : ir_func_find(m, "train_step");
+}
+
+Func *train_first_function(const Module *m) {
+    Func *f = ir_func_find(m, "micro_step");
+    return f ? f : ir_func_find(m, "train_step");
+}

@@ -27,7 +27,7 @@ typedef struct Arena {
     amp_allocator allocator;
     ArenaBlock *blocks;
     char *at, *end;
-    size_t used; /* bytes handed out, for reports */
+    size_t used;                               /* bytes handed out, for reports */
     struct Arena *parent, *children, *sibling; /* arena_child */
     jmp_buf out_of_memory;
 } Arena;
@@ -51,11 +51,15 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list args);
 
 /* Growable arrays on an arena.  VEC(T) is an anonymous struct type: `typedef VEC(Op) OpVec;` or a field `VEC(int) xs;`.
  * Old storage is left to the arena; growth doubles, so at most twice the memory is used. */
-#define VEC(T) struct { T *data; int len, cap; }
-#define vec_push(a, v, x)                                                                             \
-    (((v)->len == (v)->cap                                                                            \
-          ? (void)((v)->data = (__typeof__((v)->data))arena_grow_((a), (v)->data, sizeof *(v)->data, (v)->len, &(v)->cap)) \
-          : (void)0),                                                                                 \
+#define VEC(T)                                                                                                         \
+    struct {                                                                                                           \
+        T *data;                                                                                                       \
+        int len, cap;                                                                                                  \
+    }
+#define vec_push(a, v, x)                                                                                              \
+    (((v)->len == (v)->cap ? (void)((v)->data = (__typeof__((v)->data))arena_grow_((a), (v)->data, sizeof *(v)->data,  \
+                                                                                   (v)->len, &(v)->cap))               \
+                           : (void)0),                                                                                 \
      (v)->data[(v)->len++] = (x))
 void arena_jump_(Arena *a) __attribute__((noreturn)); /* to out_of_memory of the outermost parent */
 void *arena_grow_(Arena *a, void *data, size_t elem, int len, int *cap);

@@ -15,10 +15,10 @@ amp_status amp_vfail(amp_error *err, amp_status code, const char *fmt, va_list a
 /* The same with ": <text of errno>" appended. */
 amp_status amp_fail_errno(amp_error *err, amp_status code, int errnum, const char *fmt, ...) AMP_PRINTF(4, 5);
 
-#define AMP_TRY(expr)                       \
-    do {                                    \
-        amp_status try_status_ = (expr);    \
-        if (try_status_) return try_status_; \
+#define AMP_TRY(expr)                                                                                                  \
+    do {                                                                                                               \
+        amp_status try_status_ = (expr);                                                                               \
+        if (try_status_) return try_status_;                                                                           \
     } while (0)
 
 #ifdef __cplusplus

@@ -78,14 +78,10 @@ float amp_round_tf32(float x) {
 
 float amp_round_dtype(amp_dtype dtype, float x) {
     switch (dtype) {
-    case AMP_DT_F16:
-        return amp_round_f16(x);
-    case AMP_DT_BF16:
-        return amp_round_bf16(x);
-    case AMP_DT_TF32:
-        return amp_round_tf32(x);
-    default:
-        return x;
+    case AMP_DT_F16: return amp_round_f16(x);
+    case AMP_DT_BF16: return amp_round_bf16(x);
+    case AMP_DT_TF32: return amp_round_tf32(x);
+    default: return x;
     }
 }
 

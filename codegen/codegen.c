@@ -60,26 +60,25 @@ static const char query[] =
 
 /* A C compiler may call these in any code; the model is linked with no library.  The empty asm keeps it from seeing a
  * call of itself in the loop. */
-static const char freestanding[] =
-    "void *memset(void *to, int value, size_t size);\n"
-    "void *memset(void *to, int value, size_t size)\n"
-    "{\n"
-    "    for (uint8_t *byte = to; size--; byte++) {\n"
-    "        *byte = (uint8_t)value;\n"
-    "        __asm__ volatile(\"\" ::: \"memory\");\n"
-    "    }\n"
-    "    return to;\n"
-    "}\n"
-    "void *memcpy(void *to, const void *from, size_t size);\n"
-    "void *memcpy(void *to, const void *from, size_t size)\n"
-    "{\n"
-    "    uint8_t *byte = to;\n"
-    "    for (const uint8_t *source = from; size--; source++) {\n"
-    "        *byte++ = *source;\n"
-    "        __asm__ volatile(\"\" ::: \"memory\");\n"
-    "    }\n"
-    "    return to;\n"
-    "}\n";
+static const char freestanding[] = "void *memset(void *to, int value, size_t size);\n"
+                                   "void *memset(void *to, int value, size_t size)\n"
+                                   "{\n"
+                                   "    for (uint8_t *byte = to; size--; byte++) {\n"
+                                   "        *byte = (uint8_t)value;\n"
+                                   "        __asm__ volatile(\"\" ::: \"memory\");\n"
+                                   "    }\n"
+                                   "    return to;\n"
+                                   "}\n"
+                                   "void *memcpy(void *to, const void *from, size_t size);\n"
+                                   "void *memcpy(void *to, const void *from, size_t size)\n"
+                                   "{\n"
+                                   "    uint8_t *byte = to;\n"
+                                   "    for (const uint8_t *source = from; size--; source++) {\n"
+                                   "        *byte++ = *source;\n"
+                                   "        __asm__ volatile(\"\" ::: \"memory\");\n"
+                                   "    }\n"
+                                   "    return to;\n"
+                                   "}\n";
 
 static void put_head(const Module *m, Text *t) {
     text_puts(t, "/* Model ");

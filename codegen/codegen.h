@@ -19,11 +19,11 @@ typedef struct CodegenOptions {
 
 struct CudaModule; /* codegen/cuda/cuda.h */
 struct CudaImage;
-typedef struct CodegenCuda { /* what a model gets for CUDA */
-    const struct CudaModule *code;   /* NULL: none */
-    const struct CudaImage *images;  /* of its functions, compiled now */
+typedef struct CodegenCuda {        /* what a model gets for CUDA */
+    const struct CudaModule *code;  /* NULL: none */
+    const struct CudaImage *images; /* of its functions, compiled now */
     int image_count;
-    const char *missing;             /* where |code| is NULL: why */
+    const char *missing; /* where |code| is NULL: why */
 } CodegenCuda;
 
 /* Kernels of a module at stage plan for CUDA; everything lives in its arena.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
@@ -36,23 +36,26 @@ typedef struct CodegenImages { /* of the functions of a module */
 
 /* Compiles each function for each of |archs| ("sm_80,sm_90"): machine code and PTX, on all processors.  Free with codegen_cuda_images_free, also what a
  * jump of the arena left.  AMP_INVALID_ARGUMENT: no such list; AMP_NOT_FOUND: no NVRTC; AMP_UNSUPPORTED: it does not know an architecture. */
-amp_status codegen_cuda_images(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator, CodegenImages *out, amp_error *err);
+amp_status codegen_cuda_images(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator,
+                               CodegenImages *out, amp_error *err);
 void codegen_cuda_images_free(CodegenImages *images); /* empty: a no-op */
 /* All functions as one PTX text for the first of |archs|.  Free with amp_free(allocator, *bytes, *size, 16). */
-amp_status codegen_cuda_ptx(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator, char **bytes, size_t *size, amp_error *err);
+amp_status codegen_cuda_ptx(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator,
+                            char **bytes, size_t *size, amp_error *err);
 /* One .cu file for people. */
 void codegen_cuda_text(const struct CudaModule *cuda, Text *out);
 
 /* Appends one self-contained C file: kernels of every function, then the descriptor of amp/model_abi.h; its first
  * lines say how to compile it. AMP_UNSUPPORTED names the kernel and value that cannot be emitted;
  * AMP_INVALID_ARGUMENT: the module is not at stage plan. */
-amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out, amp_error *err); /* cuda NULL: for the CPU alone */
+amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out,
+                     amp_error *err); /* cuda NULL: for the CPU alone */
 
 /* The bytes of model.so: the C file compiled for each instruction set, linked, and marked with its SHA-256.  Works
  * in a temporary folder that is removed again. Free with amp_free(allocator, *bytes, *size, 16).  AMP_UNSUPPORTED:
  * no C compiler, or it failed (with its first message); AMP_IO. */
-amp_status codegen_so(const Module *m, const CodegenCuda *cuda, const CodegenOptions *options, char **bytes, size_t *size,
-                      amp_error *err);
+amp_status codegen_so(const Module *m, const CodegenCuda *cuda, const CodegenOptions *options, char **bytes,
+                      size_t *size, amp_error *err);
 
 #ifdef __cplusplus
 }

@@ -29,8 +29,9 @@ void emit_open_holders(Emitter *e, const Windows *g) {
     for (int a = 0; a < 2; a++) {
         const char *at = taps[a], *p = axes[a];
         long long stride = g->stride[a];
-        emit_line(e, e->per_thread ? "const int64_t t%s = i%d + %lld, l%s = quotient(t%s, %lld);"
-                                   : "const int64_t t%s = i%d + %lld, l%s = t%s / %lld;",
+        emit_line(e,
+                  e->per_thread ? "const int64_t t%s = i%d + %lld, l%s = quotient(t%s, %lld);"
+                                : "const int64_t t%s = i%d + %lld, l%s = t%s / %lld;",
                   p, a + 1, (long long)g->padding[a], p, p, stride);
         if (kernel[a] <= g->stride[a]) {
             emit_line(e, "const int64_t p%s = l%s, %s = t%s - p%s * %lld;", p, p, at, p, p, stride);

@@ -46,7 +46,7 @@ typedef struct Workshop { /* the temporary folder */
  * without AVX2 are rare: their kernels compile in half the time with -Og and run a sixth slower. */
 typedef struct Unit {
     TempFile object;
-    int isa; /* needed from this instruction set on */
+    int isa;              /* needed from this instruction set on */
     const char *flags[4]; /* after those of all */
 } Unit;
 static const Unit units[] = {
@@ -210,8 +210,8 @@ static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a
     return status;
 }
 
-amp_status codegen_so(const Module *m, const CodegenCuda *cuda, const CodegenOptions *options, char **bytes, size_t *size,
-                      amp_error *err) {
+amp_status codegen_so(const Module *m, const CodegenCuda *cuda, const CodegenOptions *options, char **bytes,
+                      size_t *size, amp_error *err) {
     /* The arena may jump away when memory is out, so the text is complete before anything is opened. */
     Workshop w = {0};
     Text c;

@@ -86,8 +86,7 @@ static amp_status emit_ptx(Session *s, const struct CudaModule *cuda, amp_compil
 static amp_status emit_cuda(Session *s, TargetChoice target, amp_compile_result **out, amp_error *err) {
     const struct CudaModule *cuda = NULL;
     Text t;
-    if (target == CHOICE_CPU)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu: has no CUDA code to emit");
+    if (target == CHOICE_CPU) return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu: has no CUDA code to emit");
     AMP_TRY(target_make_cuda(s, &cuda, err));
     if (s->options.emit == AMP_EMIT_PTX) return emit_ptx(s, cuda, out, err);
     text_init(&t, &s->arena);

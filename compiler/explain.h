@@ -37,9 +37,9 @@ typedef struct ExplainFacts {
     Table kernels;      /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
     Table cuda_kernels; /* the same of |cuda| */
     Table uses;         /* name of a kernel of |cuda| -> ExplainUses */
-    Table casts;   /* "value type" -> kernels that cast the value to it */
-    Table copies;  /* "parameter type" -> states */
-    Table removed; /* path -> of m->removed: roundings that were removed from gradients of the op */
+    Table casts;        /* "value type" -> kernels that cast the value to it */
+    Table copies;       /* "parameter type" -> states */
+    Table removed;      /* path -> of m->removed: roundings that were removed from gradients of the op */
 } ExplainFacts;
 ExplainFacts explain_facts(const ExplainSource *s);
 const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path);

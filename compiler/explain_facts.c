@@ -58,8 +58,8 @@ static void file_uses(ExplainFacts *x, const char *lines) {
     for (const char *line = lines; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         char func[64], kernel[64];
         ExplainUse use;
-        int read = sscanf(line, "%63s %63s %15s registers %d shared %d spills %d stack %d", func, kernel, use.arch, &use.registers,
-                          &use.shared_bytes, &use.spill_bytes, &use.stack_bytes);
+        int read = sscanf(line, "%63s %63s %15s registers %d shared %d spills %d stack %d", func, kernel, use.arch,
+                          &use.registers, &use.shared_bytes, &use.spill_bytes, &use.stack_bytes);
         if (read != 7 || !x->cuda || strcmp(func, x->cuda->name)) continue;
         ExplainUses *list = table_get(&x->uses, kernel);
         if (!list) {

@@ -25,8 +25,8 @@ static amp_status finish_started(Session *s, Module *m, TargetChoice choice, Cod
             s->options.name, ir_stage_names[m->stage]);
     cuda->missing = for_cpu_alone;
     if (choice != CHOICE_CPU)
-        cuda->missing =
-            arena_printf(&s->arena, "it was compiled from IR at stage %s, which is the CPU's", ir_stage_names[m->stage]);
+        cuda->missing = arena_printf(&s->arena, "it was compiled from IR at stage %s, which is the CPU's",
+                                     ir_stage_names[m->stage]);
     if (choice == CHOICE_CUDA)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: target cuda: %s; start from stage lower or before",
                         s->options.name, cuda->missing);
@@ -39,7 +39,8 @@ static void tell_seconds(const Session *s, const struct CudaModule *code) {
         const CudaImage *image = &s->images.data[i];
         if (!image->is_cubin) continue;
         s->options.timing(s->options.user,
-                          arena_printf(code->module->arena, "nvrtc %s sm_%d", code->functions.data[image->function].entry, image->arch),
+                          arena_printf(code->module->arena, "nvrtc %s sm_%d",
+                                       code->functions.data[image->function].entry, image->arch),
                           image->seconds);
     }
 }
@@ -58,7 +59,8 @@ static amp_status add_cuda(Session *s, const Module *lowered, TargetChoice choic
     if (status && err) *err = why;
     AMP_TRY(session_name_error(s, status, err));
     if (!s->options.gpu_arch) return AMP_OK;
-    AMP_TRY(session_name_error(s, codegen_cuda_images(cuda->code, s->options.gpu_arch, &s->arena.allocator, &s->images, err), err));
+    AMP_TRY(session_name_error(
+        s, codegen_cuda_images(cuda->code, s->options.gpu_arch, &s->arena.allocator, &s->images, err), err));
     tell_seconds(s, cuda->code);
     cuda->images = s->images.data;
     cuda->image_count = s->images.count;
@@ -70,7 +72,8 @@ amp_status target_make_code(Session *s, TargetChoice choice, Module **cpu, Codeg
     AMP_TRY(session_lower(s, cpu, err));
     if ((*cpu)->stage > STAGE_LOWER) return finish_started(s, *cpu, choice, cuda, err);
     if (s->options.gpu_arch && choice == CHOICE_CPU)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: target cpu has no CUDA code to compile", s->options.gpu_arch);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: target cpu has no CUDA code to compile",
+                        s->options.gpu_arch);
     if (choice == CHOICE_CPU) cuda->missing = for_cpu_alone;
     else AMP_TRY(add_cuda(s, *cpu, choice, cuda, err));
     return session_finish(s, *cpu, TARGET_CPU, choice != CHOICE_CUDA, err);

@@ -244,8 +244,8 @@ void ir_print(Text *t, const Module *m) {
     text_puts(t, "module ");
     text_put_quoted(t, m->name);
     text_printf(t, " stage %s {\n", ir_stage_names[m->stage]);
-    static void (*const header[])(Text *, const Module *) = {put_target, put_source, put_policy, put_consts, put_precision,
-                                                             put_training};
+    static void (*const header[])(Text *, const Module *) = {put_target, put_source,    put_policy,
+                                                             put_consts, put_precision, put_training};
     for (size_t i = 0; i < sizeof header / sizeof header[0]; i++) header[i](t, m);
     text_puts(t, m->states.len ? "}\n\n" : "}\n");
     put_rows(t, m, add_states);

@@ -126,10 +126,18 @@ static void read_target(Reader *r) {
 
 static const Line header_lines[] = {
     {"target", read_target},
-    {"source", read_source},       {"policy", read_policy},         {"const", read_const},
-    {"precision", read_precision}, {"override", read_override},     {"loss_scale", read_loss_scale},
-    {"train", read_train},         {"optimizer", read_optimizer},   {"metric", read_metric},
-    {"group", read_group},         {"accumulate", read_accumulate}, {"eval_precision", read_eval_precision},
+    {"source", read_source},
+    {"policy", read_policy},
+    {"const", read_const},
+    {"precision", read_precision},
+    {"override", read_override},
+    {"loss_scale", read_loss_scale},
+    {"train", read_train},
+    {"optimizer", read_optimizer},
+    {"metric", read_metric},
+    {"group", read_group},
+    {"accumulate", read_accumulate},
+    {"eval_precision", read_eval_precision},
 };
 
 static void read_header(Reader *r) {
@@ -228,11 +236,8 @@ static void read_graph(Reader *r) {
 }
 
 static const Line module_lines[] = {
-    {"state", read_state},
-    {"func", reader_func},
-    {"decision", read_decision},
-    {"removed", read_removed},
-    {"graph", read_graph},
+    {"state", read_state},     {"func", reader_func}, {"decision", read_decision},
+    {"removed", read_removed}, {"graph", read_graph},
 };
 
 Module *ir_read(Arena *a, Diags *d, const Source *text) {

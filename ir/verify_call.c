@@ -15,9 +15,9 @@ static const AttrSpec *find_spec(Opcode code, const char *name) {
 
 /* Arguments that become no attribute and are read as numbers. */
 static const char *const numbers[] = {
-    "v",    "low",    "high",    "std",      "mean", "a",            /* initialisers */
-    "init", "growth", "backoff", "interval", "min",  "max", "value", /* loss scales */
-    "lr",   "weight_decay",                                          /* optimizers */
+    "v",    "low",          "high",    "std",      "mean", "a",            /* initialisers */
+    "init", "growth",       "backoff", "interval", "min",  "max", "value", /* loss scales */
+    "lr",   "weight_decay",                                                /* optimizers */
 };
 
 /* An argument that nothing reads may be anything. */

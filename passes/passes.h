@@ -15,8 +15,8 @@ extern "C" {
 
 typedef struct PassOptions {
     /* precision; NULL: as the model says */
-    const char *precision;  /* "fp16", "bf16", "tf32", "fp32" */
-    const char *policy;     /* built-in name or file */
+    const char *precision; /* "fp16", "bf16", "tf32", "fp32" */
+    const char *policy;    /* built-in name or file */
     /* Finds the text of a policy by built-in name or file name, relative to the model; the source lives as long as the module. NULL when absent. */
     const Source *(*find_policy)(void *user, const char *name);
     void *user;
@@ -53,7 +53,8 @@ extern const Pass passes[STAGE_COUNT]; /* [STAGE_ELABORATE].run is NULL: that is
 /* Runs every pass after the module's stage up to |last|.  |after| (may be NULL) is called after each, with the verified and compacted module and the
  * seconds it took.  AMP_BAD_SOURCE: errors are in the diagnostics; AMP_INTERNAL: the verifier's message is in |err|. */
 typedef void (*PassObserver)(void *user, const Module *m, double seconds);
-amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user, amp_error *err);
+amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user,
+                      amp_error *err);
 
 #ifdef __cplusplus
 }

@@ -5,16 +5,16 @@
 
 const Pass passes[STAGE_COUNT] = {
     /* pass                    function           needs         breaks */
-    [STAGE_ELABORATE] = { STAGE_ELABORATE, NULL, "the model's text", "nothing" },
-    [STAGE_AUTOCAST] = { STAGE_AUTOCAST, pass_autocast, "elaborate", "nothing" },
-    [STAGE_AUTODIFF] = { STAGE_AUTODIFF, pass_autodiff, "autocast", "the function forward" },
-    [STAGE_SCALE] = { STAGE_SCALE, pass_scale, "autodiff", "nothing" },
-    [STAGE_OPTIMIZER] = { STAGE_OPTIMIZER, pass_optimizer, "scale", "nothing" },
-    [STAGE_SIMPLIFY] = { STAGE_SIMPLIFY, pass_simplify, "optimizer", "nothing" },
-    [STAGE_LOWER] = { STAGE_LOWER, pass_lower, "simplify", "the graph level" },
-    [STAGE_FUSE] = { STAGE_FUSE, pass_fuse, "lower", "the order of ops" },
-    [STAGE_LAYOUT] = { STAGE_LAYOUT, pass_layout, "fuse", "nothing" },
-    [STAGE_PLAN] = { STAGE_PLAN, pass_plan, "layout", "nothing" },
+    [STAGE_ELABORATE] = {STAGE_ELABORATE, NULL, "the model's text", "nothing"},
+    [STAGE_AUTOCAST] = {STAGE_AUTOCAST, pass_autocast, "elaborate", "nothing"},
+    [STAGE_AUTODIFF] = {STAGE_AUTODIFF, pass_autodiff, "autocast", "the function forward"},
+    [STAGE_SCALE] = {STAGE_SCALE, pass_scale, "autodiff", "nothing"},
+    [STAGE_OPTIMIZER] = {STAGE_OPTIMIZER, pass_optimizer, "scale", "nothing"},
+    [STAGE_SIMPLIFY] = {STAGE_SIMPLIFY, pass_simplify, "optimizer", "nothing"},
+    [STAGE_LOWER] = {STAGE_LOWER, pass_lower, "simplify", "the graph level"},
+    [STAGE_FUSE] = {STAGE_FUSE, pass_fuse, "lower", "the order of ops"},
+    [STAGE_LAYOUT] = {STAGE_LAYOUT, pass_layout, "fuse", "nothing"},
+    [STAGE_PLAN] = {STAGE_PLAN, pass_plan, "layout", "nothing"},
 };
 
 static double seconds_now(void) {
@@ -27,7 +27,7 @@ static double seconds_now(void) {
 static amp_status check_input(const Module *m, Diags *diags, amp_error *err) {
     const char *wrong = ir_verify(m);
     if (!wrong) return AMP_OK;
-    diag_error(diags, (Loc){ 0 }, "module %s is not valid at stage %s: %s", m->name, ir_stage_names[m->stage], wrong);
+    diag_error(diags, (Loc){0}, "module %s is not valid at stage %s: %s", m->name, ir_stage_names[m->stage], wrong);
     return amp_fail(err, AMP_BAD_SOURCE, "module %s is not valid: %s", m->name, wrong);
 }
 
@@ -54,7 +54,7 @@ static void keep_graph(Module *m) {
 
 amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user,
                       amp_error *err) {
-    PassContext c = { m, diags, options };
+    PassContext c = {m, diags, options};
     AMP_TRY(check_input(m, diags, err));
     for (int stage = m->stage + 1; stage <= (int)last; stage++) {
         double start = seconds_now();

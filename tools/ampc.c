@@ -31,7 +31,8 @@ static const char usage_text[] =
     "  --json FILE           with explain: write JSON for tools\n"
     "  --help, --version\n"
     "\n"
-    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --json and --gpu-arch (registers of its kernels).\n"
+    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --json and --gpu-arch (registers of its "
+    "kernels).\n"
     "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
     "Passes: ";
 

@@ -24,6 +24,7 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err);
 /* Kernels of the whole module, with comments. */
 amp_status cpu_emit_kernels(const Module *m, KernelNames *names, Text *out, amp_error *err);
 /* tables.c: the descriptor and amp_model_query. */
-amp_status cpu_emit_tables(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out, amp_error *err);
+amp_status cpu_emit_tables(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out,
+                           amp_error *err);
 
 #endif

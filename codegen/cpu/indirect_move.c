@@ -18,7 +18,8 @@ typedef struct Move { /* of one operand */
 } Move;
 
 static Move move_of(CpuKernel *k, const Op *o, int operand) {
-    Move v = {.k = k, .o = o, .m = cpu_memory(k, o, operand), .result = emit_matrix_shape(ir_shape(k->w->f, o->out[0]))};
+    Move v = {
+        .k = k, .o = o, .m = cpu_memory(k, o, operand), .result = emit_matrix_shape(ir_shape(k->w->f, o->out[0]))};
     for (int i = 0; i < v.m.shape.rank; i++) v.at[i].from = i;
     return v;
 }
@@ -93,8 +94,7 @@ static void emit_reshape(CpuKernel *k, const Op *o) {
         emit_line(&k->e, "v%d = %s;", walk_number(k->w, o->out[0]), cpu_vector_at(k, &m, "0", "at"));
         return;
     }
-    const char *row = arena_printf(a, "(at + l) / %s", m.cols),
-               *col = arena_printf(a, "(at + l) %% %s", m.cols);
+    const char *row = arena_printf(a, "(at + l) / %s", m.cols), *col = arena_printf(a, "(at + l) %% %s", m.cols);
     cpu_fill_lanes(k, o->out[0], cpu_element_at(k, &m, row, col));
 }
 
@@ -201,8 +201,7 @@ static void emit_concat(CpuKernel *k, const Op *o) {
 static void emit_gather(CpuKernel *k, const Op *o) {
     Arena *a = k->w->arena;
     Memory table = cpu_memory(k, o, 0), ids = cpu_memory(k, o, 1);
-    const char *row = arena_printf(a, "row / %s", ids.cols),
-               *column = arena_printf(a, "row %% %s", ids.cols);
+    const char *row = arena_printf(a, "row / %s", ids.cols), *column = arena_printf(a, "row %% %s", ids.cols);
     long long last = (long long)table.shape.d[0].mul - 1;
     emit_line(&k->e, "int64_t id = %s;", cpu_element_at(k, &ids, row, column));
     emit_line(&k->e, "id = id < 0 ? 0 : id > %lld ? %lld : id;", last, last);

@@ -49,8 +49,8 @@ typedef struct Memory {
     int operand; /* of the kernel: the pointer m<operand> is its beginning */
     Layout layout;
     const StorageText *storage;
-    Dtype dtype; /* as the op sees it */
-    Shape shape; /* rank >= 2, or 1 where there is one row */
+    Dtype dtype;      /* as the op sees it */
+    Shape shape;      /* rank >= 2, or 1 where there is one row */
     const char *cols; /* a number, or in terms of n */
     const char *rows; /* rounded up to 32 */
 } Memory;

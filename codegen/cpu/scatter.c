@@ -44,8 +44,7 @@ static void emit_target(CpuKernel *k, const Op *o, const Target *t) {
     emit_line(&k->e, "for (int64_t id = 0; id < %s; id++) store_f32%s(%s, splat_f(0.0f)%s);", t->rows, part, t->at,
               left);
     emit_open(&k->e, "for (int64_t r = row0; r < row0 + rows; r++)");
-    const char *row = arena_printf(w->arena, "r / %s", ids.cols),
-               *column = arena_printf(w->arena, "r %% %s", ids.cols);
+    const char *row = arena_printf(w->arena, "r / %s", ids.cols), *column = arena_printf(w->arena, "r %% %s", ids.cols);
     emit_line(&k->e, "const int64_t id = %s;", cpu_element_at(k, &ids, row, column));
     emit_line(&k->e, "if (id < 0 || id >= %lld) continue;", (long long)ir_shape(w->f, o->out[0])->d[0].mul);
     const char *sum =

@@ -43,8 +43,8 @@ typedef struct Work {
 
 static amp_status wrong_arch(const char *at, amp_error *err) {
     return amp_fail(err, AMP_INVALID_ARGUMENT,
-                    "gpu arch '%.*s': names such as sm_80 or sm_90a, with commas between them, at most %d", (int)strcspn(at, ","), at,
-                    MAX_ARCHS);
+                    "gpu arch '%.*s': names such as sm_80 or sm_90a, with commas between them, at most %d",
+                    (int)strcspn(at, ","), at, MAX_ARCHS);
 }
 
 static amp_status read_archs(const char *text, Arch *out, int *count, amp_error *err) {
@@ -92,7 +92,8 @@ static void fill_images(const Work *w, Job *j, const amp_nvrtc_result *r) {
 
 static void run_job(const Work *w, Job *j) {
     amp_nvrtc_result result = {0};
-    amp_nvrtc_job job = {.source = j->text, .name = j->name, .arch = j->arch.number, .suffix = j->arch.suffix, .cubin = true};
+    amp_nvrtc_job job = {
+        .source = j->text, .name = j->name, .arch = j->arch.number, .suffix = j->arch.suffix, .cubin = true};
     j->status = amp_nvrtc_compile(w->nvrtc, &job, &result, &j->error);
     if (!j->status) fill_images(w, j, &result);
     amp_nvrtc_result_free(w->nvrtc, &result);
@@ -136,18 +137,22 @@ static Job *list_jobs(const CudaModule *cuda, const Arch *archs, int arch_count,
         const char *text = whole_text(cuda, f);
         for (int a = 0; a < arch_count; a++)
             if (archs[a].number >= cuda->functions.data[f].min_arch)
-                jobs[(*count)++] = (Job){.function = f, .arch = archs[a], .text = text, .name = cuda->functions.data[f].entry};
+                jobs[(*count)++] =
+                    (Job){.function = f, .arch = archs[a], .text = text, .name = cuda->functions.data[f].entry};
     }
     return jobs;
 }
 
-static void free_image(const amp_allocator *a, const CudaImage *image) { amp_free(a, (void *)image->data, image->size, 16); }
+static void free_image(const amp_allocator *a, const CudaImage *image) {
+    amp_free(a, (void *)image->data, image->size, 16);
+}
 
 static amp_status collect(const Work *w, CodegenImages *out, amp_error *err) {
     amp_status status = AMP_OK;
     out->data = amp_alloc(&w->allocator, (size_t)(w->count * IMAGES_PER_JOB + 1) * sizeof *out->data, 16);
     out->room = w->count * IMAGES_PER_JOB + 1;
-    if (!out->data) status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the machine code of %d functions", w->count);
+    if (!out->data)
+        status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the machine code of %d functions", w->count);
     for (int i = 0; i < w->count; i++) {
         const Job *j = &w->jobs[i];
         if (j->status && !status) {
@@ -163,8 +168,8 @@ static amp_status collect(const Work *w, CodegenImages *out, amp_error *err) {
     return status;
 }
 
-amp_status codegen_cuda_images(const CudaModule *cuda, const char *archs, const amp_allocator *allocator, CodegenImages *out,
-                               amp_error *err) {
+amp_status codegen_cuda_images(const CudaModule *cuda, const char *archs, const amp_allocator *allocator,
+                               CodegenImages *out, amp_error *err) {
     Arch list[MAX_ARCHS];
     int arch_count;
     amp_nvrtc *nvrtc = NULL;
@@ -198,15 +203,18 @@ static const char *all_text(const CudaModule *cuda, Arch arch) {
     return text_str(&text);
 }
 
-amp_status codegen_cuda_ptx(const CudaModule *cuda, const char *archs, const amp_allocator *allocator, char **bytes, size_t *size,
-                            amp_error *err) {
+amp_status codegen_cuda_ptx(const CudaModule *cuda, const char *archs, const amp_allocator *allocator, char **bytes,
+                            size_t *size, amp_error *err) {
     Arch list[MAX_ARCHS];
     int arch_count;
     amp_nvrtc *nvrtc = NULL;
     amp_nvrtc_result result = {0};
     Work w = {.allocator = amp_allocator_or_default(allocator)};
     AMP_TRY(read_archs(archs, list, &arch_count, err));
-    amp_nvrtc_job job = {.source = all_text(cuda, list[0]), .name = cuda->module->name, .arch = list[0].number, .suffix = list[0].suffix};
+    amp_nvrtc_job job = {.source = all_text(cuda, list[0]),
+                         .name = cuda->module->name,
+                         .arch = list[0].number,
+                         .suffix = list[0].suffix};
     AMP_TRY(amp_nvrtc_open(&w.allocator, &nvrtc, err));
     amp_status status = amp_nvrtc_compile(nvrtc, &job, &result, err);
     if (!status && !(*bytes = keep(&w, result.ptx, *size = strlen(result.ptx))))

@@ -34,10 +34,10 @@ typedef struct CudaKernel {
     const char *index;  /* of an element among those of a thread: "i", "0" */
     const char *slot;   /* of the vector among those of a thread: "[q]", "" */
     int slots;          /* vectors of a thread; known where values stay in registers */
-    int *first_phase;   /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
-    int phase;          /* whose elements are being written */
+    int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
+    int phase;        /* whose elements are being written */
     const char *reduce_shape; /* further arguments of the reducing template: ", 32, 8" */
-    const char *segment; /* column kernels: the number of the segment; NULL: there is one */
+    const char *segment;      /* column kernels: the number of the segment; NULL: there is one */
     const char *first_thread; /* condition under which a thread stores a value of SPAN_ONE */
     const char *line_store;   /* the same of the line's own span; NULL: always */
 } CudaKernel;
@@ -107,7 +107,7 @@ amp_status cuda_emit_scatter(CudaKernel *k);
 typedef struct CudaMemory {
     int operand;
     const CudaStorage *storage;
-    Shape shape; /* rank >= 2, or 1 where there is one row */
+    Shape shape;      /* rank >= 2, or 1 where there is one row */
     const char *cols; /* a number, or in terms of n */
 } CudaMemory;
 CudaMemory cuda_memory(const CudaKernel *k, const Op *o, int n);

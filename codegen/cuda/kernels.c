@@ -212,8 +212,8 @@ amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
 void cuda_print(const CudaModule *m, Text *out) {
     text_puts(out, "/* Model ");
     c_comment(out, m->module->name);
-    text_puts(out,
-              " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time, behind what it needs of the prelude. */\n\n");
+    text_puts(out, " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time, behind what it needs of "
+                   "the prelude. */\n\n");
     text_puts(out, cuda_prelude);
     for (int i = 0; i < m->functions.len; i++) text_printf(out, "\n%s", m->functions.data[i].source);
 }

@@ -71,7 +71,9 @@ static Token next_token(const char *s, const char *end) {
 }
 
 static const char *behind(Token t) { return t.at + t.length; }
-static bool is_text(Token t, const char *text) { return t.length == (int)strlen(text) && !strncmp(t.at, text, (size_t)t.length); }
+static bool is_text(Token t, const char *text) {
+    return t.length == (int)strlen(text) && !strncmp(t.at, text, (size_t)t.length);
+}
 static bool begins(Token t, const char *text) { return t.is_name && !strncmp(t.at, text, strlen(text)); }
 
 /* ---- what a paragraph defines ---------------------------------------------------------------------------------------- */
@@ -80,15 +82,16 @@ typedef struct Reader {
     CudaPrelude *p;
     int paragraph;
     const char *end;
-    int braces, angles;  /* open now; those of template< .. > */
+    int braces, angles; /* open now; those of template< .. > */
     bool in_enum;
-    bool in_directive;   /* a line that begins with #, and those that continue it */
+    bool in_directive; /* a line that begins with #, and those that continue it */
 } Reader;
 
 static void define(Reader *r, const char *name) {
     Arena *a = r->p->arena;
     Numbers *definers = table_get(&r->p->definers, name);
-    if (!definers) table_set(a, &r->p->definers, arena_strdup(a, name), definers = (Numbers *)arena_alloc(a, sizeof *definers));
+    if (!definers)
+        table_set(a, &r->p->definers, arena_strdup(a, name), definers = (Numbers *)arena_alloc(a, sizeof *definers));
     if (!definers->len || definers->data[definers->len - 1] != r->paragraph) vec_push(a, definers, r->paragraph);
 }
 
@@ -99,7 +102,8 @@ static void read_macro(Reader *r, Token name) {
     Names *prefixes = (Names *)arena_alloc(r->p->arena, sizeof *prefixes);
     define(r, name_of(r, name));
     table_set(r->p->arena, &r->p->macros, name_of(r, name), prefixes);
-    for (Token t = next_token(behind(name), r->end); t.length && !(*t.at == '\n' && t.at[-1] != '\\'); t = next_token(behind(t), r->end))
+    for (Token t = next_token(behind(name), r->end); t.length && !(*t.at == '\n' && t.at[-1] != '\\');
+         t = next_token(behind(t), r->end))
         if (t.is_name && !strncmp(behind(t), "##", 2)) vec_push(r->p->arena, prefixes, name_of(r, t));
 }
 
@@ -148,7 +152,8 @@ static void read_paragraph(CudaPrelude *p, int index) {
 /* ---- what a text needs ----------------------------------------------------------------------------------------------- */
 
 /* Calls |add| for each paragraph that defines a name of the text. */
-static void each_definer(const CudaPrelude *p, const char *text, const char *end, void (*add)(void *to, int paragraph), void *to) {
+static void each_definer(const CudaPrelude *p, const char *text, const char *end, void (*add)(void *to, int paragraph),
+                         void *to) {
     char name[128];
     for (Token t = next_token(text, end); t.length; t = next_token(behind(t), end)) {
         if (!t.is_name || t.length >= (int)sizeof name) continue;

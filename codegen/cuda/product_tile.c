@@ -69,11 +69,12 @@ static bool is_transposed(const Op *o, int n) {
 static const char *in_windows(const Walk *w, const Op *o, const char *memory) {
     Windows g = ir_windows(w->f, o);
     bool back = o->code == OP_conv_data;
-    return arena_printf(w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s>", memory,
-                        (long long)(back ? g.oh : g.h), (long long)(back ? g.ow : g.w), (long long)(back ? g.oc : g.c),
-                        (long long)(back ? g.h : g.oh), (long long)(back ? g.w : g.ow), (long long)g.kw,
-                        (long long)g.stride[0], (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1],
-                        (long long)g.dilation[0], (long long)g.dilation[1], back ? "true" : "false");
+    return arena_printf(
+        w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s>", memory,
+        (long long)(back ? g.oh : g.h), (long long)(back ? g.ow : g.w), (long long)(back ? g.oc : g.c),
+        (long long)(back ? g.h : g.oh), (long long)(back ? g.w : g.ow), (long long)g.kw, (long long)g.stride[0],
+        (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1], (long long)g.dilation[0],
+        (long long)g.dilation[1], back ? "true" : "false");
 }
 
 /* Elements side by side in memory that a copy may take at once. */
@@ -90,7 +91,8 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
     const Value *read = ir_value(w->f, p->op->in[n]);
     out->operand = walk_memory_operand(w, p->op, n);
     if (out->operand < 0)
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract reads %%%s, which no buffer holds", walk_name(w), read->name);
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract reads %%%s, which no buffer holds", walk_name(w),
+                        read->name);
     const Buffer *buffer = walk_operand(w, out->operand);
     int64_t run = run_of(w, p, n, transposed);
     bool rounds = buffer->value.id != p->op->in[n].id;
@@ -139,6 +141,7 @@ amp_status cuda_plan_product(const Walk *w, ProductPlan *out, amp_error *err) {
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
-    if (o->code != OP_contract && out->a.bytes < 16) out->tile.min_blocks = 1; /* places of many small copies take registers */
+    if (o->code != OP_contract && out->a.bytes < 16)
+        out->tile.min_blocks = 1; /* places of many small copies take registers */
     return AMP_OK;
 }

@@ -69,7 +69,8 @@ static int *put_preludes(Tables *x) {
         while (m->functions.data[same].prelude != m->functions.data[i].prelude) same++;
         prelude[i] = same;
         if (same == i)
-            put_text(x->rows.t, arena_printf(x->rows.m->arena, "cuda_prelude_%d", i), NULL, m->functions.data[i].prelude);
+            put_text(x->rows.t, arena_printf(x->rows.m->arena, "cuda_prelude_%d", i), NULL,
+                     m->functions.data[i].prelude);
     }
     return prelude;
 }
@@ -96,8 +97,8 @@ static void put_functions(Tables *x) {
 
 static void put_use(Text *out, const CudaProgram *p, const Kernel *k, const CudaImage *i) {
     char suffix[2] = {i->suffix, 0};
-    text_printf(out, "%s %s sm_%d%s registers %d shared %d spills %d stack %d\n", p->func->name, k->name, i->arch, suffix,
-                i->registers, i->shared_bytes, i->spill_bytes, i->stack_bytes);
+    text_printf(out, "%s %s sm_%d%s registers %d shared %d spills %d stack %d\n", p->func->name, k->name, i->arch,
+                suffix, i->registers, i->shared_bytes, i->spill_bytes, i->stack_bytes);
 }
 
 void cuda_put_uses(const CudaModule *m, const CudaImage *images, int image_count, Text *out) {

@@ -44,7 +44,8 @@ static int largest(const float *logits, long classes) {
 
 static int classify(amp_session *session, long count, long pixels, long classes) {
     amp_error err;
-    float *x = malloc(sizeof *x * (size_t)(BATCH * pixels)), *logits = malloc(sizeof *logits * (size_t)(BATCH * classes));
+    float *x = malloc(sizeof *x * (size_t)(BATCH * pixels)),
+          *logits = malloc(sizeof *logits * (size_t)(BATCH * classes));
     const void *inputs[] = {x};
     void *outputs[] = {logits};
     int failed = x && logits ? 0 : fail("out of memory");

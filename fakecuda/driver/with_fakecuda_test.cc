@@ -31,8 +31,8 @@ Ran run(const std::string &command) {
 
 // Under the address sanitizer without its search for leaks: NVRTC leaves the pool of its own C++ library behind.
 std::string tool(const std::string &arguments) {
-    return "ASAN_OPTIONS=detect_leaks=0 FAKECUDA_LIBRARY=" +
-           variable("FAKECUDA_LIBRARY", "fakecuda/libcuda.so.1") + " tools/with-fakecuda " + arguments;
+    return "ASAN_OPTIONS=detect_leaks=0 FAKECUDA_LIBRARY=" + variable("FAKECUDA_LIBRARY", "fakecuda/libcuda.so.1") +
+           " tools/with-fakecuda " + arguments;
 }
 
 const std::string kProgram = variable("FAKECUDA_POINTWISE", "fakecuda/driver/pointwise");

@@ -24,11 +24,11 @@ static uint32_t word_length(const char *at) {
 
 static Loc loc_of(const Module *m, Pos pos) {
     if (!pos.line || !pos.file || !m->source_text || !m->source_name || strcmp(pos.file, m->source_name))
-        return (Loc){ 0 };
+        return (Loc){0};
     Source *source = arena_new(m->arena, Source);
-    *source = (Source){ m->source_path ? m->source_path : m->source_name, m->source_text, strlen(m->source_text) };
+    *source = (Source){m->source_path ? m->source_path : m->source_name, m->source_text, strlen(m->source_text)};
     uint32_t begin = find_offset(m->source_text, pos);
-    return (Loc){ source, begin, begin + word_length(m->source_text + begin) };
+    return (Loc){source, begin, begin + word_length(m->source_text + begin)};
 }
 
 Diag *place_error(PassContext *c, Pos pos, const char *fmt, ...) {

@@ -33,7 +33,8 @@ static void find_wanted(Early *e) {
 static bool is_small(const Early *e, const Op *o) {
     const Func *f = e->z->f;
     if (o->code == OP_const) return true;
-    bool small = ir_op_info[o->code].flags & ELEMENTWISE && !(ir_op_info[o->code].flags & (RANDOM | EFFECT)) && o->n_out == 1;
+    bool small =
+        ir_op_info[o->code].flags & ELEMENTWISE && !(ir_op_info[o->code].flags & (RANDOM | EFFECT)) && o->n_out == 1;
     if (small && ir_shape(f, o->out[0])->rank > 1) return false;
     for (int n = 0; n < o->n_in && small; n++)
         small = !ir_reads_elements(o, n) ||
@@ -59,7 +60,8 @@ static void hoist_count(Early *e, Op *o) {
 /* Whether a kernel that counts makes what the scalar needs. */
 static bool reads_count(const Early *e, const Op *o) {
     for (int n = 0; n < o->n_in; n++)
-        if (e->count >= 0 && fuse_home_of(e->z, o->in[n]) > e->front && fuse_home_of(e->z, o->in[n]) <= e->count) return true;
+        if (e->count >= 0 && fuse_home_of(e->z, o->in[n]) > e->front && fuse_home_of(e->z, o->in[n]) <= e->count)
+            return true;
     return false;
 }
 

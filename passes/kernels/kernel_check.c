@@ -7,10 +7,10 @@
 
 typedef struct Check {
     const Func *f;
-    int *maker;   /* by value: kernel, -1 for inputs and states */
-    bool *folded; /* by value: in its column kernel, made from a fold */
+    int *maker;    /* by value: kernel, -1 for inputs and states */
+    bool *folded;  /* by value: in its column kernel, made from a fold */
     bool *inlined; /* by value: pooling of its kernel makes it where it reads it */
-    int k;        /* the kernel being checked */
+    int k;         /* the kernel being checked */
     Dim rows, cols;
     int64_t segment; /* of the kernel; 0: none */
     const char *wrong;
@@ -162,7 +162,9 @@ static void check_inputs(Check *c, const Op *o) {
         if (!def || !ir_reads_elements(o, i)) continue;
         bool free_op = def->code == OP_const || def->code == OP_iota || def->code == OP_extent;
         if (is_own(c, o->in[i]) && def->code == OP_reduce_or) fail(c, o, "reads a flag of its own kernel");
-        Val source = !ir_is_product(o) ? ir_memory_source(c->f, o->in[i]) : ir_is_made_on_load(c->f, def) ? def->in[0] : o->in[i];
+        Val source = !ir_is_product(o)               ? ir_memory_source(c->f, o->in[i])
+                     : ir_is_made_on_load(c->f, def) ? def->in[0]
+                                                     : o->in[i];
         bool memory = ir_reads_memory(c->f, o, i) && !ir_is_segment_expand(c->f, o, c->segment);
         if (memory && is_own(c, source) && !c->inlined[o->in[i].id]) fail(c, o, "its operands must be in memory");
         if (c->inlined[o->in[i].id]) check_inlined(c, o, o->in[i]);

@@ -70,7 +70,8 @@ static const bool *find_lines(const KernelList *l) {
         }
         for (int j = 0; j < k->ops.len && space.id; j++) {
             const Op *o = ir_op(f, k->ops.data[j]);
-            for (int r = 0; r < o->n_out; r++) lines[o->out[r].id] = !shape_same_matrix(ir_shape(f, o->out[r]), ir_shape(f, space));
+            for (int r = 0; r < o->n_out; r++)
+                lines[o->out[r].id] = !shape_same_matrix(ir_shape(f, o->out[r]), ir_shape(f, space));
         }
     }
     return lines;

@@ -92,7 +92,8 @@ static void find_places(Func *f) {
         Val whole = whole_value(f, k);
         for (int j = 0; whole.id && j < k->writes.len; j++) {
             Buffer *b = f->buffers.data[k->writes.data[j] - 1];
-            if (b->kind == BUFFER_TEMP && b->first == i && same_matrix(f, b->value, whole)) find_place(f, k, i, b, taken);
+            if (b->kind == BUFFER_TEMP && b->first == i && same_matrix(f, b->value, whole))
+                find_place(f, k, i, b, taken);
         }
     }
 }

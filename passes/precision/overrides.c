@@ -60,7 +60,7 @@ static void check_op(PassContext *c, const Override *v) {
 }
 
 static void check_path(PassContext *c, const Override *v, const Func *f) {
-    VEC(const char *) paths = { 0 };
+    VEC(const char *) paths = {0};
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         if (applies(c->m, v, o)) return;

@@ -79,7 +79,7 @@ const Source *policy_builtin(Arena *a, const char *name) {
     for (int i = 0; i < policy_file_count; i++) {
         if (strcmp(policy_files[i].name, name)) continue;
         Source *source = arena_new(a, Source);
-        *source = (Source){ policy_files[i].file_name, policy_files[i].text, strlen(policy_files[i].text) };
+        *source = (Source){policy_files[i].file_name, policy_files[i].text, strlen(policy_files[i].text)};
         return source;
     }
     return NULL;

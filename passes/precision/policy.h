@@ -16,7 +16,12 @@ extern "C" {
 #endif
 
 typedef enum PolicyClass {
-    POLICY_LOWER, POLICY_F32_OUT, POLICY_F32, POLICY_WIDEST, POLICY_FOLLOW, POLICY_CLASS_COUNT
+    POLICY_LOWER,
+    POLICY_F32_OUT,
+    POLICY_F32,
+    POLICY_WIDEST,
+    POLICY_FOLLOW,
+    POLICY_CLASS_COUNT
 } PolicyClass;
 extern const char *const policy_class_words[POLICY_CLASS_COUNT];
 /* false: |word| is no class. */
@@ -29,7 +34,7 @@ typedef struct PolicyLine { /* op LIST CLASS */
 } PolicyLine;
 
 typedef struct PolicyEntry { /* one name of a list */
-    const char *name; /* "softmax", "cross_entropy", "cross_entropy.log_softmax" or "*" */
+    const char *name;        /* "softmax", "cross_entropy", "cross_entropy.log_softmax" or "*" */
     const PolicyLine *line;
     Loc loc;
 } PolicyEntry;

@@ -9,7 +9,13 @@
 #include "base/sha256.h"
 
 typedef enum TokenKind {
-    TOKEN_END, TOKEN_WORD, TOKEN_STRING, TOKEN_STAR, TOKEN_COMMA, TOKEN_EQUALS, TOKEN_BAD
+    TOKEN_END,
+    TOKEN_WORD,
+    TOKEN_STRING,
+    TOKEN_STAR,
+    TOKEN_COMMA,
+    TOKEN_EQUALS,
+    TOKEN_BAD
 } TokenKind;
 
 typedef struct Token {
@@ -24,9 +30,9 @@ typedef struct Reader {
     const Source *source;
     Policy *policy;
     uint32_t at;
-    int line;          /* number of the statement's line */
-    uint32_t begin;    /* of the statement's line */
-    Token token;       /* the next one */
+    int line;                             /* number of the statement's line */
+    uint32_t begin;                       /* of the statement's line */
+    Token token;                          /* the next one */
     Loc has_name, has_algorithm, has_low; /* source NULL: not yet */
 } Reader;
 
@@ -65,7 +71,7 @@ static void advance(Reader *r) {
     uint32_t begin = r->at;
     Token *t = &r->token;
     t->kind = scan(r);
-    t->loc = (Loc){ r->source, begin, r->at > begin ? r->at : begin + 1 };
+    t->loc = (Loc){r->source, begin, r->at > begin ? r->at : begin + 1};
     bool quoted = t->kind == TOKEN_STRING;
     t->text = arena_strndup(r->arena, r->source->text + begin + quoted, r->at - begin - (quoted ? 2u : 0u));
 }
@@ -121,7 +127,7 @@ static void read_name(Reader *r, Loc here) {
 }
 
 static void read_algorithm(Reader *r, Loc here) {
-    static const char *const words[] = { "eager", "paint", "min_cut" };
+    static const char *const words[] = {"eager", "paint", "min_cut"};
     Token word;
     if (is_second(r, &r->has_algorithm, here, "algorithm") || !take(r, TOKEN_WORD, "an algorithm", &word)) return;
     int i = 0;
@@ -136,10 +142,16 @@ static void read_algorithm(Reader *r, Loc here) {
 }
 
 static void read_low(Reader *r, Loc here) {
-    static const struct { const char *word; Dtype low; } types[] = {
-        { "f16", AMP_DT_F16 }, { "bf16", AMP_DT_BF16 }, { "tf32", AMP_DT_TF32 }, { "f32", AMP_DT_F32 },
+    static const struct {
+        const char *word;
+        Dtype low;
+    } types[] = {
+        {"f16", AMP_DT_F16},
+        {"bf16", AMP_DT_BF16},
+        {"tf32", AMP_DT_TF32},
+        {"f32", AMP_DT_F32},
     };
-    static const char *const words[] = { "f16", "bf16", "tf32", "f32" };
+    static const char *const words[] = {"f16", "bf16", "tf32", "f32"};
     Token word;
     if (is_second(r, &r->has_low, here, "low") || !take(r, TOKEN_EQUALS, "'='", NULL) ||
         !take(r, TOKEN_WORD, "a type", &word))
@@ -174,7 +186,7 @@ static void add_entry(Reader *r, const PolicyLine *line, Token name) {
         diag_note(r->diags, diag, e->loc, "here it is %s", policy_class_words[e->line->op_class]);
         return;
     }
-    PolicyEntry entry = { name.text, line, name.loc };
+    PolicyEntry entry = {name.text, line, name.loc};
     vec_push(r->arena, &r->policy->entries, entry);
 }
 
@@ -187,7 +199,7 @@ static bool take_op_name(Reader *r, Token *out) {
 
 static void read_ops(Reader *r, Loc here) {
     (void)here;
-    VEC(Token) names = { 0 };
+    VEC(Token) names = {0};
     Token name, word;
     do {
         if (names.len) advance(r); /* the comma */
@@ -196,7 +208,7 @@ static void read_ops(Reader *r, Loc here) {
     } while (r->token.kind == TOKEN_COMMA);
     if (!take(r, TOKEN_WORD, "',' or a class", &word)) return;
     PolicyLine *line = arena_new(r->arena, PolicyLine);
-    *line = (PolicyLine){ .line = r->line, .text = statement_text(r, word.loc.end) };
+    *line = (PolicyLine){.line = r->line, .text = statement_text(r, word.loc.end)};
     if (!policy_class_of(word.text, &line->op_class)) {
         Diag *diag = diag_error(r->diags, word.loc, "unknown class %s", word.text);
         help_nearest(r, diag, word.text, policy_class_words, POLICY_CLASS_COUNT);
@@ -205,13 +217,16 @@ static void read_ops(Reader *r, Loc here) {
     for (int i = 0; i < names.len; i++) add_entry(r, line, names.data[i]);
 }
 
-static const struct { const char *word; void (*read)(Reader *r, Loc here); } statements[] = {
-    { "policy", read_name },
-    { "algorithm", read_algorithm },
-    { "low", read_low },
-    { "op", read_ops },
+static const struct {
+    const char *word;
+    void (*read)(Reader *r, Loc here);
+} statements[] = {
+    {"policy", read_name},
+    {"algorithm", read_algorithm},
+    {"low", read_low},
+    {"op", read_ops},
 };
-static const char *const statement_words[] = { "policy", "algorithm", "low", "op" };
+static const char *const statement_words[] = {"policy", "algorithm", "low", "op"};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
 static void read_statement(Reader *r) {
@@ -238,24 +253,27 @@ static bool lists_everything(const Policy *p) {
 }
 
 static void check_complete(Reader *r) {
-    const struct { bool missing; const char *line; } needed[] = {
-        { !r->has_name.source, "policy \"NAME\"" },
-        { !r->has_algorithm.source, "algorithm eager" },
-        { !r->has_low.source, "low = f16" },
-        { !lists_everything(r->policy), "op * follow" },
+    const struct {
+        bool missing;
+        const char *line;
+    } needed[] = {
+        {!r->has_name.source, "policy \"NAME\""},
+        {!r->has_algorithm.source, "algorithm eager"},
+        {!r->has_low.source, "low = f16"},
+        {!lists_everything(r->policy), "op * follow"},
     };
-    Loc start = { r->source, 0, 0 };
+    Loc start = {r->source, 0, 0};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (needed[i].missing) diag_error(r->diags, start, "the policy lacks a line such as '%s'", needed[i].line);
 }
 
 const Policy *policy_read(Arena *a, Diags *d, const Source *text) {
     Policy *p = arena_new(a, Policy);
-    Reader r = { .arena = a, .diags = d, .source = text, .policy = p };
+    Reader r = {.arena = a, .diags = d, .source = text, .policy = p};
     int errors = d->errors;
     p->source = text;
     if (text->len > UINT32_MAX / 2) {
-        diag_error(d, (Loc){ 0 }, "%s: too large for a policy", text->name);
+        diag_error(d, (Loc){0}, "%s: too large for a policy", text->name);
         return NULL;
     }
     while (r.at < text->len) {

@@ -10,10 +10,10 @@ typedef struct PrecisionWord {
 } PrecisionWord;
 
 static const PrecisionWord precision_words[] = {
-    { "fp16", "torch-fp16", AMP_DT_F16 },
-    { "bf16", "torch-bf16", AMP_DT_BF16 },
-    { "tf32", "tf32", AMP_DT_TF32 },
-    { "fp32", "fp32", AMP_DT_F32 },
+    {"fp16", "torch-fp16", AMP_DT_F16},
+    {"bf16", "torch-bf16", AMP_DT_BF16},
+    {"tf32", "tf32", AMP_DT_TF32},
+    {"fp32", "fp32", AMP_DT_F32},
 };
 enum { PRECISION_WORDS = sizeof precision_words / sizeof *precision_words };
 
@@ -25,7 +25,7 @@ static const PrecisionWord *find_word(const char *word) {
 
 static const PrecisionWord *need_word(PassContext *c, const char *word) {
     const PrecisionWord *found = find_word(word);
-    if (!found) diag_error(c->diags, (Loc){ 0 }, "unknown precision %s: it is fp16, bf16, tf32 or fp32", word);
+    if (!found) diag_error(c->diags, (Loc){0}, "unknown precision %s: it is fp16, bf16, tf32 or fp32", word);
     return found;
 }
 
@@ -47,7 +47,7 @@ static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
 /* --policy P --precision X */
 static const Policy *agreeing(PassContext *c, const Policy *p, const PrecisionWord *word) {
     if (!p || p->low == word->low) return p;
-    diag_error(c->diags, (Loc){ 0 }, "precision %s and policy %s do not agree: the policy's low type is %s", word->word,
+    diag_error(c->diags, (Loc){0}, "precision %s and policy %s do not agree: the policy's low type is %s", word->word,
                p->name, amp_dtype_name(p->low));
     return NULL;
 }
@@ -56,7 +56,7 @@ const Policy *policy_select(PassContext *c) {
     const PassOptions *o = c->options;
     const PrecisionWord *word = NULL;
     if (o->precision && !(word = need_word(c, o->precision))) return NULL;
-    Pos nowhere = { 0 };
+    Pos nowhere = {0};
     if (o->policy) {
         const Policy *p = read_policy(c, o->policy, nowhere);
         return word ? agreeing(c, p, word) : p;

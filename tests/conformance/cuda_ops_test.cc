@@ -106,7 +106,8 @@ class CudaOpsTest : public LowerPassTest {
     static double FloorOf(const Func *f, const Values &want) {
         double floor = 0.01;
         for (int i = 0; i < f->results.len; i++)
-            if (!strncmp(f->results.data[i].name, "grad.", 5)) floor = std::max(floor, 0.1 * Largest(want.at(f->results.data[i].name)));
+            if (!strncmp(f->results.data[i].name, "grad.", 5))
+                floor = std::max(floor, 0.1 * Largest(want.at(f->results.data[i].name)));
         return floor;
     }
 

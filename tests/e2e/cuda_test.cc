@@ -81,7 +81,8 @@ TEST_P(Follows, TheCpu) {
     const std::string precision = way.precision;
     begin({{"ARCH", std::to_string(way.arch)}, {"SEED", std::to_string(way.arch)}});
     const std::string path = e2e::compile_to_file(
-        e2e::mlp(precision == "fp16" ? "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }" : precision), "follow.so");
+        e2e::mlp(precision == "fp16" ? "fp16 { loss_scale = dynamic(init = 65536.0, interval = 3) }" : precision),
+        "follow.so");
     const double bound = precision == "fp32" || precision == "tf32" ? 1e-5 : 2e-3;
     {
         OnOne cpu(path, "cpu", 70, false), cuda(path, "cuda", 70, way.separate);
@@ -134,10 +135,12 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
         OnOne cuda(path, "cuda", 16, false);
         ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
         e2e::Batch batch(16, 784, 10, 5);
-        ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK) << cuda.err.message; // makes its graph
+        ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK)
+            << cuda.err.message; // makes its graph
         reset_counters();
         const int steps = 3;
-        for (int i = 0; i < steps - 1; i++) ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK);
+        for (int i = 0; i < steps - 1; i++)
+            ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK);
         {
             Report r = report();
             EXPECT_EQ(r.total("host_synchronisations"), 0) << "two staging buffers are free";
@@ -154,7 +157,8 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
         EXPECT_EQ(r.calls("cuGraphInstantiateWithFlags"), 0);
         EXPECT_LE(r.total("host_synchronisations"), 2) << "its scalars, and the inputs of two steps before";
         EXPECT_EQ(r.total("launches") % steps, 0);
-        std::printf("mlp %s: %lld kernels in a training step\n", precision, static_cast<long long>(r.total("launches") / steps));
+        std::printf("mlp %s: %lld kernels in a training step\n", precision,
+                    static_cast<long long>(r.total("launches") / steps));
         EXPECT_LE(r.total("launches") / steps, 24);
     }
 }

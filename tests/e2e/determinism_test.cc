@@ -27,7 +27,8 @@ std::vector<float> trained(const std::string &path, int threads, int steps = 5, 
 TEST_P(Determinism, ThreadsDoNotChangeBits) {
     amp_compile_options options = {};
     options.isa = "v4"; // and those below: sessions choose the machine's
-    std::string path = e2e::compile_to_file(e2e::mlp(GetParam(), 70, 130), std::string("threads-") + GetParam() + ".so", options);
+    std::string path =
+        e2e::compile_to_file(e2e::mlp(GetParam(), 70, 130), std::string("threads-") + GetParam() + ".so", options);
     std::vector<float> one;
     for (int threads : {1, 2, 3, 8}) {
         Training r(path, 200, threads);
@@ -49,9 +50,11 @@ TEST_P(Determinism, FusionAndLayoutDoNotChangeBits) {
     no_fuse.no_fuse = 1;
     no_layout.no_layout = 1;
     const std::vector<float> as_it_is = trained(plain(name), 1);
-    EXPECT_TRUE(e2e::same_bits(as_it_is, trained(e2e::compile_to_file(e2e::mlp(name), "nofuse-" + name + ".so", no_fuse), 1)))
+    EXPECT_TRUE(
+        e2e::same_bits(as_it_is, trained(e2e::compile_to_file(e2e::mlp(name), "nofuse-" + name + ".so", no_fuse), 1)))
         << "--no-pass=fuse";
-    EXPECT_TRUE(e2e::same_bits(as_it_is, trained(e2e::compile_to_file(e2e::mlp(name), "nolayout-" + name + ".so", no_layout), 1)))
+    EXPECT_TRUE(e2e::same_bits(as_it_is,
+                               trained(e2e::compile_to_file(e2e::mlp(name), "nolayout-" + name + ".so", no_layout), 1)))
         << "--no-pass=layout";
 }
 
@@ -64,7 +67,8 @@ TEST_P(Determinism, ResumedTrainingEqualsUninterrupted) {
     e2e::train(first, 4);
     ASSERT_EQ(amp_checkpoint_save(first.session, checkpoint.c_str(), "here", &first.err), AMP_OK) << first.err.message;
     char extra[16];
-    ASSERT_EQ(amp_checkpoint_load(second.session, checkpoint.c_str(), extra, sizeof extra, &second.err), AMP_OK) << second.err.message;
+    ASSERT_EQ(amp_checkpoint_load(second.session, checkpoint.c_str(), extra, sizeof extra, &second.err), AMP_OK)
+        << second.err.message;
     EXPECT_STREQ(extra, "here");
     e2e::train(second, 4, 45, 19, 10, 4);
     EXPECT_TRUE(e2e::same_bits(e2e::all_params(whole), e2e::all_params(second)));
@@ -119,4 +123,4 @@ TEST_P(Determinism, TrainingLearns) {
 INSTANTIATE_TEST_SUITE_P(Precisions, Determinism, ::testing::Values("fp32", "tf32", "bf16", "fp16"),
                          [](const ::testing::TestParamInfo<const char *> &i) { return std::string(i.param); });
 
-}  // namespace
+} // namespace

@@ -19,18 +19,29 @@ namespace e2e {
 inline std::string mlp(const std::string &precision, int in = 19, int hidden = 37, int classes = 10,
                        const std::string &optimizer = "adamw(lr = 0.01)") {
     return "amp 1\n"
-           "model mlp(x: f32[N, " + std::to_string(in) + "]) -> logits {\n"
-           "    h      = relu(linear(x; out = " + std::to_string(hidden) + ") as fc1)\n"
-           "    h      = relu(linear(h; out = " + std::to_string(hidden) + ") as fc2)\n"
-           "    logits = linear(h; out = " + std::to_string(classes) + ") as fc3\n"
+           "model mlp(x: f32[N, " +
+           std::to_string(in) +
+           "]) -> logits {\n"
+           "    h      = relu(linear(x; out = " +
+           std::to_string(hidden) +
+           ") as fc1)\n"
+           "    h      = relu(linear(h; out = " +
+           std::to_string(hidden) +
+           ") as fc2)\n"
+           "    logits = linear(h; out = " +
+           std::to_string(classes) +
+           ") as fc3\n"
            "}\n"
            "train mlp {\n"
            "    input  targets: i32[N]\n"
            "    loss      = cross_entropy(logits, targets)\n"
            "    metric    acc = accuracy(logits, targets)\n"
-           "    optimizer = " + optimizer + "\n"
+           "    optimizer = " +
+           optimizer +
+           "\n"
            "}\n"
-           "precision " + precision + (precision.find('{') == std::string::npos ? " { }\n" : "\n");
+           "precision " +
+           precision + (precision.find('{') == std::string::npos ? " { }\n" : "\n");
 }
 
 inline std::string temp_path(const std::string &name) { return std::string(::testing::TempDir()) + "/" + name; }
@@ -57,7 +68,9 @@ inline Compiled compile(const std::string &text, amp_compile_options options = {
     options.text_size = text.size();
     if (!options.diagnostic) {
         options.user = &c;
-        options.diagnostic = [](void *user, const char *line, int32_t) { static_cast<Compiled *>(user)->diagnostics += line; };
+        options.diagnostic = [](void *user, const char *line, int32_t) {
+            static_cast<Compiled *>(user)->diagnostics += line;
+        };
     }
     c.status = amp_compile(&options, &result, &err);
     c.message = err.message;
@@ -86,8 +99,8 @@ struct Training {
     amp_session *session = nullptr;
     amp_error err = {};
 
-    Training(const std::string &path, int64_t capacity, int32_t threads = 1, uint64_t seed = 3, bool keep_values = false,
-        const char *isa = nullptr) {
+    Training(const std::string &path, int64_t capacity, int32_t threads = 1, uint64_t seed = 3,
+             bool keep_values = false, const char *isa = nullptr) {
         amp_params_options p = {};
         p.struct_size = sizeof p;
         p.seed = seed;
@@ -134,7 +147,8 @@ class OnDevice : public ::testing::Test {
         o.struct_size = sizeof o;
         o.capacity = 1;
         o.device = device();
-        EXPECT_EQ(amp_model_load(compile_to_file(mlp("fp32"), "probe.so").c_str(), nullptr, &model, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_model_load(compile_to_file(mlp("fp32"), "probe.so").c_str(), nullptr, &model, &err), AMP_OK)
+            << err.message;
         EXPECT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
         const amp_status status = amp_session_create(model, params, &o, &session, &err);
         const bool no_nvrtc = status == AMP_NOT_FOUND && strstr(err.message, "NVRTC");
@@ -198,5 +212,5 @@ inline std::vector<double> train(Training &r, int steps, int64_t n = 45, int in 
     return losses;
 }
 
-}  // namespace e2e
+} // namespace e2e
 #endif

@@ -48,7 +48,8 @@ size_t largest_live_set(const amp_model_program &p, int64_t n) {
     auto buffers = static_cast<const amp_model_buffer *>(p.buffers.data);
     std::vector<size_t> live(p.kernels.count + 1);
     for (uint32_t i = 0; i < p.buffers.count; i++)
-        for (int32_t k = buffers[i].first_kernel; buffers[i].kind == AMP_BUFFER_TEMP && k >= 0 && k <= buffers[i].last_kernel; k++)
+        for (int32_t k = buffers[i].first_kernel;
+             buffers[i].kind == AMP_BUFFER_TEMP && k >= 0 && k <= buffers[i].last_kernel; k++)
             live[k] += bytes_of(buffers[i], n);
     return *std::max_element(live.begin(), live.end());
 }
@@ -61,7 +62,8 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
     options.precision = precision;
     options.isa = "portable"; // memory does not depend on it
     std::string name = std::string(model_name) + "-" + precision + ".so";
-    std::string path = e2e::compile_to_file(read_file(std::string("examples/fashion_mnist/") + model_name + ".amp"), name, options);
+    std::string path =
+        e2e::compile_to_file(read_file(std::string("examples/fashion_mnist/") + model_name + ".amp"), name, options);
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     auto query = reinterpret_cast<amp_model_query_fn>(dlsym(library, AMP_MODEL_SYMBOL));
@@ -107,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(Examples, MemoryTest,
                              return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
                          });
 
-}  // namespace
+} // namespace

@@ -42,7 +42,7 @@ TEST_P(Restart, AfterAnyPassTheModelIsTheSame) {
     Dumps dumps;
     amp_compile_options o = with_dump(&dumps), again = {};
     o.emit = again.emit = AMP_EMIT_C; // of which the same model.so is made: CompilingTwiceGivesTheSameBytes
-    o.target = again.target = "cpu"; // from fuse on the text is one target's
+    o.target = again.target = "cpu";  // from fuse on the text is one target's
     e2e::Compiled whole = e2e::compile(e2e::mlp(GetParam()), o);
     ASSERT_EQ(whole.status, AMP_OK) << whole.message;
     for (auto &[pass, text] : dumps.by_pass) {
@@ -82,4 +82,4 @@ TEST(Restart, CompilingTwiceGivesTheSameBytes) {
 INSTANTIATE_TEST_SUITE_P(Precisions, Restart, ::testing::Values("fp32", "tf32", "bf16", "fp16"),
                          [](const ::testing::TestParamInfo<const char *> &i) { return std::string(i.param); });
 
-}  // namespace
+} // namespace

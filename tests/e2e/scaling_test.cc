@@ -23,7 +23,9 @@ std::vector<float> moments(Training &r) {
         for (int d = 0; d < t.rank; d++) count *= static_cast<size_t>(t.dims[d]);
         for (const char *slot : {"/m", "/v"}) {
             std::vector<float> data(count);
-            EXPECT_EQ(amp_session_get(r.session, (std::string(name) + slot).c_str(), data.data(), count, &r.err), AMP_OK) << r.err.message;
+            EXPECT_EQ(amp_session_get(r.session, (std::string(name) + slot).c_str(), data.data(), count, &r.err),
+                      AMP_OK)
+                << r.err.message;
             all.insert(all.end(), data.begin(), data.end());
         }
     }
@@ -67,8 +69,8 @@ TEST_F(Scaling, TheFloorIsSticky) {
     e2e::Batch bad(45, 19, 10, 7), good(45, 19, 10, 8);
     bad.x[0] = std::numeric_limits<float>::infinity();
     amp_step_report report;
-    EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_OK);  // 4 -> 2
-    EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_OK);  // 2 -> 1
+    EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_OK); // 4 -> 2
+    EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_OK); // 2 -> 1
     EXPECT_EQ(amp_step(r.session, bad.inputs(), 45, &report, &r.err), AMP_SCALE_AT_FLOOR);
     EXPECT_EQ(report.at_floor, 1);
     EXPECT_EQ(report.scale, 1.0f);
@@ -83,7 +85,8 @@ TEST_F(Scaling, TheFloorIsSticky) {
 }
 
 TEST_F(Scaling, GrowsAfterTheInterval) {
-    std::string path = e2e::compile_to_file(e2e::mlp("fp16 { loss_scale = dynamic(init = 8.0, interval = 3) }"), "grow.so");
+    std::string path =
+        e2e::compile_to_file(e2e::mlp("fp16 { loss_scale = dynamic(init = 8.0, interval = 3) }"), "grow.so");
     Training r(path, 64);
     ASSERT_TRUE(r.ok());
     e2e::train(r, 7);
@@ -97,14 +100,16 @@ TEST_F(Scaling, TheScaleDoesNotChangeTheUpdateMuch) {
     std::vector<std::vector<float>> results;
     for (const char *scale : {"1.0", "256.0"}) {
         std::string path = e2e::compile_to_file(
-            e2e::mlp(std::string("fp16 { loss_scale = static(") + scale + ") }", 19, 37, 10, "sgd(lr = 0.1)"), "static.so");
+            e2e::mlp(std::string("fp16 { loss_scale = static(") + scale + ") }", 19, 37, 10, "sgd(lr = 0.1)"),
+            "static.so");
         Training r(path, 64);
         ASSERT_TRUE(r.ok());
         e2e::train(r, 3);
         results.push_back(e2e::all_params(r));
     }
     double difference = 0;
-    for (size_t i = 0; i < results[0].size(); i++) difference = std::max(difference, std::fabs(double(results[0][i]) - results[1][i]));
+    for (size_t i = 0; i < results[0].size(); i++)
+        difference = std::max(difference, std::fabs(double(results[0][i]) - results[1][i]));
     EXPECT_LT(difference, 1e-3);
     EXPECT_GT(difference, 0);
 }
@@ -120,4 +125,4 @@ TEST_F(Scaling, OnlyFp16IsScaled) {
     }
 }
 
-}  // namespace
+} // namespace

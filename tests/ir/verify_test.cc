@@ -27,7 +27,8 @@ std::string Core(const std::string &lines) {
 
 // A scalar's and two matrices' buffers, touched by two kernels.
 std::string Places(const std::string &buffers) {
-    return At("plan", "input %x : f32[4, 2]\ninput %s : f32\nkernel j tile \"\" {\n%1 = neg(%x) : f32[4, 2]\n}\nkernel k tile \"\" {\n%2 = neg(%1) : f32[4, 2]\n}\n" +
+    return At("plan", "input %x : f32[4, 2]\ninput %s : f32\nkernel j tile \"\" {\n%1 = neg(%x) : f32[4, 2]\n}\nkernel "
+                      "k tile \"\" {\n%2 = neg(%1) : f32[4, 2]\n}\n" +
                           buffers);
 }
 

@@ -20,14 +20,16 @@ class CudaTargetTest : public PassTest {
         o.no_fuse = no_fuse;
         o.target = TARGET_CUDA;
         amp_error err = {};
-        EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << err.message << Diagnostics();
+        EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err))
+            << err.message << Diagnostics();
         return m;
     }
 
     static bool Updates(const Func *f, const Kernel *k) {
         for (int i = 0; i < k->count; i++) {
             const Op *o = ir_op_at(f, k->first + i);
-            if (o->region && !strcmp(f->regions.data[o->region - 1].op, "adamw") && ir_shape(f, o->out[0])->rank) return true;
+            if (o->region && !strcmp(f->regions.data[o->region - 1].op, "adamw") && ir_shape(f, o->out[0])->rank)
+                return true;
         }
         return false;
     }
@@ -41,7 +43,8 @@ TEST_F(CudaTargetTest, EverythingIsDenseAndInItsOwnType) {
         for (const char *precision : kPrecisions) {
             SCOPED_TRACE(std::string(model) + " " + precision);
             const Module *m = Planned(model, precision);
-            for (int i = 0; i < m->states.len; i++) EXPECT_EQ(LAYOUT_ROWS, m->states.data[i]->layout) << m->states.data[i]->name;
+            for (int i = 0; i < m->states.len; i++)
+                EXPECT_EQ(LAYOUT_ROWS, m->states.data[i]->layout) << m->states.data[i]->name;
             for (int i = 0; i < m->funcs.len; i++) {
                 const Func *f = m->funcs.data[i];
                 for (int j = 0; j < f->buffers.len; j++) {

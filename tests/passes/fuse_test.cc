@@ -334,8 +334,9 @@ const char kPooledNorm[] =
     "  %h = permute(%x; dims = (0, 2, 1, 3)) : f32[N, 6, 4, 40]\n  %q = exp(%h) : f32[N, 6, 4, 40]\n"
     "  %t = reduce_sum(%q; dims = (0, 1, 2)) : f32[40]\n"
     "  %a = sub(%q, %t) : f32[N, 6, 4, 40]\n  %b = add(%a, %c) : f32[N, 6, 4, 40]\n";
-const char kPool[] = "  %p, %w = window_max(%b; kernel = (2, 2), stride = (2, 2)) : f32[N, 3, 2, 40], i32[N, 3, 2, 40]\n"
-                     "  %z = neg(%p) : f32[N, 3, 2, 40]\n  result z = %z\n  result w = %w\n";
+const char kPool[] =
+    "  %p, %w = window_max(%b; kernel = (2, 2), stride = (2, 2)) : f32[N, 3, 2, 40], i32[N, 3, 2, 40]\n"
+    "  %z = neg(%p) : f32[N, 3, 2, 40]\n  result z = %z\n  result w = %w\n";
 const char kColumnState[] = "state %c : f32[40] param = zeros()\n";
 
 TEST_F(FuseTest, WhatOnlyPoolingReadsIsMadeThere) {
@@ -357,11 +358,11 @@ TEST_F(FuseTest, WhatOnlyPoolingReadsIsMadeThere) {
     overlapping.replace(overlapping.find("stride = (2, 2)"), 15, "stride = (1, 2)");
     for (size_t at = overlapping.find("[N, 3, 2, 40]"); at != std::string::npos; at = overlapping.find("[N, 3, 2, 40]"))
         overlapping.replace(at, 13, "[N, 4, 2, 40]");
-    const std::string others[] = {overlapping, body + "  result b = %b\n",
-                                  body + "  %r = exp(%b) : f32[N, 6, 4, 40]\n  result r = %r\n",
-                                  body + "  %s = window_sum(%b; kernel = (2, 2), stride = (2, 2)) : f32[N, 3, 2, 40]\n"
-                                         "  result s = %s\n",
-                                  body + "  %r = permute(%b; dims = (0, 3, 1, 2)) : f32[N, 40, 6, 4]\n  result r = %r\n"};
+    const std::string others[] = {
+        overlapping, body + "  result b = %b\n", body + "  %r = exp(%b) : f32[N, 6, 4, 40]\n  result r = %r\n",
+        body + "  %s = window_sum(%b; kernel = (2, 2), stride = (2, 2)) : f32[N, 3, 2, 40]\n"
+               "  result s = %s\n",
+        body + "  %r = permute(%b; dims = (0, 3, 1, 2)) : f32[N, 40, 6, 4]\n  result r = %r\n"};
     for (const std::string &other : others) {
         m = FuseFunc(other, kColumnState);
         f = m->funcs.data[0];

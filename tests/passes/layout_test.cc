@@ -56,7 +56,9 @@ class LayoutTest : public ::testing::TestWithParam<Case> {
     }
     void TearDown() override { arena_free(&arena); }
 
-    static const Source *builtin(void *user, const char *name) { return policy_builtin(static_cast<Arena *>(user), name); }
+    static const Source *builtin(void *user, const char *name) {
+        return policy_builtin(static_cast<Arena *>(user), name);
+    }
 
     void compile(const Case &c) {
         Diags d;
@@ -85,14 +87,16 @@ class LayoutTest : public ::testing::TestWithParam<Case> {
                 const Buffer *b = f->buffers.data[id - 1];
                 bool given = b->kind == BUFFER_INPUT || b->kind == BUFFER_STATE;
                 if (!given && !written[id]) return std::string(k->name) + " reads " + b->name + " before it is written";
-                if (b->kind == BUFFER_TEMP && (i < b->first || i > b->last)) return std::string(b->name) + " is read when it is not live";
+                if (b->kind == BUFFER_TEMP && (i < b->first || i > b->last))
+                    return std::string(b->name) + " is read when it is not live";
             }
             for (int j = 0; j < k->writes.len; j++) written[k->writes.data[j]] = true;
             for (int j = 0; j < k->count; j++) {
                 const Op *o = ir_op_at(f, k->first + j);
                 for (int n = 0; o->code == OP_contract && n < 2; n++)
                     if (!reads_form(f, k, o->in[n], ir_product_form(f, o, n)))
-                        return std::string(k->name) + ": operand " + ir_value(f, o->in[n])->name + " is not in the form its product reads";
+                        return std::string(k->name) + ": operand " + ir_value(f, o->in[n])->name +
+                               " is not in the form its product reads";
             }
         }
         return "";
@@ -186,9 +190,10 @@ TEST_P(LayoutTest, WithoutLayoutOnlyPackedOperandsLeaveRowMajor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LayoutTest,
-                         ::testing::Values(Case{"fp16", false, false}, Case{"fp16", true, false}, Case{"fp16", false, true},
-                                           Case{"fp16", true, true}, Case{"bf16", false, false}, Case{"bf16", true, true},
-                                           Case{"fp32", false, false}, Case{"fp32", true, false}, Case{"fp32", false, true},
-                                           Case{"tf32", false, false}));
+                         ::testing::Values(Case{"fp16", false, false}, Case{"fp16", true, false},
+                                           Case{"fp16", false, true}, Case{"fp16", true, true},
+                                           Case{"bf16", false, false}, Case{"bf16", true, true},
+                                           Case{"fp32", false, false}, Case{"fp32", true, false},
+                                           Case{"fp32", false, true}, Case{"tf32", false, false}));
 
-}  // namespace
+} // namespace

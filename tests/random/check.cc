@@ -315,8 +315,7 @@ std::string Within(const char *what, const Results &ours, const Results &referen
             return std::string(what) + ": " + name + " is missing or has another size";
         if (overflow && !(Finite(t) && Finite(ours.at(name)))) continue;
         Tensor difference(t.size());
-        for (size_t i = 0; i < t.size(); i++)
-            difference[i] = ours.at(name)[i] - t[i];
+        for (size_t i = 0; i < t.size(); i++) difference[i] = ours.at(name)[i] - t[i];
         if (!(Norm(difference) <= bound * Norm(t) + floor)) {
             char text[200];
             std::snprintf(text, sizeof text, "%s: %s is off by %.3g of %.3g (bound %g)", what, name.c_str(),
@@ -340,10 +339,12 @@ std::string CheckOnCuda(const Program &p, const std::string &text, const Setting
     Results cuda = Run(fused, p, settings, seed, &data, "on CUDA", {"cuda"});
     std::string wrong = Within("on CUDA", cuda, cpu, SimplifyBound(p));
     if (!wrong.empty()) return wrong;
-    wrong = SameBits("on CUDA, separate", cuda, Run(fused, p, settings, seed, &data, "on CUDA, separate", {"cuda", true}));
+    wrong =
+        SameBits("on CUDA, separate", cuda, Run(fused, p, settings, seed, &data, "on CUDA, separate", {"cuda", true}));
     if (!wrong.empty()) return wrong;
     fused.no_fuse = 1;
-    return Within("on CUDA without fuse", Run(fused, p, settings, seed, &data, "on CUDA without fuse", {"cuda"}), cpu, SimplifyBound(p));
+    return Within("on CUDA without fuse", Run(fused, p, settings, seed, &data, "on CUDA without fuse", {"cuda"}), cpu,
+                  SimplifyBound(p));
 }
 
 // With one set of numbers.  |*exact|: the difference needs no second look.
@@ -363,7 +364,8 @@ std::string CheckOnce(const Program &p, const std::string &text, const Settings 
     *exact = false;
     o.no_layout = 0, o.no_simplify = 1;
     if (Code(o, "without simplify") != code)
-        wrong = Within("without simplify", base, Run(o, p, settings, seed, &data, "without simplify"), SimplifyBound(p));
+        wrong =
+            Within("without simplify", base, Run(o, p, settings, seed, &data, "without simplify"), SimplifyBound(p));
     if (!wrong.empty() || p.precision != "fp32") return wrong;
     return Within("float64", base, Float64(text, p, settings, data), kFloat64Bound);
 }

@@ -118,7 +118,8 @@ struct Generator {
             std::string out = Number(1 + r.Below(20)), given = r.Chance(50) ? "dims = 0" : "dims = (0, 1)";
             std::string line = fold + "(@0; " + given + ", keep = true)";
             if (r.Chance(50)) line = "tanh(" + line + ")";
-            Add("linear(@0; out = " + out + ") + linear(" + line + "; out = " + out + ")", {v}, {kBatch, std::stoi(out)});
+            Add("linear(@0; out = " + out + ") + linear(" + line + "; out = " + out + ")", {v},
+                {kBatch, std::stoi(out)});
             break;
         }
         default: {
@@ -314,8 +315,8 @@ Program Generate(uint64_t seed) {
     g.Inputs();
     for (int i = 0, count = 2 + g.r.Below(9); i < count; i++) {
         void (Generator::*const kinds[])() = {
-            &Generator::Unary, &Generator::Unary,  &Generator::Binary, &Generator::Broadcast, &Generator::Reduce,
-            &Generator::Soft,  &Generator::Linear, &Generator::Norm,   &Generator::Movement,  &Generator::Movement,
+            &Generator::Unary, &Generator::Unary,  &Generator::Binary,  &Generator::Broadcast, &Generator::Reduce,
+            &Generator::Soft,  &Generator::Linear, &Generator::Norm,    &Generator::Movement,  &Generator::Movement,
             &Generator::Image, &Generator::Image,  &Generator::Product, &Generator::Wide};
         (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
         if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();

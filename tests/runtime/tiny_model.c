@@ -210,8 +210,14 @@ static const amp_model_input inputs[] = {
     { BUFFER(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last }
 /* A value of rank 3, [N, 2, 5], as a matrix. */
 #define TEMP_CUBE(name, type, layout, rows, cols, first, last)                                                         \
-    { BUFFER(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last,         \
-      .rank = 3, .dims = {DIM(N), DIM(2), DIM(5)} }
+    {                                                                                                                  \
+        BUFFER(name, AMP_BUFFER_TEMP, -1, type, layout, rows, cols), .first_kernel = first, .last_kernel = last,       \
+                                                                     .rank = 3, .dims = {                              \
+                                                                         DIM(N),                                       \
+                                                                         DIM(2),                                       \
+                                                                         DIM(5)                                        \
+                                                                     }                                                 \
+    }
 #define OUTPUT(name, type, rows, cols)                                                                                 \
     { BUFFER(name, AMP_BUFFER_OUTPUT, -1, type, AMP_LAYOUT_ROWS, rows, cols) }
 #define OF_STATE(name, state, type, layout, rows, cols)                                                                \
@@ -240,7 +246,7 @@ enum { DB = COMMON, DW, GRAD, FLAG, INVERSE, OK, OK_OUT, S_W, S_MW, S_MB, S_STEP
     [LOGITS] = TEMP("logits", AMP_DT_F32, AMP_LAYOUT_PANELS, N, C, first + 1, first + 2),                              \
     [LOSSES] = TEMP("losses", AMP_DT_F32, AMP_LAYOUT_ROWS, N, 1, first + 2, first + 3),                                \
     [HITS] = TEMP("hits", AMP_DT_F32, AMP_LAYOUT_ROWS, N, 1, first + 2, first + 4),                                    \
-    [DLOGITS] = TEMP_CUBE("d.logits", AMP_DT_F32, AMP_LAYOUT_PANELS, N, C, first + 2, last),                                \
+    [DLOGITS] = TEMP_CUBE("d.logits", AMP_DT_F32, AMP_LAYOUT_PANELS, N, C, first + 2, last),                           \
     [LOSS] = OUTPUT("loss", AMP_DT_F32, 1, 1), [ACC] = OUTPUT("acc", AMP_DT_F32, 1, 1),                                \
     [S_WT] = OF_STATE("fc.weight", W_T, AMP_DT_F32, AMP_LAYOUT_PANELS_T, C, K),                                        \
     [S_B] = OF_STATE("fc.bias", B, AMP_DT_F32, AMP_LAYOUT_ROWS, 1, C),                                                 \

@@ -24,7 +24,7 @@ typedef struct DataInputs {
 } DataInputs;
 
 typedef struct Column { /* all samples of one input, converted to what the model reads */
-    const char *name; /* of |inputs|; read while the data is */
+    const char *name;   /* of |inputs|; read while the data is */
     amp_dtype dtype;
     int64_t elements; /* per sample */
     size_t sample_bytes;

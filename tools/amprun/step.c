@@ -95,7 +95,8 @@ static int one_step(const Run *run, void *const *inputs, int64_t n, bool scaled)
 static int set_scale(const Run *run, double scale) {
     amp_error err = {0};
     amp_scaler_state s;
-    if (!run->info.scaler) return report_text("--scale: this model trains unscaled, in %s; fp16 models have a scale", run->info.precision);
+    if (!run->info.scaler)
+        return report_text("--scale: this model trains unscaled, in %s; fp16 models have a scale", run->info.precision);
     if (amp_session_get_scaler(run->session, &s, &err)) return report(&err);
     s.scale = (float)scale;
     return amp_session_set_scaler(run->session, &s, &err) ? report(&err) : 0;

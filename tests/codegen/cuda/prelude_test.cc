@@ -31,7 +31,8 @@ class PreludeTest : public CudaModelTest {
 };
 
 TEST_F(PreludeTest, WhatIsNamedAndWhatThatNames) {
-    const std::string a = "int a() { return 1; }\n", b = "int b() {\n    return a();\n}\n", c = "int c() { return b() + d; }\n";
+    const std::string a = "int a() { return 1; }\n", b = "int b() {\n    return a();\n}\n",
+                      c = "int c() { return b() + d; }\n";
     EXPECT_EQ(For(a + "\n" + b + "\n" + c, "x = a();"), a);
     EXPECT_EQ(For(a + "\n" + b + "\n" + c, "x = b();"), a + b);
     EXPECT_EQ(For(a + "\n" + b + "\n" + c, "x = c() + a();"), a + b + c);
@@ -40,7 +41,8 @@ TEST_F(PreludeTest, WhatIsNamedAndWhatThatNames) {
 
 TEST_F(PreludeTest, WhatIsNoUse) {
     const std::string a = "int a(int from) { int local = from; return local; }\n";
-    for (const char *source : {"/* a */", "// a\n", "\"a\"", "0x1a", "ab", "local", "from", "1.a", "'a'"}) EXPECT_EQ(For(a, source), "") << source;
+    for (const char *source : {"/* a */", "// a\n", "\"a\"", "0x1a", "ab", "local", "from", "1.a", "'a'"})
+        EXPECT_EQ(For(a, source), "") << source;
     for (const char *source : {"a", "(a)", "-a;", "/* */a", "x\n#if a\n"}) EXPECT_EQ(For(a, source), a) << source;
 }
 
@@ -62,8 +64,10 @@ TEST_F(PreludeTest, WhatIsDefined) {
 }
 
 TEST_F(PreludeTest, WhatMacrosDefine) {
-    const std::string macro = "#define DEFINE_BOTH(name, type) \\\n    type load_##name(type x) { return x; } \\\n    type store_##name(type x) { return twice(x); }\n";
-    const std::string f = "DEFINE_BOTH(f32, float)\n", i = "DEFINE_BOTH(i32, int)\n", twice = "int twice(int x) { return 2 * x; }\n";
+    const std::string macro = "#define DEFINE_BOTH(name, type) \\\n    type load_##name(type x) { return x; } \\\n    "
+                              "type store_##name(type x) { return twice(x); }\n";
+    const std::string f = "DEFINE_BOTH(f32, float)\n", i = "DEFINE_BOTH(i32, int)\n",
+                      twice = "int twice(int x) { return 2 * x; }\n";
     const std::string text = twice + "\n" + macro + "\n" + f + "\n" + i;
     EXPECT_EQ(For(text, "load_f32(x)"), twice + macro + f);
     EXPECT_EQ(For(text, "store_i32(x)"), twice + macro + i);
@@ -88,7 +92,8 @@ TEST_F(PreludeTest, OfEachNameCompiles) {
     const std::string text = std::regex_replace(std::string(cuda_prelude), std::regex(R"(/\*[^]*?\*/)"), " ");
     const std::regex name("[A-Za-z_][A-Za-z_0-9]*");
     std::set<std::string> texts;
-    for (std::sregex_iterator i(text.begin(), text.end(), name), end; i != end; ++i) texts.insert(cuda_prelude_for(p, i->str().c_str()));
+    for (std::sregex_iterator i(text.begin(), text.end(), name), end; i != end; ++i)
+        texts.insert(cuda_prelude_for(p, i->str().c_str()));
     EXPECT_GT(texts.size(), 60u);
     for (const std::string &t : texts)
         for (int arch : {75, 90}) ASSERT_EQ(Error(t, arch), "") << t;

@@ -186,16 +186,21 @@ TEST_F(ProductTest, F32HasTheBitsOfTheCpu) {
 TEST_F(ProductTest, RoundsInputsWhileItLoadsThem) {
     for (const std::string t : {"f16", "bf16", "tf32"})
         for (int cols : {64, 36, 33}) {
-            const std::string c = Int(cols), x = "[N, " + c + "]", w = "[" + c + ", 48]", v = "[48, " + c + "]", dy = "[N, 48]";
+            const std::string c = Int(cols), x = "[N, " + c + "]", w = "[" + c + ", 48]", v = "[48, " + c + "]",
+                              dy = "[N, 48]";
             std::string lines;
-            for (const auto &[name, dims] : {std::pair<std::string, std::string>{"x", x}, {"w", w}, {"v", v}, {"dy", dy}})
+            for (const auto &[name, dims] :
+                 {std::pair<std::string, std::string>{"x", x}, {"w", w}, {"v", v}, {"dy", dy}})
                 lines += "  input %" + name + " : f32" + dims + "\n";
-            for (const auto &[name, dims] : {std::pair<std::string, std::string>{"x", x}, {"w", w}, {"v", v}, {"dy", dy}})
+            for (const auto &[name, dims] :
+                 {std::pair<std::string, std::string>{"x", x}, {"w", w}, {"v", v}, {"dy", dy}})
                 lines += "  %" + name + ".low = cast(%" + name + ") : " + t + dims + "\n";
-            lines += "  %y = contract(%x.low, %w.low) : f32" + dy + "\n  %z = contract(%x.low, %v.low; tb = true) : f32" + dy +
-                     "\n  %dw = contract(%x.low, %dy.low; ta = true) : f32" + w + "\n  %dv = contract(%dy.low, %x.low; ta = true) : f32" +
-                     v + "\n";
-            for (const char *name : {"y", "z", "dw", "dv"}) lines += std::string("  result ") + name + " = %" + name + "\n";
+            lines += "  %y = contract(%x.low, %w.low) : f32" + dy +
+                     "\n  %z = contract(%x.low, %v.low; tb = true) : f32" + dy +
+                     "\n  %dw = contract(%x.low, %dy.low; ta = true) : f32" + w +
+                     "\n  %dv = contract(%dy.low, %x.low; ta = true) : f32" + v + "\n";
+            for (const char *name : {"y", "z", "dw", "dv"})
+                lines += std::string("  result ") + name + " = %" + name + "\n";
             Module *m = PlannedForCuda(Text(lines));
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = Emit(m);
@@ -238,13 +243,14 @@ TEST_F(ProductTest, Convolutions) {
             const auto cast = [&](const std::string &name, const std::string &dims) {
                 return "  %" + name + ".low = cast(%" + name + ") : " + t + dims + "\n";
             };
-            const std::string x = "[N, 9, 7, " + c + "]", w = "[3, 2, " + c + ", 12]", w2 = "[3, 2, 12, " + c + "]", y = "[N, 6, 7, 12]";
-            Module *m = PlannedForCuda(Text("  input %x : f32" + x + "\n  input %w : f32" + w + "\n  input %v : f32" + w2 + "\n  input %dy : f32" + y +
-                                            "\n" + cast("x", x) + cast("w", w) + cast("v", w2) + cast("dy", y) +
-                                            "  %y = conv(%x.low, %w.low" + attrs + ") : f32" + y + "\n" +
-                                            "  %dx = conv_data(%dy.low, %v.low" + attrs + ") : f32" + x + "\n" +
-                                            "  %dw = conv_weight(%x.low, %dy.low" + attrs + ") : f32" + w + "\n" +
-                                            "  result y = %y\n  result dx = %dx\n  result dw = %dw\n"));
+            const std::string x = "[N, 9, 7, " + c + "]", w = "[3, 2, " + c + ", 12]", w2 = "[3, 2, 12, " + c + "]",
+                              y = "[N, 6, 7, 12]";
+            Module *m = PlannedForCuda(
+                Text("  input %x : f32" + x + "\n  input %w : f32" + w + "\n  input %v : f32" + w2 +
+                     "\n  input %dy : f32" + y + "\n" + cast("x", x) + cast("w", w) + cast("v", w2) + cast("dy", y) +
+                     "  %y = conv(%x.low, %w.low" + attrs + ") : f32" + y + "\n" + "  %dx = conv_data(%dy.low, %v.low" +
+                     attrs + ") : f32" + x + "\n" + "  %dw = conv_weight(%x.low, %dy.low" + attrs + ") : f32" + w +
+                     "\n" + "  result y = %y\n  result dx = %dx\n  result dw = %dw\n"));
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = Emit(m);
             ASSERT_NE(cuda, nullptr);
@@ -460,7 +466,8 @@ TEST_F(ProductTest, SaysWhatItCannotDo) {
     const CudaModule *cuda = nullptr;
     amp_error err = {};
     EXPECT_EQ(codegen_cuda(m, &cuda, &err), AMP_UNSUPPORTED);
-    EXPECT_NE(std::string(err.message).find("a last dimension that depends on N is not built yet"), std::string::npos) << err.message;
+    EXPECT_NE(std::string(err.message).find("a last dimension that depends on N is not built yet"), std::string::npos)
+        << err.message;
 }
 
 } // namespace

@@ -218,8 +218,7 @@ INSTANTIATE_TEST_SUITE_P(All, ProductKernels,
 
 // Equal bits of |x| and |y|; skips where the machine lacks one of them.
 void expect_same_bits(amp_dtype operand, const char *x, const char *y) {
-    const amp_product_kernels *kx = SelectOrEmulate(operand, x, nullptr),
-                              *ky = SelectOrEmulate(operand, y, nullptr);
+    const amp_product_kernels *kx = SelectOrEmulate(operand, x, nullptr), *ky = SelectOrEmulate(operand, y, nullptr);
     if (!kx || !ky) GTEST_SKIP() << "this machine has not both " << x << " and " << y;
     for (int64_t k : kDepths) {
         const PackedProduct p(operand, normals(operand, 32, k, 18), normals(operand, k, 32, 19), AMP_PRODUCT_BLOCKED);

@@ -108,7 +108,8 @@ TEST_F(CudaCompile, APreludeOfItsOwn) {
         ASSERT_EQ(Compile(f, 90, false, images, &err_), AMP_OK) << err_.message;
         EXPECT_EQ(images[1].origin, run ? AMP_CUDA_FROM_CACHE : AMP_CUDA_FROM_NVRTC);
         EXPECT_EQ(Bytes(images[0]).find("447A0000"), std::string::npos);
-        EXPECT_NE(Bytes(images[1]).find("447A0000"), std::string::npos) << "1 * 1000 as hexadecimal f32:\n" << Bytes(images[1]);
+        EXPECT_NE(Bytes(images[1]).find("447A0000"), std::string::npos) << "1 * 1000 as hexadecimal f32:\n"
+                                                                        << Bytes(images[1]);
     }
 }
 

@@ -14,7 +14,6 @@ namespace {
 // A failure is reported at once.
 constexpr double kSecondsToSay = 1;
 
-
 enum { IN = 11, HIDDEN = 9, CLASSES = 3, N = 8 };
 
 struct Kind {
@@ -22,7 +21,7 @@ struct Kind {
     amp_status status;
     bool fatal;
     const char *name, *remedy; // in the message
-    bool is_rare = false; // left to the long tests: another number on the same way
+    bool is_rare = false;      // left to the long tests: another number on the same way
 };
 const Kind kinds[] = {
     {2, AMP_OUT_OF_MEMORY, false, "CUDA_ERROR_OUT_OF_MEMORY", ""},
@@ -268,7 +267,8 @@ class Generated : public OnStandIn {
         const auto made = Made();
         ASSERT_GT(made.size(), 30u);
         for (size_t i = static_cast<size_t>(first); i < made.size(); i += static_cast<size_t>(stride))
-            for (const Kind &kind : kinds) { // in every way at first, in one at last, in the long tests in two, and between
+            for (const Kind &kind :
+                 kinds) { // in every way at first, in one at last, in the long tests in two, and between
                 const int64_t count = made[i].second;
                 const bool thorough = getenv("AMP_FAILURES"), later = kind.result == 719 || kind.result == 999;
                 if (kind.is_rare && !thorough) continue;

@@ -64,8 +64,14 @@ static const amp_model_cuda_function functions[] = {
 #define TEMP(name, type, rows, cols, first, last)                                                                      \
     { BUFFER(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last }
 #define CUBE(name, type, rows, cols, first, last)                                                                      \
-    { BUFFER(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last, .rank = 3,      \
-      .dims = {DIM(N), DIM(2), DIM(5)} }
+    {                                                                                                                  \
+        BUFFER(name, AMP_BUFFER_TEMP, -1, type, rows, cols), .first_kernel = first, .last_kernel = last, .rank = 3,    \
+                                                             .dims = {                                                 \
+                                                                 DIM(N),                                               \
+                                                                 DIM(2),                                               \
+                                                                 DIM(5)                                                \
+                                                             }                                                         \
+    }
 #define OUTPUT(name, type, rows, cols)                                                                                 \
     { BUFFER(name, AMP_BUFFER_OUTPUT, -1, type, rows, cols) }
 #define OF_STATE(name, state, type, rows, cols)                                                                        \
@@ -78,10 +84,8 @@ static const amp_model_cuda_function functions[] = {
 #define OPERANDS(...)                                                                                                  \
     .operands = (const uint32_t[]){__VA_ARGS__}, .operand_count = sizeof((const uint32_t[]){__VA_ARGS__}) / 4
 /* One thread for each of |extent_| elements, which are |mul| * n or a number. */
-#define ELEMENTS(mul_, of_n_, per_)                                                                                    \
-    .launch = {.extent = {{mul_, 1, of_n_}}, .per = {per_}, .block = {per_, 1, 1}}
-#define ONE_BLOCK(threads)                                                                                             \
-    .launch = {.block = {threads, 1, 1}}
+#define ELEMENTS(mul_, of_n_, per_) .launch = {.extent = {{mul_, 1, of_n_}}, .per = {per_}, .block = {per_, 1, 1}}
+#define ONE_BLOCK(threads) .launch = {.block = {threads, 1, 1}}
 #define KERNEL(name_, kind_, function_) .name = name_, .title = name_, .kind = kind_, .function = function_
 
 enum { X, TARGETS, LOGITS, LOSSES, HITS, DLOGITS, LOSS, ACC, S_WT, S_B, S_SCALE, COMMON };
@@ -127,13 +131,13 @@ static const amp_model_cuda_kernel train_kernels[] = {
     {KERNEL("k_iteration", AMP_KERNEL_SCALAR, F_COUNT), OPERANDS(S_ITERATION), ONE_BLOCK(1)},
     FORWARD_KERNELS,
     {KERNEL("k04", AMP_KERNEL_COLUMN, F_DB), OPERANDS(DLOGITS, DB, FLAG), ONE_BLOCK(32)},
-    {KERNEL("k05", AMP_KERNEL_PRODUCT, F_DW), OPERANDS(DLOGITS, X, S_SCALE, DW, GRAD, FLAG), ELEMENTS(C * K, 0, 128)},
+    {KERNEL("k05", AMP_KERNEL_PRODUCT, F_DW), OPERANDS(DLOGITS, X, S_SCALE, DW, GRAD, FLAG), ELEMENTS(C *K, 0, 128)},
     {KERNEL("k06", AMP_KERNEL_SCALAR, F_SCALER),
      OPERANDS(FLAG, S_SCALE, INVERSE, S_TRACKER, S_FLOOR, S_STEP, OK, OK_OUT), ONE_BLOCK(1)},
     {KERNEL("k07", AMP_KERNEL_TILE, F_UPDATE), OPERANDS(DW, INVERSE, S_W, S_MW, OK, DB, INVERSE, S_B, S_MB, OK),
      .operand_table = 1, .batch = 2, .batch_elements = update_elements,
      .launch = {.extent = {{C * K, 1, 0}, {2, 1, 0}}, .per = {128, 1}, .block = {128, 1, 1}}},
-    {KERNEL("k08", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(S_W, S_WT), ELEMENTS(C * K, 0, 128)},
+    {KERNEL("k08", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(S_W, S_WT), ELEMENTS(C *K, 0, 128)},
 };
 
 #define SCALAR_RESULT(name_, buffer_, type)                                                                            \
@@ -167,7 +171,7 @@ static const amp_model_buffer refresh_buffers[] = {
     OF_STATE("fc.weight/transposed", W_T, AMP_DT_F32, K, C),
 };
 static const amp_model_cuda_kernel refresh_kernels[] = {
-    {KERNEL("k00", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(0, 1), ELEMENTS(C * K, 0, 128)}};
+    {KERNEL("k00", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(0, 1), ELEMENTS(C *K, 0, 128)}};
 
 static const amp_model_cuda_program programs[] = {
     {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results)},

@@ -8,7 +8,8 @@
 #include "tests/base/sanitizer.h"
 
 #ifdef __x86_64__
-extern "C" const amp_product_kernels amp_emulated_avx512_f32, amp_emulated_avx512_bf16_widened, amp_emulated_avx512_bf16;
+extern "C" const amp_product_kernels amp_emulated_avx512_f32, amp_emulated_avx512_bf16_widened,
+    amp_emulated_avx512_bf16;
 
 inline const amp_product_kernels *EmulatedKernels(amp_dtype operand, const char *isa) {
     if (amp_test_address_sanitizer) return nullptr; // emulation would take minutes

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/numeric.h"
+#include "base/random.h"
 
 enum { DATA_ALIGN = 16, FIRST_READ = 64 << 10, NEW_FILE_MODE = 0644, PERMISSION_BITS = 0777, TEMPORARY_ATTEMPTS = 100 };
 

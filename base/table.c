@@ -1,7 +1,7 @@
 /* table.c: open addressing with linear probing; entries are never removed. */
 #include "base/table.h"
 
-#include "base/numeric.h"
+#include "base/hash.h"
 
 /* The slot of the key, or the empty one where it would go. */
 static uint32_t *find_slot(const Table *t, const char *key) {

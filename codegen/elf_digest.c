@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "amp/model_abi.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 enum { DIGEST = 32 };
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/numeric.h"
+#include "base/rounding.h"
 
 typedef struct TypeNames {
     Kind kind;

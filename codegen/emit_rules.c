@@ -2,7 +2,7 @@
  * for single elements, of codegen/cuda/prelude/. */
 #include "codegen/emit.h"
 
-#include "base/numeric.h"
+#include "base/hash.h"
 
 enum { NUMBER = KIND_F32 | KIND_I32 | KIND_I64 | KIND_F64, FLOATING = KIND_F32 | KIND_F64, LOGICAL = KIND_BOOL };
 

@@ -3,7 +3,7 @@
 #include "frontend/elaborate.h"
 #include "frontend/parse.h"
 
-#include "base/sha256.h"
+#include "base/hash.h"
 
 enum { DEFAULT_MAX_OPS = 10000000, MAX_FILES = 256, LANGUAGE_VERSION = 1 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/numeric.h"
+#include "base/hash.h"
 
 enum { FIRST_CAPACITY = 32, MAX_NUMBER_DIGITS = 9 };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "runtime/session_own.h"
 #include "runtime/state_file.h"
 

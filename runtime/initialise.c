@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/numeric.h"
+#include "base/hash.h"
+#include "base/random.h"
 
 /* ---- one number -------------------------------------------------------------------------------------------------- */
 

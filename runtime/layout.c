@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/numeric.h"
+#include "base/rounding.h"
 
 enum { BLOCK = 32 };
 

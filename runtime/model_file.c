@@ -7,7 +7,7 @@
 #include "base/elf.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "runtime/model.h"
 #include "runtime/options.h"
 

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/numeric.h"
+#include "base/rounding.h"
 #include "runtime/safetensors_types.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* kernels.c: every kernel of a module as a C function below a comment that says what it is. */
-#include "base/numeric.h"
+#include "base/hash.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
 

@@ -1,5 +1,4 @@
 /* kernels.c: every kernel of a module: equal bodies share a function; neighbours of equal body that do not depend on one another share a launch. */
-#include "base/numeric.h"
 #include "codegen/c_text.h"
 #include "codegen/cuda/comment.h"
 #include "codegen/cuda/cuda.h"

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#include "base/numeric.h"
+#include "base/hash.h"
+#include "base/random.h"
 
 /* ---- elementwise ----------------------------------------------------------------------------- */
 

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#include "base/numeric.h"
+#include "base/hash.h"
+#include "base/random.h"
 
 /* M_SQRT1_2, M_2_SQRTPI and friends are not in C11. */
 static const double SQRT_HALF = 0.70710678118654752440, SQRT_TWO_OVER_PI = 0.79788456080286535588,

@@ -1,7 +1,7 @@
 /* tensor.c: indexing and rounding for the reference interpreter. */
 #include "ir/interp/ops.h"
 
-#include "base/numeric.h"
+#include "base/rounding.h"
 
 InterpTensor interp_tensor(Arena *a, const char *name, const Shape *shape, int64_t n) {
     InterpTensor t = {.name = name, .rank = shape->rank, .count = 1};

@@ -1,7 +1,7 @@
 /* lower_rules.c: the table of rules, and what rules ask of the graph op. */
 #include "passes/lower/lower.h"
 
-#include "base/numeric.h"
+#include "base/hash.h"
 
 typedef struct RuleEntry {
     LowerFn function;

@@ -6,7 +6,7 @@
  */
 #include "passes/precision/policy.h"
 
-#include "base/sha256.h"
+#include "base/hash.h"
 
 typedef enum TokenKind {
     TOKEN_END,

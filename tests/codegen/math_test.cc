@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/numeric.h"
+#include "base/rounding.h"
 
 extern "C" const char cpu_prelude[];
 

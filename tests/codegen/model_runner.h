@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "amp/model_abi.h"
-#include "base/numeric.h"
+#include "base/rounding.h"
 #include "codegen/codegen.h"
 #include "ir/interp/interp.h"
 #include "ir/ir.h"

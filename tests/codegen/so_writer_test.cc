@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "tests/codegen/model_runner.h"
 
 namespace {

@@ -1,5 +1,6 @@
 // The interpreter's movement ops, schedules, metrics and edge cases against numbers made by hand.
-#include "base/numeric.h"
+#include "base/hash.h"
+#include "base/random.h"
 #include "tests/ir/interp_test.h"
 
 namespace {

@@ -1,6 +1,8 @@
 // The reference interpreter: every op against hand-computed values, and every *_grad op against central differences of
 // its forward op.
-#include "base/numeric.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "base/rounding.h"
 #include "tests/ir/interp_test.h"
 
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/numeric.h"
+#include "base/rounding.h"
 #include "ir/interp/interp.h"
 #include "passes/passes.h"
 

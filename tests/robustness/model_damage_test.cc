@@ -5,7 +5,6 @@
 
 extern "C" {
 #include "base/elf.h"
-#include "base/sha256.h"
 }
 #include "amp/compile.h"
 #include "tests/robustness/damage.h"

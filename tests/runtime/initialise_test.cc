@@ -6,7 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/numeric.h"
+#include "base/hash.h"
+#include "base/random.h"
 #include "tests/runtime/runtime_c.h"
 
 namespace {

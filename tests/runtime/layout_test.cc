@@ -4,7 +4,6 @@
 #include <set>
 #include <vector>
 
-#include "base/numeric.h"
 #include "tests/runtime/runtime_c.h"
 
 namespace {

@@ -4,7 +4,7 @@
 
 extern "C" {
 #include "base/elf.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 }
 #include "tests/base/failing_allocator.h"
 #include "tests/runtime/files.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/numeric.h"
+#include "base/rounding.h"
 #include "runtime/safetensors.h"
 #include "tools/amprun/idx.h"
 

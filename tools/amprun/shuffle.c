@@ -1,7 +1,8 @@
 /* shuffle.c: see shuffle.h. */
 #include "tools/amprun/shuffle.h"
 
-#include "base/numeric.h"
+#include "base/hash.h"
+#include "base/random.h"
 
 void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch) {
     uint32_t path = amp_hash32("data.shuffle");

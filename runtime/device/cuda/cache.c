@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "runtime/device/cuda/cache_trim.h"
 
 enum {

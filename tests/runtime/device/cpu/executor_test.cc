@@ -5,7 +5,6 @@
 #include <cmath>
 #include <vector>
 
-#include "base/numeric.h"
 #include "tests/runtime/device/cpu/images.h"
 #include "tests/runtime/runtime_c.h"
 

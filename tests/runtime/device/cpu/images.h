@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "base/numeric.h"
+#include "base/rounding.h"
 #include "runtime/device/cpu/product/conv.h"
 
 struct Geometry {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/numeric.h"
+#include "base/rounding.h"
 #include "runtime/device/cpu/product/product.h"
 
 // An operand type and the instruction set whose kernels multiply it.

@@ -1,6 +1,6 @@
-/* sha256.h: FIPS 180-4. */
-#ifndef AMP_BASE_SHA256_H
-#define AMP_BASE_SHA256_H
+/* hash.h: FNV-1a for names, SHA-256 (FIPS 180-4) for files. */
+#ifndef AMP_BASE_HASH_H
+#define AMP_BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,6 +8,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* 32-bit FNV-1a: name tables, and the first word of a random counter (random.h). */
+uint32_t amp_hash32(const char *name);
 
 typedef struct amp_sha256 {
     uint32_t state[8];

@@ -1,5 +1,5 @@
-// sha256_test.cc: known answers of FIPS 180-4 (NIST's example values).
-#include "base/sha256.h"
+// hash_test.cc: known answers of FIPS 180-4 (NIST's example values).
+#include "base/hash.h"
 
 #include <gtest/gtest.h>
 
@@ -40,4 +40,11 @@ TEST(Sha256, PiecesGiveTheSameAsTheWhole) {
             ASSERT_EQ(hex, Hex(data.substr(0, size))) << size << " by " << piece;
         }
     }
+}
+
+// Published FNV-1a test values.
+TEST(Hash, Fnv1a) {
+    EXPECT_EQ(amp_hash32(""), 0x811c9dc5u);
+    EXPECT_EQ(amp_hash32("a"), 0xe40c292cu);
+    EXPECT_EQ(amp_hash32("foobar"), 0xbf9cf968u);
 }

@@ -1,7 +1,14 @@
-/* sha256.c: FIPS 180-4, section 6.2. */
-#include "base/sha256.h"
+/* hash.c: see hash.h. SHA-256 is section 6.2 of FIPS 180-4. */
+#include "base/hash.h"
 
 #include <string.h>
+
+/* Offset basis and prime of FNV (draft-eastlake-fnv, section 5). */
+uint32_t amp_hash32(const char *path) {
+    uint32_t hash = 0x811C9DC5;
+    for (; *path; path++) hash = (hash ^ (uint8_t)*path) * 0x01000193u;
+    return hash;
+}
 
 /* First 32 bits of the fractional parts of the cube roots of the first 64 primes (section 4.2.2). */
 static const uint32_t round_constants[64] = {

@@ -11,7 +11,7 @@
 #include "frontend/frontend.h"
 #include "frontend/tree.h"
 
-/* ---- items: what a name or an expression stands for ------------------------------------------------------ */
+/* ---- items: what a name or an expression stands for ------------------------------------------------------- */
 
 typedef enum ItemKind {
     ITEM_ERROR, /* reported; whatever reads it stays silent */
@@ -44,7 +44,7 @@ typedef struct Item {
     };
 } Item;
 
-/* ---- names and files ------------------------------------------------------------------------------------- */
+/* ---- names and files -------------------------------------------------------------------------------------- */
 
 typedef struct Unit { /* one source file */
     File *file;
@@ -58,7 +58,7 @@ typedef struct Block {
     const Unit *unit;
     enum { OWNS_UNKNOWN, OWNS_BEING_FOUND, OWNS_NOTHING, OWNS_PARAMS } owns;
     bool active;       /* being elaborated: a call would be recursion */
-    int64_t least_ops; /* count.c; 0: not counted yet */
+    int64_t least_ops; /* limits.c; 0: not counted yet */
 } Block;
 
 typedef struct Binding {
@@ -116,16 +116,15 @@ typedef struct Elab {
     bool stopped;            /* a limit was exceeded and reported */
 } Elab;
 
-/* ---- report.c: errors with places that a person can act on ----------------------------------------------- */
+/* ---- report.c: errors at locations that a person can act on ----------------------------------------------- */
 
-/* Inside the prelude the place is the call that a person wrote.  Of several errors at one place the first is kept: a
- * block that is called a hundred times is wrong once.  Never NULL. */
+/* Inside the prelude the location is the call that a person wrote.  Of several errors at one location the first is
+ * kept: a block that is called a hundred times is wrong once.  Never NULL. */
 Diag *report(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4);
 /* Without the notes that say where the block was called: for those that add others first. */
 Diag *report_text(Elab *e, Loc loc, const char *text);
 void note_calls(Elab *e, Diag *diag);
 Item report_item(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4); /* the same; returns ITEM_ERROR */
-void report_not_built(Elab *e, Loc loc, const char *what);
 void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
 /* The same; where none is near, all of them, if they are few. */
 void help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
@@ -137,14 +136,11 @@ Pos position(const Elab *e, Loc loc);
 /* A file's name as the module keeps it: without the main file's folder, so that what is compiled does not depend on
  * where. */
 const char *recorded_name(const Elab *e, const Source *source);
-Unit *unit_new(Arena *a, File *file, bool is_prelude);
-/* One step deeper; false and an error where that is too deep, or where elaboration has stopped. */
-bool enter(Elab *e, Loc loc);
-void leave(Elab *e);
-/* Counts |amount| ops or turns; false, and once an error, where they are more than max_ops. */
-bool charge(Elab *e, Loc loc, int64_t amount);
+void set_origin(Elab *e, Val v, const char *name, Loc loc);
+/* "x is f32[N, 784]", at the place where x was bound, or else where it is used. */
+void note_operand(Elab *e, Diag *diag, Val v, Loc used);
 
-/* ---- item.c: what items are ------------------------------------------------------------------------------ */
+/* ---- item.c: what items are ------------------------------------------------------------------------------- */
 
 #define ERROR_ITEM ((Item){.kind = ITEM_ERROR})
 Item item_int(int64_t v);
@@ -168,7 +164,13 @@ extern const char *const static_type_examples[STATIC_TYPE_COUNT];
 /* Makes |item| one of the type, an int a float or a pair where needed; else reports and makes it ITEM_ERROR. */
 bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item);
 
-/* ---- scope.c: names -------------------------------------------------------------------------------------- */
+bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out);
+bool shape_is_small(const Shape *shape); /* so few elements that sizes in bytes do not overflow */
+bool dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out);
+bool check_shape_size(Elab *e, Loc loc, const Shape *shape);          /* reports one that is too large */
+bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
+
+/* ---- scope.c: names --------------------------------------------------------------------------------------- */
 
 void bind(Elab *e, Name *name, Item item);
 Binding *find_binding(const Elab *e, const char *text); /* of the frame, or a const of its file; NULL */
@@ -178,13 +180,40 @@ void begin_turn(Elab *e);
 void end_turn(Elab *e);
 void mark_read_in(Elab *e, const StmtVec *untaken); /* names in a branch that is not taken count as read */
 void report_unread(Elab *e);
+bool block_takes(const Block *b, int tensors);
+/* The block that a call of so many tensors runs, or NULL. */
+Block *called_block(const Elab *e, const char *name, int tensors);
 
-/* ---- consts.c: const, -D --------------------------------------------------------------------------------- */
+/* ---- limits.c: of depth and of the number of ops ---------------------------------------------------------- */
 
-void elaborate_consts(Elab *e, Unit *unit);
-void apply_defines(Elab *e, Unit *main); /* after the tree is there, before elaborate_consts */
+/* One step deeper; false and an error where that is too deep, or where elaboration has stopped. */
+bool enter(Elab *e, Loc loc);
+void leave(Elab *e);
+/* Counts |amount| ops or turns; false, and once an error, where they are more than max_ops. */
+bool charge(Elab *e, Loc loc, int64_t amount);
+/* Charges the call; false where what it makes at least is too much. */
+bool afford_call(Elab *e, Block *b, const Expr *call);
+bool afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost);
 
-/* ---- static_eval.c: arithmetic on what is known at compile time ------------------------------------------ */
+/* ---- emit.c: making ops ----------------------------------------------------------------------------------- */
+
+const char *join_path(Elab *e, const char *scope, const char *name);
+const char *unique_path(Elab *e, const char *scope, const char *name); /* numbered where taken */
+/* For a value of the frame: "h", "h.1".  The builder would find it too, but counts from 1 each time. */
+const char *unique_value_name(Elab *e, const char *name);
+
+/* The values of |items|, numbers as constants and integers converted as |takes| (see graph_ops.h) asks; false after an
+ * error. */
+bool take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count, Val *in);
+/* The first |results| of the op's results. */
+void emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
+Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands);
+Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
+/* A tensor, from a number a const op; NO_VAL where it is neither. */
+Val as_tensor(Elab *e, Loc loc, const Item *item);
+Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape);
+
+/* ---- static_eval.c: arithmetic on what is known at compile time ------------------------------------------- */
 
 Item static_unary(Elab *e, const Expr *x, Item operand);
 Item static_binary(Elab *e, const Expr *x, Item left, Item right);
@@ -192,25 +221,18 @@ Item static_binary(Elab *e, const Expr *x, Item left, Item right);
 bool is_static_builtin(const char *name, const Item *args, int count);
 Item static_builtin(Elab *e, const Expr *call, const Item *args, int count);
 
-/* ---- expr.c ---------------------------------------------------------------------------------------------- */
+/* ---- expr.c: expressions, and types and paths written with them ------------------------------------------- */
 
 Item evaluate(Elab *e, const Expr *x);
 /* Several results of a call; returns how many there are, |out| has room for MAX_RESULTS. */
 enum { MAX_RESULTS = 16, MAX_ARGS = 64 };
 int evaluate_results(Elab *e, const Expr *x, Item *out);
 Item evaluate_static(Elab *e, const Expr *x, const char *what, StaticType type);
-/* A tensor, from a number a const op; NO_VAL where it is neither. */
-Val as_tensor(Elab *e, Loc loc, const Item *item);
-
-/* ---- types.c --------------------------------------------------------------------------------------------- */
-
 bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
-bool shape_is_small(const Shape *shape); /* so few elements that sizes in bytes do not overflow */
 bool elaborate_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
-bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
-bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out);
+const char *path_text(Elab *e, const Path *path); /* NULL after an error */
 
-/* ---- calls.c: a call is a block of the user, a layer of the prelude, or an op ---------------------------- */
+/* ---- calls.c: a call is a block of the user, a layer of the prelude, or an op ----------------------------- */
 
 int elaborate_call(Elab *e, const Expr *x, Item *out);
 /* The value of a static argument by name, marked as known; NULL when it is not given. */
@@ -224,65 +246,25 @@ void report_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType
 /* Reports static arguments that nobody took; |names| are those there are. */
 void reject_statics(Elab *e, StaticArgs *args, const Table *names);
 
-/* ---- blocks.c -------------------------------------------------------------------------------------------- */
-
-bool block_takes(const Block *b, int tensors);
-bool block_owns_params(Elab *e, Block *b);
-int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, int count, Item *out);
-
-/* The block that a call of so many tensors runs, or NULL. */
-Block *called_block(const Elab *e, const char *name, int tensors);
-
-/* ---- count.c --------------------------------------------------------------------------------------------- */
-
-/* Ops and calls that a call of the block makes at least, from 1 on. */
-int64_t least_ops(Elab *e, Block *b);
-
-/* ---- graph_ops.c: calls that become ops; operators.c ----------------------------------------------------- */
+/* ---- graph_ops.c: calls that become ops ------------------------------------------------------------------- */
 
 typedef struct GraphOp GraphOp;
 const GraphOp *find_graph_op(const char *name);
 void graph_op_tensors(const GraphOp *op, int *least, int *most);
 bool graph_op_takes(const GraphOp *op, int tensors);
 int elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
-Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
-bool is_future_call(const char *name);                                              /* in the language, not built yet */
+bool is_future_call(const char *name);              /* in the language, not built yet */
 const char *const *call_names(Elab *e, int *count); /* of ops and future calls, for "did you mean" */
 
-/* ---- emit.c: appending ops ------------------------------------------------------------------------------- */
-
-/* The first |results| of the op's results. */
-void emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
-Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands);
-Val emit_const(Elab *e, Loc loc, double value);
-Val emit_const_of(Elab *e, Loc loc, Dtype dtype, double value);
-void set_origin(Elab *e, Val v, const char *name, Loc loc);
-/* "x is f32[N, 784]", at the place where x was bound, or else where it is used. */
-void note_operand(Elab *e, Diag *diag, Val v, Loc used);
-Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape);
-
-/* ---- paths.c --------------------------------------------------------------------------------------------- */
-
-const char *join_path(Elab *e, const char *scope, const char *name);
-const char *unique_path(Elab *e, const char *scope, const char *name); /* numbered where taken */
-/* For a value of the frame: "h", "h.1".  The builder would find it too, but counts from 1 each time. */
-const char *unique_value_name(Elab *e, const char *name);
-const char *path_text(Elab *e, const Path *path); /* NULL after an error */
-
-/* ---- statements.c ---------------------------------------------------------------------------------------- */
+/* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */
 
 void elaborate_body(Elab *e, const StmtVec *body);
+void elaborate_init(Elab *e, const Stmt *s); /* when all parameters are there */
+void add_updates(Elab *e);                   /* when everything else is there */
 /* "may not stand here": |where| is "a block", "train", ... */
 void report_misplaced(Elab *e, const Stmt *s, const char *where);
 
-/* ---- params.c -------------------------------------------------------------------------------------------- */
-
-void elaborate_param(Elab *e, const Stmt *s); /* or a state */
-void elaborate_update(Elab *e, const Stmt *s);
-void add_updates(Elab *e); /* when everything else is there */
-void elaborate_init(Elab *e, const Stmt *s);
-
-/* ---- signatures.c: initialisers, optimizers, loss scales, schedules -------------------------------------- */
+/* ---- signatures.c: initialisers, optimizers, loss scales, schedules --------------------------------------- */
 
 typedef enum SignatureKind {
     SIGNATURE_INITIALISER,
@@ -295,8 +277,10 @@ typedef enum SignatureKind {
 bool elaborate_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
 bool refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, where |x| is one */
 
-/* ---- model.c, train.c, precision.c ----------------------------------------------------------------------- */
+/* ---- declarations.c: const, model, precision; train.c ----------------------------------------------------- */
 
+void apply_defines(Elab *e, Unit *main); /* -D: when the tree is there, before elaborate_consts */
+void elaborate_consts(Elab *e, Unit *unit);
 /* The inputs of model and train come before the parameters, so both begin before the model's body is elaborated. */
 Frame *begin_model(Elab *e, const Decl *model);
 void begin_train(Elab *e, const Decl *train);

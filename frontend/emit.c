@@ -1,25 +1,40 @@
-/* emit.c: appending ops and inputs to `forward`, and remembering for messages what people call the values. */
+/* emit.c: making ops: which types their operands have, what their results are, and the names and paths they get. */
 #include "frontend/elaborate.h"
 
-void set_origin(Elab *e, Val v, const char *name, Loc loc) {
-    while (e->origins.len <= (int)v.id) vec_push(e->a, &e->origins, (Origin){0});
-    e->origins.data[v.id] = (Origin){name, user_place(e, loc)};
+/* ---- names and paths -------------------------------------------------------------------------------------- */
+
+const char *join_path(Elab *e, const char *scope, const char *name) {
+    return *scope ? arena_printf(e->a, "%s.%s", scope, name) : name;
 }
 
-static Origin origin_of(const Elab *e, Val v) {
-    return (int)v.id < e->origins.len ? e->origins.data[v.id] : (Origin){0};
+/* How often a name was asked for: where the search for a free number begins. */
+typedef struct NameCount {
+    int next;
+} NameCount;
+
+/* The name, or where it is taken the name with the separator and the first free number. */
+static const char *take_name(Elab *e, Table *taken, const char *name, char separator) {
+    NameCount *count = table_get(taken, name);
+    if (count) {
+        const char *base = name;
+        do name = arena_printf(e->a, "%s%c%d", base, separator, count->next++);
+        while (table_get(taken, name));
+    }
+    NameCount *first = arena_new(e->a, NameCount);
+    first->next = 1;
+    table_set(e->a, taken, name, first);
+    return name;
 }
 
-void note_operand(Elab *e, Diag *diag, Val v, Loc used) {
-    Item item = item_tensor(v);
-    const State *param = ir_state_of(e->f, v);
-    Origin origin = origin_of(e, v);
-    const char *name = origin.name ? origin.name : param ? param->name : loc_text(e->a, used);
-    Text type;
-    text_init(&type, e->a);
-    type_print(&type, ir_dtype(e->f, item.tensor), ir_shape(e->f, item.tensor));
-    diag_note(e->d, diag, origin.loc.source ? origin.loc : user_place(e, used), "%s is %s", name, text_str(&type));
+const char *unique_path(Elab *e, const char *scope, const char *name) {
+    return take_name(e, &e->paths, join_path(e, scope, name), '_');
 }
+
+const char *unique_value_name(Elab *e, const char *name) {
+    return take_name(e, &e->value_names, join_path(e, e->frame->scope, name), '.');
+}
+
+/* ---- results ---------------------------------------------------------------------------------------------- */
 
 static Item report_shapes(Elab *e, Loc loc, const Op *o, const Loc *operands, const char *wrong) {
     Diag *diag = report_text(e, loc, wrong);
@@ -77,7 +92,9 @@ Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands) {
     return item;
 }
 
-Val emit_const_of(Elab *e, Loc loc, Dtype dtype, double value) {
+/* ---- constants and inputs --------------------------------------------------------------------------------- */
+
+static Val emit_const_of(Elab *e, Loc loc, Dtype dtype, double value) {
     Op *o = ir_op_new(e->f, OP_const, NULL, 0);
     ir_attr(o, "value")->f = value;
     if (dtype != AMP_DT_F32) ir_result(e->f, o, NULL, dtype, shape_scalar());
@@ -85,10 +102,200 @@ Val emit_const_of(Elab *e, Loc loc, Dtype dtype, double value) {
     return item.kind == ITEM_TENSOR ? item.tensor : NO_VAL;
 }
 
-Val emit_const(Elab *e, Loc loc, double value) { return emit_const_of(e, loc, AMP_DT_F32, value); }
+static Val emit_const(Elab *e, Loc loc, double value) { return emit_const_of(e, loc, AMP_DT_F32, value); }
 
 Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape) {
     Val v = ir_add_input(e->f, unique_value_name(e, name->text), dtype, shape);
     set_origin(e, v, name->text, name->loc);
     return v;
+}
+
+Val as_tensor(Elab *e, Loc loc, const Item *item) {
+    if (item->kind == ITEM_TENSOR) return item->tensor;
+    if (item->kind == ITEM_FLOAT) return emit_const(e, loc, item->f);
+    if (item->kind == ITEM_INT && !item->i.n) return emit_const(e, loc, (double)item->i.mul);
+    if (item->kind != ITEM_ERROR) report(e, loc, "a tensor belongs here; this is %s", item_describe(e, item));
+    return NO_VAL;
+}
+
+/* ---- operands --------------------------------------------------------------------------------------------- */
+
+typedef struct Operands {
+    Elab *e;
+    Opcode code;
+    const char *takes;
+    const Item *items;
+    const Loc *locs;
+    int count;
+    Val *in;
+} Operands;
+
+static char letter_of(const Operands *o, int i) {
+    int last = (int)strlen(o->takes) - 1;
+    return o->takes[i < last ? i : last];
+}
+
+static bool is_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16; }
+
+/* AMP_DT_NONE: a number, which takes the type of what it meets. */
+static Dtype dtype_of(const Operands *o, int i) {
+    return o->items[i].kind == ITEM_TENSOR ? ir_dtype(o->e->f, o->items[i].tensor) : AMP_DT_NONE;
+}
+
+/* ---- errors ----------------------------------------------------------------------------------------------- */
+
+static const char *noun_of(Opcode code) {
+    int flags = ir_op_info[code].flags;
+    return flags & PRODUCT ? "a product" : flags & REDUCE ? "a reduction" : ir_op_info[code].name;
+}
+
+static bool refuse(const Operands *o, int i, const char *takes) {
+    Diag *diag =
+        report(o->e, o->locs[i], "%s takes %s; this is %s", noun_of(o->code), takes, item_describe(o->e, &o->items[i]));
+    bool helps = strchr("fv", letter_of(o, i)) && o->items[i].kind == ITEM_TENSOR;
+    if (helps && o->e->frame->layer) diag_help(o->e->d, diag, "to_f32(...) converts it");
+    else if (helps) diag_help(o->e->d, diag, "convert it: to_f32(%s)", loc_text(o->e->a, o->locs[i]));
+    if (letter_of(o, i) == 'c') diag_help(o->e->d, diag, "a comparison gives one: x > 0.0");
+    return false;
+}
+
+static bool check_kind(const Operands *o, int i) {
+    if (o->items[i].kind == ITEM_ERROR) return false;
+    bool is_number = o->items[i].kind == ITEM_FLOAT || (o->items[i].kind == ITEM_INT && !o->items[i].i.n);
+    if (o->items[i].kind == ITEM_TENSOR || (is_number && !strchr("lic", letter_of(o, i)))) return true;
+    report(o->e, o->locs[i], "a tensor belongs here; this is %s", item_describe(o->e, &o->items[i]));
+    return false;
+}
+
+static bool check_dtype(const Operands *o, int i) {
+    Dtype t = dtype_of(o, i);
+    switch (letter_of(o, i)) {
+    case 'f': return t == AMP_DT_NONE || is_float(t) || refuse(o, i, "floats");
+    case 'l':
+        if (t != AMP_DT_I32)
+            report(o->e, o->locs[i], "%s: labels are i32; this is %s",
+                   o->e->frame->layer ? o->e->frame->layer : ir_op_info[o->code].name,
+                   item_describe(o->e, &o->items[i]));
+        return t == AMP_DT_I32;
+    case 'i': return t == AMP_DT_I32 || refuse(o, i, "indexes of type i32");
+    case 'c': return t == AMP_DT_BOOL || refuse(o, i, "a condition of type bool");
+    case 'v': return (t != AMP_DT_BOOL && t != AMP_DT_I64) || refuse(o, i, "floats or i32");
+    default: return true;
+    }
+}
+
+/* ---- one type --------------------------------------------------------------------------------------------- */
+
+static bool shares_type(const Operands *o, int i) {
+    return strchr("vt", letter_of(o, i)) || ir_op_info[o->code].flags & PRODUCT;
+}
+
+/* What all operands that share a type become: f32 where one is or a number has a dot, else the type of the tensors. */
+static Dtype common_type(const Operands *o) {
+    Dtype common = AMP_DT_NONE;
+    for (int i = 0; i < o->count; i++) {
+        Dtype t = dtype_of(o, i);
+        if (!shares_type(o, i)) continue;
+        if (t == AMP_DT_NONE) t = o->items[i].kind == ITEM_FLOAT ? AMP_DT_F16 : AMP_DT_NONE; /* any float */
+        if (common == AMP_DT_NONE || t == common) common = t;
+        else if (t != AMP_DT_NONE && (is_float(t) || is_float(common))) common = AMP_DT_F32;
+    }
+    return common;
+}
+
+static Val cast_to_f32(const Operands *o, int i, Val v) {
+    Item cast = emit_op(o->e, o->locs[i], ir_op_new(o->e->f, OP_cast, &v, 1), &o->locs[i]);
+    return cast.kind == ITEM_TENSOR ? cast.tensor : NO_VAL;
+}
+
+static bool is_integer(Dtype t) { return t == AMP_DT_I32 || t == AMP_DT_U8; }
+
+/* Operand |i| in type |common|; a float of either width stays where no one type is needed. */
+static bool convert(const Operands *o, int i, Dtype common) {
+    const Item *item = &o->items[i];
+    Dtype t = dtype_of(o, i);
+    if (t == AMP_DT_NONE) {
+        double number = item->kind == ITEM_INT ? (double)item->i.mul : item->f;
+        Dtype type = shares_type(o, i) && common == AMP_DT_I32 ? AMP_DT_I32 : AMP_DT_F32;
+        o->in[i] = emit_const_of(o->e, o->locs[i], type, number);
+        return o->in[i].id != 0;
+    }
+    o->in[i] = item->tensor;
+    if (!shares_type(o, i) || t == common)
+        return t != AMP_DT_U8 || letter_of(o, i) != 'v' || refuse(o, i, "floats or i32");
+    if (letter_of(o, i) == 'v' && is_integer(t) && is_float(common)) o->in[i] = cast_to_f32(o, i, item->tensor);
+    else if (is_float(t) && is_float(common)) {
+        bool must = letter_of(o, i) == 't' || ir_op_info[o->code].flags & PRODUCT;
+        if (must && t != AMP_DT_F32) o->in[i] = cast_to_f32(o, i, item->tensor);
+    } else if (letter_of(o, i) == 'v') return refuse(o, i, "floats or i32");
+    else {
+        Diag *diag = report(o->e, o->locs[i], "%s takes tensors of one type; this is %s beside %s", noun_of(o->code),
+                            item_describe(o->e, item), amp_dtype_name(common));
+        diag_help(o->e->d, diag, "to_f32(...) converts");
+        return false;
+    }
+    return o->in[i].id != 0;
+}
+
+bool take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count, Val *in) {
+    Operands o = {e, code, takes, items, locs, count, in};
+    bool good = true;
+    for (int i = 0; i < count; i++) good = check_kind(&o, i) && check_dtype(&o, i) && good;
+    Dtype common = good ? common_type(&o) : AMP_DT_NONE;
+    for (int i = 0; i < count && good; i++) good = convert(&o, i, common) && good;
+    return good;
+}
+
+/* ---- operators on tensors --------------------------------------------------------------------------------- */
+
+static const Opcode operator_ops[OPERATOR_COUNT] = {
+    [OPERATOR_ADD] = OP_add, [OPERATOR_SUB] = OP_sub, [OPERATOR_MUL] = OP_mul, [OPERATOR_DIV] = OP_div,
+    [OPERATOR_NEG] = OP_neg, [OPERATOR_EQ] = OP_eq,   [OPERATOR_NE] = OP_ne,   [OPERATOR_LT] = OP_lt,
+    [OPERATOR_LE] = OP_le,   [OPERATOR_GT] = OP_gt,   [OPERATOR_GE] = OP_ge,
+};
+
+static bool is_counter(const Elab *e, const Item *item) {
+    return item && item->kind == ITEM_TENSOR && ir_dtype(e->f, item->tensor) == AMP_DT_I64;
+}
+
+/* Of 64-bit integers there are only counters: COUNTER + 1. */
+static Item count_up(Elab *e, const Expr *x, const Item *left, const Item *right) {
+    bool is_one = right && right->kind == ITEM_INT && !right->i.n && right->i.mul == 1;
+    if (x->operation.op == OPERATOR_ADD && is_counter(e, left) && is_one) {
+        Val v = left->tensor;
+        return emit_op(e, x->loc, ir_op_new(e->f, OP_increment, &v, 1), &x->operation.left->loc);
+    }
+    Diag *diag = report(e, x->loc, "an i64 is a counter; all it does is `counter + 1`");
+    diag_help(e->d, diag, "to_f32(...) makes it a float");
+    return ERROR_ITEM;
+}
+
+static bool refuse_logic(Elab *e, const Expr *x) {
+    const char *spelling = operator_spelling[x->operation.op];
+    Diag *diag = report(e, x->loc, "'%s' joins conditions that are known at compile time, not tensors", spelling);
+    diag_help(e->d, diag, "where(c, a, b) chooses by element");
+    return false;
+}
+
+/* A quotient of integers would need rounding: nobody says which. */
+static bool refuse_integers(Elab *e, const Expr *x, const Val *in) {
+    if (x->operation.op != OPERATOR_DIV || ir_dtype(e->f, in[0]) != AMP_DT_I32) return true;
+    Diag *diag = report(e, x->loc, "'/' takes floats; this is i32");
+    diag_help(e->d, diag, "convert it: to_f32(%s)", loc_text(e->a, x->operation.left->loc));
+    return false;
+}
+
+Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right) {
+    Opcode code = operator_ops[x->operation.op];
+    int count = right ? 2 : 1;
+    if (!code) {
+        refuse_logic(e, x);
+        return ERROR_ITEM;
+    }
+    if (is_counter(e, left) || is_counter(e, right)) return count_up(e, x, left, right);
+    Loc locs[2] = {x->operation.left->loc, right ? x->operation.right->loc : x->loc};
+    Item items[2] = {*left, right ? *right : ERROR_ITEM};
+    Val in[2];
+    if (!take_operands(e, code, "v", items, locs, count, in) || !refuse_integers(e, x, in)) return ERROR_ITEM;
+    return emit_op(e, x->loc, ir_op_new(e->f, code, in, count), locs);
 }

@@ -1,4 +1,4 @@
-/* expr.c: expressions. */
+/* expr.c: expressions, and what is written with them: types of tensors, and paths. */
 #include "frontend/elaborate.h"
 
 static Item item_list(Elab *e, const Expr *x) {
@@ -98,10 +98,76 @@ Item evaluate_static(Elab *e, const Expr *x, const char *what, StaticType type) 
     return item;
 }
 
-Val as_tensor(Elab *e, Loc loc, const Item *item) {
-    if (item->kind == ITEM_TENSOR) return item->tensor;
-    if (item->kind == ITEM_FLOAT) return emit_const(e, loc, item->f);
-    if (item->kind == ITEM_INT && !item->i.n) return emit_const(e, loc, (double)item->i.mul);
-    if (item->kind != ITEM_ERROR) report(e, loc, "a tensor belongs here; this is %s", item_describe(e, item));
-    return NO_VAL;
+/* ---- types of tensors ------------------------------------------------------------------------------------- */
+
+typedef struct TensorType {
+    const char *word;
+    Dtype dtype;
+} TensorType;
+
+static const TensorType tensor_types[] = {
+    {"f32", AMP_DT_F32}, {"f16", AMP_DT_F16}, {"i32", AMP_DT_I32}, {"u8", AMP_DT_U8}, {"i64", AMP_DT_I64},
+};
+
+static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
+    const char *words[sizeof tensor_types / sizeof tensor_types[0]];
+    int count = 0;
+    for (size_t i = 0; i < sizeof tensor_types / sizeof tensor_types[0]; i++) {
+        const TensorType *t = &tensor_types[i];
+        words[count++] = t->word;
+        if (strcmp(t->word, type->word->text)) continue;
+        *dtype = t->dtype;
+        return true;
+    }
+    Diag *diag = report(e, type->word->loc, "'%s' is no type of a tensor", type->word->text);
+    help_choice(e, diag, type->word->text, words, count);
+    return false;
+}
+
+bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
+    bool good = find_dtype(e, type, dtype);
+    *shape = shape_scalar();
+    if (type->dims.len > MAX_RANK) {
+        report(e, type->loc, "a tensor has at most %d dimensions; this has %d", MAX_RANK, type->dims.len);
+        return false;
+    }
+    for (int i = 0; i < type->dims.len; i++) {
+        Dim dim = dim_const(1);
+        Item item = evaluate(e, type->dims.data[i]);
+        good = dim_of_item(e, type->dims.data[i]->loc, &item, &dim) && good;
+        shape->d[shape->rank++] = dim;
+    }
+    return good && check_shape_size(e, type->loc, shape);
+}
+
+bool elaborate_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
+    if (!elaborate_type(e, type, dtype, shape)) return false;
+    if (*dtype != AMP_DT_I64) return true;
+    report(e, type->loc, "an input is f32, f16, i32 or u8; i64 is for states that count");
+    return false;
+}
+
+/* ---- paths ------------------------------------------------------------------------------------------------ */
+
+static bool put_index(Elab *e, Text *t, const Expr *index) {
+    Item item = evaluate(e, index);
+    if (item.kind == ITEM_ERROR) return false;
+    if (item.kind == ITEM_INT && !item.i.n && item.i.mul >= 0) {
+        text_printf(t, ".%lld", (long long)item.i.mul);
+        return true;
+    }
+    report(e, index->loc, "an index in a path is an int from 0 on; this is %s", item_describe(e, &item));
+    return false;
+}
+
+const char *path_text(Elab *e, const Path *path) {
+    Text t;
+    text_init(&t, e->a);
+    bool good = true;
+    for (int i = 0; i < path->parts.len; i++) {
+        const PathPart *part = &path->parts.data[i];
+        if (part->word) text_printf(&t, "%s%s", i ? "." : "", part->word->text);
+        else good = put_index(e, &t, part->index) && good;
+    }
+    return good ? text_str(&t) : NULL;
 }

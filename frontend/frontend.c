@@ -7,7 +7,7 @@
 
 enum { DEFAULT_MAX_OPS = 10000000, MAX_FILES = 256, LANGUAGE_VERSION = 1 };
 
-/* ---- files ----------------------------------------------------------------------------------------------- */
+/* ---- files ------------------------------------------------------------------------------------------------ */
 
 static void check_version(Elab *e, const File *file) {
     const Decl *first = file->decls.len ? file->decls.data[0] : NULL;
@@ -28,6 +28,17 @@ static Unit *find_unit(const Elab *e, const char *source_name) {
     for (int i = 0; i < e->units.len; i++)
         if (!strcmp(e->units.data[i]->file->source->name, source_name)) return e->units.data[i];
     return NULL;
+}
+
+static Unit *unit_new(Arena *a, File *file, bool is_prelude) {
+    Unit *unit = arena_new(a, Unit);
+    unit->file = file;
+    unit->is_prelude = is_prelude;
+    const Source *source = file->source;
+    vec_push(a, &unit->lines, 0);
+    for (size_t i = 0; i < source->len; i++)
+        if (source->text[i] == '\n') vec_push(a, &unit->lines, (uint32_t)i + 1);
+    return unit;
 }
 
 static void add_unit(Elab *e, const Source *source, bool is_prelude) {
@@ -63,7 +74,7 @@ static void read_prelude(Elab *e) {
     add_unit(e, source, true);
 }
 
-/* ---- declarations ---------------------------------------------------------------------------------------- */
+/* ---- declarations ----------------------------------------------------------------------------------------- */
 
 typedef struct Program {
     const Decl *model, *precision;
@@ -75,8 +86,8 @@ static void check_defaults(Elab *e, const Decl *d) {
     for (int i = 1; i < d->tensors.len; i++) {
         const Parameter *before = &d->tensors.data[i - 1], *p = &d->tensors.data[i];
         if (!before->initial || p->initial) continue;
-        Diag *diag = report(e, p->name->loc, "'%s' has no default, and stands behind '%s', which has one", p->name->text,
-                            before->name->text);
+        Diag *diag = report(e, p->name->loc, "'%s' has no default, and stands behind '%s', which has one",
+                            p->name->text, before->name->text);
         diag_help(e->d, diag, "tensors are given by position: put '%s' first, or write `%s = none`", p->name->text,
                   p->name->text);
         return;
@@ -128,7 +139,7 @@ static void collect(Elab *e, Program *p) {
     }
 }
 
-/* ---- the module ------------------------------------------------------------------------------------------ */
+/* ---- the module ------------------------------------------------------------------------------------------- */
 
 static void set_source(const Elab *e, Module *m, const Source *main) {
     uint8_t digest[32];

@@ -1,5 +1,6 @@
 /* graph_ops.c: calls that become ops of the graph: a table of what the language calls how, and with which arguments. */
 #include "frontend/graph_ops.h"
+#include <math.h>
 
 /* clang-format off */
 #define NEEDS(name, type) {name, type, true, ANY_VALUE, {NULL}}
@@ -118,7 +119,94 @@ const char *const *call_names(Elab *e, int *count) {
     return names;
 }
 
-/* ---- making the op --------------------------------------------------------------------------------------- */
+/* ---- static arguments ------------------------------------------------------------------------------------- */
+
+static const struct {
+    double min, below;
+    const char *text;
+} ranges[] = {
+    [ANY_VALUE] = {0, 0, NULL},
+    [AT_LEAST_0] = {0.0, INFINITY, "at least 0"},
+    [AT_LEAST_1] = {1.0, INFINITY, "at least 1"},
+    [BELOW_1] = {0.0, 1.0, "at least 0.0 and less than 1.0"},
+};
+
+static bool in_range(ArgRange range, const Item *item) {
+    if (range == ANY_VALUE) return true;
+    for (int i = 0; item->kind == ITEM_TUPLE && i < item->items.count; i++)
+        if (!in_range(range, &item->items.at[i])) return false;
+    if (item->kind != ITEM_INT && item->kind != ITEM_FLOAT) return true;
+    double v = item->kind == ITEM_INT ? (double)item->i.mul : item->f;
+    return v >= ranges[range].min && v < ranges[range].below;
+}
+
+static bool check_word(Elab *e, Loc loc, const GraphArg *arg, const char *word) {
+    Text t;
+    text_init(&t, e->a);
+    for (int i = 0; i < 3 && arg->words[i]; i++) {
+        if (!strcmp(arg->words[i], word)) return true;
+        text_printf(&t, "%s%s", i ? ", " : "", arg->words[i]);
+    }
+    Diag *diag = report(e, loc, "%s cannot be '%s'", arg->name, word);
+    diag_help(e->d, diag, "%s is one of %s", arg->name, text_str(&t));
+    return false;
+}
+
+static bool check_arg(Elab *e, Loc loc, const GraphArg *arg, const Item *item) {
+    if (item->kind == ITEM_SYMBOL) return check_word(e, loc, arg, item->s);
+    if (in_range(arg->range, item)) return true;
+    report(e, loc, "%s must be %s; this is %s", arg->name, ranges[arg->range].text, item_describe(e, item));
+    return false;
+}
+
+static void set_attr(AttrValue *value, const Item *item) {
+    switch (item->kind) {
+    case ITEM_INT: value->i = item->i.mul; break;
+    case ITEM_FLOAT: value->f = item->f; break;
+    case ITEM_BOOL: value->b = item->b; break;
+    case ITEM_SYMBOL:
+    case ITEM_STRING: value->s = item->s; break;
+    case ITEM_TUPLE:
+        value->dims = (Dims){.count = item->items.count};
+        for (int i = 0; i < item->items.count; i++) value->dims.at[i] = item->items.at[i].i.mul;
+        break;
+    default: break;
+    }
+}
+
+static bool take_arg(GraphCall *c, const StaticArgs *args, int i, const Expr *given) {
+    Elab *e = c->e;
+    const GraphArg *arg = &c->op->args[i];
+    const char *what = arena_printf(e->a, "%s: %s", c->op->name, arg->name);
+    c->locs[i] = given ? given->loc : c->x->loc;
+    c->items[i] = (Item){.kind = ITEM_NONE};
+    if (!given) {
+        if (arg->required) report_missing(e, args, arg->name, arg->type);
+        return !arg->required;
+    }
+    c->items[i] = evaluate_static(e, given, what, arg->type);
+    if (c->items[i].kind == ITEM_ERROR || !check_arg(e, given->loc, arg, &c->items[i])) return false;
+    AttrValue *attr = ir_attr(c->o, arg->name);
+    if (attr) set_attr(attr, &c->items[i]);
+    return true;
+}
+
+static bool take_args(GraphCall *c) {
+    StaticArgs args = {.call = c->x};
+    Table names = {0};
+    const Expr *given[MAX_GRAPH_ARGS];
+    bool good = true;
+    int count = 0;
+    for (; count < MAX_GRAPH_ARGS && c->op->args[count].name; count++) {
+        table_set(c->e->a, &names, c->op->args[count].name, c);
+        given[count] = take_static(&args, c->op->args[count].name);
+    }
+    reject_statics(c->e, &args, &names);
+    for (int i = 0; i < count; i++) good = take_arg(c, &args, i, given[i]) && good;
+    return good && !args.rejected;
+}
+
+/* ---- making the op ---------------------------------------------------------------------------------------- */
 
 /* A dropout's mask is its own: drawn under its path. */
 static void set_key(const Op *o) {
@@ -126,14 +214,14 @@ static void set_key(const Op *o) {
     if (key) key->s = o->path;
 }
 
-typedef struct Operands {
+typedef struct CallOperands {
     Val *in;
     const Loc *locs;
     int count;
     bool good; /* else the arguments are checked all the same */
-} Operands;
+} CallOperands;
 
-static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const Operands *given, Item *out, int results) {
+static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOperands *given, Item *out, int results) {
     GraphCall c = {.e = e, .op = op, .x = x, .o = ir_op_new(e->f, op->code, given->in, given->count)};
     bool good = take_args(&c) && given->good && (!op->prepare || op->prepare(&c));
     if (good) emit_results(e, x->loc, c.o, given->locs, out, results);
@@ -150,7 +238,7 @@ static const char *scope_of_op(Elab *e, const Expr *x) {
 
 int elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors, int count, Item *out) {
     Loc *locs = arena_array(e->a, Loc, count + 1);
-    Operands given = {.in = arena_array(e->a, Val, count + 1), .locs = locs, .count = count};
+    CallOperands given = {.in = arena_array(e->a, Val, count + 1), .locs = locs, .count = count};
     for (int i = 0; i < count; i++) locs[i] = x->call.args.data[i].loc;
     const char *outer = e->frame->scope, *scope = scope_of_op(e, x);
     int results = op->results ? op->results : 1;

@@ -40,17 +40,7 @@ struct GraphCall {
     Loc locs[MAX_GRAPH_ARGS];   /* where given, else of the call */
 };
 
-/* ---- graph_operands.c ------------------------------------------------------------------------------------ */
-
-/* The values of |items|, numbers as constants and integers converted as |takes| asks; false after an error. */
-bool take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count, Val *in);
-
-/* ---- graph_args.c ---------------------------------------------------------------------------------------- */
-
-bool take_args(GraphCall *c);
-int arg_index(const GraphCall *c, const char *name);
-
-/* ---- graph_shapes.c -------------------------------------------------------------------------------------- */
+/* ---- graph_shapes.c --------------------------------------------------------------------------------------- */
 
 bool prepare_dim(GraphCall *c);       /* one of the operand's */
 bool prepare_fixed_dim(GraphCall *c); /* and it does not depend on N */

@@ -1,6 +1,12 @@
 /* graph_shapes.c: dimensions that calls name, and the shapes that they state: negative ones resolved, all in range. */
 #include "frontend/graph_ops.h"
 
+static int arg_index(const GraphCall *c, const char *name) {
+    int i = 0;
+    while (strcmp(c->op->args[i].name, name)) i++;
+    return i;
+}
+
 static const Value *operand(const GraphCall *c) { return ir_value(c->e->f, c->o->in[0]); }
 
 static const char *shape_text(Elab *e, const Shape *s) {
@@ -10,7 +16,7 @@ static const char *shape_text(Elab *e, const Shape *s) {
     return text_str(&t);
 }
 
-/* ---- dimensions by number -------------------------------------------------------------------------------- */
+/* ---- dimensions by number --------------------------------------------------------------------------------- */
 
 /* A dimension of |rank| ones, counted from the end where negative. */
 static bool resolve(const GraphCall *c, const char *arg, int rank, int64_t *dim) {
@@ -96,7 +102,7 @@ bool prepare_slice(GraphCall *c) {
     return false;
 }
 
-/* ---- windows --------------------------------------------------------------------------------------------- */
+/* ---- windows ---------------------------------------------------------------------------------------------- */
 
 /* The stride is the kernel's size where it is not given; more than half a window of padding would make empty ones. */
 bool prepare_pool(GraphCall *c) {
@@ -111,7 +117,7 @@ bool prepare_pool(GraphCall *c) {
     return true;
 }
 
-/* ---- stated shapes --------------------------------------------------------------------------------------- */
+/* ---- stated shapes ---------------------------------------------------------------------------------------- */
 
 static bool stated_shape(GraphCall *c, Shape *out) {
     int i = arg_index(c, "shape");
@@ -154,7 +160,7 @@ bool prepare_arange(GraphCall *c) {
     return shape_of_list(c->e, c->locs[0], &list, &shape) && state_result(c, AMP_DT_I32, shape);
 }
 
-/* ---- classes --------------------------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------------------------------- */
 
 bool prepare_top_k(GraphCall *c) {
     const Shape *s = &operand(c)->shape;

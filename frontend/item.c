@@ -1,4 +1,4 @@
-/* item.c: what items are, and what they become where a static type is expected. */
+/* item.c: what items are, and what they become where a static type or a shape is expected. */
 #include "frontend/elaborate.h"
 
 Item item_int(int64_t v) { return (Item){.kind = ITEM_INT, .i = dim_const(v)}; }
@@ -7,7 +7,7 @@ Item item_tensor(Val v) { return v.id ? (Item){.kind = ITEM_TENSOR, .tensor = v}
 
 bool is_static(const Item *item) { return item->kind >= ITEM_INT || item->kind == ITEM_NONE; }
 
-/* ---- description ----------------------------------------------------------------------------------------- */
+/* ---- description ------------------------------------------------------------------------------------------ */
 
 static void describe(Text *t, const Elab *e, const Item *item);
 
@@ -58,7 +58,7 @@ const char *item_describe(Elab *e, const Item *item) {
     return text_str(&t);
 }
 
-/* ---- conversion ------------------------------------------------------------------------------------------ */
+/* ---- conversion ------------------------------------------------------------------------------------------- */
 
 const char *const static_type_names[STATIC_TYPE_COUNT] = {
     [STATIC_INT] = "int",       [STATIC_FLOAT] = "float", [STATIC_BOOL] = "bool", [STATIC_SYMBOL] = "symbol",
@@ -148,4 +148,54 @@ bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *ite
     }
     *item = ERROR_ITEM;
     return false;
+}
+
+bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out) {
+    for (int i = 0; i < STATIC_TYPE_COUNT && !type->has_dims; i++) {
+        if (strcmp(static_type_names[i], type->word->text)) continue;
+        *out = (StaticType)i;
+        return true;
+    }
+    Diag *diag = report(e, type->loc, "'%s' is no type of a static argument", loc_text(e->a, type->loc));
+    help_choice(e, diag, type->word->text, static_type_names, STATIC_TYPE_COUNT);
+    return false;
+}
+
+/* ---- shapes ----------------------------------------------------------------------------------------------- */
+
+/* Elements of a tensor with N = 1; more is surely a slip, and sizes in bytes stay far from overflow. */
+static const int64_t MAX_ELEMENTS = (int64_t)1 << 48;
+
+bool dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out) {
+    if (item->kind == ITEM_ERROR) return false;
+    if (item->kind == ITEM_INT && item->i.mul > 0) {
+        *out = item->i;
+        return true;
+    }
+    report(e, loc, "a dimension is a positive int; this is %s", item_describe(e, item));
+    return false;
+}
+
+bool shape_is_small(const Shape *shape) {
+    Dim elements;
+    return shape_count(shape, &elements) && elements.mul <= MAX_ELEMENTS;
+}
+
+bool check_shape_size(Elab *e, Loc loc, const Shape *shape) {
+    int batches = 0;
+    for (int i = 0; i < shape->rank; i++) batches += shape->d[i].n;
+    if (batches > 1) {
+        report(e, loc, "only one dimension of a tensor may depend on N");
+        return false;
+    }
+    if (shape_is_small(shape)) return true;
+    report(e, loc, "a tensor of more than %lld elements is too large", (long long)MAX_ELEMENTS);
+    return false;
+}
+
+bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape) {
+    *shape = shape_scalar();
+    for (int i = 0; i < list->items.count; i++)
+        if (!dim_of_item(e, loc, &list->items.at[i], &shape->d[shape->rank++])) return false;
+    return check_shape_size(e, loc, shape);
 }

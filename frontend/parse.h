@@ -1,4 +1,4 @@
-/* parse.h: one source file to its raw syntax tree: checked bytes -> lexer.l -> tokens.c -> parser.y -> File. */
+/* parse.h: one source file to its raw syntax tree: checked bytes -> lexer.l -> parse.c -> parser.y -> File. */
 #ifndef AMP_FRONTEND_PARSE_H
 #define AMP_FRONTEND_PARSE_H
 
@@ -28,7 +28,7 @@ typedef struct Parse {
 /* NULL where the file has errors, which are in |d|. */
 File *frontend_parse(Arena *a, Diags *d, const Source *source);
 
-/* ---- parse.c ---- */
+/* ---- parse.c ---------------------------------------------------------------------------------------------- */
 
 /* "nested deeper than 200", once; the parser then finds the end of the file. */
 void parse_too_deep(Parse *p, Loc loc);

@@ -1,20 +1,9 @@
-/* report.c: errors with places that a person can act on; limits. */
+/* report.c: errors at locations that a person can act on, and notes and suggestions beside them. */
 #include "frontend/elaborate.h"
 
 enum { MAX_CALL_NOTES = 3 };
 
-/* ---- places ---------------------------------------------------------------------------------------------- */
-
-Unit *unit_new(Arena *a, File *file, bool is_prelude) {
-    Unit *unit = arena_new(a, Unit);
-    unit->file = file;
-    unit->is_prelude = is_prelude;
-    const Source *source = file->source;
-    vec_push(a, &unit->lines, 0);
-    for (size_t i = 0; i < source->len; i++)
-        if (source->text[i] == '\n') vec_push(a, &unit->lines, (uint32_t)i + 1);
-    return unit;
-}
+/* ---- locations -------------------------------------------------------------------------------------------- */
 
 static const Unit *unit_of(const Elab *e, Loc loc) {
     for (int i = 0; i < e->units.len; i++)
@@ -59,7 +48,28 @@ Pos position(const Elab *e, Loc loc) {
     return (Pos){recorded_name(e, loc.source), line + 1, column};
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------- */
+/* ---- what people call values ------------------------------------------------------------------------------ */
+
+void set_origin(Elab *e, Val v, const char *name, Loc loc) {
+    while (e->origins.len <= (int)v.id) vec_push(e->a, &e->origins, (Origin){0});
+    e->origins.data[v.id] = (Origin){name, user_place(e, loc)};
+}
+
+static Origin origin_of(const Elab *e, Val v) {
+    return (int)v.id < e->origins.len ? e->origins.data[v.id] : (Origin){0};
+}
+
+void note_operand(Elab *e, Diag *diag, Val v, Loc used) {
+    const State *param = ir_state_of(e->f, v);
+    Origin origin = origin_of(e, v);
+    const char *name = origin.name ? origin.name : param ? param->name : loc_text(e->a, used);
+    Text type;
+    text_init(&type, e->a);
+    type_print(&type, ir_dtype(e->f, v), ir_shape(e->f, v));
+    diag_note(e->d, diag, origin.loc.source ? origin.loc : user_place(e, used), "%s is %s", name, text_str(&type));
+}
+
+/* ---- errors ----------------------------------------------------------------------------------------------- */
 
 static bool reported_at(Elab *e, Loc loc) {
     for (int i = 0; i < e->reported.len; i++)
@@ -104,8 +114,6 @@ Item report_item(Elab *e, Loc loc, const char *fmt, ...) {
     return ERROR_ITEM;
 }
 
-void report_not_built(Elab *e, Loc loc, const char *what) { report(e, loc, "%s is not built yet", what); }
-
 void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count) {
     const char *nearest = text_nearest(word, candidates, count);
     if (nearest) diag_help(e->d, diag, "did you mean '%s'?", nearest);
@@ -134,34 +142,4 @@ void help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candid
     const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
     for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;
     help_nearest(e, diag, word, keys, candidates->entries.len);
-}
-
-/* ---- limits ---------------------------------------------------------------------------------------------- */
-
-/* Each level is a few C frames of at most about a kilobyte. */
-enum { MAX_DEPTH = 1000 };
-
-bool enter(Elab *e, Loc loc) {
-    if (e->stopped) return false;
-    if (e->depth == MAX_DEPTH) {
-        report(e, loc, "calls and expressions are nested more than %d deep", MAX_DEPTH);
-        e->stopped = true;
-        return false;
-    }
-    e->depth++;
-    return true;
-}
-
-void leave(Elab *e) { e->depth--; }
-
-bool charge(Elab *e, Loc loc, int64_t amount) {
-    if (e->stopped) return false;
-    if (amount <= e->max_ops - e->work) {
-        e->work += amount;
-        return true;
-    }
-    Diag *diag = report(e, loc, "the program has more than %lld ops", (long long)e->max_ops);
-    diag_help(e->d, diag, "--max-ops allows more");
-    e->stopped = true;
-    return false;
 }

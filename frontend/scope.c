@@ -1,4 +1,4 @@
-/* scope.c: names: binding, reading, the turns of `repeat`, and what nobody read. */
+/* scope.c: names: binding, reading, the turns of `repeat`, what nobody read; and which block a call means. */
 #include "frontend/elaborate.h"
 
 /* A place where a name is bound, remembered once however often it is elaborated. */
@@ -28,10 +28,11 @@ void bind(Elab *e, Name *name, Item item) {
 
 Binding *find_binding(const Elab *e, const char *text) {
     Binding *b = table_get(&e->frame->names, text);
+
     return b && b->live ? b : table_get(&e->frame->unit->consts, text);
 }
 
-/* ---- reading --------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------- */
 
 static void note_const_elsewhere(Elab *e, Diag *diag, const Name *name) {
     for (int i = 0; i < e->units.len; i++) {
@@ -69,7 +70,8 @@ static Item read_param(Elab *e, const Binding *b) {
     return item_tensor(v);
 }
 
-/* The average of a result of `forward` is an input of the function `metrics`; what `metrics` computed is there already. */
+/* The average of a result of `forward` is an input of the function `metrics`; what `metrics` computed is there
+ * already. */
 static Val find_average(const Elab *e, const char *result) {
     for (int i = 0; i < e->f->results.len; i++)
         if (!strcmp(e->f->results.data[i].name, result)) return e->f->results.data[i].value;
@@ -116,7 +118,7 @@ void bind_error(Elab *e, const Name *name) {
     if (b) diag_note(e->d, diag, b->name->loc, "first here");
 }
 
-/* ---- turns of repeat ------------------------------------------------------------------------------------- */
+/* ---- turns of repeat -------------------------------------------------------------------------------------- */
 
 void begin_turn(Elab *e) { e->frame->level++; }
 
@@ -127,7 +129,7 @@ void end_turn(Elab *e) {
     frame->level--;
 }
 
-/* ---- names that nobody read ------------------------------------------------------------------------------ */
+/* ---- names that nobody read ------------------------------------------------------------------------------- */
 
 static bool mark_name(void *user, const Name *name) {
     Binding *b = find_binding(user, name->text);
@@ -182,4 +184,17 @@ void report_unread(Elab *e) {
         if (name->use.read || is_in_prelude(e, name)) continue;
         diag_help(e->d, report(e, name->loc, "'%s' is never read", name->text), "use it, or leave it out");
     }
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------------- */
+
+bool block_takes(const Block *b, int tensors) {
+    const ParameterVec *declared = &b->decl->tensors;
+    if (tensors > declared->len) return false;
+    return tensors == declared->len || declared->data[tensors].initial;
+}
+
+Block *called_block(const Elab *e, const char *name, int tensors) {
+    Block *user = table_get(&e->blocks, name), *layer = table_get(&e->prelude, name);
+    return user && block_takes(user, tensors) ? user : layer && block_takes(layer, tensors) ? layer : NULL;
 }

@@ -1,10 +1,10 @@
-/* signatures.c: initialisers, optimizers, schedules and loss scales: calls without tensors that end up in the module as they are,
- * every argument with its value or its default.  Names, orders and defaults are PyTorch's. */
+/* signatures.c: initialisers, optimizers, schedules and loss scales: calls without tensors that end up in the module as
+ * they are, every argument with its value or its default.  Names, orders and defaults are PyTorch's. */
 #include "frontend/elaborate.h"
 
 #include <math.h>
 
-/* ---- ranges ---------------------------------------------------------------------------------------------- */
+/* ---- ranges ----------------------------------------------------------------------------------------------- */
 
 typedef enum Range {
     ANY,
@@ -41,7 +41,7 @@ static const struct {
     [AT_LEAST_ONE] = {is_at_least_one, "at least 1"},
 };
 
-/* ---- the table ------------------------------------------------------------------------------------------- */
+/* ---- the table -------------------------------------------------------------------------------------------- */
 
 enum { MAX_SIGNATURE = 6 };
 
@@ -201,7 +201,7 @@ static int arg_count(const Signature *s) {
     return count;
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------------- */
+/* ---- arguments -------------------------------------------------------------------------------------------- */
 
 static const SignatureArg *arg_named(Elab *e, const Signature *s, const Name *name) {
     const char *names[MAX_SIGNATURE];

@@ -13,7 +13,7 @@ static double as_double(const Item *item) { return item->kind == ITEM_INT ? (dou
 
 static Item overflow(Elab *e, const Expr *x) { return report_item(e, x->loc, "the result does not fit into 64 bits"); }
 
-/* ---- ints ------------------------------------------------------------------------------------------------ */
+/* ---- ints ------------------------------------------------------------------------------------------------- */
 
 static Item int_sum(Elab *e, const Expr *x, Dim a, Dim b) {
     int64_t v;
@@ -63,7 +63,7 @@ static Item (*const int_operations[OPERATOR_COUNT])(Elab *, const Expr *, Dim, D
     [OPERATOR_DIV] = int_quotient,
 };
 
-/* ---- floats ---------------------------------------------------------------------------------------------- */
+/* ---- floats ----------------------------------------------------------------------------------------------- */
 
 static Item float_operation(Elab *e, const Expr *x, double a, double b) {
     switch (x->operation.op) {
@@ -75,7 +75,7 @@ static Item float_operation(Elab *e, const Expr *x, double a, double b) {
     return b == 0.0 ? report_item(e, x->loc, "division by zero") : item_float(a / b);
 }
 
-/* ---- comparisons and logic ------------------------------------------------------------------------------- */
+/* ---- comparisons and logic -------------------------------------------------------------------------------- */
 
 static bool equal(const Item *a, const Item *b) {
     if (is_number(a) && is_number(b))
@@ -120,7 +120,7 @@ static Item logic(Elab *e, const Expr *x, const Item *a, const Item *b) {
     return item_bool(x->operation.op == OPERATOR_AND ? a->b && b->b : a->b || b->b);
 }
 
-/* ---- operators ------------------------------------------------------------------------------------------- */
+/* ---- operators -------------------------------------------------------------------------------------------- */
 
 Item static_binary(Elab *e, const Expr *x, Item left, Item right) {
     Operator op = x->operation.op;
@@ -143,7 +143,7 @@ Item static_unary(Elab *e, const Expr *x, Item operand) {
     return report_item(e, x->loc, "'-' needs a number, not %s", item_describe(e, &operand));
 }
 
-/* ---- builtins -------------------------------------------------------------------------------------------- */
+/* ---- builtins --------------------------------------------------------------------------------------------- */
 
 static bool need_tensor(Elab *e, const Expr *call, const Item *item) {
     if (item->kind == ITEM_TENSOR) return true;

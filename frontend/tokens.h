@@ -6,7 +6,7 @@
 #include "frontend/parse.h"
 #include "frontend/parser.h" /* generated: AMP_YYSTYPE, AMP_YYLTYPE, the token numbers */
 
-/* ---- for lexer.l: each returns the token's number ---- */
+/* ---- for lexer.l: each returns the token's number --------------------------------------------------------- */
 
 void token_place(Parse *p, Loc *loc, uint32_t length);
 int token_word(Parse *p, AMP_YYSTYPE *value, const Loc *loc);
@@ -16,17 +16,13 @@ int token_string(Parse *p, AMP_YYSTYPE *value, const Loc *loc);
 /* Reports |message| and lets the parser recover without a second one. */
 int token_bad(Parse *p, const Loc *loc, const char *message);
 
-/* ---- in lexer.l ---- */
+/* ---- in lexer.l ------------------------------------------------------------------------------------------- */
 
 int amp_scan_lex(AMP_YYSTYPE *value, AMP_YYLTYPE *loc, void *scanner);
 void amp_scan_begin(Parse *p);
 
-/* ---- for parser.y ---- */
+/* ---- for parser.y ----------------------------------------------------------------------------------------- */
 
 int amp_yylex(AMP_YYSTYPE *value, AMP_YYLTYPE *loc, Parse *p);
-/* The parser found an error: what is left of the line is skipped. */
-void tokens_recover(Parse *p);
-/* The innermost bracket that is still open, or NULL. */
-const struct Bracket *tokens_open_bracket(const Parse *p);
 
 #endif

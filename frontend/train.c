@@ -1,8 +1,28 @@
-/* train.c: train blocks: their inputs, what they see of the model, their statements in order, and which parameters
- * each trains. */
-#include "frontend/train.h"
+/* train.c: train blocks: their inputs, what they see of the model, their losses and metrics, what else they set, and
+ * which parameters each trains. */
+#include "frontend/elaborate.h"
 
-/* ---- inputs ---------------------------------------------------------------------------------------------- */
+#include <math.h>
+
+typedef enum SettingKind {
+    SETTING_LOSS,
+    SETTING_OPTIMIZER,
+    SETTING_CLIP_NORM,
+    SETTING_CLIP_VALUE,
+    SETTING_ACCUMULATE,
+    SETTING_COUNT
+} SettingKind;
+
+typedef struct TrainBlock {
+    const Decl *decl;
+    Train train;
+    const Stmt *seen[SETTING_COUNT]; /* the statement that set it */
+    const Stmt *first_named_loss;
+    VEC(Val) losses;
+    bool wrong_loss; /* reported */
+} TrainBlock;
+
+/* ---- inputs ----------------------------------------------------------------------------------------------- */
 
 /* The same input in another train block, or NULL. */
 static const Binding *earlier_input(const Elab *e, const char *name) {
@@ -46,7 +66,7 @@ void begin_train(Elab *e, const Decl *train) {
     vec_push(e->a, &e->trains, frame);
 }
 
-/* ---- the model ------------------------------------------------------------------------------------------- */
+/* ---- the model -------------------------------------------------------------------------------------------- */
 
 static bool is_visible(const Elab *e, const Frame *model, const Binding *b) {
     if (b->item.kind == ITEM_PARAM || b->item.kind == ITEM_ERROR) return true;
@@ -77,7 +97,276 @@ static void check_model_name(Elab *e, const Decl *train, const Decl *model) {
     diag_note(e->d, diag, model->name->loc, "the model is '%s'", model->name->text);
 }
 
-/* ---- the block ------------------------------------------------------------------------------------------- */
+/* ---- losses and metrics: the value ------------------------------------------------------------------------ */
+
+/* A value per sample counts by its mean. */
+static Val mean_over_batch(Elab *e, const Expr *x, Val v) {
+    const Shape *s = ir_shape(e->f, v);
+    if (s->rank != 1 || !s->d[0].n || ir_dtype(e->f, v) != AMP_DT_F32) return v;
+    Item mean = emit_op(e, x->loc, ir_op_new(e->f, OP_mean, &v, 1), &x->loc);
+    return mean.kind == ITEM_TENSOR ? mean.tensor : NO_VAL;
+}
+
+/* A scalar value named |name|, or NO_VAL after an error. */
+static Val scalar(Elab *e, const Name *name, const Expr *x, bool takes_samples) {
+    int made_from = e->f->values.len;
+    Item item = evaluate(e, x);
+    Val v = item.kind == ITEM_ERROR ? NO_VAL : as_tensor(e, x->loc, &item);
+    if (v.id && takes_samples) v = mean_over_batch(e, x, v);
+    if (!v.id) return NO_VAL;
+    item = item_tensor(v);
+    if (ir_shape(e->f, v)->rank || ir_dtype(e->f, v) != AMP_DT_F32) {
+        Diag *diag = report(e, x->loc, "%s is one float; this is %s", takes_samples ? "a metric" : "the loss",
+                            item_describe(e, &item));
+        bool is_float = ir_dtype(e->f, v) == AMP_DT_F32;
+        diag_help(e->d, diag, is_float ? "mean(...) makes it one" : "to_f32(...) makes floats of it, mean(...) one");
+        return NO_VAL;
+    }
+    if ((int)v.id >= made_from) ir_rename(e->f, v, unique_value_name(e, name->text));
+    return v;
+}
+
+/* ---- averages --------------------------------------------------------------------------------------------- */
+
+static void bind_average(Elab *e, Name *name, const char *result) {
+    bind(e, name, (Item){.kind = ITEM_AVERAGE, .s = result});
+    name->use.read = true;
+}
+
+static bool is_average(void *user, const Name *name) {
+    const Binding *b = find_binding(user, name->text);
+    return b && b->item.kind == ITEM_AVERAGE;
+}
+
+/* What belongs to the function that ops go to. */
+typedef struct Target {
+    Func *f;
+    Table value_names;
+    OriginVec origins;
+} Target;
+
+static void swap_target(Elab *e, Target *other) {
+    Target own = {e->f, e->value_names, e->origins};
+    e->f = other->f;
+    e->value_names = other->value_names;
+    e->origins = other->origins;
+    *other = own;
+}
+
+/* A metric of averages: its ops go to the function `metrics`, whose inputs are the averages. */
+static bool add_metric_of_averages(Elab *e, const Name *name, const Expr *x, const char *result) {
+    if (!e->averages) {
+        e->averages = arena_new(e->a, Target);
+        e->averages->f = ir_func_new(e->m, "metrics");
+    }
+    swap_target(e, e->averages);
+    e->averaging = e->frame;
+    Val v = scalar(e, name, x, false);
+    if (v.id) ir_add_result(e->f, result, v);
+    e->averaging = NULL;
+    swap_target(e, e->averages);
+    return v.id != 0;
+}
+
+/* ---- losses and metrics ----------------------------------------------------------------------------------- */
+
+static void add_loss(Elab *e, TrainBlock *b, const Name *name, const Expr *x, const char *result) {
+    Val v = scalar(e, name, x, false);
+    if (!v.id) b->wrong_loss = true;
+    if (!v.id) return;
+    ir_add_result(e->f, result, v);
+    vec_push(e->a, &b->losses, v);
+}
+
+static void report_two_ways(Elab *e, Loc loc, const Stmt *first) {
+    Diag *diag = report(e, loc, "several losses are written as `loss NAME = ...`, each with a name");
+    diag_note(e->d, diag, first->loc, "another is here");
+}
+
+static void elaborate_loss(Elab *e, TrainBlock *b, const Stmt *s) {
+    Name *name = s->bind.names.data[0];
+    if (b->first_named_loss) report_two_ways(e, s->loc, b->first_named_loss);
+    add_loss(e, b, name, s->bind.value, b->train.loss);
+    bind_average(e, name, b->train.loss);
+}
+
+static void elaborate_named_loss(Elab *e, TrainBlock *b, const Stmt *s) {
+    Name *name = s->assign.name;
+    const char *result = arena_printf(e->a, "loss.%s", name->text);
+    if (b->seen[SETTING_LOSS]) report_two_ways(e, s->loc, b->seen[SETTING_LOSS]);
+    if (table_get(&e->frame->names, name->text)) bind_error(e, name);
+    else if (table_get(&e->measures, result)) report(e, name->loc, "another train block has a loss '%s'", name->text);
+    table_set(e->a, &e->measures, result, name);
+    add_loss(e, b, name, s->assign.value, result);
+    if (!b->first_named_loss) bind_average(e, name_new(e->a, s->loc, "loss"), b->train.loss);
+    if (!b->first_named_loss) b->first_named_loss = s;
+    bind_average(e, name, result);
+}
+
+static void elaborate_metric(Elab *e, const Stmt *s) {
+    Name *name = s->assign.name;
+    const Expr *x = s->assign.value;
+    const char *result = arena_printf(e->a, "metric.%s", name->text);
+    bool good = true;
+    if (table_get(&e->frame->names, name->text)) bind_error(e, name);
+    else if (table_get(&e->measures, result)) report(e, name->loc, "another train block has a metric '%s'", name->text);
+    table_set(e->a, &e->measures, result, name);
+    if (expr_any_name(x, is_average, e)) {
+        good = add_metric_of_averages(e, name, x, result);
+    } else {
+        Val v = scalar(e, name, x, true);
+        if (v.id) ir_add_result(e->f, result, v);
+        good = v.id != 0;
+    }
+    if (good) vec_push(e->a, &e->m->metrics, name->text);
+    bind_average(e, name, result);
+}
+
+static Val add_loss_result(Elab *e, Loc loc, const Val *losses, int count, const char *name) {
+    Val sum = losses[0];
+    for (int i = 1; i < count; i++) {
+        Val in[2] = {sum, losses[i]};
+        Loc locs[2] = {loc, loc};
+        Item item = emit_op(e, loc, ir_op_new(e->f, OP_add, in, 2), locs);
+        if (item.kind != ITEM_TENSOR) return NO_VAL;
+        sum = item.tensor;
+    }
+    if (count > 1) ir_rename(e->f, sum, unique_value_name(e, name));
+    ir_add_result(e->f, name, sum);
+    return sum;
+}
+
+/* ---- settings --------------------------------------------------------------------------------------------- */
+
+static void set_optimizer(Elab *e, TrainBlock *b, const Stmt *s) {
+    elaborate_signature(e, s->bind.value, SIGNATURE_OPTIMIZER, &b->train.optimizer);
+}
+
+static double positive(Elab *e, const Stmt *s) {
+    const Expr *x = s->bind.value;
+    Item item = evaluate_static(e, x, s->bind.names.data[0]->text, STATIC_FLOAT);
+    if (item.kind == ITEM_ERROR) return 0;
+    if (item.f > 0 && isfinite(item.f)) return item.f;
+    report(e, x->loc, "%s must be finite and more than 0; this is %s", s->bind.names.data[0]->text,
+           item_describe(e, &item));
+    return 0;
+}
+
+static void set_clip_norm(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_norm = positive(e, s); }
+static void set_clip_value(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_value = positive(e, s); }
+
+/* A step has as many micro-batches for all blocks. */
+static void set_accumulate(Elab *e, TrainBlock *b, const Stmt *s) {
+    (void)b;
+    Item item = evaluate_static(e, s->bind.value, "accumulate", STATIC_INT);
+    if (item.kind == ITEM_ERROR) return;
+    int64_t given = item.i.mul;
+    if (given < 1 || given > INT32_MAX) {
+        report(e, s->bind.value->loc, "accumulate is the number of micro-batches of a step, 1 to %d; this is %lld",
+               INT32_MAX, (long long)given);
+    } else if (e->accumulate && e->m->accumulate != given) {
+        Diag *diag = report(e, s->loc, "another train block accumulates %lld micro-batches; a step has one number",
+                            (long long)e->m->accumulate);
+        diag_note(e->d, diag, e->accumulate->loc, "here");
+    } else {
+        e->accumulate = s;
+        e->m->accumulate = given;
+    }
+}
+
+static const struct Setting {
+    const char *name;
+    void (*set)(Elab *, TrainBlock *, const Stmt *);
+} settings[SETTING_COUNT] = {
+    [SETTING_LOSS] = {"loss", elaborate_loss},
+    [SETTING_OPTIMIZER] = {"optimizer", set_optimizer},
+    [SETTING_CLIP_NORM] = {"clip_norm", set_clip_norm},
+    [SETTING_CLIP_VALUE] = {"clip_value", set_clip_value},
+    [SETTING_ACCUMULATE] = {"accumulate", set_accumulate},
+};
+
+static void report_unknown(Elab *e, const Name *name) {
+    const char *names[SETTING_COUNT];
+    for (int i = 0; i < SETTING_COUNT; i++) names[i] = settings[i].name;
+    Diag *diag = report(e, name->loc, "train has no setting '%s'", name->text);
+    help_nearest(e, diag, name->text, names, SETTING_COUNT);
+    diag_help(e->d, diag, "a quantity to be reported is written `metric %s = ...`", name->text);
+}
+
+static void elaborate_setting(Elab *e, TrainBlock *b, const Stmt *s) {
+    const Name *name = s->bind.names.data[0];
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        if (strcmp(name->text, settings[i].name) || s->bind.names.len != 1) continue;
+        if (b->seen[i]) {
+            Diag *diag = report(e, name->loc, "%s is set twice", name->text);
+            diag_note(e->d, diag, b->seen[i]->loc, "first here");
+            if (i == SETTING_LOSS) diag_help(e->d, diag, "several losses are written as `loss NAME = ...`");
+        } else {
+            b->seen[i] = s;
+            settings[i].set(e, b, s);
+        }
+        return;
+    }
+    report_unknown(e, name);
+}
+
+/* ---- group "*.bias": weight_decay = 0.0 ------------------------------------------------------------------- */
+
+static bool trains(const Train *train, const State *state) {
+    return state->role == STATE_PARAM && (!train->only || text_glob_match(train->only, state->name));
+}
+
+static void check_group_matches(Elab *e, const TrainBlock *b, const Name *glob) {
+    const char **names = arena_array(e->a, const char *, e->m->states.len + 1);
+    int count = 0;
+    for (int i = 0; i < e->m->states.len; i++) {
+        if (!trains(&b->train, e->m->states.data[i])) continue;
+        names[count++] = e->m->states.data[i]->name;
+        if (text_glob_match(glob->text, e->m->states.data[i]->name)) return;
+    }
+    if (e->d->errors) return; /* parameters may be missing */
+    Diag *diag = report(e, glob->loc, "no parameter that is trained here matches \"%s\"", glob->text);
+    help_choice(e, diag, glob->text, names, count);
+}
+
+static bool rate(Elab *e, const Arg *arg, const char *what, double *out) {
+    if (refuse_schedule(e, arg->value, what)) return false;
+    Item item = evaluate_static(e, arg->value, what, STATIC_FLOAT);
+    if (item.kind == ITEM_ERROR) return false;
+    *out = item.f;
+    if (item.f >= 0 && isfinite(item.f)) return true;
+    report(e, arg->value->loc, "%s must be finite and at least 0; this is %s", what, item_describe(e, &item));
+    return false;
+}
+
+static void set_frozen(Elab *e, const Arg *arg, TrainGroup *group) {
+    Item item = evaluate_static(e, arg->value, "group: frozen", STATIC_BOOL);
+    group->frozen = item.kind == ITEM_BOOL && item.b;
+}
+
+static void set_group_key(Elab *e, const Arg *arg, TrainGroup *group) {
+    static const char *const keys[] = {"lr_scale", "weight_decay", "frozen"};
+    const char *key = arg->name->text;
+    if (!strcmp(key, keys[0])) group->has_lr_scale = rate(e, arg, "group: lr_scale", &group->lr_scale);
+    else if (!strcmp(key, keys[1])) group->has_weight_decay = rate(e, arg, "group: weight_decay", &group->weight_decay);
+    else if (!strcmp(key, keys[2])) set_frozen(e, arg, group);
+    else help_choice(e, report(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 3);
+}
+
+static void elaborate_group(Elab *e, TrainBlock *b, const Stmt *s) {
+    TrainGroup group = {.pattern = s->group.glob->text, .lr_scale = 1.0, .pos = position(e, s->loc)};
+    const ArgVec *args = &s->group.settings;
+    for (int i = 0; i < args->len; i++) {
+        bool twice = false;
+        for (int k = 0; k < i; k++) twice = twice || !strcmp(args->data[k].name->text, args->data[i].name->text);
+        if (twice) report(e, args->data[i].name->loc, "group: '%s' is given twice", args->data[i].name->text);
+        else set_group_key(e, &args->data[i], &group);
+    }
+    check_group_matches(e, b, s->group.glob);
+    vec_push(e->a, &b->train.groups, group);
+}
+
+/* ---- the block -------------------------------------------------------------------------------------------- */
 
 static void elaborate_train_statement(Elab *e, TrainBlock *b, const Stmt *s) {
     switch (s->kind) {
@@ -114,7 +403,7 @@ static Val elaborate_train(Elab *e, int index, const Frame *model) {
     return loss;
 }
 
-/* ---- who trains what ------------------------------------------------------------------------------------- */
+/* ---- who trains what -------------------------------------------------------------------------------------- */
 
 static void check_has_params(Elab *e, int index) {
     const Decl *d = e->trains.data[index]->decl;

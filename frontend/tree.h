@@ -21,7 +21,7 @@ typedef struct Name {
 } Name;
 typedef VEC(Name *) NameVec;
 
-/* ---- expressions ----------------------------------------------------------------------------------------- */
+/* ---- expressions ------------------------------------------------------------------------------------------ */
 
 typedef enum ExprKind {
     EXPR_ERROR, /* reported already */
@@ -106,7 +106,7 @@ struct Expr {
     };
 };
 
-/* ---- types ----------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------ */
 
 /* f32[N, 784], i32, int, shape */
 typedef struct TypeExpr {
@@ -116,7 +116,7 @@ typedef struct TypeExpr {
     Loc loc;
 } TypeExpr;
 
-/* ---- statements ------------------------------------------------------------------------------------------ */
+/* ---- statements ------------------------------------------------------------------------------------------- */
 
 typedef struct Stmt Stmt;
 typedef VEC(Stmt *) StmtVec;
@@ -181,7 +181,7 @@ struct Stmt {
     };
 };
 
-/* ---- declarations ---------------------------------------------------------------------------------------- */
+/* ---- declarations ----------------------------------------------------------------------------------------- */
 
 /* A tensor argument of a block, a static one, or an input of a model. */
 typedef struct Parameter {
@@ -219,7 +219,7 @@ typedef struct File {
     DeclVec decls;
 } File;
 
-/* ---- making nodes (tree.c) ------------------------------------------------------------------------------- */
+/* ---- making nodes (tree.c) -------------------------------------------------------------------------------- */
 
 Name *name_new(Arena *a, Loc loc, const char *text);
 Expr *expr_new(Arena *a, ExprKind kind, Loc loc);

@@ -1,5 +1,5 @@
 /* language_doc_test.cc: docs/language.md against the parser: its grammar is parser.y's, its words are those of
- * tokens.c, its examples compile, and what it calls "not built yet" is. */
+ * parse.c, its examples compile, and what it calls "not built yet" is. */
 #include <regex>
 #include <set>
 
@@ -83,7 +83,7 @@ std::set<std::string> TableWords(const std::string &source, const std::string &t
 }
 
 TEST(LanguageDoc, WordsAreTheLexers) {
-    std::string tokens = golden::Read("frontend/tokens.c");
+    std::string tokens = golden::Read("frontend/parse.c");
     EXPECT_EQ(WordsOf(Doc(), "Reserved words:"), TableWords(tokens, "reserved"));
     EXPECT_EQ(WordsOf(Doc(), "Words that begin statements:"), TableWords(tokens, "contextual"));
 }

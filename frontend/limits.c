@@ -1,14 +1,48 @@
-/* count.c: how many ops a call makes at least, read off the text: so a program that grows without bound is refused
- * before it is expanded.  What depends on static arguments counts as nothing, so no program is refused wrongly. */
+/* limits.c: how deep a program nests, and how many ops it makes.
+ *
+ * Ops are counted as they are made.  What a call makes at least is also read off the text, so that a program that grows
+ * without bound is refused before it is expanded. */
 #include "frontend/elaborate.h"
 
+/* ---- as it is made ---------------------------------------------------------------------------------------- */
+
+/* Each level is a few C frames of at most about a kilobyte. */
+enum { MAX_DEPTH = 1000 };
+
+bool enter(Elab *e, Loc loc) {
+    if (e->stopped) return false;
+    if (e->depth == MAX_DEPTH) {
+        report(e, loc, "calls and expressions are nested more than %d deep", MAX_DEPTH);
+        e->stopped = true;
+        return false;
+    }
+    e->depth++;
+    return true;
+}
+
+void leave(Elab *e) { e->depth--; }
+
+bool charge(Elab *e, Loc loc, int64_t amount) {
+    if (e->stopped) return false;
+    if (amount <= e->max_ops - e->work) {
+        e->work += amount;
+        return true;
+    }
+    Diag *diag = report(e, loc, "the program has more than %lld ops", (long long)e->max_ops);
+    diag_help(e->d, diag, "--max-ops allows more");
+    e->stopped = true;
+    return false;
+}
+
+/* ---- read off the text ------------------------------------------------------------------------------------ */
+
+/* What depends on static arguments counts as nothing, so no program is refused wrongly. */
 static int64_t sum(int64_t a, int64_t b) { return __builtin_add_overflow(a, b, &a) ? INT64_MAX : a; }
 static int64_t product(int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a) ? INT64_MAX : a; }
 
 static int64_t of_body(Elab *e, const Block *b, const StmtVec *body);
 static int64_t of_expr(Elab *e, const Expr *x);
-
-/* ---- expressions ------------------------------------------------------------------------------------------ */
+static int64_t least_ops(Elab *e, Block *b);
 
 static int64_t of_args(Elab *e, const ArgVec *args) {
     int64_t count = 0;
@@ -24,8 +58,6 @@ static int64_t of_expr(Elab *e, const Expr *x) {
     Block *b = called_block(e, x->call.callee->text, x->call.args.len);
     return sum(of_args(e, &x->call.args), b ? least_ops(e, b) : 0);
 }
-
-/* ---- statements ------------------------------------------------------------------------------------------- */
 
 static bool binds(const StmtVec *body, const char *name) {
     for (int i = 0; i < body->len; i++) {
@@ -88,11 +120,38 @@ static int64_t of_body(Elab *e, const Block *b, const StmtVec *body) {
     return count;
 }
 
-/* Each call is charged one, as elaborate_block does; recursion is reported there. */
-int64_t least_ops(Elab *e, Block *b) {
+/* Each call is charged one, as afford_call does; recursion is reported there. */
+static int64_t least_ops(Elab *e, Block *b) {
     if (b->least_ops || !enter(e, b->decl->loc)) return b->least_ops;
     b->least_ops = 1;
     b->least_ops = sum(1, of_body(e, b, &b->decl->body));
     leave(e);
     return b->least_ops;
+}
+
+/* ---- before it is made ------------------------------------------------------------------------------------ */
+
+/* What the call makes at least is known before it is expanded. */
+bool afford_call(Elab *e, Block *b, const Expr *call) {
+    if (e->stopped) return false;
+    int64_t least = least_ops(e, b);
+    if (least <= e->max_ops - e->work) return charge(e, call->loc, 1);
+    Diag *diag = report(
+        e, call->loc, "this call of %s makes %s%lld ops and calls, more than the %lld ops a program may have",
+        b->decl->name->text, least == INT64_MAX ? "more than " : "at least ", (long long)least, (long long)e->max_ops);
+    diag_help(e->d, diag, "--max-ops allows more");
+    e->stopped = true;
+    return false;
+}
+
+/* After the first turn it is known what the others cost: too many are refused before they are expanded. */
+bool afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost) {
+    int64_t total;
+    if (e->stopped) return false;
+    if (!__builtin_mul_overflow(turns, cost, &total) && total <= e->max_ops - e->work) return true;
+    Diag *diag = report(e, s->loc, "%lld more turns of %lld ops are more than the %lld ops a program may have",
+                        (long long)turns, (long long)cost, (long long)e->max_ops);
+    diag_help(e->d, diag, "--max-ops allows more");
+    e->stopped = true;
+    return false;
 }

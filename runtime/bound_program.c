@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "runtime/bound_program.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "runtime/layout.h"
 #include "runtime/memory.h"
+#include "runtime/state.h"
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */
 
@@ -145,10 +147,6 @@ size_t amp_bound_program_temporaries(const amp_bound_program *b) {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-amp_dtype amp_readable_dtype(uint32_t dtype) {
-    return dtype == AMP_DT_F16 || dtype == AMP_DT_BF16 || dtype == AMP_DT_TF32 ? AMP_DT_F32 : (amp_dtype)dtype;
-}
-
 static void read_element(const amp_model_buffer *b, const void *memory, int64_t at, void *to, int64_t index) {
     switch (b->dtype) {
     case AMP_DT_I64: ((int64_t *)to)[index] = ((const int64_t *)memory)[at]; break;
@@ -179,4 +177,12 @@ static const void *scalar_address(const amp_bound_program *b, int32_t buffer) {
 double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result) {
     int32_t buffer = bound->program->results[result].buffer;
     return amp_load_element(scalar_address(bound, buffer), bound->program->buffers[buffer].storage, 0);
+}
+
+void amp_bound_program_add_measures(const amp_bound_program *bound, const amp_model *m, double *sums) {
+    int32_t count = amp_measure_count(m);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t result = amp_measure_result(m, bound->program, i);
+        sums[i] += result < 0 ? NAN : amp_bound_program_scalar(bound, result);
+    }
 }

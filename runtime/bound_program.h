@@ -55,13 +55,13 @@ size_t amp_bound_program_temporaries(const amp_bound_program *bound);
 char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes);
 void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
 
-/* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
-amp_dtype amp_readable_dtype(uint32_t dtype);
 /* The values of a buffer that lies at |memory| with |n|, row-major, as amp_readable_dtype. */
 void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, int64_t n, void *to);
 /* The same of a bound buffer after a run; of the host's memory only. */
 void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to);
 /* A scalar result. */
 double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result);
+/* Adds the measures of |model| that a run left; one that the program does not compute is NaN. */
+void amp_bound_program_add_measures(const amp_bound_program *bound, const amp_model *model, double *sums);
 
 #endif

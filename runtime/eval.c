@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/metric.h"
 #include "runtime/session.h"
 
 /* Loss, named losses, metrics: the layout of amp_measures_add. */
@@ -10,7 +9,7 @@ static amp_status read_measures(amp_session *s, double *loss, double *metrics, a
     int32_t losses = amp_loss_count(s->model), count = amp_measure_count(s->model);
     double *measures = s->measures + count; /* behind those of the step */
     memset(measures, 0, (size_t)count * sizeof *measures);
-    amp_measures_add(&s->eval, s->model, measures);
+    amp_bound_program_add_measures(&s->eval, s->model, measures);
     memcpy(s->losses, &measures[1], (size_t)losses * sizeof *measures);
     if (loss) *loss = measures[0];
     if (!metrics) return AMP_OK;

@@ -1,172 +1,7 @@
-/* model.c: from a descriptor to an amp_model: tables copied, stepping by the size that the elements had when the model
- * was compiled, and checked.  How the descriptor came into memory is model_file.c's business. */
+/* model.c: looking things up in a model. */
 #include "runtime/model.h"
 
-#include <dlfcn.h>
 #include <string.h>
-
-#include "base/alloc.h"
-#include "base/error.h"
-#include "runtime/model_tables.h"
-
-enum { TABLE_LIMIT = 1 << 24 /* elements; more is damage */ };
-
-/* ---- copying ----------------------------------------------------------------------------------------------------- */
-
-/* Fields that the model's compiler did not know yet read as zero; fields that we do not know are left out. */
-amp_status amp_model_copy_table(const amp_model_copying *c, const amp_model_table *table, const char *what,
-                                size_t elem_size, void **out, int32_t *count) {
-    size_t given = table->elem_size, common = given < elem_size ? given : elem_size;
-    *out = NULL;
-    *count = 0;
-    if (table->count == 0) return AMP_OK;
-    if (table->count > TABLE_LIMIT || !table->data || given == 0)
-        return amp_fail(c->err, AMP_BAD_FILE, "%s: the table of %s is damaged (%u elements of %zu bytes)", c->where,
-                        what, table->count, given);
-    char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size, AMP_TABLE_ALIGN);
-    if (!copy) return amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of %s", c->where, what);
-    for (uint32_t i = 0; i < table->count; i++)
-        memcpy(copy + i * elem_size, (const char *)table->data + i * given, common);
-    *out = copy;
-    *count = (int32_t)table->count;
-    return AMP_OK;
-}
-
-void amp_model_free_table(const amp_allocator *a, void *data, int32_t count, size_t elem_size) {
-    amp_free(a, data, (size_t)count * elem_size, AMP_TABLE_ALIGN);
-}
-
-static amp_status copy_program(const amp_model_copying *c, const amp_model_program *from, amp_program *to) {
-    to->name = from->name;
-    AMP_TRY(AMP_COPY_TABLE(c, &from->buffers, "buffers", to->buffers, to->buffer_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &from->kernels, "kernels", to->kernels, to->kernel_count));
-    return AMP_COPY_TABLE(c, &from->results, "results", to->results, to->result_count);
-}
-
-static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
-    amp_model_program *programs;
-    int32_t count;
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.programs, "programs", programs, count));
-    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs, AMP_TABLE_ALIGN);
-    amp_status status = AMP_OK;
-    if (m->programs) m->program_count = count;
-    else status = amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of programs", c->where);
-    for (int32_t i = 0; !status && i < count; i++) status = copy_program(c, &programs[i], &m->programs[i]);
-    amp_model_free_table(c->allocator, programs, count, sizeof *programs);
-    return status;
-}
-
-static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->all_input_count));
-    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
-    return copy_programs(c, m);
-}
-
-/* A kernel that was not emitted for an instruction set runs as the next lower one. */
-static void fill_instruction_sets(amp_program *p) {
-    for (int32_t i = 0; i < p->kernel_count; i++)
-        for (int isa = 1; isa < AMP_ISA_COUNT; isa++)
-            if (!p->kernels[i].run[isa]) p->kernels[i].run[isa] = p->kernels[i].run[isa - 1];
-}
-
-/* ---- lifetime ---------------------------------------------------------------------------------------------------- */
-
-static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
-    if (!desc || desc->magic != AMP_MODEL_MAGIC) return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc", where);
-    if (desc->abi_major != AMP_MODEL_ABI_MAJOR)
-        return amp_fail(err, AMP_UNSUPPORTED,
-                        "%s: has model ABI %u.%u, this library reads %u.x; compile the model again", where,
-                        desc->abi_major, desc->abi_minor, AMP_MODEL_ABI_MAJOR);
-    if (desc->struct_size < offsetof(amp_model_desc, ir_text))
-        return amp_fail(err, AMP_BAD_FILE, "%s: the descriptor has only %u bytes", where, desc->struct_size);
-    if (desc->required_features)
-        return amp_fail(err, AMP_UNSUPPORTED,
-                        "%s: needs features 0x%llx that this library does not have; use a newer one", where,
-                        (unsigned long long)desc->required_features);
-    return AMP_OK;
-}
-
-static int32_t inputs_up_to(const amp_model *m, uint32_t kind) {
-    int32_t count = 0;
-    while (count < m->all_input_count && m->inputs[count].train_only <= kind) count++;
-    return count;
-}
-
-static void count_inputs(amp_model *m) {
-    m->model_input_count = inputs_up_to(m, AMP_INPUT_OF_MODEL);
-    m->input_count = inputs_up_to(m, AMP_INPUT_OF_TRAINING);
-}
-
-void amp_model_find_programs(amp_model *m) {
-    m->accumulate = m->desc.accumulate > 1 ? m->desc.accumulate : 1;
-    m->train_step = amp_model_program_named(m, m->accumulate > 1 ? "micro_step" : "train_step");
-    if (m->accumulate > 1) m->apply_step = amp_model_program_named(m, "apply_step");
-    m->eval = amp_model_program_named(m, "eval");
-    m->infer = amp_model_program_named(m, "infer");
-    m->eval_fp32 = amp_model_program_named(m, "eval_fp32");
-    m->infer_fp32 = amp_model_program_named(m, "infer_fp32");
-    m->metrics = amp_model_program_named(m, "metrics");
-    m->refresh = amp_model_program_named(m, "refresh");
-}
-
-static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *where, amp_error *err) {
-    size_t common = desc->struct_size < sizeof m->desc ? desc->struct_size : sizeof m->desc;
-    memcpy(&m->desc, desc, common);
-    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
-    for (int32_t i = 0; i < m->program_count; i++) fill_instruction_sets(&m->programs[i]);
-    AMP_TRY(amp_model_check(m, where, err));
-    count_inputs(m);
-    amp_model_find_programs(m);
-    return m->desc.cuda ? amp_model_add_cuda(m, where, err) : AMP_OK;
-}
-
-amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
-                               amp_model **out, amp_error *err) {
-    *out = NULL;
-    AMP_TRY(check_header(desc, where, err));
-    amp_allocator a = amp_allocator_or_default(allocator);
-    amp_model *m = amp_alloc_zeroed(&a, sizeof *m, AMP_TABLE_ALIGN);
-    if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the model", where);
-    m->allocator = a;
-    atomic_init(&m->references, 1);
-    amp_status status = fill(m, desc, where, err);
-    if (status) amp_model_release(m);
-    else *out = m;
-    return status;
-}
-
-/* A model for CUDA lives and goes with the one that has it. */
-void amp_model_retain(amp_model *model) {
-    if (model && model->owner) model = model->owner;
-    if (model) atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
-}
-
-void amp_model_free_programs(amp_model *m) {
-    for (int32_t i = 0; i < m->program_count; i++) {
-        amp_program *p = &m->programs[i];
-        amp_model_free_table(&m->allocator, p->buffers, p->buffer_count, sizeof *p->buffers);
-        amp_model_free_table(&m->allocator, p->kernels, p->kernels ? p->kernel_count : 0, sizeof *p->kernels);
-        amp_model_free_table(&m->allocator, p->cuda_kernels, p->kernel_count, sizeof *p->cuda_kernels);
-        amp_model_free_table(&m->allocator, p->results, p->result_count, sizeof *p->results);
-    }
-    amp_model_free_table(&m->allocator, m->programs, m->program_count, sizeof *m->programs);
-}
-
-void amp_model_release(amp_model *m) {
-    if (m && m->owner) m = m->owner;
-    if (!m || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
-    amp_allocator a = m->allocator;
-    amp_model_free_cuda(m);
-    amp_model_free_programs(m);
-    amp_model_free_table(&a, m->states, m->state_count, sizeof *m->states);
-    amp_model_free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
-    amp_model_free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
-    if (m->library) dlclose(m->library);
-    amp_free(&a, m, sizeof *m, AMP_TABLE_ALIGN);
-}
-
-/* ---- looking things up ------------------------------------------------------------------------------------------- */
 
 bool amp_model_trains(const amp_model *m) { return m->train_step && (m->accumulate == 1 || m->apply_step); }
 
@@ -196,4 +31,77 @@ int64_t amp_model_state_elements(const amp_model_state *state) {
     int64_t count = 1;
     for (uint32_t i = 0; i < state->rank; i++) count *= state->dims[i];
     return count;
+}
+
+/* ---- measures ---------------------------------------------------------------------------------------------------- */
+
+static const char loss_prefix[] = "loss.", metric_prefix[] = "metric.";
+
+static const char *after(const char *name, const char *prefix) {
+    size_t length = strlen(prefix);
+    return strncmp(name, prefix, length) ? NULL : name + length;
+}
+
+/* |*index| counts down over the results with the prefix. */
+static const char *find_name(const amp_program *p, const char *prefix, int32_t *index) {
+    for (int32_t i = 0; p && i < p->result_count; i++) {
+        const char *name = after(p->results[i].name, prefix);
+        if (name && (*index)-- == 0) return name;
+    }
+    return NULL;
+}
+
+static const amp_program *measuring(const amp_model *m) { return m->eval ? m->eval : m->train_step; }
+
+const char *amp_metric_name(const amp_model *m, int32_t index) {
+    const char *name = find_name(measuring(m), metric_prefix, &index);
+    return name ? name : find_name(m->metrics, metric_prefix, &index);
+}
+
+const char *amp_loss_name(const amp_model *m, int32_t index) { return find_name(measuring(m), loss_prefix, &index); }
+
+int32_t amp_metric_count(const amp_model *m) {
+    int32_t count = 0;
+    while (amp_metric_name(m, count)) count++;
+    return count;
+}
+
+int32_t amp_loss_count(const amp_model *m) {
+    int32_t count = 0;
+    while (amp_loss_name(m, count)) count++;
+    return count;
+}
+
+int32_t amp_measure_count(const amp_model *m) { return 1 + amp_loss_count(m) + amp_metric_count(m); }
+
+typedef struct MeasureName { /* in two parts */
+    const char *prefix, *name;
+} MeasureName;
+
+static MeasureName name_of(const amp_model *m, int32_t measure) {
+    int32_t losses = amp_loss_count(m);
+    if (measure == 0) return (MeasureName){"loss", ""};
+    if (measure <= losses) return (MeasureName){loss_prefix, amp_loss_name(m, measure - 1)};
+    return (MeasureName){metric_prefix, amp_metric_name(m, measure - 1 - losses)};
+}
+
+static bool is_named(const char *text, const MeasureName *measure) {
+    const char *name = after(text, measure->prefix);
+    return name && !strcmp(name, measure->name);
+}
+
+int32_t amp_measure_named(const amp_model *m, const char *text) {
+    int32_t count = amp_measure_count(m);
+    for (int32_t i = 0; i < count; i++) {
+        MeasureName measure = name_of(m, i);
+        if (is_named(text, &measure)) return i;
+    }
+    return -1;
+}
+
+int32_t amp_measure_result(const amp_model *m, const amp_program *p, int32_t measure) {
+    MeasureName wanted = name_of(m, measure);
+    for (int32_t i = 0; i < p->result_count; i++)
+        if (is_named(p->results[i].name, &wanted)) return i;
+    return -1;
 }

@@ -47,10 +47,10 @@ enum { AMP_BATCH_LIMIT = 1 << 24 }; /* samples of a call at most: no dimension c
 amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
                                amp_model **out, amp_error *err);
 
-/* model_cuda.c: the model as a device of that type runs it.  AMP_UNSUPPORTED: it has no code for it, and why. */
+/* The model as a device of that type runs it.  AMP_UNSUPPORTED: it has no code for it, and why. */
 amp_status amp_model_for(amp_model *model, const char *device, amp_model **out, amp_error *err);
 
-/* model_check.c: every pointer, index, size and name of the copied tables.  Fills batch_multiple. */
+/* Every pointer, index, size and name of the copied tables.  Fills batch_multiple. */
 amp_status amp_model_check(amp_model *model, const char *where, amp_error *err);
 
 /* It has the programs of a step. */
@@ -64,5 +64,22 @@ int32_t amp_model_state_index(const amp_model *model, const char *name);
 int32_t amp_program_result_index(const amp_program *program, const char *name);
 int64_t amp_model_dim_at(const amp_model_dim *dim, int64_t n);
 int64_t amp_model_state_elements(const amp_model_state *state);
+
+/* ---- measures: what a program measures: results "loss", "loss.NAME" and "metric.NAME" of train_step and eval; and
+ * metrics that the program "metrics" computes from averages of those --------------------------------------------- */
+
+/* Those of the model's evaluation, then those that are computed from averages. */
+int32_t amp_metric_count(const amp_model *model);
+/* "acc"; NULL past the end. */
+const char *amp_metric_name(const amp_model *model, int32_t index);
+/* Named losses. */
+int32_t amp_loss_count(const amp_model *model);
+const char *amp_loss_name(const amp_model *model, int32_t index);
+/* "loss", then the named losses, then the metrics. */
+int32_t amp_measure_count(const amp_model *model);
+/* The measure that a result or an input of this name is, or -1. */
+int32_t amp_measure_named(const amp_model *model, const char *name);
+/* The result of |program| that is this measure, or -1. */
+int32_t amp_measure_result(const amp_model *model, const amp_program *program, int32_t measure);
 
 #endif

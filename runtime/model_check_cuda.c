@@ -1,10 +1,9 @@
 /* model_check_cuda.c: what the CUDA code of a model must fulfil besides what every model does; see model_check.c. */
 #include <string.h>
 
-#include "runtime/bound_program.h"
 #include "runtime/layout.h"
 #include "runtime/model_check.h"
-#include "runtime/params.h"
+#include "runtime/state.h"
 
 typedef amp_check Check;
 

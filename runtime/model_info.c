@@ -2,9 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/bound_program.h"
-#include "runtime/metric.h"
-#include "runtime/params.h"
+#include "runtime/state.h"
 
 void amp_model_get_info(const amp_model *m, amp_model_info *out) {
     *out = (amp_model_info){0};

@@ -1,5 +1,5 @@
 /* model_tables.h: copying the tables of a descriptor, stepping by the size that their elements had when the model was
- * compiled; shared by model.c and model_cuda.c. */
+ * compiled; shared by model_load.c and model_cuda.c. */
 #ifndef AMP_RUNTIME_MODEL_TABLES_H
 #define AMP_RUNTIME_MODEL_TABLES_H
 

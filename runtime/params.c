@@ -8,13 +8,6 @@
 
 enum { PARAMS_ALIGN = 16 };
 
-bool amp_state_is_param(const amp_model_state *s) { return s->role == AMP_STATE_PARAM || s->role == AMP_STATE_BUFFER; }
-
-bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx) {
-    (void)ctx;
-    return amp_state_is_param(&model->states[index]) || model->states[index].role == AMP_STATE_DERIVED;
-}
-
 static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {
     AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
     return amp_states_initialise(p->model, p->states, seed, &p->memory.allocator, err);

@@ -8,6 +8,7 @@
 
 #include "runtime/counted_allocator.h"
 #include "runtime/params_home.h"
+#include "runtime/state.h"
 
 struct amp_params {
     atomic_int references;
@@ -21,9 +22,6 @@ struct amp_params {
     pthread_mutex_t refreshing;
 };
 
-bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* an amp_state_filter */
-
-bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what a file of params holds */
 /* Bytes of the states of one role. */
 uint64_t amp_params_bytes(const amp_params *params, uint32_t role);
 

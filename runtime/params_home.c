@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "runtime/layout.h"
 #include "runtime/params.h"
-#include "runtime/session.h"
 #include "runtime/state.h"
 
 /* ---- copying ----------------------------------------------------------------------------------------------------- */
@@ -156,41 +155,43 @@ static amp_status move(amp_params *p, amp_memory *memory, const amp_model *model
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
 static amp_status refuse(const amp_params *p, const amp_memory *memory, amp_error *err) {
-    const amp_session *s = p->home.sessions;
+    const amp_params_user *user = p->home.users;
     int others = 0;
-    for (const amp_session *i = s->next_of_params; i; i = i->next_of_params) others++;
+    for (const amp_params_user *i = user->next; i; i = i->next) others++;
     char more[48] = "";
     if (others) snprintf(more, sizeof more, " (and %d more)", others);
     return amp_fail(err, AMP_WRONG_STATE,
                     "%s: its params live in %s, where a session for %s with capacity %lld is alive%s; release it "
                     "before making one in %s, or give that one params of its own",
-                    p->model->desc.name, amp_memory_name(p->home.memory), s->training ? "training" : "inference",
-                    (long long)s->capacity, more, amp_memory_name(memory));
+                    p->model->desc.name, amp_memory_name(p->home.memory), user->trains ? "training" : "inference",
+                    (long long)user->capacity, more, amp_memory_name(memory));
 }
 
-static amp_status enter(amp_params *p, amp_session *s, amp_memory *memory, const amp_model *model, amp_error *err) {
+static amp_status enter(amp_params *p, amp_params_user *user, amp_memory *memory, const amp_model *model,
+                        amp_error *err) {
     if (!amp_memory_same(p->home.memory, memory)) {
-        if (p->home.sessions) return refuse(p, memory, err);
+        if (p->home.users) return refuse(p, memory, err);
         AMP_TRY(move(p, memory, model, err));
     }
-    s->next_of_params = p->home.sessions;
-    p->home.sessions = s;
-    s->entered_params = true;
+    user->next = p->home.users;
+    p->home.users = user;
+    user->entered = true;
     return AMP_OK;
 }
 
-amp_status amp_params_enter(amp_params *p, amp_session *s, amp_memory *memory, const amp_model *model, amp_error *err) {
+amp_status amp_params_enter(amp_params *p, amp_params_user *user, amp_memory *memory, const amp_model *model,
+                            amp_error *err) {
     pthread_mutex_lock(&p->refreshing);
-    amp_status status = enter(p, s, memory, model, err);
+    amp_status status = enter(p, user, memory, model, err);
     pthread_mutex_unlock(&p->refreshing);
     return status;
 }
 
-void amp_params_leave(amp_params *p, amp_session *s) {
-    if (!s->entered_params) return;
+void amp_params_leave(amp_params *p, amp_params_user *user) {
+    if (!user->entered) return;
     pthread_mutex_lock(&p->refreshing);
-    amp_session **at = &p->home.sessions;
-    while (*at != s) at = &(*at)->next_of_params;
-    *at = s->next_of_params;
+    amp_params_user **at = &p->home.users;
+    while (*at != user) at = &(*at)->next;
+    *at = user->next;
     pthread_mutex_unlock(&p->refreshing);
 }

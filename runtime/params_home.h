@@ -11,19 +11,25 @@
 #include "runtime/memory.h"
 #include "runtime/model.h"
 
+typedef struct amp_params_user { /* a session that is alive: it works on the params where they live */
+    struct amp_params_user *next;
+    bool entered, trains;
+    int64_t capacity;
+} amp_params_user;
+
 typedef struct amp_params_home {
     amp_memory *memory;     /* NULL: the host's */
     const amp_model *model; /* whose states lie there; lives as long as the params' model */
     void **states;          /* by state of |model|: PARAM, BUFFER and DERIVED */
     uint64_t bytes;
     atomic_bool host_outdated, device_outdated;
-    amp_session *sessions; /* that are alive */
+    amp_params_user *users;
 } amp_params_home;
 
 /* A session that runs |model| on |memory| begins.  AMP_WRONG_STATE: another home has sessions. */
-amp_status amp_params_enter(amp_params *params, amp_session *session, amp_memory *memory, const amp_model *model,
+amp_status amp_params_enter(amp_params *params, amp_params_user *user, amp_memory *memory, const amp_model *model,
                             amp_error *err);
-void amp_params_leave(amp_params *params, amp_session *session);
+void amp_params_leave(amp_params *params, amp_params_user *user);
 void amp_params_free_home(amp_params *params);
 
 /* The host has, or the device has, the newest values. */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/metric.h"
 #include "runtime/session.h"
 
 static const amp_own_memory *own_of(const amp_session *s) { return s->device->type->own; }
@@ -13,7 +12,7 @@ static const amp_own_memory *own_of(const amp_session *s) { return s->device->ty
 static void note_step(amp_session *s, const amp_collection *c) {
     int32_t count = amp_measure_count(s->model), losses = amp_loss_count(s->model);
     if (c->micro == 0) memset(s->measures, 0, (size_t)count * sizeof *s->measures);
-    amp_measures_add(&s->train_step, s->model, s->measures);
+    amp_bound_program_add_measures(&s->train_step, s->model, s->measures);
     s->measured = c->micro + 1;
     for (int32_t i = 0; i < losses; i++) s->losses[i] = s->measures[1 + i] / (double)s->measured;
 }

@@ -22,8 +22,7 @@ struct amp_session {
     atomic_int references;
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
-    amp_session *next_of_params; /* amp_params_home.sessions */
-    bool entered_params;
+    amp_params_user params_user;  /* of |params| */
     amp_counted_allocator memory; /* everything below comes from it */
     int64_t capacity;
     bool training;
@@ -50,6 +49,8 @@ struct amp_session {
     int32_t value_count;
 };
 
+/* Its device has memory of its own: session_own.h. */
+bool amp_session_has_own_memory(const amp_session *session);
 /* A state of its own, not the params'. */
 bool amp_session_holds(const amp_session *session, int32_t state);
 

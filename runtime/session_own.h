@@ -4,8 +4,6 @@
 
 #include "runtime/session.h"
 
-bool amp_session_has_own_memory(const amp_session *session);
-
 /* Places states, scalars and every buffer of the planned programs, and gives the session's states their first values.
  */
 amp_status amp_session_place(amp_session *session, uint64_t seed, bool separate, amp_error *err);

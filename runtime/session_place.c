@@ -8,8 +8,6 @@
 #include "runtime/session_own.h"
 #include "runtime/state.h"
 
-bool amp_session_has_own_memory(const amp_session *s) { return s->device && s->device->type->own; }
-
 /* ---- which states ------------------------------------------------------------------------------------------------ */
 
 static bool is_scalar(const amp_model_state *s) { return s->role == AMP_STATE_COUNTER || s->role == AMP_STATE_SCALER; }

@@ -18,6 +18,17 @@ static Matrix matrix_of(const amp_model_state *s) {
     return m;
 }
 
+bool amp_state_is_param(const amp_model_state *s) { return s->role == AMP_STATE_PARAM || s->role == AMP_STATE_BUFFER; }
+
+bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx) {
+    (void)ctx;
+    return amp_state_is_param(&model->states[index]) || model->states[index].role == AMP_STATE_DERIVED;
+}
+
+amp_dtype amp_readable_dtype(uint32_t dtype) {
+    return dtype == AMP_DT_F16 || dtype == AMP_DT_BF16 || dtype == AMP_DT_TF32 ? AMP_DT_F32 : (amp_dtype)dtype;
+}
+
 /* Cannot overflow: checked when the model was loaded. */
 size_t amp_state_bytes(const amp_model_state *s) {
     Matrix m = matrix_of(s);

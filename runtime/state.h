@@ -6,10 +6,15 @@
 
 #include "runtime/model.h"
 
+bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what a file of params holds */
+/* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
+amp_dtype amp_readable_dtype(uint32_t dtype);
+
 size_t amp_state_bytes(const amp_model_state *state); /* of its memory, in its layout */
 
 /* One pointer per state of the model, NULL for those that are not wanted. */
 typedef bool amp_state_filter(const amp_model *model, int32_t index, const void *ctx);
+bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* a filter: else in sessions */
 amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
                             const amp_allocator *allocator, void ***out, amp_error *err);
 void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator);

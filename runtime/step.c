@@ -1,9 +1,9 @@
-/* step.c: amp_step, what it reports, and the measures of the last step. */
+/* step.c: amp_step and what it reports. */
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/metric.h"
+#include "runtime/session.h"
 
 static int64_t counter(const amp_session *s, const char *name) {
     const int64_t *value = amp_session_counter(s, name);
@@ -88,26 +88,4 @@ amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, 
     AMP_TRY(amp_session_settle(session, report != NULL, err));
     if (report) fill_report(session, complete, report);
     return floor_status(session, err);
-}
-
-/* ---- measures ---------------------------------------------------------------------------------------------------- */
-
-amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err) {
-    AMP_TRY(amp_session_check_training(session, "amp_session_metrics", err));
-    if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
-    if (!session->last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
-    AMP_TRY(amp_session_await(session, err));
-    const amp_model *m = session->model;
-    int32_t losses = amp_loss_count(m), count = amp_metric_count(m);
-    double measured = (double)session->measured, *sums = session->measures;
-    for (int32_t i = 0; i < count; i++) metrics[i] = sums[1 + losses + i] / measured;
-    return amp_session_finish_metrics(session, sums[0] / measured, NULL, metrics, err);
-}
-
-amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
-    if (!session || !losses)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_losses: session or losses is NULL");
-    AMP_TRY(amp_session_await(session, err));
-    memcpy(losses, session->losses, (size_t)amp_loss_count(session->model) * sizeof *losses);
-    return AMP_OK;
 }

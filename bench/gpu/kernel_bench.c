@@ -9,8 +9,8 @@
 
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/load.h"
-#include "runtime/layout.h"
-#include "runtime/model.h"
+#include "runtime/model/layout.h"
+#include "runtime/model/model.h"
 
 enum { MAX_SETS = 16, MAX_OPERANDS = 4096, WARM_UP = 3, MAX_REPEATS = 1000 };
 static const size_t cold_bytes = (size_t)256 << 20;

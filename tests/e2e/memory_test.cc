@@ -8,7 +8,7 @@
 
 #include "amp/model_abi.h"
 extern "C" {
-#include "runtime/layout.h"
+#include "runtime/model/layout.h"
 }
 #include "tests/e2e/harness.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "amp/amp.h"
-#include "runtime/model.h"
+#include "runtime/model/model.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/runtime/tiny_model.h"
 

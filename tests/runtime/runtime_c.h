@@ -9,12 +9,12 @@ using std::atomic_int;
 using std::atomic_llong;
 
 extern "C" {
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/device/cpu/pool.h"
-#include "runtime/initialise.h"
-#include "runtime/layout.h"
-#include "runtime/memory_plan.h"
-#include "runtime/safetensors.h"
+#include "runtime/model/initialise.h"
+#include "runtime/model/layout.h"
+#include "runtime/memory/memory_plan.h"
+#include "runtime/files/safetensors.h"
 }
 
 #endif

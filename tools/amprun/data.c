@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/rounding.h"
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 #include "tools/amprun/idx.h"
 
 /* ---- converting one array to what an input reads --------------------------------------------- */

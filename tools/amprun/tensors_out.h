@@ -2,7 +2,7 @@
 #ifndef AMP_TOOLS_TENSORS_OUT_H
 #define AMP_TOOLS_TENSORS_OUT_H
 
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 #include "tools/amprun/amprun.h"
 
 typedef struct TensorsOut {

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/device/cpu/pool.h"
 #include "runtime/device/cpu/product/product.h"
 

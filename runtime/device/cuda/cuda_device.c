@@ -3,10 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/device/cuda/collecting.h"
+#include "runtime/device/cuda/readback.h"
 #include "runtime/device/cuda/cuda_memory.h"
 #include "runtime/device/cuda/graph.h"
-#include "runtime/device/cuda/staging.h"
+#include "runtime/device/cuda/upload.h"
 
 enum { DEVICE_ALIGN = 16 };
 

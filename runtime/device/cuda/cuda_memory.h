@@ -3,7 +3,7 @@
 #define AMP_RUNTIME_DEVICE_CUDA_CUDA_MEMORY_H
 
 #include "runtime/device/cuda/context.h"
-#include "runtime/memory.h"
+#include "runtime/memory/device_memory.h"
 
 typedef struct amp_cuda_memory {
     amp_memory base;

@@ -3,7 +3,7 @@
 #define AMP_RUNTIME_DEVICE_CUDA_GRAPH_H
 
 #include "runtime/device/cuda/launch.h"
-#include "runtime/device/cuda/lifetime.h"
+#include "runtime/device/cuda/poison.h"
 
 enum {
     AMP_CUDA_GRAPHS_OF_PROGRAM = 16, /* the one that was unused the longest is given up */

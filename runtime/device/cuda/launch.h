@@ -2,10 +2,10 @@
 #ifndef AMP_RUNTIME_DEVICE_CUDA_LAUNCH_H
 #define AMP_RUNTIME_DEVICE_CUDA_LAUNCH_H
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 #include "runtime/device/cuda/load.h"
 #include "runtime/device/cuda/context.h"
-#include "runtime/device/cuda/staging.h"
+#include "runtime/device/cuda/upload.h"
 
 typedef struct amp_cuda_launching { /* what all launches of a session have in common */
     amp_cuda_context *context;

@@ -3,8 +3,8 @@
  * device. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/device.h"
-#include "runtime/layout.h"
+#include "runtime/device/device.h"
+#include "runtime/model/layout.h"
 
 static void null_destroy(amp_device *device) {
     if (!device) return;

@@ -1,0 +1,23 @@
+/* poison.h: the end of temporaries, for sanitizers.  Behind the last kernel that may use a temporary, its bytes are
+ * replaced by those of memory that nobody ever wrote: a kernel that reads it later, because a plan is wrong, reads what is
+ * uninitialised, which the stand-in driver and compute-sanitizer report.  Sessions with separate buffers do this. */
+#ifndef AMP_RUNTIME_DEVICE_CUDA_POISON_H
+#define AMP_RUNTIME_DEVICE_CUDA_POISON_H
+
+#include "runtime/device/device.h"
+#include "runtime/device/cuda/context.h"
+
+typedef struct amp_cuda_unwritten {
+    CuPointer memory; /* 0: temporaries are left alone */
+} amp_cuda_unwritten;
+
+/* As long as the longest temporary of |run|, if its temporaries end at all.  All of these inside the context. */
+amp_status amp_cuda_unwritten_make(amp_cuda_unwritten *unwritten, amp_cuda_context *context, const amp_run *run,
+                                   amp_error *err);
+void amp_cuda_unwritten_free(amp_cuda_unwritten *unwritten, amp_cuda_context *context);
+
+/* Ends the temporaries of |run| whose last kernel is |kernel|. */
+amp_status amp_cuda_end_temporaries(const amp_cuda_unwritten *unwritten, amp_cuda_context *context, const amp_run *run,
+                                    int32_t kernel, CuStream stream, amp_error *err);
+
+#endif

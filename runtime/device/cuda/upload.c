@@ -1,0 +1,149 @@
+/* upload.c: see upload.h. */
+#include "runtime/device/cuda/upload.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/model/layout.h"
+
+static size_t aligned(size_t bytes) {
+    return (bytes + AMP_OWN_MEMORY_ALIGN - 1) / AMP_OWN_MEMORY_ALIGN * AMP_OWN_MEMORY_ALIGN;
+}
+
+static bool is_input(const amp_program *p, int32_t i) { return p->buffers[i].kind == AMP_BUFFER_INPUT; }
+
+static size_t input_bytes(const amp_model_buffer *b, int64_t n) {
+    return (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * amp_storage_size(b->storage);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static amp_status make_stage(amp_cuda_staging *g, amp_cuda_stage *s, amp_error *err) {
+    amp_cuda_context *c = g->context;
+    void *pinned = NULL;
+    AMP_TRY(AMP_CUDA(c, err, host_alloc, (&pinned, g->bytes, CU_HOST_PORTABLE)));
+    s->pinned = pinned;
+    AMP_TRY(AMP_CUDA(c, err, mem_alloc, (&s->device, g->bytes)));
+    AMP_TRY(AMP_CUDA(c, err, event_create, (&s->arrived, CU_EVENT_DISABLE_TIMING)));
+    return AMP_CUDA(c, err, event_create, (&s->consumed, CU_EVENT_DISABLE_TIMING));
+}
+
+/* A program may read the header before any inputs were sent. */
+static amp_status send_header(amp_cuda_staging *g, amp_error *err) {
+    if (!g->header_bytes) return AMP_OK;
+    AMP_TRY(AMP_CUDA(g->context, err, copy_in, (g->block, g->header, g->header_bytes, g->stream)));
+    return AMP_CUDA(g->context, err, stream_sync, (g->stream));
+}
+
+/* So that reading behind the end of one input is seen. */
+static amp_status make_separate(amp_cuda_staging *g, const amp_input_room *room, const amp_allocator *allocator,
+                                amp_error *err) {
+    if (!room->separate) return AMP_OK;
+    g->separate_count = room->count;
+    g->separate = amp_alloc_zeroed(allocator, (size_t)room->count * sizeof *g->separate, 16);
+    if (!g->separate) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to list %d inputs", room->count);
+    for (int32_t i = 0; i < room->count; i++) {
+        if (room->separate[i]) AMP_TRY(AMP_CUDA(g->context, err, mem_alloc, (&g->separate[i], room->separate[i])));
+        g->separate_bytes += room->separate[i];
+    }
+    return AMP_OK;
+}
+
+amp_status amp_cuda_staging_make(amp_cuda_staging *g, amp_cuda_context *context, const amp_input_room *room,
+                                 const amp_allocator *allocator, amp_error *err) {
+    *g = (amp_cuda_staging){.context = context,
+                            .header = room->header,
+                            .header_bytes = room->header_bytes,
+                            .bytes = aligned(room->header_bytes) + aligned(room->input_bytes)};
+    if (!g->bytes) return AMP_OK;
+    AMP_TRY(AMP_CUDA(context, err, stream_create, (&g->stream, CU_STREAM_NON_BLOCKING)));
+    AMP_TRY(AMP_CUDA(context, err, mem_alloc, (&g->block, g->bytes)));
+    for (int i = 0; i < AMP_CUDA_STAGES; i++) AMP_TRY(make_stage(g, &g->stages[i], err));
+    AMP_TRY(make_separate(g, room, allocator, err));
+    return send_header(g, err);
+}
+
+void amp_cuda_staging_free(amp_cuda_staging *g, const amp_allocator *allocator) {
+    amp_cuda_context *c = g->context;
+    for (int i = 0; i < AMP_CUDA_STAGES; i++) {
+        amp_cuda_stage *s = &g->stages[i];
+        if (s->pinned) AMP_CUDA_FREE(c, host_free, (s->pinned));
+        if (s->device) AMP_CUDA_FREE(c, mem_free, (s->device));
+        if (s->arrived) AMP_CUDA_FREE(c, event_destroy, (s->arrived));
+        if (s->consumed) AMP_CUDA_FREE(c, event_destroy, (s->consumed));
+    }
+    for (int32_t i = 0; g->separate && i < g->separate_count; i++)
+        if (g->separate[i]) AMP_CUDA_FREE(c, mem_free, (g->separate[i]));
+    amp_free(allocator, g->separate, (size_t)g->separate_count * sizeof *g->separate, 16);
+    if (g->block) AMP_CUDA_FREE(c, mem_free, (g->block));
+    if (g->stream) AMP_CUDA_FREE(c, stream_destroy, (g->stream));
+    *g = (amp_cuda_staging){0};
+}
+
+size_t amp_cuda_staging_bytes(const amp_cuda_staging *g) {
+    return (2 * AMP_CUDA_STAGES + 1) * g->bytes + g->separate_bytes;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+static size_t offset_of(const amp_cuda_staging *g, const amp_program *p, int32_t buffer, int64_t n) {
+    size_t at = aligned(g->header_bytes);
+    for (int32_t i = 0; i < buffer; i++)
+        if (is_input(p, i)) at += aligned(input_bytes(&p->buffers[i], n));
+    return at;
+}
+
+CuPointer amp_cuda_staging_address(const amp_cuda_staging *g, const amp_program *p, int32_t buffer, int64_t n) {
+    return g->separate ? g->separate[p->buffers[buffer].index] : g->block + offset_of(g, p, buffer, n);
+}
+
+/* Bytes that are to be sent; 0: none. */
+static size_t pack(const amp_cuda_staging *g, const amp_run *run, char *to) {
+    size_t at = aligned(g->header_bytes), end = 0;
+    for (int32_t i = 0; i < run->program->buffer_count; i++) {
+        if (!is_input(run->program, i)) continue;
+        size_t bytes = input_bytes(&run->program->buffers[i], run->n);
+        if (to) memcpy(to + at, run->buffers[i], bytes);
+        end = at + bytes;
+        at += aligned(bytes);
+    }
+    if (to && g->header_bytes) memcpy(to, g->header, g->header_bytes);
+    return end;
+}
+
+/* Asks before it waits: two calls later the copy is done, unless the device lies far behind. */
+static amp_status await(amp_cuda_context *c, CuEvent event, amp_error *err) {
+    AMP_TRY(amp_cuda_latch_check(&c->latch, err));
+    CuResult result = c->driver.event_query(event);
+    if (result == CU_NOT_READY) return AMP_CUDA(c, err, event_sync, (event));
+    return amp_cuda_result(&c->driver, &c->latch, CUDA_CALL_event_query, result, err);
+}
+
+/* From the block to inputs that lie apart. */
+static amp_status spread(const amp_cuda_staging *g, const amp_run *run, CuStream compute, amp_error *err) {
+    const amp_program *p = run->program;
+    for (int32_t i = 0; i < p->buffer_count; i++) {
+        if (!is_input(p, i)) continue;
+        CuPointer from = g->block + offset_of(g, p, i, run->n), to = amp_cuda_staging_address(g, p, i, run->n);
+        AMP_TRY(AMP_CUDA(g->context, err, copy, (to, from, input_bytes(&p->buffers[i], run->n), compute)));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_cuda_staging_send(amp_cuda_staging *g, const amp_run *run, CuStream compute, amp_error *err) {
+    amp_cuda_context *c = g->context;
+    amp_cuda_stage *s = &g->stages[g->next];
+    size_t bytes = pack(g, run, NULL);
+    if (!bytes) return AMP_OK;
+    AMP_TRY(await(c, s->arrived, err));
+    (void)pack(g, run, s->pinned);
+    AMP_TRY(AMP_CUDA(c, err, stream_wait, (g->stream, s->consumed, 0)));
+    AMP_TRY(AMP_CUDA(c, err, copy_in, (s->device, s->pinned, bytes, g->stream)));
+    AMP_TRY(AMP_CUDA(c, err, event_record, (s->arrived, g->stream)));
+    g->next = (g->next + 1) % AMP_CUDA_STAGES;
+    AMP_TRY(AMP_CUDA(c, err, stream_wait, (compute, s->arrived, 0)));
+    AMP_TRY(AMP_CUDA(c, err, copy, (g->block, s->device, bytes, compute)));
+    if (g->separate) AMP_TRY(spread(g, run, compute, err));
+    return AMP_CUDA(c, err, event_record, (s->consumed, compute));
+}

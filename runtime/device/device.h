@@ -1,0 +1,85 @@
+/* device.h: what runs programs.  device/null, device/cpu and device/cuda implement it; tests/conformance runs one suite
+ * over every device. */
+#ifndef AMP_RUNTIME_DEVICE_DEVICE_H
+#define AMP_RUNTIME_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+
+#include "runtime/memory/device_memory.h"
+#include "runtime/model/model.h"
+
+typedef struct amp_device amp_device;
+
+typedef struct amp_device_options {
+    int32_t threads;        /* 0: one per processor */
+    const char *isa;        /* "portable", "v3", "v4"; NULL: the best */
+    const amp_model *model; /* as the device runs it; outlives the device */
+    void *cuda_stream;      /* the application's CUstream; NULL: one of its own */
+    int32_t cuda_device;    /* where there is no stream: which device, from 0 */
+} amp_device_options;
+
+/* One execution of a program. */
+typedef struct amp_run {
+    const amp_program *program;
+    void *const
+        *buffers; /* by buffer of the program: memory of the device; INPUT: the caller's array; WATCH may be NULL */
+    int64_t n;
+    /* For devices with memory of their own: */
+    void *flags; /* the FLAG buffers lie together */
+    size_t flag_bytes;
+    amp_memory *params; /* where the params lie */
+    bool writes_params;
+    bool ends_temporaries; /* what a temporary held is gone behind its last kernel: for sanitizers */
+} amp_run;
+
+/* Room for the inputs of a run. */
+typedef struct amp_input_room {
+    const void *header; /* bytes that the host may change between runs; they go with the inputs */
+    size_t header_bytes, input_bytes;
+    const size_t *separate; /* by input of the model: its bytes, each in an allocation of its own; NULL: all in one */
+    int32_t count;          /* of them */
+} amp_input_room;
+
+/* What a device with memory of its own does besides.  Runs are started and not waited for. */
+typedef struct amp_own_memory {
+    amp_memory *(*memory)(amp_device *device); /* lives at least as long as the device */
+    /* *|out|: where the header lies for programs. */
+    amp_status (*reserve_inputs)(amp_device *device, const amp_input_room *room, void **out, amp_error *err);
+    /* What the host reads after runs. */
+    amp_status (*reserve_scalars)(amp_device *device, void *block, size_t bytes, amp_error *err);
+    /* Starts a copy of the scalars to the host, behind all runs so far.  Never more than AMP_COLLECTIONS at a time. */
+    amp_status (*collect)(amp_device *device, amp_error *err);
+    /* The oldest copy under way; NULL where it is not done, unless |wait|.  Readable until the next collect. */
+    amp_status (*collected)(amp_device *device, bool wait, const void **out, amp_error *err);
+    /* Behind all runs so far; they return when the copy is done. */
+    amp_status (*read)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
+    amp_status (*write)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
+    void (*settle)(amp_device *device);        /* waits for all runs, or for nothing after a fatal error */
+    size_t (*bytes)(const amp_device *device); /* that it holds besides what allocators gave it */
+} amp_own_memory;
+
+enum { AMP_COLLECTIONS = 8 };
+
+typedef struct amp_device_type {
+    const char *name;
+    amp_status (*create)(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
+                         amp_error *err);
+    void (*destroy)(amp_device *device); /* NULL is a no-op */
+    /* Memory for running |program| with up to |n| samples: what was reserved is not allocated by a run. */
+    amp_status (*reserve)(amp_device *device, const amp_program *program, int64_t n, amp_error *err);
+    amp_status (*run)(amp_device *device, const amp_run *run, amp_error *err);
+    size_t (*scratch_bytes)(const amp_device *device); /* memory of its own */
+    bool computes;                                     /* false: results are zeros and states stay as they are */
+    const amp_own_memory *own;                         /* NULL: programs run on the host's memory */
+} amp_device_type;
+
+struct amp_device { /* the head of every device */
+    const amp_device_type *type;
+    amp_allocator allocator;
+};
+
+extern const amp_device_type amp_device_cpu, amp_device_cuda, amp_device_null;
+/* By name; NULL when there is none. */
+const amp_device_type *amp_device_type_named(const char *name);
+
+#endif

@@ -1,0 +1,12 @@
+/* devices.c: the devices of this build. */
+#include "runtime/device/device.h"
+
+#include <string.h>
+
+static const amp_device_type *const types[] = {&amp_device_cpu, &amp_device_cuda, &amp_device_null};
+
+const amp_device_type *amp_device_type_named(const char *name) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (!strcmp(types[i]->name, name)) return types[i];
+    return NULL;
+}

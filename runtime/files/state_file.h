@@ -1,0 +1,51 @@
+/* state_file.h: states as the tensors of a safetensors file: files of params, and checkpoints.
+ *
+ *   params and buffers  under their own names       moments   optim/<param>/<slot>
+ *   counters            counter/<name>, I64, []      scaler    scaler/<name>, F32 or I32, []
+ *
+ * Tensors are row-major whatever the layout in memory; f32 states as F32, integers as they are.
+ */
+#ifndef AMP_RUNTIME_FILES_STATE_FILE_H
+#define AMP_RUNTIME_FILES_STATE_FILE_H
+
+#include <stdbool.h>
+
+#include "runtime/model/model.h"
+#include "runtime/files/safetensors.h"
+
+typedef enum amp_state_file_kind { AMP_FILE_OF_PARAMS, AMP_FILE_OF_CHECKPOINT } amp_state_file_kind;
+
+/* What metadata says: "amp.format". */
+#define AMP_FORMAT_KEY "amp.format"
+#define AMP_FORMAT_PARAMS "params 1"
+#define AMP_FORMAT_CHECKPOINT "checkpoint 1"
+
+typedef struct amp_state_list { /* what such a file holds, for one model */
+    amp_allocator allocator;
+    const amp_model *model;
+    amp_state_file_kind kind;
+    int32_t count, allocated;
+    struct amp_state_entry {
+        const char *name;
+        int32_t state;
+    } * entries; /* by name */
+    char *names;
+    size_t names_bytes;
+    float *rows; /* of the largest state: made here, so that reading cannot fail half way */
+    size_t rows_bytes;
+} amp_state_list;
+
+amp_status amp_state_list_make(amp_state_list *list, const amp_model *model, amp_state_file_kind kind,
+                               const amp_allocator *allocator, amp_error *err);
+void amp_state_list_free(amp_state_list *list);
+
+/* Every name, shape and dtype, and nothing that is not the model's: the first difference in words, and how many more.
+ * AMP_MISMATCH. */
+amp_status amp_state_list_check(const amp_state_list *list, const amp_safetensors *file, const char *path,
+                                amp_error *err);
+/* Copies a checked file into |states| (by state of the model).  Cannot fail. */
+void amp_state_list_read(const amp_state_list *list, const amp_safetensors *file, void *const *states);
+amp_status amp_state_list_write(const amp_state_list *list, void *const *states, const char *path,
+                                const amp_metadata *metadata, int32_t metadata_count, amp_error *err);
+
+#endif

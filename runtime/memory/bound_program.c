@@ -1,0 +1,188 @@
+/* bound_program.c: see bound_program.h. */
+#define _DEFAULT_SOURCE /* madvise */
+#include "runtime/memory/bound_program.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/model/layout.h"
+#include "runtime/memory/device_memory.h"
+#include "runtime/model/state.h"
+
+/* ---- arenas ------------------------------------------------------------------------------------------------------ */
+
+static const size_t HUGE_PAGE = 2 << 20;
+
+static size_t arena_align(size_t bytes) { return bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : AMP_MEMORY_ALIGN; }
+
+/* Temporaries are written before they are read, so zeroing is not for the kernels: it takes the page faults before the
+ * first step. */
+char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes) {
+    size_t align = arena_align(bytes);
+    char *arena = amp_alloc(allocator, bytes, align);
+    if (!arena) return NULL;
+    /* An allocator that does not align so far gets no huge pages: advice, so its failure changes nothing. */
+    if (align == HUGE_PAGE) (void)madvise(arena, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return memset(arena, 0, bytes);
+}
+
+void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes) {
+    amp_free(allocator, arena, bytes, arena_align(bytes));
+}
+
+/* ---- memory of buffers ------------------------------------------------------------------------------------------- */
+
+static bool is_temp(const amp_bound_program *b, int32_t i) { return b->program->buffers[i].kind == AMP_BUFFER_TEMP; }
+
+static amp_status allocate_each(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
+    for (int32_t i = 0; i < b->program->buffer_count; i++) {
+        if (!is_temp(b, i)) continue;
+        b->buffers[i] = amp_alloc_zeroed(allocator, b->plan.bytes[i], AMP_MEMORY_ALIGN);
+        if (!b->buffers[i])
+            return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the %zu bytes of %s", b->program->name,
+                            b->plan.bytes[i], b->program->buffers[i].name);
+    }
+    return AMP_OK;
+}
+
+static amp_status allocate_temporaries(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
+    if (b->options.sharing == AMP_OWN_ALLOCATIONS) return allocate_each(b, allocator, err);
+    if (b->options.sharing == AMP_SHARE_ARENA) return AMP_OK;
+    b->arena = amp_arena_alloc(allocator, b->plan.arena);
+    if (!b->arena)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations", b->program->name,
+                        b->plan.arena);
+    amp_bound_program_use_arena(b, b->arena);
+    return AMP_OK;
+}
+
+/* Flags, then outputs, then watched values in one allocation. */
+static amp_status allocate_kept(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
+    b->kept_bytes = b->plan.flags + b->plan.outputs + (b->options.watch ? b->plan.watched : 0);
+    b->kept = amp_alloc_zeroed(allocator, b->kept_bytes, AMP_MEMORY_ALIGN);
+    if (!b->kept)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of results", b->program->name,
+                        b->kept_bytes);
+    return AMP_OK;
+}
+
+static void bind_buffers(amp_bound_program *b, void *const *states) {
+    char *outputs = b->kept + b->plan.flags, *watched = outputs + b->plan.outputs;
+    for (int32_t i = 0; i < b->program->buffer_count; i++) {
+        const amp_model_buffer *buffer = &b->program->buffers[i];
+        switch (buffer->kind) {
+        case AMP_BUFFER_FLAG: b->buffers[i] = b->kept + b->plan.offset[i]; break;
+        case AMP_BUFFER_OUTPUT: b->buffers[i] = outputs + b->plan.offset[i]; break;
+        case AMP_BUFFER_WATCH: b->buffers[i] = b->options.watch ? watched + b->plan.offset[i] : NULL; break;
+        case AMP_BUFFER_STATE: b->buffers[i] = states[buffer->index]; break;
+        default: break; /* INPUT: with each call; TEMP: allocate_temporaries */
+        }
+    }
+}
+
+static size_t buffers_bytes(const amp_bound_program *b) {
+    return (size_t)b->program->buffer_count * sizeof *b->buffers;
+}
+
+static size_t scalar_at_bytes(const amp_bound_program *b) {
+    return (size_t)b->program->buffer_count * sizeof *b->scalar_at;
+}
+
+static amp_status make_tables(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
+    b->buffers = amp_alloc_zeroed(allocator, buffers_bytes(b), 16);
+    if (b->buffers && b->options.own_memory) b->scalar_at = amp_alloc_zeroed(allocator, scalar_at_bytes(b), 16);
+    if (b->buffers && (b->scalar_at || !b->options.own_memory)) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the buffers of %s", b->program->name);
+}
+
+amp_status amp_bound_program_make(amp_bound_program *b, const amp_program *program, const amp_bound_options *options,
+                                  void *const *states, const amp_allocator *allocator, amp_error *err) {
+    *b = (amp_bound_program){.options = *options};
+    amp_memory_plan_options plan = {.capacity = options->capacity,
+                                    .separate = options->sharing != AMP_SHARE_ARENA,
+                                    .align = options->own_memory ? AMP_OWN_MEMORY_ALIGN : AMP_MEMORY_ALIGN};
+    AMP_TRY(amp_memory_plan_make(&b->plan, program, &plan, allocator, err));
+    b->program = program;
+    amp_status status = make_tables(b, allocator, err);
+    if (!status && !options->own_memory) status = allocate_kept(b, allocator, err);
+    if (!status && !options->own_memory) status = allocate_temporaries(b, allocator, err);
+    if (!status && !options->own_memory) bind_buffers(b, states);
+    if (status) amp_bound_program_free(b, allocator);
+    return status;
+}
+
+void amp_bound_program_free(amp_bound_program *b, const amp_allocator *allocator) {
+    if (!b->program) return;
+    bool each = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.own_memory;
+    for (int32_t i = 0; b->buffers && i < b->program->buffer_count; i++)
+        if (each && is_temp(b, i)) amp_free(allocator, b->buffers[i], b->plan.bytes[i], AMP_MEMORY_ALIGN);
+    amp_free(allocator, b->scalar_at, scalar_at_bytes(b), 16);
+    amp_arena_free(allocator, b->arena, b->plan.arena);
+    amp_free(allocator, b->kept, b->kept_bytes, AMP_MEMORY_ALIGN);
+    amp_free(allocator, b->buffers, buffers_bytes(b), 16);
+    amp_memory_plan_free(&b->plan, allocator);
+    *b = (amp_bound_program){0};
+}
+
+size_t amp_bound_program_arena_bytes(const amp_bound_program *b) {
+    return b->program && b->options.sharing == AMP_SHARE_ARENA ? b->plan.arena : 0;
+}
+
+void amp_bound_program_use_arena(amp_bound_program *b, char *arena) {
+    for (int32_t i = 0; i < b->program->buffer_count; i++)
+        if (is_temp(b, i)) b->buffers[i] = arena + b->plan.offset[i];
+}
+
+size_t amp_bound_program_temporaries(const amp_bound_program *b) {
+    size_t bytes = 0;
+    if (!b->program || b->options.sharing == AMP_SHARE_ARENA) return 0;
+    if (b->options.sharing == AMP_OWN_ARENA) return b->plan.arena;
+    for (int32_t i = 0; i < b->program->buffer_count; i++)
+        if (is_temp(b, i)) bytes += b->plan.bytes[i];
+    return bytes;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static void read_element(const amp_model_buffer *b, const void *memory, int64_t at, void *to, int64_t index) {
+    switch (b->dtype) {
+    case AMP_DT_I64: ((int64_t *)to)[index] = ((const int64_t *)memory)[at]; break;
+    case AMP_DT_BOOL: ((uint8_t *)to)[index] = amp_load_element(memory, b->storage, at) != 0; break;
+    default:
+        amp_store_element(to, amp_readable_dtype(b->dtype), index, amp_load_element(memory, b->storage, at));
+        break;
+    }
+}
+
+void amp_buffer_read(const amp_model_buffer *b, const void *memory, int64_t n, void *to) {
+    int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            read_element(b, memory, amp_layout_index(b->layout, rows, cols, r, c), to, r * cols + c);
+}
+
+void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to) {
+    amp_buffer_read(&bound->program->buffers[buffer], bound->buffers[buffer], n, to);
+}
+
+/* The caller's inputs are the host's in any case. */
+static const void *scalar_address(const amp_bound_program *b, int32_t buffer) {
+    bool copied = b->scalars && b->scalar_at[buffer] != AMP_NO_SCALAR;
+    return copied ? b->scalars + b->scalar_at[buffer] : b->buffers[buffer];
+}
+
+double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result) {
+    int32_t buffer = bound->program->results[result].buffer;
+    return amp_load_element(scalar_address(bound, buffer), bound->program->buffers[buffer].storage, 0);
+}
+
+void amp_bound_program_add_measures(const amp_bound_program *bound, const amp_model *m, double *sums) {
+    int32_t count = amp_measure_count(m);
+    for (int32_t i = 0; i < count; i++) {
+        int32_t result = amp_measure_result(m, bound->program, i);
+        sums[i] += result < 0 ? NAN : amp_bound_program_scalar(bound, result);
+    }
+}

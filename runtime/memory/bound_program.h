@@ -1,0 +1,67 @@
+/* bound_program.h: a program with memory for every buffer, for one capacity: what a device can run. */
+#ifndef AMP_RUNTIME_MEMORY_BOUND_PROGRAM_H
+#define AMP_RUNTIME_MEMORY_BOUND_PROGRAM_H
+
+#include <stdbool.h>
+
+#include "runtime/memory/memory_plan.h"
+#include "runtime/model/model.h"
+
+typedef enum amp_sharing {
+    AMP_SHARE_ARENA,    /* temporaries lie in an arena that several programs use in turn */
+    AMP_OWN_ARENA,      /* temporaries share nothing: all are readable after a run */
+    AMP_OWN_ALLOCATIONS /* the same, each in an allocation of its own: sanitizers see overruns */
+} amp_sharing;
+
+typedef struct amp_bound_options {
+    int64_t capacity;
+    amp_sharing sharing;
+    bool watch;      /* WATCH buffers get memory */
+    bool own_memory; /* of the device: only planned; placement.h gives every buffer its place */
+} amp_bound_options;
+
+typedef struct amp_bound_program {
+    const amp_program *program; /* NULL: not bound */
+    amp_memory_plan plan;
+    amp_bound_options options;
+    void **buffers; /* by buffer: INPUT is set with each call; WATCH NULL where nobody watches */
+    char *kept;     /* flags, outputs and watched values: what is read after a run */
+    size_t kept_bytes;
+    char *arena; /* temporaries: AMP_OWN_ARENA */
+    /* In a device's own memory: */
+    void *flags; /* all of them */
+    size_t flag_bytes;
+    const char *scalars; /* the host's copy of what it reads after a run; NULL: in |buffers| */
+    size_t *scalar_at;   /* by buffer: its place there, or AMP_NO_SCALAR */
+} amp_bound_program;
+
+#define AMP_NO_SCALAR SIZE_MAX
+
+/* |states|: memory by state of the model. */
+amp_status amp_bound_program_make(amp_bound_program *bound, const amp_program *program,
+                                  const amp_bound_options *options, void *const *states, const amp_allocator *allocator,
+                                  amp_error *err);
+void amp_bound_program_free(amp_bound_program *bound, const amp_allocator *allocator); /* an unbound one is a no-op */
+
+/* AMP_SHARE_ARENA: bytes that the shared arena must have, and where it is.  Other sharing: 0 bytes, and nothing to do.
+ */
+size_t amp_bound_program_arena_bytes(const amp_bound_program *bound);
+void amp_bound_program_use_arena(amp_bound_program *bound, char *arena);
+
+/* Bytes of temporaries that this program holds itself. */
+size_t amp_bound_program_temporaries(const amp_bound_program *bound);
+
+/* Memory for temporaries: aligned, zeroed, on huge pages where large. */
+char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes);
+void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
+
+/* The values of a buffer that lies at |memory| with |n|, row-major, as amp_readable_dtype. */
+void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, int64_t n, void *to);
+/* The same of a bound buffer after a run; of the host's memory only. */
+void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to);
+/* A scalar result. */
+double amp_bound_program_scalar(const amp_bound_program *bound, int32_t result);
+/* Adds the measures of |model| that a run left; one that the program does not compute is NaN. */
+void amp_bound_program_add_measures(const amp_bound_program *bound, const amp_model *model, double *sums);
+
+#endif

@@ -1,0 +1,31 @@
+/* memory_plan.h: where each buffer of a program lies, for one capacity.
+ *
+ * Temporaries that are never live at the same time share memory (place_temporaries.h), and so do those that take another's place
+ * (amp_model_buffer.place), unless buffers are separate.
+ */
+#ifndef AMP_RUNTIME_MEMORY_MEMORY_PLAN_H
+#define AMP_RUNTIME_MEMORY_MEMORY_PLAN_H
+
+#include <stdbool.h>
+
+#include "runtime/model/model.h"
+
+typedef struct amp_memory_plan {
+    int32_t count;
+    size_t *bytes;  /* by buffer: its size at the capacity */
+    size_t *offset; /* by buffer: in the arena (TEMP), among the flags (FLAG), among the outputs (OUTPUT), among the
+                       watched (WATCH) */
+    size_t arena, flags, outputs, watched; /* bytes in all */
+} amp_memory_plan;
+
+typedef struct amp_memory_plan_options {
+    int64_t capacity;
+    bool separate; /* temporaries share nothing */
+    size_t align;  /* a power of two, of every buffer; at least 128 */
+} amp_memory_plan_options;
+
+amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *program,
+                                const amp_memory_plan_options *options, const amp_allocator *allocator, amp_error *err);
+void amp_memory_plan_free(amp_memory_plan *plan, const amp_allocator *allocator);
+
+#endif

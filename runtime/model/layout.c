@@ -1,0 +1,89 @@
+/* layout.c: see layout.h. */
+#include "runtime/model/layout.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/rounding.h"
+
+enum { BLOCK = 32 };
+
+static int64_t round_up(int64_t v, int64_t to) { return (v + to - 1) / to * to; }
+
+size_t amp_storage_size(uint32_t storage) { return storage == AMP_DT_BOOL ? 4 : amp_dtype_size((amp_dtype)storage); }
+
+bool amp_layout_bytes(uint32_t layout, uint32_t storage, int64_t rows, int64_t cols, size_t *out) {
+    enum { DIM_LIMIT = 1 << 30 };
+    if (rows < 0 || cols < 0 || rows > ((int64_t)DIM_LIMIT << 8) || cols > ((int64_t)DIM_LIMIT << 8)) return false;
+    size_t r = (size_t)rows, c = (size_t)cols, count, bytes;
+    if (layout != AMP_LAYOUT_ROWS) {
+        r = (size_t)round_up(rows, BLOCK);
+        c = (size_t)round_up(cols, BLOCK);
+    }
+    if (!amp_size_mul(r, c, &count) || !amp_size_mul(count, amp_storage_size(storage), &bytes)) return false;
+    if (!amp_size_add(bytes, 127, &bytes)) return false;
+    *out = bytes / 128 * 128;
+    return true;
+}
+
+int64_t amp_layout_index(uint32_t layout, int64_t rows, int64_t cols, int64_t row, int64_t col) {
+    int64_t r = round_up(rows, BLOCK), c = round_up(cols, BLOCK);
+    switch (layout) {
+    case AMP_LAYOUT_PANELS: return col / BLOCK * r * BLOCK + row * BLOCK + col % BLOCK;
+    case AMP_LAYOUT_PAIRS: return col / BLOCK * r * BLOCK + row / 2 * 2 * BLOCK + col % BLOCK * 2 + row % 2;
+    case AMP_LAYOUT_PANELS_T: return row / BLOCK * c * BLOCK + col * BLOCK + row % BLOCK;
+    case AMP_LAYOUT_PAIRS_T: return row / BLOCK * c * BLOCK + col / 2 * 2 * BLOCK + row % BLOCK * 2 + col % 2;
+    default: return row * cols + col;
+    }
+}
+
+void amp_state_matrix(const amp_model_state *state, int64_t *rows, int64_t *cols) {
+    *rows = 1;
+    for (uint32_t i = 0; i + 1 < state->rank; i++) *rows *= state->dims[i];
+    *cols = state->rank ? state->dims[state->rank - 1] : 1;
+}
+
+double amp_load_element(const void *data, uint32_t storage, int64_t index) {
+    switch (storage) {
+    case AMP_DT_F32:
+    case AMP_DT_TF32: return ((const float *)data)[index];
+    case AMP_DT_F16: return amp_f16_to_f32(((const uint16_t *)data)[index]);
+    case AMP_DT_BF16: return amp_bf16_to_f32(((const uint16_t *)data)[index]);
+    case AMP_DT_F64: return ((const double *)data)[index];
+    case AMP_DT_I32:
+    case AMP_DT_BOOL: return ((const int32_t *)data)[index];
+    case AMP_DT_I64: return (double)((const int64_t *)data)[index];
+    case AMP_DT_U8: return ((const uint8_t *)data)[index];
+    default: return 0;
+    }
+}
+
+void amp_store_element(void *data, uint32_t storage, int64_t index, double value) {
+    switch (storage) {
+    case AMP_DT_F32:
+    case AMP_DT_TF32: ((float *)data)[index] = (float)value; break;
+    case AMP_DT_F16: ((uint16_t *)data)[index] = amp_f32_to_f16((float)value); break;
+    case AMP_DT_BF16: ((uint16_t *)data)[index] = amp_f32_to_bf16((float)value); break;
+    case AMP_DT_F64: ((double *)data)[index] = value; break;
+    case AMP_DT_I32:
+    case AMP_DT_BOOL: ((int32_t *)data)[index] = (int32_t)value; break;
+    case AMP_DT_I64: ((int64_t *)data)[index] = (int64_t)value; break;
+    case AMP_DT_U8: ((uint8_t *)data)[index] = (uint8_t)value; break;
+    default: break;
+    }
+}
+
+void amp_layout_from_f32(void *memory, uint32_t layout, uint32_t storage, int64_t rows, int64_t cols,
+                         const float *from) {
+    size_t bytes;
+    if (amp_layout_bytes(layout, storage, rows, cols, &bytes)) memset(memory, 0, bytes);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            amp_store_element(memory, storage, amp_layout_index(layout, rows, cols, r, c), from[r * cols + c]);
+}
+
+void amp_layout_to_f32(const void *memory, uint32_t layout, uint32_t storage, int64_t rows, int64_t cols, float *to) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            to[r * cols + c] = (float)amp_load_element(memory, storage, amp_layout_index(layout, rows, cols, r, c));
+}

@@ -1,0 +1,31 @@
+/* layout.h: how matrices lie in planned memory (docs/design/kernels.md), and copying them to and from row-major arrays.
+ */
+#ifndef AMP_RUNTIME_MODEL_LAYOUT_H
+#define AMP_RUNTIME_MODEL_LAYOUT_H
+
+#include <stdbool.h>
+
+#include "amp/model_abi.h"
+#include "base/error.h"
+
+enum { AMP_MEMORY_ALIGN = 64 };
+
+/* Bytes of one element in planned memory: bool takes four. */
+size_t amp_storage_size(uint32_t storage);
+/* Bytes of a matrix, rounded up to 128; false on overflow. */
+bool amp_layout_bytes(uint32_t layout, uint32_t storage, int64_t rows, int64_t cols, size_t *out);
+/* Element number of (row, col), in elements of the storage type. */
+int64_t amp_layout_index(uint32_t layout, int64_t rows, int64_t cols, int64_t row, int64_t col);
+/* A state as a matrix: [] and [C] are one row. */
+void amp_state_matrix(const amp_model_state *state, int64_t *rows, int64_t *cols);
+
+/* One element as f32 (floats) or as a double (any type). */
+double amp_load_element(const void *data, uint32_t storage, int64_t index);
+void amp_store_element(void *data, uint32_t storage, int64_t index, double value);
+
+/* Row-major f32 to and from a matrix in memory; padding is written as zero. */
+void amp_layout_from_f32(void *memory, uint32_t layout, uint32_t storage, int64_t rows, int64_t cols,
+                         const float *from);
+void amp_layout_to_f32(const void *memory, uint32_t layout, uint32_t storage, int64_t rows, int64_t cols, float *to);
+
+#endif

@@ -1,0 +1,85 @@
+/* model.h: a loaded model as the runtime sees it: the descriptor's tables, copied into arrays of this runtime's
+ * structs, every index checked. */
+#ifndef AMP_RUNTIME_MODEL_MODEL_H
+#define AMP_RUNTIME_MODEL_MODEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "amp/amp.h"
+#include "amp/model_abi.h"
+
+typedef struct amp_program {
+    const char *name;
+    int32_t buffer_count, kernel_count, result_count;
+    amp_model_buffer *buffers;
+    amp_model_kernel *kernels;           /* NULL in a model for CUDA */
+    amp_model_cuda_kernel *cuda_kernels; /* NULL in any other */
+    amp_model_result *results;
+} amp_program;
+
+struct amp_model {
+    atomic_int references;
+    amp_allocator allocator;
+    void *library; /* of dlopen; NULL for a model that is part of the program (tests) */
+    amp_model_desc desc;
+    amp_model *cuda;  /* the same model for CUDA: states and programs of its own; NULL where it has no such code */
+    amp_model *owner; /* of a model for CUDA; NULL for any other */
+    amp_model_cuda cuda_code; /* of a model for CUDA: its functions are |functions| */
+    amp_model_cuda_function *functions;
+    int32_t function_count;
+    int32_t state_count, program_count, decision_count;
+    int32_t model_input_count, input_count; /* of the model; and of its train block */
+    int32_t all_input_count;                /* and averages, which the program "metrics" reads */
+    amp_model_state *states;
+    amp_model_input *inputs;
+    amp_program *programs;
+    amp_model_decision *decisions;
+    /* NULL where the model has none.  A model whose steps accumulate has micro_step as train_step, and apply_step. */
+    const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh;
+    int64_t accumulate;     /* micro-batches of a step */
+    int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
+};
+
+enum { AMP_BATCH_LIMIT = 1 << 24 }; /* samples of a call at most: no dimension can overflow */
+
+/* Takes a descriptor that lives as long as the model: checks it and copies its tables.  |where| names it in errors. */
+amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
+                               amp_model **out, amp_error *err);
+
+/* The model as a device of that type runs it.  AMP_UNSUPPORTED: it has no code for it, and why. */
+amp_status amp_model_for(amp_model *model, const char *device, amp_model **out, amp_error *err);
+
+/* Every pointer, index, size and name of the copied tables.  Fills batch_multiple. */
+amp_status amp_model_check(amp_model *model, const char *where, amp_error *err);
+
+/* It has the programs of a step. */
+bool amp_model_trains(const amp_model *model);
+/* It can evaluate in FP32: it was compiled for it, or knows nothing else. */
+bool amp_model_has_fp32(const amp_model *model);
+const amp_program *amp_model_program_named(const amp_model *model, const char *name);
+/* Index of a state by name, or -1. */
+int32_t amp_model_state_index(const amp_model *model, const char *name);
+/* Index of a program's result by name, or -1. */
+int32_t amp_program_result_index(const amp_program *program, const char *name);
+int64_t amp_model_dim_at(const amp_model_dim *dim, int64_t n);
+int64_t amp_model_state_elements(const amp_model_state *state);
+
+/* ---- measures: what a program measures: results "loss", "loss.NAME" and "metric.NAME" of train_step and eval; and
+ * metrics that the program "metrics" computes from averages of those --------------------------------------------- */
+
+/* Those of the model's evaluation, then those that are computed from averages. */
+int32_t amp_metric_count(const amp_model *model);
+/* "acc"; NULL past the end. */
+const char *amp_metric_name(const amp_model *model, int32_t index);
+/* Named losses. */
+int32_t amp_loss_count(const amp_model *model);
+const char *amp_loss_name(const amp_model *model, int32_t index);
+/* "loss", then the named losses, then the metrics. */
+int32_t amp_measure_count(const amp_model *model);
+/* The measure that a result or an input of this name is, or -1. */
+int32_t amp_measure_named(const amp_model *model, const char *name);
+/* The result of |program| that is this measure, or -1. */
+int32_t amp_measure_result(const amp_model *model, const amp_program *program, int32_t measure);
+
+#endif

@@ -1,0 +1,366 @@
+/* model_check.c: what a model must fulfil before any of its numbers is used as an index, a size or a pointer.
+ *
+ * The functions of a model are native code and are trusted (amp/amp.h); its tables are not: a table written by a
+ * compiler with a fault must give an error here, not a crash later.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "runtime/model/initialise.h"
+#include "runtime/model/layout.h"
+#include "runtime/model/model_check.h"
+
+typedef amp_check Check;
+
+amp_status amp_check_fail(const Check *c, const char *format, ...) {
+    amp_error what = {0};
+    va_list args;
+    va_start(args, format);
+    amp_vfail(&what, AMP_BAD_FILE, format, args);
+    va_end(args);
+    const char *program = c->program ? c->program->name : "", *colon = c->program ? ": " : "";
+    return amp_fail(c->err, AMP_BAD_FILE, "%s: %s%s%s; compile the model again", c->where, program, colon,
+                    what.message);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+static bool is_dtype(uint32_t t) { return t != AMP_DT_NONE && amp_dtype_size((amp_dtype)t) > 0; }
+static bool is_float(uint32_t t) { return t >= AMP_DT_F32 && t <= AMP_DT_F64; }
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+bool amp_check_dim(Check *c, const amp_model_dim *d) {
+    if (d->mul < 1 || d->mul > AMP_CHECK_DIM_LIMIT) return false;
+    if (!d->of_n) return true;
+    if (d->div < 1 || d->div > AMP_BATCH_LIMIT) return false;
+    int64_t k = d->div / gcd(d->mul, d->div), now = c->m->batch_multiple;
+    c->m->batch_multiple = now / gcd(now, k) * k;
+    return c->m->batch_multiple <= AMP_BATCH_LIMIT;
+}
+
+static bool check_dims(Check *c, const amp_model_dim *dims, uint32_t rank) {
+    if (rank > AMP_MODEL_MAX_RANK) return false;
+    for (uint32_t i = 0; i < rank; i++)
+        if (!amp_check_dim(c, &dims[i])) return false;
+    return true;
+}
+
+/* false on overflow */
+static bool elements_at(const amp_model_dim *dims, uint32_t rank, int64_t n, size_t *out) {
+    *out = 1;
+    for (uint32_t i = 0; i < rank; i++)
+        if (!amp_size_mul(*out, (size_t)amp_model_dim_at(&dims[i], n), out)) return false;
+    return true;
+}
+
+/* Both are products of monomials in n, so two values of n tell them apart. */
+static bool same_elements(const Check *c, const amp_model_dim *dims, uint32_t rank, const amp_model_buffer *b) {
+    amp_model_dim matrix[2] = {b->rows, b->cols};
+    for (int64_t n = c->m->batch_multiple, i = 0; i < 2; i++, n *= 2) {
+        size_t x, y;
+        if (!elements_at(dims, rank, n, &x) || !elements_at(matrix, 2, n, &y) || x != y) return false;
+    }
+    return true;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* |first| is the name of the first of |count| structs that are |stride| bytes apart. */
+static amp_status check_names(const Check *c, const char *what, const char *const *first, int32_t count,
+                              size_t stride) {
+    size_t bytes = (size_t)count * sizeof(char *);
+    const char **names = amp_alloc(&c->m->allocator, bytes, 16);
+    if (!names) return amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory to check it", c->where);
+    amp_status status = AMP_OK;
+    for (int32_t i = 0; !status && i < count; i++) {
+        memcpy(&names[i], (const char *)first + (size_t)i * stride, sizeof names[i]);
+        if (!names[i]) status = amp_check_fail(c, "%s %d has no name", what, i);
+    }
+    if (!status) qsort(names, (size_t)count, sizeof *names, by_name);
+    for (int32_t i = 1; !status && i < count; i++)
+        if (!strcmp(names[i - 1], names[i])) status = amp_check_fail(c, "two %ss are called %s", what, names[i]);
+    amp_free(&c->m->allocator, names, bytes, 16);
+    return status;
+}
+
+static amp_status check_strings(const Check *c) {
+    const amp_model_desc *d = &c->m->desc;
+    const struct {
+        const char *what, *text;
+    } needed[] = {{"name", d->name},
+                  {"compiler version", d->compiler_version},
+                  {"policy", d->policy},
+                  {"precision", d->precision},
+                  {"source name", d->source_name}};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!needed[i].text) return amp_check_fail(c, "the descriptor has no %s", needed[i].what);
+    return AMP_OK;
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    uint32_t role, dtype;
+} scalar_states[] = {
+    {"step", AMP_STATE_COUNTER, AMP_DT_I64},          {"iteration", AMP_STATE_COUNTER, AMP_DT_I64},
+    {"seed", AMP_STATE_COUNTER, AMP_DT_I64},          {"scale", AMP_STATE_SCALER, AMP_DT_F32},
+    {"growth_tracker", AMP_STATE_SCALER, AMP_DT_I32}, {"floor_hits", AMP_STATE_SCALER, AMP_DT_I32},
+    {"micro", AMP_STATE_COUNTER, AMP_DT_I64},
+};
+
+/* "step.0", "step.1", ...: of train blocks that skip alone. */
+static bool is_block_counter(const amp_model_state *s) {
+    static const char prefix[] = "step.";
+    size_t length = sizeof prefix - 1;
+    return s->role == AMP_STATE_COUNTER && !strncmp(s->name, prefix, length) && s->name[length] &&
+           strspn(s->name + length, "0123456789") == strlen(s->name + length);
+}
+
+static bool is_known_scalar(const amp_model_state *s) {
+    if (is_block_counter(s)) return s->rank == 0 && s->storage == AMP_DT_I64;
+    for (size_t i = 0; i < sizeof scalar_states / sizeof *scalar_states; i++)
+        if (!strcmp(scalar_states[i].name, s->name) && scalar_states[i].role == s->role)
+            return s->rank == 0 && s->storage == scalar_states[i].dtype;
+    return false;
+}
+
+/* What the roles promise about types; see amp/model_abi.h. */
+static bool role_fits(const Check *c, const amp_model_state *s) {
+    const amp_model_state *of = amp_check_index(s->of, c->m->state_count) ? &c->m->states[s->of] : NULL;
+    switch (s->role) {
+    case AMP_STATE_PARAM: return s->dtype == AMP_DT_F32 && s->storage == AMP_DT_F32;
+    case AMP_STATE_BUFFER: return s->storage == AMP_DT_F32 || s->storage == AMP_DT_I64;
+    case AMP_STATE_MOMENT:
+        return of && of->role == AMP_STATE_PARAM && s->slot && s->storage == AMP_DT_F32 &&
+               amp_model_state_elements(of) == amp_model_state_elements(s);
+    case AMP_STATE_COUNTER:
+    case AMP_STATE_SCALER: return is_known_scalar(s);
+    case AMP_STATE_DERIVED: return of && (of->role == AMP_STATE_PARAM || of->role == AMP_STATE_BUFFER);
+    case AMP_STATE_ACCUMULATOR:
+        return of && of->role == AMP_STATE_PARAM && s->storage == AMP_DT_F32 &&
+               amp_model_state_elements(of) == amp_model_state_elements(s);
+    case AMP_STATE_STAGED:
+        return of && of->role == AMP_STATE_BUFFER && s->dtype == of->dtype &&
+               amp_model_state_elements(of) == amp_model_state_elements(s);
+    default: return false;
+    }
+}
+
+static bool state_shape_fits(const amp_model_state *s) {
+    size_t elements = 1, bytes;
+    int64_t rows, cols;
+    if (s->rank > AMP_MODEL_MAX_RANK) return false;
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (s->dims[i] < 1 || s->dims[i] > AMP_CHECK_DIM_LIMIT ||
+            !amp_size_mul(elements, (size_t)s->dims[i], &elements))
+            return false;
+    if (elements > (size_t)AMP_CHECK_DIM_LIMIT) return false;
+    amp_state_matrix(s, &rows, &cols);
+    return amp_layout_bytes(s->layout, s->storage, rows, cols, &bytes);
+}
+
+static amp_status check_state(const Check *c, const amp_model_state *s) {
+    if (!is_dtype(s->dtype) || !is_dtype(s->storage) || s->layout > AMP_LAYOUT_PAIRS_T)
+        return amp_check_fail(c, "state %s: unknown type or layout", s->name);
+    if (!state_shape_fits(s))
+        return amp_check_fail(c, "state %s: its shape is damaged or larger than memory can be", s->name);
+    amp_error why = {0};
+    if (amp_initialiser_check(s, &why)) return amp_check_fail(c, "state %s: %s", s->name, why.message);
+    return AMP_OK;
+}
+
+static amp_status check_states(const Check *c) {
+    const amp_model *m = c->m;
+    AMP_TRY(check_names(c, "state", &m->states->name, m->state_count, sizeof *m->states));
+    for (int32_t i = 0; i < m->state_count; i++) AMP_TRY(check_state(c, &m->states[i]));
+    for (int32_t i = 0; i < m->state_count; i++)
+        if (!role_fits(c, &m->states[i]))
+            return amp_check_fail(c, "state %s does not fit its role %u", m->states[i].name, m->states[i].role);
+    return AMP_OK;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+
+static amp_status check_inputs(Check *c) {
+    const amp_model *m = c->m;
+    AMP_TRY(check_names(c, "input", &m->inputs->name, m->all_input_count, sizeof *m->inputs));
+    for (int32_t i = 0; i < m->all_input_count; i++) {
+        const amp_model_input *in = &m->inputs[i];
+        if (!is_dtype(in->dtype)) return amp_check_fail(c, "input %s: unknown type %u", in->name, in->dtype);
+        if (!check_dims(c, in->dims, in->rank)) return amp_check_fail(c, "input %s: its shape is damaged", in->name);
+        if (i > 0 && in->train_only < in[-1].train_only)
+            return amp_check_fail(c, "input %s of the model stands behind the inputs of training", in->name);
+        if (in->train_only > AMP_INPUT_AVERAGE ||
+            (in->train_only == AMP_INPUT_AVERAGE && (in->rank || in->dtype != AMP_DT_F32)))
+            return amp_check_fail(c, "input %s: unknown kind %u, or no average", in->name, in->train_only);
+        if (in->index_bound < 0 || (in->index_bound && in->dtype != AMP_DT_I32))
+            return amp_check_fail(c, "input %s: class indices must be i32", in->name);
+    }
+    return AMP_OK;
+}
+
+/* ---- buffers ----------------------------------------------------------------------------------------------------- */
+
+/* Averages are inputs of "metrics" and of nothing else; "infer" is given the model's own inputs alone. */
+static bool may_read(const char *program, uint32_t kind) {
+    if (!strcmp(program, "metrics")) return kind == AMP_INPUT_AVERAGE;
+    return kind <= (strncmp(program, "infer", 5) ? AMP_INPUT_OF_TRAINING : AMP_INPUT_OF_MODEL);
+}
+
+static amp_status check_input_buffer(const Check *c, const amp_model_buffer *b) {
+    const amp_model *m = c->m;
+    if (!amp_check_index(b->index, m->all_input_count)) return amp_check_fail(c, "buffer %s is no input", b->name);
+    const amp_model_input *in = &m->inputs[b->index];
+    if (!may_read(c->program->name, in->train_only))
+        return amp_check_fail(c, "buffer %s: input %s is none of this program's", b->name, in->name);
+    if (b->layout != AMP_LAYOUT_ROWS || b->storage != in->dtype || !same_elements(c, in->dims, in->rank, b))
+        return amp_check_fail(c, "buffer %s does not fit input %s", b->name, in->name);
+    return AMP_OK;
+}
+
+static amp_status check_state_buffer(const Check *c, const amp_model_buffer *b) {
+    int64_t rows, cols;
+    if (!amp_check_index(b->index, c->m->state_count)) return amp_check_fail(c, "buffer %s is no state", b->name);
+    const amp_model_state *s = &c->m->states[b->index];
+    amp_state_matrix(s, &rows, &cols);
+    if (b->layout != s->layout || b->storage != s->storage || b->rows.of_n || b->cols.of_n || b->rows.mul != rows ||
+        b->cols.mul != cols)
+        return amp_check_fail(c, "buffer %s does not fit state %s", b->name, s->name);
+    return AMP_OK;
+}
+
+static bool same_dim(const amp_model_dim *a, const amp_model_dim *b) {
+    return a->mul == b->mul && a->div == b->div && a->of_n == b->of_n;
+}
+
+static bool place_fits(const Check *c, const amp_model_buffer *b) {
+    if (!b->place) return true;
+    if (b->place > (uint32_t)c->program->buffer_count) return false;
+    const amp_model_buffer *in = &c->program->buffers[b->place - 1];
+    return in->kind == AMP_BUFFER_TEMP && !in->place && in->first_kernel < b->first_kernel &&
+           in->storage == b->storage && in->layout == b->layout && same_dim(&in->rows, &b->rows) &&
+           same_dim(&in->cols, &b->cols);
+}
+
+static amp_status check_temp_buffer(const Check *c, const amp_model_buffer *b) {
+    if (b->first_kernel < -1 || b->last_kernel < b->first_kernel || b->last_kernel >= c->program->kernel_count)
+        return amp_check_fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first_kernel, b->last_kernel,
+                              c->program->kernel_count);
+    if (!place_fits(c, b)) return amp_check_fail(c, "buffer %s cannot lie where it is said to", b->name);
+    return AMP_OK;
+}
+
+static amp_status check_flag_buffer(const Check *c, const amp_model_buffer *b) {
+    if (amp_storage_size(b->storage) != sizeof(int32_t)) return amp_check_fail(c, "flag %s is no int32", b->name);
+    return AMP_OK;
+}
+
+/* What is read after a call is rows, floats as f32. */
+static amp_status check_output_buffer(const Check *c, const amp_model_buffer *b) {
+    if (c->m->owner) return AMP_OK;
+    if (b->layout != AMP_LAYOUT_ROWS || (is_float(b->dtype) && b->storage != AMP_DT_F32))
+        return amp_check_fail(c, "output %s is not stored as rows of f32", b->name);
+    return AMP_OK;
+}
+
+static amp_status check_watch_buffer(const Check *c, const amp_model_buffer *b) {
+    (void)c, (void)b;
+    return AMP_OK;
+}
+
+static amp_status (*const buffer_checks[])(const Check *, const amp_model_buffer *) = {
+    [AMP_BUFFER_TEMP] = check_temp_buffer,   [AMP_BUFFER_FLAG] = check_flag_buffer,
+    [AMP_BUFFER_INPUT] = check_input_buffer, [AMP_BUFFER_OUTPUT] = check_output_buffer,
+    [AMP_BUFFER_STATE] = check_state_buffer, [AMP_BUFFER_WATCH] = check_watch_buffer,
+};
+
+static amp_status check_buffer(Check *c, int32_t index) {
+    const amp_model_buffer *b = &c->program->buffers[index];
+    if (!b->name) return amp_check_fail(c, "buffer %d has no name", index);
+    if (b->kind > AMP_BUFFER_WATCH || b->layout > AMP_LAYOUT_PAIRS_T || !is_dtype(b->dtype) || !is_dtype(b->storage))
+        return amp_check_fail(c, "buffer %s: unknown kind, type or layout", b->name);
+    if (!amp_check_dim(c, &b->rows) || !amp_check_dim(c, &b->cols))
+        return amp_check_fail(c, "buffer %s: its shape is damaged", b->name);
+    /* A model before minor 1 does not tell the dimensions of its values. */
+    if (!check_dims(c, b->dims, b->rank) || (b->rank && !same_elements(c, b->dims, b->rank, b)))
+        return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
+    if (c->m->owner) AMP_TRY(amp_check_cuda_buffer(c, b));
+    return buffer_checks[b->kind](c, b);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static amp_status check_result(Check *c, int32_t index) {
+    const amp_model_result *r = &c->program->results[index];
+    if (!amp_check_index(r->buffer, c->program->buffer_count))
+        return amp_check_fail(c, "result %s is no buffer", r->name);
+    if (!is_dtype(r->dtype) || !check_dims(c, r->dims, r->rank) ||
+        !same_elements(c, r->dims, r->rank, &c->program->buffers[r->buffer]))
+        return amp_check_fail(c, "result %s does not fit its buffer", r->name);
+    return AMP_OK;
+}
+
+static amp_status check_program(Check *c, const amp_program *p) {
+    c->program = p;
+    for (int32_t i = 0; i < p->buffer_count; i++) AMP_TRY(check_buffer(c, i));
+    for (int32_t i = 0; i < p->kernel_count; i++)
+        AMP_TRY(c->m->owner ? amp_check_cuda_kernel(c, i) : amp_check_kernel(c, i));
+    if (p->result_count) AMP_TRY(check_names(c, "result", &p->results->name, p->result_count, sizeof *p->results));
+    for (int32_t i = 0; i < p->result_count; i++) AMP_TRY(check_result(c, i));
+    c->program = NULL;
+    return AMP_OK;
+}
+
+static bool is_scalar_result(const amp_program *p, const char *name) {
+    int32_t i = amp_program_result_index(p, name);
+    return i >= 0 && p->results[i].rank == 0;
+}
+
+/* What the runtime reads from a training step and from an evaluation. */
+static bool has_counter(const amp_model *m, const char *name) {
+    int32_t i = amp_model_state_index(m, name);
+    return i >= 0 && m->states[i].role == AMP_STATE_COUNTER;
+}
+
+static amp_status check_training(Check *c) {
+    static const char *const with_loss[] = {"train_step", "micro_step", "eval", "eval_fp32"};
+    const amp_model *m = c->m;
+    for (size_t i = 0; i < sizeof with_loss / sizeof *with_loss; i++) {
+        const amp_program *p = amp_model_program_named(m, with_loss[i]);
+        if (p && !is_scalar_result(p, "loss")) return amp_check_fail(c, "%s has no result loss", with_loss[i]);
+    }
+    if (m->desc.accumulate < 0)
+        return amp_check_fail(c, "a step has %lld micro-batches", (long long)m->desc.accumulate);
+    if (m->desc.accumulate < 2 || !amp_model_program_named(m, "micro_step")) return AMP_OK;
+    if (!amp_model_program_named(m, "apply_step")) return amp_check_fail(c, "micro_step has no apply_step");
+    if (!has_counter(m, "micro")) return amp_check_fail(c, "micro_step has no counter micro");
+    return AMP_OK;
+}
+
+static amp_status check_decisions(const Check *c) {
+    for (int32_t i = 0; i < c->m->decision_count; i++) {
+        const amp_model_decision *d = &c->m->decisions[i];
+        if (!d->path || !d->op || !d->rule || !d->reason)
+            return amp_check_fail(c, "decision %d has no path, op, rule or reason", i);
+    }
+    return AMP_OK;
+}
+
+amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) {
+    Check c = {.m = model, .where = where, .err = err};
+    model->batch_multiple = 1;
+    AMP_TRY(check_strings(&c));
+    AMP_TRY(check_decisions(&c));
+    if (model->state_count) AMP_TRY(check_states(&c));
+    if (model->all_input_count) AMP_TRY(check_inputs(&c));
+    if (model->program_count)
+        AMP_TRY(check_names(&c, "program", &model->programs->name, model->program_count, sizeof *model->programs));
+    for (int32_t i = 0; i < model->program_count; i++) AMP_TRY(check_program(&c, &model->programs[i]));
+    AMP_TRY(check_training(&c));
+    return model->owner ? amp_check_cuda(&c) : AMP_OK;
+}

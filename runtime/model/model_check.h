@@ -1,0 +1,34 @@
+/* model_check.h: what the files of the model's check share. */
+#ifndef AMP_RUNTIME_MODEL_MODEL_CHECK_H
+#define AMP_RUNTIME_MODEL_MODEL_CHECK_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "runtime/model/model.h"
+
+typedef struct amp_check {
+    amp_model *m;
+    const char *where;
+    amp_error *err;
+    const amp_program *program; /* being checked */
+} amp_check;
+
+#define AMP_CHECK_DIM_LIMIT ((int64_t)1 << 38)
+
+/* "mlp.so: train_step: kernel k03: ...; compile the model again" */
+amp_status amp_check_fail(const amp_check *check, const char *format, ...) AMP_PRINTF(2, 3);
+/* A dimension N / k makes every call's n a multiple of k. */
+bool amp_check_dim(amp_check *check, const amp_model_dim *dim);
+
+static inline bool amp_check_index(int64_t i, int64_t count) { return i >= 0 && i < count; }
+
+/* model_check_cuda.c: what a model for CUDA must fulfil besides. */
+amp_status amp_check_cuda_buffer(const amp_check *check, const amp_model_buffer *buffer);
+amp_status amp_check_cuda_kernel(amp_check *check, int32_t index);
+amp_status amp_check_cuda(amp_check *check);
+
+/* model_check_kernels.c */
+amp_status amp_check_kernel(amp_check *check, int32_t index);
+
+#endif

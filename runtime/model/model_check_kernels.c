@@ -1,0 +1,176 @@
+/* model_check_kernels.c: what the kernels of a model's programs must fulfil; see model_check.c. */
+#include "base/alloc.h"
+#include "runtime/model/layout.h"
+#include "runtime/model/model_check.h"
+
+typedef amp_check Check;
+
+enum { MAX_OPERANDS = 4096 /* of a kernel: the executor keeps them on its stack */ };
+
+/* ---- matrix products --------------------------------------------------------------------------------------------- */
+
+static bool same_dim(const Check *c, const amp_model_dim *a, const amp_model_dim *b) {
+    int64_t n = c->m->batch_multiple;
+    return amp_model_dim_at(a, n) == amp_model_dim_at(b, n) && amp_model_dim_at(a, 2 * n) == amp_model_dim_at(b, 2 * n);
+}
+
+/* One operand of a product: stored as |down| x |across|, in the layout that the table of docs/design/kernels.md names.
+ */
+static bool product_operand_fits(const Check *c, const amp_model_kernel *k, int32_t at, uint32_t layout,
+                                 const amp_model_dim *down, const amp_model_dim *across) {
+    if (!amp_check_index(at, k->operand_count)) return false;
+    const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
+    return b->kind != AMP_BUFFER_WATCH && b->layout == layout && b->storage == k->product.operand &&
+           same_dim(c, &b->rows, down) && same_dim(c, &b->cols, across);
+}
+
+static amp_status check_matrices(Check *c, const amp_model_kernel *k) {
+    const amp_model_product *p = &k->product;
+    bool pairs = p->operand == AMP_DT_BF16;
+    if (!amp_check_dim(c, &p->k)) return amp_check_fail(c, "kernel %s: its inner dimension is damaged", k->name);
+    uint32_t a_layout = p->a_transposed && pairs ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS;
+    uint32_t b_layout = p->b_transposed ? (pairs ? AMP_LAYOUT_PAIRS_T : AMP_LAYOUT_PANELS_T)
+                                        : (pairs ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS);
+    const amp_model_dim *a_down = p->a_transposed ? &p->k : &k->rows, *a_across = p->a_transposed ? &k->rows : &p->k;
+    const amp_model_dim *b_down = p->b_transposed ? &k->cols : &p->k, *b_across = p->b_transposed ? &p->k : &k->cols;
+    if (!product_operand_fits(c, k, p->a, a_layout, a_down, a_across) ||
+        !product_operand_fits(c, k, p->b, b_layout, b_down, b_across))
+        return amp_check_fail(c, "kernel %s: the operands of its product do not fit it", k->name);
+    return AMP_OK;
+}
+
+/* ---- windows of images ------------------------------------------------------------------------------------------- */
+
+enum { WINDOW_LIMIT = 1 << 20 };
+
+static bool in_range(const int32_t *v, int count, int32_t least) {
+    for (int i = 0; i < count; i++)
+        if (v[i] < least || v[i] > WINDOW_LIMIT) return false;
+    return true;
+}
+
+/* How often the window fits into one axis; 0 where it does not. */
+static int64_t positions_of(int64_t size, int64_t taps, int64_t stride, int64_t padding, int64_t dilation) {
+    int64_t room = size + 2 * padding - dilation * (taps - 1) - 1;
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+static bool window_is_sound(const amp_model_window *w) {
+    const int32_t sizes[] = {w->h, w->w, w->c, w->oh, w->ow, w->oc, w->kh, w->kw};
+    if (w->kind > AMP_WINDOW_CONV_WEIGHT || !in_range(sizes, 8, 1) || !in_range(w->stride, 2, 1) ||
+        !in_range(w->padding, 2, 0) || !in_range(w->dilation, 2, 1))
+        return false;
+    size_t weights;
+    if (!amp_size_mul((size_t)w->kh * (size_t)w->kw, (size_t)w->c * (size_t)w->oc, &weights) ||
+        weights > (size_t)AMP_CHECK_DIM_LIMIT)
+        return false;
+    return positions_of(w->h, w->kh, w->stride[0], w->padding[0], w->dilation[0]) == w->oh &&
+           positions_of(w->w, w->kw, w->stride[1], w->padding[1], w->dilation[1]) == w->ow;
+}
+
+static bool is_number(const amp_model_dim *d, int64_t value) { return !d->of_n && d->mul == value; }
+
+/* Samples of |pixels| pixels that |rows| are, at n; 0 where they are no whole number. */
+static int64_t samples_at(const amp_model_dim *rows, int64_t pixels, int64_t n) {
+    int64_t count = amp_model_dim_at(rows, n);
+    return count % pixels ? 0 : count / pixels;
+}
+
+static bool same_samples(const Check *c, const amp_model_dim *x, int64_t x_pixels, const amp_model_dim *y,
+                         int64_t y_pixels) {
+    for (int64_t n = c->m->batch_multiple, i = 0; i < 2; i++, n *= 2) {
+        int64_t samples = samples_at(x, x_pixels, n);
+        if (!samples || samples != samples_at(y, y_pixels, n)) return false;
+    }
+    return true;
+}
+
+static const amp_model_buffer *operand_of(const Check *c, const amp_model_kernel *k, int32_t at) {
+    if (!amp_check_index(at, k->operand_count)) return NULL;
+    const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
+    return b->kind != AMP_BUFFER_WATCH && b->storage == k->product.operand ? b : NULL;
+}
+
+static bool is_image(const amp_model_buffer *b, int64_t channels) {
+    if (!b || !is_number(&b->cols, channels)) return false;
+    return b->layout == AMP_LAYOUT_PANELS || (b->layout == AMP_LAYOUT_ROWS && channels < 32);
+}
+
+static bool are_weights(const amp_model_buffer *b, const amp_model_window *w, int64_t inner, int64_t cols) {
+    bool pairs = b && b->storage == AMP_DT_BF16;
+    return b && b->layout == (pairs ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS) && !(pairs && inner % 2) &&
+           is_number(&b->rows, (int64_t)w->kh * w->kw * inner) && is_number(&b->cols, cols);
+}
+
+static bool window_operands_fit(const Check *c, const amp_model_kernel *k) {
+    const amp_model_window *w = &k->window;
+    const amp_model_buffer *a = operand_of(c, k, k->product.a), *b = operand_of(c, k, k->product.b);
+    const int64_t x_pixels = (int64_t)w->h * w->w, y_pixels = (int64_t)w->oh * w->ow;
+    switch (w->kind) {
+    case AMP_WINDOW_CONV:
+        return is_image(a, w->c) && are_weights(b, w, w->c, w->oc) && is_number(&k->cols, w->oc) &&
+               same_samples(c, &a->rows, x_pixels, &k->rows, y_pixels);
+    case AMP_WINDOW_CONV_DATA:
+        return is_image(a, w->oc) && are_weights(b, w, w->oc, w->c) && is_number(&k->cols, w->c) &&
+               same_samples(c, &a->rows, y_pixels, &k->rows, x_pixels);
+    default:
+        return is_image(a, w->c) && is_image(b, w->oc) && is_number(&k->cols, w->oc) &&
+               is_number(&k->rows, (int64_t)w->kh * w->kw * w->c) &&
+               same_samples(c, &a->rows, x_pixels, &b->rows, y_pixels);
+    }
+}
+
+static amp_status check_window(const Check *c, const amp_model_kernel *k) {
+    if (!window_is_sound(&k->window)) return amp_check_fail(c, "kernel %s: its window is damaged", k->name);
+    if (k->product.a_transposed || k->product.b_transposed)
+        return amp_check_fail(c, "kernel %s: operands of an image product are not transposed", k->name);
+    if (!window_operands_fit(c, k))
+        return amp_check_fail(c, "kernel %s: the operands of its image product do not fit it", k->name);
+    return AMP_OK;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+static amp_status check_product(Check *c, const amp_model_kernel *k) {
+    if (k->product.operand != AMP_DT_F32 && k->product.operand != AMP_DT_BF16)
+        return amp_check_fail(c, "kernel %s: products are of f32 or bf16", k->name);
+    return k->window.kind == AMP_WINDOW_NONE ? check_matrices(c, k) : check_window(c, k);
+}
+
+/* Rows are a multiple of n, so what holds for the least n holds for all. */
+static bool segment_fits(const Check *c, const amp_model_kernel *k) {
+    if (!k->segment) return true;
+    return k->kind == AMP_KERNEL_COLUMN && k->segment > 0 &&
+           amp_model_dim_at(&k->rows, c->m->batch_multiple) % k->segment == 0;
+}
+
+static bool is_predicate(const Check *c, int32_t index) {
+    if (index == AMP_MODEL_NONE) return true;
+    if (!amp_check_index(index, c->program->buffer_count)) return false;
+    const amp_model_buffer *b = &c->program->buffers[index];
+    return b->kind != AMP_BUFFER_WATCH && amp_storage_size(b->storage) == sizeof(int32_t);
+}
+
+static bool positions_fit(const uint32_t *at, uint32_t count, int64_t limit) {
+    if (count && !at) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (at[i] >= limit) return false;
+    return true;
+}
+
+amp_status amp_check_kernel(Check *c, int32_t index) {
+    const amp_model_kernel *k = &c->program->kernels[index];
+    if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
+    if (k->kind > AMP_KERNEL_SCATTER) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
+    if (k->operand_count > MAX_OPERANDS || !positions_fit(k->operands, k->operand_count, c->program->buffer_count))
+        return amp_check_fail(c, "kernel %s: its operands are not buffers of the program", k->name);
+    if (!positions_fit(k->updates, k->update_count, k->operand_count))
+        return amp_check_fail(c, "kernel %s: it updates what is no operand", k->name);
+    if (!is_predicate(c, k->predicate))
+        return amp_check_fail(c, "kernel %s: its predicate is no int32 buffer", k->name);
+    if (!amp_check_dim(c, &k->rows) || !amp_check_dim(c, &k->cols))
+        return amp_check_fail(c, "kernel %s: its space is damaged", k->name);
+    if (!k->run[AMP_ISA_PORTABLE]) return amp_check_fail(c, "kernel %s: has no function", k->name);
+    if (!segment_fits(c, k)) return amp_check_fail(c, "kernel %s: its rows are not whole segments", k->name);
+    return k->kind == AMP_KERNEL_PRODUCT ? check_product(c, k) : AMP_OK;
+}

@@ -1,0 +1,222 @@
+/* model_load.c: amp_model_load: a model.so on disk is read and checked as data before the system's loader, which trusts
+ * its input, sees it; then its descriptor's tables are copied and checked. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/elf.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "runtime/model/model.h"
+#include "runtime/model/model_tables.h"
+#include "runtime/model/options.h"
+
+enum { HASH_SIZE = 32 };
+
+/* ELF machine numbers (System V ABI); 0: this library was built for one that is not listed, so nothing is checked. */
+#if defined(__x86_64__)
+enum { THIS_MACHINE = 62 };
+#elif defined(__aarch64__)
+enum { THIS_MACHINE = 183 };
+#else
+enum { THIS_MACHINE = 0 };
+#endif
+
+/* ---- damage ------------------------------------------------------------------------------------------------------ */
+
+/* SHA-256 of the file with the hash's own place zero. */
+static void hash_without(const char *data, size_t size, size_t at, uint8_t out[HASH_SIZE]) {
+    static const uint8_t zeros[HASH_SIZE];
+    amp_sha256 hash;
+    amp_sha256_init(&hash);
+    amp_sha256_update(&hash, data, at);
+    amp_sha256_update(&hash, zeros, HASH_SIZE);
+    amp_sha256_update(&hash, data + at + HASH_SIZE, size - at - HASH_SIZE);
+    amp_sha256_final(&hash, out);
+}
+
+static amp_status check_bytes(const char *path, const char *data, size_t size, amp_error *err) {
+    size_t at, length;
+    uint8_t hash[HASH_SIZE];
+    amp_error why = {0};
+    if (amp_elf_section(data, size, AMP_MODEL_HASH_SECTION, &at, &length, &why))
+        return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc, or damaged: %s", path, why.message);
+    if (length != HASH_SIZE)
+        return amp_fail(err, AMP_BAD_FILE, "%s: section %s has %zu bytes, not %d: not a model of ampc, or damaged",
+                        path, AMP_MODEL_HASH_SECTION, length, HASH_SIZE);
+    hash_without(data, size, at, hash);
+    if (memcmp(hash, data + at, HASH_SIZE))
+        return amp_fail(err, AMP_BAD_FILE,
+                        "%s: the file is damaged: its SHA-256 is not the one that it was written with; "
+                        "copy or compile it again",
+                        path);
+    int machine = amp_elf_machine(data, size);
+    if (THIS_MACHINE && machine != THIS_MACHINE)
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: compiled for another processor (ELF machine %d, here %d)", path,
+                        machine, THIS_MACHINE);
+    return AMP_OK;
+}
+
+static amp_status check_file(const char *path, const amp_allocator *a, amp_error *err) {
+    char *data;
+    size_t size;
+    AMP_TRY(amp_file_read(path, 0, a, &data, &size, err));
+    amp_status status = check_bytes(path, data, size, err);
+    amp_free(a, data, size + 1, 16);
+    return status;
+}
+
+/* ---- from a descriptor ------------------------------------------------------------------------------------------- */
+
+static amp_status copy_program(const amp_model_copying *c, const amp_model_program *from, amp_program *to) {
+    to->name = from->name;
+    AMP_TRY(AMP_COPY_TABLE(c, &from->buffers, "buffers", to->buffers, to->buffer_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &from->kernels, "kernels", to->kernels, to->kernel_count));
+    return AMP_COPY_TABLE(c, &from->results, "results", to->results, to->result_count);
+}
+
+static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
+    amp_model_program *programs;
+    int32_t count;
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.programs, "programs", programs, count));
+    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs, AMP_TABLE_ALIGN);
+    amp_status status = AMP_OK;
+    if (m->programs) m->program_count = count;
+    else status = amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of programs", c->where);
+    for (int32_t i = 0; !status && i < count; i++) status = copy_program(c, &programs[i], &m->programs[i]);
+    amp_model_free_table(c->allocator, programs, count, sizeof *programs);
+    return status;
+}
+
+static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->all_input_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
+    return copy_programs(c, m);
+}
+
+/* A kernel that was not emitted for an instruction set runs as the next lower one. */
+static void fill_instruction_sets(amp_program *p) {
+    for (int32_t i = 0; i < p->kernel_count; i++)
+        for (int isa = 1; isa < AMP_ISA_COUNT; isa++)
+            if (!p->kernels[i].run[isa]) p->kernels[i].run[isa] = p->kernels[i].run[isa - 1];
+}
+
+static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
+    if (!desc || desc->magic != AMP_MODEL_MAGIC) return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc", where);
+    if (desc->abi_major != AMP_MODEL_ABI_MAJOR)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: has model ABI %u.%u, this library reads %u.x; compile the model again", where,
+                        desc->abi_major, desc->abi_minor, AMP_MODEL_ABI_MAJOR);
+    if (desc->struct_size < offsetof(amp_model_desc, ir_text))
+        return amp_fail(err, AMP_BAD_FILE, "%s: the descriptor has only %u bytes", where, desc->struct_size);
+    if (desc->required_features)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: needs features 0x%llx that this library does not have; use a newer one", where,
+                        (unsigned long long)desc->required_features);
+    return AMP_OK;
+}
+
+static int32_t inputs_up_to(const amp_model *m, uint32_t kind) {
+    int32_t count = 0;
+    while (count < m->all_input_count && m->inputs[count].train_only <= kind) count++;
+    return count;
+}
+
+static void count_inputs(amp_model *m) {
+    m->model_input_count = inputs_up_to(m, AMP_INPUT_OF_MODEL);
+    m->input_count = inputs_up_to(m, AMP_INPUT_OF_TRAINING);
+}
+
+static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *where, amp_error *err) {
+    size_t common = desc->struct_size < sizeof m->desc ? desc->struct_size : sizeof m->desc;
+    memcpy(&m->desc, desc, common);
+    AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
+    for (int32_t i = 0; i < m->program_count; i++) fill_instruction_sets(&m->programs[i]);
+    AMP_TRY(amp_model_check(m, where, err));
+    count_inputs(m);
+    amp_model_find_programs(m);
+    return m->desc.cuda ? amp_model_add_cuda(m, where, err) : AMP_OK;
+}
+
+amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, const amp_allocator *allocator,
+                               amp_model **out, amp_error *err) {
+    *out = NULL;
+    AMP_TRY(check_header(desc, where, err));
+    amp_allocator a = amp_allocator_or_default(allocator);
+    amp_model *m = amp_alloc_zeroed(&a, sizeof *m, AMP_TABLE_ALIGN);
+    if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the model", where);
+    m->allocator = a;
+    atomic_init(&m->references, 1);
+    amp_status status = fill(m, desc, where, err);
+    if (status) amp_model_release(m);
+    else *out = m;
+    return status;
+}
+
+/* ---- lifetime ---------------------------------------------------------------------------------------------------- */
+
+/* A model for CUDA lives and goes with the one that has it. */
+void amp_model_retain(amp_model *model) {
+    if (model && model->owner) model = model->owner;
+    if (model) atomic_fetch_add_explicit(&model->references, 1, memory_order_relaxed);
+}
+
+void amp_model_release(amp_model *m) {
+    if (m && m->owner) m = m->owner;
+    if (!m || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
+    amp_allocator a = m->allocator;
+    amp_model_free_cuda(m);
+    amp_model_free_programs(m);
+    amp_model_free_table(&a, m->states, m->state_count, sizeof *m->states);
+    amp_model_free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
+    amp_model_free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
+    if (m->library) dlclose(m->library);
+    amp_free(&a, m, sizeof *m, AMP_TABLE_ALIGN);
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+/* dlopen looks for a name without a slash in the system's folders: "./" keeps it here. */
+static amp_status open_library(const char *path, const amp_allocator *a, void **out, amp_error *err) {
+    size_t bytes = strlen(path) + sizeof "./";
+    char *name = amp_alloc(a, bytes, 16);
+    if (!name) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load it", path);
+    strcpy(name, strchr(path, '/') ? "" : "./");
+    strcat(name, path);
+    *out = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    amp_status status =
+        *out ? AMP_OK : amp_fail(err, AMP_BAD_FILE, "%s: the system cannot load it: %s", path, dlerror());
+    amp_free(a, name, bytes, 16);
+    return status;
+}
+
+static amp_status query(void *library, const char *path, const amp_model_desc **out, amp_error *err) {
+    amp_model_query_fn function;
+    void *symbol = dlsym(library, AMP_MODEL_SYMBOL);
+    if (!symbol) return amp_fail(err, AMP_BAD_FILE, "%s: has no %s: not a model of ampc", path, AMP_MODEL_SYMBOL);
+    memcpy(&function, &symbol, sizeof function); /* ISO C has no cast from object to function pointers */
+    *out = function(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+    if (*out) return AMP_OK;
+    return amp_fail(err, AMP_UNSUPPORTED,
+                    "%s: does not serve model ABI %u.%u; compile the model again with this version", path,
+                    AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+}
+
+amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out, amp_error *err) {
+    amp_model_options o;
+    void *library = NULL;
+    const amp_model_desc *desc;
+    if (out) *out = NULL;
+    if (!path || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load: path or out is NULL");
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
+    amp_allocator a = amp_allocator_or_default(o.allocator);
+    AMP_TRY(check_file(path, &a, err));
+    AMP_TRY(open_library(path, &a, &library, err));
+    amp_status status = query(library, path, &desc, err);
+    if (!status) status = amp_model_from_desc(desc, path, &a, out, err);
+    if (status) dlclose(library);
+    else (*out)->library = library;
+    return status;
+}

@@ -1,0 +1,35 @@
+/* state.h: the memory of one state (amp_model_state): parameters, moments, counters. */
+#ifndef AMP_RUNTIME_MODEL_STATE_H
+#define AMP_RUNTIME_MODEL_STATE_H
+
+#include <stdbool.h>
+
+#include "runtime/model/model.h"
+
+bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what a file of params holds */
+/* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
+amp_dtype amp_readable_dtype(uint32_t dtype);
+
+size_t amp_state_bytes(const amp_model_state *state); /* of its memory, in its layout */
+
+/* One pointer per state of the model, NULL for those that are not wanted. */
+typedef bool amp_state_filter(const amp_model *model, int32_t index, const void *ctx);
+bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx); /* a filter: else in sessions */
+amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
+                            const amp_allocator *allocator, void ***out, amp_error *err);
+void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator);
+
+/* Row-major f32 from and to the state's memory. */
+void amp_state_set_f32(const amp_model_state *state, void *memory, const float *from);
+void amp_state_get_f32(const amp_model_state *state, const void *memory, float *to);
+
+/* First values of every state that has memory and is not derived. */
+amp_status amp_states_initialise(const amp_model *model, void *const *states, uint64_t seed,
+                                 const amp_allocator *allocator, amp_error *err);
+/* Elements of the largest state; at least 1. */
+size_t amp_states_largest(const amp_model *model);
+
+/* amp_params_get and the like: |what| is "parameter" or "optimizer state". */
+amp_status amp_state_check_count(const amp_model_state *state, const char *what, size_t count, amp_error *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* params.c: see params.h and amp/amp.h. */
+#include "runtime/params/params.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/model/options.h"
+#include "runtime/model/state.h"
+
+enum { PARAMS_ALIGN = 16 };
+
+static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {
+    AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
+    return amp_states_initialise(p->model, p->states, seed, &p->memory.allocator, err);
+}
+
+amp_status amp_params_create(amp_model *model, const amp_params_options *options, amp_params **out, amp_error *err) {
+    amp_params_options o;
+    if (out) *out = NULL;
+    if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_create: model or out is NULL");
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_params_options", err));
+    amp_params *p = amp_alloc_zeroed(&model->allocator, sizeof *p, PARAMS_ALIGN);
+    if (!p) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", model->desc.name);
+    if (pthread_mutex_init(&p->refreshing, NULL)) {
+        amp_free(&model->allocator, p, sizeof *p, PARAMS_ALIGN);
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: the system gives no lock for its params", model->desc.name);
+    }
+    amp_counted_allocator_init(&p->memory, &model->allocator);
+    atomic_init(&p->references, 1);
+    atomic_init(&p->stale, true);
+    atomic_init(&p->home.host_outdated, false);
+    atomic_init(&p->home.device_outdated, false);
+    p->model = model;
+    amp_model_retain(model);
+    amp_status status = fill(p, o.seed, err);
+    if (status) amp_params_release(p);
+    else *out = p;
+    return status;
+}
+
+void amp_params_retain(amp_params *params) {
+    if (params) atomic_fetch_add_explicit(&params->references, 1, memory_order_relaxed);
+}
+
+void amp_params_release(amp_params *p) {
+    if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
+    amp_model *model = p->model;
+    amp_params_free_home(p);
+    amp_states_free(model, p->states, &p->memory.allocator);
+    pthread_mutex_destroy(&p->refreshing);
+    amp_free(&model->allocator, p, sizeof *p, PARAMS_ALIGN);
+    amp_model_release(model);
+}
+
+uint64_t amp_params_bytes(const amp_params *p, uint32_t role) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < p->model->state_count; i++)
+        if (p->model->states[i].role == role) bytes += amp_state_bytes(&p->model->states[i]);
+    return bytes;
+}
+
+/* ---- get and set ------------------------------------------------------------------------------------------------- */
+
+static amp_status find(const amp_params *p, const char *name, const void *data, size_t count, int32_t *index,
+                       amp_error *err) {
+    if (!p || !name || !data) return amp_fail(err, AMP_INVALID_ARGUMENT, "params, name or data is NULL");
+    *index = amp_model_state_index(p->model, name);
+    if (*index < 0 || !amp_state_is_param(&p->model->states[*index]))
+        return amp_fail(err, AMP_NOT_FOUND, "%s has no parameter %s; amp_model_param_at tells those that it has",
+                        p->model->desc.name, name);
+    return amp_state_check_count(&p->model->states[*index], "parameter", count, err);
+}
+
+amp_status amp_params_get(const amp_params *params, const char *name, float *data, size_t count, amp_error *err) {
+    int32_t i;
+    AMP_TRY(find(params, name, data, count, &i, err));
+    AMP_TRY(amp_params_reach_host(params, err));
+    amp_state_get_f32(&params->model->states[i], params->states[i], data);
+    return AMP_OK;
+}
+
+amp_status amp_params_set(amp_params *params, const char *name, const float *data, size_t count, amp_error *err) {
+    int32_t i;
+    AMP_TRY(find(params, name, data, count, &i, err));
+    AMP_TRY(amp_params_reach_host(params, err));
+    amp_state_set_f32(&params->model->states[i], params->states[i], data);
+    amp_params_changed_on_host(params);
+    return AMP_OK;
+}

@@ -1,0 +1,28 @@
+/* params.h: f32 masters, saved buffers, and the copies derived from them. */
+#ifndef AMP_RUNTIME_PARAMS_PARAMS_H
+#define AMP_RUNTIME_PARAMS_PARAMS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "runtime/memory/counted_allocator.h"
+#include "runtime/params/params_residency.h"
+#include "runtime/model/state.h"
+
+struct amp_params {
+    atomic_int references;
+    amp_model *model;
+    amp_counted_allocator memory;
+    void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    amp_params_home home;
+    /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at
+     * the same time. */
+    atomic_bool stale;
+    pthread_mutex_t refreshing;
+};
+
+/* Bytes of the states of one role. */
+uint64_t amp_params_bytes(const amp_params *params, uint32_t role);
+
+#endif

@@ -1,0 +1,147 @@
+/* checkpoint.c: everything that training goes on from, in one safetensors file (state_file.h). */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "runtime/session/session_device_memory.h"
+#include "runtime/files/state_file.h"
+
+#define EXTRA_KEY "amp.extra"
+
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
+
+amp_status amp_checkpoint_save(const amp_session *session, const char *path, const char *extra, amp_error *err) {
+    amp_state_list list;
+    char source[65];
+    AMP_TRY(amp_session_check_training(session, "amp_checkpoint_save", err));
+    if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_save: path is NULL");
+    if (session->micro)
+        return amp_fail(
+            err, AMP_WRONG_STATE,
+            "amp_checkpoint_save: %lld of the %lld micro-batches of a step have been run; save when the step "
+            "is complete",
+            (long long)session->micro, (long long)session->model->accumulate);
+    const amp_model *m = session->model;
+    amp_sha256_hex(m->desc.source_sha256, source);
+    const amp_metadata metadata[] = {
+        {AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT}, {"amp.model", m->desc.name},     {"amp.source_sha256", source},
+        {"amp.policy", m->desc.policy},          {EXTRA_KEY, extra ? extra : ""},
+    };
+    AMP_TRY(amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err));
+    void **states;
+    amp_session *s = (amp_session *)(uintptr_t)session; /* numbers that arrive are not part of what the caller sees */
+    amp_status status = amp_session_host_states(s, true, &states, err);
+    if (!status) status = amp_state_list_write(&list, states, path, metadata, extra ? 5 : 4, err);
+    amp_session_drop_host_states(s, states);
+    amp_state_list_free(&list);
+    return status;
+}
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+static amp_status check_format(const amp_safetensors *file, const char *path, amp_error *err) {
+    const char *format = amp_safetensors_metadata(file, AMP_FORMAT_KEY);
+    if (!format || !strcmp(format, AMP_FORMAT_PARAMS))
+        return amp_fail(err, AMP_MISMATCH,
+                        "%s: not a checkpoint but a file of params (its metadata has no %s = %s); "
+                        "amp_params_load reads it",
+                        path, AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT);
+    if (strcmp(format, AMP_FORMAT_CHECKPOINT))
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: its %s is %s, this library reads %s", path, AMP_FORMAT_KEY, format,
+                        AMP_FORMAT_CHECKPOINT);
+    return AMP_OK;
+}
+
+static amp_status check_counter(const amp_tensor_view *v, const char *path, amp_error *err) {
+    int64_t value;
+    memcpy(&value, v->data, sizeof value);
+    if (value >= 0) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld; counters count from 0 on", path, v->name, (long long)value);
+}
+
+/* Loaded counters drive the schedule and the random numbers: they are as strict as amp_session_set_scaler.  The seed is
+ * any number. */
+static amp_status check_counters(const amp_safetensors *file, const char *path, amp_error *err) {
+    static const char prefix[] = "counter/";
+    for (int32_t i = 0; i < amp_safetensors_count(file); i++) {
+        const amp_tensor_view *v = amp_safetensors_at(file, i);
+        if (strncmp(v->name, prefix, sizeof prefix - 1) || !strcmp(v->name, "counter/seed")) continue;
+        AMP_TRY(check_counter(v, path, err));
+    }
+    return AMP_OK;
+}
+
+static amp_status check_scaler(const amp_safetensors *file, const char *path, amp_error *err) {
+    static const char *const names[] = {"scaler/growth_tracker", "scaler/floor_hits"};
+    const amp_tensor_view *v = amp_safetensors_find(file, "scaler/scale");
+    float scale = 1;
+    if (v) memcpy(&scale, v->data, sizeof scale);
+    if (!(scale >= 0))
+        return amp_fail(err, AMP_BAD_FILE, "%s: scaler/scale is %g; it must be a number that is not negative", path,
+                        (double)scale);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int32_t value = 0;
+        if ((v = amp_safetensors_find(file, names[i]))) memcpy(&value, v->data, sizeof value);
+        if (value < 0)
+            return amp_fail(err, AMP_BAD_FILE, "%s: %s is %ld; it counts from 0 on", path, names[i], (long)value);
+    }
+    return AMP_OK;
+}
+
+static amp_status check_extra(const amp_safetensors *file, const char *path, size_t room, amp_error *err) {
+    const char *extra = amp_safetensors_metadata(file, EXTRA_KEY);
+    size_t needed = extra ? strlen(extra) + 1 : 1;
+    if (needed <= room) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: its extra text takes %zu bytes, extra_size is %zu", path, needed,
+                    room);
+}
+
+typedef struct Extra { /* the caller's */
+    char *text;
+    size_t size;
+} Extra;
+
+static amp_status load_states(amp_session *s, const amp_state_list *list, const amp_safetensors *file, amp_error *err) {
+    void **states;
+    amp_status status = amp_session_host_states(s, false, &states, err);
+    if (!status) {
+        amp_state_list_read(list, file, states);
+        status = amp_session_take_states(s, states, err);
+    }
+    amp_session_drop_host_states(s, states);
+    return status;
+}
+
+static amp_status load_file(amp_session *s, const amp_state_list *list, const amp_safetensors *file, const char *path,
+                            Extra extra, amp_error *err) {
+    AMP_TRY(check_format(file, path, err));
+    AMP_TRY(amp_state_list_check(list, file, path, err));
+    AMP_TRY(check_counters(file, path, err));
+    AMP_TRY(check_scaler(file, path, err));
+    if (extra.text) AMP_TRY(check_extra(file, path, extra.size, err));
+    /* From here on nothing can fail but memory for copies, before anything changed, and the device itself. */
+    AMP_TRY(load_states(s, list, file, err));
+    atomic_store(&s->params->stale, true);
+    s->micro = 0;
+    const char *text = amp_safetensors_metadata(file, EXTRA_KEY);
+    if (extra.text) strcpy(extra.text, text ? text : "");
+    return AMP_OK;
+}
+
+static amp_status load(amp_session *s, const amp_state_list *list, const char *path, Extra extra, amp_error *err) {
+    amp_safetensors *file;
+    AMP_TRY(amp_safetensors_open(path, &s->model->allocator, &file, err));
+    amp_status status = load_file(s, list, file, path, extra, err);
+    amp_safetensors_close(file);
+    return status;
+}
+
+amp_status amp_checkpoint_load(amp_session *session, const char *path, char *extra, size_t extra_size, amp_error *err) {
+    amp_state_list list;
+    AMP_TRY(amp_session_check_training(session, "amp_checkpoint_load", err));
+    if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_load: path is NULL");
+    AMP_TRY(amp_state_list_make(&list, session->model, AMP_FILE_OF_CHECKPOINT, &session->model->allocator, err));
+    amp_status status = load(session, &list, path, (Extra){extra, extra_size}, err);
+    amp_state_list_free(&list);
+    return status;
+}

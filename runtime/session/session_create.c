@@ -1,0 +1,226 @@
+/* session_create.c: making and freeing sessions: states, bound programs, device. */
+#include "runtime/session/session.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/model/options.h"
+#include "runtime/session/session_device_memory.h"
+#include "runtime/model/state.h"
+
+enum { SESSION_ALIGN = 16, MAX_THREADS = 1024 };
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static bool lives_in_session(const amp_model *model, int32_t index, const void *ctx) {
+    (void)model;
+    return amp_session_holds(ctx, index);
+}
+
+static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_count * sizeof(void *); }
+
+/* amp_session_place fills them. */
+static amp_status make_state_lists(amp_session *s, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    s->own_states = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->host_states = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->states = amp_alloc_zeroed(a, list_bytes(s), 16);
+    if (s->own_states && s->host_states && s->states) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
+}
+
+static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
+    const amp_model *m = s->model;
+    const amp_allocator *a = &s->memory.allocator;
+    if (amp_session_has_own_memory(s)) return make_state_lists(s, err);
+    AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->own_states, err));
+    AMP_TRY(amp_states_initialise(m, s->own_states, seed, a, err));
+    s->states = amp_alloc_zeroed(a, list_bytes(s), 16);
+    if (!s->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
+    s->host_states = s->own_states;
+    for (int32_t i = 0; i < m->state_count; i++)
+        s->states[i] = s->own_states[i] ? s->own_states[i] : s->params->states[i];
+    int64_t *seed_state = amp_session_counter(s, "seed");
+    if (seed_state) *seed_state = (int64_t)seed;
+    return AMP_OK;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool keep, bool separate,
+                       amp_error *err) {
+    if (!program) return AMP_OK;
+    amp_bound_options o = {
+        .capacity = s->capacity,
+        .sharing = separate ? AMP_OWN_ALLOCATIONS
+                   : keep   ? AMP_OWN_ARENA
+                            : AMP_SHARE_ARENA,
+        .watch = keep,
+        .own_memory = amp_session_has_own_memory(s),
+    };
+    AMP_TRY(amp_bound_program_make(bound, program, &o, s->states, &s->memory.allocator, err));
+    size_t bytes = amp_bound_program_arena_bytes(bound);
+    if (bytes > s->arena_bytes) s->arena_bytes = bytes;
+    return AMP_OK;
+}
+
+static amp_status make_arena(amp_session *s, amp_error *err) {
+    if (s->arena_bytes == 0 || amp_session_has_own_memory(s)) return AMP_OK;
+    s->arena = amp_arena_alloc(&s->memory.allocator, s->arena_bytes);
+    if (!s->arena)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
+                        s->model->desc.name, s->arena_bytes, (long long)s->capacity);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        amp_bound_program *b = amp_session_program(s, i);
+        if (amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena);
+    }
+    return AMP_OK;
+}
+
+static amp_status make_programs(amp_session *s, const amp_session_options *o, amp_error *err) {
+    const amp_model *m = s->model;
+    bool separate = o->separate_buffers;
+    bool in_fp32 = o->precision && !strcmp(o->precision, "fp32");
+    if (s->training) AMP_TRY(bind(s, &s->train_step, m->train_step, o->keep_values, separate, err));
+    if (s->training) AMP_TRY(bind(s, &s->apply_step, m->apply_step, o->keep_values, separate, err));
+    AMP_TRY(bind(s, &s->eval, in_fp32 && m->eval_fp32 ? m->eval_fp32 : m->eval, false, separate, err));
+    AMP_TRY(bind(s, &s->infer, in_fp32 && m->infer_fp32 ? m->infer_fp32 : m->infer, false, separate, err));
+    AMP_TRY(bind(s, &s->metrics, m->metrics, false, separate, err));
+    AMP_TRY(bind(s, &s->refresh, m->refresh, false, separate, err));
+    return make_arena(s, err);
+}
+
+/* ---- measures ---------------------------------------------------------------------------------------------------- */
+
+/* Of the step, and of the last evaluation. */
+static size_t measures_bytes(const amp_session *s) { return 2 * (size_t)amp_measure_count(s->model) * sizeof(double); }
+static size_t losses_bytes(const amp_session *s) { return (size_t)(amp_loss_count(s->model) + 1) * sizeof(double); }
+static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->all_input_count + 1) * sizeof(float); }
+
+static amp_status make_measures(amp_session *s, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    s->measures = amp_alloc_zeroed(a, measures_bytes(s), 16);
+    s->losses = amp_alloc_zeroed(a, losses_bytes(s), 16);
+    s->averages = amp_alloc_zeroed(a, averages_bytes(s), 16);
+    if (s->measures && s->losses && s->averages) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its losses and metrics", s->model->desc.name);
+}
+
+/* ---- lifetime ---------------------------------------------------------------------------------------------------- */
+
+static amp_status check_precision(const amp_session_options *o, const amp_model *m, amp_error *err) {
+    if (!o->precision) return AMP_OK;
+    if (strcmp(o->precision, "fp32"))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "precision %s: NULL (as compiled) or fp32", o->precision);
+    if (amp_model_has_fp32(m)) return AMP_OK;
+    return amp_fail(err, AMP_UNSUPPORTED,
+                    "%s: FP32 forms of eval and infer were not compiled; ampc --eval-precision fp32 adds them",
+                    m->desc.name);
+}
+
+static amp_status check_options(const amp_session_options *o, const amp_device_type **device, amp_error *err) {
+    if (o->capacity < 1 || o->capacity > AMP_BATCH_LIMIT)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "capacity %lld: must be from 1 to %d", (long long)o->capacity,
+                        AMP_BATCH_LIMIT);
+    if (o->threads < 0 || o->threads > MAX_THREADS)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "threads %d: must be from 0 (one per processor) to %d", o->threads,
+                        MAX_THREADS);
+    *device = amp_device_type_named(o->device);
+    if (!*device) return amp_fail(err, AMP_NOT_FOUND, "device %s: this build has cpu, cuda and null", o->device);
+    if (o->cuda_device < 0) return amp_fail(err, AMP_INVALID_ARGUMENT, "cuda_device %d: counts from 0", o->cuda_device);
+    return AMP_OK;
+}
+
+static amp_status reserve_scratch(amp_session *s, amp_error *err) {
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        const amp_program *p = amp_session_program(s, i)->program;
+        if (p) AMP_TRY(s->device->type->reserve(s->device, p, s->capacity, err));
+    }
+    return AMP_OK;
+}
+
+static amp_status open_device(amp_session *s, const amp_session_options *o, const amp_device_type *type,
+                              amp_error *err) {
+    amp_device_options options = {.threads = o->threads,
+                                  .isa = o->isa,
+                                  .model = s->model,
+                                  .cuda_stream = o->cuda_stream,
+                                  .cuda_device = o->cuda_device};
+    AMP_TRY(type->create(&options, &s->memory.allocator, &s->device, err));
+    s->params_user = (amp_params_user){.trains = s->training, .capacity = s->capacity};
+    return amp_params_enter(s->params, &s->params_user, type->own ? type->own->memory(s->device) : NULL, s->model, err);
+}
+
+static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
+    AMP_TRY(open_device(s, o, type, err));
+    AMP_TRY(make_states(s, o->seed, err));
+    AMP_TRY(make_measures(s, err));
+    AMP_TRY(make_programs(s, o, err));
+    if (type->own) AMP_TRY(amp_session_place(s, o->seed, o->separate_buffers, err));
+    AMP_TRY(reserve_scratch(s, err));
+    return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
+}
+
+amp_status amp_session_create(amp_model *model, amp_params *params, const amp_session_options *options,
+                              amp_session **out, amp_error *err) {
+    amp_session_options o;
+    const amp_device_type *type = NULL;
+    if (out) *out = NULL;
+    if (!model || !params || !out)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_create: model, params or out is NULL");
+    if (params->model != model)
+        return amp_fail(err, AMP_MISMATCH, "the params were made for another model (%s, not %s)",
+                        params->model->desc.name, model->desc.name);
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_session_options", err));
+    if (!o.capacity) o.capacity = 1;
+    if (!o.device) o.device = "cpu";
+    AMP_TRY(check_options(&o, &type, err));
+    amp_model *target;
+    AMP_TRY(amp_model_for(model, type->name, &target, err));
+    AMP_TRY(check_precision(&o, target, err));
+    amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s, SESSION_ALIGN);
+    if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
+    amp_counted_allocator_init(&s->memory, &model->allocator);
+    atomic_init(&s->references, 1);
+    amp_model_retain(s->model = target);
+    amp_params_retain(s->params = params);
+    s->capacity = o.capacity;
+    s->training = amp_model_trains(target) && !o.inference;
+    amp_status status = fill(s, &o, type, err);
+    if (status) amp_session_release(s);
+    else *out = s;
+    return status;
+}
+
+void amp_session_retain(amp_session *session) {
+    if (session) atomic_fetch_add_explicit(&session->references, 1, memory_order_relaxed);
+}
+
+void amp_session_release(amp_session *s) {
+    if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
+    amp_model *model = s->model;
+    const amp_allocator *a = &s->memory.allocator;
+    bool own_memory = amp_session_has_own_memory(s);
+    if (own_memory) s->device->type->own->settle(s->device);
+    amp_session_free_values(s);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(amp_session_program(s, i), a);
+    amp_free(a, s->measures, measures_bytes(s), 16);
+    amp_free(a, s->losses, losses_bytes(s), 16);
+    amp_free(a, s->averages, averages_bytes(s), 16);
+    amp_free(a, s->scalars.host, s->scalars.bytes + s->scalars.header_bytes, 16);
+    amp_free(a, s->states, list_bytes(s), 16);
+    if (own_memory) {
+        amp_free(a, s->host_states, list_bytes(s), 16);
+        amp_free(a, s->own_states, list_bytes(s), 16);
+    } else {
+        amp_arena_free(a, s->arena, s->arena_bytes);
+        amp_states_free(model, s->own_states, a);
+    }
+    amp_blocks_free(&s->blocks, a);
+    if (s->device) s->device->type->destroy(s->device);
+    amp_params_leave(s->params, &s->params_user);
+    amp_params_release(s->params);
+    amp_free(&model->allocator, s, sizeof *s, SESSION_ALIGN);
+    amp_model_release(model);
+}

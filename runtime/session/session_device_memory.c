@@ -1,0 +1,245 @@
+/* session_device_memory.c: where everything of a session lies in a device's own memory.  See session_device_memory.h. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/model/initialise.h"
+#include "runtime/model/layout.h"
+#include "runtime/session/session_device_memory.h"
+#include "runtime/model/state.h"
+
+/* ---- which states ------------------------------------------------------------------------------------------------ */
+
+static bool is_scalar(const amp_model_state *s) { return s->role == AMP_STATE_COUNTER || s->role == AMP_STATE_SCALER; }
+
+/* The program only reads them. */
+static bool is_of_header(const amp_model_state *s) {
+    return s->role == AMP_STATE_COUNTER && (!strcmp(s->name, "micro") || !strcmp(s->name, "seed"));
+}
+
+/* ---- scalars ----------------------------------------------------------------------------------------------------- */
+
+static bool is_scalar_output(const amp_model_buffer *b) {
+    return b->kind == AMP_BUFFER_OUTPUT && !b->rows.of_n && !b->cols.of_n && b->rows.mul * b->cols.mul == 1;
+}
+
+static size_t next_scalar(size_t *at) {
+    size_t here = *at;
+    *at += AMP_OWN_MEMORY_ALIGN;
+    return here;
+}
+
+static void plan_states(amp_session *s, size_t *scalar_at) {
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_model_state *state = &s->model->states[i];
+        scalar_at[i] = AMP_NO_SCALAR;
+        if (!amp_session_holds(s, i) || !is_scalar(state)) continue;
+        scalar_at[i] = next_scalar(is_of_header(state) ? &s->scalars.header_bytes : &s->scalars.state_bytes);
+    }
+}
+
+/* Flags lie together, so that one fill clears them. */
+static void plan_program(amp_session *s, amp_bound_program *b, const size_t *scalar_at) {
+    const amp_program *p = b->program;
+    for (int32_t i = 0; p && i < p->buffer_count; i++) b->scalar_at[i] = AMP_NO_SCALAR;
+    for (int32_t i = 0; p && i < p->buffer_count; i++)
+        if (p->buffers[i].kind == AMP_BUFFER_FLAG) b->scalar_at[i] = next_scalar(&s->scalars.bytes);
+    for (int32_t i = 0; p && i < p->buffer_count; i++)
+        if (is_scalar_output(&p->buffers[i])) b->scalar_at[i] = next_scalar(&s->scalars.bytes);
+    for (int32_t i = 0; p && i < p->buffer_count; i++) {
+        const amp_model_buffer *buffer = &p->buffers[i];
+        if (buffer->kind == AMP_BUFFER_STATE && !is_of_header(&s->model->states[buffer->index]))
+            b->scalar_at[i] = scalar_at[buffer->index];
+    }
+}
+
+static size_t scalars_bytes(const amp_session *s) { return s->scalars.bytes + s->scalars.header_bytes; }
+
+static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err) {
+    plan_states(s, scalar_at);
+    s->scalars.bytes = s->scalars.state_bytes;
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) plan_program(s, amp_session_program(s, i), scalar_at);
+    s->scalars.host = amp_alloc_zeroed(&s->memory.allocator, scalars_bytes(s), 16);
+    if (!s->scalars.host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its scalars", s->model->desc.name);
+    s->scalars.header = s->scalars.host + s->scalars.bytes;
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_session_program(s, i)->scalars = s->scalars.host;
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        bool in_header = is_of_header(&s->model->states[i]);
+        if (scalar_at[i] != AMP_NO_SCALAR)
+            s->host_states[i] = (in_header ? s->scalars.header : s->scalars.host) + scalar_at[i];
+    }
+    return AMP_OK;
+}
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* In an allocation of its own a buffer ends where its last element does, so that any overrun is one. */
+static size_t room_of(const amp_session *s, const amp_bound_program *b, int32_t i) {
+    const amp_model_buffer *buffer = &b->program->buffers[i];
+    if (!s->blocks.separate) return b->plan.bytes[i];
+    return (size_t)(amp_model_dim_at(&buffer->rows, s->capacity) * amp_model_dim_at(&buffer->cols, s->capacity)) *
+           amp_storage_size(buffer->storage);
+}
+
+static void place_states(amp_session *s) {
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_model_state *state = &s->model->states[i];
+        if (amp_session_holds(s, i) && !is_scalar(state))
+            s->own_states[i] = amp_blocks_take(&s->blocks, amp_state_bytes(state));
+    }
+}
+
+static void place_temporaries(amp_session *s, amp_bound_program *b) {
+    bool each = b->options.sharing == AMP_OWN_ALLOCATIONS;
+    char *arena = b->options.sharing == AMP_OWN_ARENA ? amp_blocks_take(&s->blocks, b->plan.arena) : NULL;
+    for (int32_t i = 0; i < b->program->buffer_count; i++) {
+        if (b->program->buffers[i].kind != AMP_BUFFER_TEMP) continue;
+        if (each) b->buffers[i] = amp_blocks_take(&s->blocks, room_of(s, b, i));
+        else if (arena) b->buffers[i] = arena + b->plan.offset[i];
+    }
+}
+
+static void place_program(amp_session *s, amp_bound_program *b) {
+    if (!b->program) return;
+    b->kept_bytes = 0;
+    for (int32_t i = 0; i < b->program->buffer_count; i++) {
+        uint32_t kind = b->program->buffers[i].kind;
+        bool kept = kind == AMP_BUFFER_OUTPUT || (kind == AMP_BUFFER_WATCH && b->options.watch);
+        if (!kept || b->scalar_at[i] != AMP_NO_SCALAR) continue;
+        b->buffers[i] = amp_blocks_take(&s->blocks, room_of(s, b, i));
+        b->kept_bytes += room_of(s, b, i);
+    }
+    place_temporaries(s, b);
+}
+
+/* Called twice: see device_arena.h. */
+static void place_all(amp_session *s) {
+    place_states(s);
+    s->scalars.block = amp_blocks_take(&s->blocks, s->scalars.bytes);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) place_program(s, amp_session_program(s, i));
+    s->arena = amp_blocks_take(&s->blocks, s->arena_bytes);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        amp_bound_program *b = amp_session_program(s, i);
+        if (s->arena && amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena);
+    }
+}
+
+/* ---- addresses of states and scalars in programs ----------------------------------------------------------------- */
+
+static void bind_scalars(amp_session *s, amp_bound_program *b) {
+    size_t first = SIZE_MAX;
+    for (int32_t i = 0; b->program && i < b->program->buffer_count; i++) {
+        const amp_model_buffer *buffer = &b->program->buffers[i];
+        if (buffer->kind == AMP_BUFFER_STATE) b->buffers[i] = s->states[buffer->index];
+        if (b->scalar_at[i] == AMP_NO_SCALAR) continue;
+        b->buffers[i] = s->scalars.block + b->scalar_at[i];
+        if (buffer->kind != AMP_BUFFER_FLAG) continue;
+        if (b->scalar_at[i] < first) first = b->scalar_at[i];
+        b->flag_bytes += AMP_OWN_MEMORY_ALIGN;
+    }
+    if (b->flag_bytes) b->flags = s->scalars.block + first;
+}
+
+static size_t input_bytes(const amp_session *s) {
+    size_t most = 0;
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        const amp_bound_program *b = amp_session_program((amp_session *)(uintptr_t)s, i);
+        size_t bytes = 0;
+        for (int32_t j = 0; b->program && j < b->program->buffer_count; j++)
+            if (b->program->buffers[j].kind == AMP_BUFFER_INPUT) bytes += b->plan.bytes[j];
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
+/* At the capacity, by input of the model. */
+static void measure_inputs(amp_session *s, size_t *bytes) {
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        const amp_bound_program *b = amp_session_program(s, i);
+        for (int32_t j = 0; b->program && j < b->program->buffer_count; j++)
+            if (b->program->buffers[j].kind == AMP_BUFFER_INPUT) bytes[b->program->buffers[j].index] = room_of(s, b, j);
+    }
+}
+
+static amp_status reserve_inputs(amp_session *s, void **header, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    amp_input_room room = {.header = s->scalars.header,
+                           .header_bytes = s->scalars.header_bytes,
+                           .input_bytes = input_bytes(s),
+                           .count = s->model->all_input_count};
+    size_t list = (size_t)room.count * sizeof(size_t), *bytes = amp_alloc_zeroed(a, list, 16);
+    if (!bytes) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its inputs", s->model->desc.name);
+    if (s->blocks.separate) {
+        measure_inputs(s, bytes);
+        room.separate = bytes;
+    }
+    amp_status status = s->device->type->own->reserve_inputs(s->device, &room, header, err);
+    amp_free(a, bytes, list, 16);
+    return status;
+}
+
+static amp_status bind_all(amp_session *s, const size_t *scalar_at, amp_error *err) {
+    const amp_own_memory *own = s->device->type->own;
+    void *header;
+    AMP_TRY(reserve_inputs(s, &header, err));
+    AMP_TRY(own->reserve_scalars(s->device, s->scalars.block, s->scalars.bytes, err));
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        char *base = is_of_header(&s->model->states[i]) ? header : s->scalars.block;
+        s->states[i] = scalar_at[i] != AMP_NO_SCALAR ? base + scalar_at[i]
+                       : s->own_states[i]            ? s->own_states[i]
+                                                     : s->params->home.states[i];
+    }
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) bind_scalars(s, amp_session_program(s, i));
+    return AMP_OK;
+}
+
+/* ---- first values ------------------------------------------------------------------------------------------------ */
+
+static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_error *err) {
+    for (int32_t i = 0; i < s->model->state_count; i++) {
+        const amp_model_state *state = &s->model->states[i];
+        if (!amp_session_holds(s, i)) continue;
+        amp_initialise(state, seed, rows);
+        if (s->host_states[i]) amp_store_element(s->host_states[i], state->storage, 0, rows[0]);
+        else if (!state->init)
+            AMP_TRY(s->blocks.memory->type->clear(s->blocks.memory, s->own_states[i], amp_state_bytes(state), err));
+        else AMP_TRY(amp_session_set_state(s, i, rows, err));
+    }
+    int64_t *seed_state = amp_session_counter(s, "seed");
+    if (seed_state) *seed_state = (int64_t)seed;
+    if (s->scalars.bytes)
+        AMP_TRY(s->blocks.memory->type->clear(s->blocks.memory, s->scalars.block, s->scalars.bytes, err));
+    return amp_session_scalars_changed(s, err);
+}
+
+static amp_status initialise_states(amp_session *s, uint64_t seed, amp_error *err) {
+    size_t bytes = amp_states_largest(s->model) * sizeof(float);
+    float *rows = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to initialise its states", s->model->desc.name);
+    amp_status status = initialise(s, seed, rows, err);
+    amp_free(&s->memory.allocator, rows, bytes, AMP_MEMORY_ALIGN);
+    return status;
+}
+
+/* ---- all of it --------------------------------------------------------------------------------------------------- */
+
+static amp_status place(amp_session *s, size_t *scalar_at, uint64_t seed, bool separate, amp_error *err) {
+    AMP_TRY(plan_scalars(s, scalar_at, err));
+    amp_blocks_begin(&s->blocks, s->device->type->own->memory(s->device), separate);
+    place_all(s);
+    AMP_TRY(amp_blocks_allocate(&s->blocks, &s->memory.allocator, err));
+    place_all(s);
+    AMP_TRY(amp_blocks_end(&s->blocks, err));
+    AMP_TRY(bind_all(s, scalar_at, err));
+    return initialise_states(s, seed, err);
+}
+
+amp_status amp_session_place(amp_session *s, uint64_t seed, bool separate, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    size_t bytes = (size_t)s->model->state_count * sizeof(size_t);
+    size_t *scalar_at = amp_alloc_zeroed(a, bytes, 16);
+    if (!scalar_at) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
+    amp_status status = place(s, scalar_at, seed, separate, err);
+    amp_free(a, scalar_at, bytes, 16);
+    return status;
+}

@@ -1,0 +1,133 @@
+/* session_values.c: what a training step computed, by name, in sessions that keep it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/session/session_device_memory.h"
+
+static const char gradient_prefix[] = "grad.";
+
+static bool is_gradient(const amp_model_result *r) {
+    return !strncmp(r->name, gradient_prefix, sizeof gradient_prefix - 1);
+}
+
+static bool is_value(const amp_model_buffer *b) {
+    return b->kind == AMP_BUFFER_TEMP || b->kind == AMP_BUFFER_OUTPUT || b->kind == AMP_BUFFER_WATCH;
+}
+
+/* ---- the list: by name, each name once --------------------------------------------------------------------------- */
+
+/* A value may lie in memory in several layouts, which hold the same numbers: the first is taken, the result before
+ * all. */
+static int by_name(const void *a, const void *b) {
+    const amp_value *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    if (order) return order;
+    if ((x->result < 0) != (y->result < 0)) return x->result < 0 ? 1 : -1;
+    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+}
+
+static int32_t collect(const amp_bound_program *in, amp_value *values) {
+    const amp_program *p = in->program;
+    int32_t count = 0;
+    for (int32_t i = 0; p && i < p->result_count; i++)
+        if (is_gradient(&p->results[i])) values[count++] = (amp_value){p->results[i].name, p->results[i].buffer, i, in};
+    for (int32_t i = 0; p && i < p->buffer_count; i++)
+        if (is_value(&p->buffers[i])) values[count++] = (amp_value){p->buffers[i].name, i, -1, in};
+    return count;
+}
+
+static int32_t drop_repetitions(amp_value *values, int32_t count) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < count; i++)
+        if (!kept || strcmp(values[kept - 1].name, values[i].name)) values[kept++] = values[i];
+    return kept;
+}
+
+static size_t most_values(const amp_bound_program *in) {
+    return in->program ? (size_t)in->program->result_count + (size_t)in->program->buffer_count : 0;
+}
+
+static size_t list_bytes(const amp_session *s) {
+    return (most_values(&s->train_step) + most_values(&s->apply_step)) * sizeof *s->values;
+}
+
+amp_status amp_session_list_values(amp_session *s, amp_error *err) {
+    s->values = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
+    if (!s->values) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its values", s->model->desc.name);
+    int32_t count = collect(&s->train_step, s->values);
+    count += collect(&s->apply_step, s->values + count);
+    qsort(s->values, (size_t)count, sizeof *s->values, by_name);
+    s->value_count = drop_repetitions(s->values, count);
+    return AMP_OK;
+}
+
+void amp_session_free_values(amp_session *s) {
+    if (s->values) amp_free(&s->memory.allocator, s->values, list_bytes(s), 16);
+}
+
+const char *amp_session_value_name(const amp_session *session, int32_t index) {
+    return session && index >= 0 && index < session->value_count ? session->values[index].name : NULL;
+}
+
+static const amp_value *find(const amp_session *s, const char *name) {
+    for (int32_t low = 0, high = s->value_count; low < high;) {
+        int32_t middle = low + (high - low) / 2, order = strcmp(name, s->values[middle].name);
+        if (order == 0) return &s->values[middle];
+        if (order < 0) high = middle;
+        else low = middle + 1;
+    }
+    return NULL;
+}
+
+/* ---- one value --------------------------------------------------------------------------------------------------- */
+
+static void fill_dims(amp_tensor_info *info, const amp_model_dim *dims, uint32_t rank, int64_t n) {
+    info->rank = (int32_t)rank;
+    for (uint32_t i = 0; i < rank; i++) info->dims[i] = amp_model_dim_at(&dims[i], n);
+}
+
+/* A model that does not tell the dimensions of its values (ABI minor 0) knows rows and columns: [] and [C] are one row,
+ * [N] one column. */
+static void describe_matrix(const amp_model_buffer *b, int64_t n, amp_tensor_info *info) {
+    int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
+    bool one_row = !b->rows.of_n && rows == 1, one_column = !b->cols.of_n && cols == 1;
+    if (!one_row) info->dims[info->rank++] = rows;
+    if (!one_column) info->dims[info->rank++] = cols;
+}
+
+static amp_tensor_info describe(const amp_session *s, const amp_value *v) {
+    const amp_program *p = v->in->program;
+    const amp_model_buffer *b = &p->buffers[v->buffer];
+    amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)b->dtype};
+    if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->last_n);
+    else if (b->rank) fill_dims(&info, b->dims, b->rank, s->last_n);
+    else describe_matrix(b, s->last_n, &info);
+    return info;
+}
+
+static size_t value_bytes(const amp_tensor_info *info) {
+    size_t count = 1;
+    for (int32_t i = 0; i < info->rank; i++) count *= (size_t)info->dims[i];
+    return count * amp_dtype_size(amp_readable_dtype(info->dtype));
+}
+
+amp_status amp_session_value(const amp_session *session, const char *name, amp_tensor_info *info, void *data,
+                             size_t bytes, amp_error *err) {
+    AMP_TRY(amp_session_check_training(session, "amp_session_value", err));
+    if (!name) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_value: name is NULL");
+    if (!session->values)
+        return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: the session was created without keep_values");
+    if (!session->last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: no step yet");
+    const amp_value *v = find(session, name);
+    if (!v)
+        return amp_fail(err, AMP_NOT_FOUND, "no value %s in memory; amp_session_value_name tells those that are", name);
+    amp_tensor_info described = describe(session, v);
+    if (data && bytes != value_bytes(&described))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "value %s takes %zu bytes, not %zu", name, value_bytes(&described),
+                        bytes);
+    if (info) *info = described;
+    if (!data) return AMP_OK;
+    return amp_session_read_buffer((amp_session *)(uintptr_t)session, v->in, v->buffer, session->last_n, data, err);
+}

@@ -25,11 +25,11 @@ typedef struct amp_run {
         *buffers; /* by buffer of the program: memory of the device; INPUT: the caller's array; WATCH may be NULL */
     int64_t n;
     /* For devices with memory of their own: */
-    void *flags; /* the FLAG buffers lie together */
+    void *flags; /* the FLAG buffers are together */
     size_t flag_bytes;
-    amp_memory *params; /* where the params lie */
+    amp_device_memory *params; /* where the params are */
     bool writes_params;
-    bool ends_temporaries; /* what a temporary held is gone behind its last kernel: for sanitizers */
+    bool poisons_temporaries; /* what a temporary held is gone after its last kernel: for sanitizers */
 } amp_run;
 
 /* Room for the inputs of a run. */
@@ -40,25 +40,25 @@ typedef struct amp_input_room {
     int32_t count;          /* of them */
 } amp_input_room;
 
-/* What a device with memory of its own does besides.  Runs are started and not waited for. */
-typedef struct amp_own_memory {
-    amp_memory *(*memory)(amp_device *device); /* lives at least as long as the device */
+/* What a device with memory of its own does besides: device memory.  Runs are started and not waited for. */
+typedef struct amp_device_memory_calls {
+    amp_device_memory *(*memory)(amp_device *device); /* lives at least as long as the device */
     /* *|out|: where the header lies for programs. */
     amp_status (*reserve_inputs)(amp_device *device, const amp_input_room *room, void **out, amp_error *err);
     /* What the host reads after runs. */
-    amp_status (*reserve_scalars)(amp_device *device, void *block, size_t bytes, amp_error *err);
-    /* Starts a copy of the scalars to the host, behind all runs so far.  Never more than AMP_COLLECTIONS at a time. */
-    amp_status (*collect)(amp_device *device, amp_error *err);
-    /* The oldest copy under way; NULL where it is not done, unless |wait|.  Readable until the next collect. */
-    amp_status (*collected)(amp_device *device, bool wait, const void **out, amp_error *err);
-    /* Behind all runs so far; they return when the copy is done. */
+    amp_status (*reserve_readback)(amp_device *device, void *block, size_t bytes, amp_error *err);
+    /* Starts a copy of the scalars to the host, after all runs so far.  Never more than AMP_READBACKS at a time. */
+    amp_status (*start_readback)(amp_device *device, amp_error *err);
+    /* The oldest copy under way; NULL where it is not done, unless |wait|.  Readable until the next start_readback. */
+    amp_status (*finish_readback)(amp_device *device, bool wait, const void **out, amp_error *err);
+    /* After all runs so far; they return when the copy is done. */
     amp_status (*read)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
     amp_status (*write)(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err);
     void (*settle)(amp_device *device);        /* waits for all runs, or for nothing after a fatal error */
     size_t (*bytes)(const amp_device *device); /* that it holds besides what allocators gave it */
-} amp_own_memory;
+} amp_device_memory_calls;
 
-enum { AMP_COLLECTIONS = 8 };
+enum { AMP_READBACKS = 8 };
 
 typedef struct amp_device_type {
     const char *name;
@@ -68,9 +68,9 @@ typedef struct amp_device_type {
     /* Memory for running |program| with up to |n| samples: what was reserved is not allocated by a run. */
     amp_status (*reserve)(amp_device *device, const amp_program *program, int64_t n, amp_error *err);
     amp_status (*run)(amp_device *device, const amp_run *run, amp_error *err);
-    size_t (*scratch_bytes)(const amp_device *device); /* memory of its own */
+    size_t (*scratch_bytes)(const amp_device *device); /* of the host */
     bool computes;                                     /* false: results are zeros and states stay as they are */
-    const amp_own_memory *own;                         /* NULL: programs run on the host's memory */
+    const amp_device_memory_calls *device_memory;      /* NULL: programs run on the host's memory */
 } amp_device_type;
 
 struct amp_device { /* the head of every device */

@@ -93,8 +93,8 @@ static size_t scalar_at_bytes(const amp_bound_program *b) {
 
 static amp_status make_tables(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
     b->buffers = amp_alloc_zeroed(allocator, buffers_bytes(b), 16);
-    if (b->buffers && b->options.own_memory) b->scalar_at = amp_alloc_zeroed(allocator, scalar_at_bytes(b), 16);
-    if (b->buffers && (b->scalar_at || !b->options.own_memory)) return AMP_OK;
+    if (b->buffers && b->options.device_memory) b->scalar_at = amp_alloc_zeroed(allocator, scalar_at_bytes(b), 16);
+    if (b->buffers && (b->scalar_at || !b->options.device_memory)) return AMP_OK;
     return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the buffers of %s", b->program->name);
 }
 
@@ -103,20 +103,20 @@ amp_status amp_bound_program_make(amp_bound_program *b, const amp_program *progr
     *b = (amp_bound_program){.options = *options};
     amp_memory_plan_options plan = {.capacity = options->capacity,
                                     .separate = options->sharing != AMP_SHARE_ARENA,
-                                    .align = options->own_memory ? AMP_OWN_MEMORY_ALIGN : AMP_MEMORY_ALIGN};
+                                    .align = options->device_memory ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN};
     AMP_TRY(amp_memory_plan_make(&b->plan, program, &plan, allocator, err));
     b->program = program;
     amp_status status = make_tables(b, allocator, err);
-    if (!status && !options->own_memory) status = allocate_kept(b, allocator, err);
-    if (!status && !options->own_memory) status = allocate_temporaries(b, allocator, err);
-    if (!status && !options->own_memory) bind_buffers(b, states);
+    if (!status && !options->device_memory) status = allocate_kept(b, allocator, err);
+    if (!status && !options->device_memory) status = allocate_temporaries(b, allocator, err);
+    if (!status && !options->device_memory) bind_buffers(b, states);
     if (status) amp_bound_program_free(b, allocator);
     return status;
 }
 
 void amp_bound_program_free(amp_bound_program *b, const amp_allocator *allocator) {
     if (!b->program) return;
-    bool each = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.own_memory;
+    bool each = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.device_memory;
     for (int32_t i = 0; b->buffers && i < b->program->buffer_count; i++)
         if (each && is_temp(b, i)) amp_free(allocator, b->buffers[i], b->plan.bytes[i], AMP_MEMORY_ALIGN);
     amp_free(allocator, b->scalar_at, scalar_at_bytes(b), 16);

@@ -16,8 +16,8 @@ typedef enum amp_sharing {
 typedef struct amp_bound_options {
     int64_t capacity;
     amp_sharing sharing;
-    bool watch;      /* WATCH buffers get memory */
-    bool own_memory; /* of the device: only planned; placement.h gives every buffer its place */
+    bool watch;         /* WATCH buffers get memory */
+    bool device_memory; /* only planned: session_device_memory.c gives every buffer its address */
 } amp_bound_options;
 
 typedef struct amp_bound_program {
@@ -28,7 +28,7 @@ typedef struct amp_bound_program {
     char *kept;     /* flags, outputs and watched values: what is read after a run */
     size_t kept_bytes;
     char *arena; /* temporaries: AMP_OWN_ARENA */
-    /* In a device's own memory: */
+    /* In device memory: */
     void *flags; /* all of them */
     size_t flag_bytes;
     const char *scalars; /* the host's copy of what it reads after a run; NULL: in |buffers| */

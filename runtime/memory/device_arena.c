@@ -5,15 +5,15 @@
 #include "base/error.h"
 
 static size_t aligned(size_t bytes) {
-    return (bytes + AMP_OWN_MEMORY_ALIGN - 1) / AMP_OWN_MEMORY_ALIGN * AMP_OWN_MEMORY_ALIGN;
+    return (bytes + AMP_DEVICE_MEMORY_ALIGN - 1) / AMP_DEVICE_MEMORY_ALIGN * AMP_DEVICE_MEMORY_ALIGN;
 }
 
-void amp_blocks_begin(amp_blocks *b, amp_memory *memory, bool separate) {
-    *b = (amp_blocks){.memory = memory, .separate = separate};
-    amp_memory_retain(memory);
+void amp_device_arena_begin(amp_device_arena *b, amp_device_memory *memory, bool separate) {
+    *b = (amp_device_arena){.memory = memory, .separate = separate};
+    amp_device_memory_retain(memory);
 }
 
-static void *place_alone(amp_blocks *b, size_t bytes) {
+static void *place_alone(amp_device_arena *b, size_t bytes) {
     void **at = &b->each[b->given];
     if (b->status) return NULL;
     b->status = b->memory->type->allocate(b->memory, bytes, at, &b->error);
@@ -21,14 +21,14 @@ static void *place_alone(amp_blocks *b, size_t bytes) {
     return *at;
 }
 
-static void *place_in_line(amp_blocks *b, size_t bytes) {
+static void *place_in_line(amp_device_arena *b, size_t bytes) {
     char *at = b->base + b->taken;
     b->taken += aligned(bytes);
     return at;
 }
 
 /* A program without arena takes 0 bytes, which have no address. */
-void *amp_blocks_take(amp_blocks *b, size_t bytes) {
+void *amp_device_arena_take(amp_device_arena *b, size_t bytes) {
     if (!bytes) return NULL;
     if (b->placing) return b->separate ? place_alone(b, bytes) : place_in_line(b, bytes);
     b->bytes += b->separate ? bytes : aligned(bytes);
@@ -36,7 +36,7 @@ void *amp_blocks_take(amp_blocks *b, size_t bytes) {
     return NULL;
 }
 
-amp_status amp_blocks_allocate(amp_blocks *b, const amp_allocator *allocator, amp_error *err) {
+amp_status amp_device_arena_allocate(amp_device_arena *b, const amp_allocator *allocator, amp_error *err) {
     void *base = NULL;
     b->placing = true;
     if (b->separate) {
@@ -48,15 +48,15 @@ amp_status amp_blocks_allocate(amp_blocks *b, const amp_allocator *allocator, am
     return AMP_OK;
 }
 
-amp_status amp_blocks_end(const amp_blocks *b, amp_error *err) {
+amp_status amp_device_arena_end(const amp_device_arena *b, amp_error *err) {
     return b->status ? amp_fail(err, b->status, "%s", b->error.message) : AMP_OK;
 }
 
-void amp_blocks_free(amp_blocks *b, const amp_allocator *allocator) {
+void amp_device_arena_free(amp_device_arena *b, const amp_allocator *allocator) {
     if (!b->memory) return;
     for (size_t i = 0; b->each && i < b->given; i++) b->memory->type->release(b->memory, b->each[i]);
     if (b->base) b->memory->type->release(b->memory, b->base);
     amp_free(allocator, b->each, b->count * sizeof *b->each, 16);
-    amp_memory_release(b->memory);
-    *b = (amp_blocks){0};
+    amp_device_memory_release(b->memory);
+    *b = (amp_device_arena){0};
 }

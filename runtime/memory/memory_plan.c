@@ -74,7 +74,7 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
     if (!status) {
         int used = list_items(plan, program, options->separate, items);
-        plan->arena = amp_memory_place(items, used, neighbours, plan->offset, options->separate);
+        plan->arena = amp_place_temporaries(items, used, neighbours, plan->offset, options->separate);
         if (!options->separate) share_places(plan, program);
         plan->flags = line_up(plan, program, AMP_BUFFER_FLAG);
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);

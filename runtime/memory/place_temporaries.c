@@ -98,8 +98,8 @@ static void keep(const amp_temporary *items, int count, size_t *best) {
     for (int i = 0; i < count; i++) best[items[i].buffer] = items[i].offset;
 }
 
-size_t amp_memory_place(amp_temporary *items, int count, const amp_temporary **neighbours, size_t *best,
-                        bool separate) {
+size_t amp_place_temporaries(amp_temporary *items, int count, const amp_temporary **neighbours, size_t *best,
+                             bool separate) {
     double pairs = (double)count * count;
     int rounds = pairs * MAX_ROUNDS > BUDGET ? (int)(BUDGET / pairs) : MAX_ROUNDS;
     size_t least = SIZE_MAX, wanted = separate || rounds < ORDERS ? 0 : largest_live_set(items, count);

@@ -27,8 +27,8 @@ amp_status amp_params_create(amp_model *model, const amp_params_options *options
     amp_counted_allocator_init(&p->memory, &model->allocator);
     atomic_init(&p->references, 1);
     atomic_init(&p->stale, true);
-    atomic_init(&p->home.host_outdated, false);
-    atomic_init(&p->home.device_outdated, false);
+    atomic_init(&p->residency.host_outdated, false);
+    atomic_init(&p->residency.device_outdated, false);
     p->model = model;
     amp_model_retain(model);
     amp_status status = fill(p, o.seed, err);
@@ -44,7 +44,7 @@ void amp_params_retain(amp_params *params) {
 void amp_params_release(amp_params *p) {
     if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
     amp_model *model = p->model;
-    amp_params_free_home(p);
+    amp_params_free_residency(p);
     amp_states_free(model, p->states, &p->memory.allocator);
     pthread_mutex_destroy(&p->refreshing);
     amp_free(&model->allocator, p, sizeof *p, PARAMS_ALIGN);

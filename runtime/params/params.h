@@ -15,7 +15,7 @@ struct amp_params {
     amp_model *model;
     amp_counted_allocator memory;
     void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
-    amp_params_home home;
+    amp_params_residency residency;
     /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at
      * the same time. */
     atomic_bool stale;

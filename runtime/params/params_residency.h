@@ -17,20 +17,20 @@ typedef struct amp_params_user { /* a session that is alive: it works on the par
     int64_t capacity;
 } amp_params_user;
 
-typedef struct amp_params_home {
-    amp_memory *memory;     /* NULL: the host's */
-    const amp_model *model; /* whose states lie there; lives as long as the params' model */
-    void **states;          /* by state of |model|: PARAM, BUFFER and DERIVED */
+typedef struct amp_params_residency {
+    amp_device_memory *memory; /* NULL: the host's */
+    const amp_model *model;    /* whose states lie there; lives as long as the params' model */
+    void **states;             /* by state of |model|: PARAM, BUFFER and DERIVED */
     uint64_t bytes;
     atomic_bool host_outdated, device_outdated;
     amp_params_user *users;
-} amp_params_home;
+} amp_params_residency;
 
 /* A session that runs |model| on |memory| begins.  AMP_WRONG_STATE: another home has sessions. */
-amp_status amp_params_enter(amp_params *params, amp_params_user *user, amp_memory *memory, const amp_model *model,
-                            amp_error *err);
+amp_status amp_params_enter(amp_params *params, amp_params_user *user, amp_device_memory *memory,
+                            const amp_model *model, amp_error *err);
 void amp_params_leave(amp_params *params, amp_params_user *user);
-void amp_params_free_home(amp_params *params);
+void amp_params_free_residency(amp_params *params);
 
 /* The host has, or the device has, the newest values. */
 amp_status amp_params_reach_host(const amp_params *params, amp_error *err);

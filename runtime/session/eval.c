@@ -25,7 +25,7 @@ amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, 
         return amp_fail(err, AMP_WRONG_STATE, "amp_eval: %s has no train block, so no loss and no metrics",
                         session->model->desc.name);
     AMP_TRY(amp_session_run(session, eval, inputs, n, err));
-    AMP_TRY(amp_session_collect(session, &(amp_collection){.step = false}, err));
+    AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.step = false}, err));
     AMP_TRY(amp_session_settle(session, true, err));
     return read_measures(session, loss, metrics, err);
 }

@@ -30,7 +30,7 @@ amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n,
         if (!outputs || !outputs[i])
             return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: the array for result %s is NULL",
                             infer->program->results[i].name);
-    if (!amp_session_has_own_memory(session)) bind_outputs(infer, outputs);
+    if (!amp_session_has_device_memory(session)) bind_outputs(infer, outputs);
     AMP_TRY(amp_session_run(session, infer, inputs, n, err));
     return copy_others(session, n, outputs, err);
 }

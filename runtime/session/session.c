@@ -12,7 +12,7 @@ amp_status amp_session_check_training(const amp_session *s, const char *call, am
     return amp_fail(err, AMP_WRONG_STATE, "%s: %s", call, why);
 }
 
-bool amp_session_has_own_memory(const amp_session *s) { return s->device && s->device->type->own; }
+bool amp_session_has_device_memory(const amp_session *s) { return s->device && s->device->type->device_memory; }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -70,8 +70,8 @@ static uint64_t bytes_of_role(const amp_session *s, uint32_t role) {
 
 /* Of the device, what allocators do not see. */
 static uint64_t device_bytes(const amp_session *s) {
-    if (!amp_session_has_own_memory(s)) return 0;
-    return s->blocks.bytes + s->params->home.bytes + s->device->type->own->bytes(s->device);
+    if (!amp_session_has_device_memory(s)) return 0;
+    return s->device_arena.bytes + s->params->residency.bytes + s->device->type->device_memory->bytes(s->device);
 }
 
 void amp_session_memory(const amp_session *s, amp_memory_info *out) {
@@ -89,7 +89,7 @@ void amp_session_memory(const amp_session *s, amp_memory_info *out) {
         out->activations += amp_bound_program_temporaries(b);
         out->outputs += b->kept_bytes;
     }
-    /* Threads, scratch of products, and the tables that the session itself needs; with a device's own memory, what the
+    /* Threads, scratch of products, and the tables that the session itself needs; with device memory, what the
      * host keeps besides. */
     out->scratch = out->total - out->params - out->derived - out->moments - out->activations - out->outputs;
 }

@@ -30,7 +30,7 @@ struct amp_session {
     void **own_states;  /* by state of the model: moments, counters, scaler; else NULL */
     void **states;      /* by state of the model: own, or the params' */
     void **host_states; /* where the host reads and writes counters and scaler; on its own memory: own_states */
-    amp_blocks blocks;  /* what lies in a device's own memory */
+    amp_device_arena device_arena; /* what is in device memory */
     amp_scalars scalars;
     amp_bound_program train_step;  /* or micro_step: what runs the model */
     amp_bound_program apply_step;  /* what ends a step of several micro-batches */
@@ -49,8 +49,8 @@ struct amp_session {
     int32_t value_count;
 };
 
-/* Its device has memory of its own: session_device_memory.h. */
-bool amp_session_has_own_memory(const amp_session *session);
+/* Its device has memory of its own (device memory): session_device_memory.h. */
+bool amp_session_has_device_memory(const amp_session *session);
 /* A state of its own, not the params'. */
 bool amp_session_holds(const amp_session *session, int32_t state);
 

@@ -20,7 +20,7 @@ static bool lives_in_session(const amp_model *model, int32_t index, const void *
 
 static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_count * sizeof(void *); }
 
-/* amp_session_place fills them. */
+/* amp_session_make_device_memory fills them. */
 static amp_status make_state_lists(amp_session *s, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
     s->own_states = amp_alloc_zeroed(a, list_bytes(s), 16);
@@ -33,7 +33,7 @@ static amp_status make_state_lists(amp_session *s, amp_error *err) {
 static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     const amp_model *m = s->model;
     const amp_allocator *a = &s->memory.allocator;
-    if (amp_session_has_own_memory(s)) return make_state_lists(s, err);
+    if (amp_session_has_device_memory(s)) return make_state_lists(s, err);
     AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->own_states, err));
     AMP_TRY(amp_states_initialise(m, s->own_states, seed, a, err));
     s->states = amp_alloc_zeroed(a, list_bytes(s), 16);
@@ -57,7 +57,7 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
                    : keep   ? AMP_OWN_ARENA
                             : AMP_SHARE_ARENA,
         .watch = keep,
-        .own_memory = amp_session_has_own_memory(s),
+        .device_memory = amp_session_has_device_memory(s),
     };
     AMP_TRY(amp_bound_program_make(bound, program, &o, s->states, &s->memory.allocator, err));
     size_t bytes = amp_bound_program_arena_bytes(bound);
@@ -66,7 +66,7 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
 }
 
 static amp_status make_arena(amp_session *s, amp_error *err) {
-    if (s->arena_bytes == 0 || amp_session_has_own_memory(s)) return AMP_OK;
+    if (s->arena_bytes == 0 || amp_session_has_device_memory(s)) return AMP_OK;
     s->arena = amp_arena_alloc(&s->memory.allocator, s->arena_bytes);
     if (!s->arena)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
@@ -149,7 +149,8 @@ static amp_status open_device(amp_session *s, const amp_session_options *o, cons
                                   .cuda_device = o->cuda_device};
     AMP_TRY(type->create(&options, &s->memory.allocator, &s->device, err));
     s->params_user = (amp_params_user){.trains = s->training, .capacity = s->capacity};
-    return amp_params_enter(s->params, &s->params_user, type->own ? type->own->memory(s->device) : NULL, s->model, err);
+    return amp_params_enter(s->params, &s->params_user,
+                            type->device_memory ? type->device_memory->memory(s->device) : NULL, s->model, err);
 }
 
 static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
@@ -157,7 +158,7 @@ static amp_status fill(amp_session *s, const amp_session_options *o, const amp_d
     AMP_TRY(make_states(s, o->seed, err));
     AMP_TRY(make_measures(s, err));
     AMP_TRY(make_programs(s, o, err));
-    if (type->own) AMP_TRY(amp_session_place(s, o->seed, o->separate_buffers, err));
+    if (type->device_memory) AMP_TRY(amp_session_make_device_memory(s, o->seed, o->separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
@@ -201,8 +202,8 @@ void amp_session_release(amp_session *s) {
     if (!s || atomic_fetch_sub_explicit(&s->references, 1, memory_order_acq_rel) != 1) return;
     amp_model *model = s->model;
     const amp_allocator *a = &s->memory.allocator;
-    bool own_memory = amp_session_has_own_memory(s);
-    if (own_memory) s->device->type->own->settle(s->device);
+    bool device_memory = amp_session_has_device_memory(s);
+    if (device_memory) s->device->type->device_memory->settle(s->device);
     amp_session_free_values(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(amp_session_program(s, i), a);
     amp_free(a, s->measures, measures_bytes(s), 16);
@@ -210,14 +211,14 @@ void amp_session_release(amp_session *s) {
     amp_free(a, s->averages, averages_bytes(s), 16);
     amp_free(a, s->scalars.host, s->scalars.bytes + s->scalars.header_bytes, 16);
     amp_free(a, s->states, list_bytes(s), 16);
-    if (own_memory) {
+    if (device_memory) {
         amp_free(a, s->host_states, list_bytes(s), 16);
         amp_free(a, s->own_states, list_bytes(s), 16);
     } else {
         amp_arena_free(a, s->arena, s->arena_bytes);
         amp_states_free(model, s->own_states, a);
     }
-    amp_blocks_free(&s->blocks, a);
+    amp_device_arena_free(&s->device_arena, a);
     if (s->device) s->device->type->destroy(s->device);
     amp_params_leave(s->params, &s->params_user);
     amp_params_release(s->params);

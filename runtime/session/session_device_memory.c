@@ -1,4 +1,4 @@
-/* session_device_memory.c: where everything of a session lies in a device's own memory.  See session_device_memory.h. */
+/* session_device_memory.c: where everything of a session lies in device memory.  See session_device_memory.h. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ static bool is_scalar_output(const amp_model_buffer *b) {
 
 static size_t next_scalar(size_t *at) {
     size_t here = *at;
-    *at += AMP_OWN_MEMORY_ALIGN;
+    *at += AMP_DEVICE_MEMORY_ALIGN;
     return here;
 }
 
@@ -76,7 +76,7 @@ static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err
 /* In an allocation of its own a buffer ends where its last element does, so that any overrun is one. */
 static size_t room_of(const amp_session *s, const amp_bound_program *b, int32_t i) {
     const amp_model_buffer *buffer = &b->program->buffers[i];
-    if (!s->blocks.separate) return b->plan.bytes[i];
+    if (!s->device_arena.separate) return b->plan.bytes[i];
     return (size_t)(amp_model_dim_at(&buffer->rows, s->capacity) * amp_model_dim_at(&buffer->cols, s->capacity)) *
            amp_storage_size(buffer->storage);
 }
@@ -85,16 +85,16 @@ static void place_states(amp_session *s) {
     for (int32_t i = 0; i < s->model->state_count; i++) {
         const amp_model_state *state = &s->model->states[i];
         if (amp_session_holds(s, i) && !is_scalar(state))
-            s->own_states[i] = amp_blocks_take(&s->blocks, amp_state_bytes(state));
+            s->own_states[i] = amp_device_arena_take(&s->device_arena, amp_state_bytes(state));
     }
 }
 
 static void place_temporaries(amp_session *s, amp_bound_program *b) {
     bool each = b->options.sharing == AMP_OWN_ALLOCATIONS;
-    char *arena = b->options.sharing == AMP_OWN_ARENA ? amp_blocks_take(&s->blocks, b->plan.arena) : NULL;
+    char *arena = b->options.sharing == AMP_OWN_ARENA ? amp_device_arena_take(&s->device_arena, b->plan.arena) : NULL;
     for (int32_t i = 0; i < b->program->buffer_count; i++) {
         if (b->program->buffers[i].kind != AMP_BUFFER_TEMP) continue;
-        if (each) b->buffers[i] = amp_blocks_take(&s->blocks, room_of(s, b, i));
+        if (each) b->buffers[i] = amp_device_arena_take(&s->device_arena, room_of(s, b, i));
         else if (arena) b->buffers[i] = arena + b->plan.offset[i];
     }
 }
@@ -106,7 +106,7 @@ static void place_program(amp_session *s, amp_bound_program *b) {
         uint32_t kind = b->program->buffers[i].kind;
         bool kept = kind == AMP_BUFFER_OUTPUT || (kind == AMP_BUFFER_WATCH && b->options.watch);
         if (!kept || b->scalar_at[i] != AMP_NO_SCALAR) continue;
-        b->buffers[i] = amp_blocks_take(&s->blocks, room_of(s, b, i));
+        b->buffers[i] = amp_device_arena_take(&s->device_arena, room_of(s, b, i));
         b->kept_bytes += room_of(s, b, i);
     }
     place_temporaries(s, b);
@@ -115,9 +115,9 @@ static void place_program(amp_session *s, amp_bound_program *b) {
 /* Called twice: see device_arena.h. */
 static void place_all(amp_session *s) {
     place_states(s);
-    s->scalars.block = amp_blocks_take(&s->blocks, s->scalars.bytes);
+    s->scalars.block = amp_device_arena_take(&s->device_arena, s->scalars.bytes);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) place_program(s, amp_session_program(s, i));
-    s->arena = amp_blocks_take(&s->blocks, s->arena_bytes);
+    s->arena = amp_device_arena_take(&s->device_arena, s->arena_bytes);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         amp_bound_program *b = amp_session_program(s, i);
         if (s->arena && amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena);
@@ -135,7 +135,7 @@ static void bind_scalars(amp_session *s, amp_bound_program *b) {
         b->buffers[i] = s->scalars.block + b->scalar_at[i];
         if (buffer->kind != AMP_BUFFER_FLAG) continue;
         if (b->scalar_at[i] < first) first = b->scalar_at[i];
-        b->flag_bytes += AMP_OWN_MEMORY_ALIGN;
+        b->flag_bytes += AMP_DEVICE_MEMORY_ALIGN;
     }
     if (b->flag_bytes) b->flags = s->scalars.block + first;
 }
@@ -169,25 +169,25 @@ static amp_status reserve_inputs(amp_session *s, void **header, amp_error *err) 
                            .count = s->model->all_input_count};
     size_t list = (size_t)room.count * sizeof(size_t), *bytes = amp_alloc_zeroed(a, list, 16);
     if (!bytes) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its inputs", s->model->desc.name);
-    if (s->blocks.separate) {
+    if (s->device_arena.separate) {
         measure_inputs(s, bytes);
         room.separate = bytes;
     }
-    amp_status status = s->device->type->own->reserve_inputs(s->device, &room, header, err);
+    amp_status status = s->device->type->device_memory->reserve_inputs(s->device, &room, header, err);
     amp_free(a, bytes, list, 16);
     return status;
 }
 
 static amp_status bind_all(amp_session *s, const size_t *scalar_at, amp_error *err) {
-    const amp_own_memory *own = s->device->type->own;
+    const amp_device_memory_calls *own = s->device->type->device_memory;
     void *header;
     AMP_TRY(reserve_inputs(s, &header, err));
-    AMP_TRY(own->reserve_scalars(s->device, s->scalars.block, s->scalars.bytes, err));
+    AMP_TRY(own->reserve_readback(s->device, s->scalars.block, s->scalars.bytes, err));
     for (int32_t i = 0; i < s->model->state_count; i++) {
         char *base = is_of_header(&s->model->states[i]) ? header : s->scalars.block;
         s->states[i] = scalar_at[i] != AMP_NO_SCALAR ? base + scalar_at[i]
                        : s->own_states[i]            ? s->own_states[i]
-                                                     : s->params->home.states[i];
+                                                     : s->params->residency.states[i];
     }
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) bind_scalars(s, amp_session_program(s, i));
     return AMP_OK;
@@ -202,14 +202,15 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
         amp_initialise(state, seed, rows);
         if (s->host_states[i]) amp_store_element(s->host_states[i], state->storage, 0, rows[0]);
         else if (!state->init)
-            AMP_TRY(s->blocks.memory->type->clear(s->blocks.memory, s->own_states[i], amp_state_bytes(state), err));
+            AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->own_states[i],
+                                                        amp_state_bytes(state), err));
         else AMP_TRY(amp_session_set_state(s, i, rows, err));
     }
     int64_t *seed_state = amp_session_counter(s, "seed");
     if (seed_state) *seed_state = (int64_t)seed;
     if (s->scalars.bytes)
-        AMP_TRY(s->blocks.memory->type->clear(s->blocks.memory, s->scalars.block, s->scalars.bytes, err));
-    return amp_session_scalars_changed(s, err);
+        AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->scalars.block, s->scalars.bytes, err));
+    return amp_session_write_scalars(s, err);
 }
 
 static amp_status initialise_states(amp_session *s, uint64_t seed, amp_error *err) {
@@ -225,16 +226,16 @@ static amp_status initialise_states(amp_session *s, uint64_t seed, amp_error *er
 
 static amp_status place(amp_session *s, size_t *scalar_at, uint64_t seed, bool separate, amp_error *err) {
     AMP_TRY(plan_scalars(s, scalar_at, err));
-    amp_blocks_begin(&s->blocks, s->device->type->own->memory(s->device), separate);
+    amp_device_arena_begin(&s->device_arena, s->device->type->device_memory->memory(s->device), separate);
     place_all(s);
-    AMP_TRY(amp_blocks_allocate(&s->blocks, &s->memory.allocator, err));
+    AMP_TRY(amp_device_arena_allocate(&s->device_arena, &s->memory.allocator, err));
     place_all(s);
-    AMP_TRY(amp_blocks_end(&s->blocks, err));
+    AMP_TRY(amp_device_arena_end(&s->device_arena, err));
     AMP_TRY(bind_all(s, scalar_at, err));
     return initialise_states(s, seed, err);
 }
 
-amp_status amp_session_place(amp_session *s, uint64_t seed, bool separate, amp_error *err) {
+amp_status amp_session_make_device_memory(amp_session *s, uint64_t seed, bool separate, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
     size_t bytes = (size_t)s->model->state_count * sizeof(size_t);
     size_t *scalar_at = amp_alloc_zeroed(a, bytes, 16);

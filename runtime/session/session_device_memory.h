@@ -1,4 +1,4 @@
-/* session_device_memory.h: a session on a device with memory of its own: where everything lies, and moving states. */
+/* session_device_memory.h: a session on a device with device memory: where everything lies, and moving states. */
 #ifndef AMP_RUNTIME_SESSION_SESSION_DEVICE_MEMORY_H
 #define AMP_RUNTIME_SESSION_SESSION_DEVICE_MEMORY_H
 
@@ -6,7 +6,7 @@
 
 /* Places states, scalars and every buffer of the planned programs, and gives the session's states their first values.
  */
-amp_status amp_session_place(amp_session *session, uint64_t seed, bool separate, amp_error *err);
+amp_status amp_session_make_device_memory(amp_session *session, uint64_t seed, bool separate, amp_error *err);
 
 /* ---- session_states.c -------------------------------------------------------------------------------------------- */
 

@@ -51,7 +51,7 @@ static void give_averages(const amp_session *s, double loss, const double *losse
 /* What it leaves in the session is read at once and not part of what the caller sees. */
 static amp_status run_metrics(amp_session *s, amp_error *err) {
     AMP_TRY(amp_session_run_bound(s, &s->metrics, s->model->batch_multiple, err));
-    AMP_TRY(amp_session_collect(s, &(amp_collection){.step = false}, err));
+    AMP_TRY(amp_session_start_readback(s, &(amp_readback_run){.step = false}, err));
     return amp_session_settle(s, true, err);
 }
 

@@ -72,10 +72,10 @@ amp_status amp_session_run_bound(amp_session *s, amp_bound_program *b, int64_t n
                    .n = n,
                    .flags = b->flags,
                    .flag_bytes = b->flag_bytes,
-                   .params = s->params->home.memory,
+                   .params = s->params->residency.memory,
                    .writes_params = writes_params(s, b) || b == &s->refresh,
-                   .ends_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
-    if (s->device->type->own && writes_params(s, b)) amp_params_changed_on_device(s->params);
+                   .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
+    if (s->device->type->device_memory && writes_params(s, b)) amp_params_changed_on_device(s->params);
     return s->device->type->run(s->device, &run, err);
 }
 

@@ -49,7 +49,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     if (step) *step = state->step;
     if (iteration) *iteration = state->iteration;
     s->micro = 0;
-    return amp_session_scalars_changed(s, err);
+    return amp_session_write_scalars(s, err);
 }
 
 /* ---- optimizer state --------------------------------------------------------------------------------------------- */

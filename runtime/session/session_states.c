@@ -1,11 +1,11 @@
-/* session_states.c: states and buffers between the host and a device's own memory.  See session_device_memory.h. */
+/* session_states.c: states and buffers between the host and device memory.  See session_device_memory.h. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/model/layout.h"
 #include "runtime/session/session_device_memory.h"
 #include "runtime/model/state.h"
 
-static const amp_own_memory *own_of(const amp_session *s) { return s->device->type->own; }
+static const amp_device_memory_calls *calls_of(const amp_session *s) { return s->device->type->device_memory; }
 
 /* Bytes that hold elements: what lies behind them up to the end of the allocation has no values. */
 static size_t content_bytes(const amp_model_state *s) {
@@ -21,13 +21,13 @@ static amp_status no_memory(const amp_session *s, size_t bytes, amp_error *err) 
 amp_status amp_session_get_state(amp_session *s, int32_t i, float *to, amp_error *err) {
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
-    if (!amp_session_has_own_memory(s)) {
+    if (!amp_session_has_device_memory(s)) {
         amp_state_get_f32(state, s->states[i], to);
         return AMP_OK;
     }
     void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
-    amp_status status = own_of(s)->read(s->device, copy, s->states[i], content_bytes(state), err);
+    amp_status status = calls_of(s)->read(s->device, copy, s->states[i], content_bytes(state), err);
     if (!status) amp_state_get_f32(state, copy, to);
     amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
@@ -36,14 +36,14 @@ amp_status amp_session_get_state(amp_session *s, int32_t i, float *to, amp_error
 amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, amp_error *err) {
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
-    if (!amp_session_has_own_memory(s)) {
+    if (!amp_session_has_device_memory(s)) {
         amp_state_set_f32(state, s->states[i], from);
         return AMP_OK;
     }
     void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
-    amp_status status = own_of(s)->write(s->device, s->states[i], copy, content_bytes(state), err);
+    amp_status status = calls_of(s)->write(s->device, s->states[i], copy, content_bytes(state), err);
     amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
@@ -67,17 +67,17 @@ void amp_session_drop_host_states(amp_session *s, void **states) {
 
 /* Params may have been written by another session: their memory knows, this session's device does not. */
 static amp_status fetch(amp_session *s, int32_t i, void *to, amp_error *err) {
-    amp_memory *m = s->params->home.memory;
+    amp_device_memory *m = s->params->residency.memory;
     size_t bytes = content_bytes(&s->model->states[i]);
     if (amp_state_is_param(&s->model->states[i])) return m->type->copy_out(m, to, s->states[i], bytes, err);
-    return own_of(s)->read(s->device, to, s->states[i], bytes, err);
+    return calls_of(s)->read(s->device, to, s->states[i], bytes, err);
 }
 
 static amp_status store(amp_session *s, int32_t i, const void *from, amp_error *err) {
-    amp_memory *m = s->params->home.memory;
+    amp_device_memory *m = s->params->residency.memory;
     size_t bytes = content_bytes(&s->model->states[i]);
     if (amp_state_is_param(&s->model->states[i])) return m->type->copy_in(m, s->states[i], from, bytes, err);
-    return own_of(s)->write(s->device, s->states[i], from, bytes, err);
+    return calls_of(s)->write(s->device, s->states[i], from, bytes, err);
 }
 
 static amp_status copy_states(amp_session *s, bool read, void **states, amp_error *err) {
@@ -95,7 +95,7 @@ static amp_status copy_states(amp_session *s, bool read, void **states, amp_erro
 
 amp_status amp_session_host_states(amp_session *s, bool read, void ***out, amp_error *err) {
     *out = s->states;
-    if (!amp_session_has_own_memory(s)) return AMP_OK;
+    if (!amp_session_has_device_memory(s)) return AMP_OK;
     *out = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
     if (!*out) return no_memory(s, list_bytes(s), err);
     AMP_TRY(amp_session_settle(s, true, err));
@@ -104,11 +104,11 @@ amp_status amp_session_host_states(amp_session *s, bool read, void ***out, amp_e
 }
 
 amp_status amp_session_take_states(amp_session *s, void *const *states, amp_error *err) {
-    if (!amp_session_has_own_memory(s)) return AMP_OK;
+    if (!amp_session_has_device_memory(s)) return AMP_OK;
     for (int32_t i = 0; i < s->model->state_count; i++)
         if (is_of_files(s, i) && states[i]) AMP_TRY(store(s, i, states[i], err));
     amp_params_changed_on_device(s->params);
-    return amp_session_scalars_changed(s, err);
+    return amp_session_write_scalars(s, err);
 }
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
@@ -120,16 +120,16 @@ static bool is_stored_as_read(const amp_model_buffer *b) {
 amp_status amp_session_read_buffer(amp_session *s, const amp_bound_program *bound, int32_t buffer, int64_t n, void *to,
                                    amp_error *err) {
     const amp_model_buffer *b = &bound->program->buffers[buffer];
-    if (!amp_session_has_own_memory(s) || b->kind == AMP_BUFFER_INPUT) {
+    if (!amp_session_has_device_memory(s) || b->kind == AMP_BUFFER_INPUT) {
         amp_bound_program_read(bound, buffer, n, to);
         return AMP_OK;
     }
     size_t bytes =
         (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * amp_storage_size(b->storage);
-    if (is_stored_as_read(b)) return own_of(s)->read(s->device, to, bound->buffers[buffer], bytes, err);
+    if (is_stored_as_read(b)) return calls_of(s)->read(s->device, to, bound->buffers[buffer], bytes, err);
     void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
-    amp_status status = own_of(s)->read(s->device, copy, bound->buffers[buffer], bytes, err);
+    amp_status status = calls_of(s)->read(s->device, copy, bound->buffers[buffer], bytes, err);
     if (!status) amp_buffer_read(b, copy, n, to);
     amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;

@@ -70,12 +70,12 @@ static amp_status run(amp_session *s, const void *const *inputs, int64_t n, bool
     int64_t *micro = amp_session_counter(s, "micro"), k = s->model->accumulate;
     if (micro) *micro = s->micro;
     AMP_TRY(amp_session_run(s, &s->train_step, inputs, n, err));
-    amp_collection made = {.step = true, .micro = s->micro, .complete = s->micro + 1 == k};
+    amp_readback_run made = {.step = true, .micro = s->micro, .complete = s->micro + 1 == k};
     s->last_n = n;
     *complete = made.complete;
     s->micro = made.complete ? 0 : s->micro + 1;
     if (made.complete && k > 1) AMP_TRY(amp_session_run(s, &s->apply_step, NULL, n, err));
-    return amp_session_collect(s, &made, err);
+    return amp_session_start_readback(s, &made, err);
 }
 
 amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,

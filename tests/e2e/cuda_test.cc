@@ -143,7 +143,7 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
             ASSERT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK);
         {
             Report r = report();
-            EXPECT_EQ(r.total("host_synchronisations"), 0) << "two staging buffers are free";
+            EXPECT_EQ(r.total("host_synchronisations"), 0) << "two upload buffers are free";
             EXPECT_EQ(r.calls("cuLaunchKernel"), 0);
             EXPECT_EQ(r.calls("cuMemAlloc_v2"), 0);
             EXPECT_EQ(r.calls("cuMemcpyHtoDAsync_v2"), steps - 1);

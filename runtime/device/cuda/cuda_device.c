@@ -1,4 +1,4 @@
-/* cuda_device.c: a CUDA device as a device (runtime/device.h): what a session holds of it, and one run. */
+/* cuda_device.c: a CUDA device as a device (runtime/device/device.h): what a session holds of it, and one run. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,8 +19,8 @@ typedef struct CudaDevice {
     bool own_compute; /* else it is the application's */
     amp_cuda_loaded *functions;
     bool loaded;
-    amp_cuda_staging staging;
-    amp_cuda_collecting collecting;
+    amp_cuda_upload upload;
+    amp_cuda_readback readback;
     amp_cuda_graphs graphs;
 } CudaDevice;
 
@@ -55,7 +55,7 @@ static amp_status fill_inside(CudaDevice *d, int threads, amp_error *err) {
     AMP_TRY(amp_cuda_memory_make(c, &d->memory, err));
     if (d->own_compute) AMP_TRY(AMP_CUDA(c, err, stream_create, (&d->compute, CU_STREAM_NON_BLOCKING)));
     AMP_TRY(load_functions(d, threads, err));
-    amp_cuda_launching launching = {.context = c, .functions = d->functions, .staging = &d->staging};
+    amp_cuda_launching launching = {.context = c, .functions = d->functions, .upload = &d->upload};
     AMP_TRY(amp_cuda_allow_shared(&launching, d->model, err));
     return amp_cuda_graphs_make(&d->graphs, &launching, err);
 }
@@ -75,8 +75,8 @@ static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *er
 static void free_inside(CudaDevice *d) {
     amp_cuda_context *c = d->context;
     amp_cuda_graphs_free(&d->graphs);
-    amp_cuda_collecting_free(&d->collecting);
-    amp_cuda_staging_free(&d->staging, &d->base.allocator);
+    amp_cuda_readback_free(&d->readback);
+    amp_cuda_upload_free(&d->upload, &d->base.allocator);
     if (d->loaded) amp_cuda_unload(&c->driver, &c->latch, d->functions, d->model->function_count);
     if (d->own_compute && d->compute) AMP_CUDA_FREE(c, stream_destroy, (d->compute));
 }
@@ -90,7 +90,7 @@ static void cuda_destroy(amp_device *device) {
     bool inside = d->context && amp_cuda_enter_to_free(d->context);
     if (d->context) free_inside(d);
     if (inside) amp_cuda_leave(d->context);
-    if (d->memory) amp_memory_release(&d->memory->base);
+    if (d->memory) amp_device_memory_release(&d->memory->base);
     amp_free(&a, d->functions, functions_bytes(d), DEVICE_ALIGN);
     amp_cuda_context_release(d->context);
     amp_free(&a, d, sizeof *d, DEVICE_ALIGN);
@@ -111,21 +111,21 @@ static amp_status cuda_create(const amp_device_options *options, const amp_alloc
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static amp_memory *cuda_memory(amp_device *device) { return &of(device)->memory->base; }
+static amp_device_memory *cuda_memory(amp_device *device) { return &of(device)->memory->base; }
 
 static amp_status cuda_reserve_inputs(amp_device *device, const amp_input_room *room, void **out, amp_error *err) {
     CudaDevice *d = of(device);
     AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_staging_make(&d->staging, d->context, room, &d->base.allocator, err);
+    amp_status status = amp_cuda_upload_make(&d->upload, d->context, room, &d->base.allocator, err);
     amp_cuda_leave(d->context);
-    *out = amp_cuda_address(d->staging.block);
+    *out = amp_cuda_address(d->upload.block);
     return status;
 }
 
-static amp_status cuda_reserve_scalars(amp_device *device, void *block, size_t bytes, amp_error *err) {
+static amp_status cuda_reserve_readback(amp_device *device, void *block, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_collecting_make(&d->collecting, d->context, amp_cuda_pointer(block), bytes, err);
+    amp_status status = amp_cuda_readback_make(&d->readback, d->context, amp_cuda_pointer(block), bytes, err);
     amp_cuda_leave(d->context);
     return status;
 }
@@ -137,7 +137,7 @@ static amp_status cuda_reserve(amp_device *device, const amp_program *program, i
 
 static size_t cuda_bytes(const amp_device *device) {
     const CudaDevice *d = (const CudaDevice *)device;
-    return amp_cuda_staging_bytes(&d->staging) + amp_cuda_collecting_bytes(&d->collecting) +
+    return amp_cuda_upload_bytes(&d->upload) + amp_cuda_readback_bytes(&d->readback) +
            amp_cuda_graphs_bytes(&d->graphs);
 }
 
@@ -154,7 +154,7 @@ static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) 
     amp_cuda_memory *params = (amp_cuda_memory *)run->params;
     CuGraphExec exec;
     AMP_TRY(amp_cuda_graphs_find(&d->graphs, run, d->compute, &d->base.allocator, &exec, err));
-    AMP_TRY(amp_cuda_staging_send(&d->staging, run, d->compute, err));
+    AMP_TRY(amp_cuda_upload_send(&d->upload, run, d->compute, err));
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (d->compute, params->written, 0)));
     AMP_TRY(AMP_CUDA(c, err, graph_launch, (exec, d->compute)));
     return run->writes_params ? AMP_CUDA(c, err, event_record, (params->written, d->compute)) : AMP_OK;
@@ -168,19 +168,19 @@ static amp_status cuda_run(amp_device *device, const amp_run *run, amp_error *er
     return status;
 }
 
-static amp_status cuda_collect(amp_device *device, amp_error *err) {
+static amp_status cuda_start_readback(amp_device *device, amp_error *err) {
     CudaDevice *d = of(device);
     AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_collect(&d->collecting, d->compute, err);
+    amp_status status = amp_cuda_readback_start(&d->readback, d->compute, err);
     amp_cuda_leave(d->context);
     return status;
 }
 
-static amp_status cuda_collected(amp_device *device, bool wait, const void **out, amp_error *err) {
+static amp_status cuda_finish_readback(amp_device *device, bool wait, const void **out, amp_error *err) {
     CudaDevice *d = of(device);
     *out = NULL;
     AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_collected(&d->collecting, wait, out, err);
+    amp_status status = amp_cuda_readback_finish(&d->readback, wait, out, err);
     amp_cuda_leave(d->context);
     return status;
 }
@@ -211,13 +211,14 @@ static amp_status cuda_write(amp_device *device, void *to, const void *from, siz
 static void cuda_settle(amp_device *device) {
     CudaDevice *d = of(device);
     if (!amp_cuda_enter_to_free(d->context)) return;
-    if (d->staging.stream) (void)AMP_CUDA(d->context, NULL, stream_sync, (d->staging.stream));
+    if (d->upload.stream) (void)AMP_CUDA(d->context, NULL, stream_sync, (d->upload.stream));
     (void)AMP_CUDA(d->context, NULL, stream_sync, (d->compute));
     amp_cuda_leave(d->context);
 }
 
-static const amp_own_memory own = {cuda_memory, cuda_reserve_inputs, cuda_reserve_scalars, cuda_collect, cuda_collected,
-                                   cuda_read,   cuda_write,          cuda_settle,          cuda_bytes};
+static const amp_device_memory_calls own = {cuda_memory,         cuda_reserve_inputs,  cuda_reserve_readback,
+                                            cuda_start_readback, cuda_finish_readback, cuda_read,
+                                            cuda_write,          cuda_settle,          cuda_bytes};
 
 const amp_device_type amp_device_cuda = {"cuda",   cuda_create,        cuda_destroy, cuda_reserve,
                                          cuda_run, cuda_scratch_bytes, true,         &own};

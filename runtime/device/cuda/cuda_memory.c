@@ -8,7 +8,7 @@
 
 enum { MEMORY_ALIGN = 16 };
 
-static amp_cuda_memory *of(amp_memory *m) { return (amp_cuda_memory *)m; }
+static amp_cuda_memory *of(amp_device_memory *m) { return (amp_cuda_memory *)m; }
 
 static void destroy_inside(amp_cuda_memory *m) {
     if (m->written) AMP_CUDA_FREE(m->context, event_destroy, (m->written));
@@ -21,7 +21,7 @@ static void free_memory(amp_cuda_memory *m) {
     amp_cuda_context_release(c);
 }
 
-static void memory_destroy(amp_memory *memory) {
+static void memory_destroy(amp_device_memory *memory) {
     amp_cuda_memory *m = of(memory);
     if (amp_cuda_enter_to_free(m->context)) {
         destroy_inside(m);
@@ -30,7 +30,7 @@ static void memory_destroy(amp_memory *memory) {
     free_memory(m);
 }
 
-static amp_status memory_allocate(amp_memory *memory, size_t bytes, void **out, amp_error *err) {
+static amp_status memory_allocate(amp_device_memory *memory, size_t bytes, void **out, amp_error *err) {
     amp_cuda_memory *m = of(memory);
     CuPointer pointer = 0;
     *out = NULL;
@@ -44,7 +44,7 @@ static amp_status memory_allocate(amp_memory *memory, size_t bytes, void **out, 
     return status;
 }
 
-static void memory_release(amp_memory *memory, void *address) {
+static void memory_release(amp_device_memory *memory, void *address) {
     amp_cuda_memory *m = of(memory);
     if (!address || !amp_cuda_enter_to_free(m->context)) return;
     AMP_CUDA_FREE(m->context, mem_free, (amp_cuda_pointer(address)));
@@ -80,7 +80,7 @@ static amp_status copy_inside(amp_cuda_memory *m, Start *start, const Copy *copy
     return AMP_CUDA(m->context, err, stream_sync, (m->stream));
 }
 
-static amp_status run_copy(amp_memory *memory, Start *start, const Copy *copy, amp_error *err) {
+static amp_status run_copy(amp_device_memory *memory, Start *start, const Copy *copy, amp_error *err) {
     amp_cuda_memory *m = of(memory);
     if (!copy->bytes) return AMP_OK;
     AMP_TRY(amp_cuda_enter(m->context, err));
@@ -89,24 +89,24 @@ static amp_status run_copy(amp_memory *memory, Start *start, const Copy *copy, a
     return status;
 }
 
-static amp_status memory_copy_in(amp_memory *m, void *to, const void *from, size_t bytes, amp_error *err) {
+static amp_status memory_copy_in(amp_device_memory *m, void *to, const void *from, size_t bytes, amp_error *err) {
     return run_copy(m, start_in, &(Copy){to, from, bytes}, err);
 }
 
-static amp_status memory_copy_out(amp_memory *m, void *to, const void *from, size_t bytes, amp_error *err) {
+static amp_status memory_copy_out(amp_device_memory *m, void *to, const void *from, size_t bytes, amp_error *err) {
     return run_copy(m, start_out, &(Copy){to, from, bytes}, err);
 }
 
-static amp_status memory_clear(amp_memory *m, void *address, size_t bytes, amp_error *err) {
+static amp_status memory_clear(amp_device_memory *m, void *address, size_t bytes, amp_error *err) {
     return run_copy(m, start_clear, &(Copy){.to = address, .bytes = bytes}, err);
 }
 
-static bool memory_same(const amp_memory *a, const amp_memory *b) {
+static bool memory_same(const amp_device_memory *a, const amp_device_memory *b) {
     return ((const amp_cuda_memory *)a)->context->context == ((const amp_cuda_memory *)b)->context->context;
 }
 
-static const amp_memory_type type = {memory_destroy, memory_allocate, memory_release, memory_clear,
-                                     memory_copy_in, memory_copy_out, memory_same};
+static const amp_device_memory_type type = {memory_destroy, memory_allocate, memory_release, memory_clear,
+                                            memory_copy_in, memory_copy_out, memory_same};
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 

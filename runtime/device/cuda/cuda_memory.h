@@ -1,4 +1,4 @@
-/* cuda_memory.h: the memory of a CUDA context (runtime/memory.h). */
+/* cuda_memory.h: the memory of a CUDA context (runtime/memory/device_memory.h). */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_CUDA_MEMORY_H
 #define AMP_RUNTIME_DEVICE_CUDA_CUDA_MEMORY_H
 
@@ -6,7 +6,7 @@
 #include "runtime/memory/device_memory.h"
 
 typedef struct amp_cuda_memory {
-    amp_memory base;
+    amp_device_memory base;
     amp_cuda_context *context;
     CuStream stream; /* of copies */
     CuEvent written; /* params that lie here; of the last run or copy that wrote them */

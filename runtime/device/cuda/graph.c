@@ -13,7 +13,7 @@ static void free_graph(amp_cuda_graphs *g, amp_cuda_graph *graph) {
     amp_cuda_context *c = g->launching.context;
     if (graph->exec) AMP_CUDA_FREE(c, graph_exec_destroy, (graph->exec));
     amp_cuda_tables_free(&graph->tables, c);
-    amp_cuda_unwritten_free(&graph->unwritten, c);
+    amp_cuda_poison_free(&graph->poison, c);
     *graph = (amp_cuda_graph){0};
 }
 
@@ -40,7 +40,7 @@ static amp_status enqueue(const amp_cuda_graphs *g, const amp_run *run, const am
                          (amp_cuda_pointer(run->flags), 0, run->flag_bytes / sizeof(uint32_t), g->capturing)));
     for (int32_t i = 0; i < run->program->kernel_count; i++) {
         AMP_TRY(amp_cuda_launch(l, run, i, &tables, g->capturing, err));
-        AMP_TRY(amp_cuda_end_temporaries(&graph->unwritten, l->context, run, i, g->capturing, err));
+        AMP_TRY(amp_cuda_poison_temporaries(&graph->poison, l->context, run, i, g->capturing, err));
     }
     return AMP_OK;
 }
@@ -101,7 +101,7 @@ static amp_status make(amp_cuda_graphs *g, const amp_run *run, CuStream compute,
         free_graph(g, place);
     }
     AMP_TRY(amp_cuda_tables_make(&made.tables, &g->launching, run, compute, allocator, err));
-    amp_status status = amp_cuda_unwritten_make(&made.unwritten, c, run, err);
+    amp_status status = amp_cuda_poison_make(&made.poison, c, run, err);
     if (!status) status = instantiate(g, &made, run, err);
     if (status) {
         free_graph(g, &made);

@@ -16,7 +16,7 @@ typedef struct amp_cuda_graph {
     uint64_t used; /* when: runs are counted */
     CuGraphExec exec;
     amp_cuda_tables tables;
-    amp_cuda_unwritten unwritten;
+    amp_cuda_poison poison;
 } amp_cuda_graph;
 
 typedef struct amp_cuda_graphs {

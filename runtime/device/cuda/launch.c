@@ -13,7 +13,7 @@ enum {
 
 static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uint32_t buffer) {
     bool input = run->program->buffers[buffer].kind == AMP_BUFFER_INPUT;
-    return input ? amp_cuda_staging_address(l->staging, run->program, (int32_t)buffer, run->n)
+    return input ? amp_cuda_upload_address(l->upload, run->program, (int32_t)buffer, run->n)
                  : amp_cuda_pointer(run->buffers[buffer]);
 }
 

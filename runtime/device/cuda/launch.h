@@ -10,7 +10,7 @@
 typedef struct amp_cuda_launching { /* what all launches of a session have in common */
     amp_cuda_context *context;
     const amp_cuda_loaded *functions;
-    const amp_cuda_staging *staging;
+    const amp_cuda_upload *upload;
 } amp_cuda_launching;
 
 /* Operand tables and elements of batches of all kernels of |run|'s program at its n, one behind the other; bytes 0:

@@ -15,22 +15,21 @@ static bool is_temporary(const amp_run *run, int32_t buffer) {
     return run->program->buffers[buffer].kind == AMP_BUFFER_TEMP;
 }
 
-amp_status amp_cuda_unwritten_make(amp_cuda_unwritten *u, amp_cuda_context *context, const amp_run *run,
-                                   amp_error *err) {
+amp_status amp_cuda_poison_make(amp_cuda_poison *u, amp_cuda_context *context, const amp_run *run, amp_error *err) {
     size_t most = 0;
-    *u = (amp_cuda_unwritten){0};
-    for (int32_t i = 0; run->ends_temporaries && i < run->program->buffer_count; i++)
+    *u = (amp_cuda_poison){0};
+    for (int32_t i = 0; run->poisons_temporaries && i < run->program->buffer_count; i++)
         if (is_temporary(run, i) && bytes_of(run, i) > most) most = bytes_of(run, i);
     return most ? AMP_CUDA(context, err, mem_alloc, (&u->memory, most)) : AMP_OK;
 }
 
-void amp_cuda_unwritten_free(amp_cuda_unwritten *u, amp_cuda_context *context) {
+void amp_cuda_poison_free(amp_cuda_poison *u, amp_cuda_context *context) {
     if (u->memory) AMP_CUDA_FREE(context, mem_free, (u->memory));
-    *u = (amp_cuda_unwritten){0};
+    *u = (amp_cuda_poison){0};
 }
 
-amp_status amp_cuda_end_temporaries(const amp_cuda_unwritten *u, amp_cuda_context *context, const amp_run *run,
-                                    int32_t kernel, CuStream stream, amp_error *err) {
+amp_status amp_cuda_poison_temporaries(const amp_cuda_poison *u, amp_cuda_context *context, const amp_run *run,
+                                       int32_t kernel, CuStream stream, amp_error *err) {
     for (int32_t i = 0; u->memory && i < run->program->buffer_count; i++) {
         if (!is_temporary(run, i) || run->program->buffers[i].last_kernel != kernel || !bytes_of(run, i)) continue;
         AMP_TRY(AMP_CUDA(context, err, copy, (amp_cuda_pointer(run->buffers[i]), u->memory, bytes_of(run, i), stream)));

@@ -7,17 +7,16 @@
 #include "runtime/device/device.h"
 #include "runtime/device/cuda/context.h"
 
-typedef struct amp_cuda_unwritten {
+typedef struct amp_cuda_poison {
     CuPointer memory; /* 0: temporaries are left alone */
-} amp_cuda_unwritten;
+} amp_cuda_poison;
 
 /* As long as the longest temporary of |run|, if its temporaries end at all.  All of these inside the context. */
-amp_status amp_cuda_unwritten_make(amp_cuda_unwritten *unwritten, amp_cuda_context *context, const amp_run *run,
-                                   amp_error *err);
-void amp_cuda_unwritten_free(amp_cuda_unwritten *unwritten, amp_cuda_context *context);
+amp_status amp_cuda_poison_make(amp_cuda_poison *poison, amp_cuda_context *context, const amp_run *run, amp_error *err);
+void amp_cuda_poison_free(amp_cuda_poison *poison, amp_cuda_context *context);
 
 /* Ends the temporaries of |run| whose last kernel is |kernel|. */
-amp_status amp_cuda_end_temporaries(const amp_cuda_unwritten *unwritten, amp_cuda_context *context, const amp_run *run,
-                                    int32_t kernel, CuStream stream, amp_error *err);
+amp_status amp_cuda_poison_temporaries(const amp_cuda_poison *poison, amp_cuda_context *context, const amp_run *run,
+                                       int32_t kernel, CuStream stream, amp_error *err);
 
 #endif

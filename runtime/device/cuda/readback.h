@@ -6,25 +6,25 @@
 #include "runtime/device/device.h"
 #include "runtime/device/cuda/context.h"
 
-enum { AMP_CUDA_COLLECTION_SLOTS = AMP_COLLECTIONS + 1 }; /* one is being read */
+enum { AMP_CUDA_READBACK_SLOTS = AMP_READBACKS + 1 }; /* one is being read */
 
-typedef struct amp_cuda_collecting {
+typedef struct amp_cuda_readback {
     amp_cuda_context *context;
     CuPointer block;
     size_t bytes;
     char *pinned; /* the slots, one behind the other */
-    CuEvent copied[AMP_CUDA_COLLECTION_SLOTS];
+    CuEvent copied[AMP_CUDA_READBACK_SLOTS];
     int oldest, count; /* under way */
-} amp_cuda_collecting;
+} amp_cuda_readback;
 
 /* All of these inside the context. */
-amp_status amp_cuda_collecting_make(amp_cuda_collecting *collecting, amp_cuda_context *context, CuPointer block,
-                                    size_t bytes, amp_error *err);
-void amp_cuda_collecting_free(amp_cuda_collecting *collecting);
+amp_status amp_cuda_readback_make(amp_cuda_readback *readback, amp_cuda_context *context, CuPointer block, size_t bytes,
+                                  amp_error *err);
+void amp_cuda_readback_free(amp_cuda_readback *readback);
 
-amp_status amp_cuda_collect(amp_cuda_collecting *collecting, CuStream compute, amp_error *err);
+amp_status amp_cuda_readback_start(amp_cuda_readback *readback, CuStream compute, amp_error *err);
 /* NULL: the oldest is still under way. */
-amp_status amp_cuda_collected(amp_cuda_collecting *collecting, bool wait, const void **out, amp_error *err);
-size_t amp_cuda_collecting_bytes(const amp_cuda_collecting *collecting);
+amp_status amp_cuda_readback_finish(amp_cuda_readback *readback, bool wait, const void **out, amp_error *err);
+size_t amp_cuda_readback_bytes(const amp_cuda_readback *readback);
 
 #endif

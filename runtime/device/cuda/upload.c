@@ -8,7 +8,7 @@
 #include "runtime/model/layout.h"
 
 static size_t aligned(size_t bytes) {
-    return (bytes + AMP_OWN_MEMORY_ALIGN - 1) / AMP_OWN_MEMORY_ALIGN * AMP_OWN_MEMORY_ALIGN;
+    return (bytes + AMP_DEVICE_MEMORY_ALIGN - 1) / AMP_DEVICE_MEMORY_ALIGN * AMP_DEVICE_MEMORY_ALIGN;
 }
 
 static bool is_input(const amp_program *p, int32_t i) { return p->buffers[i].kind == AMP_BUFFER_INPUT; }
@@ -19,7 +19,7 @@ static size_t input_bytes(const amp_model_buffer *b, int64_t n) {
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-static amp_status make_stage(amp_cuda_staging *g, amp_cuda_stage *s, amp_error *err) {
+static amp_status make_slot(amp_cuda_upload *g, amp_cuda_upload_slot *s, amp_error *err) {
     amp_cuda_context *c = g->context;
     void *pinned = NULL;
     AMP_TRY(AMP_CUDA(c, err, host_alloc, (&pinned, g->bytes, CU_HOST_PORTABLE)));
@@ -30,14 +30,14 @@ static amp_status make_stage(amp_cuda_staging *g, amp_cuda_stage *s, amp_error *
 }
 
 /* A program may read the header before any inputs were sent. */
-static amp_status send_header(amp_cuda_staging *g, amp_error *err) {
+static amp_status send_header(amp_cuda_upload *g, amp_error *err) {
     if (!g->header_bytes) return AMP_OK;
     AMP_TRY(AMP_CUDA(g->context, err, copy_in, (g->block, g->header, g->header_bytes, g->stream)));
     return AMP_CUDA(g->context, err, stream_sync, (g->stream));
 }
 
 /* So that reading behind the end of one input is seen. */
-static amp_status make_separate(amp_cuda_staging *g, const amp_input_room *room, const amp_allocator *allocator,
+static amp_status make_separate(amp_cuda_upload *g, const amp_input_room *room, const amp_allocator *allocator,
                                 amp_error *err) {
     if (!room->separate) return AMP_OK;
     g->separate_count = room->count;
@@ -50,24 +50,24 @@ static amp_status make_separate(amp_cuda_staging *g, const amp_input_room *room,
     return AMP_OK;
 }
 
-amp_status amp_cuda_staging_make(amp_cuda_staging *g, amp_cuda_context *context, const amp_input_room *room,
-                                 const amp_allocator *allocator, amp_error *err) {
-    *g = (amp_cuda_staging){.context = context,
-                            .header = room->header,
-                            .header_bytes = room->header_bytes,
-                            .bytes = aligned(room->header_bytes) + aligned(room->input_bytes)};
+amp_status amp_cuda_upload_make(amp_cuda_upload *g, amp_cuda_context *context, const amp_input_room *room,
+                                const amp_allocator *allocator, amp_error *err) {
+    *g = (amp_cuda_upload){.context = context,
+                           .header = room->header,
+                           .header_bytes = room->header_bytes,
+                           .bytes = aligned(room->header_bytes) + aligned(room->input_bytes)};
     if (!g->bytes) return AMP_OK;
     AMP_TRY(AMP_CUDA(context, err, stream_create, (&g->stream, CU_STREAM_NON_BLOCKING)));
     AMP_TRY(AMP_CUDA(context, err, mem_alloc, (&g->block, g->bytes)));
-    for (int i = 0; i < AMP_CUDA_STAGES; i++) AMP_TRY(make_stage(g, &g->stages[i], err));
+    for (int i = 0; i < AMP_CUDA_UPLOAD_SLOTS; i++) AMP_TRY(make_slot(g, &g->slots[i], err));
     AMP_TRY(make_separate(g, room, allocator, err));
     return send_header(g, err);
 }
 
-void amp_cuda_staging_free(amp_cuda_staging *g, const amp_allocator *allocator) {
+void amp_cuda_upload_free(amp_cuda_upload *g, const amp_allocator *allocator) {
     amp_cuda_context *c = g->context;
-    for (int i = 0; i < AMP_CUDA_STAGES; i++) {
-        amp_cuda_stage *s = &g->stages[i];
+    for (int i = 0; i < AMP_CUDA_UPLOAD_SLOTS; i++) {
+        amp_cuda_upload_slot *s = &g->slots[i];
         if (s->pinned) AMP_CUDA_FREE(c, host_free, (s->pinned));
         if (s->device) AMP_CUDA_FREE(c, mem_free, (s->device));
         if (s->arrived) AMP_CUDA_FREE(c, event_destroy, (s->arrived));
@@ -78,28 +78,28 @@ void amp_cuda_staging_free(amp_cuda_staging *g, const amp_allocator *allocator) 
     amp_free(allocator, g->separate, (size_t)g->separate_count * sizeof *g->separate, 16);
     if (g->block) AMP_CUDA_FREE(c, mem_free, (g->block));
     if (g->stream) AMP_CUDA_FREE(c, stream_destroy, (g->stream));
-    *g = (amp_cuda_staging){0};
+    *g = (amp_cuda_upload){0};
 }
 
-size_t amp_cuda_staging_bytes(const amp_cuda_staging *g) {
-    return (2 * AMP_CUDA_STAGES + 1) * g->bytes + g->separate_bytes;
+size_t amp_cuda_upload_bytes(const amp_cuda_upload *g) {
+    return (2 * AMP_CUDA_UPLOAD_SLOTS + 1) * g->bytes + g->separate_bytes;
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
 
-static size_t offset_of(const amp_cuda_staging *g, const amp_program *p, int32_t buffer, int64_t n) {
+static size_t offset_of(const amp_cuda_upload *g, const amp_program *p, int32_t buffer, int64_t n) {
     size_t at = aligned(g->header_bytes);
     for (int32_t i = 0; i < buffer; i++)
         if (is_input(p, i)) at += aligned(input_bytes(&p->buffers[i], n));
     return at;
 }
 
-CuPointer amp_cuda_staging_address(const amp_cuda_staging *g, const amp_program *p, int32_t buffer, int64_t n) {
+CuPointer amp_cuda_upload_address(const amp_cuda_upload *g, const amp_program *p, int32_t buffer, int64_t n) {
     return g->separate ? g->separate[p->buffers[buffer].index] : g->block + offset_of(g, p, buffer, n);
 }
 
 /* Bytes that are to be sent; 0: none. */
-static size_t pack(const amp_cuda_staging *g, const amp_run *run, char *to) {
+static size_t pack(const amp_cuda_upload *g, const amp_run *run, char *to) {
     size_t at = aligned(g->header_bytes), end = 0;
     for (int32_t i = 0; i < run->program->buffer_count; i++) {
         if (!is_input(run->program, i)) continue;
@@ -121,19 +121,19 @@ static amp_status await(amp_cuda_context *c, CuEvent event, amp_error *err) {
 }
 
 /* From the block to inputs that lie apart. */
-static amp_status spread(const amp_cuda_staging *g, const amp_run *run, CuStream compute, amp_error *err) {
+static amp_status spread(const amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
     const amp_program *p = run->program;
     for (int32_t i = 0; i < p->buffer_count; i++) {
         if (!is_input(p, i)) continue;
-        CuPointer from = g->block + offset_of(g, p, i, run->n), to = amp_cuda_staging_address(g, p, i, run->n);
+        CuPointer from = g->block + offset_of(g, p, i, run->n), to = amp_cuda_upload_address(g, p, i, run->n);
         AMP_TRY(AMP_CUDA(g->context, err, copy, (to, from, input_bytes(&p->buffers[i], run->n), compute)));
     }
     return AMP_OK;
 }
 
-amp_status amp_cuda_staging_send(amp_cuda_staging *g, const amp_run *run, CuStream compute, amp_error *err) {
+amp_status amp_cuda_upload_send(amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
     amp_cuda_context *c = g->context;
-    amp_cuda_stage *s = &g->stages[g->next];
+    amp_cuda_upload_slot *s = &g->slots[g->next];
     size_t bytes = pack(g, run, NULL);
     if (!bytes) return AMP_OK;
     AMP_TRY(await(c, s->arrived, err));
@@ -141,7 +141,7 @@ amp_status amp_cuda_staging_send(amp_cuda_staging *g, const amp_run *run, CuStre
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (g->stream, s->consumed, 0)));
     AMP_TRY(AMP_CUDA(c, err, copy_in, (s->device, s->pinned, bytes, g->stream)));
     AMP_TRY(AMP_CUDA(c, err, event_record, (s->arrived, g->stream)));
-    g->next = (g->next + 1) % AMP_CUDA_STAGES;
+    g->next = (g->next + 1) % AMP_CUDA_UPLOAD_SLOTS;
     AMP_TRY(AMP_CUDA(c, err, stream_wait, (compute, s->arrived, 0)));
     AMP_TRY(AMP_CUDA(c, err, copy, (g->block, s->device, bytes, compute)));
     if (g->separate) AMP_TRY(spread(g, run, compute, err));

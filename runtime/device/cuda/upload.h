@@ -10,16 +10,16 @@
 #include "runtime/device/device.h"
 #include "runtime/device/cuda/context.h"
 
-enum { AMP_CUDA_STAGES = 2 };
+enum { AMP_CUDA_UPLOAD_SLOTS = 2 };
 
-typedef struct amp_cuda_stage {
+typedef struct amp_cuda_upload_slot {
     char *pinned;
     CuPointer device;
     CuEvent arrived;  /* on the device: |pinned| may be written again */
     CuEvent consumed; /* by the copy into the block: |device| may be */
-} amp_cuda_stage;
+} amp_cuda_upload_slot;
 
-typedef struct amp_cuda_staging {
+typedef struct amp_cuda_upload {
     amp_cuda_context *context;
     const void *header;
     size_t header_bytes, bytes; /* of a whole block */
@@ -28,20 +28,19 @@ typedef struct amp_cuda_staging {
     int32_t separate_count;
     size_t separate_bytes;
     CuStream stream;
-    amp_cuda_stage stages[AMP_CUDA_STAGES];
+    amp_cuda_upload_slot slots[AMP_CUDA_UPLOAD_SLOTS];
     int next;
-} amp_cuda_staging;
+} amp_cuda_upload;
 
 /* All of these inside the context. */
-amp_status amp_cuda_staging_make(amp_cuda_staging *staging, amp_cuda_context *context, const amp_input_room *room,
-                                 const amp_allocator *allocator, amp_error *err);
-void amp_cuda_staging_free(amp_cuda_staging *staging, const amp_allocator *allocator);
+amp_status amp_cuda_upload_make(amp_cuda_upload *upload, amp_cuda_context *context, const amp_input_room *room,
+                                const amp_allocator *allocator, amp_error *err);
+void amp_cuda_upload_free(amp_cuda_upload *upload, const amp_allocator *allocator);
 
 /* Where a program finds the input that is its buffer |buffer|. */
-CuPointer amp_cuda_staging_address(const amp_cuda_staging *staging, const amp_program *program, int32_t buffer,
-                                   int64_t n);
+CuPointer amp_cuda_upload_address(const amp_cuda_upload *upload, const amp_program *program, int32_t buffer, int64_t n);
 /* Copies the inputs of |run|; what |compute| is given afterwards finds them.  A program without inputs: nothing. */
-amp_status amp_cuda_staging_send(amp_cuda_staging *staging, const amp_run *run, CuStream compute, amp_error *err);
-size_t amp_cuda_staging_bytes(const amp_cuda_staging *staging);
+amp_status amp_cuda_upload_send(amp_cuda_upload *upload, const amp_run *run, CuStream compute, amp_error *err);
+size_t amp_cuda_upload_bytes(const amp_cuda_upload *upload);
 
 #endif

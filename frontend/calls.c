@@ -7,7 +7,7 @@
 
 /* ---- static arguments ------------------------------------------------------------------------------------- */
 
-const Expr *take_static(StaticArgs *args, const char *name) {
+const Expr *elab_take_static(StaticArgs *args, const char *name) {
     const ArgVec *given = &args->call->call.statics;
     const Expr *found = NULL;
     for (int i = 0; i < given->len && i < MAX_ARGS; i++) {
@@ -18,14 +18,15 @@ const Expr *take_static(StaticArgs *args, const char *name) {
     return found;
 }
 
-void report_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType type) {
+void elab_error_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType type) {
     const char *callee = args->call->call.callee->text;
     if (args->rejected) return;
-    Diag *diag = report(e, args->call->loc, "%s needs the argument '%s' (%s)", callee, arg, static_type_names[type]);
+    Diag *diag =
+        elab_error(e, args->call->loc, "%s needs the argument '%s' (%s)", callee, arg, static_type_names[type]);
     diag_help(e->d, diag, "write %s(...; %s = %s)", callee, arg, static_type_examples[type]);
 }
 
-void reject_statics(Elab *e, StaticArgs *args, const Table *names) {
+void elab_reject_statics(Elab *e, StaticArgs *args, const Table *names) {
     const ArgVec *given = &args->call->call.statics;
     for (int i = 0; i < given->len && i < MAX_ARGS; i++) {
         if (args->known[i]) continue;
@@ -33,11 +34,11 @@ void reject_statics(Elab *e, StaticArgs *args, const Table *names) {
         const Name *name = given->data[i].name;
         const char *callee = args->call->call.callee->text;
         if (table_get(names, name->text)) {
-            report(e, name->loc, "%s: '%s' is given twice", callee, name->text);
+            elab_error(e, name->loc, "%s: '%s' is given twice", callee, name->text);
             continue;
         }
-        Diag *diag = report(e, name->loc, "%s has no argument '%s'", callee, name->text);
-        help_choice_of_key(e, diag, name->text, names);
+        Diag *diag = elab_error(e, name->loc, "%s has no argument '%s'", callee, name->text);
+        elab_help_choice_of_key(e, diag, name->text, names);
     }
 }
 
@@ -60,7 +61,7 @@ static bool expr_owns(Elab *e, const Expr *x) {
     if (x->kind == EXPR_UNARY || x->kind == EXPR_BINARY)
         return expr_owns(e, x->operation.left) || expr_owns(e, x->operation.right);
     if (x->kind != EXPR_CALL) return false;
-    Block *b = called_block(e, x->call.callee->text, x->call.args.len);
+    Block *b = elab_find_block(e, x->call.callee->text, x->call.args.len);
     if (b && block_owns_params(e, b)) return true;
     return args_own(e, &x->call.args);
 }
@@ -86,13 +87,13 @@ static bool body_owns(Elab *e, const StmtVec *body) {
 
 /* By its text, whatever its `if`s choose; so a name does not come and go with a static argument. */
 static bool block_owns_params(Elab *e, Block *b) {
-    if (b->owns == OWNS_BEING_FOUND || !enter(e, b->decl->loc))
+    if (b->owns == OWNS_BEING_FOUND || !elab_enter(e, b->decl->loc))
         return false; /* recursion is reported where it is called */
     if (b->owns == OWNS_UNKNOWN) {
         b->owns = OWNS_BEING_FOUND;
         b->owns = body_owns(e, &b->decl->body) ? OWNS_PARAMS : OWNS_NOTHING;
     }
-    leave(e);
+    elab_leave(e);
     return b->owns == OWNS_PARAMS;
 }
 
@@ -103,14 +104,14 @@ static bool report_recursion(Elab *e, const Block *b, const Expr *call) {
     const char *cycle = b->decl->name->text;
     for (const Frame *f = e->frame; f->decl != b->decl; f = f->caller)
         cycle = arena_printf(e->a, "%s -> %s", f->decl->name->text, cycle);
-    Diag *diag = report(e, call->loc, "blocks do not call themselves: %s -> %s", b->decl->name->text, cycle);
+    Diag *diag = elab_error(e, call->loc, "blocks do not call themselves: %s -> %s", b->decl->name->text, cycle);
     diag_help(e->d, diag, "repeat i in 0..k { } does something k times");
     return false;
 }
 
 static void bind_new(Elab *e, const Parameter *p, Item item) {
-    if (table_get(&e->frame->names, p->name->text)) bind_error(e, p->name);
-    else bind(e, p->name, item);
+    if (table_get(&e->frame->names, p->name->text)) elab_error_twice(e, p->name);
+    else elab_bind(e, p->name, item);
 }
 
 /* A static argument from the call (evaluated where it is written) or its default (evaluated among the block's own
@@ -119,15 +120,15 @@ static bool bind_static(Elab *e, Frame *frame, const StaticArgs *args, const Par
     StaticType type;
     Item item = ERROR_ITEM;
     const char *what = arena_printf(e->a, "%s: %s", frame->decl->name->text, p->name->text);
-    if (find_static_type(e, p->type, &type)) {
+    if (elab_static_type(e, p->type, &type)) {
         if (given) {
-            item = evaluate_static(e, given, what, type);
+            item = elab_eval_static(e, given, what, type);
         } else if (p->initial) {
             e->frame = frame;
-            item = evaluate_static(e, p->initial, what, type);
+            item = elab_eval_static(e, p->initial, what, type);
             e->frame = frame->caller;
         } else {
-            report_missing(e, args, p->name->text, type);
+            elab_error_missing(e, args, p->name->text, type);
         }
     }
     e->frame = frame;
@@ -144,9 +145,9 @@ static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
     bool good = true;
     for (int i = 0; i < statics->len; i++) {
         table_set(e->a, &names, statics->data[i].name->text, frame);
-        given[i] = take_static(&args, statics->data[i].name->text);
+        given[i] = elab_take_static(&args, statics->data[i].name->text);
     }
-    reject_statics(e, &args, &names);
+    elab_reject_statics(e, &args, &names);
     for (int i = 0; i < statics->len; i++) good = bind_static(e, frame, &args, &statics->data[i], given[i]) && good;
     return good;
 }
@@ -154,7 +155,7 @@ static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
 static Item default_tensor(Elab *e, const Parameter *p) {
     if (!p->initial) return ERROR_ITEM; /* check_defaults told */
     if (p->initial->kind == EXPR_NONE) return (Item){.kind = ITEM_NONE};
-    return report_item(e, p->initial->loc, "a tensor argument has no default but none");
+    return elab_error_item(e, p->initial->loc, "a tensor argument has no default but none");
 }
 
 static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *tensors, int count) {
@@ -164,12 +165,12 @@ static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *
         Item item = i < count ? tensors[i] : default_tensor(e, p);
         if (item.kind >= ITEM_INT) {
             Item number = item;
-            item = item_tensor(as_tensor(e, call->call.args.data[i].loc, &number));
+            item = item_tensor(elab_as_tensor(e, call->call.args.data[i].loc, &number));
         }
         if (item.kind == ITEM_NONE && !p->initial)
-            item = report_item(e, call->call.args.data[i].loc,
-                               "%s: '%s' is no optional tensor; none does not stand for it", b->decl->name->text,
-                               p->name->text);
+            item = elab_error_item(e, call->call.args.data[i].loc,
+                                   "%s: '%s' is no optional tensor; none does not stand for it", b->decl->name->text,
+                                   p->name->text);
         bind_new(e, p, item);
         good = good && item.kind != ITEM_ERROR;
     }
@@ -183,10 +184,11 @@ static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *
 static const char *scope_of(Elab *e, Block *b, const Expr *call) {
     const char *outer = e->frame->scope, *name = b->decl->name->text;
     if (call->call.as) {
-        const char *path = path_text(e, call->call.as);
-        return path ? join_path(e, outer, path) : NULL;
+        const char *path = elab_path(e, call->call.as);
+        return path ? elab_join_path(e, outer, path) : NULL;
     }
-    return block_owns_params(e, b) || (b->unit->is_prelude && !e->frame->layer) ? unique_path(e, outer, name) : outer;
+    return block_owns_params(e, b) || (b->unit->is_prelude && !e->frame->layer) ? elab_unique_path(e, outer, name)
+                                                                                : outer;
 }
 
 static int collect_results(Elab *e, const Block *b, Item *out) {
@@ -194,17 +196,17 @@ static int collect_results(Elab *e, const Block *b, Item *out) {
     if (!results->len) {
         out[0] = e->frame->returned;
         if (!e->frame->has_returned)
-            report(e, b->decl->loc, "block %s returns nothing; end it with `return`", b->decl->name->text);
+            elab_error(e, b->decl->loc, "block %s returns nothing; end it with `return`", b->decl->name->text);
         return 1;
     }
-    for (int i = 0; i < results->len && i < MAX_RESULTS; i++) out[i] = read_name(e, results->data[i]);
+    for (int i = 0; i < results->len && i < MAX_RESULTS; i++) out[i] = elab_read(e, results->data[i]);
     return results->len < MAX_RESULTS ? results->len : MAX_RESULTS;
 }
 
 static int run_body(Elab *e, Block *b, Frame *frame, Item *out) {
     e->frame = frame;
     b->active = true;
-    elaborate_body(e, &b->decl->body);
+    elab_body(e, &b->decl->body);
     int count = collect_results(e, b, out);
     b->active = false;
     e->frame = frame->caller;
@@ -213,7 +215,8 @@ static int run_body(Elab *e, Block *b, Frame *frame, Item *out) {
 
 static int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, int count, Item *out) {
     out[0] = ERROR_ITEM;
-    if ((b->active && !report_recursion(e, b, call)) || !afford_call(e, b, call) || !enter(e, call->loc)) return 1;
+    if ((b->active && !report_recursion(e, b, call)) || !elab_afford_call(e, b, call) || !elab_enter(e, call->loc))
+        return 1;
     Frame *frame = arena_new(e->a, Frame);
     *frame = (Frame){.caller = e->frame, .unit = b->unit, .decl = b->decl, .call = call->loc};
     frame->layer = e->frame->layer ? e->frame->layer : b->unit->is_prelude ? b->decl->name->text : NULL;
@@ -225,7 +228,7 @@ static int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tens
     e->frame = frame->caller;
     int results = good ? run_body(e, b, frame, out) : b->decl->results.len ? b->decl->results.len : 1;
     for (int i = 0; !good && i < results && i < MAX_RESULTS; i++) out[i] = ERROR_ITEM;
-    leave(e);
+    elab_leave(e);
     return results < MAX_RESULTS ? results : MAX_RESULTS;
 }
 
@@ -237,7 +240,7 @@ static bool has_named_tensor(Elab *e, const Expr *x) {
     for (int i = 0; i < x->call.args.len; i++) {
         const Arg *arg = &x->call.args.data[i];
         if (!arg->name) continue;
-        Diag *diag = report(e, arg->loc, "%s: arguments with a name come after ';'", x->call.callee->text);
+        Diag *diag = elab_error(e, arg->loc, "%s: arguments with a name come after ';'", x->call.callee->text);
         diag_help(e->d, diag, "write %s(...; %s)", x->call.callee->text, loc_text(e->a, arg->loc));
         found = true;
     }
@@ -247,10 +250,10 @@ static bool has_named_tensor(Elab *e, const Expr *x) {
 /* Arguments that are wrong are ITEM_ERROR; the rest of the call is checked all the same. */
 static bool evaluate_args(Elab *e, const Expr *x, Item *out) {
     if (x->call.args.len > MAX_ARGS || x->call.statics.len > MAX_ARGS) {
-        report(e, x->loc, "a call has at most %d arguments of each kind", MAX_ARGS);
+        elab_error(e, x->loc, "a call has at most %d arguments of each kind", MAX_ARGS);
         return false;
     }
-    for (int i = 0; i < x->call.args.len; i++) out[i] = evaluate(e, x->call.args.data[i].value);
+    for (int i = 0; i < x->call.args.len; i++) out[i] = elab_eval(e, x->call.args.data[i].value);
     return !has_named_tensor(e, x);
 }
 
@@ -262,23 +265,23 @@ typedef struct Callee {
 } Callee;
 
 static Callee find_callee(const Elab *e, const char *name) {
-    return (Callee){table_get(&e->blocks, name), table_get(&e->prelude, name), find_graph_op(name)};
+    return (Callee){table_get(&e->blocks, name), table_get(&e->prelude, name), graph_op_find(name)};
 }
 
 static Item report_unknown_call(Elab *e, const Expr *x) {
     const Name *callee = x->call.callee;
-    if (is_future_call(callee->text)) {
-        report(e, callee->loc, "%s is not built yet", callee->text);
+    if (graph_op_is_unsupported(callee->text)) {
+        elab_error(e, callee->loc, "%s is not built yet", callee->text);
         return ERROR_ITEM;
     }
     int count;
-    const char *const *ops = call_names(e, &count);
+    const char *const *ops = graph_op_names(e, &count);
     Table names = {0};
     for (int i = 0; i < e->blocks.entries.len; i++) table_set(e->a, &names, e->blocks.entries.data[i].key, e);
     for (int i = 0; i < e->prelude.entries.len; i++) table_set(e->a, &names, e->prelude.entries.data[i].key, e);
     for (int i = 0; i < count; i++) table_set(e->a, &names, ops[i], e);
-    Diag *diag = report(e, callee->loc, "there is no block, layer or op '%s'", callee->text);
-    help_nearest_key(e, diag, callee->text, &names);
+    Diag *diag = elab_error(e, callee->loc, "there is no block, layer or op '%s'", callee->text);
+    elab_help_nearest_key(e, diag, callee->text, &names);
     if (!diag->notes.len) diag_help(e->d, diag, "define it: block %s(x) { ... }", callee->text);
     return ERROR_ITEM;
 }
@@ -310,24 +313,25 @@ static Item report_count(Elab *e, const Expr *x, const Callee *c, int count) {
         put_counts(&t, least, most);
         if (block) text_puts(&t, " as an op");
     }
-    Diag *diag = report(e, x->loc, "%s; the call has %d", text_str(&t), count);
+    Diag *diag = elab_error(e, x->loc, "%s; the call has %d", text_str(&t), count);
     const char *name = x->call.callee->text;
     if (c->op && count == 2 && (!strcmp(name, "max") || !strcmp(name, "min")))
         diag_help(e->d, diag, "of two tensors it is where(a %s b, a, b)", *name == 'm' && name[1] == 'a' ? ">" : "<");
     return ERROR_ITEM;
 }
 
-int elaborate_call(Elab *e, const Expr *x, Item *out) {
+int elab_call(Elab *e, const Expr *x, Item *out) {
     int count = x->call.args.len;
     Item *args = arena_array(e->a, Item, count + 1);
     out[0] = ERROR_ITEM;
     if (!evaluate_args(e, x, args)) return 1;
     Callee c = find_callee(e, x->call.callee->text);
-    if (!c.user && is_static_builtin(x->call.callee->text, args, count)) out[0] = static_builtin(e, x, args, count);
+    if (!c.user && elab_is_static_builtin(x->call.callee->text, args, count))
+        out[0] = elab_static_builtin(e, x, args, count);
     else if (!c.user && !c.layer && !c.op) out[0] = report_unknown_call(e, x);
     else if (c.user && block_takes(c.user, count)) return elaborate_block(e, c.user, x, args, count, out);
     else if (c.layer && block_takes(c.layer, count)) return elaborate_block(e, c.layer, x, args, count, out);
-    else if (c.op && graph_op_takes(c.op, count)) return elaborate_graph_op(e, c.op, x, args, count, out);
+    else if (c.op && graph_op_takes(c.op, count)) return elab_graph_op(e, c.op, x, args, count, out);
     else out[0] = report_count(e, x, &c, count);
     return 1;
 }

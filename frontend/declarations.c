@@ -53,10 +53,10 @@ static void report_unknown_define(Elab *e, const Unit *main, const FrontendDefin
         Decl *d = main->file->decls.data[i];
         if (d->kind == DECL_CONST) table_set(e->a, &names, d->name->text, d);
     }
-    help_choice_of_key(e, diag, define->name, &names);
+    elab_help_choice_of_key(e, diag, define->name, &names);
 }
 
-void apply_defines(Elab *e, Unit *main) {
+void elab_apply_defines(Elab *e, Unit *main) {
     for (int i = 0; i < e->options->define_count; i++) {
         const FrontendDefine *define = &e->options->defines[i];
         Decl *d = find_const(main, define->name);
@@ -76,23 +76,23 @@ static Item check_const(Elab *e, const Decl *d, Item value) {
     bool is_plain =
         value.kind == ITEM_FLOAT || value.kind == ITEM_BOOL || value.kind == ITEM_STRING || value.kind == ITEM_INT;
     if (is_plain && !(value.kind == ITEM_INT && value.i.n)) return value;
-    return report_item(e, d->value->loc, "const %s is %s; a const is an int, a float, a bool or a string",
-                       d->name->text, item_describe(e, &value));
+    return elab_error_item(e, d->value->loc, "const %s is %s; a const is an int, a float, a bool or a string",
+                           d->name->text, item_describe(e, &value));
 }
 
-void elaborate_consts(Elab *e, Unit *unit) {
+void elab_consts(Elab *e, Unit *unit) {
     Frame frame = {.unit = unit, .scope = ""};
     Frame *outer = e->frame;
     e->frame = &frame;
     for (int i = 0; i < unit->file->decls.len; i++) {
         Decl *d = unit->file->decls.data[i];
         if (d->kind != DECL_CONST) continue;
-        if (find_binding(e, d->name->text)) {
-            bind_error(e, d->name);
+        if (elab_find(e, d->name->text)) {
+            elab_error_twice(e, d->name);
             continue;
         }
         Binding *b = arena_new(e->a, Binding);
-        *b = (Binding){.name = d->name, .item = check_const(e, d, evaluate(e, d->value)), .live = true};
+        *b = (Binding){.name = d->name, .item = check_const(e, d, elab_eval(e, d->value)), .live = true};
         table_set(e->a, &unit->consts, d->name->text, b);
         if (b->item.kind == ITEM_INT && unit == e->units.data[0]) {
             struct NamedInt named = {d->name->text, b->item.i.mul};
@@ -111,40 +111,40 @@ static void add_model_inputs(Elab *e, const Decl *model) {
         Shape shape;
         Item item = ERROR_ITEM;
         bool twice = table_get(&e->frame->names, p->name->text) != NULL;
-        if (twice) bind_error(e, p->name);
-        if (elaborate_input_type(e, p->type, &dtype, &shape) && !twice)
-            item = item_tensor(add_input(e, p->name, dtype, shape));
-        if (!twice) bind(e, p->name, item);
+        if (twice) elab_error_twice(e, p->name);
+        if (elab_input_type(e, p->type, &dtype, &shape) && !twice)
+            item = item_tensor(elab_add_input(e, p->name, dtype, shape));
+        if (!twice) elab_bind(e, p->name, item);
     }
 }
 
 static void add_model_results(Elab *e, const Decl *model) {
     if (!model->results.len) {
-        Diag *diag = report(e, model->loc, "model %s has no results", model->name->text);
+        Diag *diag = elab_error(e, model->loc, "model %s has no results", model->name->text);
         diag_help(e->d, diag, "name them behind the inputs: model %s(...) -> logits {", model->name->text);
     }
     for (int i = 0; i < model->results.len; i++) {
         Name *name = model->results.data[i];
-        if (!find_binding(e, name->text)) {
-            Diag *diag = report(e, name->loc, "model %s binds no '%s', which is to be its result", model->name->text,
-                                name->text);
-            help_nearest_key(e, diag, name->text, &e->frame->names);
+        if (!elab_find(e, name->text)) {
+            Diag *diag = elab_error(e, name->loc, "model %s binds no '%s', which is to be its result",
+                                    model->name->text, name->text);
+            elab_help_nearest_key(e, diag, name->text, &e->frame->names);
             if (!diag->notes.len) diag_help(e->d, diag, "bind it in the body: %s = ...", name->text);
             continue;
         }
-        Item item = read_name(e, name);
+        Item item = elab_read(e, name);
         if (item.kind == ITEM_TENSOR) ir_add_result(e->f, name->text, item.tensor);
         else if (item.kind != ITEM_ERROR)
-            report(e, name->loc, "a result is a tensor; %s is %s", name->text, item_describe(e, &item));
+            elab_error(e, name->loc, "a result is a tensor; %s is %s", name->text, item_describe(e, &item));
     }
 }
 
 static void elaborate_inits(Elab *e, const Decl *model) {
     for (int i = 0; i < model->body.len; i++)
-        if (model->body.data[i]->kind == STMT_INIT) elaborate_init(e, model->body.data[i]);
+        if (model->body.data[i]->kind == STMT_INIT) elab_param_init(e, model->body.data[i]);
 }
 
-Frame *begin_model(Elab *e, const Decl *model) {
+Frame *elab_begin_model(Elab *e, const Decl *model) {
     Frame *frame = arena_new(e->a, Frame);
     *frame = (Frame){.unit = e->units.data[0], .decl = model, .scope = ""};
     e->frame = frame;
@@ -152,9 +152,9 @@ Frame *begin_model(Elab *e, const Decl *model) {
     return frame;
 }
 
-void elaborate_model(Elab *e, Frame *frame) {
+void elab_model(Elab *e, Frame *frame) {
     e->frame = frame;
-    elaborate_body(e, &frame->decl->body);
+    elab_body(e, &frame->decl->body);
     if (!e->d->errors) elaborate_inits(e, frame->decl); /* else params may be missing */
     add_model_results(e, frame->decl);
 }
@@ -167,30 +167,30 @@ enum { WORD_COUNT = sizeof words / sizeof words[0] };
 static void set_word(Elab *e, const Decl *d) {
     e->m->precision_word = d->name->text;
     e->m->precision_is_file = d->is_string;
-    e->m->precision_pos = position(e, d->name->loc);
+    e->m->precision_pos = elab_pos(e, d->name->loc);
     for (int i = 0; i < WORD_COUNT; i++)
         if (d->is_string || !strcmp(words[i], d->name->text)) return;
-    Diag *diag = report(e, d->name->loc, "there is no precision '%s'", d->name->text);
-    help_nearest(e, diag, d->name->text, words, WORD_COUNT);
+    Diag *diag = elab_error(e, d->name->loc, "there is no precision '%s'", d->name->text);
+    elab_help_nearest(e, diag, d->name->text, words, WORD_COUNT);
     diag_help(e->d, diag, "precision is fp16, bf16, tf32, fp32 or a policy in quotes");
 }
 
 /* dynamic(...), static(...), none */
 static void set_loss_scale(Elab *e, const Stmt *s) {
     const Expr *x = s->bind.value;
-    if (x->kind == EXPR_NONE) e->m->loss_scale = (Call){.name = "none", .pos = position(e, x->loc)};
-    else elaborate_signature(e, x, SIGNATURE_LOSS_SCALE, &e->m->loss_scale);
+    if (x->kind == EXPR_NONE) e->m->loss_scale = (Call){.name = "none", .pos = elab_pos(e, x->loc)};
+    else elab_signature(e, x, SIGNATURE_LOSS_SCALE, &e->m->loss_scale);
 }
 
 /* fp32, so that evaluation in full precision can be chosen at run time. */
 static void set_eval_precision(Elab *e, const Stmt *s) {
-    Item item = evaluate_static(e, s->bind.value, "eval_precision", STATIC_SYMBOL);
+    Item item = elab_eval_static(e, s->bind.value, "eval_precision", STATIC_SYMBOL);
     if (item.kind == ITEM_ERROR) return;
     if (!strcmp(item.s, "fp32")) {
         e->m->eval_precision = "fp32";
         return;
     }
-    Diag *diag = report(e, s->bind.value->loc, "eval_precision cannot be '%s'", item.s);
+    Diag *diag = elab_error(e, s->bind.value->loc, "eval_precision cannot be '%s'", item.s);
     diag_help(e->d, diag, "eval_precision is fp32; without it evaluation runs in the precision of training");
 }
 
@@ -207,7 +207,7 @@ static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **see
         names[i] = settings[i].name;
         if (strcmp(name->text, names[i]) || s->bind.names.len != 1) continue;
         if (seen[i]) {
-            Diag *diag = report(e, name->loc, "%s is set twice", name->text);
+            Diag *diag = elab_error(e, name->loc, "%s is set twice", name->text);
             diag_note(e->d, diag, seen[i]->loc, "first here");
         } else {
             seen[i] = s;
@@ -215,8 +215,8 @@ static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **see
         }
         return;
     }
-    Diag *diag = report(e, name->loc, "precision has no setting '%s'", name->text);
-    help_nearest(e, diag, name->text, names, SETTINGS);
+    Diag *diag = elab_error(e, name->loc, "precision has no setting '%s'", name->text);
+    elab_help_nearest(e, diag, name->text, names, SETTINGS);
     diag_help(e->d, diag, "an override has a colon: %s: f32", name->text);
 }
 
@@ -227,12 +227,12 @@ static void add_override(Elab *e, const Stmt *s) {
         .is_path = s->override.is_path,
         .word = s->override.word->text,
         .because = s->override.because ? s->override.because->text : NULL,
-        .pos = position(e, s->loc),
+        .pos = elab_pos(e, s->loc),
     };
     vec_push(e->a, &e->m->overrides, o);
 }
 
-void elaborate_precision(Elab *e, const Decl *d) {
+void elab_precision(Elab *e, const Decl *d) {
     Frame frame = {.unit = e->units.data[0], .decl = d, .scope = ""};
     const Stmt *seen[SETTINGS] = {NULL};
     e->frame = &frame;
@@ -241,7 +241,7 @@ void elaborate_precision(Elab *e, const Decl *d) {
         const Stmt *s = d->body.data[i];
         if (s->kind == STMT_BIND) elaborate_precision_setting(e, s, seen);
         else if (s->kind == STMT_OVERRIDE) add_override(e, s);
-        else report_misplaced(e, s, "precision");
+        else elab_error_misplaced(e, s, "precision");
     }
     e->frame = NULL;
 }

@@ -120,32 +120,32 @@ typedef struct Elab {
 
 /* Inside the prelude the location is the call that a person wrote.  Of several errors at one location the first is
  * kept: a block that is called a hundred times is wrong once.  Never NULL. */
-Diag *report(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4);
+Diag *elab_error(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4);
 /* Without the notes that say where the block was called: for those that add others first. */
-Diag *report_text(Elab *e, Loc loc, const char *text);
-void note_calls(Elab *e, Diag *diag);
-Item report_item(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4); /* the same; returns ITEM_ERROR */
-void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
+Diag *elab_error_text(Elab *e, Loc loc, const char *text);
+void elab_note_calls(Elab *e, Diag *diag);
+Item elab_error_item(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4); /* the same; returns ITEM_ERROR */
+void elab_help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
 /* The same; where none is near, all of them, if they are few. */
-void help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
-void help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
+void elab_help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
+void elab_help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
 /* The same with the keys of a table. */
-void help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
-Loc user_place(const Elab *e, Loc loc);
-Pos position(const Elab *e, Loc loc);
+void elab_help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
+Loc elab_user_loc(const Elab *e, Loc loc);
+Pos elab_pos(const Elab *e, Loc loc);
 /* A file's name as the module keeps it: without the main file's folder, so that what is compiled does not depend on
  * where. */
-const char *recorded_name(const Elab *e, const Source *source);
-void set_origin(Elab *e, Val v, const char *name, Loc loc);
+const char *elab_recorded_name(const Elab *e, const Source *source);
+void elab_set_origin(Elab *e, Val v, const char *name, Loc loc);
 /* "x is f32[N, 784]", at the place where x was bound, or else where it is used. */
-void note_operand(Elab *e, Diag *diag, Val v, Loc used);
+void elab_note_operand(Elab *e, Diag *diag, Val v, Loc used);
 
 /* ---- item.c: what items are ------------------------------------------------------------------------------- */
 
 #define ERROR_ITEM ((Item){.kind = ITEM_ERROR})
 Item item_int(int64_t v);
 Item item_tensor(Val v);
-bool is_static(const Item *item);                     /* neither a tensor nor an error */
+bool item_is_static(const Item *item);                /* neither a tensor nor an error */
 const char *item_describe(Elab *e, const Item *item); /* "the float 0.5", "f32[N, 784]" */
 
 typedef enum StaticType {
@@ -164,105 +164,106 @@ extern const char *const static_type_examples[STATIC_TYPE_COUNT];
 /* Makes |item| one of the type, an int a float or a pair where needed; else reports and makes it ITEM_ERROR. */
 bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item);
 
-bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out);
-bool shape_is_small(const Shape *shape); /* so few elements that sizes in bytes do not overflow */
-bool dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out);
-bool check_shape_size(Elab *e, Loc loc, const Shape *shape);          /* reports one that is too large */
-bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
+bool elab_static_type(Elab *e, const TypeExpr *type, StaticType *out);
+bool elab_shape_is_small(const Shape *shape); /* so few elements that sizes in bytes do not overflow */
+bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out);
+bool elab_check_shape(Elab *e, Loc loc, const Shape *shape);               /* reports one that is too large */
+bool elab_shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
 
 /* ---- scope.c: names --------------------------------------------------------------------------------------- */
 
-void bind(Elab *e, Name *name, Item item);
-Binding *find_binding(const Elab *e, const char *text); /* of the frame, or a const of its file; NULL */
-Item read_name(Elab *e, const Name *name);              /* reports unknown ones */
-void bind_error(Elab *e, const Name *name);             /* an argument or const that is declared twice */
-void begin_turn(Elab *e);
-void end_turn(Elab *e);
-void mark_read_in(Elab *e, const StmtVec *untaken); /* names in a branch that is not taken count as read */
-void report_unread(Elab *e);
+void elab_bind(Elab *e, Name *name, Item item);
+Binding *elab_find(const Elab *e, const char *text); /* of the frame, or a const of its file; NULL */
+Item elab_read(Elab *e, const Name *name);           /* reports unknown ones */
+void elab_error_twice(Elab *e, const Name *name);    /* an argument or const that is declared twice */
+void elab_begin_turn(Elab *e);
+void elab_end_turn(Elab *e);
+void elab_mark_read(Elab *e, const StmtVec *untaken); /* names in a branch that is not taken count as read */
+void elab_check_unread(Elab *e);
 bool block_takes(const Block *b, int tensors);
 /* The block that a call of so many tensors runs, or NULL. */
-Block *called_block(const Elab *e, const char *name, int tensors);
+Block *elab_find_block(const Elab *e, const char *name, int tensors);
 
 /* ---- limits.c: of depth and of the number of ops ---------------------------------------------------------- */
 
 /* One step deeper; false and an error where that is too deep, or where elaboration has stopped. */
-bool enter(Elab *e, Loc loc);
-void leave(Elab *e);
+bool elab_enter(Elab *e, Loc loc);
+void elab_leave(Elab *e);
 /* Counts |amount| ops or turns; false, and once an error, where they are more than max_ops. */
-bool charge(Elab *e, Loc loc, int64_t amount);
+bool elab_charge(Elab *e, Loc loc, int64_t amount);
 /* Charges the call; false where what it makes at least is too much. */
-bool afford_call(Elab *e, Block *b, const Expr *call);
-bool afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost);
+bool elab_afford_call(Elab *e, Block *b, const Expr *call);
+bool elab_afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost);
 
 /* ---- emit.c: making ops ----------------------------------------------------------------------------------- */
 
-const char *join_path(Elab *e, const char *scope, const char *name);
-const char *unique_path(Elab *e, const char *scope, const char *name); /* numbered where taken */
+const char *elab_join_path(Elab *e, const char *scope, const char *name);
+const char *elab_unique_path(Elab *e, const char *scope, const char *name); /* numbered where taken */
 /* For a value of the frame: "h", "h.1".  The builder would find it too, but counts from 1 each time. */
-const char *unique_value_name(Elab *e, const char *name);
+const char *elab_unique_value_name(Elab *e, const char *name);
 
 /* The values of |items|, numbers as constants and integers converted as |takes| (see graph_ops.h) asks; false after an
  * error. */
-bool take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count, Val *in);
+bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count,
+                        Val *in);
 /* The first |results| of the op's results. */
-void emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
-Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands);
-Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
+void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
+Item elab_emit(Elab *e, Loc loc, Op *o, const Loc *operands);
+Item elab_tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
 /* A tensor, from a number a const op; NO_VAL where it is neither. */
-Val as_tensor(Elab *e, Loc loc, const Item *item);
-Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape);
+Val elab_as_tensor(Elab *e, Loc loc, const Item *item);
+Val elab_add_input(Elab *e, const Name *name, Dtype dtype, Shape shape);
 
 /* ---- static_eval.c: arithmetic on what is known at compile time ------------------------------------------- */
 
-Item static_unary(Elab *e, const Expr *x, Item operand);
-Item static_binary(Elab *e, const Expr *x, Item left, Item right);
+Item elab_static_unary(Elab *e, const Expr *x, Item operand);
+Item elab_static_binary(Elab *e, const Expr *x, Item left, Item right);
 /* min, max, sqrt of numbers; dim, rank, given of tensors. */
-bool is_static_builtin(const char *name, const Item *args, int count);
-Item static_builtin(Elab *e, const Expr *call, const Item *args, int count);
+bool elab_is_static_builtin(const char *name, const Item *args, int count);
+Item elab_static_builtin(Elab *e, const Expr *call, const Item *args, int count);
 
 /* ---- expr.c: expressions, and types and paths written with them ------------------------------------------- */
 
-Item evaluate(Elab *e, const Expr *x);
+Item elab_eval(Elab *e, const Expr *x);
 /* Several results of a call; returns how many there are, |out| has room for MAX_RESULTS. */
 enum { MAX_RESULTS = 16, MAX_ARGS = 64 };
-int evaluate_results(Elab *e, const Expr *x, Item *out);
-Item evaluate_static(Elab *e, const Expr *x, const char *what, StaticType type);
-bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
-bool elaborate_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
-const char *path_text(Elab *e, const Path *path); /* NULL after an error */
+int elab_eval_results(Elab *e, const Expr *x, Item *out);
+Item elab_eval_static(Elab *e, const Expr *x, const char *what, StaticType type);
+bool elab_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
+bool elab_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape);
+const char *elab_path(Elab *e, const Path *path); /* NULL after an error */
 
 /* ---- calls.c: a call is a block of the user, a layer of the prelude, or an op ----------------------------- */
 
-int elaborate_call(Elab *e, const Expr *x, Item *out);
+int elab_call(Elab *e, const Expr *x, Item *out);
 /* The value of a static argument by name, marked as known; NULL when it is not given. */
 typedef struct StaticArgs {
     const Expr *call;
     bool known[MAX_ARGS];
     bool rejected; /* some are unknown: one of them may be what seems to be missing */
 } StaticArgs;
-const Expr *take_static(StaticArgs *args, const char *name);
-void report_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType type);
+const Expr *elab_take_static(StaticArgs *args, const char *name);
+void elab_error_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType type);
 /* Reports static arguments that nobody took; |names| are those there are. */
-void reject_statics(Elab *e, StaticArgs *args, const Table *names);
+void elab_reject_statics(Elab *e, StaticArgs *args, const Table *names);
 
 /* ---- graph_ops.c: calls that become ops ------------------------------------------------------------------- */
 
 typedef struct GraphOp GraphOp;
-const GraphOp *find_graph_op(const char *name);
+const GraphOp *graph_op_find(const char *name);
 void graph_op_tensors(const GraphOp *op, int *least, int *most);
 bool graph_op_takes(const GraphOp *op, int tensors);
-int elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
-bool is_future_call(const char *name);              /* in the language, not built yet */
-const char *const *call_names(Elab *e, int *count); /* of ops and future calls, for "did you mean" */
+int elab_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
+bool graph_op_is_unsupported(const char *name);         /* in the language, not built yet */
+const char *const *graph_op_names(Elab *e, int *count); /* of ops and future calls, for "did you mean" */
 
 /* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */
 
-void elaborate_body(Elab *e, const StmtVec *body);
-void elaborate_init(Elab *e, const Stmt *s); /* when all parameters are there */
-void add_updates(Elab *e);                   /* when everything else is there */
+void elab_body(Elab *e, const StmtVec *body);
+void elab_param_init(Elab *e, const Stmt *s); /* when all parameters are there */
+void elab_add_updates(Elab *e);               /* when everything else is there */
 /* "may not stand here": |where| is "a block", "train", ... */
-void report_misplaced(Elab *e, const Stmt *s, const char *where);
+void elab_error_misplaced(Elab *e, const Stmt *s, const char *where);
 
 /* ---- signatures.c: initialisers, optimizers, loss scales, schedules --------------------------------------- */
 
@@ -274,19 +275,19 @@ typedef enum SignatureKind {
     SIGNATURE_KIND_COUNT
 } SignatureKind;
 /* Every argument is given its value or its default.  False after an error. */
-bool elaborate_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
-bool refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, where |x| is one */
+bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
+bool elab_refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, where |x| is one */
 
 /* ---- declarations.c: const, model, precision; train.c ----------------------------------------------------- */
 
-void apply_defines(Elab *e, Unit *main); /* -D: when the tree is there, before elaborate_consts */
-void elaborate_consts(Elab *e, Unit *unit);
+void elab_apply_defines(Elab *e, Unit *main); /* -D: when the tree is there, before elab_consts */
+void elab_consts(Elab *e, Unit *unit);
 /* The inputs of model and train come before the parameters, so both begin before the model's body is elaborated. */
-Frame *begin_model(Elab *e, const Decl *model);
-void begin_train(Elab *e, const Decl *train);
-void elaborate_model(Elab *e, Frame *model);
+Frame *elab_begin_model(Elab *e, const Decl *model);
+void elab_begin_train(Elab *e, const Decl *train);
+void elab_model(Elab *e, Frame *model);
 /* They see the model's inputs, results and params. */
-void elaborate_trains(Elab *e, const Frame *model);
-void elaborate_precision(Elab *e, const Decl *precision);
+void elab_trains(Elab *e, const Frame *model);
+void elab_precision(Elab *e, const Decl *precision);
 
 #endif

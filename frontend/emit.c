@@ -3,7 +3,7 @@
 
 /* ---- names and paths -------------------------------------------------------------------------------------- */
 
-const char *join_path(Elab *e, const char *scope, const char *name) {
+const char *elab_join_path(Elab *e, const char *scope, const char *name) {
     return *scope ? arena_printf(e->a, "%s.%s", scope, name) : name;
 }
 
@@ -26,24 +26,24 @@ static const char *take_name(Elab *e, Table *taken, const char *name, char separ
     return name;
 }
 
-const char *unique_path(Elab *e, const char *scope, const char *name) {
-    return take_name(e, &e->paths, join_path(e, scope, name), '_');
+const char *elab_unique_path(Elab *e, const char *scope, const char *name) {
+    return take_name(e, &e->paths, elab_join_path(e, scope, name), '_');
 }
 
-const char *unique_value_name(Elab *e, const char *name) {
-    return take_name(e, &e->value_names, join_path(e, e->frame->scope, name), '.');
+const char *elab_unique_value_name(Elab *e, const char *name) {
+    return take_name(e, &e->value_names, elab_join_path(e, e->frame->scope, name), '.');
 }
 
 /* ---- results ---------------------------------------------------------------------------------------------- */
 
 static Item report_shapes(Elab *e, Loc loc, const Op *o, const Loc *operands, const char *wrong) {
-    Diag *diag = report_text(e, loc, wrong);
+    Diag *diag = elab_error_text(e, loc, wrong);
     for (int i = 0; i < o->n_in; i++) {
         bool again = false;
         for (int k = 0; k < i; k++) again = again || o->in[k].id == o->in[i].id;
-        if (!again) note_operand(e, diag, o->in[i], operands[i]);
+        if (!again) elab_note_operand(e, diag, o->in[i], operands[i]);
     }
-    note_calls(e, diag);
+    elab_note_calls(e, diag);
     return ERROR_ITEM;
 }
 
@@ -57,7 +57,7 @@ static const char *in_layers_name(Elab *e, const Op *o, const char *wrong) {
 
 static const char *too_large(Elab *e, const Op *o, const InferredTypes *types) {
     for (int i = 0; i < types->count; i++)
-        if (!shape_is_small(&types->shape[i]))
+        if (!elab_shape_is_small(&types->shape[i]))
             return arena_printf(e->a, "%s: the result is too large", ir_op_info[o->code].name);
     return NULL;
 }
@@ -73,22 +73,22 @@ static bool make_results(Elab *e, Loc loc, Op *o, const Loc *operands) {
     return !wrong;
 }
 
-void emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results) {
+void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results) {
     for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
-    if (!charge(e, loc, 1)) return;
-    o->path = unique_path(e, e->frame->scope, ir_op_info[o->code].name);
+    if (!elab_charge(e, loc, 1)) return;
+    o->path = elab_unique_path(e, e->frame->scope, ir_op_info[o->code].name);
     o->layer = e->frame->layer;
-    o->pos = position(e, loc);
+    o->pos = elab_pos(e, loc);
     if (!make_results(e, loc, o, operands)) return;
     for (int i = 0; i < results; i++) {
-        set_origin(e, o->out[i], NULL, loc);
+        elab_set_origin(e, o->out[i], NULL, loc);
         out[i] = item_tensor(o->out[i]);
     }
 }
 
-Item emit_op(Elab *e, Loc loc, Op *o, const Loc *operands) {
+Item elab_emit(Elab *e, Loc loc, Op *o, const Loc *operands) {
     Item item;
-    emit_results(e, loc, o, operands, &item, 1);
+    elab_emit_results(e, loc, o, operands, &item, 1);
     return item;
 }
 
@@ -98,23 +98,23 @@ static Val emit_const_of(Elab *e, Loc loc, Dtype dtype, double value) {
     Op *o = ir_op_new(e->f, OP_const, NULL, 0);
     ir_attr(o, "value")->f = value;
     if (dtype != AMP_DT_F32) ir_result(e->f, o, NULL, dtype, shape_scalar());
-    Item item = emit_op(e, loc, o, NULL);
+    Item item = elab_emit(e, loc, o, NULL);
     return item.kind == ITEM_TENSOR ? item.tensor : NO_VAL;
 }
 
 static Val emit_const(Elab *e, Loc loc, double value) { return emit_const_of(e, loc, AMP_DT_F32, value); }
 
-Val add_input(Elab *e, const Name *name, Dtype dtype, Shape shape) {
-    Val v = ir_add_input(e->f, unique_value_name(e, name->text), dtype, shape);
-    set_origin(e, v, name->text, name->loc);
+Val elab_add_input(Elab *e, const Name *name, Dtype dtype, Shape shape) {
+    Val v = ir_add_input(e->f, elab_unique_value_name(e, name->text), dtype, shape);
+    elab_set_origin(e, v, name->text, name->loc);
     return v;
 }
 
-Val as_tensor(Elab *e, Loc loc, const Item *item) {
+Val elab_as_tensor(Elab *e, Loc loc, const Item *item) {
     if (item->kind == ITEM_TENSOR) return item->tensor;
     if (item->kind == ITEM_FLOAT) return emit_const(e, loc, item->f);
     if (item->kind == ITEM_INT && !item->i.n) return emit_const(e, loc, (double)item->i.mul);
-    if (item->kind != ITEM_ERROR) report(e, loc, "a tensor belongs here; this is %s", item_describe(e, item));
+    if (item->kind != ITEM_ERROR) elab_error(e, loc, "a tensor belongs here; this is %s", item_describe(e, item));
     return NO_VAL;
 }
 
@@ -150,8 +150,8 @@ static const char *noun_of(Opcode code) {
 }
 
 static bool refuse(const Operands *o, int i, const char *takes) {
-    Diag *diag =
-        report(o->e, o->locs[i], "%s takes %s; this is %s", noun_of(o->code), takes, item_describe(o->e, &o->items[i]));
+    Diag *diag = elab_error(o->e, o->locs[i], "%s takes %s; this is %s", noun_of(o->code), takes,
+                            item_describe(o->e, &o->items[i]));
     bool helps = strchr("fv", letter_of(o, i)) && o->items[i].kind == ITEM_TENSOR;
     if (helps && o->e->frame->layer) diag_help(o->e->d, diag, "to_f32(...) converts it");
     else if (helps) diag_help(o->e->d, diag, "convert it: to_f32(%s)", loc_text(o->e->a, o->locs[i]));
@@ -163,7 +163,7 @@ static bool check_kind(const Operands *o, int i) {
     if (o->items[i].kind == ITEM_ERROR) return false;
     bool is_number = o->items[i].kind == ITEM_FLOAT || (o->items[i].kind == ITEM_INT && !o->items[i].i.n);
     if (o->items[i].kind == ITEM_TENSOR || (is_number && !strchr("lic", letter_of(o, i)))) return true;
-    report(o->e, o->locs[i], "a tensor belongs here; this is %s", item_describe(o->e, &o->items[i]));
+    elab_error(o->e, o->locs[i], "a tensor belongs here; this is %s", item_describe(o->e, &o->items[i]));
     return false;
 }
 
@@ -173,9 +173,9 @@ static bool check_dtype(const Operands *o, int i) {
     case 'f': return t == AMP_DT_NONE || is_float(t) || refuse(o, i, "floats");
     case 'l':
         if (t != AMP_DT_I32)
-            report(o->e, o->locs[i], "%s: labels are i32; this is %s",
-                   o->e->frame->layer ? o->e->frame->layer : ir_op_info[o->code].name,
-                   item_describe(o->e, &o->items[i]));
+            elab_error(o->e, o->locs[i], "%s: labels are i32; this is %s",
+                       o->e->frame->layer ? o->e->frame->layer : ir_op_info[o->code].name,
+                       item_describe(o->e, &o->items[i]));
         return t == AMP_DT_I32;
     case 'i': return t == AMP_DT_I32 || refuse(o, i, "indexes of type i32");
     case 'c': return t == AMP_DT_BOOL || refuse(o, i, "a condition of type bool");
@@ -204,7 +204,7 @@ static Dtype common_type(const Operands *o) {
 }
 
 static Val cast_to_f32(const Operands *o, int i, Val v) {
-    Item cast = emit_op(o->e, o->locs[i], ir_op_new(o->e->f, OP_cast, &v, 1), &o->locs[i]);
+    Item cast = elab_emit(o->e, o->locs[i], ir_op_new(o->e->f, OP_cast, &v, 1), &o->locs[i]);
     return cast.kind == ITEM_TENSOR ? cast.tensor : NO_VAL;
 }
 
@@ -229,15 +229,16 @@ static bool convert(const Operands *o, int i, Dtype common) {
         if (must && t != AMP_DT_F32) o->in[i] = cast_to_f32(o, i, item->tensor);
     } else if (letter_of(o, i) == 'v') return refuse(o, i, "floats or i32");
     else {
-        Diag *diag = report(o->e, o->locs[i], "%s takes tensors of one type; this is %s beside %s", noun_of(o->code),
-                            item_describe(o->e, item), amp_dtype_name(common));
+        Diag *diag = elab_error(o->e, o->locs[i], "%s takes tensors of one type; this is %s beside %s",
+                                noun_of(o->code), item_describe(o->e, item), amp_dtype_name(common));
         diag_help(o->e->d, diag, "to_f32(...) converts");
         return false;
     }
     return o->in[i].id != 0;
 }
 
-bool take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count, Val *in) {
+bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count,
+                        Val *in) {
     Operands o = {e, code, takes, items, locs, count, in};
     bool good = true;
     for (int i = 0; i < count; i++) good = check_kind(&o, i) && check_dtype(&o, i) && good;
@@ -263,16 +264,16 @@ static Item count_up(Elab *e, const Expr *x, const Item *left, const Item *right
     bool is_one = right && right->kind == ITEM_INT && !right->i.n && right->i.mul == 1;
     if (x->operation.op == OPERATOR_ADD && is_counter(e, left) && is_one) {
         Val v = left->tensor;
-        return emit_op(e, x->loc, ir_op_new(e->f, OP_increment, &v, 1), &x->operation.left->loc);
+        return elab_emit(e, x->loc, ir_op_new(e->f, OP_increment, &v, 1), &x->operation.left->loc);
     }
-    Diag *diag = report(e, x->loc, "an i64 is a counter; all it does is `counter + 1`");
+    Diag *diag = elab_error(e, x->loc, "an i64 is a counter; all it does is `counter + 1`");
     diag_help(e->d, diag, "to_f32(...) makes it a float");
     return ERROR_ITEM;
 }
 
 static bool refuse_logic(Elab *e, const Expr *x) {
     const char *spelling = operator_spelling[x->operation.op];
-    Diag *diag = report(e, x->loc, "'%s' joins conditions that are known at compile time, not tensors", spelling);
+    Diag *diag = elab_error(e, x->loc, "'%s' joins conditions that are known at compile time, not tensors", spelling);
     diag_help(e->d, diag, "where(c, a, b) chooses by element");
     return false;
 }
@@ -280,12 +281,12 @@ static bool refuse_logic(Elab *e, const Expr *x) {
 /* A quotient of integers would need rounding: nobody says which. */
 static bool refuse_integers(Elab *e, const Expr *x, const Val *in) {
     if (x->operation.op != OPERATOR_DIV || ir_dtype(e->f, in[0]) != AMP_DT_I32) return true;
-    Diag *diag = report(e, x->loc, "'/' takes floats; this is i32");
+    Diag *diag = elab_error(e, x->loc, "'/' takes floats; this is i32");
     diag_help(e->d, diag, "convert it: to_f32(%s)", loc_text(e->a, x->operation.left->loc));
     return false;
 }
 
-Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right) {
+Item elab_tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right) {
     Opcode code = operator_ops[x->operation.op];
     int count = right ? 2 : 1;
     if (!code) {
@@ -296,6 +297,6 @@ Item tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *righ
     Loc locs[2] = {x->operation.left->loc, right ? x->operation.right->loc : x->loc};
     Item items[2] = {*left, right ? *right : ERROR_ITEM};
     Val in[2];
-    if (!take_operands(e, code, "v", items, locs, count, in) || !refuse_integers(e, x, in)) return ERROR_ITEM;
-    return emit_op(e, x->loc, ir_op_new(e->f, code, in, count), locs);
+    if (!elab_take_operands(e, code, "v", items, locs, count, in) || !refuse_integers(e, x, in)) return ERROR_ITEM;
+    return elab_emit(e, x->loc, ir_op_new(e->f, code, in, count), locs);
 }

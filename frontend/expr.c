@@ -8,54 +8,52 @@ static Item item_list(Elab *e, const Expr *x) {
     bool good = true;
     for (int i = 0; i < x->items.len; i++) {
         Item *item = &list.items.at[i];
-        *item = evaluate(e, x->items.data[i]);
+        *item = elab_eval(e, x->items.data[i]);
         if (item->kind == ITEM_TENSOR)
-            *item = report_item(e, x->items.data[i]->loc,
-                                "a tensor does not stand in a list; concat and stack join tensors");
+            *item = elab_error_item(e, x->items.data[i]->loc,
+                                    "a tensor does not stand in a list; concat and stack join tensors");
         good = good && item->kind != ITEM_ERROR;
     }
     return good ? list : ERROR_ITEM;
 }
 
 static Item unary(Elab *e, const Expr *x) {
-    Item operand = evaluate(e, x->operation.left);
+    Item operand = elab_eval(e, x->operation.left);
     if (operand.kind == ITEM_ERROR) return operand;
-    return is_static(&operand) ? static_unary(e, x, operand) : tensor_operation(e, x, &operand, NULL);
+    return item_is_static(&operand) ? elab_static_unary(e, x, operand) : elab_tensor_operation(e, x, &operand, NULL);
 }
 
 /* A word that nothing is bound to is a symbol of its argument. */
-static bool is_free_word(const Elab *e, const Expr *x) {
-    return x->kind == EXPR_NAME && !find_binding(e, x->name->text);
-}
+static bool is_free_word(const Elab *e, const Expr *x) { return x->kind == EXPR_NAME && !elab_find(e, x->name->text); }
 
 /* Beside a symbol, `==` and `!=` take a free word for one too: `if approximate == tanh`. */
 static Item operand_beside(Elab *e, const Expr *x, const Item *other) {
     if (other->kind == ITEM_SYMBOL && is_free_word(e, x)) return (Item){.kind = ITEM_SYMBOL, .s = x->name->text};
-    return evaluate(e, x);
+    return elab_eval(e, x);
 }
 
 static Item binary(Elab *e, const Expr *x) {
     const Expr *first = x->operation.left, *second = x->operation.right;
     bool compares = x->operation.op == OPERATOR_EQ || x->operation.op == OPERATOR_NE;
     bool swapped = compares && is_free_word(e, first) && !is_free_word(e, second);
-    Item left = evaluate(e, swapped ? second : first);
-    Item right = compares ? operand_beside(e, swapped ? first : second, &left) : evaluate(e, second);
+    Item left = elab_eval(e, swapped ? second : first);
+    Item right = compares ? operand_beside(e, swapped ? first : second, &left) : elab_eval(e, second);
     if (left.kind == ITEM_ERROR || right.kind == ITEM_ERROR) return ERROR_ITEM;
     if (swapped) {
         Item was_second = left;
         left = right;
         right = was_second;
     }
-    return is_static(&left) && is_static(&right) ? static_binary(e, x, left, right)
-                                                 : tensor_operation(e, x, &left, &right);
+    return item_is_static(&left) && item_is_static(&right) ? elab_static_binary(e, x, left, right)
+                                                           : elab_tensor_operation(e, x, &left, &right);
 }
 
 static Item single_result(Elab *e, const Expr *x) {
     Item results[MAX_RESULTS];
-    int count = elaborate_call(e, x, results);
+    int count = elab_call(e, x, results);
     if (count == 1) return results[0];
-    return report_item(e, x->loc, "%s returns %d values; bind them: a, b = %s(...)", x->call.callee->text, count,
-                       x->call.callee->text);
+    return elab_error_item(e, x->loc, "%s returns %d values; bind them: a, b = %s(...)", x->call.callee->text, count,
+                           x->call.callee->text);
 }
 
 static Item evaluate_kind(Elab *e, const Expr *x) {
@@ -67,7 +65,7 @@ static Item evaluate_kind(Elab *e, const Expr *x) {
     case EXPR_STRING: return (Item){.kind = ITEM_STRING, .s = x->s};
     case EXPR_NONE: return (Item){.kind = ITEM_NONE};
     case EXPR_BATCH: return (Item){.kind = ITEM_INT, .i = dim_n(1, 1)};
-    case EXPR_NAME: return read_name(e, x->name);
+    case EXPR_NAME: return elab_read(e, x->name);
     case EXPR_UNARY: return unary(e, x);
     case EXPR_BINARY: return binary(e, x);
     case EXPR_CALL: return single_result(e, x);
@@ -77,23 +75,23 @@ static Item evaluate_kind(Elab *e, const Expr *x) {
     return ERROR_ITEM;
 }
 
-Item evaluate(Elab *e, const Expr *x) {
-    if (!enter(e, x->loc)) return ERROR_ITEM;
+Item elab_eval(Elab *e, const Expr *x) {
+    if (!elab_enter(e, x->loc)) return ERROR_ITEM;
     Item item = evaluate_kind(e, x);
-    leave(e);
+    elab_leave(e);
     return item;
 }
 
-int evaluate_results(Elab *e, const Expr *x, Item *out) {
-    if (x->kind == EXPR_CALL) return elaborate_call(e, x, out);
-    out[0] = evaluate(e, x);
+int elab_eval_results(Elab *e, const Expr *x, Item *out) {
+    if (x->kind == EXPR_CALL) return elab_call(e, x, out);
+    out[0] = elab_eval(e, x);
     return 1;
 }
 
-Item evaluate_static(Elab *e, const Expr *x, const char *what, StaticType type) {
+Item elab_eval_static(Elab *e, const Expr *x, const char *what, StaticType type) {
     if (type == STATIC_SYMBOL && is_free_word(e, x)) return (Item){.kind = ITEM_SYMBOL, .s = x->name->text};
     if (type == STATIC_DIMS && is_free_word(e, x) && !strcmp(x->name->text, "all")) return (Item){.kind = ITEM_TUPLE};
-    Item item = evaluate(e, x);
+    Item item = elab_eval(e, x);
     item_convert(e, x->loc, what, type, &item);
     return item;
 }
@@ -119,48 +117,48 @@ static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
         *dtype = t->dtype;
         return true;
     }
-    Diag *diag = report(e, type->word->loc, "'%s' is no type of a tensor", type->word->text);
-    help_choice(e, diag, type->word->text, words, count);
+    Diag *diag = elab_error(e, type->word->loc, "'%s' is no type of a tensor", type->word->text);
+    elab_help_choice(e, diag, type->word->text, words, count);
     return false;
 }
 
-bool elaborate_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
+bool elab_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
     bool good = find_dtype(e, type, dtype);
     *shape = shape_scalar();
     if (type->dims.len > MAX_RANK) {
-        report(e, type->loc, "a tensor has at most %d dimensions; this has %d", MAX_RANK, type->dims.len);
+        elab_error(e, type->loc, "a tensor has at most %d dimensions; this has %d", MAX_RANK, type->dims.len);
         return false;
     }
     for (int i = 0; i < type->dims.len; i++) {
         Dim dim = dim_const(1);
-        Item item = evaluate(e, type->dims.data[i]);
-        good = dim_of_item(e, type->dims.data[i]->loc, &item, &dim) && good;
+        Item item = elab_eval(e, type->dims.data[i]);
+        good = elab_dim_of_item(e, type->dims.data[i]->loc, &item, &dim) && good;
         shape->d[shape->rank++] = dim;
     }
-    return good && check_shape_size(e, type->loc, shape);
+    return good && elab_check_shape(e, type->loc, shape);
 }
 
-bool elaborate_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
-    if (!elaborate_type(e, type, dtype, shape)) return false;
+bool elab_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
+    if (!elab_type(e, type, dtype, shape)) return false;
     if (*dtype != AMP_DT_I64) return true;
-    report(e, type->loc, "an input is f32, f16, i32 or u8; i64 is for states that count");
+    elab_error(e, type->loc, "an input is f32, f16, i32 or u8; i64 is for states that count");
     return false;
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------ */
 
 static bool put_index(Elab *e, Text *t, const Expr *index) {
-    Item item = evaluate(e, index);
+    Item item = elab_eval(e, index);
     if (item.kind == ITEM_ERROR) return false;
     if (item.kind == ITEM_INT && !item.i.n && item.i.mul >= 0) {
         text_printf(t, ".%lld", (long long)item.i.mul);
         return true;
     }
-    report(e, index->loc, "an index in a path is an int from 0 on; this is %s", item_describe(e, &item));
+    elab_error(e, index->loc, "an index in a path is an int from 0 on; this is %s", item_describe(e, &item));
     return false;
 }
 
-const char *path_text(Elab *e, const Path *path) {
+const char *elab_path(Elab *e, const Path *path) {
     Text t;
     text_init(&t, e->a);
     bool good = true;

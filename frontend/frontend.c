@@ -13,15 +13,15 @@ static void check_version(Elab *e, const File *file) {
     const Decl *first = file->decls.len ? file->decls.data[0] : NULL;
     Loc start = {file->source, 0, 0};
     if (!first || first->kind != DECL_VERSION) {
-        report(e, first ? first->loc : start, "the first line of a file is `amp %d`, the version of the language",
-               LANGUAGE_VERSION);
+        elab_error(e, first ? first->loc : start, "the first line of a file is `amp %d`, the version of the language",
+                   LANGUAGE_VERSION);
         return;
     }
     if (first->value->i != LANGUAGE_VERSION)
-        report(e, first->value->loc, "this compiler knows version %d of the language", LANGUAGE_VERSION);
+        elab_error(e, first->value->loc, "this compiler knows version %d of the language", LANGUAGE_VERSION);
     for (int i = 1; i < file->decls.len; i++)
         if (file->decls.data[i]->kind == DECL_VERSION)
-            report(e, file->decls.data[i]->loc, "`amp` stands only in the first line");
+            elab_error(e, file->decls.data[i]->loc, "`amp` stands only in the first line");
 }
 
 static Unit *find_unit(const Elab *e, const char *source_name) {
@@ -53,9 +53,9 @@ static void add_include(Elab *e, const Unit *unit, const Decl *d) {
     if (e->options->find_include)
         source = e->options->find_include(e->options->user, d->name->text, unit->file->source->name);
     if (!source)
-        diag_help(e->d, report(e, d->name->loc, "cannot read the file \"%s\"", d->name->text),
+        diag_help(e->d, elab_error(e, d->name->loc, "cannot read the file \"%s\"", d->name->text),
                   "its name is relative to the file that includes it");
-    else if (e->units.len == MAX_FILES) report(e, d->loc, "a program has at most %d files", MAX_FILES);
+    else if (e->units.len == MAX_FILES) elab_error(e, d->loc, "a program has at most %d files", MAX_FILES);
     else if (!find_unit(e, source->name)) add_unit(e, source, false);
 }
 
@@ -86,8 +86,8 @@ static void check_defaults(Elab *e, const Decl *d) {
     for (int i = 1; i < d->tensors.len; i++) {
         const Parameter *before = &d->tensors.data[i - 1], *p = &d->tensors.data[i];
         if (!before->initial || p->initial) continue;
-        Diag *diag = report(e, p->name->loc, "'%s' has no default, and stands behind '%s', which has one",
-                            p->name->text, before->name->text);
+        Diag *diag = elab_error(e, p->name->loc, "'%s' has no default, and stands behind '%s', which has one",
+                                p->name->text, before->name->text);
         diag_help(e->d, diag, "tensors are given by position: put '%s' first, or write `%s = none`", p->name->text,
                   p->name->text);
         return;
@@ -98,12 +98,13 @@ static void add_block(Elab *e, const Unit *unit, const Decl *d) {
     Table *blocks = unit->is_prelude ? &e->prelude : &e->blocks;
     const Block *first = table_get(blocks, d->name->text);
     if (first) {
-        Diag *diag = report(e, d->name->loc, "there is a block '%s' already", d->name->text);
+        Diag *diag = elab_error(e, d->name->loc, "there is a block '%s' already", d->name->text);
         diag_note(e->d, diag, first->decl->name->loc, "first here");
         return;
     }
     if (d->results.len > MAX_RESULTS || d->tensors.len > MAX_ARGS || d->statics.len > MAX_ARGS)
-        report(e, d->name->loc, "a block has at most %d arguments of each kind and %d results", MAX_ARGS, MAX_RESULTS);
+        elab_error(e, d->name->loc, "a block has at most %d arguments of each kind and %d results", MAX_ARGS,
+                   MAX_RESULTS);
     check_defaults(e, d);
     Block *b = arena_new(e->a, Block);
     *b = (Block){.decl = d, .unit = unit};
@@ -111,7 +112,7 @@ static void add_block(Elab *e, const Unit *unit, const Decl *d) {
 }
 
 static bool in_main_file(Elab *e, const Unit *unit, const Decl *d, const char *what) {
-    if (unit != e->units.data[0]) report(e, d->loc, "%s stands in the main file, not in an included one", what);
+    if (unit != e->units.data[0]) elab_error(e, d->loc, "%s stands in the main file, not in an included one", what);
     return unit == e->units.data[0];
 }
 
@@ -119,7 +120,7 @@ static bool in_main_file(Elab *e, const Unit *unit, const Decl *d, const char *w
 static void set_only(Elab *e, const Unit *unit, const Decl *d, const char *what, const Decl **only) {
     if (!in_main_file(e, unit, d, what)) return;
     if (*only) {
-        Diag *diag = report(e, d->loc, "there is a %s already", what);
+        Diag *diag = elab_error(e, d->loc, "there is a %s already", what);
         diag_note(e->d, diag, (*only)->loc, "first here");
     } else {
         *only = d;
@@ -143,7 +144,7 @@ static void collect(Elab *e, Program *p) {
 
 static void set_source(const Elab *e, Module *m, const Source *main) {
     uint8_t digest[32];
-    m->source_name = recorded_name(e, main);
+    m->source_name = elab_recorded_name(e, main);
     m->source_path = main->name;
     m->source_text = main->text;
     amp_sha256_of(main->text, main->len, digest);
@@ -151,20 +152,20 @@ static void set_source(const Elab *e, Module *m, const Source *main) {
 }
 
 static void elaborate_program(Elab *e, const Program *p) {
-    apply_defines(e, e->units.data[0]);
-    for (int i = 0; i < e->units.len; i++) elaborate_consts(e, e->units.data[i]);
+    elab_apply_defines(e, e->units.data[0]);
+    for (int i = 0; i < e->units.len; i++) elab_consts(e, e->units.data[i]);
     if (!p->model) {
-        Diag *diag = report(e, (Loc){e->units.data[0]->file->source, 0, 0}, "the file has no model");
+        Diag *diag = elab_error(e, (Loc){e->units.data[0]->file->source, 0, 0}, "the file has no model");
         diag_help(e->d, diag, "a model is model NAME(x: f32[N, 784]) -> y { ... }");
         return;
     }
-    Frame *model = begin_model(e, p->model);
-    for (int i = 0; i < p->trains.len; i++) begin_train(e, p->trains.data[i]);
-    elaborate_model(e, model);
-    elaborate_trains(e, model);
-    add_updates(e);
-    if (p->precision) elaborate_precision(e, p->precision);
-    if (!e->d->errors) report_unread(e);
+    Frame *model = elab_begin_model(e, p->model);
+    for (int i = 0; i < p->trains.len; i++) elab_begin_train(e, p->trains.data[i]);
+    elab_model(e, model);
+    elab_trains(e, model);
+    elab_add_updates(e);
+    if (p->precision) elab_precision(e, p->precision);
+    if (!e->d->errors) elab_check_unread(e);
 }
 
 Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options) {

@@ -17,8 +17,9 @@
 static const GraphOp graph_ops[] = {
     {"linear", OP_linear, .args = {MAY("transposed", STATIC_BOOL)}},
     {"matmul", OP_matmul, .takes = "f"},
-    {"conv2d", OP_conv2d, .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
-                                   MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1), MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
+    {"conv2d", OP_conv2d,
+     .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
+              MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1), MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
 
     {"relu", OP_relu, .takes = "f"},
     {"gelu", OP_gelu, .args = {WORD("approximate", "none", "tanh")}},
@@ -39,43 +40,48 @@ static const GraphOp graph_ops[] = {
     {"where", OP_where, .takes = "cv"},
     {"to_f32", OP_cast, .takes = "t"},
 
-    {"reshape", OP_reshape, .takes = "t", .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_reshape},
-    {"flatten", OP_flatten, .takes = "t", .args = {MAY("from", STATIC_INT)}, .prepare = prepare_flatten},
-    {"transpose", OP_transpose, .takes = "t", .args = {MAY("a", STATIC_INT), MAY("b", STATIC_INT)}, .prepare = prepare_transpose},
-    {"permute", OP_permute, .takes = "t", .args = {NEEDS("dims", STATIC_DIMS)}, .prepare = prepare_permute},
-    {"slice", OP_slice, .takes = "t", .args = {NEEDS("dim", STATIC_INT), NEEDS("from", STATIC_INT), NEEDS("to", STATIC_INT)},
-     .prepare = prepare_slice},
+    {"reshape", OP_reshape, .takes = "t", .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = graph_prepare_reshape},
+    {"flatten", OP_flatten, .takes = "t", .args = {MAY("from", STATIC_INT)}, .prepare = graph_prepare_flatten},
+    {"transpose", OP_transpose, .takes = "t", .args = {MAY("a", STATIC_INT), MAY("b", STATIC_INT)},
+     .prepare = graph_prepare_transpose},
+    {"permute", OP_permute, .takes = "t", .args = {NEEDS("dims", STATIC_DIMS)}, .prepare = graph_prepare_permute},
+    {"slice", OP_slice, .takes = "t",
+     .args = {NEEDS("dim", STATIC_INT), NEEDS("from", STATIC_INT), NEEDS("to", STATIC_INT)},
+     .prepare = graph_prepare_slice},
     {"pad", OP_pad, .takes = "t", .args = {NEEDS("dim", STATIC_INT), NEEDS_FROM("before", STATIC_INT, AT_LEAST_0),
                                            NEEDS_FROM("after", STATIC_INT, AT_LEAST_0), MAY("value", STATIC_FLOAT)},
-     .prepare = prepare_fixed_dim},
-    {"concat", OP_concat, .takes = "t", .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_fixed_dim},
-    {"stack", OP_stack, .takes = "t", .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_stack},
-    {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_full},
-    {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)}, .prepare = prepare_full},
-    {"arange", OP_arange, .args = {NEEDS_FROM("count", STATIC_INT, AT_LEAST_1)}, .prepare = prepare_arange},
+     .prepare = graph_prepare_fixed_dim},
+    {"concat", OP_concat, .takes = "t", .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_fixed_dim},
+    {"stack", OP_stack, .takes = "t", .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_stack},
+    {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = graph_prepare_full},
+    {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)},
+     .prepare = graph_prepare_full},
+    {"arange", OP_arange, .args = {NEEDS_FROM("count", STATIC_INT, AT_LEAST_1)}, .prepare = graph_prepare_arange},
     {"embedding", OP_embedding, .takes = "if"},
 
-    {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
-    {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
+    {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = graph_prepare_pool},
+    {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = graph_prepare_pool},
     {"global_avg_pool", OP_global_avg_pool, .takes = "f"},
     {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
 
-    {"sum", OP_sum, .args = {FOLDED_ARGS}, .prepare = prepare_dims},
-    {"mean", OP_mean, .args = {FOLDED_ARGS}, .prepare = prepare_dims},
-    {"max", OP_max, .args = {FOLDED_ARGS}, .prepare = prepare_dims},
-    {"min", OP_min, .args = {FOLDED_ARGS}, .prepare = prepare_dims},
-    {"var", OP_var, .args = {FOLDED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)}, .prepare = prepare_dims},
-    {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = prepare_dim},
-    {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
-    {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
+    {"sum", OP_sum, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
+    {"mean", OP_mean, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
+    {"max", OP_max, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
+    {"min", OP_min, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
+    {"var", OP_var, .args = {FOLDED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
+     .prepare = graph_prepare_dims},
+    {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
+    {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
+    {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
 
-    {"nll_loss", OP_nll_loss, .takes = "fl", .args = {MAY_FROM("label_smoothing", STATIC_FLOAT, BELOW_1), MAY("ignore", STATIC_INT)}},
+    {"nll_loss", OP_nll_loss, .takes = "fl",
+     .args = {MAY_FROM("label_smoothing", STATIC_FLOAT, BELOW_1), MAY("ignore", STATIC_INT)}},
     {"mse_loss", OP_mse_loss, .takes = "f"},
     {"bce_with_logits", OP_bce_with_logits, .takes = "f"},
     {"accuracy", OP_accuracy, .takes = "fl"},
     {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl", .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1)},
-     .prepare = prepare_top_k},
+     .prepare = graph_prepare_top_k},
 };
 /* clang-format on */
 
@@ -88,7 +94,7 @@ static const char *const future_calls[] = {
 
 enum { FUTURE_CALL_COUNT = sizeof future_calls / sizeof future_calls[0] };
 
-const GraphOp *find_graph_op(const char *name) {
+const GraphOp *graph_op_find(const char *name) {
     for (int i = 0; i < GRAPH_OP_COUNT; i++)
         if (!strcmp(graph_ops[i].name, name)) return &graph_ops[i];
     return NULL;
@@ -105,13 +111,13 @@ bool graph_op_takes(const GraphOp *op, int tensors) {
     return tensors >= least && tensors <= most;
 }
 
-bool is_future_call(const char *name) {
+bool graph_op_is_unsupported(const char *name) {
     for (int i = 0; i < FUTURE_CALL_COUNT; i++)
         if (!strcmp(future_calls[i], name)) return true;
     return false;
 }
 
-const char *const *call_names(Elab *e, int *count) {
+const char *const *graph_op_names(Elab *e, int *count) {
     const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + FUTURE_CALL_COUNT);
     *count = 0;
     for (int i = 0; i < GRAPH_OP_COUNT; i++) names[(*count)++] = graph_ops[i].name;
@@ -147,7 +153,7 @@ static bool check_word(Elab *e, Loc loc, const GraphArg *arg, const char *word) 
         if (!strcmp(arg->words[i], word)) return true;
         text_printf(&t, "%s%s", i ? ", " : "", arg->words[i]);
     }
-    Diag *diag = report(e, loc, "%s cannot be '%s'", arg->name, word);
+    Diag *diag = elab_error(e, loc, "%s cannot be '%s'", arg->name, word);
     diag_help(e->d, diag, "%s is one of %s", arg->name, text_str(&t));
     return false;
 }
@@ -155,7 +161,7 @@ static bool check_word(Elab *e, Loc loc, const GraphArg *arg, const char *word) 
 static bool check_arg(Elab *e, Loc loc, const GraphArg *arg, const Item *item) {
     if (item->kind == ITEM_SYMBOL) return check_word(e, loc, arg, item->s);
     if (in_range(arg->range, item)) return true;
-    report(e, loc, "%s must be %s; this is %s", arg->name, ranges[arg->range].text, item_describe(e, item));
+    elab_error(e, loc, "%s must be %s; this is %s", arg->name, ranges[arg->range].text, item_describe(e, item));
     return false;
 }
 
@@ -181,10 +187,10 @@ static bool take_arg(GraphCall *c, const StaticArgs *args, int i, const Expr *gi
     c->locs[i] = given ? given->loc : c->x->loc;
     c->items[i] = (Item){.kind = ITEM_NONE};
     if (!given) {
-        if (arg->required) report_missing(e, args, arg->name, arg->type);
+        if (arg->required) elab_error_missing(e, args, arg->name, arg->type);
         return !arg->required;
     }
-    c->items[i] = evaluate_static(e, given, what, arg->type);
+    c->items[i] = elab_eval_static(e, given, what, arg->type);
     if (c->items[i].kind == ITEM_ERROR || !check_arg(e, given->loc, arg, &c->items[i])) return false;
     AttrValue *attr = ir_attr(c->o, arg->name);
     if (attr) set_attr(attr, &c->items[i]);
@@ -199,9 +205,9 @@ static bool take_args(GraphCall *c) {
     int count = 0;
     for (; count < MAX_GRAPH_ARGS && c->op->args[count].name; count++) {
         table_set(c->e->a, &names, c->op->args[count].name, c);
-        given[count] = take_static(&args, c->op->args[count].name);
+        given[count] = elab_take_static(&args, c->op->args[count].name);
     }
-    reject_statics(c->e, &args, &names);
+    elab_reject_statics(c->e, &args, &names);
     for (int i = 0; i < count; i++) good = take_arg(c, &args, i, given[i]) && good;
     return good && !args.rejected;
 }
@@ -224,7 +230,7 @@ typedef struct CallOperands {
 static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOperands *given, Item *out, int results) {
     GraphCall c = {.e = e, .op = op, .x = x, .o = ir_op_new(e->f, op->code, given->in, given->count)};
     bool good = take_args(&c) && given->good && (!op->prepare || op->prepare(&c));
-    if (good) emit_results(e, x->loc, c.o, given->locs, out, results);
+    if (good) elab_emit_results(e, x->loc, c.o, given->locs, out, results);
     set_key(c.o);
 }
 
@@ -232,11 +238,11 @@ static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOpera
 static const char *scope_of_op(Elab *e, const Expr *x) {
     const char *outer = e->frame->scope;
     if (!x->call.as) return outer;
-    const char *path = path_text(e, x->call.as);
-    return path ? join_path(e, outer, path) : NULL;
+    const char *path = elab_path(e, x->call.as);
+    return path ? elab_join_path(e, outer, path) : NULL;
 }
 
-int elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors, int count, Item *out) {
+int elab_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors, int count, Item *out) {
     Loc *locs = arena_array(e->a, Loc, count + 1);
     CallOperands given = {.in = arena_array(e->a, Val, count + 1), .locs = locs, .count = count};
     for (int i = 0; i < count; i++) locs[i] = x->call.args.data[i].loc;
@@ -244,7 +250,7 @@ int elaborate_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *te
     int results = op->results ? op->results : 1;
     for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
     if (scope) e->frame->scope = scope;
-    given.good = take_operands(e, op->code, op->takes ? op->takes : "f", tensors, locs, count, given.in) && scope;
+    given.good = elab_take_operands(e, op->code, op->takes ? op->takes : "f", tensors, locs, count, given.in) && scope;
     bool is_f32 = given.good && op->code == OP_cast && ir_dtype(e->f, given.in[0]) == AMP_DT_F32;
     if (is_f32) out[0] = item_tensor(given.in[0]);
     else emit_call(e, op, x, &given, out, results);

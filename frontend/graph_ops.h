@@ -42,18 +42,18 @@ struct GraphCall {
 
 /* ---- graph_shapes.c --------------------------------------------------------------------------------------- */
 
-bool prepare_dim(GraphCall *c);       /* one of the operand's */
-bool prepare_fixed_dim(GraphCall *c); /* and it does not depend on N */
-bool prepare_stack(GraphCall *c);
-bool prepare_dims(GraphCall *c);
-bool prepare_permute(GraphCall *c);
-bool prepare_transpose(GraphCall *c);
-bool prepare_flatten(GraphCall *c);
-bool prepare_slice(GraphCall *c);
-bool prepare_pool(GraphCall *c);
-bool prepare_reshape(GraphCall *c);
-bool prepare_full(GraphCall *c);
-bool prepare_arange(GraphCall *c);
-bool prepare_top_k(GraphCall *c);
+bool graph_prepare_dim(GraphCall *c);       /* one of the operand's */
+bool graph_prepare_fixed_dim(GraphCall *c); /* and it does not depend on N */
+bool graph_prepare_stack(GraphCall *c);
+bool graph_prepare_dims(GraphCall *c);
+bool graph_prepare_permute(GraphCall *c);
+bool graph_prepare_transpose(GraphCall *c);
+bool graph_prepare_flatten(GraphCall *c);
+bool graph_prepare_slice(GraphCall *c);
+bool graph_prepare_pool(GraphCall *c);
+bool graph_prepare_reshape(GraphCall *c);
+bool graph_prepare_full(GraphCall *c);
+bool graph_prepare_arange(GraphCall *c);
+bool graph_prepare_top_k(GraphCall *c);
 
 #endif

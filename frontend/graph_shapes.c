@@ -26,8 +26,8 @@ static bool resolve(const GraphCall *c, const char *arg, int rank, int64_t *dim)
         return true;
     }
     Item x = item_tensor(c->o->in[0]);
-    report(c->e, c->locs[arg_index(c, arg)], "%s: dimension %lld does not exist; the tensor is %s", c->op->name,
-           (long long)*dim, item_describe(c->e, &x));
+    elab_error(c->e, c->locs[arg_index(c, arg)], "%s: dimension %lld does not exist; the tensor is %s", c->op->name,
+               (long long)*dim, item_describe(c->e, &x));
     return false;
 }
 
@@ -37,33 +37,33 @@ static bool exists(const GraphCall *c, const char *arg, int rank) {
     return resolve(c, arg, rank, &dim);
 }
 
-bool prepare_dim(GraphCall *c) { return exists(c, "dim", operand(c)->shape.rank); }
+bool graph_prepare_dim(GraphCall *c) { return exists(c, "dim", operand(c)->shape.rank); }
 
-bool prepare_fixed_dim(GraphCall *c) {
+bool graph_prepare_fixed_dim(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
     AttrValue *dim = ir_attr(c->o, "dim");
     if (!resolve(c, "dim", s->rank, &dim->i)) return false;
     if (!s->d[dim->i].n) return true;
-    report(c->e, c->locs[arg_index(c, "dim")], "%s: dimension %lld depends on the batch N", c->op->name,
-           (long long)dim->i);
+    elab_error(c->e, c->locs[arg_index(c, "dim")], "%s: dimension %lld depends on the batch N", c->op->name,
+               (long long)dim->i);
     return false;
 }
 
-bool prepare_stack(GraphCall *c) {
+bool graph_prepare_stack(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
     if (s->rank < MAX_RANK) return resolve(c, "dim", s->rank + 1, &ir_attr(c->o, "dim")->i);
-    report(c->e, c->x->loc, "stack adds a dimension, and a tensor has at most %d", MAX_RANK);
+    elab_error(c->e, c->x->loc, "stack adds a dimension, and a tensor has at most %d", MAX_RANK);
     return false;
 }
 
-bool prepare_dims(GraphCall *c) {
+bool graph_prepare_dims(GraphCall *c) {
     Dims *dims = &ir_attr(c->o, "dims")->dims;
     bool seen[MAX_RANK] = {false};
     for (int i = 0; i < dims->count; i++) {
         if (!resolve(c, "dims", operand(c)->shape.rank, &dims->at[i])) return false;
         if (seen[dims->at[i]]) {
-            report(c->e, c->locs[arg_index(c, "dims")], "%s: dimension %lld stands twice in dims", c->op->name,
-                   (long long)dims->at[i]);
+            elab_error(c->e, c->locs[arg_index(c, "dims")], "%s: dimension %lld stands twice in dims", c->op->name,
+                       (long long)dims->at[i]);
             return false;
         }
         seen[dims->at[i]] = true;
@@ -71,47 +71,49 @@ bool prepare_dims(GraphCall *c) {
     return true;
 }
 
-bool prepare_permute(GraphCall *c) {
+bool graph_prepare_permute(GraphCall *c) {
     int rank = operand(c)->shape.rank;
-    if (!prepare_dims(c)) return false;
+    if (!graph_prepare_dims(c)) return false;
     if (ir_attr(c->o, "dims")->dims.count == rank) return true;
     Item x = item_tensor(c->o->in[0]);
-    report(c->e, c->locs[arg_index(c, "dims")], "permute: dims names each of the %d dimensions once; the tensor is %s",
-           rank, item_describe(c->e, &x));
+    elab_error(c->e, c->locs[arg_index(c, "dims")],
+               "permute: dims names each of the %d dimensions once; the tensor is %s", rank, item_describe(c->e, &x));
     return false;
 }
 
-bool prepare_transpose(GraphCall *c) {
+bool graph_prepare_transpose(GraphCall *c) {
     int rank = operand(c)->shape.rank;
     return exists(c, "a", rank) && exists(c, "b", rank);
 }
 
-bool prepare_flatten(GraphCall *c) { return resolve(c, "from", operand(c)->shape.rank, &ir_attr(c->o, "from")->i); }
+bool graph_prepare_flatten(GraphCall *c) {
+    return resolve(c, "from", operand(c)->shape.rank, &ir_attr(c->o, "from")->i);
+}
 
-bool prepare_slice(GraphCall *c) {
-    if (!prepare_fixed_dim(c)) return false;
+bool graph_prepare_slice(GraphCall *c) {
+    if (!graph_prepare_fixed_dim(c)) return false;
     int64_t size = operand(c)->shape.d[ir_attr(c->o, "dim")->i].mul;
     int64_t *from = &ir_attr(c->o, "from")->i, *to = &ir_attr(c->o, "to")->i;
     int64_t given_from = *from, given_to = *to;
     if (*from < 0) *from += size;
     if (*to < 0) *to += size;
     if (*from >= 0 && *from < *to && *to <= size) return true;
-    report(c->e, c->locs[arg_index(c, *to > size ? "to" : "from")],
-           "slice: %lld..%lld is not within a dimension of size %lld", (long long)given_from, (long long)given_to,
-           (long long)size);
+    elab_error(c->e, c->locs[arg_index(c, *to > size ? "to" : "from")],
+               "slice: %lld..%lld is not within a dimension of size %lld", (long long)given_from, (long long)given_to,
+               (long long)size);
     return false;
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------------- */
 
 /* The stride is the kernel's size where it is not given; more than half a window of padding would make empty ones. */
-bool prepare_pool(GraphCall *c) {
+bool graph_prepare_pool(GraphCall *c) {
     const Dims *kernel = &ir_attr(c->o, "kernel")->dims, *padding = &ir_attr(c->o, "padding")->dims;
     if (c->items[arg_index(c, "stride")].kind == ITEM_NONE) ir_attr(c->o, "stride")->dims = *kernel;
     for (int i = 0; i < 2; i++) {
         if (padding->at[i] <= kernel->at[i] / 2) continue;
-        report(c->e, c->locs[arg_index(c, "padding")], "%s: padding %lld is more than half of the kernel's %lld",
-               c->op->name, (long long)padding->at[i], (long long)kernel->at[i]);
+        elab_error(c->e, c->locs[arg_index(c, "padding")], "%s: padding %lld is more than half of the kernel's %lld",
+                   c->op->name, (long long)padding->at[i], (long long)kernel->at[i]);
         return false;
     }
     return true;
@@ -121,7 +123,7 @@ bool prepare_pool(GraphCall *c) {
 
 static bool stated_shape(GraphCall *c, Shape *out) {
     int i = arg_index(c, "shape");
-    return shape_of_list(c->e, c->locs[i], &c->items[i], out);
+    return elab_shape_of_list(c->e, c->locs[i], &c->items[i], out);
 }
 
 static bool state_result(GraphCall *c, Dtype dtype, Shape shape) {
@@ -129,7 +131,7 @@ static bool state_result(GraphCall *c, Dtype dtype, Shape shape) {
     return true;
 }
 
-bool prepare_reshape(GraphCall *c) {
+bool graph_prepare_reshape(GraphCall *c) {
     Shape shape;
     Dim before, after;
     const Value *x = operand(c);
@@ -138,35 +140,35 @@ bool prepare_reshape(GraphCall *c) {
         return state_result(c, x->dtype, shape);
     Shape counts = shape_of(2, (Dim[]){before, after});
     Diag *diag =
-        report_text(c->e, c->locs[arg_index(c, "shape")],
-                    arena_printf(c->e->a, "reshape: %s has another number of elements than %s, %s",
-                                 shape_text(c->e, &shape), shape_text(c->e, &x->shape), shape_text(c->e, &counts)));
-    note_operand(c->e, diag, c->o->in[0], c->x->call.args.data[0].loc);
-    note_calls(c->e, diag);
+        elab_error_text(c->e, c->locs[arg_index(c, "shape")],
+                        arena_printf(c->e->a, "reshape: %s has another number of elements than %s, %s",
+                                     shape_text(c->e, &shape), shape_text(c->e, &x->shape), shape_text(c->e, &counts)));
+    elab_note_operand(c->e, diag, c->o->in[0], c->x->call.args.data[0].loc);
+    elab_note_calls(c->e, diag);
     return false;
 }
 
-bool prepare_full(GraphCall *c) {
+bool graph_prepare_full(GraphCall *c) {
     Shape shape;
     return stated_shape(c, &shape) && state_result(c, AMP_DT_F32, shape);
 }
 
-bool prepare_arange(GraphCall *c) {
+bool graph_prepare_arange(GraphCall *c) {
     Item count = c->items[arg_index(c, "count")];
     Item list = {.kind = ITEM_LIST};
     list.items.at = &count;
     list.items.count = 1;
     Shape shape;
-    return shape_of_list(c->e, c->locs[0], &list, &shape) && state_result(c, AMP_DT_I32, shape);
+    return elab_shape_of_list(c->e, c->locs[0], &list, &shape) && state_result(c, AMP_DT_I32, shape);
 }
 
 /* ---- classes ---------------------------------------------------------------------------------------------- */
 
-bool prepare_top_k(GraphCall *c) {
+bool graph_prepare_top_k(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
     int64_t k = ir_attr(c->o, "k")->i;
     if (!s->rank || s->d[s->rank - 1].n || k <= s->d[s->rank - 1].mul) return true; /* other shapes: ir_infer */
-    report(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, and there are %lld classes", c->op->name, (long long)k,
-           (long long)s->d[s->rank - 1].mul);
+    elab_error(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, and there are %lld classes", c->op->name, (long long)k,
+               (long long)s->d[s->rank - 1].mul);
     return false;
 }

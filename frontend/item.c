@@ -5,7 +5,7 @@ Item item_int(int64_t v) { return (Item){.kind = ITEM_INT, .i = dim_const(v)}; }
 
 Item item_tensor(Val v) { return v.id ? (Item){.kind = ITEM_TENSOR, .tensor = v} : ERROR_ITEM; }
 
-bool is_static(const Item *item) { return item->kind >= ITEM_INT || item->kind == ITEM_NONE; }
+bool item_is_static(const Item *item) { return item->kind >= ITEM_INT || item->kind == ITEM_NONE; }
 
 /* ---- description ------------------------------------------------------------------------------------------ */
 
@@ -138,10 +138,10 @@ bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *ite
     Item given = *item;
     if (conversions[type](e, item)) return true;
     if (given.kind == ITEM_INT && given.i.n)
-        report(e, loc, "%s may not depend on the batch N; this is %s", what, item_describe(e, &given));
+        elab_error(e, loc, "%s may not depend on the batch N; this is %s", what, item_describe(e, &given));
     else {
-        Diag *diag = report(e, loc, "%s must be of type %s; this is %s", what, static_type_names[type],
-                            item_describe(e, &given));
+        Diag *diag = elab_error(e, loc, "%s must be of type %s; this is %s", what, static_type_names[type],
+                                item_describe(e, &given));
         if (type == STATIC_PAIR) diag_help(e->d, diag, "a pair is (3, 5), or an int for both");
         if (type == STATIC_DIMS) diag_help(e->d, diag, "dims are (0, 2), an int, or all");
         if (type == STATIC_SHAPE) diag_help(e->d, diag, "a shape is [N, 4]: ints, and k * N or N / k");
@@ -150,14 +150,14 @@ bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *ite
     return false;
 }
 
-bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out) {
+bool elab_static_type(Elab *e, const TypeExpr *type, StaticType *out) {
     for (int i = 0; i < STATIC_TYPE_COUNT && !type->has_dims; i++) {
         if (strcmp(static_type_names[i], type->word->text)) continue;
         *out = (StaticType)i;
         return true;
     }
-    Diag *diag = report(e, type->loc, "'%s' is no type of a static argument", loc_text(e->a, type->loc));
-    help_choice(e, diag, type->word->text, static_type_names, STATIC_TYPE_COUNT);
+    Diag *diag = elab_error(e, type->loc, "'%s' is no type of a static argument", loc_text(e->a, type->loc));
+    elab_help_choice(e, diag, type->word->text, static_type_names, STATIC_TYPE_COUNT);
     return false;
 }
 
@@ -166,36 +166,36 @@ bool find_static_type(Elab *e, const TypeExpr *type, StaticType *out) {
 /* Elements of a tensor with N = 1; more is surely a slip, and sizes in bytes stay far from overflow. */
 static const int64_t MAX_ELEMENTS = (int64_t)1 << 48;
 
-bool dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out) {
+bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out) {
     if (item->kind == ITEM_ERROR) return false;
     if (item->kind == ITEM_INT && item->i.mul > 0) {
         *out = item->i;
         return true;
     }
-    report(e, loc, "a dimension is a positive int; this is %s", item_describe(e, item));
+    elab_error(e, loc, "a dimension is a positive int; this is %s", item_describe(e, item));
     return false;
 }
 
-bool shape_is_small(const Shape *shape) {
+bool elab_shape_is_small(const Shape *shape) {
     Dim elements;
     return shape_count(shape, &elements) && elements.mul <= MAX_ELEMENTS;
 }
 
-bool check_shape_size(Elab *e, Loc loc, const Shape *shape) {
+bool elab_check_shape(Elab *e, Loc loc, const Shape *shape) {
     int batches = 0;
     for (int i = 0; i < shape->rank; i++) batches += shape->d[i].n;
     if (batches > 1) {
-        report(e, loc, "only one dimension of a tensor may depend on N");
+        elab_error(e, loc, "only one dimension of a tensor may depend on N");
         return false;
     }
-    if (shape_is_small(shape)) return true;
-    report(e, loc, "a tensor of more than %lld elements is too large", (long long)MAX_ELEMENTS);
+    if (elab_shape_is_small(shape)) return true;
+    elab_error(e, loc, "a tensor of more than %lld elements is too large", (long long)MAX_ELEMENTS);
     return false;
 }
 
-bool shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape) {
+bool elab_shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape) {
     *shape = shape_scalar();
     for (int i = 0; i < list->items.count; i++)
-        if (!dim_of_item(e, loc, &list->items.at[i], &shape->d[shape->rank++])) return false;
-    return check_shape_size(e, loc, shape);
+        if (!elab_dim_of_item(e, loc, &list->items.at[i], &shape->d[shape->rank++])) return false;
+    return elab_check_shape(e, loc, shape);
 }

@@ -9,10 +9,10 @@
 /* Each level is a few C frames of at most about a kilobyte. */
 enum { MAX_DEPTH = 1000 };
 
-bool enter(Elab *e, Loc loc) {
+bool elab_enter(Elab *e, Loc loc) {
     if (e->stopped) return false;
     if (e->depth == MAX_DEPTH) {
-        report(e, loc, "calls and expressions are nested more than %d deep", MAX_DEPTH);
+        elab_error(e, loc, "calls and expressions are nested more than %d deep", MAX_DEPTH);
         e->stopped = true;
         return false;
     }
@@ -20,15 +20,15 @@ bool enter(Elab *e, Loc loc) {
     return true;
 }
 
-void leave(Elab *e) { e->depth--; }
+void elab_leave(Elab *e) { e->depth--; }
 
-bool charge(Elab *e, Loc loc, int64_t amount) {
+bool elab_charge(Elab *e, Loc loc, int64_t amount) {
     if (e->stopped) return false;
     if (amount <= e->max_ops - e->work) {
         e->work += amount;
         return true;
     }
-    Diag *diag = report(e, loc, "the program has more than %lld ops", (long long)e->max_ops);
+    Diag *diag = elab_error(e, loc, "the program has more than %lld ops", (long long)e->max_ops);
     diag_help(e->d, diag, "--max-ops allows more");
     e->stopped = true;
     return false;
@@ -55,7 +55,7 @@ static int64_t of_expr(Elab *e, const Expr *x) {
     if (x->kind == EXPR_UNARY) return of_expr(e, x->operation.left);
     if (x->kind == EXPR_BINARY) return sum(of_expr(e, x->operation.left), of_expr(e, x->operation.right));
     if (x->kind != EXPR_CALL) return 0;
-    Block *b = called_block(e, x->call.callee->text, x->call.args.len);
+    Block *b = elab_find_block(e, x->call.callee->text, x->call.args.len);
     return sum(of_args(e, &x->call.args), b ? least_ops(e, b) : 0);
 }
 
@@ -120,23 +120,23 @@ static int64_t of_body(Elab *e, const Block *b, const StmtVec *body) {
     return count;
 }
 
-/* Each call is charged one, as afford_call does; recursion is reported there. */
+/* Each call is charged one, as elab_afford_call does; recursion is reported there. */
 static int64_t least_ops(Elab *e, Block *b) {
-    if (b->least_ops || !enter(e, b->decl->loc)) return b->least_ops;
+    if (b->least_ops || !elab_enter(e, b->decl->loc)) return b->least_ops;
     b->least_ops = 1;
     b->least_ops = sum(1, of_body(e, b, &b->decl->body));
-    leave(e);
+    elab_leave(e);
     return b->least_ops;
 }
 
 /* ---- before it is made ------------------------------------------------------------------------------------ */
 
 /* What the call makes at least is known before it is expanded. */
-bool afford_call(Elab *e, Block *b, const Expr *call) {
+bool elab_afford_call(Elab *e, Block *b, const Expr *call) {
     if (e->stopped) return false;
     int64_t least = least_ops(e, b);
-    if (least <= e->max_ops - e->work) return charge(e, call->loc, 1);
-    Diag *diag = report(
+    if (least <= e->max_ops - e->work) return elab_charge(e, call->loc, 1);
+    Diag *diag = elab_error(
         e, call->loc, "this call of %s makes %s%lld ops and calls, more than the %lld ops a program may have",
         b->decl->name->text, least == INT64_MAX ? "more than " : "at least ", (long long)least, (long long)e->max_ops);
     diag_help(e->d, diag, "--max-ops allows more");
@@ -145,12 +145,12 @@ bool afford_call(Elab *e, Block *b, const Expr *call) {
 }
 
 /* After the first turn it is known what the others cost: too many are refused before they are expanded. */
-bool afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost) {
+bool elab_afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost) {
     int64_t total;
     if (e->stopped) return false;
     if (!__builtin_mul_overflow(turns, cost, &total) && total <= e->max_ops - e->work) return true;
-    Diag *diag = report(e, s->loc, "%lld more turns of %lld ops are more than the %lld ops a program may have",
-                        (long long)turns, (long long)cost, (long long)e->max_ops);
+    Diag *diag = elab_error(e, s->loc, "%lld more turns of %lld ops are more than the %lld ops a program may have",
+                            (long long)turns, (long long)cost, (long long)e->max_ops);
     diag_help(e->d, diag, "--max-ops allows more");
     e->stopped = true;
     return false;

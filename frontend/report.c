@@ -16,7 +16,7 @@ static bool in_prelude(const Elab *e, Loc loc) {
     return unit && unit->is_prelude;
 }
 
-Loc user_place(const Elab *e, Loc loc) {
+Loc elab_user_loc(const Elab *e, Loc loc) {
     for (const Frame *frame = e->frame; frame && in_prelude(e, loc); frame = frame->caller) loc = frame->call;
     return loc;
 }
@@ -32,41 +32,41 @@ static int line_of(const Unit *unit, uint32_t offset) {
     return low;
 }
 
-const char *recorded_name(const Elab *e, const Source *source) {
+const char *elab_recorded_name(const Elab *e, const Source *source) {
     const char *main = e->units.data[0]->file->source->name, *slash = strrchr(main, '/');
     size_t folder = slash ? (size_t)(slash - main) + 1 : 0;
     return strncmp(source->name, main, folder) ? source->name : source->name + folder;
 }
 
-Pos position(const Elab *e, Loc loc) {
-    loc = user_place(e, loc);
+Pos elab_pos(const Elab *e, Loc loc) {
+    loc = elab_user_loc(e, loc);
     const Unit *unit = unit_of(e, loc);
     if (!unit) return (Pos){0};
     int line = line_of(unit, loc.begin), column = 1;
     for (uint32_t i = unit->lines.data[line]; i < loc.begin; i++)
         column += (loc.source->text[i] & 0xC0) != 0x80; /* characters: bytes that do not continue one */
-    return (Pos){recorded_name(e, loc.source), line + 1, column};
+    return (Pos){elab_recorded_name(e, loc.source), line + 1, column};
 }
 
 /* ---- what people call values ------------------------------------------------------------------------------ */
 
-void set_origin(Elab *e, Val v, const char *name, Loc loc) {
+void elab_set_origin(Elab *e, Val v, const char *name, Loc loc) {
     while (e->origins.len <= (int)v.id) vec_push(e->a, &e->origins, (Origin){0});
-    e->origins.data[v.id] = (Origin){name, user_place(e, loc)};
+    e->origins.data[v.id] = (Origin){name, elab_user_loc(e, loc)};
 }
 
 static Origin origin_of(const Elab *e, Val v) {
     return (int)v.id < e->origins.len ? e->origins.data[v.id] : (Origin){0};
 }
 
-void note_operand(Elab *e, Diag *diag, Val v, Loc used) {
+void elab_note_operand(Elab *e, Diag *diag, Val v, Loc used) {
     const State *param = ir_state_of(e->f, v);
     Origin origin = origin_of(e, v);
     const char *name = origin.name ? origin.name : param ? param->name : loc_text(e->a, used);
     Text type;
     text_init(&type, e->a);
     type_print(&type, ir_dtype(e->f, v), ir_shape(e->f, v));
-    diag_note(e->d, diag, origin.loc.source ? origin.loc : user_place(e, used), "%s is %s", name, text_str(&type));
+    diag_note(e->d, diag, origin.loc.source ? origin.loc : elab_user_loc(e, used), "%s is %s", name, text_str(&type));
 }
 
 /* ---- errors ----------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static bool reported_at(Elab *e, Loc loc) {
 }
 
 /* Where a block of the user was called from, innermost first. */
-void note_calls(Elab *e, Diag *diag) {
+void elab_note_calls(Elab *e, Diag *diag) {
     int notes = 0;
     for (const Frame *frame = e->frame; frame && notes < MAX_CALL_NOTES; frame = frame->caller) {
         if (!frame->call.source || frame->unit->is_prelude) continue;
@@ -87,43 +87,43 @@ void note_calls(Elab *e, Diag *diag) {
     }
 }
 
-Diag *report_text(Elab *e, Loc loc, const char *text) {
-    loc = user_place(e, loc);
+Diag *elab_error_text(Elab *e, Loc loc, const char *text) {
+    loc = elab_user_loc(e, loc);
     if (e->stopped || (loc.source && reported_at(e, loc)))
         return arena_new(e->a, Diag); /* takes notes, is never shown */
     vec_push(e->a, &e->reported, loc);
     return diag_error(e->d, loc, "%s", text);
 }
 
-Diag *report(Elab *e, Loc loc, const char *fmt, ...) {
+Diag *elab_error(Elab *e, Loc loc, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     const char *text = arena_vprintf(e->a, fmt, args);
     va_end(args);
-    Diag *diag = report_text(e, loc, text);
-    note_calls(e, diag);
+    Diag *diag = elab_error_text(e, loc, text);
+    elab_note_calls(e, diag);
     return diag;
 }
 
-Item report_item(Elab *e, Loc loc, const char *fmt, ...) {
+Item elab_error_item(Elab *e, Loc loc, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
     const char *text = arena_vprintf(e->a, fmt, args);
     va_end(args);
-    note_calls(e, report_text(e, loc, text));
+    elab_note_calls(e, elab_error_text(e, loc, text));
     return ERROR_ITEM;
 }
 
-void help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count) {
+void elab_help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count) {
     const char *nearest = text_nearest(word, candidates, count);
     if (nearest) diag_help(e->d, diag, "did you mean '%s'?", nearest);
 }
 
-void help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count) {
+void elab_help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count) {
     enum { MOST = 12 };
     const char *nearest = text_nearest(word, candidates, count);
     if (nearest || !count || count > MOST) {
-        help_nearest(e, diag, word, candidates, count);
+        elab_help_nearest(e, diag, word, candidates, count);
         return;
     }
     Text t;
@@ -132,14 +132,14 @@ void help_choice(Elab *e, Diag *diag, const char *word, const char *const *candi
     diag_help(e->d, diag, count == 1 ? "there is only %s" : "there are %s", text_str(&t));
 }
 
-void help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
+void elab_help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
     const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
     for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;
-    help_choice(e, diag, word, keys, candidates->entries.len);
+    elab_help_choice(e, diag, word, keys, candidates->entries.len);
 }
 
-void help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
+void elab_help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {
     const char **keys = arena_array(e->a, const char *, candidates->entries.len + 1);
     for (int i = 0; i < candidates->entries.len; i++) keys[i] = candidates->entries.data[i].key;
-    help_nearest(e, diag, word, keys, candidates->entries.len);
+    elab_help_nearest(e, diag, word, keys, candidates->entries.len);
 }

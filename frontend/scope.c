@@ -8,7 +8,7 @@ static void remember_bound(Elab *e, Name *name) {
     vec_push(e->a, &e->bound, name);
 }
 
-void bind(Elab *e, Name *name, Item item) {
+void elab_bind(Elab *e, Name *name, Item item) {
     Frame *frame = e->frame;
     Binding *b = table_get(&frame->names, name->text);
     if (!b) {
@@ -26,7 +26,7 @@ void bind(Elab *e, Name *name, Item item) {
     b->item = item;
 }
 
-Binding *find_binding(const Elab *e, const char *text) {
+Binding *elab_find(const Elab *e, const char *text) {
     Binding *b = table_get(&e->frame->names, text);
 
     return b && b->live ? b : table_get(&e->frame->unit->consts, text);
@@ -42,7 +42,7 @@ static void note_const_elsewhere(Elab *e, Diag *diag, const Name *name) {
 }
 
 static void report_unknown(Elab *e, const Name *name) {
-    Diag *diag = report(e, name->loc, "there is no '%s' here", name->text);
+    Diag *diag = elab_error(e, name->loc, "there is no '%s' here", name->text);
     const Binding *dead = table_get(&e->frame->names, name->text);
     if (dead) {
         diag_note(e->d, diag, dead->name->loc, "this '%s' is local to a turn of its repeat", name->text);
@@ -55,7 +55,7 @@ static void report_unknown(Elab *e, const Name *name) {
     for (int i = 0; i < names->entries.len; i++)
         if (((Binding *)names->entries.data[i].value)->live) words[count++] = names->entries.data[i].key;
     for (int i = 0; i < consts->entries.len; i++) words[count++] = consts->entries.data[i].key;
-    help_nearest(e, diag, name->text, words, count);
+    elab_help_nearest(e, diag, name->text, words, count);
     if (e->frame->decl && e->frame->decl->kind == DECL_TRAIN)
         diag_help(e->d, diag,
                   "train sees the inputs, results and params of the model, and losses and metrics that stand before");
@@ -66,7 +66,7 @@ static void report_unknown(Elab *e, const Name *name) {
 /* The first read makes the parameter an input of `forward`. */
 static Item read_param(Elab *e, const Binding *b) {
     Val v = ir_use_state(e->f, b->item.param);
-    set_origin(e, v, e->frame->layer ? b->item.param->name : b->name->text, b->name->loc);
+    elab_set_origin(e, v, e->frame->layer ? b->item.param->name : b->name->text, b->name->loc);
     return item_tensor(v);
 }
 
@@ -80,26 +80,27 @@ static Val find_average(const Elab *e, const char *result) {
 
 static Item read_average(Elab *e, const Name *name, const Binding *b) {
     if (!e->averaging) {
-        Diag *diag = report(e, name->loc, "'%s' is known only when a batch is done; only metrics read it", name->text);
+        Diag *diag =
+            elab_error(e, name->loc, "'%s' is known only when a batch is done; only metrics read it", name->text);
         diag_note(e->d, diag, b->name->loc, "it is defined here");
         return ERROR_ITEM;
     }
     Val v = find_average(e, b->item.s);
     if (!v.id) v = ir_add_input(e->f, b->item.s, AMP_DT_F32, shape_scalar());
-    set_origin(e, v, b->name->text, b->name->loc);
+    elab_set_origin(e, v, b->name->text, b->name->loc);
     return item_tensor(v);
 }
 
 /* A metric of averages is computed after the batches: tensors of a batch are gone. */
 static Item report_beside_average(Elab *e, const Name *name, const Binding *b) {
-    Diag *diag = report(e, name->loc, "'%s' belongs to a batch and cannot stand beside an average", name->text);
+    Diag *diag = elab_error(e, name->loc, "'%s' belongs to a batch and cannot stand beside an average", name->text);
     diag_note(e->d, diag, b->name->loc, "'%s' comes from here", name->text);
     diag_help(e->d, diag, "make what is computed from it a metric of its own, and read that");
     return ERROR_ITEM;
 }
 
-Item read_name(Elab *e, const Name *name) {
-    Binding *b = find_binding(e, name->text);
+Item elab_read(Elab *e, const Name *name) {
+    Binding *b = elab_find(e, name->text);
     if (b) {
         b->name->use.read = true;
         if (b->item.kind == ITEM_AVERAGE) return read_average(e, name, b);
@@ -112,17 +113,17 @@ Item read_name(Elab *e, const Name *name) {
     return ERROR_ITEM;
 }
 
-void bind_error(Elab *e, const Name *name) {
-    const Binding *b = find_binding(e, name->text);
-    Diag *diag = report(e, name->loc, "'%s' is declared twice", name->text);
+void elab_error_twice(Elab *e, const Name *name) {
+    const Binding *b = elab_find(e, name->text);
+    Diag *diag = elab_error(e, name->loc, "'%s' is declared twice", name->text);
     if (b) diag_note(e->d, diag, b->name->loc, "first here");
 }
 
 /* ---- turns of repeat -------------------------------------------------------------------------------------- */
 
-void begin_turn(Elab *e) { e->frame->level++; }
+void elab_begin_turn(Elab *e) { e->frame->level++; }
 
-void end_turn(Elab *e) {
+void elab_end_turn(Elab *e) {
     Frame *frame = e->frame;
     while (frame->turn.len && frame->turn.data[frame->turn.len - 1]->level == frame->level)
         frame->turn.data[--frame->turn.len]->live = false;
@@ -132,7 +133,7 @@ void end_turn(Elab *e) {
 /* ---- names that nobody read ------------------------------------------------------------------------------- */
 
 static bool mark_name(void *user, const Name *name) {
-    Binding *b = find_binding(user, name->text);
+    Binding *b = elab_find(user, name->text);
     if (b) b->name->use.read = true;
     return false;
 }
@@ -149,7 +150,7 @@ static void mark_declaration(Elab *e, const Stmt *s) {
     mark_expr(e, s->declare.value);
 }
 
-void mark_read_in(Elab *e, const StmtVec *untaken) {
+void elab_mark_read(Elab *e, const StmtVec *untaken) {
     for (int i = 0; i < untaken->len; i++) {
         const Stmt *s = untaken->data[i];
         switch (s->kind) {
@@ -162,12 +163,12 @@ void mark_read_in(Elab *e, const StmtVec *untaken) {
         case STMT_REPEAT:
             mark_expr(e, s->repeat.from);
             mark_expr(e, s->repeat.to);
-            mark_read_in(e, &s->repeat.body);
+            elab_mark_read(e, &s->repeat.body);
             break;
         case STMT_IF:
             mark_expr(e, s->branch.condition);
-            mark_read_in(e, &s->branch.then);
-            mark_read_in(e, &s->branch.otherwise);
+            elab_mark_read(e, &s->branch.then);
+            elab_mark_read(e, &s->branch.otherwise);
             break;
         default: break; /* stand in train and precision, where there is no `if` */
         }
@@ -178,11 +179,11 @@ static bool is_in_prelude(const Elab *e, const Name *name) {
     return name->loc.source == e->units.data[e->units.len - 1]->file->source;
 }
 
-void report_unread(Elab *e) {
+void elab_check_unread(Elab *e) {
     for (int i = 0; i < e->bound.len; i++) {
         const Name *name = e->bound.data[i];
         if (name->use.read || is_in_prelude(e, name)) continue;
-        diag_help(e->d, report(e, name->loc, "'%s' is never read", name->text), "use it, or leave it out");
+        diag_help(e->d, elab_error(e, name->loc, "'%s' is never read", name->text), "use it, or leave it out");
     }
 }
 
@@ -194,7 +195,7 @@ bool block_takes(const Block *b, int tensors) {
     return tensors == declared->len || declared->data[tensors].initial;
 }
 
-Block *called_block(const Elab *e, const char *name, int tensors) {
+Block *elab_find_block(const Elab *e, const char *name, int tensors) {
     Block *user = table_get(&e->blocks, name), *layer = table_get(&e->prelude, name);
     return user && block_takes(user, tensors) ? user : layer && block_takes(layer, tensors) ? layer : NULL;
 }

@@ -71,15 +71,15 @@ static bool check_order(Elab *e, const Expr *x, const Call *call, const char *lo
     text_put_double(&t, number(call, low));
     text_printf(&t, ", more than %s, which is ", high);
     text_put_double(&t, number(call, high));
-    report(e, x->loc, "%s", text_str(&t));
+    elab_error(e, x->loc, "%s", text_str(&t));
     return false;
 }
 
 static bool check_warmup(Elab *e, const Expr *x, const Call *call) {
     int64_t warmup = ir_call_arg(call, "warmup")->value.i, steps = ir_call_arg(call, "steps")->value.i;
     if (warmup <= steps) return true;
-    report(e, x->loc, "%s: warmup is %lld, more than steps, which is %lld", call->name, (long long)warmup,
-           (long long)steps);
+    elab_error(e, x->loc, "%s: warmup is %lld, more than steps, which is %lld", call->name, (long long)warmup,
+               (long long)steps);
     return false;
 }
 
@@ -91,7 +91,7 @@ static bool check_dynamic(Elab *e, const Expr *x, const Call *call) {
 
 static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
     if (!ir_call_arg(call, "nesterov")->value.b || number(call, "momentum") > 0) return true;
-    report(e, x->loc, "sgd: nesterov needs a momentum");
+    elab_error(e, x->loc, "sgd: nesterov needs a momentum");
     return false;
 }
 
@@ -172,12 +172,12 @@ static const char *const kind_examples[SIGNATURE_KIND_COUNT] = {
 
 /* A call where a number may stand is a schedule, but for those that are computed at compile time. */
 static bool is_schedule(const Expr *x) {
-    return x->kind == EXPR_CALL && !is_static_builtin(x->call.callee->text, NULL, 0);
+    return x->kind == EXPR_CALL && !elab_is_static_builtin(x->call.callee->text, NULL, 0);
 }
 
-bool refuse_schedule(Elab *e, const Expr *x, const char *what) {
+bool elab_refuse_schedule(Elab *e, const Expr *x, const char *what) {
     if (!is_schedule(x)) return false;
-    Diag *diag = report(e, x->loc, "%s is a number, not %s(...)", what, x->call.callee->text);
+    Diag *diag = elab_error(e, x->loc, "%s is a number, not %s(...)", what, x->call.callee->text);
     diag_help(e->d, diag, "an optimizer's lr and weight_decay take schedules");
     return true;
 }
@@ -190,8 +190,8 @@ static const Signature *find_signature(Elab *e, const Expr *x, SignatureKind kin
         if (!strcmp(signatures[i].name, x->call.callee->text)) return &signatures[i];
         names[count++] = signatures[i].name;
     }
-    Diag *diag = report(e, x->call.callee->loc, "'%s' is not %s", x->call.callee->text, kind_names[kind]);
-    help_choice(e, diag, x->call.callee->text, names, count);
+    Diag *diag = elab_error(e, x->call.callee->loc, "'%s' is not %s", x->call.callee->text, kind_names[kind]);
+    elab_help_choice(e, diag, x->call.callee->text, names, count);
     return NULL;
 }
 
@@ -210,20 +210,20 @@ static const SignatureArg *arg_named(Elab *e, const Signature *s, const Name *na
         if (!strcmp(s->args[i].name, name->text)) return &s->args[i];
         names[i] = s->args[i].name;
     }
-    Diag *diag = report(e, name->loc, "%s has no argument '%s'", s->name, name->text);
-    help_choice(e, diag, name->text, names, count);
+    Diag *diag = elab_error(e, name->loc, "%s has no argument '%s'", s->name, name->text);
+    elab_help_choice(e, diag, name->text, names, count);
     return NULL;
 }
 
 static bool check_range(Elab *e, const Expr *x, const char *what, Range range, double v, const Item *item) {
     if (ranges[range].holds(v)) return true;
-    report(e, x->loc, "%s must be %s; this is %s", what, ranges[range].text, item_describe(e, item));
+    elab_error(e, x->loc, "%s must be %s; this is %s", what, ranges[range].text, item_describe(e, item));
     return false;
 }
 
 static bool set_schedule(Elab *e, const SignatureArg *arg, const Expr *x, Call *out) {
     Call *schedule = arena_new(e->a, Call);
-    if (!elaborate_signature(e, x, SIGNATURE_SCHEDULE, schedule)) return false;
+    if (!elab_signature(e, x, SIGNATURE_SCHEDULE, schedule)) return false;
     ir_call_set_float(e->a, out, arg->name, 0.0);
     ir_call_arg(out, arg->name)->call = schedule;
     return true;
@@ -233,8 +233,8 @@ static bool set_arg(Elab *e, const Signature *s, const SignatureArg *arg, const 
     static const StaticType types[] = {[ATTR_INT] = STATIC_INT, [ATTR_FLOAT] = STATIC_FLOAT, [ATTR_BOOL] = STATIC_BOOL};
     const char *what = arena_printf(e->a, "%s: %s", s->name, arg->name);
     if (is_schedule(x) && arg->takes_schedule) return set_schedule(e, arg, x, out);
-    if (refuse_schedule(e, x, what)) return false;
-    Item item = evaluate_static(e, x, what, types[arg->type]);
+    if (elab_refuse_schedule(e, x, what)) return false;
+    Item item = elab_eval_static(e, x, what, types[arg->type]);
     if (item.kind == ITEM_ERROR) return false;
     if (arg->type == ATTR_BOOL) {
         ir_call_set_bool(e->a, out, arg->name, item.b);
@@ -258,16 +258,16 @@ static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, C
         const Arg *written = &x->call.args.data[i];
         named = named || written->name;
         if (named && !written->name) {
-            report(e, written->loc, "%s: arguments by position come before those by name", s->name);
+            elab_error(e, written->loc, "%s: arguments by position come before those by name", s->name);
             return false;
         }
         if (!written->name && i >= arg_count(s)) {
-            report(e, written->loc, "%s takes %d argument%s", s->name, arg_count(s), arg_count(s) == 1 ? "" : "s");
+            elab_error(e, written->loc, "%s takes %d argument%s", s->name, arg_count(s), arg_count(s) == 1 ? "" : "s");
             return false;
         }
         const SignatureArg *arg = written->name ? arg_named(e, s, written->name) : &s->args[i];
         if (arg && given[arg - s->args]) {
-            report(e, written->loc, "%s: '%s' is given twice", s->name, arg->name);
+            elab_error(e, written->loc, "%s: '%s' is given twice", s->name, arg->name);
             good = false;
         } else if (arg) {
             given[arg - s->args] = true;
@@ -281,13 +281,13 @@ static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, C
 
 /* In the order of the table, however they were written. */
 static bool complete(Elab *e, const Signature *s, const Expr *x, const bool *given, Call *out) {
-    Call ordered = {.name = s->name, .pos = position(e, x->loc)};
+    Call ordered = {.name = s->name, .pos = elab_pos(e, x->loc)};
     for (int i = 0; i < arg_count(s); i++) {
         const SignatureArg *arg = &s->args[i];
         if (given[i]) {
             vec_push(e->a, &ordered.args, *ir_call_arg(out, arg->name));
         } else if (arg->required) {
-            report(e, x->loc, "%s needs the argument '%s'", s->name, arg->name);
+            elab_error(e, x->loc, "%s needs the argument '%s'", s->name, arg->name);
             return false;
         } else {
             set_default(e->a, arg, &ordered);
@@ -297,16 +297,16 @@ static bool complete(Elab *e, const Signature *s, const Expr *x, const bool *giv
     return true;
 }
 
-bool elaborate_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
+bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
     *out = (Call){0};
     if (x->kind != EXPR_CALL) {
-        report(e, x->loc, "%s belongs here: %s", kind_names[kind], kind_examples[kind]);
+        elab_error(e, x->loc, "%s belongs here: %s", kind_names[kind], kind_examples[kind]);
         return false;
     }
     const Signature *s = find_signature(e, x, kind);
     if (!s) return false;
     if (x->call.has_semicolon || x->call.as) {
-        report(e, x->loc, "%s takes neither ';' nor 'as'", s->name);
+        elab_error(e, x->loc, "%s takes neither ';' nor 'as'", s->name);
         return false;
     }
     bool given[MAX_SIGNATURE] = {false};

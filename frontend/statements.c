@@ -8,21 +8,21 @@
 static void name_value(Elab *e, const Name *name, Val v, int made_from) {
     if ((int)v.id < made_from || ir_value(e->f, v)->kind != VAL_RESULT) return;
     bool in_layer = e->frame->layer != NULL;
-    ir_rename(e->f, v, unique_value_name(e, name->text));
-    set_origin(e, v, in_layer ? ir_def(e->f, v)->path : name->text, name->loc);
+    ir_rename(e->f, v, elab_unique_value_name(e, name->text));
+    elab_set_origin(e, v, in_layer ? ir_def(e->f, v)->path : name->text, name->loc);
 }
 
 static void elaborate_bind(Elab *e, const Stmt *s) {
     Item items[MAX_RESULTS];
-    int made_from = e->f->values.len, count = evaluate_results(e, s->bind.value, items);
+    int made_from = e->f->values.len, count = elab_eval_results(e, s->bind.value, items);
     int names = s->bind.names.len;
     if (names != count && (count != 1 || items[0].kind != ITEM_ERROR))
-        report(e, s->loc, "%d name%s for %d value%s", names, names == 1 ? "" : "s", count, count == 1 ? "" : "s");
+        elab_error(e, s->loc, "%d name%s for %d value%s", names, names == 1 ? "" : "s", count, count == 1 ? "" : "s");
     for (int i = 0; i < names; i++) {
         Name *name = s->bind.names.data[i];
         Item item = names == count ? items[i] : ERROR_ITEM;
         if (item.kind == ITEM_TENSOR) name_value(e, name, item.tensor, made_from);
-        bind(e, name, item);
+        elab_bind(e, name, item);
     }
 }
 
@@ -40,11 +40,12 @@ static bool needs_fans(const Call *init) {
 static bool check_init(Elab *e, Loc loc, const Call *init, const State *param) {
     if (param->dtype == AMP_DT_I64) {
         if (!strcmp(init->name, "zeros") || !strcmp(init->name, "ones")) return true;
-        report(e, loc, "an i64 begins with zeros() or ones(), not with %s(...)", init->name);
+        elab_error(e, loc, "an i64 begins with zeros() or ones(), not with %s(...)", init->name);
         return false;
     }
     if (!needs_fans(init) || param->shape.rank >= 2) return true;
-    report(e, loc, "%s counts fans and needs two dimensions; %s has %d", init->name, param->name, param->shape.rank);
+    elab_error(e, loc, "%s counts fans and needs two dimensions; %s has %d", init->name, param->name,
+               param->shape.rank);
     return false;
 }
 
@@ -52,13 +53,14 @@ static bool check_init(Elab *e, Loc loc, const Call *init, const State *param) {
 static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *shape) {
     bool is_param = s->kind == STMT_PARAM;
     if (dtype != AMP_DT_F32 && (is_param || dtype != AMP_DT_I64)) {
-        report(e, s->declare.type->loc, is_param ? "a parameter is f32, not %s" : "a state is f32 or i64, not %s",
-               amp_dtype_name(dtype));
+        elab_error(e, s->declare.type->loc, is_param ? "a parameter is f32, not %s" : "a state is f32 or i64, not %s",
+                   amp_dtype_name(dtype));
         return false;
     }
     for (int i = 0; i < shape->rank; i++)
         if (shape->d[i].n) {
-            report(e, s->declare.type->loc, "the shape of a %s does not depend on N", is_param ? "parameter" : "state");
+            elab_error(e, s->declare.type->loc, "the shape of a %s does not depend on N",
+                       is_param ? "parameter" : "state");
             return false;
         }
     return true;
@@ -67,13 +69,13 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
 static bool claim_path(Elab *e, const char *path, Loc loc) {
     const ParamPlace *first = table_get(&e->param_names, path);
     if (first) {
-        Diag *diag = report(e, loc, "there is a parameter or state '%s' already", path);
+        Diag *diag = elab_error(e, loc, "there is a parameter or state '%s' already", path);
         diag_note(e->d, diag, first->loc, "it is declared here");
         diag_help(e->d, diag, "name the call's scope with `as`; sharing is using the same param");
         return false;
     }
     ParamPlace *place = arena_new(e->a, ParamPlace);
-    place->loc = user_place(e, loc);
+    place->loc = elab_user_loc(e, loc);
     table_set(e->a, &e->param_names, path, place);
     return true;
 }
@@ -82,19 +84,19 @@ static State *make_state(Elab *e, const Stmt *s) {
     Dtype dtype;
     Shape shape;
     Call init = {0};
-    const char *path = s->declare.as ? path_text(e, s->declare.as) : s->declare.name->text;
+    const char *path = s->declare.as ? elab_path(e, s->declare.as) : s->declare.name->text;
     if (e->averaging) {
-        report(e, s->loc, "a metric of averages has no parameters");
+        elab_error(e, s->loc, "a metric of averages has no parameters");
         return NULL;
     }
-    bool good = elaborate_type(e, s->declare.type, &dtype, &shape);
-    good = elaborate_signature(e, s->declare.value, SIGNATURE_INITIALISER, &init) && good;
+    bool good = elab_type(e, s->declare.type, &dtype, &shape);
+    good = elab_signature(e, s->declare.value, SIGNATURE_INITIALISER, &init) && good;
     if (!path || !good || !check_state_type(e, s, dtype, &shape)) return NULL;
-    path = join_path(e, e->frame->scope, path);
+    path = elab_join_path(e, e->frame->scope, path);
     if (!claim_path(e, path, s->declare.name->loc)) return NULL;
     State *state = ir_state_new(e->m, path, s->kind == STMT_PARAM ? STATE_PARAM : STATE_BUFFER, dtype, shape);
     state->init = init;
-    state->pos = position(e, s->declare.name->loc);
+    state->pos = elab_pos(e, s->declare.name->loc);
     return check_init(e, s->declare.value->loc, &init, state) ? state : NULL;
 }
 
@@ -102,27 +104,27 @@ static void elaborate_param(Elab *e, const Stmt *s) {
     const State *state = make_state(e, s);
     Item item = ERROR_ITEM;
     if (state) item = (Item){.kind = ITEM_PARAM, .param = state};
-    bind(e, s->declare.name, item);
+    elab_bind(e, s->declare.name, item);
 }
 
 /* ---- update ----------------------------------------------------------------------------------------------- */
 
 /* The state that the name stands for, not updated before. */
 static const State *state_to_update(Elab *e, const Name *name) {
-    const Binding *b = find_binding(e, name->text);
-    if (!b) read_name(e, name); /* reports it */
+    const Binding *b = elab_find(e, name->text);
+    if (!b) elab_read(e, name); /* reports it */
     if (!b || b->item.kind == ITEM_ERROR) return NULL;
     b->name->use.read = true;
     if (b->item.kind != ITEM_PARAM || b->item.param->role != STATE_BUFFER) {
         Diag *diag =
-            report(e, name->loc, "update writes a state; '%s' is %s", name->text,
-                   b->item.kind == ITEM_PARAM ? "a parameter, which training writes" : item_describe(e, &b->item));
-        diag_note(e->d, diag, user_place(e, b->name->loc), "'%s' comes from here", name->text);
+            elab_error(e, name->loc, "update writes a state; '%s' is %s", name->text,
+                       b->item.kind == ITEM_PARAM ? "a parameter, which training writes" : item_describe(e, &b->item));
+        diag_note(e->d, diag, elab_user_loc(e, b->name->loc), "'%s' comes from here", name->text);
         return NULL;
     }
     const ParamPlace *first = table_get(&e->updates, b->item.param->name);
     if (!first) return b->item.param;
-    Diag *diag = report(e, name->loc, "state '%s' is updated twice", b->item.param->name);
+    Diag *diag = elab_error(e, name->loc, "state '%s' is updated twice", b->item.param->name);
     diag_note(e->d, diag, first->loc, "first here");
     return NULL;
 }
@@ -130,25 +132,25 @@ static const State *state_to_update(Elab *e, const Name *name) {
 static bool fits_state(Elab *e, Loc loc, const State *state, Val v) {
     Item value = item_tensor(v), wanted = {.kind = ITEM_PARAM, .param = state};
     if (ir_dtype(e->f, v) == state->dtype && shape_equal(ir_shape(e->f, v), &state->shape)) return true;
-    report(e, loc, "state '%s' is %s; its next value is %s", state->name, item_describe(e, &wanted),
-           item_describe(e, &value));
+    elab_error(e, loc, "state '%s' is %s; its next value is %s", state->name, item_describe(e, &wanted),
+               item_describe(e, &value));
     return false;
 }
 
 /* The next value, in training only, becomes a result of `forward`, behind all others. */
 static void elaborate_update(Elab *e, const Stmt *s) {
     const State *state = state_to_update(e, s->assign.name);
-    Item item = evaluate(e, s->assign.value);
-    Val v = item.kind == ITEM_ERROR ? NO_VAL : as_tensor(e, s->assign.value->loc, &item);
+    Item item = elab_eval(e, s->assign.value);
+    Val v = item.kind == ITEM_ERROR ? NO_VAL : elab_as_tensor(e, s->assign.value->loc, &item);
     if (!state || !v.id || !fits_state(e, s->assign.value->loc, state, v)) return;
     ParamPlace *place = arena_new(e->a, ParamPlace);
-    place->loc = user_place(e, s->loc);
+    place->loc = elab_user_loc(e, s->loc);
     table_set(e->a, &e->updates, state->name, place);
     Result result = {arena_printf(e->a, "update.%s", state->name), v};
     vec_push(e->a, &e->update_results, result);
 }
 
-void add_updates(Elab *e) {
+void elab_add_updates(Elab *e) {
     for (int i = 0; i < e->update_results.len; i++)
         ir_add_result(e->f, e->update_results.data[i].name, e->update_results.data[i].value);
 }
@@ -156,9 +158,9 @@ void add_updates(Elab *e) {
 /* ---- init ------------------------------------------------------------------------------------------------- */
 
 /* init "h.*.weight" = normal(std = 0.02) */
-void elaborate_init(Elab *e, const Stmt *s) {
+void elab_param_init(Elab *e, const Stmt *s) {
     Call init = {0};
-    if (!elaborate_signature(e, s->init.value, SIGNATURE_INITIALISER, &init)) return;
+    if (!elab_signature(e, s->init.value, SIGNATURE_INITIALISER, &init)) return;
     int matched = 0;
     const char **names = arena_array(e->a, const char *, e->m->states.len + 1);
     int count = 0;
@@ -171,40 +173,40 @@ void elaborate_init(Elab *e, const Stmt *s) {
         if (check_init(e, s->init.value->loc, &init, param)) param->init = init;
     }
     if (matched) return;
-    Diag *diag = report(e, s->init.glob->loc, "no parameter matches \"%s\"", s->init.glob->text);
-    help_choice(e, diag, s->init.glob->text, names, count);
+    Diag *diag = elab_error(e, s->init.glob->loc, "no parameter matches \"%s\"", s->init.glob->text);
+    elab_help_choice(e, diag, s->init.glob->text, names, count);
 }
 
 /* ---- repeat ----------------------------------------------------------------------------------------------- */
 
 static bool repeat_bound(Elab *e, const Expr *x, int64_t *out) {
-    Item item = evaluate_static(e, x, "the range of repeat", STATIC_INT);
+    Item item = elab_eval_static(e, x, "the range of repeat", STATIC_INT);
     if (item.kind == ITEM_INT) *out = item.i.mul;
     return item.kind == ITEM_INT;
 }
 
 static void elaborate_turn(Elab *e, const Stmt *s, int64_t index) {
-    begin_turn(e);
-    bind(e, s->repeat.index, item_int(index));
+    elab_begin_turn(e);
+    elab_bind(e, s->repeat.index, item_int(index));
     s->repeat.index->use.read = true; /* an index need not be read */
-    elaborate_body(e, &s->repeat.body);
-    end_turn(e);
+    elab_body(e, &s->repeat.body);
+    elab_end_turn(e);
 }
 
 static void elaborate_repeat(Elab *e, const Stmt *s) {
     int64_t from = 0, to = 0;
     bool good = repeat_bound(e, s->repeat.from, &from);
     good = repeat_bound(e, s->repeat.to, &to) && good;
-    if (good && from > to) report(e, s->loc, "the range %lld..%lld runs backwards", (long long)from, (long long)to);
+    if (good && from > to) elab_error(e, s->loc, "the range %lld..%lld runs backwards", (long long)from, (long long)to);
     if (!good || from >= to) {
-        mark_read_in(e, &s->repeat.body);
+        elab_mark_read(e, &s->repeat.body);
         return;
     }
     for (int64_t i = from; i < to; i++) {
         int64_t work = e->work;
-        if (!charge(e, s->loc, 1)) return;
+        if (!elab_charge(e, s->loc, 1)) return;
         elaborate_turn(e, s, i);
-        if (i == from && !afford_turns(e, s, to - from - 1, e->work - work)) return;
+        if (i == from && !elab_afford_turns(e, s, to - from - 1, e->work - work)) return;
     }
 }
 
@@ -214,8 +216,9 @@ static void elaborate_repeat(Elab *e, const Stmt *s) {
 static void bind_errors(Elab *e, const StmtVec *body) {
     for (int i = 0; i < body->len; i++) {
         const Stmt *s = body->data[i];
-        for (int k = 0; s->kind == STMT_BIND && k < s->bind.names.len; k++) bind(e, s->bind.names.data[k], ERROR_ITEM);
-        if (s->kind == STMT_PARAM || s->kind == STMT_STATE) bind(e, s->declare.name, ERROR_ITEM);
+        for (int k = 0; s->kind == STMT_BIND && k < s->bind.names.len; k++)
+            elab_bind(e, s->bind.names.data[k], ERROR_ITEM);
+        if (s->kind == STMT_PARAM || s->kind == STMT_STATE) elab_bind(e, s->declare.name, ERROR_ITEM);
         if (s->kind == STMT_IF) {
             bind_errors(e, &s->branch.then);
             bind_errors(e, &s->branch.otherwise);
@@ -224,17 +227,17 @@ static void bind_errors(Elab *e, const StmtVec *body) {
 }
 
 static void elaborate_if(Elab *e, const Stmt *s) {
-    Item condition = evaluate(e, s->branch.condition);
+    Item condition = elab_eval(e, s->branch.condition);
     bool known = condition.kind == ITEM_BOOL;
     if (!known && condition.kind != ITEM_ERROR)
-        report(e, s->branch.condition->loc, "`if` chooses at compile time and needs a condition; this is %s",
-               item_describe(e, &condition));
+        elab_error(e, s->branch.condition->loc, "`if` chooses at compile time and needs a condition; this is %s",
+                   item_describe(e, &condition));
     bool take_then = known && condition.b, take_otherwise = known && !condition.b;
-    if (!take_then) mark_read_in(e, &s->branch.then);
-    if (!take_otherwise) mark_read_in(e, &s->branch.otherwise);
+    if (!take_then) elab_mark_read(e, &s->branch.then);
+    if (!take_otherwise) elab_mark_read(e, &s->branch.otherwise);
     if (!known) bind_errors(e, &s->branch.then);
     if (!known) bind_errors(e, &s->branch.otherwise);
-    if (known) elaborate_body(e, take_then ? &s->branch.then : &s->branch.otherwise);
+    if (known) elab_body(e, take_then ? &s->branch.then : &s->branch.otherwise);
 }
 
 /* ---- return ----------------------------------------------------------------------------------------------- */
@@ -242,19 +245,19 @@ static void elaborate_if(Elab *e, const Stmt *s) {
 static void elaborate_return(Elab *e, const Stmt *s) {
     const Decl *d = e->frame->decl;
     if (d->kind != DECL_BLOCK || d->results.len) {
-        report(e, s->loc,
-               d->kind == DECL_BLOCK ? "block %s names its results behind '->'; it has no return"
-                                     : "model %s names its results behind '->'; it has no return",
-               d->name->text);
+        elab_error(e, s->loc,
+                   d->kind == DECL_BLOCK ? "block %s names its results behind '->'; it has no return"
+                                         : "model %s names its results behind '->'; it has no return",
+                   d->name->text);
         return;
     }
     const StmtVec *body = &d->body;
-    if (body->data[body->len - 1] != s) report(e, s->loc, "return is the last statement of its block");
+    if (body->data[body->len - 1] != s) elab_error(e, s->loc, "return is the last statement of its block");
     int made_from = e->f->values.len;
-    e->frame->returned = evaluate(e, s->value);
+    e->frame->returned = elab_eval(e, s->value);
     e->frame->has_returned = true;
     if (e->frame->returned.kind == ITEM_TENSOR && (int)e->frame->returned.tensor.id >= made_from)
-        set_origin(e, e->frame->returned.tensor, NULL, s->value->loc);
+        elab_set_origin(e, e->frame->returned.tensor, NULL, s->value->loc);
 }
 
 /* ---- bodies ----------------------------------------------------------------------------------------------- */
@@ -275,8 +278,8 @@ static const char *const statement_names[] = {
     [STMT_OVERRIDE] = "an override",
 };
 
-void report_misplaced(Elab *e, const Stmt *s, const char *where) {
-    report(e, s->loc, "%s does not belong into %s", statement_names[s->kind], where);
+void elab_error_misplaced(Elab *e, const Stmt *s, const char *where) {
+    elab_error(e, s->loc, "%s does not belong into %s", statement_names[s->kind], where);
 }
 
 static void elaborate_statement(Elab *e, const Stmt *s) {
@@ -291,15 +294,15 @@ static void elaborate_statement(Elab *e, const Stmt *s) {
     case STMT_RETURN: elaborate_return(e, s); break;
     case STMT_INIT:
         if (in_model) break; /* when all params are there: declarations.c */
-        report_misplaced(e, s, "a block; a model's init sets the params of its blocks by path");
+        elab_error_misplaced(e, s, "a block; a model's init sets the params of its blocks by path");
         break;
-    default: report_misplaced(e, s, in_model ? "a model" : "a block"); break;
+    default: elab_error_misplaced(e, s, in_model ? "a model" : "a block"); break;
     }
 }
 
-void elaborate_body(Elab *e, const StmtVec *body) {
-    for (int i = 0; i < body->len && enter(e, body->data[i]->loc); i++) {
+void elab_body(Elab *e, const StmtVec *body) {
+    for (int i = 0; i < body->len && elab_enter(e, body->data[i]->loc); i++) {
         elaborate_statement(e, body->data[i]);
-        leave(e);
+        elab_leave(e);
     }
 }

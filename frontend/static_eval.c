@@ -11,7 +11,9 @@ static Item item_float(double f) { return (Item){.kind = ITEM_FLOAT, .f = f}; }
 static bool is_number(const Item *item) { return (item->kind == ITEM_INT && !item->i.n) || item->kind == ITEM_FLOAT; }
 static double as_double(const Item *item) { return item->kind == ITEM_INT ? (double)item->i.mul : item->f; }
 
-static Item overflow(Elab *e, const Expr *x) { return report_item(e, x->loc, "the result does not fit into 64 bits"); }
+static Item overflow(Elab *e, const Expr *x) {
+    return elab_error_item(e, x->loc, "the result does not fit into 64 bits");
+}
 
 /* ---- ints ------------------------------------------------------------------------------------------------- */
 
@@ -19,8 +21,8 @@ static Item int_sum(Elab *e, const Expr *x, Dim a, Dim b) {
     int64_t v;
     bool subtract = x->operation.op == OPERATOR_SUB;
     if (a.n || b.n)
-        return report_item(e, x->loc, "a size that depends on N is k * N or N / k; %s is neither",
-                           loc_text(e->a, x->loc));
+        return elab_error_item(e, x->loc, "a size that depends on N is k * N or N / k; %s is neither",
+                               loc_text(e->a, x->loc));
     if (subtract ? __builtin_sub_overflow(a.mul, b.mul, &v) : __builtin_add_overflow(a.mul, b.mul, &v))
         return overflow(e, x);
     return item_int(v);
@@ -29,18 +31,18 @@ static Item int_sum(Elab *e, const Expr *x, Dim a, Dim b) {
 static Item int_product(Elab *e, const Expr *x, Dim a, Dim b) {
     Item product = {.kind = ITEM_INT};
     if (a.n && b.n)
-        return report_item(e, x->loc, "a size depends on N at most once; %s does twice", loc_text(e->a, x->loc));
+        return elab_error_item(e, x->loc, "a size depends on N at most once; %s does twice", loc_text(e->a, x->loc));
     if ((a.n && b.mul <= 0) || (b.n && a.mul <= 0))
-        return report_item(e, x->loc, "N is multiplied by positive integers only");
+        return elab_error_item(e, x->loc, "N is multiplied by positive integers only");
     return dim_mul(a, b, &product.i) ? product : overflow(e, x);
 }
 
 static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
-    if (b.n) return report_item(e, x->loc, "N does not stand below a division");
-    if (b.mul == 0) return report_item(e, x->loc, "division by zero");
+    if (b.n) return elab_error_item(e, x->loc, "N does not stand below a division");
+    if (b.mul == 0) return elab_error_item(e, x->loc, "division by zero");
     if (a.n) {
         int64_t div;
-        if (b.mul < 0) return report_item(e, x->loc, "N is divided by positive integers only");
+        if (b.mul < 0) return elab_error_item(e, x->loc, "N is divided by positive integers only");
         if (__builtin_mul_overflow(a.div, b.mul, &div)) return overflow(e, x);
         return (Item){.kind = ITEM_INT, .i = dim_n(a.mul, div)};
     }
@@ -49,8 +51,8 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
     const char *layer = e->frame && e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
     const char *text = arena_printf(e->a, "%lld / %lld", (long long)a.mul, (long long)b.mul);
     const char *written = loc_text(e->a, x->loc);
-    Diag *diag = strcmp(text, written) ? report(e, x->loc, "%s%s is %s, which leaves a rest", layer, written, text)
-                                       : report(e, x->loc, "%s%s leaves a rest", layer, text);
+    Diag *diag = strcmp(text, written) ? elab_error(e, x->loc, "%s%s is %s, which leaves a rest", layer, written, text)
+                                       : elab_error(e, x->loc, "%s%s leaves a rest", layer, text);
     if (!*layer)
         diag_help(e->d, diag, "divide floats (%lld.0 / %lld.0) for a fraction", (long long)a.mul, (long long)b.mul);
     return ERROR_ITEM;
@@ -72,7 +74,7 @@ static Item float_operation(Elab *e, const Expr *x, double a, double b) {
     case OPERATOR_MUL: return item_float(a * b);
     default: break;
     }
-    return b == 0.0 ? report_item(e, x->loc, "division by zero") : item_float(a / b);
+    return b == 0.0 ? elab_error_item(e, x->loc, "division by zero") : item_float(a / b);
 }
 
 /* ---- comparisons and logic -------------------------------------------------------------------------------- */
@@ -100,8 +102,8 @@ static Item compare(Elab *e, const Expr *x, const Item *a, const Item *b) {
     Operator op = x->operation.op;
     if (op == OPERATOR_EQ || op == OPERATOR_NE) return item_bool(equal(a, b) == (op == OPERATOR_EQ));
     if (!is_number(a) || !is_number(b))
-        return report_item(e, x->loc, "%s compares numbers, not %s and %s", operator_spelling[op], item_describe(e, a),
-                           item_describe(e, b));
+        return elab_error_item(e, x->loc, "%s compares numbers, not %s and %s", operator_spelling[op],
+                               item_describe(e, a), item_describe(e, b));
     bool ints = a->kind == ITEM_INT && b->kind == ITEM_INT;
     bool less = ints ? a->i.mul < b->i.mul : as_double(a) < as_double(b);
     bool same = equal(a, b);
@@ -115,39 +117,39 @@ static Item compare(Elab *e, const Expr *x, const Item *a, const Item *b) {
 
 static Item logic(Elab *e, const Expr *x, const Item *a, const Item *b) {
     if (a->kind != ITEM_BOOL || b->kind != ITEM_BOOL)
-        return report_item(e, x->loc, "'%s' joins conditions, not %s and %s", operator_spelling[x->operation.op],
-                           item_describe(e, a), item_describe(e, b));
+        return elab_error_item(e, x->loc, "'%s' joins conditions, not %s and %s", operator_spelling[x->operation.op],
+                               item_describe(e, a), item_describe(e, b));
     return item_bool(x->operation.op == OPERATOR_AND ? a->b && b->b : a->b || b->b);
 }
 
 /* ---- operators -------------------------------------------------------------------------------------------- */
 
-Item static_binary(Elab *e, const Expr *x, Item left, Item right) {
+Item elab_static_binary(Elab *e, const Expr *x, Item left, Item right) {
     Operator op = x->operation.op;
     if (op == OPERATOR_AND || op == OPERATOR_OR) return logic(e, x, &left, &right);
     if (op >= OPERATOR_EQ && op <= OPERATOR_GE) return compare(e, x, &left, &right);
     if (left.kind == ITEM_INT && right.kind == ITEM_INT) return int_operations[op](e, x, left.i, right.i);
     if (is_number(&left) && is_number(&right)) return float_operation(e, x, as_double(&left), as_double(&right));
-    return report_item(e, x->loc, "%s needs two numbers, not %s and %s", operator_spelling[op], item_describe(e, &left),
-                       item_describe(e, &right));
+    return elab_error_item(e, x->loc, "%s needs two numbers, not %s and %s", operator_spelling[op],
+                           item_describe(e, &left), item_describe(e, &right));
 }
 
-Item static_unary(Elab *e, const Expr *x, Item operand) {
+Item elab_static_unary(Elab *e, const Expr *x, Item operand) {
     if (x->operation.op == OPERATOR_NOT) {
         if (operand.kind == ITEM_BOOL) return item_bool(!operand.b);
-        return report_item(e, x->loc, "'not' needs a condition, not %s", item_describe(e, &operand));
+        return elab_error_item(e, x->loc, "'not' needs a condition, not %s", item_describe(e, &operand));
     }
     if (operand.kind == ITEM_FLOAT) return item_float(-operand.f);
     if (operand.kind == ITEM_INT && !operand.i.n)
         return operand.i.mul == INT64_MIN ? overflow(e, x) : item_int(-operand.i.mul);
-    return report_item(e, x->loc, "'-' needs a number, not %s", item_describe(e, &operand));
+    return elab_error_item(e, x->loc, "'-' needs a number, not %s", item_describe(e, &operand));
 }
 
 /* ---- builtins --------------------------------------------------------------------------------------------- */
 
 static bool need_tensor(Elab *e, const Expr *call, const Item *item) {
     if (item->kind == ITEM_TENSOR) return true;
-    report(e, call->loc, "%s needs a tensor, not %s", call->call.callee->text, item_describe(e, item));
+    elab_error(e, call->loc, "%s needs a tensor, not %s", call->call.callee->text, item_describe(e, item));
     return false;
 }
 
@@ -155,21 +157,21 @@ static bool need_tensor(Elab *e, const Expr *call, const Item *item) {
 static Item list_entry(Elab *e, const Expr *call, const Item *list, int64_t i) {
     int64_t at = i < 0 ? i + list->items.count : i;
     if (at >= 0 && at < list->items.count) return list->items.at[at];
-    return report_item(e, call->loc, "%s has no entry %lld", item_describe(e, list), (long long)i);
+    return elab_error_item(e, call->loc, "%s has no entry %lld", item_describe(e, list), (long long)i);
 }
 
 static Item builtin_dim(Elab *e, const Expr *call, const Item *args) {
     bool is_list = args[0].kind == ITEM_TUPLE || args[0].kind == ITEM_LIST;
     if (!is_list && !need_tensor(e, call, &args[0])) return ERROR_ITEM;
     if (args[1].kind != ITEM_INT || args[1].i.n)
-        return report_item(e, call->loc, "dim needs the number of a dimension");
+        return elab_error_item(e, call->loc, "dim needs the number of a dimension");
     if (is_list) return list_entry(e, call, &args[0], args[1].i.mul);
     const Shape *s = ir_shape(e->f, args[0].tensor);
     int64_t i = args[1].i.mul < 0 ? args[1].i.mul + s->rank : args[1].i.mul;
     if (i >= 0 && i < s->rank) return (Item){.kind = ITEM_INT, .i = s->d[i]};
     const char *layer = e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
-    return report_item(e, call->loc, "%s%s has no dimension %lld", layer, item_describe(e, &args[0]),
-                       (long long)args[1].i.mul);
+    return elab_error_item(e, call->loc, "%s%s has no dimension %lld", layer, item_describe(e, &args[0]),
+                           (long long)args[1].i.mul);
 }
 
 static Item builtin_rank(Elab *e, const Expr *call, const Item *args) {
@@ -185,8 +187,8 @@ static Item builtin_given(Elab *e, const Expr *call, const Item *args) {
 /* min and max: the one that is less, or the other. */
 static Item smaller_or_larger(Elab *e, const Expr *call, const Item *args, bool smaller) {
     if (!is_number(&args[0]) || !is_number(&args[1]))
-        return report_item(e, call->loc, "%s needs two numbers, not %s and %s", call->call.callee->text,
-                           item_describe(e, &args[0]), item_describe(e, &args[1]));
+        return elab_error_item(e, call->loc, "%s needs two numbers, not %s and %s", call->call.callee->text,
+                               item_describe(e, &args[0]), item_describe(e, &args[1]));
     bool ints = args[0].kind == ITEM_INT && args[1].kind == ITEM_INT;
     bool first_less = ints ? args[0].i.mul < args[1].i.mul : as_double(&args[0]) < as_double(&args[1]);
     Item chosen = first_less == smaller ? args[0] : args[1];
@@ -198,8 +200,8 @@ static Item builtin_max(Elab *e, const Expr *call, const Item *args) { return sm
 
 static Item builtin_sqrt(Elab *e, const Expr *call, const Item *args) {
     if (!is_number(&args[0]) || as_double(&args[0]) < 0)
-        return report_item(e, call->loc, "sqrt needs a number that is not negative, not %s",
-                           item_describe(e, &args[0]));
+        return elab_error_item(e, call->loc, "sqrt needs a number that is not negative, not %s",
+                               item_describe(e, &args[0]));
     return item_float(sqrt(as_double(&args[0])));
 }
 
@@ -221,21 +223,21 @@ static const Builtin *find_builtin(const char *name) {
     return NULL;
 }
 
-bool is_static_builtin(const char *name, const Item *args, int count) {
+bool elab_is_static_builtin(const char *name, const Item *args, int count) {
     const Builtin *b = find_builtin(name);
     if (!b || b->of_tensors) return b != NULL;
     for (int i = 0; i < count; i++)
-        if (!is_static(&args[i]) && args[i].kind != ITEM_ERROR) return false;
+        if (!item_is_static(&args[i]) && args[i].kind != ITEM_ERROR) return false;
     return true;
 }
 
-Item static_builtin(Elab *e, const Expr *call, const Item *args, int count) {
+Item elab_static_builtin(Elab *e, const Expr *call, const Item *args, int count) {
     const Builtin *b = find_builtin(call->call.callee->text);
     if (call->call.has_semicolon || call->call.as)
-        return report_item(e, call->loc, "%s is computed at compile time; it takes neither ';' nor 'as'", b->name);
+        return elab_error_item(e, call->loc, "%s is computed at compile time; it takes neither ';' nor 'as'", b->name);
     if (count != b->args)
-        return report_item(e, call->loc, "%s takes %d argument%s; here are %d", b->name, b->args,
-                           b->args == 1 ? "" : "s", count);
+        return elab_error_item(e, call->loc, "%s takes %d argument%s; here are %d", b->name, b->args,
+                               b->args == 1 ? "" : "s", count);
     for (int i = 0; i < count; i++)
         if (args[i].kind == ITEM_ERROR) return ERROR_ITEM;
     return b->evaluate(e, call, args);

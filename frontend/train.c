@@ -37,7 +37,8 @@ static Item share_input(Elab *e, const Name *name, const Binding *first, Dtype d
     if (first->item.kind != ITEM_TENSOR) return ERROR_ITEM;
     Val v = first->item.tensor;
     if (ir_dtype(e->f, v) == dtype && shape_equal(ir_shape(e->f, v), shape)) return first->item;
-    Diag *diag = report(e, name->loc, "another train block has '%s' as %s", name->text, item_describe(e, &first->item));
+    Diag *diag =
+        elab_error(e, name->loc, "another train block has '%s' as %s", name->text, item_describe(e, &first->item));
     diag_note(e->d, diag, first->name->loc, "here");
     return ERROR_ITEM;
 }
@@ -48,16 +49,16 @@ static void add_train_input(Elab *e, const Stmt *s) {
     Item item = ERROR_ITEM;
     Name *name = s->declare.name;
     if (table_get(&e->frame->names, name->text)) {
-        bind_error(e, name);
+        elab_error_twice(e, name);
         return;
     }
     const Binding *first = earlier_input(e, name->text);
-    if (elaborate_input_type(e, s->declare.type, &dtype, &shape))
-        item = first ? share_input(e, name, first, dtype, &shape) : item_tensor(add_input(e, name, dtype, shape));
-    bind(e, name, item);
+    if (elab_input_type(e, s->declare.type, &dtype, &shape))
+        item = first ? share_input(e, name, first, dtype, &shape) : item_tensor(elab_add_input(e, name, dtype, shape));
+    elab_bind(e, name, item);
 }
 
-void begin_train(Elab *e, const Decl *train) {
+void elab_begin_train(Elab *e, const Decl *train) {
     Frame *frame = arena_new(e->a, Frame);
     *frame = (Frame){.unit = e->units.data[0], .decl = train, .scope = ""};
     e->frame = frame;
@@ -83,7 +84,7 @@ static void see_model(Elab *e, Frame *train, const Frame *model) {
         if (!is_visible(e, model, b)) continue;
         const Binding *own = table_get(&train->names, b->name->text);
         if (own) {
-            Diag *diag = report(e, own->name->loc, "the model has '%s' already", own->name->text);
+            Diag *diag = elab_error(e, own->name->loc, "the model has '%s' already", own->name->text);
             diag_note(e->d, diag, b->name->loc, "here");
         } else if (b->live) {
             table_set(e->a, &train->names, b->name->text, b);
@@ -93,7 +94,7 @@ static void see_model(Elab *e, Frame *train, const Frame *model) {
 
 static void check_model_name(Elab *e, const Decl *train, const Decl *model) {
     if (!strcmp(train->name->text, model->name->text)) return;
-    Diag *diag = report(e, train->name->loc, "there is no model '%s'", train->name->text);
+    Diag *diag = elab_error(e, train->name->loc, "there is no model '%s'", train->name->text);
     diag_note(e->d, diag, model->name->loc, "the model is '%s'", model->name->text);
 }
 
@@ -103,38 +104,38 @@ static void check_model_name(Elab *e, const Decl *train, const Decl *model) {
 static Val mean_over_batch(Elab *e, const Expr *x, Val v) {
     const Shape *s = ir_shape(e->f, v);
     if (s->rank != 1 || !s->d[0].n || ir_dtype(e->f, v) != AMP_DT_F32) return v;
-    Item mean = emit_op(e, x->loc, ir_op_new(e->f, OP_mean, &v, 1), &x->loc);
+    Item mean = elab_emit(e, x->loc, ir_op_new(e->f, OP_mean, &v, 1), &x->loc);
     return mean.kind == ITEM_TENSOR ? mean.tensor : NO_VAL;
 }
 
 /* A scalar value named |name|, or NO_VAL after an error. */
 static Val scalar(Elab *e, const Name *name, const Expr *x, bool takes_samples) {
     int made_from = e->f->values.len;
-    Item item = evaluate(e, x);
-    Val v = item.kind == ITEM_ERROR ? NO_VAL : as_tensor(e, x->loc, &item);
+    Item item = elab_eval(e, x);
+    Val v = item.kind == ITEM_ERROR ? NO_VAL : elab_as_tensor(e, x->loc, &item);
     if (v.id && takes_samples) v = mean_over_batch(e, x, v);
     if (!v.id) return NO_VAL;
     item = item_tensor(v);
     if (ir_shape(e->f, v)->rank || ir_dtype(e->f, v) != AMP_DT_F32) {
-        Diag *diag = report(e, x->loc, "%s is one float; this is %s", takes_samples ? "a metric" : "the loss",
-                            item_describe(e, &item));
+        Diag *diag = elab_error(e, x->loc, "%s is one float; this is %s", takes_samples ? "a metric" : "the loss",
+                                item_describe(e, &item));
         bool is_float = ir_dtype(e->f, v) == AMP_DT_F32;
         diag_help(e->d, diag, is_float ? "mean(...) makes it one" : "to_f32(...) makes floats of it, mean(...) one");
         return NO_VAL;
     }
-    if ((int)v.id >= made_from) ir_rename(e->f, v, unique_value_name(e, name->text));
+    if ((int)v.id >= made_from) ir_rename(e->f, v, elab_unique_value_name(e, name->text));
     return v;
 }
 
 /* ---- averages --------------------------------------------------------------------------------------------- */
 
 static void bind_average(Elab *e, Name *name, const char *result) {
-    bind(e, name, (Item){.kind = ITEM_AVERAGE, .s = result});
+    elab_bind(e, name, (Item){.kind = ITEM_AVERAGE, .s = result});
     name->use.read = true;
 }
 
 static bool is_average(void *user, const Name *name) {
-    const Binding *b = find_binding(user, name->text);
+    const Binding *b = elab_find(user, name->text);
     return b && b->item.kind == ITEM_AVERAGE;
 }
 
@@ -179,7 +180,7 @@ static void add_loss(Elab *e, TrainBlock *b, const Name *name, const Expr *x, co
 }
 
 static void report_two_ways(Elab *e, Loc loc, const Stmt *first) {
-    Diag *diag = report(e, loc, "several losses are written as `loss NAME = ...`, each with a name");
+    Diag *diag = elab_error(e, loc, "several losses are written as `loss NAME = ...`, each with a name");
     diag_note(e->d, diag, first->loc, "another is here");
 }
 
@@ -194,8 +195,9 @@ static void elaborate_named_loss(Elab *e, TrainBlock *b, const Stmt *s) {
     Name *name = s->assign.name;
     const char *result = arena_printf(e->a, "loss.%s", name->text);
     if (b->seen[SETTING_LOSS]) report_two_ways(e, s->loc, b->seen[SETTING_LOSS]);
-    if (table_get(&e->frame->names, name->text)) bind_error(e, name);
-    else if (table_get(&e->measures, result)) report(e, name->loc, "another train block has a loss '%s'", name->text);
+    if (table_get(&e->frame->names, name->text)) elab_error_twice(e, name);
+    else if (table_get(&e->measures, result))
+        elab_error(e, name->loc, "another train block has a loss '%s'", name->text);
     table_set(e->a, &e->measures, result, name);
     add_loss(e, b, name, s->assign.value, result);
     if (!b->first_named_loss) bind_average(e, name_new(e->a, s->loc, "loss"), b->train.loss);
@@ -208,8 +210,9 @@ static void elaborate_metric(Elab *e, const Stmt *s) {
     const Expr *x = s->assign.value;
     const char *result = arena_printf(e->a, "metric.%s", name->text);
     bool good = true;
-    if (table_get(&e->frame->names, name->text)) bind_error(e, name);
-    else if (table_get(&e->measures, result)) report(e, name->loc, "another train block has a metric '%s'", name->text);
+    if (table_get(&e->frame->names, name->text)) elab_error_twice(e, name);
+    else if (table_get(&e->measures, result))
+        elab_error(e, name->loc, "another train block has a metric '%s'", name->text);
     table_set(e->a, &e->measures, result, name);
     if (expr_any_name(x, is_average, e)) {
         good = add_metric_of_averages(e, name, x, result);
@@ -227,11 +230,11 @@ static Val add_loss_result(Elab *e, Loc loc, const Val *losses, int count, const
     for (int i = 1; i < count; i++) {
         Val in[2] = {sum, losses[i]};
         Loc locs[2] = {loc, loc};
-        Item item = emit_op(e, loc, ir_op_new(e->f, OP_add, in, 2), locs);
+        Item item = elab_emit(e, loc, ir_op_new(e->f, OP_add, in, 2), locs);
         if (item.kind != ITEM_TENSOR) return NO_VAL;
         sum = item.tensor;
     }
-    if (count > 1) ir_rename(e->f, sum, unique_value_name(e, name));
+    if (count > 1) ir_rename(e->f, sum, elab_unique_value_name(e, name));
     ir_add_result(e->f, name, sum);
     return sum;
 }
@@ -239,16 +242,16 @@ static Val add_loss_result(Elab *e, Loc loc, const Val *losses, int count, const
 /* ---- settings --------------------------------------------------------------------------------------------- */
 
 static void set_optimizer(Elab *e, TrainBlock *b, const Stmt *s) {
-    elaborate_signature(e, s->bind.value, SIGNATURE_OPTIMIZER, &b->train.optimizer);
+    elab_signature(e, s->bind.value, SIGNATURE_OPTIMIZER, &b->train.optimizer);
 }
 
 static double positive(Elab *e, const Stmt *s) {
     const Expr *x = s->bind.value;
-    Item item = evaluate_static(e, x, s->bind.names.data[0]->text, STATIC_FLOAT);
+    Item item = elab_eval_static(e, x, s->bind.names.data[0]->text, STATIC_FLOAT);
     if (item.kind == ITEM_ERROR) return 0;
     if (item.f > 0 && isfinite(item.f)) return item.f;
-    report(e, x->loc, "%s must be finite and more than 0; this is %s", s->bind.names.data[0]->text,
-           item_describe(e, &item));
+    elab_error(e, x->loc, "%s must be finite and more than 0; this is %s", s->bind.names.data[0]->text,
+               item_describe(e, &item));
     return 0;
 }
 
@@ -258,15 +261,15 @@ static void set_clip_value(Elab *e, TrainBlock *b, const Stmt *s) { b->train.cli
 /* A step has as many micro-batches for all blocks. */
 static void set_accumulate(Elab *e, TrainBlock *b, const Stmt *s) {
     (void)b;
-    Item item = evaluate_static(e, s->bind.value, "accumulate", STATIC_INT);
+    Item item = elab_eval_static(e, s->bind.value, "accumulate", STATIC_INT);
     if (item.kind == ITEM_ERROR) return;
     int64_t given = item.i.mul;
     if (given < 1 || given > INT32_MAX) {
-        report(e, s->bind.value->loc, "accumulate is the number of micro-batches of a step, 1 to %d; this is %lld",
-               INT32_MAX, (long long)given);
+        elab_error(e, s->bind.value->loc, "accumulate is the number of micro-batches of a step, 1 to %d; this is %lld",
+                   INT32_MAX, (long long)given);
     } else if (e->accumulate && e->m->accumulate != given) {
-        Diag *diag = report(e, s->loc, "another train block accumulates %lld micro-batches; a step has one number",
-                            (long long)e->m->accumulate);
+        Diag *diag = elab_error(e, s->loc, "another train block accumulates %lld micro-batches; a step has one number",
+                                (long long)e->m->accumulate);
         diag_note(e->d, diag, e->accumulate->loc, "here");
     } else {
         e->accumulate = s;
@@ -288,8 +291,8 @@ static const struct Setting {
 static void report_unknown(Elab *e, const Name *name) {
     const char *names[SETTING_COUNT];
     for (int i = 0; i < SETTING_COUNT; i++) names[i] = settings[i].name;
-    Diag *diag = report(e, name->loc, "train has no setting '%s'", name->text);
-    help_nearest(e, diag, name->text, names, SETTING_COUNT);
+    Diag *diag = elab_error(e, name->loc, "train has no setting '%s'", name->text);
+    elab_help_nearest(e, diag, name->text, names, SETTING_COUNT);
     diag_help(e->d, diag, "a quantity to be reported is written `metric %s = ...`", name->text);
 }
 
@@ -298,7 +301,7 @@ static void elaborate_setting(Elab *e, TrainBlock *b, const Stmt *s) {
     for (int i = 0; i < SETTING_COUNT; i++) {
         if (strcmp(name->text, settings[i].name) || s->bind.names.len != 1) continue;
         if (b->seen[i]) {
-            Diag *diag = report(e, name->loc, "%s is set twice", name->text);
+            Diag *diag = elab_error(e, name->loc, "%s is set twice", name->text);
             diag_note(e->d, diag, b->seen[i]->loc, "first here");
             if (i == SETTING_LOSS) diag_help(e->d, diag, "several losses are written as `loss NAME = ...`");
         } else {
@@ -325,22 +328,22 @@ static void check_group_matches(Elab *e, const TrainBlock *b, const Name *glob) 
         if (text_glob_match(glob->text, e->m->states.data[i]->name)) return;
     }
     if (e->d->errors) return; /* parameters may be missing */
-    Diag *diag = report(e, glob->loc, "no parameter that is trained here matches \"%s\"", glob->text);
-    help_choice(e, diag, glob->text, names, count);
+    Diag *diag = elab_error(e, glob->loc, "no parameter that is trained here matches \"%s\"", glob->text);
+    elab_help_choice(e, diag, glob->text, names, count);
 }
 
 static bool rate(Elab *e, const Arg *arg, const char *what, double *out) {
-    if (refuse_schedule(e, arg->value, what)) return false;
-    Item item = evaluate_static(e, arg->value, what, STATIC_FLOAT);
+    if (elab_refuse_schedule(e, arg->value, what)) return false;
+    Item item = elab_eval_static(e, arg->value, what, STATIC_FLOAT);
     if (item.kind == ITEM_ERROR) return false;
     *out = item.f;
     if (item.f >= 0 && isfinite(item.f)) return true;
-    report(e, arg->value->loc, "%s must be finite and at least 0; this is %s", what, item_describe(e, &item));
+    elab_error(e, arg->value->loc, "%s must be finite and at least 0; this is %s", what, item_describe(e, &item));
     return false;
 }
 
 static void set_frozen(Elab *e, const Arg *arg, TrainGroup *group) {
-    Item item = evaluate_static(e, arg->value, "group: frozen", STATIC_BOOL);
+    Item item = elab_eval_static(e, arg->value, "group: frozen", STATIC_BOOL);
     group->frozen = item.kind == ITEM_BOOL && item.b;
 }
 
@@ -350,16 +353,16 @@ static void set_group_key(Elab *e, const Arg *arg, TrainGroup *group) {
     if (!strcmp(key, keys[0])) group->has_lr_scale = rate(e, arg, "group: lr_scale", &group->lr_scale);
     else if (!strcmp(key, keys[1])) group->has_weight_decay = rate(e, arg, "group: weight_decay", &group->weight_decay);
     else if (!strcmp(key, keys[2])) set_frozen(e, arg, group);
-    else help_choice(e, report(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 3);
+    else elab_help_choice(e, elab_error(e, arg->name->loc, "a group has no setting '%s'", key), key, keys, 3);
 }
 
 static void elaborate_group(Elab *e, TrainBlock *b, const Stmt *s) {
-    TrainGroup group = {.pattern = s->group.glob->text, .lr_scale = 1.0, .pos = position(e, s->loc)};
+    TrainGroup group = {.pattern = s->group.glob->text, .lr_scale = 1.0, .pos = elab_pos(e, s->loc)};
     const ArgVec *args = &s->group.settings;
     for (int i = 0; i < args->len; i++) {
         bool twice = false;
         for (int k = 0; k < i; k++) twice = twice || !strcmp(args->data[k].name->text, args->data[i].name->text);
-        if (twice) report(e, args->data[i].name->loc, "group: '%s' is given twice", args->data[i].name->text);
+        if (twice) elab_error(e, args->data[i].name->loc, "group: '%s' is given twice", args->data[i].name->text);
         else set_group_key(e, &args->data[i], &group);
     }
     check_group_matches(e, b, s->group.glob);
@@ -370,18 +373,18 @@ static void elaborate_group(Elab *e, TrainBlock *b, const Stmt *s) {
 
 static void elaborate_train_statement(Elab *e, TrainBlock *b, const Stmt *s) {
     switch (s->kind) {
-    case STMT_INPUT: break; /* begin_train */
+    case STMT_INPUT: break; /* elab_begin_train */
     case STMT_BIND: elaborate_setting(e, b, s); break;
     case STMT_METRIC: elaborate_metric(e, s); break;
     case STMT_LOSS: elaborate_named_loss(e, b, s); break;
     case STMT_GROUP: elaborate_group(e, b, s); break;
-    default: report_misplaced(e, s, "train"); break;
+    default: elab_error_misplaced(e, s, "train"); break;
     }
 }
 
 static Val block_loss(Elab *e, TrainBlock *b) {
-    if (!b->seen[SETTING_OPTIMIZER]) report(e, b->decl->loc, "train needs `optimizer = ...`");
-    if (!b->seen[SETTING_LOSS] && !b->first_named_loss) report(e, b->decl->name->loc, "train needs `loss = ...`");
+    if (!b->seen[SETTING_OPTIMIZER]) elab_error(e, b->decl->loc, "train needs `optimizer = ...`");
+    if (!b->seen[SETTING_LOSS] && !b->first_named_loss) elab_error(e, b->decl->name->loc, "train needs `loss = ...`");
     if (!b->losses.len || b->wrong_loss) return NO_VAL;
     if (!b->first_named_loss) return b->losses.data[0]; /* it is the result already */
     return add_loss_result(e, b->decl->loc, b->losses.data, b->losses.len, b->train.loss);
@@ -392,7 +395,7 @@ static Val elaborate_train(Elab *e, int index, const Frame *model) {
     Frame *frame = e->trains.data[index];
     const Decl *d = frame->decl;
     TrainBlock b = {.decl = d};
-    b.train = (Train){.only = d->only ? d->only->text : NULL, .pos = position(e, d->loc)};
+    b.train = (Train){.only = d->only ? d->only->text : NULL, .pos = elab_pos(e, d->loc)};
     b.train.loss = e->trains.len == 1 ? "loss" : arena_printf(e->a, "loss.%d", index);
     e->frame = frame;
     see_model(e, frame, model);
@@ -414,11 +417,11 @@ static void check_has_params(Elab *e, int index) {
         if (e->m->states.data[i]->role == STATE_PARAM) names[count++] = e->m->states.data[i]->name;
     }
     if (!d->only) {
-        report(e, d->loc, "model %s has no parameters to train", d->name->text);
+        elab_error(e, d->loc, "model %s has no parameters to train", d->name->text);
         return;
     }
-    Diag *diag = report(e, d->only->loc, "no parameter matches \"%s\"", d->only->text);
-    help_choice(e, diag, d->only->text, names, count);
+    Diag *diag = elab_error(e, d->only->loc, "no parameter matches \"%s\"", d->only->text);
+    elab_help_choice(e, diag, d->only->text, names, count);
 }
 
 static void check_apart(Elab *e, int first, int second) {
@@ -426,15 +429,15 @@ static void check_apart(Elab *e, int first, int second) {
     for (int i = 0; i < e->m->states.len; i++) {
         const State *state = e->m->states.data[i];
         if (!trains(&e->m->trains.data[first], state) || !trains(&e->m->trains.data[second], state)) continue;
-        Diag *diag =
-            report(e, b->only ? b->only->loc : b->loc, "parameter '%s' is trained by two train blocks", state->name);
+        Diag *diag = elab_error(e, b->only ? b->only->loc : b->loc, "parameter '%s' is trained by two train blocks",
+                                state->name);
         diag_note(e->d, diag, a->only ? a->only->loc : a->loc, "the other is here");
         if (!a->only || !b->only) diag_help(e->d, diag, "each says for which parameters: train NAME for \"gen.*\" {");
         return;
     }
 }
 
-void elaborate_trains(Elab *e, const Frame *model) {
+void elab_trains(Elab *e, const Frame *model) {
     VEC(Val) losses = {0};
     for (int i = 0; i < e->trains.len && !e->stopped; i++) {
         Val loss = elaborate_train(e, i, model);

@@ -164,15 +164,22 @@ void elab_model(Elab *e, Frame *frame) {
 static const char *const words[] = {"fp16", "bf16", "tf32", "fp32"};
 enum { WORD_COUNT = sizeof words / sizeof words[0] };
 
+static void report_unknown_precision(Elab *e, const Name *name) {
+    Diag *diag = elab_error(e, name->loc, "there is no precision '%s'", name->text);
+    elab_help_nearest(e, diag, name->text, words, WORD_COUNT);
+    Text t;
+    text_init(&t, e->a);
+    for (int i = 0; i < WORD_COUNT; i++) text_printf(&t, "%s%s", i ? ", " : "", words[i]);
+    diag_help(e->d, diag, "precision is %s or a policy in quotes", text_str(&t));
+}
+
 static void set_word(Elab *e, const Decl *d) {
+    bool known = d->is_string;
     e->m->precision_word = d->name->text;
     e->m->precision_is_file = d->is_string;
     e->m->precision_pos = elab_pos(e, d->name->loc);
-    for (int i = 0; i < WORD_COUNT; i++)
-        if (d->is_string || !strcmp(words[i], d->name->text)) return;
-    Diag *diag = elab_error(e, d->name->loc, "there is no precision '%s'", d->name->text);
-    elab_help_nearest(e, diag, d->name->text, words, WORD_COUNT);
-    diag_help(e->d, diag, "precision is fp16, bf16, tf32, fp32 or a policy in quotes");
+    for (int i = 0; i < WORD_COUNT; i++) known = known || !strcmp(words[i], d->name->text);
+    if (!known) report_unknown_precision(e, d->name);
 }
 
 /* dynamic(...), static(...), none */

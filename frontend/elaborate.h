@@ -276,6 +276,8 @@ typedef enum SignatureKind {
 } SignatureKind;
 /* Every argument is given its value or its default.  False after an error. */
 bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
+/* Whether a parameter or state of that type and shape can begin so; reports it. */
+bool elab_check_initialiser(Elab *e, Loc loc, const Call *init, const State *state);
 bool elab_refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, where |x| is one */
 
 /* ---- declarations.c: const, model, precision; train.c ----------------------------------------------------- */

@@ -98,27 +98,20 @@ Item elab_eval_static(Elab *e, const Expr *x, const char *what, StaticType type)
 
 /* ---- types of tensors ------------------------------------------------------------------------------------- */
 
-typedef struct TensorType {
-    const char *word;
-    Dtype dtype;
-} TensorType;
+static const Dtype tensor_types[] = {AMP_DT_F32, AMP_DT_F16, AMP_DT_I32, AMP_DT_U8, AMP_DT_I64};
 
-static const TensorType tensor_types[] = {
-    {"f32", AMP_DT_F32}, {"f16", AMP_DT_F16}, {"i32", AMP_DT_I32}, {"u8", AMP_DT_U8}, {"i64", AMP_DT_I64},
-};
+enum { TENSOR_TYPE_COUNT = sizeof tensor_types / sizeof tensor_types[0] };
 
 static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
-    const char *words[sizeof tensor_types / sizeof tensor_types[0]];
-    int count = 0;
-    for (size_t i = 0; i < sizeof tensor_types / sizeof tensor_types[0]; i++) {
-        const TensorType *t = &tensor_types[i];
-        words[count++] = t->word;
-        if (strcmp(t->word, type->word->text)) continue;
-        *dtype = t->dtype;
+    const char *words[TENSOR_TYPE_COUNT];
+    for (int i = 0; i < TENSOR_TYPE_COUNT; i++) {
+        words[i] = amp_dtype_name(tensor_types[i]);
+        if (strcmp(words[i], type->word->text)) continue;
+        *dtype = tensor_types[i];
         return true;
     }
     Diag *diag = elab_error(e, type->word->loc, "'%s' is no type of a tensor", type->word->text);
-    elab_help_choice(e, diag, type->word->text, words, count);
+    elab_help_choice(e, diag, type->word->text, words, TENSOR_TYPE_COUNT);
     return false;
 }
 

@@ -59,6 +59,8 @@ typedef struct Signature {
     SignatureKind kind;
     SignatureArg args[MAX_SIGNATURE];
     bool (*check)(Elab *e, const Expr *x, const Call *call); /* what ranges of single arguments cannot say; NULL */
+    bool needs_fans;                                         /* initialisers: counts along the first two dimensions */
+    bool fits_counters;                                      /* initialisers: of an i64 too */
 } Signature;
 
 static double number(const Call *call, const char *name) { return ir_call_arg(call, name)->value.f; }
@@ -106,54 +108,47 @@ static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
 /* clang-format on */
 
 static const Signature signatures[] = {
-    {"zeros", SIGNATURE_INITIALISER, .check = NULL},
-    {"ones", SIGNATURE_INITIALISER, .check = NULL},
-    {"constant", SIGNATURE_INITIALISER, {REQUIRED("v", FINITE)}, NULL},
-    {"uniform", SIGNATURE_INITIALISER, {REQUIRED("low", FINITE), REQUIRED("high", FINITE)}, check_uniform},
-    {"normal", SIGNATURE_INITIALISER, {REQUIRED("std", NOT_NEGATIVE), NUMBER("mean", FINITE, 0.0)}, NULL},
-    {"trunc_normal", SIGNATURE_INITIALISER, {REQUIRED("std", NOT_NEGATIVE)}, NULL},
-    {"kaiming_uniform", SIGNATURE_INITIALISER, {REQUIRED("a", FINITE)}, NULL},
-    {"kaiming_normal", SIGNATURE_INITIALISER, .check = NULL},
-    {"xavier_uniform", SIGNATURE_INITIALISER, .check = NULL},
-    {"xavier_normal", SIGNATURE_INITIALISER, .check = NULL},
+    {"zeros", SIGNATURE_INITIALISER, .fits_counters = true},
+    {"ones", SIGNATURE_INITIALISER, .fits_counters = true},
+    {"constant", SIGNATURE_INITIALISER, .args = {REQUIRED("v", FINITE)}},
+    {"uniform", SIGNATURE_INITIALISER, .args = {REQUIRED("low", FINITE), REQUIRED("high", FINITE)},
+     .check = check_uniform},
+    {"normal", SIGNATURE_INITIALISER, .args = {REQUIRED("std", NOT_NEGATIVE), NUMBER("mean", FINITE, 0.0)}},
+    {"trunc_normal", SIGNATURE_INITIALISER, .args = {REQUIRED("std", NOT_NEGATIVE)}},
+    {"kaiming_uniform", SIGNATURE_INITIALISER, .args = {REQUIRED("a", FINITE)}, .needs_fans = true},
+    {"kaiming_normal", SIGNATURE_INITIALISER, .needs_fans = true},
+    {"xavier_uniform", SIGNATURE_INITIALISER, .needs_fans = true},
+    {"xavier_normal", SIGNATURE_INITIALISER, .needs_fans = true},
 
-    {"sgd",
-     SIGNATURE_OPTIMIZER,
-     {REQUIRED_RATE("lr"), NUMBER("momentum", NOT_NEGATIVE, 0.0), FLAG("nesterov"), RATE("weight_decay", 0.0)},
-     check_sgd},
-    {"adam",
-     SIGNATURE_OPTIMIZER,
-     {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
-      NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.0)},
-     NULL},
-    {"adamw",
-     SIGNATURE_OPTIMIZER,
-     {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
-      NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)},
-     NULL},
+    {"sgd", SIGNATURE_OPTIMIZER,
+     .args = {REQUIRED_RATE("lr"), NUMBER("momentum", NOT_NEGATIVE, 0.0), FLAG("nesterov"), RATE("weight_decay", 0.0)},
+     .check = check_sgd},
+    {"adam", SIGNATURE_OPTIMIZER,
+     .args = {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+              NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.0)}},
+    {"adamw", SIGNATURE_OPTIMIZER,
+     .args = {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+              NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)}},
 
-    {"dynamic",
-     SIGNATURE_LOSS_SCALE,
-     {REQUIRED("init", POSITIVE), NUMBER("growth", ABOVE_ONE, 2.0), NUMBER("backoff", FRACTION, 0.5),
-      COUNT("interval", AT_LEAST_ONE, 2000), NUMBER("min", NOT_NEGATIVE, 1.0), NUMBER("max", POSITIVE, 16777216.0)},
-     check_dynamic},
-    {"static", SIGNATURE_LOSS_SCALE, {REQUIRED("v", POSITIVE)}, NULL},
+    {"dynamic", SIGNATURE_LOSS_SCALE,
+     .args = {REQUIRED("init", POSITIVE), NUMBER("growth", ABOVE_ONE, 2.0), NUMBER("backoff", FRACTION, 0.5),
+              COUNT("interval", AT_LEAST_ONE, 2000), NUMBER("min", NOT_NEGATIVE, 1.0),
+              NUMBER("max", POSITIVE, 16777216.0)},
+     .check = check_dynamic},
+    {"static", SIGNATURE_LOSS_SCALE, .args = {REQUIRED("v", POSITIVE)}},
 
-    {"constant", SIGNATURE_SCHEDULE, {REQUIRED("v", NOT_NEGATIVE)}, NULL},
-    {"cosine",
-     SIGNATURE_SCHEDULE,
-     {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE),
-      NUMBER("floor", NOT_NEGATIVE, 0.0)},
-     check_warmup},
-    {"step",
-     SIGNATURE_SCHEDULE,
-     {REQUIRED("base", NOT_NEGATIVE), REQUIRED_COUNT("every", AT_LEAST_ONE), REQUIRED("gamma", NOT_NEGATIVE)},
-     NULL},
-    {"linear",
-     SIGNATURE_SCHEDULE,
-     {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)},
-     check_warmup},
-    {"one_cycle", SIGNATURE_SCHEDULE, {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)}, NULL},
+    {"constant", SIGNATURE_SCHEDULE, .args = {REQUIRED("v", NOT_NEGATIVE)}},
+    {"cosine", SIGNATURE_SCHEDULE,
+     .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE),
+              REQUIRED_COUNT("steps", AT_LEAST_ONE), NUMBER("floor", NOT_NEGATIVE, 0.0)},
+     .check = check_warmup},
+    {"step", SIGNATURE_SCHEDULE,
+     .args = {REQUIRED("base", NOT_NEGATIVE), REQUIRED_COUNT("every", AT_LEAST_ONE), REQUIRED("gamma", NOT_NEGATIVE)}},
+    {"linear", SIGNATURE_SCHEDULE,
+     .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE),
+              REQUIRED_COUNT("steps", AT_LEAST_ONE)},
+     .check = check_warmup},
+    {"one_cycle", SIGNATURE_SCHEDULE, .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)}},
 };
 
 static const char *const kind_names[SIGNATURE_KIND_COUNT] = {
@@ -182,10 +177,12 @@ bool elab_refuse_schedule(Elab *e, const Expr *x, const char *what) {
     return true;
 }
 
+enum { SIGNATURE_COUNT = sizeof signatures / sizeof signatures[0] };
+
 static const Signature *find_signature(Elab *e, const Expr *x, SignatureKind kind) {
-    const char *names[sizeof signatures / sizeof signatures[0]];
+    const char *names[SIGNATURE_COUNT];
     int count = 0;
-    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
+    for (int i = 0; i < SIGNATURE_COUNT; i++) {
         if (signatures[i].kind != kind) continue;
         if (!strcmp(signatures[i].name, x->call.callee->text)) return &signatures[i];
         names[count++] = signatures[i].name;
@@ -316,4 +313,19 @@ bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
     if (s->check && !s->check(e, x, &collected)) return false;
     *out = collected;
     return true;
+}
+
+/* ---- initialisers and what they fill ------------------------------------------------------------------------- */
+
+bool elab_check_initialiser(Elab *e, Loc loc, const Call *init, const State *state) {
+    const Signature *s = signatures;
+    while (s->kind != SIGNATURE_INITIALISER || strcmp(s->name, init->name)) s++; /* elab_signature found it */
+    if (state->dtype == AMP_DT_I64 && !s->fits_counters) {
+        elab_error(e, loc, "an i64 begins with zeros() or ones(), not with %s(...)", init->name);
+        return false;
+    }
+    if (!s->needs_fans || state->shape.rank >= 2) return true;
+    elab_error(e, loc, "%s counts fans and needs two dimensions; %s has %d", init->name, state->name,
+               state->shape.rank);
+    return false;
 }

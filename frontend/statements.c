@@ -32,23 +32,6 @@ typedef struct ParamPlace {
     Loc loc;
 } ParamPlace;
 
-/* Fans are counted along the first two dimensions. */
-static bool needs_fans(const Call *init) {
-    return !strncmp(init->name, "kaiming", 7) || !strncmp(init->name, "xavier", 6);
-}
-
-static bool check_init(Elab *e, Loc loc, const Call *init, const State *param) {
-    if (param->dtype == AMP_DT_I64) {
-        if (!strcmp(init->name, "zeros") || !strcmp(init->name, "ones")) return true;
-        elab_error(e, loc, "an i64 begins with zeros() or ones(), not with %s(...)", init->name);
-        return false;
-    }
-    if (!needs_fans(init) || param->shape.rank >= 2) return true;
-    elab_error(e, loc, "%s counts fans and needs two dimensions; %s has %d", init->name, param->name,
-               param->shape.rank);
-    return false;
-}
-
 /* A parameter is f32; a state may be a counter too. */
 static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *shape) {
     bool is_param = s->kind == STMT_PARAM;
@@ -97,7 +80,7 @@ static State *make_state(Elab *e, const Stmt *s) {
     State *state = ir_state_new(e->m, path, s->kind == STMT_PARAM ? STATE_PARAM : STATE_BUFFER, dtype, shape);
     state->init = init;
     state->pos = elab_pos(e, s->declare.name->loc);
-    return check_init(e, s->declare.value->loc, &init, state) ? state : NULL;
+    return elab_check_initialiser(e, s->declare.value->loc, &init, state) ? state : NULL;
 }
 
 static void elaborate_param(Elab *e, const Stmt *s) {
@@ -170,7 +153,7 @@ void elab_param_init(Elab *e, const Stmt *s) {
         names[count++] = param->name;
         if (!text_glob_match(s->init.glob->text, param->name)) continue;
         matched++;
-        if (check_init(e, s->init.value->loc, &init, param)) param->init = init;
+        if (elab_check_initialiser(e, s->init.value->loc, &init, param)) param->init = init;
     }
     if (matched) return;
     Diag *diag = elab_error(e, s->init.glob->loc, "no parameter matches \"%s\"", s->init.glob->text);

@@ -1,17 +1,16 @@
-/* simplify: removes work whose result is known or already there.
+/* simplify: removes work whose result is known or has already been computed.
  * needs: optimizer.  breaks: nothing.
  *
- *   %1 = cast(%0) : f16      %2 = cast(%1) : f32      =>   %2 stays: the rounding is a meaning, not an accident
- *   %1 = cast(%0) : f32      %2 = cast(%1) : f16      =>   %2 = cast(%0) : f16, where the first changes no number
- *   %1 = matmul(..) : f16    %dw = cast(%1) : f32     =>   %dw = matmul(..) : f32, where %dw only goes to the optimizer
- *   %r = relu(%x)            %p = max_pool2d(%r)      =>   %p = relu(max_pool2d(%x)) (simplify_pool.c)
+ *   %1 = cast(%0) : f16      %2 = cast(%1) : f32      =>   unchanged: the rounding is part of the model
+ *   %1 = cast(%0) : f32      %2 = cast(%1) : f16      =>   %2 = cast(%0) : f16, if the first cast is exact
+ *   %1 = matmul(..) : f16    %dw = cast(%1) : f32     =>   %dw = matmul(..) : f32, if only the optimizer reads %dw
+ *   %r = relu(%x)            %p = max_pool2d(%r)      =>   %p = relu(max_pool2d(%x))
  *
- * Only the rounding of a weight gradient changes bits; each such removal is written down in Module.removed.  Values that nobody reads any
- * more are left to ir_compact.
+ * Only the rounding of a weight gradient changes bits; each such removal is recorded in Module.removed.  Ops whose
+ * results are no longer read are left to ir_compact.
  */
 #include "passes/passes.h"
 #include "passes/common/rewrite.h"
-#include "passes/simplify/simplify.h"
 
 enum { DTYPES = AMP_DT_BOOL + 1 };
 
@@ -19,11 +18,11 @@ typedef struct Simplify {
     Func *f;
     Renames renames;
     const int *uses;            /* by value id, of the function as it came */
-    const bool *only_optimizer; /* by value id: read by the update of a parameter and nothing else */
+    const bool *only_optimizer; /* by value id: only the update of a parameter reads it */
     Val (*casts)[DTYPES];       /* by value id and dtype: the first such cast */
 } Simplify;
 
-/* ---- rules: the value that |o|'s result is equal to, or NO_VAL; a rule may change |o| in place ------------------- */
+/* ---- rules: each returns the value that |o|'s result equals, or NO_VAL; a rule may change |o| in place ------------- */
 
 static Val cast_to_own_dtype(Simplify *s, Op *o) {
     return ir_dtype(s->f, o->in[0]) == ir_dtype(s->f, o->out[0]) ? o->in[0] : NO_VAL;
@@ -44,8 +43,8 @@ static Val same_cast_before(Simplify *s, Op *o) {
     return NO_VAL;
 }
 
-/* A product or a sum accumulates in f32: a weight gradient that is rounded to f16 or bf16 only to be cast back is
- * taken before the rounding. */
+/* A product or a sum accumulates in f32: a weight gradient that is rounded to f16 or bf16 only to be cast back to f32
+ * is used before the rounding. */
 static Val weight_gradient_in_f32(Simplify *s, Op *o) {
     Func *f = s->f;
     Arena *a = f->module->arena;
@@ -85,7 +84,7 @@ static Val unless_promoted(const Simplify *s, const Op *o, Val x) {
     return same ? x : NO_VAL;
 }
 
-/* The operand beside a neutral element |number|. */
+/* The other operand, if one of them is the neutral element |number|. */
 static Val beside(const Simplify *s, const Op *o, double number) {
     Val found = is_number(s, o->in[1], number) ? unless_promoted(s, o, o->in[0]) : NO_VAL;
     if (!found.id && ir_op_info[o->code].flags & COMMUTES && is_number(s, o->in[0], number))
@@ -108,7 +107,7 @@ static Val negate_twice(Simplify *s, Op *o) {
     return first && first->code == OP_neg ? unless_promoted(s, o, first->in[0]) : NO_VAL;
 }
 
-/* Movement of one operand whose result has its shape, where that says that no element moves. */
+/* Movement of one operand, for ops that move no element when the shape does not change. */
 static Val move_nothing(Simplify *s, Op *o) { return o->n_in == 1 ? unless_promoted(s, o, o->in[0]) : NO_VAL; }
 
 static Val reshape_again(Simplify *s, Op *o) {
@@ -142,9 +141,9 @@ static const Rule rules[] = {
     {OP_concat, move_nothing},    {OP_transpose, transpose_back},
 };
 
-/* ---- the driver -------------------------------------------------------------------------------------------------- */
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* Where an f32 gradient may go for its rounding to be nobody's meaning. */
+/* Uses of a weight gradient for which dropping its rounding cannot be observed by the model. */
 static bool is_update(Opcode code, int operand) {
     bool optimizer = code == OP_sgd || code == OP_adam || code == OP_adamw;
     bool all = code == OP_all_finite || code == OP_global_norm;
@@ -189,7 +188,7 @@ static void simplify_op(Simplify *s, Op *o) {
     }
 }
 
-/* One walk is enough: a rule looks only at what comes before, which is simple already. */
+/* One walk is enough: rules look only at earlier ops, which are already simplified. */
 static void simplify_func(Func *f) {
     Arena *a = f->module->arena;
     Simplify s = {
@@ -207,10 +206,122 @@ static void simplify_func(Func *f) {
     renames_apply_results(&s.renames, f);
 }
 
+/* ---- relu after max pooling ------------------------------------------------------------------------------------------
+ *
+ * relu commutes with max pooling, and costs less after it, forward and backward:
+ *
+ *   %r = relu(%x)                            %q, %w = max_pool2d(%x)
+ *   %p, %w = max_pool2d(%r)             =>   %p = relu(%q)
+ *   %dr = max_pool2d_grad(%dp, %w, %r)       %dq = relu_grad(%dp, %p)
+ *   %dx = relu_grad(%dr, %r)                 %dx = max_pool2d_grad(%dq, %w, %x)
+ *
+ * No bit of %p and %dx changes: a window may choose another element only where its largest is not positive, and there
+ * the gradient is zero.  Only where nothing else reads %r and %dr, and where pooling makes the image smaller.
+ */
+
+typedef struct Pooled {
+    const Op *pool;
+    bool shared;        /* something else reads the relu's result */
+    Val result, chosen; /* %p and %w, once they are made */
+} Pooled;
+
+typedef struct Commuting {
+    Func *f;
+    Renames renames;
+    Pooled *pooled; /* by id of %r */
+    const int *uses;
+} Commuting;
+
+static bool shrinks(const Op *pool) {
+    const Dims *stride = &ir_attr(pool, "stride")->dims;
+    return stride->at[0] > 1 || stride->at[stride->count - 1] > 1;
+}
+
+/* relu_grad of what max_pool2d_grad made for the same relu. */
+static bool is_masked_pool_grad(const Commuting *c, const Op *o) {
+    const Op *grad = o->code == OP_relu_grad ? ir_def(c->f, o->in[0]) : NULL;
+    return grad && grad->code == OP_max_pool2d_grad && grad->in[2].id == o->in[1].id && c->uses[o->in[0].id] == 1;
+}
+
+static bool is_pattern(const Commuting *c, const Op *o, int operand) {
+    switch (o->code) {
+    case OP_max_pool2d: return shrinks(o);
+    case OP_max_pool2d_grad: return operand == 2;
+    case OP_relu_grad: return operand == 1 && is_masked_pool_grad(c, o);
+    default: return false;
+    }
+}
+
+static void note_reader(Commuting *c, const Op *o, int operand) {
+    const Op *def = ir_def(c->f, o->in[operand]);
+    if (!def || def->code != OP_relu) return;
+    Pooled *p = &c->pooled[o->in[operand].id];
+    if (!is_pattern(c, o, operand) || (o->code == OP_max_pool2d && p->pool)) p->shared = true;
+    if (o->code == OP_max_pool2d) p->pool = o;
+}
+
+static void find_pooled(Commuting *c) {
+    for (int i = 0; i < c->f->body.len; i++) {
+        const Op *o = ir_op_at(c->f, i);
+        for (int n = 0; n < o->n_in; n++) note_reader(c, o, n);
+    }
+    for (int i = 0; i < c->f->results.len; i++) c->pooled[c->f->results.data[i].value.id].shared = true;
+}
+
+static bool commutes(const Commuting *c, Val relu) { return c->pooled[relu.id].pool && !c->pooled[relu.id].shared; }
+
+static Val replace(Commuting *c, Val from, Val to) {
+    take_name(c->f, to, from);
+    return c->renames.to[from.id] = to;
+}
+
+static void pool_before_relu(Commuting *c, const Op *pool) {
+    const Op *relu = ir_def(c->f, pool->in[0]);
+    Dtype t = ir_dtype(c->f, pool->out[0]);
+    Pooled *p = &c->pooled[pool->in[0].id];
+    Op *first = op_like(c->f, pool, relu->in);
+    Val largest = ir_make_results(c->f, first, t, NULL);
+    p->chosen = replace(c, pool->out[1], first->out[1]);
+    p->result = replace(c, pool->out[0], ir_make_results(c->f, op_like(c->f, relu, &largest), t, NULL));
+}
+
+static void mask_before_scatter(Commuting *c, const Op *mask) {
+    const Op *scatter = ir_def(c->f, mask->in[0]), *relu = ir_def(c->f, mask->in[1]);
+    Dtype t = ir_dtype(c->f, mask->out[0]);
+    const Pooled *p = &c->pooled[mask->in[1].id];
+    Op *first = op_like(c->f, mask, (Val[]){scatter->in[0], p->result});
+    Val masked = ir_make_results(c->f, first, t, NULL);
+    Op *second = op_like(c->f, scatter, (Val[]){masked, p->chosen, relu->in[0]});
+    replace(c, mask->out[0], ir_make_results(c->f, second, t, NULL));
+}
+
+/* The ops that are replaced lose their readers; ir_compact drops them. */
+static void move_relus_after_pooling(Func *f) {
+    Arena *a = f->module->arena;
+    Commuting c = {.f = f, .renames = renames_new(f), .uses = ir_use_counts(f, a)};
+    c.pooled = arena_array(a, Pooled, f->values.len + 1);
+    find_pooled(&c);
+    int count = f->body.len;
+    const OpId *body = f->body.data;
+    f->body.data = NULL;
+    f->body.len = f->body.cap = 0;
+    for (int i = 0; i < count; i++) {
+        Op *o = ir_op(f, body[i]);
+        renames_apply(&c.renames, o);
+        vec_push(a, &f->body, body[i]);
+        if (o->code == OP_max_pool2d && commutes(&c, o->in[0])) pool_before_relu(&c, o);
+        else if (o->code == OP_relu_grad && commutes(&c, o->in[1]) && is_masked_pool_grad(&c, o))
+            mask_before_scatter(&c, o);
+    }
+    renames_apply_results(&c.renames, f);
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
 bool pass_simplify(PassContext *c) {
     for (int i = 0; i < c->m->funcs.len && !c->options->no_simplify; i++) {
         simplify_func(c->m->funcs.data[i]);
-        simplify_pooled_relus(c->m->funcs.data[i]);
+        move_relus_after_pooling(c->m->funcs.data[i]);
     }
     c->m->stage = STAGE_SIMPLIFY;
     return true;

@@ -1,5 +1,5 @@
-/* autocast: gives every op of `forward` a dtype by the policy's algorithm `eager` (PyTorch's), and every cast and dtype
- * its reason.
+/* autocast: gives every op of `forward` a dtype by the policy's algorithm `eager` (PyTorch's), inserts the casts, and
+ * records the reason of each.
  * needs: elaborate.  breaks: nothing.
  *
  *   %h = linear(%x, %w) : f32[N, 32]   =>   %w.f16 = cast(%w)           : f16[32, 16] because {lower, p:8, for fc}
@@ -7,14 +7,14 @@
  *                                           %h = linear(%x.f16, %w.f16) : f16[N, 32]  because {lower, p:8}
  *                                           %y = relu(%h)               : f16[N, 32]  because {follow, p:24, input fc}
  *
- * Ops are decided in order, each from the dtypes that its inputs have by then.  One cast per value and dtype, at its
+ * Ops are decided in order, each from the dtypes that its inputs have at that point.  One cast per value and dtype, at its
  * first use, shared by all readers; an op's casts come last operand first, as in PyTorch, so that gradients meet in the
  * same order (aten/src/ATen/autocast_mode.h, cached_cast).
  */
+#include "base/dtype.h"
 #include "passes/common/function_modes.h"
-#include "passes/precision/overrides.h"
-#include "passes/precision/policy_select.h"
 #include "passes/common/rewrite.h"
+#include "passes/precision/overrides.h"
 
 enum { DTYPES = AMP_DT_BOOL + 1 };
 
@@ -28,32 +28,32 @@ typedef struct Autocast {
 
 /* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 
-/* In which dtypes an op of a class runs.  NONE: operands are read as they are. */
-typedef struct Plan {
+/* The dtypes in which an op of a class runs.  NONE: operands are read as they are. */
+typedef struct OpTypes {
     Dtype read;    /* float operands */
     Dtype factors; /* the first two operands of a product */
     Dtype out;
-    int forced_by; /* operand that decided; -1: none did */
-} Plan;
+    int forced_by; /* the operand that decided; -1: none did */
+} OpTypes;
 
-/* Consts are weak: whatever they meet, they never decide and are never cast; a kernel computes with the f32 number,
- * as PyTorch does with a Python one. */
+/* Constants are weak: they never decide a dtype and are never cast; a kernel computes with the f32 number, as PyTorch
+ * does with a Python number. */
 static bool is_weak(const Func *f, Val v) {
     const Op *def = ir_def(f, v);
     return def && def->code == OP_const;
 }
 
-/* Whether the op's dtype depends on operand |i|, and may be cast to it. */
+/* Whether operand |i| takes part in the choice of the op's dtype and may be cast. */
 static bool is_castable(const Func *f, const Op *o, int i) {
     if (ir_op_info[o->code].flags & LEADS && i > 0) return false;
     return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]);
 }
 
-/* torch.promote_types: two 16-bit types meet in f32. */
+/* torch.promote_types: f16 and bf16 promote to f32. */
 static Dtype wider(Dtype a, Dtype b) { return a == AMP_DT_NONE || a == b ? b : AMP_DT_F32; }
 
 /* The widest dtype of the float operands.  |by_rank|: a tensor of rank 0 does not raise one that has dimensions. */
-static Plan widest_of(const Func *f, const Op *o, bool by_rank) {
+static OpTypes widest_of(const Func *f, const Op *o, bool by_rank) {
     Dtype t = AMP_DT_NONE;
     int forced_by = -1;
     bool has_dims = false;
@@ -65,62 +65,62 @@ static Plan widest_of(const Func *f, const Op *o, bool by_rank) {
         if (t != before) forced_by = i;
     }
     if (t == AMP_DT_NONE) t = AMP_DT_F32;
-    return (Plan){t, t, t, forced_by};
+    return (OpTypes){t, t, t, forced_by};
 }
 
-static Plan plan_lower(const Autocast *a, const Op *o) {
+static OpTypes types_lower(const Autocast *x, const Op *o) {
     (void)o;
-    Dtype low = a->policy->low;
-    if (low == AMP_DT_TF32) return (Plan){AMP_DT_F32, AMP_DT_TF32, AMP_DT_F32, -1};
-    return (Plan){low, low, low, -1};
+    Dtype low = x->policy->low;
+    if (low == AMP_DT_TF32) return (OpTypes){AMP_DT_F32, AMP_DT_TF32, AMP_DT_F32, -1};
+    return (OpTypes){low, low, low, -1};
 }
 
 /* A product needs equal factors: mixed ones are read in the widest type. */
-static Plan plan_f32_out(const Autocast *a, const Op *o) {
+static OpTypes types_f32_out(const Autocast *x, const Op *o) {
     bool product = ir_op_info[o->code].flags & PRODUCT;
-    bool mixed = product && ir_dtype(a->f, o->in[0]) != ir_dtype(a->f, o->in[1]);
-    return (Plan){AMP_DT_NONE, mixed ? AMP_DT_F32 : AMP_DT_NONE, AMP_DT_F32, -1};
+    bool mixed = product && ir_dtype(x->f, o->in[0]) != ir_dtype(x->f, o->in[1]);
+    return (OpTypes){AMP_DT_NONE, mixed ? AMP_DT_F32 : AMP_DT_NONE, AMP_DT_F32, -1};
 }
 
-static Plan plan_f32(const Autocast *a, const Op *o) {
-    (void)a, (void)o;
-    return (Plan){AMP_DT_F32, AMP_DT_F32, AMP_DT_F32, -1};
+static OpTypes types_f32(const Autocast *x, const Op *o) {
+    (void)x, (void)o;
+    return (OpTypes){AMP_DT_F32, AMP_DT_F32, AMP_DT_F32, -1};
 }
 
-static Plan plan_widest(const Autocast *a, const Op *o) { return widest_of(a->f, o, false); }
+static OpTypes types_widest(const Autocast *x, const Op *o) { return widest_of(x->f, o, false); }
 
-static Plan plan_follow(const Autocast *a, const Op *o) { return widest_of(a->f, o, true); }
+static OpTypes types_follow(const Autocast *x, const Op *o) { return widest_of(x->f, o, true); }
 
-static Plan (*const planners[POLICY_CLASS_COUNT])(const Autocast *, const Op *) = {
-    [POLICY_LOWER] = plan_lower,   [POLICY_F32_OUT] = plan_f32_out, [POLICY_F32] = plan_f32,
-    [POLICY_WIDEST] = plan_widest, [POLICY_FOLLOW] = plan_follow,
+static OpTypes (*const type_rules[POLICY_CLASS_COUNT])(const Autocast *, const Op *) = {
+    [POLICY_LOWER] = types_lower,   [POLICY_F32_OUT] = types_f32_out, [POLICY_F32] = types_f32,
+    [POLICY_WIDEST] = types_widest, [POLICY_FOLLOW] = types_follow,
 };
 
 /* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
 typedef struct Choice {
     PolicyClass op_class;
-    Reason why; /* rule and where it stands */
+    Reason why; /* the rule, and its place in the policy or model */
     const char *policy_text;
 } Choice;
 
-static Choice choose(const Autocast *a, const Op *o) {
-    Choice c = {0};
-    const Override *v = a->is_forward ? override_for(a->m, a->policy, o, &c.op_class) : NULL;
+static Choice choose(const Autocast *x, const Op *o) {
+    Choice choice = {0};
+    const Override *v = x->is_forward ? override_for(x->m, x->policy, o, &choice.op_class) : NULL;
     if (v) {
-        c.why = (Reason){.is_override = true, .where = v->pos, .because = v->because};
+        choice.why = (Reason){.is_override = true, .where = v->pos, .because = v->because};
     } else {
-        const PolicyLine *line = policy_line(a->policy, ir_op_info[o->code].name, o->layer);
-        c.op_class = line->op_class;
-        c.policy_text = line->text;
-        c.why = (Reason){.origin = a->policy->name, .line = line->line};
+        const PolicyLine *line = policy_line(x->policy, ir_op_info[o->code].name, o->layer);
+        choice.op_class = line->op_class;
+        choice.policy_text = line->text;
+        choice.why = (Reason){.origin = x->policy->name, .line = line->line};
     }
-    c.why.rule = policy_class_words[c.op_class];
-    return c;
+    choice.why.rule = policy_class_words[choice.op_class];
+    return choice;
 }
 
-static Reason *new_reason(const Autocast *a, Reason like, const char *relation, const char *neighbour) {
-    Reason *r = arena_new(a->m->arena, Reason);
+static Reason *new_reason(const Autocast *x, Reason like, const char *relation, const char *neighbour) {
+    Reason *r = arena_new(x->m->arena, Reason);
     *r = like;
     r->relation = neighbour ? relation : NULL;
     r->neighbour = neighbour;
@@ -136,82 +136,82 @@ static const char *maker_of(const Func *f, Val v) {
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
 
 /* The cast of |v| to |t| that |o| and later ops read; |nth| is the number of casts made for |o| so far. */
-static Val cast_for(Autocast *a, const Op *o, const Choice *c, Val v, Dtype t, int *nth) {
-    Val *slot = &a->casts[v.id][t];
+static Val cast_for(Autocast *x, const Op *o, const Choice *choice, Val v, Dtype t, int *nth) {
+    Val *slot = &x->casts[v.id][t];
     if (slot->id) return *slot;
-    Arena *arena = a->m->arena;
-    const char *name = ir_value(a->f, v)->name;
-    const char *hint = is_numbered(a->f, v) ? NULL : arena_printf(arena, "%s.%s", name, amp_dtype_name(t));
-    *slot = ir_emit(a->f, OP_cast, t, hint, 1, v);
-    Op *cast = ir_def(a->f, *slot);
+    Arena *arena = x->m->arena;
+    const char *name = ir_value(x->f, v)->name;
+    const char *hint = is_numbered(x->f, v) ? NULL : arena_printf(arena, "%s.%s", name, amp_dtype_name(t));
+    *slot = ir_emit(x->f, OP_cast, t, hint, 1, v);
+    Op *cast = ir_def(x->f, *slot);
     cast->pos = o->pos;
-    cast->path = arena_printf(arena, *nth ? "%s.cast_%d" : "%s.cast", maker_of(a->f, o->out[0]), *nth);
-    cast->reason = new_reason(a, c->why, "for", maker_of(a->f, o->out[0]));
+    cast->path = arena_printf(arena, *nth ? "%s.cast_%d" : "%s.cast", maker_of(x->f, o->out[0]), *nth);
+    cast->reason = new_reason(x, choice->why, "for", maker_of(x->f, o->out[0]));
     ++*nth;
     return *slot;
 }
 
-static Dtype wanted_dtype(const Plan *plan, const Op *o, int operand) {
-    return ir_op_info[o->code].flags & PRODUCT && operand < 2 ? plan->factors : plan->read;
+static Dtype wanted_dtype(const OpTypes *types, const Op *o, int operand) {
+    return ir_op_info[o->code].flags & PRODUCT && operand < 2 ? types->factors : types->read;
 }
 
-static void cast_operands(Autocast *a, Op *o, const Plan *plan, const Choice *c) {
+static void cast_operands(Autocast *x, Op *o, const OpTypes *types, const Choice *choice) {
     int made = 0;
     for (int i = o->n_in - 1; i >= 0; i--) {
-        Dtype t = wanted_dtype(plan, o, i), now = ir_dtype(a->f, o->in[i]);
-        if (t == AMP_DT_NONE || t == now || !is_castable(a->f, o, i)) continue;
-        o->in[i] = cast_for(a, o, c, o->in[i], t, &made);
+        Dtype t = wanted_dtype(types, o, i), now = ir_dtype(x->f, o->in[i]);
+        if (t == AMP_DT_NONE || t == now || !is_castable(x->f, o, i)) continue;
+        o->in[i] = cast_for(x, o, choice, o->in[i], t, &made);
     }
 }
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */
 
-static void set_results(Autocast *a, Op *o, Dtype t) {
-    InferredTypes types;
-    if (ir_infer(a->f, o, t, &types)) return; /* the verifier saw the same shapes */
-    for (int i = 0; i < o->n_out && i < types.count; i++) ir_value(a->f, o->out[i])->dtype = types.dtype[i];
+static void set_results(Autocast *x, Op *o, Dtype t) {
+    InferredTypes inferred;
+    if (ir_infer(x->f, o, t, &inferred)) return; /* the verifier saw the same shapes */
+    for (int i = 0; i < o->n_out && i < inferred.count; i++) ir_value(x->f, o->out[i])->dtype = inferred.dtype[i];
 }
 
-static void record(Autocast *a, const Op *o, const Val *before, const Choice *c) {
-    Arena *arena = a->m->arena;
+static void record(Autocast *x, const Op *o, const Val *before, const Choice *choice) {
+    Arena *arena = x->m->arena;
     Decision d = {
-        .path = maker_of(a->f, o->out[0]),
+        .path = maker_of(x->f, o->out[0]),
         .op = ir_op_info[o->code].name,
         .layer = o->layer,
-        .out = ir_dtype(a->f, o->out[0]),
+        .out = ir_dtype(x->f, o->out[0]),
         .reason = o->reason,
-        .policy_text = c->policy_text,
+        .policy_text = choice->policy_text,
         .pos = o->pos,
     };
     for (int i = 0; i < o->n_in; i++) {
-        Dtype t = ir_dtype(a->f, o->in[i]);
+        Dtype t = ir_dtype(x->f, o->in[i]);
         vec_push(arena, &d.operands, t);
-        CastNote note = {ir_value(a->f, before[i])->name, ir_dtype(a->f, before[i]), t};
+        CastNote note = {ir_value(x->f, before[i])->name, ir_dtype(x->f, before[i]), t};
         if (note.from != note.to) vec_push(arena, &d.casts, note);
     }
-    vec_push(arena, &a->m->decisions, d);
+    vec_push(arena, &x->m->decisions, d);
 }
 
-static void decide(Autocast *a, Op *o) {
-    Choice c = choose(a, o);
-    Plan plan = planners[c.op_class](a, o);
+static void decide(Autocast *x, Op *o) {
+    Choice choice = choose(x, o);
+    OpTypes types = type_rules[choice.op_class](x, o);
     const Val *before = o->in;
-    o->in = arena_array(a->m->arena, Val, o->n_in + 1);
+    o->in = arena_array(x->m->arena, Val, o->n_in + 1);
     if (o->n_in) memcpy(o->in, before, sizeof(Val) * (size_t)o->n_in);
-    const char *neighbour = plan.forced_by >= 0 ? maker_of(a->f, o->in[plan.forced_by]) : NULL;
-    cast_operands(a, o, &plan, &c);
-    o->reason = new_reason(a, c.why, "input", neighbour);
-    set_results(a, o, plan.out);
-    if (a->is_forward) record(a, o, before, &c);
+    const char *neighbour = types.forced_by >= 0 ? maker_of(x->f, o->in[types.forced_by]) : NULL;
+    cast_operands(x, o, &types, &choice);
+    o->reason = new_reason(x, choice.why, "input", neighbour);
+    set_results(x, o, types.out);
+    if (x->is_forward) record(x, o, before, &choice);
 }
 
-/* Numbers stay f32, and a conversion that the model itself writes stays what it says. */
+/* Constants stay f32, and a conversion that the model itself writes stays as written. */
 static const char *undecided(const Op *o) {
     return o->code == OP_const ? "weak" : o->code == OP_cast ? "written" : NULL;
 }
 
-static void walk(Autocast *a) {
-    Func *f = a->f;
+static void walk(Autocast *x) {
+    Func *f = x->f;
     OpId *body = f->body.data;
     int count = f->body.len;
     f->body.data = NULL;
@@ -219,35 +219,34 @@ static void walk(Autocast *a) {
     for (int i = 0; i < count; i++) {
         Op *o = ir_op(f, body[i]);
         const char *rule = undecided(o);
-        if (rule) o->reason = ir_reason(a->m, rule);
-        else decide(a, o);
-        vec_push(a->m->arena, &f->body, body[i]);
+        if (rule) o->reason = ir_reason(x->m, rule);
+        else decide(x, o);
+        vec_push(x->m->arena, &f->body, body[i]);
     }
 }
 
 /* A buffer keeps its own dtype, whatever its next value was computed in. */
-static void cast_updates(const Autocast *a) {
-    for (int i = 0; i < a->f->results.len; i++) {
-        Result *r = &a->f->results.data[i];
-        const State *s = result_is_update(r->name) ? ir_state_find(a->m, r->name + strlen("update.")) : NULL;
-        if (!s || ir_dtype(a->f, r->value) == s->dtype) continue;
-        r->value = ir_emit(a->f, OP_cast, s->dtype, NULL, 1, r->value);
-        Op *cast = ir_def(a->f, r->value);
-        cast->path = arena_printf(a->m->arena, "%s.cast", s->name);
+static void cast_updates(const Autocast *x) {
+    for (int i = 0; i < x->f->results.len; i++) {
+        Result *r = &x->f->results.data[i];
+        const State *s = result_is_update(r->name) ? ir_state_find(x->m, r->name + strlen("update.")) : NULL;
+        if (!s || ir_dtype(x->f, r->value) == s->dtype) continue;
+        r->value = ir_emit(x->f, OP_cast, s->dtype, NULL, 1, r->value);
+        Op *cast = ir_def(x->f, r->value);
+        cast->path = arena_printf(x->m->arena, "%s.cast", s->name);
         cast->pos = s->pos;
-        cast->reason = new_reason(a, (Reason){.rule = "update"}, "of", s->name);
+        cast->reason = new_reason(x, (Reason){.rule = "update"}, "of", s->name);
     }
 }
 
 static void run(Module *m, Func *f, const Policy *policy, bool is_forward) {
-    Autocast a = {.m = m, .f = f, .policy = policy, .is_forward = is_forward};
-    a.casts =
-        arena_alloc(m->arena, sizeof *a.casts * (size_t)f->values.len); /* only values that are there now are cast */
-    walk(&a);
-    cast_updates(&a);
+    Autocast x = {.m = m, .f = f, .policy = policy, .is_forward = is_forward};
+    x.casts = arena_alloc(m->arena, sizeof *x.casts * (size_t)f->values.len); /* only values that exist now are cast */
+    walk(&x);
+    cast_updates(&x);
 }
 
-/* Averages are f32 numbers, and what metrics make of them stays so. */
+/* Averages are f32, and metrics computed from them stay f32. */
 static void explain_metrics(Module *m) {
     Func *f = ir_func_find(m, "metrics");
     for (int i = 0; f && i < f->body.len; i++) ir_op_at(f, i)->reason = ir_reason(m, "metric");
@@ -257,11 +256,11 @@ static void explain_metrics(Module *m) {
 
 static bool any_result(const char *name) { return !result_is_update(name); }
 
-/* A copy of `forward` by the policy fp32, for `eval_fp32` and `infer_fp32`.  What decides about training's precision does
- * not count here. */
+/* A copy of `forward` by the policy fp32, for `eval_fp32` and `infer_fp32`.  The model's own policy and overrides do
+ * not apply to it. */
 static bool keep_f32_copy(PassContext *c, const Func *forward) {
     static const Mode as_it_is = {FORWARD_IN_F32, true, any_result};
-    const Source *text = policy_builtin(c->m->arena, "fp32");
+    const Source *text = policy_builtin(c->m->arena, AMP_FULL_PRECISION);
     const Policy *fp32 = text ? policy_read(c->m->arena, c->diags, text) : NULL;
     if (fp32) run(c->m, mode_make(forward, &as_it_is), fp32, false);
     return fp32;
@@ -279,7 +278,7 @@ bool pass_autocast(PassContext *c) {
     explain_metrics(m);
     m->policy_name = policy->name;
     const char *slash = strrchr(policy->source->name, '/');
-    m->policy_origin = slash ? slash + 1 : policy->source->name; /* where the file lay is no part of the result */
+    m->policy_origin = slash ? slash + 1 : policy->source->name; /* the folder of the file is not part of the result */
     memcpy(m->policy_sha256, policy->sha256, sizeof m->policy_sha256);
     m->low = policy->low;
     m->stage = STAGE_AUTOCAST;

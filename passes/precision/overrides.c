@@ -1,15 +1,16 @@
 /* overrides.c: see overrides.h. */
 #include "passes/precision/overrides.h"
 
+#include "base/dtype.h"
 #include "passes/common/diag_at.h"
 
-/* A class of the policy file; `low` and the name of the policy's low type stand for `lower`. */
+/* A class of the policy file; `low` and the name of the policy's low type mean `lower`. */
 static bool class_of(const Policy *p, const char *word, PolicyClass *out) {
     *out = POLICY_LOWER;
     return policy_class_of(word, out) || !strcmp(word, "low") || !strcmp(word, amp_dtype_name(p->low));
 }
 
-/* A path matches with everything below it: "h.0" names "h.0.mlp.gelu" too. */
+/* A pattern that matches a path matches everything below it: "h.0" names "h.0.mlp.gelu" too. */
 static bool matches_path(Arena *a, const char *glob, const char *path) {
     for (const char *end = strchr(path, '.'); end; end = strchr(end + 1, '.'))
         if (text_glob_match(glob, arena_strndup(a, path, (size_t)(end - path)))) return true;
@@ -32,16 +33,12 @@ const Override *override_for(const Module *m, const Policy *p, const Op *o, Poli
     return best;
 }
 
-/* ---- what can be wrong ------------------------------------------------------------------------------------------- */
-
-static bool is_low_word(const char *word) {
-    return !strcmp(word, "f16") || !strcmp(word, "bf16") || !strcmp(word, "tf32");
-}
+/* ---- checks ------------------------------------------------------------------------------------------------------- */
 
 static void check_word(PassContext *c, const Policy *p, const Override *v) {
     PolicyClass ignored;
     if (class_of(p, v->word, &ignored)) return;
-    if (is_low_word(v->word)) {
+    if (amp_low_type_of(v->word, NULL)) {
         Diag *diag = place_error(c, v->pos, "%s is not the low type of policy %s, which is %s", v->word, p->name,
                                  amp_dtype_name(p->low));
         diag_help(c->diags, diag, "write low, or choose another precision");
@@ -56,7 +53,7 @@ static void check_op(PassContext *c, const Override *v) {
     if (policy_knows(c->m->arena, v->pattern, &nearest)) return;
     Diag *diag = place_error(c, v->pos, "unknown op %s", v->pattern);
     if (nearest) diag_help(c->diags, diag, "did you mean %s?", nearest);
-    diag_help(c->diags, diag, "a path stands in quotes: \"%s\"", v->pattern);
+    diag_help(c->diags, diag, "a path is written in quotes: \"%s\"", v->pattern);
 }
 
 static void check_path(PassContext *c, const Override *v, const Func *f) {

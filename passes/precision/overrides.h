@@ -1,4 +1,4 @@
-/* overrides.h: the lines of a model's precision block that say more than the policy. */
+/* overrides.h: the lines of a model's precision block that overrule the policy for some ops. */
 #ifndef AMP_PASSES_PRECISION_OVERRIDES_H
 #define AMP_PASSES_PRECISION_OVERRIDES_H
 
@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-/* Checks every override against the policy and the function: known words, known ops, globs that match something.
- * false: errors. */
+/* Checks every override against the policy and the function: known words, known ops, globs that match an op.
+ * false: errors are in the diagnostics. */
 bool overrides_check(PassContext *c, const Policy *p, const Func *f);
 
-/* The override that holds for |o| and its class, or NULL.  Path beats op; among equals the last wins. */
+/* The override that applies to |o|, with its class, or NULL.  A path beats an op name; among equals the last wins. */
 const Override *override_for(const Module *m, const Policy *p, const Op *o, PolicyClass *op_class);
 
 #ifdef __cplusplus

@@ -1,6 +1,15 @@
-/* policy.c: questions to a policy; the reader is policy_read.c. */
+/* policy.c: policies: choosing the one a compilation uses, the class of an op, and reading a policy file, one statement
+ * a line, with every error in it.
+ *
+ *     file      = { [ statement ] [ "#" comment ] newline }
+ *     statement = "policy" STRING | "algorithm" WORD | "low" "=" WORD | "op" name { "," name } WORD
+ *     name      = WORD | WORD "." WORD | "*"
+ */
 #include "passes/precision/policy.h"
 
+#include "base/dtype.h"
+#include "base/hash.h"
+#include "passes/common/diag_at.h"
 #include "passes/precision/policy_files.h"
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
@@ -19,9 +28,9 @@ bool policy_class_of(const char *word, PolicyClass *out) {
     return false;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
+/* ---- names of ops --------------------------------------------------------------------------------------------------- */
 
-/* How closely a name describes an op; 0: not at all. */
+/* How closely a name describes an op; 0: it does not name it. */
 enum { NAMES_ALL = 1, NAMES_OP, NAMES_LAYER, NAMES_OP_OF_LAYER };
 
 static int closeness(const char *pattern, const char *op, const char *layer) {
@@ -42,10 +51,10 @@ const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer
     const PolicyEntry *best = NULL;
     int best_closeness = 0;
     for (int i = 0; i < p->entries.len; i++) {
-        int c = closeness(p->entries.data[i].name, op, layer);
-        if (c <= best_closeness) continue;
+        int close = closeness(p->entries.data[i].name, op, layer);
+        if (close <= best_closeness) continue;
         best = &p->entries.data[i];
-        best_closeness = c;
+        best_closeness = close;
     }
     return best->line;
 }
@@ -83,4 +92,332 @@ const Source *policy_builtin(Arena *a, const char *name) {
         return source;
     }
     return NULL;
+}
+
+typedef enum TokenKind {
+    TOKEN_END,
+    TOKEN_WORD,
+    TOKEN_STRING,
+    TOKEN_STAR,
+    TOKEN_COMMA,
+    TOKEN_EQUALS,
+    TOKEN_BAD
+} TokenKind;
+
+typedef struct Token {
+    TokenKind kind;
+    const char *text; /* of a string: without its quotes */
+    Loc loc;
+} Token;
+
+typedef struct Reader {
+    Arena *arena;
+    Diags *diags;
+    const Source *source;
+    Policy *policy;
+    uint32_t at;
+    int line;                             /* number of the statement's line */
+    uint32_t begin;                       /* of the statement's line */
+    Token token;                          /* the next one */
+    Loc has_name, has_algorithm, has_low; /* source NULL: not yet */
+} Reader;
+
+/* ---- reading: tokens ----------------------------------------------------------------------------------------------- */
+
+static char peek(const Reader *r) { return r->at < r->source->len ? r->source->text[r->at] : '\n'; }
+
+static bool at_blank(const Reader *r) { return peek(r) == ' ' || peek(r) == '\t' || peek(r) == '\r'; }
+
+static bool is_word_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+}
+
+static TokenKind scan_string(Reader *r) {
+    r->at++;
+    while (peek(r) != '"' && peek(r) != '\n' && peek(r) != '\0') r->at++;
+    if (peek(r) != '"') return TOKEN_BAD;
+    r->at++;
+    return TOKEN_STRING;
+}
+
+static TokenKind scan(Reader *r) {
+    char c = peek(r);
+    if (c == '\n' || c == '#') return TOKEN_END;
+    if (c == '"') return scan_string(r);
+    if (is_word_char(c)) {
+        while (is_word_char(peek(r))) r->at++;
+        return TOKEN_WORD;
+    }
+    r->at++;
+    return c == '*' ? TOKEN_STAR : c == ',' ? TOKEN_COMMA : c == '=' ? TOKEN_EQUALS : TOKEN_BAD;
+}
+
+static void advance(Reader *r) {
+    while (at_blank(r)) r->at++;
+    uint32_t begin = r->at;
+    Token *t = &r->token;
+    t->kind = scan(r);
+    t->loc = (Loc){r->source, begin, r->at > begin ? r->at : begin + 1};
+    bool quoted = t->kind == TOKEN_STRING;
+    t->text = arena_strndup(r->arena, r->source->text + begin + quoted, r->at - begin - (quoted ? 2u : 0u));
+}
+
+static const char *found(const Reader *r) {
+    if (r->token.kind == TOKEN_END) return "the end of the line";
+    if (r->token.kind == TOKEN_BAD && *r->token.text != '"') return "a character that no policy has";
+    return arena_printf(r->arena, "'%s'", r->token.text);
+}
+
+/* The next token if it is of a kind; else an error that says what was wanted. */
+static bool take(Reader *r, TokenKind kind, const char *wanted, Token *out) {
+    if (r->token.kind != kind) {
+        diag_error(r->diags, r->token.loc, "expected %s, found %s", wanted, found(r));
+        return false;
+    }
+    if (out) *out = r->token;
+    advance(r);
+    return true;
+}
+
+static void help_nearest(Reader *r, Diag *diag, const char *word, const char *const *words, int count) {
+    const char *nearest = text_nearest(word, words, count);
+    if (nearest) {
+        diag_help(r->diags, diag, "did you mean %s?", nearest);
+        return;
+    }
+    Text t;
+    text_init(&t, r->arena);
+    for (int i = 0; i < count; i++) text_printf(&t, "%s%s", i ? ", " : "", words[i]);
+    diag_help(r->diags, diag, "one of %s", text_str(&t));
+}
+
+/* A statement that may occur once in a file. */
+static bool is_second(Reader *r, Loc *first, Loc here, const char *what) {
+    if (!first->source) {
+        *first = here;
+        return false;
+    }
+    Diag *diag = diag_error(r->diags, here, "a second line '%s'", what);
+    diag_note(r->diags, diag, *first, "the first is here");
+    return true;
+}
+
+/* ---- reading: statements ------------------------------------------------------------------------------------------- */
+
+static void read_name(Reader *r, Loc here) {
+    Token name;
+    if (is_second(r, &r->has_name, here, "policy")) return;
+    if (!take(r, TOKEN_STRING, "the policy's name in quotes", &name)) return;
+    if (!*name.text) diag_error(r->diags, name.loc, "the policy's name is empty");
+    r->policy->name = name.text;
+}
+
+static void read_algorithm(Reader *r, Loc here) {
+    static const char *const words[] = {"eager", "paint", "min_cut"};
+    Token word;
+    if (is_second(r, &r->has_algorithm, here, "algorithm") || !take(r, TOKEN_WORD, "an algorithm", &word)) return;
+    int i = 0;
+    while (i < 3 && strcmp(word.text, words[i])) i++;
+    if (i == 3) {
+        Diag *diag = diag_error(r->diags, word.loc, "unknown algorithm %s", word.text);
+        help_nearest(r, diag, word.text, words, 3);
+    } else if (i > 0) {
+        Diag *diag = diag_error(r->diags, word.loc, "algorithm %s is not supported", word.text);
+        diag_help(r->diags, diag, "use eager");
+    }
+}
+
+static void read_low(Reader *r, Loc here) {
+    const char *words[AMP_PRECISION_COUNT];
+    Token word;
+    if (is_second(r, &r->has_low, here, "low") || !take(r, TOKEN_EQUALS, "'='", NULL) ||
+        !take(r, TOKEN_WORD, "a type", &word) || amp_low_type_of(word.text, &r->policy->low))
+        return;
+    for (int i = 0; i < AMP_PRECISION_COUNT; i++) words[i] = amp_dtype_name(amp_precisions[i].low);
+    Diag *diag = diag_error(r->diags, word.loc, "unknown low type %s", word.text);
+    help_nearest(r, diag, word.text, words, AMP_PRECISION_COUNT);
+}
+
+/* The statement without its comment and surrounding blanks. */
+static const char *statement_text(const Reader *r, uint32_t end) {
+    const char *text = r->source->text;
+    uint32_t begin = r->begin;
+    while (begin < end && (text[begin] == ' ' || text[begin] == '\t')) begin++;
+    return arena_strndup(r->arena, text + begin, end - begin);
+}
+
+static void add_entry(Reader *r, const PolicyLine *line, Token name) {
+    const char *nearest = NULL;
+    if (name.kind == TOKEN_WORD && !policy_knows(r->arena, name.text, &nearest)) {
+        Diag *diag = diag_error(r->diags, name.loc, "unknown op %s", name.text);
+        if (nearest) diag_help(r->diags, diag, "did you mean %s?", nearest);
+        return;
+    }
+    for (int i = 0; i < r->policy->entries.len; i++) {
+        const PolicyEntry *e = &r->policy->entries.data[i];
+        if (strcmp(e->name, name.text)) continue;
+        Diag *diag = diag_error(r->diags, name.loc, "%s is listed twice", name.text);
+        diag_note(r->diags, diag, e->loc, "here it is %s", policy_class_words[e->line->op_class]);
+        return;
+    }
+    PolicyEntry entry = {name.text, line, name.loc};
+    vec_push(r->arena, &r->policy->entries, entry);
+}
+
+static bool take_op_name(Reader *r, Token *out) {
+    if (r->token.kind != TOKEN_STAR) return take(r, TOKEN_WORD, "the name of an op", out);
+    *out = r->token;
+    advance(r);
+    return true;
+}
+
+static void read_ops(Reader *r, Loc here) {
+    (void)here;
+    VEC(Token) names = {0};
+    Token name, word;
+    do {
+        if (names.len) advance(r); /* the comma */
+        if (!take_op_name(r, &name)) return;
+        vec_push(r->arena, &names, name);
+    } while (r->token.kind == TOKEN_COMMA);
+    if (!take(r, TOKEN_WORD, "',' or a class", &word)) return;
+    PolicyLine *line = arena_new(r->arena, PolicyLine);
+    *line = (PolicyLine){.line = r->line, .text = statement_text(r, word.loc.end)};
+    if (!policy_class_of(word.text, &line->op_class)) {
+        Diag *diag = diag_error(r->diags, word.loc, "unknown class %s", word.text);
+        help_nearest(r, diag, word.text, policy_class_words, POLICY_CLASS_COUNT);
+        return;
+    }
+    for (int i = 0; i < names.len; i++) add_entry(r, line, names.data[i]);
+}
+
+static const struct {
+    const char *word;
+    void (*read)(Reader *r, Loc here);
+} statements[] = {
+    {"policy", read_name},
+    {"algorithm", read_algorithm},
+    {"low", read_low},
+    {"op", read_ops},
+};
+static const char *const statement_words[] = {"policy", "algorithm", "low", "op"};
+enum { STATEMENTS = sizeof statements / sizeof *statements };
+
+static void read_statement(Reader *r) {
+    Token first;
+    int errors = r->diags->errors;
+    if (r->token.kind == TOKEN_END) return;
+    if (!take(r, TOKEN_WORD, "policy, algorithm, low or op", &first)) return;
+    for (int i = 0; i < STATEMENTS; i++) {
+        if (strcmp(first.text, statements[i].word)) continue;
+        statements[i].read(r, first.loc);
+        if (r->diags->errors == errors) take(r, TOKEN_END, "the end of the line", NULL);
+        return;
+    }
+    Diag *diag = diag_error(r->diags, first.loc, "a policy has no line '%s'", first.text);
+    help_nearest(r, diag, first.text, statement_words, STATEMENTS);
+}
+
+/* ---- reading: the file --------------------------------------------------------------------------------------------- */
+
+static bool lists_everything(const Policy *p) {
+    for (int i = 0; i < p->entries.len; i++)
+        if (!strcmp(p->entries.data[i].name, "*")) return true;
+    return false;
+}
+
+static void check_complete(Reader *r) {
+    const struct {
+        bool missing;
+        const char *line;
+    } needed[] = {
+        {!r->has_name.source, "policy \"NAME\""},
+        {!r->has_algorithm.source, "algorithm eager"},
+        {!r->has_low.source, "low = f16"},
+        {!lists_everything(r->policy), "op * follow"},
+    };
+    Loc start = {r->source, 0, 0};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (needed[i].missing) diag_error(r->diags, start, "the policy lacks a line such as '%s'", needed[i].line);
+}
+
+const Policy *policy_read(Arena *a, Diags *d, const Source *text) {
+    Policy *p = arena_new(a, Policy);
+    Reader r = {.arena = a, .diags = d, .source = text, .policy = p};
+    int errors = d->errors;
+    p->source = text;
+    if (text->len > UINT32_MAX / 2) {
+        diag_error(d, (Loc){0}, "%s: too large for a policy", text->name);
+        return NULL;
+    }
+    while (r.at < text->len) {
+        r.line++;
+        r.begin = r.at;
+        advance(&r);
+        read_statement(&r);
+        while (peek(&r) != '\n') r.at++;
+        r.at++;
+    }
+    if (d->errors == errors) check_complete(&r);
+    if (d->errors != errors) return NULL;
+    uint8_t digest[32];
+    amp_sha256_of(text->text, text->len, digest);
+    amp_sha256_hex(digest, p->sha256);
+    return p;
+}
+
+/* ---- the policy of a compilation --------------------------------------------------------------------------------- */
+
+/* By low type: the policy of a precision that names none. */
+static const char *const default_policies[] = {
+    [AMP_DT_F16] = "torch-fp16",
+    [AMP_DT_BF16] = "torch-bf16",
+    [AMP_DT_TF32] = "tf32",
+    [AMP_DT_F32] = "fp32",
+};
+
+static const amp_precision *need_precision(PassContext *c, const char *word) {
+    const amp_precision *found = amp_precision_find(word);
+    if (!found) diag_error(c->diags, (Loc){0}, "unknown precision %s: it is fp16, bf16, tf32 or fp32", word);
+    return found;
+}
+
+static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
+    Arena *a = c->m->arena;
+    const PassOptions *o = c->options;
+    const Source *text = o->find_policy ? o->find_policy(o->user, name) : policy_builtin(a, name);
+    if (text) return policy_read(a, c->diags, text);
+    Diag *diag = place_error(c, pos, "there is no policy %s: neither a built-in one nor a file", name);
+    Text list;
+    text_init(&list, a);
+    for (int i = 0; i < policy_file_count; i++) text_printf(&list, "%s%s", i ? ", " : "", policy_files[i].name);
+    diag_help(c->diags, diag, "built-in policies: %s", text_str(&list));
+    const amp_precision *precision = amp_precision_find(name);
+    if (precision)
+        diag_help(c->diags, diag, "%s is a precision; its policy is %s", name, default_policies[precision->low]);
+    return NULL;
+}
+
+/* --policy P --precision X */
+static const Policy *agreeing(PassContext *c, const Policy *p, const amp_precision *precision) {
+    if (!p || p->low == precision->low) return p;
+    diag_error(c->diags, (Loc){0}, "precision %s and policy %s do not agree: the policy's low type is %s",
+               precision->word, p->name, amp_dtype_name(p->low));
+    return NULL;
+}
+
+const Policy *policy_select(PassContext *c) {
+    const PassOptions *o = c->options;
+    const Module *m = c->m;
+    const amp_precision *precision = NULL;
+    Pos nowhere = {0};
+    if (o->precision && !(precision = need_precision(c, o->precision))) return NULL;
+    if (o->policy) {
+        const Policy *p = read_policy(c, o->policy, nowhere);
+        return precision ? agreeing(c, p, precision) : p;
+    }
+    if (!precision && m->precision_word && m->precision_is_file)
+        return read_policy(c, m->precision_word, m->precision_pos);
+    if (!precision) precision = need_precision(c, m->precision_word ? m->precision_word : AMP_FULL_PRECISION);
+    return precision ? read_policy(c, default_policies[precision->low], nowhere) : NULL;
 }

@@ -9,7 +9,7 @@
 #ifndef AMP_PASSES_PRECISION_POLICY_H
 #define AMP_PASSES_PRECISION_POLICY_H
 
-#include "ir/ir.h"
+#include "passes/passes.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,14 +50,21 @@ typedef struct Policy {
 /* NULL when the text has errors, which are in |d|. */
 const Policy *policy_read(Arena *a, Diags *d, const Source *text);
 
-/* The line for an op: layer.op before layer before op before *. Never NULL: every policy has a line for *. */
+/* The line for an op: the most specific of layer.op, layer, op and *.  Never NULL: every policy has a line for *. */
 const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer);
 
 /* Whether |pattern| ("softmax", "cross_entropy", "cross_entropy.log_softmax") names the op. */
 bool policy_names_op(const char *pattern, const char *op, const char *layer);
-/* Whether |pattern| names an op, a layer or layer.op that the language has; else |nearest| (may be NULL) is what may
- * have been meant, or NULL. */
+/* Whether |pattern| names an op, a layer or layer.op of the language; if not, |nearest| (may be NULL) is the closest
+ * name, or NULL. */
 bool policy_knows(Arena *a, const char *pattern, const char **nearest);
+
+/* The policy of a compilation: from the options, else from the model, else of full precision.  NULL: the errors are in
+ * the diagnostics.
+ *   --policy P       a built-in policy's name or a file; with --precision X too, X must agree with its low type
+ *   --precision X    fp16, bf16, tf32 or fp32: the default policy of that word
+ *   precision X {    the same, in the model; a string there is P */
+const Policy *policy_select(PassContext *c);
 
 /* The text of a built-in policy ("torch-fp16"), or NULL. */
 const Source *policy_builtin(Arena *a, const char *name);

@@ -280,9 +280,9 @@ TEST_F(AutocastTest, PathBeatsOpBeatsPolicyAndTheLastOfEqualsWins) {
 }
 
 TEST_F(AutocastTest, WrongOverridesAreNamed) {
-    EXPECT_EQ(
-        ErrorsOfMlp("override op relo : f32 at mlp.amp:3:5\n"),
-        "error: mlp.amp:3:5: unknown op relo\n  help: did you mean relu?\n  help: a path stands in quotes: \"relo\"\n");
+    EXPECT_EQ(ErrorsOfMlp("override op relo : f32 at mlp.amp:3:5\n"),
+              "error: mlp.amp:3:5: unknown op relo\n  help: did you mean relu?\n  help: a path is written in quotes: "
+              "\"relo\"\n");
     EXPECT_EQ(ErrorsOfMlp("override path fc1.liner : f32 at mlp.amp:3:5\n"),
               "error: mlp.amp:3:5: no op's path matches \"fc1.liner\"\n  help: did you mean \"fc1.linear\"?\n");
     EXPECT_EQ(ErrorsOfMlp("override op relu : bf16 at mlp.amp:3:5\n"),
@@ -300,7 +300,7 @@ TEST_F(AutocastTest, AnErrorPointsIntoTheModelText) {
     EXPECT_EQ(TryRun(m, STAGE_AUTOCAST), AMP_BAD_SOURCE);
     EXPECT_EQ(Diagnostics(),
               "m.amp:2:3: error: unknown op relo\n   2 |   relo: f32\n     |   ^~~~\n  help: did you mean relu?\n"
-              "  help: a path stands in quotes: \"relo\"\n");
+              "  help: a path is written in quotes: \"relo\"\n");
 }
 
 // ---- operands that decide nothing ------------------------------------------------------------------------------------

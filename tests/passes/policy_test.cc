@@ -106,9 +106,9 @@ TEST_F(PolicyTest, NamesWhatIsWrongInTheHead) {
         {"policy \"\"", "p.policy:1:8: error: the policy's name is empty\n   1 | policy \"\"\n     |        ^~\n"},
         {"policy \"x", "p.policy:1:8: error: expected the policy's name in quotes, found '\"x'\n   1 | policy \"x\n    "
                        " |        ^~\n"},
-        {"algorithm paint", "p.policy:1:11: error: algorithm paint is not built yet\n   1 | algorithm paint\n     |    "
+        {"algorithm paint", "p.policy:1:11: error: algorithm paint is not supported\n   1 | algorithm paint\n     |    "
                             "       ^~~~~\n  help: use eager\n"},
-        {"algorithm min_cut", "p.policy:1:11: error: algorithm min_cut is not built yet\n   1 | algorithm min_cut\n    "
+        {"algorithm min_cut", "p.policy:1:11: error: algorithm min_cut is not supported\n   1 | algorithm min_cut\n    "
                               " |           ^~~~~~~\n  help: use eager\n"},
         {"algorithm eagr", "p.policy:1:11: error: unknown algorithm eagr\n   1 | algorithm eagr\n     |           "
                            "^~~~\n  help: did you mean eager?\n"},

@@ -1,6 +1,8 @@
 /* walk.c: see walk.h. */
 #include "codegen/walk.h"
 
+#include "targets/target.h"
+
 enum { KEPT_BYTES = 64 << 10 }; /* of stack, for values that several phases of a row need */
 
 void walk_init(Walk *w, const Func *f, Arena *a) {
@@ -85,7 +87,7 @@ static bool is_made_in_registers(const Walk *w, Val v) { return w->values[behind
 int walk_memory_operand(const Walk *w, const Op *o, int n) {
     Val v = o->in[n];
     if (!ir_is_product(o)) v = behind_views(w, v);
-    else if (w->values[v.id].made && ir_is_made_on_load(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
+    else if (w->values[v.id].made && target_rounds_on_load(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
     return w->values[v.id].made ? -1 : find_readable(w, v);
 }
 

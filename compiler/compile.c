@@ -55,7 +55,7 @@ static amp_status emit_ir(Session *s, TargetChoice target, amp_compile_result **
     Module *m = NULL;
     Text t;
     AMP_TRY(last_stage(&s->options, &last, err));
-    AMP_TRY(session_run(s, last, target == CHOICE_CUDA ? TARGET_CUDA : TARGET_CPU, &m, err));
+    AMP_TRY(session_run(s, last, target == CHOICE_CUDA ? &target_cuda : &target_cpu, &m, err));
     text_init(&t, &s->arena);
     ir_print(&t, m);
     return emit_text(s, &t, out, err);

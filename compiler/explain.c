@@ -50,7 +50,7 @@ static amp_status compile_model(Session *s, ExplainSource *out, amp_error *err) 
     CodegenCuda cuda = {0};
     Text uses;
     AMP_TRY(s->options.gpu_arch ? target_make_code(s, CHOICE_BOTH, &m, &cuda, err)
-                                : session_run(s, STAGE_PLAN, TARGET_CPU, &m, err));
+                                : session_run(s, STAGE_PLAN, &target_cpu, &m, err));
     out->m = m;
     if (!cuda.code) return AMP_OK;
     text_init(&uses, &s->arena);

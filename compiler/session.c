@@ -137,7 +137,7 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
     return AMP_OK;
 }
 
-static amp_status run_passes(Session *s, Module *m, Stage last, TargetKind target, PassObserver observer,
+static amp_status run_passes(Session *s, Module *m, Stage last, const Target *target, PassObserver observer,
                              amp_error *err) {
     PassOptions options = {
         .precision = s->options.precision,
@@ -165,7 +165,7 @@ static amp_status begin(Session *s, Module **out, amp_error *err) {
     return AMP_OK;
 }
 
-amp_status session_run(Session *s, Stage last, TargetKind target, Module **out, amp_error *err) {
+amp_status session_run(Session *s, Stage last, const Target *target, Module **out, amp_error *err) {
     AMP_TRY(begin(s, out, err));
     if ((*out)->stage <= last) return run_passes(s, *out, last, target, observe, err);
     return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
@@ -174,10 +174,10 @@ amp_status session_run(Session *s, Stage last, TargetKind target, Module **out, 
 
 amp_status session_lower(Session *s, Module **out, amp_error *err) {
     AMP_TRY(begin(s, out, err));
-    return (*out)->stage < STAGE_LOWER ? run_passes(s, *out, STAGE_LOWER, TARGET_CPU, observe, err) : AMP_OK;
+    return (*out)->stage < STAGE_LOWER ? run_passes(s, *out, STAGE_LOWER, &target_cpu, observe, err) : AMP_OK;
 }
 
-amp_status session_finish(Session *s, Module *m, TargetKind target, bool observed, amp_error *err) {
+amp_status session_finish(Session *s, Module *m, const Target *target, bool observed, amp_error *err) {
     return run_passes(s, m, STAGE_PLAN, target, observed ? observe : NULL, err);
 }
 

@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "codegen/codegen.h"
 #include "ir/ir.h"
+#include "targets/target.h"
 
 typedef struct LoadedFile {
     Source source;
@@ -37,11 +38,11 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
 /* Finds the main source: the text that was given, or the file. */
 amp_status session_open(Session *s, amp_error *err);
 /* Parses and elaborates (or reads IR) and runs the passes up to |last|, from fuse on for |target|. */
-amp_status session_run(Session *s, Stage last, TargetKind target, Module **out, amp_error *err);
+amp_status session_run(Session *s, Stage last, const Target *target, Module **out, amp_error *err);
 /* The same up to lower; IR that is behind that already is left as it is. */
 amp_status session_lower(Session *s, Module **out, amp_error *err);
 /* Runs what is left.  |observed|: the caller sees dumps and times. */
-amp_status session_finish(Session *s, Module *m, TargetKind target, bool observed, amp_error *err);
+amp_status session_finish(Session *s, Module *m, const Target *target, bool observed, amp_error *err);
 /* A second module of the same text. */
 amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *err);
 /* What code generation says, with the name of the model.  What is wrong with IR that was read is a fault of the text. */

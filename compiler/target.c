@@ -18,7 +18,7 @@ static const char for_cpu_alone[] = "it was compiled with --target cpu";
 
 /* IR at stage fuse or later is one target's already. */
 static amp_status finish_started(Session *s, Module *m, TargetChoice choice, CodegenCuda *cuda, amp_error *err) {
-    if (m->target == TARGET_CUDA)
+    if (target_of(m) == &target_cuda)
         return amp_fail(
             err, AMP_INVALID_ARGUMENT,
             "%s: is at stage %s for CUDA, and a model needs kernels for the CPU too; start from stage lower or before",
@@ -30,7 +30,7 @@ static amp_status finish_started(Session *s, Module *m, TargetChoice choice, Cod
     if (choice == CHOICE_CUDA)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: target cuda: %s; start from stage lower or before",
                         s->options.name, cuda->missing);
-    return session_finish(s, m, TARGET_CPU, true, err);
+    return session_finish(s, m, &target_cpu, true, err);
 }
 
 /* Of every kernel that was compiled. */
@@ -50,7 +50,7 @@ static amp_status add_cuda(Session *s, const Module *lowered, TargetChoice choic
     Module *m = NULL;
     amp_error why = {0};
     AMP_TRY(session_copy(s, lowered, &m, err));
-    AMP_TRY(session_finish(s, m, TARGET_CUDA, choice == CHOICE_CUDA, err));
+    AMP_TRY(session_finish(s, m, &target_cuda, choice == CHOICE_CUDA, err));
     amp_status status = codegen_cuda(m, &cuda->code, &why);
     if (status == AMP_UNSUPPORTED && choice == CHOICE_BOTH && !s->options.gpu_arch) {
         cuda->missing = arena_strdup(&s->arena, why.message);
@@ -76,11 +76,11 @@ amp_status target_make_code(Session *s, TargetChoice choice, Module **cpu, Codeg
                         s->options.gpu_arch);
     if (choice == CHOICE_CPU) cuda->missing = for_cpu_alone;
     else AMP_TRY(add_cuda(s, *cpu, choice, cuda, err));
-    return session_finish(s, *cpu, TARGET_CPU, choice != CHOICE_CUDA, err);
+    return session_finish(s, *cpu, &target_cpu, choice != CHOICE_CUDA, err);
 }
 
 amp_status target_make_cuda(Session *s, const struct CudaModule **out, amp_error *err) {
     Module *m = NULL;
-    AMP_TRY(session_run(s, STAGE_PLAN, TARGET_CUDA, &m, err));
+    AMP_TRY(session_run(s, STAGE_PLAN, &target_cuda, &m, err));
     return session_name_error(s, codegen_cuda(m, out, err), err);
 }

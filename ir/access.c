@@ -76,53 +76,6 @@ Val ir_memory_source(const Func *f, Val v) {
     return v;
 }
 
-bool ir_is_made_on_load(const Func *f, const Op *o) {
-    if (f->module->target != TARGET_CUDA || o->code != OP_cast) return false;
-    Dtype to = ir_dtype(f, o->out[0]);
-    return ir_value(f, o->in[0])->kind == VAL_INPUT && ir_dtype(f, o->in[0]) == AMP_DT_F32 &&
-           (is_short_float(to) || to == AMP_DT_TF32);
-}
-
-/* ---- forms of operands ------------------------------------------------------------------------------------------- */
-
-static Form contract_form(const Func *f, const Op *o, int i) {
-    /* by [operand][transposed][16 bits] */
-    static const Layout layouts[2][2][2] = {
-        {{LAYOUT_PANELS, LAYOUT_PANELS}, {LAYOUT_PANELS, LAYOUT_PAIRS}},
-        {{LAYOUT_PANELS, LAYOUT_PAIRS}, {LAYOUT_PANELS_T, LAYOUT_PAIRS_T}},
-    };
-    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16;
-    return (Form){layouts[i][ir_attr(o, i ? "tb" : "ta")->b][sixteen], sixteen ? AMP_DT_BF16 : AMP_DT_F32};
-}
-
-static int64_t last_dim(const Func *f, Val v) {
-    const Shape *s = ir_shape(f, v);
-    return s->d[s->rank - 1].mul;
-}
-
-/* Images lie in panels, or dense where a panel would be mostly padding; weights in panels, 16-bit ones in pairs of neighbouring
- * channels that are summed over, for which their number must be even. */
-static Form convolution_form(const Func *f, const Op *o, int i) {
-    bool weights = i == 1 && o->code != OP_conv_weight;
-    bool in_pairs = o->code == OP_conv_weight || last_dim(f, o->in[0]) % 2 == 0;
-    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16 && in_pairs;
-    Form form = {LAYOUT_PANELS, sixteen ? AMP_DT_BF16 : AMP_DT_F32};
-    if (weights && sixteen) form.layout = LAYOUT_PAIRS;
-    if (!weights && last_dim(f, o->in[i]) < 32) form.layout = LAYOUT_ROWS;
-    return form;
-}
-
-/* Row-major, in the type that it has: tf32 alone has none of its own. */
-static Form dense_form(const Func *f, Val v) {
-    Dtype t = ir_dtype(f, v);
-    return (Form){LAYOUT_ROWS, t == AMP_DT_TF32 ? AMP_DT_F32 : t};
-}
-
-Form ir_product_form(const Func *f, const Op *o, int i) {
-    if (f->module->target == TARGET_CUDA) return dense_form(f, o->in[i]);
-    return o->code == OP_contract ? contract_form(f, o, i) : convolution_form(f, o, i);
-}
-
 /* ---- geometry ---------------------------------------------------------------------------------------------------- */
 
 static void get_pair(const Op *o, const char *name, int64_t initial, int64_t *out) {

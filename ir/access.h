@@ -30,18 +30,11 @@ Val ir_memory_source(const Func *f, Val v);
 /* Whether |o| is such a view or widening. */
 bool ir_is_seen_through(const Func *f, const Op *o);
 
-/* A rounding of an input, which products on CUDA can make as they load it: where nothing else reads it (passes/kernels/fuse.c), each product's kernel
- * has its own. */
-bool ir_is_made_on_load(const Func *f, const Op *o);
-
 /* How a value lies in memory. */
 typedef struct Form {
     Layout layout;
     Dtype storage;
 } Form;
-
-/* The form in which a product reads operand |i| (0: A, 1: B): the tables of docs/design/kernels.md. */
-Form ir_product_form(const Func *f, const Op *product, int i);
 
 /* The geometry of conv*, and of window_*, where oc = c. */
 typedef struct Windows {

@@ -36,8 +36,12 @@ typedef struct Shape {
     Dim d[MAX_RANK];
 } Shape;
 
-typedef struct Val { uint32_t id; } Val;
-typedef struct OpId { uint32_t id; } OpId;
+typedef struct Val {
+    uint32_t id;
+} Val;
+typedef struct OpId {
+    uint32_t id;
+} OpId;
 #define NO_VAL ((Val){0})
 
 /* ---- where and why -------------------------------------------------------------------------------------------------------- */
@@ -55,14 +59,15 @@ typedef struct Pos { /* a place in the model text; line 0: none */
  *   because {gradient, of fc1.linear}                  backward: the dtype of the forward op / the reverse cast
  */
 typedef struct Reason {
-    const char *rule;     /* class word of the policy, or "gradient", "weight_gradient", "loss_scale", "update", "weak", "written" */
-    const char *origin;   /* "torch-fp16", or NULL */
-    int line;             /* of the policy file; 0: none */
-    bool is_override;     /* then |where| is the override's place */
+    const char *
+        rule; /* class word of the policy, or "gradient", "weight_gradient", "loss_scale", "update", "weak", "written" */
+    const char *origin; /* "torch-fp16", or NULL */
+    int line;           /* of the policy file; 0: none */
+    bool is_override;   /* then |where| is the override's place */
     Pos where;
-    const char *relation; /* "for", "input", "of", or NULL */
+    const char *relation;  /* "for", "input", "of", or NULL */
     const char *neighbour; /* path of the op that |relation| points at */
-    const char *because;  /* the user's own words, or measured evidence; NULL */
+    const char *because;   /* the user's own words, or measured evidence; NULL */
 } Reason;
 
 /* ---- attributes ------------------------------------------------------------------------------------------------------------ */
@@ -101,7 +106,17 @@ typedef enum Opcode {
 } Opcode;
 
 enum { GRAPH = 1, CORE = 2 };
-enum { ELEMENTWISE = 1, COMMUTES = 2, PRODUCT = 4, EFFECT = 8, RANDOM = 16, REDUCE = 32, BACKWARD = 64, INDIRECT = 128, LEADS = 256 };
+enum {
+    ELEMENTWISE = 1,
+    COMMUTES = 2,
+    PRODUCT = 4,
+    EFFECT = 8,
+    RANDOM = 16,
+    REDUCE = 32,
+    BACKWARD = 64,
+    INDIRECT = 128,
+    LEADS = 256
+};
 
 #include "ir/rule_ids.h" /* enum ShapeRule, GradRule, LowerRule, EmitRule */
 
@@ -141,12 +156,12 @@ typedef struct Op {
     Opcode code;
     int n_in, n_out;
     Val *in, *out;
-    AttrValue *attr; /* ir_attr_count(code) of them, in the order of ir_op_info[code].attrs */
-    const char *path;          /* "fc1.linear": scope and op name; what overrides and reasons name */
-    const char *layer;         /* the prelude block that a person called ("cross_entropy"), or NULL: policies may name it too */
+    AttrValue *attr;   /* ir_attr_count(code) of them, in the order of ir_op_info[code].attrs */
+    const char *path;  /* "fc1.linear": scope and op name; what overrides and reasons name */
+    const char *layer; /* the prelude block that a person called ("cross_entropy"), or NULL: policies may name it too */
     Pos pos;
-    Reason *reason; /* NULL before autocast */
-    Val pred;       /* assign: only where this bool scalar is true; NO_VAL: always */
+    Reason *reason;  /* NULL before autocast */
+    Val pred;        /* assign: only where this bool scalar is true; NO_VAL: always */
     uint32_t region; /* core: 1-based index into Func.regions; 0: none */
     OpId id;         /* its own: Func.ops.data[id.id] */
 } Op;
@@ -161,20 +176,20 @@ typedef struct Region { /* what came from one graph op */
  * N rows of one column. */
 typedef enum KernelKind {
     KERNEL_PRODUCT, /* a contract, conv, conv_data or conv_weight (groups = 1), then elementwise ops on its 32 x 32 tiles */
-    KERNEL_TILE,    /* elementwise over 32 x 32 tiles */
-    KERNEL_ROW,     /* reductions along a row, elementwise around them; tasks are blocks of rows */
-    KERNEL_COLUMN,  /* reductions over the rows, or over those of each segment (Kernel.segment); tasks are segments x blocks of 32 columns */
-    KERNEL_SCALAR,  /* one task; scalars of any type */
-    KERNEL_SCATTER  /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
+    KERNEL_TILE,   /* elementwise over 32 x 32 tiles */
+    KERNEL_ROW,    /* reductions along a row, elementwise around them; tasks are blocks of rows */
+    KERNEL_COLUMN, /* reductions over the rows, or over those of each segment (Kernel.segment); tasks are segments x blocks of 32 columns */
+    KERNEL_SCALAR, /* one task; scalars of any type */
+    KERNEL_SCATTER /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
 } KernelKind;
 
 /* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero or never read. */
 typedef enum Layout {
-    LAYOUT_ROWS,    /* row-major, dense: users' arrays, vectors, scalars */
-    LAYOUT_PANELS,  /* [C/32][R][32] */
-    LAYOUT_PAIRS,   /* [C/32][R/2][32][2]: neighbouring rows side by side, for 16-bit products along rows */
+    LAYOUT_ROWS,     /* row-major, dense: users' arrays, vectors, scalars */
+    LAYOUT_PANELS,   /* [C/32][R][32] */
+    LAYOUT_PAIRS,    /* [C/32][R/2][32][2]: neighbouring rows side by side, for 16-bit products along rows */
     LAYOUT_PANELS_T, /* [R/32][C][32]: PANELS of the transpose */
-    LAYOUT_PAIRS_T  /* [R/32][C/2][32][2]: PAIRS of the transpose */
+    LAYOUT_PAIRS_T   /* [R/32][C/2][32][2]: PAIRS of the transpose */
 } Layout;
 
 typedef enum BufferKind {
@@ -189,22 +204,23 @@ typedef enum BufferKind {
 typedef struct Buffer {
     const char *name;
     BufferKind kind;
-    Val value;       /* the value of the function that it holds */
+    Val value; /* the value of the function that it holds */
     Layout layout;
     Dtype storage;   /* element type in memory: f32 also for f16 and tf32 values that products read (widened once) */
     uint32_t state;  /* BUFFER_STATE: 1-based index into Module.states */
     int first, last; /* plan: kernels of the function that touch it, counted from 0 */
-    uint32_t place;  /* plan: TEMP that takes the memory of another one, which no kernel needs any more: its 1-based index; 0: none */
+    uint32_t
+        place; /* plan: TEMP that takes the memory of another one, which no kernel needs any more: its 1-based index; 0: none */
 } Buffer;
 
 typedef struct Kernel {
     const char *name;  /* "k03" */
     const char *title; /* "fc1: linear + bias + relu" */
     KernelKind kind;
-    int first, count;  /* ops: Func.body[first .. first + count) */
-    Val pred;          /* run only where true; NO_VAL: always */
-    int64_t segment;   /* COLUMN: rows that are reduced together, where that is not all of them; else 0 */
-    VEC(uint32_t) reads;  /* 1-based indexes into Func.buffers, filled by layout */
+    int first, count;    /* ops: Func.body[first .. first + count) */
+    Val pred;            /* run only where true; NO_VAL: always */
+    int64_t segment;     /* COLUMN: rows that are reduced together, where that is not all of them; else 0 */
+    VEC(uint32_t) reads; /* 1-based indexes into Func.buffers, filled by layout */
     VEC(uint32_t) writes;
     Pos pos;
 } Kernel;
@@ -228,23 +244,28 @@ typedef struct Func {
     VEC(Result) results;
     Table result_names; /* build.c: to 1-based indexes into results */
     VEC(Region) regions;
-    VEC(Kernel *) kernels; /* empty before fuse; then every op of body is in exactly one, in order */
-    VEC(Buffer *) buffers; /* empty before layout */
-    struct NameTable *names; /* build.c: value names to values */
+    VEC(Kernel *) kernels;     /* empty before fuse; then every op of body is in exactly one, in order */
+    VEC(Buffer *) buffers;     /* empty before layout */
+    struct NameTable *names;   /* build.c: value names to values */
     struct FuncSpares *spares; /* compact.c: arrays of the compaction before, to be used again */
 } Func;
 
 /* ---- module ------------------------------------------------------------------------------------------------------------------------ */
 
 typedef enum Stage {
-    STAGE_ELABORATE, STAGE_AUTOCAST, STAGE_AUTODIFF, STAGE_SCALE, STAGE_OPTIMIZER, STAGE_SIMPLIFY,
-    STAGE_LOWER, STAGE_FUSE, STAGE_LAYOUT, STAGE_PLAN, STAGE_COUNT
+    STAGE_ELABORATE,
+    STAGE_AUTOCAST,
+    STAGE_AUTODIFF,
+    STAGE_SCALE,
+    STAGE_OPTIMIZER,
+    STAGE_SIMPLIFY,
+    STAGE_LOWER,
+    STAGE_FUSE,
+    STAGE_LAYOUT,
+    STAGE_PLAN,
+    STAGE_COUNT
 } Stage;
 extern const char *const ir_stage_names[STAGE_COUNT];
-
-/* What fuse, layout, plan and code generation work for. */
-typedef enum TargetKind { TARGET_CPU, TARGET_CUDA, TARGET_COUNT } TargetKind;
-extern const char *const ir_target_names[TARGET_COUNT]; /* "cpu", "cuda" */
 
 /* name(key = value, ...): initialisers, optimizers, loss scales. */
 typedef struct CallArg {
@@ -260,11 +281,11 @@ typedef struct Call {
 } Call;
 
 typedef enum StateRole {
-    STATE_PARAM,   /* trained; f32 master */
-    STATE_BUFFER,  /* `state` of the language: saved, not trained */
-    STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
+    STATE_PARAM,  /* trained; f32 master */
+    STATE_BUFFER, /* `state` of the language: saved, not trained */
+    STATE_MOMENT, /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
     STATE_COUNTER, /* "step", "iteration" (i64), "seed" (i64), "micro" (i64: the micro-batch of the step, where steps accumulate) */
-    STATE_SCALER,  /* "scale" (f32), "growth_tracker" (i32), "floor_hits" (i32) */
+    STATE_SCALER, /* "scale" (f32), "growth_tracker" (i32), "floor_hits" (i32) */
     STATE_DERIVED, /* a copy of |of| in another dtype or layout, written by the optimizer, recomputed by "refresh"; never saved */
     STATE_ACCUMULATOR, /* of a training session: the sum so far of the micro-batches' gradients of |of| */
     STATE_STAGED       /* of a training session: what the step would make of buffer |of|; committed with the weights */
@@ -283,7 +304,7 @@ typedef struct State {
 } State;
 
 typedef struct Override { /* a line of the model's precision block */
-    const char *pattern; /* an op's name, or a glob on paths */
+    const char *pattern;  /* an op's name, or a glob on paths */
     bool is_path;
     const char *word;    /* class of the policy, or a dtype word */
     const char *because; /* or NULL */
@@ -295,7 +316,8 @@ typedef struct CastNote { /* an operand that an op reads in another dtype */
     Dtype from, to;
 } CastNote;
 
-typedef struct Decision { /* what `ampc explain` shows: one per op of the forward graph, made by autocast, kept to the end */
+typedef struct
+    Decision { /* what `ampc explain` shows: one per op of the forward graph, made by autocast, kept to the end */
     const char *path, *op, *layer;
     Dtype out;           /* of its first result */
     VEC(Dtype) operands; /* as the op reads them, casts applied */
@@ -306,10 +328,12 @@ typedef struct Decision { /* what `ampc explain` shows: one per op of the forwar
 } Decision;
 
 typedef struct Removed { /* a rounding that simplify took away */
-    const char *func, *value, *what; /* "train_step", "d.fc1.weight", "f16 rounding of a weight gradient: the product writes f32" */
+    const char *func, *value,
+        *what; /* "train_step", "d.fc1.weight", "f16 rounding of a weight gradient: the product writes f32" */
 } Removed;
 
-typedef struct TrainGroup { /* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true; of several that match, each key is taken from the last that gives it */
+typedef struct
+    TrainGroup { /* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true; of several that match, each key is taken from the last that gives it */
     const char *pattern;
     double lr_scale, weight_decay;
     bool has_lr_scale, has_weight_decay, frozen;
@@ -317,9 +341,10 @@ typedef struct TrainGroup { /* group GLOB: lr_scale = 0.1, weight_decay = 0.0, f
 } TrainGroup;
 
 typedef struct Train { /* a train block */
-    const char *only;   /* glob on the names of the parameters that it trains; NULL: all */
-    const char *loss;   /* the result that it differentiates: "loss" where there is one block, else "loss.0", "loss.1", ... */
-    Call optimizer;     /* an argument may be a schedule: CallArg.call */
+    const char *only;  /* glob on the names of the parameters that it trains; NULL: all */
+    const char
+        *loss; /* the result that it differentiates: "loss" where there is one block, else "loss.0", "loss.1", ... */
+    Call optimizer; /* an argument may be a schedule: CallArg.call */
     VEC(TrainGroup) groups;
     double clip_norm, clip_value; /* 0: none */
     Pos pos;
@@ -332,20 +357,25 @@ typedef struct Module {
     Arena *arena;
     const char *name;
     Stage stage;
-    TargetKind target; /* from fuse on */
+    const char *target;                    /* from fuse on: a name of targets/; NULL: its first */
     const char *source_name, *source_text; /* of the main file; text may be NULL when read from IR */
-    const char *source_path; /* source_name as the user gave it, with its folder: for messages, not printed; may be NULL */
+    const char
+        *source_path; /* source_name as the user gave it, with its folder: for messages, not printed; may be NULL */
     char source_sha256[65];
-    VEC(struct NamedInt { const char *name; int64_t value; }) consts;
+    VEC(struct NamedInt {
+        const char *name;
+        int64_t value;
+    })
+    consts;
     /* precision */
     const char *precision_word; /* "fp16", ..., or the policy's name; NULL: the model has no precision block (fp32) */
     bool precision_is_file;
     Pos precision_pos; /* for messages; not printed */
     VEC(Override) overrides;
-    Call loss_scale;            /* dynamic(...), static(v), none() */
+    Call loss_scale;                         /* dynamic(...), static(v), none() */
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
-    Dtype low;                  /* the policy's low type; AMP_DT_NONE before autocast */
+    Dtype low; /* the policy's low type; AMP_DT_NONE before autocast */
     /* training */
     bool has_train;
     VEC(Train) trains;
@@ -358,19 +388,20 @@ typedef struct Module {
     VEC(Func *) funcs;
     VEC(Decision) decisions;
     VEC(Removed) removed;
-    const char *graph_text; /* from lower on: the module as simplify left it, the last stage with the ops that a person knows; NULL */
+    const char *
+        graph_text; /* from lower on: the module as simplify left it, the last stage with the ops that a person knows; NULL */
 } Module;
 
 /* ---- building (build.c) -------------------------------------------------------------------------------------------------------------- */
 
 Module *ir_module_new(Arena *a, const char *name);
-Func *ir_func_new(Module *m, const char *name);      /* appended to m->funcs */
+Func *ir_func_new(Module *m, const char *name);        /* appended to m->funcs */
 Func *ir_func_find(const Module *m, const char *name); /* NULL when there is none */
 void ir_func_remove(Module *m, Func *f);
 
 Value *ir_value(const Func *f, Val v);
-Val ir_find(const Func *f, const char *name);          /* NO_VAL when no value has the name */
-void ir_rename(Func *f, Val v, const char *hint);      /* numbered where it is taken, as ir_new_value does */
+Val ir_find(const Func *f, const char *name);     /* NO_VAL when no value has the name */
+void ir_rename(Func *f, Val v, const char *hint); /* numbered where it is taken, as ir_new_value does */
 Op *ir_op(const Func *f, OpId o);
 Op *ir_def(const Func *f, Val v); /* the op that makes v; NULL for inputs and states */
 Dtype ir_dtype(const Func *f, Val v);
@@ -435,7 +466,7 @@ bool shape_count(const Shape *s, Dim *out);                       /* product of 
 bool shape_matrix(const Shape *s, Dim *rows, Dim *cols);
 bool shape_same_matrix(const Shape *a, const Shape *b);
 int64_t dim_eval(Dim d, int64_t n);
-void shape_print(Text *t, const Shape *s); /* [N, 784] */
+void shape_print(Text *t, const Shape *s);         /* [N, 784] */
 void type_print(Text *t, Dtype d, const Shape *s); /* f32[N, 784]; f32 for scalars */
 
 /* Shapes and dtypes of the results of an op from its inputs and attributes.  |t| is the dtype of float results.  On failure returns a

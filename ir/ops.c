@@ -26,8 +26,6 @@ const char *const ir_stage_names[STAGE_COUNT] = {
     [STAGE_PLAN] = "plan",
 };
 
-const char *const ir_target_names[TARGET_COUNT] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
-
 Opcode ir_opcode(const char *name) {
     for (int code = OP_NONE + 1; code < OP_COUNT; code++)
         if (!strcmp(ir_op_info[code].name, name)) return (Opcode)code;

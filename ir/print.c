@@ -17,7 +17,10 @@ static void put_source(Text *t, const Module *m) {
 }
 
 static void put_target(Text *t, const Module *m) {
-    if (m->target != TARGET_CPU) text_printf(t, "  target %s\n", ir_target_names[m->target]);
+    if (!m->target) return;
+    text_puts(t, "  target ");
+    print_word(t, m->target);
+    text_putc(t, '\n');
 }
 
 static void put_policy(Text *t, const Module *m) {

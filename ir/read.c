@@ -120,9 +120,7 @@ static void read_metric(Reader *r) {
     vec_push(r->a, &r->m->metrics, name);
 }
 
-static void read_target(Reader *r) {
-    r->m->target = (TargetKind)reader_choice(r, "a target (cpu, cuda)", ir_target_names, TARGET_COUNT);
-}
+static void read_target(Reader *r) { r->m->target = reader_name(r, "a target"); }
 
 static const Line header_lines[] = {
     {"target", read_target},

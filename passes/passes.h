@@ -17,11 +17,13 @@ typedef struct PassOptions {
     /* precision; NULL: as the model says */
     const char *precision; /* "fp16", "bf16", "tf32", "fp32" */
     const char *policy;    /* built-in name or file */
-    /* Finds the text of a policy by built-in name or file name, relative to the model; the source lives as long as the module. NULL when absent. */
+    /* Finds the text of a policy by built-in name or file name, relative to the model; the source lives as long as the
+     * module.  NULL when absent. */
     const Source *(*find_policy)(void *user, const char *name);
     void *user;
     bool no_simplify, no_fuse, no_layout;
-    TargetKind target; /* of fuse and what follows; a module that is at stage fuse already keeps its own */
+    /* Of fuse and what follows; NULL: the first of targets/.  A module that is at stage fuse already keeps its own. */
+    const struct Target *target;
 } PassOptions;
 
 typedef struct PassContext {

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "passes/passes.h"
+#include "targets/target.h"
 
 const Pass passes[STAGE_COUNT] = {
     /* pass                    function           needs         breaks */
@@ -26,6 +27,8 @@ static double seconds_now(void) {
 /* A module may come from a file: what is wrong with it is then the user's to mend. */
 static amp_status check_input(const Module *m, Diags *diags, amp_error *err) {
     const char *wrong = ir_verify(m);
+    if (!wrong && !target_find(m->target))
+        wrong = arena_printf(m->arena, "there is no target %s; the targets are %s", m->target, target_list(m->arena));
     if (!wrong) return AMP_OK;
     diag_error(diags, (Loc){0}, "module %s is not valid at stage %s: %s", m->name, ir_stage_names[m->stage], wrong);
     return amp_fail(err, AMP_BAD_SOURCE, "module %s is not valid: %s", m->name, wrong);

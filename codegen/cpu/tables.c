@@ -6,7 +6,7 @@
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/table_rows.h"
-#include "ir/access.h"
+#include "targets/target.h"
 
 typedef struct Tables {
     TableWriter rows;
@@ -77,7 +77,7 @@ static KernelArrays put_kernel_arrays(const Tables *x, const Walk *w, int kernel
 
 /* The position of a product's operand among the kernel's, in the one form that its product reads. */
 static int product_operand(const Walk *w, const Op *product, int i) {
-    Form form = ir_product_form(w->f, product, i);
+    Form form = target_product_form(w->f, product, i);
     return walk_find_operand(w, product->in[i], form.layout, form.storage);
 }
 

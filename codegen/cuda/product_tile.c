@@ -14,7 +14,7 @@ typedef struct Instructions {
     int min_arch;
     const char *element;
     int element_bytes;
-    const char *rounded; /* how an operand in f32 is read that the product rounds (ir_is_made_on_load) */
+    const char *rounded; /* how an operand in f32 is read that the product rounds (target_rounds_on_load) */
 } Instructions;
 static const Instructions instructions[] = {
     {AMP_DT_F16, "MmaF16", 75, "uint16_t", 2, "RoundedF16"},

@@ -57,7 +57,7 @@ static void collect_needs(Making *mk) {
             for (int n = 0; n < o->n_in; n++) {
                 if (reads_linearly(f, o)) mk->needs[ir_memory_source(f, o->in[n]).id].linear = true;
                 if (mk->maker[o->in[n].id] == i || !ir_reads_elements(o, n)) continue;
-                if (ir_is_product(o)) need_form(mk, o->in[n], ir_product_form(f, o, n));
+                if (ir_is_product(o)) need_form(mk, o->in[n], target_product_form(f, o, n));
                 else mk->needs[o->in[n].id].elementwise = true;
             }
         }
@@ -142,7 +142,7 @@ static uint32_t pick(const Making *mk, const Op *o, int operand) {
     const Func *f = mk->f;
     const BufferIds *ids = &mk->made[o->in[operand].id];
     bool product = ir_is_product(o);
-    Form form = product ? ir_product_form(f, o, operand) : (Form){0};
+    Form form = product ? target_product_form(f, o, operand) : (Form){0};
     for (int i = 0; i < ids->len; i++) {
         const Buffer *b = f->buffers.data[ids->data[i] - 1];
         Form has = {b->layout, b->storage};

@@ -274,7 +274,7 @@ static void find_copied(Fuse *z) {
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         look_through_casts(z, o);
-        bool on_load = z->fusing && ir_is_made_on_load(f, o) && !read_elsewhere[o->out[0].id];
+        bool on_load = z->fusing && target_rounds_on_load(f, o) && !read_elsewhere[o->out[0].id];
         if (!on_load && (!is_free(z, o) || in_memory[o->out[0].id])) continue;
         fuse_node(z, o)->copied = true;
         fuse_node(z, o)->source = o->n_in ? o->in[0] : NO_VAL;
@@ -379,7 +379,7 @@ static void fuse_func(Func *f, bool fusing) {
 }
 
 bool pass_fuse(PassContext *c) {
-    c->m->target = c->options->target;
+    target_set(c->m, c->options->target ? c->options->target : targets[0]);
     for (int i = 0; i < c->m->funcs.len; i++) fuse_func(c->m->funcs.data[i], !c->options->no_fuse);
     c->m->stage = STAGE_FUSE;
     return true;

@@ -11,9 +11,9 @@
 #ifndef AMP_PASSES_KERNELS_FUSE_H
 #define AMP_PASSES_KERNELS_FUSE_H
 
-#include "ir/access.h"
 #include "passes/kernels/kernel_list.h"
 #include "passes/common/rewrite.h"
+#include "targets/target.h"
 
 typedef struct Copy { /* of a free op, in one kernel */
     Val of, copy;

@@ -166,9 +166,9 @@ static bool reads_own_flag(const Fuse *z, int index, const Op *o) {
     return false;
 }
 
-/* On a GPU all parameters are updated by one kernel, which the ends of many others would be slower than. */
+/* An update of a parameter that is left to the one kernel that updates them all. */
 static bool is_apart(const Fuse *z, const Group *g, const Op *o) {
-    if (z->f->module->target != TARGET_CUDA || !o->region) return false;
+    if (!target_of(z->f->module)->batches_updates || !o->region) return false;
     const char *from = z->f->regions.data[o->region - 1].op;
     return g->kind != KERNEL_TILE && g->kind != KERNEL_SCALAR && ir_op_info[ir_opcode(from)].shape == SHAPE_OPTIMIZER;
 }

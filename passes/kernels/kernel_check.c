@@ -2,8 +2,8 @@
  * other's mistakes. */
 #include "passes/kernels/kernel_check.h"
 
-#include "ir/access.h"
 #include "passes/common/rewrite.h"
+#include "targets/target.h"
 
 typedef struct Check {
     const Func *f;
@@ -35,7 +35,7 @@ static bool is_scalar(const Check *c, Val v) { return ir_shape(c->f, v)->rank ==
 
 static bool is_copy(const Check *c, const Op *o) {
     return o->code == OP_const || o->code == OP_iota || o->code == OP_extent || is_widening(c->f, o) ||
-           ir_is_view(c->f, o) || (c->f->kernels.data[c->k]->kind == KERNEL_PRODUCT && ir_is_made_on_load(c->f, o));
+           ir_is_view(c->f, o) || (c->f->kernels.data[c->k]->kind == KERNEL_PRODUCT && target_rounds_on_load(c->f, o));
 }
 
 static bool is_move(const Check *c, const Op *o) {
@@ -162,9 +162,9 @@ static void check_inputs(Check *c, const Op *o) {
         if (!def || !ir_reads_elements(o, i)) continue;
         bool free_op = def->code == OP_const || def->code == OP_iota || def->code == OP_extent;
         if (is_own(c, o->in[i]) && def->code == OP_reduce_or) fail(c, o, "reads a flag of its own kernel");
-        Val source = !ir_is_product(o)               ? ir_memory_source(c->f, o->in[i])
-                     : ir_is_made_on_load(c->f, def) ? def->in[0]
-                                                     : o->in[i];
+        Val source = !ir_is_product(o)                  ? ir_memory_source(c->f, o->in[i])
+                     : target_rounds_on_load(c->f, def) ? def->in[0]
+                                                        : o->in[i];
         bool memory = ir_reads_memory(c->f, o, i) && !ir_is_segment_expand(c->f, o, c->segment);
         if (memory && is_own(c, source) && !c->inlined[o->in[i].id]) fail(c, o, "its operands must be in memory");
         if (c->inlined[o->in[i].id]) check_inlined(c, o, o->in[i]);
@@ -197,7 +197,7 @@ static void check_product(Check *c, const Kernel *k) {
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(c->f, k->first + i);
         if (ir_is_product(o) && contracts++) fail(c, o, "is the second product");
-        bool operand = o->code == OP_const || ir_is_made_on_load(c->f, o);
+        bool operand = o->code == OP_const || target_rounds_on_load(c->f, o);
         if (!contracts && !operand) fail(c, o, "stands before the product");
     }
     if (!contracts) fail(c, NULL, "has no product");

@@ -23,11 +23,12 @@ bool is_matrix(const Shape *s) {
 
 /* Masters of matrices, and their moments, lie in panels: a tile of the weight gradient is a tile of its optimizer state. */
 static void choose_master_layouts(Module *m) {
+    bool has_tiles = target_of(m)->has_tiles;
     for (int i = 0; i < m->states.len; i++) {
         State *s = m->states.data[i];
         bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
         s->storage = plain_storage(s->dtype);
-        s->layout = trained && s->shape.rank == 2 && m->target == TARGET_CPU ? LAYOUT_PANELS : LAYOUT_ROWS;
+        s->layout = trained && s->shape.rank == 2 && has_tiles ? LAYOUT_PANELS : LAYOUT_ROWS;
     }
 }
 
@@ -79,7 +80,7 @@ static const bool *find_lines(const KernelList *l) {
 
 static bool must_pack(const Func *f, Val v, Form form, bool panels, bool is_line) {
     const Value *value = ir_value(f, v);
-    bool tiled = f->module->target == TARGET_CPU;
+    bool tiled = target_of(f->module)->has_tiles;
     if (value->kind == VAL_RESULT) return tiled && (!panels || is_line); /* else its maker writes the form itself */
     if (value->kind == VAL_INPUT) return !form_equal((Form){LAYOUT_ROWS, value->dtype}, form);
     const State *s = ir_state_of(f, v);
@@ -96,7 +97,7 @@ static void pack_operands(KernelList *l, bool panels) {
         for (int j = 0; j < l->at.data[i].ops.len; j++) {
             Op *o = ir_op(f, l->at.data[i].ops.data[j]);
             for (int n = 0; ir_is_product(o) && n < 2; n++) {
-                Form form = ir_product_form(f, o, n);
+                Form form = target_product_form(f, o, n);
                 if (!must_pack(f, o->in[n], form, panels, (int)o->in[n].id < known && lines[o->in[n].id])) continue;
                 /* an input's copies share one value: its maker writes every form */
                 Form key = panels ? (Form){0} : form;
@@ -138,7 +139,7 @@ bool pass_layout(PassContext *c) {
         kernel_list_close(&lists[i]);
     }
     Table state_numbers = number_states(m);
-    bool tiled = panels && m->target == TARGET_CPU;
+    bool tiled = panels && target_of(m)->has_tiles;
     for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], &state_numbers, tiled);
     m->stage = STAGE_LAYOUT;
     return true;

@@ -7,8 +7,8 @@
 #define AMP_PASSES_KERNELS_LAYOUT_H
 
 #include "base/table.h"
-#include "ir/access.h"
 #include "passes/kernels/kernel_list.h"
+#include "targets/target.h"
 
 #ifdef __cplusplus
 extern "C" {

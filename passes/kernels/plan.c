@@ -6,8 +6,8 @@
  *
  * Sizes depend on the capacity N, which a session chooses: it solves the offsets when it is created, exactly, from these intervals.
  */
-#include "ir/access.h"
 #include "passes/passes.h"
+#include "targets/target.h"
 
 static void touch(Buffer *b, int kernel) {
     if (b->first < 0) b->first = kernel;
@@ -101,7 +101,7 @@ static void find_places(Func *f) {
 bool pass_plan(PassContext *c) {
     for (int i = 0; i < c->m->funcs.len; i++) {
         find_intervals(c->m->funcs.data[i]);
-        if (c->m->target == TARGET_CUDA) find_places(c->m->funcs.data[i]);
+        if (target_of(c->m)->reuses_operands) find_places(c->m->funcs.data[i]);
     }
     c->m->stage = STAGE_PLAN;
     return true;

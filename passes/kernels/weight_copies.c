@@ -109,7 +109,7 @@ static Derived *find_readable(const Derivation *d, const Chain *c) {
 
 static void derive_for_product(Derivation *d, const Func *f, Op *o, int i) {
     Chain c;
-    Form form = ir_product_form(f, o, i);
+    Form form = target_product_form(f, o, i);
     if (!find_chain(f, o->in[i], &c)) return;
     if (!c.count && form_equal(form, (Form){c.param->layout, c.param->storage})) return; /* the master itself */
     o->in[i] = ir_use_state((Func *)f, derive(d, &c, form)->state);
@@ -121,7 +121,7 @@ static void derive_for_elementwise(Derivation *d, const Func *f, Op *o, int i) {
     if (!find_chain(f, o->in[i], &c) || !c.count) return;
     Derived *x = find_readable(d, &c);
     if (!x) {
-        bool panels = is_matrix(&c.param->shape) && f->module->target == TARGET_CPU;
+        bool panels = is_matrix(&c.param->shape) && target_of(f->module)->has_tiles;
         Form form = {panels ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(c.to[c.count - 1])};
         x = derive(d, &c, form);
     }

@@ -8,8 +8,8 @@
 // tables of a batch, what belongs to a whole row of a row kernel) is one sector each and is left out.
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
-#include "ir/access.h"
 #include "passes/precision/policy.h"
+#include "targets/target.h"
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {
@@ -45,7 +45,7 @@ class CudaCountersTest : public CudaRunTest {
         module_ = frontend_compile(&arena_, &diags, &source, &frontend);
         if (!module_) return nullptr;
         PassOptions options = {};
-        options.target = TARGET_CUDA;
+        options.target = &target_cuda;
         options.find_policy = BuiltinPolicy;
         options.user = &arena_;
         options.precision = precision.c_str();
@@ -96,7 +96,7 @@ class CudaCountersTest : public CudaRunTest {
     // What a product finds in memory for its operand.
     static Val InMemory(const Func *f, Val v) {
         const Op *def = ir_def(f, v);
-        return def && ir_is_made_on_load(f, def) ? def->in[0] : v;
+        return def && target_rounds_on_load(f, def) ? def->in[0] : v;
     }
 
     // How often the bytes of an operand are read; 0: it is left out.

@@ -8,6 +8,7 @@
 
 #include "codegen/codegen.h"
 #include "passes/precision/policy.h"
+#include "targets/target.h"
 #include "tests/codegen/cuda/cuda_run.h"
 #include "tests/passes/lower_cases.h"
 #include "tests/passes/lower_test.h"
@@ -52,7 +53,7 @@ class CudaOpsTest : public LowerPassTest {
     // The module at stage plan and its CUDA code; false: an op has none yet, whose message is noted.
     bool Build(Module *m, const std::string &what, const std::string &prefix, Built *out) {
         PassOptions o = {};
-        o.target = TARGET_CUDA;
+        o.target = &target_cuda;
         o.find_policy = BuiltinPolicy;
         o.user = &arena_;
         o.precision = precision_.empty() ? nullptr : precision_.c_str();

@@ -3,6 +3,7 @@
 
 #include "passes/kernels/kernel_check.h"
 #include "passes/precision/policy.h"
+#include "targets/target.h"
 #include "tests/passes/pass_test.h"
 
 namespace {
@@ -18,7 +19,7 @@ class CudaTargetTest : public PassTest {
         o.find_policy = BuiltinPolicy;
         o.user = &arena_;
         o.no_fuse = no_fuse;
-        o.target = TARGET_CUDA;
+        o.target = &target_cuda;
         amp_error err = {};
         EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err))
             << err.message << Diagnostics();
@@ -111,8 +112,16 @@ TEST_F(CudaTargetTest, TheTargetIsPartOfTheText) {
     EXPECT_NE(nullptr, strstr(text_str(&text), "\n  target cuda\n"));
     Module *again = Read(text_str(&text));
     ASSERT_NE(nullptr, again) << Diagnostics();
-    EXPECT_EQ(TARGET_CUDA, again->target);
+    EXPECT_STREQ("cuda", again->target);
     EXPECT_EQ(STAGE_PLAN, again->stage);
+}
+
+TEST_F(CudaTargetTest, ATargetThatDoesNotExistIsAnError) {
+    Module *m = Read("module \"m\" stage plan {\n  target tpu\n}\n");
+    PassOptions o = {};
+    amp_error err = {};
+    EXPECT_EQ(AMP_BAD_SOURCE, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err));
+    EXPECT_STREQ("module m is not valid: there is no target tpu; the targets are cpu, cuda", err.message);
 }
 
 } // namespace

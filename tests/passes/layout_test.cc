@@ -7,6 +7,7 @@
 #include "passes/kernels/layout.h"
 #include "passes/passes.h"
 #include "passes/precision/policy.h"
+#include "targets/target.h"
 
 namespace {
 
@@ -94,7 +95,7 @@ class LayoutTest : public ::testing::TestWithParam<Case> {
             for (int j = 0; j < k->count; j++) {
                 const Op *o = ir_op_at(f, k->first + j);
                 for (int n = 0; o->code == OP_contract && n < 2; n++)
-                    if (!reads_form(f, k, o->in[n], ir_product_form(f, o, n)))
+                    if (!reads_form(f, k, o->in[n], target_product_form(f, o, n)))
                         return std::string(k->name) + ": operand " + ir_value(f, o->in[n])->name +
                                " is not in the form its product reads";
             }

@@ -4,6 +4,7 @@
 
 #include "cuda_sdk/nvrtc.h"
 #include "codegen/cuda/cuda.h"
+#include "targets/target.h"
 #include "tests/codegen/core_model.h"
 
 class CudaModelTest : public CoreModelTest {
@@ -21,7 +22,7 @@ class CudaModelTest : public CoreModelTest {
         if (!m) return nullptr;
         PassOptions options = {};
         options.no_fuse = no_fuse;
-        options.target = TARGET_CUDA;
+        options.target = &target_cuda;
         Diags diags;
         diags_init(&diags, &arena_);
         amp_error err = {};

@@ -5,6 +5,7 @@
 #include "codegen/cuda/cuda.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
+#include "targets/target.h"
 #include "tests/golden/golden.h"
 
 namespace {
@@ -22,7 +23,7 @@ class GoldenTest : public testing::Test {
         Module *m = frontend_compile(&arena_, &diags, &source, &frontend);
         if (!m) return nullptr;
         PassOptions options = {};
-        options.target = TARGET_CUDA;
+        options.target = &target_cuda;
         amp_error err = {};
         const CudaModule *cuda = nullptr;
         EXPECT_EQ(passes_run(m, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;

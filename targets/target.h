@@ -1,0 +1,51 @@
+/* target.h: the targets that models are compiled for, as data: what the passes from fuse on and code generation ask
+ * about one.
+ *
+ * A new target is a file here with its Target and a row of the table in targets.c; how it writes kernels is codegen/'s.
+ * ir/ knows no target: a module holds the name of the one that it is fused, laid out and planned for.
+ */
+#ifndef AMP_TARGETS_TARGET_H
+#define AMP_TARGETS_TARGET_H
+
+#include "ir/access.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct Target {
+    const char *name;    /* "cpu": of --target and of Module.target */
+    bool has_tiles;      /* products read operands in tiles, which their makers write; false: everything is row-major */
+    bool rounds_on_load; /* products round an f32 input to a narrower type as they load it */
+    bool reuses_operands; /* a result may take the memory of an operand of its kernel */
+    bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
+    /* The form in which a product reads operand |i| (0: A, 1: B): the tables of docs/design/kernels.md. */
+    Form (*product_form)(const Func *f, const Op *product, int i);
+} Target;
+
+extern const Target target_cpu, target_cuda;
+
+enum { TARGET_COUNT = 2 };
+/* The first is the one of a module that names none. */
+extern const Target *const targets[TARGET_COUNT];
+
+/* By name; NULL: the first.  NULL where there is none of that name. */
+const Target *target_find(const char *name);
+/* Of a module whose target exists: passes_run has checked it. */
+const Target *target_of(const Module *m);
+/* From now on |m| is for |t|. */
+void target_set(Module *m, const Target *t);
+/* "cpu, cuda", for messages. */
+const char *target_list(Arena *a);
+
+/* The form in which the module's target reads operand |i| of a product. */
+Form target_product_form(const Func *f, const Op *product, int i);
+/* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it
+ * (passes/kernels/fuse.c), each product's kernel has its own. */
+bool target_rounds_on_load(const Func *f, const Op *o);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

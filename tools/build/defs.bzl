@@ -3,6 +3,8 @@
 The language standards are set in .bazelrc, because Bazel knows there which of the two languages a file is in.
 """
 
+load("//tools/build:layers.bzl", "layer_visibility")
+
 _WARNINGS = [
     "-Wall",
     "-Wextra",
@@ -12,19 +14,20 @@ _WARNINGS = [
 # Symbols leave a shared object only where AMP_API says so.
 _COPTS = _WARNINGS + ["-fvisibility=hidden"]
 
-_INSIDE = ["//visibility:public"]
+def amp_cc_library(name, copts = [], visibility = None, **kwargs):
+    """A C library. Includes are relative to the workspace root; public headers come in through `includes`.
 
-def amp_cc_library(name, copts = [], visibility = _INSIDE, **kwargs):
-    """A C library. Includes are relative to the workspace root; public headers come in through `includes`."""
+    Who may depend on it is what layers.bzl says of its folder, where `visibility` does not say less.
+    """
     native.cc_library(
         name = name,
         copts = _COPTS + copts,
         linkstatic = True,
-        visibility = visibility,
+        visibility = visibility or layer_visibility(native.package_name()),
         **kwargs
     )
 
-def amp_cc_binary(name, copts = [], visibility = _INSIDE, **kwargs):
+def amp_cc_binary(name, copts = [], visibility = ["//visibility:public"], **kwargs):
     """A program, or with `linkshared = True` a shared object."""
     native.cc_binary(
         name = name,

@@ -1,0 +1,28 @@
+"""The layers of the project: who may depend on each folder. docs/design/architecture.md draws them.
+
+A library that states no visibility gets its folder's row: the folder itself, the folders above it that may use it, and
+the tests. Bazel refuses every other dependency, and a header without a dependency is not found.
+"""
+
+_USERS = {
+    "base": ["bench", "codegen", "compiler", "cuda_sdk", "fakecuda", "frontend", "ir", "passes", "runtime", "targets", "tools"],
+    "bench": [],
+    "codegen": ["compiler"],
+    "compiler": ["bench", "examples", "tools"],
+    "cuda_sdk": ["codegen", "fakecuda", "runtime"],
+    "examples": [],
+    "fakecuda": [],
+    "frontend": ["compiler"],
+    "ir": ["codegen", "compiler", "frontend", "passes", "targets"],
+    "passes": ["compiler"],
+    "runtime": ["bench", "examples", "fakecuda", "tools"],
+    "targets": ["codegen", "compiler", "passes"],
+    "tests": [],
+    "tools": ["bench"],
+}
+
+def layer_visibility(package):
+    """The packages that may depend on a library of `package`."""
+    folder = package.split("/")[0]
+    users = [folder] + _USERS[folder] + ([] if folder == "tests" else ["tests"])
+    return ["//%s:__subpackages__" % user for user in users]

@@ -104,14 +104,20 @@ static const char *fill_template(const Emitter *e, const Op *o, const char *temp
     text_init(&t, e->w->arena);
     for (const char *s = template; *s; s++) {
         if (*s != '$') text_putc(&t, *s);
-        else if (*++s == 't') text_puts(&t, emit_suffix(ir_dtype(e->w->f, o->in[o->n_in - 1]), vector));
+        else if (*++s == 'n') text_puts(&t, ir_op_info[o->code].name);
+        else if (*s == 't') text_puts(&t, emit_suffix(ir_dtype(e->w->f, o->in[o->n_in - 1]), vector));
         else text_puts(&t, emit_operand(e, o->in[*s - '0'], vector));
     }
     return text_str(&t);
 }
 
+const EmitEntry *emit_row(Opcode code) {
+    const EmitEntry *row = &emit_rules[code];
+    return row->vector || row->scalar || row->build || row->by_walk || row->by_memory ? row : &emit_function;
+}
+
 static const char *expression(Emitter *e, const Op *o, bool vector) {
-    const EmitEntry *entry = &emit_rules[ir_op_info[o->code].emit];
+    const EmitEntry *entry = emit_row(o->code);
     const char *template = vector ? entry->vector : entry->scalar;
     if (entry->build) return entry->build(e, o, vector);
     if (!template) return NULL;

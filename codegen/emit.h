@@ -23,8 +23,8 @@ typedef struct Emitter {
     const char *sum;     /* per_thread: what a product kernel summed up for the element; NULL: it has no products */
 } Emitter;
 
-/* How an op becomes an expression: from a template ($0, $1, $2: operands; $t: their type, "vf", "f32", ...), or by a
- * function. */
+/* How an op becomes an expression: from a template ($0, $1, $2: operands; $t: their type, "vf", "f32", ...; $n: the
+ * op), or by a function. */
 typedef struct EmitEntry {
     const char *vector, *scalar;
     unsigned kinds; /* of the last operand: Kind bits; 0: any */
@@ -32,7 +32,10 @@ typedef struct EmitEntry {
     bool by_walk;   /* reductions, assign: not an expression */
     bool by_memory; /* made from memory: the target's (codegen/cpu/indirect.c); a template is for where nothing moves */
 } EmitEntry;
-extern const EmitEntry emit_rules[EMIT_RULE_COUNT];
+extern const EmitEntry emit_rules[OP_COUNT];
+/* A core op without a row calls the function of its name: exp_vf, exp_f32. */
+extern const EmitEntry emit_function;
+const EmitEntry *emit_row(Opcode code);
 
 Kind emit_kind(Dtype t);
 bool emit_is_vector(Span s);

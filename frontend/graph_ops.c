@@ -101,8 +101,9 @@ const GraphOp *graph_op_find(const char *name) {
 }
 
 void graph_op_tensors(const GraphOp *op, int *least, int *most) {
-    *least = ir_op_info[op->code].in_min;
-    *most = ir_op_info[op->code].in_max;
+    OpArity arity = ir_op_arity(op->code);
+    *least = arity.in_min;
+    *most = arity.in_max;
 }
 
 bool graph_op_takes(const GraphOp *op, int tensors) {

@@ -157,12 +157,12 @@ Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s) {
     return v;
 }
 
-/* A result that the op's maker gave (SHAPE_GIVEN) stays.  Where the shape rule fails, the results are scalars, so that the caller has values to go on with and the verifier an
+/* A result that the op's maker gave (GIVEN) stays.  Where the shape rule fails, the results are scalars, so that the caller has values to go on with and the verifier an
  * op to name. */
 Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint) {
     InferredTypes types = {0};
     if (ir_infer(f, o, t, &types)) {
-        types = (InferredTypes){.count = ir_op_info[o->code].out};
+        types = (InferredTypes){.count = ir_op_arity(o->code).out};
         for (int i = 0; i < types.count; i++) types.dtype[i] = t;
     }
     for (int i = o->n_out; i < types.count; i++) ir_result(f, o, hint, types.dtype[i], types.shape[i]);

@@ -1,5 +1,5 @@
-/* infer.h: what the shape rules share: the op in question, messages, results.  The rules lie in infer_*.c, by
- * theme; infer.c has the table. */
+/* infer.h: what the shape rules share: the op in question, messages, results.  The rules that ops.def names are
+ * in infer_*.c, by theme; infer.c has the table. */
 #ifndef AMP_IR_INFER_H
 #define AMP_IR_INFER_H
 
@@ -32,7 +32,7 @@ const Shape *infer_in(const Inferring *c, int i);
 const char *infer_result(Inferring *c, Dtype t, Shape s);
 /* Integers, booleans and f64 stay what they are; other floats give the wanted float type. */
 Dtype infer_dtype(const Inferring *c, int operand);
-/* The type that the op's maker gave result |i| (SHAPE_GIVEN); NULL where it has none. */
+/* The type that the op's maker gave result |i| (GIVEN); NULL where it has none. */
 const Value *infer_given(const Inferring *c, int i);
 
 /* ---- checks: NULL where all is well ---------------------------------------------------------------- */
@@ -60,25 +60,11 @@ int64_t infer_window_count(int64_t size, WindowSteps w);
  * size there. */
 const char *infer_window_dim(const Inferring *c, int axis, Dim size, int64_t kernel, Dim *out);
 
-/* ---- rules ---------------------------------------------------------------------------------------------- */
+/* ---- rules -------------------------------------------------------------------------------------------------------- */
 
-InferRule infer_same, infer_same_new_dtype, infer_broadcast, infer_compare, infer_select,
-    infer_where_grad;                                                       /* infer_elementwise.c */
-InferRule infer_linear, infer_matmul, infer_contract, infer_batch_contract; /* infer_product.c */
-InferRule infer_conv2d, infer_conv2d_input_grad, infer_conv2d_weight_grad;  /* infer_conv.c */
-InferRule infer_conv, infer_conv_data, infer_conv_weight;
-InferRule infer_max_pool, infer_pool, infer_global_pool, infer_window_max, infer_window; /* infer_window.c */
-InferRule infer_max_pool_grad, infer_avg_pool_grad, infer_global_pool_grad, infer_window_max_grad,
-    infer_window_sum_grad;
-InferRule infer_reshape, infer_flatten, infer_transpose, infer_permute, infer_slice, infer_pad, infer_concat,
-    infer_stack;                                                            /* infer_move.c */
-InferRule infer_expand, infer_full, infer_arange, infer_iota, infer_random; /* infer_make.c */
-InferRule infer_embedding, infer_embedding_grad, infer_gather, infer_scatter;
-InferRule infer_reduce, infer_argmax, infer_second, infer_extreme_grad, infer_var_grad; /* infer_reduce.c */
-InferRule infer_nll_loss, infer_pair_loss, infer_pair_loss_grad;                        /* infer_loss.c */
-InferRule infer_scalar, infer_scalar_bool, infer_scalar_f32, infer_scalar_f64;
-InferRule infer_batch_norm, infer_layer_norm, infer_norm_grad; /* infer_norm.c */
-InferRule infer_update_scale, infer_optimizer, infer_nothing;  /* infer_update.c */
-InferRule infer_given_rule, infer_second_any, infer_third;     /* infer.c: by op */
+/* Ops with the same rule declare it again. */
+#define OP(name, shape, ...) InferRule infer_##shape;
+#include "ir/ops.def"
+#undef OP
 
 #endif

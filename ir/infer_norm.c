@@ -31,7 +31,7 @@ const char *infer_batch_norm(Inferring *c) {
     if (!wrong) wrong = check_vectors(c, 1, 5, channels);
     if (wrong) return wrong;
     infer_result(c, c->t, *infer_in(c, 0));
-    for (int i = 1; i < ir_op_info[c->o->code].out; i++) infer_result(c, AMP_DT_F32, shape_of(1, &channels));
+    for (int i = 1; i < ir_op_arity(c->o->code).out; i++) infer_result(c, AMP_DT_F32, shape_of(1, &channels));
     return NULL;
 }
 

@@ -16,7 +16,7 @@ const char *infer_optimizer(Inferring *c) {
         if (is_scalar && infer_in(c, i)->rank) return infer_mismatch(c, "step, lr and weight decay are not scalars");
         if (!is_scalar && !shape_equal(infer_in(c, 0), infer_in(c, i))) return infer_mismatch(c, "shapes differ");
     }
-    for (int i = 0; i < ir_op_info[c->o->code].out; i++) infer_result(c, AMP_DT_F32, *infer_in(c, 0));
+    for (int i = 0; i < ir_op_arity(c->o->code).out; i++) infer_result(c, AMP_DT_F32, *infer_in(c, 0));
     return NULL;
 }
 

@@ -95,7 +95,7 @@ typedef struct AttrSpec {
 
 enum { MAX_ATTRS = 6, MANY = 1 << 20 };
 
-/* ---- the op table (ops.def) -------------------------------------------------------------------------------------------------- */
+/* ---- the op table (ops.def) --------------------------------------------------------------------------------------- */
 
 typedef enum Opcode {
     OP_NONE,
@@ -107,32 +107,38 @@ typedef enum Opcode {
 
 enum { GRAPH = 1, CORE = 2 };
 enum {
-    ELEMENTWISE = 1,
-    COMMUTES = 2,
-    PRODUCT = 4,
-    EFFECT = 8,
-    RANDOM = 16,
-    REDUCE = 32,
-    BACKWARD = 64,
-    INDIRECT = 128,
-    LEADS = 256
+    ELEMENTWISE = 1 << 0,
+    COMMUTES = 1 << 1,
+    PRODUCT = 1 << 2,
+    REDUCE = 1 << 3,
+    EFFECT = 1 << 4,
+    RANDOM = 1 << 5,
+    WRITTEN = 1 << 6,
+    NO_GRADIENT = 1 << 7,
+    BACKWARD = 1 << 8,
+    OPTIMIZER = 1 << 9,
+    GIVEN = 1 << 10,
+    INDIRECT = 1 << 11,
+    LEADS = 1 << 12
 };
-
-#include "ir/rule_ids.h" /* enum ShapeRule, GradRule, LowerRule, EmitRule */
 
 typedef struct OpInfo {
     const char *name;
-    int levels, in_min, in_max, out, flags;
-    ShapeRule shape;
-    GradRule grad;
-    LowerRule lower;
-    EmitRule emit;
+    const char *graph, *core; /* types at that level, as ops.def says; NULL: no op of the level */
+    int flags;
     AttrSpec attrs[MAX_ATTRS]; /* ends with ATTR_END, or full */
     const char *doc;
 } OpInfo;
 
+typedef struct OpArity {
+    int in_min, in_max; /* MANY: any number */
+    int out;
+} OpArity;
+
 extern const OpInfo ir_op_info[OP_COUNT];
 Opcode ir_opcode(const char *name); /* OP_NONE when there is none */
+int ir_op_levels(Opcode code);      /* GRAPH, CORE, or both */
+OpArity ir_op_arity(Opcode code);
 int ir_attr_count(Opcode code);
 
 /* ---- values and ops ------------------------------------------------------------------------------------------------------------- */
@@ -490,7 +496,7 @@ Module *ir_read(Arena *a, Diags *d, const Source *text);
 
 /* ---- verifier (verify.c) ------------------------------------------------------------------------------------------------------------------ */
 
-/* Checks the level's legality table (which ops, with which operand types), shapes, order of definition and use, names, predicates, kernels.
+/* Checks which ops the level has, with which operand types, shapes, order of definition and use, names, predicates, kernels.
  * NULL is success; else what is wrong, with function, op and path. */
 const char *ir_verify(const Module *m);
 

@@ -10,7 +10,7 @@ extern "C" {
 
 /* GRAPH before lower, CORE from then on. */
 int legal_level(Stage stage);
-/* The signatures of an op at a level, as in the table of legal.c; NULL where it may not appear. */
+/* The signatures of an op at a level, as ops.def gives them; NULL where it may not appear. */
 const char *legal_signatures(Opcode code, int level);
 /* One of the op's signatures takes these operands and results. */
 bool legal_types(const Func *f, const Op *o, int level);

@@ -14,7 +14,7 @@
 /* clang-format on */
 
 const OpInfo ir_op_info[OP_COUNT] = {
-#define OP(id, ...) [OP_##id] = {.name = #id, __VA_ARGS__},
+#define OP(id, shape, ...) [OP_##id] = {.name = #id, __VA_ARGS__},
 #include "ir/ops.def"
 #undef OP
 };
@@ -30,6 +30,36 @@ Opcode ir_opcode(const char *name) {
     for (int code = OP_NONE + 1; code < OP_COUNT; code++)
         if (!strcmp(ir_op_info[code].name, name)) return (Opcode)code;
     return OP_NONE;
+}
+
+int ir_op_levels(Opcode code) {
+    const OpInfo *info = &ir_op_info[code];
+    return (info->graph ? GRAPH : 0) | (info->core ? CORE : 0);
+}
+
+/* Operands of one alternative of a signature. */
+static void count_operands(const char *s, int *least, int *most) {
+    *least = *most = 0;
+    for (; *s != '>'; s++) {
+        if (*s == '?') (*least)--;
+        else if (*s == '+') *most = MANY;
+        else (*least)++, (*most)++;
+    }
+}
+
+OpArity ir_op_arity(Opcode code) {
+    const OpInfo *info = &ir_op_info[code];
+    const char *at = info->graph ? info->graph : info->core;
+    OpArity arity = {.in_min = MANY};
+    if (!at) return (OpArity){0};
+    arity.out = (int)strcspn(strchr(at, '>') + 1, "|");
+    for (; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        int least, most;
+        count_operands(at, &least, &most);
+        if (least < arity.in_min) arity.in_min = least;
+        if (most > arity.in_max) arity.in_max = most;
+    }
+    return arity;
 }
 
 int ir_attr_count(Opcode code) {

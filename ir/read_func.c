@@ -149,9 +149,10 @@ static Op *read_operation(FuncReader *fr) {
 
 static void read_results(FuncReader *fr, Op *o, const Tokens *names) {
     Reader *r = fr->r;
-    if (names->len != ir_op_info[o->code].out) {
-        reader_fail(r, r->token.loc, "%s has %d results, this line names %d", ir_op_info[o->code].name,
-                    ir_op_info[o->code].out, names->len);
+    int results = ir_op_arity(o->code).out;
+    if (names->len != results) {
+        reader_fail(r, r->token.loc, "%s has %d results, this line names %d", ir_op_info[o->code].name, results,
+                    names->len);
         return;
     }
     for (int i = 0; i < names->len && !r->failed; i++) {

@@ -89,7 +89,7 @@ static void check_assign(Verifying *c, const Op *o) {
 /* A level that has the op, and an op that is one. */
 static bool check_level(Verifying *c, const Op *o) {
     if (o->code == OP_NONE || o->code >= OP_COUNT) verify_fail(c, "an op without a code");
-    else if (!(ir_op_info[o->code].levels & legal_level(c->m->stage)))
+    else if (!(ir_op_levels(o->code) & legal_level(c->m->stage)))
         verify_fail_op(c, o, "may not appear at stage %s", ir_stage_names[c->m->stage]);
     return !verify_failed(c);
 }

@@ -104,7 +104,7 @@ static amp_status emit_op(CpuKernel *k, const Op *o) {
 static amp_status emit_ops(CpuKernel *k, PlaceFn here, int level) {
     for (int i = 0; i < k->w->k->count; i++) {
         const Op *o = walk_op(k->w, i);
-        if (!o->n_out || emit_rules[ir_op_info[o->code].emit].by_walk) continue;
+        if (!o->n_out || emit_rules[o->code].by_walk) continue;
         const ValueWalk *x = &k->w->values[o->out[0].id];
         if (x->needed && here(k, o->out[0]) && (level < 0 || x->level == level)) AMP_TRY(emit_op(k, o));
     }
@@ -175,7 +175,7 @@ static amp_status emit_steps(CpuKernel *k, int p) {
     AMP_TRY(load_inputs(k, is_step));
     for (int i = 0; i < k->w->k->count; i++) {
         const Op *o = walk_op(k->w, i);
-        if (!o->n_out || !is_step(k, o->out[0]) || emit_rules[ir_op_info[o->code].emit].by_walk) continue;
+        if (!o->n_out || !is_step(k, o->out[0]) || emit_rules[o->code].by_walk) continue;
         const ValueWalk *x = &k->w->values[o->out[0].id];
         Dtype t = ir_dtype(k->w->f, o->out[0]);
         const char *memory = emit_kind(t) == KIND_F32 ? "f32" : "i32";

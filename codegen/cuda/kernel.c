@@ -94,7 +94,7 @@ static amp_status take_element(CudaKernel *k, Val v) {
     return AMP_OK;
 }
 
-static bool is_expression(const Op *o) { return o->n_out && !emit_rules[ir_op_info[o->code].emit].by_walk; }
+static bool is_expression(const Op *o) { return o->n_out && !emit_rules[o->code].by_walk; }
 
 static amp_status emit_op(CudaKernel *k, const Op *o) {
     return walk_is_indirect(k->w, o) ? cuda_emit_indirect(k, o) : emit_core_op(&k->e, o);

@@ -19,7 +19,7 @@ typedef struct Weight {
     int64_t by_output, by_input, by[2];
 } Weight;
 
-static bool is_core(const Running *r) { return ir_op_info[r->op->code].levels & CORE; }
+static bool is_core(const Running *r) { return ir_op_info[r->op->code].core; }
 
 static int64_t stride_of(const InterpTensor *t, int dim) {
     int64_t stride = 1;

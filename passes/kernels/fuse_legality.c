@@ -170,7 +170,7 @@ static bool reads_own_flag(const Fuse *z, int index, const Op *o) {
 static bool is_apart(const Fuse *z, const Group *g, const Op *o) {
     if (!target_of(z->f->module)->batches_updates || !o->region) return false;
     const char *from = z->f->regions.data[o->region - 1].op;
-    return g->kind != KERNEL_TILE && g->kind != KERNEL_SCALAR && ir_op_info[ir_opcode(from)].shape == SHAPE_OPTIMIZER;
+    return g->kind != KERNEL_TILE && g->kind != KERNEL_SCALAR && ir_op_info[ir_opcode(from)].flags & OPTIMIZER;
 }
 
 bool fuse_accepts(const Fuse *z, const Group *g, int index, const Op *o) {

@@ -51,20 +51,20 @@ static void give_results(Lowering *l, const Op *o, int known, Renames *renames) 
 }
 
 static void start_op(Lowering *l, Op *o) {
-    FormRule rule = lower_form_rule(ir_op_info[o->code].lower);
+    const LowerRow *row = lower_row(o->code);
     l->op = o;
     l->given = arena_array(l->f->module->arena, Val, o->n_out + 1);
     l->wide_count = 0;
     l->rank = lower_largest_rank(l, o);
-    l->form = lower_choose_form(l, o, rule);
+    l->form = lower_choose_form(l, o, row ? row->form : TAKES_PLAIN);
     for (int i = 0; i < o->n_in && l->form == FORM_PLAIN; i++) o->in[i] = lower_plain(l, o->in[i]);
 }
 
 static void lower_op(Lowering *l, Op *o, Renames *renames) {
     int from = l->f->body.len, known = l->f->values.len;
-    LowerFn rule = lower_rule(ir_op_info[o->code].lower);
+    const LowerRow *row = lower_row(o->code);
     start_op(l, o);
-    if (rule) rule(l);
+    if (row) row->lower(l);
     else lower_unsupported(l, "it has no core form");
     mark_region(l, o, from);
     give_results(l, o, known, renames);
@@ -74,7 +74,8 @@ static void lower_op(Lowering *l, Op *o, Renames *renames) {
 
 /* Ops of both levels stay, but for constants: they are f32 in core IR, and rounded where the graph rounds them. */
 static bool stays(const Func *f, const Op *o) {
-    if (ir_op_info[o->code].lower != LOWER_KEEP) return false;
+    const LowerRow *row = lower_row(o->code);
+    if (!row || !row->stays) return false;
     return o->code != OP_const || !is_float(ir_dtype(f, o->out[0])) || ir_dtype(f, o->out[0]) == AMP_DT_F32;
 }
 

@@ -1,6 +1,6 @@
 /* lower.h: what the files of the lower pass share.
  *   lower.c         the pass: regions, names, the walk over the body
- *   lower_rules.c   the table from LowerRule to function and form, memos, attributes
+ *   lower_rules.c   finds an op's row in the tables of the other files; memos, attributes
  *   lower_form.c    channels last: which form an op works in, and the other form of a value
  *   lower_emit.c    core ops from core values: casts, arithmetic with operands that fit, movement
  *   lower_fold.c    reductions over any dims, and what undoes them
@@ -60,9 +60,24 @@ typedef struct Lowering {
     bool failed;
 } Lowering;
 
-typedef void (*LowerFn)(Lowering *l);
-LowerFn lower_rule(LowerRule rule); /* NULL: there is none */
-FormRule lower_form_rule(LowerRule rule);
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
+
+typedef struct LowerRow {
+    void (*lower)(Lowering *l);
+    FormRule form;
+    bool stays; /* legal at both levels as it is */
+} LowerRow;
+
+/* By opcode, one table a file; an op is in one of them. */
+extern const LowerRow lower_activation_ops[OP_COUNT], lower_clip_ops[OP_COUNT], lower_elementwise_ops[OP_COUNT],
+    lower_image_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_metric_ops[OP_COUNT], lower_move_ops[OP_COUNT],
+    lower_norm_ops[OP_COUNT], lower_optimizer_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
+    lower_scale_ops[OP_COUNT], lower_schedule_ops[OP_COUNT], lower_softmax_ops[OP_COUNT];
+enum { LOWER_TABLES = 14 };
+extern const LowerRow *const lower_tables[LOWER_TABLES];
+/* Of elementwise ops of both levels that are in none: the core op of the same name. */
+extern const LowerRow lower_same_op;
+const LowerRow *lower_row(Opcode code); /* NULL: the op has no rule */
 
 /* ---- forms (lower_form.c) ---------------------------------------------------------------------------------------- */
 
@@ -177,91 +192,6 @@ Val lower_transposed_product(Lowering *l, Val v);
 Val lower_log1p(Lowering *l, Val t);
 /* 1 / (1 + exp(-x)) */
 Val lower_logistic(Lowering *l, Val x);
-
-/* ---- rules ------------------------------------------------------------------------------------------------------- */
-
-/* LowerRule, function, form. */
-#define LOWER_RULES(X)                                                                                                 \
-    X(LOWER_KEEP, lower_keep, TAKES_EITHER)                                                                            \
-    X(LOWER_ELEMENTWISE, lower_elementwise, TAKES_EITHER)                                                              \
-    X(LOWER_COMPARE, lower_compare, TAKES_EITHER)                                                                      \
-    X(LOWER_WHERE, lower_where, TAKES_EITHER)                                                                          \
-    X(LOWER_WHERE_GRAD, lower_where_grad, TAKES_EITHER)                                                                \
-    X(LOWER_POW, lower_pow, TAKES_EITHER)                                                                              \
-    X(LOWER_CLAMP, lower_clamp, TAKES_EITHER)                                                                          \
-    X(LOWER_RSQRT, lower_rsqrt, TAKES_EITHER)                                                                          \
-    X(LOWER_RELU, lower_relu, TAKES_EITHER)                                                                            \
-    X(LOWER_GELU, lower_gelu, TAKES_EITHER)                                                                            \
-    X(LOWER_SIGMOID, lower_sigmoid, TAKES_EITHER)                                                                      \
-    X(LOWER_SILU, lower_silu, TAKES_EITHER)                                                                            \
-    X(LOWER_SOFTPLUS, lower_softplus, TAKES_EITHER)                                                                    \
-    X(LOWER_DROPOUT, lower_dropout, TAKES_EITHER)                                                                      \
-    X(LOWER_RELU_GRAD, lower_relu_grad, TAKES_EITHER)                                                                  \
-    X(LOWER_GELU_GRAD, lower_gelu_grad, TAKES_EITHER)                                                                  \
-    X(LOWER_SIGMOID_GRAD, lower_sigmoid_grad, TAKES_EITHER)                                                            \
-    X(LOWER_TANH_GRAD, lower_tanh_grad, TAKES_EITHER)                                                                  \
-    X(LOWER_UNARY_GRAD, lower_unary_grad, TAKES_EITHER)                                                                \
-    X(LOWER_LINEAR, lower_linear, TAKES_PLAIN)                                                                         \
-    X(LOWER_MATMUL, lower_matmul, TAKES_PLAIN)                                                                         \
-    X(LOWER_CONV2D, lower_conv2d, TAKES_LAST)                                                                          \
-    X(LOWER_CONV2D_INPUT_GRAD, lower_conv2d_input_grad, TAKES_LAST)                                                    \
-    X(LOWER_CONV2D_WEIGHT_GRAD, lower_conv2d_weight_grad, TAKES_LAST)                                                  \
-    X(LOWER_MAX_POOL2D, lower_max_pool2d, TAKES_LAST)                                                                  \
-    X(LOWER_MAX_POOL2D_GRAD, lower_max_pool2d_grad, TAKES_LAST)                                                        \
-    X(LOWER_AVG_POOL2D, lower_avg_pool2d, TAKES_LAST)                                                                  \
-    X(LOWER_AVG_POOL2D_GRAD, lower_avg_pool2d_grad, TAKES_LAST)                                                        \
-    X(LOWER_GLOBAL_AVG_POOL, lower_global_avg_pool, TAKES_LAST)                                                        \
-    X(LOWER_GLOBAL_AVG_POOL_GRAD, lower_global_avg_pool_grad, TAKES_LAST)                                              \
-    X(LOWER_BATCH_NORM, lower_batch_norm, TAKES_LAST)                                                                  \
-    X(LOWER_BATCH_NORM_EVAL, lower_batch_norm_eval, TAKES_LAST)                                                        \
-    X(LOWER_BATCH_NORM_GRAD, lower_batch_norm_grad, TAKES_LAST)                                                        \
-    X(LOWER_LAYER_NORM, lower_layer_norm, TAKES_PLAIN)                                                                 \
-    X(LOWER_LAYER_NORM_GRAD, lower_layer_norm_grad, TAKES_PLAIN)                                                       \
-    X(LOWER_MOVE, lower_move, TAKES_EITHER)                                                                            \
-    X(LOWER_FLATTEN, lower_flatten, TAKES_PLAIN)                                                                       \
-    X(LOWER_TRANSPOSE, lower_transpose, TAKES_PLAIN)                                                                   \
-    X(LOWER_STACK, lower_stack, TAKES_PLAIN)                                                                           \
-    X(LOWER_FULL, lower_full, TAKES_PLAIN)                                                                             \
-    X(LOWER_ARANGE, lower_arange, TAKES_PLAIN)                                                                         \
-    X(LOWER_EMBEDDING, lower_embedding, TAKES_PLAIN)                                                                   \
-    X(LOWER_EMBEDDING_GRAD, lower_embedding_grad, TAKES_PLAIN)                                                         \
-    X(LOWER_SUM, lower_sum, TAKES_EITHER)                                                                              \
-    X(LOWER_MEAN, lower_mean, TAKES_EITHER)                                                                            \
-    X(LOWER_EXTREME, lower_extreme, TAKES_EITHER)                                                                      \
-    X(LOWER_EXTREME_GRAD, lower_extreme_grad, TAKES_EITHER)                                                            \
-    X(LOWER_VAR, lower_var, TAKES_EITHER)                                                                              \
-    X(LOWER_VAR_GRAD, lower_var_grad, TAKES_EITHER)                                                                    \
-    X(LOWER_SUM_TO, lower_sum_to, TAKES_EITHER)                                                                        \
-    X(LOWER_BROADCAST_TO, lower_broadcast_to, TAKES_EITHER)                                                            \
-    X(LOWER_SOFTMAX, lower_softmax, TAKES_EITHER)                                                                      \
-    X(LOWER_LOG_SOFTMAX, lower_log_softmax, TAKES_EITHER)                                                              \
-    X(LOWER_SOFTMAX_GRAD, lower_softmax_grad, TAKES_EITHER)                                                            \
-    X(LOWER_LOG_SOFTMAX_GRAD, lower_log_softmax_grad, TAKES_EITHER)                                                    \
-    X(LOWER_ARGMAX, lower_argmax, TAKES_EITHER)                                                                        \
-    X(LOWER_NLL_LOSS, lower_nll_loss, TAKES_PLAIN)                                                                     \
-    X(LOWER_NLL_LOSS_GRAD, lower_nll_loss_grad, TAKES_PLAIN)                                                           \
-    X(LOWER_MSE_LOSS, lower_mse_loss, TAKES_EITHER)                                                                    \
-    X(LOWER_MSE_LOSS_GRAD, lower_mse_loss_grad, TAKES_EITHER)                                                          \
-    X(LOWER_BCE_WITH_LOGITS, lower_bce_with_logits, TAKES_EITHER)                                                      \
-    X(LOWER_BCE_WITH_LOGITS_GRAD, lower_bce_with_logits_grad, TAKES_EITHER)                                            \
-    X(LOWER_ACCURACY, lower_accuracy, TAKES_PLAIN)                                                                     \
-    X(LOWER_TOP_K_ACCURACY, lower_top_k_accuracy, TAKES_PLAIN)                                                         \
-    X(LOWER_GRAD_SEED, lower_grad_seed, TAKES_PLAIN)                                                                   \
-    X(LOWER_SCALE_LOSS, lower_scale_loss, TAKES_PLAIN)                                                                 \
-    X(LOWER_INVERSE_SCALE, lower_inverse_scale, TAKES_PLAIN)                                                           \
-    X(LOWER_UNSCALE, lower_unscale, TAKES_PLAIN)                                                                       \
-    X(LOWER_ALL_FINITE, lower_all_finite, TAKES_PLAIN)                                                                 \
-    X(LOWER_UPDATE_SCALE, lower_update_scale, TAKES_PLAIN)                                                             \
-    X(LOWER_GLOBAL_NORM, lower_global_norm, TAKES_PLAIN)                                                               \
-    X(LOWER_CLIP_BY_NORM, lower_clip_by_norm, TAKES_PLAIN)                                                             \
-    X(LOWER_SCHEDULE, lower_schedule, TAKES_PLAIN)                                                                     \
-    X(LOWER_SGD, lower_sgd, TAKES_PLAIN)                                                                               \
-    X(LOWER_ADAM, lower_adam, TAKES_PLAIN)                                                                             \
-    X(LOWER_ADAMW, lower_adamw, TAKES_PLAIN)
-
-#define DECLARE(id, function, form) void function(Lowering *l);
-LOWER_RULES(DECLARE)
-#undef DECLARE
 
 #ifdef __cplusplus
 }

@@ -12,12 +12,12 @@ static Val one_plus(Lowering *l, Val a) { return lower_add(l, lower_number(l, 1.
 static Val one_minus(Lowering *l, Val a) { return lower_sub(l, lower_number(l, 1.0), a); }
 
 /* max(x, 0): max hands NaN on. */
-void lower_relu(Lowering *l) {
+static void lower_relu(Lowering *l) {
     Val x = lower_operand(l, 0);
     lower_give(l, 0, lower_binary(l, OP_maximum, x, lower_number(l, 0.0)));
 }
 
-void lower_relu_grad(Lowering *l) {
+static void lower_relu_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), zero = lower_number(l, 0.0);
     lower_give(l, 0, lower_select(l, lower_binary(l, OP_le, lower_operand(l, 1), zero), zero, dy));
 }
@@ -31,7 +31,7 @@ static Val gelu_tanh(Lowering *l, Val x, Val square) {
 }
 
 /* x Phi(x) */
-void lower_gelu(Lowering *l) {
+static void lower_gelu(Lowering *l) {
     Val x = lower_operand(l, 0), half = lower_scaled(l, x, 0.5);
     Val inner =
         uses_tanh(l) ? gelu_tanh(l, x, lower_mul(l, x, x)) : lower_unary(l, OP_erf, lower_scaled(l, x, SQRT_HALF));
@@ -54,7 +54,7 @@ static Val gelu_tanh_slope(Lowering *l, Val x) {
     return lower_add(l, left, lower_mul(l, lower_mul(l, half, one_minus(l, lower_mul(l, t, t))), inner));
 }
 
-void lower_gelu_grad(Lowering *l) {
+static void lower_gelu_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
     lower_give(l, 0, lower_mul(l, dy, uses_tanh(l) ? gelu_tanh_slope(l, x) : gelu_erf_slope(l, x)));
 }
@@ -70,10 +70,10 @@ Val lower_logistic(Lowering *l, Val x) {
     return lower_div(l, one, below);
 }
 
-void lower_sigmoid(Lowering *l) { lower_give(l, 0, lower_logistic(l, lower_operand(l, 0))); }
+static void lower_sigmoid(Lowering *l) { lower_give(l, 0, lower_logistic(l, lower_operand(l, 0))); }
 
 /* x / (1 + exp(-x)) */
-void lower_silu(Lowering *l) {
+static void lower_silu(Lowering *l) {
     Val x = lower_operand(l, 0);
     lower_give(l, 0, lower_div(l, x, one_plus_exp_minus(l, x)));
 }
@@ -86,7 +86,7 @@ Val lower_log1p(Lowering *l, Val t) {
 }
 
 /* log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)), which overflows nowhere; x itself above 20. */
-void lower_softplus(Lowering *l) {
+static void lower_softplus(Lowering *l) {
     Val x = lower_operand(l, 0);
     Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_unary(l, OP_abs, x)));
     Val tail = lower_log1p(l, e), positive = lower_binary(l, OP_maximum, x, lower_number(l, 0.0));
@@ -95,13 +95,13 @@ void lower_softplus(Lowering *l) {
 }
 
 /* dy (1 - y) y */
-void lower_sigmoid_grad(Lowering *l) {
+static void lower_sigmoid_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
     lower_give(l, 0, lower_mul(l, lower_mul(l, dy, one_minus(l, y)), y));
 }
 
 /* dy (1 - y^2) */
-void lower_tanh_grad(Lowering *l) {
+static void lower_tanh_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
     lower_give(l, 0, lower_mul(l, dy, one_minus(l, lower_mul(l, y, y))));
 }
@@ -123,10 +123,18 @@ static Val draw(Lowering *l) {
 
 /* x / (1 - p) where a uniform number is at least p, else 0.  Forward and backward draw the same number: the key is the
  * path of the forward op. */
-void lower_dropout(Lowering *l) {
+static void lower_dropout(Lowering *l) {
     double p = lower_float(l, "p");
     Val x = lower_operand(l, 0), drawn = draw(l);
     Val keep = lower_binary(l, OP_le, lower_number(l, p), drawn);
     Val scaled_up = lower_scaled(l, x, 1.0 / (1.0 - p));
     lower_give(l, 0, lower_select(l, keep, scaled_up, lower_number(l, 0.0)));
 }
+
+const LowerRow lower_activation_ops[OP_COUNT] = {
+    [OP_relu] = {lower_relu, TAKES_EITHER},           [OP_relu_grad] = {lower_relu_grad, TAKES_EITHER},
+    [OP_gelu] = {lower_gelu, TAKES_EITHER},           [OP_gelu_grad] = {lower_gelu_grad, TAKES_EITHER},
+    [OP_sigmoid] = {lower_sigmoid, TAKES_EITHER},     [OP_silu] = {lower_silu, TAKES_EITHER},
+    [OP_softplus] = {lower_softplus, TAKES_EITHER},   [OP_sigmoid_grad] = {lower_sigmoid_grad, TAKES_EITHER},
+    [OP_tanh_grad] = {lower_tanh_grad, TAKES_EITHER}, [OP_dropout] = {lower_dropout, TAKES_EITHER},
+};

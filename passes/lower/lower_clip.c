@@ -6,7 +6,7 @@ static Val sum_of_squares(Lowering *l, Val g) {
     return lower_reduce_all(l, OP_reduce_sum, lower_binary(l, OP_mul, g, g));
 }
 
-void lower_global_norm(Lowering *l) {
+static void lower_global_norm(Lowering *l) {
     Val total = NO_VAL;
     for (int i = 0; i < l->op->n_in; i++) {
         Val part = sum_of_squares(l, lower_cast(l, l->op->in[i], AMP_DT_F32));
@@ -28,7 +28,12 @@ static Val factor(Lowering *l, Val norm) {
     return *shared;
 }
 
-void lower_clip_by_norm(Lowering *l) {
+static void lower_clip_by_norm(Lowering *l) {
     Val f = factor(l, l->op->in[1]), g = l->op->in[0];
     lower_give(l, 0, lower_binary(l, OP_mul, g, f));
 }
+
+const LowerRow lower_clip_ops[OP_COUNT] = {
+    [OP_global_norm] = {lower_global_norm, TAKES_PLAIN},
+    [OP_clip_by_norm] = {lower_clip_by_norm, TAKES_PLAIN},
+};

@@ -4,19 +4,20 @@
 #include <math.h>
 
 /* Constants of f16 or bf16, and casts of a value whose channels are last: see lower.c. */
-void lower_keep(Lowering *l) {
+static void lower_keep(Lowering *l) {
     if (l->op->code == OP_cast) lower_give(l, 0, lower_cast(l, lower_given(l, 0), ir_dtype(l->f, l->op->out[0])));
     else lower_give(l, 0, lower_number(l, lower_float(l, "value")));
 }
 
-void lower_elementwise(Lowering *l) {
+/* Widens the operands, emits the core op of the same name, rounds the result. */
+static void lower_elementwise(Lowering *l) {
     Val a = lower_operand(l, 0);
     Val b = l->op->n_in == 2 ? lower_operand(l, 1) : NO_VAL;
     lower_give(l, 0, b.id ? lower_binary(l, l->op->code, a, b) : lower_unary(l, l->op->code, a));
 }
 
 /* a > b is b < a, also where either is NaN; a != b is true there, and so is the negation of ==. */
-void lower_compare(Lowering *l) {
+static void lower_compare(Lowering *l) {
     Val a = lower_operand(l, 0), b = lower_operand(l, 1);
     switch (l->op->code) {
     case OP_gt: lower_give(l, 0, lower_binary(l, OP_lt, b, a)); break;
@@ -26,18 +27,18 @@ void lower_compare(Lowering *l) {
     }
 }
 
-void lower_where(Lowering *l) {
+static void lower_where(Lowering *l) {
     Val c = lower_operand(l, 0), a = lower_operand(l, 1), b = lower_operand(l, 2);
     lower_give(l, 0, lower_select(l, c, a, b));
 }
 
-void lower_where_grad(Lowering *l) {
+static void lower_where_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), c = lower_operand(l, 1), zero = lower_number(l, 0.0);
     lower_give(l, 0, lower_select(l, c, dy, zero));
     lower_give(l, 1, lower_select(l, c, zero, dy));
 }
 
-void lower_clamp(Lowering *l) {
+static void lower_clamp(Lowering *l) {
     Val x = lower_operand(l, 0);
     double low = lower_float(l, "low"), high = lower_float(l, "high");
     if (!isinf(low)) x = lower_binary(l, OP_maximum, x, lower_number(l, low));
@@ -45,7 +46,7 @@ void lower_clamp(Lowering *l) {
     lower_give(l, 0, x);
 }
 
-void lower_rsqrt(Lowering *l) {
+static void lower_rsqrt(Lowering *l) {
     Val root = lower_unary(l, OP_sqrt, lower_operand(l, 0));
     lower_give(l, 0, lower_div(l, lower_number(l, 1.0), root));
 }
@@ -80,7 +81,7 @@ static Val power(Lowering *l, Val x, double e) {
 }
 
 /* Every x to the 0 is 1, NaN too. */
-void lower_pow(Lowering *l) {
+static void lower_pow(Lowering *l) {
     double e = lower_float(l, "e");
     if (e != 0.0) {
         lower_give(l, 0, power(l, lower_operand(l, 0), e));
@@ -156,7 +157,7 @@ static const UnaryGrad unary_grads[] = {
     {"clamp", clamp_grad}, {"pow", pow_grad},   {"rsqrt", rsqrt_grad},
 };
 
-void lower_unary_grad(Lowering *l) {
+static void lower_unary_grad(Lowering *l) {
     const char *of = ir_attr(l->op, "of")->s;
     Val dy = lower_operand(l, 0), v = lower_operand(l, 1);
     for (size_t i = 0; i < sizeof unary_grads / sizeof *unary_grads; i++)
@@ -166,3 +167,24 @@ void lower_unary_grad(Lowering *l) {
         }
     lower_unsupported(l, "the gradient of %s", of);
 }
+
+const LowerRow lower_elementwise_ops[OP_COUNT] = {
+    [OP_increment] = {lower_keep, TAKES_EITHER, .stays = true},
+    [OP_cast] = {lower_keep, TAKES_EITHER, .stays = true},
+    [OP_assign] = {lower_keep, TAKES_EITHER, .stays = true},
+    [OP_const] = {lower_keep, TAKES_EITHER, .stays = true},
+    [OP_ne] = {lower_compare, TAKES_EITHER},
+    [OP_gt] = {lower_compare, TAKES_EITHER},
+    [OP_ge] = {lower_compare, TAKES_EITHER},
+    [OP_lt] = {lower_compare, TAKES_EITHER},
+    [OP_le] = {lower_compare, TAKES_EITHER},
+    [OP_eq] = {lower_compare, TAKES_EITHER},
+    [OP_where] = {lower_where, TAKES_EITHER},
+    [OP_where_grad] = {lower_where_grad, TAKES_EITHER},
+    [OP_clamp] = {lower_clamp, TAKES_EITHER},
+    [OP_rsqrt] = {lower_rsqrt, TAKES_EITHER},
+    [OP_pow] = {lower_pow, TAKES_EITHER},
+    [OP_unary_grad] = {lower_unary_grad, TAKES_EITHER},
+};
+
+const LowerRow lower_same_op = {.lower = lower_elementwise, .form = TAKES_EITHER};

@@ -36,7 +36,7 @@ static Val weight_for_conv_data(Lowering *l, Val w) {
 
 /* ---- convolution ------------------------------------------------------------------------------------------------- */
 
-void lower_conv2d(Lowering *l) {
+static void lower_conv2d(Lowering *l) {
     Val x = lower_given(l, 0), w = weight_for_conv(l, lower_plain(l, l->op->in[1]));
     Shape s = image_shape(l, l->op->out[0]);
     Val y = image_op(l, OP_conv, (Val[]){x, w}, 2, &s);
@@ -44,14 +44,14 @@ void lower_conv2d(Lowering *l) {
     lower_give(l, 0, y);
 }
 
-void lower_conv2d_input_grad(Lowering *l) {
+static void lower_conv2d_input_grad(Lowering *l) {
     Val dy = lower_given(l, 0), w = weight_for_conv_data(l, lower_plain(l, l->op->in[1]));
     Shape s = image_shape(l, l->op->out[0]);
     lower_give(l, 0, image_op(l, OP_conv_data, (Val[]){dy, w}, 2, &s));
 }
 
 /* [KH, KW, I, O] -> [O, I, KH, KW] */
-void lower_conv2d_weight_grad(Lowering *l) {
+static void lower_conv2d_weight_grad(Lowering *l) {
     Val dy = lower_given(l, 0), x = lower_given(l, 1);
     const Dim *d = ir_shape(l->f, l->op->out[0])->d;
     Shape s = shape_of(4, (Dim[]){d[2], d[3], d[1], d[0]});
@@ -61,7 +61,7 @@ void lower_conv2d_weight_grad(Lowering *l) {
 
 /* ---- pooling ----------------------------------------------------------------------------------------------------- */
 
-void lower_max_pool2d(Lowering *l) {
+static void lower_max_pool2d(Lowering *l) {
     Val x = lower_operand(l, 0);
     Op *o = lower_op_of(l, OP_window_max, &x, 1);
     lower_copy_attrs(l, o);
@@ -70,7 +70,7 @@ void lower_max_pool2d(Lowering *l) {
     lower_give(l, 1, o->out[1]);
 }
 
-void lower_max_pool2d_grad(Lowering *l) {
+static void lower_max_pool2d_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), which = lower_given(l, 1);
     Shape s = image_shape(l, l->op->out[0]);
     lower_give(l, 0, image_op(l, OP_window_max_grad, (Val[]){dy, which}, 2, &s));
@@ -81,14 +81,14 @@ static Val window_size(Lowering *l) {
     return lower_number(l, (double)(kernel->at[0] * kernel->at[1]));
 }
 
-void lower_avg_pool2d(Lowering *l) {
+static void lower_avg_pool2d(Lowering *l) {
     Val x = lower_operand(l, 0);
     Shape s = image_shape(l, l->op->out[0]);
     Val total = image_op(l, OP_window_sum, &x, 1, &s);
     lower_give(l, 0, lower_divide_by_count(l, total, window_size(l)));
 }
 
-void lower_avg_pool2d_grad(Lowering *l) {
+static void lower_avg_pool2d_grad(Lowering *l) {
     Val dy = lower_operand(l, 0);
     Shape s = image_shape(l, l->op->out[0]);
     Val total = image_op(l, OP_window_sum_grad, &dy, 1, &s);
@@ -97,11 +97,11 @@ void lower_avg_pool2d_grad(Lowering *l) {
 
 static const bool HEIGHT_AND_WIDTH[MAX_RANK] = {false, true, true, false};
 
-void lower_global_avg_pool(Lowering *l) {
+static void lower_global_avg_pool(Lowering *l) {
     lower_give(l, 0, lower_mean_of(l, lower_operand(l, 0), HEIGHT_AND_WIDTH, false));
 }
 
-void lower_global_avg_pool_grad(Lowering *l) {
+static void lower_global_avg_pool_grad(Lowering *l) {
     Shape s = image_shape(l, l->op->out[0]), kept = s;
     kept.d[1] = kept.d[2] = dim_const(1);
     Dim count = dim_const(s.d[1].mul * s.d[2].mul);
@@ -109,3 +109,15 @@ void lower_global_avg_pool_grad(Lowering *l) {
     Val share = lower_divide_by_count(l, dy, lower_number(l, (double)count.mul));
     lower_give(l, 0, lower_expand(l, lower_reshape(l, share, &kept), &s));
 }
+
+const LowerRow lower_image_ops[OP_COUNT] = {
+    [OP_conv2d] = {lower_conv2d, TAKES_LAST},
+    [OP_conv2d_input_grad] = {lower_conv2d_input_grad, TAKES_LAST},
+    [OP_conv2d_weight_grad] = {lower_conv2d_weight_grad, TAKES_LAST},
+    [OP_max_pool2d] = {lower_max_pool2d, TAKES_LAST},
+    [OP_max_pool2d_grad] = {lower_max_pool2d_grad, TAKES_LAST},
+    [OP_avg_pool2d] = {lower_avg_pool2d, TAKES_LAST},
+    [OP_avg_pool2d_grad] = {lower_avg_pool2d_grad, TAKES_LAST},
+    [OP_global_avg_pool] = {lower_global_avg_pool, TAKES_LAST},
+    [OP_global_avg_pool_grad] = {lower_global_avg_pool_grad, TAKES_LAST},
+};

@@ -23,7 +23,7 @@ static Val row_count(Lowering *l, const LabelledRows *r) {
 static double class_count(const Lowering *l, const LabelledRows *r) { return (double)ir_shape(l->f, r->x)->d[1].mul; }
 
 /* sum over counted rows of -((1 - s) logp[label] + s / classes * sum(logp)), divided by their number */
-void lower_nll_loss(Lowering *l) {
+static void lower_nll_loss(Lowering *l) {
     double smoothing = lower_float(l, "label_smoothing");
     LabelledRows r = rows_of(l, 0, 1);
     Val logp = lower_widen(l, r.x), zero = lower_number(l, 0.0), label = rows_label(l, &r);
@@ -40,7 +40,7 @@ void lower_nll_loss(Lowering *l) {
 }
 
 /* -g / count * (1 - s + s / classes) at the label, -g / count * s / classes elsewhere, 0 in rows that do not count */
-void lower_nll_loss_grad(Lowering *l) {
+static void lower_nll_loss_grad(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     LabelledRows r = rows_of(l, 1, 2);
     double smoothing = lower_float(l, "label_smoothing"), each = smoothing / class_count(l, &r);
@@ -69,13 +69,13 @@ static void give_mean(Lowering *l, Val v) {
     lower_give(l, 0, lower_divide_by_count(l, total, count_of(l, v)));
 }
 
-void lower_mse_loss(Lowering *l) {
+static void lower_mse_loss(Lowering *l) {
     Val a = lower_operand(l, 0), b = lower_operand(l, 1), d = lower_sub(l, a, b);
     give_mean(l, lower_mul(l, d, d));
 }
 
 /* g 2 (a - b) / count, and its negative */
-void lower_mse_loss_grad(Lowering *l) {
+static void lower_mse_loss_grad(Lowering *l) {
     Val g = lower_operand(l, 0), a = lower_operand(l, 1), b = lower_operand(l, 2);
     Val share = lower_divide_by_count(l, lower_scaled(l, g, 2.0), count_of(l, a));
     Val da = lower_mul(l, lower_sub(l, a, b), share);
@@ -84,7 +84,7 @@ void lower_mse_loss_grad(Lowering *l) {
 }
 
 /* max(x, 0) - x t + log(1 + exp(-|x|)) */
-void lower_bce_with_logits(Lowering *l) {
+static void lower_bce_with_logits(Lowering *l) {
     Val x = lower_operand(l, 0), t = lower_operand(l, 1);
     Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_unary(l, OP_abs, x)));
     Val tail = lower_log1p(l, e), positive = lower_binary(l, OP_maximum, x, lower_number(l, 0.0));
@@ -93,7 +93,7 @@ void lower_bce_with_logits(Lowering *l) {
 }
 
 /* (sigmoid(x) - t) g / count, and -x g / count */
-void lower_bce_with_logits_grad(Lowering *l) {
+static void lower_bce_with_logits_grad(Lowering *l) {
     Val g = lower_operand(l, 0), x = lower_operand(l, 1), t = lower_operand(l, 2);
     Val share = lower_divide_by_count(l, g, count_of(l, x));
     Val error = lower_sub(l, lower_logistic(l, x), t);
@@ -101,4 +101,14 @@ void lower_bce_with_logits_grad(Lowering *l) {
     lower_give(l, 1, lower_mul(l, lower_unary(l, OP_neg, x), share));
 }
 
-void lower_grad_seed(Lowering *l) { lower_give(l, 0, lower_number(l, 1.0)); }
+static void lower_grad_seed(Lowering *l) { lower_give(l, 0, lower_number(l, 1.0)); }
+
+const LowerRow lower_loss_ops[OP_COUNT] = {
+    [OP_nll_loss] = {lower_nll_loss, TAKES_PLAIN},
+    [OP_nll_loss_grad] = {lower_nll_loss_grad, TAKES_PLAIN},
+    [OP_mse_loss] = {lower_mse_loss, TAKES_EITHER},
+    [OP_mse_loss_grad] = {lower_mse_loss_grad, TAKES_EITHER},
+    [OP_bce_with_logits] = {lower_bce_with_logits, TAKES_EITHER},
+    [OP_bce_with_logits_grad] = {lower_bce_with_logits_grad, TAKES_EITHER},
+    [OP_grad_seed] = {lower_grad_seed, TAKES_PLAIN},
+};

@@ -44,7 +44,7 @@ static void give_share(Lowering *l, const LabelledRows *r, Val right) {
 
 /* The first class that equals the row's largest is the label.  NaN equals nothing: a row with NaN has no such class
  * and is wrong. */
-void lower_accuracy(Lowering *l) {
+static void lower_accuracy(Lowering *l) {
     LabelledRows r = rows_of(l, 0, 1);
     Val x = lower_widen(l, r.x);
     Val largest = lower_binary(l, OP_eq, x, lower_reduce_row(l, OP_reduce_max, x));
@@ -56,7 +56,7 @@ void lower_accuracy(Lowering *l) {
 
 /* Fewer than k classes stand before the label: larger ones, and equal ones of a lower index.  A label outside the
  * classes is wrong, and so is one whose logit is NaN: it is not equal to itself. */
-void lower_top_k_accuracy(Lowering *l) {
+static void lower_top_k_accuracy(Lowering *l) {
     LabelledRows r = rows_of(l, 0, 1);
     Val x = lower_widen(l, r.x), zero = lower_number(l, 0.0), label = rows_label(l, &r);
     Val is_label = rows_is_label(l, label);
@@ -70,3 +70,8 @@ void lower_top_k_accuracy(Lowering *l) {
     Val few = lower_binary(l, OP_lt, count, lower_number(l, (double)lower_int(l, "k")));
     give_share(l, &r, lower_binary(l, OP_and, few, is_found));
 }
+
+const LowerRow lower_metric_ops[OP_COUNT] = {
+    [OP_accuracy] = {lower_accuracy, TAKES_PLAIN},
+    [OP_top_k_accuracy] = {lower_top_k_accuracy, TAKES_PLAIN},
+};

@@ -28,7 +28,7 @@ static void along_dim(Lowering *l) {
     lower_give(l, 0, ir_make_results(l->f, o, ir_dtype(l->f, in[0]), NULL));
 }
 
-void lower_move(Lowering *l) {
+static void lower_move(Lowering *l) {
     switch (l->op->code) {
     case OP_reshape:
     case OP_expand: move_plain(l); break;
@@ -44,9 +44,9 @@ static void give_reshaped(Lowering *l, Val v) {
     lower_give(l, 0, lower_reshape(l, v, &s));
 }
 
-void lower_flatten(Lowering *l) { give_reshaped(l, l->op->in[0]); }
+static void lower_flatten(Lowering *l) { give_reshaped(l, l->op->in[0]); }
 
-void lower_transpose(Lowering *l) {
+static void lower_transpose(Lowering *l) {
     Val x = l->op->in[0], product = NO_VAL;
     int rank = ir_shape(l->f, x)->rank, a = ir_dim_attr(l->op, "a", rank), b = ir_dim_attr(l->op, "b", rank);
     if (a != b) product = lower_transposed_product(l, x);
@@ -60,7 +60,7 @@ void lower_transpose(Lowering *l) {
 }
 
 /* The operands get a dimension of size 1 and stand one behind another along it. */
-void lower_stack(Lowering *l) {
+static void lower_stack(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     int dim = ir_dim_attr(l->op, "dim", s.rank), n = l->op->n_in;
     Shape one = s;
@@ -74,7 +74,7 @@ void lower_stack(Lowering *l) {
 
 /* ---- from a number or a table ------------------------------------------------------------------------------------ */
 
-void lower_full(Lowering *l) {
+static void lower_full(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     Dtype t = ir_dtype(l->f, l->op->out[0]);
     double value = lower_float(l, "value");
@@ -82,19 +82,35 @@ void lower_full(Lowering *l) {
     lower_give(l, 0, lower_expand(l, v, &s));
 }
 
-void lower_arange(Lowering *l) {
+static void lower_arange(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     lower_give(l, 0, lower_iota(l, lower_expand(l, lower_number_of(l, 0, AMP_DT_I32), &s)));
 }
 
-void lower_embedding(Lowering *l) {
+static void lower_embedding(Lowering *l) {
     Val ids = l->op->in[0], table = l->op->in[1];
     lower_give(l, 0, ir_emit(l->f, OP_gather, ir_dtype(l->f, table), NULL, 2, table, ids));
 }
 
-void lower_embedding_grad(Lowering *l) {
+static void lower_embedding_grad(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     Val dy = lower_operand(l, 0), ids = l->op->in[1];
     Op *o = lower_op_of(l, OP_scatter, (Val[]){dy, ids}, 2);
     lower_give(l, 0, lower_result_of(l, o, AMP_DT_F32, &s));
 }
+
+const LowerRow lower_move_ops[OP_COUNT] = {
+    [OP_reshape] = {lower_move, TAKES_EITHER},
+    [OP_permute] = {lower_move, TAKES_EITHER},
+    [OP_slice] = {lower_move, TAKES_EITHER},
+    [OP_pad] = {lower_move, TAKES_EITHER},
+    [OP_concat] = {lower_move, TAKES_EITHER},
+    [OP_expand] = {lower_move, TAKES_EITHER},
+    [OP_flatten] = {lower_flatten, TAKES_PLAIN},
+    [OP_transpose] = {lower_transpose, TAKES_PLAIN},
+    [OP_stack] = {lower_stack, TAKES_PLAIN},
+    [OP_full] = {lower_full, TAKES_PLAIN},
+    [OP_arange] = {lower_arange, TAKES_PLAIN},
+    [OP_embedding] = {lower_embedding, TAKES_PLAIN},
+    [OP_embedding_grad] = {lower_embedding_grad, TAKES_PLAIN},
+};

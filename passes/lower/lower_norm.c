@@ -87,7 +87,7 @@ static Val weighted(Lowering *l, Val rstd, Val weight) {
     return *shared;
 }
 
-void lower_batch_norm(Lowering *l) {
+static void lower_batch_norm(Lowering *l) {
     Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
     bool rows[MAX_RANK];
     all_rows(ir_shape(l->f, x)->rank, rows);
@@ -102,7 +102,7 @@ void lower_batch_norm(Lowering *l) {
     lower_give_as(l, 3, rstd, FORM_PLAIN);
 }
 
-void lower_batch_norm_eval(Lowering *l) {
+static void lower_batch_norm_eval(Lowering *l) {
     Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), bias = lower_plain_operand(l, 2);
     Val mean = lower_plain_operand(l, 3), variance = lower_plain_operand(l, 4);
     Val rstd = reciprocal_deviation(l, variance);
@@ -113,7 +113,7 @@ void lower_batch_norm_eval(Lowering *l) {
 /* d = x - mean:  d bias = sum(dy), d weight = sum(dy d) rstd,
  * d x = (dy - (d (d weight rstd / count) + d bias / count)) (rstd weight)
  * The vectors come first, and d is taken again, so that nothing as large as x goes through memory but dy and x. */
-void lower_batch_norm_grad(Lowering *l) {
+static void lower_batch_norm_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
     Val mean = lower_plain_operand(l, 3), rstd = lower_plain_operand(l, 4);
     bool rows[MAX_RANK];
@@ -138,7 +138,7 @@ static Val mean_of_row(Lowering *l, Val x) {
     return lower_mean_of(l, x, last, true);
 }
 
-void lower_layer_norm(Lowering *l) {
+static void lower_layer_norm(Lowering *l) {
     Val x = lower_operand(l, 0), weight = lower_operand(l, 1);
     Val bias = l->op->n_in == 3 ? lower_operand(l, 2) : NO_VAL;
     Val mean = mean_of_row(l, x), d = lower_sub(l, x, mean);
@@ -153,7 +153,7 @@ static Val normalised(Lowering *l, Val x, Val mean, Val rstd) { return lower_mul
 
 /* z = (x - mean) rstd, g = dy weight:  d x = rstd (g - mean(g) - z mean(g z)), d weight = sum(dy z), d bias = sum(dy)
  * z is taken again for the sums over rows, which stand in another kernel. */
-void lower_layer_norm_grad(Lowering *l) {
+static void lower_layer_norm_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_operand(l, 2);
     Val mean = lower_operand(l, 3), rstd = lower_operand(l, 4);
     bool rows[MAX_RANK];
@@ -168,3 +168,11 @@ void lower_layer_norm_grad(Lowering *l) {
     lower_give(l, 1, lower_reshape(l, dw, &vector));
     lower_give(l, 2, lower_reshape(l, db, &vector));
 }
+
+const LowerRow lower_norm_ops[OP_COUNT] = {
+    [OP_batch_norm] = {lower_batch_norm, TAKES_LAST},
+    [OP_batch_norm_eval] = {lower_batch_norm_eval, TAKES_LAST},
+    [OP_batch_norm_grad] = {lower_batch_norm_grad, TAKES_LAST},
+    [OP_layer_norm] = {lower_layer_norm, TAKES_PLAIN},
+    [OP_layer_norm_grad] = {lower_layer_norm_grad, TAKES_PLAIN},
+};

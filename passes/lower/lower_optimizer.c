@@ -29,7 +29,7 @@ static Val with_decay(Lowering *l, Val g, Val w) {
 }
 
 /* buf = momentum buf + g (buf starts as 0, so the first is g); w - lr (g + momentum buf), w - lr buf or w - lr g */
-void lower_sgd(Lowering *l) {
+static void lower_sgd(Lowering *l) {
     Val w = lower_operand(l, 0), g = with_decay(l, lower_operand(l, 1), w);
     double momentum = lower_float(l, "momentum");
     Val buffer = NO_VAL;
@@ -88,7 +88,7 @@ static void adam(Lowering *l, Val w, Val g) {
     lower_give(l, 2, v);
 }
 
-void lower_adam(Lowering *l) {
+static void lower_adam(Lowering *l) {
     Val w = lower_operand(l, 0);
     adam(l, w, with_decay(l, lower_operand(l, 1), w));
 }
@@ -106,8 +106,14 @@ static Val kept_share(Lowering *l) {
 }
 
 /* w (1 - lr decay) first: Loshchilov and Hutter 2019. */
-void lower_adamw(Lowering *l) {
+static void lower_adamw(Lowering *l) {
     Val w = lower_operand(l, 0);
     if (!is_zero(l, DECAY)) w = mul(l, w, kept_share(l));
     adam(l, w, lower_operand(l, 1));
 }
+
+const LowerRow lower_optimizer_ops[OP_COUNT] = {
+    [OP_sgd] = {lower_sgd, TAKES_PLAIN},
+    [OP_adam] = {lower_adam, TAKES_PLAIN},
+    [OP_adamw] = {lower_adamw, TAKES_PLAIN},
+};

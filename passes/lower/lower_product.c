@@ -9,7 +9,7 @@ static Val contract(Lowering *l, Val a, bool ta, Val b, bool tb) {
 }
 
 /* x w^T + b, or x w + b where the weight is stored transposed; x [..., in] is a matrix of rows. */
-void lower_linear(Lowering *l) {
+static void lower_linear(Lowering *l) {
     Val y = contract(l, l->op->in[0], false, l->op->in[1], !lower_bool(l, "transposed"));
     if (l->op->n_in == 3) y = lower_add(l, y, lower_operand(l, 2));
     lower_give(l, 0, y);
@@ -78,7 +78,7 @@ static Val batch_contract(Lowering *l, bool ta, bool tb) {
 }
 
 /* Matrices, or rows of any rank times one matrix, are one product; else one for each of the leading dims. */
-void lower_matmul(Lowering *l) {
+static void lower_matmul(Lowering *l) {
     bool ta = lower_bool(l, "ta"), tb = lower_bool(l, "tb");
     int rank_a = ir_shape(l->f, l->op->in[0])->rank, rank_b = ir_shape(l->f, l->op->in[1])->rank;
     if (rank_b > 2 || (rank_a > 2 && ta)) {
@@ -89,3 +89,8 @@ void lower_matmul(Lowering *l) {
     Val b = untransposed(l, l->op->in[1], &tb);
     lower_give(l, 0, contract(l, a, ta, b, tb));
 }
+
+const LowerRow lower_product_ops[OP_COUNT] = {
+    [OP_linear] = {lower_linear, TAKES_PLAIN},
+    [OP_matmul] = {lower_matmul, TAKES_PLAIN},
+};

@@ -49,17 +49,17 @@ static void give(Lowering *l, const Reduction *r, Val v) { give_reduced(l, v, r-
 
 /* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-void lower_sum(Lowering *l) {
+static void lower_sum(Lowering *l) {
     Reduction r = reduction_of(l);
     give(l, &r, lower_reduce(l, OP_reduce_sum, r.x, r.folded, r.keep));
 }
 
-void lower_mean(Lowering *l) {
+static void lower_mean(Lowering *l) {
     Reduction r = reduction_of(l);
     give(l, &r, lower_mean_of(l, r.x, r.folded, r.keep));
 }
 
-void lower_extreme(Lowering *l) {
+static void lower_extreme(Lowering *l) {
     Reduction r = reduction_of(l);
     give(l, &r, lower_reduce(l, l->op->code == OP_max ? OP_reduce_max : OP_reduce_min, r.x, r.folded, r.keep));
 }
@@ -83,7 +83,7 @@ static Val centred(Lowering *l, Val x, const bool *folded) {
     return lower_sub(l, x, lower_mean_of(l, x, folded, true));
 }
 
-void lower_var(Lowering *l) {
+static void lower_var(Lowering *l) {
     Reduction r = reduction_of(l);
     Val d = centred(l, r.x, r.folded);
     Val total = lower_reduce(l, OP_reduce_sum, lower_mul(l, d, d), r.folded, r.keep);
@@ -93,7 +93,7 @@ void lower_var(Lowering *l) {
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 /* dy * 2 (x - mean) / (count - correction) */
-void lower_var_grad(Lowering *l) {
+static void lower_var_grad(Lowering *l) {
     Val dy = lower_reduced_operand(l, 0), x = lower_operand(l, 1);
     bool folded[MAX_RANK];
     lower_folded_dims(l, ir_shape(l->f, x)->rank, folded);
@@ -102,7 +102,7 @@ void lower_var_grad(Lowering *l) {
 }
 
 /* dy / (how many equal y) where x equals y, else 0; where y is NaN nothing equals it, and all are NaN, as in PyTorch. */
-void lower_extreme_grad(Lowering *l) {
+static void lower_extreme_grad(Lowering *l) {
     Val dy = lower_reduced_operand(l, 0), x = lower_operand(l, 1), y = lower_reduced_operand(l, 2);
     bool folded[MAX_RANK];
     lower_folded_dims(l, ir_shape(l->f, x)->rank, folded);
@@ -112,7 +112,7 @@ void lower_extreme_grad(Lowering *l) {
 }
 
 /* Sums the dims that `like` lacks, and those where it has size 1 and dy more. */
-void lower_sum_to(Lowering *l) {
+static void lower_sum_to(Lowering *l) {
     const Shape from = lower_plain_shape(l, l->op->in[0]), to = *ir_shape(l->f, l->op->out[0]);
     bool folded[MAX_RANK] = {0};
     for (int i = 0, lacking = from.rank - to.rank; i < from.rank; i++)
@@ -130,7 +130,7 @@ void lower_sum_to(Lowering *l) {
     lower_give_as(l, 0, lower_reshape(l, sum, &to), FORM_PLAIN);
 }
 
-void lower_broadcast_to(Lowering *l) {
+static void lower_broadcast_to(Lowering *l) {
     const Shape like = lower_shape_in_form(l, ir_shape(l->f, l->op->out[0]));
     const Dims *dims = &ir_attr(l->op, "dims")->dims;
     bool folded[MAX_RANK], flat = like.rank <= 2;
@@ -145,3 +145,15 @@ Val lower_broadcast(Lowering *l, Val v, Val like, const Dims *dims) {
     ir_attr(o, "dims")->dims = *dims;
     return ir_make_results(l->f, o, ir_dtype(l->f, v), NULL);
 }
+
+const LowerRow lower_reduce_ops[OP_COUNT] = {
+    [OP_sum] = {lower_sum, TAKES_EITHER},
+    [OP_mean] = {lower_mean, TAKES_EITHER},
+    [OP_max] = {lower_extreme, TAKES_EITHER},
+    [OP_min] = {lower_extreme, TAKES_EITHER},
+    [OP_var] = {lower_var, TAKES_EITHER},
+    [OP_var_grad] = {lower_var_grad, TAKES_EITHER},
+    [OP_extreme_grad] = {lower_extreme_grad, TAKES_EITHER},
+    [OP_sum_to] = {lower_sum_to, TAKES_EITHER},
+    [OP_broadcast_to] = {lower_broadcast_to, TAKES_EITHER},
+};

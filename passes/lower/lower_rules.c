@@ -3,20 +3,17 @@
 
 #include "base/hash.h"
 
-typedef struct RuleEntry {
-    LowerFn function;
-    FormRule form;
-} RuleEntry;
+const LowerRow *const lower_tables[LOWER_TABLES] = {
+    lower_activation_ops, lower_clip_ops,  lower_elementwise_ops, lower_image_ops,     lower_loss_ops,
+    lower_metric_ops,     lower_move_ops,  lower_norm_ops,        lower_optimizer_ops, lower_product_ops,
+    lower_reduce_ops,     lower_scale_ops, lower_schedule_ops,    lower_softmax_ops};
 
-static const RuleEntry table[LOWER_RULE_COUNT] = {
-#define ENTRY(id, function, form) [id] = {function, form},
-    LOWER_RULES(ENTRY)
-#undef ENTRY
-};
-
-LowerFn lower_rule(LowerRule rule) { return table[rule].function; }
-
-FormRule lower_form_rule(LowerRule rule) { return table[rule].form; }
+const LowerRow *lower_row(Opcode code) {
+    for (int i = 0; i < LOWER_TABLES; i++)
+        if (lower_tables[i][code].lower) return &lower_tables[i][code];
+    bool is_same = ir_op_info[code].flags & ELEMENTWISE && ir_op_levels(code) == (GRAPH | CORE);
+    return is_same ? &lower_same_op : NULL;
+}
 
 /* ---- the graph op ------------------------------------------------------------------------------------------------ */
 

@@ -7,12 +7,12 @@ static void give_product(Lowering *l) {
     lower_give(l, 0, lower_binary(l, OP_mul, a, b));
 }
 
-void lower_scale_loss(Lowering *l) { give_product(l); }
+static void lower_scale_loss(Lowering *l) { give_product(l); }
 
-void lower_unscale(Lowering *l) { give_product(l); }
+static void lower_unscale(Lowering *l) { give_product(l); }
 
 /* f32(1 / f64(scale)) */
-void lower_inverse_scale(Lowering *l) {
+static void lower_inverse_scale(Lowering *l) {
     Val scale = lower_cast(l, l->op->in[0], AMP_DT_F64);
     lower_give(l, 0, lower_binary(l, OP_div, lower_number_of(l, 1.0, AMP_DT_F64), scale));
 }
@@ -24,7 +24,7 @@ static Val any_bad(Lowering *l, int i) {
     return ir_emit(l->f, OP_reduce_or, AMP_DT_BOOL, NULL, 1, bad);
 }
 
-void lower_all_finite(Lowering *l) {
+static void lower_all_finite(Lowering *l) {
     Val bad = any_bad(l, 0);
     for (int i = 1; i < l->op->n_in; i++) bad = lower_binary(l, OP_or, bad, any_bad(l, i));
     lower_give(l, 0, lower_unary(l, OP_not, bad));
@@ -42,7 +42,7 @@ static Val times(Lowering *l, Val scale64, double factor) {
  *             tracker + 1
  * and then the bounds, which PyTorch lacks: backed off not below min, grown not above max.  The third result is 1
  * where not ok and already at min > 0. */
-void lower_update_scale(Lowering *l) {
+static void lower_update_scale(Lowering *l) {
     Val scale = l->op->in[0], tracker = l->op->in[1], ok = l->op->in[2];
     double min = lower_float(l, "min"), max = lower_float(l, "max");
     Val scale64 = lower_cast(l, scale, AMP_DT_F64);
@@ -67,3 +67,9 @@ void lower_update_scale(Lowering *l) {
     }
     lower_give(l, 2, hit);
 }
+
+const LowerRow lower_scale_ops[OP_COUNT] = {
+    [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},       [OP_unscale] = {lower_unscale, TAKES_PLAIN},
+    [OP_inverse_scale] = {lower_inverse_scale, TAKES_PLAIN}, [OP_all_finite] = {lower_all_finite, TAKES_PLAIN},
+    [OP_update_scale] = {lower_update_scale, TAKES_PLAIN},
+};

@@ -86,7 +86,7 @@ static Val one_cycle_rate(Lowering *l) {
     return lower_select(l, is_over, falling, rising);
 }
 
-void lower_schedule(Lowering *l) {
+static void lower_schedule(Lowering *l) {
     Val rate = NO_VAL;
     switch (l->op->code) {
     case OP_constant_rate: rate = constant_rate(l); break;
@@ -98,3 +98,9 @@ void lower_schedule(Lowering *l) {
     }
     lower_give(l, 0, rate);
 }
+
+const LowerRow lower_schedule_ops[OP_COUNT] = {
+    [OP_constant_rate] = {lower_schedule, TAKES_PLAIN},  [OP_cosine_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_step_rate] = {lower_schedule, TAKES_PLAIN},      [OP_linear_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_one_cycle_rate] = {lower_schedule, TAKES_PLAIN},
+};

@@ -26,25 +26,25 @@ static Val shifted(Lowering *l) {
     return lower_sub(l, x, along(l, OP_reduce_max, x));
 }
 
-void lower_softmax(Lowering *l) {
+static void lower_softmax(Lowering *l) {
     Val e = lower_unary(l, OP_exp, shifted(l));
     lower_give(l, 0, lower_div(l, e, along(l, OP_reduce_sum, e)));
 }
 
-void lower_log_softmax(Lowering *l) {
+static void lower_log_softmax(Lowering *l) {
     Val s = shifted(l), total = along(l, OP_reduce_sum, lower_unary(l, OP_exp, s));
     lower_give(l, 0, lower_sub(l, s, lower_unary(l, OP_log, total)));
 }
 
 /* y (dy - sum(y dy)) */
-void lower_softmax_grad(Lowering *l) {
+static void lower_softmax_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
     Val dot = along(l, OP_reduce_sum, lower_mul(l, y, dy));
     lower_give(l, 0, lower_mul(l, y, lower_sub(l, dy, dot)));
 }
 
 /* dy - exp(y) sum(dy) */
-void lower_log_softmax_grad(Lowering *l) {
+static void lower_log_softmax_grad(Lowering *l) {
     Val dy = lower_operand(l, 0), p = lower_unary(l, OP_exp, lower_operand(l, 1));
     lower_give(l, 0, lower_sub(l, dy, lower_mul(l, p, along(l, OP_reduce_sum, dy))));
 }
@@ -63,7 +63,7 @@ static Val index_along(Lowering *l, Val v, const Line *line) {
 
 /* The least index of those that equal the largest; a NaN makes the largest NaN, which equals nothing, and is itself
  * unequal to itself. */
-void lower_argmax(Lowering *l) {
+static void lower_argmax(Lowering *l) {
     Line line = line_of(l);
     Val x = lower_operand(l, 0);
     const Dim size = ir_shape(l->f, x)->d[line.dim];
@@ -75,3 +75,11 @@ void lower_argmax(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     lower_give_as(l, 0, lower_reshape(l, lower_from_form(l, first), &s), FORM_PLAIN);
 }
+
+const LowerRow lower_softmax_ops[OP_COUNT] = {
+    [OP_softmax] = {lower_softmax, TAKES_EITHER},
+    [OP_log_softmax] = {lower_log_softmax, TAKES_EITHER},
+    [OP_softmax_grad] = {lower_softmax_grad, TAKES_EITHER},
+    [OP_log_softmax_grad] = {lower_log_softmax_grad, TAKES_EITHER},
+    [OP_argmax] = {lower_argmax, TAKES_EITHER},
+};

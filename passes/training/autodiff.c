@@ -42,10 +42,8 @@ static bool trains(const Objective *o, const State *s) {
 
 /* ---- which values need a gradient -------------------------------------------------------------------------------- */
 
-static bool passes_gradients(const Op *o) {
-    const Gradient *g = gradient_rule(ir_op_info[o->code].grad);
-    return !g || g->make; /* an op without a rule is an error only where a gradient meets it */
-}
+/* An op that has no gradient is an error only where one meets it. */
+static bool passes_gradients(const Op *o) { return !(ir_op_info[o->code].flags & NO_GRADIENT); }
 
 /* Of an op with several results only the first is differentiated: the others are statistics and choices. */
 static bool *find_wanted(const Func *f, const Objective *objective, int forward_ops) {
@@ -76,7 +74,7 @@ static bool differentiate(Backward *b, const Op *o) {
     if (!o->n_out || !b->wanted[o->out[0].id]) return true;
     Val dy = backward_gradient(b, o->out[0]);
     if (!dy.id) return true;
-    const Gradient *rule = gradient_rule(ir_op_info[o->code].grad);
+    const Gradient *rule = gradient_of(o->code);
     if (!rule) {
         place_error(b->context, o->pos, "%s: %s has no gradient", o->path, ir_op_info[o->code].name);
         return false;

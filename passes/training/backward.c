@@ -25,7 +25,7 @@ bool backward_wants(Backward *b, int i) {
 static const char *operand_name(const Backward *b) {
     if (b->operand == OUTPUT) return "output";
     const char *name = b->operand < NAMED_OPERANDS ? b->operands[b->operand] : NULL;
-    bool counted = !name && ir_op_info[b->op->code].in_max == MANY;
+    bool counted = !name && ir_op_arity(b->op->code).in_max == MANY;
     return counted ? arena_printf(b->f->module->arena, "%d", b->operand) : name;
 }
 

@@ -1,8 +1,12 @@
-/* gradient.c: the table from GradRule to the functions of gradient_*.c. */
-#include "passes/training/gradient_rules.h"
+/* gradient.c: finds the gradient of an op in the tables of gradient_*.c. */
+#include "passes/training/gradient.h"
 
-#define ROW(rule, function, ...) [GRAD_##rule] = {gradient_##function, {__VA_ARGS__}},
-static const Gradient rules[GRAD_RULE_COUNT] = {[GRAD_NONE] = {NULL, {0}}, GRADIENT_RULES(ROW)};
-#undef ROW
+const Gradient *const gradient_tables[GRADIENT_TABLES] = {gradient_elementwise_ops, gradient_image_ops,
+                                                          gradient_move_ops,        gradient_norm_ops,
+                                                          gradient_product_ops,     gradient_reduce_ops};
 
-const Gradient *gradient_rule(GradRule rule) { return rule == GRAD_UNDEFINED ? NULL : &rules[rule]; }
+const Gradient *gradient_of(Opcode code) {
+    for (int i = 0; i < GRADIENT_TABLES; i++)
+        if (gradient_tables[i][code].make) return &gradient_tables[i][code];
+    return NULL;
+}

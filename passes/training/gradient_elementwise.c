@@ -9,25 +9,25 @@ static Val binary(Backward *b, Opcode code, Val v, Val w) {
 }
 
 /* The gradient of a cast is the reverse cast, which backward_give makes. */
-bool gradient_cast(Backward *b) {
+static bool gradient_cast(Backward *b) {
     backward_give(b, 0, b->dy);
     return true;
 }
 
-bool gradient_add(Backward *b) {
+static bool gradient_add(Backward *b) {
     if (backward_wants(b, 0)) backward_give(b, 0, b->dy);
     if (backward_wants(b, 1)) backward_give(b, 1, b->dy);
     return true;
 }
 
-bool gradient_sub(Backward *b) {
+static bool gradient_sub(Backward *b) {
     Val second = backward_wants(b, 1) ? unary(b, OP_neg, b->dy) : NO_VAL;
     Val first = backward_wants(b, 0) ? b->dy : NO_VAL;
     grad_give_pair(b, first, second);
     return true;
 }
 
-bool gradient_mul(Backward *b) {
+static bool gradient_mul(Backward *b) {
     Val second = backward_wants(b, 1) ? binary(b, OP_mul, b->dy, grad_operand(b, 0)) : NO_VAL;
     Val first = backward_wants(b, 0) ? binary(b, OP_mul, b->dy, grad_operand(b, 1)) : NO_VAL;
     grad_give_pair(b, first, second);
@@ -35,7 +35,7 @@ bool gradient_mul(Backward *b) {
 }
 
 /* y = a / b: da = dy / b, db = -dy y / b */
-bool gradient_div(Backward *b) {
+static bool gradient_div(Backward *b) {
     Val divisor = grad_operand(b, 1), first = NO_VAL, second = NO_VAL;
     if (backward_wants(b, 1)) {
         Val quotient = binary(b, OP_div, grad_y(b), divisor);
@@ -46,25 +46,25 @@ bool gradient_div(Backward *b) {
     return true;
 }
 
-bool gradient_neg(Backward *b) {
+static bool gradient_neg(Backward *b) {
     backward_give(b, 0, unary(b, OP_neg, b->dy));
     return true;
 }
 
 /* dx = dy y */
-bool gradient_exp(Backward *b) {
+static bool gradient_exp(Backward *b) {
     backward_give(b, 0, binary(b, OP_mul, b->dy, grad_y(b)));
     return true;
 }
 
 /* dx = dy / x */
-bool gradient_log(Backward *b) {
+static bool gradient_log(Backward *b) {
     backward_give(b, 0, binary(b, OP_div, b->dy, grad_operand(b, 0)));
     return true;
 }
 
 /* dx = dy / (2 y) */
-bool gradient_sqrt(Backward *b) {
+static bool gradient_sqrt(Backward *b) {
     Val two = backward_emit(b, OP_const, AMP_DT_F32, 0);
     ir_attr(ir_def(b->f, two), "value")->f = 2.0;
     backward_give(b, 0, binary(b, OP_div, b->dy, binary(b, OP_mul, grad_y(b), two)));
@@ -80,10 +80,10 @@ static bool one_op(Backward *b, Opcode code, Val v, const char *attr) {
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
-bool gradient_relu(Backward *b) { return one_op(b, OP_relu_grad, grad_y(b), NULL); }
-bool gradient_gelu(Backward *b) { return one_op(b, OP_gelu_grad, grad_operand(b, 0), "approximate"); }
-bool gradient_sigmoid(Backward *b) { return one_op(b, OP_sigmoid_grad, grad_y(b), NULL); }
-bool gradient_tanh(Backward *b) { return one_op(b, OP_tanh_grad, grad_y(b), NULL); }
+static bool gradient_relu(Backward *b) { return one_op(b, OP_relu_grad, grad_y(b), NULL); }
+static bool gradient_gelu(Backward *b) { return one_op(b, OP_gelu_grad, grad_operand(b, 0), "approximate"); }
+static bool gradient_sigmoid(Backward *b) { return one_op(b, OP_sigmoid_grad, grad_y(b), NULL); }
+static bool gradient_tanh(Backward *b) { return one_op(b, OP_tanh_grad, grad_y(b), NULL); }
 
 /* Those that share unary_grad, with its numbers a and b. */
 static bool unary_grad(Backward *b, Val v, double first, double second) {
@@ -96,29 +96,54 @@ static bool unary_grad(Backward *b, Val v, double first, double second) {
 
 static bool of_x(Backward *b) { return unary_grad(b, grad_operand(b, 0), 0.0, 0.0); }
 
-bool gradient_abs(Backward *b) { return of_x(b); }
-bool gradient_silu(Backward *b) { return of_x(b); }
-bool gradient_softplus(Backward *b) { return of_x(b); }
-bool gradient_erf(Backward *b) { return of_x(b); }
-bool gradient_rsqrt(Backward *b) { return unary_grad(b, grad_y(b), 0.0, 0.0); }
-bool gradient_pow(Backward *b) { return unary_grad(b, grad_operand(b, 0), ir_attr(b->op, "e")->f, 0.0); }
+static bool gradient_abs(Backward *b) { return of_x(b); }
+static bool gradient_silu(Backward *b) { return of_x(b); }
+static bool gradient_softplus(Backward *b) { return of_x(b); }
+static bool gradient_erf(Backward *b) { return of_x(b); }
+static bool gradient_rsqrt(Backward *b) { return unary_grad(b, grad_y(b), 0.0, 0.0); }
+static bool gradient_pow(Backward *b) { return unary_grad(b, grad_operand(b, 0), ir_attr(b->op, "e")->f, 0.0); }
 
-bool gradient_clamp(Backward *b) {
+static bool gradient_clamp(Backward *b) {
     return unary_grad(b, grad_operand(b, 0), ir_attr(b->op, "low")->f, ir_attr(b->op, "high")->f);
 }
 
 /* ---- others ------------------------------------------------------------------------------------------------------ */
 
-bool gradient_where(Backward *b) {
+static bool gradient_where(Backward *b) {
     Val to_a = backward_emit(b, OP_where_grad, grad_type(b, b->dy), 2, b->dy, grad_operand(b, 0));
     return grad_give_each(b, to_a, 1);
 }
 
 /* The same mask: the same key at the same iteration. */
-bool gradient_dropout(Backward *b) {
+static bool gradient_dropout(Backward *b) {
     Op *o = backward_op(b, OP_dropout, b->dy, NO_VAL);
     const char *key = ir_attr(b->op, "key")->s;
     grad_copy_attr(b, o, "p");
     ir_attr(o, "key")->s = key && *key ? key : b->op->path;
     return grad_give_first(b, o, grad_type(b, b->dy));
 }
+
+const Gradient gradient_elementwise_ops[OP_COUNT] = {
+    [OP_cast] = {gradient_cast},
+    [OP_add] = {gradient_add, {"a", "b"}},
+    [OP_sub] = {gradient_sub, {"a", "b"}},
+    [OP_mul] = {gradient_mul, {"a", "b"}},
+    [OP_div] = {gradient_div, {"a", "b"}},
+    [OP_neg] = {gradient_neg},
+    [OP_exp] = {gradient_exp},
+    [OP_log] = {gradient_log},
+    [OP_sqrt] = {gradient_sqrt},
+    [OP_relu] = {gradient_relu},
+    [OP_gelu] = {gradient_gelu},
+    [OP_sigmoid] = {gradient_sigmoid},
+    [OP_tanh] = {gradient_tanh},
+    [OP_abs] = {gradient_abs},
+    [OP_silu] = {gradient_silu},
+    [OP_softplus] = {gradient_softplus},
+    [OP_erf] = {gradient_erf},
+    [OP_rsqrt] = {gradient_rsqrt},
+    [OP_pow] = {gradient_pow},
+    [OP_clamp] = {gradient_clamp},
+    [OP_where] = {gradient_where, {"c", "a", "b"}},
+    [OP_dropout] = {gradient_dropout},
+};

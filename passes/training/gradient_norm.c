@@ -12,8 +12,8 @@ static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
     return grad_give_each(b, dx, 0);
 }
 
-bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
-bool gradient_layer_norm(Backward *b) { return norm(b, OP_layer_norm_grad, b->op->out[1], b->op->out[2]); }
+static bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
+static bool gradient_layer_norm(Backward *b) { return norm(b, OP_layer_norm_grad, b->op->out[1], b->op->out[2]); }
 
 /* ---- along one dimension ----------------------------------------------------------------------------------------- */
 
@@ -23,5 +23,12 @@ static bool of_y(Backward *b, Opcode code) {
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
-bool gradient_softmax(Backward *b) { return of_y(b, OP_softmax_grad); }
-bool gradient_log_softmax(Backward *b) { return of_y(b, OP_log_softmax_grad); }
+static bool gradient_softmax(Backward *b) { return of_y(b, OP_softmax_grad); }
+static bool gradient_log_softmax(Backward *b) { return of_y(b, OP_log_softmax_grad); }
+
+const Gradient gradient_norm_ops[OP_COUNT] = {
+    [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
+    [OP_layer_norm] = {gradient_layer_norm, {"input", "weight", "bias"}},
+    [OP_softmax] = {gradient_softmax},
+    [OP_log_softmax] = {gradient_log_softmax},
+};

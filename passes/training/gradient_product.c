@@ -70,7 +70,7 @@ static bool rows_times_matrix(Backward *b, bool tw, bool rows_first) {
     return true;
 }
 
-bool gradient_linear(Backward *b) {
+static bool gradient_linear(Backward *b) {
     bool has_bias = b->op->n_in == 3;
     if (!rows_times_matrix(b, !ir_attr(b->op, "transposed")->b, has_bias)) return false;
     if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 1, .at = {0}}));
@@ -79,7 +79,7 @@ bool gradient_linear(Backward *b) {
 
 /* y = A B: dA = dy B^T, dB = A^T dy, where A is a or, with ta, a^T; the gradient of a is then dA^T.  Leading dimensions
  * are a batch; those that were broadcast are summed away by backward_give. */
-bool gradient_matmul(Backward *b) {
+static bool gradient_matmul(Backward *b) {
     Val x = grad_operand(b, 0), w = grad_operand(b, 1), dx = NO_VAL, dw = NO_VAL;
     bool ta = ir_attr(b->op, "ta")->b, tb = ir_attr(b->op, "tb")->b;
     if (grad_shape(b, w)->rank == 2 && !ta) return rows_times_matrix(b, tb, false);
@@ -100,10 +100,16 @@ static void conv2d_factor(Backward *b, int to, Opcode code, Val dy, Val other, V
     backward_give(b, to, backward_result(b, o, grad_type_of(b, to)));
 }
 
-bool gradient_conv2d(Backward *b) {
+static bool gradient_conv2d(Backward *b) {
     Val x = grad_operand(b, 0), w = grad_operand(b, 1), factor = dy_as_factor(b);
     if (backward_wants(b, 0)) conv2d_factor(b, 0, OP_conv2d_input_grad, factor, w, x);
     if (backward_wants(b, 1)) conv2d_factor(b, 1, OP_conv2d_weight_grad, factor, x, w);
     if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 3, .at = {0, 2, 3}}));
     return true;
 }
+
+const Gradient gradient_product_ops[OP_COUNT] = {
+    [OP_linear] = {gradient_linear, {"input", "weight", "bias"}},
+    [OP_matmul] = {gradient_matmul, {"a", "b"}},
+    [OP_conv2d] = {gradient_conv2d, {"input", "weight", "bias"}},
+};

@@ -13,17 +13,17 @@ static bool spread(Backward *b, bool mean) {
     return grad_give_first(b, o, t);
 }
 
-bool gradient_sum(Backward *b) { return spread(b, false); }
-bool gradient_mean(Backward *b) { return spread(b, true); }
+static bool gradient_sum(Backward *b) { return spread(b, false); }
+static bool gradient_mean(Backward *b) { return spread(b, true); }
 
 /* max and min */
-bool gradient_extreme(Backward *b) {
+static bool gradient_extreme(Backward *b) {
     Op *o = backward_op3(b, OP_extreme_grad, b->dy, grad_operand(b, 0), grad_y(b));
     grad_copy_attr(b, o, "dims");
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
-bool gradient_var(Backward *b) {
+static bool gradient_var(Backward *b) {
     Op *o = backward_op(b, OP_var_grad, b->dy, grad_operand(b, 0));
     grad_copy_attr(b, o, "dims");
     grad_copy_attr(b, o, "correction");
@@ -32,7 +32,7 @@ bool gradient_var(Backward *b) {
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-bool gradient_nll_loss(Backward *b) {
+static bool gradient_nll_loss(Backward *b) {
     Op *o = backward_op3(b, OP_nll_loss_grad, b->dy, grad_operand(b, 0), grad_operand(b, 1));
     grad_copy_attr(b, o, "label_smoothing");
     grad_copy_attr(b, o, "ignore");
@@ -45,5 +45,16 @@ static bool pair_loss(Backward *b, Opcode code) {
     return grad_give_each(b, da, 0);
 }
 
-bool gradient_mse_loss(Backward *b) { return pair_loss(b, OP_mse_loss_grad); }
-bool gradient_bce_with_logits(Backward *b) { return pair_loss(b, OP_bce_with_logits_grad); }
+static bool gradient_mse_loss(Backward *b) { return pair_loss(b, OP_mse_loss_grad); }
+static bool gradient_bce_with_logits(Backward *b) { return pair_loss(b, OP_bce_with_logits_grad); }
+
+const Gradient gradient_reduce_ops[OP_COUNT] = {
+    [OP_sum] = {gradient_sum},
+    [OP_mean] = {gradient_mean},
+    [OP_max] = {gradient_extreme},
+    [OP_min] = {gradient_extreme},
+    [OP_var] = {gradient_var},
+    [OP_nll_loss] = {gradient_nll_loss},
+    [OP_mse_loss] = {gradient_mse_loss, {"a", "b"}},
+    [OP_bce_with_logits] = {gradient_bce_with_logits, {"logits", "targets"}},
+};

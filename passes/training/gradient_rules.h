@@ -1,4 +1,4 @@
-/* gradient_rules.h: the gradients by theme, one function per GradRule, and what they are made from.
+/* gradient_rules.h: what the gradients of gradient_*.c are made from.
  *
  * x, a, b: operands; y: result; dy: gradient of the result.  Each backward op runs in the dtype that its forward op was
  * given: dy has the dtype of y.  Formulas and the order of operands' gradients are PyTorch's
@@ -13,67 +13,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* X(GradRule, function, names of the operands) */
-#define GRADIENT_RULES(X)                                                                                              \
-    /* gradient_product.c */                                                                                           \
-    X(LINEAR, linear, "input", "weight", "bias")                                                                       \
-    X(MATMUL, matmul, "a", "b")                                                                                        \
-    X(CONV2D, conv2d, "input", "weight", "bias")                                                                       \
-    /* gradient_elementwise.c */                                                                                       \
-    X(CAST, cast, 0)                                                                                                   \
-    X(ADD, add, "a", "b")                                                                                              \
-    X(SUB, sub, "a", "b")                                                                                              \
-    X(MUL, mul, "a", "b")                                                                                              \
-    X(DIV, div, "a", "b")                                                                                              \
-    X(NEG, neg, 0)                                                                                                     \
-    X(EXP, exp, 0)                                                                                                     \
-    X(LOG, log, 0)                                                                                                     \
-    X(SQRT, sqrt, 0)                                                                                                   \
-    X(POW, pow, 0)                                                                                                     \
-    X(ABS, abs, 0)                                                                                                     \
-    X(RSQRT, rsqrt, 0)                                                                                                 \
-    X(ERF, erf, 0)                                                                                                     \
-    X(CLAMP, clamp, 0)                                                                                                 \
-    X(WHERE, where, "c", "a", "b")                                                                                     \
-    X(RELU, relu, 0)                                                                                                   \
-    X(GELU, gelu, 0)                                                                                                   \
-    X(SIGMOID, sigmoid, 0)                                                                                             \
-    X(TANH, tanh, 0)                                                                                                   \
-    X(SILU, silu, 0)                                                                                                   \
-    X(SOFTPLUS, softplus, 0)                                                                                           \
-    X(DROPOUT, dropout, 0)                                                                                             \
-    /* gradient_move.c */                                                                                              \
-    X(RESHAPE, reshape, 0)                                                                                             \
-    X(TRANSPOSE, transpose, 0)                                                                                         \
-    X(PERMUTE, permute, 0)                                                                                             \
-    X(SLICE, slice, 0)                                                                                                 \
-    X(PAD, pad, 0)                                                                                                     \
-    X(CONCAT, concat, 0)                                                                                               \
-    X(STACK, stack, 0)                                                                                                 \
-    X(EXPAND, expand, 0)                                                                                               \
-    X(EMBEDDING, embedding, "ids", "table")                                                                            \
-    /* gradient_image.c */                                                                                             \
-    X(MAX_POOL2D, max_pool2d, 0)                                                                                       \
-    X(AVG_POOL2D, avg_pool2d, 0)                                                                                       \
-    X(GLOBAL_AVG_POOL, global_avg_pool, 0)                                                                             \
-    /* gradient_norm.c */                                                                                              \
-    X(BATCH_NORM, batch_norm, "input", "weight", "bias")                                                               \
-    X(LAYER_NORM, layer_norm, "input", "weight", "bias")                                                               \
-    X(SOFTMAX, softmax, 0)                                                                                             \
-    X(LOG_SOFTMAX, log_softmax, 0)                                                                                     \
-    /* gradient_reduce.c */                                                                                            \
-    X(SUM, sum, 0)                                                                                                     \
-    X(MEAN, mean, 0)                                                                                                   \
-    X(EXTREME, extreme, 0)                                                                                             \
-    X(VAR, var, 0)                                                                                                     \
-    X(NLL_LOSS, nll_loss, 0)                                                                                           \
-    X(MSE_LOSS, mse_loss, "a", "b")                                                                                    \
-    X(BCE_WITH_LOGITS, bce_with_logits, "logits", "targets")
-
-#define DECLARE(rule, function, ...) bool gradient_##function(Backward *b);
-GRADIENT_RULES(DECLARE)
-#undef DECLARE
 
 /* ---- what rules are made from ------------------------------------------------------------------------------------ */
 

@@ -13,7 +13,7 @@ class ShapeTest : public IrTest {
         std::stringstream each(types);
         for (std::string type; std::getline(each, type, ';');)
             lines += std::string("input %") + name++ + " : " + type + "\n";
-        int count = ir_op_info[ir_opcode(op.substr(0, op.find('(')).c_str())].out;
+        int count = ir_op_arity(ir_opcode(op.substr(0, op.find('(')).c_str())).out;
         for (int i = 0; i < count; i++) names += (i ? ", %y" : "%y") + std::to_string(i);
         return Verify("module \"m\" stage " + stage + " { }\nfunc f {\n" + lines + names + " = " + op + " : " +
                       results + "\n}\n");

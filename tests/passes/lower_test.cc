@@ -1,4 +1,5 @@
 // lower_test.cc: every graph op against its core form in the reference interpreter, and what the rules promise besides.
+#include <algorithm>
 #include <set>
 
 #include "tests/passes/lower_cases.h"
@@ -158,16 +159,6 @@ TEST_F(LowerTest, ReductionsMeanTheSame) { ExpectSameAll(ReductionCases()); }
 TEST_F(LowerTest, OpsAlongADimMeanTheSame) { ExpectSameAll(LineCases()); }
 TEST_F(LowerTest, LossesAndMetricsMeanTheSame) { ExpectSameAll(LossCases()); }
 
-// Their rules and cases belong to the training features.
-bool IsOfTraining(int code) {
-    switch (ir_op_info[code].lower) {
-    case LOWER_GLOBAL_NORM:
-    case LOWER_CLIP_BY_NORM:
-    case LOWER_SCHEDULE: return true;
-    default: return false;
-    }
-}
-
 TEST_F(LowerTest, EveryRuleHasACase) {
     std::set<int> covered;
     for (const Case &c : kCases) covered.insert(c.code);
@@ -175,8 +166,18 @@ TEST_F(LowerTest, EveryRuleHasACase) {
                               ReductionCases(), LineCases(), LossCases()})
         for (const LowerCase &c : cases) covered.insert(c.code);
     for (int code = 1; code < OP_COUNT; code++)
-        EXPECT_TRUE(!(ir_op_info[code].levels & GRAPH) || covered.count(code) || IsOfTraining(code))
+        EXPECT_TRUE(!(ir_op_levels(static_cast<Opcode>(code)) & GRAPH) || covered.count(code)) << ir_op_info[code].name;
+}
+
+TEST_F(LowerTest, EveryGraphOpHasARule) {
+    for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
+        const bool is_graph = ir_op_levels(static_cast<Opcode>(code)) & GRAPH;
+        EXPECT_EQ(lower_row(static_cast<Opcode>(code)) != nullptr, is_graph) << ir_op_info[code].name;
+        EXPECT_LE(std::count_if(lower_tables, lower_tables + LOWER_TABLES,
+                                [&](const LowerRow *table) { return table[code].lower != nullptr; }),
+                  1)
             << ir_op_info[code].name;
+    }
 }
 
 // One rounding per graph op: f32 holds twice the digits of f16 and two more, so rounding to it before changes nothing.

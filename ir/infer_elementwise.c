@@ -3,26 +3,16 @@
 
 /* ---- one shape ------------------------------------------------------------------------------- */
 
-/* Of the ops with one shape, only these mix in a scalar, their second operand. */
-static bool takes_scalar(Opcode code) { return code == OP_unscale || code == OP_clip_by_norm; }
-
-static const char *const unary_names[] = {"abs", "silu", "softplus", "erf", "clamp", "pow", "rsqrt"};
-
-/* unary_grad says of which op. */
-static const char *check_of(const Inferring *c) {
-    const char *of = c->o->code == OP_unary_grad ? ir_attr(c->o, "of")->s : NULL;
-    if (c->o->code != OP_unary_grad) return NULL;
-    for (size_t i = 0; of && i < sizeof unary_names / sizeof unary_names[0]; i++)
-        if (!strcmp(of, unary_names[i])) return NULL;
-    return infer_mismatch(c, "`of` names no op that has this gradient (%s)", of ? of : "");
+const char *infer_same(Inferring *c) {
+    const char *wrong = infer_check_dim(c);
+    for (int i = 1; i < c->o->n_in; i++)
+        if (!shape_equal(infer_in(c, 0), infer_in(c, i))) return infer_mismatch(c, "shapes differ");
+    return wrong ? wrong : infer_result(c, infer_dtype(c, 0), *infer_in(c, 0));
 }
 
-const char *infer_same(Inferring *c) {
-    bool is_scaling = takes_scalar(c->o->code);
-    const char *wrong = is_scaling ? infer_check_scalars(c, 1, 2) : infer_check_dim(c);
-    for (int i = 1; i < c->o->n_in && !is_scaling; i++)
-        if (!shape_equal(infer_in(c, 0), infer_in(c, i))) return infer_mismatch(c, "shapes differ");
-    if (!wrong) wrong = check_of(c);
+/* By a scalar, the second operand. */
+const char *infer_scaled(Inferring *c) {
+    const char *wrong = infer_check_scalars(c, 1, 2);
     return wrong ? wrong : infer_result(c, infer_dtype(c, 0), *infer_in(c, 0));
 }
 

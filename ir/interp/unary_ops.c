@@ -42,64 +42,35 @@ static void run_ge(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) >= in
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* d f(x) / dx, from |v|: x, or y for rsqrt; a and b are f's constants. */
-typedef double (*SlopeFn)(double v, double a, double b);
+static double abs_slope(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; } /* 0 at NaN, as torch.sgn */
+static double silu_slope(double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
+static double softplus_slope(double x) { return x > SOFTPLUS_THRESHOLD ? 1.0 : sigmoid(x); }
+static double erf_slope(double x) { return TWO_OVER_SQRT_PI * exp(-x * x); }
+static double rsqrt_slope(double y) { return -0.5 * y * y * y; }
 
-static double abs_slope(double x, double a, double b) {
-    (void)a, (void)b;
-    return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; /* 0 at 0 and at NaN, as torch.sgn */
+/* dy times the slope at the second operand. */
+static void chain(Running *r, double (*slope)(double)) {
+    FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * slope(in(r, 1, i));
 }
 
-static double silu_slope(double x, double a, double b) {
-    (void)a, (void)b;
-    return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)));
+static void run_abs_grad(Running *r) { chain(r, abs_slope); }
+static void run_silu_grad(Running *r) { chain(r, silu_slope); }
+static void run_softplus_grad(Running *r) { chain(r, softplus_slope); }
+static void run_erf_grad(Running *r) { chain(r, erf_slope); }
+static void run_rsqrt_grad(Running *r) { chain(r, rsqrt_slope); }
+
+static void run_pow_grad(Running *r) {
+    double e = interp_float(r, "e");
+    FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (e == 0 ? 0.0 : e * pow(in(r, 1, i), e - 1.0));
 }
 
-static double softplus_slope(double x, double a, double b) {
-    (void)a, (void)b;
-    return x > SOFTPLUS_THRESHOLD ? 1.0 : sigmoid(x);
-}
-
-static double erf_slope(double x, double a, double b) {
-    (void)a, (void)b;
-    return TWO_OVER_SQRT_PI * exp(-x * x);
-}
-
-/* 0 at an end itself; a bound that is infinite is none. */
-static double clamp_slope(double x, double low, double high) {
-    return (x > low || low == -INFINITY) && (x < high || high == INFINITY) ? 1.0 : 0.0;
-}
-
-static double pow_slope(double x, double e, double b) {
-    (void)b;
-    return e == 0 ? 0.0 : e * pow(x, e - 1.0);
-}
-
-static double rsqrt_slope(double y, double a, double b) {
-    (void)a, (void)b;
-    return -0.5 * y * y * y;
-}
-
-static const struct {
-    const char *of;
-    SlopeFn slope;
-} slopes[] = {{"abs", abs_slope},     {"silu", silu_slope}, {"softplus", softplus_slope}, {"erf", erf_slope},
-              {"clamp", clamp_slope}, {"pow", pow_slope},   {"rsqrt", rsqrt_slope}};
-
-/* The shape rule has checked that there is one. */
-static SlopeFn slope_of(const Running *r) {
-    for (size_t i = 0; i < sizeof slopes / sizeof slopes[0]; i++)
-        if (!strcmp(slopes[i].of, ir_attr(r->op, "of")->s)) return slopes[i].slope;
-    return NULL;
-}
-
-static void run_unary_grad(Running *r) {
-    SlopeFn slope = slope_of(r);
-    double a = interp_float(r, "a"), b = interp_float(r, "b");
-    bool is_choice = slope == clamp_slope; /* which passes dy or nothing: not 0 * infinity */
+/* dy or nothing, not dy * 0, which is NaN where dy is infinite.  A bound that is infinite is none. */
+static void run_clamp_grad(Running *r) {
+    double low = interp_float(r, "low"), high = interp_float(r, "high");
     FOR_EACH(r, i) {
-        double s = slope(in(r, 1, i), a, b);
-        result(r)[i] = is_choice && s == 0 ? 0.0 : in(r, 0, i) * s;
+        double x = in(r, 1, i);
+        bool passes = (x > low || low == -INFINITY) && (x < high || high == INFINITY);
+        result(r)[i] = passes ? in(r, 0, i) : 0.0;
     }
 }
 
@@ -123,6 +94,12 @@ const InterpFn interp_unary_ops[OP_COUNT] = {
     [OP_ne] = run_ne,
     [OP_gt] = run_gt,
     [OP_ge] = run_ge,
-    [OP_unary_grad] = run_unary_grad,
+    [OP_abs_grad] = run_abs_grad,
+    [OP_silu_grad] = run_silu_grad,
+    [OP_softplus_grad] = run_softplus_grad,
+    [OP_erf_grad] = run_erf_grad,
+    [OP_rsqrt_grad] = run_rsqrt_grad,
+    [OP_clamp_grad] = run_clamp_grad,
+    [OP_pow_grad] = run_pow_grad,
     [OP_where_grad] = run_where_grad,
 };

@@ -97,75 +97,59 @@ static void lower_pow(Lowering *l) {
 static const double TWO_OVER_SQRT_PI = 1.12837916709551257390;
 
 /* 0 at 0, and where x is NaN */
-static Val abs_grad(Lowering *l, Val dy, Val x) {
+static void lower_abs_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
     Val zero = lower_number(l, 0.0), minus = lower_unary(l, OP_neg, dy);
     Val rest = lower_select(l, lower_binary(l, OP_lt, x, zero), minus, zero);
-    return lower_select(l, lower_binary(l, OP_lt, zero, x), dy, rest);
+    lower_give(l, 0, lower_select(l, lower_binary(l, OP_lt, zero, x), dy, rest));
 }
 
 /* dy s (1 + x (1 - s)), s = sigmoid(x) */
-static Val silu_grad(Lowering *l, Val dy, Val x) {
+static void lower_silu_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
     Val s = lower_logistic(l, x), one = lower_number(l, 1.0);
     Val slope = lower_add(l, one, lower_mul(l, x, lower_sub(l, one, s)));
-    return lower_mul(l, dy, lower_mul(l, s, slope));
+    lower_give(l, 0, lower_mul(l, dy, lower_mul(l, s, slope)));
 }
 
-static Val softplus_grad(Lowering *l, Val dy, Val x) {
+static void lower_softplus_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
     Val linear = lower_binary(l, OP_lt, lower_number(l, 20.0), x);
-    return lower_select(l, linear, dy, lower_mul(l, dy, lower_logistic(l, x)));
+    lower_give(l, 0, lower_select(l, linear, dy, lower_mul(l, dy, lower_logistic(l, x))));
 }
 
 /* dy 2 / sqrt(pi) exp(-x^2) */
-static Val erf_grad(Lowering *l, Val dy, Val x) {
+static void lower_erf_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
     Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_mul(l, x, x)));
-    return lower_mul(l, dy, lower_scaled(l, e, TWO_OVER_SQRT_PI));
+    lower_give(l, 0, lower_mul(l, dy, lower_scaled(l, e, TWO_OVER_SQRT_PI)));
 }
 
 /* dy where low < x < high; a bound that is infinite is none. */
-static Val clamp_grad(Lowering *l, Val dy, Val x) {
-    double low = lower_float(l, "a"), high = lower_float(l, "b");
+static void lower_clamp_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
+    double low = lower_float(l, "low"), high = lower_float(l, "high");
     Val zero = lower_number(l, 0.0);
     if (!isinf(low)) dy = lower_select(l, lower_binary(l, OP_lt, lower_number(l, low), x), dy, zero);
     if (!isinf(high)) dy = lower_select(l, lower_binary(l, OP_lt, x, lower_number(l, high)), dy, zero);
-    return dy;
+    lower_give(l, 0, dy);
 }
 
 /* dy e x^(e - 1), and 0 where e is 0 */
-static Val pow_grad(Lowering *l, Val dy, Val x) {
-    double e = lower_float(l, "a");
-    if (e == 0.0) {
-        const Shape s = *ir_shape(l->f, dy);
-        return lower_expand(l, lower_number(l, 0.0), &s);
-    }
-    if (e == 1.0) return dy;
-    return lower_mul(l, dy, lower_scaled(l, power(l, x, e - 1.0), e));
+static void lower_pow_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
+    double e = lower_float(l, "e");
+    const Shape s = *ir_shape(l->f, dy);
+    if (e == 0.0) dy = lower_expand(l, lower_number(l, 0.0), &s);
+    else if (e != 1.0) dy = lower_mul(l, dy, lower_scaled(l, power(l, x, e - 1.0), e));
+    lower_give(l, 0, dy);
 }
 
-/* -dy / 2 y^3 */
-static Val rsqrt_grad(Lowering *l, Val dy, Val y) {
+/* dy (-y^3 / 2) */
+static void lower_rsqrt_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
     Val cube = lower_mul(l, lower_mul(l, y, y), y);
-    return lower_mul(l, lower_scaled(l, dy, -0.5), cube);
-}
-
-typedef struct UnaryGrad {
-    const char *of;
-    Val (*rule)(Lowering *l, Val dy, Val v);
-} UnaryGrad;
-
-static const UnaryGrad unary_grads[] = {
-    {"abs", abs_grad},     {"silu", silu_grad}, {"softplus", softplus_grad}, {"erf", erf_grad},
-    {"clamp", clamp_grad}, {"pow", pow_grad},   {"rsqrt", rsqrt_grad},
-};
-
-static void lower_unary_grad(Lowering *l) {
-    const char *of = ir_attr(l->op, "of")->s;
-    Val dy = lower_operand(l, 0), v = lower_operand(l, 1);
-    for (size_t i = 0; i < sizeof unary_grads / sizeof *unary_grads; i++)
-        if (!strcmp(unary_grads[i].of, of)) {
-            lower_give(l, 0, unary_grads[i].rule(l, dy, v));
-            return;
-        }
-    lower_unsupported(l, "the gradient of %s", of);
+    lower_give(l, 0, lower_mul(l, lower_scaled(l, dy, -0.5), cube));
 }
 
 const LowerRow lower_elementwise_ops[OP_COUNT] = {
@@ -184,7 +168,13 @@ const LowerRow lower_elementwise_ops[OP_COUNT] = {
     [OP_clamp] = {lower_clamp, TAKES_EITHER},
     [OP_rsqrt] = {lower_rsqrt, TAKES_EITHER},
     [OP_pow] = {lower_pow, TAKES_EITHER},
-    [OP_unary_grad] = {lower_unary_grad, TAKES_EITHER},
+    [OP_abs_grad] = {lower_abs_grad, TAKES_EITHER},
+    [OP_silu_grad] = {lower_silu_grad, TAKES_EITHER},
+    [OP_softplus_grad] = {lower_softplus_grad, TAKES_EITHER},
+    [OP_erf_grad] = {lower_erf_grad, TAKES_EITHER},
+    [OP_clamp_grad] = {lower_clamp_grad, TAKES_EITHER},
+    [OP_pow_grad] = {lower_pow_grad, TAKES_EITHER},
+    [OP_rsqrt_grad] = {lower_rsqrt_grad, TAKES_EITHER},
 };
 
 const LowerRow lower_same_op = {.lower = lower_elementwise, .form = TAKES_EITHER};

@@ -13,6 +13,7 @@ typedef struct Gradient {
     bool (*make)(Backward *b);
     /* Their names in paths of backward ops; none where there is one operand, or any number. */
     const char *operands[NAMED_OPERANDS];
+    Opcode op; /* of (dy, x) or (dy, y), that gives dx; where that is all */
 } Gradient;
 
 /* By opcode, one table a file; an op is in one of them. */

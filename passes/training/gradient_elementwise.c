@@ -73,39 +73,16 @@ static bool gradient_sqrt(Backward *b) {
 
 /* ---- one op of (dy, x) or (dy, y) -------------------------------------------------------------------------------- */
 
-/* dx = code(dy, v), with the forward op's attribute |attr| where there is one, in the dtype of x. */
-static bool one_op(Backward *b, Opcode code, Val v, const char *attr) {
-    Op *o = backward_op(b, code, b->dy, v);
-    if (attr) grad_copy_attr(b, o, attr);
+/* dx = OP_grad(dy, v), with the forward op's attributes, in the dtype of x. */
+static bool one_op(Backward *b, Val v) {
+    Op *o = backward_op(b, gradient_of(b->op->code)->op, b->dy, v);
+    const AttrSpec *specs = ir_op_info[o->code].attrs;
+    for (int i = 0; i < ir_attr_count(o->code); i++) grad_copy_attr(b, o, specs[i].name);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
-static bool gradient_relu(Backward *b) { return one_op(b, OP_relu_grad, grad_y(b), NULL); }
-static bool gradient_gelu(Backward *b) { return one_op(b, OP_gelu_grad, grad_operand(b, 0), "approximate"); }
-static bool gradient_sigmoid(Backward *b) { return one_op(b, OP_sigmoid_grad, grad_y(b), NULL); }
-static bool gradient_tanh(Backward *b) { return one_op(b, OP_tanh_grad, grad_y(b), NULL); }
-
-/* Those that share unary_grad, with its numbers a and b. */
-static bool unary_grad(Backward *b, Val v, double first, double second) {
-    Op *o = backward_op(b, OP_unary_grad, b->dy, v);
-    ir_attr(o, "of")->s = ir_op_info[b->op->code].name;
-    ir_attr(o, "a")->f = first;
-    ir_attr(o, "b")->f = second;
-    return grad_give_first(b, o, grad_type_of(b, 0));
-}
-
-static bool of_x(Backward *b) { return unary_grad(b, grad_operand(b, 0), 0.0, 0.0); }
-
-static bool gradient_abs(Backward *b) { return of_x(b); }
-static bool gradient_silu(Backward *b) { return of_x(b); }
-static bool gradient_softplus(Backward *b) { return of_x(b); }
-static bool gradient_erf(Backward *b) { return of_x(b); }
-static bool gradient_rsqrt(Backward *b) { return unary_grad(b, grad_y(b), 0.0, 0.0); }
-static bool gradient_pow(Backward *b) { return unary_grad(b, grad_operand(b, 0), ir_attr(b->op, "e")->f, 0.0); }
-
-static bool gradient_clamp(Backward *b) {
-    return unary_grad(b, grad_operand(b, 0), ir_attr(b->op, "low")->f, ir_attr(b->op, "high")->f);
-}
+static bool gradient_by_x(Backward *b) { return one_op(b, grad_operand(b, 0)); }
+static bool gradient_by_y(Backward *b) { return one_op(b, grad_y(b)); }
 
 /* ---- others ------------------------------------------------------------------------------------------------------ */
 
@@ -133,17 +110,17 @@ const Gradient gradient_elementwise_ops[OP_COUNT] = {
     [OP_exp] = {gradient_exp},
     [OP_log] = {gradient_log},
     [OP_sqrt] = {gradient_sqrt},
-    [OP_relu] = {gradient_relu},
-    [OP_gelu] = {gradient_gelu},
-    [OP_sigmoid] = {gradient_sigmoid},
-    [OP_tanh] = {gradient_tanh},
-    [OP_abs] = {gradient_abs},
-    [OP_silu] = {gradient_silu},
-    [OP_softplus] = {gradient_softplus},
-    [OP_erf] = {gradient_erf},
-    [OP_rsqrt] = {gradient_rsqrt},
-    [OP_pow] = {gradient_pow},
-    [OP_clamp] = {gradient_clamp},
+    [OP_relu] = {gradient_by_y, .op = OP_relu_grad},
+    [OP_gelu] = {gradient_by_x, .op = OP_gelu_grad},
+    [OP_sigmoid] = {gradient_by_y, .op = OP_sigmoid_grad},
+    [OP_tanh] = {gradient_by_y, .op = OP_tanh_grad},
+    [OP_silu] = {gradient_by_x, .op = OP_silu_grad},
+    [OP_softplus] = {gradient_by_x, .op = OP_softplus_grad},
+    [OP_abs] = {gradient_by_x, .op = OP_abs_grad},
+    [OP_erf] = {gradient_by_x, .op = OP_erf_grad},
+    [OP_rsqrt] = {gradient_by_y, .op = OP_rsqrt_grad},
+    [OP_pow] = {gradient_by_x, .op = OP_pow_grad},
+    [OP_clamp] = {gradient_by_x, .op = OP_clamp_grad},
     [OP_where] = {gradient_where, {"c", "a", "b"}},
     [OP_dropout] = {gradient_dropout},
 };

@@ -56,14 +56,13 @@ unary = {
     "pow": lambda v: torch.pow(v, 3.0),
 }
 attrs = {"clamp": "; low = -1.0, high = 3.0", "pow": "; e = 3.0"}
-grad_attrs = {"clamp": ", a = -1.0, b = 3.0", "pow": ", a = 3.0"}
 for name, f in unary.items():
     case(f"{name}(%a{attrs.get(name, '')})", [x], f(x))
-    case(f"unary_grad(%a, %b; of = {name}{grad_attrs.get(name, '')})", [dy, x], grads(f, dy, x)[0])
+    case(f"{name}_grad(%a, %b{attrs.get(name, '')})", [dy, x], grads(f, dy, x)[0])
 case("rsqrt(%a)", [positive], positive.rsqrt())
-case("unary_grad(%a, %b; of = rsqrt)", [dy[:4], positive.rsqrt()], grads(torch.rsqrt, dy[:4], positive)[0])
-case("unary_grad(%a, %b; of = pow, a = -0.5)", [dy[:4], positive], grads(lambda v: v.pow(-0.5), dy[:4], positive)[0])
-case("unary_grad(%a, %b; of = pow, a = 0.0)", [dy, x], grads(lambda v: v.pow(0.0), dy, x)[0])
+case("rsqrt_grad(%a, %b)", [dy[:4], positive.rsqrt()], grads(torch.rsqrt, dy[:4], positive)[0])
+case("pow_grad(%a, %b; e = -0.5)", [dy[:4], positive], grads(lambda v: v.pow(-0.5), dy[:4], positive)[0])
+case("pow_grad(%a, %b; e = 0.0)", [dy, x], grads(lambda v: v.pow(0.0), dy, x)[0])
 c = torch.tensor([[True], [False]])
 a, b = rand(3), rand(2, 3)
 case("where(%a, %b, %c)", [c, a, b], torch.where(c, a, b))

@@ -54,12 +54,14 @@ inline std::vector<LowerCase> ElementwiseCases() {
     all.push_back({OP_where_grad,
                    "input %x : f32[N, 3]\ninput %c : bool[3]\n%r, %s = where_grad(%x, %c) : f32[N, 3], f32[N, "
                    "3]\nresult r = %r\nresult s = %s\n"});
-    for (const char *of : {"abs", "silu", "softplus", "erf", "rsqrt", "clamp", "pow"})
-        all.push_back(OneOp(OP_unary_grad, {"f32[N, 3]", "f32[N, 3]"},
-                            std::string("unary_grad(%x, %y; of = ") + of + ", a = -0.5, b = 1.5)", "f32[N, 3]"));
+    for (const char *call :
+         {"abs_grad(%x, %y)", "silu_grad(%x, %y)", "softplus_grad(%x, %y)", "erf_grad(%x, %y)", "rsqrt_grad(%x, %y)",
+          "clamp_grad(%x, %y; low = -0.5, high = 1.5)", "pow_grad(%x, %y; e = -0.5)"})
+        all.push_back(OneOp(ir_opcode(std::string(call, strchr(call, '(')).c_str()), {"f32[N, 3]", "f32[N, 3]"}, call,
+                            "f32[N, 3]"));
     for (const char *e : {"0.0", "1.0", "2.0", "3.0", "4.0", "-1.0"})
-        all.push_back(OneOp(OP_unary_grad, {"f16[N, 3]", "f16[N, 3]"},
-                            std::string("unary_grad(%x, %y; of = pow, a = ") + e + ")", "f16[N, 3]"));
+        all.push_back(OneOp(OP_pow_grad, {"f16[N, 3]", "f16[N, 3]"}, std::string("pow_grad(%x, %y; e = ") + e + ")",
+                            "f16[N, 3]"));
     // broadcasts that no kernel does by itself
     all.push_back(OneOp(OP_add, {"f32[N, 2, 3]", "f32[2, 3]"}, "add(%x, %y)", "f32[N, 2, 3]"));
     all.push_back(OneOp(OP_mul, {"f16[N, 1, 3]", "f16[2, 1]"}, "mul(%x, %y)", "f16[N, 2, 3]"));

@@ -39,11 +39,11 @@ static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
     return copy_programs(c, m);
 }
 
-static amp_model *make_like(const amp_model *owner) {
+static amp_model *make_like(amp_model *owner) {
     amp_model *m = amp_alloc_zeroed(&owner->allocator, sizeof *m, AMP_TABLE_ALIGN);
     if (!m) return NULL;
     m->allocator = owner->allocator;
-    m->owner = (amp_model *)(uintptr_t)owner;
+    m->owner = owner;
     m->desc = owner->desc;
     m->inputs = owner->inputs;
     m->decisions = owner->decisions;

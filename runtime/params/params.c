@@ -9,6 +9,7 @@
 enum { PARAMS_ALIGN = 16 };
 
 static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {
+    AMP_TRY(amp_params_make_residency(p, err));
     AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
     return amp_states_initialise(p->model, p->states, seed, &p->memory.allocator, err);
 }
@@ -27,8 +28,6 @@ amp_status amp_params_create(amp_model *model, const amp_params_options *options
     amp_counted_allocator_init(&p->memory, &model->allocator);
     atomic_init(&p->references, 1);
     atomic_init(&p->stale, true);
-    atomic_init(&p->residency.host_outdated, false);
-    atomic_init(&p->residency.device_outdated, false);
     p->model = model;
     amp_model_retain(model);
     amp_status status = fill(p, o.seed, err);
@@ -49,13 +48,6 @@ void amp_params_release(amp_params *p) {
     pthread_mutex_destroy(&p->refreshing);
     amp_free(&model->allocator, p, sizeof *p, PARAMS_ALIGN);
     amp_model_release(model);
-}
-
-uint64_t amp_params_bytes(const amp_params *p, uint32_t role) {
-    uint64_t bytes = 0;
-    for (int32_t i = 0; i < p->model->state_count; i++)
-        if (p->model->states[i].role == role) bytes += amp_state_bytes(&p->model->states[i]);
-    return bytes;
 }
 
 /* ---- get and set ------------------------------------------------------------------------------------------------- */

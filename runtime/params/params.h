@@ -14,15 +14,12 @@ struct amp_params {
     atomic_int references;
     amp_model *model;
     amp_counted_allocator memory;
-    void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
-    amp_params_residency residency;
+    void **states;                   /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    amp_params_residency *residency; /* apart, because where values are is no part of what callers see as const */
     /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at
      * the same time. */
     atomic_bool stale;
     pthread_mutex_t refreshing;
 };
-
-/* Bytes of the states of one role. */
-uint64_t amp_params_bytes(const amp_params *params, uint32_t role);
 
 #endif

@@ -12,7 +12,7 @@
 /* ---- copying ----------------------------------------------------------------------------------------------------- */
 
 typedef struct Transfer { /* of one state after the other */
-    amp_params *params;
+    const amp_params *params;
     char *memory; /* as it lies on the device; then rows of f32 */
     float *rows;
     size_t bytes;
@@ -26,10 +26,10 @@ static size_t largest_bytes(const amp_model *m) {
     return largest;
 }
 
-static amp_status begin(Transfer *t, amp_params *p, amp_error *err) {
-    size_t in_memory = largest_bytes(p->residency.model);
+static amp_status begin(Transfer *t, const amp_params *p, amp_error *err) {
+    size_t in_memory = largest_bytes(p->residency->model);
     *t = (Transfer){
-        .params = p, .bytes = in_memory + amp_states_largest(p->residency.model) * sizeof(float), .err = err};
+        .params = p, .bytes = in_memory + amp_states_largest(p->residency->model) * sizeof(float), .err = err};
     t->memory = amp_alloc(&p->memory.allocator, t->bytes, AMP_MEMORY_ALIGN);
     if (!t->memory) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to copy its params", p->model->desc.name);
     t->rows = (float *)(void *)(t->memory + in_memory);
@@ -49,10 +49,10 @@ static size_t content_bytes(const amp_model_state *s) {
 
 static amp_status copy_to_host(const Transfer *t, int32_t there, int32_t here) {
     const amp_params *p = t->params;
-    const amp_model_state *from = &p->residency.model->states[there], *to = &p->model->states[here];
-    amp_device_memory *m = p->residency.memory;
+    const amp_model_state *from = &p->residency->model->states[there], *to = &p->model->states[here];
+    amp_device_memory *m = p->residency->memory;
     void *direct = lies_alike(from, to) ? p->states[here] : t->memory;
-    AMP_TRY(m->type->copy_out(m, direct, p->residency.states[there], content_bytes(from), t->err));
+    AMP_TRY(m->type->copy_out(m, direct, p->residency->states[there], content_bytes(from), t->err));
     if (direct == p->states[here]) return AMP_OK;
     amp_state_get_f32(from, t->memory, t->rows);
     amp_state_set_f32(to, p->states[here], t->rows);
@@ -61,20 +61,21 @@ static amp_status copy_to_host(const Transfer *t, int32_t there, int32_t here) {
 
 static amp_status copy_to_device(const Transfer *t, int32_t there, int32_t here) {
     const amp_params *p = t->params;
-    const amp_model_state *to = &p->residency.model->states[there], *from = &p->model->states[here];
-    amp_device_memory *m = p->residency.memory;
+    const amp_model_state *to = &p->residency->model->states[there], *from = &p->model->states[here];
+    amp_device_memory *m = p->residency->memory;
     const void *direct = p->states[here];
     if (!lies_alike(from, to)) {
         amp_state_get_f32(from, p->states[here], t->rows);
         amp_state_set_f32(to, t->memory, t->rows);
         direct = t->memory;
     }
-    return m->type->copy_in(m, p->residency.states[there], direct, content_bytes(to), t->err);
+    return m->type->copy_in(m, p->residency->states[there], direct, content_bytes(to), t->err);
 }
 
-static amp_status copy_all(amp_params *p, amp_status (*copy)(const Transfer *, int32_t, int32_t), amp_error *err) {
+static amp_status copy_all(const amp_params *p, amp_status (*copy)(const Transfer *, int32_t, int32_t),
+                           amp_error *err) {
     Transfer t;
-    const amp_model *m = p->residency.model;
+    const amp_model *m = p->residency->model;
     AMP_TRY(begin(&t, p, err));
     amp_status status = AMP_OK;
     for (int32_t i = 0; !status && i < m->state_count; i++)
@@ -83,59 +84,57 @@ static amp_status copy_all(amp_params *p, amp_status (*copy)(const Transfer *, i
     return status;
 }
 
-/* What is where is not part of what the caller sees of his params. */
-amp_status amp_params_reach_host(const amp_params *params, amp_error *err) {
-    amp_params *p = (amp_params *)(uintptr_t)params;
-    if (!p->residency.memory || !atomic_load(&p->residency.host_outdated)) return AMP_OK;
+amp_status amp_params_reach_host(const amp_params *p, amp_error *err) {
+    if (!p->residency->memory || !atomic_load(&p->residency->host_outdated)) return AMP_OK;
     AMP_TRY(copy_all(p, copy_to_host, err));
-    atomic_store(&p->residency.host_outdated, false);
+    atomic_store(&p->residency->host_outdated, false);
     return AMP_OK;
 }
 
 amp_status amp_params_reach_device(amp_params *p, amp_error *err) {
-    if (!p->residency.memory || !atomic_load(&p->residency.device_outdated)) return AMP_OK;
+    if (!p->residency->memory || !atomic_load(&p->residency->device_outdated)) return AMP_OK;
     AMP_TRY(copy_all(p, copy_to_device, err));
-    atomic_store(&p->residency.device_outdated, false);
+    atomic_store(&p->residency->device_outdated, false);
     return AMP_OK;
 }
 
 void amp_params_changed_on_host(amp_params *p) {
-    atomic_store(&p->residency.host_outdated, false);
-    atomic_store(&p->residency.device_outdated, true);
+    atomic_store(&p->residency->host_outdated, false);
+    atomic_store(&p->residency->device_outdated, true);
     atomic_store(&p->stale, true);
 }
 
 void amp_params_changed_on_device(amp_params *p) {
-    atomic_store(&p->residency.host_outdated, true);
-    atomic_store(&p->residency.device_outdated, false);
+    atomic_store(&p->residency->host_outdated, true);
+    atomic_store(&p->residency->device_outdated, false);
 }
 
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 static size_t list_bytes(const amp_model *m) { return (size_t)m->state_count * sizeof(void *); }
 
-void amp_params_free_residency(amp_params *p) {
-    amp_params_residency *h = &p->residency;
-    if (!h->memory) return;
-    for (int32_t i = 0; h->states && i < h->model->state_count; i++)
-        if (h->states[i]) h->memory->type->release(h->memory, h->states[i]);
-    amp_free(&p->memory.allocator, h->states, list_bytes(h->model), 16);
-    amp_device_memory_release(h->memory);
-    h->memory = NULL;
-    h->states = NULL;
-    h->model = NULL;
-    h->bytes = 0;
+static void free_states(amp_params *p) {
+    amp_params_residency *r = p->residency;
+    if (!r->memory) return;
+    for (int32_t i = 0; r->states && i < r->model->state_count; i++)
+        if (r->states[i]) r->memory->type->release(r->memory, r->states[i]);
+    amp_free(&p->memory.allocator, r->states, list_bytes(r->model), 16);
+    amp_device_memory_release(r->memory);
+    r->memory = NULL;
+    r->states = NULL;
+    r->model = NULL;
+    r->bytes = 0;
 }
 
 static amp_status allocate(amp_params *p, amp_error *err) {
-    amp_params_residency *h = &p->residency;
-    h->states = amp_alloc_zeroed(&p->memory.allocator, list_bytes(h->model), 16);
-    if (!h->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", p->model->desc.name);
-    for (int32_t i = 0; i < h->model->state_count; i++) {
-        size_t bytes = amp_state_bytes(&h->model->states[i]);
-        if (!amp_state_lives_in_params(h->model, i, NULL)) continue;
-        AMP_TRY(h->memory->type->allocate(h->memory, bytes, &h->states[i], err));
-        h->bytes += bytes;
+    amp_params_residency *r = p->residency;
+    r->states = amp_alloc_zeroed(&p->memory.allocator, list_bytes(r->model), 16);
+    if (!r->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", p->model->desc.name);
+    for (int32_t i = 0; i < r->model->state_count; i++) {
+        size_t bytes = amp_state_bytes(&r->model->states[i]);
+        if (!amp_state_lives_in_params(r->model, i, NULL)) continue;
+        AMP_TRY(r->memory->type->allocate(r->memory, bytes, &r->states[i], err));
+        r->bytes += bytes;
     }
     return AMP_OK;
 }
@@ -143,20 +142,34 @@ static amp_status allocate(amp_params *p, amp_error *err) {
 /* In any case the host has the newest values afterwards, or nothing was moved. */
 static amp_status move(amp_params *p, amp_device_memory *memory, const amp_model *model, amp_error *err) {
     AMP_TRY(amp_params_reach_host(p, err));
-    amp_params_free_residency(p);
+    free_states(p);
     amp_params_changed_on_host(p);
     if (!memory) return AMP_OK;
-    amp_device_memory_retain(p->residency.memory = memory);
-    p->residency.model = model;
+    amp_device_memory_retain(p->residency->memory = memory);
+    p->residency->model = model;
     amp_status status = allocate(p, err);
-    if (status) amp_params_free_residency(p);
+    if (status) free_states(p);
     return status;
+}
+
+amp_status amp_params_make_residency(amp_params *p, amp_error *err) {
+    p->residency = amp_alloc_zeroed(&p->memory.allocator, sizeof *p->residency, 16);
+    if (!p->residency) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", p->model->desc.name);
+    atomic_init(&p->residency->host_outdated, false);
+    atomic_init(&p->residency->device_outdated, false);
+    return AMP_OK;
+}
+
+void amp_params_free_residency(amp_params *p) {
+    if (!p->residency) return;
+    free_states(p);
+    amp_free(&p->memory.allocator, p->residency, sizeof *p->residency, 16);
 }
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */
 
 static amp_status refuse(const amp_params *p, const amp_device_memory *memory, amp_error *err) {
-    const amp_params_user *user = p->residency.users;
+    const amp_params_user *user = p->residency->users;
     int others = 0;
     for (const amp_params_user *i = user->next; i; i = i->next) others++;
     char more[48] = "";
@@ -164,19 +177,19 @@ static amp_status refuse(const amp_params *p, const amp_device_memory *memory, a
     return amp_fail(err, AMP_WRONG_STATE,
                     "%s: its params live in %s, where a session for %s with capacity %lld is alive%s; release it "
                     "before making one in %s, or give that one params of its own",
-                    p->model->desc.name, amp_device_memory_name(p->residency.memory),
+                    p->model->desc.name, amp_device_memory_name(p->residency->memory),
                     user->trains ? "training" : "inference", (long long)user->capacity, more,
                     amp_device_memory_name(memory));
 }
 
 static amp_status enter(amp_params *p, amp_params_user *user, amp_device_memory *memory, const amp_model *model,
                         amp_error *err) {
-    if (!amp_device_memory_same(p->residency.memory, memory)) {
-        if (p->residency.users) return refuse(p, memory, err);
+    if (!amp_device_memory_same(p->residency->memory, memory)) {
+        if (p->residency->users) return refuse(p, memory, err);
         AMP_TRY(move(p, memory, model, err));
     }
-    user->next = p->residency.users;
-    p->residency.users = user;
+    user->next = p->residency->users;
+    p->residency->users = user;
     user->entered = true;
     return AMP_OK;
 }
@@ -192,7 +205,7 @@ amp_status amp_params_enter(amp_params *p, amp_params_user *user, amp_device_mem
 void amp_params_leave(amp_params *p, amp_params_user *user) {
     if (!user->entered) return;
     pthread_mutex_lock(&p->refreshing);
-    amp_params_user **at = &p->residency.users;
+    amp_params_user **at = &p->residency->users;
     while (*at != user) at = &(*at)->next;
     *at = user->next;
     pthread_mutex_unlock(&p->refreshing);

@@ -30,6 +30,7 @@ typedef struct amp_params_residency {
 amp_status amp_params_enter(amp_params *params, amp_params_user *user, amp_device_memory *memory,
                             const amp_model *model, amp_error *err);
 void amp_params_leave(amp_params *params, amp_params_user *user);
+amp_status amp_params_make_residency(amp_params *params, amp_error *err); /* on the host */
 void amp_params_free_residency(amp_params *params);
 
 /* The host has, or the device has, the newest values. */

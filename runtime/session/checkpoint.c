@@ -15,12 +15,12 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
     char source[65];
     AMP_TRY(amp_session_check_training(session, "amp_checkpoint_save", err));
     if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_save: path is NULL");
-    if (session->micro)
+    if (session->step.micro)
         return amp_fail(
             err, AMP_WRONG_STATE,
             "amp_checkpoint_save: %lld of the %lld micro-batches of a step have been run; save when the step "
             "is complete",
-            (long long)session->micro, (long long)session->model->accumulate);
+            (long long)session->step.micro, (long long)session->model->accumulate);
     const amp_model *m = session->model;
     amp_sha256_hex(m->desc.source_sha256, source);
     const amp_metadata metadata[] = {
@@ -29,10 +29,9 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
     };
     AMP_TRY(amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err));
     void **states;
-    amp_session *s = (amp_session *)(uintptr_t)session; /* numbers that arrive are not part of what the caller sees */
-    amp_status status = amp_session_host_states(s, true, &states, err);
+    amp_status status = amp_session_host_states(session, true, &states, err);
     if (!status) status = amp_state_list_write(&list, states, path, metadata, extra ? 5 : 4, err);
-    amp_session_drop_host_states(s, states);
+    amp_session_drop_host_states(session, states);
     amp_state_list_free(&list);
     return status;
 }
@@ -122,7 +121,7 @@ static amp_status load_file(amp_session *s, const amp_state_list *list, const am
     /* From here on nothing can fail but memory for copies, before anything changed, and the device itself. */
     AMP_TRY(load_states(s, list, file, err));
     atomic_store(&s->params->stale, true);
-    s->micro = 0;
+    s->step.micro = 0;
     const char *text = amp_safetensors_metadata(file, EXTRA_KEY);
     if (extra.text) strcpy(extra.text, text ? text : "");
     return AMP_OK;

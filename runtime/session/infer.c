@@ -13,7 +13,7 @@ static void bind_outputs(amp_bound_program *b, void *const *outputs) {
 }
 
 static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, amp_error *err) {
-    const amp_bound_program *b = &s->infer;
+    const amp_bound_program *b = &s->programs[AMP_RUN_INFER];
     for (int32_t i = 0; i < b->program->result_count; i++) {
         int32_t buffer = b->program->results[i].buffer;
         if (b->buffers[buffer] != outputs[i]) AMP_TRY(amp_session_read_buffer(s, b, buffer, n, outputs[i], err));
@@ -23,7 +23,7 @@ static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, a
 
 amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err) {
     if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: session is NULL");
-    amp_bound_program *infer = &session->infer;
+    amp_bound_program *infer = &session->programs[AMP_RUN_INFER];
     if (!infer->program)
         return amp_fail(err, AMP_WRONG_STATE, "amp_infer: %s was compiled without infer", session->model->desc.name);
     for (int32_t i = 0; i < infer->program->result_count; i++)

@@ -31,7 +31,7 @@ bool amp_session_holds(const amp_session *s, int32_t index) {
 
 static void *state_named(const amp_session *s, const char *name, uint32_t role) {
     int32_t i = amp_model_state_index(s->model, name);
-    return i >= 0 && s->model->states[i].role == role ? s->host_states[i] : NULL;
+    return i >= 0 && s->model->states[i].role == role ? s->states.host[i] : NULL;
 }
 
 float *amp_session_scale(const amp_session *s) { return state_named(s, "scale", AMP_STATE_SCALER); }
@@ -41,20 +41,13 @@ int64_t *amp_session_counter(const amp_session *s, const char *name) { return st
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-#define PROGRAMS_OF(s) &(s)->train_step, &(s)->apply_step, &(s)->eval, &(s)->infer, &(s)->metrics, &(s)->refresh
-
-amp_bound_program *amp_session_program(amp_session *s, int index) {
-    amp_bound_program *const all[AMP_SESSION_PROGRAMS] = {PROGRAMS_OF(s)};
-    return all[index];
-}
-
 const amp_bound_program *amp_session_last_program(const amp_session *s) {
-    return s->apply_step.program ? &s->apply_step : &s->train_step;
+    return &s->programs[s->programs[AMP_RUN_APPLY_STEP].program ? AMP_RUN_APPLY_STEP : AMP_RUN_TRAIN_STEP];
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-static uint64_t own_state_bytes(const amp_session *s) {
+static uint64_t held_bytes(const amp_session *s) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < s->model->state_count; i++)
         if (amp_session_holds(s, i)) bytes += amp_state_bytes(&s->model->states[i]);
@@ -71,7 +64,7 @@ static uint64_t bytes_of_role(const amp_session *s, uint32_t role) {
 /* Of the device, what allocators do not see. */
 static uint64_t device_bytes(const amp_session *s) {
     if (!amp_session_has_device_memory(s)) return 0;
-    return s->device_arena.bytes + s->params->residency.bytes + s->device->type->device_memory->bytes(s->device);
+    return s->device_arena.bytes + s->params->residency->bytes + s->device->type->device_memory->bytes(s->device);
 }
 
 void amp_session_memory(const amp_session *s, amp_memory_info *out) {
@@ -80,12 +73,12 @@ void amp_session_memory(const amp_session *s, amp_memory_info *out) {
     *out = (amp_memory_info){
         .params = bytes_of_role(s, AMP_STATE_PARAM) + bytes_of_role(s, AMP_STATE_BUFFER),
         .derived = bytes_of_role(s, AMP_STATE_DERIVED),
-        .moments = own_state_bytes(s),
-        .activations = s->arena_bytes,
+        .moments = held_bytes(s),
+        .activations = s->arena.bytes,
         .total = s->memory.bytes + s->params->memory.bytes + sizeof *s + sizeof *s->params + device_bytes(s),
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        const amp_bound_program *b = amp_session_program((amp_session *)(uintptr_t)s, i);
+        const amp_bound_program *b = &s->programs[i];
         out->activations += amp_bound_program_temporaries(b);
         out->outputs += b->kept_bytes;
     }

@@ -1,4 +1,19 @@
-/* session.h: what a session holds. */
+/* session.h: what a session holds.
+ *
+ * Where states are, by state of the session's model:
+ *
+ *                  on the host's memory              with device memory
+ *   states.held    the session's own states;         the same in |device_arena|; NULL for scalars too, which are in
+ *                  NULL for those of the params      the readback's block or in the header of the inputs
+ *   states.bound   held, or those of the params      all of them on the device: what programs read and write
+ *   states.host    held                              scalars alone: in the readback's copies on the host
+ *
+ * Scalars on their way, with device memory (session_readback.h):
+ *
+ *   host                                   device
+ *   readback->host   <- start_readback -   readback->block:  counters, scaler | flags | scalar results
+ *   readback->header -- with inputs ---->  header of inputs: "micro", "seed"
+ */
 #ifndef AMP_RUNTIME_SESSION_SESSION_H
 #define AMP_RUNTIME_SESSION_SESSION_H
 
@@ -18,35 +33,46 @@ typedef struct amp_value { /* of a training step, kept to be read */
     const amp_bound_program *in;
 } amp_value;
 
+/* The programs of a session, bound or not. */
+enum {
+    AMP_RUN_TRAIN_STEP, /* or micro_step: what runs the model */
+    AMP_RUN_APPLY_STEP, /* what ends a step of several micro-batches */
+    AMP_RUN_EVAL,       /* or its FP32 form */
+    AMP_RUN_INFER,      /* or its FP32 form */
+    AMP_RUN_METRICS,
+    AMP_RUN_REFRESH,
+    AMP_SESSION_PROGRAMS
+};
+
+typedef struct amp_session_states { /* each by state of the model */
+    void **held, **bound, **host;
+} amp_session_states;
+
 struct amp_session {
     atomic_int references;
+    bool training;
+    int64_t capacity;
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
-    amp_params_user params_user;  /* of |params| */
-    amp_counted_allocator memory; /* everything below comes from it */
-    int64_t capacity;
-    bool training;
+    amp_params_user params_user; /* of |params| */
     amp_device *device;
-    void **own_states;  /* by state of the model: moments, counters, scaler; else NULL */
-    void **states;      /* by state of the model: own, or the params' */
-    void **host_states; /* where the host reads and writes counters and scaler; on its own memory: own_states */
-    amp_device_arena device_arena; /* what is in device memory */
-    amp_scalars scalars;
-    amp_bound_program train_step;  /* or micro_step: what runs the model */
-    amp_bound_program apply_step;  /* what ends a step of several micro-batches */
-    amp_bound_program eval, infer; /* or their FP32 forms */
-    amp_bound_program metrics, refresh;
-    char *arena; /* that the programs use in turn */
-    size_t arena_bytes;
-    int64_t last_n;    /* of the last step; 0: no step yet */
-    int64_t micro;     /* micro-batches that were run of a step that is not complete */
-    double *measures;  /* of the step, summed over its micro-batches: metric.h */
-    int64_t measured;  /* micro-batches in them */
-    float used_scale;  /* by the last call of amp_step that is known of */
-    double *losses;    /* named ones of the last step or evaluation */
-    float *averages;   /* by input of the model: what the program "metrics" reads */
-    amp_value *values; /* by name; NULL: the session keeps none */
-    int32_t value_count;
+    amp_counted_allocator memory; /* everything below comes from it */
+    amp_session_states states;
+    amp_bound_program programs[AMP_SESSION_PROGRAMS];
+    struct {
+        char *memory;
+        size_t bytes;
+    } arena; /* that the programs use in turn */
+    amp_device_arena device_arena;
+    amp_session_readback *readback; /* apart, because what arrives is no part of what callers see as const */
+    struct {
+        int64_t last_n; /* of the last step; 0: no step yet */
+        int64_t micro;  /* micro-batches that were run of a step that is not complete */
+    } step;
+    struct {
+        amp_value *list; /* by name; NULL: the session keeps none */
+        int32_t count;
+    } values;
 };
 
 /* Its device has memory of its own (device memory): session_device_memory.h. */
@@ -64,15 +90,12 @@ int64_t *amp_session_counter(const amp_session *session, const char *name);
 amp_status amp_session_check_training(const amp_session *session, const char *call, amp_error *err);
 
 /* session_run.c: runs a bound program. */
-amp_status amp_session_run_bound(amp_session *session, amp_bound_program *bound, int64_t n, amp_error *err);
+amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
 /* Checks n and the inputs that the program reads, refreshes derived states where params were set, runs.
  */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
 
-/* Every program of a session, bound or not. */
-enum { AMP_SESSION_PROGRAMS = 6 };
-amp_bound_program *amp_session_program(amp_session *session, int index);
 /* The one that ends a step: it has the gradients, "ok" and the norm. */
 const amp_bound_program *amp_session_last_program(const amp_session *session);
 

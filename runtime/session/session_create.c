@@ -23,10 +23,10 @@ static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_
 /* amp_session_make_device_memory fills them. */
 static amp_status make_state_lists(amp_session *s, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
-    s->own_states = amp_alloc_zeroed(a, list_bytes(s), 16);
-    s->host_states = amp_alloc_zeroed(a, list_bytes(s), 16);
-    s->states = amp_alloc_zeroed(a, list_bytes(s), 16);
-    if (s->own_states && s->host_states && s->states) return AMP_OK;
+    s->states.held = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->states.host = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->states.bound = amp_alloc_zeroed(a, list_bytes(s), 16);
+    if (s->states.held && s->states.host && s->states.bound) return AMP_OK;
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
 }
 
@@ -34,13 +34,13 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     const amp_model *m = s->model;
     const amp_allocator *a = &s->memory.allocator;
     if (amp_session_has_device_memory(s)) return make_state_lists(s, err);
-    AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->own_states, err));
-    AMP_TRY(amp_states_initialise(m, s->own_states, seed, a, err));
-    s->states = amp_alloc_zeroed(a, list_bytes(s), 16);
-    if (!s->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
-    s->host_states = s->own_states;
+    AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->states.held, err));
+    AMP_TRY(amp_states_initialise(m, s->states.held, seed, a, err));
+    s->states.bound = amp_alloc_zeroed(a, list_bytes(s), 16);
+    if (!s->states.bound) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
+    s->states.host = s->states.held;
     for (int32_t i = 0; i < m->state_count; i++)
-        s->states[i] = s->own_states[i] ? s->own_states[i] : s->params->states[i];
+        s->states.bound[i] = s->states.held[i] ? s->states.held[i] : s->params->states[i];
     int64_t *seed_state = amp_session_counter(s, "seed");
     if (seed_state) *seed_state = (int64_t)seed;
     return AMP_OK;
@@ -59,52 +59,41 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
         .watch = keep,
         .device_memory = amp_session_has_device_memory(s),
     };
-    AMP_TRY(amp_bound_program_make(bound, program, &o, s->states, &s->memory.allocator, err));
+    AMP_TRY(amp_bound_program_make(bound, program, &o, s->states.bound, &s->memory.allocator, err));
     size_t bytes = amp_bound_program_arena_bytes(bound);
-    if (bytes > s->arena_bytes) s->arena_bytes = bytes;
+    if (bytes > s->arena.bytes) s->arena.bytes = bytes;
     return AMP_OK;
 }
 
 static amp_status make_arena(amp_session *s, amp_error *err) {
-    if (s->arena_bytes == 0 || amp_session_has_device_memory(s)) return AMP_OK;
-    s->arena = amp_arena_alloc(&s->memory.allocator, s->arena_bytes);
-    if (!s->arena)
+    if (s->arena.bytes == 0 || amp_session_has_device_memory(s)) return AMP_OK;
+    s->arena.memory = amp_arena_alloc(&s->memory.allocator, s->arena.bytes);
+    if (!s->arena.memory)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
-                        s->model->desc.name, s->arena_bytes, (long long)s->capacity);
+                        s->model->desc.name, s->arena.bytes, (long long)s->capacity);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        amp_bound_program *b = amp_session_program(s, i);
-        if (amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena);
+        amp_bound_program *b = &s->programs[i];
+        if (amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena.memory);
     }
     return AMP_OK;
 }
 
 static amp_status make_programs(amp_session *s, const amp_session_options *o, amp_error *err) {
     const amp_model *m = s->model;
-    bool separate = o->separate_buffers;
     bool in_fp32 = o->precision && !strcmp(o->precision, "fp32");
-    if (s->training) AMP_TRY(bind(s, &s->train_step, m->train_step, o->keep_values, separate, err));
-    if (s->training) AMP_TRY(bind(s, &s->apply_step, m->apply_step, o->keep_values, separate, err));
-    AMP_TRY(bind(s, &s->eval, in_fp32 && m->eval_fp32 ? m->eval_fp32 : m->eval, false, separate, err));
-    AMP_TRY(bind(s, &s->infer, in_fp32 && m->infer_fp32 ? m->infer_fp32 : m->infer, false, separate, err));
-    AMP_TRY(bind(s, &s->metrics, m->metrics, false, separate, err));
-    AMP_TRY(bind(s, &s->refresh, m->refresh, false, separate, err));
+    const amp_program *const programs[AMP_SESSION_PROGRAMS] = {
+        [AMP_RUN_TRAIN_STEP] = s->training ? m->train_step : NULL,
+        [AMP_RUN_APPLY_STEP] = s->training ? m->apply_step : NULL,
+        [AMP_RUN_EVAL] = in_fp32 && m->eval_fp32 ? m->eval_fp32 : m->eval,
+        [AMP_RUN_INFER] = in_fp32 && m->infer_fp32 ? m->infer_fp32 : m->infer,
+        [AMP_RUN_METRICS] = m->metrics,
+        [AMP_RUN_REFRESH] = m->refresh,
+    };
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
+        bool keep = o->keep_values && (i == AMP_RUN_TRAIN_STEP || i == AMP_RUN_APPLY_STEP);
+        AMP_TRY(bind(s, &s->programs[i], programs[i], keep, o->separate_buffers, err));
+    }
     return make_arena(s, err);
-}
-
-/* ---- measures ---------------------------------------------------------------------------------------------------- */
-
-/* Of the step, and of the last evaluation. */
-static size_t measures_bytes(const amp_session *s) { return 2 * (size_t)amp_measure_count(s->model) * sizeof(double); }
-static size_t losses_bytes(const amp_session *s) { return (size_t)(amp_loss_count(s->model) + 1) * sizeof(double); }
-static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->all_input_count + 1) * sizeof(float); }
-
-static amp_status make_measures(amp_session *s, amp_error *err) {
-    const amp_allocator *a = &s->memory.allocator;
-    s->measures = amp_alloc_zeroed(a, measures_bytes(s), 16);
-    s->losses = amp_alloc_zeroed(a, losses_bytes(s), 16);
-    s->averages = amp_alloc_zeroed(a, averages_bytes(s), 16);
-    if (s->measures && s->losses && s->averages) return AMP_OK;
-    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its losses and metrics", s->model->desc.name);
 }
 
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */
@@ -134,7 +123,7 @@ static amp_status check_options(const amp_session_options *o, const amp_device_t
 
 static amp_status reserve_scratch(amp_session *s, amp_error *err) {
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        const amp_program *p = amp_session_program(s, i)->program;
+        const amp_program *p = s->programs[i].program;
         if (p) AMP_TRY(s->device->type->reserve(s->device, p, s->capacity, err));
     }
     return AMP_OK;
@@ -156,7 +145,7 @@ static amp_status open_device(amp_session *s, const amp_session_options *o, cons
 static amp_status fill(amp_session *s, const amp_session_options *o, const amp_device_type *type, amp_error *err) {
     AMP_TRY(open_device(s, o, type, err));
     AMP_TRY(make_states(s, o->seed, err));
-    AMP_TRY(make_measures(s, err));
+    AMP_TRY(amp_session_make_readback(s, err));
     AMP_TRY(make_programs(s, o, err));
     if (type->device_memory) AMP_TRY(amp_session_make_device_memory(s, o->seed, o->separate_buffers, err));
     AMP_TRY(reserve_scratch(s, err));
@@ -205,18 +194,15 @@ void amp_session_release(amp_session *s) {
     bool device_memory = amp_session_has_device_memory(s);
     if (device_memory) s->device->type->device_memory->settle(s->device);
     amp_session_free_values(s);
-    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(amp_session_program(s, i), a);
-    amp_free(a, s->measures, measures_bytes(s), 16);
-    amp_free(a, s->losses, losses_bytes(s), 16);
-    amp_free(a, s->averages, averages_bytes(s), 16);
-    amp_free(a, s->scalars.host, s->scalars.bytes + s->scalars.header_bytes, 16);
-    amp_free(a, s->states, list_bytes(s), 16);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(&s->programs[i], a);
+    amp_session_free_readback(s);
+    amp_free(a, s->states.bound, list_bytes(s), 16);
     if (device_memory) {
-        amp_free(a, s->host_states, list_bytes(s), 16);
-        amp_free(a, s->own_states, list_bytes(s), 16);
+        amp_free(a, s->states.host, list_bytes(s), 16);
+        amp_free(a, s->states.held, list_bytes(s), 16);
     } else {
-        amp_arena_free(a, s->arena, s->arena_bytes);
-        amp_states_free(model, s->own_states, a);
+        amp_arena_free(a, s->arena.memory, s->arena.bytes);
+        amp_states_free(model, s->states.held, a);
     }
     amp_device_arena_free(&s->device_arena, a);
     if (s->device) s->device->type->destroy(s->device);

@@ -34,7 +34,7 @@ static void plan_states(amp_session *s, size_t *scalar_at) {
         const amp_model_state *state = &s->model->states[i];
         scalar_at[i] = AMP_NO_SCALAR;
         if (!amp_session_holds(s, i) || !is_scalar(state)) continue;
-        scalar_at[i] = next_scalar(is_of_header(state) ? &s->scalars.header_bytes : &s->scalars.state_bytes);
+        scalar_at[i] = next_scalar(is_of_header(state) ? &s->readback->header_bytes : &s->readback->state_bytes);
     }
 }
 
@@ -43,9 +43,9 @@ static void plan_program(amp_session *s, amp_bound_program *b, const size_t *sca
     const amp_program *p = b->program;
     for (int32_t i = 0; p && i < p->buffer_count; i++) b->scalar_at[i] = AMP_NO_SCALAR;
     for (int32_t i = 0; p && i < p->buffer_count; i++)
-        if (p->buffers[i].kind == AMP_BUFFER_FLAG) b->scalar_at[i] = next_scalar(&s->scalars.bytes);
+        if (p->buffers[i].kind == AMP_BUFFER_FLAG) b->scalar_at[i] = next_scalar(&s->readback->bytes);
     for (int32_t i = 0; p && i < p->buffer_count; i++)
-        if (is_scalar_output(&p->buffers[i])) b->scalar_at[i] = next_scalar(&s->scalars.bytes);
+        if (is_scalar_output(&p->buffers[i])) b->scalar_at[i] = next_scalar(&s->readback->bytes);
     for (int32_t i = 0; p && i < p->buffer_count; i++) {
         const amp_model_buffer *buffer = &p->buffers[i];
         if (buffer->kind == AMP_BUFFER_STATE && !is_of_header(&s->model->states[buffer->index]))
@@ -53,20 +53,21 @@ static void plan_program(amp_session *s, amp_bound_program *b, const size_t *sca
     }
 }
 
-static size_t scalars_bytes(const amp_session *s) { return s->scalars.bytes + s->scalars.header_bytes; }
+static size_t scalars_bytes(const amp_session *s) { return s->readback->bytes + s->readback->header_bytes; }
 
 static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err) {
     plan_states(s, scalar_at);
-    s->scalars.bytes = s->scalars.state_bytes;
-    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) plan_program(s, amp_session_program(s, i), scalar_at);
-    s->scalars.host = amp_alloc_zeroed(&s->memory.allocator, scalars_bytes(s), 16);
-    if (!s->scalars.host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its scalars", s->model->desc.name);
-    s->scalars.header = s->scalars.host + s->scalars.bytes;
-    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_session_program(s, i)->scalars = s->scalars.host;
+    s->readback->bytes = s->readback->state_bytes;
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) plan_program(s, &s->programs[i], scalar_at);
+    s->readback->host = amp_alloc_zeroed(&s->memory.allocator, scalars_bytes(s), 16);
+    if (!s->readback->host)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its scalars", s->model->desc.name);
+    s->readback->header = s->readback->host + s->readback->bytes;
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) s->programs[i].scalars = s->readback->host;
     for (int32_t i = 0; i < s->model->state_count; i++) {
         bool in_header = is_of_header(&s->model->states[i]);
         if (scalar_at[i] != AMP_NO_SCALAR)
-            s->host_states[i] = (in_header ? s->scalars.header : s->scalars.host) + scalar_at[i];
+            s->states.host[i] = (in_header ? s->readback->header : s->readback->host) + scalar_at[i];
     }
     return AMP_OK;
 }
@@ -85,7 +86,7 @@ static void place_states(amp_session *s) {
     for (int32_t i = 0; i < s->model->state_count; i++) {
         const amp_model_state *state = &s->model->states[i];
         if (amp_session_holds(s, i) && !is_scalar(state))
-            s->own_states[i] = amp_device_arena_take(&s->device_arena, amp_state_bytes(state));
+            s->states.held[i] = amp_device_arena_take(&s->device_arena, amp_state_bytes(state));
     }
 }
 
@@ -115,12 +116,12 @@ static void place_program(amp_session *s, amp_bound_program *b) {
 /* Called twice: see device_arena.h. */
 static void place_all(amp_session *s) {
     place_states(s);
-    s->scalars.block = amp_device_arena_take(&s->device_arena, s->scalars.bytes);
-    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) place_program(s, amp_session_program(s, i));
-    s->arena = amp_device_arena_take(&s->device_arena, s->arena_bytes);
+    s->readback->block = amp_device_arena_take(&s->device_arena, s->readback->bytes);
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) place_program(s, &s->programs[i]);
+    s->arena.memory = amp_device_arena_take(&s->device_arena, s->arena.bytes);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        amp_bound_program *b = amp_session_program(s, i);
-        if (s->arena && amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena);
+        amp_bound_program *b = &s->programs[i];
+        if (s->arena.memory && amp_bound_program_arena_bytes(b)) amp_bound_program_use_arena(b, s->arena.memory);
     }
 }
 
@@ -130,20 +131,20 @@ static void bind_scalars(amp_session *s, amp_bound_program *b) {
     size_t first = SIZE_MAX;
     for (int32_t i = 0; b->program && i < b->program->buffer_count; i++) {
         const amp_model_buffer *buffer = &b->program->buffers[i];
-        if (buffer->kind == AMP_BUFFER_STATE) b->buffers[i] = s->states[buffer->index];
+        if (buffer->kind == AMP_BUFFER_STATE) b->buffers[i] = s->states.bound[buffer->index];
         if (b->scalar_at[i] == AMP_NO_SCALAR) continue;
-        b->buffers[i] = s->scalars.block + b->scalar_at[i];
+        b->buffers[i] = s->readback->block + b->scalar_at[i];
         if (buffer->kind != AMP_BUFFER_FLAG) continue;
         if (b->scalar_at[i] < first) first = b->scalar_at[i];
         b->flag_bytes += AMP_DEVICE_MEMORY_ALIGN;
     }
-    if (b->flag_bytes) b->flags = s->scalars.block + first;
+    if (b->flag_bytes) b->flags = s->readback->block + first;
 }
 
 static size_t input_bytes(const amp_session *s) {
     size_t most = 0;
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        const amp_bound_program *b = amp_session_program((amp_session *)(uintptr_t)s, i);
+        const amp_bound_program *b = &s->programs[i];
         size_t bytes = 0;
         for (int32_t j = 0; b->program && j < b->program->buffer_count; j++)
             if (b->program->buffers[j].kind == AMP_BUFFER_INPUT) bytes += b->plan.bytes[j];
@@ -155,7 +156,7 @@ static size_t input_bytes(const amp_session *s) {
 /* At the capacity, by input of the model. */
 static void measure_inputs(amp_session *s, size_t *bytes) {
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        const amp_bound_program *b = amp_session_program(s, i);
+        const amp_bound_program *b = &s->programs[i];
         for (int32_t j = 0; b->program && j < b->program->buffer_count; j++)
             if (b->program->buffers[j].kind == AMP_BUFFER_INPUT) bytes[b->program->buffers[j].index] = room_of(s, b, j);
     }
@@ -163,8 +164,8 @@ static void measure_inputs(amp_session *s, size_t *bytes) {
 
 static amp_status reserve_inputs(amp_session *s, void **header, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
-    amp_input_room room = {.header = s->scalars.header,
-                           .header_bytes = s->scalars.header_bytes,
+    amp_input_room room = {.header = s->readback->header,
+                           .header_bytes = s->readback->header_bytes,
                            .input_bytes = input_bytes(s),
                            .count = s->model->all_input_count};
     size_t list = (size_t)room.count * sizeof(size_t), *bytes = amp_alloc_zeroed(a, list, 16);
@@ -182,14 +183,14 @@ static amp_status bind_all(amp_session *s, const size_t *scalar_at, amp_error *e
     const amp_device_memory_calls *own = s->device->type->device_memory;
     void *header;
     AMP_TRY(reserve_inputs(s, &header, err));
-    AMP_TRY(own->reserve_readback(s->device, s->scalars.block, s->scalars.bytes, err));
+    AMP_TRY(own->reserve_readback(s->device, s->readback->block, s->readback->bytes, err));
     for (int32_t i = 0; i < s->model->state_count; i++) {
-        char *base = is_of_header(&s->model->states[i]) ? header : s->scalars.block;
-        s->states[i] = scalar_at[i] != AMP_NO_SCALAR ? base + scalar_at[i]
-                       : s->own_states[i]            ? s->own_states[i]
-                                                     : s->params->residency.states[i];
+        char *base = is_of_header(&s->model->states[i]) ? header : s->readback->block;
+        s->states.bound[i] = scalar_at[i] != AMP_NO_SCALAR ? base + scalar_at[i]
+                             : s->states.held[i]           ? s->states.held[i]
+                                                           : s->params->residency->states[i];
     }
-    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) bind_scalars(s, amp_session_program(s, i));
+    for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) bind_scalars(s, &s->programs[i]);
     return AMP_OK;
 }
 
@@ -200,16 +201,17 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
         const amp_model_state *state = &s->model->states[i];
         if (!amp_session_holds(s, i)) continue;
         amp_initialise(state, seed, rows);
-        if (s->host_states[i]) amp_store_element(s->host_states[i], state->storage, 0, rows[0]);
+        if (s->states.host[i]) amp_store_element(s->states.host[i], state->storage, 0, rows[0]);
         else if (!state->init)
-            AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->own_states[i],
+            AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->states.held[i],
                                                         amp_state_bytes(state), err));
         else AMP_TRY(amp_session_set_state(s, i, rows, err));
     }
     int64_t *seed_state = amp_session_counter(s, "seed");
     if (seed_state) *seed_state = (int64_t)seed;
-    if (s->scalars.bytes)
-        AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->scalars.block, s->scalars.bytes, err));
+    if (s->readback->bytes)
+        AMP_TRY(
+            s->device_arena.memory->type->clear(s->device_arena.memory, s->readback->block, s->readback->bytes, err));
     return amp_session_write_scalars(s, err);
 }
 

@@ -11,18 +11,18 @@ amp_status amp_session_make_device_memory(amp_session *session, uint64_t seed, b
 /* ---- session_states.c -------------------------------------------------------------------------------------------- */
 
 /* Row-major f32 of a state that is no scalar, wherever it lies. */
-amp_status amp_session_get_state(amp_session *session, int32_t state, float *to, amp_error *err);
+amp_status amp_session_get_state(const amp_session *session, int32_t state, float *to, amp_error *err);
 amp_status amp_session_set_state(amp_session *session, int32_t state, const float *from, amp_error *err);
 
 /* By state of the session's model, on the host: on the host's memory the states themselves, else copies, which |read|
  * fills. */
-amp_status amp_session_host_states(amp_session *session, bool read, void ***out, amp_error *err);
+amp_status amp_session_host_states(const amp_session *session, bool read, void ***out, amp_error *err);
 /* Copies back what |states| (of amp_session_host_states) have now. */
 amp_status amp_session_take_states(amp_session *session, void *const *states, amp_error *err);
-void amp_session_drop_host_states(amp_session *session, void **states);
+void amp_session_drop_host_states(const amp_session *session, void **states);
 
 /* A buffer of the last run with |n|, row-major, as amp_readable_dtype. */
-amp_status amp_session_read_buffer(amp_session *session, const amp_bound_program *bound, int32_t buffer, int64_t n,
-                                   void *to, amp_error *err);
+amp_status amp_session_read_buffer(const amp_session *session, const amp_bound_program *bound, int32_t buffer,
+                                   int64_t n, void *to, amp_error *err);
 
 #endif

@@ -10,11 +10,11 @@
 amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err) {
     AMP_TRY(amp_session_check_training(session, "amp_session_metrics", err));
     if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
-    if (!session->last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
-    AMP_TRY(amp_session_await(session, err));
+    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
+    AMP_TRY(amp_session_settle(session, true, err));
     const amp_model *m = session->model;
     int32_t losses = amp_loss_count(m), count = amp_metric_count(m);
-    double measured = (double)session->measured, *sums = session->measures;
+    double measured = (double)session->readback->measured.count, *sums = session->readback->measured.sums;
     for (int32_t i = 0; i < count; i++) metrics[i] = sums[1 + losses + i] / measured;
     return amp_session_finish_metrics(session, sums[0] / measured, NULL, metrics, err);
 }
@@ -22,8 +22,8 @@ amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_
 amp_status amp_session_losses(const amp_session *session, double *losses, amp_error *err) {
     if (!session || !losses)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_losses: session or losses is NULL");
-    AMP_TRY(amp_session_await(session, err));
-    memcpy(losses, session->losses, (size_t)amp_loss_count(session->model) * sizeof *losses);
+    AMP_TRY(amp_session_settle(session, true, err));
+    memcpy(losses, session->readback->measured.losses, (size_t)amp_loss_count(session->model) * sizeof *losses);
     return AMP_OK;
 }
 
@@ -38,19 +38,18 @@ static double average(const amp_model *m, const char *input, double loss, const 
 }
 
 static void give_averages(const amp_session *s, double loss, const double *losses, const double *metrics) {
-    const amp_bound_program *b = &s->metrics;
+    const amp_bound_program *b = &s->programs[AMP_RUN_METRICS];
     for (int32_t i = 0; i < b->program->buffer_count; i++) {
         const amp_model_buffer *buffer = &b->program->buffers[i];
         if (buffer->kind != AMP_BUFFER_INPUT) continue;
-        float *at = &s->averages[buffer->index];
+        float *at = &s->readback->measured.averages[buffer->index];
         *at = (float)average(s->model, s->model->inputs[buffer->index].name, loss, losses, metrics);
         b->buffers[i] = at;
     }
 }
 
-/* What it leaves in the session is read at once and not part of what the caller sees. */
-static amp_status run_metrics(amp_session *s, amp_error *err) {
-    AMP_TRY(amp_session_run_bound(s, &s->metrics, s->model->batch_multiple, err));
+static amp_status run_metrics(const amp_session *s, amp_error *err) {
+    AMP_TRY(amp_session_run_bound(s, &s->programs[AMP_RUN_METRICS], s->model->batch_multiple, err));
     AMP_TRY(amp_session_start_readback(s, &(amp_readback_run){.step = false}, err));
     return amp_session_settle(s, true, err);
 }
@@ -59,10 +58,10 @@ amp_status amp_session_finish_metrics(const amp_session *s, double loss, const d
                                       amp_error *err) {
     if (!s || !metrics)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_finish_metrics: session or metrics is NULL");
-    const amp_bound_program *b = &s->metrics;
+    const amp_bound_program *b = &s->programs[AMP_RUN_METRICS];
     if (!b->program) return AMP_OK;
     give_averages(s, loss, losses, metrics);
-    AMP_TRY(run_metrics((amp_session *)(uintptr_t)s, err));
+    AMP_TRY(run_metrics(s, err));
     for (int32_t i = 0, first = 1 + amp_loss_count(s->model); amp_metric_name(s->model, i); i++) {
         int32_t result = amp_measure_result(s->model, b->program, first + i);
         if (result >= 0) metrics[i] = amp_bound_program_scalar(b, result);

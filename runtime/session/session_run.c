@@ -63,17 +63,17 @@ static void bind_inputs(amp_bound_program *b, const void *const *inputs) {
 
 /* Masters and saved buffers; "refresh" writes what is derived from them. */
 static bool writes_params(const amp_session *s, const amp_bound_program *b) {
-    return b == &s->train_step || b == &s->apply_step;
+    return b == &s->programs[AMP_RUN_TRAIN_STEP] || b == &s->programs[AMP_RUN_APPLY_STEP];
 }
 
-amp_status amp_session_run_bound(amp_session *s, amp_bound_program *b, int64_t n, amp_error *err) {
+amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *b, int64_t n, amp_error *err) {
     amp_run run = {.program = b->program,
                    .buffers = b->buffers,
                    .n = n,
                    .flags = b->flags,
                    .flag_bytes = b->flag_bytes,
-                   .params = s->params->residency.memory,
-                   .writes_params = writes_params(s, b) || b == &s->refresh,
+                   .params = s->params->residency->memory,
+                   .writes_params = writes_params(s, b) || b == &s->programs[AMP_RUN_REFRESH],
                    .poisons_temporaries = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.watch};
     if (s->device->type->device_memory && writes_params(s, b)) amp_params_changed_on_device(s->params);
     return s->device->type->run(s->device, &run, err);
@@ -84,8 +84,8 @@ static amp_status refresh(amp_session *s, amp_error *err) {
     if (!s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
     pthread_mutex_lock(&p->refreshing);
     amp_status status = amp_params_reach_device(p, err);
-    if (!status && s->refresh.program && atomic_load(&p->stale))
-        status = amp_session_run_bound(s, &s->refresh, s->model->batch_multiple, err);
+    if (!status && s->programs[AMP_RUN_REFRESH].program && atomic_load(&p->stale))
+        status = amp_session_run_bound(s, &s->programs[AMP_RUN_REFRESH], s->model->batch_multiple, err);
     if (!status) atomic_store(&p->stale, false);
     pthread_mutex_unlock(&p->refreshing);
     return status;

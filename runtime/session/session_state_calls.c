@@ -9,7 +9,7 @@
 amp_status amp_session_get_scaler(const amp_session *s, amp_scaler_state *out, amp_error *err) {
     AMP_TRY(amp_session_check_training(s, "amp_session_get_scaler", err));
     if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_scaler: out is NULL");
-    AMP_TRY(amp_session_await(s, err));
+    AMP_TRY(amp_session_settle(s, true, err));
     const float *scale = amp_session_scale(s);
     const int32_t *tracker = amp_session_growth_tracker(s), *hits = amp_session_floor_hits(s);
     const int64_t *step = amp_session_counter(s, "step"), *iteration = amp_session_counter(s, "iteration");
@@ -48,7 +48,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     if (hits) *hits = state->floor_hits;
     if (step) *step = state->step;
     if (iteration) *iteration = state->iteration;
-    s->micro = 0;
+    s->step.micro = 0;
     return amp_session_write_scalars(s, err);
 }
 
@@ -69,7 +69,7 @@ static amp_status find_moment(const amp_session *s, const char *name, const void
 amp_status amp_session_get(const amp_session *session, const char *name, float *data, size_t count, amp_error *err) {
     int32_t i;
     AMP_TRY(find_moment(session, name, data, count, &i, err));
-    return amp_session_get_state((amp_session *)(uintptr_t)session, i, data, err);
+    return amp_session_get_state(session, i, data, err);
 }
 
 amp_status amp_session_set(amp_session *session, const char *name, const float *data, size_t count, amp_error *err) {

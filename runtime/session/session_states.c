@@ -18,16 +18,16 @@ static amp_status no_memory(const amp_session *s, size_t bytes, amp_error *err) 
 
 /* ---- one state --------------------------------------------------------------------------------------------------- */
 
-amp_status amp_session_get_state(amp_session *s, int32_t i, float *to, amp_error *err) {
+amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp_error *err) {
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
     if (!amp_session_has_device_memory(s)) {
-        amp_state_get_f32(state, s->states[i], to);
+        amp_state_get_f32(state, s->states.bound[i], to);
         return AMP_OK;
     }
     void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
-    amp_status status = calls_of(s)->read(s->device, copy, s->states[i], content_bytes(state), err);
+    amp_status status = calls_of(s)->read(s->device, copy, s->states.bound[i], content_bytes(state), err);
     if (!status) amp_state_get_f32(state, copy, to);
     amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
@@ -37,13 +37,13 @@ amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, a
     const amp_model_state *state = &s->model->states[i];
     size_t bytes = amp_state_bytes(state);
     if (!amp_session_has_device_memory(s)) {
-        amp_state_set_f32(state, s->states[i], from);
+        amp_state_set_f32(state, s->states.bound[i], from);
         return AMP_OK;
     }
     void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
-    amp_status status = calls_of(s)->write(s->device, s->states[i], copy, content_bytes(state), err);
+    amp_status status = calls_of(s)->write(s->device, s->states.bound[i], copy, content_bytes(state), err);
     amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
@@ -57,8 +57,8 @@ static bool is_of_files(const amp_session *s, int32_t i) {
 
 static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_count * sizeof(void *); }
 
-void amp_session_drop_host_states(amp_session *s, void **states) {
-    if (!states || states == s->states) return;
+void amp_session_drop_host_states(const amp_session *s, void **states) {
+    if (!states || states == s->states.bound) return;
     for (int32_t i = 0; i < s->model->state_count; i++)
         if (is_of_files(s, i))
             amp_free(&s->memory.allocator, states[i], amp_state_bytes(&s->model->states[i]), AMP_MEMORY_ALIGN);
@@ -66,26 +66,26 @@ void amp_session_drop_host_states(amp_session *s, void **states) {
 }
 
 /* Params may have been written by another session: their memory knows, this session's device does not. */
-static amp_status fetch(amp_session *s, int32_t i, void *to, amp_error *err) {
-    amp_device_memory *m = s->params->residency.memory;
+static amp_status fetch(const amp_session *s, int32_t i, void *to, amp_error *err) {
+    amp_device_memory *m = s->params->residency->memory;
     size_t bytes = content_bytes(&s->model->states[i]);
-    if (amp_state_is_param(&s->model->states[i])) return m->type->copy_out(m, to, s->states[i], bytes, err);
-    return calls_of(s)->read(s->device, to, s->states[i], bytes, err);
+    if (amp_state_is_param(&s->model->states[i])) return m->type->copy_out(m, to, s->states.bound[i], bytes, err);
+    return calls_of(s)->read(s->device, to, s->states.bound[i], bytes, err);
 }
 
 static amp_status store(amp_session *s, int32_t i, const void *from, amp_error *err) {
-    amp_device_memory *m = s->params->residency.memory;
+    amp_device_memory *m = s->params->residency->memory;
     size_t bytes = content_bytes(&s->model->states[i]);
-    if (amp_state_is_param(&s->model->states[i])) return m->type->copy_in(m, s->states[i], from, bytes, err);
-    return calls_of(s)->write(s->device, s->states[i], from, bytes, err);
+    if (amp_state_is_param(&s->model->states[i])) return m->type->copy_in(m, s->states.bound[i], from, bytes, err);
+    return calls_of(s)->write(s->device, s->states.bound[i], from, bytes, err);
 }
 
-static amp_status copy_states(amp_session *s, bool read, void **states, amp_error *err) {
+static amp_status copy_states(const amp_session *s, bool read, void **states, amp_error *err) {
     for (int32_t i = 0; i < s->model->state_count; i++) {
         const amp_model_state *state = &s->model->states[i];
         size_t bytes = amp_state_bytes(state);
-        states[i] = s->host_states[i];
-        if (!is_of_files(s, i) || !s->states[i]) continue;
+        states[i] = s->states.host[i];
+        if (!is_of_files(s, i) || !s->states.bound[i]) continue;
         states[i] = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
         if (!states[i]) return no_memory(s, bytes, err);
         if (read) AMP_TRY(fetch(s, i, states[i], err));
@@ -93,8 +93,8 @@ static amp_status copy_states(amp_session *s, bool read, void **states, amp_erro
     return AMP_OK;
 }
 
-amp_status amp_session_host_states(amp_session *s, bool read, void ***out, amp_error *err) {
-    *out = s->states;
+amp_status amp_session_host_states(const amp_session *s, bool read, void ***out, amp_error *err) {
+    *out = s->states.bound;
     if (!amp_session_has_device_memory(s)) return AMP_OK;
     *out = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
     if (!*out) return no_memory(s, list_bytes(s), err);
@@ -117,8 +117,8 @@ static bool is_stored_as_read(const amp_model_buffer *b) {
     return b->dtype != AMP_DT_BOOL && b->storage == amp_readable_dtype(b->dtype);
 }
 
-amp_status amp_session_read_buffer(amp_session *s, const amp_bound_program *bound, int32_t buffer, int64_t n, void *to,
-                                   amp_error *err) {
+amp_status amp_session_read_buffer(const amp_session *s, const amp_bound_program *bound, int32_t buffer, int64_t n,
+                                   void *to, amp_error *err) {
     const amp_model_buffer *b = &bound->program->buffers[buffer];
     if (!amp_session_has_device_memory(s) || b->kind == AMP_BUFFER_INPUT) {
         amp_bound_program_read(bound, buffer, n, to);

@@ -50,31 +50,33 @@ static size_t most_values(const amp_bound_program *in) {
 }
 
 static size_t list_bytes(const amp_session *s) {
-    return (most_values(&s->train_step) + most_values(&s->apply_step)) * sizeof *s->values;
+    return (most_values(&s->programs[AMP_RUN_TRAIN_STEP]) + most_values(&s->programs[AMP_RUN_APPLY_STEP])) *
+           sizeof *s->values.list;
 }
 
 amp_status amp_session_list_values(amp_session *s, amp_error *err) {
-    s->values = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
-    if (!s->values) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its values", s->model->desc.name);
-    int32_t count = collect(&s->train_step, s->values);
-    count += collect(&s->apply_step, s->values + count);
-    qsort(s->values, (size_t)count, sizeof *s->values, by_name);
-    s->value_count = drop_repetitions(s->values, count);
+    s->values.list = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
+    if (!s->values.list)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its values", s->model->desc.name);
+    int32_t count = collect(&s->programs[AMP_RUN_TRAIN_STEP], s->values.list);
+    count += collect(&s->programs[AMP_RUN_APPLY_STEP], s->values.list + count);
+    qsort(s->values.list, (size_t)count, sizeof *s->values.list, by_name);
+    s->values.count = drop_repetitions(s->values.list, count);
     return AMP_OK;
 }
 
 void amp_session_free_values(amp_session *s) {
-    if (s->values) amp_free(&s->memory.allocator, s->values, list_bytes(s), 16);
+    if (s->values.list) amp_free(&s->memory.allocator, s->values.list, list_bytes(s), 16);
 }
 
 const char *amp_session_value_name(const amp_session *session, int32_t index) {
-    return session && index >= 0 && index < session->value_count ? session->values[index].name : NULL;
+    return session && index >= 0 && index < session->values.count ? session->values.list[index].name : NULL;
 }
 
 static const amp_value *find(const amp_session *s, const char *name) {
-    for (int32_t low = 0, high = s->value_count; low < high;) {
-        int32_t middle = low + (high - low) / 2, order = strcmp(name, s->values[middle].name);
-        if (order == 0) return &s->values[middle];
+    for (int32_t low = 0, high = s->values.count; low < high;) {
+        int32_t middle = low + (high - low) / 2, order = strcmp(name, s->values.list[middle].name);
+        if (order == 0) return &s->values.list[middle];
         if (order < 0) high = middle;
         else low = middle + 1;
     }
@@ -101,9 +103,9 @@ static amp_tensor_info describe(const amp_session *s, const amp_value *v) {
     const amp_program *p = v->in->program;
     const amp_model_buffer *b = &p->buffers[v->buffer];
     amp_tensor_info info = {.name = v->name, .dtype = (amp_dtype)b->dtype};
-    if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->last_n);
-    else if (b->rank) fill_dims(&info, b->dims, b->rank, s->last_n);
-    else describe_matrix(b, s->last_n, &info);
+    if (v->result >= 0) fill_dims(&info, p->results[v->result].dims, p->results[v->result].rank, s->step.last_n);
+    else if (b->rank) fill_dims(&info, b->dims, b->rank, s->step.last_n);
+    else describe_matrix(b, s->step.last_n, &info);
     return info;
 }
 
@@ -117,9 +119,9 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
                              size_t bytes, amp_error *err) {
     AMP_TRY(amp_session_check_training(session, "amp_session_value", err));
     if (!name) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_value: name is NULL");
-    if (!session->values)
+    if (!session->values.list)
         return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: the session was created without keep_values");
-    if (!session->last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: no step yet");
+    if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: no step yet");
     const amp_value *v = find(session, name);
     if (!v)
         return amp_fail(err, AMP_NOT_FOUND, "no value %s in memory; amp_session_value_name tells those that are", name);
@@ -129,5 +131,5 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
                         bytes);
     if (info) *info = described;
     if (!data) return AMP_OK;
-    return amp_session_read_buffer((amp_session *)(uintptr_t)session, v->in, v->buffer, session->last_n, data, err);
+    return amp_session_read_buffer(session, v->in, v->buffer, session->step.last_n, data, err);
 }

@@ -41,8 +41,8 @@ static double grad_norm(const amp_session *s) {
 
 static void fill_report(const amp_session *s, bool complete, amp_step_report *report) {
     *report = (amp_step_report){
-        .loss = s->measures[0] / (double)s->measured,
-        .scale = s->used_scale,
+        .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
+        .scale = s->readback->measured.used_scale,
         .skipped = complete ? skipped_blocks(s) : 0,
         .step = counter(s, "step"),
         .iteration = counter(s, "iteration"),
@@ -68,13 +68,13 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
 /* Forward and backward; where the step ends, its update.  |*complete| tells whether it did. */
 static amp_status run(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
     int64_t *micro = amp_session_counter(s, "micro"), k = s->model->accumulate;
-    if (micro) *micro = s->micro;
-    AMP_TRY(amp_session_run(s, &s->train_step, inputs, n, err));
-    amp_readback_run made = {.step = true, .micro = s->micro, .complete = s->micro + 1 == k};
-    s->last_n = n;
+    if (micro) *micro = s->step.micro;
+    AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
+    amp_readback_run made = {.step = true, .micro = s->step.micro, .complete = s->step.micro + 1 == k};
+    s->step.last_n = n;
     *complete = made.complete;
-    s->micro = made.complete ? 0 : s->micro + 1;
-    if (made.complete && k > 1) AMP_TRY(amp_session_run(s, &s->apply_step, NULL, n, err));
+    s->step.micro = made.complete ? 0 : s->step.micro + 1;
+    if (made.complete && k > 1) AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
     return amp_session_start_readback(s, &made, err);
 }
 
@@ -83,7 +83,7 @@ amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, 
     bool complete;
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
     const float *scale = amp_session_scale(session);
-    session->used_scale = scale ? *scale : 1;
+    session->readback->measured.used_scale = scale ? *scale : 1;
     AMP_TRY(run(session, inputs, n, &complete, err));
     AMP_TRY(amp_session_settle(session, report != NULL, err));
     if (report) fill_report(session, complete, report);

@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "runtime/memory/device_arena.h"
+#include "runtime/memory/device_memory.h"
 #include "runtime/memory/bound_program.h"
 #include "runtime/memory/counted_allocator.h"
 #include "runtime/device/device.h"
@@ -99,7 +99,7 @@ amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const
 /* The one that ends a step: it has the gradients, "ok" and the norm. */
 const amp_bound_program *amp_session_last_program(const amp_session *session);
 
-/* session_values.c */
+/* session_results.c */
 amp_status amp_session_list_values(amp_session *session, amp_error *err);
 void amp_session_free_values(amp_session *session);
 

@@ -113,7 +113,7 @@ static void place_program(amp_session *s, amp_bound_program *b) {
     place_temporaries(s, b);
 }
 
-/* Called twice: see device_arena.h. */
+/* Called twice: see device_memory.h. */
 static void place_all(amp_session *s) {
     place_states(s);
     s->readback->block = amp_device_arena_take(&s->device_arena, s->readback->bytes);

@@ -1,4 +1,0 @@
-/* version.c: the library's version. */
-#include "amp/amp.h"
-
-const char *amp_version(void) { return AMP_VERSION; }

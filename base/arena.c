@@ -4,11 +4,11 @@
 #include <limits.h>
 #include <stdio.h>
 
-enum { ALIGN = 16, FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 1 << 20 };
+enum { FIRST_BLOCK = 16 << 10, LARGEST_BLOCK = 1 << 20 };
 
 /* The header of one block; the memory handed out follows it. */
 struct ArenaBlock {
-    _Alignas(ALIGN) ArenaBlock *next;
+    _Alignas(AMP_ALIGN) ArenaBlock *next;
     size_t size; /* header included */
 };
 
@@ -37,7 +37,7 @@ static void free_children(Arena *a) {
 static void free_blocks(Arena *a) {
     for (ArenaBlock *block = a->blocks, *next; block; block = next) {
         next = block->next;
-        amp_free(&a->allocator, block, block->size, ALIGN);
+        amp_free(&a->allocator, block, block->size);
     }
     a->blocks = NULL;
     a->at = a->end = NULL;
@@ -81,7 +81,7 @@ static void arena_add_block(Arena *a, size_t size) {
     size_t needed;
     if (!amp_size_add(size, sizeof(ArenaBlock), &needed)) arena_jump_(a);
     size_t block_size = next_block_size(a, needed);
-    ArenaBlock *block = amp_alloc(&a->allocator, block_size, ALIGN);
+    ArenaBlock *block = amp_alloc(&a->allocator, block_size);
     if (!block) arena_jump_(a);
     block->next = a->blocks;
     block->size = block_size;
@@ -92,8 +92,8 @@ static void arena_add_block(Arena *a, size_t size) {
 
 void *arena_alloc(Arena *a, size_t size) {
     size_t padded;
-    if (!amp_size_add(size, ALIGN - 1, &padded)) arena_jump_(a);
-    padded &= ~(size_t)(ALIGN - 1);
+    if (!amp_size_add(size, AMP_ALIGN - 1, &padded)) arena_jump_(a);
+    padded &= ~(size_t)(AMP_ALIGN - 1);
     size_t step = one_block_each ? size : padded;
     if (!a->at || (size_t)(a->end - a->at) < step || one_block_each) arena_add_block(a, step);
     void *ptr = a->at;

@@ -14,7 +14,7 @@
 
 #include "base/random.h"
 
-enum { DATA_ALIGN = 16, FIRST_READ = 64 << 10, NEW_FILE_MODE = 0644, PERMISSION_BITS = 0777, TEMPORARY_ATTEMPTS = 100 };
+enum { FIRST_READ = 64 << 10, NEW_FILE_MODE = 0644, PERMISSION_BITS = 0777, TEMPORARY_ATTEMPTS = 100 };
 
 /* Calls again what a signal interrupted. */
 #define RETRYING(result, call)                                                                                         \
@@ -57,10 +57,10 @@ typedef struct Buffer {
     size_t size, bytes; /* bytes read, bytes allocated */
 } Buffer;
 
-static void buffer_free(Buffer *b) { amp_free(b->allocator, b->data, b->bytes, DATA_ALIGN); }
+static void buffer_free(Buffer *b) { amp_free(b->allocator, b->data, b->bytes); }
 
 static amp_status buffer_resize(Buffer *b, size_t bytes, const char *path, amp_error *err) {
-    char *data = amp_alloc(b->allocator, bytes, DATA_ALIGN);
+    char *data = amp_alloc(b->allocator, bytes);
     if (!data) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory: no %zu bytes to read it into", path, bytes);
     if (b->size) memcpy(data, b->data, b->size);
     buffer_free(b);
@@ -170,7 +170,7 @@ static int create_temporary(char *name) {
 
 static amp_file_writer *writer_new(const char *target, const amp_allocator *a) {
     size_t len = strlen(target), bytes = sizeof(amp_file_writer) + 2 * (len + 1) + strlen(temporary_suffix);
-    amp_file_writer *w = amp_alloc_zeroed(a, bytes, DATA_ALIGN);
+    amp_file_writer *w = amp_alloc_zeroed(a, bytes);
     if (!w) return NULL;
     w->allocator = amp_allocator_or_default(a);
     w->bytes = bytes;
@@ -184,7 +184,7 @@ static amp_file_writer *writer_new(const char *target, const amp_allocator *a) {
 static void writer_free(amp_file_writer *w) {
     amp_allocator allocator = w->allocator;
     if (w->fd >= 0) close(w->fd);
-    amp_free(&allocator, w, w->bytes, DATA_ALIGN);
+    amp_free(&allocator, w, w->bytes);
 }
 
 amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_file_writer **out, amp_error *err) {

@@ -9,7 +9,7 @@
 #include "base/decimal.h"
 #include "base/utf8.h"
 
-enum { DEFAULT_DEPTH = 32, DEFAULT_VALUES = 1000000, DOCUMENT_ALIGN = 16 };
+enum { DEFAULT_DEPTH = 32, DEFAULT_VALUES = 1000000 };
 
 struct amp_json_document {
     amp_allocator allocator;
@@ -308,7 +308,7 @@ static amp_status parse_guarded(Parser *p, amp_json_document *document) {
 amp_status amp_json_parse(const char *text, size_t len, const amp_json_limits *limits, const amp_allocator *a,
                           amp_json_document **out, amp_error *err) {
     *out = NULL;
-    amp_json_document *document = amp_alloc_zeroed(a, sizeof *document, DOCUMENT_ALIGN);
+    amp_json_document *document = amp_alloc_zeroed(a, sizeof *document);
     if (!document) return fail_memory(err);
     document->allocator = amp_allocator_or_default(a);
     arena_init(&document->arena, a);
@@ -330,7 +330,7 @@ void amp_json_free(amp_json_document *document) {
     if (!document) return;
     amp_allocator allocator = document->allocator;
     arena_free(&document->arena);
-    amp_free(&allocator, document, sizeof *document, DOCUMENT_ALIGN);
+    amp_free(&allocator, document, sizeof *document);
 }
 
 const amp_json *amp_json_root(const amp_json_document *document) { return &document->root; }

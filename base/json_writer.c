@@ -9,14 +9,14 @@
 #include "base/decimal.h"
 #include "base/utf8.h"
 
-enum { ALIGN = 16, FIRST_BYTES = 256 };
+enum { FIRST_BYTES = 256 };
 
 void amp_json_writer_init(amp_json_writer *w, const amp_allocator *a) {
     *w = (amp_json_writer){.allocator = amp_allocator_or_default(a)};
 }
 
 void amp_json_writer_free(amp_json_writer *w) {
-    amp_free(&w->allocator, w->data, w->bytes, ALIGN);
+    amp_free(&w->allocator, w->data, w->bytes);
     *w = (amp_json_writer){.allocator = w->allocator};
 }
 
@@ -33,10 +33,10 @@ static bool reserve(amp_json_writer *w, size_t n) {
         if (needed <= w->bytes) return true;
         size_t bytes = w->bytes ? w->bytes : FIRST_BYTES;
         while (bytes < needed) bytes = bytes > SIZE_MAX / 2 ? needed : bytes * 2;
-        char *data = amp_alloc(&w->allocator, bytes, ALIGN);
+        char *data = amp_alloc(&w->allocator, bytes);
         if (data) {
             if (w->size) memcpy(data, w->data, w->size);
-            amp_free(&w->allocator, w->data, w->bytes, ALIGN);
+            amp_free(&w->allocator, w->data, w->bytes);
             w->data = data;
             w->bytes = bytes;
             return true;

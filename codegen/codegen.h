@@ -39,7 +39,7 @@ typedef struct CodegenImages { /* of the functions of a module */
 amp_status codegen_cuda_images(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator,
                                CodegenImages *out, amp_error *err);
 void codegen_cuda_images_free(CodegenImages *images); /* empty: a no-op */
-/* All functions as one PTX text for the first of |archs|.  Free with amp_free(allocator, *bytes, *size, 16). */
+/* All functions as one PTX text for the first of |archs|.  Free with amp_free(allocator, *bytes, *size). */
 amp_status codegen_cuda_ptx(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator,
                             char **bytes, size_t *size, amp_error *err);
 /* One .cu file for people. */
@@ -52,7 +52,7 @@ amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out,
                      amp_error *err); /* cuda NULL: for the CPU alone */
 
 /* The bytes of model.so: the C file compiled for each instruction set, linked, and marked with its SHA-256.  Works
- * in a temporary folder that is removed again. Free with amp_free(allocator, *bytes, *size, 16).  AMP_UNSUPPORTED:
+ * in a temporary folder that is removed again. Free with amp_free(allocator, *bytes, *size).  AMP_UNSUPPORTED:
  * no C compiler, or it failed (with its first message); AMP_IO. */
 amp_status codegen_so(const Module *m, const CodegenCuda *cuda, const CodegenOptions *options, char **bytes,
                       size_t *size, amp_error *err);

@@ -131,7 +131,7 @@ static void find_message(const Workshop *w, int log, const amp_allocator *a, cha
     while (line && line > text && line[-1] != '\n') line--;
     if (!line) line = text;
     if (*line) snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
-    amp_free(a, text, length + 1, 16);
+    amp_free(a, text, length + 1);
 }
 
 static amp_status run(const Workshop *w, const ProcessJob *jobs, int count, const char *what, const amp_allocator *a,
@@ -203,10 +203,10 @@ static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a
     size_t length = 0;
     AMP_TRY(amp_file_read(w->path[FILE_SO], SO_LIMIT, a, &file, &length, err));
     amp_status status = elf_write_digest(file, length, err);
-    if (!status && !(*bytes = amp_alloc(a, length, 16)))
+    if (!status && !(*bytes = amp_alloc(a, length)))
         status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for a model of %zu bytes", length);
     if (!status) memcpy(*bytes, file, *size = length);
-    amp_free(a, file, length + 1, 16);
+    amp_free(a, file, length + 1);
     return status;
 }
 

@@ -42,7 +42,7 @@ static amp_status emit_so(Session *s, Module *m, const CodegenCuda *cuda, amp_co
     AMP_TRY(session_name_error(s, codegen_so(m, cuda, &options, &bytes, &size, err), err));
     if (s->options.timing) s->options.timing(s->options.user, "cc", now() - start);
     amp_status status = session_name_error(s, result_new(s->options.allocator, bytes, size, out, err), err);
-    amp_free(&s->arena.allocator, bytes, size, 16);
+    amp_free(&s->arena.allocator, bytes, size);
     return status;
 }
 
@@ -79,7 +79,7 @@ static amp_status emit_ptx(Session *s, const struct CudaModule *cuda, amp_compil
     size_t size = 0;
     AMP_TRY(session_name_error(s, codegen_cuda_ptx(cuda, archs, &s->arena.allocator, &bytes, &size, err), err));
     amp_status status = session_name_error(s, result_new(s->options.allocator, bytes, size, out, err), err);
-    amp_free(&s->arena.allocator, bytes, size, 16);
+    amp_free(&s->arena.allocator, bytes, size);
     return status;
 }
 

@@ -7,11 +7,11 @@ amp_status result_new(const amp_allocator *allocator, const void *data, size_t s
                       amp_error *err) {
     *out = NULL;
     amp_allocator a = amp_allocator_or_default(allocator);
-    amp_compile_result *r = amp_alloc_zeroed(&a, sizeof *r, 16);
-    char *copy = amp_alloc(&a, size + 1, 16);
+    amp_compile_result *r = amp_alloc_zeroed(&a, sizeof *r);
+    char *copy = amp_alloc(&a, size + 1);
     if (!r || !copy) {
-        amp_free(&a, r, sizeof *r, 16);
-        amp_free(&a, copy, size + 1, 16);
+        amp_free(&a, r, sizeof *r);
+        amp_free(&a, copy, size + 1);
         return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu bytes of output", size);
     }
     memcpy(copy, data, size);
@@ -29,6 +29,6 @@ const void *amp_compile_result_data(const amp_compile_result *result, size_t *si
 void amp_compile_result_release(amp_compile_result *result) {
     if (!result) return;
     amp_allocator a = result->allocator;
-    amp_free(&a, result->data, result->size + 1, 16);
-    amp_free(&a, result, sizeof *result, 16);
+    amp_free(&a, result->data, result->size + 1);
+    amp_free(&a, result, sizeof *result);
 }

@@ -44,7 +44,7 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
 void session_close(Session *s) {
     codegen_cuda_images_free(&s->images);
     for (LoadedFile *f = s->files; f; f = f->next)
-        if (f->text) amp_free(&s->arena.allocator, f->text, f->source.len + 1, 16);
+        if (f->text) amp_free(&s->arena.allocator, f->text, f->source.len + 1);
     arena_free(&s->arena);
 }
 

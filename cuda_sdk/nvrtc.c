@@ -17,8 +17,7 @@ enum {
     OLDEST_VERSION = 12000,
     NO_CACHE_VERSION = 12090, /* has --no-cache; what is older has no cache */
     MAX_ARCHITECTURES = 64,
-    OWN_OPTIONS = 4,
-    DATA_ALIGN = 16
+    OWN_OPTIONS = 4
 };
 enum { NVRTC_OUT_OF_MEMORY = 1, NVRTC_INVALID_OPTION = 5, NVRTC_COMPILATION = 6, NVRTC_BUILTIN_FAILURE = 7 };
 
@@ -100,7 +99,7 @@ static void find_path(amp_nvrtc *nvrtc) {
 
 amp_status amp_nvrtc_open(const amp_allocator *allocator, amp_nvrtc **out, amp_error *err) {
     *out = NULL;
-    amp_nvrtc *nvrtc = amp_alloc_zeroed(allocator, sizeof *nvrtc, DATA_ALIGN);
+    amp_nvrtc *nvrtc = amp_alloc_zeroed(allocator, sizeof *nvrtc);
     if (!nvrtc) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory while opening NVRTC");
     nvrtc->allocator = amp_allocator_or_default(allocator);
     amp_status status = amp_nvrtc_search(accept_library, nvrtc, &nvrtc->library, err);
@@ -117,7 +116,7 @@ void amp_nvrtc_close(amp_nvrtc *nvrtc) {
     if (!nvrtc) return;
     amp_allocator allocator = nvrtc->allocator;
     if (nvrtc->library) dlclose(nvrtc->library);
-    amp_free(&allocator, nvrtc, sizeof *nvrtc, DATA_ALIGN);
+    amp_free(&allocator, nvrtc, sizeof *nvrtc);
 }
 
 int amp_nvrtc_version(const amp_nvrtc *nvrtc) { return nvrtc->version; }
@@ -141,7 +140,7 @@ typedef struct Options {
 
 static amp_status make_options(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Options *o, amp_error *err) {
     o->bytes = (OWN_OPTIONS + (size_t)job->option_count) * sizeof *o->list;
-    o->list = amp_alloc(&nvrtc->allocator, o->bytes, DATA_ALIGN);
+    o->list = amp_alloc(&nvrtc->allocator, o->bytes);
     if (!o->list) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory before compiling", job->name);
     snprintf(o->arch, sizeof o->arch, "--gpu-architecture=%s_%d", job->cubin ? "sm" : "compute", job->arch);
     if (job->suffix) strncat(o->arch, &job->suffix, 1);
@@ -164,9 +163,7 @@ static bool drop_option(Options *o, const char *option) {
     return false;
 }
 
-static void free_options(const amp_nvrtc *nvrtc, Options *o) {
-    amp_free(&nvrtc->allocator, o->list, o->bytes, DATA_ALIGN);
-}
+static void free_options(const amp_nvrtc *nvrtc, Options *o) { amp_free(&nvrtc->allocator, o->list, o->bytes); }
 
 /* The result of NVRTC; |program| is to be destroyed also after a failure. */
 static int run_once(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, const Options *o, Program *program) {
@@ -190,7 +187,7 @@ static amp_status copy_part(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Pr
                             amp_error *err) {
     size_t bytes = 0;
     if (get_size(program, &bytes) || bytes == 0) return AMP_OK;
-    char *copy = amp_alloc(&nvrtc->allocator, bytes, DATA_ALIGN);
+    char *copy = amp_alloc(&nvrtc->allocator, bytes);
     if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no %zu bytes for what NVRTC made of it", job->name, bytes);
     *data = copy;
     *size = bytes;
@@ -203,7 +200,7 @@ static amp_status copy_part(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Pr
 static amp_status copy_uses(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err) {
     int count = out->log ? amp_nvrtc_log_uses(out->log, NULL, 0) : 0;
     if (count == 0) return AMP_OK;
-    out->uses = amp_alloc(&nvrtc->allocator, (size_t)count * sizeof *out->uses, DATA_ALIGN);
+    out->uses = amp_alloc(&nvrtc->allocator, (size_t)count * sizeof *out->uses);
     if (!out->uses) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory behind compiling", job->name);
     out->use_count = amp_nvrtc_log_uses(out->log, out->uses, count);
     return AMP_OK;
@@ -274,9 +271,9 @@ amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, a
 
 void amp_nvrtc_result_free(const amp_nvrtc *nvrtc, amp_nvrtc_result *result) {
     const amp_allocator *a = &nvrtc->allocator;
-    amp_free(a, result->ptx, result->ptx_size, DATA_ALIGN);
-    amp_free(a, result->cubin, result->cubin_size, DATA_ALIGN);
-    amp_free(a, result->log, result->log_size, DATA_ALIGN);
-    amp_free(a, result->uses, (size_t)result->use_count * sizeof *result->uses, DATA_ALIGN);
+    amp_free(a, result->ptx, result->ptx_size);
+    amp_free(a, result->cubin, result->cubin_size);
+    amp_free(a, result->log, result->log_size);
+    amp_free(a, result->uses, (size_t)result->use_count * sizeof *result->uses);
     *result = (amp_nvrtc_result){0};
 }

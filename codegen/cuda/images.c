@@ -65,7 +65,7 @@ static amp_status read_archs(const char *text, Arch *out, int *count, amp_error 
 /* ---- one job ----------------------------------------------------------------------------------------------------- */
 
 static void *keep(const Work *w, const void *data, size_t size) {
-    void *copy = amp_alloc(&w->allocator, size, 16);
+    void *copy = amp_alloc(&w->allocator, size);
     if (copy) memcpy(copy, data, size);
     return copy;
 }
@@ -144,12 +144,12 @@ static Job *list_jobs(const CudaModule *cuda, const Arch *archs, int arch_count,
 }
 
 static void free_image(const amp_allocator *a, const CudaImage *image) {
-    amp_free(a, (void *)image->data, image->size, 16);
+    amp_free(a, (void *)image->data, image->size);
 }
 
 static amp_status collect(const Work *w, CodegenImages *out, amp_error *err) {
     amp_status status = AMP_OK;
-    out->data = amp_alloc(&w->allocator, (size_t)(w->count * IMAGES_PER_JOB + 1) * sizeof *out->data, 16);
+    out->data = amp_alloc(&w->allocator, (size_t)(w->count * IMAGES_PER_JOB + 1) * sizeof *out->data);
     out->room = w->count * IMAGES_PER_JOB + 1;
     if (!out->data)
         status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the machine code of %d functions", w->count);
@@ -188,7 +188,7 @@ amp_status codegen_cuda_images(const CudaModule *cuda, const char *archs, const 
 
 void codegen_cuda_images_free(CodegenImages *images) {
     for (int i = 0; i < images->count; i++) free_image(&images->allocator, &images->data[i]);
-    if (images->data) amp_free(&images->allocator, images->data, (size_t)images->room * sizeof *images->data, 16);
+    if (images->data) amp_free(&images->allocator, images->data, (size_t)images->room * sizeof *images->data);
     *images = (CodegenImages){0};
 }
 

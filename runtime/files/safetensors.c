@@ -12,7 +12,6 @@
 #include "runtime/files/safetensors_types.h"
 
 enum {
-    DATA_ALIGN = 16,
     TENSOR_LIMIT = 100000, /* a header of 100 MB with more is an attack on memory and time, not a model */
     VALUES_PER_TENSOR = 6 + AMP_SAFETENSORS_MAX_RANK,
     BYTES_PER_VALUE = 4 /* at least, of every sound header: [0,0,0,0,0,0,0,0] is the densest that a tensor can have */
@@ -172,7 +171,7 @@ static amp_status read_tensors(Reader *r) {
     const amp_json_object *root = &amp_json_root(f->header)->object;
     if (root->count > TENSOR_LIMIT) return bad(r, "it has %zu tensors; at most %d are read", root->count, TENSOR_LIMIT);
     f->allocated = (int32_t)root->count;
-    f->views = amp_alloc_zeroed(&f->allocator, root->count * sizeof *f->views, DATA_ALIGN);
+    f->views = amp_alloc_zeroed(&f->allocator, root->count * sizeof *f->views);
     if (!f->views) return amp_fail(r->err, AMP_OUT_OF_MEMORY, "%s: no memory for its table of tensors", r->path);
     for (size_t i = 0; i < root->count; i++) {
         const amp_json_member *m = root->sorted[i];
@@ -209,12 +208,12 @@ static amp_status check_cover(const Reader *r, const amp_tensor_view *const *sor
 static amp_status check_places(const Reader *r) {
     amp_safetensors *f = r->file;
     size_t bytes = (size_t)f->count * sizeof(amp_tensor_view *);
-    const amp_tensor_view **sorted = amp_alloc(&f->allocator, bytes, DATA_ALIGN);
+    const amp_tensor_view **sorted = amp_alloc(&f->allocator, bytes);
     if (!sorted) return amp_fail(r->err, AMP_OUT_OF_MEMORY, "%s: no memory to check it", r->path);
     for (int32_t i = 0; i < f->count; i++) sorted[i] = &f->views[i];
     qsort(sorted, (size_t)f->count, sizeof *sorted, by_place);
     amp_status status = check_cover(r, sorted);
-    amp_free(&f->allocator, sorted, bytes, DATA_ALIGN);
+    amp_free(&f->allocator, sorted, bytes);
     return status;
 }
 
@@ -229,7 +228,7 @@ static amp_status read_file(Reader *r) {
 amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
                                 amp_error *err) {
     *out = NULL;
-    amp_safetensors *f = amp_alloc_zeroed(allocator, sizeof *f, DATA_ALIGN);
+    amp_safetensors *f = amp_alloc_zeroed(allocator, sizeof *f);
     if (!f) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read it", path);
     f->allocator = amp_allocator_or_default(allocator);
     amp_status status = read_file(&(Reader){.path = path, .file = f, .err = err});
@@ -242,9 +241,9 @@ void amp_safetensors_close(amp_safetensors *f) {
     if (!f) return;
     amp_allocator a = f->allocator;
     amp_json_free(f->header);
-    if (f->views) amp_free(&a, f->views, (size_t)f->allocated * sizeof *f->views, DATA_ALIGN);
-    if (f->data) amp_free(&a, f->data, f->size + 1, DATA_ALIGN);
-    amp_free(&a, f, sizeof *f, DATA_ALIGN);
+    if (f->views) amp_free(&a, f->views, (size_t)f->allocated * sizeof *f->views);
+    if (f->data) amp_free(&a, f->data, f->size + 1);
+    amp_free(&a, f, sizeof *f);
 }
 
 /* ---- looking at it ----------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include "runtime/files/safetensors.h"
 #include "runtime/files/safetensors_types.h"
 
-enum { DATA_START = 64 /* the data begins at a multiple of so many bytes */, SORT_ALIGN = 16 };
+enum { DATA_START = 64 /* the data begins at a multiple of so many bytes */ };
 
 typedef struct Item {
     const amp_tensor_view *view;
@@ -103,7 +103,7 @@ amp_status amp_safetensors_write(const char *path, const amp_tensor_view *tensor
                                  amp_error *err) {
     for (int32_t i = 0; i < count; i++) AMP_TRY(check_tensor(path, &tensors[i], err));
     size_t bytes = (size_t)count * sizeof(Item);
-    Item *items = amp_alloc(allocator, bytes, SORT_ALIGN);
+    Item *items = amp_alloc(allocator, bytes);
     if (!items) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to write it", path);
     for (int32_t i = 0; i < count; i++) items[i] = (Item){&tensors[i], type_of(&tensors[i])};
     qsort(items, (size_t)count, sizeof *items, by_alignment);
@@ -113,6 +113,6 @@ amp_status amp_safetensors_write(const char *path, const amp_tensor_view *tensor
     amp_status status = amp_json_writer_status(&header, err);
     if (!status) status = write_file(path, &header, items, count, allocator, err);
     amp_json_writer_free(&header);
-    amp_free(allocator, items, bytes, SORT_ALIGN);
+    amp_free(allocator, items, bytes);
     return status;
 }

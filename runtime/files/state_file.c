@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "runtime/model/state.h"
 
-enum { LIST_ALIGN = 16, MESSAGE_TENSOR = 256 /* "bf16[1, 2, ...]" */ };
+enum { MESSAGE_TENSOR = 256 /* "bf16[1, 2, ...]" */ };
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
@@ -68,9 +68,9 @@ amp_status amp_state_list_make(amp_state_list *l, const amp_model *model, amp_st
     for (int32_t i = 0; i < model->state_count; i++)
         if (holds(l, i)) l->names_bytes += make_name(l, i, NULL, 0);
     l->rows_bytes = amp_states_largest(model) * sizeof *l->rows;
-    l->entries = amp_alloc(allocator, (size_t)l->allocated * sizeof *l->entries, LIST_ALIGN);
-    l->names = amp_alloc(allocator, l->names_bytes, LIST_ALIGN);
-    l->rows = amp_alloc(allocator, l->rows_bytes, LIST_ALIGN);
+    l->entries = amp_alloc(allocator, (size_t)l->allocated * sizeof *l->entries);
+    l->names = amp_alloc(allocator, l->names_bytes);
+    l->rows = amp_alloc(allocator, l->rows_bytes);
     if (l->entries && l->names && l->rows) {
         fill(l);
         return AMP_OK;
@@ -80,9 +80,9 @@ amp_status amp_state_list_make(amp_state_list *l, const amp_model *model, amp_st
 }
 
 void amp_state_list_free(amp_state_list *l) {
-    amp_free(&l->allocator, l->entries, (size_t)l->allocated * sizeof *l->entries, LIST_ALIGN);
-    amp_free(&l->allocator, l->names, l->names_bytes, LIST_ALIGN);
-    amp_free(&l->allocator, l->rows, l->rows_bytes, LIST_ALIGN);
+    amp_free(&l->allocator, l->entries, (size_t)l->allocated * sizeof *l->entries);
+    amp_free(&l->allocator, l->names, l->names_bytes);
+    amp_free(&l->allocator, l->rows, l->rows_bytes);
     *l = (amp_state_list){0};
 }
 
@@ -199,14 +199,14 @@ static amp_tensor_view make_view(const amp_state_list *l, const struct amp_state
 }
 
 /* Places of tensors in the copy keep the alignment of the largest element. */
-static size_t padded(size_t bytes) { return (bytes + LIST_ALIGN - 1) / LIST_ALIGN * LIST_ALIGN; }
+static size_t padded(size_t bytes) { return (bytes + AMP_ALIGN - 1) / AMP_ALIGN * AMP_ALIGN; }
 
 amp_status amp_state_list_write(const amp_state_list *l, void *const *states, const char *path,
                                 const amp_metadata *metadata, int32_t metadata_count, amp_error *err) {
     size_t views_bytes = (size_t)l->count * sizeof(amp_tensor_view), data_bytes = 0, at = 0;
     for (int32_t i = 0; i < l->count; i++) data_bytes += padded(file_bytes(&l->model->states[l->entries[i].state]));
-    amp_tensor_view *views = amp_alloc(&l->allocator, views_bytes, LIST_ALIGN);
-    char *data = amp_alloc(&l->allocator, data_bytes, LIST_ALIGN);
+    amp_tensor_view *views = amp_alloc(&l->allocator, views_bytes);
+    char *data = amp_alloc(&l->allocator, data_bytes);
     amp_status status =
         views && data ? AMP_OK
                       : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes to write", path, data_bytes);
@@ -215,7 +215,7 @@ amp_status amp_state_list_write(const amp_state_list *l, void *const *states, co
         at += padded(views[i].bytes);
     }
     if (!status) status = amp_safetensors_write(path, views, l->count, metadata, metadata_count, &l->allocator, err);
-    amp_free(&l->allocator, data, data_bytes, LIST_ALIGN);
-    amp_free(&l->allocator, views, views_bytes, LIST_ALIGN);
+    amp_free(&l->allocator, data, data_bytes);
+    amp_free(&l->allocator, views, views_bytes);
     return status;
 }

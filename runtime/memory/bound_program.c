@@ -22,7 +22,7 @@ static size_t arena_align(size_t bytes) { return bytes >= 2 * HUGE_PAGE ? HUGE_P
  * first step. */
 char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes) {
     size_t align = arena_align(bytes);
-    char *arena = amp_alloc(allocator, bytes, align);
+    char *arena = amp_alloc_aligned(allocator, bytes, align);
     if (!arena) return NULL;
     /* An allocator that does not align so far gets no huge pages: advice, so its failure changes nothing. */
     if (align == HUGE_PAGE) (void)madvise(arena, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
@@ -30,7 +30,7 @@ char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes) {
 }
 
 void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes) {
-    amp_free(allocator, arena, bytes, arena_align(bytes));
+    amp_free_aligned(allocator, arena, bytes, arena_align(bytes));
 }
 
 /* ---- memory of buffers ------------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static bool is_temp(const amp_bound_program *b, int32_t i) { return b->program->
 static amp_status allocate_each(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
     for (int32_t i = 0; i < b->program->buffer_count; i++) {
         if (!is_temp(b, i)) continue;
-        b->buffers[i] = amp_alloc_zeroed(allocator, b->plan.bytes[i], AMP_MEMORY_ALIGN);
+        b->buffers[i] = amp_alloc_zeroed_aligned(allocator, b->plan.bytes[i], AMP_MEMORY_ALIGN);
         if (!b->buffers[i])
             return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the %zu bytes of %s", b->program->name,
                             b->plan.bytes[i], b->program->buffers[i].name);
@@ -62,7 +62,7 @@ static amp_status allocate_temporaries(amp_bound_program *b, const amp_allocator
 /* Flags, then outputs, then watched values in one allocation. */
 static amp_status allocate_kept(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
     b->kept_bytes = b->plan.flags + b->plan.outputs + (b->options.watch ? b->plan.watched : 0);
-    b->kept = amp_alloc_zeroed(allocator, b->kept_bytes, AMP_MEMORY_ALIGN);
+    b->kept = amp_alloc_zeroed_aligned(allocator, b->kept_bytes, AMP_MEMORY_ALIGN);
     if (!b->kept)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of results", b->program->name,
                         b->kept_bytes);
@@ -92,8 +92,8 @@ static size_t scalar_at_bytes(const amp_bound_program *b) {
 }
 
 static amp_status make_tables(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
-    b->buffers = amp_alloc_zeroed(allocator, buffers_bytes(b), 16);
-    if (b->buffers && b->options.device_memory) b->scalar_at = amp_alloc_zeroed(allocator, scalar_at_bytes(b), 16);
+    b->buffers = amp_alloc_zeroed(allocator, buffers_bytes(b));
+    if (b->buffers && b->options.device_memory) b->scalar_at = amp_alloc_zeroed(allocator, scalar_at_bytes(b));
     if (b->buffers && (b->scalar_at || !b->options.device_memory)) return AMP_OK;
     return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the buffers of %s", b->program->name);
 }
@@ -118,11 +118,11 @@ void amp_bound_program_free(amp_bound_program *b, const amp_allocator *allocator
     if (!b->program) return;
     bool each = b->options.sharing == AMP_OWN_ALLOCATIONS && !b->options.device_memory;
     for (int32_t i = 0; b->buffers && i < b->program->buffer_count; i++)
-        if (each && is_temp(b, i)) amp_free(allocator, b->buffers[i], b->plan.bytes[i], AMP_MEMORY_ALIGN);
-    amp_free(allocator, b->scalar_at, scalar_at_bytes(b), 16);
+        if (each && is_temp(b, i)) amp_free_aligned(allocator, b->buffers[i], b->plan.bytes[i], AMP_MEMORY_ALIGN);
+    amp_free(allocator, b->scalar_at, scalar_at_bytes(b));
     amp_arena_free(allocator, b->arena, b->plan.arena);
-    amp_free(allocator, b->kept, b->kept_bytes, AMP_MEMORY_ALIGN);
-    amp_free(allocator, b->buffers, buffers_bytes(b), 16);
+    amp_free_aligned(allocator, b->kept, b->kept_bytes, AMP_MEMORY_ALIGN);
+    amp_free(allocator, b->buffers, buffers_bytes(b));
     amp_memory_plan_free(&b->plan, allocator);
     *b = (amp_bound_program){0};
 }

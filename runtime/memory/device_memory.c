@@ -56,7 +56,7 @@ amp_status amp_device_arena_allocate(amp_device_arena *b, const amp_allocator *a
     void *base = NULL;
     b->placing = true;
     if (b->separate) {
-        b->each = amp_alloc_zeroed(allocator, b->count * sizeof *b->each, 16);
+        b->each = amp_alloc_zeroed(allocator, b->count * sizeof *b->each);
         return b->each ? AMP_OK : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to list %zu buffers", b->count);
     }
     if (b->bytes) AMP_TRY(b->memory->type->allocate(b->memory, b->bytes, &base, err));
@@ -72,7 +72,7 @@ void amp_device_arena_free(amp_device_arena *b, const amp_allocator *allocator) 
     if (!b->memory) return;
     for (size_t i = 0; b->each && i < b->given; i++) b->memory->type->release(b->memory, b->each[i]);
     if (b->base) b->memory->type->release(b->memory, b->base);
-    amp_free(allocator, b->each, b->count * sizeof *b->each, 16);
+    amp_free(allocator, b->each, b->count * sizeof *b->each);
     amp_device_memory_release(b->memory);
     *b = (amp_device_arena){0};
 }

@@ -65,10 +65,10 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
                                 amp_error *err) {
     size_t count = (size_t)program->buffer_count;
     *plan = (amp_memory_plan){.count = program->buffer_count};
-    plan->bytes = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->bytes, 16);
-    plan->offset = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->offset, 16);
-    amp_temporary *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items, 16);
-    const amp_temporary **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours, 16);
+    plan->bytes = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->bytes);
+    plan->offset = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->offset);
+    amp_temporary *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items);
+    const amp_temporary **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours);
     amp_status status = plan->bytes && plan->offset && items && neighbours
                             ? measure(plan, program, options, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
@@ -80,15 +80,15 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);
         plan->watched = line_up(plan, program, AMP_BUFFER_WATCH);
     }
-    amp_free(allocator, items, (count + 1) * sizeof *items, 16);
-    amp_free(allocator, neighbours, (count + 1) * sizeof *neighbours, 16);
+    amp_free(allocator, items, (count + 1) * sizeof *items);
+    amp_free(allocator, neighbours, (count + 1) * sizeof *neighbours);
     if (status) amp_memory_plan_free(plan, allocator);
     return status;
 }
 
 void amp_memory_plan_free(amp_memory_plan *plan, const amp_allocator *allocator) {
     size_t count = (size_t)plan->count + 1;
-    amp_free(allocator, plan->bytes, count * sizeof *plan->bytes, 16);
-    amp_free(allocator, plan->offset, count * sizeof *plan->offset, 16);
+    amp_free(allocator, plan->bytes, count * sizeof *plan->bytes);
+    amp_free(allocator, plan->offset, count * sizeof *plan->offset);
     *plan = (amp_memory_plan){0};
 }

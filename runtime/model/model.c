@@ -21,7 +21,7 @@ amp_status amp_model_copy_table(const amp_model_copying *c, const amp_model_tabl
     if (table->count > TABLE_LIMIT || !table->data || given == 0)
         return amp_fail(c->err, AMP_BAD_FILE, "%s: the table of %s is damaged (%u elements of %zu bytes)", c->where,
                         what, table->count, given);
-    char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size, AMP_TABLE_ALIGN);
+    char *copy = amp_alloc_zeroed(c->allocator, table->count * elem_size);
     if (!copy) return amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of %s", c->where, what);
     for (uint32_t i = 0; i < table->count; i++)
         memcpy(copy + i * elem_size, (const char *)table->data + i * given, common);
@@ -31,7 +31,7 @@ amp_status amp_model_copy_table(const amp_model_copying *c, const amp_model_tabl
 }
 
 void amp_model_free_table(const amp_allocator *a, void *data, int32_t count, size_t elem_size) {
-    amp_free(a, data, (size_t)count * elem_size, AMP_TABLE_ALIGN);
+    amp_free(a, data, (size_t)count * elem_size);
 }
 
 void amp_model_free_programs(amp_model *m) {

@@ -73,7 +73,7 @@ static int by_name(const void *a, const void *b) { return strcmp(*(const char *c
 static amp_status check_names(const Check *c, const char *what, const char *const *first, int32_t count,
                               size_t stride) {
     size_t bytes = (size_t)count * sizeof(char *);
-    const char **names = amp_alloc(&c->m->allocator, bytes, 16);
+    const char **names = amp_alloc(&c->m->allocator, bytes);
     if (!names) return amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory to check it", c->where);
     amp_status status = AMP_OK;
     for (int32_t i = 0; !status && i < count; i++) {
@@ -83,7 +83,7 @@ static amp_status check_names(const Check *c, const char *what, const char *cons
     if (!status) qsort(names, (size_t)count, sizeof *names, by_name);
     for (int32_t i = 1; !status && i < count; i++)
         if (!strcmp(names[i - 1], names[i])) status = amp_check_fail(c, "two %ss are called %s", what, names[i]);
-    amp_free(&c->m->allocator, names, bytes, 16);
+    amp_free(&c->m->allocator, names, bytes);
     return status;
 }
 

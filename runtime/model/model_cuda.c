@@ -13,7 +13,7 @@ static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
     int32_t count;
     AMP_TRY(AMP_COPY_TABLE(c, &m->cuda_code.programs, "CUDA programs", programs, count));
     amp_status status = AMP_OK;
-    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs, AMP_TABLE_ALIGN);
+    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs);
     if (m->programs) m->program_count = count;
     else status = amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of CUDA programs", c->where);
     for (int32_t i = 0; !status && i < count; i++) {
@@ -40,7 +40,7 @@ static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
 }
 
 static amp_model *make_like(amp_model *owner) {
-    amp_model *m = amp_alloc_zeroed(&owner->allocator, sizeof *m, AMP_TABLE_ALIGN);
+    amp_model *m = amp_alloc_zeroed(&owner->allocator, sizeof *m);
     if (!m) return NULL;
     m->allocator = owner->allocator;
     m->owner = owner;
@@ -76,7 +76,7 @@ void amp_model_free_cuda(amp_model *model) {
     amp_model_free_programs(m);
     amp_model_free_table(&m->allocator, m->states, m->state_count, sizeof *m->states);
     amp_model_free_table(&m->allocator, m->functions, m->function_count, sizeof *m->functions);
-    amp_free(&model->allocator, m, sizeof *m, AMP_TABLE_ALIGN);
+    amp_free(&model->allocator, m, sizeof *m);
     model->cuda = NULL;
 }
 

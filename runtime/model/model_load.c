@@ -63,7 +63,7 @@ static amp_status check_file(const char *path, const amp_allocator *a, amp_error
     size_t size;
     AMP_TRY(amp_file_read(path, 0, a, &data, &size, err));
     amp_status status = check_bytes(path, data, size, err);
-    amp_free(a, data, size + 1, 16);
+    amp_free(a, data, size + 1);
     return status;
 }
 
@@ -80,7 +80,7 @@ static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
     amp_model_program *programs;
     int32_t count;
     AMP_TRY(AMP_COPY_TABLE(c, &m->desc.programs, "programs", programs, count));
-    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs, AMP_TABLE_ALIGN);
+    m->programs = amp_alloc_zeroed(c->allocator, (size_t)count * sizeof *m->programs);
     amp_status status = AMP_OK;
     if (m->programs) m->program_count = count;
     else status = amp_fail(c->err, AMP_OUT_OF_MEMORY, "%s: no memory for the table of programs", c->where);
@@ -145,7 +145,7 @@ amp_status amp_model_from_desc(const amp_model_desc *desc, const char *where, co
     *out = NULL;
     AMP_TRY(check_header(desc, where, err));
     amp_allocator a = amp_allocator_or_default(allocator);
-    amp_model *m = amp_alloc_zeroed(&a, sizeof *m, AMP_TABLE_ALIGN);
+    amp_model *m = amp_alloc_zeroed(&a, sizeof *m);
     if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the model", where);
     m->allocator = a;
     atomic_init(&m->references, 1);
@@ -173,7 +173,7 @@ void amp_model_release(amp_model *m) {
     amp_model_free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
     amp_model_free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
     if (m->library) dlclose(m->library);
-    amp_free(&a, m, sizeof *m, AMP_TABLE_ALIGN);
+    amp_free(&a, m, sizeof *m);
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -181,14 +181,14 @@ void amp_model_release(amp_model *m) {
 /* dlopen looks for a name without a slash in the system's folders: "./" keeps it here. */
 static amp_status open_library(const char *path, const amp_allocator *a, void **out, amp_error *err) {
     size_t bytes = strlen(path) + sizeof "./";
-    char *name = amp_alloc(a, bytes, 16);
+    char *name = amp_alloc(a, bytes);
     if (!name) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load it", path);
     strcpy(name, strchr(path, '/') ? "" : "./");
     strcat(name, path);
     *out = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     amp_status status =
         *out ? AMP_OK : amp_fail(err, AMP_BAD_FILE, "%s: the system cannot load it: %s", path, dlerror());
-    amp_free(a, name, bytes, 16);
+    amp_free(a, name, bytes);
     return status;
 }
 

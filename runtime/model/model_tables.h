@@ -5,8 +5,6 @@
 
 #include "runtime/model/model.h"
 
-enum { AMP_TABLE_ALIGN = 16 };
-
 typedef struct amp_model_copying {
     const amp_allocator *allocator;
     const char *where;

@@ -40,13 +40,13 @@ size_t amp_state_bytes(const amp_model_state *s) {
 
 amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,
                             const amp_allocator *allocator, void ***out, amp_error *err) {
-    void **states = amp_alloc_zeroed(allocator, (size_t)model->state_count * sizeof *states, 16);
+    void **states = amp_alloc_zeroed(allocator, (size_t)model->state_count * sizeof *states);
     *out = NULL;
     if (!states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its states", model->desc.name);
     for (int32_t i = 0; i < model->state_count; i++) {
         size_t bytes = amp_state_bytes(&model->states[i]);
         if (!wanted(model, i, ctx)) continue;
-        states[i] = amp_alloc_zeroed(allocator, bytes, AMP_MEMORY_ALIGN);
+        states[i] = amp_alloc_zeroed_aligned(allocator, bytes, AMP_MEMORY_ALIGN);
         if (states[i]) continue;
         amp_states_free(model, states, allocator);
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for the %zu bytes of %s", model->desc.name, bytes,
@@ -59,8 +59,8 @@ amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, co
 void amp_states_free(const amp_model *model, void **states, const amp_allocator *allocator) {
     if (!states) return;
     for (int32_t i = 0; i < model->state_count; i++)
-        amp_free(allocator, states[i], amp_state_bytes(&model->states[i]), AMP_MEMORY_ALIGN);
-    amp_free(allocator, states, (size_t)model->state_count * sizeof *states, 16);
+        amp_free_aligned(allocator, states[i], amp_state_bytes(&model->states[i]), AMP_MEMORY_ALIGN);
+    amp_free(allocator, states, (size_t)model->state_count * sizeof *states);
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -87,7 +87,7 @@ size_t amp_states_largest(const amp_model *model) {
 amp_status amp_states_initialise(const amp_model *model, void *const *states, uint64_t seed,
                                  const amp_allocator *allocator, amp_error *err) {
     size_t bytes = amp_states_largest(model) * sizeof(float);
-    float *rows = amp_alloc(allocator, bytes, AMP_MEMORY_ALIGN);
+    float *rows = amp_alloc_aligned(allocator, bytes, AMP_MEMORY_ALIGN);
     if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to initialise its states", model->desc.name);
     for (int32_t i = 0; i < model->state_count; i++) {
         const amp_model_state *s = &model->states[i];
@@ -95,7 +95,7 @@ amp_status amp_states_initialise(const amp_model *model, void *const *states, ui
         amp_initialise(s, seed, rows);
         amp_state_set_f32(s, states[i], rows);
     }
-    amp_free(allocator, rows, bytes, AMP_MEMORY_ALIGN);
+    amp_free_aligned(allocator, rows, bytes, AMP_MEMORY_ALIGN);
     return AMP_OK;
 }
 

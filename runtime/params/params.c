@@ -7,8 +7,6 @@
 #include "runtime/model/options.h"
 #include "runtime/model/state.h"
 
-enum { PARAMS_ALIGN = 16 };
-
 static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {
     AMP_TRY(amp_params_make_residency(p, err));
     AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
@@ -20,10 +18,10 @@ amp_status amp_params_create(amp_model *model, const amp_params_options *options
     if (out) *out = NULL;
     if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_create: model or out is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_params_options", err));
-    amp_params *p = amp_alloc_zeroed(&model->allocator, sizeof *p, PARAMS_ALIGN);
+    amp_params *p = amp_alloc_zeroed(&model->allocator, sizeof *p);
     if (!p) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", model->desc.name);
     if (pthread_mutex_init(&p->refreshing, NULL)) {
-        amp_free(&model->allocator, p, sizeof *p, PARAMS_ALIGN);
+        amp_free(&model->allocator, p, sizeof *p);
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: the system gives no lock for its params", model->desc.name);
     }
     amp_counted_allocator_init(&p->memory, &model->allocator);
@@ -47,7 +45,7 @@ void amp_params_release(amp_params *p) {
     amp_params_free_residency(p);
     amp_states_free(model, p->states, &p->memory.allocator);
     pthread_mutex_destroy(&p->refreshing);
-    amp_free(&model->allocator, p, sizeof *p, PARAMS_ALIGN);
+    amp_free(&model->allocator, p, sizeof *p);
     amp_model_release(model);
 }
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "runtime/memory/counted_allocator.h"
+#include "base/alloc.h"
 #include "runtime/params/params_residency.h"
 #include "runtime/model/state.h"
 

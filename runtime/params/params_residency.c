@@ -30,13 +30,13 @@ static amp_status begin(Transfer *t, const amp_params *p, amp_error *err) {
     size_t in_memory = largest_bytes(p->residency->model);
     *t = (Transfer){
         .params = p, .bytes = in_memory + amp_states_largest(p->residency->model) * sizeof(float), .err = err};
-    t->memory = amp_alloc(&p->memory.allocator, t->bytes, AMP_MEMORY_ALIGN);
+    t->memory = amp_alloc_aligned(&p->memory.allocator, t->bytes, AMP_MEMORY_ALIGN);
     if (!t->memory) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to copy its params", p->model->desc.name);
     t->rows = (float *)(void *)(t->memory + in_memory);
     return AMP_OK;
 }
 
-static void end(Transfer *t) { amp_free(&t->params->memory.allocator, t->memory, t->bytes, AMP_MEMORY_ALIGN); }
+static void end(Transfer *t) { amp_free_aligned(&t->params->memory.allocator, t->memory, t->bytes, AMP_MEMORY_ALIGN); }
 
 /* Integers lie in rows in both. */
 static bool lies_alike(const amp_model_state *a, const amp_model_state *b) {
@@ -118,7 +118,7 @@ static void free_states(amp_params *p) {
     if (!r->memory) return;
     for (int32_t i = 0; r->states && i < r->model->state_count; i++)
         if (r->states[i]) r->memory->type->release(r->memory, r->states[i]);
-    amp_free(&p->memory.allocator, r->states, list_bytes(r->model), 16);
+    amp_free(&p->memory.allocator, r->states, list_bytes(r->model));
     amp_device_memory_release(r->memory);
     r->memory = NULL;
     r->states = NULL;
@@ -128,7 +128,7 @@ static void free_states(amp_params *p) {
 
 static amp_status allocate(amp_params *p, amp_error *err) {
     amp_params_residency *r = p->residency;
-    r->states = amp_alloc_zeroed(&p->memory.allocator, list_bytes(r->model), 16);
+    r->states = amp_alloc_zeroed(&p->memory.allocator, list_bytes(r->model));
     if (!r->states) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", p->model->desc.name);
     for (int32_t i = 0; i < r->model->state_count; i++) {
         size_t bytes = amp_state_bytes(&r->model->states[i]);
@@ -153,7 +153,7 @@ static amp_status move(amp_params *p, amp_device_memory *memory, const amp_model
 }
 
 amp_status amp_params_make_residency(amp_params *p, amp_error *err) {
-    p->residency = amp_alloc_zeroed(&p->memory.allocator, sizeof *p->residency, 16);
+    p->residency = amp_alloc_zeroed(&p->memory.allocator, sizeof *p->residency);
     if (!p->residency) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its params", p->model->desc.name);
     atomic_init(&p->residency->host_outdated, false);
     atomic_init(&p->residency->device_outdated, false);
@@ -163,7 +163,7 @@ amp_status amp_params_make_residency(amp_params *p, amp_error *err) {
 void amp_params_free_residency(amp_params *p) {
     if (!p->residency) return;
     free_states(p);
-    amp_free(&p->memory.allocator, p->residency, sizeof *p->residency, 16);
+    amp_free(&p->memory.allocator, p->residency, sizeof *p->residency);
 }
 
 /* ---- sessions ---------------------------------------------------------------------------------------------------- */

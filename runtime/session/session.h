@@ -22,7 +22,7 @@
 
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/bound_program.h"
-#include "runtime/memory/counted_allocator.h"
+#include "base/alloc.h"
 #include "runtime/device/device.h"
 #include "runtime/params/params.h"
 #include "runtime/session/session_readback.h"

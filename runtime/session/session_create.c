@@ -9,7 +9,7 @@
 #include "runtime/session/session_device_memory.h"
 #include "runtime/model/state.h"
 
-enum { SESSION_ALIGN = 16, MAX_THREADS = 1024 };
+enum { MAX_THREADS = 1024 };
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
@@ -23,9 +23,9 @@ static size_t list_bytes(const amp_session *s) { return (size_t)s->model->state_
 /* amp_session_make_device_memory fills them. */
 static amp_status make_state_lists(amp_session *s, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
-    s->states.held = amp_alloc_zeroed(a, list_bytes(s), 16);
-    s->states.host = amp_alloc_zeroed(a, list_bytes(s), 16);
-    s->states.bound = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->states.held = amp_alloc_zeroed(a, list_bytes(s));
+    s->states.host = amp_alloc_zeroed(a, list_bytes(s));
+    s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
     if (s->states.held && s->states.host && s->states.bound) return AMP_OK;
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
 }
@@ -36,7 +36,7 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     if (amp_session_has_device_memory(s)) return make_state_lists(s, err);
     AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->states.held, err));
     AMP_TRY(amp_states_initialise(m, s->states.held, seed, a, err));
-    s->states.bound = amp_alloc_zeroed(a, list_bytes(s), 16);
+    s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
     if (!s->states.bound) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
     s->states.host = s->states.held;
     for (int32_t i = 0; i < m->state_count; i++)
@@ -169,7 +169,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     amp_model *target;
     AMP_TRY(amp_model_for(model, type->name, &target, err));
     AMP_TRY(check_precision(&o, target, err));
-    amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s, SESSION_ALIGN);
+    amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s);
     if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
     amp_counted_allocator_init(&s->memory, &model->allocator);
     atomic_init(&s->references, 1);
@@ -196,10 +196,10 @@ void amp_session_release(amp_session *s) {
     amp_session_free_values(s);
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) amp_bound_program_free(&s->programs[i], a);
     amp_session_free_readback(s);
-    amp_free(a, s->states.bound, list_bytes(s), 16);
+    amp_free(a, s->states.bound, list_bytes(s));
     if (device_memory) {
-        amp_free(a, s->states.host, list_bytes(s), 16);
-        amp_free(a, s->states.held, list_bytes(s), 16);
+        amp_free(a, s->states.host, list_bytes(s));
+        amp_free(a, s->states.held, list_bytes(s));
     } else {
         amp_arena_free(a, s->arena.memory, s->arena.bytes);
         amp_states_free(model, s->states.held, a);
@@ -208,6 +208,6 @@ void amp_session_release(amp_session *s) {
     if (s->device) s->device->type->destroy(s->device);
     amp_params_leave(s->params, &s->params_user);
     amp_params_release(s->params);
-    amp_free(&model->allocator, s, sizeof *s, SESSION_ALIGN);
+    amp_free(&model->allocator, s, sizeof *s);
     amp_model_release(model);
 }

@@ -59,7 +59,7 @@ static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err
     plan_states(s, scalar_at);
     s->readback->bytes = s->readback->state_bytes;
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) plan_program(s, &s->programs[i], scalar_at);
-    s->readback->host = amp_alloc_zeroed(&s->memory.allocator, scalars_bytes(s), 16);
+    s->readback->host = amp_alloc_zeroed(&s->memory.allocator, scalars_bytes(s));
     if (!s->readback->host)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its scalars", s->model->desc.name);
     s->readback->header = s->readback->host + s->readback->bytes;
@@ -168,14 +168,14 @@ static amp_status reserve_inputs(amp_session *s, void **header, amp_error *err) 
                            .header_bytes = s->readback->header_bytes,
                            .input_bytes = input_bytes(s),
                            .count = s->model->all_input_count};
-    size_t list = (size_t)room.count * sizeof(size_t), *bytes = amp_alloc_zeroed(a, list, 16);
+    size_t list = (size_t)room.count * sizeof(size_t), *bytes = amp_alloc_zeroed(a, list);
     if (!bytes) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its inputs", s->model->desc.name);
     if (s->device_arena.separate) {
         measure_inputs(s, bytes);
         room.separate = bytes;
     }
     amp_status status = s->device->type->device_memory->reserve_inputs(s->device, &room, header, err);
-    amp_free(a, bytes, list, 16);
+    amp_free(a, bytes, list);
     return status;
 }
 
@@ -217,10 +217,10 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
 
 static amp_status initialise_states(amp_session *s, uint64_t seed, amp_error *err) {
     size_t bytes = amp_states_largest(s->model) * sizeof(float);
-    float *rows = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    float *rows = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to initialise its states", s->model->desc.name);
     amp_status status = initialise(s, seed, rows, err);
-    amp_free(&s->memory.allocator, rows, bytes, AMP_MEMORY_ALIGN);
+    amp_free_aligned(&s->memory.allocator, rows, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
 
@@ -240,9 +240,9 @@ static amp_status place(amp_session *s, size_t *scalar_at, uint64_t seed, bool s
 amp_status amp_session_make_device_memory(amp_session *s, uint64_t seed, bool separate, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
     size_t bytes = (size_t)s->model->state_count * sizeof(size_t);
-    size_t *scalar_at = amp_alloc_zeroed(a, bytes, 16);
+    size_t *scalar_at = amp_alloc_zeroed(a, bytes);
     if (!scalar_at) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
     amp_status status = place(s, scalar_at, seed, separate, err);
-    amp_free(a, scalar_at, bytes, 16);
+    amp_free(a, scalar_at, bytes);
     return status;
 }

@@ -16,11 +16,11 @@ static size_t averages_bytes(const amp_session *s) { return (size_t)(s->model->a
 
 amp_status amp_session_make_readback(amp_session *s, amp_error *err) {
     const amp_allocator *a = &s->memory.allocator;
-    amp_session_readback *r = s->readback = amp_alloc_zeroed(a, sizeof *r, 16);
+    amp_session_readback *r = s->readback = amp_alloc_zeroed(a, sizeof *r);
     if (r) {
-        r->measured.sums = amp_alloc_zeroed(a, sums_bytes(s), 16);
-        r->measured.losses = amp_alloc_zeroed(a, losses_bytes(s), 16);
-        r->measured.averages = amp_alloc_zeroed(a, averages_bytes(s), 16);
+        r->measured.sums = amp_alloc_zeroed(a, sums_bytes(s));
+        r->measured.losses = amp_alloc_zeroed(a, losses_bytes(s));
+        r->measured.averages = amp_alloc_zeroed(a, averages_bytes(s));
         if (r->measured.sums && r->measured.losses && r->measured.averages) return AMP_OK;
     }
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its losses and metrics", s->model->desc.name);
@@ -30,11 +30,11 @@ void amp_session_free_readback(amp_session *s) {
     const amp_allocator *a = &s->memory.allocator;
     amp_session_readback *r = s->readback;
     if (!r) return;
-    amp_free(a, r->measured.sums, sums_bytes(s), 16);
-    amp_free(a, r->measured.losses, losses_bytes(s), 16);
-    amp_free(a, r->measured.averages, averages_bytes(s), 16);
-    amp_free(a, r->host, r->bytes + r->header_bytes, 16);
-    amp_free(a, r, sizeof *r, 16);
+    amp_free(a, r->measured.sums, sums_bytes(s));
+    amp_free(a, r->measured.losses, losses_bytes(s));
+    amp_free(a, r->measured.averages, averages_bytes(s));
+    amp_free(a, r->host, r->bytes + r->header_bytes);
+    amp_free(a, r, sizeof *r);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

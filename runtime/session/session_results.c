@@ -121,7 +121,7 @@ static size_t list_bytes(const amp_session *s) {
 }
 
 amp_status amp_session_list_values(amp_session *s, amp_error *err) {
-    s->values.list = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
+    s->values.list = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
     if (!s->values.list)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its values", s->model->desc.name);
     int32_t count = collect(&s->programs[AMP_RUN_TRAIN_STEP], s->values.list);
@@ -132,7 +132,7 @@ amp_status amp_session_list_values(amp_session *s, amp_error *err) {
 }
 
 void amp_session_free_values(amp_session *s) {
-    if (s->values.list) amp_free(&s->memory.allocator, s->values.list, list_bytes(s), 16);
+    if (s->values.list) amp_free(&s->memory.allocator, s->values.list, list_bytes(s));
 }
 
 const char *amp_session_value_name(const amp_session *session, int32_t index) {

@@ -28,11 +28,11 @@ amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp
         amp_state_get_f32(state, s->states.bound[i], to);
         return AMP_OK;
     }
-    void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_status status = calls_of(s)->read(s->device, copy, s->states.bound[i], content_bytes(state), err);
     if (!status) amp_state_get_f32(state, copy, to);
-    amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
+    amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
 
@@ -43,11 +43,11 @@ amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, a
         amp_state_set_f32(state, s->states.bound[i], from);
         return AMP_OK;
     }
-    void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
     amp_status status = calls_of(s)->write(s->device, s->states.bound[i], copy, content_bytes(state), err);
-    amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
+    amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
 
@@ -64,8 +64,8 @@ void amp_session_drop_host_states(const amp_session *s, void **states) {
     if (!states || states == s->states.bound) return;
     for (int32_t i = 0; i < s->model->state_count; i++)
         if (is_of_files(s, i))
-            amp_free(&s->memory.allocator, states[i], amp_state_bytes(&s->model->states[i]), AMP_MEMORY_ALIGN);
-    amp_free(&s->memory.allocator, states, list_bytes(s), 16);
+            amp_free_aligned(&s->memory.allocator, states[i], amp_state_bytes(&s->model->states[i]), AMP_MEMORY_ALIGN);
+    amp_free(&s->memory.allocator, states, list_bytes(s));
 }
 
 /* Params may have been written by another session: their memory knows, this session's device does not. */
@@ -89,7 +89,7 @@ static amp_status copy_states(const amp_session *s, bool read, void **states, am
         size_t bytes = amp_state_bytes(state);
         states[i] = s->states.host[i];
         if (!is_of_files(s, i) || !s->states.bound[i]) continue;
-        states[i] = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+        states[i] = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
         if (!states[i]) return no_memory(s, bytes, err);
         if (read) AMP_TRY(fetch(s, i, states[i], err));
     }
@@ -99,7 +99,7 @@ static amp_status copy_states(const amp_session *s, bool read, void **states, am
 amp_status amp_session_host_states(const amp_session *s, bool read, void ***out, amp_error *err) {
     *out = s->states.bound;
     if (!amp_session_has_device_memory(s)) return AMP_OK;
-    *out = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s), 16);
+    *out = amp_alloc_zeroed(&s->memory.allocator, list_bytes(s));
     if (!*out) return no_memory(s, list_bytes(s), err);
     AMP_TRY(amp_session_settle(s, true, err));
     if (read) AMP_TRY(amp_params_reach_device(s->params, err));
@@ -130,11 +130,11 @@ amp_status amp_session_read_buffer(const amp_session *s, const amp_bound_program
     size_t bytes =
         (size_t)(amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n)) * amp_storage_size(b->storage);
     if (is_stored_as_read(b)) return calls_of(s)->read(s->device, to, bound->buffers[buffer], bytes, err);
-    void *copy = amp_alloc(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_status status = calls_of(s)->read(s->device, copy, bound->buffers[buffer], bytes, err);
     if (!status) amp_buffer_read(b, copy, n, to);
-    amp_free(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
+    amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
 

@@ -63,7 +63,7 @@ TEST_F(FileTest, ReadsWholeFilesWithANulBehind) {
         ASSERT_EQ(amp_file_read(Path("in").c_str(), 0, &a, &data, &size, &err_), AMP_OK) << err_.message;
         EXPECT_EQ(std::string(data, size), content);
         EXPECT_EQ(data[size], '\0');
-        amp_free(&a, data, size + 1, 16);
+        amp_free(&a, data, size + 1);
     }
 }
 
@@ -73,7 +73,7 @@ TEST_F(FileTest, ReadsFilesThatDoNotSayTheirSize) {
     if (access("/proc/self/status", R_OK) != 0) GTEST_SKIP() << "no /proc here";
     ASSERT_EQ(amp_file_read("/proc/self/status", 0, nullptr, &data, &size, &err_), AMP_OK) << err_.message;
     EXPECT_GT(size, 0u);
-    amp_free(nullptr, data, size + 1, 16);
+    amp_free(nullptr, data, size + 1);
 }
 
 TEST_F(FileTest, ReadErrorsSayWhat) {
@@ -88,7 +88,7 @@ TEST_F(FileTest, ReadErrorsSayWhat) {
     EXPECT_EQ(std::string(err_.message), Path("in") + ": the file is larger than 5 bytes, the most that is read here");
     EXPECT_EQ(data, nullptr);
     ASSERT_EQ(amp_file_read(Path("in").c_str(), 6, nullptr, &data, &size, &err_), AMP_OK);
-    amp_free(nullptr, data, size + 1, 16);
+    amp_free(nullptr, data, size + 1);
 }
 
 TEST_F(FileTest, ReadRunsOutOfMemoryCleanly) {

@@ -365,7 +365,7 @@ class CodegenTest : public testing::Test {
         }
         auto model = std::make_unique<LoadedModel>(bytes, size);
         const amp_allocator a = amp_allocator_or_default(nullptr);
-        amp_free(&a, bytes, size, 16);
+        amp_free(&a, bytes, size);
         return model->desc() ? std::move(model) : nullptr;
     }
 

@@ -38,7 +38,7 @@ class SoWriterTest : public CodegenTest {
         if (status) return status;
         out->assign(bytes, size);
         const amp_allocator a = amp_allocator_or_default(options.allocator);
-        amp_free(&a, bytes, size, 16);
+        amp_free(&a, bytes, size);
         return status;
     }
     std::string Make() {

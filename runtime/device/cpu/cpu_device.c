@@ -51,20 +51,20 @@ static void cpu_destroy(amp_device *device) {
     CpuDevice *d = (CpuDevice *)device;
     if (!d) return;
     amp_allocator a = d->base.allocator;
-    if (d->executor.pool) amp_free(&a, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
+    if (d->executor.pool) amp_free_aligned(&a, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
     amp_pool_destroy(d->executor.pool);
-    amp_free(&a, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
-    amp_free(&a, d->executor.next_task, (size_t)d->task_capacity * sizeof *d->executor.next_task, 16);
-    amp_free(&a, d, sizeof *d, 16);
+    amp_free_aligned(&a, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
+    amp_free(&a, d->executor.next_task, (size_t)d->task_capacity * sizeof *d->executor.next_task);
+    amp_free(&a, d, sizeof *d);
 }
 
 static amp_status reserve_scratch(CpuDevice *d, size_t per_thread, amp_error *err) {
     size_t stride = (per_thread + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN;
     int32_t threads = amp_pool_threads(d->executor.pool);
     if (stride <= d->executor.scratch_stride) return AMP_OK;
-    char *scratch = amp_alloc_zeroed(&d->base.allocator, stride * (size_t)threads, SCRATCH_ALIGN);
+    char *scratch = amp_alloc_zeroed_aligned(&d->base.allocator, stride * (size_t)threads, SCRATCH_ALIGN);
     if (!scratch) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the scratch of %d threads", threads);
-    amp_free(&d->base.allocator, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
+    amp_free_aligned(&d->base.allocator, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
     d->executor.scratch = scratch;
     d->executor.scratch_stride = stride;
     return AMP_OK;
@@ -72,9 +72,9 @@ static amp_status reserve_scratch(CpuDevice *d, size_t per_thread, amp_error *er
 
 static amp_status reserve_shared(CpuDevice *d, size_t bytes, amp_error *err) {
     if (bytes <= d->shared_size) return AMP_OK;
-    char *shared = amp_alloc_zeroed(&d->base.allocator, bytes, SCRATCH_ALIGN);
+    char *shared = amp_alloc_zeroed_aligned(&d->base.allocator, bytes, SCRATCH_ALIGN);
     if (!shared) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %zu bytes of partial sums", bytes);
-    amp_free(&d->base.allocator, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
+    amp_free_aligned(&d->base.allocator, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
     d->executor.shared = shared;
     d->shared_size = bytes;
     return AMP_OK;
@@ -84,9 +84,9 @@ static amp_status reserve_shared(CpuDevice *d, size_t bytes, amp_error *err) {
 static amp_status reserve_counters(CpuDevice *d, int32_t kernels, amp_error *err) {
     int64_t count = 2 * (int64_t)kernels;
     if (count <= d->task_capacity) return AMP_OK;
-    atomic_llong *counters = amp_alloc_zeroed(&d->base.allocator, (size_t)count * sizeof *counters, 16);
+    atomic_llong *counters = amp_alloc_zeroed(&d->base.allocator, (size_t)count * sizeof *counters);
     if (!counters) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to run %d kernels", kernels);
-    amp_free(&d->base.allocator, d->executor.next_task, (size_t)d->task_capacity * sizeof *counters, 16);
+    amp_free(&d->base.allocator, d->executor.next_task, (size_t)d->task_capacity * sizeof *counters);
     d->executor.next_task = counters;
     d->task_capacity = count;
     return AMP_OK;
@@ -103,7 +103,7 @@ static amp_status cpu_reserve(amp_device *device, const amp_program *program, in
 static amp_status cpu_create(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
                              amp_error *err) {
     *out = NULL;
-    CpuDevice *d = amp_alloc_zeroed(allocator, sizeof *d, 16);
+    CpuDevice *d = amp_alloc_zeroed(allocator, sizeof *d);
     if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CPU device");
     d->base = (amp_device){.type = &amp_device_cpu, .allocator = *allocator};
     amp_status status = choose_level(d, options->isa, err);

@@ -128,14 +128,14 @@ amp_status amp_pool_create(int32_t threads, const amp_allocator *allocator, amp_
     *out = NULL;
     int32_t online = processors();
     if (threads == 0) threads = online;
-    amp_pool *p = amp_alloc_zeroed(allocator, sizeof *p, LINE);
+    amp_pool *p = amp_alloc_zeroed_aligned(allocator, sizeof *p, LINE);
     if (!p) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for threads");
     p->allocator = *allocator;
     p->threads = threads;
     bool crowded = threads > online;
     p->spins_in_job = crowded ? SPINS_CROWDED : SPINS_IN_JOB;
     p->spins_idle = crowded ? SPINS_CROWDED : SPINS_IDLE;
-    p->workers = amp_alloc_zeroed(allocator, workers_bytes(p), 16);
+    p->workers = amp_alloc_zeroed(allocator, workers_bytes(p));
     if (!p->workers) {
         amp_pool_destroy(p);
         return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d threads", threads);
@@ -161,6 +161,6 @@ void amp_pool_destroy(amp_pool *p) {
     change(&p->generation, (atomic_load(&p->generation) + 1) & INT_MAX, &p->sleepers);
     for (int32_t i = 1; i <= p->started; i++) pthread_join(p->workers[i], NULL);
     amp_allocator a = p->allocator;
-    amp_free(&a, p->workers, workers_bytes(p), 16);
-    amp_free(&a, p, sizeof *p, LINE);
+    amp_free(&a, p->workers, workers_bytes(p));
+    amp_free_aligned(&a, p, sizeof *p, LINE);
 }

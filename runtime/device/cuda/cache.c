@@ -18,7 +18,6 @@
 #include "runtime/device/cuda/cache_trim.h"
 
 enum {
-    DATA_ALIGN = 16,
     FOLDER_MODE = 0700, /* as the XDG base directory specification asks */
     FOLDER_ROOM = PATH_MAX - AMP_CUDA_CACHE_NAME_ROOM
 };
@@ -85,12 +84,12 @@ static bool make_folders(const char *path) {
 amp_cuda_cache *amp_cuda_cache_open(const amp_allocator *allocator) {
     long long limit = limit_asked_for();
     if (limit == 0) return NULL;
-    amp_cuda_cache *cache = amp_alloc_zeroed(allocator, sizeof *cache, DATA_ALIGN);
+    amp_cuda_cache *cache = amp_alloc_zeroed(allocator, sizeof *cache);
     if (!cache) return NULL;
     cache->allocator = amp_allocator_or_default(allocator);
     cache->limit = limit;
     if (find_folder(cache->folder) && make_folders(cache->folder)) return cache;
-    amp_free(allocator, cache, sizeof *cache, DATA_ALIGN);
+    amp_free(allocator, cache, sizeof *cache);
     return NULL;
 }
 
@@ -98,7 +97,7 @@ void amp_cuda_cache_close(amp_cuda_cache *cache) {
     if (!cache) return;
     amp_allocator allocator = cache->allocator;
     if (cache->grown) amp_cuda_cache_trim(cache->folder, cache->limit, &allocator);
-    amp_free(&allocator, cache, sizeof *cache, DATA_ALIGN);
+    amp_free(&allocator, cache, sizeof *cache);
 }
 
 const char *amp_cuda_cache_folder(const amp_cuda_cache *cache) { return cache ? cache->folder : ""; }
@@ -158,7 +157,7 @@ static bool take_image(const amp_cuda_cache *cache, const amp_cuda_cache_key *ke
     if (!is_whole(&h, key, data + sizeof h, size - sizeof h)) return false;
     *damaged = false;
     const Description *d = &h.description;
-    void *image = amp_alloc(&cache->allocator, d->size, DATA_ALIGN);
+    void *image = amp_alloc(&cache->allocator, d->size);
     if (!image) return false;
     memcpy(image, data + sizeof h, d->size);
     *out = (amp_cuda_cache_entry){image,           d->size,        d->is_cubin,   d->registers,
@@ -174,14 +173,14 @@ bool amp_cuda_cache_get(amp_cuda_cache *cache, const amp_cuda_cache_key *key, am
     file_of(cache, key, path);
     if (amp_file_read(path, 0, &cache->allocator, &data, &size, NULL)) return false;
     bool damaged, found = take_image(cache, key, data, size, out, &damaged);
-    amp_free(&cache->allocator, data, size + 1, DATA_ALIGN);
+    amp_free(&cache->allocator, data, size + 1);
     if (damaged) unlink(path);
     if (found) utimensat(AT_FDCWD, path, NULL, 0); /* used now */
     return found;
 }
 
 void amp_cuda_cache_entry_free(const amp_cuda_cache *cache, amp_cuda_cache_entry *entry) {
-    if (cache) amp_free(&cache->allocator, entry->image, entry->size, DATA_ALIGN);
+    if (cache) amp_free(&cache->allocator, entry->image, entry->size);
     *entry = (amp_cuda_cache_entry){0};
 }
 

@@ -15,7 +15,6 @@
 
 enum {
     KEY_LETTERS = 64,
-    DATA_ALIGN = 16,
     ABANDONED_SECONDS = 3600 /* a half-written file that old belongs to a process that died */
 };
 
@@ -86,8 +85,8 @@ void amp_cuda_cache_trim(const char *folder, long long limit, const amp_allocato
     DIR *dir = opendir(folder);
     if (!dir) return;
     size_t room = count_kernels(dir);
-    Kernel *kernels = amp_alloc(allocator, (room + 1) * sizeof *kernels, DATA_ALIGN);
+    Kernel *kernels = amp_alloc(allocator, (room + 1) * sizeof *kernels);
     if (kernels) remove_beyond(dir, kernels, list_kernels(dir, kernels, room), limit);
-    amp_free(allocator, kernels, (room + 1) * sizeof *kernels, DATA_ALIGN);
+    amp_free(allocator, kernels, (room + 1) * sizeof *kernels);
     closedir(dir);
 }

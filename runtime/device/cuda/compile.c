@@ -14,7 +14,7 @@
 #include "cuda_sdk/nvrtc.h"
 #include "runtime/device/cuda/cache.h"
 
-enum { MAX_THREADS = 64, MAX_ARCHITECTURES = 64, DATA_ALIGN = 16 };
+enum { MAX_THREADS = 64, MAX_ARCHITECTURES = 64 };
 
 /* One function that no image of the model serves at once.  A thread of its own may work on it: its memory is malloc's
  * (the allocator NULL), not the application's. */
@@ -74,7 +74,9 @@ static bool take_from_model(const amp_model_cuda_function *f, int arch, bool cub
 
 /* ---- the cache and NVRTC ---- */
 
-static const char *prelude_of(const Work *w, const amp_model_cuda_function *f) { return f->prelude ? f->prelude : w->prelude; }
+static const char *prelude_of(const Work *w, const amp_model_cuda_function *f) {
+    return f->prelude ? f->prelude : w->prelude;
+}
 
 static amp_cuda_cache_key key_of(const Work *w, const amp_model_cuda_function *f) {
     const char *parts[] = {prelude_of(w, f), f->source, AMP_NVRTC_OPTIONS};
@@ -134,12 +136,12 @@ static amp_status compile(const Work *w, const char *text, const char *name, amp
 static amp_status compile_function(const Work *w, const amp_model_cuda_function *f, amp_cuda_image *out,
                                    amp_error *err) {
     size_t prelude = strlen(prelude_of(w, f)), size = prelude + strlen(f->source) + 1;
-    char *text = amp_alloc(NULL, size, DATA_ALIGN);
+    char *text = amp_alloc(NULL, size);
     if (!text) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory before compiling", f->entry);
     memcpy(text, prelude_of(w, f), prelude);
     strcpy(text + prelude, f->source);
     amp_status status = compile(w, text, f->entry, out, err);
-    amp_free(NULL, text, size, DATA_ALIGN);
+    amp_free(NULL, text, size);
     return status;
 }
 
@@ -252,20 +254,20 @@ amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char 
                             amp_error *err) {
     Work w = {.options = options, .prelude = prelude};
     size_t bytes = ((size_t)count + 1) * sizeof *w.jobs;
-    w.jobs = amp_alloc_zeroed(NULL, bytes, DATA_ALIGN);
+    w.jobs = amp_alloc_zeroed(NULL, bytes);
     if (!w.jobs) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory before compiling %d CUDA functions", count);
     amp_status status = list_jobs(&w, functions, count, images, err);
     if (!status && w.count > 0) {
         make_all(&w);
         status = finish_jobs(&w, err);
     }
-    amp_free(NULL, w.jobs, bytes, DATA_ALIGN);
+    amp_free(NULL, w.jobs, bytes);
     return status;
 }
 
 void amp_cuda_images_free(amp_cuda_image *images, int count) {
     for (int i = 0; i < count; i++) {
-        if (images[i].owned) amp_free(NULL, (void *)images[i].data, images[i].size, DATA_ALIGN);
+        if (images[i].owned) amp_free(NULL, (void *)images[i].data, images[i].size);
         images[i] = (amp_cuda_image){0};
     }
 }

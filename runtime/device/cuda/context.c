@@ -4,8 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { CONTEXT_ALIGN = 16 };
-
 /* Which of the devices that amp_cuda_device_find counts |device| is. */
 static amp_status find_ordinal(amp_cuda_context *c, CuDevice device, int *ordinal, amp_error *err) {
     int count = 0;
@@ -56,7 +54,7 @@ static amp_status use_primary(amp_cuda_context *c, int ordinal, amp_error *err) 
 amp_status amp_cuda_context_open(const amp_allocator *allocator, CuStream stream, int ordinal, amp_cuda_context **out,
                                  amp_error *err) {
     *out = NULL;
-    amp_cuda_context *c = amp_alloc_zeroed(allocator, sizeof *c, CONTEXT_ALIGN);
+    amp_cuda_context *c = amp_alloc_zeroed(allocator, sizeof *c);
     if (!c) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CUDA device");
     atomic_init(&c->references, 1);
     c->allocator = *allocator;
@@ -77,7 +75,7 @@ void amp_cuda_context_release(amp_cuda_context *c) {
     amp_allocator a = c->allocator;
     if (c->retained) AMP_CUDA_FREE(c, primary_release, (c->info.device));
     amp_cuda_driver_close(&c->driver);
-    amp_free(&a, c, sizeof *c, CONTEXT_ALIGN);
+    amp_free(&a, c, sizeof *c);
 }
 
 amp_status amp_cuda_enter(amp_cuda_context *c, amp_error *err) { return AMP_CUDA(c, err, context_push, (c->context)); }

@@ -8,8 +8,6 @@
 #include "runtime/device/cuda/graph.h"
 #include "runtime/device/cuda/upload.h"
 
-enum { DEVICE_ALIGN = 16 };
-
 typedef struct CudaDevice {
     amp_device base;
     amp_cuda_context *context;
@@ -40,7 +38,7 @@ static amp_status check_precision(const CudaDevice *d, amp_error *err) {
 
 static amp_status load_functions(CudaDevice *d, int threads, amp_error *err) {
     amp_cuda_context *c = d->context;
-    d->functions = amp_alloc_zeroed(&d->base.allocator, functions_bytes(d), DEVICE_ALIGN);
+    d->functions = amp_alloc_zeroed(&d->base.allocator, functions_bytes(d));
     if (!d->functions)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load its kernels", d->model->desc.name);
     amp_cuda_loader loader = {&c->driver, &c->latch, &c->info, &d->base.allocator, threads};
@@ -91,15 +89,15 @@ static void cuda_destroy(amp_device *device) {
     if (d->context) free_inside(d);
     if (inside) amp_cuda_leave(d->context);
     if (d->memory) amp_device_memory_release(&d->memory->base);
-    amp_free(&a, d->functions, functions_bytes(d), DEVICE_ALIGN);
+    amp_free(&a, d->functions, functions_bytes(d));
     amp_cuda_context_release(d->context);
-    amp_free(&a, d, sizeof *d, DEVICE_ALIGN);
+    amp_free(&a, d, sizeof *d);
 }
 
 static amp_status cuda_create(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
                               amp_error *err) {
     *out = NULL;
-    CudaDevice *d = amp_alloc_zeroed(allocator, sizeof *d, DEVICE_ALIGN);
+    CudaDevice *d = amp_alloc_zeroed(allocator, sizeof *d);
     if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CUDA device");
     d->base = (amp_device){.type = &amp_device_cuda, .allocator = *allocator};
     d->model = options->model;

@@ -6,8 +6,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { MEMORY_ALIGN = 16 };
-
 static amp_cuda_memory *of(amp_device_memory *m) { return (amp_cuda_memory *)m; }
 
 static void destroy_inside(amp_cuda_memory *m) {
@@ -17,7 +15,7 @@ static void destroy_inside(amp_cuda_memory *m) {
 
 static void free_memory(amp_cuda_memory *m) {
     amp_cuda_context *c = m->context;
-    amp_free(&c->allocator, m, sizeof *m, MEMORY_ALIGN);
+    amp_free(&c->allocator, m, sizeof *m);
     amp_cuda_context_release(c);
 }
 
@@ -118,7 +116,7 @@ static amp_status fill(amp_cuda_memory *m, amp_error *err) {
 
 amp_status amp_cuda_memory_make(amp_cuda_context *context, amp_cuda_memory **out, amp_error *err) {
     *out = NULL;
-    amp_cuda_memory *m = amp_alloc_zeroed(&context->allocator, sizeof *m, MEMORY_ALIGN);
+    amp_cuda_memory *m = amp_alloc_zeroed(&context->allocator, sizeof *m);
     if (!m) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CUDA device");
     m->base.type = &type;
     atomic_init(&m->base.references, 1);

@@ -6,7 +6,6 @@
 #include "runtime/device/cuda/cuda_memory.h"
 
 enum {
-    TABLE_ALIGN = 16,
     MAX_PARAMETERS = 260,           /* operands that model_check_cuda.c lets pass, n, and the elements of a batch */
     STATIC_SHARED_LIMIT = 48 * 1024 /* more must be asked for */
 };
@@ -19,7 +18,7 @@ static CuPointer address_of(const amp_cuda_launching *l, const amp_run *run, uin
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-static size_t aligned(size_t bytes) { return (bytes + TABLE_ALIGN - 1) / TABLE_ALIGN * TABLE_ALIGN; }
+static size_t aligned(size_t bytes) { return (bytes + AMP_ALIGN - 1) / AMP_ALIGN * AMP_ALIGN; }
 
 static size_t operand_table_bytes(const amp_model_cuda_kernel *k) {
     return k->operand_table ? aligned(k->operand_count * sizeof(CuPointer)) : 0;
@@ -43,13 +42,13 @@ static void fill_tables(const amp_cuda_launching *l, const amp_run *run, char *a
 static amp_status upload(amp_cuda_tables *t, const amp_cuda_launching *l, const amp_run *run, CuStream stream,
                          const amp_allocator *allocator, amp_error *err) {
     amp_cuda_context *c = l->context;
-    char *host = amp_alloc_zeroed(allocator, t->bytes, TABLE_ALIGN);
+    char *host = amp_alloc_zeroed(allocator, t->bytes);
     if (!host) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its tables", run->program->name);
     fill_tables(l, run, host);
     amp_status status = AMP_CUDA(c, err, mem_alloc, (&t->memory, t->bytes));
     if (!status) status = AMP_CUDA(c, err, copy_in, (t->memory, host, t->bytes, stream));
     if (!status) status = AMP_CUDA(c, err, stream_sync, (stream));
-    amp_free(allocator, host, t->bytes, TABLE_ALIGN);
+    amp_free(allocator, host, t->bytes);
     return status;
 }
 

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-enum { DATA_ALIGN = 16, LOG_BYTES = 1024 };
+enum { LOG_BYTES = 1024 };
 
 typedef struct Load {
     const amp_cuda_loader *loader;
@@ -116,12 +116,12 @@ amp_status amp_cuda_load(const amp_cuda_loader *loader, const char *prelude, con
                                            .machine_code = true,
                                            .device_name = loader->device->name};
     size_t bytes = (size_t)count * sizeof *l.images;
-    l.images = amp_alloc_zeroed(loader->allocator, bytes, DATA_ALIGN);
+    l.images = amp_alloc_zeroed(loader->allocator, bytes);
     if (!l.images) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory before loading %d CUDA functions", count);
     amp_status status = load_all(&l, err);
     if (status) amp_cuda_unload(loader->driver, loader->latch, out, count);
     amp_cuda_images_free(l.images, count);
-    amp_free(loader->allocator, l.images, bytes, DATA_ALIGN);
+    amp_free(loader->allocator, l.images, bytes);
     return status;
 }
 

@@ -41,7 +41,7 @@ static amp_status make_separate(amp_cuda_upload *g, const amp_input_room *room, 
                                 amp_error *err) {
     if (!room->separate) return AMP_OK;
     g->separate_count = room->count;
-    g->separate = amp_alloc_zeroed(allocator, (size_t)room->count * sizeof *g->separate, 16);
+    g->separate = amp_alloc_zeroed(allocator, (size_t)room->count * sizeof *g->separate);
     if (!g->separate) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to list %d inputs", room->count);
     for (int32_t i = 0; i < room->count; i++) {
         if (room->separate[i]) AMP_TRY(AMP_CUDA(g->context, err, mem_alloc, (&g->separate[i], room->separate[i])));
@@ -75,7 +75,7 @@ void amp_cuda_upload_free(amp_cuda_upload *g, const amp_allocator *allocator) {
     }
     for (int32_t i = 0; g->separate && i < g->separate_count; i++)
         if (g->separate[i]) AMP_CUDA_FREE(c, mem_free, (g->separate[i]));
-    amp_free(allocator, g->separate, (size_t)g->separate_count * sizeof *g->separate, 16);
+    amp_free(allocator, g->separate, (size_t)g->separate_count * sizeof *g->separate);
     if (g->block) AMP_CUDA_FREE(c, mem_free, (g->block));
     if (g->stream) AMP_CUDA_FREE(c, stream_destroy, (g->stream));
     *g = (amp_cuda_upload){0};

@@ -9,13 +9,13 @@
 static void null_destroy(amp_device *device) {
     if (!device) return;
     amp_allocator a = device->allocator;
-    amp_free(&a, device, sizeof *device, 16);
+    amp_free(&a, device, sizeof *device);
 }
 
 static amp_status null_create(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
                               amp_error *err) {
     (void)options;
-    *out = amp_alloc_zeroed(allocator, sizeof **out, 16);
+    *out = amp_alloc_zeroed(allocator, sizeof **out);
     if (!*out) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the null device");
     **out = (amp_device){.type = &amp_device_null, .allocator = *allocator};
     return AMP_OK;

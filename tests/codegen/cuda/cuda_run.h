@@ -232,7 +232,7 @@ class CudaRunTest : public CudaModelTest {
         }
         auto model = std::make_unique<LoadedModel>(bytes, size);
         const amp_allocator a = amp_allocator_or_default(nullptr);
-        amp_free(&a, bytes, size, 16);
+        amp_free(&a, bytes, size);
         return model;
     }
 

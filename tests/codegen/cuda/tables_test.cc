@@ -46,7 +46,7 @@ class Tables : public CudaModelTest {
         }
         auto loaded = std::make_unique<LoadedModel>(bytes, size);
         const amp_allocator a = amp_allocator_or_default(nullptr);
-        amp_free(&a, bytes, size, 16);
+        amp_free(&a, bytes, size);
         return loaded;
     }
 };

@@ -180,10 +180,10 @@ static amp_status reserve_inputs(amp_session *s, void **header, amp_error *err) 
 }
 
 static amp_status bind_all(amp_session *s, const size_t *scalar_at, amp_error *err) {
-    const amp_device_memory_calls *own = s->device->type->device_memory;
+    const amp_device_memory_calls *calls = s->device->type->device_memory;
     void *header;
     AMP_TRY(reserve_inputs(s, &header, err));
-    AMP_TRY(own->reserve_readback(s->device, s->readback->block, s->readback->bytes, err));
+    AMP_TRY(calls->reserve_readback(s->device, s->readback->block, s->readback->bytes, err));
     for (int32_t i = 0; i < s->model->state_count; i++) {
         char *base = is_of_header(&s->model->states[i]) ? header : s->readback->block;
         s->states.bound[i] = scalar_at[i] != AMP_NO_SCALAR ? base + scalar_at[i]

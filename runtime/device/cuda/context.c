@@ -37,11 +37,9 @@ static amp_status find_context(amp_cuda_context *c, CuStream stream, int ordinal
 static amp_status use_stream(amp_cuda_context *c, CuStream stream, int ordinal, amp_error *err) {
     CuDevice device;
     AMP_TRY(find_context(c, stream, ordinal, err));
-    AMP_TRY(amp_cuda_enter(c, err));
-    amp_status status = AMP_CUDA(c, err, context_device, (&device));
-    amp_cuda_leave(c);
-    if (!status) status = find_ordinal(c, device, &ordinal, err);
-    return status ? status : amp_cuda_device_find(&c->driver, ordinal, &c->info, err);
+    AMP_TRY_INSIDE(c, err, AMP_CUDA(c, err, context_device, (&device)));
+    AMP_TRY(find_ordinal(c, device, &ordinal, err));
+    return amp_cuda_device_find(&c->driver, ordinal, &c->info, err);
 }
 
 static amp_status use_primary(amp_cuda_context *c, int ordinal, amp_error *err) {

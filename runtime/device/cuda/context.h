@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/error.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/cuda/error.h"
 
@@ -28,8 +29,15 @@ void amp_cuda_context_release(amp_cuda_context *context); /* NULL is a no-op */
  * gave AMP_OK. */
 amp_status amp_cuda_enter(amp_cuda_context *context, amp_error *err);
 void amp_cuda_leave(amp_cuda_context *context);
-/* To give things back: asks again where it was refused, as what is not given back now never is.  false: leave all of
- * it. */
+/* Enters, evaluates |expr|, leaves; a failure of either is what the function around it returns. */
+#define AMP_TRY_INSIDE(context, err, expr)                                                                             \
+    do {                                                                                                               \
+        AMP_TRY(amp_cuda_enter((context), (err)));                                                                     \
+        amp_status inside_status_ = (expr);                                                                            \
+        amp_cuda_leave(context);                                                                                       \
+        if (inside_status_) return inside_status_;                                                                     \
+    } while (0)
+/* Enters for cleanup: retries once, because what is not freed now leaks.  false: leave all of it. */
 bool amp_cuda_enter_to_free(amp_cuda_context *context);
 
 /* A call of the driver inside, as an amp_status: AMP_CUDA(context, err, stream_sync, (stream)). */

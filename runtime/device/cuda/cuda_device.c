@@ -63,11 +63,9 @@ static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *er
     /* Params may outlive the session, and their memory then the context: not from the session's allocator. */
     AMP_TRY(amp_cuda_context_open(&o->model->allocator, o->cuda_stream, o->cuda_device, &d->context, err));
     AMP_TRY(check_precision(d, err));
-    AMP_TRY(amp_cuda_enter(d->context, err));
     d->compute = o->cuda_stream;
-    amp_status status = fill_inside(d, o->threads, err);
-    amp_cuda_leave(d->context);
-    return status;
+    AMP_TRY_INSIDE(d->context, err, fill_inside(d, o->threads, err));
+    return AMP_OK;
 }
 
 static void free_inside(CudaDevice *d) {
@@ -79,8 +77,7 @@ static void free_inside(CudaDevice *d) {
     if (d->own_compute && d->compute) AMP_CUDA_FREE(c, stream_destroy, (d->compute));
 }
 
-/* After a fatal error nothing of the device is touched, as what it held went with its context; what is the host's is
- * freed. */
+/* After a fatal error the context and all device memory are gone: only host memory is freed. */
 static void cuda_destroy(amp_device *device) {
     if (!device) return;
     CudaDevice *d = of(device);
@@ -113,19 +110,16 @@ static amp_device_memory *cuda_memory(amp_device *device) { return &of(device)->
 
 static amp_status cuda_reserve_inputs(amp_device *device, const amp_input_room *room, void **out, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_upload_make(&d->upload, d->context, room, &d->base.allocator, err);
-    amp_cuda_leave(d->context);
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_upload_make(&d->upload, d->context, room, &d->base.allocator, err));
     *out = amp_cuda_address(d->upload.block);
-    return status;
+    return AMP_OK;
 }
 
 static amp_status cuda_reserve_readback(amp_device *device, void *block, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_readback_make(&d->readback, d->context, amp_cuda_pointer(block), bytes, err);
-    amp_cuda_leave(d->context);
-    return status;
+    AMP_TRY_INSIDE(d->context, err,
+                   amp_cuda_readback_make(&d->readback, d->context, amp_cuda_pointer(block), bytes, err));
+    return AMP_OK;
 }
 
 static amp_status cuda_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
@@ -160,49 +154,44 @@ static amp_status run_inside(CudaDevice *d, const amp_run *run, amp_error *err) 
 
 static amp_status cuda_run(amp_device *device, const amp_run *run, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = run_inside(d, run, err);
-    amp_cuda_leave(d->context);
-    return status;
+    AMP_TRY_INSIDE(d->context, err, run_inside(d, run, err));
+    return AMP_OK;
 }
 
 static amp_status cuda_start_readback(amp_device *device, amp_error *err) {
     CudaDevice *d = of(device);
-    AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_readback_start(&d->readback, d->compute, err);
-    amp_cuda_leave(d->context);
-    return status;
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_readback_start(&d->readback, d->compute, err));
+    return AMP_OK;
 }
 
 static amp_status cuda_finish_readback(amp_device *device, bool wait, const void **out, amp_error *err) {
     CudaDevice *d = of(device);
     *out = NULL;
-    AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = amp_cuda_readback_finish(&d->readback, wait, out, err);
-    amp_cuda_leave(d->context);
-    return status;
+    AMP_TRY_INSIDE(d->context, err, amp_cuda_readback_finish(&d->readback, wait, out, err));
+    return AMP_OK;
 }
 
-/* ---- reading and writing behind all runs ------------------------------------------------------------------------- */
+/* ---- reading and writing after all runs --------------------------------------------------------------------------- */
+
+static amp_status finish(CudaDevice *d, amp_status started, amp_error *err) {
+    return started ? started : AMP_CUDA(d->context, err, stream_sync, (d->compute));
+}
 
 static amp_status cuda_read(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     if (!bytes) return AMP_OK;
-    AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = AMP_CUDA(d->context, err, copy_out, (to, amp_cuda_pointer(from), bytes, d->compute));
-    if (!status) status = AMP_CUDA(d->context, err, stream_sync, (d->compute));
-    amp_cuda_leave(d->context);
-    return status;
+    AMP_TRY_INSIDE(
+        d->context, err,
+        finish(d, AMP_CUDA(d->context, err, copy_out, (to, amp_cuda_pointer(from), bytes, d->compute)), err));
+    return AMP_OK;
 }
 
 static amp_status cuda_write(amp_device *device, void *to, const void *from, size_t bytes, amp_error *err) {
     CudaDevice *d = of(device);
     if (!bytes) return AMP_OK;
-    AMP_TRY(amp_cuda_enter(d->context, err));
-    amp_status status = AMP_CUDA(d->context, err, copy_in, (amp_cuda_pointer(to), from, bytes, d->compute));
-    if (!status) status = AMP_CUDA(d->context, err, stream_sync, (d->compute));
-    amp_cuda_leave(d->context);
-    return status;
+    AMP_TRY_INSIDE(d->context, err,
+                   finish(d, AMP_CUDA(d->context, err, copy_in, (amp_cuda_pointer(to), from, bytes, d->compute)), err));
+    return AMP_OK;
 }
 
 /* The application's stream may have work that is none of ours: it is waited for all the same. */
@@ -214,9 +203,9 @@ static void cuda_settle(amp_device *device) {
     amp_cuda_leave(d->context);
 }
 
-static const amp_device_memory_calls own = {cuda_memory,         cuda_reserve_inputs,  cuda_reserve_readback,
-                                            cuda_start_readback, cuda_finish_readback, cuda_read,
-                                            cuda_write,          cuda_settle,          cuda_bytes};
+static const amp_device_memory_calls device_memory = {cuda_memory,         cuda_reserve_inputs,  cuda_reserve_readback,
+                                                      cuda_start_readback, cuda_finish_readback, cuda_read,
+                                                      cuda_write,          cuda_settle,          cuda_bytes};
 
 const amp_device_type amp_device_cuda = {"cuda",   cuda_create,        cuda_destroy, cuda_reserve,
-                                         cuda_run, cuda_scratch_bytes, true,         &own};
+                                         cuda_run, cuda_scratch_bytes, true,         &device_memory};

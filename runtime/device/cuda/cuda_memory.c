@@ -81,10 +81,8 @@ static amp_status copy_inside(amp_cuda_memory *m, Start *start, const Copy *copy
 static amp_status run_copy(amp_device_memory *memory, Start *start, const Copy *copy, amp_error *err) {
     amp_cuda_memory *m = of(memory);
     if (!copy->bytes) return AMP_OK;
-    AMP_TRY(amp_cuda_enter(m->context, err));
-    amp_status status = copy_inside(m, start, copy, err);
-    amp_cuda_leave(m->context);
-    return status;
+    AMP_TRY_INSIDE(m->context, err, copy_inside(m, start, copy, err));
+    return AMP_OK;
 }
 
 static amp_status memory_copy_in(amp_device_memory *m, void *to, const void *from, size_t bytes, amp_error *err) {

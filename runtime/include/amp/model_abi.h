@@ -211,8 +211,6 @@ typedef struct amp_model_decision {
 
 /* ---- CUDA (minor 2) ---------------------------------------------------------------------------------------------------------------------- */
 
-/* One __global__ function.  Its text is |prelude|, then |source|: CUDA C without includes, for every architecture from |min_arch| on.  Kernels of equal
- * bodies share one. */
 typedef struct amp_model_cuda_image { /* compiled when the model was */
     uint32_t arch, suffix;  /* 80 for sm_80; 'a' for sm_90a, else 0 */
     uint32_t is_cubin, reserved;
@@ -221,6 +219,8 @@ typedef struct amp_model_cuda_image { /* compiled when the model was */
     int32_t registers, shared_bytes, spill_bytes, stack_bytes; /* as ptxas said; -1: not known */
 } amp_model_cuda_image;
 
+/* One __global__ function.  Its text is |prelude|, then |source|: CUDA C without includes, for every architecture from |min_arch| on.  Kernels of equal
+ * bodies share one. */
 typedef struct amp_model_cuda_function {
     const char *entry;      /* extern "C" name */
     const char *source;

@@ -1,9 +1,8 @@
-/* session_run.c: one run of a program on the caller's arrays; amp_eval and amp_infer. */
+/* session_run.c: one run of a program on the caller's arrays. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "runtime/session/session_device_memory.h"
+#include "runtime/session/session.h"
 
 /* ---- checks: before anything changes ----------------------------------------------------------------------------- */
 
@@ -98,67 +97,4 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
     AMP_TRY(refresh(s, err));
     bind_inputs(b, inputs);
     return amp_session_run_bound(s, b, n, err);
-}
-
-/* ---- evaluation -------------------------------------------------------------------------------------------------- */
-
-/* Loss, named losses, metrics: the layout of amp_measures_add. */
-static amp_status read_measures(amp_session *s, double *loss, double *metrics, amp_error *err) {
-    int32_t losses = amp_loss_count(s->model), count = amp_measure_count(s->model);
-    double *measures = s->readback->measured.sums + count; /* behind those of the step */
-    memset(measures, 0, (size_t)count * sizeof *measures);
-    amp_bound_program_add_measures(&s->programs[AMP_RUN_EVAL], s->model, measures);
-    memcpy(s->readback->measured.losses, &measures[1], (size_t)losses * sizeof *measures);
-    if (loss) *loss = measures[0];
-    if (!metrics) return AMP_OK;
-    memcpy(metrics, &measures[1 + losses], (size_t)(count - 1 - losses) * sizeof *measures);
-    return amp_session_finish_metrics(s, measures[0], s->readback->measured.losses, metrics, err);
-}
-
-amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss, double *metrics,
-                    amp_error *err) {
-    if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_eval: session is NULL");
-    amp_bound_program *eval = &session->programs[AMP_RUN_EVAL];
-    if (!eval->program)
-        return amp_fail(err, AMP_WRONG_STATE, "amp_eval: %s has no train block, so no loss and no metrics",
-                        session->model->desc.name);
-    AMP_TRY(amp_session_run(session, eval, inputs, n, err));
-    AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.step = false}, err));
-    AMP_TRY(amp_session_settle(session, true, err));
-    return read_measures(session, loss, metrics, err);
-}
-
-/* ---- inference: results are computed into the caller's arrays ---------------------------------------------------- */
-
-static bool is_output(const amp_bound_program *b, int32_t result) {
-    return b->program->buffers[b->program->results[result].buffer].kind == AMP_BUFFER_OUTPUT;
-}
-
-/* Two results may share a buffer: the later one is where it is computed, the other is copied. */
-static void bind_outputs(amp_bound_program *b, void *const *outputs) {
-    for (int32_t i = 0; i < b->program->result_count; i++)
-        if (is_output(b, i)) b->buffers[b->program->results[i].buffer] = outputs[i];
-}
-
-static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, amp_error *err) {
-    const amp_bound_program *b = &s->programs[AMP_RUN_INFER];
-    for (int32_t i = 0; i < b->program->result_count; i++) {
-        int32_t buffer = b->program->results[i].buffer;
-        if (b->buffers[buffer] != outputs[i]) AMP_TRY(amp_session_read_buffer(s, b, buffer, n, outputs[i], err));
-    }
-    return AMP_OK;
-}
-
-amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err) {
-    if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: session is NULL");
-    amp_bound_program *infer = &session->programs[AMP_RUN_INFER];
-    if (!infer->program)
-        return amp_fail(err, AMP_WRONG_STATE, "amp_infer: %s was compiled without infer", session->model->desc.name);
-    for (int32_t i = 0; i < infer->program->result_count; i++)
-        if (!outputs || !outputs[i])
-            return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: the array for result %s is NULL",
-                            infer->program->results[i].name);
-    if (!amp_session_has_device_memory(session)) bind_outputs(infer, outputs);
-    AMP_TRY(amp_session_run(session, infer, inputs, n, err));
-    return copy_others(session, n, outputs, err);
 }

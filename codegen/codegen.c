@@ -102,7 +102,7 @@ amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out, amp_er
     text_puts(out, "\n/* ---- kernels ---- */\n\n");
     AMP_TRY(cpu_emit_kernels(m, &names, out, err));
     text_puts(out, "#endif\n\n#ifdef AMP_TABLES\n\n");
-    AMP_TRY(cpu_emit_tables(m, &names, cuda, out, err));
+    AMP_TRY(descriptor_emit(m, &names, cuda, out, err));
     text_puts(out, query);
     text_puts(out, freestanding);
     text_puts(out, "#endif\n");

@@ -1,15 +1,143 @@
-/* model_facts.c: see model_facts.h. */
-#include "codegen/model_facts.h"
+/* model_facts.c: what the descriptor holds of a module and no single field of the IR does: inputs with the bounds of those
+ * that are indexes, initialisers with all their arguments. */
+#include "codegen/descriptor.h"
 
 #include "amp/model_abi.h"
-
-/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 int model_input_index(const ModelInputs *inputs, const char *name) {
     for (int i = 0; i < inputs->len; i++)
         if (!strcmp(inputs->data[i].value->name, name)) return i;
     return -1;
 }
+
+/* ---- inputs that are used as indexes ------------------------------------------------------------------------------- */
+
+/* Labels of nll_loss are classes, ids of embedding are rows of its table.  The runtime checks every number of such an
+ * input in every call, so that no kernel reads past a table and no loss is wrong in silence. */
+
+typedef struct Indexes {
+    const Func *f;
+    ModelInputs *inputs;
+    amp_error *err;
+    int64_t bound, ignore; /* of the op at hand */
+    const Op *op;
+} Indexes;
+
+/* An input that several ops use must suit them all. */
+static void narrow(ModelInput *in, int64_t bound, int64_t ignore) {
+    if (!in->index_bound) {
+        in->index_bound = bound;
+        in->index_ignore = ignore;
+        return;
+    }
+    if (bound < in->index_bound) in->index_bound = bound;
+    if (ignore != in->index_ignore) in->index_ignore = INT64_MIN;
+}
+
+static amp_status refuse(const Indexes *x, const char *what) {
+    return amp_fail(x->err, AMP_UNSUPPORTED,
+                    "%s:%d:%d: %s: %s; only ids that are inputs, moved or put together, can be checked against the "
+                    "%lld rows of the table",
+                    x->op->pos.file ? x->op->pos.file : "model", x->op->pos.line, x->op->pos.column,
+                    x->op->path ? x->op->path : "embedding", what, (long long)x->bound);
+}
+
+/* The numbers 0 .. count - 1 along a dimension. */
+static amp_status check_iota(const Indexes *x, const Op *iota) {
+    const Shape *s = ir_shape(x->f, iota->out[0]);
+    int64_t dim = ir_attr(iota, "dim")->i;
+    Dim d = s->rank ? s->d[dim < 0 ? dim + s->rank : dim] : dim_const(1);
+    return !d.n && d.mul <= x->bound ? AMP_OK : refuse(x, "its ids are counted beyond the table");
+}
+
+static amp_status check_number(const Indexes *x, double value) {
+    return value >= 0 && value < (double)x->bound ? AMP_OK : refuse(x, "one of its ids is outside of the table");
+}
+
+/* Follows ids back to the inputs that they are, through ops that only move them. */
+static amp_status follow(const Indexes *x, Val v) {
+    const Value *value = ir_value(x->f, v);
+    const Op *o = ir_def(x->f, v);
+    int input = value->kind == VAL_INPUT ? model_input_index(x->inputs, value->name) : -1;
+    if (input >= 0) {
+        narrow(&x->inputs->data[input], x->bound, x->ignore);
+        return AMP_OK;
+    }
+    switch (o ? o->code : OP_NONE) {
+    case OP_pad: AMP_TRY(check_number(x, ir_attr(o, "value")->f)); return follow(x, o->in[0]);
+    case OP_cast:
+        if (ir_dtype(x->f, o->in[0]) != AMP_DT_I32) return refuse(x, "its ids are converted from other numbers");
+        return follow(x, o->in[0]);
+    case OP_reshape:
+    case OP_permute:
+    case OP_slice:
+    case OP_expand:
+    case OP_broadcast: return follow(x, o->in[0]);
+    case OP_concat:
+        for (int i = 0; i < o->n_in; i++) AMP_TRY(follow(x, o->in[i]));
+        return AMP_OK;
+    case OP_iota: return check_iota(x, o);
+    case OP_const: return check_number(x, ir_attr(o, "value")->f);
+    default: return refuse(x, "its ids are computed");
+    }
+}
+
+static amp_status find_rows(const Func *f, const Op *gather, ModelInputs *inputs, amp_error *err) {
+    Indexes x = {.f = f, .inputs = inputs, .err = err, .op = gather, .ignore = INT64_MIN};
+    x.bound = ir_shape(f, gather->in[0])->d[0].mul;
+    return follow(&x, gather->in[1]);
+}
+
+/* ---- labels ------------------------------------------------------------------------------------------------------ */
+
+static bool is_from_nll_loss(const Func *f, const Op *o) {
+    const Region *r = o->region && o->region <= (uint32_t)f->regions.len ? &f->regions.data[o->region - 1] : NULL;
+    return r && r->op && !strcmp(r->op, "nll_loss");
+}
+
+/* Lowering makes of nll_loss:  iota == labels, spread over the classes;  labels == const(ignore);  all in one region.
+ * Labels that are computed are nobody's input: they stay unchecked, as a wrong one only matches no class. */
+typedef struct Labels {
+    const Op *op; /* that compares them with the classes; NULL: no nll_loss */
+    int64_t bound, ignore;
+} Labels;
+
+static void note_comparison(const Func *f, const Op *o, Labels *labels) {
+    const Op *a = ir_def(f, o->in[0]), *b = ir_def(f, o->in[1]);
+    if (b && b->code == OP_const && ir_dtype(f, o->in[1]) == AMP_DT_I32)
+        labels->ignore = (int64_t)ir_attr(b, "value")->f;
+    if (!a || a->code != OP_iota) return;
+    const Shape *s = ir_shape(f, o->out[0]);
+    labels->op = o;
+    labels->bound = s->d[s->rank - 1].mul;
+}
+
+static void find_labels(const Func *f, ModelInputs *inputs) {
+    Labels *labels = arena_array(f->module->arena, Labels, f->regions.len + 1);
+    for (int i = 0; i <= f->regions.len; i++) labels[i].ignore = INT64_MIN;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        if (o->code == OP_eq && is_from_nll_loss(f, o)) note_comparison(f, o, &labels[o->region]);
+    }
+    for (int i = 1; i <= f->regions.len; i++) {
+        const Labels *l = &labels[i];
+        amp_error computed; /* labels that are: ignored */
+        Indexes x = {f, inputs, &computed, l->bound, l->ignore, l->op};
+        if (l->op && l->bound > 0) (void)follow(&x, l->op->in[1]);
+    }
+}
+
+static amp_status find_indexes(const Module *m, ModelInputs *inputs, amp_error *err) {
+    for (int i = 0; i < m->funcs.len; i++) {
+        const Func *f = m->funcs.data[i];
+        find_labels(f, inputs);
+        for (int j = 0; j < f->body.len; j++)
+            if (ir_op_at(f, j)->code == OP_gather) AMP_TRY(find_rows(f, ir_op_at(f, j), inputs, err));
+    }
+    return AMP_OK;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
 static void add_inputs(const Func *f, int kind, ModelInputs *out) {
     for (int i = 0; f && i < f->inputs.len; i++) {
@@ -29,7 +157,7 @@ amp_status model_inputs(const Module *m, ModelInputs *out, amp_error *err) {
     add_inputs(ir_func_find(m, "train_step"), of_training, out);
     add_inputs(ir_func_find(m, "micro_step"), of_training, out);
     add_inputs(ir_func_find(m, "metrics"), AMP_INPUT_AVERAGE, out);
-    return model_indexes(m, out, err);
+    return find_indexes(m, out, err);
 }
 
 /* ---- initialisers ------------------------------------------------------------------------------------------------ */

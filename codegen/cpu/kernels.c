@@ -2,6 +2,7 @@
 #include "base/hash.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
+#include "ir/words.h"
 
 typedef struct Body {
     const char *text, *function;
@@ -16,9 +17,6 @@ typedef struct KernelWriter {
     uint32_t body_count, body_capacity;
 } KernelWriter;
 
-static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter"};
-static const char *const layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
-
 static void put_buffer(Text *t, const Func *f, uint32_t id) {
     const Buffer *b = f->buffers.data[id - 1];
     text_puts(t, "   %");
@@ -26,7 +24,7 @@ static void put_buffer(Text *t, const Func *f, uint32_t id) {
     text_putc(t, ' ');
     type_print(t, ir_dtype(f, b->value), ir_shape(f, b->value));
     if (b->storage != ir_dtype(f, b->value)) text_printf(t, " as %s", amp_dtype_name(b->storage));
-    if (b->layout != LAYOUT_ROWS) text_printf(t, " in %s", layout_names[b->layout]);
+    if (b->layout != LAYOUT_ROWS) text_printf(t, " in %s", ir_layout_names[b->layout]);
 }
 
 /* k03  fc1: linear + bias + relu           mlp.amp:8
@@ -42,8 +40,8 @@ static void put_comment(Text *t, const Walk *w) {
         c_comment(t, k->pos.file);
         text_printf(t, ":%d", k->pos.line);
     }
-    text_printf(t, "\n *   %s over [%s, %lld] in %s\n *   in ", kind_names[k->kind], emit_dim(w->arena, w->rows),
-                (long long)w->cols, w->f->name);
+    text_printf(t, "\n *   %s over [%s, %lld] in %s\n *   in ", ir_kernel_kind_names[k->kind],
+                emit_dim(w->arena, w->rows), (long long)w->cols, w->f->name);
     for (int i = 0; i < k->reads.len; i++) put_buffer(t, w->f, k->reads.data[i]);
     text_puts(t, "\n *   out");
     for (int i = 0; i < k->writes.len; i++) put_buffer(t, w->f, k->writes.data[i]);

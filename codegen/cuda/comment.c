@@ -3,8 +3,7 @@
 
 #include "codegen/c_text.h"
 #include "codegen/emit.h"
-
-static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter"};
+#include "ir/words.h"
 
 static void put_type(Text *t, const Func *f, Val v) {
     c_comment(t, ir_value(f, v)->name);
@@ -21,7 +20,7 @@ void cuda_comment_title(Text *t, const Walk *w) {
         c_comment(t, k->pos.file);
         text_printf(t, ":%d", k->pos.line);
     }
-    text_printf(t, "\n *   %s over [%s, %lld] in %s\n", kind_names[k->kind], emit_dim(w->arena, w->rows),
+    text_printf(t, "\n *   %s over [%s, %lld] in %s\n", ir_kernel_kind_names[k->kind], emit_dim(w->arena, w->rows),
                 (long long)w->cols, w->f->name);
 }
 

@@ -5,7 +5,7 @@
  *   product.c    mma.sync through shared memory
  *   indirect*.c  ops that make their result from memory
  *   kernels.c    all kernels of a module: equal bodies share a function, equal independent ones a launch
- *   tables.c     amp_model_cuda as C text
+ *   cuda_tables.c     amp_model_cuda as C text
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
 #define AMP_CODEGEN_CUDA_CUDA_H
@@ -69,7 +69,7 @@ typedef struct CudaModule { /* CodegenCuda.code */
 amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err);
 /* The whole text as one .cu file that reads well: prelude, then functions. */
 void cuda_print(const CudaModule *m, Text *out);
-/* tables.c: `static const amp_model_cuda cuda = {..};`. */
+/* cuda_tables.c: `static const amp_model_cuda cuda = {..};`. */
 typedef struct CudaImage {
     int function, arch; char suffix; bool is_cubin; const void *data; size_t size; int registers, shared_bytes, spill_bytes, stack_bytes;
     double seconds; /* that NVRTC took */

@@ -1,5 +1,5 @@
-/* table_rows.c: see table_rows.h. */
-#include "codegen/table_rows.h"
+/* descriptor_rows.c: rows that the tables of every target have (descriptor.h). */
+#include "codegen/descriptor.h"
 
 #include "amp/model_abi.h"
 #include "base/error.h"

@@ -1,0 +1,189 @@
+/* descriptor.c: the descriptor of amp/model_abi.h as C text: the whole model, with the programs of every target. */
+#include "codegen/descriptor.h"
+
+#include "amp/model_abi.h"
+#include "codegen/c_text.h"
+#include "codegen/cpu/cpu.h"
+#include "codegen/cuda/cuda.h"
+#include "targets/target.h"
+
+/* ---- enums of the IR that the tables hold as numbers -------------------------------------------------------------- */
+
+#define SAME(ir, abi) _Static_assert((int)(ir) == (int)(abi), #ir " is " #abi)
+SAME(LAYOUT_ROWS, AMP_LAYOUT_ROWS);
+SAME(LAYOUT_PANELS, AMP_LAYOUT_PANELS);
+SAME(LAYOUT_PAIRS, AMP_LAYOUT_PAIRS);
+SAME(LAYOUT_PANELS_T, AMP_LAYOUT_PANELS_T);
+SAME(LAYOUT_PAIRS_T, AMP_LAYOUT_PAIRS_T);
+SAME(KERNEL_PRODUCT, AMP_KERNEL_PRODUCT);
+SAME(KERNEL_TILE, AMP_KERNEL_TILE);
+SAME(KERNEL_ROW, AMP_KERNEL_ROW);
+SAME(KERNEL_COLUMN, AMP_KERNEL_COLUMN);
+SAME(KERNEL_SCALAR, AMP_KERNEL_SCALAR);
+SAME(KERNEL_SCATTER, AMP_KERNEL_SCATTER);
+SAME(BUFFER_TEMP, AMP_BUFFER_TEMP);
+SAME(BUFFER_FLAG, AMP_BUFFER_FLAG);
+SAME(BUFFER_INPUT, AMP_BUFFER_INPUT);
+SAME(BUFFER_OUTPUT, AMP_BUFFER_OUTPUT);
+SAME(BUFFER_STATE, AMP_BUFFER_STATE);
+SAME(BUFFER_WATCH, AMP_BUFFER_WATCH);
+SAME(STATE_PARAM, AMP_STATE_PARAM);
+SAME(STATE_BUFFER, AMP_STATE_BUFFER);
+SAME(STATE_MOMENT, AMP_STATE_MOMENT);
+SAME(STATE_COUNTER, AMP_STATE_COUNTER);
+SAME(STATE_SCALER, AMP_STATE_SCALER);
+SAME(STATE_DERIVED, AMP_STATE_DERIVED);
+SAME(STATE_ACCUMULATOR, AMP_STATE_ACCUMULATOR);
+SAME(STATE_STAGED, AMP_STATE_STAGED);
+_Static_assert((int)MAX_RANK <= (int)AMP_MODEL_MAX_RANK, "the tables hold every shape of the IR");
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------ */
+
+static void put_inputs(TableWriter *x) {
+    if (x->inputs.len) text_puts(x->t, "static const amp_model_input inputs[] = {\n");
+    for (int i = 0; i < x->inputs.len; i++) {
+        const ModelInput *in = &x->inputs.data[i];
+        text_puts(x->t, "    {");
+        table_put_field(x->t, "name", in->value->name);
+        text_printf(x->t, ".dtype = %d, .rank = %d, ", in->value->dtype, in->value->shape.rank);
+        table_put_dims(x->t, &in->value->shape);
+        text_printf(x->t, ", .train_only = %d, .index_bound = %lld, .index_ignore = %lld},\n", in->kind,
+                    (long long)in->index_bound, (long long)in->index_ignore);
+    }
+    if (x->inputs.len) text_puts(x->t, "};\n\n");
+}
+
+/* ---- decisions --------------------------------------------------------------------------------------------------- */
+
+static void put_reason(TableWriter *x, const Reason *r) {
+    Text text;
+    text_init(&text, x->m->arena);
+    if (!r) return;
+    ir_print_reason(&text, r);
+    table_put_field(x->t, "rule", r->rule);
+    table_put_field(x->t, "reason", text_str(&text));
+    table_put_field(x->t, "policy", r->origin);
+    table_put_field(x->t, "because", r->because);
+    text_printf(x->t, ".policy_line = %d, ", r->line);
+}
+
+static void put_decisions(TableWriter *x) {
+    const Module *m = x->m;
+    for (int i = 0; i < m->decisions.len; i++) {
+        const Decision *d = &m->decisions.data[i];
+        uint32_t *types = arena_array(m->arena, uint32_t, d->operands.len + 1);
+        for (int n = 0; n < d->operands.len; n++) types[n] = d->operands.data[n];
+        table_put_numbers(x->t, arena_printf(m->arena, "decision_%d", i), types, d->operands.len);
+    }
+    if (m->decisions.len) text_puts(x->t, "static const amp_model_decision decisions[] = {\n");
+    for (int i = 0; i < m->decisions.len; i++) {
+        const Decision *d = &m->decisions.data[i];
+        text_puts(x->t, "    {");
+        table_put_field(x->t, "path", d->path);
+        table_put_field(x->t, "op", d->op);
+        table_put_field(x->t, "layer", d->layer);
+        text_printf(x->t, ".out = %d, .operand_count = %d, ", d->out, d->operands.len);
+        if (d->operands.len) text_printf(x->t, ".operands = decision_%d, ", i);
+        put_reason(x, d->reason);
+        table_put_field(x->t, "policy_text", d->policy_text);
+        table_put_field(x->t, "file", d->pos.file);
+        text_printf(x->t, ".line = %d, .column = %d},\n", d->pos.line, d->pos.column);
+    }
+    if (m->decisions.len) text_puts(x->t, "};\n\n");
+}
+
+/* ---- the descriptor ---------------------------------------------------------------------------------------------- */
+
+static size_t put_ir(TableWriter *x) {
+    Text ir;
+    text_init(&ir, x->m->arena);
+    ir_print(&ir, x->m);
+    text_puts(x->t, "static const char ir_text[] __attribute__((section(AMP_MODEL_IR_SECTION))) =\n");
+    c_long_string(x->t, text_str(&ir));
+    text_puts(x->t, ";\n\n");
+    return ir.len;
+}
+
+static void put_digest(Text *t, const char *field, const char *hex) {
+    text_printf(t, "    .%s = {", field);
+    for (int i = 0; i < 64 && strlen(hex) == 64; i += 2) text_printf(t, "%s0x%.2s", i ? ", " : "", hex + i);
+    text_puts(t, strlen(hex) == 64 ? "},\n" : "0},\n");
+}
+
+static void put_call(TableWriter *x, const char *field, const Call *c) {
+    Text call;
+    text_init(&call, x->m->arena);
+    ir_print_call(&call, c);
+    table_put_field(x->t, field, text_str(&call));
+}
+
+/* Of each train block, in the order of the text. */
+static void put_optimizers(TableWriter *x) {
+    Text all;
+    text_init(&all, x->m->arena);
+    for (int i = 0; i < x->m->trains.len; i++) {
+        if (i) text_puts(&all, "; ");
+        ir_print_call(&all, &x->m->trains.data[i].optimizer);
+    }
+    if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
+}
+
+/* The word of the low type that the policy had, whatever the model asks for. */
+static const char *precision_of(const Module *m) {
+    switch (m->low) {
+    case AMP_DT_F16: return "fp16";
+    case AMP_DT_BF16: return "bf16";
+    case AMP_DT_TF32: return "tf32";
+    default: return "fp32";
+    }
+}
+
+static void put_descriptor(TableWriter *x, int programs, size_t ir_length, const CodegenCuda *cuda) {
+    const Module *m = x->m;
+    text_puts(x->t, "static const amp_model_desc descriptor = {\n"
+                    "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
+                    ".struct_size = sizeof(amp_model_desc),\n    ");
+    table_put_field(x->t, "name", m->name);
+    table_put_field(x->t, "compiler_version", CODEGEN_COMPILER_VERSION);
+    table_put_field(x->t, "target", targets[0]->name);
+    table_put_field(x->t, "policy", m->policy_name);
+    table_put_field(x->t, "precision", precision_of(m));
+    table_put_field(x->t, "low", amp_dtype_name(m->low));
+    table_put_field(x->t, "source_name", m->source_name);
+    put_optimizers(x);
+    if (model_is_scaled(m)) put_call(x, "scaler", &m->loss_scale);
+    text_putc(x->t, '\n');
+    put_digest(x->t, "source_sha256", m->source_sha256);
+    put_digest(x->t, "policy_sha256", m->policy_sha256);
+    text_printf(x->t, "    .graph_ops = %d, .ir_text = ir_text, .ir_length = %zu,\n    ", m->decisions.len, ir_length);
+    table_put(x->t, "states", "amp_model_state", "states", m->states.len);
+    text_puts(x->t, ",\n    ");
+    table_put(x->t, "inputs", "amp_model_input", "inputs", x->inputs.len);
+    text_puts(x->t, ",\n    ");
+    table_put(x->t, "programs", "amp_model_program", "programs", programs);
+    text_puts(x->t, ",\n    ");
+    table_put(x->t, "decisions", "amp_model_decision", "decisions", m->decisions.len);
+    text_printf(x->t, ",\n    .accumulate = %lld,\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
+    if (cuda && cuda->code) text_puts(x->t, "    .cuda = &cuda,\n");
+    if (cuda && cuda->missing) {
+        text_puts(x->t, "    ");
+        table_put_field(x->t, "cuda_missing", cuda->missing);
+        text_putc(x->t, '\n');
+    }
+    text_puts(x->t, "};\n\n");
+}
+
+amp_status descriptor_emit(const Module *m, const KernelNames *names, const CodegenCuda *cuda, Text *out,
+                           amp_error *err) {
+    TableWriter x = {.m = m, .t = out, .err = err, .prefix = ""};
+    int programs;
+    AMP_TRY(model_inputs(m, &x.inputs, err));
+    cpu_put_declarations(out, names);
+    AMP_TRY(table_put_states(&x));
+    put_inputs(&x);
+    AMP_TRY(cpu_put_programs(&x, names, &programs));
+    put_decisions(&x);
+    if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda->code, cuda->images, cuda->image_count, out, err));
+    put_descriptor(&x, programs, put_ir(&x), cuda);
+    return AMP_OK;
+}

@@ -1,6 +1,5 @@
 /* pipeline.c: the passes in order, and what runs them. */
-#include <time.h>
-
+#include "base/clock.h"
 #include "passes/passes.h"
 #include "targets/target.h"
 
@@ -18,12 +17,6 @@ const Pass passes[STAGE_COUNT] = {
     [STAGE_PLAN] = {STAGE_PLAN, pass_plan, "layout", "nothing"},
 };
 
-static double seconds_now(void) {
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* A module may come from a file: what is wrong with it is then the user's to mend. */
 static amp_status check_input(const Module *m, Diags *diags, amp_error *err) {
     const char *wrong = ir_verify(m);
@@ -38,6 +31,7 @@ static amp_status run_pass(PassContext *c, const Pass *p, amp_error *err) {
     const char *name = ir_stage_names[p->stage];
     int errors = c->diags->errors;
     bool ok = p->run(c);
+    c->m->stage = p->stage;
     if (c->diags->errors != errors) return amp_fail(err, AMP_BAD_SOURCE, "%s: pass %s found errors", c->m->name, name);
     if (!ok) return amp_fail(err, AMP_INTERNAL, "%s: pass %s failed without saying why", c->m->name, name);
     const char *wrong = ir_verify(c->m);
@@ -60,10 +54,10 @@ amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage
     PassContext c = {m, diags, options};
     AMP_TRY(check_input(m, diags, err));
     for (int stage = m->stage + 1; stage <= (int)last; stage++) {
-        double start = seconds_now();
+        double start = amp_seconds();
         if (stage == STAGE_LOWER) keep_graph(m);
         AMP_TRY(run_pass(&c, &passes[stage], err));
-        if (after) after(user, m, seconds_now() - start);
+        if (after) after(user, m, amp_seconds() - start);
     }
     return AMP_OK;
 }

@@ -381,6 +381,5 @@ static void fuse_func(Func *f, bool fusing) {
 bool pass_fuse(PassContext *c) {
     target_set(c->m, c->options->target ? c->options->target : targets[0]);
     for (int i = 0; i < c->m->funcs.len; i++) fuse_func(c->m->funcs.data[i], !c->options->no_fuse);
-    c->m->stage = STAGE_FUSE;
     return true;
 }

@@ -141,6 +141,5 @@ bool pass_layout(PassContext *c) {
     Table state_numbers = number_states(m);
     bool tiled = panels && target_of(m)->has_tiles;
     for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], &state_numbers, tiled);
-    m->stage = STAGE_LAYOUT;
     return true;
 }

@@ -103,6 +103,5 @@ bool pass_plan(PassContext *c) {
         find_intervals(c->m->funcs.data[i]);
         if (target_of(c->m)->reuses_operands) find_places(c->m->funcs.data[i]);
     }
-    c->m->stage = STAGE_PLAN;
     return true;
 }

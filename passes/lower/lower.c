@@ -141,6 +141,5 @@ static bool lower_func(PassContext *c, Func *f) {
 bool pass_lower(PassContext *c) {
     bool ok = true;
     for (int i = 0; i < c->m->funcs.len; i++) ok = lower_func(c, c->m->funcs.data[i]) && ok;
-    c->m->stage = STAGE_LOWER;
     return ok;
 }

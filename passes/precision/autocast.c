@@ -281,6 +281,5 @@ bool pass_autocast(PassContext *c) {
     m->policy_origin = slash ? slash + 1 : policy->source->name; /* the folder of the file is not part of the result */
     memcpy(m->policy_sha256, policy->sha256, sizeof m->policy_sha256);
     m->low = policy->low;
-    m->stage = STAGE_AUTOCAST;
     return true;
 }

@@ -323,6 +323,5 @@ bool pass_simplify(PassContext *c) {
         simplify_func(c->m->funcs.data[i]);
         move_relus_after_pooling(c->m->funcs.data[i]);
     }
-    c->m->stage = STAGE_SIMPLIFY;
     return true;
 }

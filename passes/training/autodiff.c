@@ -180,6 +180,5 @@ bool pass_autodiff(PassContext *c) {
         make_evaluation(c, in_f32, &evaluation_in_f32, &inference_in_f32);
         ir_func_remove(c->m, in_f32);
     }
-    c->m->stage = STAGE_AUTODIFF;
     return true;
 }

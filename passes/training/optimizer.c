@@ -234,6 +234,5 @@ static bool update_all(PassContext *c, Func *f) {
 bool pass_optimizer(PassContext *c) {
     Func *f = train_last_function(c->m);
     if (f && train_block_count(c->m) && !update_all(c, f)) return false;
-    c->m->stage = STAGE_OPTIMIZER;
     return true;
 }

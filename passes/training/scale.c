@@ -192,7 +192,6 @@ static void add_scaling(Scaling *s, const Call *c) {
 }
 
 bool pass_scale(PassContext *c) {
-    c->m->stage = STAGE_SCALE;
     accumulate_split(c->m);
     Scaling s = {.m = c->m, .first = train_first_function(c->m), .last = train_last_function(c->m)};
     if (!s.first || s.m->low != AMP_DT_F16 || !has_f16_gradient(&s)) return true;

@@ -1,11 +1,7 @@
-/* options.c: what lets an application and the library be of different versions: amp_version, option structs that grow. */
-#include "runtime/model/options.h"
+/* options.c: see options.h. */
+#include "base/options.h"
 
 #include <string.h>
-
-#include "amp/amp.h"
-
-const char *amp_version(void) { return AMP_VERSION; }
 
 amp_status amp_options_read(void *to, size_t size, const void *from, const char *what, amp_error *err) {
     size_t given;

@@ -1,6 +1,6 @@
 /* options.h: option structs of the public API, which grow at their end. */
-#ifndef AMP_RUNTIME_MODEL_OPTIONS_H
-#define AMP_RUNTIME_MODEL_OPTIONS_H
+#ifndef AMP_BASE_OPTIONS_H
+#define AMP_BASE_OPTIONS_H
 
 #include "base/error.h"
 

@@ -2,6 +2,7 @@
 #include "codegen/codegen.h"
 
 #include "amp/model_abi.h"
+#include "amp/version.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
 
@@ -85,7 +86,7 @@ static void put_head(const Module *m, Text *t) {
     c_comment(t, m->name);
     if (m->source_name) text_puts(t, ", compiled from ");
     c_comment(t, m->source_name);
-    text_puts(t, " by ampc " CODEGEN_COMPILER_VERSION ".\n");
+    text_puts(t, " by ampc " AMP_VERSION ".\n");
     text_puts(t, head);
     text_puts(t, AMP_MODEL_HASH_SECTION ".\n */\n\n");
 }

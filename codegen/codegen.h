@@ -9,33 +9,47 @@
 extern "C" {
 #endif
 
-#define CODEGEN_COMPILER_VERSION "0.1.0" /* what a model says it was compiled by */
-
 typedef struct CodegenOptions {
     const char *c_compiler;         /* gcc 12 or clang 14, or newer; NULL: "cc" */
     const char *isa;                /* the largest instruction set to compile for: "portable", "v3", "v4"; NULL: "v4" */
     const amp_allocator *allocator; /* of the bytes; NULL: malloc */
 } CodegenOptions;
 
-struct CudaModule; /* codegen/cuda/cuda.h */
-struct CudaImage;
-typedef struct CodegenCuda {        /* what a model gets for CUDA */
-    const struct CudaModule *code;  /* NULL: none */
-    const struct CudaImage *images; /* of its functions, compiled now */
+struct CudaModule;         /* codegen/cuda/cuda.h */
+typedef struct CudaImage { /* a function, compiled */
+    int function;
+    int arch; /* 90 of sm_90a; |suffix| 'a', 'f' or 0 */
+    char suffix;
+    bool is_cubin; /* machine code; else PTX */
+    const void *data;
+    size_t size;
+    int registers, shared_bytes, spill_bytes, stack_bytes; /* -1: not known */
+    double seconds;                                        /* that NVRTC took */
+} CudaImage;
+typedef struct CodegenCuda {       /* what a model gets for CUDA */
+    const struct CudaModule *code; /* NULL: none */
+    const CudaImage *images;       /* of its functions, compiled now */
     int image_count;
     const char *missing; /* where |code| is NULL: why */
 } CodegenCuda;
 
-/* Kernels of a module at stage plan for CUDA; everything lives in its arena.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
+/* Kernels of a module at stage plan for CUDA; everything lives in its arena.  AMP_UNSUPPORTED names the op that has no
+ * CUDA code yet. */
 amp_status codegen_cuda(const Module *m, const struct CudaModule **out, amp_error *err);
+const Module *codegen_cuda_module(const struct CudaModule *cuda);
+/* The name of its function |function|: "train_step_k03". */
+const char *codegen_cuda_entry(const struct CudaModule *cuda, int function);
+/* What the machine code of each kernel needs: the lines of AMP_MODEL_CUDA_USES_SECTION. */
+void codegen_cuda_uses(const CodegenCuda *cuda, Text *out);
 typedef struct CodegenImages { /* of the functions of a module */
-    struct CudaImage *data;
+    CudaImage *data;
     int count, room;
     amp_allocator allocator;
 } CodegenImages;
 
-/* Compiles each function for each of |archs| ("sm_80,sm_90"): machine code and PTX, on all processors.  Free with codegen_cuda_images_free, also what a
- * jump of the arena left.  AMP_INVALID_ARGUMENT: no such list; AMP_NOT_FOUND: no NVRTC; AMP_UNSUPPORTED: it does not know an architecture. */
+/* Compiles each function for each of |archs| ("sm_80,sm_90"): machine code and PTX, on all processors.  Free with
+ * codegen_cuda_images_free, also what a jump of the arena left.  AMP_INVALID_ARGUMENT: no such list; AMP_NOT_FOUND: no
+ * NVRTC; AMP_UNSUPPORTED: it does not know an architecture. */
 amp_status codegen_cuda_images(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator,
                                CodegenImages *out, amp_error *err);
 void codegen_cuda_images_free(CodegenImages *images); /* empty: a no-op */
@@ -51,11 +65,10 @@ void codegen_cuda_text(const struct CudaModule *cuda, Text *out);
 amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out,
                      amp_error *err); /* cuda NULL: for the CPU alone */
 
-/* The bytes of model.so: the C file compiled for each instruction set, linked, and marked with its SHA-256.  Works
- * in a temporary folder that is removed again. Free with amp_free(allocator, *bytes, *size).  AMP_UNSUPPORTED:
+/* The bytes of model.so: the text of codegen_c compiled for each instruction set, linked, and marked with its SHA-256.
+ * Works in a temporary folder that is removed again. Free with amp_free(allocator, *bytes, *size).  AMP_UNSUPPORTED:
  * no C compiler, or it failed (with its first message); AMP_IO. */
-amp_status codegen_so(const Module *m, const CodegenCuda *cuda, const CodegenOptions *options, char **bytes,
-                      size_t *size, amp_error *err);
+amp_status codegen_so(const Text *c, const CodegenOptions *options, char **bytes, size_t *size, amp_error *err);
 
 #ifdef __cplusplus
 }

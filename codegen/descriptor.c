@@ -2,6 +2,7 @@
 #include "codegen/descriptor.h"
 
 #include "amp/model_abi.h"
+#include "amp/version.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
@@ -144,7 +145,7 @@ static void put_descriptor(TableWriter *x, int programs, size_t ir_length, const
                     "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
                     ".struct_size = sizeof(amp_model_desc),\n    ");
     table_put_field(x->t, "name", m->name);
-    table_put_field(x->t, "compiler_version", CODEGEN_COMPILER_VERSION);
+    table_put_field(x->t, "compiler_version", AMP_VERSION);
     table_put_field(x->t, "target", targets[0]->name);
     table_put_field(x->t, "policy", m->policy_name);
     table_put_field(x->t, "precision", precision_of(m));
@@ -183,7 +184,7 @@ amp_status descriptor_emit(const Module *m, const KernelNames *names, const Code
     put_inputs(&x);
     AMP_TRY(cpu_put_programs(&x, names, &programs));
     put_decisions(&x);
-    if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda->code, cuda->images, cuda->image_count, out, err));
+    if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda, out, err));
     put_descriptor(&x, programs, put_ir(&x), cuda);
     return AMP_OK;
 }

@@ -210,17 +210,12 @@ static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a
     return status;
 }
 
-amp_status codegen_so(const Module *m, const CodegenCuda *cuda, const CodegenOptions *options, char **bytes,
-                      size_t *size, amp_error *err) {
-    /* The arena may jump away when memory is out, so the text is complete before anything is opened. */
+amp_status codegen_so(const Text *c, const CodegenOptions *options, char **bytes, size_t *size, amp_error *err) {
     Workshop w = {0};
-    Text c;
-    text_init(&c, m->arena);
     AMP_TRY(find_isa(options->isa, &w.top, err));
-    AMP_TRY(codegen_c(m, cuda, &c, err));
     amp_allocator a = amp_allocator_or_default(options->allocator);
     amp_status status = open_workshop(&w, options->c_compiler, err);
-    if (!status) status = build(&w, &c, &a, bytes, size, err);
+    if (!status) status = build(&w, c, &a, bytes, size, err);
     close_workshop(&w);
     return status;
 }

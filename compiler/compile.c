@@ -1,111 +1,211 @@
-/* compile.c: amp_compile: source text to IR, C or model.so. */
+/* compile.c: the whole way from the text of a model to model.so:
+ *
+ *     read -> passes to lower -> for each target { copy; fuse, layout, plan; emit } -> C file -> C compiler -> write
+ *
+ * compile_model goes as far as the braces; amp_compile emits what it gives, or what an earlier stage gives.
+ */
 #include "compiler/result.h"
 #include "compiler/session.h"
-#include "compiler/target.h"
 
-#include <time.h>
+#include <string.h>
 
+#include "amp/version.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "codegen/codegen.h"
 
 const char *amp_compile_pass(int32_t index) { return index >= 0 && index < STAGE_COUNT ? ir_stage_names[index] : NULL; }
 
-const char *amp_compile_version(void) { return CODEGEN_COMPILER_VERSION; }
+const char *amp_compile_version(void) { return AMP_VERSION; }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+static void report_seconds(const Session *s, const char *what, double seconds) {
+    if (s->options.timing) s->options.timing(s->options.user, what, seconds);
 }
 
-static amp_status last_stage(const amp_compile_options *o, Stage *out, amp_error *err) {
-    *out = STAGE_PLAN;
-    if (!o->stop_after) return AMP_OK;
-    if (!session_stage(o->stop_after, out))
-        return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "stop after: there is no pass '%s'; the passes are elaborate, autocast, autodiff, scale, "
-                        "optimizer, simplify, lower, fuse, layout, plan",
-                        o->stop_after);
-    if (o->emit != AMP_EMIT_IR)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "stop after %s: only IR can be emitted there (--emit ir)",
-                        o->stop_after);
+/* ---- what is asked for ------------------------------------------------------------------------------------------- */
+
+static amp_status choose_targets(const amp_compile_options *o, TargetChoice *out, amp_error *err) {
+    static const char *const names[] = {[CHOICE_CPU] = "cpu", [CHOICE_CUDA] = "cuda", [CHOICE_BOTH] = "both"};
+    const char *name = o->target ? o->target : "both";
+    for (*out = CHOICE_CPU; *out <= CHOICE_BOTH; ++*out)
+        if (!strcmp(name, names[*out])) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "target '%s': cpu, cuda or both", name);
+}
+
+static amp_status unknown_pass(Session *s, amp_error *err) {
+    Text t;
+    text_init(&t, &s->arena);
+    for (int i = 0; i < STAGE_COUNT; i++) text_printf(&t, "%s%s", i ? ", " : "", ir_stage_names[i]);
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "stop after: there is no pass '%s'; the passes are %s",
+                    s->options.stop_after, text_str(&t));
+}
+
+static amp_status last_stage(Session *s, Stage *out, amp_error *err) {
+    const char *pass = s->options.stop_after;
+    int stage = pass ? 0 : STAGE_PLAN;
+    while (pass && stage < STAGE_COUNT && strcmp(ir_stage_names[stage], pass)) stage++;
+    if (stage == STAGE_COUNT) return unknown_pass(s, err);
+    if (pass && s->options.emit != AMP_EMIT_IR)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "stop after %s: only IR can be emitted there (--emit ir)", pass);
+    *out = (Stage)stage;
     return AMP_OK;
 }
 
-static amp_status emit_so(Session *s, Module *m, const CodegenCuda *cuda, amp_compile_result **out, amp_error *err) {
-    CodegenOptions options = {
-        .c_compiler = s->options.c_compiler, .isa = s->options.isa, .allocator = &s->arena.allocator};
-    char *bytes = NULL;
-    size_t size = 0;
-    double start = now();
-    AMP_TRY(session_name_error(s, codegen_so(m, cuda, &options, &bytes, &size, err), err));
-    if (s->options.timing) s->options.timing(s->options.user, "cc", now() - start);
-    amp_status status = session_name_error(s, result_new(s->options.allocator, bytes, size, out, err), err);
-    amp_free(&s->arena.allocator, bytes, size);
-    return status;
+/* ---- from text to planned modules -------------------------------------------------------------------------------- */
+
+amp_status compile_to_stage(Session *s, Stage last, const Target *target, Module **out, amp_error *err) {
+    AMP_TRY(session_load(s, out, err));
+    if ((*out)->stage <= last) return session_run_passes(s, *out, last, target, true, err);
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is already at stage %s, past the requested pass %s",
+                    s->source->name, ir_stage_names[(*out)->stage], ir_stage_names[last]);
 }
 
-static amp_status emit_text(Session *s, const Text *t, amp_compile_result **out, amp_error *err) {
+/* Machine code for the architectures that were asked for. */
+static amp_status compile_images(Session *s, CodegenCuda *cuda, amp_error *err) {
+    amp_status status = codegen_cuda_images(cuda->code, s->options.gpu_arch, &s->arena.allocator, &s->images, err);
+    AMP_TRY(session_name_error(s, status, err));
+    cuda->images = s->images.data;
+    cuda->image_count = s->images.count;
+    for (int i = 0; i < cuda->image_count; i++) {
+        const CudaImage *image = &cuda->images[i];
+        const char *entry = codegen_cuda_entry(cuda->code, image->function);
+        if (image->is_cubin)
+            report_seconds(s, arena_printf(&s->arena, "nvrtc %s sm_%d", entry, image->arch), image->seconds);
+    }
+    return AMP_OK;
+}
+
+/* CUDA's kernels, of a copy: the CPU's go on with the module itself.  Where an op has no code for CUDA, a model of both
+ * targets goes without and says so. */
+static amp_status compile_for_cuda(Session *s, const Module *lowered, TargetChoice choice, CodegenCuda *cuda,
+                                   amp_error *err) {
+    Module *m = NULL;
+    amp_error why = {0};
+    AMP_TRY(session_copy(s, lowered, &m, err));
+    AMP_TRY(session_run_passes(s, m, STAGE_PLAN, &target_cuda, choice == CHOICE_CUDA, err));
+    double start = amp_seconds();
+    amp_status status = codegen_cuda(m, &cuda->code, &why);
+    if (status == AMP_UNSUPPORTED && choice == CHOICE_BOTH && !s->options.gpu_arch) {
+        cuda->missing = arena_strdup(&s->arena, why.message);
+        return AMP_OK;
+    }
+    if (status && err) *err = why;
+    AMP_TRY(session_name_error(s, status, err));
+    report_seconds(s, "codegen cuda", amp_seconds() - start);
+    return s->options.gpu_arch ? compile_images(s, cuda, err) : AMP_OK;
+}
+
+static const char for_cpu_alone[] = "it was compiled with --target cpu";
+
+/* IR at stage fuse or later is one target's already. */
+static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, CodegenCuda *cuda, amp_error *err) {
+    const char *stage = ir_stage_names[m->stage];
+    if (target_find(m->target) == &target_cuda)
+        return amp_fail(
+            err, AMP_INVALID_ARGUMENT,
+            "%s: is at stage %s for CUDA, and a model needs kernels for the CPU too; start from stage lower or before",
+            s->options.name, stage);
+    cuda->missing = for_cpu_alone;
+    if (choice != CHOICE_CPU)
+        cuda->missing = arena_printf(&s->arena, "it was compiled from IR at stage %s, which is the CPU's", stage);
+    if (choice == CHOICE_CUDA)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: target cuda: %s; start from stage lower or before",
+                        s->options.name, cuda->missing);
+    return session_run_passes(s, m, STAGE_PLAN, &target_cpu, true, err);
+}
+
+amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenCuda *cuda, amp_error *err) {
+    *cuda = (CodegenCuda){0};
+    AMP_TRY(session_load(s, cpu, err));
+    if ((*cpu)->stage > STAGE_LOWER) return compile_planned(s, *cpu, choice, cuda, err);
+    AMP_TRY(session_run_passes(s, *cpu, STAGE_LOWER, &target_cpu, true, err));
+    if (s->options.gpu_arch && choice == CHOICE_CPU)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: target cpu has no CUDA code to compile",
+                        s->options.gpu_arch);
+    if (choice == CHOICE_CPU) cuda->missing = for_cpu_alone;
+    else AMP_TRY(compile_for_cuda(s, *cpu, choice, cuda, err));
+    return session_run_passes(s, *cpu, STAGE_PLAN, &target_cpu, choice != CHOICE_CUDA, err);
+}
+
+/* ---- from modules to what is emitted ----------------------------------------------------------------------------- */
+
+static amp_status give_text(Session *s, const Text *t, amp_compile_result **out, amp_error *err) {
     return session_name_error(s, result_new(s->options.allocator, text_str(t), t->len, out, err), err);
 }
 
-static amp_status emit_ir(Session *s, TargetChoice target, amp_compile_result **out, amp_error *err) {
-    Stage last;
-    Module *m = NULL;
-    Text t;
-    AMP_TRY(last_stage(&s->options, &last, err));
-    AMP_TRY(session_run(s, last, target == CHOICE_CUDA ? &target_cuda : &target_cpu, &m, err));
-    text_init(&t, &s->arena);
-    ir_print(&t, m);
-    return emit_text(s, &t, out, err);
-}
-
-/* model.so, or its C file. */
-static amp_status emit_model(Session *s, TargetChoice target, amp_compile_result **out, amp_error *err) {
-    Module *m = NULL;
-    CodegenCuda cuda = {0};
-    Text t;
-    AMP_TRY(target_make_code(s, target, &m, &cuda, err));
-    if (s->options.emit == AMP_EMIT_SO) return emit_so(s, m, &cuda, out, err);
-    text_init(&t, &s->arena);
-    AMP_TRY(session_name_error(s, codegen_c(m, &cuda, &t, err), err));
-    return emit_text(s, &t, out, err);
-}
-
-static amp_status emit_ptx(Session *s, const struct CudaModule *cuda, amp_compile_result **out, amp_error *err) {
-    const char *archs = s->options.gpu_arch ? s->options.gpu_arch : "sm_80";
-    char *bytes = NULL;
-    size_t size = 0;
-    AMP_TRY(session_name_error(s, codegen_cuda_ptx(cuda, archs, &s->arena.allocator, &bytes, &size, err), err));
+/* |bytes| are of the arena's allocator. */
+static amp_status give_bytes(Session *s, char *bytes, size_t size, amp_compile_result **out, amp_error *err) {
     amp_status status = session_name_error(s, result_new(s->options.allocator, bytes, size, out, err), err);
     amp_free(&s->arena.allocator, bytes, size);
     return status;
 }
 
-static amp_status emit_cuda(Session *s, TargetChoice target, amp_compile_result **out, amp_error *err) {
-    const struct CudaModule *cuda = NULL;
+static amp_status emit_ir(Session *s, TargetChoice choice, amp_compile_result **out, amp_error *err) {
+    Stage last;
+    Module *m = NULL;
     Text t;
-    if (target == CHOICE_CPU) return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu: has no CUDA code to emit");
-    AMP_TRY(target_make_cuda(s, &cuda, err));
-    if (s->options.emit == AMP_EMIT_PTX) return emit_ptx(s, cuda, out, err);
+    AMP_TRY(last_stage(s, &last, err));
+    AMP_TRY(compile_to_stage(s, last, choice == CHOICE_CUDA ? &target_cuda : &target_cpu, &m, err));
     text_init(&t, &s->arena);
-    codegen_cuda_text(cuda, &t);
-    return emit_text(s, &t, out, err);
+    ir_print(&t, m);
+    return give_text(s, &t, out, err);
 }
 
-static amp_status compile(Session *s, amp_compile_result **out, amp_error *err) {
+/* CUDA C, or PTX. */
+static amp_status emit_cuda(Session *s, TargetChoice choice, amp_compile_result **out, amp_error *err) {
+    const struct CudaModule *cuda = NULL;
+    const char *archs = s->options.gpu_arch ? s->options.gpu_arch : "sm_80";
+    char *bytes = NULL;
+    size_t size = 0;
+    Module *m = NULL;
+    Text t;
+    if (choice == CHOICE_CPU) return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu: has no CUDA code to emit");
+    AMP_TRY(compile_to_stage(s, STAGE_PLAN, &target_cuda, &m, err));
+    double start = amp_seconds();
+    AMP_TRY(session_name_error(s, codegen_cuda(m, &cuda, err), err));
+    report_seconds(s, "codegen cuda", amp_seconds() - start);
+    if (s->options.emit == AMP_EMIT_CU) {
+        text_init(&t, &s->arena);
+        codegen_cuda_text(cuda, &t);
+        return give_text(s, &t, out, err);
+    }
+    AMP_TRY(session_name_error(s, codegen_cuda_ptx(cuda, archs, &s->arena.allocator, &bytes, &size, err), err));
+    return give_bytes(s, bytes, size, out, err);
+}
+
+/* model.so, or its C file. */
+static amp_status emit_model(Session *s, TargetChoice choice, amp_compile_result **out, amp_error *err) {
+    CodegenOptions options = {
+        .c_compiler = s->options.c_compiler, .isa = s->options.isa, .allocator = &s->arena.allocator};
+    CodegenCuda cuda = {0};
+    char *bytes = NULL;
+    size_t size = 0;
+    Module *m = NULL;
+    Text c;
+    AMP_TRY(compile_model(s, choice, &m, &cuda, err));
+    text_init(&c, &s->arena);
+    double start = amp_seconds();
+    AMP_TRY(session_name_error(s, codegen_c(m, &cuda, &c, err), err));
+    report_seconds(s, "codegen", amp_seconds() - start);
+    if (s->options.emit == AMP_EMIT_C) return give_text(s, &c, out, err);
+    start = amp_seconds();
+    AMP_TRY(session_name_error(s, codegen_so(&c, &options, &bytes, &size, err), err));
+    report_seconds(s, "cc", amp_seconds() - start);
+    return give_bytes(s, bytes, size, out, err);
+}
+
+static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
     Stage last;
-    TargetChoice target;
+    TargetChoice choice;
     amp_status status;
-    AMP_TRY(last_stage(&s->options, &last, err));
-    AMP_TRY(target_choose(&s->options, &target, err));
+    AMP_TRY(last_stage(s, &last, err));
+    AMP_TRY(choose_targets(&s->options, &choice, err));
     AMP_TRY(session_open(s, err));
     switch (s->options.emit) {
-    case AMP_EMIT_IR: status = emit_ir(s, target, out, err); break;
+    case AMP_EMIT_IR: status = emit_ir(s, choice, out, err); break;
     case AMP_EMIT_CU:
-    case AMP_EMIT_PTX: status = emit_cuda(s, target, out, err); break;
-    default: status = emit_model(s, target, out, err); break;
+    case AMP_EMIT_PTX: status = emit_cuda(s, choice, out, err); break;
+    default: status = emit_model(s, choice, out, err); break;
     }
     if (status || !s->options.output) return status;
     return amp_file_replace(s->options.output, (*out)->data, (*out)->size, &s->arena.allocator, err);
@@ -122,7 +222,7 @@ amp_status amp_compile(const amp_compile_options *options, amp_compile_result **
         *out = NULL;
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out while compiling", s.options.name);
     }
-    amp_status status = compile(&s, out, err);
+    amp_status status = emit(&s, out, err);
     session_close(&s);
     if (status) {
         amp_compile_result_release(*out);

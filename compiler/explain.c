@@ -1,12 +1,10 @@
 /* explain.c: amp_explain: why each op has its dtype, as text for people and as JSON for tools. */
 #include "compiler/result.h"
 #include "compiler/session.h"
-#include "compiler/target.h"
 
 #include "amp/model_abi.h"
 #include "base/elf.h"
 #include "base/error.h"
-#include "codegen/cuda/cuda.h"
 #include "compiler/explain.h"
 
 /* ---- the module ------------------------------------------------------------------------------ */
@@ -45,17 +43,17 @@ static amp_status read_model_so(Session *s, ExplainSource *out, amp_error *err) 
     return AMP_OK;
 }
 
-static amp_status compile_model(Session *s, ExplainSource *out, amp_error *err) {
+static amp_status compile_source(Session *s, ExplainSource *out, amp_error *err) {
     Module *m = NULL;
     CodegenCuda cuda = {0};
     Text uses;
-    AMP_TRY(s->options.gpu_arch ? target_make_code(s, CHOICE_BOTH, &m, &cuda, err)
-                                : session_run(s, STAGE_PLAN, &target_cpu, &m, err));
+    AMP_TRY(s->options.gpu_arch ? compile_model(s, CHOICE_BOTH, &m, &cuda, err)
+                                : compile_to_stage(s, STAGE_PLAN, &target_cpu, &m, err));
     out->m = m;
     if (!cuda.code) return AMP_OK;
     text_init(&uses, &s->arena);
-    cuda_put_uses(cuda.code, cuda.images, cuda.image_count, &uses);
-    out->cuda = cuda.code->module;
+    codegen_cuda_uses(&cuda, &uses);
+    out->cuda = codegen_cuda_module(cuda.code);
     out->cuda_uses = text_str(&uses);
     return AMP_OK;
 }
@@ -66,7 +64,7 @@ static amp_status find_modules(Session *s, bool wants_graph, ExplainSource *out,
     if (is_elf(s->source) && s->options.gpu_arch)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: %s is compiled already; give the model's source",
                         s->options.gpu_arch, s->source->name);
-    AMP_TRY(is_elf(s->source) ? read_model_so(s, out, err) : compile_model(s, out, err));
+    AMP_TRY(is_elf(s->source) ? read_model_so(s, out, err) : compile_source(s, out, err));
     const char *text = out->m->graph_text;
     if (!text || !wants_graph) return AMP_OK;
     AMP_TRY(read_module(s, text, strlen(text), &graph, err));

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/options.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 #include "passes/precision/policy.h"
@@ -10,14 +11,10 @@
 enum { SOURCE_LIMIT = 64 << 20 };
 
 amp_status session_init(Session *s, const amp_compile_options *options, amp_error *err) {
-    memset(&s->options, 0, sizeof s->options);
     memset(&s->images, 0, sizeof s->images);
     s->files = NULL;
-    if (!options || options->struct_size < sizeof options->struct_size)
-        return amp_fail(err, AMP_INVALID_ARGUMENT,
-                        "amp_compile_options: set struct_size to sizeof(amp_compile_options)");
-    size_t size = options->struct_size < sizeof s->options ? options->struct_size : sizeof s->options;
-    memcpy(&s->options, options, size);
+    if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
+    AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
     if (!s->options.name) s->options.name = "model.amp";
     return AMP_OK;
 }
@@ -70,15 +67,6 @@ amp_status session_open(Session *s, amp_error *err) {
     return AMP_OK;
 }
 
-bool session_stage(const char *pass, Stage *out) {
-    for (int i = 0; i < STAGE_COUNT; i++)
-        if (!strcmp(ir_stage_names[i], pass)) {
-            *out = (Stage)i;
-            return true;
-        }
-    return false;
-}
-
 /* A built-in policy by name, else a file beside the model. */
 static const Source *find_policy(void *user, const char *name) {
     Session *s = user;
@@ -97,15 +85,14 @@ static const Source *find_include(void *user, const char *name, const char *besi
     return session_read(s, name, beside, SOURCE_LIMIT, &found, &ignored) ? NULL : found;
 }
 
-static Module *elaborate(Session *s) {
-    if (s->is_ir) return ir_read(&s->arena, &s->diags, s->source);
+static Module *read_model(Session *s) {
     FrontendDefine *defines = arena_array(&s->arena, FrontendDefine, s->options.define_count + 1);
     for (size_t i = 0; i < s->options.define_count; i++)
         defines[i] = (FrontendDefine){s->options.defines[i].name, s->options.defines[i].value};
     FrontendOptions o = {
         .find_include = find_include,
         .user = s,
-        .max_ops = s->options.max_ops ? s->options.max_ops : 10000000,
+        .max_ops = s->options.max_ops,
         .define_count = (int)s->options.define_count,
     };
     o.defines = defines;
@@ -137,8 +124,7 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
     return AMP_OK;
 }
 
-static amp_status run_passes(Session *s, Module *m, Stage last, const Target *target, PassObserver observer,
-                             amp_error *err) {
+amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err) {
     PassOptions options = {
         .precision = s->options.precision,
         .policy = s->options.policy,
@@ -149,36 +135,20 @@ static amp_status run_passes(Session *s, Module *m, Stage last, const Target *ta
         .no_layout = s->options.no_layout,
         .target = target,
     };
-    amp_status status = passes_run(m, &s->diags, &options, last, observer, s, err);
+    amp_status status = passes_run(m, &s->diags, &options, last, observed ? observe : NULL, s, err);
     if (status == AMP_BAD_SOURCE) return session_report(s, err);
     if (status) return status;
     return s->diags.list.len ? session_report(s, err) : AMP_OK;
 }
 
-static amp_status begin(Session *s, Module **out, amp_error *err) {
-    Module *m = elaborate(s);
+amp_status session_load(Session *s, Module **out, amp_error *err) {
+    Module *m = s->is_ir ? ir_read(&s->arena, &s->diags, s->source) : read_model(s);
     if (!m) return session_report(s, err);
     AMP_TRY(set_eval_precision(s, m, err));
     if (!s->is_ir) ir_compact(m);
     observe(s, m, 0.0);
     *out = m;
     return AMP_OK;
-}
-
-amp_status session_run(Session *s, Stage last, const Target *target, Module **out, amp_error *err) {
-    AMP_TRY(begin(s, out, err));
-    if ((*out)->stage <= last) return run_passes(s, *out, last, target, observe, err);
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s already, behind the pass %s that was asked for",
-                    s->source->name, ir_stage_names[(*out)->stage], ir_stage_names[last]);
-}
-
-amp_status session_lower(Session *s, Module **out, amp_error *err) {
-    AMP_TRY(begin(s, out, err));
-    return (*out)->stage < STAGE_LOWER ? run_passes(s, *out, STAGE_LOWER, &target_cpu, observe, err) : AMP_OK;
-}
-
-amp_status session_finish(Session *s, Module *m, const Target *target, bool observed, amp_error *err) {
-    return run_passes(s, m, STAGE_PLAN, target, observed ? observe : NULL, err);
 }
 
 /* The text form is the IR: what is printed reads back as the same module. */

@@ -1,5 +1,5 @@
 /* session.h: one compilation: its arena, its options as this library version knows them, its source files and its
- * diagnostics. */
+ * diagnostics; and what compile.c makes of it for amp_compile and amp_explain. */
 #ifndef AMP_COMPILER_SESSION_H
 #define AMP_COMPILER_SESSION_H
 
@@ -37,19 +37,25 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
                         amp_error *err);
 /* Finds the main source: the text that was given, or the file. */
 amp_status session_open(Session *s, amp_error *err);
-/* Parses and elaborates (or reads IR) and runs the passes up to |last|, from fuse on for |target|. */
-amp_status session_run(Session *s, Stage last, const Target *target, Module **out, amp_error *err);
-/* The same up to lower; IR that is behind that already is left as it is. */
-amp_status session_lower(Session *s, Module **out, amp_error *err);
-/* Runs what is left.  |observed|: the caller sees dumps and times. */
-amp_status session_finish(Session *s, Module *m, const Target *target, bool observed, amp_error *err);
+/* The module of the source: parsed and elaborated, or read where it is IR. */
+amp_status session_load(Session *s, Module **out, amp_error *err);
+/* Runs the passes after the module's stage up to |last|, from fuse on for |target|.  |observed|: the caller sees dumps
+ * and times. */
+amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err);
 /* A second module of the same text. */
 amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *err);
 /* What code generation says, with the name of the model.  What is wrong with IR that was read is a fault of the text. */
 amp_status session_name_error(const Session *s, amp_status status, amp_error *err);
-/* The stage of a pass by name; false when there is none. */
-bool session_stage(const char *pass, Stage *out);
 /* Reports the diagnostics through the callback, and the first error into |err|. */
 amp_status session_report(Session *s, amp_error *err);
+
+/* ---- compile.c --------------------------------------------------------------------------------------------------- */
+
+typedef enum TargetChoice { CHOICE_CPU, CHOICE_CUDA, CHOICE_BOTH } TargetChoice;
+
+/* The module at stage |last|, from fuse on for |target|. */
+amp_status compile_to_stage(Session *s, Stage last, const Target *target, Module **out, amp_error *err);
+/* What goes into model.so: the module for the CPU at stage plan, and the code for CUDA. */
+amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenCuda *cuda, amp_error *err);
 
 #endif

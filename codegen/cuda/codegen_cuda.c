@@ -17,3 +17,7 @@ amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err)
 }
 
 void codegen_cuda_text(const CudaModule *cuda, Text *out) { cuda_print(cuda, out); }
+
+const Module *codegen_cuda_module(const CudaModule *cuda) { return cuda->module; }
+
+const char *codegen_cuda_entry(const CudaModule *cuda, int function) { return cuda->functions.data[function].entry; }

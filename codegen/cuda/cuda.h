@@ -10,6 +10,7 @@
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
 #define AMP_CODEGEN_CUDA_CUDA_H
 
+#include "codegen/codegen.h"
 #include "codegen/emit.h"
 
 /* The functions that generated kernels call, as CUDA C text (prelude/, embedded by the build). */
@@ -70,12 +71,6 @@ amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err);
 /* The whole text as one .cu file that reads well: prelude, then functions. */
 void cuda_print(const CudaModule *m, Text *out);
 /* cuda_tables.c: `static const amp_model_cuda cuda = {..};`. */
-typedef struct CudaImage {
-    int function, arch; char suffix; bool is_cubin; const void *data; size_t size; int registers, shared_bytes, spill_bytes, stack_bytes;
-    double seconds; /* that NVRTC took */
-} CudaImage;
-/* What the machine code of each kernel needs: the lines of AMP_MODEL_CUDA_USES_SECTION. */
-void cuda_put_uses(const CudaModule *m, const CudaImage *images, int image_count, Text *out);
-amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int image_count, Text *out, amp_error *err);
+amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err);
 
 #endif

@@ -101,12 +101,14 @@ static void put_use(Text *out, const CudaProgram *p, const Kernel *k, const Cuda
                 suffix, i->registers, i->shared_bytes, i->spill_bytes, i->stack_bytes);
 }
 
-void cuda_put_uses(const CudaModule *m, const CudaImage *images, int image_count, Text *out) {
+void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
+    const CudaModule *m = cuda->code;
+    const CudaImage *images = cuda->images;
     for (int p = 0; p < m->programs.len; p++)
         for (int l = 0; l < m->programs.data[p].kernels.len; l++) {
             const CudaKernelEntry *e = &m->programs.data[p].kernels.data[l];
             for (int k = 0; k < e->members.len; k++)
-                for (int i = 0; i < image_count; i++)
+                for (int i = 0; i < cuda->image_count; i++)
                     if (images[i].function == e->function && images[i].is_cubin && images[i].registers >= 0)
                         put_use(out, &m->programs.data[p], e->members.data[k], &images[i]);
         }
@@ -200,12 +202,13 @@ static void put_program(Tables *x, const CudaProgram *p) {
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */
 
-amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int image_count, Text *out, amp_error *err) {
+amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) {
+    const CudaModule *m = cuda->code;
     Tables x = {
         .rows = {.m = m->module, .t = out, .err = err, .prefix = "cuda_"},
         .cuda = m,
-        .images = images,
-        .image_count = image_count,
+        .images = cuda->images,
+        .image_count = cuda->image_count,
     };
     Text ir, uses;
     AMP_TRY(model_inputs(m->module, &x.rows.inputs, err));
@@ -220,7 +223,7 @@ amp_status cuda_emit_tables(const CudaModule *m, const CudaImage *images, int im
     ir_print(&ir, m->module);
     put_text(out, "cuda_ir_text", "AMP_MODEL_CUDA_IR_SECTION", text_str(&ir));
     text_init(&uses, m->module->arena);
-    cuda_put_uses(m, images, image_count, &uses);
+    codegen_cuda_uses(cuda, &uses);
     if (uses.len) put_text(out, "cuda_uses", "AMP_MODEL_CUDA_USES_SECTION", text_str(&uses));
     text_puts(out, "static const amp_model_cuda cuda = {\n    .struct_size = sizeof(amp_model_cuda), .prelude = "
                    "cuda_prelude, ");

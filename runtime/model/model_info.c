@@ -1,8 +1,10 @@
-/* model_info.c: what a model tells about itself. */
+/* model_info.c: what the library and a model say of themselves. */
 #include <string.h>
 
 #include "base/error.h"
 #include "runtime/model/state.h"
+
+const char *amp_version(void) { return AMP_VERSION; }
 
 void amp_model_get_info(const amp_model *m, amp_model_info *out) {
     *out = (amp_model_info){0};

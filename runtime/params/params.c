@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "runtime/files/state_file.h"
-#include "runtime/model/options.h"
 #include "runtime/model/state.h"
 
 static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/model/options.h"
+#include "base/options.h"
 #include "runtime/session/session_device_memory.h"
 #include "runtime/model/state.h"
 

@@ -82,7 +82,7 @@ holds '--emit c writes C' grep -q amp_model_query "$work/small.c"
 run 0 "$ampc" "$work/small.amp" -D HIDDEN=32 --emit ir -o "$work/wide.ir"
 holds '-D changes the const' grep -q 'fc1.weight.*f32\[32, 8\]' "$work/wide.ir"
 run 0 "$ampc" "$work/small.amp" --time-passes -o "$work/timed.so"
-says 'elaborate' 'plan' 'cc' ' ms'
+says 'elaborate' 'plan' 'codegen' 'cc' ' ms'
 for pass in fuse layout simplify; do
     run 0 "$ampc" "$work/small.amp" --no-pass=$pass -o "$work/no-$pass.so"
 done
@@ -193,7 +193,7 @@ says 'fuse' '--emit ir'
 run 2 "$ampc" "$work/small.amp" --json "$work/x"
 says 'only with ampc explain'
 run 2 "$ampc" "$work/dumps/09-plan.ir" --emit ir --stop-after=fuse -o "$work/x.ir"
-says 'is at stage plan already'
+says 'is already at stage plan'
 run 1 "$ampc" "$work/none.amp"
 says 'none.amp' 'No such file'
 run 1 "$ampc" "$work/wrong.amp" -o "$work/x.so"

@@ -359,7 +359,9 @@ class CodegenTest : public testing::Test {
         size_t size = 0;
         amp_error err = {};
         CodegenOptions options = {};
-        if (codegen_so(m, nullptr, &options, &bytes, &size, &err)) {
+        Text c;
+        text_init(&c, &arena_);
+        if (codegen_c(m, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;
             return nullptr;
         }

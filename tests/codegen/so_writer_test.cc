@@ -34,7 +34,10 @@ class SoWriterTest : public CodegenTest {
     amp_status Make(const CodegenOptions &options, std::string *out, amp_error *err) {
         char *bytes = nullptr;
         size_t size = 0;
-        const amp_status status = codegen_so(Read(small_model), nullptr, &options, &bytes, &size, err);
+        Text c;
+        text_init(&c, &arena_);
+        amp_status status = codegen_c(Read(small_model), nullptr, &c, err);
+        if (!status) status = codegen_so(&c, &options, &bytes, &size, err);
         if (status) return status;
         out->assign(bytes, size);
         const amp_allocator a = amp_allocator_or_default(options.allocator);

@@ -42,7 +42,7 @@ typedef struct amp_compile_options {
     void (*diagnostic)(void *user, const char *text, int32_t is_error);
     /* The module after each pass, as text; of IR that was read, first as it was read. */
     void (*dump)(void *user, const char *pass, const char *text, size_t size);
-    /* Seconds of each pass, and of "codegen" and "cc". */
+    /* Seconds of each pass, of "codegen" (the C file) and "codegen cuda", of "nvrtc KERNEL sm_NN", and of "cc". */
     void (*timing)(void *user, const char *pass, double seconds);
     void *user;
     const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */

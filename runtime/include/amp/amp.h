@@ -35,12 +35,11 @@
 #define AMP_AMP_H
 
 #include "amp/base.h"
+#include "amp/version.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define AMP_VERSION "0.1.0"
 
 typedef struct amp_model amp_model;
 typedef struct amp_params amp_params;

@@ -226,7 +226,9 @@ class CudaRunTest : public CudaModelTest {
         amp_error err = {};
         CodegenOptions options = {};
         options.isa = "v3";
-        if (!m || codegen_so(m, nullptr, &options, &bytes, &size, &err)) {
+        Text c;
+        text_init(&c, &arena_);
+        if (!m || codegen_c(m, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;
             return nullptr;
         }

@@ -40,7 +40,10 @@ class Tables : public CudaModelTest {
         char *bytes = nullptr;
         size_t size = 0;
         amp_error err = {};
-        if (codegen_so(Planned(model, false, false), &given, &options, &bytes, &size, &err)) {
+        Text c;
+        text_init(&c, &arena_);
+        if (codegen_c(Planned(model, false, false), &given, &c, &err) ||
+            codegen_so(&c, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;
             return nullptr;
         }

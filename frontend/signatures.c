@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "ir/loss_scale.h"
+
 /* ---- ranges ----------------------------------------------------------------------------------------------- */
 
 typedef enum Range {
@@ -131,9 +133,9 @@ static const Signature signatures[] = {
               NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)}},
 
     {"dynamic", SIGNATURE_LOSS_SCALE,
-     .args = {REQUIRED("init", POSITIVE), NUMBER("growth", ABOVE_ONE, 2.0), NUMBER("backoff", FRACTION, 0.5),
-              COUNT("interval", AT_LEAST_ONE, 2000), NUMBER("min", NOT_NEGATIVE, 1.0),
-              NUMBER("max", POSITIVE, 16777216.0)},
+     .args = {REQUIRED("init", POSITIVE), NUMBER("growth", ABOVE_ONE, LOSS_SCALE_GROWTH),
+              NUMBER("backoff", FRACTION, LOSS_SCALE_BACKOFF), COUNT("interval", AT_LEAST_ONE, LOSS_SCALE_INTERVAL),
+              NUMBER("min", NOT_NEGATIVE, LOSS_SCALE_MIN), NUMBER("max", POSITIVE, LOSS_SCALE_MAX)},
      .check = check_dynamic},
     {"static", SIGNATURE_LOSS_SCALE, .args = {REQUIRED("v", POSITIVE)}},
 

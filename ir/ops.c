@@ -2,6 +2,7 @@
 #include <math.h> /* INFINITY, in ops.def */
 
 #include "ir/ir.h"
+#include "ir/loss_scale.h"
 
 /* clang-format off */
 #define INT(name, v) {name, ATTR_INT, {.i = (v)}}

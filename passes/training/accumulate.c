@@ -2,24 +2,22 @@
  *
  *   func train_step                       =>   func micro_step, run k times
  *     %d.loss = grad_seed() : f32                %d.loss  = grad_seed() : f32
- *     ...                                        %share   = div(%d.loss, %k)    stands for %d.loss: the loss is the mean
+ *     ...                                        %share   = div(%d.loss, %k)    replaces %d.loss: the loss is the mean
  *     result grad.w = %d.w                       ...
  *     result update.mean = %next                 %first   = eq(%micro, %zero)
  *                                                %so_far  = add(%"w/sum", %d.w)
  *                                                assign(%"w/sum", where(%first, %d.w, %so_far))
- *                                                assign(%"mean/staged", %next), computed from the staged value but in
- *                                                the first micro-batch
+ *                                                assign(%"mean/staged", %next), computed from the staged value,
+ *                                                except in the first micro-batch
  *                                                assign(%micro, increment(%micro))
  *                                              func apply_step, run once
  *                                                assign(%micro, %zero)
  *                                                result grad.w = %"w/sum"
  *                                                result update.mean = %"mean/staged"
  *
- * What a training step reads and writes of buffers is staged, so that a step that is skipped leaves them as they were.
+ * Buffers are staged, so that a skipped step leaves them unchanged.
  */
-#include "passes/training/accumulate.h"
-
-#include "passes/common/function_modes.h"
+#include "passes/training/training.h"
 
 typedef struct Split {
     Module *m;
@@ -97,7 +95,7 @@ static void share_loss(Split *s) {
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* In a step the model sees what its earlier micro-batches made of the buffer. */
+/* Within a step, each micro-batch reads the value that the one before it left. */
 static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
     Func *f = s->micro_step;
     State *staged = state_of(s, buffer, STATE_STAGED, "staged");
@@ -138,7 +136,7 @@ static const char *after(const char *name, const char *prefix) {
     return strncmp(name, prefix, length) ? NULL : name + length;
 }
 
-/* %micro and %first, in front of everything. */
+/* %micro and %first, before all other ops. */
 static void count(Split *s) {
     Func *f = s->micro_step;
     State *micro = ir_state_find(s->m, "micro");
@@ -149,7 +147,7 @@ static void count(Split *s) {
     move_last(f, 2, 0);
 }
 
-/* The results that go on to apply_step leave micro_step. */
+/* Gradients and updates become results of apply_step; the other results stay in micro_step. */
 static void split_results(Split *s) {
     Func *f = s->micro_step;
     int kept = 0, results = f->results.len, ops_before = 2;

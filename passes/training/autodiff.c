@@ -117,14 +117,13 @@ static void add_backward(PassContext *c, Func *f, const Objective *objective, in
 
 static bool check_loss(PassContext *c, const Func *f, const char *name) {
     Val loss = result_find(f, name);
-    if (!loss.id)
-        diag_error(c->diags, (Loc){0}, "module %s is to be trained, but has no result \"%s\"", c->m->name, name);
+    if (!loss.id) diag_error(c->diags, (Loc){0}, "module %s has a train block but no result \"%s\"", c->m->name, name);
     else if (ir_shape(f, loss)->rank) diag_error(c->diags, (Loc){0}, "module %s: the loss is not a scalar", c->m->name);
     else return true;
     return false;
 }
 
-/* One backward pass for each train block, behind the whole forward pass. */
+/* One backward pass for each train block, after the whole forward pass. */
 static void differentiate_losses(PassContext *c, Func *f) {
     int forward_ops = f->body.len, blocks = c->m->trains.len;
     for (int i = 0; i < (blocks ? blocks : 1); i++) {
@@ -146,14 +145,12 @@ static const Mode inference = {"infer", false, of_model};
 static const Mode evaluation_in_f32 = {"eval_fp32", false, of_evaluation};
 static const Mode inference_in_f32 = {"infer_fp32", false, of_model};
 
-/* Training keeps numbers of its own beside the model's. */
+/* Training adds states of its own to those of the model. */
 static void check_state_names(PassContext *c) {
     static const char *const taken[] = {"scale", "growth_tracker", "floor_hits", "step", "iteration", "seed", "micro"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         const State *s = ir_state_find(c->m, taken[i]);
-        if (s)
-            place_error(c, s->pos,
-                        "the name %s belongs to a number that training keeps; name it differently, with `as`", s->name);
+        if (s) place_error(c, s->pos, "%s is reserved for training state; name it differently, with `as`", s->name);
     }
 }
 

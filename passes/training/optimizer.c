@@ -9,14 +9,33 @@
  *                                  assign(%mean, %5) if %ok
  *                                  assign(%iteration, %9)        always: a skipped step draws a new dropout mask
  *
- * Without the result "ok" (nothing was scaled) every step is applied.  Several train blocks that may skip alone (results
- * "ok.0", "ok.1", ...) count their own updates in "step.0", "step.1", ..., which drive their schedules and bias
- * corrections; "step" then counts the steps in which any block was updated.  A buffer is written with the parameters of
- * the block that its name belongs to; one of no block where all gradients are finite.
+ * Without the result "ok" (nothing was scaled) every step is applied.  If several train blocks may skip separately
+ * (results "ok.0", "ok.1", ...), each counts its own updates in "step.0", "step.1", ..., which drive its schedules and
+ * bias corrections; "step" then counts the steps in which any block was updated.  A buffer is written together with the
+ * parameters of the block that its name belongs to; a buffer of no block, if all gradients are finite.
  */
-#include "passes/common/function_modes.h"
 #include "passes/common/diag_at.h"
-#include "passes/training/training_step.h"
+#include "passes/common/function_modes.h"
+#include "passes/training/training.h"
+
+typedef struct Rate {     /* a learning rate or weight decay that has been emitted */
+    const char *argument; /* of the optimizer; "group": the weight decay of a group */
+    double factor;        /* of the group that it is for; of "group": the weight decay itself */
+    Val value;            /* f64 scalar */
+} Rate;
+
+typedef struct BlockStep { /* one train block while its updates are built */
+    PassContext *c;
+    Module *m;
+    Func *f; /* the function that ends the step */
+    const Train *block;
+    int index;  /* of the block */
+    Val ok;     /* predicate of its assigns; NO_VAL: always */
+    Val done;   /* i64 state: updates so far, the step of its schedules */
+    Val number; /* of this update, counted from 1 */
+    ParamGradients gradients;
+    VEC(Rate) rates;
+} BlockStep;
 
 enum { MAX_SLOTS = 2, FIRST_MOMENT = 5 };
 
@@ -24,7 +43,7 @@ typedef struct Optimizer {
     const char *name;
     Opcode code;
     const char *slots[MAX_SLOTS]; /* its moments */
-    const char *unless_zero;      /* the argument without which there are no moments */
+    const char *unless_zero;      /* the argument that, when zero, leaves no moments */
 } Optimizer;
 
 static const Optimizer optimizers[] = {
@@ -37,14 +56,14 @@ static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
     const char *name = call->name ? call->name : "none";
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
         if (!strcmp(optimizers[i].name, name)) return &optimizers[i];
-    Diag *diag = place_error(c, call->pos, "optimizer %s is not built yet", name);
-    diag_help(c->diags, diag, "there are sgd, adam and adamw");
+    Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", name);
+    diag_help(c->diags, diag, "sgd, adam and adamw are supported");
     return NULL;
 }
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */
 
-/* What is kept from step to step is f32 or an integer, and is computed so. */
+/* Path, place and reason of an op of an update: "fc1.weight.adamw". */
 static void explain(Module *m, const Train *block, Op *o, const char *of, const char *what) {
     o->path = arena_printf(m->arena, "%s.%s", of, what);
     o->pos = block->optimizer.pos;
@@ -53,25 +72,29 @@ static void explain(Module *m, const Train *block, Op *o, const char *of, const 
     o->reason->neighbour = of;
 }
 
-void step_explain(BlockStep *b, Op *o, const char *of, const char *what) { explain(b->m, b->block, o, of, what); }
+static void explain_of_block(BlockStep *b, Op *o, const char *of, const char *what) {
+    explain(b->m, b->block, o, of, what);
+}
 
-/* The same for what belongs to no block. */
+/* The same for ops that belong to no block. */
 static void explain_shared(Func *f, Op *o, const char *of, const char *what) {
     explain(f->module, train_block(f->module, 0), o, of, what);
 }
 
-void step_set_attributes(const Call *call, Op *o) {
+/* A number of the model text; an int may be written where a float is expected. */
+static double number_of(const CallArg *arg, double otherwise) {
+    return !arg ? otherwise : arg->type == ATTR_INT ? (double)arg->value.i : arg->value.f;
+}
+
+/* Every attribute of the op that the call names. */
+static void set_attributes(const Call *call, Op *o) {
     const AttrSpec *specs = ir_op_info[o->code].attrs;
     for (int i = 0; i < MAX_ATTRS && specs[i].type != ATTR_END; i++) {
         const CallArg *arg = ir_call_arg(call, specs[i].name);
         if (!arg) continue;
-        if (specs[i].type == ATTR_FLOAT) o->attr[i].f = step_number(arg, 0);
+        if (specs[i].type == ATTR_FLOAT) o->attr[i].f = number_of(arg, 0);
         else o->attr[i] = arg->value;
     }
-}
-
-double step_number(const CallArg *arg, double otherwise) {
-    return !arg ? otherwise : arg->type == ATTR_INT ? (double)arg->value.i : arg->value.f;
 }
 
 static void assign(Func *f, Val state, Val next, Val pred) {
@@ -80,10 +103,143 @@ static void assign(Func *f, Val state, Val next, Val pred) {
     o->pred = pred;
 }
 
-/* The state's next value, under the state's name; not in a step that is skipped. */
+/* The state's next value, named after the state; a skipped step does not write it. */
 static void assign_next(BlockStep *b, Val state, Val next) {
     ir_rename(b->f, next, arena_printf(b->m->arena, "%s.next", ir_value(b->f, state)->name));
     assign(b->f, state, next, b->ok);
+}
+
+/* ---- learning rates and weight decays -------------------------------------------------------------------------------
+ *
+ * The numbers of an optimizer that are not attributes, because they may change from step to step or from group to
+ * group, as f64 scalars.  Each is made once for all parameters that share it.
+ *
+ *   lr = cosine(peak = 6e-4, warmup = 700, steps = 20000)   =>   %lr   = cosine_rate(%step; peak = 0.0006, ...) : f64
+ *   group "*.bias": lr_scale = 0.1                               %0.1  = const(; value = 0.1)                   : f64
+ *                                                                %lr.1 = mul(%lr, %0.1)                         : f64
+ */
+
+static const struct Schedule {
+    const char *name;
+    Opcode code;
+} schedules[] = {
+    {"constant", OP_constant_rate}, {"cosine", OP_cosine_rate},       {"step", OP_step_rate},
+    {"linear", OP_linear_rate},     {"one_cycle", OP_one_cycle_rate},
+};
+
+static const struct Schedule *find_schedule(const char *name) {
+    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++)
+        if (!strcmp(schedules[i].name, name)) return &schedules[i];
+    return NULL;
+}
+
+static bool check_rates(BlockStep *b) {
+    bool ok = true;
+    for (int i = 0; i < b->block->optimizer.args.len; i++) {
+        const Call *call = b->block->optimizer.args.data[i].call;
+        if (!call || find_schedule(call->name)) continue;
+        place_error(b->c, call->pos, "schedule %s is not supported", call->name);
+        ok = false;
+    }
+    return ok;
+}
+
+static Val constant(BlockStep *b, const char *name, double value) {
+    Val v = ir_emit(b->f, OP_const, AMP_DT_F64, name, 0);
+    Op *o = ir_def(b->f, v);
+    ir_attr(o, "value")->f = value;
+    explain_of_block(b, o, "optimizer", name);
+    return v;
+}
+
+static Val scheduled(BlockStep *b, const Call *call, const char *name) {
+    Opcode code = find_schedule(call->name)->code;
+    Op *o = ir_op_new(b->f, code, &b->done, code == OP_constant_rate ? 0 : 1);
+    set_attributes(call, o);
+    explain_of_block(b, o, "optimizer", name);
+    o->pos = call->pos;
+    return ir_make_results(b->f, o, AMP_DT_F64, name);
+}
+
+static Val rate_of(BlockStep *b, const char *name, double factor);
+
+/* Argument |name| of the block's optimizer times |factor|. */
+static Val make_rate(BlockStep *b, const char *name, double factor) {
+    const CallArg *arg = ir_call_arg(&b->block->optimizer, name);
+    if (!arg || !arg->call) return constant(b, name, number_of(arg, 0) * factor);
+    if (factor == 1.0) return scheduled(b, arg->call, name);
+    Val whole = rate_of(b, name, 1.0), part = constant(b, "lr_scale", factor);
+    Val v = ir_emit(b->f, OP_mul, AMP_DT_F64, name, 2, whole, part);
+    explain_of_block(b, ir_def(b->f, v), "optimizer", name);
+    return v;
+}
+
+static Val *find_rate(BlockStep *b, const char *argument, double factor) {
+    for (int i = 0; i < b->rates.len; i++)
+        if (!strcmp(b->rates.data[i].argument, argument) && b->rates.data[i].factor == factor)
+            return &b->rates.data[i].value;
+    return NULL;
+}
+
+static Val remember_rate(BlockStep *b, const char *argument, double factor, Val v) {
+    vec_push(b->m->arena, &b->rates, ((Rate){argument, factor, v}));
+    return v;
+}
+
+static Val rate_of(BlockStep *b, const char *name, double factor) {
+    const Val *known = find_rate(b, name, factor);
+    return known ? *known : remember_rate(b, name, factor, make_rate(b, name, factor));
+}
+
+static Val group_decay(BlockStep *b, double value) {
+    const Val *known = find_rate(b, "group", value);
+    return known ? *known : remember_rate(b, "group", value, constant(b, "weight_decay", value));
+}
+
+/* ---- clipping --------------------------------------------------------------------------------------------------------
+ *
+ * Of unscaled gradients: first by the norm of all gradients of the block, then by value.
+ *
+ *   %grad_norm = global_norm(%grad.w, %grad.b)              : f32       result grad_norm
+ *   %1         = clip_by_norm(%grad.w, %grad_norm; max = 1) : f32[...]
+ *   %2         = clamp(%1; low = -0.5, high = 0.5)          : f32[...]
+ */
+
+static Val norm_of(BlockStep *b, const Val *gradients) {
+    const char *name = train_block_count(b->m) == 1 ? "grad_norm" : arena_printf(b->m->arena, "grad_norm.%d", b->index);
+    Op *o = ir_op_new(b->f, OP_global_norm, gradients, b->gradients.len);
+    explain_of_block(b, o, "clip", "global_norm");
+    Val norm = ir_make_results(b->f, o, AMP_DT_F32, name);
+    ir_add_result(b->f, name, norm);
+    return norm;
+}
+
+static Val clip_by_norm(BlockStep *b, const char *param, Val gradient, Val norm) {
+    Op *o = ir_op_new(b->f, OP_clip_by_norm, (Val[]){gradient, norm}, 2);
+    ir_attr(o, "max")->f = b->block->clip_norm;
+    explain_of_block(b, o, param, "clip_by_norm");
+    return ir_make_results(b->f, o, AMP_DT_F32, NULL);
+}
+
+static Val clip_by_value(BlockStep *b, const char *param, Val gradient) {
+    Op *o = ir_op_new(b->f, OP_clamp, &gradient, 1);
+    ir_attr(o, "low")->f = -b->block->clip_value;
+    ir_attr(o, "high")->f = b->block->clip_value;
+    explain_of_block(b, o, param, "clip_by_value");
+    return ir_make_results(b->f, o, AMP_DT_F32, NULL);
+}
+
+static Val *clipped_gradients(BlockStep *b) {
+    int count = b->gradients.len;
+    Val *g = arena_array(b->m->arena, Val, count + 1);
+    for (int i = 0; i < count; i++) g[i] = b->f->results.data[b->gradients.data[i].result].value;
+    Val norm = b->block->clip_norm > 0 && count ? norm_of(b, g) : NO_VAL;
+    for (int i = 0; i < count; i++) {
+        const char *param = b->gradients.data[i].param->name;
+        if (norm.id) g[i] = clip_by_norm(b, param, g[i], norm);
+        if (b->block->clip_value > 0) g[i] = clip_by_value(b, param, g[i]);
+    }
+    return g;
 }
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
@@ -105,7 +261,7 @@ static Val explained(Func *f, Val v, const char *what) {
     return v;
 }
 
-/* bool: some block's gradients are finite. */
+/* bool: whether the gradients of some block are finite. */
 static Val any_block(Func *f, const Val *ok, int blocks) {
     Val count = NO_VAL;
     for (int i = 0; i < blocks; i++) {
@@ -121,7 +277,7 @@ static Val any_block(Func *f, const Val *ok, int blocks) {
 
 static int moments_of(const Optimizer *o, const Call *call) {
     int count = 0;
-    if (o->unless_zero && step_number(ir_call_arg(call, o->unless_zero), 0) == 0.0) return 0;
+    if (o->unless_zero && number_of(ir_call_arg(call, o->unless_zero), 0) == 0.0) return 0;
     while (count < MAX_SLOTS && o->slots[count]) count++;
     return count;
 }
@@ -139,13 +295,13 @@ static void update(BlockStep *b, const Optimizer *optimizer, const State *param,
     const Call *call = &b->block->optimizer;
     ParamSettings settings = train_settings(b->block, param->name);
     Val in[FIRST_MOMENT + MAX_SLOTS] = {ir_use_state(b->f, param), gradient, b->number};
-    in[3] = step_rate(b, "lr", settings.lr_scale);
-    in[4] = settings.has_weight_decay ? step_group_decay(b, settings.weight_decay) : step_rate(b, "weight_decay", 1.0);
+    in[3] = rate_of(b, "lr", settings.lr_scale);
+    in[4] = settings.has_weight_decay ? group_decay(b, settings.weight_decay) : rate_of(b, "weight_decay", 1.0);
     int moments = moments_of(optimizer, call);
     for (int i = 0; i < moments; i++) in[FIRST_MOMENT + i] = moment(b, param, optimizer->slots[i]);
     Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + moments);
-    step_set_attributes(call, o);
-    step_explain(b, o, param->name, optimizer->name);
+    set_attributes(call, o);
+    explain_of_block(b, o, param->name, optimizer->name);
     ir_make_results(b->f, o, AMP_DT_F32, NULL);
     assign_next(b, in[0], o->out[0]);
     for (int i = 0; i < moments; i++) assign_next(b, in[FIRST_MOMENT + i], o->out[1 + i]);
@@ -153,9 +309,9 @@ static void update(BlockStep *b, const Optimizer *optimizer, const State *param,
 
 static bool update_block(BlockStep *b) {
     const Optimizer *optimizer = find_optimizer(b->c, &b->block->optimizer);
-    if (!optimizer || !step_check_rates(b)) return false;
+    if (!optimizer || !check_rates(b)) return false;
     b->gradients = train_gradients(b->f, b->index);
-    const Val *gradients = step_clipped_gradients(b);
+    const Val *gradients = clipped_gradients(b);
     for (int i = 0; i < b->gradients.len; i++) update(b, optimizer, b->gradients.data[i].param, gradients[i]);
     return true;
 }
@@ -185,7 +341,7 @@ static void update_buffers(Func *f, const Val *ok, Val all_ok) {
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* The blocks go by one counter. */
+/* All blocks share one counter. */
 static bool update_together(PassContext *c, Func *f, Val step, Val ok) {
     Val number = increment(f, step);
     for (int i = 0; i < train_block_count(c->m); i++) {
@@ -197,7 +353,7 @@ static bool update_together(PassContext *c, Func *f, Val step, Val ok) {
     return true;
 }
 
-/* Each goes by its own; |ok| by block, none for a block that trains nothing. */
+/* Each block has its own counter.  |ok| is by block; NO_VAL for a block that trains nothing. */
 static bool update_alone(PassContext *c, Func *f, Val step, const Val *ok) {
     int blocks = train_block_count(c->m);
     for (int i = 0; i < blocks; i++) {
@@ -206,8 +362,7 @@ static bool update_alone(PassContext *c, Func *f, Val step, const Val *ok) {
         const State *taken = ir_state_find(c->m, name);
         if (!ok[i].id) continue;
         if (taken && taken->role != STATE_COUNTER) {
-            place_error(c, taken->pos, "the name %s belongs to a counter of training; name it differently, with `as`",
-                        name);
+            place_error(c, taken->pos, "%s is reserved for training state; name it differently, with `as`", name);
             return false;
         }
         b.done = counter(f, name);

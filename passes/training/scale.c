@@ -2,7 +2,7 @@
  * needs: autodiff.  breaks: nothing.
  *
  *   %d.loss = grad_seed() : f32   =>   %d.loss = grad_seed() : f32
- *   ...                                %1 = scale_loss(%d.loss, %scale) : f32   stands for %d.loss from here on
+ *   ...                                %1 = scale_loss(%d.loss, %scale) : f32   replaces %d.loss from here on
  *   result grad.w = %d.w               ...
  *                                      %ok = all_finite(%d.w) : bool            of gradients that are still scaled
  *                                      %2 = inverse_scale(%scale) : f32
@@ -11,20 +11,19 @@
  *                                      assign(%scale, %4) ...
  *                                      result grad.w = %3    result ok = %ok
  *
- * Only where some gradient is f16: nothing else can overflow early, and everything else runs unscaled, without a finite
- * check.  The order and the arithmetic are torch.amp.GradScaler's; update_scale adds the bounds min and max.  static(v)
- * keeps the check and the skipping, and updates nothing.
+ * Only if some gradient is f16: other types have the exponent range of f32, so they run unscaled and without the check
+ * for finite gradients.  Order and arithmetic are torch.amp.GradScaler's; update_scale adds the bounds min and max.
+ * static(v) keeps the check and the skipping of steps, and updates nothing.
  *
- * Several train blocks share the scaler.  Each skips alone: result "ok.0", "ok.1", ... say whether a block's gradients
- * are finite, and "ok", which the scale goes by, whether all are.
+ * Several train blocks share the scaler but skip separately: the results "ok.0", "ok.1", ... say whether the gradients
+ * of each block are finite; "ok", which drives the scale, whether all of them are.
  *
- * Where steps accumulate, accumulate.c splits the function first: the loss is scaled in micro_step, all the rest is done
- * with the sums in apply_step.
+ * If steps accumulate, accumulate.c splits the function first: the loss is scaled in micro_step, and everything else is
+ * done in apply_step, with the summed gradients.
  */
-#include "passes/training/accumulate.h"
-#include "passes/common/function_modes.h"
+#include "ir/loss_scale.h"
 #include "passes/passes.h"
-#include "passes/training/train_blocks.h"
+#include "passes/training/training.h"
 
 typedef struct Scaling {
     Module *m;
@@ -33,52 +32,52 @@ typedef struct Scaling {
     Val ok;
 } Scaling;
 
-/* ---- whether ----------------------------------------------------------------------------------------------------- */
+/* ---- is it needed ------------------------------------------------------------------------------------------------- */
 
 static bool is_gradient(const char *result) { return !strncmp(result, "grad.", 5); }
 
-/* Some value behind a seed is f16. */
+/* Whether some value computed from a seed is f16. */
 static bool has_f16_gradient(const Scaling *s) {
     const Func *f = s->first;
-    bool *behind = arena_array(s->m->arena, bool, f->values.len);
+    bool *from_seed = arena_array(s->m->arena, bool, f->values.len);
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         bool any = o->code == OP_grad_seed;
-        for (int j = 0; j < o->n_in; j++) any = any || behind[o->in[j].id];
+        for (int j = 0; j < o->n_in; j++) any = any || from_seed[o->in[j].id];
         for (int r = 0; any && r < o->n_out; r++) {
-            behind[o->out[r].id] = true;
+            from_seed[o->out[r].id] = true;
             if (ir_dtype(f, o->out[r]) == AMP_DT_F16) return true;
         }
     }
     return false;
 }
 
-/* ---- what -------------------------------------------------------------------------------------------------------- */
+/* ---- the ops ----------------------------------------------------------------------------------------------------- */
 
-/* PyTorch's numbers, and bounds. */
 static const struct {
     const char *name;
     double number;
 } dynamic_defaults[] = {
-    {"init", 65536.0}, {"growth", 2.0}, {"backoff", 0.5}, {"interval", 2000}, {"min", 1.0}, {"max", 16777216.0},
+    {"init", LOSS_SCALE_INIT},         {"growth", LOSS_SCALE_GROWTH}, {"backoff", LOSS_SCALE_BACKOFF},
+    {"interval", LOSS_SCALE_INTERVAL}, {"min", LOSS_SCALE_MIN},       {"max", LOSS_SCALE_MAX},
 };
 
-/* The model's call, with what it leaves out. */
+/* The model's call, completed with the defaults. */
 static const Call *loss_scale(Scaling *s) {
-    Call *c = &s->m->loss_scale;
-    if (!c->name) c->name = "dynamic";
-    if (strcmp(c->name, "dynamic")) return c;
+    Call *call = &s->m->loss_scale;
+    if (!call->name) call->name = "dynamic";
+    if (strcmp(call->name, "dynamic")) return call;
     for (size_t i = 0; i < sizeof dynamic_defaults / sizeof *dynamic_defaults; i++) {
         const char *name = dynamic_defaults[i].name;
-        if (ir_call_arg(c, name)) continue;
-        if (!strcmp(name, "interval")) ir_call_set_int(s->m->arena, c, name, (int64_t)dynamic_defaults[i].number);
-        else ir_call_set_float(s->m->arena, c, name, dynamic_defaults[i].number);
+        if (ir_call_arg(call, name)) continue;
+        if (!strcmp(name, "interval")) ir_call_set_int(s->m->arena, call, name, (int64_t)dynamic_defaults[i].number);
+        else ir_call_set_float(s->m->arena, call, name, dynamic_defaults[i].number);
     }
-    return c;
+    return call;
 }
 
-static double number(const Call *c, const char *name) {
-    const CallArg *arg = ir_call_arg(c, name);
+static double number(const Call *call, const char *name) {
+    const CallArg *arg = ir_call_arg(call, name);
     return !arg ? 0.0 : arg->type == ATTR_INT ? (double)arg->value.i : arg->value.f;
 }
 
@@ -88,7 +87,7 @@ static void explain(Scaling *s, Op *o, const char *path) {
     o->reason = ir_reason(s->m, "loss_scale");
 }
 
-/* The scaler's numbers: states that start as constant(v). */
+/* States of the scaler; a nonzero start is the initialiser constant(v). */
 static const State *new_state(Scaling *s, const char *name, Dtype t, double initial) {
     State *state = ir_state_new(s->m, name, STATE_SCALER, t, shape_scalar());
     if (initial != 0.0) {
@@ -103,7 +102,7 @@ static void assign(Scaling *s, Val state, Val next) {
     explain(s, o, arena_printf(s->m->arena, "%s.assign", ir_value(s->last, state)->name));
 }
 
-/* body[at] is a grad_seed: the last op of the body, which scales it, moves behind it and stands for it. */
+/* body[at] is a grad_seed.  The new op that scales it is moved next to it, and every later reader reads that. */
 static void scale_seed(Scaling *s, const State *scale, int at) {
     Func *f = s->first;
     Val seed = ir_op_at(f, at)->out[0], state = ir_use_state(f, scale);
@@ -128,7 +127,7 @@ static void scale_losses(Scaling *s, const State *scale) {
         if (ir_op_at(s->first, i)->code == OP_grad_seed) scale_seed(s, scale, i);
 }
 
-/* Of the block's gradients, or of all where |block| is -1. */
+/* Of the gradients of one block, or of all if |block| is -1. */
 static Val all_finite(Scaling *s, int block, const char *name) {
     ParamGradients gradients = train_gradients(s->last, block);
     VEC(Val) values = {0};
@@ -164,14 +163,14 @@ static void unscale(Scaling *s) {
     }
 }
 
-static void update(Scaling *s, const Call *c) {
+static void update(Scaling *s, const Call *call) {
     static const char *const factors[] = {"growth", "backoff", "min", "max"};
     Func *f = s->last;
     Val tracker = ir_use_state(f, new_state(s, "growth_tracker", AMP_DT_I32, 0));
     Val hits = ir_use_state(f, new_state(s, "floor_hits", AMP_DT_I32, 0));
     Op *o = ir_op_new(f, OP_update_scale, (Val[]){s->scale, tracker, s->ok}, 3);
-    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) ir_attr(o, factors[i])->f = number(c, factors[i]);
-    ir_attr(o, "interval")->i = (int64_t)number(c, "interval");
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) ir_attr(o, factors[i])->f = number(call, factors[i]);
+    ir_attr(o, "interval")->i = (int64_t)number(call, "interval");
     explain(s, o, "scaler.update_scale");
     ir_make_results(f, o, AMP_DT_F32, NULL);
     Val more_hits = ir_emit(f, OP_add, AMP_DT_I32, NULL, 2, hits, o->out[2]);
@@ -181,14 +180,14 @@ static void update(Scaling *s, const Call *c) {
     assign(s, hits, more_hits);
 }
 
-static void add_scaling(Scaling *s, const Call *c) {
-    bool dynamic = !strcmp(c->name, "dynamic");
-    const State *scale = new_state(s, "scale", AMP_DT_F32, number(c, dynamic ? "init" : "v"));
+static void add_scaling(Scaling *s, const Call *call) {
+    bool dynamic = !strcmp(call->name, "dynamic");
+    const State *scale = new_state(s, "scale", AMP_DT_F32, number(call, dynamic ? "init" : "v"));
     scale_losses(s, scale);
     s->scale = ir_use_state(s->last, scale);
     check_finite(s);
     unscale(s);
-    if (dynamic) update(s, c);
+    if (dynamic) update(s, call);
 }
 
 bool pass_scale(PassContext *c) {

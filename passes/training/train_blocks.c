@@ -1,5 +1,5 @@
-/* train_blocks.c: see train_blocks.h. */
-#include "passes/training/train_blocks.h"
+/* train_blocks.c: what a model's train blocks say about each parameter, and the functions of a step. */
+#include "passes/training/training.h"
 
 int train_block_count(const Module *m) { return m->trains.len; }
 
@@ -26,7 +26,6 @@ ParamSettings train_settings(const Train *block, const char *param) {
     return s;
 }
 
-/* By state of the module. */
 ParamGradients train_gradients(const Func *f, int block) {
     const Module *m = f->module;
     ParamGradients list = {0};

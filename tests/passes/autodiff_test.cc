@@ -566,7 +566,7 @@ TEST_F(AutodiffTest, WhatCannotBeTrainedIsNamed) {
     const std::string head = "module \"t\" stage elaborate {\ntrain\n}\nstate %w : f32[2, 3] param = zeros() from "
                              "m.amp:3:9\nfunc forward {\n"
                              "input %x : f32[N, 5, 3]\nstate %w : f32[2, 3]\n";
-    EXPECT_EQ(ErrorsOf(head + "}\n"), "error: module t is to be trained, but has no result \"loss\"\n");
+    EXPECT_EQ(ErrorsOf(head + "}\n"), "error: module t has a train block but no result \"loss\"\n");
     EXPECT_EQ(ErrorsOf(head + "result loss = %w\n}\n"), "error: module t: the loss is not a scalar\n");
     EXPECT_EQ(ErrorsOf(head +
                        "%q = expand(%x) : f32[N, N, 5, 3]\n%h = linear(%q, %w) : f32[N, N, 5, 2] @fc at m.amp:7:1\n"
@@ -579,7 +579,7 @@ TEST_F(AutodiffTest, WhatCannotBeTrainedIsNamed) {
         ErrorsOf("module \"t\" stage elaborate {\ntrain\n}\nstate %scale : f32 param = zeros() from m.amp:3:9\nfunc "
                  "forward {\n"
                  "state %scale : f32\n%loss = exp(%scale) : f32 @exp\nresult loss = %loss\n}\n"),
-        "error: m.amp:3:9: the name scale belongs to a number that training keeps; name it differently, with `as`\n");
+        "error: m.amp:3:9: scale is reserved for training state; name it differently, with `as`\n");
 }
 
 } // namespace

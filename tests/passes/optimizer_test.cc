@@ -74,7 +74,7 @@ TEST_F(OptimizerTest, AnUnknownOptimizerIsNamed) {
     text.replace(text.find("adamw(lr = 0.001)"), 17, "lion(lr = 0.001)");
     EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
     EXPECT_EQ(Diagnostics(),
-              "error: mlp.amp:20:17: optimizer lion is not built yet\n  help: there are sgd, adam and adamw\n");
+              "error: mlp.amp:20:17: optimizer lion is not supported\n  help: sgd, adam and adamw are supported\n");
 }
 
 } // namespace

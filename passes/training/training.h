@@ -1,0 +1,51 @@
+/* training.h: what the passes of a training step share: the model's train blocks and the functions of a step. */
+#ifndef AMP_PASSES_TRAINING_TRAINING_H
+#define AMP_PASSES_TRAINING_TRAINING_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- train blocks (train_blocks.c) -------------------------------------------------------------------------------- */
+
+int train_block_count(const Module *m);
+const Train *train_block(const Module *m, int block);
+
+/* The block that trains parameters of this name; -1: none. */
+int train_block_of(const Module *m, const char *state);
+
+typedef struct
+    ParamSettings { /* set by the block's groups; for each setting the last matching group that has it wins */
+    double lr_scale;
+    bool has_weight_decay;
+    double weight_decay;
+} ParamSettings;
+ParamSettings train_settings(const Train *block, const char *param);
+
+/* Gradients of a training step, in the order of the parameters: the results "grad.NAME" of |f|.  |block| -1: of every
+ * block. */
+typedef struct ParamGradient {
+    const State *param;
+    int result; /* of f */
+} ParamGradient;
+typedef VEC(ParamGradient) ParamGradients;
+ParamGradients train_gradients(const Func *f, int block);
+
+/* ---- the functions of a step -------------------------------------------------------------------------------------- */
+
+/* The function that ends a step: apply_step if steps accumulate, else train_step; NULL: nothing is trained. */
+Func *train_last_function(const Module *m);
+/* The one that runs the model: micro_step or train_step. */
+Func *train_first_function(const Module *m);
+
+/* accumulate.c: if the module's steps accumulate, `train_step`, which ends with gradients, becomes `micro_step` and
+ * `apply_step`; the latter starts from the summed gradients. */
+void accumulate_split(Module *m);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -104,8 +104,8 @@ static bool report_recursion(Elab *e, const Block *b, const Expr *call) {
     const char *cycle = b->decl->name->text;
     for (const Frame *f = e->frame; f->decl != b->decl; f = f->caller)
         cycle = arena_printf(e->a, "%s -> %s", f->decl->name->text, cycle);
-    Diag *diag = elab_error(e, call->loc, "blocks do not call themselves: %s -> %s", b->decl->name->text, cycle);
-    diag_help(e->d, diag, "repeat i in 0..k { } does something k times");
+    Diag *diag = elab_error(e, call->loc, "a block cannot call itself: %s -> %s", b->decl->name->text, cycle);
+    diag_help(e->d, diag, "to do something k times, write repeat i in 0..k { ... }");
     return false;
 }
 
@@ -155,7 +155,7 @@ static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
 static Item default_tensor(Elab *e, const Parameter *p) {
     if (!p->initial) return ERROR_ITEM; /* check_defaults told */
     if (p->initial->kind == EXPR_NONE) return (Item){.kind = ITEM_NONE};
-    return elab_error_item(e, p->initial->loc, "a tensor argument has no default but none");
+    return elab_error_item(e, p->initial->loc, "the only default of a tensor argument is none");
 }
 
 static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *tensors, int count) {
@@ -168,9 +168,8 @@ static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *
             item = item_tensor(elab_as_tensor(e, call->call.args.data[i].loc, &number));
         }
         if (item.kind == ITEM_NONE && !p->initial)
-            item = elab_error_item(e, call->call.args.data[i].loc,
-                                   "%s: '%s' is no optional tensor; none does not stand for it", b->decl->name->text,
-                                   p->name->text);
+            item = elab_error_item(e, call->call.args.data[i].loc, "%s: '%s' is not optional and cannot be none",
+                                   b->decl->name->text, p->name->text);
         bind_new(e, p, item);
         good = good && item.kind != ITEM_ERROR;
     }
@@ -240,7 +239,7 @@ static bool has_named_tensor(Elab *e, const Expr *x) {
     for (int i = 0; i < x->call.args.len; i++) {
         const Arg *arg = &x->call.args.data[i];
         if (!arg->name) continue;
-        Diag *diag = elab_error(e, arg->loc, "%s: arguments with a name come after ';'", x->call.callee->text);
+        Diag *diag = elab_error(e, arg->loc, "%s: named arguments come after ';'", x->call.callee->text);
         diag_help(e->d, diag, "write %s(...; %s)", x->call.callee->text, loc_text(e->a, arg->loc));
         found = true;
     }
@@ -271,7 +270,7 @@ static Callee find_callee(const Elab *e, const char *name) {
 static Item report_unknown_call(Elab *e, const Expr *x) {
     const Name *callee = x->call.callee;
     if (graph_op_is_unsupported(callee->text)) {
-        elab_error(e, callee->loc, "%s is not built yet", callee->text);
+        elab_error(e, callee->loc, "%s is not supported", callee->text);
         return ERROR_ITEM;
     }
     int count;
@@ -316,7 +315,7 @@ static Item report_count(Elab *e, const Expr *x, const Callee *c, int count) {
     Diag *diag = elab_error(e, x->loc, "%s; the call has %d", text_str(&t), count);
     const char *name = x->call.callee->text;
     if (c->op && count == 2 && (!strcmp(name, "max") || !strcmp(name, "min")))
-        diag_help(e->d, diag, "of two tensors it is where(a %s b, a, b)", *name == 'm' && name[1] == 'a' ? ">" : "<");
+        diag_help(e->d, diag, "for two tensors, write where(a %s b, a, b)", *name == 'm' && name[1] == 'a' ? ">" : "<");
     return ERROR_ITEM;
 }
 

@@ -63,8 +63,8 @@ void elab_apply_defines(Elab *e, Unit *main) {
         Expr *value = d ? parse_value(e, define->value, d->value->loc) : NULL;
         if (!d) report_unknown_define(e, main, define);
         else if (!value)
-            diag_error(e->d, (Loc){0}, "-D %s=%s: the value is neither an integer, a float, true nor false",
-                       define->name, define->value);
+            diag_error(e->d, (Loc){0}, "-D %s=%s: the value is not an integer, a float, true or false", define->name,
+                       define->value);
         else d->value = value;
     }
 }
@@ -121,13 +121,13 @@ static void add_model_inputs(Elab *e, const Decl *model) {
 static void add_model_results(Elab *e, const Decl *model) {
     if (!model->results.len) {
         Diag *diag = elab_error(e, model->loc, "model %s has no results", model->name->text);
-        diag_help(e->d, diag, "name them behind the inputs: model %s(...) -> logits {", model->name->text);
+        diag_help(e->d, diag, "name them after the inputs: model %s(...) -> logits {", model->name->text);
     }
     for (int i = 0; i < model->results.len; i++) {
         Name *name = model->results.data[i];
         if (!elab_find(e, name->text)) {
-            Diag *diag = elab_error(e, name->loc, "model %s binds no '%s', which is to be its result",
-                                    model->name->text, name->text);
+            Diag *diag =
+                elab_error(e, name->loc, "model %s does not bind its result '%s'", model->name->text, name->text);
             elab_help_nearest_key(e, diag, name->text, &e->frame->names);
             if (!diag->notes.len) diag_help(e->d, diag, "bind it in the body: %s = ...", name->text);
             continue;
@@ -198,7 +198,7 @@ static void set_eval_precision(Elab *e, const Stmt *s) {
         return;
     }
     Diag *diag = elab_error(e, s->bind.value->loc, "eval_precision cannot be '%s'", item.s);
-    diag_help(e->d, diag, "eval_precision is fp32; without it evaluation runs in the precision of training");
+    diag_help(e->d, diag, "eval_precision can only be fp32; without it, evaluation runs in the precision of training");
 }
 
 static const struct {

@@ -65,19 +65,19 @@ typedef struct Binding {
     Name *name; /* where it was bound last */
     Item item;
     int level; /* the `repeat` it is local to; 0: none */
-    bool live; /* false: its turn is over */
+    bool live; /* false: its iteration is over */
 } Binding;
 
 typedef struct Frame { /* one call of a block, or the model, or train */
     struct Frame *caller;
     const Unit *unit;
     const Decl *decl;
-    Loc call;            /* the call; nowhere for model and train */
-    const char *scope;   /* "h.0.attn"; "" at the top */
-    const char *layer;   /* the prelude block that a person called, or NULL */
-    Table names;         /* to Binding */
-    int level;           /* of `repeat` around what is elaborated now */
-    VEC(Binding *) turn; /* bound in the turns that run now */
+    Loc call;                 /* the call; nowhere for model and train */
+    const char *scope;        /* "h.0.attn"; "" at the top */
+    const char *layer;        /* the prelude block that a person called, or NULL */
+    Table names;              /* to Binding */
+    int level;                /* of `repeat` around what is elaborated now */
+    VEC(Binding *) iteration; /* bound in the iterations that run now */
     Item returned;
     bool has_returned;
 } Frame;
@@ -112,7 +112,7 @@ typedef struct Elab {
     struct Target *averages; /* the function `metrics`, where there is one */
     const Frame *averaging;  /* the train block, while a metric is computed from averages */
     int depth;               /* of recursion over tree and calls */
-    int64_t work, max_ops;   /* ops and turns so far */
+    int64_t work, max_ops;   /* ops and iterations so far */
     bool stopped;            /* a limit was exceeded and reported */
 } Elab;
 
@@ -176,8 +176,8 @@ void elab_bind(Elab *e, Name *name, Item item);
 Binding *elab_find(const Elab *e, const char *text); /* of the frame, or a const of its file; NULL */
 Item elab_read(Elab *e, const Name *name);           /* reports unknown ones */
 void elab_error_twice(Elab *e, const Name *name);    /* an argument or const that is declared twice */
-void elab_begin_turn(Elab *e);
-void elab_end_turn(Elab *e);
+void elab_begin_iteration(Elab *e);
+void elab_end_iteration(Elab *e);
 void elab_mark_read(Elab *e, const StmtVec *untaken); /* names in a branch that is not taken count as read */
 void elab_check_unread(Elab *e);
 bool block_takes(const Block *b, int tensors);
@@ -189,11 +189,11 @@ Block *elab_find_block(const Elab *e, const char *name, int tensors);
 /* One step deeper; false and an error where that is too deep, or where elaboration has stopped. */
 bool elab_enter(Elab *e, Loc loc);
 void elab_leave(Elab *e);
-/* Counts |amount| ops or turns; false, and once an error, where they are more than max_ops. */
+/* Counts |amount| ops or iterations; false, and once an error, where they are more than max_ops. */
 bool elab_charge(Elab *e, Loc loc, int64_t amount);
 /* Charges the call; false where what it makes at least is too much. */
 bool elab_afford_call(Elab *e, Block *b, const Expr *call);
-bool elab_afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost);
+bool elab_afford_iterations(Elab *e, const Stmt *s, int64_t iterations, int64_t cost);
 
 /* ---- emit.c: making ops ----------------------------------------------------------------------------------- */
 
@@ -254,8 +254,8 @@ const GraphOp *graph_op_find(const char *name);
 void graph_op_tensors(const GraphOp *op, int *least, int *most);
 bool graph_op_takes(const GraphOp *op, int tensors);
 int elab_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
-bool graph_op_is_unsupported(const char *name);         /* in the language, not built yet */
-const char *const *graph_op_names(Elab *e, int *count); /* of ops and future calls, for "did you mean" */
+bool graph_op_is_unsupported(const char *name);         /* in the language, but not supported */
+const char *const *graph_op_names(Elab *e, int *count); /* of all of them, for "did you mean" */
 
 /* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */
 

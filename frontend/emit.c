@@ -114,7 +114,7 @@ Val elab_as_tensor(Elab *e, Loc loc, const Item *item) {
     if (item->kind == ITEM_TENSOR) return item->tensor;
     if (item->kind == ITEM_FLOAT) return emit_const(e, loc, item->f);
     if (item->kind == ITEM_INT && !item->i.n) return emit_const(e, loc, (double)item->i.mul);
-    if (item->kind != ITEM_ERROR) elab_error(e, loc, "a tensor belongs here; this is %s", item_describe(e, item));
+    if (item->kind != ITEM_ERROR) elab_error(e, loc, "a tensor is expected here; this is %s", item_describe(e, item));
     return NO_VAL;
 }
 
@@ -163,7 +163,7 @@ static bool check_kind(const Operands *o, int i) {
     if (o->items[i].kind == ITEM_ERROR) return false;
     bool is_number = o->items[i].kind == ITEM_FLOAT || (o->items[i].kind == ITEM_INT && !o->items[i].i.n);
     if (o->items[i].kind == ITEM_TENSOR || (is_number && !strchr("lic", letter_of(o, i)))) return true;
-    elab_error(o->e, o->locs[i], "a tensor belongs here; this is %s", item_describe(o->e, &o->items[i]));
+    elab_error(o->e, o->locs[i], "a tensor is expected here; this is %s", item_describe(o->e, &o->items[i]));
     return false;
 }
 
@@ -229,9 +229,9 @@ static bool convert(const Operands *o, int i, Dtype common) {
         if (must && t != AMP_DT_F32) o->in[i] = cast_to_f32(o, i, item->tensor);
     } else if (letter_of(o, i) == 'v') return refuse(o, i, "floats or i32");
     else {
-        Diag *diag = elab_error(o->e, o->locs[i], "%s takes tensors of one type; this is %s beside %s",
-                                noun_of(o->code), item_describe(o->e, item), amp_dtype_name(common));
-        diag_help(o->e->d, diag, "to_f32(...) converts");
+        Diag *diag = elab_error(o->e, o->locs[i], "%s takes tensors of one type; this is %s, not %s", noun_of(o->code),
+                                item_describe(o->e, item), amp_dtype_name(common));
+        diag_help(o->e->d, diag, "to_f32(...) converts it");
         return false;
     }
     return o->in[i].id != 0;
@@ -266,15 +266,15 @@ static Item count_up(Elab *e, const Expr *x, const Item *left, const Item *right
         Val v = left->tensor;
         return elab_emit(e, x->loc, ir_op_new(e->f, OP_increment, &v, 1), &x->operation.left->loc);
     }
-    Diag *diag = elab_error(e, x->loc, "an i64 is a counter; all it does is `counter + 1`");
+    Diag *diag = elab_error(e, x->loc, "an i64 is a counter; its only operation is `counter + 1`");
     diag_help(e->d, diag, "to_f32(...) makes it a float");
     return ERROR_ITEM;
 }
 
 static bool refuse_logic(Elab *e, const Expr *x) {
     const char *spelling = operator_spelling[x->operation.op];
-    Diag *diag = elab_error(e, x->loc, "'%s' joins conditions that are known at compile time, not tensors", spelling);
-    diag_help(e->d, diag, "where(c, a, b) chooses by element");
+    Diag *diag = elab_error(e, x->loc, "'%s' combines conditions known at compile time, not tensors", spelling);
+    diag_help(e->d, diag, "where(c, a, b) selects by element");
     return false;
 }
 

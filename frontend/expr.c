@@ -10,8 +10,8 @@ static Item item_list(Elab *e, const Expr *x) {
         Item *item = &list.items.at[i];
         *item = elab_eval(e, x->items.data[i]);
         if (item->kind == ITEM_TENSOR)
-            *item = elab_error_item(e, x->items.data[i]->loc,
-                                    "a tensor does not stand in a list; concat and stack join tensors");
+            *item =
+                elab_error_item(e, x->items.data[i]->loc, "a list cannot hold a tensor; concat and stack join tensors");
         good = good && item->kind != ITEM_ERROR;
     }
     return good ? list : ERROR_ITEM;
@@ -110,7 +110,7 @@ static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
         *dtype = tensor_types[i];
         return true;
     }
-    Diag *diag = elab_error(e, type->word->loc, "'%s' is no type of a tensor", type->word->text);
+    Diag *diag = elab_error(e, type->word->loc, "'%s' is not a tensor type", type->word->text);
     elab_help_choice(e, diag, type->word->text, words, TENSOR_TYPE_COUNT);
     return false;
 }
@@ -147,7 +147,7 @@ static bool put_index(Elab *e, Text *t, const Expr *index) {
         text_printf(t, ".%lld", (long long)item.i.mul);
         return true;
     }
-    elab_error(e, index->loc, "an index in a path is an int from 0 on; this is %s", item_describe(e, &item));
+    elab_error(e, index->loc, "an index in a path is an int of at least 0; this is %s", item_describe(e, &item));
     return false;
 }
 

@@ -13,15 +13,15 @@ static void check_version(Elab *e, const File *file) {
     const Decl *first = file->decls.len ? file->decls.data[0] : NULL;
     Loc start = {file->source, 0, 0};
     if (!first || first->kind != DECL_VERSION) {
-        elab_error(e, first ? first->loc : start, "the first line of a file is `amp %d`, the version of the language",
-                   LANGUAGE_VERSION);
+        elab_error(e, first ? first->loc : start,
+                   "the first line of a file must be `amp %d`, the version of the language", LANGUAGE_VERSION);
         return;
     }
     if (first->value->i != LANGUAGE_VERSION)
-        elab_error(e, first->value->loc, "this compiler knows version %d of the language", LANGUAGE_VERSION);
+        elab_error(e, first->value->loc, "this compiler supports version %d of the language", LANGUAGE_VERSION);
     for (int i = 1; i < file->decls.len; i++)
         if (file->decls.data[i]->kind == DECL_VERSION)
-            elab_error(e, file->decls.data[i]->loc, "`amp` stands only in the first line");
+            elab_error(e, file->decls.data[i]->loc, "`amp` is allowed only on the first line");
 }
 
 static Unit *find_unit(const Elab *e, const char *source_name) {
@@ -59,7 +59,7 @@ static void add_include(Elab *e, const Unit *unit, const Decl *d) {
     else if (!find_unit(e, source->name)) add_unit(e, source, false);
 }
 
-/* Included files join the end of the list and are read in their turn. */
+/* Included files join the end of the list, and are read when it is reached. */
 static void read_includes(Elab *e) {
     for (int i = 0; i < e->units.len; i++) {
         const DeclVec *decls = &e->units.data[i]->file->decls;
@@ -86,8 +86,8 @@ static void check_defaults(Elab *e, const Decl *d) {
     for (int i = 1; i < d->tensors.len; i++) {
         const Parameter *before = &d->tensors.data[i - 1], *p = &d->tensors.data[i];
         if (!before->initial || p->initial) continue;
-        Diag *diag = elab_error(e, p->name->loc, "'%s' has no default, and stands behind '%s', which has one",
-                                p->name->text, before->name->text);
+        Diag *diag = elab_error(e, p->name->loc, "'%s' has no default but follows '%s', which has one", p->name->text,
+                                before->name->text);
         diag_help(e->d, diag, "tensors are given by position: put '%s' first, or write `%s = none`", p->name->text,
                   p->name->text);
         return;
@@ -98,7 +98,7 @@ static void add_block(Elab *e, const Unit *unit, const Decl *d) {
     Table *blocks = unit->is_prelude ? &e->prelude : &e->blocks;
     const Block *first = table_get(blocks, d->name->text);
     if (first) {
-        Diag *diag = elab_error(e, d->name->loc, "there is a block '%s' already", d->name->text);
+        Diag *diag = elab_error(e, d->name->loc, "there is already a block '%s'", d->name->text);
         diag_note(e->d, diag, first->decl->name->loc, "first here");
         return;
     }
@@ -112,7 +112,8 @@ static void add_block(Elab *e, const Unit *unit, const Decl *d) {
 }
 
 static bool in_main_file(Elab *e, const Unit *unit, const Decl *d, const char *what) {
-    if (unit != e->units.data[0]) elab_error(e, d->loc, "%s stands in the main file, not in an included one", what);
+    if (unit != e->units.data[0])
+        elab_error(e, d->loc, "%s is allowed only in the main file, not in an included one", what);
     return unit == e->units.data[0];
 }
 
@@ -120,7 +121,7 @@ static bool in_main_file(Elab *e, const Unit *unit, const Decl *d, const char *w
 static void set_only(Elab *e, const Unit *unit, const Decl *d, const char *what, const Decl **only) {
     if (!in_main_file(e, unit, d, what)) return;
     if (*only) {
-        Diag *diag = elab_error(e, d->loc, "there is a %s already", what);
+        Diag *diag = elab_error(e, d->loc, "there is already a %s", what);
         diag_note(e->d, diag, (*only)->loc, "first here");
     } else {
         *only = d;

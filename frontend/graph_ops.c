@@ -87,12 +87,12 @@ static const GraphOp graph_ops[] = {
 
 enum { GRAPH_OP_COUNT = sizeof graph_ops / sizeof graph_ops[0] };
 
-/* Of the language, not built yet. */
-static const char *const future_calls[] = {
+/* Words of the language that are not supported yet. */
+static const char *const unsupported_calls[] = {
     "adaptive_avg_pool2d", "attention", "conv_transpose2d", "cos", "group_norm", "rms_norm", "self_attention", "sin",
 };
 
-enum { FUTURE_CALL_COUNT = sizeof future_calls / sizeof future_calls[0] };
+enum { UNSUPPORTED_CALL_COUNT = sizeof unsupported_calls / sizeof unsupported_calls[0] };
 
 const GraphOp *graph_op_find(const char *name) {
     for (int i = 0; i < GRAPH_OP_COUNT; i++)
@@ -113,16 +113,16 @@ bool graph_op_takes(const GraphOp *op, int tensors) {
 }
 
 bool graph_op_is_unsupported(const char *name) {
-    for (int i = 0; i < FUTURE_CALL_COUNT; i++)
-        if (!strcmp(future_calls[i], name)) return true;
+    for (int i = 0; i < UNSUPPORTED_CALL_COUNT; i++)
+        if (!strcmp(unsupported_calls[i], name)) return true;
     return false;
 }
 
 const char *const *graph_op_names(Elab *e, int *count) {
-    const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + FUTURE_CALL_COUNT);
+    const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + UNSUPPORTED_CALL_COUNT);
     *count = 0;
     for (int i = 0; i < GRAPH_OP_COUNT; i++) names[(*count)++] = graph_ops[i].name;
-    for (int i = 0; i < FUTURE_CALL_COUNT; i++) names[(*count)++] = future_calls[i];
+    for (int i = 0; i < UNSUPPORTED_CALL_COUNT; i++) names[(*count)++] = unsupported_calls[i];
     return names;
 }
 

@@ -16,6 +16,13 @@ static const char *shape_text(Elab *e, const Shape *s) {
     return text_str(&t);
 }
 
+/* As in a shape of one dimension, without its brackets. */
+static const char *dim_text(Elab *e, Dim d) {
+    Shape s = shape_of(1, &d);
+    const char *text = shape_text(e, &s);
+    return arena_strndup(e->a, text + 1, strlen(text) - 2);
+}
+
 /* ---- dimensions by number --------------------------------------------------------------------------------- */
 
 /* A dimension of |rank| ones, counted from the end where negative. */
@@ -62,7 +69,7 @@ bool graph_prepare_dims(GraphCall *c) {
     for (int i = 0; i < dims->count; i++) {
         if (!resolve(c, "dims", operand(c)->shape.rank, &dims->at[i])) return false;
         if (seen[dims->at[i]]) {
-            elab_error(c->e, c->locs[arg_index(c, "dims")], "%s: dimension %lld stands twice in dims", c->op->name,
+            elab_error(c->e, c->locs[arg_index(c, "dims")], "%s: dimension %lld appears twice in dims", c->op->name,
                        (long long)dims->at[i]);
             return false;
         }
@@ -77,7 +84,8 @@ bool graph_prepare_permute(GraphCall *c) {
     if (ir_attr(c->o, "dims")->dims.count == rank) return true;
     Item x = item_tensor(c->o->in[0]);
     elab_error(c->e, c->locs[arg_index(c, "dims")],
-               "permute: dims names each of the %d dimensions once; the tensor is %s", rank, item_describe(c->e, &x));
+               "permute: dims must name each of the %d dimensions once; the tensor is %s", rank,
+               item_describe(c->e, &x));
     return false;
 }
 
@@ -112,7 +120,7 @@ bool graph_prepare_pool(GraphCall *c) {
     if (c->items[arg_index(c, "stride")].kind == ITEM_NONE) ir_attr(c->o, "stride")->dims = *kernel;
     for (int i = 0; i < 2; i++) {
         if (padding->at[i] <= kernel->at[i] / 2) continue;
-        elab_error(c->e, c->locs[arg_index(c, "padding")], "%s: padding %lld is more than half of the kernel's %lld",
+        elab_error(c->e, c->locs[arg_index(c, "padding")], "%s: padding %lld is more than half the kernel size %lld",
                    c->op->name, (long long)padding->at[i], (long long)kernel->at[i]);
         return false;
     }
@@ -138,11 +146,9 @@ bool graph_prepare_reshape(GraphCall *c) {
     if (!stated_shape(c, &shape)) return false;
     if (shape_count(&x->shape, &before) && shape_count(&shape, &after) && dim_equal(before, after))
         return state_result(c, x->dtype, shape);
-    Shape counts = shape_of(2, (Dim[]){before, after});
-    Diag *diag =
-        elab_error_text(c->e, c->locs[arg_index(c, "shape")],
-                        arena_printf(c->e->a, "reshape: %s has another number of elements than %s, %s",
-                                     shape_text(c->e, &shape), shape_text(c->e, &x->shape), shape_text(c->e, &counts)));
+    const char *text = arena_printf(c->e->a, "reshape: %s has %s elements, but %s has %s", shape_text(c->e, &shape),
+                                    dim_text(c->e, after), shape_text(c->e, &x->shape), dim_text(c->e, before));
+    Diag *diag = elab_error_text(c->e, c->locs[arg_index(c, "shape")], text);
     elab_note_operand(c->e, diag, c->o->in[0], c->x->call.args.data[0].loc);
     elab_note_calls(c->e, diag);
     return false;
@@ -168,7 +174,7 @@ bool graph_prepare_top_k(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
     int64_t k = ir_attr(c->o, "k")->i;
     if (!s->rank || s->d[s->rank - 1].n || k <= s->d[s->rank - 1].mul) return true; /* other shapes: ir_infer */
-    elab_error(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, and there are %lld classes", c->op->name, (long long)k,
-               (long long)s->d[s->rank - 1].mul);
+    elab_error(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, but there are only %lld classes", c->op->name,
+               (long long)k, (long long)s->d[s->rank - 1].mul);
     return false;
 }

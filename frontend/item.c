@@ -138,7 +138,7 @@ bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *ite
     Item given = *item;
     if (conversions[type](e, item)) return true;
     if (given.kind == ITEM_INT && given.i.n)
-        elab_error(e, loc, "%s may not depend on the batch N; this is %s", what, item_describe(e, &given));
+        elab_error(e, loc, "%s cannot depend on the batch N; this is %s", what, item_describe(e, &given));
     else {
         Diag *diag = elab_error(e, loc, "%s must be of type %s; this is %s", what, static_type_names[type],
                                 item_describe(e, &given));
@@ -156,7 +156,7 @@ bool elab_static_type(Elab *e, const TypeExpr *type, StaticType *out) {
         *out = (StaticType)i;
         return true;
     }
-    Diag *diag = elab_error(e, type->loc, "'%s' is no type of a static argument", loc_text(e->a, type->loc));
+    Diag *diag = elab_error(e, type->loc, "'%s' is not a static argument type", loc_text(e->a, type->loc));
     elab_help_choice(e, diag, type->word->text, static_type_names, STATIC_TYPE_COUNT);
     return false;
 }

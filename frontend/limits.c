@@ -12,7 +12,7 @@ enum { MAX_DEPTH = 1000 };
 bool elab_enter(Elab *e, Loc loc) {
     if (e->stopped) return false;
     if (e->depth == MAX_DEPTH) {
-        elab_error(e, loc, "calls and expressions are nested more than %d deep", MAX_DEPTH);
+        elab_error(e, loc, "calls and expressions are nested more than %d levels deep", MAX_DEPTH);
         e->stopped = true;
         return false;
     }
@@ -92,10 +92,10 @@ static bool known_int(const Block *b, const Expr *x, int64_t *out) {
 }
 
 static int64_t of_repeat(Elab *e, const Block *b, const Stmt *s) {
-    int64_t from, to, turns;
+    int64_t from, to, iterations;
     if (!known_int(b, s->repeat.from, &from) || !known_int(b, s->repeat.to, &to)) return 0;
-    if (from >= to || __builtin_sub_overflow(to, from, &turns)) return 0;
-    return product(turns, sum(1, of_body(e, b, &s->repeat.body)));
+    if (from >= to || __builtin_sub_overflow(to, from, &iterations)) return 0;
+    return product(iterations, sum(1, of_body(e, b, &s->repeat.body)));
 }
 
 static int64_t of_if(Elab *e, const Block *b, const Stmt *s) {
@@ -144,13 +144,13 @@ bool elab_afford_call(Elab *e, Block *b, const Expr *call) {
     return false;
 }
 
-/* After the first turn it is known what the others cost: too many are refused before they are expanded. */
-bool elab_afford_turns(Elab *e, const Stmt *s, int64_t turns, int64_t cost) {
+/* After the first iteration it is known what the others cost: too many are refused before they are expanded. */
+bool elab_afford_iterations(Elab *e, const Stmt *s, int64_t iterations, int64_t cost) {
     int64_t total;
     if (e->stopped) return false;
-    if (!__builtin_mul_overflow(turns, cost, &total) && total <= e->max_ops - e->work) return true;
-    Diag *diag = elab_error(e, s->loc, "%lld more turns of %lld ops are more than the %lld ops a program may have",
-                            (long long)turns, (long long)cost, (long long)e->max_ops);
+    if (!__builtin_mul_overflow(iterations, cost, &total) && total <= e->max_ops - e->work) return true;
+    Diag *diag = elab_error(e, s->loc, "%lld more iterations of %lld ops each exceed the %lld ops a program may have",
+                            (long long)iterations, (long long)cost, (long long)e->max_ops);
     diag_help(e->d, diag, "--max-ops allows more");
     e->stopped = true;
     return false;

@@ -70,7 +70,7 @@ int token_int(Parse *p, AMP_YYSTYPE *value, const Loc *loc) {
     for (uint32_t i = loc->begin; i < loc->end; i++) {
         int digit = p->source->text[i] - '0';
         if (__builtin_mul_overflow(value->i, 10, &value->i) || __builtin_add_overflow(value->i, digit, &value->i))
-            return token_bad(p, loc, "the integer does not fit into 64 bits");
+            return token_bad(p, loc, "the integer does not fit in 64 bits");
     }
     return INTEGER;
 }
@@ -86,7 +86,7 @@ int token_string(Parse *p, AMP_YYSTYPE *value, const Loc *loc) {
     char *text = arena_alloc(p->arena, (size_t)(end - from) + 1), *to = text;
     for (; from < end; from++) {
         if (*from == '\\' && *++from != '"' && *from != '\\')
-            return token_bad(p, loc, "a backslash stands only before \" and \\ in a string");
+            return token_bad(p, loc, "a backslash in a string must be followed by \" or \\");
         *to++ = *from;
     }
     value->name = name_new(p->arena, *loc, text);
@@ -187,7 +187,8 @@ int amp_yylex(AMP_YYSTYPE *value, AMP_YYLTYPE *loc, Parse *p) {
 
 void parse_too_deep(Parse *p, Loc loc) {
     if (!p->too_deep)
-        diag_help(p->diags, diag_error(p->diags, loc, "nested more than %d deep", MAX_NESTING), "bind parts to names");
+        diag_help(p->diags, diag_error(p->diags, loc, "nested more than %d levels deep", MAX_NESTING),
+                  "bind parts of it to names");
     p->too_deep = p->lost = true;
 }
 

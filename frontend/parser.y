@@ -416,12 +416,12 @@ static bool is_comparison(yysymbol_kind_t token) {
 
 /* What such a token in a wrong place often means. */
 static void help_with(Parse *p, Diag *diag, yysymbol_kind_t token, const Loc *loc) {
-    if (token == YYSYMBOL_ELSE) diag_help(p->diags, diag, "else stands on the line of its '}'");
+    if (token == YYSYMBOL_ELSE) diag_help(p->diags, diag, "else must be on the line of its '}'");
     else if (token >= YYSYMBOL_REPEAT && token <= YYSYMBOL_BATCH)
-        diag_help(p->diags, diag, "'%s' is a reserved word, no name", loc_text(p->arena, *loc));
+        diag_help(p->diags, diag, "'%s' is a reserved word and cannot be a name", loc_text(p->arena, *loc));
     else if (token == YYSYMBOL_NEWLINE)
-        diag_help(p->diags, diag, "a statement goes on in the next line only inside ( ) or [ ]");
-    else if (is_comparison(token)) diag_help(p->diags, diag, "comparisons do not chain; `and` joins them");
+        diag_help(p->diags, diag, "a statement continues on the next line only inside ( ) or [ ]");
+    else if (is_comparison(token)) diag_help(p->diags, diag, "comparisons do not chain; combine them with `and`");
 }
 
 static int yyreport_syntax_error(const yypcontext_t *context, Parse *p) {

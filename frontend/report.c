@@ -82,7 +82,7 @@ void elab_note_calls(Elab *e, Diag *diag) {
     int notes = 0;
     for (const Frame *frame = e->frame; frame && notes < MAX_CALL_NOTES; frame = frame->caller) {
         if (!frame->call.source || frame->unit->is_prelude) continue;
-        diag_note(e->d, diag, frame->call, "in the call of %s here", frame->decl->name->text);
+        diag_note(e->d, diag, frame->call, "in this call of %s", frame->decl->name->text);
         notes++;
     }
 }
@@ -129,7 +129,7 @@ void elab_help_choice(Elab *e, Diag *diag, const char *word, const char *const *
     Text t;
     text_init(&t, e->a);
     for (int i = 0; i < count; i++) text_printf(&t, "%s%s", i ? ", " : "", candidates[i]);
-    diag_help(e->d, diag, count == 1 ? "there is only %s" : "there are %s", text_str(&t));
+    diag_help(e->d, diag, count == 1 ? "the only choice is %s" : "the choices are %s", text_str(&t));
 }
 
 void elab_help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates) {

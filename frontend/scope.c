@@ -1,4 +1,4 @@
-/* scope.c: names: binding, reading, the turns of `repeat`, what nobody read; and which block a call means. */
+/* scope.c: names: binding, reading, the iterations of `repeat`, what nobody read; and which block a call means. */
 #include "frontend/elaborate.h"
 
 /* A place where a name is bound, remembered once however often it is elaborated. */
@@ -18,10 +18,10 @@ void elab_bind(Elab *e, Name *name, Item item) {
     if (!b->live) {
         b->live = true;
         b->level = frame->level;
-        vec_push(e->a, &frame->turn, b);
+        vec_push(e->a, &frame->iteration, b);
     }
     remember_bound(e, name);
-    if (b->level < frame->level) name->use.read = true; /* carried to the next turn */
+    if (b->level < frame->level) name->use.read = true; /* carried to the next iteration */
     b->name = name;
     b->item = item;
 }
@@ -37,7 +37,7 @@ Binding *elab_find(const Elab *e, const char *text) {
 static void note_const_elsewhere(Elab *e, Diag *diag, const Name *name) {
     for (int i = 0; i < e->units.len; i++) {
         const Binding *b = table_get(&e->units.data[i]->consts, name->text);
-        if (b) diag_note(e->d, diag, b->name->loc, "this const '%s' is seen in its own file only", name->text);
+        if (b) diag_note(e->d, diag, b->name->loc, "this const '%s' is visible only in its own file", name->text);
     }
 }
 
@@ -45,8 +45,8 @@ static void report_unknown(Elab *e, const Name *name) {
     Diag *diag = elab_error(e, name->loc, "there is no '%s' here", name->text);
     const Binding *dead = table_get(&e->frame->names, name->text);
     if (dead) {
-        diag_note(e->d, diag, dead->name->loc, "this '%s' is local to a turn of its repeat", name->text);
-        diag_help(e->d, diag, "bind '%s' before the repeat to carry it out", name->text);
+        diag_note(e->d, diag, dead->name->loc, "this '%s' is local to one iteration of its repeat", name->text);
+        diag_help(e->d, diag, "bind '%s' before the repeat to keep its value", name->text);
         return;
     }
     const Table *names = &e->frame->names, *consts = &e->frame->unit->consts;
@@ -57,8 +57,7 @@ static void report_unknown(Elab *e, const Name *name) {
     for (int i = 0; i < consts->entries.len; i++) words[count++] = consts->entries.data[i].key;
     elab_help_nearest(e, diag, name->text, words, count);
     if (e->frame->decl && e->frame->decl->kind == DECL_TRAIN)
-        diag_help(e->d, diag,
-                  "train sees the inputs, results and params of the model, and losses and metrics that stand before");
+        diag_help(e->d, diag, "train sees the model's inputs, results and params, and the losses and metrics above");
     note_const_elsewhere(e, diag, name);
     if (!diag->notes.len) diag_help(e->d, diag, "bind it before it is read: %s = ...", name->text);
 }
@@ -81,7 +80,7 @@ static Val find_average(const Elab *e, const char *result) {
 static Item read_average(Elab *e, const Name *name, const Binding *b) {
     if (!e->averaging) {
         Diag *diag =
-            elab_error(e, name->loc, "'%s' is known only when a batch is done; only metrics read it", name->text);
+            elab_error(e, name->loc, "'%s' is known only after the batch; only metrics can read it", name->text);
         diag_note(e->d, diag, b->name->loc, "it is defined here");
         return ERROR_ITEM;
     }
@@ -93,9 +92,9 @@ static Item read_average(Elab *e, const Name *name, const Binding *b) {
 
 /* A metric of averages is computed after the batches: tensors of a batch are gone. */
 static Item report_beside_average(Elab *e, const Name *name, const Binding *b) {
-    Diag *diag = elab_error(e, name->loc, "'%s' belongs to a batch and cannot stand beside an average", name->text);
-    diag_note(e->d, diag, b->name->loc, "'%s' comes from here", name->text);
-    diag_help(e->d, diag, "make what is computed from it a metric of its own, and read that");
+    Diag *diag = elab_error(e, name->loc, "'%s' is a per-batch value and cannot be mixed with averages", name->text);
+    diag_note(e->d, diag, b->name->loc, "'%s' is defined here", name->text);
+    diag_help(e->d, diag, "compute what needs it as a separate metric, and read that metric");
     return ERROR_ITEM;
 }
 
@@ -119,14 +118,14 @@ void elab_error_twice(Elab *e, const Name *name) {
     if (b) diag_note(e->d, diag, b->name->loc, "first here");
 }
 
-/* ---- turns of repeat -------------------------------------------------------------------------------------- */
+/* ---- iterations of repeat -------------------------------------------------------------------------------------- */
 
-void elab_begin_turn(Elab *e) { e->frame->level++; }
+void elab_begin_iteration(Elab *e) { e->frame->level++; }
 
-void elab_end_turn(Elab *e) {
+void elab_end_iteration(Elab *e) {
     Frame *frame = e->frame;
-    while (frame->turn.len && frame->turn.data[frame->turn.len - 1]->level == frame->level)
-        frame->turn.data[--frame->turn.len]->live = false;
+    while (frame->iteration.len && frame->iteration.data[frame->iteration.len - 1]->level == frame->level)
+        frame->iteration.data[--frame->iteration.len]->live = false;
     frame->level--;
 }
 
@@ -183,7 +182,7 @@ void elab_check_unread(Elab *e) {
     for (int i = 0; i < e->bound.len; i++) {
         const Name *name = e->bound.data[i];
         if (name->use.read || is_in_prelude(e, name)) continue;
-        diag_help(e->d, elab_error(e, name->loc, "'%s' is never read", name->text), "use it, or leave it out");
+        diag_help(e->d, elab_error(e, name->loc, "'%s' is never read", name->text), "use it or remove it");
     }
 }
 

@@ -95,7 +95,7 @@ static bool check_dynamic(Elab *e, const Expr *x, const Call *call) {
 
 static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
     if (!ir_call_arg(call, "nesterov")->value.b || number(call, "momentum") > 0) return true;
-    elab_error(e, x->loc, "sgd: nesterov needs a momentum");
+    elab_error(e, x->loc, "sgd: nesterov needs a momentum of more than 0");
     return false;
 }
 
@@ -161,10 +161,10 @@ static const char *const kind_names[SIGNATURE_KIND_COUNT] = {
 };
 
 static const char *const kind_examples[SIGNATURE_KIND_COUNT] = {
-    [SIGNATURE_INITIALISER] = "zeros(), say",
-    [SIGNATURE_OPTIMIZER] = "adamw(lr = 0.001), say",
+    [SIGNATURE_INITIALISER] = "zeros()",
+    [SIGNATURE_OPTIMIZER] = "adamw(lr = 0.001)",
     [SIGNATURE_LOSS_SCALE] = "dynamic(init = 65536.0), static(1024.0) or none",
-    [SIGNATURE_SCHEDULE] = "cosine(peak = 0.001, warmup = 100, steps = 10000), say",
+    [SIGNATURE_SCHEDULE] = "cosine(peak = 0.001, warmup = 100, steps = 10000)",
 };
 
 /* A call where a number may stand is a schedule, but for those that are computed at compile time. */
@@ -257,7 +257,7 @@ static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, C
         const Arg *written = &x->call.args.data[i];
         named = named || written->name;
         if (named && !written->name) {
-            elab_error(e, written->loc, "%s: arguments by position come before those by name", s->name);
+            elab_error(e, written->loc, "%s: positional arguments come before named ones", s->name);
             return false;
         }
         if (!written->name && i >= arg_count(s)) {
@@ -299,7 +299,7 @@ static bool complete(Elab *e, const Signature *s, const Expr *x, const bool *giv
 bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
     *out = (Call){0};
     if (x->kind != EXPR_CALL) {
-        elab_error(e, x->loc, "%s belongs here: %s", kind_names[kind], kind_examples[kind]);
+        elab_error(e, x->loc, "%s is expected here, for example %s", kind_names[kind], kind_examples[kind]);
         return false;
     }
     const Signature *s = find_signature(e, x, kind);
@@ -323,11 +323,10 @@ bool elab_check_initialiser(Elab *e, Loc loc, const Call *init, const State *sta
     const Signature *s = signatures;
     while (s->kind != SIGNATURE_INITIALISER || strcmp(s->name, init->name)) s++; /* elab_signature found it */
     if (state->dtype == AMP_DT_I64 && !s->fits_counters) {
-        elab_error(e, loc, "an i64 begins with zeros() or ones(), not with %s(...)", init->name);
+        elab_error(e, loc, "an i64 is initialised with zeros() or ones(), not with %s(...)", init->name);
         return false;
     }
     if (!s->needs_fans || state->shape.rank >= 2) return true;
-    elab_error(e, loc, "%s counts fans and needs two dimensions; %s has %d", init->name, state->name,
-               state->shape.rank);
+    elab_error(e, loc, "%s needs two dimensions for its fans; %s has %d", init->name, state->name, state->shape.rank);
     return false;
 }

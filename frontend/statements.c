@@ -42,7 +42,7 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
     }
     for (int i = 0; i < shape->rank; i++)
         if (shape->d[i].n) {
-            elab_error(e, s->declare.type->loc, "the shape of a %s does not depend on N",
+            elab_error(e, s->declare.type->loc, "the shape of a %s cannot depend on N",
                        is_param ? "parameter" : "state");
             return false;
         }
@@ -52,9 +52,9 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
 static bool claim_path(Elab *e, const char *path, Loc loc) {
     const ParamPlace *first = table_get(&e->param_names, path);
     if (first) {
-        Diag *diag = elab_error(e, loc, "there is a parameter or state '%s' already", path);
+        Diag *diag = elab_error(e, loc, "there is already a parameter or state '%s'", path);
         diag_note(e->d, diag, first->loc, "it is declared here");
-        diag_help(e->d, diag, "name the call's scope with `as`; sharing is using the same param");
+        diag_help(e->d, diag, "name the call's scope with `as`; to share a parameter, use the same param");
         return false;
     }
     ParamPlace *place = arena_new(e->a, ParamPlace);
@@ -102,7 +102,7 @@ static const State *state_to_update(Elab *e, const Name *name) {
         Diag *diag =
             elab_error(e, name->loc, "update writes a state; '%s' is %s", name->text,
                        b->item.kind == ITEM_PARAM ? "a parameter, which training writes" : item_describe(e, &b->item));
-        diag_note(e->d, diag, elab_user_loc(e, b->name->loc), "'%s' comes from here", name->text);
+        diag_note(e->d, diag, elab_user_loc(e, b->name->loc), "'%s' is defined here", name->text);
         return NULL;
     }
     const ParamPlace *first = table_get(&e->updates, b->item.param->name);
@@ -168,12 +168,12 @@ static bool repeat_bound(Elab *e, const Expr *x, int64_t *out) {
     return item.kind == ITEM_INT;
 }
 
-static void elaborate_turn(Elab *e, const Stmt *s, int64_t index) {
-    elab_begin_turn(e);
+static void elaborate_iteration(Elab *e, const Stmt *s, int64_t index) {
+    elab_begin_iteration(e);
     elab_bind(e, s->repeat.index, item_int(index));
     s->repeat.index->use.read = true; /* an index need not be read */
     elab_body(e, &s->repeat.body);
-    elab_end_turn(e);
+    elab_end_iteration(e);
 }
 
 static void elaborate_repeat(Elab *e, const Stmt *s) {
@@ -188,8 +188,8 @@ static void elaborate_repeat(Elab *e, const Stmt *s) {
     for (int64_t i = from; i < to; i++) {
         int64_t work = e->work;
         if (!elab_charge(e, s->loc, 1)) return;
-        elaborate_turn(e, s, i);
-        if (i == from && !elab_afford_turns(e, s, to - from - 1, e->work - work)) return;
+        elaborate_iteration(e, s, i);
+        if (i == from && !elab_afford_iterations(e, s, to - from - 1, e->work - work)) return;
     }
 }
 
@@ -229,13 +229,13 @@ static void elaborate_return(Elab *e, const Stmt *s) {
     const Decl *d = e->frame->decl;
     if (d->kind != DECL_BLOCK || d->results.len) {
         elab_error(e, s->loc,
-                   d->kind == DECL_BLOCK ? "block %s names its results behind '->'; it has no return"
-                                         : "model %s names its results behind '->'; it has no return",
+                   d->kind == DECL_BLOCK ? "block %s names its results after '->'; it has no return"
+                                         : "model %s names its results after '->'; it has no return",
                    d->name->text);
         return;
     }
     const StmtVec *body = &d->body;
-    if (body->data[body->len - 1] != s) elab_error(e, s->loc, "return is the last statement of its block");
+    if (body->data[body->len - 1] != s) elab_error(e, s->loc, "return must be the last statement of its block");
     int made_from = e->f->values.len;
     e->frame->returned = elab_eval(e, s->value);
     e->frame->has_returned = true;
@@ -262,7 +262,7 @@ static const char *const statement_names[] = {
 };
 
 void elab_error_misplaced(Elab *e, const Stmt *s, const char *where) {
-    elab_error(e, s->loc, "%s does not belong into %s", statement_names[s->kind], where);
+    elab_error(e, s->loc, "%s is not allowed in %s", statement_names[s->kind], where);
 }
 
 static void elaborate_statement(Elab *e, const Stmt *s) {

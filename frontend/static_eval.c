@@ -1,6 +1,6 @@
 /* static_eval.c: arithmetic on what is known at compile time.
  *
- * Ints are exact: overflow and a division that leaves a rest are errors.  Sizes may depend on N as k * N / m, where
+ * Ints are exact: overflow and a division that leaves a remainder are errors.  Sizes may depend on N as k * N / m, where
  * that is all that products and quotients by ints give. */
 #include "frontend/elaborate.h"
 
@@ -12,7 +12,7 @@ static bool is_number(const Item *item) { return (item->kind == ITEM_INT && !ite
 static double as_double(const Item *item) { return item->kind == ITEM_INT ? (double)item->i.mul : item->f; }
 
 static Item overflow(Elab *e, const Expr *x) {
-    return elab_error_item(e, x->loc, "the result does not fit into 64 bits");
+    return elab_error_item(e, x->loc, "the result does not fit in 64 bits");
 }
 
 /* ---- ints ------------------------------------------------------------------------------------------------- */
@@ -31,18 +31,18 @@ static Item int_sum(Elab *e, const Expr *x, Dim a, Dim b) {
 static Item int_product(Elab *e, const Expr *x, Dim a, Dim b) {
     Item product = {.kind = ITEM_INT};
     if (a.n && b.n)
-        return elab_error_item(e, x->loc, "a size depends on N at most once; %s does twice", loc_text(e->a, x->loc));
+        return elab_error_item(e, x->loc, "a size can depend on N only once; %s uses it twice", loc_text(e->a, x->loc));
     if ((a.n && b.mul <= 0) || (b.n && a.mul <= 0))
-        return elab_error_item(e, x->loc, "N is multiplied by positive integers only");
+        return elab_error_item(e, x->loc, "N can be multiplied only by positive integers");
     return dim_mul(a, b, &product.i) ? product : overflow(e, x);
 }
 
 static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
-    if (b.n) return elab_error_item(e, x->loc, "N does not stand below a division");
+    if (b.n) return elab_error_item(e, x->loc, "N cannot be a divisor");
     if (b.mul == 0) return elab_error_item(e, x->loc, "division by zero");
     if (a.n) {
         int64_t div;
-        if (b.mul < 0) return elab_error_item(e, x->loc, "N is divided by positive integers only");
+        if (b.mul < 0) return elab_error_item(e, x->loc, "N can be divided only by positive integers");
         if (__builtin_mul_overflow(a.div, b.mul, &div)) return overflow(e, x);
         return (Item){.kind = ITEM_INT, .i = dim_n(a.mul, div)};
     }
@@ -51,8 +51,9 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
     const char *layer = e->frame && e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
     const char *text = arena_printf(e->a, "%lld / %lld", (long long)a.mul, (long long)b.mul);
     const char *written = loc_text(e->a, x->loc);
-    Diag *diag = strcmp(text, written) ? elab_error(e, x->loc, "%s%s is %s, which leaves a rest", layer, written, text)
-                                       : elab_error(e, x->loc, "%s%s leaves a rest", layer, text);
+    Diag *diag = strcmp(text, written)
+                     ? elab_error(e, x->loc, "%s%s is %s, which leaves a remainder", layer, written, text)
+                     : elab_error(e, x->loc, "%s%s leaves a remainder", layer, text);
     if (!*layer)
         diag_help(e->d, diag, "divide floats (%lld.0 / %lld.0) for a fraction", (long long)a.mul, (long long)b.mul);
     return ERROR_ITEM;
@@ -117,7 +118,7 @@ static Item compare(Elab *e, const Expr *x, const Item *a, const Item *b) {
 
 static Item logic(Elab *e, const Expr *x, const Item *a, const Item *b) {
     if (a->kind != ITEM_BOOL || b->kind != ITEM_BOOL)
-        return elab_error_item(e, x->loc, "'%s' joins conditions, not %s and %s", operator_spelling[x->operation.op],
+        return elab_error_item(e, x->loc, "'%s' combines conditions, not %s and %s", operator_spelling[x->operation.op],
                                item_describe(e, a), item_describe(e, b));
     return item_bool(x->operation.op == OPERATOR_AND ? a->b && b->b : a->b || b->b);
 }
@@ -200,8 +201,7 @@ static Item builtin_max(Elab *e, const Expr *call, const Item *args) { return sm
 
 static Item builtin_sqrt(Elab *e, const Expr *call, const Item *args) {
     if (!is_number(&args[0]) || as_double(&args[0]) < 0)
-        return elab_error_item(e, call->loc, "sqrt needs a number that is not negative, not %s",
-                               item_describe(e, &args[0]));
+        return elab_error_item(e, call->loc, "sqrt needs a non-negative number, not %s", item_describe(e, &args[0]));
     return item_float(sqrt(as_double(&args[0])));
 }
 
@@ -236,7 +236,7 @@ Item elab_static_builtin(Elab *e, const Expr *call, const Item *args, int count)
     if (call->call.has_semicolon || call->call.as)
         return elab_error_item(e, call->loc, "%s is computed at compile time; it takes neither ';' nor 'as'", b->name);
     if (count != b->args)
-        return elab_error_item(e, call->loc, "%s takes %d argument%s; here are %d", b->name, b->args,
+        return elab_error_item(e, call->loc, "%s takes %d argument%s, not %d", b->name, b->args,
                                b->args == 1 ? "" : "s", count);
     for (int i = 0; i < count; i++)
         if (args[i].kind == ITEM_ERROR) return ERROR_ITEM;

@@ -38,7 +38,7 @@ static Item share_input(Elab *e, const Name *name, const Binding *first, Dtype d
     Val v = first->item.tensor;
     if (ir_dtype(e->f, v) == dtype && shape_equal(ir_shape(e->f, v), shape)) return first->item;
     Diag *diag =
-        elab_error(e, name->loc, "another train block has '%s' as %s", name->text, item_describe(e, &first->item));
+        elab_error(e, name->loc, "another train block declares '%s' as %s", name->text, item_describe(e, &first->item));
     diag_note(e->d, diag, first->name->loc, "here");
     return ERROR_ITEM;
 }
@@ -84,7 +84,7 @@ static void see_model(Elab *e, Frame *train, const Frame *model) {
         if (!is_visible(e, model, b)) continue;
         const Binding *own = table_get(&train->names, b->name->text);
         if (own) {
-            Diag *diag = elab_error(e, own->name->loc, "the model has '%s' already", own->name->text);
+            Diag *diag = elab_error(e, own->name->loc, "the model already has '%s'", own->name->text);
             diag_note(e->d, diag, b->name->loc, "here");
         } else if (b->live) {
             table_set(e->a, &train->names, b->name->text, b);
@@ -120,7 +120,9 @@ static Val scalar(Elab *e, const Name *name, const Expr *x, bool takes_samples) 
         Diag *diag = elab_error(e, x->loc, "%s is one float; this is %s", takes_samples ? "a metric" : "the loss",
                                 item_describe(e, &item));
         bool is_float = ir_dtype(e->f, v) == AMP_DT_F32;
-        diag_help(e->d, diag, is_float ? "mean(...) makes it one" : "to_f32(...) makes floats of it, mean(...) one");
+        diag_help(e->d, diag,
+                  is_float ? "mean(...) reduces it to one"
+                           : "to_f32(...) converts it to floats, mean(...) reduces them to one");
         return NO_VAL;
     }
     if ((int)v.id >= made_from) ir_rename(e->f, v, elab_unique_value_name(e, name->text));
@@ -268,8 +270,9 @@ static void set_accumulate(Elab *e, TrainBlock *b, const Stmt *s) {
         elab_error(e, s->bind.value->loc, "accumulate is the number of micro-batches of a step, 1 to %d; this is %lld",
                    INT32_MAX, (long long)given);
     } else if (e->accumulate && e->m->accumulate != given) {
-        Diag *diag = elab_error(e, s->loc, "another train block accumulates %lld micro-batches; a step has one number",
-                                (long long)e->m->accumulate);
+        Diag *diag = elab_error(
+            e, s->loc, "another train block accumulates %lld micro-batches; all train blocks must use the same number",
+            (long long)e->m->accumulate);
         diag_note(e->d, diag, e->accumulate->loc, "here");
     } else {
         e->accumulate = s;
@@ -293,7 +296,7 @@ static void report_unknown(Elab *e, const Name *name) {
     for (int i = 0; i < SETTING_COUNT; i++) names[i] = settings[i].name;
     Diag *diag = elab_error(e, name->loc, "train has no setting '%s'", name->text);
     elab_help_nearest(e, diag, name->text, names, SETTING_COUNT);
-    diag_help(e->d, diag, "a quantity to be reported is written `metric %s = ...`", name->text);
+    diag_help(e->d, diag, "to report a quantity, write `metric %s = ...`", name->text);
 }
 
 static void elaborate_setting(Elab *e, TrainBlock *b, const Stmt *s) {
@@ -432,7 +435,8 @@ static void check_apart(Elab *e, int first, int second) {
         Diag *diag = elab_error(e, b->only ? b->only->loc : b->loc, "parameter '%s' is trained by two train blocks",
                                 state->name);
         diag_note(e->d, diag, a->only ? a->only->loc : a->loc, "the other is here");
-        if (!a->only || !b->only) diag_help(e->d, diag, "each says for which parameters: train NAME for \"gen.*\" {");
+        if (!a->only || !b->only)
+            diag_help(e->d, diag, "say which parameters each one trains: train NAME for \"gen.*\" {");
         return;
     }
 }

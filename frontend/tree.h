@@ -1,7 +1,7 @@
 /* tree.h: the raw syntax tree, as the parser leaves it: every word and its place, nothing resolved, nothing checked.
  *
  * Everything lives in the arena of the compilation.  The only part that elaboration writes is Name.use, which lets it
- * tell after the last turn of the last call which names nobody read.
+ * tell after the last iteration of the last call which names nobody read.
  */
 #ifndef AMP_FRONTEND_TREE_H
 #define AMP_FRONTEND_TREE_H

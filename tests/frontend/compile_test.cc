@@ -23,18 +23,18 @@ TEST(Limits, ParenthesesNest) {
     EXPECT_TRUE(CompileModel("m.amp", Model("y = " + Repeat("(", 190) + "x" + Repeat(")", 190) + " + 1.0")).good);
     CompiledModel deep = CompileModel("m.amp", Model("y = " + Repeat("(", 100000) + "x" + Repeat(")", 100000)));
     EXPECT_EQ(deep.errors, 1);
-    EXPECT_NE(deep.text.find("error: nested more than 200 deep"), std::string::npos) << deep.text;
+    EXPECT_NE(deep.text.find("error: nested more than 200 levels deep"), std::string::npos) << deep.text;
 }
 
 TEST(Limits, OperatorsNest) {
     for (const char *expression : {"- ", "not "}) {
         CompiledModel deep = CompileModel("m.amp", Model("y = " + Repeat(expression, 100000) + "x"));
         EXPECT_EQ(deep.errors, 1);
-        EXPECT_NE(deep.text.find("nested more than 200 deep"), std::string::npos) << deep.text.substr(0, 200);
+        EXPECT_NE(deep.text.find("nested more than 200 levels deep"), std::string::npos) << deep.text.substr(0, 200);
     }
     CompiledModel sum = CompileModel("m.amp", Model("y = x" + Repeat(" + x", 100000)));
     EXPECT_EQ(sum.errors, 1);
-    EXPECT_NE(sum.text.find("nested more than 200 deep"), std::string::npos) << sum.text.substr(0, 200);
+    EXPECT_NE(sum.text.find("nested more than 200 levels deep"), std::string::npos) << sum.text.substr(0, 200);
 }
 
 TEST(Limits, BlocksNest) {
@@ -49,10 +49,10 @@ TEST(Limits, BlocksNest) {
 }
 
 TEST(Limits, RepeatsThatMakeNothingEnd) {
-    CompiledModel turns =
+    CompiledModel iterations =
         CompileModel("m.amp", Model("k = 0\nrepeat i in 0..9000000000000000000 { k = i }\ny = x * k"));
-    EXPECT_EQ(turns.errors, 1);
-    EXPECT_NE(turns.text.find("more turns"), std::string::npos) << turns.text;
+    EXPECT_EQ(iterations.errors, 1);
+    EXPECT_NE(iterations.text.find("more iterations"), std::string::npos) << iterations.text;
     CompiledModel nested = CompileModel(
         "m.amp",
         Model("k = 0\nrepeat i in 0..3000 { repeat j in 0..3000 { repeat l in 0..3000 { k = l } } }\ny = x * k"));

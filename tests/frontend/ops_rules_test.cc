@@ -109,7 +109,7 @@ TEST(Types, InputsAreF32F16I32U8) {
         EXPECT_HOLDS(Ir(std::string("model m(x: ") + type + "[N, 4]) -> y { y = to_f32(x) }\n"),
                      std::string(": ") + type + "[N, 4]");
     EXPECT_HOLDS(Errors("model m(x: i64[N]) -> y { y = to_f32(x) }\n"), "an input is f32, f16, i32 or u8");
-    EXPECT_HOLDS(Errors("model m(x: f64[N]) -> y { y = to_f32(x) }\n"), "'f64' is no type of a tensor");
+    EXPECT_HOLDS(Errors("model m(x: f64[N]) -> y { y = to_f32(x) }\n"), "'f64' is not a tensor type");
 }
 
 TEST(Types, IntegersBesideAFloatBecomeF32) {
@@ -141,8 +141,7 @@ TEST(Types, ProductsNormsAndActivationsRefuseIntegers) {
     EXPECT_HOLDS(Errors(With("cross_entropy(x, u)")), "cross_entropy: labels are i32; this is f32[N, 4]");
     EXPECT_HOLDS(Errors(With("where(x, x, u)")), "where takes a condition of type bool; this is f32[N, 4]");
     EXPECT_HOLDS(Errors(With("(x > 0.0) + x")), "add takes floats or i32; this is bool[N, 4]");
-    EXPECT_HOLDS(Errors(With("x > 0.0 and x < 1.0")),
-                 "'and' joins conditions that are known at compile time, not tensors");
+    EXPECT_HOLDS(Errors(With("x > 0.0 and x < 1.0")), "'and' combines conditions known at compile time, not tensors");
 }
 
 TEST(Types, LiteralsAreWeak) {

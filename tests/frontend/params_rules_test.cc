@@ -36,23 +36,23 @@ TEST(Rule7_Params, AnUpdateFitsAndComesOnce) {
     std::string twice = Errors(Model(state + "update s = s + 1.0\nupdate s = s * 2.0\ny = x * s"));
     EXPECT_HOLDS(twice, "m.amp:5:8: error: state 's' is updated twice");
     EXPECT_HOLDS(twice, "m.amp:4:1: first here");
-    EXPECT_HOLDS(Errors(Trained(std::string(kLoss) + "update w = w")), "update does not belong into train");
+    EXPECT_HOLDS(Errors(Trained(std::string(kLoss) + "update w = w")), "update is not allowed in train");
 }
 
 TEST(Rule7_Params, TypesOfParamsAndStates) {
     EXPECT_HOLDS(Errors(Model("param w: i32[4] = ones()\ny = x * w")), "a parameter is f32, not i32");
     EXPECT_HOLDS(Errors(Model("state s: u8 = ones()\ny = x * s")), "a state is f32 or i64, not u8");
-    EXPECT_HOLDS(Errors(Model("state s: f32[N] = ones()\ny = x * s")), "the shape of a state does not depend on N");
+    EXPECT_HOLDS(Errors(Model("state s: f32[N] = ones()\ny = x * s")), "the shape of a state cannot depend on N");
     EXPECT_HOLDS(Errors(Model("state s: i64 = normal(0.1)\ny = x * to_f32(s)")),
-                 "an i64 begins with zeros() or ones(), not with normal(...)");
+                 "an i64 is initialised with zeros() or ones(), not with normal(...)");
     EXPECT_HOLDS(Errors(Model("state s: i64 = zeros()\ny = x * s")),
-                 "an i64 is a counter; all it does is `counter + 1`");
+                 "an i64 is a counter; its only operation is `counter + 1`");
 }
 
 TEST(Rule7_Params, OnePathOnce) {
     std::string errors = Errors(Model("a = linear(x; out = 4) as fc\ny = linear(a; out = 4) as fc"));
-    EXPECT_HOLDS(errors, "there is a parameter or state 'fc.weight' already");
-    EXPECT_HOLDS(errors, "sharing is using the same param");
+    EXPECT_HOLDS(errors, "there is already a parameter or state 'fc.weight'");
+    EXPECT_HOLDS(errors, "to share a parameter, use the same param");
     EXPECT_HOLDS(Ir(Model("param w: f32[4] = ones()\ny = x * w + w")), "add(%1, %w)");
 }
 
@@ -64,7 +64,7 @@ TEST(Rule8_Scopes, AsNamesTheScopeOfACall) {
     EXPECT_HOLDS(Ir(Model("y = x\nrepeat i in 0..2 { y = linear(y; out = 4) as h[i + 1].fc }")),
                  "state %h.2.fc.weight");
     EXPECT_HOLDS(Errors(Model("y = linear(x; out = 4) as h[0 - 1]")),
-                 "an index in a path is an int from 0 on; this is the int -1");
+                 "an index in a path is an int of at least 0; this is the int -1");
 }
 
 TEST(Rule8_Scopes, ArgumentsBelongToTheCaller) {
@@ -92,7 +92,7 @@ TEST(Rule8_Scopes, IncludesOnceAndSeesItsOwnConsts) {
 
 TEST(Rule8_Scopes, NoRecursion) {
     EXPECT_HOLDS(Errors("block f(x) { return g(x) }\nblock g(x) { return f(x) }\n" + Model("y = f(x)")),
-                 "blocks do not call themselves: f -> g -> f");
+                 "a block cannot call itself: f -> g -> f");
 }
 
 /* ---- 9, 10 ------------------------------------------------------------------------------------------------------ */
@@ -122,7 +122,7 @@ TEST(Rule11_Initialisers, All) {
                      "param = " + printed);
     }
     EXPECT_HOLDS(Errors(Model("param w: f32[4] = kaiming_normal()\ny = x * w")),
-                 "kaiming_normal counts fans and needs two dimensions; w has 1");
+                 "kaiming_normal needs two dimensions for its fans; w has 1");
 }
 
 TEST(Rule11_Initialisers, InitByPathLastWins) {

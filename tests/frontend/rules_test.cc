@@ -21,7 +21,7 @@ TEST(Rule1_Names, RepeatCarriesOuterNames) {
 TEST(Rule1_Names, InnerNamesAreLocalToATurn) {
     std::string errors = Errors(Model("y = x\nrepeat i in 0..2 { inner = relu(y)\n y = inner }\ny = y + inner"));
     EXPECT_HOLDS(errors, "there is no 'inner' here");
-    EXPECT_HOLDS(errors, "local to a turn of its repeat");
+    EXPECT_HOLDS(errors, "local to one iteration of its repeat");
 }
 
 TEST(Rule1_Names, TheEndOfARangeIsExcluded) {
@@ -53,7 +53,8 @@ TEST(Rule1_Names, TooManyOpsAreRefusedBeforeExpansion) {
     CompileSettings small;
     small.max_ops = 10;
     std::string errors = Errors(Model("y = x\nrepeat i in 0..1000000000 { y = relu(y) }"), small);
-    EXPECT_HOLDS(errors, "m.amp:4:1: error: 999999999 more turns of 2 ops are more than the 10 ops a program may have");
+    EXPECT_HOLDS(errors,
+                 "m.amp:4:1: error: 999999999 more iterations of 2 ops each exceed the 10 ops a program may have");
     EXPECT_HOLDS(errors, "--max-ops allows more");
 }
 
@@ -79,8 +80,8 @@ TEST(Rule2_Text, ANewlineEndsAStatementOutsideParentheses) {
 }
 
 TEST(Rule2_Text, AFloatHasDigitsOnBothSides) {
-    EXPECT_HOLDS(Errors(Model("y = x * .5")), "a float has digits on both sides of its dot");
-    EXPECT_HOLDS(Errors(Model("y = x * 5.")), "a float has digits on both sides of its dot");
+    EXPECT_HOLDS(Errors(Model("y = x * .5")), "a float needs digits on both sides of its dot");
+    EXPECT_HOLDS(Errors(Model("y = x * 5.")), "a float needs digits on both sides of its dot");
     EXPECT_HOLDS(Ir(Model("y = x * 6e-4")), "const(; value = 0.0006)");
 }
 
@@ -88,7 +89,7 @@ TEST(Rule2_Text, CommentsAndUtf8) {
     Ir(Model("y = relu(x) # größer als 0"));
     EXPECT_HOLDS(Errors(Model("gr\xc3\xb6\xc3\x9f"
                               "er = x")),
-                 "only comments and strings hold letters outside ASCII");
+                 "only comments and strings can hold characters outside ASCII");
 }
 
 TEST(Rule2_Text, ReservedWordsMayBeArgumentsAndParts) {
@@ -107,7 +108,7 @@ TEST(Rule2_Text, OtherWordsAreKeywordsOnlyWhereStatementsBegin) {
 /* ---- 3: arguments -------------------------------------------------------------------------------------------- */
 
 TEST(Rule3_Arguments, TensorsByPositionStaticsByName) {
-    EXPECT_HOLDS(Errors(Model("y = softmax(x, dim = 1)")), "softmax: arguments with a name come after ';'");
+    EXPECT_HOLDS(Errors(Model("y = softmax(x, dim = 1)")), "softmax: named arguments come after ';'");
     Ir("block pos(; count: int) { return to_f32(arange(; count = count)) }\n" + Model("y = x + pos(; count = 4)"));
 }
 
@@ -144,15 +145,15 @@ TEST(Rule3_Arguments, OptionalTensors) {
     EXPECT_LACKS(Ir(block + Model("y = f(x)")), "mul(");
     EXPECT_HOLDS(Ir(block + Model("y = f(x, x)")), "mul(");
     EXPECT_LACKS(Ir(block + Model("y = f(x, none)")), "mul(");
-    EXPECT_HOLDS(Errors(block + Model("y = f(none)")), "f: 'x' is no optional tensor; none does not stand for it");
+    EXPECT_HOLDS(Errors(block + Model("y = f(none)")), "f: 'x' is not optional and cannot be none");
 }
 
 TEST(Rule3_Arguments, CallsWithoutTensorsTakeNamesOrPositions) {
     std::string model = "model m(x: f32[N, 4]) -> y { param w: f32[4] = INIT\n y = x * w }\n";
     auto with = [&model](const std::string &init) { return std::regex_replace(model, std::regex("INIT"), init); };
     EXPECT_HOLDS(Ir(with("normal(0.1, mean = 2)")), "normal(std = 0.1, mean = 2.0)");
-    EXPECT_HOLDS(Errors(with("zeros")), "an initialiser belongs here: zeros(), say");
-    EXPECT_HOLDS(Errors(with("normal(std = 0.1, 2)")), "arguments by position come before those by name");
+    EXPECT_HOLDS(Errors(with("zeros")), "an initialiser is expected here, for example zeros()");
+    EXPECT_HOLDS(Errors(with("normal(std = 0.1, 2)")), "positional arguments come before named ones");
     EXPECT_HOLDS(Errors(with("normal(; std = 0.1)")), "normal takes neither ';' nor 'as'");
 }
 
@@ -178,7 +179,7 @@ TEST(Rule4_If, ConditionsAreStatic) {
 }
 
 TEST(Rule4_If, ElseStandsOnTheLineOfTheBrace) {
-    EXPECT_HOLDS(Errors(Model("if true { y = exp(x) }\nelse { y = relu(x) }")), "else stands on the line of its '}'");
+    EXPECT_HOLDS(Errors(Model("if true { y = exp(x) }\nelse { y = relu(x) }")), "else must be on the line of its '}'");
 }
 
 TEST(Rule4_Results, BlocksReturnSeveral) {
@@ -192,7 +193,7 @@ TEST(Rule4_Results, BlocksReturnSeveral) {
 /* ---- 5: static arithmetic ------------------------------------------------------------------------------------ */
 
 TEST(Rule5_Static, DivisionIsExact) {
-    EXPECT_HOLDS(Errors(Model("y = x * (7 / 2)")), "7 / 2 leaves a rest");
+    EXPECT_HOLDS(Errors(Model("y = x * (7 / 2)")), "7 / 2 leaves a remainder");
     EXPECT_HOLDS(Errors(Model("y = x * (7 / 0)")), "division by zero");
     EXPECT_HOLDS(Ir(Model("y = x * (8 / 2)")), "value = 4.0");
 }
@@ -217,8 +218,8 @@ TEST(Rule5_Static, DimensionsArePositiveOrOfN) {
 
 TEST(Rule5_Static, OnlyShapesDependOnN) {
     EXPECT_HOLDS(Errors(Model("y = linear(x; out = N)")),
-                 "linear: out may not depend on the batch N; this is the int N");
-    EXPECT_HOLDS(Errors(Model("y = x * dim(x, 0)")), "a tensor belongs here; this is the int N");
+                 "linear: out cannot depend on the batch N; this is the int N");
+    EXPECT_HOLDS(Errors(Model("y = x * dim(x, 0)")), "a tensor is expected here; this is the int N");
     EXPECT_HOLDS(Errors("model m(x: f32[N + 1]) -> y { y = relu(x) }\n"),
                  "a size that depends on N is k * N or N / k; N + 1 is neither");
     EXPECT_HOLDS(Errors("model m(x: f32[N, N]) -> y { y = relu(x) }\n"),

@@ -33,7 +33,7 @@ TEST(Training, SeesInputsResultsAndParamsOnly) {
         "model m(x: f32[N, 4]) -> y {\n param w: f32[4] = ones()\n h = x * w\n y = relu(h)\n}\ntrain m { ";
     Ir(model + "loss = mean(x * y) + sum(w)\noptimizer = sgd(0.1) }\n");
     EXPECT_HOLDS(Errors(model + "loss = mean(h)\noptimizer = sgd(0.1) }\n"),
-                 "train sees the inputs, results and params of the model");
+                 "train sees the model's inputs, results and params");
 }
 
 TEST(Training, SeveralLossesAreSummedAndReportedApart) {
@@ -63,8 +63,8 @@ TEST(Training, MetricsOfAverages) {
 
 TEST(Training, AveragesAndTensorsDoNotMix) {
     std::string errors = Errors(WithLoss(std::string("metric p = exp(loss) + mean(y)\n") + kSgd));
-    EXPECT_HOLDS(errors, "'y' belongs to a batch and cannot stand beside an average");
-    EXPECT_HOLDS(Errors(Trained(std::string("loss a = mean(y)\nloss b = a * a\n") + kSgd)), "only metrics read it");
+    EXPECT_HOLDS(errors, "'y' is a per-batch value and cannot be mixed with averages");
+    EXPECT_HOLDS(Errors(Trained(std::string("loss a = mean(y)\nloss b = a * a\n") + kSgd)), "only metrics can read it");
     EXPECT_HOLDS(Errors(Trained(std::string("metric p = exp(loss)\nloss = mean(y)\n") + kSgd)),
                  "there is no 'loss' here");
 }
@@ -115,14 +115,15 @@ TEST(Training, BlocksShareInputsOfOneType) {
     std::string ir = Ir(kTwo + first + std::regex_replace(second, std::regex("TYPE"), "f32[N, 4]"));
     EXPECT_EQ(ir.find("input %t"), ir.rfind("input %t"));
     EXPECT_HOLDS(Errors(kTwo + first + std::regex_replace(second, std::regex("TYPE"), "f32[4]")),
-                 "another train block has 't' as f32[N, 4]");
+                 "another train block declares 't' as f32[N, 4]");
 }
 
 TEST(Training, AParameterBelongsToOneBlock) {
     std::string block = " { loss = mean(y)\noptimizer = sgd(0.1) }\n";
     EXPECT_HOLDS(Errors(std::string(kTwo) + "train m for \"gen.*\"" + block + "train m for \"*.weight\"" + block),
                  "parameter 'gen.a.weight' is trained by two train blocks");
-    EXPECT_HOLDS(Errors(std::string(kTwo) + "train m" + block + "train m" + block), "each says for which parameters");
+    EXPECT_HOLDS(Errors(std::string(kTwo) + "train m" + block + "train m" + block),
+                 "say which parameters each one trains");
     EXPECT_HOLDS(Errors(std::string(kTwo) + "train m for \"dist.*\"" + block), "no parameter matches \"dist.*\"");
     Ir(std::string(kTwo) + "train m for \"gen.*\"" + block); /* the others are not trained */
 }

@@ -1,8 +1,8 @@
 /* calls.c: what a call means, and how a block runs.
  *
- * The blocks of the user come first, then the layers of the prelude, then ops; of those that have the name, the first
- * that takes as many tensors is called.  A call of a block runs its body in a frame of its own: arguments bound, the
- * scope extended, results handed back. */
+ * A name is looked up among the blocks of the user, then the layers of the prelude, then the ops; the first that takes
+ * as many tensors as the call has is called.  A call of a block runs its body in a new frame: it binds the arguments,
+ * extends the scope, and returns the results. */
 #include "frontend/elaborate.h"
 
 /* ---- static arguments ------------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static bool args_own(Elab *e, const ArgVec *args) {
     return false;
 }
 
-/* Whether it holds a call, of that many tensors, of a block that owns parameters. */
+/* Whether the expression calls a block that owns parameters. */
 static bool expr_owns(Elab *e, const Expr *x) {
     if (!x) return false;
     if (x->kind == EXPR_UNARY || x->kind == EXPR_BINARY)
@@ -85,7 +85,7 @@ static bool body_owns(Elab *e, const StmtVec *body) {
     return false;
 }
 
-/* By its text, whatever its `if`s choose; so a name does not come and go with a static argument. */
+/* Decided by the block's text, whichever branch an `if` takes, so that a name does not depend on a static argument. */
 static bool block_owns_params(Elab *e, Block *b) {
     if (b->owns == OWNS_BEING_FOUND || !elab_enter(e, b->decl->loc))
         return false; /* recursion is reported where it is called */
@@ -153,7 +153,7 @@ static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
 }
 
 static Item default_tensor(Elab *e, const Parameter *p) {
-    if (!p->initial) return ERROR_ITEM; /* check_defaults told */
+    if (!p->initial) return ERROR_ITEM; /* check_defaults reported it */
     if (p->initial->kind == EXPR_NONE) return (Item){.kind = ITEM_NONE};
     return elab_error_item(e, p->initial->loc, "the only default of a tensor argument is none");
 }
@@ -178,8 +178,8 @@ static bool bind_tensors(Elab *e, const Block *b, const Expr *call, const Item *
 
 /* ---- the call --------------------------------------------------------------------------------------------- */
 
-/* `as PATH`, else the block's own name where it owns parameters.  A layer of the prelude names its ops' paths even
- * without. */
+/* `as PATH`, else the block's own name if it owns parameters.  A layer of the prelude always adds its name to the paths
+ * of its ops. */
 static const char *scope_of(Elab *e, Block *b, const Expr *call) {
     const char *outer = e->frame->scope, *name = b->decl->name->text;
     if (call->call.as) {
@@ -221,7 +221,7 @@ static int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tens
     frame->layer = e->frame->layer ? e->frame->layer : b->unit->is_prelude ? b->decl->name->text : NULL;
     bool good = bind_statics(e, frame, call);
     const char *scope = scope_of(e, b, call);
-    frame->scope = scope ? scope : e->frame->scope; /* behind an error, for the numbers among the arguments */
+    frame->scope = scope ? scope : e->frame->scope; /* after an error: numbers among the arguments still become ops */
     e->frame = frame;
     good = bind_tensors(e, b, call, tensors, count) && good && scope;
     e->frame = frame->caller;
@@ -233,7 +233,7 @@ static int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tens
 
 /* ---- tensor arguments ------------------------------------------------------------------------------------- */
 
-/* `f(x, p = 0.5)`: the argument belongs behind a ';'. */
+/* `f(x, p = 0.5)`: the argument belongs after a ';'. */
 static bool has_named_tensor(Elab *e, const Expr *x) {
     bool found = false;
     for (int i = 0; i < x->call.args.len; i++) {
@@ -246,7 +246,7 @@ static bool has_named_tensor(Elab *e, const Expr *x) {
     return found;
 }
 
-/* Arguments that are wrong are ITEM_ERROR; the rest of the call is checked all the same. */
+/* Wrong arguments become ITEM_ERROR; the remainder of the call is still checked. */
 static bool evaluate_args(Elab *e, const Expr *x, Item *out) {
     if (x->call.args.len > MAX_ARGS || x->call.statics.len > MAX_ARGS) {
         elab_error(e, x->loc, "a call has at most %d arguments of each kind", MAX_ARGS);

@@ -25,7 +25,7 @@ static bool parse_int(const char *s, int64_t *out) {
     return true;
 }
 
-/* The literal that the text of a -D option is, at the place of the const it replaces. */
+/* The literal that a -D option gives, at the location of the const that it replaces. */
 static Expr *parse_value(Elab *e, const char *text, Loc loc) {
     int64_t i;
     double f;
@@ -189,7 +189,7 @@ static void set_loss_scale(Elab *e, const Stmt *s) {
     else elab_signature(e, x, SIGNATURE_LOSS_SCALE, &e->m->loss_scale);
 }
 
-/* fp32, so that evaluation in full precision can be chosen at run time. */
+/* Only fp32 for now: it allows evaluation in full precision to be chosen at run time. */
 static void set_eval_precision(Elab *e, const Stmt *s) {
     Item item = elab_eval_static(e, s->bind.value, "eval_precision", STATIC_SYMBOL);
     if (item.kind == ITEM_ERROR) return;
@@ -227,7 +227,7 @@ static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **see
     diag_help(e->d, diag, "an override has a colon: %s: f32", name->text);
 }
 
-/* Which ops, classes and paths there are is the policy's to say: autocast checks them. */
+/* Ops, classes and paths depend on the policy, so autocast checks them. */
 static void add_override(Elab *e, const Stmt *s) {
     Override o = {
         .pattern = s->override.pattern->text,

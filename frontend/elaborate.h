@@ -1,8 +1,8 @@
 /* elaborate.h: what the parts of elaboration share.  Each section names the file that holds it.
  *
- * Elaboration runs the program once, at compile time: a block call runs the block's body, `repeat` runs its body again
- * and again, tensors become values of the function `forward`, and everything else (sizes, flags, symbols) is computed
- * and gone.
+ * Elaboration runs the program once, at compile time: a block call runs the block's body, `repeat` runs its body for
+ * each index, tensors become values of the function `forward`, and everything else (sizes, flags, symbols) is computed
+ * at once.
  */
 #ifndef AMP_FRONTEND_ELABORATE_H
 #define AMP_FRONTEND_ELABORATE_H
@@ -11,14 +11,14 @@
 #include "frontend/frontend.h"
 #include "frontend/tree.h"
 
-/* ---- items: what a name or an expression stands for ------------------------------------------------------- */
+/* ---- items: what a name or an expression means ------------------------------------------------------------ */
 
 typedef enum ItemKind {
-    ITEM_ERROR, /* reported; whatever reads it stays silent */
+    ITEM_ERROR, /* already reported; readers report nothing more */
     ITEM_NONE,
     ITEM_TENSOR,
     ITEM_PARAM,   /* a parameter, until something reads it */
-    ITEM_AVERAGE, /* `loss` or a metric, seen from a metric: |s| is the result that is averaged */
+    ITEM_AVERAGE, /* `loss` or a metric, read by a metric: |s| is the result that is averaged */
     ITEM_INT,
     ITEM_FLOAT,
     ITEM_BOOL,
@@ -57,14 +57,14 @@ typedef struct Block {
     const Decl *decl;
     const Unit *unit;
     enum { OWNS_UNKNOWN, OWNS_BEING_FOUND, OWNS_NOTHING, OWNS_PARAMS } owns;
-    bool active;       /* being elaborated: a call would be recursion */
+    bool active;       /* being elaborated: a call is recursion */
     int64_t least_ops; /* limits.c; 0: not counted yet */
 } Block;
 
 typedef struct Binding {
-    Name *name; /* where it was bound last */
+    Name *name; /* its last binding */
     Item item;
-    int level; /* the `repeat` it is local to; 0: none */
+    int level; /* of the `repeat` it is local to; 0: none */
     bool live; /* false: its iteration is over */
 } Binding;
 
@@ -82,7 +82,7 @@ typedef struct Frame { /* one call of a block, or the model, or train */
     bool has_returned;
 } Frame;
 
-typedef struct Origin { /* of a value: what people call it, and where it was written */
+typedef struct Origin { /* of a value: its name in messages, and where it was written */
     const char *name;
     Loc loc;
 } Origin;
@@ -97,8 +97,8 @@ typedef struct Elab {
     Func *f;
     VEC(Unit *) units;     /* main, includes, prelude */
     Table blocks, prelude; /* to Block */
-    Table paths;           /* scopes and op paths that are taken */
-    Table value_names;     /* of `forward` that are taken */
+    Table paths;           /* scopes and op paths in use */
+    Table value_names;     /* of `forward` in use */
     Table param_names;     /* published paths of params and states, to where they are declared */
     Table updates;         /* paths of states, to their `update` */
     VEC(Result) update_results;
@@ -109,35 +109,35 @@ typedef struct Elab {
     VEC(Frame *) trains;     /* one per train block */
     Table measures;          /* results of losses and metrics that have a name */
     const Stmt *accumulate;  /* where it is set */
-    struct Target *averages; /* the function `metrics`, where there is one */
+    struct Target *averages; /* the function `metrics`, or NULL */
     const Frame *averaging;  /* the train block, while a metric is computed from averages */
     int depth;               /* of recursion over tree and calls */
     int64_t work, max_ops;   /* ops and iterations so far */
     bool stopped;            /* a limit was exceeded and reported */
 } Elab;
 
-/* ---- report.c: errors at locations that a person can act on ----------------------------------------------- */
+/* ---- report.c: errors at locations that a user can act on ------------------------------------------------- */
 
-/* Inside the prelude the location is the call that a person wrote.  Of several errors at one location the first is
+/* Inside the prelude the location is the call that the user wrote.  Of several errors at one location the first is
  * kept: a block that is called a hundred times is wrong once.  Never NULL. */
 Diag *elab_error(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4);
-/* Without the notes that say where the block was called: for those that add others first. */
+/* Without the notes on where the block was called, for callers that add other notes first. */
 Diag *elab_error_text(Elab *e, Loc loc, const char *text);
 void elab_note_calls(Elab *e, Diag *diag);
 Item elab_error_item(Elab *e, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4); /* the same; returns ITEM_ERROR */
 void elab_help_nearest(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
-/* The same; where none is near, all of them, if they are few. */
+/* The same; if none is near, lists all of them, if they are few. */
 void elab_help_choice(Elab *e, Diag *diag, const char *word, const char *const *candidates, int count);
 void elab_help_choice_of_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
 /* The same with the keys of a table. */
 void elab_help_nearest_key(Elab *e, Diag *diag, const char *word, const Table *candidates);
 Loc elab_user_loc(const Elab *e, Loc loc);
 Pos elab_pos(const Elab *e, Loc loc);
-/* A file's name as the module keeps it: without the main file's folder, so that what is compiled does not depend on
- * where. */
+/* A file's name as the module records it: relative to the main file's folder, so that the output does not depend on
+ * where the files are. */
 const char *elab_recorded_name(const Elab *e, const Source *source);
 void elab_set_origin(Elab *e, Val v, const char *name, Loc loc);
-/* "x is f32[N, 784]", at the place where x was bound, or else where it is used. */
+/* "x is f32[N, 784]", at the location where x was bound, or else where it is used. */
 void elab_note_operand(Elab *e, Diag *diag, Val v, Loc used);
 
 /* ---- item.c: what items are ------------------------------------------------------------------------------- */
@@ -161,11 +161,11 @@ typedef enum StaticType {
 } StaticType;
 extern const char *const static_type_names[STATIC_TYPE_COUNT];
 extern const char *const static_type_examples[STATIC_TYPE_COUNT];
-/* Makes |item| one of the type, an int a float or a pair where needed; else reports and makes it ITEM_ERROR. */
+/* Converts |item| to the type, an int also to a float or a pair; if it cannot, reports that and makes it ITEM_ERROR. */
 bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item);
 
 bool elab_static_type(Elab *e, const TypeExpr *type, StaticType *out);
-bool elab_shape_is_small(const Shape *shape); /* so few elements that sizes in bytes do not overflow */
+bool elab_shape_is_small(const Shape *shape); /* so few elements that a size in bytes cannot overflow */
 bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out);
 bool elab_check_shape(Elab *e, Loc loc, const Shape *shape);               /* reports one that is too large */
 bool elab_shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
@@ -173,36 +173,36 @@ bool elab_shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |l
 /* ---- scope.c: names --------------------------------------------------------------------------------------- */
 
 void elab_bind(Elab *e, Name *name, Item item);
-Binding *elab_find(const Elab *e, const char *text); /* of the frame, or a const of its file; NULL */
+Binding *elab_find(const Elab *e, const char *text); /* in the frame, or a const of its file; or NULL */
 Item elab_read(Elab *e, const Name *name);           /* reports unknown ones */
 void elab_error_twice(Elab *e, const Name *name);    /* an argument or const that is declared twice */
 void elab_begin_iteration(Elab *e);
 void elab_end_iteration(Elab *e);
-void elab_mark_read(Elab *e, const StmtVec *untaken); /* names in a branch that is not taken count as read */
+void elab_mark_read(Elab *e, const StmtVec *untaken); /* names in code that does not run count as read */
 void elab_check_unread(Elab *e);
 bool block_takes(const Block *b, int tensors);
-/* The block that a call of so many tensors runs, or NULL. */
+/* The block that a call with that many tensors runs, or NULL. */
 Block *elab_find_block(const Elab *e, const char *name, int tensors);
 
 /* ---- limits.c: of depth and of the number of ops ---------------------------------------------------------- */
 
-/* One step deeper; false and an error where that is too deep, or where elaboration has stopped. */
+/* One level deeper; false after an error if that is too deep, or if elaboration has stopped. */
 bool elab_enter(Elab *e, Loc loc);
 void elab_leave(Elab *e);
-/* Counts |amount| ops or iterations; false, and once an error, where they are more than max_ops. */
+/* Counts |amount| ops or iterations; false, and one error, if the total exceeds max_ops. */
 bool elab_charge(Elab *e, Loc loc, int64_t amount);
-/* Charges the call; false where what it makes at least is too much. */
+/* Charges the call; false, and an error, if the lower bound of its ops exceeds what is left. */
 bool elab_afford_call(Elab *e, Block *b, const Expr *call);
 bool elab_afford_iterations(Elab *e, const Stmt *s, int64_t iterations, int64_t cost);
 
 /* ---- emit.c: making ops ----------------------------------------------------------------------------------- */
 
 const char *elab_join_path(Elab *e, const char *scope, const char *name);
-const char *elab_unique_path(Elab *e, const char *scope, const char *name); /* numbered where taken */
-/* For a value of the frame: "h", "h.1".  The builder would find it too, but counts from 1 each time. */
+const char *elab_unique_path(Elab *e, const char *scope, const char *name); /* with a number if it is in use */
+/* For a value of the frame: "h", "h.1".  The builder could do it too, but would count from 1 each time. */
 const char *elab_unique_value_name(Elab *e, const char *name);
 
-/* The values of |items|, numbers as constants and integers converted as |takes| (see graph_ops.h) asks; false after an
+/* The values of |items|, numbers as constants, and integers converted as |takes| requires (see GraphOp); false after an
  * error. */
 bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count,
                         Val *in);
@@ -210,7 +210,7 @@ bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *ite
 void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
 Item elab_emit(Elab *e, Loc loc, Op *o, const Loc *operands);
 Item elab_tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
-/* A tensor, from a number a const op; NO_VAL where it is neither. */
+/* The tensor; a number becomes a const op; NO_VAL and an error if it is neither. */
 Val elab_as_tensor(Elab *e, Loc loc, const Item *item);
 Val elab_add_input(Elab *e, const Name *name, Dtype dtype, Shape shape);
 
@@ -225,7 +225,7 @@ Item elab_static_builtin(Elab *e, const Expr *call, const Item *args, int count)
 /* ---- expr.c: expressions, and types and paths written with them ------------------------------------------- */
 
 Item elab_eval(Elab *e, const Expr *x);
-/* Several results of a call; returns how many there are, |out| has room for MAX_RESULTS. */
+/* All results of a call; returns their count; |out| has room for MAX_RESULTS. */
 enum { MAX_RESULTS = 16, MAX_ARGS = 64 };
 int elab_eval_results(Elab *e, const Expr *x, Item *out);
 Item elab_eval_static(Elab *e, const Expr *x, const char *what, StaticType type);
@@ -240,11 +240,11 @@ int elab_call(Elab *e, const Expr *x, Item *out);
 typedef struct StaticArgs {
     const Expr *call;
     bool known[MAX_ARGS];
-    bool rejected; /* some are unknown: one of them may be what seems to be missing */
+    bool rejected; /* some are unknown: one may be a misspelt required one */
 } StaticArgs;
 const Expr *elab_take_static(StaticArgs *args, const char *name);
 void elab_error_missing(Elab *e, const StaticArgs *args, const char *arg, StaticType type);
-/* Reports static arguments that nobody took; |names| are those there are. */
+/* Reports static arguments that were not taken; |names| are the valid ones. */
 void elab_reject_statics(Elab *e, StaticArgs *args, const Table *names);
 
 /* ---- graph_ops.c: calls that become ops ------------------------------------------------------------------- */
@@ -260,9 +260,9 @@ const char *const *graph_op_names(Elab *e, int *count); /* of all of them, for "
 /* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */
 
 void elab_body(Elab *e, const StmtVec *body);
-void elab_param_init(Elab *e, const Stmt *s); /* when all parameters are there */
-void elab_add_updates(Elab *e);               /* when everything else is there */
-/* "may not stand here": |where| is "a block", "train", ... */
+void elab_param_init(Elab *e, const Stmt *s); /* after all parameters are declared */
+void elab_add_updates(Elab *e);               /* after all other results */
+/* "... is not allowed in train": |where| is "a block", "train", ... */
 void elab_error_misplaced(Elab *e, const Stmt *s, const char *where);
 
 /* ---- signatures.c: initialisers, optimizers, loss scales, schedules --------------------------------------- */
@@ -276,15 +276,15 @@ typedef enum SignatureKind {
 } SignatureKind;
 /* Every argument is given its value or its default.  False after an error. */
 bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out);
-/* Whether a parameter or state of that type and shape can begin so; reports it. */
+/* Whether the initialiser fits the type and shape of the parameter or state; reports an error if not. */
 bool elab_check_initialiser(Elab *e, Loc loc, const Call *init, const State *state);
-bool elab_refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, where |x| is one */
+bool elab_refuse_schedule(Elab *e, const Expr *x, const char *what); /* true, and an error, if |x| is one */
 
 /* ---- declarations.c: const, model, precision; train.c ----------------------------------------------------- */
 
-void elab_apply_defines(Elab *e, Unit *main); /* -D: when the tree is there, before elab_consts */
+void elab_apply_defines(Elab *e, Unit *main); /* -D: before elab_consts */
 void elab_consts(Elab *e, Unit *unit);
-/* The inputs of model and train come before the parameters, so both begin before the model's body is elaborated. */
+/* Inputs of model and train come before the parameters, so both begin before the model's body is elaborated. */
 Frame *elab_begin_model(Elab *e, const Decl *model);
 void elab_begin_train(Elab *e, const Decl *train);
 void elab_model(Elab *e, Frame *model);

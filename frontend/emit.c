@@ -7,12 +7,12 @@ const char *elab_join_path(Elab *e, const char *scope, const char *name) {
     return *scope ? arena_printf(e->a, "%s.%s", scope, name) : name;
 }
 
-/* How often a name was asked for: where the search for a free number begins. */
+/* How often a name was requested: the number at which the search for a free one starts. */
 typedef struct NameCount {
     int next;
 } NameCount;
 
-/* The name, or where it is taken the name with the separator and the first free number. */
+/* The name; if it is taken, the name, the separator and the first free number. */
 static const char *take_name(Elab *e, Table *taken, const char *name, char separator) {
     NameCount *count = table_get(taken, name);
     if (count) {
@@ -47,7 +47,7 @@ static Item report_shapes(Elab *e, Loc loc, const Op *o, const Loc *operands, co
     return ERROR_ITEM;
 }
 
-/* "conv2d: ..." of an op; inside a layer under the layer's name, which is what a person called. */
+/* Replaces the op's name in "conv2d: ..." by the name of the layer, which is what the user called. */
 static const char *in_layers_name(Elab *e, const Op *o, const char *wrong) {
     const char *name = ir_op_info[o->code].name;
     size_t n = strlen(name);
@@ -62,7 +62,7 @@ static const char *too_large(Elab *e, const Op *o, const InferredTypes *types) {
     return NULL;
 }
 
-/* The op's results: as inferred, or where whoever made the op stated them, checked. */
+/* The op's results as inferred; results that the op already has are checked. */
 static bool make_results(Elab *e, Loc loc, Op *o, const Loc *operands) {
     InferredTypes types;
     const char *wrong = ir_infer(e->f, o, AMP_DT_F32, &types);
@@ -137,7 +137,7 @@ static char letter_of(const Operands *o, int i) {
 
 static bool is_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16; }
 
-/* AMP_DT_NONE: a number, which takes the type of what it meets. */
+/* AMP_DT_NONE for a number, which takes the type of the other operands. */
 static Dtype dtype_of(const Operands *o, int i) {
     return o->items[i].kind == ITEM_TENSOR ? ir_dtype(o->e->f, o->items[i].tensor) : AMP_DT_NONE;
 }
@@ -190,7 +190,8 @@ static bool shares_type(const Operands *o, int i) {
     return strchr("vt", letter_of(o, i)) || ir_op_info[o->code].flags & PRODUCT;
 }
 
-/* What all operands that share a type become: f32 where one is or a number has a dot, else the type of the tensors. */
+/* The type that all operands sharing a type are converted to: f32 if one of them is or if a number is a float, else the
+ * type of the tensors. */
 static Dtype common_type(const Operands *o) {
     Dtype common = AMP_DT_NONE;
     for (int i = 0; i < o->count; i++) {
@@ -210,7 +211,7 @@ static Val cast_to_f32(const Operands *o, int i, Val v) {
 
 static bool is_integer(Dtype t) { return t == AMP_DT_I32 || t == AMP_DT_U8; }
 
-/* Operand |i| in type |common|; a float of either width stays where no one type is needed. */
+/* Operand |i| in type |common|; a float of another width is kept where the op accepts both. */
 static bool convert(const Operands *o, int i, Dtype common) {
     const Item *item = &o->items[i];
     Dtype t = dtype_of(o, i);
@@ -259,7 +260,7 @@ static bool is_counter(const Elab *e, const Item *item) {
     return item && item->kind == ITEM_TENSOR && ir_dtype(e->f, item->tensor) == AMP_DT_I64;
 }
 
-/* Of 64-bit integers there are only counters: COUNTER + 1. */
+/* The only 64-bit integers are counters: COUNTER + 1. */
 static Item count_up(Elab *e, const Expr *x, const Item *left, const Item *right) {
     bool is_one = right && right->kind == ITEM_INT && !right->i.n && right->i.mul == 1;
     if (x->operation.op == OPERATOR_ADD && is_counter(e, left) && is_one) {
@@ -278,7 +279,7 @@ static bool refuse_logic(Elab *e, const Expr *x) {
     return false;
 }
 
-/* A quotient of integers would need rounding: nobody says which. */
+/* The language defines no rounding for a quotient of integers. */
 static bool refuse_integers(Elab *e, const Expr *x, const Val *in) {
     if (x->operation.op != OPERATOR_DIV || ir_dtype(e->f, in[0]) != AMP_DT_I32) return true;
     Diag *diag = elab_error(e, x->loc, "'/' takes floats; this is i32");

@@ -23,11 +23,11 @@ static Item unary(Elab *e, const Expr *x) {
     return item_is_static(&operand) ? elab_static_unary(e, x, operand) : elab_tensor_operation(e, x, &operand, NULL);
 }
 
-/* A word that nothing is bound to is a symbol of its argument. */
+/* A word that is not bound to anything can be a symbol, the value of a static argument. */
 static bool is_free_word(const Elab *e, const Expr *x) { return x->kind == EXPR_NAME && !elab_find(e, x->name->text); }
 
-/* Beside a symbol, `==` and `!=` take a free word for one too: `if approximate == tanh`. */
-static Item operand_beside(Elab *e, const Expr *x, const Item *other) {
+/* Compared with a symbol by `==` or `!=`, a free word is a symbol too: `if approximate == tanh`. */
+static Item operand_next_to(Elab *e, const Expr *x, const Item *other) {
     if (other->kind == ITEM_SYMBOL && is_free_word(e, x)) return (Item){.kind = ITEM_SYMBOL, .s = x->name->text};
     return elab_eval(e, x);
 }
@@ -37,7 +37,7 @@ static Item binary(Elab *e, const Expr *x) {
     bool compares = x->operation.op == OPERATOR_EQ || x->operation.op == OPERATOR_NE;
     bool swapped = compares && is_free_word(e, first) && !is_free_word(e, second);
     Item left = elab_eval(e, swapped ? second : first);
-    Item right = compares ? operand_beside(e, swapped ? first : second, &left) : elab_eval(e, second);
+    Item right = compares ? operand_next_to(e, swapped ? first : second, &left) : elab_eval(e, second);
     if (left.kind == ITEM_ERROR || right.kind == ITEM_ERROR) return ERROR_ITEM;
     if (swapped) {
         Item was_second = left;

@@ -59,7 +59,7 @@ static void add_include(Elab *e, const Unit *unit, const Decl *d) {
     else if (!find_unit(e, source->name)) add_unit(e, source, false);
 }
 
-/* Included files join the end of the list, and are read when it is reached. */
+/* Included files are appended to the list that the loop walks. */
 static void read_includes(Elab *e) {
     for (int i = 0; i < e->units.len; i++) {
         const DeclVec *decls = &e->units.data[i]->file->decls;
@@ -81,7 +81,7 @@ typedef struct Program {
     VEC(const Decl *) trains;
 } Program;
 
-/* A call gives tensors by position, so that those with a default come last. */
+/* A call passes tensors by position, so those with a default must come last. */
 static void check_defaults(Elab *e, const Decl *d) {
     for (int i = 1; i < d->tensors.len; i++) {
         const Parameter *before = &d->tensors.data[i - 1], *p = &d->tensors.data[i];
@@ -117,7 +117,7 @@ static bool in_main_file(Elab *e, const Unit *unit, const Decl *d, const char *w
     return unit == e->units.data[0];
 }
 
-/* One of its kind, in the main file. */
+/* The only declaration of its kind; it must be in the main file. */
 static void set_only(Elab *e, const Unit *unit, const Decl *d, const char *what, const Decl **only) {
     if (!in_main_file(e, unit, d, what)) return;
     if (*only) {

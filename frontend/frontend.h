@@ -15,16 +15,16 @@ typedef struct FrontendDefine { /* -D NAME=VALUE: replaces a const of the main f
 typedef struct FrontendOptions {
     FrontendDefine *defines;
     int define_count;
-    /* The file that `include "NAME"` in the file |beside| means, or NULL.  Its Source.name tells files apart: each is
-     * read once. */
+    /* The file that `include "NAME"` in the file |beside| means, or NULL.  Files with the same
+     * Source.name are the same file, which is read once. */
     const Source *(*find_include)(void *user, const char *name, const char *beside);
     void *user;
     int64_t max_ops; /* 0: 10,000,000 */
 } FrontendOptions;
 
-/* Parses and elaborates.  The module has one function, `forward`: its inputs are the model's inputs, then the train
- * inputs, then the parameters in order of first use; every float is f32.  NULL when there are errors; they are in |d|.
- * |main| and |options| stay the caller's, and must live as long as the module: positions point into them. */
+/* Parses and elaborates.  The inputs of the module's function `forward` are the model's inputs, then the train inputs,
+ * then the parameters in order of first use; every float is f32.  NULL when there are errors; they are in |d|.
+ * The caller owns |main| and |options|, which must outlive the module: positions point into them. */
 Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendOptions *options);
 
 /* prelude.amp, the layer library. */

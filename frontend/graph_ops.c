@@ -1,4 +1,4 @@
-/* graph_ops.c: calls that become ops of the graph: a table of what the language calls how, and with which arguments. */
+/* graph_ops.c: calls that become ops of the graph: the table of their names, opcodes and arguments. */
 #include "frontend/graph_ops.h"
 #include <math.h>
 
@@ -9,7 +9,7 @@
 #define MAY_FROM(name, type, range) {name, type, false, range, {NULL}}
 #define WORD(name, ...) {name, STATIC_SYMBOL, false, ANY_VALUE, {__VA_ARGS__}}
 #define DIM_ARG MAY("dim", STATIC_INT)
-#define FOLDED_ARGS MAY("dims", STATIC_DIMS), MAY("keep", STATIC_BOOL)
+#define REDUCED_ARGS MAY("dims", STATIC_DIMS), MAY("keep", STATIC_BOOL)
 #define EPS_ARG MAY_FROM("eps", STATIC_FLOAT, AT_LEAST_0)
 #define WINDOW_ARGS NEEDS_FROM("kernel", STATIC_PAIR, AT_LEAST_1), MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), \
                     MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0)
@@ -65,11 +65,11 @@ static const GraphOp graph_ops[] = {
     {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
 
-    {"sum", OP_sum, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
-    {"mean", OP_mean, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
-    {"max", OP_max, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
-    {"min", OP_min, .args = {FOLDED_ARGS}, .prepare = graph_prepare_dims},
-    {"var", OP_var, .args = {FOLDED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
+    {"sum", OP_sum, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
+    {"mean", OP_mean, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
+    {"max", OP_max, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
+    {"min", OP_min, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
+    {"var", OP_var, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
      .prepare = graph_prepare_dims},
     {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
     {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
@@ -215,7 +215,7 @@ static bool take_args(GraphCall *c) {
 
 /* ---- making the op ---------------------------------------------------------------------------------------- */
 
-/* A dropout's mask is its own: drawn under its path. */
+/* Each dropout draws its own mask: its key is its path. */
 static void set_key(const Op *o) {
     AttrValue *key = ir_op_info[o->code].flags & RANDOM ? ir_attr(o, "key") : NULL;
     if (key) key->s = o->path;
@@ -225,7 +225,7 @@ typedef struct CallOperands {
     Val *in;
     const Loc *locs;
     int count;
-    bool good; /* else the arguments are checked all the same */
+    bool good; /* else only the arguments are checked */
 } CallOperands;
 
 static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOperands *given, Item *out, int results) {
@@ -235,7 +235,7 @@ static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOpera
     set_key(c.o);
 }
 
-/* With `as`, the op's own scope. */
+/* The scope that `as` gives the op, or else the current one. */
 static const char *scope_of_op(Elab *e, const Expr *x) {
     const char *outer = e->frame->scope;
     if (!x->call.as) return outer;

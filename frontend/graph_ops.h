@@ -8,7 +8,7 @@ enum { MAX_GRAPH_ARGS = 4 };
 
 typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1 } ArgRange;
 
-typedef struct GraphArg { /* a static argument of a call; where the op has an attribute of that name, it is set */
+typedef struct GraphArg { /* a static argument of a call; sets the attribute of that name, if the op has one */
     const char *name;
     StaticType type;
     bool required;
@@ -18,17 +18,16 @@ typedef struct GraphArg { /* a static argument of a call; where the op has an at
 
 typedef struct GraphCall GraphCall;
 
-/* Which tensors an op takes, a letter each; the last stands for all that follow:
- *   f  floats                         v  floats or i32, one type for all v: integers beside a float become floats
+/* Which tensors an op takes, a letter each; the last letter applies to all further tensors:
+ *   f  floats                         v  floats or i32, one type for all v: integers next to a float become floats
  *   t  anything, one type for all t   l  i32 labels    i  i32 indexes    c  a condition: bool */
 struct GraphOp {
     const char *name;
     Opcode code;
     const char *takes; /* NULL: "f" */
-    int results;       /* that a call gives; further ones are for the backward pass; 0: 1 */
+    int results;       /* that a call returns; others are for the backward pass; 0 means 1 */
     GraphArg args[MAX_GRAPH_ARGS];
-    bool (*prepare)(
-        GraphCall *c); /* what attributes and result types need beyond the arguments' values; NULL: nothing */
+    bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */
 };
 
 struct GraphCall {

@@ -1,4 +1,4 @@
-/* graph_shapes.c: dimensions that calls name, and the shapes that they state: negative ones resolved, all in range. */
+/* graph_shapes.c: dimensions and shapes given as arguments: negative dimensions are resolved, and all are checked. */
 #include "frontend/graph_ops.h"
 
 static int arg_index(const GraphCall *c, const char *name) {
@@ -25,7 +25,7 @@ static const char *dim_text(Elab *e, Dim d) {
 
 /* ---- dimensions by number --------------------------------------------------------------------------------- */
 
-/* A dimension of |rank| ones, counted from the end where negative. */
+/* A dimension below |rank|; negative ones count from the end. */
 static bool resolve(const GraphCall *c, const char *arg, int rank, int64_t *dim) {
     int64_t i = *dim < 0 ? *dim + rank : *dim;
     if (i >= 0 && i < rank) {
@@ -38,7 +38,7 @@ static bool resolve(const GraphCall *c, const char *arg, int rank, int64_t *dim)
     return false;
 }
 
-/* Checked only: ops that take a `dim` count from the end themselves, as their default does. */
+/* Checked but not resolved: these ops accept negative dimensions, as in their defaults. */
 static bool exists(const GraphCall *c, const char *arg, int rank) {
     int64_t dim = ir_attr(c->o, arg)->i;
     return resolve(c, arg, rank, &dim);
@@ -114,7 +114,7 @@ bool graph_prepare_slice(GraphCall *c) {
 
 /* ---- windows ---------------------------------------------------------------------------------------------- */
 
-/* The stride is the kernel's size where it is not given; more than half a window of padding would make empty ones. */
+/* The default stride is the kernel size.  Padding of more than half a window would produce empty windows. */
 bool graph_prepare_pool(GraphCall *c) {
     const Dims *kernel = &ir_attr(c->o, "kernel")->dims, *padding = &ir_attr(c->o, "padding")->dims;
     if (c->items[arg_index(c, "stride")].kind == ITEM_NONE) ir_attr(c->o, "stride")->dims = *kernel;
@@ -173,7 +173,7 @@ bool graph_prepare_arange(GraphCall *c) {
 bool graph_prepare_top_k(GraphCall *c) {
     const Shape *s = &operand(c)->shape;
     int64_t k = ir_attr(c->o, "k")->i;
-    if (!s->rank || s->d[s->rank - 1].n || k <= s->d[s->rank - 1].mul) return true; /* other shapes: ir_infer */
+    if (!s->rank || s->d[s->rank - 1].n || k <= s->d[s->rank - 1].mul) return true; /* ir_infer checks the shape */
     elab_error(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, but there are only %lld classes", c->op->name,
                (long long)k, (long long)s->d[s->rank - 1].mul);
     return false;

@@ -20,7 +20,7 @@ static void describe_all(Text *t, const Elab *e, const Item *item, char open, ch
     text_putc(t, close);
 }
 
-/* The bare number: as a shape of one dim, without its brackets. */
+/* The bare number: printed as a shape of one dimension, without the brackets. */
 static void describe_int(Text *t, Dim d) {
     Text brackets;
     text_init(&brackets, t->arena);
@@ -163,7 +163,7 @@ bool elab_static_type(Elab *e, const TypeExpr *type, StaticType *out) {
 
 /* ---- shapes ----------------------------------------------------------------------------------------------- */
 
-/* Elements of a tensor with N = 1; more is surely a slip, and sizes in bytes stay far from overflow. */
+/* Elements of a tensor with N = 1.  More is surely a mistake; this many cannot overflow a size in bytes. */
 static const int64_t MAX_ELEMENTS = (int64_t)1 << 48;
 
 bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out) {

@@ -1,10 +1,10 @@
 /* limits.c: how deep a program nests, and how many ops it makes.
  *
- * Ops are counted as they are made.  What a call makes at least is also read off the text, so that a program that grows
- * without bound is refused before it is expanded. */
+ * Ops are counted as they are made.  A lower bound for each call is also computed from the text, so that a program that
+ * grows without bound is rejected before it is expanded. */
 #include "frontend/elaborate.h"
 
-/* ---- as it is made ---------------------------------------------------------------------------------------- */
+/* ---- while it runs ---------------------------------------------------------------------------------------- */
 
 /* Each level is a few C frames of at most about a kilobyte. */
 enum { MAX_DEPTH = 1000 };
@@ -34,9 +34,9 @@ bool elab_charge(Elab *e, Loc loc, int64_t amount) {
     return false;
 }
 
-/* ---- read off the text ------------------------------------------------------------------------------------ */
+/* ---- from the text, before a call runs -------------------------------------------------------------------- */
 
-/* What depends on static arguments counts as nothing, so no program is refused wrongly. */
+/* Whatever depends on static arguments counts as 0, so that no valid program is rejected. */
 static int64_t sum(int64_t a, int64_t b) { return __builtin_add_overflow(a, b, &a) ? INT64_MAX : a; }
 static int64_t product(int64_t a, int64_t b) { return __builtin_mul_overflow(a, b, &a) ? INT64_MAX : a; }
 
@@ -50,7 +50,7 @@ static int64_t of_args(Elab *e, const ArgVec *args) {
     return count;
 }
 
-/* Operators may be static arithmetic. */
+/* Operators count as 0, because they may be static arithmetic. */
 static int64_t of_expr(Elab *e, const Expr *x) {
     if (x->kind == EXPR_UNARY) return of_expr(e, x->operation.left);
     if (x->kind == EXPR_BINARY) return sum(of_expr(e, x->operation.left), of_expr(e, x->operation.right));
@@ -78,7 +78,7 @@ static bool declares(const ParameterVec *parameters, const char *name) {
     return false;
 }
 
-/* A literal, or a const of the file that nothing in the block hides. */
+/* A literal, or a const of the file that no name in the block shadows. */
 static bool known_int(const Block *b, const Expr *x, int64_t *out) {
     if (x->kind == EXPR_INT) *out = x->i;
     if (x->kind != EXPR_NAME) return x->kind == EXPR_INT;
@@ -129,9 +129,8 @@ static int64_t least_ops(Elab *e, Block *b) {
     return b->least_ops;
 }
 
-/* ---- before it is made ------------------------------------------------------------------------------------ */
+/* ---- in advance ------------------------------------------------------------------------------------------- */
 
-/* What the call makes at least is known before it is expanded. */
 bool elab_afford_call(Elab *e, Block *b, const Expr *call) {
     if (e->stopped) return false;
     int64_t least = least_ops(e, b);
@@ -144,7 +143,7 @@ bool elab_afford_call(Elab *e, Block *b, const Expr *call) {
     return false;
 }
 
-/* After the first iteration it is known what the others cost: too many are refused before they are expanded. */
+/* The first iteration gives the cost of the others: if they exceed the limit, they are not expanded. */
 bool elab_afford_iterations(Elab *e, const Stmt *s, int64_t iterations, int64_t cost) {
     int64_t total;
     if (e->stopped) return false;

@@ -19,7 +19,7 @@ typedef struct Word {
     int token;
 } Word;
 
-/* Reserved everywhere but as the name of an argument and in paths, where the grammar takes them too. */
+/* Reserved everywhere except as names of arguments and in paths, where the grammar accepts them. */
 static const Word reserved[] = {
     {"repeat", REPEAT}, {"in", IN},           {"if", IF},     {"else", ELSE}, {"return", RETURN},
     {"as", AS},         {"because", BECAUSE}, {"none", NONE}, {"true", TRUE}, {"false", FALSE},
@@ -110,7 +110,7 @@ static void open_bracket(Parse *p, char c, Loc loc) {
     else vec_push(p->arena, &p->brackets, b);
 }
 
-/* Closes the innermost bracket of its kind, and with it what was left open inside. */
+/* Closes the innermost bracket of its kind and all brackets left open inside it. */
 static void close_bracket(Parse *p, char open) {
     for (int i = p->brackets.len - 1; i >= 0; i--) {
         if (p->brackets.data[i].open != open) continue;
@@ -120,7 +120,7 @@ static void close_bracket(Parse *p, char open) {
     }
 }
 
-/* Braces do not stand in parentheses: one that does means that those were forgotten. */
+/* There are no braces inside parentheses: a brace there means that a closing parenthesis is missing. */
 static void track_bracket(Parse *p, int token, Loc loc) {
     while (token == '{' && in_parentheses(p)) p->unclosed = p->brackets.data[--p->brackets.len];
     if (p->recovering && (token == '{' || token == '}')) p->lost = true;
@@ -148,7 +148,7 @@ static void scan(Parse *p, PendingToken *t) {
     if (t->token == END) t->loc = (Loc){p->source, (uint32_t)p->source->len, (uint32_t)p->source->len};
 }
 
-/* Reads one token ahead: does it leave the word before it a keyword? */
+/* Reads one token ahead, which decides whether the word before it is a keyword. */
 static bool keyword_follows(Parse *p) {
     PendingToken *next = arena_new(p->arena, PendingToken);
     scan(p, next);
@@ -192,7 +192,7 @@ void parse_too_deep(Parse *p, Loc loc) {
     p->too_deep = p->lost = true;
 }
 
-/* An open bracket on an earlier line is what is wrong more often than the word that no longer fits. */
+/* An open bracket on an earlier line is a more likely cause than the unexpected word. */
 static void note_open_bracket(Parse *p, Diag *diag, Loc loc) {
     const struct Bracket *b = p->unclosed.open ? &p->unclosed : tokens_open_bracket(p);
     if (!b || !(b->open != '{' || loc.begin == p->source->len)) return;

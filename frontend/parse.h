@@ -4,7 +4,7 @@
 
 #include "frontend/tree.h"
 
-/* What lies between the source and the parser, while a file is parsed. */
+/* The state between the source and the parser while a file is parsed. */
 typedef struct Parse {
     Arena *arena;
     Diags *diags;
@@ -17,10 +17,10 @@ typedef struct Parse {
         Loc loc;
     })
     brackets;                     /* open ones, innermost last */
-    struct Bracket unclosed;      /* inside the bracket that was closed last; open 0: none */
+    struct Bracket unclosed;      /* left open inside the bracket that was closed last; open is 0 if none */
     struct PendingToken *pending; /* one token that was read ahead */
     int previous;                 /* the token handed out last */
-    bool recovering;              /* from a syntax error, to the end of the line */
+    bool recovering;              /* skipping to the end of the line after a syntax error */
     bool lost;                    /* braces no longer match: silent until the next declaration */
     bool too_deep;                /* reported: nothing more is read */
 } Parse;
@@ -30,9 +30,9 @@ File *frontend_parse(Arena *a, Diags *d, const Source *source);
 
 /* ---- parse.c ---------------------------------------------------------------------------------------------- */
 
-/* "nested deeper than 200", once; the parser then finds the end of the file. */
+/* Reports that nesting is too deep, once; after that the parser sees the end of the file. */
 void parse_too_deep(Parse *p, Loc loc);
-/* A syntax error at a token; NULL where an earlier one made it.  |expected| may be NULL. */
+/* A syntax error at a token; NULL if it follows from an earlier one.  |expected| may be NULL. */
 Diag *parse_syntax_error(Parse *p, Loc loc, const char *unexpected, const char *expected);
 
 #endif

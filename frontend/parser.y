@@ -29,7 +29,7 @@
 
 static void amp_yyerror(const Loc *loc, Parse *p, const char *message);
 
-/* A node, or where the tree is too deep an error and a leaf. */
+/* The node, or an error and a leaf if the tree is too deep. */
 static Expr *checked(Parse *p, Loc loc, Expr *expr) {
     if (expr) return expr;
     parse_too_deep(p, loc);
@@ -207,7 +207,7 @@ consts: const | consts ',' const;
 
 const: NAME '=' expr { declare(p, DECL_CONST, @$, $1)->value = $3; };
 
-/* The word is `for`, which is no keyword anywhere else. */
+/* The word is `for`, which is not a keyword anywhere else. */
 opt_for:
     %empty { $$ = NULL; }
   | NAME STRING
@@ -329,7 +329,7 @@ path:
 
 part: '[' expr ']' { $$ = (PathPart){ NULL, $2 }; };
 
-/* A word where only a name can stand: reserved ones too. */
+/* A word where only a name is possible, so that reserved words are allowed too. */
 word: NAME | REPEAT | IN | IF | ELSE | RETURN | AS | BECAUSE | NONE | TRUE | FALSE | AND | OR | NOT | BATCH;
 
 /* ---- expressions ---- */
@@ -402,7 +402,7 @@ static_arg: word '=' expr { $$ = argument(p, $1, $3); };
 
 %%
 
-/* "'foo'" for words, the token's own name for the rest. */
+/* "'foo'" for words, the name of the token for all others. */
 static const char *describe(Parse *p, yysymbol_kind_t symbol, const Loc *loc) {
     bool is_own_text = symbol == YYSYMBOL_NAME || symbol == YYSYMBOL_INTEGER || symbol == YYSYMBOL_FLOAT;
     if (symbol == YYSYMBOL_STRING) return arena_printf(p->arena, "string %s", loc_text(p->arena, *loc));
@@ -414,7 +414,7 @@ static bool is_comparison(yysymbol_kind_t token) {
            token == YYSYMBOL_GREATER_EQUAL || token == YYTRANSLATE('<') || token == YYTRANSLATE('>');
 }
 
-/* What such a token in a wrong place often means. */
+/* A hint at the usual cause of that token in the wrong position. */
 static void help_with(Parse *p, Diag *diag, yysymbol_kind_t token, const Loc *loc) {
     if (token == YYSYMBOL_ELSE) diag_help(p->diags, diag, "else must be on the line of its '}'");
     else if (token >= YYSYMBOL_REPEAT && token <= YYSYMBOL_BATCH)
@@ -439,7 +439,7 @@ static int yyreport_syntax_error(const yypcontext_t *context, Parse *p) {
     return 0;
 }
 
-/* Only where the parser's stack is full. */
+/* Called only when the parser's stack is full. */
 static void amp_yyerror(const Loc *loc, Parse *p, const char *message) {
     (void)message;
     parse_too_deep(p, *loc);

@@ -1,4 +1,4 @@
-/* report.c: errors at locations that a person can act on, and notes and suggestions beside them. */
+/* report.c: errors at locations that a user can act on, with notes and suggestions. */
 #include "frontend/elaborate.h"
 
 enum { MAX_CALL_NOTES = 3 };
@@ -21,7 +21,7 @@ Loc elab_user_loc(const Elab *e, Loc loc) {
     return loc;
 }
 
-/* The line by bisection: positions are taken for every op. */
+/* By bisection, since every op has a position. */
 static int line_of(const Unit *unit, uint32_t offset) {
     int low = 0, high = unit->lines.len;
     while (high - low > 1) {
@@ -44,11 +44,11 @@ Pos elab_pos(const Elab *e, Loc loc) {
     if (!unit) return (Pos){0};
     int line = line_of(unit, loc.begin), column = 1;
     for (uint32_t i = unit->lines.data[line]; i < loc.begin; i++)
-        column += (loc.source->text[i] & 0xC0) != 0x80; /* characters: bytes that do not continue one */
+        column += (loc.source->text[i] & 0xC0) != 0x80; /* count characters: skip UTF-8 continuation bytes */
     return (Pos){elab_recorded_name(e, loc.source), line + 1, column};
 }
 
-/* ---- what people call values ------------------------------------------------------------------------------ */
+/* ---- names of values in messages -------------------------------------------------------------------------- */
 
 void elab_set_origin(Elab *e, Val v, const char *name, Loc loc) {
     while (e->origins.len <= (int)v.id) vec_push(e->a, &e->origins, (Origin){0});

@@ -1,7 +1,8 @@
-/* scope.c: names: binding, reading, the iterations of `repeat`, what nobody read; and which block a call means. */
+/* scope.c: names: binding and reading them, the iterations of `repeat`, names never read, and the block that a call
+ * means. */
 #include "frontend/elaborate.h"
 
-/* A place where a name is bound, remembered once however often it is elaborated. */
+/* Each binding in the text is recorded once, however often it is elaborated. */
 static void remember_bound(Elab *e, Name *name) {
     if (name->use.bound) return;
     name->use.bound = true;
@@ -69,8 +70,8 @@ static Item read_param(Elab *e, const Binding *b) {
     return item_tensor(v);
 }
 
-/* The average of a result of `forward` is an input of the function `metrics`; what `metrics` computed is there
- * already. */
+/* The average of a result of `forward` is an input of the function `metrics`; values computed in `metrics` already
+ * exist there. */
 static Val find_average(const Elab *e, const char *result) {
     for (int i = 0; i < e->f->results.len; i++)
         if (!strcmp(e->f->results.data[i].name, result)) return e->f->results.data[i].value;
@@ -90,8 +91,8 @@ static Item read_average(Elab *e, const Name *name, const Binding *b) {
     return item_tensor(v);
 }
 
-/* A metric of averages is computed after the batches: tensors of a batch are gone. */
-static Item report_beside_average(Elab *e, const Name *name, const Binding *b) {
+/* A metric of averages is computed after the batches, when the tensors of a batch no longer exist. */
+static Item report_mixed_with_average(Elab *e, const Name *name, const Binding *b) {
     Diag *diag = elab_error(e, name->loc, "'%s' is a per-batch value and cannot be mixed with averages", name->text);
     diag_note(e->d, diag, b->name->loc, "'%s' is defined here", name->text);
     diag_help(e->d, diag, "compute what needs it as a separate metric, and read that metric");
@@ -104,7 +105,7 @@ Item elab_read(Elab *e, const Name *name) {
         b->name->use.read = true;
         if (b->item.kind == ITEM_AVERAGE) return read_average(e, name, b);
         bool is_tensor = b->item.kind == ITEM_TENSOR || b->item.kind == ITEM_PARAM;
-        if (is_tensor && e->averaging && e->averaging == e->frame) return report_beside_average(e, name, b);
+        if (is_tensor && e->averaging && e->averaging == e->frame) return report_mixed_with_average(e, name, b);
         return b->item.kind == ITEM_PARAM ? read_param(e, b) : b->item;
     }
     if (!strcmp(name->text, "inf")) return (Item){.kind = ITEM_FLOAT, .f = __builtin_inf()};
@@ -118,7 +119,7 @@ void elab_error_twice(Elab *e, const Name *name) {
     if (b) diag_note(e->d, diag, b->name->loc, "first here");
 }
 
-/* ---- iterations of repeat -------------------------------------------------------------------------------------- */
+/* ---- iterations of repeat --------------------------------------------------------------------------------- */
 
 void elab_begin_iteration(Elab *e) { e->frame->level++; }
 
@@ -129,7 +130,7 @@ void elab_end_iteration(Elab *e) {
     frame->level--;
 }
 
-/* ---- names that nobody read ------------------------------------------------------------------------------- */
+/* ---- names never read ------------------------------------------------------------------------------------- */
 
 static bool mark_name(void *user, const Name *name) {
     Binding *b = elab_find(user, name->text);
@@ -169,7 +170,7 @@ void elab_mark_read(Elab *e, const StmtVec *untaken) {
             elab_mark_read(e, &s->branch.then);
             elab_mark_read(e, &s->branch.otherwise);
             break;
-        default: break; /* stand in train and precision, where there is no `if` */
+        default: break; /* statements of train and precision, which have no `if` */
         }
     }
 }

@@ -1,5 +1,5 @@
-/* signatures.c: initialisers, optimizers, schedules and loss scales: calls without tensors that end up in the module as
- * they are, every argument with its value or its default.  Names, orders and defaults are PyTorch's. */
+/* signatures.c: initialisers, optimizers, schedules and loss scales: calls without tensors, which the module keeps as
+ * calls, with every argument set to its value or its default.  Names, orders and defaults are PyTorch's. */
 #include "frontend/elaborate.h"
 
 #include <math.h>
@@ -60,9 +60,9 @@ typedef struct Signature {
     const char *name;
     SignatureKind kind;
     SignatureArg args[MAX_SIGNATURE];
-    bool (*check)(Elab *e, const Expr *x, const Call *call); /* what ranges of single arguments cannot say; NULL */
-    bool needs_fans;                                         /* initialisers: counts along the first two dimensions */
-    bool fits_counters;                                      /* initialisers: of an i64 too */
+    bool (*check)(Elab *e, const Expr *x, const Call *call); /* relations between arguments; or NULL */
+    bool needs_fans;                                         /* initialiser that depends on the first two dimensions */
+    bool fits_counters;                                      /* initialiser that can fill an i64 */
 } Signature;
 
 static double number(const Call *call, const char *name) { return ir_call_arg(call, name)->value.f; }
@@ -167,7 +167,7 @@ static const char *const kind_examples[SIGNATURE_KIND_COUNT] = {
     [SIGNATURE_SCHEDULE] = "cosine(peak = 0.001, warmup = 100, steps = 10000)",
 };
 
-/* A call where a number may stand is a schedule, but for those that are computed at compile time. */
+/* A call in place of a number is a schedule, unless it is computed at compile time. */
 static bool is_schedule(const Expr *x) {
     return x->kind == EXPR_CALL && !elab_is_static_builtin(x->call.callee->text, NULL, 0);
 }
@@ -278,7 +278,7 @@ static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, C
     return good;
 }
 
-/* In the order of the table, however they were written. */
+/* Arguments in the order of the table, with defaults. */
 static bool complete(Elab *e, const Signature *s, const Expr *x, const bool *given, Call *out) {
     Call ordered = {.name = s->name, .pos = elab_pos(e, x->loc)};
     for (int i = 0; i < arg_count(s); i++) {
@@ -317,11 +317,11 @@ bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
     return true;
 }
 
-/* ---- initialisers and what they fill ------------------------------------------------------------------------- */
+/* ---- initialisers and their targets ----------------------------------------------------------------------- */
 
 bool elab_check_initialiser(Elab *e, Loc loc, const Call *init, const State *state) {
     const Signature *s = signatures;
-    while (s->kind != SIGNATURE_INITIALISER || strcmp(s->name, init->name)) s++; /* elab_signature found it */
+    while (s->kind != SIGNATURE_INITIALISER || strcmp(s->name, init->name)) s++; /* elab_signature has found it */
     if (state->dtype == AMP_DT_I64 && !s->fits_counters) {
         elab_error(e, loc, "an i64 is initialised with zeros() or ones(), not with %s(...)", init->name);
         return false;

@@ -3,8 +3,8 @@
 
 /* ---- a, b = value ----------------------------------------------------------------------------------------- */
 
-/* A value gets the name it is bound to, if this statement made it; an alias keeps the first.  Inside the prelude,
- * names would mean nothing to a person: there the value is called as its op. */
+/* A value made by this statement gets the name it is bound to; an alias keeps its first name.  Inside the prelude,
+ * names mean nothing to the user, so messages name the value by its op. */
 static void name_value(Elab *e, const Name *name, Val v, int made_from) {
     if ((int)v.id < made_from || ir_value(e->f, v)->kind != VAL_RESULT) return;
     bool in_layer = e->frame->layer != NULL;
@@ -28,9 +28,9 @@ static void elaborate_bind(Elab *e, const Stmt *s) {
 
 /* ---- param and state -------------------------------------------------------------------------------------- */
 
-typedef struct ParamPlace {
+typedef struct Declared {
     Loc loc;
-} ParamPlace;
+} Declared;
 
 /* A parameter is f32; a state may be a counter too. */
 static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *shape) {
@@ -50,16 +50,16 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
 }
 
 static bool claim_path(Elab *e, const char *path, Loc loc) {
-    const ParamPlace *first = table_get(&e->param_names, path);
+    const Declared *first = table_get(&e->param_names, path);
     if (first) {
         Diag *diag = elab_error(e, loc, "there is already a parameter or state '%s'", path);
         diag_note(e->d, diag, first->loc, "it is declared here");
         diag_help(e->d, diag, "name the call's scope with `as`; to share a parameter, use the same param");
         return false;
     }
-    ParamPlace *place = arena_new(e->a, ParamPlace);
-    place->loc = elab_user_loc(e, loc);
-    table_set(e->a, &e->param_names, path, place);
+    Declared *declared = arena_new(e->a, Declared);
+    declared->loc = elab_user_loc(e, loc);
+    table_set(e->a, &e->param_names, path, declared);
     return true;
 }
 
@@ -92,7 +92,7 @@ static void elaborate_param(Elab *e, const Stmt *s) {
 
 /* ---- update ----------------------------------------------------------------------------------------------- */
 
-/* The state that the name stands for, not updated before. */
+/* The state with that name; an error if it is already updated. */
 static const State *state_to_update(Elab *e, const Name *name) {
     const Binding *b = elab_find(e, name->text);
     if (!b) elab_read(e, name); /* reports it */
@@ -105,7 +105,7 @@ static const State *state_to_update(Elab *e, const Name *name) {
         diag_note(e->d, diag, elab_user_loc(e, b->name->loc), "'%s' is defined here", name->text);
         return NULL;
     }
-    const ParamPlace *first = table_get(&e->updates, b->item.param->name);
+    const Declared *first = table_get(&e->updates, b->item.param->name);
     if (!first) return b->item.param;
     Diag *diag = elab_error(e, name->loc, "state '%s' is updated twice", b->item.param->name);
     diag_note(e->d, diag, first->loc, "first here");
@@ -120,15 +120,15 @@ static bool fits_state(Elab *e, Loc loc, const State *state, Val v) {
     return false;
 }
 
-/* The next value, in training only, becomes a result of `forward`, behind all others. */
+/* The next value becomes a result of `forward`, after all others; only training uses it. */
 static void elaborate_update(Elab *e, const Stmt *s) {
     const State *state = state_to_update(e, s->assign.name);
     Item item = elab_eval(e, s->assign.value);
     Val v = item.kind == ITEM_ERROR ? NO_VAL : elab_as_tensor(e, s->assign.value->loc, &item);
     if (!state || !v.id || !fits_state(e, s->assign.value->loc, state, v)) return;
-    ParamPlace *place = arena_new(e->a, ParamPlace);
-    place->loc = elab_user_loc(e, s->loc);
-    table_set(e->a, &e->updates, state->name, place);
+    Declared *declared = arena_new(e->a, Declared);
+    declared->loc = elab_user_loc(e, s->loc);
+    table_set(e->a, &e->updates, state->name, declared);
     Result result = {arena_printf(e->a, "update.%s", state->name), v};
     vec_push(e->a, &e->update_results, result);
 }
@@ -195,7 +195,8 @@ static void elaborate_repeat(Elab *e, const Stmt *s) {
 
 /* ---- if --------------------------------------------------------------------------------------------------- */
 
-/* Where nobody knows what a branch would have bound, readers of its names stay silent. */
+/* After an error in the condition, names that the branches would bind become errors, so that reading them reports
+ * nothing more. */
 static void bind_errors(Elab *e, const StmtVec *body) {
     for (int i = 0; i < body->len; i++) {
         const Stmt *s = body->data[i];
@@ -276,7 +277,7 @@ static void elaborate_statement(Elab *e, const Stmt *s) {
     case STMT_IF: elaborate_if(e, s); break;
     case STMT_RETURN: elaborate_return(e, s); break;
     case STMT_INIT:
-        if (in_model) break; /* when all params are there: declarations.c */
+        if (in_model) break; /* elab_model runs it when all params exist */
         elab_error_misplaced(e, s, "a block; a model's init sets the params of its blocks by path");
         break;
     default: elab_error_misplaced(e, s, in_model ? "a model" : "a block"); break;

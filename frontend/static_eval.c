@@ -1,7 +1,7 @@
 /* static_eval.c: arithmetic on what is known at compile time.
  *
- * Ints are exact: overflow and a division that leaves a remainder are errors.  Sizes may depend on N as k * N / m, where
- * that is all that products and quotients by ints give. */
+ * Ints are exact: overflow and division with a remainder are errors.  Sizes can depend on N as k * N / m, the form that
+ * products and quotients by ints have. */
 #include "frontend/elaborate.h"
 
 #include <math.h>
@@ -154,7 +154,7 @@ static bool need_tensor(Elab *e, const Expr *call, const Item *item) {
     return false;
 }
 
-/* Of a pair or another list of numbers, the one at that place. */
+/* The entry of a pair or list at an index; negative indexes count from the end. */
 static Item list_entry(Elab *e, const Expr *call, const Item *list, int64_t i) {
     int64_t at = i < 0 ? i + list->items.count : i;
     if (at >= 0 && at < list->items.count) return list->items.at[at];
@@ -185,7 +185,7 @@ static Item builtin_given(Elab *e, const Expr *call, const Item *args) {
     return item_bool(args[0].kind != ITEM_NONE);
 }
 
-/* min and max: the one that is less, or the other. */
+/* min and max. */
 static Item smaller_or_larger(Elab *e, const Expr *call, const Item *args, bool smaller) {
     if (!is_number(&args[0]) || !is_number(&args[1]))
         return elab_error_item(e, call->loc, "%s needs two numbers, not %s and %s", call->call.callee->text,
@@ -208,7 +208,7 @@ static Item builtin_sqrt(Elab *e, const Expr *call, const Item *args) {
 typedef struct Builtin {
     const char *name;
     int args;
-    bool of_tensors; /* else an op of that name takes tensors */
+    bool of_tensors; /* else an op of the same name takes tensors */
     Item (*evaluate)(Elab *, const Expr *, const Item *);
 } Builtin;
 

@@ -1,5 +1,5 @@
-/* tokens.h: between the lexer's rules and the parser: the values of tokens, words that are keywords only where their
- * statement can begin, and newlines that count only outside ( ) and [ ]. */
+/* tokens.h: what lexer.l and parser.y need of parse.c, which is between them: values of tokens, words that are
+ * keywords only where their statement can begin, and newlines that count only outside ( ) and [ ]. */
 #ifndef AMP_FRONTEND_TOKENS_H
 #define AMP_FRONTEND_TOKENS_H
 

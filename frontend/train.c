@@ -16,7 +16,7 @@ typedef enum SettingKind {
 typedef struct TrainBlock {
     const Decl *decl;
     Train train;
-    const Stmt *seen[SETTING_COUNT]; /* the statement that set it */
+    const Stmt *seen[SETTING_COUNT]; /* the statement that set each */
     const Stmt *first_named_loss;
     VEC(Val) losses;
     bool wrong_loss; /* reported */
@@ -24,7 +24,7 @@ typedef struct TrainBlock {
 
 /* ---- inputs ----------------------------------------------------------------------------------------------- */
 
-/* The same input in another train block, or NULL. */
+/* The input of the same name in an earlier train block, or NULL. */
 static const Binding *earlier_input(const Elab *e, const char *name) {
     for (int i = 0; i < e->trains.len; i++) {
         const Binding *b = table_get(&e->trains.data[i]->names, name);
@@ -77,7 +77,7 @@ static bool is_visible(const Elab *e, const Frame *model, const Binding *b) {
     return false;
 }
 
-/* Its inputs, results and params; the train inputs are there already. */
+/* Makes its inputs, results and params visible; the train inputs already are. */
 static void see_model(Elab *e, Frame *train, const Frame *model) {
     for (int i = 0; i < model->names.entries.len; i++) {
         Binding *b = model->names.entries.data[i].value;
@@ -100,7 +100,7 @@ static void check_model_name(Elab *e, const Decl *train, const Decl *model) {
 
 /* ---- losses and metrics: the value ------------------------------------------------------------------------ */
 
-/* A value per sample counts by its mean. */
+/* A metric with a value per sample is their mean. */
 static Val mean_over_batch(Elab *e, const Expr *x, Val v) {
     const Shape *s = ir_shape(e->f, v);
     if (s->rank != 1 || !s->d[0].n || ir_dtype(e->f, v) != AMP_DT_F32) return v;
@@ -141,7 +141,7 @@ static bool is_average(void *user, const Name *name) {
     return b && b->item.kind == ITEM_AVERAGE;
 }
 
-/* What belongs to the function that ops go to. */
+/* The state of the function that ops are appended to. */
 typedef struct Target {
     Func *f;
     Table value_names;
@@ -260,7 +260,7 @@ static double positive(Elab *e, const Stmt *s) {
 static void set_clip_norm(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_norm = positive(e, s); }
 static void set_clip_value(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_value = positive(e, s); }
 
-/* A step has as many micro-batches for all blocks. */
+/* All train blocks share the micro-batches of a step. */
 static void set_accumulate(Elab *e, TrainBlock *b, const Stmt *s) {
     (void)b;
     Item item = elab_eval_static(e, s->bind.value, "accumulate", STATIC_INT);
@@ -389,7 +389,7 @@ static Val block_loss(Elab *e, TrainBlock *b) {
     if (!b->seen[SETTING_OPTIMIZER]) elab_error(e, b->decl->loc, "train needs `optimizer = ...`");
     if (!b->seen[SETTING_LOSS] && !b->first_named_loss) elab_error(e, b->decl->name->loc, "train needs `loss = ...`");
     if (!b->losses.len || b->wrong_loss) return NO_VAL;
-    if (!b->first_named_loss) return b->losses.data[0]; /* it is the result already */
+    if (!b->first_named_loss) return b->losses.data[0]; /* already a result */
     return add_loss_result(e, b->decl->loc, b->losses.data, b->losses.len, b->train.loss);
 }
 

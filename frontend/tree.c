@@ -29,7 +29,7 @@ static int deepest_arg(int depth, const ArgVec *args) {
     return depth;
 }
 
-/* The node with its depth, or NULL where that is too much. */
+/* The node with its depth, or NULL if it is too deep. */
 static Expr *nested(Expr *expr, int depth_of_parts) {
     expr->depth = depth_of_parts + 1;
     return expr->depth > MAX_NESTING ? NULL : expr;
@@ -65,7 +65,7 @@ static bool any_name_in_args(const ArgVec *args, bool (*test)(void *, const Name
     return found;
 }
 
-/* Goes through all of it, also after a name that fits: |test| may be there for what it does. */
+/* Visits every name, even after one that passes: |test| may have side effects. */
 bool expr_any_name(const Expr *x, bool (*test)(void *, const Name *), void *user) {
     bool found = false;
     if (!x) return false;

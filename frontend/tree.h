@@ -1,7 +1,7 @@
-/* tree.h: the raw syntax tree, as the parser leaves it: every word and its place, nothing resolved, nothing checked.
+/* tree.h: the raw syntax tree, as the parser leaves it: every word and its location, nothing resolved, nothing checked.
  *
- * Everything lives in the arena of the compilation.  The only part that elaboration writes is Name.use, which lets it
- * tell after the last iteration of the last call which names nobody read.
+ * Everything lives in the arena of the compilation.  The only part that elaboration writes is Name.use, from which it
+ * reports at the end the names that were never read.
  */
 #ifndef AMP_FRONTEND_TREE_H
 #define AMP_FRONTEND_TREE_H
@@ -11,13 +11,13 @@
 /* Expressions and blocks nest this deep at most: elaboration walks them by recursion. */
 enum { MAX_NESTING = 200 };
 
-/* A name where it is written. */
+/* A name as it is written at one location. */
 typedef struct Name {
     const char *text;
     Loc loc;
     struct NameUse {
         bool bound, read;
-    } use; /* over all elaborations of this place */
+    } use; /* over all elaborations of this name */
 } Name;
 typedef VEC(Name *) NameVec;
 
@@ -223,17 +223,17 @@ typedef struct File {
 
 Name *name_new(Arena *a, Loc loc, const char *text);
 Expr *expr_new(Arena *a, ExprKind kind, Loc loc);
-/* Nodes with parts: NULL where the tree would nest deeper than MAX_NESTING. */
+/* Nodes with parts: NULL if the tree would nest deeper than MAX_NESTING. */
 Expr *expr_operation(Arena *a, Loc loc, Operator op, Expr *left, Expr *right);
 Expr *expr_items(Arena *a, Loc loc, ExprKind kind, ExprVec items);
 Expr *expr_call(Arena *a, Loc loc, const CallExpr *call);
 Stmt *stmt_new(Arena *a, StmtKind kind, Loc loc);
 Decl *decl_new(Arena *a, DeclKind kind, Loc loc);
 
-/* Whether |test| holds of some name in the expression; arguments and indexes included, callees not. */
+/* Whether |test| holds for some name in the expression, including arguments and indexes, but not callees. */
 bool expr_any_name(const Expr *x, bool (*test)(void *user, const Name *name), void *user);
 
-/* The source text of a place, for messages; "..." replaces the middle of a long one. */
+/* The source text at a location, for messages; a long one is cut and ends in "...". */
 const char *loc_text(Arena *a, Loc loc);
 
 #endif

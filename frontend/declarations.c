@@ -2,6 +2,7 @@
 #include "frontend/elaborate.h"
 
 #include "base/decimal.h"
+#include "base/dtype.h"
 
 /* ---- -D NAME=VALUE ---------------------------------------------------------------------------------------- */
 
@@ -161,25 +162,24 @@ void elab_model(Elab *e, Frame *frame) {
 
 /* ---- precision -------------------------------------------------------------------------------------------- */
 
-static const char *const words[] = {"fp16", "bf16", "tf32", "fp32"};
-enum { WORD_COUNT = sizeof words / sizeof words[0] };
-
 static void report_unknown_precision(Elab *e, const Name *name) {
-    Diag *diag = elab_error(e, name->loc, "there is no precision '%s'", name->text);
-    elab_help_nearest(e, diag, name->text, words, WORD_COUNT);
+    const char *words[AMP_PRECISION_COUNT];
     Text t;
     text_init(&t, e->a);
-    for (int i = 0; i < WORD_COUNT; i++) text_printf(&t, "%s%s", i ? ", " : "", words[i]);
+    for (int i = 0; i < AMP_PRECISION_COUNT; i++) {
+        words[i] = amp_precisions[i].word;
+        text_printf(&t, "%s%s", i ? ", " : "", words[i]);
+    }
+    Diag *diag = elab_error(e, name->loc, "there is no precision '%s'", name->text);
+    elab_help_nearest(e, diag, name->text, words, AMP_PRECISION_COUNT);
     diag_help(e->d, diag, "precision is %s or a policy in quotes", text_str(&t));
 }
 
 static void set_word(Elab *e, const Decl *d) {
-    bool known = d->is_string;
     e->m->precision_word = d->name->text;
     e->m->precision_is_file = d->is_string;
     e->m->precision_pos = elab_pos(e, d->name->loc);
-    for (int i = 0; i < WORD_COUNT; i++) known = known || !strcmp(words[i], d->name->text);
-    if (!known) report_unknown_precision(e, d->name);
+    if (!d->is_string && !amp_precision_find(d->name->text)) report_unknown_precision(e, d->name);
 }
 
 /* dynamic(...), static(...), none */
@@ -189,16 +189,18 @@ static void set_loss_scale(Elab *e, const Stmt *s) {
     else elab_signature(e, x, SIGNATURE_LOSS_SCALE, &e->m->loss_scale);
 }
 
-/* Only fp32 for now: it allows evaluation in full precision to be chosen at run time. */
+/* Full precision only: a model can then be evaluated in it at run time. */
 static void set_eval_precision(Elab *e, const Stmt *s) {
     Item item = elab_eval_static(e, s->bind.value, "eval_precision", STATIC_SYMBOL);
     if (item.kind == ITEM_ERROR) return;
-    if (!strcmp(item.s, "fp32")) {
-        e->m->eval_precision = "fp32";
+    if (!strcmp(item.s, AMP_FULL_PRECISION)) {
+        e->m->eval_precision = AMP_FULL_PRECISION;
         return;
     }
     Diag *diag = elab_error(e, s->bind.value->loc, "eval_precision cannot be '%s'", item.s);
-    diag_help(e->d, diag, "eval_precision can only be fp32; without it, evaluation runs in the precision of training");
+    diag_help(e->d, diag,
+              "eval_precision can only be " AMP_FULL_PRECISION
+              "; without it, evaluation runs in the precision of training");
 }
 
 static const struct {

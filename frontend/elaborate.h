@@ -72,12 +72,12 @@ typedef struct Frame { /* one call of a block, or the model, or train */
     struct Frame *caller;
     const Unit *unit;
     const Decl *decl;
-    Loc call;                 /* the call; nowhere for model and train */
-    const char *scope;        /* "h.0.attn"; "" at the top */
-    const char *layer;        /* the prelude block that a person called, or NULL */
-    Table names;              /* to Binding */
-    int level;                /* of `repeat` around what is elaborated now */
-    VEC(Binding *) iteration; /* bound in the iterations that run now */
+    Loc call;              /* the call; nowhere for model and train */
+    const char *scope;     /* "h.0.attn"; "" at the top */
+    const char *layer;     /* the prelude block that the user called, or NULL */
+    Table names;           /* to Binding */
+    int level;             /* of `repeat` around what is elaborated now */
+    VEC(Binding *) locals; /* bound in the iterations that run now */
     Item returned;
     bool has_returned;
 } Frame;
@@ -106,14 +106,14 @@ typedef struct Elab {
     VEC(Name *) bound; /* for "never read" */
     VEC(Loc) reported;
     Frame *frame;
-    VEC(Frame *) trains;     /* one per train block */
-    Table measures;          /* results of losses and metrics that have a name */
-    const Stmt *accumulate;  /* where it is set */
-    struct Target *averages; /* the function `metrics`, or NULL */
-    const Frame *averaging;  /* the train block, while a metric is computed from averages */
-    int depth;               /* of recursion over tree and calls */
-    int64_t work, max_ops;   /* ops and iterations so far */
-    bool stopped;            /* a limit was exceeded and reported */
+    VEC(Frame *) trains;        /* one per train block */
+    Table measures;             /* results of losses and metrics that have a name */
+    const Stmt *accumulate;     /* where it is set */
+    struct FuncState *averages; /* the function `metrics`, or NULL */
+    const Frame *averaging;     /* the train block, while a metric is computed from averages */
+    int depth;                  /* of recursion over tree and calls */
+    int64_t work, max_ops;      /* ops and iterations so far */
+    bool stopped;               /* a limit was exceeded and reported */
 } Elab;
 
 /* ---- report.c: errors at locations that a user can act on ------------------------------------------------- */

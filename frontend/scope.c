@@ -19,7 +19,7 @@ void elab_bind(Elab *e, Name *name, Item item) {
     if (!b->live) {
         b->live = true;
         b->level = frame->level;
-        vec_push(e->a, &frame->iteration, b);
+        vec_push(e->a, &frame->locals, b);
     }
     remember_bound(e, name);
     if (b->level < frame->level) name->use.read = true; /* carried to the next iteration */
@@ -125,8 +125,8 @@ void elab_begin_iteration(Elab *e) { e->frame->level++; }
 
 void elab_end_iteration(Elab *e) {
     Frame *frame = e->frame;
-    while (frame->iteration.len && frame->iteration.data[frame->iteration.len - 1]->level == frame->level)
-        frame->iteration.data[--frame->iteration.len]->live = false;
+    while (frame->locals.len && frame->locals.data[frame->locals.len - 1]->level == frame->level)
+        frame->locals.data[--frame->locals.len]->live = false;
     frame->level--;
 }
 

@@ -142,14 +142,14 @@ static bool is_average(void *user, const Name *name) {
 }
 
 /* The state of the function that ops are appended to. */
-typedef struct Target {
+typedef struct FuncState {
     Func *f;
     Table value_names;
     OriginVec origins;
-} Target;
+} FuncState;
 
-static void swap_target(Elab *e, Target *other) {
-    Target own = {e->f, e->value_names, e->origins};
+static void swap_function(Elab *e, FuncState *other) {
+    FuncState own = {e->f, e->value_names, e->origins};
     e->f = other->f;
     e->value_names = other->value_names;
     e->origins = other->origins;
@@ -159,15 +159,15 @@ static void swap_target(Elab *e, Target *other) {
 /* A metric of averages: its ops go to the function `metrics`, whose inputs are the averages. */
 static bool add_metric_of_averages(Elab *e, const Name *name, const Expr *x, const char *result) {
     if (!e->averages) {
-        e->averages = arena_new(e->a, Target);
+        e->averages = arena_new(e->a, FuncState);
         e->averages->f = ir_func_new(e->m, "metrics");
     }
-    swap_target(e, e->averages);
+    swap_function(e, e->averages);
     e->averaging = e->frame;
     Val v = scalar(e, name, x, false);
     if (v.id) ir_add_result(e->f, result, v);
     e->averaging = NULL;
-    swap_target(e, e->averages);
+    swap_function(e, e->averages);
     return v.id != 0;
 }
 

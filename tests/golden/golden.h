@@ -1,7 +1,7 @@
 /* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`, or for
  * wrong input `mlp.err`.  With AMP_BLESS=1 in the environment the files are written instead of compared:
  *
- *     AMP_BLESS=1 bazel run //tests/frontend:golden_test
+ *     AMP_BLESS=1 bazel run //tests/frontend:frontend_test
  *
  * Outside of `bazel run`, AMP_BLESS names the workspace to write into.
  */

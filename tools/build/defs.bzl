@@ -36,20 +36,117 @@ def amp_cc_binary(name, copts = [], visibility = ["//visibility:public"], **kwar
         **kwargs
     )
 
-def amp_cc_test(name, deps = [], copts = [], size = "small", **kwargs):
-    """A GoogleTest program; its main() comes from @googletest//:gtest_main.
+# C++ is tests only, and most of their time is compilation: see --cxxopt in .bazelrc. Few compute so much that this pays.
+_COMPUTES = ["-O1"]
+
+def _precompiled(name):
+    """The dependency and the option that bring GoogleTest's precompiled header `name` in before the first line."""
+    return "//tests/precompiled:" + name, ["-Winvalid-pch", "-include", "$(BINDIR)/tests/precompiled/%s/gtest.h" % name]
+
+def amp_cc_tests(name, srcs, computes = [], deps = [], copts = [], size = "small", **kwargs):
+    """The GoogleTest files of a folder as one program; its main() comes from @googletest//:gtest_main.
+
+    Each file is compiled by itself, after the precompiled header of GoogleTest and the standard library. `computes` are
+    the files of `srcs` that compute so much that they are optimised. `shard_count` keeps the cores busy.
 
     Tags that mean something here: `tsan` (starts threads, runs under the thread sanitizer too), `no_asan` (cannot run
-    under the address sanitizer), `full` (runs in tools/test --full only).
+    under the address sanitizer), `full` (runs in tools/test --full only). Files with other tags are another program.
     """
+    headers = [src for src in srcs if src.endswith(".h")]
+    plain = [src for src in srcs if src.endswith(".cc") and src not in computes]
+    precompiled, options = _precompiled("plain")
+    if computes:
+        optimised, optimised_options = _precompiled("optimised")
+        native.cc_library(
+            name = name + "_computes",
+            testonly = True,
+            srcs = computes + headers,
+            copts = _COPTS + copts + _COMPUTES + optimised_options,
+            linkstatic = True,
+            alwayslink = True,
+            deps = deps + [optimised, "@googletest//:gtest_main"],
+        )
     native.cc_test(
         name = name,
         size = size,
-        copts = _COPTS + copts,
+        srcs = plain + headers,
+        copts = _COPTS + copts + options,
         linkstatic = True,
-        deps = deps + ["@googletest//:gtest_main"],
+        deps = deps + ([name + "_computes"] if computes else []) + [precompiled, "@googletest//:gtest_main"],
         **kwargs
     )
+
+def _amp_precompiled_header_impl(ctx):
+    toolchain = ctx.attr._toolchain[cc_common.CcToolchainInfo]
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = toolchain,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+    deps = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
+    headers = deps.compilation_context
+    arguments = cc_common.get_memory_inefficient_command_line(
+        feature_configuration = features,
+        action_name = "c++-compile",
+        variables = cc_common.create_compile_variables(
+            feature_configuration = features,
+            cc_toolchain = toolchain,
+            user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts,
+            include_directories = headers.includes,
+            quote_include_directories = headers.quote_includes,
+            system_include_directories = headers.system_includes,
+            preprocessor_defines = headers.defines,
+            use_pic = True,
+        ),
+    )
+    header = ctx.actions.declare_file(ctx.label.name + "/" + ctx.file.hdr.basename)
+    compiled = ctx.actions.declare_file(header.basename + ".gch", sibling = header)
+    ctx.actions.expand_template(output = header, template = ctx.file.hdr, substitutions = {})
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = "c++-compile"),
+        arguments = arguments + ["-x", "c++-header", "-c", header.path, "-o", compiled.path],
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = "c++-compile",
+            variables = cc_common.create_compile_variables(feature_configuration = features, cc_toolchain = toolchain),
+        ),
+        inputs = depset([header], transitive = [headers.headers, toolchain.all_files]),
+        outputs = [compiled],
+        mnemonic = "AmpPrecompile",
+        progress_message = "Precompiling " + header.short_path,
+    )
+    context = cc_common.create_compilation_context(headers = depset([header, compiled]))
+    return [
+        DefaultInfo(files = depset([compiled])),
+        cc_common.merge_cc_infos(cc_infos = [CcInfo(compilation_context = context), deps]),
+    ]
+
+# `hdr`, compiled by itself with the options of C++ and `copts`: a source that is compiled with the same options and
+# `-include`s it starts from there. gcc says so where the options do not fit (-Winvalid-pch).
+_amp_precompiled_header = rule(
+    implementation = _amp_precompiled_header_impl,
+    attrs = {
+        "copts": attr.string_list(),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "hdr": attr.label(allow_single_file = [".h"], mandatory = True),
+        "_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def amp_precompiled_headers(hdr, deps):
+    """`plain` and `optimised`: what amp_cc_tests includes first, for its two kinds of files."""
+    for name, options in {"plain": [], "optimised": _COMPUTES}.items():
+        _amp_precompiled_header(
+            name = name,
+            testonly = True,
+            copts = _COPTS + options,
+            hdr = hdr,
+            visibility = _INSIDE,
+            deps = deps,
+        )
 
 def amp_flex(name, src):
     """Generates `<name>.c` from a flex specification.

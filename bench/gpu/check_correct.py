@@ -32,8 +32,8 @@ def kernels(c):
 
 # ---- conformance -------------------------------------------------------------------------------------------------------
 
-TESTS = ["cuda_ops_test", "product_test", "run_test", "reduce_test", "state_test", "move_test", "image_test"]
-FEW = {"cuda_ops_test": "*.Lines", "run_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
+TESTS = ["cuda_ops_test", "kernels_test"]
+FEW = {"cuda_ops_test": "*.Lines", "kernels_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
 
 
 def list_tests(c, program):

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# What no compiler checks: .clang-format is followed, no line is too long, and comments and documentation name only files and
+# identifiers that exist. style_allowed.txt holds what was there before this check, and only shrinks.
+set -uo pipefail
+source tests/checks/checks.bash
+
+# style KIND WHAT
+style() { expect "$2" '' "$(python3 -B tests/checks/style.py "$1" tests/checks/style_allowed.txt 2>&1)"; }
+style columns 'lines of at most 120 columns'
+style names 'comments and documentation name what exists'
+if command -v clang-format >/dev/null; then
+    style format 'files as clang-format leaves them'
+else
+    skipped 'clang-format is not installed'
+fi
+
+# faults that are planted are found, and nothing else
+mkdir "$work/tree"
+cat >"$work/tree/planted.c" <<'PLANTED'
+/* planted.c, gone_away.h, and no_such_word; text of the code is none of it, and short_text is a word of the code. */
+int main( void ) { return sizeof "not_a_comment.h is text, and so is short_text" > 10; } // a line that is a little too long
+PLANTED
+git init -q "$work/tree"
+checker=$PWD/tests/checks/style.py
+# planted KIND TEXT...: what the check says of the planted file
+planted() { (cd "$work/tree" && python3 -B "$checker" "$1" "${2:-/dev/null}" 2>&1); }
+run 0 planted columns
+expect 'columns: the long line' 'planted.c:2: has 124 columns; the most is 120' "$out"
+run 0 planted names
+expect 'names: both' $'planted.c:1: names gone_away.h, which does not exist\nplanted.c:1: names no_such_word, which does not exist' "$out"
+if command -v clang-format >/dev/null; then
+    run 0 planted format
+    says 'planted.c:2: is not formatted'
+fi
+printf 'columns planted.c\ncolumns other.c\n' >"$work/allowed"
+run 0 planted columns "$work/allowed"
+expect 'allowed, and what is allowed in vain' "$work/allowed: allows what is not there any more: columns other.c" "$out"
+finish

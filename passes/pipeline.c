@@ -31,9 +31,9 @@ static amp_status run_pass(PassContext *c, const Pass *p, amp_error *err) {
     const char *name = ir_stage_names[p->stage];
     int errors = c->diags->errors;
     bool ok = p->run(c);
-    c->m->stage = p->stage;
     if (c->diags->errors != errors) return amp_fail(err, AMP_BAD_SOURCE, "%s: pass %s found errors", c->m->name, name);
     if (!ok) return amp_fail(err, AMP_INTERNAL, "%s: pass %s failed without saying why", c->m->name, name);
+    c->m->stage = p->stage;
     const char *wrong = ir_verify(c->m);
     if (wrong)
         return amp_fail(err, AMP_INTERNAL, "%s: pass %s left a module that is not valid: %s", c->m->name, name, wrong);

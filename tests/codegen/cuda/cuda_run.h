@@ -226,7 +226,7 @@ class CudaRunTest : public CudaModelTest {
         amp_error err = {};
         CodegenOptions options = {};
         options.isa = "v3";
-        Text c;
+        ::Text c;
         text_init(&c, &arena_);
         if (!m || codegen_c(m, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;

@@ -40,7 +40,7 @@ class Tables : public CudaModelTest {
         char *bytes = nullptr;
         size_t size = 0;
         amp_error err = {};
-        Text c;
+        ::Text c;
         text_init(&c, &arena_);
         if (codegen_c(Planned(model, false, false), &given, &c, &err) ||
             codegen_so(&c, &options, &bytes, &size, &err)) {

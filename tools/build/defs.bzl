@@ -144,7 +144,7 @@ def amp_precompiled_headers(hdr, deps):
             testonly = True,
             copts = _COPTS + options,
             hdr = hdr,
-            visibility = _INSIDE,
+            visibility = layer_visibility(native.package_name()),
             deps = deps,
         )
 

@@ -17,7 +17,7 @@ _USERS = {
     "passes": ["compiler"],
     "runtime": ["bench", "examples", "fakecuda", "tools"],
     "targets": ["codegen", "compiler", "passes"],
-    "tests": [],
+    "tests": ["fakecuda"],
     "tools": ["bench"],
 }
 

@@ -21,14 +21,52 @@ bool is_matrix(const Shape *s) {
     return s->rank >= 2 && shape_matrix(s, &rows, &cols) && !dim_is_one(rows) && !dim_is_one(cols);
 }
 
-/* Masters of matrices, and their moments, lie in panels: a tile of the weight gradient is a tile of its optimizer state. */
-static void choose_master_layouts(Module *m) {
-    bool has_tiles = target_of(m)->has_tiles;
+/* By value: one number per row or column of the kernel that makes it, which does not write tiles of that.  Of segments it
+ * does. */
+static const bool *find_lines(const KernelList *l) {
+    const Func *f = l->f;
+    bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
+    for (int i = 0; i < l->at.len; i++) {
+        const KernelOps *k = &l->at.data[i];
+        Val space = NO_VAL;
+        if ((k->kernel->kind != KERNEL_ROW && k->kernel->kind != KERNEL_COLUMN) || k->kernel->segment) continue;
+        for (int j = 0; j < k->ops.len; j++) {
+            const Op *o = ir_op(f, k->ops.data[j]);
+            if (ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or && !space.id) space = o->in[0];
+        }
+        for (int j = 0; j < k->ops.len && space.id; j++) {
+            const Op *o = ir_op(f, k->ops.data[j]);
+            for (int r = 0; r < o->n_out; r++)
+                lines[o->out[r].id] = !shape_same_matrix(ir_shape(f, o->out[r]), ir_shape(f, space));
+        }
+    }
+    return lines;
+}
+
+/* By index of a state: a kernel makes its next value as one number per row or column, which no tile can hold. */
+static const bool *find_line_states(const Module *m, const KernelList *lists) {
+    bool *found = arena_array(m->arena, bool, m->states.len + 1);
+    const Table numbers = number_states(m);
+    for (int i = 0; i < m->funcs.len; i++) {
+        const Func *f = m->funcs.data[i];
+        const bool *lines = find_lines(&lists[i]);
+        for (int j = 0; j < f->body.len; j++) {
+            const Op *o = ir_op_at(f, j);
+            if (o->code != OP_assign || !lines[o->in[1].id]) continue;
+            found[*(const uint32_t *)table_get(&numbers, ir_state_of(f, o->in[0])->name) - 1] = true;
+        }
+    }
+    return found;
+}
+
+/* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its optimizer state. */
+static void choose_master_layouts(Module *m, const KernelList *lists) {
+    const bool has_tiles = target_of(m)->has_tiles, *lines = find_line_states(m, lists);
     for (int i = 0; i < m->states.len; i++) {
         State *s = m->states.data[i];
         bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
         s->storage = plain_storage(s->dtype);
-        s->layout = trained && s->shape.rank == 2 && has_tiles ? LAYOUT_PANELS : LAYOUT_ROWS;
+        s->layout = trained && s->shape.rank == 2 && has_tiles && !lines[i] ? LAYOUT_PANELS : LAYOUT_ROWS;
     }
 }
 
@@ -54,28 +92,6 @@ static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
     o->path = name;
     o->reason = ir_reason(f->module, "copy");
     return o->out[0];
-}
-
-/* By value: one number per row or column of the kernel that makes it, which does not write tiles of that.  Of segments it
- * does. */
-static const bool *find_lines(const KernelList *l) {
-    const Func *f = l->f;
-    bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
-    for (int i = 0; i < l->at.len; i++) {
-        const KernelOps *k = &l->at.data[i];
-        Val space = NO_VAL;
-        if ((k->kernel->kind != KERNEL_ROW && k->kernel->kind != KERNEL_COLUMN) || k->kernel->segment) continue;
-        for (int j = 0; j < k->ops.len; j++) {
-            const Op *o = ir_op(f, k->ops.data[j]);
-            if (ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or && !space.id) space = o->in[0];
-        }
-        for (int j = 0; j < k->ops.len && space.id; j++) {
-            const Op *o = ir_op(f, k->ops.data[j]);
-            for (int r = 0; r < o->n_out; r++)
-                lines[o->out[r].id] = !shape_same_matrix(ir_shape(f, o->out[r]), ir_shape(f, space));
-        }
-    }
-    return lines;
 }
 
 static bool must_pack(const Func *f, Val v, Form form, bool panels, bool is_line) {
@@ -129,7 +145,7 @@ bool pass_layout(PassContext *c) {
     KernelList *lists = arena_array(m->arena, KernelList, count + 1);
     for (int i = 0; i < count; i++) lists[i] = kernel_list_open(m->funcs.data[i]);
     if (panels) {
-        choose_master_layouts(m);
+        choose_master_layouts(m, lists);
         derive_weight_copies(m, lists);
     }
     for (int i = 0; i < count; i++) {

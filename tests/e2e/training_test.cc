@@ -60,6 +60,43 @@ amp_step_report step(Training &r, Batch &b) {
     return report;
 }
 
+// ---- parameters of one row or column -----------------------------------------------------------------------------------
+
+// y = x + row: its gradient is a sum over the samples, reduced and applied in one kernel. Two steps of momentum, in double.
+TEST(BroadcastParameters, OneRowLearns) {
+    Training r(compiled("row", "amp 1\n"
+                               "model row(x: f32[N, 4]) -> y {\n"
+                               "    param row: f32[1, 4] = normal(std = 1.0)\n"
+                               "    param column: f32[3, 1] = normal(std = 1.0)\n"
+                               "    y = x + row + sum(column)\n"
+                               "}\n"
+                               "train row {\n"
+                               "    input  t: f32[N, 4]\n"
+                               "    loss      = mse_loss(y, t)\n"
+                               "    optimizer = sgd(lr = 0.5, momentum = 0.5)\n"
+                               "}\n"),
+               8);
+    ASSERT_TRUE(r.ok());
+    Batch x(8, 4, 2, 5), t(8, 4, 2, 6);
+    const void *inputs[] = {x.x.data(), t.x.data()};
+    std::vector<float> row = param(r, "row", 4), column = param(r, "column", 3);
+    std::vector<double> a(row.begin(), row.end()), c(column.begin(), column.end()), va(4), vc(3);
+    for (int s = 0; s < 2; s++) {
+        double da[4] = {}, dc = 0;
+        for (int i = 0; i < 32; i++) {
+            double g = 2.0 / 32 * (x.x[i] + a[i % 4] + c[0] + c[1] + c[2] - t.x[i]);
+            da[i % 4] += g;
+            dc += g;
+        }
+        for (int j = 0; j < 4; j++) a[j] -= 0.5 * (va[j] = 0.5 * va[j] + da[j]);
+        for (int j = 0; j < 3; j++) c[j] -= 0.5 * (vc[j] = 0.5 * vc[j] + dc);
+        ASSERT_EQ(amp_step(r.session, inputs, 8, nullptr, &r.err), AMP_OK) << r.err.message;
+    }
+    row = param(r, "row", 4), column = param(r, "column", 3);
+    for (int j = 0; j < 4; j++) EXPECT_NEAR(row[j], a[j], 1e-6);
+    for (int j = 0; j < 3; j++) EXPECT_NEAR(column[j], c[j], 1e-6);
+}
+
 // ---- micro-batches ---------------------------------------------------------------------------------------------------
 
 TEST(Accumulation, FourMicroBatchesAreOneBatchOfFourTimesTheSize) {

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# docs/design/fuse.md: its listings are what the compiler prints for its model, before and after fuse.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tools:ampc
+
+# listing FENCE: the block of the page that begins with ```FENCE
+listing() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" docs/design/fuse.md | sed '1d;$d'; }
+
+# train_step PASS: its ops and kernels after a pass, without paths, places, reasons and alignment
+train_step() {
+    "$bin/tools/ampc" "$work/tiny.amp" --dump-ir="$1" --emit c -o "$work/tiny.c" |
+        sed -n '/^func train_step/,/^}/p' | sed '1d;$d' | grep -Ev '^  (input|state|region|result) ' |
+        sed -E 's/ +because .*//; s/ at [^ ]+:[0-9:]+//; s/ +(#[0-9]+|@.*)? *$//; s/([^ ])  +/\1 /g; s/^  //'
+}
+
+listing 'amp tiny.amp' >"$work/tiny.amp"
+for pass in lower fuse; do
+    expect "docs/design/fuse.md shows the function after $pass" "$(train_step $pass)" "$(listing "ir $pass")"
+done
+finish

@@ -66,10 +66,12 @@ class CorePassTest : public testing::Test {
         return text_str(&t);
     }
 
-    // One pass, then what the pipeline does after each: verification and compaction.
+    // One pass, then what the pipeline does after each: its stage, verification and compaction.
     bool Run(Module *m, PassFn pass) {
         PassContext c = {m, &diags_, &options_};
         if (!pass(&c)) return false;
+        for (const Pass &p : passes)
+            if (p.run == pass) m->stage = p.stage;
         const char *wrong = ir_verify(m);
         ir_compact(m);
         if (!wrong) wrong = ir_verify(m);

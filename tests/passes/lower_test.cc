@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "passes/lower/lower.h"
 #include "tests/passes/lower_cases.h"
 #include "tests/passes/lower_test.h"
 

@@ -63,5 +63,39 @@ expect 'a script without a count' '0 passed, 1 failed, status 1' "$(total 'echo 
 expect 'a count that is not last' '0 passed, 1 failed, status 1' "$(total 'echo 1 passed, 0 failed; echo done')"
 expect 'a run of nothing' '0 passed, 0 failed, status 1' "$(total 'echo 0 passed, 0 failed')"
 
+# The tests of the stand-in for the driver run where it has changed, and a run that passes is remembered.
+stand_in() {
+    mkdir -p "$work/tree/fakecuda" "$work/tree/runtime/device/cuda"
+    cp -r tools "$work/tree"
+    (
+        cd "$work/tree"
+        bazel() { printf '%s\n' "$*" >>called && return "$status"; }
+        python3() { printf '%s\n' "$count"; }
+        source tools/build/test_totals.sh
+        source tools/build/stand_in.sh
+        NVRTC_PATH=${nvrtc-here}
+        : >called
+        "$@" >/dev/null
+        wc -l <called
+    )
+}
+touch_file() { printf '%s\n' "$2" >"$work/tree/$1"; }
+status=0 count='5 passed, 0 failed'
+mkdir -p "$work/tree/fakecuda/exec" "$work/tree/runtime/device/cuda"
+touch_file runtime/device/cuda/driver_api.h 1
+touch_file fakecuda/exec/exec.c 1
+expect 'no stamp: they run' 1 "$(nvrtc='' stand_in stand_in_tests changed)"
+expect 'a run without NVRTC does not count' 1 "$(status=3 count='4 passed, 1 failed' stand_in stand_in_tests changed)"
+expect 'nor does one that fails' 1 "$(stand_in stand_in_tests changed)"
+expect 'one that passes does' 0 "$(stand_in stand_in_tests changed)"
+touch_file fakecuda/README.md 1
+expect 'a page has changed' 0 "$(stand_in stand_in_tests changed)"
+touch_file fakecuda/exec/exec.c 2
+expect 'the code has changed' 1 "$(stand_in stand_in_tests changed)"
+touch_file runtime/device/cuda/driver_api.h 2
+expect 'the table of calls has changed' 1 "$(stand_in stand_in_tests changed)"
+expect 'nothing has changed' 0 "$(stand_in stand_in_tests changed)"
+expect 'all is asked for' 1 "$(stand_in stand_in_tests always)"
+
 printf '%d passed, %d failed\n' "$good" "$bad"
 ((bad == 0))

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <random>
 
+#include "base/hash.h"
+#include "base/random.h"
 #include "tests/codegen/model_runner.h"
 
 namespace {

@@ -1,4 +1,6 @@
 // run_test.cc: elementwise kernels for CUDA compute the bits of the CPU's, whatever the types, sizes and operands.
+#include "base/hash.h"
+#include "base/random.h"
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {

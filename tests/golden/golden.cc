@@ -18,13 +18,6 @@ bool EndsWith(const std::string &s, const std::string &end) {
     return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
 }
 
-/* The workspace to write into, or "" where files are compared. */
-std::string BlessRoot() {
-    const char *bless = getenv("AMP_BLESS"), *workspace = getenv("BUILD_WORKSPACE_DIRECTORY");
-    if (!bless || !*bless) return "";
-    return std::string(bless) == "1" ? (workspace ? workspace : ".") : bless;
-}
-
 bool Exists(const std::string &path) { return access(path.c_str(), R_OK) == 0; }
 
 std::vector<std::string> Lines(const std::string &text) {
@@ -54,6 +47,12 @@ void Bless(const std::string &stem, const Output &output, const std::vector<std:
 }
 
 } // namespace
+
+std::string BlessRoot() {
+    const char *bless = getenv("AMP_BLESS"), *workspace = getenv("BUILD_WORKSPACE_DIRECTORY");
+    if (!bless || !*bless) return "";
+    return std::string(bless) == "1" ? (workspace ? workspace : ".") : bless;
+}
 
 std::vector<std::string> Cases(const std::string &folder, const std::string &extension) {
     std::vector<std::string> names;

@@ -18,6 +18,9 @@ struct Output {
     std::string extension, text;
 };
 
+/* The workspace to write into, or "" where files are compared. */
+std::string BlessRoot();
+
 /* Names, without folder and ending, of the files in |folder| (relative to the workspace) that end in |extension|;
  * sorted.  Files like `part.inc.amp` belong to a case and are none. */
 std::vector<std::string> Cases(const std::string &folder, const std::string &extension);

@@ -194,68 +194,6 @@ TEST_F(FuseTest, ReadsBack) {
 
 // ---- one decision each ----------------------------------------------------------------------------------------------
 
-TEST_F(FuseTest, ElementwiseOpsJoinTheProductOfTheirLatestInput) {
-    Module *m = FuseFunc(
-        "input %x : f32[N, 4]\ninput %w : f32[4, 4]\n%1 = contract(%x, %w) : f32[N, 4]\n%2 = exp(%x) : f32[N, 4]\n"
-        "%3 = add(%1, %2) : f32[N, 4]\n%4 = contract(%3, %w) : f32[N, 4]\n%5 = add(%1, %4) : f32[N, 4]\nresult y = "
-        "%5\n");
-    EXPECT_EQ("product: 1 2 3\nproduct: 4 5\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, AProductReadsItsOperandsFromMemory) {
-    Module *m =
-        FuseFunc("input %x : f32[4, 4]\n%h = cast(%x) : f16[4, 4]\n%1 = contract(%h, %h) : f32[4, 4]\nresult y = %1\n");
-    EXPECT_EQ("tile: h\nproduct: 1\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, WideningCastsAreCopiedToWhereTheyAreRead) {
-    Module *m =
-        FuseFunc("input %x : f32[N, 4]\ninput %w : f32[4, 4]\n%1 = contract(%x, %w) : f32[N, 4]\n%h = cast(%1) : "
-                 "f16[N, 4]\n%f = cast(%h) : f32[N, 4]\n"
-                 "%2 = exp(%f) : f32[N, 4]\n%3 = reduce_sum(%f; dims = (0)) : f32[4]\nresult a = %2\nresult b = %3\n");
-    EXPECT_EQ("product: 1 h f 2\ncolumn: 4 3\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, AMaskWaitsForWhatItMasks) {
-    Module *m =
-        FuseFunc("input %x : f32[N, 4]\ninput %w : f32[4, 4]\nregion #1 relu_grad @a.relu_grad\n%y = contract(%x, %w) "
-                 ": f32[N, 4]\n"
-                 "%d = contract(%y, %w) : f32[N, 4]\n%zero = const() : f32 #1\n%m = lt(%zero, %y) : bool[N, 4] #1\n"
-                 "%r = select(%m, %d, %zero) : f32[N, 4] #1\nresult r = %r\n");
-    EXPECT_EQ("product: y\nproduct: d m r\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, AFoldTurnsATileKernelIntoItsOwn) {
-    const std::string body = "input %x : f32[N, 4]\ninput %s : f32\n%1 = reduce_sum(%x; dims = (0)) : f32[4]\n%2 = "
-                             "mul(%x, %1) : f32[N, 4]\n";
-    EXPECT_EQ("column: 1\nrow: 2 3\n",
-              Makes(FuseFunc(body + "%3 = reduce_max(%2; dims = (1)) : f32[N]\nresult y = %3\n")->funcs.data[0]));
-    EXPECT_EQ("column: 1\ncolumn: 2 3\n",
-              Makes(FuseFunc(body + "%3 = reduce_max(%2; dims = (0)) : f32[4]\nresult y = %3\n")->funcs.data[0]));
-}
-
-TEST_F(FuseTest, WhatDependsOnAColumnsFoldStaysOutOfItsRows) {
-    Module *m = FuseFunc("input %x : f32[N, 4]\n%0 = exp(%x) : f32[N, 4]\n%1 = reduce_sum(%0; dims = (0)) : f32[4]\n%2 "
-                         "= sqrt(%1) : f32[4]\n"
-                         "%3 = div(%0, %2) : f32[N, 4]\nresult y = %3\n");
-    EXPECT_EQ("column: 0 1 2\ntile: 3\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, WhatMovesReadsMemoryAndOpensAKernel) {
-    Module *m = FuseFunc("  input %x : f32[N, 3, 40]\n  %k = const(; value = 2.0) : f32\n"
-                         "  %a = mul(%x, %k) : f32[N, 3, 40]\n  %p = permute(%a; dims = (0, 2, 1)) : f32[N, 40, 3]\n"
-                         "  %b = add(%p, %k) : f32[N, 40, 3]\n  %s = reduce_sum(%b; dims = (2)) : f32[N, 40]\n"
-                         "  result b = %b\n  result s = %s\n");
-    EXPECT_EQ("tile: a\nrow: p b s\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, AViewIsCopiedToItsReaders) {
-    Module *m = FuseFunc("  input %x : f32[N, 4, 40]\n  input %c : f32[40]\n  %k = const(; value = 2.0) : f32\n"
-                         "  %a = mul(%x, %k) : f32[N, 4, 40]\n  %v = reshape(%a) : f32[4 * N, 40]\n"
-                         "  %e = expand(%c) : f32[4 * N, 40]\n  %b = add(%v, %e) : f32[4 * N, 40]\n  result b = %b\n");
-    EXPECT_EQ("tile: a v e b\n", Makes(m->funcs.data[0]));
-}
-
 // Of half an image each: the mean, then the squares around it, in one kernel; over all rows at once it would be two.
 TEST_F(FuseTest, SegmentsAreFoldedAgainWithWhatWasFolded) {
     const std::string body =
@@ -311,24 +249,6 @@ TEST_F(FuseTest, WhatIsSpreadOverALargerImageIsMadeAgain) {
     }
 }
 
-// Each fold needs the one before it: four kernels read the gradient or its rounded form.
-TEST_F(FuseTest, WhatIsSpreadIsMadeAgainInEachOfManyKernels) {
-    const std::string body =
-        "  input %dy : f32[N, 2, 3, 40]\n  input %w : i32[N, 2, 3, 40]\n  %e = exp(%dy) : f32[N, 2, 3, 40]\n"
-        "  %g = window_max_grad(%e, %w; kernel = (2, 2), stride = (2, 2)) : f32[N, 4, 6, 40]\n"
-        "  %s = reduce_sum(%g; dims = (0, 1, 2)) : f32[40]\n  %a = mul(%g, %s) : f32[N, 4, 6, 40]\n"
-        "  %t = reduce_sum(%a; dims = (0, 1, 2)) : f32[40]\n  %d = cast(%g) : f16[N, 4, 6, 40]\n"
-        "  %f = cast(%d) : f32[N, 4, 6, 40]\n  %u = mul(%f, %t) : f32[N, 4, 6, 40]\n"
-        "  %q = reduce_sum(%u; dims = (0, 1, 2)) : f32[40]\n  %z = mul(%f, %q) : f32[N, 4, 6, 40]\n  result z = %z\n";
-    Module *m = FuseFunc(body);
-    const Func *f = m->funcs.data[0];
-    EXPECT_EQ(5, f->kernels.len) << Makes(f);
-    int spreads = 0;
-    for (int i = 0; i < f->body.len; i++) spreads += ir_op_at(f, i)->code == OP_window_max_grad;
-    EXPECT_EQ(4, spreads) << Makes(f);
-    ExpectSameBits(ReadFunc("lower", body)->funcs.data[0], f);
-}
-
 const char kPooledNorm[] =
     "  input %x : f32[N, 4, 6, 40]\n  input %m : f32[40]\n  state %c : f32[40]\n"
     "  %h = permute(%x; dims = (0, 2, 1, 3)) : f32[N, 6, 4, 40]\n  %q = exp(%h) : f32[N, 6, 4, 40]\n"
@@ -372,91 +292,10 @@ TEST_F(FuseTest, WhatOnlyPoolingReadsIsMadeThere) {
     }
 }
 
-// Pooling may run after the assign.
-TEST_F(FuseTest, WhatReadsAStateThatIsAssignedMeanwhileStays) {
-    const std::string body = std::string(kPooledNorm) + "  %n = neg(%c) : f32[40]\n  assign(%c, %n)\n" + kPool;
-    Module *m = FuseFunc(body, kColumnState), *plain = ReadFunc("lower", body, kColumnState);
-    ExpectSameBits(plain->funcs.data[0], m->funcs.data[0]);
-}
-
-TEST_F(FuseTest, AScatterStandsAlone) {
-    Module *m = FuseFunc("  input %ids : i32[N]\n  input %x : f32[N, 40]\n  %k = const(; value = 2.0) : f32\n"
-                         "  %d = mul(%x, %k) : f32[N, 40]\n  %s = scatter(%d, %ids) : f32[6, 40]\n"
-                         "  %t = add(%s, %k) : f32[6, 40]\n  result t = %t\n");
-    EXPECT_EQ("tile: d\nscatter: s\ntile: t\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, AFlagIsReadByLaterKernelsOnly) {
-    Module *m = FuseFunc("input %x : f32[N, 4]\n%1 = is_finite(%x) : bool[N, 4]\n%2 = not(%1) : bool[N, 4]\n%3 = "
-                         "reduce_or(%2) : bool\n%4 = not(%3) : bool\n"
-                         "result ok = %4\n");
-    EXPECT_EQ("tile: 1 2 3\nscalar: 4\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, ScalarsThatTensorsNeedRunFirst) {
-    Module *m = FuseFunc("input %x : f32[N, 4]\ninput %s : f32\n%1 = exp(%x) : f32[N, 4]\n%2 = sqrt(%s) : f32\n%3 = "
-                         "mul(%1, %2) : f32[N, 4]\n"
-                         "%4 = neg(%s) : f32\nresult y = %3\nresult z = %4\n");
-    EXPECT_EQ("scalar: 2\ntile: 1 3\nscalar: 4\n", Makes(m->funcs.data[0]));
-}
-
 // ---- assigns --------------------------------------------------------------------------------------------------------
 
 const char kTwoStates[] = "state %a : f32[4, 4] buffer\nstate %b : f32[4, 4] buffer\n";
 const char kTwoInputs[] = "input %x : f32[4, 4]\nstate %a : f32[4, 4]\nstate %b : f32[4, 4]\n";
-
-TEST_F(FuseTest, AnAssignStandsWhereItsValueIsMade) {
-    Module *m = FuseFunc(std::string(kTwoInputs) +
-                             "%1 = contract(%x, %b) : f32[4, 4]\n%2 = add(%a, %1) : f32[4, 4]\nassign(%a, %2)\n",
-                         kTwoStates);
-    EXPECT_EQ("product: 1 2 =a\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, AnAssignWaitsForEveryReader) {
-    const std::string update = "%1 = contract(%x, %b) : f32[4, 4]\n%2 = add(%a, %1) : f32[4, 4]\nassign(%a, %2)\n";
-    Module *m = FuseFunc(kTwoInputs + update + "%3 = contract(%x, %a) : f32[4, 4]\nresult y = %3\n", kTwoStates);
-    EXPECT_EQ("product: 1 2\nproduct: 3\ntile: =a\n", Makes(m->funcs.data[0]));
-    // and for readers of a cast of it, which may become a copy that is written with it
-    m = FuseFunc(kTwoInputs + std::string("%h = cast(%a) : f16[4, 4]\n") + update +
-                     "%3 = contract(%h, %h) : f32[4, 4]\nresult y = %3\n",
-                 "state %a : f32[4, 4] param = zeros()\nstate %b : f32[4, 4] buffer\n");
-    EXPECT_EQ("tile: h\nproduct: 1 2\nproduct: 3\ntile: =a\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, AProductInTheSameKernelIsAReaderToo) {
-    Module *m = FuseFunc(std::string(kTwoInputs) + "%1 = contract(%x, %a) : f32[4, 4]\nassign(%a, %1)\n", kTwoStates);
-    EXPECT_EQ("product: 1\ntile: =a\n", Makes(m->funcs.data[0]));
-}
-
-TEST_F(FuseTest, StatesCanBeSwapped) {
-    const std::string body = std::string(kTwoInputs) + "assign(%a, %b)\nassign(%b, %a)\n";
-    for (bool fuse : {true, false}) {
-        Module *m = FuseFunc(body, kTwoStates, fuse), *plain = ReadFunc("lower", body, kTwoStates);
-        ExpectSameBits(plain->funcs.data[0], m->funcs.data[0]);
-    }
-    const std::string sums =
-        std::string(kTwoInputs) +
-        "%1 = add(%a, %b) : f32[4, 4]\n%2 = sub(%a, %b) : f32[4, 4]\nassign(%a, %1)\nassign(%b, %2)\n";
-    Module *m = FuseFunc(sums, kTwoStates);
-    ExpectSameBits(ReadFunc("lower", sums, kTwoStates)->funcs.data[0], m->funcs.data[0]);
-}
-
-TEST_F(FuseTest, PredicatesAreNeverMixed) {
-    Module *m = FuseFunc(
-        std::string("input %p : bool\ninput %q : bool\n") + kTwoInputs +
-            "%1 = add(%a, %x) : f32[4, 4]\n%2 = add(%b, %x) : f32[4, 4]\nassign(%a, %1) if %p\nassign(%b, %2) if %q\n",
-        kTwoStates);
-    EXPECT_EQ("tile: 1 =a\ntile: 2 =b\n", Makes(m->funcs.data[0]));
-    EXPECT_STREQ("p", ir_value(m->funcs.data[0], m->funcs.data[0]->kernels.data[0]->pred)->name);
-}
-
-TEST_F(FuseTest, WhatOthersReadIsNotSkipped) {
-    Module *m =
-        FuseFunc(std::string("input %p : bool\n") + kTwoInputs +
-                     "%1 = add(%a, %x) : f32[4, 4]\n%2 = exp(%1) : f32[4, 4]\nassign(%a, %1) if %p\nresult y = %2\n",
-                 kTwoStates);
-    EXPECT_EQ("tile: 1 2\ntile: =a\n", Makes(m->funcs.data[0]));
-}
 
 // ---- any graph ------------------------------------------------------------------------------------------------------
 

@@ -16,52 +16,6 @@ class LowerFormTest : public LowerPassTest {
 
 const char kConv[] = "%h = conv2d(%x, %w; padding = (1, 1)) : f32[N, 3, 4, 5]\n";
 
-TEST_F(LowerFormTest, AnImageOpTakesAndGivesChannelsLast) {
-    Module *m = Images(std::string(kConv) + "result r = %h\n");
-    EXPECT_EQ("%x.nhwc = permute(%x; dims = (0, 2, 3, 1))\n%2 = permute(%w; dims = (2, 3, 1, 0))\n"
-              "%h.nhwc = conv(%x.nhwc, %2; padding = (1, 1))\n%h = permute(%h.nhwc; dims = (0, 3, 1, 2))\n",
-              Ops(F(m)));
-    Text t;
-    text_init(&t, &arena_);
-    type_print(&t, AMP_DT_F32, ir_shape(F(m), ir_find(F(m), "h.nhwc")));
-    EXPECT_STREQ("f32[N, 4, 5, 3]", text_str(&t));
-}
-
-TEST_F(LowerFormTest, ElementwiseOpsStayInTheFormOfTheirOperands) {
-    Module *m = Images(std::string(kConv) +
-                       "%a = relu(%h) : f32[N, 3, 4, 5]\n%c = cast(%a) : f16[N, 3, 4, 5]\n%b = tanh(%c) : "
-                       "f16[N, 3, 4, 5]\n%p, %q = max_pool2d(%b; kernel = (2, 2), stride = (2, 2)) : f16[N, 3, 2, "
-                       "2], i32[N, 3, 2, 2]\nresult p = %p\n");
-    EXPECT_EQ(3, Count(F(m), OP_permute)) << Ops(F(m)); // x, w and the result
-    EXPECT_TRUE(ir_find(F(m), "c.nhwc").id);
-}
-
-TEST_F(LowerFormTest, OtherOpsWantPlainAndPlainValuesStayPlain) {
-    Module *m = Images("%a = add(%x, %y) : f32[N, 3, 4, 5]\nresult a = %a\n");
-    EXPECT_EQ(0, Count(F(m), OP_permute));
-    m = Images(std::string(kConv) + "%a = flatten(%h) : f32[N, 60]\n%b = relu(%a) : f32[N, 60]\nresult b = %b\n");
-    EXPECT_EQ(3, Count(F(m), OP_permute)) << Ops(F(m));
-}
-
-// y has to be permuted, or h and the result: channels last costs less.
-TEST_F(LowerFormTest, AValueIsPermutedOnceForAllItsReaders) {
-    Module *m = Images(std::string(kConv) + "%a = add(%h, %y) : f32[N, 3, 4, 5]\n%b = mul(%a, %y) : f32[N, 3, 4, 5]\n"
-                                            "%c = conv2d(%b, %w; padding = (1, 1)) : f32[N, 3, 4, 5]\nresult c = %c\n");
-    EXPECT_EQ(4, Count(F(m), OP_permute)) << Ops(F(m)); // x, w, y, the result
-}
-
-TEST_F(LowerFormTest, VectorsOfChannelsRunAlongColumns) {
-    for (const char *shape : {"[3, 1, 1]", "[1, 3, 1, 1]"}) {
-        std::string b = std::string("f32") + shape;
-        Module *m = ExpectSame(
-            "input %x : f32[N, 3, 4, 5]\ninput %w : f32[3, 3, 1, 1]\ninput %b : " + b +
-            "\n%h = conv2d(%x, %w) : f32[N, 3, 4, 5]\n%r = mul(%h, %b) : f32[N, 3, 4, 5]\n%s = sum_to(%r, %b) : " + b +
-            "\nresult r = %r\nresult s = %s\n");
-        EXPECT_EQ(0, Count(F(m), OP_expand)) << Ops(F(m));
-        EXPECT_EQ(3, Count(F(m), OP_permute)) << Ops(F(m));
-    }
-}
-
 TEST_F(LowerFormTest, OperandsOfLowerRankMeanWhatNumPySays) {
     for (const char *shape : {"", "[5]", "[4, 1]", "[4, 5]", "[3, 4, 1]", "[1, 1, 5]", "[3, 4, 5]", "[N, 1, 1, 1]",
                               "[N, 1, 4, 5]", "[1, 1, 1, 1]"}) {
@@ -72,17 +26,6 @@ TEST_F(LowerFormTest, OperandsOfLowerRankMeanWhatNumPySays) {
                    "where(%c, %b, %r) : f32[N, 3, 4, 5]\n%s = sum_to(%q, %b) : " +
                    b + "\nresult q = %q\nresult s = %s\n");
     }
-}
-
-// Where only dimensions of size 1 move, nothing moves.
-TEST_F(LowerFormTest, OneChannelOrOnePixelIsNoPermute) {
-    Module *m = ExpectSame("input %x : f32[N, 1, 4, 5]\ninput %w : f32[1, 1, 1, 1]\n%h = conv2d(%x, %w) : f32[N, 1, 4, "
-                           "5]\n%r = relu(%h) : "
-                           "f32[N, 1, 4, 5]\nresult r = %r\n");
-    EXPECT_EQ(0, Count(F(m), OP_permute)) << Ops(F(m));
-    m = ExpectSame("input %x : f32[N, 6, 1, 1]\n%p = avg_pool2d(%x) : f32[N, 6, 1, 1]\n%r = flatten(%p) : f32[N, "
-                   "6]\nresult r = %r\n");
-    EXPECT_EQ(0, Count(F(m), OP_permute)) << Ops(F(m));
 }
 
 // Reductions, slices, concatenations and softmax over any dims of what has its channels last.
@@ -126,24 +69,6 @@ TEST_F(LowerFormTest, DimsAreTheGraphs) {
     for (const char *call : calls) Images(std::string(kConv) + call + "\nresult r = %r\n");
 }
 
-TEST_F(LowerFormTest, APermuteOfChannelsLastIsOnePermuteAtMost) {
-    Module *m = Images(std::string(kConv) + "%r = permute(%h; dims = (0, 2, 3, 1)) : f32[N, 4, 5, 3]\nresult r = %r\n");
-    EXPECT_EQ(2, Count(F(m), OP_permute)) << Ops(F(m)); // x and w
-}
-
-// The numbers belong to the elements of the graph's value, whatever its form.
-TEST_F(LowerFormTest, DropoutDrawsTheSameNumbersInBothForms) {
-    Images(std::string(kConv) + "%r = dropout(%h; p = 0.4, key = \"k\") : f32[N, 3, 4, 5]\nresult r = %r\n");
-}
-
-TEST_F(LowerFormTest, SequencesHaveTheirChannelsLastToo) {
-    Module *m = ExpectSame("input %x : f32[N, 3, 5]\ninput %a : f32[3]\ninput %v : f32[3]\n%h = batch_norm_eval(%x, "
-                           "%a, %a, %a, %v) : f32[N, 3, "
-                           "5]\n%r = relu(%h) : f32[N, 3, 5]\nresult r = %r\n");
-    EXPECT_TRUE(ir_find(F(m), "h.nlc").id);
-    EXPECT_EQ(2, Count(F(m), OP_permute)) << Ops(F(m));
-}
-
 // A cast keeps its reason in either form, and what a product decides carries the graph op's.
 TEST_F(LowerFormTest, ReasonsStayWithCastsAndProducts) {
     Module *m =
@@ -164,19 +89,6 @@ TEST_F(LowerFormTest, ReasonsStayWithCastsAndProducts) {
         ASSERT_TRUE(o->reason);
         EXPECT_STREQ("lower", o->reason->rule);
     }
-}
-
-// Everything that autodiff makes of a convolutional model, forward and backward.
-TEST_F(LowerFormTest, ForwardAndBackwardShareTheirWeights) {
-    Module *m = ExpectSame(
-        "input %x : f32[N, 2, 4, 4]\ninput %w : f32[3, 2, 3, 3]\ninput %dy : f32[N, 3, 4, 4]\n"
-        "%a = conv2d(%x, %w; padding = (1, 1)) : f32[N, 3, 4, 4]\n%b = conv2d(%x, %w; padding = (1, 1)) : f32[N, 3, 4, "
-        "4]\n"
-        "%s = add(%a, %b) : f32[N, 3, 4, 4]\n%g = relu_grad(%dy, %s) : f32[N, 3, 4, 4]\n"
-        "%dx = conv2d_input_grad(%g, %w, %x; padding = (1, 1)) : f32[N, 2, 4, 4]\n"
-        "%dw = conv2d_weight_grad(%g, %x, %w; padding = (1, 1)) : f32[3, 2, 3, 3]\nresult dx = %dx\nresult dw = %dw\n");
-    // x, w for conv, dy, w for conv_data, dx, dw
-    EXPECT_EQ(6, Count(F(m), OP_permute)) << Ops(F(m));
 }
 
 // A layer norm that a user writes is made of what the layer's own is made of.

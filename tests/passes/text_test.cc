@@ -1,0 +1,226 @@
+// text_test.cc: tests of passes as text: cases/*.ir hold IR before a pass and what it becomes. tests/passes/README.md has the format.
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "passes/kernels/kernel_check.h"
+#include "tests/golden/golden.h"
+#include "tests/passes/lower_test.h"
+
+namespace {
+
+const char kFolder[] = "tests/passes/cases";
+
+struct Case {
+    std::string file, name, before, after;
+    std::map<std::string, std::string> options; // of the file, then of the case
+};
+
+std::vector<std::string> SplitLines(const std::string &text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+// "pass=simplify" is an option with a value, "no_simplify" one without.
+void AddOptions(const std::string &text, std::map<std::string, std::string> *options) {
+    for (const std::string &word : golden::Options(text)) {
+        size_t equals = word.find('=');
+        (*options)[word.substr(0, equals)] = equals == std::string::npos ? "yes" : word.substr(equals + 1);
+    }
+}
+
+// The cases of a file: what is before the first `## NAME` belongs to all of them.
+std::vector<Case> ReadCases(const std::string &file) {
+    std::vector<Case> cases;
+    std::string head, *part = &head;
+    for (const std::string &line : SplitLines(golden::Read(std::string(kFolder) + "/" + file))) {
+        if (line.compare(0, 3, "## ") == 0) {
+            cases.push_back({file, line.substr(3), "", "", {}});
+            part = &cases.back().before;
+        } else if (line == "---" && !cases.empty()) {
+            part = &cases.back().after;
+        } else {
+            *part += line + "\n";
+        }
+    }
+    for (Case &c : cases) {
+        AddOptions(head, &c.options);
+        AddOptions(c.before, &c.options);
+        c.after.erase(c.after.find_last_not_of('\n') + 1);
+    }
+    return cases;
+}
+
+class TextTest : public LowerPassTest {
+  public:
+    explicit TextTest(const Case &c) : case_(c) {}
+
+    void TestBody() override {
+        Module *before = ReadCase(), *m = ReadCase();
+        ASSERT_TRUE(m && before);
+        options_.no_simplify = Has("no_simplify");
+        options_.no_fuse = Has("no_fuse");
+        for (const std::string &name : Words(Get("pass"))) {
+            ASSERT_TRUE(kPasses.count(name)) << "no pass " << name;
+            ASSERT_TRUE(Run(m, kPasses.at(name))) << Diagnostics();
+        }
+        CheckValues(before, m);
+        if (Has("kernels")) CheckKernels(m);
+        CheckText(Show(m));
+        CheckCounts(m);
+    }
+
+  private:
+    static const std::map<std::string, PassFn> kPasses;
+
+    bool Has(const char *option) const { return case_.options.count(option) != 0; }
+    std::string Get(const char *option) const { return Has(option) ? case_.options.at(option) : ""; }
+
+    static std::vector<std::string> Words(std::string list) {
+        std::replace(list.begin(), list.end(), ',', ' ');
+        std::istringstream in(list);
+        std::vector<std::string> words;
+        for (std::string word; in >> word;) words.push_back(word);
+        return words;
+    }
+
+    // Lines that begin in the first column are the module's states; the others are the body of its function.
+    Module *ReadCase() {
+        std::string states, body;
+        for (const std::string &line : SplitLines(case_.before)) {
+            if (line.empty() || line[0] == '#') continue;
+            (line[0] == ' ' ? body : states) += line + "\n";
+        }
+        Module *m = ReadFunc(Get("stage"), body, states);
+        if (m) ir_compact(m);
+        return m;
+    }
+
+    // values=bits: the same bits, with rounding; values=exact: the same values, in exact arithmetic, in operands that fit.
+    void CheckValues(const Module *before, const Module *m) {
+        ASSERT_TRUE(!Has("values") || Get("values") == "bits" || Get("values") == "exact" || Get("values") == "none");
+        if (Get("values") == "bits")
+            for (unsigned seed = 0; seed < 3; seed++)
+                ExpectEqual(Interpret(before->funcs.data[0], 5, true, seed), Interpret(m->funcs.data[0], 5, true, seed),
+                            0);
+        if (Get("values") != "exact") return;
+        Compare(before, m, false, 1e-12);
+        ExpectWalkable(m->funcs.data[0]);
+    }
+
+    void CheckKernels(const Module *m) {
+        const Func *f = m->funcs.data[0];
+        const char *wrong = kernel_check(f);
+        EXPECT_EQ(nullptr, wrong) << wrong << "\n" << Print(m);
+        for (int i = 0; i < f->kernels.len; i++)
+            EXPECT_EQ("k" + std::string(i < 10 ? "0" : "") + std::to_string(i), f->kernels.data[i]->name);
+    }
+
+    // count.permute=3: so many ops of that name.
+    void CheckCounts(const Module *m) {
+        for (const auto &option : case_.options) {
+            if (option.first.compare(0, 6, "count.") != 0) continue;
+            const Func *f = m->funcs.data[0];
+            int count = 0;
+            for (int i = 0; i < f->body.len; i++)
+                count += option.first.substr(6) == ir_op_info[ir_op_at(f, i)->code].name;
+            EXPECT_EQ(std::stoi(option.second), count) << option.first << "\n" << Ops(f);
+        }
+    }
+
+    // ---- what is compared ----
+
+    std::string Show(const Module *m) {
+        const Func *f = m->funcs.data[0];
+        std::string text = Get("show") == "kernels" ? Kernels(f) : Body(f);
+        for (int i = 0; i < m->removed.len; i++)
+            text += std::string("removed ") + m->removed.data[i].func + " %" + m->removed.data[i].value + ": " +
+                    m->removed.data[i].what + "\n";
+        text.erase(text.find_last_not_of('\n') + 1);
+        return text;
+    }
+
+    // Ops and results as they are printed, without the columns.
+    std::string Body(const Func *f) {
+        Text t;
+        text_init(&t, &arena_);
+        ir_print_func(&t, f);
+        std::string text;
+        for (const std::string &line : SplitLines(text_str(&t))) {
+            std::istringstream words(line);
+            std::string first, word, joined;
+            words >> first;
+            if (first[0] != '%' && first != "result" && first.compare(0, 7, "assign(") != 0) continue;
+            for (joined = "  " + first; words >> word;) joined += " " + word;
+            text += joined + "\n";
+        }
+        return text;
+    }
+
+    // "  product: %1 %2": what each kernel makes; copied constants left out, assigned states after a =.
+    static std::string Kernels(const Func *f) {
+        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar", "scatter"};
+        std::string text;
+        for (int i = 0; i < f->kernels.len; i++) {
+            const Kernel *k = f->kernels.data[i];
+            text += std::string("  ") + kinds[k->kind] + ":";
+            for (int j = 0; j < k->count; j++) {
+                const Op *o = ir_op_at(f, k->first + j);
+                if (o->code == OP_assign) text += std::string(" =%") + ir_value(f, o->in[0])->name;
+                else if (o->code != OP_const) text += std::string(" %") + ir_value(f, o->out[0])->name;
+            }
+            if (k->segment) text += " (segments of " + std::to_string(k->segment) + ")";
+            if (k->pred.id) text += std::string(" if %") + ir_value(f, k->pred)->name;
+            text += "\n";
+        }
+        return text;
+    }
+
+    void CheckText(const std::string &text) {
+        std::string root = golden::BlessRoot();
+        if (root.empty()) {
+            EXPECT_EQ(case_.after, text) << case_.file << ", " << case_.name;
+            return;
+        }
+        // Every other line of the file stays as it is.
+        std::string path = root + "/" + kFolder + "/" + case_.file, out;
+        enum { OTHERS, BEFORE, AFTER } part = OTHERS;
+        for (const std::string &line : SplitLines(golden::Read(path))) {
+            if (line.compare(0, 3, "## ") == 0) part = line == "## " + case_.name ? BEFORE : OTHERS;
+            if (part != AFTER) out += line + "\n";
+            if (part != BEFORE || line != "---") continue;
+            part = AFTER;
+            out += text + "\n\n";
+        }
+        out.erase(out.find_last_not_of('\n') + 1);
+        std::ofstream file(path, std::ios::binary);
+        file << out << "\n";
+        EXPECT_TRUE(file.good()) << "cannot write " << path;
+    }
+
+    const Case case_;
+};
+
+const std::map<std::string, PassFn> TextTest::kPasses = {
+    {"simplify", pass_simplify}, {"lower", pass_lower}, {"fuse", pass_fuse}};
+
+// A suite per file, a test per case.
+int RegisterAll() {
+    int count = 0;
+    for (const std::string &name : golden::Cases(kFolder, ".ir"))
+        for (const Case &c : ReadCases(name + ".ir")) {
+            const std::string suite = name + "_text";
+            testing::RegisterTest(suite.c_str(), c.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                                  [c]() -> TextTest * { return new TextTest(c); });
+            count++;
+        }
+    return count;
+}
+
+const int registered = RegisterAll();
+
+TEST(TextCases, AreThere) { EXPECT_GE(registered, 50); }
+
+} // namespace

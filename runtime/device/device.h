@@ -43,7 +43,7 @@ typedef struct amp_input_room {
 /* What a device with memory of its own does besides: device memory.  Runs are started and not waited for. */
 typedef struct amp_device_memory_calls {
     amp_device_memory *(*memory)(amp_device *device); /* lives at least as long as the device */
-    /* *|out|: where the header lies for programs. */
+    /* *|out|: where programs find the header. */
     amp_status (*reserve_inputs)(amp_device *device, const amp_input_room *room, void **out, amp_error *err);
     /* What the host reads after runs. */
     amp_status (*reserve_readback)(amp_device *device, void *block, size_t bytes, amp_error *err);

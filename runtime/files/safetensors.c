@@ -29,7 +29,7 @@ struct amp_safetensors {
 typedef struct Reader {
     const char *path;
     amp_safetensors *file;
-    const char *buffer; /* behind the header */
+    const char *buffer; /* after the header */
     size_t buffer_size;
     amp_error *err;
 } Reader;
@@ -137,7 +137,7 @@ static amp_status read_offsets(const Reader *r, const amp_json *offsets, amp_ten
     uint64_t begin = (uint64_t)offsets->array.items[0].number.integer;
     uint64_t end = (uint64_t)offsets->array.items[1].number.integer;
     if (begin > end || end > r->buffer_size)
-        return bad(r, "tensor %s lies at bytes %llu to %llu of %zu", view->name, (unsigned long long)begin,
+        return bad(r, "tensor %s is at bytes %llu to %llu of %zu", view->name, (unsigned long long)begin,
                    (unsigned long long)end, r->buffer_size);
     view->data = r->buffer + begin;
     view->bytes = (size_t)(end - begin);
@@ -197,7 +197,7 @@ static amp_status check_cover(const Reader *r, const amp_tensor_view *const *sor
             return bad(r, "tensor %s begins at byte %td, but the one before it ends at %td (no holes, no overlap)",
                        v->name, (const char *)v->data - r->buffer, at - r->buffer);
         if (i > 0 && v->bytes == 0 && sorted[i - 1]->bytes == 0)
-            return bad(r, "the empty tensors %s and %s lie at the same place", sorted[i - 1]->name, v->name);
+            return bad(r, "the empty tensors %s and %s are at the same place", sorted[i - 1]->name, v->name);
         at += v->bytes;
     }
     if (at != r->buffer + r->buffer_size)

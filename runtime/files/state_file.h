@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "runtime/model/model.h"
 #include "runtime/files/safetensors.h"
+#include "runtime/model/model.h"
 
 typedef enum amp_state_file_kind { AMP_FILE_OF_PARAMS, AMP_FILE_OF_CHECKPOINT } amp_state_file_kind;
 

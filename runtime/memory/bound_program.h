@@ -8,9 +8,9 @@
 #include "runtime/model/model.h"
 
 typedef enum amp_sharing {
-    AMP_SHARE_ARENA,    /* temporaries lie in an arena that several programs use in turn */
+    AMP_SHARE_ARENA,    /* temporaries are in an arena that several programs use in turn */
     AMP_OWN_ARENA,      /* temporaries share nothing: all are readable after a run */
-    AMP_OWN_ALLOCATIONS /* the same, each in an allocation of its own: sanitizers see overruns */
+    AMP_OWN_ALLOCATIONS /* the same, each in a separate allocation: sanitizers see overruns */
 } amp_sharing;
 
 typedef struct amp_bound_options {
@@ -55,7 +55,7 @@ size_t amp_bound_program_temporaries(const amp_bound_program *bound);
 char *amp_arena_alloc(const amp_allocator *allocator, size_t bytes);
 void amp_arena_free(const amp_allocator *allocator, char *arena, size_t bytes);
 
-/* The values of a buffer that lies at |memory| with |n|, row-major, as amp_readable_dtype. */
+/* The values of a buffer that is at |memory| with |n|, row-major, as amp_readable_dtype. */
 void amp_buffer_read(const amp_model_buffer *buffer, const void *memory, int64_t n, void *to);
 /* The same of a bound buffer after a run; of the host's memory only. */
 void amp_bound_program_read(const amp_bound_program *bound, int32_t buffer, int64_t n, void *to);

@@ -1,4 +1,4 @@
-/* device_memory.h: device memory: that of a device that has memory of its own.  NULL is the host's, which needs none of this. */
+/* device_memory.h: the memory of a device that has memory of its own.  NULL is the host's, which needs none of this. */
 #ifndef AMP_RUNTIME_MEMORY_DEVICE_MEMORY_H
 #define AMP_RUNTIME_MEMORY_DEVICE_MEMORY_H
 
@@ -11,7 +11,8 @@ typedef struct amp_device_memory amp_device_memory;
 
 typedef struct amp_device_memory_type {
     void (*destroy)(amp_device_memory *memory);
-    /* At least AMP_DEVICE_MEMORY_ALIGN aligned, with any content.  After a fatal error of the device release is a no-op. */
+    /* At least AMP_DEVICE_MEMORY_ALIGN aligned, with any content.  After a fatal error of the device release is a
+     * no-op. */
     amp_status (*allocate)(amp_device_memory *memory, size_t bytes, void **out, amp_error *err);
     void (*release)(amp_device_memory *memory, void *address);
     amp_status (*clear)(amp_device_memory *memory, void *address, size_t bytes, amp_error *err); /* to zeros */
@@ -35,11 +36,12 @@ void amp_device_memory_release(amp_device_memory *memory);
 bool amp_device_memory_same(const amp_device_memory *a, const amp_device_memory *b);
 const char *amp_device_memory_name(const amp_device_memory *memory); /* "the host's memory" for NULL */
 
-/* ---- arenas ----------------------------------------------------------------------------------------------------------
+/* ---- arenas
+ * ----------------------------------------------------------------------------------------------------------
  *
- * Addresses in device memory: all in one allocation, or each in one of its own so that an overrun is seen.  The same calls of
- * amp_device_arena_take are made twice: first they count (and give NULL), then, after amp_device_arena_allocate, they give
- * addresses. */
+ * Addresses in device memory: all in one allocation, or each in one of its own so that an overrun is seen.  The same
+ * calls of amp_device_arena_take are made twice: first they count (and give NULL), then, after
+ * amp_device_arena_allocate, they give addresses. */
 
 typedef struct amp_device_arena {
     amp_device_memory *memory; /* NULL: nothing was begun */

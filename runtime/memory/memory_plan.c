@@ -2,8 +2,8 @@
 #include "runtime/memory/memory_plan.h"
 
 #include "base/alloc.h"
-#include "runtime/model/layout.h"
 #include "runtime/memory/place_temporaries.h"
+#include "runtime/model/layout.h"
 
 static amp_status measure(amp_memory_plan *plan, const amp_program *program, const amp_memory_plan_options *o,
                           amp_error *err) {
@@ -34,8 +34,8 @@ static size_t line_up(amp_memory_plan *plan, const amp_program *program, uint32_
     return at;
 }
 
-/* Buffers that take another's place have no item of their own: |items| of the others, which live as long as all in their place.
- * Their numbers are left in |offset|. */
+/* Buffers that take another's place have no item of their own: |items| of the others, which live as long as all in
+ * their place. Their numbers are left in |offset|. */
 static int list_items(amp_memory_plan *plan, const amp_program *program, bool separate, amp_temporary *items) {
     int used = 0;
     for (int32_t i = 0; i < plan->count; i++) {

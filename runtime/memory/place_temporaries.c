@@ -1,10 +1,11 @@
 /* place_temporaries.c: see place_temporaries.h.
  *
- * An order of the temporaries decides: each is placed at the lowest gap that takes it between those placed before and live at the
- * same time (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020).  Finding the
- * best order is NP-hard, so several simple ones are tried, and the best of them is improved: what ends at the top of the arena
- * is placed first the next time.  The search ends at the largest set that is live at once, which no plan can beat, or when its
- * budget is used up.  The same program gives the same plan everywhere.
+ * An order of the temporaries decides: each is placed at the lowest gap that takes it between those placed before and
+ * live at the same time (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep neural net
+ * inference", 2020).  Finding the best order is NP-hard, so several simple ones are tried, and the best of them is
+ * improved: what ends at the top of the arena is placed first the next time.  The search ends at the largest set that
+ * is live at once, which no plan can beat, or when its budget is used up.  The same program gives the same plan
+ * everywhere.
  */
 #include "runtime/memory/place_temporaries.h"
 
@@ -17,7 +18,8 @@ static bool live_together(const amp_temporary *a, const amp_temporary *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* ---- one order ------------------------------------------------------------------------------------------------------- */
+/* ---- one order
+ * ------------------------------------------------------------------------------------------------------- */
 
 static int by_rank(const void *a, const void *b) {
     const amp_temporary *x = a, *y = b;
@@ -58,7 +60,8 @@ static size_t place_in_order(amp_temporary *items, int count, const amp_temporar
     return arena;
 }
 
-/* ---- orders to try --------------------------------------------------------------------------------------------------- */
+/* ---- orders to try
+ * --------------------------------------------------------------------------------------------------- */
 
 static int64_t largest_first(const amp_temporary *t) {
     (void)t;
@@ -81,7 +84,8 @@ static void raise_the_top(amp_temporary *items, int count, size_t arena, int64_t
         if (items[i].offset + items[i].bytes == arena) items[i].rank = rank;
 }
 
-/* ---- the search ------------------------------------------------------------------------------------------------------ */
+/* ---- the search
+ * ------------------------------------------------------------------------------------------------------ */
 
 static size_t largest_live_set(const amp_temporary *items, int count) {
     size_t largest = 0;

@@ -12,8 +12,8 @@ typedef struct amp_temporary {
     int64_t rank; /* of the order in which they are placed; scratch */
 } amp_temporary;
 
-/* Fills in the offsets and returns the bytes of the arena.  The order of |items| changes.  |neighbours| and |best| are scratch for
- * |count| elements each.  |separate|: nothing is shared. */
+/* Fills in the offsets and returns the bytes of the arena.  The order of |items| changes.  |neighbours| and |best| are
+ * scratch for |count| elements each.  |separate|: nothing is shared. */
 size_t amp_place_temporaries(amp_temporary *items, int count, const amp_temporary **neighbours, size_t *best,
                              bool separate);
 

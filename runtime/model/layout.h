@@ -1,4 +1,5 @@
-/* layout.h: how matrices lie in planned memory (docs/design/kernels.md), and copying them to and from row-major arrays.
+/* layout.h: how matrices are stored in planned memory (docs/design/kernels.md), and copying them to and from row-major
+ * arrays.
  */
 #ifndef AMP_RUNTIME_MODEL_LAYOUT_H
 #define AMP_RUNTIME_MODEL_LAYOUT_H

@@ -194,7 +194,7 @@ static amp_status check_inputs(Check *c) {
         if (!is_dtype(in->dtype)) return amp_check_fail(c, "input %s: unknown type %u", in->name, in->dtype);
         if (!check_dims(c, in->dims, in->rank)) return amp_check_fail(c, "input %s: its shape is damaged", in->name);
         if (i > 0 && in->train_only < in[-1].train_only)
-            return amp_check_fail(c, "input %s of the model stands behind the inputs of training", in->name);
+            return amp_check_fail(c, "input %s of the model comes after the inputs of training", in->name);
         if (in->train_only > AMP_INPUT_AVERAGE ||
             (in->train_only == AMP_INPUT_AVERAGE && (in->rank || in->dtype != AMP_DT_F32)))
             return amp_check_fail(c, "input %s: unknown kind %u, or no average", in->name, in->train_only);
@@ -251,7 +251,7 @@ static amp_status check_temp_buffer(const Check *c, const amp_model_buffer *b) {
     if (b->first_kernel < -1 || b->last_kernel < b->first_kernel || b->last_kernel >= c->program->kernel_count)
         return amp_check_fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first_kernel, b->last_kernel,
                               c->program->kernel_count);
-    if (!place_fits(c, b)) return amp_check_fail(c, "buffer %s cannot lie where it is said to", b->name);
+    if (!place_fits(c, b)) return amp_check_fail(c, "buffer %s cannot have the place that it names", b->name);
     return AMP_OK;
 }
 
@@ -286,7 +286,7 @@ static amp_status check_buffer(Check *c, int32_t index) {
         return amp_check_fail(c, "buffer %s: unknown kind, type or layout", b->name);
     if (!amp_check_dim(c, &b->rows) || !amp_check_dim(c, &b->cols))
         return amp_check_fail(c, "buffer %s: its shape is damaged", b->name);
-    /* A model before minor 1 does not tell the dimensions of its values. */
+    /* A model before minor 1 does not record the dimensions of its values. */
     if (!check_dims(c, b->dims, b->rank) || (b->rank && !same_elements(c, b->dims, b->rank, b)))
         return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
     if (c->m->owner) AMP_TRY(amp_check_cuda_buffer(c, b));

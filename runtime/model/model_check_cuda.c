@@ -149,7 +149,8 @@ static amp_status check_same_programs(const Check *c) {
     return AMP_OK;
 }
 
-/* ---- scalars: what the host reads after a run must be among what is copied to it ----------------------------------- */
+/* ---- scalars: what the host reads after a run must be among what is copied to it -----------------------------------
+ */
 
 static bool is_readable_scalar(const Check *c, const amp_program *p, const amp_model_result *r) {
     const amp_model_buffer *b = &p->buffers[r->buffer];
@@ -165,7 +166,7 @@ static amp_status check_scalars(const Check *c) {
         const amp_program *p = &c->m->programs[i];
         for (int32_t r = 0; r < p->result_count; r++)
             if (strncmp(p->name, "infer", 5) && !is_readable_scalar(c, p, &p->results[r]))
-                return amp_check_fail(c, "%s: the scalar result %s lies where it is not read", p->name,
+                return amp_check_fail(c, "%s: the scalar result %s is stored where the host does not read it", p->name,
                                       p->results[r].name);
     }
     return AMP_OK;
@@ -176,7 +177,7 @@ amp_status amp_check_cuda(Check *c) {
     for (int32_t i = 0; i < c->m->function_count; i++) AMP_TRY(check_function(c, i));
     for (int32_t i = 0; i < c->m->state_count; i++)
         if (c->m->states[i].layout != AMP_LAYOUT_ROWS)
-            return amp_check_fail(c, "state %s does not lie in rows", c->m->states[i].name);
+            return amp_check_fail(c, "state %s is not stored as rows", c->m->states[i].name);
     AMP_TRY(check_states_of(c, c->m, c->m->owner));
     AMP_TRY(check_states_of(c, c->m->owner, c->m));
     AMP_TRY(check_same_programs(c));

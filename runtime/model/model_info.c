@@ -1,4 +1,4 @@
-/* model_info.c: what the library and a model say of themselves. */
+/* model_info.c: what the library and a model report about themselves. */
 #include <string.h>
 
 #include "base/error.h"

@@ -56,7 +56,7 @@ static amp_status find(const amp_params *p, const char *name, const void *data, 
     if (!p || !name || !data) return amp_fail(err, AMP_INVALID_ARGUMENT, "params, name or data is NULL");
     *index = amp_model_state_index(p->model, name);
     if (*index < 0 || !amp_state_is_param(&p->model->states[*index]))
-        return amp_fail(err, AMP_NOT_FOUND, "%s has no parameter %s; amp_model_param_at tells those that it has",
+        return amp_fail(err, AMP_NOT_FOUND, "%s has no parameter %s; amp_model_param_at lists those that it has",
                         p->model->desc.name, name);
     return amp_state_check_count(&p->model->states[*index], "parameter", count, err);
 }

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
-#include "runtime/params/params_residency.h"
 #include "runtime/model/state.h"
+#include "runtime/params/params_residency.h"
 
 struct amp_params {
     atomic_int references;

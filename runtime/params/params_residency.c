@@ -6,14 +6,14 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/model/layout.h"
-#include "runtime/params/params.h"
 #include "runtime/model/state.h"
+#include "runtime/params/params.h"
 
 /* ---- copying ----------------------------------------------------------------------------------------------------- */
 
 typedef struct Transfer { /* of one state after the other */
     const amp_params *params;
-    char *memory; /* as it lies on the device; then rows of f32 */
+    char *memory; /* as it is stored on the device; then rows of f32 */
     float *rows;
     size_t bytes;
     amp_error *err;
@@ -38,8 +38,8 @@ static amp_status begin(Transfer *t, const amp_params *p, amp_error *err) {
 
 static void end(Transfer *t) { amp_free_aligned(&t->params->memory.allocator, t->memory, t->bytes, AMP_MEMORY_ALIGN); }
 
-/* Integers lie in rows in both. */
-static bool lies_alike(const amp_model_state *a, const amp_model_state *b) {
+/* Integers are stored as rows in both. */
+static bool stored_alike(const amp_model_state *a, const amp_model_state *b) {
     return a->storage == b->storage && a->layout == b->layout && a->layout == AMP_LAYOUT_ROWS;
 }
 
@@ -51,7 +51,7 @@ static amp_status copy_to_host(const Transfer *t, int32_t there, int32_t here) {
     const amp_params *p = t->params;
     const amp_model_state *from = &p->residency->model->states[there], *to = &p->model->states[here];
     amp_device_memory *m = p->residency->memory;
-    void *direct = lies_alike(from, to) ? p->states[here] : t->memory;
+    void *direct = stored_alike(from, to) ? p->states[here] : t->memory;
     AMP_TRY(m->type->copy_out(m, direct, p->residency->states[there], content_bytes(from), t->err));
     if (direct == p->states[here]) return AMP_OK;
     amp_state_get_f32(from, t->memory, t->rows);
@@ -64,7 +64,7 @@ static amp_status copy_to_device(const Transfer *t, int32_t there, int32_t here)
     const amp_model_state *to = &p->residency->model->states[there], *from = &p->model->states[here];
     amp_device_memory *m = p->residency->memory;
     const void *direct = p->states[here];
-    if (!lies_alike(from, to)) {
+    if (!stored_alike(from, to)) {
         amp_state_get_f32(from, p->states[here], t->rows);
         amp_state_set_f32(to, t->memory, t->rows);
         direct = t->memory;

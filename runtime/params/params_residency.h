@@ -19,7 +19,7 @@ typedef struct amp_params_user { /* a session that is alive: it works on the par
 
 typedef struct amp_params_residency {
     amp_device_memory *memory; /* NULL: the host's */
-    const amp_model *model;    /* whose states lie there; lives as long as the params' model */
+    const amp_model *model;    /* whose states are there; lives as long as the params' model */
     void **states;             /* by state of |model|: PARAM, BUFFER and DERIVED */
     uint64_t bytes;
     atomic_bool host_outdated, device_outdated;

@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "runtime/session/session_device_memory.h"
 #include "runtime/files/state_file.h"
+#include "runtime/session/session_device_memory.h"
 
 #define EXTRA_KEY "amp.extra"
 

@@ -20,10 +20,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "runtime/memory/device_memory.h"
-#include "runtime/memory/bound_program.h"
 #include "base/alloc.h"
 #include "runtime/device/device.h"
+#include "runtime/memory/bound_program.h"
+#include "runtime/memory/device_memory.h"
 #include "runtime/params/params.h"
 #include "runtime/session/session_readback.h"
 
@@ -75,9 +75,9 @@ struct amp_session {
     } values;
 };
 
-/* Its device has memory of its own (device memory): session_device_memory.h. */
+/* Its device has device memory: session_device_memory.h. */
 bool amp_session_has_device_memory(const amp_session *session);
-/* A state of its own, not the params'. */
+/* The session's own state, not one of the params. */
 bool amp_session_holds(const amp_session *session, int32_t state);
 
 /* Pointers to scalar states on the host (after amp_session_settle), NULL where the model or the session has none. */

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "runtime/session/session_device_memory.h"
 #include "runtime/model/state.h"
+#include "runtime/session/session_device_memory.h"
 
 enum { MAX_THREADS = 1024 };
 

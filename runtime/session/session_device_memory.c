@@ -1,12 +1,12 @@
-/* session_device_memory.c: where everything of a session lies in device memory.  See session_device_memory.h. */
+/* session_device_memory.c: where everything of a session is in device memory. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/model/initialise.h"
 #include "runtime/model/layout.h"
-#include "runtime/session/session_device_memory.h"
 #include "runtime/model/state.h"
+#include "runtime/session/session_device_memory.h"
 
 /* ---- which states ------------------------------------------------------------------------------------------------ */
 
@@ -38,7 +38,7 @@ static void plan_states(amp_session *s, size_t *scalar_at) {
     }
 }
 
-/* Flags lie together, so that one fill clears them. */
+/* Flags are together, so that one fill clears them. */
 static void plan_program(amp_session *s, amp_bound_program *b, const size_t *scalar_at) {
     const amp_program *p = b->program;
     for (int32_t i = 0; p && i < p->buffer_count; i++) b->scalar_at[i] = AMP_NO_SCALAR;
@@ -74,7 +74,7 @@ static amp_status plan_scalars(amp_session *s, size_t *scalar_at, amp_error *err
 
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
-/* In an allocation of its own a buffer ends where its last element does, so that any overrun is one. */
+/* In a separate allocation a buffer ends where its last element does, so that sanitizers see any overrun. */
 static size_t room_of(const amp_session *s, const amp_bound_program *b, int32_t i) {
     const amp_model_buffer *buffer = &b->program->buffers[i];
     if (!s->device_arena.separate) return b->plan.bytes[i];

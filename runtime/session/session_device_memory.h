@@ -1,4 +1,4 @@
-/* session_device_memory.h: a session on a device with device memory: where everything lies, and moving states. */
+/* session_device_memory.h: a session with device memory: where everything is, and moving states. */
 #ifndef AMP_RUNTIME_SESSION_SESSION_DEVICE_MEMORY_H
 #define AMP_RUNTIME_SESSION_SESSION_DEVICE_MEMORY_H
 
@@ -10,7 +10,7 @@ amp_status amp_session_make_device_memory(amp_session *session, uint64_t seed, b
 
 /* ---- session_states.c -------------------------------------------------------------------------------------------- */
 
-/* Row-major f32 of a state that is no scalar, wherever it lies. */
+/* Row-major f32 of a state that is no scalar, wherever it is. */
 amp_status amp_session_get_state(const amp_session *session, int32_t state, float *to, amp_error *err);
 amp_status amp_session_set_state(amp_session *session, int32_t state, const float *from, amp_error *err);
 

@@ -1,9 +1,9 @@
 /* session_readback.h: the numbers that the host reads after a run: losses, metrics, flags, counters, the loss scaler.
  *
- * On the host's memory they are read where they lie.  In device memory they lie together in one block, each on
+ * On the host's memory they are read where they are.  In device memory they are together in one block, each on
  * AMP_DEVICE_MEMORY_ALIGN bytes: counters and scaler first, then each program's flags and scalar results.  A run that
- * somebody may ask about is followed by one copy of the block (amp_session_start_readback); what has arrived is taken in when
- * it is asked for (amp_session_settle), oldest first, so that a step need not wait. */
+ * somebody may ask about is followed by one copy of the block (amp_session_start_readback); what has arrived is taken
+ * in when it is asked for (amp_session_settle), oldest first, so that a step need not wait. */
 #ifndef AMP_RUNTIME_SESSION_SESSION_READBACK_H
 #define AMP_RUNTIME_SESSION_SESSION_READBACK_H
 

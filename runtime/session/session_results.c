@@ -32,7 +32,7 @@ amp_status amp_session_losses(const amp_session *session, double *losses, amp_er
 
 /* ---- metrics of averages ----------------------------------------------------------------------------------------- */
 
-/* The average that an input of the program "metrics" stands for. */
+/* The average that an input of the program "metrics" is. */
 static double average(const amp_model *m, const char *input, double loss, const double *losses, const double *metrics) {
     int32_t measure = amp_measure_named(m, input), named = amp_loss_count(m);
     if (measure == 0) return loss;
@@ -84,8 +84,8 @@ static bool is_value(const amp_model_buffer *b) {
     return b->kind == AMP_BUFFER_TEMP || b->kind == AMP_BUFFER_OUTPUT || b->kind == AMP_BUFFER_WATCH;
 }
 
-/* A value may lie in memory in several layouts, which hold the same numbers: the first is taken, the result before
- * all. */
+/* A value may be stored in several layouts, which hold the same numbers: the result is taken, else the first of them.
+ */
 static int by_name(const void *a, const void *b) {
     const amp_value *x = a, *y = b;
     int order = strcmp(x->name, y->name);
@@ -156,8 +156,8 @@ static void fill_dims(amp_tensor_info *info, const amp_model_dim *dims, uint32_t
     for (uint32_t i = 0; i < rank; i++) info->dims[i] = amp_model_dim_at(&dims[i], n);
 }
 
-/* A model that does not tell the dimensions of its values (ABI minor 0) knows rows and columns: [] and [C] are one row,
- * [N] one column. */
+/* A model that does not record the dimensions of its values (ABI minor 0) knows rows and columns: [] and [C] are one
+ * row, [N] one column. */
 static void describe_matrix(const amp_model_buffer *b, int64_t n, amp_tensor_info *info) {
     int64_t rows = amp_model_dim_at(&b->rows, n), cols = amp_model_dim_at(&b->cols, n);
     bool one_row = !b->rows.of_n && rows == 1, one_column = !b->cols.of_n && cols == 1;
@@ -190,7 +190,7 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
     if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_value: no step yet");
     const amp_value *v = find(session, name);
     if (!v)
-        return amp_fail(err, AMP_NOT_FOUND, "no value %s in memory; amp_session_value_name tells those that are", name);
+        return amp_fail(err, AMP_NOT_FOUND, "no value %s in memory; amp_session_value_name lists those that are", name);
     amp_tensor_info described = describe(session, v);
     if (data && bytes != value_bytes(&described))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "value %s takes %zu bytes, not %zu", name, value_bytes(&described),

@@ -24,7 +24,8 @@ static amp_status bad_index(const amp_model_input *in, int64_t sample, int32_t i
                     (long long)sample, index, *ignored ? "neither " : "not ", (long long)in->index_bound - 1, ignored);
 }
 
-/* Indices address tables, and classes: one that is out of range would read elsewhere, or give a wrong loss in silence. */
+/* Indices address tables, and classes: one that is out of range would read elsewhere, or give a wrong loss in silence.
+ */
 static amp_status check_indices(const amp_model_input *in, const int32_t *index, int64_t n, amp_error *err) {
     int64_t per_sample = 1;
     for (uint32_t i = 1; i < in->rank; i++) per_sample *= amp_model_dim_at(&in->dims[i], n);

@@ -10,7 +10,7 @@
 
 static const amp_device_memory_calls *calls_of(const amp_session *s) { return s->device->type->device_memory; }
 
-/* Bytes that hold elements: what lies behind them up to the end of the allocation has no values. */
+/* Bytes that hold elements: the padding after them has no values. */
 static size_t content_bytes(const amp_model_state *s) {
     return (size_t)amp_model_state_elements(s) * amp_storage_size(s->storage);
 }

@@ -65,7 +65,7 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
 
 /* ---- the step ---------------------------------------------------------------------------------------------------- */
 
-/* Forward and backward; where the step ends, its update.  |*complete| tells whether it did. */
+/* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
 static amp_status run(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
     int64_t *micro = amp_session_counter(s, "micro"), k = s->model->accumulate;
     if (micro) *micro = s->step.micro;
@@ -95,7 +95,7 @@ amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, 
 /* Loss, named losses, metrics: the layout of amp_measures_add. */
 static amp_status read_measures(amp_session *s, double *loss, double *metrics, amp_error *err) {
     int32_t losses = amp_loss_count(s->model), count = amp_measure_count(s->model);
-    double *measures = s->readback->measured.sums + count; /* behind those of the step */
+    double *measures = s->readback->measured.sums + count; /* after those of the step */
     memset(measures, 0, (size_t)count * sizeof *measures);
     amp_bound_program_add_measures(&s->programs[AMP_RUN_EVAL], s->model, measures);
     memcpy(s->readback->measured.losses, &measures[1], (size_t)losses * sizeof *measures);

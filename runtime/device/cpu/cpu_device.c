@@ -41,7 +41,8 @@ static amp_status choose_level(CpuDevice *d, const char *isa, amp_error *err) {
     return amp_fail(err, AMP_NOT_FOUND, "isa %s: portable, v3 or v4", isa);
 }
 
-/* ---- memory: after its first run with a number of samples a program allocates nothing ----------------------------- */
+/* ---- memory: after its first run with a number of samples a program allocates nothing -----------------------------
+ */
 
 static size_t scratch_size(const CpuDevice *d) {
     return d->executor.scratch_stride * (size_t)amp_pool_threads(d->executor.pool);

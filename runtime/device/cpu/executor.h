@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 
-#include "runtime/device/device.h"
 #include "runtime/device/cpu/pool.h"
 #include "runtime/device/cpu/product/product.h"
+#include "runtime/device/device.h"
 
 typedef struct amp_executor {
     amp_pool *pool;

@@ -15,7 +15,7 @@
 #include "base/error.h"
 
 enum {
-    LINE = 64,            /* bytes of a cache line: what threads write lies on lines of their own */
+    LINE = 64,            /* bytes of a cache line: what threads write is on separate lines */
     SPINS_IN_JOB = 20000, /* about 0.5 ms before a barrier yields */
     SPINS_IDLE = 100000,  /* about 3 ms before an idle worker sleeps */
     SPINS_CROWDED = 200,  /* the same where threads share processors */

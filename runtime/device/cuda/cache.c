@@ -1,5 +1,5 @@
-/* cache.c: see cache.h.  A file is a header (what it is, its key, the SHA-256 of all that follows), a description of the
- * image, the image.  The order of use is kept in the files' modification times. */
+/* cache.c: see cache.h.  A file is a header (what it is, its key, the SHA-256 of all that follows), a description of
+ * the image, the image.  The order of use is kept in the files' modification times. */
 #define _XOPEN_SOURCE 700 /* utimensat */
 #include "runtime/device/cuda/cache.h"
 
@@ -30,7 +30,7 @@ struct amp_cuda_cache {
     char folder[PATH_MAX];
 };
 
-typedef struct Description { /* of the image behind it */
+typedef struct Description { /* of the image after it */
     uint64_t size;
     int32_t is_cubin, registers, shared_bytes, spill_bytes, stack_bytes, reserved;
 } Description;

@@ -26,7 +26,7 @@ typedef struct amp_cuda_image {
     const void *data; /* PTX ends with a NUL that |size| counts */
     size_t size;
     bool is_cubin;
-    bool owned; /* else |data| lies in the model */
+    bool owned; /* else |data| is in the model */
     amp_cuda_origin origin;
     int arch;                                                  /* that it was compiled for */
     int32_t registers, shared_bytes, spill_bytes, stack_bytes; /* as ptxas said; -1: not known */

@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/device/cuda/readback.h"
 #include "runtime/device/cuda/cuda_memory.h"
 #include "runtime/device/cuda/graph.h"
+#include "runtime/device/cuda/readback.h"
 #include "runtime/device/cuda/upload.h"
 
 typedef struct CudaDevice {
@@ -171,7 +171,8 @@ static amp_status cuda_finish_readback(amp_device *device, bool wait, const void
     return AMP_OK;
 }
 
-/* ---- reading and writing after all runs --------------------------------------------------------------------------- */
+/* ---- reading and writing after all runs ---------------------------------------------------------------------------
+ */
 
 static amp_status finish(CudaDevice *d, amp_status started, amp_error *err) {
     return started ? started : AMP_CUDA(d->context, err, stream_sync, (d->compute));

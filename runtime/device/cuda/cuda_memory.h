@@ -9,7 +9,7 @@ typedef struct amp_cuda_memory {
     amp_device_memory base;
     amp_cuda_context *context;
     CuStream stream; /* of copies */
-    CuEvent written; /* params that lie here; of the last run or copy that wrote them */
+    CuEvent written; /* the last run or copy that wrote params that are here */
 } amp_cuda_memory;
 
 amp_status amp_cuda_memory_make(amp_cuda_context *context, amp_cuda_memory **out, amp_error *err); /* inside */

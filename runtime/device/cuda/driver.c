@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "runtime/device/cuda/error.h"
 
-/* The loader's path, and where the driver of the host lies under WSL. */
+/* The loader's path, and where the driver of the host is under WSL. */
 static const char *const library_names[] = {"libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"};
 
 static amp_status fail_library(const char *why, amp_error *err) {

@@ -2,10 +2,10 @@
 #ifndef AMP_RUNTIME_DEVICE_CUDA_LAUNCH_H
 #define AMP_RUNTIME_DEVICE_CUDA_LAUNCH_H
 
-#include "runtime/device/device.h"
-#include "runtime/device/cuda/load.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/load.h"
 #include "runtime/device/cuda/upload.h"
+#include "runtime/device/device.h"
 
 typedef struct amp_cuda_launching { /* what all launches of a session have in common */
     amp_cuda_context *context;
@@ -13,7 +13,7 @@ typedef struct amp_cuda_launching { /* what all launches of a session have in co
     const amp_cuda_upload *upload;
 } amp_cuda_launching;
 
-/* Operand tables and elements of batches of all kernels of |run|'s program at its n, one behind the other; bytes 0:
+/* Operand tables and elements of batches of all kernels of |run|'s program at its n, one after the other; bytes 0:
  * there are none.  Inside the context; |stream| is waited for. */
 typedef struct amp_cuda_tables {
     CuPointer memory;

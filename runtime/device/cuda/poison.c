@@ -4,7 +4,7 @@
 #include "runtime/device/cuda/cuda_memory.h"
 #include "runtime/model/layout.h"
 
-/* In rows; without what an allocation may have behind it. */
+/* In rows; without the padding of the allocation. */
 static size_t bytes_of(const amp_run *run, int32_t buffer) {
     const amp_model_buffer *b = &run->program->buffers[buffer];
     return (size_t)(amp_model_dim_at(&b->rows, run->n) * amp_model_dim_at(&b->cols, run->n)) *

@@ -1,11 +1,11 @@
-/* poison.h: the end of temporaries, for sanitizers.  Behind the last kernel that may use a temporary, its bytes are
- * replaced by those of memory that nobody ever wrote: a kernel that reads it later, because a plan is wrong, reads what is
- * uninitialised, which the stand-in driver and compute-sanitizer report.  Sessions with separate buffers do this. */
+/* poison.h: the end of temporaries, for sanitizers.  After the last kernel that may use a temporary, its bytes are
+ * replaced by those of memory that nobody ever wrote: a kernel that reads it later, because a plan is wrong, reads what
+ * is uninitialised, which the stand-in driver and compute-sanitizer report.  Sessions with separate buffers do this. */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_POISON_H
 #define AMP_RUNTIME_DEVICE_CUDA_POISON_H
 
-#include "runtime/device/device.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/device.h"
 
 typedef struct amp_cuda_poison {
     CuPointer memory; /* 0: temporaries are left alone */

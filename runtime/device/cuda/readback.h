@@ -3,8 +3,8 @@
 #ifndef AMP_RUNTIME_DEVICE_CUDA_READBACK_H
 #define AMP_RUNTIME_DEVICE_CUDA_READBACK_H
 
-#include "runtime/device/device.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/device.h"
 
 enum { AMP_CUDA_READBACK_SLOTS = AMP_READBACKS + 1 }; /* one is being read */
 
@@ -12,7 +12,7 @@ typedef struct amp_cuda_readback {
     amp_cuda_context *context;
     CuPointer block;
     size_t bytes;
-    char *pinned; /* the slots, one behind the other */
+    char *pinned; /* the slots, one after the other */
     CuEvent copied[AMP_CUDA_READBACK_SLOTS];
     int oldest, count; /* under way */
 } amp_cuda_readback;

@@ -36,7 +36,7 @@ static amp_status send_header(amp_cuda_upload *g, amp_error *err) {
     return AMP_CUDA(g->context, err, stream_sync, (g->stream));
 }
 
-/* So that reading behind the end of one input is seen. */
+/* So that reading past the end of one input is seen. */
 static amp_status make_separate(amp_cuda_upload *g, const amp_input_room *room, const amp_allocator *allocator,
                                 amp_error *err) {
     if (!room->separate) return AMP_OK;
@@ -112,7 +112,7 @@ static size_t pack(const amp_cuda_upload *g, const amp_run *run, char *to) {
     return end;
 }
 
-/* Asks before it waits: two calls later the copy is done, unless the device lies far behind. */
+/* Asks before it waits: two calls later the copy is done, unless the device is far behind. */
 static amp_status await(amp_cuda_context *c, CuEvent event, amp_error *err) {
     AMP_TRY(amp_cuda_latch_check(&c->latch, err));
     CuResult result = c->driver.event_query(event);
@@ -120,7 +120,7 @@ static amp_status await(amp_cuda_context *c, CuEvent event, amp_error *err) {
     return amp_cuda_result(&c->driver, &c->latch, CUDA_CALL_event_query, result, err);
 }
 
-/* From the block to inputs that lie apart. */
+/* From the block to inputs that are apart. */
 static amp_status spread(const amp_cuda_upload *g, const amp_run *run, CuStream compute, amp_error *err) {
     const amp_program *p = run->program;
     for (int32_t i = 0; i < p->buffer_count; i++) {

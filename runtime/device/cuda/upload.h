@@ -1,14 +1,14 @@
 /* upload.h: the inputs of runs on their way to the device.
  *
- * Programs read them in one block: first the header (counters that the host writes), then the inputs one behind the
+ * Programs read them in one block: first the header (counters that the host writes), then the inputs one after the
  * other, packed for the number of samples.  A call copies them into pinned memory; a stream of its own copies that to
- * the device, while the run before may still read the block; the last short copy is behind that run.  There are two
+ * the device, while the run before may still read the block; the last short copy is after that run.  There are two
  * of each, so a caller waits only for the inputs of two calls before. */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_UPLOAD_H
 #define AMP_RUNTIME_DEVICE_CUDA_UPLOAD_H
 
-#include "runtime/device/device.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/device.h"
 
 enum { AMP_CUDA_UPLOAD_SLOTS = 2 };
 
@@ -24,7 +24,7 @@ typedef struct amp_cuda_upload {
     const void *header;
     size_t header_bytes, bytes; /* of a whole block */
     CuPointer block;
-    CuPointer *separate; /* by input of the model; NULL: all lie in the block */
+    CuPointer *separate; /* by input of the model; NULL: all are in the block */
     int32_t separate_count;
     size_t separate_bytes;
     CuStream stream;

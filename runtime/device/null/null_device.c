@@ -1,4 +1,4 @@
-/* null_device.c: plans and checks everything and computes nothing: results are zeros.  It tells what a model takes
+/* null_device.c: plans and checks everything and computes nothing: results are zeros.  It reports what a model takes
  * before a real device is there, and measures what the runtime itself costs.  It is also the skeleton to copy for a new
  * device. */
 #include "base/alloc.h"

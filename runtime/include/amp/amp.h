@@ -22,11 +22,10 @@
  *            sessions where they live are alive, and else move them.
  *            A session works on its own threads (|threads|), which never call back.
  * Errors.    amp/base.h.  After a failed call every object is as it was, unless the call's comment says otherwise.
- *            After a fatal error of a CUDA device (an illegal address, say) every call that needs the device fails with the
- *            first cause; what it had learned since the last save is lost, objects are released as always.
- * Tensors.   Row-major, dense, in the dtype and shape that amp_model_input_at tells, the first dimension being the n
- *            samples.
- * Options.   Set struct_size to sizeof; zero everything else for defaults.  NULL options are all defaults.
+ *            After a fatal error of a CUDA device (an illegal address, say) every call that needs the device fails with
+ * the first cause; what it had learned since the last save is lost, objects are released as always. Tensors. Row-major,
+ * dense, in the dtype and shape that amp_model_input_at reports, the first dimension being the n samples. Options. Set
+ * struct_size to sizeof; zero everything else for defaults.  NULL options are all defaults.
  *
  * Loading a model is running code: load only files that you would execute.  The hash kept in a model detects damage; it
  * is not security.
@@ -100,7 +99,8 @@ AMP_API const char *amp_model_metric_at(const amp_model *model, int32_t index); 
 AMP_API const char *amp_model_loss_at(const amp_model *model, int32_t index);   /* "NAME"; NULL out of range */
 
 /* An architecture for which all CUDA code was compiled with the model: what needs no compiler when a session is made.
- * Index out of range: AMP_INVALID_ARGUMENT; without images a session compiles its code with NVRTC, once for each machine. */
+ * Index out of range: AMP_INVALID_ARGUMENT; without images a session compiles its code with NVRTC, once for each
+ * machine. */
 typedef struct amp_cuda_image_info {
     int32_t arch;     /* 90 for sm_90 */
     char suffix[2];   /* "a" for sm_90a, else "" */
@@ -156,7 +156,7 @@ typedef struct amp_session_options {
     uint64_t seed;            /* of dropout */
     const char *isa;          /* "portable", "v3", "v4"; NULL: the best of this machine */
     int32_t separate_buffers; /* 1: each planned buffer its own allocation, so that sanitizers see overruns, and on
-                                 cuda reads behind the end of a buffer's life */
+                                 cuda reads after the end of a buffer's life */
     int32_t keep_values;      /* 1: gradients and intermediates stay readable after a step (amp_session_value) */
     const char *precision;    /* of amp_eval and amp_infer: NULL: as compiled; "fp32": the FP32 forms that
                                  ampc --eval-precision fp32 adds; without them AMP_UNSUPPORTED */
@@ -187,13 +187,13 @@ typedef struct amp_step_report {
 
 /* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read,
  * during the call.
- * On the device "cuda" a step is started and, with |report| NULL, not waited for; it waits at most for the inputs of two
- * calls before.  An error of the device is then told by a later call, and AMP_SCALE_AT_FLOOR as soon as it is known.
- * A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a step, and
- * the last of them updates (report->complete).  The loss is the mean of the k losses; a gradient that is not finite in
- * any of them skips the whole step, running statistics included.
- * AMP_SCALE_AT_FLOOR: this step or an earlier one was skipped at the scale's floor; every later step says so too, until
- * amp_session_set_scaler or amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
+ * On the device "cuda" a step is started and, with |report| NULL, not waited for; it waits at most for the inputs of
+ * two calls before.  An error of the device is then told by a later call, and AMP_SCALE_AT_FLOOR as soon as it is
+ * known. A model that accumulates (amp_model_info.accumulate = k > 1) takes one micro-batch a call: k calls make a
+ * step, and the last of them updates (report->complete).  The loss is the mean of the k losses; a gradient that is not
+ * finite in any of them skips the whole step, running statistics included. AMP_SCALE_AT_FLOOR: this step or an earlier
+ * one was skipped at the scale's floor; every later step says so too, until amp_session_set_scaler or
+ * amp_checkpoint_load.  The step's work is done and the report is filled all the same. */
 AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n,
                                          amp_step_report *report, amp_error *err);
 
@@ -254,7 +254,7 @@ AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const 
                                                     size_t extra_size, amp_error *err);
 
 /* Bytes that the session and its params hold, by kind: exactly what was allocated for them.  On a device with memory of
- * its own the kinds are what lies there; what the host keeps besides (its copy of the params, pinned memory) is in
+ * its own the kinds are what is there; what the host keeps besides (its copy of the params, pinned memory) is in
  * |scratch|. */
 typedef struct amp_memory_info {
     uint64_t params;      /* f32 masters and buffers */

@@ -17,7 +17,7 @@ import harness
 STRICTER = [
     "is there twice",                        # duplicate keys
     "keys that the format does not know",
-    "lie at the same place",                 # empty tensors
+    "are at the same place",                 # empty tensors
     "dimensions; at most",
     "more elements than memory can hold",    # [0, 2^62, 2^62]
     "the header must end with } and spaces",

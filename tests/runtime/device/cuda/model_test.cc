@@ -76,7 +76,7 @@ const Damage damages[] = {
     {"table of kernels is damaged", [](Copy &c) { c.programs[0].kernels.count = UINT32_MAX; }},
     // states
     {"two states are called step", [](Copy &c) { c.State("iteration").name = "step"; }},
-    {"state fc.batches does not lie in rows", [](Copy &c) { c.State("fc.batches").layout = AMP_LAYOUT_PANELS; }},
+    {"state fc.batches is not stored as rows", [](Copy &c) { c.State("fc.batches").layout = AMP_LAYOUT_PANELS; }},
     {"state fc.wieght is not the same as on the CPU", [](Copy &c) { c.State("fc.weight").name = "fc.wieght"; }},
     {"state fc.batches is not the same", [](Copy &c) { c.states.pop_back(); }},
     {"state fc.batches is not the same",
@@ -102,7 +102,8 @@ const Damage damages[] = {
     {"the results of train_step are not those on the CPU", [](Copy &c) { c.results[1].name = "metric.other"; }},
     {"the results of train_step are not those on the CPU", [](Copy &c) { c.results.pop_back(); }},
     {"result loss is no buffer", [](Copy &c) { c.results[0].buffer = 77; }},
-    {"the scalar result loss lies where it is not read", [](Copy &c) { c.Buffer("loss").kind = AMP_BUFFER_TEMP; }},
+    {"the scalar result loss is stored where the host does not read it",
+     [](Copy &c) { c.Buffer("loss").kind = AMP_BUFFER_TEMP; }},
     // kernels
     {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
     {"k00: unknown kind 6", [](Copy &c) { c.Kernel("k00").kind = 6; }},

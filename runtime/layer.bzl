@@ -1,4 +1,7 @@
-"""One folder of the runtime as a library. Its `deps` are the folders that it may include from: layers only use those below."""
+"""One folder of the runtime as a library.
+
+Its `deps` are the folders that it may include from: a layer only uses those below it.
+"""
 
 load("//tools/build:defs.bzl", "amp_cc_library")
 

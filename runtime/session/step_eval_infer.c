@@ -92,7 +92,7 @@ amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, 
 
 /* ---- evaluation -------------------------------------------------------------------------------------------------- */
 
-/* Loss, named losses, metrics: the layout of amp_measures_add. */
+/* Loss, named losses, metrics: in the order of amp_bound_program_add_measures. */
 static amp_status read_measures(amp_session *s, double *loss, double *metrics, amp_error *err) {
     int32_t losses = amp_loss_count(s->model), count = amp_measure_count(s->model);
     double *measures = s->readback->measured.sums + count; /* after those of the step */

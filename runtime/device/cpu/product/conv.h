@@ -39,8 +39,8 @@ typedef struct amp_conv {
     float *shared; /* amp_conv_shared_bytes, aligned to 64 */
 } amp_conv;
 
-/* Bytes of scratch per thread, and shared by all; both aligned to 64.  They read |window|, |n| and the kernels' operand type alone;
- * neither is less for a larger n. */
+/* Bytes of scratch per thread, and shared by all; both aligned to 64.  They read |window|, |n| and the kernels' operand
+ * type alone; neither is less for a larger n. */
 size_t amp_conv_thread_bytes(const amp_conv *conv);
 size_t amp_conv_shared_bytes(const amp_conv *conv);
 

@@ -64,8 +64,8 @@ void conv_weight_task(const amp_conv *conv, int64_t task, void *scratch);
 
 /* ---- conv_pack.c: pixels laid out as operands of a matrix product ---- */
 
-/* What pixels first .. first + count of y read of x, for rows row0 .. row0 + rows (<= 32) of the matrix [taps * channels]:
- * [pixel][32] elements, row_bytes apart; those past |rows| are left as they are. */
+/* What pixels first .. first + count of y read of x, for rows row0 .. row0 + rows (<= 32) of the matrix [taps *
+ * channels]: [pixel][32] elements, row_bytes apart; those past |rows| are left as they are. */
 void conv_pack_windows(const amp_conv *conv, int64_t row0, int64_t rows, int64_t first, int64_t count, void *out);
 /* Units of |pixels| pixels as steps of k: f32, or pairs of bf16. */
 int64_t conv_pack_units(const amp_conv *conv, int64_t pixels);

@@ -10,6 +10,10 @@
 
 #include "codegen/walk.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* C types in registers. */
 typedef enum Kind { KIND_F32 = 1, KIND_I32 = 2, KIND_BOOL = 4, KIND_I64 = 8, KIND_F64 = 16 } Kind;
 
@@ -58,5 +62,9 @@ void emit_block(Emitter *e);                                       /* "{" */
 void emit_close(Emitter *e);                                       /* "}" */
 /* `const vf v12 = v10 + v11;` */
 amp_status emit_core_op(Emitter *e, const Op *o);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

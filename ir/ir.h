@@ -496,7 +496,7 @@ Module *ir_read(Arena *a, Diags *d, const Source *text);
 
 /* ---- verifier (verify.c) ------------------------------------------------------------------------------------------------------------------ */
 
-/* Checks which ops the level has, with which operand types, shapes, order of definition and use, names, predicates, kernels.
+/* Checks that the level has the ops, with these operand types; shapes, order of definition and use, names, predicates, kernels.
  * NULL is success; else what is wrong, with function, op and path. */
 const char *ir_verify(const Module *m);
 

@@ -259,16 +259,9 @@ typedef struct Func {
 /* ---- module ------------------------------------------------------------------------------------------------------------------------ */
 
 typedef enum Stage {
-    STAGE_ELABORATE,
-    STAGE_AUTOCAST,
-    STAGE_AUTODIFF,
-    STAGE_SCALE,
-    STAGE_OPTIMIZER,
-    STAGE_SIMPLIFY,
-    STAGE_LOWER,
-    STAGE_FUSE,
-    STAGE_LAYOUT,
-    STAGE_PLAN,
+#define STAGE(id, name) STAGE_##id,
+#include "ir/stages.def"
+#undef STAGE
     STAGE_COUNT
 } Stage;
 extern const char *const ir_stage_names[STAGE_COUNT];

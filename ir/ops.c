@@ -21,10 +21,9 @@ const OpInfo ir_op_info[OP_COUNT] = {
 };
 
 const char *const ir_stage_names[STAGE_COUNT] = {
-    [STAGE_ELABORATE] = "elaborate", [STAGE_AUTOCAST] = "autocast",   [STAGE_AUTODIFF] = "autodiff",
-    [STAGE_SCALE] = "scale",         [STAGE_OPTIMIZER] = "optimizer", [STAGE_SIMPLIFY] = "simplify",
-    [STAGE_LOWER] = "lower",         [STAGE_FUSE] = "fuse",           [STAGE_LAYOUT] = "layout",
-    [STAGE_PLAN] = "plan",
+#define STAGE(id, name) #name,
+#include "ir/stages.def"
+#undef STAGE
 };
 
 Opcode ir_opcode(const char *name) {

@@ -35,15 +35,10 @@ typedef struct PassContext {
 /* false: errors are in the diagnostics. */
 typedef bool (*PassFn)(PassContext *c);
 
-bool pass_autocast(PassContext *c);
-bool pass_autodiff(PassContext *c);
-bool pass_scale(PassContext *c);
-bool pass_optimizer(PassContext *c);
-bool pass_simplify(PassContext *c);
-bool pass_lower(PassContext *c);
-bool pass_fuse(PassContext *c);
-bool pass_layout(PassContext *c);
-bool pass_plan(PassContext *c);
+/* One for each stage but elaborate, which is the front end's. */
+#define STAGE(id, name) bool pass_##name(PassContext *c);
+#include "ir/stages.def"
+#undef STAGE
 
 typedef struct Pass {
     Stage stage; /* the stage it leaves */

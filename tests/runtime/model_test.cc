@@ -91,8 +91,7 @@ const Damage damages[] = {
     {"input x: its shape", [](Copy &c) { c.inputs[0].rank = 100; }},
     {"input x: its shape", [](Copy &c) { c.inputs[0].dims[0].div = 0; }},
     {"input x: its shape", [](Copy &c) { c.inputs[0].dims[1].mul = INT64_MIN; }},
-    {"input targets of the model stands behind",
-     [](Copy &c) { c.inputs[0].train_only = 1, c.inputs[1].train_only = 0; }},
+    {"input targets of the model comes after", [](Copy &c) { c.inputs[0].train_only = 1, c.inputs[1].train_only = 0; }},
     {"input x: class indices must be i32", [](Copy &c) { c.inputs[0].index_bound = 3; }},
     // programs and buffers
     {"two programs are called eval", [](Copy &c) { c.programs[0].name = "eval"; }},

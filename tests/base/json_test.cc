@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <string>
 
@@ -163,7 +163,7 @@ TEST(Json, ManyKeysAreNotQuadratic) {
     for (int i = 0; i < n; i++)
         text += (i ? ",\"" : "\"") + std::string("layer.") + std::to_string(i) + "\":" + std::to_string(i);
     text += "}";
-    auto begin = std::chrono::steady_clock::now();
+    const clock_t begin = clock(); // processor time: the machine may be busy
     amp_json_document *document = nullptr;
     amp_error err = {};
     ASSERT_EQ(Parse(text, &document, &err), AMP_OK) << err.message;
@@ -173,8 +173,7 @@ TEST(Json, ManyKeysAreNotQuadratic) {
         ASSERT_EQ(value->number.integer, i);
     }
     amp_json_free(document);
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(seconds.count(), 20);
+    EXPECT_LT(static_cast<double>(clock() - begin) / CLOCKS_PER_SEC, 20);
     text.back() = ',';
     EXPECT_EQ(Verdict(text + "\"layer.77\":1}").find("the key \"layer.77\" is there twice") != std::string::npos, true);
 }

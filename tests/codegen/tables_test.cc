@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "passes/passes.h"
+#include "amp/version.h"
 #include "tests/codegen/model_runner.h"
 
 namespace {
@@ -43,7 +44,7 @@ TEST_F(TablesTest, Head) {
     EXPECT_EQ(desc().magic, AMP_MODEL_MAGIC);
     EXPECT_EQ(desc().struct_size, sizeof(amp_model_desc));
     EXPECT_STREQ(desc().name, "mlp");
-    EXPECT_STREQ(desc().compiler_version, CODEGEN_COMPILER_VERSION);
+    EXPECT_STREQ(desc().compiler_version, AMP_VERSION);
     EXPECT_STREQ(desc().policy, "torch-f16");
     EXPECT_STREQ(desc().low, "f16");
     EXPECT_STREQ(desc().optimizer, "adamw(lr = 0.001)");

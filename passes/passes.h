@@ -1,7 +1,8 @@
-/* passes.h: the passes, and the table that runs them.  One pass per file; pipeline.c is one table.
+/* passes.h: the passes, and the table that runs them.
  *
- * A pass takes a verified module of the stage before it and leaves a verified module of its own stage.  What a user can get wrong (policy, overrides)
- * goes to the diagnostics; everything else that fails is a bug, and the verifier between passes names it.
+ * A pass takes a verified module of the stage before it and leaves a verified module of its own stage.  What a user can
+ * get wrong (policy, overrides) is reported in the diagnostics; every other failure is a bug, and the verifier, which
+ * runs after each pass, names it.
  */
 #ifndef AMP_PASSES_PASSES_H
 #define AMP_PASSES_PASSES_H

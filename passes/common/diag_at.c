@@ -3,7 +3,7 @@
 
 #include "base/utf8.h"
 
-/* Byte offset of a line and column (counted in characters from 1); the end of the text where it has no such place. */
+/* Byte offset of a line and column (counted in characters from 1); the end of the text if there is no such place. */
 static uint32_t find_offset(const char *text, Pos pos) {
     const char *at = text;
     for (int line = 1; line < pos.line && *at; at++)
@@ -15,7 +15,7 @@ static uint32_t find_offset(const char *text, Pos pos) {
     return (uint32_t)(at - text);
 }
 
-/* What stands there, to be marked: a name, a path, a number. */
+/* The length of the name, path or number there, to be underlined. */
 static uint32_t word_length(const char *at) {
     static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*\"";
     uint32_t n = (uint32_t)strspn(at, chars);

@@ -57,7 +57,7 @@ static Op *copy_op(Making *mk, const Op *o) {
     return copy;
 }
 
-/* A random op of one operand is the identity in evaluation; where its class gave it another dtype, a cast stays. */
+/* A random op of one operand is the identity in evaluation; if its class gave it another dtype, a cast remains. */
 static void copy_as_identity(Making *mk, const Op *o) {
     Val x = mk->now[o->in[0].id];
     Dtype t = ir_dtype(mk->from, o->out[0]);
@@ -71,8 +71,8 @@ static void copy_as_identity(Making *mk, const Op *o) {
     mk->now[o->out[0].id] = x;
 }
 
-/* Outside training y comes from the running statistics; the batch's own, which only updates need, stay where something
- * reads them. */
+/* Outside training y comes from the running statistics; the statistics of the batch, which only updates need, are kept if
+ * something reads them. */
 static void copy_by_running_statistics(Making *mk, const Op *o) {
     bool batch = false;
     for (int r = 1; r < o->n_out; r++) batch = batch || mk->live[o->out[r].id];

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* The copy of `forward` that autocast leaves in f32 where the model asks for evaluation in f32. */
+/* The copy of `forward` in f32 that autocast makes if the model asks for evaluation in f32. */
 #define FORWARD_IN_F32 "forward_fp32"
 
 typedef struct Mode {
@@ -20,7 +20,7 @@ typedef struct Mode {
 /* "loss", "loss.*", "metric.*" and "update.*": what train blocks and `update` ask for.  All others are the model's own
  * results. */
 bool result_is_of_training(const char *name);
-/* "update.*": the next value of a buffer, which only a step of training needs. */
+/* "update.*": the next value of a buffer, which only a training step needs. */
 bool result_is_update(const char *name);
 
 /* The value of a result; NO_VAL: there is no such result. */

@@ -1,11 +1,20 @@
 /* assign_buffers.c: a buffer for every form in which a value crosses kernels, and what each kernel reads and writes. */
 #include "passes/kernels/layout.h"
 
+bool form_equal(Form a, Form b) { return a.layout == b.layout && a.storage == b.storage; }
+
+Dtype plain_storage(Dtype t) { return t == AMP_DT_TF32 ? AMP_DT_F32 : t; }
+
+bool is_matrix(const Shape *s) {
+    Dim rows, cols;
+    return s->rank >= 2 && shape_matrix(s, &rows, &cols) && !dim_is_one(rows) && !dim_is_one(cols);
+}
+
 typedef VEC(uint32_t) BufferIds;
 
 typedef struct Needs { /* of one value */
     VEC(Form) forms;
-    bool elementwise; /* read by code that takes any form */
+    bool elementwise; /* read by elementwise code, which can read rows and panels */
     bool linear;      /* best read in row-major order */
     bool result;
     const char *result_name;
@@ -38,7 +47,7 @@ static void need_form(Making *mk, Val v, Form form) {
     vec_push(mk->f->module->arena, &n->forms, form);
 }
 
-/* Whether a move reads its operand best in row-major order: neighbours in the result are neighbours there. */
+/* Whether movement reads its operand best in row-major order: neighbours in the result are neighbours there. */
 static bool reads_linearly(const Func *f, const Op *o) {
     const Shape *s = o->n_out ? ir_shape(f, o->out[0]) : NULL;
     if (o->code == OP_reshape) return !ir_is_view(f, o);
@@ -79,7 +88,7 @@ static uint32_t add_buffer(Making *mk, BufferKind kind, Val v, Form form) {
     return (uint32_t)f->buffers.len;
 }
 
-/* Results that a user reads are plain floats; flags and integers stay what they are. */
+/* Floats that a user reads are f32; flags and integers keep their type. */
 static Form output_form(Dtype t) {
     bool is_float = t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
     return (Form){LAYOUT_ROWS, is_float ? AMP_DT_F32 : t};
@@ -137,7 +146,7 @@ static void list_once(Arena *a, BufferIds *ids, uint32_t id) {
     vec_push(a, ids, id);
 }
 
-/* The buffer in which a product finds its operand, or that elementwise code reads. */
+/* The buffer from which a product or elementwise code reads the operand. */
 static uint32_t pick(const Making *mk, const Op *o, int operand) {
     const Func *f = mk->f;
     const BufferIds *ids = &mk->made[o->in[operand].id];
@@ -161,7 +170,8 @@ static void fill_kernel(Making *mk, int index) {
         const Op *o = ir_op_at(f, k->first + j);
         bool assigns = o->code == OP_assign;
         for (int n = assigns ? 1 : 0; n < o->n_in; n++) {
-            if (mk->maker[o->in[n].id] == index || !ir_reads_elements(o, n)) continue; /* in a register; a shape */
+            if (mk->maker[o->in[n].id] == index || !ir_reads_elements(o, n))
+                continue; /* in a register, or only its shape is read */
             make_for_value(mk, o->in[n]);
             list_once(a, &reads, pick(mk, o, n));
         }

@@ -1,5 +1,5 @@
 /* kernel_list.h: a function's kernels as lists of ops, so that a pass can insert, move and drop ops and kernels.
- * Between open and close the function's body and the first/count of its kernels are stale. */
+ * Between open and close, the function's body and the first/count of its kernels are out of date. */
 #ifndef AMP_PASSES_KERNELS_KERNEL_LIST_H
 #define AMP_PASSES_KERNELS_KERNEL_LIST_H
 
@@ -28,7 +28,7 @@ Op *kernel_list_unary(KernelList *l, KernelOps *k, int position, Opcode code, Va
 Op *kernel_list_assign(KernelList *l, KernelOps *k, int position, Val state, Val value, Val pred);
 /* By value id: the position of the kernel that makes it, -1 for inputs and states. */
 int *kernel_list_makers(const KernelList *l);
-/* Drops ops without effect whose results nobody uses, then kernels without ops. */
+/* Drops ops without effect whose results are not read, then kernels without ops. */
 void kernel_list_drop_dead(KernelList *l);
 /* Writes body and kernels back and names the kernels k00, k01, ... */
 void kernel_list_close(KernelList *l);

@@ -1,4 +1,4 @@
-/* layout: decides how every value that crosses kernels lies in memory (docs/design/kernels.md).
+/* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md).
  * needs: fuse.  breaks: nothing.
  *
  *   kernel k02 product {                              kernel k02 product {
@@ -6,23 +6,15 @@
  *                                                       reads (b1, b2)  writes (b5)
  *                                                     buffer b1 temp %x.h panels f32 ...
  *
- * With --no-pass=layout everything stays row-major, and each operand of a product is packed by a copy kernel just before it: the same bits.
- * For CUDA everything is row-major in its own type; --no-pass=layout then leaves out the rounded copies of weights (weight_copies.c).
+ * With --no-pass=layout everything stays row-major, and a copy kernel packs each operand of a product just before it: the
+ * same bits.  On a target without tiles everything is row-major in its own type; --no-pass=layout then leaves out the
+ * rounded copies of weights (weight_copies.c).
  */
 #include "passes/kernels/layout.h"
 #include "passes/passes.h"
 
-bool form_equal(Form a, Form b) { return a.layout == b.layout && a.storage == b.storage; }
-
-Dtype plain_storage(Dtype t) { return t == AMP_DT_TF32 ? AMP_DT_F32 : t; }
-
-bool is_matrix(const Shape *s) {
-    Dim rows, cols;
-    return s->rank >= 2 && shape_matrix(s, &rows, &cols) && !dim_is_one(rows) && !dim_is_one(cols);
-}
-
-/* By value: one number per row or column of the kernel that makes it, which does not write tiles of that.  Of segments it
- * does. */
+/* By value id: whether its kernel makes one number per row or column, which it cannot store as tiles.  (Kernels with
+ * segments can.) */
 static const bool *find_lines(const KernelList *l) {
     const Func *f = l->f;
     bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
@@ -43,7 +35,7 @@ static const bool *find_lines(const KernelList *l) {
     return lines;
 }
 
-/* By index of a state: a kernel makes its next value as one number per row or column, which no tile can hold. */
+/* By index of a state: whether a kernel makes its next value as one number per row or column. */
 static const bool *find_line_states(const Module *m, const KernelList *lists) {
     bool *found = arena_array(m->arena, bool, m->states.len + 1);
     const Table numbers = number_states(m);
@@ -59,7 +51,8 @@ static const bool *find_line_states(const Module *m, const KernelList *lists) {
     return found;
 }
 
-/* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its optimizer state. */
+/* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its optimizer
+ * state. */
 static void choose_master_layouts(Module *m, const KernelList *lists) {
     const bool has_tiles = target_of(m)->has_tiles, *lines = find_line_states(m, lists);
     for (int i = 0; i < m->states.len; i++) {
@@ -97,13 +90,13 @@ static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
 static bool must_pack(const Func *f, Val v, Form form, bool panels, bool is_line) {
     const Value *value = ir_value(f, v);
     bool tiled = target_of(f->module)->has_tiles;
-    if (value->kind == VAL_RESULT) return tiled && (!panels || is_line); /* else its maker writes the form itself */
+    if (value->kind == VAL_RESULT) return tiled && (!panels || is_line); /* else its kernel writes the form itself */
     if (value->kind == VAL_INPUT) return !form_equal((Form){LAYOUT_ROWS, value->dtype}, form);
     const State *s = ir_state_of(f, v);
     return !form_equal((Form){s->layout, s->storage}, form);
 }
 
-/* Gives every product operands that can lie as it wants to read them. */
+/* Makes the operands of every product available in the form that it reads. */
 static void pack_operands(KernelList *l, bool panels) {
     Func *f = l->f;
     PackVec packs = {0};
@@ -115,7 +108,7 @@ static void pack_operands(KernelList *l, bool panels) {
             for (int n = 0; ir_is_product(o) && n < 2; n++) {
                 Form form = target_product_form(f, o, n);
                 if (!must_pack(f, o->in[n], form, panels, (int)o->in[n].id < known && lines[o->in[n].id])) continue;
-                /* an input's copies share one value: its maker writes every form */
+                /* one copy serves all forms: its kernel writes each of them */
                 Form key = panels ? (Form){0} : form;
                 Val copy = find_pack(&packs, o->in[n], key);
                 if (!copy.id) {
@@ -128,7 +121,7 @@ static void pack_operands(KernelList *l, bool panels) {
         }
 }
 
-/* A result that is an input or a state, unchanged, needs a place of its own. */
+/* A result that is an unchanged input or state needs memory of its own. */
 static void copy_plain_results(KernelList *l) {
     Func *f = l->f;
     for (int i = 0; i < f->results.len; i++) {

@@ -1,7 +1,7 @@
 /* layout.h: what the files of the layout pass share.
- *   layout.c    the pass: masters, packing copies, then weight_copies.c and assign_buffers.c
- *   weight_copies.c    copies of weights in the form that products read, written by the optimizer
- *   assign_buffers.c   a buffer for every form in which a value crosses kernels
+ *   layout.c          the pass: masters, packing copies, then the two below
+ *   weight_copies.c   copies of weights in the form that products read, written by the optimizer
+ *   assign_buffers.c  a buffer for every form in which a value crosses kernels
  */
 #ifndef AMP_PASSES_KERNELS_LAYOUT_H
 #define AMP_PASSES_KERNELS_LAYOUT_H
@@ -14,15 +14,21 @@
 extern "C" {
 #endif
 
+/* ---- weight_copies.c ------------------------------------------------------------------------------------------------- */
+
+/* Rewrites every read of a rounded or repacked weight to a derived state; |lists| are the open kernel lists of all
+ * functions.  Adds the function "refresh". */
+void derive_weight_copies(Module *m, KernelList *lists);
+
+/* ---- assign_buffers.c ------------------------------------------------------------------------------------------------ */
+
 bool form_equal(Form a, Form b);
-/* Elements in memory of a value that no product reads: tf32 has no type of its own. */
+/* The element type in memory of a value that no product reads: tf32 is stored as f32. */
 Dtype plain_storage(Dtype t);
 /* More than one row and more than one column. */
 bool is_matrix(const Shape *s);
 
-/* weight_copies.c: rewrites every read of a rounded or repacked weight to a derived state; |lists| are the open kernel lists of all functions. Adds the function "refresh". */
-void derive_weight_copies(Module *m, KernelList *lists);
-/* assign_buffers.c: the module's states by name: 1-based indexes (uint32_t). */
+/* From names of the module's states to their 1-based indexes (uint32_t). */
 Table number_states(const Module *m);
 /* Fills Func.buffers and the reads and writes of its kernels. */
 void make_buffers(Func *f, const Table *state_numbers, bool panels);

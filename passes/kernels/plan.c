@@ -1,10 +1,11 @@
-/* plan: when each buffer is live, and which take the place of another.
+/* plan: when each buffer is live, and which buffers take the memory of another.
  * needs: layout.  breaks: nothing.
  *
  *   buffer b5 temp %3 f32 panels   =>   buffer b5 temp %3 f32 panels live 2 to 7
  *   buffer b9 temp %6 f16 rows          buffer b9 temp %6 f16 rows   live 3 to 5 in b4
  *
- * Sizes depend on the capacity N, which a session chooses: it solves the offsets when it is created, exactly, from these intervals.
+ * Sizes depend on the capacity N, which a session chooses, so the session computes the offsets from these intervals when
+ * it is created.
  */
 #include "passes/passes.h"
 #include "targets/target.h"
@@ -14,7 +15,7 @@ static void touch(Buffer *b, int kernel) {
     b->last = kernel;
 }
 
-/* Buffers by value: at[value id] is the first one, next[buffer] the following one; 1-based, 0 ends. */
+/* Buffers by value: at[value id] is the first, next[buffer] the following one; 1-based, 0 ends the list. */
 typedef struct BuffersByValue {
     uint32_t *at, *next;
 } BuffersByValue;
@@ -43,7 +44,7 @@ static void find_intervals(Func *f) {
         for (int j = 0; j < k->writes.len; j++) touch(f->buffers.data[k->writes.data[j] - 1], i);
         touch_value(f, &by, k->pred, i); /* read before the kernel starts */
     }
-    /* what a user reads after the call lives to its end */
+    /* a user reads results after the call, so they are live to its end */
     for (int i = 0; i < f->results.len; i++) touch_value(f, &by, f->results.data[i].value, f->kernels.len - 1);
 }
 

@@ -1,12 +1,15 @@
-/* weight_copies.c: copies of weights in another dtype or layout become states, so that nothing is cast or packed in a step: the kernel that updates a weight
- * writes its copies while the tile is in cache, and the function "refresh" makes them again after the weights were loaded or set.
+/* weight_copies.c: copies of weights in another dtype or layout become states, so that no step casts or packs them: the
+ * kernel that updates a weight writes its copies while the tile is in cache, and the function "refresh" recomputes them
+ * after the weights have been loaded or set.
  *
- *   %w.h = cast(%fc1.weight) : f16           in `train_step`, `eval`, `infer`:  the state %"fc1.weight/f16.panels_t" is read instead
+ *   %w.h = cast(%fc1.weight) : f16           in `train_step`, `eval`, `infer`: reads the state
+ *                                              %"fc1.weight/f16.panels_t" instead
  *   %3   = contract(%x.h, %w.h; tb = true)   in `train_step`:  assign(%fc1.weight, %w) if %ok
  *                                                              %9 = cast(%w) : f16
  *                                                              assign(%"fc1.weight/f16.panels_t", %9) if %ok
  */
 #include "base/table.h"
+#include "ir/words.h"
 #include "passes/kernels/layout.h"
 
 enum { MAX_CHAIN = 4 };
@@ -52,7 +55,7 @@ static Derived *add_derived(Derivation *d, const char *name, State *s, const Cha
     return x;
 }
 
-/* Whether |v| is a parameter or casts of one. */
+/* Whether |v| is a parameter, or made from one by casts alone. */
 static bool find_chain(const Func *f, Val v, Chain *out) {
     Dtype to[MAX_CHAIN];
     int count = 0;
@@ -71,15 +74,13 @@ static bool chain_equal(const Chain *a, const Chain *b) {
     return a->param == b->param && a->count == b->count && !memcmp(a->to, b->to, sizeof a->to[0] * (size_t)a->count);
 }
 
-static const char *const layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
-
 /* "fc1.weight/f16.panels_t" */
 static const char *derived_name(Arena *a, const Chain *c, Form form) {
     Text t;
     text_init(&t, a);
     text_printf(&t, "%s/", c->param->name);
     for (int i = 0; i < c->count; i++) text_printf(&t, "%s.", amp_dtype_name(c->to[i]));
-    text_puts(&t, layout_names[form.layout]);
+    text_puts(&t, ir_layout_names[form.layout]);
     return text_str(&t);
 }
 
@@ -96,7 +97,7 @@ static Derived *derive(Derivation *d, const Chain *c, Form form) {
     return add_derived(d, name, s, c);
 }
 
-/* A copy that elementwise code can read, where a product already wants one. */
+/* An existing copy that elementwise code can read, made for a product. */
 static Derived *find_readable(const Derivation *d, const Chain *c) {
     const DerivedList *copies = copies_of(d, c->param);
     for (int i = 0; i < copies->len; i++) {
@@ -115,7 +116,7 @@ static void derive_for_product(Derivation *d, const Func *f, Op *o, int i) {
     o->in[i] = ir_use_state((Func *)f, derive(d, &c, form)->state);
 }
 
-/* A cast inside a chain is not a reader: only the chain's end is, unless this kernel itself goes on with it. */
+/* Only the end of a chain of casts is a reader, unless this kernel itself uses an intermediate cast. */
 static void derive_for_elementwise(Derivation *d, const Func *f, Op *o, int i) {
     Chain c;
     if (!find_chain(f, o->in[i], &c) || !c.count) return;
@@ -128,7 +129,7 @@ static void derive_for_elementwise(Derivation *d, const Func *f, Op *o, int i) {
     o->in[i] = ir_use_state((Func *)f, x->state);
 }
 
-/* Whether op |o| only carries a chain on to other kernels, which read the chain's end. */
+/* Whether op |o| is a cast inside a chain whose end is read by other kernels only. */
 static bool is_link(const KernelList *l, const Op *o, const bool *used_in_kernel) {
     Chain c;
     return o->code == OP_cast && find_chain(l->f, o->out[0], &c) && !used_in_kernel[o->out[0].id];
@@ -164,7 +165,7 @@ static void derive_reads(Derivation *d, KernelList *l, Readers readers) {
         }
 }
 
-/* The cast of |v| to |t| among the kernel's ops [from, to): copies in two layouts share their rounding. */
+/* The cast of |v| to |t| among the kernel's ops [from, to), so that copies in two layouts share their rounding. */
 static Val find_cast(const KernelList *l, const KernelOps *k, int from, int to, Val v, Dtype t) {
     for (int i = from; i < to; i++) {
         const Op *o = ir_op(l->f, k->ops.data[i]);
@@ -173,7 +174,7 @@ static Val find_cast(const KernelList *l, const KernelOps *k, int from, int to, 
     return NO_VAL;
 }
 
-/* What writes a copy, where, and on whose behalf. */
+/* Where a copy is written, and which assign causes it. */
 typedef struct CopyPlace {
     KernelOps *kernel;
     int first, position; /* ops from |first| on were made for copies; the next goes to |position| */
@@ -185,7 +186,7 @@ static void describe(Op *o, const CopyPlace *at, const State *copy) {
     o->pos = at->cause ? at->cause->pos : copy->pos;
 }
 
-/* The chain's casts from |v| on, then the assign. */
+/* Emits the casts of the chain, starting from |v|, then the assign. */
 static void write_copy(KernelList *l, CopyPlace *at, const Derived *x, Val v) {
     for (int i = 0; i < x->chain.count; i++) {
         Val made = find_cast(l, at->kernel, at->first, at->position, v, x->chain.to[i]);
@@ -201,7 +202,7 @@ static void write_copy(KernelList *l, CopyPlace *at, const Derived *x, Val v) {
     describe(kernel_list_assign(l, at->kernel, at->position++, ir_use_state(l->f, x->state), v, pred), at, x->state);
 }
 
-/* After each assign of a weight: its copies. */
+/* Writes the copies of each weight after its assign. */
 static void update_copies(const Derivation *d, KernelList *l) {
     for (int i = 0; i < l->at.len; i++)
         for (int j = 0; j < l->at.data[i].ops.len; j++) {
@@ -216,7 +217,7 @@ static void update_copies(const Derivation *d, KernelList *l) {
         }
 }
 
-/* One kernel per weight that makes all its copies. */
+/* The function "refresh": one kernel per weight, which makes all its copies. */
 static void add_refresh(const Derivation *d) {
     Module *m = d->m;
     KernelList l = kernel_list_open(ir_func_new(m, "refresh"));

@@ -130,7 +130,19 @@ typedef struct Operands {
     Val *in;
 } Operands;
 
+/* The letter of graph_ops.h for operand |i| of an op, from its types (ir/ops.def). */
+static char letter_of_types(Opcode code, int i) {
+    char met = '\0';
+    for (const char *at = ir_op_info[code].graph; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        for (int k = i; k > 0 && at[1] != '+'; at++) k -= *at != '?';
+        char letter = strchr("FP", *at) ? 'f' : strchr("T*", *at) ? 't' : *at == 'b' ? 'c' : *at;
+        met = !met || met == letter ? letter : letter == 't' || met == 't' ? 't' : 'v';
+    }
+    return met;
+}
+
 static char letter_of(const Operands *o, int i) {
+    if (!o->takes) return letter_of_types(o->code, i);
     int last = (int)strlen(o->takes) - 1;
     return o->takes[i < last ? i : last];
 }

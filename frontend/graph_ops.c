@@ -1,4 +1,4 @@
-/* graph_ops.c: calls that become ops of the graph: the table of their names, opcodes and arguments. */
+/* graph_ops.c: calls that become ops of the graph: the table of those with static arguments, and how they are made. */
 #include "frontend/graph_ops.h"
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #define NEEDS_FROM(name, type, range) {name, type, true, range, {NULL}}
 #define MAY(name, type) {name, type, false, ANY_VALUE, {NULL}}
 #define MAY_FROM(name, type, range) {name, type, false, range, {NULL}}
-#define WORD(name, ...) {name, STATIC_SYMBOL, false, ANY_VALUE, {__VA_ARGS__}}
+#define ONE_OF(name, ...) {name, STATIC_SYMBOL, false, ANY_VALUE, {__VA_ARGS__}}
 #define DIM_ARG MAY("dim", STATIC_INT)
 #define REDUCED_ARGS MAY("dims", STATIC_DIMS), MAY("keep", STATIC_BOOL)
 #define EPS_ARG MAY_FROM("eps", STATIC_FLOAT, AT_LEAST_0)
@@ -16,52 +16,36 @@
 
 static const GraphOp graph_ops[] = {
     {"linear", OP_linear, .args = {MAY("transposed", STATIC_BOOL)}},
-    {"matmul", OP_matmul, .takes = "f"},
     {"conv2d", OP_conv2d,
      .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
               MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1), MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
 
-    {"relu", OP_relu, .takes = "f"},
-    {"gelu", OP_gelu, .args = {WORD("approximate", "none", "tanh")}},
-    {"sigmoid", OP_sigmoid, .takes = "f"},
-    {"silu", OP_silu, .takes = "f"},
-    {"softplus", OP_softplus, .takes = "f"},
-    {"tanh", OP_tanh, .takes = "f"},
-    {"erf", OP_erf, .takes = "f"},
-    {"exp", OP_exp, .takes = "f"},
-    {"log", OP_log, .takes = "f"},
-    {"sqrt", OP_sqrt, .takes = "f"},
-    {"rsqrt", OP_rsqrt, .takes = "f"},
-    {"abs", OP_abs, .takes = "f"},
-    {"neg", OP_neg, .takes = "v"},
+    {"gelu", OP_gelu, .args = {ONE_OF("approximate", "none", "tanh")}},
     {"pow", OP_pow, .args = {NEEDS("e", STATIC_FLOAT)}},
     {"clamp", OP_clamp, .args = {NEEDS("low", STATIC_FLOAT), NEEDS("high", STATIC_FLOAT)}},
     {"dropout", OP_dropout, .args = {MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
-    {"where", OP_where, .takes = "cv"},
-    {"to_f32", OP_cast, .takes = "t"},
+    {.name = "to_f32", .code = OP_cast},
 
-    {"reshape", OP_reshape, .takes = "t", .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = graph_prepare_reshape},
-    {"flatten", OP_flatten, .takes = "t", .args = {MAY("from", STATIC_INT)}, .prepare = graph_prepare_flatten},
-    {"transpose", OP_transpose, .takes = "t", .args = {MAY("a", STATIC_INT), MAY("b", STATIC_INT)},
+    {"reshape", OP_reshape, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = graph_prepare_reshape},
+    {"flatten", OP_flatten, .args = {MAY("from", STATIC_INT)}, .prepare = graph_prepare_flatten},
+    {"transpose", OP_transpose, .args = {MAY("a", STATIC_INT), MAY("b", STATIC_INT)},
      .prepare = graph_prepare_transpose},
-    {"permute", OP_permute, .takes = "t", .args = {NEEDS("dims", STATIC_DIMS)}, .prepare = graph_prepare_permute},
-    {"slice", OP_slice, .takes = "t",
+    {"permute", OP_permute, .args = {NEEDS("dims", STATIC_DIMS)}, .prepare = graph_prepare_permute},
+    {"slice", OP_slice,
      .args = {NEEDS("dim", STATIC_INT), NEEDS("from", STATIC_INT), NEEDS("to", STATIC_INT)},
      .prepare = graph_prepare_slice},
-    {"pad", OP_pad, .takes = "t", .args = {NEEDS("dim", STATIC_INT), NEEDS_FROM("before", STATIC_INT, AT_LEAST_0),
+    {"pad", OP_pad, .args = {NEEDS("dim", STATIC_INT), NEEDS_FROM("before", STATIC_INT, AT_LEAST_0),
                                            NEEDS_FROM("after", STATIC_INT, AT_LEAST_0), MAY("value", STATIC_FLOAT)},
      .prepare = graph_prepare_fixed_dim},
-    {"concat", OP_concat, .takes = "t", .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_fixed_dim},
-    {"stack", OP_stack, .takes = "t", .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_stack},
+    {"concat", OP_concat, .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_fixed_dim},
+    {"stack", OP_stack, .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_stack},
     {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = graph_prepare_full},
     {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)},
      .prepare = graph_prepare_full},
     {"arange", OP_arange, .args = {NEEDS_FROM("count", STATIC_INT, AT_LEAST_1)}, .prepare = graph_prepare_arange},
-    {"embedding", OP_embedding, .takes = "if"},
 
     {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = graph_prepare_pool},
     {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = graph_prepare_pool},
-    {"global_avg_pool", OP_global_avg_pool, .takes = "f"},
     {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
 
@@ -77,8 +61,6 @@ static const GraphOp graph_ops[] = {
 
     {"nll_loss", OP_nll_loss, .takes = "fl",
      .args = {MAY_FROM("label_smoothing", STATIC_FLOAT, BELOW_1), MAY("ignore", STATIC_INT)}},
-    {"mse_loss", OP_mse_loss, .takes = "f"},
-    {"bce_with_logits", OP_bce_with_logits, .takes = "f"},
     {"accuracy", OP_accuracy, .takes = "fl"},
     {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl", .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1)},
      .prepare = graph_prepare_top_k},
@@ -87,17 +69,17 @@ static const GraphOp graph_ops[] = {
 
 enum { GRAPH_OP_COUNT = sizeof graph_ops / sizeof graph_ops[0] };
 
-/* Words of the language that are not supported yet. */
-static const char *const unsupported_calls[] = {
-    "adaptive_avg_pool2d", "attention", "conv_transpose2d", "cos", "group_norm", "rms_norm", "self_attention", "sin",
+/* The calls that take tensors alone are those of the op table. */
+static const GraphOp plain_calls[OP_COUNT] = {
+#define OP(id, ...) [OP_##id] = {.name = #id, .code = OP_##id},
+#include "ir/ops.def"
 };
-
-enum { UNSUPPORTED_CALL_COUNT = sizeof unsupported_calls / sizeof unsupported_calls[0] };
 
 const GraphOp *graph_op_find(const char *name) {
     for (int i = 0; i < GRAPH_OP_COUNT; i++)
         if (!strcmp(graph_ops[i].name, name)) return &graph_ops[i];
-    return NULL;
+    Opcode code = ir_opcode(name);
+    return ir_op_info[code].flags & CALL ? &plain_calls[code] : NULL;
 }
 
 void graph_op_tensors(const GraphOp *op, int *least, int *most) {
@@ -113,16 +95,19 @@ bool graph_op_takes(const GraphOp *op, int tensors) {
 }
 
 bool graph_op_is_unsupported(const char *name) {
-    for (int i = 0; i < UNSUPPORTED_CALL_COUNT; i++)
-        if (!strcmp(unsupported_calls[i], name)) return true;
+    for (int i = 0; i < ir_op_word_count; i++)
+        if (!strcmp(ir_op_words[i].name, name)) return ir_op_words[i].kind == UNSUPPORTED;
     return false;
 }
 
 const char *const *graph_op_names(Elab *e, int *count) {
-    const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + UNSUPPORTED_CALL_COUNT);
+    const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + OP_COUNT + ir_op_word_count);
     *count = 0;
     for (int i = 0; i < GRAPH_OP_COUNT; i++) names[(*count)++] = graph_ops[i].name;
-    for (int i = 0; i < UNSUPPORTED_CALL_COUNT; i++) names[(*count)++] = unsupported_calls[i];
+    for (int code = OP_NONE + 1; code < OP_COUNT; code++)
+        if (ir_op_info[code].flags & CALL) names[(*count)++] = ir_op_info[code].name;
+    for (int i = 0; i < ir_op_word_count; i++)
+        if (ir_op_words[i].kind == UNSUPPORTED) names[(*count)++] = ir_op_words[i].name;
     return names;
 }
 
@@ -251,7 +236,7 @@ int elab_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors
     int results = op->results ? op->results : 1;
     for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
     if (scope) e->frame->scope = scope;
-    given.good = elab_take_operands(e, op->code, op->takes ? op->takes : "f", tensors, locs, count, given.in) && scope;
+    given.good = elab_take_operands(e, op->code, op->takes, tensors, locs, count, given.in) && scope;
     bool is_f32 = given.good && op->code == OP_cast && ir_dtype(e->f, given.in[0]) == AMP_DT_F32;
     if (is_f32) out[0] = item_tensor(given.in[0]);
     else emit_call(e, op, x, &given, out, results);

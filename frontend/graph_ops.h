@@ -24,7 +24,7 @@ typedef struct GraphCall GraphCall;
 struct GraphOp {
     const char *name;
     Opcode code;
-    const char *takes; /* NULL: "f" */
+    const char *takes; /* NULL: as the op's types say */
     int results;       /* that a call returns; others are for the backward pass; 0 means 1 */
     GraphArg args[MAX_GRAPH_ARGS];
     bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */

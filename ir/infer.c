@@ -4,7 +4,6 @@
 static InferRule *const rules[OP_COUNT] = {
 #define OP(name, shape, ...) [OP_##name] = infer_##shape,
 #include "ir/ops.def"
-#undef OP
 };
 
 static const char *wrong_count(const OpInfo *info, OpArity arity, Arena *a, int has) {

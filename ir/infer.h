@@ -65,6 +65,5 @@ const char *infer_window_dim(const Inferring *c, int axis, Dim size, int64_t ker
 /* Ops with the same rule declare it again. */
 #define OP(name, shape, ...) InferRule infer_##shape;
 #include "ir/ops.def"
-#undef OP
 
 #endif

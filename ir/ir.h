@@ -101,7 +101,6 @@ typedef enum Opcode {
     OP_NONE,
 #define OP(name, ...) OP_##name,
 #include "ir/ops.def"
-#undef OP
     OP_COUNT
 } Opcode;
 
@@ -119,7 +118,8 @@ enum {
     OPTIMIZER = 1 << 9,
     GIVEN = 1 << 10,
     INDIRECT = 1 << 11,
-    LEADS = 1 << 12
+    LEADS = 1 << 12,
+    CALL = 1 << 13
 };
 
 typedef struct OpInfo {
@@ -140,6 +140,15 @@ Opcode ir_opcode(const char *name); /* OP_NONE when there is none */
 int ir_op_levels(Opcode code);      /* GRAPH, CORE, or both */
 OpArity ir_op_arity(Opcode code);
 int ir_attr_count(Opcode code);
+
+/* Names of the language and of policies that are no ops of the graph. */
+typedef enum WordKind { CALLED, UNSUPPORTED, FOREIGN } WordKind;
+typedef struct OpWord {
+    const char *name;
+    WordKind kind;
+} OpWord;
+extern const OpWord ir_op_words[];
+extern const int ir_op_word_count;
 
 /* ---- values and ops ------------------------------------------------------------------------------------------------------------- */
 

@@ -17,7 +17,6 @@
 const OpInfo ir_op_info[OP_COUNT] = {
 #define OP(id, shape, ...) [OP_##id] = {.name = #id, __VA_ARGS__},
 #include "ir/ops.def"
-#undef OP
 };
 
 const char *const ir_stage_names[STAGE_COUNT] = {
@@ -31,6 +30,12 @@ Opcode ir_opcode(const char *name) {
         if (!strcmp(ir_op_info[code].name, name)) return (Opcode)code;
     return OP_NONE;
 }
+
+const OpWord ir_op_words[] = {
+#define WORD(name, kind) {#name, kind},
+#include "ir/ops.def"
+};
+const int ir_op_word_count = sizeof ir_op_words / sizeof *ir_op_words;
 
 int ir_op_levels(Opcode code) {
     const OpInfo *info = &ir_op_info[code];

@@ -59,23 +59,32 @@ const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer
     return best->line;
 }
 
-static bool is_op_name(const char *word) {
-    for (int i = 0; i < policy_op_name_count; i++)
-        if (!strcmp(word, policy_op_names[i])) return true;
-    return false;
+const char *const *policy_op_names(Arena *a, int *count) {
+    const char **names = arena_array(a, const char *, OP_COUNT + ir_op_word_count);
+    *count = 0;
+    for (int code = OP_NONE + 1; code < OP_COUNT; code++)
+        if (ir_op_info[code].flags & WRITTEN) names[(*count)++] = ir_op_info[code].name;
+    for (int i = 0; i < ir_op_word_count; i++) names[(*count)++] = ir_op_words[i].name;
+    return names;
 }
 
-static const char *nearest_name(const char *word) {
-    return is_op_name(word) ? word : text_nearest(word, policy_op_names, policy_op_name_count);
+/* |word| itself where it is a name. */
+static const char *nearest_name(Arena *a, const char *word) {
+    int count;
+    const char *const *names = policy_op_names(a, &count);
+    for (int i = 0; i < count; i++)
+        if (!strcmp(word, names[i])) return names[i];
+    return text_nearest(word, names, count);
 }
 
 bool policy_knows(Arena *a, const char *pattern, const char **nearest) {
     const char *dot = strchr(pattern, '.');
     const char *first = dot ? arena_strndup(a, pattern, (size_t)(dot - pattern)) : pattern;
     const char *second = dot ? dot + 1 : NULL;
-    if (is_op_name(first) && (!second || is_op_name(second))) return true;
+    const char *near_first = nearest_name(a, first), *near_second = second ? nearest_name(a, second) : NULL;
+    bool is_first = near_first && !strcmp(near_first, first);
+    if (is_first && (!second || (near_second && !strcmp(near_second, second)))) return true;
     if (!nearest) return false;
-    const char *near_first = nearest_name(first), *near_second = second ? nearest_name(second) : NULL;
     *nearest = !second                     ? near_first
                : near_first && near_second ? arena_printf(a, "%s.%s", near_first, near_second)
                                            : NULL;

@@ -55,6 +55,8 @@ const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer
 
 /* Whether |pattern| ("softmax", "cross_entropy", "cross_entropy.log_softmax") names the op. */
 bool policy_names_op(const char *pattern, const char *op, const char *layer);
+/* Ops, layers and other names that a policy or an override may use. */
+const char *const *policy_op_names(Arena *a, int *count);
 /* Whether |pattern| names an op, a layer or layer.op of the language; if not, |nearest| (may be NULL) is the closest
  * name, or NULL. */
 bool policy_knows(Arena *a, const char *pattern, const char **nearest);

@@ -15,10 +15,6 @@ typedef struct PolicyFile {
 extern const PolicyFile policy_files[];
 extern const int policy_file_count;
 
-/* Ops and layers that a policy or an override may name. */
-extern const char *const policy_op_names[];
-extern const int policy_op_name_count;
-
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
 /* ops_rules_test.cc: the ops and layers of docs/language.md: arguments and defaults, types, modes. */
+#include "ir/ir.h"
 #include "tests/frontend/expect.h"
 
 namespace {
@@ -148,6 +149,14 @@ TEST(Types, LiteralsAreWeak) {
     EXPECT_HOLDS(Op("h * 2.0"), "mul(%h, %1) : f32[N, 4]");
     EXPECT_LACKS(Op("h * 2.0"), "cast(");
     EXPECT_HOLDS(Op("linear(h; out = 3)"), "cast(%h) : f32[N, 4]"); /* products take one type */
+}
+
+TEST(Unsupported, CallsOfTheLanguageAreNamed) {
+    for (int i = 0; i < ir_op_word_count; i++) {
+        if (ir_op_words[i].kind != UNSUPPORTED) continue;
+        const std::string name = ir_op_words[i].name;
+        EXPECT_HOLDS(Errors(With(name + "(x)")), name + " is not supported");
+    }
 }
 
 /* ---- modes ------------------------------------------------------------------------------------------------------ */

@@ -214,8 +214,10 @@ TEST_F(TorchTableTest, TheTorchPoliciesSayWhatPyTorchSays) {
     for (const char *name : {"torch-fp16", "torch-bf16"}) {
         const Policy *p = policy_read(&arena_, &diags_, policy_builtin(&arena_, name));
         ASSERT_NE(p, nullptr);
-        for (int i = 0; i < policy_op_name_count; i++) {
-            std::string op = policy_op_names[i];
+        int count = 0;
+        const char *const *names = policy_op_names(&arena_, &count);
+        for (int i = 0; i < count; i++) {
+            std::string op = names[i];
             if (op == "accuracy" || op == "top_k_accuracy") continue; // not PyTorch's
             auto torch = table.find(op);
             EXPECT_EQ(ClassOf(p, op.c_str()), torch == table.end() ? "follow" : torch->second) << name << ": " << op;

@@ -45,7 +45,7 @@ static void free_blocks(Arena *a) {
 }
 
 void arena_free(Arena *a) {
-    free_children(a); /* before the blocks that they lie in */
+    free_children(a); /* before the blocks that hold them */
     free_blocks(a);
 }
 

@@ -1,7 +1,7 @@
 /* arena.h: memory that is freed all at once.  One arena holds everything of one compilation.
  *
- * When memory is out, an arena jumps to the place that amp_arena_guard set, so that code which builds IR needs no check
- * after each allocation.  Whoever creates an arena sets the guard:
+ * When memory is out, an arena jumps to its `out_of_memory`, so that code which builds IR needs no check
+ * after each allocation.  Whoever creates an arena sets it:
  *
  *     Arena arena;
  *     arena_init(&arena, &allocator);

@@ -35,7 +35,7 @@ static void c_locale_leave(CLocale c) {
 }
 
 /* Writes |v| with |n| digits, "d.ddde-308", so that strtod reads it back, or returns false.  printf gives the nearest
- * such decimal.  Below a power of two doubles lie twice as close as above it, so there the next decimal up may read
+ * such decimal.  Below a power of two doubles are twice as close as above it, so there the next decimal up may read
  * back where the nearest, just below, does not; a last digit 9 would carry, into a decimal already tried with fewer
  * digits. */
 static bool try_digits(double v, int n, char buffer[DIGITS_BUFFER]) {

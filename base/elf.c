@@ -70,7 +70,7 @@ static amp_status open_elf(Elf *e, amp_error *err) {
         return amp_fail(err, AMP_BAD_FILE, "the ELF header names section %u for names, but there are %u",
                         (unsigned)names, (unsigned)e->sections);
     e->names = section_range(e, names);
-    if (!inside(e, e->names)) return amp_fail(err, AMP_BAD_FILE, "the ELF section names lie outside the file");
+    if (!inside(e, e->names)) return amp_fail(err, AMP_BAD_FILE, "the ELF section names are outside the file");
     return AMP_OK;
 }
 
@@ -87,7 +87,7 @@ amp_status amp_elf_section(const void *file, size_t size, const char *name, size
     for (uint64_t i = 0; i < e.sections; i++) {
         if (!is_called(&e, i, name)) continue;
         Range r = section_range(&e, i);
-        if (!inside(&e, r)) return amp_fail(err, AMP_BAD_FILE, "section %s lies outside the file", name);
+        if (!inside(&e, r)) return amp_fail(err, AMP_BAD_FILE, "section %s is outside the file", name);
         *offset = (size_t)r.offset;
         *length = (size_t)r.length;
         return AMP_OK;

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Where the first section called |name| lies in the |size| bytes of an ELF64 little-endian file.  Nothing outside
+/* Where the first section called |name| is in the |size| bytes of an ELF64 little-endian file.  Nothing outside
  * |file| is read, whatever it holds.  AMP_BAD_FILE: no such ELF file, or a header that points outside it;
  * AMP_NOT_FOUND: a sound file without that section.  The message does not name the file: its reader does. */
 amp_status amp_elf_section(const void *file, size_t size, const char *name, size_t *offset, size_t *length,

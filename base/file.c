@@ -123,7 +123,7 @@ amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a,
 /* Writing. */
 struct amp_file_writer {
     amp_allocator allocator;
-    size_t bytes; /* of this struct and the paths behind it */
+    size_t bytes; /* of this struct and the paths after it */
     int fd;
     int failed;      /* errno of the first failed write: nothing is committed after one */
     char *target;    /* the file itself, where the path was a symbolic link */
@@ -133,7 +133,7 @@ struct amp_file_writer {
 
 static const char temporary_suffix[] = ".tmp-XXXXXX";
 
-/* Finds the file behind a link and the mode to keep; *mode is -1 for a new file.  Only a regular file can be replaced:
+/* Finds the file that a link points to and the mode to keep; *mode is -1 for a new file.  Only a regular file can be replaced:
  * renaming over /dev/null would be possible, too. */
 static amp_status resolve_target(const char *path, char resolved[PATH_MAX], long *mode, amp_error *err) {
     struct stat st;

@@ -151,7 +151,7 @@ static amp_status parse_escape(Parser *p, char *out, size_t *len) {
     return AMP_OK;
 }
 
-/* Where the closing quote stands; the escapes are not looked at yet. */
+/* Where the closing quote is; escapes are not checked yet. */
 static amp_status find_string_end(Parser *p, size_t *end) {
     *end = p->at;
     for (size_t at = p->at, step; at < p->len; at += step) {

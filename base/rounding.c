@@ -30,7 +30,7 @@ static uint32_t shift_right_rounded(uint32_t v, int shift) {
 }
 
 /* A carry out of the mantissa steps the exponent up, and out of the largest exponent it gives infinity: both are the
- * right results, because the fields lie next to each other. */
+ * right results, because the fields are adjacent. */
 uint16_t amp_f32_to_f16(float x) {
     uint32_t bits = bits_of(x), magnitude = bits & f32_magnitude;
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);

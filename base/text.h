@@ -12,7 +12,7 @@ typedef struct Text {
     Arena *arena;
     char *data; /* always NUL-terminated once something was written; "" before (text_str) */
     size_t len, cap;
-    Arena *own; /* where a long text lies: given back when it outgrows that; NULL: in |arena| */
+    Arena *own; /* where a long text is stored: freed when it outgrows that; NULL: in |arena| */
 } Text;
 
 void text_init(Text *t, Arena *a);

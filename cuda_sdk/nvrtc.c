@@ -81,12 +81,12 @@ static amp_status accept_library(void *ctx, void *library, amp_error *err) {
     amp_nvrtc *nvrtc = ctx;
     AMP_TRY(fill_calls(&nvrtc->calls, library, err));
     int major = 0, minor = 0, count = 0;
-    if (nvrtc->calls.version(&major, &minor)) return amp_fail(err, AMP_BAD_FILE, "it does not tell its version");
+    if (nvrtc->calls.version(&major, &minor)) return amp_fail(err, AMP_BAD_FILE, "it does not report its version");
     nvrtc->version = 1000 * major + 10 * minor;
     if (nvrtc->version < OLDEST_VERSION)
         return amp_fail(err, AMP_BAD_FILE, "it is version %d.%d, and 12.0 or newer is needed", major, minor);
     if (nvrtc->calls.arch_count(&count) || count <= 0 || count > MAX_ARCHITECTURES || nvrtc->calls.archs(nvrtc->archs))
-        return amp_fail(err, AMP_BAD_FILE, "it does not tell its architectures");
+        return amp_fail(err, AMP_BAD_FILE, "it does not report its architectures");
     nvrtc->arch_count = count;
     return AMP_OK;
 }
@@ -188,12 +188,12 @@ static amp_status copy_part(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Pr
     size_t bytes = 0;
     if (get_size(program, &bytes) || bytes == 0) return AMP_OK;
     char *copy = amp_alloc(&nvrtc->allocator, bytes);
-    if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no %zu bytes for what NVRTC made of it", job->name, bytes);
+    if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory for %zu bytes of compiled code", job->name, bytes);
     *data = copy;
     *size = bytes;
     int result = get(program, copy);
     if (!result) return AMP_OK;
-    return amp_fail(err, AMP_INTERNAL, "%s: NVRTC does not give what it made: %s", job->name,
+    return amp_fail(err, AMP_INTERNAL, "%s: NVRTC did not return the compiled code: %s", job->name,
                     nvrtc->calls.error_text(result));
 }
 
@@ -201,7 +201,7 @@ static amp_status copy_uses(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, am
     int count = out->log ? amp_nvrtc_log_uses(out->log, NULL, 0) : 0;
     if (count == 0) return AMP_OK;
     out->uses = amp_alloc(&nvrtc->allocator, (size_t)count * sizeof *out->uses);
-    if (!out->uses) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory behind compiling", job->name);
+    if (!out->uses) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory after compiling", job->name);
     out->use_count = amp_nvrtc_log_uses(out->log, out->uses, count);
     return AMP_OK;
 }

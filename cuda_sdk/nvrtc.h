@@ -28,7 +28,7 @@ int amp_nvrtc_architectures(const amp_nvrtc *nvrtc, int *out, int size);
 #define AMP_NVRTC_OPTIONS "--fmad=false"
 
 typedef struct amp_nvrtc_job {
-    const char *source, *name;  /* the name stands in messages */
+    const char *source, *name;  /* the name appears in messages */
     int arch;                   /* 80 for sm_80 */
     char suffix;                /* 'a' for sm_90a; 0 */
     bool cubin;                 /* machine code for exactly that architecture, by ptxas, besides PTX */

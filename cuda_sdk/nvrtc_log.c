@@ -52,7 +52,7 @@ static bool number_before(Line line, const char *unit, int *out) {
     return true;
 }
 
-/* 'name' behind "entry function ". */
+/* 'name' after "entry function ". */
 static void copy_entry_name(Line line, char *out, size_t size) {
     const char *start = find(line, "'");
     size_t room = start ? line.size - (size_t)(start + 1 - line.text) : 0, n = 0;

@@ -125,7 +125,7 @@ static bool cut_to_prefix(char *path) {
     return true;
 }
 
-/* The first python3 of PATH: /usr/bin/python3 -> /usr.  |real|: behind its links, which a virtual environment's has. */
+/* The first python3 of PATH: /usr/bin/python3 -> /usr.  |real|: with links resolved, which a virtual environment's python3 has. */
 static bool python_prefix(char prefix[PATH_MAX], bool real) {
     const char *path = getenv("PATH");
     for (const char *end; path && *path; path = *end ? end + 1 : end) {

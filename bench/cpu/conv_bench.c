@@ -44,7 +44,7 @@ static void store(void *ctx, const float *c, int64_t row0, int64_t rows, int64_t
     memcpy(out->c + col0 * out->rows + row0 * 32, c, (size_t)rows * 32 * sizeof *c);
 }
 
-/* Few channels in f32 lie in rows, as layout lays them. */
+/* Few channels in f32 are stored in rows, as the layout pass stores them. */
 static amp_image make_image(const amp_product_kernels *kernels, int64_t pixels, int64_t channels) {
     const int64_t bytes = kernels->operand == AMP_DT_BF16 ? 2 : 4;
     if (channels < 32) return (amp_image){bench_zeros(pixels * channels * bytes), channels * bytes, 0};

@@ -5,7 +5,7 @@
  *                        and between device events
  *   host_cpu_us, host_us of one call of amp_step without a report, on a device that has nothing to do: processor time
  *                        of the calling thread and the host's clock; medians
- * Inputs lie in ordinary host memory, in several sets that take turns: each step brings its own to the device. */
+ * Inputs are in ordinary host memory, in several sets that take turns: each step brings its own to the device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -51,7 +51,7 @@ static void *make_input(const amp_model *model, int index, int64_t batch, unsign
     return data;
 }
 
-/* The application's stream: events can be put before and behind the steps. */
+/* The application's stream: events can be put before and after the steps. */
 static int open_stream(Bench *b) {
     amp_error err;
     amp_cuda_device_info info;

@@ -66,7 +66,7 @@ bool decode_alu(Decoder *d, Inst *i) {
     AluOp *op = module_new(d->function->module, sizeof *op);
     const char *why = NULL;
     int found = alu_find(&d->function->module->context, d->ptx->full, op, &why);
-    if (found) return refuse(d, "%s", found == -1 || !why ? "not built yet" : why);
+    if (found) return refuse(d, "%s", found == -1 || !why ? "not supported" : why);
     if (d->ptx->operand_count != op->sources + 1) return refuse(d, "it takes %d operands", op->sources + 1);
     if (!decode_results(d, i, op)) return false;
     for (int k = 0; k < op->sources; k++)

@@ -190,7 +190,7 @@ static bool decode_copy(Decoder *d, Inst *i) {
 
 bool decode_cp(Decoder *d, Inst *i) {
     if (!d->ptx->modifier_count || strcmp(d->ptx->modifiers[0], "async") || ptx_has(d->ptx, "bulk"))
-        return refuse(d, "not built yet");
+        return refuse(d, "not supported");
     if (d->function->module->context.arch < 80) return refuse(d, "needs sm_80 or higher");
     if (ptx_has(d->ptx, "mbarrier")) return decode_notice(d, i);
     if (ptx_has(d->ptx, "commit_group")) return i->run = run_commit, true;

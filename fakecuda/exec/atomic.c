@@ -203,11 +203,11 @@ bool decode_atom(Decoder *d, Inst *i) {
                                         NULL};
     static const char *const orders[] = {"acquire", "release", "acq_rel", NULL};
     if (!only_modifiers(d, known)) return false;
-    if (d->ptx->type_count != 1) return refuse(d, "not built yet");
+    if (d->ptx->type_count != 1) return refuse(d, "not supported");
     Atomic *a = module_new(d->function->module, sizeof *a);
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
         if (forms[k].type == d->ptx->types[0] && ptx_has(d->ptx, forms[k].op)) a->form = &forms[k];
-    if (!a->form) return refuse(d, "not built yet");
+    if (!a->form) return refuse(d, "not supported");
     if (a->form->arch > d->function->module->context.arch) return refuse(d, "needs sm_%d or higher", a->form->arch);
     a->result = !strcmp(d->ptx->opcode, "atom");
     a->space = modifier_space(d);

@@ -139,7 +139,7 @@ static bool decode_warp_barrier(Decoder *d, Inst *i) {
 bool decode_bar(Decoder *d, Inst *i) {
     static const char *const known[] = {"sync", "arrive", "red", "popc", "and", "or", "aligned", "cta", NULL};
     if (ptx_has(d->ptx, "warp")) return decode_warp_barrier(d, i);
-    if (ptx_has(d->ptx, "cluster")) return refuse(d, "clusters are not built yet");
+    if (ptx_has(d->ptx, "cluster")) return refuse(d, "clusters are not supported");
     if (!only_modifiers(d, known)) return false;
     BarrierOp *op = module_new(d->function->module, sizeof *op);
     bool red = ptx_has(d->ptx, "red");

@@ -262,7 +262,7 @@ TEST_F(Checks, AlignedInstructionsNeedTheWholeWarp) {
 TEST_F(Checks, UnknownInstructionsStopWhenReached) {
     std::string body = "mov.u32 %r0, %tid.x; setp.eq.u32 %p1, %r0, 5; @%p1 setmaxnreg.inc.sync.aligned.u32 128; ret;";
     good(body, {4}, {0, 0});
-    bad(body, {8}, {0, 0}, EXEC_ILLEGAL_INSTRUCTION, {"setmaxnreg.inc.sync.aligned.u32 128", "not built yet"});
+    bad(body, {8}, {0, 0}, EXEC_ILLEGAL_INSTRUCTION, {"setmaxnreg.inc.sync.aligned.u32 128", "not supported"});
     bad("frobnicate.u32 %r0, %r1; ret;", {1}, {0, 0}, EXEC_ILLEGAL_INSTRUCTION,
         {"frobnicate.u32 %r0, %r1", "not known"});
     bad("ld.global.strange.u32 %r0, [%d0]; ret;", {1}, {0, 0}, EXEC_ILLEGAL_INSTRUCTION, {".strange"});

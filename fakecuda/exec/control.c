@@ -45,7 +45,7 @@ static Step run_brx(Warp *w, const Inst *i) {
     Strand *s = w->strand, others = *s;
     if (s->active != w->active && rest)
         return fault(w, i, lane, EXEC_ILLEGAL_INSTRUCTION,
-                     "a brx.idx with a guard and several targets is not built yet");
+                     "a brx.idx with a guard and several targets is not supported");
     if (rest) {
         Join *j = s->join;
         if (i->join >= 0 && !(j && !j->callee && j->frame == s->frame && j->pc == i->join))

@@ -74,7 +74,7 @@ bool refuse(Decoder *d, const char *format, ...) {
 
 bool decode_later(Decoder *d, Inst *i) {
     (void)i;
-    return refuse(d, "not built yet");
+    return refuse(d, "not supported");
 }
 
 static Step run_refused(Warp *w, const Inst *i) {
@@ -88,7 +88,7 @@ static Step run_nothing(Warp *w, const Inst *i) {
 
 /* Hints, which change nothing that can be seen. */
 bool decode_nothing(Decoder *d, Inst *i) {
-    if (strstr(d->ptx->full, "tensormap")) return refuse(d, "not built yet");
+    if (strstr(d->ptx->full, "tensormap")) return refuse(d, "not supported");
     i->run = run_nothing;
     return true;
 }
@@ -129,7 +129,7 @@ static bool place_registers(Function *f, char *message, size_t size) {
     for (int k = 0; k < f->ptx->register_count; k++) {
         int bits = register_bits(f->ptx->registers[k].type), bytes = bits > 32 ? 8 : 4;
         if (bits > 64) {
-            snprintf(message, size, "function %s: registers of 128 bits (%s) are not built yet", f->ptx->name,
+            snprintf(message, size, "function %s: registers of 128 bits (%s) are not supported", f->ptx->name,
                      f->ptx->registers[k].name);
             return false;
         }

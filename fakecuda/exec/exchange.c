@@ -106,7 +106,7 @@ bool decode_vote(Decoder *d, Inst *i) {
                                      : VOTE_BALLOT;
     const PtxOperand *o = d->ptx->operands, *p = &o[1];
     if (p->kind == PTX_OP_NOT) v->negated = true, p = p->items;
-    if (p->kind == PTX_OP_INTEGER) return refuse(d, "a vote on a constant: not built yet");
+    if (p->kind == PTX_OP_INTEGER) return refuse(d, "a vote on a constant: not supported");
     i->run = run_vote;
     i->sync = SYNC_MASK;
     i->more = v;
@@ -221,7 +221,7 @@ bool decode_redux(Decoder *d, Inst *i) {
     Redux *r = module_new(d->function->module, sizeof *r);
     for (size_t k = 0; k < sizeof folds / sizeof *folds; k++)
         if (ptx_has(d->ptx, folds[k].op) && d->ptx->types[0] == folds[k].type) r->fold = folds[k].fold;
-    if (!r->fold) return refuse(d, "not built yet");
+    if (!r->fold) return refuse(d, "not supported");
     i->run = run_redux;
     i->sync = SYNC_MASK;
     i->more = r;

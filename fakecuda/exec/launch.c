@@ -52,10 +52,10 @@ static bool check(const ExecLaunch *l, char *message, size_t size) {
             return snprintf(message, size, "kernel %s: a block of %u threads in %s; .reqntid asks for %d", l->entry,
                             l->block[k], axis[k], required ? required : 1),
                    false;
-        if (l->cluster[k] > 1) return snprintf(message, size, "kernel %s: clusters are not built yet", l->entry), false;
+        if (l->cluster[k] > 1) return snprintf(message, size, "kernel %s: clusters are not supported", l->entry), false;
     }
     if (f->cluster[0] > 1 || f->cluster[1] > 1 || f->cluster[2] > 1)
-        return snprintf(message, size, "kernel %s: clusters are not built yet", l->entry), false;
+        return snprintf(message, size, "kernel %s: clusters are not supported", l->entry), false;
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     if (threads > (uint64_t)info.max_threads)
         return snprintf(message, size, "kernel %s: a block of %llu threads; at most %d are possible", l->entry,

@@ -152,7 +152,7 @@ static bool decode_transfer(Decoder *d, Inst *i, const PtxOperand *value, const 
     PtxType type = d->ptx->types[0];
     t->element_size = (uint32_t)ptx_type_bytes(type);
     t->is_signed = type == PTX_S8 || type == PTX_S16 || type == PTX_S32;
-    if (t->element_size < 1 || t->element_size > 8) return refuse(d, "not built yet");
+    if (t->element_size < 1 || t->element_size > 8) return refuse(d, "not supported");
     t->count = ptx_has(d->ptx, "v2") ? 2 : ptx_has(d->ptx, "v4") ? 4 : ptx_has(d->ptx, "v8") ? 8 : 1;
     t->size = t->element_size * (uint32_t)t->count;
     if (t->size > MOST_BYTES || (t->size > 16 && d->function->module->context.arch < 100))

@@ -96,7 +96,7 @@ static bool decode_matrix_move(Decoder *d, Inst *i, const PtxOperand *registers,
     static const char *const known[] = {"sync", "aligned", "m8n8",   "x1",          "x2",
                                         "x4",   "trans",   "shared", "shared::cta", NULL};
     if (!only_modifiers(d, known)) return false;
-    if (!ptx_has(d->ptx, "m8n8") || d->ptx->types[0] != PTX_B16) return refuse(d, "not built yet");
+    if (!ptx_has(d->ptx, "m8n8") || d->ptx->types[0] != PTX_B16) return refuse(d, "not supported");
     MatrixMove *m = module_new(d->function->module, sizeof *m);
     m->space = modifier_space(d);
     m->transposed = ptx_has(d->ptx, "trans");
@@ -156,11 +156,11 @@ bool decode_mma(Decoder *d, Inst *i) {
     Mma *m = module_new(d->function->module, sizeof *m);
     const char *why = NULL;
     int found = alu_find_mma(&d->function->module->context, d->ptx->full, &m->alu, &why);
-    if (found) return refuse(d, "%s", found == -1 || !why ? "not built yet" : why);
+    if (found) return refuse(d, "%s", found == -1 || !why ? "not supported" : why);
     if (d->ptx->operand_count != 4) return refuse(d, "it takes four operands");
     if (m->alu.d_regs > MOST_REGISTERS || m->alu.a_regs > MOST_REGISTERS || m->alu.b_regs > MOST_REGISTERS ||
         m->alu.c_regs > MOST_REGISTERS)
-        return refuse(d, "not built yet");
+        return refuse(d, "not supported");
     i->run = run_mma;
     i->sync = SYNC_FULL;
     i->more = m;

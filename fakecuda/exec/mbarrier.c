@@ -234,7 +234,7 @@ static bool find_action(Decoder *d, MbarrierOp *op) {
         int arch = op->announces ? 90 : names[k].arch;
         return d->function->module->context.arch >= arch || refuse(d, "needs sm_%d or higher", arch);
     }
-    return refuse(d, "not built yet");
+    return refuse(d, "not supported");
 }
 
 bool decode_mbarrier(Decoder *d, Inst *i) {

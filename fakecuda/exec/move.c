@@ -36,7 +36,7 @@ static Step run_pack(Warp *w, const Inst *i) {
 static bool decode_pack(Decoder *d, Inst *i, const PtxOperand *vector, const PtxOperand *whole, bool unpack) {
     Pack *p = module_new(d->function->module, sizeof *p);
     int bits = d->ptx->type_count ? 8 * ptx_type_bytes(d->ptx->types[0]) : 0;
-    if (bits != 16 && bits != 32 && bits != 64) return refuse(d, "not built yet");
+    if (bits != 16 && bits != 32 && bits != 64) return refuse(d, "not supported");
     p->count = vector->count;
     if (p->count != 2 && p->count != 4) return refuse(d, "a vector of %d parts", p->count);
     p->bits = bits / p->count;
@@ -134,7 +134,7 @@ bool decode_cvta(Decoder *d, Inst *i) {
     i->more = c;
     const PtxOperand *from = &d->ptx->operands[1];
     if (from->kind == PTX_OP_VARIABLE && from->variable && from->variable->space == PTX_LOCAL)
-        return refuse(d, "not built yet: cvta of a local variable");
+        return refuse(d, "not supported: cvta of a local variable");
     return decode_result(d, &d->ptx->operands[0], 8, &i->dst[0]) && decode_source(d, from, 8, &c->from);
 }
 
@@ -151,7 +151,7 @@ bool decode_isspacep(Decoder *d, Inst *i) {
     Convert *c = module_new(d->function->module, sizeof *c);
     c->space = modifier_space(d);
     if (c->space == PTX_SPACE_NONE || c->space == PTX_CONST || d->ptx->operand_count != 2)
-        return refuse(d, "not built yet");
+        return refuse(d, "not supported");
     i->run = run_isspacep;
     i->more = c;
     return decode_result(d, &d->ptx->operands[0], 4, &i->dst[0]) && decode_source(d, &d->ptx->operands[1], 8, &c->from);

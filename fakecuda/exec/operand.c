@@ -99,7 +99,7 @@ static bool variable_operand(Decoder *d, const PtxVariable *v, int64_t offset, i
     if (!decode_variable(d, v, &place)) return false;
     if (v->space == PTX_LOCAL) return refuse(d, "an address of local memory can only be moved or accessed");
     if (place != NO_PLACE) return decode_constant(d, place + (uint64_t)offset, bytes, to);
-    if (offset) return refuse(d, "an offset to dynamic shared memory in a function that is no entry: not built yet");
+    if (offset) return refuse(d, "an offset to dynamic shared memory in a function that is no entry: not supported");
     size_t at = bytes == 8 ? offsetof(WarpLanes, dynamic_shared64) : offsetof(WarpLanes, dynamic_shared);
     *to = (Operand){BASE_WARP, (uint8_t)bytes, (uint8_t)(8 * bytes), (uint32_t)at};
     return true;

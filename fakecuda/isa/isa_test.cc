@@ -165,7 +165,7 @@ struct Refused {
     const char *name, *words;
 };
 const Refused kRefused[] = {
-    {"memory_isspacep_const", "not built yet"},
+    {"memory_isspacep_const", "not supported"},
     {"call_registers", "only .param variables can be passed"},
     {"barrier_after_exit",
      "not all threads of the block reach it"}, // the document lets threads that have ended be missing

@@ -30,7 +30,7 @@ static int terminal_width(void) {
     return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
 }
 
-/* What stands right of the bar, its fields |gap| apart. */
+/* What is right of the bar, its fields |gap| apart. */
 static void format_fields(char out[LINE], const Progress *p, const ProgressNow *now, const char *gap, bool count) {
     double per_step = p->steps ? (seconds_now() - p->start) / (double)p->steps : 0;
     int64_t left = (int64_t)(per_step * (double)now->steps_left + 0.5);

@@ -1,4 +1,4 @@
-/* step.c: amprun step: K training steps on exactly one batch, one JSON line each; what tests and debugging stand on. */
+/* step.c: amprun step: K training steps on exactly one batch, one JSON line each; for tests and debugging. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int write_values(const Run *run, const char *glob, bool gradients, const 
         found++;
     }
     if (!failed && !found)
-        failed = report_text("--values '%s': no value that lies in memory has such a name; '*' writes all", glob);
+        failed = report_text("--values '%s': no value in memory has such a name; '*' writes all", glob);
     failed = failed || tensors_out_write(&out, path);
     tensors_out_free(&out);
     return failed;

@@ -3,7 +3,7 @@
 
   tools/build/circles.py [--limit N] [--except FILE]... [--all] FOLDER|FILE.o|FILE.a...
 
-A folder stands for all .c files below it, which are compiled for their symbols alone; object files and archives are
+A folder means all .c files below it, which are compiled for their symbols alone; object files and archives are
 read as they are. Prints every circle of at least two files, the largest first; exits with 1 where one is larger than
 --limit (default 6) and holds no file that --except names (a recursive walker is one concept in several files). --all
 prints what each file of a circle uses of the others.

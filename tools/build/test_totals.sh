@@ -5,7 +5,7 @@
 #     finish                         prints the sum as the last line and exits with 0 only if nothing failed
 #
 # A count is the line `N passed, N failed` with an optional `, N skipped`. So that only the last line of the whole run is
-# one, the counts of the parts are printed with their names behind them.
+# one, the counts of the parts are printed with their names after them.
 
 readonly COUNT='([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?'
 readonly SCRIPT_LIMIT=${SCRIPT_LIMIT:-25m} # a script that hangs must not hang the run
@@ -33,7 +33,7 @@ add_count() {
     fi
 }
 
-# Copies standard input to file $1, and to standard output with the name $2 behind each line that is a count.
+# Copies standard input to file $1, and to standard output with the name $2 after each line that is a count.
 record() {
     tee "$1" | sed -uE "s#^$COUNT\$#&  $2#"
 }

@@ -36,7 +36,7 @@ typedef enum amp_status {
     AMP_NOT_FOUND = 5,        /* a name, file or device that does not exist */
     AMP_MISMATCH = 6,         /* two things that must agree do not: a checkpoint and a model, say */
     AMP_BAD_SOURCE = 7,       /* the model text, policy or IR has errors; they went to the diagnostics callback */
-    AMP_UNSUPPORTED = 8,      /* valid, but not built yet or not on this machine */
+    AMP_UNSUPPORTED = 8,      /* valid, but not supported by this version or on this machine */
     AMP_WRONG_STATE = 9,      /* the call does not fit the object's state (training on an inference session) */
     AMP_SCALE_AT_FLOOR = 10,  /* the loss scale reached its floor and gradients still overflow (sticky) */
     AMP_INTERNAL = 11,        /* a bug in this library; please report it with the message */
@@ -77,7 +77,7 @@ typedef enum amp_dtype {
 
 /* "f32", "f16", ...; "none" for an unknown number.  Static storage.  Thread-safe. */
 AMP_API const char *amp_dtype_name(amp_dtype dtype);
-/* Bytes of one element as it stands in a file or a user's array; 0 for an unknown number. */
+/* Bytes of one element as stored in a file or a user's array; 0 for an unknown number. */
 AMP_API size_t amp_dtype_size(amp_dtype dtype);
 
 #ifdef __cplusplus

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-/* Full precision: the word when nothing is asked for, and the only one that evaluation may use instead of the model's. */
+/* Full precision: the word when nothing is asked for, and the only one that evaluation may use instead of the
+ * model's. */
 #define AMP_FULL_PRECISION "fp32"
 
 typedef struct amp_precision {

@@ -1,5 +1,6 @@
-/* loss_scale.h: the arguments that `loss_scale = dynamic(...)` may leave out: torch.amp.GradScaler's numbers, and bounds of
- * our own.  Macros, because the op table, the language's signatures and the scale pass need them as constants. */
+/* loss_scale.h: the arguments that `loss_scale = dynamic(...)` may leave out: torch.amp.GradScaler's numbers, and
+ * bounds of our own.  Macros, because the op table, the language's signatures and the scale pass need them as
+ * constants. */
 #ifndef AMP_IR_LOSS_SCALE_H
 #define AMP_IR_LOSS_SCALE_H
 

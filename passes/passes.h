@@ -48,8 +48,9 @@ typedef struct Pass {
 } Pass;
 extern const Pass passes[STAGE_COUNT]; /* [STAGE_ELABORATE].run is NULL: that is the front end */
 
-/* Runs every pass after the module's stage up to |last|.  |after| (may be NULL) is called after each, with the verified and compacted module and the
- * seconds it took.  AMP_BAD_SOURCE: errors are in the diagnostics; AMP_INTERNAL: the verifier's message is in |err|. */
+/* Runs every pass after the module's stage up to |last|.  |after| (may be NULL) is called after each, with the
+ * verified and compacted module and the seconds it took.  AMP_BAD_SOURCE: errors are in the diagnostics;
+ * AMP_INTERNAL: the verifier's message is in |err|. */
 typedef void (*PassObserver)(void *user, const Module *m, double seconds);
 amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage last, PassObserver after, void *user,
                       amp_error *err);

@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* An error at |pos|: with line and caret if the module holds its text, else with file, line and column in the message. */
+/* An error at |pos|: with line and caret if the module holds its text, else with file, line and column in the
+ * message. */
 Diag *place_error(PassContext *c, Pos pos, const char *fmt, ...) AMP_PRINTF(3, 4);
 
 #ifdef __cplusplus

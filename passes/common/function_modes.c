@@ -71,8 +71,8 @@ static void copy_as_identity(Making *mk, const Op *o) {
     mk->now[o->out[0].id] = x;
 }
 
-/* Outside training y comes from the running statistics; the statistics of the batch, which only updates need, are kept if
- * something reads them. */
+/* Outside training y comes from the running statistics; the statistics of the batch, which only updates need, are
+ * kept if something reads them. */
 static void copy_by_running_statistics(Making *mk, const Op *o) {
     bool batch = false;
     for (int r = 1; r < o->n_out; r++) batch = batch || mk->live[o->out[r].id];

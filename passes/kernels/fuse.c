@@ -5,10 +5,10 @@
  *   %2 = add(%1, %fc1.bias)          : f32[N, 512]   =>     %1 .. %4
  *   %4 = max(%2, %3)                 : f32[N, 512]        }
  *
- * Walks the body once.  An op joins the kernel that makes its latest operand; if that cannot take it, a later kernel that
- * reads one of its operands; else it starts a new kernel.  Exceptions:
- *   copied   const, iota, extent, views and casts that change no number cost nothing: each kernel that needs one computes
- *            it itself.  So do products on a target that rounds inputs as it loads them
+ * Walks the body once.  An op joins the kernel that makes its latest operand; if that cannot take it, a later kernel
+ * that reads one of its operands; else it starts a new kernel.  Exceptions:
+ *   copied   const, iota, extent, views and casts that change no number cost nothing: each kernel that needs one
+ *            computes it itself.  So do casts of an input that only products read, on a target that rounds on load
  *   pending  an op that reads only inputs and states waits for its first user and joins that user's kernel
  *   hoisted  scalars and counts that depend on no tensor, and that tensors need, run before all other kernels
  *   delayed  an op whose users all need something later waits for it (fuse_order.c)
@@ -39,8 +39,8 @@ static void look_through_casts(const Fuse *z, Op *o) {
     }
 }
 
-/* Marks what operand |i| of |o| needs in memory: of a product the operand itself; else the value that it is a view or an
- * exact widening of. */
+/* Marks what operand |i| of |o| needs in memory: of a product the operand itself; else the value that it is a view
+ * or an exact widening of. */
 static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
     if (!ir_reads_memory(z->f, o, i)) return;
     in_memory[ir_is_product(o) ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
@@ -100,8 +100,8 @@ static void find_users(Fuse *z) {
     }
 }
 
-/* Sets Node.guard.  By value id, |need| is the predicate shared by all assigns that depend on the value; 0: none seen yet;
- * ALWAYS: they have several, or something depends on it unconditionally. */
+/* Sets Node.guard.  By value id, |need| is the predicate shared by all assigns that depend on the value; 0: none
+ * seen yet; ALWAYS: they have several, or something depends on it unconditionally. */
 static void find_guards(Fuse *z) {
     enum { ALWAYS = -1 };
     const Func *f = z->f;

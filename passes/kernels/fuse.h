@@ -84,7 +84,7 @@ typedef struct Fuse {
     int change;      /* counts the changes of groups and homes: a memo of an earlier count is stale */
 } Fuse;
 
-/* ---- fuse_state.c: reading ------------------------------------------------------------------------------------------ */
+/* ---- fuse_state.c: reading -------------------------------------------------------------------------------------- */
 
 Fuse fuse_new(Func *f, bool fusing);
 const Group *fuse_group(const Fuse *z, int g);
@@ -97,8 +97,8 @@ bool fuse_is_pending(const Fuse *z, const Op *o); /* |o| may be NULL */
 /* The op that makes |v|, seen through copied ops; NULL: an input or a state.  |data|: not through operands that only
  * give a shape. */
 Op *fuse_maker(const Fuse *z, Val v, bool data);
-/* The group that makes |v|, seen through copied ops, or -1 if every kernel can read it (inputs, states, results of early
- * groups).  Of a pending op: the latest group that it needs. */
+/* The group that makes |v|, seen through copied ops, or -1 if every kernel can read it (inputs, states, results of
+ * early groups).  Of a pending op: the latest group that it needs. */
 int fuse_made_in(const Fuse *z, Val v, bool data);
 /* The latest group among those that make the operands and the guard of |o|; |data|: operands that only give a shape do
  * not count. */
@@ -107,7 +107,7 @@ int fuse_latest_input(const Fuse *z, const Op *o, bool data);
 bool fuse_recall_fit(const Fuse *z, int g, const Op *o, bool *fits);
 void fuse_remember_fit(const Fuse *z, int g, const Op *o, bool fits);
 
-/* ---- fuse_state.c: writing; each change makes the memos stale -------------------------------------------------------- */
+/* ---- fuse_state.c: writing; each change makes the memos stale --------------------------------------------------- */
 
 /* For the fields found before and during the walk; homes and groups change through the functions below. */
 Node *fuse_edit(Fuse *z, const Op *o);
@@ -126,7 +126,7 @@ Op *fuse_clone(Fuse *z, const Op *o);
 /* A cast of |v| to its own dtype, pending. */
 Op *fuse_new_copy(Fuse *z, Val v);
 
-/* ---- fuse_legality.c ------------------------------------------------------------------------------------------------- */
+/* ---- fuse_legality.c -------------------------------------------------------------------------------------------- */
 
 /* How a reduction walks: along a row, down the rows, or to a flag.  [N] is rows of one column, [C] is one row. */
 typedef enum Reduction { REDUCTION_NONE, REDUCTION_ROW, REDUCTION_COLUMN, REDUCTION_FLAG } Reduction;
@@ -145,7 +145,7 @@ bool fuse_convert(Fuse *z, int g, const Op *o);
 /* What Node.reduced would be in the group. */
 bool fuse_is_reduced(const Fuse *z, int g, const Op *o);
 
-/* ---- fuse_place.c ---------------------------------------------------------------------------------------------------- */
+/* ---- fuse_place.c ----------------------------------------------------------------------------------------------- */
 
 /* Whether the group can take the op and the pending ops that it needs. */
 bool fuse_fits(const Fuse *z, int g, const Op *o);
@@ -153,13 +153,14 @@ bool fuse_fits(const Fuse *z, int g, const Op *o);
 void fuse_append(Fuse *z, int g, Op *o);
 /* Adds the op if the group can take it, if need be as a row or column kernel. */
 bool fuse_join(Fuse *z, int g, Op *o);
-/* A new group for |o|, which is not added yet; before it, groups for pending ops that |o| needs and that it cannot hold. */
+/* A new group for |o|, which is not added yet; before it, groups for pending ops that |o| needs and that it cannot
+ * hold. */
 int fuse_open(Fuse *z, const Op *o);
 int fuse_open_early(Fuse *z, const Op *o);
 /* Gives a pending op a kernel. */
 void fuse_flush(Fuse *z, Op *o);
 
-/* ---- fuse_order.c ---------------------------------------------------------------------------------------------------- */
+/* ---- fuse_order.c ----------------------------------------------------------------------------------------------- */
 
 /* Places what runs before all other kernels. */
 void fuse_hoist(Fuse *z);
@@ -167,12 +168,12 @@ void fuse_hoist(Fuse *z);
  * have been placed. */
 void fuse_delay(Fuse *z, const OpId *body, int count, int at);
 
-/* ---- fuse_assign.c --------------------------------------------------------------------------------------------------- */
+/* ---- fuse_assign.c ---------------------------------------------------------------------------------------------- */
 
 /* Gives what is still pending a kernel, then places the assigns. */
 void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 
-/* ---- fuse_memory.c --------------------------------------------------------------------------------------------------- */
+/* ---- fuse_memory.c ---------------------------------------------------------------------------------------------- */
 
 void fuse_recompute(Fuse *z);
 void fuse_inline(Fuse *z);

@@ -1,11 +1,11 @@
 /* fuse_assign.c: assigns.  An assign writes a state in place, so it comes after every reader of the old value, and of
- * casts of it (which the layout pass turns into copies that are written together with the parameter).  Its own kernel may
- * read the old value first, element by element.
+ * casts of it (which the layout pass turns into copies that are written together with the parameter).  Its own kernel
+ * may read the old value first, element by element.
  *
- *   k01 { %g = contract(%dy, %x; ta = true) }        k01 { %g = contract(%dy, %x; ta = true)
- *   k02 { %d = contract(%dy, %w) }              =>         %n = sub(%w, %g) }                     still reads the old %w
- *   %n = sub(%w, %g)                                 k02 { %d = contract(%dy, %w) }
- *   assign(%w, %n)                                   k03 { assign(%w, %n) }                       after k02
+ *   k01 { %g = contract(%dy, %x; ta = true) }      k01 { %g = contract(%dy, %x; ta = true)
+ *   k02 { %d = contract(%dy, %w) }            =>         %n = sub(%w, %g) }           still reads the old %w
+ *   %n = sub(%w, %g)                               k02 { %d = contract(%dy, %w) }
+ *   assign(%w, %n)                                 k03 { assign(%w, %n) }             after k02
  */
 #include "passes/kernels/fuse.h"
 

@@ -56,7 +56,7 @@ Group fuse_group_for(const Func *f, const Op *o) {
     return g;
 }
 
-/* ---- the space of a group --------------------------------------------------------------------------------------------- */
+/* ---- the space of a group --------------------------------------------------------------------------------------- */
 
 static bool is_whole(const Func *f, const Group *group, Val v) { return matrix_is(f, v, group->rows, group->cols); }
 
@@ -96,7 +96,7 @@ static bool is_kept_for_product(const Fuse *z, const Group *group, const Op *o) 
     return (int)v.id < z->value_count && z->product_reads[v.id] && is_whole(z->f, group, v);
 }
 
-/* ---- one function per kind -------------------------------------------------------------------------------------------- */
+/* ---- one function per kind -------------------------------------------------------------------------------------- */
 
 /* Movement reads memory that an earlier kernel wrote, and makes values of the whole space. */
 static bool accepts_move(const Fuse *z, int g, const Op *o) {
@@ -136,8 +136,8 @@ static bool has_wide_scalar(const Func *f, const Op *o) {
     return o->n_out && is_wide_scalar(ir_dtype(f, o->out[0]));
 }
 
-/* A kernel with segments may go over each segment again with what it has reduced (the mean, then the squares around it):
- * segments are short, and there are many.  If all rows are one segment, too few tasks would be left. */
+/* A kernel with segments may go over each segment again with what it has reduced (the mean, then the squares
+ * around it): segments are short, and there are many.  If all rows are one segment, too few tasks would be left. */
 static bool column_accepts(const Fuse *z, int g, const Op *o) {
     const Func *f = z->f;
     const Group *group = fuse_group(z, g);
@@ -166,7 +166,7 @@ static const Accepts accepts[] = {
     [KERNEL_COLUMN] = column_accepts, [KERNEL_SCALAR] = scalar_accepts, [KERNEL_SCATTER] = scatter_accepts,
 };
 
-/* ---- questions -------------------------------------------------------------------------------------------------------- */
+/* ---- questions -------------------------------------------------------------------------------------------------- */
 
 /* A flag is complete only when its kernel has ended. */
 static bool reads_own_flag(const Fuse *z, int g, const Op *o) {
@@ -196,8 +196,8 @@ bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     return accepts[group->kind](z, g, o);
 }
 
-/* Products and movement read their operands from memory.  A column kernel walks all rows before it computes what there is
- * one of per column, so values of the latter kind cannot feed the walk. */
+/* Products and movement read their operands from memory.  A column kernel walks all rows before it computes what
+ * there is one of per column, so values of the latter kind cannot feed the walk. */
 bool fuse_may_feed(const Fuse *z, int g, const Op *user, const Op *o) {
     const Group *group = fuse_group(z, g);
     if (user->n_in && ir_reads_memory(z->f, user, 0)) return false;

@@ -8,8 +8,8 @@
  *                                                            %e = sub(%d.2, %m) }
  *
  * The gradient of pooling with windows that do not overlap is the operand spread over the larger image: reading the
- * operand again takes less time than writing and reading the result.  Only if all readers can recompute it, so that it is
- * never in memory.
+ * operand again takes less time than writing and reading the result.  Only if all readers can recompute it, so that
+ * it is never in memory.
  *
  * Inlined: elementwise ops that only pooling reads, computed where it reads them (ir_takes_inlined).
  *

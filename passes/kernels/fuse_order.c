@@ -115,10 +115,11 @@ void fuse_hoist(Fuse *z) {
     }
 }
 
-/* ---- delayed ---------------------------------------------------------------------------------------------------------
+/* ---- delayed -------------------------------------------------------------------------------------------------------
  *
- * Looks at one region: the core ops of one graph op.  Results of reductions and scalars are small, so they do not wait.
- * A reduction is also tried in the kernel that makes what its users need besides it: there its result stays in a register.
+ * Looks at one region: the core ops of one graph op.  Results of reductions and scalars are small, so they do not
+ * wait.  A reduction is also tried in the kernel that makes what its users need besides it: there its result stays in
+ * a register.
  */
 
 typedef struct Run { /* ops of one region: body[from .. to) */

@@ -1,12 +1,12 @@
 /* fuse_place.c: adding an op to a group, with the pending ops that it needs.
  *
- * A pending op that the new op reads joins the same group if it can be an operand there.  If it cannot, it gets a kernel
- * of its own first: before all others if it depends on nothing that kernels make, else just before the new op's group.
- * Of a copied op, the group gets its own copy.
+ * A pending op that the new op reads joins the same group if it can be an operand there.  If it cannot, it gets a
+ * kernel of its own first: before all others if it depends on nothing that kernels make, else just before the new
+ * op's group.  A copied op that it reads is copied into the group.
  */
 #include "passes/kernels/fuse.h"
 
-/* ---- does it fit ----------------------------------------------------------------------------------------------------- */
+/* ---- does it fit ------------------------------------------------------------------------------------------------ */
 
 /* A pending op that needs nothing from any kernel can run before all of them. */
 static bool can_be_early(const Fuse *z, const Op *o) {
@@ -36,7 +36,7 @@ bool fuse_fits(const Fuse *z, int g, const Op *o) {
     return fits;
 }
 
-/* ---- adding it ------------------------------------------------------------------------------------------------------- */
+/* ---- adding it -------------------------------------------------------------------------------------------------- */
 
 static void note_reader(Fuse *z, Val v, int g) {
     if ((int)v.id >= z->value_count) return;

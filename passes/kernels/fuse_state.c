@@ -1,13 +1,13 @@
 /* fuse_state.c: groups and homes, and the only functions that change them.
  *
  * Two questions about a pending op (which group makes what it needs, does it fit a group) are asked many times during
- * the walk and walk over all pending ops that it reads, so their answers are kept in its node.  A change of any group may
- * make an answer wrong.  Every function below that changes one therefore counts Fuse.change, and an answer of another
- * count is not used.
+ * the walk and walk over all pending ops that it reads, so their answers are kept in its node.  A change of any group
+ * may make an answer wrong.  Every function below that changes one therefore counts Fuse.change, and an answer of
+ * another count is not used.
  */
 #include "passes/kernels/fuse.h"
 
-/* ---- reading --------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 const Group *fuse_group(const Fuse *z, int g) { return &z->groups.data[g]; }
 
@@ -68,7 +68,7 @@ void fuse_remember_fit(const Fuse *z, int g, const Op *o, bool fits) {
     n->fit.fits = fits;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static void add_node(Fuse *z, int home) {
     vec_push(z->a, &z->nodes, ((Node){.home = home, .not_before = -1, .meeting_group = -1}));

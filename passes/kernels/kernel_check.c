@@ -1,5 +1,5 @@
-/* kernel_check.c: see kernel_check.h.  Written from the document, not from the fuse pass, so that each finds the other's
- * mistakes. */
+/* kernel_check.c: see kernel_check.h.  Written from the document, not from the fuse pass, so that each finds the
+ * other's mistakes. */
 #include "passes/kernels/kernel_check.h"
 
 #include "passes/common/rewrite.h"
@@ -52,7 +52,7 @@ static bool is_per_segment(const Check *x, Val v) {
 
 static bool is_own(const Check *x, Val v) { return x->maker[v.id] == x->k; }
 
-/* ---- one function per kind: which ops it may hold, besides copies and assigns -------------------------------------- */
+/* ---- one function per kind: which ops it may hold, besides copies and assigns ----------------------------------- */
 
 static bool fits_tile(Check *x, const Op *o) {
     return (ir_op_info[o->code].flags & ELEMENTWISE || is_move(x, o)) && is_whole(x, o->out[0]);
@@ -107,7 +107,7 @@ static const Fits fits[] = {
     [KERNEL_COLUMN] = fits_column,   [KERNEL_SCALAR] = fits_scalar, [KERNEL_SCATTER] = fits_scatter,
 };
 
-/* ---- the space of a kernel: of its product, of what it reduces, or of its first elementwise op ---------------------- */
+/* ---- the space of a kernel: of its product, of what it reduces, or of its first elementwise op ------------------ */
 
 static Val space_of(const Check *x, const Kernel *k) {
     Val space = NO_VAL;
@@ -126,7 +126,7 @@ static Val space_of(const Check *x, const Kernel *k) {
     return space;
 }
 
-/* ---- inlined values: computed where pooling reads them -------------------------------------------------------------- */
+/* ---- inlined values: computed where pooling reads them ---------------------------------------------------------- */
 
 /* Read by one window op only, or by an inlined op; elementwise, and the same wherever it is computed. */
 static void mark_inlined(Check *x, const Kernel *k) {
@@ -205,8 +205,8 @@ static void check_product(Check *x, const Kernel *k) {
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-/* After the kernel that assigns a state, nothing reads its old value or casts of a parameter; in that kernel, no product
- * or movement does. */
+/* After the kernel that assigns a state, nothing reads its old value or casts of a parameter; in that kernel, no
+ * product or movement does. */
 static void check_states(Check *x) {
     const Func *f = x->f;
     uint32_t *root = arena_array(f->module->arena, uint32_t, f->values.len + 1);

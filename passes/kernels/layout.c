@@ -6,9 +6,9 @@
  *                                                       reads (b1, b2)  writes (b5)
  *                                                     buffer b1 temp %x.h panels f32 ...
  *
- * With --no-pass=layout everything stays row-major, and a copy kernel packs each operand of a product just before it: the
- * same bits.  On a target without tiles everything is row-major in its own type; --no-pass=layout then leaves out the
- * rounded copies of weights (weight_copies.c).
+ * With --no-pass=layout everything stays row-major, and a copy kernel packs each operand of a product just before it:
+ * the same bits.  On a target without tiles everything is row-major in its own type; --no-pass=layout then leaves out
+ * the rounded copies of weights (weight_copies.c).
  */
 #include "passes/kernels/layout.h"
 #include "passes/passes.h"
@@ -51,8 +51,8 @@ static const bool *find_line_states(const Module *m, const KernelList *lists) {
     return found;
 }
 
-/* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its optimizer
- * state. */
+/* Masters of matrices, and their moments, are stored in panels: a tile of the weight gradient is a tile of its
+ * optimizer state. */
 static void choose_master_layouts(Module *m, const KernelList *lists) {
     const bool has_tiles = target_of(m)->has_tiles, *lines = find_line_states(m, lists);
     for (int i = 0; i < m->states.len; i++) {

@@ -14,13 +14,13 @@
 extern "C" {
 #endif
 
-/* ---- weight_copies.c ------------------------------------------------------------------------------------------------- */
+/* ---- weight_copies.c -------------------------------------------------------------------------------------------- */
 
 /* Rewrites every read of a rounded or repacked weight to a derived state; |lists| are the open kernel lists of all
  * functions.  Adds the function "refresh". */
 void derive_weight_copies(Module *m, KernelList *lists);
 
-/* ---- assign_buffers.c ------------------------------------------------------------------------------------------------ */
+/* ---- assign_buffers.c ------------------------------------------------------------------------------------------- */
 
 bool form_equal(Form a, Form b);
 /* The element type in memory of a value that no product reads: tf32 is stored as f32. */

@@ -4,8 +4,8 @@
  *   buffer b5 temp %3 f32 panels   =>   buffer b5 temp %3 f32 panels live 2 to 7
  *   buffer b9 temp %6 f16 rows          buffer b9 temp %6 f16 rows   live 3 to 5 in b4
  *
- * Sizes depend on the capacity N, which a session chooses, so the session computes the offsets from these intervals when
- * it is created.
+ * Sizes depend on the capacity N, which a session chooses, so the session computes the offsets from these intervals
+ * when it is created.
  */
 #include "passes/passes.h"
 #include "targets/target.h"
@@ -48,22 +48,22 @@ static void find_intervals(Func *f) {
     for (int i = 0; i < f->results.len; i++) touch_value(f, &by, f->results.data[i].value, f->kernels.len - 1);
 }
 
-/* ---- places: on CUDA a kernel of rows or tiles may write a result over an operand that no later kernel reads --------------- */
+/* ---- reuse: a row or tile kernel may write a result over an operand that no later kernel reads ------------------ */
 
 static bool same_matrix(const Func *f, Val a, Val b) { return shape_same_matrix(ir_shape(f, a), ir_shape(f, b)); }
 
-/* A value of which every thread reads and writes its own elements, where the kernel does elementwise ops alone: one as large
- * as the kernel's space.  NO_VAL: there is none, or some op reads at other places. */
+/* A value of the kernel's whole space, of which every thread reads and writes only its own elements.  NO_VAL: there
+ * is none, or some op reads other elements. */
 static Val whole_value(const Func *f, const Kernel *k) {
     Val whole = NO_VAL;
     Dim rows, cols;
     if (k->kind != KERNEL_ROW && k->kind != KERNEL_TILE) return NO_VAL;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(f, k->first + i);
-        bool fold = k->kind == KERNEL_ROW && ir_op_info[o->code].flags & REDUCE;
+        bool reduces = k->kind == KERNEL_ROW && ir_op_info[o->code].flags & REDUCE;
         for (int n = 0; n < o->n_in; n++)
             if (ir_reads_memory(f, o, n)) return NO_VAL;
-        if (fold) whole = o->in[0];
+        if (reduces) whole = o->in[0];
         else if (k->kind == KERNEL_TILE && ir_op_info[o->code].flags & ELEMENTWISE && !whole.id) whole = o->out[0];
     }
     bool one = !whole.id || !shape_matrix(ir_shape(f, whole), &rows, &cols) || (dim_is_one(rows) && dim_is_one(cols));

@@ -7,9 +7,9 @@
  *                                           %h = linear(%x.f16, %w.f16) : f16[N, 32]  because {lower, p:8}
  *                                           %y = relu(%h)               : f16[N, 32]  because {follow, p:24, input fc}
  *
- * Ops are decided in order, each from the dtypes that its inputs have at that point.  One cast per value and dtype, at its
- * first use, shared by all readers; an op's casts come last operand first, as in PyTorch, so that gradients meet in the
- * same order (aten/src/ATen/autocast_mode.h, cached_cast).
+ * Ops are decided in order, each from the dtypes that its inputs have at that point.  One cast per value and dtype,
+ * at its first use, shared by all readers; an op's casts come last operand first, as in PyTorch, so that gradients
+ * meet in the same order (aten/src/ATen/autocast_mode.h, cached_cast).
  */
 #include "base/dtype.h"
 #include "passes/common/function_modes.h"

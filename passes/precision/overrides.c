@@ -33,7 +33,7 @@ const Override *override_for(const Module *m, const Policy *p, const Op *o, Poli
     return best;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------- */
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
 
 static void check_word(PassContext *c, const Policy *p, const Override *v) {
     PolicyClass ignored;

@@ -28,7 +28,7 @@ bool policy_class_of(const char *word, PolicyClass *out) {
     return false;
 }
 
-/* ---- names of ops --------------------------------------------------------------------------------------------------- */
+/* ---- names of ops ----------------------------------------------------------------------------------------------- */
 
 /* How closely a name describes an op; 0: it does not name it. */
 enum { NAMES_ALL = 1, NAMES_OP, NAMES_LAYER, NAMES_OP_OF_LAYER };
@@ -131,7 +131,7 @@ typedef struct Reader {
     Loc has_name, has_algorithm, has_low; /* source NULL: not yet */
 } Reader;
 
-/* ---- reading: tokens ----------------------------------------------------------------------------------------------- */
+/* ---- reading: tokens -------------------------------------------------------------------------------------------- */
 
 static char peek(const Reader *r) { return r->at < r->source->len ? r->source->text[r->at] : '\n'; }
 
@@ -211,7 +211,7 @@ static bool is_second(Reader *r, Loc *first, Loc here, const char *what) {
     return true;
 }
 
-/* ---- reading: statements ------------------------------------------------------------------------------------------- */
+/* ---- reading: statements ---------------------------------------------------------------------------------------- */
 
 static void read_name(Reader *r, Loc here) {
     Token name;
@@ -327,7 +327,7 @@ static void read_statement(Reader *r) {
     help_nearest(r, diag, first.text, statement_words, STATEMENTS);
 }
 
-/* ---- reading: the file --------------------------------------------------------------------------------------------- */
+/* ---- reading: the file ------------------------------------------------------------------------------------------ */
 
 static bool lists_everything(const Policy *p) {
     for (int i = 0; i < p->entries.len; i++)

@@ -1,5 +1,5 @@
-/* policy_files.h: the built-in policies and the list of op names, made from passes/precision/policies/ by embed.sh when the
- * library is built. */
+/* policy_files.h: the built-in policies and the list of op names, made from passes/precision/policies/ by embed.sh
+ * when the library is built. */
 #ifndef AMP_PASSES_PRECISION_POLICY_FILES_H
 #define AMP_PASSES_PRECISION_POLICY_FILES_H
 

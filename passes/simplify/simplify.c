@@ -22,7 +22,7 @@ typedef struct Simplify {
     Val (*casts)[DTYPES];       /* by value id and dtype: the first such cast */
 } Simplify;
 
-/* ---- rules: each returns the value that |o|'s result equals, or NO_VAL; a rule may change |o| in place ------------- */
+/* ---- rules: each returns the value that |o|'s result equals, or NO_VAL; a rule may change |o| in place ---------- */
 
 static Val cast_to_own_dtype(Simplify *s, Op *o) {
     return ir_dtype(s->f, o->in[0]) == ir_dtype(s->f, o->out[0]) ? o->in[0] : NO_VAL;
@@ -206,7 +206,7 @@ static void simplify_func(Func *f) {
     renames_apply_results(&s.renames, f);
 }
 
-/* ---- relu after max pooling ------------------------------------------------------------------------------------------
+/* ---- relu after max pooling ----------------------------------------------------------------------------------------
  *
  * relu commutes with max pooling, and costs less after it, forward and backward:
  *

@@ -196,7 +196,7 @@ static Val group_decay(BlockStep *b, double value) {
     return known ? *known : remember_rate(b, "group", value, constant(b, "weight_decay", value));
 }
 
-/* ---- clipping --------------------------------------------------------------------------------------------------------
+/* ---- clipping ------------------------------------------------------------------------------------------------------
  *
  * Of unscaled gradients: first by the norm of all gradients of the block, then by value.
  *

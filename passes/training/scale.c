@@ -32,7 +32,7 @@ typedef struct Scaling {
     Val ok;
 } Scaling;
 
-/* ---- is it needed ------------------------------------------------------------------------------------------------- */
+/* ---- is it needed ----------------------------------------------------------------------------------------------- */
 
 static bool is_gradient(const char *result) { return !strncmp(result, "grad.", 5); }
 

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- train blocks (train_blocks.c) -------------------------------------------------------------------------------- */
+/* ---- train blocks (train_blocks.c) ------------------------------------------------------------------------------ */
 
 int train_block_count(const Module *m);
 const Train *train_block(const Module *m, int block);
@@ -33,7 +33,7 @@ typedef struct ParamGradient {
 typedef VEC(ParamGradient) ParamGradients;
 ParamGradients train_gradients(const Func *f, int block);
 
-/* ---- the functions of a step -------------------------------------------------------------------------------------- */
+/* ---- the functions of a step ------------------------------------------------------------------------------------ */
 
 /* The function that ends a step: apply_step if steps accumulate, else train_step; NULL: nothing is trained. */
 Func *train_last_function(const Module *m);

@@ -36,6 +36,11 @@ size_t amp_state_bytes(const amp_model_state *s) {
     return amp_layout_bytes(s->layout, s->storage, m.rows, m.cols, &bytes) ? bytes : 0;
 }
 
+size_t amp_state_content_bytes(const amp_model_state *s) {
+    if (s->layout != AMP_LAYOUT_ROWS) return amp_state_bytes(s);
+    return (size_t)amp_model_state_elements(s) * amp_storage_size(s->storage);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 amp_status amp_states_alloc(const amp_model *model, amp_state_filter *wanted, const void *ctx,

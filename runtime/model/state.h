@@ -11,6 +11,8 @@ bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what 
 amp_dtype amp_readable_dtype(uint32_t dtype);
 
 size_t amp_state_bytes(const amp_model_state *state); /* of its memory, in its layout */
+/* Up to the last element: rows have their padding after it, other layouts between elements. */
+size_t amp_state_content_bytes(const amp_model_state *s);
 
 /* One pointer per state of the model, NULL for those that are not wanted. */
 typedef bool amp_state_filter(const amp_model *model, int32_t index, const void *ctx);

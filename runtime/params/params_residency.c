@@ -43,16 +43,12 @@ static bool stored_alike(const amp_model_state *a, const amp_model_state *b) {
     return a->storage == b->storage && a->layout == b->layout && a->layout == AMP_LAYOUT_ROWS;
 }
 
-static size_t content_bytes(const amp_model_state *s) {
-    return (size_t)amp_model_state_elements(s) * amp_storage_size(s->storage);
-}
-
 static amp_status copy_to_host(const Transfer *t, int32_t there, int32_t here) {
     const amp_params *p = t->params;
     const amp_model_state *from = &p->residency->model->states[there], *to = &p->model->states[here];
     amp_device_memory *m = p->residency->memory;
     void *direct = stored_alike(from, to) ? p->states[here] : t->memory;
-    AMP_TRY(m->type->copy_out(m, direct, p->residency->states[there], content_bytes(from), t->err));
+    AMP_TRY(m->type->copy_out(m, direct, p->residency->states[there], amp_state_content_bytes(from), t->err));
     if (direct == p->states[here]) return AMP_OK;
     amp_state_get_f32(from, t->memory, t->rows);
     amp_state_set_f32(to, p->states[here], t->rows);
@@ -69,7 +65,7 @@ static amp_status copy_to_device(const Transfer *t, int32_t there, int32_t here)
         amp_state_set_f32(to, t->memory, t->rows);
         direct = t->memory;
     }
-    return m->type->copy_in(m, p->residency->states[there], direct, content_bytes(to), t->err);
+    return m->type->copy_in(m, p->residency->states[there], direct, amp_state_content_bytes(to), t->err);
 }
 
 static amp_status copy_all(const amp_params *p, amp_status (*copy)(const Transfer *, int32_t, int32_t),
@@ -135,6 +131,8 @@ static amp_status allocate(amp_params *p, amp_error *err) {
         if (!amp_state_lives_in_params(r->model, i, NULL)) continue;
         AMP_TRY(r->memory->type->allocate(r->memory, bytes, &r->states[i], err));
         r->bytes += bytes;
+        if (r->model->states[i].layout == AMP_LAYOUT_ROWS) continue;
+        AMP_TRY(r->memory->type->clear(r->memory, r->states[i], bytes, err)); /* kernels read the padding as zeros */
     }
     return AMP_OK;
 }

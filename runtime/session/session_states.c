@@ -10,11 +10,6 @@
 
 static const amp_device_memory_calls *calls_of(const amp_session *s) { return s->device->type->device_memory; }
 
-/* Bytes that hold elements: the padding after them has no values. */
-static size_t content_bytes(const amp_model_state *s) {
-    return (size_t)amp_model_state_elements(s) * amp_storage_size(s->storage);
-}
-
 static amp_status no_memory(const amp_session *s, size_t bytes, amp_error *err) {
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes to copy", s->model->desc.name, bytes);
 }
@@ -30,7 +25,7 @@ amp_status amp_session_get_state(const amp_session *s, int32_t i, float *to, amp
     }
     void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
-    amp_status status = calls_of(s)->read(s->device, copy, s->states.bound[i], content_bytes(state), err);
+    amp_status status = calls_of(s)->read(s->device, copy, s->states.bound[i], amp_state_content_bytes(state), err);
     if (!status) amp_state_get_f32(state, copy, to);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
@@ -46,7 +41,7 @@ amp_status amp_session_set_state(amp_session *s, int32_t i, const float *from, a
     void *copy = amp_alloc_aligned(&s->memory.allocator, bytes, AMP_MEMORY_ALIGN);
     if (!copy) return no_memory(s, bytes, err);
     amp_state_set_f32(state, copy, from);
-    amp_status status = calls_of(s)->write(s->device, s->states.bound[i], copy, content_bytes(state), err);
+    amp_status status = calls_of(s)->write(s->device, s->states.bound[i], copy, amp_state_content_bytes(state), err);
     amp_free_aligned(&s->memory.allocator, copy, bytes, AMP_MEMORY_ALIGN);
     return status;
 }
@@ -71,14 +66,14 @@ void amp_session_drop_host_states(const amp_session *s, void **states) {
 /* Params may have been written by another session: their memory knows, this session's device does not. */
 static amp_status fetch(const amp_session *s, int32_t i, void *to, amp_error *err) {
     amp_device_memory *m = s->params->residency->memory;
-    size_t bytes = content_bytes(&s->model->states[i]);
+    size_t bytes = amp_state_content_bytes(&s->model->states[i]);
     if (amp_state_is_param(&s->model->states[i])) return m->type->copy_out(m, to, s->states.bound[i], bytes, err);
     return calls_of(s)->read(s->device, to, s->states.bound[i], bytes, err);
 }
 
 static amp_status store(amp_session *s, int32_t i, const void *from, amp_error *err) {
     amp_device_memory *m = s->params->residency->memory;
-    size_t bytes = content_bytes(&s->model->states[i]);
+    size_t bytes = amp_state_content_bytes(&s->model->states[i]);
     if (amp_state_is_param(&s->model->states[i])) return m->type->copy_in(m, s->states.bound[i], from, bytes, err);
     return calls_of(s)->write(s->device, s->states.bound[i], from, bytes, err);
 }

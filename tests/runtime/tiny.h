@@ -23,9 +23,10 @@ inline amp_session_options TinyOptions(int64_t capacity) {
 // Model, params (seed 7) and one session; everything is released at the end.
 class Tiny {
   public:
-    explicit Tiny(const amp_session_options &options, const amp_allocator *allocator = nullptr) {
+    explicit Tiny(const amp_session_options &options, const amp_allocator *allocator = nullptr,
+                  const amp_model_desc *desc = amp_model_query(1, 0)) {
         amp_params_options seed = {sizeof seed, 7};
-        EXPECT_EQ(amp_model_from_desc(amp_model_query(1, 0), "tiny", allocator, &model, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_model_from_desc(desc, "tiny", allocator, &model, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_session_create(model, params, &options, &session, &err), AMP_OK) << err.message;
     }

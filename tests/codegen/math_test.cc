@@ -15,6 +15,10 @@
 #include <vector>
 
 #include "base/rounding.h"
+#include "codegen/emit.h"
+#include "tests/ops/pointwise.h"
+#include "codegen/emit.h"
+#include "tests/ops/pointwise.h"
 
 extern "C" const char cpu_prelude[];
 
@@ -38,11 +42,9 @@ const char wrappers[] = R"(
         for (int64_t i = 0; i < n; i += W) expression;                                                    \
     }
 #define MAP_FLOAT(name) MAP(map, name, float, float, store_f32(q + i, name##_vf(load_f32(p + i))))
-MAP_FLOAT(exp) MAP_FLOAT(log) MAP_FLOAT(tanh) MAP_FLOAT(erf) MAP_FLOAT(sqrt)
 MAP_FLOAT(round_f16) MAP_FLOAT(round_bf16) MAP_FLOAT(round_tf32)
 #define MAP_POW(name, e) MAP(map, pow_##name, float, float, store_f32(q + i, pow_vf(load_f32(p + i), e)))
 MAP_POW(2, 2.0) MAP_POW(3, 3.0) MAP_POW(half, 0.5) MAP_POW(m1, -1.0) MAP_POW(1_7, 1.7) MAP_POW(m2_5, -2.5) MAP_POW(0, 0.0)
-MAP_FLOAT(abs)
 __attribute__((visibility("default"))) double get_cos(double x) { return cos_f64(x); }
 MAP(narrow, f16, float, uint16_t, store_f16(q + i, round_f16_vf(load_f32(p + i))))
 MAP(narrow, bf16, float, uint16_t, store_bf16(q + i, round_bf16_vf(load_f32(p + i))))
@@ -52,13 +54,27 @@ float get_max(float a, float b) { return max_vf(splat_f(a), splat_f(b))[0]; }
 float get_min(float a, float b) { return min_vf(splat_f(a), splat_f(b))[0]; }
 )";
 
+// Ops of tests/ops/pointwise.def whose core op is a call of the function of its name.
+std::vector<PointwiseRow> CoreRows() {
+    std::vector<PointwiseRow> rows;
+    for (const PointwiseRow &row : PointwiseRows())
+        if (ir_op_info[row.code].core && emit_row(row.code) == &emit_function) rows.push_back(row);
+    return rows;
+}
+
+std::string RowWrappers() {
+    std::string text;
+    for (const PointwiseRow &row : CoreRows()) text += std::string("MAP_FLOAT(") + row.name() + ")\n";
+    return text;
+}
+
 // The prelude as a shared object of its own for one instruction set.
 class Prelude {
   public:
     explicit Prelude(const Isa &isa) {
         char folder[] = "/tmp/prelude-XXXXXX";
         const std::string at = mkdtemp(folder);
-        std::ofstream(at + "/p.c") << cpu_prelude << wrappers;
+        std::ofstream(at + "/p.c") << cpu_prelude << wrappers << RowWrappers();
         const std::string command = "cc -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-psabi -fPIC -shared "
                                     "-ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv "
                                     "-ffreestanding -march=" +
@@ -118,19 +134,13 @@ struct Function {
     long double (*exact)(long double);
     double bound; // codegen/README.md
 };
-const Function functions[] = {{"exp", expl, 1.0},
-                              {"log", logl, 1.0},
-                              {"tanh", tanhl, 1.5},
-                              {"erf", erfl, 2.5},
-                              {"sqrt", sqrtl, 0.5},
-                              {"abs", fabsl, 0.0},
-                              {"pow_2", [](long double x) { return powl(x, 2.0L); }, 0.501},
-                              {"pow_3", [](long double x) { return powl(x, 3.0L); }, 0.501},
-                              {"pow_half", [](long double x) { return powl(x, 0.5L); }, 0.501},
-                              {"pow_m1", [](long double x) { return powl(x, -1.0L); }, 0.501},
-                              {"pow_1_7", [](long double x) { return powl(x, static_cast<long double>(1.7)); }, 0.501},
-                              {"pow_m2_5", [](long double x) { return powl(x, -2.5L); }, 0.501},
-                              {"pow_0", [](long double x) { return powl(x, 0.0L); }, 0.0}};
+const Function powers[] = {{"pow_2", [](long double x) { return powl(x, 2.0L); }, 0.501},
+                           {"pow_3", [](long double x) { return powl(x, 3.0L); }, 0.501},
+                           {"pow_half", [](long double x) { return powl(x, 0.5L); }, 0.501},
+                           {"pow_m1", [](long double x) { return powl(x, -1.0L); }, 0.501},
+                           {"pow_1_7", [](long double x) { return powl(x, static_cast<long double>(1.7)); }, 0.501},
+                           {"pow_m2_5", [](long double x) { return powl(x, -2.5L); }, 0.501},
+                           {"pow_0", [](long double x) { return powl(x, 0.0L); }, 0.0}};
 
 class MathTest : public testing::TestWithParam<Isa> {
   protected:
@@ -148,6 +158,8 @@ TEST_P(MathTest, StaysWithinItsBounds) {
     std::uniform_real_distribution<float> near(-6.0f, 6.0f), around_one(0.5f, 2.0f);
     for (int i = 0; i < 1 << 16; i++) x.push_back(near(engine));
     for (int i = 0; i < 1 << 16; i++) x.push_back(around_one(engine));
+    std::vector<Function> functions(std::begin(powers), std::end(powers));
+    for (const PointwiseRow &row : CoreRows()) functions.push_back({row.name(), row.exact, row.bounds.of_f32});
     for (const Function &f : functions) {
         std::vector<float> y = x;
         prelude_->Get<Map>(std::string("map_") + f.name)(y.data(), x.data(), static_cast<int64_t>(x.size()));

@@ -4,12 +4,30 @@
 #include "base/random.h"
 #include "base/rounding.h"
 #include "tests/ir/interp_test.h"
+#include "tests/ops/pointwise.h"
 
 namespace {
 
 const double inf = INFINITY, nan_ = NAN;
 
 // ---- elementwise --------------------------------------------------------------------------------
+
+// The rows of tests/ops/pointwise.def: over their numbers and, where an op is defined there, its edges.
+TEST_F(Interp, PointwiseOpsAreWhatTheirRowsSay) {
+    for (const PointwiseRow &row : pointwise::AllRows()) {
+        SCOPED_TRACE(row.Call("%a"));
+        const double low = row.is_slope ? -2 : row.low, high = row.is_slope ? 2 : row.high;
+        Values x, want;
+        for (int i = 0; i <= 64; i++) x.push_back(low + (high - low) * i / 64);
+        if (low < 0) x.insert(x.end(), {0.0, -0.0, 21.0, -21.0, 30.5});
+        for (double v : x) want.push_back(static_cast<double>(row.exact(static_cast<long double>(v))));
+        const std::string type = "f32[" + std::to_string(x.size()) + "]";
+        const Values one(x.size(), 1.0);
+        ExpectNear(row.is_slope ? Op("simplify", type + ";" + type, row.Call("%a, %b"), type, {one, x})
+                                : Op("simplify", type, row.Call("%a"), type, {x}),
+                   want);
+    }
+}
 
 TEST_F(Interp, CoreElementwise) {
     const struct {

@@ -103,7 +103,7 @@ class GradientCheckTest : public PassTest {
     }
 
     void CheckAll() {
-        for (const GradientCase &c : kGradientCases) {
+        for (const GradientCase &c : GradientCases()) {
             EXPECT_GT(Check(c), 0) << Model(c);
             if (HasFailure()) return;
         }
@@ -131,7 +131,7 @@ TEST_F(GradientCheckTest, NoClassChangesAFormula) {
 
 TEST_F(GradientCheckTest, EveryOpHasACase) {
     std::set<int> seen;
-    for (const GradientCase &c : kGradientCases) {
+    for (const GradientCase &c : GradientCases()) {
         Module *m = Read(Model(c));
         ASSERT_NE(m, nullptr) << Model(c);
         const Func *f = ir_func_find(m, "forward");

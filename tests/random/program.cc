@@ -2,6 +2,9 @@
 #include "tests/random/program.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "tests/ops/pointwise.h"
 
 namespace random_programs {
 
@@ -16,6 +19,21 @@ std::string Shape(const Dims &d) {
 }
 
 std::string Name(int i) { return "v" + std::to_string(i); }
+
+// Ops of tests/ops/pointwise.def that take any number, as calls of @0.  Those with numbers as arguments, those that
+// take positive numbers and exp, which overflows, are written out.
+std::vector<std::string> UnaryForms() {
+    std::vector<std::string> forms;
+    for (const PointwiseRow &row : PointwiseRows())
+        if (row.low < 0 && row.code != OP_exp && !strpbrk(row.attributes, "0123456789"))
+            forms.push_back(row.Call("@0"));
+    for (const char *form :
+         {"-@0", "exp(clamp(@0; low = -3.0, high = 2.0))", "log(abs(@0) + 0.5)", "sqrt(abs(@0) + 0.25)",
+          "rsqrt(abs(@0) + 0.5)", "pow(abs(@0) + 0.5; e = 1.7)", "pow(@0; e = 2.0)", "pow(abs(@0) + 1.0; e = -0.5)",
+          "clamp(@0; low = -0.7, high = 0.9)", "@0 * 0.5 + 0.1", "1.0 / (abs(@0) + 0.75)", "dropout(@0; p = 0.25)"})
+        forms.push_back(form);
+    return forms;
+}
 
 // ---- making statements ----
 
@@ -48,28 +66,7 @@ struct Generator {
     int InnerDim(int v) { return 1 + r.Below(rank(v) - 1); }
 
     void Unary() {
-        static const std::vector<std::string> forms = {"relu(@0)",
-                                                       "gelu(@0)",
-                                                       "gelu(@0; approximate = tanh)",
-                                                       "sigmoid(@0)",
-                                                       "tanh(@0)",
-                                                       "silu(@0)",
-                                                       "softplus(@0)",
-                                                       "erf(@0)",
-                                                       "abs(@0)",
-                                                       "-@0",
-                                                       "neg(@0)",
-                                                       "exp(clamp(@0; low = -3.0, high = 2.0))",
-                                                       "log(abs(@0) + 0.5)",
-                                                       "sqrt(abs(@0) + 0.25)",
-                                                       "rsqrt(abs(@0) + 0.5)",
-                                                       "pow(abs(@0) + 0.5; e = 1.7)",
-                                                       "pow(@0; e = 2.0)",
-                                                       "pow(abs(@0) + 1.0; e = -0.5)",
-                                                       "clamp(@0; low = -0.7, high = 0.9)",
-                                                       "@0 * 0.5 + 0.1",
-                                                       "1.0 / (abs(@0) + 0.75)",
-                                                       "dropout(@0; p = 0.25)"};
+        static const std::vector<std::string> forms = UnaryForms();
         int v = Any();
         Add(r.Pick(forms), {v}, dims(v));
     }

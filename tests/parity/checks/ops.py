@@ -59,15 +59,26 @@ def normalised(h, w, b):
     return F.batch_norm(torch.tanh(h), None, None, w, b, training=True)  # tanh: a mere factor has no gradient
 
 
-ACTIVATIONS = {
-    "relu": unary("relu(h)", F.relu),
-    "gelu": unary("gelu(h)", F.gelu),
-    "gelu_tanh": unary("gelu(h; approximate = tanh)", lambda h: F.gelu(h, approximate="tanh")),
-    "sigmoid": unary("sigmoid(h)", torch.sigmoid),
-    "tanh": unary("tanh(h)", torch.tanh),
-    "silu": unary("silu(h)", F.silu),
-    "softplus": unary("softplus(h)", F.softplus),
-}
+POINTWISE = re.compile(r'POINTWISE\((\w+), (?:NO_ATTRS|"(.*?)"), (\S+), \S+,\s*"(.*?)",')
+
+
+def pointwise_rows():
+    """The rows of pointwise.def: op, attributes, least number, and its PyTorch expression of h."""
+    with open(os.path.join(tools.ROOT, "tests/ops/pointwise.def"), encoding="utf-8") as file:
+        rows = POINTWISE.findall(file.read())
+    return [(op, attributes, float(low), eval(f"lambda h: {code}", {"F": F, "torch": torch})) for op, attributes, low, code in rows]
+
+
+def pointwise_cases(written):
+    """A case for each row whose op is not among |written|."""
+    cases = {}
+    for op, attributes, low, function in pointwise_rows():
+        if not any(op + "(" in case.code for case in written.values()):
+            options = {} if low < 0 else {"inputs": "p", "positive": True}
+            cases[op + re.sub(r"\W+", "_", attributes)] = unary(f"{op}(h{attributes})", function, **options)
+    return cases
+
+
 FUNCTIONS = {
     "exp": unary("exp(0.5 * h)", lambda h: torch.exp(0.5 * h)),
     "log": unary("log(h)", torch.log, "p", positive=True),
@@ -80,6 +91,7 @@ FUNCTIONS = {
     "power": unary("pow(h; e = -1.5)", lambda h: h.pow(-1.5), "p", positive=True),
     "clamp": unary("clamp(h; low = -0.5, high = 0.7)", lambda h: h.clamp(-0.5, 0.7), loosen=4),
 }
+POINTWISE_CASES = pointwise_cases({**FUNCTIONS, "neg": unary("neg(h)", torch.neg)})
 ARITHMETIC = {
     "add": binary("h + b", torch.add),
     "sub": binary("b - h", lambda h, b: b - h),
@@ -163,7 +175,7 @@ LOSSES = {
     "mse": Case("x p", "y = mse_loss(x * s, p * q)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.mse_loss(x * s, p * q)),
     "bce": Case("x u", "y = bce_with_logits(x * s, u)", {"s": [19]}, lambda x, u, s: F.binary_cross_entropy_with_logits(x * s, u)),
 }
-THEMES = {"activations": ACTIVATIONS, "functions": FUNCTIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS, "convolutions": CONVOLUTIONS, "images": IMAGES,
+THEMES = {"pointwise": POINTWISE_CASES, "functions": FUNCTIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS, "convolutions": CONVOLUTIONS, "images": IMAGES,
           "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES}
 
 
@@ -291,9 +303,10 @@ def every_op(tally, options):
 
 
 def every_op_is_here(tally, options):
-    """The ops that gradient_cases.h lists: those that autodiff differentiates."""
+    """The ops that gradient_cases.h and pointwise.def list: those that autodiff differentiates."""
     with open(os.path.join(tools.ROOT, "tests/passes/gradient_cases.h"), encoding="utf-8") as file:
         ops = set(re.findall(r"%y(?:, %\w+)* = (\w+)\(", file.read())) - {"cast", "dropout", "expand"}
+    ops |= {row[0] for row in pointwise_rows()}
     signs = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-("}
     layers = {"log_softmax": "log_softmax(", "nll_loss": "cross_entropy("}
     code = " ".join(case.code for cases in THEMES.values() for case in cases.values())

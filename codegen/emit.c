@@ -64,6 +64,28 @@ const char *emit_operand(const Emitter *e, Val v, bool vector) {
     return arena_printf(e->w->arena, as_is || kind > KIND_BOOL ? "v%d" : splat[kind], walk_number(e->w, v));
 }
 
+/* ---- elements in memory ------------------------------------------------------------------------------------------ */
+
+static const Storage storages[] = {
+    [AMP_DT_F32] = {"f32", "float", 4},    [AMP_DT_TF32] = {"f32", "float", 4},
+    [AMP_DT_F16] = {"f16", "uint16_t", 2}, [AMP_DT_BF16] = {"bf16", "uint16_t", 2},
+    [AMP_DT_I32] = {"i32", "int32_t", 4},  [AMP_DT_BOOL] = {"bool", "int32_t", 4},
+    [AMP_DT_U8] = {"u8", "uint8_t", 1},    [AMP_DT_I64] = {"i64", "int64_t", 8},
+    [AMP_DT_F64] = {"f64", "double", 8},
+};
+
+/* Bools are told by the value: a flag's storage may be called i32. */
+const Storage *emit_storage(const Walk *w, int operand) {
+    const Buffer *b = walk_operand(w, operand);
+    bool is_bool = b->storage == AMP_DT_I32 && ir_dtype(w->f, b->value) == AMP_DT_BOOL;
+    return &storages[is_bool ? AMP_DT_BOOL : b->storage];
+}
+
+bool emit_storage_holds(Dtype t, Dtype storage) {
+    if (t == storage || (t == AMP_DT_BOOL && storage == AMP_DT_I32)) return true;
+    return emit_kind(t) == KIND_F32 && (storage == AMP_DT_F32 || storage == AMP_DT_TF32);
+}
+
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 static void put_line(Emitter *e, const char *fmt, va_list args, const char *end) {

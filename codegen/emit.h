@@ -1,9 +1,15 @@
 /* emit.h: the ops of a kernel as C text: one variable per value, `v12` for the twelfth of the kernel.
  *
  * A value of SPAN_FULL or SPAN_COLUMN is a vector (vf for every float type, vi for i32 and bool masks), one of SPAN_ROW
- * or SPAN_ONE is a scalar (float, int32_t, int64_t, double).  Where a thread makes one element (CUDA) all are scalars, of
- * the element in row r and column c.  Where each op stands, and how values are loaded and stored, is the target's
- * (codegen/cpu/kernel.c, codegen/cuda/kernel.c).
+ * or SPAN_ONE is a scalar (float, int32_t, int64_t, double).  Where a thread makes one element (CUDA) all are scalars,
+ * of the element in row r and column c.
+ *
+ *     emit.c          ops as expressions, by the table of emit_rules.c
+ *     loop_nest.c     which ops, loads and stores belong in which place of the loop nest (walk.h)
+ *     indirect*.c     ops that make their result from memory
+ *
+ * These write the text of every target.  What a target spells in its own way (loops, addresses, loads, stores) it gives
+ * as its Spelling: cpu/cpu_kernel.c, cuda/cuda_kernel.c.
  */
 #ifndef AMP_CODEGEN_EMIT_H
 #define AMP_CODEGEN_EMIT_H
@@ -17,15 +23,58 @@ extern "C" {
 /* C types in registers. */
 typedef enum Kind { KIND_F32 = 1, KIND_I32 = 2, KIND_BOOL = 4, KIND_I64 = 8, KIND_F64 = 16 } Kind;
 
+typedef struct Storage { /* elements in memory: load_f16(..), uint16_t */
+    const char *name, *element;
+    int bytes;
+} Storage;
+
+/* An operand that is read from memory, as its op sees it: a matrix of its leading dimensions by its last. */
+typedef struct Memory {
+    int operand; /* of the kernel */
+    Layout layout;
+    const Storage *storage;
+    Shape shape;      /* rank >= 2, or 1 where there is one row */
+    const char *cols; /* a number, or in terms of n */
+    const char *rows; /* rounded up to 32 */
+} Memory;
+
+struct Spelling;
+
+/* The first member of the target's own struct, to which its functions cast it back. */
 typedef struct Emitter {
     Walk *w;
+    const struct Spelling *spelling;
     Text *out;
     int indent;
     amp_error *err;
     bool per_thread;     /* one element at a time: no vectors, a bool is 0 or 1 */
+    int place;           /* of the loop nest: counted up, so that each loads its values anew */
+    const char *lanes;   /* vectors: those that count, "W" or "W && l < left" */
     const char *element; /* per_thread: the element's number in row-major order */
     const char *sum;     /* per_thread: what a product kernel summed up for the element; NULL: it has no products */
 } Emitter;
+
+/* How a target writes what the shared files ask for. */
+typedef struct Spelling {
+    const char *name;                /* at the end of "is not built yet" */
+    const char *row, *column, *lane; /* of the op's element; of a vector's first element, and of its lane l */
+    const char *zero, *splat;        /* 0.0f, and a float element, as a value of the kernel */
+
+    /* ---- loop_nest.c ---- */
+    amp_status (*load)(Emitter *e, Val v);
+    amp_status (*store)(Emitter *e, const Sink *s);
+    void (*or_flag)(Emitter *e, const Sink *s);
+    /* A value that several phases need: v12 from where it is kept; where it is to be kept from v12. */
+    void (*load_kept)(Emitter *e, Val v);
+    void (*keep)(Emitter *e, Val v);
+
+    /* ---- indirect*.c ---- */
+    /* The coordinates of the op's element along the leading dimensions of its result: i0, i1, .. */
+    amp_status (*put_coordinates)(Emitter *e, const Op *o);
+    /* The element in this row and column; the vector that begins there (the element, where there are none). */
+    const char *(*element_at)(const Emitter *e, const Memory *m, const char *row, const char *column);
+    const char *(*vector_at)(const Emitter *e, const Memory *m, const char *row, const char *column);
+} Spelling;
 
 /* How an op becomes an expression: from a template ($0, $1, $2: operands; $t: their type, "vf", "f32", ...; $n: the
  * op), or by a function. */
@@ -34,7 +83,7 @@ typedef struct EmitEntry {
     unsigned kinds; /* of the last operand: Kind bits; 0: any */
     const char *(*build)(Emitter *e, const Op *o, bool vector);
     bool by_walk;   /* reductions, assign: not an expression */
-    bool by_memory; /* made from memory: the target's (codegen/cpu/indirect.c); a template is for where nothing moves */
+    bool by_memory; /* made from memory (indirect.c); a template is for where nothing moves */
 } EmitEntry;
 extern const EmitEntry emit_rules[OP_COUNT];
 /* A core op without a row calls the function of its name: exp_vf, exp_f32. */
@@ -54,6 +103,10 @@ const char *emit_dim(Arena *a, Dim d);
 const char *emit_dim_factor(Arena *a, Dim d); /* the same, to stand beside * and / */
 /* [N] as N rows of one column. */
 Shape emit_matrix_shape(const Shape *s);
+
+const Storage *emit_storage(const Walk *w, int operand);
+/* Whether elements of |storage| hold values of |t| without another rounding. */
+bool emit_storage_holds(Dtype t, Dtype storage);
 
 /* Indented, with a newline. */
 void emit_line(Emitter *e, const char *fmt, ...) AMP_PRINTF(2, 3);

@@ -10,7 +10,7 @@ extern const char cpu_prelude[];
 /* amp/base.h and amp/model_abi.h, as C text without their #include lines. */
 extern const char cpu_abi[];
 
-/* kernel.c: appends `void K(name)(const amp_kernel_args *a) { ... }` for the kernel that |w| has analysed. */
+/* cpu_kernel.c: appends `void K(name)(const amp_kernel_args *a) { ... }` for the kernel that |w| has analysed. */
 amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err);
 /* Kernels of the whole module, with comments. */
 amp_status cpu_emit_kernels(const Module *m, KernelNames *names, Text *out, amp_error *err);

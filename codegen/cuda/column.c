@@ -1,6 +1,6 @@
 /* column.c: reductions over rows.  A block of WIDTH x HEIGHT threads owns WIDTH columns (of a segment): thread row y adds the rows y, y + HEIGHT, ..  of its
  * column in ascending order, then the thread rows are added pairwise (prelude/reduce.cuh).  WIDTH and HEIGHT depend on the number of columns and the segment alone. */
-#include "codegen/cuda/kernel.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 enum { MAX_WIDTH = 32, THREADS = 512, SEGMENT_THREADS = 256, WARP = 32 };
 
@@ -56,7 +56,7 @@ amp_status cuda_emit_column(CudaKernel *k) {
     AMP_TRY(cuda_load_line(k));
     for (int p = 0; p < w->phases; p++) {
         AMP_TRY(cuda_emit_line_ops(k, p));
-        if (!cuda_has_phase(k, p)) continue;
+        if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
         AMP_TRY(cuda_open_reductions(k, p));
         emit_open(&k->e, "for (int64_t r = %sy; in && r < %s; r += %d)", w->segment ? "first + " : "",

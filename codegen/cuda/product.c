@@ -103,6 +103,7 @@ amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err) {
     bool one = vector == 1;
     CudaKernel k = {
         .e = {.w = w,
+              .spelling = &cuda_spelling,
               .out = text,
               .indent = 1,
               .err = err,

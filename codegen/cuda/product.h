@@ -2,7 +2,7 @@
 #ifndef AMP_CODEGEN_CUDA_PRODUCT_H
 #define AMP_CODEGEN_CUDA_PRODUCT_H
 
-#include "codegen/cuda/kernel.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 typedef struct ProductTile { /* what a block makes */
     int m, n, threads;

@@ -96,7 +96,7 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
     const Buffer *buffer = walk_operand(w, out->operand);
     int64_t run = run_of(w, p, n, transposed);
     bool rounds = buffer->value.id != p->op->in[n].id;
-    int bytes = cuda_storage_of(w, out->operand)->bytes;
+    int bytes = emit_storage(w, out->operand)->bytes;
     out->k_inner = n == (int)transposed;
     if (rounds && buffer->storage == AMP_DT_F32) out->memory = by->rounded;
     else if (!rounds && bytes == by->element_bytes) out->memory = arena_printf(w->arena, "AsStored<%s>", by->element);

@@ -3,7 +3,7 @@
  * the number of columns alone, so that fusion changes no bit.
  *
  * What several phases need stays in registers where there are enough of them, else it is read and computed again. */
-#include "codegen/cuda/kernel.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 enum { WARP = 32, THREADS = 256, WARP_COLUMNS = 1024, MAX_VECTOR = 4, REGISTERS = 96, MAX_SLOTS = 32 };
 
@@ -137,7 +137,7 @@ amp_status cuda_emit_row(CudaKernel *k) {
     AMP_TRY(cuda_load_line(k));
     for (int p = 0; p < w->phases; p++) {
         AMP_TRY(cuda_emit_line_ops(k, p));
-        if (!cuda_has_phase(k, p)) continue;
+        if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
         AMP_TRY(cuda_open_reductions(k, p));
         int opened = open_vectors(k, threads, stays || k->slots == 1);

@@ -1,5 +1,5 @@
 /* scalar.c: one thread, scalars of any type. */
-#include "codegen/cuda/kernel.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 amp_status cuda_emit_scalar(CudaKernel *k) {
     AMP_TRY(cuda_open_function(k, 1, 0));

@@ -1,4 +1,4 @@
-/* kernel.h: what the files that write one CUDA kernel share.
+/* cuda_kernel.h: what the files that write one CUDA kernel share.
  *
  * A thread makes |vector| elements side by side, in three parts; a value is a scalar, v12 for the twelfth of the kernel:
  *
@@ -15,16 +15,17 @@
  * Names in the generated text: b3 operand 3; r, c row and column of an element, c0 the column of the vector's first; at the
  * number of that element in row-major order; rows, COLS the space.
  */
-#ifndef AMP_CODEGEN_CUDA_KERNEL_H
-#define AMP_CODEGEN_CUDA_KERNEL_H
+#ifndef AMP_CODEGEN_CUDA_CUDA_KERNEL_H
+#define AMP_CODEGEN_CUDA_CUDA_KERNEL_H
 
 #include "codegen/cuda/cuda.h"
+#include "codegen/indirect.h"
+#include "codegen/loop_nest.h"
 
 typedef struct CudaKernel {
     Emitter e;
     Walk *w;
     CudaBody *body;
-    int place;          /* of the loop nest: counted up, so that each loads its values anew */
     int vector;         /* elements of a thread side by side */
     int min_blocks;     /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
     bool flat;          /* full and scalar operands alone: an element is its number */
@@ -42,13 +43,7 @@ typedef struct CudaKernel {
     const char *line_store;   /* the same of the line's own span; NULL: always */
 } CudaKernel;
 
-/* ---- memory.c ---------------------------------------------------------------------------------------------------- */
-
-typedef struct CudaStorage {
-    const char *name, *element; /* "f16", "uint16_t" */
-    int bytes;
-} CudaStorage;
-const CudaStorage *cuda_storage_of(const Walk *w, int operand);
+/* ---- cuda_memory.c ---------------------------------------------------------------------------------------------------- */
 
 /* The elements that one thread makes side by side: 16 bytes of the widest full operand, 8 elements at most, so that the accesses of a warp
  * lie side by side. */
@@ -65,8 +60,13 @@ void cuda_store_element(CudaKernel *k, const Sink *s);
 void cuda_store_vector(CudaKernel *k, const Sink *s);
 /* A store of a value that all elements of the thread share. */
 amp_status cuda_store_one(CudaKernel *k, const Sink *s);
+/* An element of an operand that an op reads from memory. */
+const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
+amp_status cuda_put_coordinates(Emitter *e, const Op *o);
 
-/* ---- kernel.c ---------------------------------------------------------------------------------------------------- */
+/* ---- cuda_kernel.c ---------------------------------------------------------------------------------------------------- */
+
+extern const Spelling cuda_spelling;
 
 /* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a batch. */
 amp_status cuda_open_function(CudaKernel *k, int threads, int members);
@@ -84,9 +84,6 @@ amp_status cuda_store_line(CudaKernel *k);
 amp_status cuda_emit_elements(CudaKernel *k, int p);
 /* A full result may lie in the place of a full operand (docs/design/cuda.md): it is stored in the last phase that loads one, at the earliest. */
 void cuda_delay_stores(CudaKernel *k);
-/* Whether phase |p| has anything to do. */
-bool cuda_has_phase(const CudaKernel *k, int p);
-bool cuda_reduces_in(const CudaKernel *k, const Sink *s, int p);
 /* `float v12 = 0.0f;`; `v12 = warp_reduce<Plus>(v12);`, where |reduce| is "warp_reduce<%s>". */
 amp_status cuda_open_reductions(CudaKernel *k, int p);
 void cuda_close_reductions(CudaKernel *k, int p, const char *reduce);
@@ -100,27 +97,5 @@ amp_status cuda_emit_row(CudaKernel *k);
 amp_status cuda_emit_column(CudaKernel *k);
 amp_status cuda_emit_scalar(CudaKernel *k);
 amp_status cuda_emit_scatter(CudaKernel *k);
-
-/* ---- indirect*.c -------------------------------------------------------------------------------------------------- */
-
-/* An operand that is read from memory, as its op sees it: a matrix of its leading dimensions by its last. */
-typedef struct CudaMemory {
-    int operand;
-    const CudaStorage *storage;
-    Shape shape;      /* rank >= 2, or 1 where there is one row */
-    const char *cols; /* a number, or in terms of n */
-} CudaMemory;
-CudaMemory cuda_memory(const CudaKernel *k, const Op *o, int n);
-/* The element in this row and column. */
-const char *cuda_element_at(const CudaKernel *k, const CudaMemory *m, const char *row, const char *column);
-/* v12 = an inlined value (codegen/walk.h) at this row and column of its matrix. */
-amp_status cuda_emit_inlined(CudaKernel *k, Val v, const char *row, const char *column);
-
-/* An op that makes its result from memory: v12 at (r, c).  Inside the braces that hold it i0, i1, .. are the coordinates of r along the result's leading
- * dimensions. */
-amp_status cuda_emit_indirect(CudaKernel *k, const Op *o);
-amp_status cuda_emit_move(CudaKernel *k, const Op *o);
-amp_status cuda_emit_window(CudaKernel *k, const Op *o);
-amp_status cuda_emit_sums(CudaKernel *k, const Op *o);
 
 #endif

@@ -1,6 +1,6 @@
-/* memory.c: loads and stores of a kernel, in each layout (kernel.h).  A pointer b3 is operand 3, moved to the kernel's first row and
- * column; c counts from there. */
-#include "codegen/cpu/kernel.h"
+/* cpu_memory.c: loads and stores of a kernel, in each layout (cpu_kernel.h).  A pointer b3 is operand 3, moved to the
+ * kernel's first row and column; c counts from there. */
+#include "codegen/cpu/cpu_kernel.h"
 
 /* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
@@ -13,27 +13,7 @@ static const LayoutText layout_text[] = {
     [LAYOUT_PAIRS_T] = {"row0 * PADDED_COLS + col0 * 32", "(c & ~31) * 32", "write_pairs_t", "scatter_pairs_t"},
 };
 
-static const StorageText storage_text[] = {
-    [AMP_DT_F32] = {"f32", "float", 4},    [AMP_DT_TF32] = {"f32", "float", 4},
-    [AMP_DT_F16] = {"f16", "uint16_t", 2}, [AMP_DT_BF16] = {"bf16", "uint16_t", 2},
-    [AMP_DT_I32] = {"i32", "int32_t", 4},  [AMP_DT_BOOL] = {"bool", "int32_t", 4},
-    [AMP_DT_U8] = {"u8", "uint8_t", 1},    [AMP_DT_I64] = {"i64", "int64_t", 8},
-    [AMP_DT_F64] = {"f64", "double", 8},
-};
-
-/* Bools are told by the value: a flag's storage may be called i32. */
-const StorageText *cpu_storage_of(const Walk *w, int operand) {
-    const Buffer *b = walk_operand(w, operand);
-    bool is_bool = b->storage == AMP_DT_I32 && ir_dtype(w->f, b->value) == AMP_DT_BOOL;
-    return &storage_text[is_bool ? AMP_DT_BOOL : b->storage];
-}
 const LayoutText *cpu_layout_of(const Walk *w, int operand) { return &layout_text[walk_operand(w, operand)->layout]; }
-
-/* Whether elements of |storage| hold values of |t| without another rounding. */
-static bool storage_holds(Dtype t, Dtype storage) {
-    if (t == storage || (t == AMP_DT_BOOL && storage == AMP_DT_I32)) return true;
-    return emit_kind(t) == KIND_F32 && (storage == AMP_DT_F32 || storage == AMP_DT_TF32);
-}
 
 /* Where an element or W neighbours stand. */
 static const char *address(const CpuKernel *k, int operand, Span span) {
@@ -87,7 +67,7 @@ void cpu_clear_past_last_segment(CpuKernel *k, const Sink *s) {
     Walk *w = k->w;
     const Buffer *b = walk_operand(w, s->operand);
     const LayoutText *l = cpu_layout_of(w, s->operand);
-    const char *element = cpu_storage_of(w, s->operand)->element, *segments = emit_dim(w->arena, walk_segments(w));
+    const char *element = emit_storage(w, s->operand)->element, *segments = emit_dim(w->arena, walk_segments(w));
     if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || b->layout == LAYOUT_ROWS)
         return;
     emit_open(&k->e, "for (int64_t s = %s; row0 + rows == %s && s < RS; s++)", segments, emit_dim(w->arena, w->rows));
@@ -95,7 +75,7 @@ void cpu_clear_past_last_segment(CpuKernel *k, const Sink *s) {
               segment_offset(w, b->layout, "s"));
     const char *store = l->scatter
                             ? arena_printf(w->arena, "scatter_row_%s(z, splat_i(0), c)", l->scatter + 8)
-                            : arena_printf(w->arena, "store_%s(z + c, (%s){0})", cpu_storage_of(w, s->operand)->name,
+                            : arena_printf(w->arena, "store_%s(z + c, (%s){0})", emit_storage(w, s->operand)->name,
                                            emit_type(ir_dtype(w->f, s->value), true));
     emit_line(&k->e, "for (int64_t c = 0; c < 32; c += W) %s;", store);
     emit_close(&k->e);
@@ -110,10 +90,10 @@ static bool in_parts(const CpuKernel *k, int operand) {
 
 amp_status cpu_load(CpuKernel *k, Val v) {
     const ValueWalk *x = &k->w->values[v.id];
-    const char *storage = cpu_storage_of(k->w, x->operand)->name, *at = address(k, x->operand, x->span);
+    const char *storage = emit_storage(k->w, x->operand)->name, *at = address(k, x->operand, x->span);
     Dtype t = ir_dtype(k->w->f, v);
     bool vector = emit_is_vector(x->span);
-    if (!storage_holds(t, walk_operand(k->w, x->operand)->storage) || !emit_type(t, vector))
+    if (!emit_storage_holds(t, walk_operand(k->w, x->operand)->storage) || !emit_type(t, vector))
         return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
                         walk_name(k->w), ir_value(k->w->f, v)->name, amp_dtype_name(t), storage);
     const char *type = emit_type(t, vector);
@@ -127,7 +107,7 @@ amp_status cpu_load(CpuKernel *k, Val v) {
 
 /* A full value in a layout that is written tile by tile or scattered. */
 static void store_in_tile(CpuKernel *k, int operand, const char *value) {
-    const char *storage = cpu_storage_of(k->w, operand)->name;
+    const char *storage = emit_storage(k->w, operand)->name;
     const LayoutText *l = cpu_layout_of(k->w, operand);
     if (k->w->by_row)
         emit_line(&k->e, "%s(b%d + %s, bits_%s(%s), r, c & 31);", l->scatter, operand, l->tile, storage, value);
@@ -155,9 +135,9 @@ amp_status cpu_store(CpuKernel *k, const Sink *s) {
     bool vector = emit_is_vector(span), tiles = (span == SPAN_FULL || segments) && b->layout != LAYOUT_ROWS;
     bool by_tile = span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
     const char *value = emit_operand(&k->e, s->value, vector), *at = address(k, s->operand, span),
-               *storage = cpu_storage_of(w, s->operand)->name;
+               *storage = emit_storage(w, s->operand)->name;
     Dtype t = ir_dtype(w->f, s->value);
-    if (!storage_holds(t, b->storage) || (by_tile && w->k->kind == KERNEL_COLUMN) ||
+    if (!emit_storage_holds(t, b->storage) || (by_tile && w->k->kind == KERNEL_COLUMN) ||
         (span != SPAN_FULL && b->layout != LAYOUT_ROWS && span != SPAN_ONE && !segments))
         return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(w),
                         ir_value(w->f, s->value)->name, amp_dtype_name(t), b->name);
@@ -165,7 +145,7 @@ amp_status cpu_store(CpuKernel *k, const Sink *s) {
     const char *condition = store_condition(k, s);
     if (condition) emit_open(&k->e, "if (%s)", condition);
     if (span == SPAN_ONE && b->layout != LAYOUT_ROWS) /* one tile, of one element */
-        emit_line(&k->e, "clear_tiles(b%d, 1024 * %d, 0, 1);", s->operand, cpu_storage_of(w, s->operand)->bytes);
+        emit_line(&k->e, "clear_tiles(b%d, 1024 * %d, 0, 1);", s->operand, emit_storage(w, s->operand)->bytes);
     if (by_tile) store_in_tile(k, s->operand, value);
     else if (tiles && cpu_layout_of(w, s->operand)->scatter)
         emit_line(&k->e, "scatter_row_%s(b%d, bits_%s(%s), c);", cpu_layout_of(w, s->operand)->scatter + 8, s->operand,
@@ -175,4 +155,101 @@ amp_status cpu_store(CpuKernel *k, const Sink *s) {
     else emit_line(&k->e, "store_%s(%s, %s);", storage, at, value);
     if (condition) emit_close(&k->e);
     return AMP_OK;
+}
+
+/* ---- what ops read from memory (codegen/indirect.h): the pointer m3 is the beginning of operand 3 ------------------ */
+
+static const char *address_of(const Emitter *e, const Memory *m, const char *row, const char *column) {
+    if (m->layout == LAYOUT_PANELS)
+        return arena_printf(e->w->arena, "AT_PANELS(m%d, %s, %s, %s)", m->operand, row, column, m->rows);
+    return arena_printf(e->w->arena, "AT_ROWS(m%d, %s, %s, %s)", m->operand, row, column, m->cols);
+}
+
+/* Dense rows end where they end. */
+const char *cpu_vector_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
+    bool part = ((const CpuKernel *)e)->padded && m->layout == LAYOUT_ROWS;
+    return arena_printf(e->w->arena, part ? "load_%s_part(%s, left)" : "load_%s(%s)", m->storage->name,
+                        address_of(e, m, row, column));
+}
+
+const char *cpu_element_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
+    return arena_printf(e->w->arena, "get_%s(%s)", m->storage->name, address_of(e, m, row, column));
+}
+
+static const char *stride_text(const Walk *w, const Shape *s, int dim) {
+    Dim stride = dim_const(1);
+    for (int i = dim + 1; i < s->rank - 1; i++)
+        if (!dim_mul(stride, s->d[i], &stride)) return NULL;
+    return dim_is_one(stride) ? "" : arena_printf(w->arena, " / (uint64_t)(%s)", emit_dim(w->arena, stride));
+}
+
+/* `const int64_t i0 = ..., i1 = ...`: the coordinates of |row| along the leading dimensions of |s|; |name|: 'i', or 's'
+ * for those that step from row to row. */
+static void put_coordinates(CpuKernel *k, const Shape *s, const char *row, char name) {
+    Arena *a = k->w->arena;
+    const char *constant = name == 'i' ? "const " : "";
+    for (int i = 0; i < s->rank - 1; i++) {
+        const char *rest = i ? arena_printf(a, " %% (uint64_t)(%s)", emit_dim(a, s->d[i])) : "";
+        const char *at = arena_printf(a, "(int64_t)((uint64_t)(%s)%s%s)", row, stride_text(k->w, s, i), rest);
+        emit_line(&k->e, "MAYBE_UNUSED %sint64_t %c%d = %s;", constant, name, i, dim_is_one(s->d[i]) ? "0" : at);
+    }
+}
+
+void cpu_put_steps(CpuKernel *k, const char *row) { put_coordinates(k, &k->stepped, row, 's'); }
+
+void cpu_step_coordinates(CpuKernel *k) {
+    int last = k->stepped.rank - 2, open = 0;
+    for (int i = last; i > 0; i--) {
+        if (dim_is_one(k->stepped.d[i])) continue;
+        emit_open(&k->e, "if (++s%d == %s)", i, emit_dim(k->w->arena, k->stepped.d[i]));
+        emit_line(&k->e, "s%d = 0;", i);
+        open++;
+    }
+    if (last >= 0) emit_line(&k->e, "s0++;");
+    while (open--) emit_close(&k->e);
+}
+
+Shape cpu_stepped_shape(const CpuKernel *k) {
+    const Walk *w = k->w;
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        if (walk_is_indirect(w, o) && w->values[o->out[0].id].needed)
+            return emit_matrix_shape(ir_shape(w->f, o->out[0]));
+    }
+    return (Shape){.rank = 0};
+}
+
+static bool has_same_rows(const Shape *a, const Shape *b) {
+    bool same = a->rank == b->rank;
+    for (int i = 0; i < a->rank - 1 && same; i++) same = dim_equal(a->d[i], b->d[i]);
+    return same;
+}
+
+amp_status cpu_put_coordinates(Emitter *e, const Op *o) {
+    CpuKernel *k = (CpuKernel *)e;
+    Shape s = emit_matrix_shape(ir_shape(e->w->f, o->out[0]));
+    emit_line(e, "MAYBE_UNUSED const int64_t j = col0 + c;");
+    emit_line(e, "MAYBE_UNUSED const uint64_t row = (uint64_t)(row0 + r);");
+    if (!has_same_rows(&s, &k->stepped)) put_coordinates(k, &s, "row", 'i');
+    else
+        for (int i = 0; i < s.rank - 1; i++) emit_line(e, "MAYBE_UNUSED const int64_t i%d = s%d;", i, i);
+    return AMP_OK;
+}
+
+void cpu_declare_memory(CpuKernel *k) {
+    Walk *w = k->w;
+    bool *declared = arena_array(w->arena, bool, w->operands.len + 1);
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        bool indirect = walk_is_indirect(w, o);
+        if (!o->n_out || !w->values[o->out[0].id].live || (!indirect && !walk_is_inlined(w, o))) continue;
+        for (int n = 0; n < o->n_in; n++) {
+            if (!indirect && !walk_reads_inlined(w, o, n)) continue;
+            int operand = walk_memory_operand(w, o, n);
+            if (operand < 0 || declared[operand]) continue;
+            declared[operand] = true;
+            const char *element = emit_storage(w, operand)->element;
+            emit_line(&k->e, "const %s *const m%d = OPERAND(%s, %d, 0);", element, operand, element, operand);
+        }
+    }
 }

@@ -1,6 +1,6 @@
-/* scatter.c: rows added up by id.  A task owns 32 columns of the result: it clears them, then adds every row in order, so
+/* cpu_scatter.c: rows added up by id.  A task owns 32 columns of the result: it clears them, then adds every row in order, so
  * that the sums do not depend on who works where. */
-#include "codegen/cpu/kernel.h"
+#include "codegen/cpu/cpu_kernel.h"
 
 static const Op *find_scatter(const Walk *w) {
     for (int i = 0; i < w->k->count; i++)
@@ -18,7 +18,7 @@ static amp_status find_target(CpuKernel *k, const Op *o, int operand, Target *ou
     const Buffer *b = walk_operand(w, operand);
     long long count = (long long)ir_shape(w->f, o->out[0])->d[0].mul, padded = (count + 31) / 32 * 32;
     bool panels = b->layout == LAYOUT_PANELS;
-    if ((!panels && b->layout != LAYOUT_ROWS) || cpu_storage_of(w, operand)->bytes != 4)
+    if ((!panels && b->layout != LAYOUT_ROWS) || emit_storage(w, operand)->bytes != 4)
         return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not built yet",
                         walk_name(w), b->name);
     out->operand = operand;
@@ -32,7 +32,7 @@ static void emit_target(CpuKernel *k, const Op *o, const Target *t) {
     Walk *w = k->w;
     bool dense = k->padded && walk_operand(w, t->operand)->layout == LAYOUT_ROWS;
     const char *part = dense ? "_part" : "", *left = dense ? ", left" : "", *optional = "";
-    Memory dy = cpu_memory(k, o, 0), ids = cpu_memory(k, o, 1);
+    Memory dy = indirect_memory(&k->e, o, 0), ids = indirect_memory(&k->e, o, 1);
     bool watched = walk_operand(w, t->operand)->kind == BUFFER_WATCH;
     if (watched) optional = arena_printf(w->arena, "b%d && ", t->operand);
     emit_line(&k->e, "float *const b%d = %s(float, %d, 0);", t->operand, watched ? "OPTIONAL_OPERAND" : "OPERAND",
@@ -45,10 +45,10 @@ static void emit_target(CpuKernel *k, const Op *o, const Target *t) {
               left);
     emit_open(&k->e, "for (int64_t r = row0; r < row0 + rows; r++)");
     const char *row = arena_printf(w->arena, "r / %s", ids.cols), *column = arena_printf(w->arena, "r %% %s", ids.cols);
-    emit_line(&k->e, "const int64_t id = %s;", cpu_element_at(k, &ids, row, column));
+    emit_line(&k->e, "const int64_t id = %s;", cpu_element_at(&k->e, &ids, row, column));
     emit_line(&k->e, "if (id < 0 || id >= %lld) continue;", (long long)ir_shape(w->f, o->out[0])->d[0].mul);
     const char *sum =
-        arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(k, &dy, "r", "j"));
+        arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(&k->e, &dy, "r", "j"));
     if (k->padded && !dense) sum = arena_printf(w->arena, "keep_vf(%s, in)", sum);
     emit_line(&k->e, "store_f32%s(%s, %s%s);", part, t->at, sum, left);
     emit_close(&k->e);

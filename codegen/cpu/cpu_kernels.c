@@ -1,4 +1,4 @@
-/* kernels.c: every kernel of a module as a C function below a comment that says what it is. */
+/* cpu_kernels.c: every kernel of a module as a C function below a comment that says what it is. */
 #include "base/hash.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"

@@ -1,6 +1,6 @@
 /* scatter.c: rows added up by id.  A block owns 32 columns of the result: it clears them, then each of its warps adds the rows whose id is its own number
  * modulo the warps, in ascending order: the sums do not depend on who works where. */
-#include "codegen/cuda/kernel.h"
+#include "codegen/cuda/cuda_kernel.h"
 
 enum { WIDTH = 32, WARPS = 8 };
 
@@ -12,7 +12,7 @@ static const Op *find_scatter(const Walk *w) {
 
 /* Each warp looks at 32 ids at a time, and takes those that are its own. */
 static void emit_target(CudaKernel *k, const Op *o, int operand) {
-    CudaMemory dy = cuda_memory(k, o, 0), ids = cuda_memory(k, o, 1);
+    Memory dy = indirect_memory(&k->e, o, 0), ids = indirect_memory(&k->e, o, 1);
     emit_open(&k->e, "for (int64_t id = warp; in && id < COUNT; id += %d)", WARPS);
     emit_line(&k->e, "b%d[id * COLS + c] = 0.0f;", operand);
     emit_close(&k->e);
@@ -24,7 +24,7 @@ static void emit_target(CudaKernel *k, const Op *o, int operand) {
     emit_line(&k->e, "const int32_t from = __ffs((int)left) - 1, id = __shfl_sync(0xFFFFFFFFu, mine, from);");
     emit_line(&k->e, "const int64_t r = first + from;");
     emit_line(&k->e, "if (in) b%d[(int64_t)id * COLS + c] = b%d[(int64_t)id * COLS + c] + %s;", operand, operand,
-              cuda_element_at(k, &dy, "r", "c"));
+              cuda_element_at(&k->e, &dy, "r", "c"));
     emit_close(&k->e);
     emit_close(&k->e);
 }
@@ -44,7 +44,7 @@ amp_status cuda_emit_scatter(CudaKernel *k) {
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);
         if (b->value.id != o->out[0].id) continue;
-        if (cuda_storage_of(w, i)->bytes != 4)
+        if (emit_storage(w, i)->bytes != 4)
             return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: scatter into buffer %s is not built yet for CUDA",
                             walk_name(w), b->name);
         bool watched = b->kind == BUFFER_WATCH;

@@ -1,32 +1,12 @@
-/* memory.c: loads and stores of a kernel (kernel.h).  Every operand is dense and begins at a multiple of 256 bytes, so that a vector of V elements stands at a
- * multiple of its bytes wherever the number of its first element is a multiple of V. */
-#include "codegen/cuda/kernel.h"
+/* cuda_memory.c: loads and stores of a kernel (cuda_kernel.h).  Every operand is dense and begins at a multiple of 256
+ * bytes, so that a vector of V elements is at a multiple of its bytes wherever the number of its first element is a
+ * multiple of V. */
+#include "codegen/cuda/cuda_kernel.h"
 
 enum { VECTOR_BYTES = 16, MAX_VECTOR = 8 };
 
-static const CudaStorage storages[] = {
-    [AMP_DT_F32] = {"f32", "float", 4},    [AMP_DT_TF32] = {"f32", "float", 4},
-    [AMP_DT_F16] = {"f16", "uint16_t", 2}, [AMP_DT_BF16] = {"bf16", "uint16_t", 2},
-    [AMP_DT_I32] = {"i32", "int32_t", 4},  [AMP_DT_BOOL] = {"bool", "int32_t", 4},
-    [AMP_DT_U8] = {"u8", "uint8_t", 1},    [AMP_DT_I64] = {"i64", "int64_t", 8},
-    [AMP_DT_F64] = {"f64", "double", 8},
-};
-
-/* Bools are told by the value: a flag's storage may be called i32. */
-const CudaStorage *cuda_storage_of(const Walk *w, int operand) {
-    const Buffer *b = walk_operand(w, operand);
-    bool is_bool = b->storage == AMP_DT_I32 && ir_dtype(w->f, b->value) == AMP_DT_BOOL;
-    return &storages[is_bool ? AMP_DT_BOOL : b->storage];
-}
-
-/* Whether elements of |storage| hold values of |t| without another rounding. */
-static bool storage_holds(Dtype t, Dtype storage) {
-    if (t == storage || (t == AMP_DT_BOOL && storage == AMP_DT_I32)) return true;
-    return emit_kind(t) == KIND_F32 && (storage == AMP_DT_F32 || storage == AMP_DT_TF32);
-}
-
 static void widen(const Walk *w, int operand, int *bytes) {
-    int b = cuda_storage_of(w, operand)->bytes;
+    int b = emit_storage(w, operand)->bytes;
     if (*bytes < b) *bytes = b;
 }
 
@@ -81,11 +61,11 @@ static bool is_vector(const CudaKernel *k, Val v) {
 
 amp_status cuda_load(CudaKernel *k, Val v) {
     const ValueWalk *x = &k->w->values[v.id];
-    const CudaStorage *s = cuda_storage_of(k->w, x->operand);
+    const Storage *s = emit_storage(k->w, x->operand);
     Dtype t = ir_dtype(k->w->f, v);
     const char *type = emit_type(t, false), *at = address(k, x->operand, x->span);
     int number = walk_number(k->w, v);
-    if (!storage_holds(t, walk_operand(k->w, x->operand)->storage))
+    if (!emit_storage_holds(t, walk_operand(k->w, x->operand)->storage))
         return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
                         walk_name(k->w), ir_value(k->w->f, v)->name, amp_dtype_name(t), s->name);
     if (!is_vector(k, v)) {
@@ -130,7 +110,7 @@ static void put_if(CudaKernel *k, const char *condition, const char *statement) 
 static amp_status check_store(const CudaKernel *k, const Sink *s) {
     Dtype t = ir_dtype(k->w->f, s->value);
     const Buffer *b = walk_operand(k->w, s->operand);
-    if (b->layout == LAYOUT_ROWS && storage_holds(t, b->storage)) return AMP_OK;
+    if (b->layout == LAYOUT_ROWS && emit_storage_holds(t, b->storage)) return AMP_OK;
     return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(k->w),
                     ir_value(k->w->f, s->value)->name, amp_dtype_name(t), b->name);
 }
@@ -141,7 +121,7 @@ static bool stores_vector(const CudaKernel *k, const Sink *s) {
 }
 
 static const char *put_element(const CudaKernel *k, const Sink *s) {
-    return arena_printf(k->w->arena, "put_%s(%s, v%d);", cuda_storage_of(k->w, s->operand)->name,
+    return arena_printf(k->w->arena, "put_%s(%s, v%d);", emit_storage(k->w, s->operand)->name,
                         address(k, s->operand, k->w->values[s->value.id].span), walk_number(k->w, s->value));
 }
 
@@ -160,11 +140,38 @@ void cuda_store_vector(CudaKernel *k, const Sink *s) {
     Span span = k->w->values[s->value.id].span;
     if (!stores_vector(k, s)) return;
     put_if(k, store_condition(k, s),
-           arena_printf(k->w->arena, "store_%s(%s, y%d%s);", cuda_storage_of(k->w, s->operand)->name,
+           arena_printf(k->w->arena, "store_%s(%s, y%d%s);", emit_storage(k->w, s->operand)->name,
                         address(k, s->operand, span), s->operand, k->part && span == SPAN_FULL ? ", left" : ""));
 }
 
 amp_status cuda_store_one(CudaKernel *k, const Sink *s) {
     put_if(k, store_condition(k, s), put_element(k, s));
     return check_store(k, s);
+}
+
+/* ---- what ops read from memory (codegen/indirect.h) -------------------------------------------------------------- */
+
+const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
+    return arena_printf(e->w->arena, "get_%s(b%d + ((int64_t)(%s) * %s + (%s)))", m->storage->name, m->operand, row,
+                        m->cols, column);
+}
+
+static const char *stride_text(const Emitter *e, const Shape *s, int dim) {
+    Dim stride = dim_const(1);
+    for (int i = dim + 1; i < s->rank - 1; i++)
+        if (!dim_mul(stride, s->d[i], &stride)) return NULL;
+    return dim_is_one(stride) ? "r" : arena_printf(e->w->arena, "quotient(r, %s)", emit_dim(e->w->arena, stride));
+}
+
+amp_status cuda_put_coordinates(Emitter *e, const Op *o) {
+    Shape s = emit_matrix_shape(ir_shape(e->w->f, o->out[0]));
+    for (int i = 0; i < s.rank - 1; i++) {
+        const char *at = stride_text(e, &s, i);
+        if (!at)
+            return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s: the shape of its result is not built yet for CUDA",
+                            walk_name(e->w), ir_op_info[o->code].name);
+        if (i) at = arena_printf(e->w->arena, "modulo(%s, %s)", at, emit_dim(e->w->arena, s.d[i]));
+        emit_line(e, "MAYBE_UNUSED const int64_t i%d = %s;", i, dim_is_one(s.d[i]) ? "0" : at);
+    }
+    return AMP_OK;
 }

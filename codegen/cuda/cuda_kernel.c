@@ -1,133 +1,79 @@
-/* kernel.c: what the kinds of kernels have in common: the function around them, and what stands in one place of the loop nest
- * (kernel.h; codegen/walk.h says what stands where). */
-#include "codegen/cuda/kernel.h"
+/* cuda_kernel.c: what the kinds of kernels have in common: the function around them, what is CUDA's spelling
+ * (codegen/emit.h) of what they hold, and the elements of a thread (cuda_kernel.h). */
+#include "codegen/cuda/cuda_kernel.h"
 
 /* ---- reductions along the line ----------------------------------------------------------------------------------- */
-
-typedef struct Reduction {
-    Opcode code;
-    const char *f32_start, *i32_start;
-    const char *by; /* of prelude/reduce.cuh */
-    const char *f32_step, *i32_step;
-} Reduction;
-static const Reduction reductions[] = {
-    {OP_reduce_sum, "0.0f", "0", "Plus", "v%d = v%d + %s;", "v%d = v%d + %s;"},
-    {OP_reduce_max, "-INF", "INT32_MIN", "Max", "v%d = max_f32(v%d, %s);", "v%d = max_i32(v%d, %s);"},
-    {OP_reduce_min, "INF", "INT32_MAX", "Min", "v%d = min_f32(v%d, %s);", "v%d = min_i32(v%d, %s);"},
-};
-
-static const Reduction *reduction_of(const Op *o) {
-    for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++)
-        if (reductions[i].code == o->code) return &reductions[i];
-    return NULL;
-}
-
-bool cuda_reduces_in(const CudaKernel *k, const Sink *s, int p) {
-    return s->kind == SINK_REDUCE && s->level == p && k->w->values[s->op->out[0].id].needed;
-}
 
 amp_status cuda_open_reductions(CudaKernel *k, int p) {
     for (int i = 0; i < k->w->sinks.len; i++) {
         const Sink *s = &k->w->sinks.data[i];
-        if (!cuda_reduces_in(k, s, p)) continue;
-        Dtype t = ir_dtype(k->w->f, s->value);
-        const Reduction *r = reduction_of(s->op);
-        if (emit_kind(t) > KIND_I32)
-            return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %s of %s is not built yet", walk_name(k->w),
-                            ir_op_info[s->op->code].name, amp_dtype_name(t));
-        emit_line(&k->e, "%s v%d = %s;", emit_type(t, false), walk_number(k->w, s->op->out[0]),
-                  emit_kind(t) == KIND_F32 ? r->f32_start : r->i32_start);
+        if (!loop_reduces_in(k->w, s, p)) continue;
+        AMP_TRY(loop_check_reduction(&k->e, s));
+        emit_line(&k->e, "%s v%d = %s;", emit_type(ir_dtype(k->w->f, s->value), false),
+                  walk_number(k->w, s->op->out[0]), loop_start(&k->e, s));
     }
     return AMP_OK;
 }
 
 static void step_reduction(CudaKernel *k, const Sink *s) {
-    const Reduction *r = reduction_of(s->op);
+    const char *type = emit_suffix(ir_dtype(k->w->f, s->value), false), *value = emit_operand(&k->e, s->value, false);
     int id = walk_number(k->w, s->op->out[0]);
-    bool is_float = emit_kind(ir_dtype(k->w->f, s->value)) == KIND_F32;
-    emit_line(&k->e, is_float ? r->f32_step : r->i32_step, id, id, emit_operand(&k->e, s->value, false));
+    if (s->op->code == OP_reduce_sum) emit_line(&k->e, "v%d = v%d + %s;", id, id, value);
+    else emit_line(&k->e, "v%d = %s_%s(v%d, %s);", id, loop_reduction(s)->function, type, id, value);
 }
 
 void cuda_close_reductions(CudaKernel *k, int p, const char *reduce) {
     for (int i = 0; i < k->w->sinks.len; i++) {
         const Sink *s = &k->w->sinks.data[i];
-        if (!cuda_reduces_in(k, s, p)) continue;
+        if (!loop_reduces_in(k->w, s, p)) continue;
         int id = walk_number(k->w, s->op->out[0]);
-        emit_line(&k->e, "v%d = %s<%s%s>(v%d);", id, reduce, reduction_of(s->op)->by, k->reduce_shape, id);
+        emit_line(&k->e, "v%d = %s<%s%s>(v%d);", id, reduce, loop_reduction(s)->functor, k->reduce_shape, id);
     }
 }
 
-/* ---- what stands in one place of the loop nest ------------------------------------------------------------------- */
+/* ---- the spelling ------------------------------------------------------------------------------------------------ */
 
-typedef bool (*PlaceFn)(const CudaKernel *k, Val v);
+static amp_status load(Emitter *e, Val v) { return cuda_load((CudaKernel *)e, v); }
+static amp_status store(Emitter *e, const Sink *s) { return cuda_store_one((CudaKernel *)e, s); }
 
-static bool has_lines(const CudaKernel *k) { return k->w->k->kind == KERNEL_ROW || k->w->k->kind == KERNEL_COLUMN; }
-static bool is_one(const CudaKernel *k, Val v) { return k->w->values[v.id].span == SPAN_ONE; }
-static bool is_line(const CudaKernel *k, Val v) {
-    return has_lines(k) && k->w->values[v.id].span == walk_line_span(k->w);
-}
-static bool is_step(const CudaKernel *k, Val v) {
-    const ValueWalk *x = &k->w->values[v.id];
-    return has_lines(k) ? x->touched && walk_is_inner(k->w, x->span) : x->needed && x->span != SPAN_ONE;
-}
-
-typedef amp_status (*LoadFn)(CudaKernel *k, Val v);
-
-/* Each input of needed ops for which |here| holds, once. */
-static amp_status for_inputs(CudaKernel *k, PlaceFn here, LoadFn load) {
-    k->place++;
-    for (int i = 0; i < k->w->k->count; i++) {
-        const Op *o = walk_op(k->w, i);
-        for (int n = 0; n < o->n_in; n++) {
-            ValueWalk *x = &k->w->values[o->in[n].id];
-            if (!walk_reads(k->w, o, n) || x->made || !x->needed || !here(k, o->in[n]) || x->loaded == k->place)
-                continue;
-            x->loaded = k->place;
-            AMP_TRY(load(k, o->in[n]));
-        }
-    }
-    return AMP_OK;
-}
-
-static amp_status take_element(CudaKernel *k, Val v) {
-    cuda_take_element(k, v);
-    return AMP_OK;
-}
-
-static bool is_expression(const Op *o) { return o->n_out && !emit_rules[o->code].by_walk; }
-
-static amp_status emit_op(CudaKernel *k, const Op *o) {
-    return walk_is_indirect(k->w, o) ? cuda_emit_indirect(k, o) : emit_core_op(&k->e, o);
-}
-
-/* Ops that are expressions, of this place and level (-1: any). */
-static amp_status emit_ops(CudaKernel *k, PlaceFn here, int level) {
-    for (int i = 0; i < k->w->k->count; i++) {
-        const Op *o = walk_op(k->w, i);
-        if (!is_expression(o)) continue;
-        const ValueWalk *x = &k->w->values[o->out[0].id];
-        if (x->needed && here(k, o->out[0]) && (level < 0 || x->level == level)) AMP_TRY(emit_op(k, o));
-    }
-    return AMP_OK;
-}
-
-static void or_flag(CudaKernel *k, const Sink *s) {
+static void or_flag(Emitter *e, const Sink *s) {
+    const CudaKernel *k = (const CudaKernel *)e;
     bool part = k->part && k->w->values[s->value.id].span == SPAN_FULL;
-    const char *value = emit_operand(&k->e, s->value, false);
-    if (part) emit_line(&k->e, "any%d |= %s < left && %s;", s->operand, k->index, value);
-    else emit_line(&k->e, "any%d |= %s;", s->operand, value);
+    const char *value = emit_operand(e, s->value, false);
+    if (part) emit_line(e, "any%d |= %s < left && %s;", s->operand, k->index, value);
+    else emit_line(e, "any%d |= %s;", s->operand, value);
 }
 
-/* Stores and flags that all elements of a thread share. */
-static amp_status emit_shared_sinks(CudaKernel *k, PlaceFn here) {
-    for (int i = 0; i < k->w->sinks.len; i++) {
-        const Sink *s = &k->w->sinks.data[i];
-        if (s->kind == SINK_REDUCE || !here(k, s->value)) continue;
-        if (s->kind == SINK_FLAG) or_flag(k, s);
-        else AMP_TRY(cuda_store_one(k, s));
-    }
-    return AMP_OK;
+static void load_kept(Emitter *e, Val v) {
+    const CudaKernel *k = (const CudaKernel *)e;
+    int id = walk_number(e->w, v);
+    emit_line(e, "const %s v%d = kept%d%s[%s];", emit_type(ir_dtype(e->w->f, v), false), id, id, k->slot, k->index);
 }
+
+static void keep(Emitter *e, Val v) {
+    const CudaKernel *k = (const CudaKernel *)e;
+    int id = walk_number(e->w, v);
+    emit_line(e, "kept%d%s[%s] = v%d;", id, k->slot, k->index, id);
+}
+
+const Spelling cuda_spelling = {
+    .name = " for CUDA",
+    .row = "r",
+    .column = "c",
+    .lane = "c",
+    .zero = "0.0f",
+    .splat = "%s",
+    .load = load,
+    .store = store,
+    .or_flag = or_flag,
+    .load_kept = load_kept,
+    .keep = keep,
+    .put_coordinates = cuda_put_coordinates,
+    .element_at = cuda_element_at,
+    .vector_at = cuda_element_at,
+};
+
+/* ---- values outside of the elements ------------------------------------------------------------------------------ */
 
 amp_status cuda_emit_once(CudaKernel *k) {
     bool *declared = arena_array(k->w->arena, bool, k->w->operands.len + 1);
@@ -137,12 +83,12 @@ amp_status cuda_emit_once(CudaKernel *k) {
         declared[s->operand] = true;
         emit_line(&k->e, "int32_t any%d = 0;", s->operand);
     }
-    AMP_TRY(for_inputs(k, is_one, cuda_load));
-    return emit_ops(k, is_one, -1);
+    AMP_TRY(loop_inputs(&k->e, loop_is_one, load));
+    return loop_ops(&k->e, loop_is_one, -1);
 }
 
 amp_status cuda_finish_once(CudaKernel *k) {
-    AMP_TRY(emit_shared_sinks(k, is_one));
+    AMP_TRY(loop_sinks(&k->e, loop_is_one, -1));
     bool *stored = arena_array(k->w->arena, bool, k->w->operands.len + 1);
     for (int i = 0; i < k->w->sinks.len; i++) {
         const Sink *s = &k->w->sinks.data[i];
@@ -153,9 +99,9 @@ amp_status cuda_finish_once(CudaKernel *k) {
     return AMP_OK;
 }
 
-amp_status cuda_load_line(CudaKernel *k) { return for_inputs(k, is_line, cuda_load); }
-amp_status cuda_emit_line_ops(CudaKernel *k, int level) { return emit_ops(k, is_line, level); }
-amp_status cuda_store_line(CudaKernel *k) { return emit_shared_sinks(k, is_line); }
+amp_status cuda_load_line(CudaKernel *k) { return loop_inputs(&k->e, loop_is_line, load); }
+amp_status cuda_emit_line_ops(CudaKernel *k, int level) { return loop_ops(&k->e, loop_is_line, level); }
+amp_status cuda_store_line(CudaKernel *k) { return loop_sinks(&k->e, loop_is_line, -1); }
 
 /* ---- results in the place of operands ----------------------------------------------------------------------------- */
 
@@ -185,33 +131,7 @@ void cuda_delay_stores(CudaKernel *k) {
 /* ---- the elements of a phase ------------------------------------------------------------------------------------- */
 
 static bool sinks_here(const CudaKernel *k, const Sink *s, int p) {
-    return s->kind != SINK_REDUCE && s->level == p && is_step(k, s->value);
-}
-
-bool cuda_has_phase(const CudaKernel *k, int p) {
-    for (int i = 0; i < k->w->sinks.len; i++) {
-        const Sink *s = &k->w->sinks.data[i];
-        if (cuda_reduces_in(k, s, p)) return true;
-        if (s->kind != SINK_REDUCE && s->level == p && walk_is_inner(k->w, k->w->values[s->value.id].span)) return true;
-    }
-    return false;
-}
-
-static amp_status emit_element_ops(CudaKernel *k, int p) {
-    for (int i = 0; i < k->w->k->count; i++) {
-        const Op *o = walk_op(k->w, i);
-        if (!is_expression(o) || !is_step(k, o->out[0])) continue;
-        const ValueWalk *x = &k->w->values[o->out[0].id];
-        int id = walk_number(k->w, o->out[0]);
-        if (x->kept && x->level < p) {
-            emit_line(&k->e, "const %s v%d = kept%d%s[%s];", emit_type(ir_dtype(k->w->f, o->out[0]), false), id, id,
-                      k->slot, k->index);
-            continue;
-        }
-        AMP_TRY(emit_op(k, o));
-        if (x->kept) emit_line(&k->e, "kept%d%s[%s] = v%d;", id, k->slot, k->index, id);
-    }
-    return AMP_OK;
+    return s->kind != SINK_REDUCE && s->level == p && loop_is_step(&k->e, s->value);
 }
 
 /* Whether the text of the elements names c: not only in their places in memory. */
@@ -219,12 +139,17 @@ static bool names_column(const CudaKernel *k) {
     const Walk *w = k->w;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
-        if (!o->n_out || !is_step(k, o->out[0])) continue;
+        if (!o->n_out || !loop_is_step(&k->e, o->out[0])) continue;
         if (o->code == OP_iota || (o->code == OP_random && !k->flat) || walk_is_indirect(w, o)) return true;
     }
-    for (int i = 0; i < w->sinks.len && !has_lines(k); i++)
+    for (int i = 0; i < w->sinks.len && !loop_has_lines(&k->e); i++)
         if (w->values[w->sinks.data[i].value.id].span == SPAN_ROW) return true;
     return false;
+}
+
+static amp_status take_element(Emitter *e, Val v) {
+    cuda_take_element((CudaKernel *)e, v);
+    return AMP_OK;
 }
 
 static void open_elements(CudaKernel *k) {
@@ -237,18 +162,18 @@ static void open_elements(CudaKernel *k) {
 amp_status cuda_emit_elements(CudaKernel *k, int p) {
     Walk *w = k->w;
     k->phase = p;
-    AMP_TRY(for_inputs(k, is_step, cuda_load));
+    AMP_TRY(loop_inputs(&k->e, loop_is_step, load));
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_STORE && sinks_here(k, s, p)) AMP_TRY(cuda_declare_store(k, s));
     }
     open_elements(k);
-    AMP_TRY(for_inputs(k, is_step, take_element));
-    AMP_TRY(emit_element_ops(k, p));
+    AMP_TRY(loop_inputs(&k->e, loop_is_step, take_element));
+    AMP_TRY(loop_step_ops(&k->e, p));
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (cuda_reduces_in(k, s, p)) step_reduction(k, s);
-        else if (sinks_here(k, s, p) && s->kind == SINK_FLAG) or_flag(k, s);
+        if (loop_reduces_in(w, s, p)) step_reduction(k, s);
+        else if (sinks_here(k, s, p) && s->kind == SINK_FLAG) or_flag(&k->e, s);
         else if (sinks_here(k, s, p)) cuda_store_element(k, s);
     }
     if (k->vector > 1) emit_close(&k->e);
@@ -284,8 +209,7 @@ static bool is_written(const Walk *w, int operand) {
 }
 
 static const char *pointer_type(const Walk *w, int operand) {
-    return arena_printf(w->arena, "%s%s *", is_written(w, operand) ? "" : "const ",
-                        cuda_storage_of(w, operand)->element);
+    return arena_printf(w->arena, "%s%s *", is_written(w, operand) ? "" : "const ", emit_storage(w, operand)->element);
 }
 
 static void put_parameters(CudaKernel *k) {
@@ -345,7 +269,7 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
     if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, out, err);
     text_init(text, w->arena);
     CudaKernel k = {
-        .e = {.w = w, .out = text, .indent = 1, .err = err, .per_thread = true},
+        .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},
         .w = w,
         .body = out,
         .vector = 1,

@@ -1,0 +1,52 @@
+/* cpu_kernel.h: what the files that write one CPU kernel share.
+ *   cpu_kernel.c    its loops, and what is the CPU's spelling (codegen/emit.h) of what they hold
+ *   cpu_memory.c    loads and stores of each layout; rows, pixels and elements of operands
+ *   cpu_scatter.c   scatter, a kernel of its own
+ */
+#ifndef AMP_CODEGEN_CPU_CPU_KERNEL_H
+#define AMP_CODEGEN_CPU_CPU_KERNEL_H
+
+#include "codegen/cpu/cpu.h"
+#include "codegen/indirect.h"
+#include "codegen/loop_nest.h"
+
+typedef struct CpuKernel {
+    Emitter e;
+    Walk *w;
+    bool padded; /* the last panel has columns past the edge */
+    int64_t padded_cols;
+    Shape stepped; /* rank 0: none; else s0, s1, .. are the coordinates of the row along its leading dimensions */
+} CpuKernel;
+
+/* ---- cpu_memory.c ---------------------------------------------------------------------------------------------------- */
+
+typedef struct LayoutText {
+    const char *offset;          /* of the kernel's first row and column, full values */
+    const char *tile;            /* of column c's tile, from there, in a row kernel */
+    const char *write, *scatter; /* functions of prelude/tiles.h; NULL: plain loads and stores */
+} LayoutText;
+
+const LayoutText *cpu_layout_of(const Walk *w, int operand);
+/* Where the pointer of an operand starts that is read or written as |span|. */
+const char *cpu_offset(const Walk *w, int operand, Span span);
+void cpu_clear_past_last_segment(CpuKernel *k, const Sink *s);
+amp_status cpu_load(CpuKernel *k, Val v);
+amp_status cpu_store(CpuKernel *k, const Sink *s);
+
+/* Pointers to the beginning of what is read from memory. */
+void cpu_declare_memory(CpuKernel *k);
+/* The element in this row and column of an operand; W columns from there on. */
+const char *cpu_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
+const char *cpu_vector_at(const Emitter *e, const Memory *m, const char *row, const char *column);
+amp_status cpu_put_coordinates(Emitter *e, const Op *o);
+/* The shape whose coordinates most of what is read from memory needs; rank 0: none. */
+Shape cpu_stepped_shape(const CpuKernel *k);
+/* s0, s1, ..: of row |row|; of the next one. */
+void cpu_put_steps(CpuKernel *k, const char *row);
+void cpu_step_coordinates(CpuKernel *k);
+
+/* ---- cpu_scatter.c ----------------------------------------------------------------------------------------------- */
+
+amp_status cpu_emit_scatter(CpuKernel *k);
+
+#endif

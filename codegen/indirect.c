@@ -1,0 +1,230 @@
+/* indirect.c: one op that makes its result from memory, and sums of products that are no tiles of a matrix product:
+ * batch_contract, and convolutions in groups.
+ *
+ *     vf v12;                                               float v12;
+ *     {                                                     {
+ *         const int64_t j = col0 + c;
+ *         const uint64_t row = (uint64_t)(row0 + r);
+ *         const int64_t i0 = row / 784, i1 = ..;                const int64_t i0 = quotient(r, 784), i1 = ..;
+ *         v12 = load_f32(AT_PANELS(m3, ..));                    v12 = get_f32(b3 + ..);
+ *     }                                                     }
+ *
+ * Where neighbours of the result are neighbours in the operand, a vector is loaded, else lane by lane.
+ */
+#include "codegen/indirect.h"
+
+Memory indirect_memory(const Emitter *e, const Op *o, int n) {
+    const Walk *w = e->w;
+    const Shape *s = ir_shape(w->f, o->in[n]);
+    Memory m = {.operand = walk_memory_operand(w, o, n)};
+    Dim rows = dim_const(1), cols = dim_const(1);
+    shape_matrix(s, &rows, &cols);
+    m.layout = walk_operand(w, m.operand)->layout;
+    m.storage = emit_storage(w, m.operand);
+    m.shape = emit_matrix_shape(s);
+    m.cols = emit_dim_factor(w->arena, cols);
+    m.rows = arena_printf(w->arena, "(%s + 31) / 32 * 32", emit_dim(w->arena, rows));
+    return m;
+}
+
+static const char *element_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
+    return e->spelling->element_at(e, m, row, column);
+}
+
+/* In the result's columns. */
+static const char *vector_at(const Emitter *e, const Memory *m, const char *row) {
+    return e->spelling->vector_at(e, m, row, e->spelling->column);
+}
+
+/* ---- sums of products: v12 = a chain over i, ascending, as in matrix products -------------------------------------- */
+
+static void open_sum(Emitter *e, const char *count) {
+    if (!e->per_thread) emit_open(e, "for (int64_t i = 0; i < %s; i++)", count);
+}
+
+static void close_sum(Emitter *e, const char *count, int sum, const char *x, const char *y) {
+    if (e->per_thread) {
+        emit_line(e, "for (int64_t i = 0; i < %s; i++) v%d = fma_f32(%s, %s, v%d);", count, sum, x, y, sum);
+        return;
+    }
+    emit_line(e, "v%d = fma_vf(%s, %s, v%d);", sum, x, y, sum);
+    emit_close(e);
+}
+
+/* Element i of the rows of |m| that are numbered as the result's columns, from |batch| times |count| on. */
+static const char *column_of_rows(Emitter *e, const Memory *m, long long count) {
+    if (e->per_thread) return element_at(e, m, arena_printf(e->w->arena, "batch * %lld + c", count), "i");
+    const char *row = arena_printf(e->w->arena, "(batch * %lld + j + l)", count);
+    emit_line(e, "float y[W] = {0};");
+    emit_line(e, "for (int64_t l = 0; l < %s; l++) y[l] = %s;", e->lanes, element_at(e, m, row, "i"));
+    return "load_f32(y)";
+}
+
+/* batch_contract: result [B.., M, N], row = b * M + m. */
+static void emit_batch(Emitter *e, const Op *o) {
+    Arena *a = e->w->arena;
+    const Spelling *p = e->spelling;
+    Memory x = indirect_memory(e, o, 0), y = indirect_memory(e, o, 1);
+    bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b;
+    const Shape *s = ir_shape(e->w->f, o->out[0]);
+    const char *m = emit_dim(a, s->d[s->rank - 2]), *depth = emit_dim(a, x.shape.d[x.shape.rank - (ta ? 2 : 1)]);
+    int sum = walk_number(e->w, o->out[0]);
+    emit_line(e,
+              e->per_thread ? "MAYBE_UNUSED const int64_t batch = quotient(r, %s), m = modulo(r, %s);"
+                            : "MAYBE_UNUSED const int64_t batch = (int64_t)row / (%s), m = (int64_t)row %% (%s);",
+              m, m);
+    emit_line(e, "v%d = %s;", sum, p->zero);
+    open_sum(e, depth);
+    const char *by_i = arena_printf(a, "batch * (%s) + i", depth);
+    const char *left = ta ? element_at(e, &x, by_i, "m") : element_at(e, &x, p->row, "i");
+    const char *right = tb ? column_of_rows(e, &y, (long long)s->d[s->rank - 1].mul) : vector_at(e, &y, by_i);
+    close_sum(e, depth, sum, arena_printf(a, p->splat, left), right);
+}
+
+/* Channel i of the group of each column, at `pixel` of |m|; groups have |width| columns each, and |depth| channels of |m|. */
+static const char *group_channel(Emitter *e, const Memory *m, long long width, long long depth) {
+    Arena *a = e->w->arena;
+    bool one_group = e->per_thread || width % 16 == 0; /* for all lanes */
+    const char *from = one_group ? e->spelling->column : e->spelling->lane;
+    const char *element = element_at(e, m, "pixel", arena_printf(a, "%s / %lld * %lld + i", from, width, depth));
+    if (e->per_thread) return element;
+    if (width == 1 && depth == 1) emit_line(e, "const vf x = %s;", vector_at(e, m, "pixel"));
+    else if (one_group) emit_line(e, "const vf x = splat_f(%s);", element);
+    else {
+        emit_line(e, "float lanes[W] = {0};");
+        emit_line(e, "for (int64_t l = 0; l < %s; l++) lanes[l] = %s;", e->lanes, element);
+        emit_line(e, "const vf x = load_f32(lanes);");
+    }
+    return "x";
+}
+
+/* conv and conv_data: sums over taps and the channels of the group. */
+static void emit_pixels(Emitter *e, const Op *o, const Windows *g) {
+    Memory image = indirect_memory(e, o, 0), weights = indirect_memory(e, o, 1);
+    bool forward = o->code == OP_conv;
+    int64_t depth = (forward ? g->c : g->oc) / g->groups, width = (forward ? g->oc : g->c) / g->groups;
+    const char *count = arena_printf(e->w->arena, "%lld", (long long)depth);
+    const char *row = arena_printf(e->w->arena, "(kh * %lld + kw) * %lld + i", (long long)g->kw, (long long)depth);
+    int sum = walk_number(e->w, o->out[0]);
+    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    emit_line(e, "for (int64_t kh = 0; kh < %lld; kh++)", (long long)g->kh);
+    emit_open(e, "for (int64_t kw = 0; kw < %lld; kw++)", (long long)g->kw);
+    if (forward) indirect_input_pixel(e, g, "i0", "i1", "i2");
+    else indirect_output_pixel(e, g);
+    open_sum(e, count);
+    const char *channel = group_channel(e, &image, width, depth);
+    close_sum(e, count, sum, channel, vector_at(e, &weights, row));
+    emit_close(e);
+}
+
+/* conv_weight: result [KH, KW, C / groups, O], row (kh, kw, i), summed over the pixels of y. */
+static void emit_weights(Emitter *e, const Op *o, const Windows *g) {
+    Memory image = indirect_memory(e, o, 0), dy = indirect_memory(e, o, 1);
+    int sum = walk_number(e->w, o->out[0]);
+    emit_line(e, "const int64_t kh = i0, kw = i1, i = i2;");
+    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    emit_line(e, "for (int64_t s = 0; s < %s; s++)", emit_dim(e->w->arena, image.shape.d[0]));
+    emit_line(e, "for (int64_t oy = 0; oy < %lld; oy++)", (long long)g->oh);
+    emit_open(e, "for (int64_t ox = 0; ox < %lld; ox++)", (long long)g->ow);
+    indirect_input_pixel(e, g, "s", "oy", "ox");
+    const char *row = arena_printf(e->w->arena, "(s * %lld + oy) * %lld + ox", (long long)g->oh, (long long)g->ow);
+    const char *channel = group_channel(e, &image, g->oc / g->groups, g->c / g->groups);
+    emit_line(e, "v%d = fma_%s(%s, %s, v%d);", sum, emit_suffix(AMP_DT_F32, !e->per_thread), channel,
+              vector_at(e, &dy, row), sum);
+    emit_close(e);
+}
+
+static amp_status emit_sums(Emitter *e, const Op *o) {
+    if (o->code == OP_batch_contract) {
+        emit_batch(e, o);
+        return AMP_OK;
+    }
+    Windows g = ir_windows(e->w->f, o);
+    if (o->code == OP_conv_weight) emit_weights(e, o, &g);
+    else emit_pixels(e, o, &g);
+    return AMP_OK;
+}
+
+/* ---- one op ------------------------------------------------------------------------------------------------------ */
+
+typedef amp_status (*EmitFn)(Emitter *e, const Op *o);
+
+static EmitFn rule_of(Opcode code) {
+    switch (code) {
+    case OP_reshape:
+    case OP_permute:
+    case OP_slice:
+    case OP_pad:
+    case OP_concat:
+    case OP_expand:
+    case OP_gather: return indirect_emit_move;
+    case OP_window_max:
+    case OP_window_sum:
+    case OP_window_max_grad:
+    case OP_window_sum_grad: return indirect_emit_window;
+    case OP_batch_contract:
+    case OP_conv:
+    case OP_conv_data:
+    case OP_conv_weight: return emit_sums;
+    default: return NULL;
+    }
+}
+
+/* The i64 and f64 of scalars have no vectors. */
+static amp_status check_type(const Emitter *e, const Op *o, Val v) {
+    if (emit_type(ir_dtype(e->w->f, v), !e->per_thread)) return AMP_OK;
+    return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s of %s is not built yet", walk_name(e->w), ir_op_info[o->code].name,
+                    amp_dtype_name(ir_dtype(e->w->f, v)));
+}
+
+amp_status indirect_emit(Emitter *e, const Op *o) {
+    EmitFn rule = rule_of(o->code);
+    if (!rule)
+        return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s is not built yet%s", walk_name(e->w), ir_op_info[o->code].name,
+                        e->spelling->name);
+    for (int r = 0; r < o->n_out; r++) AMP_TRY(check_type(e, o, o->out[r]));
+    for (int r = 0; r < o->n_out; r++)
+        emit_line(e, "%s v%d;", emit_type(ir_dtype(e->w->f, o->out[r]), !e->per_thread), walk_number(e->w, o->out[r]));
+    emit_block(e);
+    AMP_TRY(e->spelling->put_coordinates(e, o));
+    AMP_TRY(rule(e, o));
+    emit_close(e);
+    return AMP_OK;
+}
+
+/* ---- values that are made where they are read -------------------------------------------------------------------- */
+
+typedef VEC(Val) Vals;
+
+static bool is_done(Emitter *e, Vals *done, Val v) {
+    for (int i = 0; i < done->len; i++)
+        if (done->data[i].id == v.id) return true;
+    vec_push(e->w->arena, done, v);
+    return false;
+}
+
+static amp_status load_inlined(Emitter *e, const Op *o, int n, const char *row, const char *column, Vals *done) {
+    if (is_done(e, done, o->in[n])) return AMP_OK;
+    Memory m = indirect_memory(e, o, n);
+    AMP_TRY(check_type(e, o, o->in[n]));
+    emit_line(e, "const %s v%d = %s;", emit_type(ir_dtype(e->w->f, o->in[n]), !e->per_thread),
+              walk_number(e->w, o->in[n]), e->spelling->vector_at(e, &m, row, column));
+    return AMP_OK;
+}
+
+/* |v|, and before it what it is made from, each once. */
+static amp_status emit_inlined(Emitter *e, Val v, const char *row, const char *column, Vals *done) {
+    const Op *o = ir_def(e->w->f, v);
+    if (is_done(e, done, v)) return AMP_OK;
+    for (int n = 0; n < o->n_in; n++) {
+        if (!walk_reads_inlined(e->w, o, n)) continue;
+        if (e->w->values[o->in[n].id].made) AMP_TRY(emit_inlined(e, o->in[n], row, column, done));
+        else AMP_TRY(load_inlined(e, o, n, row, column, done));
+    }
+    return emit_core_op(e, o);
+}
+
+amp_status indirect_emit_inlined(Emitter *e, Val v, const char *row, const char *column) {
+    Vals done = {0};
+    return emit_inlined(e, v, row, column, &done);
+}

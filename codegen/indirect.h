@@ -1,0 +1,30 @@
+/* indirect.h: ops that make their result from memory (docs/design/kernels.md).
+ *   indirect.c          one op and its coordinates; sums of products
+ *   indirect_move.c     reshape, permute, slice, pad, concat, expand, gather
+ *   indirect_window.c   loops over the windows of images, and pooling
+ *
+ * i0, i1, .. are the coordinates of the result's element along its leading dimensions.
+ */
+#ifndef AMP_CODEGEN_INDIRECT_H
+#define AMP_CODEGEN_INDIRECT_H
+
+#include "codegen/emit.h"
+
+/* `vf v12; { coordinates; v12 = ..; }` */
+amp_status indirect_emit(Emitter *e, const Op *o);
+/* What |o| reads from memory as its |n|th input. */
+Memory indirect_memory(const Emitter *e, const Op *o, int n);
+/* v12 = an inlined value (codegen/walk.h) at this row and column of its matrix. */
+amp_status indirect_emit_inlined(Emitter *e, Val v, const char *row, const char *column);
+
+amp_status indirect_emit_move(Emitter *e, const Op *o);
+amp_status indirect_emit_window(Emitter *e, const Op *o);
+
+/* ---- loops over taps, for sums of products ----------------------------------------------------------------------- */
+
+/* py, px: the pixel of x under element (kh, kw) of the window of y's pixel (|oy|, |ox|). */
+void indirect_input_pixel(Emitter *e, const Windows *g, const char *sample, const char *oy, const char *ox);
+/* py, px: the pixel of y whose window's element (kh, kw) covers x's pixel (i1, i2). */
+void indirect_output_pixel(Emitter *e, const Windows *g);
+
+#endif

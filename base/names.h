@@ -1,0 +1,72 @@
+/* names.h: results, programs and scalar states by kind: the lists of names.def, and their text form. */
+#ifndef AMP_BASE_NAMES_H
+#define AMP_BASE_NAMES_H
+
+#include "base/arena.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ResultKind {
+    RESULT_MODEL, /* the model's own: every name that is no other's */
+#define RESULT(kind, ...) RESULT_##kind,
+#define SOURCE_RESULT(kind, ...) RESULT_##kind,
+#include "base/names.def"
+    RESULT_KINDS
+} ResultKind;
+
+typedef enum ProgramKind {
+    PROGRAM_OTHER, /* a function that is no program: of a test, of a person's IR */
+#define PROGRAM(kind, ...) PROGRAM_##kind,
+#define SOURCE_PROGRAM(kind, ...) PROGRAM_##kind,
+#include "base/names.def"
+    PROGRAM_KINDS
+} ProgramKind;
+
+typedef enum CounterKind {
+    COUNTER_NONE,
+#define COUNTER(kind, ...) COUNTER_##kind,
+#include "base/names.def"
+    COUNTER_KINDS
+} CounterKind;
+
+/* A model's programs are of the kinds 1 to MODEL_PROGRAM_KINDS - 1. */
+enum {
+    MODEL_PROGRAM_KINDS = 1
+#define PROGRAM(kind, ...) +1
+#include "base/names.def"
+};
+
+enum { NO_BLOCK = -1 };
+
+typedef struct ResultName {
+    ResultKind kind;
+    int32_t block;  /* of "loss.0": 0; NO_BLOCK: of all, or the kind has none */
+    const char *of; /* of "metric.acc": "acc", of "loss.0": "0"; else NULL */
+} ResultName;
+
+typedef struct CounterName {
+    CounterKind kind;
+    int32_t block; /* as in ResultName */
+} CounterName;
+
+/* |of| points into |name|. */
+ResultName amp_result_name(const char *name);
+ProgramKind amp_program_kind(const char *name);
+CounterName amp_counter_name(const char *name);
+
+/* The kind's word: "loss", "train_step", "step"; NULL for kind 0. */
+const char *amp_result_word(ResultKind kind);
+const char *amp_program_word(ProgramKind kind);
+const char *amp_counter_word(CounterKind kind);
+
+/* The other way round, in the arena: "loss.0" for a block, "metric.acc" where |of| is "acc", "loss" for neither. */
+const char *amp_result_text(Arena *a, ResultKind kind, int32_t block, const char *of);
+const char *amp_counter_text(Arena *a, CounterKind kind, int32_t block);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -149,14 +149,14 @@ static void add_inputs(const Func *f, int kind, ModelInputs *out) {
 }
 
 amp_status model_inputs(const Module *m, ModelInputs *out, amp_error *err) {
-    const Func *infer = ir_func_find(m, "infer");
+    const Func *infer = ir_program(m, PROGRAM_INFER);
     int of_training = infer ? AMP_INPUT_OF_TRAINING : AMP_INPUT_OF_MODEL;
     *out = (ModelInputs){0};
     add_inputs(infer, AMP_INPUT_OF_MODEL, out);
-    add_inputs(ir_func_find(m, "eval"), of_training, out);
-    add_inputs(ir_func_find(m, "train_step"), of_training, out);
-    add_inputs(ir_func_find(m, "micro_step"), of_training, out);
-    add_inputs(ir_func_find(m, "metrics"), AMP_INPUT_AVERAGE, out);
+    add_inputs(ir_program(m, PROGRAM_EVAL), of_training, out);
+    add_inputs(ir_program(m, PROGRAM_TRAIN_STEP), of_training, out);
+    add_inputs(ir_program(m, PROGRAM_MICRO_STEP), of_training, out);
+    add_inputs(ir_program(m, PROGRAM_METRICS), AMP_INPUT_AVERAGE, out);
     return find_indexes(m, out, err);
 }
 
@@ -207,8 +207,6 @@ bool model_init(const Call *c, ModelInit *out) {
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 bool model_is_scaled(const Module *m) {
-    const Func *step = ir_func_find(m, "train_step"), *f = step ? step : ir_func_find(m, "apply_step");
-    for (int i = 0; f && m->loss_scale.name && i < f->results.len; i++)
-        if (!strcmp(f->results.data[i].name, "ok")) return true;
-    return false;
+    const Func *step = ir_program(m, PROGRAM_TRAIN_STEP), *f = step ? step : ir_program(m, PROGRAM_APPLY_STEP);
+    return f && m->loss_scale.name && ir_result_of_kind(f, RESULT_OK, NO_BLOCK);
 }

@@ -5,9 +5,9 @@
 #include "compiler/explain.h"
 
 static const Func *explained_func(const Module *m) {
-    static const char *const names[] = {"train_step", "micro_step", "infer"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (ir_func_find(m, names[i])) return ir_func_find(m, names[i]);
+    static const ProgramKind kinds[] = {PROGRAM_TRAIN_STEP, PROGRAM_MICRO_STEP, PROGRAM_INFER};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (ir_program(m, kinds[i])) return ir_program(m, kinds[i]);
     return NULL;
 }
 

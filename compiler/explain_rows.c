@@ -62,10 +62,10 @@ static void put_func(amp_json_writer *w, const Func *f, const char *glob, int *i
 }
 
 void explain_put_rows(amp_json_writer *w, const Module *graph, const char *glob) {
-    static const char *const trained[] = {"train_step", "micro_step", "apply_step"};
+    static const ProgramKind trained[] = {PROGRAM_TRAIN_STEP, PROGRAM_MICRO_STEP, PROGRAM_APPLY_STEP};
     int id = 0;
     amp_json_begin_array(w, "rows");
-    for (int i = 0; i < 3; i++) put_func(w, ir_func_find(graph, trained[i]), glob, &id);
-    if (!id) put_func(w, ir_func_find(graph, "infer"), glob, &id);
+    for (int i = 0; i < 3; i++) put_func(w, ir_program(graph, trained[i]), glob, &id);
+    if (!id) put_func(w, ir_program(graph, PROGRAM_INFER), glob, &id);
     amp_json_end_array(w);
 }

@@ -180,7 +180,7 @@ Module *frontend_compile(Arena *a, Diags *d, const Source *main, const FrontendO
     Program p = {0};
     collect(e, &p);
     e->m = ir_module_new(a, p.model ? p.model->name->text : "");
-    e->f = ir_func_new(e->m, "forward");
+    e->f = ir_program_new(e->m, PROGRAM_FORWARD);
     set_source(e, e->m, main);
     elaborate_program(e, &p);
     return d->errors == errors ? e->m : NULL;

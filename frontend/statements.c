@@ -129,7 +129,7 @@ static void elaborate_update(Elab *e, const Stmt *s) {
     Declared *declared = arena_new(e->a, Declared);
     declared->loc = elab_user_loc(e, s->loc);
     table_set(e->a, &e->updates, state->name, declared);
-    Result result = {arena_printf(e->a, "update.%s", state->name), v};
+    Result result = {.name = amp_result_text(e->a, RESULT_UPDATE, NO_BLOCK, state->name), .value = v};
     vec_push(e->a, &e->update_results, result);
 }
 

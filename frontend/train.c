@@ -160,7 +160,7 @@ static void swap_function(Elab *e, FuncState *other) {
 static bool add_metric_of_averages(Elab *e, const Name *name, const Expr *x, const char *result) {
     if (!e->averages) {
         e->averages = arena_new(e->a, FuncState);
-        e->averages->f = ir_func_new(e->m, "metrics");
+        e->averages->f = ir_program_new(e->m, PROGRAM_METRICS);
     }
     swap_function(e, e->averages);
     e->averaging = e->frame;
@@ -195,7 +195,7 @@ static void elaborate_loss(Elab *e, TrainBlock *b, const Stmt *s) {
 
 static void elaborate_named_loss(Elab *e, TrainBlock *b, const Stmt *s) {
     Name *name = s->assign.name;
-    const char *result = arena_printf(e->a, "loss.%s", name->text);
+    const char *result = amp_result_text(e->a, RESULT_NAMED_LOSS, NO_BLOCK, name->text);
     if (b->seen[SETTING_LOSS]) report_two_ways(e, s->loc, b->seen[SETTING_LOSS]);
     if (table_get(&e->frame->names, name->text)) elab_error_twice(e, name);
     else if (table_get(&e->measures, result))
@@ -210,7 +210,7 @@ static void elaborate_named_loss(Elab *e, TrainBlock *b, const Stmt *s) {
 static void elaborate_metric(Elab *e, const Stmt *s) {
     Name *name = s->assign.name;
     const Expr *x = s->assign.value;
-    const char *result = arena_printf(e->a, "metric.%s", name->text);
+    const char *result = amp_result_text(e->a, RESULT_METRIC, NO_BLOCK, name->text);
     bool good = true;
     if (table_get(&e->frame->names, name->text)) elab_error_twice(e, name);
     else if (table_get(&e->measures, result))
@@ -399,7 +399,7 @@ static Val elaborate_train(Elab *e, int index, const Frame *model) {
     const Decl *d = frame->decl;
     TrainBlock b = {.decl = d};
     b.train = (Train){.only = d->only ? d->only->text : NULL, .pos = elab_pos(e, d->loc)};
-    b.train.loss = e->trains.len == 1 ? "loss" : arena_printf(e->a, "loss.%d", index);
+    b.train.loss = amp_result_text(e->a, RESULT_LOSS, e->trains.len == 1 ? NO_BLOCK : index, NULL);
     e->frame = frame;
     see_model(e, frame, model);
     check_model_name(e, d, model->decl);
@@ -452,6 +452,7 @@ void elab_trains(Elab *e, const Frame *model) {
         check_has_params(e, i);
         for (int k = 0; k < i; k++) check_apart(e, k, i);
     }
-    if (e->trains.len > 1) add_loss_result(e, e->trains.data[0]->decl->loc, losses.data, losses.len, "loss");
+    if (e->trains.len > 1)
+        add_loss_result(e, e->trains.data[0]->decl->loc, losses.data, losses.len, amp_result_word(RESULT_LOSS));
     e->m->has_train = e->trains.len > 0;
 }

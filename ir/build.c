@@ -15,6 +15,7 @@ Func *ir_func_new(Module *m, const char *name) {
     Func *f = arena_new(m->arena, Func);
     f->module = m;
     f->name = arena_strdup(m->arena, name);
+    f->kind = amp_program_kind(name);
     vec_push(m->arena, &f->values, NULL); /* id 0 is "none" */
     vec_push(m->arena, &f->ops, NULL);
     vec_push(m->arena, &m->funcs, f);
@@ -27,6 +28,19 @@ Func *ir_func_find(const Module *m, const char *name) {
     return NULL;
 }
 
+Func *ir_program_new(Module *m, ProgramKind kind) { return ir_func_new(m, amp_program_word(kind)); }
+
+Func *ir_program(const Module *m, ProgramKind kind) {
+    for (int i = 0; i < m->funcs.len; i++)
+        if (m->funcs.data[i]->kind == kind) return m->funcs.data[i];
+    return NULL;
+}
+
+void ir_program_become(Func *f, ProgramKind kind) {
+    f->kind = kind;
+    f->name = amp_program_word(kind);
+}
+
 void ir_func_remove(Module *m, Func *f) {
     int kept = 0;
     for (int i = 0; i < m->funcs.len; i++)
@@ -35,7 +49,11 @@ void ir_func_remove(Module *m, Func *f) {
 }
 
 void ir_add_result(Func *f, const char *name, Val v) {
-    Result r = {arena_strdup(f->module->arena, name), v};
+    Result r = {.name = arena_strdup(f->module->arena, name), .value = v};
+    ResultName n = amp_result_name(r.name);
+    r.kind = n.kind;
+    r.block = n.block;
+    r.of = n.of;
     vec_push(f->module->arena, &f->results, r);
     if (!table_get(&f->result_names, name))
         table_set(f->module->arena, &f->result_names, name, (void *)(uintptr_t)f->results.len);
@@ -44,6 +62,16 @@ void ir_add_result(Func *f, const char *name, Val v) {
 const Result *ir_find_result(const Func *f, const char *name) {
     uintptr_t number = (uintptr_t)table_get(&f->result_names, name);
     return number ? &f->results.data[number - 1] : NULL;
+}
+
+const Result *ir_result_of_kind(const Func *f, ResultKind kind, int32_t block) {
+    for (int i = 0; i < f->results.len; i++)
+        if (f->results.data[i].kind == kind && f->results.data[i].block == block) return &f->results.data[i];
+    return NULL;
+}
+
+State *ir_result_state(const Func *f, const Result *r) {
+    return r->kind == RESULT_GRADIENT || r->kind == RESULT_UPDATE ? ir_state_find(f->module, r->of) : NULL;
 }
 
 Region *ir_region(Func *f, uint32_t region) {
@@ -93,12 +121,31 @@ const Shape *ir_shape(const Func *f, Val v) { return &ir_value(f, v)->shape; }
 State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s) {
     State *state = arena_new(m->arena, State);
     *state = (State){.name = arena_strdup(m->arena, name), .role = role, .dtype = t, .shape = s, .storage = t};
+    if (role == STATE_COUNTER || role == STATE_SCALER) state->counter = amp_counter_name(name);
     vec_push(m->arena, &m->states, state);
     if (!table_get(&m->state_names, name)) table_set(m->arena, &m->state_names, name, state);
     return state;
 }
 
 State *ir_state_find(const Module *m, const char *name) { return table_get(&m->state_names, name); }
+
+static const struct {
+    StateRole role;
+    Dtype dtype;
+} counters[COUNTER_KINDS] = {
+#define COUNTER(kind, word, forms, role, type) [COUNTER_##kind] = {STATE_##role, AMP_DT_##type},
+#include "base/names.def"
+};
+
+State *ir_counter_new(Module *m, CounterKind kind, int32_t block) {
+    return ir_state_new(m, amp_counter_text(m->arena, kind, block), counters[kind].role, counters[kind].dtype,
+                        shape_scalar());
+}
+
+State *ir_counter(Module *m, CounterKind kind, int32_t block) {
+    State *s = ir_state_find(m, amp_counter_text(m->arena, kind, block));
+    return s ? s : ir_counter_new(m, kind, block);
+}
 
 State *ir_state_of(const Func *f, Val v) {
     const Value *value = ir_value(f, v);

@@ -13,6 +13,7 @@
 #define AMP_IR_IR_H
 
 #include "base/diag.h"
+#include "base/names.h"
 #include "base/table.h"
 
 #ifdef __cplusplus
@@ -245,12 +246,16 @@ typedef struct Kernel {
 typedef struct Result { /* a result of a function: what a user sees after the call */
     const char *name;   /* "logits", "loss", "metric.acc", "grad.fc1.weight" */
     Val value;
+    ResultKind kind; /* kind, block and of: what amp_result_name reads in the name */
+    int32_t block;
+    const char *of;
 } Result;
 
 typedef struct Func {
     struct Module *module;
-    /* "forward" until autodiff, and "metrics" (averages of loss and metrics in, metrics out) where a metric is computed from averages;
-     * then "train_step" ("micro_step" and "apply_step" where steps accumulate), "eval", "infer", "eval_fp32", "infer_fp32"; layout adds "refresh" */
+    /* FORWARD until autodiff, and METRICS where a metric is computed from averages; then TRAIN_STEP (MICRO_STEP and
+     * APPLY_STEP where steps accumulate), EVAL, INFER, EVAL_FP32, INFER_FP32; layout adds REFRESH */
+    ProgramKind kind;
     const char *name;
     VEC(Value *) values; /* by id; [0] unused */
     VEC(Op *) ops;       /* by id; [0] unused */
@@ -289,11 +294,11 @@ typedef struct Call {
 } Call;
 
 typedef enum StateRole {
-    STATE_PARAM,  /* trained; f32 master */
-    STATE_BUFFER, /* `state` of the language: saved, not trained */
-    STATE_MOMENT, /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
-    STATE_COUNTER, /* "step", "iteration" (i64), "seed" (i64), "micro" (i64: the micro-batch of the step, where steps accumulate) */
-    STATE_SCALER, /* "scale" (f32), "growth_tracker" (i32), "floor_hits" (i32) */
+    STATE_PARAM,   /* trained; f32 master */
+    STATE_BUFFER,  /* `state` of the language: saved, not trained */
+    STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
+    STATE_COUNTER, /* a scalar that a step counts: see CounterKind */
+    STATE_SCALER,  /* a scalar of the loss scaler: see CounterKind */
     STATE_DERIVED, /* a copy of |of| in another dtype or layout, written by the optimizer, recomputed by "refresh"; never saved */
     STATE_ACCUMULATOR, /* of a training session: the sum so far of the micro-batches' gradients of |of| */
     STATE_STAGED       /* of a training session: what the step would make of buffer |of|; committed with the weights */
@@ -302,6 +307,7 @@ typedef enum StateRole {
 typedef struct State {
     const char *name; /* "fc1.weight"; "fc1.weight/m"; "step"; "fc1.weight/f16.pairs_t" */
     StateRole role;
+    CounterName counter; /* COUNTER, SCALER: what amp_counter_name reads in the name */
     const char *of, *slot;
     Dtype dtype;   /* of the values */
     Shape shape;   /* never depends on N */
@@ -358,9 +364,6 @@ typedef struct Train { /* a train block */
     Pos pos;
 } Train;
 
-/* Results of "forward" that training reads: "loss" (the sum that is reported; differentiated where there is one block), "loss.0", "loss.1", ... of several
- * blocks, "loss.NAME" of each `loss NAME = ...`, "metric.NAME", and "update.NAME" of each `update`: the next value of buffer NAME, in training only. */
-
 typedef struct Module {
     Arena *arena;
     const char *name;
@@ -405,6 +408,9 @@ typedef struct Module {
 Module *ir_module_new(Arena *a, const char *name);
 Func *ir_func_new(Module *m, const char *name);        /* appended to m->funcs */
 Func *ir_func_find(const Module *m, const char *name); /* NULL when there is none */
+Func *ir_program_new(Module *m, ProgramKind kind);
+Func *ir_program(const Module *m, ProgramKind kind); /* NULL when there is none */
+void ir_program_become(Func *f, ProgramKind kind);
 void ir_func_remove(Module *m, Func *f);
 
 Value *ir_value(const Func *f, Val v);
@@ -423,6 +429,9 @@ Val ir_add_input(Func *f, const char *name, Dtype t, Shape s);
 Val ir_use_state(Func *f, const State *s);
 State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s);
 State *ir_state_find(const Module *m, const char *name);
+/* A state of role COUNTER or SCALER; |block| NO_BLOCK: of no train block. */
+State *ir_counter_new(Module *m, CounterKind kind, int32_t block);
+State *ir_counter(Module *m, CounterKind kind, int32_t block); /* made where there is none */
 /* The state behind a VAL_STATE value (they share the name). */
 State *ir_state_of(const Func *f, Val v);
 
@@ -434,7 +443,10 @@ Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s); /* adds one r
  * The shape must be legal (the verifier and the front end check first with ir_infer_shapes). */
 Val ir_emit(Func *f, Opcode code, Dtype t, const char *hint, int n_in, ...);
 void ir_add_result(Func *f, const char *name, Val v);
-const Result *ir_find_result(const Func *f, const char *name); /* the first of equal names; NULL */
+const Result *ir_find_result(const Func *f, const char *name);                  /* the first of equal names; NULL */
+const Result *ir_result_of_kind(const Func *f, ResultKind kind, int32_t block); /* the first; NULL */
+/* What a gradient or update is of; NULL where the name is no state's. */
+State *ir_result_state(const Func *f, const Result *r);
 /* The second half of ir_emit, for ops whose shape depends on attributes: ir_op_new, set the attributes, then this. */
 Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint);
 

@@ -102,8 +102,8 @@ static void put_group(Text *t, const TrainGroup *g) {
 }
 
 static void put_train(Text *t, const Train *train) {
-    bool is_plain = !train->only && train->loss && !strcmp(train->loss, "loss") && train->clip_norm == 0 &&
-                    train->clip_value == 0 && !train->pos.line;
+    bool is_plain = !train->only && train->loss && !strcmp(train->loss, amp_result_word(RESULT_LOSS)) &&
+                    train->clip_norm == 0 && train->clip_value == 0 && !train->pos.line;
     text_puts(t, "  train");
     if (train->only) {
         text_puts(t, " for ");

@@ -85,7 +85,7 @@ static void read_optimizer(Reader *r) {
 
 /* train for "gen.*" loss loss.0 clip_norm 1.0 clip_value 0.5 at gan.amp:20:1; alone: everything by the result "loss" */
 static void read_train(Reader *r) {
-    Train train = {.loss = "loss"};
+    Train train = {.loss = amp_result_word(RESULT_LOSS)};
     r->m->has_train = true;
     if (reader_take_word(r, "for")) train.only = reader_string(r, "a glob in quotes");
     if (reader_take_word(r, "loss")) train.loss = reader_optional_name(r, "a loss");

@@ -142,10 +142,6 @@ static amp_status put_kernels(Tables *x, const Func *f) {
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static const char *const program_order[] = {"train_step", "micro_step", "apply_step", "eval",   "infer",
-                                            "eval_fp32",  "infer_fp32", "metrics",    "refresh"};
-enum { PROGRAMS = sizeof program_order / sizeof program_order[0] };
-
 static amp_status put_program_arrays(Tables *x) {
     for (int i = 0; i < x->rows->m->funcs.len; i++) {
         table_put_buffers(x->rows, x->rows->m->funcs.data[i], NULL);
@@ -158,8 +154,8 @@ static amp_status put_program_arrays(Tables *x) {
 static int put_programs(Tables *x) {
     int count = 0;
     text_puts(x->rows->t, "static const amp_model_program programs[] = {\n");
-    for (int i = 0; i < PROGRAMS; i++) {
-        const Func *f = ir_func_find(x->rows->m, program_order[i]);
+    for (int kind = 1; kind < MODEL_PROGRAM_KINDS; kind++) {
+        const Func *f = ir_program(x->rows->m, (ProgramKind)kind);
         if (!f) continue;
         const char *name = table_func_name(x->rows, f);
         text_puts(x->rows->t, "    {");

@@ -56,8 +56,8 @@ static amp_status take_inputs(Interp *it) {
     return AMP_OK;
 }
 
-static uint64_t counter(const Interp *it, const char *name) {
-    const InterpTensor *t = find_given(it, name);
+static uint64_t counter(const Interp *it, CounterKind kind) {
+    const InterpTensor *t = find_given(it, amp_counter_word(kind));
     return t && t->count == 1 ? (uint64_t)(int64_t)t->data[0] : 0;
 }
 
@@ -192,9 +192,9 @@ amp_status interp_run(const Func *f, int64_t n, const InterpOptions *options, In
                  .err = err};
     if (n < 1) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: N must be at least 1", f->name);
     it.values = arena_array(it.a, InterpTensor *, f->values.len);
-    it.seed = counter(&it, "seed");
-    it.iteration = counter(&it, "iteration");
-    it.micro = counter(&it, "micro");
+    it.seed = counter(&it, COUNTER_SEED);
+    it.iteration = counter(&it, COUNTER_ITERATION);
+    it.micro = counter(&it, COUNTER_MICRO);
     AMP_TRY(take_inputs(&it));
     for (int i = 0; i < f->body.len; i++) AMP_TRY(run_op(&it, ir_op_at(f, i)));
     AMP_TRY(check_predicates(&it));

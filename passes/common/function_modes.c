@@ -11,24 +11,16 @@ typedef struct Making {
     Val *now;   /* by value id of |from|: the value of |to| */
 } Making;
 
-static bool starts_with(const char *name, const char *head) { return !strncmp(name, head, strlen(head)); }
-
-bool result_is_update(const char *name) { return starts_with(name, "update."); }
-
-bool result_is_of_training(const char *name) {
-    return !strcmp(name, "loss") || starts_with(name, "loss.") || starts_with(name, "metric.") ||
-           result_is_update(name);
+bool result_is_of_training(ResultKind kind) {
+    return kind == RESULT_LOSS || kind == RESULT_NAMED_LOSS || kind == RESULT_METRIC || kind == RESULT_UPDATE;
 }
 
-Val result_find(const Func *f, const char *name) {
-    const Result *r = ir_find_result(f, name);
-    return r ? r->value : NO_VAL;
-}
+Val result_value(const Result *r) { return r ? r->value : NO_VAL; }
 
 static void find_live(Making *mk) {
     const Func *f = mk->from;
     for (int i = 0; i < f->results.len; i++)
-        if (mk->mode->wants(f->results.data[i].name)) mk->live[f->results.data[i].value.id] = true;
+        if (mk->mode->wants(f->results.data[i].kind)) mk->live[f->results.data[i].value.id] = true;
     for (int i = f->body.len - 1; i >= 0; i--) {
         const Op *o = ir_op_at(f, i);
         bool live = false;
@@ -94,7 +86,7 @@ Func *mode_make(const Func *f, const Mode *mode) {
     Arena *a = f->module->arena;
     Making mk = {
         .from = f,
-        .to = ir_func_new(f->module, mode->name),
+        .to = ir_program_new(f->module, mode->kind),
         .mode = mode,
         .live = arena_array(a, bool, f->values.len),
         .now = arena_array(a, Val, f->values.len),
@@ -109,7 +101,7 @@ Func *mode_make(const Func *f, const Mode *mode) {
     }
     for (int i = 0; i < f->results.len; i++) {
         const Result *r = &f->results.data[i];
-        if (mode->wants(r->name)) ir_add_result(mk.to, r->name, mk.now[r->value.id]);
+        if (mode->wants(r->kind)) ir_add_result(mk.to, r->name, mk.now[r->value.id]);
     }
     return mk.to;
 }

@@ -17,7 +17,7 @@ typedef struct Needs { /* of one value */
     bool elementwise; /* read by elementwise code, which can read rows and panels */
     bool linear;      /* best read in row-major order */
     bool result;
-    const char *result_name;
+    ResultKind result_kind;
 } Needs;
 
 typedef struct Making {
@@ -73,7 +73,7 @@ static void collect_needs(Making *mk) {
     }
     for (int i = 0; i < f->results.len; i++) {
         mk->needs[f->results.data[i].value.id].result = true;
-        mk->needs[f->results.data[i].value.id].result_name = f->results.data[i].name;
+        mk->needs[f->results.data[i].value.id].result_kind = f->results.data[i].kind;
     }
 }
 
@@ -93,8 +93,6 @@ static Form output_form(Dtype t) {
     bool is_float = t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
     return (Form){LAYOUT_ROWS, is_float ? AMP_DT_F32 : t};
 }
-
-static bool is_gradient(const char *result) { return !strncmp(result, "grad.", 5); }
 
 static bool has_readable(const Func *f, const BufferIds *ids) {
     for (int i = 0; i < ids->len; i++) {
@@ -133,7 +131,7 @@ static void make_for_value(Making *mk, Val v) {
     }
     bool panels = mk->panels && is_matrix(&value->shape) && !n->linear && !is_narrow(&value->shape);
     Form plain = {panels ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(value->dtype)};
-    bool gradient = n->result && is_gradient(n->result_name);
+    bool gradient = n->result && n->result_kind == RESULT_GRADIENT;
     if (n->result && !gradient) add_buffer(mk, BUFFER_OUTPUT, v, output_form(value->dtype));
     for (int i = 0; i < n->forms.len; i++) add_buffer(mk, BUFFER_TEMP, v, n->forms.data[i]);
     if (n->elementwise && !has_readable(f, &mk->made[v.id])) add_buffer(mk, BUFFER_TEMP, v, plain);

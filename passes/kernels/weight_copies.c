@@ -220,7 +220,7 @@ static void update_copies(const Derivation *d, KernelList *l) {
 /* The function "refresh": one kernel per weight, which makes all its copies. */
 static void add_refresh(const Derivation *d) {
     Module *m = d->m;
-    KernelList l = kernel_list_open(ir_func_new(m, "refresh"));
+    KernelList l = kernel_list_open(ir_program_new(m, PROGRAM_REFRESH));
     for (int s = 0; s < m->states.len; s++) {
         State *param = m->states.data[s];
         CopyPlace at = {0};

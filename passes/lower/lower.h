@@ -183,7 +183,7 @@ Val lower_reduced_operand(Lowering *l, int i);
 /* A place for a value that is computed once for all graph ops that ask with the same key; id 0 the first time. */
 Val *lower_memo(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
 /* A counter of the training session, which the model gets with its first random op. */
-Val lower_counter(Lowering *l, const char *name);
+Val lower_counter(Lowering *l, CounterKind kind);
 /* An op that is valid but that core IR cannot say yet; the message starts with the op's place and path. */
 void lower_unsupported(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
 /* The transpose of a value that is a product of matrices, as a product; NO_VAL where it is none. */

@@ -113,9 +113,9 @@ static Val draw(Lowering *l) {
     Val in[4] = {l->op->in[0]};
     int n = 3;
     if (l->form == FORM_LAST) in[0] = lower_expand(l, lower_number(l, 0.0), &plain); /* only its shape is read */
-    in[1] = lower_counter(l, "seed");
-    in[2] = lower_counter(l, "iteration");
-    if (l->f->module->accumulate > 1) in[n++] = lower_counter(l, "micro");
+    in[1] = lower_counter(l, COUNTER_SEED);
+    in[2] = lower_counter(l, COUNTER_ITERATION);
+    if (l->f->module->accumulate > 1) in[n++] = lower_counter(l, COUNTER_MICRO);
     Op *random = ir_op_new(l->f, OP_random, in, n);
     ir_attr(random, "key")->s = key && *key ? key : l->op->path;
     return lower_to_form(l, ir_make_results(l->f, random, AMP_DT_F32, NULL));

@@ -59,13 +59,8 @@ Val *lower_memo(Lowering *l, const char *fmt, ...) {
     return &memo->value;
 }
 
-Val lower_counter(Lowering *l, const char *name) {
-    Val *shared = lower_memo(l, "counter %s", name);
-    if (!shared->id) {
-        Module *m = l->f->module;
-        State *s = ir_state_find(m, name);
-        if (!s) s = ir_state_new(m, name, STATE_COUNTER, AMP_DT_I64, shape_scalar());
-        *shared = ir_use_state(l->f, s);
-    }
+Val lower_counter(Lowering *l, CounterKind kind) {
+    Val *shared = lower_memo(l, "counter %s", amp_counter_word(kind));
+    if (!shared->id) *shared = ir_use_state(l->f, ir_counter(l->f->module, kind, NO_BLOCK));
     return *shared;
 }

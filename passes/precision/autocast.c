@@ -229,7 +229,7 @@ static void walk(Autocast *x) {
 static void cast_updates(const Autocast *x) {
     for (int i = 0; i < x->f->results.len; i++) {
         Result *r = &x->f->results.data[i];
-        const State *s = result_is_update(r->name) ? ir_state_find(x->m, r->name + strlen("update.")) : NULL;
+        const State *s = r->kind == RESULT_UPDATE ? ir_result_state(x->f, r) : NULL;
         if (!s || ir_dtype(x->f, r->value) == s->dtype) continue;
         r->value = ir_emit(x->f, OP_cast, s->dtype, NULL, 1, r->value);
         Op *cast = ir_def(x->f, r->value);
@@ -248,18 +248,18 @@ static void run(Module *m, Func *f, const Policy *policy, bool is_forward) {
 
 /* Averages are f32, and metrics computed from them stay f32. */
 static void explain_metrics(Module *m) {
-    Func *f = ir_func_find(m, "metrics");
+    Func *f = ir_program(m, PROGRAM_METRICS);
     for (int i = 0; f && i < f->body.len; i++) ir_op_at(f, i)->reason = ir_reason(m, "metric");
 }
 
 /* ---- evaluation in f32 ------------------------------------------------------------------------------------------- */
 
-static bool any_result(const char *name) { return !result_is_update(name); }
+static bool of_evaluation(ResultKind result) { return result != RESULT_UPDATE; }
 
 /* A copy of `forward` by the policy fp32, for `eval_fp32` and `infer_fp32`.  The model's own policy and overrides do
  * not apply to it. */
 static bool keep_f32_copy(PassContext *c, const Func *forward) {
-    static const Mode as_it_is = {FORWARD_IN_F32, true, any_result};
+    static const Mode as_it_is = {PROGRAM_FORWARD_FP32, true, of_evaluation};
     const Source *text = policy_builtin(c->m->arena, AMP_FULL_PRECISION);
     const Policy *fp32 = text ? policy_read(c->m->arena, c->diags, text) : NULL;
     if (fp32) run(c->m, mode_make(forward, &as_it_is), fp32, false);
@@ -268,7 +268,7 @@ static bool keep_f32_copy(PassContext *c, const Func *forward) {
 
 bool pass_autocast(PassContext *c) {
     Module *m = c->m;
-    Func *f = ir_func_find(m, "forward");
+    Func *f = ir_program(m, PROGRAM_FORWARD);
     const Policy *policy = policy_select(c);
     if (!f) diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", m->name);
     if (!policy || !f || !overrides_check(c, policy, f)) return false;

@@ -173,7 +173,7 @@ static const bool *find_optimizer_values(const Func *f) {
         }
     }
     for (int i = 0; i < f->results.len; i++)
-        if (strncmp(f->results.data[i].name, "grad.", 5)) other[f->results.data[i].value.id] = true;
+        if (f->results.data[i].kind != RESULT_GRADIENT) other[f->results.data[i].value.id] = true;
     for (int i = 0; i < f->values.len; i++) read[i] = read[i] && !other[i];
     return read;
 }

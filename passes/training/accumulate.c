@@ -83,7 +83,7 @@ static void share_seed(Split *s, int at) {
     Val share = emitted(s, ir_emit(f, OP_div, AMP_DT_F32, "d.loss.share", 2, seed, k), "loss.share");
     for (int i = at + 1; i < f->body.len - 1; i++) replace_in(ir_op_at(f, i), seed, share);
     for (int i = 0; i < f->results.len; i++)
-        if (f->results.data[i].value.id == seed.id && !strncmp(f->results.data[i].name, "grad.", 5))
+        if (f->results.data[i].value.id == seed.id && f->results.data[i].kind == RESULT_GRADIENT)
             f->results.data[i].value = share;
     move_last(f, 2, at + 1);
 }
@@ -109,7 +109,7 @@ static void stage(Split *s, const State *buffer, Val next, int *ops_before) {
     if (ir_dtype(f, next) != buffer->dtype)
         next = emitted(s, ir_emit(f, OP_cast, buffer->dtype, NULL, 1, next), buffer->name);
     assign(s, f, so_far, next);
-    ir_add_result(s->apply_step, arena_printf(s->m->arena, "update.%s", buffer->name),
+    ir_add_result(s->apply_step, amp_result_text(s->m->arena, RESULT_UPDATE, NO_BLOCK, buffer->name),
                   ir_use_state(s->apply_step, staged));
 }
 
@@ -125,23 +125,16 @@ static void add_up(Split *s, const State *param, Val gradient) {
         ir_emit(f, OP_where, AMP_DT_F32, arena_printf(a, "%s/sum.next", param->name), 3, s->first, gradient, so_far);
     emitted(s, next, arena_printf(a, "%s.accumulate", param->name));
     assign(s, f, sum, next);
-    ir_add_result(s->apply_step, arena_printf(a, "grad.%s", param->name),
+    ir_add_result(s->apply_step, amp_result_text(a, RESULT_GRADIENT, NO_BLOCK, param->name),
                   ir_use_state(s->apply_step, ir_state_of(f, sum)));
 }
 
 /* ---- the split --------------------------------------------------------------------------------------------------- */
 
-static const char *after(const char *name, const char *prefix) {
-    size_t length = strlen(prefix);
-    return strncmp(name, prefix, length) ? NULL : name + length;
-}
-
 /* %micro and %first, before all other ops. */
 static void count(Split *s) {
     Func *f = s->micro_step;
-    State *micro = ir_state_find(s->m, "micro");
-    if (!micro) micro = ir_state_new(s->m, "micro", STATE_COUNTER, AMP_DT_I64, shape_scalar());
-    s->micro = ir_use_state(f, micro);
+    s->micro = ir_use_state(f, ir_counter(s->m, COUNTER_MICRO, NO_BLOCK));
     Val zero = number(f, AMP_DT_I64, 0, "micro.zero");
     s->first = emitted(s, ir_emit(f, OP_eq, AMP_DT_BOOL, "first", 2, s->micro, zero), "micro.first");
     move_last(f, 2, 0);
@@ -153,9 +146,8 @@ static void split_results(Split *s) {
     int kept = 0, results = f->results.len, ops_before = 2;
     for (int i = 0; i < results; i++) {
         Result r = f->results.data[i];
-        const char *param = after(r.name, "grad."), *buffer = after(r.name, "update.");
-        if (param) add_up(s, ir_state_find(s->m, param), r.value);
-        else if (buffer) stage(s, ir_state_find(s->m, buffer), r.value, &ops_before);
+        if (r.kind == RESULT_GRADIENT) add_up(s, ir_result_state(f, &r), r.value);
+        else if (r.kind == RESULT_UPDATE) stage(s, ir_result_state(f, &r), r.value, &ops_before);
         else f->results.data[kept++] = r;
     }
     f->results.len = kept;
@@ -169,10 +161,10 @@ static void count_on(Split *s) {
 }
 
 void accumulate_split(Module *m) {
-    Split s = {.m = m, .micro_step = ir_func_find(m, "train_step")};
+    Split s = {.m = m, .micro_step = ir_program(m, PROGRAM_TRAIN_STEP)};
     if (!s.micro_step || m->accumulate < 2) return;
-    s.micro_step->name = "micro_step";
-    s.apply_step = ir_func_new(m, "apply_step");
+    ir_program_become(s.micro_step, PROGRAM_MICRO_STEP);
+    s.apply_step = ir_program_new(m, PROGRAM_APPLY_STEP);
     share_loss(&s);
     count(&s);
     split_results(&s);

@@ -89,19 +89,19 @@ static void add_gradients(Backward *b, const Objective *objective) {
     for (int i = 0; i < m->states.len; i++) {
         const State *s = m->states.data[i];
         if (!trains(objective, s)) continue;
-        const char *result = arena_printf(m->arena, "grad.%s", s->name);
+        const char *result = amp_result_text(m->arena, RESULT_GRADIENT, NO_BLOCK, s->name);
         Val v = ir_find(b->f, s->name);
         bool used = v.id && ir_value(b->f, v)->kind == VAL_STATE;
         Val g = used ? backward_gradient(b, v) : NO_VAL;
         if (!g.id) place_error(b->context, s->pos, "%s does not reach the loss, so it cannot be trained", s->name);
-        else if (result_find(b->f, result).id)
+        else if (ir_find_result(b->f, result))
             place_error(b->context, s->pos, "%s is trained by two train blocks", s->name);
         else ir_add_result(b->f, result, g);
     }
 }
 
 static void add_backward(PassContext *c, Func *f, const Objective *objective, int forward_ops) {
-    Val loss = result_find(f, objective->loss);
+    Val loss = result_value(ir_find_result(f, objective->loss));
     Backward b = {
         .context = c,
         .f = f,
@@ -116,7 +116,7 @@ static void add_backward(PassContext *c, Func *f, const Objective *objective, in
 }
 
 static bool check_loss(PassContext *c, const Func *f, const char *name) {
-    Val loss = result_find(f, name);
+    Val loss = result_value(ir_find_result(f, name));
     if (!loss.id) diag_error(c->diags, (Loc){0}, "module %s has a train block but no result \"%s\"", c->m->name, name);
     else if (ir_shape(f, loss)->rank) diag_error(c->diags, (Loc){0}, "module %s: the loss is not a scalar", c->m->name);
     else return true;
@@ -127,7 +127,8 @@ static bool check_loss(PassContext *c, const Func *f, const char *name) {
 static void differentiate_losses(PassContext *c, Func *f) {
     int forward_ops = f->body.len, blocks = c->m->trains.len;
     for (int i = 0; i < (blocks ? blocks : 1); i++) {
-        Objective objective = {.block = blocks ? &c->m->trains.data[i] : NULL, .loss = "loss", .word = "grad"};
+        Objective objective = {.block = blocks ? &c->m->trains.data[i] : NULL, .word = "grad"};
+        objective.loss = amp_result_word(RESULT_LOSS);
         if (objective.block && objective.block->loss) objective.loss = objective.block->loss;
         if (blocks > 1) objective.word = arena_printf(c->m->arena, "grad.%d", i);
         if (check_loss(c, f, objective.loss)) add_backward(c, f, &objective, forward_ops);
@@ -136,20 +137,19 @@ static void differentiate_losses(PassContext *c, Func *f) {
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static bool of_model(const char *result) { return !result_is_of_training(result); }
-static bool of_evaluation(const char *result) { return !result_is_update(result); }
+static bool of_model(ResultKind result) { return !result_is_of_training(result); }
+static bool of_evaluation(ResultKind result) { return result != RESULT_UPDATE; }
 
-static const Mode training = {"train_step", true, result_is_of_training};
-static const Mode evaluation = {"eval", false, of_evaluation};
-static const Mode inference = {"infer", false, of_model};
-static const Mode evaluation_in_f32 = {"eval_fp32", false, of_evaluation};
-static const Mode inference_in_f32 = {"infer_fp32", false, of_model};
+static const Mode training = {PROGRAM_TRAIN_STEP, true, result_is_of_training};
+static const Mode evaluation = {PROGRAM_EVAL, false, of_evaluation};
+static const Mode inference = {PROGRAM_INFER, false, of_model};
+static const Mode evaluation_in_f32 = {PROGRAM_EVAL_FP32, false, of_evaluation};
+static const Mode inference_in_f32 = {PROGRAM_INFER_FP32, false, of_model};
 
 /* Training adds states of its own to those of the model. */
 static void check_state_names(PassContext *c) {
-    static const char *const taken[] = {"scale", "growth_tracker", "floor_hits", "step", "iteration", "seed", "micro"};
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-        const State *s = ir_state_find(c->m, taken[i]);
+    for (int kind = 1; kind < COUNTER_KINDS; kind++) {
+        const State *s = ir_state_find(c->m, amp_counter_word((CounterKind)kind));
         if (s) place_error(c, s->pos, "%s is reserved for training state; name it differently, with `as`", s->name);
     }
 }
@@ -161,7 +161,7 @@ static void make_evaluation(PassContext *c, const Func *from, const Mode *eval, 
 
 bool pass_autodiff(PassContext *c) {
     int errors = c->diags->errors;
-    Func *forward = ir_func_find(c->m, "forward"), *in_f32 = ir_func_find(c->m, FORWARD_IN_F32);
+    Func *forward = ir_program(c->m, PROGRAM_FORWARD), *in_f32 = ir_program(c->m, PROGRAM_FORWARD_FP32);
     if (!forward) {
         diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", c->m->name);
         return false;

@@ -206,7 +206,8 @@ static Val group_decay(BlockStep *b, double value) {
  */
 
 static Val norm_of(BlockStep *b, const Val *gradients) {
-    const char *name = train_block_count(b->m) == 1 ? "grad_norm" : arena_printf(b->m->arena, "grad_norm.%d", b->index);
+    const char *name =
+        amp_result_text(b->m->arena, RESULT_NORM, train_block_count(b->m) == 1 ? NO_BLOCK : b->index, NULL);
     Op *o = ir_op_new(b->f, OP_global_norm, gradients, b->gradients.len);
     explain_of_block(b, o, "clip", "global_norm");
     Val norm = ir_make_results(b->f, o, AMP_DT_F32, name);
@@ -244,10 +245,7 @@ static Val *clipped_gradients(BlockStep *b) {
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
 
-static Val counter(Func *f, const char *name) {
-    State *s = ir_state_find(f->module, name);
-    return ir_use_state(f, s ? s : ir_state_new(f->module, name, STATE_COUNTER, AMP_DT_I64, shape_scalar()));
-}
+static Val counter(Func *f, CounterKind kind, int block) { return ir_use_state(f, ir_counter(f->module, kind, block)); }
 
 static Val increment(Func *f, Val state) {
     const char *name = ir_value(f, state)->name;
@@ -323,11 +321,11 @@ static void update_buffers(Func *f, const Val *ok, Val all_ok) {
     int kept = 0;
     for (int i = 0; i < f->results.len; i++) {
         Result r = f->results.data[i];
-        if (!result_is_update(r.name)) {
+        if (r.kind != RESULT_UPDATE) {
             f->results.data[kept++] = r;
             continue;
         }
-        const State *buffer = ir_state_find(f->module, r.name + strlen("update."));
+        const State *buffer = ir_result_state(f, &r);
         int block = train_block_of(f->module, buffer->name);
         Val next = r.value;
         if (ir_dtype(f, next) != buffer->dtype) {
@@ -358,14 +356,14 @@ static bool update_alone(PassContext *c, Func *f, Val step, const Val *ok) {
     int blocks = train_block_count(c->m);
     for (int i = 0; i < blocks; i++) {
         BlockStep b = {.c = c, .m = c->m, .f = f, .block = train_block(c->m, i), .index = i, .ok = ok[i]};
-        const char *name = arena_printf(c->m->arena, "step.%d", i);
+        const char *name = amp_counter_text(c->m->arena, COUNTER_STEP, i);
         const State *taken = ir_state_find(c->m, name);
         if (!ok[i].id) continue;
         if (taken && taken->role != STATE_COUNTER) {
             place_error(c, taken->pos, "%s is reserved for training state; name it differently, with `as`", name);
             return false;
         }
-        b.done = counter(f, name);
+        b.done = counter(f, COUNTER_STEP, i);
         b.number = increment(f, b.done);
         if (!update_block(&b)) return false;
         assign(f, b.done, b.number, b.ok);
@@ -376,10 +374,11 @@ static bool update_alone(PassContext *c, Func *f, Val step, const Val *ok) {
 
 static bool update_all(PassContext *c, Func *f) {
     int blocks = train_block_count(c->m);
-    Val all_ok = result_find(f, "ok"), *ok = arena_array(c->m->arena, Val, blocks + 1);
-    Val step = counter(f, "step"), iteration = counter(f, "iteration");
+    Val all_ok = result_value(ir_result_of_kind(f, RESULT_OK, NO_BLOCK)),
+        *ok = arena_array(c->m->arena, Val, blocks + 1);
+    Val step = counter(f, COUNTER_STEP, NO_BLOCK), iteration = counter(f, COUNTER_ITERATION, NO_BLOCK);
     bool alone = all_ok.id && blocks > 1;
-    for (int i = 0; i < blocks; i++) ok[i] = alone ? result_find(f, arena_printf(c->m->arena, "ok.%d", i)) : all_ok;
+    for (int i = 0; i < blocks; i++) ok[i] = alone ? result_value(ir_result_of_kind(f, RESULT_OK, i)) : all_ok;
     if (!(alone ? update_alone(c, f, step, ok) : update_together(c, f, step, all_ok))) return false;
     update_buffers(f, ok, all_ok);
     assign(f, iteration, increment(f, iteration), NO_VAL);

@@ -34,8 +34,6 @@ typedef struct Scaling {
 
 /* ---- is it needed ----------------------------------------------------------------------------------------------- */
 
-static bool is_gradient(const char *result) { return !strncmp(result, "grad.", 5); }
-
 /* Whether some value computed from a seed is f16. */
 static bool has_f16_gradient(const Scaling *s) {
     const Func *f = s->first;
@@ -88,8 +86,8 @@ static void explain(Scaling *s, Op *o, const char *path) {
 }
 
 /* States of the scaler; a nonzero start is the initialiser constant(v). */
-static const State *new_state(Scaling *s, const char *name, Dtype t, double initial) {
-    State *state = ir_state_new(s->m, name, STATE_SCALER, t, shape_scalar());
+static const State *new_state(Scaling *s, CounterKind kind, double initial) {
+    State *state = ir_counter_new(s->m, kind, NO_BLOCK);
     if (initial != 0.0) {
         state->init.name = "constant";
         ir_call_set_float(s->m->arena, &state->init, "v", initial);
@@ -115,7 +113,7 @@ static void scale_seed(Scaling *s, const State *scale, int at) {
             if (o->in[j].id == seed.id) o->in[j] = scaled;
     }
     for (int i = 0; i < f->results.len; i++)
-        if (is_gradient(f->results.data[i].name) && f->results.data[i].value.id == seed.id)
+        if (f->results.data[i].kind == RESULT_GRADIENT && f->results.data[i].value.id == seed.id)
             f->results.data[i].value = scaled;
     OpId *body = f->body.data;
     memmove(&body[at + 2], &body[at + 1], sizeof *body * (size_t)(f->body.len - at - 2));
@@ -127,28 +125,26 @@ static void scale_losses(Scaling *s, const State *scale) {
         if (ir_op_at(s->first, i)->code == OP_grad_seed) scale_seed(s, scale, i);
 }
 
-/* Of the gradients of one block, or of all if |block| is -1. */
-static Val all_finite(Scaling *s, int block, const char *name) {
+/* Of the gradients of one block, or of all for NO_BLOCK; NO_VAL where there are none. */
+static Val all_finite(Scaling *s, int block) {
+    Arena *a = s->m->arena;
     ParamGradients gradients = train_gradients(s->last, block);
     VEC(Val) values = {0};
-    for (int i = 0; i < gradients.len; i++)
-        vec_push(s->m->arena, &values, s->last->results.data[gradients.data[i].result].value);
+    for (int i = 0; i < gradients.len; i++) vec_push(a, &values, s->last->results.data[gradients.data[i].result].value);
     if (!values.len) return NO_VAL;
     Op *o = ir_op_new(s->last, OP_all_finite, values.data, values.len);
-    explain(s, o, arena_printf(s->m->arena, "scaler.all_finite%s", name + strlen("ok")));
-    Val ok = ir_make_results(s->last, o, AMP_DT_F32, name);
-    return ok;
+    explain(s, o, block == NO_BLOCK ? "scaler.all_finite" : arena_printf(a, "scaler.all_finite.%d", block));
+    return ir_make_results(s->last, o, AMP_DT_F32, amp_result_text(a, RESULT_OK, block, NULL));
 }
 
 static void check_finite(Scaling *s) {
     int blocks = train_block_count(s->m);
-    s->ok = all_finite(s, -1, "ok");
+    s->ok = all_finite(s, NO_BLOCK);
     for (int i = 0; blocks > 1 && i < blocks; i++) {
-        const char *name = arena_printf(s->m->arena, "ok.%d", i);
-        Val ok = all_finite(s, i, name);
-        if (ok.id) ir_add_result(s->last, name, ok);
+        Val ok = all_finite(s, i);
+        if (ok.id) ir_add_result(s->last, amp_result_text(s->m->arena, RESULT_OK, i, NULL), ok);
     }
-    ir_add_result(s->last, "ok", s->ok);
+    ir_add_result(s->last, amp_result_word(RESULT_OK), s->ok);
 }
 
 static void unscale(Scaling *s) {
@@ -157,17 +153,17 @@ static void unscale(Scaling *s) {
     explain(s, ir_def(f, inverse), "scaler.inverse_scale");
     for (int i = 0; i < f->results.len; i++) {
         Result *r = &f->results.data[i];
-        if (!is_gradient(r->name)) continue;
+        if (r->kind != RESULT_GRADIENT) continue;
         r->value = ir_emit(f, OP_unscale, AMP_DT_F32, r->name, 2, r->value, inverse);
-        explain(s, ir_def(f, r->value), arena_printf(s->m->arena, "%s.unscale", r->name + strlen("grad.")));
+        explain(s, ir_def(f, r->value), arena_printf(s->m->arena, "%s.unscale", r->of));
     }
 }
 
 static void update(Scaling *s, const Call *call) {
     static const char *const factors[] = {"growth", "backoff", "min", "max"};
     Func *f = s->last;
-    Val tracker = ir_use_state(f, new_state(s, "growth_tracker", AMP_DT_I32, 0));
-    Val hits = ir_use_state(f, new_state(s, "floor_hits", AMP_DT_I32, 0));
+    Val tracker = ir_use_state(f, new_state(s, COUNTER_GROWTH_TRACKER, 0));
+    Val hits = ir_use_state(f, new_state(s, COUNTER_FLOOR_HITS, 0));
     Op *o = ir_op_new(f, OP_update_scale, (Val[]){s->scale, tracker, s->ok}, 3);
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) ir_attr(o, factors[i])->f = number(call, factors[i]);
     ir_attr(o, "interval")->i = (int64_t)number(call, "interval");
@@ -182,7 +178,7 @@ static void update(Scaling *s, const Call *call) {
 
 static void add_scaling(Scaling *s, const Call *call) {
     bool dynamic = !strcmp(call->name, "dynamic");
-    const State *scale = new_state(s, "scale", AMP_DT_F32, number(call, dynamic ? "init" : "v"));
+    const State *scale = new_state(s, COUNTER_SCALE, number(call, dynamic ? "init" : "v"));
     scale_losses(s, scale);
     s->scale = ir_use_state(s->last, scale);
     check_finite(s);

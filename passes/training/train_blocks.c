@@ -30,20 +30,19 @@ ParamGradients train_gradients(const Func *f, int block) {
     const Module *m = f->module;
     ParamGradients list = {0};
     for (int i = 0; i < f->results.len; i++) {
-        const char *name = f->results.data[i].name;
-        if (strncmp(name, "grad.", 5)) continue;
-        const State *s = ir_state_find(m, name + 5);
+        if (f->results.data[i].kind != RESULT_GRADIENT) continue;
+        const State *s = ir_result_state(f, &f->results.data[i]);
         if (s && (block < 0 || train_block_of(m, s->name) == block)) vec_push(m->arena, &list, ((ParamGradient){s, i}));
     }
     return list;
 }
 
 Func *train_last_function(const Module *m) {
-    Func *f = ir_func_find(m, "apply_step");
-    return f ? f : ir_func_find(m, "train_step");
+    Func *f = ir_program(m, PROGRAM_APPLY_STEP);
+    return f ? f : ir_program(m, PROGRAM_TRAIN_STEP);
 }
 
 Func *train_first_function(const Module *m) {
-    Func *f = ir_func_find(m, "micro_step");
-    return f ? f : ir_func_find(m, "train_step");
+    Func *f = ir_program(m, PROGRAM_MICRO_STEP);
+    return f ? f : ir_program(m, PROGRAM_TRAIN_STEP);
 }

@@ -24,7 +24,7 @@ typedef struct
 } ParamSettings;
 ParamSettings train_settings(const Train *block, const char *param);
 
-/* Gradients of a training step, in the order of the parameters: the results "grad.NAME" of |f|.  |block| -1: of every
+/* Gradients of a training step, in the order of the parameters: the results of kind GRADIENT of |f|.  |block| -1: of every
  * block. */
 typedef struct ParamGradient {
     const State *param;

@@ -80,8 +80,7 @@ class CudaOpsTest : public LowerPassTest {
         for (int i = 0; i < f->buffers.len; i++) {
             const Buffer *b = f->buffers.data[i];
             if (b->kind == BUFFER_TEMP || b->kind == BUFFER_FLAG)
-                vec_push(&arena_, &f->results,
-                         (Result{arena_printf(&arena_, "%%%s", ir_value(f, b->value)->name), b->value}));
+                ir_add_result(f, arena_printf(&arena_, "%%%s", ir_value(f, b->value)->name), b->value);
         }
     }
 

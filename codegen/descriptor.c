@@ -36,6 +36,14 @@ SAME(STATE_SCALER, AMP_STATE_SCALER);
 SAME(STATE_DERIVED, AMP_STATE_DERIVED);
 SAME(STATE_ACCUMULATOR, AMP_STATE_ACCUMULATOR);
 SAME(STATE_STAGED, AMP_STATE_STAGED);
+SAME(RESULT_MODEL, AMP_RESULT_MODEL);
+SAME(PROGRAM_OTHER, AMP_PROGRAM_OTHER);
+SAME(COUNTER_NONE, AMP_COUNTER_NONE);
+SAME(NO_BLOCK, AMP_MODEL_NONE);
+#define RESULT(kind, ...) SAME(RESULT_##kind, AMP_RESULT_##kind);
+#define PROGRAM(kind, ...) SAME(PROGRAM_##kind, AMP_PROGRAM_##kind);
+#define COUNTER(kind, ...) SAME(COUNTER_##kind, AMP_COUNTER_##kind);
+#include "base/names.def"
 _Static_assert((int)MAX_RANK <= (int)AMP_MODEL_MAX_RANK, "the tables hold every shape of the IR");
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */

@@ -57,6 +57,7 @@ typedef struct TableWriter {
     amp_error *err;
     const char *prefix; /* of the names of arrays: "", "cuda_" */
     ModelInputs inputs;
+    Table states; /* by name: 1 + index in the table of states */
 } TableWriter;
 
 void table_put_dim(Text *t, Dim d);

@@ -48,20 +48,14 @@ const char *table_func_name(const TableWriter *x, const Func *f) {
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-/* By name: the index of each state. */
-static Table index_states(const Module *m) {
-    Table t = {0};
-    int *indexes = arena_array(m->arena, int, m->states.len + 1);
-    for (int i = 0; i < m->states.len; i++) {
-        indexes[i] = i;
-        table_set(m->arena, &t, m->states.data[i]->name, &indexes[i]);
-    }
-    return t;
+static void index_states(TableWriter *x) {
+    for (int i = 0; i < x->m->states.len; i++)
+        table_set(x->m->arena, &x->states, x->m->states.data[i]->name, (void *)(uintptr_t)(i + 1));
 }
 
-static int state_index(const Table *states, const char *name) {
-    const int *index = name ? table_get(states, name) : NULL;
-    return index ? *index : AMP_MODEL_NONE;
+static int state_index(const TableWriter *x, const char *name) {
+    uintptr_t number = name ? (uintptr_t)table_get(&x->states, name) : 0;
+    return number ? (int)number - 1 : AMP_MODEL_NONE;
 }
 
 static amp_status put_init(TableWriter *x, const State *s) {
@@ -78,13 +72,13 @@ static amp_status put_init(TableWriter *x, const State *s) {
 
 amp_status table_put_states(TableWriter *x) {
     const Module *m = x->m;
-    Table indexes = index_states(m);
+    index_states(x);
     if (m->states.len) text_printf(x->t, "static const amp_model_state %sstates[] = {\n", x->prefix);
     for (int i = 0; i < m->states.len; i++) {
         const State *s = m->states.data[i];
         text_puts(x->t, "    {");
         table_put_field(x->t, "name", s->name);
-        text_printf(x->t, ".role = %d, .of = %d, ", s->role, state_index(&indexes, s->of));
+        text_printf(x->t, ".role = %d, .of = %d, ", s->role, state_index(x, s->of));
         table_put_field(x->t, "slot", s->slot);
         text_printf(x->t, ".dtype = %d, .storage = %d, .layout = %d, .rank = %d, .dims = {", s->dtype, s->storage,
                     s->layout, s->shape.rank);
@@ -92,6 +86,8 @@ amp_status table_put_states(TableWriter *x) {
             text_printf(x->t, "%s%lld", d ? ", " : "", (long long)s->shape.d[d].mul);
         text_printf(x->t, "%s}, ", s->shape.rank ? "" : "0");
         AMP_TRY(put_init(x, s));
+        if (s->counter.kind)
+            text_printf(x->t, ", .counter = %d, .counter_block = %d", s->counter.kind, s->counter.block);
         text_puts(x->t, "},\n");
     }
     if (m->states.len) text_puts(x->t, "};\n\n");
@@ -157,7 +153,8 @@ amp_status table_put_results(TableWriter *x, const Func *f) {
         text_printf(x->t, ".buffer = %d, .dtype = %d, .rank = %d, ", buffer, ir_dtype(f, r->value),
                     ir_shape(f, r->value)->rank);
         table_put_dims(x->t, ir_shape(f, r->value));
-        text_puts(x->t, "},\n");
+        text_printf(x->t, ", .kind = %d, .index = %d},\n", r->kind,
+                    r->kind == RESULT_GRADIENT ? state_index(x, r->of) : r->block);
     }
     if (f->results.len) text_puts(x->t, "};\n\n");
     return AMP_OK;

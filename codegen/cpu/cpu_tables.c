@@ -168,7 +168,7 @@ static int put_programs(Tables *x) {
         text_puts(x->rows->t, ", ");
         table_put(x->rows->t, "results", "amp_model_result", arena_printf(x->rows->m->arena, "%s_results", name),
                   f->results.len);
-        text_puts(x->rows->t, "},\n");
+        text_printf(x->rows->t, ", .kind = %d},\n", f->kind);
         count++;
     }
     text_puts(x->rows->t, "};\n\n");

@@ -197,7 +197,7 @@ static void put_program(Tables *x, const CudaProgram *p) {
     table_put(t, "kernels", "amp_model_cuda_kernel", arena_printf(a, "%s_kernels", name), p->kernels.len);
     text_puts(t, ", ");
     table_put(t, "results", "amp_model_result", arena_printf(a, "%s_results", name), p->func->results.len);
-    text_puts(t, "},\n");
+    text_printf(t, ", .kind = %d},\n", p->func->kind);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------------------------- */

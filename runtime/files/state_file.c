@@ -29,9 +29,7 @@ static const struct Naming *naming_of(const amp_state_list *l, int32_t state) {
 }
 
 /* The number of a micro-batch has no meaning between steps, which is when files are written. */
-static bool is_within_step(const amp_model_state *s) {
-    return s->role == AMP_STATE_COUNTER && !strcmp(s->name, "micro");
-}
+static bool is_within_step(const amp_model_state *s) { return s->counter == AMP_COUNTER_MICRO; }
 
 static bool holds(const amp_state_list *l, int32_t state) {
     if (is_within_step(&l->model->states[state])) return false;
@@ -133,7 +131,7 @@ static void check_tensor(const amp_state_list *l, const struct amp_state_entry *
     if (v)
         differ(d, "%s %s: the file has %s, the model %s", what, e->name,
                describe(theirs, v->dtype ? amp_dtype_name(v->dtype) : v->dtype_name, v->dims, v->rank), ours);
-    else if (strcmp(e->name, "counter/seed")) /* one that other tools need not write */
+    else if (s->counter != AMP_COUNTER_SEED) /* one that other tools need not write */
         differ(d, "%s %s: is not in the file; the model has %s", what, e->name, ours);
 }
 

@@ -47,14 +47,14 @@ void amp_model_free_programs(amp_model *m) {
 
 void amp_model_find_programs(amp_model *m) {
     m->accumulate = m->desc.accumulate > 1 ? m->desc.accumulate : 1;
-    m->train_step = amp_model_program_named(m, m->accumulate > 1 ? "micro_step" : "train_step");
-    if (m->accumulate > 1) m->apply_step = amp_model_program_named(m, "apply_step");
-    m->eval = amp_model_program_named(m, "eval");
-    m->infer = amp_model_program_named(m, "infer");
-    m->eval_fp32 = amp_model_program_named(m, "eval_fp32");
-    m->infer_fp32 = amp_model_program_named(m, "infer_fp32");
-    m->metrics = amp_model_program_named(m, "metrics");
-    m->refresh = amp_model_program_named(m, "refresh");
+    m->train_step = amp_model_program_of(m, m->accumulate > 1 ? AMP_PROGRAM_MICRO_STEP : AMP_PROGRAM_TRAIN_STEP);
+    if (m->accumulate > 1) m->apply_step = amp_model_program_of(m, AMP_PROGRAM_APPLY_STEP);
+    m->eval = amp_model_program_of(m, AMP_PROGRAM_EVAL);
+    m->infer = amp_model_program_of(m, AMP_PROGRAM_INFER);
+    m->eval_fp32 = amp_model_program_of(m, AMP_PROGRAM_EVAL_FP32);
+    m->infer_fp32 = amp_model_program_of(m, AMP_PROGRAM_INFER_FP32);
+    m->metrics = amp_model_program_of(m, AMP_PROGRAM_METRICS);
+    m->refresh = amp_model_program_of(m, AMP_PROGRAM_REFRESH);
 }
 
 /* ---- looking things up ------------------------------------------------------------------------------------------- */
@@ -63,9 +63,9 @@ bool amp_model_trains(const amp_model *m) { return m->train_step && (m->accumula
 
 bool amp_model_has_fp32(const amp_model *m) { return m->infer_fp32 || (m->desc.low && !strcmp(m->desc.low, "f32")); }
 
-const amp_program *amp_model_program_named(const amp_model *model, const char *name) {
+const amp_program *amp_model_program_of(const amp_model *model, uint32_t kind) {
     for (int32_t i = 0; i < model->program_count; i++)
-        if (!strcmp(model->programs[i].name, name)) return &model->programs[i];
+        if (model->programs[i].kind == kind) return &model->programs[i];
     return NULL;
 }
 
@@ -75,9 +75,15 @@ int32_t amp_model_state_index(const amp_model *model, const char *name) {
     return -1;
 }
 
-int32_t amp_program_result_index(const amp_program *program, const char *name) {
+int32_t amp_model_counter(const amp_model *model, uint32_t counter) {
+    for (int32_t i = 0; i < model->state_count; i++)
+        if (model->states[i].counter == counter && model->states[i].counter_block == AMP_MODEL_NONE) return i;
+    return -1;
+}
+
+int32_t amp_program_result(const amp_program *program, uint32_t kind) {
     for (int32_t i = 0; i < program->result_count; i++)
-        if (!strcmp(program->results[i].name, name)) return i;
+        if (program->results[i].kind == kind && program->results[i].index == AMP_MODEL_NONE) return i;
     return -1;
 }
 
@@ -91,73 +97,74 @@ int64_t amp_model_state_elements(const amp_model_state *state) {
 
 /* ---- measures ---------------------------------------------------------------------------------------------------- */
 
-static const char loss_prefix[] = "loss.", metric_prefix[] = "metric.";
-
-static const char *after(const char *name, const char *prefix) {
-    size_t length = strlen(prefix);
-    return strncmp(name, prefix, length) ? NULL : name + length;
+static bool is_loss(const amp_model_result *r) {
+    return r->kind == AMP_RESULT_NAMED_LOSS || (r->kind == AMP_RESULT_LOSS && r->index != AMP_MODEL_NONE);
 }
 
-/* |*index| counts down over the results with the prefix. */
-static const char *find_name(const amp_program *p, const char *prefix, int32_t *index) {
-    for (int32_t i = 0; p && i < p->result_count; i++) {
-        const char *name = after(p->results[i].name, prefix);
-        if (name && (*index)-- == 0) return name;
-    }
+static bool is_metric(const amp_model_result *r) { return r->kind == AMP_RESULT_METRIC; }
+
+/* |*index| counts down over the results that are such. */
+static const amp_model_result *find(const amp_program *p, bool (*is)(const amp_model_result *), int32_t *index) {
+    for (int32_t i = 0; p && i < p->result_count; i++)
+        if (is(&p->results[i]) && (*index)-- == 0) return &p->results[i];
     return NULL;
 }
 
 static const amp_program *measuring(const amp_model *m) { return m->eval ? m->eval : m->train_step; }
 
-const char *amp_metric_name(const amp_model *m, int32_t index) {
-    const char *name = find_name(measuring(m), metric_prefix, &index);
-    return name ? name : find_name(m->metrics, metric_prefix, &index);
+static const amp_model_result *loss_at(const amp_model *m, int32_t index) {
+    return find(measuring(m), is_loss, &index);
 }
 
-const char *amp_loss_name(const amp_model *m, int32_t index) { return find_name(measuring(m), loss_prefix, &index); }
+static const amp_model_result *metric_at(const amp_model *m, int32_t index) {
+    const amp_model_result *r = find(measuring(m), is_metric, &index);
+    return r ? r : find(m->metrics, is_metric, &index);
+}
+
+/* "acc" of "metric.acc" */
+static const char *own_name(const amp_model_result *r) {
+    const char *dot = r ? strchr(r->name, '.') : NULL;
+    return dot ? dot + 1 : r ? r->name : NULL;
+}
+
+const char *amp_metric_name(const amp_model *m, int32_t index) { return own_name(metric_at(m, index)); }
+
+const char *amp_loss_name(const amp_model *m, int32_t index) { return own_name(loss_at(m, index)); }
 
 int32_t amp_metric_count(const amp_model *m) {
     int32_t count = 0;
-    while (amp_metric_name(m, count)) count++;
+    while (metric_at(m, count)) count++;
     return count;
 }
 
 int32_t amp_loss_count(const amp_model *m) {
     int32_t count = 0;
-    while (amp_loss_name(m, count)) count++;
+    while (loss_at(m, count)) count++;
     return count;
 }
 
 int32_t amp_measure_count(const amp_model *m) { return 1 + amp_loss_count(m) + amp_metric_count(m); }
 
-typedef struct MeasureName { /* in two parts */
-    const char *prefix, *name;
-} MeasureName;
-
-static MeasureName name_of(const amp_model *m, int32_t measure) {
-    int32_t losses = amp_loss_count(m);
-    if (measure == 0) return (MeasureName){"loss", ""};
-    if (measure <= losses) return (MeasureName){loss_prefix, amp_loss_name(m, measure - 1)};
-    return (MeasureName){metric_prefix, amp_metric_name(m, measure - 1 - losses)};
-}
-
-static bool is_named(const char *text, const MeasureName *measure) {
-    const char *name = after(text, measure->prefix);
-    return name && !strcmp(name, measure->name);
+/* The name of its result. */
+static const char *measure_name(const amp_model *m, int32_t measure) {
+    const amp_program *p = measuring(m);
+    int32_t losses = amp_loss_count(m), loss = p ? amp_program_result(p, AMP_RESULT_LOSS) : -1;
+    const amp_model_result *r = measure == 0        ? (loss < 0 ? NULL : &p->results[loss])
+                                : measure <= losses ? loss_at(m, measure - 1)
+                                                    : metric_at(m, measure - 1 - losses);
+    return r ? r->name : "";
 }
 
 int32_t amp_measure_named(const amp_model *m, const char *text) {
     int32_t count = amp_measure_count(m);
-    for (int32_t i = 0; i < count; i++) {
-        MeasureName measure = name_of(m, i);
-        if (is_named(text, &measure)) return i;
-    }
+    for (int32_t i = 0; i < count; i++)
+        if (!strcmp(text, measure_name(m, i))) return i;
     return -1;
 }
 
 int32_t amp_measure_result(const amp_model *m, const amp_program *p, int32_t measure) {
-    MeasureName wanted = name_of(m, measure);
+    const char *wanted = measure_name(m, measure);
     for (int32_t i = 0; i < p->result_count; i++)
-        if (is_named(p->results[i].name, &wanted)) return i;
+        if (!strcmp(p->results[i].name, wanted)) return i;
     return -1;
 }

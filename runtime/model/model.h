@@ -11,6 +11,7 @@
 
 typedef struct amp_program {
     const char *name;
+    uint32_t kind; /* AMP_PROGRAM_* */
     int32_t buffer_count, kernel_count, result_count;
     amp_model_buffer *buffers;
     amp_model_kernel *kernels;           /* NULL in a model for CUDA */
@@ -30,7 +31,7 @@ struct amp_model {
     int32_t function_count;
     int32_t state_count, program_count, decision_count;
     int32_t model_input_count, input_count; /* of the model; and of its train block */
-    int32_t all_input_count;                /* and averages, which the program "metrics" reads */
+    int32_t all_input_count;                /* and averages, which the program METRICS reads */
     amp_model_state *states;
     amp_model_input *inputs;
     amp_program *programs;
@@ -57,16 +58,19 @@ amp_status amp_model_check(amp_model *model, const char *where, amp_error *err);
 bool amp_model_trains(const amp_model *model);
 /* It can evaluate in FP32: it was compiled for it, or knows nothing else. */
 bool amp_model_has_fp32(const amp_model *model);
-const amp_program *amp_model_program_named(const amp_model *model, const char *name);
+/* NULL where the model has none. */
+const amp_program *amp_model_program_of(const amp_model *model, uint32_t kind);
 /* Index of a state by name, or -1. */
 int32_t amp_model_state_index(const amp_model *model, const char *name);
-/* Index of a program's result by name, or -1. */
-int32_t amp_program_result_index(const amp_program *program, const char *name);
+/* Index of the state that is this counter (AMP_COUNTER_*) of all train blocks, or -1. */
+int32_t amp_model_counter(const amp_model *model, uint32_t counter);
+/* Index of the result of this kind (AMP_RESULT_*) that is no train block's, or -1. */
+int32_t amp_program_result(const amp_program *program, uint32_t kind);
 int64_t amp_model_dim_at(const amp_model_dim *dim, int64_t n);
 int64_t amp_model_state_elements(const amp_model_state *state);
 
 /* ---- measures: what a program measures: results "loss", "loss.NAME" and "metric.NAME" of train_step and eval; and
- * metrics that the program "metrics" computes from averages of those --------------------------------------------- */
+ * metrics that the program METRICS computes from averages of those --------------------------------------------- */
 
 /* Those of the model's evaluation, then those that are computed from averages. */
 int32_t amp_metric_count(const amp_model *model);

@@ -104,33 +104,21 @@ static amp_status check_strings(const Check *c) {
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
 static const struct {
-    const char *name;
     uint32_t role, dtype;
-} scalar_states[] = {
-    {"step", AMP_STATE_COUNTER, AMP_DT_I64},          {"iteration", AMP_STATE_COUNTER, AMP_DT_I64},
-    {"seed", AMP_STATE_COUNTER, AMP_DT_I64},          {"scale", AMP_STATE_SCALER, AMP_DT_F32},
-    {"growth_tracker", AMP_STATE_SCALER, AMP_DT_I32}, {"floor_hits", AMP_STATE_SCALER, AMP_DT_I32},
-    {"micro", AMP_STATE_COUNTER, AMP_DT_I64},
+} counters[] = {
+#define COUNTER(kind, word, forms, role, type) [AMP_COUNTER_##kind] = {AMP_STATE_##role, AMP_DT_##type},
+#include "base/names.def"
 };
 
-/* "step.0", "step.1", ...: of train blocks that skip alone. */
-static bool is_block_counter(const amp_model_state *s) {
-    static const char prefix[] = "step.";
-    size_t length = sizeof prefix - 1;
-    return s->role == AMP_STATE_COUNTER && !strncmp(s->name, prefix, length) && s->name[length] &&
-           strspn(s->name + length, "0123456789") == strlen(s->name + length);
-}
-
 static bool is_known_scalar(const amp_model_state *s) {
-    if (is_block_counter(s)) return s->rank == 0 && s->storage == AMP_DT_I64;
-    for (size_t i = 0; i < sizeof scalar_states / sizeof *scalar_states; i++)
-        if (!strcmp(scalar_states[i].name, s->name) && scalar_states[i].role == s->role)
-            return s->rank == 0 && s->storage == scalar_states[i].dtype;
-    return false;
+    if (s->counter == AMP_COUNTER_NONE || s->counter >= sizeof counters / sizeof *counters) return false;
+    return s->role == counters[s->counter].role && s->storage == counters[s->counter].dtype && s->rank == 0 &&
+           s->counter_block >= AMP_MODEL_NONE;
 }
 
 /* What the roles promise about types; see amp/model_abi.h. */
 static bool role_fits(const Check *c, const amp_model_state *s) {
+    if (s->counter && s->role != AMP_STATE_COUNTER && s->role != AMP_STATE_SCALER) return false;
     const amp_model_state *of = amp_check_index(s->of, c->m->state_count) ? &c->m->states[s->of] : NULL;
     switch (s->role) {
     case AMP_STATE_PARAM: return s->dtype == AMP_DT_F32 && s->storage == AMP_DT_F32;
@@ -206,17 +194,17 @@ static amp_status check_inputs(Check *c) {
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
-/* Averages are inputs of "metrics" and of nothing else; "infer" is given the model's own inputs alone. */
-static bool may_read(const char *program, uint32_t kind) {
-    if (!strcmp(program, "metrics")) return kind == AMP_INPUT_AVERAGE;
-    return kind <= (strncmp(program, "infer", 5) ? AMP_INPUT_OF_TRAINING : AMP_INPUT_OF_MODEL);
+/* Averages are inputs of METRICS and of nothing else; INFER is given the model's own inputs alone. */
+static bool may_read(const amp_program *p, uint32_t kind) {
+    if (p->kind == AMP_PROGRAM_METRICS) return kind == AMP_INPUT_AVERAGE;
+    return kind <= (amp_program_infers(p) ? AMP_INPUT_OF_MODEL : AMP_INPUT_OF_TRAINING);
 }
 
 static amp_status check_input_buffer(const Check *c, const amp_model_buffer *b) {
     const amp_model *m = c->m;
     if (!amp_check_index(b->index, m->all_input_count)) return amp_check_fail(c, "buffer %s is no input", b->name);
     const amp_model_input *in = &m->inputs[b->index];
-    if (!may_read(c->program->name, in->train_only))
+    if (!may_read(c->program, in->train_only))
         return amp_check_fail(c, "buffer %s: input %s is none of this program's", b->name, in->name);
     if (b->layout != AMP_LAYOUT_ROWS || b->storage != in->dtype || !same_elements(c, in->dims, in->rank, b))
         return amp_check_fail(c, "buffer %s does not fit input %s", b->name, in->name);
@@ -302,6 +290,8 @@ static amp_status check_result(Check *c, int32_t index) {
     if (!is_dtype(r->dtype) || !check_dims(c, r->dims, r->rank) ||
         !same_elements(c, r->dims, r->rank, &c->program->buffers[r->buffer]))
         return amp_check_fail(c, "result %s does not fit its buffer", r->name);
+    if (r->index < AMP_MODEL_NONE || (r->kind == AMP_RESULT_GRADIENT && r->index >= c->m->state_count))
+        return amp_check_fail(c, "result %s is of no state or train block", r->name);
     return AMP_OK;
 }
 
@@ -316,29 +306,25 @@ static amp_status check_program(Check *c, const amp_program *p) {
     return AMP_OK;
 }
 
-static bool is_scalar_result(const amp_program *p, const char *name) {
-    int32_t i = amp_program_result_index(p, name);
+static bool has_scalar_loss(const amp_program *p) {
+    int32_t i = amp_program_result(p, AMP_RESULT_LOSS);
     return i >= 0 && p->results[i].rank == 0;
 }
 
 /* What the runtime reads from a training step and from an evaluation. */
-static bool has_counter(const amp_model *m, const char *name) {
-    int32_t i = amp_model_state_index(m, name);
-    return i >= 0 && m->states[i].role == AMP_STATE_COUNTER;
-}
-
 static amp_status check_training(Check *c) {
-    static const char *const with_loss[] = {"train_step", "micro_step", "eval", "eval_fp32"};
+    static const uint32_t with_loss[] = {AMP_PROGRAM_TRAIN_STEP, AMP_PROGRAM_MICRO_STEP, AMP_PROGRAM_EVAL,
+                                         AMP_PROGRAM_EVAL_FP32};
     const amp_model *m = c->m;
     for (size_t i = 0; i < sizeof with_loss / sizeof *with_loss; i++) {
-        const amp_program *p = amp_model_program_named(m, with_loss[i]);
-        if (p && !is_scalar_result(p, "loss")) return amp_check_fail(c, "%s has no result loss", with_loss[i]);
+        const amp_program *p = amp_model_program_of(m, with_loss[i]);
+        if (p && !has_scalar_loss(p)) return amp_check_fail(c, "%s has no result loss", p->name);
     }
     if (m->desc.accumulate < 0)
         return amp_check_fail(c, "a step has %lld micro-batches", (long long)m->desc.accumulate);
-    if (m->desc.accumulate < 2 || !amp_model_program_named(m, "micro_step")) return AMP_OK;
-    if (!amp_model_program_named(m, "apply_step")) return amp_check_fail(c, "micro_step has no apply_step");
-    if (!has_counter(m, "micro")) return amp_check_fail(c, "micro_step has no counter micro");
+    if (m->desc.accumulate < 2 || !amp_model_program_of(m, AMP_PROGRAM_MICRO_STEP)) return AMP_OK;
+    if (!amp_model_program_of(m, AMP_PROGRAM_APPLY_STEP)) return amp_check_fail(c, "micro_step has no apply_step");
+    if (amp_model_counter(m, AMP_COUNTER_MICRO) < 0) return amp_check_fail(c, "micro_step has no counter micro");
     return AMP_OK;
 }
 

@@ -21,6 +21,10 @@ amp_status amp_check_fail(const amp_check *check, const char *format, ...) AMP_P
 /* A dimension N / k makes every call's n a multiple of k. */
 bool amp_check_dim(amp_check *check, const amp_model_dim *dim);
 
+static inline bool amp_program_infers(const amp_program *p) {
+    return p->kind == AMP_PROGRAM_INFER || p->kind == AMP_PROGRAM_INFER_FP32;
+}
+
 static inline bool amp_check_index(int64_t i, int64_t count) { return i >= 0 && i < count; }
 
 /* model_check_cuda.c: what a model for CUDA must fulfil besides. */

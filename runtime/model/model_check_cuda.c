@@ -106,8 +106,9 @@ static bool is_of_model(const amp_model_state *s) {
 /* Integers are copied as they are. */
 static bool same_state(const amp_model_state *a, const amp_model_state *b) {
     bool rows = a->layout == AMP_LAYOUT_ROWS && b->layout == AMP_LAYOUT_ROWS;
-    return a->role == b->role && a->dtype == b->dtype && a->storage == b->storage && a->rank == b->rank &&
-           !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) && (a->storage == AMP_DT_F32 || rows);
+    return a->role == b->role && a->counter == b->counter && a->dtype == b->dtype && a->storage == b->storage &&
+           a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) &&
+           (a->storage == AMP_DT_F32 || rows);
 }
 
 /* Every state of |from| that files hold is one of |in|. */
@@ -125,7 +126,7 @@ static bool same_results(const amp_program *a, const amp_program *b) {
     if (a->result_count != b->result_count) return false;
     for (int32_t i = 0; i < a->result_count; i++) {
         const amp_model_result *x = &a->results[i], *y = &b->results[i];
-        if (strcmp(x->name, y->name) || x->dtype != y->dtype || x->rank != y->rank) return false;
+        if (strcmp(x->name, y->name) || x->kind != y->kind || x->dtype != y->dtype || x->rank != y->rank) return false;
         if (memcmp(x->dims, y->dims, x->rank * sizeof *x->dims)) return false;
     }
     return true;
@@ -140,8 +141,9 @@ static bool has_derived(const amp_model *m) {
 static amp_status check_same_programs(const Check *c) {
     const amp_model *cpu = c->m->owner;
     for (int32_t i = 0; i < cpu->program_count; i++) {
-        const amp_program *p = amp_model_program_named(c->m, cpu->programs[i].name);
-        if (!p && !strcmp(cpu->programs[i].name, "refresh")) continue; /* other copies than the CPU's */
+        if (cpu->programs[i].kind == AMP_PROGRAM_OTHER) continue; /* nobody runs it */
+        const amp_program *p = amp_model_program_of(c->m, cpu->programs[i].kind);
+        if (!p && cpu->programs[i].kind == AMP_PROGRAM_REFRESH) continue; /* other copies than the CPU's */
         if (!p) return amp_check_fail(c, "it has no program %s", cpu->programs[i].name);
         if (!same_results(p, &cpu->programs[i]))
             return amp_check_fail(c, "the results of %s are not those on the CPU", p->name);
@@ -154,7 +156,7 @@ static amp_status check_same_programs(const Check *c) {
 
 static bool is_readable_scalar(const Check *c, const amp_program *p, const amp_model_result *r) {
     const amp_model_buffer *b = &p->buffers[r->buffer];
-    if (r->rank || !strncmp(r->name, "grad.", 5)) return true;
+    if (r->rank || r->kind == AMP_RESULT_GRADIENT) return true;
     if (b->kind != AMP_BUFFER_STATE)
         return b->kind == AMP_BUFFER_OUTPUT || b->kind == AMP_BUFFER_FLAG || b->kind == AMP_BUFFER_INPUT;
     uint32_t role = c->m->states[b->index].role;
@@ -165,7 +167,7 @@ static amp_status check_scalars(const Check *c) {
     for (int32_t i = 0; i < c->m->program_count; i++) {
         const amp_program *p = &c->m->programs[i];
         for (int32_t r = 0; r < p->result_count; r++)
-            if (strncmp(p->name, "infer", 5) && !is_readable_scalar(c, p, &p->results[r]))
+            if (!amp_program_infers(p) && !is_readable_scalar(c, p, &p->results[r]))
                 return amp_check_fail(c, "%s: the scalar result %s is stored where the host does not read it", p->name,
                                       p->results[r].name);
     }
@@ -181,7 +183,7 @@ amp_status amp_check_cuda(Check *c) {
     AMP_TRY(check_states_of(c, c->m, c->m->owner));
     AMP_TRY(check_states_of(c, c->m->owner, c->m));
     AMP_TRY(check_same_programs(c));
-    if (has_derived(c->m) && !amp_model_program_named(c->m, "refresh"))
+    if (has_derived(c->m) && !amp_model_program_of(c->m, AMP_PROGRAM_REFRESH))
         return amp_check_fail(c, "it has no program refresh, which its derived states need");
     return check_scalars(c);
 }

@@ -19,6 +19,7 @@ static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
     for (int32_t i = 0; !status && i < count; i++) {
         amp_program *to = &m->programs[i];
         to->name = programs[i].name;
+        to->kind = programs[i].kind;
         status = AMP_COPY_TABLE(c, &programs[i].buffers, "buffers", to->buffers, to->buffer_count);
         if (!status) status = AMP_COPY_TABLE(c, &programs[i].kernels, "kernels", to->cuda_kernels, to->kernel_count);
         if (!status) status = AMP_COPY_TABLE(c, &programs[i].results, "results", to->results, to->result_count);
@@ -63,6 +64,7 @@ amp_status amp_model_add_cuda(amp_model *model, const char *where, amp_error *er
     memcpy(&m->cuda_code, code, code->struct_size < sizeof *code ? code->struct_size : sizeof *code);
     m->cuda_code.struct_size = sizeof m->cuda_code;
     AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
+    amp_model_kinds_from_names(m);
     char cuda[256];
     snprintf(cuda, sizeof cuda, "%s: CUDA", where);
     AMP_TRY(amp_model_check(m, cuda, err));

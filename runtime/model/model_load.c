@@ -71,6 +71,7 @@ static amp_status check_file(const char *path, const amp_allocator *a, amp_error
 
 static amp_status copy_program(const amp_model_copying *c, const amp_model_program *from, amp_program *to) {
     to->name = from->name;
+    to->kind = from->kind;
     AMP_TRY(AMP_COPY_TABLE(c, &from->buffers, "buffers", to->buffers, to->buffer_count));
     AMP_TRY(AMP_COPY_TABLE(c, &from->kernels, "kernels", to->kernels, to->kernel_count));
     return AMP_COPY_TABLE(c, &from->results, "results", to->results, to->result_count);
@@ -134,6 +135,7 @@ static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *whe
     memcpy(&m->desc, desc, common);
     AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
     for (int32_t i = 0; i < m->program_count; i++) fill_instruction_sets(&m->programs[i]);
+    amp_model_kinds_from_names(m);
     AMP_TRY(amp_model_check(m, where, err));
     count_inputs(m);
     amp_model_find_programs(m);

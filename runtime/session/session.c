@@ -29,15 +29,19 @@ bool amp_session_holds(const amp_session *s, int32_t index) {
            reads_state(model->eval_fp32, index) || reads_state(model->infer_fp32, index);
 }
 
-static void *state_named(const amp_session *s, const char *name, uint32_t role) {
-    int32_t i = amp_model_state_index(s->model, name);
-    return i >= 0 && s->model->states[i].role == role ? s->states.host[i] : NULL;
+/* What a counter is stored as depends on its kind; the model was checked for it. */
+static void *scalar(const amp_session *s, uint32_t counter) {
+    int32_t i = amp_model_counter(s->model, counter);
+    return i >= 0 ? s->states.host[i] : NULL;
 }
 
-float *amp_session_scale(const amp_session *s) { return state_named(s, "scale", AMP_STATE_SCALER); }
-int32_t *amp_session_growth_tracker(const amp_session *s) { return state_named(s, "growth_tracker", AMP_STATE_SCALER); }
-int32_t *amp_session_floor_hits(const amp_session *s) { return state_named(s, "floor_hits", AMP_STATE_SCALER); }
-int64_t *amp_session_counter(const amp_session *s, const char *name) { return state_named(s, name, AMP_STATE_COUNTER); }
+float *amp_session_scale(const amp_session *s) { return scalar(s, AMP_COUNTER_SCALE); }
+int32_t *amp_session_growth_tracker(const amp_session *s) { return scalar(s, AMP_COUNTER_GROWTH_TRACKER); }
+int32_t *amp_session_floor_hits(const amp_session *s) { return scalar(s, AMP_COUNTER_FLOOR_HITS); }
+int64_t *amp_session_step(const amp_session *s) { return scalar(s, AMP_COUNTER_STEP); }
+int64_t *amp_session_iteration(const amp_session *s) { return scalar(s, AMP_COUNTER_ITERATION); }
+int64_t *amp_session_seed(const amp_session *s) { return scalar(s, AMP_COUNTER_SEED); }
+int64_t *amp_session_micro(const amp_session *s) { return scalar(s, AMP_COUNTER_MICRO); }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 

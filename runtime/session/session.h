@@ -84,7 +84,10 @@ bool amp_session_holds(const amp_session *session, int32_t state);
 float *amp_session_scale(const amp_session *session);
 int32_t *amp_session_growth_tracker(const amp_session *session);
 int32_t *amp_session_floor_hits(const amp_session *session);
-int64_t *amp_session_counter(const amp_session *session, const char *name);
+int64_t *amp_session_step(const amp_session *session);
+int64_t *amp_session_iteration(const amp_session *session);
+int64_t *amp_session_seed(const amp_session *session);
+int64_t *amp_session_micro(const amp_session *session);
 
 /* AMP_WRONG_STATE where the session does not train; |call| is the function's name. */
 amp_status amp_session_check_training(const amp_session *session, const char *call, amp_error *err);

@@ -41,7 +41,7 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     s->states.host = s->states.held;
     for (int32_t i = 0; i < m->state_count; i++)
         s->states.bound[i] = s->states.held[i] ? s->states.held[i] : s->params->states[i];
-    int64_t *seed_state = amp_session_counter(s, "seed");
+    int64_t *seed_state = amp_session_seed(s);
     if (seed_state) *seed_state = (int64_t)seed;
     return AMP_OK;
 }

@@ -14,7 +14,7 @@ static bool is_scalar(const amp_model_state *s) { return s->role == AMP_STATE_CO
 
 /* The program only reads them. */
 static bool is_of_header(const amp_model_state *s) {
-    return s->role == AMP_STATE_COUNTER && (!strcmp(s->name, "micro") || !strcmp(s->name, "seed"));
+    return s->counter == AMP_COUNTER_MICRO || s->counter == AMP_COUNTER_SEED;
 }
 
 /* ---- scalars ----------------------------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
                                                         amp_state_bytes(state), err));
         else AMP_TRY(amp_session_set_state(s, i, rows, err));
     }
-    int64_t *seed_state = amp_session_counter(s, "seed");
+    int64_t *seed_state = amp_session_seed(s);
     if (seed_state) *seed_state = (int64_t)seed;
     if (s->readback->bytes)
         AMP_TRY(

@@ -74,12 +74,6 @@ amp_status amp_session_finish_metrics(const amp_session *s, double loss, const d
 
 /* ---- values: the list, by name, each name once ------------------------------------------------------------------- */
 
-static const char gradient_prefix[] = "grad.";
-
-static bool is_gradient(const amp_model_result *r) {
-    return !strncmp(r->name, gradient_prefix, sizeof gradient_prefix - 1);
-}
-
 static bool is_value(const amp_model_buffer *b) {
     return b->kind == AMP_BUFFER_TEMP || b->kind == AMP_BUFFER_OUTPUT || b->kind == AMP_BUFFER_WATCH;
 }
@@ -98,7 +92,8 @@ static int32_t collect(const amp_bound_program *in, amp_value *values) {
     const amp_program *p = in->program;
     int32_t count = 0;
     for (int32_t i = 0; p && i < p->result_count; i++)
-        if (is_gradient(&p->results[i])) values[count++] = (amp_value){p->results[i].name, p->results[i].buffer, i, in};
+        if (p->results[i].kind == AMP_RESULT_GRADIENT)
+            values[count++] = (amp_value){p->results[i].name, p->results[i].buffer, i, in};
     for (int32_t i = 0; p && i < p->buffer_count; i++)
         if (is_value(&p->buffers[i])) values[count++] = (amp_value){p->buffers[i].name, i, -1, in};
     return count;

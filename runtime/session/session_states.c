@@ -141,7 +141,7 @@ amp_status amp_session_get_scaler(const amp_session *s, amp_scaler_state *out, a
     AMP_TRY(amp_session_settle(s, true, err));
     const float *scale = amp_session_scale(s);
     const int32_t *tracker = amp_session_growth_tracker(s), *hits = amp_session_floor_hits(s);
-    const int64_t *step = amp_session_counter(s, "step"), *iteration = amp_session_counter(s, "iteration");
+    const int64_t *step = amp_session_step(s), *iteration = amp_session_iteration(s);
     *out = (amp_scaler_state){
         .scale = scale ? *scale : 1,
         .growth_tracker = tracker ? *tracker : 0,
@@ -171,7 +171,7 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     AMP_TRY(amp_session_settle(s, true, err));
     float *scale = amp_session_scale(s);
     int32_t *tracker = amp_session_growth_tracker(s), *hits = amp_session_floor_hits(s);
-    int64_t *step = amp_session_counter(s, "step"), *iteration = amp_session_counter(s, "iteration");
+    int64_t *step = amp_session_step(s), *iteration = amp_session_iteration(s);
     if (scale) *scale = state->scale;
     if (tracker) *tracker = state->growth_tracker;
     if (hits) *hits = state->floor_hits;

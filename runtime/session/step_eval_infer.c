@@ -5,10 +5,7 @@
 #include "base/error.h"
 #include "runtime/session/session_device_memory.h"
 
-static int64_t counter(const amp_session *s, const char *name) {
-    const int64_t *value = amp_session_counter(s, name);
-    return value ? *value : 0;
-}
+static int64_t count_of(const int64_t *counter) { return counter ? *counter : 0; }
 
 static bool at_floor(const amp_session *s) {
     const int32_t *hits = amp_session_floor_hits(s);
@@ -17,16 +14,18 @@ static bool at_floor(const amp_session *s) {
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
-/* The predicate of a block's updates: "ok.0", "ok.1", ... where there are several, else "ok". */
-static bool is_block_predicate(const char *result) { return !strncmp(result, "ok.", 3); }
+/* The predicate of a block's updates, where there are several. */
+static bool is_block_predicate(const amp_model_result *r) {
+    return r->kind == AMP_RESULT_OK && r->index != AMP_MODEL_NONE;
+}
 
 /* A step without a finite check always updates.  A device that computes nothing has not skipped. */
 static int32_t skipped_blocks(const amp_session *s) {
     const amp_bound_program *last = amp_session_last_program(s);
-    int32_t ok = amp_program_result_index(last->program, "ok"), blocks = 0, skipped = 0;
+    int32_t ok = amp_program_result(last->program, AMP_RESULT_OK), blocks = 0, skipped = 0;
     if (ok < 0 || !s->device->type->computes) return 0;
     for (int32_t i = 0; i < last->program->result_count; i++) {
-        if (!is_block_predicate(last->program->results[i].name)) continue;
+        if (!is_block_predicate(&last->program->results[i])) continue;
         blocks++;
         skipped += amp_bound_program_scalar(last, i) == 0;
     }
@@ -35,7 +34,7 @@ static int32_t skipped_blocks(const amp_session *s) {
 
 static double grad_norm(const amp_session *s) {
     const amp_bound_program *last = amp_session_last_program(s);
-    int32_t norm = amp_program_result_index(last->program, "grad_norm");
+    int32_t norm = amp_program_result(last->program, AMP_RESULT_NORM);
     return norm < 0 ? NAN : amp_bound_program_scalar(last, norm);
 }
 
@@ -44,8 +43,8 @@ static void fill_report(const amp_session *s, bool complete, amp_step_report *re
         .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
         .scale = s->readback->measured.used_scale,
         .skipped = complete ? skipped_blocks(s) : 0,
-        .step = counter(s, "step"),
-        .iteration = counter(s, "iteration"),
+        .step = count_of(amp_session_step(s)),
+        .iteration = count_of(amp_session_iteration(s)),
         .at_floor = at_floor(s),
         .complete = complete,
         .grad_norm = complete ? grad_norm(s) : NAN,
@@ -59,7 +58,7 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
         "iteration %lld: gradients overflow %s though the loss scale is at its floor of %g, so steps are "
         "skipped (%d so far at the floor); look for a NaN in the data, a learning rate that is too high, or an op "
         "that needs f32 (precision block); amp_session_set_scaler goes on from another scale",
-        (long long)counter(s, "iteration"), s->model->desc.low ? s->model->desc.low : "f16",
+        (long long)count_of(amp_session_iteration(s)), s->model->desc.low ? s->model->desc.low : "f16",
         (double)*amp_session_scale(s), *amp_session_floor_hits(s));
 }
 
@@ -67,7 +66,7 @@ static amp_status floor_status(const amp_session *s, amp_error *err) {
 
 /* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
 static amp_status run(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
-    int64_t *micro = amp_session_counter(s, "micro"), k = s->model->accumulate;
+    int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
     if (micro) *micro = s->step.micro;
     AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
     amp_readback_run made = {.step = true, .micro = s->step.micro, .complete = s->step.micro + 1 == k};

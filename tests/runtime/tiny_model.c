@@ -165,6 +165,7 @@ enum { W, B, M_W, M_B, STEP, ITERATION, SEED, SCALE, TRACKER, FLOOR_HITS, W_T, R
 
 #define STATE(name_, role_, of_, slot_, type_, layout_)                                                                \
     .name = name_, .role = role_, .of = of_, .slot = slot_, .dtype = type_, .storage = type_, .layout = layout_
+#define COUNTS(kind) .counter = kind, .counter_block = -1
 #define MATRIX .rank = 2, .dims = {C, K}
 #define VECTOR .rank = 1, .dims = {C}
 
@@ -175,13 +176,16 @@ static const amp_model_state states[] = {
            .init_args = {-0.125, 0.125}, .init_arg_count = 2},
     [M_W] = {STATE("fc.weight/momentum", AMP_STATE_MOMENT, W, "momentum", AMP_DT_F32, AMP_LAYOUT_PANELS), MATRIX},
     [M_B] = {STATE("fc.bias/momentum", AMP_STATE_MOMENT, B, "momentum", AMP_DT_F32, AMP_LAYOUT_ROWS), VECTOR},
-    [STEP] = {STATE("step", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64, AMP_LAYOUT_ROWS)},
-    [ITERATION] = {STATE("iteration", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64, AMP_LAYOUT_ROWS)},
-    [SEED] = {STATE("seed", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64, AMP_LAYOUT_ROWS)},
-    [SCALE] = {STATE("scale", AMP_STATE_SCALER, -1, 0, AMP_DT_F32, AMP_LAYOUT_ROWS), .init = "constant",
-               .init_args = {TINY_SCALE}, .init_arg_count = 1},
-    [TRACKER] = {STATE("growth_tracker", AMP_STATE_SCALER, -1, 0, AMP_DT_I32, AMP_LAYOUT_ROWS)},
-    [FLOOR_HITS] = {STATE("floor_hits", AMP_STATE_SCALER, -1, 0, AMP_DT_I32, AMP_LAYOUT_ROWS)},
+    [STEP] = {STATE("step", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64, AMP_LAYOUT_ROWS), COUNTS(AMP_COUNTER_STEP)},
+    [ITERATION] = {STATE("iteration", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64, AMP_LAYOUT_ROWS),
+                   COUNTS(AMP_COUNTER_ITERATION)},
+    [SEED] = {STATE("seed", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64, AMP_LAYOUT_ROWS), COUNTS(AMP_COUNTER_SEED)},
+    [SCALE] = {STATE("scale", AMP_STATE_SCALER, -1, 0, AMP_DT_F32, AMP_LAYOUT_ROWS), COUNTS(AMP_COUNTER_SCALE),
+               .init = "constant", .init_args = {TINY_SCALE}, .init_arg_count = 1},
+    [TRACKER] = {STATE("growth_tracker", AMP_STATE_SCALER, -1, 0, AMP_DT_I32, AMP_LAYOUT_ROWS),
+                 COUNTS(AMP_COUNTER_GROWTH_TRACKER)},
+    [FLOOR_HITS] = {STATE("floor_hits", AMP_STATE_SCALER, -1, 0, AMP_DT_I32, AMP_LAYOUT_ROWS),
+                    COUNTS(AMP_COUNTER_FLOOR_HITS)},
     [W_T] = {STATE("fc.weight/panels_t", AMP_STATE_DERIVED, W, 0, AMP_DT_F32, AMP_LAYOUT_PANELS_T), MATRIX},
     [RUNNING] = {STATE("fc.batches", AMP_STATE_BUFFER, -1, 0, AMP_DT_I64, AMP_LAYOUT_ROWS)},
 };
@@ -294,19 +298,25 @@ static const amp_model_kernel train_kernels[] = {
     {KERNEL("k10", AMP_KERNEL_TILE, update_bias, OK, 1, C), OPERANDS(DB, INVERSE, S_B, S_MB)},
 };
 
-#define SCALAR_RESULT(name_, buffer_, type)                                                                            \
-    { .name = name_, .buffer = buffer_, .dtype = type }
+#define SCALAR_RESULT(name_, buffer_, type, kind_)                                                                     \
+    { .name = name_, .buffer = buffer_, .dtype = type, .kind = kind_, .index = -1 }
 static const amp_model_result train_results[] = {
-    SCALAR_RESULT("loss", LOSS, AMP_DT_F32),
-    SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32),
-    SCALAR_RESULT("ok", OK_OUT, AMP_DT_BOOL),
-    {.name = "grad.fc.weight", .buffer = GRAD, .dtype = AMP_DT_F32, .rank = 2, .dims = {DIM(C), DIM(K)}},
+    SCALAR_RESULT("loss", LOSS, AMP_DT_F32, AMP_RESULT_LOSS),
+    SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32, AMP_RESULT_METRIC),
+    SCALAR_RESULT("ok", OK_OUT, AMP_DT_BOOL, AMP_RESULT_OK),
+    {.name = "grad.fc.weight",
+     .buffer = GRAD,
+     .dtype = AMP_DT_F32,
+     .rank = 2,
+     .dims = {DIM(C), DIM(K)},
+     .kind = AMP_RESULT_GRADIENT,
+     .index = W},
 };
 
 static const amp_model_buffer eval_buffers[] = {COMMON_BUFFERS(0, 4)};
 static const amp_model_kernel eval_kernels[] = {FORWARD_KERNELS};
-static const amp_model_result eval_results[] = {SCALAR_RESULT("loss", LOSS, AMP_DT_F32),
-                                                SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32)};
+static const amp_model_result eval_results[] = {SCALAR_RESULT("loss", LOSS, AMP_DT_F32, AMP_RESULT_LOSS),
+                                                SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32, AMP_RESULT_METRIC)};
 
 enum { I_X, I_XP, I_LOGITS, I_OUT, I_WT, I_B };
 static const amp_model_buffer infer_buffers[] = {
@@ -334,10 +344,10 @@ static const amp_model_kernel refresh_kernels[] = {
     {KERNEL("k00", AMP_KERNEL_TILE, transpose_weight, -1, C, K), OPERANDS(0, 1)}};
 
 static const amp_model_program programs[] = {
-    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results)},
-    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results)},
-    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results)},
-    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}},
+    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results), AMP_PROGRAM_TRAIN_STEP, 0},
+    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results), AMP_PROGRAM_EVAL, 0},
+    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results), AMP_PROGRAM_INFER, 0},
+    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}, AMP_PROGRAM_REFRESH, 0},
 };
 
 static const amp_model_decision decisions[] = {{.path = "fc.linear",

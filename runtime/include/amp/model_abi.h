@@ -20,7 +20,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 3u
+#define AMP_MODEL_ABI_MINOR 4u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 #define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir"     /* the same of the kernels for CUDA; absent: the model has none */
@@ -56,11 +56,23 @@ enum {
     AMP_STATE_PARAM = 0,   /* in amp_params; f32 master; saved by --save */
     AMP_STATE_BUFFER = 1,  /* in amp_params; saved by --save, not trained */
     AMP_STATE_MOMENT = 2,  /* in the training session; saved by --checkpoint */
-    AMP_STATE_COUNTER = 3, /* in the training session; "step", "iteration", "seed", "micro": i64 */
-    AMP_STATE_SCALER = 4,  /* in the training session; "scale" f32, "growth_tracker" i32, "floor_hits" i32 */
-    AMP_STATE_DERIVED = 5, /* in amp_params; a copy of |of|, recomputed by the program "refresh"; never saved */
+    AMP_STATE_COUNTER = 3, /* in the training session; see AMP_COUNTER_* */
+    AMP_STATE_SCALER = 4,  /* in the training session; see AMP_COUNTER_* */
+    AMP_STATE_DERIVED = 5, /* in amp_params; a copy of |of|, recomputed by the program REFRESH; never saved */
     AMP_STATE_ACCUMULATOR = 6, /* in the training session; sum of gradients of |of| over micro-batches; never saved */
     AMP_STATE_STAGED = 7       /* in the training session; the next value of buffer |of|; never saved */
+};
+
+/* Scalars (minor 4).  Their names are those of checkpoints. */
+enum {
+    AMP_COUNTER_NONE = 0,
+    AMP_COUNTER_SCALE = 1,          /* SCALER, f32 "scale" */
+    AMP_COUNTER_GROWTH_TRACKER = 2, /* SCALER, i32 "growth_tracker" */
+    AMP_COUNTER_FLOOR_HITS = 3,     /* SCALER, i32 "floor_hits" */
+    AMP_COUNTER_STEP = 4,           /* COUNTER, i64 "step": updates; "step.0": those of a train block that skips alone */
+    AMP_COUNTER_ITERATION = 5,      /* COUNTER, i64 "iteration": steps, skipped ones too */
+    AMP_COUNTER_SEED = 6,           /* COUNTER, i64 "seed" */
+    AMP_COUNTER_MICRO = 7           /* COUNTER, i64 "micro": the micro-batch of the step */
 };
 
 typedef struct amp_model_state {
@@ -76,28 +88,43 @@ typedef struct amp_model_state {
     const char *init;      /* "kaiming_uniform", ...; NULL: zeros */
     double init_args[4];   /* in the order of the language's reference */
     uint32_t init_arg_count, reserved;
+    uint32_t counter;      /* minor 4.  COUNTER, SCALER: AMP_COUNTER_* */
+    int32_t counter_block; /* of the train block that counts; AMP_MODEL_NONE: of all */
 } amp_model_state;
 
 /* ---- inputs and results of a call ------------------------------------------------------------------------------------------- */
 
-/* An average is an input of the program "metrics" alone: an f32 scalar by the name of a result of "eval". */
+/* An average is an input of the program METRICS alone: an f32 scalar by the name of a result of EVAL. */
 enum { AMP_INPUT_OF_MODEL = 0, AMP_INPUT_OF_TRAINING = 1, AMP_INPUT_AVERAGE = 2 };
 
 typedef struct amp_model_input {
     const char *name;
     uint32_t dtype, rank;
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    uint32_t train_only;   /* AMP_INPUT_*, in ascending order: those of the train block (targets) are not read by "infer" */
+    uint32_t train_only;   /* AMP_INPUT_*, in ascending order: those of the train block (targets) are not read by INFER */
     uint32_t reserved;
     int64_t index_bound;   /* > 0: class indices, each in [0, bound) or equal to |index_ignore| */
     int64_t index_ignore;
 } amp_model_input;
+
+/* What a result is (minor 4).  A kind that a runtime does not know is a result that it does not ask for. */
+enum {
+    AMP_RESULT_MODEL = 0,      /* the model's own: "logits" */
+    AMP_RESULT_LOSS = 1,       /* "loss": what is reported; "loss.0": what a train block minimises */
+    AMP_RESULT_NAMED_LOSS = 2, /* "loss.NAME" */
+    AMP_RESULT_METRIC = 3,     /* "metric.NAME" */
+    AMP_RESULT_GRADIENT = 4,   /* "grad.PARAM" */
+    AMP_RESULT_OK = 5,         /* "ok": all gradients are finite; "ok.0": those of a train block */
+    AMP_RESULT_NORM = 6        /* "grad_norm", "grad_norm.0": of the gradients, before clipping */
+};
 
 typedef struct amp_model_result {
     const char *name;      /* "loss", "ok", "metric.acc", "logits", "grad.fc1.weight" */
     int32_t buffer;        /* of the program */
     uint32_t dtype, rank, reserved;
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
+    uint32_t kind;         /* minor 4.  AMP_RESULT_* */
+    int32_t index;         /* GRADIENT: the state; LOSS, OK, NORM: the train block, or AMP_MODEL_NONE: all of them */
 } amp_model_result;
 
 /* ---- buffers of a program ----------------------------------------------------------------------------------------------------- */
@@ -188,11 +215,25 @@ typedef struct amp_model_kernel {
     amp_model_window window;   /* PRODUCT; kind NONE: a matrix product */
 } amp_model_kernel;
 
+enum { /* minor 4 */
+    AMP_PROGRAM_OTHER = 0, /* none that a runtime of this version runs */
+    AMP_PROGRAM_TRAIN_STEP = 1,
+    AMP_PROGRAM_MICRO_STEP = 2, /* where accumulate > 1, in place of TRAIN_STEP: once for each micro-batch, */
+    AMP_PROGRAM_APPLY_STEP = 3, /* then this one */
+    AMP_PROGRAM_EVAL = 4,
+    AMP_PROGRAM_INFER = 5,
+    AMP_PROGRAM_EVAL_FP32 = 6,
+    AMP_PROGRAM_INFER_FP32 = 7,
+    AMP_PROGRAM_METRICS = 8, /* of averages */
+    AMP_PROGRAM_REFRESH = 9  /* of derived states */
+};
+
 typedef struct amp_model_program {
-    const char *name;      /* "train_step" ("micro_step" and "apply_step" where accumulate > 1), "eval", "infer", "eval_fp32", "infer_fp32", "metrics", "refresh" */
+    const char *name;        /* "train_step", "micro_step", ...: its kind in small letters */
     amp_model_table buffers; /* amp_model_buffer */
     amp_model_table kernels; /* amp_model_kernel, in order */
     amp_model_table results; /* amp_model_result */
+    uint32_t kind, reserved; /* minor 4.  AMP_PROGRAM_* */
 } amp_model_program;
 
 /* ---- why each op has its dtype ----------------------------------------------------------------------------------------------------- */
@@ -259,6 +300,7 @@ typedef struct amp_model_cuda_program {
     amp_model_table buffers; /* amp_model_buffer: every layout is ROWS; |storage| is the dtype's own (tf32: f32; bool: one int32) */
     amp_model_table kernels; /* amp_model_cuda_kernel, in order */
     amp_model_table results; /* amp_model_result */
+    uint32_t kind, reserved; /* as amp_model_program */
 } amp_model_cuda_program;
 
 typedef struct amp_model_cuda {

@@ -18,6 +18,7 @@ enum { W_T, SCALE, TRACKER, FLOOR_HITS, STEP, ITERATION, SEED, M_W, M_B, W, B, R
 
 #define STATE(name_, role_, of_, slot_, type_)                                                                         \
     .name = name_, .role = role_, .of = of_, .slot = slot_, .dtype = type_, .storage = type_, .layout = AMP_LAYOUT_ROWS
+#define COUNTS(kind) .counter = kind, .counter_block = -1
 #define MATRIX .rank = 2, .dims = {C, K}
 #define VECTOR .rank = 1, .dims = {C}
 
@@ -28,13 +29,13 @@ static const amp_model_state states[] = {
            .init_args = {-0.125, 0.125}, .init_arg_count = 2},
     [M_W] = {STATE("fc.weight/momentum", AMP_STATE_MOMENT, W, "momentum", AMP_DT_F32), MATRIX},
     [M_B] = {STATE("fc.bias/momentum", AMP_STATE_MOMENT, B, "momentum", AMP_DT_F32), VECTOR},
-    [STEP] = {STATE("step", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64)},
-    [ITERATION] = {STATE("iteration", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64)},
-    [SEED] = {STATE("seed", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64)},
-    [SCALE] = {STATE("scale", AMP_STATE_SCALER, -1, 0, AMP_DT_F32), .init = "constant", .init_args = {TINY_SCALE},
-               .init_arg_count = 1},
-    [TRACKER] = {STATE("growth_tracker", AMP_STATE_SCALER, -1, 0, AMP_DT_I32)},
-    [FLOOR_HITS] = {STATE("floor_hits", AMP_STATE_SCALER, -1, 0, AMP_DT_I32)},
+    [STEP] = {STATE("step", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64), COUNTS(AMP_COUNTER_STEP)},
+    [ITERATION] = {STATE("iteration", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64), COUNTS(AMP_COUNTER_ITERATION)},
+    [SEED] = {STATE("seed", AMP_STATE_COUNTER, -1, 0, AMP_DT_I64), COUNTS(AMP_COUNTER_SEED)},
+    [SCALE] = {STATE("scale", AMP_STATE_SCALER, -1, 0, AMP_DT_F32), COUNTS(AMP_COUNTER_SCALE), .init = "constant",
+               .init_args = {TINY_SCALE}, .init_arg_count = 1},
+    [TRACKER] = {STATE("growth_tracker", AMP_STATE_SCALER, -1, 0, AMP_DT_I32), COUNTS(AMP_COUNTER_GROWTH_TRACKER)},
+    [FLOOR_HITS] = {STATE("floor_hits", AMP_STATE_SCALER, -1, 0, AMP_DT_I32), COUNTS(AMP_COUNTER_FLOOR_HITS)},
     [W_T] = {STATE("fc.weight/transposed", AMP_STATE_DERIVED, W, 0, AMP_DT_F32), .rank = 2, .dims = {K, C}},
     [RUNNING] = {STATE("fc.batches", AMP_STATE_BUFFER, -1, 0, AMP_DT_I64)},
 };
@@ -140,19 +141,25 @@ static const amp_model_cuda_kernel train_kernels[] = {
     {KERNEL("k08", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(S_W, S_WT), ELEMENTS(C *K, 0, 128)},
 };
 
-#define SCALAR_RESULT(name_, buffer_, type)                                                                            \
-    { .name = name_, .buffer = buffer_, .dtype = type }
+#define SCALAR_RESULT(name_, buffer_, type, kind_)                                                                     \
+    { .name = name_, .buffer = buffer_, .dtype = type, .kind = kind_, .index = -1 }
 static const amp_model_result train_results[] = {
-    SCALAR_RESULT("loss", LOSS, AMP_DT_F32),
-    SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32),
-    SCALAR_RESULT("ok", OK_OUT, AMP_DT_BOOL),
-    {.name = "grad.fc.weight", .buffer = GRAD, .dtype = AMP_DT_F32, .rank = 2, .dims = {DIM(C), DIM(K)}},
+    SCALAR_RESULT("loss", LOSS, AMP_DT_F32, AMP_RESULT_LOSS),
+    SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32, AMP_RESULT_METRIC),
+    SCALAR_RESULT("ok", OK_OUT, AMP_DT_BOOL, AMP_RESULT_OK),
+    {.name = "grad.fc.weight",
+     .buffer = GRAD,
+     .dtype = AMP_DT_F32,
+     .rank = 2,
+     .dims = {DIM(C), DIM(K)},
+     .kind = AMP_RESULT_GRADIENT,
+     .index = W},
 };
 
 static const amp_model_buffer eval_buffers[] = {COMMON_BUFFERS(0, 3)};
 static const amp_model_cuda_kernel eval_kernels[] = {FORWARD_KERNELS};
-static const amp_model_result eval_results[] = {SCALAR_RESULT("loss", LOSS, AMP_DT_F32),
-                                                SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32)};
+static const amp_model_result eval_results[] = {SCALAR_RESULT("loss", LOSS, AMP_DT_F32, AMP_RESULT_LOSS),
+                                                SCALAR_RESULT("metric.acc", ACC, AMP_DT_F32, AMP_RESULT_METRIC)};
 
 enum { I_X, I_OUT, I_WT, I_B };
 static const amp_model_buffer infer_buffers[] = {
@@ -174,10 +181,10 @@ static const amp_model_cuda_kernel refresh_kernels[] = {
     {KERNEL("k00", AMP_KERNEL_TILE, F_TRANSPOSE), OPERANDS(0, 1), ELEMENTS(C *K, 0, 128)}};
 
 static const amp_model_cuda_program programs[] = {
-    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results)},
-    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results)},
-    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results)},
-    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}},
+    {"train_step", TABLE(train_buffers), TABLE(train_kernels), TABLE(train_results), AMP_PROGRAM_TRAIN_STEP, 0},
+    {"eval", TABLE(eval_buffers), TABLE(eval_kernels), TABLE(eval_results), AMP_PROGRAM_EVAL, 0},
+    {"infer", TABLE(infer_buffers), TABLE(infer_kernels), TABLE(infer_results), AMP_PROGRAM_INFER, 0},
+    {"refresh", TABLE(refresh_buffers), TABLE(refresh_kernels), {0, 0, 0}, AMP_PROGRAM_REFRESH, 0},
 };
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */

@@ -12,6 +12,21 @@
  */
 #include "passes/lower/lower.h"
 
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
+
+const LowerRow *const lower_tables[LOWER_TABLES] = {lower_image_ops,  lower_loss_ops,      lower_move_ops,
+                                                    lower_norm_ops,   lower_pointwise_ops, lower_product_ops,
+                                                    lower_reduce_ops, lower_training_ops};
+
+const LowerRow *lower_row(Opcode code) {
+    for (int i = 0; i < LOWER_TABLES; i++)
+        if (lower_tables[i][code].lower) return &lower_tables[i][code];
+    bool is_same = ir_op_info[code].flags & ELEMENTWISE && ir_op_levels(code) == (GRAPH | CORE);
+    return is_same ? &lower_same_op : NULL;
+}
+
+/* ---- one op ------------------------------------------------------------------------------------------------------ */
+
 static uint32_t new_region(Func *f, const Op *o) {
     vec_push(f->module->arena, &f->regions, ((Region){o->path, ir_op_info[o->code].name, o->layer}));
     return (uint32_t)f->regions.len;

@@ -1,10 +1,9 @@
 /* lower.h: what the files of the lower pass share.
- *   lower.c         the pass: regions, names, the walk over the body
- *   lower_rules.c   finds an op's row in the tables of the other files; memos, attributes
+ *   lower.c         the pass: regions, names, the walk over the body, and the tables of the other files
  *   lower_form.c    channels last: which form an op works in, and the other form of a value
- *   lower_emit.c    core ops from core values: casts, arithmetic with operands that fit, movement
+ *   lower_emit.c    core ops from core values: casts, arithmetic with operands that fit, movement; memos, attributes
  *   lower_fold.c    reductions over any dims, and what undoes them
- *   lower_elementwise.c, lower_activation.c, ...    the rules, by theme
+ *   lower_pointwise.c, lower_reduce.c, ...          the rules, by theme, and under them their rows
  *
  * A rule emits core ops for Lowering.op and says with lower_give which value stands for each of its results.  All
  * arithmetic is in f32, whatever the dtypes of the graph op: operands are widened, the result is rounded once.  The
@@ -69,11 +68,10 @@ typedef struct LowerRow {
 } LowerRow;
 
 /* By opcode, one table a file; an op is in one of them. */
-extern const LowerRow lower_activation_ops[OP_COUNT], lower_clip_ops[OP_COUNT], lower_elementwise_ops[OP_COUNT],
-    lower_image_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_metric_ops[OP_COUNT], lower_move_ops[OP_COUNT],
-    lower_norm_ops[OP_COUNT], lower_optimizer_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
-    lower_scale_ops[OP_COUNT], lower_schedule_ops[OP_COUNT], lower_softmax_ops[OP_COUNT];
-enum { LOWER_TABLES = 14 };
+extern const LowerRow lower_image_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT],
+    lower_norm_ops[OP_COUNT], lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
+    lower_training_ops[OP_COUNT];
+enum { LOWER_TABLES = 8 };
 extern const LowerRow *const lower_tables[LOWER_TABLES];
 /* Of elementwise ops of both levels that are in none: the core op of the same name. */
 extern const LowerRow lower_same_op;
@@ -171,8 +169,8 @@ Val lower_divide_by_count(Lowering *l, Val total, Val count);
 Val lower_mean_of(Lowering *l, Val v, const bool *folded, bool keep);
 /* f32 scalar: how many elements |like| has along |dims| (all where none are given). */
 Val lower_extent(Lowering *l, Val like, const Dims *dims);
-/* The dims of the graph op's attribute "dims" as flags by dimension of a graph value of rank |rank| in the op's form; none
- * given: all. */
+/* The dims of the graph op's attribute "dims" as flags by dimension of a graph value of rank |rank| in the op's form;
+ * none given: all. */
 void lower_folded_dims(const Lowering *l, int rank, bool *folded);
 /* Operand |i| is what a reduction of a value like the op's result gives, without or with kept dims: with kept dims, in
  * f32 and the op's form. */

@@ -1,5 +1,7 @@
-/* lower_emit.c: core ops from core values. */
+/* lower_emit.c: what rules are made from: core ops from core values, and what they ask of the graph op. */
 #include "passes/lower/lower.h"
+
+#include "base/hash.h"
 
 Val lower_cast(Lowering *l, Val v, Dtype t) {
     return ir_dtype(l->f, v) == t ? v : ir_emit(l->f, OP_cast, t, NULL, 1, v);
@@ -90,4 +92,54 @@ Val lower_permute(Lowering *l, Val v, const Dims *dims) {
     Op *o = lower_op_of(l, OP_permute, &v, 1);
     ir_attr(o, "dims")->dims = *dims;
     return lower_result_of(l, o, ir_dtype(l->f, v), &to);
+}
+
+/* ---- the graph op ------------------------------------------------------------------------------------------------ */
+
+double lower_float(const Lowering *l, const char *name) { return ir_attr(l->op, name)->f; }
+
+bool lower_bool(const Lowering *l, const char *name) { return ir_attr(l->op, name)->b; }
+
+int64_t lower_int(const Lowering *l, const char *name) { return ir_attr(l->op, name)->i; }
+
+void lower_copy_attrs(const Lowering *l, Op *to) {
+    const AttrSpec *specs = ir_op_info[to->code].attrs;
+    for (int i = 0; i < MAX_ATTRS && specs[i].type != ATTR_END; i++) {
+        const AttrValue *from = ir_attr(l->op, specs[i].name);
+        if (from) to->attr[i] = *from;
+    }
+}
+
+void lower_unsupported(Lowering *l, const char *fmt, ...) {
+    Arena *a = l->f->module->arena;
+    const Op *o = l->op;
+    va_list args;
+    va_start(args, fmt);
+    const char *what = arena_vprintf(a, fmt, args);
+    va_end(args);
+    l->failed = true;
+    place_error(l->c, o->pos, "%s: %s: not built yet: %s", o->path ? o->path : "?", ir_op_info[o->code].name, what);
+}
+
+/* ---- shared by graph ops ----------------------------------------------------------------------------------------- */
+
+Val *lower_memo(Lowering *l, const char *fmt, ...) {
+    Arena *a = l->f->module->arena;
+    va_list args;
+    va_start(args, fmt);
+    const char *key = arena_vprintf(a, fmt, args);
+    va_end(args);
+    Memo **slot = &l->memos[amp_hash32(key) % MEMO_SLOTS];
+    for (Memo *m = *slot; m; m = m->next)
+        if (!strcmp(m->key, key)) return &m->value;
+    Memo *memo = arena_new(a, Memo);
+    *memo = (Memo){.key = key, .next = *slot};
+    *slot = memo;
+    return &memo->value;
+}
+
+Val lower_counter(Lowering *l, CounterKind kind) {
+    Val *shared = lower_memo(l, "counter %s", amp_counter_word(kind));
+    if (!shared->id) *shared = ir_use_state(l->f, ir_counter(l->f->module, kind, NO_BLOCK));
+    return *shared;
 }

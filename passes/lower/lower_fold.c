@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* A fold over all samples has one task per 32 columns; where a sample has more rows than these, they are folded first, by sample. */
+/* A fold over all samples has one task per 32 columns; where a sample has more rows than these, they are folded first,
+ * by sample. */
 enum { ROWS_PER_SAMPLE = 16 };
 
 typedef struct Folding {
@@ -59,7 +60,8 @@ static int find_batch(const Folding *z) {
     return -1;
 }
 
-/* Kernels walk samples from the outside: N is to lead, unless all before it is folded with it, or none before it is folded. */
+/* Kernels walk samples from the outside: N is to lead, unless all before it is folded with it, or none before it is
+ * folded. */
 static bool batch_must_lead(const Folding *z, int at) {
     int before = 0;
     for (int i = 0; i < at; i++) before += z->folded[i];
@@ -92,7 +94,8 @@ static void fold_row(Folding *z) {
     z->has_row = true;
 }
 
-/* A run that ends the shape: its last dimension along the row, so that it joins the kernel that makes it, then the rest as one; N last. */
+/* A run that ends the shape: its last dimension along the row, so that it joins the kernel that makes it, then the rest
+ * as one; N last. */
 static void fold_trailing(Folding *z, int first, int last) {
     if (first == 0 && find_batch(z) > 0) merge_dims(z, 0, last + 1); /* [2, N] is [2 * N] */
     else if (z->has_row) merge_dims(z, z->s.d[first].n && first < last ? first + 1 : first, last + 1);

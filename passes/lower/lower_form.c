@@ -1,5 +1,6 @@
-/* lower_form.c: the two forms of a value.  Images are [N, C, H, W] in the graph; image ops of core IR want [N, H, W, C].  A value gets
- * its other form where an op asks for it, once; elementwise ops work in the form that costs the fewest permutes. */
+/* lower_form.c: the two forms of a value.  Images are [N, C, H, W] in the graph; image ops of core IR want [N, H, W,
+ * C].  A value gets its other form where an op asks for it, once; elementwise ops work in the form that costs the
+ * fewest permutes. */
 #include "passes/lower/lower.h"
 
 bool lower_is_last(const Lowering *l, Val v) { return (int)v.id < l->forms.len && l->forms.data[v.id].is_last; }
@@ -83,8 +84,8 @@ static void name_other(Lowering *l, Val other, Val v, bool last) {
 static bool is_free(const Shape *s, bool is_last);
 static Val in_form(Lowering *l, Val v, bool last);
 
-/* A cast whose other form costs no permute is a cast of its operand's other form: one kernel, where a reshape behind a cast would be two.
- * NO_VAL where |v| is none. */
+/* A cast whose other form costs no permute is a cast of its operand's other form: one kernel, where a reshape behind a
+ * cast would be two. NO_VAL where |v| is none. */
 static Val cast_of_other(Lowering *l, Val v, bool last) {
     const Op *def = ir_def(l->f, v);
     if (!def || def->code != OP_cast || !is_free(ir_shape(l->f, v), !last)) return NO_VAL;
@@ -220,7 +221,8 @@ Val lower_operand(Lowering *l, int i) { return lower_widen(l, lower_given(l, i))
 
 Val lower_plain_operand(Lowering *l, int i) { return lower_widen(l, lower_plain(l, l->op->in[i])); }
 
-/* The same elements as another value: [N, H, W, C] of one graph value may be all there is of another, whose plain form it is. */
+/* The same elements as another value: [N, H, W, C] of one graph value may be all there is of another, whose plain form
+ * it is. */
 static Val again(Lowering *l, Val v) {
     const Shape s = *ir_shape(l->f, v);
     return lower_result_of(l, lower_op_of(l, OP_reshape, &v, 1), ir_dtype(l->f, v), &s);

@@ -40,8 +40,8 @@ static Val untransposed(Lowering *l, Val v, bool *is_transposed) {
     return *shared;
 }
 
-/* (A B)^T = B^T A^T: the transpose of a product that nobody else reads is a product, with the same sums in the same order.
- * NO_VAL where it cannot be. */
+/* (A B)^T = B^T A^T: the transpose of a product that nobody else reads is a product, with the same sums in the same
+ * order. NO_VAL where it cannot be. */
 Val lower_transposed_product(Lowering *l, Val v) {
     const Op *o = ir_def(l->f, v);
     if (o && o->code == OP_cast) o = ir_def(l->f, o->in[0]);

@@ -101,7 +101,8 @@ static void lower_var_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, share, centred(l, x, folded)));
 }
 
-/* dy / (how many equal y) where x equals y, else 0; where y is NaN nothing equals it, and all are NaN, as in PyTorch. */
+/* dy / (how many equal y) where x equals y, else 0; where y is NaN nothing equals it, and all are NaN, as in
+ * PyTorch. */
 static void lower_extreme_grad(Lowering *l) {
     Val dy = lower_reduced_operand(l, 0), x = lower_operand(l, 1), y = lower_reduced_operand(l, 2);
     bool folded[MAX_RANK];

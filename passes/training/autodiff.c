@@ -40,6 +40,17 @@ static bool trains(const Objective *o, const State *s) {
     return (!o->block->only || text_glob_match(o->block->only, s->name)) && !is_frozen(o->block, s->name);
 }
 
+/* ---- gradients by opcode ----------------------------------------------------------------------------------------- */
+
+const Gradient *const gradient_tables[GRADIENT_TABLES] = {gradient_move_ops, gradient_pointwise_ops,
+                                                          gradient_product_ops, gradient_reduce_ops};
+
+const Gradient *gradient_of(Opcode code) {
+    for (int i = 0; i < GRADIENT_TABLES; i++)
+        if (gradient_tables[i][code].make) return &gradient_tables[i][code];
+    return NULL;
+}
+
 /* ---- which values need a gradient -------------------------------------------------------------------------------- */
 
 /* An op that has no gradient is an error only where one meets it. */
@@ -80,6 +91,7 @@ static bool differentiate(Backward *b, const Op *o) {
         return false;
     }
     backward_start(b, o, dy, rule->operands);
+    b->gradient_op = rule->op;
     return rule->make(b);
 }
 

@@ -1,5 +1,5 @@
-/* backward.h: the backward pass as it is being built: gradients by value, and what the rules of gradient.c are made
- * from. */
+/* backward.h: the backward pass as it is being built: gradients by value, and what the rules of gradient_*.c are
+ * made from. */
 #ifndef AMP_PASSES_TRAINING_BACKWARD_H
 #define AMP_PASSES_TRAINING_BACKWARD_H
 
@@ -24,6 +24,7 @@ typedef struct Backward {
     /* the forward op whose gradient is being made */
     const Op *op;
     Val dy;                      /* gradient of its result */
+    Opcode gradient_op;          /* Gradient.op of |op| */
     const char *const *operands; /* their names; NULL entries: it has one operand, or any number */
     int operand;                 /* the one that the next backward ops are for, or OUTPUT */
     int *emitted;                /* backward ops made for dy and for each operand */

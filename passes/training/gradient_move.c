@@ -1,5 +1,5 @@
 /* gradient_move.c: gradients of ops that move elements: each element of dy goes back to where it came from. */
-#include "passes/training/gradient_rules.h"
+#include "passes/training/gradient.h"
 
 static int64_t resolved_dim(const Backward *b, const char *attr, int rank) {
     int64_t dim = ir_attr(b->op, attr)->i;

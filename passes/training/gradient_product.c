@@ -1,5 +1,6 @@
-/* gradient_product.c: gradients of linear, matmul and conv2d. */
-#include "passes/training/gradient_rules.h"
+/* gradient_product.c: gradients of products, convolutions and pooling. */
+#include "passes/training/gradient.h"
+
 #include "passes/common/diag_at.h"
 
 /* Factors of a product have one dtype; dy differs from theirs where they are tf32, or where the product was made to
@@ -108,8 +109,34 @@ static bool gradient_conv2d(Backward *b) {
     return true;
 }
 
+static void copy_window(const Backward *b, Op *o) {
+    static const char *const attrs[] = {"kernel", "stride", "padding"};
+    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) grad_copy_attr(b, o, attrs[i]);
+}
+
+/* Which element each window chose is the forward op's second result. */
+static bool gradient_max_pool2d(Backward *b) {
+    Op *o = backward_op3(b, OP_max_pool2d_grad, b->dy, b->op->out[1], grad_operand(b, 0));
+    copy_window(b, o);
+    return grad_give_first(b, o, grad_type_of(b, 0));
+}
+
+static bool gradient_avg_pool2d(Backward *b) {
+    Op *o = backward_op(b, OP_avg_pool2d_grad, b->dy, grad_operand(b, 0));
+    copy_window(b, o);
+    return grad_give_first(b, o, grad_type_of(b, 0));
+}
+
+static bool gradient_global_avg_pool(Backward *b) {
+    Op *o = backward_op(b, OP_global_avg_pool_grad, b->dy, grad_operand(b, 0));
+    return grad_give_first(b, o, grad_type_of(b, 0));
+}
+
 const Gradient gradient_product_ops[OP_COUNT] = {
     [OP_linear] = {gradient_linear, {"input", "weight", "bias"}},
     [OP_matmul] = {gradient_matmul, {"a", "b"}},
     [OP_conv2d] = {gradient_conv2d, {"input", "weight", "bias"}},
+    [OP_max_pool2d] = {gradient_max_pool2d},
+    [OP_avg_pool2d] = {gradient_avg_pool2d},
+    [OP_global_avg_pool] = {gradient_global_avg_pool},
 };

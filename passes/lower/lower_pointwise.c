@@ -1,4 +1,6 @@
-/* lower_elementwise.c: casts, constants, arithmetic, comparisons, choices and powers. */
+/* lower_pointwise.c: casts, constants, arithmetic, comparisons, choices, powers, activations, dropout, and their
+ * gradients.  The formulas of activations, down to the order of operations, are those of PyTorch's CUDA kernels
+ * (aten/src/ATen/native/cuda/Activation*.cu), which compute f16 and bf16 in f32 and round once. */
 #include "passes/lower/lower.h"
 
 #include <math.h>
@@ -152,7 +154,138 @@ static void lower_rsqrt_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, lower_scaled(l, dy, -0.5), cube));
 }
 
-const LowerRow lower_elementwise_ops[OP_COUNT] = {
+const LowerRow lower_same_op = {.lower = lower_elementwise, .form = TAKES_EITHER};
+
+static const double SQRT_HALF = 0.70710678118654752440;      /* 1 / sqrt(2) */
+static const double SQRT_2_OVER_PI = 0.79788456080286535588; /* sqrt(2 / pi) */
+static const double INV_SQRT_2_PI = 0.39894228040143267794;  /* 1 / sqrt(2 pi) */
+static const double GELU_CUBE = 0.044715;                    /* Hendrycks and Gimpel 2016 */
+
+static Val one_plus(Lowering *l, Val a) { return lower_add(l, lower_number(l, 1.0), a); }
+static Val one_minus(Lowering *l, Val a) { return lower_sub(l, lower_number(l, 1.0), a); }
+
+/* max(x, 0): max hands NaN on. */
+static void lower_relu(Lowering *l) {
+    Val x = lower_operand(l, 0);
+    lower_give(l, 0, lower_binary(l, OP_maximum, x, lower_number(l, 0.0)));
+}
+
+static void lower_relu_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), zero = lower_number(l, 0.0);
+    lower_give(l, 0, lower_select(l, lower_binary(l, OP_le, lower_operand(l, 1), zero), zero, dy));
+}
+
+static bool uses_tanh(const Lowering *l) { return !strcmp(ir_attr(l->op, "approximate")->s, "tanh"); }
+
+/* tanh(sqrt(2/pi) (x + 0.044715 x^3)) */
+static Val gelu_tanh(Lowering *l, Val x, Val square) {
+    Val cube = lower_mul(l, square, x);
+    return lower_unary(l, OP_tanh, lower_scaled(l, lower_add(l, x, lower_scaled(l, cube, GELU_CUBE)), SQRT_2_OVER_PI));
+}
+
+/* x Phi(x) */
+static void lower_gelu(Lowering *l) {
+    Val x = lower_operand(l, 0), half = lower_scaled(l, x, 0.5);
+    Val inner =
+        uses_tanh(l) ? gelu_tanh(l, x, lower_mul(l, x, x)) : lower_unary(l, OP_erf, lower_scaled(l, x, SQRT_HALF));
+    lower_give(l, 0, lower_mul(l, half, one_plus(l, inner)));
+}
+
+/* Phi(x) + x phi(x), where Phi is written with erf. */
+static Val gelu_erf_slope(Lowering *l, Val x) {
+    Val cdf = lower_scaled(l, one_plus(l, lower_unary(l, OP_erf, lower_scaled(l, x, SQRT_HALF))), 0.5);
+    Val pdf = lower_scaled(l, lower_unary(l, OP_exp, lower_mul(l, lower_scaled(l, x, -0.5), x)), INV_SQRT_2_PI);
+    return lower_add(l, cdf, lower_mul(l, x, pdf));
+}
+
+/* 0.5 (1 + t) + 0.5 x (1 - t^2) sqrt(2/pi) (1 + 3 * 0.044715 x^2), where t is the tanh above. */
+static Val gelu_tanh_slope(Lowering *l, Val x) {
+    Val square = lower_mul(l, x, x), t = gelu_tanh(l, x, square);
+    Val left = lower_scaled(l, one_plus(l, t), 0.5);
+    Val inner = lower_scaled(l, one_plus(l, lower_scaled(l, square, 3 * GELU_CUBE)), SQRT_2_OVER_PI);
+    Val half = lower_scaled(l, x, 0.5);
+    return lower_add(l, left, lower_mul(l, lower_mul(l, half, one_minus(l, lower_mul(l, t, t))), inner));
+}
+
+static void lower_gelu_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1);
+    lower_give(l, 0, lower_mul(l, dy, uses_tanh(l) ? gelu_tanh_slope(l, x) : gelu_erf_slope(l, x)));
+}
+
+/* 1 + exp(-x) */
+static Val one_plus_exp_minus(Lowering *l, Val x) {
+    Val one = lower_number(l, 1.0), e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, x));
+    return lower_add(l, one, e);
+}
+
+Val lower_logistic(Lowering *l, Val x) {
+    Val one = lower_number(l, 1.0), below = one_plus_exp_minus(l, x);
+    return lower_div(l, one, below);
+}
+
+static void lower_sigmoid(Lowering *l) { lower_give(l, 0, lower_logistic(l, lower_operand(l, 0))); }
+
+/* x / (1 + exp(-x)) */
+static void lower_silu(Lowering *l) {
+    Val x = lower_operand(l, 0);
+    lower_give(l, 0, lower_div(l, x, one_plus_exp_minus(l, x)));
+}
+
+/* t log(u) / (u - 1), u = 1 + t: the rounding of u cancels (Goldberg 1991, theorem 4). */
+Val lower_log1p(Lowering *l, Val t) {
+    Val one = lower_number(l, 1.0), u = lower_add(l, one, t);
+    Val product = lower_mul(l, t, lower_unary(l, OP_log, u)), quotient = lower_div(l, product, lower_sub(l, u, one));
+    return lower_select(l, lower_binary(l, OP_eq, u, one), t, quotient);
+}
+
+/* log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)), which overflows nowhere; x itself above 20. */
+static void lower_softplus(Lowering *l) {
+    Val x = lower_operand(l, 0);
+    Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_unary(l, OP_abs, x)));
+    Val tail = lower_log1p(l, e), positive = lower_binary(l, OP_maximum, x, lower_number(l, 0.0));
+    Val y = lower_add(l, positive, tail);
+    lower_give(l, 0, lower_select(l, lower_binary(l, OP_lt, lower_number(l, 20.0), x), x, y));
+}
+
+/* dy (1 - y) y */
+static void lower_sigmoid_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
+    lower_give(l, 0, lower_mul(l, lower_mul(l, dy, one_minus(l, y)), y));
+}
+
+/* dy (1 - y^2) */
+static void lower_tanh_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), y = lower_operand(l, 1);
+    lower_give(l, 0, lower_mul(l, dy, one_minus(l, lower_mul(l, y, y))));
+}
+
+/* Uniform numbers for the elements of a graph value.  They are drawn by logical element, so where channels are last
+ * they are permuted. */
+static Val draw(Lowering *l) {
+    const Shape plain = *ir_shape(l->f, l->op->out[0]);
+    const char *key = ir_attr(l->op, "key")->s;
+    Val in[4] = {l->op->in[0]};
+    int n = 3;
+    if (l->form == FORM_LAST) in[0] = lower_expand(l, lower_number(l, 0.0), &plain); /* only its shape is read */
+    in[1] = lower_counter(l, COUNTER_SEED);
+    in[2] = lower_counter(l, COUNTER_ITERATION);
+    if (l->f->module->accumulate > 1) in[n++] = lower_counter(l, COUNTER_MICRO);
+    Op *random = ir_op_new(l->f, OP_random, in, n);
+    ir_attr(random, "key")->s = key && *key ? key : l->op->path;
+    return lower_to_form(l, ir_make_results(l->f, random, AMP_DT_F32, NULL));
+}
+
+/* x / (1 - p) where a uniform number is at least p, else 0.  Forward and backward draw the same number: the key is the
+ * path of the forward op. */
+static void lower_dropout(Lowering *l) {
+    double p = lower_float(l, "p");
+    Val x = lower_operand(l, 0), drawn = draw(l);
+    Val keep = lower_binary(l, OP_le, lower_number(l, p), drawn);
+    Val scaled_up = lower_scaled(l, x, 1.0 / (1.0 - p));
+    lower_give(l, 0, lower_select(l, keep, scaled_up, lower_number(l, 0.0)));
+}
+
+const LowerRow lower_pointwise_ops[OP_COUNT] = {
     [OP_increment] = {lower_keep, TAKES_EITHER, .stays = true},
     [OP_cast] = {lower_keep, TAKES_EITHER, .stays = true},
     [OP_assign] = {lower_keep, TAKES_EITHER, .stays = true},
@@ -175,6 +308,14 @@ const LowerRow lower_elementwise_ops[OP_COUNT] = {
     [OP_clamp_grad] = {lower_clamp_grad, TAKES_EITHER},
     [OP_pow_grad] = {lower_pow_grad, TAKES_EITHER},
     [OP_rsqrt_grad] = {lower_rsqrt_grad, TAKES_EITHER},
+    [OP_relu] = {lower_relu, TAKES_EITHER},
+    [OP_relu_grad] = {lower_relu_grad, TAKES_EITHER},
+    [OP_gelu] = {lower_gelu, TAKES_EITHER},
+    [OP_gelu_grad] = {lower_gelu_grad, TAKES_EITHER},
+    [OP_sigmoid] = {lower_sigmoid, TAKES_EITHER},
+    [OP_silu] = {lower_silu, TAKES_EITHER},
+    [OP_softplus] = {lower_softplus, TAKES_EITHER},
+    [OP_sigmoid_grad] = {lower_sigmoid_grad, TAKES_EITHER},
+    [OP_tanh_grad] = {lower_tanh_grad, TAKES_EITHER},
+    [OP_dropout] = {lower_dropout, TAKES_EITHER},
 };
-
-const LowerRow lower_same_op = {.lower = lower_elementwise, .form = TAKES_EITHER};

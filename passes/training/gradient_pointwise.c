@@ -1,5 +1,5 @@
-/* gradient_elementwise.c: gradients of casts, arithmetic and activations. */
-#include "passes/training/gradient_rules.h"
+/* gradient_pointwise.c: gradients of casts, arithmetic and activations. */
+#include "passes/training/gradient.h"
 
 /* ---- arithmetic -------------------------------------------------------------------------------------------------- */
 
@@ -75,7 +75,7 @@ static bool gradient_sqrt(Backward *b) {
 
 /* dx = OP_grad(dy, v), with the forward op's attributes, in the dtype of x. */
 static bool one_op(Backward *b, Val v) {
-    Op *o = backward_op(b, gradient_of(b->op->code)->op, b->dy, v);
+    Op *o = backward_op(b, b->gradient_op, b->dy, v);
     const AttrSpec *specs = ir_op_info[o->code].attrs;
     for (int i = 0; i < ir_attr_count(o->code); i++) grad_copy_attr(b, o, specs[i].name);
     return grad_give_first(b, o, grad_type_of(b, 0));
@@ -100,7 +100,7 @@ static bool gradient_dropout(Backward *b) {
     return grad_give_first(b, o, grad_type(b, b->dy));
 }
 
-const Gradient gradient_elementwise_ops[OP_COUNT] = {
+const Gradient gradient_pointwise_ops[OP_COUNT] = {
     [OP_cast] = {gradient_cast},
     [OP_add] = {gradient_add, {"a", "b"}},
     [OP_sub] = {gradient_sub, {"a", "b"}},

@@ -1,0 +1,335 @@
+/* lower_training.c: what a training step does with gradients: loss scaling, clipping, schedules, optimizers.
+ * 
+ * Scale factors are applied in f64 and rounded once, as torch.amp.GradScaler does.  Clipping is
+ * torch.nn.utils.clip_grad_norm_.  Schedules are those of docs/language.md: f64 scalars from the number s of updates
+ * done so
+ * far.  Optimizers are PyTorch's fused ones (aten/src/ATen/native/cuda/fused_adam_utils.cuh, FusedSgdKernel.cu),
+ * elementwise in f32; what depends on the step alone is a scalar, computed in f64 and shared by all parameters with the
+ * same numbers. */
+#include "passes/lower/lower.h"
+
+#include <math.h>
+
+static void give_product(Lowering *l) {
+    Val a = lower_operand(l, 0), b = lower_operand(l, 1);
+    lower_give(l, 0, lower_binary(l, OP_mul, a, b));
+}
+
+static void lower_scale_loss(Lowering *l) { give_product(l); }
+
+static void lower_unscale(Lowering *l) { give_product(l); }
+
+/* f32(1 / f64(scale)) */
+static void lower_inverse_scale(Lowering *l) {
+    Val scale = lower_cast(l, l->op->in[0], AMP_DT_F64);
+    lower_give(l, 0, lower_binary(l, OP_div, lower_number_of(l, 1.0, AMP_DT_F64), scale));
+}
+
+/* bool: |g| has an element that is infinite or NaN. */
+static Val any_bad(Lowering *l, int i) {
+    Val bad = lower_unary(l, OP_not, ir_emit(l->f, OP_is_finite, AMP_DT_BOOL, NULL, 1, lower_operand(l, i)));
+    if (!ir_shape(l->f, bad)->rank) return bad;
+    return ir_emit(l->f, OP_reduce_or, AMP_DT_BOOL, NULL, 1, bad);
+}
+
+static void lower_all_finite(Lowering *l) {
+    Val bad = any_bad(l, 0);
+    for (int i = 1; i < l->op->n_in; i++) bad = lower_binary(l, OP_or, bad, any_bad(l, i));
+    lower_give(l, 0, lower_unary(l, OP_not, bad));
+}
+
+/* f32(f64(scale) * factor) */
+static Val times(Lowering *l, Val scale64, double factor) {
+    Val product = lower_binary(l, OP_mul, scale64, lower_number_of(l, factor, AMP_DT_F64));
+    return lower_cast(l, product, AMP_DT_F32);
+}
+
+/* aten/src/ATen/native/cuda/AmpKernels.cu, amp_update_scale_cuda_kernel:
+ *     not ok: scale = f32(f64(scale) * backoff); tracker = 0
+ *     ok:     tracker + 1 == interval: grown = f32(f64(scale) * growth), scale = grown if finite; tracker = 0.  Else:
+ *             tracker + 1
+ * and then the bounds, which PyTorch lacks: backed off not below min, grown not above max.  The third result is 1
+ * where not ok and already at min > 0. */
+static void lower_update_scale(Lowering *l) {
+    Val scale = l->op->in[0], tracker = l->op->in[1], ok = l->op->in[2];
+    double min = lower_float(l, "min"), max = lower_float(l, "max");
+    Val scale64 = lower_cast(l, scale, AMP_DT_F64);
+    Val zero = lower_number_of(l, 0, AMP_DT_I32), one = lower_number_of(l, 1, AMP_DT_I32);
+
+    Val backed_off = times(l, scale64, lower_float(l, "backoff"));
+    Val lower = lower_binary(l, OP_maximum, backed_off, lower_number(l, min));
+    Val grown = times(l, scale64, lower_float(l, "growth"));
+    Val finite = ir_emit(l->f, OP_is_finite, AMP_DT_BOOL, NULL, 1, grown);
+    Val higher = isinf(max) ? grown : lower_binary(l, OP_minimum, grown, lower_number(l, max));
+    Val next = lower_binary(l, OP_add, tracker, one);
+    Val due = lower_binary(l, OP_eq, next, lower_number_of(l, (double)ir_attr(l->op, "interval")->i, AMP_DT_I32));
+
+    Val after_ok = lower_select(l, lower_binary(l, OP_and, due, finite), higher, scale);
+    lower_give(l, 0, lower_select(l, ok, after_ok, lower));
+    lower_give(l, 1, lower_select(l, ok, lower_select(l, due, zero, next), zero));
+    Val hit = zero;
+    if (min > 0) {
+        Val at_floor = lower_binary(l, OP_le, scale, lower_number(l, min));
+        Val bad = lower_unary(l, OP_not, ok);
+        hit = lower_select(l, lower_binary(l, OP_and, bad, at_floor), one, zero);
+    }
+    lower_give(l, 2, hit);
+}
+
+static Val sum_of_squares(Lowering *l, Val g) {
+    return lower_reduce_all(l, OP_reduce_sum, lower_binary(l, OP_mul, g, g));
+}
+
+static void lower_global_norm(Lowering *l) {
+    Val total = NO_VAL;
+    for (int i = 0; i < l->op->n_in; i++) {
+        Val part = sum_of_squares(l, lower_cast(l, l->op->in[i], AMP_DT_F32));
+        total = total.id ? lower_binary(l, OP_add, total, part) : part;
+    }
+    lower_give(l, 0, lower_unary(l, OP_sqrt, total));
+}
+
+/* min(1, max / (norm + 1e-6)); PyTorch divides a number by a tensor as number * (1 / tensor). */
+static Val factor(Lowering *l, Val norm) {
+    double max = lower_float(l, "max");
+    Val *shared = lower_memo(l, "clip %u %a", norm.id, max);
+    if (!shared->id) {
+        Val one = lower_number(l, 1.0), limit = lower_number(l, max);
+        Val inverse = lower_binary(l, OP_div, one, lower_binary(l, OP_add, norm, lower_number(l, 1e-6)));
+        Val share = lower_binary(l, OP_mul, inverse, limit);
+        *shared = lower_binary(l, OP_minimum, share, one);
+    }
+    return *shared;
+}
+
+static void lower_clip_by_norm(Lowering *l) {
+    Val f = factor(l, l->op->in[1]), g = l->op->in[0];
+    lower_give(l, 0, lower_binary(l, OP_mul, g, f));
+}
+
+static const double PI = 3.14159265358979323846;
+
+static Val f64_number(Lowering *l, double value) { return lower_number_of(l, value, AMP_DT_F64); }
+static Val less(Lowering *l, Val a, Val b) { return ir_emit(l->f, OP_lt, AMP_DT_BOOL, NULL, 2, a, b); }
+static double count(const Lowering *l, const char *name) { return (double)ir_attr(l->op, name)->i; }
+static Val step(Lowering *l) { return lower_cast(l, l->op->in[0], AMP_DT_F64); }
+
+/* One operand is a number: an op, and a constant before it. */
+static Val with(Lowering *l, Opcode code, Val v, double value) {
+    return lower_binary(l, code, v, f64_number(l, value));
+}
+static Val if_less(Lowering *l, Val s, double bound, Val then, Val otherwise) {
+    Val is_less = less(l, s, f64_number(l, bound));
+    return lower_select(l, is_less, then, otherwise);
+}
+
+/* From |start| to |end| along half a cosine; done: 0 to 1. */
+static Val along_cosine(Lowering *l, double start, double end, Val done) {
+    Val wave = lower_unary(l, OP_cos, with(l, OP_mul, done, PI));
+    Val height = with(l, OP_mul, with(l, OP_add, wave, 1.0), (start - end) / 2);
+    return with(l, OP_add, height, end);
+}
+
+/* (s - from) / length */
+static Val share(Lowering *l, Val s, double from, double length) {
+    return with(l, OP_div, with(l, OP_sub, s, from), length);
+}
+
+/* peak (s + 1) / warmup while s < warmup, then |rest| */
+static Val warmed_up(Lowering *l, Val s, double peak, double warmup, Val rest) {
+    if (warmup < 1) return rest;
+    Val rising = with(l, OP_mul, with(l, OP_add, s, 1.0), peak / warmup);
+    return if_less(l, s, warmup, rising, rest);
+}
+
+static Val constant_rate(Lowering *l) { return f64_number(l, lower_float(l, "v")); }
+
+static Val cosine_rate(Lowering *l) {
+    double peak = lower_float(l, "peak"), floor = lower_float(l, "floor");
+    double warmup = count(l, "warmup"), steps = count(l, "steps");
+    Val s = step(l), rest = f64_number(l, floor);
+    if (steps > warmup) {
+        Val falling = along_cosine(l, peak, floor, share(l, s, warmup, steps - warmup));
+        rest = if_less(l, s, steps, falling, rest);
+    }
+    return warmed_up(l, s, peak, warmup, rest);
+}
+
+static Val linear_rate(Lowering *l) {
+    double peak = lower_float(l, "peak"), warmup = count(l, "warmup"), steps = count(l, "steps");
+    Val s = step(l), rest = f64_number(l, 0.0);
+    if (steps > warmup) {
+        Val falling = with(l, OP_mul, with(l, OP_sub, s, steps), -peak / (steps - warmup));
+        rest = if_less(l, s, steps, falling, rest);
+    }
+    return warmed_up(l, s, peak, warmup, rest);
+}
+
+/* s / every, rounded down: a conversion that rounds to nearest may go up, and then the product is larger than s. */
+static Val whole_quotient(Lowering *l, Val s, int64_t every) {
+    Val quotient = lower_cast(l, with(l, OP_div, s, (double)every), AMP_DT_I64);
+    Val back = with(l, OP_mul, lower_cast(l, quotient, AMP_DT_F64), (double)every);
+    Val less_one = lower_binary(l, OP_sub, quotient, lower_number_of(l, 1, AMP_DT_I64));
+    return lower_select(l, less(l, s, back), less_one, quotient);
+}
+
+static Val step_rate(Lowering *l) {
+    Val times = whole_quotient(l, step(l), ir_attr(l->op, "every")->i);
+    Op *power = ir_op_new(l->f, OP_power, &times, 1);
+    ir_attr(power, "base")->f = lower_float(l, "gamma");
+    Val p = ir_make_results(l->f, power, AMP_DT_F64, NULL);
+    return with(l, OP_mul, p, lower_float(l, "base"));
+}
+
+/* torch.optim.lr_scheduler.OneCycleLR(max_lr = peak, total_steps = steps) with its defaults: 30 % up from peak / 25,
+ * then down to that / 10^4, both along half a cosine.  It ends where that one refuses to go on. */
+static Val one_cycle_rate(Lowering *l) {
+    double peak = lower_float(l, "peak"), steps = count(l, "steps"), top = 0.3 * steps - 1.0, last = steps - 1.0;
+    double start = peak / 25.0, end = start / 1e4;
+    Val s = with(l, OP_minimum, step(l), last);
+    Val falling = along_cosine(l, peak, end, share(l, s, top, last - top));
+    if (top <= 0) return falling;
+    Val rising = along_cosine(l, start, peak, share(l, s, 0.0, top));
+    Val is_over = less(l, f64_number(l, top), s);
+    return lower_select(l, is_over, falling, rising);
+}
+
+static void lower_schedule(Lowering *l) {
+    Val rate = NO_VAL;
+    switch (l->op->code) {
+    case OP_constant_rate: rate = constant_rate(l); break;
+    case OP_cosine_rate: rate = cosine_rate(l); break;
+    case OP_step_rate: rate = step_rate(l); break;
+    case OP_linear_rate: rate = linear_rate(l); break;
+    case OP_one_cycle_rate: rate = one_cycle_rate(l); break;
+    default: break;
+    }
+    lower_give(l, 0, rate);
+}
+
+static Val add(Lowering *l, Val a, Val b) { return lower_binary(l, OP_add, a, b); }
+static Val mul(Lowering *l, Val a, Val b) { return lower_binary(l, OP_mul, a, b); }
+static Val scaled(Lowering *l, Val a, double factor) { return mul(l, a, lower_number(l, factor)); }
+
+enum { STEP = 2, RATE = 3, DECAY = 4, FIRST_MOMENT = 5 };
+
+/* Operand |i|, an f64 scalar, where it is a constant. */
+static const double *constant(const Lowering *l, int i) {
+    const Op *def = ir_def(l->f, l->op->in[i]);
+    return def && def->code == OP_const ? &ir_attr(def, "value")->f : NULL;
+}
+
+/* Operand |i|, an f64 scalar, in f32. */
+static Val number(Lowering *l, int i) {
+    const double *value = constant(l, i);
+    return value ? lower_number(l, *value) : lower_cast(l, l->op->in[i], AMP_DT_F32);
+}
+
+static bool is_zero(const Lowering *l, int i) { return constant(l, i) && *constant(l, i) == 0; }
+
+/* g + decay w */
+static Val with_decay(Lowering *l, Val g, Val w) {
+    return is_zero(l, DECAY) ? g : add(l, g, mul(l, w, number(l, DECAY)));
+}
+
+/* buf = momentum buf + g (buf starts as 0, so the first is g); w - lr (g + momentum buf), w - lr buf or w - lr g */
+static void lower_sgd(Lowering *l) {
+    Val w = lower_operand(l, 0), g = with_decay(l, lower_operand(l, 1), w);
+    double momentum = lower_float(l, "momentum");
+    Val buffer = NO_VAL;
+    if (l->op->n_in > FIRST_MOMENT) {
+        buffer = add(l, scaled(l, lower_operand(l, FIRST_MOMENT), momentum), g);
+        g = lower_bool(l, "nesterov") ? add(l, g, scaled(l, buffer, momentum)) : buffer;
+    }
+    Val next = lower_binary(l, OP_sub, w, mul(l, g, number(l, RATE)));
+    lower_give(l, 0, next);
+    lower_give(l, 1, buffer.id ? buffer : next);
+}
+
+/* 1 - beta^step, in f64 */
+static Val bias_correction(Lowering *l, double beta) {
+    Op *power = ir_op_new(l->f, OP_power, &l->op->in[STEP], 1);
+    ir_attr(power, "base")->f = beta;
+    Val p = ir_make_results(l->f, power, AMP_DT_F64, NULL);
+    return lower_binary(l, OP_sub, lower_number_of(l, 1.0, AMP_DT_F64), p);
+}
+
+/* lr / (1 - beta1^step) */
+static Val step_size(Lowering *l) {
+    double beta1 = lower_float(l, "beta1");
+    Val rate = l->op->in[RATE];
+    const double *lr = constant(l, RATE);
+    Val *shared = lower_memo(l, "step_size %u %u %a %a", l->op->in[STEP].id, lr ? 0 : rate.id, lr ? *lr : 0.0, beta1);
+    if (!shared->id) {
+        *shared = lower_cast(l, lower_binary(l, OP_div, rate, bias_correction(l, beta1)), AMP_DT_F32);
+    }
+    return *shared;
+}
+
+/* 1 / sqrt(1 - beta2^step): a factor, because an element's division costs more than all the rest of its update */
+static Val inverse_root_correction(Lowering *l) {
+    double beta2 = lower_float(l, "beta2");
+    Val *shared = lower_memo(l, "inverse_root_correction %u %a", l->op->in[STEP].id, beta2);
+    if (!shared->id) {
+        Val root = lower_unary(l, OP_sqrt, bias_correction(l, beta2));
+        *shared = lower_cast(l, lower_binary(l, OP_div, lower_number_of(l, 1.0, AMP_DT_F64), root), AMP_DT_F32);
+    }
+    return *shared;
+}
+
+/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g;  w - step_size m / (sqrt(v) inverse_root_correction +
+ * eps) */
+static void adam(Lowering *l, Val w, Val g) {
+    double beta1 = lower_float(l, "beta1"), beta2 = lower_float(l, "beta2");
+    Val size = step_size(l), inverse_root = inverse_root_correction(l);
+    Val m = scaled(l, lower_operand(l, FIRST_MOMENT), beta1), v = scaled(l, lower_operand(l, FIRST_MOMENT + 1), beta2);
+    m = add(l, m, scaled(l, g, 1 - beta1));
+    v = add(l, v, mul(l, scaled(l, g, 1 - beta2), g));
+    Val denom = mul(l, lower_unary(l, OP_sqrt, v), inverse_root);
+    denom = add(l, denom, lower_number(l, lower_float(l, "eps")));
+    lower_give(l, 0, lower_binary(l, OP_sub, w, lower_binary(l, OP_div, mul(l, size, m), denom)));
+    lower_give(l, 1, m);
+    lower_give(l, 2, v);
+}
+
+static void lower_adam(Lowering *l) {
+    Val w = lower_operand(l, 0);
+    adam(l, w, with_decay(l, lower_operand(l, 1), w));
+}
+
+/* 1 - lr decay, in f64, rounded once */
+static Val kept_share(Lowering *l) {
+    const double *lr = constant(l, RATE), *decay = constant(l, DECAY);
+    if (lr && decay) return lower_number(l, 1 - *lr * *decay);
+    Val *shared = lower_memo(l, "kept_share %u %u", l->op->in[RATE].id, l->op->in[DECAY].id);
+    if (!shared->id) {
+        Val one = lower_number_of(l, 1.0, AMP_DT_F64), lost = mul(l, l->op->in[RATE], l->op->in[DECAY]);
+        *shared = lower_cast(l, lower_binary(l, OP_sub, one, lost), AMP_DT_F32);
+    }
+    return *shared;
+}
+
+/* w (1 - lr decay) first: Loshchilov and Hutter 2019. */
+static void lower_adamw(Lowering *l) {
+    Val w = lower_operand(l, 0);
+    if (!is_zero(l, DECAY)) w = mul(l, w, kept_share(l));
+    adam(l, w, lower_operand(l, 1));
+}
+
+const LowerRow lower_training_ops[OP_COUNT] = {
+    [OP_scale_loss] = {lower_scale_loss, TAKES_PLAIN},
+    [OP_unscale] = {lower_unscale, TAKES_PLAIN},
+    [OP_inverse_scale] = {lower_inverse_scale, TAKES_PLAIN},
+    [OP_all_finite] = {lower_all_finite, TAKES_PLAIN},
+    [OP_update_scale] = {lower_update_scale, TAKES_PLAIN},
+    [OP_global_norm] = {lower_global_norm, TAKES_PLAIN},
+    [OP_clip_by_norm] = {lower_clip_by_norm, TAKES_PLAIN},
+    [OP_constant_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_cosine_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_step_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_linear_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_one_cycle_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_sgd] = {lower_sgd, TAKES_PLAIN},
+    [OP_adam] = {lower_adam, TAKES_PLAIN},
+    [OP_adamw] = {lower_adamw, TAKES_PLAIN},
+};

@@ -17,12 +17,12 @@ bool ir_is_view(const Func *f, const Op *o);
 /* Reads operand |i| (0, 1: data) from memory, at other places than the result's element. */
 bool ir_reads_memory(const Func *f, const Op *o, int i);
 
-/* An expand of one row per |segment| rows of the result, [A.., 1.., C] to [A.., M.., C]: in a kernel that goes segment by segment the
- * operand is one number per column. */
+/* An expand of one row per |segment| rows of the result, [A.., 1.., C] to [A.., M.., C]: in a kernel that goes segment
+ * by segment the operand is one number per column. */
 bool ir_is_segment_expand(const Func *f, const Op *o, int64_t segment);
 
-/* Pooling over windows that do not overlap reads each element of its operand once at most: elementwise ops that only it reads may stand
- * in its kernel, and are computed where it reads them.  Such a value is inlined. */
+/* Pooling over windows that do not overlap reads each element of its operand once at most: elementwise ops that only it
+ * reads may stand in its kernel, and are computed where it reads them.  Such a value is inlined. */
 bool ir_takes_inlined(const Func *f, const Op *o);
 
 /* What stands in memory for an operand that is read there: |v| itself, or what it is a view or an exact widening of. */

@@ -9,7 +9,7 @@ Module *ir_module_new(Arena *a, const char *name) {
     return m;
 }
 
-/* ---- functions ------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 Func *ir_func_new(Module *m, const char *name) {
     Func *f = arena_new(m->arena, Func);
@@ -78,7 +78,7 @@ Region *ir_region(Func *f, uint32_t region) {
     return region == 0 || region > (uint32_t)f->regions.len ? NULL : &f->regions.data[region - 1];
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 Value *ir_value(const Func *f, Val v) { return v.id < (uint32_t)f->values.len ? f->values.data[v.id] : NULL; }
 
@@ -116,7 +116,7 @@ Dtype ir_dtype(const Func *f, Val v) { return ir_value(f, v)->dtype; }
 
 const Shape *ir_shape(const Func *f, Val v) { return &ir_value(f, v)->shape; }
 
-/* ---- states ---------------------------------------------------------------------------------- */
+/* ---- states ------------------------------------------------------------------------------------------------------ */
 
 State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s) {
     State *state = arena_new(m->arena, State);
@@ -165,7 +165,7 @@ Val ir_use_state(Func *f, const State *s) {
     return v;
 }
 
-/* ---- ops ------------------------------------------------------------------------------------- */
+/* ---- ops --------------------------------------------------------------------------------------------------------- */
 
 Op *ir_op(const Func *f, OpId o) { return o.id < (uint32_t)f->ops.len ? f->ops.data[o.id] : NULL; }
 
@@ -204,8 +204,8 @@ Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s) {
     return v;
 }
 
-/* A result that the op's maker gave (GIVEN) stays.  Where the shape rule fails, the results are scalars, so that the caller has values to go on with and the verifier an
- * op to name. */
+/* A result that the op's maker gave (GIVEN) stays.  Where the shape rule fails, the results are scalars, so that the
+ * caller has values to go on with and the verifier an op to name. */
 Val ir_make_results(Func *f, Op *o, Dtype t, const char *hint) {
     InferredTypes types = {0};
     if (ir_infer(f, o, t, &types)) {
@@ -238,7 +238,7 @@ Reason *ir_reason(Module *m, const char *rule) {
     return r;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 CallArg *ir_call_arg(const Call *c, const char *name) {
     for (int i = 0; i < c->args.len; i++)

@@ -15,7 +15,7 @@ typedef struct Inferring {
 /* A rule adds the op's results and returns NULL, or returns a message. */
 typedef const char *InferRule(Inferring *c);
 
-/* ---- infer_common.c: messages ------------------------------------------------------------------ */
+/* ---- infer_common.c: messages ------------------------------------------------------------------------------------ */
 
 /* "linear: WHAT: %x is f32[N, 784], %w is f32[512, 10]" */
 const char *infer_mismatch(const Inferring *c, const char *fmt, ...) AMP_PRINTF(2, 3);
@@ -25,7 +25,7 @@ const char *infer_shape_text(const Inferring *c, const Shape *s);
 /* "... WHAT is [3, 4], not [3, 5]: ..." */
 const char *infer_other_shape(const Inferring *c, const char *what, const Shape *is, const Shape *wanted);
 
-/* ---- operands and results ------------------------------------------------------------------------ */
+/* ---- operands and results ---------------------------------------------------------------------------------------- */
 
 const Shape *infer_in(const Inferring *c, int i);
 /* Adds a result; NULL, so that a rule may end with it. */
@@ -35,7 +35,7 @@ Dtype infer_dtype(const Inferring *c, int operand);
 /* The type that the op's maker gave result |i| (GIVEN); NULL where it has none. */
 const Value *infer_given(const Inferring *c, int i);
 
-/* ---- checks: NULL where all is well ---------------------------------------------------------------- */
+/* ---- checks: NULL where all is well ------------------------------------------------------------------------------ */
 
 /* The attribute "dim", where the op has one, is a dimension of operand 0. */
 const char *infer_check_dim(const Inferring *c);
@@ -47,7 +47,7 @@ const char *infer_check_targets(const Inferring *c, int i);
 /* The dims gone or, with |keep|, 1; none given: all.  Sets |wrong| where a dim is not the operand's or comes twice. */
 Shape infer_without_dims(const Shape *s, const Dims *dims, bool keep, const char **wrong);
 
-/* ---- windows (infer_window.c) ------------------------------------------------------------------------ */
+/* ---- windows (infer_window.c) ------------------------------------------------------------------------------------ */
 
 /* How a window of convolution or pooling walks over one image dimension. */
 typedef struct WindowSteps {
@@ -60,7 +60,7 @@ int64_t infer_window_count(int64_t size, WindowSteps w);
  * size there. */
 const char *infer_window_dim(const Inferring *c, int axis, Dim size, int64_t kernel, Dim *out);
 
-/* ---- rules -------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 /* Ops with the same rule declare it again. */
 #define OP(name, shape, ...) InferRule infer_##shape;

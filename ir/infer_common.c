@@ -1,7 +1,7 @@
 /* infer_common.c: messages, results and checks that the shape rules share. */
 #include "ir/infer.h"
 
-/* ---- messages -------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 const char *infer_mismatch(const Inferring *c, const char *fmt, ...) {
     Arena *a = c->f->module->arena;
@@ -38,7 +38,7 @@ const char *infer_other_shape(const Inferring *c, const char *what, const Shape 
     return infer_mismatch(c, "%s is %s, not %s", what, infer_shape_text(c, is), infer_shape_text(c, wanted));
 }
 
-/* ---- operands and results -------------------------------------------------------------------- */
+/* ---- operands and results ---------------------------------------------------------------------------------------- */
 
 const Shape *infer_in(const Inferring *c, int i) { return ir_shape(c->f, c->o->in[i]); }
 
@@ -64,7 +64,7 @@ int ir_dim_attr(const Op *o, const char *name, int rank) {
     return (int)(dim < 0 ? dim + rank : dim);
 }
 
-/* ---- checks ---------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 const char *infer_check_dim(const Inferring *c) {
     const AttrValue *dim = ir_attr(c->o, "dim");

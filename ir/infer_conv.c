@@ -88,7 +88,7 @@ const char *infer_conv2d_weight_grad(Inferring *c) {
     return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 2));
 }
 
-/* ---- core ------------------------------------------------------------------------------------ */
+/* ---- core -------------------------------------------------------------------------------------------------------- */
 
 const char *infer_conv(Inferring *c) {
     Shape y;

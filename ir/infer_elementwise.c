@@ -1,7 +1,7 @@
 /* infer_elementwise.c: shapes of ops that work element by element. */
 #include "ir/infer.h"
 
-/* ---- one shape ------------------------------------------------------------------------------- */
+/* ---- one shape --------------------------------------------------------------------------------------------------- */
 
 const char *infer_same(Inferring *c) {
     const char *wrong = infer_check_dim(c);
@@ -18,7 +18,7 @@ const char *infer_scaled(Inferring *c) {
 
 const char *infer_same_new_dtype(Inferring *c) { return infer_result(c, c->t, *infer_in(c, 0)); }
 
-/* ---- broadcasting ---------------------------------------------------------------------------- */
+/* ---- broadcasting ------------------------------------------------------------------------------------------------ */
 
 static const char *broadcast_all(const Inferring *c, Shape *s) {
     *s = *infer_in(c, 0);

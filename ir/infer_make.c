@@ -1,7 +1,7 @@
 /* infer_make.c: shapes of ops that make tensors from numbers, indexes or fewer elements. */
 #include "ir/infer.h"
 
-/* ---- from nothing or little ------------------------------------------------------------------ */
+/* ---- from nothing or little -------------------------------------------------------------------------------------- */
 
 const char *infer_expand(Inferring *c) {
     const Shape *to = &infer_given(c, 0)->shape;
@@ -33,7 +33,7 @@ const char *infer_random(Inferring *c) {
     return wrong ? wrong : infer_result(c, AMP_DT_F32, *infer_in(c, 0));
 }
 
-/* ---- rows of a table ------------------------------------------------------------------------- */
+/* ---- rows of a table --------------------------------------------------------------------------------------------- */
 
 static const char *check_table(const Inferring *c, const Shape *table) {
     if (table->rank != 2 || table->d[0].n || table->d[1].n)

@@ -12,7 +12,7 @@ static const char *fixed_dim(const Inferring *c, int *dim) {
     return infer_in(c, 0)->d[*dim].n ? infer_mismatch(c, "dim %d depends on N", *dim) : NULL;
 }
 
-/* ---- the same elements in another shape ------------------------------------------------------ */
+/* ---- the same elements in another shape -------------------------------------------------------------------------- */
 
 const char *infer_reshape(Inferring *c) {
     const Shape *to = &infer_given(c, 0)->shape;
@@ -32,7 +32,7 @@ const char *infer_flatten(Inferring *c) {
     return infer_result(c, moved(c), out);
 }
 
-/* ---- dimensions change places ---------------------------------------------------------------- */
+/* ---- dimensions change places ------------------------------------------------------------------------------------ */
 
 const char *infer_transpose(Inferring *c) {
     Shape s = *infer_in(c, 0);
@@ -62,7 +62,7 @@ const char *infer_permute(Inferring *c) {
     return infer_result(c, moved(c), out);
 }
 
-/* ---- along one dimension --------------------------------------------------------------------- */
+/* ---- along one dimension ----------------------------------------------------------------------------------------- */
 
 const char *infer_slice(Inferring *c) {
     int dim;

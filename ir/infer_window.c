@@ -1,7 +1,7 @@
 /* infer_window.c: shapes of windows that walk over images, and of pooling. */
 #include "ir/infer.h"
 
-/* ---- along one dimension --------------------------------------------------------------------- */
+/* ---- along one dimension ----------------------------------------------------------------------------------------- */
 
 /* Beyond this no size is meant: sums and products of two stay far from overflow. */
 static const int64_t LARGEST = (int64_t)1 << 30;
@@ -47,7 +47,7 @@ const char *infer_window_dim(const Inferring *c, int axis, Dim size, int64_t ker
     return NULL;
 }
 
-/* ---- pooling --------------------------------------------------------------------------------- */
+/* ---- pooling ----------------------------------------------------------------------------------------------------- */
 
 /* |x| with its height and width, dims |at| and |at| + 1, after pooling. */
 static const char *pooled(const Inferring *c, const Shape *x, int at, Shape *out) {
@@ -83,7 +83,7 @@ const char *infer_global_pool(Inferring *c) {
     return infer_result(c, infer_dtype(c, 0), shape_of(2, x->d));
 }
 
-/* ---- gradients of pooling -------------------------------------------------------------------- */
+/* ---- gradients of pooling ---------------------------------------------------------------------------------------- */
 
 /* dy, and with two of them which, have the shape that |x| has after pooling. */
 static const char *pool_grad(Inferring *c, const Shape *x, int at, int count) {

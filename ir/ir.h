@@ -1,14 +1,16 @@
 /* ir.h: the intermediate representation: one module, three levels, one text form.
- *
+ * 
  *   graph level   ops a person knows (linear, log_softmax, adamw); stages elaborate .. simplify
  *   core level    primitives (add, cast, reduce_sum, contract), in regions that remember their graph op; stage lower
  *   kernel level  the same primitives, grouped into kernels over buffers; stages fuse, layout, plan
- *
- * Values, ops, kernels and buffers are 32-bit ids; 0 is "none".  Everything lives in the module's arena and is never freed singly, so
- * a pointer from ir_value() or ir_op() stays valid.  Data that only one pass needs lives in that pass, in side tables by id.
- *
+ * 
+ * Values, ops, kernels and buffers are 32-bit ids; 0 is "none".  Everything lives in the module's arena and is never
+ * freed singly, so
+ * a pointer from ir_value() or ir_op() stays valid.  Data that only one pass needs lives in that pass, in side tables
+ * by id.
+ * 
  * In passes the same letter always means the same type: m Module, f Func, o Op*, v Val, k Kernel*.
- */
+ *  */
 #ifndef AMP_IR_IR_H
 #define AMP_IR_IR_H
 
@@ -20,7 +22,7 @@
 extern "C" {
 #endif
 
-/* ---- types -------------------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
 
 typedef amp_dtype Dtype; /* AMP_DT_F32, ... */
 
@@ -45,7 +47,7 @@ typedef struct OpId {
 } OpId;
 #define NO_VAL ((Val){0})
 
-/* ---- where and why -------------------------------------------------------------------------------------------------------- */
+/* ---- where and why ----------------------------------------------------------------------------------------------- */
 
 typedef struct Pos { /* a place in the model text; line 0: none */
     const char *file;
@@ -60,8 +62,8 @@ typedef struct Pos { /* a place in the model text; line 0: none */
  *   because {gradient, of fc1.linear}                  backward: the dtype of the forward op / the reverse cast
  */
 typedef struct Reason {
-    const char *
-        rule; /* class word of the policy, or "gradient", "weight_gradient", "loss_scale", "update", "weak", "written" */
+    /* Class word of the policy, or "gradient", "weight_gradient", "loss_scale", "update", "weak", "written". */
+    const char *rule;
     const char *origin; /* "torch-fp16", or NULL */
     int line;           /* of the policy file; 0: none */
     bool is_override;   /* then |where| is the override's place */
@@ -71,7 +73,7 @@ typedef struct Reason {
     const char *because;   /* the user's own words, or measured evidence; NULL */
 } Reason;
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------------ */
+/* ---- attributes -------------------------------------------------------------------------------------------------- */
 
 typedef enum AttrType { ATTR_END, ATTR_INT, ATTR_FLOAT, ATTR_BOOL, ATTR_SYMBOL, ATTR_STRING, ATTR_DIMS } AttrType;
 
@@ -96,7 +98,7 @@ typedef struct AttrSpec {
 
 enum { MAX_ATTRS = 6, MANY = 1 << 20 };
 
-/* ---- the op table (ops.def) --------------------------------------------------------------------------------------- */
+/* ---- the op table (ops.def) -------------------------------------------------------------------------------------- */
 
 typedef enum Opcode {
     OP_NONE,
@@ -151,7 +153,7 @@ typedef struct OpWord {
 extern const OpWord ir_op_words[];
 extern const int ir_op_word_count;
 
-/* ---- values and ops ------------------------------------------------------------------------------------------------------------- */
+/* ---- values and ops ---------------------------------------------------------------------------------------------- */
 
 typedef enum ValKind {
     VAL_RESULT, /* of an op */
@@ -186,20 +188,21 @@ typedef struct Region { /* what came from one graph op */
     const char *path, *op, *layer;
 } Region;
 
-/* ---- kernels and buffers (kernel level) ---------------------------------------------------------------------------------------- */
+/* ---- kernels and buffers (kernel level) -------------------------------------------------------------------------- */
 
-/* How a kernel walks.  A tensor is seen as rows x cols: [] and [C] are one row; [..., C] has the product of the leading dims as rows; [N] is
- * N rows of one column. */
+/* How a kernel walks.  A tensor is seen as rows x cols: [] and [C] are one row; [..., C] has the product of the leading
+ * dims as rows; [N] is N rows of one column. */
 typedef enum KernelKind {
-    KERNEL_PRODUCT, /* a contract, conv, conv_data or conv_weight (groups = 1), then elementwise ops on its 32 x 32 tiles */
-    KERNEL_TILE,   /* elementwise over 32 x 32 tiles */
-    KERNEL_ROW,    /* reductions along a row, elementwise around them; tasks are blocks of rows */
-    KERNEL_COLUMN, /* reductions over the rows, or over those of each segment (Kernel.segment); tasks are segments x blocks of 32 columns */
-    KERNEL_SCALAR, /* one task; scalars of any type */
-    KERNEL_SCATTER /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
+    KERNEL_PRODUCT, /* a contract or (of one group) conv, conv_data, conv_weight; then elementwise ops on its tiles */
+    KERNEL_TILE,    /* elementwise over 32 x 32 tiles */
+    KERNEL_ROW,     /* reductions along a row, elementwise around them; tasks are blocks of rows */
+    KERNEL_COLUMN,  /* reductions over the rows of each segment (Kernel.segment); tasks: segments x 32 columns */
+    KERNEL_SCALAR,  /* one task; scalars of any type */
+    KERNEL_SCATTER  /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
 } KernelKind;
 
-/* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero or never read. */
+/* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero
+ * or never read. */
 typedef enum Layout {
     LAYOUT_ROWS,     /* row-major, dense: users' arrays, vectors, scalars */
     LAYOUT_PANELS,   /* [C/32][R][32] */
@@ -225,8 +228,7 @@ typedef struct Buffer {
     Dtype storage;   /* element type in memory: f32 also for f16 and tf32 values that products read (widened once) */
     uint32_t state;  /* BUFFER_STATE: 1-based index into Module.states */
     int first, last; /* plan: kernels of the function that touch it, counted from 0 */
-    uint32_t
-        place; /* plan: TEMP that takes the memory of another one, which no kernel needs any more: its 1-based index; 0: none */
+    uint32_t place;  /* plan: 1-based index of the TEMP whose memory it takes when no kernel needs that; 0: none */
 } Buffer;
 
 typedef struct Kernel {
@@ -241,7 +243,7 @@ typedef struct Kernel {
     Pos pos;
 } Kernel;
 
-/* ---- functions ------------------------------------------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 typedef struct Result { /* a result of a function: what a user sees after the call */
     const char *name;   /* "logits", "loss", "metric.acc", "grad.fc1.weight" */
@@ -270,7 +272,7 @@ typedef struct Func {
     struct FuncSpares *spares; /* compact.c: arrays of the compaction before, to be used again */
 } Func;
 
-/* ---- module ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- module ------------------------------------------------------------------------------------------------------ */
 
 typedef enum Stage {
 #define STAGE(id, name) STAGE_##id,
@@ -294,12 +296,12 @@ typedef struct Call {
 } Call;
 
 typedef enum StateRole {
-    STATE_PARAM,   /* trained; f32 master */
-    STATE_BUFFER,  /* `state` of the language: saved, not trained */
-    STATE_MOMENT,  /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
-    STATE_COUNTER, /* a scalar that a step counts: see CounterKind */
-    STATE_SCALER,  /* a scalar of the loss scaler: see CounterKind */
-    STATE_DERIVED, /* a copy of |of| in another dtype or layout, written by the optimizer, recomputed by "refresh"; never saved */
+    STATE_PARAM,       /* trained; f32 master */
+    STATE_BUFFER,      /* `state` of the language: saved, not trained */
+    STATE_MOMENT,      /* of an optimizer: |of| is the parameter, |slot| "m", "v", "momentum" */
+    STATE_COUNTER,     /* a scalar that a step counts: see CounterKind */
+    STATE_SCALER,      /* a scalar of the loss scaler: see CounterKind */
+    STATE_DERIVED,     /* a copy of |of| in another dtype or layout: the optimizer or "refresh" writes it; not saved */
     STATE_ACCUMULATOR, /* of a training session: the sum so far of the micro-batches' gradients of |of| */
     STATE_STAGED       /* of a training session: what the step would make of buffer |of|; committed with the weights */
 } StateRole;
@@ -341,13 +343,14 @@ typedef struct
     Pos pos;
 } Decision;
 
-typedef struct Removed { /* a rounding that simplify took away */
-    const char *func, *value,
-        *what; /* "train_step", "d.fc1.weight", "f16 rounding of a weight gradient: the product writes f32" */
+typedef struct Removed {      /* a rounding that simplify took away */
+    const char *func, *value; /* "train_step", "d.fc1.weight" */
+    const char *what;         /* "f16 rounding of a weight gradient: the product writes f32" */
 } Removed;
 
-typedef struct
-    TrainGroup { /* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true; of several that match, each key is taken from the last that gives it */
+/* group GLOB: lr_scale = 0.1, weight_decay = 0.0, frozen = true.  Of several that match, the last that gives a key
+ * decides it. */
+typedef struct TrainGroup {
     const char *pattern;
     double lr_scale, weight_decay;
     bool has_lr_scale, has_weight_decay, frozen;
@@ -356,9 +359,8 @@ typedef struct
 
 typedef struct Train { /* a train block */
     const char *only;  /* glob on the names of the parameters that it trains; NULL: all */
-    const char
-        *loss; /* the result that it differentiates: "loss" where there is one block, else "loss.0", "loss.1", ... */
-    Call optimizer; /* an argument may be a schedule: CallArg.call */
+    const char *loss;  /* the result that it differentiates: "loss"; of several blocks "loss.0", "loss.1", ... */
+    Call optimizer;    /* an argument may be a schedule: CallArg.call */
     VEC(TrainGroup) groups;
     double clip_norm, clip_value; /* 0: none */
     Pos pos;
@@ -368,17 +370,19 @@ typedef struct Module {
     Arena *arena;
     const char *name;
     Stage stage;
-    const char *target;                    /* from fuse on: a name of targets/; NULL: its first */
+    const char *target; /* from fuse on: a name of targets/; NULL: its first */
+
+    /* ---- source */
     const char *source_name, *source_text; /* of the main file; text may be NULL when read from IR */
-    const char
-        *source_path; /* source_name as the user gave it, with its folder: for messages, not printed; may be NULL */
+    const char *source_path; /* source_name with its folder, as the user gave it: for messages, not printed; or NULL */
     char source_sha256[65];
     VEC(struct NamedInt {
         const char *name;
         int64_t value;
     })
     consts;
-    /* precision */
+
+    /* ---- precision */
     const char *precision_word; /* "fp16", ..., or the policy's name; NULL: the model has no precision block (fp32) */
     bool precision_is_file;
     Pos precision_pos; /* for messages; not printed */
@@ -387,23 +391,25 @@ typedef struct Module {
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
     Dtype low; /* the policy's low type; AMP_DT_NONE before autocast */
-    /* training */
+
+    /* ---- training */
     bool has_train;
     VEC(Train) trains;
     int64_t accumulate;         /* micro-batches in a step; 1 unless set */
     const char *eval_precision; /* "fp32": also eval_fp32 and infer_fp32; NULL */
     VEC(const char *) metrics;  /* names of the results "metric.NAME" */
-    /* tables */
+
+    /* ---- tables */
     VEC(State *) states;
     Table state_names; /* build.c: to states; the first of equal names */
     VEC(Func *) funcs;
     VEC(Decision) decisions;
     VEC(Removed) removed;
-    const char *
-        graph_text; /* from lower on: the module as simplify left it, the last stage with the ops that a person knows; NULL */
+    /* From lower on: the module as simplify left it, the last stage with the ops that a person knows; or NULL. */
+    const char *graph_text;
 } Module;
 
-/* ---- building (build.c) -------------------------------------------------------------------------------------------------------------- */
+/* ---- building (build.c) ------------------------------------------------------------------------------------------ */
 
 Module *ir_module_new(Arena *a, const char *name);
 Func *ir_func_new(Module *m, const char *name);        /* appended to m->funcs */
@@ -435,12 +441,14 @@ State *ir_counter(Module *m, CounterKind kind, int32_t block); /* made where the
 /* The state behind a VAL_STATE value (they share the name). */
 State *ir_state_of(const Func *f, Val v);
 
-/* Appends an op to the body: attributes at their initial values, results not yet made (use ir_result) or, with ir_emit, made by the shape rule. */
+/* Appends an op to the body: attributes at their initial values, results not yet made (use ir_result) or, with ir_emit,
+ * made by the shape rule. */
 Op *ir_op_new(Func *f, Opcode code, const Val *in, int n_in);
 OpId ir_op_id(const Func *f, const Op *o);
 Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s); /* adds one result */
-/* op + its results by shape rule and the given dtype for each float result (the rule sets bool and integer ones); returns the first result.
- * The shape must be legal (the verifier and the front end check first with ir_infer_shapes). */
+/* op + its results by shape rule and the given dtype for each float result (the rule sets bool and integer ones);
+ * returns the first result. The shape must be legal (the verifier and the front end check first with
+ * ir_infer). */
 Val ir_emit(Func *f, Opcode code, Dtype t, const char *hint, int n_in, ...);
 void ir_add_result(Func *f, const char *name, Val v);
 const Result *ir_find_result(const Func *f, const char *name);                  /* the first of equal names; NULL */
@@ -465,12 +473,13 @@ void ir_call_set_int(Arena *a, Call *c, const char *name, int64_t v);
 void ir_call_set_bool(Arena *a, Call *c, const char *name, bool v);
 void ir_call_set_symbol(Arena *a, Call *c, const char *name, const char *v);
 
-/* Drops ops whose results nobody needs, states no function reads or writes (params and buffers stay), renumbers values and ops in order of appearance, and so makes the
- * module in memory equal to the one that its text parses to.  The pipeline runs it after every pass. */
+/* Drops ops whose results nobody needs, states no function reads or writes (params and buffers stay), renumbers values
+ * and ops in order of appearance, and so makes the module in memory equal to the one that its text parses to.  The
+ * pipeline runs it after every pass. */
 void ir_compact(Module *m);
 int *ir_use_counts(const Func *f, Arena *a); /* by value id; results and predicates count */
 
-/* ---- shapes (shape.c, infer*.c) --------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes (shape.c, infer*.c) ---------------------------------------------------------------------------------- */
 
 Dim dim_const(int64_t v);
 Dim dim_n(int64_t mul, int64_t div);
@@ -489,8 +498,8 @@ int64_t dim_eval(Dim d, int64_t n);
 void shape_print(Text *t, const Shape *s);         /* [N, 784] */
 void type_print(Text *t, Dtype d, const Shape *s); /* f32[N, 784]; f32 for scalars */
 
-/* Shapes and dtypes of the results of an op from its inputs and attributes.  |t| is the dtype of float results.  On failure returns a
- * message (in the arena) that says which operands disagree and how; NULL is success. */
+/* Shapes and dtypes of the results of an op from its inputs and attributes. |t| is the dtype of float results.  On
+ * failure returns a message (in the arena) that says which operands disagree and how; NULL is success. */
 typedef struct InferredTypes {
     int count;
     Dtype dtype[4];
@@ -499,7 +508,7 @@ typedef struct InferredTypes {
 } InferredTypes;
 const char *ir_infer(const Func *f, const Op *o, Dtype t, InferredTypes *out);
 
-/* ---- text form (print.c, read.c; docs/ir.md) ------------------------------------------------------------------------------------------------ */
+/* ---- text form (print.c, read.c; docs/ir.md) --------------------------------------------------------------------- */
 
 void ir_print(Text *t, const Module *m);
 void ir_print_func(Text *t, const Func *f);
@@ -508,10 +517,10 @@ void ir_print_call(Text *t, const Call *c);
 /* NULL when the text has errors, which are in |d|. */
 Module *ir_read(Arena *a, Diags *d, const Source *text);
 
-/* ---- verifier (verify.c) ------------------------------------------------------------------------------------------------------------------ */
+/* ---- verifier (verify.c) ----------------------------------------------------------------------------------------- */
 
-/* Checks that the level has the ops, with these operand types; shapes, order of definition and use, names, predicates, kernels.
- * NULL is success; else what is wrong, with function, op and path. */
+/* Checks that the level has the ops, with these operand types; shapes, order of definition and use, names, predicates,
+ * kernels. NULL is success; else what is wrong, with function, op and path. */
 const char *ir_verify(const Module *m);
 
 #ifdef __cplusplus

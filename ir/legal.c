@@ -7,7 +7,7 @@ const char *legal_signatures(Opcode code, int level) {
     return level == GRAPH ? ir_op_info[code].graph : ir_op_info[code].core;
 }
 
-/* ---- matching -------------------------------------------------------------------------------- */
+/* ---- matching ---------------------------------------------------------------------------------------------------- */
 
 typedef struct Matching {
     const Func *f;

@@ -2,7 +2,7 @@
  * it back. */
 #include "ir/print.h"
 
-/* ---- module header --------------------------------------------------------------------------- */
+/* ---- module header ----------------------------------------------------------------------------------------------- */
 
 static void put_sha256(Text *t, const char *hex) {
     if (*hex) text_printf(t, " sha256 \"%s\"", hex);
@@ -137,7 +137,7 @@ static void put_training(Text *t, const Module *m) {
     }
 }
 
-/* ---- states, decisions, removed roundings ---------------------------------------------------- */
+/* ---- states, decisions, removed roundings ------------------------------------------------------------------------ */
 
 static const char *init_cell(const Columns *c, const Call *init) {
     Text t = print_cell(c);

@@ -5,7 +5,7 @@
 #include "ir/columns.h"
 #include "ir/words.h"
 
-/* ---- print_parts.c ----------------------------------------------------------------------------- */
+/* ---- print_parts.c ----------------------------------------------------------------------------------------------- */
 
 void print_word(Text *t, const char *s); /* in quotes where it is no bare word; "-" stands for NULL */
 void print_value_name(Text *t, const char *name);

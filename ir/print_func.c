@@ -1,7 +1,7 @@
 /* print_func.c: functions in the text form. */
 #include "ir/print.h"
 
-/* ---- ops ------------------------------------------------------------------------------------- */
+/* ---- ops --------------------------------------------------------------------------------------------------------- */
 
 static bool equal_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
@@ -83,7 +83,7 @@ static void add_op(Columns *c, int indent, Func *f, const Op *o) {
     else columns_add(c, indent, text_str(&t), "", "", origin, why, at, NULL);
 }
 
-/* ---- functions ------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 static void add_inputs(Columns *c, const void *of) {
     Func *f = (Func *)of;

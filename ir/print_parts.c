@@ -1,7 +1,7 @@
 /* print_parts.c: the parts that many lines of the text form have: words, places, calls, reasons. */
 #include "ir/print.h"
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words ------------------------------------------------------------------------------------------------------- */
 
 static bool is_bare(const char *s) {
     if (!word_starts(*s) || word_is_reserved(s)) return false;
@@ -63,7 +63,7 @@ const char *print_at_cell(const Columns *c, Pos pos) {
     return text_str(&t);
 }
 
-/* ---- calls and reasons ----------------------------------------------------------------------- */
+/* ---- calls and reasons ------------------------------------------------------------------------------------------- */
 
 static void put_dims(Text *t, const Dims *dims) {
     text_putc(t, '(');

@@ -18,7 +18,7 @@ static void read_line(Reader *r, const Line *lines, int count, const char *what)
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* ---- the header ------------------------------------------------------------------------------ */
+/* ---- the header -------------------------------------------------------------------------------------------------- */
 
 /* 'sha256 "..."' where it stands */
 static void read_sha256(Reader *r, char hex[65]) {
@@ -148,7 +148,7 @@ static void read_header(Reader *r) {
         read_line(r, header_lines, COUNT(header_lines), "a line of the header or '}'");
 }
 
-/* ---- behind the header ----------------------------------------------------------------------- */
+/* ---- behind the header ------------------------------------------------------------------------------------------- */
 
 /* state %"fc1.weight/m" : f32[512, 784] moment m of fc1.weight stored f32 panels = zeros() at mlp.amp:8:9 from
  * mlp.amp:8:9 */

@@ -20,7 +20,7 @@ typedef struct FuncReader {
     Table buffers; /* names to 1-based indexes of the function's buffers */
 } FuncReader;
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 static Val read_value(FuncReader *fr) {
     Reader *r = fr->r;
@@ -60,7 +60,7 @@ static void read_input(FuncReader *fr, ValKind kind) {
     vec_push(r->a, &fr->f->inputs, v);
 }
 
-/* ---- ops ------------------------------------------------------------------------------------- */
+/* ---- ops --------------------------------------------------------------------------------------------------------- */
 
 typedef VEC(Token) Tokens;
 
@@ -191,7 +191,7 @@ static void read_op(FuncReader *fr) {
     if (fr->kernel) fr->kernel->count++;
 }
 
-/* ---- regions, kernels, buffers, results ------------------------------------------------------ */
+/* ---- regions, kernels, buffers, results -------------------------------------------------------------------------- */
 
 /* "region #1 log_softmax @cross_entropy.log_softmax layer cross_entropy" */
 static void read_region(FuncReader *fr) {
@@ -285,7 +285,7 @@ static void read_func_result(FuncReader *fr) {
     ir_add_result(fr->f, name, read_value(fr));
 }
 
-/* ---- the function ---------------------------------------------------------------------------- */
+/* ---- the function ------------------------------------------------------------------------------------------------ */
 
 static void read_plain_input(FuncReader *fr) { read_input(fr, VAL_INPUT); }
 static void read_state_input(FuncReader *fr) { read_input(fr, VAL_STATE); }

@@ -60,7 +60,7 @@ Dims reader_dims(Reader *r) {
     return dims;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static bool is_integer(const char *number) { return !number[strspn(number, "-0123456789")]; }
 
@@ -111,7 +111,7 @@ Call reader_call(Reader *r) {
     return read_arguments(r, name, true);
 }
 
-/* ---- reasons --------------------------------------------------------------------------------- */
+/* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
 /* One of: override PLACE, "words", ORIGIN:LINE, RELATION NEIGHBOUR. */
 static void read_reason_item(Reader *r, Reason *reason) {

@@ -8,7 +8,7 @@
 
 enum { LONGEST_SOURCE = 1 << 28 }; /* offsets are 32 bits */
 
-/* ---- errors ---------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 void reader_fail(Reader *r, Loc loc, const char *fmt, ...) {
     if (r->failed) return;
@@ -28,7 +28,7 @@ void reader_expected(Reader *r, const char *what) {
                     r->source->text + t->loc.begin);
 }
 
-/* ---- characters ------------------------------------------------------------------------------ */
+/* ---- characters -------------------------------------------------------------------------------------------------- */
 
 /* '\0' behind the end; a NUL in the text is a character that no token takes. */
 static char peek(const Reader *r, uint32_t ahead) {
@@ -172,7 +172,7 @@ void reader_start(Reader *r, Arena *a, Diags *d, const Source *source) {
     reader_next(r);
 }
 
-/* ---- small steps ----------------------------------------------------------------------------- */
+/* ---- small steps ------------------------------------------------------------------------------------------------- */
 
 bool reader_at_punct(const Reader *r, char punct) { return r->token.kind == TOKEN_PUNCT && r->token.text[0] == punct; }
 

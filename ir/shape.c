@@ -1,7 +1,7 @@
 /* shape.c: dimensions with a symbolic batch N, shapes, broadcasting. */
 #include "ir/ir.h"
 
-/* ---- dimensions ------------------------------------------------------------------------------ */
+/* ---- dimensions -------------------------------------------------------------------------------------------------- */
 
 static int64_t greatest_common_divisor(int64_t a, int64_t b) {
     while (b) {
@@ -38,7 +38,7 @@ static void dim_print(Text *t, Dim d) {
     if (d.n && d.div != 1) text_printf(t, " / %lld", (long long)d.div);
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 Shape shape_scalar(void) { return (Shape){.rank = 0}; }
 

@@ -2,7 +2,7 @@
  * and use, names, predicates, states, kernels and buffers.  Linear in the size of the module. */
 #include "ir/verify.h"
 
-/* ---- messages -------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 bool verify_failed(const Verifying *c) { return c->wrong.len > 0; }
 
@@ -40,7 +40,7 @@ bool verify_is_second(Verifying *c, Table *seen, const char *name) {
     return is_second;
 }
 
-/* ---- states ---------------------------------------------------------------------------------- */
+/* ---- states ------------------------------------------------------------------------------------------------------ */
 
 static void check_states(Verifying *c) {
     for (int i = 0; i < c->m->states.len && !verify_failed(c); i++) {
@@ -61,7 +61,7 @@ static void check_funcs_differ(Verifying *c) {
             verify_fail(c, "two functions are called %s", c->m->funcs.data[i]->name);
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 bool verify_is_value(const Verifying *c, Val v) { return v.id != 0 && v.id < (uint32_t)c->f->values.len; }
 
@@ -107,7 +107,7 @@ static void check_plain_body(Verifying *c) {
     }
 }
 
-/* ---- functions ------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 static void check_func_results(Verifying *c) {
     Table names = {0};

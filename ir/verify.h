@@ -14,7 +14,7 @@ typedef struct Verifying {
     const Op *assign; /* in the open kernel: its first effect */
 } Verifying;
 
-/* ---- verify.c: messages; the first one stays ----------------------------------------------------- */
+/* ---- verify.c: messages; the first one stays --------------------------------------------------------------------- */
 
 bool verify_failed(const Verifying *c);
 void verify_fail(Verifying *c, const char *fmt, ...) AMP_PRINTF(2, 3);
@@ -29,7 +29,7 @@ bool verify_is_defined(const Verifying *c, Val v);
 bool verify_is_bool_scalar(const Verifying *c, Val v);
 void verify_define(Verifying *c, Val v);
 
-/* ---- verify_op.c, verify_kernel.c ------------------------------------------------------------------ */
+/* ---- verify_op.c, verify_kernel.c -------------------------------------------------------------------------------- */
 
 void verify_op(Verifying *c, const Op *o, int at); /* body[at] */
 /* The ops of body[first .. first + count) have run: states that they assign hold no old value any more. */
@@ -38,7 +38,7 @@ void verify_kernels(Verifying *c); /* bodies of kernels, op by op */
 void verify_cover(Verifying *c);   /* kernels cover the body, from fuse on */
 void verify_buffers(Verifying *c);
 
-/* ---- verify_call.c --------------------------------------------------------------------------------- */
+/* ---- verify_call.c ----------------------------------------------------------------------------------------------- */
 
 void verify_calls(Verifying *c);
 

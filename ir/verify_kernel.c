@@ -3,7 +3,7 @@
 #include "ir/verify.h"
 #include "ir/words.h"
 
-/* ---- kernels --------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 static void check_buffer_ids(Verifying *c, const Kernel *k, const uint32_t *ids, int count) {
     for (int i = 0; i < count; i++)
@@ -51,7 +51,7 @@ static void check_in_kernel(Verifying *c, const Kernel *k, const Op *o) {
     c->assign = o;
 }
 
-/* ---- what each kind holds: docs/design/kernels.md ---------------------------------------------- */
+/* ---- what each kind holds: docs/design/kernels.md ---------------------------------------------------------------- */
 
 static int count_ops(const Verifying *c, const Kernel *k, bool (*is_one)(const Op *)) {
     int count = 0;

@@ -1,7 +1,7 @@
 /* verify_op.c: one op: its level, operands, results, shapes, types, attributes and predicate. */
 #include "ir/verify.h"
 
-/* ---- ops ------------------------------------------------------------------------------------- */
+/* ---- ops --------------------------------------------------------------------------------------------------------- */
 
 static void check_operands(Verifying *c, const Op *o) {
     for (int i = 0; i < o->n_in && !verify_failed(c); i++) {

@@ -47,7 +47,7 @@ const char *infer_check_targets(const Inferring *c, int i);
 /* The dims gone or, with |keep|, 1; none given: all.  Sets |wrong| where a dim is not the operand's or comes twice. */
 Shape infer_without_dims(const Shape *s, const Dims *dims, bool keep, const char **wrong);
 
-/* ---- windows (infer_window.c) ------------------------------------------------------------------------------------ */
+/* ---- windows (infer_image.c) ------------------------------------------------------------------------------------ */
 
 /* How a window of convolution or pooling walks over one image dimension. */
 typedef struct WindowSteps {

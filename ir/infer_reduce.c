@@ -1,5 +1,7 @@
-/* infer_reduce.c: shapes of reductions and of the ops that undo them. */
+/* infer_reduce.c: shapes of reductions, of the ops that undo them, of losses and of normalisations. */
 #include "ir/infer.h"
+
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
 
 static const Dims *dims_of(const Inferring *c) { return &ir_attr(c->o, "dims")->dims; }
 
@@ -56,4 +58,130 @@ const char *infer_extreme_grad(Inferring *c) {
 const char *infer_var_grad(Inferring *c) {
     const char *wrong = check_reduced(c, 0, infer_in(c, 1), "the gradient is no reduction of x");
     return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 1));
+}
+
+/* ---- losses and scalars ------------------------------------------------------------------------------------------ */
+
+const char *infer_nll_loss(Inferring *c) {
+    const char *wrong = infer_check_targets(c, 0);
+    return wrong ? wrong : infer_result(c, c->t, shape_scalar());
+}
+
+static const char *check_pair(const Inferring *c, int first) {
+    bool fits = shape_equal(infer_in(c, first), infer_in(c, first + 1));
+    return fits ? NULL : infer_mismatch(c, "shapes differ");
+}
+
+const char *infer_pair_loss(Inferring *c) {
+    const char *wrong = check_pair(c, 0);
+    return wrong ? wrong : infer_result(c, c->t, shape_scalar());
+}
+
+/* (g, a, b) */
+const char *infer_pair_loss_grad(Inferring *c) {
+    const char *wrong = infer_check_scalars(c, 0, 1);
+    if (!wrong) wrong = check_pair(c, 1);
+    if (wrong) return wrong;
+    infer_result(c, c->t, *infer_in(c, 1));
+    return infer_result(c, c->t, *infer_in(c, 2));
+}
+
+static const char *check_top_k(const Inferring *c) {
+    int64_t k = ir_attr(c->o, "k")->i;
+    return k < 1 ? infer_mismatch(c, "k must be at least 1") : infer_check_targets(c, 0);
+}
+
+static const char *check_dims(const Inferring *c) {
+    const char *wrong = NULL;
+    infer_without_dims(infer_in(c, 0), &ir_attr(c->o, "dims")->dims, false, &wrong);
+    return wrong ? infer_mismatch(c, "%s", wrong) : NULL;
+}
+
+/* The metrics and extent read tensors, the others scalars. */
+const char *infer_scalar(Inferring *c) {
+    const char *wrong = c->o->code == OP_accuracy         ? infer_check_targets(c, 0)
+                        : c->o->code == OP_top_k_accuracy ? check_top_k(c)
+                        : c->o->code == OP_extent         ? check_dims(c)
+                                                          : infer_check_scalars(c, 0, c->o->n_in);
+    return wrong ? wrong : infer_result(c, c->t, shape_scalar());
+}
+
+/* all_finite, global_norm: operands of any shape. */
+const char *infer_scalar_bool(Inferring *c) { return infer_result(c, AMP_DT_BOOL, shape_scalar()); }
+const char *infer_scalar_f32(Inferring *c) { return infer_result(c, AMP_DT_F32, shape_scalar()); }
+
+const char *infer_scalar_f64(Inferring *c) {
+    const char *wrong = infer_check_scalars(c, 0, c->o->n_in);
+    return wrong ? wrong : infer_result(c, AMP_DT_F64, shape_scalar());
+}
+
+/* ---- normalisations ---------------------------------------------------------------------------------------------- */
+
+/* Operands |first| .. |end| are vectors of |size|. */
+static const char *check_vectors(const Inferring *c, int first, int end, Dim size) {
+    for (int i = first; i < end && i < c->o->n_in; i++) {
+        static const char *const names[] = {"", "operand 2", "operand 3", "operand 4", "operand 5"};
+        Shape vector = shape_of(1, &size);
+        const char *wrong = infer_check_like(c, i, names[i], &vector);
+        if (wrong) return wrong;
+    }
+    return NULL;
+}
+
+static const char *channels_of(const Inferring *c, const Shape *x, Dim *channels) {
+    if (x->rank < 2) return infer_mismatch(c, "needs x [N, C, ...]");
+    *channels = x->d[1];
+    return channels->n ? infer_mismatch(c, "the channels may not depend on N") : NULL;
+}
+
+static const char *last_of(const Inferring *c, const Shape *x, Dim *last) {
+    if (x->rank < 1) return infer_mismatch(c, "needs x [..., C]");
+    *last = x->d[x->rank - 1];
+    return last->n ? infer_mismatch(c, "the last dimension may not depend on N") : NULL;
+}
+
+/* batch_norm also gives three statistics, batch_norm_eval only y. */
+const char *infer_batch_norm(Inferring *c) {
+    Dim channels;
+    const char *wrong = channels_of(c, infer_in(c, 0), &channels);
+    if (!wrong) wrong = check_vectors(c, 1, 5, channels);
+    if (wrong) return wrong;
+    infer_result(c, c->t, *infer_in(c, 0));
+    for (int i = 1; i < ir_op_arity(c->o->code).out; i++) infer_result(c, AMP_DT_F32, shape_of(1, &channels));
+    return NULL;
+}
+
+static Shape one_per_row(const Shape *x) {
+    Shape s = *x;
+    s.d[s.rank - 1] = dim_const(1);
+    return s;
+}
+
+const char *infer_layer_norm(Inferring *c) {
+    Dim last;
+    const char *wrong = last_of(c, infer_in(c, 0), &last);
+    if (!wrong) wrong = check_vectors(c, 1, 3, last);
+    if (wrong) return wrong;
+    Shape rows = one_per_row(infer_in(c, 0));
+    infer_result(c, c->t, *infer_in(c, 0));
+    infer_result(c, AMP_DT_F32, rows);
+    return infer_result(c, AMP_DT_F32, rows);
+}
+
+/* (dy, x, weight, mean, rstd) of either: d x, d weight, d bias. */
+const char *infer_norm_grad(Inferring *c) {
+    const Shape *x = infer_in(c, 1);
+    bool is_batch = c->o->code == OP_batch_norm_grad;
+    Dim size;
+    const char *wrong = is_batch ? channels_of(c, x, &size) : last_of(c, x, &size);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", x);
+    if (!wrong) wrong = check_vectors(c, 2, is_batch ? 5 : 3, size);
+    for (int i = 3; i < 5 && !wrong && !is_batch; i++) {
+        Shape rows = one_per_row(x);
+        wrong = infer_check_like(c, i, i == 3 ? "the mean" : "the reciprocal deviation", &rows);
+    }
+    if (wrong) return wrong;
+    infer_result(c, c->t, *x);
+    infer_result(c, c->t, shape_of(1, &size));
+    return infer_result(c, c->t, shape_of(1, &size));
 }

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* ---- views ----------------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------------------------------------------- */
 
 /* Images: [N, C, H, W] in a graph, [N, H, W, C] in core IR. */
 typedef struct Image {
@@ -61,7 +61,7 @@ static void clear(InterpTensor *t) {
     for (int64_t i = 0; i < t->count; i++) t->data[i] = 0.0;
 }
 
-/* ---- windows --------------------------------------------------------------------------------- */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 static int64_t pair_at(const Running *r, const char *name, int axis, int64_t otherwise) {
     const AttrValue *v = ir_attr(r->op, name);
@@ -82,7 +82,7 @@ static bool under(const Running *r, const Image *x, const int64_t *y, const int6
     for ((at)[0] = 0; (at)[0] < (size)[0]; (at)[0]++)                                                                  \
         for ((at)[1] = 0; (at)[1] < (size)[1]; (at)[1]++)
 
-/* ---- convolution ----------------------------------------------------------------------------- */
+/* ---- convolution ------------------------------------------------------------------------------------------------- */
 
 /* One product of the sum: elements of y, x and w that meet. */
 typedef void (*MeetFn)(double *y, double *x, double *w);
@@ -134,7 +134,7 @@ static void run_conv_weight(Running *r) {
     convolve(r, image_of(r, dy), image_of(r, x), weight_of(r, r->out[0]), to_weight);
 }
 
-/* ---- pooling --------------------------------------------------------------------------------- */
+/* ---- pooling ----------------------------------------------------------------------------------------------------- */
 
 /* NaN wins, the first of several. */
 static bool beats(double x, double best) { return x > best || (isnan(x) && !isnan(best)); }

@@ -1,13 +1,12 @@
-/* move_ops.c: what ops compute that move elements, make them from nothing, or read rows of a table. */
+/* move_ops.c: movement, and what is made from nothing, from indexes or from rows of a table. */
 #include "ir/interp/ops.h"
 
 #include <math.h>
 
-#define FOR_EACH(r, i) for (int64_t i = 0; i < (r)->out[0]->count; i++)
+#include "base/hash.h"
+#include "base/random.h"
 
-static double *result(const Running *r) { return r->out[0]->data; }
-
-/* ---- the same elements, elsewhere ------------------------------------------------------------ */
+/* ---- the same elements, elsewhere -------------------------------------------------------------------------------- */
 
 static void run_copy(Running *r) { FOR_EACH(r, i) result(r)[i] = r->in[0]->data[i]; }
 
@@ -33,7 +32,7 @@ static void run_transpose(Running *r) {
     permute(r, from);
 }
 
-/* ---- along one dimension --------------------------------------------------------------------- */
+/* ---- along one dimension ----------------------------------------------------------------------------------------- */
 
 static void run_slice(Running *r) {
     int dim = ir_dim_attr(r->op, "dim", r->in[0]->rank);
@@ -77,13 +76,13 @@ static void run_stack(Running *r) {
     }
 }
 
-/* ---- from nothing ---------------------------------------------------------------------------- */
+/* ---- from nothing ------------------------------------------------------------------------------------------------ */
 
 static void run_full(Running *r) { FOR_EACH(r, i) result(r)[i] = interp_float(r, "value"); }
 
 static void run_arange(Running *r) { FOR_EACH(r, i) result(r)[i] = (double)i; }
 
-/* ---- rows of a table ------------------------------------------------------------------------- */
+/* ---- rows of a table --------------------------------------------------------------------------------------------- */
 
 /* The row that id |i| names; -1 where the table has no such row (a backend never gets that far). */
 static int64_t row_of(const InterpTensor *table, const InterpTensor *ids, int64_t i) {
@@ -113,10 +112,54 @@ static void run_scatter(Running *r) {
     }
 }
 
+/* ---- indexes, extents, random numbers ---------------------------------------------------------------------------- */
+
+static void run_iota(Running *r) {
+    InterpTensor *out = r->out[0];
+    for (int64_t l = 0; l < interp_line_count(out, interp_int(r, "dim")); l++) {
+        Line line = interp_line(out, interp_int(r, "dim"), l);
+        for (int64_t j = 0; j < line.length; j++) out->data[line.base + j * line.stride] = (double)j;
+    }
+}
+
+static void run_broadcast(Running *r) {
+    InterpTensor *out = r->out[0];
+    for (int64_t i = 0; i < out->count; i++) out->data[i] = r->in[0]->data[interp_folded_index(out, dims_of(r), i)];
+}
+
+static void run_extent(Running *r) { r->out[0]->data[0] = (double)interp_folded_count(r->in[0], dims_of(r)); }
+
+static void run_random(Running *r) {
+    uint32_t key = amp_hash32(ir_attr(r->op, "key")->s);
+    uint64_t seed = (uint64_t)(int64_t)r->in[1]->data[0];
+    uint32_t iteration = (uint32_t)(int64_t)r->in[2]->data[0];
+    uint32_t micro = r->op->n_in == 4 ? (uint32_t)(int64_t)r->in[3]->data[0] : 0;
+    for (int64_t i = 0; i < r->out[0]->count; i++)
+        r->out[0]->data[i] = amp_random_unit(amp_random_u32(seed, key, iteration, micro, (uint64_t)i));
+}
+
+/* base to the e, e an integer. */
+static void run_power(Running *r) { r->out[0]->data[0] = pow(interp_float(r, "base"), r->in[0]->data[0]); }
+
 const InterpFn interp_move_ops[OP_COUNT] = {
-    [OP_reshape] = run_copy,    [OP_flatten] = run_copy,           [OP_expand] = run_expand,
-    [OP_permute] = run_permute, [OP_transpose] = run_transpose,    [OP_slice] = run_slice,
-    [OP_pad] = run_pad,         [OP_concat] = run_concat,          [OP_stack] = run_stack,
-    [OP_full] = run_full,       [OP_arange] = run_arange,          [OP_embedding] = run_embedding,
-    [OP_gather] = run_gather,   [OP_embedding_grad] = run_scatter, [OP_scatter] = run_scatter,
+    [OP_iota] = run_iota,
+    [OP_broadcast] = run_broadcast,
+    [OP_extent] = run_extent,
+    [OP_random] = run_random,
+    [OP_power] = run_power,
+    [OP_reshape] = run_copy,
+    [OP_flatten] = run_copy,
+    [OP_expand] = run_expand,
+    [OP_permute] = run_permute,
+    [OP_transpose] = run_transpose,
+    [OP_slice] = run_slice,
+    [OP_pad] = run_pad,
+    [OP_concat] = run_concat,
+    [OP_stack] = run_stack,
+    [OP_full] = run_full,
+    [OP_arange] = run_arange,
+    [OP_embedding] = run_embedding,
+    [OP_gather] = run_gather,
+    [OP_embedding_grad] = run_scatter,
+    [OP_scatter] = run_scatter,
 };

@@ -1,12 +1,11 @@
-/* norm_ops.c: what batch and layer normalisation and their gradients compute (Ioffe and Szegedy 2015; Ba et al. 2016):
- * means and variances of the elements of a channel, or of a row. */
+/* norm_ops.c: normalisations over channels, over rows and along one dimension. */
 #include "ir/interp/ops.h"
 
 #include <math.h>
 
 static double *data(const Running *r, int result) { return r->out[result]->data; }
 
-/* ---- channels: [N, C, ...] ------------------------------------------------------------------- */
+/* ---- channels: [N, C, ...] --------------------------------------------------------------------------------------- */
 
 static int64_t channel_of(const InterpTensor *x, int64_t i) {
     int64_t inner = 1;
@@ -69,7 +68,7 @@ static void run_batch_norm_grad(Running *r) {
     }
 }
 
-/* ---- rows: [..., C] -------------------------------------------------------------------------- */
+/* ---- rows: [..., C] ---------------------------------------------------------------------------------------------- */
 
 static void run_layer_norm(Running *r) {
     const InterpTensor *x = r->in[0];
@@ -110,8 +109,63 @@ static void run_layer_norm_grad(Running *r) {
     }
 }
 
+/* ---- along one dim ----------------------------------------------------------------------------------------------- */
+
+typedef void (*LineFn)(Running *r, Line line);
+
+static void for_each_line(Running *r, LineFn f) {
+    int64_t dim = interp_int(r, "dim");
+    for (int64_t l = 0; l < interp_line_count(r->out[0], dim); l++) f(r, interp_line(r->out[0], dim, l));
+}
+
+#define FOR_LINE(line, i)                                                                                              \
+    for (int64_t i = (line).base; i < (line).base + (line).length * (line).stride; i += (line).stride)
+
+/* max + log(sum(exp(x - max))); a NaN anywhere gives NaN. */
+static double log_sum_exp(const double *x, Line line) {
+    double max = -INFINITY, sum = 0.0;
+    FOR_LINE(line, i) if (isnan(x[i]) || x[i] > max) max = x[i];
+    FOR_LINE(line, i) sum += exp(x[i] - max);
+    return max + log(sum);
+}
+
+static void softmax_line(Running *r, Line line) {
+    double total = log_sum_exp(r->in[0]->data, line);
+    FOR_LINE(line, i) result(r)[i] = exp(r->in[0]->data[i] - total);
+}
+
+static void log_softmax_line(Running *r, Line line) {
+    double total = log_sum_exp(r->in[0]->data, line);
+    FOR_LINE(line, i) result(r)[i] = r->in[0]->data[i] - total;
+}
+
+static void softmax_grad_line(Running *r, Line line) {
+    const double *dy = r->in[0]->data, *y = r->in[1]->data;
+    double dot = 0.0;
+    FOR_LINE(line, i) dot += y[i] * dy[i];
+    FOR_LINE(line, i) result(r)[i] = y[i] * (dy[i] - dot);
+}
+
+static void log_softmax_grad_line(Running *r, Line line) {
+    const double *dy = r->in[0]->data, *y = r->in[1]->data;
+    double sum = 0.0;
+    FOR_LINE(line, i) sum += dy[i];
+    FOR_LINE(line, i) result(r)[i] = dy[i] - exp(y[i]) * sum;
+}
+
+static void run_softmax(Running *r) { for_each_line(r, softmax_line); }
+static void run_log_softmax(Running *r) { for_each_line(r, log_softmax_line); }
+static void run_softmax_grad(Running *r) { for_each_line(r, softmax_grad_line); }
+static void run_log_softmax_grad(Running *r) { for_each_line(r, log_softmax_grad_line); }
+
 const InterpFn interp_norm_ops[OP_COUNT] = {
-    [OP_batch_norm] = run_batch_norm,           [OP_batch_norm_eval] = run_batch_norm_eval,
-    [OP_layer_norm] = run_layer_norm,           [OP_batch_norm_grad] = run_batch_norm_grad,
+    [OP_softmax] = run_softmax,
+    [OP_log_softmax] = run_log_softmax,
+    [OP_softmax_grad] = run_softmax_grad,
+    [OP_log_softmax_grad] = run_log_softmax_grad,
+    [OP_batch_norm] = run_batch_norm,
+    [OP_batch_norm_eval] = run_batch_norm_eval,
+    [OP_layer_norm] = run_layer_norm,
+    [OP_batch_norm_grad] = run_batch_norm_grad,
     [OP_layer_norm_grad] = run_layer_norm_grad,
 };

@@ -2,6 +2,8 @@
 #ifndef AMP_IR_INTERP_OPS_H
 #define AMP_IR_INTERP_OPS_H
 
+#include <math.h>
+
 #include "ir/interp/interp.h"
 
 #ifdef __cplusplus
@@ -20,15 +22,10 @@ typedef struct Running {
 
 typedef void (*InterpFn)(Running *r);
 
-/* By op, NULL where another file has the op. */
-extern const InterpFn interp_graph_ops[OP_COUNT];  /* graph_ops.c: activations, softmax, losses, scaling, optimizers */
-extern const InterpFn interp_core_ops[OP_COUNT];   /* core_ops.c: primitives */
-extern const InterpFn interp_unary_ops[OP_COUNT];  /* unary_ops.c: further elementwise graph ops and their gradients */
-extern const InterpFn interp_reduce_ops[OP_COUNT]; /* reduce_ops.c: extremes, variance, further losses and metrics */
-extern const InterpFn interp_norm_ops[OP_COUNT];   /* norm_ops.c */
-extern const InterpFn interp_image_ops[OP_COUNT];  /* image_ops.c: convolution and pooling */
-extern const InterpFn interp_move_ops[OP_COUNT];   /* move_ops.c: movement, making, rows of tables */
-extern const InterpFn interp_rate_ops[OP_COUNT];   /* rate_ops.c: schedules */
+/* By opcode, one table a file; an op is in one of them. */
+extern const InterpFn interp_pointwise_ops[OP_COUNT], interp_reduce_ops[OP_COUNT], interp_product_ops[OP_COUNT],
+    interp_norm_ops[OP_COUNT], interp_loss_ops[OP_COUNT], interp_training_ops[OP_COUNT], interp_move_ops[OP_COUNT],
+    interp_image_ops[OP_COUNT];
 
 enum { INTERP_TABLES = 8 };
 extern const InterpFn *const interp_tables[INTERP_TABLES]; /* interp.c: all of them */
@@ -54,6 +51,19 @@ typedef struct Line {
 } Line;
 int64_t interp_line_count(const InterpTensor *t, int64_t dim);
 Line interp_line(const InterpTensor *t, int64_t dim, int64_t l);
+
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
+
+#define FOR_EACH(r, i) for (int64_t i = 0; i < (r)->out[0]->count; i++)
+
+static inline double *result(const Running *r) { return r->out[0]->data; }
+static inline double in(const Running *r, int operand, int64_t i) { return interp_at(r->in[operand], r->out[0], i); }
+static inline const Dims *dims_of(const Running *r) { return &ir_attr(r->op, "dims")->dims; }
+
+static inline double interp_add(double a, double b) { return a + b; }
+static inline double interp_larger(double a, double b) { return isnan(a) ? a : isnan(b) || b > a ? b : a; }
+static inline double interp_smaller(double a, double b) { return isnan(a) ? a : isnan(b) || b < a ? b : a; }
+static inline double interp_either(double a, double b) { return a != 0 || b != 0; }
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 

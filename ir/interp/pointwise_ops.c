@@ -1,0 +1,253 @@
+/* pointwise_ops.c: what elementwise ops and their gradients compute. */
+#include "ir/interp/ops.h"
+
+#include <math.h>
+
+#include "base/hash.h"
+#include "base/random.h"
+
+/* M_SQRT1_2, M_2_SQRTPI and friends are not in C11. */
+static const double SQRT_HALF = 0.70710678118654752440, SQRT_TWO_OVER_PI = 0.79788456080286535588,
+                    INVERSE_SQRT_TWO_PI = 0.39894228040143267794, GELU_CUBE = 0.044715;
+
+static const double TWO_OVER_SQRT_PI = 1.12837916709551257390, SOFTPLUS_THRESHOLD = 20.0;
+
+/* ---- elementwise ------------------------------------------------------------------------------------------------- */
+
+static double sub(double a, double b) { return a - b; }
+static double mul(double a, double b) { return a * b; }
+static double divide(double a, double b) { return a / b; }
+static double less(double a, double b) { return a < b; }
+static double less_or_equal(double a, double b) { return a <= b; }
+static double equal(double a, double b) { return a == b; }
+static double both(double a, double b) { return a != 0 && b != 0; }
+static double negative(double a) { return -a; }
+static double not(double a) { return a == 0; }
+static double finite_number(double a) { return isfinite(a); }
+static double plus_one(double a) { return a + 1; }
+
+static void binary(Running *r, double (*f)(double, double)) {
+    InterpTensor *out = r->out[0];
+    for (int64_t i = 0; i < out->count; i++) out->data[i] = f(interp_at(r->in[0], out, i), interp_at(r->in[1], out, i));
+}
+
+static void unary(Running *r, double (*f)(double)) {
+    for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = f(r->in[0]->data[i]);
+}
+
+#define BINARY(name, f)                                                                                                \
+    static void run_##name(Running *r) { binary(r, f); }
+#define UNARY(name, f)                                                                                                 \
+    static void run_##name(Running *r) { unary(r, f); }
+BINARY(add, interp_add)
+BINARY(sub, sub)
+BINARY(mul, mul)
+BINARY(div, divide)
+BINARY(maximum, interp_larger)
+BINARY(minimum, interp_smaller)
+BINARY(lt, less)
+BINARY(le, less_or_equal)
+BINARY(eq, equal)
+BINARY(and, both)
+BINARY(or, interp_either)
+UNARY(neg, negative)
+UNARY(exp, exp)
+UNARY(log, log)
+UNARY(sqrt, sqrt)
+UNARY(tanh, tanh)
+UNARY(erf, erf)
+UNARY(not, not )
+UNARY(is_finite, finite_number)
+UNARY(increment, plus_one)
+
+static void run_select(Running *r) {
+    InterpTensor *out = r->out[0];
+    for (int64_t i = 0; i < out->count; i++)
+        out->data[i] = interp_at(r->in[interp_at(r->in[0], out, i) != 0 ? 1 : 2], out, i);
+}
+
+/* The interpreter converts to the result's dtype: see finish_value in interp.c. */
+static void run_cast(Running *r) {
+    for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = r->in[0]->data[i];
+}
+
+static void run_const(Running *r) { r->out[0]->data[0] = interp_float(r, "value"); }
+
+/* The interpreter writes states when the function has run. */
+static void run_assign(Running *r) { (void)r; }
+
+/* ---- activations ------------------------------------------------------------------------------------------------- */
+
+static void run_relu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) < 0 ? 0.0 : in(r, 0, i); }
+
+static void run_relu_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 1, i) <= 0 ? 0.0 : in(r, 0, i); }
+
+static bool is_tanh(const Running *r) { return !strcmp(ir_attr(r->op, "approximate")->s, "tanh"); }
+
+/* The argument of tanh and its derivative. */
+static double gelu_inner(double x) { return SQRT_TWO_OVER_PI * (x + GELU_CUBE * x * x * x); }
+static double gelu_inner_slope(double x) { return SQRT_TWO_OVER_PI * (1 + 3 * GELU_CUBE * x * x); }
+
+static void run_gelu(Running *r) {
+    FOR_EACH(r, i) {
+        double x = in(r, 0, i);
+        double cdf = is_tanh(r) ? 0.5 * (1 + tanh(gelu_inner(x))) : 0.5 * (1 + erf(x * SQRT_HALF));
+        result(r)[i] = x * cdf;
+    }
+}
+
+/* Phi(x) + x phi(x); the same by the chain rule where Phi is approximated. */
+static void run_gelu_grad(Running *r) {
+    FOR_EACH(r, i) {
+        double x = in(r, 1, i), t = tanh(gelu_inner(x));
+        double slope = is_tanh(r) ? 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * gelu_inner_slope(x)
+                                  : 0.5 * (1 + erf(x * SQRT_HALF)) + x * INVERSE_SQRT_TWO_PI * exp(-0.5 * x * x);
+        result(r)[i] = in(r, 0, i) * slope;
+    }
+}
+
+static void run_sigmoid(Running *r) { FOR_EACH(r, i) result(r)[i] = 1 / (1 + exp(-in(r, 0, i))); }
+
+static void run_sigmoid_grad(Running *r) {
+    FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * in(r, 1, i) * (1 - in(r, 1, i));
+}
+
+static void run_tanh_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (1 - in(r, 1, i) * in(r, 1, i)); }
+
+/* The mask and the factor are f32 numbers in every backend. */
+static void run_dropout(Running *r) {
+    const char *key = ir_attr(r->op, "key")->s;
+    uint32_t hash = amp_hash32(key && *key ? key : r->op->path ? r->op->path : "");
+    double p = interp_round(r->round, AMP_DT_F32, interp_float(r, "p"));
+    double factor = interp_round(r->round, AMP_DT_F32, 1.0 / (1.0 - interp_float(r, "p")));
+    FOR_EACH(r, i) {
+        uint32_t word = amp_random_u32(r->seed, hash, (uint32_t)r->iteration, (uint32_t)r->micro, (uint64_t)i);
+        result(r)[i] = amp_random_unit(word) >= p ? in(r, 0, i) * factor : 0.0;
+    }
+}
+
+/* ---- functions and choices --------------------------------------------------------------------------------------- */
+
+static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+static void run_abs(Running *r) { FOR_EACH(r, i) result(r)[i] = fabs(in(r, 0, i)); }
+static void run_silu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) / (1.0 + exp(-in(r, 0, i))); }
+static void run_rsqrt(Running *r) { FOR_EACH(r, i) result(r)[i] = 1.0 / sqrt(in(r, 0, i)); }
+static void run_pow(Running *r) { FOR_EACH(r, i) result(r)[i] = pow(in(r, 0, i), interp_float(r, "e")); }
+static void run_cos(Running *r) { FOR_EACH(r, i) result(r)[i] = cos(in(r, 0, i)); }
+
+static void run_softplus(Running *r) {
+    FOR_EACH(r, i) {
+        double x = in(r, 0, i);
+        result(r)[i] = x > SOFTPLUS_THRESHOLD ? x : log1p(exp(x));
+    }
+}
+
+static void run_clamp(Running *r) {
+    double low = interp_float(r, "low"), high = interp_float(r, "high");
+    FOR_EACH(r, i) {
+        double x = in(r, 0, i), raised = x < low ? low : x;
+        result(r)[i] = raised > high ? high : raised;
+    }
+}
+
+static void run_where(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, in(r, 0, i) != 0 ? 1 : 2, i); }
+static void run_ne(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) != in(r, 1, i); }
+static void run_gt(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) > in(r, 1, i); }
+static void run_ge(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) >= in(r, 1, i); }
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+static double abs_slope(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; } /* 0 at NaN, as torch.sgn */
+static double silu_slope(double x) { return sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x))); }
+static double softplus_slope(double x) { return x > SOFTPLUS_THRESHOLD ? 1.0 : sigmoid(x); }
+static double erf_slope(double x) { return TWO_OVER_SQRT_PI * exp(-x * x); }
+static double rsqrt_slope(double y) { return -0.5 * y * y * y; }
+
+/* dy times the slope at the second operand. */
+static void chain(Running *r, double (*slope)(double)) {
+    FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * slope(in(r, 1, i));
+}
+
+static void run_abs_grad(Running *r) { chain(r, abs_slope); }
+static void run_silu_grad(Running *r) { chain(r, silu_slope); }
+static void run_softplus_grad(Running *r) { chain(r, softplus_slope); }
+static void run_erf_grad(Running *r) { chain(r, erf_slope); }
+static void run_rsqrt_grad(Running *r) { chain(r, rsqrt_slope); }
+
+static void run_pow_grad(Running *r) {
+    double e = interp_float(r, "e");
+    FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (e == 0 ? 0.0 : e * pow(in(r, 1, i), e - 1.0));
+}
+
+/* dy or nothing, not dy * 0, which is NaN where dy is infinite.  A bound that is infinite is none. */
+static void run_clamp_grad(Running *r) {
+    double low = interp_float(r, "low"), high = interp_float(r, "high");
+    FOR_EACH(r, i) {
+        double x = in(r, 1, i);
+        bool passes = (x > low || low == -INFINITY) && (x < high || high == INFINITY);
+        result(r)[i] = passes ? in(r, 0, i) : 0.0;
+    }
+}
+
+static void run_where_grad(Running *r) {
+    FOR_EACH(r, i) {
+        bool first = in(r, 1, i) != 0;
+        r->out[0]->data[i] = first ? in(r, 0, i) : 0.0;
+        r->out[1]->data[i] = first ? 0.0 : in(r, 0, i);
+    }
+}
+
+const InterpFn interp_pointwise_ops[OP_COUNT] = {
+    [OP_add] = run_add,
+    [OP_sub] = run_sub,
+    [OP_mul] = run_mul,
+    [OP_div] = run_div,
+    [OP_maximum] = run_maximum,
+    [OP_minimum] = run_minimum,
+    [OP_lt] = run_lt,
+    [OP_le] = run_le,
+    [OP_eq] = run_eq,
+    [OP_and] = run_and,
+    [OP_or] = run_or,
+    [OP_neg] = run_neg,
+    [OP_exp] = run_exp,
+    [OP_log] = run_log,
+    [OP_sqrt] = run_sqrt,
+    [OP_tanh] = run_tanh,
+    [OP_erf] = run_erf,
+    [OP_not] = run_not,
+    [OP_is_finite] = run_is_finite,
+    [OP_increment] = run_increment,
+    [OP_select] = run_select,
+    [OP_cast] = run_cast,
+    [OP_const] = run_const,
+    [OP_assign] = run_assign,
+    [OP_relu] = run_relu,
+    [OP_gelu] = run_gelu,
+    [OP_sigmoid] = run_sigmoid,
+    [OP_dropout] = run_dropout,
+    [OP_relu_grad] = run_relu_grad,
+    [OP_gelu_grad] = run_gelu_grad,
+    [OP_sigmoid_grad] = run_sigmoid_grad,
+    [OP_tanh_grad] = run_tanh_grad,
+    [OP_abs] = run_abs,
+    [OP_silu] = run_silu,
+    [OP_rsqrt] = run_rsqrt,
+    [OP_pow] = run_pow,
+    [OP_cos] = run_cos,
+    [OP_softplus] = run_softplus,
+    [OP_clamp] = run_clamp,
+    [OP_where] = run_where,
+    [OP_ne] = run_ne,
+    [OP_gt] = run_gt,
+    [OP_ge] = run_ge,
+    [OP_abs_grad] = run_abs_grad,
+    [OP_silu_grad] = run_silu_grad,
+    [OP_softplus_grad] = run_softplus_grad,
+    [OP_erf_grad] = run_erf_grad,
+    [OP_rsqrt_grad] = run_rsqrt_grad,
+    [OP_clamp_grad] = run_clamp_grad,
+    [OP_pow_grad] = run_pow_grad,
+    [OP_where_grad] = run_where_grad,
+};

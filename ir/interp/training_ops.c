@@ -1,0 +1,151 @@
+/* training_ops.c: what a training step does with gradients: loss scaling, clipping, schedules, optimizers. */
+#include "ir/interp/ops.h"
+
+#include <math.h>
+
+/* ---- loss scaling ------------------------------------------------------------------------------------------------ */
+
+static void run_grad_seed(Running *r) { result(r)[0] = 1.0; }
+
+static void run_product(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * in(r, 1, i); }
+
+static void run_inverse_scale(Running *r) { result(r)[0] = 1.0 / r->in[0]->data[0]; }
+
+static void run_all_finite(Running *r) {
+    bool finite = true;
+    for (int j = 0; j < r->op->n_in; j++)
+        for (int64_t i = 0; i < r->in[j]->count; i++) finite = finite && isfinite(r->in[j]->data[i]);
+    result(r)[0] = finite;
+}
+
+/* torch._amp_update_scale_ (aten/src/ATen/native/cuda/AmpKernels.cu), kept in [min, max]; products in f64, rounded to
+ * f32 once. */
+static void run_update_scale(Running *r) {
+    double scale = r->in[0]->data[0], tracker = r->in[1]->data[0], min = interp_float(r, "min");
+    bool ok = r->in[2]->data[0] != 0;
+    bool due = ok && tracker + 1 == (double)interp_int(r, "interval");
+    double next = scale;
+    if (!ok) next = fmax(interp_round(r->round, AMP_DT_F32, scale * interp_float(r, "backoff")), min);
+    if (due) {
+        double grown = interp_round(r->round, AMP_DT_F32, scale * interp_float(r, "growth"));
+        if (isfinite(grown)) next = fmin(grown, interp_float(r, "max"));
+    }
+    r->out[0]->data[0] = next;
+    r->out[1]->data[0] = ok && !due ? tracker + 1 : 0.0;
+    r->out[2]->data[0] = !ok && min > 0 && scale <= min;
+}
+
+/* ---- norms of gradients ------------------------------------------------------------------------------------------ */
+
+static void run_global_norm(Running *r) {
+    double sum = 0.0;
+    for (int j = 0; j < r->op->n_in; j++)
+        for (int64_t i = 0; i < r->in[j]->count; i++) sum += r->in[j]->data[i] * r->in[j]->data[i];
+    result(r)[0] = sqrt(sum);
+}
+
+/* torch.nn.utils.clip_grad_norm_; a norm that is NaN makes the gradient NaN. */
+static void run_clip_by_norm(Running *r) {
+    double factor = interp_float(r, "max") / (r->in[1]->data[0] + 1e-6);
+    if (factor > 1.0) factor = 1.0;
+    FOR_EACH(r, i) result(r)[i] = r->in[0]->data[i] * factor;
+}
+
+/* ---- schedules --------------------------------------------------------------------------------------------------- */
+
+static const double PI = 3.14159265358979323846;
+
+static double step_of(const Running *r) { return r->in[0]->data[0]; }
+static double count_of(const Running *r, const char *name) { return (double)interp_int(r, name); }
+static void set(Running *r, double rate) { r->out[0]->data[0] = rate; }
+
+/* From |start| to |end| along half a cosine; done: 0 to 1. */
+static double along_cosine(double start, double end, double done) {
+    return end + (start - end) * (1.0 + cos(PI * done)) / 2.0;
+}
+
+static void run_constant(Running *r) { set(r, interp_float(r, "v")); }
+
+static void run_cosine(Running *r) {
+    double s = step_of(r), peak = interp_float(r, "peak"), floor = interp_float(r, "floor");
+    double warmup = count_of(r, "warmup"), steps = count_of(r, "steps");
+    if (s < warmup) set(r, peak * (s + 1.0) / warmup);
+    else if (s >= steps) set(r, floor);
+    else set(r, along_cosine(peak, floor, (s - warmup) / (steps - warmup)));
+}
+
+static void run_step(Running *r) {
+    double times = floor(step_of(r) / count_of(r, "every"));
+    set(r, interp_float(r, "base") * pow(interp_float(r, "gamma"), times));
+}
+
+static void run_linear_rate(Running *r) {
+    double s = step_of(r), peak = interp_float(r, "peak"), warmup = count_of(r, "warmup"), steps = count_of(r, "steps");
+    if (s < warmup) set(r, peak * (s + 1.0) / warmup);
+    else set(r, s >= steps ? 0.0 : peak * (steps - s) / (steps - warmup));
+}
+
+/* torch.optim.lr_scheduler.OneCycleLR(max_lr, total_steps) with its defaults; it ends where that one refuses to go
+ * on. */
+static void run_one_cycle(Running *r) {
+    double peak = interp_float(r, "peak"), last = count_of(r, "steps") - 1.0, top = 0.3 * count_of(r, "steps") - 1.0;
+    double start = peak / 25.0, end = start / 1e4, s = fmin(step_of(r), last);
+    if (s <= top) set(r, along_cosine(start, peak, s / top));
+    else set(r, along_cosine(peak, end, (s - top) / (last - top)));
+}
+
+/* ---- optimizers -------------------------------------------------------------------------------------------------- */
+
+/* torch.optim.SGD.  A buffer that starts as zero becomes g at the first step, as PyTorch's does. */
+static void run_sgd(Running *r) {
+    double lr = r->in[3]->data[0], momentum = interp_float(r, "momentum");
+    FOR_EACH(r, i) {
+        double w = in(r, 0, i), g = in(r, 1, i) + r->in[4]->data[0] * w, buffer = 0.0, step = g;
+        if (r->op->n_in == 6) {
+            buffer = momentum * in(r, 5, i) + g;
+            step = interp_bool(r, "nesterov") ? g + momentum * buffer : buffer;
+        }
+        r->out[0]->data[i] = w - lr * step;
+        r->out[1]->data[i] = r->op->n_in == 6 ? buffer : w - lr * step;
+    }
+}
+
+/* torch.optim.Adam from the decayed weight and gradient of one element; t is the step, 1 at the first update. */
+static void adam_element(Running *r, int64_t i, double w, double g) {
+    double beta1 = interp_float(r, "beta1"), beta2 = interp_float(r, "beta2"), t = r->in[2]->data[0];
+    double m = beta1 * in(r, 5, i) + (1 - beta1) * g;
+    double v = beta2 * in(r, 6, i) + (1 - beta2) * g * g;
+    double step_size = r->in[3]->data[0] / (1 - pow(beta1, t));
+    double denominator = sqrt(v) / sqrt(1 - pow(beta2, t)) + interp_float(r, "eps");
+    r->out[0]->data[i] = w - step_size * m / denominator;
+    r->out[1]->data[i] = m;
+    r->out[2]->data[i] = v;
+}
+
+static void run_adam(Running *r) {
+    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i), in(r, 1, i) + r->in[4]->data[0] * in(r, 0, i));
+}
+
+static void run_adamw(Running *r) {
+    double keep = 1 - r->in[3]->data[0] * r->in[4]->data[0];
+    FOR_EACH(r, i) adam_element(r, i, in(r, 0, i) * keep, in(r, 1, i));
+}
+
+const InterpFn interp_training_ops[OP_COUNT] = {
+    [OP_grad_seed] = run_grad_seed,
+    [OP_scale_loss] = run_product,
+    [OP_inverse_scale] = run_inverse_scale,
+    [OP_unscale] = run_product,
+    [OP_all_finite] = run_all_finite,
+    [OP_update_scale] = run_update_scale,
+    [OP_sgd] = run_sgd,
+    [OP_adam] = run_adam,
+    [OP_adamw] = run_adamw,
+    [OP_global_norm] = run_global_norm,
+    [OP_clip_by_norm] = run_clip_by_norm,
+    [OP_constant_rate] = run_constant,
+    [OP_cosine_rate] = run_cosine,
+    [OP_step_rate] = run_step,
+    [OP_linear_rate] = run_linear_rate,
+    [OP_one_cycle_rate] = run_one_cycle,
+};

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* How a value of the graph, [N, C, ...], lies in core IR: as it is, or with the channels last, [N, ..., C]. */
-typedef enum Form { FORM_PLAIN, FORM_LAST } Form;
+typedef enum ChannelForm { FORM_PLAIN, FORM_LAST } ChannelForm;
 
 /* Which form a rule works in. */
 typedef enum FormRule {
@@ -47,7 +47,7 @@ typedef struct Lowering {
     Func *f;
     PassContext *c;
     Op *op;                /* the graph op; its inputs are core values already */
-    Form form;             /* that the op works in */
+    ChannelForm form;      /* that the op works in */
     int rank;              /* FORM_LAST: of the operands and results that have the channels last */
     Val *given;            /* core values of the op's results */
     Val wide[2][MAX_WIDE]; /* operands widened already: from, to */
@@ -80,7 +80,7 @@ const LowerRow *lower_row(Opcode code); /* NULL: the op has no rule */
 /* ---- forms (lower_form.c) ---------------------------------------------------------------------------------------- */
 
 /* The form in which the graph op costs the fewest permutes. */
-Form lower_choose_form(const Lowering *l, const Op *o, FormRule rule);
+ChannelForm lower_choose_form(const Lowering *l, const Op *o, FormRule rule);
 bool lower_is_last(const Lowering *l, Val v);
 /* The core value of the same graph value in a form; emits a permute, or a reshape where that is enough, the first time.
  * Values of a rank below 3 have one form. */
@@ -115,7 +115,7 @@ Val lower_widen(Lowering *l, Val v);
 /* Core value |v|, rounded to the dtype of result |i| of the graph op, stands for that result; it has the op's form. */
 void lower_give(Lowering *l, int i, Val v);
 /* The same, in a form of its own. */
-void lower_give_as(Lowering *l, int i, Val v, Form form);
+void lower_give_as(Lowering *l, int i, Val v, ChannelForm form);
 /* Attributes of the graph op. */
 double lower_float(const Lowering *l, const char *name);
 bool lower_bool(const Lowering *l, const char *name);

@@ -153,7 +153,7 @@ static bool any_is_last(const Lowering *l, const Op *o, int rank) {
     return false;
 }
 
-Form lower_choose_form(const Lowering *l, const Op *o, FormRule rule) {
+ChannelForm lower_choose_form(const Lowering *l, const Op *o, FormRule rule) {
     int rank = lower_largest_rank(l, o);
     if (rule == TAKES_PLAIN || rank < 3) return FORM_PLAIN;
     if (rule == TAKES_LAST) return FORM_LAST;
@@ -228,7 +228,7 @@ static Val again(Lowering *l, Val v) {
     return lower_result_of(l, lower_op_of(l, OP_reshape, &v, 1), ir_dtype(l->f, v), &s);
 }
 
-void lower_give_as(Lowering *l, int i, Val v, Form form) {
+void lower_give_as(Lowering *l, int i, Val v, ChannelForm form) {
     if (!v.id) return;
     Val given = lower_cast(l, v, ir_dtype(l->f, l->op->out[i]));
     if (form == FORM_LAST) lower_mark_last(l, given);

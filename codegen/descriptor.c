@@ -8,7 +8,7 @@
 #include "codegen/cuda/cuda.h"
 #include "targets/target.h"
 
-/* ---- enums of the IR that the tables hold as numbers -------------------------------------------------------------- */
+/* ---- enums of the IR that the tables hold as numbers ------------------------------------------------------------- */
 
 #define SAME(ir, abi) _Static_assert((int)(ir) == (int)(abi), #ir " is " #abi)
 SAME(LAYOUT_ROWS, AMP_LAYOUT_ROWS);

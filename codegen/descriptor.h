@@ -32,9 +32,9 @@ typedef struct ModelInput {
 } ModelInput;
 typedef VEC(ModelInput) ModelInputs;
 
-/* The inputs of all functions, once each: those of "infer" first, then those of "eval" and of the step, then the averages
- * that "metrics" reads, with the bounds of those that are used as indexes.  AMP_UNSUPPORTED where an embedding's ids are
- * computed, so that a check of inputs says nothing about them. */
+/* The inputs of all functions, once each: those of "infer" first, then those of "eval" and of the step, then the
+ * averages that "metrics" reads, with the bounds of those that are used as indexes.  AMP_UNSUPPORTED where an
+ * embedding's ids are computed, so that a check of inputs says nothing about them. */
 amp_status model_inputs(const Module *m, ModelInputs *out, amp_error *err);
 int model_input_index(const ModelInputs *inputs, const char *name); /* -1: none */
 

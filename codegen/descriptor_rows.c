@@ -94,7 +94,7 @@ amp_status table_put_states(TableWriter *x) {
     return AMP_OK;
 }
 
-/* ---- buffers and results ------------------------------------------------------------------------------------------ */
+/* ---- buffers and results ----------------------------------------------------------------------------------------- */
 
 static int buffer_source(const TableWriter *x, const Func *f, const Buffer *b) {
     if (b->kind == BUFFER_STATE) return (int)b->state - 1;

@@ -36,7 +36,7 @@ static const char *vector_at(const Emitter *e, const Memory *m, const char *row)
     return e->spelling->vector_at(e, m, row, e->spelling->column);
 }
 
-/* ---- sums of products: v12 = a chain over i, ascending, as in matrix products -------------------------------------- */
+/* ---- sums of products: v12 = a chain over i, ascending, as in matrix products ------------------------------------ */
 
 static void open_sum(Emitter *e, const char *count) {
     if (!e->per_thread) emit_open(e, "for (int64_t i = 0; i < %s; i++)", count);
@@ -81,7 +81,8 @@ static void emit_batch(Emitter *e, const Op *o) {
     close_sum(e, depth, sum, arena_printf(a, p->splat, left), right);
 }
 
-/* Channel i of the group of each column, at `pixel` of |m|; groups have |width| columns each, and |depth| channels of |m|. */
+/* Channel i of the group of each column, at `pixel` of |m|; groups have |width| columns each, and |depth| channels of
+ * |m|. */
 static const char *group_channel(Emitter *e, const Memory *m, long long width, long long depth) {
     Arena *a = e->w->arena;
     bool one_group = e->per_thread || width % 16 == 0; /* for all lanes */

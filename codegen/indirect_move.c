@@ -1,5 +1,6 @@
-/* indirect_move.c: reshape, permute, slice, pad, concat, expand, gather.  A coordinate of the operand is a coordinate of
- * the result, moved by a constant; where the operand's last one is the result's last one, neighbours stay neighbours. */
+/* indirect_move.c: reshape, permute, slice, pad, concat, expand, gather.  A coordinate of the operand is a coordinate
+ * of the result, moved by a constant; where the operand's last one is the result's last one, neighbours stay
+ * neighbours. */
 #include "codegen/indirect.h"
 
 enum { NOTHING = -1 };
@@ -72,7 +73,7 @@ static bool has_last(const Move *v) {
     return false;
 }
 
-/* ---- lanes of a vector that come from different places --------------------------------------------------------------- */
+/* ---- lanes of a vector that come from different places ----------------------------------------------------------- */
 
 /* bool elements are 0 or 1, its lanes masks. */
 static const char *const lane_loads[] = {[KIND_F32] = "f32", [KIND_I32] = "i32", [KIND_BOOL] = "bool"};

@@ -1,7 +1,8 @@
 /* indirect_window.c: loops over the windows of channels-last images, and pooling over them: the rows of the result are
  * pixels, and each pixel of a window is a row of the operand: vectors go along the channels.
  *
- * i0, i1, i2 are sample, row and column of the result's pixel; `pixel` is the row of the operand that a loop body reads.
+ * i0, i1, i2 are sample, row and column of the result's pixel; `pixel` is the row of the operand that a loop body
+ * reads.
  */
 #include "codegen/indirect.h"
 

@@ -1,4 +1,5 @@
-/* loop_nest.h: which ops, loads and stores belong in one place of the loop nest (walk.h), and reductions along a line. */
+/* loop_nest.h: which ops, loads and stores belong in one place of the loop nest (walk.h), and reductions along a
+ * line. */
 #ifndef AMP_CODEGEN_LOOP_NEST_H
 #define AMP_CODEGEN_LOOP_NEST_H
 
@@ -30,7 +31,7 @@ bool loop_has_phase(const Walk *w, int p);
 typedef struct Reduction {
     Opcode code;
     const char *f32_start, *i32_start; /* the accumulator's first value */
-    const char *function;              /* "max": max_vf, tree_max_vf, max_f32 */
+    const char *function;              /* "max": of max_vf and max_f32, and of the tree of a row */
     const char *functor;               /* "Max", of cuda/prelude/reduce.cuh */
 } Reduction;
 const Reduction *loop_reduction(const Sink *s);

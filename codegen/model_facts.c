@@ -1,5 +1,5 @@
-/* model_facts.c: what the descriptor holds of a module and no single field of the IR does: inputs with the bounds of those
- * that are indexes, initialisers with all their arguments. */
+/* model_facts.c: what the descriptor holds of a module and no single field of the IR does: inputs with the bounds of
+ * those that are indexes, initialisers with all their arguments. */
 #include "codegen/descriptor.h"
 
 #include "amp/model_abi.h"
@@ -10,7 +10,7 @@ int model_input_index(const ModelInputs *inputs, const char *name) {
     return -1;
 }
 
-/* ---- inputs that are used as indexes ------------------------------------------------------------------------------- */
+/* ---- inputs that are used as indexes ----------------------------------------------------------------------------- */
 
 /* Labels of nll_loss are classes, ids of embedding are rows of its table.  The runtime checks every number of such an
  * input in every call, so that no kernel reads past a table and no loss is wrong in silence. */

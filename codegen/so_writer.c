@@ -42,8 +42,8 @@ typedef struct Workshop { /* the temporary folder */
     char path[FILE_COUNT][MAX_PATH + 16];
 } Workshop;
 
-/* What is compiled: one object for each instruction set, one for the tables; what takes longest comes first.  Processors
- * without AVX2 are rare: their kernels compile in half the time with -Og and run a sixth slower. */
+/* What is compiled: one object for each instruction set, one for the tables; what takes longest comes first.
+ * Processors without AVX2 are rare: their kernels compile in half the time with -Og and run a sixth slower. */
 typedef struct Unit {
     TempFile object;
     int isa;              /* needed from this instruction set on */

@@ -18,7 +18,7 @@ typedef struct CpuKernel {
     Shape stepped; /* rank 0: none; else s0, s1, .. are the coordinates of the row along its leading dimensions */
 } CpuKernel;
 
-/* ---- cpu_memory.c ---------------------------------------------------------------------------------------------------- */
+/* ---- cpu_memory.c ------------------------------------------------------------------------------------------------ */
 
 typedef struct LayoutText {
     const char *offset;          /* of the kernel's first row and column, full values */

@@ -48,7 +48,7 @@ static void put_comment(Text *t, const Walk *w) {
     text_puts(t, "\n */\n");
 }
 
-/* ---- equal bodies -------------------------------------------------------------------------------------------------- */
+/* ---- equal bodies ------------------------------------------------------------------------------------------------ */
 
 static Body *find_body(const KernelWriter *kw, const char *text) {
     uint32_t i = amp_hash32(text) & (kw->body_capacity - 1);
@@ -66,7 +66,7 @@ static void grow_bodies(KernelWriter *kw) {
         if (old[i].text) *find_body(kw, old[i].text) = old[i];
 }
 
-/* ---- functions ------------------------------------------------------------------------------------------------------ */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 static void put_function(KernelWriter *kw, const Walk *w, int index, const Text *body) {
     Arena *a = kw->m->arena;

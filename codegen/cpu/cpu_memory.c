@@ -32,7 +32,7 @@ static const char *address(const CpuKernel *k, int operand, Span span) {
     return arena_printf(a, "b%d + r * 32 + c", operand);
 }
 
-/* ---- values of one element per segment and column: a row of their matrix is a segment ----------------------------- */
+/* ---- values of one element per segment and column: a row of their matrix is a segment ---------------------------- */
 
 /* Of a segment's row, from the beginning; |row| is its number, RS the rows, rounded up. */
 static const char *segment_offset(const Walk *w, Layout layout, const char *row) {
@@ -157,7 +157,7 @@ amp_status cpu_store(CpuKernel *k, const Sink *s) {
     return AMP_OK;
 }
 
-/* ---- what ops read from memory (codegen/indirect.h): the pointer m3 is the beginning of operand 3 ------------------ */
+/* ---- what ops read from memory (codegen/indirect.h): the pointer m3 is the beginning of operand 3 ---------------- */
 
 static const char *address_of(const Emitter *e, const Memory *m, const char *row, const char *column) {
     if (m->layout == LAYOUT_PANELS)

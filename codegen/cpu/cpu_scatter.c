@@ -1,5 +1,5 @@
-/* cpu_scatter.c: rows added up by id.  A task owns 32 columns of the result: it clears them, then adds every row in order, so
- * that the sums do not depend on who works where. */
+/* cpu_scatter.c: rows added up by id.  A task owns 32 columns of the result: it clears them, then adds every row in
+ * order, so that the sums do not depend on who works where. */
 #include "codegen/cpu/cpu_kernel.h"
 
 static const Op *find_scatter(const Walk *w) {

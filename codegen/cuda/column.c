@@ -1,5 +1,6 @@
-/* column.c: reductions over rows.  A block of WIDTH x HEIGHT threads owns WIDTH columns (of a segment): thread row y adds the rows y, y + HEIGHT, ..  of its
- * column in ascending order, then the thread rows are added pairwise (prelude/reduce.cuh).  WIDTH and HEIGHT depend on the number of columns and the segment alone. */
+/* column.c: reductions over rows.  A block of WIDTH x HEIGHT threads owns WIDTH columns (of a segment): thread row y
+ * adds the rows y, y + HEIGHT, ..  of its column in ascending order, then the thread rows are added pairwise
+ * (prelude/reduce.cuh).  WIDTH and HEIGHT depend on the number of columns and the segment alone. */
 #include "codegen/cuda/cuda_kernel.h"
 
 enum { MAX_WIDTH = 32, THREADS = 512, SEGMENT_THREADS = 256, WARP = 32 };

@@ -1,11 +1,10 @@
 /* cuda.h: what the files of the CUDA target share.  docs/design/cuda.md says what the kernels are.
- *   kernel.c     loops and threads of one kernel; which of the kinds below it is (kernel.h)
- *   memory.c     loads and stores: 128 bits where shapes allow
- *   tile.c row.c column.c scalar.c scatter.c   the kinds
- *   product.c    mma.sync through shared memory
- *   indirect*.c  ops that make their result from memory
- *   kernels.c    all kernels of a module: equal bodies share a function, equal independent ones a launch
- *   cuda_tables.c     amp_model_cuda as C text
+ *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
+ *   cuda_memory.c    loads and stores: 128 bits where shapes allow
+ *   tile.c row.c column.c cuda_scatter.c   the kinds
+ *   product.c        mma.sync through shared memory
+ *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
+ *   cuda_tables.c    amp_model_cuda as C text
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
 #define AMP_CODEGEN_CUDA_CUDA_H
@@ -26,30 +25,34 @@ typedef struct CudaLaunch { /* amp_model_cuda_launch */
 } CudaLaunch;
 
 typedef struct CudaBody { /* what writing a kernel gives */
-    const char *source;   /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal kernels */
+    /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
+     * kernels */
+    const char *source;
     CudaLaunch launch;
-    int min_arch;         /* 75; 80 where it needs bf16 or tf32 in tensor cores */
+    int min_arch; /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
-    bool may_batch;       /* with members > 0 only the operands and the number of elements tell it from a kernel of equal source */
-    Dim elements;         /* may_batch: how many this kernel has */
+    /* With members > 0 only the operands and the number of elements tell it from a kernel of equal source. */
+    bool may_batch;
+    Dim elements; /* may_batch: how many this kernel has */
 } CudaBody;
 
-/* kernel.c: of the kernel that |w| has analysed.  |members| > 0: as it is in a launch over a batch of so many (only where may_batch; launch is then left
- * to the caller).  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
+/* cuda_kernel.c: of the kernel that |w| has analysed.  |members| > 0: as it is in a launch over a batch of so many
+ * (only where may_batch; launch is then left to the caller).  AMP_UNSUPPORTED names the op that has no CUDA code
+ * yet. */
 amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err);
 /* product.c: the same for KERNEL_PRODUCT. */
 amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err);
 
 typedef struct CudaFunction {
     const char *entry, *source; /* with comments that name IR ops, dtype decisions and source lines */
-    const char *prelude;        /* of cuda_prelude what it needs (prelude_parts.h); functions that need the same share it */
+    const char *prelude; /* of cuda_prelude what it needs (prelude_parts.h); functions that need the same share it */
     int min_arch;
 } CudaFunction;
 
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(const Kernel *) members; /* one; a batch: several */
     int function;
-    VEC(uint32_t) operands;      /* 1-based buffers of the function, member behind member */
+    VEC(uint32_t) operands; /* 1-based buffers of the function, member behind member */
     VEC(Dim) batch_elements;
     bool operand_table, tensor_cores;
     CudaLaunch launch;
@@ -61,15 +64,11 @@ typedef struct CudaProgram {
 } CudaProgram;
 
 typedef struct CudaModule { /* CodegenCuda.code */
-    const Module *module; /* at stage plan, target cuda */
+    const Module *module;   /* at stage plan, target cuda */
     VEC(CudaFunction) functions;
     VEC(CudaProgram) programs;
 } CudaModule;
 
-/* kernels.c */
-amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err);
-/* The whole text as one .cu file that reads well: prelude, then functions. */
-void cuda_print(const CudaModule *m, Text *out);
 /* cuda_tables.c: `static const amp_model_cuda cuda = {..};`. */
 amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err);
 

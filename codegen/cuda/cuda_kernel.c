@@ -103,7 +103,7 @@ amp_status cuda_load_line(CudaKernel *k) { return loop_inputs(&k->e, loop_is_lin
 amp_status cuda_emit_line_ops(CudaKernel *k, int level) { return loop_ops(&k->e, loop_is_line, level); }
 amp_status cuda_store_line(CudaKernel *k) { return loop_sinks(&k->e, loop_is_line, -1); }
 
-/* ---- results in the place of operands ----------------------------------------------------------------------------- */
+/* ---- results in the place of operands ---------------------------------------------------------------------------- */
 
 static bool loads_full(const CudaKernel *k, int p) {
     Walk *w = k->w;
@@ -263,6 +263,15 @@ void cuda_close_function(CudaKernel *k) {
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
+/* One thread, scalars of any type. */
+static amp_status emit_scalar(CudaKernel *k) {
+    AMP_TRY(cuda_open_function(k, 1, 0));
+    AMP_TRY(cuda_emit_once(k));
+    AMP_TRY(cuda_finish_once(k));
+    cuda_close_function(k);
+    return AMP_OK;
+}
+
 amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err) {
     Text *text = arena_alloc(w->arena, sizeof *text);
     *out = (CudaBody){.min_arch = 75};
@@ -282,7 +291,7 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
     case KERNEL_TILE: return cuda_emit_tile(&k, members);
     case KERNEL_ROW: return cuda_emit_row(&k);
     case KERNEL_COLUMN: return cuda_emit_column(&k);
-    case KERNEL_SCALAR: return cuda_emit_scalar(&k);
+    case KERNEL_SCALAR: return emit_scalar(&k);
     default: return cuda_emit_scatter(&k);
     }
 }

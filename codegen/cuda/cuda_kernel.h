@@ -1,6 +1,7 @@
 /* cuda_kernel.h: what the files that write one CUDA kernel share.
  *
- * A thread makes |vector| elements side by side, in three parts; a value is a scalar, v12 for the twelfth of the kernel:
+ * A thread makes |vector| elements side by side, in three parts; a value is a scalar, v12 for the twelfth of the
+ * kernel:
  *
  *     float x1[4];                         loads: one vector per operand
  *     load_f32(x1, b0 + at);
@@ -12,8 +13,8 @@
  *     }
  *     store_f32(b2 + at, y2);              stores
  *
- * Names in the generated text: b3 operand 3; r, c row and column of an element, c0 the column of the vector's first; at the
- * number of that element in row-major order; rows, COLS the space.
+ * Names in the generated text: b3 operand 3; r, c row and column of an element, c0 the column of the vector's first; at
+ * the number of that element in row-major order; rows, COLS the space.
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_KERNEL_H
 #define AMP_CODEGEN_CUDA_CUDA_KERNEL_H
@@ -43,10 +44,10 @@ typedef struct CudaKernel {
     const char *line_store;   /* the same of the line's own span; NULL: always */
 } CudaKernel;
 
-/* ---- cuda_memory.c ---------------------------------------------------------------------------------------------------- */
+/* ---- cuda_memory.c ----------------------------------------------------------------------------------------------- */
 
-/* The elements that one thread makes side by side: 16 bytes of the widest full operand, 8 elements at most, so that the accesses of a warp
- * lie side by side. */
+/* The elements that one thread makes side by side: 16 bytes of the widest full operand, 8 elements at most, so that the
+ * accesses of a warp lie side by side. */
 int cuda_vector_width(const Walk *w);
 /* Whether a value of |span| has an element for each of the vector's. */
 bool cuda_is_array(const CudaKernel *k, Span span);
@@ -64,11 +65,12 @@ amp_status cuda_store_one(CudaKernel *k, const Sink *s);
 const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 amp_status cuda_put_coordinates(Emitter *e, const Op *o);
 
-/* ---- cuda_kernel.c ---------------------------------------------------------------------------------------------------- */
+/* ---- cuda_kernel.c ----------------------------------------------------------------------------------------------- */
 
 extern const Spelling cuda_spelling;
 
-/* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a batch. */
+/* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a
+ * batch. */
 amp_status cuda_open_function(CudaKernel *k, int threads, int members);
 void cuda_close_function(CudaKernel *k);
 
@@ -82,7 +84,8 @@ amp_status cuda_emit_line_ops(CudaKernel *k, int level);
 amp_status cuda_store_line(CudaKernel *k);
 /* The three parts above, of phase |p| (walk_phase); tile and product kernels have one. */
 amp_status cuda_emit_elements(CudaKernel *k, int p);
-/* A full result may lie in the place of a full operand (docs/design/cuda.md): it is stored in the last phase that loads one, at the earliest. */
+/* A full result may lie in the place of a full operand (docs/design/cuda.md): it is stored in the last phase that loads
+ * one, at the earliest. */
 void cuda_delay_stores(CudaKernel *k);
 /* `float v12 = 0.0f;`; `v12 = warp_reduce<Plus>(v12);`, where |reduce| is "warp_reduce<%s>". */
 amp_status cuda_open_reductions(CudaKernel *k, int p);
@@ -90,12 +93,11 @@ void cuda_close_reductions(CudaKernel *k, int p, const char *reduce);
 /* Whether some element needs its row or column. */
 bool cuda_needs_coordinates(const CudaKernel *k);
 
-/* ---- the kinds ---------------------------------------------------------------------------------------------------- */
+/* ---- the kinds --------------------------------------------------------------------------------------------------- */
 
 amp_status cuda_emit_tile(CudaKernel *k, int members);
 amp_status cuda_emit_row(CudaKernel *k);
 amp_status cuda_emit_column(CudaKernel *k);
-amp_status cuda_emit_scalar(CudaKernel *k);
 amp_status cuda_emit_scatter(CudaKernel *k);
 
 #endif

@@ -1,8 +1,10 @@
-/* kernels.c: every kernel of a module: equal bodies share a function; neighbours of equal body that do not depend on one another share a launch. */
+/* cuda_kernels.c: every kernel of a module: equal bodies share a function; neighbours of equal body that do not depend
+ * on one another share a launch. */
 #include "codegen/c_text.h"
 #include "codegen/cuda/comment.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/cuda/prelude_parts.h"
+#include "targets/target.h"
 
 typedef struct Function { /* while others may still turn out to be equal */
     const char *body, *entry;
@@ -20,7 +22,7 @@ typedef struct Writer {
     const int *buffer_of; /* by value: its first buffer, from 1; 0: none */
 } Writer;
 
-/* ---- functions ----------------------------------------------------------------------------------------------------- */
+/* ---- functions --------------------------------------------------------------------------------------------------- */
 
 static const char *entry_name(const Writer *x, const Kernel *k) {
     Text name;
@@ -67,7 +69,7 @@ static const char *function_source(const Writer *x, const Function *f) {
     return text_str(&t);
 }
 
-/* ---- launches ------------------------------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static amp_status add_operands(Writer *x, CudaKernelEntry *entry) {
     const Walk *w = &x->w;
@@ -178,7 +180,7 @@ static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     return AMP_OK;
 }
 
-/* ---- the module ----------------------------------------------------------------------------------------------------- */
+/* ---- the module -------------------------------------------------------------------------------------------------- */
 
 static int *index_buffers(const Func *f) {
     int *first = arena_array(f->module->arena, int, f->values.len + 1);
@@ -195,7 +197,7 @@ static amp_status add_program(Writer *x, const Func *f) {
     return AMP_OK;
 }
 
-amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
+static amp_status emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
     Writer x = {.m = m, .out = out, .err = err};
     CudaPrelude *prelude = cuda_prelude_split(m->arena, cuda_prelude);
     out->module = m;
@@ -208,7 +210,25 @@ amp_status cuda_emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
     return AMP_OK;
 }
 
-void cuda_print(const CudaModule *m, Text *out) {
+/* ---- what codegen.h offers --------------------------------------------------------------------------------------- */
+
+amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
+    CudaModule *cuda = arena_new(m->arena, CudaModule);
+    if (m->stage != STAGE_PLAN || target_of(m) != &target_cuda)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "module %s is at stage %s for %s: CUDA code can be emitted after the pass plan for cuda",
+                        m->name, ir_stage_names[m->stage], target_of(m)->name);
+    cuda->module = m;
+    AMP_TRY(emit_kernels(m, cuda, err));
+    *out = cuda;
+    return AMP_OK;
+}
+
+const Module *codegen_cuda_module(const CudaModule *cuda) { return cuda->module; }
+
+const char *codegen_cuda_entry(const CudaModule *cuda, int function) { return cuda->functions.data[function].entry; }
+
+void codegen_cuda_text(const CudaModule *m, Text *out) {
     text_puts(out, "/* Model ");
     c_comment(out, m->module->name);
     text_puts(out, " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time, behind what it needs of "

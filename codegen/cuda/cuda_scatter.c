@@ -1,5 +1,6 @@
-/* scatter.c: rows added up by id.  A block owns 32 columns of the result: it clears them, then each of its warps adds the rows whose id is its own number
- * modulo the warps, in ascending order: the sums do not depend on who works where. */
+/* cuda_scatter.c: rows added up by id.  A block owns 32 columns of the result: it clears them, then each of its warps
+ * adds the rows whose id is its own number modulo the warps, in ascending order: the sums do not depend on who works
+ * where. */
 #include "codegen/cuda/cuda_kernel.h"
 
 enum { WIDTH = 32, WARPS = 8 };

@@ -21,7 +21,7 @@ static void put_text(Text *t, const char *name, const char *section, const char 
     text_puts(t, ";\n\n");
 }
 
-/* ---- functions and their images ----------------------------------------------------------------------------------- */
+/* ---- functions and their images ---------------------------------------------------------------------------------- */
 
 /* A string literal per line of bytes; octal escapes, because they end after three digits. */
 static void put_bytes(Text *t, const unsigned char *data, size_t size) {
@@ -114,7 +114,7 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
         }
 }
 
-/* ---- programs ----------------------------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static const char *array_name(const Tables *x, const CudaProgram *p, int launch, const char *what) {
     return arena_printf(x->rows.m->arena, "%s_%s%02d", table_func_name(&x->rows, p->func), what, launch);
@@ -200,7 +200,7 @@ static void put_program(Tables *x, const CudaProgram *p) {
     text_printf(t, ", .kind = %d},\n", p->func->kind);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err) {
     const CudaModule *m = cuda->code;

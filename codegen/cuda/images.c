@@ -1,4 +1,5 @@
-/* images.c: the functions of a model, compiled by NVRTC for the architectures that were asked for: machine code and PTX of each.
+/* images.c: the functions of a model, compiled by NVRTC for the architectures that were asked for: machine code and PTX
+ * of each.
  *
  * Memory of the compilation's arena is taken before NVRTC is opened, because it may jump away. */
 #define _GNU_SOURCE /* sched_getaffinity */

@@ -23,7 +23,7 @@ struct CudaPrelude {
     Table texts;    /* that were asked for: a digit for each paragraph -> text */
 };
 
-/* ---- tokens: identifiers and single characters; comments, strings and numbers are passed over ------------------------ */
+/* ---- tokens: identifiers and single characters; comments, strings and numbers are passed over -------------------- */
 
 typedef struct Token {
     const char *at;
@@ -76,7 +76,7 @@ static bool is_text(Token t, const char *text) {
 }
 static bool begins(Token t, const char *text) { return t.is_name && !strncmp(t.at, text, strlen(text)); }
 
-/* ---- what a paragraph defines ---------------------------------------------------------------------------------------- */
+/* ---- what a paragraph defines ------------------------------------------------------------------------------------ */
 
 typedef struct Reader {
     CudaPrelude *p;
@@ -149,7 +149,7 @@ static void read_paragraph(CudaPrelude *p, int index) {
     }
 }
 
-/* ---- what a text needs ----------------------------------------------------------------------------------------------- */
+/* ---- what a text needs ------------------------------------------------------------------------------------------- */
 
 /* Calls |add| for each paragraph that defines a name of the text. */
 static void each_definer(const CudaPrelude *p, const char *text, const char *end, void (*add)(void *to, int paragraph),
@@ -190,7 +190,7 @@ static void choose(void *to, int paragraph) {
     for (int i = 0; i < needs->len; i++) choose(c, needs->data[i]);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static int depth_change(Token t) {
     if (*t.at == '{') return 1;

@@ -1,9 +1,9 @@
 /* prelude_parts.h: of the functions that generated CUDA kernels call (cuda_prelude), those that one kernel needs.
  *
- * NVRTC takes longer to read all of them than to compile a small kernel.  The prelude is cut where a line is empty outside of
- * all braces; a kernel gets the paragraphs that define a name that it uses, and what those need in turn.  What a paragraph
- * defines is read off its text; a macro DEFINE_X(suffix, ..) defines each name##suffix of its body.  A name too many costs time; no
- * name is too few: tests/codegen/cuda/prelude_test compiles the paragraphs of each.
+ * NVRTC takes longer to read all of them than to compile a small kernel.  The prelude is cut where a line is empty
+ * outside of all braces; a kernel gets the paragraphs that define a name that it uses, and what those need in turn.
+ * What a paragraph defines is read off its text; a macro DEFINE_X(suffix, ..) defines each name##suffix of its body.  A
+ * name too many costs time; no name is too few: tests/codegen/cuda/prelude_test compiles the paragraphs of each.
  */
 #ifndef AMP_CODEGEN_CUDA_PRELUDE_PARTS_H
 #define AMP_CODEGEN_CUDA_PRELUDE_PARTS_H

@@ -40,7 +40,8 @@ enum {
 static const ProductTile large_tile = {128, 128, 256, 2, 4, 1}, small_tile = {64, 64, 128, 2, 2, 3},
                          narrow_tile = {64, 16, 128, 4, 1, 3};
 
-/* Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by element. */
+/* Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
+ * element. */
 static ProductTile choose_tile(const ProductPlan *p) {
     int64_t assumed = p->rows.n ? p->rows.mul * ASSUMED_N / p->rows.div : p->rows.mul;
     int64_t blocks = (assumed + large_tile.m - 1) / large_tile.m * ((p->cols + large_tile.n - 1) / large_tile.n);

@@ -1,6 +1,7 @@
-/* row.c: reductions along rows.  A warp goes along a row of up to 1024 columns, a block of 256 threads along a wider one.  Thread t of T makes the vectors
- * t, t + T, t + 2 T, .. of V neighbours; a sum is made of its columns in ascending order, then over threads (prelude/reduce.cuh).  V and T depend on
- * the number of columns alone, so that fusion changes no bit.
+/* row.c: reductions along rows.  A warp goes along a row of up to 1024 columns, a block of 256 threads along a wider
+ * one.  Thread t of T makes the vectors t, t + T, t + 2 T, .. of V neighbours; a sum is made of its columns in
+ * ascending order, then over threads (prelude/reduce.cuh).  V and T depend on the number of columns alone, so that
+ * fusion changes no bit.
  *
  * What several phases need stays in registers where there are enough of them, else it is read and computed again. */
 #include "codegen/cuda/cuda_kernel.h"
@@ -14,7 +15,8 @@ static int row_vector(int64_t cols) {
     return vector;
 }
 
-/* Values that would stay: inputs that several phases read, and what the walk keeps.  Returns how many; fills first_phase. */
+/* Values that would stay: inputs that several phases read, and what the walk keeps.  Returns how many; fills
+ * first_phase. */
 static int find_resident(CudaKernel *k) {
     Walk *w = k->w;
     int count = 0;

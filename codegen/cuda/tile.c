@@ -1,5 +1,5 @@
-/* tile.c: elementwise kernels: each thread makes a few neighbours of one row.  Where an element is its number alone the rows do not count: only the end of
- * the array may cut a vector. */
+/* tile.c: elementwise kernels: each thread makes a few neighbours of one row.  Where an element is its number alone the
+ * rows do not count: only the end of the array may cut a vector. */
 #include "codegen/cuda/cuda_kernel.h"
 
 enum { THREADS = 256 };

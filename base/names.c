@@ -29,6 +29,11 @@ static const Spelling counters[COUNTER_KINDS] = {
 #include "base/names.def"
 };
 
+const Initialiser amp_initialisers[INITIALISER_KINDS] = {
+#define INITIALISER(name, rank, min, max, first, second) [INIT_##name] = {#name, {first, second}, rank, min, max},
+#include "base/names.def"
+};
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* "0", "17"; NO_BLOCK for anything else, such as "01", which would be printed as another name. */
@@ -79,6 +84,12 @@ CounterName amp_counter_name(const char *name) {
     const char *of;
     n.kind = (CounterKind)find(counters, COUNTER_KINDS, name, &n.block, &of);
     return n;
+}
+
+const Initialiser *amp_initialiser(const char *name) {
+    for (int i = 0; i < INITIALISER_KINDS; i++)
+        if (!strcmp(amp_initialisers[i].name, name)) return &amp_initialisers[i];
+    return NULL;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

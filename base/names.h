@@ -1,4 +1,4 @@
-/* names.h: results, programs and scalar states by kind: the lists of names.def, and their text form. */
+/* names.h: results, programs, scalar states and initialisers by kind: the lists of names.def, and their text form. */
 #ifndef AMP_BASE_NAMES_H
 #define AMP_BASE_NAMES_H
 
@@ -50,6 +50,20 @@ typedef struct CounterName {
     CounterKind kind;
     int32_t block; /* as in ResultName */
 } CounterName;
+
+typedef enum InitialiserKind {
+#define INITIALISER(name, ...) INIT_##name,
+#include "base/names.def"
+    INITIALISER_KINDS
+} InitialiserKind;
+
+typedef struct Initialiser {
+    const char *name, *args[2]; /* the language's names, in order; NULL past the last */
+    uint32_t rank_min;          /* 2: it depends on the fans */
+    uint32_t args_min, args_max;
+} Initialiser;
+extern const Initialiser amp_initialisers[INITIALISER_KINDS];
+const Initialiser *amp_initialiser(const char *name); /* NULL when there is none */
 
 /* |of| points into |name|. */
 ResultName amp_result_name(const char *name);

@@ -162,21 +162,6 @@ amp_status model_inputs(const Module *m, ModelInputs *out, amp_error *err) {
 
 /* ---- initialisers ------------------------------------------------------------------------------------------------ */
 
-typedef struct InitRule {
-    const char *name, *args[2];
-    double defaults[2];
-    int required;
-} InitRule;
-
-/* The initialisers of docs/language.md. */
-static const InitRule init_rules[] = {
-    {"zeros", {NULL}, {0}, 0},           {"ones", {NULL}, {0}, 0},
-    {"constant", {"v"}, {0}, 1},         {"uniform", {"low", "high"}, {0}, 2},
-    {"normal", {"std", "mean"}, {0}, 1}, {"trunc_normal", {"std"}, {0}, 1},
-    {"kaiming_uniform", {"a"}, {0}, 1},  {"kaiming_normal", {NULL}, {0}, 0},
-    {"xavier_uniform", {NULL}, {0}, 0},  {"xavier_normal", {NULL}, {0}, 0},
-};
-
 static double number_of(const CallArg *a) { return a->type == ATTR_FLOAT ? a->value.f : (double)a->value.i; }
 
 /* By name, or by position where the argument has none. */
@@ -186,12 +171,13 @@ static const CallArg *find_arg(const Call *c, const char *name, int position) {
     return NULL;
 }
 
-static bool fill_args(const InitRule *rule, const Call *c, ModelInit *out) {
+/* An argument that is left out is 0. */
+static bool fill_args(const Initialiser *rule, const Call *c, ModelInit *out) {
     out->name = rule->name;
-    for (int i = 0; i < 2 && rule->args[i]; i++) {
-        const CallArg *a = find_arg(c, rule->args[i], i);
-        if (!a && i < rule->required) return false;
-        out->args[out->count++] = a ? number_of(a) : rule->defaults[i];
+    for (uint32_t i = 0; i < rule->args_max; i++) {
+        const CallArg *a = find_arg(c, rule->args[i], (int)i);
+        if (!a && i < rule->args_min) return false;
+        out->args[out->count++] = a ? number_of(a) : 0;
     }
     return true;
 }
@@ -199,9 +185,8 @@ static bool fill_args(const InitRule *rule, const Call *c, ModelInit *out) {
 bool model_init(const Call *c, ModelInit *out) {
     *out = (ModelInit){0};
     if (!c->name) return true;
-    for (size_t i = 0; i < sizeof init_rules / sizeof init_rules[0]; i++)
-        if (!strcmp(init_rules[i].name, c->name)) return fill_args(&init_rules[i], c, out);
-    return false;
+    const Initialiser *rule = amp_initialiser(c->name);
+    return rule && fill_args(rule, c, out);
 }
 
 /* ---- training ---------------------------------------------------------------------------------------------------- */

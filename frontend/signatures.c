@@ -57,13 +57,19 @@ typedef struct SignatureArg {
 } SignatureArg;
 
 typedef struct Signature {
-    const char *name;
+    const char *name; /* NULL: of the initialiser or optimizer; see name_of */
     SignatureKind kind;
     SignatureArg args[MAX_SIGNATURE];
     bool (*check)(Elab *e, const Expr *x, const Call *call); /* relations between arguments; or NULL */
-    bool needs_fans;                                         /* initialiser that depends on the first two dimensions */
-    bool fits_counters;                                      /* initialiser that can fill an i64 */
+    InitialiserKind initialiser;
+    Opcode optimizer;
+    bool fits_counters; /* initialiser that can fill an i64 */
 } Signature;
+
+static const char *name_of(const Signature *s) {
+    if (s->kind == SIGNATURE_INITIALISER) return amp_initialisers[s->initialiser].name;
+    return s->kind == SIGNATURE_OPTIMIZER ? ir_op_info[s->optimizer].name : s->name;
+}
 
 static double number(const Call *call, const char *name) { return ir_call_arg(call, name)->value.f; }
 
@@ -106,31 +112,30 @@ static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
 #define RATE(name, v) {name, ATTR_FLOAT, NOT_NEGATIVE, false, {.f = (v)}, true}
 #define COUNT(name, range, v) {name, ATTR_INT, range, false, {.i = (v)}, false}
 #define REQUIRED_COUNT(name, range) {name, ATTR_INT, range, true, {0}, false}
+#define INIT(name) .kind = SIGNATURE_INITIALISER, .initialiser = INIT_##name
+#define OPTIM(name) .kind = SIGNATURE_OPTIMIZER, .optimizer = OP_##name
 #define FLAG(name) {name, ATTR_BOOL, ANY, false, {.b = false}, false}
 /* clang-format on */
 
 static const Signature signatures[] = {
-    {"zeros", SIGNATURE_INITIALISER, .fits_counters = true},
-    {"ones", SIGNATURE_INITIALISER, .fits_counters = true},
-    {"constant", SIGNATURE_INITIALISER, .args = {REQUIRED("v", FINITE)}},
-    {"uniform", SIGNATURE_INITIALISER, .args = {REQUIRED("low", FINITE), REQUIRED("high", FINITE)},
-     .check = check_uniform},
-    {"normal", SIGNATURE_INITIALISER, .args = {REQUIRED("std", NOT_NEGATIVE), NUMBER("mean", FINITE, 0.0)}},
-    {"trunc_normal", SIGNATURE_INITIALISER, .args = {REQUIRED("std", NOT_NEGATIVE)}},
-    {"kaiming_uniform", SIGNATURE_INITIALISER, .args = {REQUIRED("a", FINITE)}, .needs_fans = true},
-    {"kaiming_normal", SIGNATURE_INITIALISER, .needs_fans = true},
-    {"xavier_uniform", SIGNATURE_INITIALISER, .needs_fans = true},
-    {"xavier_normal", SIGNATURE_INITIALISER, .needs_fans = true},
+    {INIT(zeros), .fits_counters = true},
+    {INIT(ones), .fits_counters = true},
+    {INIT(constant), .args = {REQUIRED("v", FINITE)}},
+    {INIT(uniform), .args = {REQUIRED("low", FINITE), REQUIRED("high", FINITE)}, .check = check_uniform},
+    {INIT(normal), .args = {REQUIRED("std", NOT_NEGATIVE), NUMBER("mean", FINITE, 0.0)}},
+    {INIT(trunc_normal), .args = {REQUIRED("std", NOT_NEGATIVE)}},
+    {INIT(kaiming_uniform), .args = {REQUIRED("a", FINITE)}},
+    {INIT(kaiming_normal)},
+    {INIT(xavier_uniform)},
+    {INIT(xavier_normal)},
 
-    {"sgd", SIGNATURE_OPTIMIZER,
+    {OPTIM(sgd),
      .args = {REQUIRED_RATE("lr"), NUMBER("momentum", NOT_NEGATIVE, 0.0), FLAG("nesterov"), RATE("weight_decay", 0.0)},
      .check = check_sgd},
-    {"adam", SIGNATURE_OPTIMIZER,
-     .args = {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
-              NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.0)}},
-    {"adamw", SIGNATURE_OPTIMIZER,
-     .args = {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
-              NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)}},
+    {OPTIM(adam), .args = {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+                           NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.0)}},
+    {OPTIM(adamw), .args = {REQUIRED_RATE("lr"), NUMBER("beta1", BELOW_ONE, 0.9), NUMBER("beta2", BELOW_ONE, 0.999),
+                            NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)}},
 
     {"dynamic", SIGNATURE_LOSS_SCALE,
      .args = {REQUIRED("init", POSITIVE), NUMBER("growth", ABOVE_ONE, LOSS_SCALE_GROWTH),
@@ -186,8 +191,8 @@ static const Signature *find_signature(Elab *e, const Expr *x, SignatureKind kin
     int count = 0;
     for (int i = 0; i < SIGNATURE_COUNT; i++) {
         if (signatures[i].kind != kind) continue;
-        if (!strcmp(signatures[i].name, x->call.callee->text)) return &signatures[i];
-        names[count++] = signatures[i].name;
+        if (!strcmp(name_of(&signatures[i]), x->call.callee->text)) return &signatures[i];
+        names[count++] = name_of(&signatures[i]);
     }
     Diag *diag = elab_error(e, x->call.callee->loc, "'%s' is not %s", x->call.callee->text, kind_names[kind]);
     elab_help_choice(e, diag, x->call.callee->text, names, count);
@@ -209,7 +214,7 @@ static const SignatureArg *arg_named(Elab *e, const Signature *s, const Name *na
         if (!strcmp(s->args[i].name, name->text)) return &s->args[i];
         names[i] = s->args[i].name;
     }
-    Diag *diag = elab_error(e, name->loc, "%s has no argument '%s'", s->name, name->text);
+    Diag *diag = elab_error(e, name->loc, "%s has no argument '%s'", name_of(s), name->text);
     elab_help_choice(e, diag, name->text, names, count);
     return NULL;
 }
@@ -230,7 +235,7 @@ static bool set_schedule(Elab *e, const SignatureArg *arg, const Expr *x, Call *
 
 static bool set_arg(Elab *e, const Signature *s, const SignatureArg *arg, const Expr *x, Call *out) {
     static const StaticType types[] = {[ATTR_INT] = STATIC_INT, [ATTR_FLOAT] = STATIC_FLOAT, [ATTR_BOOL] = STATIC_BOOL};
-    const char *what = arena_printf(e->a, "%s: %s", s->name, arg->name);
+    const char *what = arena_printf(e->a, "%s: %s", name_of(s), arg->name);
     if (is_schedule(x) && arg->takes_schedule) return set_schedule(e, arg, x, out);
     if (elab_refuse_schedule(e, x, what)) return false;
     Item item = elab_eval_static(e, x, what, types[arg->type]);
@@ -257,16 +262,17 @@ static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, C
         const Arg *written = &x->call.args.data[i];
         named = named || written->name;
         if (named && !written->name) {
-            elab_error(e, written->loc, "%s: positional arguments come before named ones", s->name);
+            elab_error(e, written->loc, "%s: positional arguments come before named ones", name_of(s));
             return false;
         }
         if (!written->name && i >= arg_count(s)) {
-            elab_error(e, written->loc, "%s takes %d argument%s", s->name, arg_count(s), arg_count(s) == 1 ? "" : "s");
+            elab_error(e, written->loc, "%s takes %d argument%s", name_of(s), arg_count(s),
+                       arg_count(s) == 1 ? "" : "s");
             return false;
         }
         const SignatureArg *arg = written->name ? arg_named(e, s, written->name) : &s->args[i];
         if (arg && given[arg - s->args]) {
-            elab_error(e, written->loc, "%s: '%s' is given twice", s->name, arg->name);
+            elab_error(e, written->loc, "%s: '%s' is given twice", name_of(s), arg->name);
             good = false;
         } else if (arg) {
             given[arg - s->args] = true;
@@ -280,13 +286,13 @@ static bool set_given(Elab *e, const Signature *s, const Expr *x, bool *given, C
 
 /* Arguments in the order of the table, with defaults. */
 static bool complete(Elab *e, const Signature *s, const Expr *x, const bool *given, Call *out) {
-    Call ordered = {.name = s->name, .pos = elab_pos(e, x->loc)};
+    Call ordered = {.name = name_of(s), .pos = elab_pos(e, x->loc)};
     for (int i = 0; i < arg_count(s); i++) {
         const SignatureArg *arg = &s->args[i];
         if (given[i]) {
             vec_push(e->a, &ordered.args, *ir_call_arg(out, arg->name));
         } else if (arg->required) {
-            elab_error(e, x->loc, "%s needs the argument '%s'", s->name, arg->name);
+            elab_error(e, x->loc, "%s needs the argument '%s'", name_of(s), arg->name);
             return false;
         } else {
             set_default(e->a, arg, &ordered);
@@ -305,7 +311,7 @@ bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
     const Signature *s = find_signature(e, x, kind);
     if (!s) return false;
     if (x->call.has_semicolon || x->call.as) {
-        elab_error(e, x->loc, "%s takes neither ';' nor 'as'", s->name);
+        elab_error(e, x->loc, "%s takes neither ';' nor 'as'", name_of(s));
         return false;
     }
     bool given[MAX_SIGNATURE] = {false};
@@ -321,12 +327,12 @@ bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
 
 bool elab_check_initialiser(Elab *e, Loc loc, const Call *init, const State *state) {
     const Signature *s = signatures;
-    while (s->kind != SIGNATURE_INITIALISER || strcmp(s->name, init->name)) s++; /* elab_signature has found it */
+    while (s->kind != SIGNATURE_INITIALISER || strcmp(name_of(s), init->name)) s++; /* elab_signature has found it */
     if (state->dtype == AMP_DT_I64 && !s->fits_counters) {
         elab_error(e, loc, "an i64 is initialised with zeros() or ones(), not with %s(...)", init->name);
         return false;
     }
-    if (!s->needs_fans || state->shape.rank >= 2) return true;
+    if (state->shape.rank >= (int)amp_initialisers[s->initialiser].rank_min) return true;
     elab_error(e, loc, "%s needs two dimensions for its fans; %s has %d", init->name, state->name, state->shape.rank);
     return false;
 }

@@ -15,9 +15,10 @@ static const AttrSpec *find_spec(Opcode code, const char *name) {
 
 /* Arguments that become no attribute and are read as numbers. */
 static const char *const numbers[] = {
-    "v",    "low",          "high",    "std",      "mean", "a",            /* initialisers */
-    "init", "growth",       "backoff", "interval", "min",  "max", "value", /* loss scales */
-    "lr",   "weight_decay",                                                /* optimizers */
+#define INITIALISER(name, rank, least, most, first, second) first, second,
+#include "base/names.def"
+    "init", "growth",       "backoff", "interval", "min", "max", "value", /* loss scales */
+    "lr",   "weight_decay",                                               /* optimizers */
 };
 
 /* An argument that nothing reads may be anything. */
@@ -25,7 +26,7 @@ static bool fits(Opcode code, const CallArg *a) {
     const AttrSpec *spec = find_spec(code, a->name);
     if (spec) return spec->type == ATTR_FLOAT ? is_number(a) : a->type == spec->type;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!strcmp(numbers[i], a->name)) return is_number(a);
+        if (numbers[i] && !strcmp(numbers[i], a->name)) return is_number(a);
     return true;
 }
 

@@ -145,7 +145,7 @@ static const Rule rules[] = {
 
 /* Uses of a weight gradient for which dropping its rounding cannot be observed by the model. */
 static bool is_update(Opcode code, int operand) {
-    bool optimizer = code == OP_sgd || code == OP_adam || code == OP_adamw;
+    bool optimizer = ir_op_info[code].flags & OPTIMIZER;
     bool all = code == OP_all_finite || code == OP_global_norm;
     return all || ((code == OP_unscale || code == OP_clip_by_norm) && operand == 0) || (optimizer && operand == 1);
 }

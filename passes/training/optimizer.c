@@ -40,22 +40,22 @@ typedef struct BlockStep { /* one train block while its updates are built */
 enum { MAX_SLOTS = 2, FIRST_MOMENT = 5 };
 
 typedef struct Optimizer {
-    const char *name;
     Opcode code;
     const char *slots[MAX_SLOTS]; /* its moments */
     const char *unless_zero;      /* the argument that, when zero, leaves no moments */
 } Optimizer;
 
 static const Optimizer optimizers[] = {
-    {"sgd", OP_sgd, {"momentum"}, "momentum"},
-    {"adam", OP_adam, {"m", "v"}, NULL},
-    {"adamw", OP_adamw, {"m", "v"}, NULL},
+    {OP_sgd, {"momentum"}, "momentum"},
+    {OP_adam, {"m", "v"}, NULL},
+    {OP_adamw, {"m", "v"}, NULL},
 };
 
 static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
     const char *name = call->name ? call->name : "none";
+    Opcode code = ir_opcode(name);
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
-        if (!strcmp(optimizers[i].name, name)) return &optimizers[i];
+        if (optimizers[i].code == code) return &optimizers[i];
     Diag *diag = place_error(c, call->pos, "optimizer %s is not supported", name);
     diag_help(c->diags, diag, "sgd, adam and adamw are supported");
     return NULL;
@@ -299,7 +299,7 @@ static void update(BlockStep *b, const Optimizer *optimizer, const State *param,
     for (int i = 0; i < moments; i++) in[FIRST_MOMENT + i] = moment(b, param, optimizer->slots[i]);
     Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + moments);
     set_attributes(call, o);
-    explain_of_block(b, o, param->name, optimizer->name);
+    explain_of_block(b, o, param->name, ir_op_info[optimizer->code].name);
     ir_make_results(b->f, o, AMP_DT_F32, NULL);
     assign_next(b, in[0], o->out[0]);
     for (int i = 0; i < moments; i++) assign_next(b, in[FIRST_MOMENT + i], o->out[1 + i]);

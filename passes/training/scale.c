@@ -89,8 +89,8 @@ static void explain(Scaling *s, Op *o, const char *path) {
 static const State *new_state(Scaling *s, CounterKind kind, double initial) {
     State *state = ir_counter_new(s->m, kind, NO_BLOCK);
     if (initial != 0.0) {
-        state->init.name = "constant";
-        ir_call_set_float(s->m->arena, &state->init, "v", initial);
+        state->init.name = amp_initialisers[INIT_constant].name;
+        ir_call_set_float(s->m->arena, &state->init, amp_initialisers[INIT_constant].args[0], initial);
     }
     return state;
 }

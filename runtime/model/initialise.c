@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/hash.h"
+#include "base/names.h"
 #include "base/random.h"
 
 /* ---- one number -------------------------------------------------------------------------------------------------- */
@@ -152,32 +152,18 @@ static Distribution xavier_normal(const amp_model_state *s) {
     return (Distribution){NORMAL, 0, sqrt(2 / (f.in + f.out))};
 }
 
-static const struct Initialiser {
-    const char *name;
-    Distribution (*distribution)(const amp_model_state *);
-    uint32_t args_min, args_max, rank_min;
-} initialisers[] = {
-    {"zeros", zeros, 0, 0, 0},
-    {"ones", ones, 0, 0, 0},
-    {"constant", constant, 1, 1, 0},
-    {"uniform", uniform, 2, 2, 0},
-    {"normal", normal, 1, 2, 0},
-    {"trunc_normal", trunc_normal, 1, 1, 0},
-    {"kaiming_uniform", kaiming_uniform, 0, 1, 2},
-    {"kaiming_normal", kaiming_normal, 0, 0, 2},
-    {"xavier_uniform", xavier_uniform, 0, 0, 2},
-    {"xavier_normal", xavier_normal, 0, 0, 2},
+static Distribution (*const distributions[INITIALISER_KINDS])(const amp_model_state *) = {
+#define INITIALISER(name, ...) [INIT_##name] = name,
+#include "base/names.def"
 };
 
-static const struct Initialiser *find(const char *name) {
-    if (!name) return &initialisers[0];
-    for (size_t i = 0; i < sizeof initialisers / sizeof *initialisers; i++)
-        if (!strcmp(initialisers[i].name, name)) return &initialisers[i];
-    return NULL;
+/* NULL when there is none; without a name, zeros. */
+static const Initialiser *find(const char *name) {
+    return name ? amp_initialiser(name) : &amp_initialisers[INIT_zeros];
 }
 
 amp_status amp_initialiser_check(const amp_model_state *s, amp_error *err) {
-    const struct Initialiser *init = find(s->init);
+    const Initialiser *init = find(s->init);
     if (!init) return amp_fail(err, AMP_UNSUPPORTED, "unknown initialiser %s", s->init);
     if (s->init_arg_count < init->args_min || s->init_arg_count > init->args_max)
         return amp_fail(err, AMP_BAD_FILE, "initialiser %s with %u arguments", init->name, s->init_arg_count);
@@ -188,8 +174,7 @@ amp_status amp_initialiser_check(const amp_model_state *s, amp_error *err) {
 }
 
 void amp_initialise(const amp_model_state *s, uint64_t seed, float *out) {
-    const struct Initialiser *init = find(s->init);
-    Distribution d = init->distribution(s);
+    Distribution d = distributions[find(s->init) - amp_initialisers](s);
     uint32_t path = amp_hash32(s->name);
     int64_t count = 1;
     for (uint32_t i = 0; i < s->rank; i++) count *= s->dims[i];

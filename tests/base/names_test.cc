@@ -94,4 +94,16 @@ TEST_F(Names, WordsOfResults) {
     EXPECT_EQ(amp_result_word(RESULT_MODEL), nullptr);
 }
 
+TEST_F(Names, EveryInitialiserAndBack) {
+    for (int kind = 0; kind < INITIALISER_KINDS; kind++) {
+        const Initialiser *i = &amp_initialisers[kind];
+        EXPECT_EQ(amp_initialiser(i->name), i);
+        EXPECT_LE(i->args_min, i->args_max) << i->name;
+        for (uint32_t n = 0; n < 2; n++) EXPECT_EQ(i->args[n] != nullptr, n < i->args_max) << i->name;
+    }
+    EXPECT_EQ(amp_initialiser("uniform"), &amp_initialisers[INIT_uniform]);
+    for (const char *name : {"", "zero", "Zeros", "uniform_", "magic"})
+        EXPECT_EQ(amp_initialiser(name), nullptr) << name;
+}
+
 } // namespace

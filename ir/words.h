@@ -5,6 +5,10 @@
 
 #include "ir/ir.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A bare word: [A-Za-z_.][A-Za-z0-9_./+-]*, not one of the reserved words. */
 bool word_starts(char c);
 bool word_goes_on(char c);
@@ -21,5 +25,9 @@ extern const char *const ir_buffer_kind_names[BUFFER_WATCH + 1];
 int word_index(const char *word, const char *const *names, int count);
 /* AMP_DT_NONE for anything else. */
 Dtype word_dtype(const char *word);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,4 +1,5 @@
 // fuse_test.cc: which kernels come out, that docs/design/kernels.md allows them, and that they compute the same bits.
+#include "ir/words.h"
 #include "passes/kernels/kernel_check.h"
 #include "tests/passes/core_pass_test.h"
 
@@ -33,12 +34,11 @@ class FuseTest : public CorePassTest {
 
     // "product fc1: linear + bias\n..."
     static std::string Titles(const Func *f) {
-        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar", "scatter"};
         std::string text;
         for (int i = 0; i < f->kernels.len; i++) {
             const Kernel *k = f->kernels.data[i];
             EXPECT_EQ("k" + std::string(i < 10 ? "0" : "") + std::to_string(i), k->name);
-            text += std::string(kinds[k->kind]) + " " + k->title +
+            text += std::string(ir_kernel_kind_names[k->kind]) + " " + k->title +
                     (k->pred.id ? std::string(" if ") + ir_value(f, k->pred)->name : "") + "\n";
         }
         return text;
@@ -46,10 +46,9 @@ class FuseTest : public CorePassTest {
 
     // "product: %1 %2\nscalar: %3\n": what each kernel makes, copied constants and assigns left out.
     static std::string Makes(const Func *f) {
-        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar", "scatter"};
         std::string text;
         for (int i = 0; i < f->kernels.len; i++) {
-            text += std::string(kinds[f->kernels.data[i]->kind]) + ":";
+            text += std::string(ir_kernel_kind_names[f->kernels.data[i]->kind]) + ":";
             for (int j = 0; j < f->kernels.data[i]->count; j++) {
                 const Op *o = ir_op_at(f, f->kernels.data[i]->first + j);
                 if (o->code == OP_assign) text += std::string(" =") + ir_value(f, o->in[0])->name;

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/words.h"
 #include "passes/kernels/kernel_check.h"
 #include "tests/golden/golden.h"
 #include "tests/passes/lower_test.h"
@@ -161,11 +162,10 @@ class TextTest : public LowerPassTest {
 
     // "  product: %1 %2": what each kernel makes; copied constants left out, assigned states after a =.
     static std::string Kernels(const Func *f) {
-        static const char *const kinds[] = {"product", "tile", "row", "column", "scalar", "scatter"};
         std::string text;
         for (int i = 0; i < f->kernels.len; i++) {
             const Kernel *k = f->kernels.data[i];
-            text += std::string("  ") + kinds[k->kind] + ":";
+            text += std::string("  ") + ir_kernel_kind_names[k->kind] + ":";
             for (int j = 0; j < k->count; j++) {
                 const Op *o = ir_op_at(f, k->first + j);
                 if (o->code == OP_assign) text += std::string(" =%") + ir_value(f, o->in[0])->name;

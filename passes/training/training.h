@@ -24,8 +24,8 @@ typedef struct
 } ParamSettings;
 ParamSettings train_settings(const Train *block, const char *param);
 
-/* Gradients of a training step, in the order of the parameters: the results of kind GRADIENT of |f|.  |block| -1: of every
- * block. */
+/* Gradients of a training step, in the order of the parameters: the results of kind GRADIENT of |f|.
+ * |block| -1: of every block. */
 typedef struct ParamGradient {
     const State *param;
     int result; /* of f */

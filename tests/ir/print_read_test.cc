@@ -232,6 +232,44 @@ TEST_F(PrintRead, NumbersCountFromTheLargestAndNamesAreMadeUnique) {
     EXPECT_STREQ(ir_value(f, ir_emit(f, OP_relu, AMP_DT_F32, nullptr, 1, ir_find(f, "x")))->name, "8");
 }
 
+TEST_F(PrintRead, NamesBecomeKindsOnce) {
+    Module *m = Read(R"(module "m" stage optimizer { }
+state %w : f32[2] param
+state %step.1 : i64 counter
+state %scale : f32 scaler
+state %seed : f32 buffer
+func train_step {
+  state %w : f32[2]
+  input %x : f32[2]
+  %y = relu(%x) : f32[2]
+  result loss.1 = %y
+  result grad.w = %y
+  result grad.v = %y
+  result y = %y
+}
+func step { }
+)");
+    ASSERT_NE(m, nullptr) << error_;
+    const Func *f = ir_program(m, PROGRAM_TRAIN_STEP);
+    ASSERT_EQ(f, m->funcs.data[0]);
+    EXPECT_EQ(ir_program(m, PROGRAM_EVAL), nullptr);
+    EXPECT_EQ(m->funcs.data[1]->kind, PROGRAM_OTHER);
+    EXPECT_EQ(ir_result_of_kind(f, RESULT_LOSS, 1), &f->results.data[0]);
+    EXPECT_EQ(ir_result_of_kind(f, RESULT_LOSS, NO_BLOCK), nullptr);
+    EXPECT_EQ(ir_result_of_kind(f, RESULT_MODEL, NO_BLOCK), &f->results.data[3]);
+    EXPECT_EQ(ir_result_state(f, &f->results.data[1]), ir_state_find(m, "w"));
+    EXPECT_EQ(ir_result_state(f, &f->results.data[2]), nullptr);
+    EXPECT_EQ(ir_result_state(f, &f->results.data[3]), nullptr);
+    EXPECT_EQ(ir_state_find(m, "step.1")->counter.kind, COUNTER_STEP);
+    EXPECT_EQ(ir_state_find(m, "step.1")->counter.block, 1);
+    EXPECT_EQ(ir_state_find(m, "scale")->counter.kind, COUNTER_SCALE);
+    EXPECT_EQ(ir_state_find(m, "seed")->counter.kind, COUNTER_NONE); // a buffer of the model's own
+    EXPECT_EQ(ir_counter(m, COUNTER_STEP, 1), ir_state_find(m, "step.1"));
+    const State *micro = ir_counter(m, COUNTER_MICRO, NO_BLOCK);
+    EXPECT_EQ(micro->role, STATE_COUNTER);
+    EXPECT_EQ(micro->dtype, AMP_DT_I64);
+}
+
 TEST_F(PrintRead, AStateTakesItsNameFromAValue) {
     Module *m = ir_module_new(&arena_, "m");
     State *s = ir_state_new(m, "step", STATE_COUNTER, AMP_DT_I64, shape_scalar());

@@ -161,6 +161,29 @@ TEST(CudaModel, ASoundOneHasItsOwnStatesAndPrograms) {
     amp_model_release(cuda);
 }
 
+// Before minor 4 the tables have no kinds: whatever is there is not read.
+TEST(CudaModel, KindsOfAnOlderModelAreThoseOfItsNames) {
+    Copy copy;
+    copy.Connect();
+    copy.desc.abi_minor = 3;
+    for (amp_model_state &s : copy.states) s.counter = 99, s.counter_block = 7;
+    for (amp_model_result &r : copy.results) r.kind = AMP_RESULT_NORM, r.index = 5;
+    for (amp_model_cuda_program &p : copy.programs) p.kind = AMP_PROGRAM_METRICS;
+    amp_error err = {};
+    amp_model *model, *cuda;
+    ASSERT_EQ(amp_model_from_desc(&copy.desc, "tiny.so", nullptr, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_model_for(model, "cuda", &cuda, &err), AMP_OK);
+    EXPECT_EQ(cuda->metrics, nullptr);
+    ASSERT_NE(cuda->train_step, nullptr);
+    EXPECT_STREQ(cuda->train_step->name, "train_step");
+    EXPECT_STREQ(cuda->states[amp_model_counter(cuda, AMP_COUNTER_SEED)].name, "seed");
+    const amp_model_result &gradient = cuda->train_step->results[3];
+    EXPECT_EQ(gradient.kind, (uint32_t)AMP_RESULT_GRADIENT);
+    EXPECT_STREQ(cuda->states[gradient.index].name, "fc.weight");
+    EXPECT_EQ(amp_program_result(cuda->train_step, AMP_RESULT_OK), 2);
+    amp_model_release(model);
+}
+
 // What a newer compiler appends is left out, what an older one did not know reads as zero.
 TEST(CudaModel, TablesStepByTheirOwnSize) {
     Copy copy;

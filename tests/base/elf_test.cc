@@ -66,9 +66,9 @@ TEST(Elf, NamesTheDamage) {
         {60, 9, 2, "end after the file"},
         {40, UINT64_MAX, 8, "end after"},
         {62, 3, 2, "names section 3 for names, but there are 3"},
-        {96 + 152, 1 << 20, 8, "names lie outside"},
-        {96 + 96, 1000, 8, "section .data.x lies outside the file"},
-        {96 + 88, UINT64_MAX, 8, ".data.x lies outside"},
+        {96 + 152, 1 << 20, 8, "the ELF section names are outside the file"},
+        {96 + 96, 1000, 8, "section .data.x is outside the file"},
+        {96 + 88, UINT64_MAX, 8, ".data.x is outside the file"},
     };
     for (const auto &c : cases) {
         std::string s = Minimal();

@@ -25,6 +25,7 @@ FILE = re.compile(r"(?<![\w./{<>%*~$}-])((?:[\w.-]+/)*[\w-]*[a-z0-9][\w-]+\.(?:c
 QUOTED = re.compile(r"`([^`\n]+)`")
 IDENTIFIER = re.compile(r"^([A-Za-z]\w*_\w+)(?:\(\))?$|^([A-Za-z]\w+)\(\)$")
 PLAIN = re.compile(r"(?<![\w.%/<-])([a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?!\w)")
+PLACEHOLDER = re.compile(r"(?:^|_)[A-Z]{3,}_[a-z]|[a-z]_[A-Z]{3,}")  # infer_RULE, NAME_grad
 WORD = re.compile(r"[A-Za-z_]\w*")
 C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
 # Headers of the system and of CUDA, the PTX document, instructions of PTX; words of ELF, POSIX, PyTorch and Random123.
@@ -118,7 +119,7 @@ def named(comments, is_markdown):
     quoted = list(QUOTED.finditer(comments))
     for found in quoted:
         identifier = IDENTIFIER.match(found[1])
-        if identifier:
+        if identifier and not PLACEHOLDER.search(found[1]):
             yield found.start(1), identifier[1] or identifier[2], False
     if not is_markdown:
         for found in PLAIN.finditer(comments):

@@ -1,5 +1,5 @@
-// Every device, instruction set, number of threads and way of placing memory computes the same training. A new device is a row
-// of the list at the end.
+// Every device, instruction set, number of threads and way of placing memory computes the same training. A new device
+// is a row of the list at the end.
 #include <tuple>
 
 #include "tests/conformance/skeleton_device.h"

@@ -1,4 +1,4 @@
-// text_test.cc: tests of passes as text: cases/*.ir hold IR before a pass and what it becomes. tests/passes/README.md has the format.
+// text_test.cc: passes as text: cases/*.ir hold IR before a pass and what it becomes. README.md has the format.
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -99,7 +99,7 @@ class TextTest : public LowerPassTest {
         return m;
     }
 
-    // values=bits: the same bits, with rounding; values=exact: the same values, in exact arithmetic, in operands that fit.
+    // values=bits: the same bits, with rounding; values=exact: the same in exact arithmetic, and operands fit kernels.
     void CheckValues(const Module *before, const Module *m) {
         ASSERT_TRUE(!Has("values") || Get("values") == "bits" || Get("values") == "exact" || Get("values") == "none");
         if (Get("values") == "bits")

@@ -22,19 +22,7 @@ Func *ir_func_new(Module *m, const char *name) {
     return f;
 }
 
-Func *ir_func_find(const Module *m, const char *name) {
-    for (int i = 0; i < m->funcs.len; i++)
-        if (!strcmp(m->funcs.data[i]->name, name)) return m->funcs.data[i];
-    return NULL;
-}
-
 Func *ir_program_new(Module *m, ProgramKind kind) { return ir_func_new(m, amp_program_word(kind)); }
-
-Func *ir_program(const Module *m, ProgramKind kind) {
-    for (int i = 0; i < m->funcs.len; i++)
-        if (m->funcs.data[i]->kind == kind) return m->funcs.data[i];
-    return NULL;
-}
 
 void ir_program_become(Func *f, ProgramKind kind) {
     f->kind = kind;
@@ -59,28 +47,7 @@ void ir_add_result(Func *f, const char *name, Val v) {
         table_set(f->module->arena, &f->result_names, name, (void *)(uintptr_t)f->results.len);
 }
 
-const Result *ir_find_result(const Func *f, const char *name) {
-    uintptr_t number = (uintptr_t)table_get(&f->result_names, name);
-    return number ? &f->results.data[number - 1] : NULL;
-}
-
-const Result *ir_result_of_kind(const Func *f, ResultKind kind, int32_t block) {
-    for (int i = 0; i < f->results.len; i++)
-        if (f->results.data[i].kind == kind && f->results.data[i].block == block) return &f->results.data[i];
-    return NULL;
-}
-
-State *ir_result_state(const Func *f, const Result *r) {
-    return r->kind == RESULT_GRADIENT || r->kind == RESULT_UPDATE ? ir_state_find(f->module, r->of) : NULL;
-}
-
-Region *ir_region(Func *f, uint32_t region) {
-    return region == 0 || region > (uint32_t)f->regions.len ? NULL : &f->regions.data[region - 1];
-}
-
 /* ---- values ------------------------------------------------------------------------------------------------------ */
-
-Value *ir_value(const Func *f, Val v) { return v.id < (uint32_t)f->values.len ? f->values.data[v.id] : NULL; }
 
 Val ir_find(const Func *f, const char *name) { return names_find(f, name); }
 
@@ -107,15 +74,6 @@ Val ir_add_input(Func *f, const char *name, Dtype t, Shape s) {
     return v;
 }
 
-Op *ir_def(const Func *f, Val v) {
-    const Value *value = ir_value(f, v);
-    return value && value->kind == VAL_RESULT ? ir_op(f, value->def) : NULL;
-}
-
-Dtype ir_dtype(const Func *f, Val v) { return ir_value(f, v)->dtype; }
-
-const Shape *ir_shape(const Func *f, Val v) { return &ir_value(f, v)->shape; }
-
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
 State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s) {
@@ -126,8 +84,6 @@ State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape 
     if (!table_get(&m->state_names, name)) table_set(m->arena, &m->state_names, name, state);
     return state;
 }
-
-State *ir_state_find(const Module *m, const char *name) { return table_get(&m->state_names, name); }
 
 static const struct {
     StateRole role;
@@ -147,11 +103,6 @@ State *ir_counter(Module *m, CounterKind kind, int32_t block) {
     return s ? s : ir_counter_new(m, kind, block);
 }
 
-State *ir_state_of(const Func *f, Val v) {
-    const Value *value = ir_value(f, v);
-    return value && value->kind == VAL_STATE ? ir_state_find(f->module, value->name) : NULL;
-}
-
 Val ir_use_state(Func *f, const State *s) {
     Val v = names_find(f, s->name);
     if (v.id && ir_value(f, v)->kind == VAL_STATE) return v;
@@ -167,8 +118,6 @@ Val ir_use_state(Func *f, const State *s) {
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */
 
-Op *ir_op(const Func *f, OpId o) { return o.id < (uint32_t)f->ops.len ? f->ops.data[o.id] : NULL; }
-
 Op *ir_op_new(Func *f, Opcode code, const Val *in, int n_in) {
     Arena *a = f->module->arena;
     Op *o = arena_new(a, Op);
@@ -183,13 +132,6 @@ Op *ir_op_new(Func *f, Opcode code, const Val *in, int n_in) {
     vec_push(a, &f->ops, o);
     vec_push(a, &f->body, o->id);
     return o;
-}
-
-OpId ir_op_id(const Func *f, const Op *o) {
-    if (ir_op(f, o->id) == o) return o->id;
-    for (int i = 1; i < f->ops.len; i++) /* a copied struct carries the id of its original */
-        if (f->ops.data[i] == o) return (OpId){(uint32_t)i};
-    return (OpId){0};
 }
 
 Val ir_result(Func *f, Op *o, const char *hint, Dtype t, Shape s) {
@@ -225,13 +167,6 @@ Val ir_emit(Func *f, Opcode code, Dtype t, const char *hint, int n_in, ...) {
     return ir_make_results(f, ir_op_new(f, code, in, n_in), t, hint);
 }
 
-AttrValue *ir_attr(const Op *o, const char *name) {
-    const AttrSpec *specs = ir_op_info[o->code].attrs;
-    for (int i = 0; i < MAX_ATTRS && specs[i].type != ATTR_END; i++)
-        if (!strcmp(specs[i].name, name)) return (AttrValue *)&o->attr[i];
-    return NULL;
-}
-
 Reason *ir_reason(Module *m, const char *rule) {
     Reason *r = arena_new(m->arena, Reason);
     r->rule = rule;
@@ -239,12 +174,6 @@ Reason *ir_reason(Module *m, const char *rule) {
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
-
-CallArg *ir_call_arg(const Call *c, const char *name) {
-    for (int i = 0; i < c->args.len; i++)
-        if (!strcmp(c->args.data[i].name, name)) return &c->args.data[i];
-    return NULL;
-}
 
 static void call_set(Arena *a, Call *c, const char *name, AttrType type, AttrValue value) {
     CallArg *arg = ir_call_arg(c, name);

@@ -409,7 +409,7 @@ typedef struct Module {
     const char *graph_text;
 } Module;
 
-/* ---- building (build.c) ------------------------------------------------------------------------------------------ */
+/* ---- building and finding (build.c, lookup.c) -------------------------------------------------------------------- */
 
 Module *ir_module_new(Arena *a, const char *name);
 Func *ir_func_new(Module *m, const char *name);        /* appended to m->funcs */

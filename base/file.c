@@ -133,8 +133,8 @@ struct amp_file_writer {
 
 static const char temporary_suffix[] = ".tmp-XXXXXX";
 
-/* Finds the file that a link points to and the mode to keep; *mode is -1 for a new file.  Only a regular file can be replaced:
- * renaming over /dev/null would be possible, too. */
+/* Finds the file that a link points to and the mode to keep; *mode is -1 for a new file.  Only a regular file can be
+ * replaced: renaming over /dev/null would be possible, too. */
 static amp_status resolve_target(const char *path, char resolved[PATH_MAX], long *mode, amp_error *err) {
     struct stat st;
     *mode = -1;

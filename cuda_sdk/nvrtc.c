@@ -188,7 +188,8 @@ static amp_status copy_part(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, Pr
     size_t bytes = 0;
     if (get_size(program, &bytes) || bytes == 0) return AMP_OK;
     char *copy = amp_alloc(&nvrtc->allocator, bytes);
-    if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory for %zu bytes of compiled code", job->name, bytes);
+    if (!copy)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory for %zu bytes of compiled code", job->name, bytes);
     *data = copy;
     *size = bytes;
     int result = get(program, copy);

@@ -125,7 +125,8 @@ static bool cut_to_prefix(char *path) {
     return true;
 }
 
-/* The first python3 of PATH: /usr/bin/python3 -> /usr.  |real|: with links resolved, which a virtual environment's python3 has. */
+/* The first python3 of PATH: /usr/bin/python3 -> /usr.  |real|: with links resolved, as those of a virtual environment
+ * are. */
 static bool python_prefix(char prefix[PATH_MAX], bool real) {
     const char *path = getenv("PATH");
     for (const char *end; path && *path; path = *end ? end + 1 : end) {

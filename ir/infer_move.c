@@ -1,4 +1,5 @@
-/* infer_move.c: shapes of ops that move elements, and of ops that make tensors from numbers, indexes or fewer elements. */
+/* infer_move.c: shapes of ops that move elements, and of ops that make tensors from numbers, indexes or fewer
+ * elements. */
 #include "ir/infer.h"
 
 /* ---- movement ---------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@ namespace {
 
 // One operation: each lane has its own word, so that what comes back is known too.
 struct Atom {
-    const char *name, *operation, *type; // "atom_add_u32", "add", "u32"
+    const char *name, *operation, *type; // the kernel's, "add", "u32"
     int bytes;
     uint64_t (*result)(uint64_t old, uint64_t x);
 };

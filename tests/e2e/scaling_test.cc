@@ -1,4 +1,5 @@
-// Loss scaling (on the CPU, and as scaling_cuda_test on the stand-in for a GPU): a skipped step changes nothing but the scaler; the floor is sticky; unscaled precisions have no scaler.
+// Loss scaling, on the CPU and on the stand-in for a GPU: a skipped step changes nothing but the scaler; the floor is
+// sticky; unscaled precisions have no scaler.
 #include "tests/e2e/harness.h"
 
 #include <cmath>

@@ -136,8 +136,8 @@ const std::set<std::string> kRefusedWithoutAutocast = {
 
 class TorchOpsTest : public PassTest {
   protected:
-    // An op of tests/ops/pointwise.def that PyTorch's autocast has no rule for: it runs in the dtype that it is given, as ops
-    // of a policy's `*` line do (ThePointwiseOpsThatAutocastLeavesAlone).
+    // An op of tests/ops/pointwise.def that PyTorch's autocast has no rule for: it runs in the dtype that it is given,
+    // as ops of a policy's `*` line do (ThePointwiseOpsThatAutocastLeavesAlone).
     static bool IsLeftAlone(const std::string &op) {
         const std::vector<PointwiseRow> rows = PointwiseRows();
         const bool is_row =

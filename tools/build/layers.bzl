@@ -5,7 +5,19 @@ the tests. Bazel refuses every other dependency, and a header without a dependen
 """
 
 _USERS = {
-    "base": ["bench", "codegen", "compiler", "cuda_sdk", "fakecuda", "frontend", "ir", "passes", "runtime", "targets", "tools"],
+    "base": [
+        "bench",
+        "codegen",
+        "compiler",
+        "cuda_sdk",
+        "fakecuda",
+        "frontend",
+        "ir",
+        "passes",
+        "runtime",
+        "targets",
+        "tools",
+    ],
     "bench": [],
     "codegen": ["compiler"],
     "compiler": ["bench", "examples", "tools"],

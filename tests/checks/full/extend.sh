@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# What CONTRIBUTING.md says of a new pass and of a new device is enough: both are added to a copy of the tree, by its
+# steps alone; the copy builds, dumps the new stage, and its new device passes the conformance suite.
+set -uo pipefail
+source tests/checks/checks.bash
+
+copy=$work/copy
+mkdir "$copy"
+git ls-files -z | xargs -0 cp --parents -t "$copy" 2>/dev/null
+cd "$copy" || exit 1
+[[ -z ${NVRTC_PATH:-} ]] || export NVRTC_PATH
+bazel() { command bazel --output_base="$work/output" "$@"; }
+stop() {
+    command bazel --output_base="$work/output" shutdown >/dev/null 2>&1
+    chmod -R u+w "$work/output"
+    finish
+}
+
+# ---- a pass: its file, its row in stages.def, its row in pipeline.c, a case of what it does ---------------------------------
+
+cat >passes/simplify/rename_results.c <<'PASS'
+/* rename_results: a value that is a result of train_step gets the result's name.
+ * needs: simplify.  breaks: nothing.
+ *
+ *     %7 = add(%5, %6) : f32        =>     %total = add(%5, %6) : f32
+ *     result total = %7                    result total = %total
+ */
+#include "passes/passes.h"
+
+bool pass_rename_results(PassContext *c) {
+    for (int i = 0; i < c->m->funcs.len; i++) {
+        Func *f = c->m->funcs.data[i];
+        for (int j = 0; j < f->results.len; j++)
+            if (ir_def(f, f->results.data[j].value)) ir_rename(f, f->results.data[j].value, f->results.data[j].name);
+    }
+    return true;
+}
+PASS
+sed -i '/^STAGE(SIMPLIFY, simplify)/a STAGE(RENAME_RESULTS, rename_results)' ir/stages.def
+sed -i '/\[STAGE_SIMPLIFY\] =/a [STAGE_RENAME_RESULTS] = {STAGE_RENAME_RESULTS, pass_rename_results, "simplify", "nothing"},' \
+    passes/pipeline.c
+cat >"$work/total.amp" <<'MODEL'
+amp 1
+model total(x: f32[N, 4]) -> total {
+    total = sum(x * 2.0) + 1.0
+}
+MODEL
+
+# ---- a device: a copy of the skeleton, its rows -----------------------------------------------------------------------------
+
+mkdir runtime/device/copied
+sed 's/skeleton/copied/g; s/SKELETON/COPIED/g; s#tests/conformance/#runtime/device/copied/#' \
+    tests/conformance/skeleton_device.c >runtime/device/copied/copied_device.c
+sed 's/skeleton/copied/g; s/SKELETON/COPIED/g; s/TESTS_CONFORMANCE/RUNTIME_DEVICE_COPIED/' \
+    tests/conformance/skeleton_device.h >runtime/device/copied/copied_device.h
+sed 's/name = "null"/name = "copied"/; s#deps = \["//runtime/device"\]#deps = ["//runtime/device", "//runtime/device/cpu"]#' \
+    runtime/device/null/BUILD >runtime/device/copied/BUILD
+sed -i 's/amp_device_null;/amp_device_null, amp_device_copied;/' runtime/device/device.h
+sed -i 's/&amp_device_null}/\&amp_device_null, \&amp_device_copied}/' runtime/device/devices.c
+sed -i 's#"//runtime/device/null",#&\n        "//runtime/device/copied",#' runtime/device/BUILD
+sed -i 's/&amp_device_null,/&\n\&amp_device_copied,/' tests/conformance/devices.c
+sed -i 's/{"skeleton", "portable", 1, false, false, 1e-4},/&\n    {"copied", "portable", 1, false, false, 1e-4},\n    {"copied", "v3", 1, false, true, 1e-4},/' \
+    tests/conformance/training_test.cc
+
+run 0 bazel build //tools:ampc //tools:amprun
+((bad == 0)) || { cat "$work/.err"; stop; }
+ampc=$(bazel info bazel-bin 2>/dev/null)/tools/ampc
+run 0 "$ampc" "$work/total.amp" --emit ir --stop-after rename_results
+says 'stage rename_results' '%total = ' 'result total = %total'
+run 0 "$ampc" "$work/total.amp" --emit ir --stop-after rename_results -o "$work/total.ir"
+run 0 "$ampc" "$work/total.ir" --emit c -o "$work/total.c" # the stage reads back, and the passes that are left run
+run 0 "$ampc" examples/fashion_mnist/cnn.amp --emit c -o "$work/cnn.c"
+
+run 0 bazel test --test_output=errors //tests/conformance:training_test
+((bad == 0)) || cat "$work/.err" "$work/.out"
+says 'training_test'
+xml=$(find -L "$(bazel info bazel-testlogs 2>/dev/null)/tests/conformance/training_test" -name test.xml)
+holds 'the suite ran on the new device' grep -q 'copied, portable' $xml
+stop

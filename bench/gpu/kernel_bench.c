@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/load.h"
 #include "runtime/model/layout.h"
@@ -275,7 +276,7 @@ static int open_program(Bench *b, const char *path, const char *name) {
     amp_model *model, *cuda;
     if (amp_model_load(path, NULL, &model, &err) || amp_model_for(model, "cuda", &cuda, &err)) return fail(err.message);
     b->model = cuda;
-    b->program = amp_model_program_named(cuda, name);
+    b->program = amp_model_program_of(cuda, amp_program_kind(name));
     if (!b->program) return fail("the model has no such program");
     if (amp_cuda_context_open(&cuda->allocator, NULL, 0, &b->context, &err) || amp_cuda_enter(b->context, &err))
         return fail(err.message);

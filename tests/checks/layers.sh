@@ -3,7 +3,6 @@
 # dependency that would go with it, and no more than six files reach one another in a circle.
 set -uo pipefail
 source tests/checks/checks.bash
-build //compiler //runtime //tools:ampc //tools:amprun
 
 copy=$work/copy
 mkdir "$copy"
@@ -43,9 +42,10 @@ forbidden cuda_sdk/nvrtc.c runtime/model/model.h cuda_sdk/BUILD //runtime/model:
 (cd "$copy" && bazel --output_base="$work/output" shutdown) >/dev/null 2>&1
 chmod -R u+w "$work/output"
 
-# Read from the archives that were just built.
+# Read from archives; a library without sources has none.
 readonly LIBRARIES='kind(cc_library, deps(//compiler + //runtime + //tools:amprun)) ^ //...'
 mapfile -t libraries < <(bazel query --noshow_progress "attr(srcs, '[a-z]', $LIBRARIES)" 2>/dev/null)
+build "${libraries[@]}"
 archives=()
 for library in "${libraries[@]}"; do
     archive=$bin/${library#//}

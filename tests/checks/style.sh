@@ -20,6 +20,7 @@ cat >"$work/tree/planted.c" <<'PLANTED'
 /* planted.c, gone_away.h, and no_such_word; text of the code is none of it, and short_text is a word of the code. */
 int main( void ) { return sizeof "not_a_comment.h is text, and so is short_text" > 10; } // a line that is a little too long
 PLANTED
+cp .clang-format "$work/tree"
 git init -q "$work/tree"
 checker=$PWD/tests/checks/style.py
 # planted KIND TEXT...: what the check says of the planted file

@@ -16,7 +16,7 @@ stop() {
     finish
 }
 
-# ---- a pass: its file, its row in stages.def, its row in pipeline.c, a case of what it does ---------------------------------
+# ---- a pass: its file, its row in stages.def, its row in pipeline.c --------------------------------------------------
 
 cat >passes/simplify/rename_results.c <<'PASS'
 /* rename_results: a value that is a result of train_step gets the result's name.
@@ -37,8 +37,8 @@ bool pass_rename_results(PassContext *c) {
 }
 PASS
 sed -i '/^STAGE(SIMPLIFY, simplify)/a STAGE(RENAME_RESULTS, rename_results)' ir/stages.def
-sed -i '/\[STAGE_SIMPLIFY\] =/a [STAGE_RENAME_RESULTS] = {STAGE_RENAME_RESULTS, pass_rename_results, "simplify", "nothing"},' \
-    passes/pipeline.c
+row='[STAGE_RENAME_RESULTS] = {STAGE_RENAME_RESULTS, pass_rename_results, "simplify", "nothing"},'
+sed -i "/\[STAGE_SIMPLIFY\] =/a $row" passes/pipeline.c
 cat >"$work/total.amp" <<'MODEL'
 amp 1
 model total(x: f32[N, 4]) -> total {
@@ -46,21 +46,22 @@ model total(x: f32[N, 4]) -> total {
 }
 MODEL
 
-# ---- a device: a copy of the skeleton, its rows -----------------------------------------------------------------------------
+# ---- a device: a copy of the skeleton, its rows ----------------------------------------------------------------------
 
 mkdir runtime/device/copied
 sed 's/skeleton/copied/g; s/SKELETON/COPIED/g; s#tests/conformance/#runtime/device/copied/#' \
     tests/conformance/skeleton_device.c >runtime/device/copied/copied_device.c
 sed 's/skeleton/copied/g; s/SKELETON/COPIED/g; s/TESTS_CONFORMANCE/RUNTIME_DEVICE_COPIED/' \
     tests/conformance/skeleton_device.h >runtime/device/copied/copied_device.h
-sed 's/name = "null"/name = "copied"/; s#deps = \["//runtime/device"\]#deps = ["//runtime/device", "//runtime/device/cpu"]#' \
+dependencies='deps = ["//runtime/device", "//runtime/device/cpu"]'
+sed "s/name = \"null\"/name = \"copied\"/; s#deps = \[\"//runtime/device\"\]#$dependencies#" \
     runtime/device/null/BUILD >runtime/device/copied/BUILD
 sed -i 's/amp_device_null;/amp_device_null, amp_device_copied;/' runtime/device/device.h
 sed -i 's/&amp_device_null}/\&amp_device_null, \&amp_device_copied}/' runtime/device/devices.c
 sed -i 's#"//runtime/device/null",#&\n        "//runtime/device/copied",#' runtime/device/BUILD
 sed -i 's/&amp_device_null,/&\n\&amp_device_copied,/' tests/conformance/devices.c
-sed -i 's/{"skeleton", "portable", 1, false, false, 1e-4},/&\n    {"copied", "portable", 1, false, false, 1e-4},\n    {"copied", "v3", 1, false, true, 1e-4},/' \
-    tests/conformance/training_test.cc
+rows='{"copied", "portable", 1, false, false, 1e-4},\n    {"copied", "v3", 1, false, true, 1e-4},'
+sed -i "s/{\"skeleton\", \"portable\", 1, false, false, 1e-4},/&\n    $rows/" tests/conformance/training_test.cc
 
 run 0 bazel build //tools:ampc //tools:amprun
 ((bad == 0)) || { cat "$work/.err"; stop; }

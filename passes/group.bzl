@@ -1,0 +1,21 @@
+"""One group of passes as a library: only the pipeline and tests may depend on it, so that no group includes another."""
+
+load("//tools/build:defs.bzl", "amp_cc_library")
+
+def amp_pass_group(name, srcs = [], deps = []):
+    """All sources and headers of the package, over what every group shares."""
+    amp_cc_library(
+        name = name,
+        srcs = native.glob(["*.c"]) + srcs,
+        hdrs = native.glob(["*.h"]),
+        visibility = [
+            "//passes:__pkg__",
+            "//tests:__subpackages__",
+        ],
+        deps = [
+            "//base",
+            "//ir",
+            "//passes:interface",
+            "//passes/common",
+        ] + deps,
+    )

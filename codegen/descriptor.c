@@ -3,6 +3,7 @@
 
 #include "amp/model_abi.h"
 #include "amp/version.h"
+#include "base/dtype.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
@@ -137,16 +138,6 @@ static void put_optimizers(TableWriter *x) {
     if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
 }
 
-/* The word of the low type that the policy had, whatever the model asks for. */
-static const char *precision_of(const Module *m) {
-    switch (m->low) {
-    case AMP_DT_F16: return "fp16";
-    case AMP_DT_BF16: return "bf16";
-    case AMP_DT_TF32: return "tf32";
-    default: return "fp32";
-    }
-}
-
 static void put_descriptor(TableWriter *x, int programs, size_t ir_length, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
@@ -156,7 +147,7 @@ static void put_descriptor(TableWriter *x, int programs, size_t ir_length, const
     table_put_field(x->t, "compiler_version", AMP_VERSION);
     table_put_field(x->t, "target", targets[0]->name);
     table_put_field(x->t, "policy", m->policy_name);
-    table_put_field(x->t, "precision", precision_of(m));
+    table_put_field(x->t, "precision", amp_precision_word(m->low)); /* the policy's, whatever the model asks for */
     table_put_field(x->t, "low", amp_dtype_name(m->low));
     table_put_field(x->t, "source_name", m->source_name);
     put_optimizers(x);

@@ -1,6 +1,7 @@
 /* session.c: see session.h. */
 #include "compiler/session.h"
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/options.h"
@@ -115,12 +116,12 @@ static void observe(void *user, const Module *m, double seconds) {
 static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err) {
     const char *word = s->options.eval_precision;
     if (!word || (m->eval_precision && !strcmp(word, m->eval_precision))) return AMP_OK;
-    if (strcmp(word, "fp32"))
+    if (strcmp(word, AMP_FULL_PRECISION))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "eval precision %s: only fp32 can be added to a model", word);
     if (m->stage > STAGE_ELABORATE)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: is at stage %s, too late to add FP32 forms of eval and infer",
                         s->source->name, ir_stage_names[m->stage]);
-    m->eval_precision = "fp32";
+    m->eval_precision = AMP_FULL_PRECISION;
     return AMP_OK;
 }
 

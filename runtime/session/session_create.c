@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "runtime/model/state.h"
@@ -80,7 +81,7 @@ static amp_status make_arena(amp_session *s, amp_error *err) {
 
 static amp_status make_programs(amp_session *s, const amp_session_options *o, amp_error *err) {
     const amp_model *m = s->model;
-    bool in_fp32 = o->precision && !strcmp(o->precision, "fp32");
+    bool in_fp32 = o->precision && !strcmp(o->precision, AMP_FULL_PRECISION);
     const amp_program *const programs[AMP_SESSION_PROGRAMS] = {
         [AMP_RUN_TRAIN_STEP] = s->training ? m->train_step : NULL,
         [AMP_RUN_APPLY_STEP] = s->training ? m->apply_step : NULL,
@@ -100,7 +101,7 @@ static amp_status make_programs(amp_session *s, const amp_session_options *o, am
 
 static amp_status check_precision(const amp_session_options *o, const amp_model *m, amp_error *err) {
     if (!o->precision) return AMP_OK;
-    if (strcmp(o->precision, "fp32"))
+    if (strcmp(o->precision, AMP_FULL_PRECISION))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "precision %s: NULL (as compiled) or fp32", o->precision);
     if (amp_model_has_fp32(m)) return AMP_OK;
     return amp_fail(err, AMP_UNSUPPORTED,

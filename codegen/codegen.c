@@ -44,7 +44,6 @@ static const char switches[] =
     "NULL. */\n"
     "#define OPERAND(T, i, offset) ((T *)a->buffer[i] + (offset))\n"
     "#define OPTIONAL_OPERAND(T, i, offset) (a->buffer[i] ? OPERAND(T, i, offset) : (T *)0)\n"
-    "#define UNROLL _Pragma(\"GCC unroll 4\")\n"
     "\n";
 
 static const char query[] =

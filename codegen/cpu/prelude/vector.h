@@ -26,6 +26,7 @@
 
 #define INLINE static inline __attribute__((always_inline, unused))
 #define MAYBE_UNUSED __attribute__((unused))
+#define UNROLL _Pragma("GCC unroll 4")
 
 typedef float vf __attribute__((vector_size(4 * W)));
 typedef int32_t vi __attribute__((vector_size(4 * W)));
@@ -33,6 +34,8 @@ typedef uint32_t vu __attribute__((vector_size(4 * W)));
 typedef uint16_t vh __attribute__((vector_size(2 * W)));
 typedef uint8_t vb __attribute__((vector_size(W)));
 typedef uint64_t vq __attribute__((vector_size(4 * W))); /* W / 2 lanes */
+typedef double vd __attribute__((vector_size(8 * W)));
+typedef int64_t vl __attribute__((vector_size(8 * W)));
 /* The same in memory: only as aligned as their elements. */
 typedef float vf_mem __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef int32_t vi_mem __attribute__((vector_size(4 * W), aligned(4), may_alias));
@@ -41,6 +44,7 @@ typedef uint8_t vb_mem __attribute__((vector_size(W), aligned(1), may_alias));
 
 INLINE vf splat_f(float x) { return x - (vf){0}; }
 INLINE vi splat_i(int32_t x) { return x + (vi){0}; }
+INLINE vd splat_d(double x) { return x - (vd){0}; }
 
 INLINE vi lane_index(void) {
 #if W == 16
@@ -57,6 +61,7 @@ INLINE vi first_lanes(int64_t count) { return lane_index() < splat_i(count > W ?
 
 INLINE vf select_vf(vi mask, vf a, vf b) { return (vf)(((vi)a & mask) | ((vi)b & ~mask)); }
 INLINE vi select_vi(vi mask, vi a, vi b) { return (a & mask) | (b & ~mask); }
+INLINE vd select_vd(vl mask, vd a, vd b) { return (vd)(((vl)a & mask) | ((vl)b & ~mask)); }
 INLINE vf keep_vf(vf v, vi mask) { return (vf)((vi)v & mask); }
 INLINE vi keep_vi(vi v, vi mask) { return v & mask; }
 
@@ -70,7 +75,14 @@ INLINE int32_t any_vi(vi mask) {
 
 INLINE vf float_vi(vi v) { return __builtin_convertvector(v, vf); }
 INLINE vi int_vf(vf v) { return __builtin_convertvector(v, vi); }
+INLINE vd double_vf(vf v) { return __builtin_convertvector(v, vd); }
+INLINE vf float_vd(vd v) { return __builtin_convertvector(v, vf); }
+INLINE vd double_vl(vl v) { return __builtin_convertvector(v, vd); }
 INLINE vf float_mask(vi mask) { return (vf)(mask & (vi)splat_f(1.0f)); }
+INLINE vi int_bits(vf v) { return (vi)v; }
+INLINE vf float_bits(vi bits) { return (vf)bits; }
+INLINE vl long_bits(vd v) { return (vl)v; }
+INLINE vd double_bits(vl bits) { return (vd)bits; }
 INLINE vi magnitude_bits(vf v) { return (vi)v & 0x7FFFFFFF; }
 INLINE vi nan_vf(vf v) { return v != v; }
 

@@ -54,3 +54,21 @@ INLINE uint32_t pack_bf16(float low, float high) { return __byte_perm(bits_of(lo
 INLINE int32_t i32_of_f32(float x) {
     return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN;
 }
+
+/* ---- the words of functions.h, for single elements ---- */
+
+INLINE float select_f32(bool mask, float a, float b) { return mask ? a : b; }
+INLINE int32_t select_i32(bool mask, int32_t a, int32_t b) { return mask ? a : b; }
+INLINE double select_f64(bool mask, double a, double b) { return mask ? a : b; }
+INLINE bool nan_f32(float x) { return x != x; }
+
+INLINE float float_i32(int32_t x) { return (float)x; }
+INLINE double double_f32(float x) { return x; }
+INLINE float float_f64(double x) { return (float)x; }
+INLINE double double_i64(int64_t x) { return (double)x; }
+
+INLINE int32_t int_bits(float x) { return __float_as_int(x); }
+INLINE float float_bits(int32_t bits) { return __int_as_float(bits); }
+INLINE int64_t long_bits(double x) { return __double_as_longlong(x); }
+INLINE double double_bits(int64_t bits) { return __longlong_as_double(bits); }
+INLINE int32_t magnitude_bits(float x) { return int_bits(x) & INT32_MAX; }

@@ -77,6 +77,7 @@ INLINE vf float_vi(vi v) { return __builtin_convertvector(v, vf); }
 INLINE vi int_vf(vf v) { return __builtin_convertvector(v, vi); }
 INLINE vd double_vf(vf v) { return __builtin_convertvector(v, vd); }
 INLINE vf float_vd(vd v) { return __builtin_convertvector(v, vf); }
+INLINE vi int_vl(vl v) { return __builtin_convertvector(v, vi); } /* the low half */
 INLINE vd double_vl(vl v) { return __builtin_convertvector(v, vd); }
 INLINE vf float_mask(vi mask) { return (vf)(mask & (vi)splat_f(1.0f)); }
 INLINE vi int_bits(vf v) { return (vi)v; }

@@ -60,11 +60,13 @@ INLINE int32_t i32_of_f32(float x) {
 INLINE float select_f32(bool mask, float a, float b) { return mask ? a : b; }
 INLINE int32_t select_i32(bool mask, int32_t a, int32_t b) { return mask ? a : b; }
 INLINE double select_f64(bool mask, double a, double b) { return mask ? a : b; }
+INLINE bool any_i32(bool mask) { return mask; }
 INLINE bool nan_f32(float x) { return x != x; }
 
 INLINE float float_i32(int32_t x) { return (float)x; }
 INLINE double double_f32(float x) { return x; }
 INLINE float float_f64(double x) { return (float)x; }
+INLINE int32_t int_i64(int64_t x) { return (int32_t)x; }
 INLINE double double_i64(int64_t x) { return (double)x; }
 
 INLINE int32_t int_bits(float x) { return __float_as_int(x); }

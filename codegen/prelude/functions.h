@@ -8,7 +8,7 @@
  * Bounds of the error, in units in the last place of f32, measured against long double over all finite arguments in
  * steps, on every instruction set (tests/codegen/math_test.cc):
  *
- *   exp 1   log 1   tanh 1.5   erf 2.5   pow 0.501   sqrt, /, +, -, * correctly rounded
+ *   exp 1   log 1   tanh 1.5   erf 2.5   sin 1   cos 1   pow 0.501   sqrt, /, +, -, * correctly rounded
  *
  * The polynomials are minimax fits by Lawson's iteration, each coefficient rounded to f32 before the next is fitted;
  * reductions follow W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980.
@@ -101,6 +101,67 @@ INLINE vf erf_vf(vf x) {
     return select_vf(a < 1.0f, small, float_bits(int_bits(large) | sign));
 }
 SCALAR(erf)
+
+/* ---- sine and cosine: quarter turns are taken off in double, so that the rest keeps its digits ---- */
+
+/* The nearest integer, |x| < 2^51. */
+INLINE vd round_vd(vd x) { return (x + 0x1.8p52) - 0x1.8p52; }
+
+/* x = quarters pi / 2 + r, |r| <= pi / 4, for a float x of any size (M. Payne and R. Hanek, "Radian Reduction for
+ * Trigonometric Functions", SIGNUM Newsletter 18, 1983).  2 / pi is cut into parts of 26 bits, so each product with the
+ * 24 bits of x is exact.  Products of 2^51 and more are multiples of 4 and left out.  Of the others whole quarters are
+ * taken off before the next one is added, so the sum is exact down to the last digit that counts. */
+INLINE vd reduce_large_vd(vd x, vd *quarters) {
+    const double two_over_pi[8] = {0x1.45f3068p-1,  0x1.7272208p-27,  0x1.4a7f09p-54,  0x1.abe8fa8p-79,
+                                   0x1.a6ee06p-107, 0x1.b629590p-132, 0x1.278872p-157, 0x1.07f944p-186};
+    vd sum = splat_d(0.0), whole = splat_d(0.0);
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        const vd p = x * two_over_pi[i], kept = select_vd((p < 0x1p51) & (p > -0x1p51), p, splat_d(0.0));
+        const vd n = round_vd(kept), rest = sum + (kept - n), m = round_vd(rest);
+        whole = whole + n + m;
+        sum = rest - m;
+    }
+    *quarters = whole - 4.0 * round_vd(whole * 0.25);
+    return sum * 0x1.921fb54442d18p0;
+}
+
+/* The sine of x + |turn| quarter turns.  Below 2^19, r = x - n pi / 2 with pi / 2 in two parts is exact enough.  With
+ * z = r^2, |r| <= pi / 4: sin r = r + r^3 P(z), cos r = 1 - z / 2 + z^2 Q(z), each with the digits of r that a float
+ * cannot hold. */
+INLINE vf sine_vf(vf x, int32_t turn) {
+    const vf a = float_bits(magnitude_bits(x));
+    const vd wide = double_vf(x);
+    vd n = round_vd(wide * 0x1.45f306dc9c883p-1);
+    vd exact = (wide - n * 0x1.921fb544p0) - n * 0x1.0b4611a626331p-34;
+    if (any_vi(a >= 0x1p19f)) {
+        vd m = n;
+        const vd far = reduce_large_vd(wide, &m);
+        const vl large = (wide >= 0x1p19) | (wide <= -0x1p19);
+        exact = select_vd(large, far, exact);
+        n = select_vd(large, m, n);
+    }
+    const vi quarter = int_vl(long_bits(n + 0x1.8p52)) + turn;
+    const vf r = float_vd(exact), low = float_vd(exact - double_vf(r)), z = r * r;
+    vf p = splat_f(0x1.7c3f94p-19f);
+    POLY(p, z, -0x1.a0597ap-13f);
+    POLY(p, z, 0x1.111174p-7f);
+    POLY(p, z, -0x1.555556p-3f);
+    const vf sine = fma_vf(r * z, p, low) + r;
+    vf q = splat_f(0x1.99e910p-16f);
+    POLY(q, z, -0x1.6c0c2ap-10f);
+    POLY(q, z, 0x1.55554ap-5f);
+    const vf half = 0.5f * z, near_one = 1.0f - half;
+    const vf cosine = near_one + (((1.0f - near_one) - half) + fma_vf(z * z, q, -r * low));
+    const vf y = select_vf((quarter & 1) == 0, sine, cosine);
+    return select_vf(a < INF, float_bits(int_bits(y) ^ ((quarter & 2) << 30)), x - x);
+}
+
+INLINE vf sin_vf(vf x) { return select_vf(x == 0.0f, x, sine_vf(x, 0)); }
+SCALAR(sin)
+
+INLINE vf cos_vf(vf x) { return sine_vf(x, 1); }
+SCALAR(cos)
 
 /* ---- powers: in double, so that the product of the exponent and the logarithm keeps its digits ---- */
 

@@ -56,6 +56,8 @@ UNARY(log, log)
 UNARY(sqrt, sqrt)
 UNARY(tanh, tanh)
 UNARY(erf, erf)
+UNARY(sin, sin)
+UNARY(cos, cos)
 UNARY(not, not )
 UNARY(is_finite, finite_number)
 UNARY(increment, plus_one)
@@ -134,7 +136,6 @@ static void run_abs(Running *r) { FOR_EACH(r, i) result(r)[i] = fabs(in(r, 0, i)
 static void run_silu(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) / (1.0 + exp(-in(r, 0, i))); }
 static void run_rsqrt(Running *r) { FOR_EACH(r, i) result(r)[i] = 1.0 / sqrt(in(r, 0, i)); }
 static void run_pow(Running *r) { FOR_EACH(r, i) result(r)[i] = pow(in(r, 0, i), interp_float(r, "e")); }
-static void run_cos(Running *r) { FOR_EACH(r, i) result(r)[i] = cos(in(r, 0, i)); }
 
 static void run_softplus(Running *r) {
     FOR_EACH(r, i) {
@@ -216,6 +217,8 @@ const InterpFn interp_pointwise_ops[OP_COUNT] = {
     [OP_sqrt] = run_sqrt,
     [OP_tanh] = run_tanh,
     [OP_erf] = run_erf,
+    [OP_sin] = run_sin,
+    [OP_cos] = run_cos,
     [OP_not] = run_not,
     [OP_is_finite] = run_is_finite,
     [OP_increment] = run_increment,
@@ -235,7 +238,6 @@ const InterpFn interp_pointwise_ops[OP_COUNT] = {
     [OP_silu] = run_silu,
     [OP_rsqrt] = run_rsqrt,
     [OP_pow] = run_pow,
-    [OP_cos] = run_cos,
     [OP_softplus] = run_softplus,
     [OP_clamp] = run_clamp,
     [OP_where] = run_where,

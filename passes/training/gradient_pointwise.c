@@ -63,6 +63,12 @@ static bool gradient_log(Backward *b) {
     return true;
 }
 
+/* dx = dy cos x */
+static bool gradient_sin(Backward *b) {
+    backward_give(b, 0, binary(b, OP_mul, b->dy, unary(b, OP_cos, grad_operand(b, 0))));
+    return true;
+}
+
 /* dx = dy / (2 y) */
 static bool gradient_sqrt(Backward *b) {
     Val two = backward_emit(b, OP_const, AMP_DT_F32, 0);
@@ -110,6 +116,7 @@ const Gradient gradient_pointwise_ops[OP_COUNT] = {
     [OP_exp] = {gradient_exp},
     [OP_log] = {gradient_log},
     [OP_sqrt] = {gradient_sqrt},
+    [OP_sin] = {gradient_sin},
     [OP_relu] = {gradient_by_y, .op = OP_relu_grad},
     [OP_gelu] = {gradient_by_x, .op = OP_gelu_grad},
     [OP_sigmoid] = {gradient_by_y, .op = OP_sigmoid_grad},

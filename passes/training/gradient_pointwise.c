@@ -69,6 +69,12 @@ static bool gradient_sin(Backward *b) {
     return true;
 }
 
+/* dx = -dy sin x */
+static bool gradient_cos(Backward *b) {
+    backward_give(b, 0, binary(b, OP_mul, b->dy, unary(b, OP_neg, unary(b, OP_sin, grad_operand(b, 0)))));
+    return true;
+}
+
 /* dx = dy / (2 y) */
 static bool gradient_sqrt(Backward *b) {
     Val two = backward_emit(b, OP_const, AMP_DT_F32, 0);
@@ -117,6 +123,7 @@ const Gradient gradient_pointwise_ops[OP_COUNT] = {
     [OP_log] = {gradient_log},
     [OP_sqrt] = {gradient_sqrt},
     [OP_sin] = {gradient_sin},
+    [OP_cos] = {gradient_cos},
     [OP_relu] = {gradient_by_y, .op = OP_relu_grad},
     [OP_gelu] = {gradient_by_x, .op = OP_gelu_grad},
     [OP_sigmoid] = {gradient_by_y, .op = OP_sigmoid_grad},

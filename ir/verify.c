@@ -1,13 +1,28 @@
 /* verify.c: what every module must be, checked between passes: the level's legality table, types, order of definition
  * and use, names, predicates, states, kernels and buffers.  Linear in the size of the module. */
-#include "ir/verify.h"
+#include "ir/access.h"
+#include "ir/legal.h"
+#include "ir/words.h"
 
-/* ---- messages ---------------------------------------------------------------------------------------------------- */
+typedef struct Verifying {
+    const Module *m;
+    const Func *f;
+    Arena *scratch;   /* freed when all is checked */
+    Text wrong;       /* the first message */
+    bool *defined;    /* by value */
+    bool *assigned;   /* by value: states that some op before has written */
+    const Op *assign; /* in the open kernel: its first effect */
+} Verifying;
 
-bool verify_failed(const Verifying *c) { return c->wrong.len > 0; }
+/* ---- messages: the first one stays ------------------------------------------------------------------------------ */
 
-void verify_fail(Verifying *c, const char *fmt, ...) {
-    if (verify_failed(c)) return;
+static bool failed(const Verifying *c) { return c->wrong.len > 0; }
+
+static void fail(Verifying *c, const char *fmt, ...) AMP_PRINTF(2, 3);
+static void fail_op(Verifying *c, const Op *o, const char *fmt, ...) AMP_PRINTF(3, 4);
+
+static void fail(Verifying *c, const char *fmt, ...) {
+    if (failed(c)) return;
     if (c->f) text_printf(&c->wrong, "%s: ", c->f->name);
     va_list args;
     va_start(args, fmt);
@@ -16,112 +31,386 @@ void verify_fail(Verifying *c, const char *fmt, ...) {
 }
 
 /* "train_step: %3 = linear (fc1.linear): ..." */
-void verify_fail_op(Verifying *c, const Op *o, const char *fmt, ...) {
-    if (verify_failed(c)) return;
+static void fail_op(Verifying *c, const Op *o, const char *fmt, ...) {
+    if (failed(c)) return;
     const Value *first = o->n_out ? ir_value(c->f, o->out[0]) : NULL;
     va_list args;
     va_start(args, fmt);
     const char *message = arena_vprintf(c->m->arena, fmt, args);
     va_end(args);
-    verify_fail(c, "%s%s%s%s%s%s%s: %s", first ? "%" : "", first ? first->name : "", first ? " = " : "",
-                ir_op_info[o->code].name, o->path ? " (" : "", o->path ? o->path : "", o->path ? ")" : "", message);
+    fail(c, "%s%s%s%s%s%s%s: %s", first ? "%" : "", first ? first->name : "", first ? " = " : "",
+         ir_op_info[o->code].name, o->path ? " (" : "", o->path ? o->path : "", o->path ? ")" : "", message);
 }
 
-const char *verify_type_text(const Verifying *c, Dtype t, const Shape *s) {
+static const char *type_text(const Verifying *c, Dtype t, const Shape *s) {
     Text text;
     text_init(&text, c->m->arena);
     type_print(&text, t, s);
     return text_str(&text);
 }
 
-bool verify_is_second(Verifying *c, Table *seen, const char *name) {
-    bool is_second = table_get(seen, name) != NULL;
-    if (!is_second) table_set(c->scratch, seen, name, c);
-    return is_second;
+/* |seen| has |name| already; else adds it. */
+static bool is_second(Verifying *c, Table *seen, const char *name) {
+    bool is_known = table_get(seen, name) != NULL;
+    if (!is_known) table_set(c->scratch, seen, name, c);
+    return is_known;
 }
 
-/* ---- states ------------------------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static bool is_value(const Verifying *c, Val v) { return v.id != 0 && v.id < (uint32_t)c->f->values.len; }
+
+static bool is_defined(const Verifying *c, Val v) { return is_value(c, v) && c->defined[v.id]; }
+
+static bool is_bool_scalar(const Verifying *c, Val v) {
+    return ir_dtype(c->f, v) == AMP_DT_BOOL && ir_shape(c->f, v)->rank == 0;
+}
+
+static void define(Verifying *c, Val v) {
+    const Value *value = ir_value(c->f, v);
+    if (c->defined[v.id]) fail(c, "%%%s is defined twice", value->name);
+    if (ir_find(c->f, value->name).id != v.id) fail(c, "%%%s: the name belongs to another value", value->name);
+    c->defined[v.id] = true;
+}
+
+/* ---- arguments of initialisers, optimizers, schedules and loss scales -------------------------------------------- */
+
+/* Checked: they have the types that the passes read them as: IR that a person writes may say anything. */
+
+static bool is_number(const CallArg *a) { return a->type == ATTR_INT || a->type == ATTR_FLOAT; }
+
+/* What the op that the call becomes has by that name; NULL: an operand, or the call becomes no op. */
+static const AttrSpec *find_spec(Opcode code, const char *name) {
+    if (code == OP_NONE) return NULL;
+    const AttrSpec *specs = ir_op_info[code].attrs;
+    for (int i = 0; i < MAX_ATTRS && specs[i].type != ATTR_END; i++)
+        if (!strcmp(specs[i].name, name)) return &specs[i];
+    return NULL;
+}
+
+/* Arguments that become no attribute and are read as numbers. */
+static const char *const numbers[] = {
+#define INITIALISER(name, rank, least, most, first, second) first, second,
+#include "base/names.def"
+    "init", "growth",       "backoff", "interval", "min", "max", "value", /* loss scales */
+    "lr",   "weight_decay",                                               /* optimizers */
+};
+
+/* An argument that nothing reads may be anything. */
+static bool argument_fits(Opcode code, const CallArg *a) {
+    const AttrSpec *spec = find_spec(code, a->name);
+    if (spec) return spec->type == ATTR_FLOAT ? is_number(a) : a->type == spec->type;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i] && !strcmp(numbers[i], a->name)) return is_number(a);
+    return true;
+}
+
+static void check_call(Verifying *c, const char *what, const Call *call, Opcode code) {
+    for (int i = 0; i < call->args.len && !failed(c); i++) {
+        const CallArg *a = &call->args.data[i];
+        if (!argument_fits(code, a)) fail(c, "%s %s: argument %s has the wrong type", what, call->name, a->name);
+        else if (a->call)
+            check_call(c, "schedule", a->call, ir_opcode(arena_printf(c->scratch, "%s_rate", a->call->name)));
+    }
+}
+
+static void check_calls(Verifying *c) {
+    const Module *m = c->m;
+    for (int i = 0; i < m->states.len; i++)
+        if (m->states.data[i]->init.name) check_call(c, "initialiser", &m->states.data[i]->init, OP_NONE);
+    for (int i = 0; i < m->trains.len; i++)
+        if (m->trains.data[i].optimizer.name)
+            check_call(c, "optimizer", &m->trains.data[i].optimizer, ir_opcode(m->trains.data[i].optimizer.name));
+    if (m->loss_scale.name) check_call(c, "loss scale", &m->loss_scale, OP_NONE);
+}
+
+/* ---- one op ------------------------------------------------------------------------------------------------------ */
+
+static void check_operands(Verifying *c, const Op *o) {
+    for (int i = 0; i < o->n_in && !failed(c); i++) {
+        if (!is_value(c, o->in[i])) fail_op(c, o, "operand %d is not a value", i + 1);
+        else if (!is_defined(c, o->in[i]))
+            fail_op(c, o, "%%%s is used before it is defined", ir_value(c->f, o->in[i])->name);
+    }
+}
+
+static void check_predicate(Verifying *c, const Op *o) {
+    if (!o->pred.id) return;
+    if (!(ir_op_info[o->code].flags & EFFECT)) fail_op(c, o, "has a predicate, but no effect");
+    else if (!is_defined(c, o->pred)) fail_op(c, o, "its predicate is not defined before it");
+    else if (!is_bool_scalar(c, o->pred))
+        fail_op(c, o, "its predicate %%%s is not a bool scalar", ir_value(c->f, o->pred)->name);
+}
+
+static void check_attrs(Verifying *c, const Op *o) {
+    const AttrValue *p = o->code == OP_dropout ? ir_attr(o, "p") : NULL;
+    const AttrValue *approximate = ir_attr(o, "approximate");
+    if (p && !(p->f >= 0.0 && p->f < 1.0)) fail_op(c, o, "p must be at least 0 and less than 1");
+    if (approximate && (!approximate->s || (strcmp(approximate->s, "none") && strcmp(approximate->s, "tanh"))))
+        fail_op(c, o, "approximate must be none or tanh");
+}
+
+static void check_types(Verifying *c, const Op *o) {
+    int level = legal_level(c->m->stage);
+    if (legal_types(c->f, o, level)) return;
+    Text t;
+    text_init(&t, c->m->arena);
+    text_putc(&t, '(');
+    for (int i = 0; i < o->n_in; i++) text_printf(&t, "%s%s", i ? ", " : "", amp_dtype_name(ir_dtype(c->f, o->in[i])));
+    text_puts(&t, ") ->");
+    for (int i = 0; i < o->n_out; i++)
+        text_printf(&t, "%s %s", i ? "," : "", amp_dtype_name(ir_dtype(c->f, o->out[i])));
+    fail_op(c, o, "not legal at stage %s with %s", ir_stage_names[c->m->stage], text_str(&t));
+}
+
+/* f64 and i64 exist as scalars only, once there are loops to emit. */
+static void check_scalars(Verifying *c, const Op *o) {
+    if (legal_level(c->m->stage) == GRAPH) return;
+    for (int i = 0; i < o->n_out; i++) {
+        const Value *v = ir_value(c->f, o->out[i]);
+        if ((v->dtype == AMP_DT_F64 || v->dtype == AMP_DT_I64) && v->shape.rank)
+            fail_op(c, o, "%%%s is %s: this type is for scalars only", v->name, type_text(c, v->dtype, &v->shape));
+    }
+}
+
+static void check_shapes(Verifying *c, const Op *o) {
+    InferredTypes types;
+    const char *wrong = ir_infer(c->f, o, o->n_out ? ir_dtype(c->f, o->out[0]) : AMP_DT_F32, &types);
+    if (wrong) {
+        fail(c, "%s%s%s", o->path ? o->path : "", o->path ? ": " : "", wrong);
+        return;
+    }
+    if (types.count != o->n_out) fail_op(c, o, "has %d results, not %d", o->n_out, types.count);
+    for (int i = 0; i < o->n_out && !failed(c); i++) {
+        const Value *v = ir_value(c->f, o->out[i]);
+        if (!shape_equal(&v->shape, &types.shape[i]))
+            fail_op(c, o, "%%%s is %s, its operands make it %s", v->name, type_text(c, v->dtype, &v->shape),
+                    type_text(c, v->dtype, &types.shape[i]));
+    }
+}
+
+static void check_results(Verifying *c, const Op *o, int at) {
+    for (int i = 0; i < o->n_out && !failed(c); i++) {
+        if (!is_value(c, o->out[i])) {
+            fail_op(c, o, "result %d is not a value", i + 1);
+            return;
+        }
+        const Value *v = ir_value(c->f, o->out[i]);
+        if (v->kind != VAL_RESULT || v->def.id != c->f->body.data[at].id || v->out != i)
+            fail_op(c, o, "%%%s does not say that it is this op's result %d", v->name, i + 1);
+    }
+}
+
+static void check_assign(Verifying *c, const Op *o) {
+    Val state = o->in[0];
+    const char *name = ir_value(c->f, state)->name;
+    if (ir_value(c->f, state)->kind != VAL_STATE) fail_op(c, o, "%%%s is not a state", name);
+    if (c->assigned[state.id]) fail_op(c, o, "%%%s is written twice", name);
+}
+
+/* A level that has the op, and an op that is one. */
+static bool check_level(Verifying *c, const Op *o) {
+    if (o->code == OP_NONE || o->code >= OP_COUNT) fail(c, "an op without a code");
+    else if (!(ir_op_levels(o->code) & legal_level(c->m->stage)))
+        fail_op(c, o, "may not appear at stage %s", ir_stage_names[c->m->stage]);
+    return !failed(c);
+}
+
+void check_op(Verifying *c, const Op *o, int at) {
+    if (!check_level(c, o)) return;
+    check_operands(c, o);
+    check_results(c, o, at);
+    if (failed(c)) return;
+    check_shapes(c, o);
+    if (!failed(c)) check_types(c, o);
+    check_scalars(c, o);
+    check_predicate(c, o);
+    check_attrs(c, o);
+    if (!failed(c) && o->code == OP_assign) check_assign(c, o);
+    if (o->region && !ir_region((Func *)c->f, o->region))
+        fail_op(c, o, "region #%u does not exist", (unsigned)o->region);
+    for (int i = 0; i < o->n_out && !failed(c); i++) define(c, o->out[i]);
+}
+
+/* The ops of body[first .. first + count) have run: states that they assign hold no old value any more. */
+static void mark_assigned(Verifying *c, int first, int count) {
+    for (int i = first; i < first + count; i++) {
+        const Op *o = ir_op_at(c->f, i);
+        if (o->code == OP_assign) c->assigned[o->in[0].id] = true;
+    }
+}
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+static void check_buffer_ids(Verifying *c, const Kernel *k, const uint32_t *ids, int count) {
+    for (int i = 0; i < count; i++)
+        if (ids[i] == 0 || ids[i] > (uint32_t)c->f->buffers.len)
+            fail(c, "kernel %s uses a buffer that does not exist", k->name);
+}
+
+/* Before fuse there are none; then they cover the body, in order. */
+static void check_cover(Verifying *c) {
+    const Func *f = c->f;
+    int covered = 0;
+    Table names = {0};
+    if (c->m->stage < STAGE_FUSE && f->kernels.len) fail(c, "has kernels at stage %s", ir_stage_names[c->m->stage]);
+    if (c->m->stage < STAGE_LAYOUT && f->buffers.len) fail(c, "has buffers at stage %s", ir_stage_names[c->m->stage]);
+    if (c->m->stage < STAGE_FUSE) return;
+    for (int i = 0; i < f->kernels.len && !failed(c); i++) {
+        const Kernel *k = f->kernels.data[i];
+        if (k->first != covered || k->count <= 0 || k->count > f->body.len - covered)
+            fail(c, "kernel %s does not begin where the one before it ends, or is empty", k->name);
+        covered += k->count;
+        if (is_second(c, &names, k->name)) fail(c, "two kernels are called %s", k->name);
+        check_buffer_ids(c, k, k->reads.data, k->reads.len);
+        check_buffer_ids(c, k, k->writes.data, k->writes.len);
+    }
+    if (!failed(c) && covered != f->body.len) fail(c, "op %d of the body is in no kernel", covered + 1);
+}
+
+static void check_kernel_predicate(Verifying *c, const Kernel *k) {
+    if (!k->pred.id) return;
+    if (!is_defined(c, k->pred) || !is_bool_scalar(c, k->pred))
+        fail(c, "kernel %s: its predicate is no bool scalar that is defined before it", k->name);
+}
+
+/* In a kernel effects share their predicate; and memory that an earlier kernel has written holds no old value. */
+static void check_in_kernel(Verifying *c, const Kernel *k, const Op *o) {
+    for (int i = 0; i < o->n_in && !failed(c); i++)
+        if (c->assigned[o->in[i].id])
+            fail_op(c, o, "reads state %%%s in kernel %s, after a kernel that writes it",
+                    ir_value(c->f, o->in[i])->name, k->name);
+    if (o->code != OP_assign || failed(c)) return;
+    if (c->assign && c->assign->pred.id != o->pred.id)
+        fail_op(c, o, "kernel %s has effects with different predicates", k->name);
+    c->assign = o;
+}
+
+/* ---- what each kind holds: docs/design/kernels.md ---------------------------------------------------------------- */
+
+static int count_ops(const Verifying *c, const Kernel *k, bool (*is_one)(const Op *)) {
+    int count = 0;
+    for (int i = k->first; i < k->first + k->count; i++) count += is_one(ir_op_at(c->f, i));
+    return count;
+}
+
+static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
+
+static void check_kind(Verifying *c, const Kernel *k) {
+    int products = count_ops(c, k, ir_is_product), scatters = count_ops(c, k, is_scatter);
+    if (products != (k->kind == KERNEL_PRODUCT))
+        fail(c, "kernel %s is of kind %s and has %d products", k->name, ir_kernel_kind_names[k->kind], products);
+    if (scatters != (k->kind == KERNEL_SCATTER))
+        fail(c, "kernel %s is of kind %s and has %d scatters", k->name, ir_kernel_kind_names[k->kind], scatters);
+    if (k->segment < 0 || (k->segment && k->kind != KERNEL_COLUMN))
+        fail(c, "kernel %s has a segment and is no column kernel", k->name);
+}
+
+static void check_kernel_body(Verifying *c, const Kernel *k) {
+    check_kernel_predicate(c, k);
+    c->assign = NULL;
+    for (int i = k->first; i < k->first + k->count && !failed(c); i++) {
+        const Op *o = ir_op_at(c->f, i);
+        check_op(c, o, i);
+        if (!failed(c)) check_in_kernel(c, k, o);
+    }
+    if (!failed(c)) check_kind(c, k);
+    if (!failed(c)) mark_assigned(c, k->first, k->count);
+}
+
+static void check_kernels(Verifying *c) {
+    for (int i = 0; i < c->f->kernels.len && !failed(c); i++) check_kernel_body(c, c->f->kernels.data[i]);
+}
+
+/* Of the same size, and there before it: places do not go round in circles. */
+static void check_place(Verifying *c, const Buffer *b) {
+    const Func *f = c->f;
+    const Buffer *in = b->place && b->place <= (uint32_t)f->buffers.len ? f->buffers.data[b->place - 1] : NULL;
+    bool fits = in && in->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP && !in->place && in->first < b->first &&
+                in->storage == b->storage && in->layout == b->layout &&
+                shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value));
+    if (b->place && !fits) fail(c, "buffer %s lies in the place of one that it does not fit", b->name);
+}
+
+static void check_buffers(Verifying *c) {
+    Table names = {0};
+    for (int i = 0; i < c->f->buffers.len && !failed(c); i++) {
+        const Buffer *b = c->f->buffers.data[i];
+        if (!is_defined(c, b->value)) fail(c, "buffer %s holds no value of the function", b->name);
+        if ((b->kind == BUFFER_STATE) != (b->state != 0) || b->state > (uint32_t)c->m->states.len)
+            fail(c, "buffer %s: a state's buffer names a state, and no other does", b->name);
+        if (b->first > b->last || b->last >= c->f->kernels.len)
+            fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first, b->last, c->f->kernels.len);
+        if (is_second(c, &names, b->name)) fail(c, "two buffers are called %s", b->name);
+        if (!failed(c)) check_place(c, b);
+    }
+}
+
+/* ---- states and inputs ------------------------------------------------------------------------------------------- */
 
 static void check_states(Verifying *c) {
-    for (int i = 0; i < c->m->states.len && !verify_failed(c); i++) {
+    for (int i = 0; i < c->m->states.len && !failed(c); i++) {
         const State *s = c->m->states.data[i];
-        if (ir_state_find(c->m, s->name) != s) verify_fail(c, "two states are called %s", s->name);
+        if (ir_state_find(c->m, s->name) != s) fail(c, "two states are called %s", s->name);
         for (int d = 0; d < s->shape.rank; d++)
-            if (s->shape.d[d].n) verify_fail(c, "state %s depends on N", s->name);
+            if (s->shape.d[d].n) fail(c, "state %s depends on N", s->name);
         bool needs_owner = s->role == STATE_MOMENT || s->role == STATE_DERIVED || s->role == STATE_STAGED;
         if (needs_owner && (!s->of || !ir_state_find(c->m, s->of)))
-            verify_fail(c, "state %s does not say of which state it is", s->name);
+            fail(c, "state %s does not say of which state it is", s->name);
     }
 }
 
 static void check_funcs_differ(Verifying *c) {
     Table names = {0};
     for (int i = 0; i < c->m->funcs.len; i++)
-        if (verify_is_second(c, &names, c->m->funcs.data[i]->name))
-            verify_fail(c, "two functions are called %s", c->m->funcs.data[i]->name);
-}
-
-/* ---- values ------------------------------------------------------------------------------------------------------ */
-
-bool verify_is_value(const Verifying *c, Val v) { return v.id != 0 && v.id < (uint32_t)c->f->values.len; }
-
-bool verify_is_defined(const Verifying *c, Val v) { return verify_is_value(c, v) && c->defined[v.id]; }
-
-bool verify_is_bool_scalar(const Verifying *c, Val v) {
-    return ir_dtype(c->f, v) == AMP_DT_BOOL && ir_shape(c->f, v)->rank == 0;
-}
-
-void verify_define(Verifying *c, Val v) {
-    const Value *value = ir_value(c->f, v);
-    if (c->defined[v.id]) verify_fail(c, "%%%s is defined twice", value->name);
-    if (ir_find(c->f, value->name).id != v.id) verify_fail(c, "%%%s: the name belongs to another value", value->name);
-    c->defined[v.id] = true;
+        if (is_second(c, &names, c->m->funcs.data[i]->name))
+            fail(c, "two functions are called %s", c->m->funcs.data[i]->name);
 }
 
 static void check_state_input(Verifying *c, const Value *v) {
     const State *s = ir_state_find(c->m, v->name);
-    if (!s) verify_fail(c, "%%%s: the module has no such state", v->name);
+    if (!s) fail(c, "%%%s: the module has no such state", v->name);
     else if (s->dtype != v->dtype || !shape_equal(&s->shape, &v->shape))
-        verify_fail(c, "%%%s is %s, the state %s", v->name, verify_type_text(c, v->dtype, &v->shape),
-                    verify_type_text(c, s->dtype, &s->shape));
+        fail(c, "%%%s is %s, the state %s", v->name, type_text(c, v->dtype, &v->shape),
+             type_text(c, s->dtype, &s->shape));
 }
 
 static void check_inputs(Verifying *c) {
-    for (int i = 0; i < c->f->inputs.len && !verify_failed(c); i++) {
+    for (int i = 0; i < c->f->inputs.len && !failed(c); i++) {
         Val v = c->f->inputs.data[i];
-        if (!verify_is_value(c, v)) {
-            verify_fail(c, "input %d is not a value", i + 1);
+        if (!is_value(c, v)) {
+            fail(c, "input %d is not a value", i + 1);
             return;
         }
         const Value *value = ir_value(c->f, v);
-        if (value->kind == VAL_RESULT) verify_fail(c, "%%%s is the result of an op, not an input", value->name);
+        if (value->kind == VAL_RESULT) fail(c, "%%%s is the result of an op, not an input", value->name);
         if (value->kind == VAL_STATE) check_state_input(c, value);
-        verify_define(c, v);
-    }
-}
-
-static void check_plain_body(Verifying *c) {
-    for (int i = 0; i < c->f->body.len && !verify_failed(c); i++) {
-        verify_op(c, ir_op_at(c->f, i), i);
-        if (!verify_failed(c)) verify_mark_assigned(c, i, 1);
+        define(c, v);
     }
 }
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
+static void check_plain_body(Verifying *c) {
+    for (int i = 0; i < c->f->body.len && !failed(c); i++) {
+        check_op(c, ir_op_at(c->f, i), i);
+        if (!failed(c)) mark_assigned(c, i, 1);
+    }
+}
+
 static void check_func_results(Verifying *c) {
     Table names = {0};
-    for (int i = 0; i < c->f->results.len && !verify_failed(c); i++) {
+    for (int i = 0; i < c->f->results.len && !failed(c); i++) {
         const Result *r = &c->f->results.data[i];
-        if (!verify_is_defined(c, r->value)) verify_fail(c, "result %s is not a value of the function", r->name);
-        if (verify_is_second(c, &names, r->name)) verify_fail(c, "two results are called %s", r->name);
+        if (!is_defined(c, r->value)) fail(c, "result %s is not a value of the function", r->name);
+        if (is_second(c, &names, r->name)) fail(c, "two results are called %s", r->name);
     }
 }
 
 static void check_body_ids(Verifying *c) {
     for (int i = 0; i < c->f->body.len; i++)
         if (!c->f->body.data[i].id || !ir_op(c->f, c->f->body.data[i]))
-            verify_fail(c, "op %d of the body does not exist", i + 1);
+            fail(c, "op %d of the body does not exist", i + 1);
 }
 
 static void check_func(Verifying *c, const Func *f) {
@@ -129,12 +418,12 @@ static void check_func(Verifying *c, const Func *f) {
     c->defined = arena_array(c->scratch, bool, f->values.len);
     c->assigned = arena_array(c->scratch, bool, f->values.len);
     check_body_ids(c);
-    verify_cover(c);
+    check_cover(c);
     check_inputs(c);
-    if (verify_failed(c)) return;
+    if (failed(c)) return;
     if (f->kernels.len == 0) check_plain_body(c);
-    verify_kernels(c);
-    verify_buffers(c);
+    check_kernels(c);
+    check_buffers(c);
     check_func_results(c);
 }
 
@@ -142,9 +431,9 @@ const char *ir_verify(const Module *m) {
     Verifying c = {.m = m, .scratch = arena_child(m->arena)};
     text_init(&c.wrong, m->arena);
     check_states(&c);
-    verify_calls(&c);
+    check_calls(&c);
     check_funcs_differ(&c);
-    for (int i = 0; i < m->funcs.len && !verify_failed(&c); i++) check_func(&c, m->funcs.data[i]);
+    for (int i = 0; i < m->funcs.len && !failed(&c); i++) check_func(&c, m->funcs.data[i]);
     arena_free(c.scratch);
-    return verify_failed(&c) ? text_str(&c.wrong) : NULL;
+    return failed(&c) ? text_str(&c.wrong) : NULL;
 }

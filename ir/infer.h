@@ -1,5 +1,5 @@
 /* infer.h: what the shape rules share: the op in question, messages, results.  The rules that ops.def names are
- * in infer_*.c, by theme; infer.c has the table. */
+ * in infer.c, which has the table, infer_product.c and infer_reduce.c, by theme. */
 #ifndef AMP_IR_INFER_H
 #define AMP_IR_INFER_H
 
@@ -42,23 +42,6 @@ const char *infer_check_dim(const Inferring *c);
 const char *infer_check_scalars(const Inferring *c, int first, int end);
 /* Operand |i| has shape |wanted|. */
 const char *infer_check_like(const Inferring *c, int i, const char *what, const Shape *wanted);
-/* Logits or log-probabilities [..., C], operand |i|, and targets [...], the next one. */
-const char *infer_check_targets(const Inferring *c, int i);
-/* The dims gone or, with |keep|, 1; none given: all.  Sets |wrong| where a dim is not the operand's or comes twice. */
-Shape infer_without_dims(const Shape *s, const Dims *dims, bool keep, const char **wrong);
-
-/* ---- windows (infer_image.c) ------------------------------------------------------------------------------------ */
-
-/* How a window of convolution or pooling walks over one image dimension. */
-typedef struct WindowSteps {
-    int64_t kernel, stride, padding, dilation;
-} WindowSteps;
-
-/* Windows along a dimension of |size|; 0 where not one fits. */
-int64_t infer_window_count(int64_t size, WindowSteps w);
-/* The height (axis 0) or width (axis 1) after convolution or pooling, from the op's attributes and the kernel's
- * size there. */
-const char *infer_window_dim(const Inferring *c, int axis, Dim size, int64_t kernel, Dim *out);
 
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 

@@ -83,29 +83,3 @@ const char *infer_check_scalars(const Inferring *c, int first, int end) {
 const char *infer_check_like(const Inferring *c, int i, const char *what, const Shape *wanted) {
     return shape_equal(infer_in(c, i), wanted) ? NULL : infer_other_shape(c, what, infer_in(c, i), wanted);
 }
-
-const char *infer_check_targets(const Inferring *c, int i) {
-    Shape rows = *infer_in(c, i);
-    if (rows.rank == 0) return infer_mismatch(c, "needs [..., classes]");
-    rows.rank--;
-    return shape_equal(&rows, infer_in(c, i + 1)) ? NULL : infer_mismatch(c, "the targets are not one per row");
-}
-
-Shape infer_without_dims(const Shape *s, const Dims *dims, bool keep, const char **wrong) {
-    bool folded[MAX_RANK] = {false};
-    for (int i = 0; i < dims->count; i++) {
-        int64_t d = dims->at[i] < 0 ? dims->at[i] + s->rank : dims->at[i];
-        if (d < 0 || d >= s->rank) {
-            *wrong = "a dim in dims is not one of the operand's";
-            return *s;
-        }
-        if (folded[d]) *wrong = "a dim stands twice in dims";
-        folded[d] = true;
-    }
-    Shape out = shape_scalar();
-    for (int i = 0; i < s->rank; i++) {
-        bool fold = dims->count == 0 || folded[i];
-        if (!fold || keep) out.d[out.rank++] = fold ? dim_const(1) : s->d[i];
-    }
-    return out;
-}

@@ -1,5 +1,8 @@
-/* infer_product.c: shapes of matrix products. */
+/* infer_product.c: shapes of products of matrices and convolutions, of pooling, which walks over
+ * windows as they do, and of their gradients. */
 #include "ir/infer.h"
+
+/* ---- products of matrices ---------------------------------------------------------------------------------------- */
 
 const char *infer_linear(Inferring *c) {
     const Shape *x = infer_in(c, 0), *w = infer_in(c, 1);
@@ -87,4 +90,232 @@ const char *infer_contract(Inferring *c) {
     Shape s = *a;
     s.d[s.rank - 1] = n;
     return infer_result(c, c->t, s);
+}
+
+/* ---- windows along one dimension --------------------------------------------------------------------------------- */
+
+/* How a window of convolution or pooling walks over one image dimension. */
+typedef struct WindowSteps {
+    int64_t kernel, stride, padding, dilation;
+} WindowSteps;
+
+/* Beyond this no size is meant: sums and products of two stay far from overflow. */
+static const int64_t LARGEST = (int64_t)1 << 30;
+
+/* Windows along a dimension of |size|; 0 where not one fits. */
+static int64_t count_windows(int64_t size, WindowSteps w) {
+    int64_t reach = w.dilation * (w.kernel - 1) + 1, room = size + 2 * w.padding;
+    return room < reach ? 0 : (room - reach) / w.stride + 1;
+}
+
+static int64_t pair_at(const Op *o, const char *name, int axis, int64_t otherwise) {
+    const AttrValue *v = ir_attr(o, name);
+    return v ? v->dims.at[axis] : otherwise;
+}
+
+static bool is_between(int64_t v, int64_t low) { return v >= low && v <= LARGEST; }
+
+static const char *check_pairs(const Inferring *c) {
+    static const char *const names[] = {"kernel", "stride", "padding", "dilation"};
+    for (int i = 0; i < 4; i++) {
+        const AttrValue *v = ir_attr(c->o, names[i]);
+        if (v && v->dims.count != 2) return infer_mismatch(c, "%s is not a pair", names[i]);
+    }
+    return NULL;
+}
+
+/* The height (axis 0) or width (axis 1) after convolution or pooling, from the op's attributes and the kernel's
+ * size there. */
+static const char *window_dim(const Inferring *c, int axis, Dim size, int64_t kernel, Dim *out) {
+    const char *wrong = check_pairs(c), *side = axis ? "width" : "height";
+    if (wrong) return wrong;
+    WindowSteps w = {kernel, pair_at(c->o, "stride", axis, 1), pair_at(c->o, "padding", axis, 0),
+                     pair_at(c->o, "dilation", axis, 1)};
+    if (size.n) return infer_mismatch(c, "the %s of an image may not depend on N", side);
+    if (!is_between(w.kernel, 1)) return infer_mismatch(c, "kernel must be at least 1");
+    if (!is_between(w.stride, 1)) return infer_mismatch(c, "stride must be at least 1");
+    if (!is_between(w.dilation, 1)) return infer_mismatch(c, "dilation must be at least 1");
+    if (!is_between(w.padding, 0)) return infer_mismatch(c, "padding must be at least 0");
+    if (!is_between(size.mul, 1))
+        return infer_mismatch(c, "an image of %s %lld is out of range", side, (long long)size.mul);
+    int64_t count = count_windows(size.mul, w);
+    if (count < 1)
+        return infer_mismatch(c, "the kernel does not fit: its %s is %lld, the padded image's %lld", side,
+                              (long long)(w.dilation * (w.kernel - 1) + 1), (long long)(size.mul + 2 * w.padding));
+    *out = dim_const(count);
+    return NULL;
+}
+
+/* ---- convolution ------------------------------------------------------------------------------------------------- */
+
+/* Where the parts of an image and of a weight stand. */
+typedef struct Places {
+    int channels, height; /* of an image; the width follows the height */
+    int out, in, kernel;  /* of a weight; KW follows KH */
+    bool is_transposed;   /* `in` holds O / groups and `out` C: conv_data's weight */
+} Places;
+
+static const Places graph = {.channels = 1, .height = 2, .out = 0, .in = 1, .kernel = 2};
+static const Places core = {.channels = 3, .height = 1, .out = 3, .in = 2, .kernel = 0};
+static const Places core_data = {.channels = 3, .height = 1, .out = 3, .in = 2, .kernel = 0, .is_transposed = true};
+
+static const char *check_ranks(const Inferring *c, const Shape *x, const Shape *w) {
+    if (x->rank != 4 || w->rank != 4) return infer_mismatch(c, "needs images and a weight of rank 4");
+    for (int i = 0; i < 4; i++)
+        if (w->d[i].n) return infer_mismatch(c, "a weight may not depend on N");
+    return NULL;
+}
+
+/* groups divides the channels of both sides. */
+static const char *check_groups(const Inferring *c, int64_t channels, int64_t outputs) {
+    int64_t groups = ir_attr(c->o, "groups")->i;
+    if (groups < 1) return infer_mismatch(c, "groups must be at least 1");
+    if (channels % groups || outputs % groups)
+        return infer_mismatch(c, "%lld groups do not divide %lld input and %lld output channels", (long long)groups,
+                              (long long)channels, (long long)outputs);
+    return NULL;
+}
+
+/* The channels on both sides of a weight, checked against x. */
+static const char *conv_channels(const Inferring *c, const Places *p, const Shape *x, const Shape *w,
+                                 int64_t *outputs) {
+    int64_t groups = ir_attr(c->o, "groups")->i, per_group = w->d[p->in].mul;
+    Dim channels = x->d[p->channels];
+    if (channels.n) return infer_mismatch(c, "the channels of an image may not depend on N");
+    if (groups < 1) return infer_mismatch(c, "groups must be at least 1");
+    int64_t wanted = p->is_transposed ? w->d[p->out].mul : channels.mul / groups;
+    if (__builtin_mul_overflow(per_group, groups, outputs)) return infer_mismatch(c, "is too large");
+    if (!p->is_transposed) *outputs = w->d[p->out].mul;
+    const char *wrong = check_groups(c, channels.mul, *outputs);
+    if (wrong) return wrong;
+    Dim given = p->is_transposed ? channels : dim_const(per_group);
+    return given.mul == wanted
+               ? NULL
+               : infer_differing(c, p->is_transposed ? "channels of image and weight" : "input channels per group",
+                                 dim_const(wanted), given);
+}
+
+/* y's shape from x and w. */
+static const char *conv_shape(const Inferring *c, const Places *p, const Shape *x, const Shape *w, Shape *y) {
+    int64_t outputs = 0;
+    const char *wrong = check_ranks(c, x, w);
+    if (!wrong) wrong = conv_channels(c, p, x, w, &outputs);
+    if (wrong) return wrong;
+    *y = *x;
+    y->d[p->channels] = dim_const(outputs);
+    for (int axis = 0; axis < 2 && !wrong; axis++)
+        wrong = window_dim(c, axis, x->d[p->height + axis], w->d[p->kernel + axis].mul, &y->d[p->height + axis]);
+    return wrong;
+}
+
+const char *infer_conv2d(Inferring *c) {
+    Shape y;
+    const char *wrong = conv_shape(c, &graph, infer_in(c, 0), infer_in(c, 1), &y);
+    if (!wrong && c->o->n_in == 3) {
+        Shape bias = shape_of(1, &y.d[1]);
+        wrong = infer_check_like(c, 2, "the bias", &bias);
+    }
+    return wrong ? wrong : infer_result(c, c->t, y);
+}
+
+/* (dy, weight, x) */
+const char *infer_conv2d_input_grad(Inferring *c) {
+    Shape y;
+    const char *wrong = conv_shape(c, &graph, infer_in(c, 2), infer_in(c, 1), &y);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &y);
+    return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 2));
+}
+
+/* (dy, x, weight) */
+const char *infer_conv2d_weight_grad(Inferring *c) {
+    Shape y;
+    const char *wrong = conv_shape(c, &graph, infer_in(c, 1), infer_in(c, 2), &y);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &y);
+    return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 2));
+}
+
+/* ---- core -------------------------------------------------------------------------------------------------------- */
+
+const char *infer_conv(Inferring *c) {
+    Shape y;
+    const char *wrong = conv_shape(c, &core, infer_in(c, 0), infer_in(c, 1), &y);
+    return wrong ? wrong : infer_result(c, AMP_DT_F32, y);
+}
+
+/* (dy, w [KH, KW, O / groups, C]) -> x, whose shape its maker gave. */
+const char *infer_conv_data(Inferring *c) {
+    const Shape *x = &infer_given(c, 0)->shape;
+    Shape y;
+    const char *wrong = conv_shape(c, &core_data, x, infer_in(c, 1), &y);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &y);
+    return wrong ? wrong : infer_result(c, AMP_DT_F32, *x);
+}
+
+/* (x, dy) -> w, whose shape its maker gave. */
+const char *infer_conv_weight(Inferring *c) {
+    const Shape *w = &infer_given(c, 0)->shape;
+    Shape y;
+    const char *wrong = conv_shape(c, &core, infer_in(c, 0), w, &y);
+    if (!wrong) wrong = infer_check_like(c, 1, "the gradient", &y);
+    return wrong ? wrong : infer_result(c, AMP_DT_F32, *w);
+}
+
+/* ---- pooling ----------------------------------------------------------------------------------------------------- */
+
+/* |x| with its height and width, dims |at| and |at| + 1, after pooling. */
+static const char *pooled(const Inferring *c, const Shape *x, int at, Shape *out) {
+    if (x->rank != 4) return infer_mismatch(c, "needs images of rank 4");
+    *out = *x;
+    const char *wrong = check_pairs(c);
+    for (int axis = 0; axis < 2 && !wrong; axis++) {
+        int64_t kernel = pair_at(c->o, "kernel", axis, 1), padding = pair_at(c->o, "padding", axis, 0);
+        wrong = window_dim(c, axis, x->d[at + axis], kernel, &out->d[at + axis]);
+        if (!wrong && padding > kernel / 2) /* else a window could lie in the padding alone */
+            wrong = infer_mismatch(c, "padding is more than half the kernel");
+    }
+    return wrong;
+}
+
+static const char *pool_at(Inferring *c, int at, bool which) {
+    Shape s;
+    const char *wrong = pooled(c, infer_in(c, 0), at, &s);
+    if (wrong) return wrong;
+    infer_result(c, infer_dtype(c, 0), s);
+    return which ? infer_result(c, AMP_DT_I32, s) : NULL;
+}
+
+/* In a graph H and W are dims 2 and 3, in core IR 1 and 2. */
+const char *infer_max_pool(Inferring *c) { return pool_at(c, 2, true); }
+const char *infer_pool(Inferring *c) { return pool_at(c, 2, false); }
+const char *infer_window_max(Inferring *c) { return pool_at(c, 1, true); }
+const char *infer_window(Inferring *c) { return pool_at(c, 1, false); }
+
+const char *infer_global_pool(Inferring *c) {
+    const Shape *x = infer_in(c, 0);
+    if (x->rank != 4) return infer_mismatch(c, "needs images of rank 4");
+    return infer_result(c, infer_dtype(c, 0), shape_of(2, x->d));
+}
+
+/* ---- gradients of pooling ---------------------------------------------------------------------------------------- */
+
+/* dy, and with two of them which, have the shape that |x| has after pooling. */
+static const char *pool_grad(Inferring *c, const Shape *x, int at, int count) {
+    Shape s;
+    const char *wrong = pooled(c, x, at, &s);
+    for (int i = 0; i < count && !wrong; i++)
+        wrong = infer_check_like(c, i, i ? "the chosen elements" : "the gradient", &s);
+    return wrong ? wrong : infer_result(c, c->t, *x);
+}
+
+const char *infer_max_pool_grad(Inferring *c) { return pool_grad(c, infer_in(c, 2), 2, 2); }
+const char *infer_avg_pool_grad(Inferring *c) { return pool_grad(c, infer_in(c, 1), 2, 1); }
+const char *infer_window_max_grad(Inferring *c) { return pool_grad(c, &infer_given(c, 0)->shape, 1, 2); }
+const char *infer_window_sum_grad(Inferring *c) { return pool_grad(c, &infer_given(c, 0)->shape, 1, 1); }
+
+const char *infer_global_pool_grad(Inferring *c) {
+    const Shape *x = infer_in(c, 1);
+    if (x->rank != 4) return infer_mismatch(c, "needs images of rank 4");
+    Shape s = shape_of(2, x->d);
+    const char *wrong = infer_check_like(c, 0, "the gradient", &s);
+    return wrong ? wrong : infer_result(c, c->t, *x);
 }

@@ -5,9 +5,37 @@
 
 static const Dims *dims_of(const Inferring *c) { return &ir_attr(c->o, "dims")->dims; }
 
+/* The dims gone or, with |keep|, 1; none given: all.  Sets |wrong| where a dim is not the operand's or comes twice. */
+static Shape without_dims(const Shape *s, const Dims *dims, bool keep, const char **wrong) {
+    bool folded[MAX_RANK] = {false};
+    for (int i = 0; i < dims->count; i++) {
+        int64_t d = dims->at[i] < 0 ? dims->at[i] + s->rank : dims->at[i];
+        if (d < 0 || d >= s->rank) {
+            *wrong = "a dim in dims is not one of the operand's";
+            return *s;
+        }
+        if (folded[d]) *wrong = "a dim stands twice in dims";
+        folded[d] = true;
+    }
+    Shape out = shape_scalar();
+    for (int i = 0; i < s->rank; i++) {
+        bool fold = dims->count == 0 || folded[i];
+        if (!fold || keep) out.d[out.rank++] = fold ? dim_const(1) : s->d[i];
+    }
+    return out;
+}
+
+/* Logits or log-probabilities [..., C], operand |i|, and targets [...], the next one. */
+static const char *check_targets(const Inferring *c, int i) {
+    Shape rows = *infer_in(c, i);
+    if (rows.rank == 0) return infer_mismatch(c, "needs [..., classes]");
+    rows.rank--;
+    return shape_equal(&rows, infer_in(c, i + 1)) ? NULL : infer_mismatch(c, "the targets are not one per row");
+}
+
 const char *infer_reduce(Inferring *c) {
     const char *wrong = NULL;
-    Shape s = infer_without_dims(infer_in(c, 0), dims_of(c), ir_attr(c->o, "keep")->b, &wrong);
+    Shape s = without_dims(infer_in(c, 0), dims_of(c), ir_attr(c->o, "keep")->b, &wrong);
     return wrong ? infer_mismatch(c, "%s", wrong) : infer_result(c, infer_dtype(c, 0), s);
 }
 
@@ -16,14 +44,13 @@ const char *infer_argmax(Inferring *c) {
     if (x->rank == 0) return infer_mismatch(c, "needs a dimension to search");
     const char *wrong = infer_check_dim(c);
     Dims dims = {.count = 1, .at = {ir_attr(c->o, "dim")->i}};
-    return wrong ? wrong : infer_result(c, AMP_DT_I32, infer_without_dims(x, &dims, false, &wrong));
+    return wrong ? wrong : infer_result(c, AMP_DT_I32, without_dims(x, &dims, false, &wrong));
 }
 
 /* Operand |i| is what a reduction of |x| over the op's dims gives, without or with kept dims. */
 static const char *check_reduced(const Inferring *c, int i, const Shape *x, const char *what) {
     const char *wrong = NULL;
-    Shape gone = infer_without_dims(x, dims_of(c), false, &wrong),
-          kept = infer_without_dims(x, dims_of(c), true, &wrong);
+    Shape gone = without_dims(x, dims_of(c), false, &wrong), kept = without_dims(x, dims_of(c), true, &wrong);
     if (wrong) return infer_mismatch(c, "%s", wrong);
     bool fits = shape_equal(infer_in(c, i), &gone) || shape_equal(infer_in(c, i), &kept);
     return fits ? NULL : infer_mismatch(c, "%s", what);
@@ -41,7 +68,7 @@ const char *infer_second(Inferring *c) {
         if (!shape_broadcast(like, first, &wide) || !shape_equal(&wide, first))
             wrong = infer_mismatch(c, "the second does not broadcast to the first");
     } else { /* nll_loss_grad: first is the scalar gradient of the loss */
-        wrong = first->rank ? infer_mismatch(c, "the first is not a scalar") : infer_check_targets(c, 1);
+        wrong = first->rank ? infer_mismatch(c, "the first is not a scalar") : check_targets(c, 1);
     }
     if (wrong) return wrong;
     return infer_result(c, c->o->code == OP_broadcast ? ir_dtype(c->f, c->o->in[0]) : c->t, *like);
@@ -63,7 +90,7 @@ const char *infer_var_grad(Inferring *c) {
 /* ---- losses and scalars ------------------------------------------------------------------------------------------ */
 
 const char *infer_nll_loss(Inferring *c) {
-    const char *wrong = infer_check_targets(c, 0);
+    const char *wrong = check_targets(c, 0);
     return wrong ? wrong : infer_result(c, c->t, shape_scalar());
 }
 
@@ -88,18 +115,18 @@ const char *infer_pair_loss_grad(Inferring *c) {
 
 static const char *check_top_k(const Inferring *c) {
     int64_t k = ir_attr(c->o, "k")->i;
-    return k < 1 ? infer_mismatch(c, "k must be at least 1") : infer_check_targets(c, 0);
+    return k < 1 ? infer_mismatch(c, "k must be at least 1") : check_targets(c, 0);
 }
 
 static const char *check_dims(const Inferring *c) {
     const char *wrong = NULL;
-    infer_without_dims(infer_in(c, 0), &ir_attr(c->o, "dims")->dims, false, &wrong);
+    without_dims(infer_in(c, 0), &ir_attr(c->o, "dims")->dims, false, &wrong);
     return wrong ? infer_mismatch(c, "%s", wrong) : NULL;
 }
 
 /* The metrics and extent read tensors, the others scalars. */
 const char *infer_scalar(Inferring *c) {
-    const char *wrong = c->o->code == OP_accuracy         ? infer_check_targets(c, 0)
+    const char *wrong = c->o->code == OP_accuracy         ? check_targets(c, 0)
                         : c->o->code == OP_top_k_accuracy ? check_top_k(c)
                         : c->o->code == OP_extent         ? check_dims(c)
                                                           : infer_check_scalars(c, 0, c->o->n_in);

@@ -39,7 +39,8 @@ typedef struct Reader {
     Table funcs;  /* names */
 } Reader;
 
-/* read_token.c */
+/* ---- tokens (reader.c) ------------------------------------------------------------------------------------------- */
+
 void reader_start(Reader *r, Arena *a, Diags *d, const Source *source);
 void reader_next(Reader *r);
 void reader_fail(Reader *r, Loc loc, const char *fmt, ...) AMP_PRINTF(3, 4);
@@ -64,7 +65,8 @@ bool reader_bool(Reader *r);
 /* A name of |names|; the first after an error. */
 int reader_choice(Reader *r, const char *what, const char *const *names, int count);
 
-/* read_parts.c */
+/* ---- parts of lines (reader.c) ----------------------------------------------------------------------------------- */
+
 Dtype reader_dtype(Reader *r);
 Shape reader_type(Reader *r, Dtype *t);
 Pos reader_place(Reader *r);
@@ -74,7 +76,8 @@ Dims reader_dims(Reader *r);
 Reason *reader_because(Reader *r);                                    /* "because {...}" where it stands, else NULL */
 void reader_origin(Reader *r, const char **path, const char **layer); /* "@PATH layer LAYER" where it stands */
 
-/* read_func.c: behind "func" */
+/* ---- read_func.c: after "func" ----------------------------------------------------------------------------------- */
+
 void reader_func(Reader *r);
 
 #endif

@@ -18,7 +18,7 @@
 #define AMP_CODEGEN_WALK_H
 
 #include "base/error.h"
-#include "ir/access.h"
+#include "ir/operands.h"
 
 typedef enum Span { SPAN_ONE, SPAN_ROW, SPAN_COLUMN, SPAN_FULL } Span;
 
@@ -41,7 +41,7 @@ typedef struct ValueWalk { /* of a value in the current kernel */
     Span span;
     int level;
     bool made;    /* by an op of this kernel; else it is loaded from |operand| */
-    bool live;    /* read in registers by an op that is live, or written; others are seen through (ir/access.h) */
+    bool live;    /* read in registers by an op that is live, or written; others are seen through (ir/operands.h) */
     bool inlined; /* made where a window op of the kernel reads it (ir_takes_inlined): in no place of the loop nest */
     bool needed;  /* reaches a sink */
     bool kept;    /* stored for later phases of its line */
@@ -85,7 +85,7 @@ bool walk_is_inlined(const Walk *w, const Op *o);
 bool walk_reads_inlined(const Walk *w, const Op *o, int n);
 /* Whether an op reads its |n|th input in registers: not where only the shape matters (`like`), nor from memory. */
 bool walk_reads(const Walk *w, const Op *o, int n);
-/* The op makes its result from memory (ir/access.h). */
+/* The op makes its result from memory (ir/operands.h). */
 bool walk_is_indirect(const Walk *w, const Op *o);
 /* The operand that holds what |o| reads from memory as its |n|th input; -1. */
 int walk_memory_operand(const Walk *w, const Op *o, int n);

@@ -1,7 +1,6 @@
 /* verify.c: what every module must be, checked between passes: the level's legality table, types, order of definition
  * and use, names, predicates, states, kernels and buffers.  Linear in the size of the module. */
-#include "ir/access.h"
-#include "ir/legal.h"
+#include "ir/operands.h"
 #include "ir/words.h"
 
 typedef struct Verifying {

@@ -7,7 +7,7 @@
 #ifndef AMP_TARGETS_TARGET_H
 #define AMP_TARGETS_TARGET_H
 
-#include "ir/access.h"
+#include "ir/operands.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "ir/interp/ops.h"
-#include "ir/legal.h"
+#include "ir/operands.h"
 #include "tests/ir/ir_test.h"
 
 namespace {

@@ -1,12 +1,24 @@
-/* access.h: how core ops reach their operands: in registers, at the place of the result's element, or in memory. */
-#ifndef AMP_IR_ACCESS_H
-#define AMP_IR_ACCESS_H
+/* operands.h: what the operands of ops may be: the types that signatures allow at a level, and how core ops reach them:
+ * in registers, at the place of the result's element, or in memory. */
+#ifndef AMP_IR_OPERANDS_H
+#define AMP_IR_OPERANDS_H
 
 #include "ir/ir.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+/* GRAPH before lower, CORE from then on. */
+int legal_level(Stage stage);
+/* The signatures of an op at a level, as ops.def gives them; NULL where it may not appear. */
+const char *legal_signatures(Opcode code, int level);
+/* One of the op's signatures takes these operands and results. */
+bool legal_types(const Func *f, const Op *o, int level);
+
+/* ---- access ------------------------------------------------------------------------------------------------------ */
 
 /* contract, and conv, conv_data, conv_weight without groups: the runtime makes the sums, tile by tile. */
 bool ir_is_product(const Op *o);

@@ -1,13 +1,15 @@
 /* operands.c: what the operands of ops may be: types that signatures in ops.def allow, and how core ops reach them. */
 #include "ir/operands.h"
 
+/* ---- levels and signatures --------------------------------------------------------------------------------------- */
+
 int legal_level(Stage stage) { return stage < STAGE_LOWER ? GRAPH : CORE; }
 
 const char *legal_signatures(Opcode code, int level) {
     return level == GRAPH ? ir_op_info[code].graph : ir_op_info[code].core;
 }
 
-/* ---- matching ---------------------------------------------------------------------------------------------------- */
+/* ---- types against signatures ------------------------------------------------------------------------------------ */
 
 typedef struct Matching {
     const Func *f;
@@ -146,7 +148,7 @@ Val ir_memory_source(const Func *f, Val v) {
     return v;
 }
 
-/* ---- geometry ---------------------------------------------------------------------------------------------------- */
+/* ---- geometry of windows ----------------------------------------------------------------------------------------- */
 
 static void get_pair(const Op *o, const char *name, int64_t initial, int64_t *out) {
     const AttrValue *a = ir_attr(o, name);

@@ -1,9 +1,10 @@
-/* product_ops.c: products of matrices. */
+/* product_ops.c: products of matrices; convolution, pooling and their gradients: the defining sums, one element at a
+ * time. */
 #include "ir/interp/ops.h"
 
 #include <math.h>
 
-/* ---- products ---------------------------------------------------------------------------------------------------- */
+/* ---- products of matrices ---------------------------------------------------------------------------------------- */
 
 static int64_t last_dim(const InterpTensor *t) { return t->dims[t->rank - 1]; }
 
@@ -72,9 +73,252 @@ static void run_linear(Running *r) {
     }
 }
 
+/* ---- images and weights ------------------------------------------------------------------------------------------ */
+
+/* Images: [N, C, H, W] in a graph, [N, H, W, C] in core IR. */
+typedef struct Image {
+    double *data;
+    int64_t n, channels, size[2];         /* size: height and width */
+    int64_t by_sample, by_channel, by[2]; /* distances between neighbours */
+} Image;
+
+/* Weights: [O, C / groups, KH, KW] in a graph, [KH, KW, C / groups, O] in core IR. */
+typedef struct Weight {
+    double *data;
+    int64_t outputs, inputs, size[2];
+    int64_t by_output, by_input, by[2];
+} Weight;
+
+static bool is_core(const Running *r) { return ir_op_info[r->op->code].core; }
+
+static int64_t stride_of(const InterpTensor *t, int dim) {
+    int64_t stride = 1;
+    for (int d = dim + 1; d < t->rank; d++) stride *= t->dims[d];
+    return stride;
+}
+
+static Image image_of(const Running *r, const InterpTensor *t) {
+    int c = is_core(r) ? 3 : 1, h = is_core(r) ? 1 : 2;
+    return (Image){t->data,
+                   t->dims[0],
+                   t->dims[c],
+                   {t->dims[h], t->dims[h + 1]},
+                   stride_of(t, 0),
+                   stride_of(t, c),
+                   {stride_of(t, h), stride_of(t, h + 1)}};
+}
+
+static Weight weight_of(const Running *r, const InterpTensor *t) {
+    int o = is_core(r) ? 3 : 0, i = is_core(r) ? 2 : 1, h = is_core(r) ? 0 : 2;
+    return (Weight){t->data,
+                    t->dims[o],
+                    t->dims[i],
+                    {t->dims[h], t->dims[h + 1]},
+                    stride_of(t, o),
+                    stride_of(t, i),
+                    {stride_of(t, h), stride_of(t, h + 1)}};
+}
+
+static double *pixel(const Image *x, int64_t n, int64_t c, const int64_t *at) {
+    return &x->data[n * x->by_sample + c * x->by_channel + at[0] * x->by[0] + at[1] * x->by[1]];
+}
+
+static double *tap(const Weight *w, int64_t o, int64_t i, const int64_t *at) {
+    return &w->data[o * w->by_output + i * w->by_input + at[0] * w->by[0] + at[1] * w->by[1]];
+}
+
+static void clear(InterpTensor *t) {
+    for (int64_t i = 0; i < t->count; i++) t->data[i] = 0.0;
+}
+
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
+
+static int64_t pair_at(const Running *r, const char *name, int axis, int64_t otherwise) {
+    const AttrValue *v = ir_attr(r->op, name);
+    return v ? v->dims.at[axis] : otherwise;
+}
+
+/* The pixel of x under element |k| of the window at |y|; false where that is padding. */
+static bool under(const Running *r, const Image *x, const int64_t *y, const int64_t *k, int64_t *at) {
+    for (int axis = 0; axis < 2; axis++) {
+        at[axis] = y[axis] * pair_at(r, "stride", axis, 1) - pair_at(r, "padding", axis, 0) +
+                   k[axis] * pair_at(r, "dilation", axis, 1);
+        if (at[axis] < 0 || at[axis] >= x->size[axis]) return false;
+    }
+    return true;
+}
+
+#define FOR_PLACES(at, size)                                                                                           \
+    for ((at)[0] = 0; (at)[0] < (size)[0]; (at)[0]++)                                                                  \
+        for ((at)[1] = 0; (at)[1] < (size)[1]; (at)[1]++)
+
+/* ---- convolution ------------------------------------------------------------------------------------------------- */
+
+/* One product of the sum: elements of y, x and w that meet. */
+typedef void (*MeetFn)(double *y, double *x, double *w);
+
+static void to_output(double *y, double *x, double *w) { *y += *x * *w; }
+static void to_image(double *y, double *x, double *w) { *x += *y * *w; }
+static void to_weight(double *y, double *x, double *w) { *w += *y * *x; }
+
+/* In conv_data's weight the two kinds of channels have changed places: [kh, kw, j, c] is output g * O / groups + j. */
+static double *tap_for(const Running *r, const Weight *w, int64_t o, int64_t c, int64_t per_output, int64_t per_input,
+                       const int64_t *k) {
+    return r->op->code == OP_conv_data ? tap(w, c, o % per_output, k) : tap(w, o, c % per_input, k);
+}
+
+static void convolve(Running *r, Image y, Image x, Weight w, MeetFn meet) {
+    int64_t groups = interp_int(r, "groups"), per_input = x.channels / groups, per_output = y.channels / groups;
+    for (int64_t n = 0; n < y.n; n++)
+        for (int64_t o = 0; o < y.channels; o++) {
+            int64_t at[2], k[2], under_at[2], first = o / per_output * per_input;
+            FOR_PLACES(at, y.size)
+            FOR_PLACES(k, w.size)
+            for (int64_t c = first; c < first + per_input; c++)
+                if (under(r, &x, at, k, under_at))
+                    meet(pixel(&y, n, o, at), pixel(&x, n, c, under_at),
+                         tap_for(r, &w, o, c, per_output, per_input, k));
+        }
+}
+
+static void run_conv(Running *r) {
+    const InterpTensor *bias = r->op->n_in == 3 ? r->in[2] : NULL;
+    Image y = image_of(r, r->out[0]);
+    clear(r->out[0]);
+    convolve(r, y, image_of(r, r->in[0]), weight_of(r, r->in[1]), to_output);
+    int64_t at[2];
+    for (int64_t n = 0; bias && n < y.n; n++)
+        for (int64_t o = 0; o < y.channels; o++) FOR_PLACES(at, y.size) * pixel(&y, n, o, at) += bias->data[o];
+}
+
+/* (dy, weight, ...) */
+static void run_conv_data(Running *r) {
+    clear(r->out[0]);
+    convolve(r, image_of(r, r->in[0]), image_of(r, r->out[0]), weight_of(r, r->in[1]), to_image);
+}
+
+/* (dy, x, ...) in a graph, (x, dy) in core IR */
+static void run_conv_weight(Running *r) {
+    const InterpTensor *dy = r->in[is_core(r) ? 1 : 0], *x = r->in[is_core(r) ? 0 : 1];
+    clear(r->out[0]);
+    convolve(r, image_of(r, dy), image_of(r, x), weight_of(r, r->out[0]), to_weight);
+}
+
+/* ---- pooling ----------------------------------------------------------------------------------------------------- */
+
+/* NaN wins, the first of several. */
+static bool beats(double x, double best) { return x > best || (isnan(x) && !isnan(best)); }
+
+static void run_max_pool(Running *r) {
+    Image x = image_of(r, r->in[0]), y = image_of(r, r->out[0]), which = image_of(r, r->out[1]);
+    const int64_t *size = ir_attr(r->op, "kernel")->dims.at;
+    for (int64_t n = 0; n < y.n; n++)
+        for (int64_t c = 0; c < y.channels; c++) {
+            int64_t at[2], k[2], in[2];
+            FOR_PLACES(at, y.size) {
+                double best = -INFINITY;
+                int64_t chosen = -1;
+                FOR_PLACES(k, size) {
+                    if (!under(r, &x, at, k, in)) continue;
+                    double v = *pixel(&x, n, c, in);
+                    if (chosen >= 0 && !beats(v, best)) continue;
+                    best = v;
+                    chosen = k[0] * size[1] + k[1];
+                }
+                *pixel(&y, n, c, at) = best;
+                *pixel(&which, n, c, at) = (double)chosen;
+            }
+        }
+}
+
+/* What an element of a window at y and the pixel under it give one another. */
+typedef void (*PoolFn)(const Running *r, double *y, double *x, int64_t offset);
+
+static void for_windows(Running *r, Image y, Image x, PoolFn f) {
+    const int64_t *size = ir_attr(r->op, "kernel")->dims.at;
+    for (int64_t n = 0; n < y.n; n++)
+        for (int64_t c = 0; c < y.channels; c++) {
+            int64_t at[2], k[2], in[2];
+            FOR_PLACES(at, y.size)
+            FOR_PLACES(k, size)
+            if (under(r, &x, at, k, in)) f(r, pixel(&y, n, c, at), pixel(&x, n, c, in), k[0] * size[1] + k[1]);
+        }
+}
+
+static double window_size(const Running *r) {
+    const int64_t *size = ir_attr(r->op, "kernel")->dims.at;
+    return (double)size[0] * (double)size[1];
+}
+
+static void sum_to_window(const Running *r, double *y, double *x, int64_t offset) {
+    (void)r, (void)offset;
+    *y += *x;
+}
+
+static void sum_to_pixel(const Running *r, double *y, double *x, int64_t offset) {
+    (void)r, (void)offset;
+    *x += *y;
+}
+
+static void mean_to_pixel(const Running *r, double *y, double *x, int64_t offset) {
+    (void)offset;
+    *x += *y / window_size(r);
+}
+
+/* y is an element of dy; that of which, the second operand, stands at the same place. */
+static void to_chosen(const Running *r, double *y, double *x, int64_t offset) {
+    if (r->in[1]->data[y - r->in[0]->data] == (double)offset) *x += *y;
+}
+
+static void run_window_sum(Running *r) {
+    clear(r->out[0]);
+    for_windows(r, image_of(r, r->out[0]), image_of(r, r->in[0]), sum_to_window);
+}
+
+static void run_avg_pool(Running *r) {
+    run_window_sum(r);
+    for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] /= window_size(r);
+}
+
+static void pool_grad(Running *r, PoolFn f) {
+    clear(r->out[0]);
+    for_windows(r, image_of(r, r->in[0]), image_of(r, r->out[0]), f);
+}
+
+static void run_max_pool_grad(Running *r) { pool_grad(r, to_chosen); }
+static void run_avg_pool_grad(Running *r) { pool_grad(r, mean_to_pixel); }
+static void run_window_sum_grad(Running *r) { pool_grad(r, sum_to_pixel); }
+
+static void run_global_pool(Running *r) {
+    int64_t area = r->in[0]->dims[2] * r->in[0]->dims[3];
+    clear(r->out[0]);
+    for (int64_t i = 0; i < r->in[0]->count; i++) r->out[0]->data[i / area] += r->in[0]->data[i] / (double)area;
+}
+
+static void run_global_pool_grad(Running *r) {
+    int64_t area = r->out[0]->dims[2] * r->out[0]->dims[3];
+    for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = r->in[0]->data[i / area] / (double)area;
+}
+
 const InterpFn interp_product_ops[OP_COUNT] = {
     [OP_contract] = run_contract,
     [OP_batch_contract] = run_matmul,
     [OP_matmul] = run_matmul,
     [OP_linear] = run_linear,
+    [OP_conv2d] = run_conv,
+    [OP_conv2d_input_grad] = run_conv_data,
+    [OP_conv2d_weight_grad] = run_conv_weight,
+    [OP_conv] = run_conv,
+    [OP_conv_data] = run_conv_data,
+    [OP_conv_weight] = run_conv_weight,
+    [OP_max_pool2d] = run_max_pool,
+    [OP_max_pool2d_grad] = run_max_pool_grad,
+    [OP_avg_pool2d] = run_avg_pool,
+    [OP_avg_pool2d_grad] = run_avg_pool_grad,
+    [OP_global_avg_pool] = run_global_pool,
+    [OP_global_avg_pool_grad] = run_global_pool_grad,
+    [OP_window_max] = run_max_pool,
+    [OP_window_sum] = run_window_sum,
+    [OP_window_max_grad] = run_max_pool_grad,
+    [OP_window_sum_grad] = run_window_sum_grad,
 };

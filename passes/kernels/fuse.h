@@ -2,9 +2,8 @@
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
  *   fuse_order.c     when ops run: before all other kernels, or as late as their users allow
- *   fuse_assign.c    assigns: after every reader of the old value
  *   fuse_memory.c    values that are recomputed, or made where they are read, instead of being kept in memory
- *   fuse_place.c     adding an op to a group, with the pending ops that it needs
+ *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, after all that read the old value
  *   fuse_legality.c  which ops a kernel of each kind accepts
  *   fuse_state.c     groups and homes, and the only functions that change them
  *
@@ -160,6 +159,9 @@ int fuse_open_early(Fuse *z, const Op *o);
 /* Gives a pending op a kernel. */
 void fuse_flush(Fuse *z, Op *o);
 
+/* Gives what is still pending a kernel, then places the assigns. */
+void fuse_place_assigns(Fuse *z, const OpId *body, int count);
+
 /* ---- fuse_order.c ----------------------------------------------------------------------------------------------- */
 
 /* Places what runs before all other kernels. */
@@ -167,11 +169,6 @@ void fuse_hoist(Fuse *z);
 /* Sets not_before and meeting_group of the ops of the region that starts at body[at]; their operands from other regions
  * have been placed. */
 void fuse_delay(Fuse *z, const OpId *body, int count, int at);
-
-/* ---- fuse_assign.c ---------------------------------------------------------------------------------------------- */
-
-/* Gives what is still pending a kernel, then places the assigns. */
-void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 
 /* ---- fuse_memory.c ---------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* layout.h: what the files of the layout pass share.
  *   layout.c          the pass: masters, packing copies, then the two below
  *   weight_copies.c   copies of weights in the form that products read, written by the optimizer
- *   assign_buffers.c  a buffer for every form in which a value crosses kernels
+ *   plan.c            a buffer for every form in which a value crosses kernels
  */
 #ifndef AMP_PASSES_KERNELS_LAYOUT_H
 #define AMP_PASSES_KERNELS_LAYOUT_H
@@ -20,7 +20,7 @@ extern "C" {
  * functions.  Adds the function "refresh". */
 void derive_weight_copies(Module *m, KernelList *lists);
 
-/* ---- assign_buffers.c ------------------------------------------------------------------------------------------- */
+/* ---- plan.c ----------------------------------------------------------------------------------------------------- */
 
 bool form_equal(Form a, Form b);
 /* The element type in memory of a value that no product reads: tf32 is stored as f32. */

@@ -3,7 +3,7 @@
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
  *   fuse_order.c     when ops run: before all other kernels, or as late as their users allow
  *   fuse_memory.c    values that are recomputed, or made where they are read, instead of being kept in memory
- *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, after all that read the old value
+ *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, which come last
  *   fuse_legality.c  which ops a kernel of each kind accepts
  *   fuse_state.c     groups and homes, and the only functions that change them
  *
@@ -12,7 +12,7 @@
 #ifndef AMP_PASSES_KERNELS_FUSE_H
 #define AMP_PASSES_KERNELS_FUSE_H
 
-#include "passes/common/rewrite.h"
+#include "passes/common/common.h"
 #include "passes/kernels/kernel_list.h"
 #include "targets/target.h"
 

@@ -2,7 +2,7 @@
  * other's mistakes. */
 #include "passes/kernels/kernel_check.h"
 
-#include "passes/common/rewrite.h"
+#include "passes/common/common.h"
 #include "targets/target.h"
 
 typedef struct Check {

@@ -12,8 +12,7 @@
 #ifndef AMP_PASSES_LOWER_LOWER_H
 #define AMP_PASSES_LOWER_LOWER_H
 
-#include "passes/common/diag_at.h"
-#include "passes/common/rewrite.h"
+#include "passes/common/common.h"
 
 #ifdef __cplusplus
 extern "C" {

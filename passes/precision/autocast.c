@@ -12,8 +12,7 @@
  * meet in the same order (aten/src/ATen/autocast_mode.h, cached_cast).
  */
 #include "base/dtype.h"
-#include "passes/common/function_modes.h"
-#include "passes/common/rewrite.h"
+#include "passes/common/common.h"
 #include "passes/precision/overrides.h"
 
 enum { DTYPES = AMP_DT_BOOL + 1 };

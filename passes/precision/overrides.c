@@ -2,7 +2,7 @@
 #include "passes/precision/overrides.h"
 
 #include "base/dtype.h"
-#include "passes/common/diag_at.h"
+#include "passes/common/common.h"
 
 /* A class of the policy file; `low` and the name of the policy's low type mean `lower`. */
 static bool class_of(const Policy *p, const char *word, PolicyClass *out) {

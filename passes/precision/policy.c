@@ -9,7 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/hash.h"
-#include "passes/common/diag_at.h"
+#include "passes/common/common.h"
 #include "passes/precision/policy_files.h"
 
 /* ---- classes ----------------------------------------------------------------------------------------------------- */

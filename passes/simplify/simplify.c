@@ -10,7 +10,7 @@
  * results are no longer read are left to ir_compact.
  */
 #include "passes/passes.h"
-#include "passes/common/rewrite.h"
+#include "passes/common/common.h"
 
 enum { DTYPES = AMP_DT_BOOL + 1 };
 

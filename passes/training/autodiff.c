@@ -14,9 +14,7 @@
  * differentiates its own loss with respect to its own parameters.  Results "update.BUFFER" stay for the optimizer pass.
  */
 #include "passes/training/gradient.h"
-#include "passes/common/function_modes.h"
-#include "passes/common/diag_at.h"
-#include "passes/common/rewrite.h"
+#include "passes/common/common.h"
 
 /* ---- train blocks ------------------------------------------------------------------------------------------------ */
 

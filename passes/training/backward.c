@@ -1,7 +1,7 @@
 /* backward.c: see backward.h. */
 #include "passes/training/backward.h"
 
-#include "passes/common/rewrite.h"
+#include "passes/common/common.h"
 
 Dtype gradient_dtype(const Func *f, Val v) { return ir_dtype(f, v) == AMP_DT_TF32 ? AMP_DT_F32 : ir_dtype(f, v); }
 

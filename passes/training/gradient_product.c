@@ -1,7 +1,7 @@
 /* gradient_product.c: gradients of products, convolutions and pooling. */
 #include "passes/training/gradient.h"
 
-#include "passes/common/diag_at.h"
+#include "passes/common/common.h"
 
 /* Factors of a product have one dtype; dy differs from theirs where they are tf32, or where the product was made to
  * return f32. */

@@ -14,8 +14,7 @@
  * bias corrections; "step" then counts the steps in which any block was updated.  A buffer is written together with the
  * parameters of the block that its name belongs to; a buffer of no block, if all gradients are finite.
  */
-#include "passes/common/diag_at.h"
-#include "passes/common/function_modes.h"
+#include "passes/common/common.h"
 #include "passes/training/training.h"
 
 typedef struct Rate {     /* a learning rate or weight decay that has been emitted */

@@ -13,7 +13,8 @@
  */
 #include "base/dtype.h"
 #include "passes/common/common.h"
-#include "passes/precision/overrides.h"
+#include "passes/passes.h"
+#include "passes/precision/policy.h"
 
 enum { DTYPES = AMP_DT_BOOL + 1 };
 
@@ -24,6 +25,84 @@ typedef struct Autocast {
     Val (*casts)[DTYPES]; /* by value id and dtype: the cast of the value */
     bool is_forward;      /* overrides hold, and decisions are recorded */
 } Autocast;
+
+/* ---- overrides: the lines of a model's precision block, which overrule the policy for some ops ------------------- */
+
+/* A class of the policy file; `low` and the name of the policy's low type mean `lower`. */
+static bool class_of(const Policy *p, const char *word, PolicyClass *out) {
+    *out = POLICY_LOWER;
+    return policy_class_of(word, out) || !strcmp(word, "low") || !strcmp(word, amp_dtype_name(p->low));
+}
+
+/* A pattern that matches a path matches everything below it: "h.0" names "h.0.mlp.gelu" too. */
+static bool matches_path(Arena *a, const char *glob, const char *path) {
+    for (const char *end = strchr(path, '.'); end; end = strchr(end + 1, '.'))
+        if (text_glob_match(glob, arena_strndup(a, path, (size_t)(end - path)))) return true;
+    return text_glob_match(glob, path);
+}
+
+static bool applies(const Module *m, const Override *v, const Op *o) {
+    if (v->is_path) return o->path && matches_path(m->arena, v->pattern, o->path);
+    return policy_names_op(v->pattern, ir_op_info[o->code].name, o->layer);
+}
+
+/* The override that applies to |o|, with its class, or NULL.  A path beats an op name; among equals the last wins. */
+static const Override *override_for(const Module *m, const Policy *p, const Op *o, PolicyClass *op_class) {
+    const Override *best = NULL;
+    for (int i = 0; i < m->overrides.len; i++) {
+        const Override *v = &m->overrides.data[i];
+        if (best && best->is_path && !v->is_path) continue;
+        if (applies(m, v, o)) best = v;
+    }
+    if (best) class_of(p, best->word, op_class);
+    return best;
+}
+
+static void check_word(PassContext *c, const Policy *p, const Override *v) {
+    PolicyClass ignored;
+    if (class_of(p, v->word, &ignored)) return;
+    if (amp_low_type_of(v->word, NULL)) {
+        Diag *diag = place_error(c, v->pos, "%s is not the low type of policy %s, which is %s", v->word, p->name,
+                                 amp_dtype_name(p->low));
+        diag_help(c->diags, diag, "write low, or choose another precision");
+        return;
+    }
+    Diag *diag = place_error(c, v->pos, "unknown precision %s for %s", v->word, v->pattern);
+    diag_help(c->diags, diag, "one of low, lower, f32_out, f32, widest, follow");
+}
+
+static void check_op(PassContext *c, const Override *v) {
+    const char *nearest = NULL;
+    if (policy_knows(c->m->arena, v->pattern, &nearest)) return;
+    Diag *diag = place_error(c, v->pos, "unknown op %s", v->pattern);
+    if (nearest) diag_help(c->diags, diag, "did you mean %s?", nearest);
+    diag_help(c->diags, diag, "a path is written in quotes: \"%s\"", v->pattern);
+}
+
+static void check_path(PassContext *c, const Override *v, const Func *f) {
+    VEC(const char *) paths = {0};
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        if (applies(c->m, v, o)) return;
+        if (o->path) vec_push(c->m->arena, &paths, o->path);
+    }
+    Diag *diag = place_error(c, v->pos, "no op's path matches \"%s\"", v->pattern);
+    const char *nearest = text_nearest(v->pattern, paths.data, paths.len);
+    if (nearest) diag_help(c->diags, diag, "did you mean \"%s\"?", nearest);
+}
+
+/* Checks every override against the policy and the function: known words, known ops, globs that match an op.
+ * false: errors are in the diagnostics. */
+static bool check_overrides(PassContext *c, const Policy *p, const Func *f) {
+    int errors = c->diags->errors;
+    for (int i = 0; i < c->m->overrides.len; i++) {
+        const Override *v = &c->m->overrides.data[i];
+        check_word(c, p, v);
+        if (v->is_path) check_path(c, v, f);
+        else check_op(c, v);
+    }
+    return c->diags->errors == errors;
+}
 
 /* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 
@@ -270,7 +349,7 @@ bool pass_autocast(PassContext *c) {
     Func *f = ir_program(m, PROGRAM_FORWARD);
     const Policy *policy = policy_select(c);
     if (!f) diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", m->name);
-    if (!policy || !f || !overrides_check(c, policy, f)) return false;
+    if (!policy || !f || !check_overrides(c, policy, f)) return false;
     if (m->eval_precision && !keep_f32_copy(c, f)) return false;
     m->decisions.len = 0;
     run(m, f, policy, true);

@@ -155,7 +155,7 @@ static bool is_accumulator(const Func *f, Val v) {
     return s && s->role == STATE_ACCUMULATOR;
 }
 
-/* sum + gradient, or where(first, gradient, sum + gradient): passes/training/accumulate.c. */
+/* sum + gradient, or where(first, gradient, sum + gradient): passes/training/train_step.c. */
 static bool is_accumulation(const Func *f, const Op *o, int operand) {
     if (o->code == OP_add) return operand == 1 && is_accumulator(f, o->in[0]);
     const Op *sum = o->code == OP_where ? ir_def(f, o->in[2]) : NULL;

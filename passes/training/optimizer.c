@@ -15,7 +15,7 @@
  * parameters of the block that its name belongs to; a buffer of no block, if all gradients are finite.
  */
 #include "passes/common/common.h"
-#include "passes/training/training.h"
+#include "passes/training/train_step.h"
 
 typedef struct Rate {     /* a learning rate or weight decay that has been emitted */
     const char *argument; /* of the optimizer; "group": the weight decay of a group */

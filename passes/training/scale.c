@@ -18,12 +18,12 @@
  * Several train blocks share the scaler but skip separately: the results "ok.0", "ok.1", ... say whether the gradients
  * of each block are finite; "ok", which drives the scale, whether all of them are.
  *
- * If steps accumulate, accumulate.c splits the function first: the loss is scaled in micro_step, and everything else is
- * done in apply_step, with the summed gradients.
+ * If steps accumulate, accumulate_split comes first: the loss is scaled in micro_step, and everything else is done in
+ * apply_step, with the summed gradients.
  */
 #include "ir/loss_scale.h"
 #include "passes/passes.h"
-#include "passes/training/training.h"
+#include "passes/training/train_step.h"
 
 typedef struct Scaling {
     Module *m;

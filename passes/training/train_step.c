@@ -1,4 +1,60 @@
-/* accumulate.c: a step of k micro-batches as two functions.
+/* train_step.c: what the passes of a training step share: what a model's train blocks say about each parameter, the
+ * functions of a step, and the split of a step into micro-batches. */
+#include "passes/training/train_step.h"
+
+/* ---- train blocks ------------------------------------------------------------------------------------------------ */
+
+int train_block_count(const Module *m) { return m->trains.len; }
+
+const Train *train_block(const Module *m, int block) { return &m->trains.data[block]; }
+
+int train_block_of(const Module *m, const char *state) {
+    for (int i = 0; i < m->trains.len; i++) {
+        const char *only = m->trains.data[i].only;
+        if (!only || text_glob_match(only, state)) return i;
+    }
+    return -1;
+}
+
+ParamSettings train_settings(const Train *block, const char *param) {
+    ParamSettings s = {.lr_scale = 1.0};
+    for (int i = 0; i < block->groups.len; i++) {
+        const TrainGroup *g = &block->groups.data[i];
+        if (!text_glob_match(g->pattern, param)) continue;
+        if (g->has_lr_scale) s.lr_scale = g->lr_scale;
+        if (!g->has_weight_decay) continue;
+        s.has_weight_decay = true;
+        s.weight_decay = g->weight_decay;
+    }
+    return s;
+}
+
+ParamGradients train_gradients(const Func *f, int block) {
+    const Module *m = f->module;
+    ParamGradients list = {0};
+    for (int i = 0; i < f->results.len; i++) {
+        if (f->results.data[i].kind != RESULT_GRADIENT) continue;
+        const State *s = ir_result_state(f, &f->results.data[i]);
+        if (s && (block < 0 || train_block_of(m, s->name) == block)) vec_push(m->arena, &list, ((ParamGradient){s, i}));
+    }
+    return list;
+}
+
+/* ---- the functions of a step ------------------------------------------------------------------------------------- */
+
+Func *train_last_function(const Module *m) {
+    Func *f = ir_program(m, PROGRAM_APPLY_STEP);
+    return f ? f : ir_program(m, PROGRAM_TRAIN_STEP);
+}
+
+Func *train_first_function(const Module *m) {
+    Func *f = ir_program(m, PROGRAM_MICRO_STEP);
+    return f ? f : ir_program(m, PROGRAM_TRAIN_STEP);
+}
+
+/* ---- accumulation ------------------------------------------------------------------------------------------------ */
+
+/* A step of k micro-batches becomes two functions.
  *
  *   func train_step                       =>   func micro_step, run k times
  *     %d.loss = grad_seed() : f32                %d.loss  = grad_seed() : f32
@@ -17,7 +73,6 @@
  *
  * Buffers are staged, so that a skipped step leaves them unchanged.
  */
-#include "passes/training/training.h"
 
 typedef struct Split {
     Module *m;

@@ -1,6 +1,6 @@
-/* training.h: what the passes of a training step share: the model's train blocks and the functions of a step. */
-#ifndef AMP_PASSES_TRAINING_TRAINING_H
-#define AMP_PASSES_TRAINING_TRAINING_H
+/* train_step.h: what the passes of a training step share: the model's train blocks and the functions of a step. */
+#ifndef AMP_PASSES_TRAINING_TRAIN_STEP_H
+#define AMP_PASSES_TRAINING_TRAIN_STEP_H
 
 #include "ir/ir.h"
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- train blocks (train_blocks.c) ------------------------------------------------------------------------------ */
+/* ---- train blocks ----------------------------------------------------------------------------------------------- */
 
 int train_block_count(const Module *m);
 const Train *train_block(const Module *m, int block);
@@ -40,7 +40,7 @@ Func *train_last_function(const Module *m);
 /* The one that runs the model: micro_step or train_step. */
 Func *train_first_function(const Module *m);
 
-/* accumulate.c: if the module's steps accumulate, `train_step`, which ends with gradients, becomes `micro_step` and
+/* If the module's steps accumulate, `train_step`, which ends with gradients, becomes `micro_step` and
  * `apply_step`; the latter starts from the summed gradients. */
 void accumulate_split(Module *m);
 

@@ -2,8 +2,8 @@
  *   lower.c         the pass: regions, names, the walk over the body, and the tables of the other files
  *   lower_form.c    channels last: which form an op works in, and the other form of a value
  *   lower_emit.c    core ops from core values: casts, arithmetic with operands that fit, movement; memos, attributes
- *   lower_fold.c    reductions over any dims, and what undoes them
- *   lower_pointwise.c, lower_reduce.c, ...          the rules, by theme, and under them their rows
+ *   lower_reduce.c  reductions over any dims, and what undoes them; the rules of ops that reduce
+ *   lower_pointwise.c, lower_move.c, ...            the other rules, by theme, and under them their rows
  *
  * A rule emits core ops for Lowering.op and says with lower_give which value stands for each of its results.  All
  * arithmetic is in f32, whatever the dtypes of the graph op: operands are widened, the result is rounded once.  The
@@ -67,10 +67,10 @@ typedef struct LowerRow {
 } LowerRow;
 
 /* By opcode, one table a file; an op is in one of them. */
-extern const LowerRow lower_image_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT],
-    lower_norm_ops[OP_COUNT], lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
+extern const LowerRow lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT], lower_norm_ops[OP_COUNT],
+    lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
     lower_training_ops[OP_COUNT];
-enum { LOWER_TABLES = 8 };
+enum { LOWER_TABLES = 7 };
 extern const LowerRow *const lower_tables[LOWER_TABLES];
 /* Of elementwise ops of both levels that are in none: the core op of the same name. */
 extern const LowerRow lower_same_op;
@@ -153,7 +153,7 @@ Val lower_expand(Lowering *l, Val v, const Shape *s);
 Val lower_fit(Lowering *l, Val v, const Shape *s);
 bool lower_fits(const Lowering *l, Val v, const Shape *s);
 
-/* ---- reductions (lower_fold.c) ----------------------------------------------------------------------------------- */
+/* ---- reductions (lower_reduce.c) --------------------------------------------------------------------------------- */
 
 /* Folds the last dimension and keeps it, with size 1. */
 Val lower_reduce_row(Lowering *l, Opcode code, Val v);

@@ -1,8 +1,290 @@
-/* lower_reduce.c: sums, means, extremes and variances over dimensions, and the gradients that spread or gather along
- * them. */
+/* lower_reduce.c: reductions over any dimensions, made of the folds that kernels have:
+ *     row      [..., C] -> [...]             the last dimension
+ *     column   [M.., C] -> [C]               all that lead
+ *     segment  [A.., M.., C] -> [A.., C]     a run before the last one
+ * and counts of what was folded; the rules of sums, means, extremes and variances, and of the gradients that spread or
+ * gather along dimensions. */
 #include "passes/lower/lower.h"
 
-/* ---- results ----------------------------------------------------------------------------------------------------- */
+#include <math.h>
+
+/* A fold over all samples has one task per 32 columns; where a sample has more rows than these, they are folded first,
+ * by sample. */
+enum { ROWS_PER_SAMPLE = 16 };
+
+typedef struct Folding {
+    Lowering *l;
+    Opcode code;
+    Val v;   /* has the elements of s in their order, but perhaps another shape */
+    Shape s; /* what is left, without dimensions of size 1 */
+    bool folded[MAX_RANK];
+    bool has_row; /* the last dimension has been folded by itself: what stands before it may be merged */
+} Folding;
+
+/* ---- single folds ------------------------------------------------------------------------------------------------ */
+
+static Val reduce_dims(Lowering *l, Opcode code, Val v, int from, int count, bool keep) {
+    Op *o = ir_op_new(l->f, code, &v, 1);
+    AttrValue *dims = ir_attr(o, "dims");
+    for (int i = 0; i < count; i++) dims->dims.at[dims->dims.count++] = from + i;
+    ir_attr(o, "keep")->b = keep;
+    return ir_make_results(l->f, o, ir_dtype(l->f, v), NULL);
+}
+
+Val lower_reduce_row(Lowering *l, Opcode code, Val v) {
+    return reduce_dims(l, code, v, ir_shape(l->f, v)->rank - 1, 1, true);
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+static void remove_dims(Folding *z, int from, int count) {
+    for (int i = from; i + count < z->s.rank; i++) {
+        z->s.d[i] = z->s.d[i + count];
+        z->folded[i] = z->folded[i + count];
+    }
+    z->s.rank -= count;
+}
+
+/* Dimensions [from, to) become one. */
+static void merge_dims(Folding *z, int from, int to) {
+    for (int i = from + 1; i < to; i++)
+        if (!dim_mul(z->s.d[from], z->s.d[i], &z->s.d[from]))
+            lower_unsupported(z->l, "a shape of more than 2^63 elements");
+    if (to - from > 1) remove_dims(z, from + 1, to - from - 1);
+}
+
+static Val shaped(Folding *z) { return z->v = lower_reshape(z->l, z->v, &z->s); }
+
+static int find_batch(const Folding *z) {
+    for (int i = 0; i < z->s.rank; i++)
+        if (z->s.d[i].n) return i;
+    return -1;
+}
+
+/* Kernels walk samples from the outside: N is to lead, unless all before it is folded with it, or none before it is
+ * folded. */
+static bool batch_must_lead(const Folding *z, int at) {
+    int before = 0;
+    for (int i = 0; i < at; i++) before += z->folded[i];
+    return at > 0 && (z->folded[at] ? before < at : before > 0);
+}
+
+static void move_to_front(Folding *z, int at) {
+    Dims dims = {.count = z->s.rank, .at = {at}};
+    Shape s = {.rank = z->s.rank, .d = {z->s.d[at]}};
+    bool folded[MAX_RANK] = {z->folded[at]};
+    for (int i = 0, to = 1; i < z->s.rank; i++) {
+        if (i == at) continue;
+        s.d[to] = z->s.d[i];
+        folded[to] = z->folded[i];
+        dims.at[to++] = i;
+    }
+    z->v = lower_permute(z->l, shaped(z), &dims);
+    z->s = s;
+    memcpy(z->folded, folded, sizeof folded);
+}
+
+/* ---- one step ---------------------------------------------------------------------------------------------------- */
+
+/* The last dimension.  [N] and [R, 1] are one number per row; [R] is that only where R depends on N. */
+static void fold_row(Folding *z) {
+    int last = z->s.rank - 1;
+    bool gone = last == 0 || (last == 1 && z->s.d[0].n);
+    z->v = reduce_dims(z->l, z->code, shaped(z), last, 1, !gone);
+    remove_dims(z, last, 1);
+    z->has_row = true;
+}
+
+/* A run that ends the shape: its last dimension along the row, so that it joins the kernel that makes it, then the rest
+ * as one; N last. */
+static void fold_trailing(Folding *z, int first, int last) {
+    if (first == 0 && find_batch(z) > 0) merge_dims(z, 0, last + 1); /* [2, N] is [2 * N] */
+    else if (z->has_row) merge_dims(z, z->s.d[first].n && first < last ? first + 1 : first, last + 1);
+    fold_row(z);
+}
+
+static int64_t rows_per_sample(const Folding *z, int last) {
+    Dim rows = dim_const(1);
+    for (int i = 1; i <= last; i++) dim_mul(rows, z->s.d[i], &rows);
+    return rows.mul;
+}
+
+/* A run with kept dimensions behind it, which become one. */
+static void fold_rows(Folding *z, int first, int last) {
+    merge_dims(z, last + 1, z->s.rank);
+    bool in_two = first == 0 && last > 0 && z->s.d[0].n && rows_per_sample(z, last) >= ROWS_PER_SAMPLE;
+    int from = in_two ? 1 : first, count = last + 1 - from;
+    z->v = reduce_dims(z->l, z->code, shaped(z), from, count, false);
+    remove_dims(z, from, count);
+    z->has_row = false;
+}
+
+static bool fold_step(Folding *z) {
+    int last = z->s.rank - 1;
+    while (last >= 0 && !z->folded[last]) last--;
+    if (last < 0) return false;
+    int first = last;
+    while (first > 0 && z->folded[first - 1]) first--;
+    if (last == z->s.rank - 1) fold_trailing(z, first, last);
+    else fold_rows(z, first, last);
+    return true;
+}
+
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
+
+static Shape reduced_shape(const Shape *s, const bool *folded, bool keep) {
+    Shape out = {.rank = 0};
+    for (int i = 0; i < s->rank; i++)
+        if (!folded[i] || keep) out.d[out.rank++] = folded[i] ? dim_const(1) : s->d[i];
+    return out;
+}
+
+/* The fold that a kernel does at once, where the dims are one of its runs: dims stay or go as asked. */
+static bool fold_at_once(Folding *z, const Shape *s, const bool *folded, bool keep) {
+    int first = 0, last = s->rank - 1, rank = s->rank;
+    while (first < rank && !folded[first]) first++;
+    while (last >= 0 && !folded[last]) last--;
+    for (int i = first; i <= last; i++)
+        if (!folded[i]) return false;
+    bool row = first == last && last == rank - 1 && (rank == 1 || !s->d[last].n);
+    bool row_fits = keep || rank == 1 || (rank == 2 && s->d[0].n);
+    bool column =
+        first == 0 && last == rank - 2 && !(s->d[0].n && last > 0 && rows_per_sample(z, last) >= ROWS_PER_SAMPLE);
+    bool segment = first > 0 && last == rank - 2;
+    for (int i = first; i <= last && segment; i++) segment = !s->d[i].n;
+    if (s->d[rank - 1].n && rank > 1) return false;
+    if (!(row && row_fits) && !column && !segment) return false;
+    z->v = reduce_dims(z->l, z->code, z->v, first, last + 1 - first, keep);
+    return true;
+}
+
+static bool folds_nothing(const Shape *s, const bool *folded) {
+    for (int i = 0; i < s->rank; i++)
+        if (folded[i] && !dim_is_one(s->d[i])) return false;
+    return true;
+}
+
+Val lower_reduce(Lowering *l, Opcode code, Val v, const bool *folded, bool keep) {
+    const Shape s = *ir_shape(l->f, v), result = reduced_shape(&s, folded, keep);
+    Folding z = {.l = l, .code = code, .v = v, .s = s};
+    if (folds_nothing(&s, folded)) return lower_reshape(l, v, &result);
+    if (fold_at_once(&z, &s, folded, keep)) return z.v;
+    z.s.rank = 0;
+    for (int i = 0; i < s.rank; i++) {
+        if (dim_is_one(s.d[i])) continue;
+        z.folded[z.s.rank] = folded[i];
+        z.s.d[z.s.rank++] = s.d[i];
+    }
+    int batch = find_batch(&z), kept_before = 0;
+    bool moves = batch >= 0 && batch_must_lead(&z, batch);
+    for (int i = 0; i < batch && moves; i++) kept_before += !z.folded[i];
+    bool restores = moves && !z.folded[batch] && kept_before;
+    if (moves) move_to_front(&z, batch);
+    Shape kept = reduced_shape(&z.s, z.folded, false);
+    while (fold_step(&z)) continue;
+    if (restores) { /* N goes back behind what stood before it */
+        Dims dims = {.count = kept.rank};
+        for (int i = 0; i < kept.rank; i++) dims.at[i] = i < kept_before ? i + 1 : i == kept_before ? 0 : i;
+        z.v = lower_permute(l, lower_reshape(l, z.v, &kept), &dims);
+    }
+    return lower_reshape(l, z.v, &result);
+}
+
+Val lower_reduce_all(Lowering *l, Opcode code, Val v) {
+    bool all[MAX_RANK];
+    for (int i = 0; i < MAX_RANK; i++) all[i] = true;
+    return lower_reduce(l, code, v, all, false);
+}
+
+/* ---- counts ------------------------------------------------------------------------------------------------------ */
+
+/* Only the shape is read: a cast need not be made for it. */
+static Val before_casts(const Lowering *l, Val v) {
+    const Op *o = ir_def(l->f, v);
+    return o && o->code == OP_cast ? before_casts(l, o->in[0]) : v;
+}
+
+Val lower_extent(Lowering *l, Val like, const Dims *dims) {
+    like = before_casts(l, like);
+    Op *o = ir_op_new(l->f, OP_extent, &like, 1);
+    ir_attr(o, "dims")->dims = *dims;
+    return ir_make_results(l->f, o, AMP_DT_F32, NULL);
+}
+
+static int batch_dim(const Shape *s) {
+    for (int i = 0; i < s->rank; i++)
+        if (s->d[i].n && s->d[i].mul == 1 && s->d[i].div == 1) return i;
+    return -1;
+}
+
+/* N, as f32, by the shape of an input, so that it waits for no kernel; NO_VAL where no input has it. */
+static Val batch_size(Lowering *l) {
+    Val *shared = lower_memo(l, "N");
+    for (int i = 0; i < l->f->inputs.len && !shared->id; i++) {
+        Val in = l->f->inputs.data[i];
+        int dim = ir_value(l->f, in)->kind == VAL_INPUT ? batch_dim(ir_shape(l->f, in)) : -1;
+        if (dim >= 0) *shared = lower_extent(l, in, &(Dims){.count = 1, .at = {dim}});
+    }
+    return *shared;
+}
+
+/* mul * N: exact until it is rounded once, as N is below 2^24. */
+static Val samples_times(Lowering *l, Val n, int64_t mul) {
+    if (mul == 1) return n;
+    Val *shared = lower_memo(l, "%lld * N", (long long)mul);
+    if (!shared->id) *shared = lower_scaled(l, n, (double)mul);
+    return *shared;
+}
+
+Val lower_count(Lowering *l, Val v, const bool *folded) {
+    const Shape *s = ir_shape(l->f, v);
+    Dims dims = {.count = 0};
+    Dim count = dim_const(1);
+    for (int i = 0; i < s->rank; i++) {
+        if (!folded[i]) continue;
+        dims.at[dims.count++] = i;
+        dim_mul(count, s->d[i], &count);
+    }
+    if (!count.n) return lower_number(l, (double)count.mul);
+    Val n = count.div == 1 ? batch_size(l) : NO_VAL;
+    return n.id ? samples_times(l, n, count.mul) : lower_extent(l, v, &dims);
+}
+
+Val lower_divide_by_count(Lowering *l, Val total, Val count) {
+    const Op *o = ir_def(l->f, count);
+    int exponent;
+    bool exact = o->code == OP_const && frexp(ir_attr(o, "value")->f, &exponent) == 0.5;
+    return exact ? lower_scaled(l, total, 1.0 / ir_attr(o, "value")->f) : lower_div(l, total, count);
+}
+
+Val lower_mean_of(Lowering *l, Val v, const bool *folded, bool keep) {
+    Val total = lower_reduce(l, OP_reduce_sum, v, folded, keep);
+    return lower_divide_by_count(l, total, lower_count(l, v, folded));
+}
+
+/* ---- the graph op's dims ----------------------------------------------------------------------------------------- */
+
+void lower_folded_dims(const Lowering *l, int rank, bool *folded) {
+    const Dims *dims = &ir_attr(l->op, "dims")->dims;
+    for (int i = 0; i < rank; i++) folded[i] = !dims->count;
+    for (int i = 0; i < dims->count; i++) {
+        int dim = (int)(dims->at[i] < 0 ? dims->at[i] + rank : dims->at[i]);
+        folded[lower_place_of(l, dim, rank)] = true;
+    }
+}
+
+Val lower_reduced_operand(Lowering *l, int i) {
+    const Shape *like = ir_shape(l->f, l->op->out[0]);
+    const Dims *dims = &ir_attr(l->op, "dims")->dims;
+    if (ir_shape(l->f, l->op->in[i])->rank == like->rank) return lower_operand(l, i);
+    Shape kept = *like;
+    for (int d = 0; d < like->rank && !dims->count; d++) kept.d[d] = dim_const(1);
+    for (int d = 0; d < dims->count; d++)
+        kept.d[dims->at[d] < 0 ? dims->at[d] + like->rank : dims->at[d]] = dim_const(1);
+    return lower_to_form(l, lower_reshape(l, lower_plain_operand(l, i), &kept));
+}
+
+/* ---- rules: results ---------------------------------------------------------------------------------------------- */
 
 /* The dims of a reduction's result, which stand in the order of the op's form, by their order in the graph. */
 static Dims kept_order(const Lowering *l, int rank, const bool *folded) {
@@ -47,7 +329,7 @@ static Reduction reduction_of(Lowering *l) {
 
 static void give(Lowering *l, const Reduction *r, Val v) { give_reduced(l, v, r->rank, r->folded, r->keep); }
 
-/* ---- reductions -------------------------------------------------------------------------------------------------- */
+/* ---- rules: reductions ------------------------------------------------------------------------------------------- */
 
 static void lower_sum(Lowering *l) {
     Reduction r = reduction_of(l);
@@ -90,7 +372,7 @@ static void lower_var(Lowering *l) {
     give(l, &r, lower_divide_by_count(l, total, freedom(l, r.x, r.folded)));
 }
 
-/* ---- gradients --------------------------------------------------------------------------------------------------- */
+/* ---- rules: gradients -------------------------------------------------------------------------------------------- */
 
 /* dy * 2 (x - mean) / (count - correction) */
 static void lower_var_grad(Lowering *l) {

@@ -4,7 +4,6 @@
  *
  * compile_model goes as far as the braces; amp_compile emits what it gives, or what an earlier stage gives.
  */
-#include "compiler/result.h"
 #include "compiler/session.h"
 
 #include <string.h>

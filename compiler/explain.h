@@ -1,9 +1,7 @@
 /* explain.h: what the files of amp_explain share.
- *   explain.c       finds the modules: compiled from source, or read out of a model.so
+ *   explain.c       finds the modules: compiled from source, or read out of a model.so; text for people
+ *   explain_json.c  JSON for tools; every op of the graph
  *   explain_facts.c what the modules tell about one op
- *   explain_text.c  for people
- *   explain_json.c  for tools
- *   explain_rows.c  every op of the graph, as JSON
  */
 #ifndef AMP_COMPILER_EXPLAIN_H
 #define AMP_COMPILER_EXPLAIN_H
@@ -49,10 +47,7 @@ const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path);
 /* Where and how often a cast happens, in words; NULL: nowhere that is known. */
 const char *explain_cast_place(const ExplainFacts *x, const CastNote *c);
 
-/* Both tell the decisions whose path matches |glob| (NULL: all), and return how many there were. */
-int explain_as_text(Text *t, const ExplainSource *s, const char *glob);
+/* The decisions whose path matches |glob| (NULL: all), as JSON; |found|: how many there were. */
 amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, int *found, amp_error *err);
-/* "rows": the ops of |graph|, the module behind simplify, whose path matches |glob|. */
-void explain_put_rows(amp_json_writer *w, const Module *graph, const char *glob);
 
 #endif

@@ -49,6 +49,18 @@ amp_status session_name_error(const Session *s, amp_status status, amp_error *er
 /* Reports the diagnostics through the callback, and the first error into |err|. */
 amp_status session_report(Session *s, amp_error *err);
 
+/* ---- results: what a compilation hands back ---------------------------------------------------------------------- */
+
+struct amp_compile_result {
+    amp_allocator allocator;
+    char *data; /* owned, |size| bytes and a NUL */
+    size_t size;
+};
+
+/* A result that owns a copy of |data|; AMP_OUT_OF_MEMORY. */
+amp_status result_new(const amp_allocator *allocator, const void *data, size_t size, amp_compile_result **out,
+                      amp_error *err);
+
 /* ---- compile.c --------------------------------------------------------------------------------------------------- */
 
 typedef enum TargetChoice { CHOICE_CPU, CHOICE_CUDA, CHOICE_BOTH } TargetChoice;

@@ -55,6 +55,15 @@ typedef struct amp_nvrtc_result { /* from the allocator that nvrtc was opened wi
 amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err);
 void amp_nvrtc_result_free(const amp_nvrtc *nvrtc, amp_nvrtc_result *result);
 
+/* ---- what NVRTC and ptxas write into a log ----------------------------------------------------------------------- */
+
+/* Entries that ptxas -v reports; fills up to |size|, returns how many there are. */
+int amp_nvrtc_log_uses(const char *log, amp_nvrtc_kernel_use *uses, int size);
+
+/* The first error of |log| in one line, up to |size| bytes: "name, line 2: identifier "y" is undefined: `x[0] = y;`".
+ * Without one: the log's first line, or "". */
+void amp_nvrtc_log_error(const char *log, const char *name, const char *source, char *out, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

@@ -130,7 +130,7 @@ typedef struct Operands {
     Val *in;
 } Operands;
 
-/* The letter of graph_ops.h for operand |i| of an op, from its types (ir/ops.def). */
+/* The letter of GraphOp.takes for operand |i| of an op, from its types (ir/ops.def). */
 static char letter_of_types(Opcode code, int i) {
     char met = '\0';
     for (const char *at = ir_op_info[code].graph; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {

@@ -1,6 +1,226 @@
 /* graph_ops.c: calls that become ops of the graph: the table of those with static arguments, and how they are made. */
-#include "frontend/graph_ops.h"
+#include "frontend/elaborate.h"
+
 #include <math.h>
+
+enum { MAX_GRAPH_ARGS = 4 };
+
+typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1 } ArgRange;
+
+typedef struct GraphArg { /* a static argument of a call; sets the attribute of that name, if the op has one */
+    const char *name;
+    StaticType type;
+    bool required;
+    ArgRange range;
+    const char *words[3]; /* symbols: one of these */
+} GraphArg;
+
+typedef struct GraphCall GraphCall;
+
+/* Which tensors an op takes, a letter each; the last letter applies to all further tensors:
+ *   f  floats                         v  floats or i32, one type for all v: integers next to a float become floats
+ *   t  anything, one type for all t   l  i32 labels    i  i32 indexes    c  a condition: bool */
+struct GraphOp {
+    const char *name;
+    Opcode code;
+    const char *takes; /* NULL: as the op's types say */
+    int results;       /* that a call returns; others are for the backward pass; 0 means 1 */
+    GraphArg args[MAX_GRAPH_ARGS];
+    bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */
+};
+
+struct GraphCall {
+    Elab *e;
+    const GraphOp *op;
+    const Expr *x;
+    Op *o;
+    Item items[MAX_GRAPH_ARGS]; /* by argument; ITEM_NONE: not given */
+    Loc locs[MAX_GRAPH_ARGS];   /* where given, else of the call */
+};
+
+/* ---- dimensions and shapes as arguments: negative ones are resolved, all are checked --------------------- */
+
+static int arg_index(const GraphCall *c, const char *name) {
+    int i = 0;
+    while (strcmp(c->op->args[i].name, name)) i++;
+    return i;
+}
+
+static const Value *operand(const GraphCall *c) { return ir_value(c->e->f, c->o->in[0]); }
+
+static const char *shape_text(Elab *e, const Shape *s) {
+    Text t;
+    text_init(&t, e->a);
+    shape_print(&t, s);
+    return text_str(&t);
+}
+
+/* As in a shape of one dimension, without its brackets. */
+static const char *dim_text(Elab *e, Dim d) {
+    Shape s = shape_of(1, &d);
+    const char *text = shape_text(e, &s);
+    return arena_strndup(e->a, text + 1, strlen(text) - 2);
+}
+
+/* ---- dimensions by number --------------------------------------------------------------------------------- */
+
+/* A dimension below |rank|; negative ones count from the end. */
+static bool resolve(const GraphCall *c, const char *arg, int rank, int64_t *dim) {
+    int64_t i = *dim < 0 ? *dim + rank : *dim;
+    if (i >= 0 && i < rank) {
+        *dim = i;
+        return true;
+    }
+    Item x = item_tensor(c->o->in[0]);
+    elab_error(c->e, c->locs[arg_index(c, arg)], "%s: dimension %lld does not exist; the tensor is %s", c->op->name,
+               (long long)*dim, item_describe(c->e, &x));
+    return false;
+}
+
+/* Checked but not resolved: these ops accept negative dimensions, as in their defaults. */
+static bool exists(const GraphCall *c, const char *arg, int rank) {
+    int64_t dim = ir_attr(c->o, arg)->i;
+    return resolve(c, arg, rank, &dim);
+}
+
+/* Checks that "dim" is one of the operand's. */
+static bool prepare_dim(GraphCall *c) { return exists(c, "dim", operand(c)->shape.rank); }
+
+/* The same, and that it does not depend on N. */
+static bool prepare_fixed_dim(GraphCall *c) {
+    const Shape *s = &operand(c)->shape;
+    AttrValue *dim = ir_attr(c->o, "dim");
+    if (!resolve(c, "dim", s->rank, &dim->i)) return false;
+    if (!s->d[dim->i].n) return true;
+    elab_error(c->e, c->locs[arg_index(c, "dim")], "%s: dimension %lld depends on the batch N", c->op->name,
+               (long long)dim->i);
+    return false;
+}
+
+static bool prepare_stack(GraphCall *c) {
+    const Shape *s = &operand(c)->shape;
+    if (s->rank < MAX_RANK) return resolve(c, "dim", s->rank + 1, &ir_attr(c->o, "dim")->i);
+    elab_error(c->e, c->x->loc, "stack adds a dimension, and a tensor has at most %d", MAX_RANK);
+    return false;
+}
+
+static bool prepare_dims(GraphCall *c) {
+    Dims *dims = &ir_attr(c->o, "dims")->dims;
+    bool seen[MAX_RANK] = {false};
+    for (int i = 0; i < dims->count; i++) {
+        if (!resolve(c, "dims", operand(c)->shape.rank, &dims->at[i])) return false;
+        if (seen[dims->at[i]]) {
+            elab_error(c->e, c->locs[arg_index(c, "dims")], "%s: dimension %lld appears twice in dims", c->op->name,
+                       (long long)dims->at[i]);
+            return false;
+        }
+        seen[dims->at[i]] = true;
+    }
+    return true;
+}
+
+static bool prepare_permute(GraphCall *c) {
+    int rank = operand(c)->shape.rank;
+    if (!prepare_dims(c)) return false;
+    if (ir_attr(c->o, "dims")->dims.count == rank) return true;
+    Item x = item_tensor(c->o->in[0]);
+    elab_error(c->e, c->locs[arg_index(c, "dims")],
+               "permute: dims must name each of the %d dimensions once; the tensor is %s", rank,
+               item_describe(c->e, &x));
+    return false;
+}
+
+static bool prepare_transpose(GraphCall *c) {
+    int rank = operand(c)->shape.rank;
+    return exists(c, "a", rank) && exists(c, "b", rank);
+}
+
+static bool prepare_flatten(GraphCall *c) {
+    return resolve(c, "from", operand(c)->shape.rank, &ir_attr(c->o, "from")->i);
+}
+
+static bool prepare_slice(GraphCall *c) {
+    if (!prepare_fixed_dim(c)) return false;
+    int64_t size = operand(c)->shape.d[ir_attr(c->o, "dim")->i].mul;
+    int64_t *from = &ir_attr(c->o, "from")->i, *to = &ir_attr(c->o, "to")->i;
+    int64_t given_from = *from, given_to = *to;
+    if (*from < 0) *from += size;
+    if (*to < 0) *to += size;
+    if (*from >= 0 && *from < *to && *to <= size) return true;
+    elab_error(c->e, c->locs[arg_index(c, *to > size ? "to" : "from")],
+               "slice: %lld..%lld is not within a dimension of size %lld", (long long)given_from, (long long)given_to,
+               (long long)size);
+    return false;
+}
+
+/* ---- windows ---------------------------------------------------------------------------------------------- */
+
+/* The default stride is the kernel size.  Padding of more than half a window would produce empty windows. */
+static bool prepare_pool(GraphCall *c) {
+    const Dims *kernel = &ir_attr(c->o, "kernel")->dims, *padding = &ir_attr(c->o, "padding")->dims;
+    if (c->items[arg_index(c, "stride")].kind == ITEM_NONE) ir_attr(c->o, "stride")->dims = *kernel;
+    for (int i = 0; i < 2; i++) {
+        if (padding->at[i] <= kernel->at[i] / 2) continue;
+        elab_error(c->e, c->locs[arg_index(c, "padding")], "%s: padding %lld is more than half the kernel size %lld",
+                   c->op->name, (long long)padding->at[i], (long long)kernel->at[i]);
+        return false;
+    }
+    return true;
+}
+
+/* ---- stated shapes ---------------------------------------------------------------------------------------- */
+
+static bool stated_shape(GraphCall *c, Shape *out) {
+    int i = arg_index(c, "shape");
+    return elab_shape_of_list(c->e, c->locs[i], &c->items[i], out);
+}
+
+static bool state_result(GraphCall *c, Dtype dtype, Shape shape) {
+    ir_result(c->e->f, c->o, NULL, dtype, shape);
+    return true;
+}
+
+static bool prepare_reshape(GraphCall *c) {
+    Shape shape;
+    Dim before, after;
+    const Value *x = operand(c);
+    if (!stated_shape(c, &shape)) return false;
+    if (shape_count(&x->shape, &before) && shape_count(&shape, &after) && dim_equal(before, after))
+        return state_result(c, x->dtype, shape);
+    const char *text = arena_printf(c->e->a, "reshape: %s has %s elements, but %s has %s", shape_text(c->e, &shape),
+                                    dim_text(c->e, after), shape_text(c->e, &x->shape), dim_text(c->e, before));
+    Diag *diag = elab_error_text(c->e, c->locs[arg_index(c, "shape")], text);
+    elab_note_operand(c->e, diag, c->o->in[0], c->x->call.args.data[0].loc);
+    elab_note_calls(c->e, diag);
+    return false;
+}
+
+static bool prepare_full(GraphCall *c) {
+    Shape shape;
+    return stated_shape(c, &shape) && state_result(c, AMP_DT_F32, shape);
+}
+
+static bool prepare_arange(GraphCall *c) {
+    Item count = c->items[arg_index(c, "count")];
+    Item list = {.kind = ITEM_LIST};
+    list.items.at = &count;
+    list.items.count = 1;
+    Shape shape;
+    return elab_shape_of_list(c->e, c->locs[0], &list, &shape) && state_result(c, AMP_DT_I32, shape);
+}
+
+/* ---- classes ---------------------------------------------------------------------------------------------- */
+
+static bool prepare_top_k(GraphCall *c) {
+    const Shape *s = &operand(c)->shape;
+    int64_t k = ir_attr(c->o, "k")->i;
+    if (!s->rank || s->d[s->rank - 1].n || k <= s->d[s->rank - 1].mul) return true; /* ir_infer checks the shape */
+    elab_error(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, but there are only %lld classes", c->op->name,
+               (long long)k, (long long)s->d[s->rank - 1].mul);
+    return false;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define NEEDS(name, type) {name, type, true, ANY_VALUE, {NULL}}
@@ -26,44 +246,44 @@ static const GraphOp graph_ops[] = {
     {"dropout", OP_dropout, .args = {MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
     {.name = "to_f32", .code = OP_cast},
 
-    {"reshape", OP_reshape, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = graph_prepare_reshape},
-    {"flatten", OP_flatten, .args = {MAY("from", STATIC_INT)}, .prepare = graph_prepare_flatten},
+    {"reshape", OP_reshape, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_reshape},
+    {"flatten", OP_flatten, .args = {MAY("from", STATIC_INT)}, .prepare = prepare_flatten},
     {"transpose", OP_transpose, .args = {MAY("a", STATIC_INT), MAY("b", STATIC_INT)},
-     .prepare = graph_prepare_transpose},
-    {"permute", OP_permute, .args = {NEEDS("dims", STATIC_DIMS)}, .prepare = graph_prepare_permute},
+     .prepare = prepare_transpose},
+    {"permute", OP_permute, .args = {NEEDS("dims", STATIC_DIMS)}, .prepare = prepare_permute},
     {"slice", OP_slice,
      .args = {NEEDS("dim", STATIC_INT), NEEDS("from", STATIC_INT), NEEDS("to", STATIC_INT)},
-     .prepare = graph_prepare_slice},
+     .prepare = prepare_slice},
     {"pad", OP_pad, .args = {NEEDS("dim", STATIC_INT), NEEDS_FROM("before", STATIC_INT, AT_LEAST_0),
                                            NEEDS_FROM("after", STATIC_INT, AT_LEAST_0), MAY("value", STATIC_FLOAT)},
-     .prepare = graph_prepare_fixed_dim},
-    {"concat", OP_concat, .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_fixed_dim},
-    {"stack", OP_stack, .args = {NEEDS("dim", STATIC_INT)}, .prepare = graph_prepare_stack},
-    {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = graph_prepare_full},
+     .prepare = prepare_fixed_dim},
+    {"concat", OP_concat, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_fixed_dim},
+    {"stack", OP_stack, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_stack},
+    {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_full},
     {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)},
-     .prepare = graph_prepare_full},
-    {"arange", OP_arange, .args = {NEEDS_FROM("count", STATIC_INT, AT_LEAST_1)}, .prepare = graph_prepare_arange},
+     .prepare = prepare_full},
+    {"arange", OP_arange, .args = {NEEDS_FROM("count", STATIC_INT, AT_LEAST_1)}, .prepare = prepare_arange},
 
-    {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = graph_prepare_pool},
-    {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = graph_prepare_pool},
+    {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
+    {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
     {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
 
-    {"sum", OP_sum, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
-    {"mean", OP_mean, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
-    {"max", OP_max, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
-    {"min", OP_min, .args = {REDUCED_ARGS}, .prepare = graph_prepare_dims},
+    {"sum", OP_sum, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
+    {"mean", OP_mean, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
+    {"max", OP_max, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
+    {"min", OP_min, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"var", OP_var, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
-     .prepare = graph_prepare_dims},
-    {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
-    {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
-    {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = graph_prepare_dim},
+     .prepare = prepare_dims},
+    {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = prepare_dim},
+    {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
+    {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
 
     {"nll_loss", OP_nll_loss, .takes = "fl",
      .args = {MAY_FROM("label_smoothing", STATIC_FLOAT, BELOW_1), MAY("ignore", STATIC_INT)}},
     {"accuracy", OP_accuracy, .takes = "fl"},
     {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl", .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1)},
-     .prepare = graph_prepare_top_k},
+     .prepare = prepare_top_k},
 };
 /* clang-format on */
 

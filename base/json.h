@@ -1,8 +1,8 @@
-/* json.h: reading JSON (RFC 8259) that nobody vouches for.
+/* json.h: reading JSON (RFC 8259) that nobody vouches for, and writing it.
  *
- * Stricter than the RFC where readers are known to differ: duplicate keys, invalid UTF-8, lone surrogates, U+0000,
- * numbers that a double or an int64 cannot hold, a byte order mark, and anything after the value are errors.  Depth and
- * the number of values are limited; time is O(n log n), memory O(n).
+ * The reader is stricter than the RFC where readers are known to differ: duplicate keys, invalid UTF-8, lone surrogates,
+ * U+0000, numbers that a double or an int64 cannot hold, a byte order mark, and anything after the value are errors.
+ * Depth and the number of values are limited; time is O(n log n), memory O(n).
  */
 #ifndef AMP_BASE_JSON_H
 #define AMP_BASE_JSON_H
@@ -84,6 +84,45 @@ const amp_json *amp_json_root(const amp_json_document *document);
 const amp_json *amp_json_get(const amp_json *json, const char *key);
 /* "null", "boolean", "number", "string", "array" or "object" */
 const char *amp_json_kind_name(amp_json_kind kind);
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+/* Commas are put where they belong:
+ *
+ *     amp_json_writer w;
+ *     amp_json_writer_init(&w, allocator);
+ *     amp_json_begin_object(&w, NULL);
+ *     amp_json_put_string(&w, "dtype", "F32");      {"dtype":"F32","shape":[2,3]}
+ *     amp_json_begin_array(&w, "shape");
+ *     amp_json_put_int(&w, NULL, 2);
+ *     ...
+ *     status = amp_json_writer_status(&w, err);     then use w.data, w.size
+ *     amp_json_writer_free(&w);
+ *
+ * |key| is the member's name inside an object and NULL elsewhere.  Text that is not UTF-8 gets U+FFFD for each damaged
+ * byte, so what is written always reads back.  Memory that runs out is remembered, and told once at the end. */
+typedef struct amp_json_writer {
+    amp_allocator allocator;
+    char *data; /* NUL-terminated once something was written; the writer's until amp_json_writer_free */
+    size_t size, bytes;
+    bool out_of_memory;
+} amp_json_writer;
+
+void amp_json_writer_init(amp_json_writer *w, const amp_allocator *a);
+void amp_json_writer_free(amp_json_writer *w);
+amp_status amp_json_writer_status(const amp_json_writer *w, amp_error *err);
+
+void amp_json_begin_object(amp_json_writer *w, const char *key);
+void amp_json_end_object(amp_json_writer *w);
+void amp_json_begin_array(amp_json_writer *w, const char *key);
+void amp_json_end_array(amp_json_writer *w);
+
+void amp_json_put_null(amp_json_writer *w, const char *key);
+void amp_json_put_bool(amp_json_writer *w, const char *key, bool value);
+void amp_json_put_int(amp_json_writer *w, const char *key, int64_t value);
+/* The shortest decimal that reads back (base/decimal.h).  JSON has no infinity and no NaN: they are written as null. */
+void amp_json_put_double(amp_json_writer *w, const char *key, double value);
+void amp_json_put_string(amp_json_writer *w, const char *key, const char *value);
 
 #ifdef __cplusplus
 }

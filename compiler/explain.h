@@ -7,7 +7,7 @@
 #define AMP_COMPILER_EXPLAIN_H
 
 #include "base/error.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "base/table.h"
 #include "ir/ir.h"
 

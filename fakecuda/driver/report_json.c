@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "fakecuda/driver/driver.h"
 
 static void put(amp_json_writer *w, const char *key, uint64_t value) { amp_json_put_int(w, key, (int64_t)value); }

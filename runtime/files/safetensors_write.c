@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/json_writer.h"
+#include "base/json.h"
 #include "runtime/files/safetensors.h"
 #include "runtime/files/safetensors_types.h"
 

@@ -1,5 +1,4 @@
 // json_writer_test.cc: exact text, and that the strict reader accepts all of it.
-#include "base/json_writer.h"
 
 #include <gtest/gtest.h>
 

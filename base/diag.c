@@ -1,7 +1,7 @@
 /* diag.c: errors in text files, with the line itself and a caret. */
 #include "base/diag.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 enum {
     DEFAULT_MAX_ERRORS = 20,

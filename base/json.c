@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/decimal.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 enum { DEFAULT_DEPTH = 32, DEFAULT_VALUES = 1000000 };
 

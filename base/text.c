@@ -1,10 +1,13 @@
-/* text.c: building text in an arena. */
+/* text.c: building text in an arena; decimal text of doubles; UTF-8 that may be damaged. */
+#define _POSIX_C_SOURCE 200809L
 #include "base/text.h"
 
+#include <locale.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
-
-#include "base/decimal.h"
-#include "base/utf8.h"
+#include <stdlib.h>
+#include <string.h>
 
 /* Words longer than this are never near another. */
 enum { MAX_WORD = 64 };
@@ -154,4 +157,172 @@ const char *text_nearest(const char *word, const char *const *candidates, int co
         best_distance = distance;
     }
     return best;
+}
+
+/* ---- decimal text of doubles ------------------------------------------------------------------------------------- */
+
+/* 17 significant digits tell any two doubles apart (DBL_DECIMAL_DIG). */
+enum { MAX_DIGITS = 17, DIGITS_BUFFER = MAX_DIGITS + 16 };
+
+/* |v| = 0.d0 d1 d2 ... * 10^point */
+typedef struct Digits {
+    char digits[MAX_DIGITS + 1];
+    int count, point;
+} Digits;
+
+/* printf and strtod follow the thread's locale, so the C locale is put in its place for the moment.  Asking glibc and
+ * musl for "C" with all categories allocates nothing; should it fail, the process's locale stays. */
+typedef struct CLocale {
+    locale_t own, before;
+} CLocale;
+
+static CLocale c_locale_enter(void) {
+    locale_t own = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return (CLocale){.own = own, .before = own ? uselocale(own) : (locale_t)0};
+}
+
+static void c_locale_leave(CLocale c) {
+    if (!c.own) return;
+    uselocale(c.before);
+    freelocale(c.own);
+}
+
+/* Writes |v| with |n| digits, "d.ddde-308", so that strtod reads it back, or returns false.  printf gives the nearest
+ * such decimal.  Below a power of two doubles are twice as close as above it, so there the next decimal up may read
+ * back where the nearest, just below, does not; a last digit 9 would carry, into a decimal already tried with fewer
+ * digits. */
+static bool try_digits(double v, int n, char buffer[DIGITS_BUFFER]) {
+    snprintf(buffer, DIGITS_BUFFER, "%.*e", n - 1, v);
+    if (strtod(buffer, NULL) == v) return true;
+    char *last = strchr(buffer, 'e') - 1;
+    if (*last == '9') return false;
+    ++*last;
+    return strtod(buffer, NULL) == v;
+}
+
+/* The fewest digits that strtod reads back as |v| >= 0.  Trailing zeros only remain in "0". */
+static Digits shortest_digits(double v) {
+    Digits d = {.count = 0};
+    char buffer[DIGITS_BUFFER];
+    CLocale c = c_locale_enter();
+    for (int n = 1; n <= MAX_DIGITS && !try_digits(v, n, buffer); n++) continue;
+    c_locale_leave(c);
+    const char *at = buffer;
+    for (; *at != 'e'; at++)
+        if (*at != '.') d.digits[d.count++] = *at;
+    d.point = atoi(at + 1) + 1;
+    return d;
+}
+
+static char *put(char *at, const char *s, int n) {
+    memcpy(at, s, (size_t)n);
+    return at + n;
+}
+
+static char *put_zeros(char *at, int n) {
+    memset(at, '0', (size_t)n);
+    return at + n;
+}
+
+/* Digits with the dot after the first |point| of them, padded with zeros on either side. */
+static char *put_fixed(char *at, const Digits *d, int point) {
+    int whole = point < 0 ? 0 : point < d->count ? point : d->count;
+    at = put(at, d->digits, whole);
+    at = put_zeros(at, point > whole ? point - whole : whole == 0);
+    *at++ = '.';
+    at = put_zeros(at, point < 0 ? -point : 0);
+    at = put(at, d->digits + whole, d->count - whole);
+    return whole == d->count ? put_zeros(at, 1) : at;
+}
+
+char *decimal_format(double v, char out[DECIMAL_MAX]) {
+    if (isnan(v)) return strcpy(out, "nan");
+    char *at = out;
+    if (signbit(v)) *at++ = '-';
+    if (isinf(v)) {
+        strcpy(at, "inf");
+        return out;
+    }
+    Digits d = shortest_digits(fabs(v));
+    bool fixed = d.point > -4 && d.point <= 16;
+    at = put_fixed(at, &d, fixed ? d.point : 1);
+    *at = '\0';
+    if (!fixed) snprintf(at, (size_t)(out + DECIMAL_MAX - at), "e%+03d", d.point - 1);
+    return out;
+}
+
+static const char *skip_digits(const char *s, const char *end) {
+    while (s < end && *s >= '0' && *s <= '9') s++;
+    return s;
+}
+
+static const char *skip_sign(const char *s, const char *end) { return s < end && (*s == '-' || *s == '+') ? s + 1 : s; }
+
+static bool is_decimal(const char *s, const char *end) {
+    const char *whole = skip_sign(s, end), *at = skip_digits(whole, end);
+    ptrdiff_t digits = at - whole;
+    if (at < end && *at == '.') {
+        const char *fraction = at + 1;
+        at = skip_digits(fraction, end);
+        digits += at - fraction;
+    }
+    if (digits == 0) return false;
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        const char *exponent = skip_sign(at + 1, end);
+        at = skip_digits(exponent, end);
+        if (at == exponent) return false;
+    }
+    return at == end;
+}
+
+bool decimal_parse(const char *s, size_t n, double *out) {
+    char buffer[DECIMAL_LONGEST + 1];
+    if (n > DECIMAL_LONGEST || !is_decimal(s, s + n)) return false;
+    memcpy(buffer, s, n);
+    buffer[n] = '\0';
+    CLocale c = c_locale_enter();
+    *out = strtod(buffer, NULL);
+    c_locale_leave(c);
+    return true;
+}
+
+/* ---- UTF-8 ------------------------------------------------------------------------------------------------------- */
+
+/* Well-formed sequences by first byte; only the second byte's range depends on the first (Unicode 15.0, table 3-7). */
+static const struct Sequence {
+    uint8_t first_lo, first_hi, second_lo, second_hi, len;
+} sequences[] = {
+    {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3}, {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3},
+    {0xEE, 0xEF, 0x80, 0xBF, 3}, {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+};
+
+static bool is_continuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
+
+size_t utf8_char_len(const char *s, size_t n) {
+    const uint8_t *u = (const uint8_t *)s;
+    if (n == 0) return 0;
+    if (u[0] < 0x80) return 1;
+    for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++) {
+        const struct Sequence *q = &sequences[i];
+        if (u[0] < q->first_lo || u[0] > q->first_hi) continue;
+        if (n < q->len || u[1] < q->second_lo || u[1] > q->second_hi) return 0;
+        for (size_t k = 2; k < q->len; k++)
+            if (!is_continuation(u[k])) return 0;
+        return q->len;
+    }
+    return 0;
+}
+
+size_t utf8_encode(uint32_t code, char out[4]) {
+    static const uint8_t lead[] = {0, 0x00, 0xC0, 0xE0, 0xF0};
+    size_t len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = len; i-- > 1; code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)(lead[len] | code);
+    return len;
+}
+
+size_t utf8_cut(const char *s, size_t limit) {
+    size_t cut = limit;
+    while (cut > 0 && limit - cut < 4 && is_continuation((uint8_t)s[cut])) cut--;
+    return cut;
 }

@@ -1,6 +1,10 @@
-/* text.h: building text in an arena. */
+/* text.h: building text in an arena; doubles as decimal text; UTF-8. */
 #ifndef AMP_BASE_TEXT_H
 #define AMP_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 
@@ -34,6 +38,34 @@ void text_put_quoted(Text *t, const char *s);
 bool text_glob_match(const char *glob, const char *s);
 /* The candidate that is nearest to |word| by edit distance, or NULL when none is near: for "did you mean". */
 const char *text_nearest(const char *word, const char *const *candidates, int count);
+
+/* ---- decimal text of doubles, the same in every locale (printf and strtod follow the process's) ------------------ */
+
+enum {
+    DECIMAL_MAX = 32,      /* bytes that decimal_format writes at most, NUL included */
+    DECIMAL_LONGEST = 1000 /* characters that decimal_parse reads at most */
+};
+
+/* The shortest decimal that reads back to the same bits, always with a dot; below 1e-4 and from 1e16 on with an
+ * exponent: 0.001, 1.0, 65536.0, 1.0e-08, inf, -inf, nan.  Writes into |out| and returns it. */
+char *decimal_format(double v, char out[DECIMAL_MAX]);
+
+/* Reads all |n| bytes as [-+] digits [. digits] [e [-+] digits], correctly rounded; a digit on one side of the dot is
+ * enough. False for anything else, and for more than DECIMAL_LONGEST characters.  A value too large gives infinity, one
+ * too small zero, as strtod does. */
+bool decimal_parse(const char *s, size_t n, double *out);
+
+/* ---- walking over UTF-8 text that may be damaged ----------------------------------------------------------------- */
+
+/* Bytes of the well-formed character at the start of |s| (1 to 4), or 0 where the bytes are not one: cut off, overlong,
+ * a surrogate, above U+10FFFF (the table of The Unicode Standard 15.0, section 3.9, D92). */
+size_t utf8_char_len(const char *s, size_t n);
+
+/* Writes |code| (a Unicode scalar value) as 1 to 4 bytes and returns how many. */
+size_t utf8_encode(uint32_t code, char out[4]);
+
+/* The largest length <= |limit| at which |s| can be cut without splitting a character. */
+size_t utf8_cut(const char *s, size_t limit);
 
 #ifdef __cplusplus
 }

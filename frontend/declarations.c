@@ -1,7 +1,7 @@
 /* declarations.c: const, model and precision. */
 #include "frontend/elaborate.h"
 
-#include "base/decimal.h"
+#include "base/text.h"
 #include "base/dtype.h"
 
 /* ---- -D NAME=VALUE ---------------------------------------------------------------------------------------- */

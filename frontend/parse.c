@@ -1,8 +1,7 @@
 /* parse.c: one source file to its raw tree: checks that the file is text, and hands the parser its tokens. */
 #include "frontend/tokens.h"
 
-#include "base/decimal.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 enum { MAX_SOURCE_BYTES = 4 << 20 };
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/decimal.h"
+#include "base/text.h"
 
 enum { LONGEST_SOURCE = 1 << 28 }; /* offsets are 32 bits */
 

@@ -1,7 +1,7 @@
 /* common.c: see common.h. */
 #include "passes/common/common.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 /* ---- replacing values, copying ops ------------------------------------------------------------------------------- */
 

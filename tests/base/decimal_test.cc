@@ -1,5 +1,5 @@
 // decimal_test.cc: doubles as text and back, checked against the C++ library's shortest conversion.
-#include "base/decimal.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // utf8_test.cc: well-formed and damaged UTF-8.
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 

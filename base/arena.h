@@ -1,4 +1,4 @@
-/* arena.h: memory that is freed all at once.  One arena holds everything of one compilation.
+/* arena.h: memory that is freed all at once, and what grows in it: arrays and tables.  One arena holds everything of one compilation.
  *
  * When memory is out, an arena jumps to its `out_of_memory`, so that code which builds IR needs no check
  * after each allocation.  Whoever creates an arena sets it:
@@ -35,7 +35,8 @@ typedef struct Arena {
 void arena_init(Arena *a, const amp_allocator *allocator);
 void arena_free(Arena *a); /* frees every block, its children's too; the arena can be used again after arena_init */
 
-/* An arena for what lives shorter than |parent|: freed with it, or before by arena_free.  Without memory it jumps where its parent does. */
+/* An arena for what lives shorter than |parent|: freed with it, or before by arena_free.  Without memory it jumps where
+ * its parent does. */
 Arena *arena_child(Arena *parent);
 /* Forgets everything, but keeps a block for what comes next. */
 void arena_reset(Arena *a);
@@ -63,6 +64,22 @@ char *arena_vprintf(Arena *a, const char *fmt, va_list args);
      (v)->data[(v)->len++] = (x))
 void arena_jump_(Arena *a) __attribute__((noreturn)); /* to out_of_memory of the outermost parent */
 void *arena_grow_(Arena *a, void *data, size_t elem, int len, int *cap);
+
+/* ---- tables: from names to things, in order of insertion --------------------------------------------------------- */
+
+typedef struct TableEntry {
+    const char *key;
+    void *value;
+} TableEntry;
+
+typedef struct Table {
+    VEC(TableEntry) entries; /* in order of insertion */
+    uint32_t *slots;         /* index into entries + 1; 0: empty */
+    uint32_t slot_count;     /* a power of two */
+} Table;
+
+void *table_get(const Table *t, const char *key); /* NULL when absent */
+void table_set(Arena *a, Table *t, const char *key, void *value);
 
 #ifdef __cplusplus
 }

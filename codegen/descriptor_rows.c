@@ -3,7 +3,7 @@
 
 #include "amp/model_abi.h"
 #include "base/error.h"
-#include "base/table.h"
+#include "base/arena.h"
 #include "codegen/c_text.h"
 #include "codegen/emit.h"
 

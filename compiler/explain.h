@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/table.h"
+#include "base/arena.h"
 #include "ir/ir.h"
 
 typedef VEC(int) ExplainNumbers;

@@ -7,7 +7,7 @@
 #ifndef AMP_FRONTEND_ELABORATE_H
 #define AMP_FRONTEND_ELABORATE_H
 
-#include "base/table.h"
+#include "base/arena.h"
 #include "frontend/frontend.h"
 #include "frontend/tree.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/diag.h"
 #include "base/names.h"
-#include "base/table.h"
+#include "base/arena.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 
 #include <ctype.h>
 
-#include "base/table.h"
+#include "base/arena.h"
 #include "base/text.h"
 
 typedef VEC(const char *) Names;

@@ -6,7 +6,7 @@
 #ifndef AMP_PASSES_KERNELS_LAYOUT_H
 #define AMP_PASSES_KERNELS_LAYOUT_H
 
-#include "base/table.h"
+#include "base/arena.h"
 #include "passes/kernels/kernel_list.h"
 #include "targets/target.h"
 

@@ -8,7 +8,7 @@
  *                                                              %9 = cast(%w) : f16
  *                                                              assign(%"fc1.weight/f16.panels_t", %9) if %ok
  */
-#include "base/table.h"
+#include "base/arena.h"
 #include "ir/words.h"
 #include "passes/kernels/layout.h"
 

@@ -1,4 +1,5 @@
-/* arena.h: memory that is freed all at once, and what grows in it: arrays and tables.  One arena holds everything of one compilation.
+/* arena.h: memory that is freed all at once, and what grows in it: arrays and tables.  One arena holds
+ * everything of one compilation.
  *
  * When memory is out, an arena jumps to its `out_of_memory`, so that code which builds IR needs no check
  * after each allocation.  Whoever creates an arena sets it:

@@ -1,4 +1,4 @@
-/* error.c: filling an amp_error. */
+/* error.c: filling an amp_error; reading option structs. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/error.h"
 
@@ -77,4 +77,17 @@ amp_status amp_fail_errno(amp_error *err, amp_status code, int errnum, const cha
     if (strerror_r(errnum, reason, sizeof reason) != 0) snprintf(reason, sizeof reason, "error %d", errnum);
     if (err) amp_fail(err, code, "%s: %s", err->message, reason);
     return code;
+}
+
+/* ---- option structs ---------------------------------------------------------------------------------------------- */
+
+amp_status amp_options_read(void *to, size_t size, const void *from, const char *what, amp_error *err) {
+    size_t given;
+    memset(to, 0, size);
+    if (!from) return AMP_OK;
+    memcpy(&given, from, sizeof given);
+    if (given < sizeof given)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: struct_size is %zu; set it to sizeof(%s)", what, given, what);
+    memcpy(to, from, given < size ? given : size);
+    return AMP_OK;
 }

@@ -1,5 +1,5 @@
-/* file.c: whole files in and out. */
-#define _XOPEN_SOURCE 700 /* realpath */
+/* file.c: what is asked of the operating system: whole files in and out; the clock. */
+#define _XOPEN_SOURCE 700 /* realpath, clock_gettime */
 #include "base/file.h"
 
 #include <errno.h>
@@ -270,4 +270,12 @@ amp_status amp_file_replace(const char *path, const void *data, size_t size, con
     if (!status) return amp_file_writer_commit(w, err);
     amp_file_writer_abandon(w);
     return status;
+}
+
+/* ---- the clock --------------------------------------------------------------------------------------------------- */
+
+double amp_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

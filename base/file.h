@@ -1,4 +1,4 @@
-/* file.h: whole files in and out. */
+/* file.h: what is asked of the operating system: whole files in and out; the clock. */
 #ifndef AMP_BASE_FILE_H
 #define AMP_BASE_FILE_H
 
@@ -24,6 +24,11 @@ void amp_file_writer_abandon(amp_file_writer *w); /* frees |w|, removes the temp
 
 /* The same in one call. */
 amp_status amp_file_replace(const char *path, const void *data, size_t size, const amp_allocator *a, amp_error *err);
+
+/* ---- the clock --------------------------------------------------------------------------------------------------- */
+
+/* Seconds since some moment: differences count. */
+double amp_seconds(void);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 /* json.h: reading JSON (RFC 8259) that nobody vouches for, and writing it.
  *
- * The reader is stricter than the RFC where readers are known to differ: duplicate keys, invalid UTF-8, lone surrogates,
- * U+0000, numbers that a double or an int64 cannot hold, a byte order mark, and anything after the value are errors.
- * Depth and the number of values are limited; time is O(n log n), memory O(n).
+ * The reader is stricter than the RFC where readers are known to differ: duplicate keys, invalid UTF-8, lone
+ * surrogates, U+0000, numbers that a double or an int64 cannot hold, a byte order mark, and anything after the value
+ * are errors.  Depth and the number of values are limited; time is O(n log n), memory O(n).
  */
 #ifndef AMP_BASE_JSON_H
 #define AMP_BASE_JSON_H

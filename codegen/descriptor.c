@@ -3,7 +3,7 @@
 
 #include "amp/model_abi.h"
 #include "amp/version.h"
-#include "base/dtype.h"
+#include "base/names.h"
 #include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"

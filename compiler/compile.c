@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "amp/version.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 

@@ -1,10 +1,9 @@
 /* session.c: see session.h. */
 #include "compiler/session.h"
 
-#include "base/dtype.h"
+#include "base/names.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/options.h"
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 #include "passes/precision/policy.h"

@@ -2,7 +2,7 @@
 #include "frontend/elaborate.h"
 
 #include "base/text.h"
-#include "base/dtype.h"
+#include "base/names.h"
 
 /* ---- -D NAME=VALUE ---------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* pipeline.c: the passes in order, and what runs them. */
-#include "base/clock.h"
+#include "base/file.h"
 #include "passes/passes.h"
 #include "targets/target.h"
 

@@ -11,7 +11,7 @@
  * at its first use, shared by all readers; an op's casts come last operand first, as in PyTorch, so that gradients
  * meet in the same order (aten/src/ATen/autocast_mode.h, cached_cast).
  */
-#include "base/dtype.h"
+#include "base/names.h"
 #include "passes/common/common.h"
 #include "passes/passes.h"
 #include "passes/precision/policy.h"

@@ -7,7 +7,7 @@
  */
 #include "passes/precision/policy.h"
 
-#include "base/dtype.h"
+#include "base/names.h"
 #include "base/hash.h"
 #include "passes/common/common.h"
 #include "passes/precision/policy_files.h"

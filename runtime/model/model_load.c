@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "runtime/model/model.h"
 #include "runtime/model/model_tables.h"
-#include "base/options.h"
 
 enum { HASH_SIZE = 32 };
 

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/options.h"
 #include "runtime/files/state_file.h"
 #include "runtime/model/state.h"
 

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/dtype.h"
+#include "base/names.h"
 #include "base/error.h"
-#include "base/options.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session_device_memory.h"
 

@@ -57,18 +57,19 @@ typedef struct SignatureArg {
 } SignatureArg;
 
 typedef struct Signature {
-    const char *name; /* NULL: of the initialiser or optimizer; see name_of */
+    const char *name; /* of a loss scale; others: see name_of */
     SignatureKind kind;
     SignatureArg args[MAX_SIGNATURE];
     bool (*check)(Elab *e, const Expr *x, const Call *call); /* relations between arguments; or NULL */
     InitialiserKind initialiser;
-    Opcode optimizer;
+    Opcode op;          /* of an optimizer or a schedule */
     bool fits_counters; /* initialiser that can fill an i64 */
 } Signature;
 
 static const char *name_of(const Signature *s) {
     if (s->kind == SIGNATURE_INITIALISER) return amp_initialisers[s->initialiser].name;
-    return s->kind == SIGNATURE_OPTIMIZER ? ir_op_info[s->optimizer].name : s->name;
+    if (s->kind == SIGNATURE_SCHEDULE) return ir_schedule_name(s->op);
+    return s->kind == SIGNATURE_OPTIMIZER ? ir_op_info[s->op].name : s->name;
 }
 
 static double number(const Call *call, const char *name) { return ir_call_arg(call, name)->value.f; }
@@ -113,7 +114,8 @@ static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
 #define COUNT(name, range, v) {name, ATTR_INT, range, false, {.i = (v)}, false}
 #define REQUIRED_COUNT(name, range) {name, ATTR_INT, range, true, {0}, false}
 #define INIT(name) .kind = SIGNATURE_INITIALISER, .initialiser = INIT_##name
-#define OPTIM(name) .kind = SIGNATURE_OPTIMIZER, .optimizer = OP_##name
+#define OPTIM(name) .kind = SIGNATURE_OPTIMIZER, .op = OP_##name
+#define SCHEDULE(name) .kind = SIGNATURE_SCHEDULE, .op = OP_##name##_rate
 #define FLAG(name) {name, ATTR_BOOL, ANY, false, {.b = false}, false}
 /* clang-format on */
 
@@ -144,18 +146,18 @@ static const Signature signatures[] = {
      .check = check_dynamic},
     {"static", SIGNATURE_LOSS_SCALE, .args = {REQUIRED("v", POSITIVE)}},
 
-    {"constant", SIGNATURE_SCHEDULE, .args = {REQUIRED("v", NOT_NEGATIVE)}},
-    {"cosine", SIGNATURE_SCHEDULE,
+    {SCHEDULE(constant), .args = {REQUIRED("v", NOT_NEGATIVE)}},
+    {SCHEDULE(cosine),
      .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE),
               REQUIRED_COUNT("steps", AT_LEAST_ONE), NUMBER("floor", NOT_NEGATIVE, 0.0)},
      .check = check_warmup},
-    {"step", SIGNATURE_SCHEDULE,
+    {SCHEDULE(step),
      .args = {REQUIRED("base", NOT_NEGATIVE), REQUIRED_COUNT("every", AT_LEAST_ONE), REQUIRED("gamma", NOT_NEGATIVE)}},
-    {"linear", SIGNATURE_SCHEDULE,
+    {SCHEDULE(linear),
      .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE),
               REQUIRED_COUNT("steps", AT_LEAST_ONE)},
      .check = check_warmup},
-    {"one_cycle", SIGNATURE_SCHEDULE, .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)}},
+    {SCHEDULE(one_cycle), .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)}},
 };
 
 static const char *const kind_names[SIGNATURE_KIND_COUNT] = {

@@ -144,6 +144,10 @@ int ir_op_levels(Opcode code);      /* GRAPH, CORE, or both */
 OpArity ir_op_arity(Opcode code);
 int ir_attr_count(Opcode code);
 
+/* Schedules of the language and the ops that they become: "cosine" and cosine_rate. */
+Opcode ir_schedule_op(const char *name);   /* OP_NONE: no schedule has this name */
+const char *ir_schedule_name(Opcode code); /* NULL: no schedule becomes this op */
+
 /* Names of the language and of policies that are no ops of the graph. */
 typedef enum WordKind { CALLED, UNSUPPORTED, FOREIGN } WordKind;
 typedef struct OpWord {

@@ -44,6 +44,26 @@ const OpWord ir_op_words[] = {
 };
 const int ir_op_word_count = sizeof ir_op_words / sizeof *ir_op_words;
 
+static const struct Schedule {
+    const char *name;
+    Opcode op;
+} schedules[] = {
+    {"constant", OP_constant_rate}, {"cosine", OP_cosine_rate},       {"step", OP_step_rate},
+    {"linear", OP_linear_rate},     {"one_cycle", OP_one_cycle_rate},
+};
+
+Opcode ir_schedule_op(const char *name) {
+    for (int i = 0; i < (int)(sizeof schedules / sizeof *schedules); i++)
+        if (!strcmp(schedules[i].name, name)) return schedules[i].op;
+    return OP_NONE;
+}
+
+const char *ir_schedule_name(Opcode code) {
+    for (int i = 0; i < (int)(sizeof schedules / sizeof *schedules); i++)
+        if (schedules[i].op == code) return schedules[i].name;
+    return NULL;
+}
+
 int ir_op_levels(Opcode code) {
     const OpInfo *info = &ir_op_info[code];
     return (info->graph ? GRAPH : 0) | (info->core ? CORE : 0);

@@ -108,8 +108,7 @@ static void check_call(Verifying *c, const char *what, const Call *call, Opcode 
     for (int i = 0; i < call->args.len && !failed(c); i++) {
         const CallArg *a = &call->args.data[i];
         if (!argument_fits(code, a)) fail(c, "%s %s: argument %s has the wrong type", what, call->name, a->name);
-        else if (a->call)
-            check_call(c, "schedule", a->call, ir_opcode(arena_printf(c->scratch, "%s_rate", a->call->name)));
+        else if (a->call) check_call(c, "schedule", a->call, ir_schedule_op(a->call->name));
     }
 }
 

@@ -118,25 +118,11 @@ static void assign_next(BlockStep *b, Val state, Val next) {
  *                                                                %lr.1 = mul(%lr, %0.1)                         : f64
  */
 
-static const struct Schedule {
-    const char *name;
-    Opcode code;
-} schedules[] = {
-    {"constant", OP_constant_rate}, {"cosine", OP_cosine_rate},       {"step", OP_step_rate},
-    {"linear", OP_linear_rate},     {"one_cycle", OP_one_cycle_rate},
-};
-
-static const struct Schedule *find_schedule(const char *name) {
-    for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++)
-        if (!strcmp(schedules[i].name, name)) return &schedules[i];
-    return NULL;
-}
-
 static bool check_rates(BlockStep *b) {
     bool ok = true;
     for (int i = 0; i < b->block->optimizer.args.len; i++) {
         const Call *call = b->block->optimizer.args.data[i].call;
-        if (!call || find_schedule(call->name)) continue;
+        if (!call || ir_schedule_op(call->name)) continue;
         place_error(b->c, call->pos, "schedule %s is not supported", call->name);
         ok = false;
     }
@@ -152,7 +138,7 @@ static Val constant(BlockStep *b, const char *name, double value) {
 }
 
 static Val scheduled(BlockStep *b, const Call *call, const char *name) {
-    Opcode code = find_schedule(call->name)->code;
+    Opcode code = ir_schedule_op(call->name);
     Op *o = ir_op_new(b->f, code, &b->done, code == OP_constant_rate ? 0 : 1);
     set_attributes(call, o);
     explain_of_block(b, o, "optimizer", name);

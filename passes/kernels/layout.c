@@ -14,10 +14,11 @@
 #include "passes/passes.h"
 
 /* By value id: whether its kernel makes one number per row or column, which it cannot store as tiles.  (Kernels with
- * segments can.) */
+ * segments can.)  Of a target without tiles nobody asks. */
 static const bool *find_lines(const KernelList *l) {
     const Func *f = l->f;
     bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
+    if (!target_of(f->module)->has_tiles) return lines;
     for (int i = 0; i < l->at.len; i++) {
         const KernelOps *k = &l->at.data[i];
         Val space = NO_VAL;

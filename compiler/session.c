@@ -105,10 +105,12 @@ static void observe(void *user, const Module *m, double seconds) {
     const amp_compile_options *o = &s->options;
     if (o->timing) o->timing(o->user, ir_stage_names[m->stage], seconds);
     if (!o->dump) return;
+    Arena *scratch = arena_child(&s->arena);
     Text t;
-    text_init(&t, &s->arena);
+    text_init(&t, scratch);
     ir_print(&t, m);
     o->dump(o->user, ir_stage_names[m->stage], text_str(&t), t.len);
+    arena_free(scratch);
 }
 
 /* FP32 forms are copies that autocast makes. */

@@ -24,7 +24,7 @@ static const char usage_text[] =
     "  --no-pass=PASS        leave out fuse, layout or simplify (may be repeated)\n"
     "  --dump-ir[=PASS]      print the IR after every pass, or after PASS, to standard output\n"
     "  --dump-dir DIR        write the IR after every pass to DIR/NN-PASS.ir\n"
-    "  --time-passes         print the seconds of every pass to standard error\n"
+    "  --time-passes         print the seconds of every pass to standard error, and which changed nothing\n"
     "  --isa portable|v3|v4  the largest instruction set to compile for (default: v4)\n"
     "  --cc PROGRAM          the C compiler that makes the shared object (default: cc)\n"
     "  --max-ops N           refuse programs of more graph ops (default: 10,000,000)\n"
@@ -43,6 +43,8 @@ typedef struct Command {
     amp_define defines[MAX_DEFINES];
     const char *glob, *json, *output, *dump_pass, *dump_dir;
     int explain, dump, dump_count, time_passes, failed;
+    char *last_text; /* with --time-passes: the module after the pass before, without its first line */
+    size_t last_size;
 } Command;
 
 static int fail(const char *format, const char *what) {
@@ -69,8 +71,22 @@ static int write_file(const char *path, const void *data, size_t size) {
     return 0;
 }
 
+/* Ends the line of a pass, whose text tells whether it changed anything; the first line names the stage. */
+static void end_timing(Command *c, const char *text, size_t size) {
+    const char *body = memchr(text, '\n', size);
+    size_t body_size = body ? size - (size_t)(body - text) : 0;
+    int unchanged = c->last_text && body_size == c->last_size && !memcmp(body, c->last_text, body_size);
+    fputs(unchanged ? " (unchanged)\n" : "\n", stderr);
+    if (unchanged) return;
+    free(c->last_text);
+    c->last_text = body ? malloc(body_size) : NULL;
+    c->last_size = body_size;
+    if (c->last_text) memcpy(c->last_text, body, body_size);
+}
+
 static void on_dump(void *user, const char *pass, const char *text, size_t size) {
     Command *c = user;
+    if (c->time_passes) end_timing(c, text, size);
     if (c->dump && (!c->dump_pass || !strcmp(c->dump_pass, pass))) fwrite(text, 1, size, stdout);
     if (!c->dump_dir) return;
     char path[4096];
@@ -78,18 +94,19 @@ static void on_dump(void *user, const char *pass, const char *text, size_t size)
     c->failed |= write_file(path, text, size);
 }
 
-static void on_timing(void *user, const char *pass, double seconds) {
-    (void)user;
-    fprintf(stderr, "%-10s %9.3f ms\n", pass, 1e3 * seconds);
-}
-
-/* ---- arguments ------------------------------------------------------------------------------- */
-
 static int is_pass(const char *name) {
     for (int i = 0; amp_compile_pass(i); i++)
         if (!strcmp(amp_compile_pass(i), name)) return 1;
     return 0;
 }
+
+/* The library dumps a pass just after it has told its time. */
+static void on_timing(void *user, const char *pass, double seconds) {
+    (void)user;
+    fprintf(stderr, "%-10s %9.3f ms%s", pass, 1e3 * seconds, is_pass(pass) ? "" : "\n");
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static int add_define(Command *c, char *text) {
     char *equals = strchr(text, '=');
@@ -298,11 +315,12 @@ int main(int argc, char **argv) {
         .struct_size = sizeof c.compile, .defines = c.defines, .diagnostic = on_diagnostic, .user = &c};
     int wrong = read_arguments(&c, argc, argv);
     if (wrong) return wrong == 1 ? 0 : wrong;
-    if (c.dump || c.dump_dir) c.compile.dump = on_dump;
+    if (c.dump || c.dump_dir || c.time_passes) c.compile.dump = on_dump;
     if (c.time_passes) c.compile.timing = on_timing;
     if (c.dump_dir && mkdir(c.dump_dir, 0777) && errno != EEXIST)
         return fprintf(stderr, "ampc: --dump-dir %s: %s\n", c.dump_dir, strerror(errno)), 1;
     int failed = c.explain ? explain(&c) : compile(&c);
+    free(c.last_text);
     if (fflush(stdout) || ferror(stdout)) return fprintf(stderr, "ampc: standard output: %s\n", strerror(errno)), 1;
     return failed;
 }

@@ -83,6 +83,9 @@ run 0 "$ampc" "$work/small.amp" -D HIDDEN=32 --emit ir -o "$work/wide.ir"
 holds '-D changes the const' grep -q 'fc1.weight.*f32\[32, 8\]' "$work/wide.ir"
 run 0 "$ampc" "$work/small.amp" --time-passes -o "$work/timed.so"
 says 'elaborate' 'plan' 'codegen' 'cc' ' ms'
+run 0 "$ampc" "$work/small.amp" --precision fp32 --time-passes -o "$work/timed.so"
+unchanged=$(awk '/ ms \(unchanged\)$/ { print $1 }' "$work/.err" | paste -sd ' ')
+expect 'FP32: no gradient is scaled, no rounding removed' 'scale simplify' "$unchanged"
 for pass in fuse layout simplify; do
     run 0 "$ampc" "$work/small.amp" --no-pass=$pass -o "$work/no-$pass.so"
 done

@@ -40,7 +40,7 @@ typedef struct amp_compile_options {
     /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into
      * amp_error. */
     void (*diagnostic)(void *user, const char *text, int32_t is_error);
-    /* The module after each pass, as text; of IR that was read, first as it was read. */
+    /* The module after each pass, as text that lives until the call returns; of IR that was read, first as it was read. */
     void (*dump)(void *user, const char *pass, const char *text, size_t size);
     /* Seconds of each pass, of "codegen" (the C file) and "codegen cuda", of "nvrtc KERNEL sm_NN", and of "cc". */
     void (*timing)(void *user, const char *pass, double seconds);

@@ -1,7 +1,7 @@
 /* target.h: the targets that models are compiled for, as data: what the passes from fuse on and code generation ask
  * about one.
  *
- * A new target is a file here with its Target and a row of the table in targets.c; how it writes kernels is codegen/'s.
+ * A new target is a Target and a row of the table in targets.c; how it writes kernels is codegen/'s.
  * ir/ knows no target: a module holds the name of the one that it is fused, laid out and planned for.
  */
 #ifndef AMP_TARGETS_TARGET_H

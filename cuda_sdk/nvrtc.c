@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "cuda_sdk/nvrtc_search.h"
 
 /* ---- the log ----------------------------------------------------------------------------------------------------- */
 

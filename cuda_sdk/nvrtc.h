@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "amp/base.h"
+#include "base/error.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,6 +63,15 @@ int amp_nvrtc_log_uses(const char *log, amp_nvrtc_kernel_use *uses, int size);
 /* The first error of |log| in one line, up to |size| bytes: "name, line 2: identifier "y" is undefined: `x[0] = y;`".
  * Without one: the log's first line, or "". */
 void amp_nvrtc_log_error(const char *log, const char *name, const char *source, char *out, size_t size);
+
+/* ---- where NVRTC may be installed (nvrtc_search.c) --------------------------------------------------------------- */
+
+/* Says whether an opened library is usable; where not, the search goes on. */
+typedef amp_status (*amp_nvrtc_accept)(void *ctx, void *library, amp_error *err);
+
+/* Opens the first library that |accept| takes.  AMP_NOT_FOUND: there is none; AMP_BAD_FILE: none but one that cannot be
+ * used.  The caller closes it. */
+amp_status amp_nvrtc_search(amp_nvrtc_accept accept, void *ctx, void **library, amp_error *err);
 
 #ifdef __cplusplus
 }

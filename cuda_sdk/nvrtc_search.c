@@ -1,7 +1,7 @@
-/* nvrtc_search.c: see nvrtc_search.h.  Folders are looked for without running anything: a python3 says by its own place
+/* nvrtc_search.c: see nvrtc.h.  Folders are looked for without running anything: a python3 says by its own place
  * where its packages are. */
 #define _GNU_SOURCE /* RTLD_NODELETE, realpath */
-#include "cuda_sdk/nvrtc_search.h"
+#include "cuda_sdk/nvrtc.h"
 
 #include <dlfcn.h>
 #include <errno.h>

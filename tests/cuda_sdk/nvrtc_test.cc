@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "cuda_sdk/nvrtc_search.h"
 #include "tests/base/failing_allocator.h"
 
 namespace fs = std::filesystem;

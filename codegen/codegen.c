@@ -3,7 +3,6 @@
 
 #include "amp/model_abi.h"
 #include "amp/version.h"
-#include "codegen/c_text.h"
 #include "codegen/cpu/cpu.h"
 
 /* One file, compiled once for each instruction set and once for the tables, or in one go. */

@@ -1,8 +1,7 @@
 /* descriptor.h: the descriptor of amp/model_abi.h as C text.
- *   descriptor.c        the whole, and what no target makes: states, inputs, decisions
- *   descriptor_rows.c   rows that the tables of every target have: buffers, results
- *   model_facts.c       what the descriptor holds and no single field of the IR does
- *   cpu/cpu_tables.c, cuda/cuda_tables.c   kernels and programs of a target
+ *   descriptor.c    the whole; what no target makes: states, inputs, decisions; rows that each target's tables have
+ *   model_facts.c   what the descriptor holds and no single field of the IR does
+ *   cpu/cpu_kernels.c, cuda/cuda_tables.c   kernels and programs of a target
  */
 #ifndef AMP_CODEGEN_DESCRIPTOR_H
 #define AMP_CODEGEN_DESCRIPTOR_H
@@ -49,7 +48,7 @@ bool model_init(const Call *c, ModelInit *out); /* false: an initialiser or argu
 /* Whether the step scales its loss: then it has the result "ok". */
 bool model_is_scaled(const Module *m);
 
-/* ---- descriptor_rows.c ------------------------------------------------------------------------------------------- */
+/* ---- rows of tables ---------------------------------------------------------------------------------------------- */
 
 typedef struct TableWriter {
     const Module *m;

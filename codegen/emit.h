@@ -4,7 +4,7 @@
  * or SPAN_ONE is a scalar (float, int32_t, int64_t, double).  Where a thread makes one element (CUDA) all are scalars,
  * of the element in row r and column c.
  *
- *     emit.c          ops as expressions, by the table of emit_rules.c
+ *     emit.c          ops as expressions, by one table; strings in C
  *     loop_nest.c     which ops, loads and stores belong in which place of the loop nest (walk.h)
  *     indirect*.c     ops that make their result from memory
  *
@@ -119,5 +119,16 @@ amp_status emit_core_op(Emitter *e, const Op *o);
 #ifdef __cplusplus
 }
 #endif
+
+/* ---- strings inside generated C ---- */
+
+/* A string literal, or 0 for NULL. */
+void c_string(Text *t, const char *s);
+/* One literal per line of text; `""` for nothing. */
+void c_long_string(Text *t, const char *s);
+/* Inside a comment: nothing in |s| ends it or breaks the line. */
+void c_comment(Text *t, const char *s);
+/* An identifier made of |s|. */
+void c_identifier(Text *t, const char *s);
 
 #endif

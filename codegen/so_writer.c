@@ -6,8 +6,14 @@
  * half as long again and was measured to make them no faster.  The result needs no other library, exports
  * amp_model_query alone, holds no path and no date: the same module and the same compiler give the same bytes.
  */
-#define _POSIX_C_SOURCE 200809L /* mkdtemp */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp, posix_spawn, waitpid */
+#include "codegen/codegen.h"
 
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +22,123 @@
 
 #include "amp/model_abi.h"
 #include "base/file.h"
-#include "codegen/codegen.h"
-#include "codegen/elf_digest.h"
-#include "codegen/process.h"
+#include "base/hash.h"
+
+/* ---- running other programs, a few at a time ---- */
+
+extern char **environ;
+
+typedef struct ProcessJob {
+    const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
+    const char *log;         /* file for what it prints */
+} ProcessJob;
+
+typedef enum ProcessEnd { PROCESS_OK, PROCESS_NOT_STARTED, PROCESS_FAILED } ProcessEnd;
+
+typedef struct ProcessResult {
+    ProcessEnd end;
+    int job;    /* the first that did not end well */
+    int reason; /* NOT_STARTED: errno; FAILED: the wait status */
+} ProcessResult;
+
+enum { PROCESS_AT_ONCE = 4, PROCESS_MAX_JOBS = 8 };
+
+/* 0, or errno. */
+static int start(const ProcessJob *job, pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!error) error = posix_spawn_file_actions_addopen(&actions, 1, job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    if (!error) error = posix_spawnp(pid, job->argv[0], &actions, NULL, (char *const *)job->argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* The wait status; not zero where it cannot be known. */
+static int finish(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) return -1;
+    return status;
+}
+
+static void note(ProcessResult *r, ProcessEnd end, int job, int reason) {
+    if (r->end == PROCESS_OK) *r = (ProcessResult){end, job, reason};
+}
+
+/* Runs all jobs, and waits for every one that was started.  Thread-safe. */
+static ProcessResult process_run(const ProcessJob *jobs, int count) {
+    ProcessResult result = {PROCESS_OK, 0, 0};
+    pid_t pids[PROCESS_MAX_JOBS];
+    int started = 0, finished = 0;
+    while (finished < count) {
+        bool room = started < count && started - finished < PROCESS_AT_ONCE && result.end == PROCESS_OK;
+        if (room) {
+            int error = start(&jobs[started], &pids[started]);
+            if (error) note(&result, PROCESS_NOT_STARTED, started, error);
+            else started++;
+        } else if (finished < started) {
+            int status = finish(pids[finished]);
+            if (status) note(&result, PROCESS_FAILED, finished, status);
+            finished++;
+        } else {
+            break;
+        }
+    }
+    return result;
+}
+
+/* ---- the model's digest ------------------------------------------------------------------------------------------ */
+
+/* The SHA-256 that a model carries in a section of its own, against damage (not an attacker: loading a model is running
+ * code).  The file comes from the linker that was just run, but nothing in it is trusted. */
+enum { DIGEST = 32 };
+
+static bool inside(size_t size, uint64_t offset, uint64_t length) { return offset <= size && length <= size - offset; }
+
+static bool read_section(const char *file, size_t size, const Elf64_Ehdr *e, uint64_t index, Elf64_Shdr *out) {
+    uint64_t at = e->e_shoff + index * sizeof *out;
+    if (e->e_shoff > size || e->e_shentsize != sizeof *out || !inside(size, at, sizeof *out)) return false;
+    memcpy(out, file + at, sizeof *out);
+    return true;
+}
+
+static bool has_name(const char *file, size_t size, const Elf64_Shdr *names, uint32_t name) {
+    static const char wanted[] = AMP_MODEL_HASH_SECTION;
+    if (!inside(size, names->sh_offset, names->sh_size) || !inside(names->sh_size, name, sizeof wanted)) return false;
+    return !memcmp(file + names->sh_offset + name, wanted, sizeof wanted);
+}
+
+/* The section's offset in the file; 0: there is none of the right size. */
+static uint64_t find_digest(const char *file, size_t size) {
+    Elf64_Ehdr e;
+    Elf64_Shdr names, s;
+    if (size < sizeof e) return 0;
+    memcpy(&e, file, sizeof e);
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64) return 0;
+    if (!read_section(file, size, &e, e.e_shstrndx, &names)) return 0;
+    for (uint64_t i = 0; i < e.e_shnum; i++)
+        if (read_section(file, size, &e, i, &s) && has_name(file, size, &names, s.sh_name) && s.sh_size == DIGEST &&
+            inside(size, s.sh_offset, DIGEST))
+            return s.sh_offset;
+    return 0;
+}
+
+static amp_status elf_write_digest(char *file, size_t size, amp_error *err) {
+    uint64_t at = find_digest(file, size);
+    if (!at)
+        return amp_fail(err, AMP_INTERNAL, "the linked model has no section %s of %d bytes", AMP_MODEL_HASH_SECTION,
+                        DIGEST);
+    uint8_t digest[DIGEST];
+    memset(file + at, 0, DIGEST);
+    amp_sha256_of(file, size, digest);
+    memcpy(file + at, digest, DIGEST);
+    return AMP_OK;
+}
+
+/* ---- model.so ---------------------------------------------------------------------------------------------------- */
 
 enum { MAX_PATH = 512, MAX_ARGS = 40, SO_LIMIT = 1 << 30 };
 

@@ -12,9 +12,9 @@ extern const char cpu_abi[];
 
 /* cpu_kernel.c: appends `void K(name)(const amp_kernel_args *a) { ... }` for the kernel that |w| has analysed. */
 amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err);
-/* Kernels of the whole module, with comments. */
+/* cpu_kernels.c: kernels of the whole module, with comments. */
 amp_status cpu_emit_kernels(const Module *m, KernelNames *names, Text *out, amp_error *err);
-/* cpu_tables.c: the functions' declarations; kernels and programs as tables of the descriptor. */
+/* The functions' declarations; kernels and programs as tables of the descriptor. */
 void cpu_put_declarations(Text *t, const KernelNames *names);
 amp_status cpu_put_programs(TableWriter *rows, const KernelNames *names, int *count);
 

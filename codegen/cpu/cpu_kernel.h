@@ -1,7 +1,6 @@
 /* cpu_kernel.h: what the files that write one CPU kernel share.
- *   cpu_kernel.c    its loops, and what is the CPU's spelling (codegen/emit.h) of what they hold
+ *   cpu_kernel.c    its loops, those of scatter, and what is the CPU's spelling (codegen/emit.h) of what they hold
  *   cpu_memory.c    loads and stores of each layout; rows, pixels and elements of operands
- *   cpu_scatter.c   scatter, a kernel of its own
  */
 #ifndef AMP_CODEGEN_CPU_CPU_KERNEL_H
 #define AMP_CODEGEN_CPU_CPU_KERNEL_H
@@ -44,9 +43,5 @@ Shape cpu_stepped_shape(const CpuKernel *k);
 /* s0, s1, ..: of row |row|; of the next one. */
 void cpu_put_steps(CpuKernel *k, const char *row);
 void cpu_step_coordinates(CpuKernel *k);
-
-/* ---- cpu_scatter.c ----------------------------------------------------------------------------------------------- */
-
-amp_status cpu_emit_scatter(CpuKernel *k);
 
 #endif

@@ -1,7 +1,7 @@
 /* cuda.h: what the files of the CUDA target share.  docs/design/cuda.md says what the kernels are.
  *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
  *   cuda_memory.c    loads and stores: 128 bits where shapes allow
- *   tile.c row.c column.c cuda_scatter.c   the kinds
+ *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
  *   product.c        mma.sync through shared memory
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   cuda_tables.c    amp_model_cuda as C text

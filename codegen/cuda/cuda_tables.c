@@ -1,7 +1,6 @@
 /* cuda_tables.c: amp_model_cuda as C text: constant tables, as those of the CPU's descriptor. */
 #include "amp/model_abi.h"
 #include "base/error.h"
-#include "codegen/c_text.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/descriptor.h"
 

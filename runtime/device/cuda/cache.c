@@ -1,25 +1,33 @@
 /* cache.c: see cache.h.  A file is a header (what it is, its key, the SHA-256 of all that follows), a description of
  * the image, the image.  The order of use is kept in the files' modification times. */
-#define _XOPEN_SOURCE 700 /* utimensat */
+#define _XOPEN_SOURCE 700 /* utimensat, fstatat, unlinkat */
 #include "runtime/device/cuda/cache.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "runtime/device/cuda/cache_trim.h"
+
+/* A cached kernel's name is 64 letters of its key and this; while it is written, also what base/file.h adds. */
+#define KERNEL_SUFFIX ".kernel"
 
 enum {
+    KEY_LETTERS = 64,
+    NAME_ROOM = 96,
     FOLDER_MODE = 0700, /* as the XDG base directory specification asks */
-    FOLDER_ROOM = PATH_MAX - AMP_CUDA_CACHE_NAME_ROOM
+    FOLDER_ROOM = PATH_MAX - NAME_ROOM,
+    ABANDONED_SECONDS = 3600 /* a half-written file that old belongs to a process that died */
 };
 static const long long default_limit = 512ll << 20;
 
@@ -42,6 +50,83 @@ typedef struct Header {
 } Header;
 
 static const char magic[8] = "AMPKRN1";
+
+/* ---- keeping the folder within its limit ---- */
+
+typedef struct Kernel {
+    struct timespec used;
+    long long size;
+    char name[KEY_LETTERS + sizeof KERNEL_SUFFIX];
+} Kernel;
+
+static bool begins_like_ours(const char *name) {
+    static const char suffix[] = KERNEL_SUFFIX;
+    return strspn(name, "0123456789abcdef") == KEY_LETTERS && !strncmp(name + KEY_LETTERS, suffix, sizeof suffix - 1);
+}
+
+static bool is_kernel(const char *name) {
+    return begins_like_ours(name) && strlen(name) == KEY_LETTERS + strlen(KERNEL_SUFFIX);
+}
+
+static size_t count_kernels(DIR *dir) {
+    size_t count = 0;
+    for (struct dirent *entry; (entry = readdir(dir));) count += is_kernel(entry->d_name);
+    rewinddir(dir);
+    return count;
+}
+
+static void remove_abandoned(DIR *dir, const char *name, const struct stat *st) {
+    if (time(NULL) - st->st_mtim.tv_sec > ABANDONED_SECONDS) unlinkat(dirfd(dir), name, 0);
+}
+
+/* Fills up to |room| kernels; there may be more by now, which the next call sees. */
+static size_t list_kernels(DIR *dir, Kernel *kernels, size_t room) {
+    size_t count = 0;
+    struct stat st;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        const char *name = entry->d_name;
+        if (!begins_like_ours(name) || fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+            continue;
+        if (!is_kernel(name)) remove_abandoned(dir, name, &st);
+        else if (count < room) {
+            Kernel *k = &kernels[count++];
+            k->used = st.st_mtim;
+            k->size = st.st_size;
+            strcpy(k->name, name);
+        }
+    }
+    return count;
+}
+
+static int older_first(const void *a, const void *b) {
+    const Kernel *x = a, *y = b;
+    if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
+    if (x->used.tv_nsec != y->used.tv_nsec) return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void remove_beyond(DIR *dir, Kernel *kernels, size_t count, long long limit) {
+    long long bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += kernels[i].size;
+    if (bytes <= limit) return;
+    qsort(kernels, count, sizeof *kernels, older_first);
+    for (size_t i = 0; i < count && bytes > limit; i++) {
+        unlinkat(dirfd(dir), kernels[i].name, 0);
+        bytes -= kernels[i].size;
+    }
+}
+
+/* Removes the kernels that were used longest ago until |limit| bytes are left, and what processes that died left
+ * half-written.  Files of other names stay.  Failures are ignored: the next call does it. */
+static void trim(const char *folder, long long limit, const amp_allocator *allocator) {
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    size_t room = count_kernels(dir);
+    Kernel *kernels = amp_alloc(allocator, (room + 1) * sizeof *kernels);
+    if (kernels) remove_beyond(dir, kernels, list_kernels(dir, kernels, room), limit);
+    amp_free(allocator, kernels, (room + 1) * sizeof *kernels);
+    closedir(dir);
+}
 
 /* ---- where ---- */
 
@@ -96,7 +181,7 @@ amp_cuda_cache *amp_cuda_cache_open(const amp_allocator *allocator) {
 void amp_cuda_cache_close(amp_cuda_cache *cache) {
     if (!cache) return;
     amp_allocator allocator = cache->allocator;
-    if (cache->grown) amp_cuda_cache_trim(cache->folder, cache->limit, &allocator);
+    if (cache->grown) trim(cache->folder, cache->limit, &allocator);
     amp_free(&allocator, cache, sizeof *cache);
 }
 
@@ -105,7 +190,7 @@ const char *amp_cuda_cache_folder(const amp_cuda_cache *cache) { return cache ? 
 static void file_of(const amp_cuda_cache *cache, const amp_cuda_cache_key *key, char path[PATH_MAX]) {
     char hex[65];
     amp_sha256_hex(key->bytes, hex);
-    snprintf(path, PATH_MAX, "%.*s/%s" AMP_CUDA_CACHE_SUFFIX, FOLDER_ROOM, cache->folder, hex);
+    snprintf(path, PATH_MAX, "%.*s/%s" KERNEL_SUFFIX, FOLDER_ROOM, cache->folder, hex);
 }
 
 /* ---- keys ---- */

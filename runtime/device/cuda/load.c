@@ -1,11 +1,280 @@
 /* load.c: see load.h. */
+#define _XOPEN_SOURCE 700
 #include "runtime/device/cuda/load.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "cuda_sdk/nvrtc.h"
+#include "runtime/device/cuda/cache.h"
+
+/* ---- images ------------------------------------------------------------------------------------------------------ */
+
+enum { MAX_THREADS = 64, MAX_ARCHITECTURES = 64 };
+
+/* One function that no image of the model serves at once.  A thread of its own may work on it: its memory is malloc's
+ * (the allocator NULL), not the application's. */
+typedef struct Job {
+    const amp_model_cuda_function *function;
+    amp_cuda_image *image;
+    amp_status status;
+    amp_error error;
+} Job;
+
+typedef struct Work {
+    const amp_cuda_compile_options *options;
+    const char *prelude;
+    const amp_nvrtc *nvrtc;
+    amp_cuda_cache *cache;
+    int arch; /* that NVRTC compiles for */
+    bool cubin;
+    Job *jobs;
+    int count;
+    atomic_int next;
+} Work;
+
+/* ---- images of the model ---- */
+
+static bool image_at(const amp_model_cuda_function *f, uint32_t i, amp_model_cuda_image *out) {
+    size_t given = f->images.elem_size;
+    if (i >= f->images.count) return false;
+    memset(out, 0, sizeof *out);
+    memcpy(out, (const char *)f->images.data + i * given, given < sizeof *out ? given : sizeof *out);
+    return true;
+}
+
+/* Code with a suffix (sm_90a) runs on exactly its architecture; the PTX of others on every later one, too. */
+static bool runs_on(const amp_model_cuda_image *image, int arch) {
+    if (image->is_cubin || image->suffix) return image->arch == (uint32_t)arch;
+    return image->arch <= (uint32_t)arch;
+}
+
+static bool take_from_model(const amp_model_cuda_function *f, int arch, bool cubin, amp_cuda_image *out) {
+    amp_model_cuda_image best = {0}, image;
+    for (uint32_t i = 0; image_at(f, i, &image); i++) {
+        bool better = image.arch > best.arch || (image.arch == best.arch && image.suffix > best.suffix);
+        if (!image.is_cubin == !cubin && runs_on(&image, arch) && better) best = image;
+    }
+    if (!best.arch) return false;
+    *out = (amp_cuda_image){.data = best.data,
+                            .size = (size_t)best.size,
+                            .is_cubin = cubin,
+                            .origin = AMP_CUDA_FROM_MODEL,
+                            .arch = (int)best.arch,
+                            .registers = best.registers,
+                            .shared_bytes = best.shared_bytes,
+                            .spill_bytes = best.spill_bytes,
+                            .stack_bytes = best.stack_bytes};
+    return true;
+}
+
+/* ---- the cache and NVRTC ---- */
+
+static const char *prelude_of(const Work *w, const amp_model_cuda_function *f) {
+    return f->prelude ? f->prelude : w->prelude;
+}
+
+static amp_cuda_cache_key key_of(const Work *w, const amp_model_cuda_function *f) {
+    const char *parts[] = {prelude_of(w, f), f->source, AMP_NVRTC_OPTIONS};
+    return amp_cuda_cache_key_of(parts, 3, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
+}
+
+static bool take_from_cache(const Work *w, const amp_cuda_cache_key *key, amp_cuda_image *out) {
+    amp_cuda_cache_entry e;
+    if (!amp_cuda_cache_get(w->cache, key, &e)) return false;
+    *out = (amp_cuda_image){.data = e.image, /* the cache's allocator is malloc, too */
+                            .size = e.size,
+                            .is_cubin = e.is_cubin,
+                            .owned = true,
+                            .origin = AMP_CUDA_FROM_CACHE,
+                            .arch = w->arch,
+                            .registers = e.registers,
+                            .shared_bytes = e.shared_bytes,
+                            .spill_bytes = e.spill_bytes,
+                            .stack_bytes = e.stack_bytes};
+    return true;
+}
+
+static void put_into_cache(const Work *w, const amp_cuda_cache_key *key, const amp_cuda_image *image) {
+    amp_cuda_cache_entry e = {(void *)image->data, image->size,        image->is_cubin,   image->registers,
+                              image->shared_bytes, image->spill_bytes, image->stack_bytes};
+    amp_cuda_cache_put(w->cache, key, &e);
+}
+
+/* Takes the part that is wanted out of |r|. */
+static void take_from_result(const Work *w, amp_nvrtc_result *r, amp_cuda_image *out) {
+    char **data = w->cubin ? &r->cubin : &r->ptx;
+    const amp_nvrtc_kernel_use *use = r->use_count ? &r->uses[0] : NULL;
+    *out = (amp_cuda_image){.data = *data,
+                            .size = w->cubin ? r->cubin_size : r->ptx_size,
+                            .is_cubin = w->cubin,
+                            .owned = true,
+                            .origin = AMP_CUDA_FROM_NVRTC,
+                            .arch = w->arch,
+                            .registers = use ? use->registers : -1,
+                            .shared_bytes = use ? use->shared_bytes : -1,
+                            .spill_bytes = use ? use->spill_stores + use->spill_loads : -1,
+                            .stack_bytes = use ? use->stack_bytes : -1,
+                            .compile_seconds = r->seconds};
+    *data = NULL;
+}
+
+static amp_status compile(const Work *w, const char *text, const char *name, amp_cuda_image *out, amp_error *err) {
+    amp_nvrtc_result result;
+    amp_nvrtc_job job = {.source = text, .name = name, .arch = w->arch, .cubin = w->cubin};
+    amp_status status = amp_nvrtc_compile(w->nvrtc, &job, &result, err);
+    if (status) return status;
+    take_from_result(w, &result, out);
+    amp_nvrtc_result_free(w->nvrtc, &result);
+    return out->data ? AMP_OK : amp_fail(err, AMP_INTERNAL, "%s: NVRTC compiled it and gave nothing", name);
+}
+
+static amp_status compile_function(const Work *w, const amp_model_cuda_function *f, amp_cuda_image *out,
+                                   amp_error *err) {
+    size_t prelude = strlen(prelude_of(w, f)), size = prelude + strlen(f->source) + 1;
+    char *text = amp_alloc(NULL, size);
+    if (!text) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory before compiling", f->entry);
+    memcpy(text, prelude_of(w, f), prelude);
+    strcpy(text + prelude, f->source);
+    amp_status status = compile(w, text, f->entry, out, err);
+    amp_free(NULL, text, size);
+    return status;
+}
+
+static void run_job(const Work *w, Job *job) {
+    amp_cuda_cache_key key = key_of(w, job->function);
+    if (take_from_cache(w, &key, job->image)) return;
+    job->status = compile_function(w, job->function, job->image, &job->error);
+    if (!job->status) put_into_cache(w, &key, job->image);
+}
+
+static void *run_jobs(void *work) {
+    Work *w = work;
+    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) run_job(w, &w->jobs[i]);
+    return NULL;
+}
+
+/* This thread and, where the system gives them, others. */
+static void run_all(Work *w) {
+    pthread_t threads[MAX_THREADS];
+    int started = 0;
+    long wanted = w->options->threads > 0 ? w->options->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    while (started + 1 < wanted && started + 1 < w->count && started < MAX_THREADS &&
+           !pthread_create(&threads[started], NULL, run_jobs, w))
+        started++;
+    run_jobs(w);
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}
+
+/* Exactly this architecture or, from an older NVRTC, PTX for the newest one below it. */
+static bool choose_target(Work *w) {
+    int archs[MAX_ARCHITECTURES], count = amp_nvrtc_architectures(w->nvrtc, archs, MAX_ARCHITECTURES);
+    w->arch = 0;
+    for (int i = 0; i < count && i < MAX_ARCHITECTURES; i++)
+        if (archs[i] <= w->options->arch && archs[i] > w->arch) w->arch = archs[i];
+    w->cubin = w->options->machine_code && w->arch == w->options->arch;
+    return w->arch > 0;
+}
+
+static void fail_all(Work *w, const amp_error *error) {
+    for (int i = 0; i < w->count; i++) {
+        w->jobs[i].status = error->code;
+        w->jobs[i].error = *error;
+    }
+}
+
+static void make_all(Work *w) {
+    amp_error err = {0};
+    amp_nvrtc *nvrtc;
+    if (amp_nvrtc_open(NULL, &nvrtc, &err)) {
+        fail_all(w, &err);
+        return;
+    }
+    w->nvrtc = nvrtc;
+    if (choose_target(w)) {
+        w->cache = amp_cuda_cache_open(NULL);
+        run_all(w);
+        amp_cuda_cache_close(w->cache);
+    } else {
+        amp_fail(&err, AMP_UNSUPPORTED, "NVRTC in %s knows no architecture as old as sm_%d", amp_nvrtc_path(nvrtc),
+                 w->options->arch);
+        fail_all(w, &err);
+    }
+    amp_nvrtc_close(nvrtc);
+}
+
+/* ---- all images ---- */
+
+static amp_status fail_job(const amp_cuda_compile_options *o, const Job *job, amp_error *err) {
+    const char *name = o->device_name ? o->device_name : "this device";
+    if (job->status == AMP_BAD_SOURCE)
+        return amp_fail(err, AMP_INTERNAL, "the model's CUDA code does not compile for sm_%d: %s", o->arch,
+                        job->error.message);
+    if (job->status == AMP_OUT_OF_MEMORY) return amp_fail(err, job->status, "%s", job->error.message);
+    return amp_fail(err, job->status,
+                    "the model has no code for sm_%d (%s), and it cannot be compiled here: compile the model with "
+                    "`ampc --gpu-arch sm_%d`, or: %s",
+                    o->arch, name, o->arch, job->error.message);
+}
+
+static amp_status check_min_arch(const amp_cuda_compile_options *o, const amp_model_cuda_function *f, amp_error *err) {
+    if (f->min_arch <= (uint32_t)o->arch) return AMP_OK;
+    return amp_fail(err, AMP_UNSUPPORTED,
+                    "the kernel %s needs sm_%u, and %s is sm_%d; compile the model with --precision fp16", f->entry,
+                    f->min_arch, o->device_name ? o->device_name : "the device", o->arch);
+}
+
+/* Those that the model serves are done; the others become jobs. */
+static amp_status list_jobs(Work *w, const amp_model_cuda_function *functions, int count, amp_cuda_image *images,
+                            amp_error *err) {
+    const amp_cuda_compile_options *o = w->options;
+    for (int i = 0; i < count; i++) {
+        AMP_TRY(check_min_arch(o, &functions[i], err));
+        if (images[i].data || (o->machine_code && take_from_model(&functions[i], o->arch, true, &images[i]))) continue;
+        w->jobs[w->count++] = (Job){.function = &functions[i], .image = &images[i]};
+    }
+    return AMP_OK;
+}
+
+static amp_status finish_jobs(const Work *w, amp_error *err) {
+    for (int i = 0; i < w->count; i++) {
+        const Job *job = &w->jobs[i];
+        if (!job->status || take_from_model(job->function, w->options->arch, false, job->image)) continue;
+        return fail_job(w->options, job, err);
+    }
+    return AMP_OK;
+}
+
+amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char *prelude,
+                            const amp_model_cuda_function *functions, int count, amp_cuda_image *images,
+                            amp_error *err) {
+    Work w = {.options = options, .prelude = prelude};
+    size_t bytes = ((size_t)count + 1) * sizeof *w.jobs;
+    w.jobs = amp_alloc_zeroed(NULL, bytes);
+    if (!w.jobs) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory before compiling %d CUDA functions", count);
+    amp_status status = list_jobs(&w, functions, count, images, err);
+    if (!status && w.count > 0) {
+        make_all(&w);
+        status = finish_jobs(&w, err);
+    }
+    amp_free(NULL, w.jobs, bytes);
+    return status;
+}
+
+void amp_cuda_images_free(amp_cuda_image *images, int count) {
+    for (int i = 0; i < count; i++) {
+        if (images[i].owned) amp_free(NULL, (void *)images[i].data, images[i].size);
+        images[i] = (amp_cuda_image){0};
+    }
+}
+
+/* ---- in the driver ----------------------------------------------------------------------------------------------- */
 
 enum { LOG_BYTES = 1024 };
 
@@ -85,7 +354,7 @@ static amp_status load_function(Load *l, int i, amp_error *err) {
     return status ? status : describe(l, i, err);
 }
 
-/* ---- all ---- */
+/* ---- all functions ---- */
 
 /* The one that is compiled alone, to see what the driver takes. */
 static int shortest(const amp_model_cuda_function *functions, int count) {

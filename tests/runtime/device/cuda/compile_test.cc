@@ -1,5 +1,5 @@
 // compile_test.cc: which image of a function is taken or made.
-#include "runtime/device/cuda/compile.h"
+#include "runtime/device/cuda/load.h"
 
 #include <fstream>
 #include <functional>

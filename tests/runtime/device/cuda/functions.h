@@ -12,7 +12,7 @@
 
 #include "amp/model_abi.h"
 #include "cuda_sdk/nvrtc.h"
-#include "runtime/device/cuda/compile.h"
+#include "runtime/device/cuda/load.h"
 
 // A cache folder of the test's own.
 class OwnCache {

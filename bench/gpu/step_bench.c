@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "amp/amp.h"
-#include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/cuda_driver.h"
 
 enum { SETS = 8, HOST_STEPS = 200 };
 

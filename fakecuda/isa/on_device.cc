@@ -13,8 +13,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/device/cuda/driver.h"
-#include "runtime/device/cuda/error.h"
+#include "runtime/device/cuda/cuda_driver.h"
 #include "fakecuda/isa/isa.h"
 
 using namespace isa;

@@ -6,8 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "runtime/device/cuda/driver.h"
-#include "runtime/device/cuda/error.h"
+#include "runtime/device/cuda/cuda_driver.h"
 
 typedef struct amp_cuda_context {
     atomic_int references;

@@ -145,7 +145,7 @@ enum {
        unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CuStream stream, void **params,          \
        void **extra))
 
-typedef struct CudaDriver { /* every call, opened at run time: driver.c */
+typedef struct CudaDriver { /* every call, opened at run time: cuda_driver.c */
 #define CUDA_DRIVER_MEMBER(name, symbol, parameters) CuResult(*name) parameters;
     CUDA_DRIVER_CALLS(CUDA_DRIVER_MEMBER)
 #undef CUDA_DRIVER_MEMBER

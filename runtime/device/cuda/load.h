@@ -12,8 +12,7 @@
 #include <stdbool.h>
 
 #include "amp/model_abi.h"
-#include "runtime/device/cuda/driver.h"
-#include "runtime/device/cuda/error.h"
+#include "runtime/device/cuda/cuda_driver.h"
 
 #ifdef __cplusplus
 extern "C" {

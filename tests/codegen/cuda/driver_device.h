@@ -7,8 +7,7 @@
 
 #include <map>
 
-#include "runtime/device/cuda/driver.h"
-#include "runtime/device/cuda/error.h"
+#include "runtime/device/cuda/cuda_driver.h"
 #include "tests/codegen/cuda/kernel_device.h"
 
 // Opened once per process; its primary context stays the current one.

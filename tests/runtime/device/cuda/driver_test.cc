@@ -1,6 +1,6 @@
 // driver_test.cc: opening the driver, what is said where it or a device is missing or too old.  The drivers here are
 // small libraries of our own; each is loaded in a process of its own.
-#include "runtime/device/cuda/driver.h"
+#include "runtime/device/cuda/cuda_driver.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // error_test.cc: results of driver calls as errors, and the latch of fatal ones.
-#include "runtime/device/cuda/error.h"
+#include "runtime/device/cuda/cuda_driver.h"
 
 #include <gtest/gtest.h>
 

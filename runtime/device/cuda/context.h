@@ -1,4 +1,4 @@
-/* context.h: a CUDA context with what every part of the device needs to call the driver in it. */
+/* context.h: a CUDA context with what every part of the device needs to call the driver in it, and its memory. */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_CONTEXT_H
 #define AMP_RUNTIME_DEVICE_CUDA_CONTEXT_H
 
@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "runtime/device/cuda/cuda_driver.h"
+#include "runtime/memory/device_memory.h"
 
 typedef struct amp_cuda_context {
     atomic_int references;
@@ -46,5 +47,19 @@ bool amp_cuda_enter_to_free(amp_cuda_context *context);
 /* Giving things back, inside: their failure changes nothing, unless it is fatal (it may be that of work before them);
  * after a fatal error the driver is left alone. */
 #define AMP_CUDA_FREE(context, name, arguments) ((void)AMP_CUDA(context, NULL, name, arguments))
+
+/* ---- its memory (runtime/memory/device_memory.h) ----------------------------------------------------------------- */
+
+typedef struct amp_cuda_memory {
+    amp_device_memory base;
+    amp_cuda_context *context;
+    CuStream stream; /* of copies */
+    CuEvent written; /* the last run or copy that wrote params that are here */
+} amp_cuda_memory;
+
+amp_status amp_cuda_memory_make(amp_cuda_context *context, amp_cuda_memory **out, amp_error *err); /* inside */
+
+static inline void *amp_cuda_address(CuPointer p) { return (void *)(uintptr_t)p; }
+static inline CuPointer amp_cuda_pointer(const void *address) { return (CuPointer)(uintptr_t)address; }
 
 #endif

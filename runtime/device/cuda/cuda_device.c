@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/device/cuda/cuda_memory.h"
+#include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/graph.h"
 #include "runtime/device/cuda/readback.h"
 #include "runtime/device/cuda/upload.h"

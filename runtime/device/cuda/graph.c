@@ -2,7 +2,7 @@
 #include "runtime/device/cuda/graph.h"
 
 #include "base/error.h"
-#include "runtime/device/cuda/cuda_memory.h"
+#include "runtime/device/cuda/context.h"
 
 amp_status amp_cuda_graphs_make(amp_cuda_graphs *g, const amp_cuda_launching *launching, amp_error *err) {
     *g = (amp_cuda_graphs){.launching = *launching};

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/device/cuda/cuda_memory.h"
+#include "runtime/device/cuda/context.h"
 
 enum {
     MAX_PARAMETERS = 260,           /* operands that model_check_cuda.c lets pass, n, and the elements of a batch */

@@ -1,7 +1,7 @@
 /* poison.c: see poison.h. */
 #include "runtime/device/cuda/poison.h"
 
-#include "runtime/device/cuda/cuda_memory.h"
+#include "runtime/device/cuda/context.h"
 #include "runtime/model/layout.h"
 
 /* In rows; without the padding of the allocation. */

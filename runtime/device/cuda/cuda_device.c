@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/cuda/context.h"
-#include "runtime/device/cuda/graph.h"
+#include "runtime/device/cuda/launch.h"
 #include "runtime/device/cuda/readback.h"
 #include "runtime/device/cuda/upload.h"
 

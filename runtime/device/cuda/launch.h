@@ -1,4 +1,5 @@
-/* launch.h: the kernels of a program as launches: tables of operands, parameters, blocks. */
+/* launch.h: the kernels of a program as launches: tables of operands, parameters, blocks; as CUDA graphs; and, for
+ * sanitizers, the end of temporaries. */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_LAUNCH_H
 #define AMP_RUNTIME_DEVICE_CUDA_LAUNCH_H
 
@@ -30,5 +31,57 @@ amp_status amp_cuda_launch(const amp_cuda_launching *launching, const amp_run *r
 
 /* Lets every function have the dynamic shared memory that its launches ask for. */
 amp_status amp_cuda_allow_shared(const amp_cuda_launching *launching, const amp_model *model, amp_error *err);
+
+/* ---- the end of temporaries, for sanitizers ---------------------------------------------------------------------- */
+
+/* After the last kernel that may use a temporary, its bytes are replaced by those of memory that nobody ever wrote: a
+ * kernel that reads it later, because a plan is wrong, reads what is uninitialised, which the stand-in driver and
+ * compute-sanitizer report.  Sessions with separate buffers do this. */
+
+typedef struct amp_cuda_poison {
+    CuPointer memory; /* 0: temporaries are left alone */
+} amp_cuda_poison;
+
+/* As long as the longest temporary of |run|, if its temporaries end at all.  All of these inside the context. */
+amp_status amp_cuda_poison_make(amp_cuda_poison *poison, amp_cuda_context *context, const amp_run *run, amp_error *err);
+void amp_cuda_poison_free(amp_cuda_poison *poison, amp_cuda_context *context);
+
+/* Ends the temporaries of |run| whose last kernel is |kernel|. */
+amp_status amp_cuda_poison_temporaries(const amp_cuda_poison *poison, amp_cuda_context *context, const amp_run *run,
+                                       int32_t kernel, CuStream stream, amp_error *err);
+
+/* ---- programs as CUDA graphs ------------------------------------------------------------------------------------- */
+
+/* One for each program and number of samples, captured when it first runs. */
+
+enum {
+    AMP_CUDA_GRAPHS_OF_PROGRAM = 16, /* the one that was unused the longest is given up */
+    AMP_CUDA_GRAPHS = 6 * AMP_CUDA_GRAPHS_OF_PROGRAM
+};
+
+typedef struct amp_cuda_graph {
+    const amp_program *program; /* NULL: free */
+    int64_t n;
+    uint64_t used; /* when: runs are counted */
+    CuGraphExec exec;
+    amp_cuda_tables tables;
+    amp_cuda_poison poison;
+} amp_cuda_graph;
+
+typedef struct amp_cuda_graphs {
+    amp_cuda_launching launching;
+    CuStream capturing; /* what is captured never runs there */
+    uint64_t runs;
+    amp_cuda_graph graphs[AMP_CUDA_GRAPHS];
+} amp_cuda_graphs;
+
+/* All of these inside the context. */
+amp_status amp_cuda_graphs_make(amp_cuda_graphs *graphs, const amp_cuda_launching *launching, amp_error *err);
+void amp_cuda_graphs_free(amp_cuda_graphs *graphs);
+
+/* The graph of |run|'s program at its n; made, if this is its first time.  |compute|: where graphs run. */
+amp_status amp_cuda_graphs_find(amp_cuda_graphs *graphs, const amp_run *run, CuStream compute,
+                                const amp_allocator *allocator, CuGraphExec *out, amp_error *err);
+size_t amp_cuda_graphs_bytes(const amp_cuda_graphs *graphs); /* of their tables */
 
 #endif

@@ -5,8 +5,7 @@
 #include "base/error.h"
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/launch.h"
-#include "runtime/device/cuda/readback.h"
-#include "runtime/device/cuda/upload.h"
+#include "runtime/device/cuda/transfer.h"
 
 typedef struct CudaDevice {
     amp_device base;

@@ -5,7 +5,7 @@
 
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/load.h"
-#include "runtime/device/cuda/upload.h"
+#include "runtime/device/cuda/transfer.h"
 #include "runtime/device/device.h"
 
 typedef struct amp_cuda_launching { /* what all launches of a session have in common */

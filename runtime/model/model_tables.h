@@ -17,7 +17,7 @@ amp_status amp_model_copy_table(const amp_model_copying *copying, const amp_mode
     amp_model_copy_table((copying), (table), (what), sizeof *(array), (void **)&(array), &(count))
 void amp_model_free_table(const amp_allocator *allocator, void *data, int32_t count, size_t elem_size);
 
-/* model_names.c: fills the fields of minor 4 in the copied tables of an older model. */
+/* model_load.c: fills the fields of minor 4 in the copied tables of an older model. */
 void amp_model_kinds_from_names(amp_model *model);
 
 void amp_model_find_programs(amp_model *model);

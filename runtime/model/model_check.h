@@ -27,7 +27,7 @@ static inline bool amp_program_infers(const amp_program *p) {
 
 static inline bool amp_check_index(int64_t i, int64_t count) { return i >= 0 && i < count; }
 
-/* model_check_cuda.c: what a model for CUDA must fulfil besides. */
+/* model_cuda.c: what a model for CUDA must fulfil besides. */
 amp_status amp_check_cuda_buffer(const amp_check *check, const amp_model_buffer *buffer);
 amp_status amp_check_cuda_kernel(amp_check *check, int32_t index);
 amp_status amp_check_cuda(amp_check *check);

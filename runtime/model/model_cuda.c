@@ -1,12 +1,198 @@
 /* model_cuda.c: the model for CUDA: an amp_model with the inputs and decisions of the one that has it, and states,
- * programs and functions of its own. */
+ * programs and functions of its own; and what it must fulfil besides what every model does (model_check.c). */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "runtime/model/layout.h"
 #include "runtime/model/model_check.h"
 #include "runtime/model/model_tables.h"
+#include "runtime/model/state.h"
+
+typedef amp_check Check;
+
+enum {
+    MAX_OPERANDS = 1 << 16,  /* of a launch: they become one table */
+    MAX_PARAMETERS = 256,    /* pointers that a function takes: half of what CUDA's parameter block holds */
+    MAX_SHARED = 227 * 1024, /* dynamic shared memory of a block on any architecture */
+    MAX_THREADS = 1024
+};
+
+/* ---- checks of buffers ------------------------------------------------------------------------------------------- */
+
+/* Results may be f32 whatever they were computed in, as on the CPU. */
+static bool storage_fits(const amp_model_buffer *b) {
+    bool result =
+        b->kind == AMP_BUFFER_OUTPUT && b->storage == AMP_DT_F32 && amp_readable_dtype(b->dtype) == AMP_DT_F32;
+    return result || b->storage == (b->dtype == AMP_DT_TF32 ? (uint32_t)AMP_DT_F32 : b->dtype);
+}
+
+amp_status amp_check_cuda_buffer(const Check *c, const amp_model_buffer *b) {
+    if (b->layout != AMP_LAYOUT_ROWS || (b->kind != AMP_BUFFER_STATE && !storage_fits(b)))
+        return amp_check_fail(c, "buffer %s is not stored as rows of its own type", b->name);
+    return AMP_OK;
+}
+
+/* ---- checks of kernels ------------------------------------------------------------------------------------------- */
+
+static bool block_fits(const amp_model_cuda_launch *l) {
+    uint64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        if (l->block[i] < 1 || l->block[i] > MAX_THREADS) return false;
+        threads *= l->block[i];
+    }
+    return threads <= MAX_THREADS && l->block[2] <= 64;
+}
+
+static bool grid_fits(Check *c, const amp_model_cuda_launch *l) {
+    for (int i = 0; i < 3; i++)
+        if (l->per[i] < 0 || (l->per[i] > 0 && !amp_check_dim(c, &l->extent[i]))) return false;
+    return true;
+}
+
+static bool operands_fit(const Check *c, const amp_model_cuda_kernel *k) {
+    if (k->operand_count > MAX_OPERANDS || (k->operand_count && !k->operands)) return false;
+    for (uint32_t i = 0; i < k->operand_count; i++)
+        if (k->operands[i] >= (uint32_t)c->program->buffer_count) return false;
+    return k->operand_table || k->operand_count <= MAX_PARAMETERS;
+}
+
+static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
+    if (!k->batch) return true;
+    if (!k->operand_table || k->batch > MAX_OPERANDS || k->operand_count % k->batch || !k->batch_elements) return false;
+    for (uint32_t i = 0; i < k->batch; i++)
+        if (!amp_check_dim(c, &k->batch_elements[i])) return false;
+    return true;
+}
+
+amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
+    const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
+    if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
+    if (k->kind > AMP_KERNEL_SCATTER) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
+    if (k->function >= (uint32_t)c->m->function_count)
+        return amp_check_fail(c, "kernel %s: function %u of %d", k->name, k->function, c->m->function_count);
+    if (!operands_fit(c, k))
+        return amp_check_fail(c, "kernel %s: its operands are not buffers of the program, or too many", k->name);
+    if (!batch_fits(c, k)) return amp_check_fail(c, "kernel %s: its batch is damaged", k->name);
+    if (!block_fits(&k->launch) || !grid_fits(c, &k->launch) || k->launch.shared_bytes > MAX_SHARED)
+        return amp_check_fail(c, "kernel %s: its launch is damaged", k->name);
+    return AMP_OK;
+}
+
+/* ---- checks of functions ----------------------------------------------------------------------------------------- */
+
+static bool image_fits(const amp_model_cuda_function *f, uint32_t at) {
+    amp_model_cuda_image image = {0};
+    size_t given = f->images.elem_size;
+    memcpy(&image, (const char *)f->images.data + at * given, given < sizeof image ? given : sizeof image);
+    if (!image.data || !image.size || !image.arch) return false;
+    return image.is_cubin || ((const char *)image.data)[image.size - 1] == 0;
+}
+
+static amp_status check_function(const Check *c, int32_t index) {
+    enum { MAX_IMAGES = 256 };
+    const amp_model_cuda_function *f = &c->m->functions[index];
+    if (!f->entry || !f->source) return amp_check_fail(c, "function %d has no name or no source", index);
+    if (f->images.count > MAX_IMAGES || (f->images.count && (!f->images.data || !f->images.elem_size)))
+        return amp_check_fail(c, "function %s: its table of images is damaged", f->entry);
+    for (uint32_t i = 0; i < f->images.count; i++)
+        if (!image_fits(f, i)) return amp_check_fail(c, "function %s: image %u is damaged", f->entry, i);
+    return AMP_OK;
+}
+
+/* ---- checks that it is the same model ---------------------------------------------------------------------------- */
+
+static bool is_of_model(const amp_model_state *s) {
+    return amp_state_is_param(s) || s->role == AMP_STATE_MOMENT || s->role == AMP_STATE_COUNTER ||
+           s->role == AMP_STATE_SCALER;
+}
+
+/* Integers are copied as they are. */
+static bool same_state(const amp_model_state *a, const amp_model_state *b) {
+    bool rows = a->layout == AMP_LAYOUT_ROWS && b->layout == AMP_LAYOUT_ROWS;
+    return a->role == b->role && a->counter == b->counter && a->dtype == b->dtype && a->storage == b->storage &&
+           a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) &&
+           (a->storage == AMP_DT_F32 || rows);
+}
+
+/* Every state of |from| that files hold is one of |in|. */
+static amp_status check_states_of(const Check *c, const amp_model *from, const amp_model *in) {
+    for (int32_t i = 0; i < from->state_count; i++) {
+        const amp_model_state *s = &from->states[i];
+        int32_t other = amp_model_state_index(in, s->name);
+        if (is_of_model(s) && (other < 0 || !same_state(s, &in->states[other])))
+            return amp_check_fail(c, "state %s is not the same as on the CPU", s->name);
+    }
+    return AMP_OK;
+}
+
+static bool same_results(const amp_program *a, const amp_program *b) {
+    if (a->result_count != b->result_count) return false;
+    for (int32_t i = 0; i < a->result_count; i++) {
+        const amp_model_result *x = &a->results[i], *y = &b->results[i];
+        if (strcmp(x->name, y->name) || x->kind != y->kind || x->dtype != y->dtype || x->rank != y->rank) return false;
+        if (memcmp(x->dims, y->dims, x->rank * sizeof *x->dims)) return false;
+    }
+    return true;
+}
+
+static bool has_derived(const amp_model *m) {
+    for (int32_t i = 0; i < m->state_count; i++)
+        if (m->states[i].role == AMP_STATE_DERIVED) return true;
+    return false;
+}
+
+static amp_status check_same_programs(const Check *c) {
+    const amp_model *cpu = c->m->owner;
+    for (int32_t i = 0; i < cpu->program_count; i++) {
+        if (cpu->programs[i].kind == AMP_PROGRAM_OTHER) continue; /* nobody runs it */
+        const amp_program *p = amp_model_program_of(c->m, cpu->programs[i].kind);
+        if (!p && cpu->programs[i].kind == AMP_PROGRAM_REFRESH) continue; /* other copies than the CPU's */
+        if (!p) return amp_check_fail(c, "it has no program %s", cpu->programs[i].name);
+        if (!same_results(p, &cpu->programs[i]))
+            return amp_check_fail(c, "the results of %s are not those on the CPU", p->name);
+    }
+    return AMP_OK;
+}
+
+/* ---- checks of scalars: what the host reads after a run must be among what is copied to it ----------------------- */
+
+static bool is_readable_scalar(const Check *c, const amp_program *p, const amp_model_result *r) {
+    const amp_model_buffer *b = &p->buffers[r->buffer];
+    if (r->rank || r->kind == AMP_RESULT_GRADIENT) return true;
+    if (b->kind != AMP_BUFFER_STATE)
+        return b->kind == AMP_BUFFER_OUTPUT || b->kind == AMP_BUFFER_FLAG || b->kind == AMP_BUFFER_INPUT;
+    uint32_t role = c->m->states[b->index].role;
+    return role == AMP_STATE_COUNTER || role == AMP_STATE_SCALER;
+}
+
+static amp_status check_scalars(const Check *c) {
+    for (int32_t i = 0; i < c->m->program_count; i++) {
+        const amp_program *p = &c->m->programs[i];
+        for (int32_t r = 0; r < p->result_count; r++)
+            if (!amp_program_infers(p) && !is_readable_scalar(c, p, &p->results[r]))
+                return amp_check_fail(c, "%s: the scalar result %s is stored where the host does not read it", p->name,
+                                      p->results[r].name);
+    }
+    return AMP_OK;
+}
+
+amp_status amp_check_cuda(Check *c) {
+    if (!c->m->cuda_code.prelude) return amp_check_fail(c, "it has no prelude");
+    for (int32_t i = 0; i < c->m->function_count; i++) AMP_TRY(check_function(c, i));
+    for (int32_t i = 0; i < c->m->state_count; i++)
+        if (c->m->states[i].layout != AMP_LAYOUT_ROWS)
+            return amp_check_fail(c, "state %s is not stored as rows", c->m->states[i].name);
+    AMP_TRY(check_states_of(c, c->m, c->m->owner));
+    AMP_TRY(check_states_of(c, c->m->owner, c->m));
+    AMP_TRY(check_same_programs(c));
+    if (has_derived(c->m) && !amp_model_program_of(c->m, AMP_PROGRAM_REFRESH))
+        return amp_check_fail(c, "it has no program refresh, which its derived states need");
+    return check_scalars(c);
+}
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 static amp_status copy_programs(const amp_model_copying *c, amp_model *m) {
     amp_model_cuda_program *programs;
@@ -97,7 +283,7 @@ amp_status amp_model_for(amp_model *model, const char *device, amp_model **out, 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
 /* A field that the compiler did not know yet reads as zero. */
-static amp_model_cuda_image image_at(const amp_model_cuda_function *f, uint32_t at) {
+static amp_model_cuda_image image_of(const amp_model_cuda_function *f, uint32_t at) {
     amp_model_cuda_image image = {0};
     size_t given = f->images.elem_size;
     memcpy(&image, (const char *)f->images.data + at * given, given < sizeof image ? given : sizeof image);
@@ -106,7 +292,7 @@ static amp_model_cuda_image image_at(const amp_model_cuda_function *f, uint32_t 
 
 static bool has_image(const amp_model_cuda_function *f, const amp_model_cuda_image *wanted) {
     for (uint32_t i = 0; i < f->images.count; i++) {
-        amp_model_cuda_image image = image_at(f, i);
+        amp_model_cuda_image image = image_of(f, i);
         if (image.arch == wanted->arch && image.suffix == wanted->suffix && !image.is_cubin == !wanted->is_cubin)
             return true;
     }
@@ -124,7 +310,7 @@ amp_status amp_model_cuda_image_at(const amp_model *model, int32_t index, amp_cu
     if (!model || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "model or out is NULL");
     const amp_model *m = model->cuda;
     for (uint32_t i = 0; m && m->function_count && i < m->functions[0].images.count; i++) {
-        amp_model_cuda_image image = image_at(&m->functions[0], i);
+        amp_model_cuda_image image = image_of(&m->functions[0], i);
         if (!all_have_image(m, &image) || count++ != index) continue;
         *out = (amp_cuda_image_info){.arch = (int32_t)image.arch, .is_cubin = image.is_cubin != 0};
         out->suffix[0] = (char)image.suffix;

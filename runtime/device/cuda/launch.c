@@ -7,7 +7,7 @@
 #include "runtime/model/layout.h"
 
 enum {
-    MAX_PARAMETERS = 260,           /* operands that model_check_cuda.c lets pass, n, and the elements of a batch */
+    MAX_PARAMETERS = 260,           /* operands that model_cuda.c lets pass, n, and the elements of a batch */
     STATIC_SHARED_LIMIT = 48 * 1024 /* more must be asked for */
 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "runtime/model/initialise.h"
 #include "runtime/model/layout.h"
 #include "runtime/model/model_check.h"
+#include "runtime/model/state.h"
 
 typedef amp_check Check;
 

@@ -1,11 +1,15 @@
 /* state.c: see state.h. */
 #include "runtime/model/state.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/model/initialise.h"
+#include "base/hash.h"
+#include "base/names.h"
+#include "base/random.h"
 #include "runtime/model/layout.h"
 
 typedef struct Matrix {
@@ -109,4 +113,181 @@ amp_status amp_state_check_count(const amp_model_state *s, const char *what, siz
     if (count == elements) return AMP_OK;
     return amp_fail(err, AMP_INVALID_ARGUMENT, "%s %s: has %zu elements, the call says %zu", what, s->name, elements,
                     count);
+}
+
+/* ---- first values ------------------------------------------------------------------------------------------------ */
+
+/* ---- one number -------------------------------------------------------------------------------------------------- */
+
+/* In (0, 1): 32 random bits and a half. */
+static double unit_open(uint32_t word) { return ((double)word + 0.5) * 0x1p-32; }
+
+/* ln x, 0 < x < 1, from ln(m 2^e) = e ln 2 + 2 artanh((m - 1) / (m + 1)), m in [sqrt 1/2, sqrt 2): the series ends
+ * below 2^-56. */
+static double log_of(double x) {
+    enum { LAST = 23 };
+    int exponent = 0;
+    for (; x < 0.70710678118654752; x *= 2) exponent--;
+    double s = (x - 1) / (x + 1), square = s * s, sum = 0;
+    for (int i = LAST; i >= 1; i -= 2) sum = sum * square + 1.0 / i;
+    return exponent * 0.69314718055994531 + 2 * s * sum;
+}
+
+static double polynomial(const double *coefficient, double x) {
+    double sum = 0;
+    for (int i = 7; i >= 0; i--) sum = sum * x + coefficient[i];
+    return sum;
+}
+
+/* The inverse of the standard normal distribution: M. J. Wichura, "Algorithm AS 241: the percentage points of the
+ * normal distribution", Applied Statistics 37 (1988), PPND16; relative error about 1e-16.  Its third range (p < 1e-11)
+ * cannot come from 32 bits. */
+static double normal_quantile(double p) {
+    static const double a[] = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
+                               1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
+                               3.3430575583588128105e4, 2.5090809287301226727e3};
+    static const double b[] = {1.0,
+                               4.2313330701600911252e1,
+                               6.8718700749205790830e2,
+                               5.3941960214247511077e3,
+                               2.1213794301586595867e4,
+                               3.9307895800092710610e4,
+                               2.8729085735721942674e4,
+                               5.2264952788528545610e3};
+    static const double c[] = {1.42343711074968357734e0,  4.63033784615654529590e0, 5.76949722146069140550e0,
+                               3.64784832476320460504e0,  1.27045825245236838258e0, 2.41780725177450611770e-1,
+                               2.27238449892691845833e-2, 7.74545014278341407640e-4};
+    static const double d[] = {1.0,
+                               2.05319162663775882187e0,
+                               1.67638483018380384940e0,
+                               6.89767334985100004550e-1,
+                               1.48103976427480074590e-1,
+                               1.51986665636164571966e-2,
+                               5.47593808499534494600e-4,
+                               1.05075007164441684324e-9};
+    double q = p - 0.5;
+    if (fabs(q) <= 0.425) {
+        double r = 0.180625 - q * q;
+        return q * polynomial(a, r) / polynomial(b, r);
+    }
+    double r = sqrt(-log_of(q < 0 ? p : 1 - p)) - 1.6, x = polynomial(c, r) / polynomial(d, r);
+    return q < 0 ? -x : x;
+}
+
+/* ---- distributions ----------------------------------------------------------------------------------------------- */
+
+typedef struct Distribution {
+    enum { CONSTANT, UNIFORM, NORMAL, TRUNCATED } kind;
+    double a, b; /* the value; low and high; mean and standard deviation */
+} Distribution;
+
+/* Normal numbers further out than this many standard deviations are not drawn by trunc_normal. */
+static const double TRUNCATION = 2;
+static const double NORMAL_BELOW_TRUNCATION = 0.022750131948179207; /* distribution function at -TRUNCATION */
+
+static double draw(const Distribution *d, uint32_t word) {
+    double u = unit_open(word);
+    switch (d->kind) {
+    case UNIFORM: return d->a + (d->b - d->a) * amp_random_unit(word);
+    case NORMAL: return d->a + d->b * normal_quantile(u);
+    case TRUNCATED: {
+        double p = NORMAL_BELOW_TRUNCATION + u * (1 - 2 * NORMAL_BELOW_TRUNCATION);
+        double x = normal_quantile(p);
+        return d->a + d->b * (x < -TRUNCATION ? -TRUNCATION : x > TRUNCATION ? TRUNCATION : x);
+    }
+    default: return d->a;
+    }
+}
+
+/* ---- the initialisers of the language ---------------------------------------------------------------------------- */
+
+typedef struct Fans {
+    double in, out;
+} Fans;
+
+/* torch.nn.init._calculate_fan_in_and_fan_out: [out, in, window...] */
+static Fans fans_of(const amp_model_state *s) {
+    double window = 1;
+    for (uint32_t i = 2; i < s->rank; i++) window *= (double)s->dims[i];
+    return (Fans){(double)s->dims[1] * window, (double)s->dims[0] * window};
+}
+
+static Distribution zeros(const amp_model_state *s) {
+    (void)s;
+    return (Distribution){CONSTANT, 0, 0};
+}
+
+static Distribution ones(const amp_model_state *s) {
+    (void)s;
+    return (Distribution){CONSTANT, 1, 0};
+}
+
+static Distribution constant(const amp_model_state *s) { return (Distribution){CONSTANT, s->init_args[0], 0}; }
+
+/* (low, high) */
+static Distribution uniform(const amp_model_state *s) {
+    return (Distribution){UNIFORM, s->init_args[0], s->init_args[1]};
+}
+
+/* (std, mean = 0) */
+static Distribution normal(const amp_model_state *s) {
+    return (Distribution){NORMAL, s->init_arg_count > 1 ? s->init_args[1] : 0, s->init_args[0]};
+}
+
+static Distribution trunc_normal(const amp_model_state *s) { return (Distribution){TRUNCATED, 0, s->init_args[0]}; }
+
+/* The gain of leaky ReLU with slope |a|: sqrt(2 / (1 + a^2)). */
+static double leaky_gain(double a) { return sqrt(2 / (1 + a * a)); }
+
+/* (a = 0): bound = gain sqrt(3 / fan_in).  He et al., "Delving deep into rectifiers", 2015. */
+static Distribution kaiming_uniform(const amp_model_state *s) {
+    double bound = leaky_gain(s->init_arg_count ? s->init_args[0] : 0) * sqrt(3 / fans_of(s).in);
+    return (Distribution){UNIFORM, -bound, bound};
+}
+
+static Distribution kaiming_normal(const amp_model_state *s) {
+    return (Distribution){NORMAL, 0, leaky_gain(0) / sqrt(fans_of(s).in)};
+}
+
+/* Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010. */
+static Distribution xavier_uniform(const amp_model_state *s) {
+    Fans f = fans_of(s);
+    double bound = sqrt(6 / (f.in + f.out));
+    return (Distribution){UNIFORM, -bound, bound};
+}
+
+static Distribution xavier_normal(const amp_model_state *s) {
+    Fans f = fans_of(s);
+    return (Distribution){NORMAL, 0, sqrt(2 / (f.in + f.out))};
+}
+
+static Distribution (*const distributions[INITIALISER_KINDS])(const amp_model_state *) = {
+#define INITIALISER(name, ...) [INIT_##name] = name,
+#include "base/names.def"
+};
+
+/* NULL when there is none; without a name, zeros. */
+static const Initialiser *find(const char *name) {
+    return name ? amp_initialiser(name) : &amp_initialisers[INIT_zeros];
+}
+
+amp_status amp_initialiser_check(const amp_model_state *s, amp_error *err) {
+    const Initialiser *init = find(s->init);
+    if (!init) return amp_fail(err, AMP_UNSUPPORTED, "unknown initialiser %s", s->init);
+    if (s->init_arg_count < init->args_min || s->init_arg_count > init->args_max)
+        return amp_fail(err, AMP_BAD_FILE, "initialiser %s with %u arguments", init->name, s->init_arg_count);
+    if (s->rank < init->rank_min)
+        return amp_fail(err, AMP_BAD_FILE, "initialiser %s needs a tensor of at least %u dimensions", init->name,
+                        init->rank_min);
+    return AMP_OK;
+}
+
+void amp_initialise(const amp_model_state *s, uint64_t seed, float *out) {
+    Distribution d = distributions[find(s->init) - amp_initialisers](s);
+    uint32_t path = amp_hash32(s->name);
+    int64_t count = 1;
+    for (uint32_t i = 0; i < s->rank; i++) count *= s->dims[i];
+    bool random = d.kind != CONSTANT;
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (float)draw(&d, random ? amp_random_u32(seed, path, 0, 0, (uint64_t)i) : 0);
 }

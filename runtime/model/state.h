@@ -1,9 +1,11 @@
-/* state.h: the memory of one state (amp_model_state): parameters, moments, counters. */
+/* state.h: the memory of states (amp_model_state): parameters, moments, counters; and their first values. */
 #ifndef AMP_RUNTIME_MODEL_STATE_H
 #define AMP_RUNTIME_MODEL_STATE_H
 
 #include <stdbool.h>
 
+#include "amp/model_abi.h"
+#include "base/error.h"
 #include "runtime/model/model.h"
 
 bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what a file of params holds */
@@ -33,5 +35,17 @@ size_t amp_states_largest(const amp_model *model);
 
 /* amp_params_get and the like: |what| is "parameter" or "optimizer state". */
 amp_status amp_state_check_count(const amp_model_state *state, const char *what, size_t count, amp_error *err);
+
+/* ---- first values ------------------------------------------------------------------------------------------------ */
+
+/* Element e of a tensor is drawn from the Philox word of (seed, hash of the tensor's name, e), so it depends on nothing
+ * else: the same seed gives the same bits on every machine.  All arithmetic is IEEE double without contraction; no
+ * function of libm but sqrt, which IEEE 754 defines exactly.  Reference: docs/language, "Initialisers"; formulas are
+ * PyTorch's (torch.nn.init). */
+
+/* That the state's initialiser exists and fits its shape.  The message does not name the state. */
+amp_status amp_initialiser_check(const amp_model_state *state, amp_error *err);
+/* All elements, row-major; the state passed amp_initialiser_check. */
+void amp_initialise(const amp_model_state *state, uint64_t seed, float *out);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/model/initialise.h"
 #include "runtime/model/layout.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session_device_memory.h"

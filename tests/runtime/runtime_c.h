@@ -11,7 +11,7 @@ using std::atomic_llong;
 extern "C" {
 #include "runtime/device/device.h"
 #include "runtime/device/cpu/pool.h"
-#include "runtime/model/initialise.h"
+#include "runtime/model/state.h"
 #include "runtime/model/layout.h"
 #include "runtime/memory/memory_plan.h"
 #include "runtime/files/safetensors.h"

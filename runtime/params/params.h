@@ -1,4 +1,4 @@
-/* params.h: f32 masters, saved buffers, and the copies derived from them. */
+/* params.h: f32 masters, saved buffers, and the copies derived from them; and where they live. */
 #ifndef AMP_RUNTIME_PARAMS_PARAMS_H
 #define AMP_RUNTIME_PARAMS_PARAMS_H
 
@@ -7,8 +7,48 @@
 #include <stdbool.h>
 
 #include "base/alloc.h"
+#include "runtime/memory/device_memory.h"
+#include "runtime/model/model.h"
 #include "runtime/model/state.h"
-#include "runtime/params/params_residency.h"
+
+/* ---- where params live ------------------------------------------------------------------------------------------- */
+
+/* On the host, or in the memory of the device that used them last.
+ *
+ * Sessions of one home share it.  A session elsewhere moves the params to its own memory, which is refused while
+ * sessions of the old home are alive.  The host's copies stay; they and the device's are made equal when either is
+ * needed and the other is newer.  Values go by name through row-major f32: layouts may differ. */
+
+typedef struct amp_params_user { /* a session that is alive: it works on the params where they live */
+    struct amp_params_user *next;
+    bool entered, trains;
+    int64_t capacity;
+} amp_params_user;
+
+typedef struct amp_params_residency {
+    amp_device_memory *memory; /* NULL: the host's */
+    const amp_model *model;    /* whose states are there; lives as long as the params' model */
+    void **states;             /* by state of |model|: PARAM, BUFFER and DERIVED */
+    uint64_t bytes;
+    atomic_bool host_outdated, device_outdated;
+    amp_params_user *users;
+} amp_params_residency;
+
+/* A session that runs |model| on |memory| begins.  AMP_WRONG_STATE: another home has sessions. */
+amp_status amp_params_enter(amp_params *params, amp_params_user *user, amp_device_memory *memory,
+                            const amp_model *model, amp_error *err);
+void amp_params_leave(amp_params *params, amp_params_user *user);
+amp_status amp_params_make_residency(amp_params *params, amp_error *err); /* on the host */
+void amp_params_free_residency(amp_params *params);
+
+/* The host has, or the device has, the newest values. */
+amp_status amp_params_reach_host(const amp_params *params, amp_error *err);
+amp_status amp_params_reach_device(amp_params *params, amp_error *err);
+/* PARAM and BUFFER states were written there, in part after reaching it, or all of them. */
+void amp_params_changed_on_host(amp_params *params);
+void amp_params_changed_on_device(amp_params *params);
+
+/* ---- params ------------------------------------------------------------------------------------------------------ */
 
 struct amp_params {
     atomic_int references;

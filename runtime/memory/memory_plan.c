@@ -1,9 +1,137 @@
 /* memory_plan.c: see memory_plan.h. */
 #include "runtime/memory/memory_plan.h"
 
+#include <stdlib.h>
+
 #include "base/alloc.h"
-#include "runtime/memory/place_temporaries.h"
 #include "runtime/model/layout.h"
+
+/* ---- offsets of temporaries -------------------------------------------------------------------------------------- */
+
+/* Those that are live at the same time may not overlap.
+ *
+ * An order of the temporaries decides: each is placed at the lowest gap that takes it between those placed before and
+ * live at the same time (greedy by size: Pisarchyk and Lee, "Efficient memory management for deep neural net
+ * inference", 2020).  Finding the best order is NP-hard, so several simple ones are tried, and the best of them is
+ * improved: what ends at the top of the arena is placed first the next time.  The search ends at the largest set that
+ * is live at once, which no plan can beat, or when its budget is used up.  The same program gives the same plan
+ * everywhere. */
+
+typedef struct Temporary {
+    int32_t buffer, first, last; /* live from kernel |first| to |last|; buffers are told apart by their number */
+    size_t bytes, offset;
+    int64_t rank; /* of the order in which they are placed; scratch */
+} Temporary;
+
+enum { MAX_ROUNDS = 400 };
+static const double BUDGET = 2e7; /* pairs of temporaries looked at */
+
+static bool live_together(const Temporary *a, const Temporary *b) { return a->first <= b->last && b->first <= a->last; }
+
+/* ---- one order --------------------------------------------------------------------------------------------------- */
+
+static int by_rank(const void *a, const void *b) {
+    const Temporary *x = a, *y = b;
+    if (x->rank != y->rank) return x->rank < y->rank ? 1 : -1;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    return x->buffer < y->buffer ? -1 : 1;
+}
+
+static int by_offset(const void *a, const void *b) {
+    const Temporary *const *x = a, *const *y = b;
+    if ((*x)->offset != (*y)->offset) return (*x)->offset < (*y)->offset ? -1 : 1;
+    return (*x)->buffer < (*y)->buffer ? -1 : 1;
+}
+
+/* The lowest gap that takes |it| between the placed items that are live at the same time. */
+static size_t find_place(const Temporary *it, const Temporary *placed, int count, const Temporary **neighbours,
+                         bool separate) {
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (separate || live_together(it, &placed[i])) neighbours[n++] = &placed[i];
+    qsort(neighbours, (size_t)n, sizeof *neighbours, by_offset);
+    size_t at = 0;
+    for (int i = 0; i < n; i++) {
+        if (neighbours[i]->offset >= at + it->bytes) break;
+        size_t end = neighbours[i]->offset + neighbours[i]->bytes;
+        if (end > at) at = end;
+    }
+    return at;
+}
+
+static size_t place_in_order(Temporary *items, int count, const Temporary **neighbours, bool separate) {
+    size_t arena = 0;
+    qsort(items, (size_t)count, sizeof *items, by_rank);
+    for (int i = 0; i < count; i++) {
+        items[i].offset = find_place(&items[i], items, i, neighbours, separate);
+        if (items[i].offset + items[i].bytes > arena) arena = items[i].offset + items[i].bytes;
+    }
+    return arena;
+}
+
+/* ---- orders to try ----------------------------------------------------------------------------------------------- */
+
+static int64_t largest_first(const Temporary *t) {
+    (void)t;
+    return 0; /* ties go by size */
+}
+static int64_t longest_life_first(const Temporary *t) { return t->last - t->first; }
+static int64_t largest_area_first(const Temporary *t) { return (int64_t)(t->bytes / 64) * (t->last - t->first + 1); }
+static int64_t earliest_first(const Temporary *t) { return -(int64_t)t->first; }
+static int64_t latest_first(const Temporary *t) { return t->last; }
+
+static int64_t (*const orders[])(const Temporary *) = {largest_first, largest_area_first, longest_life_first,
+                                                       earliest_first, latest_first};
+enum { ORDERS = sizeof orders / sizeof orders[0] };
+
+/* What reaches the top of the arena goes before all others. */
+static void raise_the_top(Temporary *items, int count, size_t arena, int64_t rank) {
+    for (int i = 0; i < count; i++)
+        if (items[i].offset + items[i].bytes == arena) items[i].rank = rank;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+static size_t largest_live_set(const Temporary *items, int count) {
+    size_t largest = 0;
+    for (int i = 0; i < count; i++) { /* such a set is complete when its last member begins to live */
+        size_t live = 0;
+        for (int j = 0; j < count; j++)
+            if (items[j].first <= items[i].first && items[i].first <= items[j].last) live += items[j].bytes;
+        if (live > largest) largest = live;
+    }
+    return largest;
+}
+
+static void keep(const Temporary *items, int count, size_t *best) {
+    for (int i = 0; i < count; i++) best[items[i].buffer] = items[i].offset;
+}
+
+/* Fills in the offsets and returns the bytes of the arena.  The order of |items| changes.  |neighbours| and |best| are
+ * scratch for |count| elements each.  |separate|: nothing is shared. */
+static size_t place_temporaries(Temporary *items, int count, const Temporary **neighbours, size_t *best,
+                                bool separate) {
+    double pairs = (double)count * count;
+    int rounds = pairs * MAX_ROUNDS > BUDGET ? (int)(BUDGET / pairs) : MAX_ROUNDS;
+    size_t least = SIZE_MAX, wanted = separate || rounds < ORDERS ? 0 : largest_live_set(items, count);
+    for (int order = 0; order < ORDERS && least > wanted; order++) {
+        for (int i = 0; i < count; i++) items[i].rank = orders[order](&items[i]);
+        for (int round = 0; least > wanted; round++) {
+            size_t arena = place_in_order(items, count, neighbours, separate);
+            if (arena < least) {
+                least = arena;
+                keep(items, count, best);
+            }
+            if (separate || round >= rounds / ORDERS) break;
+            raise_the_top(items, count, arena, INT64_MAX - MAX_ROUNDS + round);
+        }
+        if (separate || rounds < ORDERS) break;
+    }
+    for (int i = 0; i < count; i++) items[i].offset = best[items[i].buffer];
+    return count ? least : 0;
+}
+
+/* ---- the plan ---------------------------------------------------------------------------------------------------- */
 
 static amp_status measure(amp_memory_plan *plan, const amp_program *program, const amp_memory_plan_options *o,
                           amp_error *err) {
@@ -36,18 +164,18 @@ static size_t line_up(amp_memory_plan *plan, const amp_program *program, uint32_
 
 /* Buffers that take another's place have no item of their own: |items| of the others, which live as long as all in
  * their place. Their numbers are left in |offset|. */
-static int list_items(amp_memory_plan *plan, const amp_program *program, bool separate, amp_temporary *items) {
+static int list_items(amp_memory_plan *plan, const amp_program *program, bool separate, Temporary *items) {
     int used = 0;
     for (int32_t i = 0; i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
         if (b->kind != AMP_BUFFER_TEMP || (b->place && !separate)) continue;
         plan->offset[i] = (size_t)used;
-        items[used++] = (amp_temporary){i, b->first_kernel, b->last_kernel, plan->bytes[i], 0, 0};
+        items[used++] = (Temporary){i, b->first_kernel, b->last_kernel, plan->bytes[i], 0, 0};
     }
     for (int32_t i = 0; !separate && i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
         if (b->kind != AMP_BUFFER_TEMP || !b->place) continue;
-        amp_temporary *item = &items[plan->offset[b->place - 1]];
+        Temporary *item = &items[plan->offset[b->place - 1]];
         if (item->last < b->last_kernel) item->last = b->last_kernel;
     }
     return used;
@@ -67,14 +195,14 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
     *plan = (amp_memory_plan){.count = program->buffer_count};
     plan->bytes = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->bytes);
     plan->offset = amp_alloc_zeroed(allocator, (count + 1) * sizeof *plan->offset);
-    amp_temporary *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items);
-    const amp_temporary **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours);
+    Temporary *items = amp_alloc_zeroed(allocator, (count + 1) * sizeof *items);
+    const Temporary **neighbours = amp_alloc_zeroed(allocator, (count + 1) * sizeof *neighbours);
     amp_status status = plan->bytes && plan->offset && items && neighbours
                             ? measure(plan, program, options, err)
                             : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to plan %s", program->name);
     if (!status) {
         int used = list_items(plan, program, options->separate, items);
-        plan->arena = amp_place_temporaries(items, used, neighbours, plan->offset, options->separate);
+        plan->arena = place_temporaries(items, used, neighbours, plan->offset, options->separate);
         if (!options->separate) share_places(plan, program);
         plan->flags = line_up(plan, program, AMP_BUFFER_FLAG);
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);

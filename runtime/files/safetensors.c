@@ -1,4 +1,4 @@
-/* safetensors.c: the strict reader of safetensors.h. */
+/* safetensors.c: see safetensors.h. */
 #include "runtime/files/safetensors.h"
 
 #include <stdint.h>
@@ -9,7 +9,47 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/rounding.h"
-#include "runtime/files/safetensors_types.h"
+
+/* ---- the element types of the format ----------------------------------------------------------------------------- */
+
+/* In the reference's order: the writer sorts by it, from the last to the first, which puts larger alignments first. */
+static const struct Type {
+    const char *name;
+    unsigned bits;
+    amp_dtype dtype; /* AMP_DT_NONE: not computed with here */
+} types[] = {
+    {"BOOL", 8, AMP_DT_BOOL},
+    {"F4", 4, AMP_DT_NONE},
+    {"F6_E2M3", 6, AMP_DT_NONE},
+    {"F6_E3M2", 6, AMP_DT_NONE},
+    {"U8", 8, AMP_DT_U8},
+    {"I8", 8, AMP_DT_NONE},
+    {"F8_E5M2", 8, AMP_DT_NONE},
+    {"F8_E4M3", 8, AMP_DT_NONE},
+    {"F8_E8M0", 8, AMP_DT_NONE},
+    {"F8_E4M3FNUZ", 8, AMP_DT_NONE},
+    {"F8_E5M2FNUZ", 8, AMP_DT_NONE},
+    {"I16", 16, AMP_DT_NONE},
+    {"U16", 16, AMP_DT_NONE},
+    {"F16", 16, AMP_DT_F16},
+    {"BF16", 16, AMP_DT_BF16},
+    {"I32", 32, AMP_DT_I32},
+    {"U32", 32, AMP_DT_NONE},
+    {"F32", 32, AMP_DT_F32},
+    {"C64", 64, AMP_DT_NONE},
+    {"F64", 64, AMP_DT_F64},
+    {"I64", 64, AMP_DT_I64},
+    {"U64", 64, AMP_DT_NONE},
+};
+
+enum { TYPE_COUNT = sizeof types / sizeof *types };
+
+/* The format's limit for the JSON text (safetensors, MAX_HEADER_SIZE). */
+enum { MAX_HEADER = 100000000, LENGTH_BYTES = 8 /* bytes of the number in front */ };
+
+#define METADATA "__metadata__"
+
+/* ---- the strict reader ------------------------------------------------------------------------------------------- */
 
 enum {
     TENSOR_LIMIT = 100000, /* a header of 100 MB with more is an attack on memory and time, not a model */
@@ -55,10 +95,10 @@ static uint64_t read_le64(const char *at) {
 
 /* The object is padded with spaces and nothing else. */
 static amp_status check_padding(const Reader *r, const char *text, size_t length) {
-    if (length < 2 || text[0] != '{') return bad(r, "byte %d: the header must begin with {", AMP_SAFETENSORS_LENGTH);
+    if (length < 2 || text[0] != '{') return bad(r, "byte %d: the header must begin with {", LENGTH_BYTES);
     while (text[length - 1] == ' ') length--;
     if (text[length - 1] != '}')
-        return bad(r, "byte %zu: the header must end with } and spaces", AMP_SAFETENSORS_LENGTH + length - 1);
+        return bad(r, "byte %zu: the header must end with } and spaces", LENGTH_BYTES + length - 1);
     return AMP_OK;
 }
 
@@ -70,17 +110,17 @@ static size_t most_values(size_t header) {
 
 static amp_status read_header(Reader *r) {
     amp_safetensors *f = r->file;
-    const char *text = f->data + AMP_SAFETENSORS_LENGTH;
-    if (f->size < AMP_SAFETENSORS_LENGTH) return bad(r, "it has only %zu bytes", f->size);
+    const char *text = f->data + LENGTH_BYTES;
+    if (f->size < LENGTH_BYTES) return bad(r, "it has only %zu bytes", f->size);
     uint64_t length = read_le64(f->data);
-    if (length > AMP_SAFETENSORS_MAX_HEADER)
+    if (length > MAX_HEADER)
         return bad(r, "its header would have %llu bytes; at most %d are allowed", (unsigned long long)length,
-                   AMP_SAFETENSORS_MAX_HEADER);
-    if (length > f->size - AMP_SAFETENSORS_LENGTH)
+                   MAX_HEADER);
+    if (length > f->size - LENGTH_BYTES)
         return bad(r, "its header of %llu bytes ends after the file of %zu bytes", (unsigned long long)length, f->size);
     AMP_TRY(check_padding(r, text, (size_t)length));
     r->buffer = text + length;
-    r->buffer_size = f->size - AMP_SAFETENSORS_LENGTH - (size_t)length;
+    r->buffer_size = f->size - LENGTH_BYTES - (size_t)length;
     amp_json_limits limits = {.depth = 3, .values = most_values((size_t)length)};
     amp_error why = {0};
     amp_status status = amp_json_parse(text, (size_t)length, &limits, &f->allocator, &f->header, &why);
@@ -89,11 +129,11 @@ static amp_status read_header(Reader *r) {
 }
 
 static amp_status check_metadata(const Reader *r, const amp_json *metadata) {
-    if (metadata->kind != AMP_JSON_OBJECT) return bad(r, "%s is no object", AMP_SAFETENSORS_METADATA);
+    if (metadata->kind != AMP_JSON_OBJECT) return bad(r, "%s is no object", METADATA);
     for (size_t i = 0; i < metadata->object.count; i++) {
         const amp_json_member *m = &metadata->object.members[i];
         if (m->value.kind != AMP_JSON_STRING)
-            return bad(r, "%s %s is a %s; only strings are allowed", AMP_SAFETENSORS_METADATA, m->key.data,
+            return bad(r, "%s %s is a %s; only strings are allowed", METADATA, m->key.data,
                        amp_json_kind_name(m->value.kind));
     }
     return AMP_OK;
@@ -101,9 +141,9 @@ static amp_status check_metadata(const Reader *r, const amp_json *metadata) {
 
 /* ---- one tensor -------------------------------------------------------------------------------------------------- */
 
-static const struct amp_safetensors_type *find_type(const char *name) {
-    for (int i = 0; i < AMP_SAFETENSORS_TYPES; i++)
-        if (!strcmp(amp_safetensors_types[i].name, name)) return &amp_safetensors_types[i];
+static const struct Type *find_type(const char *name) {
+    for (int i = 0; i < TYPE_COUNT; i++)
+        if (!strcmp(types[i].name, name)) return &types[i];
     return NULL;
 }
 
@@ -151,7 +191,7 @@ static amp_status read_tensor(const Reader *r, const amp_json_member *member, am
     if (entry->kind != AMP_JSON_OBJECT || !dtype || dtype->kind != AMP_JSON_STRING)
         return bad(r, "tensor %s has no dtype", view->name);
     if (entry->object.count != 3) return bad(r, "tensor %s has keys that the format does not know", view->name);
-    const struct amp_safetensors_type *type = find_type(dtype->string.data);
+    const struct Type *type = find_type(dtype->string.data);
     if (!type) return bad(r, "tensor %s: unknown dtype %s", view->name, dtype->string.data);
     view->dtype = type->dtype;
     view->dtype_name = type->name;
@@ -175,7 +215,7 @@ static amp_status read_tensors(Reader *r) {
     if (!f->views) return amp_fail(r->err, AMP_OUT_OF_MEMORY, "%s: no memory for its table of tensors", r->path);
     for (size_t i = 0; i < root->count; i++) {
         const amp_json_member *m = root->sorted[i];
-        if (!strcmp(m->key.data, AMP_SAFETENSORS_METADATA)) AMP_TRY(check_metadata(r, &m->value));
+        if (!strcmp(m->key.data, METADATA)) AMP_TRY(check_metadata(r, &m->value));
         else AMP_TRY(read_tensor(r, m, &f->views[f->count++]));
     }
     return AMP_OK;
@@ -265,7 +305,7 @@ const amp_tensor_view *amp_safetensors_find(const amp_safetensors *file, const c
 }
 
 const char *amp_safetensors_metadata(const amp_safetensors *file, const char *key) {
-    const amp_json *metadata = amp_json_get(amp_json_root(file->header), AMP_SAFETENSORS_METADATA);
+    const amp_json *metadata = amp_json_get(amp_json_root(file->header), METADATA);
     const amp_json *value = metadata ? amp_json_get(metadata, key) : NULL;
     return value ? value->string.data : NULL;
 }
@@ -302,4 +342,115 @@ bool amp_tensor_to_f32(const amp_tensor_view *from, float *to, size_t count) {
     }
     for (size_t i = 0; i < count; i++) to[i] = load_f32(from->dtype, (const char *)from->data + i * size);
     return true;
+}
+
+/* ---- the writer -------------------------------------------------------------------------------------------------- */
+
+enum { DATA_START = 64 /* the data begins at a multiple of so many bytes */ };
+
+typedef struct Item {
+    const amp_tensor_view *view;
+    int type; /* of types */
+} Item;
+
+/* As the reference writer: types from the last of the table to the first, then names. */
+static int by_alignment(const void *a, const void *b) {
+    const Item *x = a, *y = b;
+    return x->type != y->type ? y->type - x->type : strcmp(x->view->name, y->view->name);
+}
+
+static int type_of(const amp_tensor_view *v) {
+    for (int i = 0; i < TYPE_COUNT; i++)
+        if (v->dtype != AMP_DT_NONE && types[i].dtype == v->dtype) return i;
+    return -1;
+}
+
+static amp_status check_tensor(const char *path, const amp_tensor_view *v, amp_error *err) {
+    size_t bytes = amp_dtype_size(v->dtype);
+    bool fits = v->rank >= 0 && v->rank <= AMP_SAFETENSORS_MAX_RANK;
+    for (int i = 0; fits && i < v->rank; i++) fits = v->dims[i] >= 0 && amp_size_mul(bytes, (size_t)v->dims[i], &bytes);
+    if (type_of(v) < 0 || !strcmp(v->name, METADATA))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: tensor %s (%s) cannot stand in a safetensors file", path,
+                        v->name, amp_dtype_name(v->dtype));
+    if (!fits || bytes != v->bytes)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: tensor %s has %zu bytes, its shape says %zu", path, v->name,
+                        v->bytes, bytes);
+    return AMP_OK;
+}
+
+/* ---- the header -------------------------------------------------------------------------------------------------- */
+
+static void put_metadata(amp_json_writer *w, const amp_metadata *metadata, int32_t count) {
+    if (count == 0) return;
+    amp_json_begin_object(w, METADATA);
+    for (int32_t i = 0; i < count; i++) amp_json_put_string(w, metadata[i].key, metadata[i].value);
+    amp_json_end_object(w);
+}
+
+static void put_tensor(amp_json_writer *w, const Item *item, size_t begin) {
+    amp_json_begin_object(w, item->view->name);
+    amp_json_put_string(w, "dtype", types[item->type].name);
+    amp_json_begin_array(w, "shape");
+    for (int i = 0; i < item->view->rank; i++) amp_json_put_int(w, NULL, item->view->dims[i]);
+    amp_json_end_array(w);
+    amp_json_begin_array(w, "data_offsets");
+    amp_json_put_int(w, NULL, (int64_t)begin);
+    amp_json_put_int(w, NULL, (int64_t)(begin + item->view->bytes));
+    amp_json_end_array(w);
+    amp_json_end_object(w);
+}
+
+static void put_header(amp_json_writer *w, const Item *items, int32_t count, const amp_metadata *metadata,
+                       int32_t metadata_count) {
+    size_t at = 0;
+    amp_json_begin_object(w, NULL);
+    put_metadata(w, metadata, metadata_count);
+    for (int32_t i = 0; i < count; i++) {
+        put_tensor(w, &items[i], at);
+        at += items[i].view->bytes;
+    }
+    amp_json_end_object(w);
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static amp_status write_header(amp_file_writer *file, const amp_json_writer *header, amp_error *err) {
+    static const char spaces[DATA_START + 1] = "                                                                ";
+    size_t end = LENGTH_BYTES + header->size, padding = (DATA_START - end % DATA_START) % DATA_START;
+    unsigned char length[LENGTH_BYTES];
+    for (int i = 0; i < LENGTH_BYTES; i++) length[i] = (unsigned char)((header->size + padding) >> 8 * i);
+    AMP_TRY(amp_file_writer_write(file, length, sizeof length, err));
+    AMP_TRY(amp_file_writer_write(file, header->data, header->size, err));
+    return amp_file_writer_write(file, spaces, padding, err);
+}
+
+static amp_status write_file(const char *path, const amp_json_writer *header, const Item *items, int32_t count,
+                             const amp_allocator *allocator, amp_error *err) {
+    amp_file_writer *file;
+    AMP_TRY(amp_file_writer_open(path, allocator, &file, err));
+    amp_status status = write_header(file, header, err);
+    for (int32_t i = 0; !status && i < count; i++)
+        status = amp_file_writer_write(file, items[i].view->data, items[i].view->bytes, err);
+    if (!status) return amp_file_writer_commit(file, err);
+    amp_file_writer_abandon(file);
+    return status;
+}
+
+amp_status amp_safetensors_write(const char *path, const amp_tensor_view *tensors, int32_t count,
+                                 const amp_metadata *metadata, int32_t metadata_count, const amp_allocator *allocator,
+                                 amp_error *err) {
+    for (int32_t i = 0; i < count; i++) AMP_TRY(check_tensor(path, &tensors[i], err));
+    size_t bytes = (size_t)count * sizeof(Item);
+    Item *items = amp_alloc(allocator, bytes);
+    if (!items) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to write it", path);
+    for (int32_t i = 0; i < count; i++) items[i] = (Item){&tensors[i], type_of(&tensors[i])};
+    qsort(items, (size_t)count, sizeof *items, by_alignment);
+    amp_json_writer header;
+    amp_json_writer_init(&header, allocator);
+    put_header(&header, items, count, metadata, metadata_count);
+    amp_status status = amp_json_writer_status(&header, err);
+    if (!status) status = write_file(path, &header, items, count, allocator, err);
+    amp_json_writer_free(&header);
+    amp_free(allocator, items, bytes);
+    return status;
 }

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "runtime/files/state_file.h"
-#include "runtime/session/session_device_memory.h"
+#include "runtime/session/session.h"
 
 #define EXTRA_KEY "amp.extra"
 

@@ -8,7 +8,7 @@
  *   states.bound   held, or those of the params      all of them on the device: what programs read and write
  *   states.host    held                              scalars alone: in the readback's copies on the host
  *
- * Scalars on their way, with device memory (session_readback.h):
+ * Scalars on their way, with device memory (amp_session_readback):
  *
  *   host                                   device
  *   readback->host   <- start_readback -   readback->block:  counters, scaler | flags | scalar results
@@ -25,7 +25,43 @@
 #include "runtime/memory/bound_program.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/params/params.h"
-#include "runtime/session/session_readback.h"
+
+/* ---- what is read back ------------------------------------------------------------------------------------------- */
+
+/* The numbers that the host reads after a run: losses, metrics, flags, counters, the loss scaler.
+ *
+ * On the host's memory they are read where they are.  In device memory they are together in one block, each on
+ * AMP_DEVICE_MEMORY_ALIGN bytes: counters and scaler first, then each program's flags and scalar results.  A run that
+ * somebody may ask about is followed by one copy of the block (amp_session_start_readback); what has arrived is taken
+ * in when it is asked for (amp_session_settle), oldest first, so that a step need not wait. */
+
+typedef struct amp_readback_run { /* a run whose scalars were, or will be, copied */
+    bool step;                    /* a call of amp_step */
+    int64_t micro;                /* which micro-batch of it */
+    bool complete;                /* it ended the step */
+} amp_readback_run;
+
+typedef struct amp_measured { /* of runs whose scalars have arrived */
+    double *sums;     /* by measure of the model: of the step, over its micro-batches; then of the last evaluation */
+    int64_t count;    /* micro-batches in them */
+    double *losses;   /* named ones of the last step or evaluation */
+    float *averages;  /* by input of the model: what the program "metrics" reads */
+    float used_scale; /* by the last call of amp_step that is known of */
+} amp_measured;
+
+typedef struct amp_session_readback {
+    amp_measured measured;
+    /* Zeros on the host's memory: */
+    char *block; /* on the device */
+    char *host;  /* the copy that was taken in last; then the header */
+    size_t bytes, state_bytes;
+    char *header; /* counters that the host writes, "micro" and "seed": they go with the inputs of a run */
+    size_t header_bytes;
+    amp_readback_run pending[AMP_READBACKS]; /* oldest first */
+    int pending_count;
+} amp_session_readback;
+
+/* ---- the session ------------------------------------------------------------------------------------------------- */
 
 typedef struct amp_value { /* of a training step, kept to be read */
     const char *name;
@@ -75,7 +111,7 @@ struct amp_session {
     } values;
 };
 
-/* Its device has device memory: session_device_memory.h. */
+/* Its device has device memory: session_device_memory.c. */
 bool amp_session_has_device_memory(const amp_session *session);
 /* The session's own state, not one of the params. */
 bool amp_session_holds(const amp_session *session, int32_t state);
@@ -92,18 +128,53 @@ int64_t *amp_session_micro(const amp_session *session);
 /* AMP_WRONG_STATE where the session does not train; |call| is the function's name. */
 amp_status amp_session_check_training(const amp_session *session, const char *call, amp_error *err);
 
-/* session_run.c: runs a bound program. */
-amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
-/* Checks n and the inputs that the program reads, refreshes derived states where params were set, runs.
- */
-amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
-                           amp_error *err);
-
 /* The one that ends a step: it has the gradients, "ok" and the norm. */
 const amp_bound_program *amp_session_last_program(const amp_session *session);
 
-/* session_results.c */
+/* ---- session_run.c ----------------------------------------------------------------------------------------------- */
+
+/* Runs a bound program. */
+amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
+/* Checks n and the inputs that the program reads, refreshes derived states where params were set, runs. */
+amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
+                           amp_error *err);
+
+/* ---- session_results.c ------------------------------------------------------------------------------------------- */
+
 amp_status amp_session_list_values(amp_session *session, amp_error *err);
 void amp_session_free_values(amp_session *session);
+
+amp_status amp_session_make_readback(amp_session *session, amp_error *err);
+void amp_session_free_readback(amp_session *session);
+
+/* After a run; on the host's memory it is taken in at once. */
+amp_status amp_session_start_readback(const amp_session *session, const amp_readback_run *run, amp_error *err);
+/* Takes in what has arrived; |wait|: everything. */
+amp_status amp_session_settle(const amp_session *session, bool wait, amp_error *err);
+/* Counters or the scaler were changed on the host (settle before): the device gets them. */
+amp_status amp_session_write_scalars(const amp_session *session, amp_error *err);
+
+/* ---- session_device_memory.c ------------------------------------------------------------------------------------- */
+
+/* Places states, scalars and every buffer of the planned programs, and gives the session's states their first values.
+ */
+amp_status amp_session_make_device_memory(amp_session *session, uint64_t seed, bool separate, amp_error *err);
+
+/* ---- session_states.c -------------------------------------------------------------------------------------------- */
+
+/* Row-major f32 of a state that is no scalar, wherever it is. */
+amp_status amp_session_get_state(const amp_session *session, int32_t state, float *to, amp_error *err);
+amp_status amp_session_set_state(amp_session *session, int32_t state, const float *from, amp_error *err);
+
+/* By state of the session's model, on the host: on the host's memory the states themselves, else copies, which |read|
+ * fills. */
+amp_status amp_session_host_states(const amp_session *session, bool read, void ***out, amp_error *err);
+/* Copies back what |states| (of amp_session_host_states) have now. */
+amp_status amp_session_take_states(amp_session *session, void *const *states, amp_error *err);
+void amp_session_drop_host_states(const amp_session *session, void **states);
+
+/* A buffer of the last run with |n|, row-major, as amp_readable_dtype. */
+amp_status amp_session_read_buffer(const amp_session *session, const amp_bound_program *bound, int32_t buffer,
+                                   int64_t n, void *to, amp_error *err);
 
 #endif

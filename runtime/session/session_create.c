@@ -7,7 +7,6 @@
 #include "base/names.h"
 #include "base/error.h"
 #include "runtime/model/state.h"
-#include "runtime/session/session_device_memory.h"
 
 enum { MAX_THREADS = 1024 };
 

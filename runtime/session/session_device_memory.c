@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "runtime/model/layout.h"
 #include "runtime/model/state.h"
-#include "runtime/session/session_device_memory.h"
+#include "runtime/session/session.h"
 
 /* ---- which states ------------------------------------------------------------------------------------------------ */
 

@@ -1,11 +1,10 @@
-/* session_readback.c: see session_readback.h. */
-#include "runtime/session/session_readback.h"
+/* session_readback.c: see session.h. */
+#include "runtime/session/session.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/session/session.h"
 
 /* ---- lifetime ---------------------------------------------------------------------------------------------------- */
 

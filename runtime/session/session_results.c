@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/session/session_device_memory.h"
+#include "runtime/session/session.h"
 
 /* ---- losses and metrics of the last step ------------------------------------------------------------------------- */
 

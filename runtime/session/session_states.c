@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "runtime/model/layout.h"
 #include "runtime/model/state.h"
-#include "runtime/session/session_device_memory.h"
+#include "runtime/session/session.h"
 
 static const amp_device_memory_calls *calls_of(const amp_session *s) { return s->device->type->device_memory; }
 

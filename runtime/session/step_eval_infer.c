@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/session/session_device_memory.h"
+#include "runtime/session/session.h"
 
 static int64_t count_of(const int64_t *counter) { return counter ? *counter : 0; }
 

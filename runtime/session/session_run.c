@@ -1,8 +1,11 @@
-/* session_run.c: one run of a program on the caller's arrays. */
+/* session_run.c: amp_step and what it reports, amp_eval, amp_infer: runs of programs on the caller's arrays. */
+#include "runtime/session/session.h"
+
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
-#include "runtime/session/session.h"
 
 /* ---- checks: before anything changes ----------------------------------------------------------------------------- */
 
@@ -98,4 +101,153 @@ amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *con
     AMP_TRY(refresh(s, err));
     bind_inputs(b, inputs);
     return amp_session_run_bound(s, b, n, err);
+}
+
+/* ---- step, eval and infer ---------------------------------------------------------------------------------------- */
+
+static int64_t count_of(const int64_t *counter) { return counter ? *counter : 0; }
+
+static bool at_floor(const amp_session *s) {
+    const int32_t *hits = amp_session_floor_hits(s);
+    return hits && *hits != 0;
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+/* The predicate of a block's updates, where there are several. */
+static bool is_block_predicate(const amp_model_result *r) {
+    return r->kind == AMP_RESULT_OK && r->index != AMP_MODEL_NONE;
+}
+
+/* A step without a finite check always updates.  A device that computes nothing has not skipped. */
+static int32_t skipped_blocks(const amp_session *s) {
+    const amp_bound_program *last = amp_session_last_program(s);
+    int32_t ok = amp_program_result(last->program, AMP_RESULT_OK), blocks = 0, skipped = 0;
+    if (ok < 0 || !s->device->type->computes) return 0;
+    for (int32_t i = 0; i < last->program->result_count; i++) {
+        if (!is_block_predicate(&last->program->results[i])) continue;
+        blocks++;
+        skipped += amp_bound_program_scalar(last, i) == 0;
+    }
+    return blocks ? skipped : amp_bound_program_scalar(last, ok) == 0;
+}
+
+static double grad_norm(const amp_session *s) {
+    const amp_bound_program *last = amp_session_last_program(s);
+    int32_t norm = amp_program_result(last->program, AMP_RESULT_NORM);
+    return norm < 0 ? NAN : amp_bound_program_scalar(last, norm);
+}
+
+static void fill_report(const amp_session *s, bool complete, amp_step_report *report) {
+    *report = (amp_step_report){
+        .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
+        .scale = s->readback->measured.used_scale,
+        .skipped = complete ? skipped_blocks(s) : 0,
+        .step = count_of(amp_session_step(s)),
+        .iteration = count_of(amp_session_iteration(s)),
+        .at_floor = at_floor(s),
+        .complete = complete,
+        .grad_norm = complete ? grad_norm(s) : NAN,
+    };
+}
+
+static amp_status floor_status(const amp_session *s, amp_error *err) {
+    if (!at_floor(s)) return AMP_OK;
+    return amp_fail(
+        err, AMP_SCALE_AT_FLOOR,
+        "iteration %lld: gradients overflow %s though the loss scale is at its floor of %g, so steps are "
+        "skipped (%d so far at the floor); look for a NaN in the data, a learning rate that is too high, or an op "
+        "that needs f32 (precision block); amp_session_set_scaler goes on from another scale",
+        (long long)count_of(amp_session_iteration(s)), s->model->desc.low ? s->model->desc.low : "f16",
+        (double)*amp_session_scale(s), *amp_session_floor_hits(s));
+}
+
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
+
+/* Forward and backward; where the step ends, its update.  |*complete|: whether it did. */
+static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n, bool *complete, amp_error *err) {
+    int64_t *micro = amp_session_micro(s), k = s->model->accumulate;
+    if (micro) *micro = s->step.micro;
+    AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_TRAIN_STEP], inputs, n, err));
+    amp_readback_run made = {.step = true, .micro = s->step.micro, .complete = s->step.micro + 1 == k};
+    s->step.last_n = n;
+    *complete = made.complete;
+    s->step.micro = made.complete ? 0 : s->step.micro + 1;
+    if (made.complete && k > 1) AMP_TRY(amp_session_run(s, &s->programs[AMP_RUN_APPLY_STEP], NULL, n, err));
+    return amp_session_start_readback(s, &made, err);
+}
+
+amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,
+                    amp_error *err) {
+    bool complete;
+    AMP_TRY(amp_session_check_training(session, "amp_step", err));
+    const float *scale = amp_session_scale(session);
+    session->readback->measured.used_scale = scale ? *scale : 1;
+    AMP_TRY(run_step(session, inputs, n, &complete, err));
+    AMP_TRY(amp_session_settle(session, report != NULL, err));
+    if (report) fill_report(session, complete, report);
+    return floor_status(session, err);
+}
+
+/* ---- evaluation -------------------------------------------------------------------------------------------------- */
+
+/* Loss, named losses, metrics: in the order of amp_bound_program_add_measures. */
+static amp_status read_measures(amp_session *s, double *loss, double *metrics, amp_error *err) {
+    int32_t losses = amp_loss_count(s->model), count = amp_measure_count(s->model);
+    double *measures = s->readback->measured.sums + count; /* after those of the step */
+    memset(measures, 0, (size_t)count * sizeof *measures);
+    amp_bound_program_add_measures(&s->programs[AMP_RUN_EVAL], s->model, measures);
+    memcpy(s->readback->measured.losses, &measures[1], (size_t)losses * sizeof *measures);
+    if (loss) *loss = measures[0];
+    if (!metrics) return AMP_OK;
+    memcpy(metrics, &measures[1 + losses], (size_t)(count - 1 - losses) * sizeof *measures);
+    return amp_session_finish_metrics(s, measures[0], s->readback->measured.losses, metrics, err);
+}
+
+amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss, double *metrics,
+                    amp_error *err) {
+    if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_eval: session is NULL");
+    amp_bound_program *eval = &session->programs[AMP_RUN_EVAL];
+    if (!eval->program)
+        return amp_fail(err, AMP_WRONG_STATE, "amp_eval: %s has no train block, so no loss and no metrics",
+                        session->model->desc.name);
+    AMP_TRY(amp_session_run(session, eval, inputs, n, err));
+    AMP_TRY(amp_session_start_readback(session, &(amp_readback_run){.step = false}, err));
+    AMP_TRY(amp_session_settle(session, true, err));
+    return read_measures(session, loss, metrics, err);
+}
+
+/* ---- inference: results are computed into the caller's arrays ---------------------------------------------------- */
+
+static bool is_output(const amp_bound_program *b, int32_t result) {
+    return b->program->buffers[b->program->results[result].buffer].kind == AMP_BUFFER_OUTPUT;
+}
+
+/* Two results may share a buffer: the later one is where it is computed, the other is copied. */
+static void bind_outputs(amp_bound_program *b, void *const *outputs) {
+    for (int32_t i = 0; i < b->program->result_count; i++)
+        if (is_output(b, i)) b->buffers[b->program->results[i].buffer] = outputs[i];
+}
+
+static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, amp_error *err) {
+    const amp_bound_program *b = &s->programs[AMP_RUN_INFER];
+    for (int32_t i = 0; i < b->program->result_count; i++) {
+        int32_t buffer = b->program->results[i].buffer;
+        if (b->buffers[buffer] != outputs[i]) AMP_TRY(amp_session_read_buffer(s, b, buffer, n, outputs[i], err));
+    }
+    return AMP_OK;
+}
+
+amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err) {
+    if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: session is NULL");
+    amp_bound_program *infer = &session->programs[AMP_RUN_INFER];
+    if (!infer->program)
+        return amp_fail(err, AMP_WRONG_STATE, "amp_infer: %s was compiled without infer", session->model->desc.name);
+    for (int32_t i = 0; i < infer->program->result_count; i++)
+        if (!outputs || !outputs[i])
+            return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: the array for result %s is NULL",
+                            infer->program->results[i].name);
+    if (!amp_session_has_device_memory(session)) bind_outputs(infer, outputs);
+    AMP_TRY(amp_session_run(session, infer, inputs, n, err));
+    return copy_others(session, n, outputs, err);
 }

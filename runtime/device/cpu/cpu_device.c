@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/cpu/executor.h"
-#include "runtime/device/cpu/product/cpu_features.h"
+#include "runtime/device/cpu/product/product.h"
 
 enum { SCRATCH_ALIGN = 64 };
 

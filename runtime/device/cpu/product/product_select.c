@@ -1,9 +1,32 @@
-/* product_select.c: which kernels run on this machine. */
+/* product_select.c: which instruction sets this machine has, and so which kernels run on it. */
 #include <string.h>
 
 #include "base/error.h"
-#include "runtime/device/cpu/product/cpu_features.h"
 #include "runtime/device/cpu/product/kernels.h"
+#include "runtime/device/cpu/product/product.h"
+
+/* ---- what the machine has ---------------------------------------------------------------------------------------- */
+
+/* Asks the compiler's run-time library, which reads cpuid and xgetbv. */
+
+#if defined(__x86_64__)
+
+unsigned amp_cpu_features(void) {
+    unsigned features = 0;
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v3")) features |= AMP_CPU_X86_64_V3;
+    if (__builtin_cpu_supports("x86-64-v4")) features |= AMP_CPU_X86_64_V4;
+    if (__builtin_cpu_supports("avx512bf16")) features |= AMP_CPU_AVX512_BF16;
+    return features;
+}
+
+#else
+
+unsigned amp_cpu_features(void) { return 0; }
+
+#endif
+
+/* ---- the kernels for it ------------------------------------------------------------------------------------------ */
 
 /* Slowest first; each level includes those before it. */
 static const struct Level {

@@ -1,4 +1,5 @@
-// What the tests of alu/ share: running an instruction on lists of operands, numbers to try, and rounding written from the definition.
+// What the tests of alu/ share: running an instruction on lists of operands, numbers to try, and rounding written from
+// the definition.
 #pragma once
 
 #include "fakecuda/alu/alu.h"
@@ -43,7 +44,8 @@ struct Register { // 32 lanes of 4 or 8 bytes
     }
 };
 
-// Runs |name| on every case, 32 at a time: with all lanes, with some of them, and with the first operand's register as the result's; all must agree.
+// Runs |name| on every case, 32 at a time: with all lanes, with some of them, and with the first operand's register as
+// the result's; all must agree.
 inline Results run(const AluContext &c, const std::string &name, const std::vector<Operands> &cases) {
     const uint64_t untouched = 0x5a5a5a5a5a5a5a5a;
     AluOp op = found(c, name);
@@ -95,7 +97,7 @@ inline uint64_t run1(const AluContext &c, const std::string &name, uint64_t a, u
     return r.first.empty() ? 0xdeadull : r.first[0];
 }
 
-// ---- numbers to try -------------------------------------------------------------------------------------------------------------
+// ---- numbers to try -------------------------------------------------------------------------------------------------
 
 inline uint64_t low(uint64_t x, int bits) { return bits == 64 ? x : x & ((1ull << bits) - 1); }
 
@@ -160,7 +162,7 @@ inline std::vector<uint64_t> floats(int random, uint64_t seed) {
 
 inline bool is_nan32(uint64_t x) { return (x & 0x7fffffff) > 0x7f800000; }
 
-// ---- rounding, from its definition --------------------------------------------------------------------------------------------------
+// ---- rounding, from its definition ----------------------------------------------------------------------------------
 
 struct Shape {
     int bits, digits, emin;
@@ -183,7 +185,8 @@ inline bool is_nan(const Shape &f, uint64_t bits) {
     return low(bits, f.bits - 1) > uint64_t((1 << (f.bits - f.digits)) - 1) << (f.digits - 1);
 }
 
-// |mode|: "rn", "rz", "rm", "rp", "rna".  Finds by bisection the two values that an exact number lies between; no formula in common with what is tested.
+// |mode|: "rn", "rz", "rm", "rp", "rna".  Finds by bisection the two values that an exact number lies between; no
+// formula in common with what is tested.
 inline uint64_t rounded(const Shape &f, F128 x, const std::string &mode) {
     if (x != x) return f.nan;
     uint64_t sign = std::signbit(double(x)) ? 1ull << (f.bits - 1) : 0, inf = uint64_t((1 << (f.bits - f.digits)) - 1)

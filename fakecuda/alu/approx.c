@@ -1,5 +1,6 @@
-/* approx.c: the approximate instructions.  Each is computed in float64 and rounded, then moved by an amount that depends on the seed, the instruction and the operands, and
- * stays within the error that the document allows.  Zeros, infinities and NaN are exact, and so is a result that the document gives for one of them. */
+/* approx.c: the approximate instructions.  Each is computed in float64 and rounded, then moved by an amount that
+ * depends on the seed, the instruction and the operands, and stays within the error that the document allows.  Zeros,
+ * infinities and NaN are exact, and so is a result that the document gives for one of them. */
 #include "fakecuda/alu/number.h"
 
 #include <math.h>
@@ -16,7 +17,7 @@ typedef struct Function {
     double largest; /* magnitude of a result; 0: any */
 } Function;
 
-/* ---- functions and their bounds (PTX ISA, the description of each instruction) ------------------------------------------------------- */
+/* ---- functions and their bounds (PTX ISA, the description of each instruction) ----------------------------------- */
 
 static double ex2_of(double a, double b) { return (void)b, exp2(a); }
 static double lg2_of(double a, double b) { return (void)b, log2(a); }
@@ -54,7 +55,7 @@ static const Function ex2 = {ex2_of, two_ulps, 0}, lg2 = {lg2_of, lg2_bound, 0},
                       ex2_bf16 = {ex2_of, ex2_bf16_bound, 0}, div_full = {div_full_of, two_ulps, 0},
                       div_approx = {div_approx_of, two_ulps, 0};
 
-/* ---- the error ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the error --------------------------------------------------------------------------------------------------- */
 
 static uint64_t mixed(uint64_t x) { /* the finaliser of SplitMix64 (Steele, Lea, Flood 2014) */
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -155,7 +156,7 @@ INSTRUCTION(ex2_bf16, ex2_bf16)
 INSTRUCTION(div_full, div_full)
 INSTRUCTION(div_approx, div_approx)
 
-/* ---- f64: starting points of Newton's method, from and to the upper halves of the numbers ---------------------------------------------- */
+/* ---- f64: starting points of Newton's method, from and to the upper halves of the numbers ------------------------ */
 
 static double upper_half(double x) { return alu_bits_f64(alu_f64_bits(x) & ~0xffffffffull); }
 static double flushed_f64(double x) { return fabs(x) < 0x1p-1022 ? copysign(0, x) : x; }
@@ -182,7 +183,7 @@ static void run_rsqrt_f64(ALU_ARGS) { /* correctly rounded up to the rounding of
     ALU_EACH_LANE(active, double r = 1 / sqrt(alu_bits_f64(x[i])); d[i] = r != r ? ALU_NAN_F64 : alu_f64_bits(r));
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 #define FORM(opcode, type, arch, needs, allows, operands, run)                                                         \
     { opcode, type, PTX_NONE, arch, 0, 0, needs, allows, operands, "special", run }

@@ -1,4 +1,5 @@
-// Approximate instructions: within the bounds of the document (PTX ISA, the tables of each instruction) for every seed, exact where it says so, and repeatable.
+// Approximate instructions: within the bounds of the document (PTX ISA, the tables of each instruction) for every seed,
+// exact where it says so, and repeatable.
 #include "fakecuda/alu/alu_test.h"
 
 #include <functional>

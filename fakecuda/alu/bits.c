@@ -25,7 +25,8 @@ RESULT_32(popc, u64, uint64_t, __builtin_popcountll(a))
 RESULT_32(clz, u32, uint32_t, a ? __builtin_clz(a) : 32)
 RESULT_32(clz, u64, uint64_t, a ? __builtin_clzll(a) : 64)
 
-/* The highest bit that differs from the sign (of an unsigned number: that is 1); with .shiftamt how far it is from the top. */
+/* The highest bit that differs from the sign (of an unsigned number: that is 1); with .shiftamt how far it is from the
+ * top. */
 #define BFIND(t, LANE, SIGNED, BITS, CLZ)                                                                              \
     static void bfind_##t(ALU_ARGS) {                                                                                  \
         ALU_UNUSED;                                                                                                    \
@@ -50,7 +51,7 @@ static uint64_t reversed(uint64_t x, int bits) {
 ALU_UNARY(brev, u32, reversed(a, BITS))
 ALU_UNARY(brev, u64, reversed(a, BITS))
 
-/* ---- fields ---------------------------------------------------------------------------------------------------------------- */
+/* ---- fields ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t low_bits(unsigned n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 
@@ -88,7 +89,7 @@ BFE(s64)
 BFI(u32)
 BFI(u64)
 
-/* ---- words of 32 bits ------------------------------------------------------------------------------------------------------- */
+/* ---- words of 32 bits -------------------------------------------------------------------------------------------- */
 
 #define WORDS(name, ...) /* a, b, c_, e: the operands that there are; absent ones are the first */                     \
     static void name(ALU_ARGS) {                                                                                       \

@@ -1,4 +1,5 @@
-/* compare.c: setp and set.  A comparison has four outcomes: less, equal, greater, and unordered where there is a NaN; each operator is the set of those where it holds. */
+/* compare.c: setp and set.  A comparison has four outcomes: less, equal, greater, and unordered where there is a NaN;
+ * each operator is the set of those where it holds. */
 #include "fakecuda/alu/number.h"
 
 enum { LESS = 1, EQUAL = 2, GREATER = 4, UNORDERED = 8 };
@@ -108,7 +109,7 @@ static void setp_halves(ALU_ARGS) {
     }
 }
 
-/* ---- set: the result is a number ------------------------------------------------------------------------------------------------- */
+/* ---- set: the result is a number --------------------------------------------------------------------------------- */
 
 static AluFn *setp_of(int type) {
     switch (type) {
@@ -153,7 +154,7 @@ static void run_set(ALU_ARGS) {
     ALU_EACH_LANE(active, d[i] = (low[i] ? value : 0) | (halves && high[i] ? value << 16 : 0));
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 #define SETP_FORM(type, arch, compare, allows, kind, run)                                                              \
     {"setp", type, PTX_NONE, arch, 0, 0, compare, allows, "P|P=TT", kind, run}, {                                      \

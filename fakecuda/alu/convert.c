@@ -30,7 +30,7 @@ static uint64_t clamped(AluS128 x, int bits, bool is_signed) {
     return low_bits((uint64_t)(x < low ? low : x > high ? high : x), bits);
 }
 
-/* ---- integer to integer ---------------------------------------------------------------------------------------------------------- */
+/* ---- integer to integer ------------------------------------------------------------------------------------------ */
 
 static void integer_to_integer(ALU_ARGS) {
     (void)c;
@@ -63,7 +63,7 @@ static void narrow_64(ALU_ARGS) {
     ALU_EACH_LANE(active, d[i] = (uint32_t)x[i]);
 }
 
-/* ---- with floating-point numbers --------------------------------------------------------------------------------------------------- */
+/* ---- with floating-point numbers --------------------------------------------------------------------------------- */
 
 /* .ftz is about f32 alone. */
 static uint32_t mods_for(const AluOp *op, const AluFormat *f) {
@@ -149,7 +149,7 @@ static void f32_to_tf32(ALU_ARGS) {
                              : (uint32_t)alu_pack(&tf32_upper, v, op->rounding, op->mods) << 13);
 }
 
-/* ---- the common ones, to nearest ------------------------------------------------------------------------------------------------- */
+/* ---- the common ones, to nearest --------------------------------------------------------------------------------- */
 
 #define FAST(name, FROM, EXPRESSION)                                                                                   \
     static void name(ALU_ARGS) {                                                                                       \
@@ -189,7 +189,7 @@ FAST(f32_to_u32, uint32_t, a << 1 > 0xff000000u ? 0 : (uint32_t)fmin(fmax(whole(
 FAST_PAIR(f32_to_f16x2, alu_f32_bits_to_half)
 FAST_PAIR(f32_to_bf16x2, alu_f32_bits_to_bhalf)
 
-/* ---- cvt.pack ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- cvt.pack ---------------------------------------------------------------------------------------------------- */
 
 static void pack_integers(ALU_ARGS) { /* the first operand above the second, both above what is left of the third */
     (void)c;
@@ -202,7 +202,7 @@ static void pack_integers(ALU_ARGS) { /* the first operand above the second, bot
                   d[i] = (z ? z[i] << (2 * bits) : 0) | high << bits | low);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 #define FORM(type, from, arch, roundings, needs, allows, operands, run)                                                \
     { "cvt", type, from, arch, 0, roundings, needs, allows, operands, "cvt", run }

@@ -51,7 +51,7 @@ TEST(Convert, IntegerToInteger) {
     EXPECT_TRUE(op.dst_signed);
 }
 
-// ---- to and from 16 bits ---------------------------------------------------------------------------------------------------------------
+// ---- to and from 16 bits --------------------------------------------------------------------------------------------
 
 TEST(Convert, EveryHalfToF32) {
     std::vector<Operands> all = every_half();
@@ -165,7 +165,7 @@ TEST(Convert, Tf32) {
     }
 }
 
-// ---- integers and floating point ---------------------------------------------------------------------------------------------------------
+// ---- integers and floating point ------------------------------------------------------------------------------------
 
 TEST(Convert, IntegerToFloat) {
     for (const Type &from : kIntegers)

@@ -1,4 +1,5 @@
-/* find.c: from the name of an instruction to what runs it: splits the name at its dots, then looks for the form in the tables. */
+/* find.c: from the name of an instruction to what runs it: splits the name at its dots, then looks for the form in the
+ * tables. */
 #include "fakecuda/alu/inside.h"
 
 #include <stddef.h>
@@ -7,7 +8,7 @@ static const AluForms *const all_forms[] = {&alu_forms_integer, &alu_forms_multi
                                             &alu_forms_float,   &alu_forms_minmax,   &alu_forms_compare,
                                             &alu_forms_convert, &alu_forms_approx,   &alu_forms_move};
 
-/* ---- types --------------------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
 
 typedef struct TypeName {
     const char *name;
@@ -41,7 +42,7 @@ int alu_type_bits(int type) { return type_info(type) ? type_info(type)->bits : 0
 bool alu_type_is_signed(int type) { return type_info(type) && type_info(type)->is_signed; }
 bool alu_type_is_float(int type) { return type_info(type) && type_info(type)->is_float; }
 
-/* ---- modifiers ----------------------------------------------------------------------------------------------------------- */
+/* ---- modifiers --------------------------------------------------------------------------------------------------- */
 
 typedef struct Modifier {
     const char *name;
@@ -172,7 +173,7 @@ static bool split(const char *full, Name *name) {
     return true;
 }
 
-/* ---- forms --------------------------------------------------------------------------------------------------------------- */
+/* ---- forms ------------------------------------------------------------------------------------------------------- */
 
 static bool fits(const AluForm *f, const Name *name) {
     uint32_t mods = name->op.mods;

@@ -1,10 +1,10 @@
-/* float.c: arithmetic that IEEE 754 defines, in every format and rounding direction.  f32 and f64 to nearest are the host's own (its environment must be the default
- * one); all else is exact arithmetic on integers with one rounding. */
+/* float.c: arithmetic that IEEE 754 defines, in every format and rounding direction.  f32 and f64 to nearest are the
+ * host's own (its environment must be the default one); all else is exact arithmetic on integers with one rounding. */
 #include "fakecuda/alu/number.h"
 
 #include <math.h>
 
-/* ---- any format, any rounding ------------------------------------------------------------------------------------------------ */
+/* ---- any format, any rounding ------------------------------------------------------------------------------------ */
 
 typedef AluValue Compute(const AluValue v[3], AluRounding rounding);
 
@@ -42,7 +42,7 @@ static AluValue compute_rcp(const AluValue v[3], AluRounding r) {
 }
 static AluValue compute_sqrt(const AluValue v[3], AluRounding r) { return (void)r, alu_sqrt(v[0]); }
 
-/* ---- f32 and f64 to nearest ----------------------------------------------------------------------------------------------------- */
+/* ---- f32 and f64 to nearest -------------------------------------------------------------------------------------- */
 
 static inline uint32_t flushed(uint32_t x, bool ftz) { return ftz && !(x & 0x7f800000) ? x & 0x80000000 : x; }
 static inline float operand32(uint32_t x, bool ftz) { return alu_bits_f32(flushed(x, ftz)); }
@@ -102,7 +102,7 @@ OPERATION(rcp, rcp_f32, rcp_f64)
 OPERATION(sqrt, sqrt_f32, sqrt_f64)
 OPERATION(fma, (has_fma() ? fast_fma_f32 : fma_f32), (has_fma() ? fast_fma_f64 : fma_f64))
 
-/* ---- signs and classes ------------------------------------------------------------------------------------------------------------ */
+/* ---- signs and classes ------------------------------------------------------------------------------------------- */
 
 static AluValue compute_neg(const AluValue v[3], AluRounding r) { return (void)r, alu_negate(v[0]); }
 static AluValue compute_abs(const AluValue v[3], AluRounding r) {
@@ -170,7 +170,7 @@ static void run_testp(ALU_ARGS) {
     ALU_EACH_LANE(active, d[i] = has_property(f, lane_bits(src[0], i, op->source_bytes[0]), op->compare));
 }
 
-/* ---- the table --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 #define FORM(opcode, type, arch, flops, roundings, needs, allows, operands, kind, run)                                 \
     { opcode, type, PTX_NONE, arch, flops, roundings, needs, allows, operands, kind, run }

@@ -1,5 +1,5 @@
-// Arithmetic that IEEE 754 defines.  f32 and f64 in all directions against the processor's own, whose rounding direction is set; 16-bit formats against exact sums in
-// 113 digits, rounded from the definition.
+// Arithmetic that IEEE 754 defines.  f32 and f64 in all directions against the processor's own, whose rounding
+// direction is set; 16-bit formats against exact sums in 113 digits, rounded from the definition.
 #include "fakecuda/alu/alu_test.h"
 
 #include <cfenv>
@@ -129,7 +129,7 @@ TEST(Float, FmaAtItsEdges) {
     check_f64("fma", wide, [](double a, double b, double c) { return std::fma(a, b, c); });
 }
 
-// ---- 16 bits ------------------------------------------------------------------------------------------------------------------------
+// ---- 16 bits --------------------------------------------------------------------------------------------------------
 
 std::vector<uint64_t> halves(const Shape &f, int random, uint64_t seed) {
     uint64_t one = uint64_t(1 - f.emin) << (f.digits - 1), inf = uint64_t((1 << (16 - f.digits)) - 1) << (f.digits - 1),
@@ -216,7 +216,7 @@ TEST(Float, PairsOfF32) {
     EXPECT_EQ(run1(c, "add.rm.f32x2", a, b), uint64_t(bits_of(1.5f)) << 32 | bits_of(9.25f));
 }
 
-// ---- extremes -------------------------------------------------------------------------------------------------------------------------
+// ---- extremes -------------------------------------------------------------------------------------------------------
 
 template <class T> T less(T a, T b) { // -0 is below +0; a number wins over NaN
     if (std::isnan(a)) return b;
@@ -270,7 +270,7 @@ TEST(Float, Extremes) {
     EXPECT_EQ(run1(context(), "max.bf16x2", 0x3f80c000, 0x4000bf80), 0x4000bf80u);
 }
 
-// ---- signs and classes ------------------------------------------------------------------------------------------------------------------
+// ---- signs and classes ----------------------------------------------------------------------------------------------
 
 TEST(Float, Signs) {
     for (uint64_t x : floats(50, 14)) {

@@ -1,4 +1,5 @@
-/* inside.h: what the files of alu/ share: modifiers, the table of forms, lanes, and numbers of any floating-point format. */
+/* inside.h: what the files of alu/ share: modifiers, the table of forms, lanes, and numbers of any floating-point
+ * format. */
 #ifndef FAKECUDA_ALU_INSIDE_H
 #define FAKECUDA_ALU_INSIDE_H
 
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- modifiers ----------------------------------------------------------------------------------------------------------- */
+/* ---- modifiers --------------------------------------------------------------------------------------------------- */
 
 /* Types of a few instructions only, which ptx.h does not name. */
 enum { ALU_U16X2 = PTX_TYPE_COUNT, ALU_S16X2, ALU_F32X2, ALU_TYPE_COUNT };
@@ -98,7 +99,7 @@ typedef enum AluMode { /* of prmt and of testp; in AluOp.compare */
                        ALU_SUBNORMAL,
 } AluMode;
 
-/* ---- the table of forms --------------------------------------------------------------------------------------------------- */
+/* ---- the table of forms ------------------------------------------------------------------------------------------ */
 
 /* One form of an instruction.  Several may share the opcode; the first that fits is taken. */
 typedef struct AluForm {
@@ -108,8 +109,8 @@ typedef struct AluForm {
     uint8_t flops;          /* per element */
     uint16_t roundings;     /* ALU_R_..; 0: as ALU_R_NONE */
     uint32_t needs, allows; /* modifiers that must be there; that may be there beside those */
-    /* "result=operands": T of |type|, F of |from|, W twice as wide as |type|, I 32 bits, P a predicate, C the 32 bits that cvt.pack
-     * adds to; "T|P=": a predicate is a second result; "=TT+": the carry flag comes in */
+    /* "result=operands": T of |type|, F of |from|, W twice as wide as |type|, I 32 bits, P a predicate, C the 32 bits
+     * that cvt.pack adds to; "T|P=": a predicate is a second result; "=TT+": the carry flag comes in */
     const char *operands;
     const char *kind;
     AluFn *run;
@@ -124,9 +125,10 @@ typedef struct AluForms {
 extern const AluForms alu_forms_integer, alu_forms_multiply, alu_forms_bits, alu_forms_float, alu_forms_minmax,
     alu_forms_compare, alu_forms_convert, alu_forms_approx, alu_forms_move;
 
-/* ---- lanes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- lanes ------------------------------------------------------------------------------------------------------- */
 
-/* Runs the body for each active lane |i|.  The loop over all lanes is one that the compiler can vectorise: an operand is either apart from the result or is the result. */
+/* Runs the body for each active lane |i|.  The loop over all lanes is one that the compiler can vectorise: an operand
+ * is either apart from the result or is the result. */
 #define ALU_EACH_LANE(active, ...)                                                                                     \
     do {                                                                                                               \
         if ((active) == 0xffffffffu) {                                                                                 \

@@ -9,7 +9,8 @@ ALU_FOR_INTEGERS(ALU_BINARY, min, a < b ? a : b)
 ALU_FOR_INTEGERS(ALU_BINARY, max, a > b ? a : b)
 ALU_FOR_INTEGERS(ALU_TERNARY, sad, (Unsigned)c_ + (a < b ? (Unsigned)b - (Unsigned)a : (Unsigned)a - (Unsigned)b))
 
-/* The document leaves division by zero to the machine.  Here the quotient has all bits set and the remainder is the dividend. */
+/* The document leaves division by zero to the machine.  Here the quotient has all bits set and the remainder is the
+ * dividend. */
 ALU_FOR_UNSIGNED(ALU_BINARY, div, b ? (Unsigned)(a / b) : (Unsigned)-1)
 ALU_FOR_UNSIGNED(ALU_BINARY, rem, b ? (Unsigned)(a % b) : (Unsigned)a)
 ALU_FOR_SIGNED(ALU_BINARY, div, b == 0 ? (Unsigned)-1 : b == -1 ? (Unsigned)(0 - (Unsigned)a) : (Unsigned)(a / b))
@@ -21,7 +22,7 @@ ALU_BINARY(sub_sat, s32, CLAMP_S32((Wide)a - b))
 ALU_BINARY(min_relu, s32, (a < b ? a : b) > 0 ? (a < b ? a : b) : 0)
 ALU_BINARY(max_relu, s32, (a > b ? a : b) > 0 ? (a > b ? a : b) : 0)
 
-/* ---- two 16-bit numbers in a register -------------------------------------------------------------------------------------- */
+/* ---- two 16-bit numbers in a register ---------------------------------------------------------------------------- */
 
 #define PAIRS(name, T, ...)                                                                                            \
     static void name(ALU_ARGS) {                                                                                       \
@@ -43,7 +44,7 @@ PAIRS(max_u16x2, uint16_t, a > b ? a : b)
 PAIRS(min_s16x2, int16_t, AT_LEAST_0(a < b ? a : b))
 PAIRS(max_s16x2, int16_t, AT_LEAST_0(a > b ? a : b))
 
-/* ---- the carry flag -------------------------------------------------------------------------------------------------------- */
+/* ---- the carry flag ---------------------------------------------------------------------------------------------- */
 
 #define CARRY(name, t, ...)                                                                                            \
     static void name##_##t(ALU_ARGS) {                                                                                 \

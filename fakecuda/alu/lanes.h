@@ -1,5 +1,5 @@
-/* lanes.h: makes one function over all lanes for each integer type.  An expression sees its operands as a, b and c_ of the type |Type| and may use |Unsigned|, of the
- * same width, and |Wide|, of twice the width. */
+/* lanes.h: makes one function over all lanes for each integer type.  An expression sees its operands as a, b and c_ of
+ * the type |Type| and may use |Unsigned|, of the same width, and |Wide|, of twice the width. */
 #ifndef FAKECUDA_ALU_LANES_H
 #define FAKECUDA_ALU_LANES_H
 

@@ -1,4 +1,5 @@
-/* minmax.c: the smaller and the larger of two floating-point numbers.  -0 is less than +0; a number wins over NaN unless .NaN is said. */
+/* minmax.c: the smaller and the larger of two floating-point numbers.  -0 is less than +0; a number wins over NaN
+ * unless .NaN is said. */
 #include "fakecuda/alu/number.h"
 
 typedef struct Layout { /* of a format's bits */

@@ -1,4 +1,5 @@
-/* mma.c: mma.sync: which forms there are, and where the lanes hold the elements of the matrices (PTX ISA, "Matrix Fragments for mma").
+/* mma.c: mma.sync: which forms there are, and where the lanes hold the elements of the matrices (PTX ISA, "Matrix
+ * Fragments for mma").
  *
  * Lane l, g = l / 4, q = l % 4, element i of the lane's registers, lower half first:
  *   16-bit A: row g + 8 * (i / 2 % 2), k = 2q + i % 2 + 8 * (i / 4)    B: k = 2q + i % 2 + 8 * (i / 2), column g

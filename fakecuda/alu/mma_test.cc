@@ -1,4 +1,5 @@
-// Tensor-core products against a slow implementation of the model (arXiv 2511.10909) in exact integers, and against exact sums; layouts as the document words them.
+// Tensor-core products against a slow implementation of the model (arXiv 2511.10909) in exact integers, and against
+// exact sums; layouts as the document words them.
 #include "fakecuda/alu/alu_test.h"
 
 #include <functional>
@@ -147,7 +148,7 @@ uint64_t expected(int arch, const Form &f, const Matrices &m, int row, int col) 
     return c;
 }
 
-// ---- data ---------------------------------------------------------------------------------------------------------------------------
+// ---- data -----------------------------------------------------------------------------------------------------------
 
 uint32_t from_float(const Form &f, float x) {
     if (f.tf32) return bits_of(x);
@@ -197,7 +198,7 @@ Matrices random_matrices(const Form &f, Data data, std::mt19937_64 &g) {
     return m;
 }
 
-// ---- tests --------------------------------------------------------------------------------------------------------------------------
+// ---- tests ----------------------------------------------------------------------------------------------------------
 
 TEST(Mma, EveryElementHasItsPlace) {
     for (const Form &f : kForms) {
@@ -347,7 +348,8 @@ F128 exact_sum(const Form &f, const Matrices &m, int i, int j, F128 *magnitude) 
     return sum;
 }
 
-// Every block may lose (n + 1) units of 2^-F of its largest term (a normal one: subnormal numbers have the exponent of larger ones), and one rounding; all of it toward zero.
+// Every block may lose (n + 1) units of 2^-F of its largest term (a normal one: subnormal numbers have the exponent of
+// larger ones), and one rounding; all of it toward zero.
 TEST(Mma, StaysWithinItsBound) {
     std::mt19937_64 g(4);
     for (const Form &f : kForms)

@@ -1,4 +1,5 @@
-/* multiply.c: products of integers: low, high and whole, with a third operand added, and dot products of small numbers. */
+/* multiply.c: products of integers: low, high and whole, with a third operand added, and dot products of small
+ * numbers. */
 #include "fakecuda/alu/lanes.h"
 
 #define LOW(a, b) ((Unsigned)(1u * (Unsigned)(a) * (Unsigned)(b)))
@@ -49,7 +50,7 @@ MAD_CARRY(s32, uint32_t)
 MAD_CARRY(u64, uint64_t)
 MAD_CARRY(s64, uint64_t)
 
-/* ---- products of 24 bits --------------------------------------------------------------------------------------------------- */
+/* ---- products of 24 bits ----------------------------------------------------------------------------------------- */
 
 static int64_t of_24_bits(uint32_t x, bool is_signed) {
     x &= 0xffffff;
@@ -70,7 +71,7 @@ static void mul24(ALU_ARGS) { /* and mad24 */
     }
 }
 
-/* ---- dot products ---------------------------------------------------------------------------------------------------------- */
+/* ---- dot products ------------------------------------------------------------------------------------------------ */
 
 static int64_t part(uint32_t x, int at, int bits, bool is_signed) {
     uint32_t v = x >> at & ((1u << bits) - 1);

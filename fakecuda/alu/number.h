@@ -1,4 +1,5 @@
-/* number.h: exact arithmetic on floating-point numbers of any format, with one rounding at the end, in every direction. */
+/* number.h: exact arithmetic on floating-point numbers of any format, with one rounding at the end, in every
+ * direction. */
 #ifndef FAKECUDA_ALU_NUMBER_H
 #define FAKECUDA_ALU_NUMBER_H
 
@@ -19,7 +20,8 @@ const AluFormat *alu_format(int type, int *parts);
 
 typedef enum AluClass { ALU_ZERO, ALU_NUMBER_, ALU_INF, ALU_NOT_A_NUMBER } AluClass;
 
-/* (-1)^negative * sig * 2^exp.  Where bits were lost below, the last bit of |sig| is 1 and stands far below what any format keeps ("sticky"). */
+/* (-1)^negative * sig * 2^exp.  Where bits were lost below, the last bit of |sig| is 1 and stands far below what any
+ * format keeps ("sticky"). */
 typedef struct AluValue {
     AluClass class_;
     bool negative;

@@ -25,7 +25,7 @@ uint32_t tensor_rounded(const TensorFormat *f, double exact) {
     return (uint32_t)alu_pack(&alu_f32, alu_from_double(exact), fabs(exact) >= 0x1p128 ? ALU_NEAREST : ALU_TO_ZERO, 0);
 }
 
-/* ---- the model -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the model --------------------------------------------------------------------------------------------------- */
 
 enum { LOWEST = -126, NO_EXPONENT = -4096, BIAS = 127 };
 

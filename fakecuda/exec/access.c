@@ -1,4 +1,5 @@
-/* access.c: from an address to bytes, after all checks: alignment, bounds, what was never written, and races between blocks. */
+/* access.c: from an address to bytes, after all checks: alignment, bounds, what was never written, and races between
+ * blocks. */
 #include "fakecuda/exec/inner.h"
 
 static const char *verb(int how) {

@@ -58,7 +58,8 @@ static uint64_t do_add_f64(uint64_t a, uint64_t b, uint64_t c) {
     return a;
 }
 
-/* An f32 sum of two f16 (11 bits) or bf16 (8 bits), rounded again, is the sum rounded once: 24 >= 2 * 11 + 2 (Figueroa 1995). */
+/* An f32 sum of two f16 (11 bits) or bf16 (8 bits), rounded again, is the sum rounded once: 24 >= 2 * 11 + 2 (Figueroa
+ * 1995). */
 static uint64_t do_add_f16(uint64_t a, uint64_t b, uint64_t c) {
     return (void)c, alu_f32_to_f16(alu_f16_to_f32((uint16_t)a) + alu_f16_to_f32((uint16_t)b));
 }

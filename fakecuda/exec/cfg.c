@@ -1,8 +1,9 @@
 /* cfg.c: immediate post-dominators of a function's instructions: where lanes that parted at a branch meet again.
  *
- * Basic blocks, then the iterative algorithm of Cooper, Harvey and Kennedy ("A simple, fast dominance algorithm") on the reversed graph.  Lanes that leave
- * early meet nobody, so that ways to an early end do not count: post-dominators are those of the ways to the last end; then, for blocks that cannot
- * come there, of the ways to the last of the other ends; and so on. */
+ * Basic blocks, then the iterative algorithm of Cooper, Harvey and Kennedy ("A simple, fast dominance algorithm") on
+ * the reversed graph.  Lanes that leave early meet nobody, so that ways to an early end do not count: post-dominators
+ * are those of the ways to the last end; then, for blocks that cannot come there, of the ways to the last of the other
+ * ends; and so on. */
 #include "fakecuda/exec/inner.h"
 
 #include <stdlib.h>
@@ -137,7 +138,8 @@ static void find_dominators(Graph *g, int root, int pass) {
     }
 }
 
-/* The last block that ends threads and was not reached yet; those that end only some (a guard) come after all others.  -1: none. */
+/* The last block that ends threads and was not reached yet; those that end only some (a guard) come after all others.
+ * -1: none. */
 static int last_end(const Graph *g) {
     int guarded = -1;
     if (!g->pass[g->count]) return g->count;

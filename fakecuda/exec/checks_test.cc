@@ -164,7 +164,8 @@ TEST_F(Checks, BlocksMustNotDependOnEachOther) {
         {"race: writes another value", "written in the same launch by block"}, {2});
     good(kStart + "st.global.u32 [%d4], 7; ret;", {1}, {0, gpu.room(4)}, {2});
     good(kStart + "mov.u32 %r1, %ctaid.x; red.global.add.u32 [%d0], %r1; ret;", {1}, {numbers(1), 0}, {2});
-    // p0[ctaid] = ..; then read p0[0], which only block 0 has written: with one of the orders this is a read of another block's value.
+    // p0[ctaid] = ..; then read p0[0], which only block 0 has written: with one of the orders this is a read of another
+    // block's value.
     uint64_t both = numbers(8);
     int found = 0;
     for (gpu.seed = 1; gpu.seed <= 8; gpu.seed++) {

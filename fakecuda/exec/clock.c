@@ -1,7 +1,9 @@
-/* clock.c: what happened before what between the warps of a block: one vector clock per warp (Mattern; used for races as in FastTrack, Flanagan and Freund 2009).
+/* clock.c: what happened before what between the warps of a block: one vector clock per warp (Mattern; used for races
+ * as in FastTrack, Flanagan and Freund 2009).
  *
- * w->clock grows with each synchronisation of warp w; an access is stamped with it.  w->known[v] is the last stamp of warp v that is ordered before what w does
- * now; known[w] itself is clock - 1, since lanes of one warp are ordered only by meeting. */
+ * w->clock grows with each synchronisation of warp w; an access is stamped with it.  w->known[v] is the last stamp of
+ * warp v that is ordered before what w does now; known[w] itself is clock - 1, since lanes of one warp are ordered only
+ * by meeting. */
 #include "fakecuda/exec/inner.h"
 
 enum { CLOCK_END = (1 << 20) - 2 };
@@ -36,8 +38,8 @@ void clock_acquire(Warp *w, const uint32_t from[MAX_WARPS]) {
         if (from[v] > w->known[v] && v != w->index) w->known[v] = from[v];
 }
 
-/* Two fences order what stands before the one that runs first against what stands behind the other, as if they always met through a flag: no
- * false alarms, and none where a flag is missing beside a fence. */
+/* Two fences order what stands before the one that runs first against what stands behind the other, as if they always
+ * met through a flag: no false alarms, and none where a flag is missing beside a fence. */
 void clock_fence(Warp *w) {
     clock_release(w, w->block->fence_clock);
     clock_acquire(w, w->block->fence_clock);

@@ -1,4 +1,5 @@
-/* exec.h: runs PTX kernels on the host: 32 lanes in lockstep with reconvergence, warps in a seeded order, every access checked and counted.
+/* exec.h: runs PTX kernels on the host: 32 lanes in lockstep with reconvergence, warps in a seeded order, every access
+ * checked and counted.
  *
  * Threads: a Device's memory calls and exec_launch may be called from one thread at a time. */
 #ifndef FAKECUDA_EXEC_EXEC_H
@@ -11,9 +12,11 @@
 extern "C" {
 #endif
 
-/* ---- device memory ----------------------------------------------------------------------------------------------------------
- * Addresses lie in a range of their own that is mapped without access rights, so that a host access faults; each allocation stands alone between pages without
- * anything.  The interpreter reaches the bytes through a second mapping.  Which bytes were written is known, bit by byte. */
+/* ---- device memory ----------------------------------------------------------------------------------------------- */
+
+/* Addresses are in a range of their own that is mapped without access rights, so that a host access faults; each
+ * allocation is alone between pages without anything.  The interpreter reaches the bytes through a second mapping.
+ * Which bytes were written is known, bit by byte. */
 typedef struct ExecMemory ExecMemory;
 ExecMemory *exec_memory_new(uint64_t capacity); /* bytes that a device says it has; NULL: the system gives none */
 void exec_memory_free(ExecMemory *m);
@@ -22,7 +25,8 @@ bool exec_release(ExecMemory *m,
                   uint64_t address); /* false: not the start of an allocation.  The range stays known as freed */
 /* The allocation around |address|; false: none.  |freed|: it was one. */
 bool exec_range(const ExecMemory *m, uint64_t address, uint64_t *start, uint64_t *bytes, bool *freed);
-/* Host copies: false where [address, +bytes) is not inside one live allocation; |why| (256 bytes) says what is wrong. */
+/* Host copies: false where [address, +bytes) is not inside one live allocation; |why| (256 bytes) says what is
+ * wrong. */
 bool exec_write(ExecMemory *m, uint64_t address, const void *from, uint64_t bytes, char *why);
 bool exec_read(ExecMemory *m, uint64_t address, void *to, uint64_t bytes,
                char *why); /* uninitialised bytes are an error */
@@ -30,7 +34,7 @@ bool exec_fill(ExecMemory *m, uint64_t address, uint32_t value, int width, uint6
 bool exec_copy(ExecMemory *m, uint64_t to, uint64_t from, uint64_t bytes,
                char *why); /* keeps what is uninitialised so */
 uint64_t exec_bytes_in_use(const ExecMemory *m);
-/* ---- code ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- code -------------------------------------------------------------------------------------------------------- */
 
 typedef struct ExecModule ExecModule; /* a parsed module, decoded, with its variables in device memory */
 ExecModule *exec_module_load(ExecMemory *memory, const AluContext *context, const char *ptx, size_t length,
@@ -45,7 +49,7 @@ typedef struct ExecKernelInfo {
 } ExecKernelInfo;
 bool exec_kernel_info(const ExecModule *m, const char *entry, ExecKernelInfo *out);
 
-/* ---- counters, exact and repeatable ------------------------------------------------------------------------------------------------ */
+/* ---- counters, exact and repeatable ------------------------------------------------------------------------------ */
 
 typedef struct ExecCounters {
     uint64_t thread_instructions, warp_instructions;
@@ -62,7 +66,7 @@ typedef struct ExecCounters {
 extern const char *const exec_kind_names[16]; /* "int", "f32", ..; NULL: no such */
 void exec_counters_add(ExecCounters *to, const ExecCounters *from);
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 typedef enum ExecFault { /* what a driver would call them */
                          EXEC_OK,
@@ -89,8 +93,8 @@ typedef struct ExecLaunch {
     void *asked_user;
 } ExecLaunch;
 
-/* |message|: "kernel k03, ptx line 118 (st.global.v4.f32 [%rd4], {..}), block (1,0,0), thread (37,0,0): writes 16 bytes at 0x..., 8 past the end of an allocation of
- * 4096 bytes; made from: %12 = relu". */
+/* |message|: "kernel k03, ptx line 118 (st.global.v4.f32 [%rd4], {..}), block (1,0,0), thread (37,0,0): writes 16
+ * bytes at 0x..., 8 past the end of an allocation of 4096 bytes; made from: %12 = relu". */
 ExecFault exec_launch(const ExecLaunch *launch, ExecCounters *counters, char *message, size_t size);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
 /* inner.h: what the files of this folder share: decoded code, warps, blocks.
  *
- * A register is an array of 32 lanes (alu.h).  A warp runs in strands: sets of lanes that are at the same instruction of the same call.  A divergent branch
- * makes two strands and a join at its immediate post-dominator, where they become one again. */
+ * A register is an array of 32 lanes (alu.h).  A warp runs in strands: sets of lanes that are at the same instruction
+ * of the same call.  A divergent branch makes two strands and a join at its immediate post-dominator, where they become
+ * one again. */
 #ifndef FAKECUDA_EXEC_INNER_H
 #define FAKECUDA_EXEC_INNER_H
 
@@ -52,7 +53,8 @@ typedef enum Kind { /* exec_kind_names */
                     KIND_ASYNC
 } Kind;
 
-/* What an instruction leaves: the next one follows, |pc| of the strand is set or the strand is gone, it waits, the launch failed. */
+/* What an instruction leaves: the next one follows, |pc| of the strand is set or the strand is gone, it waits, the
+ * launch failed. */
 typedef enum Step { STEP_NEXT, STEP_JUMPED, STEP_WAIT, STEP_FAULT } Step;
 typedef Step RunFn(Warp *w, const Inst *i); /* for the lanes w->active: never none */
 
@@ -112,8 +114,8 @@ struct ExecModule {
     AluContext context;
     PtxModule *ptx;
     Function *functions; /* as in ptx->functions */
-    uint64_t *
-        addresses; /* of ptx->variables: global and const: of the device; shared: offset, if functions other than entries use it */
+    /* Of ptx->variables: global and const: of the device; shared: offset, if functions other than entries use it. */
+    uint64_t *addresses;
     uint32_t shared_end; /* of the latter */
     struct Allocated *allocated;
 };
@@ -266,7 +268,8 @@ uint32_t block_random(Block *b); /* 32 bits */
 
 /* ---- fault.c ---- */
 
-/* Sets the block's fault, once: "kernel .., ptx line .., block .., thread ..: <text>; made from: ..".  lane -1: no thread is named. */
+/* Sets the block's fault, once: "kernel .., ptx line .., block .., thread ..: <text>; made from: ..".  lane -1: no
+ * thread is named. */
 Step fault(Warp *w, const Inst *i, int lane, ExecFault kind, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
@@ -279,7 +282,8 @@ enum {
     ACCESS_CONSTANT = 8 /* .nc: nobody may write there in this launch */,
     ACCESS_COPY = 16 /* begins now, ends at a wait */
 };
-/* The bytes behind an address after all checks; NULL: a fault was set.  A write is then done by the caller with |value|'s bytes (NULL: races are errors whatever is written). */
+/* The bytes behind an address after all checks; NULL: a fault was set.  A write is then done by the caller with
+ * |value|'s bytes (NULL: races are errors whatever is written). */
 uint8_t *access_bytes(Warp *w, const Inst *i, int lane, PtxSpace space, uint64_t address, uint32_t size, int how,
                       const void *value);
 uint8_t *access_shared(Warp *w, const Inst *i, int lane, uint64_t offset, uint32_t size, int how, const void *value);

@@ -215,7 +215,8 @@ TEST(Atomics, CompareAndSwapLoops) {
 
 // ---- matrices
 
-// s[row][column] of 16-bit elements, row * 8 + column + 64 * matrix; the address of row r of matrix j comes from lane 8 j + r.
+// s[row][column] of 16-bit elements, row * 8 + column + 64 * matrix; the address of row r of matrix j comes from lane 8
+// j + r.
 const char *const kMatrices = ".shared .align 16 .b8 s[512]; mov.u32 %r1, s; mad.lo.s32 %r2, %r0, 16, %r1; shl.b32 "
                               "%r3, %r0, 3; mad.lo.s32 %r4, %r3, 0x10001, 0x10000;\n"
                               "add.s32 %r5, %r4, 0x20002; add.s32 %r6, %r5, 0x20002; add.s32 %r7, %r6, 0x20002; "

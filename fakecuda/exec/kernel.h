@@ -17,7 +17,8 @@ struct Result {
     ExecCounters counters = {};
 };
 
-// A kernel `name` of parameters p0, p1, .. (.u64) with registers %p<16> (pred), %h<16> (b16), %r<64>, %f<32>, %d<32> (b64), %g<16> (f64).
+// A kernel `name` of parameters p0, p1, .. (.u64) with registers %p<16> (pred), %h<16> (b16), %r<64>, %f<32>, %d<32>
+// (b64), %g<16> (f64).
 std::string kernel(const std::string &body, int params = 2, const std::string &name = "k");
 // .version, .target and .address_size before it.
 std::string module_text(const std::string &ptx, int arch);

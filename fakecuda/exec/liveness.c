@@ -1,5 +1,5 @@
-/* liveness.c: how many 32-bit registers a function needs at once: an estimate of what ptxas would use, from below in that it knows no
- * alignment or scheduling, from above in that it rematerialises nothing. */
+/* liveness.c: how many 32-bit registers a function needs at once: an estimate of what ptxas would use, from below in
+ * that it knows no alignment or scheduling, from above in that it rematerialises nothing. */
 #include "fakecuda/exec/inner.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* matrix.c: 8 x 8 matrices of 16-bit elements between shared memory and the lanes of a warp; products of matrices.
  *
- * Lane l holds of each matrix row l / 4, columns 2 * (l % 4) and the next; transposed: column l / 4, rows 2 * (l % 4) and the next. */
+ * Lane l holds of each matrix row l / 4, columns 2 * (l % 4) and the next; transposed: column l / 4, rows 2 * (l % 4)
+ * and the next. */
 #include "fakecuda/exec/inner.h"
 
 typedef struct MatrixMove {

@@ -1,6 +1,8 @@
-/* mbarrier.c: barriers that are objects in shared memory: 8 bytes with the phase, what has still to arrive, and bytes that are announced.
+/* mbarrier.c: barriers that are objects in shared memory: 8 bytes with the phase, what has still to arrive, and bytes
+ * that are announced.
  *
- * bits 0..19 pending arrivals, 20..39 expected ones, 40..61 announced bytes (two's complement), 62 whether it is one, 63 the phase's parity. */
+ * bits 0..19 pending arrivals, 20..39 expected ones, 40..61 announced bytes (two's complement), 62 whether it is one,
+ * 63 the phase's parity. */
 #include "fakecuda/exec/inner.h"
 
 #include <stdlib.h>

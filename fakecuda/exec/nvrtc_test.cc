@@ -1,4 +1,5 @@
-// Kernels in CUDA C, compiled by the real NVRTC for all its code generators: what it emits runs, with the right results; and how fast.
+// Kernels in CUDA C, compiled by the real NVRTC for all its code generators: what it emits runs, with the right
+// results; and how fast.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -104,7 +105,13 @@ const char *const kOdds = R"(
 struct Item { short tag; double weight; };
 __device__ __noinline__ long long power(long long base, int n) { return n == 0 ? 1 : base * power(base, n - 1); }
 __device__ int pick(int i) {
-    switch (i % 5) { case 0: return 11; case 1: return -7; case 2: return i * i; case 3: return i / 3; default: return __popc(i); }
+    switch (i % 5) {
+    case 0: return 11;
+    case 1: return -7;
+    case 2: return i * i;
+    case 3: return i / 3;
+    default: return __popc(i);
+    }
 }
 extern "C" __global__ void odds(const Item *items, long long *out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,4 +1,5 @@
-/* operand.c: modifiers of an instruction, and its operands: registers, immediates, special registers, variables, addresses. */
+/* operand.c: modifiers of an instruction, and its operands: registers, immediates, special registers, variables,
+ * addresses. */
 #include "fakecuda/exec/inner.h"
 
 #include <stddef.h>

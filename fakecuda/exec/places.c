@@ -1,7 +1,8 @@
-/* places.c: where variables lie: global and constant ones in device memory, shared ones at offsets of a block's memory, the others in their call's.
+/* places.c: where variables lie: global and constant ones in device memory, shared ones at offsets of a block's memory,
+ * the others in their call's.
  *
- * A shared variable of the module counts for the kernels that use it.  What functions other than kernels use lies at the same place for all
- * kernels, since a function is decoded once. */
+ * A shared variable of the module counts for the kernels that use it.  What functions other than kernels use lies at
+ * the same place for all kernels, since a function is decoded once. */
 #include "fakecuda/exec/places.h"
 
 typedef void VisitFn(Function *f, const PtxVariable *v);
@@ -83,7 +84,8 @@ static void place_locals_shared(Function *f) {
     visit_variables(f, place_dynamic);
 }
 
-/* Parameters of an entry: the block that the launch brings.  Of a function: its call's own memory, before its .param variables. */
+/* Parameters of an entry: the block that the launch brings.  Of a function: its call's own memory, before its .param
+ * variables. */
 static void place_params(Function *f) {
     f->param_places = module_new(f->module, (size_t)f->ptx->param_count * sizeof(uint64_t));
     f->result_places = module_new(f->module, (size_t)f->ptx->result_count * sizeof(uint64_t));

@@ -1,7 +1,9 @@
-/* race.c: races in shared memory: two accesses of one byte by different threads, one of them a write, not both atomic, with no barrier between.
+/* race.c: races in shared memory: two accesses of one byte by different threads, one of them a write, not both atomic,
+ * with no barrier between.
  *
- * A byte remembers its last write and the last reads of two different threads, each with thread, clock and whether it was atomic (strong).  An access is ordered
- * behind another if the clock of that one is known to its warp (clock.c).  Two threads that write the same value do not harm each other. */
+ * A byte remembers its last write and the last reads of two different threads, each with thread, clock and whether it
+ * was atomic (strong).  An access is ordered behind another if the clock of that one is known to its warp (clock.c).
+ * Two threads that write the same value do not harm each other. */
 #include "fakecuda/exec/inner.h"
 
 enum { THREAD_SHIFT = 21, STRONG = 1 << 20, CLOCK = STRONG - 1 };

@@ -1,4 +1,5 @@
-// Kernels that are right: branches, calls, spaces, widths, special registers; the same for every seed and number of host threads.
+// Kernels that are right: branches, calls, spaces, widths, special registers; the same for every seed and number of
+// host threads.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -60,7 +60,8 @@ static Step run_aligned(Warp *w, const Inst *i, uint32_t active) {
     return i->run(w, i);
 }
 
-/* Runs the lanes of |active| of strand |s| in groups of equal masks.  Where a group waits for lanes of other strands, the strand waits. */
+/* Runs the lanes of |active| of strand |s| in groups of equal masks.  Where a group waits for lanes of other strands,
+ * the strand waits. */
 static Step run_masked(Warp *w, const Inst *i, uint32_t active) {
     Strand *s = w->strand;
     const uint32_t *masks = lanes_of(w, &i->mask);

@@ -65,7 +65,8 @@ void put(std::vector<uint8_t> &bytes, uint64_t x, int width) {
     for (int k = 0; k < width; k++) bytes.push_back(static_cast<uint8_t>(x >> (8 * k)));
 }
 
-// b0: the words; b1: operands; b2: what came back; b3: words for red.  In shared memory the words are copied there and back.
+// b0: the words; b1: operands; b2: what came back; b3: words for red.  In shared memory the words are copied there and
+// back.
 Case single(const Atom &a, bool in_shared) {
     Case c;
     std::string space = in_shared ? "shared" : "global", b = "b" + std::to_string(8 * a.bytes),

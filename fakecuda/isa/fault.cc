@@ -21,8 +21,7 @@ std::vector<Case> fault_cases() {
     setp.eq.u32 %p, %t, 17;
     @%p trap;
 )"),
-        make(
-            "fault_assert", End::kAssert, R"(
+        make("fault_assert", End::kAssert, R"(
     setp.ne.u32 %p, %t, 3;
     @%p bra FINE;
     {
@@ -42,7 +41,8 @@ std::vector<Case> fault_cases() {
     }
 FINE:
 )",
-            R"(.extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 width);
+             R"(.extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line,
+    .param .b64 function, .param .b64 width);
 .global .align 1 .b8 text[8] = { 120, 32, 62, 32, 48 };
 )"),
         make("fault_null_pointer", End::kIllegalAddress, R"(

@@ -1,4 +1,5 @@
-// float.cc: IEEE arithmetic on f32 and f64 in all rounding modes, flushing, saturation, minimum and maximum, signs, classes.
+// float.cc: IEEE arithmetic on f32 and f64 in all rounding modes, flushing, saturation, minimum and maximum, signs,
+// classes.
 #include "fakecuda/isa/lanes.h"
 
 namespace isa {

@@ -1,5 +1,5 @@
-// Every case of the table: its PTX is read, NVIDIA's assembler takes it where the toolkit is installed, and the interpreter
-// gets its results.
+// Every case of the table: its PTX is read, NVIDIA's assembler takes it where the toolkit is installed, and the
+// interpreter gets its results.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // lanes.h: cases that try single instructions on a list of inputs, one thread per input.
 //
 // Statements read the input's three 64-bit words A, B, C as .b64, their low parts as a, b, c (.b32), fa, fb, fc (.f32),
-// ha, hb, hc (.b16), and all 64 bits as ea, eb, ec (.f64).  They write one of D (.b64), d (.b32), h (.b16), f (.f32), e (.f64),
-// p (.pred).  p, q, r, t, u, T are free for use.
+// ha, hb, hc (.b16), and all 64 bits as ea, eb, ec (.f64).  They write one of D (.b64), d (.b32), h (.b16), f (.f32), e
+// (.f64), p (.pred).  p, q, r, t, u, T are free for use.
 #ifndef FAKECUDA_ISA_LANES_H
 #define FAKECUDA_ISA_LANES_H
 

@@ -24,8 +24,8 @@ uint32_t fragment(int j, int l, bool transposed) {
     return low | static_cast<uint32_t>(high) << 16;
 }
 
-// Fills shared memory; %r0: the address of the row that this lane gives.  The matrices lie in reverse order of their use, so
-// that addresses matter.
+// Fills shared memory; %r0: the address of the row that this lane gives.  The matrices lie in reverse order of their
+// use, so that addresses matter.
 const char kFill[] = R"(
     .shared .align 16 .b8 s[512];
     mov.u32 %r0, s;

@@ -334,10 +334,9 @@ Case parameters() {
     Case c;
     c.name = "memory_parameters";
     c.block[0] = 1;
-    c.ptx = module(
-        75,
-        R"(.visible .entry k(.param .u64 out, .param .u8 byte, .param .s16 half, .param .f32 x, .param .align 8 .b8 block[24],
-    .param .align 16 .b8 v[16], .param .u32 last)
+    c.ptx = module(75,
+                   R"(.visible .entry k(.param .u64 out, .param .u8 byte, .param .s16 half, .param .f32 x,
+    .param .align 8 .b8 block[24], .param .align 16 .b8 v[16], .param .u32 last)
 {
     .reg .b64 %o, %at;
     .reg .b32 %r<8>;

@@ -1,5 +1,5 @@
-// numbers.h: arithmetic that results are worked out with: IEEE 754 by the host's unit with its rounding modes, short formats by
-// exact doubles.  Nothing of the interpreter.
+// numbers.h: arithmetic that results are worked out with: IEEE 754 by the host's unit with its rounding modes, short
+// formats by exact doubles.  Nothing of the interpreter.
 #ifndef FAKECUDA_ISA_NUMBERS_H
 #define FAKECUDA_ISA_NUMBERS_H
 
@@ -108,8 +108,8 @@ inline double lengthened(const Short &s, uint16_t b) {
 inline double f16_value(uint16_t b) { return lengthened(kHalf, b); }
 inline double bf16_value(uint16_t b) { return lengthened(kBfloat, b); }
 
-// a * b + c for products that are exact, rounded to odd: rounding that again to a short format is rounding once (Boldo and
-// Melquiond).
+// a * b + c for products that are exact, rounded to odd: rounding that again to a short format is rounding once (Boldo
+// and Melquiond).
 inline double odd_fma(double a, double b, double c) {
     double p = a * b, s = p + c;
     if (!std::isfinite(s)) return s;

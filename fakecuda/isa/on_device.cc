@@ -1,10 +1,12 @@
-// on_device.cc: the table of kernels through the CUDA driver of this machine: does a GPU do what the PTX ISA document says, and the interpreter with it?
+// on_device.cc: the table of kernels through the CUDA driver of this machine: does a GPU do what the PTX ISA document
+// says, and the interpreter with it?
 //
 //     on_device [--stand-in] [--dump FILE]
 //
-// A line per case: `pass`, `fail` or `skip`, its name, and behind a tab what is wrong.  Kernels that end badly take their context, so a child runs the
-// cases, and another one goes on after it.  --stand-in: the driver is that of fakecuda, which refuses some.  --dump: every buffer as it was left, in hexadecimal.
-// Exit status: 0 every case was tried, 2 the driver cannot be used.
+// A line per case: `pass`, `fail` or `skip`, its name, and behind a tab what is wrong.  Kernels that end badly take
+// their context, so a child runs the cases, and another one goes on after it.  --stand-in: the driver is that of
+// fakecuda, which refuses some.  --dump: every buffer as it was left, in hexadecimal.  Exit status: 0 every case was
+// tried, 2 the driver cannot be used.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* grammar.y: the grammar of PTX.  It calls the builder as it goes; instructions are words with operands.
  *
- * Memory is the arena's, so nothing is destroyed on errors; the parser's stack does not grow, because errors jump out of
- * it. */
+ * Memory is the arena's, so nothing is destroyed on errors; the parser's stack does not grow, because errors jump out
+ * of it. */
 %require "3.8"
 %expect 0
 %define api.pure full
@@ -68,7 +68,8 @@ static Names *names_add(Parser *p, Names *list, Name *name, Place place) {
 %token <name> VERSION ".version" TARGET ".target" ADDRESS_SIZE ".address_size" SOURCE_FILE ".file" LOC ".loc"
 %token <name> SECTION ".section" PRAGMA ".pragma" ENTRY ".entry" FUNC ".func" ALIGN_BY ".align" ATTRIBUTE ".attribute"
 %token <name> BRANCHTARGETS ".branchtargets" CALLTARGETS ".calltargets" CALLPROTOTYPE ".callprototype"
-%token SHIFT_LEFT "<<" SHIFT_RIGHT ">>" LESS_EQUAL "<=" GREATER_EQUAL ">=" EQUAL "==" NOT_EQUAL "!=" AND_AND "&&" OR_OR "||"
+%token SHIFT_LEFT "<<" SHIFT_RIGHT ">>" LESS_EQUAL "<=" GREATER_EQUAL ">=" EQUAL "==" NOT_EQUAL "!=" AND_AND "&&"
+%token OR_OR "||"
 
 %right '?' ':'
 %left OR_OR
@@ -188,7 +189,8 @@ address_value: symbol_value
 
 symbol_value: WORD { $$ = initializer_address(p, @1, $1, (Number){ 0 }); }
   | WORD '(' address_value ')' {
-        if (strcmp($1->text, "generic")) parser_fail(p, @1, "'%s' is no operator of an initializer: generic is", $1->text);
+        if (strcmp($1->text, "generic"))
+            parser_fail(p, @1, "'%s' is no operator of an initializer: generic is", $1->text);
         $$ = $3;
         $$->generic = true;
     };

@@ -5,7 +5,7 @@
 
 #include "fakecuda/ptx/parser.h"
 
-/* ---- text and names ----------------------------------------------------------------------------------------------- */
+/* ---- text and names ---------------------------------------------------------------------------------------------- */
 
 void parser_fail(Parser *p, Place place, const char *format, ...) {
     if (p->message_size) {
@@ -64,7 +64,7 @@ Name *parser_name(Parser *p, const char *text, size_t length) {
     return n;
 }
 
-/* ---- header --------------------------------------------------------------------------------------------------------- */
+/* ---- header ------------------------------------------------------------------------------------------------------ */
 
 void module_version(Parser *p, Place place, Number version) {
     double x = 0;
@@ -83,7 +83,7 @@ void module_target(Parser *p, Place place, const Names *words) {
     p->module->target_suffix = text[used];
 }
 
-/* ---- the end: everything to its place ---------------------------------------------------------------------------------- */
+/* ---- the end: everything to its place ---------------------------------------------------------------------------- */
 
 static PtxVariable *place_all(Parser *p, Variables list) {
     PtxVariable *to = ptx_arena_alloc(&p->arena, sizeof *to * ((size_t)list.count + 1));
@@ -123,7 +123,7 @@ void module_finish(Parser *p, Place end) {
     for (Function *f = p->functions; f; f = f->next) finish_function(p, f, &m->functions[m->function_count++]);
 }
 
-/* ---- outside ---------------------------------------------------------------------------------------------------------------- */
+/* ---- outside ----------------------------------------------------------------------------------------------------- */
 
 typedef struct Owner { /* a module and its memory */
     PtxModule module;

@@ -9,7 +9,7 @@
 
 #include "fakecuda/ptx/ptx.h"
 
-/* ---- memory (memory.c) ------------------------------------------------------------------------------------------------ */
+/* ---- memory (memory.c) ------------------------------------------------------------------------------------------- */
 
 typedef struct Arena {
     struct ArenaBlock *blocks;
@@ -20,10 +20,10 @@ typedef struct Arena {
 void *ptx_arena_alloc(Arena *a, size_t bytes);                   /* zeroed, aligned to 16 */
 char *ptx_arena_copy(Arena *a, const char *text, size_t length); /* with a terminating zero */
 void ptx_arena_free(Arena *a);
-/* |items| of |count| entries with room for one more; the room doubles, so the caller remembers nothing but the count. */
+/* |items| of |count| entries with room for one more; the room doubles, so the caller keeps only the count. */
 void *ptx_arena_grow(Arena *a, void *items, int count, size_t item_bytes);
 
-/* ---- text and names --------------------------------------------------------------------------------------------------- */
+/* ---- text and names ---------------------------------------------------------------------------------------------- */
 
 typedef struct Place { /* of a token or of several in a row */
     int line, column;
@@ -47,7 +47,7 @@ typedef struct Number { /* the value of a constant expression */
     uint64_t bits; /* of the float too */
 } Number;
 
-/* ---- declarations ------------------------------------------------------------------------------------------------------ */
+/* ---- declarations ------------------------------------------------------------------------------------------------ */
 
 enum { MAX_DIMENSIONS = 8 };
 
@@ -138,7 +138,7 @@ typedef struct Operands {
     int count;
 } Operands;
 
-/* ---- the parser -------------------------------------------------------------------------------------------------------- */
+/* ---- the parser -------------------------------------------------------------------------------------------------- */
 
 typedef struct Parser {
     Arena arena;

@@ -290,7 +290,14 @@ uint8_t *access_shared(Warp *w, const Inst *i, int lane, uint64_t offset, uint32
 uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint32_t size, int how, const void *value);
 /* The space of a generic address, which becomes one of that space. */
 PtxSpace access_resolve(const Warp *w, uint64_t *address);
+
 /* ---- race.c ---- */
+
+void clock_warp(Warp *w); /* the lanes of a warp met */
+void clock_release(Warp *w, uint32_t to[MAX_WARPS]);
+void clock_acquire(Warp *w, const uint32_t from[MAX_WARPS]);
+void clock_fence(Warp *w);
+
 /* Whether what this thread does to bytes of shared memory is ordered against what others did. */
 bool race_check(Warp *w, const Inst *i, int lane, uint32_t offset, uint32_t size, int how, const uint8_t *value);
 void race_forget(Block *b);
@@ -303,12 +310,6 @@ void race_end_copy(Warp *w, int lane, uint32_t offset, uint32_t size);
 void count_global(Block *b, const uint64_t address[LANES], uint32_t active, uint32_t size, bool store);
 void count_shared(Block *b, const uint64_t offset[LANES], uint32_t active, uint32_t size);
 void count_matrix_rows(Block *b, const uint64_t offset[8]); /* eight rows of 16 bytes at once */
-
-/* ---- clock.c ---- */
-void clock_warp(Warp *w); /* the lanes of a warp met */
-void clock_release(Warp *w, uint32_t to[MAX_WARPS]);
-void clock_acquire(Warp *w, const uint32_t from[MAX_WARPS]);
-void clock_fence(Warp *w);
 
 /* ---- strand.c ---- */
 Step strand_branch(Warp *w, uint32_t taken, int target, int join);

@@ -273,7 +273,7 @@ uint32_t block_random(Block *b); /* 32 bits */
 Step fault(Warp *w, const Inst *i, int lane, ExecFault kind, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* ---- access.c ---- */
+/* ---- memory_access.c ---- */
 
 enum {
     ACCESS_READ = 1,
@@ -291,6 +291,10 @@ uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
 /* The space of a generic address, which becomes one of that space. */
 PtxSpace access_resolve(const Warp *w, uint64_t *address);
 
+void count_global(Block *b, const uint64_t address[LANES], uint32_t active, uint32_t size, bool store);
+void count_shared(Block *b, const uint64_t offset[LANES], uint32_t active, uint32_t size);
+void count_matrix_rows(Block *b, const uint64_t offset[8]); /* eight rows of 16 bytes at once */
+
 /* ---- race.c ---- */
 
 void clock_warp(Warp *w); /* the lanes of a warp met */
@@ -305,11 +309,6 @@ void race_forget(Block *b);
 bool race_begin_copy(Warp *w, const Inst *i, int lane, uint32_t offset, uint32_t size);
 /* They are there: written by that thread, now. */
 void race_end_copy(Warp *w, int lane, uint32_t offset, uint32_t size);
-
-/* ---- count.c ---- */
-void count_global(Block *b, const uint64_t address[LANES], uint32_t active, uint32_t size, bool store);
-void count_shared(Block *b, const uint64_t offset[LANES], uint32_t active, uint32_t size);
-void count_matrix_rows(Block *b, const uint64_t offset[8]); /* eight rows of 16 bytes at once */
 
 /* ---- strand.c ---- */
 Step strand_branch(Warp *w, uint32_t taken, int target, int join);

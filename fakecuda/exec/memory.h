@@ -13,7 +13,7 @@ struct ExecMemory {
     uint64_t base, span; /* the device's addresses; the host may not touch them */
     uint8_t *bytes;      /* bytes[a - base] is what the device sees at a */
     uint8_t *written;    /* 1: that byte has been written */
-    uint64_t *writers;   /* one for four bytes: who wrote them in which launch; see access.c */
+    uint64_t *writers;   /* one for four bytes: who wrote them in which launch; see memory_access.c */
     uint64_t capacity, used, next;
     MemoryRange *ranges; /* by start; live and freed ones, never overlapping */
     int count, room;

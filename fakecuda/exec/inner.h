@@ -375,7 +375,7 @@ DecodeFn decode_alu, decode_mov, decode_cvta, decode_isspacep, decode_ld, decode
     decode_match, decode_activemask, decode_redux, decode_elect, decode_ldmatrix, decode_stmatrix, decode_movmatrix,
     decode_mma, decode_cp, decode_mbarrier, decode_nothing, decode_later;
 
-/* ---- cfg.c, liveness.c ---- */
+/* ---- cfg.c ---- */
 /* joins[i]: index of the immediate post-dominator of instruction i; -1: none but the end. */
 void cfg_post_dominators(const PtxFunction *f, int *joins);
 int liveness_registers(const PtxFunction *f);

@@ -1,7 +1,206 @@
-/* decode.c: from an instruction of the PTX to one that runs: who decodes which opcode; functions. */
+/* decode.c: from an instruction of the PTX to one that runs: who decodes which opcode; functions; modifiers and
+ * operands.
+ */
 #include "fakecuda/exec/inner.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+
+/* ---- modifiers and operands -------------------------------------------------------------------------------------- */
+
+/* Operands: registers, immediates, special registers, variables, addresses. */
+
+/* ---- modifiers ---- */
+
+static bool in_list(const char *word, const char *const *list) {
+    for (; *list; list++)
+        if (!strcmp(*list, word)) return true;
+    return false;
+}
+
+static bool is_type(const char *word) {
+    for (int t = PTX_NONE + 1; t < PTX_TYPE_COUNT; t++)
+        if (!strcmp(ptx_type_name((PtxType)t), word)) return true;
+    return false;
+}
+
+bool only_modifiers(Decoder *d, const char *const *known) {
+    for (int i = 0; i < d->ptx->modifier_count; i++) {
+        const char *word = d->ptx->modifiers[i];
+        if (!in_list(word, known) && !is_type(word)) return refuse(d, "what .%s means here is not known", word);
+    }
+    return true;
+}
+
+const char *one_modifier(const Decoder *d, const char *const *known) {
+    for (int i = 0; i < d->ptx->modifier_count; i++)
+        for (const char *const *k = known; *k; k++)
+            if (!strcmp(d->ptx->modifiers[i], *k)) return *k;
+    return NULL;
+}
+
+PtxSpace modifier_space(const Decoder *d) {
+    static const struct {
+        const char *name;
+        PtxSpace space;
+    } spaces[] = {
+        {"param", PTX_PARAM},   {"param::entry", PTX_PARAM}, {"param::func", PTX_PARAM},      {"global", PTX_GLOBAL},
+        {"shared", PTX_SHARED}, {"shared::cta", PTX_SHARED}, {"shared::cluster", PTX_SHARED}, {"local", PTX_LOCAL},
+        {"const", PTX_CONST}};
+    for (size_t k = 0; k < sizeof spaces / sizeof *spaces; k++)
+        if (ptx_has(d->ptx, spaces[k].name)) return spaces[k].space;
+    return PTX_SPACE_NONE;
+}
+
+/* ---- operands ---- */
+
+bool decode_constant(Decoder *d, uint64_t bits, int bytes, Operand *to) {
+    Function *f = d->function;
+    if (bytes == 4) bits = (uint32_t)bits;
+    for (int k = 0; k < f->constant_count; k++) {
+        *to = f->constant_list[k].operand;
+        if (f->constant_list[k].bits == bits && to->bytes == bytes) return true;
+    }
+    if (f->constant_count == f->constant_room) {
+        int room = f->constant_room ? 2 * f->constant_room : 32;
+        struct Constant *grown = realloc(f->constant_list, (size_t)room * sizeof *grown);
+        if (!grown) return refuse(d, "no memory");
+        f->constant_list = grown;
+        f->constant_room = room;
+    }
+    *to = (Operand){BASE_CONSTANTS, (uint8_t)bytes, (uint8_t)(8 * bytes), f->constant_bytes};
+    f->constant_bytes += (uint32_t)(bytes * LANES);
+    f->constant_list[f->constant_count++] = (struct Constant){bits, *to};
+    return true;
+}
+
+static uint64_t float_bits(const PtxOperand *o, int bytes) {
+    uint64_t bits = o->bits;
+    if (bytes == 8 && !o->is_double) {
+        uint32_t low = (uint32_t)bits;
+        float single;
+        memcpy(&single, &low, 4);
+        double wide = single;
+        memcpy(&bits, &wide, 8);
+    } else if (bytes == 4 && o->is_double) {
+        double wide;
+        memcpy(&wide, &bits, 8);
+        float single = (float)wide;
+        uint32_t low;
+        memcpy(&low, &single, 4);
+        bits = low;
+    }
+    return bits;
+}
+
+static Operand special_lanes(int special, int bytes) {
+    size_t at = bytes == 8 ? offsetof(WarpLanes, special64) + (size_t)special * LANES * 8
+                           : offsetof(WarpLanes, special) + (size_t)special * LANES * 4;
+    return (Operand){BASE_WARP, (uint8_t)bytes, (uint8_t)(8 * bytes), (uint32_t)at};
+}
+
+/* The place of a variable as a number; dynamic shared memory of a function is known only to the launch. */
+static bool variable_operand(Decoder *d, const PtxVariable *v, int64_t offset, int bytes, Operand *to) {
+    uint64_t place;
+    if (!decode_variable(d, v, &place)) return false;
+    if (v->space == PTX_LOCAL) return refuse(d, "an address of local memory can only be moved or accessed");
+    if (place != NO_PLACE) return decode_constant(d, place + (uint64_t)offset, bytes, to);
+    if (offset) return refuse(d, "an offset to dynamic shared memory in a function that is no entry: not supported");
+    size_t at = bytes == 8 ? offsetof(WarpLanes, dynamic_shared64) : offsetof(WarpLanes, dynamic_shared);
+    *to = (Operand){BASE_WARP, (uint8_t)bytes, (uint8_t)(8 * bytes), (uint32_t)at};
+    return true;
+}
+
+static bool function_operand(Decoder *d, const PtxOperand *o, Operand *to) {
+    int at = function_index(d->function->module, o->name);
+    if (at < 0) return refuse(d, "%s is neither a variable nor a function", o->name);
+    return decode_constant(d, d->function->module->memory->base + WINDOW_CODE + 16 * (uint64_t)at, 8, to);
+}
+
+bool decode_source(Decoder *d, const PtxOperand *o, int bytes, Operand *to) {
+    switch (o->kind) {
+    case PTX_OP_REGISTER:
+        *to = d->function->registers[o->index];
+        if (bytes && to->bytes != bytes)
+            return refuse(d, "%s has %d bits", d->function->ptx->registers[o->index].name, to->width);
+        return true;
+    case PTX_OP_INTEGER: return decode_constant(d, o->bits, bytes ? bytes : 4, to);
+    case PTX_OP_FLOAT:
+        if (!bytes) bytes = o->is_double ? 8 : 4;
+        return decode_constant(d, float_bits(o, bytes), bytes, to);
+    case PTX_OP_SPECIAL: *to = special_lanes(o->index, bytes ? bytes : 4); return true;
+    case PTX_OP_VARIABLE:
+        return o->variable ? variable_operand(d, o->variable, o->offset, bytes ? bytes : 8, to)
+                           : function_operand(d, o, to);
+    case PTX_OP_FUNCTION: return function_operand(d, o, to);
+    default: return refuse(d, "an operand of a kind that is not expected here");
+    }
+}
+
+bool decode_result(Decoder *d, const PtxOperand *o, int bytes, Operand *to) {
+    if (o->kind == PTX_OP_SINK) {
+        *to = (Operand){BASE_WARP, (uint8_t)(bytes ? bytes : 8), 64, offsetof(WarpLanes, sink)};
+        return true;
+    }
+    if (o->kind != PTX_OP_REGISTER) return refuse(d, "a result that is no register");
+    return decode_source(d, o, bytes, to);
+}
+
+bool decode_variable(Decoder *d, const PtxVariable *v, uint64_t *place) {
+    const Function *f = d->function;
+    const PtxModule *module = f->module->ptx;
+    const struct {
+        const PtxVariable *list;
+        int count;
+        const uint64_t *places;
+    } all[] = {{f->ptx->params, f->ptx->param_count, f->param_places},
+               {f->ptx->results, f->ptx->result_count, f->result_places},
+               {f->ptx->locals, f->ptx->local_count, f->local_places},
+               {module->variables, module->variable_count, f->module_places}};
+    for (int k = 0; k < 4; k++) {
+        if (v < all[k].list || v >= all[k].list + all[k].count) continue;
+        *place = all[k].places[v - all[k].list];
+        if (*place == NO_PLACE && !(v->space == PTX_SHARED && v->is_extern && !f->ptx->is_entry))
+            return refuse(d, "%s has no place in memory", v->name);
+        return true;
+    }
+    return refuse(d, "%s is declared nowhere", v->name);
+}
+
+bool decode_address(Decoder *d, const PtxOperand *o, Address *to) {
+    *to = (Address){.offset = o->offset};
+    const PtxOperand *base = o->base;
+    if (o->kind != PTX_OP_ADDRESS || !base) return refuse(d, "an operand that is no address");
+    if (base->kind == PTX_OP_INTEGER) {
+        to->offset += (int64_t)base->bits;
+        return true;
+    }
+    const PtxVariable *v = o->variable ? o->variable : base->variable;
+    if (base->kind != PTX_OP_VARIABLE || !v) return decode_source(d, base, 0, &to->base);
+    to->space = v->space;
+    to->offset += base->offset;
+    uint64_t place;
+    if (!decode_variable(d, v, &place)) return false;
+    if (place == NO_PLACE) return variable_operand(d, v, 0, 8, &to->base);
+    to->offset += (int64_t)place;
+    return true;
+}
+
+void address_lanes(const Warp *w, const Address *a, uint64_t to[LANES]) {
+    uint64_t offset = (uint64_t)a->offset;
+    if (a->space == PTX_LOCAL) offset += w->strand->frame->local_base;
+    if (a->base.bytes == 8) {
+        const uint64_t *base = lanes_of(w, &a->base);
+        for (int l = 0; l < LANES; l++) to[l] = base[l] + offset;
+    } else if (a->base.bytes == 4) {
+        const uint32_t *base = lanes_of(w, &a->base);
+        for (int l = 0; l < LANES; l++) to[l] = base[l] + offset;
+    } else {
+        for (int l = 0; l < LANES; l++) to[l] = offset;
+    }
+}
+
+/* ---- opcodes and functions --------------------------------------------------------------------------------------- */
 
 /* Who decodes what; every other opcode is arithmetic. */
 static const struct Opcode {

@@ -266,7 +266,7 @@ struct Block { /* one for each host thread, used again and again */
 
 uint32_t block_random(Block *b); /* 32 bits */
 
-/* ---- fault.c ---- */
+/* ---- grid.c: faults ---- */
 
 /* Sets the block's fault, once: "kernel .., ptx line .., block .., thread ..: <text>; made from: ..".  lane -1: no
  * thread is named. */
@@ -310,7 +310,7 @@ bool race_begin_copy(Warp *w, const Inst *i, int lane, uint32_t offset, uint32_t
 /* They are there: written by that thread, now. */
 void race_end_copy(Warp *w, int lane, uint32_t offset, uint32_t size);
 
-/* ---- strand.c ---- */
+/* ---- warp.c ---- */
 Step strand_branch(Warp *w, uint32_t taken, int target, int join);
 Join *strand_join(Warp *w, int pc, uint32_t lanes, Frame *callee);
 void strand_leave(Warp *w, uint32_t lanes); /* the kernel */
@@ -322,7 +322,6 @@ void strand_remove(Warp *w, int index);
 Frame *frame_new(Warp *w, const Function *f);
 void frame_free(Warp *w, Frame *f);
 
-/* ---- warp.c ---- */
 typedef enum Outcome { WARP_READY, WARP_WAITS, WARP_DONE, WARP_FAILED } Outcome;
 Outcome warp_run(Warp *w, int quantum);
 uint32_t warp_mask(const uint32_t predicate[LANES]);
@@ -331,7 +330,7 @@ uint32_t warp_mask(const uint32_t predicate[LANES]);
 void async_complete_before(Warp *w, uint32_t lanes, uint32_t number);
 Step mbarrier_arrive_later(Warp *w, const Inst *i, const uint64_t address[LANES], PtxSpace space, bool counted);
 
-/* ---- block.c, barrier.c ---- */
+/* ---- grid.c, barrier.c ---- */
 Block *block_new(const ExecLaunch *launch, uint32_t epoch, bool many);
 void block_free(Block *b);
 bool block_run(Block *b, uint32_t linear); /* false: fault */

@@ -1,9 +1,184 @@
 /* module.c: parsing as a whole, and the finished module. */
+#include "fakecuda/ptx/parser.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fakecuda/ptx/parser.h"
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Blocks that live as long as the module. */
+
+typedef struct ArenaBlock {
+    struct ArenaBlock *next;
+    size_t pad;
+} ArenaBlock;
+
+enum { BLOCK_BYTES = 256 * 1024, ALIGN = 16 };
+
+void *ptx_arena_alloc(Arena *a, size_t bytes) {
+    if (bytes > SIZE_MAX / 4) longjmp(*a->out_of_memory, 1);
+    bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (!a->blocks || a->size - a->used < bytes) {
+        size_t size = sizeof(ArenaBlock) + (bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES);
+        ArenaBlock *block = calloc(1, size);
+        if (!block) longjmp(*a->out_of_memory, 1);
+        block->next = a->blocks;
+        a->blocks = block;
+        a->used = sizeof *block;
+        a->size = size;
+    }
+    void *result = (char *)a->blocks + a->used;
+    a->used += bytes;
+    return result;
+}
+
+char *ptx_arena_copy(Arena *a, const char *text, size_t length) {
+    char *copy = ptx_arena_alloc(a, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+void ptx_arena_free(Arena *a) {
+    for (ArenaBlock *block = a->blocks, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    a->blocks = NULL;
+}
+
+void *ptx_arena_grow(Arena *a, void *items, int count, size_t item_bytes) {
+    bool is_full = count == 0 || (count >= 4 && (count & (count - 1)) == 0);
+    if (!is_full) return items;
+    void *larger = ptx_arena_alloc(a, item_bytes * (count ? 2 * (size_t)count : 4));
+    if (count) memcpy(larger, items, item_bytes * (size_t)count);
+    return larger;
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+/* Those for types and special registers. */
+
+static const struct {
+    const char *name;
+    int bytes;
+} types[PTX_TYPE_COUNT] = {
+    [PTX_NONE] = {"", 0},       [PTX_PRED] = {"pred", 0}, [PTX_B8] = {"b8", 1},         [PTX_B16] = {"b16", 2},
+    [PTX_B32] = {"b32", 4},     [PTX_B64] = {"b64", 8},   [PTX_B128] = {"b128", 16},    [PTX_U8] = {"u8", 1},
+    [PTX_U16] = {"u16", 2},     [PTX_U32] = {"u32", 4},   [PTX_U64] = {"u64", 8},       [PTX_S8] = {"s8", 1},
+    [PTX_S16] = {"s16", 2},     [PTX_S32] = {"s32", 4},   [PTX_S64] = {"s64", 8},       [PTX_F16] = {"f16", 2},
+    [PTX_F16X2] = {"f16x2", 4}, [PTX_BF16] = {"bf16", 2}, [PTX_BF16X2] = {"bf16x2", 4}, [PTX_TF32] = {"tf32", 4},
+    [PTX_F32] = {"f32", 4},     [PTX_F64] = {"f64", 8},
+};
+
+int ptx_type_bytes(PtxType t) { return types[t].bytes; }
+
+const char *ptx_type_name(PtxType t) { return types[t].name; }
+
+PtxType type_named(const char *word) {
+    for (int t = PTX_NONE + 1; t < PTX_TYPE_COUNT; t++)
+        if (!strcmp(types[t].name, word)) return (PtxType)t;
+    return PTX_NONE;
+}
+
+static const char *const specials[PTX_SPECIAL_COUNT] = {
+    [PTX_TID_X] = "%tid.x",
+    [PTX_TID_Y] = "%tid.y",
+    [PTX_TID_Z] = "%tid.z",
+    [PTX_NTID_X] = "%ntid.x",
+    [PTX_NTID_Y] = "%ntid.y",
+    [PTX_NTID_Z] = "%ntid.z",
+    [PTX_CTAID_X] = "%ctaid.x",
+    [PTX_CTAID_Y] = "%ctaid.y",
+    [PTX_CTAID_Z] = "%ctaid.z",
+    [PTX_NCTAID_X] = "%nctaid.x",
+    [PTX_NCTAID_Y] = "%nctaid.y",
+    [PTX_NCTAID_Z] = "%nctaid.z",
+    [PTX_LANEID] = "%laneid",
+    [PTX_WARPID] = "%warpid",
+    [PTX_NWARPID] = "%nwarpid",
+    [PTX_SMID] = "%smid",
+    [PTX_NSMID] = "%nsmid",
+    [PTX_GRIDID] = "%gridid",
+    [PTX_LANEMASK_EQ] = "%lanemask_eq",
+    [PTX_LANEMASK_LE] = "%lanemask_le",
+    [PTX_LANEMASK_LT] = "%lanemask_lt",
+    [PTX_LANEMASK_GE] = "%lanemask_ge",
+    [PTX_LANEMASK_GT] = "%lanemask_gt",
+    [PTX_CLOCK] = "%clock",
+    [PTX_CLOCK64] = "%clock64",
+    [PTX_CLOCK_HI] = "%clock_hi",
+    [PTX_GLOBALTIMER] = "%globaltimer",
+    [PTX_DYNAMIC_SMEM_SIZE] = "%dynamic_smem_size",
+    [PTX_TOTAL_SMEM_SIZE] = "%total_smem_size",
+    [PTX_CLUSTER_CTARANK] = "%cluster_ctarank",
+    [PTX_CLUSTER_NCTARANK] = "%cluster_nctarank",
+    [PTX_CLUSTERID_X] = "%clusterid.x",
+    [PTX_CLUSTER_CTAID_X] = "%cluster_ctaid.x",
+};
+
+int special_named(const char *word) {
+    if (word[0] != '%') return -1;
+    for (int s = 0; s < PTX_SPECIAL_COUNT; s++)
+        if (!strcmp(specials[s], word)) return s;
+    return -1;
+}
+
+/* ---- scopes ------------------------------------------------------------------------------------------------------ */
+
+/* What names mean: braces open scopes for registers, variables and labels, and may shadow. */
+
+void scope_open(Parser *p) {
+    Scope *s = ptx_arena_alloc(&p->arena, sizeof *s);
+    s->outer = p->scope;
+    p->scope = s;
+}
+
+static PtxOperand *used_operand(Parser *p, const LabelUse *use) {
+    return use->operand ? use->operand : &p->function->is.code[use->instruction].operands[use->position];
+}
+
+/* A label of this scope answers; other uses wait for the scope around, whose labels may still come. */
+static void resolve(Parser *p, LabelUse *use, Scope *s) {
+    Symbol *meaning = use->name->meaning;
+    if (meaning && meaning->scope == s) {
+        if (meaning->kind != SYMBOL_LABEL) parser_fail(p, use->place, "'%s' is no label", use->name->text);
+        used_operand(p, use)->index = meaning->index;
+    } else if (s->outer && s->outer->outer) {
+        use->next = s->outer->uses;
+        s->outer->uses = use;
+    } else parser_fail(p, use->place, "there is no label '%s'", use->name->text);
+}
+
+void scope_close(Parser *p) {
+    Scope *s = p->scope;
+    for (LabelUse *use = s->uses, *next; use; use = next) {
+        next = use->next;
+        resolve(p, use, s);
+    }
+    for (Symbol *symbol = s->symbols; symbol; symbol = symbol->next) symbol->name->meaning = symbol->outer;
+    p->scope = s->outer;
+}
+
+Symbol *scope_declare(Parser *p, SymbolKind kind, Name *name, Place place) {
+    if (name->meaning && name->meaning->scope == p->scope)
+        parser_fail(p, place, "'%s' is declared already in this scope", name->text);
+    Symbol *symbol = ptx_arena_alloc(&p->arena, sizeof *symbol);
+    *symbol =
+        (Symbol){.kind = kind, .name = name, .scope = p->scope, .outer = name->meaning, .next = p->scope->symbols};
+    name->meaning = p->scope->symbols = symbol;
+    return symbol;
+}
+
+void scope_label(Parser *p, Name *name, Place place) {
+    scope_declare(p, SYMBOL_LABEL, name, place)->index = p->function->is.count;
+}
+
+void scope_use_label(Parser *p, Name *name, Place place, PtxOperand *operand, int instruction, int position) {
+    LabelUse *use = ptx_arena_alloc(&p->arena, sizeof *use);
+    *use = (LabelUse){name, place, operand, instruction, position, p->scope->uses};
+    p->scope->uses = use;
+}
 
 /* ---- text and names ---------------------------------------------------------------------------------------------- */
 

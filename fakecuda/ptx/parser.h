@@ -9,7 +9,7 @@
 
 #include "fakecuda/ptx/ptx.h"
 
-/* ---- memory (memory.c) ------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 typedef struct Arena {
     struct ArenaBlock *blocks;
@@ -173,14 +173,8 @@ _Noreturn void parser_fail(Parser *p, Place place, const char *format, ...) __at
 Name *parser_name(Parser *p, const char *text, size_t length);
 const char *parser_print(Parser *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* scope.c */
-void scope_open(Parser *p);
-void scope_close(Parser *p); /* resolves labels */
-Symbol *scope_declare(Parser *p, SymbolKind kind, Name *name, Place place);
-void scope_label(Parser *p, Name *name, Place place);
-void scope_use_label(Parser *p, Name *name, Place place, PtxOperand *operand, int instruction, int position);
+/* ---- declare.c --------------------------------------------------------------------------------------------------- */
 
-/* number.c */
 Number number_unary(Parser *p, Place place, char op, Number a);
 Number number_binary(Parser *p, Place place, int op, Number a,
                      Number b); /* op: a character, or a token of the grammar */
@@ -188,7 +182,6 @@ Number number_cast(Parser *p, Place place, Name *type, Number a);
 int64_t number_integer(Parser *p, Place place, Number a);
 uint64_t number_size(Parser *p, Place place, Number a); /* 0..2^40 */
 
-/* declare.c */
 void specs_begin(Parser *p, Place place);
 void specs_word(Parser *p, Place place, Name *word);
 void specs_align(Parser *p, Place place, Number align);
@@ -197,13 +190,19 @@ void declare_range(Parser *p, Place place, Name *prefix, Number count); /* %r<5>
 Variable *declare_parameter(Parser *p, Place place, Name *name, const Dimensions *dimensions);
 void variables_add(Variables *list, Variable *v);
 
-/* initialize.c */
 Initializer *initializer_number(Parser *p, Place place, Number number);
 Initializer *initializer_address(Parser *p, Place place, Name *of, Number offset);
 Initializer *initializer_add(Parser *p, Initializer *list, Initializer *item); /* list NULL: a new one */
 void initialize(Parser *p, Variable *v, const Dimensions *dimensions, const Initializer *init);
 
-/* operand.c */
+/* ---- function.c -------------------------------------------------------------------------------------------------- */
+
+void function_begin(Parser *p, Place place, bool is_entry);
+void function_named(Parser *p, Place place, Name *name, Variables results);
+void function_parameters(Parser *p, Variables params);
+void function_directive(Parser *p, Place place, Name *word, const Number *numbers, int count);
+void function_end(Parser *p, Place place, bool has_body);
+
 PtxOperand *operand_number(Parser *p, Number number);
 PtxOperand *operand_name(Parser *p, Place place, Name *name);
 PtxOperand *operand_sum(Parser *p, Place place, Name *name, Number offset);    /* of a variable */
@@ -214,27 +213,27 @@ PtxOperand *operand_not(Parser *p, Place place, PtxOperand *predicate);
 PtxOperand *operand_address(Parser *p, Place place, PtxOperand *base, Number offset);
 void operands_add(Parser *p, Operands *list, const PtxOperand *operand);
 
-/* instruction.c */
 void instruction_guard(Parser *p, Place place, Name *predicate, bool negated);
 void instruction_opcode(Parser *p, Place place, const char *full);
 void instruction_add(Parser *p, Place end, const Operands *operands);
 void instruction_targets(Parser *p, Place place, Name *label, const Names *names, bool are_labels);
 
-/* function.c */
-void function_begin(Parser *p, Place place, bool is_entry);
-void function_named(Parser *p, Place place, Name *name, Variables results);
-void function_parameters(Parser *p, Variables params);
-void function_directive(Parser *p, Place place, Name *word, const Number *numbers, int count);
-void function_end(Parser *p, Place place, bool has_body);
+/* ---- module.c ---------------------------------------------------------------------------------------------------- */
 
-/* module.c */
+void scope_open(Parser *p);
+void scope_close(Parser *p); /* resolves labels */
+Symbol *scope_declare(Parser *p, SymbolKind kind, Name *name, Place place);
+void scope_label(Parser *p, Name *name, Place place);
+void scope_use_label(Parser *p, Name *name, Place place, PtxOperand *operand, int instruction, int position);
+
 void module_version(Parser *p, Place place, Number version);
 void module_target(Parser *p, Place place, const Names *words);
 void module_finish(Parser *p, Place end);
 
-/* tables.c */
 PtxType type_named(const char *word); /* "f32"; PTX_NONE: no type */
 int special_named(const char *word);  /* "%tid.x"; -1: none */
+
+/* ---- made by flex and bison -------------------------------------------------------------------------------------- */
 
 /* scanner.l */
 void scanner_begin(Parser *p);

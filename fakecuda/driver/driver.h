@@ -34,7 +34,7 @@ typedef struct Stream Stream;
 typedef struct Graph Graph;
 typedef struct KernelRow KernelRow;
 
-/* ---- settings.c ---------------------------------------------------------------------------------- */
+/* ---- settings.c -------------------------------------------------------------------------------------------------- */
 
 typedef struct Settings {
     int arch, devices, driver_version, threads;
@@ -47,7 +47,7 @@ void settings_read(Settings *s);
 /* The newest PTX that a driver of that version takes: 90 for 13000. */
 int settings_ptx_version(int driver_version);
 
-/* ---- devices.c ----------------------------------------------------------------------------------- */
+/* ---- contexts.c: devices ----------------------------------------------------------------------------------------- */
 
 bool device_arch_known(int arch);
 const char *device_name_of(int arch);
@@ -58,13 +58,13 @@ CuResult device_name(char *name, int size, CuDevice device);
 CuResult device_total_memory(size_t *bytes, CuDevice device);
 CuResult device_attribute(int *value, int attribute, CuDevice device);
 
-/* ---- errors.c ------------------------------------------------------------------------------------ */
+/* ---- errors.c ---------------------------------------------------------------------------------------------------- */
 
 const char *error_name(CuResult error); /* NULL: no such error */
 const char *error_text(CuResult error);
 bool error_is_fatal(CuResult error); /* stays until the context is gone */
 
-/* ---- handles.c: what the application holds is a number, checked at each use and never used again ---- */
+/* ---- contexts.c: handles: what the application holds is a number, checked at each use and never used again ------- */
 
 typedef enum HandleKind {
     HANDLE_CONTEXT = 1,
@@ -85,7 +85,7 @@ void handle_end(void *handle);
 /* Calls |visit| for each live handle of |owner|, oldest first; it may end it. */
 void handle_each(Context *owner, void (*visit)(HandleKind kind, void *object, void *user), void *user);
 
-/* ---- state --------------------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------------------------------- */
 
 typedef struct Driver {
     Settings settings;
@@ -101,7 +101,7 @@ uint64_t chance(uint64_t below);
 void *must_alloc(size_t bytes); /* zeroed; ends the process where there is no memory */
 void *must_grow(void *old, size_t bytes);
 
-/* ---- calls.c ------------------------------------------------------------------------------------- */
+/* ---- api.c ------------------------------------------------------------------------------------------------------- */
 
 typedef enum CallId {
 #define CALL_ID(name, symbol, parameters) CALL_##symbol,
@@ -123,11 +123,10 @@ CuResult call_end(Call *call, CuResult result);
 void driver_lock(void);
 void driver_unlock(void);
 
-/* ---- inject.c ------------------------------------------------------------------------------------ */
 bool inject_plan(const char *plan);
 CuResult inject_next(CallId id); /* counts the call; 0: it is not to fail */
 
-/* ---- context.c ----------------------------------------------------------------------------------- */
+/* ---- contexts.c -------------------------------------------------------------------------------------------------- */
 
 typedef struct Allocation {
     CuPointer address;
@@ -158,14 +157,12 @@ void context_fail(Context *c, CuResult error,
 void contexts_leaks(void);              /* of those that are still held: at exit */
 void contexts_abandon(void);
 
-/* ---- memory.c ------------------------------------------------------------------------------------ */
+/* ---- driver_memory.c --------------------------------------------------------------------------------------------- */
 
 CuResult memory_info(Context *c, size_t *free_bytes, size_t *total);
 CuResult memory_alloc(Context *c, CuPointer *out, size_t bytes);
 CuResult memory_free(Context *c, CuPointer pointer);
 bool memory_inside(Context *c, CuPointer address, uint64_t bytes); /* of one live allocation; misuse is reported */
-
-/* ---- host_memory.c ------------------------------------------------------------------------------- */
 
 typedef enum HostKind { HOST_PAGEABLE, HOST_PINNED, HOST_PAST_END } HostKind;
 HostKind host_kind(const void *pointer, uint64_t bytes);
@@ -174,14 +171,12 @@ CuResult host_free(Context *c, void *pointer);
 void host_leaks(const Context *c);
 void host_free_all(const Context *c);
 
-/* ---- copy.c -------------------------------------------------------------------------------------- */
-
 CuResult copy_in(Context *c, CuPointer to, const void *from, size_t bytes, CuStream stream);
 CuResult copy_out(Context *c, void *to, CuPointer from, size_t bytes, CuStream stream);
 CuResult copy_inside(Context *c, CuPointer to, CuPointer from, size_t bytes, CuStream stream);
 CuResult copy_fill(Context *c, CuPointer to, uint32_t value, int width, size_t count, CuStream stream);
 
-/* ---- module.c, ptx_header.c ---------------------------------------------------------------------- */
+/* ---- modules.c --------------------------------------------------------------------------------------------------- */
 
 typedef struct PtxHeader {
     int version, target; /* 90, 80; 0: not found */
@@ -211,12 +206,10 @@ void module_free(Module *m);
 CuResult function_attribute(int *value, int attribute, CuFunction function);
 CuResult function_set_attribute(CuFunction function, int attribute, int value);
 
-/* ---- launch.c ------------------------------------------------------------------------------------ */
-
 CuResult launch_kernel(Context *c, CuFunction function, const uint32_t grid[3], const uint32_t block[3],
                        uint32_t shared_bytes, CuStream stream, void **params, void **extra);
 
-#include "fakecuda/driver/report.h"
+#include "fakecuda/driver/driver_report.h"
 #include "fakecuda/driver/streams.h"
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "fakecuda/driver/driver.h"
 
-/* ---- work.c: one piece of work of a stream or of a graph ----------------------------------------- */
+/* ---- work.c: one piece of work of a stream or of a graph --------------------------------------------------------- */
 
 typedef struct Marker { /* a moment in a stream: an event's record, the end of a graph's launch */
     int references;
@@ -47,7 +47,7 @@ void work_run(Context *c, Work *w); /* a failure goes to context_fail */
 void work_free(Work *w);            /* what it owns */
 Work work_copy(const Work *w);      /* of a graph's node: nothing staged */
 
-/* ---- queue.c: streams' work and when it runs ----------------------------------------------------- */
+/* ---- work.c: streams' work and when it runs ---------------------------------------------------------------------- */
 
 typedef struct Op {
     struct Op *next;
@@ -75,7 +75,7 @@ void queue_progress(Context *c); /* as much as chance wants */
 void queue_drop_all(Context *c); /* without running it */
 int queue_length(const Context *c);
 
-/* ---- stream.c ------------------------------------------------------------------------------------ */
+/* ---- streams.c: streams ------------------------------------------------------------------------------------------ */
 
 CuResult stream_find(Context *c, CuStream handle, Stream **out);
 /* Into the stream's capture or queue; takes over what |work| owns, also where it fails. */
@@ -87,7 +87,7 @@ CuResult stream_query(Context *c, CuStream handle);
 CuResult stream_wait(Context *c, CuStream handle, CuEvent event, unsigned int flags);
 CuResult stream_context(CuStream handle, CuContext *out);
 
-/* ---- event.c ------------------------------------------------------------------------------------- */
+/* ---- streams.c: events ------------------------------------------------------------------------------------------- */
 
 typedef struct Event {
     CuEvent handle;
@@ -105,7 +105,7 @@ CuResult event_query(CuEvent handle);
 CuResult event_elapsed(float *milliseconds, CuEvent start, CuEvent end);
 void event_free(Event *e);
 
-/* ---- capture.c ----------------------------------------------------------------------------------- */
+/* ---- graphs.c: capture ------------------------------------------------------------------------------------------- */
 
 typedef struct Capture {
     struct Capture *next;
@@ -130,7 +130,7 @@ CuResult capture_wait(Stream *s, Event *e);
 void capture_leave(Stream *s); /* the stream goes: its capture is lost */
 void capture_free_all(Context *c);
 
-/* ---- graph.c ------------------------------------------------------------------------------------- */
+/* ---- graphs.c ---------------------------------------------------------------------------------------------------- */
 
 typedef struct GraphNode {
     CuGraphNode handle;

@@ -1,4 +1,4 @@
-/* report.h: what is remembered for the report. */
+/* driver_report.h: what is remembered for the report. */
 #ifndef FAKECUDA_DRIVER_REPORT_H
 #define FAKECUDA_DRIVER_REPORT_H
 

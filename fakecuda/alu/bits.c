@@ -1,5 +1,5 @@
 /* bits.c: logic, shifts, bit fields, bit counts, and bytes picked from words; mov, and choices between two values. */
-#include "fakecuda/alu/lanes.h"
+#include "fakecuda/alu/integer_lanes.h"
 
 ALU_FOR_UNSIGNED(ALU_BINARY, and, (Unsigned)(a &b))
 ALU_FOR_UNSIGNED(ALU_BINARY, or, (Unsigned)(a | b))

@@ -1,6 +1,6 @@
 /* convert.c: cvt, between all integer and floating-point types. */
 #include "fakecuda/alu/half.h"
-#include "fakecuda/alu/lanes.h"
+#include "fakecuda/alu/integer_lanes.h"
 #include "fakecuda/alu/number.h"
 
 #include <math.h>

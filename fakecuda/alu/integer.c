@@ -1,6 +1,6 @@
 /* integer.c: integers: sums, differences, quotients, extremes, with and without the carry flag; products: low, high and
  * whole, with a third operand added, and dot products of small numbers. */
-#include "fakecuda/alu/lanes.h"
+#include "fakecuda/alu/integer_lanes.h"
 
 ALU_FOR_UNSIGNED(ALU_BINARY, add, (Unsigned)(a + b))
 ALU_FOR_UNSIGNED(ALU_BINARY, sub, (Unsigned)(a - b))

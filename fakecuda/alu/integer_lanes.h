@@ -1,7 +1,7 @@
-/* lanes.h: makes one function over all lanes for each integer type.  An expression sees its operands as a, b and c_ of
- * the type |Type| and may use |Unsigned|, of the same width, and |Wide|, of twice the width. */
-#ifndef FAKECUDA_ALU_LANES_H
-#define FAKECUDA_ALU_LANES_H
+/* integer_lanes.h: makes one function over all lanes for each integer type.  An expression sees its operands as a, b
+ * and c_ of the type |Type| and may use |Unsigned|, of the same width, and |Wide|, of twice the width. */
+#ifndef FAKECUDA_ALU_INTEGER_LANES_H
+#define FAKECUDA_ALU_INTEGER_LANES_H
 
 #include "fakecuda/alu/inside.h"
 

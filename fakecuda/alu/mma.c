@@ -5,7 +5,7 @@
  *   16-bit A: row g + 8 * (i / 2 % 2), k = 2q + i % 2 + 8 * (i / 4)    B: k = 2q + i % 2 + 8 * (i / 2), column g
  *   tf32   A: row g + 8 * (i % 2), k = q + 4 * (i / 2)                 B: k = q + 4 * i, column g
  *   C, D: row g + 8 * (i / 2), column 2q + i % 2 */
-#include "fakecuda/alu/tensor.h"
+#include "fakecuda/alu/tensor_core.h"
 
 #include <math.h>
 

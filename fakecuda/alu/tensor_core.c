@@ -1,5 +1,5 @@
-/* tensor.c: see tensor.h. */
-#include "fakecuda/alu/tensor.h"
+/* tensor_core.c: see tensor_core.h. */
+#include "fakecuda/alu/tensor_core.h"
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
-/* tensor.h: products of a 16 x K and a K x 8 matrix as tensor cores make them.
+/* tensor_core.h: products of a 16 x K and a K x 8 matrix as tensor cores make them.
  *
  * The model (arXiv 2511.10909 and 2512.07004, bit for bit what recorded hardware gave): K is cut into blocks of the
  * architecture's length, lower first.  In a block the products, exact and not normalised, and the accumulator are
  * aligned to the largest exponent, cut off |bits| binary places below it, each toward zero, and added as integers.  The
  * sum becomes f32 by cutting it off (f16: to nearest) and is the next block's accumulator.  Subnormal numbers count as
  * they are; zeros have no exponent; the largest exponent is at least -126.  A sum of nothing but zeros is +0. */
-#ifndef FAKECUDA_ALU_TENSOR_H
-#define FAKECUDA_ALU_TENSOR_H
+#ifndef FAKECUDA_ALU_TENSOR_CORE_H
+#define FAKECUDA_ALU_TENSOR_CORE_H
 
 #include "fakecuda/alu/number.h"
 

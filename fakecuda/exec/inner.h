@@ -6,7 +6,7 @@
 #ifndef FAKECUDA_EXEC_INNER_H
 #define FAKECUDA_EXEC_INNER_H
 
-#include "fakecuda/exec/memory.h"
+#include "fakecuda/exec/exec_memory.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* memory.c: the device's address range, its allocations, and copies from and to the host. */
+/* exec_memory.c: the device's address range, its allocations, and copies from and to the host. */
 #define _GNU_SOURCE
-#include "fakecuda/exec/memory.h"
+#include "fakecuda/exec/exec_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* memory.h: the inside of ExecMemory, for the interpreter, which reaches bytes directly. */
-#ifndef FAKECUDA_EXEC_MEMORY_H
-#define FAKECUDA_EXEC_MEMORY_H
+/* exec_memory.h: the inside of ExecMemory, for the interpreter, which reaches bytes directly. */
+#ifndef FAKECUDA_EXEC_EXEC_MEMORY_H
+#define FAKECUDA_EXEC_EXEC_MEMORY_H
 
 #include "fakecuda/exec/exec.h"
 

@@ -1,5 +1,5 @@
 // What NVRTC really emits for the CUDA sources of corpus/, by both of its code generators; then the same texts damaged.
-#include "fakecuda/ptx/parse.h"
+#include "fakecuda/ptx/parse_ptx.h"
 
 #include <dlfcn.h>
 

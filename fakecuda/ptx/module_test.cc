@@ -1,5 +1,5 @@
 // Modules: header, variables with initial values, functions, parameters, calls, debug information, errors.
-#include "fakecuda/ptx/parse.h"
+#include "fakecuda/ptx/parse_ptx.h"
 
 #include <cstring>
 

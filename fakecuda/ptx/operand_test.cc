@@ -1,5 +1,5 @@
 // Instructions and operands, form by form.
-#include "fakecuda/ptx/parse.h"
+#include "fakecuda/ptx/parse_ptx.h"
 
 using namespace ptx_test;
 

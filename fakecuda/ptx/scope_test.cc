@@ -1,5 +1,5 @@
 // Names, scopes, labels, lines and where instructions come from.
-#include "fakecuda/ptx/parse.h"
+#include "fakecuda/ptx/parse_ptx.h"
 
 using namespace ptx_test;
 

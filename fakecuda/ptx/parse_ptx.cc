@@ -1,5 +1,5 @@
-// parse.cc: operands in words.
-#include "fakecuda/ptx/parse.h"
+// parse_ptx.cc: operands in words.
+#include "fakecuda/ptx/parse_ptx.h"
 
 #include <cinttypes>
 

@@ -1,6 +1,6 @@
-// parse.h: what the parser's tests share.
-#ifndef FAKECUDA_PTX_PARSE_H
-#define FAKECUDA_PTX_PARSE_H
+// parse_ptx.h: what the parser's tests share.
+#ifndef FAKECUDA_PTX_PARSE_PTX_H
+#define FAKECUDA_PTX_PARSE_PTX_H
 
 #include <gtest/gtest.h>
 

@@ -66,17 +66,17 @@ struct amp_safetensors {
     int32_t count, allocated;
 };
 
-typedef struct Reader {
+typedef struct TensorReader {
     const char *path;
     amp_safetensors *file;
     const char *buffer; /* after the header */
     size_t buffer_size;
     amp_error *err;
-} Reader;
+} TensorReader;
 
-static amp_status bad(const Reader *r, const char *format, ...) AMP_PRINTF(2, 3);
+static amp_status bad(const TensorReader *r, const char *format, ...) AMP_PRINTF(2, 3);
 
-static amp_status bad(const Reader *r, const char *format, ...) {
+static amp_status bad(const TensorReader *r, const char *format, ...) {
     amp_error what = {0};
     va_list args;
     va_start(args, format);
@@ -94,7 +94,7 @@ static uint64_t read_le64(const char *at) {
 }
 
 /* The object is padded with spaces and nothing else. */
-static amp_status check_padding(const Reader *r, const char *text, size_t length) {
+static amp_status check_padding(const TensorReader *r, const char *text, size_t length) {
     if (length < 2 || text[0] != '{') return bad(r, "byte %d: the header must begin with {", LENGTH_BYTES);
     while (text[length - 1] == ' ') length--;
     if (text[length - 1] != '}')
@@ -108,7 +108,7 @@ static size_t most_values(size_t header) {
     return dense < most ? dense : most;
 }
 
-static amp_status read_header(Reader *r) {
+static amp_status read_header(TensorReader *r) {
     amp_safetensors *f = r->file;
     const char *text = f->data + LENGTH_BYTES;
     if (f->size < LENGTH_BYTES) return bad(r, "it has only %zu bytes", f->size);
@@ -128,7 +128,7 @@ static amp_status read_header(Reader *r) {
     return status ? bad(r, "header, %s", why.message) : AMP_OK;
 }
 
-static amp_status check_metadata(const Reader *r, const amp_json *metadata) {
+static amp_status check_metadata(const TensorReader *r, const amp_json *metadata) {
     if (metadata->kind != AMP_JSON_OBJECT) return bad(r, "%s is no object", METADATA);
     for (size_t i = 0; i < metadata->object.count; i++) {
         const amp_json_member *m = &metadata->object.members[i];
@@ -151,7 +151,7 @@ static bool is_size(const amp_json *v) {
     return v->kind == AMP_JSON_NUMBER && v->number.is_integer && v->number.integer >= 0;
 }
 
-static amp_status read_shape(const Reader *r, const amp_json *shape, amp_tensor_view *view, size_t *elements) {
+static amp_status read_shape(const TensorReader *r, const amp_json *shape, amp_tensor_view *view, size_t *elements) {
     if (!shape || shape->kind != AMP_JSON_ARRAY) return bad(r, "tensor %s has no shape", view->name);
     if (shape->array.count > AMP_SAFETENSORS_MAX_RANK)
         return bad(r, "tensor %s has %zu dimensions; at most %d are read", view->name, shape->array.count,
@@ -170,7 +170,7 @@ static amp_status read_shape(const Reader *r, const amp_json *shape, amp_tensor_
     return AMP_OK;
 }
 
-static amp_status read_offsets(const Reader *r, const amp_json *offsets, amp_tensor_view *view) {
+static amp_status read_offsets(const TensorReader *r, const amp_json *offsets, amp_tensor_view *view) {
     if (!offsets || offsets->kind != AMP_JSON_ARRAY || offsets->array.count != 2 ||
         !is_size(&offsets->array.items[0]) || !is_size(&offsets->array.items[1]))
         return bad(r, "tensor %s: data_offsets must be two numbers from 0 on", view->name);
@@ -184,7 +184,7 @@ static amp_status read_offsets(const Reader *r, const amp_json *offsets, amp_ten
     return AMP_OK;
 }
 
-static amp_status read_tensor(const Reader *r, const amp_json_member *member, amp_tensor_view *view) {
+static amp_status read_tensor(const TensorReader *r, const amp_json_member *member, amp_tensor_view *view) {
     const amp_json *entry = &member->value, *dtype = amp_json_get(entry, "dtype");
     size_t elements = 0, bits;
     view->name = member->key.data;
@@ -206,7 +206,7 @@ static amp_status read_tensor(const Reader *r, const amp_json_member *member, am
 /* ---- all tensors ------------------------------------------------------------------------------------------------- */
 
 /* In order of name. */
-static amp_status read_tensors(Reader *r) {
+static amp_status read_tensors(TensorReader *r) {
     amp_safetensors *f = r->file;
     const amp_json_object *root = &amp_json_root(f->header)->object;
     if (root->count > TENSOR_LIMIT) return bad(r, "it has %zu tensors; at most %d are read", root->count, TENSOR_LIMIT);
@@ -229,7 +229,7 @@ static int by_place(const void *a, const void *b) {
 
 /* Every byte of the buffer belongs to exactly one tensor.  Two empty tensors at one place would be two names for the
  * same bytes. */
-static amp_status check_cover(const Reader *r, const amp_tensor_view *const *sorted) {
+static amp_status check_cover(const TensorReader *r, const amp_tensor_view *const *sorted) {
     const char *at = r->buffer;
     for (int32_t i = 0; i < r->file->count; i++) {
         const amp_tensor_view *v = sorted[i];
@@ -245,7 +245,7 @@ static amp_status check_cover(const Reader *r, const amp_tensor_view *const *sor
     return AMP_OK;
 }
 
-static amp_status check_places(const Reader *r) {
+static amp_status check_places(const TensorReader *r) {
     amp_safetensors *f = r->file;
     size_t bytes = (size_t)f->count * sizeof(amp_tensor_view *);
     const amp_tensor_view **sorted = amp_alloc(&f->allocator, bytes);
@@ -257,7 +257,7 @@ static amp_status check_places(const Reader *r) {
     return status;
 }
 
-static amp_status read_file(Reader *r) {
+static amp_status read_file(TensorReader *r) {
     amp_safetensors *f = r->file;
     AMP_TRY(amp_file_read(r->path, 0, &f->allocator, &f->data, &f->size, r->err));
     AMP_TRY(read_header(r));
@@ -271,7 +271,7 @@ amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator
     amp_safetensors *f = amp_alloc_zeroed(allocator, sizeof *f);
     if (!f) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read it", path);
     f->allocator = amp_allocator_or_default(allocator);
-    amp_status status = read_file(&(Reader){.path = path, .file = f, .err = err});
+    amp_status status = read_file(&(TensorReader){.path = path, .file = f, .err = err});
     if (status) amp_safetensors_close(f);
     else *out = f;
     return status;
@@ -348,14 +348,14 @@ bool amp_tensor_to_f32(const amp_tensor_view *from, float *to, size_t count) {
 
 enum { DATA_START = 64 /* the data begins at a multiple of so many bytes */ };
 
-typedef struct Item {
+typedef struct WrittenTensor {
     const amp_tensor_view *view;
     int type; /* of types */
-} Item;
+} WrittenTensor;
 
 /* As the reference writer: types from the last of the table to the first, then names. */
 static int by_alignment(const void *a, const void *b) {
-    const Item *x = a, *y = b;
+    const WrittenTensor *x = a, *y = b;
     return x->type != y->type ? y->type - x->type : strcmp(x->view->name, y->view->name);
 }
 
@@ -387,7 +387,7 @@ static void put_metadata(amp_json_writer *w, const amp_metadata *metadata, int32
     amp_json_end_object(w);
 }
 
-static void put_tensor(amp_json_writer *w, const Item *item, size_t begin) {
+static void put_tensor(amp_json_writer *w, const WrittenTensor *item, size_t begin) {
     amp_json_begin_object(w, item->view->name);
     amp_json_put_string(w, "dtype", types[item->type].name);
     amp_json_begin_array(w, "shape");
@@ -400,7 +400,7 @@ static void put_tensor(amp_json_writer *w, const Item *item, size_t begin) {
     amp_json_end_object(w);
 }
 
-static void put_header(amp_json_writer *w, const Item *items, int32_t count, const amp_metadata *metadata,
+static void put_header(amp_json_writer *w, const WrittenTensor *items, int32_t count, const amp_metadata *metadata,
                        int32_t metadata_count) {
     size_t at = 0;
     amp_json_begin_object(w, NULL);
@@ -424,7 +424,7 @@ static amp_status write_header(amp_file_writer *file, const amp_json_writer *hea
     return amp_file_writer_write(file, spaces, padding, err);
 }
 
-static amp_status write_file(const char *path, const amp_json_writer *header, const Item *items, int32_t count,
+static amp_status write_file(const char *path, const amp_json_writer *header, const WrittenTensor *items, int32_t count,
                              const amp_allocator *allocator, amp_error *err) {
     amp_file_writer *file;
     AMP_TRY(amp_file_writer_open(path, allocator, &file, err));
@@ -440,10 +440,10 @@ amp_status amp_safetensors_write(const char *path, const amp_tensor_view *tensor
                                  const amp_metadata *metadata, int32_t metadata_count, const amp_allocator *allocator,
                                  amp_error *err) {
     for (int32_t i = 0; i < count; i++) AMP_TRY(check_tensor(path, &tensors[i], err));
-    size_t bytes = (size_t)count * sizeof(Item);
-    Item *items = amp_alloc(allocator, bytes);
+    size_t bytes = (size_t)count * sizeof(WrittenTensor);
+    WrittenTensor *items = amp_alloc(allocator, bytes);
     if (!items) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to write it", path);
-    for (int32_t i = 0; i < count; i++) items[i] = (Item){&tensors[i], type_of(&tensors[i])};
+    for (int32_t i = 0; i < count; i++) items[i] = (WrittenTensor){&tensors[i], type_of(&tensors[i])};
     qsort(items, (size_t)count, sizeof *items, by_alignment);
     amp_json_writer header;
     amp_json_writer_init(&header, allocator);

@@ -53,11 +53,11 @@ static const char magic[8] = "AMPKRN1";
 
 /* ---- keeping the folder within its limit ---- */
 
-typedef struct Kernel {
+typedef struct CachedKernel {
     struct timespec used;
     long long size;
     char name[KEY_LETTERS + sizeof KERNEL_SUFFIX];
-} Kernel;
+} CachedKernel;
 
 static bool begins_like_ours(const char *name) {
     static const char suffix[] = KERNEL_SUFFIX;
@@ -80,7 +80,7 @@ static void remove_abandoned(DIR *dir, const char *name, const struct stat *st) 
 }
 
 /* Fills up to |room| kernels; there may be more by now, which the next call sees. */
-static size_t list_kernels(DIR *dir, Kernel *kernels, size_t room) {
+static size_t list_kernels(DIR *dir, CachedKernel *kernels, size_t room) {
     size_t count = 0;
     struct stat st;
     for (struct dirent *entry; (entry = readdir(dir));) {
@@ -89,7 +89,7 @@ static size_t list_kernels(DIR *dir, Kernel *kernels, size_t room) {
             continue;
         if (!is_kernel(name)) remove_abandoned(dir, name, &st);
         else if (count < room) {
-            Kernel *k = &kernels[count++];
+            CachedKernel *k = &kernels[count++];
             k->used = st.st_mtim;
             k->size = st.st_size;
             strcpy(k->name, name);
@@ -99,13 +99,13 @@ static size_t list_kernels(DIR *dir, Kernel *kernels, size_t room) {
 }
 
 static int older_first(const void *a, const void *b) {
-    const Kernel *x = a, *y = b;
+    const CachedKernel *x = a, *y = b;
     if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
     if (x->used.tv_nsec != y->used.tv_nsec) return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-static void remove_beyond(DIR *dir, Kernel *kernels, size_t count, long long limit) {
+static void remove_beyond(DIR *dir, CachedKernel *kernels, size_t count, long long limit) {
     long long bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += kernels[i].size;
     if (bytes <= limit) return;
@@ -122,7 +122,7 @@ static void trim(const char *folder, long long limit, const amp_allocator *alloc
     DIR *dir = opendir(folder);
     if (!dir) return;
     size_t room = count_kernels(dir);
-    Kernel *kernels = amp_alloc(allocator, (room + 1) * sizeof *kernels);
+    CachedKernel *kernels = amp_alloc(allocator, (room + 1) * sizeof *kernels);
     if (kernels) remove_beyond(dir, kernels, list_kernels(dir, kernels, room), limit);
     amp_free(allocator, kernels, (room + 1) * sizeof *kernels);
     closedir(dir);

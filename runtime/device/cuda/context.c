@@ -135,34 +135,34 @@ static void memory_release(amp_device_memory *memory, void *address) {
 
 /* ---- copies of memory -------------------------------------------------------------------------------------------- */
 
-typedef struct Copy {
+typedef struct MemoryCopy {
     void *to;
     const void *from;
     size_t bytes;
-} Copy;
+} MemoryCopy;
 
-static amp_status start_in(amp_cuda_memory *m, const Copy *c, amp_error *err) {
+static amp_status start_in(amp_cuda_memory *m, const MemoryCopy *c, amp_error *err) {
     return AMP_CUDA(m->context, err, copy_in, (amp_cuda_pointer(c->to), c->from, c->bytes, m->stream));
 }
 
-static amp_status start_out(amp_cuda_memory *m, const Copy *c, amp_error *err) {
+static amp_status start_out(amp_cuda_memory *m, const MemoryCopy *c, amp_error *err) {
     return AMP_CUDA(m->context, err, copy_out, (c->to, amp_cuda_pointer(c->from), c->bytes, m->stream));
 }
 
-static amp_status start_clear(amp_cuda_memory *m, const Copy *c, amp_error *err) {
+static amp_status start_clear(amp_cuda_memory *m, const MemoryCopy *c, amp_error *err) {
     return AMP_CUDA(m->context, err, fill8, (amp_cuda_pointer(c->to), 0, c->bytes, m->stream));
 }
 
-typedef amp_status Start(amp_cuda_memory *m, const Copy *c, amp_error *err);
+typedef amp_status Start(amp_cuda_memory *m, const MemoryCopy *c, amp_error *err);
 
-static amp_status copy_inside(amp_cuda_memory *m, Start *start, const Copy *copy, amp_error *err) {
+static amp_status copy_inside(amp_cuda_memory *m, Start *start, const MemoryCopy *copy, amp_error *err) {
     AMP_TRY(AMP_CUDA(m->context, err, stream_wait, (m->stream, m->written, 0)));
     AMP_TRY(start(m, copy, err));
     if (start != start_out) AMP_TRY(AMP_CUDA(m->context, err, event_record, (m->written, m->stream)));
     return AMP_CUDA(m->context, err, stream_sync, (m->stream));
 }
 
-static amp_status run_copy(amp_device_memory *memory, Start *start, const Copy *copy, amp_error *err) {
+static amp_status run_copy(amp_device_memory *memory, Start *start, const MemoryCopy *copy, amp_error *err) {
     amp_cuda_memory *m = memory_of(memory);
     if (!copy->bytes) return AMP_OK;
     AMP_TRY_INSIDE(m->context, err, copy_inside(m, start, copy, err));
@@ -170,15 +170,15 @@ static amp_status run_copy(amp_device_memory *memory, Start *start, const Copy *
 }
 
 static amp_status memory_copy_in(amp_device_memory *m, void *to, const void *from, size_t bytes, amp_error *err) {
-    return run_copy(m, start_in, &(Copy){to, from, bytes}, err);
+    return run_copy(m, start_in, &(MemoryCopy){to, from, bytes}, err);
 }
 
 static amp_status memory_copy_out(amp_device_memory *m, void *to, const void *from, size_t bytes, amp_error *err) {
-    return run_copy(m, start_out, &(Copy){to, from, bytes}, err);
+    return run_copy(m, start_out, &(MemoryCopy){to, from, bytes}, err);
 }
 
 static amp_status memory_clear(amp_device_memory *m, void *address, size_t bytes, amp_error *err) {
-    return run_copy(m, start_clear, &(Copy){.to = address, .bytes = bytes}, err);
+    return run_copy(m, start_clear, &(MemoryCopy){.to = address, .bytes = bytes}, err);
 }
 
 static bool memory_same(const amp_device_memory *a, const amp_device_memory *b) {

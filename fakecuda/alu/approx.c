@@ -11,11 +11,11 @@ typedef struct Bound {
     double size; /* ULPS: of the correctly rounded result */
 } Bound;
 
-typedef struct Function {
+typedef struct ApproxFunction {
     double (*of)(double a, double b);
     Bound (*bound)(double a);
     double largest; /* magnitude of a result; 0: any */
-} Function;
+} ApproxFunction;
 
 /* ---- functions and their bounds (PTX ISA, the description of each instruction) ----------------------------------- */
 
@@ -47,13 +47,13 @@ static Bound tanh_bf16_bound(double a) { return (void)a, (Bound){ABSOLUTE, 0x1p-
 static Bound ex2_f16_bound(double a) { return (void)a, (Bound){RELATIVE, 0x1p-10 * 1.0717734625362931}; /* 2^-9.9 */ }
 static Bound ex2_bf16_bound(double a) { return (void)a, (Bound){RELATIVE, 0x1p-7}; }
 
-static const Function ex2 = {ex2_of, two_ulps, 0}, lg2 = {lg2_of, lg2_bound, 0}, rcp = {rcp_of, one_ulp, 0},
-                      rsqrt = {rsqrt_of, rsqrt_bound, 0}, square_root = {sqrt_of, sqrt_bound, 0},
-                      sine = {sin_of, sine_bound, 1}, cosine = {cos_of, sine_bound, 1},
-                      tanh32 = {tanh_of, tanh_bound, 1}, tanh_f16 = {tanh_of, tanh_f16_bound, 1},
-                      tanh_bf16 = {tanh_of, tanh_bf16_bound, 1}, ex2_f16 = {ex2_of, ex2_f16_bound, 0},
-                      ex2_bf16 = {ex2_of, ex2_bf16_bound, 0}, div_full = {div_full_of, two_ulps, 0},
-                      div_approx = {div_approx_of, two_ulps, 0};
+static const ApproxFunction ex2 = {ex2_of, two_ulps, 0}, lg2 = {lg2_of, lg2_bound, 0}, rcp = {rcp_of, one_ulp, 0},
+                            rsqrt = {rsqrt_of, rsqrt_bound, 0}, square_root = {sqrt_of, sqrt_bound, 0},
+                            sine = {sin_of, sine_bound, 1}, cosine = {cos_of, sine_bound, 1},
+                            tanh32 = {tanh_of, tanh_bound, 1}, tanh_f16 = {tanh_of, tanh_f16_bound, 1},
+                            tanh_bf16 = {tanh_of, tanh_bf16_bound, 1}, ex2_f16 = {ex2_of, ex2_f16_bound, 0},
+                            ex2_bf16 = {ex2_of, ex2_bf16_bound, 0}, div_full = {div_full_of, two_ulps, 0},
+                            div_approx = {div_approx_of, two_ulps, 0};
 
 /* ---- the error --------------------------------------------------------------------------------------------------- */
 
@@ -112,8 +112,8 @@ static uint64_t flushed(const AluFormat *f, uint64_t bits, uint32_t mods) {
     return mods & ALU_FTZ && !(bits & exponent) ? bits & 1ull << (f->bits - 1) : bits;
 }
 
-static uint64_t approximate(const AluContext *c, const AluOp *op, const AluFormat *f, const Function *fn, uint64_t a,
-                            uint64_t b) {
+static uint64_t approximate(const AluContext *c, const AluOp *op, const AluFormat *f, const ApproxFunction *fn,
+                            uint64_t a, uint64_t b) {
     a = flushed(f, a, op->mods), b = flushed(f, b, op->mods);
     double x = to_double(f, a), exact = fn->of(x, op->sources > 1 ? to_double(f, b) : 0);
     uint64_t r = from_double(f, exact);
@@ -124,7 +124,7 @@ static uint64_t approximate(const AluContext *c, const AluOp *op, const AluForma
     return flushed(f, r, op->mods);
 }
 
-static void run_approximate(ALU_ARGS, const Function *fn) {
+static void run_approximate(ALU_ARGS, const ApproxFunction *fn) {
     int parts;
     const AluFormat *f = alu_format(op->type, &parts);
     uint32_t *d = dst[0], mask = f->bits == 32 ? ~0u : 0xffffu;

@@ -184,25 +184,25 @@ typedef struct PtxHeader {
 } PtxHeader;
 PtxHeader ptx_header(const char *text);
 
-typedef struct Function {
+typedef struct LoadedFunction {
     CuFunction handle;
-    struct Module *module;
+    struct LoadedModule *module;
     const PtxFunction *ptx;
     ExecKernelInfo info;
     int max_dynamic_shared;
     KernelRow *row;
-    struct Function *next;
-} Function;
-typedef struct Module {
+    struct LoadedFunction *next;
+} LoadedFunction;
+typedef struct LoadedModule {
     CuModule handle;
     Context *context;
     ExecModule *code;
-    Function *functions;
-} Module;
+    LoadedFunction *functions;
+} LoadedModule;
 CuResult module_load(Context *c, CuModule *out, const void *image, unsigned int count, int *options, void **values);
 CuResult module_unload(CuModule module);
 CuResult module_function(CuModule module, CuFunction *out, const char *name);
-void module_free(Module *m);
+void module_free(LoadedModule *m);
 CuResult function_attribute(int *value, int attribute, CuFunction function);
 CuResult function_set_attribute(CuFunction function, int attribute, int value);
 

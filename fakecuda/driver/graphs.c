@@ -77,7 +77,7 @@ void graph_run(Context *c, Graph *g, uint64_t seed) {
         Work *w = &g->nodes[node].work;
         w->seed = seed * 0x9e3779b97f4a7c15ull + (uint64_t)node;
         work_run(c, w);
-        Function *f = w->kind == WORK_KERNEL && !c->sticky ? handle_object(HANDLE_FUNCTION, w->function) : NULL;
+        LoadedFunction *f = w->kind == WORK_KERNEL && !c->sticky ? handle_object(HANDLE_FUNCTION, w->function) : NULL;
         if (f) f->row->graph_launches++;
         done[node] = true;
         while (first < g->count && done[first]) first++;

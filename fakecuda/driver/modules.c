@@ -127,14 +127,14 @@ CuResult module_load(Context *c, CuModule *out, const void *image, unsigned int 
     write_log(count, options, values, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_SIZE, "");
     write_log(count, options, values, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_SIZE, message);
     if (result != CU_SUCCESS) return result;
-    Module *m = must_alloc(sizeof *m);
-    *m = (Module){.context = c, .code = code};
+    LoadedModule *m = must_alloc(sizeof *m);
+    *m = (LoadedModule){.context = c, .code = code};
     m->handle = *out = handle_new(HANDLE_MODULE, m, c);
     return CU_SUCCESS;
 }
 
-void module_free(Module *m) {
-    for (Function *f = m->functions, *next; f; f = next) {
+void module_free(LoadedModule *m) {
+    for (LoadedFunction *f = m->functions, *next; f; f = next) {
         next = f->next;
         handle_end(f->handle);
         free(f);
@@ -145,7 +145,7 @@ void module_free(Module *m) {
 }
 
 CuResult module_unload(CuModule module) {
-    Module *m = handle_object(HANDLE_MODULE, module);
+    LoadedModule *m = handle_object(HANDLE_MODULE, module);
     if (!m) return CU_INVALID_HANDLE;
     if (queue_length(m->context)) {
         report.waits[CALL_cuModuleUnload]++;
@@ -158,10 +158,10 @@ CuResult module_unload(CuModule module) {
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
 CuResult module_function(CuModule module, CuFunction *out, const char *name) {
-    Module *m = handle_object(HANDLE_MODULE, module);
+    LoadedModule *m = handle_object(HANDLE_MODULE, module);
     if (!m) return CU_INVALID_HANDLE;
     if (!out || !name) return CU_INVALID_VALUE;
-    for (Function *f = m->functions; f; f = f->next)
+    for (LoadedFunction *f = m->functions; f; f = f->next)
         if (strcmp(f->ptx->name, name) == 0) {
             *out = f->handle;
             return CU_SUCCESS;
@@ -169,12 +169,12 @@ CuResult module_function(CuModule module, CuFunction *out, const char *name) {
     const PtxFunction *ptx = ptx_function(exec_module_ptx(m->code), name);
     ExecKernelInfo info;
     if (!ptx || !ptx->is_entry || !exec_kernel_info(m->code, name, &info)) return CU_NOT_FOUND;
-    Function *f = must_alloc(sizeof *f);
-    *f = (Function){.module = m,
-                    .ptx = ptx,
-                    .info = info,
-                    .next = m->functions,
-                    .max_dynamic_shared = SHARED_WITHOUT_OPTIN - info.static_shared};
+    LoadedFunction *f = must_alloc(sizeof *f);
+    *f = (LoadedFunction){.module = m,
+                          .ptx = ptx,
+                          .info = info,
+                          .next = m->functions,
+                          .max_dynamic_shared = SHARED_WITHOUT_OPTIN - info.static_shared};
     f->row = report_kernel(name);
     f->row->info = info;
     m->functions = f;
@@ -183,7 +183,7 @@ CuResult module_function(CuModule module, CuFunction *out, const char *name) {
 }
 
 CuResult function_attribute(int *value, int attribute, CuFunction function) {
-    const Function *f = handle_object(HANDLE_FUNCTION, function);
+    const LoadedFunction *f = handle_object(HANDLE_FUNCTION, function);
     if (!value) return CU_INVALID_VALUE;
     if (!f) return CU_INVALID_HANDLE;
     const PtxModule *ptx = exec_module_ptx(f->module->code);
@@ -204,7 +204,7 @@ CuResult function_attribute(int *value, int attribute, CuFunction function) {
 
 CuResult function_set_attribute(CuFunction function, int attribute, int value) {
     enum { CARVEOUT = 9 };
-    Function *f = handle_object(HANDLE_FUNCTION, function);
+    LoadedFunction *f = handle_object(HANDLE_FUNCTION, function);
     if (!f) return CU_INVALID_HANDLE;
     if (attribute == CARVEOUT) return value >= -1 && value <= 100 ? CU_SUCCESS : CU_INVALID_VALUE;
     int most;
@@ -228,7 +228,7 @@ static bool within(const uint32_t v[3], const uint32_t most[3]) {
     return true;
 }
 
-static CuResult check_cluster(const Function *f, const uint32_t grid[3]) {
+static CuResult check_cluster(const LoadedFunction *f, const uint32_t grid[3]) {
     const int *cluster = f->ptx->cluster;
     if (cluster[0] == 0) return CU_SUCCESS;
     for (int i = 0; i < 3; i++)
@@ -236,7 +236,7 @@ static CuResult check_cluster(const Function *f, const uint32_t grid[3]) {
     return CU_SUCCESS;
 }
 
-static CuResult check_shape(const Function *f, const uint32_t grid[3], const uint32_t block[3],
+static CuResult check_shape(const LoadedFunction *f, const uint32_t grid[3], const uint32_t block[3],
                             uint32_t dynamic_shared) {
     static const uint32_t grid_most[3] = {2147483647, 65535, 65535}, block_most[3] = {1024, 1024, 64};
     if (!within(grid, grid_most) || !within(block, block_most)) return CU_INVALID_VALUE;
@@ -258,7 +258,7 @@ static CuResult check_shape(const Function *f, const uint32_t grid[3], const uin
 
 /* |extra|: CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END, in any
  * order. */
-static CuResult params_of_buffer(const Function *f, void **extra, void *out) {
+static CuResult params_of_buffer(const LoadedFunction *f, void **extra, void *out) {
     const void *buffer = NULL;
     size_t size = 0;
     for (; (uintptr_t)*extra != PARAM_END; extra += 2) {
@@ -271,7 +271,7 @@ static CuResult params_of_buffer(const Function *f, void **extra, void *out) {
     return CU_SUCCESS;
 }
 
-static CuResult copy_params(const Function *f, void **params, void **extra, void *out) {
+static CuResult copy_params(const LoadedFunction *f, void **params, void **extra, void *out) {
     if (params && extra) return CU_INVALID_VALUE;
     if (f->ptx->param_count == 0) return CU_SUCCESS;
     if (extra) return params_of_buffer(f, extra, out);
@@ -288,7 +288,7 @@ static CuResult copy_params(const Function *f, void **params, void **extra, void
 
 CuResult launch_kernel(Context *c, CuFunction function, const uint32_t grid[3], const uint32_t block[3],
                        uint32_t shared_bytes, CuStream stream, void **params, void **extra) {
-    const Function *f = handle_object(HANDLE_FUNCTION, function);
+    const LoadedFunction *f = handle_object(HANDLE_FUNCTION, function);
     Stream *s;
     if (!f || f->module->context != c) return CU_INVALID_HANDLE;
     CuResult result = stream_find(c, stream, &s);

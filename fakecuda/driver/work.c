@@ -94,7 +94,7 @@ static void run_kernel(Context *c, Work *w) {
                                        [EXEC_INVALID_LAUNCH] = CU_LAUNCH_FAILED,
                                        [EXEC_OUT_OF_MEMORY] = CU_LAUNCH_FAILED,
                                        [EXEC_ASSERT] = CU_ASSERT};
-    Function *f = handle_object(HANDLE_FUNCTION, w->function);
+    LoadedFunction *f = handle_object(HANDLE_FUNCTION, w->function);
     if (!f) {
         context_fail(c, CU_LAUNCH_FAILED, "a graph launches a kernel of a module that was unloaded");
         return;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 void function_begin(Parser *p, Place place, bool is_entry) {
-    Function *f = ptx_arena_alloc(&p->arena, sizeof *f);
+    ParsedFunction *f = ptx_arena_alloc(&p->arena, sizeof *f);
     f->is.is_entry = is_entry;
     f->is.line = place.line;
     p->function = f;
@@ -18,7 +18,7 @@ static void list_function(Parser *p, Place place, Name *name) {
     if (known && known->kind != SYMBOL_FUNCTION)
         parser_fail(p, place, "'%s' is declared as something else", name->text);
     if (known) return;
-    Function *listed = ptx_arena_alloc(&p->arena, sizeof *listed);
+    ParsedFunction *listed = ptx_arena_alloc(&p->arena, sizeof *listed);
     listed->is.is_declaration = true;
     scope_declare(p, SYMBOL_FUNCTION, name, place)->function = listed;
     if (p->last_function) p->last_function->next = listed;
@@ -99,11 +99,11 @@ void function_directive(Parser *p, Place place, Name *word, const Number *number
 }
 
 void function_end(Parser *p, Place place, bool has_body) {
-    Function *f = p->function;
+    ParsedFunction *f = p->function;
     scope_close(p);
     f->is.is_declaration = !has_body;
     Name *name = parser_name(p, f->is.name, strlen(f->is.name));
-    Function *listed = name->meaning->function, *next = listed->next;
+    ParsedFunction *listed = name->meaning->function, *next = listed->next;
     if (has_body && !listed->is.is_declaration) parser_fail(p, place, "'%s' has a body already", f->is.name);
     if (listed->is.is_declaration) {
         *listed = *f;

@@ -277,7 +277,7 @@ static void replace_variables(PtxOperand *o) {
     for (int i = 0; i < o->count; i++) replace_variables(&o->items[i]);
 }
 
-static void finish_function(Parser *p, Function *f, PtxFunction *to) {
+static void finish_function(Parser *p, ParsedFunction *f, PtxFunction *to) {
     f->is.params = place_all(p, f->params);
     f->is.param_count = f->params.count;
     f->is.results = place_all(p, f->results);
@@ -295,7 +295,7 @@ void module_finish(Parser *p, Place end) {
     m->variables = place_all(p, p->variables);
     m->variable_count = p->variables.count;
     m->functions = ptx_arena_alloc(&p->arena, sizeof(PtxFunction) * ((size_t)p->function_count + 1));
-    for (Function *f = p->functions; f; f = f->next) finish_function(p, f, &m->functions[m->function_count++]);
+    for (ParsedFunction *f = p->functions; f; f = f->next) finish_function(p, f, &m->functions[m->function_count++]);
 }
 
 /* ---- outside ----------------------------------------------------------------------------------------------------- */

@@ -91,11 +91,11 @@ typedef struct Variables {
     int count;
 } Variables;
 
-typedef struct Function {
+typedef struct ParsedFunction {
     PtxFunction is;
     Variables params, results, locals;
-    struct Function *next;
-} Function;
+    struct ParsedFunction *next;
+} ParsedFunction;
 
 typedef enum SymbolKind {
     SYMBOL_REGISTER, /* index */
@@ -112,7 +112,7 @@ typedef struct Symbol {
     Name *name;
     int index, count;
     Variable *variable;
-    Function *function;
+    ParsedFunction *function;
     const PtxOperand *list;
     struct Scope *scope;
     struct Symbol *outer; /* what the name meant before */
@@ -155,9 +155,9 @@ typedef struct Parser {
     Specs specs; /* of the declaration that is read */
     PtxModule *module;
     Variables variables;
-    Function *functions, *last_function;
+    ParsedFunction *functions, *last_function;
     int function_count;
-    Function *function; /* that is read; NULL: outside */
+    ParsedFunction *function; /* that is read; NULL: outside */
     int loc_line;
     const char *origin;
     struct {

@@ -3,6 +3,7 @@
 #define AMP_TOOLS_AMPRUN_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "amp/amp.h"
 
@@ -44,6 +45,23 @@ typedef struct Run {
  * failure.  In either case run_close frees everything. */
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
 void run_close(Run *r);
+
+/* "key": number, with nine digits, enough for any f32.  JSON has no infinities: they and NaN become strings. */
+void json_number(FILE *to, const char *key, double value);
+
+/* Named f32 (or integer) arrays, collected and written as one safetensors file. */
+typedef struct TensorsOut {
+    struct amp_tensor_view *view;
+    struct amp_metadata *metadata;
+    int32_t count, metadata_count;
+} TensorsOut;
+
+/* A zeroed array for the tensor, to be filled; owned by |out|.  The dtype of floats in the file is F32.  |note| (may be
+ * NULL) becomes metadata under the tensor's name.  NULL when memory is out (reported). */
+void *tensors_out_add(TensorsOut *out, const char *name, const amp_tensor_info *info, const char *note);
+size_t tensor_bytes(const amp_tensor_info *info);         /* as written */
+int tensors_out_write(TensorsOut *out, const char *path); /* reports and returns 1 on failure */
+void tensors_out_free(TensorsOut *out);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/amprun/json_out.h"
+#include "tools/amprun/amprun.h"
 
 static void add(double *sums, const double *values, int count, double weight) {
     for (int i = 0; i < count; i++) sums[i] += values[i] * weight;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
-#include "tools/amprun/tensors_out.h"
 
 /* Batch by batch into the rows of the whole results. */
 static int infer_batches(const Run *run, const Dataset *data, int64_t batch, char *const *whole,

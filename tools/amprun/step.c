@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
-#include "tools/amprun/json_out.h"
-#include "tools/amprun/tensors_out.h"
 
 static bool is_gradient(const char *name) { return !strncmp(name, "grad.", 5); }
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
 #include "tools/amprun/evaluate.h"
-#include "tools/amprun/json_out.h"
 #include "tools/amprun/progress.h"
 #include "tools/amprun/shuffle.h"
 

@@ -1,0 +1,123 @@
+/* amprun.c: what the commands of amprun share. */
+#include "tools/amprun/amprun.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/files/safetensors.h"
+
+/* ---- what went wrong --------------------------------------------------------------------------------------------- */
+
+/* One line on standard error. */
+
+int report_text(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "amprun: ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+    return 1;
+}
+
+int report(const amp_error *err) { return report_text("%s", err->message); }
+
+/* ---- a model with its params and one session --------------------------------------------------------------------- */
+
+static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values,
+                               amp_error *err) {
+    amp_session_options options = {
+        .struct_size = sizeof options,
+        .capacity = capacity,
+        .device = a->device,
+        .cuda_device = a->cuda_device,
+        .threads = (int32_t)a->threads,
+        .inference = inference,
+        .seed = a->seed,
+        .isa = a->isa,
+        .keep_values = keep_values,
+        .precision = a->precision,
+    };
+    return amp_session_create(r->model, r->params, &options, &r->session, err);
+}
+
+int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values) {
+    amp_error err = {0};
+    amp_params_options params = {.struct_size = sizeof params, .seed = a->seed};
+    if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
+    amp_model_get_info(r->model, &r->info);
+    if (amp_params_create(r->model, &params, &r->params, &err)) return report(&err);
+    if (a->weights && amp_params_load(r->params, a->weights, &err)) return report(&err);
+    if (open_session(r, a, capacity, inference, keep_values, &err)) return report(&err);
+    return 0;
+}
+
+void run_close(Run *r) {
+    amp_session_release(r->session);
+    amp_params_release(r->params);
+    amp_model_release(r->model);
+}
+
+/* ---- numbers in JSON --------------------------------------------------------------------------------------------- */
+
+void json_number(FILE *to, const char *key, double value) {
+    if (isfinite(value)) fprintf(to, "\"%s\": %.9g", key, value);
+    else fprintf(to, "\"%s\": \"%s\"", key, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+/* ---- tensors into a file ----------------------------------------------------------------------------------------- */
+
+static amp_dtype written_dtype(amp_dtype t) {
+    return t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32 ? AMP_DT_F32 : t;
+}
+
+static size_t element_count(const amp_tensor_info *info) {
+    size_t count = 1;
+    for (int i = 0; i < info->rank; i++) count *= (size_t)info->dims[i];
+    return count;
+}
+
+size_t tensor_bytes(const amp_tensor_info *info) {
+    return element_count(info) * amp_dtype_size(written_dtype(info->dtype));
+}
+
+void *tensors_out_add(TensorsOut *out, const char *name, const amp_tensor_info *info, const char *note) {
+    amp_tensor_view *view = realloc(out->view, sizeof *view * (size_t)(out->count + 1));
+    if (view) out->view = view;
+    amp_metadata *metadata = realloc(out->metadata, sizeof *metadata * (size_t)(out->metadata_count + 1));
+    if (metadata) out->metadata = metadata;
+    size_t bytes = tensor_bytes(info);
+    char *copy = strdup(name);
+    void *data = calloc(bytes + 1, 1);
+    if (!view || !metadata || !copy || !data) {
+        free(copy);
+        free(data);
+        report_text("no memory for %s", name);
+        return NULL;
+    }
+    amp_tensor_view *v = &out->view[out->count++];
+    *v = (amp_tensor_view){
+        .name = copy, .dtype = written_dtype(info->dtype), .rank = info->rank, .data = data, .bytes = bytes};
+    memcpy(v->dims, info->dims, sizeof info->dims);
+    if (note) out->metadata[out->metadata_count++] = (amp_metadata){copy, note};
+    return data;
+}
+
+int tensors_out_write(TensorsOut *out, const char *path) {
+    amp_error err = {0};
+    return amp_safetensors_write(path, out->view, out->count, out->metadata, out->metadata_count, NULL, &err)
+               ? report(&err)
+               : 0;
+}
+
+void tensors_out_free(TensorsOut *out) {
+    for (int i = 0; i < out->count; i++) {
+        free((void *)out->view[i].name);
+        free((void *)out->view[i].data);
+    }
+    free(out->view);
+    free(out->metadata);
+}

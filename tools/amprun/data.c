@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/random.h"
 #include "base/rounding.h"
 #include "runtime/files/safetensors.h"
 #include "tools/amprun/idx.h"
 
-/* ---- converting one array to what an input reads --------------------------------------------- */
+/* ---- converting one array to what an input reads ----------------------------------------------------------------- */
 
 static bool is_float(amp_dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16; }
 
@@ -53,7 +55,7 @@ static bool store(Column *c, int64_t at, double v) {
     }
 }
 
-/* ---- idx ------------------------------------------------------------------------------------- */
+/* ---- idx --------------------------------------------------------------------------------------------------------- */
 
 static int check_idx(const Dataset *d, const char *path, const IdxArray *array, int64_t per_sample,
                      const amp_tensor_info *info) {
@@ -92,7 +94,7 @@ static int read_idx(Dataset *d, const char *folder, Part part, const DataInputs 
     return 0;
 }
 
-/* ---- safetensors ----------------------------------------------------------------------------- */
+/* ---- safetensors ------------------------------------------------------------------------------------------------- */
 
 static double element(const amp_tensor_view *t, int64_t i) {
     const char *at = (const char *)t->data + (size_t)i * amp_dtype_size(t->dtype);
@@ -150,7 +152,7 @@ static int read_tensors(Dataset *d, const char *path, const DataInputs *inputs) 
     return failed;
 }
 
-/* ---- datasets -------------------------------------------------------------------------------- */
+/* ---- datasets ---------------------------------------------------------------------------------------------------- */
 
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs) {
     memset(d, 0, sizeof *d);
@@ -202,5 +204,20 @@ void data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const 
         size_t bytes = d->column[c].sample_bytes;
         for (int64_t i = 0; i < n; i++)
             memcpy((char *)batch[c] + (size_t)i * bytes, d->column[c].data + (size_t)index[i] * bytes, bytes);
+    }
+}
+
+/* ---- the order of samples ---------------------------------------------------------------------------------------- */
+
+void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch) {
+    uint32_t path = amp_hash32("data.shuffle");
+    for (int64_t i = 0; i < count; i++) order[i] = i;
+    for (int64_t i = count - 1; i > 0; i--) {
+        uint64_t word = amp_random_u32(seed, path, (uint32_t)epoch, 0, (uint64_t)i);
+        int64_t j = (int64_t)((word * (uint64_t)(i + 1)) >>
+                              32); /* Lemire 2019, without the rejection: the bias is below 2^-16 */
+        int64_t swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
     }
 }

@@ -51,6 +51,10 @@ void *const *data_batch_new(const Dataset *d, int64_t n); /* NULL when memory is
 void data_batch_free(const Dataset *d, void *const *batch);
 void data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch);
 
+/* The order in which samples are drawn, a function of (seed, epoch) alone: fills order[0 .. count) with a permutation
+ * (Fisher and Yates, drawn from Philox). */
+void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch);
+
 #ifdef __cplusplus
 }
 #endif

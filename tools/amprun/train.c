@@ -9,7 +9,6 @@
 #include "tools/amprun/data.h"
 #include "tools/amprun/evaluate.h"
 #include "tools/amprun/progress.h"
-#include "tools/amprun/shuffle.h"
 
 enum { MAX_METRICS = 16, DEFAULT_BATCH = 128, DEFAULT_EPOCHS = 5 };
 

@@ -1,4 +1,4 @@
-/* evaluate.c: amprun eval, and the evaluation after each epoch of training. */
+/* evaluate.c: amprun info, eval and infer, and the evaluation after each epoch of training. */
 #include "tools/amprun/evaluate.h"
 
 #include <inttypes.h>
@@ -7,6 +7,83 @@
 #include <string.h>
 
 #include "tools/amprun/amprun.h"
+#include "tools/amprun/data.h"
+
+/* ---- info -------------------------------------------------------------------------------------------------------- */
+
+static void print_tensor(const char *kind, const amp_tensor_info *t) {
+    printf("%-8s %-24s %s[", kind, t->name, amp_dtype_name(t->dtype));
+    for (int i = 0; i < t->rank; i++) printf("%s%" PRId64, i ? ", " : "", t->dims[i]);
+    printf("]\n");
+}
+
+static int print_tensors(const Run *r, int64_t batch) {
+    amp_error err = {0};
+    amp_tensor_info t;
+    for (int i = 0; i < r->info.param_count; i++) {
+        if (amp_model_param_at(r->model, i, &t, &err)) return report(&err);
+        print_tensor("param", &t);
+    }
+    for (int i = 0; i < r->info.input_count; i++) {
+        if (amp_model_input_at(r->model, i, batch, &t, &err)) return report(&err);
+        print_tensor(i < r->info.model_input_count ? "input" : "target", &t);
+    }
+    for (int i = 0; i < r->info.result_count; i++) {
+        if (amp_model_result_at(r->model, i, batch, &t, &err)) return report(&err);
+        print_tensor("result", &t);
+    }
+    return 0;
+}
+
+static void print_memory(const Run *r, int64_t batch) {
+    amp_memory_info m;
+    amp_session_memory(r->session, &m);
+    printf("memory   at batch %" PRId64 ", in bytes\n", batch);
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } rows[] = {
+        {"weights", m.params},  {"copies", m.derived},  {"moments", m.moments}, {"activations", m.activations},
+        {"outputs", m.outputs}, {"scratch", m.scratch}, {"total", m.total},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        printf("         %-12s %14" PRIu64 "\n", rows[i].name, rows[i].bytes);
+}
+
+/* What the device "cuda" would find. */
+static void print_cuda(const Run *r) {
+    amp_cuda_image_info image;
+    if (!r->info.has_cuda) {
+        printf("cuda     no: %s\n", r->info.cuda_missing);
+        return;
+    }
+    printf("cuda     %d kernels; ", r->info.cuda_kernels);
+    int count = 0;
+    for (; !amp_model_cuda_image_at(r->model, count, &image, NULL); count++)
+        printf("%ssm_%d%s (%s)", count ? ", " : "compiled for ", image.arch, image.suffix,
+               image.is_cubin ? "cubin" : "PTX");
+    printf(count ? "\n" : "compiled by NVRTC when a session needs them\n");
+}
+
+int command_info(const Args *a) {
+    Run r = {0};
+    int64_t batch = a->batch ? a->batch : 1;
+    int failed = run_open(&r, a, batch, false, false);
+    if (!failed) {
+        printf("model    %s, compiled by ampc %s from %s\n", r.info.name, r.info.compiler_version, r.info.source_name);
+        printf("policy   %s (%s)\n", r.info.policy, r.info.precision);
+        printf("train    %s\n", r.info.optimizer ? r.info.optimizer : "no: inference only");
+        printf("scale    %s\n", r.info.scaler ? r.info.scaler : "none: unscaled");
+        print_cuda(&r);
+        printf("numbers  %" PRId64 " trained\n", r.info.param_elements);
+        failed = print_tensors(&r, batch);
+        print_memory(&r, batch);
+    }
+    run_close(&r);
+    return failed;
+}
+
+/* ---- eval -------------------------------------------------------------------------------------------------------- */
 
 static void add(double *sums, const double *values, int count, double weight) {
     for (int i = 0; i < count; i++) sums[i] += values[i] * weight;
@@ -59,7 +136,7 @@ int evaluate(const Run *run, const Dataset *data, int64_t batch, Evaluation *out
     return failed;
 }
 
-static void print(const Run *run, const Evaluation *e) {
+static void print_evaluation(const Run *run, const Evaluation *e) {
     printf("{\"samples\": %" PRId64 ", ", e->samples);
     json_number(stdout, "loss", e->loss);
     for (int i = 0; i < run->info.loss_count; i++) {
@@ -89,7 +166,62 @@ int command_eval(const Args *a) {
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
     failed = failed || data_open(&data, a->data, PART_TEST, run.model, run.info.input_count) ||
              evaluate(&run, &data, batch, &e);
-    if (!failed) print(&run, &e);
+    if (!failed) print_evaluation(&run, &e);
+    data_close(&data);
+    run_close(&run);
+    return failed;
+}
+
+/* ---- infer ------------------------------------------------------------------------------------------------------- */
+
+/* Batch by batch into the rows of the whole results. */
+static int infer_batches(const Run *run, const Dataset *data, int64_t batch, char *const *whole,
+                         const size_t *sample_bytes) {
+    amp_error err = {0};
+    int64_t *index = malloc(sizeof *index * (size_t)batch);
+    void *const *inputs = data_batch_new(data, batch);
+    void *outputs[DATA_MAX_INPUTS];
+    int failed = index && inputs ? 0 : report_text("no memory for a batch of %" PRId64, batch);
+    for (int64_t from = 0; !failed && from < data->count; from += batch) {
+        int64_t n = data->count - from < batch ? data->count - from : batch;
+        for (int64_t i = 0; i < n; i++) index[i] = from + i;
+        data_gather(data, index, n, inputs);
+        for (int r = 0; r < run->info.result_count; r++) outputs[r] = whole[r] + sample_bytes[r] * (size_t)from;
+        if (amp_infer(run->session, (const void *const *)inputs, n, outputs, &err)) failed = report(&err);
+    }
+    data_batch_free(data, inputs);
+    free(index);
+    return failed;
+}
+
+static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t batch) {
+    amp_error err = {0};
+    TensorsOut out = {0};
+    char *whole[DATA_MAX_INPUTS];
+    size_t sample_bytes[DATA_MAX_INPUTS];
+    if (run->info.result_count > DATA_MAX_INPUTS)
+        return report_text("models of more than %d results cannot be written", DATA_MAX_INPUTS);
+    int failed = 0;
+    for (int i = 0; !failed && i < run->info.result_count; i++) {
+        amp_tensor_info info;
+        if (amp_model_result_at(run->model, i, data->count, &info, &err)) failed = report(&err);
+        else if (!(whole[i] = tensors_out_add(&out, info.name, &info, NULL))) failed = 1;
+        else sample_bytes[i] = tensor_bytes(&info) / (size_t)data->count;
+    }
+    failed = failed || infer_batches(run, data, batch, whole, sample_bytes) || tensors_out_write(&out, a->outputs);
+    tensors_out_free(&out);
+    return failed;
+}
+
+int command_infer(const Args *a) {
+    Run run = {0};
+    Dataset data = {0};
+    char spec[4096];
+    int64_t batch = a->batch ? a->batch : 128;
+    snprintf(spec, sizeof spec, "safetensors:%s", a->inputs);
+    int failed = run_open(&run, a, batch, true, false) ||
+                 data_open(&data, spec, PART_TEST, run.model, run.info.model_input_count) ||
+                 infer_all(a, &run, &data, batch);
     data_close(&data);
     run_close(&run);
     return failed;

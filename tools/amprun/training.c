@@ -1,14 +1,126 @@
-/* train.c: amprun train. */
+/* training.c: amprun train, and its line of progress. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
 #include "tools/amprun/evaluate.h"
-#include "tools/amprun/progress.h"
+
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
+
+/* One line that moves, where the output is a terminal; one plain line per epoch elsewhere. */
+
+typedef struct Progress {
+    bool moving, quiet;
+    double start, shown;    /* seconds */
+    int64_t steps, samples; /* since start */
+    int64_t skipped;        /* since start */
+} Progress;
+
+typedef struct ProgressNow {
+    int64_t epoch, epochs, batch, batches, steps_left;
+    double loss;
+    const char *metric; /* "acc"; NULL: none */
+    double metric_value;
+    float scale; /* 0: trains unscaled */
+} ProgressNow;
+
+enum { BAR = 24, BAR_LEAST = 6, LINE = 512 };
+
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void progress_start(Progress *p, bool quiet) {
+    *p = (Progress){.moving = !quiet && isatty(STDOUT_FILENO), .quiet = quiet, .start = seconds_now()};
+}
+
+/* Samples per second. */
+static double progress_rate(const Progress *p) {
+    double seconds = seconds_now() - p->start;
+    return seconds > 0 ? (double)p->samples / seconds : 0;
+}
+
+static int terminal_width(void) {
+    struct winsize size;
+    return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
+}
+
+/* What is right of the bar, its fields |gap| apart. */
+static void format_fields(char out[LINE], const Progress *p, const ProgressNow *now, const char *gap, bool count) {
+    double per_step = p->steps ? (seconds_now() - p->start) / (double)p->steps : 0;
+    int64_t left = (int64_t)(per_step * (double)now->steps_left + 0.5);
+    char batch[64] = "", metric[128] = "", scale[128] = "";
+    if (count) snprintf(batch, sizeof batch, "%lld/%lld%s", (long long)now->batch, (long long)now->batches, gap);
+    if (now->metric) snprintf(metric, sizeof metric, "%s%s %.3f", gap, now->metric, now->metric_value);
+    if (now->scale > 0)
+        snprintf(scale, sizeof scale, "%sscale %g%sskipped %lld", gap, now->scale, gap, (long long)p->skipped);
+    snprintf(out, LINE, "%sloss %.3f%s%s%s%.0f/s%s%lld:%02lld left", batch, now->loss, metric, scale, gap,
+             progress_rate(p), gap, (long long)(left / 60), (long long)(left % 60));
+}
+
+static void draw_bar(int width, int64_t batch, int64_t batches) {
+    const char *no_colour = getenv("NO_COLOR"); /* https://no-color.org: set and not empty */
+    bool colour = !no_colour || !*no_colour;
+    int64_t done = batches ? batch * width / batches : 0;
+    fputs(colour ? "\033[32m" : "", stdout);
+    for (int i = 0; i < width; i++) fputs(i < done ? "━" : "─", stdout);
+    fputs(colour ? "\033[0m" : "", stdout);
+}
+
+/* How a line is made narrower, step by step, until a bar fits. */
+static const struct {
+    const char *gap;
+    bool count; /* of batches, which the bar shows too */
+    int bar;    /* columns, at least */
+} forms[] = {{"  ", true, BAR}, {" ", true, BAR_LEAST}, {" ", false, BAR_LEAST}};
+
+/* One line, never wider than the terminal, or the next would not replace it. */
+static void draw(const Progress *p, const ProgressNow *now) {
+    char epoch[64], fields[LINE];
+    const char *gap = "";
+    int bar = 0, room = terminal_width() - 1;
+    room -= snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)now->epoch, (long long)now->epochs);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms && (!i || bar < forms[i - 1].bar); i++) {
+        gap = forms[i].gap;
+        format_fields(fields, p, now, gap, forms[i].count);
+        bar = room - (int)(strlen(fields) + 2 * strlen(gap));
+    }
+    printf("\r\033[K%s%s", epoch, gap);
+    if (bar >= BAR_LEAST) {
+        draw_bar(bar < BAR ? bar : BAR, now->batch, now->batches);
+        fputs(gap, stdout);
+    }
+    room -= (int)strlen(gap);
+    printf("%.*s", room > 0 ? room : 0, fields);
+    fflush(stdout);
+}
+
+/* After each step; draws at most ten times a second. */
+static void progress_step(Progress *p, const ProgressNow *now, int64_t n, bool skipped) {
+    p->steps++;
+    p->samples += n;
+    p->skipped += skipped;
+    double t = seconds_now();
+    if (!p->moving || (t - p->shown < 0.1 && now->batch < now->batches)) return;
+    p->shown = t;
+    draw(p, now);
+}
+
+/* Removes the moving line, so that a plain one can be printed. */
+static void progress_clear(Progress *p) {
+    if (p->moving) fputs("\r\033[K", stdout);
+}
+
+/* ---- training ---------------------------------------------------------------------------------------------------- */
 
 enum { MAX_METRICS = 16, DEFAULT_BATCH = 128, DEFAULT_EPOCHS = 5 };
 
@@ -54,7 +166,7 @@ static void log_header(const Training *t) {
             t->run.info.name, t->run.info.policy, t->batch, m.total);
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int open_data(Training *t) {
     const Args *a = t->args;
@@ -62,8 +174,8 @@ static int open_data(Training *t) {
     t->has_test = !strncmp(a->data, "idx:", 4);
     if (t->has_test && data_open(&t->test, a->data, PART_TEST, t->run.model, t->run.info.input_count)) return 1;
     t->batches = (t->train.count + t->batch - 1) / t->batch;
-    /* A step takes k batches in a row, from one epoch into the next if need be; no step is begun that the epochs asked for
-     * would not complete. */
+    /* A step takes k batches in a row, from one epoch into the next if need be; no step is begun that the epochs asked
+     * for would not complete. */
     int64_t k = t->run.info.accumulate, asked = (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches / k;
     t->total_steps = a->steps ? a->steps : asked > 0 ? asked : 1;
     t->epochs = (t->total_steps * k + t->batches - 1) / t->batches;
@@ -107,7 +219,7 @@ static int close_log(Training *t) {
     return lost ? report_text("--log %s: could not be written in full", t->args->log) : 0;
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
 static void log_metrics(const Training *t, const char *prefix, const double *metrics) {
     for (int i = 0; i < t->run.info.metric_count; i++) {

@@ -10,7 +10,7 @@
 #include "base/names.h"
 #include "runtime/device/cuda/context.h"
 #include "runtime/device/cuda/load.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/model.h"
 
 enum { MAX_SETS = 16, MAX_OPERANDS = 4096, WARM_UP = 3, MAX_REPEATS = 1000 };

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/memory/device_memory.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 
 /* ---- offsets of temporaries -------------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/model_check.h"
 #include "runtime/model/state.h"
 

@@ -1,6 +1,6 @@
 /* model_check_kernels.c: what the kernels of a model's programs must fulfil; see model_check.c. */
 #include "base/alloc.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/model_check.h"
 
 typedef amp_check Check;

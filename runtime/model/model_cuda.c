@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/model_check.h"
 #include "runtime/model/model_tables.h"
 #include "runtime/model/state.h"

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/names.h"
 #include "base/random.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 
 typedef struct Matrix {
     int64_t rows, cols;

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/files/state_file.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
 static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {

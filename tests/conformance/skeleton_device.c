@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/device.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 
 /* ---- memory that is closed to the host --------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include "amp/model_abi.h"
 extern "C" {
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 }
 #include "tests/e2e/harness.h"
 

@@ -12,7 +12,7 @@ extern "C" {
 #include "runtime/device/device.h"
 #include "runtime/device/cpu/pool.h"
 #include "runtime/model/state.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/memory/memory_plan.h"
 #include "runtime/files/safetensors.h"
 }

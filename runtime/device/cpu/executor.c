@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/device/cpu/product/conv.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 
 enum {
     TILE = 32,

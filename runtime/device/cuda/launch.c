@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/cuda/context.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 
 enum {
     MAX_PARAMETERS = 260,           /* operands that model_cuda.c lets pass, n, and the elements of a batch */

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 
 /* ---- upload ------------------------------------------------------------------------------------------------------ */
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/device.h"
-#include "runtime/model/layout.h"
+#include "runtime/model/matrix_layout.h"
 
 static void null_destroy(amp_device *device) {
     if (!device) return;

@@ -1,8 +1,8 @@
-/* layout.h: how matrices are stored in planned memory (docs/design/kernels.md), and copying them to and from row-major
- * arrays.
+/* matrix_layout.h: how matrices are stored in planned memory (docs/design/kernels.md), and copying them to and from
+ * row-major arrays.
  */
-#ifndef AMP_RUNTIME_MODEL_LAYOUT_H
-#define AMP_RUNTIME_MODEL_LAYOUT_H
+#ifndef AMP_RUNTIME_MODEL_MATRIX_LAYOUT_H
+#define AMP_RUNTIME_MODEL_MATRIX_LAYOUT_H
 
 #include <stdbool.h>
 

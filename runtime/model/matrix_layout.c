@@ -1,5 +1,5 @@
-/* layout.c: see layout.h. */
-#include "runtime/model/layout.h"
+/* matrix_layout.c: see matrix_layout.h. */
+#include "runtime/model/matrix_layout.h"
 
 #include <string.h>
 

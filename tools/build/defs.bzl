@@ -36,7 +36,8 @@ def amp_cc_binary(name, copts = [], visibility = ["//visibility:public"], **kwar
         **kwargs
     )
 
-# C++ is tests only, and most of their time is compilation: see --cxxopt in .bazelrc. Few compute so much that this pays.
+# C++ is tests only, and most of their time is compilation: see --cxxopt in .bazelrc. Few compute so much that this
+# pays.
 _COMPUTES = ["-O1"]
 
 def _precompiled(name):

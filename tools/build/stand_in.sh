@@ -1,8 +1,9 @@
 # When the tests of the stand-in for the driver (fakecuda/) run; sourced by tools/test and .ci/run after test_totals.sh.
 #
-#     stand_in_tests always|changed   runs //fakecuda/... if that is asked for, or if fakecuda/tested does not hold the hash of
-#                                     what they depend on; a run without a failure writes it
-#     STAND_IN                        target patterns that leave these tests out: `bazel_tests NAME ... -- //... "${STAND_IN[@]}"`
+#     stand_in_tests always|changed   runs //fakecuda/... if that is asked for, or if fakecuda/tested does not hold the
+#                                     hash of what they depend on; a run without a failure writes it
+#     STAND_IN                        target patterns that leave these tests out:
+#                                     `bazel_tests NAME ... -- //... "${STAND_IN[@]}"`
 #
 # What they depend on: all code of fakecuda/, and the table of the driver's calls that the product uses.
 
@@ -26,7 +27,8 @@ stand_in_tests() {
     local when=$1 failed_before=$failed hash
     shift
     if [[ $when == changed ]] && stand_in_is_tested; then
-        printf '== the stand-in for the driver is as it was tested (%s): its tests are left to tools/test --full\n' "$STAND_IN_STAMP"
+        printf '== the stand-in for the driver is as it was tested (%s): its tests are left to tools/test --full\n' \
+            "$STAND_IN_STAMP"
         return
     fi
     hash=$(stand_in_hash)

@@ -4,8 +4,8 @@
 #     check_script PATH [ARGUMENT...]  one script whose last line is its count
 #     finish                         prints the sum as the last line and exits with 0 only if nothing failed
 #
-# A count is the line `N passed, N failed` with an optional `, N skipped`. So that only the last line of the whole run is
-# one, the counts of the parts are printed with their names after them.
+# A count is the line `N passed, N failed` with an optional `, N skipped`. So that only the last line of the whole run
+# is one, the counts of the parts are printed with their names after them.
 
 readonly COUNT='([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?'
 readonly SCRIPT_LIMIT=${SCRIPT_LIMIT:-25m} # a script that hangs must not hang the run

@@ -192,7 +192,7 @@ static void run_item(const Launch *l, int64_t item) {
     amp_kernel_args args = l->args;
     args.rows = l->rows;
     switch (l->kernel->kind) {
-    case AMP_KERNEL_TILE: /* down a panel first: that is how it lies in memory */
+    case AMP_KERNEL_TILE: /* down a panel first: that is how it is in memory */
         args.row0 = item % l->row_blocks * TILE;
         args.col0 = item / l->row_blocks * TILE;
         args.rows = l->rows - args.row0 < TILE ? l->rows - args.row0 : TILE;
@@ -201,7 +201,7 @@ static void run_item(const Launch *l, int64_t item) {
         args.row0 = item * TILE;
         args.rows = l->rows - args.row0 < TILE ? l->rows - args.row0 : TILE;
         break;
-    case AMP_KERNEL_COLUMN: /* one segment after the other, as they lie in a panel */
+    case AMP_KERNEL_COLUMN: /* one segment after the other, as they are in a panel */
     case AMP_KERNEL_SCATTER:
         args.row0 = item % l->segments * l->segment;
         args.rows = l->segment;

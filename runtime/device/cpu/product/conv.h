@@ -1,7 +1,7 @@
 /* conv.h: products over windows of images (amp_model_window in amp/model_abi.h), without copying the windows out.
  *
  * CONV and CONV_DATA: C [pixels, channels] in tiles of 32 x 32; each row of a tile has a pointer to the pixel that it
- * reads under each tap of the window, or to zeros where that pixel lies outside the image.
+ * reads under each tap of the window, or to zeros where that pixel is outside the image.
  * CONV_WEIGHT: C [taps * channels of x, channels of y], summed over the pixels of y.  The samples fall into a number of
  * splits; the sums of each are added up in their order in a second phase.
  *

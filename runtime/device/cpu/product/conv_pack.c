@@ -3,7 +3,7 @@
  * CONV_WEIGHT sums over pixels: a step of k is a pixel, or a pair of them in bf16, and holds 32 rows of the matrix
  * [taps * channels of x].  CONV of few channels has the same matrix on the other side.
  *
- * Rows of that matrix that lie together in x are a segment: channels of one tap; or, where pixels lie densely, all that
+ * Rows of that matrix that are adjacent in x are a segment: channels of one tap; or, where pixels are dense, all that
  * a line of the window has.  Segments are copied for a line of pixels at a time.
  */
 #include <string.h>
@@ -111,7 +111,7 @@ typedef struct line {
     char *out; /* row of x0 */
 } line;
 
-/* The part of a segment that lies inside the image, taps before and behind it being zeros. */
+/* The part of a segment that is inside the image; taps before and after it are zeros. */
 static void copy_edge(const amp_conv *c, const segment *s, const char *image_line, int64_t w, char *to) {
     const int64_t tap = c->window.c * conv_element_bytes(c);
     const int64_t first = conv_max(0, -w), last = conv_min(s->taps, c->window.w - w); /* taps inside */
@@ -122,7 +122,7 @@ static void copy_edge(const amp_conv *c, const segment *s, const char *image_lin
     if (begin < end) put(to + begin, image_line + w * c->a.pixel_stride + s->source + begin, end - begin);
 }
 
-/* Reading on to a multiple of STEP stays inside x, and what it writes there is written again by the segments behind. */
+/* Reading on to a multiple of STEP stays inside x, and what it writes there is written again by later segments. */
 static bool may_be_wide(const amp_conv *c, const segment *s, const char *last_read, int64_t row_bytes) {
     const int64_t wide = (s->bytes + STEP - 1) / STEP * STEP;
     if (s->column + wide > row_bytes) return false;

@@ -28,7 +28,7 @@ typedef struct conv_rows {
     int32_t rows, group_count;
     int32_t row[AMP_PRODUCT_ROWS]; /* of the tile */
     int32_t h[AMP_PRODUCT_ROWS], w[AMP_PRODUCT_ROWS];
-    uintptr_t pixel[AMP_PRODUCT_ROWS]; /* address of (h, w), which may lie outside */
+    uintptr_t pixel[AMP_PRODUCT_ROWS]; /* address of (h, w), which may be outside */
     conv_group group[AMP_PRODUCT_ROWS];
 } conv_rows;
 

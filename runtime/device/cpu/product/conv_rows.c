@@ -104,7 +104,7 @@ static uint32_t inside(const int32_t *at, int32_t rows, int64_t offset, int64_t 
 
 static uint32_t all_rows(int32_t rows) { return rows == 32 ? ~0u : (1u << rows) - 1; }
 
-/* Where a tap lies, and which rows of a group find it inside the image. */
+/* Where a tap is, and which rows of a group find it inside the image. */
 typedef struct meeting {
     int64_t offset;
     uint32_t inside; /* 0: none, or the phase does not meet it */

@@ -90,7 +90,7 @@ static int64_t tile_rows(const plan *p, int64_t row_tile) {
     return conv_min(AMP_PRODUCT_ROWS, p->rows - row_tile * AMP_PRODUCT_ROWS);
 }
 
-/* f32 of y in panels are an operand as they lie. */
+/* f32 of y in panels are an operand as they are. */
 static const void *chunk_of_dy(const amp_conv *c, const plan *p, const task *t, int64_t panel, int64_t first,
                                int64_t count) {
     const int64_t at = t->first_panel + panel;

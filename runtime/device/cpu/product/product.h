@@ -26,11 +26,11 @@ extern "C" {
 enum {
     AMP_PRODUCT_ROWS = 32,             /* rows of a tile of C, at most */
     AMP_PRODUCT_COLS = 32,             /* columns of a tile of C, and of a panel of B */
-    AMP_PRODUCT_PREFETCH_BYTES = 4096, /* what one prefetch address stands for: a 32 x 32 tile of f32 */
+    AMP_PRODUCT_PREFETCH_BYTES = 4096, /* what one prefetch address means: a 32 x 32 tile of f32 */
     AMP_PRODUCT_PREFETCH_MAX = 8
 };
 
-/* How the rows of A lie in memory.  |block| is the run of k that lies together in a row: 32 units of f32, 16 of bf16
+/* How the rows of A are in memory.  |block| is the run of k that is adjacent in a row: 32 units of f32, 16 of bf16
  * pairs. */
 typedef enum amp_product_form {
     /* A [M, K] stored as panels [K / 32][rows][32].
@@ -57,7 +57,7 @@ typedef struct amp_product_tile {
     const void *const *prefetch;
 } amp_product_tile;
 
-/* ---- one tile whose rows of A lie anywhere: image products ---- */
+/* ---- one tile whose rows of A are anywhere: image products ---- */
 
 /* A piece of k in which every row of A is contiguous, and B is. */
 typedef struct amp_gather_run {
@@ -66,7 +66,7 @@ typedef struct amp_gather_run {
 } amp_gather_run;
 
 typedef struct amp_gather_tile {
-    const void *const *a; /* [run_count][rows]: where each row of A lies */
+    const void *const *a; /* [run_count][rows]: where each row of A is */
     const amp_gather_run *runs;
     int64_t run_count; /* >= 0 */
     int64_t rows;      /* 1 .. AMP_PRODUCT_ROWS */

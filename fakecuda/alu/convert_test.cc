@@ -72,7 +72,7 @@ TEST(Convert, EveryHalfToF32) {
     }
 }
 
-// The values of a 16-bit format, the points half-way between them, and what lies next to those, as f32.
+// The values of a 16-bit format, the points half-way between them, and what is next to those, as f32.
 std::vector<uint64_t> around_halves(const Shape &f) {
     std::vector<uint64_t> v = floats(2000, 2);
     uint64_t inf = uint64_t((1 << (16 - f.digits)) - 1) << (f.digits - 1);

@@ -20,7 +20,7 @@ const AluFormat *alu_format(int type, int *parts);
 
 typedef enum AluClass { ALU_ZERO, ALU_NUMBER_, ALU_INF, ALU_NOT_A_NUMBER } AluClass;
 
-/* (-1)^negative * sig * 2^exp.  Where bits were lost below, the last bit of |sig| is 1 and stands far below what any
+/* (-1)^negative * sig * 2^exp.  Where bits were lost below, the last bit of |sig| is 1 and is far below what any
  * format keeps ("sticky"). */
 typedef struct AluValue {
     AluClass class_;

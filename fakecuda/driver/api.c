@@ -113,7 +113,7 @@ void *must_grow(void *old, size_t bytes) {
     return p;
 }
 
-/* What stands in the way of a call with a context; the device goes on with its work before. */
+/* What keeps a call with a context from being made; the device goes on with its work before. */
 static CuResult check_context(Call *call, unsigned need) {
     CuResult found = context_current(&call->context);
     if (found != CU_SUCCESS) return found;

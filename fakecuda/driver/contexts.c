@@ -7,7 +7,7 @@
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */
 
-/* Numbers that are no addresses, so that an application that looks behind one faults. */
+/* Numbers that are no addresses, so that an application that dereferences one faults. */
 
 /* 16 bits of mark, 8 of kind, 40 of slot.  The mark makes the number no valid address on x86-64 and ARM. */
 #define MARK 0xfacaull

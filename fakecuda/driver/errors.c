@@ -159,7 +159,7 @@ static bool known(const char *call) {
     return false;
 }
 
-/* "CALL:K[:ERROR]" at |*text|, which goes behind it. */
+/* "CALL:K[:ERROR]" at |*text|, which is advanced past it. */
 static bool read_plan(const char **text, Plan *out) {
     const char *colon = strchr(*text, ':');
     if (!colon || colon == *text || (size_t)(colon - *text) >= sizeof out->call) return false;

@@ -1,4 +1,4 @@
-// launch_test.cc: modules, functions, launches: what is refused, and what a fault leaves behind.
+// launch_test.cc: modules, functions, launches: what is refused, and what a fault leaves.
 #include "fakecuda/driver/stand_in.h"
 
 namespace {

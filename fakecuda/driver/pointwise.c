@@ -1,7 +1,7 @@
 /* pointwise.c: an application of the driver, with nothing of the stand-in in it: CUDA C is compiled by NVRTC, loaded,
  * put into a graph by stream capture, launched.
  *
- *     pointwise [early|past]     early: looks at the result without waiting; past: writes behind the end
+ *     pointwise [early|past]     early: looks at the result without waiting; past: writes past the end
  *
  * Exit status 0: the result is right; 1: it is not; 2: a call failed, which stderr names; 77: there is no NVRTC or no
  * driver. */

@@ -11,7 +11,7 @@
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
-/* An unsigned number, with K, M or G (of 1024) behind it; |fallback| where the variable is not set or empty. */
+/* An unsigned number, with K, M or G (of 1024) after it; |fallback| where the variable is not set or empty. */
 static uint64_t number(Settings *s, const char *name, uint64_t fallback, uint64_t most) {
     const char *text = getenv(name);
     if (!text || !*text) return fallback;

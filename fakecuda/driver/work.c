@@ -42,7 +42,7 @@ Work work_copy(const Work *w) {
  * least. */
 enum { BUS = 25, MEMORY = 2000, LEAST = 1000, WARP_INSTRUCTIONS = 500 };
 
-/* The host's memory behind |pointer| as it is now.  Work in queues is run before pinned memory goes, so only a graph
+/* The host's memory at |pointer| as it is now.  Work in queues is run before pinned memory goes, so only a graph
  * can come too late. */
 static bool host_gone(Context *c, const void *pointer, uint64_t bytes) {
     if (host_kind(pointer, bytes) == HOST_PINNED) return false;

@@ -148,7 +148,7 @@ static Step call_function(Warp *w, const Inst *i, uint32_t lanes, int index) {
     }
     uint32_t rest = s->active & ~lanes;
     Join *j = strand_join(w, s->pc + 1, s->active, NULL);
-    if (rest) { /* they call something else, or nothing, and wait behind the call */
+    if (rest) { /* they call something else, or nothing, and wait after the call */
         Strand others = *s;
         others.active = rest;
         others.join = j;

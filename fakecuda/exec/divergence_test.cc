@@ -1,5 +1,5 @@
 // Random programs of branches, loops, breaks and early ends: every thread must compute what it computes alone, and all
-// that are left meet behind each statement.
+// that are left meet after each statement.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -31,7 +31,7 @@ enum {
 
 /* The last range that starts at or below |address|; NULL: none. */
 const MemoryRange *memory_before(const ExecMemory *m, uint64_t address);
-/* Says what lies around an |address| whose |size| bytes nobody may touch. */
+/* Says what is around an |address| whose |size| bytes nobody may touch. */
 void memory_explain(const ExecMemory *m, uint64_t address, uint64_t size, char *text, size_t room);
 
 #endif

@@ -282,7 +282,7 @@ enum {
     ACCESS_CONSTANT = 8 /* .nc: nobody may write there in this launch */,
     ACCESS_COPY = 16 /* begins now, ends at a wait */
 };
-/* The bytes behind an address after all checks; NULL: a fault was set.  A write is then done by the caller with
+/* The bytes at an address after all checks; NULL: a fault was set.  A write is then done by the caller with
  * |value|'s bytes (NULL: races are errors whatever is written). */
 uint8_t *access_bytes(Warp *w, const Inst *i, int lane, PtxSpace space, uint64_t address, uint32_t size, int how,
                       const void *value);
@@ -365,8 +365,8 @@ void address_lanes(const Warp *w, const Address *a, uint64_t to[LANES]);
 int function_index(const ExecModule *m, const char *name); /* -1: none */
 /* Whether all modifiers are of the NULL-terminated list or types; else |why| names the first that is not. */
 bool only_modifiers(Decoder *d, const char *const *known);
-const char *one_modifier(const Decoder *d,
-                         const char *const *known); /* the first of the list that stands there; NULL */
+/* The first of the list that the instruction has; NULL. */
+const char *one_modifier(const Decoder *d, const char *const *known);
 PtxSpace modifier_space(const Decoder *d);
 
 DecodeFn decode_alu, decode_mov, decode_cvta, decode_isspacep, decode_ld, decode_st, decode_atom, decode_bra,

@@ -12,7 +12,7 @@ typedef struct MatrixMove {
     bool transposed;
 } MatrixMove;
 
-/* Where the low (k = 0) or high half of lane l's register lies. */
+/* Where the low (k = 0) or high half of lane l's register is in the matrix. */
 static void element(const MatrixMove *m, int l, int k, int *row, int *column) {
     int outer = l / 4, inner = 2 * (l % 4) + k;
     *row = m->transposed ? inner : outer;

@@ -113,7 +113,7 @@ Step mbarrier_arrive_later(Warp *w, const Inst *i, const uint64_t address[LANES]
     return STEP_NEXT;
 }
 
-/* The copies behind these arrivals are done now. */
+/* The copies that these arrivals wait for are done now. */
 static Step fire_deferred(Warp *w, const Inst *i, uint32_t offset) {
     Block *b = w->block;
     int kept = 0;

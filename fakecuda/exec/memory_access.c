@@ -270,7 +270,7 @@ void count_global(Block *b, const uint64_t address[LANES], uint32_t active, uint
 static uint32_t passes(const uint64_t *offset, uint32_t lanes, uint32_t size) {
     uint32_t words[32][LANES], used[32] = {0}, most = 0, first = (uint32_t)__builtin_ctz(lanes), row = 0;
     FOR_LANES(l, lanes) row |= (uint32_t)(offset[l] == offset[first] + (l - first) * size) << l;
-    if (row == lanes) return 1; /* one behind the other: 128 bytes at most */
+    if (row == lanes) return 1; /* one after the other: 128 bytes at most */
     FOR_LANES(l, lanes)
     for (uint32_t word = (uint32_t)(offset[l] / 4), end = (uint32_t)((offset[l] + size + 3) / 4); word < end; word++) {
         uint32_t bank = word % 32, k = 0;

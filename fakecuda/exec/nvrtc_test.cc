@@ -92,7 +92,7 @@ TEST(Nvrtc, AMissingSyncthreadsIsFound) {
     NEED_NVRTC(compiler);
     std::string source = kSoftmax;
     size_t at = source.find("__syncthreads();");
-    source.erase(at, 16); // behind the first partial results
+    source.erase(at, 16); // after the first partial results
     Gpu gpu(80);
     std::vector<float> x(256, 1.0f);
     gpu.load(compiler.ptx(source, 80, {"-lineinfo"}));

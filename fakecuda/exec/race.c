@@ -42,8 +42,8 @@ void clock_acquire(Warp *w, const uint32_t from[MAX_WARPS]) {
         if (from[v] > w->known[v] && v != w->index) w->known[v] = from[v];
 }
 
-/* Two fences order what stands before the one that runs first against what stands behind the other, as if they always
- * met through a flag: no false alarms, and none where a flag is missing beside a fence. */
+/* Two fences order what is before the one that runs first against what is after the other, as if they always met
+ * through a flag: no false alarms, and none where a flag is missing beside a fence. */
 void clock_fence(Warp *w) {
     clock_release(w, w->block->fence_clock);
     clock_acquire(w, w->block->fence_clock);
@@ -92,7 +92,7 @@ static bool check_record(Warp *w, const Inst *i, int lane, uint32_t offset, Shar
         return report(w, i, lane, offset, last->write, "writes", "wrote");
     for (int r = 0; r < 2; r++)
         if (conflicts(w, last->read[r], mine)) return report(w, i, lane, offset, last->read[r], "writes", "reads");
-    /* What is ordered behind this write is ordered behind the reads before it. */
+    /* What is ordered after this write is ordered after the reads before it. */
     *last = (SharedAccess){.write = mine};
     return true;
 }

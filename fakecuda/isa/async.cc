@@ -62,7 +62,7 @@ Case groups() {
     return c;
 }
 
-// Fewer bytes are read than written: zeros behind.  A thread that reads none may have any address inside.
+// Fewer bytes are read than written: zeros after them.  A thread that reads none may have any address inside.
 Case zeros() {
     Case c;
     c.name = "cp_async_zero_fill";

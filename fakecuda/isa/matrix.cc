@@ -24,7 +24,7 @@ uint32_t fragment(int j, int l, bool transposed) {
     return low | static_cast<uint32_t>(high) << 16;
 }
 
-// Fills shared memory; %r0: the address of the row that this lane gives.  The matrices lie in reverse order of their
+// Fills shared memory; %r0: the address of the row that this lane gives.  The matrices are in reverse order of their
 // use, so that addresses matter.
 const char kFill[] = R"(
     .shared .align 16 .b8 s[512];
@@ -213,7 +213,7 @@ Case product(const Shape &s) {
     int a_elements = 16 * s.k / 32, b_elements = 8 * s.k / 32, per_register = 4 / type_bytes(s.ab);
     int a_registers = a_elements / per_register, b_registers = b_elements / per_register,
         d_registers = s.cd == Type::kF32 ? 4 : 2;
-    // Registers lie in memory as [lane][register].
+    // Registers are in memory as [lane][register].
     std::string body;
     const struct {
         const char *buffer, *prefix;

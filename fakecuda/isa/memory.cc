@@ -208,7 +208,7 @@ Case variables() {
     ld.u8 %r0, [%d0];
     st.global.u32 [%b0+8], %r0;
     mov.u64 %d0, bytes;
-    ld.global.u8 %r0, [%d0+7];       // behind a short list: zero
+    ld.global.u8 %r0, [%d0+7];       // after a short list: zero
     st.global.u32 [%b0+12], %r0;
     ld.global.u8 %r0, [bytes+4];
     st.global.u32 [%b0+16], %r0;
@@ -358,7 +358,7 @@ Case parameters() {
 }
 )");
     std::vector<uint8_t> s(76, 0);
-    auto put = [&](size_t offset, auto value) { memcpy(&s[offset - 8], &value, sizeof value); }; // behind the pointer
+    auto put = [&](size_t offset, auto value) { memcpy(&s[offset - 8], &value, sizeof value); }; // after the pointer
     put(8, uint8_t(200));
     put(10, int16_t(-5));
     put(12, 2.5f);

@@ -3,7 +3,7 @@
 //
 //     on_device [--stand-in] [--dump FILE]
 //
-// A line per case: `pass`, `fail` or `skip`, its name, and behind a tab what is wrong.  Kernels that end badly take
+// A line per case: `pass`, `fail` or `skip`, its name, and after a tab what is wrong.  Kernels that end badly take
 // their context, so a child runs the cases, and another one goes on after it.  --stand-in: the driver is that of
 // fakecuda, which refuses some.  --dump: every buffer as it was left, in hexadecimal.  Exit status: 0 every case was
 // tried, 2 the driver cannot be used.

@@ -51,7 +51,7 @@ typedef struct Number { /* the value of a constant expression */
 
 enum { MAX_DIMENSIONS = 8 };
 
-typedef struct Specs { /* what stands before the names of a declaration */
+typedef struct Specs { /* what comes before the names of a declaration */
     Place place;
     PtxSpace space;
     PtxType type;
@@ -78,7 +78,7 @@ typedef struct Initializer { /* one value or a list */
 
 typedef struct Variable { /* grows nowhere: operands point to it until the module is finished */
     PtxVariable is;
-    PtxVariable *placed; /* where it lies in the finished module */
+    PtxVariable *placed; /* where it is in the finished module */
     struct Variable *next;
     Name *name;
     Place place;
@@ -119,7 +119,7 @@ typedef struct Symbol {
     struct Symbol *next;  /* of the same scope */
 } Symbol;
 
-typedef struct LabelUse { /* not resolved before its scope ends: the label may stand behind it */
+typedef struct LabelUse { /* not resolved before its scope ends: the label may come after it */
     Name *name;
     Place place;
     PtxOperand *operand; /* NULL: the operand of an instruction, which still moves */

@@ -13,7 +13,7 @@
 /* ---- the element types of the format ----------------------------------------------------------------------------- */
 
 /* In the reference's order: the writer sorts by it, from the last to the first, which puts larger alignments first. */
-static const struct Type {
+static const struct TensorType {
     const char *name;
     unsigned bits;
     amp_dtype dtype; /* AMP_DT_NONE: not computed with here */
@@ -141,7 +141,7 @@ static amp_status check_metadata(const TensorReader *r, const amp_json *metadata
 
 /* ---- one tensor -------------------------------------------------------------------------------------------------- */
 
-static const struct Type *find_type(const char *name) {
+static const struct TensorType *find_type(const char *name) {
     for (int i = 0; i < TYPE_COUNT; i++)
         if (!strcmp(types[i].name, name)) return &types[i];
     return NULL;
@@ -191,7 +191,7 @@ static amp_status read_tensor(const TensorReader *r, const amp_json_member *memb
     if (entry->kind != AMP_JSON_OBJECT || !dtype || dtype->kind != AMP_JSON_STRING)
         return bad(r, "tensor %s has no dtype", view->name);
     if (entry->object.count != 3) return bad(r, "tensor %s has keys that the format does not know", view->name);
-    const struct Type *type = find_type(dtype->string.data);
+    const struct TensorType *type = find_type(dtype->string.data);
     if (!type) return bad(r, "tensor %s: unknown dtype %s", view->name, dtype->string.data);
     view->dtype = type->dtype;
     view->dtype_name = type->name;

@@ -20,24 +20,24 @@ enum { MAX_THREADS = 64, MAX_ARCHITECTURES = 64 };
 
 /* One function that no image of the model serves at once.  A thread of its own may work on it: its memory is malloc's
  * (the allocator NULL), not the application's. */
-typedef struct Job {
+typedef struct CompileJob {
     const amp_model_cuda_function *function;
     amp_cuda_image *image;
     amp_status status;
     amp_error error;
-} Job;
+} CompileJob;
 
-typedef struct Work {
+typedef struct CompileWork {
     const amp_cuda_compile_options *options;
     const char *prelude;
     const amp_nvrtc *nvrtc;
     amp_cuda_cache *cache;
     int arch; /* that NVRTC compiles for */
     bool cubin;
-    Job *jobs;
+    CompileJob *jobs;
     int count;
     atomic_int next;
-} Work;
+} CompileWork;
 
 /* ---- images of the model ---- */
 
@@ -76,16 +76,16 @@ static bool take_from_model(const amp_model_cuda_function *f, int arch, bool cub
 
 /* ---- the cache and NVRTC ---- */
 
-static const char *prelude_of(const Work *w, const amp_model_cuda_function *f) {
+static const char *prelude_of(const CompileWork *w, const amp_model_cuda_function *f) {
     return f->prelude ? f->prelude : w->prelude;
 }
 
-static amp_cuda_cache_key key_of(const Work *w, const amp_model_cuda_function *f) {
+static amp_cuda_cache_key key_of(const CompileWork *w, const amp_model_cuda_function *f) {
     const char *parts[] = {prelude_of(w, f), f->source, AMP_NVRTC_OPTIONS};
     return amp_cuda_cache_key_of(parts, 3, amp_nvrtc_version(w->nvrtc), w->arch, w->cubin);
 }
 
-static bool take_from_cache(const Work *w, const amp_cuda_cache_key *key, amp_cuda_image *out) {
+static bool take_from_cache(const CompileWork *w, const amp_cuda_cache_key *key, amp_cuda_image *out) {
     amp_cuda_cache_entry e;
     if (!amp_cuda_cache_get(w->cache, key, &e)) return false;
     *out = (amp_cuda_image){.data = e.image, /* the cache's allocator is malloc, too */
@@ -101,14 +101,14 @@ static bool take_from_cache(const Work *w, const amp_cuda_cache_key *key, amp_cu
     return true;
 }
 
-static void put_into_cache(const Work *w, const amp_cuda_cache_key *key, const amp_cuda_image *image) {
+static void put_into_cache(const CompileWork *w, const amp_cuda_cache_key *key, const amp_cuda_image *image) {
     amp_cuda_cache_entry e = {(void *)image->data, image->size,        image->is_cubin,   image->registers,
                               image->shared_bytes, image->spill_bytes, image->stack_bytes};
     amp_cuda_cache_put(w->cache, key, &e);
 }
 
 /* Takes the part that is wanted out of |r|. */
-static void take_from_result(const Work *w, amp_nvrtc_result *r, amp_cuda_image *out) {
+static void take_from_result(const CompileWork *w, amp_nvrtc_result *r, amp_cuda_image *out) {
     char **data = w->cubin ? &r->cubin : &r->ptx;
     const amp_nvrtc_kernel_use *use = r->use_count ? &r->uses[0] : NULL;
     *out = (amp_cuda_image){.data = *data,
@@ -125,7 +125,8 @@ static void take_from_result(const Work *w, amp_nvrtc_result *r, amp_cuda_image 
     *data = NULL;
 }
 
-static amp_status compile(const Work *w, const char *text, const char *name, amp_cuda_image *out, amp_error *err) {
+static amp_status compile(const CompileWork *w, const char *text, const char *name, amp_cuda_image *out,
+                          amp_error *err) {
     amp_nvrtc_result result;
     amp_nvrtc_job job = {.source = text, .name = name, .arch = w->arch, .cubin = w->cubin};
     amp_status status = amp_nvrtc_compile(w->nvrtc, &job, &result, err);
@@ -135,7 +136,7 @@ static amp_status compile(const Work *w, const char *text, const char *name, amp
     return out->data ? AMP_OK : amp_fail(err, AMP_INTERNAL, "%s: NVRTC compiled it and gave nothing", name);
 }
 
-static amp_status compile_function(const Work *w, const amp_model_cuda_function *f, amp_cuda_image *out,
+static amp_status compile_function(const CompileWork *w, const amp_model_cuda_function *f, amp_cuda_image *out,
                                    amp_error *err) {
     size_t prelude = strlen(prelude_of(w, f)), size = prelude + strlen(f->source) + 1;
     char *text = amp_alloc(NULL, size);
@@ -147,7 +148,7 @@ static amp_status compile_function(const Work *w, const amp_model_cuda_function 
     return status;
 }
 
-static void run_job(const Work *w, Job *job) {
+static void run_job(const CompileWork *w, CompileJob *job) {
     amp_cuda_cache_key key = key_of(w, job->function);
     if (take_from_cache(w, &key, job->image)) return;
     job->status = compile_function(w, job->function, job->image, &job->error);
@@ -155,13 +156,13 @@ static void run_job(const Work *w, Job *job) {
 }
 
 static void *run_jobs(void *work) {
-    Work *w = work;
+    CompileWork *w = work;
     for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) run_job(w, &w->jobs[i]);
     return NULL;
 }
 
 /* This thread and, where the system gives them, others. */
-static void run_all(Work *w) {
+static void run_all(CompileWork *w) {
     pthread_t threads[MAX_THREADS];
     int started = 0;
     long wanted = w->options->threads > 0 ? w->options->threads : sysconf(_SC_NPROCESSORS_ONLN);
@@ -173,7 +174,7 @@ static void run_all(Work *w) {
 }
 
 /* Exactly this architecture or, from an older NVRTC, PTX for the newest one below it. */
-static bool choose_target(Work *w) {
+static bool choose_target(CompileWork *w) {
     int archs[MAX_ARCHITECTURES], count = amp_nvrtc_architectures(w->nvrtc, archs, MAX_ARCHITECTURES);
     w->arch = 0;
     for (int i = 0; i < count && i < MAX_ARCHITECTURES; i++)
@@ -182,14 +183,14 @@ static bool choose_target(Work *w) {
     return w->arch > 0;
 }
 
-static void fail_all(Work *w, const amp_error *error) {
+static void fail_all(CompileWork *w, const amp_error *error) {
     for (int i = 0; i < w->count; i++) {
         w->jobs[i].status = error->code;
         w->jobs[i].error = *error;
     }
 }
 
-static void make_all(Work *w) {
+static void make_all(CompileWork *w) {
     amp_error err = {0};
     amp_nvrtc *nvrtc;
     if (amp_nvrtc_open(NULL, &nvrtc, &err)) {
@@ -211,7 +212,7 @@ static void make_all(Work *w) {
 
 /* ---- all images ---- */
 
-static amp_status fail_job(const amp_cuda_compile_options *o, const Job *job, amp_error *err) {
+static amp_status fail_job(const amp_cuda_compile_options *o, const CompileJob *job, amp_error *err) {
     const char *name = o->device_name ? o->device_name : "this device";
     if (job->status == AMP_BAD_SOURCE)
         return amp_fail(err, AMP_INTERNAL, "the model's CUDA code does not compile for sm_%d: %s", o->arch,
@@ -231,20 +232,20 @@ static amp_status check_min_arch(const amp_cuda_compile_options *o, const amp_mo
 }
 
 /* Those that the model serves are done; the others become jobs. */
-static amp_status list_jobs(Work *w, const amp_model_cuda_function *functions, int count, amp_cuda_image *images,
+static amp_status list_jobs(CompileWork *w, const amp_model_cuda_function *functions, int count, amp_cuda_image *images,
                             amp_error *err) {
     const amp_cuda_compile_options *o = w->options;
     for (int i = 0; i < count; i++) {
         AMP_TRY(check_min_arch(o, &functions[i], err));
         if (images[i].data || (o->machine_code && take_from_model(&functions[i], o->arch, true, &images[i]))) continue;
-        w->jobs[w->count++] = (Job){.function = &functions[i], .image = &images[i]};
+        w->jobs[w->count++] = (CompileJob){.function = &functions[i], .image = &images[i]};
     }
     return AMP_OK;
 }
 
-static amp_status finish_jobs(const Work *w, amp_error *err) {
+static amp_status finish_jobs(const CompileWork *w, amp_error *err) {
     for (int i = 0; i < w->count; i++) {
-        const Job *job = &w->jobs[i];
+        const CompileJob *job = &w->jobs[i];
         if (!job->status || take_from_model(job->function, w->options->arch, false, job->image)) continue;
         return fail_job(w->options, job, err);
     }
@@ -254,7 +255,7 @@ static amp_status finish_jobs(const Work *w, amp_error *err) {
 amp_status amp_cuda_compile(const amp_cuda_compile_options *options, const char *prelude,
                             const amp_model_cuda_function *functions, int count, amp_cuda_image *images,
                             amp_error *err) {
-    Work w = {.options = options, .prelude = prelude};
+    CompileWork w = {.options = options, .prelude = prelude};
     size_t bytes = ((size_t)count + 1) * sizeof *w.jobs;
     w.jobs = amp_alloc_zeroed(NULL, bytes);
     if (!w.jobs) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory before compiling %d CUDA functions", count);

@@ -12,7 +12,7 @@
  * are those of the ways to the last end; then, for blocks that cannot come there, of the ways to the last of the other
  * ends; and so on. */
 
-typedef struct Graph {
+typedef struct FlowGraph {
     const PtxFunction *f;
     int count;            /* of blocks; block |count| is the end of the text */
     int *first, *block;   /* first instruction of a block; block of an instruction */
@@ -21,7 +21,7 @@ typedef struct Graph {
     int *pass;            /* in which pass a block was reached; 0: not yet */
     int *order, *rank;    /* post-order of the present pass, against the edges */
     int *idom;
-} Graph;
+} FlowGraph;
 
 static bool is(const PtxInstruction *i, const char *opcode) { return !strcmp(i->opcode, opcode); }
 
@@ -44,7 +44,7 @@ static bool falls(const PtxInstruction *i) { return i->guard >= 0 || !ends_block
 
 static int *integers(int count) { return calloc((size_t)count + 1, sizeof(int)); }
 
-static void find_blocks(Graph *g) {
+static void find_blocks(FlowGraph *g) {
     int n = g->f->count;
     g->block = integers(n + 1);
     for (int k = 0; k < n; k++) { /* marks of leaders */
@@ -63,12 +63,12 @@ static void find_blocks(Graph *g) {
     g->first[g->count] = n;
 }
 
-static int add_edge(Graph *g, int count, int to) {
+static int add_edge(FlowGraph *g, int count, int to) {
     g->edges[count] = g->block[to];
     return count + 1;
 }
 
-static void find_edges(Graph *g) {
+static void find_edges(FlowGraph *g) {
     int most = 0;
     const PtxOperand *to = NULL;
     for (int b = 0; b < g->count; b++) most += 2 + targets(&g->f->code[g->first[b + 1] - 1], &to);
@@ -97,7 +97,7 @@ static void find_edges(Graph *g) {
 }
 
 /* Numbers the blocks from which |root| can be reached and that no earlier pass has reached. */
-static int number_blocks(Graph *g, int root, int pass) {
+static int number_blocks(FlowGraph *g, int root, int pass) {
     int n = g->count + 1, top = 0, ranked = 0;
     int *stack = integers(n), *at = integers(n);
     stack[top++] = root;
@@ -118,7 +118,7 @@ static int number_blocks(Graph *g, int root, int pass) {
     return ranked;
 }
 
-static int meet(const Graph *g, int a, int b) {
+static int meet(const FlowGraph *g, int a, int b) {
     while (a != b) {
         while (g->rank[a] < g->rank[b]) a = g->idom[a];
         while (g->rank[b] < g->rank[a]) b = g->idom[b];
@@ -126,7 +126,7 @@ static int meet(const Graph *g, int a, int b) {
     return a;
 }
 
-static void find_dominators(Graph *g, int root, int pass) {
+static void find_dominators(FlowGraph *g, int root, int pass) {
     int ranked = number_blocks(g, root, pass);
     g->idom[root] = root;
     for (bool changed = true; changed;) {
@@ -144,7 +144,7 @@ static void find_dominators(Graph *g, int root, int pass) {
 
 /* The last block that ends threads and was not reached yet; those that end only some (a guard) come after all others.
  * -1: none. */
-static int last_end(const Graph *g) {
+static int last_end(const FlowGraph *g) {
     int guarded = -1;
     if (!g->pass[g->count]) return g->count;
     for (int b = g->count; b-- > 0;) {
@@ -158,7 +158,7 @@ static int last_end(const Graph *g) {
 
 void cfg_post_dominators(const PtxFunction *f, int *joins) {
     if (!f->count) return;
-    Graph g = {.f = f};
+    FlowGraph g = {.f = f};
     find_blocks(&g);
     find_edges(&g);
     g.order = integers(g.count + 1);

@@ -25,15 +25,15 @@ bool decode_bra(Decoder *d, Inst *i) {
     return true;
 }
 
-typedef struct Table {
+typedef struct BranchTable {
     Operand index;
     const PtxOperand *labels;
     int count;
-} Table;
+} BranchTable;
 
 /* One target at a time: its lanes part from the others, which come here again. */
 static Step run_brx(Warp *w, const Inst *i) {
-    const Table *t = i->more;
+    const BranchTable *t = i->more;
     int lane = __builtin_ctz(w->active);
     uint64_t index = lane_value(w, &t->index, lane);
     if (index >= (uint64_t)t->count)
@@ -64,8 +64,8 @@ bool decode_brx(Decoder *d, Inst *i) {
     const PtxOperand *o = d->ptx->operands;
     if (d->ptx->operand_count != 2 || o[1].kind != PTX_OP_LIST || !o[1].count || o[1].items[0].kind != PTX_OP_LABEL)
         return refuse(d, "a list of labels is needed");
-    Table *t = module_new(d->function->module, sizeof *t);
-    *t = (Table){.labels = o[1].items, .count = o[1].count};
+    BranchTable *t = module_new(d->function->module, sizeof *t);
+    *t = (BranchTable){.labels = o[1].items, .count = o[1].count};
     i->run = run_brx;
     i->more = t;
     return decode_source(d, &o[0], 4, &t->index);
@@ -109,19 +109,19 @@ typedef struct Argument {
     uint64_t bytes;
 } Argument;
 
-typedef struct Call {
+typedef struct CallSite {
     Operand target; /* indirect: bytes != 0 */
     int callee;     /* index; -1: indirect or a built-in */
     Argument *arguments, *results;
     int argument_count, result_count;
-} Call;
+} CallSite;
 
 static uint8_t *lane_params(const Frame *f, uint32_t lane) {
     return f->params + (uint64_t)lane * f->function->param_bytes;
 }
 
 static Step call_function(Warp *w, const Inst *i, uint32_t lanes, int index) {
-    const Call *c = i->more;
+    const CallSite *c = i->more;
     Strand *s = w->strand;
     const Function *f = &w->block->module->functions[index];
     if (!f->code)
@@ -166,7 +166,7 @@ static Step run_ret(Warp *w, const Inst *i) {
     (void)i;
     Frame *frame = w->strand->frame;
     const Function *f = frame->function;
-    const Call *c = frame->call->more;
+    const CallSite *c = frame->call->more;
     FOR_LANES(l, w->active)
     for (int k = 0; k < c->result_count; k++) {
         uint64_t bytes =
@@ -176,11 +176,13 @@ static Step run_ret(Warp *w, const Inst *i) {
     return strand_return(w, w->active);
 }
 
-static Step run_call(Warp *w, const Inst *i) { return call_function(w, i, w->active, ((const Call *)i->more)->callee); }
+static Step run_call(Warp *w, const Inst *i) {
+    return call_function(w, i, w->active, ((const CallSite *)i->more)->callee);
+}
 
 /* One function at a time: lanes that call another come here again. */
 static Step run_call_indirect(Warp *w, const Inst *i) {
-    const Call *c = i->more;
+    const CallSite *c = i->more;
     int lane = __builtin_ctz(w->active);
     uint64_t target = lane_value(w, &c->target, lane), at = target - (w->block->memory->base + WINDOW_CODE);
     if (at % 16 || at / 16 >= (uint64_t)w->block->module->ptx->function_count)
@@ -206,7 +208,7 @@ static void read_text(Warp *w, const Inst *i, int lane, const Argument *a, char 
 }
 
 static Step run_assert(Warp *w, const Inst *i) {
-    const Call *c = i->more;
+    const CallSite *c = i->more;
     int lane = __builtin_ctz(w->active);
     char text[4][200] = {"", "", "", ""};
     uint32_t line = 0;
@@ -218,7 +220,7 @@ static Step run_assert(Warp *w, const Inst *i) {
 
 /* What kernels print is not kept; the result is the number of arguments, which nobody reads. */
 static Step run_vprintf(Warp *w, const Inst *i) {
-    const Call *c = i->more;
+    const CallSite *c = i->more;
     FOR_LANES(l, w->active)
     if (c->result_count) memset(lane_params(w->strand->frame, l) + c->results[0].place, 0, c->results[0].bytes);
     return STEP_NEXT;
@@ -241,7 +243,7 @@ static bool decode_arguments(Decoder *d, const PtxOperand *list, Argument **to, 
 bool decode_call(Decoder *d, Inst *i) {
     static const char *const known[] = {"uni", NULL};
     if (!only_modifiers(d, known)) return false;
-    Call *c = module_new(d->function->module, sizeof *c);
+    CallSite *c = module_new(d->function->module, sizeof *c);
     const PtxOperand *o = d->ptx->operands, *end = o + d->ptx->operand_count;
     c->callee = -1;
     i->more = c;

@@ -139,7 +139,7 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
     typedef typename Memory::Stored Stored;
     typedef SharedTile<ELEMENTS, LINES * 4, ORDER_ALONG> Tile;
     static constexpr int WIDE = BYTES / 4, TURNS = LINES * ELEMENTS / WIDE / THREADS;
-    float held[TURNS][WIDE];
+    alignas(BYTES) float held[TURNS][WIDE]; /* a row is moved at once */
 
     static INLINE int line_of(int part) {
         return WIDE == 4 ? part / 2 % 16 + part / 64 * 16 : part / 8 % 4 + part / 64 * 4;

@@ -354,11 +354,12 @@ class CodegenTest : public testing::Test {
         return m;
     }
 
-    std::unique_ptr<LoadedModel> Compile(const Module *m) {
+    std::unique_ptr<LoadedModel> Compile(const Module *m, const char *c_compiler = nullptr) {
         char *bytes = nullptr;
         size_t size = 0;
         amp_error err = {};
         CodegenOptions options = {};
+        options.c_compiler = c_compiler;
         Text c;
         text_init(&c, &arena_);
         if (codegen_c(m, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {

@@ -157,6 +157,7 @@ class CudaOpsTest : public LowerPassTest {
         job.source = source.c_str();
         job.name = "conformance.cu";
         job.arch = arch;
+        CompileQuickly(Nvrtc(), &job);
         amp_nvrtc_result result = {};
         amp_error err = {};
         if (amp_nvrtc_compile(Nvrtc(), &job, &result, &err)) ADD_FAILURE() << err.message << "\n" << source;

@@ -6,6 +6,7 @@
 #include "codegen/cuda/cuda.h"
 #include "targets/target.h"
 #include "tests/codegen/core_model.h"
+#include "tests/codegen/cuda/quick_compile.h"
 
 class CudaModelTest : public CoreModelTest {
   protected:
@@ -60,6 +61,7 @@ class CudaModelTest : public CoreModelTest {
         job.name = "model.cu";
         job.arch = arch;
         job.cubin = cubin;
+        if (quick_) CompileQuickly(nvrtc_, &job);
         amp_nvrtc_result result = {};
         amp_error err = {};
         if (amp_nvrtc_compile(nvrtc_, &job, &result, &err)) {
@@ -83,7 +85,8 @@ class CudaModelTest : public CoreModelTest {
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = Emit(m);
             ASSERT_NE(cuda, nullptr);
-            for (int arch : {75, 80, 90, 120}) Ptx(cuda, arch);
+            for (int arch : InLongTests() ? std::vector<int>{75, 80, 90, 120} : std::vector<int>{75, 90})
+                Ptx(cuda, arch);
             if (HasFailure()) return;
         }
     }
@@ -106,6 +109,7 @@ class CudaModelTest : public CoreModelTest {
         }
     }
 
+    bool quick_ = true; // see quick_compile.h; false for what runs long
     static inline amp_nvrtc *nvrtc_ = nullptr;
     static inline std::string why_;
 };

@@ -158,7 +158,7 @@ const std::vector<Matrices> small_shapes = {{7, 10, 30}, {16, 8, 16}, {64, 64, 6
 
 // |others|: whose code is that of an architecture before them, for the long tests.
 std::vector<int> Archs(std::vector<int> archs, const std::vector<int> &others) {
-    if (getenv("AMP_CUDA_ARCHS")) archs.insert(archs.end(), others.begin(), others.end());
+    if (InLongTests()) archs.insert(archs.end(), others.begin(), others.end());
     return archs;
 }
 
@@ -255,7 +255,7 @@ TEST_F(ProductTest, Convolutions) {
             const CudaModule *cuda = Emit(m);
             ASSERT_NE(cuda, nullptr);
             SCOPED_TRACE(t + " " + c);
-            for (int arch : t == "f16" || t == "f32" ? std::vector<int>{75, 90} : std::vector<int>{80}) {
+            for (int arch : t == "f16" || t == "f32" ? Archs({90}, {75}) : Archs({80}, {})) {
                 const LoadedPtx image(Ptx(cuda, arch), arch);
                 for (int64_t n : {1, 5}) {
                     const Func *f = cuda->programs.data[0].func;
@@ -274,6 +274,7 @@ TEST_F(ProductTest, OneElement) {
 }
 
 TEST_F(ProductTest, LongAndWide) {
+    quick_ = false;
     Check("f16", {90}, {{{3, 1000, 129}, false, false}, {{3, 1000, 129}, true, true}, {{2, 8, 50257}, false, true}});
     Check("f16", {75}, {{{3, 1000, 129}, false, true}, {{2, 8, 50257}, true, false}});
     Check("f32", {80}, {{{3, 1000, 129}, true, false}, {{2, 8, 50257}, false, false}});
@@ -281,6 +282,7 @@ TEST_F(ProductTest, LongAndWide) {
 
 // A layer: the product's own tiles, k in many steps.
 TEST_F(ProductTest, Layer) {
+    quick_ = false;
     Check("f16", {80}, {{{128, 784, 512}, false, true}});
     Check("f32", {80}, {{{128, 200, 512}, false, true}});
 }

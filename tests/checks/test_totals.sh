@@ -63,6 +63,21 @@ expect 'a script without a count' '0 passed, 1 failed, status 1' "$(total 'echo 
 expect 'a count that is not last' '0 passed, 1 failed, status 1' "$(total 'echo 1 passed, 0 failed; echo done')"
 expect 'a run of nothing' '0 passed, 0 failed, status 1' "$(total 'echo 0 passed, 0 failed')"
 
+# Of several scripts, which run side by side, each is counted, and the slow ones are waited for.
+several() {
+    for body in "$@"; do
+        printf '#!/bin/sh\n%s\n' "$body" >"$work/script.$((++count))"
+        chmod +x "$work/script.$count"
+    done
+    bash -euo pipefail -c 'source tools/build/test_totals.sh; check_scripts "$@"; finish' - "$work"/script.[0-9]*
+    printf 'status %d\n' $?
+}
+count=0
+output=$(several 'sleep 1; echo 1 passed, 0 failed' 'echo 2 passed, 0 failed, 1 skipped' 'echo 3 passed, 0 failed; exit 7' 'echo no')
+expect 'several scripts' $'6 passed, 2 failed, 1 skipped\nstatus 1' "$(tail -n 2 <<<"$output")"
+expect 'each with its name, failures too' 5 "$(grep -c "^[0-9].* $work/script" <<<"$output")"
+expect 'two at a time: the second ends first' "== $work/script.2" "$(grep '^==' <<<"$output" | head -n 1)"
+
 # The tests of the stand-in for the driver run where it has changed, and a run that passes is remembered.
 stand_in() {
     mkdir -p "$work/tree/fakecuda" "$work/tree/runtime/device/cuda"

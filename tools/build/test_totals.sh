@@ -2,6 +2,7 @@
 #
 #     bazel_tests NAME ARGUMENT...   one `bazel test -k ARGUMENT...`
 #     check_script PATH [ARGUMENT...]  one script whose last line is its count
+#     check_scripts PATH...          several, two at a time: most of them keep one core busy
 #     finish                         prints the sum as the last line and exits with 0 only if nothing failed
 #
 # A count is the line `N passed, N failed` with an optional `, N skipped`. So that only the last line of the whole run
@@ -61,6 +62,40 @@ check_script() {
         status=${PIPESTATUS[0]}
     add_count "$scratch/output" "$status" "$name"
     took "$begin" "$name"
+}
+
+# What script number $1, the file $2, says and how it ends.
+run_aside() {
+    local begin=$SECONDS status=0
+    timeout --kill-after=30 "$SCRIPT_LIMIT" "$2" </dev/null >"$scratch/aside.$1" 2>&1 || status=$?
+    printf '%d %d\n' "$status" $((SECONDS - begin)) >"$scratch/ended.$1"
+}
+
+# Prints and counts those of the scripts that have ended since the last call.
+report_ended() {
+    local i status seconds
+    for i in "${!scripts[@]}"; do
+        [[ -s $scratch/ended.$i ]] || continue
+        read -r status seconds <"$scratch/ended.$i"
+        rm "$scratch/ended.$i"
+        printf '== %s\n' "${scripts[i]}"
+        record "$scratch/output" "${scripts[i]}" <"$scratch/aside.$i"
+        add_count "$scratch/output" "$status" "${scripts[i]}"
+        printf 'took %d s: %s\n' "$seconds" "${scripts[i]}"
+    done
+}
+
+check_scripts() {
+    local scripts=("$@") i
+    for i in "${!scripts[@]}"; do
+        while (($(jobs -rp | wc -l) >= 2)); do
+            wait -n || true
+            report_ended
+        done
+        run_aside "$i" "${scripts[i]}" &
+    done
+    wait
+    report_ended
 }
 
 finish() {

@@ -9,41 +9,41 @@
 /* ---- reductions along the line ----------------------------------------------------------------------------------- */
 
 /* The value with which an accumulator starts, and which lanes past the edge give. */
-static const char *start_of(const CpuKernel *k, const Sink *s) {
-    bool is_float = emit_kind(ir_dtype(k->w->f, s->value)) == KIND_F32;
-    return arena_printf(k->w->arena, is_float ? "splat_f(%s)" : "splat_i(%s)", loop_start(&k->e, s));
+static const char *start_of(const CpuKernel *ck, const Sink *s) {
+    bool is_float = emit_kind(ir_dtype(ck->w->f, s->value)) == KIND_F32;
+    return arena_printf(ck->w->arena, is_float ? "splat_f(%s)" : "splat_i(%s)", loop_start(&ck->e, s));
 }
 
-static amp_status open_reduction(CpuKernel *k, const Sink *s) {
-    const char *type = emit_type(ir_dtype(k->w->f, s->value), true);
-    int id = walk_number(k->w, s->op->out[0]);
-    AMP_TRY(loop_check_reduction(&k->e, s));
-    if (!k->w->by_row) {
-        emit_line(&k->e, "%s v%d = %s;", type, id, start_of(k, s));
+static amp_status open_reduction(CpuKernel *ck, const Sink *s) {
+    const char *type = emit_type(ir_dtype(ck->w->f, s->value), true);
+    int id = walk_number(ck->w, s->op->out[0]);
+    AMP_TRY(loop_check_reduction(&ck->e, s));
+    if (!ck->w->by_row) {
+        emit_line(&ck->e, "%s v%d = %s;", type, id, start_of(ck, s));
         return AMP_OK;
     }
-    emit_line(&k->e, "%s sum%d[16 / W];", type, id);
-    emit_line(&k->e, "for (int q = 0; q < 16 / W; q++) sum%d[q] = %s;", id, start_of(k, s));
+    emit_line(&ck->e, "%s sum%d[16 / W];", type, id);
+    emit_line(&ck->e, "for (int q = 0; q < 16 / W; q++) sum%d[q] = %s;", id, start_of(ck, s));
     return AMP_OK;
 }
 
-static void step_reduction(CpuKernel *k, const Sink *s) {
-    const char *suffix = emit_suffix(ir_dtype(k->w->f, s->value), true), *combine = loop_reduction(s)->function;
-    const char *value = emit_operand(&k->e, s->value, true);
-    int id = walk_number(k->w, s->op->out[0]);
-    if (!k->w->by_row) {
-        emit_line(&k->e, "v%d = %s_%s(v%d, %s);", id, combine, suffix, id, value);
+static void step_reduction(CpuKernel *ck, const Sink *s) {
+    const char *suffix = emit_suffix(ir_dtype(ck->w->f, s->value), true), *combine = loop_reduction(s)->function;
+    const char *value = emit_operand(&ck->e, s->value, true);
+    int id = walk_number(ck->w, s->op->out[0]);
+    if (!ck->w->by_row) {
+        emit_line(&ck->e, "v%d = %s_%s(v%d, %s);", id, combine, suffix, id, value);
         return;
     }
-    if (k->padded) value = arena_printf(k->w->arena, "select_%s(in, %s, %s)", suffix, value, start_of(k, s));
-    emit_line(&k->e, "sum%d[q] = %s_%s(sum%d[q], %s);", id, combine, suffix, id, value);
+    if (ck->padded) value = arena_printf(ck->w->arena, "select_%s(in, %s, %s)", suffix, value, start_of(ck, s));
+    emit_line(&ck->e, "sum%d[q] = %s_%s(sum%d[q], %s);", id, combine, suffix, id, value);
 }
 
-static void close_reduction(CpuKernel *k, const Sink *s) {
-    Dtype t = ir_dtype(k->w->f, s->value);
-    int id = walk_number(k->w, s->op->out[0]);
-    if (k->w->by_row)
-        emit_line(&k->e, "const %s v%d = tree_%s_%s(sum%d);", emit_type(t, false), id, loop_reduction(s)->function,
+static void close_reduction(CpuKernel *ck, const Sink *s) {
+    Dtype t = ir_dtype(ck->w->f, s->value);
+    int id = walk_number(ck->w, s->op->out[0]);
+    if (ck->w->by_row)
+        emit_line(&ck->e, "const %s v%d = tree_%s_%s(sum%d);", emit_type(t, false), id, loop_reduction(s)->function,
                   emit_suffix(t, true), id);
 }
 
@@ -53,9 +53,10 @@ static amp_status load(Emitter *e, Val v) { return cpu_load((CpuKernel *)e, v); 
 static amp_status store(Emitter *e, const Sink *s) { return cpu_store((CpuKernel *)e, s); }
 
 static void or_flag(Emitter *e, const Sink *s) {
-    const CpuKernel *k = (const CpuKernel *)e;
+    const CpuKernel *ck = (const CpuKernel *)e;
     const char *value = emit_operand(e, s->value, true);
-    bool edge = k->padded && k->w->values[s->value.id].span != SPAN_ONE && !(k->w->by_row && loop_is_line(e, s->value));
+    bool edge =
+        ck->padded && ck->w->values[s->value.id].span != SPAN_ONE && !(ck->w->by_row && loop_is_line(e, s->value));
     emit_line(e, edge ? "any%d |= keep_vi(%s, in);" : "any%d |= %s;", s->operand, value);
 }
 
@@ -92,47 +93,47 @@ static const Spelling spelling = {
 
 /* ---- a phase: one loop along the line ---------------------------------------------------------------------------- */
 
-static void declare_edge(CpuKernel *k) {
-    if (!k->padded) return;
-    emit_line(&k->e, "MAYBE_UNUSED const int64_t left = COLS - col0 - c;");
-    emit_line(&k->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
+static void declare_edge(CpuKernel *ck) {
+    if (!ck->padded) return;
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = COLS - col0 - c;");
+    emit_line(&ck->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
 }
 
-static void open_steps(CpuKernel *k) {
-    if (!k->w->by_row) {
-        emit_block(&k->e); /* of the coordinates: each phase has its own */
-        cpu_put_steps(k, "row0");
-        emit_open(&k->e, "for (int64_t r = 0; r < rows; r++)");
+static void open_steps(CpuKernel *ck) {
+    if (!ck->w->by_row) {
+        emit_block(&ck->e); /* of the coordinates: each phase has its own */
+        cpu_put_steps(ck, "row0");
+        emit_open(&ck->e, "for (int64_t r = 0; r < rows; r++)");
         return;
     }
-    emit_open(&k->e, "for (int64_t c0 = 0; c0 < %s; c0 += 16)", k->w->writes_tiles ? "PADDED_COLS" : "COLS");
-    emit_line(&k->e, "UNROLL");
-    emit_open(&k->e, "for (int q = 0; q < 16 / W; q++)");
-    emit_line(&k->e, "const int64_t c = c0 + q * W;");
-    declare_edge(k);
+    emit_open(&ck->e, "for (int64_t c0 = 0; c0 < %s; c0 += 16)", ck->w->writes_tiles ? "PADDED_COLS" : "COLS");
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int q = 0; q < 16 / W; q++)");
+    emit_line(&ck->e, "const int64_t c = c0 + q * W;");
+    declare_edge(ck);
 }
 
-static void close_steps(CpuKernel *k) {
-    if (!k->w->by_row) cpu_step_coordinates(k);
-    emit_close(&k->e);
-    emit_close(&k->e); /* the block, or the loop over the vectors of 16 columns */
+static void close_steps(CpuKernel *ck) {
+    if (!ck->w->by_row) cpu_step_coordinates(ck);
+    emit_close(&ck->e);
+    emit_close(&ck->e); /* the block, or the loop over the vectors of 16 columns */
 }
 
-static amp_status emit_phase(CpuKernel *k, int p) {
-    Walk *w = k->w;
+static amp_status emit_phase(CpuKernel *ck, int p) {
+    Walk *w = ck->w;
     if (!loop_has_phase(w, p)) return AMP_OK;
     walk_phase(w, p);
     for (int i = 0; i < w->sinks.len; i++)
-        if (loop_reduces_in(w, &w->sinks.data[i], p)) AMP_TRY(open_reduction(k, &w->sinks.data[i]));
-    open_steps(k);
-    AMP_TRY(loop_inputs(&k->e, loop_is_step, load));
-    AMP_TRY(loop_step_ops(&k->e, p));
+        if (loop_reduces_in(w, &w->sinks.data[i], p)) AMP_TRY(open_reduction(ck, &w->sinks.data[i]));
+    open_steps(ck);
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
+    AMP_TRY(loop_step_ops(&ck->e, p));
     for (int i = 0; i < w->sinks.len; i++)
-        if (loop_reduces_in(w, &w->sinks.data[i], p)) step_reduction(k, &w->sinks.data[i]);
-    AMP_TRY(loop_sinks(&k->e, loop_is_step, p));
-    close_steps(k);
+        if (loop_reduces_in(w, &w->sinks.data[i], p)) step_reduction(ck, &w->sinks.data[i]);
+    AMP_TRY(loop_sinks(&ck->e, loop_is_step, p));
+    close_steps(ck);
     for (int i = 0; i < w->sinks.len; i++)
-        if (loop_reduces_in(w, &w->sinks.data[i], p)) close_reduction(k, &w->sinks.data[i]);
+        if (loop_reduces_in(w, &w->sinks.data[i], p)) close_reduction(ck, &w->sinks.data[i]);
     return AMP_OK;
 }
 
@@ -141,41 +142,41 @@ static amp_status emit_phase(CpuKernel *k, int p) {
 /* Whether the last panel's padding need not be computed: narrow spaces whose values all lie in rows. */
 static bool is_narrow(const Walk *w) { return w->cols < 32 && !w->writes_tiles; }
 
-static void open_line(CpuKernel *k) {
-    if (k->w->by_row) {
-        emit_open(&k->e, "for (int64_t r = 0; r < rows; r++)");
-        cpu_put_steps(k, "row0 + r");
+static void open_line(CpuKernel *ck) {
+    if (ck->w->by_row) {
+        emit_open(&ck->e, "for (int64_t r = 0; r < rows; r++)");
+        cpu_put_steps(ck, "row0 + r");
         return;
     }
-    emit_open(&k->e, "for (int64_t c = 0; c < %s; c += W)", is_narrow(k->w) ? "COLS" : "32");
-    declare_edge(k);
+    emit_open(&ck->e, "for (int64_t c = 0; c < %s; c += W)", is_narrow(ck->w) ? "COLS" : "32");
+    declare_edge(ck);
 }
 
-static amp_status emit_lines(CpuKernel *k) {
-    open_line(k);
-    AMP_TRY(loop_inputs(&k->e, loop_is_line, load));
-    for (int p = 0; p < k->w->phases; p++) {
-        AMP_TRY(loop_ops(&k->e, loop_is_line, p));
-        AMP_TRY(emit_phase(k, p));
+static amp_status emit_lines(CpuKernel *ck) {
+    open_line(ck);
+    AMP_TRY(loop_inputs(&ck->e, loop_is_line, load));
+    for (int p = 0; p < ck->w->phases; p++) {
+        AMP_TRY(loop_ops(&ck->e, loop_is_line, p));
+        AMP_TRY(emit_phase(ck, p));
     }
-    AMP_TRY(loop_ops(&k->e, loop_is_line, k->w->phases));
-    AMP_TRY(loop_sinks(&k->e, loop_is_line, -1));
-    emit_close(&k->e);
+    AMP_TRY(loop_ops(&ck->e, loop_is_line, ck->w->phases));
+    AMP_TRY(loop_sinks(&ck->e, loop_is_line, -1));
+    emit_close(&ck->e);
     return AMP_OK;
 }
 
 /* Operands that the function itself touches get a pointer. */
-static void declare_operand(CpuKernel *k, int operand, Span span) {
-    const Buffer *b = walk_operand(k->w, operand);
-    const char *element = emit_storage(k->w, operand)->element;
-    const char *offset = cpu_offset(k->w, operand, span);
+static void declare_operand(CpuKernel *ck, int operand, Span span) {
+    const Buffer *b = walk_operand(ck->w, operand);
+    const char *element = emit_storage(ck->w, operand)->element;
+    const char *offset = cpu_offset(ck->w, operand, span);
     bool optional = b->kind == BUFFER_WATCH;
-    emit_line(&k->e, "%s *const b%d = %s(%s, %d, %s);", element, operand, optional ? "OPTIONAL_OPERAND" : "OPERAND",
+    emit_line(&ck->e, "%s *const b%d = %s(%s, %d, %s);", element, operand, optional ? "OPTIONAL_OPERAND" : "OPERAND",
               element, operand, offset);
 }
 
-static void declare_operands(CpuKernel *k) {
-    Walk *w = k->w;
+static void declare_operands(CpuKernel *ck) {
+    Walk *w = ck->w;
     for (int i = 0; i < w->operands.len; i++) {
         bool used = false;
         Span span = SPAN_ONE;
@@ -193,88 +194,88 @@ static void declare_operands(CpuKernel *k) {
                 span = x->span;
             }
         }
-        if (used) declare_operand(k, i, span);
+        if (used) declare_operand(ck, i, span);
     }
 }
 
 /* In tiles that end at the last row, what lies past it becomes zero: in panels that is the end of the tile (the rest
  * may be a state that is read first), in the other layouts rows lie side by side, and the whole tile starts as zero. */
-static void clear_past_last_row(CpuKernel *k, int operand) {
-    const Buffer *b = walk_operand(k->w, operand);
-    int bytes = emit_storage(k->w, operand)->bytes;
+static void clear_past_last_row(CpuKernel *ck, int operand) {
+    const Buffer *b = walk_operand(ck->w, operand);
+    int bytes = emit_storage(ck->w, operand)->bytes;
     bool panels = b->layout == LAYOUT_PANELS, along_columns = panels || b->layout == LAYOUT_PAIRS;
-    const char *optional = b->kind == BUFFER_WATCH ? arena_printf(k->w->arena, " && b%d", operand) : "";
+    const char *optional = b->kind == BUFFER_WATCH ? arena_printf(ck->w->arena, " && b%d", operand) : "";
     const char *from = panels ? " + rows * 32" : "", *elements = panels ? "(32 - rows) * 32" : "1024";
-    const char *stride = along_columns ? "R" : "32", *count = k->w->by_row ? "PADDED_COLS / 32" : "1";
-    if (k->w->k->kind == KERNEL_COLUMN) { /* all rows, or those of a segment */
-        emit_line(&k->e, "if (row0 + rows == %s%s) clear_tiles(b%d + rows * 32, (R - row0 - rows) * 32 * %d, 0, 1);",
-                  emit_dim(k->w->arena, k->w->rows), optional, operand, bytes);
+    const char *stride = along_columns ? "R" : "32", *count = ck->w->by_row ? "PADDED_COLS / 32" : "1";
+    if (ck->w->k->kind == KERNEL_COLUMN) { /* all rows, or those of a segment */
+        emit_line(&ck->e, "if (row0 + rows == %s%s) clear_tiles(b%d + rows * 32, (R - row0 - rows) * 32 * %d, 0, 1);",
+                  emit_dim(ck->w->arena, ck->w->rows), optional, operand, bytes);
         return;
     }
-    emit_line(&k->e, "if (rows < 32%s) clear_tiles(b%d%s, %s * %d, %s * %d, %s);", optional, operand, from, elements,
+    emit_line(&ck->e, "if (rows < 32%s) clear_tiles(b%d%s, %s * %d, %s * %d, %s);", optional, operand, from, elements,
               bytes, stride, 32 * bytes, count);
 }
 
 /* What is written from a Tile is written whole. */
-static void clear_last_tiles(CpuKernel *k) {
-    Walk *w = k->w;
+static void clear_last_tiles(CpuKernel *ck) {
+    Walk *w = ck->w;
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind != SINK_STORE || w->values[s->value.id].span != SPAN_FULL) continue;
         bool whole = cpu_layout_of(w, s->operand)->write && !w->by_row;
-        if (walk_operand(w, s->operand)->layout != LAYOUT_ROWS && !whole) clear_past_last_row(k, s->operand);
+        if (walk_operand(w, s->operand)->layout != LAYOUT_ROWS && !whole) clear_past_last_row(ck, s->operand);
     }
 }
 
-static void declare_locals(CpuKernel *k) {
-    Walk *w = k->w;
+static void declare_locals(CpuKernel *ck) {
+    Walk *w = ck->w;
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (s->kind == SINK_FLAG) emit_line(&k->e, "vi any%d = {0};", s->operand);
+        if (s->kind == SINK_FLAG) emit_line(&ck->e, "vi any%d = {0};", s->operand);
         bool tile =
             s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
-        if (tile && !w->by_row) emit_line(&k->e, "Tile t%d;", s->operand);
+        if (tile && !w->by_row) emit_line(&ck->e, "Tile t%d;", s->operand);
     }
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (o->n_out && w->values[o->out[0].id].kept)
-            emit_line(&k->e, "%s kept%d[PADDED_COLS] __attribute__((aligned(64)));",
+            emit_line(&ck->e, "%s kept%d[PADDED_COLS] __attribute__((aligned(64)));",
                       emit_kind(ir_dtype(w->f, o->out[0])) == KIND_F32 ? "float" : "int32_t",
                       walk_number(w, o->out[0]));
     }
 }
 
-static void emit_prologue(CpuKernel *k) {
-    Walk *w = k->w;
-    emit_line(&k->e, "enum { COLS = %lld, PADDED_COLS = %lld };", (long long)w->cols, (long long)k->padded_cols);
+static void emit_prologue(CpuKernel *ck) {
+    Walk *w = ck->w;
+    emit_line(&ck->e, "enum { COLS = %lld, PADDED_COLS = %lld };", (long long)w->cols, (long long)ck->padded_cols);
     emit_line(
-        &k->e,
+        &ck->e,
         "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows, R = (%s + 31) / 32 * 32;",
         emit_dim(w->arena, w->rows));
     if (w->segment)
-        emit_line(&k->e, "MAYBE_UNUSED const int64_t RS = (%s + 31) / 32 * 32;", emit_dim(w->arena, walk_segments(w)));
-    declare_operands(k);
-    cpu_declare_memory(k);
-    declare_locals(k);
-    clear_last_tiles(k);
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t RS = (%s + 31) / 32 * 32;", emit_dim(w->arena, walk_segments(w)));
+    declare_operands(ck);
+    cpu_declare_memory(ck);
+    declare_locals(ck);
+    clear_last_tiles(ck);
 }
 
-static amp_status emit_epilogue(CpuKernel *k) {
-    Walk *w = k->w;
+static amp_status emit_epilogue(CpuKernel *ck) {
+    Walk *w = ck->w;
     for (int i = 0; i < w->sinks.len; i++)
-        if (w->sinks.data[i].kind == SINK_STORE) cpu_clear_past_last_segment(k, &w->sinks.data[i]);
+        if (w->sinks.data[i].kind == SINK_STORE) cpu_clear_past_last_segment(ck, &w->sinks.data[i]);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         bool tile =
             s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
         if (tile && !w->by_row)
-            emit_line(&k->e, "%s(b%d, t%d, rows);", cpu_layout_of(w, s->operand)->write, s->operand, s->operand);
+            emit_line(&ck->e, "%s(b%d, t%d, rows);", cpu_layout_of(w, s->operand)->write, s->operand, s->operand);
     }
-    AMP_TRY(loop_sinks(&k->e, loop_is_one, -1));
+    AMP_TRY(loop_sinks(&ck->e, loop_is_one, -1));
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_FLAG)
-            emit_line(&k->e, "if (any_vi(any%d)) __atomic_store_n(b%d, 1, __ATOMIC_RELAXED);", s->operand, s->operand);
+            emit_line(&ck->e, "if (any_vi(any%d)) __atomic_store_n(b%d, 1, __ATOMIC_RELAXED);", s->operand, s->operand);
     }
     return AMP_OK;
 }
@@ -294,13 +295,13 @@ typedef struct Target { /* a buffer of the result */
     const char *at, *rows; /* column c of row id; rows that exist in memory */
 } Target;
 
-static amp_status find_target(CpuKernel *k, const Op *o, int operand, Target *out) {
-    Walk *w = k->w;
+static amp_status find_target(CpuKernel *ck, const Op *o, int operand, Target *out) {
+    Walk *w = ck->w;
     const Buffer *b = walk_operand(w, operand);
     long long count = (long long)ir_shape(w->f, o->out[0])->d[0].mul, padded = (count + 31) / 32 * 32;
     bool panels = b->layout == LAYOUT_PANELS;
     if ((!panels && b->layout != LAYOUT_ROWS) || emit_storage(w, operand)->bytes != 4)
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not built yet",
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: scatter into the layout of buffer %s is not built yet",
                         walk_name(w), b->name);
     out->operand = operand;
     out->rows = arena_printf(w->arena, "%lld", panels ? padded : count);
@@ -309,45 +310,45 @@ static amp_status find_target(CpuKernel *k, const Op *o, int operand, Target *ou
     return AMP_OK;
 }
 
-static void emit_target(CpuKernel *k, const Op *o, const Target *t) {
-    Walk *w = k->w;
-    bool dense = k->padded && walk_operand(w, t->operand)->layout == LAYOUT_ROWS;
+static void emit_target(CpuKernel *ck, const Op *o, const Target *t) {
+    Walk *w = ck->w;
+    bool dense = ck->padded && walk_operand(w, t->operand)->layout == LAYOUT_ROWS;
     const char *part = dense ? "_part" : "", *left = dense ? ", left" : "", *optional = "";
-    Memory dy = indirect_memory(&k->e, o, 0), ids = indirect_memory(&k->e, o, 1);
+    Memory dy = indirect_memory(&ck->e, o, 0), ids = indirect_memory(&ck->e, o, 1);
     bool watched = walk_operand(w, t->operand)->kind == BUFFER_WATCH;
     if (watched) optional = arena_printf(w->arena, "b%d && ", t->operand);
-    emit_line(&k->e, "float *const b%d = %s(float, %d, 0);", t->operand, watched ? "OPTIONAL_OPERAND" : "OPERAND",
+    emit_line(&ck->e, "float *const b%d = %s(float, %d, 0);", t->operand, watched ? "OPTIONAL_OPERAND" : "OPERAND",
               t->operand);
-    emit_open(&k->e, "for (int64_t c = 0; %sc < 32; c += W)", optional);
-    emit_line(&k->e, "const int64_t j = col0 + c;");
-    emit_line(&k->e, "MAYBE_UNUSED const int64_t left = COLS - j;");
-    emit_line(&k->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
-    emit_line(&k->e, "for (int64_t id = 0; id < %s; id++) store_f32%s(%s, splat_f(0.0f)%s);", t->rows, part, t->at,
+    emit_open(&ck->e, "for (int64_t c = 0; %sc < 32; c += W)", optional);
+    emit_line(&ck->e, "const int64_t j = col0 + c;");
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = COLS - j;");
+    emit_line(&ck->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
+    emit_line(&ck->e, "for (int64_t id = 0; id < %s; id++) store_f32%s(%s, splat_f(0.0f)%s);", t->rows, part, t->at,
               left);
-    emit_open(&k->e, "for (int64_t r = row0; r < row0 + rows; r++)");
+    emit_open(&ck->e, "for (int64_t r = row0; r < row0 + rows; r++)");
     const char *row = arena_printf(w->arena, "r / %s", ids.cols), *column = arena_printf(w->arena, "r %% %s", ids.cols);
-    emit_line(&k->e, "const int64_t id = %s;", cpu_element_at(&k->e, &ids, row, column));
-    emit_line(&k->e, "if (id < 0 || id >= %lld) continue;", (long long)ir_shape(w->f, o->out[0])->d[0].mul);
+    emit_line(&ck->e, "const int64_t id = %s;", cpu_element_at(&ck->e, &ids, row, column));
+    emit_line(&ck->e, "if (id < 0 || id >= %lld) continue;", (long long)ir_shape(w->f, o->out[0])->d[0].mul);
     const char *sum =
-        arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(&k->e, &dy, "r", "j"));
-    if (k->padded && !dense) sum = arena_printf(w->arena, "keep_vf(%s, in)", sum);
-    emit_line(&k->e, "store_f32%s(%s, %s%s);", part, t->at, sum, left);
-    emit_close(&k->e);
-    emit_close(&k->e);
+        arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(&ck->e, &dy, "r", "j"));
+    if (ck->padded && !dense) sum = arena_printf(w->arena, "keep_vf(%s, in)", sum);
+    emit_line(&ck->e, "store_f32%s(%s, %s%s);", part, t->at, sum, left);
+    emit_close(&ck->e);
+    emit_close(&ck->e);
 }
 
-static amp_status emit_scatter(CpuKernel *k) {
-    Walk *w = k->w;
+static amp_status emit_scatter(CpuKernel *ck) {
+    Walk *w = ck->w;
     const Op *o = find_scatter(w);
-    if (!o) return amp_fail(k->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
-    emit_line(&k->e, "enum { COLS = %lld };", (long long)w->cols);
-    emit_line(&k->e, "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows;");
-    cpu_declare_memory(k);
+    if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
+    emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols);
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows;");
+    cpu_declare_memory(ck);
     for (int i = 0; i < w->operands.len; i++) {
         Target t = {0};
         if (walk_operand(w, i)->value.id != o->out[0].id) continue;
-        AMP_TRY(find_target(k, o, i, &t));
-        emit_target(k, o, &t);
+        AMP_TRY(find_target(ck, o, i, &t));
+        emit_target(ck, o, &t);
     }
     return AMP_OK;
 }
@@ -356,7 +357,7 @@ static amp_status emit_scatter(CpuKernel *k) {
 
 amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
     bool padded = w->cols % 32 != 0 && w->k->kind != KERNEL_SCALAR;
-    CpuKernel k = {
+    CpuKernel ck = {
         .e = {.w = w,
               .spelling = &spelling,
               .out = out,
@@ -367,11 +368,11 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
         .padded = padded,
         .padded_cols = (w->cols + 31) / 32 * 32,
     };
-    k.stepped = cpu_stepped_shape(&k);
-    if (w->k->kind == KERNEL_SCATTER) return emit_scatter(&k);
-    emit_prologue(&k);
-    AMP_TRY(loop_inputs(&k.e, loop_is_one, load));
-    AMP_TRY(loop_ops(&k.e, loop_is_one, -1));
-    if (w->k->kind != KERNEL_SCALAR) AMP_TRY(emit_lines(&k));
-    return emit_epilogue(&k);
+    ck.stepped = cpu_stepped_shape(&ck);
+    if (w->k->kind == KERNEL_SCATTER) return emit_scatter(&ck);
+    emit_prologue(&ck);
+    AMP_TRY(loop_inputs(&ck.e, loop_is_one, load));
+    AMP_TRY(loop_ops(&ck.e, loop_is_one, -1));
+    if (w->k->kind != KERNEL_SCALAR) AMP_TRY(emit_lines(&ck));
+    return emit_epilogue(&ck);
 }

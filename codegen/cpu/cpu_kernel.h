@@ -28,20 +28,20 @@ typedef struct LayoutText {
 const LayoutText *cpu_layout_of(const Walk *w, int operand);
 /* Where the pointer of an operand starts that is read or written as |span|. */
 const char *cpu_offset(const Walk *w, int operand, Span span);
-void cpu_clear_past_last_segment(CpuKernel *k, const Sink *s);
-amp_status cpu_load(CpuKernel *k, Val v);
-amp_status cpu_store(CpuKernel *k, const Sink *s);
+void cpu_clear_past_last_segment(CpuKernel *ck, const Sink *s);
+amp_status cpu_load(CpuKernel *ck, Val v);
+amp_status cpu_store(CpuKernel *ck, const Sink *s);
 
 /* Pointers to the beginning of what is read from memory. */
-void cpu_declare_memory(CpuKernel *k);
+void cpu_declare_memory(CpuKernel *ck);
 /* The element in this row and column of an operand; W columns from there on. */
 const char *cpu_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 const char *cpu_vector_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 amp_status cpu_put_coordinates(Emitter *e, const Op *o);
 /* The shape whose coordinates most of what is read from memory needs; rank 0: none. */
-Shape cpu_stepped_shape(const CpuKernel *k);
+Shape cpu_stepped_shape(const CpuKernel *ck);
 /* s0, s1, ..: of row |row|; of the next one. */
-void cpu_put_steps(CpuKernel *k, const char *row);
-void cpu_step_coordinates(CpuKernel *k);
+void cpu_put_steps(CpuKernel *ck, const char *row);
+void cpu_step_coordinates(CpuKernel *ck);
 
 #endif

@@ -16,19 +16,19 @@ static const LayoutText layout_text[] = {
 const LayoutText *cpu_layout_of(const Walk *w, int operand) { return &layout_text[walk_operand(w, operand)->layout]; }
 
 /* Where an element or W neighbours stand. */
-static const char *address(const CpuKernel *k, int operand, Span span) {
-    Arena *a = k->w->arena;
-    const Buffer *b = walk_operand(k->w, operand);
+static const char *address(const CpuKernel *ck, int operand, Span span) {
+    Arena *a = ck->w->arena;
+    const Buffer *b = walk_operand(ck->w, operand);
     bool panels = b->layout == LAYOUT_PANELS;
     switch (span) {
     case SPAN_ONE: return arena_printf(a, "b%d", operand);
     case SPAN_ROW: return arena_printf(a, panels ? "b%d + r * 32" : "b%d + r", operand);
     case SPAN_COLUMN: /* in panels: one row, which fills 32 */
-        return arena_printf(a, panels && k->w->by_row ? "b%d + (c & ~31) * 32 + (c & 31)" : "b%d + c", operand);
+        return arena_printf(a, panels && ck->w->by_row ? "b%d + (c & ~31) * 32 + (c & 31)" : "b%d + c", operand);
     default: break;
     }
     if (b->layout == LAYOUT_ROWS) return arena_printf(a, "b%d + r * COLS + c", operand);
-    if (k->w->by_row) return arena_printf(a, "b%d + (c & ~31) * R + r * 32 + (c & 31)", operand);
+    if (ck->w->by_row) return arena_printf(a, "b%d + (c & ~31) * R + r * 32 + (c & 31)", operand);
     return arena_printf(a, "b%d + r * 32 + c", operand);
 }
 
@@ -63,97 +63,97 @@ const char *cpu_offset(const Walk *w, int operand, Span span) {
 }
 
 /* Rows past the last segment become zero in panels and their like. */
-void cpu_clear_past_last_segment(CpuKernel *k, const Sink *s) {
-    Walk *w = k->w;
+void cpu_clear_past_last_segment(CpuKernel *ck, const Sink *s) {
+    Walk *w = ck->w;
     const Buffer *b = walk_operand(w, s->operand);
     const LayoutText *l = cpu_layout_of(w, s->operand);
     const char *element = emit_storage(w, s->operand)->element, *segments = emit_dim(w->arena, walk_segments(w));
     if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || b->layout == LAYOUT_ROWS)
         return;
-    emit_open(&k->e, "for (int64_t s = %s; row0 + rows == %s && s < RS; s++)", segments, emit_dim(w->arena, w->rows));
-    emit_line(&k->e, "%s *const z = OPERAND(%s, %d, %s);", element, element, s->operand,
+    emit_open(&ck->e, "for (int64_t s = %s; row0 + rows == %s && s < RS; s++)", segments, emit_dim(w->arena, w->rows));
+    emit_line(&ck->e, "%s *const z = OPERAND(%s, %d, %s);", element, element, s->operand,
               segment_offset(w, b->layout, "s"));
     const char *store = l->scatter
                             ? arena_printf(w->arena, "scatter_row_%s(z, splat_i(0), c)", l->scatter + 8)
                             : arena_printf(w->arena, "store_%s(z + c, (%s){0})", emit_storage(w, s->operand)->name,
                                            emit_type(ir_dtype(w->f, s->value), true));
-    emit_line(&k->e, "for (int64_t c = 0; c < 32; c += W) %s;", store);
-    emit_close(&k->e);
+    emit_line(&ck->e, "for (int64_t c = 0; c < 32; c += W) %s;", store);
+    emit_close(&ck->e);
 }
 
 /* ---- loads and stores -------------------------------------------------------------------------------------------- */
 
 /* Dense rows end where they end; panels have whole vectors. */
-static bool in_parts(const CpuKernel *k, int operand) {
-    return k->padded && walk_operand(k->w, operand)->layout == LAYOUT_ROWS;
+static bool in_parts(const CpuKernel *ck, int operand) {
+    return ck->padded && walk_operand(ck->w, operand)->layout == LAYOUT_ROWS;
 }
 
-amp_status cpu_load(CpuKernel *k, Val v) {
-    const ValueWalk *x = &k->w->values[v.id];
-    const char *storage = emit_storage(k->w, x->operand)->name, *at = address(k, x->operand, x->span);
-    Dtype t = ir_dtype(k->w->f, v);
+amp_status cpu_load(CpuKernel *ck, Val v) {
+    const ValueWalk *x = &ck->w->values[v.id];
+    const char *storage = emit_storage(ck->w, x->operand)->name, *at = address(ck, x->operand, x->span);
+    Dtype t = ir_dtype(ck->w->f, v);
     bool vector = emit_is_vector(x->span);
-    if (!emit_storage_holds(t, walk_operand(k->w, x->operand)->storage) || !emit_type(t, vector))
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
-                        walk_name(k->w), ir_value(k->w->f, v)->name, amp_dtype_name(t), storage);
+    if (!emit_storage_holds(t, walk_operand(ck->w, x->operand)->storage) || !emit_type(t, vector))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
+                        walk_name(ck->w), ir_value(ck->w->f, v)->name, amp_dtype_name(t), storage);
     const char *type = emit_type(t, vector);
-    int number = walk_number(k->w, v);
-    if (!vector) emit_line(&k->e, "const %s v%d = get_%s(%s);", type, number, storage, at);
-    else if (in_parts(k, x->operand))
-        emit_line(&k->e, "const %s v%d = load_%s_part(%s, left);", type, number, storage, at);
-    else emit_line(&k->e, "const %s v%d = load_%s(%s);", type, number, storage, at);
+    int number = walk_number(ck->w, v);
+    if (!vector) emit_line(&ck->e, "const %s v%d = get_%s(%s);", type, number, storage, at);
+    else if (in_parts(ck, x->operand))
+        emit_line(&ck->e, "const %s v%d = load_%s_part(%s, left);", type, number, storage, at);
+    else emit_line(&ck->e, "const %s v%d = load_%s(%s);", type, number, storage, at);
     return AMP_OK;
 }
 
 /* A full value in a layout that is written tile by tile or scattered. */
-static void store_in_tile(CpuKernel *k, int operand, const char *value) {
-    const char *storage = emit_storage(k->w, operand)->name;
-    const LayoutText *l = cpu_layout_of(k->w, operand);
-    if (k->w->by_row)
-        emit_line(&k->e, "%s(b%d + %s, bits_%s(%s), r, c & 31);", l->scatter, operand, l->tile, storage, value);
-    else emit_line(&k->e, "store_i32(&t%d[r][c], bits_%s(%s));", operand, storage, value);
+static void store_in_tile(CpuKernel *ck, int operand, const char *value) {
+    const char *storage = emit_storage(ck->w, operand)->name;
+    const LayoutText *l = cpu_layout_of(ck->w, operand);
+    if (ck->w->by_row)
+        emit_line(&ck->e, "%s(b%d + %s, bits_%s(%s), r, c & 31);", l->scatter, operand, l->tile, storage, value);
+    else emit_line(&ck->e, "store_i32(&t%d[r][c], bits_%s(%s));", operand, storage, value);
 }
 
 /* A watch buffer may be absent; a value of a smaller span than its kernel's tasks is stored by the first one alone. */
-static const char *store_condition(const CpuKernel *k, const Sink *s) {
-    KernelKind kind = k->w->k->kind;
-    Span span = k->w->values[s->value.id].span;
+static const char *store_condition(const CpuKernel *ck, const Sink *s) {
+    KernelKind kind = ck->w->k->kind;
+    Span span = ck->w->values[s->value.id].span;
     const char *first = NULL;
     if (span == SPAN_ONE && kind != KERNEL_SCALAR) first = "row0 == 0 && col0 == 0";
-    if (span == SPAN_COLUMN && kind != KERNEL_COLUMN) first = k->w->by_row ? "row0 + r == 0" : "row0 == 0";
+    if (span == SPAN_COLUMN && kind != KERNEL_COLUMN) first = ck->w->by_row ? "row0 + r == 0" : "row0 == 0";
     if (span == SPAN_ROW && kind != KERNEL_ROW) first = "col0 + c == 0";
-    if (walk_operand(k->w, s->operand)->kind != BUFFER_WATCH) return first;
-    return first ? arena_printf(k->w->arena, "b%d && %s", s->operand, first)
-                 : arena_printf(k->w->arena, "b%d", s->operand);
+    if (walk_operand(ck->w, s->operand)->kind != BUFFER_WATCH) return first;
+    return first ? arena_printf(ck->w->arena, "b%d && %s", s->operand, first)
+                 : arena_printf(ck->w->arena, "b%d", s->operand);
 }
 
-amp_status cpu_store(CpuKernel *k, const Sink *s) {
-    Walk *w = k->w;
+amp_status cpu_store(CpuKernel *ck, const Sink *s) {
+    Walk *w = ck->w;
     const Buffer *b = walk_operand(w, s->operand);
     Span span = w->values[s->value.id].span;
     bool segments = span == SPAN_COLUMN && is_per_segment(w, s->operand) && w->k->kind == KERNEL_COLUMN;
     bool vector = emit_is_vector(span), tiles = (span == SPAN_FULL || segments) && b->layout != LAYOUT_ROWS;
     bool by_tile = span == SPAN_FULL && cpu_layout_of(w, s->operand)->write;
-    const char *value = emit_operand(&k->e, s->value, vector), *at = address(k, s->operand, span),
+    const char *value = emit_operand(&ck->e, s->value, vector), *at = address(ck, s->operand, span),
                *storage = emit_storage(w, s->operand)->name;
     Dtype t = ir_dtype(w->f, s->value);
     if (!emit_storage_holds(t, b->storage) || (by_tile && w->k->kind == KERNEL_COLUMN) ||
         (span != SPAN_FULL && b->layout != LAYOUT_ROWS && span != SPAN_ONE && !segments))
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(w),
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(w),
                         ir_value(w->f, s->value)->name, amp_dtype_name(t), b->name);
-    if (tiles && k->padded) value = arena_printf(w->arena, "keep_%s(%s, in)", emit_suffix(t, true), value);
-    const char *condition = store_condition(k, s);
-    if (condition) emit_open(&k->e, "if (%s)", condition);
+    if (tiles && ck->padded) value = arena_printf(w->arena, "keep_%s(%s, in)", emit_suffix(t, true), value);
+    const char *condition = store_condition(ck, s);
+    if (condition) emit_open(&ck->e, "if (%s)", condition);
     if (span == SPAN_ONE && b->layout != LAYOUT_ROWS) /* one tile, of one element */
-        emit_line(&k->e, "clear_tiles(b%d, 1024 * %d, 0, 1);", s->operand, emit_storage(w, s->operand)->bytes);
-    if (by_tile) store_in_tile(k, s->operand, value);
+        emit_line(&ck->e, "clear_tiles(b%d, 1024 * %d, 0, 1);", s->operand, emit_storage(w, s->operand)->bytes);
+    if (by_tile) store_in_tile(ck, s->operand, value);
     else if (tiles && cpu_layout_of(w, s->operand)->scatter)
-        emit_line(&k->e, "scatter_row_%s(b%d, bits_%s(%s), c);", cpu_layout_of(w, s->operand)->scatter + 8, s->operand,
+        emit_line(&ck->e, "scatter_row_%s(b%d, bits_%s(%s), c);", cpu_layout_of(w, s->operand)->scatter + 8, s->operand,
                   storage, value);
-    else if (!vector) emit_line(&k->e, "put_%s(%s, %s);", storage, at, value);
-    else if (in_parts(k, s->operand)) emit_line(&k->e, "store_%s_part(%s, %s, left);", storage, at, value);
-    else emit_line(&k->e, "store_%s(%s, %s);", storage, at, value);
-    if (condition) emit_close(&k->e);
+    else if (!vector) emit_line(&ck->e, "put_%s(%s, %s);", storage, at, value);
+    else if (in_parts(ck, s->operand)) emit_line(&ck->e, "store_%s_part(%s, %s, left);", storage, at, value);
+    else emit_line(&ck->e, "store_%s(%s, %s);", storage, at, value);
+    if (condition) emit_close(&ck->e);
     return AMP_OK;
 }
 
@@ -185,32 +185,32 @@ static const char *stride_text(const Walk *w, const Shape *s, int dim) {
 
 /* `const int64_t i0 = ..., i1 = ...`: the coordinates of |row| along the leading dimensions of |s|; |name|: 'i', or 's'
  * for those that step from row to row. */
-static void put_coordinates(CpuKernel *k, const Shape *s, const char *row, char name) {
-    Arena *a = k->w->arena;
+static void put_coordinates(CpuKernel *ck, const Shape *s, const char *row, char name) {
+    Arena *a = ck->w->arena;
     const char *constant = name == 'i' ? "const " : "";
     for (int i = 0; i < s->rank - 1; i++) {
         const char *rest = i ? arena_printf(a, " %% (uint64_t)(%s)", emit_dim(a, s->d[i])) : "";
-        const char *at = arena_printf(a, "(int64_t)((uint64_t)(%s)%s%s)", row, stride_text(k->w, s, i), rest);
-        emit_line(&k->e, "MAYBE_UNUSED %sint64_t %c%d = %s;", constant, name, i, dim_is_one(s->d[i]) ? "0" : at);
+        const char *at = arena_printf(a, "(int64_t)((uint64_t)(%s)%s%s)", row, stride_text(ck->w, s, i), rest);
+        emit_line(&ck->e, "MAYBE_UNUSED %sint64_t %c%d = %s;", constant, name, i, dim_is_one(s->d[i]) ? "0" : at);
     }
 }
 
-void cpu_put_steps(CpuKernel *k, const char *row) { put_coordinates(k, &k->stepped, row, 's'); }
+void cpu_put_steps(CpuKernel *ck, const char *row) { put_coordinates(ck, &ck->stepped, row, 's'); }
 
-void cpu_step_coordinates(CpuKernel *k) {
-    int last = k->stepped.rank - 2, open = 0;
+void cpu_step_coordinates(CpuKernel *ck) {
+    int last = ck->stepped.rank - 2, open = 0;
     for (int i = last; i > 0; i--) {
-        if (dim_is_one(k->stepped.d[i])) continue;
-        emit_open(&k->e, "if (++s%d == %s)", i, emit_dim(k->w->arena, k->stepped.d[i]));
-        emit_line(&k->e, "s%d = 0;", i);
+        if (dim_is_one(ck->stepped.d[i])) continue;
+        emit_open(&ck->e, "if (++s%d == %s)", i, emit_dim(ck->w->arena, ck->stepped.d[i]));
+        emit_line(&ck->e, "s%d = 0;", i);
         open++;
     }
-    if (last >= 0) emit_line(&k->e, "s0++;");
-    while (open--) emit_close(&k->e);
+    if (last >= 0) emit_line(&ck->e, "s0++;");
+    while (open--) emit_close(&ck->e);
 }
 
-Shape cpu_stepped_shape(const CpuKernel *k) {
-    const Walk *w = k->w;
+Shape cpu_stepped_shape(const CpuKernel *ck) {
+    const Walk *w = ck->w;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (walk_is_indirect(w, o) && w->values[o->out[0].id].needed)
@@ -226,18 +226,18 @@ static bool has_same_rows(const Shape *a, const Shape *b) {
 }
 
 amp_status cpu_put_coordinates(Emitter *e, const Op *o) {
-    CpuKernel *k = (CpuKernel *)e;
+    CpuKernel *ck = (CpuKernel *)e;
     Shape s = emit_matrix_shape(ir_shape(e->w->f, o->out[0]));
     emit_line(e, "MAYBE_UNUSED const int64_t j = col0 + c;");
     emit_line(e, "MAYBE_UNUSED const uint64_t row = (uint64_t)(row0 + r);");
-    if (!has_same_rows(&s, &k->stepped)) put_coordinates(k, &s, "row", 'i');
+    if (!has_same_rows(&s, &ck->stepped)) put_coordinates(ck, &s, "row", 'i');
     else
         for (int i = 0; i < s.rank - 1; i++) emit_line(e, "MAYBE_UNUSED const int64_t i%d = s%d;", i, i);
     return AMP_OK;
 }
 
-void cpu_declare_memory(CpuKernel *k) {
-    Walk *w = k->w;
+void cpu_declare_memory(CpuKernel *ck) {
+    Walk *w = ck->w;
     bool *declared = arena_array(w->arena, bool, w->operands.len + 1);
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
@@ -249,7 +249,7 @@ void cpu_declare_memory(CpuKernel *k) {
             if (operand < 0 || declared[operand]) continue;
             declared[operand] = true;
             const char *element = emit_storage(w, operand)->element;
-            emit_line(&k->e, "const %s *const m%d = OPERAND(%s, %d, 0);", element, operand, element, operand);
+            emit_line(&ck->e, "const %s *const m%d = OPERAND(%s, %d, 0);", element, operand, element, operand);
         }
     }
 }

@@ -4,30 +4,30 @@
 
 /* ---- reductions along the line ----------------------------------------------------------------------------------- */
 
-amp_status cuda_open_reductions(CudaKernel *k, int p) {
-    for (int i = 0; i < k->w->sinks.len; i++) {
-        const Sink *s = &k->w->sinks.data[i];
-        if (!loop_reduces_in(k->w, s, p)) continue;
-        AMP_TRY(loop_check_reduction(&k->e, s));
-        emit_line(&k->e, "%s v%d = %s;", emit_type(ir_dtype(k->w->f, s->value), false),
-                  walk_number(k->w, s->op->out[0]), loop_start(&k->e, s));
+amp_status cuda_open_reductions(CudaKernel *ck, int p) {
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
+        if (!loop_reduces_in(ck->w, s, p)) continue;
+        AMP_TRY(loop_check_reduction(&ck->e, s));
+        emit_line(&ck->e, "%s v%d = %s;", emit_type(ir_dtype(ck->w->f, s->value), false),
+                  walk_number(ck->w, s->op->out[0]), loop_start(&ck->e, s));
     }
     return AMP_OK;
 }
 
-static void step_reduction(CudaKernel *k, const Sink *s) {
-    const char *type = emit_suffix(ir_dtype(k->w->f, s->value), false), *value = emit_operand(&k->e, s->value, false);
-    int id = walk_number(k->w, s->op->out[0]);
-    if (s->op->code == OP_reduce_sum) emit_line(&k->e, "v%d = v%d + %s;", id, id, value);
-    else emit_line(&k->e, "v%d = %s_%s(v%d, %s);", id, loop_reduction(s)->function, type, id, value);
+static void step_reduction(CudaKernel *ck, const Sink *s) {
+    const char *type = emit_suffix(ir_dtype(ck->w->f, s->value), false), *value = emit_operand(&ck->e, s->value, false);
+    int id = walk_number(ck->w, s->op->out[0]);
+    if (s->op->code == OP_reduce_sum) emit_line(&ck->e, "v%d = v%d + %s;", id, id, value);
+    else emit_line(&ck->e, "v%d = %s_%s(v%d, %s);", id, loop_reduction(s)->function, type, id, value);
 }
 
-void cuda_close_reductions(CudaKernel *k, int p, const char *reduce) {
-    for (int i = 0; i < k->w->sinks.len; i++) {
-        const Sink *s = &k->w->sinks.data[i];
-        if (!loop_reduces_in(k->w, s, p)) continue;
-        int id = walk_number(k->w, s->op->out[0]);
-        emit_line(&k->e, "v%d = %s<%s%s>(v%d);", id, reduce, loop_reduction(s)->functor, k->reduce_shape, id);
+void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce) {
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
+        if (!loop_reduces_in(ck->w, s, p)) continue;
+        int id = walk_number(ck->w, s->op->out[0]);
+        emit_line(&ck->e, "v%d = %s<%s%s>(v%d);", id, reduce, loop_reduction(s)->functor, ck->reduce_shape, id);
     }
 }
 
@@ -37,23 +37,23 @@ static amp_status load(Emitter *e, Val v) { return cuda_load((CudaKernel *)e, v)
 static amp_status store(Emitter *e, const Sink *s) { return cuda_store_one((CudaKernel *)e, s); }
 
 static void or_flag(Emitter *e, const Sink *s) {
-    const CudaKernel *k = (const CudaKernel *)e;
-    bool part = k->part && k->w->values[s->value.id].span == SPAN_FULL;
+    const CudaKernel *ck = (const CudaKernel *)e;
+    bool part = ck->part && ck->w->values[s->value.id].span == SPAN_FULL;
     const char *value = emit_operand(e, s->value, false);
-    if (part) emit_line(e, "any%d |= %s < left && %s;", s->operand, k->index, value);
+    if (part) emit_line(e, "any%d |= %s < left && %s;", s->operand, ck->index, value);
     else emit_line(e, "any%d |= %s;", s->operand, value);
 }
 
 static void load_kept(Emitter *e, Val v) {
-    const CudaKernel *k = (const CudaKernel *)e;
+    const CudaKernel *ck = (const CudaKernel *)e;
     int id = walk_number(e->w, v);
-    emit_line(e, "const %s v%d = kept%d%s[%s];", emit_type(ir_dtype(e->w->f, v), false), id, id, k->slot, k->index);
+    emit_line(e, "const %s v%d = kept%d%s[%s];", emit_type(ir_dtype(e->w->f, v), false), id, id, ck->slot, ck->index);
 }
 
 static void keep(Emitter *e, Val v) {
-    const CudaKernel *k = (const CudaKernel *)e;
+    const CudaKernel *ck = (const CudaKernel *)e;
     int id = walk_number(e->w, v);
-    emit_line(e, "kept%d%s[%s] = v%d;", id, k->slot, k->index, id);
+    emit_line(e, "kept%d%s[%s] = v%d;", id, ck->slot, ck->index, id);
 }
 
 const Spelling cuda_spelling = {
@@ -75,38 +75,38 @@ const Spelling cuda_spelling = {
 
 /* ---- values outside of the elements ------------------------------------------------------------------------------ */
 
-amp_status cuda_emit_once(CudaKernel *k) {
-    bool *declared = arena_array(k->w->arena, bool, k->w->operands.len + 1);
-    for (int i = 0; i < k->w->sinks.len; i++) {
-        const Sink *s = &k->w->sinks.data[i];
+amp_status cuda_emit_once(CudaKernel *ck) {
+    bool *declared = arena_array(ck->w->arena, bool, ck->w->operands.len + 1);
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
         if (s->kind != SINK_FLAG || declared[s->operand]) continue;
         declared[s->operand] = true;
-        emit_line(&k->e, "int32_t any%d = 0;", s->operand);
+        emit_line(&ck->e, "int32_t any%d = 0;", s->operand);
     }
-    AMP_TRY(loop_inputs(&k->e, loop_is_one, load));
-    return loop_ops(&k->e, loop_is_one, -1);
+    AMP_TRY(loop_inputs(&ck->e, loop_is_one, load));
+    return loop_ops(&ck->e, loop_is_one, -1);
 }
 
-amp_status cuda_finish_once(CudaKernel *k) {
-    AMP_TRY(loop_sinks(&k->e, loop_is_one, -1));
-    bool *stored = arena_array(k->w->arena, bool, k->w->operands.len + 1);
-    for (int i = 0; i < k->w->sinks.len; i++) {
-        const Sink *s = &k->w->sinks.data[i];
+amp_status cuda_finish_once(CudaKernel *ck) {
+    AMP_TRY(loop_sinks(&ck->e, loop_is_one, -1));
+    bool *stored = arena_array(ck->w->arena, bool, ck->w->operands.len + 1);
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
         if (s->kind != SINK_FLAG || stored[s->operand]) continue;
         stored[s->operand] = true;
-        emit_line(&k->e, "if (any%d) *b%d = 1;", s->operand, s->operand);
+        emit_line(&ck->e, "if (any%d) *b%d = 1;", s->operand, s->operand);
     }
     return AMP_OK;
 }
 
-amp_status cuda_load_line(CudaKernel *k) { return loop_inputs(&k->e, loop_is_line, load); }
-amp_status cuda_emit_line_ops(CudaKernel *k, int level) { return loop_ops(&k->e, loop_is_line, level); }
-amp_status cuda_store_line(CudaKernel *k) { return loop_sinks(&k->e, loop_is_line, -1); }
+amp_status cuda_load_line(CudaKernel *ck) { return loop_inputs(&ck->e, loop_is_line, load); }
+amp_status cuda_emit_line_ops(CudaKernel *ck, int level) { return loop_ops(&ck->e, loop_is_line, level); }
+amp_status cuda_store_line(CudaKernel *ck) { return loop_sinks(&ck->e, loop_is_line, -1); }
 
 /* ---- results in the place of operands ---------------------------------------------------------------------------- */
 
-static bool loads_full(const CudaKernel *k, int p) {
-    Walk *w = k->w;
+static bool loads_full(const CudaKernel *ck, int p) {
+    Walk *w = ck->w;
     walk_phase(w, p);
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
@@ -118,10 +118,10 @@ static bool loads_full(const CudaKernel *k, int p) {
     return false;
 }
 
-void cuda_delay_stores(CudaKernel *k) {
-    Walk *w = k->w;
+void cuda_delay_stores(CudaKernel *ck) {
+    Walk *w = ck->w;
     int last = w->phases - 1;
-    while (last > 0 && !loads_full(k, last)) last--;
+    while (last > 0 && !loads_full(ck, last)) last--;
     for (int i = 0; i < w->sinks.len; i++) {
         Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL && s->level < last) s->level = last;
@@ -130,19 +130,19 @@ void cuda_delay_stores(CudaKernel *k) {
 
 /* ---- the elements of a phase ------------------------------------------------------------------------------------- */
 
-static bool sinks_here(const CudaKernel *k, const Sink *s, int p) {
-    return s->kind != SINK_REDUCE && s->level == p && loop_is_step(&k->e, s->value);
+static bool sinks_here(const CudaKernel *ck, const Sink *s, int p) {
+    return s->kind != SINK_REDUCE && s->level == p && loop_is_step(&ck->e, s->value);
 }
 
 /* Whether the text of the elements names c: not only in their places in memory. */
-static bool names_column(const CudaKernel *k) {
-    const Walk *w = k->w;
+static bool names_column(const CudaKernel *ck) {
+    const Walk *w = ck->w;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
-        if (!o->n_out || !loop_is_step(&k->e, o->out[0])) continue;
-        if (o->code == OP_iota || (o->code == OP_random && !k->flat) || walk_is_indirect(w, o)) return true;
+        if (!o->n_out || !loop_is_step(&ck->e, o->out[0])) continue;
+        if (o->code == OP_iota || (o->code == OP_random && !ck->flat) || walk_is_indirect(w, o)) return true;
     }
-    for (int i = 0; i < w->sinks.len && !loop_has_lines(&k->e); i++)
+    for (int i = 0; i < w->sinks.len && !loop_has_lines(&ck->e); i++)
         if (w->values[w->sinks.data[i].value.id].span == SPAN_ROW) return true;
     return false;
 }
@@ -152,40 +152,40 @@ static amp_status take_element(Emitter *e, Val v) {
     return AMP_OK;
 }
 
-static void open_elements(CudaKernel *k) {
-    if (k->vector == 1) return;
-    emit_line(&k->e, "UNROLL");
-    emit_open(&k->e, "for (int i = 0; i < %d; i++)", k->vector);
-    if (names_column(k)) emit_line(&k->e, "MAYBE_UNUSED const int32_t c = c0 + i;");
+static void open_elements(CudaKernel *ck) {
+    if (ck->vector == 1) return;
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int i = 0; i < %d; i++)", ck->vector);
+    if (names_column(ck)) emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = c0 + i;");
 }
 
-amp_status cuda_emit_elements(CudaKernel *k, int p) {
-    Walk *w = k->w;
-    k->phase = p;
-    AMP_TRY(loop_inputs(&k->e, loop_is_step, load));
+amp_status cuda_emit_elements(CudaKernel *ck, int p) {
+    Walk *w = ck->w;
+    ck->phase = p;
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (s->kind == SINK_STORE && sinks_here(k, s, p)) AMP_TRY(cuda_declare_store(k, s));
+        if (s->kind == SINK_STORE && sinks_here(ck, s, p)) AMP_TRY(cuda_declare_store(ck, s));
     }
-    open_elements(k);
-    AMP_TRY(loop_inputs(&k->e, loop_is_step, take_element));
-    AMP_TRY(loop_step_ops(&k->e, p));
+    open_elements(ck);
+    AMP_TRY(loop_inputs(&ck->e, loop_is_step, take_element));
+    AMP_TRY(loop_step_ops(&ck->e, p));
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (loop_reduces_in(w, s, p)) step_reduction(k, s);
-        else if (sinks_here(k, s, p) && s->kind == SINK_FLAG) or_flag(&k->e, s);
-        else if (sinks_here(k, s, p)) cuda_store_element(k, s);
+        if (loop_reduces_in(w, s, p)) step_reduction(ck, s);
+        else if (sinks_here(ck, s, p) && s->kind == SINK_FLAG) or_flag(&ck->e, s);
+        else if (sinks_here(ck, s, p)) cuda_store_element(ck, s);
     }
-    if (k->vector > 1) emit_close(&k->e);
+    if (ck->vector > 1) emit_close(&ck->e);
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
-        if (s->kind == SINK_STORE && sinks_here(k, s, p)) cuda_store_vector(k, s);
+        if (s->kind == SINK_STORE && sinks_here(ck, s, p)) cuda_store_vector(ck, s);
     }
     return AMP_OK;
 }
 
-bool cuda_needs_coordinates(const CudaKernel *k) {
-    const Walk *w = k->w;
+bool cuda_needs_coordinates(const CudaKernel *ck) {
+    const Walk *w = ck->w;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (!o->n_out || !w->values[o->out[0].id].needed) continue;
@@ -212,63 +212,63 @@ static const char *pointer_type(const Walk *w, int operand) {
     return arena_printf(w->arena, "%s%s *", is_written(w, operand) ? "" : "const ", emit_storage(w, operand)->element);
 }
 
-static void put_parameters(CudaKernel *k) {
-    Walk *w = k->w;
-    for (int i = 0; i < w->operands.len; i++) text_printf(k->e.out, "%sb%d, ", pointer_type(w, i), i);
-    if (w->k->pred.id) text_puts(k->e.out, "const int32_t *predicate, ");
+static void put_parameters(CudaKernel *ck) {
+    Walk *w = ck->w;
+    for (int i = 0; i < w->operands.len; i++) text_printf(ck->e.out, "%sb%d, ", pointer_type(w, i), i);
+    if (w->k->pred.id) text_puts(ck->e.out, "const int32_t *predicate, ");
 }
 
 /* Pointers out of a table, by member where there is a batch. */
-static void declare_operands(CudaKernel *k, bool batch) {
-    Walk *w = k->w;
+static void declare_operands(CudaKernel *ck, bool batch) {
+    Walk *w = ck->w;
     const char *from = batch ? "operand" : "operands";
     int count = w->operands.len + (w->k->pred.id != 0);
-    if (batch) emit_line(&k->e, "void *const *const operand = operands + member * %d;", count);
+    if (batch) emit_line(&ck->e, "void *const *const operand = operands + member * %d;", count);
     for (int i = 0; i < w->operands.len; i++)
-        emit_line(&k->e, "MAYBE_UNUSED %sconst b%d = (%s)%s[%d];", pointer_type(w, i), i, pointer_type(w, i), from, i);
-    if (w->k->pred.id) emit_line(&k->e, "const int32_t *const predicate = (const int32_t *)%s[%d];", from, count - 1);
+        emit_line(&ck->e, "MAYBE_UNUSED %sconst b%d = (%s)%s[%d];", pointer_type(w, i), i, pointer_type(w, i), from, i);
+    if (w->k->pred.id) emit_line(&ck->e, "const int32_t *const predicate = (const int32_t *)%s[%d];", from, count - 1);
 }
 
-amp_status cuda_open_function(CudaKernel *k, int threads, int members) {
-    Walk *w = k->w;
+amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
+    Walk *w = ck->w;
     int count = w->operands.len + (w->k->pred.id != 0);
     bool table = members || count > CUDA_PARAM_OPERANDS;
     for (int i = 0; i < w->operands.len; i++)
         if (walk_operand(w, i)->layout != LAYOUT_ROWS)
-            return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: buffer %s is not in rows", walk_name(w),
+            return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: buffer %s is not in rows", walk_name(w),
                             walk_operand(w, i)->name);
-    k->body->operand_table = table;
-    k->body->launch.block[0] = threads;
-    k->body->launch.block[1] = k->body->launch.block[2] = 1;
-    text_printf(k->e.out, "extern \"C\" __global__ void __launch_bounds__(%d", threads);
-    if (k->min_blocks) text_printf(k->e.out, ", %d", k->min_blocks);
-    text_puts(k->e.out, ") @(");
-    if (table) text_puts(k->e.out, "void *const *operands, ");
-    else put_parameters(k);
-    text_puts(k->e.out, members ? "int64_t n, const int64_t *member_elements)\n{\n" : "int64_t n)\n{\n");
+    ck->body->operand_table = table;
+    ck->body->launch.block[0] = threads;
+    ck->body->launch.block[1] = ck->body->launch.block[2] = 1;
+    text_printf(ck->e.out, "extern \"C\" __global__ void __launch_bounds__(%d", threads);
+    if (ck->min_blocks) text_printf(ck->e.out, ", %d", ck->min_blocks);
+    text_puts(ck->e.out, ") @(");
+    if (table) text_puts(ck->e.out, "void *const *operands, ");
+    else put_parameters(ck);
+    text_puts(ck->e.out, members ? "int64_t n, const int64_t *member_elements)\n{\n" : "int64_t n)\n{\n");
     if (members) {
-        emit_line(&k->e, "int64_t block = blockIdx.x;");
-        emit_line(&k->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
-                  threads * k->vector);
+        emit_line(&ck->e, "int64_t block = blockIdx.x;");
+        emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
+                  threads * ck->vector);
     }
-    if (table) declare_operands(k, members > 0);
-    if (w->k->pred.id) emit_line(&k->e, "if (!*predicate) return;");
+    if (table) declare_operands(ck, members > 0);
+    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
     return AMP_OK;
 }
 
-void cuda_close_function(CudaKernel *k) {
-    text_puts(k->e.out, "}\n");
-    k->body->source = text_str(k->e.out);
+void cuda_close_function(CudaKernel *ck) {
+    text_puts(ck->e.out, "}\n");
+    ck->body->source = text_str(ck->e.out);
 }
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 /* One thread, scalars of any type. */
-static amp_status emit_scalar(CudaKernel *k) {
-    AMP_TRY(cuda_open_function(k, 1, 0));
-    AMP_TRY(cuda_emit_once(k));
-    AMP_TRY(cuda_finish_once(k));
-    cuda_close_function(k);
+static amp_status emit_scalar(CudaKernel *ck) {
+    AMP_TRY(cuda_open_function(ck, 1, 0));
+    AMP_TRY(cuda_emit_once(ck));
+    AMP_TRY(cuda_finish_once(ck));
+    cuda_close_function(ck);
     return AMP_OK;
 }
 
@@ -277,7 +277,7 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
     *out = (CudaBody){.min_arch = 75};
     if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, out, err);
     text_init(text, w->arena);
-    CudaKernel k = {
+    CudaKernel ck = {
         .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},
         .w = w,
         .body = out,
@@ -288,10 +288,10 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
         .first_phase = arena_array(w->arena, int, w->f->values.len + 1),
     };
     switch (w->k->kind) {
-    case KERNEL_TILE: return cuda_emit_tile(&k, members);
-    case KERNEL_ROW: return cuda_emit_row(&k);
-    case KERNEL_COLUMN: return cuda_emit_column(&k);
-    case KERNEL_SCALAR: return emit_scalar(&k);
-    default: return cuda_emit_scatter(&k);
+    case KERNEL_TILE: return cuda_emit_tile(&ck, members);
+    case KERNEL_ROW: return cuda_emit_row(&ck);
+    case KERNEL_COLUMN: return cuda_emit_column(&ck);
+    case KERNEL_SCALAR: return emit_scalar(&ck);
+    default: return cuda_emit_scatter(&ck);
     }
 }

@@ -50,17 +50,17 @@ typedef struct CudaKernel {
  * accesses of a warp lie side by side. */
 int cuda_vector_width(const Walk *w);
 /* Whether a value of |span| has an element for each of the vector's. */
-bool cuda_is_array(const CudaKernel *k, Span span);
+bool cuda_is_array(const CudaKernel *ck, Span span);
 /* The value of an operand in front of the element loop: a vector, or the one number that all elements share. */
-amp_status cuda_load(CudaKernel *k, Val v);
+amp_status cuda_load(CudaKernel *ck, Val v);
 /* In the element loop: what cuda_load has made a vector. */
-void cuda_take_element(CudaKernel *k, Val v);
+void cuda_take_element(CudaKernel *ck, Val v);
 /* A store of a value: before, in and behind the element loop. */
-amp_status cuda_declare_store(CudaKernel *k, const Sink *s);
-void cuda_store_element(CudaKernel *k, const Sink *s);
-void cuda_store_vector(CudaKernel *k, const Sink *s);
+amp_status cuda_declare_store(CudaKernel *ck, const Sink *s);
+void cuda_store_element(CudaKernel *ck, const Sink *s);
+void cuda_store_vector(CudaKernel *ck, const Sink *s);
 /* A store of a value that all elements of the thread share. */
-amp_status cuda_store_one(CudaKernel *k, const Sink *s);
+amp_status cuda_store_one(CudaKernel *ck, const Sink *s);
 /* An element of an operand that an op reads from memory. */
 const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 amp_status cuda_put_coordinates(Emitter *e, const Op *o);
@@ -71,33 +71,33 @@ extern const Spelling cuda_spelling;
 
 /* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a
  * batch. */
-amp_status cuda_open_function(CudaKernel *k, int threads, int members);
-void cuda_close_function(CudaKernel *k);
+amp_status cuda_open_function(CudaKernel *ck, int threads, int members);
+void cuda_close_function(CudaKernel *ck);
 
 /* Values of SPAN_ONE: loaded and computed by every thread. */
-amp_status cuda_emit_once(CudaKernel *k);
+amp_status cuda_emit_once(CudaKernel *ck);
 /* Flags and stores of SPAN_ONE. */
-amp_status cuda_finish_once(CudaKernel *k);
+amp_status cuda_finish_once(CudaKernel *ck);
 /* Values of the line's own span that stand before phase |level| (-1: of any level), and their stores. */
-amp_status cuda_load_line(CudaKernel *k);
-amp_status cuda_emit_line_ops(CudaKernel *k, int level);
-amp_status cuda_store_line(CudaKernel *k);
+amp_status cuda_load_line(CudaKernel *ck);
+amp_status cuda_emit_line_ops(CudaKernel *ck, int level);
+amp_status cuda_store_line(CudaKernel *ck);
 /* The three parts above, of phase |p| (walk_phase); tile and product kernels have one. */
-amp_status cuda_emit_elements(CudaKernel *k, int p);
+amp_status cuda_emit_elements(CudaKernel *ck, int p);
 /* A full result may lie in the place of a full operand (docs/design/cuda.md): it is stored in the last phase that loads
  * one, at the earliest. */
-void cuda_delay_stores(CudaKernel *k);
+void cuda_delay_stores(CudaKernel *ck);
 /* `float v12 = 0.0f;`; `v12 = warp_reduce<Plus>(v12);`, where |reduce| is "warp_reduce<%s>". */
-amp_status cuda_open_reductions(CudaKernel *k, int p);
-void cuda_close_reductions(CudaKernel *k, int p, const char *reduce);
+amp_status cuda_open_reductions(CudaKernel *ck, int p);
+void cuda_close_reductions(CudaKernel *ck, int p, const char *reduce);
 /* Whether some element needs its row or column. */
-bool cuda_needs_coordinates(const CudaKernel *k);
+bool cuda_needs_coordinates(const CudaKernel *ck);
 
 /* ---- the kinds --------------------------------------------------------------------------------------------------- */
 
-amp_status cuda_emit_tile(CudaKernel *k, int members);
-amp_status cuda_emit_row(CudaKernel *k);
-amp_status cuda_emit_column(CudaKernel *k);
-amp_status cuda_emit_scatter(CudaKernel *k);
+amp_status cuda_emit_tile(CudaKernel *ck, int members);
+amp_status cuda_emit_row(CudaKernel *ck);
+amp_status cuda_emit_column(CudaKernel *ck);
+amp_status cuda_emit_scatter(CudaKernel *ck);
 
 #endif

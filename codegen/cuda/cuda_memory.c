@@ -27,126 +27,128 @@ int cuda_vector_width(const Walk *w) {
     return VECTOR_BYTES / bytes < MAX_VECTOR ? VECTOR_BYTES / bytes : MAX_VECTOR;
 }
 
-bool cuda_is_array(const CudaKernel *k, Span span) {
-    return span == SPAN_FULL || (span == SPAN_COLUMN && k->w->k->kind != KERNEL_COLUMN);
+bool cuda_is_array(const CudaKernel *ck, Span span) {
+    return span == SPAN_FULL || (span == SPAN_COLUMN && ck->w->k->kind != KERNEL_COLUMN);
 }
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 /* One row of its matrix per segment. */
-static bool is_per_segment(const CudaKernel *k, int operand) {
+static bool is_per_segment(const CudaKernel *ck, int operand) {
     Dim rows, cols;
-    return k->segment && shape_matrix(ir_shape(k->w->f, walk_operand(k->w, operand)->value), &rows, &cols) &&
+    return ck->segment && shape_matrix(ir_shape(ck->w->f, walk_operand(ck->w, operand)->value), &rows, &cols) &&
            !dim_is_one(rows);
 }
 
-static const char *address(const CudaKernel *k, int operand, Span span) {
-    Arena *a = k->w->arena;
+static const char *address(const CudaKernel *ck, int operand, Span span) {
+    Arena *a = ck->w->arena;
     switch (span) {
     case SPAN_ONE: return arena_printf(a, "b%d", operand);
     case SPAN_ROW: return arena_printf(a, "b%d + r", operand);
     case SPAN_COLUMN:
-        if (is_per_segment(k, operand)) return arena_printf(a, "b%d + %s * COLS + %s", operand, k->segment, k->column);
-        return arena_printf(a, "b%d + %s", operand, k->column);
-    default: return arena_printf(a, "b%d + %s", operand, k->at);
+        if (is_per_segment(ck, operand))
+            return arena_printf(a, "b%d + %s * COLS + %s", operand, ck->segment, ck->column);
+        return arena_printf(a, "b%d + %s", operand, ck->column);
+    default: return arena_printf(a, "b%d + %s", operand, ck->at);
     }
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
 
 /* In vectors: `float x1[4]`; for values that stay: `float x1[8][4]`. */
-static bool is_vector(const CudaKernel *k, Val v) {
-    return cuda_is_array(k, k->w->values[v.id].span) && (k->vector > 1 || k->first_phase[v.id]);
+static bool is_vector(const CudaKernel *ck, Val v) {
+    return cuda_is_array(ck, ck->w->values[v.id].span) && (ck->vector > 1 || ck->first_phase[v.id]);
 }
 
-amp_status cuda_load(CudaKernel *k, Val v) {
-    const ValueWalk *x = &k->w->values[v.id];
-    const Storage *s = emit_storage(k->w, x->operand);
-    Dtype t = ir_dtype(k->w->f, v);
-    const char *type = emit_type(t, false), *at = address(k, x->operand, x->span);
-    int number = walk_number(k->w, v);
-    if (!emit_storage_holds(t, walk_operand(k->w, x->operand)->storage))
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
-                        walk_name(k->w), ir_value(k->w->f, v)->name, amp_dtype_name(t), s->name);
-    if (!is_vector(k, v)) {
-        emit_line(&k->e, "const %s v%d = get_%s(%s);", type, number, s->name, at);
+amp_status cuda_load(CudaKernel *ck, Val v) {
+    const ValueWalk *x = &ck->w->values[v.id];
+    const Storage *s = emit_storage(ck->w, x->operand);
+    Dtype t = ir_dtype(ck->w->f, v);
+    const char *type = emit_type(t, false), *at = address(ck, x->operand, x->span);
+    int number = walk_number(ck->w, v);
+    if (!emit_storage_holds(t, walk_operand(ck->w, x->operand)->storage))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
+                        walk_name(ck->w), ir_value(ck->w->f, v)->name, amp_dtype_name(t), s->name);
+    if (!is_vector(ck, v)) {
+        emit_line(&ck->e, "const %s v%d = get_%s(%s);", type, number, s->name, at);
         return AMP_OK;
     }
-    bool stays = k->first_phase[v.id];
-    if (stays && k->first_phase[v.id] != k->phase + 1) return AMP_OK;
-    if (!stays) emit_line(&k->e, "%s x%d[%d];", type, number, k->vector);
-    emit_line(&k->e, "load_%s(x%d%s, %s%s);", s->name, number, stays ? k->slot : "", at,
-              k->part && x->span == SPAN_FULL ? ", left" : "");
+    bool stays = ck->first_phase[v.id];
+    if (stays && ck->first_phase[v.id] != ck->phase + 1) return AMP_OK;
+    if (!stays) emit_line(&ck->e, "%s x%d[%d];", type, number, ck->vector);
+    emit_line(&ck->e, "load_%s(x%d%s, %s%s);", s->name, number, stays ? ck->slot : "", at,
+              ck->part && x->span == SPAN_FULL ? ", left" : "");
     return AMP_OK;
 }
 
-void cuda_take_element(CudaKernel *k, Val v) {
-    int number = walk_number(k->w, v);
-    if (is_vector(k, v))
-        emit_line(&k->e, "const %s v%d = x%d%s[%s];", emit_type(ir_dtype(k->w->f, v), false), number, number,
-                  k->first_phase[v.id] ? k->slot : "", k->index);
+void cuda_take_element(CudaKernel *ck, Val v) {
+    int number = walk_number(ck->w, v);
+    if (is_vector(ck, v))
+        emit_line(&ck->e, "const %s v%d = x%d%s[%s];", emit_type(ir_dtype(ck->w->f, v), false), number, number,
+                  ck->first_phase[v.id] ? ck->slot : "", ck->index);
 }
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */
 
 /* A watch buffer may be absent; a value of a smaller span is stored by one thread of those that have it. */
-static const char *store_condition(const CudaKernel *k, const Sink *s) {
-    KernelKind kind = k->w->k->kind;
-    Span span = k->w->values[s->value.id].span;
+static const char *store_condition(const CudaKernel *ck, const Sink *s) {
+    KernelKind kind = ck->w->k->kind;
+    Span span = ck->w->values[s->value.id].span;
     const char *one = NULL;
-    if (span == SPAN_ONE) one = k->first_thread;
-    else if (span == walk_line_span(k->w) && (kind == KERNEL_ROW || kind == KERNEL_COLUMN)) one = k->line_store;
+    if (span == SPAN_ONE) one = ck->first_thread;
+    else if (span == walk_line_span(ck->w) && (kind == KERNEL_ROW || kind == KERNEL_COLUMN)) one = ck->line_store;
     else if (span == SPAN_COLUMN) one = "r == 0";
     else if (span == SPAN_ROW) one = "c == 0";
-    if (walk_operand(k->w, s->operand)->kind != BUFFER_WATCH) return one;
-    return one ? arena_printf(k->w->arena, "b%d && %s", s->operand, one) : arena_printf(k->w->arena, "b%d", s->operand);
+    if (walk_operand(ck->w, s->operand)->kind != BUFFER_WATCH) return one;
+    return one ? arena_printf(ck->w->arena, "b%d && %s", s->operand, one)
+               : arena_printf(ck->w->arena, "b%d", s->operand);
 }
 
-static void put_if(CudaKernel *k, const char *condition, const char *statement) {
-    if (condition) emit_line(&k->e, "if (%s) %s", condition, statement);
-    else emit_line(&k->e, "%s", statement);
+static void put_if(CudaKernel *ck, const char *condition, const char *statement) {
+    if (condition) emit_line(&ck->e, "if (%s) %s", condition, statement);
+    else emit_line(&ck->e, "%s", statement);
 }
 
-static amp_status check_store(const CudaKernel *k, const Sink *s) {
-    Dtype t = ir_dtype(k->w->f, s->value);
-    const Buffer *b = walk_operand(k->w, s->operand);
+static amp_status check_store(const CudaKernel *ck, const Sink *s) {
+    Dtype t = ir_dtype(ck->w->f, s->value);
+    const Buffer *b = walk_operand(ck->w, s->operand);
     if (b->layout == LAYOUT_ROWS && emit_storage_holds(t, b->storage)) return AMP_OK;
-    return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(k->w),
-                    ir_value(k->w->f, s->value)->name, amp_dtype_name(t), b->name);
+    return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s cannot be stored in buffer %s", walk_name(ck->w),
+                    ir_value(ck->w->f, s->value)->name, amp_dtype_name(t), b->name);
 }
 
 /* Stored as a vector: behind the loop that fills it. */
-static bool stores_vector(const CudaKernel *k, const Sink *s) {
-    return k->vector > 1 && cuda_is_array(k, k->w->values[s->value.id].span);
+static bool stores_vector(const CudaKernel *ck, const Sink *s) {
+    return ck->vector > 1 && cuda_is_array(ck, ck->w->values[s->value.id].span);
 }
 
-static const char *put_element(const CudaKernel *k, const Sink *s) {
-    return arena_printf(k->w->arena, "put_%s(%s, v%d);", emit_storage(k->w, s->operand)->name,
-                        address(k, s->operand, k->w->values[s->value.id].span), walk_number(k->w, s->value));
+static const char *put_element(const CudaKernel *ck, const Sink *s) {
+    return arena_printf(ck->w->arena, "put_%s(%s, v%d);", emit_storage(ck->w, s->operand)->name,
+                        address(ck, s->operand, ck->w->values[s->value.id].span), walk_number(ck->w, s->value));
 }
 
-amp_status cuda_declare_store(CudaKernel *k, const Sink *s) {
-    if (stores_vector(k, s))
-        emit_line(&k->e, "%s y%d[%d];", emit_type(ir_dtype(k->w->f, s->value), false), s->operand, k->vector);
-    return check_store(k, s);
+amp_status cuda_declare_store(CudaKernel *ck, const Sink *s) {
+    if (stores_vector(ck, s))
+        emit_line(&ck->e, "%s y%d[%d];", emit_type(ir_dtype(ck->w->f, s->value), false), s->operand, ck->vector);
+    return check_store(ck, s);
 }
 
-void cuda_store_element(CudaKernel *k, const Sink *s) {
-    if (stores_vector(k, s)) emit_line(&k->e, "y%d[%s] = v%d;", s->operand, k->index, walk_number(k->w, s->value));
-    else put_if(k, store_condition(k, s), put_element(k, s));
+void cuda_store_element(CudaKernel *ck, const Sink *s) {
+    if (stores_vector(ck, s)) emit_line(&ck->e, "y%d[%s] = v%d;", s->operand, ck->index, walk_number(ck->w, s->value));
+    else put_if(ck, store_condition(ck, s), put_element(ck, s));
 }
 
-void cuda_store_vector(CudaKernel *k, const Sink *s) {
-    Span span = k->w->values[s->value.id].span;
-    if (!stores_vector(k, s)) return;
-    put_if(k, store_condition(k, s),
-           arena_printf(k->w->arena, "store_%s(%s, y%d%s);", emit_storage(k->w, s->operand)->name,
-                        address(k, s->operand, span), s->operand, k->part && span == SPAN_FULL ? ", left" : ""));
+void cuda_store_vector(CudaKernel *ck, const Sink *s) {
+    Span span = ck->w->values[s->value.id].span;
+    if (!stores_vector(ck, s)) return;
+    put_if(ck, store_condition(ck, s),
+           arena_printf(ck->w->arena, "store_%s(%s, y%d%s);", emit_storage(ck->w, s->operand)->name,
+                        address(ck, s->operand, span), s->operand, ck->part && span == SPAN_FULL ? ", left" : ""));
 }
 
-amp_status cuda_store_one(CudaKernel *k, const Sink *s) {
-    put_if(k, store_condition(k, s), put_element(k, s));
-    return check_store(k, s);
+amp_status cuda_store_one(CudaKernel *ck, const Sink *s) {
+    put_if(ck, store_condition(ck, s), put_element(ck, s));
+    return check_store(ck, s);
 }
 
 /* ---- what ops read from memory (codegen/indirect.h) -------------------------------------------------------------- */

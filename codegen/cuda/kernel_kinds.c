@@ -16,50 +16,50 @@ static int fit_columns(int64_t cols, int vector) {
 static bool is_multiple(Dim d, int of) { return (!d.n || d.div == 1) && d.mul % of == 0; }
 
 /* Full operands need the row's place only where something else does. */
-static void put_tile_place(CudaKernel *k) {
-    k->at = "at";
-    if (k->vector > 1) {
-        k->index = "i";
-        k->e.element = "at + i";
-    } else k->e.element = "at";
-    if (k->flat) return;
-    k->column = k->vector > 1 ? "c0" : "c";
-    emit_line(&k->e, "MAYBE_UNUSED const int64_t r = quotient(at, COLS);");
-    emit_line(&k->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * COLS);", k->column);
+static void put_tile_place(CudaKernel *ck) {
+    ck->at = "at";
+    if (ck->vector > 1) {
+        ck->index = "i";
+        ck->e.element = "at + i";
+    } else ck->e.element = "at";
+    if (ck->flat) return;
+    ck->column = ck->vector > 1 ? "c0" : "c";
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t r = quotient(at, COLS);");
+    emit_line(&ck->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * COLS);", ck->column);
 }
 
-static const char *block_place(const CudaKernel *k, int members) {
+static const char *block_place(const CudaKernel *ck, int members) {
     const char *block = members ? "block" : "(int64_t)blockIdx.x";
-    const char *at = arena_printf(k->w->arena, "%s * %d + threadIdx.x", block, THREADS);
-    return k->vector > 1 ? arena_printf(k->w->arena, "(%s) * %d", at, k->vector) : at;
+    const char *at = arena_printf(ck->w->arena, "%s * %d + threadIdx.x", block, THREADS);
+    return ck->vector > 1 ? arena_printf(ck->w->arena, "(%s) * %d", at, ck->vector) : at;
 }
 
-amp_status cuda_emit_tile(CudaKernel *k, int members) {
-    Walk *w = k->w;
+amp_status cuda_emit_tile(CudaKernel *ck, int members) {
+    Walk *w = ck->w;
     Dim elements;
     if (!dim_mul(w->rows, dim_const(w->cols), &elements))
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
-    k->flat = !cuda_needs_coordinates(k);
-    k->vector = cuda_vector_width(w);
-    if (!k->flat) k->vector = fit_columns(w->cols, k->vector);
-    k->part = k->vector > 1 && (members || !is_multiple(elements, k->vector));
-    k->first_thread = "at == 0";
-    k->body->may_batch = k->flat;
-    k->body->elements = elements;
-    k->body->launch.extent[0] = elements;
-    k->body->launch.per[0] = THREADS * k->vector;
-    AMP_TRY(cuda_open_function(k, THREADS, members));
-    if (!k->flat) emit_line(&k->e, "enum { COLS = %lld };", (long long)w->cols);
-    emit_line(&k->e, "const int64_t elements = %s;",
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
+    ck->flat = !cuda_needs_coordinates(ck);
+    ck->vector = cuda_vector_width(w);
+    if (!ck->flat) ck->vector = fit_columns(w->cols, ck->vector);
+    ck->part = ck->vector > 1 && (members || !is_multiple(elements, ck->vector));
+    ck->first_thread = "at == 0";
+    ck->body->may_batch = ck->flat;
+    ck->body->elements = elements;
+    ck->body->launch.extent[0] = elements;
+    ck->body->launch.per[0] = THREADS * ck->vector;
+    AMP_TRY(cuda_open_function(ck, THREADS, members));
+    if (!ck->flat) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols);
+    emit_line(&ck->e, "const int64_t elements = %s;",
               members ? "member_elements[member]" : emit_dim(w->arena, elements));
-    emit_line(&k->e, "const int64_t at = %s;", block_place(k, members));
-    emit_line(&k->e, "if (at >= elements) return;");
-    if (k->part) emit_line(&k->e, "MAYBE_UNUSED const int64_t left = elements - at;");
-    put_tile_place(k);
-    AMP_TRY(cuda_emit_once(k));
-    AMP_TRY(cuda_emit_elements(k, 0));
-    AMP_TRY(cuda_finish_once(k));
-    cuda_close_function(k);
+    emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, members));
+    emit_line(&ck->e, "if (at >= elements) return;");
+    if (ck->part) emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = elements - at;");
+    put_tile_place(ck);
+    AMP_TRY(cuda_emit_once(ck));
+    AMP_TRY(cuda_emit_elements(ck, 0));
+    AMP_TRY(cuda_finish_once(ck));
+    cuda_close_function(ck);
     return AMP_OK;
 }
 
@@ -82,8 +82,8 @@ static int row_vector(int64_t cols) {
 
 /* Values that would stay: inputs that several phases read, and what the walk keeps.  Returns how many; fills
  * first_phase. */
-static int find_resident(CudaKernel *k) {
-    Walk *w = k->w;
+static int find_resident(CudaKernel *ck) {
+    Walk *w = ck->w;
     int count = 0;
     for (int p = 0; p < w->phases; p++) {
         walk_phase(w, p);
@@ -91,7 +91,7 @@ static int find_resident(CudaKernel *k) {
             const Op *o = walk_op(w, i);
             for (int n = 0; n < o->n_in; n++) {
                 const ValueWalk *x = &w->values[o->in[n].id];
-                int *first = &k->first_phase[o->in[n].id];
+                int *first = &ck->first_phase[o->in[n].id];
                 if (!walk_reads(w, o, n) || x->made || !x->needed || !x->touched || !walk_is_inner(w, x->span))
                     continue;
                 if (!*first) *first = -(p + 1); /* so far in one phase */
@@ -103,7 +103,7 @@ static int find_resident(CudaKernel *k) {
         }
     }
     for (int i = 1; i <= w->f->values.len - 1; i++)
-        if (k->first_phase[i] < 0) k->first_phase[i] = 0;
+        if (ck->first_phase[i] < 0) ck->first_phase[i] = 0;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (o->n_out && w->values[o->out[0].id].kept) count++;
@@ -111,111 +111,111 @@ static int find_resident(CudaKernel *k) {
     return count;
 }
 
-static void forget_resident(CudaKernel *k) {
-    Walk *w = k->w;
-    for (int i = 0; i < w->f->values.len; i++) k->first_phase[i] = 0;
+static void forget_resident(CudaKernel *ck) {
+    Walk *w = ck->w;
+    for (int i = 0; i < w->f->values.len; i++) ck->first_phase[i] = 0;
     for (int i = 0; i < w->k->count; i++)
         if (walk_op(w, i)->n_out) w->values[walk_op(w, i)->out[0].id].kept = false;
-    cuda_delay_stores(k);
+    cuda_delay_stores(ck);
 }
 
-static void declare_resident(CudaKernel *k) {
-    Walk *w = k->w;
+static void declare_resident(CudaKernel *ck) {
+    Walk *w = ck->w;
     for (int i = 1; i < w->f->values.len; i++) {
         Val v = {(uint32_t)i};
-        if (k->first_phase[i])
-            emit_line(&k->e, "%s x%d[%d][%d];", emit_type(ir_dtype(w->f, v), false), walk_number(w, v), k->slots,
-                      k->vector);
+        if (ck->first_phase[i])
+            emit_line(&ck->e, "%s x%d[%d][%d];", emit_type(ir_dtype(w->f, v), false), walk_number(w, v), ck->slots,
+                      ck->vector);
     }
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (o->n_out && w->values[o->out[0].id].kept)
-            emit_line(&k->e, "%s kept%d[%d][%d];", emit_type(ir_dtype(w->f, o->out[0]), false),
-                      walk_number(w, o->out[0]), k->slots, k->vector);
+            emit_line(&ck->e, "%s kept%d[%d][%d];", emit_type(ir_dtype(w->f, o->out[0]), false),
+                      walk_number(w, o->out[0]), ck->slots, ck->vector);
     }
 }
 
 /* The vectors of a thread, one after the other.  |stays|: known to the compiler one by one. */
-static int open_vectors(CudaKernel *k, int threads, bool stays) {
-    int64_t step = (int64_t)threads * k->vector;
-    const char *times = k->vector > 1 ? arena_printf(k->w->arena, " * %d", k->vector) : "";
-    const char *column = k->vector > 1 ? "c0" : "c";
+static int open_vectors(CudaKernel *ck, int threads, bool stays) {
+    int64_t step = (int64_t)threads * ck->vector;
+    const char *times = ck->vector > 1 ? arena_printf(ck->w->arena, " * %d", ck->vector) : "";
+    const char *column = ck->vector > 1 ? "c0" : "c";
     if (!stays) {
-        emit_open(&k->e, "for (int32_t %s = lane%s; %s < COLS; %s += %lld)", column, times, column, column,
+        emit_open(&ck->e, "for (int32_t %s = lane%s; %s < COLS; %s += %lld)", column, times, column, column,
                   (long long)step);
         return 1;
     }
     int opened = 1;
-    const char *unused = k->w->cols % step ? "" : "MAYBE_UNUSED ";
-    if (k->slots > 1) {
-        emit_line(&k->e, "UNROLL");
-        emit_open(&k->e, "for (int q = 0; q < %d; q++)", k->slots);
-        emit_line(&k->e, "%sconst int32_t %s = (q * %d + lane)%s;", unused, column, threads, times);
+    const char *unused = ck->w->cols % step ? "" : "MAYBE_UNUSED ";
+    if (ck->slots > 1) {
+        emit_line(&ck->e, "UNROLL");
+        emit_open(&ck->e, "for (int q = 0; q < %d; q++)", ck->slots);
+        emit_line(&ck->e, "%sconst int32_t %s = (q * %d + lane)%s;", unused, column, threads, times);
     } else {
-        emit_block(&k->e);
-        emit_line(&k->e, "%sconst int32_t %s = lane%s;", unused, column, times);
+        emit_block(&ck->e);
+        emit_line(&ck->e, "%sconst int32_t %s = lane%s;", unused, column, times);
     }
-    if (k->w->cols % step) {
-        emit_open(&k->e, "if (%s < COLS)", column);
+    if (ck->w->cols % step) {
+        emit_open(&ck->e, "if (%s < COLS)", column);
         opened++;
     }
     return opened;
 }
 
-static void close_vectors(CudaKernel *k, int opened) {
-    while (opened--) emit_close(&k->e);
+static void close_vectors(CudaKernel *ck, int opened) {
+    while (opened--) emit_close(&ck->e);
 }
 
-static void put_row_place(CudaKernel *k, bool block) {
-    emit_line(&k->e, "enum { COLS = %lld };", (long long)k->w->cols);
-    emit_line(&k->e, "const int64_t rows = %s;", emit_dim(k->w->arena, k->w->rows));
-    if (block) emit_line(&k->e, "const int32_t lane = threadIdx.x;");
-    else emit_line(&k->e, "const int32_t lane = threadIdx.x %% 32;");
-    emit_line(&k->e, block ? "const int64_t r = blockIdx.x;"
-                           : "const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;");
-    emit_line(&k->e, "if (r >= rows) return;");
+static void put_row_place(CudaKernel *ck, bool block) {
+    emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols);
+    emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(ck->w->arena, ck->w->rows));
+    if (block) emit_line(&ck->e, "const int32_t lane = threadIdx.x;");
+    else emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32;");
+    emit_line(&ck->e, block ? "const int64_t r = blockIdx.x;"
+                            : "const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;");
+    emit_line(&ck->e, "if (r >= rows) return;");
 }
 
-amp_status cuda_emit_row(CudaKernel *k) {
-    Walk *w = k->w;
+amp_status cuda_emit_row(CudaKernel *ck) {
+    Walk *w = ck->w;
     bool block = w->cols > WARP_COLUMNS;
     int threads = block ? THREADS : WARP;
-    k->vector = row_vector(w->cols);
-    int64_t slots = (w->cols + (int64_t)threads * k->vector - 1) / ((int64_t)threads * k->vector);
-    k->slots = slots < 1 << 20 ? (int)slots : 1 << 20;
-    cuda_delay_stores(k);
+    ck->vector = row_vector(w->cols);
+    int64_t slots = (w->cols + (int64_t)threads * ck->vector - 1) / ((int64_t)threads * ck->vector);
+    ck->slots = slots < 1 << 20 ? (int)slots : 1 << 20;
+    cuda_delay_stores(ck);
     bool stays =
-        w->phases > 1 && (int64_t)find_resident(k) * k->slots * k->vector <= REGISTERS && k->slots <= MAX_SLOTS;
-    if (!stays) forget_resident(k);
-    k->column = k->vector > 1 ? "c0" : "c";
-    k->index = k->vector > 1 ? "i" : "0";
-    k->at = arena_printf(w->arena, "r * COLS + %s", k->column);
-    k->e.element = "r * COLS + c";
-    k->slot = k->slots > 1 ? "[q]" : "[0]";
-    k->line_store = "lane == 0";
-    k->first_thread = "r == 0 && lane == 0";
-    if (block) k->reduce_shape = ", 256";
-    k->body->launch.extent[0] = w->rows;
-    k->body->launch.per[0] = block ? 1 : THREADS / WARP;
-    AMP_TRY(cuda_open_function(k, THREADS, 0));
-    put_row_place(k, block);
-    AMP_TRY(cuda_emit_once(k));
-    if (stays) declare_resident(k);
-    AMP_TRY(cuda_load_line(k));
+        w->phases > 1 && (int64_t)find_resident(ck) * ck->slots * ck->vector <= REGISTERS && ck->slots <= MAX_SLOTS;
+    if (!stays) forget_resident(ck);
+    ck->column = ck->vector > 1 ? "c0" : "c";
+    ck->index = ck->vector > 1 ? "i" : "0";
+    ck->at = arena_printf(w->arena, "r * COLS + %s", ck->column);
+    ck->e.element = "r * COLS + c";
+    ck->slot = ck->slots > 1 ? "[q]" : "[0]";
+    ck->line_store = "lane == 0";
+    ck->first_thread = "r == 0 && lane == 0";
+    if (block) ck->reduce_shape = ", 256";
+    ck->body->launch.extent[0] = w->rows;
+    ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
+    AMP_TRY(cuda_open_function(ck, THREADS, 0));
+    put_row_place(ck, block);
+    AMP_TRY(cuda_emit_once(ck));
+    if (stays) declare_resident(ck);
+    AMP_TRY(cuda_load_line(ck));
     for (int p = 0; p < w->phases; p++) {
-        AMP_TRY(cuda_emit_line_ops(k, p));
+        AMP_TRY(cuda_emit_line_ops(ck, p));
         if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
-        AMP_TRY(cuda_open_reductions(k, p));
-        int opened = open_vectors(k, threads, stays || k->slots == 1);
-        AMP_TRY(cuda_emit_elements(k, p));
-        close_vectors(k, opened);
-        cuda_close_reductions(k, p, block ? "block_reduce" : "warp_reduce");
+        AMP_TRY(cuda_open_reductions(ck, p));
+        int opened = open_vectors(ck, threads, stays || ck->slots == 1);
+        AMP_TRY(cuda_emit_elements(ck, p));
+        close_vectors(ck, opened);
+        cuda_close_reductions(ck, p, block ? "block_reduce" : "warp_reduce");
     }
-    AMP_TRY(cuda_emit_line_ops(k, w->phases));
-    AMP_TRY(cuda_store_line(k));
-    AMP_TRY(cuda_finish_once(k));
-    cuda_close_function(k);
+    AMP_TRY(cuda_emit_line_ops(ck, w->phases));
+    AMP_TRY(cuda_store_line(ck));
+    AMP_TRY(cuda_finish_once(ck));
+    cuda_close_function(ck);
     return AMP_OK;
 }
 
@@ -240,57 +240,57 @@ static int height_of(const Walk *w, int width) {
     return height;
 }
 
-static void put_place(CudaKernel *k, int64_t blocks, int width) {
-    Walk *w = k->w;
+static void put_place(CudaKernel *ck, int64_t blocks, int width) {
+    Walk *w = ck->w;
     const char *column = "blockIdx.x";
-    emit_line(&k->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
-    emit_line(&k->e, "const int32_t y = threadIdx.x / %d;", width);
+    emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
+    emit_line(&ck->e, "const int32_t y = threadIdx.x / %d;", width);
     if (w->segment) {
-        emit_line(&k->e, "const int64_t s = blockIdx.x / %lld;", (long long)blocks);
-        emit_line(&k->e, "const int64_t first = s * %lld, last = first + %lld < rows ? first + %lld : rows;",
+        emit_line(&ck->e, "const int64_t s = blockIdx.x / %lld;", (long long)blocks);
+        emit_line(&ck->e, "const int64_t first = s * %lld, last = first + %lld < rows ? first + %lld : rows;",
                   (long long)w->segment, (long long)w->segment, (long long)w->segment);
         column = arena_printf(w->arena, "blockIdx.x %% %lld", (long long)blocks);
     }
-    emit_line(&k->e, "const int32_t column = (int32_t)(%s) * %d + threadIdx.x %% %d;", column, width, width);
-    emit_line(&k->e, "const bool in = column < COLS;");
-    emit_line(&k->e, "MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;");
+    emit_line(&ck->e, "const int32_t column = (int32_t)(%s) * %d + threadIdx.x %% %d;", column, width, width);
+    emit_line(&ck->e, "const bool in = column < COLS;");
+    emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;");
 }
 
-amp_status cuda_emit_column(CudaKernel *k) {
-    Walk *w = k->w;
+amp_status cuda_emit_column(CudaKernel *ck) {
+    Walk *w = ck->w;
     int width = power_above(w->cols, MAX_WIDTH), height = height_of(w, width);
     int64_t blocks = (w->cols + width - 1) / width;
-    k->column = "c";
-    k->at = "r * COLS + c";
-    k->e.element = k->at;
-    k->segment = w->segment ? "s" : NULL;
-    k->line_store = "in && y == 0";
-    k->first_thread = "blockIdx.x == 0 && threadIdx.x == 0";
-    k->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
-    if (!dim_mul(walk_segments(w), dim_const(blocks), &k->body->launch.extent[0]))
-        return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
-    k->body->launch.per[0] = 1;
-    cuda_delay_stores(k);
-    AMP_TRY(cuda_open_function(k, width * height, 0));
-    emit_line(&k->e, "enum { COLS = %lld };", (long long)w->cols);
-    put_place(k, blocks, width);
-    AMP_TRY(cuda_emit_once(k));
-    AMP_TRY(cuda_load_line(k));
+    ck->column = "c";
+    ck->at = "r * COLS + c";
+    ck->e.element = ck->at;
+    ck->segment = w->segment ? "s" : NULL;
+    ck->line_store = "in && y == 0";
+    ck->first_thread = "blockIdx.x == 0 && threadIdx.x == 0";
+    ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
+    if (!dim_mul(walk_segments(w), dim_const(blocks), &ck->body->launch.extent[0]))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
+    ck->body->launch.per[0] = 1;
+    cuda_delay_stores(ck);
+    AMP_TRY(cuda_open_function(ck, width * height, 0));
+    emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols);
+    put_place(ck, blocks, width);
+    AMP_TRY(cuda_emit_once(ck));
+    AMP_TRY(cuda_load_line(ck));
     for (int p = 0; p < w->phases; p++) {
-        AMP_TRY(cuda_emit_line_ops(k, p));
+        AMP_TRY(cuda_emit_line_ops(ck, p));
         if (!loop_has_phase(w, p)) continue;
         walk_phase(w, p);
-        AMP_TRY(cuda_open_reductions(k, p));
-        emit_open(&k->e, "for (int64_t r = %sy; in && r < %s; r += %d)", w->segment ? "first + " : "",
+        AMP_TRY(cuda_open_reductions(ck, p));
+        emit_open(&ck->e, "for (int64_t r = %sy; in && r < %s; r += %d)", w->segment ? "first + " : "",
                   w->segment ? "last" : "rows", height);
-        AMP_TRY(cuda_emit_elements(k, p));
-        emit_close(&k->e);
-        cuda_close_reductions(k, p, "column_reduce");
+        AMP_TRY(cuda_emit_elements(ck, p));
+        emit_close(&ck->e);
+        cuda_close_reductions(ck, p, "column_reduce");
     }
-    AMP_TRY(cuda_emit_line_ops(k, w->phases));
-    AMP_TRY(cuda_store_line(k));
-    AMP_TRY(cuda_finish_once(k));
-    cuda_close_function(k);
+    AMP_TRY(cuda_emit_line_ops(ck, w->phases));
+    AMP_TRY(cuda_store_line(ck));
+    AMP_TRY(cuda_finish_once(ck));
+    cuda_close_function(ck);
     return AMP_OK;
 }
 
@@ -308,47 +308,47 @@ static const Op *find_scatter(const Walk *w) {
 }
 
 /* Each warp looks at 32 ids at a time, and takes those that are its own. */
-static void emit_target(CudaKernel *k, const Op *o, int operand) {
-    Memory dy = indirect_memory(&k->e, o, 0), ids = indirect_memory(&k->e, o, 1);
-    emit_open(&k->e, "for (int64_t id = warp; in && id < COUNT; id += %d)", WARPS);
-    emit_line(&k->e, "b%d[id * COLS + c] = 0.0f;", operand);
-    emit_close(&k->e);
-    emit_open(&k->e, "for (int64_t first = 0; first < rows; first += 32)");
-    emit_line(&k->e, "const int32_t mine = first + lane < rows ? get_%s(b%d + first + lane) : -1;", ids.storage->name,
+static void emit_target(CudaKernel *ck, const Op *o, int operand) {
+    Memory dy = indirect_memory(&ck->e, o, 0), ids = indirect_memory(&ck->e, o, 1);
+    emit_open(&ck->e, "for (int64_t id = warp; in && id < COUNT; id += %d)", WARPS);
+    emit_line(&ck->e, "b%d[id * COLS + c] = 0.0f;", operand);
+    emit_close(&ck->e);
+    emit_open(&ck->e, "for (int64_t first = 0; first < rows; first += 32)");
+    emit_line(&ck->e, "const int32_t mine = first + lane < rows ? get_%s(b%d + first + lane) : -1;", ids.storage->name,
               ids.operand);
-    emit_line(&k->e, "const bool own = mine >= 0 && mine < COUNT && mine %% %d == warp;", WARPS);
-    emit_open(&k->e, "for (uint32_t left = __ballot_sync(0xFFFFFFFFu, own); left; left &= left - 1)");
-    emit_line(&k->e, "const int32_t from = __ffs((int)left) - 1, id = __shfl_sync(0xFFFFFFFFu, mine, from);");
-    emit_line(&k->e, "const int64_t r = first + from;");
-    emit_line(&k->e, "if (in) b%d[(int64_t)id * COLS + c] = b%d[(int64_t)id * COLS + c] + %s;", operand, operand,
-              cuda_element_at(&k->e, &dy, "r", "c"));
-    emit_close(&k->e);
-    emit_close(&k->e);
+    emit_line(&ck->e, "const bool own = mine >= 0 && mine < COUNT && mine %% %d == warp;", WARPS);
+    emit_open(&ck->e, "for (uint32_t left = __ballot_sync(0xFFFFFFFFu, own); left; left &= left - 1)");
+    emit_line(&ck->e, "const int32_t from = __ffs((int)left) - 1, id = __shfl_sync(0xFFFFFFFFu, mine, from);");
+    emit_line(&ck->e, "const int64_t r = first + from;");
+    emit_line(&ck->e, "if (in) b%d[(int64_t)id * COLS + c] = b%d[(int64_t)id * COLS + c] + %s;", operand, operand,
+              cuda_element_at(&ck->e, &dy, "r", "c"));
+    emit_close(&ck->e);
+    emit_close(&ck->e);
 }
 
-amp_status cuda_emit_scatter(CudaKernel *k) {
-    Walk *w = k->w;
+amp_status cuda_emit_scatter(CudaKernel *ck) {
+    Walk *w = ck->w;
     const Op *o = find_scatter(w);
-    if (!o) return amp_fail(k->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
-    k->body->launch.extent[0] = dim_const((w->cols + WIDTH - 1) / WIDTH);
-    k->body->launch.per[0] = 1;
-    AMP_TRY(cuda_open_function(k, WIDTH * WARPS, 0));
-    emit_line(&k->e, "enum { COLS = %lld, COUNT = %lld };", (long long)w->cols,
+    if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
+    ck->body->launch.extent[0] = dim_const((w->cols + WIDTH - 1) / WIDTH);
+    ck->body->launch.per[0] = 1;
+    AMP_TRY(cuda_open_function(ck, WIDTH * WARPS, 0));
+    emit_line(&ck->e, "enum { COLS = %lld, COUNT = %lld };", (long long)w->cols,
               (long long)ir_shape(w->f, o->out[0])->d[0].mul);
-    emit_line(&k->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
-    emit_line(&k->e, "const int32_t lane = threadIdx.x %% 32, warp = threadIdx.x / 32, c = blockIdx.x * 32 + lane;");
-    emit_line(&k->e, "const bool in = c < COLS;");
+    emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
+    emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32, warp = threadIdx.x / 32, c = blockIdx.x * 32 + lane;");
+    emit_line(&ck->e, "const bool in = c < COLS;");
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);
         if (b->value.id != o->out[0].id) continue;
         if (emit_storage(w, i)->bytes != 4)
-            return amp_fail(k->e.err, AMP_UNSUPPORTED, "%s: scatter into buffer %s is not built yet for CUDA",
+            return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: scatter into buffer %s is not built yet for CUDA",
                             walk_name(w), b->name);
         bool watched = b->kind == BUFFER_WATCH;
-        if (watched) emit_open(&k->e, "if (b%d)", i);
-        emit_target(k, o, i);
-        if (watched) emit_close(&k->e);
+        if (watched) emit_open(&ck->e, "if (b%d)", i);
+        emit_target(ck, o, i);
+        if (watched) emit_close(&ck->e);
     }
-    cuda_close_function(k);
+    cuda_close_function(ck);
     return AMP_OK;
 }

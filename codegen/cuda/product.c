@@ -190,35 +190,36 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
 
 enum { STEP_BYTES = 64, RUN = 4 }; /* of k at a time, in tensor cores; columns of a thread */
 
-static const char *operand_type(const CudaKernel *k, const ProductPlan *p, const ProductOperand *x, int extent) {
+static const char *operand_type(const CudaKernel *ck, const ProductPlan *p, const ProductOperand *x, int extent) {
     const char *inner = x->k_inner ? "true" : "false";
     if (!p->mma)
-        return arena_printf(k->w->arena, "FmaOperand<%s, %s, %d, %d, %d>", x->memory, inner, extent, x->bytes,
+        return arena_printf(ck->w->arena, "FmaOperand<%s, %s, %d, %d, %d>", x->memory, inner, extent, x->bytes,
                             p->tile.threads);
-    return arena_printf(k->w->arena, "TensorOperand<%s, %s, %d, %d, %d, %d>", x->memory, inner, extent, STEP_BYTES,
+    return arena_printf(ck->w->arena, "TensorOperand<%s, %s, %d, %d, %d, %d>", x->memory, inner, extent, STEP_BYTES,
                         x->bytes, p->tile.threads);
 }
 
-static void declare_types(CudaKernel *k, const ProductPlan *p) {
+static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     const ProductTile *t = &p->tile;
     if (p->mma)
-        emit_line(&k->e, "typedef TensorSums<%s, %d, %d, %d, %d, %d> Sums;", p->mma, t->m, t->n, t->warps_m, t->warps_n,
-                  STEP_BYTES);
-    else emit_line(&k->e, "typedef FmaSums<%d, %d> Sums;", t->m, t->n);
-    emit_line(&k->e, "typedef %s A;", operand_type(k, p, &p->a, t->m));
-    emit_line(&k->e, "typedef %s B;", operand_type(k, p, &p->b, t->n));
-    emit_line(&k->e, "typedef Product<Sums, A, B> Matrices;");
+        emit_line(&ck->e, "typedef TensorSums<%s, %d, %d, %d, %d, %d> Sums;", p->mma, t->m, t->n, t->warps_m,
+                  t->warps_n, STEP_BYTES);
+    else emit_line(&ck->e, "typedef FmaSums<%d, %d> Sums;", t->m, t->n);
+    emit_line(&ck->e, "typedef %s A;", operand_type(ck, p, &p->a, t->m));
+    emit_line(&ck->e, "typedef %s B;", operand_type(ck, p, &p->b, t->n));
+    emit_line(&ck->e, "typedef Product<Sums, A, B> Matrices;");
 }
 
-static void emit_sums(CudaKernel *k, const ProductPlan *p) {
-    emit_line(&k->e, "enum { COLS = %lld };", (long long)p->cols);
-    emit_line(&k->e, "const int64_t rows = %s, k = %s;", emit_dim(k->w->arena, p->rows), emit_dim(k->w->arena, p->k));
-    emit_line(&k->e, "const int64_t row0 = (int64_t)blockIdx.x * %d, col0 = (int64_t)blockIdx.y * %d;", p->tile.m,
+static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
+    emit_line(&ck->e, "enum { COLS = %lld };", (long long)p->cols);
+    emit_line(&ck->e, "const int64_t rows = %s, k = %s;", emit_dim(ck->w->arena, p->rows),
+              emit_dim(ck->w->arena, p->k));
+    emit_line(&ck->e, "const int64_t row0 = (int64_t)blockIdx.x * %d, col0 = (int64_t)blockIdx.y * %d;", p->tile.m,
               p->tile.n);
-    emit_line(&k->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
-    emit_line(&k->e, "Sums sums;");
-    emit_line(&k->e, "sums.clear();");
-    emit_line(&k->e, "Matrices().run(sums, shared, b%d, b%d, row0, rows, col0, COLS, k);", p->a.operand, p->b.operand);
+    emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
+    emit_line(&ck->e, "Sums sums;");
+    emit_line(&ck->e, "sums.clear();");
+    emit_line(&ck->e, "Matrices().run(sums, shared, b%d, b%d, row0, rows, col0, COLS, k);", p->a.operand, p->b.operand);
 }
 
 /* Accesses of so many elements are aligned in every row. */
@@ -228,23 +229,23 @@ static int vector_of(int64_t cols) {
     return vector;
 }
 
-static void open_runs(CudaKernel *k) {
-    emit_line(&k->e, "UNROLL");
-    emit_open(&k->e, "for (int across = 0; across < Sums::RUNS_ACROSS; across++)");
-    emit_line(&k->e, "UNROLL");
-    emit_open(&k->e, "for (int down = 0; down < Sums::RUNS_DOWN; down++)");
-    emit_line(&k->e, "float sum[%d];", RUN);
-    emit_line(&k->e, "sums.run(sum, down, across);");
-    emit_line(&k->e, "const int64_t r = row0 + Sums::row(down);");
-    emit_line(&k->e, "UNROLL");
-    emit_open(&k->e, "for (int part = 0; part < %d; part += %d)", RUN, k->vector);
-    emit_line(&k->e, "const int32_t %s = (int32_t)col0 + Sums::column(across) + part;", k->column);
-    emit_line(&k->e, "if (r >= rows || %s >= COLS) continue;", k->column);
-    emit_line(&k->e, "const int64_t at = r * COLS + %s;", k->column);
+static void open_runs(CudaKernel *ck) {
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int across = 0; across < Sums::RUNS_ACROSS; across++)");
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int down = 0; down < Sums::RUNS_DOWN; down++)");
+    emit_line(&ck->e, "float sum[%d];", RUN);
+    emit_line(&ck->e, "sums.run(sum, down, across);");
+    emit_line(&ck->e, "const int64_t r = row0 + Sums::row(down);");
+    emit_line(&ck->e, "UNROLL");
+    emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", RUN, ck->vector);
+    emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Sums::column(across) + part;", ck->column);
+    emit_line(&ck->e, "if (r >= rows || %s >= COLS) continue;", ck->column);
+    emit_line(&ck->e, "const int64_t at = r * COLS + %s;", ck->column);
 }
 
-static void close_runs(CudaKernel *k) {
-    for (int i = 0; i < 3; i++) emit_close(&k->e);
+static void close_runs(CudaKernel *ck) {
+    for (int i = 0; i < 3; i++) emit_close(&ck->e);
 }
 
 static void set_launch(const ProductPlan *p, CudaBody *out) {
@@ -257,17 +258,17 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
     out->tensor_cores = p->mma != NULL;
 }
 
-static amp_status emit_product(CudaKernel *k, const ProductPlan *p) {
-    set_launch(p, k->body);
-    AMP_TRY(cuda_open_function(k, p->tile.threads, 0));
-    declare_types(k, p);
-    emit_sums(k, p);
-    AMP_TRY(cuda_emit_once(k));
-    open_runs(k);
-    AMP_TRY(cuda_emit_elements(k, 0));
-    close_runs(k);
-    AMP_TRY(cuda_finish_once(k));
-    cuda_close_function(k);
+static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
+    set_launch(p, ck->body);
+    AMP_TRY(cuda_open_function(ck, p->tile.threads, 0));
+    declare_types(ck, p);
+    emit_sums(ck, p);
+    AMP_TRY(cuda_emit_once(ck));
+    open_runs(ck);
+    AMP_TRY(cuda_emit_elements(ck, 0));
+    close_runs(ck);
+    AMP_TRY(cuda_finish_once(ck));
+    cuda_close_function(ck);
     return AMP_OK;
 }
 
@@ -278,7 +279,7 @@ amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err) {
     text_init(text, w->arena);
     int vector = vector_of(p.cols);
     bool one = vector == 1;
-    CudaKernel k = {
+    CudaKernel ck = {
         .e = {.w = w,
               .spelling = &cuda_spelling,
               .out = text,
@@ -299,5 +300,5 @@ amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err) {
         .first_phase = arena_array(w->arena, int, w->f->values.len + 1),
         .first_thread = "blockIdx.x + blockIdx.y + threadIdx.x == 0",
     };
-    return emit_product(&k, &p);
+    return emit_product(&ck, &p);
 }

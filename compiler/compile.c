@@ -4,7 +4,7 @@
  *
  * compile_model goes as far as the braces; amp_compile emits what it gives, or what an earlier stage gives.
  */
-#include "compiler/session.h"
+#include "compiler/compile_session.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "amp/model_abi.h"
 #include "base/elf.h"
 #include "base/error.h"
-#include "compiler/session.h"
+#include "compiler/compile_session.h"
 
 /* ---- text for people --------------------------------------------------------------------------------------------- */
 

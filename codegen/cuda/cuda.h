@@ -2,7 +2,7 @@
  *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
  *   cuda_memory.c    loads and stores: 128 bits where shapes allow
  *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
- *   product.c        mma.sync through shared memory
+ *   cuda_product.c   mma.sync through shared memory
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   cuda_tables.c    amp_model_cuda as C text
  */
@@ -40,7 +40,7 @@ typedef struct CudaBody { /* what writing a kernel gives */
  * (only where may_batch; launch is then left to the caller).  AMP_UNSUPPORTED names the op that has no CUDA code
  * yet. */
 amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err);
-/* product.c: the same for KERNEL_PRODUCT. */
+/* cuda_product.c: the same for KERNEL_PRODUCT. */
 amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err);
 
 typedef struct CudaFunction {

@@ -68,8 +68,8 @@ class CoreModelTest : public CodegenTest {
         return v;
     }
 
-    // The first variant is compiled as users have it, the others without optimisation, which takes half the time: it does
-    // not change a bit either.  |tolerance|: relative, and absolute around zero.
+    // The first variant is compiled as users have it, the others without optimisation, which takes half the time and
+    // does not change a bit either.  |tolerance|: relative, and absolute around zero.
     void Check(const std::string &text, const std::vector<int64_t> &batches, double tolerance) {
         Values first[AMP_ISA_COUNT][8];
         for (int variant = 0; variant < 4; variant++) {

@@ -1,6 +1,6 @@
-// quick_compile.h: how tests that run kernels have them compiled.  NVRTC takes most of their time, so they ask it for few
-// optimisations: the CUDA C is the same, and what it means does not depend on them.  With AMP_CUDA_ARCHS, as the long
-// tests set it, and on a real device kernels are compiled as the runtime compiles them.
+// quick_compile.h: how tests that run kernels have them compiled.  NVRTC takes most of their time, so they ask it for
+// few optimisations: the CUDA C is the same, and what it means does not depend on them.  With AMP_CUDA_ARCHS, as the
+// long tests set it, and on a real device kernels are compiled as the runtime compiles them.
 #ifndef AMP_TESTS_CODEGEN_CUDA_QUICK_COMPILE_H
 #define AMP_TESTS_CODEGEN_CUDA_QUICK_COMPILE_H
 

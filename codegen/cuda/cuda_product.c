@@ -1,5 +1,5 @@
-/* product.c: kernels of matrix products: a block makes a tile of sums (prelude/product.cuh), then each thread does the
- * elementwise ops on its own sums, four neighbouring columns at a time.
+/* cuda_product.c: kernels of matrix products: a block makes a tile of sums (prelude/product.cuh), then each thread does
+ * the elementwise ops on its own sums, four neighbouring columns at a time.
  *
  *     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
  *     typedef Product<Sums, TensorOperand<..>, TensorOperand<..>> Matrices;

@@ -1,7 +1,7 @@
-/* session.h: one compilation: its arena, its options as this library version knows them, its source files and its
- * diagnostics; and what compile.c makes of it for amp_compile and amp_explain. */
-#ifndef AMP_COMPILER_SESSION_H
-#define AMP_COMPILER_SESSION_H
+/* compile_session.h: one compilation: its arena, its options as this library version knows them, its source files and
+ * its diagnostics; and what compile.c makes of it for amp_compile and amp_explain. */
+#ifndef AMP_COMPILER_COMPILE_SESSION_H
+#define AMP_COMPILER_COMPILE_SESSION_H
 
 #include "amp/compile.h"
 #include "base/diag.h"
@@ -44,7 +44,8 @@ amp_status session_load(Session *s, Module **out, amp_error *err);
 amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err);
 /* A second module of the same text. */
 amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *err);
-/* What code generation says, with the name of the model.  What is wrong with IR that was read is a fault of the text. */
+/* What code generation says, with the name of the model.  What is wrong with IR that was read is a fault of the
+ * text. */
 amp_status session_name_error(const Session *s, amp_status status, amp_error *err);
 /* Reports the diagnostics through the callback, and the first error into |err|. */
 amp_status session_report(Session *s, amp_error *err);

@@ -1,5 +1,5 @@
-/* session.c: see session.h. */
-#include "compiler/session.h"
+/* compile_session.c: see compile_session.h. */
+#include "compiler/compile_session.h"
 
 #include "base/names.h"
 #include "base/error.h"

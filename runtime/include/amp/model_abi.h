@@ -1,13 +1,16 @@
 /* amp/model_abi.h: what a compiled model (model.so) and the runtime agree on.
  *
- * A model.so exports one symbol, amp_model_query, and needs none.  It is constant data plus pure functions: it allocates nothing, calls nothing outside itself and
- * keeps no state.  The runtime owns memory, threads and matrix products, walks the kernel lists below and calls the model's functions on the pointers that it planned.
+ * A model.so exports one symbol, amp_model_query, and needs none.  It is constant data plus pure functions: it
+ * allocates nothing, calls nothing outside itself and keeps no state.  The runtime owns memory, threads and matrix
+ * products, walks the kernel lists below and calls the model's functions on the pointers that it planned.
  *
- * Evolution.  major: a break, refused.  minor: fields and tables are appended.  Every table carries the size of its elements as the model was compiled; readers
- * step by that size and read at most their own sizeof, so old runtimes read new models and new runtimes old ones; missing fields read as zero.
- * |required_features| names what a runtime must know to run the model right.
+ * Evolution.  major: a break, refused.  minor: fields and tables are appended.  Every table carries the size of its
+ * elements as the model was compiled; readers step by that size and read at most their own sizeof, so old runtimes
+ * read new models and new runtimes old ones; missing fields read as zero. |required_features| names what a runtime
+ * must know to run the model right.
  *
- * Source of the shape of this ABI: the IREE executable library and the PJRT C API (struct_size), see docs/design/model-abi.md.
+ * Source of the shape of this ABI: the IREE executable library and the PJRT C API (struct_size), see
+ * docs/design/model-abi.md.
  */
 #ifndef AMP_MODEL_ABI_H
 #define AMP_MODEL_ABI_H
@@ -22,10 +25,12 @@ extern "C" {
 #define AMP_MODEL_ABI_MAJOR 1u
 #define AMP_MODEL_ABI_MINOR 4u
 #define AMP_MODEL_SYMBOL "amp_model_query"
-#define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
-#define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir"     /* the same of the kernels for CUDA; absent: the model has none */
-#define AMP_MODEL_CUDA_USES_SECTION ".amp.gpu.uses" /* what machine code needs, as text: a line `FUNCTION KERNEL sm_90 registers 96 shared 24576 spills 0 stack 0` each */
-#define AMP_MODEL_IR_SECTION ".amp.ir"       /* the text behind ir_text, so that tools can read it without running the model */
+#define AMP_MODEL_HASH_SECTION ".amp.sha256"    /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
+#define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir" /* the same of the kernels for CUDA; absent: the model has none */
+/* What machine code needs, as text: a line `FUNCTION KERNEL sm_90 registers 96 shared 24576 spills 0 stack 0` each. */
+#define AMP_MODEL_CUDA_USES_SECTION ".amp.gpu.uses"
+/* The text of ir_text, so that tools can read it without running the model. */
+#define AMP_MODEL_IR_SECTION ".amp.ir"
 
 enum { AMP_MODEL_MAX_RANK = 8, AMP_MODEL_NONE = -1 };
 
@@ -40,8 +45,8 @@ typedef struct amp_model_dim {
     int64_t of_n;
 } amp_model_dim;
 
-/* How a matrix of rows x cols lies in memory; R and C are rows and cols rounded up to 32.  Elements past the edge are zero.
- * ROWS is dense and row-major; its allocation is rounded up to 128 bytes. */
+/* How a matrix of rows x cols lies in memory; R and C are rows and cols rounded up to 32.  Elements past the edge are
+ * zero. ROWS is dense and row-major; its allocation is rounded up to 128 bytes. */
 enum {
     AMP_LAYOUT_ROWS = 0,
     AMP_LAYOUT_PANELS = 1,   /* [C/32][R][32] */
@@ -50,15 +55,15 @@ enum {
     AMP_LAYOUT_PAIRS_T = 4   /* [R/32][C/2][32][2] */
 };
 
-/* ---- states: what lives from call to call --------------------------------------------------------------------------------- */
+/* ---- states: what lives from call to call ------------------------------------------------------------------------ */
 
 enum {
-    AMP_STATE_PARAM = 0,   /* in amp_params; f32 master; saved by --save */
-    AMP_STATE_BUFFER = 1,  /* in amp_params; saved by --save, not trained */
-    AMP_STATE_MOMENT = 2,  /* in the training session; saved by --checkpoint */
-    AMP_STATE_COUNTER = 3, /* in the training session; see AMP_COUNTER_* */
-    AMP_STATE_SCALER = 4,  /* in the training session; see AMP_COUNTER_* */
-    AMP_STATE_DERIVED = 5, /* in amp_params; a copy of |of|, recomputed by the program REFRESH; never saved */
+    AMP_STATE_PARAM = 0,       /* in amp_params; f32 master; saved by --save */
+    AMP_STATE_BUFFER = 1,      /* in amp_params; saved by --save, not trained */
+    AMP_STATE_MOMENT = 2,      /* in the training session; saved by --checkpoint */
+    AMP_STATE_COUNTER = 3,     /* in the training session; see AMP_COUNTER_* */
+    AMP_STATE_SCALER = 4,      /* in the training session; see AMP_COUNTER_* */
+    AMP_STATE_DERIVED = 5,     /* in amp_params; a copy of |of|, recomputed by the program REFRESH; never saved */
     AMP_STATE_ACCUMULATOR = 6, /* in the training session; sum of gradients of |of| over micro-batches; never saved */
     AMP_STATE_STAGED = 7       /* in the training session; the next value of buffer |of|; never saved */
 };
@@ -69,30 +74,31 @@ enum {
     AMP_COUNTER_SCALE = 1,          /* SCALER, f32 "scale" */
     AMP_COUNTER_GROWTH_TRACKER = 2, /* SCALER, i32 "growth_tracker" */
     AMP_COUNTER_FLOOR_HITS = 3,     /* SCALER, i32 "floor_hits" */
-    AMP_COUNTER_STEP = 4,           /* COUNTER, i64 "step": updates; "step.0": those of a train block that skips alone */
-    AMP_COUNTER_ITERATION = 5,      /* COUNTER, i64 "iteration": steps, skipped ones too */
-    AMP_COUNTER_SEED = 6,           /* COUNTER, i64 "seed" */
-    AMP_COUNTER_MICRO = 7           /* COUNTER, i64 "micro": the micro-batch of the step */
+    /* COUNTER, i64 "step": updates; "step.0": those of a train block that skips alone */
+    AMP_COUNTER_STEP = 4,
+    AMP_COUNTER_ITERATION = 5, /* COUNTER, i64 "iteration": steps, skipped ones too */
+    AMP_COUNTER_SEED = 6,      /* COUNTER, i64 "seed" */
+    AMP_COUNTER_MICRO = 7      /* COUNTER, i64 "micro": the micro-batch of the step */
 };
 
 typedef struct amp_model_state {
     const char *name;
     uint32_t role;
-    int32_t of;            /* MOMENT, DERIVED: index of the param; else AMP_MODEL_NONE */
-    const char *slot;      /* MOMENT: "m", "v", "momentum"; else NULL */
-    uint32_t dtype;        /* amp_dtype of the values */
-    uint32_t storage;      /* amp_dtype of the elements in memory */
+    int32_t of;       /* MOMENT, DERIVED: index of the param; else AMP_MODEL_NONE */
+    const char *slot; /* MOMENT: "m", "v", "momentum"; else NULL */
+    uint32_t dtype;   /* amp_dtype of the values */
+    uint32_t storage; /* amp_dtype of the elements in memory */
     uint32_t layout;
     uint32_t rank;
     int64_t dims[AMP_MODEL_MAX_RANK];
-    const char *init;      /* "kaiming_uniform", ...; NULL: zeros */
-    double init_args[4];   /* in the order of the language's reference */
+    const char *init;    /* "kaiming_uniform", ...; NULL: zeros */
+    double init_args[4]; /* in the order of the language's reference */
     uint32_t init_arg_count, reserved;
     uint32_t counter;      /* minor 4.  COUNTER, SCALER: AMP_COUNTER_* */
     int32_t counter_block; /* of the train block that counts; AMP_MODEL_NONE: of all */
 } amp_model_state;
 
-/* ---- inputs and results of a call ------------------------------------------------------------------------------------------- */
+/* ---- inputs and results of a call -------------------------------------------------------------------------------- */
 
 /* An average is an input of the program METRICS alone: an f32 scalar by the name of a result of EVAL. */
 enum { AMP_INPUT_OF_MODEL = 0, AMP_INPUT_OF_TRAINING = 1, AMP_INPUT_AVERAGE = 2 };
@@ -101,9 +107,10 @@ typedef struct amp_model_input {
     const char *name;
     uint32_t dtype, rank;
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    uint32_t train_only;   /* AMP_INPUT_*, in ascending order: those of the train block (targets) are not read by INFER */
+    /* AMP_INPUT_*, in ascending order: those of the train block (targets) are not read by INFER */
+    uint32_t train_only;
     uint32_t reserved;
-    int64_t index_bound;   /* > 0: class indices, each in [0, bound) or equal to |index_ignore| */
+    int64_t index_bound; /* > 0: class indices, each in [0, bound) or equal to |index_ignore| */
     int64_t index_ignore;
 } amp_model_input;
 
@@ -119,15 +126,15 @@ enum {
 };
 
 typedef struct amp_model_result {
-    const char *name;      /* "loss", "ok", "metric.acc", "logits", "grad.fc1.weight" */
-    int32_t buffer;        /* of the program */
+    const char *name; /* "loss", "ok", "metric.acc", "logits", "grad.fc1.weight" */
+    int32_t buffer;   /* of the program */
     uint32_t dtype, rank, reserved;
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
-    uint32_t kind;         /* minor 4.  AMP_RESULT_* */
-    int32_t index;         /* GRADIENT: the state; LOSS, OK, NORM: the train block, or AMP_MODEL_NONE: all of them */
+    uint32_t kind; /* minor 4.  AMP_RESULT_* */
+    int32_t index; /* GRADIENT: the state; LOSS, OK, NORM: the train block, or AMP_MODEL_NONE: all of them */
 } amp_model_result;
 
-/* ---- buffers of a program ----------------------------------------------------------------------------------------------------- */
+/* ---- buffers of a program ---------------------------------------------------------------------------------------- */
 
 enum {
     AMP_BUFFER_TEMP = 0,   /* planned by liveness: first_kernel..last_kernel */
@@ -139,59 +146,65 @@ enum {
 };
 
 typedef struct amp_model_buffer {
-    const char *name;      /* of the IR value */
+    const char *name; /* of the IR value */
     uint32_t kind;
-    int32_t index;         /* INPUT, STATE: see above; else AMP_MODEL_NONE */
+    int32_t index; /* INPUT, STATE: see above; else AMP_MODEL_NONE */
     uint32_t dtype, storage, layout;
     int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
     uint32_t rank;
     amp_model_dim rows, cols;
     amp_model_dim dims[AMP_MODEL_MAX_RANK]; /* of the value; their product is rows * cols */
-    uint32_t place;        /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none */
+    /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none */
+    uint32_t place;
     uint32_t reserved;
 } amp_model_buffer;
 
-/* ---- kernels ------------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 enum {
     AMP_KERNEL_PRODUCT = 0, /* run: called once per 32 x 32 tile of the product, with |acc| */
     AMP_KERNEL_TILE = 1,    /* run: called once per 32 x 32 tile */
     AMP_KERNEL_ROW = 2,     /* run: called per block of up to 32 rows; col0 = 0 */
-    AMP_KERNEL_COLUMN = 3,  /* run: called per block of 32 columns and segment; row0 = first row of the segment, rows = its rows (all without segments) */
-    AMP_KERNEL_SCALAR = 4,  /* run: called once */
-    AMP_KERNEL_SCATTER = 5  /* run: called per block of 32 columns; row0 = 0, rows = all rows of the rows that are added up */
+    /* run: called per block of 32 columns and segment; row0 = first row of the segment, rows = its rows (all without
+     * segments) */
+    AMP_KERNEL_COLUMN = 3,
+    AMP_KERNEL_SCALAR = 4, /* run: called once */
+    /* run: called per block of 32 columns; row0 = 0, rows = all rows of the rows that are added up */
+    AMP_KERNEL_SCATTER = 5
 };
 
 /* Instruction sets that kernels are emitted for. */
 enum { AMP_ISA_PORTABLE = 0, AMP_ISA_V3 = 1, AMP_ISA_V4 = 2, AMP_ISA_COUNT = 3 };
 
 typedef struct amp_kernel_args {
-    void *const *buffer;   /* the kernel's operands, in the order of amp_model_kernel.operands */
-    const float *acc;      /* PRODUCT: [rows][32], the f32 sums of this tile; else NULL */
-    int64_t n;             /* samples of this call */
-    int64_t row0, rows;    /* row0 % 32 == 0 (except COLUMN with segments), 1 <= rows (<= 32 except COLUMN, SCATTER) */
-    int64_t col0;          /* col0 % 32 == 0; the kernel knows its columns */
+    void *const *buffer; /* the kernel's operands, in the order of amp_model_kernel.operands */
+    const float *acc;    /* PRODUCT: [rows][32], the f32 sums of this tile; else NULL */
+    int64_t n;           /* samples of this call */
+    int64_t row0, rows;  /* row0 % 32 == 0 (except COLUMN with segments), 1 <= rows (<= 32 except COLUMN, SCATTER) */
+    int64_t col0;        /* col0 % 32 == 0; the kernel knows its columns */
 } amp_kernel_args;
 
 typedef void (*amp_kernel_fn)(const amp_kernel_args *args);
 
 /* The product of a PRODUCT kernel: rows x cols = A[rows, k] * B[k, cols].
  * |a_transposed| 0: A is stored [rows, k] as PANELS.        1: A is stored [k, rows] as PANELS (f32) or PAIRS (bf16).
- * |b_transposed| 0: B is stored [k, cols] as PANELS (f32) or PAIRS (bf16).   1: B is stored [cols, k] as PANELS_T (f32) or PAIRS_T (bf16).
- * Operands are f32 in memory (f32, tf32, and f16 widened) or bf16. */
+ * |b_transposed| 0: B is stored [k, cols] as PANELS (f32) or PAIRS (bf16).   1: B is stored [cols, k] as PANELS_T
+ * (f32) or PAIRS_T (bf16). Operands are f32 in memory (f32, tf32, and f16 widened) or bf16. */
 typedef struct amp_model_product {
-    uint32_t operand;      /* AMP_DT_F32 or AMP_DT_BF16: the elements in memory */
+    uint32_t operand; /* AMP_DT_F32 or AMP_DT_BF16: the elements in memory */
     uint32_t a_transposed, b_transposed, reserved;
-    int32_t a, b;          /* operands of the kernel (positions in |operands|) */
+    int32_t a, b; /* operands of the kernel (positions in |operands|) */
     amp_model_dim k;
 } amp_model_product;
 
-/* Products over windows of images, channels last.  Images of x: [N, h, w, c]; of y: [N, oh, ow, oc].  An operand that is an image lies in PANELS or, where its
- * channels are fewer than 32, possibly in ROWS (see its buffer): pixels are rows, channels columns.  Weights are the matrix [kh * kw * k, cols] in PANELS (f32) or
- * PAIRS (bf16; then k is even), k the channels that are summed over.
+/* Products over windows of images, channels last.  Images of x: [N, h, w, c]; of y: [N, oh, ow, oc].  An operand that
+ * is an image lies in PANELS or, where its channels are fewer than 32, possibly in ROWS (see its buffer): pixels are
+ * rows, channels columns.  Weights are the matrix [kh * kw * k, cols] in PANELS (f32) or PAIRS (bf16; then k is even),
+ * k the channels that are summed over.
  *   CONV         y = x * w:    A = x,  B = w [kh * kw * c, oc]:   result N * oh * ow rows, oc columns
  *   CONV_DATA    dx = dy * w:  A = dy, B = w [kh * kw * oc, c]:   result N * h * w rows, c columns
- *   CONV_WEIGHT  dw = x' dy:   A = x,  B = dy:                    result kh * kw * c rows, oc columns, summed over pixels in an order that does not depend on threads
+ *   CONV_WEIGHT  dw = x' dy:   A = x,  B = dy:                    result kh * kw * c rows, oc columns, summed over
+ *       pixels in an order that does not depend on threads
  * a_transposed, b_transposed and k of the product are 0. */
 enum { AMP_WINDOW_NONE = 0, AMP_WINDOW_CONV = 1, AMP_WINDOW_CONV_DATA = 2, AMP_WINDOW_CONV_WEIGHT = 3 };
 typedef struct amp_model_window {
@@ -203,19 +216,22 @@ typedef struct amp_model_window {
 typedef struct amp_model_kernel {
     const char *name, *title;
     uint32_t kind;
-    int32_t predicate;     /* buffer of the program (int32): run only where it is not 0; AMP_MODEL_NONE: always */
+    int32_t predicate; /* buffer of the program (int32): run only where it is not 0; AMP_MODEL_NONE: always */
     uint32_t operand_count, reserved;
     const uint32_t *operands; /* buffers of the program */
     amp_model_dim rows, cols; /* what is walked */
     amp_kernel_fn run[AMP_ISA_COUNT];
     amp_model_product product; /* PRODUCT only */
-    const uint32_t *updates;   /* operands (positions) that the kernel reads and writes in place tile by tile (weights, moments): worth prefetching */
+    /* operands (positions) that the kernel reads and writes in place tile by tile (weights, moments): worth
+     * prefetching */
+    const uint32_t *updates;
     uint32_t update_count, line; /* line of the model text */
-    int64_t segment;           /* COLUMN: rows of a segment; 0: all rows are one */
-    amp_model_window window;   /* PRODUCT; kind NONE: a matrix product */
+    int64_t segment;             /* COLUMN: rows of a segment; 0: all rows are one */
+    amp_model_window window;     /* PRODUCT; kind NONE: a matrix product */
 } amp_model_kernel;
 
-enum { /* minor 4 */
+enum {
+    /* minor 4 */
     AMP_PROGRAM_OTHER = 0, /* none that a runtime of this version runs */
     AMP_PROGRAM_TRAIN_STEP = 1,
     AMP_PROGRAM_MICRO_STEP = 2, /* where accumulate > 1, in place of TRAIN_STEP: once for each micro-batch, */
@@ -236,68 +252,72 @@ typedef struct amp_model_program {
     uint32_t kind, reserved; /* minor 4.  AMP_PROGRAM_* */
 } amp_model_program;
 
-/* ---- why each op has its dtype ----------------------------------------------------------------------------------------------------- */
+/* ---- why each op has its dtype ----------------------------------------------------------------------------------- */
 
 typedef struct amp_model_decision {
-    const char *path, *op, *layer; /* layer may be NULL */
-    uint32_t out, operand_count;   /* amp_dtype */
-    const uint32_t *operands;      /* amp_dtype of each operand as the op reads it */
-    const char *rule;              /* class word */
-    const char *reason;            /* "{follow, torch-fp16:9, input fc1.linear}" */
+    const char *path, *op, *layer;    /* layer may be NULL */
+    uint32_t out, operand_count;      /* amp_dtype */
+    const uint32_t *operands;         /* amp_dtype of each operand as the op reads it */
+    const char *rule;                 /* class word */
+    const char *reason;               /* "{follow, torch-fp16:9, input fc1.linear}" */
     const char *policy, *policy_text; /* "torch-fp16", the line as written */
-    const char *because;           /* the model's own words; NULL */
+    const char *because;              /* the model's own words; NULL */
     const char *file;
     int32_t policy_line, line, column, reserved;
 } amp_model_decision;
 
-/* ---- CUDA (minor 2) ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- CUDA (minor 2) ---------------------------------------------------------------------------------------------- */
 
 typedef struct amp_model_cuda_image { /* compiled when the model was */
-    uint32_t arch, suffix;  /* 80 for sm_80; 'a' for sm_90a, else 0 */
+    uint32_t arch, suffix;            /* 80 for sm_80; 'a' for sm_90a, else 0 */
     uint32_t is_cubin, reserved;
-    const void *data;       /* PTX ends with a NUL that |size| counts */
+    const void *data; /* PTX ends with a NUL that |size| counts */
     uint64_t size;
     int32_t registers, shared_bytes, spill_bytes, stack_bytes; /* as ptxas said; -1: not known */
 } amp_model_cuda_image;
 
-/* One __global__ function.  Its text is |prelude|, then |source|: CUDA C without includes, for every architecture from |min_arch| on.  Kernels of equal
- * bodies share one. */
+/* One __global__ function.  Its text is |prelude|, then |source|: CUDA C without includes, for every architecture from
+ * |min_arch| on.  Kernels of equal bodies share one. */
 typedef struct amp_model_cuda_function {
-    const char *entry;      /* extern "C" name */
+    const char *entry; /* extern "C" name */
     const char *source;
     uint32_t min_arch, reserved;
     amp_model_table images; /* amp_model_cuda_image */
-    const char *prelude;    /* minor 3: of amp_model_cuda's what |source| needs, which compiles faster; NULL: all of it */
+    /* minor 3: of amp_model_cuda's what |source| needs, which compiles faster; NULL: all of it */
+    const char *prelude;
 } amp_model_cuda_function;
 
-/* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one pointer to an array of them in device memory; then int64 n;
- * where |batch| > 0, then one pointer to an array of int64 in device memory, the elements of each member of the batch.
- * Blocks along each axis: ceil(extent at n / per), at least 1; per 0: 1 block.  A kernel with a predicate tests it itself: the predicate's buffer is its last operand. */
+/* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one
+ * pointer to an array of them in device memory; then int64 n; where |batch| > 0, then one pointer to an array of int64
+ * in device memory, the elements of each member of the batch. Blocks along each axis: ceil(extent at n / per), at
+ * least 1; per 0: 1 block.  A kernel with a predicate tests it itself: the predicate's buffer is its last operand. */
 typedef struct amp_model_cuda_launch {
     amp_model_dim extent[3];
     int64_t per[3];
     uint32_t block[3];
-    uint32_t shared_bytes;  /* dynamic */
+    uint32_t shared_bytes; /* dynamic */
 } amp_model_cuda_launch;
 
 typedef struct amp_model_cuda_kernel {
     const char *name, *title;
-    uint32_t kind;          /* AMP_KERNEL_* */
-    uint32_t function;      /* index into the functions */
+    uint32_t kind;     /* AMP_KERNEL_* */
+    uint32_t function; /* index into the functions */
     uint32_t operand_count;
-    const uint32_t *operands; /* buffers of the program; of a batch: members one behind another, operand_count / batch each */
+    /* buffers of the program; of a batch: members one behind another, operand_count / batch each */
+    const uint32_t *operands;
     uint32_t operand_table; /* 1: the operands are too many for parameters, or those of a batch */
     uint32_t batch;         /* > 0: one launch over so many operand sets (the parameters of an optimizer) */
     const amp_model_dim *batch_elements; /* [batch]; NULL where batch is 0 */
     amp_model_cuda_launch launch;
-    uint32_t line;          /* of the model text */
-    uint32_t tensor_cores;  /* 1: its product runs in mma instructions */
+    uint32_t line;         /* of the model text */
+    uint32_t tensor_cores; /* 1: its product runs in mma instructions */
     uint64_t reserved;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {
-    const char *name;        /* as amp_model_program */
-    amp_model_table buffers; /* amp_model_buffer: every layout is ROWS; |storage| is the dtype's own (tf32: f32; bool: one int32) */
+    const char *name; /* as amp_model_program */
+    /* amp_model_buffer: every layout is ROWS; |storage| is the dtype's own (tf32: f32; bool: one int32) */
+    amp_model_table buffers;
     amp_model_table kernels; /* amp_model_cuda_kernel, in order */
     amp_model_table results; /* amp_model_result */
     uint32_t kind, reserved; /* as amp_model_program */
@@ -306,14 +326,15 @@ typedef struct amp_model_cuda_program {
 typedef struct amp_model_cuda {
     uint32_t struct_size, reserved;
     const char *prelude;
-    amp_model_table states;    /* amp_model_state: those of the model by name, in another layout; derived ones are CUDA's own */
+    /* amp_model_state: those of the model by name, in another layout; derived ones are CUDA's own */
+    amp_model_table states;
     amp_model_table functions; /* amp_model_cuda_function */
     amp_model_table programs;  /* amp_model_cuda_program */
     const char *ir_text;       /* the module at stage plan for CUDA */
     uint64_t ir_length;
 } amp_model_cuda;
 
-/* ---- the descriptor ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the descriptor ---------------------------------------------------------------------------------------------- */
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;
@@ -322,16 +343,17 @@ typedef struct amp_model_desc {
     const char *policy, *precision; /* "torch-fp16", "fp16" */
     const char *low;                /* "f16" */
     const char *source_name;
-    const char *optimizer;          /* "adamw(lr = 0.001, ...)"; NULL: inference only */
+    const char *optimizer; /* "adamw(lr = 0.001, ...)"; NULL: inference only */
     uint8_t source_sha256[32], policy_sha256[32];
     int64_t graph_ops;
     amp_model_table states, inputs, programs, decisions;
-    const char *ir_text;            /* the module at stage plan; parses back */
+    const char *ir_text; /* the module at stage plan; parses back */
     uint64_t ir_length;
-    const char *scaler;             /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
-    int64_t accumulate;             /* micro-batches in a step; 0 reads as 1 */
-    const amp_model_cuda *cuda;     /* minor 2; NULL: the model has no CUDA code */
-    const char *cuda_missing;       /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */
+    const char *scaler;         /* "dynamic(init = 65536.0, ...)"; NULL: unscaled */
+    int64_t accumulate;         /* micro-batches in a step; 0 reads as 1 */
+    const amp_model_cuda *cuda; /* minor 2; NULL: the model has no CUDA code */
+    /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */
+    const char *cuda_missing;
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

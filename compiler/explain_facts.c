@@ -1,5 +1,5 @@
-/* explain_facts.c: what planned modules tell about its ops: their kernels, where their casts happen, which roundings were removed.
- * Each fact is filed under the path or the value that is asked for, in one walk over a module. */
+/* explain_facts.c: what planned modules tell about its ops: their kernels, where their casts happen, which roundings
+ * were removed. Each fact is filed under the path or the value that is asked for, in one walk over a module. */
 #include <stdio.h>
 
 #include "compiler/explain.h"

@@ -1,7 +1,7 @@
-/* nvrtc.h: CUDA C to PTX or cubin by NVIDIA's runtime compiler, which is opened where it is installed: in NVRTC_PATH (the
- * library or a folder; where it is set, nowhere else); else in the loader's path, the toolkit (CUDA_HOME, CUDA_PATH,
- * /usr/local/cuda*), or PyPI's nvidia-cuda-nvrtc wheel in VIRTUAL_ENV or beside the python3 of PATH.  It needs no GPU and
- * no driver.  CUDA 12 and 13.  Source: NVIDIA's NVRTC document. */
+/* nvrtc.h: CUDA C to PTX or cubin by NVIDIA's runtime compiler, which is opened where it is installed: in NVRTC_PATH
+ * (the library or a folder; where it is set, nowhere else); else in the loader's path, the toolkit (CUDA_HOME,
+ * CUDA_PATH, /usr/local/cuda*), or PyPI's nvidia-cuda-nvrtc wheel in VIRTUAL_ENV or beside the python3 of PATH.  It
+ * needs no GPU and no driver.  CUDA 12 and 13.  Source: NVIDIA's NVRTC document. */
 #ifndef AMP_CUDA_SDK_NVRTC_H
 #define AMP_CUDA_SDK_NVRTC_H
 
@@ -49,9 +49,9 @@ typedef struct amp_nvrtc_result { /* from the allocator that nvrtc was opened wi
     double seconds;
 } amp_nvrtc_result;
 
-/* Without NVRTC's own cache, without FP contraction (--fmad=false).  AMP_BAD_SOURCE: err holds the first message of the
- * log, with its line of |source|.  AMP_UNSUPPORTED: an architecture or option that this version does not know.  Any
- * thread. */
+/* Without NVRTC's own cache, without FP contraction (--fmad=false).  AMP_BAD_SOURCE: err holds the first message of
+ * the log, with its line of |source|.  AMP_UNSUPPORTED: an architecture or option that this version does not know.
+ * Any thread. */
 amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err);
 void amp_nvrtc_result_free(const amp_nvrtc *nvrtc, amp_nvrtc_result *result);
 
@@ -69,8 +69,8 @@ void amp_nvrtc_log_error(const char *log, const char *name, const char *source, 
 /* Says whether an opened library is usable; where not, the search goes on. */
 typedef amp_status (*amp_nvrtc_accept)(void *ctx, void *library, amp_error *err);
 
-/* Opens the first library that |accept| takes.  AMP_NOT_FOUND: there is none; AMP_BAD_FILE: none but one that cannot be
- * used.  The caller closes it. */
+/* Opens the first library that |accept| takes.  AMP_NOT_FOUND: there is none; AMP_BAD_FILE: none but one that cannot
+ * be used.  The caller closes it. */
 amp_status amp_nvrtc_search(amp_nvrtc_accept accept, void *ctx, void **library, amp_error *err);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
  *
  *     zcat t10k-images-idx3-ubyte.gz | embed_infer mlp.so mlp.safetensors
  *
- * Reads pictures in MNIST's form (IDX, unsigned bytes) from standard input, and prints the class of each.  Any model with one f32
- * input of as many numbers as a picture has pixels, and one result [N, classes], will do.
+ * Reads pictures in MNIST's form (IDX, unsigned bytes) from standard input, and prints the class of each.  Any model
+ * with one f32 input of as many numbers as a picture has pixels, and one result [N, classes], will do.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  *     embed_train mlp.so
  *
- * The data is made up: two classes of 784 numbers, told apart by which half is brighter.  Any model with one f32 input, i32 targets
- * and at least two classes will do.
+ * The data is made up: two classes of 784 numbers, told apart by which half is brighter.  Any model with one f32
+ * input, i32 targets and at least two classes will do.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// sanitizer.h: whether the code under test is compiled with the address sanitizer; the tests themselves never are (.bazelrc).
+// sanitizer.h: whether the code under test is compiled with the address sanitizer; the tests themselves never are
+// (.bazelrc).
 #ifndef AMP_TESTS_BASE_SANITIZER_H
 #define AMP_TESTS_BASE_SANITIZER_H
 

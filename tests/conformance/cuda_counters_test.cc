@@ -1,10 +1,15 @@
-// cuda_counters_test.cc: what the kernels of whole training steps ask for, by the interpreter's counters: bytes and tensor
+// cuda_counters_test.cc: what the kernels of whole training steps ask for, by the interpreter's counters: bytes and
+// tensor
 // products are the plan's, computed here from the shapes of each kernel's operands; sectors are as few as they can be.
 //
-// How bytes are counted: by operand, as lanes ask for them.  A tile, column or row kernel reads each operand of its domain
-// once (a row of more than 1024 columns: once in each phase that needs it) and writes every result once.  A product reads A
-// once for each column of its tiles, B once for each row of its tiles, and what its epilogue reads once for each element
-// of the result.  A single thread reads each scalar once.  What all lanes of a warp read in one place (scalars, predicates,
+// How bytes are counted: by operand, as lanes ask for them.  A tile, column or row kernel reads each operand of its
+// domain
+// once (a row of more than 1024 columns: once in each phase that needs it) and writes every result once.  A product
+// reads A
+// once for each column of its tiles, B once for each row of its tiles, and what its epilogue reads once for each
+// element
+// of the result.  A single thread reads each scalar once.  What all lanes of a warp read in one place (scalars,
+// predicates,
 // tables of a batch, what belongs to a whole row of a row kernel) is one sector each and is left out.
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"

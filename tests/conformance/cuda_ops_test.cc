@@ -1,5 +1,7 @@
-// cuda_ops_test.cc: every graph op that has CUDA code, through lower, fuse, layout, plan, code generation and NVRTC, run by the PTX interpreter, against the reference
-// interpreter.  One case may be several ops; the cases are those of the pass `lower`, whole steps of small models come behind.
+// cuda_ops_test.cc: every graph op that has CUDA code, through lower, fuse, layout, plan, code generation and NVRTC,
+// run by the PTX interpreter, against the reference
+// interpreter.  One case may be several ops; the cases are those of the pass `lower`, whole steps of small models come
+// behind.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -101,7 +103,8 @@ class CudaOpsTest : public LowerPassTest {
         return largest;
     }
 
-    // A sum that cancels (the gradient of a bias before a batch norm is 0) is as exact as its terms are large: what a number may be
+    // A sum that cancels (the gradient of a bias before a batch norm is 0) is as exact as its terms are large: what a
+    // number may be
     // off by does not go below a share of |floor|.
     static double FloorOf(const Func *f, const Values &want) {
         double floor = 0.01;
@@ -166,7 +169,8 @@ class CudaOpsTest : public LowerPassTest {
         return ptx;
     }
 
-    // NVRTC takes most of the time: what may be |shared| is compiled for the first architecture and runs on the others too, as PTX does, but in the long tests.
+    // NVRTC takes most of the time: what may be |shared| is compiled for the first architecture and runs on the others
+    // too, as PTX does, but in the long tests.
     void Check(const std::vector<Built> &built, const std::vector<int64_t> &batches, bool shared) {
         std::string ptx;
         for (int arch : CudaArchs()) {

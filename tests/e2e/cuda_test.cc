@@ -1,4 +1,5 @@
-// Models that ampc compiled, on the stand-in for NVIDIA's driver: training, evaluation and inference follow the CPU's for
+// Models that ampc compiled, on the stand-in for NVIDIA's driver: training, evaluation and inference follow the CPU's
+// for
 // every way of placing memory; a step that nobody asks about is one graph and waits for nothing.
 #include "tests/e2e/harness.h"
 

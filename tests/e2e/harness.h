@@ -55,7 +55,8 @@ struct Compiled {
     std::string bytes, message, diagnostics;
 };
 
-// For one instruction set, unless |options| ask for others: what a model does is the same in each (tests/codegen, determinism_test).
+// For one instruction set, unless |options| ask for others: what a model does is the same in each (tests/codegen,
+// determinism_test).
 inline Compiled compile(const std::string &text, amp_compile_options options = {}, const char *name = "mlp.amp") {
     Compiled c;
     amp_error err = {};

@@ -1,4 +1,5 @@
-// What a session says it takes is what is allocated, to the byte, and its activations are hardly more than the largest set of
+// What a session says it takes is what is allocated, to the byte, and its activations are hardly more than the largest
+// set of
 // temporaries that are live at once: both examples, three batches, FP32 and mixed.
 #include <dlfcn.h>
 

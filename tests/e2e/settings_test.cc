@@ -44,7 +44,8 @@ std::string weights(const std::string &optimizer, const std::string &settings = 
            optimizer + "\n" + settings + "}\n";
 }
 
-// ---- schedules -----------------------------------------------------------------------------------------------------------
+// ---- schedules
+// -----------------------------------------------------------------------------------------------------------
 
 const double kPi = 3.14159265358979323846;
 
@@ -85,7 +86,8 @@ TEST(Schedules, MoveTheLearningRateFromStepToStep) {
     }
 }
 
-// ---- groups --------------------------------------------------------------------------------------------------------------
+// ---- groups
+// --------------------------------------------------------------------------------------------------------------
 
 TEST(Groups, ScaleDecayAndFreeze) {
     std::string settings = "    group \"b\": lr_scale = 0.1, weight_decay = 0.5\n    group \"c\": frozen = true\n"
@@ -106,7 +108,8 @@ TEST(Groups, ScaleDecayAndFreeze) {
     EXPECT_EQ(amp_session_get(r.session, "c/momentum", &none, 1, &r.err), AMP_NOT_FOUND);
 }
 
-// ---- clipping ------------------------------------------------------------------------------------------------------------
+// ---- clipping
+// ------------------------------------------------------------------------------------------------------------
 
 // Gradients of every rank are part of the norm.
 TEST(Clipping, WeightsOfConvolutions) {
@@ -181,7 +184,8 @@ TEST(Clipping, ByNormThenByValue) {
     }
 }
 
-// ---- losses and blocks ---------------------------------------------------------------------------------------------------
+// ---- losses and blocks
+// ---------------------------------------------------------------------------------------------------
 
 TEST(Losses, AreSummedAndReportedApart) {
     std::string text = weights("sgd(lr = 0.1)");
@@ -287,7 +291,8 @@ TEST(Blocks, GoTogetherWhereNothingIsScaled) {
     EXPECT_NEAR(report.loss, losses[0] + losses[1], 1e-6);
 }
 
-// ---- inputs --------------------------------------------------------------------------------------------------------------
+// ---- inputs
+// --------------------------------------------------------------------------------------------------------------
 
 TEST(Inputs, IdsAreCheckedAgainstTheirTable) {
     std::string text =

@@ -1,4 +1,5 @@
-// The training features of the language, from text to trained weights: accumulation, clipping, groups, schedules, several
+// The training features of the language, from text to trained weights: accumulation, clipping, groups, schedules,
+// several
 // losses and train blocks, running statistics, evaluation in FP32.
 #include "tests/e2e/harness.h"
 
@@ -60,9 +61,11 @@ amp_step_report step(Training &r, Batch &b) {
     return report;
 }
 
-// ---- parameters of one row or column -----------------------------------------------------------------------------------
+// ---- parameters of one row or column
+// -----------------------------------------------------------------------------------
 
-// y = x + row: its gradient is a sum over the samples, reduced and applied in one kernel. Two steps of momentum, in double.
+// y = x + row: its gradient is a sum over the samples, reduced and applied in one kernel. Two steps of momentum, in
+// double.
 TEST(BroadcastParameters, OneRowLearns) {
     Training r(compiled("row", "amp 1\n"
                                "model row(x: f32[N, 4]) -> y {\n"
@@ -97,7 +100,8 @@ TEST(BroadcastParameters, OneRowLearns) {
     for (int j = 0; j < 3; j++) EXPECT_NEAR(column[j], c[j], 1e-6);
 }
 
-// ---- micro-batches ---------------------------------------------------------------------------------------------------
+// ---- micro-batches
+// ---------------------------------------------------------------------------------------------------
 
 TEST(Accumulation, FourMicroBatchesAreOneBatchOfFourTimesTheSize) {
     auto text = [](const char *settings) {
@@ -232,7 +236,8 @@ TEST(Rich16, FusionAndLayoutDoNotChangeBits) {
 INSTANTIATE_TEST_SUITE_P(Precisions, Rich, ::testing::Values("fp32", "bf16", "fp16"),
                          [](const ::testing::TestParamInfo<const char *> &i) { return std::string(i.param); });
 
-// ---- evaluation --------------------------------------------------------------------------------------------------------
+// ---- evaluation
+// --------------------------------------------------------------------------------------------------------
 
 TEST(Evaluation, InFp32WhereItWasCompiled) {
     Training half(rich_model("fp16"), 45), single(rich_model("fp32"), 45);

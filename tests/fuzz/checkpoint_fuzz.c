@@ -1,5 +1,5 @@
-/* checkpoint_fuzz.c: a checkpoint, and the same file as params, of the hand-written model of tests/runtime: refused with
- * nothing changed, or loaded whole and fit to train on. */
+/* checkpoint_fuzz.c: a checkpoint, and the same file as params, of the hand-written model of tests/runtime: refused
+ * with nothing changed, or loaded whole and fit to train on. */
 #include <stdlib.h>
 #include <string.h>
 

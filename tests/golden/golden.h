@@ -1,5 +1,5 @@
-/* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`, or for
- * wrong input `mlp.err`.  With AMP_BLESS=1 in the environment the files are written instead of compared:
+/* golden.h: tests by files.  A folder holds inputs and, beside each, what they must give: `mlp.amp` and `mlp.ir`, or
+ * for wrong input `mlp.err`.  With AMP_BLESS=1 in the environment the files are written instead of compared:
  *
  *     AMP_BLESS=1 bazel run //tests/frontend:frontend_test
  *

@@ -14,7 +14,8 @@ Shape Square() {
     return shape_of(2, d);
 }
 
-// Layers of linear and relu, as a model of equal blocks gives them: every value wants one of two names, each weight is a state.
+// Layers of linear and relu, as a model of equal blocks gives them: every value wants one of two names, each weight is
+// a state.
 Module *Deep(Arena *a, int layers) {
     Dim sides[] = {dim_const(8), dim_const(8)};
     Module *m = ir_module_new(a, "deep");

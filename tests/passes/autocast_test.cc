@@ -303,7 +303,8 @@ TEST_F(AutocastTest, AnErrorPointsIntoTheModelText) {
               "  help: a path is written in quotes: \"relo\"\n");
 }
 
-// ---- operands that decide nothing ------------------------------------------------------------------------------------
+// ---- operands that decide nothing
+// ------------------------------------------------------------------------------------
 
 // Batch norm follows its first operand; its parameters and statistics stay f32 in every class.
 TEST_F(AutocastTest, BatchNormReadsItsParametersAsTheyAre) {
@@ -337,7 +338,8 @@ TEST_F(AutocastTest, IntegersAndBooleansAreNotCast) {
     EXPECT_EQ(ResultType(m), "i32");
 }
 
-// ---- updates and metrics ---------------------------------------------------------------------------------------------
+// ---- updates and metrics
+// ---------------------------------------------------------------------------------------------
 
 TEST_F(AutocastTest, AnUpdateHasTheDtypeOfItsBuffer) {
     precision_ = "fp16";

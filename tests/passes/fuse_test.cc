@@ -114,7 +114,8 @@ TEST_F(FuseTest, AScaledStepUpdatesBehindTheFiniteCheck) {
               Titles(ir_func_find(m, "infer")));
 }
 
-// A count runs early only where a gradient is divided by it, and only one of small things: a sum over a batch of images is no count.
+// A count runs early only where a gradient is divided by it, and only one of small things: a sum over a batch of images
+// is no count.
 TEST_F(FuseTest, OnlyCountsThatTensorsNeedAreHoisted) {
     const char body[] = R"(  input %x : f32[N, 70]
   input %t : i32[N]

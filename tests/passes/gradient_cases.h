@@ -1,4 +1,5 @@
-// gradient_cases.h: one small function for each op that is differentiated, and for each of its attributes: shapes of size
+// gradient_cases.h: one small function for each op that is differentiated, and for each of its attributes: shapes of
+// size
 // 1, odd ones, broadcast ones.
 //
 // given:  "a f32[2, 3]" is a parameter, "in x f32[N, 3]" an input, "ids i i32[4]" an input of small integers,

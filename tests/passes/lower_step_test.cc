@@ -1,6 +1,7 @@
 // lower_step_test.cc: whole steps of small models, forward, backward and update, as graph and as core IR.
 //
-// images.ir and tokens.ir are what `ampc --stop-after=elaborate --emit ir` makes of images.amp and tokens.amp, which lie beside them.
+// images.ir and tokens.ir are what `ampc --stop-after=elaborate --emit ir` makes of images.amp and tokens.amp, which
+// lie beside them.
 #include "passes/precision/policy.h"
 #include "tests/passes/lower_test.h"
 

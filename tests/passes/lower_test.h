@@ -1,4 +1,5 @@
-// lower_test.h: what the tests of lowering share: functions of graph ops against their core form in the reference interpreter.
+// lower_test.h: what the tests of lowering share: functions of graph ops against their core form in the reference
+// interpreter.
 #ifndef AMP_TESTS_PASSES_LOWER_TEST_H
 #define AMP_TESTS_PASSES_LOWER_TEST_H
 
@@ -6,7 +7,8 @@
 
 class LowerPassTest : public CorePassTest {
   protected:
-    // The same results from |core|, at several batch sizes and from random inputs; states that lowering added are given to both.
+    // The same results from |core|, at several batch sizes and from random inputs; states that lowering added are given
+    // to both.
     void Compare(const Module *graph, const Module *core, bool round, double tolerance) {
         const Func *f = graph->funcs.data[0], *g = core->funcs.data[0];
         const int64_t batches[] = {5, 1, 4};

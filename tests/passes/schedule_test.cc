@@ -1,4 +1,5 @@
-// Schedules: what the reference interpreter says of the graph op and of its core form, against the formulas of the language,
+// Schedules: what the reference interpreter says of the graph op and of its core form, against the formulas of the
+// language,
 // at every step, at the edges, and past the end.
 #include "tests/passes/core_pass_test.h"
 

@@ -1,4 +1,5 @@
-// Train blocks in the IR: groups, schedules, clipping, several blocks, and steps of micro-batches, which must mean the same
+// Train blocks in the IR: groups, schedules, clipping, several blocks, and steps of micro-batches, which must mean the
+// same
 // as one step of the whole batch.
 #include "tests/passes/training_test.h"
 
@@ -102,7 +103,8 @@ TEST_F(TrainBlocksTest, GradientsAreClippedAfterUnscaling) {
     }
 }
 
-// ---- several blocks --------------------------------------------------------------------------------------------------
+// ---- several blocks
+// --------------------------------------------------------------------------------------------------
 
 const char kTwoBlocks[] = "  train for \"fc1.*\" loss loss\n  optimizer sgd(lr = 0.5)\n"
                           "  train for \"fc2.*\" loss loss clip_norm 1.0\n  optimizer adamw(lr = 0.1)\n";
@@ -140,7 +142,8 @@ TEST_F(TrainBlocksTest, UnscaledBlocksShareACounter) {
     EXPECT_STREQ(ir_value(Step(m), UpdateOf(Step(m), "fc2.bias")->in[2])->name, "step.next");
 }
 
-// ---- micro-batches -----------------------------------------------------------------------------------------------------
+// ---- micro-batches
+// -----------------------------------------------------------------------------------------------------
 
 using Values = std::map<std::string, std::vector<double>>;
 

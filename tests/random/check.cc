@@ -18,7 +18,8 @@ namespace random_programs {
 
 namespace {
 
-// Relative to the norm of each tensor; what is small beside the largest tensor's numbers may be off by a share of those.
+// Relative to the norm of each tensor; what is small beside the largest tensor's numbers may be off by a share of
+// those.
 constexpr double kFloat64Bound = 1e-3, kFloorOfNorms = 1e-5;
 constexpr double kSimplifyBound[] = {1e-4, 8e-2, 2e-2}; // fp32, bf16, fp16: simplify leaves roundings out
 
@@ -306,7 +307,8 @@ double LargestNorm(const Results &r) {
     return largest;
 }
 
-// Where both overflow, which is FP16 doing what it does, the tensors that this reaches have no norm to compare; where only one does, they differ.
+// Where both overflow, which is FP16 doing what it does, the tensors that this reaches have no norm to compare; where
+// only one does, they differ.
 std::string Within(const char *what, const Results &ours, const Results &reference, double bound) {
     double floor = kFloorOfNorms * (bound / kFloat64Bound) * LargestNorm(reference);
     bool overflow = Overflowed(ours) && Overflowed(reference);

@@ -1,6 +1,8 @@
-// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda] | --minimise SEED | --print SEED
+// main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda] |
+// --minimise SEED | --print SEED
 //
-// Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed" and, on CUDA, ", N skipped".  A failing
+// Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed" and, on CUDA,
+// ", N skipped".  A failing
 // one is made as small as it gets and printed with its seed.
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +24,8 @@ std::string WrongOf(const rp::Program &p, const rp::Settings &settings) {
     }
 }
 
-// Delta debugging, one statement at a time: a smaller program that fails in the same way takes the place of the larger one.
+// Delta debugging, one statement at a time: a smaller program that fails in the same way takes the place of the larger
+// one.
 rp::Program Minimise(rp::Program p, const std::string &wrong, const rp::Settings &settings) {
     std::string kind = wrong.substr(0, wrong.find(':'));
     for (bool smaller = true; smaller;) {

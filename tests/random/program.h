@@ -26,7 +26,8 @@ struct Random {
     float Uniform() { return static_cast<float>(Next() >> 8) / 8388608.0f - 1.0f; }
 };
 
-// v<index> = text, where @0, @1, ... in the text stand for the operands.  A statement without text is an input of the model.
+// v<index> = text, where @0, @1, ... in the text stand for the operands.  A statement without text is an input of the
+// model.
 struct Statement {
     std::string text;
     std::vector<int> operands; // indexes of statements before

@@ -80,7 +80,8 @@ void FailEach(const char *what, const std::function<amp_status(Torture &)> &body
     printf("%s: %ld allocations, every %ld-th failed\n", what, count, stride);
 }
 
-// ---- the compiler ----------------------------------------------------------------------------------------------------
+// ---- the compiler
+// ----------------------------------------------------------------------------------------------------
 
 amp_compile_options Options(const amp_allocator *a, amp_emit emit) {
     amp_compile_options o = {};
@@ -147,7 +148,8 @@ TEST(Compile, Explain) {
             150);
 }
 
-// ---- the runtime -----------------------------------------------------------------------------------------------------
+// ---- the runtime
+// -----------------------------------------------------------------------------------------------------
 
 std::string ModelPath() {
     static const std::string path = [] {

@@ -1,6 +1,7 @@
 // damage.h: damaged versions of a good file: cut anywhere, header bytes changed, random mutations from a seed.
 //
-// AMP_MUTATIONS is the number of random mutations of each kind of file (2,000 where it is not set, 400 under the sanitizers); AMP_SEED shifts the seed.
+// AMP_MUTATIONS is the number of random mutations of each kind of file (2,000 where it is not set, 400 under the
+// sanitizers); AMP_SEED shifts the seed.
 // AMP_KEEP=1 writes each damaged file to last.NAME in TEST_TMPDIR before it is read, to have the one that crashes.
 #ifndef AMP_TESTS_ROBUSTNESS_DAMAGE_H
 #define AMP_TESTS_ROBUSTNESS_DAMAGE_H

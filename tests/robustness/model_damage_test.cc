@@ -111,7 +111,8 @@ TEST(ModelFile, ExplainReadsDamagedOnes) {
     }
 }
 
-// ---- tables ----------------------------------------------------------------------------------------------------------
+// ---- tables
+// ----------------------------------------------------------------------------------------------------------
 
 // The tiny model with tables that can be written to.  Counts and pointers stay: what they mean cannot be checked.
 struct Tables {

@@ -122,7 +122,8 @@ TEST(Safetensors, MemoryStaysInProportion) {
     }
 }
 
-// ---- params and checkpoints: all or nothing --------------------------------------------------------------------------
+// ---- params and checkpoints: all or nothing
+// --------------------------------------------------------------------------
 
 struct States {
     States() : tiny(TinyOptions(8)) {

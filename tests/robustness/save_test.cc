@@ -1,5 +1,6 @@
 // Saving on a system that fails: each system call of a save fails in turn, with each error, once and from then on; and
-// the process is killed before and after each of them, and at random moments.  The old or the new file is whole, always.
+// the process is killed before and after each of them, and at random moments.  The old or the new file is whole,
+// always.
 //
 // The functions of the C library that reach files are replaced here; the libraries under test are linked statically, so
 // that their calls come here.
@@ -25,7 +26,8 @@ namespace {
 
 using namespace robustness;
 
-// ---- system calls that fail ------------------------------------------------------------------------------------------
+// ---- system calls that fail
+// ------------------------------------------------------------------------------------------
 
 enum Kind { OPEN, READ, WRITE, FSYNC, CLOSE, RENAME, CHMOD, UNLINK };
 const char *const kKindNames[] = {"open", "read", "write", "fsync", "close", "rename", "fchmod", "unlink"};
@@ -92,7 +94,8 @@ int open(const char *path, int flags, ...) {
 
 namespace {
 
-// ---- what is saved ---------------------------------------------------------------------------------------------------
+// ---- what is saved
+// ---------------------------------------------------------------------------------------------------
 
 // A folder of its own, with the files that saves make of two different states.
 class SaveTest : public testing::TestWithParam<bool> {
@@ -151,7 +154,8 @@ class SaveTest : public testing::TestWithParam<bool> {
     amp_error err_ = {};
 };
 
-// ---- errors ----------------------------------------------------------------------------------------------------------
+// ---- errors
+// ----------------------------------------------------------------------------------------------------------
 
 TEST_P(SaveTest, EveryCallFails) {
     fault = {};
@@ -226,7 +230,8 @@ TEST_P(SaveTest, EveryCallOfLoadingFails) {
         }
 }
 
-// ---- death -----------------------------------------------------------------------------------------------------------
+// ---- death
+// -----------------------------------------------------------------------------------------------------------
 
 // Whether the child is killed at its |stop|-th stop at a system call; false: it ended before.
 bool KillAtStop(long stop, const std::function<void()> &work) {

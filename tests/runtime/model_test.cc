@@ -172,7 +172,8 @@ TEST(Model, EveryDamageIsNamed) {
     }
 }
 
-// The product k01 as 3 x 3 windows of images of 4 x 5 with 6 channels, 10 of the result; A, B and the kernel's space fit.
+// The product k01 as 3 x 3 windows of images of 4 x 5 with 6 channels, 10 of the result; A, B and the kernel's space
+// fit.
 struct WindowCopy : Copy {
     explicit WindowCopy(uint32_t kind, uint32_t operand = AMP_DT_F32) {
         amp_model_kernel &k = Kernel("k01");

@@ -1,4 +1,5 @@
-// The cache of compiled kernels as amprun's users meet it: filled by one run and taken by the next, damaged in every entry, on a disk that is full, filled by several processes
+// The cache of compiled kernels as amprun's users meet it: filled by one run and taken by the next, damaged in every
+// entry, on a disk that is full, filled by several processes
 // at once.  Whatever happens to it, training gives the same bytes.
 #include <dirent.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-/* memory.cuh: elements in memory.  get and put move one; load and store move V neighbours, in accesses of up to 16 bytes: the
- * first stands at a multiple of their size. */
+/* memory.cuh: elements in memory.  get and put move one; load and store move V neighbours, in accesses of up to 16
+ * bytes: the first stands at a multiple of their size. */
 
 INLINE float get_f32(const float *p) { return *p; }
 INLINE void put_f32(float *p, float x) { *p = x; }
@@ -201,8 +201,8 @@ INLINE int64_t modulo(int64_t a, int64_t b) {
     return (uint64_t)(a | b) >> 32 ? a % b : (int64_t)((uint32_t)a % (uint32_t)b);
 }
 
-/* In a launch over a batch: which member block |block| works on, and which of the member's blocks it is.  |elements| of each
- * of |members|, |per| of a block.  Each warp looks at 32 members at a time. */
+/* In a launch over a batch: which member block |block| works on, and which of the member's blocks it is. |elements| of
+ * each of |members|, |per| of a block.  Each warp looks at 32 members at a time. */
 INLINE int find_member(const int64_t *elements, int members, int64_t per, int64_t *block) {
     const int lane = threadIdx.x & 31;
     for (int first = 0;; first += 32) {

@@ -1,6 +1,6 @@
 /* mma.cuh: tensor cores and asynchronous copies, one instruction a function.  Which lane holds which element is in
- * NVIDIA's PTX ISA document: "Matrix fragments for mma.m16n8k16" and its neighbours, and "ldmatrix".  A lane of a warp is
- * g = lane / 4, q = lane % 4 there. */
+ * NVIDIA's PTX ISA document: "Matrix fragments for mma.m16n8k16" and its neighbours, and "ldmatrix".  A lane of a warp
+ * is g = lane / 4, q = lane % 4 there. */
 
 #if __CUDA_ARCH__ >= 800
 #define HAS_ASYNC_COPIES 1
@@ -11,8 +11,7 @@
 INLINE unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
 /* Four matrices of 8 x 8 16-bit elements; lanes 8 j .. 8 j + 7 say where the rows of matrix j are.  r[j]: row g,
- * columns 2 q and 2 q + 1 of matrix j; with 32-bit
- * elements row g, column q of 8 x 4. */
+ * columns 2 q and 2 q + 1 of matrix j; with 32-bit elements row g, column q of 8 x 4. */
 INLINE void load_matrices(unsigned (&r)[4], unsigned row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

@@ -70,8 +70,9 @@ DEFINE_ROUNDED(Bf16, uint16_t, store_bf16, round_bf16_f32)
 
 DEFINE_ROUNDED(Tf32, float, store_f32, round_tf32_f32)
 
-/* Images [N, H, W, C] as a matrix: a line for each pixel of the images [N, OH, OW] on the other side of a convolution, and
- * along it the KH x KW x C elements that its window meets.  BACK: windows of the other side meet a pixel of this one. */
+/* Images [N, H, W, C] as a matrix: a line for each pixel of the images [N, OH, OW] on the other side of a convolution,
+ * and along it the KH x KW x C elements that its window meets.  BACK: windows of the other side meet a pixel of this
+ * one. */
 template <class Memory, int H, int W, int C, int OH, int OW, int KW, int STRIDE_Y, int STRIDE_X, int PAD_Y, int PAD_X,
           int DILATION_Y, int DILATION_X, bool BACK>
 struct Windows : Memory {
@@ -87,16 +88,17 @@ struct Windows : Memory {
     static INLINE int column(int64_t line, int64_t element) {
         return meets<W, STRIDE_X, PAD_X, DILATION_X>((int)(line % (OH * OW)) % OW, (int)element / C % KW);
     }
-    static INLINE bool covers(int64_t line, int64_t element) { return row(line, element) >= 0 && column(line, element) >= 0; }
+    static INLINE bool covers(int64_t line, int64_t element) {
+        return row(line, element) >= 0 && column(line, element) >= 0;
+    }
     static INLINE int64_t place(int64_t line, int64_t element, int64_t) {
         return ((line / (OH * OW) * H + row(line, element)) * W + column(line, element)) * C + (int)element % C;
     }
 };
 
 /* |LINES| lines of |ELEMENTS| elements, |BYTES| bytes at a time: what neighbouring threads move lies side by side in
- * global memory.
- * fetch starts the copy of a tile, put ends it where it went through registers; both are called by all threads of the
- * block.  What is past the edge becomes zero. */
+ * global memory. fetch starts the copy of a tile, put ends it where it went through registers; both are called by all
+ * threads of the block.  What is past the edge becomes zero. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS> struct TileCopy {
     typedef typename Memory::Element Element;
     typedef typename Memory::Stored Stored;

@@ -1,5 +1,6 @@
-/* random.cuh: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).  key = seed; counter =
- * (hash of the op's key, iteration, micro-batch, element / 4); the element takes word element % 4 of the four. */
+/* random.cuh: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).  key = seed;
+ * counter = (hash of the op's key, iteration, micro-batch, element / 4); the element takes word element % 4 of the
+ * four. */
 
 /* f32 uniform in [0, 1): 24 bits of the word. */
 INLINE float random_f32(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {

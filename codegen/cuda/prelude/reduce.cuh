@@ -1,6 +1,6 @@
-/* reduce.cuh: sums, maxima and minima over the threads of a warp or a block.  The order is fixed: in a warp lanes l and l ^ 16 are
- * combined, then l ^ 8, 4, 2, 1, the lower lane first, so that all lanes have the same bits; the warps of a block are
- * combined in ascending order. */
+/* reduce.cuh: sums, maxima and minima over the threads of a warp or a block.  The order is fixed: in a warp lanes l
+ * and l ^ 16 are combined, then l ^ 8, 4, 2, 1, the lower lane first, so that all lanes have the same bits; the warps
+ * of a block are combined in ascending order. */
 struct Plus {
     template <typename T> INLINE static T combine(T a, T b) { return a + b; }
 };
@@ -35,8 +35,8 @@ template <typename By, int THREADS, typename T> INLINE T block_reduce(T v) {
     return v;
 }
 
-/* Of the threads of a block of WIDTH columns x HEIGHT that have the same column, threadIdx.x % WIDTH: the upper half is combined
- * with the lower until one is left. */
+/* Of the threads of a block of WIDTH columns x HEIGHT that have the same column, threadIdx.x % WIDTH: the upper half
+ * is combined with the lower until one is left. */
 template <typename By, int WIDTH, int HEIGHT, typename T> INLINE T column_reduce(T v) {
     __shared__ T partial[WIDTH * HEIGHT];
     __syncthreads();

@@ -1,8 +1,7 @@
 /* amp/compile.h: the embeddable compiler: model text in, model.so (or C, or IR) out.
  *
  * Nothing is printed; diagnostics arrive by callback; one call uses one thread, and any number of calls may run at the
- * same time.
- * Making a model.so runs a C compiler (|c_compiler|, "cc"), in a temporary folder that is removed again.
+ * same time. Making a model.so runs a C compiler (|c_compiler|, "cc"), in a temporary folder that is removed again.
  */
 #ifndef AMP_COMPILE_H
 #define AMP_COMPILE_H
@@ -40,17 +39,19 @@ typedef struct amp_compile_options {
     /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into
      * amp_error. */
     void (*diagnostic)(void *user, const char *text, int32_t is_error);
-    /* The module after each pass, as text that lives until the call returns; of IR that was read, first as it was read. */
+    /* The module after each pass, as text that lives until the call returns; of IR that was read, first as it was
+     * read. */
     void (*dump)(void *user, const char *pass, const char *text, size_t size);
     /* Seconds of each pass, of "codegen" (the C file) and "codegen cuda", of "nvrtc KERNEL sm_NN", and of "cc". */
     void (*timing)(void *user, const char *pass, double seconds);
     void *user;
     const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */
-    /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL: "v4".  Smaller ones
-     * are always there, and a session takes the best that its processor has. */
+    /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL:
+     * "v4".  Smaller ones are always there, and a session takes the best that its processor has. */
     const char *isa;
-    /* "cpu", "cuda" or "both" (NULL).  A model.so always has kernels for the CPU.  "both": CUDA code too, where every op has some; where one has not, the
-     * model says which when it is asked to run on CUDA.  "cuda": the same, but that is an error; and what is dumped or emitted as IR is CUDA's. */
+    /* "cpu", "cuda" or "both" (NULL).  A model.so always has kernels for the CPU.  "both": CUDA code too, where every
+     * op has some; where one has not, the model says which when it is asked to run on CUDA.  "cuda": the same, but
+     * that is an error; and what is dumped or emitted as IR is CUDA's. */
     const char *target;
     /* Compile the CUDA code now, by NVRTC, for these architectures: "sm_80,sm_90".  NULL: when the model is loaded. */
     const char *gpu_arch;

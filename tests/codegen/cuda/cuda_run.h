@@ -1,4 +1,5 @@
-// cuda_run.h: kernels for CUDA, compiled by the real NVRTC and run by the interpreter of fakecuda (or a driver: kernel_device.h), launch by
+// cuda_run.h: kernels for CUDA, compiled by the real NVRTC and run by the interpreter of fakecuda (or a driver:
+// kernel_device.h), launch by
 // launch as a session would.
 #ifndef AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
 #define AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
@@ -27,7 +28,8 @@ class LoadedPtx {
     std::unique_ptr<KernelDevice> device_;
 };
 
-// One run of a program: every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written cannot be read.
+// One run of a program: every buffer is an allocation of its own, so that one element past its end is a fault, and what
+// was never written cannot be read.
 class CudaRun {
   public:
     CudaRun(const CudaModule *cuda, const LoadedPtx &image, const std::string &program, int64_t n, bool watch = true)

@@ -1,6 +1,7 @@
 // driver_device.h: kernels through the CUDA driver, for AMP_KERNELS_ON=driver.
 //
-// Memory is filled with bytes 0xFF (NaNs in every format) before it is used, and ends in guard bytes that are looked at when it
+// Memory is filled with bytes 0xFF (NaNs in every format) before it is used, and ends in guard bytes that are looked at
+// when it
 // is freed: a stand-in for the interpreter's checks, where it is a GPU that runs.
 #ifndef AMP_TESTS_CODEGEN_CUDA_DRIVER_DEVICE_H
 #define AMP_TESTS_CODEGEN_CUDA_DRIVER_DEVICE_H

@@ -1,4 +1,5 @@
-// kernel_device.h: where the tests of CUDA code run kernels: the interpreter of fakecuda, which checks every access, or,
+// kernel_device.h: where the tests of CUDA code run kernels: the interpreter of fakecuda, which checks every access,
+// or,
 // with AMP_KERNELS_ON=driver, whatever the CUDA driver of this machine drives.
 #ifndef AMP_TESTS_CODEGEN_CUDA_KERNEL_DEVICE_H
 #define AMP_TESTS_CODEGEN_CUDA_KERNEL_DEVICE_H
@@ -32,7 +33,8 @@ class KernelDevice {
     virtual std::string Launch(const KernelLaunch &launch, ExecCounters *counters) = 0;
 };
 
-// Every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written cannot be read.
+// Every buffer is an allocation of its own, so that one element past its end is a fault, and what was never written
+// cannot be read.
 class InterpreterDevice : public KernelDevice {
   public:
     InterpreterDevice(const std::string &ptx, int arch, std::string *why)

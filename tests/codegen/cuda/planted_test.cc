@@ -1,5 +1,7 @@
-// planted_test.cc: bugs planted in generated kernels are found.  Each is a small change of the text that codegen wrote or of its prelude, as a slip of the pen would make it.
-// As it is written, the kernel must run and agree with float64; with the bug, the interpreter must name fault, kernel, line, block and thread, or the comparison with float64
+// planted_test.cc: bugs planted in generated kernels are found.  Each is a small change of the text that codegen wrote
+// or of its prelude, as a slip of the pen would make it.
+// As it is written, the kernel must run and agree with float64; with the bug, the interpreter must name fault, kernel,
+// line, block and thread, or the comparison with float64
 // must fail.
 #include <gtest/gtest-spi.h>
 

@@ -1,4 +1,5 @@
-// prelude_test.cc: a kernel brings those functions of the prelude that it needs (codegen/cuda/prelude_parts.h), and no text lacks one.
+// prelude_test.cc: a kernel brings those functions of the prelude that it needs (codegen/cuda/prelude_parts.h), and no
+// text lacks one.
 #include <regex>
 #include <set>
 

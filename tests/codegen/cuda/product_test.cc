@@ -1,4 +1,5 @@
-// product_test.cc: matrix products for CUDA: every order and type, at shapes that fit no tile, through the real NVRTC and the PTX interpreter, against float64 with the
+// product_test.cc: matrix products for CUDA: every order and type, at shapes that fit no tile, through the real NVRTC
+// and the PTX interpreter, against float64 with the
 // error that the model of tensor cores allows (arXiv 2511.10909, 2512.07004), and exactly on small integers.
 #include "tests/codegen/cuda/cuda_run.h"
 
@@ -17,7 +18,8 @@ std::string Int(int64_t v) { return std::to_string(v); }
 
 std::string Dims(int64_t rows, int64_t cols) { return "[" + Int(rows) + ", " + Int(cols) + "]"; }
 
-// The terms of a block of a tensor core's sum, and the bits below the largest term that it keeps; FP32 is a chain of fused multiply-adds.
+// The terms of a block of a tensor core's sum, and the bits below the largest term that it keeps; FP32 is a chain of
+// fused multiply-adds.
 struct Sum {
     int block, bits;
 };
@@ -234,7 +236,8 @@ TEST_F(ProductTest, KeepsACastThatOthersRead) {
     EXPECT_EQ(f->kernels.data[1]->count, 1) << "the product alone";
 }
 
-// Windows with strides, padding and dilation that differ by axis, in every type; channels side by side in 16 bytes, in 8, and alone.
+// Windows with strides, padding and dilation that differ by axis, in every type; channels side by side in 16 bytes, in
+// 8, and alone.
 TEST_F(ProductTest, Convolutions) {
     for (const std::string t : {"f16", "bf16", "tf32", "f32"})
         for (int channels : {8, 4, 3}) {
@@ -289,7 +292,8 @@ TEST_F(ProductTest, Layer) {
 
 // ---- what stands behind the sums ----
 
-// Every kind of operand and result that an epilogue may have; the numbers are small integers, so that nothing is rounded but where the IR says so.
+// Every kind of operand and result that an epilogue may have; the numbers are small integers, so that nothing is
+// rounded but where the IR says so.
 std::string EpilogueModel(int64_t cols) {
     const std::string c = Int(cols), full = "[N, " + c + "]";
     std::string t = R"(module "epilogue" stage plan {

@@ -1,4 +1,5 @@
-// reduce_test.cc: sums, maxima and minima along rows and columns: near the float64 interpreter, and of the same bits fused and not.
+// reduce_test.cc: sums, maxima and minima along rows and columns: near the float64 interpreter, and of the same bits
+// fused and not.
 #include "tests/codegen/cuda/cuda_run.h"
 
 namespace {

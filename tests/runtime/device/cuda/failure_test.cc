@@ -1,4 +1,5 @@
-// Every call of the driver fails in turn: a status and a message, nothing leaks, and after a fatal error every later call
+// Every call of the driver fails in turn: a status and a message, nothing leaks, and after a fatal error every later
+// call
 // says what was first.
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// A model that ampc compiled, on the stand-in: every call of the driver that its life makes fails, with every kind of error.  The status is clear, within a second; nothing
+// A model that ampc compiled, on the stand-in: every call of the driver that its life makes fails, with every kind of
+// error.  The status is clear, within a second; nothing
 // leaks; after a fatal error every later call says what was first and asks the driver nothing; teardown ends.
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// Memory plans that are wrong: a temporary whose place is given to another while it is still read.  In the shared arena the numbers
+// Memory plans that are wrong: a temporary whose place is given to another while it is still read.  In the shared arena
+// the numbers
 // are wrong; with separate buffers it is a fault that names kernel, line, block and thread.
 #include <regex>
 

@@ -1,5 +1,5 @@
-/* tiny_cuda_kernels.h: the kernels of tiny_cuda.c as CUDA C.  Sums go in the order of the index; |n| samples, 40 features, 10
- * classes. */
+/* tiny_cuda_kernels.h: the kernels of tiny_cuda.c as CUDA C.  Sums go in the order of the index; |n| samples, 40
+ * features, 10 classes. */
 #ifndef AMP_TESTS_RUNTIME_DEVICE_CUDA_TINY_CUDA_KERNELS_H
 #define AMP_TESTS_RUNTIME_DEVICE_CUDA_TINY_CUDA_KERNELS_H
 

@@ -1,5 +1,5 @@
-/* tiny_driver_rest.c: the calls that tiny_driver.c lacks: none of them is supported.  With TINY_LACKS_LAUNCH defined there
- * is no cuLaunchKernel. */
+/* tiny_driver_rest.c: the calls that tiny_driver.c lacks: none of them is supported.  With TINY_LACKS_LAUNCH defined
+ * there is no cuLaunchKernel. */
 #include "runtime/device/cuda/driver_api.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -13,7 +13,6 @@ follows mlp fp16 75 20 -D HIDDEN=96
 follows cnn fp16 90 2
 for precision in bf16 tf32 fp32; do
     follows odd $precision 80 2
-    follows mlp $precision 90 2 -D HIDDEN=96
 done
 
 # ---- overflow, backoff and growth ---------------------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ TEST_F(ProductTest, Convolutions) {
             ASSERT_NE(cuda, nullptr);
             SCOPED_TRACE(t + " " + c);
             for (int arch : t == "f16" || t == "f32" ? Archs({90}, {75}) : Archs({80}, {})) {
-                const LoadedPtx image(Ptx(cuda, arch), arch);
+                const LoadedPtx image(Ptx(cuda, arch, channels == 8 || InLongTests()), arch);
                 for (int64_t n : {1, 5}) {
                     const Func *f = cuda->programs.data[0].func;
                     Values given = Draw(m, f, n), after = given;

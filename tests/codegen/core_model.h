@@ -68,15 +68,15 @@ class CoreModelTest : public CodegenTest {
         return v;
     }
 
-    // The first variant is compiled as users have it, the others without optimisation, which takes half the time and
-    // does not change a bit either.  |tolerance|: relative, and absolute around zero.
+    // The first variant is compiled as users have it, the others without optimisation: not a bit of
+    // difference either.  |tolerance|: relative, and absolute around zero.
     void Check(const std::string &text, const std::vector<int64_t> &batches, double tolerance) {
         Values first[AMP_ISA_COUNT][8];
         for (int variant = 0; variant < 4; variant++) {
             const bool no_fuse = variant & 1, no_layout = variant & 2;
             Module *m = Planned(text, no_fuse, no_layout);
             ASSERT_NE(m, nullptr);
-            auto model = Compile(m, variant ? "tests/random/cc_unoptimised" : nullptr);
+            auto model = Compile(m, variant ? kUnoptimised : nullptr);
             ASSERT_NE(model, nullptr) << Print(m);
             for (size_t i = 0; i < batches.size(); i++)
                 for (int isa = 0; isa < AMP_ISA_COUNT; isa++)

@@ -40,7 +40,7 @@ class KernelTest : public CodegenTest {
                double tolerance) {
         Module *m = Read(text);
         ASSERT_NE(m, nullptr);
-        auto model = Compile(m);
+        auto model = Compile(m, kUnoptimised);
         ASSERT_NE(model, nullptr);
         for (size_t i = 0; i < n.size(); i++) CheckRun(m->funcs.data[0], *model, n[i], given[i], tolerance);
     }

@@ -354,6 +354,9 @@ class CodegenTest : public testing::Test {
         return m;
     }
 
+    // Half the time of the usual compiler, and not a bit of difference (CoreModelTest compares them).
+    static constexpr const char *kUnoptimised = "tests/random/cc_unoptimised";
+
     std::unique_ptr<LoadedModel> Compile(const Module *m, const char *c_compiler = nullptr) {
         char *bytes = nullptr;
         size_t size = 0;

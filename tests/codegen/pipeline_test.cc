@@ -41,7 +41,7 @@ class PipelineTest : public CodegenTest, public testing::WithParamInterface<cons
         diags_init(&diags, &arena_);
         amp_error err = {};
         EXPECT_EQ(passes_run(m, &diags, &options, STAGE_PLAN, nullptr, nullptr, &err), AMP_OK) << err.message;
-        return Compile(m);
+        return Compile(m, v.no_fuse || v.no_layout ? kUnoptimised : nullptr);
     }
 
     Values Start() {

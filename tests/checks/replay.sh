@@ -64,10 +64,10 @@ says "'c.code': b'int a;'" "'c.comments': b'/* one *//* two */\\n// three'" 'con
 run 0 python3 -c '
 import runpy
 tool = runpy.run_path("tools/replay")
-c = b"int abi;\n#define OPTIONAL_OPERAND(T) T\nint function;\n/* ---- kernels ---- */\nint kernel;\n"
+c = b"int abi;\nextern \"C\" {\n#define OPTIONAL_OPERAND(T) T\nint function;\n/* ---- kernels ---- */\nint kernel;\n"
 cuda = b"int function;\n\nextern \"C\" int kernel;\n"
 print(tool["parts_of"]({"c.raw": c, "cu.raw": cuda}))
 '
-says "'c.code': b'int abi;\n#define OPTIONAL_OPERAND(T) T\nint kernel;'" "'c.prelude': b'int function;'" \
+says "'c.code': b'int abi;\nextern \"C\" {\n#define OPTIONAL_OPERAND(T) T\nint kernel;'" "'c.prelude': b'int function;'" \
     "'cu.code': b'extern \"C\" int kernel;'" "'cu.prelude': b'int function;'"
 finish

@@ -6,7 +6,7 @@
  *     SPAN_ONE values                                    prologue
  *     for each line {                                    row kernel: a row;  else: a vector of columns
  *         values of the line's own span                  row kernel: SPAN_ROW;  else: SPAN_COLUMN
- *         for each phase                                 one more than the reductions that stand one behind another
+ *         for each phase                                 one more than the reductions that follow one another
  *             for each step along the line { all others }
  *     }
  *

@@ -15,9 +15,9 @@ typedef VEC(int) ExplainNumbers;
 
 /* What there is to tell from. */
 typedef struct ExplainSource {
-    const Module *m;       /* behind plan, for the CPU */
-    const Module *graph;   /* behind simplify, as the ops that a person knows; NULL: not there, or not wanted */
-    const Module *cuda;    /* behind plan, for CUDA; NULL: there is no machine code to tell of */
+    const Module *m;       /* after plan, for the CPU */
+    const Module *graph;   /* after simplify, as the ops that a person knows; NULL: not there, or not wanted */
+    const Module *cuda;    /* after plan, for CUDA; NULL: there is no machine code to tell of */
     const char *cuda_uses; /* the lines of AMP_MODEL_CUDA_USES_SECTION */
 } ExplainSource;
 

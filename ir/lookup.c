@@ -188,7 +188,7 @@ struct NameTable {
     uint32_t *slots; /* value ids; 0: empty */
     uint32_t cap, count;
     int64_t last_number;
-    Table last_taken; /* hint to the last number that was put behind it: thousands of values may want one name */
+    Table last_taken; /* hint to the last number that was put after it: thousands of values may want one name */
 };
 
 int64_t name_number(const char *name) {

@@ -80,7 +80,7 @@ static Train *last_train(Reader *r) { return r->m->trains.len ? &r->m->trains.da
 static void read_optimizer(Reader *r) {
     Call c = read_call_line(r);
     if (last_train(r)) last_train(r)->optimizer = c;
-    else reader_fail(r, r->token.loc, "an optimizer stands behind its train block");
+    else reader_fail(r, r->token.loc, "`optimizer` must follow its `train` line");
 }
 
 /* train for "gen.*" loss loss.0 clip_norm 1.0 clip_value 0.5 at gan.amp:20:1; alone: everything by the result "loss" */
@@ -99,7 +99,7 @@ static void read_train(Reader *r) {
 /* group "*.bias" lr_scale 0.1 weight_decay 0.0 frozen at gan.amp:22:5 */
 static void read_group(Reader *r) {
     TrainGroup g = {0};
-    if (!last_train(r)) reader_fail(r, r->token.loc, "a group stands behind its train block");
+    if (!last_train(r)) reader_fail(r, r->token.loc, "`group` must follow its `train` line");
     g.pattern = reader_string(r, "a glob in quotes");
     g.has_lr_scale = reader_take_word(r, "lr_scale");
     if (g.has_lr_scale) g.lr_scale = reader_float(r, "a number");
@@ -148,7 +148,7 @@ static void read_header(Reader *r) {
         read_line(r, header_lines, COUNT(header_lines), "a line of the header or '}'");
 }
 
-/* ---- behind the header ------------------------------------------------------------------------------------------- */
+/* ---- after the header -------------------------------------------------------------------------------------------- */
 
 /* state %"fc1.weight/m" : f32[512, 784] moment m of fc1.weight stored f32 panels = zeros() at mlp.amp:8:9 from
  * mlp.amp:8:9 */

@@ -2,7 +2,7 @@
 #include "ir/names.h"
 #include "ir/reader.h"
 
-typedef struct BufferUse { /* buffers stand behind the kernels that name them */
+typedef struct BufferUse { /* buffers follow the kernels that name them */
     Kernel *kernel;
     bool writes;
     const char *name;

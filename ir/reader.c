@@ -30,7 +30,7 @@ void reader_expected(Reader *r, const char *what) {
 
 /* ---- characters -------------------------------------------------------------------------------------------------- */
 
-/* '\0' behind the end; a NUL in the text is a character that no token takes. */
+/* '\0' after the end; a NUL in the text is a character that no token takes. */
 static char peek(const Reader *r, uint32_t ahead) {
     size_t at = (size_t)r->at + ahead;
     return at < r->source->len ? r->source->text[at] : '\0';
@@ -62,7 +62,7 @@ static int hex_digit(char c) {
     return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Behind the backslash.  '\0': no escape. */
+/* After the backslash.  '\0': no escape. */
 static char read_escape(Reader *r) {
     char c = peek(r, 0);
     r->at++;
@@ -355,7 +355,7 @@ static void read_argument_value(Reader *r, CallArg *arg) {
     }
 }
 
-/* Behind the name.  An argument may be a schedule; a schedule's are numbers. */
+/* After the name.  An argument may be a schedule; a schedule's are numbers. */
 static Call read_arguments(Reader *r, const char *name, bool takes_calls) {
     Call c = {.name = name};
     reader_need(r, '(');

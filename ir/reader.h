@@ -31,7 +31,7 @@ typedef struct Reader {
     Arena *a;
     Diags *diags;
     const Source *source;
-    uint32_t at; /* behind |token| */
+    uint32_t at; /* after |token| */
     Token token;
     bool failed;
     Module *m;

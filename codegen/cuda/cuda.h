@@ -52,7 +52,7 @@ typedef struct CudaFunction {
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(const Kernel *) members; /* one; a batch: several */
     int function;
-    VEC(uint32_t) operands; /* 1-based buffers of the function, member behind member */
+    VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
     VEC(Dim) batch_elements;
     bool operand_table, tensor_cores;
     CudaLaunch launch;

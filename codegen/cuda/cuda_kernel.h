@@ -55,7 +55,7 @@ bool cuda_is_array(const CudaKernel *ck, Span span);
 amp_status cuda_load(CudaKernel *ck, Val v);
 /* In the element loop: what cuda_load has made a vector. */
 void cuda_take_element(CudaKernel *ck, Val v);
-/* A store of a value: before, in and behind the element loop. */
+/* A store of a value: before, in and after the element loop. */
 amp_status cuda_declare_store(CudaKernel *ck, const Sink *s);
 void cuda_store_element(CudaKernel *ck, const Sink *s);
 void cuda_store_vector(CudaKernel *ck, const Sink *s);

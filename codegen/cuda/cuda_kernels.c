@@ -207,7 +207,7 @@ static void add_member(Writer *x, CudaKernelEntry *entry, const Kernel *k, const
     vec_push(x->m->arena, &entry->batch_elements, single->elements);
 }
 
-/* Of kernel |at| and those behind it that stand in the same batch. */
+/* Of kernel |at| and those after it that are in the same batch. */
 static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody *first) {
     const Func *f = x->w.f;
     CudaBody form, single, next;
@@ -305,7 +305,7 @@ const char *codegen_cuda_entry(const CudaModule *cuda, int function) { return cu
 void codegen_cuda_text(const CudaModule *m, Text *out) {
     text_puts(out, "/* Model ");
     c_comment(out, m->module->name);
-    text_puts(out, " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time, behind what it needs of "
+    text_puts(out, " for CUDA.  Compiled by NVRTC with --fmad=false, one function at a time, after what it needs of "
                    "the prelude. */\n\n");
     text_puts(out, cuda_prelude);
     for (int i = 0; i < m->functions.len; i++) text_printf(out, "\n%s", m->functions.data[i].source);

@@ -117,7 +117,7 @@ static amp_status check_store(const CudaKernel *ck, const Sink *s) {
                     ir_value(ck->w->f, s->value)->name, amp_dtype_name(t), b->name);
 }
 
-/* Stored as a vector: behind the loop that fills it. */
+/* Stored as a vector: after the loop that fills it. */
 static bool stores_vector(const CudaKernel *ck, const Sink *s) {
     return ck->vector > 1 && cuda_is_array(ck, ck->w->values[s->value.id].span);
 }

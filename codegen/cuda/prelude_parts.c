@@ -70,7 +70,7 @@ static Token next_token(const char *s, const char *end) {
     return t;
 }
 
-static const char *behind(Token t) { return t.at + t.length; }
+static const char *after(Token t) { return t.at + t.length; }
 static bool is_text(Token t, const char *text) {
     return t.length == (int)strlen(text) && !strncmp(t.at, text, (size_t)t.length);
 }
@@ -97,20 +97,20 @@ static void define(Reader *r, const char *name) {
 
 static const char *name_of(const Reader *r, Token t) { return arena_strndup(r->p->arena, t.at, (size_t)t.length); }
 
-/* Behind `#define NAME`: the prefixes of the names that its body pastes. */
+/* After `#define NAME`: the prefixes of the names that its body pastes. */
 static void read_macro(Reader *r, Token name) {
     Names *prefixes = (Names *)arena_alloc(r->p->arena, sizeof *prefixes);
     define(r, name_of(r, name));
     table_set(r->p->arena, &r->p->macros, name_of(r, name), prefixes);
-    for (Token t = next_token(behind(name), r->end); t.length && !(*t.at == '\n' && t.at[-1] != '\\');
-         t = next_token(behind(t), r->end))
-        if (t.is_name && !strncmp(behind(t), "##", 2)) vec_push(r->p->arena, prefixes, name_of(r, t));
+    for (Token t = next_token(after(name), r->end); t.length && !(*t.at == '\n' && t.at[-1] != '\\');
+         t = next_token(after(t), r->end))
+        if (t.is_name && !strncmp(after(t), "##", 2)) vec_push(r->p->arena, prefixes, name_of(r, t));
 }
 
 /* `DEFINE_X(suffix, ..)` defines what it pastes. */
 static void read_definitions(Reader *r, Token name) {
     const Names *prefixes = table_get(&r->p->macros, name_of(r, name));
-    Token suffix = next_token(behind(next_token(behind(name), r->end)), r->end);
+    Token suffix = next_token(after(next_token(after(name), r->end)), r->end);
     for (int i = 0; prefixes && i < prefixes->len; i++)
         define(r, arena_printf(r->p->arena, "%s%s", prefixes->data[i], name_of(r, suffix)));
 }
@@ -142,10 +142,10 @@ static void read_paragraph(CudaPrelude *p, int index) {
     const Paragraph *paragraph = &p->paragraphs.data[index];
     Reader r = {.p = p, .paragraph = index, .end = paragraph->text + paragraph->length};
     Token before = {.at = paragraph->text};
-    for (Token t = next_token(paragraph->text, r.end); t.length; before = t, t = next_token(behind(t), r.end)) {
+    for (Token t = next_token(paragraph->text, r.end); t.length; before = t, t = next_token(after(t), r.end)) {
         if (!t.is_name) read_mark(&r, before, t);
         else if (r.in_directive && is_text(before, "define")) read_macro(&r, t);
-        else read_name(&r, t, next_token(behind(t), r.end));
+        else read_name(&r, t, next_token(after(t), r.end));
     }
 }
 
@@ -155,7 +155,7 @@ static void read_paragraph(CudaPrelude *p, int index) {
 static void each_definer(const CudaPrelude *p, const char *text, const char *end, void (*add)(void *to, int paragraph),
                          void *to) {
     char name[128];
-    for (Token t = next_token(text, end); t.length; t = next_token(behind(t), end)) {
+    for (Token t = next_token(text, end); t.length; t = next_token(after(t), end)) {
         if (!t.is_name || t.length >= (int)sizeof name) continue;
         memcpy(name, t.at, (size_t)t.length);
         name[t.length] = 0;
@@ -213,7 +213,7 @@ static void cut_all(CudaPrelude *p, const char *text) {
     const char *end = text + strlen(text), *from = text;
     int depth = 0;
     Token before = {.at = text};
-    for (Token t = next_token(text, end); t.length; before = t, t = next_token(behind(t), end)) {
+    for (Token t = next_token(text, end); t.length; before = t, t = next_token(after(t), end)) {
         depth += depth_change(t) + condition_change(before, t);
         if (depth || *t.at != '\n' || t.at[1] != '\n') continue;
         cut(p, from, t.at + 1);

@@ -84,7 +84,7 @@ static void name_other(Lowering *l, Val other, Val v, bool last) {
 static bool is_free(const Shape *s, bool is_last);
 static Val in_form(Lowering *l, Val v, bool last);
 
-/* A cast whose other form costs no permute is a cast of its operand's other form: one kernel, where a reshape behind a
+/* A cast whose other form costs no permute is a cast of its operand's other form: one kernel, where a reshape after a
  * cast would be two. NO_VAL where |v| is none. */
 static Val cast_of_other(Lowering *l, Val v, bool last) {
     const Op *def = ir_def(l->f, v);

@@ -59,7 +59,7 @@ static void lower_transpose(Lowering *l) {
     lower_give(l, 0, lower_permute(l, x, &dims));
 }
 
-/* The operands get a dimension of size 1 and stand one behind another along it. */
+/* The operands get a dimension of size 1 and follow one another along it. */
 static void lower_stack(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     int dim = ir_dim_attr(l->op, "dim", s.rank), n = l->op->n_in;

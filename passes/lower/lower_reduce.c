@@ -109,7 +109,7 @@ static int64_t rows_per_sample(const Folding *z, int last) {
     return rows.mul;
 }
 
-/* A run with kept dimensions behind it, which become one. */
+/* A run with kept dimensions after it, which become one. */
 static void fold_rows(Folding *z, int first, int last) {
     merge_dims(z, last + 1, z->s.rank);
     bool in_two = first == 0 && last > 0 && z->s.d[0].n && rows_per_sample(z, last) >= ROWS_PER_SAMPLE;
@@ -182,7 +182,7 @@ Val lower_reduce(Lowering *l, Opcode code, Val v, const bool *folded, bool keep)
     if (moves) move_to_front(&z, batch);
     Shape kept = reduced_shape(&z.s, z.folded, false);
     while (fold_step(&z)) continue;
-    if (restores) { /* N goes back behind what stood before it */
+    if (restores) { /* N goes back after what was before it */
         Dims dims = {.count = kept.rank};
         for (int i = 0; i < kept.rank; i++) dims.at[i] = i < kept_before ? i + 1 : i == kept_before ? 0 : i;
         z.v = lower_permute(l, lower_reshape(l, z.v, &kept), &dims);

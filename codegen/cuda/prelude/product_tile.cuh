@@ -29,7 +29,7 @@ template <> struct Part<4> { typedef uint32_t Type; };
 template <> struct Part<8> { typedef uint2 Type; };
 template <> struct Part<16> { typedef uint4 Type; };
 
-/* Lines one behind the other. */
+/* Lines one after the other. */
 struct DenseLines {
     static INLINE bool covers(int64_t, int64_t) { return true; }
     static INLINE int64_t place(int64_t line, int64_t element, int64_t elements) { return line * elements + element; }

@@ -303,7 +303,7 @@ typedef struct amp_model_cuda_kernel {
     uint32_t kind;     /* AMP_KERNEL_* */
     uint32_t function; /* index into the functions */
     uint32_t operand_count;
-    /* buffers of the program; of a batch: members one behind another, operand_count / batch each */
+    /* buffers of the program; of a batch: members one after another, operand_count / batch each */
     const uint32_t *operands;
     uint32_t operand_table; /* 1: the operands are too many for parameters, or those of a batch */
     uint32_t batch;         /* > 0: one launch over so many operand sets (the parameters of an optimizer) */

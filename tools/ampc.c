@@ -1,12 +1,14 @@
 /* ampc: the command line over libampc (amp/compile.h). */
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "amp/compile.h"
+#include "tools/dependency_file.h"
 
 static const char usage_text[] =
     "usage: ampc MODEL -o model.so [options]      compile a model (.amp) or IR (.ir)\n"
@@ -27,6 +29,7 @@ static const char usage_text[] =
     "  --time-passes         print the seconds of every pass to standard error, and which changed nothing\n"
     "  --isa portable|v3|v4  the largest instruction set to compile for (default: v4)\n"
     "  --cc PROGRAM          the C compiler that makes the shared object (default: cc)\n"
+    "  -MD, -MF FILE         also write a rule for make or Ninja that names the files read, to OUTPUT.d or FILE\n"
     "  --max-ops N           refuse programs of more graph ops (default: 10,000,000)\n"
     "  --json FILE           with explain: write JSON for tools\n"
     "  --help, --version\n"
@@ -42,6 +45,7 @@ typedef struct Command {
     amp_compile_options compile;
     amp_define defines[MAX_DEFINES];
     const char *glob, *json, *output, *dump_pass, *dump_dir;
+    DependencyFile dependencies;
     int explain, dump, dump_count, time_passes, failed;
     char *last_text; /* with --time-passes: the module after the pass before, without its first line */
     size_t last_size;
@@ -104,6 +108,11 @@ static int is_pass(const char *name) {
 static void on_timing(void *user, const char *pass, double seconds) {
     (void)user;
     fprintf(stderr, "%-10s %9.3f ms%s", pass, 1e3 * seconds, is_pass(pass) ? "" : "\n");
+}
+
+static void on_dependency(void *user, const char *path) {
+    Command *c = user;
+    dependency_file_add(&c->dependencies, path);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -196,11 +205,22 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+/* -MD or -MF FILE: |word| is what follows the M. */
+static int take_dependencies(Command *c, const char *word, char **argv) {
+    bool named = !strcmp(word, "F");
+    if (!named && strcmp(word, "D")) return fail("-M%s: there is no such option; see ampc --help", word);
+    if (named && !argv[optind]) return fail("%s: needs a value; see ampc --help", "-MF");
+    c->dependencies.wanted = true;
+    if (named) c->dependencies.path = argv[optind++];
+    return 0;
+}
+
 /* 0: go on; 1: done; 2: wrong */
-static int take_option(Command *c, int option) {
+static int take_option(Command *c, int option, char **argv) {
     switch (option) {
     case 'o': c->output = optarg; return 0;
     case 'D': return add_define(c, optarg);
+    case 'M': return take_dependencies(c, optarg, argv);
     case O_PRECISION: c->compile.precision = optarg; return 0;
     case O_EVAL_PRECISION: c->compile.eval_precision = optarg; return 0;
     case O_POLICY: c->compile.policy = optarg; return 0;
@@ -249,11 +269,11 @@ static int read_arguments(Command *c, int argc, char **argv) {
         argv[1] = argv[0];
         argc--, argv++;
     }
-    for (int option; (option = getopt_long(argc, argv, ":o:D:", long_options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":o:D:M:", long_options, NULL)) != -1;) {
         if (option == '?' || option == ':') return refuse_option(option, argv);
         if (c->explain && !is_for_explain(option))
             return fail("%s: explain does not take this; see ampc --help", argv[optind - 1]);
-        int done = take_option(c, option);
+        int done = take_option(c, option, argv);
         if (done) return done;
     }
     if (optind == argc) return fail("no model was given; see ampc --help%s", "");
@@ -294,7 +314,8 @@ static int compile(Command *c) {
     }
     amp_status status = amp_compile(&c->compile, &result, &err);
     amp_compile_result_release(result);
-    return status ? report(status, &err) : c->failed;
+    if (status) return report(status, &err);
+    return c->failed || (c->compile.output && dependency_file_write(&c->dependencies, c->compile.output));
 }
 
 static int explain(Command *c) {
@@ -317,10 +338,12 @@ int main(int argc, char **argv) {
     if (wrong) return wrong == 1 ? 0 : wrong;
     if (c.dump || c.dump_dir || c.time_passes) c.compile.dump = on_dump;
     if (c.time_passes) c.compile.timing = on_timing;
+    if (c.dependencies.wanted) c.compile.dependency = on_dependency;
     if (c.dump_dir && mkdir(c.dump_dir, 0777) && errno != EEXIST)
         return fprintf(stderr, "ampc: --dump-dir %s: %s\n", c.dump_dir, strerror(errno)), 1;
     int failed = c.explain ? explain(&c) : compile(&c);
     free(c.last_text);
+    dependency_file_free(&c.dependencies);
     if (fflush(stdout) || ferror(stdout)) return fprintf(stderr, "ampc: standard output: %s\n", strerror(errno)), 1;
     return failed;
 }

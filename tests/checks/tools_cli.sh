@@ -96,6 +96,37 @@ cp "$work/small.amp" "$work/copy.amp"
 run 0 "$ampc" "$work/sub/small.amp" -o "$work/sub.so"
 holds 'the bytes do not depend on the folder' cmp "$so" "$work/sub.so"
 
+# ---- ampc: the files read, for build systems -----------------------------------------------------
+
+mkdir "$work/with space"
+printf 'amp 1\ninclude "part $1.amp"\nmodel m(x: f32[N, 4]) -> y { y = double(x) }\n' >"$work/with space/m.amp"
+printf 'amp 1\nblock double(x) -> y { y = x + x }\n' >"$work/with space/part \$1.amp"
+cp passes/precision/policies/fp32.policy "$work/own.policy"
+printf 'all: model.so\nmodel.so: with\\ space/m.amp\n\t@echo rebuilt\n-include model.so.d\n' >"$work/rules.mk"
+dependencies() { (cd "$work" && "$ampc" 'with space/m.amp' --policy own.policy --isa portable -o model.so "$@"); }
+# does_make WHAT WANTED: what make would do now
+does_make() { expect "make, $1" "$2" "$(make -C "$work" -s -f rules.mk 2>&1)"; }
+run 0 dependencies -MD
+expect '-MD names the model, what it includes and the policy' \
+    'model.so: \   with\ space/m.amp \   with\ space/part\ $$1.amp \   own.policy' \
+    "$(head -4 "$work/model.so.d" | paste -sd ' ')"
+touch -d '2001-01-01' "$work"/with\ space/*.amp "$work/own.policy"
+does_make 'nothing has changed' ''
+touch "$work/with space/part \$1.amp"
+does_make 'an include has changed' rebuilt
+touch -d '2001-01-01' "$work"/with\ space/*.amp
+touch "$work/own.policy"
+does_make 'the policy has changed' rebuilt
+rm "$work/own.policy"
+does_make 'a file that is gone is no error' rebuilt
+cp passes/precision/policies/fp32.policy "$work/own.policy"
+run 0 dependencies -MF named.d
+holds '-MF FILE names the file' cmp "$work/model.so.d" "$work/named.d"
+run 1 dependencies -MF no/such/folder.d
+says '-MF no/such/folder.d' 'No such file or directory'
+run 2 dependencies -MX
+says '-MX: there is no such option'
+
 # ---- ampc: dumps, stopping and going on ----------------------------------------------------------
 
 passes=(elaborate autocast autodiff scale optimizer simplify lower fuse layout plan)

@@ -55,6 +55,9 @@ typedef struct amp_compile_options {
     const char *target;
     /* Compile the CUDA code now, by NVRTC, for these architectures: "sm_80,sm_90".  NULL: when the model is loaded. */
     const char *gpu_arch;
+    /* Each file that was read: the model, what it includes, policies; for build systems.  |path| is as it was opened
+     * and lives until the callback returns; a file that two lines name is told twice. */
+    void (*dependency)(void *user, const char *path);
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

@@ -6,18 +6,7 @@ source tests/checks/checks.bash
 build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static
 
 mkdir "$work/blocks" "$work/reader"
-python3 - docs/manual.md "$work/blocks" "$work/reader" <<'PYTHON'
-import os, re, sys
-page, blocks, reader = sys.argv[1:]
-text = open(page, encoding="utf-8").read()
-count = 0
-for language, name, body in re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", text, re.M | re.S):
-    count += 1
-    with open(os.path.join(blocks, f"{count:02d}"), "w", encoding="utf-8") as out:
-        # a file is written when the reader comes to it
-        out.write(body if not name else f"cat >{name} <<'END_OF_LISTING'\n{body}END_OF_LISTING\n")
-assert count > 10, count
-PYTHON
+python3 tests/checks/page_blocks.py docs/manual.md "$work/blocks"
 
 export AMPC=$PWD PATH=$bin/tools:$PATH
 for block in "$work"/blocks/*; do

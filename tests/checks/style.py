@@ -31,7 +31,7 @@ C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n]
 # Headers of the system and of CUDA, the PTX document, instructions of PTX; words of ELF, POSIX, PyTorch and Random123.
 FOREIGN = {"cuda.h", "nvrtc.h", "driver_types.h", "immintrin.h", "unistd.h", "stdatomic.h", "Python.h", "ptx.md",
            "add.cc", "mad.cc", "fc1.h", "e_machine", "posix_spawn", "amp_update_scale_cuda_kernel", "cached_cast",
-           "kat_vectors", "gamma_n", "program.c"}
+           "kat_vectors", "gamma_n", "program.c", "AMP_MODEL_RINGS"}
 # PyTorch's sources; and records of what was so on a day.
 FOREIGN_FOLDER, RECORDS = "aten/", ("bench/results/", "CHANGELOG.md")
 

@@ -1,0 +1,204 @@
+# Builds and installs ampc without Bazel: the programs ampc and amprun, and libamp and libampc, static and shared.
+#
+#     make [-j N]                     into $(OUT), "out"
+#     make libamp                     the runtime alone; needs neither flex nor bison
+#     make install [PREFIX=/usr/local] [DESTDIR=/stage] [LIBDIR=...]
+#     make uninstall                  with the same PREFIX, DESTDIR and LIBDIR
+#
+# CC, CFLAGS, CPPFLAGS and LDFLAGS are used as given. Needs GNU make, gcc or clang, flex, bison and zlib's header; from a
+# release archive, whose generated/ holds what flex and bison make, the last three only for amprun. Development and tests
+# use Bazel (CONTRIBUTING.md); tests/checks/install.sh compares what the two builds compile.
+
+VERSION := $(shell sed -n 's/^.define AMP_VERSION "\(.*\)"/\1/p' base/include/amp/version.h)
+# Before 1.0 a minor version may change the ABI.
+SOVERSION := $(word 1,$(subst ., ,$(VERSION))).$(word 2,$(subst ., ,$(VERSION)))
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+BINDIR := $(PREFIX)/bin
+INCLUDEDIR := $(PREFIX)/include
+DATADIR := $(PREFIX)/share
+OUT ?= out
+CFLAGS ?= -O2 -g
+
+ifeq ($(origin CC),default)
+CC := cc
+endif
+tool = $(shell $(CC) -print-prog-name=$(1))
+AR := $(call tool,ar)
+OBJCOPY := $(call tool,objcopy)
+READELF := $(call tool,readelf)
+MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+
+# ---- sources -------------------------------------------------------------------------------------
+
+BASE := $(wildcard base/*.c cuda_sdk/*.c)
+RUNTIME := $(BASE) $(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*/*/*.c)
+COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c passes/*.c passes/*/*.c codegen/*.c \
+	codegen/*/*.c compiler/*.c)
+GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
+	codegen/cpu/embedded.c codegen/cuda/embedded.c
+SHARED_TOOLS := $(filter-out tools/ampc.c,$(wildcard tools/*.c))
+AMPC := tools/ampc.c $(SHARED_TOOLS)
+AMPRUN := $(wildcard tools/amprun/*.c) $(SHARED_TOOLS)
+
+GENERATED := $(if $(wildcard generated/frontend/parser.c),generated,$(OUT)/generated)
+object = $(patsubst %.c,$(OUT)/objects/%.o,$(1))
+RUNTIME_OBJECTS := $(call object,$(RUNTIME))
+COMPILER_OBJECTS := $(call object,$(COMPILER) $(GENERATED_C))
+
+LIBS := libamp libampc
+PROGRAMS := $(OUT)/ampc $(OUT)/amprun
+
+.PHONY: all libamp libampc generate install uninstall clean
+all: libamp libampc $(PROGRAMS)
+libamp libampc: %: $(OUT)/%.a $(OUT)/%.so.$(SOVERSION)
+generate: $(addprefix $(GENERATED)/,$(GENERATED_C) frontend/parser.h)
+clean:
+	rm -rf $(OUT)
+# What a library is made of, for tests.
+.PHONY: sources_of_libamp sources_of_libampc
+sources_of_libamp:
+	@echo $(RUNTIME)
+sources_of_libampc:
+	@echo $(COMPILER)
+# What a failed command left is no result.
+.DELETE_ON_ERROR:
+
+# ---- generated sources ---------------------------------------------------------------------------
+
+ifneq ($(GENERATED),generated)
+CPU_PRELUDE := $(addprefix codegen/,cpu/prelude/vector.h cpu/prelude/arithmetic.h prelude/functions.h \
+	cpu/prelude/reduce.h cpu/prelude/random.h cpu/prelude/tiles.h cpu/prelude/memory.h)
+MODEL_ABI := base/include/amp/base.h runtime/include/amp/model_abi.h
+cuda_part = $(patsubst %,codegen/cuda/prelude/%.cuh,$(1))
+CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/cuda/prelude/functions.cuh \
+	$(call cuda_part,random memory reduce mma product_tile product_tensor product_sums product)
+
+$(GENERATED)/frontend/lexer.c: frontend/lexer.l
+	@mkdir -p $(@D)
+	flex --noline --never-interactive --nounistd --outfile=$@ $<
+$(GENERATED)/frontend/parser.c: frontend/parser.y
+	@mkdir -p $(@D)
+	grammar=$$PWD/$< && cd $(@D) && bison --no-lines -Werror --header=parser.h --output=parser.c $$grammar
+$(GENERATED)/frontend/parser.h: $(GENERATED)/frontend/parser.c ;
+$(GENERATED)/frontend/prelude_text.c: frontend/prelude.amp frontend/embed_prelude.sh
+	@mkdir -p $(@D)
+	sh frontend/embed_prelude.sh $< >$@
+$(GENERATED)/passes/precision/policy_files.c: $(sort $(wildcard passes/precision/policies/*.policy))
+	@mkdir -p $(@D)
+	sh passes/precision/policies/embed.sh $^ >$@
+$(GENERATED)/codegen/cuda/prelude/functions.cuh: codegen/prelude/functions.h codegen/prelude/elements.sed
+	@mkdir -p $(@D)
+	sed -f codegen/prelude/elements.sed $< >$@
+$(GENERATED)/codegen/cuda/embedded.c: $(CUDA_PRELUDE) codegen/cpu/embed.awk
+	@mkdir -p $(@D)
+	awk -v HEADER=codegen/cuda/cuda.h -f codegen/cpu/embed.awk NAME=cuda_prelude $(CUDA_PRELUDE) >$@
+$(GENERATED)/codegen/cpu/embedded.c: $(MODEL_ABI) $(CPU_PRELUDE) codegen/cpu/embed.awk
+	@mkdir -p $(@D)
+	awk -f codegen/cpu/embed.awk NAME=cpu_abi $(MODEL_ABI) NAME=cpu_prelude $(CPU_PRELUDE) >$@
+endif
+
+# ---- objects -------------------------------------------------------------------------------------
+
+# One compilation serves archives, shared objects and programs. No path of this machine gets into the results.
+REQUIRED := -std=c11 -fPIC -fvisibility=hidden -I. -I$(GENERATED) -Ibase/include -Iruntime/include -Icompiler/include \
+	-ffile-prefix-map=$(CURDIR)/=
+flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $(notdir $(1)))) \
+	$(if $(findstring runtime/device/cpu/product/,$(1)),-O3)
+# The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
+FLAGS_runtime := -ffp-contract=off
+FLAGS_compiler := -D_GNU_SOURCE
+FLAGS_tools := -D_GNU_SOURCE
+ifneq ($(filter x86_64 amd64,$(MACHINE)),)
+FLAGS_product_avx2 := -mavx2 -mfma
+FLAGS_product_avx512 := -mavx512f
+FLAGS_product_avx512_bf16 := -mavx512f -mavx512bf16
+endif
+
+COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) $(call flags,$*.c) -MMD -MP -c $< -o $@
+$(OUT)/objects/%.o: %.c
+	@mkdir -p $(@D)
+	$(COMPILE)
+$(OUT)/objects/%.o: $(GENERATED)/%.c
+	@mkdir -p $(@D)
+	$(COMPILE)
+$(call object,$(wildcard frontend/*.c) $(GENERATED_C)): | $(GENERATED)/frontend/parser.h
+$(call object,$(RUNTIME) $(COMPILER) $(GENERATED_C) $(AMPC) $(AMPRUN)): Makefile
+-include $(patsubst %.o,%.d,$(sort $(RUNTIME_OBJECTS) $(COMPILER_OBJECTS) $(call object,$(AMPC) $(AMPRUN))))
+
+# ---- libraries and programs ----------------------------------------------------------------------
+
+# An archive of one object in which only the public functions are visible, so that no name inside can clash with one of
+# the application; they are weak, so that an application can link both archives, which share base/.
+define ARCHIVE
+$(CC) -r -nostdlib -o $@.o $(filter %.o,$^)
+$(READELF) -sW $@.o | awk '$$5 == "GLOBAL" && $$6 == "HIDDEN" && $$7 != "UND" { print $$8 }' >$@.hidden
+$(READELF) -sW $@.o | awk '$$5 == "GLOBAL" && $$6 == "DEFAULT" && $$7 != "UND" { print $$8 }' >$@.public
+$(OBJCOPY) --localize-symbols=$@.hidden --weaken-symbols=$@.public $@.o
+rm -f $@
+$(AR) rcD $@ $@.o
+rm $@.o $@.hidden $@.public
+endef
+SHARED = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=packaging/$*.map \
+	-Wl,-z,defs -Wl,--as-needed -o $@ $(filter %.o,$^) -lpthread -ldl -lm
+
+$(OUT)/libamp.a: $(RUNTIME_OBJECTS)
+	$(ARCHIVE)
+$(OUT)/libampc.a: $(COMPILER_OBJECTS)
+	$(ARCHIVE)
+$(OUT)/libamp.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(RUNTIME_OBJECTS) packaging/libamp.map
+	$(SHARED)
+$(OUT)/libampc.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMPILER_OBJECTS) packaging/libampc.map
+	$(SHARED)
+$(OUT)/ampc: $(call object,$(AMPC)) $(OUT)/libampc.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
+$(OUT)/amprun: $(call object,$(AMPRUN)) $(RUNTIME_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -lpthread -ldl -lm
+
+# ---- installing ----------------------------------------------------------------------------------
+
+CMAKEDIR := $(LIBDIR)/cmake/ampc
+BAZELDIR := $(DATADIR)/ampc/bazel
+# from(FOLDER, FILE): the way from an installed folder to an installed file, so that what is installed can be moved.
+from = $(shell realpath -m -s --relative-to=$(1) $(2))
+to = $(addprefix $(DESTDIR),$(1))
+
+HEADERS := $(wildcard base/include/amp/*.h runtime/include/amp/*.h* compiler/include/amp/*.h)
+INSTALLED := $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS))) \
+	$(foreach l,$(LIBS),$(LIBDIR)/$(l).a $(LIBDIR)/$(l).so.$(SOVERSION) $(LIBDIR)/$(l).so) \
+	$(BINDIR)/ampc $(BINDIR)/amprun $(DATADIR)/man/man1/ampc.1 $(DATADIR)/man/man1/amprun.1 \
+	$(LIBDIR)/pkgconfig/amp.pc $(LIBDIR)/pkgconfig/ampc.pc \
+	$(CMAKEDIR)/ampcConfig.cmake $(CMAKEDIR)/ampcConfigVersion.cmake $(CMAKEDIR)/AmpAddModel.cmake \
+	$(BAZELDIR)/WORKSPACE $(BAZELDIR)/BUILD.bazel $(BAZELDIR)/amp.bzl \
+	$(DATADIR)/ampc/prelude.amp \
+	$(addprefix $(DATADIR)/ampc/policies/,$(notdir $(wildcard passes/precision/policies/*.policy)))
+
+install: all
+	install -d $(call to,$(sort $(dir $(INSTALLED))))
+	install -m 755 $(PROGRAMS) $(call to,$(BINDIR))
+	install -m 644 $(HEADERS) $(call to,$(INCLUDEDIR)/amp)
+	install -m 644 $(foreach l,$(LIBS),$(OUT)/$(l).a $(OUT)/$(l).so.$(SOVERSION)) $(call to,$(LIBDIR))
+	for l in $(LIBS); do ln -sf $$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so || exit; done
+	install -m 644 docs/man/ampc.1 docs/man/amprun.1 $(call to,$(DATADIR)/man/man1)
+	install -m 644 frontend/prelude.amp $(call to,$(DATADIR)/ampc)
+	install -m 644 passes/precision/policies/*.policy $(call to,$(DATADIR)/ampc/policies)
+	install -m 644 packaging/cmake/AmpAddModel.cmake $(call to,$(CMAKEDIR))
+	install -m 644 packaging/bazel/WORKSPACE packaging/bazel/amp.bzl $(call to,$(BAZELDIR))
+	$(call fill,packaging/amp.pc.in,$(LIBDIR)/pkgconfig/amp.pc)
+	$(call fill,packaging/ampc.pc.in,$(LIBDIR)/pkgconfig/ampc.pc)
+	$(call fill,packaging/cmake/ampcConfig.cmake.in,$(CMAKEDIR)/ampcConfig.cmake)
+	$(call fill,packaging/cmake/ampcConfigVersion.cmake.in,$(CMAKEDIR)/ampcConfigVersion.cmake)
+	$(call fill,packaging/bazel/BUILD.bazel.in,$(BAZELDIR)/BUILD.bazel)
+	ln -sfn $(call from,$(BAZELDIR),$(INCLUDEDIR)) $(DESTDIR)$(BAZELDIR)/include
+	ln -sfn $(call from,$(BAZELDIR),$(LIBDIR)) $(DESTDIR)$(BAZELDIR)/lib
+	ln -sfn $(call from,$(BAZELDIR),$(BINDIR)) $(DESTDIR)$(BAZELDIR)/bin
+
+# fill(TEMPLATE, FILE): @PREFIX@ is the way from the file's folder to the prefix
+fill = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g' \
+	-e 's|@PREFIX@|$(call from,$(dir $(2)),$(PREFIX))|g' -e 's|@LIB@|$(call from,$(PREFIX),$(LIBDIR))|g' \
+	$(1) >$(DESTDIR)$(2) && chmod 644 $(DESTDIR)$(2)
+
+uninstall:
+	rm -f $(call to,$(INSTALLED) $(addprefix $(BAZELDIR)/,include lib bin))
+	-rmdir -p --ignore-fail-on-non-empty $(call to,$(sort $(dir $(INSTALLED)))) 2>/dev/null

@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# The build with make: it compiles what Bazel compiles, exports what packaging/*.map lists, installs, can be moved, and
+# is found by pkg-config and CMake; docs/guides/cmake.md as a reader follows it.
+set -uo pipefail
+source tests/checks/checks.bash
+
+stage=$work/stage prefix=$work/moved
+build_options=(OUT="$work/out" CFLAGS="${CFLAGS:--O1}" PREFIX=/opt/ampc)
+
+# ---- the build -----------------------------------------------------------------------------------
+
+run 0 make -s -j2 "${build_options[@]}" all
+build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static
+(cd "$work/out/generated" && find . -type f) | sort >"$work/generated"
+expect 'make generates six sources and two headers' 8 "$(wc -l <"$work/generated")"
+while read -r file; do
+    holds "$file is what Bazel generates" cmp "$bin/$file" "$work/out/generated/$file"
+done <"$work/generated"
+# libraries LABEL: the sources that Bazel compiles for it, less what is generated or another instruction set's
+for library in runtime:libamp compiler:libampc; do
+    label=//${library%%:*} name=${library##*:}
+    sources=$(bazel query --noimplicit_deps "kind('source file', deps($label))" 2>/dev/null |
+        sed -n 's,^//,,; s,:,/,; /\.c$/p' | sort)
+    objects=$(make -s "${build_options[@]}" sources_of_"$name" | tr ' ' '\n' | sort)
+    expect "$name is made of what Bazel makes $label of" "$sources" "$objects"
+done
+
+# ---- the ABI -------------------------------------------------------------------------------------
+
+# functions HEADER...: the functions that are public
+functions() { cat "$@" | grep -v '^ *\*' | grep -oE '\bamp_[a-z0-9_]+\(' | tr -d '(' | sort -u; }
+for library in 'libamp runtime/include/amp/amp.h' 'libampc compiler/include/amp/compile.h'; do
+    read -r name header <<<"$library"
+    listed=$(grep -oE 'amp_[a-z0-9_]+' "packaging/$name.map")
+    expect "packaging/$name.map lists the functions of the headers" \
+        "$(functions base/include/amp/base.h "$header")" "$listed"
+    shared=$(echo "$work"/out/"$name".so.*)
+    expect "$name.so exports them and nothing else" "$listed" \
+        "$(nm -D --defined-only "$shared" | awk '$2 == "T" { sub("@.*", "", $3); print $3 }' | sort)"
+    expect "$name.so calls nothing that ends the process" '' "$(nm -D --undefined-only "$shared" |
+        grep -oE '\b(_?exit|abort|__assert_fail)\b')"
+    holds "$name.so names itself" bash -c 'readelf -d "$1" | grep -q "SONAME.*\[${1##*/}\]"' - "$shared"
+    expect "$name.so holds no path of this machine" '' "$(strings "$shared" | grep -F "$PWD" | head -1)"
+done
+expect 'libamp.so is below 1 MB without its debug information' 1 \
+    "$(strip -o "$work/stripped" "$work"/out/libamp.so.* && (($(stat -c %s "$work/stripped") < 1000000)) && echo 1)"
+
+# ---- installing, moving, removing ----------------------------------------------------------------
+
+run 0 make -s "${build_options[@]}" DESTDIR="$stage" install
+holds 'it can be moved' mv "$stage/opt/ampc" "$prefix"
+expect 'nothing else was installed' '' "$(find "$stage" -type f)"
+expect 'no installed text names a path of this machine' '' "$(grep -rIlF -e "$work" -e "$PWD" "$prefix" | head -1)"
+export PATH=$prefix/bin:$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+for program in ampc amprun; do
+    run 0 "$program" --version
+    says "$program $(sed -n 's/^.define AMP_VERSION "\(.*\)"/\1/p' base/include/amp/version.h)"
+done
+
+# ---- a reader of docs/guides/cmake.md ------------------------------------------------------------
+
+# write_blocks PAGE FOLDER: each listing and each block of commands as a script that writes or runs it
+write_blocks() {
+    mkdir "$2"
+    python3 tests/checks/page_blocks.py "$1" "$2"
+}
+write_blocks docs/guides/cmake.md "$work/blocks"
+mkdir "$work/reader"
+if command -v cmake >/dev/null; then
+    export CMAKE_PREFIX_PATH=$prefix
+    for block in "$work"/blocks/*; do
+        run 0 bash -c 'cd "$1" && set -euo pipefail && source "$2"' - "$work/reader" "$block"
+        [[ $(<"$block") != *./build/rings ]] || says 'step 300: loss 0.0' 'accuracy 1.00'
+    done
+    says 'hidden.linear' 'torch-bf16.policy'
+else
+    skipped 'docs/guides/cmake.md: no cmake here'
+    for block in "$work"/blocks/*; do
+        grep -q '^cat >' "$block" && (cd "$work/reader" && bash "$block")
+    done
+fi
+
+# in_reader COMMAND...
+in_reader() { (cd "$work/reader" && "$@"); }
+# cmake_build: what is made again
+cmake_build() {
+    in_reader cmake --build build 2>&1 | grep -oE 'Compiling model [^ ]+|Building C object' | sort | paste -sd ,
+}
+if command -v cmake >/dev/null; then
+    cat >"$work/reader/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.18)
+project(rings C)
+find_package(ampc 0.1.0 REQUIRED)
+add_executable(app main.c)
+amp_add_model(model rings.amp NAME rings OUTPUT models/r.so PRECISION fp16 DEFINES WIDTH=8 POLICY own.policy
+    OPTIONS --isa portable)
+target_link_libraries(app PRIVATE ampc::amp_static model m)
+CMAKE
+    printf 'amp 1\nblock activate(x) -> y {\n    y = relu(x)\n}\n' >"$work/reader/part.amp"
+    in_reader sed -i 's/^amp 1/&\ninclude "part.amp"\nconst WIDTH = 4/; s/out = 32/out = WIDTH/' rings.amp
+    in_reader sed -i 's/relu(/activate(/' rings.amp
+    cp "$prefix/share/ampc/policies/torch-fp16.policy" "$work/reader/own.policy"
+    for generator in 'Unix Makefiles' Ninja; do
+        if [[ $generator == Ninja ]] && ! command -v ninja >/dev/null; then
+            skipped 'no ninja here'
+            continue
+        fi
+        in_reader rm -rf build
+        mkdir "$work/reader/build"
+        run 0 in_reader cmake -B build -G "$generator"
+        expect "$generator: all is built" 'Building C object,Compiling model models/r.so' "$(cmake_build)"
+        for file in part.amp own.policy; do
+            sleep 1 # file systems and make count in whole seconds
+            touch "$work/reader/$file"
+            expect "$generator: $file has changed" 'Compiling model models/r.so' "$(cmake_build)"
+        done
+        expect "$generator: nothing has changed" '' "$(cmake_build)"
+        run 0 in_reader env -u LD_LIBRARY_PATH build/app
+        says 'accuracy 1.00'
+    done
+    sed -i 's/find_package(ampc 0.1.0/find_package(ampc 0.2/' "$work/reader/CMakeLists.txt"
+    run 1 in_reader cmake -B refused
+    says 'with requested version "0.2"'
+    sed -i 's/find_package(ampc 0.2/find_package(ampc/; s/NAME rings/NAMED rings/' "$work/reader/CMakeLists.txt"
+    run 1 in_reader cmake -B refused
+    says 'unknown argument NAMED'
+fi
+
+# ---- pkg-config and make -------------------------------------------------------------------------
+
+if command -v pkg-config >/dev/null; then
+    cat >"$work/reader/Makefile" <<'MAKE'
+rings: main.c rings.so
+	$(CC) -DAMP_MODEL_RINGS='"./rings.so"' $< $$(pkg-config --cflags --libs amp) -lm -o $@
+rings.so: rings.amp
+	ampc $< -o $@ --isa portable -MD -D WIDTH=8
+-include rings.so.d
+MAKE
+    for cc in gcc clang; do
+        if ! command -v $cc >/dev/null; then
+            skipped "no $cc here"
+            continue
+        fi
+        in_reader rm -f rings rings.so
+        run 0 in_reader make CC=$cc
+        run 0 in_reader ./rings
+        says 'accuracy 1.00'
+    done
+    run 0 in_reader bash -c 'cc -DAMP_MODEL_RINGS=\"./rings.so\" $(pkg-config --cflags amp) main.c \
+        $(pkg-config --variable=libdir amp)/libamp.a -lpthread -ldl -lm -o static_rings'
+    expect 'it can be linked statically' '' "$(in_reader ldd static_rings | grep libamp)"
+else
+    skipped 'no pkg-config here'
+fi
+
+# ---- uninstalling --------------------------------------------------------------------------------
+
+run 0 make -s OUT="$work/out" PREFIX="$prefix" uninstall
+expect 'nothing is left' '' "$(find "$prefix" 2>/dev/null)"
+finish

@@ -1,6 +1,5 @@
-/* model_load.c: amp_model_load: a model.so on disk is read and checked as data before the system's loader, which trusts
- * its input, sees it; then its descriptor's tables are copied and checked. */
-#include <dlfcn.h>
+/* model_load.c: amp_model_load: a model.so on disk is read once and checked as data before the system's loader, which
+ * trusts its input, sees the same bytes; then its descriptor's tables are copied and checked. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,6 +9,7 @@
 #include "base/hash.h"
 #include "base/names.h"
 #include "runtime/model/model.h"
+#include "runtime/model/model_library.h"
 #include "runtime/model/model_tables.h"
 
 enum { HASH_SIZE = 32 };
@@ -92,15 +92,6 @@ static amp_status check_bytes(const char *path, const char *data, size_t size, a
         return amp_fail(err, AMP_UNSUPPORTED, "%s: compiled for another processor (ELF machine %d, here %d)", path,
                         machine, THIS_MACHINE);
     return AMP_OK;
-}
-
-static amp_status check_file(const char *path, const amp_allocator *a, amp_error *err) {
-    char *data;
-    size_t size;
-    AMP_TRY(amp_file_read(path, 0, a, &data, &size, err));
-    amp_status status = check_bytes(path, data, size, err);
-    amp_free(a, data, size + 1);
-    return status;
 }
 
 /* ---- from a descriptor ------------------------------------------------------------------------------------------- */
@@ -210,29 +201,15 @@ void amp_model_release(amp_model *m) {
     amp_model_free_table(&a, m->states, m->state_count, sizeof *m->states);
     amp_model_free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
     amp_model_free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
-    if (m->library) dlclose(m->library);
+    amp_library_close(m->library);
     amp_free(&a, m, sizeof *m);
 }
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* dlopen looks for a name without a slash in the system's folders: "./" keeps it here. */
-static amp_status open_library(const char *path, const amp_allocator *a, void **out, amp_error *err) {
-    size_t bytes = strlen(path) + sizeof "./";
-    char *name = amp_alloc(a, bytes);
-    if (!name) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load it", path);
-    strcpy(name, strchr(path, '/') ? "" : "./");
-    strcat(name, path);
-    *out = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    amp_status status =
-        *out ? AMP_OK : amp_fail(err, AMP_BAD_FILE, "%s: the system cannot load it: %s", path, dlerror());
-    amp_free(a, name, bytes);
-    return status;
-}
-
 static amp_status query(void *library, const char *path, const amp_model_desc **out, amp_error *err) {
     amp_model_query_fn function;
-    void *symbol = dlsym(library, AMP_MODEL_SYMBOL);
+    void *symbol = amp_library_symbol(library, AMP_MODEL_SYMBOL);
     if (!symbol) return amp_fail(err, AMP_BAD_FILE, "%s: has no %s: not a model of ampc", path, AMP_MODEL_SYMBOL);
     memcpy(&function, &symbol, sizeof function); /* ISO C has no cast from object to function pointers */
     *out = function(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
@@ -242,19 +219,39 @@ static amp_status query(void *library, const char *path, const amp_model_desc **
                     AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
 }
 
+static amp_status load_bytes(const void *bytes, size_t size, const char *where, const amp_allocator *a, amp_model **out,
+                             amp_error *err) {
+    void *library;
+    const amp_model_desc *desc;
+    AMP_TRY(check_bytes(where, bytes, size, err));
+    AMP_TRY(amp_library_open(bytes, size, where, &library, err));
+    amp_status status = query(library, where, &desc, err);
+    if (!status) status = amp_model_from_desc(desc, where, a, out, err);
+    if (status) amp_library_close(library);
+    else (*out)->library = library;
+    return status;
+}
+
 amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out, amp_error *err) {
     amp_model_options o;
-    void *library = NULL;
-    const amp_model_desc *desc;
+    char *bytes;
+    size_t size;
     if (out) *out = NULL;
     if (!path || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load: path or out is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
     amp_allocator a = amp_allocator_or_default(o.allocator);
-    AMP_TRY(check_file(path, &a, err));
-    AMP_TRY(open_library(path, &a, &library, err));
-    amp_status status = query(library, path, &desc, err);
-    if (!status) status = amp_model_from_desc(desc, path, &a, out, err);
-    if (status) dlclose(library);
-    else (*out)->library = library;
+    AMP_TRY(amp_file_read(path, 0, &a, &bytes, &size, err));
+    amp_status status = load_bytes(bytes, size, path, &a, out, err);
+    amp_free(&a, bytes, size + 1);
     return status;
+}
+
+amp_status amp_model_load_memory(const void *bytes, size_t size, const char *name, const amp_model_options *options,
+                                 amp_model **out, amp_error *err) {
+    amp_model_options o;
+    if (out) *out = NULL;
+    if (!bytes || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load_memory: bytes or out is NULL");
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
+    amp_allocator a = amp_allocator_or_default(o.allocator);
+    return load_bytes(bytes, size, name ? name : "model in memory", &a, out, err);
 }

@@ -55,9 +55,18 @@ typedef struct amp_model_options {
 } amp_model_options;
 
 /* Reads, checks (ELF bounds, hash, ABI version) and loads a model.so.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_UNSUPPORTED,
- * AMP_OUT_OF_MEMORY. */
+ * AMP_OUT_OF_MEMORY, AMP_IO.
+ * What runs is a private copy of the bytes that were checked: the file may be replaced, overwritten or removed at any
+ * time, and loading its path again gives what is there then, while models that were loaded before go on as they were.
+ * The copy is in memory (memfd_create; /proc/self/maps shows "/memfd:FILE"); where the system offers none or /proc is
+ * not mounted, in a temporary file, which is gone when the call returns (TMPDIR, else /tmp and others). */
 AMP_API AMP_MUST_USE amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out,
                                                amp_error *err);
+/* The same of the |size| bytes of a model.so at |bytes| (any alignment), which the caller may free afterwards.  |name|
+ * names it in errors and to debuggers; NULL: "model in memory". */
+AMP_API AMP_MUST_USE amp_status amp_model_load_memory(const void *bytes, size_t size, const char *name,
+                                                      const amp_model_options *options, amp_model **out,
+                                                      amp_error *err);
 AMP_API void amp_model_retain(amp_model *model);
 AMP_API void amp_model_release(amp_model *model);
 

@@ -1,0 +1,14 @@
+/* model_library.h: checked bytes as a library that the system has loaded: a private copy, which no file backs. */
+#ifndef AMP_RUNTIME_MODEL_MODEL_LIBRARY_H
+#define AMP_RUNTIME_MODEL_MODEL_LIBRARY_H
+
+#include "base/error.h"
+
+/* Every call loads a library of its own, whatever is loaded already under that name.  |name| names it in errors; what
+ * follows its last slash names it to debuggers. */
+amp_status amp_library_open(const void *bytes, size_t size, const char *name, void **out, amp_error *err);
+/* NULL where it has none. */
+void *amp_library_symbol(void *library, const char *symbol);
+void amp_library_close(void *library); /* NULL is a no-op */
+
+#endif

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# Installing as a stranger does it: on an empty Debian 12 by packages and by tools/install of a release archive, used
+# from CMake, pkg-config and make with gcc and with clang; from Bazel outside; the Makefile's optimised builds by both
+# compilers. Needs root, debootstrap and a network for the first part.
+#
+# DEBIAN_MIRROR: where Debian comes from (default: http://deb.debian.org/debian).
+set -uo pipefail
+source tests/checks/checks.bash
+readonly LIMIT=180 # seconds from an empty system with a mirror to a network that was trained
+
+# ---- both compilers, optimised -------------------------------------------------------------------
+
+for cc in ${COMPILERS-gcc clang}; do
+    if ! command -v $cc >/dev/null; then
+        skipped "no $cc here"
+        continue
+    fi
+    run 0 env CC=$cc CFLAGS='-O2 -Wall -Wextra -Werror' tests/checks/install.sh
+    says ' 0 failed'
+done
+
+# ---- release archive and packages ----------------------------------------------------------------
+
+run 0 tools/make-release
+archive=$out
+cp "$archive" "$work/first.tar.gz"
+run 0 tools/make-release
+holds 'the archive is the same bytes again' cmp "$archive" "$work/first.tar.gz"
+run 0 tools/make-deb
+packages=(out/deb/*.deb)
+if command -v lintian >/dev/null; then
+    tags=$(lintian --display-info --tag-display-limit 0 out/deb/*.changes 2>/dev/null)
+    expect 'lintian knows of nothing but the lack of a place to watch' \
+        'I: ampc source: debian-watch-file-is-missing' "$tags"
+else
+    skipped 'no lintian here'
+fi
+
+# ---- Bazel from outside --------------------------------------------------------------------------
+
+mkdir "$work/bazel"
+run 0 tools/install --prefix "$work/prefix"
+python3 tests/checks/page_blocks.py docs/guides/cmake.md "$work/bazel"
+(cd "$work/bazel" && for block in [0-9]*; do if grep -q '^cat >' "$block"; then bash "$block"; fi; done)
+cat >"$work/bazel/WORKSPACE" <<STARLARK
+local_repository(name = "ampc", path = "$work/prefix/share/ampc/bazel")
+local_repository(name = "rules_cc", path = "$PWD/third_party/rules_cc")
+local_repository(name = "remote_coverage_tools", path = "$PWD/third_party/remote_coverage_tools")
+local_repository(name = "rules_java", path = "/usr/share/bazel/rules/java")
+STARLARK
+cat >"$work/bazel/BUILD" <<'STARLARK'
+load("@ampc//:amp.bzl", "amp_model")
+
+amp_model(
+    name = "model",
+    src = "rings.amp",
+    includes = ["part.amp"],
+    precision = "fp16",
+    defines = {"WIDTH": "16"},
+)
+
+cc_binary(
+    name = "rings",
+    srcs = ["main.c"],
+    copts = ['-DAMP_MODEL_RINGS=\\"model.so\\"'],
+    data = [":model"],
+    deps = ["@ampc//:amp"],
+)
+STARLARK
+printf 'amp 1\nblock activate(x) -> y {\n    y = relu(x)\n}\n' >"$work/bazel/part.amp"
+sed -i 's/^amp 1/&\ninclude "part.amp"\nconst WIDTH = 4/; s/out = 32/out = WIDTH/; s/relu(/activate(/' \
+    "$work/bazel/rings.amp"
+outside() { (cd "$work/bazel" && bazel --output_user_root="$work/cache" "$@"); }
+run 0 outside build //:rings
+run 0 bash -c 'cd "$1/bazel-bin/rings.runfiles/__main__" && ./rings' - "$work/bazel"
+says 'accuracy 1.00'
+sed -i 's/relu/tanh/' "$work/bazel/part.amp"
+before=$(sha256sum <"$work/bazel/bazel-bin/model.so")
+run 0 outside build //:rings
+holds 'an include that has changed makes another model' \
+    test "$before" != "$(sha256sum <"$work/bazel/bazel-bin/model.so")"
+outside shutdown
+chmod -R u+w "$work/cache"
+
+# ---- an empty Debian -----------------------------------------------------------------------------
+
+root=$work/debian
+in_root() {
+    chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        HOME=/root DEBIAN_FRONTEND=noninteractive "$@"
+}
+install_packages() { in_root apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
+empty_debian() {
+    rm -rf --one-file-system "$root"
+    debootstrap --variant=minbase bookworm "$root" "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" &&
+        cp /etc/resolv.conf "$root/etc/" && mount -t proc proc "$root/proc"
+}
+leave_debian() { umount "$root/proc"; }
+# follow PAGE SECONDS: in the empty system, word by word
+follow() {
+    local blocks=$root/root/blocks block
+    mkdir -p "$blocks" "$root/root/project"
+    python3 tests/checks/page_blocks.py "$1" "$blocks"
+    for block in "$blocks"/*; do
+        run 0 in_root bash -c 'cd /root/project && set -euo pipefail && source "$1"' - "/root/blocks/${block##*/}"
+        [[ $(<"$block") != *./build/rings ]] || says 'accuracy 1.00'
+    done
+}
+
+if [[ $(id -u) != 0 ]] || ! command -v debootstrap >/dev/null; then
+    skipped 'no root or no debootstrap here: nothing was installed on an empty Debian'
+    finish
+fi
+run 0 empty_debian
+trap 'leave_debian 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+start=$SECONDS
+cp "${packages[@]}" "$root/root/"
+run 0 in_root apt-get -qq update
+rm "$root"/root/*-dbgsym_*.deb
+run 0 install_packages cmake make gcc libc6-dev $(cd "$root" && printf '/%s\n' root/*.deb)
+follow docs/guides/cmake.md
+expect "from packages to a trained network in less than $LIMIT s" 1 "$((SECONDS - start < LIMIT))"
+printf 'packages, CMake: %d s\n' "$((SECONDS - start))"
+run 0 install_packages clang pkg-config
+cat >"$root/root/project/Makefile" <<'MAKE'
+all: rings rings.so
+rings: main.c
+	clang -DAMP_MODEL_RINGS='"./rings.so"' $< $$(pkg-config --cflags --libs amp) -lm -o $@
+rings.so: rings.amp
+	ampc $< -o $@ --cc clang -MD
+-include rings.so.d
+MAKE
+run 0 in_root make -C /root/project
+run 0 in_root bash -c 'cd /root/project && ./rings'
+says 'accuracy 1.00'
+run 0 in_root bash -c 'man_pages=$(dpkg -L ampc | grep -c man1/); test "$man_pages" -ge 2'
+run 0 leave_debian
+
+run 0 empty_debian
+start=$SECONDS
+tar -C "$root/root" -xf "$archive"
+run 0 in_root apt-get -qq update
+run 0 in_root bash -c 'cd /root/ampc-* && tools/install'
+run 0 install_packages cmake
+follow docs/guides/cmake.md
+expect "from the archive to a trained network in less than $LIMIT s" 1 "$((SECONDS - start < LIMIT))"
+printf 'archive, tools/install, CMake: %d s\n' "$((SECONDS - start))"
+run 0 in_root bash -c 'cd /root/ampc-* && tools/install --uninstall'
+expect 'nothing is left' '' "$(cd "$root" && find usr/local -type f)"
+run 0 leave_debian
+finish

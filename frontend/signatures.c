@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/scale_range.h"
 #include "ir/loss_scale.h"
 
 /* ---- ranges ----------------------------------------------------------------------------------------------- */
@@ -17,6 +18,7 @@ typedef enum Range {
     BELOW_ONE,
     ABOVE_ONE,
     AT_LEAST_ONE,
+    USABLE_SCALE,
     RANGE_COUNT
 } Range;
 
@@ -28,6 +30,7 @@ static bool is_fraction(double v) { return v > 0 && v < 1; }
 static bool is_below_one(double v) { return v >= 0 && v < 1; }
 static bool is_above_one(double v) { return v > 1 && isfinite(v); }
 static bool is_at_least_one(double v) { return v >= 1; }
+static bool is_usable_scale(double v) { return amp_scale_is_usable(v); }
 
 static const struct {
     bool (*holds)(double);
@@ -41,6 +44,7 @@ static const struct {
     [BELOW_ONE] = {is_below_one, "at least 0 and less than 1"},
     [ABOVE_ONE] = {is_above_one, "finite and more than 1"},
     [AT_LEAST_ONE] = {is_at_least_one, "at least 1"},
+    [USABLE_SCALE] = {is_usable_scale, AMP_SCALE_RANGE},
 };
 
 /* ---- the table -------------------------------------------------------------------------------------------- */
@@ -140,11 +144,11 @@ static const Signature signatures[] = {
                             NUMBER("eps", NOT_NEGATIVE, 1e-8), RATE("weight_decay", 0.01)}},
 
     {"dynamic", SIGNATURE_LOSS_SCALE,
-     .args = {REQUIRED("init", POSITIVE), NUMBER("growth", ABOVE_ONE, LOSS_SCALE_GROWTH),
+     .args = {REQUIRED("init", USABLE_SCALE), NUMBER("growth", ABOVE_ONE, LOSS_SCALE_GROWTH),
               NUMBER("backoff", FRACTION, LOSS_SCALE_BACKOFF), COUNT("interval", AT_LEAST_ONE, LOSS_SCALE_INTERVAL),
-              NUMBER("min", NOT_NEGATIVE, LOSS_SCALE_MIN), NUMBER("max", POSITIVE, LOSS_SCALE_MAX)},
+              NUMBER("min", USABLE_SCALE, LOSS_SCALE_MIN), NUMBER("max", POSITIVE, LOSS_SCALE_MAX)},
      .check = check_dynamic},
-    {"static", SIGNATURE_LOSS_SCALE, .args = {REQUIRED("v", POSITIVE)}},
+    {"static", SIGNATURE_LOSS_SCALE, .args = {REQUIRED("v", USABLE_SCALE)}},
 
     {SCHEDULE(constant), .args = {REQUIRED("v", NOT_NEGATIVE)}},
     {SCHEDULE(cosine),

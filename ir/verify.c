@@ -1,5 +1,6 @@
 /* verify.c: what every module must be, checked between passes: the level's legality table, types, order of definition
  * and use, names, predicates, states, kernels and buffers.  Linear in the size of the module. */
+#include "base/scale_range.h"
 #include "ir/operands.h"
 #include "ir/words.h"
 
@@ -112,6 +113,16 @@ static void check_call(Verifying *c, const char *what, const Call *call, Opcode 
     }
 }
 
+/* What the scale is at first and what it must not sink below. */
+static void check_scale(Verifying *c, const char *what, const Call *call) {
+    static const char *const scales[] = {"init", "min", "v"};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales && !failed(c); i++) {
+        const CallArg *a = ir_call_arg(call, scales[i]);
+        if (a && !amp_scale_is_usable(a->type == ATTR_INT ? (double)a->value.i : a->value.f))
+            fail(c, "%s %s: %s must be " AMP_SCALE_RANGE, what, call->name, scales[i]);
+    }
+}
+
 static void check_calls(Verifying *c) {
     const Module *m = c->m;
     for (int i = 0; i < m->states.len; i++)
@@ -120,6 +131,10 @@ static void check_calls(Verifying *c) {
         if (m->trains.data[i].optimizer.name)
             check_call(c, "optimizer", &m->trains.data[i].optimizer, ir_opcode(m->trains.data[i].optimizer.name));
     if (m->loss_scale.name) check_call(c, "loss scale", &m->loss_scale, OP_NONE);
+    if (m->loss_scale.name) check_scale(c, "loss scale", &m->loss_scale);
+    for (int i = 0; i < m->states.len; i++)
+        if (m->states.data[i]->counter.kind == COUNTER_SCALE && m->states.data[i]->init.name)
+            check_scale(c, "state scale: initialiser", &m->states.data[i]->init);
 }
 
 /* ---- one op ------------------------------------------------------------------------------------------------------ */

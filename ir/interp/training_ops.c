@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/scale_range.h"
+
 /* ---- losses and metrics of classes ------------------------------------------------------------------------------- */
 
 static int64_t classes(const InterpTensor *logp) { return logp->dims[logp->rank - 1]; }
@@ -129,21 +131,22 @@ static void run_all_finite(Running *r) {
     result(r)[0] = finite;
 }
 
-/* torch._amp_update_scale_ (aten/src/ATen/native/cuda/AmpKernels.cu), kept in [min, max]; products in f64, rounded to
- * f32 once. */
+/* torch._amp_update_scale_ (aten/src/ATen/native/cuda/AmpKernels.cu), kept in [min, max] and in what a step can use;
+ * products in f64, rounded to f32 once. */
 static void run_update_scale(Running *r) {
-    double scale = r->in[0]->data[0], tracker = r->in[1]->data[0], min = interp_float(r, "min");
+    double scale = r->in[0]->data[0], tracker = r->in[1]->data[0];
+    double min = amp_scale_floor(interp_float(r, "min")), max = amp_scale_ceiling(interp_float(r, "max"));
     bool ok = r->in[2]->data[0] != 0;
     bool due = ok && tracker + 1 == (double)interp_int(r, "interval");
     double next = scale;
     if (!ok) next = fmax(interp_round(r->round, AMP_DT_F32, scale * interp_float(r, "backoff")), min);
     if (due) {
         double grown = interp_round(r->round, AMP_DT_F32, scale * interp_float(r, "growth"));
-        if (isfinite(grown)) next = fmin(grown, interp_float(r, "max"));
+        if (isfinite(grown)) next = fmin(grown, max);
     }
     r->out[0]->data[0] = next;
     r->out[1]->data[0] = ok && !due ? tracker + 1 : 0.0;
-    r->out[2]->data[0] = !ok && min > 0 && scale <= min;
+    r->out[2]->data[0] = !ok && scale <= min;
 }
 
 /* ---- norms of gradients ------------------------------------------------------------------------------------------ */

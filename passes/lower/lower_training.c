@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "base/scale_range.h"
+
 static void give_product(Lowering *l) {
     Val a = lower_operand(l, 0), b = lower_operand(l, 1);
     lower_give(l, 0, lower_binary(l, OP_mul, a, b));
@@ -48,11 +50,11 @@ static Val times(Lowering *l, Val scale64, double factor) {
  *     not ok: scale = f32(f64(scale) * backoff); tracker = 0
  *     ok:     tracker + 1 == interval: grown = f32(f64(scale) * growth), scale = grown if finite; tracker = 0.  Else:
  *             tracker + 1
- * and then the bounds, which PyTorch lacks: backed off not below min, grown not above max.  The third result is 1
- * where not ok and already at min > 0. */
+ * and then the bounds, which PyTorch lacks: backed off not below min, grown not above max, and both within what a step
+ * can use (base/scale_range.h).  The third result is 1 where not ok and already at min. */
 static void lower_update_scale(Lowering *l) {
     Val scale = l->op->in[0], tracker = l->op->in[1], ok = l->op->in[2];
-    double min = lower_float(l, "min"), max = lower_float(l, "max");
+    double min = amp_scale_floor(lower_float(l, "min")), max = amp_scale_ceiling(lower_float(l, "max"));
     Val scale64 = lower_cast(l, scale, AMP_DT_F64);
     Val zero = lower_number_of(l, 0, AMP_DT_I32), one = lower_number_of(l, 1, AMP_DT_I32);
 
@@ -60,20 +62,16 @@ static void lower_update_scale(Lowering *l) {
     Val lower = lower_binary(l, OP_maximum, backed_off, lower_number(l, min));
     Val grown = times(l, scale64, lower_float(l, "growth"));
     Val finite = ir_emit(l->f, OP_is_finite, AMP_DT_BOOL, NULL, 1, grown);
-    Val higher = isinf(max) ? grown : lower_binary(l, OP_minimum, grown, lower_number(l, max));
+    Val higher = lower_binary(l, OP_minimum, grown, lower_number(l, max));
     Val next = lower_binary(l, OP_add, tracker, one);
     Val due = lower_binary(l, OP_eq, next, lower_number_of(l, (double)ir_attr(l->op, "interval")->i, AMP_DT_I32));
 
     Val after_ok = lower_select(l, lower_binary(l, OP_and, due, finite), higher, scale);
     lower_give(l, 0, lower_select(l, ok, after_ok, lower));
     lower_give(l, 1, lower_select(l, ok, lower_select(l, due, zero, next), zero));
-    Val hit = zero;
-    if (min > 0) {
-        Val at_floor = lower_binary(l, OP_le, scale, lower_number(l, min));
-        Val bad = lower_unary(l, OP_not, ok);
-        hit = lower_select(l, lower_binary(l, OP_and, bad, at_floor), one, zero);
-    }
-    lower_give(l, 2, hit);
+    Val at_floor = lower_binary(l, OP_le, scale, lower_number(l, min));
+    Val bad = lower_unary(l, OP_not, ok);
+    lower_give(l, 2, lower_select(l, lower_binary(l, OP_and, bad, at_floor), one, zero));
 }
 
 static Val sum_of_squares(Lowering *l, Val g) {

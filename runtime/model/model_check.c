@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/scale_range.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/model_check.h"
 #include "runtime/model/state.h"
@@ -110,7 +111,13 @@ static const struct {
 #include "base/names.def"
 };
 
+/* The first value of the loss scale. */
+static double initial_scale(const amp_model_state *s) {
+    return !s->init ? 0 : !strcmp(s->init, "ones") ? 1 : s->init_arg_count ? s->init_args[0] : 0;
+}
+
 static bool is_known_scalar(const amp_model_state *s) {
+    if (s->counter == AMP_COUNTER_SCALE && !amp_scale_is_usable(initial_scale(s))) return false;
     if (s->counter == AMP_COUNTER_NONE || s->counter >= sizeof counters / sizeof *counters) return false;
     return s->role == counters[s->counter].role && s->storage == counters[s->counter].dtype && s->rank == 0 &&
            s->counter_block >= AMP_MODEL_NONE;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/scale_range.h"
 #include "runtime/files/state_file.h"
 #include "runtime/session/session.h"
 
@@ -54,8 +55,9 @@ static amp_status check_format(const amp_safetensors *file, const char *path, am
 static amp_status check_counter(const amp_tensor_view *v, const char *path, amp_error *err) {
     int64_t value;
     memcpy(&value, v->data, sizeof value);
-    if (value >= 0) return AMP_OK;
-    return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld; counters count from 0 on", path, v->name, (long long)value);
+    if (amp_count_is_usable(value)) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: %s is %lld; counters count from 0 to at most 2^53", path, v->name,
+                    (long long)value);
 }
 
 /* Loaded counters drive the schedule and the random numbers: they are as strict as amp_session_set_scaler.  The seed is
@@ -75,14 +77,15 @@ static amp_status check_scaler(const amp_safetensors *file, const char *path, am
     const amp_tensor_view *v = amp_safetensors_find(file, "scaler/scale");
     float scale = 1;
     if (v) memcpy(&scale, v->data, sizeof scale);
-    if (!(scale >= 0))
-        return amp_fail(err, AMP_BAD_FILE, "%s: scaler/scale is %g; it must be a number that is not negative", path,
+    if (!amp_scale_is_usable(scale))
+        return amp_fail(err, AMP_BAD_FILE, "%s: scaler/scale is %g; a loss scale is a number " AMP_SCALE_RANGE, path,
                         (double)scale);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t value = 0;
         if ((v = amp_safetensors_find(file, names[i]))) memcpy(&value, v->data, sizeof value);
-        if (value < 0)
-            return amp_fail(err, AMP_BAD_FILE, "%s: %s is %ld; it counts from 0 on", path, names[i], (long)value);
+        if (!amp_short_count_is_usable(value))
+            return amp_fail(err, AMP_BAD_FILE, "%s: %s is %ld; it counts from 0 to at most 2^30", path, names[i],
+                            (long)value);
     }
     return AMP_OK;
 }

@@ -125,6 +125,12 @@ int64_t *amp_session_iteration(const amp_session *session);
 int64_t *amp_session_seed(const amp_session *session);
 int64_t *amp_session_micro(const amp_session *session);
 
+/* A counter of steps that was set or loaded: what is computed with it in doubles is exact, and adding to it and
+ * multiplying it by micro-batches stays far from overflow. */
+static inline bool amp_count_is_usable(int64_t count) { return count >= 0 && count <= (int64_t)1 << 53; }
+/* The same of the scaler's, which are 32 bits wide. */
+static inline bool amp_short_count_is_usable(int32_t count) { return count >= 0 && count <= 1 << 30; }
+
 /* AMP_WRONG_STATE where the session does not train; |call| is the function's name. */
 amp_status amp_session_check_training(const amp_session *session, const char *call, amp_error *err);
 

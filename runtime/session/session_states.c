@@ -1,9 +1,9 @@
 /* session_states.c: states and buffers between the host and device memory; the calls that get and set them. */
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/scale_range.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session.h"
@@ -153,11 +153,16 @@ amp_status amp_session_get_scaler(const amp_session *s, amp_scaler_state *out, a
 }
 
 static amp_status check_scaler(const amp_session *s, const amp_scaler_state *state, amp_error *err) {
-    if (isnan(state->scale) || state->scale < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "scale %g: must be a number that is not negative",
+    if (!amp_scale_is_usable(state->scale))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "scale %g: a loss scale is a number " AMP_SCALE_RANGE,
                         (double)state->scale);
-    if (state->growth_tracker < 0 || state->floor_hits < 0 || state->step < 0 || state->iteration < 0)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "a counter of the scaler state is negative");
+    if (!amp_short_count_is_usable(state->growth_tracker) || !amp_short_count_is_usable(state->floor_hits))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "growth_tracker %ld, floor_hits %ld: they count from 0 to at most 2^30",
+                        (long)state->growth_tracker, (long)state->floor_hits);
+    if (!amp_count_is_usable(state->step) || !amp_count_is_usable(state->iteration))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "step %lld, iteration %lld: they count from 0 to at most 2^53",
+                        (long long)state->step, (long long)state->iteration);
     if (!amp_session_scale(s) && (state->scale != 1 || state->growth_tracker || state->floor_hits))
         return amp_fail(err, AMP_WRONG_STATE, "%s trains unscaled (%s); set scale 1, growth_tracker 0, floor_hits 0",
                         s->model->desc.name, s->model->desc.precision);

@@ -348,6 +348,8 @@ run 2 "$amprun" train "$so" --data "$data" --seed -1
 says '--seed -1'
 run 2 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --scale 0
 says '--scale 0: a positive number'
+run 1 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --scale 1e-46
+says 'a loss scale is a number from 2^-126'
 run 2 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --values 'x*'
 says '--values x*: a file must follow'
 

@@ -85,6 +85,24 @@ TEST_F(Scaling, TheFloorIsSticky) {
     EXPECT_EQ(amp_step(r.session, good.inputs(), 45, &report, &r.err), AMP_OK) << r.err.message;
 }
 
+// However often gradients overflow, the scale stays one that a good batch survives.
+TEST_F(Scaling, TheScaleNeverMakesWeightsNaN) {
+    std::string path =
+        e2e::compile_to_file(e2e::mlp("fp16 { loss_scale = dynamic(init = 1024.0, min = 1.2e-38) }"), "dive.so");
+    Training r(path, 64);
+    ASSERT_TRUE(r.ok());
+    e2e::Batch bad(45, 19, 10, 7), good(45, 19, 10, 8);
+    bad.x[0] = std::numeric_limits<float>::infinity();
+    amp_step_report report = {};
+    amp_status status = AMP_OK;
+    for (int i = 0; i < 145; i++) status = amp_step(r.session, bad.inputs(), 45, &report, &r.err);
+    EXPECT_EQ(status, AMP_SCALE_AT_FLOOR);
+    EXPECT_EQ(report.scale, 1.2e-38f);
+    EXPECT_EQ(amp_step(r.session, good.inputs(), 45, &report, &r.err), AMP_SCALE_AT_FLOOR);
+    EXPECT_EQ(report.skipped, 0);
+    for (float w : e2e::all_params(r)) ASSERT_TRUE(std::isfinite(w));
+}
+
 TEST_F(Scaling, GrowsAfterTheInterval) {
     std::string path =
         e2e::compile_to_file(e2e::mlp("fp16 { loss_scale = dynamic(init = 8.0, interval = 3) }"), "grow.so");

@@ -177,13 +177,22 @@ TEST(Precision, LossScale) {
     };
     EXPECT_HOLDS(Ir(with("dynamic(65536.0)")),
                  "dynamic(init = 65536.0, growth = 2.0, backoff = 0.5, interval = 2000, min = 1.0, max = 16777216.0)");
-    EXPECT_HOLDS(Ir(with("dynamic(65536.0, min = 0.0, max = inf)")), "min = 0.0, max = inf");
+    EXPECT_HOLDS(Ir(with("dynamic(65536.0, min = 0.25, max = inf)")), "min = 0.25, max = inf");
     EXPECT_HOLDS(Ir(with("static(1024.0)")), "loss_scale static(v = 1024.0)");
     EXPECT_HOLDS(Ir(with("none")), "loss_scale none()");
     EXPECT_HOLDS(Errors(with("dynamic(2.0, growth = 1.0)")), "growth must be finite and more than 1");
     EXPECT_HOLDS(Errors(with("dynamic(2.0, backoff = 1.0)")), "backoff must be more than 0 and less than 1");
     EXPECT_HOLDS(Errors(with("dynamic(2.0, interval = 0)")), "interval must be at least 1");
     EXPECT_HOLDS(Errors(with("dynamic(0.5)")), "min is 1.0, more than init, which is 0.5");
+    EXPECT_HOLDS(Ir(with("static(8.5e37)")), "loss_scale static(v = 8.5e+37)");
+    /* As f32, 1.0e-46 is 0 and 1.0e39 is inf. */
+    for (const char *v : {"0.0", "-1.0", "1.0e-46", "1.0e-40", "9.0e37", "1.0e39", "inf"}) {
+        EXPECT_HOLDS(Errors(with(std::string("static(") + v + ")")),
+                     "static: v must be from 2^-126 (1.2e-38) to 2^126");
+        EXPECT_HOLDS(Errors(with(std::string("dynamic(") + v + ", max = inf)")), "dynamic: init must be from 2^-126");
+    }
+    for (const char *v : {"0.0", "1.0e-46", "1.0e-60"})
+        EXPECT_HOLDS(Errors(with(std::string("dynamic(1.0, min = ") + v + ")")), "dynamic: min must be from 2^-126");
 }
 
 TEST(Precision, EvalPrecision) {

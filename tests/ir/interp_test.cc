@@ -244,7 +244,12 @@ TEST_F(Interp, UpdateScale) {
         {"interval = 1", 16777216, 0, 1, {16777216, 0, 0}}, /* kept at max */
         {"interval = 1", 1.5, 5, 0, {1, 0, 0}},
         {"interval = 1", 1, 5, 0, {1, 0, 1}}, /* stood at min already */
-        {"min = 0.0", 0, 5, 0, {0, 0, 0}},
+        /* Below the least scale that a step can use, that one is the floor; above the greatest, that one the top. */
+        {"min = 0.0", 0, 5, 0, {0x1p-126, 0, 1}},
+        {"min = 0.0", 0x1p-125, 5, 0, {0x1p-126, 0, 0}},
+        {"min = 1e-60", 0x1p-126, 5, 0, {0x1p-126, 0, 1}},
+        {"growth = 4.0, interval = 1, max = inf", 0x1p125, 0, 1, {0x1p126, 0, 0}},
+        {"growth = 4.0, interval = 1, max = 1e39", 0x1p126, 0, 1, {0x1p126, 0, 0}},
     };
     for (const auto &c : cases) {
         auto r = Run(

@@ -50,6 +50,12 @@ TEST_F(Verify_, Rules) {
          "optimizer sgd: argument nesterov has the wrong type"},
         {"module \"m\" stage lower { train optimizer sgd(lr = step(base = 0.1, every = 0.5, gamma = 0.1)) }",
          "schedule step: argument every has the wrong type"},
+        {"module \"m\" stage lower { loss_scale static(v = 1e-46) }",
+         "loss scale static: v must be from 2^-126 (1.2e-38) to 2^126 (8.5e37)"},
+        {"module \"m\" stage lower { loss_scale dynamic(init = 8.0, min = 0.0) }",
+         "loss scale dynamic: min must be from 2^-126 (1.2e-38) to 2^126 (8.5e37)"},
+        {"module \"m\" stage lower { } state %scale : f32 scaler = constant(v = inf)",
+         "state scale: initialiser constant: v must be from 2^-126 (1.2e-38) to 2^126 (8.5e37)"},
         // levels
         {Core("%1 = relu(%x) : f32[N, 4] @a.relu"), "f: %1 = relu (a.relu): may not appear at stage lower"},
         {Graph("%1 = is_finite(%x) : bool[N, 4]"), "f: %1 = is_finite: may not appear at stage simplify"},

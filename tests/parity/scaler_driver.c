@@ -61,8 +61,7 @@ static amp_status read_kept(Driver *d, Kept *out) {
     return status;
 }
 
-/* Weights and moments that are finite and not zero.  Written again when they are NaN: at a scale whose inverse is
- * infinite a finite step makes them so, as PyTorch's does, and every step behind it would be skipped. */
+/* Weights and moments that are finite and not zero, which they stay at every scale. */
 static amp_status write_weights(Driver *d) {
     Kept start;
     for (int i = 0; i < WEIGHTS; i++) {
@@ -105,7 +104,9 @@ static amp_status one_step(Driver *d, int finite) {
     if (!failed) failed = amp_session_get_scaler(d->session, &state, &d->err);
     if (failed) return failed;
     print_step(&state, report.skipped, !memcmp(&before, &after, sizeof before), status);
-    return isnan(after.weight[0]) ? write_weights(d) : AMP_OK;
+    if (!isnan(after.weight[0])) return AMP_OK;
+    snprintf(d->err.message, sizeof d->err.message, "a step at scale %g made weights NaN", (double)state.scale);
+    return AMP_INTERNAL;
 }
 
 static amp_status all_sequences(Driver *d, char *pattern) {

@@ -322,10 +322,12 @@ struct Scaler {
 };
 
 Scaler UpdateScale(Scaler s, bool ok, double growth, double backoff, int interval, double min, double max) {
+    const float least = 0x1p-126f, most = 0x1p126f; // that a step can use
+    const float low = std::fmax(static_cast<float>(min), least), high = std::fmin(static_cast<float>(max), most);
     Scaler next = {s.scale, 0, 0};
     if (!ok) {
-        next.scale = std::fmax(static_cast<float>(static_cast<double>(s.scale) * backoff), static_cast<float>(min));
-        next.hit = min > 0 && s.scale <= static_cast<float>(min);
+        next.scale = std::fmax(static_cast<float>(static_cast<double>(s.scale) * backoff), low);
+        next.hit = s.scale <= low;
         return next;
     }
     if (s.tracker + 1 != interval) {
@@ -333,7 +335,7 @@ Scaler UpdateScale(Scaler s, bool ok, double growth, double backoff, int interva
         return next;
     }
     float grown = static_cast<float>(static_cast<double>(s.scale) * growth);
-    if (std::isfinite(grown)) next.scale = std::fmin(grown, static_cast<float>(max));
+    if (std::isfinite(grown)) next.scale = std::fmin(grown, high);
     return next;
 }
 
@@ -349,8 +351,9 @@ TEST_F(LowerTest, TheLossScaleMovesBitForBit) {
         float init;
     };
     const Setting settings[] = {
-        {2, 0.5, 3, 1, 16777216, 65536},  {2, 0.25, 2, 0, INFINITY, 4},   {1.5, 0.3, 1, 0.1, 1e6, 777.77f},
-        {16, 0.5, 1, 0, INFINITY, 1e38f}, {2, 0.5, 2000, 1, 16777216, 8}, {1.0001, 0.999, 2, 1e-30, 1e30, 3e-30f},
+        {2, 0.5, 3, 1, 16777216, 65536},      {2, 0.25, 2, 0, INFINITY, 4},   {1.5, 0.3, 1, 0.1, 1e6, 777.77f},
+        {16, 0.5, 1, 0, INFINITY, 1e38f},     {2, 0.5, 2000, 1, 16777216, 8}, {1.0001, 0.999, 2, 1e-30, 1e30, 3e-30f},
+        {1.5, 0.001, 3, 0, INFINITY, 1e-30f},
     };
     std::mt19937 rng(7);
     for (const Setting &s : settings) {

@@ -52,13 +52,13 @@ TEST_F(ScaleTest, DynamicScalingHasPyTorchsDefaultsAndAFloor) {
 }
 
 TEST_F(ScaleTest, TheModelsNumbersAreUsed) {
-    Module *m =
-        RunMlp("  loss_scale dynamic(init = 1024, growth = 4.0, backoff = 0.25, interval = 7, min = 0.0, max = inf)\n");
+    Module *m = RunMlp(
+        "  loss_scale dynamic(init = 1024, growth = 4.0, backoff = 0.25, interval = 7, min = 0.25, max = inf)\n");
     const Op *update = Find(Step(m), OP_update_scale);
     EXPECT_EQ(ir_attr(update, "growth")->f, 4.0);
     EXPECT_EQ(ir_attr(update, "backoff")->f, 0.25);
     EXPECT_EQ(ir_attr(update, "interval")->i, 7);
-    EXPECT_EQ(ir_attr(update, "min")->f, 0.0);
+    EXPECT_EQ(ir_attr(update, "min")->f, 0.25);
     EXPECT_EQ(ir_attr(update, "max")->f, std::numeric_limits<double>::infinity());
     EXPECT_EQ(ir_call_arg(&ir_state_find(m, "scale")->init, "v")->value.f, 1024.0);
 }

@@ -160,6 +160,31 @@ TEST(Checkpoint, IsAllOrNothing) {
              static const float nothing = NAN;
              Find(e, "scaler/scale").data = &nothing;
          }},
+        {"scaler/scale is 0; a loss scale is a number from 2^-126", AMP_BAD_FILE,
+         [](Edited &e) {
+             static const float nothing = 0;
+             Find(e, "scaler/scale").data = &nothing;
+         }},
+        {"scaler/scale is 9.99995e-41", AMP_BAD_FILE,
+         [](Edited &e) {
+             static const float tiny = 1e-40f;
+             Find(e, "scaler/scale").data = &tiny;
+         }},
+        {"scaler/scale is inf", AMP_BAD_FILE,
+         [](Edited &e) {
+             static const float all = INFINITY;
+             Find(e, "scaler/scale").data = &all;
+         }},
+        {"counter/iteration is 4611686018427387904; counters count from 0 to at most 2^53", AMP_BAD_FILE,
+         [](Edited &e) {
+             static const int64_t many = INT64_C(1) << 62;
+             Find(e, "counter/iteration").data = &many;
+         }},
+        {"scaler/floor_hits is 2147483647", AMP_BAD_FILE,
+         [](Edited &e) {
+             static const int32_t many = INT32_MAX;
+             Find(e, "scaler/floor_hits").data = &many;
+         }},
         {"scaler/growth_tracker is -7", AMP_BAD_FILE,
          [](Edited &e) {
              static const int32_t minus = -7;

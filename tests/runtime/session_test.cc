@@ -167,9 +167,28 @@ TEST(Scaler, FloorIsStickyAndSaysWhatToDo) {
     EXPECT_EQ(amp_step(tiny.session, good.inputs, 8, &r, &tiny.err), AMP_OK) << tiny.err.message;
     ASSERT_EQ(amp_session_get_scaler(tiny.session, &state, &tiny.err), AMP_OK);
     EXPECT_EQ(state.iteration, 13);
-    for (float scale : {-1.0f, NAN}) {
-        state.scale = scale;
-        EXPECT_EQ(amp_session_set_scaler(tiny.session, &state, &tiny.err), AMP_INVALID_ARGUMENT);
+}
+
+// A scale at which 1 / scale overflows makes every weight NaN in the next step; at inf no step is ever applied.
+TEST(Scaler, OnlyUsableNumbersAreSet) {
+    Tiny tiny(TinyOptions(8));
+    amp_scaler_state state;
+    for (float scale : {-1.0f, NAN, 0.0f, 1e-45f, 1e-40f, 0x1.fffffep126f, INFINITY}) {
+        state = {scale, 0, 0, 0, 6, 12};
+        EXPECT_EQ(amp_session_set_scaler(tiny.session, &state, &tiny.err), AMP_INVALID_ARGUMENT) << scale;
+        ExpectMessage(tiny.err, "a loss scale is a number from 2^-126 (1.2e-38) to 2^126 (8.5e37)");
+    }
+    const amp_scaler_state wrong[] = {{1, -1, 0, 0, 0, 0},        {1, INT32_MAX, 0, 0, 0, 0},
+                                      {1, 0, -1, 0, 0, 0},        {1, 0, INT32_MAX, 0, 0, 0},
+                                      {1, 0, 0, 0, -1, 0},        {1, 0, 0, 0, (INT64_C(1) << 53) + 1, 0},
+                                      {1, 0, 0, 0, 0, INT64_MAX}, {1, 0, 0, 0, 0, -1}};
+    for (const amp_scaler_state &s : wrong)
+        EXPECT_EQ(amp_session_set_scaler(tiny.session, &s, &tiny.err), AMP_INVALID_ARGUMENT);
+    ASSERT_EQ(amp_session_get_scaler(tiny.session, &state, &tiny.err), AMP_OK);
+    EXPECT_EQ(state.scale, TINY_SCALE);
+    for (float scale : {0x1p-126f, 0x1p126f}) {
+        state = {scale, 0, 0, 0, INT64_C(1) << 53, INT64_C(1) << 53};
+        EXPECT_EQ(amp_session_set_scaler(tiny.session, &state, &tiny.err), AMP_OK) << tiny.err.message;
     }
 }
 

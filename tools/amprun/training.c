@@ -315,9 +315,12 @@ static int train(Training *t) {
     amp_error err = {0};
     amp_scaler_state scaler;
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
-    if (scaler.iteration >= t->total_steps && !t->args->quiet)
-        printf("nothing is left to train: %s is at step %" PRId64 " of %" PRId64 "\n",
-               t->args->resume ? t->args->resume : "training", scaler.iteration, t->total_steps);
+    if (scaler.iteration >= t->total_steps) {
+        if (!t->args->quiet)
+            printf("nothing is left to train: %s is at step %" PRId64 " of %" PRId64 "\n",
+                   t->args->resume ? t->args->resume : "training", scaler.iteration, t->total_steps);
+        return 0; /* a count that was loaded may be too large to multiply */
+    }
     progress_start(&t->progress, t->args->quiet);
     int64_t k = t->run.info.accumulate, last = t->total_steps * k;
     for (int64_t i = scaler.iteration * k; i < last; i++) {

@@ -236,11 +236,11 @@ AMP_API AMP_MUST_USE amp_status amp_session_value(const amp_session *session, co
 
 /* The loss scaler and the counters. */
 typedef struct amp_scaler_state {
-    float scale;
-    int32_t growth_tracker;
+    float scale;            /* 2^-126 to 2^126: elsewhere 1 / scale is infinite or loses bits */
+    int32_t growth_tracker; /* 0 to 2^30, as floor_hits */
     int32_t floor_hits;
     int32_t reserved;
-    int64_t step, iteration;
+    int64_t step, iteration; /* 0 to 2^53 */
 } amp_scaler_state;
 AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *session, amp_scaler_state *out,
                                                        amp_error *err);

@@ -138,7 +138,7 @@ def fp16_steps(options, steps):
     """
     path = os.path.join(options.work, "model")
     text = tools.variant(tools.MLP, path + ".amp", optimizer="adamw(lr = 0.001)",
-                         loss_scale="dynamic(init = 65536.0, interval = 3, min = 0.0, max = inf)")
+                         loss_scale="dynamic(init = 65536.0, interval = 3, min = 1.0, max = inf)")
     model = tools.compile_model(text, path + ".so", "--policy", "torch-fp16", "--no-pass=simplify")
     module = twin.make(twin.MLP)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)

@@ -138,7 +138,13 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
         .no_layout = s->options.no_layout,
         .target = target,
     };
-    amp_status status = passes_run(m, &s->diags, &options, last, observed ? observe : NULL, s, err);
+    amp_error why = {0};
+    amp_status status = passes_run(m, &s->diags, &options, last, observed ? observe : NULL, s, &why);
+    if (status == AMP_INTERNAL && s->is_ir) { /* a pass met what none before it leaves */
+        diag_error(&s->diags, (Loc){0}, "this is not IR as the compiler writes it at its stage: %s", why.message);
+        status = AMP_BAD_SOURCE;
+    }
+    if (status && err) *err = why;
     if (status == AMP_BAD_SOURCE) return session_report(s, err);
     if (status) return status;
     return s->diags.list.len ? session_report(s, err) : AMP_OK;
@@ -168,8 +174,11 @@ amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *er
     return AMP_OK;
 }
 
-amp_status session_name_error(const Session *s, amp_status status, amp_error *err) {
-    if (status == AMP_INTERNAL && s->is_ir) status = AMP_BAD_SOURCE;
+amp_status session_name_error(Session *s, amp_status status, amp_error *err) {
+    if (status == AMP_INTERNAL && s->is_ir && err) { /* the reader's and the passes' checks let it through */
+        diag_error(&s->diags, (Loc){0}, "this is not IR as the compiler writes it at its stage: %s", err->message);
+        return session_report(s, err);
+    }
     return status && err ? amp_fail(err, status, "%s: %s", s->options.name, err->message) : status;
 }
 

@@ -46,7 +46,7 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
 amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *err);
 /* What code generation says, with the name of the model.  What is wrong with IR that was read is a fault of the
  * text. */
-amp_status session_name_error(const Session *s, amp_status status, amp_error *err);
+amp_status session_name_error(Session *s, amp_status status, amp_error *err);
 /* Reports the diagnostics through the callback, and the first error into |err|. */
 amp_status session_report(Session *s, amp_error *err);
 

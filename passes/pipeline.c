@@ -1,5 +1,7 @@
 /* pipeline.c: the passes in order, and what runs them. */
 #include "base/file.h"
+#include "passes/kernels/kernel_check.h"
+#include "passes/kernels/plan_check.h"
 #include "passes/passes.h"
 #include "targets/target.h"
 
@@ -17,11 +19,47 @@ const Pass passes[STAGE_COUNT] = {
     [STAGE_PLAN] = {STAGE_PLAN, pass_plan, "layout", "nothing"},
 };
 
+/* The stage from which on a module has states of a role, and functions of a kind: passes add them. */
+static const Stage first_of_role[STATE_STAGED + 1] = {
+    [STATE_MOMENT] = STAGE_OPTIMIZER,  [STATE_SCALER] = STAGE_SCALE, [STATE_DERIVED] = STAGE_LAYOUT,
+    [STATE_ACCUMULATOR] = STAGE_SCALE, [STATE_STAGED] = STAGE_SCALE,
+};
+static const Stage first_of_program[PROGRAM_KINDS] = {
+    [PROGRAM_TRAIN_STEP] = STAGE_AUTODIFF, [PROGRAM_MICRO_STEP] = STAGE_SCALE,
+    [PROGRAM_APPLY_STEP] = STAGE_SCALE,    [PROGRAM_EVAL] = STAGE_AUTODIFF,
+    [PROGRAM_INFER] = STAGE_AUTODIFF,      [PROGRAM_EVAL_FP32] = STAGE_AUTODIFF,
+    [PROGRAM_INFER_FP32] = STAGE_AUTODIFF, [PROGRAM_FORWARD_FP32] = STAGE_AUTOCAST,
+    [PROGRAM_REFRESH] = STAGE_LAYOUT,
+};
+
+/* What later passes add is not there yet. */
+static const char *check_stage(const Module *m) {
+    const char *stage = ir_stage_names[m->stage];
+    for (int i = 0; i < m->states.len; i++)
+        if (first_of_role[m->states.data[i]->role] > m->stage)
+            return arena_printf(m->arena, "state %s: pass %s adds states of this role, after stage %s",
+                                m->states.data[i]->name, ir_stage_names[first_of_role[m->states.data[i]->role]], stage);
+    for (int i = 0; i < m->funcs.len; i++)
+        if (first_of_program[m->funcs.data[i]->kind] > m->stage)
+            return arena_printf(m->arena, "function %s: pass %s adds it, after stage %s", m->funcs.data[i]->name,
+                                ir_stage_names[first_of_program[m->funcs.data[i]->kind]], stage);
+    return NULL;
+}
+
+/* Of kernel IR: ir_verify does not see whether the kernels and the plan are those of the ops. */
+static const char *check_kernels(const Module *m) {
+    const char *wrong = NULL;
+    for (int i = 0; i < m->funcs.len && m->stage >= STAGE_FUSE && !wrong; i++) wrong = kernel_check(m->funcs.data[i]);
+    return wrong || m->stage < STAGE_LAYOUT ? wrong : plan_check(m);
+}
+
 /* A module may come from a file: what is wrong with it is then the user's to mend. */
 static amp_status check_input(const Module *m, Diags *diags, amp_error *err) {
     const char *wrong = ir_verify(m);
     if (!wrong && !target_find(m->target))
         wrong = arena_printf(m->arena, "there is no target %s; the targets are %s", m->target, target_list(m->arena));
+    if (!wrong) wrong = check_stage(m);
+    if (!wrong) wrong = check_kernels(m);
     if (!wrong) return AMP_OK;
     diag_error(diags, (Loc){0}, "module %s is not valid at stage %s: %s", m->name, ir_stage_names[m->stage], wrong);
     return amp_fail(err, AMP_BAD_SOURCE, "module %s is not valid: %s", m->name, wrong);

@@ -32,6 +32,10 @@ bool is_matrix(const Shape *s);
 Table number_states(const Module *m);
 /* Fills Func.buffers and the reads and writes of its kernels. */
 void make_buffers(Func *f, const Table *state_numbers, bool panels);
+/* When each buffer is live, and which takes the memory of another. */
+void plan_buffers(Func *f);
+/* By value id: the index of the kernel that makes it, -1 for inputs and states. */
+int *kernel_makers(const Func *f);
 
 #ifdef __cplusplus
 }

@@ -44,7 +44,7 @@ typedef struct Making {
     const Table *state_numbers;
 } Making;
 
-static int *find_makers(const Func *f) {
+int *kernel_makers(const Func *f) {
     int *maker = arena_array(f->module->arena, int, f->values.len + 1);
     for (int i = 0; i < f->values.len; i++) maker[i] = -1;
     for (int i = 0; i < f->kernels.len; i++)
@@ -219,7 +219,7 @@ void make_buffers(Func *f, const Table *state_numbers, bool panels) {
         .f = f,
         .panels = panels,
         .state_numbers = state_numbers,
-        .maker = find_makers(f),
+        .maker = kernel_makers(f),
         .needs = arena_array(a, Needs, f->values.len + 1),
         .made = arena_array(a, BufferIds, f->values.len + 1),
     };
@@ -318,10 +318,12 @@ static void find_places(Func *f) {
     }
 }
 
+void plan_buffers(Func *f) {
+    find_intervals(f);
+    if (target_of(f->module)->reuses_operands) find_places(f);
+}
+
 bool pass_plan(PassContext *c) {
-    for (int i = 0; i < c->m->funcs.len; i++) {
-        find_intervals(c->m->funcs.data[i]);
-        if (target_of(c->m)->reuses_operands) find_places(c->m->funcs.data[i]);
-    }
+    for (int i = 0; i < c->m->funcs.len; i++) plan_buffers(c->m->funcs.data[i]);
     return true;
 }

@@ -1,0 +1,20 @@
+/* plan_check.h: whether kernel IR that was read from a file has the buffers, the lists of reads and writes, the
+ * intervals and the copies of weights that its ops need. */
+#ifndef AMP_PASSES_KERNELS_PLAN_CHECK_H
+#define AMP_PASSES_KERNELS_PLAN_CHECK_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* NULL, or what is wrong, with function, kernel and buffer (in the module's arena).  The module is verified, and at
+ * stage layout or plan.  Linear in its size. */
+const char *plan_check(const Module *m);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

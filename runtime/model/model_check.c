@@ -238,8 +238,8 @@ static bool place_fits(const Check *c, const amp_model_buffer *b) {
     if (b->place > (uint32_t)c->program->buffer_count) return false;
     const amp_model_buffer *in = &c->program->buffers[b->place - 1];
     return in->kind == AMP_BUFFER_TEMP && !in->place && in->first_kernel < b->first_kernel &&
-           in->storage == b->storage && in->layout == b->layout && same_dim(&in->rows, &b->rows) &&
-           same_dim(&in->cols, &b->cols);
+           in->last_kernel <= b->first_kernel && in->storage == b->storage && in->layout == b->layout &&
+           same_dim(&in->rows, &b->rows) && same_dim(&in->cols, &b->cols);
 }
 
 static amp_status check_temp_buffer(const Check *c, const amp_model_buffer *b) {
@@ -263,8 +263,11 @@ static amp_status check_output_buffer(const Check *c, const amp_model_buffer *b)
     return AMP_OK;
 }
 
+/* Only a step keeps values; elsewhere its pointer is always NULL. */
 static amp_status check_watch_buffer(const Check *c, const amp_model_buffer *b) {
-    (void)c, (void)b;
+    uint32_t kind = c->program->kind;
+    bool steps = kind == AMP_PROGRAM_TRAIN_STEP || kind == AMP_PROGRAM_MICRO_STEP || kind == AMP_PROGRAM_APPLY_STEP;
+    if (!steps) return amp_check_fail(c, "buffer %s is kept, but this program is no step", b->name);
     return AMP_OK;
 }
 
@@ -284,6 +287,8 @@ static amp_status check_buffer(Check *c, int32_t index) {
     /* A model before minor 1 does not record the dimensions of its values. */
     if (!check_dims(c, b->dims, b->rank) || (b->rank && !same_elements(c, b->dims, b->rank, b)))
         return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
+    if (b->kind != AMP_BUFFER_INPUT && b->kind != AMP_BUFFER_STATE && b->index != AMP_MODEL_NONE)
+        return amp_check_fail(c, "buffer %s is no input and no state, but has the index of one", b->name);
     if (c->m->owner) AMP_TRY(amp_check_cuda_buffer(c, b));
     return buffer_checks[b->kind](c, b);
 }
@@ -309,6 +314,7 @@ static amp_status check_program(Check *c, const amp_program *p) {
         AMP_TRY(c->m->owner ? amp_check_cuda_kernel(c, i) : amp_check_kernel(c, i));
     if (p->result_count) AMP_TRY(check_names(c, "result", &p->results->name, p->result_count, sizeof *p->results));
     for (int32_t i = 0; i < p->result_count; i++) AMP_TRY(check_result(c, i));
+    AMP_TRY(amp_check_use(c));
     c->program = NULL;
     return AMP_OK;
 }

@@ -158,6 +158,12 @@ static bool positions_fit(const uint32_t *at, uint32_t count, int64_t limit) {
     return true;
 }
 
+static bool updates_watched(const Check *c, const amp_model_kernel *k) {
+    for (uint32_t i = 0; i < k->update_count; i++)
+        if (c->program->buffers[k->operands[k->updates[i]]].kind == AMP_BUFFER_WATCH) return true;
+    return false;
+}
+
 amp_status amp_check_kernel(Check *c, int32_t index) {
     const amp_model_kernel *k = &c->program->kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
@@ -166,6 +172,9 @@ amp_status amp_check_kernel(Check *c, int32_t index) {
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program", k->name);
     if (!positions_fit(k->updates, k->update_count, k->operand_count))
         return amp_check_fail(c, "kernel %s: it updates what is no operand", k->name);
+    if (updates_watched(c, k))
+        return amp_check_fail(c, "kernel %s: it updates a buffer that is written only where the session keeps values",
+                              k->name);
     if (!is_predicate(c, k->predicate))
         return amp_check_fail(c, "kernel %s: its predicate is no int32 buffer", k->name);
     if (!amp_check_dim(c, &k->rows) || !amp_check_dim(c, &k->cols))

@@ -45,6 +45,11 @@ struct Copy {
             if (!strcmp(k.name, name)) return k;
         return kernels[0];
     }
+    amp_model_buffer &Named(const std::string &name) {
+        for (amp_model_buffer &b : buffers)
+            if (name == b.name) return b;
+        return buffers[0];
+    }
     amp_model_buffer &Buffer(uint32_t kind) {
         for (amp_model_buffer &b : buffers)
             if (b.kind == kind) return b;
@@ -58,7 +63,7 @@ struct Damage {
 };
 
 const uint32_t *const none = nullptr;
-uint32_t outside[] = {0, 1, 99, 3};
+const uint32_t outside[] = {0, 1, 99, 3}, twice[] = {0, 0}, fifth[] = {4};
 
 const Damage damages[] = {
     {"not a model of ampc", [](Copy &c) { c.desc.magic++; }},
@@ -150,6 +155,26 @@ const Damage damages[] = {
     {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 9; }},
     {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims[0] = {7, 1, 1}; }},
     {"buffer x: its dimensions", [](Copy &c) { c.buffers[0].rank = 1, c.buffers[0].dims[0] = {0, 1, 0}; }},
+    // buffers as kernels use them
+    {"k02 (3) uses buffer logits, which lives from kernel 2 to 2", [](Copy &c) { c.Named("logits").last_kernel = 2; }},
+    {"k05 (6) uses buffer d.fc.bias, which lives from kernel 7 to 11",
+     [](Copy &c) { c.Named("d.fc.bias").first_kernel = 7; }},
+    {"k01 (1) uses buffer logits", [](Copy &c) { std::swap(c.kernels[1], c.kernels[2]); }},
+    {"k09 (10) has the predicate ok, which lives from kernel 8 to 9",
+     [](Copy &c) { c.Named("ok").last_kernel = 9; }},
+    {"k02 uses buffer logits, which is written only where the session keeps values",
+     [](Copy &c) { c.Named("logits").kind = AMP_BUFFER_WATCH; }},
+    {"buffer fc.bias is no input and no state", [](Copy &c) { c.Named("fc.bias").kind = AMP_BUFFER_WATCH; }},
+    {"k00 has buffer x as two operands", [](Copy &c) { c.Kernel("k00").operands = twice; }},
+    {"k06: it updates a buffer that is written only where",
+     [](Copy &c) { c.Kernel("k06").updates = fifth, c.Kernel("k06").update_count = 1; }},
+    {"k00: its space is larger", [](Copy &c) { c.Kernel("k00").rows.mul = 3; }},
+    {"k00: its space is larger", [](Copy &c) { c.Kernel("k00").cols.mul = 4000; }},
+    {"k02: its space is larger", [](Copy &c) { c.Kernel("k02").rows.mul = 1000; }},
+    {"k05: its space is larger", [](Copy &c) { c.Kernel("k05").cols.mul = 1000, c.Kernel("k05").cols.of_n = 1; }},
+    {"k01: it is no product", [](Copy &c) { c.Kernel("k01").kind = AMP_KERNEL_TILE; }},
+    {"result loss is a temporary",
+     [](Copy &c) { c.Named("loss").kind = AMP_BUFFER_TEMP, c.Named("loss").last_kernel = 11; }},
     // results
     {"result loss is no buffer", [](Copy &c) { c.results[0].buffer = 55; }},
     {"result loss does not fit", [](Copy &c) { c.results[0].rank = 1, c.results[0].dims[0] = {7, 1, 0}; }},
@@ -187,16 +212,18 @@ struct WindowCopy : Copy {
             : data ? back
                    : taps,
             data ? c : oc);
-        operands = {(uint32_t)buffers.size() - 2, (uint32_t)buffers.size() - 1};
-        k.operands = operands.data(), k.operand_count = 2;
         k.rows = weight ? taps : data ? x : y, k.cols = data ? c : oc;
+        Add("y", AMP_DT_F32, AMP_LAYOUT_ROWS, k.rows, k.cols);
+        const uint32_t last = (uint32_t)buffers.size() - 1;
+        operands = {last - 2, last - 1, last};
+        k.operands = operands.data(), k.operand_count = 3;
         k.product = {operand, 0, 0, 0, 0, 1, {1, 1, 0}};
         k.window = {kind, 4, 5, 6, 2, 3, 10, 3, 3, {1, 1}, {0, 0}, {1, 1}};
     }
     void Add(const char *name, uint32_t type, uint32_t layout, amp_model_dim rows, amp_model_dim cols) {
         amp_model_buffer b = {};
         b.name = name, b.kind = AMP_BUFFER_TEMP, b.dtype = b.storage = type, b.layout = layout;
-        b.index = -1, b.rows = rows, b.cols = cols;
+        b.index = -1, b.rows = rows, b.cols = cols, b.last_kernel = 2;
         buffers.push_back(b);
     }
     amp_model_window &Window() { return Kernel("k01").window; }
@@ -263,6 +290,20 @@ TEST(Model, EveryDamageOfAWindowIsNamed) {
     odd.Connect();
     amp_error err = {};
     EXPECT_EQ(odd.Load(&err), AMP_BAD_FILE);
+}
+
+TEST(Model, OnlyStepsKeepValues) {
+    Copy c;
+    c.Connect();
+    std::vector<amp_model_buffer> eval = Copy::Of<amp_model_buffer>(c.programs[1].buffers);
+    for (amp_model_buffer &b : eval)
+        if (!strcmp(b.name, "losses")) b.kind = AMP_BUFFER_WATCH;
+    c.programs[1].buffers = Copy::Table(eval);
+    amp_error err = {};
+    EXPECT_EQ(c.Load(&err), AMP_BAD_FILE);
+    EXPECT_NE(std::string(err.message).find("eval: buffer losses is kept, but this program is no step"),
+              std::string::npos)
+        << err.message;
 }
 
 TEST(Model, OtherVersionsAreRefusedAsSuch) {

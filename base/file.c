@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/text.h"
 
 enum { FIRST_READ = 64 << 10, NEW_FILE_MODE = 0644, PERMISSION_BITS = 0777, TEMPORARY_ATTEMPTS = 100 };
 
@@ -20,6 +22,8 @@ enum { FIRST_READ = 64 << 10, NEW_FILE_MODE = 0644, PERMISSION_BITS = 0777, TEMP
 #define RETRYING(result, call)                                                                                         \
     do (result) = (call);                                                                                              \
     while ((result) < 0 && errno == EINTR)
+
+_Static_assert(AMP_FILE_PATH >= PATH_MAX, "a path that the system takes has room");
 
 static int open_retrying(const char *path, int flags, mode_t mode) {
     int fd;
@@ -127,31 +131,90 @@ struct amp_file_writer {
     int fd;
     int failed;      /* errno of the first failed write: nothing is committed after one */
     char *target;    /* the file itself, where the path was a symbolic link */
-    char *temporary; /* <target>.tmp-XXXXXX */
+    char *temporary; /* NAME.tmp-XXXXXX in the target's folder; NULL: a device or pipe, written as it is */
     char paths[];
 };
 
+/* A name may have 255 bytes, so long ones are cut before the suffix. */
+enum { LINKS_MOST = 40, TEMPORARY_NAME = 64 };
 static const char temporary_suffix[] = ".tmp-XXXXXX";
 
-/* Finds the file that a link points to and the mode to keep; *mode is -1 for a new file.  Only a regular file can be
- * replaced: renaming over /dev/null would be possible, too. */
-static amp_status resolve_target(const char *path, char resolved[PATH_MAX], long *mode, amp_error *err) {
+static size_t folder_length(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Follows one link in place; 0, or errno. */
+static int follow_link(char path[PATH_MAX]) {
+    char to[PATH_MAX];
+    ssize_t n = readlink(path, to, sizeof to - 1);
+    if (n < 0) return errno;
+    to[n] = '\0';
+    size_t folder = to[0] == '/' ? 0 : folder_length(path);
+    if (folder + (size_t)n >= PATH_MAX) return ENAMETOOLONG;
+    memcpy(path + folder, to, (size_t)n + 1);
+    return 0;
+}
+
+amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_error *err) {
     struct stat st;
-    *mode = -1;
+    int links = 0;
     if (strlen(path) >= PATH_MAX) return fail_io(err, ENAMETOOLONG, "create", path);
-    strcpy(resolved, path);
-    if (stat(path, &st) != 0) return errno == ENOENT ? AMP_OK : fail_io(err, errno, "create", path);
-    if (!S_ISREG(st.st_mode))
+    if (stat(path, &st) == 0) return realpath(path, target) ? AMP_OK : fail_io(err, errno, "resolve", path);
+    if (errno != ENOENT) return fail_io(err, errno, "create", path);
+    strcpy(target, path);
+    while (lstat(target, &st) == 0 && S_ISLNK(st.st_mode)) { /* a link to what is not there yet */
+        int reason = ++links > LINKS_MOST ? ELOOP : follow_link(target);
+        if (reason) return fail_io(err, reason, "create", path);
+    }
+    char folder[PATH_MAX], name[PATH_MAX];
+    size_t len = folder_length(target);
+    strcpy(name, target + len);
+    if (!name[0]) return fail_io(err, len ? EISDIR : ENOENT, "create", path);
+    memcpy(folder, target, len);
+    strcpy(folder + len, len ? "" : ".");
+    if (!realpath(folder, target)) return fail_io(err, errno, "create", path);
+    if (strlen(target) + 1 + strlen(name) >= PATH_MAX) return fail_io(err, ENAMETOOLONG, "create", path);
+    if (strcmp(target, "/") != 0) strcat(target, "/");
+    strcat(target, name);
+    return AMP_OK;
+}
+
+typedef struct Target {
+    char path[PATH_MAX];
+    mode_t mode; /* of the file that is there */
+    bool exists, direct;
+} Target;
+
+/* Only a regular file is replaced: renaming over /dev/null would be possible, too. Root may write to any file, so the
+ * mode is looked at. */
+static amp_status check_existing(const char *path, const struct stat *st, Target *t, amp_error *err) {
+    t->direct = S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode);
+    if (!t->direct && !S_ISREG(st->st_mode))
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: not a regular file, so it is not replaced; name another path",
                         path);
-    if (!realpath(path, resolved)) return fail_io(err, errno, "resolve", path);
-    *mode = (long)(st.st_mode & PERMISSION_BITS);
-    return AMP_OK;
+    t->exists = true;
+    t->mode = st->st_mode & PERMISSION_BITS;
+    if (!t->direct && !(t->mode & 0222))
+        return amp_fail(err, AMP_IO,
+                        "%s: is write-protected (mode %04o), so it is not replaced; chmod +w it, or name "
+                        "another path",
+                        path, (unsigned)t->mode);
+    return access(path, W_OK) == 0 ? AMP_OK : fail_io(err, errno, "write", path);
+}
+
+static amp_status resolve_target(const char *path, Target *t, amp_error *err) {
+    struct stat st;
+    AMP_TRY(amp_file_target(path, t->path, err));
+    t->exists = t->direct = false;
+    t->mode = NEW_FILE_MODE;
+    /* The path as it was given: what /proc/self/fd/1 names may have no path. */
+    return stat(path, &st) == 0 ? check_existing(path, &st, t, err) : AMP_OK;
 }
 
 /* mkstemp would create the file with mode 0600, and the process's umask cannot be read without setting it; open applies
  * it. The name only needs to be new, which O_EXCL sees to. */
-static int create_temporary(char *name) {
+static int create_temporary(char *name, mode_t mode) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
     char *random_part = name + strlen(name) - 6;
     for (uint32_t attempt = 0; attempt < TEMPORARY_ATTEMPTS; attempt++) {
@@ -162,21 +225,24 @@ static int create_temporary(char *name) {
         amp_philox4x32((uintptr_t)name, counter, words);
         uint64_t bits = (uint64_t)words[0] << 32 | words[1];
         for (int i = 0; i < 6; i++, bits /= sizeof letters - 1) random_part[i] = letters[bits % (sizeof letters - 1)];
-        int fd = open_retrying(name, O_WRONLY | O_CREAT | O_EXCL, NEW_FILE_MODE);
+        int fd = open_retrying(name, O_WRONLY | O_CREAT | O_EXCL, mode);
         if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;
 }
 
-static amp_file_writer *writer_new(const char *target, const amp_allocator *a) {
-    size_t len = strlen(target), bytes = sizeof(amp_file_writer) + 2 * (len + 1) + strlen(temporary_suffix);
+static amp_file_writer *writer_new(const Target *target, const amp_allocator *a) {
+    size_t len = strlen(target->path), bytes = sizeof(amp_file_writer) + 2 * (len + 1) + strlen(temporary_suffix);
     amp_file_writer *w = amp_alloc_zeroed(a, bytes);
     if (!w) return NULL;
     w->allocator = amp_allocator_or_default(a);
     w->bytes = bytes;
     w->fd = -1;
-    w->target = strcpy(w->paths, target);
-    w->temporary = strcpy(w->paths + len + 1, target);
+    w->target = strcpy(w->paths, target->path);
+    if (target->direct) return w;
+    size_t folder = folder_length(target->path);
+    w->temporary = strcpy(w->paths + len + 1, target->path);
+    w->temporary[folder + utf8_cut(w->temporary + folder, TEMPORARY_NAME)] = '\0';
     strcat(w->temporary, temporary_suffix);
     return w;
 }
@@ -188,24 +254,33 @@ static void writer_free(amp_file_writer *w) {
 }
 
 amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_file_writer **out, amp_error *err) {
-    char target[PATH_MAX];
-    long mode;
+    Target target;
     *out = NULL;
-    AMP_TRY(resolve_target(path, target, &mode, err));
-    amp_file_writer *w = writer_new(target, a);
+    AMP_TRY(resolve_target(path, &target, err));
+    amp_file_writer *w = writer_new(&target, a);
     if (!w) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: out of memory while opening it for writing", path);
-    w->fd = create_temporary(w->temporary);
+    w->fd = target.direct ? open_retrying(path, O_WRONLY, 0) : create_temporary(w->temporary, target.mode);
     if (w->fd < 0) {
         amp_status status = fail_io(err, errno, "create", path);
         writer_free(w);
         return status;
     }
-    if (mode >= 0 && chmod_retrying(w->fd, (mode_t)mode) != 0) {
+    if (!target.direct && target.exists && chmod_retrying(w->fd, target.mode) != 0) {
         amp_status status = fail_io(err, errno, "set the mode of", w->temporary);
         amp_file_writer_abandon(w);
         return status;
     }
     *out = w;
+    return AMP_OK;
+}
+
+amp_status amp_file_try(const char *path, amp_error *err) {
+    Target target;
+    amp_file_writer *w;
+    AMP_TRY(resolve_target(path, &target, err));
+    if (target.direct) return AMP_OK; /* who reads a pipe would take this for its end */
+    AMP_TRY(amp_file_writer_open(path, NULL, &w, err));
+    amp_file_writer_abandon(w);
     return AMP_OK;
 }
 
@@ -223,8 +298,7 @@ amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t si
 /* Makes the rename itself durable.  Some file systems cannot sync a folder and say EINVAL: they offer no more. */
 static amp_status sync_folder(const char *path, amp_error *err) {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    size_t len = folder_length(path);
     memcpy(folder, path, len);
     strcpy(folder + len, len ? "" : ".");
     int fd = open_retrying(folder, O_RDONLY | O_DIRECTORY, 0);
@@ -238,11 +312,11 @@ static amp_status sync_folder(const char *path, amp_error *err) {
 /* Everything up to the rename; after a failure the old file is untouched. */
 static amp_status writer_publish(amp_file_writer *w, amp_error *err) {
     if (w->failed) return fail_io(err, w->failed, "write", w->target);
-    if (fsync_retrying(w->fd) != 0) return fail_io(err, errno, "write", w->target);
+    if (w->temporary && fsync_retrying(w->fd) != 0) return fail_io(err, errno, "write", w->target);
     int closed = close(w->fd);
     w->fd = -1;
     if (closed != 0 && errno != EINTR) return fail_io(err, errno, "write", w->target);
-    if (rename_retrying(w->temporary, w->target) != 0) return fail_io(err, errno, "replace", w->target);
+    if (w->temporary && rename_retrying(w->temporary, w->target) != 0) return fail_io(err, errno, "replace", w->target);
     return AMP_OK;
 }
 
@@ -252,14 +326,14 @@ amp_status amp_file_writer_commit(amp_file_writer *w, amp_error *err) {
         amp_file_writer_abandon(w);
         return status;
     }
-    status = sync_folder(w->target, err);
+    if (w->temporary) status = sync_folder(w->target, err);
     writer_free(w);
     return status;
 }
 
 void amp_file_writer_abandon(amp_file_writer *w) {
     if (!w) return;
-    unlink(w->temporary);
+    if (w->temporary) unlink(w->temporary);
     writer_free(w);
 }
 

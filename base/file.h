@@ -14,8 +14,14 @@ extern "C" {
 amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
                          amp_error *err);
 
+/* The file that writing to |path| changes, links followed, also one to what is not there yet: an absolute path.  Its
+ * folder must exist. */
+enum { AMP_FILE_PATH = 4096 };
+amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_error *err);
+
 /* Replaces a file so that, whatever happens, either the old or the whole new content is there: a temporary file in the
- * same folder, fsync, rename, fsync of the folder. */
+ * same folder, fsync, rename, fsync of the folder.  The file keeps its mode, and the temporary file is never more open;
+ * one that nobody may write is not replaced (AMP_IO).  A device or a pipe is written as it is. */
 typedef struct amp_file_writer amp_file_writer;
 amp_status amp_file_writer_open(const char *path, const amp_allocator *a, amp_file_writer **out, amp_error *err);
 amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t size, amp_error *err);
@@ -24,6 +30,9 @@ void amp_file_writer_abandon(amp_file_writer *w); /* frees |w|, removes the temp
 
 /* The same in one call. */
 amp_status amp_file_replace(const char *path, const void *data, size_t size, const amp_allocator *a, amp_error *err);
+/* Whether |path| could be written: its folder is there and lets files be made.  A device or a pipe is not opened.  No
+ * file is changed and none is left. */
+amp_status amp_file_try(const char *path, amp_error *err);
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 

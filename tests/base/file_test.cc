@@ -2,9 +2,11 @@
 #include "base/file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -14,6 +16,14 @@
 #include <string>
 
 #include "tests/base/failing_allocator.h"
+
+// fchmod is called through here: what was open to whom before it.
+static int mode_seen_at_fchmod = -1;
+extern "C" int fchmod(int fd, mode_t mode) {
+    struct stat st;
+    if (fstat(fd, &st) == 0) mode_seen_at_fchmod = st.st_mode & 07777;
+    return (int)syscall(SYS_fchmod, fd, mode);
+}
 
 class FileTest : public testing::Test {
   protected:
@@ -164,6 +174,105 @@ TEST_F(FileTest, ALinkStaysALink) {
     EXPECT_TRUE(S_ISLNK(st.st_mode));
 }
 
+// A link to what is not there yet is followed, over several links and relative to each link's folder.
+TEST_F(FileTest, ALinkToNothingStaysALink) {
+    ASSERT_EQ(symlink("second", Path("first").c_str()), 0);
+    ASSERT_EQ(symlink("real", Path("second").c_str()), 0);
+    EXPECT_EQ(amp_file_replace(Path("first").c_str(), "new", 3, nullptr, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(Get("real"), "new");
+    EXPECT_EQ(Names(), (NameSet{"first", "second", "real"}));
+    struct stat st;
+    for (const char *link : {"first", "second"}) {
+        ASSERT_EQ(lstat(Path(link).c_str(), &st), 0);
+        EXPECT_TRUE(S_ISLNK(st.st_mode)) << link;
+    }
+    ASSERT_EQ(symlink("circle", Path("circle").c_str()), 0);
+    EXPECT_EQ(amp_file_replace(Path("circle").c_str(), "new", 3, nullptr, &err_), AMP_IO);
+    EXPECT_NE(std::string(err_.message).find("Too many levels of symbolic links"), std::string::npos) << err_.message;
+}
+
+TEST_F(FileTest, TheTargetIsTheSameHoweverItIsWritten) {
+    char there[AMP_FILE_PATH], other[AMP_FILE_PATH];
+    ASSERT_EQ(symlink("real", Path("link").c_str()), 0);
+    for (bool exists : {false, true}) {
+        if (exists) Put("real", "old");
+        ASSERT_EQ(amp_file_target(Path("real").c_str(), there, &err_), AMP_OK) << err_.message;
+        for (const char *name : {"link", "./real", "../" /* and the folder's name */}) {
+            std::string path = Path(name);
+            if (path.back() == '/') path += folder_.substr(folder_.rfind('/') + 1) + "/real";
+            ASSERT_EQ(amp_file_target(path.c_str(), other, &err_), AMP_OK) << err_.message;
+            EXPECT_STREQ(there, other) << path;
+        }
+    }
+}
+
+TEST_F(FileTest, AWriteProtectedFileIsNotReplaced) {
+    Put("out", "old");
+    ASSERT_EQ(chmod(Path("out").c_str(), 0444), 0);
+    EXPECT_EQ(amp_file_replace(Path("out").c_str(), "new", 3, nullptr, &err_), AMP_IO);
+    EXPECT_NE(std::string(err_.message).find("is write-protected (mode 0444), so it is not replaced; chmod +w it"),
+              std::string::npos)
+        << err_.message;
+    EXPECT_EQ(amp_file_try(Path("out").c_str(), &err_), AMP_IO);
+    EXPECT_EQ(Get("out"), "old");
+    EXPECT_EQ(Names(), NameSet{"out"});
+}
+
+// Somebody could open it before it gets its mode, and would have it open when the content comes.
+TEST_F(FileTest, TheTemporaryOfAPrivateFileIsPrivateFromTheStart) {
+    Put("out", "old");
+    ASSERT_EQ(chmod(Path("out").c_str(), 0600), 0);
+    amp_file_writer *w = nullptr;
+    mode_seen_at_fchmod = -1;
+    ASSERT_EQ(amp_file_writer_open(Path("out").c_str(), nullptr, &w, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(mode_seen_at_fchmod, 0600);
+    amp_file_writer_abandon(w);
+}
+
+TEST_F(FileTest, NamesOfAnyLengthThatTheSystemTakes) {
+    for (size_t length : {1, 64, 65, 244, 245, 254, 255}) {
+        std::string name(length, 'n');
+        EXPECT_EQ(amp_file_replace(Path(name).c_str(), "new", 3, nullptr, &err_), AMP_OK) << err_.message;
+        EXPECT_EQ(Get(name), "new");
+    }
+    EXPECT_EQ(amp_file_replace(Path(std::string(256, 'n')).c_str(), "new", 3, nullptr, &err_), AMP_IO);
+    EXPECT_NE(std::string(err_.message).find("File name too long"), std::string::npos) << err_.message;
+    std::string letters = "x";
+    while (letters.size() < 254) letters += "\xc3\xa4"; // not cut inside a letter: some file systems refuse that
+    amp_file_writer *w = nullptr;
+    ASSERT_EQ(amp_file_writer_open(Path(letters).c_str(), nullptr, &w, &err_), AMP_OK) << err_.message;
+    for (const std::string &name : Names()) {
+        size_t suffix = name.find(".tmp-");
+        EXPECT_TRUE(suffix == std::string::npos || suffix % 2 == 1) << name;
+    }
+    amp_file_writer_abandon(w);
+}
+
+TEST_F(FileTest, DevicesAndPipesAreWrittenAsTheyAre) {
+    EXPECT_EQ(amp_file_replace("/dev/null", "new", 3, nullptr, &err_), AMP_OK) << err_.message;
+    struct stat st;
+    ASSERT_EQ(stat("/dev/null", &st), 0);
+    EXPECT_TRUE(S_ISCHR(st.st_mode));
+    EXPECT_EQ(amp_file_replace("/dev/full", "new", 3, nullptr, &err_), AMP_IO);
+    EXPECT_STREQ(err_.message, "/dev/full: cannot write: No space left on device");
+    ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+    EXPECT_EQ(amp_file_try(Path("pipe").c_str(), &err_), AMP_OK) << "and does not wait for a reader";
+    int fd = open(Path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+    EXPECT_EQ(amp_file_replace(Path("pipe").c_str(), "new", 3, nullptr, &err_), AMP_OK) << err_.message;
+    char got[4] = {};
+    EXPECT_EQ(read(fd, got, sizeof got), 3);
+    EXPECT_STREQ(got, "new");
+    close(fd);
+    EXPECT_EQ(Names(), NameSet{"pipe"});
+}
+
+TEST_F(FileTest, TryingLeavesNothing) {
+    EXPECT_EQ(amp_file_try(Path("out").c_str(), &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(amp_file_try(Path("no/out").c_str(), &err_), AMP_NOT_FOUND);
+    EXPECT_EQ(amp_file_try(folder_.c_str(), &err_), AMP_INVALID_ARGUMENT);
+    EXPECT_TRUE(Names().empty());
+}
+
 TEST_F(FileTest, WriterErrorsSayWhat) {
     amp_file_writer *w = nullptr;
     EXPECT_EQ(amp_file_writer_open(Path("no/out").c_str(), nullptr, &w, &err_), AMP_NOT_FOUND);
@@ -172,7 +281,9 @@ TEST_F(FileTest, WriterErrorsSayWhat) {
     EXPECT_NE(std::string(err_.message).find(": cannot create: No such file or directory"), std::string::npos);
     EXPECT_EQ(amp_file_writer_open(folder_.c_str(), nullptr, &w, &err_), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(std::string(err_.message), folder_ + ": not a regular file, so it is not replaced; name another path");
-    EXPECT_EQ(amp_file_writer_open("/dev/null", nullptr, &w, &err_), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_file_writer_open((folder_ + "/").c_str(), nullptr, &w, &err_), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_file_writer_open(Path("none/").c_str(), nullptr, &w, &err_), AMP_IO);
+    EXPECT_EQ(amp_file_writer_open("", nullptr, &w, &err_), AMP_NOT_FOUND);
     EXPECT_EQ(amp_file_writer_open(std::string(10000, 'x').c_str(), nullptr, &w, &err_), AMP_IO);
     FailingAllocator failing(0);
     amp_allocator a = failing.get();

@@ -242,7 +242,7 @@ static amp_file_writer *writer_new(const Target *target, const amp_allocator *a)
     if (target->direct) return w;
     size_t folder = folder_length(target->path);
     w->temporary = strcpy(w->paths + len + 1, target->path);
-    w->temporary[folder + utf8_cut(w->temporary + folder, TEMPORARY_NAME)] = '\0';
+    if (len - folder > TEMPORARY_NAME) w->temporary[folder + utf8_cut(w->temporary + folder, TEMPORARY_NAME)] = '\0';
     strcat(w->temporary, temporary_suffix);
     return w;
 }

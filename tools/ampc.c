@@ -6,9 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "amp/compile.h"
+#include "base/alloc.h"
+#include "base/file.h"
 #include "tools/dependency_file.h"
+#include "tools/outputs.h"
+#include "tools/standard_streams.h"
 
 static const char usage_text[] =
     "usage: ampc MODEL -o model.so [options]      compile a model (.amp) or IR (.ir)\n"
@@ -32,10 +37,13 @@ static const char usage_text[] =
     "  -MD, -MF FILE         also write a rule for make or Ninja that names the files read, to OUTPUT.d or FILE\n"
     "  --max-ops N           refuse programs of more graph ops (default: 10,000,000)\n"
     "  --json FILE           with explain: write JSON for tools\n"
-    "  --help, --version\n"
+    "  --force               write over files that ampc did not write\n"
+    "  -h, --help, --version\n"
     "\n"
-    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --json and --gpu-arch (registers of its "
-    "kernels).\n"
+    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --json, --force and --gpu-arch (registers "
+    "of "
+    "its kernels).\n"
+    "FILE may be - for standard output, MODEL - for standard input.\n"
     "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
     "Passes: ";
 
@@ -45,7 +53,10 @@ typedef struct Command {
     amp_compile_options compile;
     amp_define defines[MAX_DEFINES];
     const char *glob, *json, *output, *dump_pass, *dump_dir;
-    DependencyFile dependencies;
+    DependencyFile dependencies; /* and what outputs are compared with */
+    Outputs files;
+    char *input; /* the model, read from standard input; NULL: a file */
+    size_t input_size;
     int explain, dump, dump_count, time_passes, failed;
     char *last_text; /* with --time-passes: the module after the pass before, without its first line */
     size_t last_size;
@@ -63,16 +74,22 @@ static int fail(const char *format, const char *what) {
 static void on_diagnostic(void *user, const char *text, int32_t is_error) {
     (void)user;
     (void)is_error;
-    fputs(text, stderr);
+    print_plain(stderr, text, strlen(text));
 }
 
-static int write_file(const char *path, const void *data, size_t size) {
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(data, 1, size, f) != size || fclose(f)) {
-        fprintf(stderr, "ampc: %s: %s\n", path, strerror(errno));
-        return 1;
+/* Compares the file with all that has been read by now, and replaces it as a whole.  "-" is standard output. */
+static int write_file(Command *c, const char *option, const char *path, OutputKind kind, const void *data,
+                      size_t size) {
+    amp_error err = {0};
+    if (!strcmp(path, "-")) { /* reported at the end */
+        standard_streams_note(fwrite(data, 1, size, stdout) != size);
+        return 0;
     }
-    return 0;
+    int wrong = outputs_check_one(&c->files, option, path, kind);
+    if (wrong) return wrong;
+    if (!amp_file_replace(path, data, size, NULL, &err)) return 0;
+    fprintf(stderr, "ampc: %s %s\n", option, err.message);
+    return 1;
 }
 
 /* Ends the line of a pass, whose text tells whether it changed anything; the first line names the stage. */
@@ -91,11 +108,11 @@ static void end_timing(Command *c, const char *text, size_t size) {
 static void on_dump(void *user, const char *pass, const char *text, size_t size) {
     Command *c = user;
     if (c->time_passes) end_timing(c, text, size);
-    if (c->dump && (!c->dump_pass || !strcmp(c->dump_pass, pass))) fwrite(text, 1, size, stdout);
+    if (c->dump && (!c->dump_pass || !strcmp(c->dump_pass, pass))) print_plain(stdout, text, size);
     if (!c->dump_dir) return;
-    char path[4096];
+    char path[AMP_FILE_PATH];
     snprintf(path, sizeof path, "%s/%02d-%s.ir", c->dump_dir, c->dump_count++, pass);
-    c->failed |= write_file(path, text, size);
+    if (!c->failed) c->failed = write_file(c, "--dump-dir", path, OUTPUT_IR, text, size);
 }
 
 static int is_pass(const char *name) {
@@ -112,7 +129,8 @@ static void on_timing(void *user, const char *pass, double seconds) {
 
 static void on_dependency(void *user, const char *path) {
     Command *c = user;
-    dependency_file_add(&c->dependencies, path);
+    const char *kept = dependency_file_add(&c->dependencies, path);
+    if (kept) outputs_input(&c->files, "the file", kept);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */
@@ -180,6 +198,7 @@ enum {
     O_MAX_OPS,
     O_JSON,
     O_EVAL_PRECISION,
+    O_FORCE,
     O_HELP,
     O_VERSION
 };
@@ -200,6 +219,7 @@ static const struct option long_options[] = {
     {"gpu-arch", required_argument, NULL, O_GPU_ARCH},
     {"max-ops", required_argument, NULL, O_MAX_OPS},
     {"json", required_argument, NULL, O_JSON},
+    {"force", no_argument, NULL, O_FORCE},
     {"help", no_argument, NULL, O_HELP},
     {"version", no_argument, NULL, O_VERSION},
     {NULL, 0, NULL, 0},
@@ -239,6 +259,8 @@ static int take_option(Command *c, int option, char **argv) {
     case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
     case O_MAX_OPS: return set_max_ops(c, optarg);
     case O_JSON: c->json = optarg; return 0;
+    case O_FORCE: c->files.force = true; return 0;
+    case 'h':
     case O_HELP:
         fputs(usage_text, stdout);
         print_passes(stdout);
@@ -257,7 +279,7 @@ static int refuse_option(int option, char **argv) {
 
 static int is_for_explain(int option) {
     static const int taken[] = {'D',    O_PRECISION, O_EVAL_PRECISION, O_POLICY, O_MAX_OPS, O_GPU_ARCH,
-                                O_JSON, O_CC,        O_HELP,           O_VERSION};
+                                O_JSON, O_CC,        O_FORCE,          'h',      O_HELP,    O_VERSION};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (taken[i] == option) return 1;
     return 0;
@@ -269,7 +291,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
         argv[1] = argv[0];
         argc--, argv++;
     }
-    for (int option; (option = getopt_long(argc, argv, ":o:D:M:", long_options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":o:D:M:h", long_options, NULL)) != -1;) {
         if (option == '?' || option == ':') return refuse_option(option, argv);
         if (c->explain && !is_for_explain(option))
             return fail("%s: explain does not take this; see ampc --help", argv[optind - 1]);
@@ -295,55 +317,118 @@ static void default_output(Command *c, char *out, size_t size) {
 }
 
 static int report(amp_status status, const amp_error *err) {
-    if (status != AMP_BAD_SOURCE) fprintf(stderr, "ampc: %s\n", err->message); /* the diagnostics have said it */
+    if (status != AMP_BAD_SOURCE) { /* the diagnostics have said it */
+        fputs("ampc: ", stderr);
+        print_plain(stderr, err->message, strlen(err->message));
+        fputc('\n', stderr);
+    }
     return status == AMP_INVALID_ARGUMENT ? 2 : 1;
 }
 
-static int compile(Command *c) {
+static OutputKind output_kind(amp_emit emit) {
+    static const OutputKind kinds[] = {OUTPUT_MODEL, OUTPUT_C, OUTPUT_IR, OUTPUT_CUDA, OUTPUT_PTX};
+    return kinds[emit];
+}
+
+static int write_rules(Command *c, const char *path, const char *output) {
+    size_t size;
+    if (!path) return 0;
+    char *text = dependency_file_text(&c->dependencies, output, &size);
+    if (!text) return fprintf(stderr, "ampc: -MF %s: no memory for the list of files\n", path), 1;
+    int failed = write_file(c, "-MF", path, OUTPUT_RULES, text, size);
+    free(text);
+    return failed;
+}
+
+/* Compiles, then writes: only then is it known which files were read. */
+static int compile_to(Command *c, const char *output, const char *rules) {
     amp_error err = {0};
     amp_compile_result *result = NULL;
-    char output[4096];
-    default_output(c, output, sizeof output);
-    c->compile.output = c->output ? c->output : output;
-    if (!strcmp(c->compile.output, c->compile.name)) return fail("%s: would be overwritten; give -o", c->compile.name);
-    int only_dump = c->dump && !c->output && c->compile.emit == AMP_EMIT_SO; /* to look, not to build */
-    if (only_dump) {
-        c->compile.output = NULL;
+    outputs_output(&c->files, "-o", output, output_kind(c->compile.emit));
+    outputs_output(&c->files, "-MF", rules, OUTPUT_RULES);
+    int failed = outputs_check(&c->files);
+    if (failed) return failed;
+    amp_status status = amp_compile(&c->compile, &result, &err);
+    if (status) return report(status, &err);
+    size_t size;
+    const void *data = amp_compile_result_data(result, &size);
+    failed = c->failed ? c->failed : outputs_check(&c->files); /* now with all that was read */
+    if (!failed && output) failed = write_file(c, "-o", output, output_kind(c->compile.emit), data, size);
+    amp_compile_result_release(result);
+    return failed ? failed : write_rules(c, rules, output);
+}
+
+static int compile(Command *c) {
+    char output[AMP_FILE_PATH], rules[AMP_FILE_PATH + 2];
+    if (c->dump && !c->output && c->compile.emit == AMP_EMIT_SO) { /* to look, not to build */
         c->compile.emit = AMP_EMIT_IR;
         if (c->dump_pass) c->compile.stop_after = c->dump_pass;
+        return compile_to(c, NULL, NULL);
     }
-    amp_status status = amp_compile(&c->compile, &result, &err);
-    amp_compile_result_release(result);
-    if (status) return report(status, &err);
-    return c->failed || (c->compile.output && dependency_file_write(&c->dependencies, c->compile.output));
+    if (c->input && !c->output) return fail("the model is read from standard input: give -o%s", "");
+    if (c->output) snprintf(output, sizeof output, "%s", c->output);
+    else default_output(c, output, sizeof output);
+    if (!strcmp(output, "-") && c->dependencies.wanted && !c->dependencies.path)
+        return fail("-MD with -o %s: give -MF FILE", output);
+    snprintf(rules, sizeof rules, "%s.d", output);
+    return compile_to(c, output, !c->dependencies.wanted ? NULL : c->dependencies.path ? c->dependencies.path : rules);
 }
 
 static int explain(Command *c) {
     amp_error err = {0};
     amp_compile_result *result = NULL;
+    outputs_output(&c->files, "--json", c->json, OUTPUT_EXPLANATION);
+    int failed = outputs_check(&c->files);
+    if (failed) return failed;
     amp_status status = amp_explain(&c->compile, c->glob, c->json != NULL, &result, &err);
     if (status) return report(status, &err);
     size_t size;
     const void *data = amp_compile_result_data(result, &size);
-    int failed = c->json ? write_file(c->json, data, size) : fwrite(data, 1, size, stdout) != size;
+    if (c->json) failed = write_file(c, "--json", c->json, OUTPUT_EXPLANATION, data, size);
+    else print_plain(stdout, data, size);
     amp_compile_result_release(result);
     return failed;
 }
 
+/* "-": the model is read here, and diagnostics call it stdin. */
+static int read_model(Command *c) {
+    amp_error err = {0};
+    if (strcmp(c->compile.name, "-")) {
+        outputs_input(&c->files, "the model", c->compile.name);
+    } else {
+        if (amp_file_read("/dev/stdin", 0, NULL, &c->input, &c->input_size, &err))
+            return fprintf(stderr, "ampc: %s\n", err.message), 1;
+        c->compile.name = "stdin";
+        c->compile.text = c->input;
+        c->compile.text_size = c->input_size;
+    }
+    if (c->compile.policy && !access(c->compile.policy, F_OK)) outputs_input(&c->files, "--policy", c->compile.policy);
+    return 0;
+}
+
+static void command_free(Command *c) {
+    free(c->last_text);
+    amp_free(NULL, c->input, c->input_size + 1);
+    dependency_file_free(&c->dependencies);
+    outputs_free(&c->files);
+}
+
 int main(int argc, char **argv) {
-    static Command c;
-    c.compile = (amp_compile_options){
-        .struct_size = sizeof c.compile, .defines = c.defines, .diagnostic = on_diagnostic, .user = &c};
+    static Command c = {.files = {.tool = "ampc"}};
+    standard_streams_open();
+    c.compile = (amp_compile_options){.struct_size = sizeof c.compile,
+                                      .defines = c.defines,
+                                      .diagnostic = on_diagnostic,
+                                      .dependency = on_dependency,
+                                      .user = &c};
     int wrong = read_arguments(&c, argc, argv);
-    if (wrong) return wrong == 1 ? 0 : wrong;
+    if (wrong) return wrong == 1 ? standard_streams_flush("ampc") : wrong;
     if (c.dump || c.dump_dir || c.time_passes) c.compile.dump = on_dump;
     if (c.time_passes) c.compile.timing = on_timing;
-    if (c.dependencies.wanted) c.compile.dependency = on_dependency;
     if (c.dump_dir && mkdir(c.dump_dir, 0777) && errno != EEXIST)
         return fprintf(stderr, "ampc: --dump-dir %s: %s\n", c.dump_dir, strerror(errno)), 1;
-    int failed = c.explain ? explain(&c) : compile(&c);
-    free(c.last_text);
-    dependency_file_free(&c.dependencies);
-    if (fflush(stdout) || ferror(stdout)) return fprintf(stderr, "ampc: standard output: %s\n", strerror(errno)), 1;
-    return failed;
+    int failed = read_model(&c);
+    if (!failed) failed = c.explain ? explain(&c) : compile(&c);
+    command_free(&c);
+    return standard_streams_flush("ampc") ? 1 : failed;
 }

@@ -14,10 +14,11 @@ typedef struct DependencyFile {
     bool out_of_memory;
 } DependencyFile;
 
-void dependency_file_add(DependencyFile *d, const char *path);
-/* Writes "OUTPUT: FILE...", and for each file but the first a rule without a recipe, so that removing an include is no
- * error of make.  Reports and returns 1 on failure; does nothing where no file is wanted. */
-int dependency_file_write(const DependencyFile *d, const char *output);
+/* The path as it is kept, or NULL where it was there already. */
+const char *dependency_file_add(DependencyFile *d, const char *path);
+/* "OUTPUT: FILE...", and for each file but the first a rule without a recipe, so that removing an include is no error
+ * of make.  The caller frees it; NULL: no memory. */
+char *dependency_file_text(const DependencyFile *d, const char *output, size_t *size);
 void dependency_file_free(DependencyFile *d);
 
 #endif

@@ -127,6 +127,93 @@ says '-MF no/such/folder.d' 'No such file or directory'
 run 2 dependencies -MX
 says '-MX: there is no such option'
 
+# ---- ampc: what it never overwrites --------------------------------------------------------------
+
+# keeps FILE STATUS COMMAND...: the command is refused, and the file is as it was
+keeps() {
+    local file=$1
+    shift
+    cp "$file" "$work/kept"
+    run "$@"
+    holds "$command_line: keeps ${file#"$work/"}" cmp "$file" "$work/kept"
+}
+(cd "$work" && cp small.amp guard.amp && ln -s guard.amp link.amp && ln guard.amp hard.amp && cp own.policy guard.policy)
+printf 'amp 1\ninclude "part.amp"\nmodel m(x: f32[N, 4]) -> y { y = double(x) }\n' >"$work/whole.amp"
+cp "$work/with space/part \$1.amp" "$work/part.amp"
+quick=(--isa portable --target cpu)
+for target in "$work/guard.amp" "$work/./guard.amp" "$work/sub/../guard.amp" "$work/link.amp" "$work/hard.amp"; do
+    keeps "$work/guard.amp" 2 "$ampc" "$work/guard.amp" -o "$target" --force
+    says "-o $target: is the same file as the model $work/guard.amp" 'would be overwritten'
+done
+keeps "$work/guard.amp" 2 env -C "$work" "$ampc" guard.amp -o "$work/guard.amp"
+keeps "$work/guard.policy" 2 env -C "$work" "$ampc" guard.amp --policy guard.policy -o ./guard.policy
+says 'is the same file as --policy guard.policy'
+keeps "$work/part.amp" 1 "$ampc" "$work/whole.amp" "${quick[@]}" -o "$work/part.amp"
+keeps "$work/part.amp" 2 "$ampc" "$work/whole.amp" "${quick[@]}" -o "$work/part.amp" --force
+says 'is the same file as the file'
+keeps "$work/part.amp" 2 "$ampc" "$work/whole.amp" "${quick[@]}" -o "$work/x.so" -MF "$work/part.amp" --force
+keeps "$work/guard.amp" 2 "$ampc" explain "$work/guard.amp" --json "$work/guard.amp"
+keeps "$so" 2 "$ampc" explain "$so" --json "$so"
+run 2 "$ampc" "$work/guard.amp" -o "$work/x.so" -MF "$work/./x.so"
+says 'is the same file as -o' 'which is written too'
+holds 'nothing was written' test ! -e "$work/x.so"
+
+# What ampc did not write stays, unless --force is given; what it did is replaced.
+printf 'int main(void) { return 0; }\n' >"$work/guard.c"
+keeps "$work/guard.c" 1 "$ampc" "$work/guard.amp" --emit c
+says "-o $work/guard.c: is there already and is not C that ampc wrote" '--force'
+for output in "-o $work/own.txt" "-o $work/own.txt --emit c" "-o $work/own.txt --emit ir" "-o $work/own.txt --emit cu" \
+    "-o $work/own.so -MF $work/own.txt" "-o $work/own.so -MF $work/data.st" "-o $work/own.c --emit ir"; do
+    printf 'my notes: all \\ of them\n' >"$work/own.txt"
+    [[ -e $work/own.c ]] || "$ampc" "$work/guard.amp" --emit c -o "$work/own.c"
+    file=${output##* $work/}
+    file=$work/${file%% *}
+    [[ $output != -o\ *own.txt* ]] || file=$work/own.txt
+    [[ $output != -o\ *own.c* ]] || file=$work/own.c
+    # shellcheck disable=SC2086
+    keeps "$file" 1 "$ampc" "$work/guard.amp" "${quick[@]/cpu/both}" $output
+done
+keeps "$work/own.txt" 1 "$ampc" explain "$so" --json "$work/own.txt"
+run 0 "$ampc" "$work/guard.amp" "${quick[@]}" -o "$work/own.txt" --force
+holds '--force replaces it' "$amprun" info "$work/own.txt"
+for kind in so c ir cu; do
+    for _ in 1 2; do run 0 "$ampc" "$work/guard.amp" --isa portable --emit $kind -o "$work/twice.$kind" --force; done
+    run 0 "$ampc" "$work/guard.amp" --isa portable --emit $kind -o "$work/twice.$kind"
+done
+for _ in 1 2; do
+    run 0 "$ampc" explain "$so" --json "$work/twice.json"
+    run 0 "$ampc" "$work/guard.amp" "${quick[@]}" -o "$work/twice.so" -MD
+    run 0 "$ampc" "$work/guard.amp" --dump-dir "$work/twice" --emit ir -o "$work/twice.ir"
+    rm -rf "$work/twice"
+done
+: >"$work/empty"
+run 0 "$ampc" "$work/guard.amp" "${quick[@]}" -o "$work/empty"
+ln -s "$work/new.so" "$work/link.so"
+run 0 "$ampc" "$work/guard.amp" "${quick[@]}" -o "$work/link.so"
+holds 'a link to nothing is followed' test -L "$work/link.so" -a -s "$work/new.so"
+chmod 0444 "$work/new.so"
+keeps "$work/new.so" 1 "$ampc" "$work/guard.amp" "${quick[@]}" -o "$work/link.so"
+says 'is write-protected (mode 0444)'
+mkdir "$work/dumped"
+printf 'mine\n' >"$work/dumped/00-elaborate.ir"
+keeps "$work/dumped/00-elaborate.ir" 1 "$ampc" "$work/guard.amp" --dump-dir "$work/dumped" -o "$work/x.so"
+holds 'nothing else was written' test "$(ls "$work/dumped")" = 00-elaborate.ir -a ! -e "$work/x.so"
+run 0 "$ampc" "$work/guard.amp" "${quick[@]}" -o /dev/null
+run 0 "$ampc" - --emit ir -o - <"$work/guard.amp"
+says 'module "small"'
+run 2 "$ampc" - <"$work/guard.amp"
+says 'give -o'
+run 0 "$ampc" explain "$so" --json -
+says '"decisions":'
+holds 'no file is named -' test ! -e - -a ! -e "$work/-"
+for closed in '>&-' '<&- >&- 2>&-'; do
+    run 0 bash -c "cd $work && $ampc guard.amp --isa portable --dump-ir=plan -o closed.so --force $closed"
+    holds "with $closed the output is what it should be" "$amprun" info "$work/closed.so"
+done
+printf 'amp 1\n\033]0;title\a\n' >"$work/escape.amp"
+run 1 "$ampc" "$work/escape.amp"
+holds 'no escape reaches the terminal' bash -c '! grep -q "$1" "$2"' - $'\033' "$work/.err"
+
 # ---- ampc: dumps, stopping and going on ----------------------------------------------------------
 
 passes=(elaborate autocast autodiff scale optimizer simplify lower fuse layout plan)
@@ -190,7 +277,7 @@ run 2 "$ampc" explain "$so" --emit ir
 
 # ---- ampc: what it refuses -----------------------------------------------------------------------
 
-run 0 "$ampc" --help
+for help in --help -h; do run 0 "$ampc" $help; done
 says 'usage: ampc' 'elaborate, autocast'
 run 0 "$ampc" --version
 says 'ampc '

@@ -1,0 +1,194 @@
+/* outputs.c: see outputs.h. */
+#include "tools/outputs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/elf.h"
+#include "base/file.h"
+
+/* ---- which file a path names ------------------------------------------------------------------------------------- */
+
+typedef struct Identity {
+    bool known, exists, shared; /* shared: a device or pipe, which any number of options may name */
+    dev_t device;
+    ino_t inode;
+    char path[AMP_FILE_PATH]; /* where it does not exist */
+} Identity;
+
+static void identify(const char *path, Identity *id) {
+    struct stat st;
+    id->exists = stat(path, &st) == 0;
+    id->known = id->exists || !amp_file_target(path, id->path, NULL);
+    id->shared = id->exists && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    if (!id->exists) return;
+    id->device = st.st_dev;
+    id->inode = st.st_ino;
+}
+
+static bool same_file(const char *a, const char *b) {
+    Identity x, y;
+    identify(a, &x);
+    identify(b, &y);
+    if (!x.known || !y.known || x.shared || x.exists != y.exists) return false;
+    return x.exists ? x.device == y.device && x.inode == y.inode : !strcmp(x.path, y.path);
+}
+
+/* ---- what a file was written by ---------------------------------------------------------------------------------- */
+
+enum { HEAD = 64 << 10, MODEL_MOST = 1 << 30 };
+
+typedef struct Head { /* the first bytes of a file, with a NUL after them */
+    char text[HEAD + 1];
+    size_t size;
+} Head;
+
+static bool read_head(const char *path, Head *h) {
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
+    h->size = fread(h->text, 1, HEAD, f);
+    h->text[h->size] = '\0';
+    return fclose(f) == 0;
+}
+
+/* Whether the first line that is not empty starts with |start| and has |middle| after it. */
+static bool first_line(const Head *h, const char *start, const char *middle) {
+    const char *line = h->text + strspn(h->text, "\n"), *end = line + strcspn(line, "\n");
+    if (strncmp(line, start, strlen(start)) != 0) return false;
+    const char *at = strstr(line, middle);
+    return at && at < end;
+}
+
+/* The header of a safetensors file follows its length in 8 bytes.  A quote inside a name is escaped there, so that this
+ * is found as an entry only. */
+static bool tensors_of(const Head *h, const char *format) {
+    char entry[64];
+    snprintf(entry, sizeof entry, "\"amp.format\":\"%s ", format);
+    return h->size > 8 && h->text[8] == '{' && strlen(h->text + 8) > 2 && strstr(h->text + 8, entry);
+}
+
+static bool is_model(const char *path) {
+    char *data;
+    size_t size, offset, length;
+    if (amp_file_read(path, MODEL_MOST, NULL, &data, &size, NULL)) return false;
+    bool found = !amp_elf_section(data, size, ".amp.sha256", &offset, &length, NULL);
+    amp_free(NULL, data, size + 1);
+    return found;
+}
+
+static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
+    switch (kind) {
+    case OUTPUT_MODEL: return is_model(path);
+    case OUTPUT_C: return first_line(h, "/* Model ", " by ampc ");
+    case OUTPUT_IR: return first_line(h, "module \"", " stage ");
+    case OUTPUT_CUDA: return first_line(h, "/* Model ", " for CUDA.");
+    case OUTPUT_PTX: return strstr(h->text, "NVVM Compiler") && strstr(h->text, "_k00");
+    case OUTPUT_EXPLANATION: return first_line(h, "{\"model\":", "\"decisions\":");
+    case OUTPUT_RULES: return first_line(h, "", ": \\");
+    case OUTPUT_PARAMS: return tensors_of(h, "params");
+    case OUTPUT_CHECKPOINT: return tensors_of(h, "checkpoint");
+    case OUTPUT_TENSORS: return tensors_of(h, "tensors");
+    case OUTPUT_LOG: return first_line(h, "{\"model\": ", "\"policy\": ");
+    }
+    return false;
+}
+
+bool outputs_are_own(const char *path, OutputKind kind) {
+    static const Head empty;
+    struct stat st;
+    Head h = empty;
+    if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_size == 0) return true;
+    return read_head(path, &h) && is_of_kind(&h, path, kind);
+}
+
+static const char *kind_name(OutputKind kind) {
+    switch (kind) {
+    case OUTPUT_MODEL: return "a model that ampc compiled";
+    case OUTPUT_C: return "C that ampc wrote";
+    case OUTPUT_IR: return "IR that ampc wrote";
+    case OUTPUT_CUDA: return "CUDA C that ampc wrote";
+    case OUTPUT_PTX: return "PTX that ampc wrote";
+    case OUTPUT_EXPLANATION: return "JSON that ampc wrote";
+    case OUTPUT_RULES: return "a rule for make";
+    case OUTPUT_PARAMS: return "parameters that amprun saved";
+    case OUTPUT_CHECKPOINT: return "a checkpoint";
+    case OUTPUT_TENSORS: return "tensors that amprun wrote";
+    case OUTPUT_LOG: return "a log of amprun";
+    }
+    return "?";
+}
+
+/* ---- checking ---------------------------------------------------------------------------------------------------- */
+
+static void add(Outputs *o, NamedFile **files, int *count, NamedFile file) {
+    if (!file.path || !strcmp(file.path, "-")) return;
+    NamedFile *more = realloc(*files, sizeof *more * (size_t)(*count + 1));
+    if (!more) {
+        o->out_of_memory = true;
+        return;
+    }
+    *files = more;
+    more[(*count)++] = file;
+}
+
+void outputs_input(Outputs *o, const char *option, const char *path) {
+    add(o, &o->input, &o->inputs, (NamedFile){.option = option, .path = path});
+}
+
+void outputs_output(Outputs *o, const char *option, const char *path, OutputKind kind) {
+    add(o, &o->output, &o->outputs, (NamedFile){option, path, kind});
+}
+
+static int report_same(const Outputs *o, const NamedFile *out, const NamedFile *other, const char *why) {
+    fprintf(stderr, "%s: %s %s: is the same file as %s %s, %s; name another file\n", o->tool, out->option, out->path,
+            other->option, other->path, why);
+    return 2;
+}
+
+/* |count| outputs are looked at. */
+static int check_same(const Outputs *o, const NamedFile *out, int count) {
+    if (o->out_of_memory) return fprintf(stderr, "%s: no memory for the list of files\n", o->tool), 1;
+    for (int i = 0; i < o->inputs; i++)
+        if (same_file(out->path, o->input[i].path))
+            return report_same(o, out, &o->input[i], "which is read and would be overwritten");
+    for (int i = 0; i < count; i++)
+        if (strcmp(out->option, o->output[i].option) && same_file(out->path, o->output[i].path))
+            return report_same(o, out, &o->output[i], "which is written too");
+    return 0;
+}
+
+/* What it would replace, and whether it can. */
+static int check_target(const Outputs *o, const NamedFile *out) {
+    amp_error err = {0};
+    if (!o->force && !outputs_are_own(out->path, out->kind)) {
+        fprintf(stderr,
+                "%s: %s %s: is there already and is not %s, so it is not replaced; name another file, or give "
+                "--force\n",
+                o->tool, out->option, out->path, kind_name(out->kind));
+        return 1;
+    }
+    if (!amp_file_try(out->path, &err)) return 0;
+    fprintf(stderr, "%s: %s %s\n", o->tool, out->option, err.message);
+    return 1;
+}
+
+int outputs_check(const Outputs *o) {
+    int wrong = 0;
+    for (int i = 0; !wrong && i < o->outputs; i++) wrong = check_same(o, &o->output[i], i);
+    for (int i = 0; !wrong && i < o->outputs; i++) wrong = check_target(o, &o->output[i]);
+    return wrong;
+}
+
+int outputs_check_one(const Outputs *o, const char *option, const char *path, OutputKind kind) {
+    NamedFile out = {option, path, kind};
+    if (!path || !strcmp(path, "-")) return 0;
+    int wrong = check_same(o, &out, o->outputs);
+    return wrong ? wrong : check_target(o, &out);
+}
+
+void outputs_free(Outputs *o) {
+    free(o->input);
+    free(o->output);
+}

@@ -1,0 +1,48 @@
+/* standard_streams.c: see standard_streams.h. */
+#include "tools/standard_streams.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void standard_streams_open(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
+/* errno of the first write to standard output that failed: at the end it is that of another call. */
+static int reason;
+
+void standard_streams_note(bool failed) {
+    if (failed && !reason) reason = errno;
+}
+
+int standard_streams_flush(const char *tool) {
+    errno = 0;
+    standard_streams_note(fflush(stdout) != 0);
+    if (!reason && !ferror(stdout)) return 0;
+    fprintf(stderr, "%s: standard output: %s\n", tool, reason ? strerror(reason) : "could not be written in full");
+    return 1;
+}
+
+/* Bytes at |s| that are one control character; 0: none. C1's are U+0080 to U+009F, two bytes in UTF-8. */
+static size_t control_length(const unsigned char *s, size_t left) {
+    if ((s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f) return 1;
+    return left > 1 && s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0 ? 2 : 0;
+}
+
+void print_plain(FILE *to, const char *text, size_t size) {
+    const unsigned char *s = (const unsigned char *)text;
+    for (size_t i = 0, done = 0; i <= size; i++) {
+        size_t n = i < size ? control_length(s + i, size - i) : 0;
+        if (i < size && !n) continue;
+        bool lost = fwrite(text + done, 1, i - done, to) != i - done;
+        if (to == stdout) standard_streams_note(lost);
+        for (size_t k = 0; k < n; k++) fprintf(to, "\\x%02x", s[i + k]);
+        done = i + (n ? n : 1);
+        i = done - 1;
+    }
+}

@@ -1,0 +1,22 @@
+/* standard_streams.h: descriptors 0, 1 and 2 of a tool, and text of others on a terminal. */
+#ifndef AMP_TOOLS_STANDARD_STREAMS_H
+#define AMP_TOOLS_STANDARD_STREAMS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* Opens /dev/null on each of 0, 1 and 2 that is closed: the next file that is opened would get its number, and be
+ * written by what was meant for a stream.  Called first in main. */
+void standard_streams_open(void);
+
+/* Called right after a write to standard output, with whether it failed: errno is kept for the message. */
+void standard_streams_note(bool failed);
+
+/* Flushes standard output.  Reports as |tool| and returns 1 where what was printed has not arrived. */
+int standard_streams_flush(const char *tool);
+
+/* Text that may hold what others have written, names of a model say: control characters but newline and tab, which
+ * could be commands to a terminal, become \\xNN. */
+void print_plain(FILE *to, const char *text, size_t size);
+
+#endif

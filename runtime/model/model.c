@@ -175,6 +175,7 @@ int32_t amp_measure_result(const amp_model *m, const amp_program *p, int32_t mea
 const char *amp_version(void) { return AMP_VERSION; }
 
 void amp_model_get_info(const amp_model *m, amp_model_info *out) {
+    if (!out) return;
     *out = (amp_model_info){0};
     if (!m) return;
     *out = (amp_model_info){

@@ -77,6 +77,7 @@ static uint64_t device_bytes(const amp_session *s) {
 }
 
 void amp_session_memory(const amp_session *s, amp_memory_info *out) {
+    if (!out) return;
     *out = (amp_memory_info){0};
     if (!s) return;
     *out = (amp_memory_info){

@@ -1,0 +1,174 @@
+// Every function of amp/amp.h with each of its pointers NULL, one at a time: AMP_INVALID_ARGUMENT with a message, or
+// nothing happens.
+#include <functional>
+#include <set>
+
+#include "tests/runtime/files.h"
+#include "tests/runtime/tiny.h"
+
+namespace {
+
+struct Fixture : Tiny {
+    Fixture() : Tiny(TinyOptions(8)) {}
+    TinyBatch batch{8};
+    amp_error e = {};
+    amp_model *made_model = nullptr;
+    amp_params *made_params = nullptr;
+    amp_session *made_session = nullptr;
+    amp_tensor_info info = {};
+    amp_decision decision = {};
+    amp_cuda_image_info image = {};
+    amp_model_info about = {};
+    amp_memory_info memory = {};
+    amp_scaler_state scaler = {};
+    amp_step_report report = {};
+    float numbers[TINY_CLASSES * TINY_FEATURES] = {};
+    double doubles[8] = {};
+    void *outputs[1] = {numbers};
+};
+
+struct Row {
+    const char *function, *argument;
+    std::function<amp_status(Fixture &)> call;
+};
+
+#define CALL(function, argument, ...)                                                                                  \
+    {                                                                                                                  \
+#function, argument, [](Fixture &f) -> amp_status { (void)f; return function(__VA_ARGS__); }                           \
+    }
+
+const Row kRefused[] = {
+    CALL(amp_model_load, "path", nullptr, nullptr, &f.made_model, &f.e),
+    CALL(amp_model_load, "out", "x.so", nullptr, nullptr, &f.e),
+    CALL(amp_model_load_memory, "bytes", nullptr, 1, "x", nullptr, &f.made_model, &f.e),
+    CALL(amp_model_load_memory, "out", "x", 1, "x", nullptr, nullptr, &f.e),
+    CALL(amp_model_input_at, "model", nullptr, 0, 1, &f.info, &f.e),
+    CALL(amp_model_input_at, "out", f.model, 0, 1, nullptr, &f.e),
+    CALL(amp_model_result_at, "model", nullptr, 0, 1, &f.info, &f.e),
+    CALL(amp_model_result_at, "out", f.model, 0, 1, nullptr, &f.e),
+    CALL(amp_model_param_at, "model", nullptr, 0, &f.info, &f.e),
+    CALL(amp_model_param_at, "out", f.model, 0, nullptr, &f.e),
+    CALL(amp_model_cuda_image_at, "model", nullptr, 0, &f.image, &f.e),
+    CALL(amp_model_cuda_image_at, "out", f.model, 0, nullptr, &f.e),
+    CALL(amp_model_decision_at, "model", nullptr, 0, &f.decision, &f.e),
+    CALL(amp_model_decision_at, "out", f.model, 0, nullptr, &f.e),
+    CALL(amp_params_create, "model", nullptr, nullptr, &f.made_params, &f.e),
+    CALL(amp_params_create, "out", f.model, nullptr, nullptr, &f.e),
+    CALL(amp_params_get, "params", nullptr, "fc.bias", f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_params_get, "name", f.params, nullptr, f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_params_get, "data", f.params, "fc.bias", nullptr, TINY_CLASSES, &f.e),
+    CALL(amp_params_set, "params", nullptr, "fc.bias", f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_params_set, "name", f.params, nullptr, f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_params_set, "data", f.params, "fc.bias", nullptr, TINY_CLASSES, &f.e),
+    CALL(amp_params_load, "params", nullptr, "x.st", &f.e),
+    CALL(amp_params_load, "path", f.params, nullptr, &f.e),
+    CALL(amp_params_save, "params", nullptr, "x.st", &f.e),
+    CALL(amp_params_save, "path", f.params, nullptr, &f.e),
+    CALL(amp_session_create, "model", nullptr, f.params, nullptr, &f.made_session, &f.e),
+    CALL(amp_session_create, "params", f.model, nullptr, nullptr, &f.made_session, &f.e),
+    CALL(amp_session_create, "out", f.model, f.params, nullptr, nullptr, &f.e),
+    CALL(amp_step, "session", nullptr, f.batch.inputs, 8, &f.report, &f.e),
+    CALL(amp_step, "inputs", f.session, nullptr, 8, &f.report, &f.e),
+    CALL(amp_eval, "session", nullptr, f.batch.inputs, 8, f.doubles, f.doubles, &f.e),
+    CALL(amp_eval, "inputs", f.session, nullptr, 8, f.doubles, f.doubles, &f.e),
+    CALL(amp_infer, "session", nullptr, f.batch.inputs, 8, f.outputs, &f.e),
+    CALL(amp_infer, "inputs", f.session, nullptr, 8, f.outputs, &f.e),
+    CALL(amp_infer, "outputs", f.session, f.batch.inputs, 8, nullptr, &f.e),
+    CALL(amp_session_metrics, "session", nullptr, f.doubles, &f.e),
+    CALL(amp_session_metrics, "metrics", f.session, nullptr, &f.e),
+    CALL(amp_session_losses, "session", nullptr, f.doubles, &f.e),
+    CALL(amp_session_losses, "losses", f.session, nullptr, &f.e),
+    CALL(amp_session_finish_metrics, "session", nullptr, 0, nullptr, f.doubles, &f.e),
+    CALL(amp_session_finish_metrics, "metrics", f.session, 0, nullptr, nullptr, &f.e),
+    CALL(amp_session_value, "session", nullptr, "logits", &f.info, f.numbers, 4, &f.e),
+    CALL(amp_session_value, "name", f.session, nullptr, &f.info, f.numbers, 4, &f.e),
+    CALL(amp_session_get_scaler, "session", nullptr, &f.scaler, &f.e),
+    CALL(amp_session_get_scaler, "out", f.session, nullptr, &f.e),
+    CALL(amp_session_set_scaler, "session", nullptr, &f.scaler, &f.e),
+    CALL(amp_session_set_scaler, "state", f.session, nullptr, &f.e),
+    CALL(amp_session_get, "session", nullptr, "fc.bias/momentum", f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_session_get, "name", f.session, nullptr, f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_session_get, "data", f.session, "fc.bias/momentum", nullptr, TINY_CLASSES, &f.e),
+    CALL(amp_session_set, "session", nullptr, "fc.bias/momentum", f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_session_set, "name", f.session, nullptr, f.numbers, TINY_CLASSES, &f.e),
+    CALL(amp_session_set, "data", f.session, "fc.bias/momentum", nullptr, TINY_CLASSES, &f.e),
+    CALL(amp_checkpoint_save, "session", nullptr, "x.st", nullptr, &f.e),
+    CALL(amp_checkpoint_save, "path", f.session, nullptr, nullptr, &f.e),
+    CALL(amp_checkpoint_load, "session", nullptr, "x.st", nullptr, 0, &f.e),
+    CALL(amp_checkpoint_load, "path", f.session, nullptr, nullptr, 0, &f.e),
+};
+
+TEST(Null, IsRefused) {
+    Fixture f;
+    for (const Row &r : kRefused) {
+        f.e = {};
+        EXPECT_EQ(r.call(f), AMP_INVALID_ARGUMENT) << r.function << ", " << r.argument;
+        std::string message = f.e.message;
+        EXPECT_NE(message.find("NULL"), std::string::npos) << r.function << ", " << r.argument << ": " << message;
+    }
+    EXPECT_EQ(f.made_model, nullptr);
+    EXPECT_EQ(f.made_params, nullptr);
+    EXPECT_EQ(f.made_session, nullptr);
+}
+
+// An input or output array that is NULL itself.
+TEST(Null, ArraysAreRefused) {
+    Fixture f;
+    const void *inputs[] = {f.batch.inputs[0], nullptr};
+    void *outputs[] = {nullptr};
+    EXPECT_EQ(amp_step(f.session, inputs, 8, nullptr, &f.e), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_eval(f.session, inputs, 8, f.doubles, nullptr, &f.e), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_infer(f.session, f.batch.inputs, 8, outputs, &f.e), AMP_INVALID_ARGUMENT);
+}
+
+// What answers nothing: no crash, and what there is to fill is zero.
+TEST(Null, IsNothing) {
+    Fixture f;
+    amp_model_retain(nullptr), amp_model_release(nullptr);
+    amp_params_retain(nullptr), amp_params_release(nullptr);
+    amp_session_retain(nullptr), amp_session_release(nullptr);
+    f.about.input_count = 7;
+    amp_model_get_info(nullptr, &f.about);
+    EXPECT_EQ(f.about.input_count, 0);
+    amp_model_get_info(f.model, nullptr);
+    f.memory.total = 7;
+    amp_session_memory(nullptr, &f.memory);
+    EXPECT_EQ(f.memory.total, 0u);
+    amp_session_memory(f.session, nullptr);
+    EXPECT_EQ(amp_model_metric_at(nullptr, 0), nullptr);
+    EXPECT_EQ(amp_model_loss_at(nullptr, 0), nullptr);
+    EXPECT_EQ(amp_session_value_name(nullptr, 0), nullptr);
+}
+
+// Errors are for who wants them; reports and metrics too.
+TEST(Null, MayBeLeftOut) {
+    Fixture f;
+    EXPECT_EQ(amp_step(f.session, f.batch.inputs, 8, nullptr, nullptr), AMP_OK);
+    EXPECT_EQ(amp_eval(f.session, f.batch.inputs, 8, nullptr, nullptr, nullptr), AMP_OK);
+    EXPECT_EQ(amp_checkpoint_save(f.session, TempPath("null.st").c_str(), nullptr, nullptr), AMP_OK);
+    EXPECT_EQ(amp_checkpoint_load(f.session, TempPath("null.st").c_str(), nullptr, 9, nullptr), AMP_OK);
+    EXPECT_EQ(amp_params_get(f.params, "none", f.numbers, 1, nullptr), AMP_NOT_FOUND);
+    EXPECT_EQ(amp_step(nullptr, nullptr, 8, nullptr, nullptr), AMP_INVALID_ARGUMENT);
+}
+
+// The list of public functions is that of packaging/libamp.map: a new one gets its rows here.
+TEST(Null, EveryFunctionIsHere) {
+    std::set<std::string> here = {"amp_dtype_name",      "amp_dtype_size",     "amp_status_name",
+                                  "amp_version",         "amp_model_retain",   "amp_model_release",
+                                  "amp_params_retain",   "amp_params_release", "amp_session_retain",
+                                  "amp_session_release", "amp_model_get_info", "amp_session_memory",
+                                  "amp_model_metric_at", "amp_model_loss_at",  "amp_session_value_name"};
+    for (const Row &r : kRefused) here.insert(r.function);
+    std::ifstream map("packaging/libamp.map");
+    std::string line;
+    int count = 0;
+    while (std::getline(map, line)) {
+        size_t at = line.find("amp_"), end = line.find(';');
+        if (at == std::string::npos || end == std::string::npos || line[0] == '#') continue;
+        count++;
+        EXPECT_TRUE(here.count(line.substr(at, end - at))) << line.substr(at, end - at) << " has no row";
+    }
+    EXPECT_GT(count, 30);
+}
+
+} // namespace

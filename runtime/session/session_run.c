@@ -40,8 +40,17 @@ static amp_status check_indices(const amp_model_input *in, const int32_t *index,
     return AMP_OK;
 }
 
+/* Kernels are C: they read numbers where a number can be. */
+static amp_status check_alignment(const char *what, const char *name, const void *array, size_t align, amp_error *err) {
+    if ((uintptr_t)array % align == 0) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT,
+                    "%s %s: the array at %p is not aligned to its elements of %zu bytes; copy it", what, name, array,
+                    align);
+}
+
 static amp_status check_input(const amp_model_input *in, const void *array, int64_t n, amp_error *err) {
     if (!array) return amp_fail(err, AMP_INVALID_ARGUMENT, "input %s is NULL", in->name);
+    AMP_TRY(check_alignment("input", in->name, array, amp_dtype_size((amp_dtype)in->dtype), err));
     return in->index_bound ? check_indices(in, array, n, err) : AMP_OK;
 }
 
@@ -238,15 +247,22 @@ static amp_status copy_others(amp_session *s, int64_t n, void *const *outputs, a
     return AMP_OK;
 }
 
+static amp_status check_outputs(const amp_program *p, void *const *outputs, amp_error *err) {
+    for (int32_t i = 0; i < p->result_count; i++) {
+        const amp_model_result *r = &p->results[i];
+        if (!outputs || !outputs[i])
+            return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: the array for result %s is NULL", r->name);
+        AMP_TRY(check_alignment("result", r->name, outputs[i], amp_dtype_size(amp_readable_dtype(r->dtype)), err));
+    }
+    return AMP_OK;
+}
+
 amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err) {
     if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: session is NULL");
     amp_bound_program *infer = &session->programs[AMP_RUN_INFER];
     if (!infer->program)
         return amp_fail(err, AMP_WRONG_STATE, "amp_infer: %s was compiled without infer", session->model->desc.name);
-    for (int32_t i = 0; i < infer->program->result_count; i++)
-        if (!outputs || !outputs[i])
-            return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: the array for result %s is NULL",
-                            infer->program->results[i].name);
+    AMP_TRY(check_outputs(infer->program, outputs, err));
     if (!amp_session_has_device_memory(session)) bind_outputs(infer, outputs);
     AMP_TRY(amp_session_run(session, infer, inputs, n, err));
     return copy_others(session, n, outputs, err);

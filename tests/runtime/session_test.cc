@@ -145,6 +145,25 @@ TEST(Session, OptimizerStateGetAndSet) {
     EXPECT_EQ(amp_session_get(tiny.session, "fc.bias", read.data(), read.size(), &tiny.err), AMP_NOT_FOUND);
 }
 
+// Kernels read arrays as arrays of C: an address between two elements is refused.
+TEST(Session, ArraysAreAligned) {
+    Tiny tiny(TinyOptions(8));
+    TinyBatch batch(8);
+    std::vector<char> x(8 * TINY_FEATURES * 4 + 8), y(8 * TINY_CLASSES * 4 + 8);
+    char *aligned = x.data() + (8 - (uintptr_t)x.data() % 8) % 8,
+         *result = y.data() + (8 - (uintptr_t)y.data() % 8) % 8;
+    for (int off = 0; off < 5; off++) {
+        const void *inputs[] = {aligned + off, batch.inputs[1]}, *targets[] = {batch.inputs[0], aligned + off};
+        void *outputs[] = {result}, *shifted[] = {result + off};
+        amp_status wanted = off % 4 ? AMP_INVALID_ARGUMENT : AMP_OK;
+        EXPECT_EQ(amp_step(tiny.session, inputs, 8, nullptr, &tiny.err), wanted) << off;
+        if (off % 4) ExpectMessage(tiny.err, "is not aligned to its elements of 4 bytes");
+        EXPECT_EQ(amp_eval(tiny.session, targets, 8, nullptr, nullptr, &tiny.err), wanted) << off;
+        EXPECT_EQ(amp_infer(tiny.session, inputs, 8, outputs, &tiny.err), wanted) << off;
+        EXPECT_EQ(amp_infer(tiny.session, batch.inputs, 8, shifted, &tiny.err), wanted) << off;
+    }
+}
+
 TEST(Scaler, FloorIsStickyAndSaysWhatToDo) {
     Tiny tiny(TinyOptions(8));
     TinyBatch good(8, 1), bad(8, 2);

@@ -23,9 +23,13 @@
  *            A session works on its own threads (|threads|), which never call back.
  * Errors.    amp/base.h.  After a failed call every object is as it was, unless the call's comment says otherwise.
  *            After a fatal error of a CUDA device (an illegal address, say) every call that needs the device fails with
- * the first cause; what it had learned since the last save is lost, objects are released as always. Tensors. Row-major,
- * dense, in the dtype and shape that amp_model_input_at reports, the first dimension being the n samples. Options. Set
- * struct_size to sizeof; zero everything else for defaults.  NULL options are all defaults.
+ * the first cause; what it had learned since the last save is lost, objects are released as always.
+ * NULL.      A pointer that a call needs and that is NULL is refused (AMP_INVALID_ARGUMENT), or the call does nothing
+ *            where it returns none.  What may be NULL is said where it is; |err| always may.
+ * Tensors.   Row-major, dense, in the dtype and shape that amp_model_input_at reports, the first dimension being the n
+ *            samples.  Arrays are aligned to their elements, as arrays of C are (f32 and i32: 4 bytes); others are
+ *            refused.
+ * Options.   Set struct_size to sizeof; zero everything else for defaults.  NULL options are all defaults.
  *
  * Loading a model is running code: load only files that you would execute.  The hash kept in a model detects damage; it
  * is not security.
@@ -206,7 +210,8 @@ typedef struct amp_step_report {
 AMP_API AMP_MUST_USE amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n,
                                          amp_step_report *report, amp_error *err);
 
-/* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |metrics| (or NULL): one double each.
+/* Loss and metrics of n samples in evaluation mode; |inputs| has all inputs.  |loss| (or NULL); |metrics| (or NULL):
+ * one double each.
  * Over several batches, average the loss and the metrics by samples; then amp_session_finish_metrics. */
 AMP_API AMP_MUST_USE amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss,
                                          double *metrics, amp_error *err);

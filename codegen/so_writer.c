@@ -6,13 +6,10 @@
  * half as long again and was measured to make them no faster.  The result needs no other library, exports
  * amp_model_query alone, holds no path and no date: the same module and the same compiler give the same bytes.
  */
-#define _POSIX_C_SOURCE 200809L /* mkdtemp, posix_spawn, waitpid */
+#define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include "codegen/codegen.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,72 +20,8 @@
 #include "amp/model_abi.h"
 #include "base/file.h"
 #include "base/hash.h"
-
-/* ---- running other programs, a few at a time ---- */
-
-extern char **environ;
-
-typedef struct ProcessJob {
-    const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
-    const char *log;         /* file for what it prints */
-} ProcessJob;
-
-typedef enum ProcessEnd { PROCESS_OK, PROCESS_NOT_STARTED, PROCESS_FAILED } ProcessEnd;
-
-typedef struct ProcessResult {
-    ProcessEnd end;
-    int job;    /* the first that did not end well */
-    int reason; /* NOT_STARTED: errno; FAILED: the wait status */
-} ProcessResult;
-
-enum { PROCESS_AT_ONCE = 4, PROCESS_MAX_JOBS = 8 };
-
-/* 0, or errno. */
-static int start(const ProcessJob *job, pid_t *pid) {
-    posix_spawn_file_actions_t actions;
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error) return error;
-    error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    if (!error) error = posix_spawn_file_actions_addopen(&actions, 1, job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (!error) error = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    if (!error) error = posix_spawnp(pid, job->argv[0], &actions, NULL, (char *const *)job->argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
-/* The wait status; not zero where it cannot be known. */
-static int finish(pid_t pid) {
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return -1;
-    return status;
-}
-
-static void note(ProcessResult *r, ProcessEnd end, int job, int reason) {
-    if (r->end == PROCESS_OK) *r = (ProcessResult){end, job, reason};
-}
-
-/* Runs all jobs, and waits for every one that was started.  Thread-safe. */
-static ProcessResult process_run(const ProcessJob *jobs, int count) {
-    ProcessResult result = {PROCESS_OK, 0, 0};
-    pid_t pids[PROCESS_MAX_JOBS];
-    int started = 0, finished = 0;
-    while (finished < count) {
-        bool room = started < count && started - finished < PROCESS_AT_ONCE && result.end == PROCESS_OK;
-        if (room) {
-            int error = start(&jobs[started], &pids[started]);
-            if (error) note(&result, PROCESS_NOT_STARTED, started, error);
-            else started++;
-        } else if (finished < started) {
-            int status = finish(pids[finished]);
-            if (status) note(&result, PROCESS_FAILED, finished, status);
-            finished++;
-        } else {
-            break;
-        }
-    }
-    return result;
-}
+#include "codegen/c_compiler.h"
+#include "codegen/process.h"
 
 /* ---- the model's digest ------------------------------------------------------------------------------------------ */
 
@@ -140,53 +73,20 @@ static amp_status elf_write_digest(char *file, size_t size, amp_error *err) {
 
 /* ---- model.so ---------------------------------------------------------------------------------------------------- */
 
-enum { MAX_PATH = 512, MAX_ARGS = 40, SO_LIMIT = 1 << 30 };
+enum { MAX_PATH = 512, MAX_ARGS = 64, SO_LIMIT = 1 << 30, MACHINE_LIMIT = 128 };
 
-typedef enum TempFile {
-    FILE_C,
-    FILE_V4,
-    FILE_V3,
-    FILE_PORTABLE,
-    FILE_TABLES,
-    FILE_SO,
-    FILE_LOG,
-    FILE_COUNT = FILE_LOG + 4
-} TempFile;
-static const char *const file_names[FILE_COUNT] = {"model.c",  "v4.o", "v3.o", "portable.o", "tables.o",
-                                                   "model.so", "log0", "log1", "log2",       "log3"};
+typedef enum TempFile { FILE_C, FILE_SO, FILE_LOG, FILE_OBJECT = FILE_LOG + COMPILER_MAX_UNITS } TempFile;
+enum { FILE_COUNT = FILE_OBJECT + COMPILER_MAX_UNITS };
 
 typedef struct Workshop { /* the temporary folder */
-    const char *compiler;
+    CCompiler compiler;
     int top; /* the largest instruction set: AMP_ISA_... */
     char folder[MAX_PATH];
     char path[FILE_COUNT][MAX_PATH + 16];
 } Workshop;
 
-/* What is compiled: one object for each instruction set, one for the tables; what takes longest comes first.
- * Processors without AVX2 are rare: their kernels compile in half the time with -Og and run a sixth slower. */
-typedef struct Unit {
-    TempFile object;
-    int isa;              /* needed from this instruction set on */
-    const char *flags[4]; /* after those of all */
-} Unit;
-static const Unit units[] = {
-    {FILE_PORTABLE, AMP_ISA_PORTABLE, {"-DAMP_ISA=portable", "-march=x86-64", "-Og", NULL}},
-    {FILE_V3, AMP_ISA_V3, {"-DAMP_ISA=v3", "-march=x86-64-v3", NULL}},
-    {FILE_V4, AMP_ISA_V4, {"-DAMP_ISA=v4", "-march=x86-64-v4", "-mprefer-vector-width=512", NULL}},
-    {FILE_TABLES, AMP_ISA_PORTABLE, {"-DAMP_TABLES", NULL}},
-};
-enum { UNITS = sizeof units / sizeof units[0] };
-
-static const char *const isa_names[AMP_ISA_COUNT] = {
-    [AMP_ISA_PORTABLE] = "portable", [AMP_ISA_V3] = "v3", [AMP_ISA_V4] = "v4"};
 static const char *const top_isa_flags[AMP_ISA_COUNT] = {
     [AMP_ISA_PORTABLE] = "-DAMP_TOP_ISA=0", [AMP_ISA_V3] = "-DAMP_TOP_ISA=1", [AMP_ISA_V4] = "-DAMP_TOP_ISA=2"};
-
-static amp_status find_isa(const char *name, int *out, amp_error *err) {
-    for (*out = 0; *out < AMP_ISA_COUNT; ++*out)
-        if (!strcmp(name ? name : "v4", isa_names[*out])) return AMP_OK;
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "isa '%s': portable, v3 or v4", name);
-}
 
 static const char *const compile_flags[] = {
     "-x",
@@ -202,7 +102,6 @@ static const char *const compile_flags[] = {
     "-fwrapv",
     "-ffreestanding",
     "-fno-stack-protector",
-    "-fcf-protection=none",
     "-fno-asynchronous-unwind-tables",
     "-fno-ident",
     "-fno-lto",
@@ -215,10 +114,20 @@ static const char *const link_flags[] = {
     NULL,
 };
 
-static amp_status open_workshop(Workshop *w, const char *compiler, amp_error *err) {
+static void name_files(Workshop *w) {
+    for (int i = 0; i < FILE_COUNT; i++) {
+        char *path = w->path[i];
+        size_t room = sizeof w->path[i];
+        if (i == FILE_C) snprintf(path, room, "%s/model.c", w->folder);
+        else if (i == FILE_SO) snprintf(path, room, "%s/model.so", w->folder);
+        else if (i < FILE_OBJECT) snprintf(path, room, "%s/log%d", w->folder, i - FILE_LOG);
+        else snprintf(path, room, "%s/part%d.o", w->folder, i - FILE_OBJECT);
+    }
+}
+
+static amp_status open_workshop(Workshop *w, amp_error *err) {
     const char *parent = getenv("TMPDIR");
     if (!parent || !*parent) parent = "/tmp";
-    w->compiler = compiler && *compiler ? compiler : "cc";
     int length = snprintf(w->folder, sizeof w->folder, "%s/ampc-XXXXXX", parent);
     if (length < 0 || (size_t)length >= sizeof w->folder)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "TMPDIR is longer than %d characters", MAX_PATH);
@@ -226,7 +135,7 @@ static amp_status open_workshop(Workshop *w, const char *compiler, amp_error *er
         w->folder[0] = '\0';
         return amp_fail(err, AMP_IO, "cannot make a temporary folder in %s (set TMPDIR to another)", parent);
     }
-    for (int i = 0; i < FILE_COUNT; i++) snprintf(w->path[i], sizeof w->path[i], "%s/%s", w->folder, file_names[i]);
+    name_files(w);
     return AMP_OK;
 }
 
@@ -263,46 +172,72 @@ static amp_status run(const Workshop *w, const ProcessJob *jobs, int count, cons
         return amp_fail_errno(
             err, AMP_UNSUPPORTED, r.reason,
             "cannot run the C compiler '%s', which makes model.so: install gcc 12 or newer, or name another",
-            w->compiler);
+            w->compiler.command);
     find_message(w, r.job, a, message, sizeof message);
-    if (WIFSIGNALED(r.reason))
-        return amp_fail(err, AMP_UNSUPPORTED, "the C compiler '%s' was ended by signal %d while %s: %s", w->compiler,
-                        WTERMSIG(r.reason), what, message);
-    return amp_fail(err, AMP_UNSUPPORTED, "the C compiler '%s' failed while %s: %s", w->compiler, what, message);
+    if (r.reason >= 0 && WIFSIGNALED(r.reason))
+        return amp_fail(err, AMP_UNSUPPORTED, "the C compiler '%s' was ended by signal %d while %s: %s",
+                        w->compiler.command, WTERMSIG(r.reason), what, message);
+    return amp_fail(err, AMP_UNSUPPORTED, "the C compiler '%s' failed while %s: %s", w->compiler.command, what,
+                    message);
+}
+
+/* The words of the compiler's command, to which arguments are added. */
+static int begin_command(const Workshop *w, const char **argv) {
+    for (int i = 0; i < w->compiler.word_count; i++) argv[i] = w->compiler.words[i];
+    return w->compiler.word_count;
+}
+
+/* Asks the compiler which machines it makes code for.  One that does not understand the question is none of gcc's or
+ * clang's kind. */
+static amp_status find_machine(Workshop *w, const amp_allocator *a, amp_error *err) {
+    const char *argv[MAX_ARGS];
+    char *text = NULL;
+    size_t length = 0;
+    int n = begin_command(w, argv);
+    argv[n++] = "-dumpmachine";
+    argv[n] = NULL;
+    ProcessJob job = {argv, w->path[FILE_LOG], w->path[FILE_LOG]};
+    ProcessResult r = process_run(&job, 1);
+    if (r.end == PROCESS_NOT_STARTED) return run(w, &job, 1, "asking for its machine", a, err);
+    bool known = r.end == PROCESS_OK && !amp_file_read(w->path[FILE_LOG], MACHINE_LIMIT, a, &text, &length, NULL);
+    c_compiler_set_machine(&w->compiler, known && *text ? text : NULL);
+    if (known) amp_free(a, text, length + 1);
+    return AMP_OK;
 }
 
 static amp_status compile_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
-    const char *argv[UNITS][MAX_ARGS];
-    ProcessJob jobs[UNITS];
+    const CompilerTarget *target = w->compiler.target;
+    const char *argv[COMPILER_MAX_UNITS][MAX_ARGS];
+    ProcessJob jobs[COMPILER_MAX_UNITS];
     int count = 0;
-    for (int i = 0; i < UNITS; i++) {
-        int n = 0;
-        if (units[i].isa > w->top) continue;
-        argv[i][n++] = w->compiler;
+    for (int i = 0; i < target->unit_count; i++) {
+        if (target->units[i].isa > w->top) continue;
+        int n = begin_command(w, argv[i]);
         n = add_all(argv[i], n, compile_flags);
-        n = add_all(argv[i], n, units[i].flags);
+        n = add_all(argv[i], n, target->flags);
+        n = add_all(argv[i], n, target->units[i].flags);
         argv[i][n++] = top_isa_flags[w->top];
         argv[i][n++] = w->path[FILE_C];
         argv[i][n++] = "-o";
-        argv[i][n++] = w->path[units[i].object];
+        argv[i][n++] = w->path[FILE_OBJECT + i];
         argv[i][n] = NULL;
-        jobs[count] = (ProcessJob){argv[i], w->path[FILE_LOG + count]};
+        jobs[count] = (ProcessJob){argv[i], w->path[FILE_LOG + count], w->path[FILE_OBJECT + i]};
         count++;
     }
     return run(w, jobs, count, "compiling the model", a, err);
 }
 
 static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
+    const CompilerTarget *target = w->compiler.target;
     const char *argv[MAX_ARGS];
-    int n = 0;
-    argv[n++] = w->compiler;
+    int n = begin_command(w, argv);
     n = add_all(argv, n, link_flags);
-    for (int i = 0; i < UNITS; i++)
-        if (units[i].isa <= w->top) argv[n++] = w->path[units[i].object];
+    for (int i = 0; i < target->unit_count; i++)
+        if (target->units[i].isa <= w->top) argv[n++] = w->path[FILE_OBJECT + i];
     argv[n++] = "-o";
     argv[n++] = w->path[FILE_SO];
     argv[n] = NULL;
-    return run(w, &(ProcessJob){argv, w->path[FILE_LOG]}, 1, "linking the model", a, err);
+    return run(w, &(ProcessJob){argv, w->path[FILE_LOG], w->path[FILE_SO]}, 1, "linking the model", a, err);
 }
 
 static amp_status write_source(const Workshop *w, const Text *c, amp_error *err) {
@@ -332,9 +267,11 @@ static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a
 
 amp_status codegen_so(const Text *c, const CodegenOptions *options, char **bytes, size_t *size, amp_error *err) {
     Workshop w = {0};
-    AMP_TRY(find_isa(options->isa, &w.top, err));
+    AMP_TRY(c_compiler_read(&w.compiler, options->c_compiler, err));
     amp_allocator a = amp_allocator_or_default(options->allocator);
-    amp_status status = open_workshop(&w, options->c_compiler, err);
+    amp_status status = open_workshop(&w, err);
+    if (!status) status = find_machine(&w, &a, err);
+    if (!status) status = c_compiler_find_isa(&w.compiler, options->isa, &w.top, err);
     if (!status) status = build(&w, c, &a, bytes, size, err);
     close_workshop(&w);
     return status;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/processor.h"
 #include "base/rounding.h"
 #include "codegen/emit.h"
 #include "tests/ops/pointwise.h"
@@ -27,11 +28,16 @@ namespace {
 struct Isa {
     const char *name, *march;
 };
+#if defined(__x86_64__)
 const Isa isas[] = {{"portable", "x86-64"}, {"x86-64-v3", "x86-64-v3"}, {"x86-64-v4", "x86-64-v4"}};
+#else
+const Isa isas[] = {{"portable", "armv8-a"}};
+#endif
 
 bool Runs(const Isa &isa) {
-    if (isa.march == std::string("x86-64-v4")) return __builtin_cpu_supports("x86-64-v4");
-    if (isa.march == std::string("x86-64-v3")) return __builtin_cpu_supports("x86-64-v3");
+    const unsigned features = amp_cpu_features();
+    if (isa.march == std::string("x86-64-v4")) return features & AMP_CPU_X86_64_V4;
+    if (isa.march == std::string("x86-64-v3")) return features & AMP_CPU_X86_64_V3;
     return true;
 }
 

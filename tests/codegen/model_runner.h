@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "amp/model_abi.h"
+#include "base/processor.h"
 #include "base/rounding.h"
 #include "codegen/codegen.h"
 #include "ir/interp/interp.h"
@@ -106,8 +107,9 @@ inline void WriteElement(char *data, uint32_t storage, int64_t i, double v) {
 
 // Whether this machine runs kernels of an instruction set.
 inline bool HasIsa(int isa) {
-    if (isa == AMP_ISA_V4) return __builtin_cpu_supports("x86-64-v4");
-    if (isa == AMP_ISA_V3) return __builtin_cpu_supports("x86-64-v3");
+    const unsigned features = amp_cpu_features();
+    if (isa == AMP_ISA_V4) return features & AMP_CPU_X86_64_V4;
+    if (isa == AMP_ISA_V3) return features & AMP_CPU_X86_64_V3;
     return true;
 }
 

@@ -1,9 +1,12 @@
 // so_writer_test.cc: what kind of file a model.so is, and what happens where none can be made.
 #include <dirent.h>
 #include <elf.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <fstream>
+#include <regex>
 
 #include "base/hash.h"
 #include "tests/codegen/model_runner.h"
@@ -162,6 +165,105 @@ TEST_F(SoWriterTest, SaysWhatIsWrong) {
     EXPECT_STREQ(err.message, "the C compiler 'false' failed while compiling the model: it printed nothing");
 }
 
+// Words are split as a shell splits them, but the path of a program is one word.
+TEST_F(SoWriterTest, CompilersMayBeSeveralWords) {
+    const std::string folder = testing::TempDir() + "/with space";
+    const std::string program = folder + "/my cc", arguments = folder + "/arguments";
+    mkdir(folder.c_str(), 0700);
+    std::ofstream(program) << "#!/bin/sh\nprintf '%s\\n' \"$1\" >>'" << arguments << "'\nexec cc \"$@\"\n";
+    ASSERT_EQ(chmod(program.c_str(), 0700), 0);
+    const struct {
+        std::string command, first; // argument
+    } cases[] = {{"env cc", ""},
+                 {program, "-dumpmachine"},
+                 {"env '" + program + "' -DONE", "-DONE"},
+                 {"  env  \"" + program + "\"\t-D'TWO WORDS'=1 ", "-DTWO WORDS=1"},
+                 {"env " + std::regex_replace(program, std::regex(" "), "\\ ") + " -DTHREE=\"'\"", "-DTHREE='"}};
+    for (const auto &c : cases) {
+        std::string out, seen;
+        amp_error err = {};
+        CodegenOptions options = {};
+        options.c_compiler = c.command.c_str();
+        unlink(arguments.c_str());
+        EXPECT_EQ(Make(options, &out, &err), AMP_OK) << c.command << ": " << err.message;
+        std::ifstream read(arguments);
+        std::getline(read, seen);
+        EXPECT_EQ(seen, c.first) << c.command;
+    }
+    for (const char *wrong : {"cc 'open", "   ", "a b c d e f g h i j k l m n o p q"}) {
+        std::string out;
+        amp_error err = {};
+        CodegenOptions options = {};
+        options.c_compiler = wrong;
+        EXPECT_EQ(Make(options, &out, &err), AMP_INVALID_ARGUMENT) << wrong;
+        EXPECT_NE(strstr(err.message, "a quote is not closed"), nullptr) << err.message;
+    }
+}
+
+// Flags are those of the compiler's own processor.
+TEST_F(SoWriterTest, CompilersForOtherProcessorsGetTheirFlags) {
+    const std::string script = testing::TempDir() + "/cross", arguments = testing::TempDir() + "/cross.arguments";
+    std::ofstream(script) << "#!/bin/sh\ncase $1 in -dumpmachine) echo riscv64-linux-gnu; exit ;; esac\n"
+                          << "echo \"$@\" >>" << arguments << "\nexec cc \"$@\"\n";
+    ASSERT_EQ(chmod(script.c_str(), 0700), 0);
+    unlink(arguments.c_str());
+    std::string out;
+    amp_error err = {};
+    CodegenOptions options = {};
+    options.c_compiler = script.c_str();
+    EXPECT_EQ(Make(options, &out, &err), AMP_OK) << err.message;
+    std::ifstream read(arguments);
+    const std::string seen((std::istreambuf_iterator<char>(read)), std::istreambuf_iterator<char>());
+    EXPECT_EQ(seen.find("-march="), std::string::npos) << seen;
+    EXPECT_EQ(seen.find("v4"), std::string::npos) << seen;
+    options.isa = "v3";
+    EXPECT_EQ(Make(options, &out, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(err.message),
+              "isa v3: an instruction set of x86-64; '" + script + "' makes code for another processor: leave it out");
+}
+
+// A program may ignore the end of its children, or take their statuses itself.
+class SoWriterSignalTest : public SoWriterTest {
+  protected:
+    void SetUp() override {
+        SoWriterTest::SetUp();
+        sigaction(SIGCHLD, nullptr, &before_);
+    }
+    void TearDown() override {
+        sigaction(SIGCHLD, &before_, nullptr);
+        SoWriterTest::TearDown();
+    }
+    void ExpectToWork() {
+        std::string out;
+        amp_error err = {};
+        EXPECT_EQ(Make({}, &out, &err), AMP_OK) << err.message;
+        CodegenOptions failing = {};
+        failing.c_compiler = "false";
+        EXPECT_EQ(Make(failing, &out, &err), AMP_UNSUPPORTED);
+        EXPECT_STREQ(err.message, "the C compiler 'false' failed while compiling the model: it printed nothing");
+    }
+
+  private:
+    struct sigaction before_ = {};
+};
+
+TEST_F(SoWriterSignalTest, SigchldMayBeIgnored) {
+    signal(SIGCHLD, SIG_IGN);
+    ExpectToWork();
+}
+
+TEST_F(SoWriterSignalTest, AHandlerMayReapAllChildren) {
+    struct sigaction reap = {};
+    reap.sa_handler = [](int) {
+        const int saved = errno;
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
+        errno = saved;
+    };
+    sigaction(SIGCHLD, &reap, nullptr);
+    ExpectToWork();
+}
+
 TEST_F(SoWriterTest, ReportsMissingMemory) {
     amp_allocator nothing = {};
     nothing.alloc = [](void *, size_t, size_t) -> void * { return nullptr; };
@@ -172,6 +274,12 @@ TEST_F(SoWriterTest, ReportsMissingMemory) {
     amp_error err = {};
     EXPECT_EQ(Make(options, &out, &err), AMP_OUT_OF_MEMORY);
 }
+
+#if defined(__x86_64__)
+constexpr const char *kMarch[] = {"x86-64", "x86-64-v3", "x86-64-v4"};
+#else
+constexpr const char *kMarch[] = {"armv8-a"};
+#endif
 
 // The text is C without warnings, for gcc and clang, and a model in one go.
 TEST_F(SoWriterTest, TextCompilesWithoutWarnings) {
@@ -185,7 +293,7 @@ TEST_F(SoWriterTest, TextCompilesWithoutWarnings) {
     std::ofstream(at + "/m.c") << text_str(&c);
     for (const std::string compiler : {"cc", "clang"}) {
         if (system(("command -v " + compiler + " > /dev/null").c_str())) continue;
-        for (const char *march : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
+        for (const char *march : kMarch) {
             const std::string command = compiler +
                                         " -std=gnu11 -O1 -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas "
                                         "-ffreestanding -ffp-contract=off -fPIC -shared -nostdlib -Wl,-z,defs -march=" +

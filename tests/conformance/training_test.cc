@@ -141,10 +141,12 @@ TEST_P(Training, ASkippedStepChangesNothingButTheScaler) {
 const Setup kCpu[] = {{"cpu", "portable", 1, false, false, 1e-4}, {"cpu", "portable", 3, true, false, 1e-4},
                       {"cpu", "v3", 1, false, true, 1e-4},        {"cpu", "v3", 2, false, false, 1e-4},
                       {"cpu", "v4", 1, true, false, 1e-4},        {"cpu", "v4", 2, false, false, 1e-4},
-                      {"cpu", "v4", 3, true, true, 1e-4},         {"cpu", "v4", 8, false, false, 1e-4}};
+                      {"cpu", "v4", 3, true, true, 1e-4},         {"cpu", "v4", 8, false, false, 1e-4},
+                      {"cpu", "neon", 1, false, false, 1e-4},     {"cpu", "neon", 3, true, true, 1e-4}};
 const Setup kSkeleton[] = {{"skeleton", "portable", 1, false, false, 1e-4},
                            {"skeleton", "v3", 1, false, true, 1e-4},
-                           {"skeleton", "v4", 2, false, false, 1e-4}};
+                           {"skeleton", "v4", 2, false, false, 1e-4},
+                           {"skeleton", "neon", 2, false, false, 1e-4}};
 // On the stand-in for its driver; logits are stored in f16.
 const Setup kCuda[] = {{"cuda", nullptr, 1, false, false, 4e-3}, {"cuda", nullptr, 1, true, true, 4e-3}};
 

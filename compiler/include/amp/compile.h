@@ -2,6 +2,7 @@
  *
  * Nothing is printed; diagnostics arrive by callback; one call uses one thread, and any number of calls may run at the
  * same time. Making a model.so runs a C compiler (|c_compiler|, "cc"), in a temporary folder that is removed again.
+ * The program may ignore SIGCHLD, or reap all children in a handler of its own.
  */
 #ifndef AMP_COMPILE_H
 #define AMP_COMPILE_H
@@ -32,9 +33,11 @@ typedef struct amp_compile_options {
     const char *stop_after; /* a pass; only with AMP_EMIT_IR */
     int32_t no_fuse, no_layout, no_simplify;
     amp_emit emit;
-    const char *output;     /* file to write; NULL: only into the result */
-    const char *c_compiler; /* NULL: "cc" */
-    int64_t max_ops;        /* 0: 10,000,000 */
+    const char *output; /* file to write; NULL: only into the result */
+    /* NULL: "cc".  A program, or several words as a shell splits them: "ccache gcc".  Flags are chosen for the
+     * processor that it makes code for (-dumpmachine). */
+    const char *c_compiler;
+    int64_t max_ops; /* 0: 10,000,000 */
     const amp_allocator *allocator;
     /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into
      * amp_error. */

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/processor.h"
 #include "runtime/device/cpu/executor.h"
 #include "runtime/device/cpu/product/product.h"
 
@@ -23,6 +24,7 @@ static const struct {
 } levels[] = {
     {"v4", AMP_ISA_V4, AMP_CPU_X86_64_V4, NULL},
     {"v3", AMP_ISA_V3, AMP_CPU_X86_64_V3, "avx2"},
+    {"neon", AMP_ISA_PORTABLE, AMP_CPU_NEON, NULL}, /* the same kernels: four lanes are its registers */
     {"portable", AMP_ISA_PORTABLE, 0, "portable"},
 };
 
@@ -38,7 +40,7 @@ static amp_status choose_level(CpuDevice *d, const char *isa, amp_error *err) {
             d->executor.product_f32 ? amp_product_select(AMP_DT_BF16, levels[i].product, err) : NULL;
         return d->executor.product_bf16 ? AMP_OK : AMP_UNSUPPORTED;
     }
-    return amp_fail(err, AMP_NOT_FOUND, "isa %s: portable, v3 or v4", isa);
+    return amp_fail(err, AMP_NOT_FOUND, "isa %s: portable, on x86-64 v3 or v4, on AArch64 neon", isa);
 }
 
 /* ---- memory: after its first run with a number of samples a program allocates nothing -----------------------------

@@ -14,5 +14,8 @@ extern const amp_product_kernels amp_product_avx2_f32, amp_product_avx2_bf16;
 extern const amp_product_kernels amp_product_avx512_f32, amp_product_avx512_bf16_widened;
 extern const amp_product_kernels amp_product_avx512_bf16;
 #endif
+#if defined(__aarch64__)
+extern const amp_product_kernels amp_product_neon_f32, amp_product_neon_bf16;
+#endif
 
 #endif

@@ -134,16 +134,6 @@ size_t amp_product_scratch_bytes(void);
 /* Runs task |task| (0 <= task < amp_product_tasks) on the calling thread. */
 void amp_product_task(const amp_product_kernels *kernels, const amp_product *product, int64_t task, float *scratch);
 
-/* ---- which of the instruction sets that this project uses the machine has ---- */
-
-/* The levels are those of the x86-64 psABI (https://gitlab.com/x86-psABIs/x86-64-ABI): v3 is AVX2, FMA and F16C, v4
- * adds AVX-512 F, BW, CD, DQ and VL.  "Has" means that the processor offers it and the operating system saves its
- * registers. */
-enum { AMP_CPU_X86_64_V3 = 1 << 0, AMP_CPU_X86_64_V4 = 1 << 1, AMP_CPU_AVX512_BF16 = 1 << 2 };
-
-/* The bits of this machine; 0 on anything but x86-64.  Thread-safe. */
-unsigned amp_cpu_features(void);
-
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
 /* product_avx2.c: products for x86-64-v3 (AVX2, FMA): 16 registers of 8 lanes. */
+#if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "runtime/device/cpu/product/kernels.h"
@@ -54,3 +55,4 @@ static inline vec bf16_step(vec c, bf16_pair a, bf16_pair b) {
 
 const amp_product_kernels amp_product_avx2_f32 = {"avx2", AMP_DT_F32, f32_tile, f32_gather, f32_pack};
 const amp_product_kernels amp_product_avx2_bf16 = {"avx2", AMP_DT_BF16, bf16_tile, bf16_gather, bf16_pack};
+#endif

@@ -1,4 +1,5 @@
 /* product_avx512.c: products for x86-64-v4 (AVX-512): 32 registers of 16 lanes. */
+#if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "runtime/device/cpu/product/kernels.h"
@@ -54,3 +55,4 @@ static inline vec bf16_step(vec c, bf16_pair a, bf16_pair b) {
 
 const amp_product_kernels amp_product_avx512_f32 = {"avx512", AMP_DT_F32, f32_tile, f32_gather, f32_pack};
 const amp_product_kernels amp_product_avx512_bf16_widened = {"avx512", AMP_DT_BF16, bf16_tile, bf16_gather, bf16_pack};
+#endif

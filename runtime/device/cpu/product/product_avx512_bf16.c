@@ -1,4 +1,5 @@
 /* product_avx512_bf16.c: bf16 products with VDPBF16PS: two products a lane. */
+#if defined(__x86_64__)
 #include <immintrin.h>
 
 #include "runtime/device/cpu/product/kernels.h"
@@ -28,3 +29,4 @@ static inline vec bf16_step(vec c, __m512bh a, __m512bh b) { return _mm512_dpbf1
 #include "runtime/device/cpu/product/micro_kernel.inc"
 
 const amp_product_kernels amp_product_avx512_bf16 = {"avx512_bf16", AMP_DT_BF16, bf16_tile, bf16_gather, bf16_pack};
+#endif

@@ -1,32 +1,10 @@
-/* product_select.c: which instruction sets this machine has, and so which kernels run on it. */
+/* product_select.c: which kernels run on this machine. */
 #include <string.h>
 
 #include "base/error.h"
+#include "base/processor.h"
 #include "runtime/device/cpu/product/kernels.h"
 #include "runtime/device/cpu/product/product.h"
-
-/* ---- what the machine has ---------------------------------------------------------------------------------------- */
-
-/* Asks the compiler's run-time library, which reads cpuid and xgetbv. */
-
-#if defined(__x86_64__)
-
-unsigned amp_cpu_features(void) {
-    unsigned features = 0;
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("x86-64-v3")) features |= AMP_CPU_X86_64_V3;
-    if (__builtin_cpu_supports("x86-64-v4")) features |= AMP_CPU_X86_64_V4;
-    if (__builtin_cpu_supports("avx512bf16")) features |= AMP_CPU_AVX512_BF16;
-    return features;
-}
-
-#else
-
-unsigned amp_cpu_features(void) { return 0; }
-
-#endif
-
-/* ---- the kernels for it ------------------------------------------------------------------------------------------ */
 
 /* Slowest first; each level includes those before it. */
 static const struct Level {
@@ -39,32 +17,33 @@ static const struct Level {
     {"avx2", AMP_CPU_X86_64_V3, &amp_product_avx2_f32, &amp_product_avx2_bf16},
     {"avx512", AMP_CPU_X86_64_V4, &amp_product_avx512_f32, &amp_product_avx512_bf16_widened},
     {"avx512_bf16", AMP_CPU_X86_64_V4 | AMP_CPU_AVX512_BF16, &amp_product_avx512_f32, &amp_product_avx512_bf16},
+#elif defined(__aarch64__)
+    {"neon", AMP_CPU_NEON, &amp_product_neon_f32, &amp_product_neon_bf16},
 #endif
 };
 
 enum { LEVEL_COUNT = sizeof levels / sizeof *levels };
 
-static int has(const struct Level *level) { return (amp_cpu_features() & level->needs) == level->needs; }
+static int has(unsigned features, const struct Level *level) { return (features & level->needs) == level->needs; }
 
-static const struct Level *best_level(void) {
+static const struct Level *best_level(unsigned features) {
     const struct Level *level = &levels[LEVEL_COUNT - 1];
-    while (!has(level)) level--; /* ends at "portable", which needs nothing */
+    while (!has(features, level)) level--; /* ends at "portable", which needs nothing */
     return level;
 }
 
-static const struct Level *named_level(const char *isa, amp_error *err) {
+static const struct Level *named_level(unsigned features, const char *isa, amp_error *err) {
     for (size_t i = 0; i < LEVEL_COUNT; i++) {
         if (strcmp(levels[i].isa, isa) != 0) continue;
-        if (has(&levels[i])) return &levels[i];
+        if (has(features, &levels[i])) return &levels[i];
         amp_fail(err, AMP_UNSUPPORTED, "this machine cannot run the matrix products for \"%s\"; its best are \"%s\"",
-                 isa, best_level()->isa);
+                 isa, best_level(features)->isa);
         return NULL;
     }
-    amp_fail(
-        err, AMP_NOT_FOUND,
-        "there are no matrix products for an instruction set \"%s\"; known are \"portable\", and on x86-64 \"avx2\", "
-        "\"avx512\" and \"avx512_bf16\"",
-        isa);
+    amp_fail(err, AMP_NOT_FOUND,
+             "there are no matrix products for an instruction set \"%s\"; known are \"portable\", on x86-64 \"avx2\", "
+             "\"avx512\" and \"avx512_bf16\", on AArch64 \"neon\"",
+             isa);
     return NULL;
 }
 
@@ -74,7 +53,8 @@ const amp_product_kernels *amp_product_select(amp_dtype operand, const char *isa
                  amp_dtype_name(operand));
         return NULL;
     }
-    const struct Level *level = isa ? named_level(isa, err) : best_level();
+    const unsigned features = amp_cpu_features();
+    const struct Level *level = isa ? named_level(features, isa, err) : best_level(features);
     if (!level) return NULL;
     return operand == AMP_DT_F32 ? level->f32 : level->bf16;
 }

@@ -166,7 +166,7 @@ BAZELDIR := $(DATADIR)/ampc/bazel
 from = $(shell realpath -m -s --relative-to=$(1) $(2))
 to = $(addprefix $(DESTDIR),$(1))
 
-HEADERS := $(wildcard base/include/amp/*.h runtime/include/amp/*.h* compiler/include/amp/*.h)
+HEADERS := $(wildcard $(foreach folder,base runtime compiler,$(folder)/include/amp/*.h $(folder)/include/amp/*.hpp))
 INSTALLED := $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS))) \
 	$(foreach l,$(LIBS),$(LIBDIR)/$(l).a $(LIBDIR)/$(l).so.$(SOVERSION) $(LIBDIR)/$(l).so) \
 	$(BINDIR)/ampc $(BINDIR)/amprun $(DATADIR)/man/man1/ampc.1 $(DATADIR)/man/man1/amprun.1 \

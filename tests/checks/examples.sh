@@ -59,4 +59,25 @@ for program in "$work/embed_compile" "$bin/examples/embed_compile/embed_compile"
     run 0 bash -c '"$2" "$1/xor.so"' - "$work" "$program"
     says 'xor after 500 steps: loss 0.0' 'accuracy 1.00'
 done
+
+# embed_cpp: two results, in C++; the headers are clean for both compilers and both standards
+line=$(command_of embed_cpp 'c[+][+]')
+expect 'the README has one c++ line' 1 "$(wc -l <<<"$line")"
+run 0 bash -c "$line -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+for compiler in g++ clang++; do
+    if command -v $compiler >/dev/null; then
+        for standard in 17 20; do
+            run 0 bash -c "${line/#c++ -std=c++17/$compiler -std=c++$standard} -fsyntax-only -Wall -Wextra -Wpedantic \
+                -Wconversion -Wsign-conversion -Wshadow -Werror -Wno-unused-command-line-argument"
+        done
+    else
+        skipped "no $compiler here"
+    fi
+done
+for program in "$work/embed_cpp" "$bin/examples/embed_cpp/embed_cpp"; do
+    run 0 "$program" "$work"
+    says 'step 400: loss 0.0' 'features: 3 x 32' 'point 0 is in sector 0' 'point 1 is in sector 1' 'point 2 is in sector 2'
+done
+run 1 "$work/embed_cpp" "$work/none"
+says 'embed_cpp: ' "$work/none/sectors.so"
 finish

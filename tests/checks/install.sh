@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The build with make: it compiles what Bazel compiles, exports what packaging/*.map lists, installs, can be moved, and
-# is found by pkg-config and CMake; docs/guides/cmake.md as a reader follows it.
+# is found by pkg-config and CMake; docs/guides/ as readers follow them.
 set -uo pipefail
 source tests/checks/checks.bash
 
-stage=$work/stage prefix=$work/moved
+stage=$work/stage prefix=$work/moved all_out=
 build_options=(OUT="$work/out" CFLAGS="${CFLAGS:--O1}" PREFIX=/opt/ampc)
 
 # ---- the build -----------------------------------------------------------------------------------
@@ -124,6 +124,25 @@ CMAKE
     sed -i 's/find_package(ampc 0.2/find_package(ampc/; s/NAME rings/NAMED rings/' "$work/reader/CMakeLists.txt"
     run 1 in_reader cmake -B refused
     says 'unknown argument NAMED'
+fi
+
+# ---- readers of the other guides -----------------------------------------------------------------
+
+# follow PAGE: what a reader of docs/guides/PAGE.md does, in an empty folder; what the last commands said stays in $out
+follow() {
+    mkdir "$work/$1" && write_blocks "docs/guides/$1.md" "$work/$1.blocks"
+    for block in "$work/$1.blocks"/*; do
+        run 0 bash -c 'cd "$1" && set -euo pipefail && source "$2"' - "$work/$1" "$block"
+        all_out+=$out$err
+    done
+    out=$all_out all_out=
+}
+if command -v cmake >/dev/null && command -v c++ >/dev/null && command -v pkg-config >/dev/null; then
+    follow cpp
+    says 'step 300: loss 0.0' 'which is right' 'line: f32[2, 3]' \
+        "m.amp:2:31: error: there is no block, layer or op 'reluu'"
+else
+    skipped 'docs/guides/cpp.md: cmake, c++ and pkg-config are wanted'
 fi
 
 # ---- pkg-config and make -------------------------------------------------------------------------

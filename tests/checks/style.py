@@ -17,14 +17,14 @@ import subprocess
 import sys
 
 COLUMNS = 120
-C = (".c", ".h", ".cc", ".inc", ".cuh", ".y", ".l", ".def")
+C = (".c", ".h", ".hpp", ".cc", ".inc", ".cuh", ".y", ".l", ".def")
 HASH = (".py", ".sh", ".bash", ".bzl", ".policy", "BUILD", ".bazelrc")
-FORMATTED = (".c", ".h", ".cc")
+FORMATTED = (".c", ".h", ".hpp", ".cc")
 # What a comment may call a file of ours. (Models, data and objects are the reader's.)
-FILE = re.compile(r"(?<![\w./{<>%*~$}-])((?:[\w.-]+/)*[\w-]*[a-z0-9][\w-]+\.(?:c|h|cc|inc|cuh|y|l|def|py|sh|bash|bzl|md))(?![\w*{}]|\.\w)")
+FILE = re.compile(r"(?<![\w./{<>%*~$}-])((?:[\w.-]+/)*[\w-]*[a-z0-9][\w-]+\.(?:c|h|hpp|cc|inc|cuh|y|l|def|py|sh|bash|bzl|md))(?![\w*{}]|\.\w)")
 QUOTED = re.compile(r"`([^`\n]+)`")
 IDENTIFIER = re.compile(r"^([A-Za-z]\w*_\w+)(?:\(\))?$|^([A-Za-z]\w+)\(\)$")
-PLAIN = re.compile(r"(?<![\w.%/<-])([a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?!\w|\.(?:c|h|cc|inc|cuh|y|l|def|py|sh|bash|bzl|md)\b)")
+PLAIN = re.compile(r"(?<![\w.%/<-])([a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?!\w|\.(?:c|h|hpp|cc|inc|cuh|y|l|def|py|sh|bash|bzl|md)\b)")
 PLACEHOLDER = re.compile(r"(?:^|_)[A-Z]{3,}_[a-z]|[a-z]_[A-Z]{3,}")  # infer_RULE, NAME_grad
 WORD = re.compile(r"[A-Za-z_]\w*")
 C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)

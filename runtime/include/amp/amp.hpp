@@ -1,0 +1,513 @@
+/* amp/amp.hpp: amp/amp.h for C++17: objects that release themselves, exceptions, arrays whose sizes are checked.
+ *
+ *     amp::Model model("mlp.so");
+ *     amp::Params params(model, 7);
+ *     amp::SessionOptions options;
+ *     options.capacity = 128;
+ *     amp::Session session(model, params, options);
+ *     for (;;) amp::StepReport report = session.step({images, labels});
+ *
+ * Header only: link libamp as in C.  What amp.h says of threads, devices and files holds here too.
+ *
+ * Objects.   Copying a Model, Params or Session gives another reference to the same object; all are cheap to move.
+ *            They can be destroyed in any order.  get() is the C object, for functions of amp.h that are not here.  One
+ *            that was moved from can be destroyed or assigned to, nothing else.
+ * Errors.    amp::Error, with amp.h's status and message.  After an exception every object is as it was.  Only
+ *            AMP_SCALE_AT_FLOOR is none: the step has been done, and its report has at_floor.
+ * Arrays.    amp::Input and amp::Output are made from std::vector, std::array, std::span, C arrays, or pointers; sizes
+ *            and element types are compared with the model's (of pointers: element types alone).
+ * Samples.   |n| is the number of samples; 0: as many as the first array of known size holds.
+ * Memory.    step, evaluate and infer into the caller's arrays allocate nothing.
+ */
+#ifndef AMP_AMP_HPP
+#define AMP_AMP_HPP
+
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "amp/amp.h"
+#include "amp/base.hpp"
+
+namespace amp {
+
+using ModelInfo = amp_model_info;
+using Decision = amp_decision;
+using StepReport = amp_step_report;
+using Scaler = amp_scaler_state;
+using Memory = amp_memory_info;
+
+/* The options of C with their struct_size; all else is as there, new fields included. */
+struct ModelOptions : amp_model_options {
+    ModelOptions() noexcept : amp_model_options{} { struct_size = sizeof(amp_model_options); }
+};
+struct ParamsOptions : amp_params_options {
+    ParamsOptions() noexcept : amp_params_options{} { struct_size = sizeof(amp_params_options); }
+};
+struct SessionOptions : amp_session_options {
+    SessionOptions() noexcept : amp_session_options{} { struct_size = sizeof(amp_session_options); }
+};
+
+/* The name, type and shape of an input, result, parameter or value. */
+struct TensorInfo : amp_tensor_info {
+    TensorInfo() noexcept : amp_tensor_info{} {}
+    std::size_t elements() const noexcept {
+        std::size_t count = 1;
+        for (int32_t i = 0; i < rank; i++) count *= static_cast<std::size_t>(dims[i]);
+        return count;
+    }
+    std::vector<int64_t> shape() const { return {dims, dims + rank}; }
+    std::string text() const { /* "f32[64, 784]" */
+        std::string out = std::string(amp_dtype_name(dtype)) + "[";
+        for (int32_t i = 0; i < rank; i++) out += (i ? ", " : "") + std::to_string(dims[i]);
+        return out + "]";
+    }
+};
+
+/* A result or a value: its description and its bytes. */
+class Tensor {
+  public:
+    explicit Tensor(const TensorInfo &info, const std::string &name = {})
+        : name_(name.empty() && info.name ? info.name : name), info_(info),
+          bytes_(info.elements() * amp_dtype_size(info.dtype)) {}
+    const std::string &name() const noexcept { return name_; }
+    amp_dtype dtype() const noexcept { return info_.dtype; }
+    std::vector<int64_t> shape() const { return info_.shape(); }
+    std::size_t elements() const noexcept { return info_.elements(); }
+    void *data() noexcept { return bytes_.data(); }
+    const void *data() const noexcept { return bytes_.data(); }
+    /* Its numbers; T must be the type of its dtype. */
+    template <class T> std::vector<T> to() const {
+        if (!detail::holds(detail::dtype_of<T>(), info_.dtype))
+            throw Error(AMP_INVALID_ARGUMENT, name_ + " is " + info_.text() + "; ask for numbers of that type");
+        std::vector<T> out(elements());
+        if (!out.empty()) std::memcpy(out.data(), bytes_.data(), bytes_.size());
+        return out;
+    }
+
+  private:
+    std::string name_;
+    TensorInfo info_;
+    std::vector<unsigned char> bytes_;
+};
+
+/* ---- model ------------------------------------------------------------------------------------------------------- */
+
+class Model {
+  public:
+    explicit Model(const std::string &path, const ModelOptions &options = {}) {
+        open([&](amp_model **out, amp_error *err) { return amp_model_load(path.c_str(), &options, out, err); });
+    }
+    /* The bytes of a model.so, which may be freed afterwards. */
+    static Model from_memory(const void *bytes, std::size_t size, const std::string &name = "model in memory",
+                             const ModelOptions &options = {}) {
+        Model model;
+        model.open([&](amp_model **out, amp_error *err) {
+            return amp_model_load_memory(bytes, size, name.c_str(), &options, out, err);
+        });
+        return model;
+    }
+    /* Takes over the caller's reference to a model of C. */
+    static Model adopt(amp_model *model) noexcept {
+        Model out;
+        out.handle_ = Handle(model);
+        return out;
+    }
+    amp_model *get() const noexcept { return handle_.get(); }
+
+    ModelInfo info() const noexcept {
+        ModelInfo out;
+        amp_model_get_info(get(), &out);
+        return out;
+    }
+    TensorInfo input(int32_t index, int64_t n = 1) const { return describe(amp_model_input_at, index, n); }
+    TensorInfo result(int32_t index, int64_t n = 1) const { return describe(amp_model_result_at, index, n); }
+    TensorInfo param(int32_t index) const {
+        TensorInfo out;
+        detail::Call call;
+        call.check(amp_model_param_at(get(), index, &out, call.error()));
+        return out;
+    }
+    /* The parameter or buffer of that name. */
+    TensorInfo param(const std::string &name) const {
+        const int32_t count = info().param_count;
+        for (int32_t i = 0; i < count; i++)
+            if (TensorInfo found = param(i); name == found.name) return found;
+        throw Error(AMP_NOT_FOUND, std::string("the model '") + info().name + "' has no parameter '" + name + "'");
+    }
+    std::vector<std::string> param_names() const {
+        std::vector<std::string> out;
+        const int32_t count = info().param_count;
+        for (int32_t i = 0; i < count; i++) out.emplace_back(param(i).name);
+        return out;
+    }
+    std::vector<std::string> metric_names() const { return names(amp_model_metric_at); }
+    std::vector<std::string> loss_names() const { return names(amp_model_loss_at); }
+
+    /* Why each op has its dtype: for (const amp::Decision &why : model.decisions()). */
+    class Decisions;
+    Decisions decisions() const noexcept;
+
+  private:
+    using Handle = detail::Handle<amp_model, amp_model_retain, amp_model_release>;
+    Model() noexcept = default;
+    template <class Open> void open(Open load) {
+        amp_model *model = nullptr;
+        detail::Call call;
+        call.check(load(&model, call.error()));
+        handle_ = Handle(model);
+    }
+    template <class Function> TensorInfo describe(Function *function, int32_t index, int64_t n) const {
+        TensorInfo out;
+        detail::Call call;
+        call.check(function(get(), index, n, &out, call.error()));
+        return out;
+    }
+    template <class Function> std::vector<std::string> names(Function *function) const {
+        std::vector<std::string> out;
+        for (int32_t i = 0; const char *name = function(get(), i); i++) out.emplace_back(name);
+        return out;
+    }
+    Handle handle_;
+};
+
+class Model::Decisions {
+  public:
+    class Iterator {
+      public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = Decision;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const Decision *;
+        using reference = Decision;
+        Iterator(const Decisions *of, int32_t index) noexcept : of_(of), index_(index) {}
+        Decision operator*() const { return (*of_)[index_]; }
+        Iterator &operator++() noexcept { return ++index_, *this; }
+        void operator++(int) noexcept { ++index_; }
+        bool operator==(const Iterator &other) const noexcept { return index_ == other.index_; }
+        bool operator!=(const Iterator &other) const noexcept { return index_ != other.index_; }
+
+      private:
+        const Decisions *of_;
+        int32_t index_;
+    };
+    explicit Decisions(const Model &model) noexcept : model_(model) {}
+    int32_t size() const noexcept { return model_.info().decision_count; }
+    Decision operator[](int32_t index) const {
+        Decision out;
+        detail::Call call;
+        call.check(amp_model_decision_at(model_.get(), index, &out, call.error()));
+        return out;
+    }
+    Iterator begin() const noexcept { return {this, 0}; }
+    Iterator end() const noexcept { return {this, size()}; }
+
+  private:
+    Model model_;
+};
+
+inline Model::Decisions Model::decisions() const noexcept { return Decisions(*this); }
+
+/* ---- params ------------------------------------------------------------------------------------------------------ */
+
+namespace detail {
+
+/* Throws where |array| is not what |tensor| wants. */
+template <class View> void check_array(const View &array, const TensorInfo &tensor, const char *what) {
+    const auto fail = [&](const std::string &given) {
+        throw Error(AMP_INVALID_ARGUMENT, std::string(what) + " '" + tensor.name + "' is " + tensor.text() + ", " +
+                                              std::to_string(tensor.elements()) + " numbers; " + given);
+    };
+    if (!array.data()) fail("a null pointer was given");
+    if (array.dtype() != AMP_DT_NONE && !holds(array.dtype(), tensor.dtype))
+        fail(std::string("an array of ") + amp_dtype_name(array.dtype()) + " was given");
+    if (array.count() != View::unknown && array.count() != tensor.elements())
+        fail("an array of " + std::to_string(array.count()) + " was given");
+}
+
+} // namespace detail
+
+/* The f32 weights.  Sessions that are made with it share it. */
+class Params {
+  public:
+    /* Initialised: the same seed gives the same weights on every machine. */
+    explicit Params(const Model &model, uint64_t seed = 0) : Params(model, with_seed(seed)) {}
+    Params(const Model &model, const ParamsOptions &options) : model_(model) {
+        amp_params *params = nullptr;
+        detail::Call call;
+        call.check(amp_params_create(model.get(), &options, &params, call.error()));
+        handle_ = Handle(params);
+    }
+    amp_params *get() const noexcept { return handle_.get(); }
+    const Model &model() const noexcept { return model_; }
+
+    std::vector<float> get(const std::string &name) const {
+        std::vector<float> out(model_.param(name).elements());
+        detail::Call call;
+        call.check(amp_params_get(get(), name.c_str(), out.data(), out.size(), call.error()));
+        return out;
+    }
+    void set(const std::string &name, const Input &values) {
+        TensorInfo wanted = model_.param(name);
+        wanted.dtype = AMP_DT_F32;
+        detail::check_array(values, wanted, "parameter");
+        detail::Call call;
+        call.check(amp_params_set(get(), name.c_str(), static_cast<const float *>(values.data()), wanted.elements(),
+                                  call.error()));
+    }
+    void load(const std::string &path) {
+        detail::Call call;
+        call.check(amp_params_load(get(), path.c_str(), call.error()));
+    }
+    void save(const std::string &path) const {
+        detail::Call call;
+        call.check(amp_params_save(get(), path.c_str(), call.error()));
+    }
+
+  private:
+    using Handle = detail::Handle<amp_params, amp_params_retain, amp_params_release>;
+    static ParamsOptions with_seed(uint64_t seed) noexcept {
+        ParamsOptions options;
+        options.seed = seed;
+        return options;
+    }
+    Model model_;
+    Handle handle_;
+};
+
+/* ---- session ----------------------------------------------------------------------------------------------------- */
+
+/* The arrays of one call, in the model's order: {images, labels}, or a std::vector of them.  A view, as they are. */
+template <class View> class Arrays {
+  public:
+    Arrays(std::initializer_list<View> list) noexcept {
+        first_ = list.begin();
+        count_ = list.size();
+    }
+    Arrays(const std::vector<View> &list) noexcept : first_(list.data()), count_(list.size()) {}
+    std::size_t size() const noexcept { return count_; }
+    const View *begin() const noexcept { return first_; }
+    const View &operator[](std::size_t i) const noexcept { return first_[i]; }
+
+  private:
+    const View *first_;
+    std::size_t count_;
+};
+using Inputs = Arrays<Input>;
+using Outputs = Arrays<Output>;
+
+/* What amp_eval gives; metrics are in the order of Model::metric_names. */
+struct Evaluation {
+    double loss = 0;
+    std::vector<double> metrics;
+};
+
+class Session {
+  public:
+    Session(const Model &model, const Params &params, const SessionOptions &options = {})
+        : model_(model), info_(model.info()) {
+        amp_session *session = nullptr;
+        in_.reserve(static_cast<std::size_t>(info_.input_count));
+        out_.reserve(static_cast<std::size_t>(info_.result_count));
+        detail::Call call;
+        call.check(amp_session_create(model.get(), params.get(), &options, &session, call.error()));
+        handle_ = Handle(session);
+    }
+    amp_session *get() const noexcept { return handle_.get(); }
+    const Model &model() const noexcept { return model_; }
+
+    /* One step on the model's inputs, then those of its train block. */
+    StepReport step(Inputs inputs, int64_t n = 0) {
+        StepReport report{};
+        take(inputs, n, info_.input_count);
+        detail::Call call;
+        const amp_status status = amp_step(get(), in_.data(), n, &report, call.error());
+        if (status != AMP_SCALE_AT_FLOOR) call.check(status);
+        return report;
+    }
+    /* The same without a report, which on the device "cuda" is not waited for.  False: the scale is at its floor. */
+    bool start_step(Inputs inputs, int64_t n = 0) {
+        take(inputs, n, info_.input_count);
+        detail::Call call;
+        const amp_status status = amp_step(get(), in_.data(), n, nullptr, call.error());
+        if (status != AMP_SCALE_AT_FLOOR) call.check(status);
+        return status == AMP_OK;
+    }
+
+    /* Loss and metrics in evaluation mode; the second form writes the metrics to the caller's array, or nowhere. */
+    Evaluation evaluate(Inputs inputs, int64_t n = 0) {
+        Evaluation out;
+        out.metrics.resize(static_cast<std::size_t>(info_.metric_count));
+        out.loss = evaluate(inputs, n, out.metrics.data());
+        return out;
+    }
+    double evaluate(Inputs inputs, int64_t n, double *metrics) {
+        double loss = 0;
+        take(inputs, n, info_.input_count);
+        detail::Call call;
+        call.check(amp_eval(get(), in_.data(), n, &loss, metrics, call.error()));
+        return loss;
+    }
+    /* Metrics that are computed from averages, of averages over all samples (amp_session_finish_metrics).  |losses|: in
+     * the order of Model::loss_names. */
+    void finish_metrics(Evaluation &average, const std::vector<double> &losses = {}) const {
+        count("loss", losses.size(), static_cast<std::size_t>(info_.loss_count));
+        count("metric", average.metrics.size(), static_cast<std::size_t>(info_.metric_count));
+        detail::Call call;
+        call.check(amp_session_finish_metrics(get(), average.loss, losses.empty() ? nullptr : losses.data(),
+                                              average.metrics.data(), call.error()));
+    }
+
+    /* The model's results, of its inputs alone: into the caller's arrays, ... */
+    void infer(Inputs inputs, Outputs outputs, int64_t n = 0) {
+        take(inputs, n, info_.model_input_count);
+        count("result", outputs.size(), static_cast<std::size_t>(info_.result_count));
+        out_.clear();
+        for (int32_t i = 0; i < info_.result_count; i++) {
+            const Output &output = outputs[static_cast<std::size_t>(i)];
+            detail::check_array(output, model_.result(i, n), "result");
+            out_.push_back(output.data());
+        }
+        detail::Call call;
+        call.check(amp_infer(get(), in_.data(), n, out_.data(), call.error()));
+    }
+    /* ..., each as a tensor, ... */
+    std::vector<Tensor> infer(Inputs inputs, int64_t n = 0) {
+        std::vector<Tensor> results;
+        take(inputs, n, info_.model_input_count);
+        out_.clear();
+        for (int32_t i = 0; i < info_.result_count; i++) results.emplace_back(model_.result(i, n));
+        for (Tensor &result : results) out_.push_back(result.data());
+        detail::Call call;
+        call.check(amp_infer(get(), in_.data(), n, out_.data(), call.error()));
+        return results;
+    }
+    /* ..., or the numbers of the first. */
+    template <class T = float> std::vector<T> infer_first(Inputs inputs, int64_t n = 0) {
+        return infer(inputs, n).front().template to<T>();
+    }
+
+    /* Metrics of the last step; named losses of the last step or evaluation. */
+    std::vector<double> metrics() const { return numbers(amp_session_metrics, info_.metric_count); }
+    std::vector<double> losses() const { return numbers(amp_session_losses, info_.loss_count); }
+    double metric(const std::string &name) const { return named(metrics(), amp_model_metric_at, "metric", name); }
+    double loss(const std::string &name) const { return named(losses(), amp_model_loss_at, "named loss", name); }
+
+    /* With keep_values: the gradients and intermediates of the last step. */
+    std::vector<std::string> value_names() const {
+        std::vector<std::string> out;
+        for (int32_t i = 0; const char *name = amp_session_value_name(get(), i); i++) out.emplace_back(name);
+        return out;
+    }
+    Tensor value(const std::string &name) const {
+        TensorInfo info;
+        detail::Call call;
+        call.check(amp_session_value(get(), name.c_str(), &info, nullptr, 0, call.error()));
+        const bool is_integer = info.dtype >= AMP_DT_I32;
+        if (!is_integer) info.dtype = AMP_DT_F32; /* read as f32, whatever it was computed in */
+        Tensor out(info, name);
+        call.check(amp_session_value(get(), name.c_str(), nullptr, out.data(),
+                                     out.elements() * amp_dtype_size(info.dtype), call.error()));
+        return out;
+    }
+
+    Scaler scaler() const {
+        Scaler out{};
+        detail::Call call;
+        call.check(amp_session_get_scaler(get(), &out, call.error()));
+        return out;
+    }
+    void set_scaler(const Scaler &scaler) {
+        detail::Call call;
+        call.check(amp_session_set_scaler(get(), &scaler, call.error()));
+    }
+
+    /* State of the optimizer by "fc1.weight/m", ...; it has its parameter's shape. */
+    std::vector<float> get(const std::string &state) const {
+        std::vector<float> out(state_elements(state));
+        detail::Call call;
+        call.check(amp_session_get(get(), state.c_str(), out.data(), out.size(), call.error()));
+        return out;
+    }
+    void set(const std::string &state, const std::vector<float> &values) {
+        detail::Call call;
+        call.check(amp_session_set(get(), state.c_str(), values.data(), values.size(), call.error()));
+    }
+
+    /* Everything that training goes on from.  |extra| is a text that the application gets back. */
+    void save_checkpoint(const std::string &path, const std::string &extra = {}) const {
+        detail::Call call;
+        call.check(amp_checkpoint_save(get(), path.c_str(), extra.c_str(), call.error()));
+    }
+    std::string load_checkpoint(const std::string &path, std::size_t longest_extra = 65536) {
+        std::string extra(longest_extra + 1, '\0');
+        detail::Call call;
+        call.check(amp_checkpoint_load(get(), path.c_str(), extra.data(), extra.size(), call.error()));
+        extra.resize(std::strlen(extra.c_str()));
+        return extra;
+    }
+
+    Memory memory() const noexcept {
+        Memory out;
+        amp_session_memory(get(), &out);
+        return out;
+    }
+
+  private:
+    using Handle = detail::Handle<amp_session, amp_session_retain, amp_session_release>;
+
+    static void count(const char *what, std::size_t given, std::size_t wanted) {
+        if (given != wanted)
+            throw Error(AMP_INVALID_ARGUMENT, std::string("one array or number for each ") + what +
+                                                  " is wanted, which are " + std::to_string(wanted) + "; " +
+                                                  std::to_string(given) + " were given");
+    }
+    /* Checks |inputs|, finds |n| where it is 0, and leaves the addresses in |in_|. */
+    void take(const Inputs &inputs, int64_t &n, int32_t wanted) {
+        count("input", inputs.size(), static_cast<std::size_t>(wanted));
+        for (std::size_t i = 0; n == 0 && i < inputs.size(); i++)
+            if (inputs[i].count() != Input::unknown) {
+                const std::size_t each = model_.input(static_cast<int32_t>(i)).elements();
+                n = static_cast<int64_t>(each ? inputs[i].count() / each : 0);
+            }
+        if (n <= 0)
+            throw Error(AMP_INVALID_ARGUMENT,
+                        "the number of samples is wanted: as n, or by an array whose size is known "
+                        "and that holds at least one sample");
+        in_.clear();
+        for (int32_t i = 0; i < wanted; i++) {
+            const Input &input = inputs[static_cast<std::size_t>(i)];
+            detail::check_array(input, model_.input(i, n), "input");
+            in_.push_back(input.data());
+        }
+    }
+    template <class Function> std::vector<double> numbers(Function *function, int32_t size) const {
+        std::vector<double> out(static_cast<std::size_t>(size));
+        detail::Call call;
+        if (size) call.check(function(get(), out.data(), call.error()));
+        return out;
+    }
+    template <class Function>
+    double named(const std::vector<double> &of, Function *name_at, const char *what, const std::string &name) const {
+        for (std::size_t i = 0; i < of.size(); i++)
+            if (name == name_at(model_.get(), static_cast<int32_t>(i))) return of[i];
+        throw Error(AMP_NOT_FOUND, std::string("the model '") + info_.name + "' has no " + what + " '" + name + "'");
+    }
+    /* "fc1.weight/m" has the shape of fc1.weight. */
+    std::size_t state_elements(const std::string &state) const {
+        return model_.param(state.substr(0, state.rfind('/'))).elements();
+    }
+
+    Model model_;
+    ModelInfo info_;
+    Handle handle_;
+    std::vector<const void *> in_; /* of one call; kept, so that a step allocates nothing */
+    std::vector<void *> out_;
+};
+
+/* The version of the library that the program runs with. */
+inline const char *version() noexcept { return amp_version(); }
+
+} // namespace amp
+#endif

@@ -1,0 +1,266 @@
+// amp/amp.hpp: lifetimes, exceptions, checks of arrays, and the same numbers as amp/amp.h.
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "tests/bindings/cpp_test.h"
+
+static long allocations;
+void *operator new(std::size_t size) {
+    allocations++;
+    if (void *memory = std::malloc(size ? size : 1)) return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept { std::free(memory); }
+void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace cpp_test;
+
+const std::vector<float> x = {0.5f, -1, 2, 0.25f, -0.5f, 1, 1, 1}; // four samples
+const std::vector<int32_t> targets = {0, 1, 2, 1};
+
+struct Trained {
+    amp::Model model = load();
+    amp::Params params{model, 7};
+    amp::Session session{model, params, for_samples(4)};
+};
+
+std::vector<float> train_in_c(int steps) {
+    amp_error err;
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    amp_params_options seed = {};
+    seed.struct_size = sizeof seed;
+    seed.seed = 7;
+    amp_session_options options = {};
+    options.struct_size = sizeof options;
+    options.capacity = 4;
+    options.threads = 1;
+    const void *inputs[] = {x.data(), targets.data()};
+    std::vector<float> weights(16);
+    EXPECT_EQ(amp_model_load_memory(model_bytes().data(), model_bytes().size(), nullptr, nullptr, &model, &err),
+              AMP_OK);
+    EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK);
+    EXPECT_EQ(amp_session_create(model, params, &options, &session, &err), AMP_OK);
+    for (int i = 0; i < steps; i++) EXPECT_EQ(amp_step(session, inputs, 4, nullptr, &err), AMP_OK) << err.message;
+    EXPECT_EQ(amp_params_get(params, "first.weight", weights.data(), weights.size(), &err), AMP_OK) << err.message;
+    amp_session_release(session);
+    amp_params_release(params);
+    amp_model_release(model);
+    return weights;
+}
+
+TEST(CppRuntime, TrainsToTheBitsOfC) {
+    Trained t;
+    for (int i = 0; i < 20; i++) t.session.step({x, targets});
+    EXPECT_EQ(t.params.get("first.weight"), train_in_c(20));
+    EXPECT_EQ(t.session.scaler().step, 20);
+}
+
+// A copy is the same object; each keeps what it needs alive.
+TEST(CppRuntime, ObjectsLiveAsLongAsOneCopyDoes) {
+    std::unique_ptr<amp::Session> session;
+    std::unique_ptr<amp::Params> shared;
+    {
+        Trained t;
+        amp::Session copy = t.session;
+        session = std::make_unique<amp::Session>(copy);
+        shared = std::make_unique<amp::Params>(t.params);
+        EXPECT_EQ(session->get(), t.session.get());
+    }
+    const std::vector<float> before = shared->get("last.weight");
+    session->step({x, targets});
+    EXPECT_NE(shared->get("last.weight"), before);
+    amp::Session moved = std::move(*session);
+    EXPECT_EQ(session->get(), nullptr);
+    session.reset();
+    amp::Session assigned = Trained().session;
+    assigned = moved;
+    assigned = std::move(moved);
+    shared.reset();
+    EXPECT_EQ(assigned.step({x, targets}).step, 2);
+    amp::Model model = assigned.model(), &same = model;
+    model = same;
+    EXPECT_STREQ(model.info().name, "rings");
+}
+
+TEST(CppRuntime, AdoptTakesTheReference) {
+    amp_model *c = nullptr;
+    ASSERT_EQ(amp_model_load_memory(model_bytes().data(), model_bytes().size(), nullptr, nullptr, &c, nullptr), AMP_OK);
+    const amp::Model model = amp::Model::adopt(c);
+    EXPECT_EQ(model.get(), c);
+    EXPECT_EQ(model.info().param_count, 4);
+}
+
+// Arrays of every kind, with n given and with n found.
+TEST(CppRuntime, ArraysOfEveryKind) {
+    Trained t;
+    float c_array[2][2] = {{1, 2}, {3, 4}};
+    std::vector<std::array<float, 2>> points = {{1, 2}, {3, 4}};
+    std::array<int32_t, 2> labels = {0, 2};
+    const float *pointer = c_array[0];
+    const void *untyped = pointer;
+    const double loss = t.session.evaluate({c_array, labels}).loss;
+    EXPECT_EQ(t.session.evaluate({points, labels}).loss, loss);
+    EXPECT_EQ(t.session.evaluate({pointer, labels}).loss, loss); // n from the labels
+    EXPECT_EQ(t.session.evaluate({untyped, labels.data()}, 2).loss, loss);
+    EXPECT_EQ(t.session.evaluate({{pointer, 4}, labels}, 2).loss, loss);
+    EXPECT_EQ(t.session.evaluate(std::vector<amp::Input>{c_array, labels}).loss, loss);
+    EXPECT_EQ(t.session.step({c_array, labels}).loss, loss);
+    EXPECT_TRUE(t.session.start_step({c_array, labels}));
+}
+
+TEST(CppRuntime, WhatAnArrayShouldBeIsSaid) {
+    Trained t;
+    std::vector<float> small(7), output(12);
+    std::vector<double> wide(8);
+    const auto step = [&](amp::Inputs inputs, int64_t n) { return [=, &t] { t.session.step(inputs, n); }; };
+    const amp_status wrong = AMP_INVALID_ARGUMENT;
+    EXPECT_TRUE(Throws(wrong, "input 'x' is f32[4, 2], 8 numbers; an array of 7 was given", step({small, targets}, 4)));
+    EXPECT_TRUE(Throws(wrong, "input 'x' is f32[3, 2], 6 numbers; an array of 7 was given", step({small, targets}, 0)));
+    EXPECT_TRUE(Throws(wrong, "input 'targets' is i32[3], 3 numbers; an array of 4", step({x.data(), targets}, 3)));
+    EXPECT_TRUE(Throws(wrong, "an array of f64 was given", step({wide, targets}, 4)));
+    EXPECT_TRUE(Throws(wrong, "an array of i32 was given", step({targets.data(), targets}, 4)));
+    EXPECT_TRUE(Throws(wrong, "a null pointer was given", step({nullptr, targets}, 4)));
+    EXPECT_TRUE(Throws(wrong, "which are 2; 1 were given", step({x}, 4)));
+    EXPECT_TRUE(Throws(wrong, "number of samples", step({x.data(), targets.data()}, 0)));
+    EXPECT_TRUE(Throws(wrong, "number of samples", step({std::vector<float>(), targets}, -1)));
+    EXPECT_TRUE(Throws(wrong, "capacity", [&] { t.session.infer({std::vector<float>(10)}); }));
+    EXPECT_TRUE(Throws(wrong, "result 'hidden' is f32[4, 8]", [&] { t.session.infer({x}, {output, output}); }));
+    EXPECT_TRUE(Throws(wrong, "which are 2; 1 were given", [&] { t.session.infer({x}, {output}); }));
+    EXPECT_TRUE(Throws(wrong, "parameter 'last.bias' is f32[3]", [&] { t.params.set("last.bias", small); }));
+    EXPECT_EQ(t.session.scaler().iteration, 0); // nothing was done
+}
+
+TEST(CppRuntime, Infers) {
+    Trained t;
+    std::vector<float> logits(12), hidden(32);
+    t.session.infer({x}, {logits, hidden});
+    const std::vector<amp::Tensor> results = t.session.infer({x});
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_EQ(results[0].to<float>(), logits);
+    EXPECT_EQ(results[1].to<float>(), hidden);
+    EXPECT_EQ(results[1].name(), "hidden");
+    EXPECT_EQ(results[1].shape(), (std::vector<int64_t>{4, 8}));
+    EXPECT_EQ(t.session.infer_first({x}), logits);
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "logits is f32[4, 3]", [&] { results[0].to<int32_t>(); }));
+}
+
+TEST(CppRuntime, NamesAndMetrics) {
+    Trained t;
+    EXPECT_EQ(t.model.param_names(),
+              (std::vector<std::string>{"first.weight", "first.bias", "last.weight", "last.bias"}));
+    EXPECT_EQ(t.model.metric_names(), (std::vector<std::string>{"acc", "worst"}));
+    t.session.step({x, targets});
+    EXPECT_EQ(t.session.metric("acc"), t.session.metrics()[0]);
+    EXPECT_EQ(t.session.metric("worst"), t.session.metrics()[1]);
+    EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no metric 'accuracy'", [&] { t.session.metric("accuracy"); }));
+    EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no parameter 'third.weight'", [&] { t.params.get("third.weight"); }));
+    amp::Evaluation both = t.session.evaluate({x, targets}), same = both;
+    t.session.finish_metrics(both, t.session.losses());
+    EXPECT_EQ(both.metrics, same.metrics); // none is computed from averages here
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "each metric", [&] {
+        same.metrics.pop_back();
+        t.session.finish_metrics(same, t.session.losses());
+    }));
+    int count = 0;
+    for (const amp::Decision &why : t.model.decisions()) count += why.reason[0] == '{';
+    EXPECT_EQ(count, t.model.info().decision_count);
+    EXPECT_GT(count, 2);
+    EXPECT_THROW(t.model.decisions()[count], amp::Error);
+    EXPECT_GT(t.session.memory().total, t.session.memory().params);
+}
+
+TEST(CppRuntime, ParamsAndOptimizerState) {
+    Trained t;
+    const std::vector<float> bias = {1, -2, 3};
+    t.params.set("last.bias", bias);
+    EXPECT_EQ(t.params.get("last.bias"), bias);
+    t.session.step({x, targets});
+    EXPECT_NE(t.session.get("last.bias/m"), std::vector<float>(3));
+    t.session.set("last.bias/m", bias);
+    EXPECT_EQ(t.session.get("last.bias/m"), bias);
+    const std::string path = std::string(::testing::TempDir()) + "/weights.safetensors";
+    t.params.save(path);
+    amp::Params other(t.model, 8);
+    EXPECT_NE(other.get("first.weight"), t.params.get("first.weight"));
+    other.load(path);
+    EXPECT_EQ(other.get("first.weight"), t.params.get("first.weight"));
+    EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no/such.safetensors", [&] { other.load("no/such.safetensors"); }));
+}
+
+TEST(CppRuntime, ACheckpointGoesOn) {
+    Trained t;
+    const std::string path = std::string(::testing::TempDir()) + "/state.checkpoint";
+    t.session.step({x, targets});
+    t.session.save_checkpoint(path, "epoch 3");
+    t.session.step({x, targets});
+    Trained again;
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "extra", [&] { again.session.load_checkpoint(path, 3); }));
+    EXPECT_EQ(again.session.load_checkpoint(path), "epoch 3");
+    again.session.step({x, targets});
+    EXPECT_EQ(again.params.get("first.weight"), t.params.get("first.weight"));
+    EXPECT_EQ(again.session.scaler().step, 2);
+}
+
+// What ampc's own scale says by a status is in the report.
+TEST(CppRuntime, TheScaleAtItsFloorIsNoException) {
+    Trained t;
+    std::vector<float> infinite(8, std::numeric_limits<float>::infinity());
+    amp::StepReport report{};
+    for (int i = 0; i < 6; i++) report = t.session.step({infinite, targets});
+    EXPECT_EQ(report.at_floor, 1);
+    EXPECT_EQ(report.iteration, 6);
+    EXPECT_FALSE(t.session.start_step({x, targets}));
+    amp::Scaler scaler = t.session.scaler();
+    scaler.floor_hits = 0;
+    t.session.set_scaler(scaler);
+    EXPECT_EQ(t.session.step({x, targets}).at_floor, 0);
+}
+
+TEST(CppRuntime, ValuesOfAStep) {
+    amp::Model model = load();
+    amp::SessionOptions options = for_samples(4);
+    options.keep_values = 1;
+    amp::Session session(model, amp::Params(model), options);
+    session.step({x, targets});
+    EXPECT_EQ(session.value("grad.last.weight").shape(), (std::vector<int64_t>{3, 8}));
+    int finite = 0;
+    for (const std::string &name : session.value_names()) {
+        const amp::Tensor value = session.value(name);
+        if (value.dtype() == AMP_DT_F32)
+            for (float number : value.to<float>()) finite += std::isfinite(number);
+    }
+    EXPECT_GT(finite, 24);
+    EXPECT_TRUE(Throws(AMP_NOT_FOUND, "nothing", [&] { session.value("nothing"); }));
+}
+
+TEST(CppRuntime, AFileOrItsBytes) {
+    const std::string path = std::string(::testing::TempDir()) + "/rings.so";
+    std::ofstream(path, std::ios::binary) << model_bytes();
+    EXPECT_STREQ(amp::Model(path).info().name, "rings");
+    EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no/such.so", [] { amp::Model("no/such.so"); }));
+    EXPECT_TRUE(Throws(AMP_BAD_FILE, "mine", [] { amp::Model::from_memory("text", 4, "mine"); }));
+    EXPECT_STREQ(amp::version(), AMP_VERSION);
+}
+
+TEST(CppRuntime, StepsAllocateNothing) {
+    Trained t;
+    std::vector<float> logits(12), hidden(32);
+    std::vector<double> metrics(2);
+    t.session.step({x, targets});
+    const long before = allocations;
+    t.session.step({x, targets});
+    t.session.evaluate({x, targets}, 4, metrics.data());
+    t.session.infer({x}, {logits, hidden});
+    EXPECT_EQ(allocations, before);
+}
+
+} // namespace

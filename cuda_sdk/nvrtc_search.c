@@ -195,7 +195,7 @@ static bool search_wheels(Search *s) {
             if (try_python(s, prefix)) return true;
         }
     const char *home = environment("HOME");
-    if (!home || snprintf(prefix, sizeof prefix, "%s/.local", home) >= (int)sizeof prefix) return false;
+    if (!home || *home != '/' || snprintf(prefix, sizeof prefix, "%s/.local", home) >= (int)sizeof prefix) return false;
     note_place(s, "in ~/.local");
     return try_python(s, prefix);
 }

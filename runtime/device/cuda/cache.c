@@ -144,13 +144,19 @@ static long long limit_asked_for(void) {
     return *end || errno || limit < 0 ? default_limit : limit;
 }
 
-/* XDG_CACHE_HOME counts only where it is absolute: so its specification. */
+static bool is_folder(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* XDG_CACHE_HOME counts only where it is absolute: so its specification.  A home that is relative, or that is not
+ * there, is nobody's: nothing is made in its place. */
 static bool find_folder(char folder[PATH_MAX]) {
     const char *own = environment("AMPC_CACHE_DIR"), *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
     int n = -1;
     if (own) n = snprintf(folder, FOLDER_ROOM, "%s", own);
     else if (xdg && *xdg == '/') n = snprintf(folder, FOLDER_ROOM, "%s/ampc", xdg);
-    else if (home) n = snprintf(folder, FOLDER_ROOM, "%s/.cache/ampc", home);
+    else if (home && *home == '/' && is_folder(home)) n = snprintf(folder, FOLDER_ROOM, "%s/.cache/ampc", home);
     return n > 0 && n < FOLDER_ROOM;
 }
 
@@ -162,8 +168,17 @@ static bool make_folders(const char *path) {
         mkdir(part, FOLDER_MODE); /* whether the last one is there counts alone */
     }
     mkdir(part, FOLDER_MODE);
+    return is_folder(part);
+}
+
+/* What is run must be this user's or the administrator's, and nobody else may have written it. */
+static bool is_trusted(const struct stat *st) {
+    return (st->st_uid == geteuid() || st->st_uid == 0) && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static bool is_trusted_folder(const char *path) {
     struct stat st;
-    return stat(part, &st) == 0 && S_ISDIR(st.st_mode);
+    return stat(path, &st) == 0 && is_trusted(&st);
 }
 
 amp_cuda_cache *amp_cuda_cache_open(const amp_allocator *allocator) {
@@ -173,7 +188,7 @@ amp_cuda_cache *amp_cuda_cache_open(const amp_allocator *allocator) {
     if (!cache) return NULL;
     cache->allocator = amp_allocator_or_default(allocator);
     cache->limit = limit;
-    if (find_folder(cache->folder) && make_folders(cache->folder)) return cache;
+    if (find_folder(cache->folder) && make_folders(cache->folder) && is_trusted_folder(cache->folder)) return cache;
     amp_free(allocator, cache, sizeof *cache);
     return NULL;
 }
@@ -250,13 +265,43 @@ static bool take_image(const amp_cuda_cache *cache, const amp_cuda_cache_key *ke
     return true;
 }
 
+static bool read_whole(int fd, char *data, size_t size) {
+    for (size_t at = 0; at < size;) {
+        ssize_t n = read(fd, data + at, size - at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+/* The bytes of a regular file that may be trusted: the file that was looked at is the one that is read.  Free with
+ * amp_free(a, *data, *size + 1). */
+static bool read_trusted(const char *path, const amp_allocator *a, char **data, size_t *size) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    *data = NULL;
+    if (fd < 0) return false;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && is_trusted(&st)) {
+        *size = (size_t)st.st_size;
+        *data = amp_alloc(a, *size + 1);
+    }
+    bool done = *data && read_whole(fd, *data, *size);
+    if (*data && !done) {
+        amp_free(a, *data, *size + 1);
+        *data = NULL;
+    }
+    close(fd);
+    return done;
+}
+
 bool amp_cuda_cache_get(amp_cuda_cache *cache, const amp_cuda_cache_key *key, amp_cuda_cache_entry *out) {
     char path[PATH_MAX], *data;
     size_t size;
     *out = (amp_cuda_cache_entry){0};
     if (!cache) return false;
     file_of(cache, key, path);
-    if (amp_file_read(path, 0, &cache->allocator, &data, &size, NULL)) return false;
+    if (!read_trusted(path, &cache->allocator, &data, &size)) return false;
     bool damaged, found = take_image(cache, key, data, size, out, &damaged);
     amp_free(&cache->allocator, data, size + 1);
     if (damaged) unlink(path);

@@ -1,10 +1,13 @@
 /* cache.h: compiled kernels on disk: one file per key in $AMPC_CACHE_DIR, or $XDG_CACHE_HOME/ampc, or ~/.cache/ampc.
  *
  * No failure here is an error of the caller's: what cannot be read is compiled again, what cannot be written (a full
- * disk, a folder without permission) is not kept.  A
- * file is written beside and renamed, so that another process sees all of it or none; each has a checksum, and a
- * damaged one is removed.  Beyond AMPC_CACHE_LIMIT bytes
- * (default 512 MiB; 0: no cache) the files that were least recently used go. */
+ * disk, a folder without permission) is not kept.  A file is written beside and renamed, so that another process sees
+ * all of it or none; each has a checksum, and a damaged one is removed.  Beyond AMPC_CACHE_LIMIT bytes (default 512
+ * MiB; 0: no cache) the files that were least recently used go.
+ *
+ * Cached kernels are code: folder and files must belong to the user or to root, and nobody else may write to them;
+ * others are not used.  A HOME that is relative or not there does not count.
+ */
 #ifndef AMP_RUNTIME_DEVICE_CUDA_CACHE_H
 #define AMP_RUNTIME_DEVICE_CUDA_CACHE_H
 

@@ -138,6 +138,7 @@ TEST_F(CudaCache, Folders) {
         amp_cuda_cache_close(cache);
         return folder;
     };
+    fs::create_directory(folder_ + "/home");
     setenv("XDG_CACHE_HOME", (folder_ + "/xdg").c_str(), 1);
     setenv("AMPC_CACHE_DIR", (folder_ + "/deep/er").c_str(), 1);
     EXPECT_EQ(opened(), folder_ + "/deep/er");
@@ -146,12 +147,51 @@ TEST_F(CudaCache, Folders) {
     setenv("XDG_CACHE_HOME", "relative", 1);
     EXPECT_EQ(opened(), folder_ + "/home/.cache/ampc") << "a relative XDG_CACHE_HOME does not count";
     unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", "relative", 1);
+    EXPECT_EQ(opened(), "");
+    EXPECT_FALSE(fs::exists("relative"));
+    setenv("HOME", (folder_ + "/nobody").c_str(), 1);
+    EXPECT_EQ(opened(), "");
+    EXPECT_FALSE(fs::exists(folder_ + "/nobody")) << "a home that is not there is not made";
+    setenv("HOME", (folder_ + "/home").c_str(), 1);
     EXPECT_EQ(opened(), folder_ + "/home/.cache/ampc");
     EXPECT_EQ(fs::status(folder_ + "/home/.cache/ampc").permissions(), fs::perms::owner_all);
     unsetenv("HOME");
     EXPECT_EQ(opened(), "");
     setenv("AMPC_CACHE_DIR", std::string(5000, 'x').c_str(), 1);
     EXPECT_EQ(opened(), "");
+}
+
+// Kernels are code: what somebody else could have written is not run.
+TEST_F(CudaCache, FoldersAndFilesOfOthersAreNotUsed) {
+    ASSERT_TRUE(PutAlone("kernel", "image"));
+    const std::string file = OnlyFile();
+    for (mode_t mode : {0777, 01777, 0770, 0720, 0702}) {
+        ASSERT_EQ(chmod(folder_.c_str(), mode), 0);
+        EXPECT_EQ(GetAlone("kernel"), "-") << std::oct << mode;
+        EXPECT_FALSE(PutAlone("other", "image"));
+    }
+    ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+    EXPECT_EQ(GetAlone("kernel"), "image");
+    for (mode_t mode : {0666, 0664, 0602}) {
+        ASSERT_EQ(chmod(file.c_str(), mode), 0);
+        EXPECT_EQ(GetAlone("kernel"), "-") << std::oct << mode;
+    }
+    ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+    EXPECT_EQ(GetAlone("kernel"), "image");
+    fs::rename(file, folder_ + "/elsewhere");
+    fs::create_symlink(folder_ + "/elsewhere", file);
+    EXPECT_EQ(GetAlone("kernel"), "-") << "a link";
+    fs::remove(file);
+    fs::rename(folder_ + "/elsewhere", file);
+    if (chown(file.c_str(), 1, (gid_t)-1) == 0) { /* where the test may: as root */
+        EXPECT_EQ(GetAlone("kernel"), "-") << "another user's file";
+        ASSERT_EQ(chown(file.c_str(), geteuid(), (gid_t)-1), 0);
+        ASSERT_EQ(chown(folder_.c_str(), 1, (gid_t)-1), 0);
+        EXPECT_EQ(GetAlone("kernel"), "-") << "another user's folder";
+        ASSERT_EQ(chown(folder_.c_str(), geteuid(), (gid_t)-1), 0);
+    }
+    EXPECT_EQ(GetAlone("kernel"), "image");
 }
 
 TEST_F(CudaCache, IsOffWithALimitOf0) {

@@ -292,6 +292,16 @@ TEST(Model, EveryDamageOfAWindowIsNamed) {
     EXPECT_EQ(odd.Load(&err), AMP_BAD_FILE);
 }
 
+// The numbers are those of the text.
+TEST(Version, NumbersAndText) {
+    EXPECT_STREQ(amp_version(), AMP_VERSION);
+    EXPECT_EQ(std::string(AMP_VERSION), std::to_string(AMP_VERSION_MAJOR) + "." + std::to_string(AMP_VERSION_MINOR) +
+                                            "." + std::to_string(AMP_VERSION_PATCH));
+#if AMP_VERSION_NUMBER < AMP_VERSION_AT(0, 1, 0) || AMP_VERSION_NUMBER >= AMP_VERSION_AT(1, 0, 0)
+#error "the preprocessor compares versions"
+#endif
+}
+
 TEST(Model, OnlyStepsKeepValues) {
     Copy c;
     c.Connect();

@@ -173,7 +173,7 @@ INSTALLED := $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS))) \
 	$(LIBDIR)/pkgconfig/amp.pc $(LIBDIR)/pkgconfig/ampc.pc \
 	$(CMAKEDIR)/ampcConfig.cmake $(CMAKEDIR)/ampcConfigVersion.cmake $(CMAKEDIR)/AmpAddModel.cmake \
 	$(BAZELDIR)/WORKSPACE $(BAZELDIR)/BUILD.bazel $(BAZELDIR)/amp.bzl \
-	$(DATADIR)/ampc/prelude.amp \
+	$(DATADIR)/ampc/prelude.amp $(DATADIR)/ampc/python/ampc.py \
 	$(addprefix $(DATADIR)/ampc/policies/,$(notdir $(wildcard passes/precision/policies/*.policy)))
 
 install: all
@@ -184,6 +184,7 @@ install: all
 	for l in $(LIBS); do ln -sf $$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so || exit; done
 	install -m 644 docs/man/ampc.1 docs/man/amprun.1 $(call to,$(DATADIR)/man/man1)
 	install -m 644 frontend/prelude.amp $(call to,$(DATADIR)/ampc)
+	install -m 644 bindings/python/ampc.py $(call to,$(DATADIR)/ampc/python)
 	install -m 644 passes/precision/policies/*.policy $(call to,$(DATADIR)/ampc/policies)
 	install -m 644 packaging/cmake/AmpAddModel.cmake $(call to,$(CMAKEDIR))
 	install -m 644 packaging/bazel/WORKSPACE packaging/bazel/amp.bzl $(call to,$(BAZELDIR))

@@ -1,0 +1,661 @@
+"""ampc: models in the .amp language from Python: compile, train, evaluate and use them, with NumPy arrays in and out.
+
+    import ampc
+    compiled = ampc.compile("mlp.amp")
+    with ampc.Model(compiled) as model, ampc.Params(model, seed=7) as params, \\
+            ampc.Session(model, params, capacity=64) as session:
+        report = session.step(x, targets)           # or session.step(x=x, targets=targets)
+        logits = session.infer(x)
+        params["fc1.weight"]                        # a NumPy array; assign one to set it
+
+One file over the shared libraries libamp (amp/amp.h) and libampc (amp/compile.h), through ctypes; it needs NumPy and
+nothing else. The libraries are looked for in the folders of AMPC_LIBRARY_PATH, beside this file, in the prefix that it
+is installed in, and where the system looks.
+
+Errors are exceptions: ampc.Error with the library's message, TypeError and ValueError for arrays that do not fit a
+model; after one, every object is as it was. Threads: as amp/amp.h says; a session that two threads use at once takes
+them one after another. Arrays are never converted in silence, only copied where they are not contiguous; lists are made
+arrays.
+"""
+import collections
+import collections.abc
+import ctypes
+import json as _json
+import os
+import threading
+from ctypes import POINTER, Structure, byref
+from ctypes import c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+
+import numpy as np
+
+__all__ = ["Compiled", "CompileError", "Error", "Evaluation", "Model", "Params", "Session", "StepReport", "Tensor",
+           "compile", "explain", "version"]
+
+# ---- the headers of C ------------------------------------------------------------------------------------------------
+# tests/checks/python.sh compares sizes and offsets with amp/base.h, amp/amp.h and amp/compile.h.
+
+SOVERSION = "0.1"
+STATUS = ["AMP_OK", "AMP_INVALID_ARGUMENT", "AMP_OUT_OF_MEMORY", "AMP_IO", "AMP_BAD_FILE", "AMP_NOT_FOUND",
+          "AMP_MISMATCH", "AMP_BAD_SOURCE", "AMP_UNSUPPORTED", "AMP_WRONG_STATE", "AMP_SCALE_AT_FLOOR", "AMP_INTERNAL",
+          "AMP_DEVICE_FAILED"]
+# By amp_dtype. NumPy has no bf16: its words are given as they are; tf32 is stored as f32.
+DTYPES = [None, np.float32, np.float16, np.uint16, np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
+DTYPE_NAMES = ["none", "f32", "f16", "bf16", "tf32", "f64", "i32", "i64", "u8", "bool"]
+EMIT = ["so", "c", "ir", "cu", "ptx"]
+_SCALE_AT_FLOOR = STATUS.index("AMP_SCALE_AT_FLOOR")
+_FLOATS = range(DTYPE_NAMES.index("f32"), DTYPE_NAMES.index("f64") + 1)
+
+
+def _struct(type_name, /, **fields):
+    return type(type_name, (Structure,), {"_fields_": list(fields.items())})
+
+
+amp_error = _struct("amp_error", code=c_int32, message=c_char * 1020)
+amp_model_options = _struct("amp_model_options", struct_size=c_size_t, allocator=c_void_p)
+amp_model_info = _struct(
+    "amp_model_info", name=c_char_p, policy=c_char_p, precision=c_char_p, optimizer=c_char_p, scaler=c_char_p,
+    source_name=c_char_p, compiler_version=c_char_p, can_train=c_int32, input_count=c_int32, model_input_count=c_int32,
+    param_count=c_int32, result_count=c_int32, metric_count=c_int32, decision_count=c_int32, param_elements=c_int64,
+    accumulate=c_int64, loss_count=c_int32, has_fp32=c_int32, has_cuda=c_int32, cuda_kernels=c_int32,
+    cuda_missing=c_char_p)
+amp_tensor_info = _struct("amp_tensor_info", name=c_char_p, dtype=c_int32, rank=c_int32, dims=c_int64 * 8)
+amp_decision = _struct(
+    "amp_decision", path=c_char_p, op=c_char_p, dtype=c_int32, rule=c_char_p, reason=c_char_p, policy_text=c_char_p,
+    because=c_char_p, file=c_char_p, line=c_int32, column=c_int32)
+amp_params_options = _struct("amp_params_options", struct_size=c_size_t, seed=c_uint64)
+amp_session_options = _struct(
+    "amp_session_options", struct_size=c_size_t, capacity=c_int64, device=c_char_p, threads=c_int32, inference=c_int32,
+    seed=c_uint64, isa=c_char_p, separate_buffers=c_int32, keep_values=c_int32, precision=c_char_p, cuda_device=c_int32,
+    cuda_stream=c_void_p)
+amp_step_report = _struct(
+    "amp_step_report", loss=c_double, scale=c_float, skipped=c_int32, step=c_int64, iteration=c_int64, at_floor=c_int32,
+    complete=c_int32, grad_norm=c_double)
+amp_scaler_state = _struct(
+    "amp_scaler_state", scale=c_float, growth_tracker=c_int32, floor_hits=c_int32, reserved=c_int32, step=c_int64,
+    iteration=c_int64)
+amp_memory_info = _struct(
+    "amp_memory_info", params=c_uint64, derived=c_uint64, moments=c_uint64, activations=c_uint64, outputs=c_uint64,
+    scratch=c_uint64, total=c_uint64)
+amp_define = _struct("amp_define", name=c_char_p, value=c_char_p)
+_DIAGNOSTIC = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32)
+amp_compile_options = _struct(
+    "amp_compile_options", struct_size=c_size_t, name=c_char_p, text=c_char_p, text_size=c_size_t, precision=c_char_p,
+    policy=c_char_p, defines=POINTER(amp_define), define_count=c_size_t, stop_after=c_char_p, no_fuse=c_int32,
+    no_layout=c_int32, no_simplify=c_int32, emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
+    allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
+    isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p)
+
+_STATUS, _ERR = c_int32, POINTER(amp_error)
+_MODEL = _PARAMS = _SESSION = _RESULT = c_void_p
+_AMP = {
+    "amp_version": (c_char_p,),
+    "amp_model_load": (_STATUS, c_char_p, POINTER(amp_model_options), POINTER(_MODEL), _ERR),
+    "amp_model_load_memory": (_STATUS, c_char_p, c_size_t, c_char_p, POINTER(amp_model_options), POINTER(_MODEL), _ERR),
+    "amp_model_release": (None, _MODEL),
+    "amp_model_get_info": (None, _MODEL, c_void_p),
+    "amp_model_input_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
+    "amp_model_result_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
+    "amp_model_param_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
+    "amp_model_metric_at": (c_char_p, _MODEL, c_int32),
+    "amp_model_loss_at": (c_char_p, _MODEL, c_int32),
+    "amp_model_decision_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
+    "amp_params_create": (_STATUS, _MODEL, POINTER(amp_params_options), POINTER(_PARAMS), _ERR),
+    "amp_params_release": (None, _PARAMS),
+    "amp_params_get": (_STATUS, _PARAMS, c_char_p, c_void_p, c_size_t, _ERR),
+    "amp_params_set": (_STATUS, _PARAMS, c_char_p, c_void_p, c_size_t, _ERR),
+    "amp_params_load": (_STATUS, _PARAMS, c_char_p, _ERR),
+    "amp_params_save": (_STATUS, _PARAMS, c_char_p, _ERR),
+    "amp_session_create": (_STATUS, _MODEL, _PARAMS, POINTER(amp_session_options), POINTER(_SESSION), _ERR),
+    "amp_session_release": (None, _SESSION),
+    "amp_step": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, c_void_p, _ERR),
+    "amp_eval": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, POINTER(c_double), c_void_p, _ERR),
+    "amp_infer": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, POINTER(c_void_p), _ERR),
+    "amp_session_metrics": (_STATUS, _SESSION, c_void_p, _ERR),
+    "amp_session_losses": (_STATUS, _SESSION, c_void_p, _ERR),
+    "amp_session_finish_metrics": (_STATUS, _SESSION, c_double, c_void_p, c_void_p, _ERR),
+    "amp_session_value_name": (c_char_p, _SESSION, c_int32),
+    "amp_session_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
+    "amp_session_get_scaler": (_STATUS, _SESSION, c_void_p, _ERR),
+    "amp_session_set_scaler": (_STATUS, _SESSION, POINTER(amp_scaler_state), _ERR),
+    "amp_session_get": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
+    "amp_session_set": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
+    "amp_checkpoint_save": (_STATUS, _SESSION, c_char_p, c_char_p, _ERR),
+    "amp_checkpoint_load": (_STATUS, _SESSION, c_char_p, c_char_p, c_size_t, _ERR),
+    "amp_session_memory": (None, _SESSION, c_void_p),
+}
+_AMPC = {
+    "amp_compile": (_STATUS, POINTER(amp_compile_options), POINTER(_RESULT), _ERR),
+    "amp_explain": (_STATUS, POINTER(amp_compile_options), c_char_p, c_int32, POINTER(_RESULT), _ERR),
+    "amp_compile_result_data": (c_void_p, _RESULT, POINTER(c_size_t)),
+    "amp_compile_result_release": (None, _RESULT),
+}
+
+# ---- the libraries ---------------------------------------------------------------------------------------------------
+
+
+def _folders():
+    here = os.path.dirname(os.path.abspath(__file__))
+    yield from filter(None, os.environ.get("AMPC_LIBRARY_PATH", "").split(os.pathsep))
+    yield here
+    yield os.path.join(here, "..", "..", "..", "lib")  # PREFIX/share/ampc/python
+
+
+def _open(name, functions):
+    names = [f"{name}.so.{SOVERSION}", name + ".so"]
+    for folder in _folders():
+        found = [os.path.join(folder, file) for file in names if os.path.exists(os.path.join(folder, file))]
+        if found:
+            return _declare(ctypes.CDLL(os.path.realpath(found[0])), functions)
+    for file in names:
+        try:
+            return _declare(ctypes.CDLL(file), functions)
+        except OSError as error:
+            cause = error
+    folders = ", ".join(map(os.path.normpath, _folders()))
+    raise ImportError(f"ampc: {names[0]} is neither in {folders} nor where the system looks ({cause}); set "
+                      "AMPC_LIBRARY_PATH to the folder that has it")
+
+
+def _declare(library, functions):
+    for name, (result, *arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class _Library:
+    """libamp or libampc, opened when it is used first."""
+
+    def __init__(self, name, functions):
+        self._name, self._functions, self._library = name, functions, None
+
+    def __getattr__(self, function):
+        if self._library is None:
+            self._library = _open(self._name, self._functions)
+        return getattr(self._library, function)
+
+
+_amp, _ampc = _Library("libamp", _AMP), _Library("libampc", _AMPC)
+
+
+def version():
+    """The version of libamp."""
+    return _amp.amp_version().decode()
+
+
+class Error(RuntimeError):
+    """What a call of the library said; `status` is the name of its amp_status, "AMP_NOT_FOUND"."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = STATUS[status] if 0 <= status < len(STATUS) else f"status {status}"
+
+
+class CompileError(Error):
+    """Errors in a model, its policy or IR: the message has them all, `diagnostics` has each, and then the warnings."""
+
+    def __init__(self, status, message, diagnostics):
+        super().__init__(status, message)
+        self.diagnostics = diagnostics
+
+
+def _call(function, *arguments, allowed=0):
+    """Calls a function whose last parameter is an amp_error."""
+    error = amp_error()
+    status = function(*arguments, byref(error))
+    if status not in (0, allowed):
+        raise Error(status, error.message.decode("utf-8", "replace"))
+    return status
+
+
+def _room(struct):
+    """A struct for the library to fill, with room for what a later version may add to its end."""
+    return struct.from_buffer(bytearray(ctypes.sizeof(struct) + 512))
+
+
+def _text(value):
+    return None if value is None else value.decode()
+
+
+def _path(path):
+    return os.fsencode(path)
+
+
+def _options(struct, **given):
+    """An options struct; text is encoded, what is None is left at its default."""
+    options, kinds = struct(struct_size=ctypes.sizeof(struct)), dict(struct._fields_)
+    for name, value in given.items():
+        if name not in kinds or name == "struct_size":
+            wanted = ", ".join(key for key in kinds if key != "struct_size")
+            raise TypeError(f"{struct.__name__} has no '{name}'; it has {wanted}")
+        if value is not None:
+            setattr(options, name, _path(value) if kinds[name] is c_char_p else value)
+    return options
+
+
+def _as_dict(struct, leave_out=()):
+    return {name: _text(getattr(struct, name)) if kind is c_char_p else getattr(struct, name)
+            for name, kind in struct._fields_ if name not in leave_out}
+
+
+class _Object:
+    """A handle of C: released by close(), at the end of `with`, or with the object."""
+    _release = ""
+
+    def __init__(self):
+        self._pointer = c_void_p()
+
+    @property
+    def _handle(self):
+        if not self._pointer:
+            raise ValueError(f"this {type(self).__name__} is closed")
+        return self._pointer
+
+    def close(self):
+        pointer, self._pointer = getattr(self, "_pointer", None), c_void_p()
+        if pointer:
+            getattr(_amp, self._release)(pointer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+Tensor = collections.namedtuple("Tensor", "name dtype shape")
+Tensor.__doc__ = "The name, dtype (\"f32\") and shape of an input, result or parameter; \"N\" is the number of samples."
+
+
+def _info(function, *arguments):
+    info = _room(amp_tensor_info)
+    _call(function, *arguments, byref(info))
+    return info
+
+
+def _shape(info):
+    return tuple(info.dims[:info.rank])
+
+
+def _described(function, handle, index):
+    """The tensor with N where its dimensions grow with the number of samples."""
+    one, two = (_info(function, handle, index, n) for n in (1, 2))
+    shape = [a if a == b else "N" if a == 1 else f"{a}*N" for a, b in zip(_shape(one), _shape(two))]
+    return Tensor(one.name.decode(), DTYPE_NAMES[one.dtype], tuple(shape))
+
+
+def _array(value, tensor, what):
+    """|value| as a contiguous array of the dtype and rank of |tensor|; says what was wanted where it is none."""
+    dtype = np.dtype(DTYPES[DTYPE_NAMES.index(tensor.dtype)])
+    wanted = f"{what} '{tensor.name}' is {dtype} of shape ({', '.join(map(str, tensor.shape))})"
+    is_array = hasattr(value, "dtype") or hasattr(value, "__array__")
+    array = np.asarray(value)
+    if array.dtype != dtype:
+        if is_array:
+            raise TypeError(f"{wanted}; an array of {array.dtype} was given: convert it with .astype(np.{dtype})")
+        if not np.can_cast(array.dtype, dtype, "same_kind") or (array.dtype.kind == "i" and dtype.kind == "u"
+                                                                and array.size and array.min() < 0):
+            raise TypeError(f"{wanted}; {array.dtype} was given")
+        array = array.astype(dtype)
+    known = [size if isinstance(size, str) else given for size, given in zip(tensor.shape, array.shape)]
+    if array.ndim != len(tensor.shape) or known != list(tensor.shape):
+        raise ValueError(f"{wanted}; an array of shape {array.shape} was given")
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _pointers(arrays):
+    return (c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+
+
+# ---- model -----------------------------------------------------------------------------------------------------------
+
+
+class Model(_Object):
+    """A compiled model: the path of a model.so, its bytes, or what compile() gave."""
+    _release = "amp_model_release"
+
+    def __init__(self, source, name=None):
+        super().__init__()
+        pointer = c_void_p()
+        if isinstance(source, Compiled):
+            source, name = source.data, name or source.name
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            data = bytes(source)
+            _call(_amp.amp_model_load_memory, data, len(data), name and _path(name), None, byref(pointer))
+        else:
+            _call(_amp.amp_model_load, _path(source), None, byref(pointer))
+        self._pointer = pointer
+        info = _room(amp_model_info)
+        _amp.amp_model_get_info(pointer, byref(info))
+        self.info = collections.namedtuple("ModelInfo", [key for key, _ in amp_model_info._fields_])(**_as_dict(info))
+        self.inputs = [_described(_amp.amp_model_input_at, pointer, i) for i in range(info.input_count)]
+        self.results = [_described(_amp.amp_model_result_at, pointer, i) for i in range(info.result_count)]
+        params = [_info(_amp.amp_model_param_at, pointer, i) for i in range(info.param_count)]
+        self.params = {p.name.decode(): Tensor(p.name.decode(), DTYPE_NAMES[p.dtype], _shape(p)) for p in params}
+        self.metrics = [_text(_amp.amp_model_metric_at(pointer, i)) for i in range(info.metric_count)]
+        self.losses = [_text(_amp.amp_model_loss_at(pointer, i)) for i in range(info.loss_count)]
+
+    def decisions(self):
+        """Why each op has its dtype: a dict for each, with path, op, dtype, reason and where it is in the model."""
+        for index in range(self.info.decision_count):
+            why = _room(amp_decision)
+            _call(_amp.amp_model_decision_at, self._handle, index, byref(why))
+            yield dict(_as_dict(why), dtype=DTYPE_NAMES[why.dtype])
+
+    def __repr__(self):
+        return f"<ampc.Model {self.info.name}: {self.info.param_elements} numbers, {self.info.policy or 'fp32'}>"
+
+
+# ---- params ----------------------------------------------------------------------------------------------------------
+
+
+class Params(_Object, collections.abc.Mapping):
+    """The f32 weights of a model, a mapping of names to NumPy arrays (copies; assign to an item to set it)."""
+    _release = "amp_params_release"
+
+    def __init__(self, model, seed=0, **options):
+        super().__init__()
+        pointer = c_void_p()
+        settings = _options(amp_params_options, seed=seed, **options)
+        _call(_amp.amp_params_create, model._handle, byref(settings), byref(pointer))
+        self._pointer, self.model = pointer, model
+
+    def _tensor(self, name):
+        try:
+            return self.model.params[name]._replace(dtype="f32")
+        except KeyError:
+            names = ", ".join(self.model.params)
+            raise KeyError(f"{self.model.info.name} has no parameter '{name}'; it has {names}") from None
+
+    def __getitem__(self, name):
+        array = np.empty(self._tensor(name).shape, np.float32)
+        _call(_amp.amp_params_get, self._handle, name.encode(), array.ctypes.data, array.size)
+        return array
+
+    def __setitem__(self, name, value):
+        array = _array(value, self._tensor(name), "parameter")
+        _call(_amp.amp_params_set, self._handle, name.encode(), array.ctypes.data, array.size)
+
+    def update(self, values):
+        for name, value in values.items():
+            self[name] = value
+
+    def __iter__(self):
+        return iter(self.model.params)
+
+    def __len__(self):
+        return len(self.model.params)
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return self is other
+
+    def load(self, path):
+        """All of them from a safetensors file; all or nothing."""
+        _call(_amp.amp_params_load, self._handle, _path(path))
+
+    def save(self, path):
+        _call(_amp.amp_params_save, self._handle, _path(path))
+
+
+# ---- session ---------------------------------------------------------------------------------------------------------
+
+StepReport = collections.namedtuple("StepReport", [key for key, _ in amp_step_report._fields_])
+Evaluation = collections.namedtuple("Evaluation", "loss metrics losses")
+Evaluation.__doc__ = "Averages over all samples: the loss, the metrics and the named losses by their names."
+
+
+def _locked(method):
+    def run(self, *arguments, **named):
+        with self._lock:
+            return method(self, *arguments, **named)
+    run.__name__, run.__doc__ = method.__name__, method.__doc__
+    return run
+
+
+class Session(_Object):
+    """Memory and threads to train, evaluate or infer with. Options: the fields of amp_session_options.
+
+    step takes at most `capacity` samples; evaluate and infer take any number, `capacity` at a time. Inputs are given in
+    the model's order, or by their names.
+    """
+    _release = "amp_session_release"
+
+    def __init__(self, model, params, capacity=1, **options):
+        super().__init__()
+        pointer = c_void_p()
+        settings = _options(amp_session_options, capacity=capacity, **options)
+        _call(_amp.amp_session_create, model._handle, params._handle, byref(settings), byref(pointer))
+        self._pointer, self.model, self.params, self.capacity = pointer, model, params, capacity
+        self._lock = threading.RLock()
+
+    def _inputs(self, given, named, count):
+        """The inputs as arrays, checked; the number of samples."""
+        wanted = self.model.inputs[:count]
+        names = [tensor.name for tensor in wanted]
+        if len(given) > len(wanted):
+            raise TypeError(f"{len(given)} inputs were given; wanted are {', '.join(names)}")
+        for name in named:
+            if name not in names[len(given):]:
+                is_double = name in names
+                raise TypeError(f"input '{name}' is given twice" if is_double
+                                else f"there is no input '{name}'; wanted are {', '.join(names)}")
+        missing = [name for name in names[len(given):] if name not in named]
+        if missing:
+            raise TypeError(f"missing input{'s' if missing[1:] else ''} {', '.join(missing)}")
+        values = list(given) + [named[name] for name in names[len(given):]]
+        arrays = [_array(value, tensor, "input") for value, tensor in zip(values, wanted)]
+        n = self._samples(arrays[0], wanted[0])
+        for array, tensor, index in zip(arrays, wanted, range(len(wanted))):
+            shape = _shape(_info(_amp.amp_model_input_at, self.model._handle, index, max(n, 1)))
+            if array.shape != shape:
+                raise ValueError(f"input '{tensor.name}' has shape {array.shape}; {n} samples, as in "
+                                 f"'{wanted[0].name}', are {shape}")
+        return arrays, n
+
+    @staticmethod
+    def _samples(array, tensor):
+        each = tensor.shape[0]
+        n, left = divmod(array.shape[0], 1 if each == "N" else int(each.split("*")[0]))
+        if left or not n:
+            raise ValueError(f"input '{tensor.name}' of shape {array.shape} has no whole number of samples above 0")
+        return n
+
+    def _batches(self, arrays, n):
+        """(samples, their inputs) of `capacity` samples at a time."""
+        for start in range(0, n, self.capacity):
+            count = min(self.capacity, n - start)
+            yield start, count, [array[len(array) // n * start:len(array) // n * (start + count)] for array in arrays]
+
+    @_locked
+    def step(self, *inputs, **named):
+        """One training step; a StepReport. A loss scale at its floor is no exception: report.at_floor."""
+        arrays, n = self._inputs(inputs, named, len(self.model.inputs))
+        report = _room(amp_step_report)
+        _call(_amp.amp_step, self._handle, _pointers(arrays), n, byref(report), allowed=_SCALE_AT_FLOOR)
+        return StepReport(**_as_dict(report))
+
+    @_locked
+    def evaluate(self, *inputs, **named):
+        """Loss and metrics in evaluation mode, an Evaluation."""
+        arrays, n = self._inputs(inputs, named, len(self.model.inputs))
+        sums = np.zeros(1 + len(self.model.metrics) + len(self.model.losses))
+        for _, count, batch in self._batches(arrays, n):
+            loss, metrics = c_double(), np.zeros(len(self.model.metrics))
+            _call(_amp.amp_eval, self._handle, _pointers(batch), count, byref(loss), metrics.ctypes.data)
+            sums += count * np.concatenate(([loss.value], metrics, self._numbers("losses")))
+        loss, metrics, losses = np.split(sums / n, [1, 1 + len(self.model.metrics)])
+        if n > self.capacity and len(metrics):
+            metrics, losses = np.ascontiguousarray(metrics), np.ascontiguousarray(losses)
+            _call(_amp.amp_session_finish_metrics, self._handle, loss[0], losses.ctypes.data if len(losses) else None,
+                  metrics.ctypes.data)
+        return Evaluation(float(loss[0]), dict(zip(self.model.metrics, metrics.tolist())),
+                          dict(zip(self.model.losses, losses.tolist())))
+
+    @_locked
+    def infer(self, *inputs, **named):
+        """The result, or a dict of them by name where the model has several."""
+        arrays, n = self._inputs(inputs, named, self.model.info.model_input_count)
+        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, n) for i in range(len(self.model.results))]
+        results = [np.empty(_shape(info), DTYPES[info.dtype]) for info in infos]
+        for start, count, batch in self._batches(arrays, n):
+            if n <= self.capacity:
+                _call(_amp.amp_infer, self._handle, _pointers(batch), count, _pointers(results))
+            else:
+                self._infer_part(batch, results, start, count)
+        return results[0] if len(results) == 1 else {t.name: r for t, r in zip(self.model.results, results)}
+
+    def _infer_part(self, batch, results, start, count):
+        infos = [_info(_amp.amp_model_result_at, self.model._handle, i, count) for i in range(len(results))]
+        parts = [np.empty(_shape(info), result.dtype) for info, result in zip(infos, results)]
+        _call(_amp.amp_infer, self._handle, _pointers(batch), count, _pointers(parts))
+        for tensor, part, result in zip(self.model.results, parts, results):
+            if tensor.shape[:1] != ("N",):
+                raise ValueError(f"result '{tensor.name}' of shape {tensor.shape} is not one for each sample: infer at "
+                                 f"most {self.capacity} samples at once, the session's capacity")
+            result[start:start + count] = part
+
+    def _numbers(self, kind):
+        numbers = np.zeros(len(getattr(self.model, kind)))
+        if len(numbers):
+            _call(getattr(_amp, "amp_session_" + kind), self._handle, numbers.ctypes.data)
+        return numbers
+
+    @_locked
+    def metrics(self):
+        """Metrics of the last step by name."""
+        return dict(zip(self.model.metrics, self._numbers("metrics").tolist()))
+
+    @_locked
+    def losses(self):
+        """Named losses of the last step or evaluation."""
+        return dict(zip(self.model.losses, self._numbers("losses").tolist()))
+
+    def value_names(self):
+        """With keep_values=True: what value() can give."""
+        names, index = [], 0
+        while name := _text(_amp.amp_session_value_name(self._handle, index)):
+            names.append(name)
+            index += 1
+        return names
+
+    @_locked
+    def value(self, name):
+        """With keep_values=True: a gradient ("grad.fc1.weight") or an intermediate of the last step."""
+        info = _room(amp_tensor_info)
+        _call(_amp.amp_session_value, self._handle, name.encode(), byref(info), None, 0)
+        array = np.empty(_shape(info), np.float32 if info.dtype in _FLOATS else DTYPES[info.dtype])
+        _call(_amp.amp_session_value, self._handle, name.encode(), None, array.ctypes.data, array.nbytes)
+        return array
+
+    def _state_shape(self, name):
+        parameter = name.rpartition("/")[0]
+        if parameter not in self.model.params:
+            raise KeyError(f"'{name}' is no state of the optimizer: PARAMETER/NAME is wanted, 'fc1.weight/m' say")
+        return self.model.params[parameter].shape
+
+    @_locked
+    def state(self, name):
+        """A state of the optimizer: "fc1.weight/m"."""
+        array = np.empty(self._state_shape(name), np.float32)
+        _call(_amp.amp_session_get, self._handle, name.encode(), array.ctypes.data, array.size)
+        return array
+
+    @_locked
+    def set_state(self, name, value):
+        array = _array(value, Tensor(name, "f32", self._state_shape(name)), "state")
+        _call(_amp.amp_session_set, self._handle, name.encode(), array.ctypes.data, array.size)
+
+    @_locked
+    def scaler(self):
+        """The loss scaler and the counters, a dict."""
+        state = _room(amp_scaler_state)
+        _call(_amp.amp_session_get_scaler, self._handle, byref(state))
+        return _as_dict(state, leave_out=("reserved",))
+
+    @_locked
+    def set_scaler(self, **fields):
+        """Sets what is given, leaves the others."""
+        _call(_amp.amp_session_set_scaler, self._handle, byref(amp_scaler_state(**{**self.scaler(), **fields})))
+
+    @_locked
+    def save_checkpoint(self, path, extra=None):
+        """Everything that training goes on from; `extra` is a text to get back."""
+        _call(_amp.amp_checkpoint_save, self._handle, _path(path), None if extra is None else extra.encode())
+
+    @_locked
+    def load_checkpoint(self, path, longest_extra=65536):
+        """Goes on from there; returns what `extra` was."""
+        extra = ctypes.create_string_buffer(longest_extra + 1)
+        _call(_amp.amp_checkpoint_load, self._handle, _path(path), extra, len(extra))
+        return extra.value.decode()
+
+    def memory(self):
+        """Bytes by kind."""
+        info = _room(amp_memory_info)
+        _amp.amp_session_memory(self._handle, byref(info))
+        return _as_dict(info)
+
+
+# ---- compiling -------------------------------------------------------------------------------------------------------
+
+
+class Compiled:
+    """What compile() made: `data`, the bytes of a model.so (or C, or IR), and the `warnings`."""
+
+    def __init__(self, data, name, warnings):
+        self.data, self.name, self.warnings = data, name, warnings
+
+    def save(self, path):
+        with open(path, "wb") as file:
+            file.write(self.data)
+
+
+def _run(function, path, text, name, defines, options):
+    """One call of the compiler: the bytes it gives and its warnings."""
+    if (path is None) == (text is None):
+        raise TypeError("either the path of a model or text= is wanted")
+    said = []
+    collect = _DIAGNOSTIC(lambda _, words, is_error: said.append((bool(is_error), words.decode("utf-8", "replace"))))
+    pairs = (amp_define * len(defines or ()))(*((str(k).encode(), str(v).encode()) for k, v in (defines or {}).items()))
+    words = None if text is None else text.encode()
+    settings = _options(amp_compile_options, name=name if path is None else path, text_size=len(words or b""),
+                        define_count=len(pairs), diagnostic=collect, **options)
+    settings.text, settings.defines = words, pairs
+    result, error, size = c_void_p(), amp_error(), c_size_t()
+    status = function(byref(settings), byref(result), byref(error))
+    try:
+        errors, warnings = ([words for kind, words in said if kind is wanted] for wanted in (True, False))
+        if status:
+            raise CompileError(status, "".join(errors) or error.message.decode("utf-8", "replace"), errors + warnings)
+        data = _ampc.amp_compile_result_data(result, byref(size))
+        return ctypes.string_at(data, size.value), warnings
+    finally:
+        _ampc.amp_compile_result_release(result)
+
+
+def compile(path=None, *, text=None, name="model.amp", defines=None, emit="so", **options):  # as the library calls it
+    """Compiles the model in a file, or `text`, which messages call `name`. Gives a Compiled, or raises CompileError.
+
+    defines: {"HIDDEN": 64}, the model's constants. options: the fields of amp_compile_options, as output="mlp.so",
+    precision="bf16", policy="my.policy", isa="v3", target="cpu", stop_after="autocast" (with emit="ir").
+    """
+    if emit not in EMIT:
+        raise ValueError(f"emit is one of {', '.join(EMIT)}, not {emit!r}")
+    data, warnings = _run(_ampc.amp_compile, path, text, name, defines, {"emit": EMIT.index(emit), **options})
+    return Compiled(data, os.fspath(name if path is None else path), warnings)
+
+
+def explain(path=None, glob=None, *, text=None, name="model.amp", defines=None, json=False, **options):
+    """What `ampc explain` tells of a model, IR or model.so, of the ops whose path matches `glob`: text, or with
+    json=True what its JSON says."""
+    def function(settings, result, error):
+        return _ampc.amp_explain(settings, glob and glob.encode(), int(json), result, error)
+    said, _ = _run(function, path, text, name, defines, options)
+    return _json.loads(said) if json else said.decode()

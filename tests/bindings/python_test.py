@@ -1,0 +1,341 @@
+"""bindings/python/ampc.py against the headers, against amprun, and against a user's mistakes.
+
+Run by tests/checks/python.sh, with AMPC_LIBRARY_PATH, PYTHONPATH, AMPRUN and the repository as the current folder.
+"""
+import collections
+import ctypes
+import gc
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+
+import ampc
+
+MODEL = """amp 1
+const HIDDEN = 8
+model rings(x: f32[N, 2]) -> logits, hidden {
+    hidden = relu(linear(x; out = HIDDEN) as first)
+    logits = linear(hidden; out = 3) as last
+}
+train rings {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    metric acc = accuracy(logits, targets)
+    metric ppl = exp(loss)
+    optimizer = adamw(lr = 0.01)
+}
+precision fp16 { loss_scale = dynamic(init = 16.0, min = 1.0) }
+"""
+QUICK = {"isa": "portable", "target": "cpu"}
+RANDOM = np.random.default_rng(1)
+X = RANDOM.standard_normal((24, 2), np.float32)
+TARGETS = RANDOM.integers(0, 3, 24).astype(np.int32)
+
+
+def write_safetensors(path, **arrays):
+    names = {np.dtype(np.float32): "F32", np.dtype(np.int32): "I32"}
+    header, data = {}, b""
+    for name, array in arrays.items():
+        offsets = [len(data), len(data) + array.nbytes]
+        header[name] = {"dtype": names[array.dtype], "shape": array.shape, "data_offsets": offsets}
+        data += array.tobytes()
+    head = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(head)) + head + data)
+
+
+class Headers(unittest.TestCase):
+    """Sizes, offsets and numbers are those that a C compiler sees."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.structs = {name: value for name, value in vars(ampc).items()
+                       if isinstance(value, type) and issubclass(value, ctypes.Structure) and name.startswith("amp_")}
+
+    def compiled(self, lines):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "layout.c")
+            prints = [f'    printf("%s %zu\\n", "{key}", (size_t)({value}));' for key, value in lines]
+            source.write_text("\n".join(['#include <stdio.h>', '#include "amp/amp.h"', '#include "amp/compile.h"',
+                                         'int main(void) {', *prints, '    return 0;', '}', '']))
+            includes = ["-I" + path for path in ("base/include", "runtime/include", "compiler/include")]
+            subprocess.run(["cc", "-std=c11", *includes, source, "-o", folder + "/layout"], check=True)
+            said = subprocess.run([folder + "/layout"], check=True, capture_output=True, text=True).stdout
+        return {key: int(value) for key, value in map(str.split, said.splitlines())}
+
+    def test_structs(self):
+        lines, mine = [], {}
+        for name, struct_type in self.structs.items():
+            lines.append((name, f"sizeof({name})"))
+            mine[name] = ctypes.sizeof(struct_type)
+            for field, _ in struct_type._fields_:
+                key = f"{name}.{field}"
+                lines += [(key, f"offsetof({name}, {field})"), (key + "/size", f"sizeof((({name} *)0)->{field})")]
+                mine[key], mine[key + "/size"] = getattr(struct_type, field).offset, getattr(struct_type, field).size
+        self.assertGreater(len(mine), 150)
+        self.assertEqual(self.compiled(lines), mine)
+
+    def test_numbers(self):
+        statuses = [(name, name) for name in ampc.STATUS]
+        emits = [("AMP_EMIT_" + name.upper(), "AMP_EMIT_" + name.upper()) for name in ampc.EMIT]
+        dtypes = [("AMP_DT_" + name.upper(), "AMP_DT_" + name.upper()) for name in ampc.DTYPE_NAMES]
+        found = self.compiled(statuses + emits + dtypes)
+        for group in statuses, emits, dtypes:
+            self.assertEqual([found[name] for name, _ in group], list(range(len(group))))
+
+    def test_the_version(self):
+        text = pathlib.Path("base/include/amp/version.h").read_text(encoding="utf-8")
+        self.assertIn(f'AMP_VERSION "{ampc.version()}"', text)
+        self.assertEqual(ampc.version().rpartition(".")[0], ampc.SOVERSION)
+
+    def test_a_wrong_field_is_seen(self):
+        wrong = [("amp_step_report.step", "offsetof(amp_step_report, iteration)")]
+        self.assertNotEqual(self.compiled(wrong)["amp_step_report.step"], ampc.amp_step_report.step.offset)
+
+    def test_every_parameter_list_is_as_long_as_in_the_headers(self):
+        text = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in
+                       ("runtime/include/amp/amp.h", "compiler/include/amp/compile.h"))
+        for name, (_, *arguments) in {**ampc._AMP, **ampc._AMPC}.items():
+            start = text.index(name + "(", text.index("extern")) + len(name) + 1
+            declared = text[start:text.index(");", start)]
+            self.assertEqual(len(arguments), 0 if declared == "void" else declared.count(",") + 1, name)
+
+
+class Rings(unittest.TestCase):
+    """A small classifier, compiled once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.compiled = ampc.compile(text=MODEL, name="rings.amp", **QUICK)
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.model = ampc.Model(self.compiled)
+        self.params = ampc.Params(self.model, seed=7)
+        self.session = ampc.Session(self.model, self.params, capacity=24, threads=1)
+
+    def tearDown(self):
+        for made in self.session, self.params, self.model:
+            made.close()
+
+    def refused(self, kind, text, run, /, *arguments, **named):
+        with self.assertRaises(kind) as caught:
+            run(*arguments, **named)
+        self.assertIn(text, str(caught.exception))
+        return caught.exception
+
+
+class Training(Rings):
+    def test_the_bits_of_amprun(self):
+        self.compiled.save(self.path / "rings.so")
+        self.params.save(self.path / "first.st")
+        write_safetensors(self.path / "batch.st", x=X, targets=TARGETS)
+        command = "step rings.so --weights first.st --inputs batch.st --steps 12 --save trained.st"
+        said = subprocess.run([os.environ["AMPRUN"], *command.split()], cwd=self.path, check=True, capture_output=True,
+                              text=True).stdout
+        losses = [json.loads(line)["loss"] for line in said.splitlines()]
+        reports = [self.session.step(X, TARGETS) for _ in range(12)]
+        self.assertEqual([np.float32(report.loss) for report in reports], [np.float32(loss) for loss in losses])
+        theirs = ampc.Params(self.model)
+        theirs.load(self.path / "trained.st")
+        for name, array in self.params.items():
+            self.assertEqual(array.tobytes(), theirs[name].tobytes(), name)
+        untrained = ampc.Params(self.model, seed=7)["last.weight"]
+        self.assertNotEqual(self.params["last.weight"].tobytes(), untrained.tobytes())
+
+    def test_arrays_of_every_kind(self):
+        by_name = self.session.evaluate(targets=TARGETS, x=X)
+        self.assertEqual(self.session.evaluate(X, TARGETS), by_name)
+        self.assertEqual(self.session.evaluate(X.tolist(), TARGETS.tolist()), by_name)
+        self.assertEqual(self.session.evaluate(np.asfortranarray(X), np.repeat(TARGETS, 2)[::2]), by_name)
+
+        class Foreign:
+            def __array__(self, dtype=None, copy=None):
+                return X
+        self.assertEqual(self.session.evaluate(Foreign(), TARGETS), by_name)
+
+    def test_more_than_the_capacity_is_averaged(self):
+        small = ampc.Session(self.model, self.params, capacity=7)
+        whole, parts = self.session.evaluate(X, TARGETS), small.evaluate(X, TARGETS)
+        self.assertAlmostEqual(parts.loss, whole.loss, 5)
+        self.assertAlmostEqual(parts.metrics["acc"], whole.metrics["acc"], 6)
+        self.assertAlmostEqual(parts.metrics["ppl"], np.exp(parts.loss), 4)
+        one, many = self.session.infer(X), small.infer(X)
+        self.assertEqual(list(one), ["logits", "hidden"])
+        for name, array in one.items():
+            np.testing.assert_array_equal(many[name], array)
+        self.refused(ampc.Error, "capacity", small.step, X, TARGETS)
+
+    def test_a_checkpoint_goes_on(self):
+        file = self.path / "state.ck"
+        self.session.step(X, TARGETS)
+        self.session.save_checkpoint(file, extra="epoch 3, größer")
+        self.session.step(X, TARGETS)
+        params = ampc.Params(self.model)
+        again = ampc.Session(self.model, params, capacity=24)
+        self.refused(ampc.Error, "extra", again.load_checkpoint, file, longest_extra=2)
+        self.assertEqual(again.load_checkpoint(file), "epoch 3, größer")
+        self.assertEqual(again.step(X, TARGETS).step, 2)
+        self.assertEqual(params["first.weight"].tobytes(), self.params["first.weight"].tobytes())
+
+    def test_metrics_values_and_states(self):
+        session = ampc.Session(self.model, self.params, capacity=24, keep_values=True)
+        report = session.step(X, TARGETS)
+        self.assertEqual(set(session.metrics()), {"acc", "ppl"})
+        self.assertAlmostEqual(session.metrics()["ppl"], np.exp(report.loss), 4)
+        self.assertEqual(session.value("grad.first.weight").shape, (8, 2))
+        for name in session.value_names():
+            session.value(name)
+        moment = np.arange(3, dtype=np.float32)
+        session.set_state("last.bias/m", moment)
+        np.testing.assert_array_equal(session.state("last.bias/m"), moment)
+        self.refused(KeyError, "PARAMETER/NAME", session.state, "nothing")
+        self.refused(ampc.Error, "without keep_values", self.session.value, "loss")
+        memory = session.memory()
+        self.assertEqual(memory["total"], sum(memory.values()) - memory["total"])
+
+    def test_the_scale_at_its_floor_is_reported(self):
+        for _ in range(6):
+            report = self.session.step(np.full_like(X, np.inf), TARGETS)
+        self.assertEqual((report.at_floor, report.iteration, report.step), (1, 6, 0))
+        self.session.set_scaler(floor_hits=0, scale=4.0)
+        self.assertEqual(self.session.scaler()["scale"], 4.0)
+        self.assertEqual(self.session.step(X, TARGETS).at_floor, 0)
+
+
+class Mistakes(Rings):
+    def test_what_an_array_should_be_is_said(self):
+        step = self.session.step
+        self.refused(TypeError, "input 'x' is float32 of shape (N, 2); an array of float64 was given: convert it with "
+                     ".astype(np.float32)", step, X.astype(float), TARGETS)
+        self.refused(TypeError, "input 'targets' is int32 of shape (N); float64 was given", step, X, [0.5] * 24)
+        self.refused(ValueError, "input 'x' is float32 of shape (N, 2); an array of shape (24, 3)", step,
+                     np.zeros((24, 3), np.float32), TARGETS)
+        self.refused(ValueError, "an array of shape (24,) was given", step, X[:, 0], TARGETS)
+        self.refused(ValueError, "input 'targets' has shape (23,); 24 samples, as in 'x', are (24,)", step, X,
+                     TARGETS[:-1])
+        self.refused(ValueError, "no whole number of samples", step, X[:0], TARGETS[:0])
+        self.refused(TypeError, "missing input targets", step, X)
+        self.refused(TypeError, "3 inputs were given; wanted are x, targets", step, X, TARGETS, TARGETS)
+        self.refused(TypeError, "there is no input 'y'; wanted are x, targets", step, X, y=TARGETS)
+        self.refused(TypeError, "input 'x' is given twice", step, X, TARGETS, x=X)
+        self.refused(ValueError, "parameter 'last.bias' is float32 of shape (3)", self.params.__setitem__, "last.bias",
+                     [1, 2])
+        self.refused(KeyError, "it has first.weight, first.bias, last.weight, last.bias", self.params.__getitem__,
+                     "bias")
+        self.assertEqual(self.session.scaler()["iteration"], 0)
+
+    def test_errors_of_the_library(self):
+        error = self.refused(ampc.Error, "no/such.so", ampc.Model, "no/such.so")
+        self.assertEqual(error.status, "AMP_NOT_FOUND")
+        self.assertEqual(self.refused(ampc.Error, "", ampc.Model, b"text").status, "AMP_BAD_FILE")
+        self.refused(TypeError, "amp_session_options has no 'size'; it has capacity, device", ampc.Session, self.model,
+                     self.params, size=3)
+        inference = ampc.Session(self.model, self.params, capacity=24, inference=True)
+        self.assertEqual(self.refused(ampc.Error, "", inference.step, X, TARGETS).status, "AMP_WRONG_STATE")
+
+    def test_errors_of_the_compiler(self):
+        text = "amp 1\nmodel m(x: f32[N, 2]) -> y { a = linea(x)\n y = reluu(x) }\n"
+        error = self.refused(ampc.CompileError, "did you mean 'relu'", ampc.compile, text=text, name="m.amp")
+        self.assertEqual((error.status, len(error.diagnostics)), ("AMP_BAD_SOURCE", 2))
+        self.assertIn("m.amp:2:", error.diagnostics[0])
+        self.refused(ampc.CompileError, "no/such.amp", ampc.compile, "no/such.amp")
+        self.refused(TypeError, "either the path", ampc.compile)
+        self.refused(ValueError, "emit is one of so, c, ir", ampc.compile, text=text, emit="exe")
+        self.refused(TypeError, "amp_compile_options has no 'colour'", ampc.compile, text=text, colour=1)
+
+    def test_closed_objects_say_so(self):
+        with ampc.Session(self.model, self.params) as session:
+            pass
+        self.refused(ValueError, "this Session is closed", session.infer, X)
+        session.close()
+        self.params.close()
+        self.refused(ValueError, "this Params is closed", self.params.__getitem__, "last.bias")
+        self.session.step(X, TARGETS)  # has a reference of its own
+
+
+class Use(Rings):
+    def test_compiling_and_explaining(self):
+        other = ampc.compile(text=MODEL, defines={"HIDDEN": 5}, emit="ir", stop_after="autocast")
+        self.assertIn(b"5, 2", other.data)
+        self.assertEqual(other.warnings, [])
+        self.assertIn("first.linear", ampc.explain(text=MODEL, glob="first*"))
+        self.assertNotIn("last.linear", ampc.explain(text=MODEL, glob="first*"))
+        self.assertIn("rows", ampc.explain(text=MODEL, json=True))
+        output = self.path / "out.so"
+        ampc.compile(text=MODEL, output=output, **QUICK)
+        self.assertEqual(ampc.Model(output).info.name, "rings")
+        self.assertEqual(ampc.Model(output.read_bytes()).info.optimizer, self.model.info.optimizer)
+
+    def test_params_are_a_mapping(self):
+        self.assertIsInstance(self.params, collections.abc.Mapping)
+        self.assertEqual(list(self.params), ["first.weight", "first.bias", "last.weight", "last.bias"])
+        self.assertEqual(self.params["first.weight"].shape, (8, 2))
+        self.params["last.bias"] = [1, 2, 3]
+        np.testing.assert_array_equal(self.params["last.bias"], [1, 2, 3])
+        other = ampc.Params(self.model, seed=8)
+        other.update(self.params)
+        self.assertEqual({k: v.tobytes() for k, v in other.items()}, {k: v.tobytes() for k, v in self.params.items()})
+
+    def test_what_a_model_says(self):
+        self.assertEqual(self.model.inputs, [("x", "f32", ("N", 2)), ("targets", "i32", ("N",))])
+        self.assertEqual(self.model.results, [("logits", "f32", ("N", 3)), ("hidden", "f32", ("N", 8))])
+        why = list(self.model.decisions())
+        self.assertEqual(len(why), self.model.info.decision_count)
+        self.assertEqual((why[0]["path"], why[0]["dtype"], why[0]["reason"][0]), ("first.linear", "f16", "{"))
+        self.assertIn("rings", repr(self.model))
+
+    def test_threads_take_a_session_in_turn(self):
+        wanted, wrong = self.session.infer(X)["logits"], []
+
+        def use():
+            for _ in range(50):
+                if not np.array_equal(self.session.infer(X)["logits"], wanted):
+                    wrong.append(1)
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_nothing_leaks(self):
+        def once():
+            with ampc.Model(self.compiled) as model, ampc.Params(model) as params, \
+                    ampc.Session(model, params, 24) as session:
+                session.step(X, TARGETS)
+
+        def held():
+            gc.collect()
+            with open("/proc/self/maps", encoding="utf-8") as maps:
+                return len(os.listdir("/proc/self/fd")), sum("memfd" in line for line in maps)
+        once()
+        before = held()
+        for _ in range(20):
+            once()
+        self.assertEqual(held(), before)
+
+    def test_the_library_that_is_missing_is_named(self):
+        code = "import ampc; ampc.version()"
+        empty = tempfile.mkdtemp(dir=self.path)
+        done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=False,
+                              env={**os.environ, "AMPC_LIBRARY_PATH": empty, "LD_LIBRARY_PATH": ""})
+        if done.returncode:  # it may be installed
+            self.assertIn("set AMPC_LIBRARY_PATH", done.stderr)
+            self.assertIn(empty, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

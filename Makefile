@@ -57,11 +57,15 @@ generate: $(addprefix $(GENERATED)/,$(GENERATED_C) frontend/parser.h)
 clean:
 	rm -rf $(OUT)
 # What a library is made of, for tests.
-.PHONY: sources_of_libamp sources_of_libampc
+.PHONY: sources_of_libamp sources_of_libampc objects_of_libamp objects_of_libampc
 sources_of_libamp:
 	@echo $(RUNTIME)
 sources_of_libampc:
 	@echo $(COMPILER)
+objects_of_libamp:
+	@echo $(RUNTIME_OBJECTS)
+objects_of_libampc:
+	@echo $(COMPILER_OBJECTS)
 # What a failed command left is no result.
 .DELETE_ON_ERROR:
 

@@ -88,7 +88,7 @@ static amp_status check_bytes(const char *path, const char *data, size_t size, a
                         "copy or compile it again",
                         path);
     int machine = amp_elf_machine(data, size);
-    if (THIS_MACHINE && machine != THIS_MACHINE)
+    if (THIS_MACHINE != 0 && machine != THIS_MACHINE)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: compiled for another processor (ELF machine %d, here %d)", path,
                         machine, THIS_MACHINE);
     return AMP_OK;

@@ -137,8 +137,12 @@ void outputs_input(Outputs *o, const char *option, const char *path) {
     add(o, &o->input, &o->inputs, (NamedFile){.option = option, .path = path});
 }
 
+void outputs_input_but(Outputs *o, const char *option, const char *path, const char *except) {
+    add(o, &o->input, &o->inputs, (NamedFile){.option = option, .path = path, .except = except});
+}
+
 void outputs_output(Outputs *o, const char *option, const char *path, OutputKind kind) {
-    add(o, &o->output, &o->outputs, (NamedFile){option, path, kind});
+    add(o, &o->output, &o->outputs, (NamedFile){.option = option, .path = path, .kind = kind});
 }
 
 static int report_same(const Outputs *o, const NamedFile *out, const NamedFile *other, const char *why) {
@@ -151,7 +155,7 @@ static int report_same(const Outputs *o, const NamedFile *out, const NamedFile *
 static int check_same(const Outputs *o, const NamedFile *out, int count) {
     if (o->out_of_memory) return fprintf(stderr, "%s: no memory for the list of files\n", o->tool), 1;
     for (int i = 0; i < o->inputs; i++)
-        if (same_file(out->path, o->input[i].path))
+        if (!(o->input[i].except && !strcmp(o->input[i].except, out->option)) && same_file(out->path, o->input[i].path))
             return report_same(o, out, &o->input[i], "which is read and would be overwritten");
     for (int i = 0; i < count; i++)
         if (strcmp(out->option, o->output[i].option) && same_file(out->path, o->output[i].path))
@@ -182,7 +186,7 @@ int outputs_check(const Outputs *o) {
 }
 
 int outputs_check_one(const Outputs *o, const char *option, const char *path, OutputKind kind) {
-    NamedFile out = {option, path, kind};
+    NamedFile out = {.option = option, .path = path, .kind = kind};
     if (!path || !strcmp(path, "-")) return 0;
     int wrong = check_same(o, &out, o->outputs);
     return wrong ? wrong : check_target(o, &out);

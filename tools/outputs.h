@@ -32,7 +32,8 @@ typedef enum OutputKind {
 typedef struct NamedFile {
     const char *option; /* "--save"; for messages */
     const char *path;
-    OutputKind kind; /* of an output */
+    OutputKind kind;    /* of an output */
+    const char *except; /* of an input: the option whose output may replace it; NULL: none */
 } NamedFile;
 
 /* Zeroed, with |tool|: nothing is read or written yet.  Paths are kept, not copied. */
@@ -46,6 +47,8 @@ typedef struct Outputs {
 
 /* A NULL path, or "-", is no file. */
 void outputs_input(Outputs *o, const char *option, const char *path);
+/* An input that the output of the option |except| may replace, as it is read in full before. */
+void outputs_input_but(Outputs *o, const char *option, const char *path, const char *except);
 void outputs_output(Outputs *o, const char *option, const char *path, OutputKind kind);
 
 /* Compares all outputs with all inputs and each other, looks at what they would replace, and tries whether they can be

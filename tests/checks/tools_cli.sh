@@ -4,6 +4,7 @@
 # meant for a terminal reaches a file.
 set -uo pipefail
 source tests/checks/checks.bash
+source tests/checks/interrupted.bash
 build //tools:ampc //tools:amprun
 ampc=$bin/tools/ampc amprun=$bin/tools/amprun
 
@@ -399,9 +400,171 @@ run 0 "$amprun" train "$so" --data "$data" --steps 6 --batch 16 --resume "$work/
 says 'nothing is left to train'
 run 0 "$amprun" train "$so" --data "$data" --steps 2 --batch 16 --device null --quiet
 
+# ---- amprun: what it never overwrites ------------------------------------------------------------
+
+cp "$so" "$work/guard.so"
+run 0 "$amprun" train "$so" --data "$data" --steps 2 --batch 16 --save "$work/guard.st" --checkpoint "$work/guard.ck"
+ln -sf guard.st "$work/link.st"
+cp "$work/data.st" "$work/other_data.st"
+train_on() { "$amprun" train "$work/guard.so" --data "safetensors:$work/other_data.st" --steps 2 --batch 16 "$@"; }
+for option in --save --checkpoint --log "--save-best loss"; do
+    # shellcheck disable=SC2086
+    for file in guard.so other_data.st guard.st; do
+        keeps "$work/$file" 2 train_on --weights "$work/guard.st" --eval-split 0.1 $option "$work/./$file" --force
+        says "${option%% *} $work/./$file: is the same file as"
+    done
+done
+keeps "$work/guard.st" 2 train_on --weights "$work/link.st" --save "$work/guard.st"
+keeps "$work/idx/train-labels-idx1-ubyte" 2 "$amprun" train "$so" --data "idx:$work/idx" --steps 1 \
+    --log "$work/idx/train-labels-idx1-ubyte"
+keeps "$work/guard.ck" 2 train_on --resume "$work/guard.ck" --save "$work/guard.ck"
+for pair in '--save --checkpoint' '--log --checkpoint' '--save --log'; do
+    # shellcheck disable=SC2086
+    run 2 train_on ${pair/ / $work/new.x } "$work/./new.x"
+    says 'which is written too'
+done
+run 2 "$amprun" infer "$so" --weights "$st" --inputs "$work/data.st" --outputs "$work/data.st"
+for option in --grads --save --checkpoint '--values *'; do
+    set -f
+    # shellcheck disable=SC2086
+    keeps "$work/data.st" 2 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" $option "$work/data.st"
+    set +f
+done
+holds 'nothing was written' test ! -e "$work/new.x"
+# Files of others, and of another kind.
+printf '{"mine": 1}\n' >"$work/mine"
+for file in mine no_targets.st guard.ck; do
+    keeps "$work/$file" 1 train_on --save "$work/$file"
+    says "--save $work/$file: is there already and is not parameters that amprun saved" '--force'
+done
+keeps "$work/mine" 1 train_on --log "$work/mine"
+keeps "$work/guard.st" 1 train_on --checkpoint "$work/guard.st"
+keeps "$work/no_targets.st" 1 "$amprun" infer "$so" --weights "$st" --inputs "$work/data.st" --outputs "$work/no_targets.st"
+run 0 train_on --save "$work/mine" --force
+run 0 train_on --save "$work/mine" --log "$work/guard.jsonl"
+run 0 train_on --resume "$work/guard.ck" --steps 4 --checkpoint "$work/guard.ck" --log "$work/guard.jsonl"
+run 0 "$amprun" infer "$so" --weights "$st" --inputs - --outputs - <"$work/data.st"
+holds 'infer reads standard input and writes standard output' grep -qa '"logits":{"dtype":"F32","shape":\[60,3\]' "$work/.out"
+run 0 train_on --quiet --log -
+expect '--log - prints the log' 3 "$(grep -c '^{"' "$work/.out")"
+run 0 bash -c "$amprun train $so --data $data --steps 3 --batch 16 --log $work/closed.jsonl >&- 2>&-"
+holds 'with closed descriptors the log is JSON' python3 -c '
+import json, sys
+assert len([json.loads(line) for line in open(sys.argv[1])]) == 4' "$work/closed.jsonl"
+run 0 "$amprun" train "$so" --data "$data" --steps 2 --batch 16 --save /dev/null
+
+# ---- amprun: nothing that was trained is lost ----------------------------------------------------
+
+# Outputs are tried before the first step, which would take minutes.
+for option in --save --checkpoint --log '--save-best loss'; do
+    # shellcheck disable=SC2086
+    run 1 timeout 30 "$amprun" train "$so" --data "$data" --eval-split 6 --steps 10000000 --quiet $option "$work/no/such/x"
+    says "${option%% *}" 'no/such/x' 'No such file or directory'
+done
+chmod 0444 "$work/guard.st"
+keeps "$work/guard.st" 1 timeout 30 "$amprun" train "$so" --data "$data" --steps 10000000 --save "$work/guard.st"
+chmod 0644 "$work/guard.st"
+interrupted_inputs
+for parts in 1 3; do
+    run 0 interrupted $parts 5
+    says ok
+done
+# A signal that was ignored at the start stays ignored.
+run 0 bash -c "trap '' HUP; $amprun train $so --data $data --steps 5000 --batch 4 --quiet & sleep 0.1; kill -HUP \$!; wait \$!"
+# A second signal ends it at once, even where the step has not ended.
+run 143 bash -c "$amprun train $so --data $data --steps 100000000 --batch 4 --quiet --save $work/second.st & sleep 0.5; kill -STOP \$!
+    kill -TERM \$!; kill -CONT \$!; sleep 0.3; kill -TERM \$! 2>/dev/null; wait \$!"
+# Nobody reads any more: training goes on.
+run 0 bash -c "$amprun train $so --data $data --epochs 200 --batch 4 --save $work/piped.st --quiet | true; rm $work/piped.st
+    $amprun train $so --data $data --epochs 200 --batch 4 --save $work/piped.st | head -2 >/dev/null; exit \${PIPESTATUS[0]}"
+says 'standard output: Broken pipe; training goes on'
+holds 'and saves' test -s "$work/piped.st"
+# One file that cannot be written in the end does not keep the other from it.
+run 1 bash -c "mkdir $work/gone; { sleep 0.5; rm -rf $work/gone; } & $amprun train $so --data $data --steps 30000 --batch 4 \
+    --save $work/gone/x.st --checkpoint $work/kept.ck --quiet"
+says '--save' 'gone/x.st'
+holds 'the checkpoint is written though --save fails' test -s "$work/kept.ck"
+# An error in the data keeps what was trained before, and names the sample in the file.
+run 1 "$amprun" train "$so" --data "safetensors:$work/bad_label.st" --epochs 3 --batch 4 --seed 2 --checkpoint "$work/bad.ck"
+says 'bad_label.st: input targets, sample 0: index 9'
+holds 'a checkpoint is there' test -s "$work/bad.ck"
+# A half line of a killed run, and the lines after the checkpoint, are cut.
+run 0 "$amprun" train "$so" --data "$data" --steps 6 --batch 16 --log "$work/cut.jsonl" --checkpoint "$work/cut.ck"
+printf '{"iteration": 7, "step": 7}\n{"itera' >>"$work/cut.jsonl"
+run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 16 --log "$work/cut.jsonl" --resume "$work/cut.ck"
+holds 'the log has each step once' python3 -c '
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [l["iteration"] for l in lines if "iteration" in l] == list(range(1, 11)), lines
+assert "model" in lines[0] and sum("model" in l for l in lines) == 1' "$work/cut.jsonl"
+# Going on with another batch, seed or data, or with weights too.
+run 1 "$amprun" train "$so" --data "$data" --steps 10 --batch 8 --resume "$work/cut.ck"
+says '--batch 8:' 'was trained with 16' '--force'
+run 1 "$amprun" train "$so" --data "$data" --steps 10 --seed 9 --resume "$work/cut.ck"
+says '--seed 9:'
+run 1 "$amprun" train "$so" --data "idx:$work/idx" --eval-split 3 --steps 10 --resume "$work/cut.ck"
+says 'samples'
+run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 8 --resume "$work/cut.ck" --force
+run 0 "$amprun" train "$so" --data "$data" --steps 10 --resume "$work/cut.ck" --save "$work/cut.st"
+run 0 "$amprun" train "$so" --data "$data" --steps 10 --batch 16 --save "$work/uncut.st"
+holds 'batch and seed are those of the checkpoint' cmp "$work/cut.st" "$work/uncut.st"
+run 2 "$amprun" train "$so" --data "$data" --resume "$work/cut.ck" --weights "$st"
+says '--weights or --resume, not both'
+# Parameters that became NaN replace nothing.
+run 0 "$ampc" "$work/small.amp" --precision fp32 --isa portable --target cpu -o "$work/fp32.so"
+python3 - "$work/data.st" "$work/inf.st" <<'INF'
+import struct, sys
+data = bytearray(open(sys.argv[1], "rb").read())
+data[-4 * 60 - 4 : -4 * 60] = data[-4 * 60 - 4 : -4 * 60]
+size = struct.unpack("<Q", data[:8])[0]
+import json
+at = 8 + size + json.loads(data[8 : 8 + size])["x"]["data_offsets"][0]
+data[at : at + 4] = struct.pack("<f", float("inf"))
+open(sys.argv[2], "wb").write(data)
+INF
+run 0 "$amprun" train "$work/fp32.so" --data "$data" --steps 4 --batch 16 --save "$work/good.st" --checkpoint "$work/good.ck"
+cp "$work/good.ck" "$work/good_before.ck"
+keeps "$work/good.st" 1 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 \
+    --save "$work/good.st" --checkpoint "$work/good.ck"
+says 'not finite' 'training ends' '--save' 'not written' '--force'
+holds 'nor the checkpoint' cmp "$work/good.ck" "$work/good_before.ck"
+run 0 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 --save "$work/good.st" --force
+
+# ---- amprun: validation, the best so far, early stop ---------------------------------------------
+
+run 0 "$amprun" train "$so" --data "$data" --eval-split 0.2 --epochs 6 --batch 8 --save-best acc "$work/best.st" --log "$work/best.jsonl"
+says 'test loss' 'test acc'
+run 0 "$amprun" train "$so" --data "$data" --eval-data "$data" --epochs 40 --batch 8 --save-best loss "$work/best.st" \
+    --patience 2 --seed 3 --log "$work/best.jsonl"
+holds 'what is kept is the best of the log, and training ends after two that are no better' python3 - "$work/best.jsonl" "$amprun" "$so" "$data" "$work/best.st" <<'BEST'
+import json, subprocess, sys
+losses = [l["test_loss"] for l in map(json.loads, open(sys.argv[1])) if "test_loss" in l]
+best = losses.index(min(losses))
+assert len(losses) == 40 or len(losses) == best + 3, losses
+out = subprocess.run([sys.argv[2], "eval", sys.argv[3], "--data", sys.argv[4], "--weights", sys.argv[5]], capture_output=True, text=True).stdout
+assert abs(json.loads(out)["loss"] - losses[best]) < 1e-6, (out, losses)
+BEST
+run 2 "$amprun" train "$so" --data "$data" --save-best acc "$work/best.st"
+says '--eval-data or --eval-split'
+run 2 "$amprun" train "$so" --data "$data" --eval-split 0.2 --save-best speed "$work/best.st"
+says '--save-best speed' 'no metric'
+run 1 "$amprun" train "$so" --data "$data" --eval-split 60
+says '--eval-split 60'
+for every in 0 x 1.5 -3 5d 1e99s; do
+    run 2 "$amprun" train "$so" --data "$data" --checkpoint "$work/x.ck" --checkpoint-every "$every"
+    says "--checkpoint-every $every: a number of steps"
+done
+run 2 "$amprun" train "$so" --data "$data" --checkpoint-every 5
+says 'only with --checkpoint'
+run 0 "$amprun" train "$so" --data "$data" --steps 2 --batch 16 --device null
+says 'nothing is computed'
+
 # ---- amprun: wrong arguments ---------------------------------------------------------------------
 
-run 0 "$amprun" --help
+for help in --help -h 'train -h'; do
+    # shellcheck disable=SC2086
+    run 0 "$amprun" $help
+done
 says 'usage: amprun info'
 run 0 "$amprun" --version
 says 'amprun '
@@ -511,7 +674,7 @@ control=$'[\x01-\x08\x0b-\x1f\x7f]'
 run 0 bash -c "$train"
 holds 'no control characters in a file' bash -c '! grep -q "$1" "$2"' - "$control" "$work/.out"
 # in_terminal COLUMNS [VARIABLE=VALUE]: what training draws there
-in_terminal() { script -qec "stty cols $1; env ${2:-AMP_NOTHING=} $train" /dev/null </dev/null; }
+in_terminal() { script -qec "stty cols $1; env TERM=xterm LC_ALL=C.UTF-8 ${2:-AMP_NOTHING=} $train" /dev/null </dev/null; }
 terminal_checks() {
     in_terminal 120 >"$work/terminal"
     holds 'a terminal gets a bar that moves' grep -q $'\r.*━' "$work/terminal"
@@ -521,6 +684,11 @@ terminal_checks() {
     holds 'in colour' grep -q $'\033\\[32m' "$work/terminal"
     in_terminal 120 NO_COLOR=1 >"$work/terminal"
     holds 'without colour under NO_COLOR' bash -c '! grep -q "$1" "$2"' - $'\033\\[[0-9;]*m' "$work/terminal"
+    in_terminal 120 LC_ALL=C >"$work/terminal"
+    holds 'a bar of ASCII where the terminal takes nothing else' grep -q $'\r.*==' "$work/terminal"
+    holds 'and nothing but ASCII' bash -c '! LC_ALL=C grep -q "$1" "$2"' - $'[\x80-\xff]' "$work/terminal"
+    in_terminal 120 TERM=dumb >"$work/terminal"
+    holds 'no moving line on a dumb terminal' bash -c '! grep -q "$1" "$2"' - $'\033' "$work/terminal"
     for columns in 20 60 80 200; do
         in_terminal $columns NO_COLOR=1 >"$work/terminal"
         expect "no moving line is wider than $columns columns" '' "$(python3 -c '

@@ -1,25 +1,32 @@
 /* amprun.c: what the commands of amprun share. */
 #include "tools/amprun/amprun.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "runtime/files/safetensors.h"
+#include "tools/standard_streams.h"
 
 /* ---- what went wrong --------------------------------------------------------------------------------------------- */
 
 /* One line on standard error. */
 
 int report_text(const char *format, ...) {
+    char text[4 * AMP_FILE_PATH];
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "amprun: ");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "\n");
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    fprintf(stderr, "amprun: ");
+    print_plain(stderr, text, strlen(text));
+    fprintf(stderr, "\n");
     return 1;
 }
 
@@ -63,9 +70,25 @@ void run_close(Run *r) {
 
 /* ---- numbers in JSON --------------------------------------------------------------------------------------------- */
 
+void json_text(FILE *to, const char *text) {
+    size_t left = strlen(text);
+    fputc('"', to);
+    while (left) {
+        size_t n = utf8_char_len(text, left);
+        if (!n) fputs("\\ufffd", to);
+        else if (n == 1 && ((unsigned char)*text < 0x20 || *text == 0x7f)) fprintf(to, "\\u%04x", *text);
+        else if (*text == '"' || *text == '\\') fprintf(to, "\\%c", *text);
+        else fwrite(text, 1, n, to);
+        text += n ? n : 1;
+        left -= n ? n : 1;
+    }
+    fputc('"', to);
+}
+
 void json_number(FILE *to, const char *key, double value) {
-    if (isfinite(value)) fprintf(to, "\"%s\": %.9g", key, value);
-    else fprintf(to, "\"%s\": \"%s\"", key, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+    json_text(to, key);
+    if (isfinite(value)) fprintf(to, ": %.9g", value);
+    else fprintf(to, ": \"%s\"", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
 /* ---- tensors into a file ----------------------------------------------------------------------------------------- */
@@ -106,11 +129,37 @@ void *tensors_out_add(TensorsOut *out, const char *name, const amp_tensor_info *
     return data;
 }
 
+/* Through a temporary file: the writer replaces files, and standard output may be anything. */
+static int write_to_stdout(const TensorsOut *out, const amp_metadata *metadata, int32_t count) {
+    amp_error err = {0};
+    const char *folder = getenv("TMPDIR");
+    char path[AMP_FILE_PATH], *data = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "%s/amprun-XXXXXX", folder && *folder ? folder : "/tmp");
+    int fd = mkstemp(path);
+    if (fd < 0) return report_text("%s: %s", path, strerror(errno));
+    close(fd);
+    bool failed = amp_safetensors_write(path, out->view, out->count, metadata, count, NULL, &err) ||
+                  amp_file_read(path, 0, NULL, &data, &size, &err);
+    unlink(path);
+    if (failed) return report(&err);
+    standard_streams_note(fwrite(data, 1, size, stdout) != size);
+    amp_free(NULL, data, size + 1);
+    return 0;
+}
+
 int tensors_out_write(TensorsOut *out, const char *path) {
     amp_error err = {0};
-    return amp_safetensors_write(path, out->view, out->count, out->metadata, out->metadata_count, NULL, &err)
-               ? report(&err)
-               : 0;
+    int32_t count = out->metadata_count;
+    amp_metadata *metadata = calloc((size_t)count + 1, sizeof *metadata);
+    if (!metadata) return report_text("%s: no memory to write it", path);
+    metadata[0] = (amp_metadata){"amp.format", "tensors 1"};
+    if (count) memcpy(metadata + 1, out->metadata, sizeof *metadata * (size_t)count);
+    int failed = 0;
+    if (!strcmp(path, "-")) failed = write_to_stdout(out, metadata, count + 1);
+    else if (amp_safetensors_write(path, out->view, out->count, metadata, count + 1, NULL, &err)) failed = report(&err);
+    free(metadata);
+    return failed;
 }
 
 void tensors_out_free(TensorsOut *out) {

@@ -15,12 +15,17 @@ typedef struct Args {
     const char *model, *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision,
         *json;
     const char *grads, *values_glob, *values_file;
-    int64_t epochs, steps, batch, threads;
+    const char *eval_data, *best_metric, *best_file;
+    int64_t epochs, steps, batch, threads, patience;
+    int64_t every_steps; /* --checkpoint-every; 0: not in steps */
+    double every_seconds, eval_split;
     int32_t cuda_device;
     uint64_t seed;
     double scale; /* < 0: not given */
-    bool quiet;
+    bool quiet, force, seed_given;
 } Args;
+
+enum { DEFAULT_BATCH = 128 };
 
 /* Every command: 0 is success, 1 a failure that was reported, 2 wrong arguments. */
 int command_info(const Args *a);
@@ -45,6 +50,9 @@ typedef struct Run {
  * failure.  In either case run_close frees everything. */
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
 void run_close(Run *r);
+
+/* "text", escaped; bytes that are no UTF-8 become U+FFFD. */
+void json_text(FILE *to, const char *text);
 
 /* "key": number, with nine digits, enough for any f32.  JSON has no infinities: they and NaN become strings. */
 void json_number(FILE *to, const char *key, double value);

@@ -156,6 +156,7 @@ static int read_tensors(Dataset *d, const char *path, const DataInputs *inputs) 
 
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs) {
     memset(d, 0, sizeof *d);
+    d->spec = spec;
     if (!strncmp(spec, "idx:", 4)) return read_idx(d, spec + 4, part, inputs);
     if (!strncmp(spec, "safetensors:", 12)) return read_tensors(d, spec + 12, inputs);
     return report_text("--data %s: write idx:DIR or safetensors:FILE", spec);
@@ -178,8 +179,32 @@ int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, i
 }
 
 void data_close(Dataset *d) {
-    for (int i = 0; i < d->columns; i++) free(d->column[i].data);
+    for (int i = 0; i < d->columns && !d->borrowed; i++) free(d->column[i].data);
+    free(d->rows);
+    d->rows = NULL;
     d->columns = 0;
+}
+
+int data_split(Dataset *d, int64_t held, Dataset *out) {
+    *out = *d;
+    d->rows = malloc(sizeof *d->rows * (size_t)d->count + 1);
+    out->rows = malloc(sizeof *out->rows * (size_t)held + 1);
+    out->borrowed = true;
+    if (!d->rows || !out->rows) return report_text("%s: no memory for the split", d->spec);
+    shuffle(d->rows, d->count, 0, INT32_MAX); /* no epoch of a training is that one */
+    d->count -= held;
+    out->count = held;
+    memcpy(out->rows, d->rows + d->count, sizeof *out->rows * (size_t)held);
+    return 0;
+}
+
+bool data_file(const char *spec, int index, char *path, size_t size) {
+    static const char *const folder_files[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+                                               "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
+    if (!strncmp(spec, "safetensors:", 12)) return !index && snprintf(path, size, "%s", spec + 12) > 0;
+    if (strncmp(spec, "idx:", 4) || index > 7) return false;
+    snprintf(path, size, "%s/%s%s", spec + 4, folder_files[index % 4], index < 4 ? "" : ".gz");
+    return true;
 }
 
 void *const *data_batch_new(const Dataset *d, int64_t n) {
@@ -199,12 +224,26 @@ void data_batch_free(const Dataset *d, void *const *batch) {
     free((void *)batch);
 }
 
-void data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
+static int64_t row_of(const Dataset *d, int64_t sample) { return d->rows ? d->rows[sample] : sample; }
+
+int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
     for (int c = 0; c < d->columns; c++) {
         size_t bytes = d->column[c].sample_bytes;
         for (int64_t i = 0; i < n; i++)
-            memcpy((char *)batch[c] + (size_t)i * bytes, d->column[c].data + (size_t)index[i] * bytes, bytes);
+            memcpy((char *)batch[c] + (size_t)i * bytes, d->column[c].data + (size_t)row_of(d, index[i]) * bytes,
+                   bytes);
     }
+    return 0;
+}
+
+int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_error *err) {
+    static const char word[] = "sample ";
+    const char *at = strstr(err->message, word);
+    char *end = NULL;
+    long long sample = at ? strtoll(at + sizeof word - 1, &end, 10) : -1;
+    if (!at || end == at + sizeof word - 1 || sample < 0 || sample >= n) return report(err);
+    return report_text("%s: %.*s%lld%s", d->spec, (int)(at - err->message) + (int)sizeof word - 1, err->message,
+                       (long long)row_of(d, index[sample]), end);
 }
 
 /* ---- the order of samples ---------------------------------------------------------------------------------------- */

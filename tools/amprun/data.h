@@ -32,7 +32,10 @@ typedef struct Column { /* all samples of one input, converted to what the model
 } Column;
 
 typedef struct Dataset {
+    const char *spec; /* for messages */
     int64_t count;
+    int64_t *rows; /* where the samples are, of a part that was split off; NULL: all, in order */
+    bool borrowed; /* the columns are another data set's */
     int columns;
     Column column[DATA_MAX_INPUTS];
 } Dataset;
@@ -46,10 +49,20 @@ int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs)
 int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, int inputs);
 void data_close(Dataset *d);
 
+/* Moves |held| of the samples, drawn the same way in every run, into a data set that lives no longer than |d|.  Reports
+ * and returns 1 on failure. */
+int data_split(Dataset *d, int64_t held, Dataset *out);
+
+/* The files of |spec| that exist, one after the other from |index| 0; false past the end. */
+bool data_file(const char *spec, int index, char *path, size_t size);
+
 /* Copies |n| samples, by their indexes, into one batch array per input; |batch| comes from data_batch_new. */
 void *const *data_batch_new(const Dataset *d, int64_t n); /* NULL when memory is out */
 void data_batch_free(const Dataset *d, void *const *batch);
-void data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch);
+/* Reports and returns 1 where the files have shrunk since they were opened. */
+int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch);
+/* Reports an error of a call on such a batch, with its "sample K" as the one of the file; returns 1. */
+int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_error *err);
 
 /* The order in which samples are drawn, a function of (seed, epoch) alone: fills order[0 .. count) with a permutation
  * (Fisher and Yates, drawn from Philox). */

@@ -8,6 +8,7 @@
 
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
+#include "tools/outputs.h"
 
 /* ---- info -------------------------------------------------------------------------------------------------------- */
 
@@ -89,10 +90,13 @@ static void add(double *sums, const double *values, int count, double weight) {
     for (int i = 0; i < count; i++) sums[i] += values[i] * weight;
 }
 
-static int evaluate_batch(const Run *run, void *const *inputs, int64_t n, Evaluation *out) {
+static int evaluate_batch(const Run *run, const Dataset *data, const int64_t *index, void *const *inputs, int64_t n,
+                          Evaluation *out) {
     amp_error err = {0};
     double loss, metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
-    if (amp_eval(run->session, (const void *const *)inputs, n, &loss, metrics, &err)) return report(&err);
+    if (data_gather(data, index, n, inputs)) return 1;
+    if (amp_eval(run->session, (const void *const *)inputs, n, &loss, metrics, &err))
+        return data_report(data, index, n, &err);
     if (amp_session_losses(run->session, losses, &err)) return report(&err);
     add(&out->loss, &loss, 1, (double)n);
     add(out->losses, losses, run->info.loss_count, (double)n);
@@ -113,23 +117,23 @@ static int finish(const Run *run, Evaluation *out) {
 }
 
 static int evaluate_batches(const Run *run, const Dataset *data, int64_t batch, int64_t *index, void *const *inputs,
-                            Evaluation *out) {
+                            int (*stop)(void), Evaluation *out) {
     if (run->info.metric_count > EVALUATION_METRICS || run->info.loss_count > EVALUATION_METRICS)
         return report_text("%s: more than %d metrics or losses", run->info.name, EVALUATION_METRICS);
     for (int64_t from = 0; from < data->count; from += batch) {
         int64_t n = data->count - from < batch ? data->count - from : batch;
         for (int64_t i = 0; i < n; i++) index[i] = from + i;
-        data_gather(data, index, n, inputs);
-        if (evaluate_batch(run, inputs, n, out)) return 1;
+        if (stop && stop()) return EVALUATION_STOPPED;
+        if (evaluate_batch(run, data, index, inputs, n, out)) return 1;
     }
     return finish(run, out);
 }
 
-int evaluate(const Run *run, const Dataset *data, int64_t batch, Evaluation *out) {
+int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), Evaluation *out) {
     memset(out, 0, sizeof *out);
     int64_t *index = malloc(sizeof *index * (size_t)batch);
     void *const *inputs = data_batch_new(data, batch);
-    int failed = index && inputs ? evaluate_batches(run, data, batch, index, inputs, out)
+    int failed = index && inputs ? evaluate_batches(run, data, batch, index, inputs, stop, out)
                                  : report_text("no memory for a batch of %" PRId64, batch);
     data_batch_free(data, inputs);
     free(index);
@@ -165,7 +169,7 @@ int command_eval(const Args *a) {
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
     failed = failed || data_open(&data, a->data, PART_TEST, run.model, run.info.input_count) ||
-             evaluate(&run, &data, batch, &e);
+             evaluate(&run, &data, batch, NULL, &e);
     if (!failed) print_evaluation(&run, &e);
     data_close(&data);
     run_close(&run);
@@ -185,9 +189,10 @@ static int infer_batches(const Run *run, const Dataset *data, int64_t batch, cha
     for (int64_t from = 0; !failed && from < data->count; from += batch) {
         int64_t n = data->count - from < batch ? data->count - from : batch;
         for (int64_t i = 0; i < n; i++) index[i] = from + i;
-        data_gather(data, index, n, inputs);
+        failed = data_gather(data, index, n, inputs);
         for (int r = 0; r < run->info.result_count; r++) outputs[r] = whole[r] + sample_bytes[r] * (size_t)from;
-        if (amp_infer(run->session, (const void *const *)inputs, n, outputs, &err)) failed = report(&err);
+        if (!failed && amp_infer(run->session, (const void *const *)inputs, n, outputs, &err))
+            failed = data_report(data, index, n, &err);
     }
     data_batch_free(data, inputs);
     free(index);
@@ -213,12 +218,25 @@ static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t
     return failed;
 }
 
+static int check_files(const Args *a) {
+    Outputs files = {.tool = "amprun", .force = a->force};
+    outputs_input(&files, "the model", a->model);
+    outputs_input(&files, "--weights", a->weights);
+    outputs_input(&files, "--inputs", a->inputs);
+    outputs_output(&files, "--outputs", a->outputs, OUTPUT_TENSORS);
+    int wrong = outputs_check(&files);
+    outputs_free(&files);
+    return wrong;
+}
+
 int command_infer(const Args *a) {
     Run run = {0};
     Dataset data = {0};
     char spec[4096];
     int64_t batch = a->batch ? a->batch : 128;
-    snprintf(spec, sizeof spec, "safetensors:%s", a->inputs);
+    snprintf(spec, sizeof spec, "safetensors:%s", strcmp(a->inputs, "-") ? a->inputs : "/dev/stdin");
+    int wrong = check_files(a);
+    if (wrong) return wrong;
     int failed = run_open(&run, a, batch, true, false) ||
                  data_open(&data, spec, PART_TEST, run.model, run.info.model_input_count) ||
                  infer_all(a, &run, &data, batch);

@@ -11,7 +11,9 @@ typedef struct Evaluation {
     double loss, metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
 } Evaluation;
 
-/* Means over the samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure. */
-int evaluate(const Run *run, const Dataset *data, int64_t batch, Evaluation *out);
+/* Means over the samples, in batches of |batch|, the last one smaller.  Reports and returns 1 on failure; returns
+ * EVALUATION_STOPPED where |stop| (may be NULL) says so between two batches. */
+enum { EVALUATION_STOPPED = -1 };
+int evaluate(const Run *run, const Dataset *data, int64_t batch, int (*stop)(void), Evaluation *out);
 
 #endif

@@ -6,15 +6,18 @@
 #include <string.h>
 
 #include "tools/amprun/amprun.h"
+#include "tools/standard_streams.h"
 
 static const char usage_text[] =
     "usage: amprun info  MODEL.so [--batch B]\n"
     "       amprun train MODEL.so --data SPEC [--epochs E | --steps K] [--batch B] [--seed S] [--weights F]\n"
-    "                    [--save F] [--checkpoint F] [--resume F] [--log F.jsonl] [--quiet]\n"
+    "                    [--save F] [--checkpoint F] [--checkpoint-every K|Ns] [--resume F] [--log F.jsonl]\n"
+    "                    [--eval-data SPEC | --eval-split P] [--save-best METRIC F] [--patience E] [--quiet] "
+    "[--force]\n"
     "       amprun eval  MODEL.so --data SPEC --weights F [--batch B] [--precision fp32]\n"
     "       amprun infer MODEL.so --weights F --inputs F --outputs F [--batch B]\n"
     "       amprun step  MODEL.so --weights F | --resume F --inputs F [--steps K] [--seed S] [--grads F]\n"
-    "                    [--save F] [--checkpoint F] [--scale S] [--values GLOB F]\n"
+    "                    [--save F] [--checkpoint F] [--scale S] [--values GLOB F] [--force]\n"
     "\n"
     "  all: --device cpu|cuda|cuda:N|null   --threads T   --isa portable|v3|v4\n"
     "  SPEC: idx:DIR (MNIST's files, gzip or plain) or safetensors:FILE (arrays named as the inputs, whose\n"
@@ -45,6 +48,12 @@ typedef enum Option {
     O_GRADS,
     O_SCALE,
     O_VALUES,
+    O_CHECKPOINT_EVERY,
+    O_EVAL_DATA,
+    O_EVAL_SPLIT,
+    O_SAVE_BEST,
+    O_PATIENCE,
+    O_FORCE,
     O_HELP,
     O_VERSION,
     O_END
@@ -73,6 +82,12 @@ static const struct option long_options[] = {
     {"grads", required_argument, NULL, O_GRADS},
     {"scale", required_argument, NULL, O_SCALE},
     {"values", required_argument, NULL, O_VALUES},
+    {"checkpoint-every", required_argument, NULL, O_CHECKPOINT_EVERY},
+    {"eval-data", required_argument, NULL, O_EVAL_DATA},
+    {"eval-split", required_argument, NULL, O_EVAL_SPLIT},
+    {"save-best", required_argument, NULL, O_SAVE_BEST},
+    {"patience", required_argument, NULL, O_PATIENCE},
+    {"force", no_argument, NULL, O_FORCE},
     {"help", no_argument, NULL, O_HELP},
     {"version", no_argument, NULL, O_VERSION},
     {NULL, 0, NULL, 0},
@@ -89,15 +104,16 @@ static const Command commands[] = {
     {"info", command_info, BIT(O_BATCH), 0},
     {"train", command_train,
      BIT(O_DATA) | BIT(O_EPOCHS) | BIT(O_STEPS) | BIT(O_BATCH) | BIT(O_WEIGHTS) | BIT(O_SAVE) | BIT(O_CHECKPOINT) |
-         BIT(O_RESUME) | BIT(O_LOG) | BIT(O_QUIET),
+         BIT(O_RESUME) | BIT(O_LOG) | BIT(O_QUIET) | BIT(O_CHECKPOINT_EVERY) | BIT(O_EVAL_DATA) | BIT(O_EVAL_SPLIT) |
+         BIT(O_SAVE_BEST) | BIT(O_PATIENCE) | BIT(O_FORCE),
      BIT(O_DATA)},
     {"eval", command_eval, BIT(O_DATA) | BIT(O_BATCH) | BIT(O_WEIGHTS) | BIT(O_PRECISION),
      BIT(O_DATA) | BIT(O_WEIGHTS)},
-    {"infer", command_infer, BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS) | BIT(O_BATCH),
+    {"infer", command_infer, BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS) | BIT(O_BATCH) | BIT(O_FORCE),
      BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS)},
     {"step", command_step,
      BIT(O_WEIGHTS) | BIT(O_RESUME) | BIT(O_INPUTS) | BIT(O_STEPS) | BIT(O_GRADS) | BIT(O_SAVE) | BIT(O_CHECKPOINT) |
-         BIT(O_SCALE) | BIT(O_VALUES),
+         BIT(O_SCALE) | BIT(O_VALUES) | BIT(O_FORCE),
      BIT(O_INPUTS)},
 };
 
@@ -131,6 +147,31 @@ static int take_seed(const char *text, uint64_t *out) {
     return errno || *end || end == text || *text == '-' ? wrong("--%s %s: a whole number is wanted", "seed", text) : 0;
 }
 
+/* "100" steps; "30s", "10m", "2h" of time. */
+static int take_every(const char *text, Args *a) {
+    static const char units[] = "smh";
+    static const double seconds[] = {1, 60, 3600};
+    char *end;
+    double v = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    a->every_steps = 0;
+    a->every_seconds = 0;
+    if (end == text || !(v > 0) || v > INT32_MAX || (unit ? end[1] : *end) || (!unit && v != (double)(int64_t)v))
+        return wrong("--%s %s: a number of steps is wanted, or a time such as 30s, 10m or 2h", "checkpoint-every",
+                     text);
+    if (unit) a->every_seconds = v * seconds[unit - units];
+    else a->every_steps = (int64_t)v;
+    return 0;
+}
+
+static int take_split(const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    if (*end || end == text || !(*out > 0) || (*out >= 1 && (*out > INT32_MAX || *out != (double)(int64_t)*out)))
+        return wrong("--%s %s: a part such as 0.1, or a number of samples is wanted", "eval-split", text);
+    return 0;
+}
+
 /* "cuda:1": the second of them. */
 static int take_device(const char *text, Args *a) {
     const char *number = strncmp(text, "cuda:", 5) ? NULL : text + 5;
@@ -151,7 +192,17 @@ static int take(Args *a, int option, char **argv) {
     case O_EPOCHS: return whole("epochs", optarg, &a->epochs);
     case O_STEPS: return whole("steps", optarg, &a->steps);
     case O_THREADS: return whole("threads", optarg, &a->threads);
-    case O_SEED: return take_seed(optarg, &a->seed);
+    case O_SEED: a->seed_given = true; return take_seed(optarg, &a->seed);
+    case O_PATIENCE: return whole("patience", optarg, &a->patience);
+    case O_CHECKPOINT_EVERY: return take_every(optarg, a);
+    case O_EVAL_DATA: a->eval_data = optarg; return 0;
+    case O_EVAL_SPLIT: return take_split(optarg, &a->eval_split);
+    case O_FORCE: a->force = true; return 0;
+    case O_SAVE_BEST: /* two words */
+        if (!argv[optind]) return wrong("--%s %s: a file must follow the metric", "save-best", optarg);
+        a->best_metric = optarg;
+        a->best_file = argv[optind++];
+        return 0;
     case O_SCALE: return take_scale(optarg, &a->scale);
     case O_DATA: a->data = optarg; return 0;
     case O_DEVICE: return take_device(optarg, a);
@@ -190,9 +241,9 @@ static const char *option_name(unsigned bit) {
 /* 0: go on; 1: done; 2: wrong */
 static int read_options(Args *a, const Command *c, int argc, char **argv) {
     unsigned seen = 0;
-    for (int option; (option = getopt_long(argc, argv, ":", long_options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
         if (option == '?' || option == ':') return refuse_option(option, argv);
-        if (option == O_HELP) {
+        if (option == O_HELP || option == 'h') {
             fputs(usage_text, stdout);
             return 1;
         }
@@ -207,6 +258,12 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
     if (a->epochs && a->steps) return wrong("%s takes --epochs or --steps, not both%s", c->name, "");
     if (c->run == command_step && !a->weights && !a->resume)
         return wrong("%s needs --weights or --resume%s", c->name, "");
+    if (a->resume && a->weights)
+        return wrong("%s takes --weights or --resume, not both: a checkpoint holds the parameters%s", c->name, "");
+    if ((a->every_steps || a->every_seconds > 0) && !a->checkpoint)
+        return wrong("%s takes --checkpoint-every only with --checkpoint%s", c->name, "");
+    if (a->eval_data && a->eval_split > 0)
+        return wrong("%s takes --eval-data or --eval-split, not both%s", c->name, "");
     if (optind == argc) return wrong("%s: no model was given%s", c->name, "");
     a->model = argv[optind++];
     return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;
@@ -215,13 +272,14 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
 /* What was printed may not have arrived. */
 static int run_command(const Command *c, const Args *a) {
     int failed = c->run(a);
-    return fflush(stdout) || ferror(stdout) ? report_text("standard output: %s", strerror(errno)) : failed;
+    return standard_streams_flush("amprun") ? 1 : failed;
 }
 
 int main(int argc, char **argv) {
     Args a = {.scale = -1};
+    standard_streams_open();
     if (argc < 2) return wrong("no command was given%s%s", "", "");
-    if (!strcmp(argv[1], "--help")) return fputs(usage_text, stdout) < 0;
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) return fputs(usage_text, stdout) < 0;
     if (!strcmp(argv[1], "--version")) return printf("amprun %s\n", amp_version()) < 0;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[1], commands[i].name)) continue;

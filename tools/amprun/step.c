@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
+#include "tools/amprun/saving.h"
+#include "tools/outputs.h"
 
 static bool is_gradient(const char *name) { return !strncmp(name, "grad.", 5); }
 
@@ -108,15 +110,15 @@ static int all_steps(const Args *a, const Run *run, const Dataset *data) {
     void *const *inputs = data_batch_new(data, data->count);
     int failed = index && inputs ? 0 : report_text("no memory for %" PRId64 " samples", data->count);
     for (int64_t i = 0; !failed && i < data->count; i++) index[i] = i;
-    if (!failed) data_gather(data, index, data->count, inputs);
+    failed = failed || data_gather(data, index, data->count, inputs);
     for (int64_t i = 0; !failed && i < steps; i++) {
         failed = one_step(run, inputs, data->count, run->info.scaler != NULL);
         if (!failed && i == 0 && a->grads) failed = write_values(run, "", true, a->grads);
         if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
     }
-    if (!failed && a->save) failed = amp_params_save(run->params, a->save, &err) ? report(&err) : 0;
-    if (!failed && a->checkpoint)
-        failed = amp_checkpoint_save(run->session, a->checkpoint, NULL, &err) ? report(&err) : 0;
+    if (!failed && a->save) failed = saving_params(run, "--save", a->save);
+    if (!failed && a->checkpoint && amp_checkpoint_save(run->session, a->checkpoint, NULL, &err))
+        failed = report_text("--checkpoint %s", err.message);
     data_batch_free(data, inputs);
     free(index);
     return failed;
@@ -131,17 +133,35 @@ static int open_batch(const Args *a, Dataset *data) {
     char spec[4096];
     if (amp_model_load(a->model, NULL, &model, &err)) return report(&err);
     amp_model_get_info(model, &info);
-    snprintf(spec, sizeof spec, "safetensors:%s", a->inputs);
+    snprintf(spec, sizeof spec, "safetensors:%s", strcmp(a->inputs, "-") ? a->inputs : "/dev/stdin");
     int failed = info.can_train ? data_open(data, spec, PART_TRAIN, model, info.input_count)
                                 : report_text("%s: has no train block; write one in its model file", a->model);
     amp_model_release(model);
     return failed;
 }
 
+/* --checkpoint may be the file of --resume, which is read before. */
+static int check_files(const Args *a) {
+    Outputs files = {.tool = "amprun", .force = a->force};
+    outputs_input(&files, "the model", a->model);
+    outputs_input(&files, "--inputs", a->inputs);
+    outputs_input(&files, "--weights", a->weights);
+    outputs_input_but(&files, "--resume", a->resume, "--checkpoint");
+    outputs_output(&files, "--save", a->save, OUTPUT_PARAMS);
+    outputs_output(&files, "--checkpoint", a->checkpoint, OUTPUT_CHECKPOINT);
+    outputs_output(&files, "--grads", a->grads, OUTPUT_TENSORS);
+    outputs_output(&files, "--values", a->values_file, OUTPUT_TENSORS);
+    int wrong = outputs_check(&files);
+    outputs_free(&files);
+    return wrong;
+}
+
 int command_step(const Args *a) {
     amp_error err = {0};
     Run run = {0};
     Dataset data = {0};
+    int wrong = check_files(a);
+    if (wrong) return wrong;
     int failed = open_batch(a, &data) || run_open(&run, a, data.count, false, true);
     if (!failed && a->resume) failed = amp_checkpoint_load(run.session, a->resume, NULL, 0, &err) ? report(&err) : 0;
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);

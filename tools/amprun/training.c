@@ -1,178 +1,119 @@
-/* training.c: amprun train, and its line of progress. */
+/* training.c: amprun train: opening, the loop of steps, the end of an epoch. */
+#include "tools/amprun/training.h"
+
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "tools/amprun/amprun.h"
-#include "tools/amprun/data.h"
-#include "tools/amprun/evaluate.h"
+#include "base/file.h"
+#include "tools/amprun/saving.h"
+#include "tools/amprun/stopping.h"
 
-/* ---- progress ---------------------------------------------------------------------------------------------------- */
+enum { MAX_METRICS = EVALUATION_METRICS, DEFAULT_EPOCHS = 5 };
 
-/* One line that moves, where the output is a terminal; one plain line per epoch elsewhere. */
-
-typedef struct Progress {
-    bool moving, quiet;
-    double start, shown;    /* seconds */
-    int64_t steps, samples; /* since start */
-    int64_t skipped;        /* since start */
-} Progress;
-
-typedef struct ProgressNow {
-    int64_t epoch, epochs, batch, batches, steps_left;
-    double loss;
-    const char *metric; /* "acc"; NULL: none */
-    double metric_value;
-    float scale; /* 0: trains unscaled */
-} ProgressNow;
-
-enum { BAR = 24, BAR_LEAST = 6, LINE = 512 };
-
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void progress_start(Progress *p, bool quiet) {
-    *p = (Progress){.moving = !quiet && isatty(STDOUT_FILENO), .quiet = quiet, .start = seconds_now()};
-}
-
-/* Samples per second. */
-static double progress_rate(const Progress *p) {
-    double seconds = seconds_now() - p->start;
-    return seconds > 0 ? (double)p->samples / seconds : 0;
-}
-
-static int terminal_width(void) {
-    struct winsize size;
-    return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
-}
-
-/* What is right of the bar, its fields |gap| apart. */
-static void format_fields(char out[LINE], const Progress *p, const ProgressNow *now, const char *gap, bool count) {
-    double per_step = p->steps ? (seconds_now() - p->start) / (double)p->steps : 0;
-    int64_t left = (int64_t)(per_step * (double)now->steps_left + 0.5);
-    char batch[64] = "", metric[128] = "", scale[128] = "";
-    if (count) snprintf(batch, sizeof batch, "%lld/%lld%s", (long long)now->batch, (long long)now->batches, gap);
-    if (now->metric) snprintf(metric, sizeof metric, "%s%s %.3f", gap, now->metric, now->metric_value);
-    if (now->scale > 0)
-        snprintf(scale, sizeof scale, "%sscale %g%sskipped %lld", gap, now->scale, gap, (long long)p->skipped);
-    snprintf(out, LINE, "%sloss %.3f%s%s%s%.0f/s%s%lld:%02lld left", batch, now->loss, metric, scale, gap,
-             progress_rate(p), gap, (long long)(left / 60), (long long)(left % 60));
-}
-
-static void draw_bar(int width, int64_t batch, int64_t batches) {
-    const char *no_colour = getenv("NO_COLOR"); /* https://no-color.org: set and not empty */
-    bool colour = !no_colour || !*no_colour;
-    int64_t done = batches ? batch * width / batches : 0;
-    fputs(colour ? "\033[32m" : "", stdout);
-    for (int i = 0; i < width; i++) fputs(i < done ? "━" : "─", stdout);
-    fputs(colour ? "\033[0m" : "", stdout);
-}
-
-/* How a line is made narrower, step by step, until a bar fits. */
-static const struct {
-    const char *gap;
-    bool count; /* of batches, which the bar shows too */
-    int bar;    /* columns, at least */
-} forms[] = {{"  ", true, BAR}, {" ", true, BAR_LEAST}, {" ", false, BAR_LEAST}};
-
-/* One line, never wider than the terminal, or the next would not replace it. */
-static void draw(const Progress *p, const ProgressNow *now) {
-    char epoch[64], fields[LINE];
-    const char *gap = "";
-    int bar = 0, room = terminal_width() - 1;
-    room -= snprintf(epoch, sizeof epoch, "epoch %lld/%lld", (long long)now->epoch, (long long)now->epochs);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms && (!i || bar < forms[i - 1].bar); i++) {
-        gap = forms[i].gap;
-        format_fields(fields, p, now, gap, forms[i].count);
-        bar = room - (int)(strlen(fields) + 2 * strlen(gap));
-    }
-    printf("\r\033[K%s%s", epoch, gap);
-    if (bar >= BAR_LEAST) {
-        draw_bar(bar < BAR ? bar : BAR, now->batch, now->batches);
-        fputs(gap, stdout);
-    }
-    room -= (int)strlen(gap);
-    printf("%.*s", room > 0 ? room : 0, fields);
-    fflush(stdout);
-}
-
-/* After each step; draws at most ten times a second. */
-static void progress_step(Progress *p, const ProgressNow *now, int64_t n, bool skipped) {
-    p->steps++;
-    p->samples += n;
-    p->skipped += skipped;
-    double t = seconds_now();
-    if (!p->moving || (t - p->shown < 0.1 && now->batch < now->batches)) return;
-    p->shown = t;
-    draw(p, now);
-}
-
-/* Removes the moving line, so that a plain one can be printed. */
-static void progress_clear(Progress *p) {
-    if (p->moving) fputs("\r\033[K", stdout);
-}
-
-/* ---- training ---------------------------------------------------------------------------------------------------- */
-
-enum { MAX_METRICS = 16, DEFAULT_BATCH = 128, DEFAULT_EPOCHS = 5 };
-
-typedef struct Training {
-    const Args *args;
-    Run run;
-    Dataset train, test;
-    bool has_test;
-    int64_t batch, batches, epochs, total_steps;
-    int64_t *order;
-    void *const *inputs;
-    FILE *log;
-    Progress progress;
-    amp_step_report last;
-    double metrics[MAX_METRICS], losses[MAX_METRICS];
-    double epoch_loss; /* sum of loss * n over the epoch */
-    int64_t epoch_samples, epoch_skipped;
-} Training;
+/* ---- what is said at the start ----------------------------------------------------------------------------------- */
 
 static const char *megabytes(char out[32], uint64_t bytes) {
     snprintf(out, 32, "%.1f", (double)bytes / 1e6);
     return out;
 }
 
-static void print_header(const Training *t) {
+static void print_header(Training *t) {
     amp_memory_info m;
     char total[32], params[32], derived[32], moments[32], activations[32];
     amp_session_memory(t->run.session, &m);
-    printf("%s: %s, %" PRId64 " parameters, %s MB at batch %" PRId64
-           " (weights %s + copies %s + moments %s + activations %s)\n",
-           t->args->model, t->run.info.policy, t->run.info.param_elements, megabytes(total, m.total), t->batch,
-           megabytes(params, m.params), megabytes(derived, m.derived), megabytes(moments, m.moments),
-           megabytes(activations, m.activations));
-    fflush(stdout);
+    progress_print(&t->progress,
+                   "%s: %s, %" PRId64 " parameters, %s MB at batch %" PRId64
+                   " (weights %s + copies %s + moments %s + activations %s)\n",
+                   t->args->model, t->run.info.policy, t->run.info.param_elements, megabytes(total, m.total), t->batch,
+                   megabytes(params, m.params), megabytes(derived, m.derived), megabytes(moments, m.moments),
+                   megabytes(activations, m.activations));
+    if (t->args->device && !strcmp(t->args->device, "null"))
+        progress_print(&t->progress, "device null: nothing is computed; every number below is zero\n");
 }
 
 /* The first line of the log: what is trained, and the bytes that it takes. */
-static void log_header(const Training *t) {
+static void log_header(Training *t) {
     amp_memory_info m;
-    if (!t->log) return;
+    FILE *line = t->log.started ? NULL : log_line(&t->log);
+    if (!line) return;
     amp_session_memory(t->run.session, &m);
-    fprintf(t->log, "{\"model\": \"%s\", \"policy\": \"%s\", \"batch\": %" PRId64 ", \"peak_bytes\": %" PRIu64 "}\n",
-            t->run.info.name, t->run.info.policy, t->batch, m.total);
+    fprintf(line, "{\"model\": ");
+    json_text(line, t->run.info.name);
+    fprintf(line, ", \"policy\": ");
+    json_text(line, t->run.info.policy);
+    fprintf(line, ", \"batch\": %" PRId64 ", \"peak_bytes\": %" PRIu64 "}", t->batch, m.total);
+    log_end_line(&t->log);
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
+static int refuse_other(const char *option, int64_t given, const char *resume, int64_t kept) {
+    report_text("--%s %" PRId64 ": %s was trained with %" PRId64
+                ", and its place in the data is counted in that; leave "
+                "--%s out, or give --force",
+                option, given, resume, kept, option);
+    return 1;
+}
+
+/* Batch and seed are those of the checkpoint, where it holds them. */
+static int take_position(Training *t) {
+    const Args *a = t->args;
+    Position *p = &t->position;
+    *p = (Position){.seed = a->seed, .best = NAN};
+    if (a->resume && position_read(a->resume, p)) return 1;
+    if (a->resume && p->batch && !a->force) {
+        if (a->seed_given && a->seed != p->seed)
+            return refuse_other("seed", (int64_t)a->seed, a->resume, (int64_t)p->seed);
+        if (a->batch && a->batch != p->batch) return refuse_other("batch", a->batch, a->resume, p->batch);
+    }
+    if (a->seed_given) p->seed = a->seed;
+    t->batch = a->batch ? a->batch : p->batch ? p->batch : DEFAULT_BATCH;
+    t->known = p->batch == t->batch;
+    p->batch = t->batch;
+    return 0;
+}
+
+/* How many samples --eval-split holds out: a part, or a number of them. */
+static int64_t held_out(const Training *t) {
+    double asked = t->args->eval_split;
+    return asked < 1 ? (int64_t)(asked * (double)t->train.count + 0.5) : (int64_t)asked;
+}
+
+static int open_evaluation(Training *t) {
+    const Args *a = t->args;
+    const char *spec = a->eval_data ? a->eval_data : a->data;
+    if (a->eval_split > 0) {
+        int64_t held = held_out(t);
+        if (held < 1 || held >= t->train.count)
+            return report_text("--eval-split %g: would hold out %" PRId64 " of %" PRId64
+                               " samples; some must be left for "
+                               "each",
+                               a->eval_split, held, t->train.count);
+        t->has_test = true;
+        return data_split(&t->train, held, &t->test);
+    }
+    t->has_test = a->eval_data || !strncmp(a->data, "idx:", 4);
+    return t->has_test ? data_open(&t->test, spec, PART_TEST, t->run.model, t->run.info.input_count) : 0;
+}
+
+static int check_samples(Training *t) {
+    Position *p = &t->position;
+    if (p->samples && p->samples != t->train.count && !t->args->force)
+        return report_text("--data %s: has %" PRId64 " samples, but %s was trained with %" PRId64
+                           "; its place in the data "
+                           "would be another; give the same data, or --force",
+                           t->args->data, t->train.count, t->args->resume, p->samples);
+    t->known = t->known && p->samples == t->train.count;
+    p->samples = t->train.count;
+    return 0;
+}
+
 static int open_data(Training *t) {
     const Args *a = t->args;
     if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, t->run.info.input_count)) return 1;
-    t->has_test = !strncmp(a->data, "idx:", 4);
-    if (t->has_test && data_open(&t->test, a->data, PART_TEST, t->run.model, t->run.info.input_count)) return 1;
+    if (open_evaluation(t) || check_samples(t)) return 1;
     t->batches = (t->train.count + t->batch - 1) / t->batch;
     /* A step takes k batches in a row, from one epoch into the next if need be; no step is begun that the epochs asked
      * for would not complete. */
@@ -180,172 +121,235 @@ static int open_data(Training *t) {
     t->total_steps = a->steps ? a->steps : asked > 0 ? asked : 1;
     t->epochs = (t->total_steps * k + t->batches - 1) / t->batches;
     t->order = malloc(sizeof *t->order * (size_t)t->train.count);
+    t->shuffled = -1;
     t->inputs = data_batch_new(&t->train, t->batch);
     return t->order && t->inputs ? 0 : report_text("%s: no memory for a batch of %" PRId64, a->data, t->batch);
 }
 
-static int open_log(Training *t) {
-    if (!t->args->log) return 0;
-    t->log = fopen(t->args->log, t->args->resume ? "a" : "w");
-    return t->log ? 0 : report_text("--log %s: cannot be written", t->args->log);
+static int open_best(Training *t) {
+    const Args *a = t->args;
+    int wrong = best_find(&t->best, &t->run, a->best_metric);
+    if (wrong) return wrong;
+    if ((a->best_metric || a->patience) && !t->has_test)
+        return report_text("--%s: there is nothing to evaluate on; give --eval-data or --eval-split",
+                           a->best_metric ? "save-best" : "patience") +
+               1;
+    if (t->position.metric[0] && strcmp(t->position.metric, t->best.name))
+        t->position.best = NAN, t->position.stale = 0;
+    return 0;
 }
 
-static int open_training(Training *t) {
+int training_open(Training *t) {
     amp_error err = {0};
-    t->batch = t->args->batch ? t->args->batch : DEFAULT_BATCH;
-    if (run_open(&t->run, t->args, t->batch, false, false)) return 1;
+    Args args = *t->args;
+    if (take_position(t)) return 1;
+    args.seed = t->position.seed;
+    if (run_open(&t->run, &args, t->batch, false, false)) return 1;
     if (!t->run.info.can_train)
         return report_text("%s: has no train block; write one in its model file", t->args->model);
     if (t->run.info.metric_count > MAX_METRICS || t->run.info.loss_count > MAX_METRICS)
         return report_text("%s: more than %d metrics or losses", t->args->model, MAX_METRICS);
     if (t->args->resume && amp_checkpoint_load(t->run.session, t->args->resume, NULL, 0, &err)) return report(&err);
-    return open_data(t) || open_log(t);
+    t->infinite = -1;
+    (void)saving_damage(&t->run, &t->infinite);
+    int failed = open_data(t);
+    return failed ? failed : open_best(t);
 }
 
-static void close_training(Training *t) {
+void training_close(Training *t) {
     data_batch_free(&t->train, t->inputs);
-    data_close(&t->train);
     data_close(&t->test);
+    data_close(&t->train);
     free(t->order);
     run_close(&t->run);
 }
 
-/* The disk may be full: what was logged must have arrived. */
-static int close_log(Training *t) {
-    if (!t->log) return 0;
-    int lost = ferror(t->log);
-    lost |= fclose(t->log);
-    t->log = NULL;
-    return lost ? report_text("--log %s: could not be written in full", t->args->log) : 0;
-}
-
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static void log_metrics(const Training *t, const char *prefix, const double *metrics) {
-    for (int i = 0; i < t->run.info.metric_count; i++) {
-        char key[256];
-        snprintf(key, sizeof key, "%s%s", prefix, amp_model_metric_at(t->run.model, i));
-        fprintf(t->log, ", ");
-        json_number(t->log, key, metrics[i]);
-    }
-}
-
-static void log_losses(const Training *t, const char *prefix, const double *losses) {
+static void log_numbers(Training *t, FILE *line, const char *prefix, const double *losses, const double *metrics) {
+    char key[512];
     for (int i = 0; i < t->run.info.loss_count; i++) {
-        char key[256];
-        snprintf(key, sizeof key, "%s.%s", prefix, amp_model_loss_at(t->run.model, i));
-        fprintf(t->log, ", ");
-        json_number(t->log, key, losses[i]);
+        snprintf(key, sizeof key, "%sloss.%s", prefix, amp_model_loss_at(t->run.model, i));
+        fprintf(line, ", ");
+        json_number(line, key, losses[i]);
+    }
+    for (int i = 0; metrics && i < t->run.info.metric_count; i++) {
+        snprintf(key, sizeof key, "%s%s", prefix, amp_model_metric_at(t->run.model, i));
+        fprintf(line, ", ");
+        json_number(line, key, metrics[i]);
     }
 }
 
 static void log_step(Training *t) {
-    if (!t->log) return;
-    fprintf(t->log, "{\"iteration\": %" PRId64 ", \"step\": %" PRId64 ", ", t->last.iteration, t->last.step);
-    json_number(t->log, "loss", t->last.loss);
-    log_losses(t, "loss", t->losses);
-    fprintf(t->log, ", ");
-    json_number(t->log, "scale", t->last.scale);
-    fprintf(t->log, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
-    log_metrics(t, "", t->metrics);
-    fprintf(t->log, "}\n");
+    FILE *line = log_line(&t->log);
+    if (!line) return;
+    fprintf(line, "{\"iteration\": %" PRId64 ", \"step\": %" PRId64 ", ", t->last.iteration, t->last.step);
+    json_number(line, "loss", t->last.loss);
+    log_numbers(t, line, "", t->losses, NULL);
+    fprintf(line, ", ");
+    json_number(line, "scale", t->last.scale);
+    fprintf(line, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
+    for (int i = 0; i < t->run.info.metric_count; i++) {
+        fprintf(line, ", ");
+        json_number(line, amp_model_metric_at(t->run.model, i), t->metrics[i]);
+    }
+    fputc('}', line);
+    log_end_line(&t->log);
+}
+
+static void log_epoch(Training *t, int64_t epoch, const Evaluation *test) {
+    FILE *line = log_line(&t->log);
+    if (!line) return;
+    fprintf(line, "{\"epoch\": %" PRId64 ", ", epoch + 1);
+    json_number(line, "test_loss", test->loss);
+    log_numbers(t, line, "test_", test->losses, test->metrics);
+    fprintf(line, ", \"samples_per_s\": %.1f}", progress_rate(&t->progress));
+    log_end_line(&t->log);
+}
+
+static void show_step(Training *t, int64_t epoch, int64_t position, int64_t steps_left, int64_t n) {
+    ProgressNow now = {.epoch = epoch + 1,
+                       .epochs = t->epochs,
+                       .batch = position + 1,
+                       .batches = t->batches,
+                       .steps_left = steps_left,
+                       .scale = t->run.info.scaler ? t->last.scale : 0};
+    int losses = t->run.info.loss_count;
+    if (!losses) now.number[now.numbers++] = (ProgressNumber){"loss", t->last.loss};
+    for (int i = 0; i < losses && now.numbers < PROGRESS_NUMBERS - 1; i++)
+        now.number[now.numbers++] = (ProgressNumber){amp_model_loss_at(t->run.model, i), t->losses[i]};
+    if (t->run.info.metric_count)
+        now.number[now.numbers++] = (ProgressNumber){amp_model_metric_at(t->run.model, 0), t->metrics[0]};
+    progress_step(&t->progress, &now, n, t->last.skipped);
+}
+
+/* A loss that is not finite where the step was not skipped: the weights may be lost, and then nothing more can be
+ * learnt. */
+static int check_numbers(Training *t) {
+    if (isfinite(t->last.loss) || t->last.skipped || t->args->force) return 0;
+    int64_t damaged = saving_damage(&t->run, &t->infinite);
+    if (!damaged) return 0;
+    progress_clear(&t->progress);
+    return report_text("step %" PRId64 ": the loss is %f, and %" PRId64
+                       " numbers of the parameters are not finite; training "
+                       "ends, as nothing more can be learnt (a lower learning rate, or clip_norm, may help)",
+                       t->last.iteration, t->last.loss, damaged);
+}
+
+static int end_step(Training *t, int64_t index, int64_t n) {
+    amp_error err = {0};
+    Position *p = &t->position;
+    if (amp_session_metrics(t->run.session, t->metrics, &err)) return report(&err);
+    if (amp_session_losses(t->run.session, t->losses, &err)) return report(&err);
+    int64_t k = t->run.info.accumulate;
+    p->epoch_loss = t->epoch_loss, p->epoch_samples = t->epoch_samples, p->epoch_skipped = t->epoch_skipped;
+    show_step(t, index / t->batches, index % t->batches, t->total_steps - index / k - 1, n * k);
+    log_step(t);
+    return check_numbers(t);
 }
 
 /* Batch |index| of the training, counted from its start, is a micro-batch of its step. */
 static int train_batch(Training *t, int64_t index) {
     amp_error err = {0};
-    int64_t epoch = index / t->batches, position = index % t->batches, from = position * t->batch;
+    int64_t epoch = index / t->batches, from = index % t->batches * t->batch;
     int64_t n = t->train.count - from < t->batch ? t->train.count - from : t->batch;
     int64_t micro = index % t->run.info.accumulate;
     double before = micro ? t->last.loss * (double)micro : 0; /* the report's loss is the mean of the step so far */
-    if (position == 0 || t->progress.steps == 0) shuffle(t->order, t->train.count, t->args->seed, epoch);
-    if (position == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
-    data_gather(&t->train, t->order + from, n, t->inputs);
-    if (amp_step(t->run.session, (const void *const *)t->inputs, n, &t->last, &err)) return report(&err);
+    if (t->shuffled != epoch) shuffle(t->order, t->train.count, t->position.seed, t->shuffled = epoch);
+    if (from == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
+    if (data_gather(&t->train, t->order + from, n, t->inputs)) return 1;
+    amp_status status = amp_step(t->run.session, (const void *const *)t->inputs, n, &t->last, &err);
+    if (status && status != AMP_SCALE_AT_FLOOR) {
+        progress_clear(&t->progress);
+        return data_report(&t->train, t->order + from, n, &err);
+    }
     t->epoch_loss += (t->last.loss * (double)(micro + 1) - before) * (double)n;
     t->epoch_samples += n;
     t->epoch_skipped += t->last.skipped;
     if (!t->last.complete) return 0;
-    if (amp_session_metrics(t->run.session, t->metrics, &err)) return report(&err);
-    if (amp_session_losses(t->run.session, t->losses, &err)) return report(&err);
-    ProgressNow now = {
-        .epoch = epoch + 1,
-        .epochs = t->epochs,
-        .batch = position + 1,
-        .batches = t->batches,
-        .steps_left = t->total_steps - index / t->run.info.accumulate - 1,
-        .loss = t->last.loss,
-        .metric = amp_model_metric_at(t->run.model, 0),
-        .metric_value = t->metrics[0],
-        .scale = t->run.info.scaler ? t->last.scale : 0,
-    };
-    progress_step(&t->progress, &now, n * t->run.info.accumulate, t->last.skipped);
-    log_step(t);
-    return 0;
+    int failed = end_step(t, index, n);
+    if (status) progress_clear(&t->progress);
+    return failed || (status && report(&err));
 }
 
 static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
-    printf("epoch %" PRId64 ": train loss %.4f", epoch + 1, t->epoch_loss / (double)t->epoch_samples);
-    if (t->has_test) printf("  test loss %.4f", test->loss);
+    Progress *p = &t->progress;
+    progress_print(p, "epoch %" PRId64 ": train loss %.4f", epoch + 1, t->epoch_loss / (double)t->epoch_samples);
+    if (t->has_test) progress_print(p, "  test loss %.4f", test->loss);
+    for (int i = 0; t->has_test && i < t->run.info.loss_count; i++)
+        progress_print(p, "  test %s %.4f", amp_model_loss_at(t->run.model, i), test->losses[i]);
     for (int i = 0; t->has_test && i < t->run.info.metric_count; i++)
-        printf("  test %s %.4f", amp_model_metric_at(t->run.model, i), test->metrics[i]);
-    if (t->run.info.scaler) printf("  scale %g  skipped %" PRId64, t->last.scale, t->epoch_skipped);
-    printf("  %.0f samples/s\n", progress_rate(&t->progress));
-    fflush(stdout);
+        progress_print(p, "  test %s %.4f", amp_model_metric_at(t->run.model, i), test->metrics[i]);
+    if (t->run.info.scaler) progress_print(p, "  scale %.10g  skipped %" PRId64, t->last.scale, t->epoch_skipped);
+    progress_print(p, "  %.0f samples/s\n", progress_rate(p));
 }
 
-static int end_epoch(Training *t, int64_t epoch) {
+/* Notes the evaluation, keeps the parameters where they are the best so far. */
+static int note_best(Training *t, const Evaluation *test) {
+    bool better = best_update(&t->best, test, &t->position);
+    if (!better || !t->args->best_file || saving_damage(&t->run, &t->infinite)) return 0;
+    return saving_params(&t->run, "--save-best", t->args->best_file);
+}
+
+/* |whole|: the epoch has ended, and not only training.  EVALUATION_STOPPED: a signal came; going on evaluates again. */
+static int end_epoch(Training *t, int64_t epoch, bool whole, bool between_steps) {
     Evaluation test = {0};
-    double paused = seconds_now();
-    if (t->has_test && evaluate(&t->run, &t->test, t->batch, &test)) return 1;
-    t->progress.start += seconds_now() - paused; /* the rate is that of training */
+    double paused = amp_seconds();
+    if (t->has_test) {
+        int failed = evaluate(&t->run, &t->test, t->batch, between_steps ? stopping_signal : NULL, &test);
+        if (failed) return failed;
+    }
+    t->progress.start += amp_seconds() - paused; /* the rate is that of training */
     progress_clear(&t->progress);
-    if (!t->args->quiet) print_epoch(t, epoch, &test);
-    if (t->log && t->has_test) {
-        fprintf(t->log, "{\"epoch\": %" PRId64 ", ", epoch + 1);
-        json_number(t->log, "test_loss", test.loss);
-        log_losses(t, "test_loss", test.losses);
-        log_metrics(t, "test_", test.metrics);
-        fprintf(t->log, ", \"samples_per_s\": %.1f}\n", progress_rate(&t->progress));
-    }
-    return 0;
+    print_epoch(t, epoch, &test);
+    if (!t->has_test) return 0;
+    log_epoch(t, epoch, &test);
+    if (!whole && !t->args->best_metric) return 0;
+    return note_best(t, &test);
 }
 
-static int train(Training *t) {
-    amp_error err = {0};
-    amp_scaler_state scaler;
-    if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
-    if (scaler.iteration >= t->total_steps) {
-        if (!t->args->quiet)
-            printf("nothing is left to train: %s is at step %" PRId64 " of %" PRId64 "\n",
-                   t->args->resume ? t->args->resume : "training", scaler.iteration, t->total_steps);
-        return 0; /* a count that was loaded may be too large to multiply */
-    }
-    progress_start(&t->progress, t->args->quiet);
-    int64_t k = t->run.info.accumulate, last = t->total_steps * k;
-    for (int64_t i = scaler.iteration * k; i < last; i++) {
-        if (train_batch(t, i)) return 1;
-        if ((i + 1) % t->batches == 0 || i + 1 == last)
-            if (end_epoch(t, i / t->batches)) return 1;
-    }
-    return 0;
+static bool out_of_patience(Training *t) {
+    if (!t->args->patience || t->position.stale < t->args->patience) return false;
+    progress_print(&t->progress, "no better %s for %" PRId64 " epochs: training ends\n", t->best.name,
+                   t->position.stale);
+    return true;
 }
 
-static int save(const Training *t) {
-    amp_error err = {0};
-    if (t->args->save && amp_params_save(t->run.params, t->args->save, &err)) return report(&err);
-    if (t->args->checkpoint && amp_checkpoint_save(t->run.session, t->args->checkpoint, NULL, &err))
-        return report(&err);
-    return 0;
+/* After batch |index|, and before the next. */
+static int between_batches(Training *t, int64_t index) {
+    bool whole = (index + 1) % t->batches == 0, step_ended = (index + 1) % t->run.info.accumulate == 0;
+    if (whole || index + 1 == t->total_steps * t->run.info.accumulate) {
+        int failed = end_epoch(t, index / t->batches, whole, step_ended);
+        if (failed) return failed;
+        if (whole) t->position.evaluated = index / t->batches + 1;
+    }
+    return step_ended ? training_checkpoint_if_due(t) : 0;
 }
 
-int command_train(const Args *a) {
-    Training t = {.args = a};
-    int failed = open_training(&t);
-    if (!failed && !a->quiet) print_header(&t);
-    if (!failed) log_header(&t);
-    failed = failed || train(&t) || save(&t);
-    failed |= close_log(&t);
-    close_training(&t);
+/* Goes on inside an epoch, or at the end of one that was not evaluated any more. */
+static int enter(Training *t, int64_t index) {
+    Position *p = &t->position;
+    t->epoch_loss = p->epoch_loss, t->epoch_samples = p->epoch_samples, t->epoch_skipped = p->epoch_skipped;
+    int64_t ended = index / t->batches;
+    if (!t->args->resume || !index || index % t->batches || p->evaluated >= ended || !p->epoch_samples) return 0;
+    int failed = end_epoch(t, ended - 1, true, true);
+    if (!failed) p->evaluated = ended;
     return failed;
+}
+
+int training_run(Training *t, int64_t iteration) {
+    int64_t k = t->run.info.accumulate, first = iteration * k, last = t->total_steps * k;
+    print_header(t);
+    log_header(t);
+    if (t->log.failed) return 1;
+    stopping_watch();
+    int failed = enter(t, first);
+    for (int64_t i = first; !failed && i < last; i++) {
+        bool at_step = i % k == 0;
+        if (at_step && (stopping_signal() || out_of_patience(t))) break;
+        failed = train_batch(t, i);
+        if (!failed) failed = between_batches(t, i);
+    }
+    progress_clear(&t->progress);
+    return failed == EVALUATION_STOPPED ? 0 : failed;
 }

@@ -1,0 +1,103 @@
+/* log.c: see log.h. */
+#include "tools/amprun/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "tools/amprun/amprun.h"
+
+static int fail(Log *l) {
+    if (!l->failed) report_text("--log %s: could not be written: %s", l->path, strerror(errno));
+    l->failed = true;
+    return 1;
+}
+
+static int open_at(Log *l, const char *path, int flags) {
+    l->path = path;
+    l->line = open_memstream(&l->text, &l->size);
+    if (!l->line) return fail(l);
+    l->fd = strcmp(path, "-") ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666) : dup(STDOUT_FILENO);
+    if (l->fd >= 0) return 0;
+    fclose(l->line);
+    l->line = NULL;
+    return fail(l);
+}
+
+int log_open(Log *l, const char *path) { return open_at(l, path, O_TRUNC); }
+
+/* How much of a log belongs to the first |iteration| steps and |epochs| epochs. */
+static size_t kept_bytes(const char *text, size_t size, int64_t iteration, int64_t epochs) {
+    const char *line = text, *end;
+    for (; (end = memchr(line, '\n', size - (size_t)(line - text))); line = end + 1) {
+        int64_t number;
+        if (sscanf(line, "{\"iteration\": %" SCNd64, &number) == 1 && number > iteration) break;
+        if (sscanf(line, "{\"epoch\": %" SCNd64, &number) == 1 && number > epochs) break;
+    }
+    return (size_t)(line - text);
+}
+
+int log_go_on(Log *l, const char *path, int64_t iteration, int64_t epochs) {
+    amp_error err = {0};
+    char *text;
+    size_t size, kept;
+    struct stat st;
+    if (open_at(l, path, 0)) return 1;
+    if (fstat(l->fd, &st) || !S_ISREG(st.st_mode) || !strcmp(path, "-")) return 0;
+    if (amp_file_read(path, 0, NULL, &text, &size, &err)) return report(&err);
+    kept = kept_bytes(text, size, iteration, epochs);
+    amp_free(NULL, text, size + 1);
+    l->started = kept > 0;
+    return ftruncate(l->fd, (off_t)kept) || lseek(l->fd, 0, SEEK_END) < 0 ? fail(l) : 0;
+}
+
+FILE *log_line(Log *l) {
+    if (!l->line || l->failed) return NULL;
+    rewind(l->line);
+    return l->line;
+}
+
+/* A line of which the disk takes only a part is taken back. */
+static void take_back(const Log *l, size_t written) {
+    off_t at = lseek(l->fd, 0, SEEK_CUR);
+    int reason = errno;
+    if (written && at >= (off_t)written && ftruncate(l->fd, at - (off_t)written)) written = 0;
+    errno = reason;
+}
+
+void log_end_line(Log *l) {
+    size_t done = 0;
+    fputc('\n', l->line);
+    if (fflush(l->line)) {
+        fail(l);
+        return;
+    }
+    while (done < l->size) {
+        ssize_t n = write(l->fd, l->text + done, l->size - done);
+        if (n > 0) done += (size_t)n;
+        else if (n == 0 || errno != EINTR) {
+            take_back(l, done);
+            fail(l);
+            return;
+        }
+    }
+    l->started = true;
+}
+
+void log_sync(Log *l) {
+    if (l->line) (void)fdatasync(l->fd); /* a pipe cannot, and loses nothing that it was given */
+}
+
+int log_close(Log *l) {
+    if (!l->line) return l->failed;
+    fclose(l->line);
+    free(l->text);
+    l->line = NULL;
+    if (close(l->fd) && errno != EINTR) fail(l);
+    return l->failed;
+}

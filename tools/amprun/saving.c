@@ -1,0 +1,49 @@
+/* saving.c: see saving.h. */
+#include "tools/amprun/saving.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static bool is_float(amp_dtype t) {
+    return t == AMP_DT_F32 || t == AMP_DT_F64 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
+}
+
+static void count_tensor(const Run *run, const amp_tensor_info *info, int64_t *nans, int64_t *infinite) {
+    amp_error err = {0};
+    size_t count = tensor_bytes(info) / sizeof(float);
+    float *data = is_float(info->dtype) ? malloc(count * sizeof *data + 1) : NULL;
+    if (data && !amp_params_get(run->params, info->name, data, count, &err))
+        for (size_t i = 0; i < count; i++) {
+            *nans += isnan(data[i]) != 0;
+            *infinite += isinf(data[i]) != 0;
+        }
+    free(data);
+}
+
+int64_t saving_damage(const Run *run, int64_t *infinite) {
+    amp_error err = {0};
+    amp_tensor_info info;
+    int64_t nans = 0, now = 0;
+    for (int i = 0; i < run->info.param_count; i++)
+        if (!amp_model_param_at(run->model, i, &info, &err)) count_tensor(run, &info, &nans, &now);
+    if (*infinite < 0) *infinite = now;
+    return nans + (now > *infinite ? now - *infinite : 0);
+}
+
+int saving_params(const Run *run, const char *option, const char *path) {
+    amp_error err = {0};
+    return amp_params_save(run->params, path, &err) ? report_text("%s %s", option, err.message) : 0;
+}
+
+int saving_checkpoint(const Run *run, const char *path, const Position *position) {
+    amp_error err = {0};
+    amp_scaler_state scaler;
+    char *extra = position_write(position);
+    if (!extra) return 1;
+    /* Setting the scaler as it is drops micro-batches, which a checkpoint cannot hold. */
+    bool failed = amp_session_get_scaler(run->session, &scaler, &err);
+    if (!failed && run->info.accumulate > 1) failed = amp_session_set_scaler(run->session, &scaler, &err);
+    failed = failed || amp_checkpoint_save(run->session, path, extra, &err);
+    free(extra);
+    return failed ? report_text("--checkpoint %s", err.message) : 0;
+}

@@ -1,0 +1,127 @@
+/* train.c: amprun train: what it reads and writes, and what is kept however training ends. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tools/amprun/saving.h"
+#include "tools/amprun/stopping.h"
+#include "tools/amprun/training.h"
+#include "tools/outputs.h"
+
+enum { SIGNALLED = 128 };
+#define DEFAULT_SECONDS 300.0
+
+/* ---- the files --------------------------------------------------------------------------------------------------- */
+
+/* All that is written is compared with all that is read, and tried, before anything is trained.  --checkpoint may be
+ * the file of --resume: it is read before, and replaced as a whole. */
+static int check_files(const Args *a) {
+    Outputs files = {.tool = "amprun", .force = a->force};
+    char data[8][AMP_FILE_PATH], eval[8][AMP_FILE_PATH];
+    outputs_input(&files, "the model", a->model);
+    outputs_input(&files, "--weights", a->weights);
+    outputs_input_but(&files, "--resume", a->resume, "--checkpoint");
+    for (int i = 0; i < 8 && data_file(a->data, i, data[i], sizeof data[i]); i++)
+        outputs_input(&files, "--data", data[i]);
+    for (int i = 0; a->eval_data && i < 8 && data_file(a->eval_data, i, eval[i], sizeof eval[i]); i++)
+        outputs_input(&files, "--eval-data", eval[i]);
+    outputs_output(&files, "--save", a->save, OUTPUT_PARAMS);
+    outputs_output(&files, "--save-best", a->best_file, OUTPUT_PARAMS);
+    outputs_output(&files, "--checkpoint", a->checkpoint, OUTPUT_CHECKPOINT);
+    outputs_output(&files, "--log", a->log, OUTPUT_LOG);
+    int wrong = outputs_check(&files);
+    outputs_free(&files);
+    return wrong;
+}
+
+static int open_log(Training *t, int64_t iteration) {
+    const Args *a = t->args;
+    if (a->resume && !t->known) t->position.evaluated = iteration * t->run.info.accumulate / t->batches;
+    if (!a->log) return 0;
+    return a->resume ? log_go_on(&t->log, a->log, iteration, t->position.evaluated) : log_open(&t->log, a->log);
+}
+
+/* ---- what is kept ------------------------------------------------------------------------------------------------ */
+
+/* Parameters that are not finite replace nothing: what is there may be the last good state. */
+static int check_finite(Training *t, const char *option, const char *path) {
+    int64_t damaged = t->args->force ? 0 : saving_damage(&t->run, &t->infinite);
+    if (!damaged) return 0;
+    return report_text("%s %s: not written, as %" PRId64
+                       " numbers of the parameters are not finite; --force writes them "
+                       "all the same",
+                       option, path, damaged);
+}
+
+static int write_checkpoint(Training *t) {
+    const char *path = t->args->checkpoint;
+    if (check_finite(t, "--checkpoint", path)) return 1;
+    log_sync(&t->log); /* never older than the checkpoint */
+    t->saved = amp_seconds();
+    t->unsaved = 0;
+    return saving_checkpoint(&t->run, path, &t->position);
+}
+
+int training_checkpoint_if_due(Training *t) {
+    const Args *a = t->args;
+    t->unsaved++;
+    if (!a->checkpoint) return 0;
+    double seconds = a->every_seconds > 0 ? a->every_seconds : DEFAULT_SECONDS;
+    bool due = a->every_steps ? t->unsaved >= a->every_steps : amp_seconds() - t->saved >= seconds;
+    return due && write_checkpoint(t) ? 1 : 0;
+}
+
+/* However training ended.  Each file is tried whatever became of the other. */
+static int keep(Training *t) {
+    const Args *a = t->args;
+    int failed = 0;
+    if (a->save) failed |= check_finite(t, "--save", a->save) || saving_params(&t->run, "--save", a->save);
+    if (a->checkpoint) failed |= write_checkpoint(t);
+    return failed;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+static void report_stop(const Training *t, int signal, int64_t iteration) {
+    const Args *a = t->args;
+    char kept[2 * AMP_FILE_PATH] = "; nothing was asked to be kept (--save, --checkpoint)";
+    if (a->checkpoint) snprintf(kept, sizeof kept, "; go on with --resume %s", a->checkpoint);
+    else if (a->save) snprintf(kept, sizeof kept, "; its parameters are in %s", a->save);
+    report_text("%s: training ended after step %" PRId64 " of %" PRId64 "%s", stopping_name(signal), iteration,
+                t->total_steps, kept);
+}
+
+static int nothing_left(Training *t, int64_t iteration) {
+    progress_print(&t->progress, "nothing is left to train: %s is at step %" PRId64 " of %" PRId64 "\n",
+                   t->args->resume ? t->args->resume : "training", iteration, t->total_steps);
+    return keep(t);
+}
+
+static int run(Training *t) {
+    amp_error err = {0};
+    amp_scaler_state scaler;
+    const Args *a = t->args;
+    FILE *to = a->log && !strcmp(a->log, "-") ? stderr : stdout;
+    progress_start(&t->progress, a->quiet ? NULL : to);
+    if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
+    if (scaler.iteration >= t->total_steps) return nothing_left(t, scaler.iteration); /* may be too large to multiply */
+    if (open_log(t, scaler.iteration)) return 1;
+    t->saved = amp_seconds();
+    int failed = training_run(t, scaler.iteration), signal = stopping_signal();
+    bool kept = !keep(t);
+    failed |= log_close(&t->log);
+    if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
+    if (failed || !kept) return 1;
+    if (!signal || scaler.iteration >= t->total_steps) return 0;
+    report_stop(t, signal, scaler.iteration);
+    return SIGNALLED + signal;
+}
+
+int command_train(const Args *a) {
+    Training t = {.args = a};
+    int failed = check_files(a);
+    if (!failed) failed = training_open(&t);
+    if (!failed) failed = run(&t);
+    training_close(&t);
+    return failed;
+}

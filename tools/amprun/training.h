@@ -1,0 +1,42 @@
+/* training.h: a training in progress, for the files of amprun train. */
+#ifndef AMP_TOOLS_TRAINING_H
+#define AMP_TOOLS_TRAINING_H
+
+#include "tools/amprun/best.h"
+#include "tools/amprun/data.h"
+#include "tools/amprun/log.h"
+#include "tools/amprun/position.h"
+#include "tools/amprun/progress.h"
+
+typedef struct Training {
+    const Args *args;
+    Run run;
+    Dataset train, test;
+    bool has_test;
+    int64_t batch, batches, epochs, total_steps;
+    int64_t *order, shuffled; /* of which epoch it is */
+    void *const *inputs;
+    Log log;
+    Progress progress;
+    Best best;
+    Position position; /* at the end of the last step */
+    bool known;        /* it was in the checkpoint of --resume, for this batch and data */
+    int64_t infinite;  /* numbers of the parameters at the start */
+    double saved;      /* when the last checkpoint was written */
+    int64_t unsaved;   /* steps since then */
+    amp_step_report last;
+    double metrics[EVALUATION_METRICS], losses[EVALUATION_METRICS];
+    double epoch_loss; /* sum of loss * n over the epoch */
+    int64_t epoch_samples, epoch_skipped;
+} Training;
+
+/* training.c.  They report; 0, 1 or 2 as commands do. */
+int training_open(Training *t);
+void training_close(Training *t);
+/* Steps after |iteration|, until they are done, a signal asks for the end, or something fails. */
+int training_run(Training *t, int64_t iteration);
+
+/* train.c: writes --checkpoint where --checkpoint-every says so. */
+int training_checkpoint_if_due(Training *t);
+
+#endif

@@ -59,7 +59,8 @@ enum {
 
 struct amp_safetensors {
     amp_allocator allocator;
-    char *data; /* the whole file */
+    const char *data; /* the whole file */
+    char *owned;      /* the same, if it was read here; NULL: the caller's */
     size_t size;
     amp_json_document *header;
     amp_tensor_view *views; /* by name */
@@ -257,24 +258,43 @@ static amp_status check_places(const TensorReader *r) {
     return status;
 }
 
-static amp_status read_file(TensorReader *r) {
-    amp_safetensors *f = r->file;
-    AMP_TRY(amp_file_read(r->path, 0, &f->allocator, &f->data, &f->size, r->err));
+static amp_status parse(TensorReader *r) {
     AMP_TRY(read_header(r));
     AMP_TRY(read_tensors(r));
     return check_places(r);
 }
 
-amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
-                                amp_error *err) {
+static amp_status read_file(TensorReader *r) {
+    amp_safetensors *f = r->file;
+    AMP_TRY(amp_file_read(r->path, 0, &f->allocator, &f->owned, &f->size, r->err));
+    f->data = f->owned;
+    return parse(r);
+}
+
+/* |bytes| NULL: the file |path|. */
+static amp_status open_either(const void *bytes, size_t size, const char *path, const amp_allocator *allocator,
+                              amp_safetensors **out, amp_error *err) {
     *out = NULL;
     amp_safetensors *f = amp_alloc_zeroed(allocator, sizeof *f);
     if (!f) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read it", path);
     f->allocator = amp_allocator_or_default(allocator);
-    amp_status status = read_file(&(TensorReader){.path = path, .file = f, .err = err});
+    f->data = bytes;
+    f->size = size;
+    TensorReader r = {.path = path, .file = f, .err = err};
+    amp_status status = bytes ? parse(&r) : read_file(&r);
     if (status) amp_safetensors_close(f);
     else *out = f;
     return status;
+}
+
+amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
+                                amp_error *err) {
+    return open_either(NULL, 0, path, allocator, out, err);
+}
+
+amp_status amp_safetensors_parse(const void *bytes, size_t size, const char *name, const amp_allocator *allocator,
+                                 amp_safetensors **out, amp_error *err) {
+    return open_either(bytes, size, name, allocator, out, err);
 }
 
 void amp_safetensors_close(amp_safetensors *f) {
@@ -282,7 +302,7 @@ void amp_safetensors_close(amp_safetensors *f) {
     amp_allocator a = f->allocator;
     amp_json_free(f->header);
     if (f->views) amp_free(&a, f->views, (size_t)f->allocated * sizeof *f->views);
-    if (f->data) amp_free(&a, f->data, f->size + 1);
+    if (f->owned) amp_free(&a, f->owned, f->size + 1);
     amp_free(&a, f, sizeof *f);
 }
 

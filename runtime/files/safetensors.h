@@ -28,6 +28,9 @@ typedef struct amp_safetensors amp_safetensors;
  * no-op). */
 amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
                                 amp_error *err);
+/* The same of bytes in memory, which stay the caller's and must outlive the result; |name| names them in errors. */
+amp_status amp_safetensors_parse(const void *bytes, size_t size, const char *name, const amp_allocator *allocator,
+                                 amp_safetensors **out, amp_error *err);
 void amp_safetensors_close(amp_safetensors *file);
 
 int32_t amp_safetensors_count(const amp_safetensors *file);

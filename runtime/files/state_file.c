@@ -166,18 +166,30 @@ amp_status amp_state_list_check(const amp_state_list *l, const amp_safetensors *
 
 /* ---- reading and writing ----------------------------------------------------------------------------------------- */
 
+static void read_tensor(const amp_state_list *l, const amp_model_state *s, const amp_tensor_view *v, void *memory) {
+    if (file_dtype(s) != AMP_DT_F32) {
+        memcpy(memory, v->data, v->bytes);
+    } else if (amp_tensor_to_f32(v, l->rows, (size_t)amp_model_state_elements(s))) {
+        amp_state_set_f32(s, memory, l->rows);
+    }
+}
+
 void amp_state_list_read(const amp_state_list *l, const amp_safetensors *file, void *const *states) {
     for (int32_t i = 0; i < l->count; i++) {
         const struct amp_state_entry *e = &l->entries[i];
-        const amp_model_state *s = &l->model->states[e->state];
         const amp_tensor_view *v = amp_safetensors_find(file, e->name);
-        if (!v) continue;
-        if (file_dtype(s) != AMP_DT_F32) {
-            memcpy(states[e->state], v->data, v->bytes);
-        } else if (amp_tensor_to_f32(v, l->rows, (size_t)amp_model_state_elements(s))) {
-            amp_state_set_f32(s, states[e->state], l->rows);
-        }
+        if (v) read_tensor(l, &l->model->states[e->state], v, states[e->state]);
     }
+}
+
+amp_status amp_state_list_take(const amp_state_list *l, int32_t entry, const amp_tensor_view *v, void *const *states,
+                               amp_error *err) {
+    const struct amp_state_entry *e = &l->entries[entry];
+    Differences d = {0};
+    check_tensor(l, e, v, &d);
+    if (d.count) return amp_fail(err, AMP_MISMATCH, "%s", d.first);
+    read_tensor(l, &l->model->states[e->state], v, states[e->state]);
+    return AMP_OK;
 }
 
 static size_t file_bytes(const amp_model_state *s) {

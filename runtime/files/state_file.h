@@ -43,6 +43,9 @@ void amp_state_list_free(amp_state_list *list);
  * AMP_MISMATCH. */
 amp_status amp_state_list_check(const amp_state_list *list, const amp_safetensors *file, const char *path,
                                 amp_error *err);
+/* Copies one tensor of a file into entry number |entry|, if its shape and dtype fit; else AMP_MISMATCH. */
+amp_status amp_state_list_take(const amp_state_list *list, int32_t entry, const amp_tensor_view *tensor,
+                               void *const *states, amp_error *err);
 /* Copies a checked file into |states| (by state of the model).  Cannot fail. */
 void amp_state_list_read(const amp_state_list *list, const amp_safetensors *file, void *const *states);
 amp_status amp_state_list_write(const amp_state_list *list, void *const *states, const char *path,

@@ -5,14 +5,13 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "runtime/files/state_file.h"
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
-static amp_status fill(amp_params *p, uint64_t seed, amp_error *err) {
+static amp_status fill(amp_params *p, const amp_params_options *o, amp_error *err) {
     AMP_TRY(amp_params_make_residency(p, err));
     AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
-    return amp_states_initialise(p->model, p->states, seed, &p->memory.allocator, err);
+    return o->zeros ? AMP_OK : amp_states_initialise(p->model, p->states, o->seed, &p->memory.allocator, err);
 }
 
 amp_status amp_params_create(amp_model *model, const amp_params_options *options, amp_params **out, amp_error *err) {
@@ -31,7 +30,7 @@ amp_status amp_params_create(amp_model *model, const amp_params_options *options
     atomic_init(&p->stale, true);
     p->model = model;
     amp_model_retain(model);
-    amp_status status = fill(p, o.seed, err);
+    amp_status status = fill(p, &o, err);
     if (status) amp_params_release(p);
     else *out = p;
     return status;
@@ -78,40 +77,6 @@ amp_status amp_params_set(amp_params *params, const char *name, const float *dat
     amp_state_set_f32(&params->model->states[i], params->states[i], data);
     amp_params_changed_on_host(params);
     return AMP_OK;
-}
-
-/* ---- files ------------------------------------------------------------------------------------------------------- */
-
-static amp_status load(amp_params *p, const amp_state_list *list, const char *path, amp_error *err) {
-    amp_safetensors *file;
-    AMP_TRY(amp_safetensors_open(path, &p->model->allocator, &file, err));
-    amp_status status = amp_state_list_check(list, file, path, err);
-    if (!status) {
-        amp_state_list_read(list, file, p->states);
-        amp_params_changed_on_host(p);
-    }
-    amp_safetensors_close(file);
-    return status;
-}
-
-amp_status amp_params_load(amp_params *params, const char *path, amp_error *err) {
-    amp_state_list list;
-    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load: params or path is NULL");
-    AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
-    amp_status status = load(params, &list, path, err);
-    amp_state_list_free(&list);
-    return status;
-}
-
-amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err) {
-    amp_state_list list;
-    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
-    const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", params->model->desc.name}};
-    AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
-    amp_status status = amp_params_reach_host(params, err);
-    if (!status) status = amp_state_list_write(&list, params->states, path, metadata, 2, err);
-    amp_state_list_free(&list);
-    return status;
 }
 
 /* ---- where they live: copying ------------------------------------------------------------------------------------ */

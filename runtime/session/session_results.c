@@ -286,3 +286,48 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
     if (!data) return AMP_OK;
     return amp_session_read_buffer(session, v->in, v->buffer, session->step.last_n, data, err);
 }
+
+/* ---- the norm of gradients --------------------------------------------------------------------------------------- */
+
+static amp_status add_squares(const amp_session *s, const amp_value *v, float *rows, double *sum, amp_error *err) {
+    amp_tensor_info info = describe(s, v);
+    size_t count = value_bytes(&info) / sizeof *rows;
+    AMP_TRY(amp_session_read_buffer(s, v->in, v->buffer, s->step.last_n, rows, err));
+    for (size_t i = 0; i < count; i++) *sum += (double)rows[i] * rows[i];
+    return AMP_OK;
+}
+
+static bool is_gradient(const amp_value *v) {
+    return v->result >= 0 && v->in->program->results[v->result].kind == AMP_RESULT_GRADIENT;
+}
+
+static amp_status norm_of_kept(const amp_session *s, double *norm, amp_error *err) {
+    size_t bytes = amp_states_largest(s->model) * sizeof(float);
+    float *rows = amp_alloc(&s->memory.allocator, bytes);
+    if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read gradients", s->model->desc.name);
+    double sum = 0;
+    amp_status status = AMP_OK;
+    for (int32_t i = 0; !status && i < s->values.count; i++)
+        if (is_gradient(&s->values.list[i])) status = add_squares(s, &s->values.list[i], rows, &sum, err);
+    amp_free(&s->memory.allocator, rows, bytes);
+    *norm = sqrt(sum);
+    return status;
+}
+
+amp_status amp_session_grad_norm(const amp_session *session, double *norm, amp_error *err) {
+    AMP_TRY(amp_session_check_training(session, "amp_session_grad_norm", err));
+    if (!norm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_grad_norm: norm is NULL");
+    if (!session->step.last_n || session->step.micro)
+        return amp_fail(err, AMP_WRONG_STATE, "amp_session_grad_norm: no step is complete");
+    AMP_TRY(amp_session_settle(session, true, err));
+    const amp_bound_program *last = amp_session_last_program(session);
+    int32_t computed = amp_program_result(last->program, AMP_RESULT_NORM);
+    if (session->values.list) return norm_of_kept(session, norm, err);
+    if (computed < 0)
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "amp_session_grad_norm: %s does not compute the norm (no clip_norm), and the session was "
+                        "created without keep_values",
+                        session->model->desc.name);
+    *norm = amp_bound_program_scalar(last, computed);
+    return AMP_OK;
+}

@@ -38,7 +38,7 @@ class Training : public ::testing::TestWithParam<Setup> {
     // What this machine lacks; "": nothing.
     static std::string Missing() {
         amp_session_options o = Options(1);
-        amp_params_options seed = {sizeof seed, 0};
+        amp_params_options seed = {sizeof seed, 0, 0};
         amp_model *model;
         amp_params *params;
         amp_session *session;

@@ -21,7 +21,7 @@ struct OnOne {
     amp_status status;
 
     OnOne(const std::string &path, const char *device, int64_t capacity, bool separate) {
-        amp_params_options p = {sizeof p, 3};
+        amp_params_options p = {sizeof p, 3, 0};
         amp_session_options o = {};
         o.struct_size = sizeof o;
         o.capacity = capacity;

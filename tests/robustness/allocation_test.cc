@@ -175,7 +175,7 @@ struct Life {
     amp_status Make(const amp_allocator *a, bool keep_values = false) {
         amp_model_options m = {sizeof m, a};
         amp_status status = amp_model_load(ModelPath().c_str(), &m, &model, &err);
-        amp_params_options seed = {sizeof seed, 5};
+        amp_params_options seed = {sizeof seed, 5, 0};
         if (!status) status = amp_params_create(model, &seed, &params, &err);
         amp_session_options o = {};
         o.struct_size = sizeof o, o.capacity = 6, o.threads = 2, o.seed = 5, o.keep_values = keep_values;

@@ -219,7 +219,7 @@ void Use(amp_model *model, Random &random) {
     for (int i = 0; i < about.input_count; i++) (void)!amp_model_input_at(model, i, 6, &info, &err);
     for (int i = 0; i < about.result_count; i++) (void)!amp_model_result_at(model, i, 6, &info, &err);
     for (int i = 0; i < about.param_count; i++) (void)!amp_model_param_at(model, i, &info, &err);
-    amp_params_options seed = {sizeof seed, 7};
+    amp_params_options seed = {sizeof seed, 7, 0};
     amp_session_options o = TinyOptions(1 + (int64_t)random.Below(64));
     o.device = "null";
     amp_memory_info memory;

@@ -50,7 +50,7 @@ TEST(ModelFile, LoadsAndTrains) {
     amp_params *params;
     amp_session *session;
     ASSERT_EQ(amp_model_load(path.c_str(), nullptr, &model, &err), AMP_OK) << err.message;
-    amp_params_options seed = {sizeof seed, 7};
+    amp_params_options seed = {sizeof seed, 7, 0};
     ASSERT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
     amp_session_options o = TinyOptions(16);
     ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;

@@ -65,7 +65,7 @@ std::string Replace(const std::string &name, const std::string &bytes) {
 struct Serving {
     explicit Serving(amp_model *model) {
         amp_error err = {};
-        amp_params_options seed = {sizeof seed, 7};
+        amp_params_options seed = {sizeof seed, 7, 0};
         amp_session_options o = TinyOptions(16);
         EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;

@@ -369,7 +369,7 @@ struct OfMinor3 : Copy {
 // Three steps, with an overflow, and an evaluation.
 struct Trained {
     explicit Trained(const amp_model_desc *desc) {
-        amp_params_options seed = {sizeof seed, 7};
+        amp_params_options seed = {sizeof seed, 7, 0};
         amp_session_options o = TinyOptions(8);
         o.keep_values = 1;
         EXPECT_EQ(amp_model_from_desc(desc, "tiny", nullptr, &model, &err), AMP_OK) << err.message;

@@ -24,6 +24,7 @@ struct Fixture : Tiny {
     amp_step_report report = {};
     float numbers[TINY_CLASSES * TINY_FEATURES] = {};
     double doubles[8] = {};
+    int64_t count = 0;
     void *outputs[1] = {numbers};
 };
 
@@ -64,6 +65,18 @@ const Row kRefused[] = {
     CALL(amp_params_load, "path", f.params, nullptr, &f.e),
     CALL(amp_params_save, "params", nullptr, "x.st", &f.e),
     CALL(amp_params_save, "path", f.params, nullptr, &f.e),
+    CALL(amp_params_load_memory, "params", nullptr, "x", 1, nullptr, &f.e),
+    CALL(amp_params_load_memory, "bytes", f.params, nullptr, 1, nullptr, &f.e),
+    CALL(amp_params_load_partial, "params", nullptr, "x.st", nullptr, nullptr, &f.e),
+    CALL(amp_params_load_partial, "path", f.params, nullptr, nullptr, nullptr, &f.e),
+    CALL(amp_params_copy, "to", nullptr, f.params, &f.e),
+    CALL(amp_params_copy, "from", f.params, nullptr, &f.e),
+    CALL(amp_params_snapshot, "params", nullptr, &f.made_params, &f.e),
+    CALL(amp_params_snapshot, "out", f.params, nullptr, &f.e),
+    CALL(amp_params_count_nonfinite, "params", nullptr, &f.count, nullptr, &f.e),
+    CALL(amp_params_count_nonfinite, "count", f.params, nullptr, nullptr, &f.e),
+    CALL(amp_session_grad_norm, "session", nullptr, f.doubles, &f.e),
+    CALL(amp_session_grad_norm, "norm", f.session, nullptr, &f.e),
     CALL(amp_session_create, "model", nullptr, f.params, nullptr, &f.made_session, &f.e),
     CALL(amp_session_create, "params", f.model, nullptr, nullptr, &f.made_session, &f.e),
     CALL(amp_session_create, "out", f.model, f.params, nullptr, nullptr, &f.e),

@@ -25,7 +25,7 @@ class Tiny {
   public:
     explicit Tiny(const amp_session_options &options, const amp_allocator *allocator = nullptr,
                   const amp_model_desc *desc = amp_model_query(1, 0)) {
-        amp_params_options seed = {sizeof seed, 7};
+        amp_params_options seed = {sizeof seed, 7, 0};
         EXPECT_EQ(amp_model_from_desc(desc, "tiny", allocator, &model, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_session_create(model, params, &options, &session, &err), AMP_OK) << err.message;

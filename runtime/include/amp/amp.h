@@ -141,6 +141,7 @@ AMP_API AMP_MUST_USE amp_status amp_model_decision_at(const amp_model *model, in
 typedef struct amp_params_options {
     size_t struct_size;
     uint64_t seed; /* of the initialisers: the same seed gives the same weights on every machine */
+    int32_t zeros; /* 1: no initialising, everything is 0: for params that are loaded, copied or set next */
 } amp_params_options;
 
 AMP_API AMP_MUST_USE amp_status amp_params_create(amp_model *model, const amp_params_options *options, amp_params **out,
@@ -157,6 +158,55 @@ AMP_API AMP_MUST_USE amp_status amp_params_set(amp_params *params, const char *n
  * nothing. */
 AMP_API AMP_MUST_USE amp_status amp_params_load(amp_params *params, const char *path, amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err);
+/* The same of the |size| bytes of a file at |bytes|, which are only read, during the call.  |name| names them in
+ * errors; NULL: "params in memory". */
+AMP_API AMP_MUST_USE amp_status amp_params_load_memory(amp_params *params, const void *bytes, size_t size,
+                                                       const char *name, amp_error *err);
+
+/* ---- loading what fits: for weights of another model, or under other names ---- */
+
+typedef enum amp_partial_outcome {
+    AMP_PARTIAL_LOADED = 0,
+    AMP_PARTIAL_MISSING = 1, /* the file has no such tensor: the parameter is as it was */
+    AMP_PARTIAL_MISFIT = 2,  /* another shape or type: the parameter is as it was */
+    AMP_PARTIAL_UNKNOWN = 3  /* a tensor of the file that no parameter takes */
+} amp_partial_outcome;
+
+typedef struct amp_partial_options {
+    size_t struct_size;
+    void *user; /* for the functions below, which are called during the call, in the order of names */
+    /* The tensor that the parameter or buffer |name| takes; NULL: none.  NULL instead of a function: its own name. */
+    const char *(*name_in_file)(void *user, const char *name);
+    /* Once for each parameter and buffer, and for each tensor that none takes.  |why|: of LOADED the tensor's name,
+     * else the reason; it lives during the call. */
+    void (*tensor)(void *user, const char *name, amp_partial_outcome outcome, const char *why);
+} amp_partial_options;
+
+typedef struct amp_partial_report {
+    int32_t loaded, missing, misfits, unknown; /* tensors; see amp_partial_outcome */
+} amp_partial_report;
+
+/* Takes every tensor of a safetensors file that fits.  AMP_OK however few those are: |report| (or NULL) says it.
+ * A file that cannot be read changes nothing. */
+AMP_API AMP_MUST_USE amp_status amp_params_load_partial(amp_params *params, const char *path,
+                                                        const amp_partial_options *options, amp_partial_report *report,
+                                                        amp_error *err);
+
+/* ---- copies ---- */
+
+/* Every parameter and buffer of |to| becomes what it is in |from|, which may be of another model (a newer version of
+ * it, say) that has them all, by name, shape and type; else AMP_MISMATCH. */
+AMP_API AMP_MUST_USE amp_status amp_params_copy(amp_params *to, const amp_params *from, amp_error *err);
+/* New params of the same model with the values of now: one reference, the caller's. */
+AMP_API AMP_MUST_USE amp_status amp_params_snapshot(const amp_params *params, amp_params **out, amp_error *err);
+
+/* How many numbers of the parameters and buffers are NaN or infinite, and the name of the first tensor with one (NULL
+ * where there is none; |first| may be NULL; it lives as long as the model).
+ * Where nothing is scaled (bf16, tf32, fp32), a batch with one infinite value makes all weights NaN, as it does in
+ * PyTorch, and amp_step answers AMP_OK: report->loss is NaN from then on, and this says whether the weights still are
+ * numbers, before a save replaces good ones.  It reads all of them. */
+AMP_API AMP_MUST_USE amp_status amp_params_count_nonfinite(const amp_params *params, int64_t *count, const char **first,
+                                                           amp_error *err);
 
 /* ---- session ----------------------------------------------------------------------------------------------------- */
 
@@ -186,7 +236,8 @@ AMP_API void amp_session_retain(amp_session *session);
 AMP_API void amp_session_release(amp_session *session);
 
 typedef struct amp_step_report {
-    double loss;       /* before the update, unscaled: the mean over the step's micro-batches so far */
+    double loss;       /* before the update, unscaled: the mean over the step's micro-batches so far; NaN once weights
+                          or data are (amp_params_count_nonfinite) */
     float scale;       /* that this step used; 1 where the model trains unscaled */
     int32_t skipped;   /* train blocks that were not updated because a gradient of theirs was not finite: 0 or 1 where
                           the model has one block */
@@ -252,6 +303,11 @@ AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *sessio
 /* Micro-batches that were run of a step that is not complete are dropped. */
 AMP_API AMP_MUST_USE amp_status amp_session_set_scaler(amp_session *session, const amp_scaler_state *state,
                                                        amp_error *err);
+
+/* With keep_values, or where the model computes it (clip_norm): the norm of all gradients of the last complete step, in
+ * double, unscaled, before clipping; infinite or NaN where they are.  It reads every gradient: a report's grad_norm,
+ * where the model computes it, costs nothing.  AMP_WRONG_STATE: no step yet, or gradients are not kept. */
+AMP_API AMP_MUST_USE amp_status amp_session_grad_norm(const amp_session *session, double *norm, amp_error *err);
 
 /* Optimizer state by "fc1.weight/m", ...: as amp_params_get and _set. */
 AMP_API AMP_MUST_USE amp_status amp_session_get(const amp_session *session, const char *name, float *data, size_t count,

@@ -94,7 +94,7 @@ class Life {
         return amp_model_load(model_path_.c_str(), &o, &model_, e);
     }
     amp_status Params(amp_error *e) {
-        amp_params_options o = {sizeof o, 7};
+        amp_params_options o = {sizeof o, 7, 0};
         return amp_params_create(model_, &o, &params_, e);
     }
     amp_status Open(amp_error *e) {

@@ -19,7 +19,7 @@ inline amp_session_options CudaOptions(int64_t capacity) {
 class TinyOnCuda {
   public:
     explicit TinyOnCuda(const amp_allocator *allocator = nullptr) {
-        amp_params_options seed = {sizeof seed, 7};
+        amp_params_options seed = {sizeof seed, 7, 0};
         EXPECT_EQ(amp_model_from_desc(tiny_cuda_desc(), "tiny", allocator, &model, &err), AMP_OK) << err.message;
         EXPECT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
     }

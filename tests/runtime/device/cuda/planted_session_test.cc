@@ -35,7 +35,7 @@ class PlannedModel {
     void Open(bool separate) {
         amp_session_options o = CudaOptions(8);
         o.separate_buffers = separate;
-        amp_params_options seed = {sizeof seed, 7};
+        amp_params_options seed = {sizeof seed, 7, 0};
         ASSERT_EQ(amp_model_from_desc(&desc_, "tiny", nullptr, &model, &err), AMP_OK) << err.message;
         ASSERT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
         ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;

@@ -1,0 +1,129 @@
+/* params_files.c: params from and to safetensors files: all of them, or those that fit. */
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/files/state_file.h"
+#include "runtime/params/params.h"
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static amp_status take(amp_params *p, const amp_safetensors *file, const char *name, amp_error *err) {
+    amp_state_list list;
+    AMP_TRY(amp_state_list_make(&list, p->model, AMP_FILE_OF_PARAMS, &p->model->allocator, err));
+    amp_status status = amp_state_list_check(&list, file, name, err);
+    if (!status) {
+        amp_state_list_read(&list, file, p->states);
+        amp_params_changed_on_host(p);
+    }
+    amp_state_list_free(&list);
+    return status;
+}
+
+amp_status amp_params_load(amp_params *params, const char *path, amp_error *err) {
+    amp_safetensors *file;
+    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load: params or path is NULL");
+    AMP_TRY(amp_safetensors_open(path, &params->model->allocator, &file, err));
+    amp_status status = take(params, file, path, err);
+    amp_safetensors_close(file);
+    return status;
+}
+
+amp_status amp_params_load_memory(amp_params *params, const void *bytes, size_t size, const char *name,
+                                  amp_error *err) {
+    amp_safetensors *file;
+    if (!params || !bytes)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load_memory: params or bytes is NULL");
+    if (!name) name = "params in memory";
+    AMP_TRY(amp_safetensors_parse(bytes, size, name, &params->model->allocator, &file, err));
+    amp_status status = take(params, file, name, err);
+    amp_safetensors_close(file);
+    return status;
+}
+
+amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err) {
+    amp_state_list list;
+    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
+    const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", params->model->desc.name}};
+    AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
+    amp_status status = amp_params_reach_host(params, err);
+    if (!status) status = amp_state_list_write(&list, params->states, path, metadata, 2, err);
+    amp_state_list_free(&list);
+    return status;
+}
+
+/* ---- those that fit ---------------------------------------------------------------------------------------------- */
+
+typedef struct Partial {
+    amp_params *params;
+    const amp_state_list *list;
+    const amp_safetensors *file;
+    const amp_partial_options *options;
+    amp_partial_report report;
+} Partial;
+
+static const char *name_in_file(const Partial *l, const char *name) {
+    return l->options->name_in_file ? l->options->name_in_file(l->options->user, name) : name;
+}
+
+static void tell(const Partial *l, const char *name, amp_partial_outcome outcome, const char *why) {
+    if (l->options->tensor) l->options->tensor(l->options->user, name, outcome, why);
+}
+
+static void take_entry(Partial *l, int32_t entry) {
+    const char *name = l->list->entries[entry].name, *there = name_in_file(l, name);
+    const amp_tensor_view *v = there ? amp_safetensors_find(l->file, there) : NULL;
+    amp_error why = {0};
+    if (!v) {
+        l->report.missing++;
+        tell(l, name, AMP_PARTIAL_MISSING, there ? "is not in the file" : "was not asked for");
+    } else if (amp_state_list_take(l->list, entry, v, l->params->states, &why)) {
+        l->report.misfits++;
+        tell(l, name, AMP_PARTIAL_MISFIT, why.message);
+    } else {
+        l->report.loaded++;
+        tell(l, name, AMP_PARTIAL_LOADED, there);
+    }
+}
+
+static bool is_wanted(const Partial *l, const char *tensor) {
+    for (int32_t i = 0; i < l->list->count; i++) {
+        const char *there = name_in_file(l, l->list->entries[i].name);
+        if (there && !strcmp(there, tensor)) return true;
+    }
+    return false;
+}
+
+static void take_all(Partial *l) {
+    for (int32_t i = 0; i < l->list->count; i++) take_entry(l, i);
+    for (int32_t i = 0; i < amp_safetensors_count(l->file); i++) {
+        const char *name = amp_safetensors_at(l->file, i)->name;
+        if (is_wanted(l, name)) continue;
+        l->report.unknown++;
+        tell(l, name, AMP_PARTIAL_UNKNOWN, "is the file's, but no parameter takes it");
+    }
+}
+
+static amp_status load_partial(Partial *l, amp_error *err) {
+    amp_state_list list;
+    AMP_TRY(amp_params_reach_host(l->params, err));
+    AMP_TRY(amp_state_list_make(&list, l->params->model, AMP_FILE_OF_PARAMS, &l->params->model->allocator, err));
+    l->list = &list;
+    take_all(l);
+    if (l->report.loaded) amp_params_changed_on_host(l->params);
+    amp_state_list_free(&list);
+    return AMP_OK;
+}
+
+amp_status amp_params_load_partial(amp_params *params, const char *path, const amp_partial_options *options,
+                                   amp_partial_report *report, amp_error *err) {
+    amp_partial_options o;
+    amp_safetensors *file;
+    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load_partial: params or path is NULL");
+    AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_partial_options", err));
+    AMP_TRY(amp_safetensors_open(path, &params->model->allocator, &file, err));
+    Partial l = {.params = params, .file = file, .options = &o};
+    amp_status status = load_partial(&l, err);
+    if (report && !status) *report = l.report;
+    amp_safetensors_close(file);
+    return status;
+}

@@ -1,0 +1,96 @@
+/* params_values.c: params as a whole: copies of them, and whether they are still numbers. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "runtime/model/matrix_layout.h"
+#include "runtime/params/params.h"
+
+/* ---- copying ----------------------------------------------------------------------------------------------------- */
+
+static bool same_tensor(const amp_model_state *a, const amp_model_state *b) {
+    return a->storage == b->storage && a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims);
+}
+
+static amp_status check_tensors(const amp_params *to, const amp_params *from, amp_error *err) {
+    const amp_model *m = to->model;
+    for (int32_t i = 0; i < m->state_count; i++) {
+        if (!amp_state_is_param(&m->states[i])) continue;
+        int32_t there = amp_model_state_index(from->model, m->states[i].name);
+        if (there < 0 || !same_tensor(&m->states[i], &from->model->states[there]))
+            return amp_fail(err, AMP_MISMATCH,
+                            "amp_params_copy: the params that are copied have no %s of the same shape and type",
+                            m->states[i].name);
+    }
+    return AMP_OK;
+}
+
+/* Two models may store a tensor in different layouts: then it goes by rows of f32, which integers never need. */
+static void copy_tensor(const amp_params *to, int32_t i, const amp_params *from, float *rows) {
+    const amp_model_state *s = &to->model->states[i];
+    int32_t there = amp_model_state_index(from->model, s->name);
+    const amp_model_state *other = &from->model->states[there];
+    if (s->layout == other->layout) {
+        memcpy(to->states[i], from->states[there], amp_state_bytes(s));
+        return;
+    }
+    amp_state_get_f32(other, from->states[there], rows);
+    amp_state_set_f32(s, to->states[i], rows);
+}
+
+amp_status amp_params_copy(amp_params *to, const amp_params *from, amp_error *err) {
+    if (!to || !from) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_copy: to or from is NULL");
+    if (to == from) return AMP_OK;
+    AMP_TRY(check_tensors(to, from, err));
+    AMP_TRY(amp_params_reach_host(from, err));
+    size_t bytes = amp_states_largest(to->model) * sizeof(float);
+    float *rows = amp_alloc_aligned(&to->memory.allocator, bytes, AMP_MEMORY_ALIGN);
+    if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to copy its params", to->model->desc.name);
+    for (int32_t i = 0; i < to->model->state_count; i++)
+        if (amp_state_is_param(&to->model->states[i])) copy_tensor(to, i, from, rows);
+    amp_free_aligned(&to->memory.allocator, rows, bytes, AMP_MEMORY_ALIGN);
+    amp_params_changed_on_host(to);
+    return AMP_OK;
+}
+
+amp_status amp_params_snapshot(const amp_params *params, amp_params **out, amp_error *err) {
+    if (out) *out = NULL;
+    if (!params || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_snapshot: params or out is NULL");
+    amp_params_options zeros = {.struct_size = sizeof zeros, .zeros = 1};
+    amp_params *copy;
+    AMP_TRY(amp_params_create(params->model, &zeros, &copy, err));
+    amp_status status = amp_params_copy(copy, params, err);
+    if (status) amp_params_release(copy);
+    else *out = copy;
+    return status;
+}
+
+/* ---- are they numbers -------------------------------------------------------------------------------------------- */
+
+static int64_t count_broken(const amp_model_state *s, const void *memory, float *rows) {
+    int64_t count = amp_model_state_elements(s), broken = 0;
+    if (s->storage != AMP_DT_F32) return 0;
+    amp_state_get_f32(s, memory, rows);
+    for (int64_t i = 0; i < count; i++) broken += !isfinite(rows[i]);
+    return broken;
+}
+
+amp_status amp_params_count_nonfinite(const amp_params *params, int64_t *count, const char **first, amp_error *err) {
+    if (!params || !count)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_count_nonfinite: params or count is NULL");
+    *count = 0;
+    if (first) *first = NULL;
+    AMP_TRY(amp_params_reach_host(params, err));
+    const amp_model *m = params->model;
+    size_t bytes = amp_states_largest(m) * sizeof(float);
+    float *rows = amp_alloc_aligned(&m->allocator, bytes, AMP_MEMORY_ALIGN);
+    if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to look at its params", m->desc.name);
+    for (int32_t i = 0; i < m->state_count; i++) {
+        int64_t broken = amp_state_is_param(&m->states[i]) ? count_broken(&m->states[i], params->states[i], rows) : 0;
+        if (broken && first && !*first) *first = m->states[i].name;
+        *count += broken;
+    }
+    amp_free_aligned(&m->allocator, rows, bytes, AMP_MEMORY_ALIGN);
+    return AMP_OK;
+}

@@ -98,8 +98,10 @@ int64_t amp_model_state_elements(const amp_model_state *state) {
 
 /* ---- measures ---------------------------------------------------------------------------------------------------- */
 
+static bool is_named_loss(const amp_model_result *r) { return r->kind == AMP_RESULT_NAMED_LOSS; }
+
 static bool is_loss(const amp_model_result *r) {
-    return r->kind == AMP_RESULT_NAMED_LOSS || (r->kind == AMP_RESULT_LOSS && r->index != AMP_MODEL_NONE);
+    return is_named_loss(r) || (r->kind == AMP_RESULT_LOSS && r->index != AMP_MODEL_NONE);
 }
 
 static bool is_metric(const amp_model_result *r) { return r->kind == AMP_RESULT_METRIC; }
@@ -113,8 +115,23 @@ static const amp_model_result *find(const amp_program *p, bool (*is)(const amp_m
 
 static const amp_program *measuring(const amp_model *m) { return m->eval ? m->eval : m->train_step; }
 
+/* A metric of averages is computed from it: metrics' inputs are in the table of all inputs. */
+static bool is_averaged(const amp_model *m, const amp_model_result *r) {
+    for (int32_t i = m->input_count; i < m->all_input_count; i++)
+        if (!strcmp(m->inputs[i].name, r->name)) return true;
+    return false;
+}
+
+/* Where the model names losses, the sums of its blocks ("loss.0") say nothing new. */
 static const amp_model_result *loss_at(const amp_model *m, int32_t index) {
-    return find(measuring(m), is_loss, &index);
+    int32_t first = 0;
+    const amp_program *p = measuring(m);
+    bool names = find(p, is_named_loss, &first) != NULL;
+    for (int32_t i = 0; p && i < p->result_count; i++) {
+        const amp_model_result *r = &p->results[i];
+        if (is_loss(r) && (!names || is_named_loss(r) || is_averaged(m, r)) && index-- == 0) return r;
+    }
+    return NULL;
 }
 
 static const amp_model_result *metric_at(const amp_model *m, int32_t index) {

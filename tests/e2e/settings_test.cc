@@ -291,6 +291,38 @@ TEST(Blocks, GoTogetherWhereNothingIsScaled) {
     EXPECT_NEAR(report.loss, losses[0] + losses[1], 1e-6);
 }
 
+// Named losses of several blocks: no sums of the blocks beside them, unless a metric is computed from one.
+TEST(Blocks, ReportNamedLossesOnly) {
+    for (bool metric : {false, true}) {
+        std::string text = two_blocks("fp32");
+        text.replace(text.find("loss = mse_loss(p"), 4, "loss l_fit");
+        std::string second =
+            metric ? "loss = mse_loss(q, u)\n    metric size = exp(loss)" : "loss r_fit = mse_loss(q, u)";
+        text.replace(text.find("loss = mse_loss(q, u)"), 21, second);
+        Training r(e2e::compile_to_file(text, "pair-named.so"), 5);
+        ASSERT_TRUE(r.ok());
+        amp_model_info info;
+        amp_model_get_info(r.model, &info);
+        std::vector<std::string> names;
+        for (int32_t i = 0; amp_model_loss_at(r.model, i); i++) names.push_back(amp_model_loss_at(r.model, i));
+        EXPECT_EQ(info.loss_count, (int32_t)names.size());
+        std::vector<std::string> wanted = {"l_fit", "r_fit"};
+        std::vector<double> losses(names.size()), metrics(1);
+        Pair good;
+        double loss;
+        ASSERT_EQ(amp_eval(r.session, good.inputs().data(), 5, &loss, metrics.data(), &r.err), AMP_OK) << r.err.message;
+        ASSERT_EQ(amp_session_losses(r.session, losses.data(), &r.err), AMP_OK);
+        double sum = 0;
+        for (size_t i = 0; i < names.size(); i++)
+            if (metric || names[i].find("_fit") != std::string::npos) sum += losses[i];
+        EXPECT_NEAR(loss, sum, 1e-5);
+        EXPECT_EQ(names, metric ? (std::vector<std::string>{"l_fit", "1"}) : wanted);
+        if (!metric) continue;
+        ASSERT_EQ(amp_session_finish_metrics(r.session, loss, losses.data(), metrics.data(), &r.err), AMP_OK);
+        EXPECT_TRUE(std::isfinite(metrics[0])) << "the loss that it is computed from is not known";
+    }
+}
+
 // ---- inputs
 // --------------------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ typedef struct amp_model_info {
     int32_t decision_count;
     int64_t param_elements;   /* trained numbers */
     int64_t accumulate;       /* micro-batches of a step: calls of amp_step; 1 unless the model says otherwise */
-    int32_t loss_count;       /* losses that are reported apart: `loss NAME = ...` */
+    int32_t loss_count;       /* losses that are reported apart: `loss NAME = ...`; else those of several blocks */
     int32_t has_fp32;         /* 1: amp_session_options.precision "fp32" is there */
     int32_t has_cuda;         /* 1: it can run on the device "cuda" */
     int32_t cuda_kernels;     /* functions of its CUDA code */

@@ -10,6 +10,7 @@
 
 static amp_status fill(amp_params *p, const amp_params_options *o, amp_error *err) {
     AMP_TRY(amp_params_make_residency(p, err));
+    AMP_TRY(amp_published_make(p->model, &p->published, err));
     AMP_TRY(amp_states_alloc(p->model, amp_state_lives_in_params, NULL, &p->memory.allocator, &p->states, err));
     return o->zeros ? AMP_OK : amp_states_initialise(p->model, p->states, o->seed, &p->memory.allocator, err);
 }
@@ -43,6 +44,7 @@ void amp_params_retain(amp_params *params) {
 void amp_params_release(amp_params *p) {
     if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
     amp_model *model = p->model;
+    amp_published_free(p->published);
     amp_params_free_residency(p);
     amp_states_free(model, p->states, &p->memory.allocator);
     pthread_mutex_destroy(&p->refreshing);

@@ -10,6 +10,7 @@
 #include "runtime/memory/device_memory.h"
 #include "runtime/model/model.h"
 #include "runtime/model/state.h"
+#include "runtime/params/published.h"
 
 /* ---- where params live ------------------------------------------------------------------------------------------- */
 
@@ -54,7 +55,8 @@ struct amp_params {
     atomic_int references;
     amp_model *model;
     amp_counted_allocator memory;
-    void **states;                   /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    void **states; /* on the host, by state of the model: PARAM, BUFFER and DERIVED; else NULL */
+    amp_published *published;
     amp_params_residency *residency; /* apart, because where values are is no part of what callers see as const */
     /* Derived states are recomputed before the next run.  The lock is for sessions that share the params and start at
      * the same time. */

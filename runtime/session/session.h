@@ -91,6 +91,8 @@ struct amp_session {
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
     amp_params_user params_user; /* of |params| */
+    bool published;              /* reads versions: */
+    amp_params_version *version; /* that programs are bound to */
     amp_device *device;
     amp_counted_allocator memory; /* everything below comes from it */
     amp_session_states states;
@@ -141,9 +143,18 @@ const amp_bound_program *amp_session_last_program(const amp_session *session);
 
 /* Runs a bound program. */
 amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
-/* Checks n and the inputs that the program reads, refreshes derived states where params were set, runs. */
+/* Recomputes derived states where params were set. */
+amp_status amp_session_refresh(amp_session *session, amp_error *err);
+/* Checks n and the inputs that the program reads, refreshes derived states or takes the newest version, runs. */
 amp_status amp_session_run(amp_session *session, amp_bound_program *bound, const void *const *inputs, int64_t n,
                            amp_error *err);
+
+/* ---- publish.c --------------------------------------------------------------------------------------------------- */
+
+/* A session that reads versions can be made: AMP_WRONG_STATE before the first, AMP_UNSUPPORTED on such a device. */
+amp_status amp_session_check_published(const amp_params *params, const amp_device_type *type, amp_error *err);
+/* Binds the newest version. */
+void amp_session_read_newest(amp_session *session);
 
 /* ---- session_results.c ------------------------------------------------------------------------------------------- */
 

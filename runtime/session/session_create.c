@@ -12,8 +12,9 @@
 amp_status amp_session_check_training(const amp_session *s, const char *call, amp_error *err) {
     if (!s) return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: session is NULL", call);
     if (s->training) return AMP_OK;
-    const char *why =
-        amp_model_trains(s->model) ? "the session was created with inference = 1" : "the model has no train block";
+    const char *why = !amp_model_trains(s->model) ? "the model has no train block"
+                      : s->published              ? "the session was created with published = 1"
+                                                  : "the session was created with inference = 1";
     return amp_fail(err, AMP_WRONG_STATE, "%s: %s", call, why);
 }
 
@@ -66,8 +67,18 @@ static uint64_t held_bytes(const amp_session *s) {
 static uint64_t bytes_of_role(const amp_session *s, uint32_t role) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < s->model->state_count; i++)
-        if (s->model->states[i].role == role) bytes += amp_state_bytes(&s->model->states[i]);
+        if (s->model->states[i].role == role && (!s->published || s->version->tensors[i]))
+            bytes += amp_state_bytes(&s->model->states[i]);
     return bytes;
+}
+
+/* That somebody else publishes while a session reads a version is nothing that this session waits for. */
+static uint64_t params_bytes(const amp_session *s) {
+    const amp_params *p = s->params;
+    if (s->published)
+        return bytes_of_role(s, AMP_STATE_PARAM) + bytes_of_role(s, AMP_STATE_BUFFER) +
+               bytes_of_role(s, AMP_STATE_DERIVED);
+    return p->memory.bytes + sizeof *p + sizeof *p->published + atomic_load(&p->published->bytes);
 }
 
 /* Of the device, what allocators do not see. */
@@ -85,7 +96,7 @@ void amp_session_memory(const amp_session *s, amp_memory_info *out) {
         .derived = bytes_of_role(s, AMP_STATE_DERIVED),
         .moments = held_bytes(s),
         .activations = s->arena.bytes,
-        .total = s->memory.bytes + s->params->memory.bytes + sizeof *s + sizeof *s->params + device_bytes(s),
+        .total = s->memory.bytes + sizeof *s + params_bytes(s) + device_bytes(s),
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         const amp_bound_program *b = &s->programs[i];
@@ -128,7 +139,8 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     if (!s->states.bound) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", m->desc.name);
     s->states.host = s->states.held;
     for (int32_t i = 0; i < m->state_count; i++)
-        s->states.bound[i] = s->states.held[i] ? s->states.held[i] : s->params->states[i];
+        s->states.bound[i] = s->states.held[i] ? s->states.held[i] : s->published ? NULL : s->params->states[i];
+    if (s->published) amp_session_read_newest(s);
     int64_t *seed_state = amp_session_seed(s);
     if (seed_state) *seed_state = (int64_t)seed;
     return AMP_OK;
@@ -175,7 +187,7 @@ static amp_status make_programs(amp_session *s, const amp_session_options *o, am
         [AMP_RUN_EVAL] = in_fp32 && m->eval_fp32 ? m->eval_fp32 : m->eval,
         [AMP_RUN_INFER] = in_fp32 && m->infer_fp32 ? m->infer_fp32 : m->infer,
         [AMP_RUN_METRICS] = m->metrics,
-        [AMP_RUN_REFRESH] = m->refresh,
+        [AMP_RUN_REFRESH] = s->published ? NULL : m->refresh,
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
         bool keep = o->keep_values && (i == AMP_RUN_TRAIN_STEP || i == AMP_RUN_APPLY_STEP);
@@ -225,6 +237,7 @@ static amp_status open_device(amp_session *s, const amp_session_options *o, cons
                                   .cuda_stream = o->cuda_stream,
                                   .cuda_device = o->cuda_device};
     AMP_TRY(type->create(&options, &s->memory.allocator, &s->device, err));
+    if (s->published) return AMP_OK;
     s->params_user = (amp_params_user){.trains = s->training, .capacity = s->capacity};
     return amp_params_enter(s->params, &s->params_user,
                             type->device_memory ? type->device_memory->memory(s->device) : NULL, s->model, err);
@@ -257,6 +270,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     amp_model *target;
     AMP_TRY(amp_model_for(model, type->name, &target, err));
     AMP_TRY(check_precision(&o, target, err));
+    if (o.published) AMP_TRY(amp_session_check_published(params, type, err));
     amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s);
     if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
     amp_counted_allocator_init(&s->memory, &model->allocator);
@@ -264,7 +278,8 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     amp_model_retain(s->model = target);
     amp_params_retain(s->params = params);
     s->capacity = o.capacity;
-    s->training = amp_model_trains(target) && !o.inference;
+    s->published = o.published != 0;
+    s->training = amp_model_trains(target) && !o.inference && !o.published;
     amp_status status = fill(s, &o, type, err);
     if (status) amp_session_release(s);
     else *out = s;
@@ -295,6 +310,7 @@ void amp_session_release(amp_session *s) {
     amp_device_arena_free(&s->device_arena, a);
     if (s->device) s->device->type->destroy(s->device);
     amp_params_leave(s->params, &s->params_user);
+    amp_published_drop(s->params->published, s->version);
     amp_params_release(s->params);
     amp_free(&model->allocator, s, sizeof *s);
     amp_model_release(model);

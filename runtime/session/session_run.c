@@ -92,7 +92,7 @@ amp_status amp_session_run_bound(const amp_session *s, const amp_bound_program *
     return s->device->type->run(s->device, &run, err);
 }
 
-static amp_status refresh(amp_session *s, amp_error *err) {
+amp_status amp_session_refresh(amp_session *s, amp_error *err) {
     amp_params *p = s->params;
     if (!s->device->type->computes || !atomic_load(&p->stale)) return AMP_OK;
     pthread_mutex_lock(&p->refreshing);
@@ -107,7 +107,8 @@ static amp_status refresh(amp_session *s, amp_error *err) {
 amp_status amp_session_run(amp_session *s, amp_bound_program *b, const void *const *inputs, int64_t n, amp_error *err) {
     AMP_TRY(check_n(s, n, err));
     AMP_TRY(check_inputs(s, b, inputs, n, err));
-    AMP_TRY(refresh(s, err));
+    if (s->published) amp_session_read_newest(s);
+    else AMP_TRY(amp_session_refresh(s, err));
     bind_inputs(b, inputs);
     return amp_session_run_bound(s, b, n, err);
 }

@@ -17,6 +17,8 @@ class FailingAllocator {
     ~FailingAllocator() { EXPECT_TRUE(live_.empty()) << live_.size() << " allocations were not freed"; }
 
     amp_allocator get() { return {this, Alloc, Free}; }
+    // From now on |more| allocations succeed; -1: all.
+    void fail_after(int more) { fail_at_ = more < 0 ? -1 : calls_ + more; }
     int calls() const { return calls_; }
     size_t bytes_ever() const { return bytes_ever_; }
 

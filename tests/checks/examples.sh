@@ -60,6 +60,14 @@ for program in "$work/embed_compile" "$bin/examples/embed_compile/embed_compile"
     says 'xor after 500 steps: loss 0.0' 'accuracy 1.00'
 done
 
+# hand_over: one thread trains, two answer; each answer belongs to one version
+line=$(command_of hand_over cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+run 0 "$work/hand_over" "$work/mlp.so"
+says 'version 2: ' 'version 11: ' 'server 0: ' 'server 1: '
+run 2 "$work/hand_over"
+says 'usage: hand_over MODEL.so'
+
 # embed_cpp: two results, in C++; the headers are clean for both compilers and both standards
 line=$(command_of embed_cpp 'c[+][+]')
 expect 'the README has one c++ line' 1 "$(wc -l <<<"$line")"

@@ -20,6 +20,8 @@
  *            that share params may run at the same time only while none of them trains and nobody sets or loads params.
  *            Params live where they were used last: sessions on another device are refused (AMP_WRONG_STATE) while
  *            sessions where they live are alive, and else move them.
+ *            Sessions with published = 1 read versions (amp_params_publish): those may run at any time, whatever other
+ *            threads do with the params.
  *            A session works on its own threads (|threads|), which never call back.
  * Errors.    amp/base.h.  After a failed call every object is as it was, unless the call's comment says otherwise.
  *            After a fatal error of a CUDA device (an illegal address, say) every call that needs the device fails with
@@ -208,6 +210,30 @@ AMP_API AMP_MUST_USE amp_status amp_params_snapshot(const amp_params *params, am
 AMP_API AMP_MUST_USE amp_status amp_params_count_nonfinite(const amp_params *params, int64_t *count, const char **first,
                                                            amp_error *err);
 
+/* Hand-over while serving: training writes the params, inference reads a version of them.
+ *
+ * Publishes the values that the params have now: they become the newest version, which sessions with published = 1 read
+ * from their next call on, each call exactly one version.  A version holds what evaluation and inference read (weights
+ * in the types that products read, no masters besides) and never changes.  Tensors that have the bytes of the version
+ * before are shared with it, only the others are copied.
+ * Threads.  To be called by the thread that uses the params, between its other calls; other threads may meanwhile make,
+ * use and release sessions with published = 1.  A call of such a session costs one more atomic load, and where there
+ * is a new version a lock that is held for a few instructions.  Copying holds no lock.
+ * Memory.  A version is freed with the last session that reads it: when that takes a newer one or is released (so the
+ * model's allocator must be usable by the threads of all of them).  At most one version per session is alive, and the
+ * newest.  A session that is not called keeps the version that it read last.
+ * |report| may be NULL.  AMP_UNSUPPORTED: the params live in the memory of a device "cuda".  AMP_OUT_OF_MEMORY: the
+ * version before stays the newest. */
+typedef struct amp_publish_report {
+    uint64_t version;       /* 1 for the first */
+    uint64_t copied_bytes;  /* of tensors that changed */
+    uint64_t shared_bytes;  /* of those that did not */
+    uint64_t bytes_alive;   /* that all versions take which are alive */
+    int32_t versions_alive; /* this one included */
+    int32_t reserved;
+} amp_publish_report;
+AMP_API AMP_MUST_USE amp_status amp_params_publish(amp_params *params, amp_publish_report *report, amp_error *err);
+
 /* ---- session ----------------------------------------------------------------------------------------------------- */
 
 typedef struct amp_session_options {
@@ -227,6 +253,8 @@ typedef struct amp_session_options {
     void *cuda_stream;        /* "cuda": a CUstream (or cudaStream_t) of the application, on which everything runs; it
                                  and its context must outlive the session and its params.  NULL: a stream of its own in
                                  the device's primary context.  Calls leave the caller's current context as it is */
+    int32_t published;        /* 1: evaluates and infers with the newest version of amp_params_publish; no training.
+                                 AMP_WRONG_STATE before the first; AMP_UNSUPPORTED on "cuda" */
 } amp_session_options;
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
@@ -234,6 +262,10 @@ AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params 
                                                    amp_error *err);
 AMP_API void amp_session_retain(amp_session *session);
 AMP_API void amp_session_release(amp_session *session);
+
+/* The version that the last amp_infer or amp_eval of a session with published = 1 read, or that it was created with; 0
+ * for any other session.  By the session's thread. */
+AMP_API uint64_t amp_session_version(const amp_session *session);
 
 typedef struct amp_step_report {
     double loss;       /* before the update, unscaled: the mean over the step's micro-batches so far; NaN once weights
@@ -325,7 +357,7 @@ AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const 
 
 /* Bytes that the session and its params hold, by kind: exactly what was allocated for them.  On a device with memory of
  * its own the kinds are what is there; what the host keeps besides (its copy of the params, pinned memory) is in
- * |scratch|. */
+ * |scratch|; so are versions that were published.  A session with published = 1: the version that it reads. */
 typedef struct amp_memory_info {
     uint64_t params;      /* f32 masters and buffers */
     uint64_t derived;     /* low-precision and packed copies of weights */

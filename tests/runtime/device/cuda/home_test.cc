@@ -213,4 +213,21 @@ TEST_F(Home, NothingIsLeftBehind) {
     ExpectNoLeak();
 }
 
+// Versions are the host's.
+TEST_F(Home, PublishingIsRefused) {
+    TinyOnCuda tiny;
+    amp_session_options on_cuda = CudaOptions(8);
+    amp_session *other;
+    ASSERT_EQ(amp_params_publish(tiny.params, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    on_cuda.published = 1;
+    EXPECT_EQ(amp_session_create(tiny.model, tiny.params, &on_cuda, &other, &tiny.err), AMP_UNSUPPORTED);
+    EXPECT_EQ(other, nullptr);
+    ExpectMessage(tiny.err, "the device cuda reads its own; use the device cpu for sessions with published = 1");
+    amp_session *cuda = tiny.Open(CudaOptions(8));
+    Step(cuda, 1);
+    EXPECT_EQ(amp_params_publish(tiny.params, nullptr, &tiny.err), AMP_UNSUPPORTED);
+    ExpectMessage(tiny.err, "its params live in the memory of cuda:0 (");
+    tiny.Close(cuda);
+}
+
 } // namespace

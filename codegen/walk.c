@@ -8,6 +8,7 @@ enum { KEPT_BYTES = 64 << 10 }; /* of stack, for values that several phases of a
 void walk_init(Walk *w, const Func *f, Arena *a) {
     *w = (Walk){.f = f, .arena = a};
     w->values = arena_array(a, ValueWalk, f->values.len + 1);
+    w->first_phase = arena_array(a, int, f->values.len + 1);
 }
 
 const char *walk_name(const Walk *w) {

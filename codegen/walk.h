@@ -64,6 +64,7 @@ typedef struct Walk {
     VEC(uint32_t) operands; /* 1-based buffers of the function: reads, then writes that are not among them */
     VEC(Sink) sinks;
     ValueWalk *values; /* by value id */
+    int *first_phase;  /* by value id; a target's, which leaves it zero after each kernel */
 } Walk;
 
 /* For all kernels of a function. */

@@ -211,6 +211,7 @@ static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
 
 amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out, amp_error *err) {
     Session s;
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile: out is NULL");
     *out = NULL;
     AMP_TRY(session_init(&s, options, err));
     arena_init(&s.arena, s.options.allocator);

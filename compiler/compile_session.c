@@ -1,6 +1,8 @@
 /* compile_session.c: see compile_session.h. */
 #include "compiler/compile_session.h"
 
+#include <sys/stat.h>
+
 #include "base/names.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -10,13 +12,30 @@
 
 enum { SOURCE_LIMIT = 64 << 20 };
 
+static amp_status check_options(const amp_compile_options *o, amp_error *err) {
+    if (o->define_count && !o->defines)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: define_count is %zu, and defines is NULL",
+                        o->define_count);
+    for (size_t i = 0; i < o->define_count; i++)
+        if (!o->defines[i].name || !*o->defines[i].name || !o->defines[i].value)
+            return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: define %zu has no %s", i,
+                            o->defines[i].value ? "name" : "value");
+    if (o->emit < AMP_EMIT_SO || o->emit > AMP_EMIT_PTX)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: emit is %d, not one of amp_emit",
+                        (int)o->emit);
+    if (o->max_ops < 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: max_ops is %lld; 0 or more",
+                        (long long)o->max_ops);
+    return AMP_OK;
+}
+
 amp_status session_init(Session *s, const amp_compile_options *options, amp_error *err) {
     memset(&s->images, 0, sizeof s->images);
     s->files = NULL;
     if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
     AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
     if (!s->options.name) s->options.name = "model.amp";
-    return AMP_OK;
+    return check_options(&s->options, err);
 }
 
 /* The folder of |beside| joined with |name|. */
@@ -68,14 +87,26 @@ amp_status session_open(Session *s, amp_error *err) {
     return AMP_OK;
 }
 
+/* Waiting for what a pipe may bring, a model could hold a service for ever. */
+static bool is_regular(Session *s, const char *name, const char *beside) {
+    struct stat st;
+    return !stat(path_beside(&s->arena, name, beside), &st) && S_ISREG(st.st_mode);
+}
+
+static bool may_read(const Session *s, const char *policy) {
+    return !s->options.no_files || (s->options.policy && !strcmp(policy, s->options.policy));
+}
+
 /* A built-in policy by name, else a file beside the model. */
 static const Source *find_policy(void *user, const char *name) {
     Session *s = user;
     const Source *found = policy_builtin(&s->arena, name);
-    if (found) return found;
+    if (found || !may_read(s, name)) return found;
     amp_error ignored; /* the pass says that there is no such policy, and lists the built-in ones */
-    if (!session_read(s, name, NULL, SOURCE_LIMIT, &found, &ignored)) return found;
-    if (!session_read(s, name, s->source->name, SOURCE_LIMIT, &found, &ignored)) return found;
+    const char *places[] = {NULL, s->source->name};
+    for (int i = 0; i < 2; i++)
+        if (is_regular(s, name, places[i]) && !session_read(s, name, places[i], SOURCE_LIMIT, &found, &ignored))
+            return found;
     return NULL;
 }
 
@@ -83,6 +114,7 @@ static const Source *find_include(void *user, const char *name, const char *besi
     Session *s = user;
     const Source *found = NULL;
     amp_error ignored; /* the front end reports the include itself */
+    if (s->options.no_files || !is_regular(s, name, beside)) return NULL;
     return session_read(s, name, beside, SOURCE_LIMIT, &found, &ignored) ? NULL : found;
 }
 
@@ -95,6 +127,7 @@ static Module *read_model(Session *s) {
         .user = s,
         .max_ops = s->options.max_ops,
         .define_count = (int)s->options.define_count,
+        .no_includes = s->options.no_files,
     };
     o.defines = defines;
     return frontend_compile(&s->arena, &s->diags, s->source, &o);
@@ -190,6 +223,17 @@ static void first_line(char *out, size_t size, const char *text) {
     out[n] = 0;
 }
 
+/* "mlp.amp: at least 80 more errors; the first 20 are shown" */
+static void report_hidden(Session *s) {
+    int shown = 0;
+    for (int i = 0; i < s->diags.list.len; i++) shown += s->diags.list.data[i]->severity == DIAG_ERROR;
+    int hidden = s->diags.errors - shown;
+    if (hidden <= 0 || !s->options.diagnostic) return;
+    const char *text = arena_printf(&s->arena, "%s: %s%d more error%s; the first %d are shown\n", s->options.name,
+                                    s->diags.stopped ? "at least " : "", hidden, hidden == 1 ? "" : "s", shown);
+    s->options.diagnostic(s->options.user, text, false);
+}
+
 amp_status session_report(Session *s, amp_error *err) {
     amp_status status = s->diags.errors ? AMP_BAD_SOURCE : AMP_OK;
     char first[900] = "the model has errors";
@@ -206,10 +250,13 @@ amp_status session_report(Session *s, amp_error *err) {
             have_first = true;
         }
     }
+    report_hidden(s);
     s->diags.list.len = 0;
     if (!status) return AMP_OK;
     int more = s->diags.errors - 1;
-    return more > 0 ? amp_fail(err, status, "%s (and %d more)", first, more) : amp_fail(err, status, "%s", first);
+    const char *least = s->diags.stopped ? "at least " : "";
+    return more > 0 ? amp_fail(err, status, "%s (and %s%d more)", first, least, more)
+                    : amp_fail(err, status, "%s", first);
 }
 
 /* ---- what the caller gets ---------------------------------------------------------------------------------------- */
@@ -233,7 +280,7 @@ amp_status result_new(const amp_allocator *allocator, const void *data, size_t s
 }
 
 const void *amp_compile_result_data(const amp_compile_result *result, size_t *size) {
-    *size = result ? result->size : 0;
+    if (size) *size = result ? result->size : 0;
     return result ? result->data : NULL;
 }
 

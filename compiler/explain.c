@@ -225,6 +225,7 @@ static amp_status explain(Session *s, const char *glob, bool json, amp_compile_r
 amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json, amp_compile_result **out,
                        amp_error *err) {
     Session s;
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain: out is NULL");
     *out = NULL;
     AMP_TRY(session_init(&s, options, err));
     arena_init(&s.arena, s.options.allocator);

@@ -191,6 +191,7 @@ bool elab_enter(Elab *e, Loc loc);
 void elab_leave(Elab *e);
 /* Counts |amount| ops or iterations; false, and one error, if the total exceeds max_ops. */
 bool elab_charge(Elab *e, Loc loc, int64_t amount);
+bool elab_charge_param(Elab *e, Loc loc); /* what a parameter costs besides the ops that read it */
 /* Charges the call; false, and an error, if the lower bound of its ops exceeds what is left. */
 bool elab_afford_call(Elab *e, Block *b, const Expr *call);
 bool elab_afford_iterations(Elab *e, const Stmt *s, int64_t iterations, int64_t cost);

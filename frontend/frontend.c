@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-enum { DEFAULT_MAX_OPS = 10000000, MAX_FILES = 256, LANGUAGE_VERSION = 1 };
+enum { DEFAULT_MAX_OPS = 250000, MAX_FILES = 256, LANGUAGE_VERSION = 1 };
 
 /* ---- files ------------------------------------------------------------------------------------------------ */
 
@@ -52,7 +52,9 @@ static void add_include(Elab *e, const Unit *unit, const Decl *d) {
     const Source *source = NULL;
     if (e->options->find_include)
         source = e->options->find_include(e->options->user, d->name->text, unit->file->source->name);
-    if (!source)
+    if (e->options->no_includes)
+        elab_error(e, d->name->loc, "include is not allowed here: this compiler was told to read no other files");
+    else if (!source)
         diag_help(e->d, elab_error(e, d->name->loc, "cannot read the file \"%s\"", d->name->text),
                   "its name is relative to the file that includes it");
     else if (e->units.len == MAX_FILES) elab_error(e, d->loc, "a program has at most %d files", MAX_FILES);

@@ -19,7 +19,8 @@ typedef struct FrontendOptions {
      * Source.name are the same file, which is read once. */
     const Source *(*find_include)(void *user, const char *name, const char *beside);
     void *user;
-    int64_t max_ops; /* 0: 10,000,000 */
+    int64_t max_ops;  /* 0: 250,000; see frontend/limits.c */
+    bool no_includes; /* |find_include| finds nothing: the message says why */
 } FrontendOptions;
 
 /* Parses and elaborates.  The inputs of the module's function `forward` are the model's inputs, then the train inputs,

@@ -1,6 +1,8 @@
 /* parse.c: one source file to its raw tree: checks that the file is text, and hands the parser its tokens. */
 #include "frontend/tokens.h"
 
+#include <math.h>
+
 #include "base/text.h"
 
 enum { MAX_SOURCE_BYTES = 4 << 20 };
@@ -77,6 +79,8 @@ int token_int(Parse *p, AMP_YYSTYPE *value, const Loc *loc) {
 int token_float(Parse *p, AMP_YYSTYPE *value, const Loc *loc) {
     if (!decimal_parse(p->source->text + loc->begin, loc->end - loc->begin, &value->f))
         return token_bad(p, loc, "the number is too long");
+    if (isinf(value->f))
+        return token_bad(p, loc, "the number is too large for a float, which ends at 1.8e308; infinity is written inf");
     return FLOAT;
 }
 

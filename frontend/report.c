@@ -1,7 +1,8 @@
 /* report.c: errors at locations that a user can act on, with notes and suggestions. */
 #include "frontend/elaborate.h"
 
-enum { MAX_CALL_NOTES = 3 };
+/* After so many errors elaboration stops: nobody reads more, and each is compared with those before it. */
+enum { MAX_CALL_NOTES = 3, MAX_ERRORS = 100 };
 
 /* ---- locations -------------------------------------------------------------------------------------------- */
 
@@ -92,6 +93,7 @@ Diag *elab_error_text(Elab *e, Loc loc, const char *text) {
     if (e->stopped || (loc.source && reported_at(e, loc)))
         return arena_new(e->a, Diag); /* takes notes, is never shown */
     vec_push(e->a, &e->reported, loc);
+    if (e->reported.len == MAX_ERRORS) e->stopped = e->d->stopped = true;
     return diag_error(e->d, loc, "%s", text);
 }
 

@@ -76,7 +76,7 @@ static State *make_state(Elab *e, const Stmt *s) {
     good = elab_signature(e, s->declare.value, SIGNATURE_INITIALISER, &init) && good;
     if (!path || !good || !check_state_type(e, s, dtype, &shape)) return NULL;
     path = elab_join_path(e, e->frame->scope, path);
-    if (!claim_path(e, path, s->declare.name->loc)) return NULL;
+    if (!claim_path(e, path, s->declare.name->loc) || !elab_charge_param(e, s->loc)) return NULL;
     State *state = ir_state_new(e->m, path, s->kind == STMT_PARAM ? STATE_PARAM : STATE_BUFFER, dtype, shape);
     state->init = init;
     state->pos = elab_pos(e, s->declare.name->loc);
@@ -185,11 +185,13 @@ static void elaborate_repeat(Elab *e, const Stmt *s) {
         elab_mark_read(e, &s->repeat.body);
         return;
     }
+    int64_t iterations;
+    if (__builtin_sub_overflow(to, from, &iterations)) iterations = INT64_MAX;
     for (int64_t i = from; i < to; i++) {
         int64_t work = e->work;
         if (!elab_charge(e, s->loc, 1)) return;
         elaborate_iteration(e, s, i);
-        if (i == from && !elab_afford_iterations(e, s, to - from - 1, e->work - work)) return;
+        if (i == from && !elab_afford_iterations(e, s, iterations - 1, e->work - work)) return;
     }
 }
 

@@ -35,14 +35,14 @@ static const char usage_text[] =
     "  --isa portable|v3|v4  the largest instruction set to compile for (default: v4)\n"
     "  --cc PROGRAM          the C compiler that makes the shared object (default: cc)\n"
     "  -MD, -MF FILE         also write a rule for make or Ninja that names the files read, to OUTPUT.d or FILE\n"
-    "  --max-ops N           refuse programs of more graph ops (default: 10,000,000)\n"
+    "  --max-ops N           refuse programs that cost more: an op 1, a parameter 20 (default: 250,000)\n"
+    "  --no-files            refuse include and policy files that a model names: for texts of strangers\n"
     "  --json FILE           with explain: write JSON for tools\n"
     "  --force               write over files that ampc did not write\n"
     "  -h, --help, --version\n"
     "\n"
-    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --json, --force and --gpu-arch (registers "
-    "of "
-    "its kernels).\n"
+    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --no-files, --json, --force, and\n"
+    "--gpu-arch (registers of its kernels).\n"
     "FILE may be - for standard output, MODEL - for standard input.\n"
     "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
     "Passes: ";
@@ -196,6 +196,7 @@ enum {
     O_TARGET,
     O_GPU_ARCH,
     O_MAX_OPS,
+    O_NO_FILES,
     O_JSON,
     O_EVAL_PRECISION,
     O_FORCE,
@@ -218,6 +219,7 @@ static const struct option long_options[] = {
     {"target", required_argument, NULL, O_TARGET},
     {"gpu-arch", required_argument, NULL, O_GPU_ARCH},
     {"max-ops", required_argument, NULL, O_MAX_OPS},
+    {"no-files", no_argument, NULL, O_NO_FILES},
     {"json", required_argument, NULL, O_JSON},
     {"force", no_argument, NULL, O_FORCE},
     {"help", no_argument, NULL, O_HELP},
@@ -258,6 +260,7 @@ static int take_option(Command *c, int option, char **argv) {
     case O_TARGET: c->compile.target = optarg; return 0;
     case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
     case O_MAX_OPS: return set_max_ops(c, optarg);
+    case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;
     case O_FORCE: c->files.force = true; return 0;
     case 'h':
@@ -278,7 +281,7 @@ static int refuse_option(int option, char **argv) {
 }
 
 static int is_for_explain(int option) {
-    static const int taken[] = {'D',    O_PRECISION, O_EVAL_PRECISION, O_POLICY, O_MAX_OPS, O_GPU_ARCH,
+    static const int taken[] = {'D',    O_PRECISION, O_EVAL_PRECISION, O_POLICY, O_MAX_OPS, O_NO_FILES, O_GPU_ARCH,
                                 O_JSON, O_CC,        O_FORCE,          'h',      O_HELP,    O_VERSION};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (taken[i] == option) return 1;

@@ -272,6 +272,15 @@ static amp_status emit_scalar(CudaKernel *ck) {
     return AMP_OK;
 }
 
+/* An array of all values for each kernel would grow with the square of the model. */
+static amp_status emit_rows(CudaKernel *ck) {
+    const Walk *w = ck->w;
+    amp_status status = cuda_emit_row(ck);
+    for (int i = 0; i < w->k->count; i++)
+        for (int n = 0; n < walk_op(w, i)->n_in; n++) ck->first_phase[walk_op(w, i)->in[n].id] = 0;
+    return status;
+}
+
 amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err) {
     Text *text = arena_alloc(w->arena, sizeof *text);
     *out = (CudaBody){.min_arch = 75};
@@ -285,11 +294,11 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
         .index = "0",
         .slot = "",
         .reduce_shape = "",
-        .first_phase = arena_array(w->arena, int, w->f->values.len + 1),
+        .first_phase = w->first_phase,
     };
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, members);
-    case KERNEL_ROW: return cuda_emit_row(&ck);
+    case KERNEL_ROW: return emit_rows(&ck);
     case KERNEL_COLUMN: return cuda_emit_column(&ck);
     case KERNEL_SCALAR: return emit_scalar(&ck);
     default: return cuda_emit_scatter(&ck);

@@ -297,7 +297,7 @@ amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err) {
         .index = one ? "0" : "i",
         .slot = "",
         .reduce_shape = "",
-        .first_phase = arena_array(w->arena, int, w->f->values.len + 1),
+        .first_phase = w->first_phase,
         .first_thread = "blockIdx.x + blockIdx.y + threadIdx.x == 0",
     };
     return emit_product(&ck, &p);

@@ -37,7 +37,7 @@ typedef struct amp_compile_options {
     /* NULL: "cc".  A program, or several words as a shell splits them: "ccache gcc".  Flags are chosen for the
      * processor that it makes code for (-dumpmachine). */
     const char *c_compiler;
-    int64_t max_ops; /* 0: 10,000,000 */
+    int64_t max_ops; /* what a program may cost: an op 1, a parameter 20 more, each about 15 kB; 0: 250,000 */
     const amp_allocator *allocator;
     /* One error or warning with its notes, formatted with caret, newline at the end.  NULL: the first goes into
      * amp_error. */
@@ -61,15 +61,19 @@ typedef struct amp_compile_options {
     /* Each file that was read: the model, what it includes, policies; for build systems.  |path| is as it was opened
      * and lives until the callback returns; a file that two lines name is told twice. */
     void (*dependency)(void *user, const char *path);
+    /* Not 0: the model reads no files: `include` is an error, and its precision names a built-in policy.  For services
+     * that compile text of strangers, who could otherwise read files of the service in messages.  |policy| may still
+     * be a file. */
+    int32_t no_files;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;
 
 /* AMP_BAD_SOURCE: errors in the model, policy or IR, all of them reported.  AMP_NOT_FOUND, AMP_IO, AMP_OUT_OF_MEMORY,
- * AMP_UNSUPPORTED (no C compiler), AMP_INTERNAL. */
+ * AMP_UNSUPPORTED (no C compiler), AMP_INTERNAL, AMP_INVALID_ARGUMENT (an option; |out| is NULL). */
 AMP_API AMP_MUST_USE amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out,
                                             amp_error *err);
-/* The bytes that were emitted.  They live as long as the result. */
+/* The bytes that were emitted, and a NUL after them.  They live as long as the result.  |size| may be NULL. */
 AMP_API const void *amp_compile_result_data(const amp_compile_result *result, size_t *size);
 AMP_API void amp_compile_result_release(amp_compile_result *result); /* NULL is a no-op */
 

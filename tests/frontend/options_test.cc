@@ -1,0 +1,169 @@
+// What the compiler's public calls refuse, and what they may not do: wrong options, other files, time that grows with
+// the square of the errors, programs that memory does not hold.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <fstream>
+#include <string>
+
+#include "amp/compile.h"
+
+namespace {
+
+struct Heard {
+    std::string text;
+    int errors = 0;
+};
+
+void Hear(void *user, const char *text, int32_t is_error) {
+    static_cast<Heard *>(user)->text += text;
+    static_cast<Heard *>(user)->errors += is_error;
+}
+
+struct Answer {
+    amp_status status;
+    std::string message;
+    Heard heard;
+};
+
+Answer Compile(const std::string &text, void (*change)(amp_compile_options *) = nullptr,
+               const char *name = "model.amp") {
+    Answer a = {};
+    amp_compile_options o = {};
+    o.struct_size = sizeof o;
+    o.name = name, o.text = text.data(), o.text_size = text.size();
+    o.emit = AMP_EMIT_IR;
+    o.diagnostic = Hear, o.user = &a.heard;
+    if (change) change(&o);
+    amp_compile_result *result = nullptr;
+    amp_error err = {};
+    a.status = amp_compile(&o, &result, &err);
+    a.message = err.message;
+    EXPECT_EQ(a.status == AMP_OK, result != nullptr);
+    amp_compile_result_release(result);
+    return a;
+}
+
+const std::string kGood = "amp 1\nconst C = 2\nmodel m(x: f32[N, C]) -> y { y = relu(x) }\n";
+
+const amp_define kNoName = {nullptr, "1"}, kEmptyName = {"", "1"}, kNoValue = {"C", nullptr};
+const struct {
+    const char *name, *message;
+    void (*change)(amp_compile_options *);
+} kWrongOptions[] = {
+    {"defines NULL", "defines is NULL", [](amp_compile_options *o) { o->define_count = 2; }},
+    {"define without name", "define 0 has no name",
+     [](amp_compile_options *o) { o->defines = &kNoName, o->define_count = 1; }},
+    {"define with an empty name", "define 0 has no name",
+     [](amp_compile_options *o) { o->defines = &kEmptyName, o->define_count = 1; }},
+    {"define without value", "define 0 has no value",
+     [](amp_compile_options *o) { o->defines = &kNoValue, o->define_count = 1; }},
+    {"emit -1", "emit is -1", [](amp_compile_options *o) { o->emit = static_cast<amp_emit>(-1); }},
+    {"emit 100", "emit is 100", [](amp_compile_options *o) { o->emit = static_cast<amp_emit>(100); }},
+    {"max_ops", "max_ops is -5", [](amp_compile_options *o) { o->max_ops = -5; }},
+};
+
+TEST(Options, WrongOnesAreRefused) {
+    for (const auto &wrong : kWrongOptions) {
+        Answer a = Compile(kGood, wrong.change);
+        EXPECT_EQ(a.status, AMP_INVALID_ARGUMENT) << wrong.name;
+        EXPECT_NE(a.message.find(wrong.message), std::string::npos) << wrong.name << ": " << a.message;
+    }
+}
+
+TEST(Options, NullWhereSomethingIsWritten) {
+    amp_compile_options o = {};
+    o.struct_size = sizeof o;
+    o.name = "model.amp", o.text = kGood.data(), o.text_size = kGood.size();
+    amp_error err = {};
+    EXPECT_EQ(amp_compile(&o, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_explain(&o, nullptr, 0, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_explain: out is NULL");
+    amp_compile_result *result = nullptr;
+    o.emit = AMP_EMIT_IR;
+    ASSERT_EQ(amp_compile(&o, &result, &err), AMP_OK) << err.message;
+    EXPECT_NE(amp_compile_result_data(result, nullptr), nullptr);
+    EXPECT_EQ(amp_compile_result_data(nullptr, nullptr), nullptr);
+    amp_compile_result_release(result);
+}
+
+// ---- other files
+
+std::string Folder() { return testing::TempDir(); }
+
+TEST(Files, AreReadOnlyWhereTheyMay) {
+    const std::string secret = Folder() + "secret.amp", main = Folder() + "main.amp";
+    std::ofstream(secret) << "root:x:0:0\n";
+    const std::string text = "amp 1\ninclude \"secret.amp\"\nmodel m(x: f32[N, 2]) -> y { y = relu(x) }\n";
+    Answer open = Compile(text, nullptr, main.c_str());
+    EXPECT_NE(open.heard.text.find("root:x"), std::string::npos) << open.heard.text; // it was read
+    Answer closed = Compile(
+        text, [](amp_compile_options *o) { o->no_files = 1; }, main.c_str());
+    EXPECT_EQ(closed.status, AMP_BAD_SOURCE);
+    EXPECT_EQ(closed.heard.text.find("root:x"), std::string::npos) << closed.heard.text;
+    EXPECT_NE(closed.message.find("include is not allowed here"), std::string::npos) << closed.message;
+    const std::string policy = kGood + "precision \"" + secret + "\" { }\n";
+    closed = Compile(
+        policy, [](amp_compile_options *o) { o->no_files = 1; }, main.c_str());
+    EXPECT_EQ(closed.status, AMP_BAD_SOURCE);
+    EXPECT_EQ(closed.heard.text.find("root:x"), std::string::npos) << closed.heard.text;
+}
+
+TEST(Files, APipeIsNotWaitedFor) {
+    const std::string pipe = Folder() + "pipe.amp", main = Folder() + "main.amp";
+    unlink(pipe.c_str());
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    Answer a =
+        Compile("amp 1\ninclude \"pipe.amp\"\nmodel m(x: f32[N, 2]) -> y { y = relu(x) }\n", nullptr, main.c_str());
+    EXPECT_NE(a.message.find("cannot read the file \"pipe.amp\""), std::string::npos) << a.message;
+    a = Compile(kGood + "precision \"pipe.amp\" { }\n", nullptr, main.c_str());
+    EXPECT_EQ(a.status, AMP_BAD_SOURCE);
+}
+
+TEST(Text, MayBeginWithAByteOrderMark) {
+    EXPECT_EQ(Compile("\xEF\xBB\xBF" + kGood).status, AMP_OK);
+    EXPECT_NE(Compile(kGood + "\xEF\xBB\xBF").message.find("byte order mark is allowed only at the start"),
+              std::string::npos);
+}
+
+// ---- how long, how much
+
+std::string Repeated(const char *line, int times) {
+    std::string text = "amp 1\nmodel m(x: f32[N, 2]) -> y {\n";
+    for (int i = 0; i < times; i++) {
+        char buffer[64];
+        snprintf(buffer, sizeof buffer, line, i);
+        text += buffer;
+    }
+    return text + "    y = relu(x)\n}\n";
+}
+
+TEST(Limits, TimeIsLinearInTheNumberOfErrors) {
+    for (const char *line : {"    a%d = x\n", "    x = foo%d(x)\n", "    x = y%d + x\n", "    @ %d\n"}) {
+        const clock_t begin = clock();
+        Answer a = Compile(Repeated(line, 50000));
+        const double seconds = static_cast<double>(clock() - begin) / CLOCKS_PER_SEC;
+        EXPECT_EQ(a.status, AMP_BAD_SOURCE) << line;
+        EXPECT_LT(seconds, 1.5) << line;
+        EXPECT_EQ(a.heard.errors, 20) << line;
+        EXPECT_NE(a.heard.text.find(" more errors; the first 20 are shown"), std::string::npos) << a.heard.text;
+    }
+}
+
+TEST(Limits, ParametersCostWhatTheyTake) {
+    const std::string layers = "amp 1\nmodel m(x: f32[N, 2]) -> y {\n"
+                               "    repeat i in 0..16000 { x = linear(x; out = 2) as l[i] }\n    y = x\n}\n";
+    Answer a = Compile(layers);
+    EXPECT_EQ(a.status, AMP_BAD_SOURCE);
+    EXPECT_NE(a.message.find("exceed the 250000 ops"), std::string::npos) << a.message;
+}
+
+TEST(Limits, TheWidestRangeIsCounted) {
+    Answer a = Compile("amp 1\nmodel m(x: f32[N, 2]) -> y {\n    repeat i in (0 - 9223372036854775807 - "
+                       "1)..9223372036854775807 { x = relu(x) }\n    y = x\n}\n");
+    EXPECT_NE(a.message.find("exceed the 250000 ops"), std::string::npos) << a.message;
+}
+
+} // namespace

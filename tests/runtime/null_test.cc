@@ -73,6 +73,7 @@ const Row kRefused[] = {
     CALL(amp_params_copy, "from", f.params, nullptr, &f.e),
     CALL(amp_params_snapshot, "params", nullptr, &f.made_params, &f.e),
     CALL(amp_params_snapshot, "out", f.params, nullptr, &f.e),
+    CALL(amp_params_publish, "params", nullptr, nullptr, &f.e),
     CALL(amp_params_count_nonfinite, "params", nullptr, &f.count, nullptr, &f.e),
     CALL(amp_params_count_nonfinite, "count", f.params, nullptr, nullptr, &f.e),
     CALL(amp_session_grad_norm, "session", nullptr, f.doubles, &f.e),
@@ -151,6 +152,7 @@ TEST(Null, IsNothing) {
     EXPECT_EQ(amp_model_metric_at(nullptr, 0), nullptr);
     EXPECT_EQ(amp_model_loss_at(nullptr, 0), nullptr);
     EXPECT_EQ(amp_session_value_name(nullptr, 0), nullptr);
+    EXPECT_EQ(amp_session_version(nullptr), 0u);
 }
 
 // Errors are for who wants them; reports and metrics too.
@@ -166,11 +168,11 @@ TEST(Null, MayBeLeftOut) {
 
 // The list of public functions is that of packaging/libamp.map: a new one gets its rows here.
 TEST(Null, EveryFunctionIsHere) {
-    std::set<std::string> here = {"amp_dtype_name",      "amp_dtype_size",     "amp_status_name",
-                                  "amp_version",         "amp_model_retain",   "amp_model_release",
-                                  "amp_params_retain",   "amp_params_release", "amp_session_retain",
-                                  "amp_session_release", "amp_model_get_info", "amp_session_memory",
-                                  "amp_model_metric_at", "amp_model_loss_at",  "amp_session_value_name"};
+    std::set<std::string> here = {
+        "amp_dtype_name",      "amp_dtype_size",      "amp_status_name",        "amp_version",
+        "amp_model_retain",    "amp_model_release",   "amp_params_retain",      "amp_params_release",
+        "amp_session_retain",  "amp_session_release", "amp_model_get_info",     "amp_session_memory",
+        "amp_model_metric_at", "amp_model_loss_at",   "amp_session_value_name", "amp_session_version"};
     for (const Row &r : kRefused) here.insert(r.function);
     std::ifstream map("packaging/libamp.map");
     std::string line;

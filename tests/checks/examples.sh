@@ -67,6 +67,47 @@ run 0 "$work/hand_over" "$work/mlp.so"
 says 'version 2: ' 'version 11: ' 'server 0: ' 'server 1: '
 run 2 "$work/hand_over"
 says 'usage: hand_over MODEL.so'
+# own_data: a table in arrays, and the same arrays in files for amprun
+line=$(command_of own_data cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+run 0 "$bin/tools/ampc" examples/own_data/flowers.amp --isa portable -o "$work/flowers.so"
+for program in "$work/own_data" "$bin/examples/own_data/own_data"; do
+    (cd "$work" && rm -f train.safetensors test.safetensors flowers.safetensors)
+    run 0 bash -c 'cd "$1" && "$2" flowers.so "$3"' - "$work" "$program" "$PWD/examples/own_data/flowers.csv"
+    says 'epoch 60: loss 0.0' 'right on 30 of 30 lines'
+done
+while read -r words; do # what its README does with amprun
+    run 0 bash -c "cd '$work' && $words"
+done < <(grep -E '^bazel-bin/tools/amprun' examples/own_data/README.md | sed "s#bazel-bin/#$bin/#")
+says '"samples": 30' '"acc": 1'
+run 1 "$work/own_data" "$work/flowers.so" examples/own_data/README.md
+says 'own_data: the table cannot be read'
+
+# several_results: two results, two losses
+line=$(command_of several_results cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+run 0 "$bin/tools/ampc" examples/several_results/points.amp --isa portable -o "$work/points.so"
+for program in "$work/several_results" "$bin/examples/several_results/several_results"; do
+    run 0 "$program" "$work/points.so"
+    says 'step 600: classes 0.0' 'distances 0.00' '(0.5, 0.5): quadrant 0, distance 0.7' \
+        '(-0.6, 0.3): quadrant 1, distance 0.7' '(0.3, -0.8): quadrant 2, distance 0.9'
+done
+run 1 "$work/several_results" "$work/flowers.so"
+says 'several_results: '
+
+# hot_reload: by itself (100 edits: full/hot_reload.sh), and beside a reader's editor
+line=$(command_of hot_reload cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+for program in "$work/hot_reload" "$bin/examples/hot_reload/hot_reload"; do
+    run 0 bash -c 'cd "$1" && "$2" "$3" 2' - "$work" "$program" "$PWD/examples/hot_reload/scores.amp"
+    says '2 edits, each served' ' 0 failed'
+done
+cp examples/hot_reload/scores.amp "$work/scores.amp"
+# edit TEXT: an edit of the file that serves, and the time that compiling it takes
+edit() { sleep 2 && sed -i "$1" "$work/scores.amp"; }
+run 0 bash -c 'cd "$1" && ./hot_reload scores.amp' - "$work" < <(edit 's/= 8/= 9/' && edit 's/relu/rleu/' && edit 's/rleu/tanh/' && sleep 2)
+expect 'each version that compiles serves' 3 "$(grep -c '^scores.amp serves$' <<<"$out")"
+says "no block, layer or op 'rleu'"
 
 # embed_cpp: two results, in C++; the headers are clean for both compilers and both standards
 line=$(command_of embed_cpp 'c[+][+]')

@@ -1,17 +1,27 @@
-/* step_server.c: our side of bench/run: step_server MODEL.so BATCH THREADS
+/* step_server.c: our side of bench/run: step_server MODEL.so BATCH THREADS [PAUSE]
  *
- * Prints "ready", then answers each line K with the milliseconds of K training steps. */
+ * Prints "ready", then answers each line K with the milliseconds of K training steps; with PAUSE of K requests for
+ * inference, PAUSE microseconds apart, and then the processor time of all together. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "amp/amp.h"
 
-static double now_ms(void) {
+static double ms(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
+
+typedef struct Server {
+    amp_session *session;
+    int64_t batch;
+    const void *inputs[2];
+    void *outputs[1];
+    int pause; /* microseconds before a request; -1: trains */
+} Server;
 
 /* Floats in [0, 1), labels in [0, 10). */
 static void *make_input(const amp_model *model, int index, int64_t batch) {
@@ -35,30 +45,56 @@ static int fail(const amp_error *err) {
     return 1;
 }
 
+static void *make_output(const amp_model *model, int64_t batch) {
+    amp_error err;
+    amp_tensor_info info;
+    if (amp_model_result_at(model, 0, batch, &info, &err)) return NULL;
+    size_t count = 1;
+    for (int i = 0; i < info.rank; i++) count *= (size_t)info.dims[i];
+    return malloc(count * 4);
+}
+
+/* Milliseconds; negative after an error. */
+static double one_call(Server *s, amp_error *err) {
+    amp_step_report report;
+    if (s->pause > 0) usleep((useconds_t)s->pause);
+    double start = ms(CLOCK_MONOTONIC);
+    amp_status status = s->pause < 0 ? amp_step(s->session, s->inputs, s->batch, &report, err)
+                                     : amp_infer(s->session, s->inputs, s->batch, s->outputs, err);
+    return status ? -1 : ms(CLOCK_MONOTONIC) - start;
+}
+
+static int answer(Server *s, int calls, amp_error *err) {
+    double start = ms(CLOCK_PROCESS_CPUTIME_ID);
+    for (int i = 0; i < calls; i++) {
+        double took = one_call(s, err);
+        if (took < 0) return fail(err);
+        printf("%s%.4f", i ? " " : "", took);
+    }
+    if (s->pause >= 0) printf(" %.4f", ms(CLOCK_PROCESS_CPUTIME_ID) - start);
+    printf("\n");
+    fflush(stdout);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     amp_error err = {0};
     amp_model *model;
     amp_params *params;
-    amp_session *session;
-    if (argc != 4) return fprintf(stderr, "usage: step_server MODEL.so BATCH THREADS\n"), 2;
-    amp_session_options options = {.struct_size = sizeof options, .capacity = atoll(argv[2]), .threads = atoi(argv[3])};
+    if (argc != 4 && argc != 5) return fprintf(stderr, "usage: step_server MODEL.so BATCH THREADS [PAUSE]\n"), 2;
+    Server s = {.batch = atoll(argv[2]), .pause = argc == 5 ? atoi(argv[4]) : -1};
+    amp_session_options options = {
+        .struct_size = sizeof options, .capacity = s.batch, .threads = atoi(argv[3]), .inference = s.pause >= 0};
     if (amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
-        amp_session_create(model, params, &options, &session, &err))
+        amp_session_create(model, params, &options, &s.session, &err))
         return fail(&err);
-    const void *inputs[2] = {make_input(model, 0, options.capacity), make_input(model, 1, options.capacity)};
+    for (int i = 0; i < 2; i++) s.inputs[i] = make_input(model, i, s.batch);
+    s.outputs[0] = make_output(model, s.batch);
     printf("ready\n");
     fflush(stdout);
-    for (int steps; scanf("%d", &steps) == 1;) {
-        for (int i = 0; i < steps; i++) {
-            amp_step_report report;
-            double start = now_ms();
-            if (amp_step(session, inputs, options.capacity, &report, &err)) return fail(&err);
-            printf("%s%.4f", i ? " " : "", now_ms() - start);
-        }
-        printf("\n");
-        fflush(stdout);
-    }
-    amp_session_release(session);
+    for (int calls; scanf("%d", &calls) == 1;)
+        if (answer(&s, calls, &err)) return 1;
+    amp_session_release(s.session);
     amp_params_release(params);
     amp_model_release(model);
     return 0;

@@ -12,7 +12,6 @@ enum { SCRATCH_ALIGN = 64 };
 typedef struct CpuDevice {
     amp_device base;
     amp_executor executor;
-    int64_t task_capacity; /* counters in executor.next_task */
     size_t shared_size;
 } CpuDevice;
 
@@ -55,9 +54,8 @@ static void cpu_destroy(amp_device *device) {
     if (!d) return;
     amp_allocator a = d->base.allocator;
     if (d->executor.pool) amp_free_aligned(&a, d->executor.scratch, scratch_size(d), SCRATCH_ALIGN);
-    amp_pool_destroy(d->executor.pool);
+    amp_executor_free(&d->executor, &a);
     amp_free_aligned(&a, d->executor.shared, d->shared_size, SCRATCH_ALIGN);
-    amp_free(&a, d->executor.next_task, (size_t)d->task_capacity * sizeof *d->executor.next_task);
     amp_free(&a, d, sizeof *d);
 }
 
@@ -83,24 +81,11 @@ static amp_status reserve_shared(CpuDevice *d, size_t bytes, amp_error *err) {
     return AMP_OK;
 }
 
-/* Two counters per kernel of the longest program so far. */
-static amp_status reserve_counters(CpuDevice *d, int32_t kernels, amp_error *err) {
-    int64_t count = 2 * (int64_t)kernels;
-    if (count <= d->task_capacity) return AMP_OK;
-    atomic_llong *counters = amp_alloc_zeroed(&d->base.allocator, (size_t)count * sizeof *counters);
-    if (!counters) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to run %d kernels", kernels);
-    amp_free(&d->base.allocator, d->executor.next_task, (size_t)d->task_capacity * sizeof *counters);
-    d->executor.next_task = counters;
-    d->task_capacity = count;
-    return AMP_OK;
-}
-
 static amp_status cpu_reserve(amp_device *device, const amp_program *program, int64_t n, amp_error *err) {
     CpuDevice *d = (CpuDevice *)device;
     amp_executor_needs needs = amp_executor_needs_of(&d->executor, program, n);
     AMP_TRY(reserve_scratch(d, needs.per_thread, err));
-    AMP_TRY(reserve_shared(d, needs.shared, err));
-    return reserve_counters(d, program->kernel_count, err);
+    return reserve_shared(d, needs.shared, err);
 }
 
 static amp_status cpu_create(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
@@ -110,7 +95,7 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
     if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CPU device");
     d->base = (amp_device){.type = &amp_device_cpu, .allocator = *allocator};
     amp_status status = choose_level(d, options->isa, err);
-    if (!status) status = amp_pool_create(options->threads, allocator, &d->executor.pool, err);
+    if (!status) status = amp_executor_make(&d->executor, options->threads, allocator, err);
     if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(), err);
     if (status) cpu_destroy(&d->base);
     else *out = &d->base;
@@ -120,14 +105,12 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
 static amp_status cpu_run(amp_device *device, const amp_run *run, amp_error *err) {
     CpuDevice *d = (CpuDevice *)device;
     AMP_TRY(cpu_reserve(device, run->program, run->n, err));
-    amp_execute(&d->executor, run);
-    return AMP_OK;
+    return amp_execute(&d->executor, run, err);
 }
 
 static size_t cpu_scratch_bytes(const amp_device *device) {
     const CpuDevice *d = (const CpuDevice *)device;
-    return sizeof *d + scratch_size(d) + d->shared_size + amp_pool_bytes(d->executor.pool) +
-           (size_t)d->task_capacity * sizeof *d->executor.next_task;
+    return sizeof *d + scratch_size(d) + d->shared_size + amp_executor_bytes(&d->executor);
 }
 
 const amp_device_type amp_device_cpu = {"cpu",   cpu_create,        cpu_destroy, cpu_reserve,

@@ -1,13 +1,17 @@
 /* executor.c: see executor.h.
  *
- * Every thread walks the same list.  A kernel of several tasks is shared out by a counter; kernels of one task are run
- * by thread 0, any number of them in a row without a barrier between.
+ * The caller walks the list of kernels.  The tasks of a kernel are shared out among the threads; the next kernel begins
+ * when they are done.
  */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "runtime/device/cpu/executor.h"
 
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/alloc.h"
+#include "base/error.h"
 #include "runtime/device/cpu/product/conv.h"
 #include "runtime/model/matrix_layout.h"
 
@@ -17,8 +21,9 @@ enum {
     GRAIN = 8 * TILE * TILE /* elements of an elementwise task: a few microseconds */
 };
 
-/* A kernel about to run. */
-typedef struct Launch {
+/* The kernel that runs. */
+struct amp_launch {
+    const amp_executor *executor;
     const amp_model_kernel *kernel;
     amp_kernel_fn fn;
     amp_kernel_args args;
@@ -32,7 +37,8 @@ typedef struct Launch {
     amp_product product;
     const amp_product_kernels *kernels;
     void *operands[MAX_OPERANDS];
-} Launch;
+};
+typedef struct amp_launch Launch;
 
 static int64_t blocks(int64_t v) { return (v + TILE - 1) / TILE; }
 static int64_t round_up(int64_t v) { return blocks(v) * TILE; }
@@ -212,12 +218,19 @@ static void run_item(const Launch *l, int64_t item) {
     l->fn(&args);
 }
 
-static void run_task(const amp_executor *e, const Launch *l, int64_t task, int32_t thread) {
-    char *scratch = e->scratch + e->scratch_stride * (size_t)thread;
+static void run_task(void *launch, int64_t task, int32_t thread) {
+    const Launch *l = launch;
+    char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
     if (l->is_conv) return amp_conv_task(&l->conv, task, scratch);
     if (l->kernel->kind == AMP_KERNEL_PRODUCT) return amp_product_task(l->kernels, &l->product, task, (float *)scratch);
     int64_t end = (task + 1) * l->grain < l->items ? (task + 1) * l->grain : l->items;
     for (int64_t i = task * l->grain; i < end; i++) run_item(l, i);
+}
+
+static void run_sum_task(void *launch, int64_t task, int32_t thread) {
+    const Launch *l = launch;
+    (void)thread;
+    amp_conv_sum_task(&l->conv, task);
 }
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
@@ -226,47 +239,12 @@ static bool predicate_holds(const amp_run *run, const amp_model_kernel *k) {
     return k->predicate < 0 || *(const int32_t *)run->buffers[k->predicate] != 0;
 }
 
-/* All tasks, by thread 0 alone: there is one at most. */
-static void run_alone(const amp_executor *e, const Launch *l) {
-    if (l->tasks) run_task(e, l, 0, 0);
-    for (int64_t i = 0; i < l->sum_tasks; i++) amp_conv_sum_task(&l->conv, i);
-}
-
-static int64_t take(atomic_llong *next) { return atomic_fetch_add_explicit(next, 1, memory_order_relaxed); }
-
-/* Its share of the tasks, by each thread. */
-static void run_share(amp_executor *e, const Launch *l, atomic_llong *next, int32_t thread) {
-    for (int64_t t; (t = take(&next[0])) < l->tasks;) run_task(e, l, t, thread);
-    if (!l->sum_tasks) return;
-    amp_pool_barrier(e->pool);
-    for (int64_t t; (t = take(&next[1])) < l->sum_tasks;) amp_conv_sum_task(&l->conv, t);
-}
-
-static void wait_for_serial(amp_executor *e, bool *serial) {
-    if (*serial) amp_pool_barrier(e->pool);
-    *serial = false;
-}
-
-/* Run by all threads.  Only thread 0 looks at the predicates of kernels that it runs alone: the others may be far
- * behind, when the predicate's memory already holds something else.  Where all look, nobody leaves before everybody
- * has. */
-static void walk(void *ctx, int32_t thread) {
-    amp_executor *e = ctx;
-    const amp_program *p = e->run->program;
-    Launch l;
-    bool serial = false; /* thread 0 may have run something since the last barrier */
-    for (int32_t i = 0; i < p->kernel_count; i++) {
-        const amp_model_kernel *k = &p->kernels[i];
-        prepare(e, &l, k);
-        if (l.tasks <= 1) {
-            if (thread == 0 && predicate_holds(e->run, k)) run_alone(e, &l);
-            serial = true;
-            continue;
-        }
-        wait_for_serial(e, &serial);
-        if (predicate_holds(e->run, k)) run_share(e, &l, &e->next_task[2 * i], thread);
-        amp_pool_barrier(e->pool);
-    }
+static void run_kernel(amp_executor *e, const amp_model_kernel *k) {
+    Launch *l = e->launch;
+    if (!predicate_holds(e->run, k)) return;
+    prepare(e, l, k);
+    amp_pool_run(e->pool, run_task, l, l->tasks);
+    if (l->sum_tasks) amp_pool_run(e->pool, run_sum_task, l, l->sum_tasks);
 }
 
 static void clear_flags(const amp_run *run) {
@@ -274,10 +252,63 @@ static void clear_flags(const amp_run *run) {
         if (run->program->buffers[i].kind == AMP_BUFFER_FLAG) memset(run->buffers[i], 0, sizeof(int32_t));
 }
 
-void amp_execute(amp_executor *e, const amp_run *run) {
+static void walk(amp_executor *e, const amp_run *run) {
     e->run = run;
     clear_flags(run);
-    for (int32_t i = 0; i < 2 * run->program->kernel_count; i++)
-        atomic_store_explicit(&e->next_task[i], 0, memory_order_relaxed);
-    amp_pool_run(e->pool, walk, e);
+    for (int32_t i = 0; i < run->program->kernel_count; i++) run_kernel(e, &run->program->kernels[i]);
+}
+
+/* ---- on how many threads ----------------------------------------------------------------------------------------- */
+
+/* Of this program and size; what was asked for longest ago makes room. */
+static amp_governor *find_governor(amp_executor *e, const amp_run *run) {
+    for (int i = 0; i < AMP_GOVERNORS; i++)
+        if (e->governors[i].program == run->program && e->governors[i].n == run->n) return &e->governors[i];
+    amp_governor *g = &e->governors[e->next_governor];
+    e->next_governor = (e->next_governor + 1) % AMP_GOVERNORS;
+    *g = amp_governor_make(run->program, run->n);
+    return g;
+}
+
+static int64_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static amp_status run_on(amp_executor *e, const amp_run *run, int32_t threads, amp_error *err) {
+    AMP_TRY(amp_pool_begin(e->pool, threads, err));
+    walk(e, run);
+    amp_pool_end(e->pool);
+    return AMP_OK;
+}
+
+amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
+    int32_t threads = amp_pool_threads(e->pool);
+    if (threads == 1) return run_on(e, run, 1, err);
+    amp_governor *g = find_governor(e, run);
+    bool let_sleep = amp_pool_is_asleep(e->pool) && !amp_governor_is_worth_waking(g);
+    bool alone = let_sleep || amp_governor_runs_alone(g);
+    int64_t start = now();
+    AMP_TRY(run_on(e, run, alone ? 1 : threads, err));
+    if (let_sleep) amp_governor_record_let_sleep(g, now() - start);
+    else amp_governor_record(g, alone, now() - start, threads);
+    return AMP_OK;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+amp_status amp_executor_make(amp_executor *e, int32_t threads, const amp_allocator *allocator, amp_error *err) {
+    AMP_TRY(amp_pool_create(threads, allocator, &e->pool, err));
+    e->launch = amp_alloc_zeroed(allocator, sizeof *e->launch);
+    if (!e->launch) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to run kernels");
+    e->launch->executor = e;
+    return AMP_OK;
+}
+
+size_t amp_executor_bytes(const amp_executor *e) { return amp_pool_bytes(e->pool) + sizeof *e->launch; }
+
+void amp_executor_free(amp_executor *e, const amp_allocator *allocator) {
+    amp_pool_destroy(e->pool);
+    amp_free(allocator, e->launch, sizeof *e->launch);
 }

@@ -1,26 +1,38 @@
 /* pool.h: the threads of a CPU device.
  *
- * A job is one function that every thread runs, with barriers inside: a training step is one job.  Workers spin for a
- * while after a job, because waking a sleeping one costs hundreds of microseconds, and sleep on a futex when nothing
- * comes.  Where there are more threads than processors, nobody spins for long.
+ * The caller hands out one run after another, each a number of tasks.  Every thread takes tasks from one counter, so a
+ * worker that the system does not schedule takes none, and whoever holds no task is never waited for.  Waiting threads
+ * spin for microseconds and then sleep on a futex: a processor that spins is one that the thread waited for lacks.
+ *
+ *     amp_pool_begin(pool, amp_pool_threads(pool), &err);    // or 1: the workers stay out of it
+ *     amp_pool_run(pool, task, ctx, 100);
+ *     amp_pool_run(pool, other, ctx, 7);                     // after all of the 100
+ *     amp_pool_end(pool);
  */
 #ifndef AMP_RUNTIME_DEVICE_CPU_POOL_H
 #define AMP_RUNTIME_DEVICE_CPU_POOL_H
+
+#include <stdbool.h>
 
 #include "amp/base.h"
 
 typedef struct amp_pool amp_pool;
 
-/* |threads| >= 1, the caller of amp_pool_run being one of them. */
+/* |threads|: the caller and its workers; 0: one per processor.  Workers block signals that other threads can take. */
 amp_status amp_pool_create(int32_t threads, const amp_allocator *allocator, amp_pool **out, amp_error *err);
 void amp_pool_destroy(amp_pool *pool); /* NULL is a no-op */
 int32_t amp_pool_threads(const amp_pool *pool);
 size_t amp_pool_bytes(const amp_pool *pool);
+/* Every worker sleeps: the next run on all threads would have to wake them, which takes longer than a small program. */
+bool amp_pool_is_asleep(amp_pool *pool);
 
-/* Runs job(ctx, thread) on every thread, 0 being the caller's, and returns when all are done.  One caller at a time. */
-typedef void (*amp_pool_job)(void *ctx, int32_t thread);
-void amp_pool_run(amp_pool *pool, amp_pool_job job, void *ctx);
-/* Inside a job: waits until every thread is here. */
-void amp_pool_barrier(amp_pool *pool);
+/* One caller at a time.  In a process that was forked since the last call the workers, which fork does not copy, are
+ * started anew; AMP_WRONG_STATE where it was forked between begin and end. */
+amp_status amp_pool_begin(amp_pool *pool, int32_t threads, amp_error *err);
+void amp_pool_end(amp_pool *pool);
+
+/* Calls task(ctx, i, thread) for i in 0 .. count - 1, thread 0 being the caller's, and returns when all are done. */
+typedef void (*amp_pool_task)(void *ctx, int64_t i, int32_t thread);
+void amp_pool_run(amp_pool *pool, amp_pool_task task, void *ctx, int64_t count);
 
 #endif

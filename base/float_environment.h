@@ -1,0 +1,54 @@
+/* float_environment.h: rounding to nearest, subnormals kept, no traps, whatever the calling program has set.
+ *
+ * Results must not depend on a mode that the program happens to have, nor on which of its threads calls.  Each call
+ * that computes enters the default environment and leaves it with the caller's own put back, sticky flags included.
+ */
+#ifndef AMP_BASE_FLOAT_ENVIRONMENT_H
+#define AMP_BASE_FLOAT_ENVIRONMENT_H
+
+#include <stdint.h>
+
+#if defined(__x86_64__)
+
+typedef unsigned amp_float_environment; /* MXCSR; x87 computes nothing here */
+
+static inline amp_float_environment amp_float_environment_enter(void) {
+    amp_float_environment before = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(0x1f80);
+    return before;
+}
+
+static inline void amp_float_environment_leave(amp_float_environment before) { __builtin_ia32_ldmxcsr(before); }
+
+#elif defined(__aarch64__)
+
+typedef uint64_t amp_float_environment; /* FPCR */
+
+static inline amp_float_environment amp_float_environment_enter(void) {
+    amp_float_environment before;
+    __asm__ volatile("mrs %0, fpcr\n\tmsr fpcr, xzr" : "=&r"(before) : : "memory");
+    return before;
+}
+
+static inline void amp_float_environment_leave(amp_float_environment before) {
+    __asm__ volatile("msr fpcr, %0" : : "r"(before) : "memory");
+}
+
+#else
+
+#include <fenv.h>
+
+typedef fenv_t amp_float_environment;
+
+static inline amp_float_environment amp_float_environment_enter(void) {
+    amp_float_environment before;
+    fegetenv(&before);
+    fesetenv(FE_DFL_ENV);
+    return before;
+}
+
+static inline void amp_float_environment_leave(amp_float_environment before) { fesetenv(&before); }
+
+#endif
+
+#endif

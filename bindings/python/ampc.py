@@ -62,11 +62,18 @@ amp_tensor_info = _struct("amp_tensor_info", name=c_char_p, dtype=c_int32, rank=
 amp_decision = _struct(
     "amp_decision", path=c_char_p, op=c_char_p, dtype=c_int32, rule=c_char_p, reason=c_char_p, policy_text=c_char_p,
     because=c_char_p, file=c_char_p, line=c_int32, column=c_int32)
-amp_params_options = _struct("amp_params_options", struct_size=c_size_t, seed=c_uint64)
+amp_params_options = _struct("amp_params_options", struct_size=c_size_t, seed=c_uint64, zeros=c_int32)
+_NAME_IN_FILE = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_char_p)
+_TENSOR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
+amp_partial_options = _struct("amp_partial_options", struct_size=c_size_t, user=c_void_p, name_in_file=_NAME_IN_FILE,
+                              tensor=_TENSOR)
+amp_publish_report = _struct(
+    "amp_publish_report", version=c_uint64, copied_bytes=c_uint64, shared_bytes=c_uint64, bytes_alive=c_uint64,
+    versions_alive=c_int32, reserved=c_int32)
 amp_session_options = _struct(
     "amp_session_options", struct_size=c_size_t, capacity=c_int64, device=c_char_p, threads=c_int32, inference=c_int32,
     seed=c_uint64, isa=c_char_p, separate_buffers=c_int32, keep_values=c_int32, precision=c_char_p, cuda_device=c_int32,
-    cuda_stream=c_void_p)
+    cuda_stream=c_void_p, published=c_int32)
 amp_step_report = _struct(
     "amp_step_report", loss=c_double, scale=c_float, skipped=c_int32, step=c_int64, iteration=c_int64, at_floor=c_int32,
     complete=c_int32, grad_norm=c_double)
@@ -83,7 +90,7 @@ amp_compile_options = _struct(
     policy=c_char_p, defines=POINTER(amp_define), define_count=c_size_t, stop_after=c_char_p, no_fuse=c_int32,
     no_layout=c_int32, no_simplify=c_int32, emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
-    isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p)
+    isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
 _MODEL = _PARAMS = _SESSION = _RESULT = c_void_p
@@ -105,6 +112,12 @@ _AMP = {
     "amp_params_set": (_STATUS, _PARAMS, c_char_p, c_void_p, c_size_t, _ERR),
     "amp_params_load": (_STATUS, _PARAMS, c_char_p, _ERR),
     "amp_params_save": (_STATUS, _PARAMS, c_char_p, _ERR),
+    "amp_params_load_memory": (_STATUS, _PARAMS, c_char_p, c_size_t, c_char_p, _ERR),
+    "amp_params_load_partial": (_STATUS, _PARAMS, c_char_p, POINTER(amp_partial_options), c_void_p, _ERR),
+    "amp_params_copy": (_STATUS, _PARAMS, _PARAMS, _ERR),
+    "amp_params_snapshot": (_STATUS, _PARAMS, POINTER(_PARAMS), _ERR),
+    "amp_params_count_nonfinite": (_STATUS, _PARAMS, POINTER(c_int64), POINTER(c_char_p), _ERR),
+    "amp_params_publish": (_STATUS, _PARAMS, c_void_p, _ERR),
     "amp_session_create": (_STATUS, _MODEL, _PARAMS, POINTER(amp_session_options), POINTER(_SESSION), _ERR),
     "amp_session_release": (None, _SESSION),
     "amp_step": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, c_void_p, _ERR),
@@ -115,6 +128,8 @@ _AMP = {
     "amp_session_finish_metrics": (_STATUS, _SESSION, c_double, c_void_p, c_void_p, _ERR),
     "amp_session_value_name": (c_char_p, _SESSION, c_int32),
     "amp_session_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
+    "amp_session_grad_norm": (_STATUS, _SESSION, POINTER(c_double), _ERR),
+    "amp_session_version": (c_uint64, _SESSION),
     "amp_session_get_scaler": (_STATUS, _SESSION, c_void_p, _ERR),
     "amp_session_set_scaler": (_STATUS, _SESSION, POINTER(amp_scaler_state), _ERR),
     "amp_session_get": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
@@ -396,9 +411,53 @@ class Params(_Object, collections.abc.Mapping):
     def __eq__(self, other):
         return self is other
 
-    def load(self, path):
-        """All of them from a safetensors file; all or nothing."""
-        _call(_amp.amp_params_load, self._handle, _path(path))
+    def load(self, source):
+        """All of them from a safetensors file, by its path or its bytes; all or nothing."""
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            _call(_amp.amp_params_load_memory, self._handle, bytes(source), len(source), None)
+        else:
+            _call(_amp.amp_params_load, self._handle, _path(source))
+
+    def load_partial(self, path, names=None):
+        """What fits of a safetensors file. `names`: {parameter: its name in the file}, where that is another (None: it
+        has none). Gives (name, outcome, why) of each parameter and of each tensor that none takes, outcome being
+        "loaded", "missing", "misfit" or "unknown"."""
+        found, outcomes = [], ["loaded", "missing", "misfit", "unknown"]
+        wanted = {**dict(zip(self, self)), **(names or {})}
+        words = {key.encode(): value and ctypes.create_string_buffer(value.encode()) for key, value in wanted.items()}
+
+        def name_in_file(_, name):
+            return words[name] and ctypes.addressof(words[name])
+
+        def tensor(_, name, outcome, why):
+            found.append((name.decode(), outcomes[outcome], _text(why)))
+        options = _options(amp_partial_options, name_in_file=_NAME_IN_FILE(name_in_file), tensor=_TENSOR(tensor))
+        _call(_amp.amp_params_load_partial, self._handle, _path(path), byref(options), None)
+        return found
+
+    def assign(self, other):
+        """Every value of `other`, which may be of another model."""
+        _call(_amp.amp_params_copy, self._handle, other._handle)
+
+    def snapshot(self):
+        """New params with the values of now."""
+        pointer = c_void_p()
+        _call(_amp.amp_params_snapshot, self._handle, byref(pointer))
+        made = Params.__new__(Params)
+        made._pointer, made.model = pointer, self.model
+        return made
+
+    def count_nonfinite(self):
+        """How many numbers are NaN or infinite."""
+        count = c_int64()
+        _call(_amp.amp_params_count_nonfinite, self._handle, byref(count), None)
+        return count.value
+
+    def publish(self):
+        """The values of now become what sessions with published=1 read from their next call on; a dict."""
+        report = _room(amp_publish_report)
+        _call(_amp.amp_params_publish, self._handle, byref(report))
+        return _as_dict(report, leave_out=("reserved",))
 
     def save(self, path):
         _call(_amp.amp_params_save, self._handle, _path(path))
@@ -553,6 +612,17 @@ class Session(_Object):
         array = np.empty(_shape(info), np.float32 if info.dtype in _FLOATS else DTYPES[info.dtype])
         _call(_amp.amp_session_value, self._handle, name.encode(), None, array.ctypes.data, array.nbytes)
         return array
+
+    @_locked
+    def grad_norm(self):
+        """The norm of all gradients of the last step: with keep_values=True, or where the model clips."""
+        norm = c_double()
+        _call(_amp.amp_session_grad_norm, self._handle, byref(norm))
+        return norm.value
+
+    def version(self):
+        """With published=1: the version of the params that the last call read."""
+        return _amp.amp_session_version(self._handle)
 
     def _state_shape(self, name):
         parameter = name.rpartition("/")[0]

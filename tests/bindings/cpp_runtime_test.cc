@@ -196,6 +196,69 @@ TEST(CppRuntime, ParamsAndOptimizerState) {
     EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no/such.safetensors", [&] { other.load("no/such.safetensors"); }));
 }
 
+std::string bytes_of(const std::string &path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST(CppRuntime, ParamsFromElsewhere) {
+    Trained t;
+    const std::string path = std::string(::testing::TempDir()) + "/elsewhere.safetensors";
+    t.params.save(path);
+    const std::string bytes = bytes_of(path);
+    amp::ParamsOptions zeros;
+    zeros.zeros = 1;
+    amp::Params other(t.model, zeros), copied(t.model, zeros);
+    EXPECT_EQ(other.get("last.bias"), std::vector<float>(3));
+    other.load_memory(bytes.data(), bytes.size());
+    EXPECT_EQ(other.get("first.weight"), t.params.get("first.weight"));
+    copied.assign(other);
+    EXPECT_EQ(copied.get("first.weight"), t.params.get("first.weight"));
+
+    amp::Params kept = t.params.snapshot(), same = t.params;
+    t.session.step({x, targets});
+    EXPECT_EQ(same.get("first.weight"), t.params.get("first.weight"));
+    EXPECT_EQ(kept.get("first.weight"), other.get("first.weight"));
+    EXPECT_NE(kept.get("first.weight"), t.params.get("first.weight"));
+
+    EXPECT_EQ(t.params.count_nonfinite(), 0);
+    t.params.set("last.bias", std::vector<float>{1, std::numeric_limits<float>::infinity(), 3});
+    EXPECT_EQ(t.params.count_nonfinite(), 1);
+}
+
+TEST(CppRuntime, LoadsWhatFits) {
+    Trained t;
+    const std::string path = std::string(::testing::TempDir()) + "/wide.safetensors";
+    amp::CompileOptions wide = quick();
+    wide.constants = {{"HIDDEN", "5"}};
+    const amp::Compiled so = amp::compile_text(model_text, "wide.amp", wide);
+    amp::Params(amp::Model::from_memory(so.data(), so.size()), 3).save(path);
+    std::vector<std::string> loaded;
+    const amp::PartialReport report =
+        t.params.load_partial(path, [&](const char *name, amp_partial_outcome outcome, const char *) {
+            if (outcome == AMP_PARTIAL_LOADED) loaded.push_back(name);
+        });
+    EXPECT_EQ(report.loaded, 1);
+    EXPECT_EQ(report.misfits, 3);
+    EXPECT_EQ(loaded, std::vector<std::string>{"last.bias"});
+    EXPECT_EQ(t.params.load_partial(path).loaded, 1);
+    EXPECT_THROW(t.params.load_partial(path, [](const char *, amp_partial_outcome, const char *) { throw 3; }), int);
+}
+
+TEST(CppRuntime, PublishedVersions) {
+    Trained t;
+    EXPECT_EQ(t.params.publish().version, 1u);
+    amp::SessionOptions options = for_samples(4);
+    options.published = 1;
+    amp::Session serving(t.model, t.params, options);
+    const std::vector<float> first = serving.infer_first({x});
+    t.session.step({x, targets});
+    EXPECT_EQ(serving.infer_first({x}), first);
+    EXPECT_EQ(t.params.publish().version, 2u);
+    EXPECT_NE(serving.infer_first({x}), first);
+    EXPECT_EQ(serving.version(), 2u);
+}
+
 TEST(CppRuntime, ACheckpointGoesOn) {
     Trained t;
     const std::string path = std::string(::testing::TempDir()) + "/state.checkpoint";
@@ -239,6 +302,7 @@ TEST(CppRuntime, ValuesOfAStep) {
             for (float number : value.to<float>()) finite += std::isfinite(number);
     }
     EXPECT_GT(finite, 24);
+    EXPECT_GT(session.grad_norm(), 0);
     EXPECT_TRUE(Throws(AMP_NOT_FOUND, "nothing", [&] { session.value("nothing"); }));
 }
 

@@ -198,6 +198,8 @@ class Training(Rings):
         self.assertEqual(session.value("grad.first.weight").shape, (8, 2))
         for name in session.value_names():
             session.value(name)
+        norm = np.sqrt(sum((session.value("grad." + name).astype(float) ** 2).sum() for name in self.params))
+        self.assertAlmostEqual(session.grad_norm(), norm, 6)
         moment = np.arange(3, dtype=np.float32)
         session.set_state("last.bias/m", moment)
         np.testing.assert_array_equal(session.state("last.bias/m"), moment)
@@ -288,6 +290,39 @@ class Use(Rings):
         other = ampc.Params(self.model, seed=8)
         other.update(self.params)
         self.assertEqual({k: v.tobytes() for k, v in other.items()}, {k: v.tobytes() for k, v in self.params.items()})
+
+    def test_params_from_elsewhere(self):
+        file = self.path / "some.st"
+        self.params.save(file)
+        other = ampc.Params(self.model, zeros=1)
+        self.assertEqual(other["last.bias"].tolist(), [0, 0, 0])
+        other.load(file.read_bytes())
+        kept = other.snapshot()
+        other["last.bias"] = [1, np.nan, 3]
+        self.assertEqual((other.count_nonfinite(), kept.count_nonfinite()), (1, 0))
+        other.assign(kept)
+        self.assertEqual({k: v.tobytes() for k, v in other.items()}, {k: v.tobytes() for k, v in self.params.items()})
+
+        write_safetensors(file, **{"last.bias": np.float32([7, 8, 9]), "old": np.float32([4, 5, 6]),
+                                   "first.weight": np.zeros((2, 2), np.float32)})
+        found = {name: outcome for name, outcome, _ in other.load_partial(file)}
+        self.assertEqual(found, {"last.bias": "loaded", "old": "unknown", "first.weight": "misfit",
+                                 "first.bias": "missing", "last.weight": "missing"})
+        self.assertEqual(other["last.bias"].tolist(), [7, 8, 9])
+        renamed = other.load_partial(file, {"last.bias": "old", "first.weight": None})
+        self.assertIn(("last.bias", "loaded", "old"), renamed)
+        self.assertIn(("first.weight", "missing"), [row[:2] for row in renamed])
+        self.assertEqual(other["last.bias"].tolist(), [4, 5, 6])
+
+    def test_published_versions(self):
+        self.assertEqual(self.params.publish()["version"], 1)
+        serving = ampc.Session(self.model, self.params, capacity=24, published=1)
+        first = serving.infer(X)["logits"]
+        self.session.step(X, TARGETS)
+        np.testing.assert_array_equal(serving.infer(X)["logits"], first)
+        self.assertEqual(self.params.publish()["version"], 2)
+        self.assertFalse(np.array_equal(serving.infer(X)["logits"], first))
+        self.assertEqual(serving.version(), 2)
 
     def test_what_a_model_says(self):
         self.assertEqual(self.model.inputs, [("x", "f32", ("N", 2)), ("targets", "i32", ("N",))])

@@ -23,7 +23,10 @@
 #define AMP_AMP_HPP
 
 #include <cstring>
+#include <exception>
+#include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -37,6 +40,8 @@ using Decision = amp_decision;
 using StepReport = amp_step_report;
 using Scaler = amp_scaler_state;
 using Memory = amp_memory_info;
+using PartialReport = amp_partial_report;
+using PublishReport = amp_publish_report;
 
 /* The options of C with their struct_size; all else is as there, new fields included. */
 struct ModelOptions : amp_model_options {
@@ -226,6 +231,20 @@ template <class View> void check_array(const View &array, const TensorInfo &tens
         fail("an array of " + std::to_string(array.count()) + " was given");
 }
 
+/* Keeps exceptions of a callback out of C. */
+struct PartialLoad {
+    const std::function<void(const char *, amp_partial_outcome, const char *)> &each;
+    std::exception_ptr thrown;
+    static void tensor(void *user, const char *name, amp_partial_outcome outcome, const char *why) noexcept {
+        auto &self = *static_cast<PartialLoad *>(user);
+        try {
+            if (self.each && !self.thrown) self.each(name, outcome, why);
+        } catch (...) {
+            self.thrown = std::current_exception();
+        }
+    }
+};
+
 } // namespace detail
 
 /* The f32 weights.  Sessions that are made with it share it. */
@@ -264,9 +283,55 @@ class Params {
         detail::Call call;
         call.check(amp_params_save(get(), path.c_str(), call.error()));
     }
+    void load_memory(const void *bytes, std::size_t size, const std::string &name = "params in memory") {
+        detail::Call call;
+        call.check(amp_params_load_memory(get(), bytes, size, name.c_str(), call.error()));
+    }
+    /* What fits, of weights of another model, say; |each| (or nothing) is called for each tensor, as amp.h says. */
+    using Each = std::function<void(const char *name, amp_partial_outcome outcome, const char *why)>;
+    PartialReport load_partial(const std::string &path, const Each &each = {}) {
+        detail::PartialLoad load{each, nullptr};
+        amp_partial_options options{};
+        options.struct_size = sizeof options;
+        options.user = &load;
+        options.tensor = detail::PartialLoad::tensor;
+        PartialReport report{};
+        detail::Call call;
+        const amp_status status = amp_params_load_partial(get(), path.c_str(), &options, &report, call.error());
+        if (load.thrown) std::rethrow_exception(load.thrown);
+        call.check(status);
+        return report;
+    }
+    /* Every value of |from|, which may be of another model. */
+    void assign(const Params &from) {
+        detail::Call call;
+        call.check(amp_params_copy(get(), from.get(), call.error()));
+    }
+    /* New params with the values of now (a copy of the object would be the same params). */
+    Params snapshot() const {
+        amp_params *params = nullptr;
+        detail::Call call;
+        call.check(amp_params_snapshot(get(), &params, call.error()));
+        return Params(model_, Handle(params));
+    }
+    /* How many numbers are NaN or infinite. */
+    int64_t count_nonfinite() const {
+        int64_t count = 0;
+        detail::Call call;
+        call.check(amp_params_count_nonfinite(get(), &count, nullptr, call.error()));
+        return count;
+    }
+    /* The values of now become what sessions with options.published = 1 read from their next call on. */
+    PublishReport publish() {
+        PublishReport report{};
+        detail::Call call;
+        call.check(amp_params_publish(get(), &report, call.error()));
+        return report;
+    }
 
   private:
     using Handle = detail::Handle<amp_params, amp_params_retain, amp_params_release>;
+    Params(const Model &model, Handle handle) noexcept : model_(model), handle_(std::move(handle)) {}
     static ParamsOptions with_seed(uint64_t seed) noexcept {
         ParamsOptions options;
         options.seed = seed;
@@ -411,6 +476,16 @@ class Session {
                                      out.elements() * amp_dtype_size(info.dtype), call.error()));
         return out;
     }
+
+    /* The norm of all gradients of the last step: with keep_values, or where the model clips. */
+    double grad_norm() const {
+        double norm = 0;
+        detail::Call call;
+        call.check(amp_session_grad_norm(get(), &norm, call.error()));
+        return norm;
+    }
+    /* With published = 1: the version that the last call read. */
+    uint64_t version() const noexcept { return amp_session_version(get()); }
 
     Scaler scaler() const {
         Scaler out{};

@@ -11,41 +11,10 @@
 #include "amp/compile.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "tools/ampc_options.h"
 #include "tools/dependency_file.h"
 #include "tools/outputs.h"
 #include "tools/standard_streams.h"
-
-static const char usage_text[] =
-    "usage: ampc MODEL -o model.so [options]      compile a model (.amp) or IR (.ir)\n"
-    "       ampc explain MODEL|model.so [GLOB]    say why each op has its dtype\n"
-    "\n"
-    "  -o FILE               what to write (default: MODEL with its ending replaced)\n"
-    "  --precision W         fp16, bf16, tf32 or fp32 instead of the model's own word\n"
-    "  --policy NAME|FILE    torch-fp16, torch-bf16, tf32, fp32, or a policy file\n"
-    "  --eval-precision fp32 also compile eval and infer in FP32, for amprun eval --precision fp32\n"
-    "  -D NAME=VALUE         override a const of the model\n"
-    "  --target cpu|cuda|both  what to make kernels for (default: both, CUDA where every op has code for it)\n"
-    "  --gpu-arch LIST       compile the CUDA kernels now, for sm_80,sm_90,... (default: when the model is loaded)\n"
-    "  --emit so|c|ir|cu|ptx what to write: a shared object (default), C, IR, CUDA C or PTX\n"
-    "  --stop-after=PASS     only with --emit ir; a later run goes on from the file\n"
-    "  --no-pass=PASS        leave out fuse, layout or simplify (may be repeated)\n"
-    "  --dump-ir[=PASS]      print the IR after every pass, or after PASS, to standard output\n"
-    "  --dump-dir DIR        write the IR after every pass to DIR/NN-PASS.ir\n"
-    "  --time-passes         print the seconds of every pass to standard error, and which changed nothing\n"
-    "  --isa portable|v3|v4  the largest instruction set to compile for (default: v4)\n"
-    "  --cc PROGRAM          the C compiler that makes the shared object (default: cc)\n"
-    "  -MD, -MF FILE         also write a rule for make or Ninja that names the files read, to OUTPUT.d or FILE\n"
-    "  --max-ops N           refuse programs that cost more: an op 1, a parameter 20 (default: 250,000)\n"
-    "  --no-files            refuse include and policy files that a model names: for texts of strangers\n"
-    "  --json FILE           with explain: write JSON for tools\n"
-    "  --force               write over files that ampc did not write\n"
-    "  -h, --help, --version\n"
-    "\n"
-    "explain takes --precision, --policy, --eval-precision, -D, --max-ops, --no-files, --json, --force, and\n"
-    "--gpu-arch (registers of its kernels).\n"
-    "FILE may be - for standard output, MODEL - for standard input.\n"
-    "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
-    "Passes: ";
 
 enum { MAX_DEFINES = 256 };
 
@@ -182,51 +151,6 @@ static int set_max_ops(Command *c, const char *text) {
     return errno || *end || c->compile.max_ops <= 0 ? fail("--max-ops %s: a positive whole number", text) : 0;
 }
 
-enum {
-    O_PRECISION = 256,
-    O_POLICY,
-    O_EMIT,
-    O_STOP,
-    O_NO_PASS,
-    O_DUMP,
-    O_DUMP_DIR,
-    O_TIME,
-    O_CC,
-    O_ISA,
-    O_TARGET,
-    O_GPU_ARCH,
-    O_MAX_OPS,
-    O_NO_FILES,
-    O_JSON,
-    O_EVAL_PRECISION,
-    O_FORCE,
-    O_HELP,
-    O_VERSION
-};
-
-static const struct option long_options[] = {
-    {"precision", required_argument, NULL, O_PRECISION},
-    {"eval-precision", required_argument, NULL, O_EVAL_PRECISION},
-    {"policy", required_argument, NULL, O_POLICY},
-    {"emit", required_argument, NULL, O_EMIT},
-    {"stop-after", required_argument, NULL, O_STOP},
-    {"no-pass", required_argument, NULL, O_NO_PASS},
-    {"dump-ir", optional_argument, NULL, O_DUMP},
-    {"dump-dir", required_argument, NULL, O_DUMP_DIR},
-    {"time-passes", no_argument, NULL, O_TIME},
-    {"cc", required_argument, NULL, O_CC},
-    {"isa", required_argument, NULL, O_ISA},
-    {"target", required_argument, NULL, O_TARGET},
-    {"gpu-arch", required_argument, NULL, O_GPU_ARCH},
-    {"max-ops", required_argument, NULL, O_MAX_OPS},
-    {"no-files", no_argument, NULL, O_NO_FILES},
-    {"json", required_argument, NULL, O_JSON},
-    {"force", no_argument, NULL, O_FORCE},
-    {"help", no_argument, NULL, O_HELP},
-    {"version", no_argument, NULL, O_VERSION},
-    {NULL, 0, NULL, 0},
-};
-
 /* -MD or -MF FILE: |word| is what follows the M. */
 static int take_dependencies(Command *c, const char *word, char **argv) {
     bool named = !strcmp(word, "F");
@@ -263,9 +187,11 @@ static int take_option(Command *c, int option, char **argv) {
     case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;
     case O_FORCE: c->files.force = true; return 0;
+    case O_DESCRIBE:
+        return options_describe(&ampc_tool, optarg, stdout) ? 1 : fail("--describe %s: bash, zsh, fish or man", optarg);
     case 'h':
     case O_HELP:
-        fputs(usage_text, stdout);
+        options_help(&ampc_tool, stdout);
         print_passes(stdout);
         return 1;
     case O_VERSION: printf("ampc %s\n", amp_compile_version()); return 1;
@@ -281,14 +207,13 @@ static int refuse_option(int option, char **argv) {
 }
 
 static int is_for_explain(int option) {
-    static const int taken[] = {'D',    O_PRECISION, O_EVAL_PRECISION, O_POLICY, O_MAX_OPS, O_NO_FILES, O_GPU_ARCH,
-                                O_JSON, O_CC,        O_FORCE,          'h',      O_HELP,    O_VERSION};
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        if (taken[i] == option) return 1;
-    return 0;
+    const ToolOption *o = options_find(&ampc_tool, option == 'h' ? O_HELP : option);
+    return o && o->commands & EXPLAIN;
 }
 
 static int read_arguments(Command *c, int argc, char **argv) {
+    struct option long_options[OPTIONS_MOST];
+    options_long(&ampc_tool, long_options);
     if (argc > 1 && !strcmp(argv[1], "explain")) {
         c->explain = 1;
         argv[1] = argv[0];

@@ -559,6 +559,47 @@ says 'only with --checkpoint'
 run 0 "$amprun" train "$so" --data "$data" --steps 2 --batch 16 --device null
 says 'nothing is computed'
 
+# ---- both: one table of options for help, manual pages and completions --------------------------
+
+for tool in ampc amprun; do
+    run 0 "$bin/tools/$tool" --describe man
+    expect "docs/man/$tool.1 lists the options of the table (tools/make-man)" "$out" \
+        "$(sed '1,/^\.SH OPTIONS$/d; /^\.SH/,$d; /^\.PP$/,$d' docs/man/$tool.1)"
+    for shell in bash zsh fish; do
+        run 0 "$bin/tools/$tool" --describe $shell
+        says "$tool" 'force'
+        cp "$work/.out" "$work/complete.$tool.$shell"
+        ! command -v $shell >/dev/null || holds "$shell reads the completion of $tool" $shell -n "$work/complete.$tool.$shell"
+    done
+    run 2 "$bin/tools/$tool" --describe csh
+    says '--describe csh: bash, zsh, fish or man'
+done
+# completes WANTED WORD...: what bash offers for the last word
+completes() {
+    local wanted=$1
+    shift
+    expect "completion of $*" "$wanted" "$(bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); "_$1"
+        echo "${COMPREPLY[*]}"' - "$work/complete.$1.bash" "$@")"
+}
+completes 'train' amprun tr
+completes '--save --save-best' amprun train --sa
+completes '' amprun info --sa
+completes 'portable' amprun train m.so --isa p
+completes '--json' amprun info --j
+completes '--precision --policy' ampc m.amp --p
+completes 'fp16 fp32' ampc m.amp --precision fp
+completes 'explain' ampc expl
+run 0 "$amprun" info "$so" --json --batch 7
+holds 'info --json is what info says' python3 -c '
+import json, sys
+info = json.load(open(sys.argv[1]))
+shapes = {t["name"]: t["shape"] for t in info["tensors"]}
+assert info["model"] == "small" and info["metrics"] == ["acc"] and info["losses"] == []
+assert shapes == {"fc1.weight": [16, 8], "fc1.bias": [16], "fc2.weight": [3, 16], "fc2.bias": [3], "x": [7, 8],
+                  "targets": [7], "logits": [7, 3]}
+memory = info["memory"]
+assert memory["total"] == sum(v for k, v in memory.items() if k != "total") > 0' "$work/.out"
+
 # ---- amprun: wrong arguments ---------------------------------------------------------------------
 
 for help in --help -h 'train -h'; do

@@ -12,8 +12,7 @@ extern "C" {
 #endif
 
 typedef struct Args {
-    const char *model, *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision,
-        *json;
+    const char *model, *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision;
     const char *grads, *values_glob, *values_file;
     const char *eval_data, *best_metric, *best_file;
     int64_t epochs, steps, batch, threads, patience;
@@ -22,7 +21,7 @@ typedef struct Args {
     int32_t cuda_device;
     uint64_t seed;
     double scale; /* < 0: not given */
-    bool quiet, force, seed_given;
+    bool quiet, force, seed_given, as_json;
 } Args;
 
 enum { DEFAULT_BATCH = 128 };

@@ -6,115 +6,25 @@
 #include <string.h>
 
 #include "tools/amprun/amprun.h"
+#include "tools/amprun/amprun_options.h"
 #include "tools/standard_streams.h"
 
-static const char usage_text[] =
-    "usage: amprun info  MODEL.so [--batch B]\n"
-    "       amprun train MODEL.so --data SPEC [--epochs E | --steps K] [--batch B] [--seed S] [--weights F]\n"
-    "                    [--save F] [--checkpoint F] [--checkpoint-every K|Ns] [--resume F] [--log F.jsonl]\n"
-    "                    [--eval-data SPEC | --eval-split P] [--save-best METRIC F] [--patience E] [--quiet] "
-    "[--force]\n"
-    "       amprun eval  MODEL.so --data SPEC --weights F [--batch B] [--precision fp32]\n"
-    "       amprun infer MODEL.so --weights F --inputs F --outputs F [--batch B]\n"
-    "       amprun step  MODEL.so --weights F | --resume F --inputs F [--steps K] [--seed S] [--grads F]\n"
-    "                    [--save F] [--checkpoint F] [--scale S] [--values GLOB F] [--force]\n"
-    "\n"
-    "  all: --device cpu|cuda|cuda:N|null   --threads T   --isa portable|v3|v4\n"
-    "  SPEC: idx:DIR (MNIST's files, gzip or plain) or safetensors:FILE (arrays named as the inputs, whose\n"
-    "        first dimension is the sample)\n"
-    "  --steps and --epochs count from the start of training, also after --resume.\n"
-    "  --save writes parameters by name; --checkpoint writes everything that training goes on from.\n"
-    "  --help, --version\n"
-    "Exit status: 0 success, 1 a file or a step was refused, 2 wrong arguments.\n";
-
-typedef enum Option {
-    O_BATCH = 256,
-    O_DATA,
-    O_EPOCHS,
-    O_STEPS,
-    O_SEED,
-    O_THREADS,
-    O_DEVICE,
-    O_ISA,
-    O_WEIGHTS,
-    O_SAVE,
-    O_CHECKPOINT,
-    O_RESUME,
-    O_LOG,
-    O_QUIET,
-    O_PRECISION,
-    O_INPUTS,
-    O_OUTPUTS,
-    O_GRADS,
-    O_SCALE,
-    O_VALUES,
-    O_CHECKPOINT_EVERY,
-    O_EVAL_DATA,
-    O_EVAL_SPLIT,
-    O_SAVE_BEST,
-    O_PATIENCE,
-    O_FORCE,
-    O_HELP,
-    O_VERSION,
-    O_END
-} Option;
-
 #define BIT(option) (1u << ((option)-O_BATCH))
-
-static const struct option long_options[] = {
-    {"batch", required_argument, NULL, O_BATCH},
-    {"data", required_argument, NULL, O_DATA},
-    {"epochs", required_argument, NULL, O_EPOCHS},
-    {"steps", required_argument, NULL, O_STEPS},
-    {"seed", required_argument, NULL, O_SEED},
-    {"threads", required_argument, NULL, O_THREADS},
-    {"device", required_argument, NULL, O_DEVICE},
-    {"isa", required_argument, NULL, O_ISA},
-    {"weights", required_argument, NULL, O_WEIGHTS},
-    {"save", required_argument, NULL, O_SAVE},
-    {"checkpoint", required_argument, NULL, O_CHECKPOINT},
-    {"resume", required_argument, NULL, O_RESUME},
-    {"log", required_argument, NULL, O_LOG},
-    {"quiet", no_argument, NULL, O_QUIET},
-    {"precision", required_argument, NULL, O_PRECISION},
-    {"inputs", required_argument, NULL, O_INPUTS},
-    {"outputs", required_argument, NULL, O_OUTPUTS},
-    {"grads", required_argument, NULL, O_GRADS},
-    {"scale", required_argument, NULL, O_SCALE},
-    {"values", required_argument, NULL, O_VALUES},
-    {"checkpoint-every", required_argument, NULL, O_CHECKPOINT_EVERY},
-    {"eval-data", required_argument, NULL, O_EVAL_DATA},
-    {"eval-split", required_argument, NULL, O_EVAL_SPLIT},
-    {"save-best", required_argument, NULL, O_SAVE_BEST},
-    {"patience", required_argument, NULL, O_PATIENCE},
-    {"force", no_argument, NULL, O_FORCE},
-    {"help", no_argument, NULL, O_HELP},
-    {"version", no_argument, NULL, O_VERSION},
-    {NULL, 0, NULL, 0},
-};
+_Static_assert(O_END - O_BATCH <= 32, "a bit for each option");
 
 typedef struct Command {
     const char *name;
     int (*run)(const Args *a);
-    unsigned takes, needs;
+    unsigned needs;
 } Command;
 
-static const unsigned everywhere = BIT(O_THREADS) | BIT(O_DEVICE) | BIT(O_ISA) | BIT(O_SEED);
+/* In the order of the table of options. */
 static const Command commands[] = {
-    {"info", command_info, BIT(O_BATCH), 0},
-    {"train", command_train,
-     BIT(O_DATA) | BIT(O_EPOCHS) | BIT(O_STEPS) | BIT(O_BATCH) | BIT(O_WEIGHTS) | BIT(O_SAVE) | BIT(O_CHECKPOINT) |
-         BIT(O_RESUME) | BIT(O_LOG) | BIT(O_QUIET) | BIT(O_CHECKPOINT_EVERY) | BIT(O_EVAL_DATA) | BIT(O_EVAL_SPLIT) |
-         BIT(O_SAVE_BEST) | BIT(O_PATIENCE) | BIT(O_FORCE),
-     BIT(O_DATA)},
-    {"eval", command_eval, BIT(O_DATA) | BIT(O_BATCH) | BIT(O_WEIGHTS) | BIT(O_PRECISION),
-     BIT(O_DATA) | BIT(O_WEIGHTS)},
-    {"infer", command_infer, BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS) | BIT(O_BATCH) | BIT(O_FORCE),
-     BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS)},
-    {"step", command_step,
-     BIT(O_WEIGHTS) | BIT(O_RESUME) | BIT(O_INPUTS) | BIT(O_STEPS) | BIT(O_GRADS) | BIT(O_SAVE) | BIT(O_CHECKPOINT) |
-         BIT(O_SCALE) | BIT(O_VALUES) | BIT(O_FORCE),
-     BIT(O_INPUTS)},
+    {"info", command_info, 0},
+    {"train", command_train, BIT(O_DATA)},
+    {"eval", command_eval, BIT(O_DATA) | BIT(O_WEIGHTS)},
+    {"infer", command_infer, BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS)},
+    {"step", command_step, BIT(O_INPUTS)},
 };
 
 static int wrong(const char *format, const char *a, const char *b) {
@@ -198,6 +108,7 @@ static int take(Args *a, int option, char **argv) {
     case O_EVAL_DATA: a->eval_data = optarg; return 0;
     case O_EVAL_SPLIT: return take_split(optarg, &a->eval_split);
     case O_FORCE: a->force = true; return 0;
+    case O_JSON: a->as_json = true; return 0;
     case O_SAVE_BEST: /* two words */
         if (!argv[optind]) return wrong("--%s %s: a file must follow the metric", "save-best", optarg);
         a->best_metric = optarg;
@@ -232,29 +143,34 @@ static int refuse_option(int option, char **argv) {
     return wrong(option == ':' ? "%s: needs a value%s" : "%s: there is no such option%s", text, "");
 }
 
-static const char *option_name(unsigned bit) {
-    for (const struct option *o = long_options; o->name; o++)
-        if (BIT(o->val) == bit) return o->name;
-    return "?";
+static const char *option_name(int id) { return options_find(&amprun_tool, id)->name; }
+
+/* What is printed about amprun itself; 1: it was, 2: there is no such form. */
+static int print_about(int option, const char *form) {
+    if (option == O_VERSION) printf("amprun %s\n", amp_version());
+    else if (option != O_DESCRIBE) options_help(&amprun_tool, stdout);
+    else if (!options_describe(&amprun_tool, form, stdout))
+        return wrong("--%s %s: bash, zsh, fish or man", "describe", form);
+    return 1;
 }
 
 /* 0: go on; 1: done; 2: wrong */
 static int read_options(Args *a, const Command *c, int argc, char **argv) {
     unsigned seen = 0;
+    struct option long_options[OPTIONS_MOST];
+    options_long(&amprun_tool, long_options);
     for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
         if (option == '?' || option == ':') return refuse_option(option, argv);
-        if (option == O_HELP || option == 'h') {
-            fputs(usage_text, stdout);
-            return 1;
-        }
-        if (!(BIT(option) & (c->takes | everywhere)))
-            return wrong("%s does not take --%s", c->name, option_name(BIT(option)));
+        if (option == 'h' || option >= O_DESCRIBE) return print_about(option, optarg);
+        if (!(options_find(&amprun_tool, option)->commands >> (c - commands) & 1))
+            return wrong("%s does not take --%s", c->name, option_name(option));
         seen |= BIT(option);
         int failed = take(a, option, argv);
         if (failed) return failed;
     }
-    for (unsigned bit = 1; bit && bit < BIT(O_END); bit <<= 1)
-        if ((c->needs & bit) && !(seen & bit)) return wrong("%s needs --%s", c->name, option_name(bit));
+    for (int option = O_BATCH; option < O_END; option++)
+        if ((c->needs & BIT(option)) && !(seen & BIT(option)))
+            return wrong("%s needs --%s", c->name, option_name(option));
     if (a->epochs && a->steps) return wrong("%s takes --epochs or --steps, not both%s", c->name, "");
     if (c->run == command_step && !a->weights && !a->resume)
         return wrong("%s needs --weights or --resume%s", c->name, "");
@@ -279,8 +195,14 @@ int main(int argc, char **argv) {
     Args a = {.scale = -1};
     standard_streams_open();
     if (argc < 2) return wrong("no command was given%s%s", "", "");
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) return fputs(usage_text, stdout) < 0;
-    if (!strcmp(argv[1], "--version")) return printf("amprun %s\n", amp_version()) < 0;
+    if (*argv[1] == '-') { /* --help, --version, --describe; no other option comes first */
+        struct option about[OPTIONS_MOST];
+        options_long(&amprun_tool, about);
+        int option = getopt_long(argc, argv, ":h", about, NULL);
+        if (option == 'h' || (option >= O_DESCRIBE && option < O_END))
+            return print_about(option, optarg) == 1 ? standard_streams_flush("amprun") : 2;
+        return wrong("there is no command %s%s", argv[1], "");
+    }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[1], commands[i].name)) continue;
         argv[1] = argv[0];

@@ -1,0 +1,122 @@
+/* ampc_options.h: the commands and options of ampc, as one table (options.h). */
+#ifndef AMP_TOOLS_AMPC_OPTIONS_H
+#define AMP_TOOLS_AMPC_OPTIONS_H
+
+#include "tools/options.h"
+
+enum {
+    O_PRECISION = 256,
+    O_POLICY,
+    O_EMIT,
+    O_STOP,
+    O_NO_PASS,
+    O_DUMP,
+    O_DUMP_DIR,
+    O_TIME,
+    O_CC,
+    O_ISA,
+    O_TARGET,
+    O_GPU_ARCH,
+    O_MAX_OPS,
+    O_NO_FILES,
+    O_JSON,
+    O_EVAL_PRECISION,
+    O_FORCE,
+    O_DESCRIBE,
+    O_HELP,
+    O_VERSION,
+    O_RULES,
+    O_RULES_FILE
+};
+
+enum { COMPILE = 1, EXPLAIN = 2, BOTH = 3 };
+
+static const ToolCommand ampc_commands[] = {
+    {"", " MODEL -o model.so [options]", "compile a model (.amp) or IR (.ir)"},
+    {"explain", " MODEL|model.so [GLOB] [options]", "say why each op has its dtype; GLOB: of which paths"},
+    {0},
+};
+
+#define PASSES "elaborate autocast autodiff scale optimizer simplify lower fuse layout plan"
+
+static const ToolOption ampc_options[] = {
+    {'o', NULL, "o", "FILE", VALUE_FILE, false, NULL, "MODEL with its ending replaced", "What to write.", COMPILE},
+    {O_PRECISION, "precision", NULL, "W", VALUE_TEXT, false, "fp16 bf16 tf32 fp32", "the model's own word",
+     "Compiles for fp16, bf16, tf32 or fp32. Overrides and loss scale of the model stay.", BOTH},
+    {O_POLICY, "policy", NULL, "NAME|FILE", VALUE_FILE, false, NULL, "that of the precision",
+     "Under a built-in policy (torch-fp16, torch-bf16, tf32, fp32) or a policy file.", BOTH},
+    {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
+     "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
+     "fp32' in its precision block.",
+     BOTH},
+    {'D', NULL, "D", "NAME=VALUE", VALUE_TEXT, false, NULL, NULL, "Overrides a const of the model. May be repeated.",
+     BOTH},
+    {O_TARGET, "target", NULL, "cpu|cuda|both", VALUE_TEXT, false, "cpu cuda both", "both",
+     "What to make kernels for. A model always has those for the CPU. both: for CUDA too, where every op has code for "
+     "it; where one has not, the model says which when it is asked to run on CUDA. cuda: the same, but that is an "
+     "error, "
+     "and IR that is dumped or emitted is CUDA's.",
+     COMPILE},
+    {O_GPU_ARCH, "gpu-arch", NULL, "LIST", VALUE_TEXT, false, NULL, "when the model is loaded",
+     "Compiles the CUDA kernels now, by NVRTC, for architectures such as sm_80,sm_90. The machine code is kept in the "
+     "model; explain says its registers, shared memory and spills.",
+     BOTH},
+    {O_EMIT, "emit", NULL, "so|c|ir|cu|ptx", VALUE_TEXT, false, "so c ir cu ptx", "so",
+     "What is written. A shared object, C, IR, the CUDA kernels as CUDA C, or as PTX for the first of --gpu-arch "
+     "(sm_80).",
+     COMPILE},
+    {O_STOP, "stop-after", NULL, "PASS", VALUE_TEXT, false, PASSES, NULL,
+     "Stops after a pass; only with --emit ir. A later run goes on from the file and gives the same bytes.", COMPILE},
+    {O_NO_PASS, "no-pass", NULL, "PASS", VALUE_TEXT, false, "fuse layout simplify", NULL,
+     "Leaves out fuse, layout or simplify. May be repeated.", COMPILE},
+    {O_DUMP, "dump-ir", NULL, "PASS", VALUE_TEXT, true, PASSES, NULL,
+     "Prints the IR after every pass, or after one, to standard output.", COMPILE},
+    {O_DUMP_DIR, "dump-dir", NULL, "DIR", VALUE_FOLDER, false, NULL, NULL,
+     "Writes the IR after every pass to DIR/NN-PASS.ir.", COMPILE},
+    {O_TIME, "time-passes", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Prints the seconds of every pass to standard error, and (unchanged) after a pass that left the IR as it was.",
+     COMPILE},
+    {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "v4",
+     "The largest instruction set to compile for (v3: AVX2, v4: AVX-512). Smaller ones are always there; a session "
+     "takes "
+     "the best that its processor has.",
+     COMPILE},
+    {O_CC, "cc", NULL, "PROGRAM", VALUE_FILE, false, NULL, "cc", "The C compiler that makes the shared object.", BOTH},
+    {O_RULES, NULL, "MD", NULL, VALUE_TEXT, false, NULL, NULL,
+     "Also writes a rule for make or Ninja that names each file that was read (the model, what it includes, policy "
+     "files), to the output's name and .d.",
+     COMPILE},
+    {O_RULES_FILE, NULL, "MF", "FILE", VALUE_FILE, false, NULL, NULL, "As -MD, to FILE.", COMPILE},
+    {O_MAX_OPS, "max-ops", NULL, "N", VALUE_TEXT, false, NULL, "250,000",
+     "Refuses programs that cost more. An op costs 1, a parameter 20 more, and each of these takes about 15 kB while "
+     "compiling.",
+     BOTH},
+    {O_NO_FILES, "no-files", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Lets the model read no other files. include is an error, and its precision must name a built-in policy. For "
+     "texts "
+     "of strangers, whose messages could otherwise quote files of this machine.",
+     BOTH},
+    {O_JSON, "json", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
+     "Writes JSON for tools. Its rows list every op of the step: id, function, op, path, phase (forward, backward, "
+     "update), inputs (dtypes as the op reads them), accumulate, output, rule, policy, policy_line, because, "
+     "source_line.",
+     EXPLAIN},
+    {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Also replaces files that ampc did not write. Without it such a file is refused: a model, C, IR, CUDA code, JSON "
+     "or "
+     "rule for make that it did write is recognised by its content. No option lets an output replace a file that the "
+     "same command reads.",
+     BOTH},
+    {O_DESCRIBE, "describe", NULL, "FORM", VALUE_TEXT, false, "bash zsh fish man", NULL,
+     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", BOTH},
+    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", BOTH},
+    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", BOTH},
+    {0},
+};
+
+static const Tool ampc_tool = {"ampc", ampc_commands, ampc_options,
+                               "FILE may be - for standard output, MODEL - for standard input.\n"
+                               "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
+                               "Passes: "};
+
+#endif

@@ -1,0 +1,142 @@
+/* amprun_options.h: the commands and options of amprun, as one table (options.h). */
+#ifndef AMP_TOOLS_AMPRUN_OPTIONS_H
+#define AMP_TOOLS_AMPRUN_OPTIONS_H
+
+#include "tools/options.h"
+
+typedef enum AmprunOption {
+    O_BATCH = 256,
+    O_DATA,
+    O_EPOCHS,
+    O_STEPS,
+    O_SEED,
+    O_THREADS,
+    O_DEVICE,
+    O_ISA,
+    O_WEIGHTS,
+    O_SAVE,
+    O_CHECKPOINT,
+    O_RESUME,
+    O_LOG,
+    O_QUIET,
+    O_PRECISION,
+    O_INPUTS,
+    O_OUTPUTS,
+    O_GRADS,
+    O_SCALE,
+    O_VALUES,
+    O_CHECKPOINT_EVERY,
+    O_EVAL_DATA,
+    O_EVAL_SPLIT,
+    O_SAVE_BEST,
+    O_PATIENCE,
+    O_FORCE,
+    O_JSON,
+    O_DESCRIBE,
+    O_HELP,
+    O_VERSION,
+    O_END
+} AmprunOption;
+
+enum { INFO = 1, TRAIN = 2, EVAL = 4, INFER = 8, STEP = 16, ANY = 31 };
+
+static const ToolCommand amprun_commands[] = {
+    {"info", " MODEL.so [options]", "report parameters, inputs, results, and the memory of a session, to the byte"},
+    {"train", " MODEL.so --data SPEC [--epochs E | --steps K] [options]",
+     "train, and evaluate after each epoch where there is something to evaluate on"},
+    {"eval", " MODEL.so --data SPEC --weights F [options]", "print loss and metrics as one line of JSON"},
+    {"infer", " MODEL.so --weights F --inputs F --outputs F [options]", "write the results of all samples of a file"},
+    {"step", " MODEL.so --weights F | --resume F --inputs F [options]",
+     "train on exactly one batch, all samples of a file; a line of JSON per step"},
+    {0},
+};
+
+static const ToolOption amprun_options[] = {
+    {O_DATA, "data", NULL, "SPEC", VALUE_FILE, false, NULL, NULL,
+     "The samples: idx:DIR (the four files of MNIST's form, gzip or plain) or safetensors:FILE (arrays named as the "
+     "model's inputs, whose first dimension is the sample).",
+     TRAIN | EVAL},
+    {O_EVAL_DATA, "eval-data", NULL, "SPEC", VALUE_FILE, false, NULL, "the test part of idx:DIR, else nothing",
+     "What is evaluated after each epoch.", TRAIN},
+    {O_EVAL_SPLIT, "eval-split", NULL, "P", VALUE_TEXT, false, NULL, NULL,
+     "Holds samples of --data out of training and evaluates on them. A part such as 0.1, or a number of them; the same "
+     "ones in every run.",
+     TRAIN},
+    {O_EPOCHS, "epochs", NULL, "E", VALUE_TEXT, false, NULL, "5",
+     "How far to train, counted from the start of training, also after --resume. A step of a model that accumulates "
+     "takes as many batches in a row as the model says, from one epoch into the next if need be.",
+     TRAIN},
+    {O_STEPS, "steps", NULL, "K", VALUE_TEXT, false, NULL, NULL,
+     "The same in steps; with step: how many (1). There the batches of a step that accumulates are the same one.",
+     TRAIN | STEP},
+    {O_BATCH, "batch", NULL, "B", VALUE_TEXT, false, NULL, "128; info: 1",
+     "Samples of a batch; of a micro-batch, where the model accumulates.", INFO | TRAIN | EVAL | INFER},
+    {O_SEED, "seed", NULL, "S", VALUE_TEXT, false, NULL, "0", "Of initial weights, order of samples, and dropout.",
+     ANY},
+    {O_WEIGHTS, "weights", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Parameters and buffers by name, a safetensors file.", TRAIN | EVAL | INFER | STEP},
+    {O_SAVE, "save", NULL, "F", VALUE_FILE, false, NULL, NULL, "Writes parameters and buffers by name.", TRAIN | STEP},
+    {O_SAVE_BEST, "save-best", NULL, "METRIC F", VALUE_TEXT, false, NULL, NULL,
+     "Writes parameters and buffers whenever an evaluation is the best so far. METRIC is loss, the name of a loss, or "
+     "the name of a metric. The smallest loss, error or perplexity is best, and the largest of everything else; "
+     "min:METRIC and max:METRIC say otherwise.",
+     TRAIN},
+    {O_PATIENCE, "patience", NULL, "E", VALUE_TEXT, false, NULL, "never",
+     "Ends training after E evaluations in a row that were not the best by the measure of --save-best, or by the loss.",
+     TRAIN},
+    {O_CHECKPOINT, "checkpoint", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Writes everything that training goes on from.", TRAIN | STEP},
+    {O_CHECKPOINT_EVERY, "checkpoint-every", NULL, "K|Ns", VALUE_TEXT, false, NULL, "300s",
+     "With --checkpoint: writes it after every K steps, or when so much time has passed (30s, 10m, 2h); and at the "
+     "end.",
+     TRAIN},
+    {O_RESUME, "resume", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Goes on from a checkpoint, bit for bit. Batch and seed are those of the checkpoint; other ones, and other data, "
+     "are "
+     "refused without --force. F may be the file of --checkpoint, too.",
+     TRAIN | STEP},
+    {O_LOG, "log", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Writes one line of JSON per step and evaluation. Each is written as a whole and at once. With --resume the log "
+     "is "
+     "gone on with: a half line, and the lines of steps after the checkpoint, are cut first.",
+     TRAIN},
+    {O_QUIET, "quiet", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints nothing but errors.", TRAIN},
+    {O_INPUTS, "inputs", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Arrays by the names of the model's inputs, a safetensors file.", INFER | STEP},
+    {O_OUTPUTS, "outputs", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Writes the results by their names, a safetensors file.", INFER},
+    {O_GRADS, "grads", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Writes the first step's gradients by parameter name. They are unscaled, before clipping, in f32.", STEP},
+    {O_VALUES, "values", NULL, "GLOB F", VALUE_TEXT, false, NULL, NULL,
+     "Writes the values of the first step whose names match.", STEP},
+    {O_SCALE, "scale", NULL, "S", VALUE_TEXT, false, NULL, "the model's", "Sets the loss scale before the first step.",
+     STEP},
+    {O_PRECISION, "precision", NULL, "fp32", VALUE_TEXT, false, "fp32", "the model's",
+     "Evaluates with the FP32 form, where the model was compiled with one.", EVAL},
+    {O_DEVICE, "device", NULL, "cpu|cuda|cuda:N|null", VALUE_TEXT, false, "cpu cuda null", "cpu",
+     "Where to run: cpu; cuda, an NVIDIA GPU (cuda:N: the one numbered N, from 0); null plans memory and computes "
+     "nothing.",
+     ANY},
+    {O_THREADS, "threads", NULL, "T", VALUE_TEXT, false, NULL, "one per processor",
+     "Threads of the CPU. Results do not depend on it.", ANY},
+    {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "the best of this machine",
+     "Instruction set.", ANY},
+    {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.", INFO},
+    {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Also replaces files that amprun did not write; goes on from a checkpoint with another batch, seed or data; "
+     "writes "
+     "parameters that are not finite. No option lets an output replace a file that the same command reads.",
+     TRAIN | INFER | STEP},
+    {O_DESCRIBE, "describe", NULL, "FORM", VALUE_TEXT, false, "bash zsh fish man", NULL,
+     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", ANY},
+    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ANY},
+    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ANY},
+    {0},
+};
+
+static const Tool amprun_tool = {
+    "amprun", amprun_commands, amprun_options,
+    "The file of --inputs may be - for standard input, those of --outputs and --log - for standard output.\n"
+    "Exit status: 0 success, 1 a file or a step was refused, 2 wrong arguments, 128 + n ended by signal n.\n"};
+
+#endif

@@ -1,0 +1,197 @@
+/* info.c: amprun info: what a model is, and what a session of it takes; as text and as JSON. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "tools/amprun/amprun.h"
+#include "tools/standard_streams.h"
+
+typedef struct MemoryRow {
+    const char *name;
+    uint64_t bytes;
+} MemoryRow;
+
+enum { MEMORY_ROWS = 7 };
+
+static void memory_rows(const Run *r, MemoryRow out[MEMORY_ROWS]) {
+    amp_memory_info m;
+    amp_session_memory(r->session, &m);
+    const MemoryRow rows[MEMORY_ROWS] = {
+        {"weights", m.params},  {"copies", m.derived},  {"moments", m.moments}, {"activations", m.activations},
+        {"outputs", m.outputs}, {"scratch", m.scratch}, {"total", m.total},
+    };
+    memcpy(out, rows, sizeof rows);
+}
+
+/* ---- text -------------------------------------------------------------------------------------------------------- */
+
+/* A line; what the model says of itself could hold anything. */
+static void print_line(const char *format, ...) AMP_PRINTF(1, 2);
+static void print_line(const char *format, ...) {
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text - 1, format, args);
+    va_end(args);
+    strcat(text, "\n");
+    print_plain(stdout, text, strlen(text));
+}
+
+static void print_tensor(const char *kind, const amp_tensor_info *t) {
+    char dims[AMP_MAX_RANK * 24] = "";
+    for (int i = 0, at = 0; i < t->rank; i++)
+        at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%" PRId64, i ? ", " : "", t->dims[i]);
+    print_line("%-8s %-24s %s[%s]", kind, t->name, amp_dtype_name(t->dtype), dims);
+}
+
+/* Calls |tell| for each tensor, with its kind. */
+static int each_tensor(const Run *r, int64_t batch, void *to,
+                       void (*tell)(void *to, const char *kind, const amp_tensor_info *t)) {
+    amp_error err = {0};
+    amp_tensor_info t;
+    for (int i = 0; i < r->info.param_count; i++) {
+        if (amp_model_param_at(r->model, i, &t, &err)) return report(&err);
+        tell(to, "param", &t);
+    }
+    for (int i = 0; i < r->info.input_count; i++) {
+        if (amp_model_input_at(r->model, i, batch, &t, &err)) return report(&err);
+        tell(to, i < r->info.model_input_count ? "input" : "target", &t);
+    }
+    for (int i = 0; i < r->info.result_count; i++) {
+        if (amp_model_result_at(r->model, i, batch, &t, &err)) return report(&err);
+        tell(to, "result", &t);
+    }
+    return 0;
+}
+
+static void tell_text(void *to, const char *kind, const amp_tensor_info *t) {
+    (void)to;
+    print_tensor(kind, t);
+}
+
+/* What the device "cuda" would find. */
+static void print_cuda(const Run *r) {
+    amp_cuda_image_info image;
+    if (!r->info.has_cuda) {
+        print_line("cuda     no: %s", r->info.cuda_missing);
+        return;
+    }
+    printf("cuda     %d kernels; ", r->info.cuda_kernels);
+    int count = 0;
+    for (; !amp_model_cuda_image_at(r->model, count, &image, NULL); count++)
+        printf("%ssm_%d%s (%s)", count ? ", " : "compiled for ", image.arch, image.suffix,
+               image.is_cubin ? "cubin" : "PTX");
+    printf(count ? "\n" : "compiled by NVRTC when a session needs them\n");
+}
+
+static int print_text(const Run *r, int64_t batch) {
+    const amp_model_info *m = &r->info;
+    MemoryRow rows[MEMORY_ROWS];
+    print_line("model    %s, compiled by ampc %s from %s", m->name, m->compiler_version, m->source_name);
+    print_line("policy   %s (%s)", m->policy, m->precision);
+    print_line("train    %s", m->optimizer ? m->optimizer : "no: inference only");
+    print_line("scale    %s", m->scaler ? m->scaler : "none: unscaled");
+    print_cuda(r);
+    printf("numbers  %" PRId64 " trained\n", m->param_elements);
+    int failed = each_tensor(r, batch, NULL, tell_text);
+    for (int i = 0; amp_model_loss_at(r->model, i); i++) print_line("loss     %s", amp_model_loss_at(r->model, i));
+    for (int i = 0; amp_model_metric_at(r->model, i); i++) print_line("metric   %s", amp_model_metric_at(r->model, i));
+    printf("memory   at batch %" PRId64 ", in bytes\n", batch);
+    memory_rows(r, rows);
+    for (int i = 0; i < MEMORY_ROWS; i++) printf("         %-12s %14" PRIu64 "\n", rows[i].name, rows[i].bytes);
+    return failed;
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void put_text(amp_json_writer *w, const char *key, const char *text) {
+    if (text) amp_json_put_string(w, key, text);
+    else amp_json_put_null(w, key);
+}
+
+static void tell_json(void *to, const char *kind, const amp_tensor_info *t) {
+    amp_json_writer *w = to;
+    amp_json_begin_object(w, NULL);
+    amp_json_put_string(w, "kind", kind);
+    amp_json_put_string(w, "name", t->name);
+    amp_json_put_string(w, "dtype", amp_dtype_name(t->dtype));
+    amp_json_begin_array(w, "shape");
+    for (int i = 0; i < t->rank; i++) amp_json_put_int(w, NULL, t->dims[i]);
+    amp_json_end_array(w);
+    amp_json_end_object(w);
+}
+
+static void put_names(amp_json_writer *w, const char *key, const Run *r,
+                      const char *(*name_at)(const amp_model *, int32_t)) {
+    amp_json_begin_array(w, key);
+    for (int i = 0; name_at(r->model, i); i++) amp_json_put_string(w, NULL, name_at(r->model, i));
+    amp_json_end_array(w);
+}
+
+static void put_cuda(amp_json_writer *w, const Run *r) {
+    amp_cuda_image_info image;
+    char name[64];
+    amp_json_begin_object(w, "cuda");
+    amp_json_put_bool(w, "available", r->info.has_cuda);
+    put_text(w, "missing", r->info.has_cuda ? NULL : r->info.cuda_missing);
+    amp_json_put_int(w, "kernels", r->info.cuda_kernels);
+    amp_json_begin_array(w, "images");
+    for (int i = 0; !amp_model_cuda_image_at(r->model, i, &image, NULL); i++) {
+        snprintf(name, sizeof name, "%s_%d%s", image.is_cubin ? "sm" : "compute", image.arch, image.suffix);
+        amp_json_put_string(w, NULL, name);
+    }
+    amp_json_end_array(w);
+    amp_json_end_object(w);
+}
+
+static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
+    const amp_model_info *m = &r->info;
+    MemoryRow rows[MEMORY_ROWS];
+    put_text(w, "model", m->name);
+    put_text(w, "source", m->source_name);
+    put_text(w, "compiler", m->compiler_version);
+    put_text(w, "policy", m->policy);
+    put_text(w, "precision", m->precision);
+    put_text(w, "optimizer", m->optimizer);
+    put_text(w, "loss_scale", m->scaler);
+    amp_json_put_bool(w, "trains", m->can_train);
+    amp_json_put_bool(w, "fp32_evaluation", m->has_fp32);
+    amp_json_put_int(w, "accumulate", m->accumulate);
+    amp_json_put_int(w, "trained_numbers", m->param_elements);
+    put_names(w, "losses", r, amp_model_loss_at);
+    put_names(w, "metrics", r, amp_model_metric_at);
+    put_cuda(w, r);
+    amp_json_put_int(w, "batch", batch);
+    amp_json_begin_array(w, "tensors");
+    int failed = each_tensor(r, batch, w, tell_json);
+    amp_json_end_array(w);
+    memory_rows(r, rows);
+    amp_json_begin_object(w, "memory");
+    for (int i = 0; i < MEMORY_ROWS; i++) amp_json_put_int(w, rows[i].name, (int64_t)rows[i].bytes);
+    amp_json_end_object(w);
+    return failed;
+}
+
+static int print_json(const Run *r, int64_t batch) {
+    amp_error err = {0};
+    amp_json_writer w;
+    amp_json_writer_init(&w, NULL);
+    amp_json_begin_object(&w, NULL);
+    int failed = put_model(&w, r, batch);
+    amp_json_end_object(&w);
+    if (!failed && amp_json_writer_status(&w, &err)) failed = report(&err);
+    if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
+    amp_json_writer_free(&w);
+    return failed;
+}
+
+int command_info(const Args *a) {
+    Run r = {0};
+    int64_t batch = a->batch ? a->batch : 1;
+    int failed = run_open(&r, a, batch, false, false);
+    if (!failed) failed = a->as_json ? print_json(&r, batch) : print_text(&r, batch);
+    run_close(&r);
+    return failed;
+}

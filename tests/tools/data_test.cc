@@ -1,6 +1,9 @@
 // data_test.cc: samples from IDX and safetensors files become what a model's inputs read, or a message says why not.
 #include "tools/amprun/data.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -212,12 +215,79 @@ TEST_F(DataTest, GatherTakesSamplesInAnyOrder) {
     void *const *batch = data_batch_new(&data, 4);
     ASSERT_NE(batch, nullptr);
     const int64_t index[] = {2, 0, 2, 1};
-    data_gather(&data, index, 4, batch);
+    EXPECT_EQ(data_gather(&data, index, 4, batch), 0);
     const float *x = static_cast<float *>(batch[0]);
     const int32_t *y = static_cast<int32_t *>(batch[1]);
     EXPECT_EQ((std::vector<float>{x[0], x[4], x[11], x[15]}), (std::vector<float>{0.2f, 0, 0.2f, 1}));
     EXPECT_EQ((std::vector<int32_t>(y, y + 4)), (std::vector<int32_t>{9, 7, 9, 8}));
     data_batch_free(&data, batch);
+}
+
+// Arrays of the type that the input reads stay in the file; others are converted once.
+TEST_F(DataTest, TensorsAreReadWhereTheyAre) {
+    inputs.input[0] = Input("x", AMP_DT_F32, {2});
+    const Array x = {"x", "F32", {2, 2}, BytesOf<float>({1, 2, 3, 4})};
+    ASSERT_EQ(ReadTensors({x, {"targets", "I64", {2}, BytesOf<int64_t>({5, 6})}}), 0);
+    EXPECT_EQ(data.column[0].owned, nullptr);
+    EXPECT_EQ(Values<float>(0), (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_NE(data.column[1].owned, nullptr);
+    EXPECT_EQ(Values<int32_t>(1), (std::vector<int32_t>{5, 6}));
+}
+
+TEST_F(DataTest, AFileThatIsCutWhileItIsReadIsAnError) {
+    const int64_t rows = 10000, last = rows - 1;
+    inputs.count = 1;
+    inputs.input[0] = Input("x", AMP_DT_F32, {2});
+    ASSERT_EQ(ReadTensors({{"x", "F32", {rows, 2}, std::string(rows * 8, 'x')}}), 0);
+    void *const *batch = data_batch_new(&data, 1);
+    EXPECT_EQ(data_gather(&data, &last, 1, batch), 0);
+    ASSERT_EQ(truncate((folder + "/data").c_str(), 100), 0);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(data_gather(&data, &last, 1, batch), 1);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("the file has become shorter while it was read"),
+              std::string::npos);
+    data_batch_free(&data, batch);
+}
+
+// Every sample is in one of the two parts, the same ones each time, and errors name its place in the file.
+TEST_F(DataTest, ASplitKeepsEverySampleOnce) {
+    const int rows = 50;
+    std::string x, y;
+    for (int i = 0; i < rows; i++) x += BytesOf<float>({float(i), 0}), y += BytesOf<int32_t>({i});
+    inputs.input[0] = Input("x", AMP_DT_F32, {2});
+    std::vector<int32_t> first;
+    for (int run = 0; run < 2; run++) {
+        Dataset held = {};
+        ASSERT_EQ(ReadTensors({{"x", "F32", {rows, 2}, x}, {"targets", "I32", {rows}, y}}), 0);
+        ASSERT_EQ(data_split(&data, 15, &held), 0);
+        EXPECT_EQ(data.count, 35);
+        EXPECT_EQ(held.count, 15);
+        std::vector<int32_t> seen;
+        for (Dataset *d : {&held, &data}) {
+            void *const *batch = data_batch_new(d, 1);
+            for (int64_t i = 0; i < d->count; i++) {
+                ASSERT_EQ(data_gather(d, &i, 1, batch), 0);
+                seen.push_back(*static_cast<int32_t *>(batch[1]));
+            }
+            data_batch_free(d, batch);
+        }
+        if (run) {
+            EXPECT_EQ(seen, first);
+        }
+        first = seen;
+        amp_error err = {};
+        snprintf(err.message, sizeof err.message, "input targets, sample 1: index 9");
+        int64_t index[] = {3, 7};
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(data_report(&held, index, 2, &err), 1);
+        EXPECT_EQ(testing::internal::GetCapturedStderr(), "amprun: safetensors:" + folder +
+                                                              "/data: input targets, sample " +
+                                                              std::to_string(seen[7]) + ": index 9\n");
+        std::sort(seen.begin(), seen.end());
+        for (int i = 0; i < rows; i++) EXPECT_EQ(seen[i], i);
+        data_close(&held);
+        data_close(&data);
+    }
 }
 
 } // namespace

@@ -1,10 +1,16 @@
 /* data.c: see data.h. */
 #include "tools/amprun/data.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/random.h"
@@ -30,26 +36,30 @@ static int column_new(Dataset *d, const amp_tensor_info *info, int64_t samples, 
         return report_text("%s: the model's input %s is %s, which is not fed from files", from, info->name,
                            amp_dtype_name(c->dtype));
     c->sample_bytes = (size_t)c->elements * amp_dtype_size(c->dtype);
-    c->data = malloc(c->sample_bytes * (size_t)samples + 1);
-    if (!c->data) return report_text("%s: no memory for %lld samples of %s", from, (long long)samples, info->name);
     d->columns++;
     d->count = samples;
     return 0;
 }
 
+/* Memory for all samples, to be filled. */
+static int column_allocate(const Dataset *d, Column *c, const char *from) {
+    c->data = c->owned = malloc(c->sample_bytes * (size_t)d->count + 1);
+    return c->data ? 0 : report_text("%s: no memory for %lld samples of %s", from, (long long)d->count, c->name);
+}
+
 /* Stores a number as the column's dtype; false where it does not fit. */
 static bool store(Column *c, int64_t at, double v) {
     switch (c->dtype) {
-    case AMP_DT_F32: ((float *)c->data)[at] = (float)v; return true;
-    case AMP_DT_F16: ((uint16_t *)c->data)[at] = amp_f32_to_f16((float)v); return true;
-    case AMP_DT_BF16: ((uint16_t *)c->data)[at] = amp_f32_to_bf16((float)v); return true;
+    case AMP_DT_F32: ((float *)c->owned)[at] = (float)v; return true;
+    case AMP_DT_F16: ((uint16_t *)c->owned)[at] = amp_f32_to_f16((float)v); return true;
+    case AMP_DT_BF16: ((uint16_t *)c->owned)[at] = amp_f32_to_bf16((float)v); return true;
     case AMP_DT_I32:
         if (!(v >= -2147483648.0 && v <= 2147483647.0) || v != floor(v)) return false;
-        ((int32_t *)c->data)[at] = (int32_t)v;
+        ((int32_t *)c->owned)[at] = (int32_t)v;
         return true;
     case AMP_DT_U8:
         if (!(v >= 0 && v <= 255) || v != floor(v)) return false;
-        ((uint8_t *)c->data)[at] = (uint8_t)v;
+        ((uint8_t *)c->owned)[at] = (uint8_t)v;
         return true;
     default: return false;
     }
@@ -76,7 +86,8 @@ static int idx_column(Dataset *d, const char *folder, const char *file, const am
     int64_t per_sample = 1;
     for (int i = 1; i < array.rank; i++) per_sample *= array.dims[i];
     Column *c = &d->column[d->columns];
-    int failed = check_idx(d, path, &array, per_sample, info) || column_new(d, info, array.dims[0], path);
+    int failed = check_idx(d, path, &array, per_sample, info) || column_new(d, info, array.dims[0], path) ||
+                 column_allocate(d, c, path);
     float unit = is_float(info->dtype) && array.rank > 1 ? 255.0f : 1.0f; /* pixels in [0, 1] */
     for (int64_t i = 0; !failed && i < array.dims[0] * per_sample; i++) store(c, i, array.data[i] / unit);
     free(array.data);
@@ -134,6 +145,11 @@ static int tensor_column(Dataset *d, const char *path, const amp_tensor_view *t,
                            d->column[0].name, (long long)d->count);
     Column *c = &d->column[d->columns];
     if (column_new(d, info, t->dims[0], path)) return 1;
+    if (t->dtype == c->dtype && d->map) {
+        c->data = t->data;
+        return 0;
+    }
+    if (column_allocate(d, c, path)) return 1;
     for (int64_t i = 0; i < d->count * per_sample; i++)
         if (!store(c, i, element(t, i)))
             return report_text("%s: %s[%lld] is %g, which does not fit %s", path, t->name, (long long)i, element(t, i),
@@ -141,10 +157,24 @@ static int tensor_column(Dataset *d, const char *path, const amp_tensor_view *t,
     return 0;
 }
 
-static int read_tensors(Dataset *d, const char *path, const DataInputs *inputs) {
+/* Maps a regular file; what cannot be mapped (a pipe) is read. */
+static int open_tensors(Dataset *d, const char *path, amp_safetensors **out) {
     amp_error err = {0};
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
+        void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (map != MAP_FAILED) d->map = map, d->map_size = (size_t)st.st_size;
+    }
+    if (fd >= 0) close(fd);
+    amp_status status = d->map ? amp_safetensors_parse(d->map, d->map_size, path, NULL, out, &err)
+                               : amp_safetensors_open(path, NULL, out, &err);
+    return status ? report(&err) : 0;
+}
+
+static int read_tensors(Dataset *d, const char *path, const DataInputs *inputs) {
     amp_safetensors *file = NULL;
-    if (amp_safetensors_open(path, NULL, &file, &err)) return report(&err);
+    if (open_tensors(d, path, &file)) return 1;
     int failed = 0;
     for (int i = 0; !failed && i < inputs->count; i++)
         failed = tensor_column(d, path, amp_safetensors_find(file, inputs->input[i].name), &inputs->input[i]);
@@ -156,7 +186,8 @@ static int read_tensors(Dataset *d, const char *path, const DataInputs *inputs) 
 
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs) {
     memset(d, 0, sizeof *d);
-    d->spec = spec;
+    d->spec = strdup(spec);
+    if (!d->spec) return report_text("--data %s: no memory", spec);
     if (!strncmp(spec, "idx:", 4)) return read_idx(d, spec + 4, part, inputs);
     if (!strncmp(spec, "safetensors:", 12)) return read_tensors(d, spec + 12, inputs);
     return report_text("--data %s: write idx:DIR or safetensors:FILE", spec);
@@ -179,7 +210,11 @@ int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, i
 }
 
 void data_close(Dataset *d) {
-    for (int i = 0; i < d->columns && !d->borrowed; i++) free(d->column[i].data);
+    for (int i = 0; i < d->columns && !d->borrowed; i++) free(d->column[i].owned);
+    if (d->map && !d->borrowed) munmap(d->map, d->map_size);
+    if (!d->borrowed) free(d->spec);
+    d->spec = NULL;
+    d->map = NULL;
     free(d->rows);
     d->rows = NULL;
     d->columns = 0;
@@ -226,13 +261,38 @@ void data_batch_free(const Dataset *d, void *const *batch) {
 
 static int64_t row_of(const Dataset *d, int64_t sample) { return d->rows ? d->rows[sample] : sample; }
 
-int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
+/* A mapped file that somebody cuts while it is read ends in SIGBUS: here, and nowhere else, that is an error of the
+ * file, and what was trained is kept. */
+static sigjmp_buf cut_file;
+
+static void on_cut_file(int number) {
+    (void)number;
+    siglongjmp(cut_file, 1);
+}
+
+static void gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
     for (int c = 0; c < d->columns; c++) {
         size_t bytes = d->column[c].sample_bytes;
         for (int64_t i = 0; i < n; i++)
             memcpy((char *)batch[c] + (size_t)i * bytes, d->column[c].data + (size_t)row_of(d, index[i]) * bytes,
                    bytes);
     }
+}
+
+int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
+    struct sigaction action = {.sa_handler = on_cut_file}, before;
+    if (!d->map) {
+        gather(d, index, n, batch);
+        return 0;
+    }
+    sigemptyset(&action.sa_mask);
+    if (sigsetjmp(cut_file, 1)) {
+        signal(SIGBUS, SIG_DFL);
+        return report_text("%s: the file has become shorter while it was read; give it again in full", d->spec);
+    }
+    sigaction(SIGBUS, &action, &before);
+    gather(d, index, n, batch);
+    sigaction(SIGBUS, &before, NULL);
     return 0;
 }
 

@@ -28,16 +28,19 @@ typedef struct Column { /* all samples of one input, converted to what the model
     amp_dtype dtype;
     int64_t elements; /* per sample */
     size_t sample_bytes;
-    char *data;
+    const char *data; /* any alignment */
+    char *owned;      /* the same, or NULL: it is the file's */
 } Column;
 
 typedef struct Dataset {
-    const char *spec; /* for messages */
+    char *spec; /* for messages */
     int64_t count;
     int64_t *rows; /* where the samples are, of a part that was split off; NULL: all, in order */
     bool borrowed; /* the columns are another data set's */
     int columns;
     Column column[DATA_MAX_INPUTS];
+    void *map; /* the file: arrays that need no conversion are read where they are, not copied; NULL: none is mapped */
+    size_t map_size;
 } Dataset;
 
 typedef enum Part { PART_TRAIN, PART_TEST } Part;

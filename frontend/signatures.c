@@ -161,6 +161,7 @@ static const Signature signatures[] = {
      .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE),
               REQUIRED_COUNT("steps", AT_LEAST_ONE)},
      .check = check_warmup},
+    {SCHEDULE(settable), .args = {REQUIRED("v", NOT_NEGATIVE)}},
     {SCHEDULE(one_cycle), .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("steps", AT_LEAST_ONE)}},
 };
 
@@ -233,6 +234,10 @@ static bool check_range(Elab *e, const Expr *x, const char *what, Range range, d
 
 static bool set_schedule(Elab *e, const SignatureArg *arg, const Expr *x, Call *out) {
     Call *schedule = arena_new(e->a, Call);
+    if (!strcmp(x->call.callee->text, "settable") && strcmp(arg->name, "lr")) {
+        elab_error(e, x->loc, "%s: only lr can be settable", arg->name);
+        return false;
+    }
     if (!elab_signature(e, x, SIGNATURE_SCHEDULE, schedule)) return false;
     ir_call_set_float(e->a, out, arg->name, 0.0);
     ir_call_arg(out, arg->name)->call = schedule;

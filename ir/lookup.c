@@ -49,7 +49,7 @@ static const struct Schedule {
     Opcode op;
 } schedules[] = {
     {"constant", OP_constant_rate}, {"cosine", OP_cosine_rate},       {"step", OP_step_rate},
-    {"linear", OP_linear_rate},     {"one_cycle", OP_one_cycle_rate},
+    {"linear", OP_linear_rate},     {"one_cycle", OP_one_cycle_rate}, {"settable", OP_settable_rate},
 };
 
 Opcode ir_schedule_op(const char *name) {

@@ -178,6 +178,7 @@ static double along_cosine(double start, double end, double done) {
     return end + (start - end) * (1.0 + cos(PI * done)) / 2.0;
 }
 
+static void run_settable(Running *r) { set(r, r->in[0]->data[0]); }
 static void run_constant(Running *r) { set(r, interp_float(r, "v")); }
 
 static void run_cosine(Running *r) {
@@ -270,4 +271,5 @@ const InterpFn interp_training_ops[OP_COUNT] = {
     [OP_step_rate] = run_step,
     [OP_linear_rate] = run_linear_rate,
     [OP_one_cycle_rate] = run_one_cycle,
+    [OP_settable_rate] = run_settable,
 };

@@ -200,6 +200,7 @@ static void lower_schedule(Lowering *l) {
     case OP_step_rate: rate = step_rate(l); break;
     case OP_linear_rate: rate = linear_rate(l); break;
     case OP_one_cycle_rate: rate = one_cycle_rate(l); break;
+    case OP_settable_rate: rate = l->op->in[0]; break;
     default: break;
     }
     lower_give(l, 0, rate);
@@ -327,6 +328,7 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_step_rate] = {lower_schedule, TAKES_PLAIN},
     [OP_linear_rate] = {lower_schedule, TAKES_PLAIN},
     [OP_one_cycle_rate] = {lower_schedule, TAKES_PLAIN},
+    [OP_settable_rate] = {lower_schedule, TAKES_PLAIN},
     [OP_sgd] = {lower_sgd, TAKES_PLAIN},
     [OP_adam] = {lower_adam, TAKES_PLAIN},
     [OP_adamw] = {lower_adamw, TAKES_PLAIN},

@@ -118,10 +118,20 @@ static void assign_next(BlockStep *b, Val state, Val next) {
  *                                                                %lr.1 = mul(%lr, %0.1)                         : f64
  */
 
+/* Its state needs its name. */
+static bool may_be_settable(BlockStep *b, const Call *call) {
+    int block = train_block_count(b->m) == 1 ? NO_BLOCK : b->index;
+    const State *taken = ir_state_find(b->m, amp_counter_text(b->m->arena, COUNTER_LEARNING_RATE, block));
+    if (!taken || ir_schedule_op(call->name) != OP_settable_rate) return true;
+    place_error(b->c, taken->pos, "%s is reserved for training state; name it differently, with `as`", taken->name);
+    return false;
+}
+
 static bool check_rates(BlockStep *b) {
     bool ok = true;
     for (int i = 0; i < b->block->optimizer.args.len; i++) {
         const Call *call = b->block->optimizer.args.data[i].call;
+        if (call && !may_be_settable(b, call)) return false;
         if (!call || ir_schedule_op(call->name)) continue;
         place_error(b->c, call->pos, "schedule %s is not supported", call->name);
         ok = false;
@@ -137,9 +147,20 @@ static Val constant(BlockStep *b, const char *name, double value) {
     return v;
 }
 
+/* The state that the application sets; the number of the text is its first value. */
+static Val settable(BlockStep *b, const Call *call) {
+    int block = train_block_count(b->m) == 1 ? NO_BLOCK : b->index;
+    State *state = ir_counter_new(b->m, COUNTER_LEARNING_RATE, block);
+    state->init.name = amp_initialisers[INIT_constant].name;
+    ir_call_set_float(b->m->arena, &state->init, amp_initialisers[INIT_constant].args[0],
+                      number_of(ir_call_arg(call, "v"), 0));
+    return ir_use_state(b->f, state);
+}
+
 static Val scheduled(BlockStep *b, const Call *call, const char *name) {
     Opcode code = ir_schedule_op(call->name);
-    Op *o = ir_op_new(b->f, code, &b->done, code == OP_constant_rate ? 0 : 1);
+    Val in = code == OP_settable_rate ? settable(b, call) : b->done;
+    Op *o = ir_op_new(b->f, code, &in, code == OP_constant_rate ? 0 : 1);
     set_attributes(call, o);
     explain_of_block(b, o, "optimizer", name);
     o->pos = call->pos;

@@ -108,9 +108,10 @@ static const char *describe(char out[MESSAGE_TENSOR], const char *dtype, const i
     return out;
 }
 
-/* Integers stay integers; integer and f64 tensors of the file are never a checkpoint's f32. */
+/* Integers stay integers, and f64 (of scalars alone) f64; neither is ever a checkpoint's f32. */
 static amp_dtype file_dtype(const amp_model_state *s) {
-    return s->storage == AMP_DT_I64 || s->storage == AMP_DT_I32 ? (amp_dtype)s->storage : AMP_DT_F32;
+    bool as_it_is = s->storage == AMP_DT_I64 || s->storage == AMP_DT_I32 || s->storage == AMP_DT_F64;
+    return as_it_is ? (amp_dtype)s->storage : AMP_DT_F32;
 }
 
 static bool dtype_fits(const amp_state_list *l, const amp_model_state *s, amp_dtype given) {

@@ -101,6 +101,10 @@ amp_status amp_states_initialise(const amp_model *model, void *const *states, ui
     for (int32_t i = 0; i < model->state_count; i++) {
         const amp_model_state *s = &model->states[i];
         if (!states[i] || s->role == AMP_STATE_DERIVED) continue;
+        if (s->counter) {
+            amp_store_element(states[i], s->storage, 0, amp_initial_scalar(s));
+            continue;
+        }
         amp_initialise(s, seed, rows);
         amp_state_set_f32(s, states[i], rows);
     }
@@ -291,3 +295,5 @@ void amp_initialise(const amp_model_state *s, uint64_t seed, float *out) {
     for (int64_t i = 0; i < count; i++)
         out[i] = (float)draw(&d, random ? amp_random_u32(seed, path, 0, 0, (uint64_t)i) : 0);
 }
+
+double amp_initial_scalar(const amp_model_state *s) { return distributions[find(s->init) - amp_initialisers](s).a; }

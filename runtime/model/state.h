@@ -47,5 +47,7 @@ amp_status amp_state_check_count(const amp_model_state *state, const char *what,
 amp_status amp_initialiser_check(const amp_model_state *state, amp_error *err);
 /* All elements, row-major; the state passed amp_initialiser_check. */
 void amp_initialise(const amp_model_state *state, uint64_t seed, float *out);
+/* Of a counter or of the scaler, whose initialiser is a number: in double, because a learning rate is one. */
+double amp_initial_scalar(const amp_model_state *state);
 
 #endif

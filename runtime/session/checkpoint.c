@@ -1,4 +1,5 @@
 /* checkpoint.c: everything that training goes on from, in one safetensors file (state_file.h). */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -60,6 +61,13 @@ static amp_status check_counter(const amp_tensor_view *v, const char *path, amp_
                     (long long)value);
 }
 
+static amp_status check_rate(const amp_tensor_view *v, const char *path, amp_error *err) {
+    double value;
+    memcpy(&value, v->data, sizeof value);
+    if (value >= 0 && isfinite(value)) return AMP_OK;
+    return amp_fail(err, AMP_BAD_FILE, "%s: %s is %g; a learning rate is finite and at least 0", path, v->name, value);
+}
+
 /* Loaded counters drive the schedule and the random numbers: they are as strict as amp_session_set_scaler.  The seed is
  * any number. */
 static amp_status check_counters(const amp_safetensors *file, const char *path, amp_error *err) {
@@ -67,7 +75,7 @@ static amp_status check_counters(const amp_safetensors *file, const char *path, 
     for (int32_t i = 0; i < amp_safetensors_count(file); i++) {
         const amp_tensor_view *v = amp_safetensors_at(file, i);
         if (strncmp(v->name, prefix, sizeof prefix - 1) || !strcmp(v->name, "counter/seed")) continue;
-        AMP_TRY(check_counter(v, path, err));
+        AMP_TRY(v->dtype == AMP_DT_F64 ? check_rate(v, path, err) : check_counter(v, path, err));
     }
     return AMP_OK;
 }

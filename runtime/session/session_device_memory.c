@@ -200,7 +200,7 @@ static amp_status initialise(amp_session *s, uint64_t seed, float *rows, amp_err
         const amp_model_state *state = &s->model->states[i];
         if (!amp_session_holds(s, i)) continue;
         amp_initialise(state, seed, rows);
-        if (s->states.host[i]) amp_store_element(s->states.host[i], state->storage, 0, rows[0]);
+        if (s->states.host[i]) amp_store_element(s->states.host[i], state->storage, 0, amp_initial_scalar(state));
         else if (!state->init)
             AMP_TRY(s->device_arena.memory->type->clear(s->device_arena.memory, s->states.held[i],
                                                         amp_state_bytes(state), err));

@@ -148,6 +148,9 @@ TEST(Training, SchedulesStandForRates) {
                      std::string("weight_decay = ") + schedule);
     }
     EXPECT_HOLDS(Ir(WithLoss("optimizer = sgd(lr = min(0.5, 0.25))")), "sgd(lr = 0.25");
+    EXPECT_HOLDS(Ir(WithLoss("optimizer = sgd(lr = settable(0.5))")), "sgd(lr = settable(v = 0.5)");
+    EXPECT_HOLDS(Errors(WithLoss("optimizer = sgd(0.1, weight_decay = settable(0.5))")),
+                 "weight_decay: only lr can be settable");
 }
 
 TEST(Training, WrongSchedules) {

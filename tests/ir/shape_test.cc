@@ -115,6 +115,7 @@ TEST_F(ShapeTest, GraphOps) {
         {"i64", "step_rate(%a)", "f64"},
         {"i64", "linear_rate(%a)", "f64"},
         {"i64", "one_cycle_rate(%a)", "f64"},
+        {"f64", "settable_rate(%a)", "f64"},
     };
     for (const auto &c : cases) Gives("simplify", c.types, c.op, c.results);
 }

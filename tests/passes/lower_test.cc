@@ -99,6 +99,7 @@ const Case kCases[] = {
                    "%r\n"},
     {OP_linear_rate, "state %step : i64\n%r = linear_rate(%step; peak = 0.5, warmup = 2, steps = 9) : f64\nresult r = "
                      "%r\n"},
+    {OP_settable_rate, "input %lr : f64\n%r = settable_rate(%lr; v = 0.5) : f64\nresult r = %r\n"},
     {OP_one_cycle_rate, "state %step : i64\n%r = one_cycle_rate(%step; peak = 0.5, steps = 9) : f64\nresult r = %r\n"},
     {OP_sgd, WEIGHT RATES("0.1", "0.01") "%r, %b = sgd(%w, %g, %step, %lr, %wd) : f32[4, 3], f32[4, 3]\nassign(%w, "
                                          "%r)\nresult b = %b\n"},

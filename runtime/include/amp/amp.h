@@ -336,6 +336,15 @@ AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *sessio
 AMP_API AMP_MUST_USE amp_status amp_session_set_scaler(amp_session *session, const amp_scaler_state *state,
                                                        amp_error *err);
 
+/* The learning rate of a train block (numbered from 0) whose model says `lr = settable(0.001)`: the number of the text
+ * until it is set, then what was set, from the next amp_step on; a group's lr_scale multiplies it.  Finite, at least 0.
+ * Checkpoints keep it, so that training that goes on is the same.  Schedules of the application's own (lower it when
+ * the loss of a validation set no longer falls) are made of this; those of the language need no call.
+ * AMP_UNSUPPORTED: the model's rate is a number or a schedule of its text. */
+AMP_API AMP_MUST_USE amp_status amp_session_get_lr(const amp_session *session, int32_t block, double *lr,
+                                                   amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_set_lr(amp_session *session, int32_t block, double lr, amp_error *err);
+
 /* With keep_values, or where the model computes it (clip_norm): the norm of all gradients of the last complete step, in
  * double, unscaled, before clipping; infinite or NaN where they are.  It reads every gradient: a report's grad_norm,
  * where the model computes it, costs nothing.  AMP_WRONG_STATE: no step yet, or gradients are not kept. */

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 4u
+#define AMP_MODEL_ABI_MINOR 5u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256"    /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 #define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir" /* the same of the kernels for CUDA; absent: the model has none */
@@ -78,7 +78,9 @@ enum {
     AMP_COUNTER_STEP = 4,
     AMP_COUNTER_ITERATION = 5, /* COUNTER, i64 "iteration": steps, skipped ones too */
     AMP_COUNTER_SEED = 6,      /* COUNTER, i64 "seed" */
-    AMP_COUNTER_MICRO = 7      /* COUNTER, i64 "micro": the micro-batch of the step */
+    AMP_COUNTER_MICRO = 7,     /* COUNTER, i64 "micro": the micro-batch of the step */
+    /* minor 5.  COUNTER, f64 "learning_rate", "learning_rate.0": of a train block, where the application sets it */
+    AMP_COUNTER_LEARNING_RATE = 8
 };
 
 typedef struct amp_model_state {

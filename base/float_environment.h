@@ -10,15 +10,23 @@
 
 #if defined(__x86_64__)
 
-typedef unsigned amp_float_environment; /* MXCSR; x87 computes nothing here */
+/* The C library rounds decimal numbers by the control word of the x87, which computes nothing here. */
+typedef struct amp_float_environment {
+    unsigned mxcsr;
+    unsigned short x87;
+} amp_float_environment;
 
-static inline amp_float_environment amp_float_environment_enter(void) {
-    amp_float_environment before = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(0x1f80);
-    return before;
+static inline void amp_float_environment_leave(amp_float_environment before) {
+    __asm__ volatile("fldcw %0" : : "m"(before.x87));
+    __builtin_ia32_ldmxcsr(before.mxcsr);
 }
 
-static inline void amp_float_environment_leave(amp_float_environment before) { __builtin_ia32_ldmxcsr(before); }
+static inline amp_float_environment amp_float_environment_enter(void) {
+    amp_float_environment before = {.mxcsr = __builtin_ia32_stmxcsr()};
+    __asm__ volatile("fnstcw %0" : "=m"(before.x87));
+    amp_float_environment_leave((amp_float_environment){0x1f80, 0x37f});
+    return before;
+}
 
 #elif defined(__aarch64__)
 
@@ -50,5 +58,14 @@ static inline amp_float_environment amp_float_environment_enter(void) {
 static inline void amp_float_environment_leave(amp_float_environment before) { fesetenv(&before); }
 
 #endif
+
+static inline void amp_float_environment_put_back(const amp_float_environment *before) {
+    amp_float_environment_leave(*before);
+}
+
+/* First in a block: the default environment until the block is left, by any way. */
+#define AMP_DEFAULT_FLOAT_ENVIRONMENT()                                                                                \
+    __attribute__((cleanup(amp_float_environment_put_back))) const amp_float_environment caller_environment_ =         \
+        amp_float_environment_enter()
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_environment.h"
 #include "base/hash.h"
 #include "base/names.h"
 #include "base/random.h"
@@ -95,6 +96,7 @@ size_t amp_states_largest(const amp_model *model) {
 
 amp_status amp_states_initialise(const amp_model *model, void *const *states, uint64_t seed,
                                  const amp_allocator *allocator, amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
     size_t bytes = amp_states_largest(model) * sizeof(float);
     float *rows = amp_alloc_aligned(allocator, bytes, AMP_MEMORY_ALIGN);
     if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to initialise its states", model->desc.name);

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_environment.h"
 
 /* ---- reading back ------------------------------------------------------------------------------------------------ */
 
@@ -103,6 +104,7 @@ amp_status amp_session_write_scalars(const amp_session *s, amp_error *err) {
 /* ---- losses and metrics of the last step ------------------------------------------------------------------------- */
 
 amp_status amp_session_metrics(const amp_session *session, double *metrics, amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
     AMP_TRY(amp_session_check_training(session, "amp_session_metrics", err));
     if (!metrics) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_metrics: metrics is NULL");
     if (!session->step.last_n) return amp_fail(err, AMP_WRONG_STATE, "amp_session_metrics: no step yet");
@@ -151,6 +153,7 @@ static amp_status run_metrics(const amp_session *s, amp_error *err) {
 
 amp_status amp_session_finish_metrics(const amp_session *s, double loss, const double *losses, double *metrics,
                                       amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
     if (!s || !metrics)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_finish_metrics: session or metrics is NULL");
     const amp_bound_program *b = &s->programs[AMP_RUN_METRICS];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/float_environment.h"
 
 /* ---- checks: before anything changes ----------------------------------------------------------------------------- */
 
@@ -189,6 +190,7 @@ static amp_status run_step(amp_session *s, const void *const *inputs, int64_t n,
 
 amp_status amp_step(amp_session *session, const void *const *inputs, int64_t n, amp_step_report *report,
                     amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
     bool complete;
     AMP_TRY(amp_session_check_training(session, "amp_step", err));
     const float *scale = amp_session_scale(session);
@@ -216,6 +218,7 @@ static amp_status read_measures(amp_session *s, double *loss, double *metrics, a
 
 amp_status amp_eval(amp_session *session, const void *const *inputs, int64_t n, double *loss, double *metrics,
                     amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
     if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_eval: session is NULL");
     amp_bound_program *eval = &session->programs[AMP_RUN_EVAL];
     if (!eval->program)
@@ -259,6 +262,7 @@ static amp_status check_outputs(const amp_program *p, void *const *outputs, amp_
 }
 
 amp_status amp_infer(amp_session *session, const void *const *inputs, int64_t n, void *const *outputs, amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
     if (!session) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_infer: session is NULL");
     amp_bound_program *infer = &session->programs[AMP_RUN_INFER];
     if (!infer->program)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_environment.h"
 #include "base/processor.h"
 #include "runtime/device/cpu/executor.h"
 #include "runtime/device/cpu/product/product.h"
@@ -103,6 +104,7 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
 }
 
 static amp_status cpu_run(amp_device *device, const amp_run *run, amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
     CpuDevice *d = (CpuDevice *)device;
     AMP_TRY(cpu_reserve(device, run->program, run->n, err));
     return amp_execute(&d->executor, run, err);

@@ -12,7 +12,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -21,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/thread.h"
 
 enum {
     LINE = 64,       /* bytes of a cache line: what threads write is on separate lines */
@@ -195,35 +195,13 @@ void amp_pool_run(amp_pool *p, amp_pool_task task, void *ctx, int64_t count) {
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
-/* Handlers of the program run on its own threads; a fault of a thread can only be told to that thread. */
-static void block_signals(sigset_t *before) {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
-    sigset_t all;
-    sigfillset(&all);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&all, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &all, before);
-}
-
-static int start_worker(Worker *w) {
-    pthread_attr_t attributes;
-    sigset_t before;
-    int failed = pthread_attr_init(&attributes);
-    if (failed) return failed;
-    failed = pthread_attr_setstacksize(&attributes, STACK);
-    block_signals(&before);
-    if (!failed) failed = pthread_create(&w->thread, &attributes, work, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return failed;
-}
-
 static amp_status start_workers(amp_pool *p, amp_error *err) {
     p->process = getpid();
     for (p->started = 0; p->started < p->threads - 1; p->started++) {
         Worker *w = &p->workers[p->started];
         w->pool = p;
         w->index = p->started + 1;
-        int failed = start_worker(w);
+        int failed = amp_thread_start(&w->thread, STACK, work, w);
         if (failed)
             return amp_fail_errno(err, AMP_UNSUPPORTED, failed, "thread %d of %d could not be started; ask for fewer",
                                   w->index + 1, p->threads);

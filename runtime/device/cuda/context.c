@@ -1,7 +1,9 @@
 /* context.c: see context.h. */
+#define _POSIX_C_SOURCE 200809L /* getpid */
 #include "runtime/device/cuda/context.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -57,6 +59,7 @@ amp_status amp_cuda_context_open(const amp_allocator *allocator, CuStream stream
     amp_cuda_context *c = amp_alloc_zeroed(allocator, sizeof *c);
     if (!c) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CUDA device");
     atomic_init(&c->references, 1);
+    c->process = getpid();
     c->allocator = *allocator;
     amp_status status = amp_cuda_driver_open(&c->driver, err);
     if (!status) status = stream ? use_stream(c, stream, ordinal, err) : use_primary(c, ordinal, err);
@@ -78,7 +81,13 @@ void amp_cuda_context_release(amp_cuda_context *c) {
     amp_free(&a, c, sizeof *c);
 }
 
-amp_status amp_cuda_enter(amp_cuda_context *c, amp_error *err) { return AMP_CUDA(c, err, context_push, (c->context)); }
+amp_status amp_cuda_enter(amp_cuda_context *c, amp_error *err) {
+    if (c->process != getpid())
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "CUDA does not work in a process forked after it was used: fork first and make sessions in the "
+                        "child, or use the session in the process that made it");
+    return AMP_CUDA(c, err, context_push, (c->context));
+}
 
 bool amp_cuda_enter_to_free(amp_cuda_context *c) { return !amp_cuda_enter(c, NULL) || !amp_cuda_enter(c, NULL); }
 

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "runtime/device/cuda/cuda_driver.h"
@@ -17,6 +18,7 @@ typedef struct amp_cuda_context {
     CuContext context;
     bool retained; /* the device's primary context; else it is the application's */
     amp_cuda_latch latch;
+    pid_t process; /* that it was made in: the driver does not work in a child that fork made */
 } amp_cuda_context;
 
 /* |stream|: the application's, whose context is used; NULL: the primary context of device |ordinal|. */

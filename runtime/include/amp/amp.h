@@ -22,7 +22,14 @@
  *            sessions where they live are alive, and else move them.
  *            Sessions with published = 1 read versions (amp_params_publish): those may run at any time, whatever other
  *            threads do with the params.
- *            A session works on its own threads (|threads|), which never call back.
+ *            A session works on its own threads (|threads|), which never call back, have 1 MiB of stack each, and block
+ *            all signals but faults.  Where it is faster, one thread does all the work; results are the same.  The
+ *            calling thread needs 64 KiB of stack.
+ *            Calls compute in the default floating-point environment, whatever rounding mode or flush-to-zero the
+ *            calling thread has, which it has again afterwards.
+ * fork.      In a child process a session on the CPU goes on: its threads are started anew by the first call.  If the
+ *            process was forked while another thread was in a call of the session: AMP_WRONG_STATE.  CUDA does not work
+ *            in a child: sessions made before fork are refused (AMP_WRONG_STATE), and may be released.
  * Errors.    amp/base.h.  After a failed call every object is as it was, unless the call's comment says otherwise.
  *            After a fatal error of a CUDA device (an illegal address, say) every call that needs the device fails with
  * the first cause; what it had learned since the last save is lost, objects are released as always.

@@ -1,5 +1,6 @@
 // Training, evaluation and inference of the tiny model on CUDA: the numbers of the reference, for every way of placing
 // memory; one copy back for each step that is asked about, none and no wait for others.
+#include "tests/runtime/device/cuda/child.h"
 #include "tests/runtime/device/cuda/on_stand_in.h"
 
 namespace {
@@ -26,6 +27,22 @@ class CudaTraining : public OnStandIn, public ::testing::WithParamInterface<Setu
         return o;
     }
 };
+
+// The driver does not work in a child; a call there must not hang, nor answer for the parent.
+TEST_P(CudaTraining, IsRefusedInAForkedChild) {
+    TinyOnCuda tiny;
+    amp_session *session = tiny.Open(Options(8));
+    TinyBatch batch(8, 1);
+    amp_step_report report;
+    amp_error err = {};
+    ASSERT_EQ(amp_step(session, batch.inputs, batch.n, &report, &err), AMP_OK) << err.message;
+    std::string said = InChild([&] {
+        amp_status status = amp_step(session, batch.inputs, batch.n, &report, &err);
+        return status == AMP_WRONG_STATE ? std::string(err.message) : "status " + std::to_string(status);
+    });
+    EXPECT_NE(said.find("forked"), std::string::npos) << said;
+    EXPECT_EQ(amp_step(session, batch.inputs, batch.n, &report, &err), AMP_OK) << err.message;
+}
 
 TEST_P(CudaTraining, FollowsTheReference) {
     const int64_t sizes[] = {70, 1, 33, 64, 70, 5, 32, 31};

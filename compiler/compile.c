@@ -4,6 +4,7 @@
  *
  * compile_model goes as far as the braces; amp_compile emits what it gives, or what an earlier stage gives.
  */
+#include "compiler/call.h"
 #include "compiler/compile_session.h"
 
 #include <string.h>
@@ -209,11 +210,15 @@ static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
     return amp_file_replace(s->options.output, (*out)->data, (*out)->size, &s->arena.allocator, err);
 }
 
-amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out, amp_error *err) {
+typedef struct CompileArguments {
+    const amp_compile_options *options;
+    amp_compile_result **out;
+} CompileArguments;
+
+static amp_status compile(void *arguments, amp_error *err) {
+    amp_compile_result **out = ((CompileArguments *)arguments)->out;
     Session s;
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile: out is NULL");
-    *out = NULL;
-    AMP_TRY(session_init(&s, options, err));
+    AMP_TRY(session_init(&s, ((CompileArguments *)arguments)->options, err));
     arena_init(&s.arena, s.options.allocator);
     if (setjmp(s.arena.out_of_memory)) {
         session_close(&s);
@@ -228,4 +233,10 @@ amp_status amp_compile(const amp_compile_options *options, amp_compile_result **
         *out = NULL;
     }
     return status;
+}
+
+amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out, amp_error *err) {
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile: out is NULL");
+    *out = NULL;
+    return compiler_call(compile, &(CompileArguments){options, out}, err);
 }

@@ -4,6 +4,7 @@
 #include "amp/model_abi.h"
 #include "base/elf.h"
 #include "base/error.h"
+#include "compiler/call.h"
 #include "compiler/compile_session.h"
 
 /* ---- text for people --------------------------------------------------------------------------------------------- */
@@ -222,18 +223,30 @@ static amp_status explain(Session *s, const char *glob, bool json, amp_compile_r
     return result_new(s->options.allocator, text_str(&t), t.len, out, err);
 }
 
-amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json, amp_compile_result **out,
-                       amp_error *err) {
+typedef struct ExplainArguments {
+    const amp_compile_options *options;
+    const char *glob;
+    int32_t json;
+    amp_compile_result **out;
+} ExplainArguments;
+
+static amp_status explain_call(void *arguments, amp_error *err) {
+    const ExplainArguments *a = arguments;
     Session s;
-    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain: out is NULL");
-    *out = NULL;
-    AMP_TRY(session_init(&s, options, err));
+    AMP_TRY(session_init(&s, a->options, err));
     arena_init(&s.arena, s.options.allocator);
     if (setjmp(s.arena.out_of_memory)) {
         session_close(&s);
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s.options.name);
     }
-    amp_status status = explain(&s, glob, json, out, err);
+    amp_status status = explain(&s, a->glob, a->json, a->out, err);
     session_close(&s);
     return status;
+}
+
+amp_status amp_explain(const amp_compile_options *options, const char *glob, int32_t json, amp_compile_result **out,
+                       amp_error *err) {
+    if (!out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_explain: out is NULL");
+    *out = NULL;
+    return compiler_call(explain_call, &(ExplainArguments){options, glob, json, out}, err);
 }

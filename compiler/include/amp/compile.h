@@ -3,6 +3,8 @@
  * Nothing is printed; diagnostics arrive by callback; one call uses one thread, and any number of calls may run at the
  * same time. Making a model.so runs a C compiler (|c_compiler|, "cc"), in a temporary folder that is removed again.
  * The program may ignore SIGCHLD, or reap all children in a handler of its own.
+ * Rounding modes and flush-to-zero of the calling thread are put aside for the call.  Where less than 2 MiB of its
+ * stack are left, the call runs on a thread of its own while the caller waits, and callbacks arrive there.
  */
 #ifndef AMP_COMPILE_H
 #define AMP_COMPILE_H

@@ -247,18 +247,19 @@ static void set_optimizer(Elab *e, TrainBlock *b, const Stmt *s) {
     elab_signature(e, s->bind.value, SIGNATURE_OPTIMIZER, &b->train.optimizer);
 }
 
-static double positive(Elab *e, const Stmt *s) {
+static double positive(Elab *e, const Stmt *s, bool finite) {
     const Expr *x = s->bind.value;
     Item item = elab_eval_static(e, x, s->bind.names.data[0]->text, STATIC_FLOAT);
     if (item.kind == ITEM_ERROR) return 0;
-    if (item.f > 0 && isfinite(item.f)) return item.f;
-    elab_error(e, x->loc, "%s must be finite and more than 0; this is %s", s->bind.names.data[0]->text,
-               item_describe(e, &item));
+    if (item.f > 0 && (isfinite(item.f) || (!finite && isinf(item.f)))) return item.f;
+    elab_error(e, x->loc, "%s must be %smore than 0; this is %s", s->bind.names.data[0]->text,
+               finite ? "finite and " : "", item_describe(e, &item));
     return 0;
 }
 
-static void set_clip_norm(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_norm = positive(e, s); }
-static void set_clip_value(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_value = positive(e, s); }
+/* inf clips nothing, and has the norm reported. */
+static void set_clip_norm(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_norm = positive(e, s, false); }
+static void set_clip_value(Elab *e, TrainBlock *b, const Stmt *s) { b->train.clip_value = positive(e, s, true); }
 
 /* All train blocks share the micro-batches of a step. */
 static void set_accumulate(Elab *e, TrainBlock *b, const Stmt *s) {

@@ -40,10 +40,17 @@ static int fail(const char *format, const char *what) {
 
 /* ---- what the library reports ---------------------------------------------------------------- */
 
+/* "error:" or "warning:" in colour, where standard error is a terminal. */
 static void on_diagnostic(void *user, const char *text, int32_t is_error) {
     (void)user;
-    (void)is_error;
-    print_plain(stderr, text, strlen(text));
+    const char *word = is_error ? "error:" : "warning:", *at = strstr(text, word);
+    if (!at || !standard_streams_colour(stderr)) {
+        print_plain(stderr, text, strlen(text));
+        return;
+    }
+    print_plain(stderr, text, (size_t)(at - text));
+    fprintf(stderr, "\033[1;%dm%s\033[0m", is_error ? 31 : 35, word);
+    print_plain(stderr, at + strlen(word), strlen(at + strlen(word)));
 }
 
 /* Compares the file with all that has been read by now, and replaces it as a whole.  "-" is standard output. */
@@ -211,6 +218,15 @@ static int is_for_explain(int option) {
     return o && o->commands & EXPLAIN;
 }
 
+static int refuse_for_explain(int option) {
+    const ToolOption *o = options_find(&ampc_tool, option);
+    fprintf(stderr, "ampc: %s%s: explain does not take this; see ampc --help\n", o && o->name ? "--" : "-",
+            !o        ? "M"
+            : o->name ? o->name
+                      : o->letter);
+    return 2;
+}
+
 static int read_arguments(Command *c, int argc, char **argv) {
     struct option long_options[OPTIONS_MOST];
     options_long(&ampc_tool, long_options);
@@ -221,8 +237,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
     }
     for (int option; (option = getopt_long(argc, argv, ":o:D:M:h", long_options, NULL)) != -1;) {
         if (option == '?' || option == ':') return refuse_option(option, argv);
-        if (c->explain && !is_for_explain(option))
-            return fail("%s: explain does not take this; see ampc --help", argv[optind - 1]);
+        if (c->explain && !is_for_explain(option)) return refuse_for_explain(option);
         int done = take_option(c, option, argv);
         if (done) return done;
     }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +27,16 @@ int standard_streams_flush(const char *tool) {
     if (!reason && !ferror(stdout)) return 0;
     fprintf(stderr, "%s: standard output: %s\n", tool, reason ? strerror(reason) : "could not be written in full");
     return 1;
+}
+
+bool standard_streams_terminal(FILE *to) {
+    const char *type = getenv("TERM");
+    return isatty(fileno(to)) && type && *type && strcmp(type, "dumb") != 0;
+}
+
+bool standard_streams_colour(FILE *to) {
+    const char *unwanted = getenv("NO_COLOR");
+    return !(unwanted && *unwanted) && standard_streams_terminal(to);
 }
 
 /* Bytes at |s| that are one control character; 0: none. C1's are U+0080 to U+009F, two bytes in UTF-8. */

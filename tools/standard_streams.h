@@ -15,6 +15,11 @@ void standard_streams_note(bool failed);
 /* Flushes standard output.  Reports as |tool| and returns 1 where what was printed has not arrived. */
 int standard_streams_flush(const char *tool);
 
+/* Whether |to| is a terminal that takes moves of the cursor and colours: not of the type "dumb". */
+bool standard_streams_terminal(FILE *to);
+/* The same where colours are wanted: NO_COLOR (https://no-color.org) is not set, or empty. */
+bool standard_streams_colour(FILE *to);
+
 /* Text that may hold what others have written, names of a model say: control characters but newline and tab, which
  * could be commands to a terminal, become \\xNN. */
 void print_plain(FILE *to, const char *text, size_t size);

@@ -275,6 +275,9 @@ run 1 "$ampc" explain "$work/data.st"
 run 2 "$ampc" explain "$so" -o "$work/x"
 says 'explain does not take this'
 run 2 "$ampc" explain "$so" --emit ir
+says '--emit: explain does not take this'
+run 2 "$ampc" explain "$so" --isa v3
+says '--isa: explain does not take this'
 
 # ---- ampc: what it refuses -----------------------------------------------------------------------
 
@@ -738,7 +741,18 @@ moving = [part for line in open(sys.argv[1], newline="") for part in line.split(
 print(*(p for p in moving if len(p.rstrip("\n")) - 3 >= int(sys.argv[2])), sep="\n", end="")' "$work/terminal" $columns)"
     done
 }
+in_colour=$'\033[1;31merror:'
+diagnostic_checks() {
+    for setting in TERM=xterm TERM=dumb NO_COLOR=1; do
+        script -qec "env TERM=xterm $setting $ampc $work/wrong.amp -o $work/x.so" /dev/null </dev/null >"$work/terminal"
+        expect "errors in colour on a terminal, with $setting" "$([[ $setting != TERM=xterm ]] || echo yes)" \
+            "$(! grep -qF "$in_colour" "$work/terminal" || echo yes)"
+    done
+    run 1 "$ampc" "$work/wrong.amp" -o "$work/x.so"
+    holds 'no colour in a file' bash -c '! grep -q "$1" "$2"' - $'\033' "$work/.err"
+}
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+    diagnostic_checks
     terminal_checks
 else
     skipped 'no pseudo-terminal can be made here, so the moving line is not looked at'

@@ -184,6 +184,33 @@ TEST(Clipping, ByNormThenByValue) {
     }
 }
 
+// inf clips nothing, to the bit, and has the norm reported.
+TEST(Clipping, ByAnInfiniteNormReportsIt) {
+    for (const char *precision : {"fp32", "fp16"}) {
+        std::string text = e2e::mlp(precision, 19, 37, 10, "sgd(lr = 0.1)"), clipped = text;
+        clipped.insert(clipped.find("    loss "), "    clip_norm = inf\n");
+        Training plain(e2e::compile_to_file(text, "plain.so"), 45, 2, 3, true);
+        Training r(e2e::compile_to_file(clipped, "clip-inf.so"), 45, 2, 3, true);
+        ASSERT_TRUE(plain.ok() && r.ok());
+        e2e::Batch b(45, 19, 10, 5);
+        for (int s = 0; s < 3; s++) {
+            amp_step_report report = step(r, {b.x.data(), b.y.data()}, 45);
+            EXPECT_TRUE(std::isnan(step(plain, {b.x.data(), b.y.data()}, 45).grad_norm));
+            double squares = 0;
+            for (auto [name, count] : {std::pair{"fc1.weight", 37 * 19},
+                                       {"fc1.bias", 37},
+                                       {"fc2.weight", 37 * 37},
+                                       {"fc2.bias", 37},
+                                       {"fc3.weight", 10 * 37},
+                                       {"fc3.bias", 10}})
+                for (float g : gradient(r, name, (size_t)count)) squares += double(g) * g;
+            EXPECT_NEAR(report.grad_norm, std::sqrt(squares), 1e-5 * std::sqrt(squares));
+            EXPECT_GT(report.grad_norm, 0);
+            EXPECT_TRUE(e2e::same_bits(e2e::all_params(plain), e2e::all_params(r))) << precision << " step " << s;
+        }
+    }
+}
+
 // ---- losses and blocks
 // ---------------------------------------------------------------------------------------------------
 

@@ -17,17 +17,11 @@
 
 enum { BAR = 24, BAR_LEAST = 6, LINE = 1024 };
 
-static bool is_set(const char *variable) {
-    const char *value = getenv(variable);
-    return value && *value;
-}
-
 void progress_start(Progress *p, FILE *to) {
-    const char *terminal = getenv("TERM");
     setlocale(LC_CTYPE, ""); /* numbers stay as in C */
     *p = (Progress){.to = to, .start = amp_seconds()};
-    p->moving = to && isatty(fileno(to)) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
-    p->colour = !is_set("NO_COLOR"); /* https://no-color.org */
+    p->moving = to && standard_streams_terminal(to);
+    p->colour = to && standard_streams_colour(to);
     p->utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
 }
 

@@ -109,6 +109,18 @@ run 0 bash -c 'cd "$1" && ./hot_reload scores.amp' - "$work" < <(edit 's/= 8/= 9
 expect 'each version that compiles serves' 3 "$(grep -c '^scores.amp serves$' <<<"$out")"
 says "no block, layer or op 'rleu'"
 
+# server: answers on a socket; other weights at SIGHUP while requests come; ends at SIGTERM
+line=$(command_of server cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+if [[ -d $fashion ]]; then
+    run 0 python3 tests/checks/server_client.py "$work/server" "$work/mlp.so" "$bin/tools/amprun" "$fashion" "$work"
+    says 'version 1, then 2' 'wrong weights are refused, version 2 stays' 'ended by SIGTERM: 0'
+else
+    skipped 'no Fashion-MNIST here'
+fi
+run 2 "$work/server"
+says 'usage: server MODEL.so'
+
 # embed_cpp: two results, in C++; the headers are clean for both compilers and both standards
 line=$(command_of embed_cpp 'c[+][+]')
 expect 'the README has one c++ line' 1 "$(wc -l <<<"$line")"

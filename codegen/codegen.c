@@ -8,50 +8,65 @@
 /* One file, compiled once for each instruction set and once for the tables, or in one go. */
 static const char head[] =
     " *\n"
-    " * cc -std=gnu11 -O1 -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -ffreestanding -Wno-psabi -fPIC "
-    "-shared -nostdlib -march=native\n"
-    " *    model.c -o model.so\n"
-    " * makes a model for this machine alone.  ampc compiles it four times: with -DAMP_ISA=portable, v3 and v4 (the "
-    "kernels, with -march=x86-64, x86-64-v3 and\n"
-    " * x86-64-v4) and with -DAMP_TABLES (the descriptor), links these and writes the file's hash into its section ";
+    " * Linked into a program, for one kind of processor (-march), and opened by amp_model_from_static(AMP_SYMBOL):\n"
+    " *     cc -std=gnu11 -O1 -w -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -c model.c\n"
+    " * As a model.so for this machine alone, which amp_model_load takes without a hash to check:\n"
+    " *     cc -std=gnu11 -O1 -w -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -ffreestanding -fPIC\n"
+    " *        -shared -nostdlib -march=native -DAMP_SHARED model.c -o model.so\n"
+    " * ampc compiles it several times: with -DAMP_ISA=portable, v3 and v4 (the kernels, with -march=x86-64, "
+    "x86-64-v3\n"
+    " * and x86-64-v4) and with -DAMP_TABLES (the descriptor), links these and writes the file's hash into its "
+    "section\n"
+    " * ";
 
 static const char switches[] =
     "#pragma GCC visibility push(hidden)\n"
     "\n"
+    "#define JOIN_(a, b, c) a##_##b##_##c\n"
+    "#define JOIN(a, b, c) JOIN_(a, b, c)\n"
+    "#define IN(name, isa) JOIN(AMP_SYMBOL, name, isa) /* a program may hold several models */\n"
     "#if !defined AMP_ISA && !defined AMP_TABLES\n"
     "#define AMP_ISA native\n"
     "#define AMP_TABLES 1\n"
-    "#define RUN(name) {name##_native, name##_native, name##_native}\n"
-    "#define DECLARE(name) void name##_native(const amp_kernel_args *);\n"
+    "#ifndef AMP_SHARED\n"
+    "#define AMP_STATIC 1\n"
+    "#endif\n"
+    "#define RUN(name) {IN(name, native), IN(name, native), IN(name, native)}\n"
+    "#define DECLARE(name) void IN(name, native)(const amp_kernel_args *);\n"
     "#else\n"
     "#if defined(AMP_TOP_ISA) && AMP_TOP_ISA == 0\n"
-    "#define RUN(name) {name##_portable}\n"
+    "#define RUN(name) {IN(name, portable)}\n"
     "#elif defined(AMP_TOP_ISA) && AMP_TOP_ISA == 1\n"
-    "#define RUN(name) {name##_portable, name##_v3}\n"
+    "#define RUN(name) {IN(name, portable), IN(name, v3)}\n"
     "#else\n"
-    "#define RUN(name) {name##_portable, name##_v3, name##_v4}\n"
+    "#define RUN(name) {IN(name, portable), IN(name, v3), IN(name, v4)}\n"
     "#endif\n"
-    "#define DECLARE(name) void name##_portable(const amp_kernel_args *), name##_v3(const amp_kernel_args *), "
-    "name##_v4(const amp_kernel_args *);\n"
+    "#define DECLARE(name) void IN(name, portable)(const amp_kernel_args *), IN(name, v3)(const amp_kernel_args *), "
+    "IN(name, v4)(const amp_kernel_args *);\n"
     "#endif\n"
     "\n"
     "#ifdef AMP_ISA\n"
-    "#define JOIN_(a, b) a##_##b\n"
-    "#define JOIN(a, b) JOIN_(a, b)\n"
-    "#define K(name) JOIN(name, AMP_ISA)\n"
+    "#define K(name) IN(name, AMP_ISA)\n"
     "/* An operand of the kernel, moved to its first row and column; a watched value that the session does not keep is "
     "NULL. */\n"
     "#define OPERAND(T, i, offset) ((T *)a->buffer[i] + (offset))\n"
     "#define OPTIONAL_OPERAND(T, i, offset) (a->buffer[i] ? OPERAND(T, i, offset) : (T *)0)\n"
     "\n";
 
+/* A model.so says that it has no hash until ampc has written one. */
 static const char query[] =
-    "static const uint8_t digest[32] __attribute__((section(AMP_MODEL_HASH_SECTION), used, aligned(32))) = {0};\n"
+    "#ifdef AMP_STATIC\n"
+    "#define AMP_QUERY AMP_SYMBOL\n"
+    "#else\n"
+    "#define AMP_QUERY amp_model_query\n"
+    "static const char digest[32] __attribute__((section(AMP_MODEL_HASH_SECTION), used, aligned(32))) =\n"
+    "    AMP_MODEL_UNSEALED;\n"
+    "#endif\n"
     "\n"
     "#pragma GCC visibility push(default)\n"
-    "const amp_model_desc *amp_model_query(uint32_t host_major, uint32_t host_minor);\n"
+    "const amp_model_desc *AMP_QUERY(uint32_t host_major, uint32_t host_minor);\n"
     "#pragma GCC visibility pop\n"
-    "const amp_model_desc *amp_model_query(uint32_t host_major, uint32_t host_minor)\n"
+    "const amp_model_desc *AMP_QUERY(uint32_t host_major, uint32_t host_minor)\n"
     "{\n"
     "    (void)host_minor;\n"
     "    return host_major == AMP_MODEL_ABI_MAJOR ? &descriptor : 0;\n"
@@ -59,7 +74,8 @@ static const char query[] =
 
 /* A C compiler may call these in any code; the model is linked with no library.  The empty asm keeps it from seeing a
  * call of itself in the loop. */
-static const char freestanding[] = "void *memset(void *to, int value, size_t size);\n"
+static const char freestanding[] = "#ifndef AMP_STATIC\n"
+                                   "void *memset(void *to, int value, size_t size);\n"
                                    "void *memset(void *to, int value, size_t size)\n"
                                    "{\n"
                                    "    for (uint8_t *byte = to; size--; byte++) {\n"
@@ -77,24 +93,27 @@ static const char freestanding[] = "void *memset(void *to, int value, size_t siz
                                    "        __asm__ volatile(\"\" ::: \"memory\");\n"
                                    "    }\n"
                                    "    return to;\n"
-                                   "}\n";
+                                   "}\n"
+                                   "#endif\n";
 
-static void put_head(const Module *m, Text *t) {
+static void put_head(const Module *m, const char *symbol, Text *t) {
     text_puts(t, "/* Model ");
     c_comment(t, m->name);
     if (m->source_name) text_puts(t, ", compiled from ");
     c_comment(t, m->source_name);
     text_puts(t, " by ampc " AMP_VERSION ".\n");
     text_puts(t, head);
-    text_puts(t, AMP_MODEL_HASH_SECTION ".\n */\n\n");
+    text_puts(t, AMP_MODEL_HASH_SECTION ".\n */\n\n#ifndef AMP_SYMBOL\n#define AMP_SYMBOL ");
+    c_identifier(t, symbol ? symbol : arena_printf(m->arena, "%s_model", m->name));
+    text_puts(t, "\n#endif\n\n");
 }
 
-amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out, amp_error *err) {
+amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbol, Text *out, amp_error *err) {
     KernelNames names = {0};
     if (m->stage != STAGE_PLAN)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "module %s is at stage %s: C can be emitted after the pass plan",
                         m->name, ir_stage_names[m->stage]);
-    put_head(m, out);
+    put_head(m, symbol, out);
     text_puts(out, cpu_abi);
     text_puts(out, switches);
     text_puts(out, cpu_prelude);

@@ -13,6 +13,7 @@ typedef struct CodegenOptions {
     const char *c_compiler;         /* gcc 12 or clang 14, or newer; NULL: "cc" */
     const char *isa;                /* the largest instruction set to compile for: "portable", "v3", "v4"; NULL: "v4" */
     const amp_allocator *allocator; /* of the bytes; NULL: malloc */
+    bool object;                    /* an object file that is linked into a program, in place of model.so */
 } CodegenOptions;
 
 struct CudaModule;         /* codegen/cuda/cuda.h */
@@ -61,9 +62,9 @@ void codegen_cuda_text(const struct CudaModule *cuda, Text *out);
 
 /* Appends one self-contained C file: kernels of every function, then the descriptor of amp/model_abi.h; its first
  * lines say how to compile it. AMP_UNSUPPORTED names the kernel and value that cannot be emitted;
- * AMP_INVALID_ARGUMENT: the module is not at stage plan. */
-amp_status codegen_c(const Module *m, const CodegenCuda *cuda, Text *out,
-                     amp_error *err); /* cuda NULL: for the CPU alone */
+ * AMP_INVALID_ARGUMENT: the module is not at stage plan.  |cuda| NULL: for the CPU alone.  |symbol|: the name of the
+ * model in a program that it is linked into; NULL: the model's and "_model". */
+amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbol, Text *out, amp_error *err);
 
 /* The bytes of model.so: the text of codegen_c compiled for each instruction set, linked, and marked with its SHA-256.
  * Works in a temporary folder that is removed again. Free with amp_free(allocator, *bytes, *size).  AMP_UNSUPPORTED:

@@ -81,6 +81,7 @@ enum { FILE_COUNT = FILE_OBJECT + COMPILER_MAX_UNITS };
 typedef struct Workshop { /* the temporary folder */
     CCompiler compiler;
     int top; /* the largest instruction set: AMP_ISA_... */
+    bool object;
     char folder[MAX_PATH];
     char path[FILE_COUNT][MAX_PATH + 16];
 } Workshop;
@@ -113,6 +114,9 @@ static const char *const link_flags[] = {
     "-Wl,-z,now",  "-Wl,--build-id=none", "-Wl,--hash-style=gnu",
     NULL,
 };
+
+/* One object of all units; "-r" alone would make some compilers add start-up code. */
+static const char *const merge_flags[] = {"-r", "-nostdlib", NULL};
 
 static void name_files(Workshop *w) {
     for (int i = 0; i < FILE_COUNT; i++) {
@@ -217,6 +221,7 @@ static amp_status compile_units(const Workshop *w, const amp_allocator *a, amp_e
         n = add_all(argv[i], n, target->flags);
         n = add_all(argv[i], n, target->units[i].flags);
         argv[i][n++] = top_isa_flags[w->top];
+        if (w->object) argv[i][n++] = "-DAMP_STATIC";
         argv[i][n++] = w->path[FILE_C];
         argv[i][n++] = "-o";
         argv[i][n++] = w->path[FILE_OBJECT + i];
@@ -231,7 +236,7 @@ static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_erro
     const CompilerTarget *target = w->compiler.target;
     const char *argv[MAX_ARGS];
     int n = begin_command(w, argv);
-    n = add_all(argv, n, link_flags);
+    n = add_all(argv, n, w->object ? merge_flags : link_flags);
     for (int i = 0; i < target->unit_count; i++)
         if (target->units[i].isa <= w->top) argv[n++] = w->path[FILE_OBJECT + i];
     argv[n++] = "-o";
@@ -257,7 +262,7 @@ static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a
     char *file = NULL;
     size_t length = 0;
     AMP_TRY(amp_file_read(w->path[FILE_SO], SO_LIMIT, a, &file, &length, err));
-    amp_status status = elf_write_digest(file, length, err);
+    amp_status status = w->object ? AMP_OK : elf_write_digest(file, length, err);
     if (!status && !(*bytes = amp_alloc(a, length)))
         status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for a model of %zu bytes", length);
     if (!status) memcpy(*bytes, file, *size = length);
@@ -266,7 +271,7 @@ static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a
 }
 
 amp_status codegen_so(const Text *c, const CodegenOptions *options, char **bytes, size_t *size, amp_error *err) {
-    Workshop w = {0};
+    Workshop w = {.object = options->object};
     AMP_TRY(c_compiler_read(&w.compiler, options->c_compiler, err));
     amp_allocator a = amp_allocator_or_default(options->allocator);
     amp_status status = open_workshop(&w, err);

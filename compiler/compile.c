@@ -174,8 +174,10 @@ static amp_status emit_cuda(Session *s, TargetChoice choice, amp_compile_result 
 
 /* model.so, or its C file. */
 static amp_status emit_model(Session *s, TargetChoice choice, amp_compile_result **out, amp_error *err) {
-    CodegenOptions options = {
-        .c_compiler = s->options.c_compiler, .isa = s->options.isa, .allocator = &s->arena.allocator};
+    CodegenOptions options = {.c_compiler = s->options.c_compiler,
+                              .isa = s->options.isa,
+                              .allocator = &s->arena.allocator,
+                              .object = s->options.emit == AMP_EMIT_O};
     CodegenCuda cuda = {0};
     char *bytes = NULL;
     size_t size = 0;
@@ -184,7 +186,7 @@ static amp_status emit_model(Session *s, TargetChoice choice, amp_compile_result
     AMP_TRY(compile_model(s, choice, &m, &cuda, err));
     text_init(&c, &s->arena);
     double start = amp_seconds();
-    AMP_TRY(session_name_error(s, codegen_c(m, &cuda, &c, err), err));
+    AMP_TRY(session_name_error(s, codegen_c(m, &cuda, s->options.symbol, &c, err), err));
     report_seconds(s, "codegen", amp_seconds() - start);
     if (s->options.emit == AMP_EMIT_C) return give_text(s, &c, out, err);
     start = amp_seconds();

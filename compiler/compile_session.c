@@ -12,6 +12,11 @@
 
 enum { SOURCE_LIMIT = 64 << 20 };
 
+static bool is_identifier(const char *s) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return *s && !(*s >= '0' && *s <= '9') && !s[strspn(s, letters)];
+}
+
 static amp_status check_options(const amp_compile_options *o, amp_error *err) {
     if (o->define_count && !o->defines)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: define_count is %zu, and defines is NULL",
@@ -20,9 +25,12 @@ static amp_status check_options(const amp_compile_options *o, amp_error *err) {
         if (!o->defines[i].name || !*o->defines[i].name || !o->defines[i].value)
             return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: define %zu has no %s", i,
                             o->defines[i].value ? "name" : "value");
-    if (o->emit < AMP_EMIT_SO || o->emit > AMP_EMIT_PTX)
+    if (o->emit < AMP_EMIT_SO || o->emit > AMP_EMIT_O)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: emit is %d, not one of amp_emit",
                         (int)o->emit);
+    if (o->symbol && !is_identifier(o->symbol))
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "symbol '%s': a name of C, letters, digits and underscores, no digit first", o->symbol);
     if (o->max_ops < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: max_ops is %lld; 0 or more",
                         (long long)o->max_ops);

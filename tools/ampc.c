@@ -142,13 +142,13 @@ static int leave_out(Command *c, const char *pass) {
 }
 
 static int choose_emit(Command *c, const char *what) {
-    static const char *const names[] = {"so", "c", "ir", "cu", "ptx"};
-    for (int i = 0; i < 5; i++)
+    static const char *const names[] = {"so", "c", "ir", "cu", "ptx", "o"};
+    for (int i = 0; i < 6; i++)
         if (!strcmp(what, names[i])) {
             c->compile.emit = (amp_emit)i;
             return 0;
         }
-    return fail("--emit %s: so, c, ir, cu or ptx", what);
+    return fail("--emit %s: so, o, c, ir, cu or ptx", what);
 }
 
 static int set_max_ops(Command *c, const char *text) {
@@ -191,6 +191,7 @@ static int take_option(Command *c, int option, char **argv) {
     case O_TARGET: c->compile.target = optarg; return 0;
     case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
     case O_MAX_OPS: return set_max_ops(c, optarg);
+    case O_SYMBOL: c->compile.symbol = optarg; return 0;
     case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;
     case O_FORCE: c->files.force = true; return 0;
@@ -253,7 +254,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
 
 /* "dir/mlp.amp" -> "dir/mlp.so" */
 static void default_output(Command *c, char *out, size_t size) {
-    static const char *const endings[] = {".so", ".c", ".ir", ".cu", ".ptx"};
+    static const char *const endings[] = {".so", ".c", ".ir", ".cu", ".ptx", ".o"};
     const char *name = c->compile.name, *slash = strrchr(name, '/'), *dot = strrchr(slash ? slash : name, '.');
     int stem = dot ? (int)(dot - name) : (int)strlen(name);
     snprintf(out, size, "%.*s%s", stem, name, endings[c->compile.emit]);
@@ -269,7 +270,7 @@ static int report(amp_status status, const amp_error *err) {
 }
 
 static OutputKind output_kind(amp_emit emit) {
-    static const OutputKind kinds[] = {OUTPUT_MODEL, OUTPUT_C, OUTPUT_IR, OUTPUT_CUDA, OUTPUT_PTX};
+    static const OutputKind kinds[] = {OUTPUT_MODEL, OUTPUT_C, OUTPUT_IR, OUTPUT_CUDA, OUTPUT_PTX, OUTPUT_OBJECT};
     return kinds[emit];
 }
 

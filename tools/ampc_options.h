@@ -19,6 +19,7 @@ enum {
     O_GPU_ARCH,
     O_MAX_OPS,
     O_NO_FILES,
+    O_SYMBOL,
     O_JSON,
     O_EVAL_PRECISION,
     O_FORCE,
@@ -61,10 +62,13 @@ static const ToolOption ampc_options[] = {
      "Compiles the CUDA kernels now, by NVRTC, for architectures such as sm_80,sm_90. The machine code is kept in the "
      "model; explain says its registers, shared memory and spills.",
      BOTH},
-    {O_EMIT, "emit", NULL, "so|c|ir|cu|ptx", VALUE_TEXT, false, "so c ir cu ptx", "so",
-     "What is written. A shared object, C, IR, the CUDA kernels as CUDA C, or as PTX for the first of --gpu-arch "
+    {O_EMIT, "emit", NULL, "so|o|c|ir|cu|ptx", VALUE_TEXT, false, "so o c ir cu ptx", "so",
+     "What is written. A shared object; an object or one C file to link into a program (amp_model_from_static); IR, "
+     "the CUDA kernels as CUDA C, or as PTX for the first of --gpu-arch "
      "(sm_80).",
      COMPILE},
+    {O_SYMBOL, "symbol", NULL, "NAME", VALUE_TEXT, false, NULL, "the model's own and _model",
+     "With --emit o or c: the model's name in the program.", COMPILE},
     {O_STOP, "stop-after", NULL, "PASS", VALUE_TEXT, false, PASSES, NULL,
      "Stops after a pass; only with --emit ir. A later run goes on from the file and gives the same bytes.", COMPILE},
     {O_NO_PASS, "no-pass", NULL, "PASS", VALUE_TEXT, false, "fuse layout simplify", NULL,

@@ -69,18 +69,19 @@ static bool tensors_of(const Head *h, const char *format) {
     return h->size > 8 && h->text[8] == '{' && strlen(h->text + 8) > 2 && strstr(h->text + 8, entry);
 }
 
-static bool is_model(const char *path) {
+static bool has_section(const char *path, const char *name) {
     char *data;
     size_t size, offset, length;
     if (amp_file_read(path, MODEL_MOST, NULL, &data, &size, NULL)) return false;
-    bool found = !amp_elf_section(data, size, ".amp.sha256", &offset, &length, NULL);
+    bool found = !amp_elf_section(data, size, name, &offset, &length, NULL);
     amp_free(NULL, data, size + 1);
     return found;
 }
 
 static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     switch (kind) {
-    case OUTPUT_MODEL: return is_model(path);
+    case OUTPUT_MODEL: return has_section(path, ".amp.sha256");
+    case OUTPUT_OBJECT: return has_section(path, ".amp.ir");
     case OUTPUT_C: return first_line(h, "/* Model ", " by ampc ");
     case OUTPUT_IR: return first_line(h, "module \"", " stage ");
     case OUTPUT_CUDA: return first_line(h, "/* Model ", " for CUDA.");
@@ -105,6 +106,7 @@ bool outputs_are_own(const char *path, OutputKind kind) {
 
 static const char *kind_name(OutputKind kind) {
     switch (kind) {
+    case OUTPUT_OBJECT: return "an object that ampc compiled";
     case OUTPUT_MODEL: return "a model that ampc compiled";
     case OUTPUT_C: return "C that ampc wrote";
     case OUTPUT_IR: return "IR that ampc wrote";

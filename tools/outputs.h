@@ -17,6 +17,7 @@ extern "C" {
 /* What an output holds, and what the file that is there must hold to be replaced. */
 typedef enum OutputKind {
     OUTPUT_MODEL,       /* a shared object with the section .amp.sha256 */
+    OUTPUT_OBJECT,      /* an object with the section .amp.ir */
     OUTPUT_C,           /* "Model NAME, compiled from FILE by ampc" in a comment */
     OUTPUT_IR,          /* module "NAME" stage */
     OUTPUT_CUDA,        /* "Model NAME for CUDA." in a comment */

@@ -367,7 +367,7 @@ class CodegenTest : public testing::Test {
         options.c_compiler = c_compiler;
         Text c;
         text_init(&c, &arena_);
-        if (codegen_c(m, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {
+        if (codegen_c(m, nullptr, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;
             return nullptr;
         }

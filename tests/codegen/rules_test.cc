@@ -162,7 +162,7 @@ func infer {
     Text c;
     text_init(&c, &arena_);
     amp_error err = {};
-    EXPECT_EQ(codegen_c(m, nullptr, &c, &err), AMP_UNSUPPORTED);
+    EXPECT_EQ(codegen_c(m, nullptr, nullptr, &c, &err), AMP_UNSUPPORTED);
     EXPECT_STREQ(
         err.message,
         "kernel k00 of infer (log of a double): reduce_max: %y is f32, which does not fit what the kernel walks");
@@ -174,7 +174,7 @@ TEST_F(ExpressionTest, OnlyPlannedModulesAreEmitted) {
     Text c;
     text_init(&c, &arena_);
     amp_error err = {};
-    EXPECT_EQ(codegen_c(m, nullptr, &c, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(codegen_c(m, nullptr, nullptr, &c, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "module early is at stage fuse: C can be emitted after the pass plan");
 }
 

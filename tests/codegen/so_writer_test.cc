@@ -39,7 +39,7 @@ class SoWriterTest : public CodegenTest {
         size_t size = 0;
         Text c;
         text_init(&c, &arena_);
-        amp_status status = codegen_c(Read(small_model), nullptr, &c, err);
+        amp_status status = codegen_c(Read(small_model), nullptr, nullptr, &c, err);
         if (!status) status = codegen_so(&c, &options, &bytes, &size, err);
         if (status) return status;
         out->assign(bytes, size);
@@ -286,7 +286,7 @@ TEST_F(SoWriterTest, TextCompilesWithoutWarnings) {
     Text c;
     text_init(&c, &arena_);
     amp_error err = {};
-    ASSERT_EQ(codegen_c(Read(small_model), nullptr, &c, &err), AMP_OK) << err.message;
+    ASSERT_EQ(codegen_c(Read(small_model), nullptr, nullptr, &c, &err), AMP_OK) << err.message;
     char folder[] = "/tmp/so-writer-XXXXXX";
     ASSERT_NE(mkdtemp(folder), nullptr);
     const std::string at = folder;

@@ -15,8 +15,17 @@
 extern "C" {
 #endif
 
-/* CU: the CUDA kernels as one text for people; PTX: the same compiled for the first of |gpu_arch|, by NVRTC. */
-typedef enum amp_emit { AMP_EMIT_SO = 0, AMP_EMIT_C = 1, AMP_EMIT_IR = 2, AMP_EMIT_CU = 3, AMP_EMIT_PTX = 4 } amp_emit;
+/* SO: model.so.  C: one file, and O: one object, that are linked into a program, which opens the model by
+ * amp_model_from_static; C's first lines say how to compile it.  CU: the CUDA kernels as one text for people; PTX: the
+ * same compiled for the first of |gpu_arch|, by NVRTC. */
+typedef enum amp_emit {
+    AMP_EMIT_SO = 0,
+    AMP_EMIT_C = 1,
+    AMP_EMIT_IR = 2,
+    AMP_EMIT_CU = 3,
+    AMP_EMIT_PTX = 4,
+    AMP_EMIT_O = 5
+} amp_emit;
 
 typedef struct amp_define {
     const char *name, *value; /* const NAME = VALUE, an integer or float as the language writes it */
@@ -67,6 +76,9 @@ typedef struct amp_compile_options {
      * that compile text of strangers, who could otherwise read files of the service in messages.  |policy| may still
      * be a file. */
     int32_t no_files;
+    /* With AMP_EMIT_C and AMP_EMIT_O: the model's name in the program, a name of C; NULL: the model's own and "_model".
+     * Models of one program need different ones. */
+    const char *symbol;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

@@ -80,6 +80,14 @@ AMP_API AMP_MUST_USE amp_status amp_model_load(const char *path, const amp_model
 AMP_API AMP_MUST_USE amp_status amp_model_load_memory(const void *bytes, size_t size, const char *name,
                                                       const amp_model_options *options, amp_model **out,
                                                       amp_error *err);
+/* A model that is linked into the program (`ampc --emit c` or `--emit o`); |model| is the function of that name, which
+ * AMP_STATIC_MODEL(NAME); declares at file scope.  Needs no file and no loader of the system.  The tables live as long
+ * as the program.  AMP_UNSUPPORTED, AMP_BAD_FILE, AMP_OUT_OF_MEMORY. */
+struct amp_model_desc;
+typedef const struct amp_model_desc *(*amp_static_model)(uint32_t host_major, uint32_t host_minor);
+#define AMP_STATIC_MODEL(name) const struct amp_model_desc *name(uint32_t host_major, uint32_t host_minor)
+AMP_API AMP_MUST_USE amp_status amp_model_from_static(amp_static_model model, const amp_model_options *options,
+                                                      amp_model **out, amp_error *err);
 AMP_API void amp_model_retain(amp_model *model);
 AMP_API void amp_model_release(amp_model *model);
 

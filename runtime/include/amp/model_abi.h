@@ -25,7 +25,9 @@ extern "C" {
 #define AMP_MODEL_ABI_MAJOR 1u
 #define AMP_MODEL_ABI_MINOR 5u
 #define AMP_MODEL_SYMBOL "amp_model_query"
-#define AMP_MODEL_HASH_SECTION ".amp.sha256"    /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
+#define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
+/* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
+#define AMP_MODEL_UNSEALED "ampc: no hash, made by hand     "
 #define AMP_MODEL_CUDA_IR_SECTION ".amp.gpu.ir" /* the same of the kernels for CUDA; absent: the model has none */
 /* What machine code needs, as text: a line `FUNCTION KERNEL sm_90 registers 96 shared 24576 spills 0 stack 0` each. */
 #define AMP_MODEL_CUDA_USES_SECTION ".amp.gpu.uses"

@@ -230,7 +230,7 @@ class CudaRunTest : public CudaModelTest {
         options.isa = "v3";
         ::Text c;
         text_init(&c, &arena_);
-        if (!m || codegen_c(m, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {
+        if (!m || codegen_c(m, nullptr, nullptr, &c, &err) || codegen_so(&c, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;
             return nullptr;
         }

@@ -42,7 +42,7 @@ class Tables : public CudaModelTest {
         amp_error err = {};
         ::Text c;
         text_init(&c, &arena_);
-        if (codegen_c(Planned(model, false, false), &given, &c, &err) ||
+        if (codegen_c(Planned(model, false, false), &given, nullptr, &c, &err) ||
             codegen_so(&c, &options, &bytes, &size, &err)) {
             ADD_FAILURE() << err.message;
             return nullptr;

@@ -136,6 +136,7 @@ static int explain_as_text(Text *t, const ExplainSource *s, const char *glob) {
             found++;
         }
     if (!glob) tell_other_removed(t, &facts);
+    explain_params_as_text(t, m, glob);
     return found;
 }
 

@@ -1,6 +1,7 @@
 /* explain.h: what the files of amp_explain share.
  *   explain.c       finds the modules: compiled from source, or read out of a model.so; text for people
  *   explain_json.c  JSON for tools; every op of the graph
+ *   explain_params.c how each parameter is trained
  *   explain_facts.c what the modules tell about one op
  */
 #ifndef AMP_COMPILER_EXPLAIN_H
@@ -49,5 +50,10 @@ const char *explain_cast_place(const ExplainFacts *x, const CastNote *c);
 
 /* The decisions whose path matches |glob| (NULL: all), as JSON; |found|: how many there were. */
 amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, int *found, amp_error *err);
+
+/* The parameters whose name matches |glob| (NULL: all): train block, groups, what these set.  As text only where there
+ * are groups, or blocks for some parameters. */
+void explain_params_as_text(Text *t, const Module *m, const char *glob);
+void explain_params_as_json(amp_json_writer *w, const Module *m, const char *glob);
 
 #endif

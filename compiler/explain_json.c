@@ -185,6 +185,7 @@ amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, in
     }
     amp_json_end_array(&w);
     put_removed(&w, m);
+    explain_params_as_json(&w, m, glob);
     if (s->graph) put_rows(&w, s->graph, glob);
     else amp_json_put_null(&w, "rows"); /* IR of a later stage holds no graph */
     amp_json_end_object(&w);

@@ -103,7 +103,7 @@ static const ToolOption ampc_options[] = {
     {O_JSON, "json", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
      "Writes JSON for tools. Its rows list every op of the step: id, function, op, path, phase (forward, backward, "
      "update), inputs (dtypes as the op reads them), accumulate, output, rule, policy, policy_line, because, "
-     "source_line.",
+     "source_line; its parameters how each is trained: groups, lr_scale, weight_decay.",
      EXPLAIN},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Also replaces files that ampc did not write. Without it such a file is refused: a model, C, IR, CUDA code, JSON "

@@ -279,6 +279,35 @@ says '--emit: explain does not take this'
 run 2 "$ampc" explain "$so" --isa v3
 says '--isa: explain does not take this'
 
+# which group each parameter fell into
+cat >"$work/groups.amp" <<'MODEL'
+amp 1
+model groups(x: f32[N, 8]) -> y {
+    h = linear(x; out = 4) as fc1
+    y = linear(h; out = 2) as fc2
+}
+train groups {
+    loss = mean(y * y)
+    optimizer = adamw(lr = 0.01)
+    group "*.bias": weight_decay = 0.0
+    group "fc2.*": lr_scale = 0.5, weight_decay = 0.25
+    group "fc1.weight": frozen = true
+}
+MODEL
+run 0 "$ampc" "$work/groups.amp" "${quick[@]}" -o "$work/groups.so"
+for input in groups.amp groups.so; do
+    run 0 "$ampc" explain "$work/$input"
+    says 'not trained: frozen' 'weight_decay 0.0, by group "*.bias" (groups.amp:9)' \
+        'lr_scale 0.5, by group "fc2.*" (groups.amp:10); weight_decay 0.25, by group "fc2.*"'
+    run 0 "$ampc" explain "$work/$input" --json "$work/groups.json"
+    expect "explain --json $input: the groups of each parameter, the last that decides" \
+        "fc1.bias * 1.0 0.0 True|fc1.weight fc 1.0 None False|fc2.bias *fc 0.5 0.25 True|fc2.weight fc 0.5 0.25 True" \
+        "$(python3 -c '
+import json, sys
+print("|".join(sorted(" ".join([p["name"], "".join(g.split(".")[0].rstrip("0123456789") for g in p["groups"]),
+    str(p["lr_scale"]), str(p["weight_decay"]), str(p["trained"])]) for p in json.load(open(sys.argv[1]))["parameters"])))' "$work/groups.json")"
+done
+
 # ---- ampc: what it refuses -----------------------------------------------------------------------
 
 for help in --help -h; do run 0 "$ampc" $help; done

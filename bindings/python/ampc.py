@@ -130,6 +130,8 @@ _AMP = {
     "amp_session_value": (_STATUS, _SESSION, c_char_p, c_void_p, c_void_p, c_size_t, _ERR),
     "amp_session_grad_norm": (_STATUS, _SESSION, POINTER(c_double), _ERR),
     "amp_session_version": (c_uint64, _SESSION),
+    "amp_session_get_lr": (_STATUS, _SESSION, c_int32, POINTER(c_double), _ERR),
+    "amp_session_set_lr": (_STATUS, _SESSION, c_int32, c_double, _ERR),
     "amp_session_get_scaler": (_STATUS, _SESSION, c_void_p, _ERR),
     "amp_session_set_scaler": (_STATUS, _SESSION, POINTER(amp_scaler_state), _ERR),
     "amp_session_get": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
@@ -619,6 +621,17 @@ class Session(_Object):
         norm = c_double()
         _call(_amp.amp_session_grad_norm, self._handle, byref(norm))
         return norm.value
+
+    @_locked
+    def lr(self, block=0):
+        """The learning rate of a train block whose model says `lr = settable(...)`."""
+        rate = c_double()
+        _call(_amp.amp_session_get_lr, self._handle, block, byref(rate))
+        return rate.value
+
+    @_locked
+    def set_lr(self, rate, block=0):
+        _call(_amp.amp_session_set_lr, self._handle, block, rate)
 
     def version(self):
         """With published=1: the version of the params that the last call read."""

@@ -324,6 +324,18 @@ class Use(Rings):
         self.assertFalse(np.array_equal(serving.infer(X)["logits"], first))
         self.assertEqual(serving.version(), 2)
 
+    def test_the_learning_rate(self):
+        model = ampc.Model(ampc.compile(text=MODEL.replace("lr = 0.01", "lr = settable(0.01)"), **QUICK))
+        params = ampc.Params(model)
+        session = ampc.Session(model, params, capacity=24)
+        self.assertEqual(np.float32(session.lr()), np.float32(0.01))
+        session.set_lr(0)
+        before = params["last.bias"].tolist()
+        session.step(X, TARGETS)
+        self.assertEqual((session.lr(), params["last.bias"].tolist()), (0, before))
+        error = self.refused(ampc.Error, "", self.session.set_lr, 0.1)
+        self.assertEqual(error.status, "AMP_UNSUPPORTED")
+
     def test_what_a_model_says(self):
         self.assertEqual(self.model.inputs, [("x", "f32", ("N", 2)), ("targets", "i32", ("N",))])
         self.assertEqual(self.model.results, [("logits", "f32", ("N", 3)), ("hidden", "f32", ("N", 8))])

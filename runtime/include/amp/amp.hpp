@@ -487,6 +487,18 @@ class Session {
     /* With published = 1: the version that the last call read. */
     uint64_t version() const noexcept { return amp_session_version(get()); }
 
+    /* The learning rate of a train block whose model says `lr = settable(...)`. */
+    double lr(int32_t block = 0) const {
+        double rate = 0;
+        detail::Call call;
+        call.check(amp_session_get_lr(get(), block, &rate, call.error()));
+        return rate;
+    }
+    void set_lr(double rate, int32_t block = 0) {
+        detail::Call call;
+        call.check(amp_session_set_lr(get(), block, rate, call.error()));
+    }
+
     Scaler scaler() const {
         Scaler out{};
         detail::Call call;

@@ -57,6 +57,7 @@ void amp_params_release(amp_params *p) {
 static amp_status find(const amp_params *p, const char *name, const void *data, size_t count, int32_t *index,
                        amp_error *err) {
     if (!p || !name || !data) return amp_fail(err, AMP_INVALID_ARGUMENT, "params, name or data is NULL");
+    AMP_TRY(amp_params_check_masters(p, "amp_params_get and _set", err));
     *index = amp_model_state_index(p->model, name);
     if (*index < 0 || !amp_state_is_param(&p->model->states[*index]))
         return amp_fail(err, AMP_NOT_FOUND, "%s has no parameter %s; amp_model_param_at lists those that it has",

@@ -42,6 +42,9 @@ void amp_params_leave(amp_params *params, amp_params_user *user);
 amp_status amp_params_make_residency(amp_params *params, amp_error *err); /* on the host */
 void amp_params_free_residency(amp_params *params);
 
+/* AMP_WRONG_STATE after amp_params_drop_masters; |call| is the function's name. */
+amp_status amp_params_check_masters(const amp_params *params, const char *call, amp_error *err);
+
 /* The host has, or the device has, the newest values. */
 amp_status amp_params_reach_host(const amp_params *params, amp_error *err);
 amp_status amp_params_reach_device(amp_params *params, amp_error *err);

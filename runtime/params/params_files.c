@@ -9,6 +9,7 @@
 
 static amp_status take(amp_params *p, const amp_safetensors *file, const char *name, amp_error *err) {
     amp_state_list list;
+    AMP_TRY(amp_params_check_masters(p, "amp_params_load", err));
     AMP_TRY(amp_state_list_make(&list, p->model, AMP_FILE_OF_PARAMS, &p->model->allocator, err));
     amp_status status = amp_state_list_check(&list, file, name, err);
     if (!status) {
@@ -43,6 +44,7 @@ amp_status amp_params_load_memory(amp_params *params, const void *bytes, size_t 
 amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err) {
     amp_state_list list;
     if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
+    AMP_TRY(amp_params_check_masters(params, "amp_params_save", err));
     const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", params->model->desc.name}};
     AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
     amp_status status = amp_params_reach_host(params, err);
@@ -105,6 +107,7 @@ static void take_all(Partial *l) {
 
 static amp_status load_partial(Partial *l, amp_error *err) {
     amp_state_list list;
+    AMP_TRY(amp_params_check_masters(l->params, "amp_params_load_partial", err));
     AMP_TRY(amp_params_reach_host(l->params, err));
     AMP_TRY(amp_state_list_make(&list, l->params->model, AMP_FILE_OF_PARAMS, &l->params->model->allocator, err));
     l->list = &list;

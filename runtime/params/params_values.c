@@ -42,6 +42,8 @@ static void copy_tensor(const amp_params *to, int32_t i, const amp_params *from,
 amp_status amp_params_copy(amp_params *to, const amp_params *from, amp_error *err) {
     if (!to || !from) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_copy: to or from is NULL");
     if (to == from) return AMP_OK;
+    AMP_TRY(amp_params_check_masters(to, "amp_params_copy", err));
+    AMP_TRY(amp_params_check_masters(from, "amp_params_copy", err));
     AMP_TRY(check_tensors(to, from, err));
     AMP_TRY(amp_params_reach_host(from, err));
     size_t bytes = amp_states_largest(to->model) * sizeof(float);
@@ -81,6 +83,7 @@ amp_status amp_params_count_nonfinite(const amp_params *params, int64_t *count, 
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_count_nonfinite: params or count is NULL");
     *count = 0;
     if (first) *first = NULL;
+    AMP_TRY(amp_params_check_masters(params, "amp_params_count_nonfinite", err));
     AMP_TRY(amp_params_reach_host(params, err));
     const amp_model *m = params->model;
     size_t bytes = amp_states_largest(m) * sizeof(float);
@@ -93,4 +96,40 @@ amp_status amp_params_count_nonfinite(const amp_params *params, int64_t *count, 
     }
     amp_free_aligned(&m->allocator, rows, bytes, AMP_MEMORY_ALIGN);
     return AMP_OK;
+}
+
+/* ---- without masters --------------------------------------------------------------------------------------------- */
+
+amp_status amp_params_check_masters(const amp_params *p, const char *call, amp_error *err) {
+    if (p->states) return AMP_OK;
+    return amp_fail(
+        err, AMP_WRONG_STATE,
+        "%s: the params of %s have no masters any more (amp_params_drop_masters); sessions with published = "
+        "1 are all that can use them",
+        call, p->model->desc.name);
+}
+
+static amp_status drop(amp_params *p, amp_error *err) {
+    if (p->residency->users)
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "amp_params_drop_masters: a session that reads the masters of %s is alive; release it before, "
+                        "or create it with published = 1",
+                        p->model->desc.name);
+    amp_states_free(p->model, p->states, &p->memory.allocator);
+    p->states = NULL;
+    return AMP_OK;
+}
+
+amp_status amp_params_drop_masters(amp_params *params, amp_error *err) {
+    if (!params) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_drop_masters: params is NULL");
+    if (!params->states) return AMP_OK;
+    if (!atomic_load(&params->published->number) || params->residency->memory)
+        return amp_fail(err, AMP_WRONG_STATE,
+                        "amp_params_drop_masters: nothing of %s was published, and nothing would be left; call "
+                        "amp_params_publish before",
+                        params->model->desc.name);
+    pthread_mutex_lock(&params->refreshing);
+    amp_status status = drop(params, err);
+    pthread_mutex_unlock(&params->refreshing);
+    return status;
 }

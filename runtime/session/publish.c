@@ -19,6 +19,7 @@ static amp_status derive(amp_params *p, amp_error *err) {
 
 amp_status amp_params_publish(amp_params *params, amp_publish_report *report, amp_error *err) {
     if (!params) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_publish: params is NULL");
+    AMP_TRY(amp_params_check_masters(params, "amp_params_publish", err));
     if (params->residency->memory)
         return amp_fail(err, AMP_UNSUPPORTED,
                         "%s: its params live in %s, and versions are published from the host's memory; set them in "

@@ -271,6 +271,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     AMP_TRY(amp_model_for(model, type->name, &target, err));
     AMP_TRY(check_precision(&o, target, err));
     if (o.published) AMP_TRY(amp_session_check_published(params, type, err));
+    else AMP_TRY(amp_params_check_masters(params, "amp_session_create", err));
     amp_session *s = amp_alloc_zeroed(&model->allocator, sizeof *s);
     if (!s) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", model->desc.name);
     amp_counted_allocator_init(&s->memory, &model->allocator);

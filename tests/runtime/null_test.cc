@@ -71,6 +71,7 @@ const Row kRefused[] = {
     CALL(amp_params_load_partial, "path", f.params, nullptr, nullptr, nullptr, &f.e),
     CALL(amp_params_copy, "to", nullptr, f.params, &f.e),
     CALL(amp_params_copy, "from", f.params, nullptr, &f.e),
+    CALL(amp_params_drop_masters, "params", nullptr, &f.e),
     CALL(amp_params_snapshot, "params", nullptr, &f.made_params, &f.e),
     CALL(amp_params_snapshot, "out", f.params, nullptr, &f.e),
     CALL(amp_params_publish, "params", nullptr, nullptr, &f.e),

@@ -177,6 +177,82 @@ TEST(Params, CountsWhatIsNoNumber) {
     EXPECT_EQ(amp_params_count_nonfinite(tiny.params, &count, nullptr, &tiny.err), AMP_OK);
 }
 
+// Weights are in memory once: as what infers reads them.
+TEST(Params, WithoutMastersOnlyVersionsAreRead) {
+    Tiny tiny(TinyOptions(8));
+    TinyBatch batch(8);
+    amp_params *p = nullptr;
+    amp_session *session = nullptr;
+    ASSERT_EQ(amp_params_snapshot(tiny.params, &p, &tiny.err), AMP_OK);
+    EXPECT_EQ(amp_params_drop_masters(p, &tiny.err), AMP_WRONG_STATE) << "nothing was published";
+    ASSERT_EQ(amp_params_publish(p, nullptr, &tiny.err), AMP_OK) << tiny.err.message;
+    amp_session_options o = TinyOptions(8);
+    o.inference = 1;
+    ASSERT_EQ(amp_session_create(tiny.model, p, &o, &session, &tiny.err), AMP_OK);
+    EXPECT_EQ(amp_params_drop_masters(p, &tiny.err), AMP_WRONG_STATE) << "a session reads the masters";
+    amp_session_release(session);
+    o.published = 1;
+    ASSERT_EQ(amp_session_create(tiny.model, p, &o, &session, &tiny.err), AMP_OK) << tiny.err.message;
+    ASSERT_EQ(amp_params_drop_masters(p, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_EQ(amp_params_drop_masters(p, &tiny.err), AMP_OK) << "again";
+    std::vector<float> a(8 * TINY_CLASSES), b(8 * TINY_CLASSES);
+    void *to_a[] = {a.data()}, *to_b[] = {b.data()};
+    ASSERT_EQ(amp_infer(tiny.session, batch.inputs, 8, to_a, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_infer(session, batch.inputs, 8, to_b, &tiny.err), AMP_OK) << tiny.err.message;
+    EXPECT_EQ(a, b);
+    double loss[2];
+    ASSERT_EQ(amp_eval(tiny.session, batch.inputs, 8, &loss[0], nullptr, &tiny.err), AMP_OK);
+    ASSERT_EQ(amp_eval(session, batch.inputs, 8, &loss[1], nullptr, &tiny.err), AMP_OK);
+    EXPECT_EQ(loss[0], loss[1]);
+
+    std::vector<float> bias(TINY_CLASSES);
+    std::string path = TempPath("gone.st");
+    int64_t count;
+    amp_params *copy = nullptr;
+    amp_session *other = nullptr;
+    EXPECT_EQ(amp_params_get(p, "fc.bias", bias.data(), bias.size(), &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_set(p, "fc.bias", bias.data(), bias.size(), &tiny.err), AMP_WRONG_STATE);
+    ASSERT_EQ(amp_params_save(tiny.params, path.c_str(), &tiny.err), AMP_OK);
+    EXPECT_EQ(amp_params_load(p, path.c_str(), &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_load_partial(p, path.c_str(), nullptr, nullptr, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_save(p, path.c_str(), &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_copy(tiny.params, p, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_copy(p, tiny.params, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_snapshot(p, &copy, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_count_nonfinite(p, &count, nullptr, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_EQ(amp_params_publish(p, nullptr, &tiny.err), AMP_WRONG_STATE);
+    o.published = 0;
+    EXPECT_EQ(amp_session_create(tiny.model, p, &o, &other, &tiny.err), AMP_WRONG_STATE);
+    EXPECT_NE(std::string(tiny.err.message).find("have no masters any more"), std::string::npos) << tiny.err.message;
+    o.published = 1;
+    ASSERT_EQ(amp_session_create(tiny.model, p, &o, &other, &tiny.err), AMP_OK) << tiny.err.message;
+    amp_session_release(session), amp_session_release(other), amp_params_release(p);
+}
+
+TEST(Params, DroppedMastersAreFreed) {
+    static size_t now; // bytes that are allocated
+    now = 0;
+    amp_allocator a = {nullptr,
+                       [](void *, size_t size, size_t) {
+                           now += size;
+                           return malloc(size);
+                       },
+                       [](void *, void *at, size_t size, size_t) {
+                           now -= at ? size : 0;
+                           free(at);
+                       }};
+    amp_model *model = nullptr;
+    amp_error err = {};
+    ASSERT_EQ(amp_model_from_desc(amp_model_query(1, 0), "tiny", &a, &model, &err), AMP_OK) << err.message;
+    amp_params *p = Make(model, 7);
+    ASSERT_EQ(amp_params_publish(p, nullptr, &err), AMP_OK) << err.message;
+    size_t before = now;
+    ASSERT_EQ(amp_params_drop_masters(p, &err), AMP_OK) << err.message;
+    EXPECT_LT(now + TINY_CLASSES * TINY_FEATURES * sizeof(float), before);
+    amp_params_release(p), amp_model_release(model);
+    EXPECT_EQ(now, 0u);
+}
+
 TEST(GradNorm, IsThatOfTheGradients) {
     amp_session_options o = TinyOptions(16);
     Tiny plain(o);

@@ -248,6 +248,11 @@ typedef struct amp_publish_report {
     int32_t reserved;
 } amp_publish_report;
 AMP_API AMP_MUST_USE amp_status amp_params_publish(amp_params *params, amp_publish_report *report, amp_error *err);
+/* For programs that only infer: frees the f32 masters, so that weights are in memory once, as the version that was
+ * published has them.  From then on only sessions with published = 1 use the params; every call that reads or writes
+ * values answers AMP_WRONG_STATE, as this one does while a session without published is alive, and where nothing was
+ * published.  A second call does nothing. */
+AMP_API AMP_MUST_USE amp_status amp_params_drop_masters(amp_params *params, amp_error *err);
 
 /* ---- session ----------------------------------------------------------------------------------------------------- */
 

@@ -325,7 +325,7 @@ says '-x: there is no such option'
 run 2 "$ampc" "$work/small.amp" -o
 says '-o: needs a value'
 run 2 "$ampc" "$work/small.amp" --emit wasm
-says '--emit wasm: so, c, ir, cu or ptx'
+says '--emit wasm: so, o, c, ir, cu or ptx'
 run 2 "$ampc" "$work/small.amp" --target gpu
 says "target 'gpu': cpu, cuda or both"
 run 2 "$ampc" "$work/small.amp" --gpu-arch hopper
@@ -512,8 +512,10 @@ run 0 bash -c "$amprun train $so --data $data --epochs 200 --batch 4 --save $wor
 says 'standard output: Broken pipe; training goes on'
 holds 'and saves' test -s "$work/piped.st"
 # One file that cannot be written in the end does not keep the other from it.
-run 1 bash -c "mkdir $work/gone; { sleep 0.5; rm -rf $work/gone; } & $amprun train $so --data $data --steps 30000 --batch 4 \
-    --save $work/gone/x.st --checkpoint $work/kept.ck --quiet"
+mkdir "$work/gone"
+run 1 bash -c "$amprun train $so --data $data --steps 100000000 --batch 4 --save $work/gone/x.st --checkpoint $work/kept.ck \\
+    --log $work/gone.jsonl --quiet & until [[ \$(wc -l <$work/gone.jsonl) -gt 2 ]]; do sleep 0.05; done
+    rm -rf $work/gone; kill -TERM \$!; wait \$!"
 says '--save' 'gone/x.st'
 holds 'the checkpoint is written though --save fails' test -s "$work/kept.ck"
 # An error in the data keeps what was trained before, and names the sample in the file.

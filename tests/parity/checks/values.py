@@ -61,7 +61,9 @@ class Bench:
         """({name: tensor}, {name: dtype}) of every value that stays readable after a step."""
         path = self.file("values")
         tools.step(model, "--weights", self.weights, "--inputs", self.batch, "--values", "*", path)
-        return tools.read_tensors(path), tools.read_metadata(path)
+        dtypes = tools.read_metadata(path)
+        dtypes.pop("amp.format", None)
+        return tools.read_tensors(path), dtypes
 
 
 # ---- roundings ----------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #define AMP_CODEGEN_CODEGEN_H
 
 #include "base/error.h"
+#include "codegen/process.h"
 #include "ir/ir.h"
 
 #ifdef __cplusplus
@@ -14,6 +15,7 @@ typedef struct CodegenOptions {
     const char *isa;                /* the largest instruction set to compile for: "portable", "v3", "v4"; NULL: "v4" */
     const amp_allocator *allocator; /* of the bytes; NULL: malloc */
     bool object;                    /* an object file that is linked into a program, in place of model.so */
+    ProcessCancel cancel;           /* of the C compilers */
 } CodegenOptions;
 
 struct CudaModule;         /* codegen/cuda/cuda.h */

@@ -2,13 +2,21 @@
 #ifndef AMP_CODEGEN_PROCESS_H
 #define AMP_CODEGEN_PROCESS_H
 
+#include <stdint.h>
+
 typedef struct ProcessJob {
     const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
     const char *log;         /* file for what it prints */
     const char *output;      /* file that it makes, and removes where it fails */
 } ProcessJob;
 
-typedef enum ProcessEnd { PROCESS_OK, PROCESS_NOT_STARTED, PROCESS_FAILED } ProcessEnd;
+/* Asked while jobs run: other than 0 ends them.  All zeros: nobody asks. */
+typedef struct ProcessCancel {
+    int32_t (*cancelled)(void *user);
+    void *user;
+} ProcessCancel;
+
+typedef enum ProcessEnd { PROCESS_OK, PROCESS_NOT_STARTED, PROCESS_FAILED, PROCESS_CANCELLED } ProcessEnd;
 
 typedef struct ProcessResult {
     ProcessEnd end;
@@ -20,7 +28,8 @@ enum { PROCESS_MAX_JOBS = 8 };
 
 /* Runs at most PROCESS_MAX_JOBS jobs, and waits for every one that was started.  Thread-safe.
  * Where the program that this is part of ignores SIGCHLD, or waits for children of its own by waitpid(-1), the system
- * has no exit status for us any more: then the job's output says whether it ended well. */
-ProcessResult process_run(const ProcessJob *jobs, int count);
+ * has no exit status for us any more: then the job's output says whether it ended well.
+ * Jobs that may be cancelled run in process groups of their own, which are ended with all that the jobs started. */
+ProcessResult process_run(const ProcessJob *jobs, int count, const ProcessCancel *cancel);
 
 #endif

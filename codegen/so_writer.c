@@ -80,6 +80,7 @@ enum { FILE_COUNT = FILE_OBJECT + COMPILER_MAX_UNITS };
 
 typedef struct Workshop { /* the temporary folder */
     CCompiler compiler;
+    ProcessCancel cancel;
     int top; /* the largest instruction set: AMP_ISA_... */
     bool object;
     char folder[MAX_PATH];
@@ -170,8 +171,9 @@ static void find_message(const Workshop *w, int log, const amp_allocator *a, cha
 static amp_status run(const Workshop *w, const ProcessJob *jobs, int count, const char *what, const amp_allocator *a,
                       amp_error *err) {
     char message[400];
-    ProcessResult r = process_run(jobs, count);
+    ProcessResult r = process_run(jobs, count, &w->cancel);
     if (r.end == PROCESS_OK) return AMP_OK;
+    if (r.end == PROCESS_CANCELLED) return amp_fail(err, AMP_CANCELLED, "cancelled while %s", what);
     if (r.end == PROCESS_NOT_STARTED)
         return amp_fail_errno(
             err, AMP_UNSUPPORTED, r.reason,
@@ -201,7 +203,8 @@ static amp_status find_machine(Workshop *w, const amp_allocator *a, amp_error *e
     argv[n++] = "-dumpmachine";
     argv[n] = NULL;
     ProcessJob job = {argv, w->path[FILE_LOG], w->path[FILE_LOG]};
-    ProcessResult r = process_run(&job, 1);
+    ProcessResult r = process_run(&job, 1, &w->cancel);
+    if (r.end == PROCESS_CANCELLED) return amp_fail(err, AMP_CANCELLED, "cancelled before compiling the model");
     if (r.end == PROCESS_NOT_STARTED) return run(w, &job, 1, "asking for its machine", a, err);
     bool known = r.end == PROCESS_OK && !amp_file_read(w->path[FILE_LOG], MACHINE_LIMIT, a, &text, &length, NULL);
     c_compiler_set_machine(&w->compiler, known && *text ? text : NULL);
@@ -271,7 +274,7 @@ static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a
 }
 
 amp_status codegen_so(const Text *c, const CodegenOptions *options, char **bytes, size_t *size, amp_error *err) {
-    Workshop w = {.object = options->object};
+    Workshop w = {.object = options->object, .cancel = options->cancel};
     AMP_TRY(c_compiler_read(&w.compiler, options->c_compiler, err));
     amp_allocator a = amp_allocator_or_default(options->allocator);
     amp_status status = open_workshop(&w, err);

@@ -177,7 +177,8 @@ static amp_status emit_model(Session *s, TargetChoice choice, amp_compile_result
     CodegenOptions options = {.c_compiler = s->options.c_compiler,
                               .isa = s->options.isa,
                               .allocator = &s->arena.allocator,
-                              .object = s->options.emit == AMP_EMIT_O};
+                              .object = s->options.emit == AMP_EMIT_O,
+                              .cancel = {s->options.cancelled, s->options.user}};
     CodegenCuda cuda = {0};
     char *bytes = NULL;
     size_t size = 0;

@@ -11,6 +11,7 @@
 #include "amp/compile.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "tools/ampc_signals.h"
 #include "tools/ampc_options.h"
 #include "tools/dependency_file.h"
 #include "tools/outputs.h"
@@ -364,7 +365,9 @@ int main(int argc, char **argv) {
                                       .defines = c.defines,
                                       .diagnostic = on_diagnostic,
                                       .dependency = on_dependency,
+                                      .cancelled = ampc_signals_cancelled,
                                       .user = &c};
+    ampc_signals_watch();
     int wrong = read_arguments(&c, argc, argv);
     if (wrong) return wrong == 1 ? standard_streams_flush("ampc") : wrong;
     if (c.dump || c.dump_dir || c.time_passes) c.compile.dump = on_dump;
@@ -374,5 +377,6 @@ int main(int argc, char **argv) {
     int failed = read_model(&c);
     if (!failed) failed = c.explain ? explain(&c) : compile(&c);
     command_free(&c);
+    ampc_signals_end();
     return standard_streams_flush("ampc") ? 1 : failed;
 }

@@ -37,7 +37,7 @@ __all__ = ["Compiled", "CompileError", "Error", "Evaluation", "Model", "Params",
 SOVERSION = "0.1"
 STATUS = ["AMP_OK", "AMP_INVALID_ARGUMENT", "AMP_OUT_OF_MEMORY", "AMP_IO", "AMP_BAD_FILE", "AMP_NOT_FOUND",
           "AMP_MISMATCH", "AMP_BAD_SOURCE", "AMP_UNSUPPORTED", "AMP_WRONG_STATE", "AMP_SCALE_AT_FLOOR", "AMP_INTERNAL",
-          "AMP_DEVICE_FAILED"]
+          "AMP_DEVICE_FAILED", "AMP_CANCELLED"]
 # By amp_dtype. NumPy has no bf16: its words are given as they are; tf32 is stored as f32.
 DTYPES = [None, np.float32, np.float16, np.uint16, np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
 DTYPE_NAMES = ["none", "f32", "f16", "bf16", "tf32", "f64", "i32", "i64", "u8", "bool"]
@@ -90,7 +90,8 @@ amp_compile_options = _struct(
     policy=c_char_p, defines=POINTER(amp_define), define_count=c_size_t, stop_after=c_char_p, no_fuse=c_int32,
     no_layout=c_int32, no_simplify=c_int32, emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
-    isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32)
+    isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
+    cancelled=c_void_p)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
 _MODEL = _PARAMS = _SESSION = _RESULT = c_void_p

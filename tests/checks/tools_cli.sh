@@ -748,6 +748,41 @@ train="$amprun train $so --data $data --epochs 3 --batch 4 --threads 1"
 control=$'[\x01-\x08\x0b-\x1f\x7f]'
 run 0 bash -c "$train"
 holds 'no control characters in a file' bash -c '! grep -q "$1" "$2"' - "$control" "$work/.out"
+# ---- signals while C compilers run ---------------------------------------------------------------
+
+cat >"$work/slow-cc" <<'COMPILER'
+#!/bin/sh
+case "$*" in *-dumpmachine*) exec cc "$@" ;; esac
+sleep 300 &
+echo $! >>"$STARTED"
+wait
+COMPILER
+chmod +x "$work/slow-cc"
+
+# ended_by SIGNAL STATUS: ampc, when its compilers run
+ended_by() {
+    local tmp=$work/tmp-$1 started=$work/started-$1 child=
+    mkdir "$tmp"
+    TMPDIR=$tmp STARTED=$started "$ampc" "$work/small.amp" --target cpu --cc "$work/slow-cc" -o "$work/$1.so" &
+    local pid=$!
+    for ((i = 0; i < 600; i++)); do
+        child=$(tail -n 1 "$started" 2>/dev/null) && [[ -n $child ]] && break
+        sleep 0.05
+    done
+    kill -"$1" $pid
+    wait $pid
+    expect "SIG$1 ends ampc" "$2" $?
+    expect "SIG$1: nothing is left in TMPDIR" '' "$(ls "$tmp")"
+    for ((i = 0; i < 100; i++)); do
+        kill -0 "$child" 2>/dev/null || break
+        sleep 0.05
+    done
+    holds "SIG$1: what the compiler started has ended" bash -c '! kill -0 "$1" 2>/dev/null' - "$child"
+    holds "SIG$1: no model" test ! -e "$work/$1.so"
+}
+ended_by TERM 143
+ended_by HUP 129
+
 # in_terminal COLUMNS [VARIABLE=VALUE]: what training draws there
 in_terminal() { script -qec "stty cols $1; env TERM=xterm LC_ALL=C.UTF-8 ${2:-AMP_NOTHING=} $train" /dev/null </dev/null; }
 terminal_checks() {

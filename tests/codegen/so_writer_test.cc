@@ -264,6 +264,37 @@ TEST_F(SoWriterSignalTest, AHandlerMayReapAllChildren) {
     ExpectToWork();
 }
 
+// Asked before anything runs, and while compilers run, which end with what they started.
+TEST_F(SoWriterTest, CanBeCancelled) {
+    for (int after : {0, 1, 5}) {
+        int asked = 0;
+        struct Asked {
+            int *count, after;
+        } user = {&asked, after};
+        CodegenOptions options = {};
+        options.c_compiler = "sh -c 'sleep 300 & wait' sh";
+        options.cancel.user = &user;
+        options.cancel.cancelled = [](void *u) -> int32_t {
+            const Asked *a = static_cast<Asked *>(u);
+            return (*a->count)++ >= a->after;
+        };
+        std::string out;
+        amp_error err = {};
+        EXPECT_EQ(Make(options, &out, &err), AMP_CANCELLED) << err.message;
+        EXPECT_EQ(asked, after + 1) << "once it is cancelled nobody is asked again";
+    }
+}
+
+TEST_F(SoWriterTest, WorksWhereNobodyCancels) {
+    CodegenOptions options = {};
+    options.cancel.cancelled = [](void *) -> int32_t { return 0; };
+    std::string plain, asked;
+    amp_error err = {};
+    ASSERT_EQ(Make({}, &plain, &err), AMP_OK) << err.message;
+    ASSERT_EQ(Make(options, &asked, &err), AMP_OK) << err.message;
+    EXPECT_EQ(plain, asked);
+}
+
 TEST_F(SoWriterTest, ReportsMissingMemory) {
     amp_allocator nothing = {};
     nothing.alloc = [](void *, size_t, size_t) -> void * { return nullptr; };

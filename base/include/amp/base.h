@@ -40,7 +40,8 @@ typedef enum amp_status {
     AMP_WRONG_STATE = 9,      /* the call does not fit the object's state (training on an inference session) */
     AMP_SCALE_AT_FLOOR = 10,  /* the loss scale reached its floor and gradients still overflow (sticky) */
     AMP_INTERNAL = 11,        /* a bug in this library; please report it with the message */
-    AMP_DEVICE_FAILED = 12    /* the GPU gave up, and every later call on it fails (sticky); only a new process helps */
+    AMP_DEVICE_FAILED = 12,   /* the GPU gave up, and every later call on it fails (sticky); only a new process helps */
+    AMP_CANCELLED = 13        /* the caller ended the call (amp_compile_options.cancelled) */
 } amp_status;
 
 /* Where a failed call says what happened.  Owned by the caller; never allocated by the library. */

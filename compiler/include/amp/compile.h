@@ -79,12 +79,15 @@ typedef struct amp_compile_options {
     /* With AMP_EMIT_C and AMP_EMIT_O: the model's name in the program, a name of C; NULL: the model's own and "_model".
      * Models of one program need different ones. */
     const char *symbol;
+    /* Asked some 100 times a second while C compilers run, and just before: where it answers other than 0 they are
+     * ended, the temporary folder is removed, and the call fails with AMP_CANCELLED.  It is called with |user|. */
+    int32_t (*cancelled)(void *user);
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;
 
 /* AMP_BAD_SOURCE: errors in the model, policy or IR, all of them reported.  AMP_NOT_FOUND, AMP_IO, AMP_OUT_OF_MEMORY,
- * AMP_UNSUPPORTED (no C compiler), AMP_INTERNAL, AMP_INVALID_ARGUMENT (an option; |out| is NULL). */
+ * AMP_UNSUPPORTED (no C compiler), AMP_CANCELLED, AMP_INTERNAL, AMP_INVALID_ARGUMENT (an option; |out| is NULL). */
 AMP_API AMP_MUST_USE amp_status amp_compile(const amp_compile_options *options, amp_compile_result **out,
                                             amp_error *err);
 /* The bytes that were emitted, and a NUL after them.  They live as long as the result.  |size| may be NULL. */

@@ -11,7 +11,9 @@
 typedef struct amp_device amp_device;
 
 typedef struct amp_device_options {
-    int32_t threads;        /* 0: one per processor */
+    int32_t threads;                                                        /* 0: one per processor */
+    void (*run_tasks)(void *user, amp_task task, void *ctx, int32_t count); /* the application's threads, or NULL */
+    void *run_user;
     const char *isa;        /* "portable", "v3", "v4"; NULL: the best */
     const amp_model *model; /* as the device runs it; outlives the device */
     void *cuda_stream;      /* the application's CUstream; NULL: one of its own */

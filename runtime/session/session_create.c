@@ -232,6 +232,8 @@ static amp_status reserve_scratch(amp_session *s, amp_error *err) {
 static amp_status open_device(amp_session *s, const amp_session_options *o, const amp_device_type *type,
                               amp_error *err) {
     amp_device_options options = {.threads = o->threads,
+                                  .run_tasks = o->run_tasks,
+                                  .run_user = o->run_user,
                                   .isa = o->isa,
                                   .model = s->model,
                                   .cuda_stream = o->cuda_stream,

@@ -96,7 +96,8 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
     if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CPU device");
     d->base = (amp_device){.type = &amp_device_cpu, .allocator = *allocator};
     amp_status status = choose_level(d, options->isa, err);
-    if (!status) status = amp_executor_make(&d->executor, options->threads, allocator, err);
+    const amp_outside_threads outside = {options->run_tasks, options->run_user};
+    if (!status) status = amp_executor_make(&d->executor, options->threads, &outside, allocator, err);
     if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(), err);
     if (status) cpu_destroy(&d->base);
     else *out = &d->base;

@@ -285,7 +285,7 @@ static amp_status run_on(amp_executor *e, const amp_run *run, int32_t threads, a
 
 amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
     int32_t threads = amp_pool_threads(e->pool);
-    if (threads == 1) return run_on(e, run, 1, err);
+    if (threads == 1 || amp_pool_is_outside(e->pool)) return run_on(e, run, threads, err);
     amp_governor *g = find_governor(e, run);
     bool let_sleep = amp_pool_is_asleep(e->pool) && !amp_governor_is_worth_waking(g);
     bool alone = let_sleep || amp_governor_runs_alone(g);
@@ -298,8 +298,9 @@ amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-amp_status amp_executor_make(amp_executor *e, int32_t threads, const amp_allocator *allocator, amp_error *err) {
-    AMP_TRY(amp_pool_create(threads, allocator, &e->pool, err));
+amp_status amp_executor_make(amp_executor *e, int32_t threads, const amp_outside_threads *outside,
+                             const amp_allocator *allocator, amp_error *err) {
+    AMP_TRY(amp_pool_create_outside(threads, outside, allocator, &e->pool, err));
     e->launch = amp_alloc_zeroed(allocator, sizeof *e->launch);
     if (!e->launch) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to run kernels");
     e->launch->executor = e;

@@ -30,9 +30,10 @@ typedef struct amp_executor_needs {
 } amp_executor_needs;
 amp_executor_needs amp_executor_needs_of(const amp_executor *executor, const amp_program *program, int64_t n);
 
-/* Makes pool and launch, with |threads| as amp_pool_create takes them.  After a failure too: amp_executor_free.  The
- * executor must not move. */
-amp_status amp_executor_make(amp_executor *executor, int32_t threads, const amp_allocator *allocator, amp_error *err);
+/* Makes pool and launch; |threads| and |outside|: amp_pool_create_outside.  After a failure too: amp_executor_free.
+ * The executor must not move. */
+amp_status amp_executor_make(amp_executor *executor, int32_t threads, const amp_outside_threads *outside,
+                             const amp_allocator *allocator, amp_error *err);
 void amp_executor_free(amp_executor *executor, const amp_allocator *allocator);
 size_t amp_executor_bytes(const amp_executor *executor); /* of pool and launch */
 

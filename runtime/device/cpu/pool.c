@@ -55,6 +55,7 @@ struct amp_pool {
     bool in_call;
     int64_t last_end, gap; /* when the last call ended, and how long pauses between calls are of late */
     Worker *workers;
+    amp_outside_threads outside;       /* in place of workers */
     _Alignas(LINE) atomic_ullong work; /* run << 32 | BIAS + tasks left */
     amp_pool_task task;
     void *ctx;
@@ -182,9 +183,40 @@ static void run_slice(amp_pool *p, int64_t first, int64_t count) {
     wait_for_workers(p, (int)count - mine);
 }
 
+/* ---- the application's threads ----------------------------------------------------------------------------------- */
+
+typedef struct OutsideRun {
+    amp_pool_task task;
+    void *ctx;
+    int64_t count;
+    atomic_llong next;
+} OutsideRun;
+
+static void take_tasks(OutsideRun *r, int32_t share) {
+    for (int64_t i; (i = atomic_fetch_add_explicit(&r->next, 1, memory_order_relaxed)) < r->count;)
+        r->task(r->ctx, i, share);
+}
+
+static void run_share(void *run, int32_t share) {
+    amp_float_environment before = amp_float_environment_enter();
+    take_tasks(run, share);
+    amp_float_environment_leave(before);
+}
+
+/* What a pool that is being shut down has not run is done here. */
+static void run_outside(const amp_pool *p, amp_pool_task task, void *ctx, int64_t count) {
+    OutsideRun r = {.task = task, .ctx = ctx, .count = count};
+    p->outside.run(p->outside.user, run_share, &r, count < p->threads ? (int32_t)count : p->threads);
+    take_tasks(&r, 0);
+}
+
 void amp_pool_run(amp_pool *p, amp_pool_task task, void *ctx, int64_t count) {
     if (p->active == 1 || count <= 1) {
         for (int64_t i = 0; i < count; i++) task(ctx, i, 0);
+        return;
+    }
+    if (p->outside.run) {
+        run_outside(p, task, ctx, count);
         return;
     }
     p->task = task;
@@ -227,13 +259,15 @@ static int64_t idle_spin(const amp_pool *p) {
                                                               : SPIN_FOR_TASK;
 }
 
+bool amp_pool_is_outside(const amp_pool *p) { return p->outside.run != NULL; }
+
 bool amp_pool_is_asleep(amp_pool *p) {
     return atomic_load_explicit(&p->sleepers, memory_order_relaxed) == p->threads - 1;
 }
 
 amp_status amp_pool_begin(amp_pool *p, int32_t threads, amp_error *err) {
     p->active = threads;
-    if (p->threads == 1) return AMP_OK;
+    if (p->threads == 1 || p->outside.run) return AMP_OK;
     if (p->process != getpid()) AMP_TRY(restart_workers(p, err));
     int64_t gap = now() - p->last_end;
     p->gap = (p->gap + (gap < GAP_MAX ? gap : GAP_MAX)) / 2;
@@ -243,7 +277,7 @@ amp_status amp_pool_begin(amp_pool *p, int32_t threads, amp_error *err) {
 }
 
 void amp_pool_end(amp_pool *p) {
-    if (p->threads == 1) return;
+    if (p->threads == 1 || p->outside.run) return;
     atomic_store_explicit(&p->spin, p->active == 1 ? SPIN_SHORT : idle_spin(p), memory_order_relaxed);
     p->in_call = false;
     p->last_end = now();
@@ -261,7 +295,8 @@ static int32_t processors(void) {
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-amp_status amp_pool_create(int32_t threads, const amp_allocator *allocator, amp_pool **out, amp_error *err) {
+amp_status amp_pool_create_outside(int32_t threads, const amp_outside_threads *outside, const amp_allocator *allocator,
+                                   amp_pool **out, amp_error *err) {
     *out = NULL;
     int32_t online = processors();
     if (threads == 0) threads = online;
@@ -273,12 +308,18 @@ amp_status amp_pool_create(int32_t threads, const amp_allocator *allocator, amp_
     p->last_end = now();
     atomic_store(&p->work, BIAS);
     atomic_store(&p->spin, SPIN_SHORT);
+    p->outside = *outside;
     p->workers = amp_alloc_zeroed(allocator, workers_bytes(p));
-    amp_status status =
-        p->workers ? start_workers(p, err) : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d threads", threads);
+    amp_status status = AMP_OK;
+    if (!p->workers) status = amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for %d threads", threads);
+    else if (!outside->run) status = start_workers(p, err);
     if (status) amp_pool_destroy(p);
     else *out = p;
     return status;
+}
+
+amp_status amp_pool_create(int32_t threads, const amp_allocator *allocator, amp_pool **out, amp_error *err) {
+    return amp_pool_create_outside(threads, &(amp_outside_threads){NULL, NULL}, allocator, out, err);
 }
 
 void amp_pool_destroy(amp_pool *p) {

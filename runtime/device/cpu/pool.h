@@ -20,6 +20,19 @@ typedef struct amp_pool amp_pool;
 
 /* |threads|: the caller and its workers; 0: one per processor.  Workers block signals that other threads can take. */
 amp_status amp_pool_create(int32_t threads, const amp_allocator *allocator, amp_pool **out, amp_error *err);
+
+/* The application's threads in place of workers: run(user, share, ctx, count) calls share(ctx, i) for every i below
+ * |count|, on whatever threads, and returns when all have returned.  Shares take tasks until none is left and wait for
+ * nothing, so that it does not matter how many of them run at a time. */
+typedef struct amp_outside_threads {
+    void (*run)(void *user, void (*share)(void *ctx, int32_t i), void *ctx, int32_t count); /* NULL: none */
+    void *user;
+} amp_outside_threads;
+/* |threads|: shares at most. */
+amp_status amp_pool_create_outside(int32_t threads, const amp_outside_threads *outside, const amp_allocator *allocator,
+                                   amp_pool **out, amp_error *err);
+bool amp_pool_is_outside(const amp_pool *pool);
+
 void amp_pool_destroy(amp_pool *pool); /* NULL is a no-op */
 int32_t amp_pool_threads(const amp_pool *pool);
 size_t amp_pool_bytes(const amp_pool *pool);

@@ -23,8 +23,8 @@
  *            Sessions with published = 1 read versions (amp_params_publish): those may run at any time, whatever other
  *            threads do with the params.
  *            A session works on its own threads (|threads|), which never call back, have 1 MiB of stack each, and block
- *            all signals but faults.  Where it is faster, one thread does all the work; results are the same.  The
- *            calling thread needs 64 KiB of stack.
+ *            all signals but faults; or on those of the application (run_tasks).  Where it is faster, one thread does
+ *            all the work; results are the same.  The calling thread needs 64 KiB of stack.
  *            Calls compute in the default floating-point environment, whatever rounding mode or flush-to-zero the
  *            calling thread has, which it has again afterwards.
  * fork.      In a child process a session on the CPU goes on: its threads are started anew by the first call.  If the
@@ -256,6 +256,9 @@ AMP_API AMP_MUST_USE amp_status amp_params_drop_masters(amp_params *params, amp_
 
 /* ---- session ----------------------------------------------------------------------------------------------------- */
 
+/* A piece of a session's work: index i of those that run_tasks was given. */
+typedef void (*amp_task)(void *ctx, int32_t i);
+
 typedef struct amp_session_options {
     size_t struct_size;
     int64_t capacity;         /* samples per call at most; 0: 1 */
@@ -275,6 +278,14 @@ typedef struct amp_session_options {
                                  the device's primary context.  Calls leave the caller's current context as it is */
     int32_t published;        /* 1: evaluates and infers with the newest version of amp_params_publish; no training.
                                  AMP_WRONG_STATE before the first; AMP_UNSUPPORTED on "cuda" */
+    /* "cpu": the application's own pool in place of threads of the session (NULL: those).  Called many times within a
+     * call of the session, from its thread: task(ctx, i) has to be called exactly once for each i below |count|, on
+     * any threads, at once or one after the other.  run_tasks returns when all have returned; what a task wrote is
+     * then visible to the caller, as with any join.  Tasks wait for nothing and need 64 KiB of stack.  |count| is at
+     * most |threads| (0: one per processor); with |threads| = 1 it is not called.  The bits are those of any number of
+     * threads.  It must not call the session, throw or jump out. */
+    void (*run_tasks)(void *user, amp_task task, void *ctx, int32_t count);
+    void *run_user;
 } amp_session_options;
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,

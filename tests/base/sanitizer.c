@@ -6,3 +6,9 @@ const bool amp_test_address_sanitizer = true;
 #else
 const bool amp_test_address_sanitizer = false;
 #endif
+
+#ifdef __SANITIZE_THREAD__
+const bool amp_test_thread_sanitizer = true;
+#else
+const bool amp_test_thread_sanitizer = false;
+#endif

@@ -154,7 +154,8 @@ void Hold(int) {
 }
 
 TEST_P(TwoThreads, DoNotWaitForAWorkerThatIsNotRunning) {
-    if (amp_test_address_sanitizer) GTEST_SKIP() << "a handler that sleeps is not for sanitizers";
+    if (amp_test_address_sanitizer || amp_test_thread_sanitizer)
+        GTEST_SKIP() << "a handler that sleeps is not for sanitizers";
     struct sigaction hold = {}, before;
     hold.sa_handler = Hold;
     sigaction(SIGTRAP, &hold, &before);
@@ -196,7 +197,8 @@ TEST_P(TwoThreads, SleepBetweenCallsThatAreFarApart) {
 
 // In the child there is the thread that forked, and no worker.
 TEST_P(TwoThreads, StartAgainInAForkedChild) {
-    if (amp_test_address_sanitizer) GTEST_SKIP() << "sanitizers have no threads after fork";
+    if (amp_test_address_sanitizer || amp_test_thread_sanitizer)
+        GTEST_SKIP() << "sanitizers have no threads after fork";
     std::vector<int> done(50);
     for (int i = 0; i < 10; i++) Call(Count, &done, 50);
     usleep(5000);

@@ -1,4 +1,6 @@
 // amp/amp.hpp: lifetimes, exceptions, checks of arrays, and the same numbers as amp/amp.h.
+#include <dlfcn.h>
+
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -330,6 +332,26 @@ TEST(CppRuntime, AFileOrItsBytes) {
     EXPECT_TRUE(Throws(AMP_NOT_FOUND, "no/such.so", [] { amp::Model("no/such.so"); }));
     EXPECT_TRUE(Throws(AMP_BAD_FILE, "mine", [] { amp::Model::from_memory("text", 4, "mine"); }));
     EXPECT_STREQ(amp::version(), AMP_VERSION);
+}
+
+// What a linked model's name is: the function by which a model.so is asked for its tables.
+TEST(CppRuntime, AModelOfTheProgramItself) {
+    const std::string path = std::string(::testing::TempDir()) + "/linked.so";
+    std::ofstream(path, std::ios::binary) << model_bytes();
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    const auto linked = reinterpret_cast<amp_static_model>(dlsym(library, "amp_model_query"));
+    {
+        const amp::Model model = amp::Model::from_static(linked);
+        amp::Params params(model, 7);
+        amp::Session session(model, params, for_samples(4));
+        for (int i = 0; i < 20; i++) session.step({x, targets});
+        EXPECT_EQ(params.get("first.weight"), train_in_c(20));
+    }
+    dlclose(library);
+    EXPECT_TRUE(Throws(AMP_UNSUPPORTED, "", [] {
+        amp::Model::from_static([](uint32_t, uint32_t) -> const amp_model_desc * { return nullptr; });
+    }));
 }
 
 TEST(CppRuntime, StepsAllocateNothing) {

@@ -113,6 +113,12 @@ class Model {
         });
         return model;
     }
+    /* A model that is linked into the program, declared by extern "C" { AMP_STATIC_MODEL(NAME); }. */
+    static Model from_static(amp_static_model linked, const ModelOptions &options = {}) {
+        Model model;
+        model.open([&](amp_model **out, amp_error *err) { return amp_model_from_static(linked, &options, out, err); });
+        return model;
+    }
     /* Takes over the caller's reference to a model of C. */
     static Model adopt(amp_model *model) noexcept {
         Model out;

@@ -119,6 +119,7 @@ _AMP = {
     "amp_params_snapshot": (_STATUS, _PARAMS, POINTER(_PARAMS), _ERR),
     "amp_params_count_nonfinite": (_STATUS, _PARAMS, POINTER(c_int64), POINTER(c_char_p), _ERR),
     "amp_params_publish": (_STATUS, _PARAMS, c_void_p, _ERR),
+    "amp_params_drop_masters": (_STATUS, _PARAMS, _ERR),
     "amp_session_create": (_STATUS, _MODEL, _PARAMS, POINTER(amp_session_options), POINTER(_SESSION), _ERR),
     "amp_session_release": (None, _SESSION),
     "amp_step": (_STATUS, _SESSION, POINTER(c_void_p), c_int64, c_void_p, _ERR),
@@ -461,6 +462,10 @@ class Params(_Object, collections.abc.Mapping):
         report = _room(amp_publish_report)
         _call(_amp.amp_params_publish, self._handle, byref(report))
         return _as_dict(report, leave_out=("reserved",))
+
+    def drop_masters(self):
+        """For programs that only infer: from here on weights are in memory once, as they were published."""
+        _call(_amp.amp_params_drop_masters, self._handle)
 
     def save(self, path):
         _call(_amp.amp_params_save, self._handle, _path(path))

@@ -69,6 +69,14 @@ TEST(CppCompile, AnExceptionOfACallbackArrivesAtTheCaller) {
     EXPECT_EQ(calls, 1);
 }
 
+TEST(CppCompile, IsEndedWhenAsked) {
+    amp::CompileOptions options = quick();
+    options.stop_asked = [] { return true; };
+    EXPECT_TRUE(Throws(AMP_CANCELLED, "", [&] { amp::compile_text(model_text, "rings.amp", options); }));
+    options.stop_asked = []() -> bool { throw std::logic_error("enough"); };
+    EXPECT_THROW(amp::compile_text(model_text, "rings.amp", options), std::logic_error);
+}
+
 TEST(CppCompile, Explain) {
     const std::string why = amp::explain_text(model_text, "rings.amp", "first*");
     EXPECT_NE(why.find("first.linear"), std::string::npos);

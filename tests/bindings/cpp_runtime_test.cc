@@ -259,6 +259,7 @@ TEST(CppRuntime, PublishedVersions) {
     EXPECT_EQ(t.params.publish().version, 2u);
     EXPECT_NE(serving.infer_first({x}), first);
     EXPECT_EQ(serving.version(), 2u);
+    EXPECT_TRUE(Throws(AMP_WRONG_STATE, "", [&] { t.params.drop_masters(); })); // the training session is alive
 }
 
 TEST(CppRuntime, TheLearningRateOfATrainingRun) {

@@ -323,6 +323,11 @@ class Use(Rings):
         self.assertEqual(self.params.publish()["version"], 2)
         self.assertFalse(np.array_equal(serving.infer(X)["logits"], first))
         self.assertEqual(serving.version(), 2)
+        self.session.close()
+        self.params.drop_masters()
+        error = self.refused(ampc.Error, "", self.params.__getitem__, "last.bias")
+        self.assertEqual(error.status, "AMP_WRONG_STATE")
+        self.assertEqual(serving.infer(X)["logits"].shape, (24, 3))
 
     def test_the_learning_rate(self):
         model = ampc.Model(ampc.compile(text=MODEL.replace("lr = 0.01", "lr = settable(0.01)"), **QUICK))

@@ -43,6 +43,7 @@ struct CompileOptions : amp_compile_options {
     std::function<void(const std::string &pass, std::string_view ir)> on_pass; /* the module after each pass */
     std::function<void(const std::string &pass, double seconds)> on_time;
     std::function<void(const std::string &path)> on_file; /* each file that is read */
+    std::function<bool()> stop_asked; /* true ends the call with AMP_CANCELLED, while C compilers run */
 };
 
 /* What was made: the bytes of the model.so (or C, or IR, or the text of explain), and what the compiler warned of. */
@@ -87,6 +88,12 @@ class Compilation {
         call_.dump = nullptr;
         call_.timing = nullptr;
         call_.dependency = nullptr;
+        call_.cancelled = [](void *user) -> int32_t {
+            auto &self = *static_cast<Compilation *>(user);
+            bool stop = false;
+            self.guard([&] { stop = self.options_.stop_asked && self.options_.stop_asked(); });
+            return stop || self.thrown_;
+        };
         if (options.on_pass)
             call_.dump = [](void *user, const char *pass, const char *text, std::size_t size) {
                 auto &self = *static_cast<Compilation *>(user);

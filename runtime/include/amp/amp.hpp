@@ -334,6 +334,11 @@ class Params {
         call.check(amp_params_publish(get(), &report, call.error()));
         return report;
     }
+    /* For programs that only infer: from here on weights are in memory once, as they were published. */
+    void drop_masters() {
+        detail::Call call;
+        call.check(amp_params_drop_masters(get(), call.error()));
+    }
 
   private:
     using Handle = detail::Handle<amp_params, amp_params_retain, amp_params_release>;

@@ -192,11 +192,12 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
 }
 
 amp_status session_load(Session *s, Module **out, amp_error *err) {
+    const double start = amp_seconds();
     Module *m = s->is_ir ? ir_read(&s->arena, &s->diags, s->source) : read_model(s);
     if (!m) return session_report(s, err);
     AMP_TRY(set_eval_precision(s, m, err));
     if (!s->is_ir) ir_compact(m);
-    observe(s, m, 0.0);
+    observe(s, m, amp_seconds() - start);
     *out = m;
     return AMP_OK;
 }

@@ -23,12 +23,15 @@ static void tell_policy_line(Text *t, const char *line) {
         if (*c != ' ' || c[1] != ' ') text_putc(t, *c);
 }
 
-static void tell_reason(Text *t, const Decision *d) {
+static void tell_reason(Text *t, const Module *m, const Decision *d) {
     const Reason *r = d->reason;
     text_puts(t, "  because    ");
     if (r->is_override) text_printf(t, "override at %s:%d   %s", r->where.file, r->where.line, r->rule);
     else {
-        text_printf(t, "%s.policy:%d   ", r->origin ? r->origin : "?", r->line);
+        const bool is_file = m->policy_origin && r->origin && m->policy_name && !strcmp(r->origin, m->policy_name) &&
+                             strcmp(m->policy_origin, m->policy_name);
+        if (is_file) text_printf(t, "%s:%d   ", m->policy_origin, r->line);
+        else text_printf(t, "%s.policy:%d   ", r->origin ? r->origin : "?", r->line);
         tell_policy_line(t, d->policy_text ? d->policy_text : r->rule);
     }
     if (r->because) text_printf(t, "   because \"%s\"", r->because);
@@ -46,7 +49,7 @@ static void tell_casts(Text *t, const ExplainFacts *x, const Decision *d) {
         text_puts(t, c->value);
         text_pad_to(t, 34);
         text_printf(t, "%s -> %s", amp_dtype_name(c->from), amp_dtype_name(c->to));
-        const char *place = explain_cast_place(x, c);
+        const char *place = explain_cast_place(x, d, c);
         if (place) text_printf(t, "   %s", place);
         text_putc(t, '\n');
     }
@@ -101,7 +104,7 @@ static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d) {
     tell_types(t, d);
     text_pad_to(t, 88);
     text_printf(t, "%s:%d\n", d->pos.file ? d->pos.file : "?", d->pos.line);
-    tell_reason(t, d);
+    tell_reason(t, x->m, d);
     tell_casts(t, x, d);
     tell_kernels(t, x, d);
     tell_cuda_kernels(t, x, d);
@@ -191,12 +194,24 @@ static amp_status compile_source(Session *s, ExplainSource *out, amp_error *err)
     return AMP_OK;
 }
 
+/* An option that changes what is compiled, and so nothing of a model.so; NULL: there is none. */
+static const char *compiled_option(const amp_compile_options *o) {
+    return o->precision        ? "precision"
+           : o->policy         ? "policy"
+           : o->define_count   ? "define"
+           : o->eval_precision ? "eval precision"
+                               : NULL;
+}
+
 /* The graph only where it is wanted; IR may have lost it. */
 static amp_status find_modules(Session *s, bool wants_graph, ExplainSource *out, amp_error *err) {
     Module *graph = NULL;
     if (is_elf(s->source) && s->options.gpu_arch)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: %s is compiled already; give the model's source",
                         s->options.gpu_arch, s->source->name);
+    if (is_elf(s->source) && compiled_option(&s->options))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %s is compiled already; give the model's source",
+                        compiled_option(&s->options), s->source->name);
     AMP_TRY(is_elf(s->source) ? read_model_so(s, out, err) : compile_source(s, out, err));
     const char *text = out->m->graph_text;
     if (!text || !wants_graph) return AMP_OK;

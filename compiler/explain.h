@@ -46,7 +46,7 @@ const ExplainNumbers *explain_cuda_kernels(const ExplainFacts *x, const char *pa
 const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k); /* |k| of |cuda| */
 const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path);
 /* Where and how often a cast happens, in words; NULL: nowhere that is known. */
-const char *explain_cast_place(const ExplainFacts *x, const CastNote *c);
+const char *explain_cast_place(const ExplainFacts *x, const Decision *d, const CastNote *c);
 
 /* The decisions whose path matches |glob| (NULL: all), as JSON; |found|: how many there were. */
 amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, int *found, amp_error *err);

@@ -119,13 +119,22 @@ const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k) {
 
 const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path) { return find_under(&x->removed, path); }
 
-const char *explain_cast_place(const ExplainFacts *x, const CastNote *c) {
+/* Where the casts of an op's operands happen: autocast names them after it; what is cast may have lost its name. */
+static const ExplainNumbers *find_casts(const ExplainFacts *x, const Decision *d, const char *key) {
+    Arena *a = x->m->arena;
+    const ExplainNumbers *found = find_under(&x->casts, key);
+    for (int i = 0; !found->len && i < d->casts.len; i++)
+        found = find_under(&x->kernels, arena_printf(a, i ? "%s.cast_%d" : "%s.cast", d->path, i));
+    return found->len ? found : find_under(&x->kernels, d->path);
+}
+
+const char *explain_cast_place(const ExplainFacts *x, const Decision *d, const CastNote *c) {
     Arena *a = x->m->arena;
     const char *key = cast_key(a, c->value, c->to);
     if (find_under(&x->copies, key)->len)
         return x->m->has_train ? "once a step, written by the optimizer" : "once, when the weights are loaded";
-    const ExplainNumbers *kernels = find_under(&x->casts, key);
-    if (!kernels->len) return NULL;
+    const ExplainNumbers *kernels = find_casts(x, d, key);
+    if (!kernels->len) return x->f && x->f->kernels.len ? "nowhere: nothing needs it" : NULL;
     const Kernel *k = x->f->kernels.data[kernels->data[0]];
     return arena_printf(a, k->count == 1 ? "in kernel %s, once a call" : "fused into kernel %s", k->name);
 }

@@ -86,7 +86,7 @@ static void put_types(amp_json_writer *w, const ExplainFacts *x, const Decision 
         amp_json_put_string(w, "value", d->casts.data[i].value);
         amp_json_put_string(w, "from", amp_dtype_name(d->casts.data[i].from));
         amp_json_put_string(w, "to", amp_dtype_name(d->casts.data[i].to));
-        put_string(w, "place", explain_cast_place(x, &d->casts.data[i]));
+        put_string(w, "place", explain_cast_place(x, d, &d->casts.data[i]));
         amp_json_end_object(w);
     }
     amp_json_end_array(w);

@@ -80,6 +80,7 @@ typedef struct Frame { /* one call of a block, or the model, or train */
     VEC(Binding *) locals; /* bound in the iterations that run now */
     Item returned;
     bool has_returned;
+    const struct Frame *model; /* of train: values of the model's body are seen, too; else NULL */
 } Frame;
 
 typedef struct Origin { /* of a value: its name in messages, and where it was written */
@@ -261,6 +262,7 @@ const char *const *graph_op_names(Elab *e, int *count); /* of all of them, for "
 /* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */
 
 void elab_body(Elab *e, const StmtVec *body);
+void elab_binding(Elab *e, const Stmt *s);    /* a, b = value */
 void elab_param_init(Elab *e, const Stmt *s); /* after all parameters are declared */
 void elab_add_updates(Elab *e);               /* after all other results */
 /* "... is not allowed in train": |where| is "a block", "train", ... */

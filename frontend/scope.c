@@ -29,8 +29,10 @@ void elab_bind(Elab *e, Name *name, Item item) {
 
 Binding *elab_find(const Elab *e, const char *text) {
     Binding *b = table_get(&e->frame->names, text);
-
-    return b && b->live ? b : table_get(&e->frame->unit->consts, text);
+    if (b && b->live) return b;
+    Binding *constant = table_get(&e->frame->unit->consts, text);
+    Binding *seen = e->frame->model && !constant ? table_get(&e->frame->model->names, text) : NULL;
+    return seen && seen->live && seen->item.kind == ITEM_TENSOR ? seen : constant;
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------- */
@@ -58,7 +60,7 @@ static void report_unknown(Elab *e, const Name *name) {
     for (int i = 0; i < consts->entries.len; i++) words[count++] = consts->entries.data[i].key;
     elab_help_nearest(e, diag, name->text, words, count);
     if (e->frame->decl && e->frame->decl->kind == DECL_TRAIN)
-        diag_help(e->d, diag, "train sees the model's inputs, results and params, and the losses and metrics above");
+        diag_help(e->d, diag, "train sees the names of the model's body, and the names, losses and metrics above");
     note_const_elsewhere(e, diag, name);
     if (!diag->notes.len) diag_help(e->d, diag, "bind it before it is read: %s = ...", name->text);
 }

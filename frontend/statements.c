@@ -12,7 +12,7 @@ static void name_value(Elab *e, const Name *name, Val v, int made_from) {
     elab_set_origin(e, v, in_layer ? ir_def(e->f, v)->path : name->text, name->loc);
 }
 
-static void elaborate_bind(Elab *e, const Stmt *s) {
+void elab_binding(Elab *e, const Stmt *s) {
     Item items[MAX_RESULTS];
     int made_from = e->f->values.len, count = elab_eval_results(e, s->bind.value, items);
     int names = s->bind.names.len;
@@ -271,7 +271,7 @@ void elab_error_misplaced(Elab *e, const Stmt *s, const char *where) {
 static void elaborate_statement(Elab *e, const Stmt *s) {
     bool in_model = e->frame->decl->kind == DECL_MODEL;
     switch (s->kind) {
-    case STMT_BIND: elaborate_bind(e, s); break;
+    case STMT_BIND: elab_binding(e, s); break;
     case STMT_PARAM:
     case STMT_STATE: elaborate_param(e, s); break;
     case STMT_UPDATE: elaborate_update(e, s); break;

@@ -79,6 +79,7 @@ static bool is_visible(const Elab *e, const Frame *model, const Binding *b) {
 
 /* Makes its inputs, results and params visible; the train inputs already are. */
 static void see_model(Elab *e, Frame *train, const Frame *model) {
+    train->model = model;
     for (int i = 0; i < model->names.entries.len; i++) {
         Binding *b = model->names.entries.data[i].value;
         if (!is_visible(e, model, b)) continue;
@@ -292,12 +293,18 @@ static const struct Setting {
     [SETTING_ACCUMULATE] = {"accumulate", set_accumulate},
 };
 
-static void report_unknown(Elab *e, const Name *name) {
+/* A name of the block, unless it is likely to be a misspelt setting. */
+static void elaborate_local(Elab *e, const Stmt *s) {
     const char *names[SETTING_COUNT];
+    const Name *name = s->bind.names.data[0];
     for (int i = 0; i < SETTING_COUNT; i++) names[i] = settings[i].name;
+    if (s->bind.names.len > 1 || !text_nearest(name->text, names, SETTING_COUNT)) {
+        elab_binding(e, s);
+        return;
+    }
     Diag *diag = elab_error(e, name->loc, "train has no setting '%s'", name->text);
     elab_help_nearest(e, diag, name->text, names, SETTING_COUNT);
-    diag_help(e->d, diag, "to report a quantity, write `metric %s = ...`", name->text);
+    diag_help(e->d, diag, "a value of the block needs another name");
 }
 
 static void elaborate_setting(Elab *e, TrainBlock *b, const Stmt *s) {
@@ -314,7 +321,7 @@ static void elaborate_setting(Elab *e, TrainBlock *b, const Stmt *s) {
         }
         return;
     }
-    report_unknown(e, name);
+    elaborate_local(e, s);
 }
 
 /* ---- group "*.bias": weight_decay = 0.0 ------------------------------------------------------------------- */

@@ -264,7 +264,8 @@ static void record(Autocast *x, const Op *o, const Val *before, const Choice *ch
     for (int i = 0; i < o->n_in; i++) {
         Dtype t = ir_dtype(x->f, o->in[i]);
         vec_push(arena, &d.operands, t);
-        CastNote note = {ir_value(x->f, before[i])->name, ir_dtype(x->f, before[i]), t};
+        const char *value = is_numbered(x->f, before[i]) ? maker_of(x->f, before[i]) : ir_value(x->f, before[i])->name;
+        CastNote note = {value, ir_dtype(x->f, before[i]), t};
         if (note.from != note.to) vec_push(arena, &d.casts, note);
     }
     vec_push(arena, &x->m->decisions, d);

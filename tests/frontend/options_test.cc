@@ -166,4 +166,82 @@ TEST(Limits, TheWidestRangeIsCounted) {
     EXPECT_NE(a.message.find("exceed the 250000 ops"), std::string::npos) << a.message;
 }
 
+// ---- train sees the model's body, and has names of its own
+
+std::string WithTrain(const std::string &train) {
+    return "amp 1\nmodel m(x: f32[N, 4]) -> y {\n    h = softmax(linear(x; out = 8) as a)\n    c = h * h\n"
+           "    y = linear(c; out = 2) as b\n}\ntrain m {\n    input t: f32[N, 2]\n" +
+           train + "    optimizer = sgd(lr = 0.1)\n}\nprecision fp16 { }\n";
+}
+
+TEST(Train, SeesValuesOfTheModelAndBindsItsOwn) {
+    Answer a = Compile(WithTrain("    d = abs(y - t)\n    low, scale = max(d), 0.1\n    loss = mean(d)\n"));
+    EXPECT_EQ(a.status, AMP_BAD_SOURCE); // no tuples on the right
+    a = Compile(WithTrain("    d = abs(y - t)\n    weight = 0.1\n    loss = mean(d) + weight * mean(h * h)\n"
+                          "    metric worst = mean(d; dims = 1)\n"));
+    EXPECT_EQ(a.status, AMP_OK) << a.heard.text;
+    a = Compile(WithTrain("    h = y - t\n    loss = mean(h * h)\n    metric c = mean(abs(h); dims = 1)\n"));
+    EXPECT_EQ(a.status, AMP_OK) << a.heard.text; // its own names come before the model's
+    a = Compile(WithTrain("    los = mean(y - t)\n"));
+    EXPECT_NE(a.message.find("train has no setting 'los'"), std::string::npos) << a.message;
+    a = Compile(WithTrain("    d = abs(y - t)\n    loss = mean(y - t)\n"));
+    EXPECT_NE(a.message.find("'d' is never read"), std::string::npos) << a.message;
+}
+
+// ---- explain
+
+std::string Explain(const char *name, const std::string &text, bool json, const char *precision = nullptr,
+                    amp_status expected = AMP_OK) {
+    amp_compile_options o = {};
+    o.struct_size = sizeof o;
+    o.name = name;
+    if (!text.empty()) o.text = text.data(), o.text_size = text.size();
+    o.precision = precision;
+    amp_compile_result *result = nullptr;
+    amp_error err = {};
+    EXPECT_EQ(amp_explain(&o, nullptr, json, &result, &err), expected) << err.message;
+    const std::string told = result ? static_cast<const char *>(amp_compile_result_data(result, nullptr)) : err.message;
+    amp_compile_result_release(result);
+    return told;
+}
+
+TEST(Explain, EachCastHasANameAndAPlace) {
+    const std::string told = Explain("m.amp", WithTrain("    loss = mean(softmax(y) * t)\n"), true);
+    EXPECT_EQ(told.find("\"place\":null"), std::string::npos) << told;
+    EXPECT_EQ(told.find("\"place\": null"), std::string::npos);
+    for (char digit = '0'; digit <= '9'; digit++)
+        EXPECT_EQ(told.find(std::string("\"value\": \"") + digit), std::string::npos) << told;
+}
+
+TEST(Explain, CitesThePolicysFile) {
+    const std::string path = Folder() + "my.policy";
+    std::ofstream(path) << "policy \"mine\"\nalgorithm eager\nlow = f16\nop linear  lower\nop *  follow\n";
+    amp_compile_options o = {};
+    const std::string told = Explain("m.amp", WithTrain("    loss = mean(y - t)\n") + "", false);
+    EXPECT_NE(told.find("torch-fp16.policy:"), std::string::npos) << told;
+    const std::string text = WithTrain("    loss = mean(y - t)\n");
+    o.struct_size = sizeof o, o.name = "m.amp", o.text = text.data(), o.text_size = text.size(),
+    o.policy = path.c_str();
+    amp_compile_result *result = nullptr;
+    amp_error err = {};
+    ASSERT_EQ(amp_explain(&o, nullptr, 0, &result, &err), AMP_OK) << err.message;
+    const std::string own = static_cast<const char *>(amp_compile_result_data(result, nullptr));
+    EXPECT_NE(own.find("my.policy:4"), std::string::npos) << own;
+    EXPECT_EQ(own.find("mine.policy"), std::string::npos) << own;
+    amp_compile_result_release(result);
+}
+
+TEST(Explain, OptionsOfTheCompilerDoNotFitAModelSo) {
+    const std::string path = Folder() + "compiled.so", text = WithTrain("    loss = mean(y - t)\n");
+    amp_compile_options o = {};
+    o.struct_size = sizeof o, o.name = "m.amp", o.text = text.data(), o.text_size = text.size();
+    o.output = path.c_str(), o.isa = "portable", o.target = "cpu";
+    amp_compile_result *result = nullptr;
+    amp_error err = {};
+    ASSERT_EQ(amp_compile(&o, &result, &err), AMP_OK) << err.message;
+    amp_compile_result_release(result);
+    EXPECT_NE(Explain(path.c_str(), "", false).find("torch-fp16"), std::string::npos);
+    EXPECT_NE(Explain(path.c_str(), "", false, "fp32", AMP_INVALID_ARGUMENT).find("precision: "), std::string::npos);
+}
+
 } // namespace

@@ -28,12 +28,14 @@ TEST(Training, TheLossIsAScalar) {
     EXPECT_HOLDS(Errors(Trained("loss = mean(y)")), "train needs `optimizer = ...`");
 }
 
-TEST(Training, SeesInputsResultsAndParamsOnly) {
+TEST(Training, SeesTheModelsBodyAndNamesOfItsOwn) {
     std::string model =
         "model m(x: f32[N, 4]) -> y {\n param w: f32[4] = ones()\n h = x * w\n y = relu(h)\n}\ntrain m { ";
     Ir(model + "loss = mean(x * y) + sum(w)\noptimizer = sgd(0.1) }\n");
-    EXPECT_HOLDS(Errors(model + "loss = mean(h)\noptimizer = sgd(0.1) }\n"),
-                 "train sees the model's inputs, results and params");
+    EXPECT_HOLDS(Ir(model + "loss = mean(h)\noptimizer = sgd(0.1) }\n"), "%loss = mean(%h)");
+    EXPECT_HOLDS(Ir(model + "d = y - x\nloss = mean(d * h)\noptimizer = sgd(0.1) }\n"), "%d = sub(%y, %x)");
+    EXPECT_HOLDS(Errors(model + "loss = mean(hh)\noptimizer = sgd(0.1) }\n"),
+                 "train sees the names of the model's body, and the names, losses and metrics above");
 }
 
 TEST(Training, SeveralLossesAreSummedAndReportedApart) {

@@ -291,12 +291,13 @@ static int note_best(Training *t, const Evaluation *test) {
     return saving_params(&t->run, "--save-best", t->args->best_file);
 }
 
-/* |whole|: the epoch has ended, and not only training.  EVALUATION_STOPPED: a signal came; going on evaluates again. */
-static int end_epoch(Training *t, int64_t epoch, bool whole, bool between_steps) {
+/* |whole|: the epoch has ended, and not only training.  |stops|: a signal ends it, EVALUATION_STOPPED; going on
+ * evaluates again. */
+static int end_epoch(Training *t, int64_t epoch, bool whole, bool stops) {
     Evaluation test = {0};
     double paused = amp_seconds();
     if (t->has_test) {
-        int failed = evaluate(&t->run, &t->test, t->batch, between_steps ? stopping_signal : NULL, &test);
+        int failed = evaluate(&t->run, &t->test, t->batch, stops ? stopping_signal : NULL, &test);
         if (failed) return failed;
     }
     t->progress.start += amp_seconds() - paused; /* the rate is that of training */
@@ -319,7 +320,9 @@ static bool out_of_patience(Training *t) {
 static int between_batches(Training *t, int64_t index) {
     bool whole = (index + 1) % t->batches == 0, step_ended = (index + 1) % t->run.info.accumulate == 0;
     if (whole || index + 1 == t->total_steps * t->run.info.accumulate) {
-        int failed = end_epoch(t, index / t->batches, whole, step_ended);
+        /* After the last step nothing goes on that could evaluate again. */
+        bool last = index + 1 == t->total_steps * t->run.info.accumulate;
+        int failed = end_epoch(t, index / t->batches, whole, step_ended && !last);
         if (failed) return failed;
         if (whole) t->position.evaluated = index / t->batches + 1;
     }

@@ -43,6 +43,8 @@ const Row kRefused[] = {
     CALL(amp_model_load, "out", "x.so", nullptr, nullptr, &f.e),
     CALL(amp_model_load_memory, "bytes", nullptr, 1, "x", nullptr, &f.made_model, &f.e),
     CALL(amp_model_load_memory, "out", "x", 1, "x", nullptr, nullptr, &f.e),
+    CALL(amp_model_from_static, "model", nullptr, nullptr, &f.made_model, &f.e),
+    CALL(amp_model_from_static, "out", amp_model_query, nullptr, nullptr, &f.e),
     CALL(amp_model_input_at, "model", nullptr, 0, 1, &f.info, &f.e),
     CALL(amp_model_input_at, "out", f.model, 0, 1, nullptr, &f.e),
     CALL(amp_model_result_at, "model", nullptr, 0, 1, &f.info, &f.e),

@@ -95,6 +95,16 @@ done
 run 1 "$work/several_results" "$work/flowers.so"
 says 'several_results: '
 
+# gan: two networks, each trained by its own block
+line=$(command_of gan cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+run 0 "$bin/tools/ampc" examples/gan/gan.amp --isa portable -o "$work/gan.so"
+run 0 "$work/gan" "$work/gan.so"
+holds 'what it makes has the mean and the deviation of what is real' python3 -c '
+import re, sys
+mean, deviation = map(float, re.search(r"step 3000: makes (\S+) \+- (\S+),", sys.argv[1]).groups())
+assert abs(mean - 3) < 0.4 and 0.25 < deviation < 0.8' "$out"
+
 # hot_reload: by itself (100 edits: full/hot_reload.sh), and beside a reader's editor
 line=$(command_of hot_reload cc)
 run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"

@@ -9,10 +9,10 @@
 static const char head[] =
     " *\n"
     " * Linked into a program, for one kind of processor (-march), and opened by amp_model_from_static(AMP_SYMBOL):\n"
-    " *     cc -std=gnu11 -O1 -w -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -c model.c\n"
+    " *     cc -std=gnu11 -O1 -w -c model.c\n"
     " * As a model.so for this machine alone, which amp_model_load takes without a hash to check:\n"
-    " *     cc -std=gnu11 -O1 -w -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -ffreestanding -fPIC\n"
-    " *        -shared -nostdlib -march=native -DAMP_SHARED model.c -o model.so\n"
+    " *     cc -std=gnu11 -O1 -w -ffreestanding -fPIC -shared -nostdlib -march=native -DAMP_SHARED model.c -o "
+    "model.so\n"
     " * ampc compiles it several times: with -DAMP_ISA=portable, v3 and v4 (the kernels, with -march=x86-64, "
     "x86-64-v3\n"
     " * and x86-64-v4) and with -DAMP_TABLES (the descriptor), links these and writes the file's hash into its "
@@ -20,6 +20,16 @@ static const char head[] =
     " * ";
 
 static const char switches[] =
+    "/* Whatever the flags: no product and sum become one, and integers wrap. */\n"
+    "#ifdef __FAST_MATH__\n"
+    "#error \"-ffast-math changes what the model computes; compile without it\"\n"
+    "#endif\n"
+    "#if defined(__clang__)\n"
+    "#pragma clang fp contract(off)\n"
+    "#elif defined(__GNUC__)\n"
+    "#pragma GCC optimize(\"fp-contract=off,wrapv\")\n"
+    "#endif\n"
+    "\n"
     "#pragma GCC visibility push(hidden)\n"
     "\n"
     "#define JOIN_(a, b, c) a##_##b##_##c\n"

@@ -9,7 +9,6 @@
 #include "runtime/device/cpu/pool.h"
 
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -29,6 +28,9 @@ enum {
     BIAS = 1 << 16,  /* what |work| holds when no task is left: several threads may then subtract at once */
     SLICE = 1 << 30  /* tasks of a run that fit */
 };
+
+/* Linux's numbers (futex(2)); its header is not there for every C library. */
+enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 /* Nanoseconds of spinning.  A futex costs some 50 us until a sleeper runs again: to spin longer than that for somebody
  * who may not be scheduled wastes more than it can save. */

@@ -68,10 +68,10 @@ PATH=$work/path:$PATH gtest "$work/codegen_test" '-*ClangMakesOneToo:*SaysWhatIs
 # ---- training ------------------------------------------------------------------------------------
 
 build //tools:ampc //runtime:amp_static
-run 0 cc -std=c11 -O1 -Ibase/include -Iruntime/include tests/checks/full/train_made_up.c "$bin/runtime/libamp.a" \
+run 0 cc -std=c11 -O1 -Ibase/include -Iruntime/include tests/checks/train_made_up.c "$bin/runtime/libamp.a" \
     -lpthread -ldl -lm -o "$work/train_x86"
 run 0 "$CROSS-gcc" -std=c11 -O1 -Ibase/include -Iruntime/include \
-    tests/checks/full/train_made_up.c "$work/out/libamp.a" \
+    tests/checks/train_made_up.c "$work/out/libamp.a" \
     -lpthread -ldl -lm -o "$work/train_arm"
 for model in mlp:fp16 mlp:bf16 cnn:fp32 cnn:fp16; do
     name=${model%%:*} precision=${model##*:}

@@ -65,7 +65,7 @@ static inline void amp_float_environment_put_back(const amp_float_environment *b
 
 /* First in a block: the default environment until the block is left, by any way. */
 #define AMP_DEFAULT_FLOAT_ENVIRONMENT()                                                                                \
-    __attribute__((cleanup(amp_float_environment_put_back))) const amp_float_environment caller_environment_ =         \
+    __attribute__((cleanup(amp_float_environment_put_back), unused)) const amp_float_environment caller_environment_ = \
         amp_float_environment_enter()
 
 #endif

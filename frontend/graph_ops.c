@@ -182,7 +182,7 @@ static bool state_result(GraphCall *c, Dtype dtype, Shape shape) {
 
 static bool prepare_reshape(GraphCall *c) {
     Shape shape;
-    Dim before, after;
+    Dim before = {0}, after = {0};
     const Value *x = operand(c);
     if (!stated_shape(c, &shape)) return false;
     if (shape_count(&x->shape, &before) && shape_count(&shape, &after) && dim_equal(before, after))

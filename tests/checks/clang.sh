@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# clang takes every C file of the product without a warning, as gcc does in the build.
+# A field that is left out is zero: what clang says of it beyond gcc is no fault.
+set -uo pipefail
+source tests/checks/checks.bash
+if ! command -v clang >/dev/null; then
+    skipped 'clang is not installed'
+    finish
+    exit
+fi
+build //compiler //runtime
+includes="-I. -Ibazel-bin -Iruntime/include -Icompiler/include -Ibase/include"
+files=$(git ls-files 'base/*.c' 'cuda_sdk/*.c' 'ir/*.c' 'targets/*.c' 'frontend/*.c' 'passes/*.c' 'codegen/*.c' \
+    'compiler/*.c' 'runtime/*.c' 'tools/*.c' | grep -v 'product_\(avx\|neon\)')
+warnings="-Wall -Wextra -Wno-missing-field-initializers -Werror"
+check() { clang -std=c11 -D_GNU_SOURCE= $warnings $includes -fsyntax-only "$@"; }
+for avx in avx2:-mavx2:-mfma avx512:-mavx512f avx512_bf16:-mavx512f:-mavx512bf16; do
+    [[ $(uname -m) == x86_64 ]] || break
+    IFS=: read -ra words <<<"$avx"
+    run 0 check "${words[@]:1}" "runtime/device/cpu/product/product_${words[0]}.c"
+done
+for file in $files; do run 0 check "$file"; done
+finish

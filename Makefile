@@ -171,7 +171,11 @@ from = $(shell realpath -m -s --relative-to=$(1) $(2))
 to = $(addprefix $(DESTDIR),$(1))
 
 HEADERS := $(wildcard $(foreach folder,base runtime compiler,$(folder)/include/amp/*.h $(folder)/include/amp/*.hpp))
-INSTALLED := $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS))) \
+# Written by the programs themselves, where this machine can run them.
+COMPLETIONS := $(foreach p,ampc amprun,$(DATADIR)/bash-completion/completions/$(p) $(DATADIR)/zsh/site-functions/_$(p) \
+	$(DATADIR)/fish/vendor_completions.d/$(p).fish)
+complete = for p in ampc amprun; do $(OUT)/$$p --describe $(1) >$(DESTDIR)$(DATADIR)/$(2)/$(3)$$p$(4) || exit; done
+INSTALLED := $(COMPLETIONS) $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS))) \
 	$(foreach l,$(LIBS),$(LIBDIR)/$(l).a $(LIBDIR)/$(l).so.$(SOVERSION) $(LIBDIR)/$(l).so) \
 	$(BINDIR)/ampc $(BINDIR)/amprun $(DATADIR)/man/man1/ampc.1 $(DATADIR)/man/man1/amprun.1 \
 	$(LIBDIR)/pkgconfig/amp.pc $(LIBDIR)/pkgconfig/ampc.pc \
@@ -197,6 +201,11 @@ install: all
 	$(call fill,packaging/cmake/ampcConfig.cmake.in,$(CMAKEDIR)/ampcConfig.cmake)
 	$(call fill,packaging/cmake/ampcConfigVersion.cmake.in,$(CMAKEDIR)/ampcConfigVersion.cmake)
 	$(call fill,packaging/bazel/BUILD.bazel.in,$(BAZELDIR)/BUILD.bazel)
+	if $(OUT)/ampc --version >/dev/null 2>&1; then \
+		$(call complete,bash,bash-completion/completions); \
+		$(call complete,zsh,zsh/site-functions,_); \
+		$(call complete,fish,fish/vendor_completions.d,,.fish); \
+	fi
 	ln -sfn $(call from,$(BAZELDIR),$(INCLUDEDIR)) $(DESTDIR)$(BAZELDIR)/include
 	ln -sfn $(call from,$(BAZELDIR),$(LIBDIR)) $(DESTDIR)$(BAZELDIR)/lib
 	ln -sfn $(call from,$(BAZELDIR),$(BINDIR)) $(DESTDIR)$(BAZELDIR)/bin

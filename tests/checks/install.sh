@@ -57,6 +57,10 @@ for program in ampc amprun; do
     says "$program $(sed -n 's/^.define AMP_VERSION "\(.*\)"/\1/p' base/include/amp/version.h)"
 done
 
+for file in bash-completion/completions/ampc zsh/site-functions/_amprun fish/vendor_completions.d/ampc.fish; do
+    holds "a completion is installed: $file" test -s "$prefix/share/$file"
+done
+
 # ---- a reader of docs/guides/cmake.md ------------------------------------------------------------
 
 # write_blocks PAGE FOLDER: each listing and each block of commands as a script that writes or runs it

@@ -149,7 +149,7 @@ for _ in range(count):
     rate = draw.choice((0.02, 0.2, 0.6))
     line(2.0 ** draw.uniform(-20, 120), draw.randint(max(0, interval - 30), interval - 1),
          "".join("01"[draw.random() < rate] for _ in range(draw.randint(5, 40))))
-line(2.0 ** -20, 0, "1" * 140 + "0" * 5)         # through the subnormal scales down to 0
+line(2.0 ** -20, 0, "1" * 140 + "0" * 5)         # down to the smallest scale
 line(2.0 ** 120, interval - 1, "0" * 40)         # up to the largest float
 PYTHON
 }
@@ -157,7 +157,7 @@ PYTHON
 # The loss scaler on the stand-in has the CPU's bits: scale, tracker, what was skipped, that a skipped step left no trace,
 # and the status.     scales_alike ARCH COUNT GROWTH BACKOFF INTERVAL [min and max]
 scales_alike() {
-    local arch=$1 count=$2 growth=$3 backoff=$4 interval=$5 limits=${6-, min = 0.0, max = inf} what
+    local arch=$1 count=$2 growth=$3 backoff=$4 interval=$5 limits=${6-, min = 1.1754944e-38, max = inf} what
     what="scaler sm_$arch growth $growth backoff $backoff interval $interval$limits"
     sed "s/dynamic(.*)/dynamic(init = 65536.0, growth = $growth, backoff = $backoff, interval = $interval$limits)/" \
         tests/parity/models/scaler.amp >"$work/scaler.amp"

@@ -104,8 +104,13 @@ const Damage damages[] = {
     {"the results of train_step are not those on the CPU", [](Copy &c) { c.results[1].kind = AMP_RESULT_MODEL; }},
     {"the results of train_step are not those on the CPU", [](Copy &c) { c.results.pop_back(); }},
     {"result loss is no buffer", [](Copy &c) { c.results[0].buffer = 77; }},
+    {"result loss is a temporary",
+     [](Copy &c) {
+         c.Buffer("loss").kind = AMP_BUFFER_TEMP;
+         c.Buffer("loss").last_kernel = static_cast<int32_t>(c.programs[0].kernels.count) - 1;
+     }},
     {"the scalar result loss is stored where the host does not read it",
-     [](Copy &c) { c.Buffer("loss").kind = AMP_BUFFER_TEMP; }},
+     [](Copy &c) { c.Buffer("loss").kind = AMP_BUFFER_WATCH; }},
     // kernels
     {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
     {"k00: unknown kind 6", [](Copy &c) { c.Kernel("k00").kind = 6; }},

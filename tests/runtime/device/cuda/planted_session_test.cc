@@ -7,36 +7,37 @@
 
 namespace {
 
-// The tiny model with a training program whose buffers can be changed.
+struct Plant {
+    const char *buffer;
+    int32_t first, last;           // kernels of its life, by the wrong plan
+    const char *kernel, *function; // that reads what is gone
+};
+
+void PrintTo(const Plant &p, std::ostream *out) { *out << p.buffer << " read by " << p.kernel; }
+
+amp_model_buffer *Find(amp_model_buffer *buffers, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(buffers[i].name, name)) return &buffers[i];
+    ADD_FAILURE() << "the model has no buffer " << name;
+    return buffers;
+}
+
+// The tiny model, whose plan for training is made wrong after it has been loaded: loading refuses it.
 class PlannedModel {
   public:
-    PlannedModel() {
-        auto first = static_cast<const amp_model_cuda_program *>(cuda_.programs.data);
-        programs_.assign(first, first + cuda_.programs.count);
-        const amp_model_table &table = programs_[0].buffers;
-        auto buffer = static_cast<const amp_model_buffer *>(table.data);
-        buffers_.assign(buffer, buffer + table.count);
-        programs_[0].buffers.data = buffers_.data();
-        cuda_.programs.data = programs_.data();
-        desc_.cuda = &cuda_;
-    }
+    PlannedModel() = default;
     PlannedModel(const PlannedModel &) = delete;
     ~PlannedModel() {
         amp_session_release(session);
         amp_params_release(params);
         amp_model_release(model);
     }
-    amp_model_buffer *Buffer(const char *name) {
-        for (amp_model_buffer &b : buffers_)
-            if (!strcmp(b.name, name)) return &b;
-        ADD_FAILURE() << "the model has no buffer " << name;
-        return &buffers_[0];
-    }
-    void Open(bool separate) {
+    void Open(bool separate, const Plant *plant) {
         amp_session_options o = CudaOptions(8);
         o.separate_buffers = separate;
         amp_params_options seed = {sizeof seed, 7, 0};
-        ASSERT_EQ(amp_model_from_desc(&desc_, "tiny", nullptr, &model, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_model_from_desc(tiny_cuda_desc(), "tiny", nullptr, &model, &err), AMP_OK) << err.message;
+        if (plant) Bury(*plant);
         ASSERT_EQ(amp_params_create(model, &seed, &params, &err), AMP_OK) << err.message;
         ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
     }
@@ -56,27 +57,18 @@ class PlannedModel {
     amp_error err = {};
 
   private:
-    amp_model_desc desc_ = *tiny_cuda_desc();
-    amp_model_cuda cuda_ = *tiny_cuda_code();
-    std::vector<amp_model_cuda_program> programs_;
-    std::vector<amp_model_buffer> buffers_;
+    void Bury(const Plant &plant) {
+        amp_model *cuda = nullptr;
+        ASSERT_EQ(amp_model_for(model, "cuda", &cuda, &err), AMP_OK) << err.message;
+        amp_program *p = &cuda->programs[0];
+        amp_model_buffer *b = Find(p->buffers, static_cast<size_t>(p->buffer_count), plant.buffer);
+        ASSERT_NE(b->last_kernel, plant.last) << "the plan is already so";
+        b->first_kernel = plant.first, b->last_kernel = plant.last;
+    }
 };
-
-struct Plant {
-    const char *buffer;
-    int32_t first, last;           // kernels of its life, by the wrong plan
-    const char *kernel, *function; // that reads what is gone
-};
-
-void PrintTo(const Plant &p, std::ostream *out) { *out << p.buffer << " read by " << p.kernel; }
 
 class PlantedSession : public OnStandIn, public ::testing::WithParamInterface<Plant> {
   protected:
-    static void Bury(PlannedModel *m) {
-        amp_model_buffer *b = m->Buffer(GetParam().buffer);
-        ASSERT_NE(b->last_kernel, GetParam().last) << "the plan is already so";
-        b->first_kernel = GetParam().first, b->last_kernel = GetParam().last;
-    }
     // Losses of six steps, and the weights afterwards.
     static std::vector<float> Train(PlannedModel *m) {
         std::vector<float> out;
@@ -111,7 +103,7 @@ TEST_P(PlantedSession, AsItIsPlannedItRuns) {
     const std::vector<float> want = Reference();
     for (bool separate : {false, true}) {
         PlannedModel m;
-        m.Open(separate);
+        m.Open(separate, nullptr);
         const std::vector<float> got = Train(&m);
         ASSERT_EQ(got.size(), want.size());
         for (size_t i = 0; i < got.size(); i++) ASSERT_NEAR(got[i], want[i], 1e-5) << i << " separate " << separate;
@@ -119,12 +111,29 @@ TEST_P(PlantedSession, AsItIsPlannedItRuns) {
     ExpectNoLeak();
 }
 
+TEST_P(PlantedSession, LoadingRefusesIt) {
+    amp_model_desc desc = *tiny_cuda_desc();
+    amp_model_cuda cuda = *tiny_cuda_code();
+    auto first = static_cast<const amp_model_cuda_program *>(cuda.programs.data);
+    std::vector<amp_model_cuda_program> programs(first, first + cuda.programs.count);
+    auto buffer = static_cast<const amp_model_buffer *>(programs[0].buffers.data);
+    std::vector<amp_model_buffer> buffers(buffer, buffer + programs[0].buffers.count);
+    amp_model_buffer *b = Find(buffers.data(), buffers.size(), GetParam().buffer);
+    b->first_kernel = GetParam().first, b->last_kernel = GetParam().last;
+    programs[0].buffers.data = buffers.data();
+    cuda.programs.data = programs.data();
+    desc.cuda = &cuda;
+    amp_model *model = nullptr;
+    amp_error err = {};
+    EXPECT_EQ(amp_model_from_desc(&desc, "tiny", nullptr, &model, &err), AMP_BAD_FILE);
+    ExpectMessage(err, (std::string("uses buffer ") + GetParam().buffer + ", which lives from kernel").c_str());
+}
+
 TEST_P(PlantedSession, UseAfterTheEndIsAFaultInSeparateBuffers) {
     for (const char *seed : {"1", "2", "3"}) {
         begin({{"SEED", seed}});
         PlannedModel m;
-        Bury(&m);
-        m.Open(true);
+        m.Open(true, &GetParam());
         amp_step_report report;
         EXPECT_EQ(m.Step(0, &report), AMP_DEVICE_FAILED) << "seed " << seed;
         ExpectMessage(m.err, "CUDA_ERROR_LAUNCH_FAILED");
@@ -150,8 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, PlantedSession,
 using PlantedArena = PlantedSession;
 TEST_P(PlantedArena, UseAfterTheEndGivesOtherNumbers) {
     PlannedModel m;
-    Bury(&m);
-    m.Open(false);
+    m.Open(false, &GetParam());
     const std::vector<float> want = Reference(), got = Train(&m);
     double worst = 0;
     for (size_t i = 0; i < got.size(); i++)

@@ -110,6 +110,14 @@ static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, Co
     if (choice == CHOICE_CUDA)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: target cuda: %s; start from stage lower or before",
                         s->options.name, cuda->missing);
+    if (choice == CHOICE_BOTH && s->options.gpu_arch)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: gpu arch %s: %s; start from stage lower or before",
+                        s->options.name, s->options.gpu_arch, cuda->missing);
+    if (choice == CHOICE_BOTH)
+        diag_help(
+            &s->diags,
+            diag_warning(&s->diags, (Loc){0}, "the model gets no CUDA code: from stage fuse on IR is one target's"),
+            "go on from stage lower or before, or say --target cpu");
     return session_run_passes(s, m, STAGE_PLAN, &target_cpu, true, err);
 }
 

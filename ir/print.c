@@ -281,7 +281,7 @@ static void put_precision(Text *t, const Module *m) {
 static void put_call_line(Text *t, const char *keyword, const Call *c) {
     if (!c->name) return;
     text_printf(t, "  %s ", keyword);
-    ir_print_call(t, c);
+    print_placed_call(t, c);
     print_at(t, c->pos);
     text_putc(t, '\n');
 }

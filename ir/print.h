@@ -31,7 +31,8 @@ void print_value(Text *t, const Func *f, Val v);
 void print_optional(Text *t, const char *keyword, const char *word); /* " KEYWORD WORD" where there is a word */
 void print_place(Text *t, Pos pos);
 bool print_is_somewhere(Pos pos);
-void print_at(Text *t, Pos pos); /* " at FILE:LINE:COLUMN" where it is somewhere */
+void print_at(Text *t, Pos pos);                /* " at FILE:LINE:COLUMN" where it is somewhere */
+void print_placed_call(Text *t, const Call *c); /* ir_print_call, and the places of schedules among its arguments */
 void print_attr(Text *t, AttrType type, const AttrValue *v);
 void print_origin(Text *t, const char *path, const char *layer); /* "@fc1.linear layer linear" */
 

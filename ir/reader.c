@@ -370,6 +370,7 @@ static Call read_arguments(Reader *r, const char *name, bool takes_calls) {
         if (takes_calls && arg.type == ATTR_SYMBOL && reader_at_punct(r, '(')) {
             arg.call = arena_new(r->a, Call);
             *arg.call = read_arguments(r, arg.value.s, false);
+            arg.call->pos = reader_at(r);
             arg.type = ATTR_FLOAT; /* what the schedule gives */
             arg.value = (AttrValue){0};
         }

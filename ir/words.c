@@ -123,7 +123,8 @@ void print_attr(Text *t, AttrType type, const AttrValue *v) {
     }
 }
 
-void ir_print_call(Text *t, const Call *c) {
+/* |placed|: a schedule among the arguments says where it is written. */
+static void put_call(Text *t, const Call *c, bool placed) {
     print_word(t, c->name);
     text_putc(t, '(');
     for (int i = 0; i < c->args.len; i++) {
@@ -131,11 +132,16 @@ void ir_print_call(Text *t, const Call *c) {
         if (i) text_puts(t, ", ");
         print_word(t, arg->name);
         text_puts(t, " = ");
-        if (arg->call) ir_print_call(t, arg->call);
+        if (arg->call) put_call(t, arg->call, placed);
         else print_attr(t, arg->type, &arg->value);
+        if (arg->call && placed) print_at(t, arg->call->pos);
     }
     text_putc(t, ')');
 }
+
+void ir_print_call(Text *t, const Call *c) { put_call(t, c, false); }
+
+void print_placed_call(Text *t, const Call *c) { put_call(t, c, true); }
 
 void ir_print_reason(Text *t, const Reason *r) {
     text_putc(t, '{');

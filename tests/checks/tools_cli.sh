@@ -239,6 +239,19 @@ done
 run 0 "$ampc" "$work/small.amp" --dump-ir
 expect '--dump-ir alone prints every pass' 10 "$(grep -c '^module ' "$work/.out")"
 
+# Going on from a stage gives the same bytes for a schedule too, whose place is in the text.
+sed 's/adamw(lr = 0.01)/adamw(lr = cosine(0.1, warmup = 10, steps = 100))/' "$work/small.amp" >"$work/schedule.amp"
+run 0 "$ampc" "$work/schedule.amp" --target cpu --emit c -o "$work/schedule.c"
+for pass in elaborate autocast autodiff scale optimizer; do
+    run 0 "$ampc" "$work/schedule.amp" --target cpu --emit ir --stop-after=$pass -o "$work/schedule.ir"
+    run 0 "$ampc" "$work/schedule.ir" --target cpu --emit c -o "$work/went_on.c"
+    holds "a schedule, from stage $pass: the same C" cmp "$work/schedule.c" "$work/went_on.c"
+done
+run 0 "$ampc" "$work/dumps/09-plan.ir" --isa portable -o "$work/planned.so"
+says 'warning: the model gets no CUDA code' '--target cpu'
+run 2 "$ampc" "$work/dumps/09-plan.ir" --isa portable --gpu-arch sm_80 -o "$work/planned.so"
+says 'gpu arch sm_80' 'start from stage lower'
+
 # ---- ampc explain --------------------------------------------------------------------------------
 
 run 0 "$ampc" explain "$work/small.amp"

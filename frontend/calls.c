@@ -298,6 +298,12 @@ static int least_tensors(const Block *b) {
     return least;
 }
 
+/* A number, a word in quotes, a list: what no tensor argument can be but by mistake. */
+static bool is_constant(const Expr *x) {
+    bool negative = x->kind == EXPR_UNARY && x->operation.left->kind == EXPR_INT;
+    return negative || x->kind == EXPR_INT || x->kind == EXPR_BOOL || x->kind == EXPR_STRING || x->kind == EXPR_TUPLE;
+}
+
 /* "linear takes 1 tensor as a layer and 2 to 3 tensors as an op; the call has 4" */
 static Item report_count(Elab *e, const Expr *x, const Callee *c, int count) {
     Text t;
@@ -314,7 +320,13 @@ static Item report_count(Elab *e, const Expr *x, const Callee *c, int count) {
     }
     Diag *diag = elab_error(e, x->loc, "%s; the call has %d", text_str(&t), count);
     const char *name = x->call.callee->text;
-    if (c->op && count == 2 && (!strcmp(name, "max") || !strcmp(name, "min")))
+    const Arg *last = count > 0 ? &x->call.args.data[count - 1] : NULL;
+    const char *setting = c->op ? graph_op_setting(c->op) : NULL;
+    if (block && block->decl->statics.len) setting = block->decl->statics.data[0].name->text;
+    if (setting && last && is_constant(last->value))
+        diag_help(e->d, diag, "what is no tensor comes after ';' with its name: write %s(...; %s = %s)", name, setting,
+                  loc_text(e->a, last->loc));
+    else if (c->op && count == 2 && (!strcmp(name, "max") || !strcmp(name, "min")))
         diag_help(e->d, diag, "for two tensors, write where(a %s b, a, b)", *name == 'm' && name[1] == 'a' ? ">" : "<");
     return ERROR_ITEM;
 }

@@ -255,6 +255,7 @@ typedef struct GraphOp GraphOp;
 const GraphOp *graph_op_find(const char *name);
 void graph_op_tensors(const GraphOp *op, int *least, int *most);
 bool graph_op_takes(const GraphOp *op, int tensors);
+const char *graph_op_setting(const GraphOp *op); /* the name of its first argument after ';'; NULL: it has none */
 int elab_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
 bool graph_op_is_unsupported(const char *name);         /* in the language, but not supported */
 const char *const *graph_op_names(Elab *e, int *count); /* of all of them, for "did you mean" */

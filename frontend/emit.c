@@ -55,10 +55,22 @@ static const char *in_layers_name(Elab *e, const Op *o, const char *wrong) {
     return arena_printf(e->a, "%s%s", e->frame->layer, wrong + n);
 }
 
+static int batch_dims(const Shape *shape) {
+    int count = 0;
+    for (int i = 0; i < shape->rank; i++) count += shape->d[i].n > 0;
+    return count;
+}
+
 static const char *too_large(Elab *e, const Op *o, const InferredTypes *types) {
-    for (int i = 0; i < types->count; i++)
-        if (!elab_shape_is_small(&types->shape[i]))
-            return arena_printf(e->a, "%s: the result is too large", ir_op_info[o->code].name);
+    const char *name = ir_op_info[o->code].name;
+    for (int i = 0; i < types->count; i++) {
+        if (batch_dims(&types->shape[i]) > 1)
+            return arena_printf(e->a,
+                                "%s: the result would have N x N numbers; products of samples with each other are not "
+                                "supported: only one dimension of a tensor may depend on N",
+                                name);
+        if (!elab_shape_is_small(&types->shape[i])) return arena_printf(e->a, "%s: the result is too large", name);
+    }
     return NULL;
 }
 

@@ -111,7 +111,8 @@ static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
         return true;
     }
     Diag *diag = elab_error(e, type->word->loc, "'%s' is not a tensor type", type->word->text);
-    elab_help_choice(e, diag, type->word->text, words, TENSOR_TYPE_COUNT);
+    if (!strcmp(type->word->text, "f64")) diag_help(e->d, diag, "models compute in f32 at most: write f32");
+    else elab_help_choice(e, diag, type->word->text, words, TENSOR_TYPE_COUNT);
     return false;
 }
 

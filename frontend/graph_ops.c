@@ -308,6 +308,8 @@ void graph_op_tensors(const GraphOp *op, int *least, int *most) {
     *most = arity.in_max;
 }
 
+const char *graph_op_setting(const GraphOp *op) { return op->args[0].name; }
+
 bool graph_op_takes(const GraphOp *op, int tensors) {
     int least, most;
     graph_op_tensors(op, &least, &most);

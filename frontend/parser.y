@@ -18,6 +18,9 @@
 }
 
 %code {
+#include <ctype.h>
+#include <string.h>
+
 #include "frontend/tokens.h"
 
 #define YYINITDEPTH 1500
@@ -414,9 +417,33 @@ static bool is_comparison(yysymbol_kind_t token) {
            token == YYSYMBOL_GREATER_EQUAL || token == YYTRANSLATE('<') || token == YYTRANSLATE('>');
 }
 
+/* The word that ends where the token begins, spaces left out: "for" in `for i in ..`. */
+static bool is_after(const Loc *loc, const char *word) {
+    const char *text = loc->source->text;
+    size_t end = loc->begin, length = strlen(word);
+    while (end > 0 && text[end - 1] == ' ') end--;
+    if (end < length || memcmp(text + end - length, word, length)) return false;
+    char before = end > length ? text[end - length - 1] : ' ';
+    return !isalnum((unsigned char)before) && before != '_';
+}
+
+/* What other languages write in that place. */
+static const char *foreign_syntax(yysymbol_kind_t token, const Loc *loc) {
+    if (is_after(loc, "for") || is_after(loc, "while")) return "a loop is `repeat i in 0..3 { ... }`";
+    if (loc->end - loc->begin == 3 && !memcmp(loc->source->text + loc->begin, "def", 3))
+        return "a block is `block name(x) -> y { ... }`";
+    if (token == YYTRANSLATE('*') && loc->begin > 0 && loc->source->text[loc->begin - 1] == '*')
+        return "a power is pow(x; e = 2.0)";
+    if (token == YYTRANSLATE('['))
+        return "tensors are not indexed; write slice(x; dim = 1, from = 0, to = 1), and reshape to drop the dimension";
+    return NULL;
+}
+
 /* A hint at the usual cause of that token in the wrong position. */
 static void help_with(Parse *p, Diag *diag, yysymbol_kind_t token, const Loc *loc) {
-    if (token == YYSYMBOL_ELSE) diag_help(p->diags, diag, "else must be on the line of its '}'");
+    const char *foreign = foreign_syntax(token, loc);
+    if (foreign) diag_help(p->diags, diag, "%s", foreign);
+    else if (token == YYSYMBOL_ELSE) diag_help(p->diags, diag, "else must be on the line of its '}'");
     else if (token >= YYSYMBOL_REPEAT && token <= YYSYMBOL_BATCH)
         diag_help(p->diags, diag, "'%s' is a reserved word and cannot be a name", loc_text(p->arena, *loc));
     else if (token == YYSYMBOL_NEWLINE)

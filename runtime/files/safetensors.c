@@ -112,6 +112,9 @@ static size_t most_values(size_t header) {
 static amp_status read_header(TensorReader *r) {
     amp_safetensors *f = r->file;
     const char *text = f->data + LENGTH_BYTES;
+    if (f->size >= 4 && !memcmp(f->data, "PK\003\004", 4))
+        return bad(r, "it is a zip archive, as torch.save and numpy.savez write them; write the tensors with "
+                      "safetensors.torch.save_file");
     if (f->size < LENGTH_BYTES) return bad(r, "it has only %zu bytes", f->size);
     uint64_t length = read_le64(f->data);
     if (length > MAX_HEADER)

@@ -84,7 +84,7 @@ typedef struct Workshop { /* the temporary folder */
     int top; /* the largest instruction set: AMP_ISA_... */
     bool object;
     char folder[MAX_PATH];
-    char path[FILE_COUNT][MAX_PATH + 16];
+    char path[FILE_COUNT][MAX_PATH + 32];
 } Workshop;
 
 static const char *const top_isa_flags[AMP_ISA_COUNT] = {

@@ -55,6 +55,12 @@ def ask_all(stop: threading.Event, answers: dict[int, set[bytes]]) -> None:
         answers[version].add(answer)
 
 
+def is_listening() -> bool:
+    """The socket's file is there a moment before the server listens."""
+    with socket.socket(socket.AF_UNIX) as s:
+        return s.connect_ex(address) == 0
+
+
 def wait_for(what) -> None:
     end = time.monotonic() + 20
     while not what():
@@ -65,7 +71,7 @@ def wait_for(what) -> None:
 write_weights(1)
 process = subprocess.Popen([server, model, weights, address, "2"], stderr=subprocess.PIPE, text=True)
 try:
-    wait_for(lambda: os.path.exists(address))
+    wait_for(is_listening)
     answers: list[dict[int, set[bytes]]] = [defaultdict(set) for _ in range(CLIENTS)]
     stop = threading.Event()
     threads = [threading.Thread(target=ask_all, args=(stop, a)) for a in answers]

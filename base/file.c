@@ -144,6 +144,13 @@ static size_t folder_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+/* "a/b/" of "a/b/c", "." of "c". */
+static void take_folder(const char *path, char folder[PATH_MAX]) {
+    size_t len = folder_length(path);
+    memcpy(folder, path, len);
+    strcpy(folder + len, len ? "" : ".");
+}
+
 /* Follows one link in place; 0, or errno. */
 static int follow_link(char path[PATH_MAX]) {
     char to[PATH_MAX];
@@ -171,8 +178,7 @@ amp_status amp_file_target(const char *path, char target[AMP_FILE_PATH], amp_err
     size_t len = folder_length(target);
     strcpy(name, target + len);
     if (!name[0]) return fail_io(err, len ? EISDIR : ENOENT, "create", path);
-    memcpy(folder, target, len);
-    strcpy(folder + len, len ? "" : ".");
+    take_folder(target, folder);
     if (!realpath(folder, target)) return fail_io(err, errno, "create", path);
     if (strlen(target) + 1 + strlen(name) >= PATH_MAX) return fail_io(err, ENAMETOOLONG, "create", path);
     if (strcmp(target, "/") != 0) strcat(target, "/");
@@ -284,23 +290,28 @@ amp_status amp_file_try(const char *path, amp_error *err) {
     return AMP_OK;
 }
 
-amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t size, amp_error *err) {
+size_t amp_fd_write(int fd, const void *data, size_t size) {
     const char *at = data;
-    while (size > 0 && !w->failed) {
-        ssize_t n = write(w->fd, at, size);
+    size_t done = 0;
+    while (done < size) {
+        ssize_t n = write(fd, at + done, size - done);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) w->failed = n ? errno : ENOSPC; /* nothing written and no reason: to go on could take for ever */
-        else at += n, size -= (size_t)n;
+        if (n == 0) errno = ENOSPC; /* nothing written and no reason: to go on could take for ever */
+        if (n <= 0) break;
+        done += (size_t)n;
     }
+    return done;
+}
+
+amp_status amp_file_writer_write(amp_file_writer *w, const void *data, size_t size, amp_error *err) {
+    if (!w->failed && amp_fd_write(w->fd, data, size) < size) w->failed = errno;
     return w->failed ? fail_io(err, w->failed, "write", w->target) : AMP_OK;
 }
 
 /* Makes the rename itself durable.  Some file systems cannot sync a folder and say EINVAL: they offer no more. */
 static amp_status sync_folder(const char *path, amp_error *err) {
     char folder[PATH_MAX];
-    size_t len = folder_length(path);
-    memcpy(folder, path, len);
-    strcpy(folder + len, len ? "" : ".");
+    take_folder(path, folder);
     int fd = open_retrying(folder, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0)
         return errno == EACCES ? AMP_OK : fail_io(err, errno, "open the folder of", path); /* write-only folder */
@@ -352,4 +363,10 @@ double amp_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int64_t amp_nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }

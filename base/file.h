@@ -34,10 +34,14 @@ amp_status amp_file_replace(const char *path, const void *data, size_t size, con
  * file is changed and none is left. */
 amp_status amp_file_try(const char *path, amp_error *err);
 
+/* Writes all |size| bytes, as long as the system takes any.  How many it took: where that is fewer, errno says why. */
+size_t amp_fd_write(int fd, const void *data, size_t size);
+
 /* ---- the clock --------------------------------------------------------------------------------------------------- */
 
-/* Seconds since some moment: differences count. */
+/* Time since some moment: differences count. */
 double amp_seconds(void);
+int64_t amp_nanoseconds(void);
 
 #ifdef __cplusplus
 }

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 
 /* ---- the log ----------------------------------------------------------------------------------------------------- */
 
@@ -372,12 +372,6 @@ static amp_status take_results(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job,
     return copy_uses(nvrtc, job, out, err);
 }
 
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err) {
     *out = (amp_nvrtc_result){0};
     if (!knows(nvrtc, job->arch))
@@ -389,9 +383,9 @@ amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, a
     Options options = {.list = NULL};
     AMP_TRY(make_options(nvrtc, job, &options, err));
     Program program = NULL;
-    double start = seconds_now();
+    double start = amp_seconds();
     int result = run(nvrtc, job, &options, &program);
-    out->seconds = seconds_now() - start;
+    out->seconds = amp_seconds() - start;
     amp_status status = take_results(nvrtc, job, result, program, out, err);
     if (program) nvrtc->calls.destroy(&program);
     free_options(nvrtc, &options);

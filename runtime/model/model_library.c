@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 typedef struct Opening {
     const void *bytes;
     size_t size;
@@ -28,17 +30,6 @@ typedef struct Opening {
     void *library;
     char memory[256], file[256]; /* why there is no library from there */
 } Opening;
-
-static bool write_all(int fd, const void *bytes, size_t size) {
-    const char *at = bytes;
-    while (size) {
-        ssize_t n = write(fd, at, size);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        at += n, size -= (size_t)n;
-    }
-    return true;
-}
 
 static bool load(Opening *o, const char *path, char why[256]) {
     o->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -79,7 +70,7 @@ static bool open_in_memory(Opening *o) {
     char path[256];
     struct stat st;
     int fd = file_in_memory(o->label);
-    if (fd < 0 || !write_all(fd, o->bytes, o->size) || fstat(fd, &st)) {
+    if (fd < 0 || amp_fd_write(fd, o->bytes, o->size) < o->size || fstat(fd, &st)) {
         snprintf(o->memory, sizeof o->memory, "no file in memory: %s", strerror(errno));
         if (fd >= 0) close(fd);
         return false;
@@ -102,7 +93,7 @@ static bool open_in_folder(Opening *o, const char *folder) {
     if (!can_hold(folder)) return false;
     snprintf(path, sizeof path, "%s/amp-XXXXXX-%s", folder, o->label);
     int fd = mkostemps(path, (int)strlen(o->label) + 1, O_CLOEXEC);
-    bool written = fd >= 0 && write_all(fd, o->bytes, o->size);
+    bool written = fd >= 0 && amp_fd_write(fd, o->bytes, o->size) == o->size;
     if (!written) snprintf(o->file, sizeof o->file, "a temporary file in %.100s: %s", folder, strerror(errno));
     if (fd >= 0) close(fd);
     bool done = written && load(o, path, o->file);

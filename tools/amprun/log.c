@@ -71,20 +71,16 @@ static void take_back(const Log *l, size_t written) {
 }
 
 void log_end_line(Log *l) {
-    size_t done = 0;
     fputc('\n', l->line);
     if (fflush(l->line)) {
         fail(l);
         return;
     }
-    while (done < l->size) {
-        ssize_t n = write(l->fd, l->text + done, l->size - done);
-        if (n > 0) done += (size_t)n;
-        else if (n == 0 || errno != EINTR) {
-            take_back(l, done);
-            fail(l);
-            return;
-        }
+    size_t done = amp_fd_write(l->fd, l->text, l->size);
+    if (done < l->size) {
+        take_back(l, done);
+        fail(l);
+        return;
     }
     l->started = true;
 }

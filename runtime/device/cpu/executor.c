@@ -3,15 +3,14 @@
  * The caller walks the list of kernels.  The tasks of a kernel are shared out among the threads; the next kernel begins
  * when they are done.
  */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "runtime/device/cpu/executor.h"
 
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "runtime/device/cpu/product/conv.h"
 #include "runtime/model/matrix_layout.h"
 
@@ -270,12 +269,6 @@ static amp_governor *find_governor(amp_executor *e, const amp_run *run) {
     return g;
 }
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static amp_status run_on(amp_executor *e, const amp_run *run, int32_t threads, amp_error *err) {
     AMP_TRY(amp_pool_begin(e->pool, threads, err));
     walk(e, run);
@@ -289,10 +282,10 @@ amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
     amp_governor *g = find_governor(e, run);
     bool let_sleep = amp_pool_is_asleep(e->pool) && !amp_governor_is_worth_waking(g);
     bool alone = let_sleep || amp_governor_runs_alone(g);
-    int64_t start = now();
+    int64_t start = amp_nanoseconds();
     AMP_TRY(run_on(e, run, alone ? 1 : threads, err));
-    if (let_sleep) amp_governor_record_let_sleep(g, now() - start);
-    else amp_governor_record(g, alone, now() - start, threads);
+    if (let_sleep) amp_governor_record_let_sleep(g, amp_nanoseconds() - start);
+    else amp_governor_record(g, alone, amp_nanoseconds() - start, threads);
     return AMP_OK;
 }
 

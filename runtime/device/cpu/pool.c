@@ -13,11 +13,11 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/float_environment.h"
 #include "base/thread.h"
 
@@ -70,12 +70,6 @@ struct amp_pool {
     atomic_bool quit;
 };
 
-static int64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void pause_cpu(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -116,12 +110,12 @@ static int do_tasks(amp_pool *p, int32_t thread) {
 static bool is_called(amp_pool *p) { return is_work(p) || atomic_load_explicit(&p->quit, memory_order_relaxed); }
 
 static bool spin_for_work(amp_pool *p) {
-    for (int64_t start = now();;) {
+    for (int64_t start = amp_nanoseconds();;) {
         for (int i = 0; i < PAUSES; i++) {
             if (is_called(p)) return true;
             pause_cpu();
         }
-        if (now() - start >= atomic_load_explicit(&p->spin, memory_order_relaxed)) return false;
+        if (amp_nanoseconds() - start >= atomic_load_explicit(&p->spin, memory_order_relaxed)) return false;
     }
 }
 
@@ -164,7 +158,7 @@ static void wake(amp_pool *p, int count) {
 static void wait_for_workers(amp_pool *p, int tasks) {
     if (atomic_load_explicit(&p->done, memory_order_acquire) == tasks) return;
     int64_t limit = p->crowded ? SPIN_SHORT : SPIN_FOR_TASK;
-    for (int64_t start = now(); now() - start < limit;)
+    for (int64_t start = amp_nanoseconds(); amp_nanoseconds() - start < limit;)
         for (int i = 0; i < PAUSES; i++) {
             if (atomic_load_explicit(&p->done, memory_order_acquire) == tasks) return;
             pause_cpu();
@@ -271,7 +265,7 @@ amp_status amp_pool_begin(amp_pool *p, int32_t threads, amp_error *err) {
     p->active = threads;
     if (p->threads == 1 || p->outside.run) return AMP_OK;
     if (p->process != getpid()) AMP_TRY(restart_workers(p, err));
-    int64_t gap = now() - p->last_end;
+    int64_t gap = amp_nanoseconds() - p->last_end;
     p->gap = (p->gap + (gap < GAP_MAX ? gap : GAP_MAX)) / 2;
     p->in_call = true;
     atomic_store_explicit(&p->spin, threads == 1 || p->crowded ? SPIN_SHORT : SPIN_IN_CALL, memory_order_relaxed);
@@ -282,7 +276,7 @@ void amp_pool_end(amp_pool *p) {
     if (p->threads == 1 || p->outside.run) return;
     atomic_store_explicit(&p->spin, p->active == 1 ? SPIN_SHORT : idle_spin(p), memory_order_relaxed);
     p->in_call = false;
-    p->last_end = now();
+    p->last_end = amp_nanoseconds();
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -307,7 +301,7 @@ amp_status amp_pool_create_outside(int32_t threads, const amp_outside_threads *o
     p->allocator = *allocator;
     p->threads = p->active = threads;
     p->crowded = threads > online;
-    p->last_end = now();
+    p->last_end = amp_nanoseconds();
     atomic_store(&p->work, BIAS);
     atomic_store(&p->spin, SPIN_SHORT);
     p->outside = *outside;

@@ -44,18 +44,6 @@ static amp_published_tensor *copy_tensor(amp_published *p, const void *values, s
     return t->memory ? t : NULL;
 }
 
-static bool reads(const amp_program *program, int32_t state) {
-    for (int32_t i = 0; program && i < program->buffer_count; i++)
-        if (program->buffers[i].kind == AMP_BUFFER_STATE && program->buffers[i].index == state) return true;
-    return false;
-}
-
-/* By evaluation or inference.  Masters of weights that products read in another form are not. */
-static bool is_read(const amp_model *m, int32_t state) {
-    return amp_state_lives_in_params(m, state, NULL) && (reads(m->eval, state) || reads(m->infer, state) ||
-                                                         reads(m->eval_fp32, state) || reads(m->infer_fp32, state));
-}
-
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
 void amp_published_drop(amp_published *p, amp_params_version *v) {
@@ -98,6 +86,19 @@ static amp_status fill_tensor(amp_published *p, amp_params_version *v, int32_t i
                     p->model->desc.name, bytes, p->model->states[i].name);
 }
 
+/* The params that |program| (may be NULL) reads and the version has not yet.  Masters of weights that products read in
+ * another form are not among them. */
+static amp_status fill_from_program(amp_published *p, amp_params_version *v, const amp_program *program,
+                                    void *const *states, amp_publish_report *report, amp_error *err) {
+    for (int32_t i = 0; program && i < program->buffer_count; i++) {
+        int32_t state = program->buffers[i].index;
+        if (program->buffers[i].kind != AMP_BUFFER_STATE || v->tensors[state]) continue;
+        if (!amp_state_lives_in_params(p->model, state, NULL)) continue;
+        AMP_TRY(fill_tensor(p, v, state, states[state], report, err));
+    }
+    return AMP_OK;
+}
+
 static void replace_newest(amp_published *p, amp_params_version *v) {
     pthread_mutex_lock(&p->lock);
     amp_params_version *before = p->newest;
@@ -112,9 +113,11 @@ amp_status amp_published_add(amp_published *p, void *const *states, amp_publish_
     amp_params_version *v = make_version(p);
     if (!v) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a version", p->model->desc.name);
     v->number = made.version;
+    const amp_model *m = p->model;
+    const amp_program *const readers[] = {m->eval, m->infer, m->eval_fp32, m->infer_fp32};
     amp_status status = AMP_OK;
-    for (int32_t i = 0; !status && i < p->model->state_count; i++)
-        if (is_read(p->model, i)) status = fill_tensor(p, v, i, states[i], &made, err);
+    for (size_t i = 0; !status && i < sizeof readers / sizeof *readers; i++)
+        status = fill_from_program(p, v, readers[i], states, &made, err);
     if (status) {
         amp_published_drop(p, v);
         return status;

@@ -166,14 +166,18 @@ void training_close(Training *t) {
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-static void log_numbers(Training *t, FILE *line, const char *prefix, const double *losses, const double *metrics) {
+static void log_losses(const Training *t, FILE *line, const char *prefix, const double *losses) {
     char key[512];
     for (int i = 0; i < t->run.info.loss_count; i++) {
         snprintf(key, sizeof key, "%sloss.%s", prefix, amp_model_loss_at(t->run.model, i));
         fprintf(line, ", ");
         json_number(line, key, losses[i]);
     }
-    for (int i = 0; metrics && i < t->run.info.metric_count; i++) {
+}
+
+static void log_metrics(const Training *t, FILE *line, const char *prefix, const double *metrics) {
+    char key[512];
+    for (int i = 0; i < t->run.info.metric_count; i++) {
         snprintf(key, sizeof key, "%s%s", prefix, amp_model_metric_at(t->run.model, i));
         fprintf(line, ", ");
         json_number(line, key, metrics[i]);
@@ -185,14 +189,11 @@ static void log_step(Training *t) {
     if (!line) return;
     fprintf(line, "{\"iteration\": %" PRId64 ", \"step\": %" PRId64 ", ", t->last.iteration, t->last.step);
     json_number(line, "loss", t->last.loss);
-    log_numbers(t, line, "", t->losses, NULL);
+    log_losses(t, line, "", t->losses);
     fprintf(line, ", ");
     json_number(line, "scale", t->last.scale);
     fprintf(line, ", \"skipped\": %s", t->last.skipped ? "true" : "false");
-    for (int i = 0; i < t->run.info.metric_count; i++) {
-        fprintf(line, ", ");
-        json_number(line, amp_model_metric_at(t->run.model, i), t->metrics[i]);
-    }
+    log_metrics(t, line, "", t->metrics);
     fputc('}', line);
     log_end_line(&t->log);
 }
@@ -202,7 +203,8 @@ static void log_epoch(Training *t, int64_t epoch, const Evaluation *test) {
     if (!line) return;
     fprintf(line, "{\"epoch\": %" PRId64 ", ", epoch + 1);
     json_number(line, "test_loss", test->loss);
-    log_numbers(t, line, "test_", test->losses, test->metrics);
+    log_losses(t, line, "test_", test->losses);
+    log_metrics(t, line, "test_", test->metrics);
     fprintf(line, ", \"samples_per_s\": %.1f}", progress_rate(&t->progress));
     log_end_line(&t->log);
 }

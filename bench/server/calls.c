@@ -12,6 +12,7 @@
 
 #include "amp/amp.h"
 #include "ort.h"
+#include "bench/server/median.h"
 
 enum { ROUNDS = 31, MICROSECONDS_PER_ROUND = 20000 };
 
@@ -50,16 +51,6 @@ static int time_round(Side *s, int round) {
         if (s->call(s->ctx)) return 1;
     s->means[round] = (end - start) / (double)calls;
     return 0;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
 }
 
 static amp_session *open_ours(const char *model_path, const char *weights, long n, amp_tensor_info *in,

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/server/median.h"
+
 enum { SERVERS = 2, SAMPLES = 16, MAX_CLIENTS = 64, MAX_ROUNDS = 101, MAX_ASKED = 1 << 20 };
 
 typedef struct Client {
@@ -99,14 +101,6 @@ static void *run_client(void *arg) {
 static int by_latency(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
-}
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
 }
 
 /* All clients' latencies in one list, in order. */

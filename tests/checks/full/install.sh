@@ -87,7 +87,7 @@ chmod -R u+w "$work/cache"
 root=$work/debian
 in_root() {
     chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        HOME=/root DEBIAN_FRONTEND=noninteractive "$@"
+        HOME=/srv DEBIAN_FRONTEND=noninteractive "$@"
 }
 install_packages() { in_root apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"; }
 empty_debian() {
@@ -96,13 +96,13 @@ empty_debian() {
         cp /etc/resolv.conf "$root/etc/" && mount -t proc proc "$root/proc"
 }
 leave_debian() { umount "$root/proc"; }
-# follow PAGE SECONDS: in the empty system, word by word
+# follow PAGE: in the empty system, word by word
 follow() {
-    local blocks=$root/root/blocks block
-    mkdir -p "$blocks" "$root/root/project"
+    local blocks=$root/srv/blocks block
+    mkdir -p "$blocks" "$root/srv/project"
     python3 tests/checks/page_blocks.py "$1" "$blocks"
     for block in "$blocks"/*; do
-        run 0 in_root bash -c 'cd /root/project && set -euo pipefail && source "$1"' - "/root/blocks/${block##*/}"
+        run 0 in_root bash -c 'cd /srv/project && set -euo pipefail && source "$1"' - "/srv/blocks/${block##*/}"
         [[ $(<"$block") != *./build/rings ]] || says 'accuracy 1.00'
     done
 }
@@ -114,15 +114,15 @@ fi
 run 0 empty_debian
 trap 'leave_debian 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
 start=$SECONDS
-cp "${packages[@]}" "$root/root/"
+cp "${packages[@]}" "$root/srv/"
 run 0 in_root apt-get -qq update
-rm "$root"/root/*-dbgsym_*.deb
-run 0 install_packages cmake make gcc libc6-dev $(cd "$root" && printf '/%s\n' root/*.deb)
+rm "$root"/srv/*-dbgsym_*.deb
+run 0 install_packages cmake make gcc libc6-dev $(cd "$root" && printf '/%s\n' srv/*.deb)
 follow docs/guides/cmake.md
 expect "from packages to a trained network in less than $LIMIT s" 1 "$((SECONDS - start < LIMIT))"
 printf 'packages, CMake: %d s\n' "$((SECONDS - start))"
 run 0 install_packages clang pkg-config
-cat >"$root/root/project/Makefile" <<'MAKE'
+cat >"$root/srv/project/Makefile" <<'MAKE'
 all: rings rings.so
 rings: main.c
 	clang -DAMP_MODEL_RINGS='"./rings.so"' $< $$(pkg-config --cflags --libs amp) -lm -o $@
@@ -130,22 +130,22 @@ rings.so: rings.amp
 	ampc $< -o $@ --cc clang -MD
 -include rings.so.d
 MAKE
-run 0 in_root make -C /root/project
-run 0 in_root bash -c 'cd /root/project && ./rings'
+run 0 in_root make -C /srv/project
+run 0 in_root bash -c 'cd /srv/project && ./rings'
 says 'accuracy 1.00'
 run 0 in_root bash -c 'man_pages=$(dpkg -L ampc | grep -c man1/); test "$man_pages" -ge 2'
 run 0 leave_debian
 
 run 0 empty_debian
 start=$SECONDS
-tar -C "$root/root" -xf "$archive"
+tar -C "$root/srv" -xf "$archive"
 run 0 in_root apt-get -qq update
-run 0 in_root bash -c 'cd /root/ampc-* && tools/install'
+run 0 in_root bash -c 'cd /srv/ampc-* && tools/install'
 run 0 install_packages cmake
 follow docs/guides/cmake.md
 expect "from the archive to a trained network in less than $LIMIT s" 1 "$((SECONDS - start < LIMIT))"
 printf 'archive, tools/install, CMake: %d s\n' "$((SECONDS - start))"
-run 0 in_root bash -c 'cd /root/ampc-* && tools/install --uninstall'
+run 0 in_root bash -c 'cd /srv/ampc-* && tools/install --uninstall'
 expect 'nothing is left' '' "$(cd "$root" && find usr/local -type f)"
 run 0 leave_debian
 finish

@@ -198,32 +198,25 @@ static void declare_operands(CpuKernel *ck) {
     }
 }
 
-/* In tiles that end at the last row, what lies past it becomes zero: in panels that is the end of the tile (the rest
- * may be a state that is read first), in the other layouts rows lie side by side, and the whole tile starts as zero. */
-static void clear_past_last_row(CpuKernel *ck, int operand) {
+/* Where rows are side by side, a tile that ends at the last row starts as zero. */
+static void clear_last_tile(CpuKernel *ck, int operand) {
     const Buffer *b = walk_operand(ck->w, operand);
     int bytes = emit_storage(ck->w, operand)->bytes;
-    bool panels = b->layout == LAYOUT_PANELS, along_columns = panels || b->layout == LAYOUT_PAIRS;
     const char *optional = b->kind == BUFFER_WATCH ? arena_printf(ck->w->arena, " && b%d", operand) : "";
-    const char *from = panels ? " + rows * 32" : "", *elements = panels ? "(32 - rows) * 32" : "1024";
-    const char *stride = along_columns ? "R" : "32", *count = ck->w->by_row ? "PADDED_COLS / 32" : "1";
-    if (ck->w->k->kind == KERNEL_COLUMN) { /* all rows, or those of a segment */
-        emit_line(&ck->e, "if (row0 + rows == %s%s) clear_tiles(b%d + rows * 32, (R - row0 - rows) * 32 * %d, 0, 1);",
-                  emit_dim(ck->w->arena, ck->w->rows), optional, operand, bytes);
-        return;
-    }
-    emit_line(&ck->e, "if (rows < 32%s) clear_tiles(b%d%s, %s * %d, %s * %d, %s);", optional, operand, from, elements,
-              bytes, stride, 32 * bytes, count);
+    const char *stride = b->layout == LAYOUT_PAIRS ? "R" : "32", *count = ck->w->by_row ? "PADDED_COLS / 32" : "1";
+    emit_line(&ck->e, "if (rows < 32%s) clear_tiles(b%d, 1024 * %d, %s * %d, %s);", optional, operand, bytes, stride,
+              32 * bytes, count);
 }
 
-/* What is written from a Tile is written whole. */
+/* What is written from a Tile is written whole.  Rows past the last one of panels are never read. */
 static void clear_last_tiles(CpuKernel *ck) {
     Walk *w = ck->w;
     for (int i = 0; i < w->sinks.len; i++) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind != SINK_STORE || w->values[s->value.id].span != SPAN_FULL) continue;
-        bool whole = cpu_layout_of(w, s->operand)->write && !w->by_row;
-        if (walk_operand(w, s->operand)->layout != LAYOUT_ROWS && !whole) clear_past_last_row(ck, s->operand);
+        const LayoutText *l = cpu_layout_of(w, s->operand);
+        bool whole = l->write && !w->by_row;
+        if (l->scatter && !whole) clear_last_tile(ck, s->operand);
     }
 }
 

@@ -62,22 +62,17 @@ const char *cpu_offset(const Walk *w, int operand, Span span) {
     return segment_offset(w, walk_operand(w, operand)->layout, row);
 }
 
-/* Rows past the last segment become zero in panels and their like. */
+/* Where rows are side by side, those past the last segment become zero. */
 void cpu_clear_past_last_segment(CpuKernel *ck, const Sink *s) {
     Walk *w = ck->w;
     const Buffer *b = walk_operand(w, s->operand);
     const LayoutText *l = cpu_layout_of(w, s->operand);
     const char *element = emit_storage(w, s->operand)->element, *segments = emit_dim(w->arena, walk_segments(w));
-    if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || b->layout == LAYOUT_ROWS)
-        return;
+    if (w->values[s->value.id].span != SPAN_COLUMN || !is_per_segment(w, s->operand) || !l->scatter) return;
     emit_open(&ck->e, "for (int64_t s = %s; row0 + rows == %s && s < RS; s++)", segments, emit_dim(w->arena, w->rows));
     emit_line(&ck->e, "%s *const z = OPERAND(%s, %d, %s);", element, element, s->operand,
               segment_offset(w, b->layout, "s"));
-    const char *store = l->scatter
-                            ? arena_printf(w->arena, "scatter_row_%s(z, splat_i(0), c)", l->scatter + 8)
-                            : arena_printf(w->arena, "store_%s(z + c, (%s){0})", emit_storage(w, s->operand)->name,
-                                           emit_type(ir_dtype(w->f, s->value), true));
-    emit_line(&ck->e, "for (int64_t c = 0; c < 32; c += W) %s;", store);
+    emit_line(&ck->e, "for (int64_t c = 0; c < 32; c += W) scatter_row_%s(z, splat_i(0), c);", l->scatter + 8);
     emit_close(&ck->e);
 }
 

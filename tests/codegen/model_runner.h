@@ -36,7 +36,7 @@ class GuardedMemory {
         base_ = static_cast<char *>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         mprotect(base_ + mapped_ - page, page, PROT_NONE);
         data_ = base_ + mapped_ - page - size;
-        memset(data_, 0xA5, size);
+        memset(data_, 0xFF, size); // floats are NaN
     }
     ~GuardedMemory() { munmap(base_, mapped_); }
     GuardedMemory(const GuardedMemory &) = delete;
@@ -171,7 +171,7 @@ class ProgramRun {
         for (uint32_t i = 0; i < program_->buffers.count; i++) {
             auto found = values.find(buffer(i).name);
             if (found == values.end() || !memory_[i]) continue;
-            if (buffer(i).layout != AMP_LAYOUT_ROWS) memset(memory_[i]->data(), 0, memory_[i]->size());
+            if (buffer(i).layout != AMP_LAYOUT_ROWS) ClearPadding(i);
             Each(i, [&](int64_t r, int64_t c, int64_t at) {
                 WriteElement(memory_[i]->data(), buffer(i).storage, at,
                              found->second[static_cast<size_t>(r * Cols(i) + c)]);
@@ -193,15 +193,12 @@ class ProgramRun {
     // The bits of everything that is in memory, for bit-equality.
     std::string Bits(uint32_t i) const { return std::string(memory_[i]->data(), memory_[i]->size()); }
 
-    // Elements past the edge are zero, where a kernel ran that writes the buffer.
+    // Elements past the edge are zero, where a kernel ran that writes the buffer, but those that nothing reads.
     bool PaddingIsZero(uint32_t i) const {
-        if (buffer(i).layout == AMP_LAYOUT_ROWS || Bits(i) == std::string(memory_[i]->size(), '\xA5')) return true;
-        for (int64_t r = 0; r < Up32(Rows(i)); r++)
-            for (int64_t c = 0; c < Up32(Cols(i)); c++)
-                if ((r >= Rows(i) || c >= Cols(i)) &&
-                    Element(i, ElementIndex(buffer(i).layout, r, c, Rows(i), Cols(i))) != 0.0)
-                    return false;
-        return true;
+        if (buffer(i).layout == AMP_LAYOUT_ROWS || Bits(i) == std::string(memory_[i]->size(), '\xFF')) return true;
+        bool zero = true;
+        EachOfPadding(i, [&](int64_t at) { zero = zero && Element(i, at) == 0.0; });
+        return zero;
     }
 
     void Run() {
@@ -220,6 +217,17 @@ class ProgramRun {
     void Each(uint32_t i, const std::function<void(int64_t, int64_t, int64_t)> &visit) const {
         for (int64_t r = 0; r < Rows(i); r++)
             for (int64_t c = 0; c < Cols(i); c++) visit(r, c, ElementIndex(buffer(i).layout, r, c, Rows(i), Cols(i)));
+    }
+
+    // Rows of panels past the last one keep what they hold.
+    void EachOfPadding(uint32_t i, const std::function<void(int64_t)> &visit) const {
+        const int64_t rows = buffer(i).layout == AMP_LAYOUT_PANELS ? Rows(i) : Up32(Rows(i));
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = r < Rows(i) ? Cols(i) : 0; c < Up32(Cols(i)); c++)
+                visit(ElementIndex(buffer(i).layout, r, c, Rows(i), Cols(i)));
+    }
+    void ClearPadding(uint32_t i) {
+        EachOfPadding(i, [&](int64_t at) { WriteElement(memory_[i]->data(), buffer(i).storage, at, 0.0); });
     }
 
     void RunKernel(const amp_model_kernel &k) {

@@ -1,4 +1,5 @@
 // Results are a function of the model and the data: not of threads, fusion, layout, the run, or an interruption.
+#include <cmath>
 #include <map>
 
 #include "tests/e2e/harness.h"
@@ -100,6 +101,42 @@ TEST_P(Determinism, OneModelManyBatchSizesAndSessions) {
     }
     EXPECT_EQ(amp_infer(infer, b.inputs(), 34, outputs, &r.err), AMP_INVALID_ARGUMENT);
     amp_session_release(infer);
+}
+
+// Images in panels, strides, groups, tokens, norms.
+std::string images(const std::string &precision) {
+    return "amp 1\nmodel images(x: f32[N, 3, 9, 7]) -> logits {\n"
+           "    h = relu(batch_norm(conv2d(x; out = 33, kernel = 3, padding = 1)))\n"
+           "    h = relu(conv2d(h; out = 64, kernel = 3, stride = 2, padding = 1))\n"
+           "    h = conv2d(h; out = 64, kernel = 3, padding = 1, groups = 2)\n"
+           "    t = layer_norm(permute(reshape(h; shape = [N, 64, 20]); dims = (0, 2, 1)))\n"
+           "    s = softmax(matmul(linear(t; out = 40), transpose(linear(t; out = 40))) * 0.15)\n"
+           "    logits = linear(mean(matmul(s, t); dims = 1); out = 5)\n}\n"
+           "train images {\n    input targets: i32[N]\n    loss = cross_entropy(logits, targets)\n"
+           "    optimizer = sgd(lr = 0.01)\n}\nprecision " +
+           precision + " { }\n";
+}
+
+// In the session's memory, past the rows of a smaller call.
+TEST_P(Determinism, WhatALargerCallLeftDoesNotMatter) {
+    struct {
+        std::string path;
+        int in, classes;
+    } const cases[] = {{plain(GetParam()), 19, 10},
+                       {e2e::compile_to_file(images(GetParam()), std::string("images-") + GetParam() + ".so"), 189, 5}};
+    for (const auto &c : cases) {
+        Training clean(c.path, 64), used(c.path, 64);
+        ASSERT_TRUE(clean.ok() && used.ok());
+        for (int64_t n : {33, 1, 6}) {
+            e2e::Batch none(64, c.in, c.classes, 7);
+            none.x.assign(none.x.size(), NAN);
+            double loss;
+            ASSERT_EQ(amp_eval(used.session, none.inputs(), 64, &loss, nullptr, &used.err), AMP_OK);
+            EXPECT_TRUE(std::isnan(loss));
+            EXPECT_EQ(e2e::train(clean, 1, n, c.in, c.classes), e2e::train(used, 1, n, c.in, c.classes)) << n;
+        }
+        EXPECT_TRUE(e2e::same_bits(e2e::all_params(clean), e2e::all_params(used))) << c.path;
+    }
 }
 
 TEST_P(Determinism, TrainingLearns) {

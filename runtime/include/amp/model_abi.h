@@ -48,7 +48,8 @@ typedef struct amp_model_dim {
 } amp_model_dim;
 
 /* How a matrix of rows x cols lies in memory; R and C are rows and cols rounded up to 32.  Elements past the edge are
- * zero. ROWS is dense and row-major; its allocation is rounded up to 128 bytes. */
+ * zero, but in the rows of PANELS past the last one, which are never read.  ROWS is dense and row-major; its allocation
+ * is rounded up to 128 bytes. */
 enum {
     AMP_LAYOUT_ROWS = 0,
     AMP_LAYOUT_PANELS = 1,   /* [C/32][R][32] */

@@ -43,6 +43,7 @@ DTYPES = [None, np.float32, np.float16, np.uint16, np.float32, np.float64, np.in
 DTYPE_NAMES = ["none", "f32", "f16", "bf16", "tf32", "f64", "i32", "i64", "u8", "bool"]
 EMIT = ["so", "c", "ir", "cu", "ptx", "o"]
 _SCALE_AT_FLOOR = STATUS.index("AMP_SCALE_AT_FLOOR")
+_LR_OF_MODEL = -1.0
 _FLOATS = range(DTYPE_NAMES.index("f32"), DTYPE_NAMES.index("f64") + 1)
 
 
@@ -134,6 +135,8 @@ _AMP = {
     "amp_session_version": (c_uint64, _SESSION),
     "amp_session_get_lr": (_STATUS, _SESSION, c_int32, POINTER(c_double), _ERR),
     "amp_session_set_lr": (_STATUS, _SESSION, c_int32, c_double, _ERR),
+    "amp_session_get_lr_scale": (_STATUS, _SESSION, c_int32, POINTER(c_double), _ERR),
+    "amp_session_set_lr_scale": (_STATUS, _SESSION, c_int32, c_double, _ERR),
     "amp_session_get_scaler": (_STATUS, _SESSION, c_void_p, _ERR),
     "amp_session_set_scaler": (_STATUS, _SESSION, POINTER(amp_scaler_state), _ERR),
     "amp_session_get": (_STATUS, _SESSION, c_char_p, c_void_p, c_size_t, _ERR),
@@ -630,14 +633,27 @@ class Session(_Object):
 
     @_locked
     def lr(self, block=0):
-        """The learning rate of a train block whose model says `lr = settable(...)`."""
+        """The learning rate of a train block; where a schedule gives it, that of the last step."""
         rate = c_double()
         _call(_amp.amp_session_get_lr, self._handle, block, byref(rate))
         return rate.value
 
     @_locked
     def set_lr(self, rate, block=0):
-        _call(_amp.amp_session_set_lr, self._handle, block, rate)
+        """Sets it for all steps that follow, in place of a schedule; None: back to what the model says."""
+        _call(_amp.amp_session_set_lr, self._handle, block, _LR_OF_MODEL if rate is None else rate)
+
+    @_locked
+    def lr_scale(self, group):
+        """The factor of the model's group line number |group|, counted from 0 over all train blocks."""
+        scale = c_double()
+        _call(_amp.amp_session_get_lr_scale, self._handle, group, byref(scale))
+        return scale.value
+
+    @_locked
+    def set_lr_scale(self, group, scale):
+        """Sets it for all steps that follow; None: back to what the model says."""
+        _call(_amp.amp_session_set_lr_scale, self._handle, group, _LR_OF_MODEL if scale is None else scale)
 
     def version(self):
         """With published=1: the version of the params that the last call read."""

@@ -178,7 +178,10 @@ static double along_cosine(double start, double end, double done) {
     return end + (start - end) * (1.0 + cos(PI * done)) / 2.0;
 }
 
-static void run_settable(Running *r) { set(r, r->in[0]->data[0]); }
+static void run_settable(Running *r) {
+    bool follows = r->op->n_in > 1 && r->in[0]->data[0] < 0;
+    set(r, r->in[follows ? 1 : 0]->data[0]);
+}
 static void run_constant(Running *r) { set(r, interp_float(r, "v")); }
 
 static void run_cosine(Running *r) {

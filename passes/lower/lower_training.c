@@ -192,6 +192,14 @@ static Val one_cycle_rate(Lowering *l) {
     return lower_select(l, is_over, falling, rising);
 }
 
+/* A rate that was set is not negative. */
+static Val settable_rate(Lowering *l) {
+    Val rate = l->op->in[0];
+    if (l->op->n_in == 1) return rate;
+    Val is_free = less(l, rate, f64_number(l, 0.0));
+    return lower_select(l, is_free, l->op->in[1], rate);
+}
+
 static void lower_schedule(Lowering *l) {
     Val rate = NO_VAL;
     switch (l->op->code) {
@@ -200,7 +208,7 @@ static void lower_schedule(Lowering *l) {
     case OP_step_rate: rate = step_rate(l); break;
     case OP_linear_rate: rate = linear_rate(l); break;
     case OP_one_cycle_rate: rate = one_cycle_rate(l); break;
-    case OP_settable_rate: rate = l->op->in[0]; break;
+    case OP_settable_rate: rate = settable_rate(l); break;
     default: break;
     }
     lower_give(l, 0, rate);
@@ -218,10 +226,13 @@ static const double *constant(const Lowering *l, int i) {
     return def && def->code == OP_const ? &ir_attr(def, "value")->f : NULL;
 }
 
-/* Operand |i|, an f64 scalar, in f32. */
+/* Operand |i|, an f64 scalar, in f32: rounded once for all parameters that share it. */
 static Val number(Lowering *l, int i) {
     const double *value = constant(l, i);
-    return value ? lower_number(l, *value) : lower_cast(l, l->op->in[i], AMP_DT_F32);
+    if (value) return lower_number(l, *value);
+    Val *shared = lower_memo(l, "f32 %u", l->op->in[i].id);
+    if (!shared->id) *shared = lower_cast(l, l->op->in[i], AMP_DT_F32);
+    return *shared;
 }
 
 static bool is_zero(const Lowering *l, int i) { return constant(l, i) && *constant(l, i) == 0; }
@@ -247,10 +258,12 @@ static void lower_sgd(Lowering *l) {
 
 /* 1 - beta^step, in f64 */
 static Val bias_correction(Lowering *l, double beta) {
+    Val *shared = lower_memo(l, "bias_correction %u %a", l->op->in[STEP].id, beta);
+    if (shared->id) return *shared;
     Op *power = ir_op_new(l->f, OP_power, &l->op->in[STEP], 1);
     ir_attr(power, "base")->f = beta;
     Val p = ir_make_results(l->f, power, AMP_DT_F64, NULL);
-    return lower_binary(l, OP_sub, lower_number_of(l, 1.0, AMP_DT_F64), p);
+    return *shared = lower_binary(l, OP_sub, lower_number_of(l, 1.0, AMP_DT_F64), p);
 }
 
 /* lr / (1 - beta1^step) */

@@ -15,13 +15,8 @@
  * parameters of the block that its name belongs to; a buffer of no block, if all gradients are finite.
  */
 #include "passes/common/common.h"
+#include "passes/training/rates.h"
 #include "passes/training/train_step.h"
-
-typedef struct Rate {     /* a learning rate or weight decay that has been emitted */
-    const char *argument; /* of the optimizer; "group": the weight decay of a group */
-    double factor;        /* of the group that it is for; of "group": the weight decay itself */
-    Val value;            /* f64 scalar */
-} Rate;
 
 typedef struct BlockStep { /* one train block while its updates are built */
     PassContext *c;
@@ -33,7 +28,7 @@ typedef struct BlockStep { /* one train block while its updates are built */
     Val done;   /* i64 state: updates so far, the step of its schedules */
     Val number; /* of this update, counted from 1 */
     ParamGradients gradients;
-    VEC(Rate) rates;
+    BlockRates rates;
 } BlockStep;
 
 enum { MAX_SLOTS = 2, FIRST_MOMENT = 5 };
@@ -62,38 +57,13 @@ static const Optimizer *find_optimizer(PassContext *c, const Call *call) {
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */
 
-/* Path, place and reason of an op of an update: "fc1.weight.adamw". */
-static void explain(Module *m, const Train *block, Op *o, const char *of, const char *what) {
-    o->path = arena_printf(m->arena, "%s.%s", of, what);
-    o->pos = block->optimizer.pos;
-    o->reason = ir_reason(m, "update");
-    o->reason->relation = "of";
-    o->reason->neighbour = of;
-}
-
 static void explain_of_block(BlockStep *b, Op *o, const char *of, const char *what) {
-    explain(b->m, b->block, o, of, what);
+    train_explain_update(b->m, b->block, o, of, what);
 }
 
 /* The same for ops that belong to no block. */
 static void explain_shared(Func *f, Op *o, const char *of, const char *what) {
-    explain(f->module, train_block(f->module, 0), o, of, what);
-}
-
-/* A number of the model text; an int may be written where a float is expected. */
-static double number_of(const CallArg *arg, double otherwise) {
-    return !arg ? otherwise : arg->type == ATTR_INT ? (double)arg->value.i : arg->value.f;
-}
-
-/* Every attribute of the op that the call names. */
-static void set_attributes(const Call *call, Op *o) {
-    const AttrSpec *specs = ir_op_info[o->code].attrs;
-    for (int i = 0; i < MAX_ATTRS && specs[i].type != ATTR_END; i++) {
-        const CallArg *arg = ir_call_arg(call, specs[i].name);
-        if (!arg) continue;
-        if (specs[i].type == ATTR_FLOAT) o->attr[i].f = number_of(arg, 0);
-        else o->attr[i] = arg->value;
-    }
+    train_explain_update(f->module, train_block(f->module, 0), o, of, what);
 }
 
 static void assign(Func *f, Val state, Val next, Val pred) {
@@ -106,100 +76,6 @@ static void assign(Func *f, Val state, Val next, Val pred) {
 static void assign_next(BlockStep *b, Val state, Val next) {
     ir_rename(b->f, next, arena_printf(b->m->arena, "%s.next", ir_value(b->f, state)->name));
     assign(b->f, state, next, b->ok);
-}
-
-/* ---- learning rates and weight decays -------------------------------------------------------------------------------
- *
- * The numbers of an optimizer that are not attributes, because they may change from step to step or from group to
- * group, as f64 scalars.  Each is made once for all parameters that share it.
- *
- *   lr = cosine(peak = 6e-4, warmup = 700, steps = 20000)   =>   %lr   = cosine_rate(%step; peak = 0.0006, ...) : f64
- *   group "*.bias": lr_scale = 0.1                               %0.1  = const(; value = 0.1)                   : f64
- *                                                                %lr.1 = mul(%lr, %0.1)                         : f64
- */
-
-/* Its state needs its name. */
-static bool may_be_settable(BlockStep *b, const Call *call) {
-    int block = train_block_count(b->m) == 1 ? NO_BLOCK : b->index;
-    const State *taken = ir_state_find(b->m, amp_counter_text(b->m->arena, COUNTER_LEARNING_RATE, block));
-    if (!taken || ir_schedule_op(call->name) != OP_settable_rate) return true;
-    place_error(b->c, taken->pos, "%s is reserved for training state; name it differently, with `as`", taken->name);
-    return false;
-}
-
-static bool check_rates(BlockStep *b) {
-    bool ok = true;
-    for (int i = 0; i < b->block->optimizer.args.len; i++) {
-        const Call *call = b->block->optimizer.args.data[i].call;
-        if (call && !may_be_settable(b, call)) return false;
-        if (!call || ir_schedule_op(call->name)) continue;
-        place_error(b->c, call->pos, "schedule %s is not supported", call->name);
-        ok = false;
-    }
-    return ok;
-}
-
-static Val constant(BlockStep *b, const char *name, double value) {
-    Val v = ir_emit(b->f, OP_const, AMP_DT_F64, name, 0);
-    Op *o = ir_def(b->f, v);
-    ir_attr(o, "value")->f = value;
-    explain_of_block(b, o, "optimizer", name);
-    return v;
-}
-
-/* The state that the application sets; the number of the text is its first value. */
-static Val settable(BlockStep *b, const Call *call) {
-    int block = train_block_count(b->m) == 1 ? NO_BLOCK : b->index;
-    State *state = ir_counter_new(b->m, COUNTER_LEARNING_RATE, block);
-    state->init.name = amp_initialisers[INIT_constant].name;
-    ir_call_set_float(b->m->arena, &state->init, amp_initialisers[INIT_constant].args[0],
-                      number_of(ir_call_arg(call, "v"), 0));
-    return ir_use_state(b->f, state);
-}
-
-static Val scheduled(BlockStep *b, const Call *call, const char *name) {
-    Opcode code = ir_schedule_op(call->name);
-    Val in = code == OP_settable_rate ? settable(b, call) : b->done;
-    Op *o = ir_op_new(b->f, code, &in, code == OP_constant_rate ? 0 : 1);
-    set_attributes(call, o);
-    explain_of_block(b, o, "optimizer", name);
-    o->pos = call->pos;
-    return ir_make_results(b->f, o, AMP_DT_F64, name);
-}
-
-static Val rate_of(BlockStep *b, const char *name, double factor);
-
-/* Argument |name| of the block's optimizer times |factor|. */
-static Val make_rate(BlockStep *b, const char *name, double factor) {
-    const CallArg *arg = ir_call_arg(&b->block->optimizer, name);
-    if (!arg || !arg->call) return constant(b, name, number_of(arg, 0) * factor);
-    if (factor == 1.0) return scheduled(b, arg->call, name);
-    Val whole = rate_of(b, name, 1.0), part = constant(b, "lr_scale", factor);
-    Val v = ir_emit(b->f, OP_mul, AMP_DT_F64, name, 2, whole, part);
-    explain_of_block(b, ir_def(b->f, v), "optimizer", name);
-    return v;
-}
-
-static Val *find_rate(BlockStep *b, const char *argument, double factor) {
-    for (int i = 0; i < b->rates.len; i++)
-        if (!strcmp(b->rates.data[i].argument, argument) && b->rates.data[i].factor == factor)
-            return &b->rates.data[i].value;
-    return NULL;
-}
-
-static Val remember_rate(BlockStep *b, const char *argument, double factor, Val v) {
-    vec_push(b->m->arena, &b->rates, ((Rate){argument, factor, v}));
-    return v;
-}
-
-static Val rate_of(BlockStep *b, const char *name, double factor) {
-    const Val *known = find_rate(b, name, factor);
-    return known ? *known : remember_rate(b, name, factor, make_rate(b, name, factor));
-}
-
-static Val group_decay(BlockStep *b, double value) {
-    const Val *known = find_rate(b, "group", value);
-    return known ? *known : remember_rate(b, "group", value, constant(b, "weight_decay", value));
 }
 
 /* ---- clipping ------------------------------------------------------------------------------------------------------
@@ -281,7 +157,7 @@ static Val any_block(Func *f, const Val *ok, int blocks) {
 
 static int moments_of(const Optimizer *o, const Call *call) {
     int count = 0;
-    if (o->unless_zero && number_of(ir_call_arg(call, o->unless_zero), 0) == 0.0) return 0;
+    if (o->unless_zero && train_number(ir_call_arg(call, o->unless_zero), 0) == 0.0) return 0;
     while (count < MAX_SLOTS && o->slots[count]) count++;
     return count;
 }
@@ -299,12 +175,12 @@ static void update(BlockStep *b, const Optimizer *optimizer, const State *param,
     const Call *call = &b->block->optimizer;
     ParamSettings settings = train_settings(b->block, param->name);
     Val in[FIRST_MOMENT + MAX_SLOTS] = {ir_use_state(b->f, param), gradient, b->number};
-    in[3] = rate_of(b, "lr", settings.lr_scale);
-    in[4] = settings.has_weight_decay ? group_decay(b, settings.weight_decay) : rate_of(b, "weight_decay", 1.0);
+    in[3] = rate_of_param(&b->rates, &settings);
+    in[4] = decay_of_param(&b->rates, &settings);
     int moments = moments_of(optimizer, call);
     for (int i = 0; i < moments; i++) in[FIRST_MOMENT + i] = moment(b, param, optimizer->slots[i]);
     Op *o = ir_op_new(b->f, optimizer->code, in, FIRST_MOMENT + moments);
-    set_attributes(call, o);
+    train_set_attributes(call, o);
     explain_of_block(b, o, param->name, ir_op_info[optimizer->code].name);
     ir_make_results(b->f, o, AMP_DT_F32, NULL);
     assign_next(b, in[0], o->out[0]);
@@ -313,7 +189,8 @@ static void update(BlockStep *b, const Optimizer *optimizer, const State *param,
 
 static bool update_block(BlockStep *b) {
     const Optimizer *optimizer = find_optimizer(b->c, &b->block->optimizer);
-    if (!optimizer || !check_rates(b)) return false;
+    b->rates = (BlockRates){.c = b->c, .f = b->f, .block = b->block, .index = b->index, .done = b->done};
+    if (!optimizer || !rates_check(&b->rates)) return false;
     b->gradients = train_gradients(b->f, b->index);
     const Val *gradients = clipped_gradients(b);
     for (int i = 0; i < b->gradients.len; i++) update(b, optimizer, b->gradients.data[i].param, gradients[i]);

@@ -17,16 +17,41 @@ int train_block_of(const Module *m, const char *state) {
 }
 
 ParamSettings train_settings(const Train *block, const char *param) {
-    ParamSettings s = {.lr_scale = 1.0};
+    ParamSettings s = {NO_GROUP, NO_GROUP};
     for (int i = 0; i < block->groups.len; i++) {
         const TrainGroup *g = &block->groups.data[i];
         if (!text_glob_match(g->pattern, param)) continue;
-        if (g->has_lr_scale) s.lr_scale = g->lr_scale;
-        if (!g->has_weight_decay) continue;
-        s.has_weight_decay = true;
-        s.weight_decay = g->weight_decay;
+        if (g->has_lr_scale) s.lr_group = i;
+        if (g->has_weight_decay) s.decay_group = i;
     }
     return s;
+}
+
+int train_group_number(const Module *m, int block, int group) {
+    for (int i = 0; i < block; i++) group += m->trains.data[i].groups.len;
+    return group;
+}
+
+void train_explain_update(Module *m, const Train *block, Op *o, const char *of, const char *what) {
+    o->path = arena_printf(m->arena, "%s.%s", of, what);
+    o->pos = block->optimizer.pos;
+    o->reason = ir_reason(m, "update");
+    o->reason->relation = "of";
+    o->reason->neighbour = of;
+}
+
+double train_number(const CallArg *arg, double otherwise) {
+    return !arg ? otherwise : arg->type == ATTR_INT ? (double)arg->value.i : arg->value.f;
+}
+
+void train_set_attributes(const Call *call, Op *o) {
+    const AttrSpec *specs = ir_op_info[o->code].attrs;
+    for (int i = 0; i < MAX_ATTRS && specs[i].type != ATTR_END; i++) {
+        const CallArg *arg = ir_call_arg(call, specs[i].name);
+        if (!arg) continue;
+        if (specs[i].type == ATTR_FLOAT) o->attr[i].f = train_number(arg, 0);
+        else o->attr[i] = arg->value;
+    }
 }
 
 ParamGradients train_gradients(const Func *f, int block) {

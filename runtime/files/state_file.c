@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
 enum { MESSAGE_TENSOR = 256 /* "bf16[1, 2, ...]" */ };
@@ -31,8 +32,21 @@ static const struct Naming *naming_of(const amp_state_list *l, int32_t state) {
 /* The number of a micro-batch has no meaning between steps, which is when files are written. */
 static bool is_within_step(const amp_model_state *s) { return s->counter == AMP_COUNTER_MICRO; }
 
+/* What a schedule said is made again by the next step. */
+static bool is_made_again(const amp_model_state *s) { return s->counter == AMP_COUNTER_SCHEDULED_RATE; }
+
+static bool is_rate(const amp_model_state *s) {
+    return s->counter == AMP_COUNTER_LEARNING_RATE || s->counter == AMP_COUNTER_LR_SCALE;
+}
+
+/* A rate is in a checkpoint where it was set: so the rate of a text that was changed counts when training goes on. */
+static bool is_as_in_text(const amp_model_state *s, const void *memory) {
+    return is_rate(s) && amp_load_element(memory, s->storage, 0) == amp_initial_scalar(s);
+}
+
 static bool holds(const amp_state_list *l, int32_t state) {
-    if (is_within_step(&l->model->states[state])) return false;
+    const amp_model_state *s = &l->model->states[state];
+    if (is_within_step(s) || is_made_again(s)) return false;
     return l->kind == AMP_FILE_OF_PARAMS ? naming_of(l, state)->in_params : naming_of(l, state)->in_checkpoint;
 }
 
@@ -132,7 +146,7 @@ static void check_tensor(const amp_state_list *l, const struct amp_state_entry *
     if (v)
         differ(d, "%s %s: the file has %s, the model %s", what, e->name,
                describe(theirs, v->dtype ? amp_dtype_name(v->dtype) : v->dtype_name, v->dims, v->rank), ours);
-    else if (s->counter != AMP_COUNTER_SEED) /* one that other tools need not write */
+    else if (s->counter != AMP_COUNTER_SEED && !is_rate(s)) /* those that other tools need not write */
         differ(d, "%s %s: is not in the file; the model has %s", what, e->name, ours);
 }
 
@@ -179,7 +193,9 @@ void amp_state_list_read(const amp_state_list *l, const amp_safetensors *file, v
     for (int32_t i = 0; i < l->count; i++) {
         const struct amp_state_entry *e = &l->entries[i];
         const amp_tensor_view *v = amp_safetensors_find(file, e->name);
-        if (v) read_tensor(l, &l->model->states[e->state], v, states[e->state]);
+        const amp_model_state *s = &l->model->states[e->state];
+        if (v) read_tensor(l, s, v, states[e->state]);
+        else if (is_rate(s)) amp_store_element(states[e->state], s->storage, 0, amp_initial_scalar(s));
     }
 }
 
@@ -218,14 +234,17 @@ amp_status amp_state_list_write(const amp_state_list *l, void *const *states, co
     for (int32_t i = 0; i < l->count; i++) data_bytes += padded(file_bytes(&l->model->states[l->entries[i].state]));
     amp_tensor_view *views = amp_alloc(&l->allocator, views_bytes);
     char *data = amp_alloc(&l->allocator, data_bytes);
+    int32_t count = 0;
     amp_status status =
         views && data ? AMP_OK
                       : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes to write", path, data_bytes);
     for (int32_t i = 0; !status && i < l->count; i++) {
-        views[i] = make_view(l, &l->entries[i], states[l->entries[i].state], data + at);
-        at += padded(views[i].bytes);
+        int32_t state = l->entries[i].state;
+        if (is_as_in_text(&l->model->states[state], states[state])) continue;
+        views[count] = make_view(l, &l->entries[i], states[state], data + at);
+        at += padded(views[count++].bytes);
     }
-    if (!status) status = amp_safetensors_write(path, views, l->count, metadata, metadata_count, &l->allocator, err);
+    if (!status) status = amp_safetensors_write(path, views, count, metadata, metadata_count, &l->allocator, err);
     amp_free(&l->allocator, data, data_bytes);
     amp_free(&l->allocator, views, views_bytes);
     return status;

@@ -1,5 +1,4 @@
 /* session_states.c: states and buffers between the host and device memory; the calls that get and set them. */
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -184,51 +183,6 @@ amp_status amp_session_set_scaler(amp_session *s, const amp_scaler_state *state,
     if (step) *step = state->step;
     if (iteration) *iteration = state->iteration;
     s->step.micro = 0;
-    return amp_session_write_scalars(s, err);
-}
-
-/* ---- learning rates ---------------------------------------------------------------------------------------------- */
-
-/* The state of the rate of |block|, or of the only one. */
-static amp_status find_rate(const amp_session *s, int32_t block, double **rate, amp_error *err) {
-    const amp_model *m = s->model;
-    int32_t others = 0;
-    for (int32_t i = 0; i < m->state_count; i++) {
-        const amp_model_state *state = &m->states[i];
-        if (state->counter != AMP_COUNTER_LEARNING_RATE) continue;
-        others++;
-        if (block >= 0 && block == (state->counter_block == AMP_MODEL_NONE ? 0 : state->counter_block)) {
-            *rate = (amp_session_has_device_memory(s) ? s->states.host : s->states.bound)[i];
-            return AMP_OK;
-        }
-    }
-    if (others)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: train block %d has no settable learning rate", m->desc.name,
-                        block);
-    return amp_fail(err, AMP_UNSUPPORTED,
-                    "%s: its learning rate is part of the model (%s); write `lr = settable(0.001)` in the train block "
-                    "and compile it again",
-                    m->desc.name, m->desc.optimizer ? m->desc.optimizer : "no optimizer");
-}
-
-amp_status amp_session_get_lr(const amp_session *s, int32_t block, double *lr, amp_error *err) {
-    double *rate;
-    AMP_TRY(amp_session_check_training(s, "amp_session_get_lr", err));
-    if (!lr) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_get_lr: lr is NULL");
-    AMP_TRY(find_rate(s, block, &rate, err));
-    AMP_TRY(amp_session_settle(s, true, err));
-    *lr = *rate;
-    return AMP_OK;
-}
-
-amp_status amp_session_set_lr(amp_session *s, int32_t block, double lr, amp_error *err) {
-    double *rate;
-    AMP_TRY(amp_session_check_training(s, "amp_session_set_lr", err));
-    if (!(lr >= 0) || !isfinite(lr))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "learning rate %g: must be finite and at least 0", lr);
-    AMP_TRY(find_rate(s, block, &rate, err));
-    AMP_TRY(amp_session_settle(s, true, err));
-    *rate = lr;
     return amp_session_write_scalars(s, err);
 }
 

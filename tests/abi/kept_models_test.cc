@@ -103,6 +103,10 @@ TEST_P(KeptModels, LoadsAndComputesTheSameBits) {
     EXPECT_EQ(scaler.scale, kept.scale);
     EXPECT_EQ(scaler.step, kept.step);
     EXPECT_EQ(Weights(model, params), kept.weights);
+    EXPECT_EQ(amp_session_set_lr(session, 0, 0.1, &err), AMP_UNSUPPORTED);
+    EXPECT_NE(strstr(err.message, "compile the model again"), nullptr) << err.message;
+    EXPECT_EQ(amp_session_set_lr_scale(session, 0, 0.1, &err), AMP_UNSUPPORTED);
+    EXPECT_NE(strstr(err.message, "compile the model again"), nullptr) << err.message;
     Batch batch(9);
     std::vector<float> logits(SAMPLES * CLASSES);
     void *outputs[] = {logits.data()};

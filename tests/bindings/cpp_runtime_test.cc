@@ -264,19 +264,25 @@ TEST(CppRuntime, PublishedVersions) {
 
 TEST(CppRuntime, TheLearningRateOfATrainingRun) {
     std::string text = model_text;
-    text.replace(text.find("lr = 0.01"), 9, "lr = settable(0.01)");
+    text.replace(text.find("    optimizer"), 0, "    group \"last.*\": lr_scale = 0.5\n");
     const amp::Compiled so = amp::compile_text(text, "rings.amp", quick());
     amp::Model model = amp::Model::from_memory(so.data(), so.size());
     amp::Params params(model, 7);
     amp::Session session(model, params, for_samples(4));
-    EXPECT_FLOAT_EQ(static_cast<float>(session.lr()), 0.01f);
+    EXPECT_EQ(session.lr(), 0.01);
+    EXPECT_EQ(session.lr_scale(0), 0.5);
     session.set_lr(0);
     const std::vector<float> before = params.get("last.bias");
     session.step({x, targets});
     EXPECT_EQ(session.lr(), 0);
     EXPECT_EQ(params.get("last.bias"), before);
-    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "", [&] { session.set_lr(-1); }));
-    EXPECT_TRUE(Throws(AMP_UNSUPPORTED, "", [] { Trained().session.set_lr(0.1); }));
+    session.set_lr(AMP_LR_OF_MODEL);
+    session.set_lr_scale(0, 0);
+    session.step({x, targets});
+    EXPECT_EQ(session.lr(), 0.01);
+    EXPECT_EQ(params.get("last.bias"), before);
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "", [&] { session.set_lr(-2); }));
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "group 1", [&] { session.set_lr_scale(1, 0.1); }));
 }
 
 TEST(CppRuntime, ACheckpointGoesOn) {

@@ -330,16 +330,23 @@ class Use(Rings):
         self.assertEqual(serving.infer(X)["logits"].shape, (24, 3))
 
     def test_the_learning_rate(self):
-        model = ampc.Model(ampc.compile(text=MODEL.replace("lr = 0.01", "lr = settable(0.01)"), **QUICK))
+        text = MODEL.replace("    optimizer", "    group \"last.*\": lr_scale = 0.5\n    optimizer")
+        model = ampc.Model(ampc.compile(text=text, **QUICK))
         params = ampc.Params(model)
         session = ampc.Session(model, params, capacity=24)
-        self.assertEqual(np.float32(session.lr()), np.float32(0.01))
+        self.assertEqual((session.lr(), session.lr_scale(0)), (0.01, 0.5))
         session.set_lr(0)
         before = params["last.bias"].tolist()
         session.step(X, TARGETS)
         self.assertEqual((session.lr(), params["last.bias"].tolist()), (0, before))
-        error = self.refused(ampc.Error, "", self.session.set_lr, 0.1)
-        self.assertEqual(error.status, "AMP_UNSUPPORTED")
+        session.set_lr(None)
+        session.set_lr_scale(0, 0)
+        session.step(X, TARGETS)
+        self.assertEqual((session.lr(), session.lr_scale(0), params["last.bias"].tolist()), (0.01, 0, before))
+        session.set_lr_scale(0, None)
+        self.assertEqual(session.lr_scale(0), 0.5)
+        error = self.refused(ampc.Error, "", session.set_lr, -2.0)
+        self.assertEqual(error.status, "AMP_INVALID_ARGUMENT")
 
     def test_what_a_model_says(self):
         self.assertEqual(self.model.inputs, [("x", "f32", ("N", 2)), ("targets", "i32", ("N",))])

@@ -17,6 +17,12 @@ double Rate(const Training &t, int32_t block = 0) {
     return lr;
 }
 
+double Scale(const Training &t, int32_t group) {
+    double scale = -1;
+    EXPECT_EQ(amp_session_get_lr_scale(t.session, group, &scale, nullptr), AMP_OK);
+    return scale;
+}
+
 // |steps| steps, with the rate of |rates| before each where there are some.
 std::vector<float> Trained(Training &t, int steps, const std::vector<double> &rates = {}) {
     for (int i = 0; i < steps; i++) {
@@ -32,82 +38,137 @@ std::vector<float> Trained(Training &t, int steps, const std::vector<double> &ra
 TEST_F(LearningRate, HasTheBitsOfASchedule) {
     Training text(compile_to_file(With("fp16", "adamw(lr = step(base = 0.02, every = 2, gamma = 0.5))"), "text.so"),
                   16);
-    Training set(compile_to_file(With("fp16", "adamw(lr = settable(0.5))"), "set.so"), 16);
-    ASSERT_TRUE(text.ok() && set.ok());
-    EXPECT_EQ(Rate(set), 0.5);
-    EXPECT_EQ(Trained(text, 5), Trained(set, 5, {0.02, 0.02, 0.01, 0.01, 0.005}));
-    EXPECT_EQ(Rate(set), 0.005);
+    ASSERT_TRUE(text.ok());
+    std::vector<float> expected = Trained(text, 5);
+    for (const char *lr : {"0.5", "settable(0.5)", "constant(0.5)", "cosine(peak = 0.5, warmup = 3, steps = 9)"}) {
+        Training set(compile_to_file(With("fp16", "adamw(lr = " + std::string(lr) + ")"), "set.so"), 16);
+        ASSERT_TRUE(set.ok());
+        EXPECT_EQ(Trained(set, 5, {0.02, 0.02, 0.01, 0.01, 0.005}), expected) << lr;
+        EXPECT_EQ(Rate(set), 0.005);
+    }
 }
 
 TEST_F(LearningRate, IsTheNumberOfTheTextUntilItIsSet) {
     if (device()) GTEST_SKIP() << "the same on the device";
     for (const char *rest : {"sgd(lr = %s)", "sgd(lr = %s, momentum = 0.9, weight_decay = 0.1)", "adam(lr = %s)",
                              "adamw(lr = %s, weight_decay = 0.1)"}) {
-        char number[128], settable[128];
+        char number[128], schedule[128];
         snprintf(number, sizeof number, rest, "0.03");
-        snprintf(settable, sizeof settable, rest, "settable(0.03)");
+        snprintf(schedule, sizeof schedule, rest, "step(base = 0.03, every = 9, gamma = 0.5)");
         Training a(compile_to_file(With("fp16", number), "number.so"), 16);
-        Training b(compile_to_file(With("fp16", settable), "settable.so"), 16);
+        Training b(compile_to_file(With("fp16", schedule), "schedule.so"), 16);
         ASSERT_TRUE(a.ok() && b.ok());
-        EXPECT_EQ(Trained(a, 3), Trained(b, 3)) << settable;
-        std::vector<float> before = all_params(b);
-        EXPECT_EQ(Trained(b, 2, {0, 0}), before) << "a rate of 0 keeps the weights";
+        EXPECT_EQ(Rate(a), 0.03);
+        EXPECT_EQ(Trained(a, 3), Trained(b, 3)) << number;
+        std::vector<float> before = all_params(a);
+        EXPECT_EQ(Trained(a, 2, {0, 0}), before) << "a rate of 0 keeps the weights";
+        EXPECT_EQ(Trained(b, 2, {0, 0}), before) << "beside a schedule, too";
     }
+}
+
+// The schedule goes on counting; the rate comes back where it would have been.
+TEST_F(LearningRate, ReplacesAScheduleUntilItIsGivenBack) {
+    if (device()) GTEST_SKIP() << "the same on the device";
+    Training t(compile_to_file(With("fp32", "sgd(lr = step(base = 0.5, every = 2, gamma = 0.5))"), "given.so"), 16);
+    ASSERT_TRUE(t.ok());
+    EXPECT_EQ(Rate(t), 0) << "no step yet";
+    Trained(t, 1);
+    EXPECT_EQ(Rate(t), 0.5);
+    Trained(t, 3, {0.75, 0.25, 0.125});
+    EXPECT_EQ(Rate(t), 0.125);
+    ASSERT_EQ(amp_session_set_lr(t.session, 0, AMP_LR_OF_MODEL, &t.err), AMP_OK) << t.err.message;
+    EXPECT_EQ(Rate(t), 0.25) << "what the schedule said in the last step";
+    Trained(t, 1);
+    EXPECT_EQ(Rate(t), 0.125) << "the fifth step";
 }
 
 TEST_F(LearningRate, IsInCheckpoints) {
     if (device()) GTEST_SKIP() << "the same on the device";
-    std::string path = compile_to_file(With("fp32", "adamw(lr = settable(0.5))"), "kept.so"),
-                file = temp_path("kept.ck");
-    Training a(path, 16), b(path, 16);
+    for (const char *optimizer : {"adamw(lr = 0.5)", "adamw(lr = linear(peak = 0.5, warmup = 2, steps = 9))"}) {
+        std::string path = compile_to_file(With("fp32", optimizer), "kept.so"), file = temp_path("kept.ck");
+        Training a(path, 16), b(path, 16);
+        ASSERT_TRUE(a.ok() && b.ok());
+        Trained(a, 2, {0.01, 0.02});
+        ASSERT_EQ(amp_checkpoint_save(a.session, file.c_str(), nullptr, &a.err), AMP_OK) << a.err.message;
+        ASSERT_EQ(amp_checkpoint_load(b.session, file.c_str(), nullptr, 0, &b.err), AMP_OK) << b.err.message;
+        EXPECT_EQ(Rate(b), 0.02);
+        EXPECT_EQ(Trained(a, 2), Trained(b, 2));
+    }
+}
+
+// So a text that is changed between two runs counts, unless the program set the rate.
+TEST_F(LearningRate, OfTheTextIsInNoCheckpoint) {
+    if (device()) GTEST_SKIP() << "the same on the device";
+    std::string file = temp_path("text.ck"), group = "\n    group \"*.bias\": lr_scale = ";
+    Training a(compile_to_file(With("fp32", "sgd(lr = 0.5)" + group + "0.5"), "first.so"), 16);
+    Training b(compile_to_file(With("fp32", "sgd(lr = 0.25)" + group + "0.125"), "second.so"), 16);
     ASSERT_TRUE(a.ok() && b.ok());
-    Trained(a, 2, {0.01, 0.02});
+    Trained(a, 1);
+    ASSERT_EQ(amp_session_set_lr(b.session, 0, 0.125, &b.err), AMP_OK) << b.err.message;
     ASSERT_EQ(amp_checkpoint_save(a.session, file.c_str(), nullptr, &a.err), AMP_OK) << a.err.message;
     ASSERT_EQ(amp_checkpoint_load(b.session, file.c_str(), nullptr, 0, &b.err), AMP_OK) << b.err.message;
-    EXPECT_EQ(Rate(b), 0.02);
-    EXPECT_EQ(Trained(a, 2), Trained(b, 2));
+    EXPECT_EQ(Rate(b), 0.25) << "loading drops what was set before";
+    EXPECT_EQ(Scale(b, 0), 0.125);
+    ASSERT_EQ(amp_session_set_lr_scale(a.session, 0, 0.75, &a.err), AMP_OK) << a.err.message;
+    ASSERT_EQ(amp_checkpoint_save(a.session, file.c_str(), nullptr, &a.err), AMP_OK) << a.err.message;
+    ASSERT_EQ(amp_checkpoint_load(b.session, file.c_str(), nullptr, 0, &b.err), AMP_OK) << b.err.message;
+    EXPECT_EQ(Rate(b), 0.25);
+    EXPECT_EQ(Scale(b, 0), 0.75);
 }
 
 TEST_F(LearningRate, SaysWhatCannotBeSet) {
     if (device()) GTEST_SKIP() << "the same on the device";
-    Training fixed(compile_to_file(With("fp32", "sgd(lr = 0.1)"), "fixed.so"), 16);
-    Training set(compile_to_file(With("fp32", "sgd(lr = settable(0.1))"), "set.so"), 16);
-    ASSERT_TRUE(fixed.ok() && set.ok());
-    EXPECT_EQ(amp_session_set_lr(fixed.session, 0, 0.1, &fixed.err), AMP_UNSUPPORTED);
-    EXPECT_NE(strstr(fixed.err.message, "write `lr = settable(0.001)`"), nullptr) << fixed.err.message;
-    for (double wrong : {-1.0, (double)NAN, (double)INFINITY})
+    Training set(compile_to_file(With("fp32", "sgd(lr = 0.1)\n    group \"*.bias\": weight_decay = 0.0"), "set.so"),
+                 16);
+    ASSERT_TRUE(set.ok());
+    for (double wrong : {-0.5, (double)NAN, (double)INFINITY})
         EXPECT_EQ(amp_session_set_lr(set.session, 0, wrong, &set.err), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(amp_session_set_lr(set.session, 1, 0.1, &set.err), AMP_INVALID_ARGUMENT);
+    EXPECT_NE(strstr(set.err.message, "train block 1 trains nothing, or is none"), nullptr) << set.err.message;
     EXPECT_EQ(amp_session_set_lr(set.session, -1, 0.1, &set.err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_session_set_lr_scale(set.session, 0, 0.1, &set.err), AMP_INVALID_ARGUMENT);
+    EXPECT_NE(strstr(set.err.message, "write `lr_scale = 1.0` in its line"), nullptr) << set.err.message;
+    EXPECT_EQ(Rate(set), 0.1);
 }
 
-// Two blocks, the second of which is settable, and a group of it with a factor.
-TEST_F(LearningRate, IsOfABlock) {
-    if (device()) GTEST_SKIP() << "the same on the device";
-    auto text = [](const std::string &rate) {
-        return "amp 1\nmodel two(x: f32[N, 7]) -> a, b {\n    a = linear(x; out = 3) as left\n"
-               "    b = linear(x; out = 3) as right\n}\ntrain two for \"left.*\" {\n    input t: i32[N]\n"
-               "    loss = cross_entropy(a, t)\n    optimizer = sgd(lr = 0.1)\n}\n"
-               "train two for \"right.*\" {\n    input u: i32[N]\n    loss = cross_entropy(b, u)\n"
-               "    optimizer = adamw(lr = " +
-               rate + ")\n    group \"*.bias\": lr_scale = 0.5\n}\nprecision fp32 { }\n";
-    };
-    auto train = [](Training &t) {
-        for (unsigned i = 0; i < 3; i++) {
-            Batch b(11, 7, 3, i + 1);
-            const void *inputs[] = {b.x.data(), b.y.data(), b.y.data()};
-            EXPECT_EQ(amp_step(t.session, inputs, 11, nullptr, &t.err), AMP_OK) << t.err.message;
-        }
-        return all_params(t);
-    };
-    Training fixed(compile_to_file(text("step(base = 0.25, every = 9, gamma = 0.5)"), "two.so"), 16);
-    Training set(compile_to_file(text("settable(1.0)"), "of.so"), 16);
+// Two blocks, and groups of both.
+std::string Two(const char *left, const char *right, const char *left_bias, const char *right_bias) {
+    return std::string("amp 1\nmodel two(x: f32[N, 7]) -> a, b {\n    a = linear(x; out = 3) as left\n"
+                       "    b = linear(x; out = 3) as right\n}\ntrain two for \"left.*\" {\n    input t: i32[N]\n"
+                       "    loss = cross_entropy(a, t)\n    optimizer = sgd(lr = ") +
+           left + ")\n    group \"*.bias\": lr_scale = " + left_bias +
+           "\n}\ntrain two for \"right.*\" {\n    input u: i32[N]\n    loss = cross_entropy(b, u)\n"
+           "    optimizer = adamw(lr = " +
+           right + ")\n    group \"*.weight\": weight_decay = 0.1\n    group \"*.bias\": lr_scale = " + right_bias +
+           ", weight_decay = 0.0\n}\nprecision fp16 { }\n";
+}
+
+std::vector<float> TrainTwo(Training &t) {
+    for (unsigned i = 0; i < 3; i++) {
+        Batch b(11, 7, 3, i + 1);
+        const void *inputs[] = {b.x.data(), b.y.data(), b.y.data()};
+        EXPECT_EQ(amp_step(t.session, inputs, 11, nullptr, &t.err), AMP_OK) << t.err.message;
+    }
+    return all_params(t);
+}
+
+TEST_F(LearningRate, IsOfABlockAndOfAGroup) {
+    Training fixed(compile_to_file(Two("0.1", "step(base = 0.25, every = 9, gamma = 0.5)", "0.5", "0.0"), "two.so"),
+                   16);
+    Training set(compile_to_file(Two("1.0", "settable(1.0)", "2.0", "1.0"), "of.so"), 16);
     ASSERT_TRUE(fixed.ok() && set.ok());
-    EXPECT_EQ(amp_session_set_lr(set.session, 0, 0.25, &set.err), AMP_INVALID_ARGUMENT);
-    EXPECT_NE(strstr(set.err.message, "train block 0 has no settable learning rate"), nullptr) << set.err.message;
+    ASSERT_EQ(amp_session_set_lr(set.session, 0, 0.1, &set.err), AMP_OK) << set.err.message;
     ASSERT_EQ(amp_session_set_lr(set.session, 1, 0.25, &set.err), AMP_OK) << set.err.message;
+    ASSERT_EQ(amp_session_set_lr_scale(set.session, 0, 0.5, &set.err), AMP_OK) << set.err.message;
+    EXPECT_EQ(amp_session_set_lr_scale(set.session, 1, 0.5, &set.err), AMP_INVALID_ARGUMENT) << "sets no lr_scale";
+    ASSERT_EQ(amp_session_set_lr_scale(set.session, 2, 0, &set.err), AMP_OK) << set.err.message;
+    EXPECT_EQ(Rate(set, 0), 0.1);
     EXPECT_EQ(Rate(set, 1), 0.25);
-    EXPECT_EQ(train(fixed), train(set));
+    EXPECT_EQ(Scale(set, 0), 0.5);
+    EXPECT_EQ(Scale(set, 2), 0);
+    EXPECT_EQ(TrainTwo(fixed), TrainTwo(set));
+    ASSERT_EQ(amp_session_set_lr_scale(set.session, 0, AMP_LR_OF_MODEL, &set.err), AMP_OK) << set.err.message;
+    EXPECT_EQ(Scale(set, 0), 2.0);
 }
 
 } // namespace

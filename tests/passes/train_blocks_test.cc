@@ -23,11 +23,6 @@ class TrainBlocksTest : public TrainingTest {
     }
 
     static const Op *Operand(const Func *f, const Op *o, int i) { return ir_def(f, o->in[i]); }
-    static double Constant(const Func *f, const Op *o, int i) {
-        const Op *def = Operand(f, o, i);
-        EXPECT_EQ(def->code, OP_const);
-        return ir_attr(def, "value")->f;
-    }
 
     static int Count(const Func *f, Opcode code) {
         int count = 0;
@@ -48,8 +43,8 @@ TEST_F(TrainBlocksTest, OfSeveralGroupsTheLastThatGivesAKeyHolds) {
     } cases[] = {
         {"fc1.weight", 0.25, 0.2}, {"fc1.bias", 0.25, 0.0}, {"fc2.weight", 0.05, 0.2}, {"fc2.bias", 0.05, 0.0}};
     for (const auto &c : cases) {
-        EXPECT_EQ(Constant(f, UpdateOf(f, c.param), kLearningRate), c.lr) << c.param;
-        EXPECT_EQ(Constant(f, UpdateOf(f, c.param), kDecay), c.decay) << c.param;
+        EXPECT_EQ(Rate(f, UpdateOf(f, c.param), kLearningRate), c.lr) << c.param;
+        EXPECT_EQ(Rate(f, UpdateOf(f, c.param), kDecay), c.decay) << c.param;
     }
 }
 
@@ -65,14 +60,18 @@ TEST_F(TrainBlocksTest, AScheduleIsOneOpForAllWhoShareIt) {
         Step(RunTrain("  train loss loss\n  optimizer adamw(lr = cosine(peak = 0.5, warmup = 3, steps = 9))\n"
                       "  group \"fc2.*\" lr_scale 0.1\n"));
     EXPECT_EQ(Count(f, OP_cosine_rate), 1);
-    const Op *schedule = Operand(f, UpdateOf(f, "fc1.bias"), kLearningRate);
+    const Op *lr = Operand(f, UpdateOf(f, "fc1.bias"), kLearningRate);
+    EXPECT_EQ(lr->code, OP_settable_rate);
+    EXPECT_EQ(Initial(ir_state_of(f, lr->in[0])), -1) << "the schedule's";
+    const Op *schedule = Operand(f, lr, 1);
     EXPECT_EQ(schedule->code, OP_cosine_rate);
     EXPECT_EQ(ir_attr(schedule, "warmup")->i, 3);
     EXPECT_EQ(ir_attr(schedule, "floor")->f, 0.0);
     EXPECT_STREQ(ir_value(f, schedule->in[0])->name, "step"); // updates that were done: from 0
     const Op *scaled = Operand(f, UpdateOf(f, "fc2.bias"), kLearningRate);
     EXPECT_EQ(scaled->code, OP_mul);
-    EXPECT_EQ(Operand(f, scaled, 0), schedule);
+    EXPECT_EQ(Operand(f, scaled, 0), lr);
+    EXPECT_EQ(Initial(ir_state_of(f, scaled->in[1])), 0.1);
     EXPECT_EQ(scaled, Operand(f, UpdateOf(f, "fc2.weight"), kLearningRate));
 }
 
@@ -113,7 +112,7 @@ TEST_F(TrainBlocksTest, BlocksThatSkipAloneCountAlone) {
     precision_ = "fp16";
     Module *m = RunTrain(kTwoBlocks);
     const Func *f = Step(m);
-    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration step.0 step.1");
+    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration step.0 learning_rate.0 step.1 learning_rate.1");
     EXPECT_EQ(Count(f, OP_all_finite), 3); // of each block, and of all for the scale
     EXPECT_EQ(Count(f, OP_update_scale), 1);
     EXPECT_EQ(Count(f, OP_scale_loss), 2);
@@ -138,7 +137,7 @@ TEST_F(TrainBlocksTest, BlocksThatSkipAloneCountAlone) {
 
 TEST_F(TrainBlocksTest, UnscaledBlocksShareACounter) {
     Module *m = RunTrain(kTwoBlocks);
-    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration");
+    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration learning_rate.0 learning_rate.1");
     EXPECT_STREQ(ir_value(Step(m), UpdateOf(Step(m), "fc2.bias")->in[2])->name, "step.next");
 }
 
@@ -175,6 +174,7 @@ class AccumulateTest : public TrainBlocksTest {
     static double First(const Module *m, const char *name, int64_t j) {
         const State *s = ir_state_find(m, name);
         if (!strcmp(name, "scale")) return 1024;
+        if (s->role == STATE_COUNTER) return Initial(s);
         return s->role == STATE_PARAM ? 0.1 * double((j * 7) % 11 - 5) : s->role == STATE_ACCUMULATOR ? NAN : 0;
     }
 

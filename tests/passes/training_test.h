@@ -44,6 +44,24 @@ class TrainingTest : public PassTest {
 
     // Runs train_step with rounding: inputs x, states all |number| but for those given; targets 0.  Returns the states
     // after it.
+    // A state's first value: the v of constant(v), else 0.
+    static double Initial(const State *s) {
+        const CallArg *v = ir_call_arg(&s->init, "v");
+        return v ? v->value.f : 0;
+    }
+
+    // What an optimizer's operand is at first: a constant, or the rate of the text, times the factor of a group.
+    static double Rate(const Func *f, const Op *o, int operand) {
+        const Op *def = ir_def(f, o->in[operand]);
+        if (!def) return Initial(ir_state_of(f, o->in[operand]));
+        if (def->code == OP_mul) return Rate(f, def, 0) * Rate(f, def, 1);
+        EXPECT_TRUE(def->code == OP_const || def->code == OP_settable_rate) << ir_op_info[def->code].name;
+        if (def->code == OP_settable_rate) {
+            EXPECT_EQ(ir_attr(def, "v")->f, Rate(f, def, 0));
+        }
+        return ir_attr(def, def->code == OP_const ? "value" : "v")->f;
+    }
+
     std::map<std::string, std::vector<double>> RunStep(const Func *f, std::map<std::string, double> numbers) {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
@@ -54,6 +72,8 @@ class TrainingTest : public PassTest {
                 t.data[j] = number != numbers.end() ? number->second : 0.01 * double(j % 7 - 3);
             if (number == numbers.end() && (v->dtype == AMP_DT_I32 || strchr(v->name, '/')))
                 for (int64_t j = 0; j < t.count; j++) t.data[j] = 0;
+            const State *state = v->kind == VAL_STATE ? ir_state_of(f, f->inputs.data[i]) : nullptr;
+            if (state && state->counter.kind == COUNTER_LEARNING_RATE) t.data[0] = Initial(state);
             given.push_back(t);
         }
         InterpOptions rounded = {true};

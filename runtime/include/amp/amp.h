@@ -367,14 +367,25 @@ AMP_API AMP_MUST_USE amp_status amp_session_get_scaler(const amp_session *sessio
 AMP_API AMP_MUST_USE amp_status amp_session_set_scaler(amp_session *session, const amp_scaler_state *state,
                                                        amp_error *err);
 
-/* The learning rate of a train block (numbered from 0) whose model says `lr = settable(0.001)`: the number of the text
- * until it is set, then what was set, from the next amp_step on; a group's lr_scale multiplies it.  Finite, at least 0.
- * Checkpoints keep it, so that training that goes on is the same.  Schedules of the application's own (lower it when
- * the loss of a validation set no longer falls) are made of this; those of the language need no call.
- * AMP_UNSUPPORTED: the model's rate is a number or a schedule of its text. */
+/* The learning rate of a train block (numbered from 0, in the order of the text), for the next amp_step and all after
+ * it; groups multiply it by their factors.  Finite, at least 0; AMP_LR_OF_MODEL: back to what the model's text says.
+ * Where the text has a schedule, a rate that was set replaces it, and the schedule goes on counting: after
+ * AMP_LR_OF_MODEL the rate is what it would have been.  amp_session_get_lr then gives the rate of the last step (0
+ * before the session's first); else it gives that of the next.
+ * Checkpoints hold a rate that is not the text's, so that training that goes on is the same; where they hold none, the
+ * rate becomes that of the text.  A rate that is never set changes no bit.
+ * AMP_UNSUPPORTED: the model is of an earlier ampc, which compiled the rate into the code: compile it again. */
+#define AMP_LR_OF_MODEL (-1.0)
 AMP_API AMP_MUST_USE amp_status amp_session_get_lr(const amp_session *session, int32_t block, double *lr,
                                                    amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_session_set_lr(amp_session *session, int32_t block, double lr, amp_error *err);
+/* The factor of a group: of `group "*.bias": lr_scale = 0.1`, 0.1 until it is set.  Groups are numbered from 0 over all
+ * train blocks, in the order of the text; those without lr_scale count, but have no factor (AMP_INVALID_ARGUMENT; so
+ * has one whose parameters are all frozen or taken by later groups).  Values and checkpoints as above. */
+AMP_API AMP_MUST_USE amp_status amp_session_get_lr_scale(const amp_session *session, int32_t group, double *scale,
+                                                         amp_error *err);
+AMP_API AMP_MUST_USE amp_status amp_session_set_lr_scale(amp_session *session, int32_t group, double scale,
+                                                         amp_error *err);
 
 /* With keep_values, or where the model computes it (clip_norm): the norm of all gradients of the last complete step, in
  * double, unscaled, before clipping; infinite or NaN where they are.  It reads every gradient: a report's grad_norm,

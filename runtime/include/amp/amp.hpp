@@ -498,7 +498,8 @@ class Session {
     /* With published = 1: the version that the last call read. */
     uint64_t version() const noexcept { return amp_session_version(get()); }
 
-    /* The learning rate of a train block whose model says `lr = settable(...)`. */
+    /* The learning rate of a train block, and the factor of a group line (counted from 0 over all train blocks);
+     * AMP_LR_OF_MODEL: back to what the model says. */
     double lr(int32_t block = 0) const {
         double rate = 0;
         detail::Call call;
@@ -508,6 +509,16 @@ class Session {
     void set_lr(double rate, int32_t block = 0) {
         detail::Call call;
         call.check(amp_session_set_lr(get(), block, rate, call.error()));
+    }
+    double lr_scale(int32_t group) const {
+        double scale = 0;
+        detail::Call call;
+        call.check(amp_session_get_lr_scale(get(), group, &scale, call.error()));
+        return scale;
+    }
+    void set_lr_scale(int32_t group, double scale) {
+        detail::Call call;
+        call.check(amp_session_set_lr_scale(get(), group, scale, call.error()));
     }
 
     Scaler scaler() const {

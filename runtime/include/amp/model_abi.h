@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 5u
+#define AMP_MODEL_ABI_MINOR 6u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -82,8 +82,13 @@ enum {
     AMP_COUNTER_ITERATION = 5, /* COUNTER, i64 "iteration": steps, skipped ones too */
     AMP_COUNTER_SEED = 6,      /* COUNTER, i64 "seed" */
     AMP_COUNTER_MICRO = 7,     /* COUNTER, i64 "micro": the micro-batch of the step */
-    /* minor 5.  COUNTER, f64 "learning_rate", "learning_rate.0": of a train block, where the application sets it */
-    AMP_COUNTER_LEARNING_RATE = 8
+    /* minor 5.  COUNTER, f64 "learning_rate", "learning_rate.0": of a train block, for the application to set.
+     * Negative (minor 6): the schedule gives the rate */
+    AMP_COUNTER_LEARNING_RATE = 8,
+    /* minor 6.  COUNTER, f64 "scheduled_rate", "scheduled_rate.0": what the schedule said in the last step */
+    AMP_COUNTER_SCHEDULED_RATE = 9,
+    /* minor 6.  COUNTER, f64 "lr_scale.0": factor of a group; |counter_block| is the group's number */
+    AMP_COUNTER_LR_SCALE = 10
 };
 
 typedef struct amp_model_state {
@@ -100,7 +105,7 @@ typedef struct amp_model_state {
     double init_args[4]; /* in the order of the language's reference */
     uint32_t init_arg_count, reserved;
     uint32_t counter;      /* minor 4.  COUNTER, SCALER: AMP_COUNTER_* */
-    int32_t counter_block; /* of the train block that counts; AMP_MODEL_NONE: of all */
+    int32_t counter_block; /* of the train block that counts; of LR_SCALE the group; AMP_MODEL_NONE: of all */
 } amp_model_state;
 
 /* ---- inputs and results of a call -------------------------------------------------------------------------------- */

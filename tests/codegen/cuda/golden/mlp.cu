@@ -1,7 +1,7 @@
 /* k00  loss.scale: scale_loss + inverse_scale + increment + adamw           mlp.amp:14
  *   scalar over [1, 1] in train_step
- *   in     b0 scale f32   b1 step i64   b2 iteration i64
- *   out    b2 iteration i64   b3 d.loss.scaled f32   b4 inverse_scale f32   b5 step.next i64   b6 184 f32   b7 191 f32
+ *   in     b0 scale f32   b1 step i64   b2 learning_rate f64   b3 iteration i64
+ *   out    b3 iteration i64   b4 d.loss.scaled f32   b5 inverse_scale f32   b6 step.next i64   b7 181 f32   b8 187 f32   b9 194 f32
  *   v1 %d.loss f32 = const()   {gradient, of cross_entropy.nll_loss}
  *   v3 %d.loss.scaled f32 = mul(v1, v2)   {loss_scale}
  *   v4 %140 f64 = cast(v2)
@@ -9,27 +9,32 @@
  *   v6 %142 f64 = div(v5, v4)
  *   v7 %inverse_scale f32 = cast(v6)   {loss_scale}
  *   v9 %step.next i64 = increment(v8)   {update, of step}
- *   v10 %180 f64 = power(v9)
- *   v11 %181 f64 = const()
- *   v12 %182 f64 = sub(v11, v10)
- *   v13 %lr f64 = const()   {update, of optimizer}
- *   v14 %183 f64 = div(v13, v12)
- *   v15 %184 f32 = cast(v14)
- *   v16 %185 f64 = power(v9)
- *   v17 %186 f64 = const()
- *   v18 %187 f64 = sub(v17, v16)
- *   v19 %188 f64 = sqrt(v18)
- *   v20 %189 f64 = const()
- *   v21 %190 f64 = div(v20, v19)
- *   v22 %191 f32 = cast(v21)
- *   v24 %iteration.next i64 = increment(v23)   {update, of iteration}
- *   assign(v23, v24)   {update, of iteration}
+ *   v10 %weight_decay f64 = const()   {update, of optimizer}
+ *   v12 %179 f64 = mul(v11, v10)
+ *   v13 %178 f64 = const()
+ *   v14 %180 f64 = sub(v13, v12)
+ *   v15 %181 f32 = cast(v14)
+ *   v16 %183 f64 = power(v9)
+ *   v17 %184 f64 = const()
+ *   v18 %185 f64 = sub(v17, v16)
+ *   v19 %186 f64 = div(v11, v18)
+ *   v20 %187 f32 = cast(v19)
+ *   v21 %188 f64 = power(v9)
+ *   v22 %189 f64 = const()
+ *   v23 %190 f64 = sub(v22, v21)
+ *   v24 %191 f64 = sqrt(v23)
+ *   v25 %192 f64 = const()
+ *   v26 %193 f64 = div(v25, v24)
+ *   v27 %194 f32 = cast(v26)
+ *   v29 %iteration.next i64 = increment(v28)   {update, of iteration}
+ *   assign(v28, v29)   {update, of iteration}
  */
-extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, const int64_t *b1, int64_t *b2, float *b3, float *b4, int64_t *b5, float *b6, float *b7, int64_t n)
+extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, const int64_t *b1, const double *b2, int64_t *b3, float *b4, float *b5, int64_t *b6, float *b7, float *b8, float *b9, int64_t n)
 {
     const float v2 = get_f32(b0);
     const int64_t v8 = get_i64(b1);
-    const int64_t v23 = get_i64(b2);
+    const double v11 = get_f64(b2);
+    const int64_t v28 = get_i64(b3);
     const float v1 = 1.0f;
     const float v3 = v1 * v2;
     const double v4 = (double)v2;
@@ -37,26 +42,31 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, 
     const double v6 = v5 / v4;
     const float v7 = (float)v6;
     const int64_t v9 = v8 + 1;
-    const double v10 = power_f64(0.9, v9);
-    const double v11 = 1.0;
-    const double v12 = v11 - v10;
-    const double v13 = 0.0005;
-    const double v14 = v13 / v12;
+    const double v10 = 0.01;
+    const double v12 = v11 * v10;
+    const double v13 = 1.0;
+    const double v14 = v13 - v12;
     const float v15 = (float)v14;
-    const double v16 = power_f64(0.999, v9);
+    const double v16 = power_f64(0.9, v9);
     const double v17 = 1.0;
     const double v18 = v17 - v16;
-    const double v19 = sqrt_f64(v18);
-    const double v20 = 1.0;
-    const double v21 = v20 / v19;
-    const float v22 = (float)v21;
-    const int64_t v24 = v23 + 1;
-    put_f32(b3, v3);
-    put_f32(b4, v7);
-    put_i64(b5, v9);
-    put_f32(b6, v15);
-    put_f32(b7, v22);
-    put_i64(b2, v24);
+    const double v19 = v11 / v18;
+    const float v20 = (float)v19;
+    const double v21 = power_f64(0.999, v9);
+    const double v22 = 1.0;
+    const double v23 = v22 - v21;
+    const double v24 = sqrt_f64(v23);
+    const double v25 = 1.0;
+    const double v26 = v25 / v24;
+    const float v27 = (float)v26;
+    const int64_t v29 = v28 + 1;
+    put_f32(b4, v3);
+    put_f32(b5, v7);
+    put_i64(b6, v9);
+    put_f32(b7, v15);
+    put_f32(b8, v20);
+    put_f32(b9, v27);
+    put_i64(b3, v29);
 }
 
 /* k01  cross_entropy: nll_loss + nll_loss_grad           mlp.amp:14
@@ -786,7 +796,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t 
  *   product over [512, 784] in train_step
  *   in     b0 x f32[N, 784]   b1 d.fc1.y f16[N, 512]   b2 inverse_scale f32
  *   out    b3 118 bool   b4 grad.fc1.weight f32[512, 784]
- *   v2 %309 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
+ *   v2 %307 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
  *   v4 %d.fc1.weight f32[512, 784] = contract(v3, v2)   {weight_gradient, of fc1.linear}
  *   v5 %116 bool[512, 784] = is_finite(v4)
  *   v6 %117 bool[512, 784] = not(v5)
@@ -942,30 +952,29 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k15(const int32_t *b0
  *   tile over [10, 512] in train_step
  * k21  fc3.bias: adamw           mlp.amp:16
  *   tile over [1, 10] in train_step
- *   in     b0 grad.fc1.weight f32[512, 784]   b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b3 191 f32   b4 184 f32   b5 fc1.weight f32[512, 784]
- *   out    b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b5 fc1.weight f32[512, 784]   b6 fc1.weight/f16.rows f16[512, 784]
- *   v1 %196 f32 = const()
- *   v3 %197 f32[512, 784] = mul(v2, v1)
- *   v4 %192 f32 = const()
- *   v6 %193 f32[512, 784] = mul(v5, v4)
+ *   in     b0 grad.fc1.weight f32[512, 784]   b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b3 194 f32   b4 187 f32   b5 fc1.weight f32[512, 784]   b6 181 f32
+ *   out    b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b5 fc1.weight f32[512, 784]   b7 fc1.weight/f16.rows f16[512, 784]
+ *   v1 %199 f32 = const()
+ *   v3 %200 f32[512, 784] = mul(v2, v1)
+ *   v4 %195 f32 = const()
+ *   v6 %196 f32[512, 784] = mul(v5, v4)
  *   v7 %fc1.weight/m.next f32[512, 784] = add(v6, v3)   {update, of fc1.weight}
- *   v8 %199 f32 = const()
- *   v9 %200 f32[512, 784] = mul(v2, v8)
- *   v10 %201 f32[512, 784] = mul(v9, v2)
- *   v11 %194 f32 = const()
- *   v13 %195 f32[512, 784] = mul(v12, v11)
+ *   v8 %202 f32 = const()
+ *   v9 %203 f32[512, 784] = mul(v2, v8)
+ *   v10 %204 f32[512, 784] = mul(v9, v2)
+ *   v11 %197 f32 = const()
+ *   v13 %198 f32[512, 784] = mul(v12, v11)
  *   v14 %fc1.weight/v.next f32[512, 784] = add(v13, v10)   {update, of fc1.weight}
- *   v15 %203 f32[512, 784] = sqrt(v14)
- *   v17 %204 f32[512, 784] = mul(v15, v16)
- *   v18 %205 f32 = const()
- *   v19 %206 f32[512, 784] = add(v17, v18)
- *   v21 %207 f32[512, 784] = mul(v20, v7)
- *   v22 %208 f32[512, 784] = div(v21, v19)
- *   v23 %178 f32 = const()
- *   v25 %179 f32[512, 784] = mul(v24, v23)
+ *   v15 %206 f32[512, 784] = sqrt(v14)
+ *   v17 %207 f32[512, 784] = mul(v15, v16)
+ *   v18 %208 f32 = const()
+ *   v19 %209 f32[512, 784] = add(v17, v18)
+ *   v21 %210 f32[512, 784] = mul(v20, v7)
+ *   v22 %211 f32[512, 784] = div(v21, v19)
+ *   v25 %182 f32[512, 784] = mul(v23, v24)
  *   v26 %fc1.weight.next f32[512, 784] = sub(v25, v22)   {update, of fc1.weight}
- *   assign(v24, v26)   {update, of fc1.weight}
- *   v27 %310 f16[512, 784] = cast(v26)   {update}
+ *   assign(v23, v26)   {update, of fc1.weight}
+ *   v27 %308 f16[512, 784] = cast(v26)   {update}
  *   assign(v28, v27)
  *   assign(v5, v7)   {update, of fc1.weight/m}
  *   assign(v12, v14)   {update, of fc1.weight/v}
@@ -974,15 +983,16 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
 {
     int64_t block = blockIdx.x;
     const int member = find_member(member_elements, 6, 1024, &block);
-    void *const *const operand = operands + member * 8;
+    void *const *const operand = operands + member * 9;
     MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
     MAYBE_UNUSED float *const b1 = (float *)operand[1];
     MAYBE_UNUSED float *const b2 = (float *)operand[2];
     MAYBE_UNUSED const float *const b3 = (const float *)operand[3];
     MAYBE_UNUSED const float *const b4 = (const float *)operand[4];
     MAYBE_UNUSED float *const b5 = (float *)operand[5];
-    MAYBE_UNUSED uint16_t *const b6 = (uint16_t *)operand[6];
-    const int32_t *const predicate = (const int32_t *)operand[7];
+    MAYBE_UNUSED const float *const b6 = (const float *)operand[6];
+    MAYBE_UNUSED uint16_t *const b7 = (uint16_t *)operand[7];
+    const int32_t *const predicate = (const int32_t *)operand[8];
     if (!*predicate) return;
     const int64_t elements = member_elements[member];
     const int64_t at = (block * 256 + threadIdx.x) * 4;
@@ -990,22 +1000,22 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
     MAYBE_UNUSED const int64_t left = elements - at;
     const float v16 = get_f32(b3);
     const float v20 = get_f32(b4);
+    const float v24 = get_f32(b6);
     const float v1 = 0.10000000149011612f;
     const float v4 = 0.8999999761581421f;
     const float v8 = 0.0010000000474974513f;
     const float v11 = 0.9990000128746033f;
     const float v18 = 9.99999993922529e-09f;
-    const float v23 = 0.9999949932098389f;
     float x2[4];
     load_f32(x2, b0 + at, left);
     float x5[4];
     load_f32(x5, b1 + at, left);
     float x12[4];
     load_f32(x12, b2 + at, left);
-    float x24[4];
-    load_f32(x24, b5 + at, left);
+    float x23[4];
+    load_f32(x23, b5 + at, left);
     float y5[4];
-    float y6[4];
+    float y7[4];
     float y1[4];
     float y2[4];
     UNROLL
@@ -1013,7 +1023,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
         const float v2 = x2[i];
         const float v5 = x5[i];
         const float v12 = x12[i];
-        const float v24 = x24[i];
+        const float v23 = x23[i];
         const float v3 = v2 * v1;
         const float v6 = v5 * v4;
         const float v7 = v6 + v3;
@@ -1026,16 +1036,16 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
         const float v19 = v17 + v18;
         const float v21 = v20 * v7;
         const float v22 = v21 / v19;
-        const float v25 = v24 * v23;
+        const float v25 = v23 * v24;
         const float v26 = v25 - v22;
         const float v27 = round_f16_f32(v26);
         y5[i] = v26;
-        y6[i] = v27;
+        y7[i] = v27;
         y1[i] = v7;
         y2[i] = v14;
     }
     store_f32(b5 + at, y5, left);
-    store_f16(b6 + at, y6, left);
+    store_f16(b7 + at, y7, left);
     store_f32(b1 + at, y1, left);
     store_f32(b2 + at, y2, left);
 }

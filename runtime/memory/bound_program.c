@@ -102,7 +102,7 @@ amp_status amp_bound_program_make(amp_bound_program *b, const amp_program *progr
                                   void *const *states, const amp_allocator *allocator, amp_error *err) {
     *b = (amp_bound_program){.options = *options};
     amp_memory_plan_options plan = {.capacity = options->capacity,
-                                    .separate = options->sharing != AMP_SHARE_ARENA,
+                                    .separate = !amp_shares_memory(options->sharing),
                                     .align = options->device_memory ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN};
     AMP_TRY(amp_memory_plan_make(&b->plan, program, &plan, allocator, err));
     b->program = program;
@@ -139,7 +139,7 @@ void amp_bound_program_use_arena(amp_bound_program *b, char *arena) {
 size_t amp_bound_program_temporaries(const amp_bound_program *b) {
     size_t bytes = 0;
     if (!b->program || b->options.sharing == AMP_SHARE_ARENA) return 0;
-    if (b->options.sharing == AMP_OWN_ARENA) return b->plan.arena;
+    if (b->options.sharing != AMP_OWN_ALLOCATIONS) return b->plan.arena;
     for (int32_t i = 0; i < b->program->buffer_count; i++)
         if (is_temp(b, i)) bytes += b->plan.bytes[i];
     return bytes;

@@ -9,9 +9,15 @@
 
 typedef enum amp_sharing {
     AMP_SHARE_ARENA,    /* temporaries are in an arena that several programs use in turn */
+    AMP_KEEP_RESULTS,   /* in one of their own, where those that are results are readable until the next run */
     AMP_OWN_ARENA,      /* temporaries share nothing: all are readable after a run */
     AMP_OWN_ALLOCATIONS /* the same, each in a separate allocation: sanitizers see overruns */
 } amp_sharing;
+
+/* Temporaries that are not live at the same time. */
+static inline bool amp_shares_memory(amp_sharing sharing) {
+    return sharing == AMP_SHARE_ARENA || sharing == AMP_KEEP_RESULTS;
+}
 
 typedef struct amp_bound_options {
     int64_t capacity;
@@ -27,7 +33,7 @@ typedef struct amp_bound_program {
     void **buffers; /* by buffer: INPUT is set with each call; WATCH NULL where nobody watches */
     char *kept;     /* flags, outputs and watched values: what is read after a run */
     size_t kept_bytes;
-    char *arena; /* temporaries: AMP_OWN_ARENA */
+    char *arena; /* temporaries: AMP_KEEP_RESULTS, AMP_OWN_ARENA */
     /* In device memory: */
     void *flags; /* all of them */
     size_t flag_bytes;

@@ -87,6 +87,7 @@ typedef struct amp_session_states { /* each by state of the model */
 struct amp_session {
     atomic_int references;
     bool training;
+    bool keeps_gradients; /* they are readable after a step */
     int64_t capacity;
     amp_model *model; /* as the device runs it: amp_model_for */
     amp_params *params;
@@ -170,6 +171,12 @@ amp_status amp_session_start_readback(const amp_session *session, const amp_read
 amp_status amp_session_settle(const amp_session *session, bool wait, amp_error *err);
 /* Counters or the scaler were changed on the host (settle before): the device gets them. */
 amp_status amp_session_write_scalars(const amp_session *session, amp_error *err);
+
+/* ---- grad_norm.c ------------------------------------------------------------------------------------------------- */
+
+/* The norm of all gradients, as the last step's program left it; NaN where the model computes none. */
+bool amp_session_computes_norm(const amp_session *session);
+double amp_session_computed_norm(const amp_session *session);
 
 /* ---- session_device_memory.c ------------------------------------------------------------------------------------- */
 

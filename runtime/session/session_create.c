@@ -148,15 +148,18 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
 
 /* ---- making: programs -------------------------------------------------------------------------------------------- */
 
-static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool keep, bool separate,
-                       amp_error *err) {
+/* |step|: of training, whose gradients or values may have to be kept. */
+static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool step,
+                       const amp_session_options *options, amp_error *err) {
     if (!program) return AMP_OK;
+    bool keep = step && options->keep_values, norm = step && options->grad_norm;
     amp_bound_options o = {
         .capacity = s->capacity,
-        .sharing = separate ? AMP_OWN_ALLOCATIONS
-                   : keep   ? AMP_OWN_ARENA
-                            : AMP_SHARE_ARENA,
-        .watch = keep,
+        .sharing = options->separate_buffers ? AMP_OWN_ALLOCATIONS
+                   : keep                    ? AMP_OWN_ARENA
+                   : norm                    ? AMP_KEEP_RESULTS
+                                             : AMP_SHARE_ARENA,
+        .watch = keep || norm,
         .device_memory = amp_session_has_device_memory(s),
     };
     AMP_TRY(amp_bound_program_make(bound, program, &o, s->states.bound, &s->memory.allocator, err));
@@ -190,8 +193,8 @@ static amp_status make_programs(amp_session *s, const amp_session_options *o, am
         [AMP_RUN_REFRESH] = s->published ? NULL : m->refresh,
     };
     for (int i = 0; i < AMP_SESSION_PROGRAMS; i++) {
-        bool keep = o->keep_values && (i == AMP_RUN_TRAIN_STEP || i == AMP_RUN_APPLY_STEP);
-        AMP_TRY(bind(s, &s->programs[i], programs[i], keep, o->separate_buffers, err));
+        bool step = i == AMP_RUN_TRAIN_STEP || i == AMP_RUN_APPLY_STEP;
+        AMP_TRY(bind(s, &s->programs[i], programs[i], step, o, err));
     }
     return make_arena(s, err);
 }
@@ -283,6 +286,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     s->capacity = o.capacity;
     s->published = o.published != 0;
     s->training = amp_model_trains(target) && !o.inference && !o.published;
+    s->keeps_gradients = o.keep_values || o.grad_norm;
     amp_status status = fill(s, &o, type, err);
     if (status) amp_session_release(s);
     else *out = s;

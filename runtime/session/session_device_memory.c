@@ -91,7 +91,8 @@ static void place_states(amp_session *s) {
 
 static void place_temporaries(amp_session *s, amp_bound_program *b) {
     bool each = b->options.sharing == AMP_OWN_ALLOCATIONS;
-    char *arena = b->options.sharing == AMP_OWN_ARENA ? amp_device_arena_take(&s->device_arena, b->plan.arena) : NULL;
+    bool own = b->options.sharing == AMP_OWN_ARENA || b->options.sharing == AMP_KEEP_RESULTS;
+    char *arena = own ? amp_device_arena_take(&s->device_arena, b->plan.arena) : NULL;
     for (int32_t i = 0; i < b->program->buffer_count; i++) {
         if (b->program->buffers[i].kind != AMP_BUFFER_TEMP) continue;
         if (each) b->buffers[i] = amp_device_arena_take(&s->device_arena, room_of(s, b, i));

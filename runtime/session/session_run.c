@@ -143,12 +143,6 @@ static int32_t skipped_blocks(const amp_session *s) {
     return blocks ? skipped : amp_bound_program_scalar(last, ok) == 0;
 }
 
-static double grad_norm(const amp_session *s) {
-    const amp_bound_program *last = amp_session_last_program(s);
-    int32_t norm = amp_program_result(last->program, AMP_RESULT_NORM);
-    return norm < 0 ? NAN : amp_bound_program_scalar(last, norm);
-}
-
 static void fill_report(const amp_session *s, bool complete, amp_step_report *report) {
     *report = (amp_step_report){
         .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
@@ -158,7 +152,7 @@ static void fill_report(const amp_session *s, bool complete, amp_step_report *re
         .iteration = count_of(amp_session_iteration(s)),
         .at_floor = at_floor(s),
         .complete = complete,
-        .grad_norm = complete ? grad_norm(s) : NAN,
+        .grad_norm = complete ? amp_session_computed_norm(s) : NAN,
     };
 }
 

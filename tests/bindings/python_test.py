@@ -329,6 +329,14 @@ class Use(Rings):
         self.assertEqual(error.status, "AMP_WRONG_STATE")
         self.assertEqual(serving.infer(X)["logits"].shape, (24, 3))
 
+    def test_the_norm_of_the_gradients(self):
+        session = ampc.Session(self.model, self.params, capacity=24, grad_norm=1)
+        session.step(X, TARGETS)
+        self.assertGreater(session.grad_norm(), 0)
+        self.session.step(X, TARGETS)
+        error = self.refused(ampc.Error, "grad_norm = 1", self.session.grad_norm)
+        self.assertEqual(error.status, "AMP_WRONG_STATE")
+
     def test_the_learning_rate(self):
         text = MODEL.replace("    optimizer", "    group \"last.*\": lr_scale = 0.5\n    optimizer")
         model = ampc.Model(ampc.compile(text=text, **QUICK))

@@ -286,6 +286,7 @@ typedef struct amp_session_options {
      * threads.  It must not call the session, throw or jump out. */
     void (*run_tasks)(void *user, amp_task task, void *ctx, int32_t count);
     void *run_user;
+    int32_t grad_norm; /* 1: gradients are kept after a step, for amp_session_grad_norm, which says what that costs */
 } amp_session_options;
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,
@@ -308,8 +309,8 @@ typedef struct amp_step_report {
     int64_t iteration; /* steps attempted so far, this one included */
     int32_t at_floor;  /* 1 from the first skip at the scale's floor on */
     int32_t complete;  /* 1: this call ended a step; 0: it was one of its micro-batches before the last */
-    double grad_norm;  /* of all gradients, unscaled, before clipping; NaN where the model does not compute it (no
-                          clip_norm, or several train blocks) and in a call that ends no step */
+    double grad_norm;  /* of all gradients, unscaled, before clipping; NaN where the model does not compute it (a train
+                          block without clip_norm; amp_session_grad_norm) and in a call that ends no step */
 } amp_step_report;
 
 /* One training step on n <= capacity samples; |inputs| has all inputs in order.  The caller's arrays are only read,
@@ -387,9 +388,14 @@ AMP_API AMP_MUST_USE amp_status amp_session_get_lr_scale(const amp_session *sess
 AMP_API AMP_MUST_USE amp_status amp_session_set_lr_scale(amp_session *session, int32_t group, double scale,
                                                          amp_error *err);
 
-/* With keep_values, or where the model computes it (clip_norm): the norm of all gradients of the last complete step, in
- * double, unscaled, before clipping; infinite or NaN where they are.  It reads every gradient: a report's grad_norm,
- * where the model computes it, costs nothing.  AMP_WRONG_STATE: no step yet, or gradients are not kept. */
+/* The norm of all gradients of the last complete step, as torch.nn.utils.clip_grad_norm_ reports it: unscaled, before
+ * clipping; infinite or NaN where they are.
+ * With grad_norm = 1 or keep_values: of the gradients that the session keeps, in double.  Each call reads all of them,
+ * by one thread, and on the device "cuda" copies them to the host; a step writes them where it would not (memory: an
+ * f32 a trained number), and the memory of training is not shared with evaluation's.
+ * Else of a model that computes it in each step (clip_norm; `clip_norm = inf` clips nothing), in f32 by the device, at
+ * no cost for the call: a report's grad_norm.
+ * Sessions and models that ask for neither pay nothing: AMP_WRONG_STATE, as before the first step. */
 AMP_API AMP_MUST_USE amp_status amp_session_grad_norm(const amp_session *session, double *norm, amp_error *err);
 
 /* Optimizer state by "fc1.weight/m", ...: as amp_params_get and _set. */

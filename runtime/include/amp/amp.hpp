@@ -488,7 +488,7 @@ class Session {
         return out;
     }
 
-    /* The norm of all gradients of the last step: with keep_values, or where the model clips. */
+    /* The norm of all gradients of the last step: with grad_norm = 1 or keep_values, or where the model clips. */
     double grad_norm() const {
         double norm = 0;
         detail::Call call;

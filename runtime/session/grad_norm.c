@@ -1,0 +1,113 @@
+/* grad_norm.c: the norm of the gradients: what the model computed, or that of the gradients that a session keeps. */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/float_environment.h"
+#include "runtime/model/state.h"
+#include "runtime/session/session.h"
+
+/* ---- what the model computed ------------------------------------------------------------------------------------- */
+
+/* Train blocks that train something; 0 for a model of before minor 5 or 6, which has no state for each. */
+static int32_t trained_blocks(const amp_model *m) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < m->state_count; i++)
+        count += m->states[i].counter == AMP_COUNTER_LEARNING_RATE && m->states[i].counter_block != AMP_MODEL_NONE;
+    return count;
+}
+
+/* Of blocks that all have a norm, the norm of all gradients; else NaN. */
+static double norm_of_blocks(const amp_session *s, const amp_bound_program *last) {
+    double sum = 0;
+    int32_t count = 0;
+    for (int32_t i = 0; i < last->program->result_count; i++) {
+        if (last->program->results[i].kind != AMP_RESULT_NORM) continue;
+        double norm = amp_bound_program_scalar(last, i);
+        sum += norm * norm;
+        count++;
+    }
+    return count && count == trained_blocks(s->model) ? sqrt(sum) : NAN;
+}
+
+bool amp_session_computes_norm(const amp_session *s) {
+    const amp_program *p = amp_session_last_program(s)->program;
+    int32_t count = 0;
+    for (int32_t i = 0; i < p->result_count; i++) count += p->results[i].kind == AMP_RESULT_NORM;
+    return amp_program_result(p, AMP_RESULT_NORM) >= 0 || (count && count == trained_blocks(s->model));
+}
+
+double amp_session_computed_norm(const amp_session *s) {
+    const amp_bound_program *last = amp_session_last_program(s);
+    int32_t norm = amp_program_result(last->program, AMP_RESULT_NORM);
+    return norm >= 0 ? amp_bound_program_scalar(last, norm) : norm_of_blocks(s, last);
+}
+
+/* ---- of the gradients that are kept ------------------------------------------------------------------------------ */
+
+typedef struct Gradients {
+    float *rows; /* room for the largest */
+    size_t bytes;
+    double squares;
+} Gradients;
+
+static double squares(const float *from, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += (double)from[i] * from[i];
+    return sum;
+}
+
+/* Of a matrix where it is; |rows| x |cols| in ROWS, or in PANELS of PANEL columns. */
+static double squares_in_place(const float *from, uint32_t layout, int64_t rows, int64_t cols) {
+    enum { PANEL = 32 };
+    if (layout == AMP_LAYOUT_ROWS) return squares(from, rows * cols);
+    double sum = 0;
+    int64_t height = (rows + PANEL - 1) / PANEL * PANEL;
+    for (int64_t col = 0; col < cols; col += PANEL)
+        for (int64_t row = 0; row < rows; row++)
+            sum += squares(from + col * height + row * PANEL, cols - col < PANEL ? cols - col : PANEL);
+    return sum;
+}
+
+static amp_status add_squares(const amp_session *s, Gradients *g, const amp_model_result *r, amp_error *err) {
+    const amp_bound_program *last = amp_session_last_program(s);
+    const amp_model_buffer *b = &last->program->buffers[r->buffer];
+    int64_t rows = amp_model_dim_at(&b->rows, s->step.last_n), cols = amp_model_dim_at(&b->cols, s->step.last_n);
+    bool plain = b->storage == AMP_DT_F32 && (b->layout == AMP_LAYOUT_ROWS || b->layout == AMP_LAYOUT_PANELS);
+    if (plain && !amp_session_has_device_memory(s)) {
+        g->squares += squares_in_place(last->buffers[r->buffer], b->layout, rows, cols);
+        return AMP_OK;
+    }
+    AMP_TRY(amp_session_read_buffer(s, last, r->buffer, s->step.last_n, g->rows, err));
+    g->squares += squares(g->rows, rows * cols);
+    return AMP_OK;
+}
+
+static amp_status norm_of_kept(const amp_session *s, double *norm, amp_error *err) {
+    const amp_program *p = amp_session_last_program(s)->program;
+    Gradients g = {.bytes = amp_states_largest(s->model) * sizeof(float)};
+    g.rows = amp_alloc(&s->memory.allocator, g.bytes);
+    if (!g.rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read gradients", s->model->desc.name);
+    amp_status status = AMP_OK;
+    for (int32_t i = 0; !status && i < p->result_count; i++)
+        if (p->results[i].kind == AMP_RESULT_GRADIENT) status = add_squares(s, &g, &p->results[i], err);
+    amp_free(&s->memory.allocator, g.rows, g.bytes);
+    *norm = sqrt(g.squares);
+    return status;
+}
+
+amp_status amp_session_grad_norm(const amp_session *session, double *norm, amp_error *err) {
+    AMP_DEFAULT_FLOAT_ENVIRONMENT();
+    AMP_TRY(amp_session_check_training(session, "amp_session_grad_norm", err));
+    if (!norm) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_grad_norm: norm is NULL");
+    if (!session->step.last_n || session->step.micro)
+        return amp_fail(err, AMP_WRONG_STATE, "amp_session_grad_norm: no step is complete");
+    AMP_TRY(amp_session_settle(session, true, err));
+    if (session->keeps_gradients) return norm_of_kept(session, norm, err);
+    *norm = amp_session_computed_norm(session);
+    if (amp_session_computes_norm(session)) return AMP_OK;
+    return amp_fail(err, AMP_WRONG_STATE,
+                    "amp_session_grad_norm: %s does not compute the norm; create the session with grad_norm = 1, or "
+                    "write `clip_norm = inf` in every train block",
+                    session->model->desc.name);
+}

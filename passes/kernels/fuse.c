@@ -167,7 +167,8 @@ static bool join_some_group(Fuse *z, Op *o) {
 
 static void place(Fuse *z, Op *o) {
     bool joins = z->fusing && !ir_is_product(o);
-    if (joins && fuse_reduction(z->f, o) == REDUCTION_NONE && reads_no_kernel(z, o)) fuse_set_pending(z, o);
+    bool waits = joins && fuse_reduction(z->f, o) == REDUCTION_NONE && reads_no_kernel(z, o);
+    if (waits && fuse_depth(z, o) < FUSE_MAX_DEPTH) fuse_set_pending(z, o);
     else if (!joins || !join_some_group(z, o)) fuse_append(z, fuse_open(z, o), o);
 }
 

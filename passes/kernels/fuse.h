@@ -16,6 +16,13 @@
 #include "passes/kernels/kernel_list.h"
 #include "targets/target.h"
 
+enum {
+    /* Of one kernel: the C compiler's time and memory, and this pass's, grow faster than a kernel does.  The kernels of
+     * ordinary models have less than 200. */
+    FUSE_MAX_OPS = 512,
+    FUSE_MAX_DEPTH = 64 /* pending ops in a row */
+};
+
 typedef VEC(int) Ints;
 typedef VEC(OpId) OpIds;
 
@@ -49,6 +56,8 @@ typedef struct Node {
     Val guard;     /* the predicate shared by all assigns that depend on the op; NO_VAL: it must always be computed */
     int position;  /* index in the original body */
     int last_user; /* greatest position of a reader, seen through copied ops; body length for a result */
+
+    int depth; /* of a pending op: how many in a row end here, all of which its user brings along */
 
     /* Found when the walk reaches the op's region (fuse_order.c). */
     int not_before; /* the earliest group that it may join: every user needs something that this group makes; -1: any */
@@ -93,6 +102,8 @@ const Node *fuse_node(const Fuse *z, const Op *o);
 /* The group of the op that makes |v|; NOWHERE for inputs and states. */
 int fuse_home_of(const Fuse *z, Val v);
 bool fuse_is_pending(const Fuse *z, const Op *o); /* |o| may be NULL */
+/* The most pending ops in a row that |o| reads. */
+int fuse_depth(const Fuse *z, const Op *o);
 /* The op that makes |v|, seen through copied ops; NULL: an input or a state.  |data|: not through operands that only
  * give a shape. */
 Op *fuse_maker(const Fuse *z, Val v, bool data);
@@ -113,6 +124,7 @@ Node *fuse_edit(Fuse *z, const Op *o);
 int fuse_push_group(Fuse *z, Group group);
 void fuse_pop_group(Fuse *z);
 void fuse_set_kind(Fuse *z, int g, KernelKind kind, int64_t segment);
+/* Its operands have been placed, or are pending. */
 void fuse_set_pending(Fuse *z, const Op *o);
 /* Appends the op to the group, which becomes its home. */
 void fuse_put(Fuse *z, int g, const Op *o, bool reduced);

@@ -188,6 +188,7 @@ static bool is_left_to_batch(const Fuse *z, const Group *group, const Op *o) {
 bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     const Group *group = fuse_group(z, g);
     if (ir_is_product(o) || o->code == OP_scatter) return false;
+    if (group->ops.len + fuse_depth(z, o) >= FUSE_MAX_OPS) return false;
     if (reads_own_flag(z, g, o) || is_left_to_batch(z, group, o)) return false;
     bool in_registers = group->kind == KERNEL_COLUMN && ir_is_segment_expand(z->f, o, group->segment);
     if (is_move(z->f, o) && !in_registers) return accepts_move(z, g, o);

@@ -56,8 +56,8 @@ static bool is_small(const Early *e, const Op *o) {
 static void make_pending(Fuse *z, Val v) {
     Op *def = fuse_maker(z, v, true);
     if (!def || fuse_node(z, def)->home != NOWHERE) return;
-    fuse_set_pending(z, def);
     for (int n = 0; n < def->n_in; n++) make_pending(z, def->in[n]);
+    fuse_set_pending(z, def);
 }
 
 static void hoist_count(Early *e, Op *o) {

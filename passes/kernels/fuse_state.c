@@ -26,6 +26,15 @@ int fuse_home_of(const Fuse *z, Val v) {
 
 bool fuse_is_pending(const Fuse *z, const Op *o) { return o && node(z, o)->home == PENDING; }
 
+int fuse_depth(const Fuse *z, const Op *o) {
+    int depth = 0;
+    for (int i = 0; i < o->n_in; i++) {
+        const Op *def = fuse_maker(z, o->in[i], false);
+        if (fuse_is_pending(z, def) && node(z, def)->depth > depth) depth = node(z, def)->depth;
+    }
+    return depth;
+}
+
 Op *fuse_maker(const Fuse *z, Val v, bool data) {
     Op *def = ir_def(z->f, v);
     while (def && node(z, def)->copied) {
@@ -106,7 +115,10 @@ void fuse_set_kind(Fuse *z, int g, KernelKind kind, int64_t segment) {
 }
 
 /* No memo becomes stale: ops that read |o| come later in the body, so nobody has asked about them yet. */
-void fuse_set_pending(Fuse *z, const Op *o) { node(z, o)->home = PENDING; }
+void fuse_set_pending(Fuse *z, const Op *o) {
+    node(z, o)->home = PENDING;
+    node(z, o)->depth = 1 + fuse_depth(z, o);
+}
 
 void fuse_put(Fuse *z, int g, const Op *o, bool reduced) {
     z->change++;

@@ -15,7 +15,8 @@ for cc in ${COMPILERS-gcc clang}; do
         skipped "no $cc here"
         continue
     fi
-    run 0 env CC=$cc CFLAGS='-O2 -Wall -Wextra -Werror' tests/checks/install.sh
+    # rows of tables leave out what is zero in them, which clang remarks
+    run 0 env CC=$cc CFLAGS='-O2 -Wall -Wextra -Wno-missing-field-initializers -Werror' tests/checks/install.sh
     says ' 0 failed'
 done
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/processor.h"
 
 /* ---- targets ----------------------------------------------------------------------------------------------------- */
 
@@ -15,14 +16,14 @@ static const CompilerUnit x86_units[] = {
     {AMP_ISA_PORTABLE, {"-DAMP_ISA=portable", "-march=x86-64", "-Og", NULL}},
     {AMP_ISA_V3, {"-DAMP_ISA=v3", "-march=x86-64-v3", NULL}},
     {AMP_ISA_V4, {"-DAMP_ISA=v4", "-march=x86-64-v4", "-mprefer-vector-width=512", NULL}},
-    {AMP_ISA_PORTABLE, {"-DAMP_TABLES", NULL}},
+    {EVERY_ISA, {"-DAMP_TABLES", NULL}},
 };
 static const char *const x86_flags[] = {"-fcf-protection=none", NULL};
 
 /* Four lanes are a register of these; their products come from the runtime. */
 static const CompilerUnit portable_units[] = {
     {AMP_ISA_PORTABLE, {"-DAMP_ISA=portable", NULL}},
-    {AMP_ISA_PORTABLE, {"-DAMP_TABLES", NULL}},
+    {EVERY_ISA, {"-DAMP_TABLES", NULL}},
 };
 static const char *const no_flags[] = {NULL};
 
@@ -56,16 +57,31 @@ void c_compiler_set_machine(CCompiler *c, const char *machine) {
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-static const char *const isa_names[AMP_ISA_COUNT] = {
-    [AMP_ISA_PORTABLE] = "portable", [AMP_ISA_V3] = "v3", [AMP_ISA_V4] = "v4"};
+static const char *const isa_names[AMP_ISA_COUNT] = AMP_ISA_WORDS;
 
-amp_status c_compiler_find_isa(const CCompiler *c, const char *name, int *out, amp_error *err) {
-    *out = c->target->top;
+static int isa_of_machine(void) {
+    unsigned features = amp_cpu_features();
+    return features & AMP_CPU_X86_64_V4 ? AMP_ISA_V4 : features & AMP_CPU_X86_64_V3 ? AMP_ISA_V3 : AMP_ISA_PORTABLE;
+}
+
+static amp_status find_native(const CCompiler *c, IsaRange *out, amp_error *err) {
+    if (c->target != &targets[THIS_MACHINE])
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "isa native: '%s' makes code for %s, and this machine is %s: leave it out", c->command,
+                        c->target->name, targets[THIS_MACHINE].name);
+    out->lowest = out->top = isa_of_machine();
+    return AMP_OK;
+}
+
+amp_status c_compiler_find_isa(const CCompiler *c, const char *name, IsaRange *out, amp_error *err) {
+    *out = (IsaRange){AMP_ISA_PORTABLE, c->target->top};
     if (!name) return AMP_OK;
-    for (*out = 0; *out < AMP_ISA_COUNT; ++*out)
-        if (!strcmp(name, isa_names[*out])) break;
-    if (*out == AMP_ISA_COUNT) return amp_fail(err, AMP_INVALID_ARGUMENT, "isa '%s': portable, v3 or v4", name);
-    if (*out <= c->target->top) return AMP_OK;
+    if (!strcmp(name, "native")) return find_native(c, out, err);
+    for (out->top = 0; out->top < AMP_ISA_COUNT; out->top++)
+        if (!strcmp(name, isa_names[out->top])) break;
+    if (out->top == AMP_ISA_COUNT)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "isa '%s': portable, v3, v4 or native", name);
+    if (out->top <= c->target->top) return AMP_OK;
     return amp_fail(err, AMP_INVALID_ARGUMENT,
                     "isa %s: an instruction set of x86-64; '%s' makes code for %s: leave it out", name, c->command,
                     c->target->name);

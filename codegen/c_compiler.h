@@ -10,7 +10,7 @@ enum { C_COMPILER_WORDS = 16, C_COMPILER_TEXT = 1024 };
 
 /* One compilation of the model's C file. */
 typedef struct CompilerUnit {
-    int isa;              /* needed from this instruction set on */
+    int isa;              /* that of its kernels: AMP_ISA_...; EVERY_ISA: the model's tables */
     const char *flags[4]; /* after those of all; ends with NULL */
 } CompilerUnit;
 
@@ -41,8 +41,14 @@ amp_status c_compiler_read(CCompiler *c, const char *command, amp_error *err);
  * the portable kernels; NULL: one that did not understand is taken to make code for this machine. */
 void c_compiler_set_machine(CCompiler *c, const char *machine);
 
-/* The number of an instruction set, of "portable", "v3", "v4"; NULL: the largest of the compiler's target.
- * AMP_INVALID_ARGUMENT: there is none of that name, or the target has none. */
-amp_status c_compiler_find_isa(const CCompiler *c, const char *name, int *out, amp_error *err);
+typedef struct IsaRange { /* instruction sets that are compiled, both ends included */
+    int lowest, top;
+} IsaRange;
+enum { EVERY_ISA = -1 };
+
+/* What "portable", "v3" or "v4" asks for: all up to it; "native": the best of this machine alone; NULL: all of the
+ * compiler's target.  AMP_INVALID_ARGUMENT: there is none of that name, the target has none, or it is not that of this
+ * machine. */
+amp_status c_compiler_find_isa(const CCompiler *c, const char *name, IsaRange *out, amp_error *err);
 
 #endif

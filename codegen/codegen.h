@@ -12,7 +12,7 @@ extern "C" {
 
 typedef struct CodegenOptions {
     const char *c_compiler;         /* gcc 12 or clang 14, or newer; NULL: "cc" */
-    const char *isa;                /* the largest instruction set to compile for: "portable", "v3", "v4"; NULL: "v4" */
+    const char *isa;                /* c_compiler_find_isa; NULL: all */
     const amp_allocator *allocator; /* of the bytes; NULL: malloc */
     bool object;                    /* an object file that is linked into a program, in place of model.so */
     ProcessCancel cancel;           /* of the C compilers */

@@ -142,7 +142,8 @@ static void put_descriptor(TableWriter *x, int programs, size_t ir_length, const
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
                     "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
-                    ".struct_size = sizeof(amp_model_desc),\n    ");
+                    ".struct_size = sizeof(amp_model_desc),\n    "
+                    ".required_features = AMP_REQUIRED, ");
     table_put_field(x->t, "name", m->name);
     table_put_field(x->t, "compiler_version", AMP_VERSION);
     table_put_field(x->t, "target", targets[0]->name);

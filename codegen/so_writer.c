@@ -81,7 +81,7 @@ enum { FILE_COUNT = FILE_OBJECT + COMPILER_MAX_UNITS };
 typedef struct Workshop { /* the temporary folder */
     CCompiler compiler;
     ProcessCancel cancel;
-    int top; /* the largest instruction set: AMP_ISA_... */
+    IsaRange isa;
     bool object;
     char folder[MAX_PATH];
     char path[FILE_COUNT][MAX_PATH + 32];
@@ -89,6 +89,8 @@ typedef struct Workshop { /* the temporary folder */
 
 static const char *const top_isa_flags[AMP_ISA_COUNT] = {
     [AMP_ISA_PORTABLE] = "-DAMP_TOP_ISA=0", [AMP_ISA_V3] = "-DAMP_TOP_ISA=1", [AMP_ISA_V4] = "-DAMP_TOP_ISA=2"};
+static const char *const lowest_isa_flags[AMP_ISA_COUNT] = {
+    [AMP_ISA_V3] = "-DAMP_LOWEST_ISA=1", [AMP_ISA_V4] = "-DAMP_LOWEST_ISA=2"};
 
 static const char *const compile_flags[] = {
     "-x",
@@ -212,18 +214,23 @@ static amp_status find_machine(Workshop *w, const amp_allocator *a, amp_error *e
     return AMP_OK;
 }
 
+static bool is_wanted(const Workshop *w, const CompilerUnit *u) {
+    return u->isa == EVERY_ISA || (w->isa.lowest <= u->isa && u->isa <= w->isa.top);
+}
+
 static amp_status compile_units(const Workshop *w, const amp_allocator *a, amp_error *err) {
     const CompilerTarget *target = w->compiler.target;
     const char *argv[COMPILER_MAX_UNITS][MAX_ARGS];
     ProcessJob jobs[COMPILER_MAX_UNITS];
     int count = 0;
     for (int i = 0; i < target->unit_count; i++) {
-        if (target->units[i].isa > w->top) continue;
+        if (!is_wanted(w, &target->units[i])) continue;
         int n = begin_command(w, argv[i]);
         n = add_all(argv[i], n, compile_flags);
         n = add_all(argv[i], n, target->flags);
         n = add_all(argv[i], n, target->units[i].flags);
-        argv[i][n++] = top_isa_flags[w->top];
+        argv[i][n++] = top_isa_flags[w->isa.top];
+        if (w->isa.lowest) argv[i][n++] = lowest_isa_flags[w->isa.lowest];
         if (w->object) argv[i][n++] = "-DAMP_STATIC";
         argv[i][n++] = w->path[FILE_C];
         argv[i][n++] = "-o";
@@ -241,7 +248,7 @@ static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_erro
     int n = begin_command(w, argv);
     n = add_all(argv, n, w->object ? merge_flags : link_flags);
     for (int i = 0; i < target->unit_count; i++)
-        if (target->units[i].isa <= w->top) argv[n++] = w->path[FILE_OBJECT + i];
+        if (is_wanted(w, &target->units[i])) argv[n++] = w->path[FILE_OBJECT + i];
     argv[n++] = "-o";
     argv[n++] = w->path[FILE_SO];
     argv[n] = NULL;
@@ -279,7 +286,7 @@ amp_status codegen_so(const Text *c, const CodegenOptions *options, char **bytes
     amp_allocator a = amp_allocator_or_default(options->allocator);
     amp_status status = open_workshop(&w, err);
     if (!status) status = find_machine(&w, &a, err);
-    if (!status) status = c_compiler_find_isa(&w.compiler, options->isa, &w.top, err);
+    if (!status) status = c_compiler_find_isa(&w.compiler, options->isa, &w.isa, err);
     if (!status) status = build(&w, c, &a, bytes, size, err);
     close_workshop(&w);
     return status;

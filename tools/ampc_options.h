@@ -80,10 +80,10 @@ static const ToolOption ampc_options[] = {
     {O_TIME, "time-passes", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Prints the seconds of every pass to standard error, and (unchanged) after a pass that left the IR as it was.",
      COMPILE},
-    {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "v4",
+    {O_ISA, "isa", NULL, "portable|v3|v4|native", VALUE_TEXT, false, "portable v3 v4 native", "v4",
      "The largest instruction set to compile for (v3: AVX2, v4: AVX-512). Smaller ones are always there; a session "
-     "takes "
-     "the best that its processor has.",
+     "takes the best that its processor has. native: the best of this machine alone, which compiles faster; other "
+     "processors may lack it and then refuse the model.",
      COMPILE},
     {O_CC, "cc", NULL, "PROGRAM", VALUE_FILE, false, NULL, "cc", "The C compiler that makes the shared object.", BOTH},
     {O_RULES, NULL, "MD", NULL, VALUE_TEXT, false, NULL, NULL,

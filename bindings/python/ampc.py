@@ -20,6 +20,7 @@ arrays.
 import collections
 import collections.abc
 import ctypes
+import itertools
 import json as _json
 import os
 import threading
@@ -108,6 +109,7 @@ _AMP = {
     "amp_model_param_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
     "amp_model_metric_at": (c_char_p, _MODEL, c_int32),
     "amp_model_loss_at": (c_char_p, _MODEL, c_int32),
+    "amp_model_isa_at": (c_char_p, _MODEL, c_int32),
     "amp_model_decision_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
     "amp_params_create": (_STATUS, _MODEL, POINTER(amp_params_options), POINTER(_PARAMS), _ERR),
     "amp_params_release": (None, _PARAMS),
@@ -362,6 +364,8 @@ class Model(_Object):
         self.params = {p.name.decode(): Tensor(p.name.decode(), DTYPE_NAMES[p.dtype], _shape(p)) for p in params}
         self.metrics = [_text(_amp.amp_model_metric_at(pointer, i)) for i in range(info.metric_count)]
         self.losses = [_text(_amp.amp_model_loss_at(pointer, i)) for i in range(info.loss_count)]
+        sets = (_amp.amp_model_isa_at(pointer, i) for i in itertools.count())
+        self.instruction_sets = [_text(name) for name in itertools.takewhile(bool, sets)]
 
     def decisions(self):
         """Why each op has its dtype: a dict for each, with path, op, dtype, reason and where it is in the model."""

@@ -268,6 +268,12 @@ const char *amp_model_metric_at(const amp_model *model, int32_t index) {
     return model && index >= 0 ? amp_metric_name(model, index) : NULL;
 }
 
+const char *amp_model_isa_at(const amp_model *model, int32_t index) {
+    static const char *const words[AMP_ISA_COUNT] = AMP_ISA_WORDS;
+    if (!model || index < 0 || index > model->largest_isa - model->lowest_isa) return NULL;
+    return words[model->lowest_isa + index];
+}
+
 const char *amp_model_loss_at(const amp_model *model, int32_t index) {
     return model && index >= 0 ? amp_loss_name(model, index) : NULL;
 }

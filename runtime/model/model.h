@@ -40,6 +40,8 @@ struct amp_model {
     const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh;
     int64_t accumulate;     /* micro-batches of a step */
     int64_t batch_multiple; /* every call's n must be a multiple: dimensions N / k are exact */
+    /* AMP_ISA_*: those that its kernels have functions for; what is above the largest runs as the largest. */
+    int lowest_isa, largest_isa;
 };
 
 enum { AMP_BATCH_LIMIT = 1 << 24 }; /* samples of a call at most: no dimension can overflow */

@@ -179,7 +179,7 @@ amp_status amp_check_kernel(Check *c, int32_t index) {
         return amp_check_fail(c, "kernel %s: its predicate is no int32 buffer", k->name);
     if (!amp_check_dim(c, &k->rows) || !amp_check_dim(c, &k->cols))
         return amp_check_fail(c, "kernel %s: its space is damaged", k->name);
-    if (!k->run[AMP_ISA_PORTABLE]) return amp_check_fail(c, "kernel %s: has no function", k->name);
+    if (!k->run[c->m->lowest_isa]) return amp_check_fail(c, "kernel %s: has no function", k->name);
     if (!segment_fits(c, k)) return amp_check_fail(c, "kernel %s: its rows are not whole segments", k->name);
     return k->kind == AMP_KERNEL_PRODUCT ? check_product(c, k) : AMP_OK;
 }

@@ -127,10 +127,24 @@ static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
 }
 
 /* A kernel that was not emitted for an instruction set runs as the next lower one. */
-static void fill_instruction_sets(amp_program *p) {
-    for (int32_t i = 0; i < p->kernel_count; i++)
-        for (int isa = 1; isa < AMP_ISA_COUNT; isa++)
-            if (!p->kernels[i].run[isa]) p->kernels[i].run[isa] = p->kernels[i].run[isa - 1];
+static void fill_kernel(amp_model *m, amp_model_kernel *k) {
+    for (int isa = 1; isa < AMP_ISA_COUNT; isa++) {
+        if (k->run[isa] && isa > m->largest_isa) m->largest_isa = isa;
+        if (!k->run[isa]) k->run[isa] = k->run[isa - 1];
+    }
+}
+
+/* The lowest is that of the first kernel; that the others have it too is checked with them. */
+static void fill_instruction_sets(amp_model *m) {
+    bool found = !(m->desc.required_features & AMP_MODEL_NEEDS_ISA);
+    for (int32_t p = 0; p < m->program_count; p++)
+        for (int32_t i = 0; i < m->programs[p].kernel_count; i++) {
+            amp_model_kernel *k = &m->programs[p].kernels[i];
+            while (!found && m->lowest_isa < AMP_ISA_COUNT - 1 && !k->run[m->lowest_isa]) m->lowest_isa++;
+            found = true;
+            fill_kernel(m, k);
+        }
+    if (m->largest_isa < m->lowest_isa) m->largest_isa = m->lowest_isa;
 }
 
 static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
@@ -141,10 +155,10 @@ static amp_status check_header(const amp_model_desc *desc, const char *where, am
                         desc->abi_major, desc->abi_minor, AMP_MODEL_ABI_MAJOR);
     if (desc->struct_size < offsetof(amp_model_desc, ir_text))
         return amp_fail(err, AMP_BAD_FILE, "%s: the descriptor has only %u bytes", where, desc->struct_size);
-    if (desc->required_features)
+    if (desc->required_features & ~AMP_MODEL_NEEDS_ISA)
         return amp_fail(err, AMP_UNSUPPORTED,
                         "%s: needs features 0x%llx that this library does not have; use a newer one", where,
-                        (unsigned long long)desc->required_features);
+                        (unsigned long long)(desc->required_features & ~AMP_MODEL_NEEDS_ISA));
     return AMP_OK;
 }
 
@@ -163,7 +177,7 @@ static amp_status fill(amp_model *m, const amp_model_desc *desc, const char *whe
     size_t common = desc->struct_size < sizeof m->desc ? desc->struct_size : sizeof m->desc;
     memcpy(&m->desc, desc, common);
     AMP_TRY(copy_tables(&(amp_model_copying){&m->allocator, where, err}, m));
-    for (int32_t i = 0; i < m->program_count; i++) fill_instruction_sets(&m->programs[i]);
+    fill_instruction_sets(m);
     amp_model_kinds_from_names(m);
     AMP_TRY(amp_model_check(m, where, err));
     count_inputs(m);

@@ -723,6 +723,11 @@ run 1 "$amprun" train "$so" --data "$data" --resume "$st"
 says 'small.st'
 run 1 "$amprun" train "$so" --data "$data" --device tpu
 says 'tpu'
+run 0 "$ampc" "$work/small.amp" --isa native --target cpu -o "$work/native.so"
+run 0 "$amprun" info "$work/native.so"
+holds 'it says its one set' grep -qxE 'cpu      (portable|v3|v4)' <<<"$out"
+run 2 "$ampc" "$work/small.amp" --isa next -o "$work/none.so"
+says "isa 'next': portable, v3, v4 or native"
 run 1 "$amprun" train "$so" --data "$data" --isa v9
 says 'v9'
 run 1 "$amprun" train "$so" --data "$data" --steps 1 --save "$work/no/such/folder/x.st"

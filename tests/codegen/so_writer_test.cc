@@ -13,6 +13,14 @@
 
 namespace {
 
+#if defined(__x86_64__)
+const char kOwnMachine[] = "x86_64";
+#elif defined(__aarch64__)
+const char kOwnMachine[] = "aarch64";
+#else
+const char kOwnMachine[] = "another"; // what the compiler says is taken for it
+#endif
+
 const char small_model[] = R"(module "small" stage plan {
 }
 func infer {
@@ -220,6 +228,48 @@ TEST_F(SoWriterTest, CompilersForOtherProcessorsGetTheirFlags) {
     EXPECT_EQ(Make(options, &out, &err), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(std::string(err.message),
               "isa v3: an instruction set of x86-64; '" + script + "' makes code for another processor: leave it out");
+}
+
+// Kernels of one set alone, and the model says which; a compiler for other processors cannot know.
+TEST_F(SoWriterTest, NativeIsTheSetOfThisMachineAlone) {
+    const unsigned has = amp_cpu_features();
+    const int machine = has & AMP_CPU_X86_64_V4 ? AMP_ISA_V4 : has & AMP_CPU_X86_64_V3 ? AMP_ISA_V3 : AMP_ISA_PORTABLE;
+    std::string native;
+    amp_error err = {};
+    CodegenOptions options = {};
+    options.isa = "native";
+    ASSERT_EQ(Make(options, &native, &err), AMP_OK) << err.message;
+    EXPECT_LE(native.size(), Make().size());
+    const std::string path = testing::TempDir() + "/native.so";
+    std::ofstream(path, std::ios::binary) << native;
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    auto query = reinterpret_cast<amp_model_query_fn>(dlsym(library, AMP_MODEL_SYMBOL));
+    ASSERT_NE(query, nullptr);
+    const amp_model_desc *desc = query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
+    EXPECT_EQ(desc->required_features, machine ? AMP_MODEL_NEEDS_ISA : 0u);
+    const auto *program = static_cast<const amp_model_program *>(desc->programs.data);
+    const auto *kernel = static_cast<const amp_model_kernel *>(program->kernels.data);
+    for (int isa = 0; isa < AMP_ISA_COUNT; isa++) EXPECT_EQ(kernel->run[isa] != nullptr, isa == machine) << isa;
+    dlclose(library);
+}
+
+TEST_F(SoWriterTest, NativeIsRefusedOfCrossCompilers) {
+    const std::string script = testing::TempDir() + "/cross-native";
+    for (const char *machine : {"aarch64-linux-gnu", "x86_64-linux-musl", "riscv64-linux-gnu"}) {
+        std::ofstream(script) << "#!/bin/sh\ncase $1 in -dumpmachine) echo " << machine
+                              << "; exit ;; esac\nexec cc \"$@\"\n";
+        ASSERT_EQ(chmod(script.c_str(), 0700), 0);
+        std::string out;
+        amp_error err = {};
+        CodegenOptions options = {};
+        options.c_compiler = script.c_str(), options.isa = "native";
+        const bool own = std::string(machine).substr(0, 6) == kOwnMachine;
+        EXPECT_EQ(Make(options, &out, &err), own ? AMP_OK : AMP_INVALID_ARGUMENT) << machine << ": " << err.message;
+        if (own) continue;
+        EXPECT_EQ(std::string(err.message).find("isa native: '" + script + "' makes code for "), 0u) << err.message;
+        EXPECT_NE(std::string(err.message).find(", and this machine is "), std::string::npos) << err.message;
+    }
 }
 
 // A program may ignore the end of its children, or take their statuses itself.

@@ -331,6 +331,66 @@ TEST(Model, OtherVersionsAreRefusedAsSuch) {
     EXPECT_EQ(amp_model_query(2, 0), nullptr);
 }
 
+// The tiny model with functions from an instruction set on, as ampc --isa native writes it.
+struct OneSet : Copy {
+    std::vector<std::vector<amp_model_kernel>> all;
+    explicit OneSet(int isa) {
+        desc.required_features = AMP_MODEL_NEEDS_ISA;
+        Connect();
+        for (const amp_model_program &p : programs) all.push_back(Of<amp_model_kernel>(p.kernels));
+        for (size_t i = 0; i < all.size(); i++) {
+            for (amp_model_kernel &k : all[i]) {
+                const amp_kernel_fn run = k.run[0];
+                for (amp_kernel_fn &each : k.run) each = nullptr;
+                k.run[isa] = run;
+            }
+            programs[i].kernels = Table(all[i]);
+        }
+    }
+};
+
+TEST(Model, OfOneInstructionSetSaysWhich) {
+    amp_error err = {};
+    for (int isa = 0; isa < AMP_ISA_COUNT; isa++) {
+        const char *const words[] = AMP_ISA_WORDS;
+        OneSet c(isa);
+        amp_model *model = nullptr;
+        ASSERT_EQ(amp_model_from_desc(&c.desc, "tiny.so", nullptr, &model, &err), AMP_OK) << err.message;
+        EXPECT_STREQ(amp_model_isa_at(model, 0), words[isa]);
+        EXPECT_EQ(amp_model_isa_at(model, 1), nullptr);
+        EXPECT_EQ(amp_model_isa_at(model, -1), nullptr);
+        amp_params *params = nullptr;
+        amp_session *session = nullptr;
+        amp_session_options o = {};
+        o.struct_size = sizeof o, o.capacity = 1, o.threads = 1, o.isa = "portable";
+        ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+        EXPECT_EQ(amp_session_create(model, params, &o, &session, &err), isa ? AMP_UNSUPPORTED : AMP_OK);
+        if (isa) {
+            const std::string set = words[isa], said = err.message;
+            EXPECT_NE(said.find("isa portable: model tiny was compiled for " + set +
+                                " alone (ampc --isa native); "
+                                "compile it without --isa native"),
+                      std::string::npos)
+                << said;
+        }
+        amp_session_release(session);
+        amp_params_release(params);
+        amp_model_release(model);
+    }
+}
+
+TEST(Model, OfOneInstructionSetHasItInEveryKernel) {
+    amp_error err = {};
+    OneSet lacks(AMP_ISA_V3), unsaid(AMP_ISA_V3), nothing(AMP_ISA_V4);
+    lacks.all[0].back().run[AMP_ISA_V3] = nullptr;
+    unsaid.desc.required_features = 0;
+    nothing.all[0].front().run[AMP_ISA_V4] = nullptr;
+    for (OneSet *c : {&lacks, &unsaid, &nothing}) {
+        EXPECT_EQ(c->Load(&err), AMP_BAD_FILE);
+        EXPECT_NE(std::string(err.message).find("has no function"), std::string::npos) << err.message;
+    }
+}
+
 // A newer compiler appends fields: this library steps over them.
 TEST(Model, LongerElementsAreStepped) {
     struct Longer {

@@ -11,6 +11,7 @@ using std::atomic_llong;
 extern "C" {
 #include "runtime/device/device.h"
 #include "runtime/device/cpu/governor.h"
+#include "runtime/device/cpu/level.h"
 #include "runtime/device/cpu/pool.h"
 #include "runtime/model/state.h"
 #include "runtime/model/matrix_layout.h"

@@ -71,6 +71,13 @@ static void tell_text(void *to, const char *kind, const amp_tensor_info *t) {
     print_tensor(kind, t);
 }
 
+static void print_isa(const Run *r) {
+    char text[64] = "";
+    for (int i = 0, at = 0; amp_model_isa_at(r->model, i); i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "", amp_model_isa_at(r->model, i));
+    print_line("cpu      %s", text);
+}
+
 /* What the device "cuda" would find. */
 static void print_cuda(const Run *r) {
     amp_cuda_image_info image;
@@ -93,6 +100,7 @@ static int print_text(const Run *r, int64_t batch) {
     print_line("policy   %s (%s)", m->policy, m->precision);
     print_line("train    %s", m->optimizer ? m->optimizer : "no: inference only");
     print_line("scale    %s", m->scaler ? m->scaler : "none: unscaled");
+    print_isa(r);
     print_cuda(r);
     printf("numbers  %" PRId64 " trained\n", m->param_elements);
     int failed = each_tensor(r, batch, NULL, tell_text);
@@ -162,6 +170,7 @@ static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
     amp_json_put_int(w, "trained_numbers", m->param_elements);
     put_names(w, "losses", r, amp_model_loss_at);
     put_names(w, "metrics", r, amp_model_metric_at);
+    put_names(w, "instruction_sets", r, amp_model_isa_at);
     put_cuda(w, r);
     amp_json_put_int(w, "batch", batch);
     amp_json_begin_array(w, "tensors");

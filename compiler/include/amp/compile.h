@@ -61,7 +61,9 @@ typedef struct amp_compile_options {
     void *user;
     const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */
     /* The largest instruction set that kernels are compiled for: "portable", "v3" (AVX2) or "v4" (AVX-512); NULL:
-     * "v4".  Smaller ones are always there, and a session takes the best that its processor has. */
+     * "v4".  Smaller ones are always there, and a session takes the best that its processor has.  "native": the best of
+     * this machine alone; a processor that lacks it does not run the model, and says so.  A model for other processors
+     * than x86-64 has one set, "portable". */
     const char *isa;
     /* "cpu", "cuda" or "both" (NULL).  A model.so always has kernels for the CPU.  "both": CUDA code too, where every
      * op has some; where one has not, the model says which when it is asked to run on CUDA.  "cuda": the same, but

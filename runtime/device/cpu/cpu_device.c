@@ -1,11 +1,10 @@
 /* cpu_device.c: the CPU as a device: which instruction set, how many threads. */
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_environment.h"
 #include "base/processor.h"
 #include "runtime/device/cpu/executor.h"
+#include "runtime/device/cpu/level.h"
 #include "runtime/device/cpu/product/product.h"
 
 enum { SCRATCH_ALIGN = 64 };
@@ -16,31 +15,13 @@ typedef struct CpuDevice {
     size_t shared_size;
 } CpuDevice;
 
-static const struct {
-    const char *name;
-    int isa;
-    unsigned features;   /* that the machine must have */
-    const char *product; /* the most that products may use; NULL: all there is */
-} levels[] = {
-    {"v4", AMP_ISA_V4, AMP_CPU_X86_64_V4, NULL},
-    {"v3", AMP_ISA_V3, AMP_CPU_X86_64_V3, "avx2"},
-    {"neon", AMP_ISA_PORTABLE, AMP_CPU_NEON, NULL}, /* the same kernels: four lanes are its registers */
-    {"portable", AMP_ISA_PORTABLE, 0, "portable"},
-};
-
-static amp_status choose_level(CpuDevice *d, const char *isa, amp_error *err) {
-    unsigned features = amp_cpu_features();
-    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
-        bool runs = (features & levels[i].features) == levels[i].features;
-        if (isa ? strcmp(isa, levels[i].name) : !runs) continue;
-        if (!runs) return amp_fail(err, AMP_UNSUPPORTED, "isa %s: this processor does not have it", isa);
-        d->executor.isa = levels[i].isa;
-        d->executor.product_f32 = amp_product_select(AMP_DT_F32, levels[i].product, err);
-        d->executor.product_bf16 =
-            d->executor.product_f32 ? amp_product_select(AMP_DT_BF16, levels[i].product, err) : NULL;
-        return d->executor.product_bf16 ? AMP_OK : AMP_UNSUPPORTED;
-    }
-    return amp_fail(err, AMP_NOT_FOUND, "isa %s: portable, on x86-64 v3 or v4, on AArch64 neon", isa);
+static amp_status choose_level(CpuDevice *d, const amp_device_options *options, amp_error *err) {
+    const amp_cpu_level *level;
+    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), options->isa, options->model, &level, err));
+    d->executor.isa = level->isa;
+    d->executor.product_f32 = amp_product_select(AMP_DT_F32, level->product, err);
+    d->executor.product_bf16 = d->executor.product_f32 ? amp_product_select(AMP_DT_BF16, level->product, err) : NULL;
+    return d->executor.product_bf16 ? AMP_OK : AMP_UNSUPPORTED;
 }
 
 /* ---- memory: after its first run with a number of samples a program allocates nothing -----------------------------
@@ -95,7 +76,7 @@ static amp_status cpu_create(const amp_device_options *options, const amp_alloca
     CpuDevice *d = amp_alloc_zeroed(allocator, sizeof *d);
     if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CPU device");
     d->base = (amp_device){.type = &amp_device_cpu, .allocator = *allocator};
-    amp_status status = choose_level(d, options->isa, err);
+    amp_status status = choose_level(d, options, err);
     const amp_outside_threads outside = {options->run_tasks, options->run_user};
     if (!status) status = amp_executor_make(&d->executor, options->threads, &outside, allocator, err);
     if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(), err);

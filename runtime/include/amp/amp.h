@@ -127,6 +127,9 @@ AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32
                                                    amp_error *err);
 AMP_API const char *amp_model_metric_at(const amp_model *model, int32_t index); /* "acc"; NULL out of range */
 AMP_API const char *amp_model_loss_at(const amp_model *model, int32_t index);   /* "NAME"; NULL out of range */
+/* The instruction sets that the CPU's kernels were compiled for, from the smallest on: "portable", "v3", "v4"; NULL out
+ * of range.  A processor that lacks the first cannot run them: amp_session_create says so (ampc --isa native). */
+AMP_API const char *amp_model_isa_at(const amp_model *model, int32_t index);
 
 /* An architecture for which all CUDA code was compiled with the model: what needs no compiler when a session is made.
  * Index out of range: AMP_INVALID_ARGUMENT; without images a session compiles its code with NVRTC, once for each

@@ -155,6 +155,7 @@ class Model {
     }
     std::vector<std::string> metric_names() const { return names(amp_model_metric_at); }
     std::vector<std::string> loss_names() const { return names(amp_model_loss_at); }
+    std::vector<std::string> instruction_sets() const { return names(amp_model_isa_at); }
 
     /* Why each op has its dtype: for (const amp::Decision &why : model.decisions()). */
     class Decisions;

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 6u
+#define AMP_MODEL_ABI_MINOR 7u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -185,6 +185,8 @@ enum {
 
 /* Instruction sets that kernels are emitted for. */
 enum { AMP_ISA_PORTABLE = 0, AMP_ISA_V3 = 1, AMP_ISA_V4 = 2, AMP_ISA_COUNT = 3 };
+#define AMP_ISA_WORDS                                                                                                  \
+    { "portable", "v3", "v4" }
 
 typedef struct amp_kernel_args {
     void *const *buffer; /* the kernel's operands, in the order of amp_model_kernel.operands */
@@ -346,9 +348,13 @@ typedef struct amp_model_cuda {
 
 /* ---- the descriptor ---------------------------------------------------------------------------------------------- */
 
+/* Minor 7.  Kernels have functions from another instruction set on than the portable one, all of them from the same;
+ * smaller ones are NULL. */
+#define AMP_MODEL_NEEDS_ISA 1ull
+
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;
-    uint64_t required_features; /* bits; a runtime refuses a model with bits that it does not know.  0 today. */
+    uint64_t required_features; /* AMP_MODEL_NEEDS_...; a runtime refuses a model with bits that it does not know */
     const char *name, *compiler_version, *target;
     const char *policy, *precision; /* "torch-fp16", "fp16" */
     const char *low;                /* "f16" */

@@ -106,6 +106,21 @@ TEST(StaticModels, WrongArguments) {
 // Compiled by the command in the C file: it has no hash, and says so.
 TEST(ModelByHand, IsLoaded) { EXPECT_EQ(Train(Load("by_hand.so"), 10).size(), 3u + 10 * 37); }
 
+// --isa native: the bits of the set that it says it has, chosen by name in a model of all sets.
+TEST(ModelOfThisMachine, ComputesAsItsSetDoesByName) {
+    amp_model *native = Load("native.so");
+    const std::string set = amp_model_isa_at(native, 0);
+    EXPECT_EQ(amp_model_isa_at(native, 1), nullptr) << "one set alone";
+    amp_model_retain(native);
+    const std::vector<float> ours = Train(native, 10), named = Train(native, 10, set.c_str()),
+                             all = Train(Load("all.so"), 10, set.c_str());
+    ASSERT_EQ(all.size(), ours.size());
+    EXPECT_EQ(memcmp(all.data(), named.data(), all.size() * sizeof(float)), 0);
+    if (set != "portable") { // elsewhere products use what the machine has besides
+        EXPECT_EQ(memcmp(all.data(), ours.data(), all.size() * sizeof(float)), 0);
+    }
+}
+
 // A hash of zeros is damage, not "no hash"; so is any change of a file that has one.
 TEST(ModelByHand, AHashOfZerosIsRefused) {
     std::ifstream in(std::string(kFolder) + "by_hand.so", std::ios::binary);

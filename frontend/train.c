@@ -10,6 +10,7 @@ typedef enum SettingKind {
     SETTING_CLIP_NORM,
     SETTING_CLIP_VALUE,
     SETTING_ACCUMULATE,
+    SETTING_EVERY,
     SETTING_COUNT
 } SettingKind;
 
@@ -282,6 +283,21 @@ static void set_accumulate(Elab *e, TrainBlock *b, const Stmt *s) {
     }
 }
 
+static void set_every(Elab *e, TrainBlock *b, const Stmt *s) {
+    Item item = elab_eval_static(e, s->bind.value, "every", STATIC_INT);
+    if (item.kind == ITEM_ERROR) return;
+    int64_t given = item.i.mul;
+    b->train.every = given;
+    if (given < 1 || given > INT32_MAX) {
+        elab_error(e, s->bind.value->loc, "every is a number of steps, 1 to %d; this is %lld", INT32_MAX,
+                   (long long)given);
+    } else if (given > 1 && e->trains.len == 1) {
+        Diag *diag = elab_error(e, s->loc, "this is the only train block, so most steps would train nothing");
+        diag_help(e->d, diag, "for an update after %lld batches: accumulate = %lld", (long long)given,
+                  (long long)given);
+    }
+}
+
 static const struct Setting {
     const char *name;
     void (*set)(Elab *, TrainBlock *, const Stmt *);
@@ -291,6 +307,7 @@ static const struct Setting {
     [SETTING_CLIP_NORM] = {"clip_norm", set_clip_norm},
     [SETTING_CLIP_VALUE] = {"clip_value", set_clip_value},
     [SETTING_ACCUMULATE] = {"accumulate", set_accumulate},
+    [SETTING_EVERY] = {"every", set_every},
 };
 
 /* A name of the block, unless it is likely to be a misspelt setting. */

@@ -80,6 +80,13 @@ const char *infer_optimizer(Inferring *c) {
     return NULL;
 }
 
+const char *infer_due(Inferring *c) {
+    const char *wrong = infer_check_scalars(c, 0, c->o->n_in);
+    if (wrong) return wrong;
+    if (ir_attr(c->o, "every")->i < 1) return infer_mismatch(c, "every must be at least 1");
+    return infer_result(c, AMP_DT_BOOL, shape_scalar());
+}
+
 const char *infer_nothing(Inferring *c) {
     return shape_equal(infer_in(c, 0), infer_in(c, 1)) ? NULL : infer_mismatch(c, "shapes differ");
 }

@@ -367,6 +367,7 @@ typedef struct Train { /* a train block */
     Call optimizer;    /* an argument may be a schedule: CallArg.call */
     VEC(TrainGroup) groups;
     double clip_norm, clip_value; /* 0: none */
+    int64_t every;                /* it updates in each |every|-th step; 0 and 1: in each */
     Pos pos;
 } Train;
 

@@ -149,6 +149,11 @@ static void run_update_scale(Running *r) {
     r->out[2]->data[0] = !ok && scale <= min;
 }
 
+static void run_is_due(Running *r) {
+    bool ok = r->op->n_in < 2 || r->in[1]->data[0] != 0;
+    result(r)[0] = ok && fmod(r->in[0]->data[0] + 1, (double)interp_int(r, "every")) == 0;
+}
+
 /* ---- norms of gradients ------------------------------------------------------------------------------------------ */
 
 static void run_global_norm(Running *r) {
@@ -264,6 +269,7 @@ const InterpFn interp_training_ops[OP_COUNT] = {
     [OP_unscale] = run_product,
     [OP_all_finite] = run_all_finite,
     [OP_update_scale] = run_update_scale,
+    [OP_is_due] = run_is_due,
     [OP_sgd] = run_sgd,
     [OP_adam] = run_adam,
     [OP_adamw] = run_adamw,

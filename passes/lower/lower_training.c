@@ -171,6 +171,15 @@ static Val whole_quotient(Lowering *l, Val s, int64_t every) {
     return lower_select(l, less(l, s, back), less_one, quotient);
 }
 
+/* (s + 1) / every is whole. */
+static void lower_is_due(Lowering *l) {
+    int64_t every = ir_attr(l->op, "every")->i;
+    Val number = with(l, OP_add, step(l), 1.0);
+    Val back = with(l, OP_mul, lower_cast(l, whole_quotient(l, number, every), AMP_DT_F64), (double)every);
+    Val due = lower_unary(l, OP_not, less(l, back, number));
+    lower_give(l, 0, l->op->n_in > 1 ? lower_binary(l, OP_and, due, l->op->in[1]) : due);
+}
+
 static Val step_rate(Lowering *l) {
     Val times = whole_quotient(l, step(l), ir_attr(l->op, "every")->i);
     Op *power = ir_op_new(l->f, OP_power, &times, 1);
@@ -334,6 +343,7 @@ const LowerRow lower_training_ops[OP_COUNT] = {
     [OP_inverse_scale] = {lower_inverse_scale, TAKES_PLAIN},
     [OP_all_finite] = {lower_all_finite, TAKES_PLAIN},
     [OP_update_scale] = {lower_update_scale, TAKES_PLAIN},
+    [OP_is_due] = {lower_is_due, TAKES_PLAIN},
     [OP_global_norm] = {lower_global_norm, TAKES_PLAIN},
     [OP_clip_by_norm] = {lower_clip_by_norm, TAKES_PLAIN},
     [OP_constant_rate] = {lower_schedule, TAKES_PLAIN},

@@ -10,9 +10,10 @@
  *                                  assign(%iteration, %9)        always: a skipped step draws a new dropout mask
  *
  * Without the result "ok" (nothing was scaled) every step is applied.  If several train blocks may skip separately
- * (results "ok.0", "ok.1", ...), each counts its own updates in "step.0", "step.1", ..., which drive its schedules and
- * bias corrections; "step" then counts the steps in which any block was updated.  A buffer is written together with the
- * parameters of the block that its name belongs to; a buffer of no block, if all gradients are finite.
+ * (results "ok.0", "ok.1", ...) or one updates in each k-th step only (%due.0 = is_due(%iteration, %ok.0; every = k)),
+ * each counts its own updates in "step.0", "step.1", ..., which drive its schedules and bias corrections; "step" then
+ * counts the steps in which any block was updated.  A buffer is written where the gradients of the block that its name
+ * belongs to are finite, due or not; a buffer of no block, if all gradients are finite.
  */
 #include "passes/common/common.h"
 #include "passes/training/rates.h"
@@ -141,11 +142,12 @@ static Val explained(Func *f, Val v, const char *what) {
     return v;
 }
 
-/* bool: whether the gradients of some block are finite. */
+/* bool: whether some block is updated; NO_VAL: one always is. */
 static Val any_block(Func *f, const Val *ok, int blocks) {
     Val count = NO_VAL;
     for (int i = 0; i < blocks; i++) {
-        if (!ok[i].id) continue;
+        if (!train_gradients(f, i).len) continue;
+        if (!ok[i].id) return NO_VAL;
         Val one = explained(f, ir_emit(f, OP_cast, AMP_DT_I32, NULL, 1, ok[i]), "updated");
         count = !count.id ? one : explained(f, ir_emit(f, OP_add, AMP_DT_I32, NULL, 2, count, one), "updated");
     }
@@ -234,14 +236,14 @@ static bool update_together(PassContext *c, Func *f, Val step, Val ok) {
     return true;
 }
 
-/* Each block has its own counter.  |ok| is by block; NO_VAL for a block that trains nothing. */
+/* Each block has its own counter.  |ok| is by block; NO_VAL: it is updated in each step. */
 static bool update_alone(PassContext *c, Func *f, Val step, const Val *ok) {
     int blocks = train_block_count(c->m);
     for (int i = 0; i < blocks; i++) {
         BlockStep b = {.c = c, .m = c->m, .f = f, .block = train_block(c->m, i), .index = i, .ok = ok[i]};
         const char *name = amp_counter_text(c->m->arena, COUNTER_STEP, i);
         const State *taken = ir_state_find(c->m, name);
-        if (!ok[i].id) continue;
+        if (!train_gradients(f, i).len) continue;
         if (taken && taken->role != STATE_COUNTER) {
             place_error(c, taken->pos, "%s is reserved for training state; name it differently, with `as`", name);
             return false;
@@ -251,18 +253,34 @@ static bool update_alone(PassContext *c, Func *f, Val step, const Val *ok) {
         if (!update_block(&b)) return false;
         assign(f, b.done, b.number, b.ok);
     }
-    assign(f, step, increment(f, step), any_block(f, ok, blocks));
+    Val any = any_block(f, ok, blocks);
+    assign(f, step, increment(f, step), any);
     return true;
+}
+
+static bool is_periodic(const Train *block) { return block->every > 1; }
+
+/* bool: whether the block is updated in this step. */
+static Val due(Func *f, int block, Val iteration, Val ok) {
+    Op *o = ir_op_new(f, OP_is_due, (Val[]){iteration, ok}, ok.id ? 2 : 1);
+    ir_attr(o, "every")->i = train_block(f->module, block)->every;
+    explain_shared(f, o, "step", "due");
+    return ir_make_results(f, o, AMP_DT_BOOL, arena_printf(f->module->arena, "due.%d", block));
 }
 
 static bool update_all(PassContext *c, Func *f) {
     int blocks = train_block_count(c->m);
-    Val all_ok = result_value(ir_result_of_kind(f, RESULT_OK, NO_BLOCK)),
-        *ok = arena_array(c->m->arena, Val, blocks + 1);
+    Arena *a = c->m->arena;
+    Val all_ok = result_value(ir_result_of_kind(f, RESULT_OK, NO_BLOCK));
+    Val *ok = arena_array(a, Val, blocks + 1), *updates = arena_array(a, Val, blocks + 1);
     Val step = counter(f, COUNTER_STEP, NO_BLOCK), iteration = counter(f, COUNTER_ITERATION, NO_BLOCK);
     bool alone = all_ok.id && blocks > 1;
-    for (int i = 0; i < blocks; i++) ok[i] = alone ? result_value(ir_result_of_kind(f, RESULT_OK, i)) : all_ok;
-    if (!(alone ? update_alone(c, f, step, ok) : update_together(c, f, step, all_ok))) return false;
+    for (int i = 0; i < blocks; i++) {
+        ok[i] = all_ok.id && blocks > 1 ? result_value(ir_result_of_kind(f, RESULT_OK, i)) : all_ok;
+        updates[i] = is_periodic(train_block(c->m, i)) ? due(f, i, iteration, ok[i]) : ok[i];
+        alone = alone || is_periodic(train_block(c->m, i));
+    }
+    if (!(alone ? update_alone(c, f, step, updates) : update_together(c, f, step, all_ok))) return false;
     update_buffers(f, ok, all_ok);
     assign(f, iteration, increment(f, iteration), NO_VAL);
     return true;

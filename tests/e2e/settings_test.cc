@@ -318,6 +318,46 @@ TEST(Blocks, GoTogetherWhereNothingIsScaled) {
     EXPECT_NEAR(report.loss, losses[0] + losses[1], 1e-6);
 }
 
+// The left one is updated in each third step: the bits of a rate of 0 in the others.  Adam counts its own updates.
+TEST(Blocks, UpdateInEachKthStep) {
+    for (const char *precision : {"fp32", "fp16"}) {
+        SCOPED_TRACE(precision);
+        const std::string text = two_blocks(precision), path = std::string("pair-third-") + precision + ".so";
+        std::string third = text, swapped = text;
+        third.replace(third.find("lr = 0.1)"), 9, "lr = 0.1)\n    every = 3");
+        Training r(e2e::compile_to_file(third, path), 5), all(e2e::compile_to_file(text, "pair-each.so"), 5);
+        ASSERT_TRUE(r.ok() && all.ok());
+        Pair good;
+        for (int i = 1; i <= 7; i++) {
+            SCOPED_TRACE(i);
+            ASSERT_EQ(amp_session_set_lr(all.session, 0, i % 3 ? 0.0 : 0.1, &all.err), AMP_OK) << all.err.message;
+            step(all, good.inputs(), 5);
+            amp_step_report report = step(r, good.inputs(), 5);
+            EXPECT_EQ(report.step, i);
+            EXPECT_EQ(report.skipped, 0);
+            EXPECT_TRUE(e2e::same_bits(e2e::all_params(r), e2e::all_params(all)));
+            if (i != 4) continue;
+            const std::string saved = e2e::temp_path("pair-third.st");
+            ASSERT_EQ(amp_checkpoint_save(r.session, saved.c_str(), nullptr, &r.err), AMP_OK) << r.err.message;
+            Training other(e2e::temp_path(path), 5, 1, 8);
+            ASSERT_EQ(amp_checkpoint_load(other.session, saved.c_str(), nullptr, 0, &other.err), AMP_OK);
+            for (int k = 0; k < 2; k++) step(other, good.inputs(), 5);
+            Training same(e2e::temp_path(path), 5);
+            for (int k = 0; k < 6; k++) step(same, good.inputs(), 5);
+            EXPECT_TRUE(e2e::same_bits(e2e::all_params(other), e2e::all_params(same))) << "after a checkpoint";
+        }
+        // the other way round: bias corrections and schedule of the block's own updates
+        swapped.replace(swapped.find("gamma = 0.5))"), 13, "gamma = 0.5))\n    every = 2");
+        Training late(e2e::compile_to_file(swapped, "pair-second.so"), 5);
+        std::vector<float> before = param(late, "right.fc.weight", 32);
+        step(late, good.inputs(), 5);
+        EXPECT_TRUE(e2e::same_bits(before, param(late, "right.fc.weight", 32)));
+        step(late, good.inputs(), 5);
+        std::vector<float> moved = param(late, "right.fc.weight", 32);
+        for (size_t i = 0; i < moved.size(); i++) EXPECT_NEAR(std::fabs(moved[i] - before[i]), 0.1, 1e-3);
+    }
+}
+
 // Named losses of several blocks: no sums of the blocks beside them, unless a metric is computed from one.
 TEST(Blocks, ReportNamedLossesOnly) {
     for (bool metric : {false, true}) {

@@ -95,6 +95,17 @@ TEST(Training, WrongGroupsClipAndAccumulate) {
     EXPECT_HOLDS(with("clip_norm = 1\nclip_norm = 2"), "clip_norm is set twice");
 }
 
+TEST(Training, AnUpdateInEachKthStepIsOfOneBlockAmongSeveral) {
+    const std::string gen = "train m for \"gen.*\" { loss = mean(y)\noptimizer = sgd(0.1)\n",
+                      disc = "}\ntrain m for \"disc.*\" { loss = mean(y)\noptimizer = sgd(0.1)\nevery = 1 }\n",
+                      two = "model m(x: f32[N, 4]) -> y {\n y = linear(linear(x; out = 4) as gen.a; out = 4) as "
+                            "disc.b\n}\n";
+    EXPECT_HOLDS(Ir(two + gen + "every = 5\n" + disc), "train for \"gen.*\" loss loss.0 every 5 at");
+    EXPECT_HOLDS(Errors(two + gen + "every = 0\n" + disc), "every is a number of steps, 1 to 2147483647; this is 0");
+    EXPECT_HOLDS(Errors(two + gen + "every = 0.5\n" + disc), "every must be of type int");
+    EXPECT_HOLDS(Errors(WithLoss(std::string(kSgd) + "every = 5")), "this is the only train block");
+}
+
 /* ---- several blocks --------------------------------------------------------------------------------------------- */
 
 const char kTwo[] = "model m(x: f32[N, 4]) -> y {\n y = linear(linear(x; out = 4) as gen.a; out = 4) as disc.b\n}\n";

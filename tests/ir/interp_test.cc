@@ -140,6 +140,8 @@ TEST_F(Interp, GraphOps) {
         {"f32[2];f32", "unscale(%a, %b)", "f32[2]", {{4, 8}, {0.25}}, {1, 2}},
         {"f32[2];f32", "all_finite(%a, %b)", "bool", {{4, 8}, {inf}}, {0}},
         {"f32[2];f16", "all_finite(%a, %b)", "bool", {{4, 8}, {1}}, {1}},
+        {"i64", "is_due(%a; every = 3)", "bool", {{2}}, {1}},
+        {"i64;bool", "is_due(%a, %b; every = 3)", "bool", {{5}, {0}}, {0}},
     };
     for (const auto &c : cases) {
         SCOPED_TRACE(c.op);

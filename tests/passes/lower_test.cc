@@ -90,6 +90,9 @@ const Case kCases[] = {
      "input %ok : bool\nstate %scale : f32\nstate %growth_tracker : i32\n%r, %s, %u = update_scale(%scale, "
      "%growth_tracker, %ok; "
      "growth = 3.0, interval = 4, min = 0.25) : f32, i32, i32\nresult r = %r\nresult s = %s\nresult u = %u\n"},
+    {OP_is_due, "state %step : i64\n%r = is_due(%step; every = 3) : bool\nresult r = %r\n"},
+    {OP_is_due, "input %ok : bool\nstate %step : i64\n%r = is_due(%step, %ok; every = 7) : bool\nresult r = "
+                "%r\n"},
     {OP_global_norm, XY "input %b : f32[3]\ninput %c : f32\n%r = global_norm(%x, %b, %c) : f32\nresult r = %r\n"},
     {OP_clip_by_norm, XY "input %n : f32\n%r = clip_by_norm(%x, %n; max = 0.5) : f32[N, 4]\nresult r = %r\n"},
     {OP_constant_rate, "%r = constant_rate(; v = 0.5) : f64\nresult r = %r\n"},

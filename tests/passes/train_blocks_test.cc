@@ -141,6 +141,27 @@ TEST_F(TrainBlocksTest, UnscaledBlocksShareACounter) {
     EXPECT_STREQ(ir_value(Step(m), UpdateOf(Step(m), "fc2.bias")->in[2])->name, "step.next");
 }
 
+TEST_F(TrainBlocksTest, ABlockOfEachKthStepCountsAlone) {
+    Module *m = RunTrain("  train for \"fc1.*\" loss loss every 3\n  optimizer sgd(lr = 0.5)\n"
+                         "  train for \"fc2.*\" loss loss\n  optimizer adamw(lr = 0.1)\n");
+    const Func *f = Step(m);
+    EXPECT_EQ(States(m, STATE_COUNTER), "step iteration step.0 learning_rate.0 step.1 learning_rate.1");
+    const Op *due = ir_def(f, ir_find(f, "due.0"));
+    ASSERT_NE(due, nullptr);
+    EXPECT_EQ(due->code, OP_is_due);
+    EXPECT_EQ(ir_attr(due, "every")->i, 3);
+    std::map<std::string, std::string> predicates;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        const Value *pred = o->code == OP_assign ? ir_value(f, o->pred) : nullptr;
+        if (pred) predicates[ir_value(f, o->in[0])->name] = pred->name;
+    }
+    const std::map<std::string, std::string> wanted = {
+        {"fc1.weight", "due.0"}, {"fc1.bias", "due.0"}, {"step.0", "due.0"}};
+    EXPECT_EQ(predicates, wanted);
+    EXPECT_EQ(Print(m), Print(Read(Print(m))));
+}
+
 // ---- micro-batches
 // -----------------------------------------------------------------------------------------------------
 

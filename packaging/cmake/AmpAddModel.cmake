@@ -1,4 +1,4 @@
-# amp_add_model(TARGET FILE.amp
+# amp_add_model(TARGET FILE.amp [STATIC [SYMBOL name] [EMIT o|c]]
 #               [NAME name] [OUTPUT file] [PRECISION fp16|bf16|tf32|fp32] [POLICY name|file]
 #               [DEFINES NAME=VALUE...] [OPTIONS option...])
 #
@@ -7,9 +7,14 @@
 # TARGET    An executable or library that exists: the model is built before it, and its sources see the model's path as
 #           AMP_MODEL_<NAME>, a string ("mlp.amp": AMP_MODEL_MLP). Or a new name: a target of its own, built by default;
 #           link it to a program, target_link_libraries(app PRIVATE mlp), for the same.
+# STATIC    The model is linked into TARGET instead, or is a static library of the new name. There is no file to find:
+#           AMP_STATIC_MODEL(<NAME>_model); declares it, amp_model_from_static(<NAME>_model, ...) opens it.
+# SYMBOL    The model's name in the program instead of <NAME>_model. Models of one program need different ones.
+# EMIT      What ampc writes: an object with each instruction set (o, the default), or one C file (c) that is compiled
+#           as the project's own sources are, for one processor.
 # NAME      The model's name in the file and the macro; the default is FILE without its ending.
-# OUTPUT    Where model.so is written; the default is NAME.so in the current binary folder. The target has it as the
-#           property AMP_MODEL_<NAME>, for install(FILES).
+# OUTPUT    Where the model is written; the default is NAME.so (.o, .c) in the current binary folder. Without STATIC
+#           the target has it as the property AMP_MODEL_<NAME>, for install(FILES).
 # OPTIONS   Further options of ampc: --target cpu, --isa v3, ...
 #
 # The C compiler that ampc starts is the project's, CMAKE_C_COMPILER, where the project has C.
@@ -28,26 +33,90 @@ function(_ampc_attach target name output kind)
     set_target_properties(${target} PROPERTIES ${macro} "${output}")
 endfunction()
 
+# A model that is a file: built before the target.
+function(_ampc_add_file target name output)
+    if(TARGET ${target})
+        string(MAKE_C_IDENTIFIER "${target}_${name}" built)
+        add_custom_target(${built} DEPENDS "${output}")
+        add_dependencies(${target} ${built})
+        _ampc_attach(${target} "${name}" "${output}" PRIVATE)
+    else()
+        string(MAKE_C_IDENTIFIER "${target}_model" built)
+        add_custom_target(${built} ALL DEPENDS "${output}")
+        add_library(${target} INTERFACE)
+        add_dependencies(${target} ${built})
+        _ampc_attach(${target} "${name}" "${output}" INTERFACE)
+    endif()
+endfunction()
+
+# A model that is linked: a static library of its object or C file.
+function(_ampc_add_linked target name output emit)
+    set(library "${target}")
+    if(TARGET ${target})
+        string(MAKE_C_IDENTIFIER "${target}_${name}" library)
+    endif()
+    add_library(${library} STATIC "${output}")
+    if(emit STREQUAL "c")
+        target_compile_options(${library} PRIVATE -std=gnu11 -O1 -w -fno-math-errno)
+        set_target_properties(${library} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    else()
+        set_source_files_properties("${output}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+        set(language CXX)
+        if(CMAKE_C_COMPILER)
+            set(language C)
+        endif()
+        set_target_properties(${library} PROPERTIES LINKER_LANGUAGE ${language})
+    endif()
+    if(NOT library STREQUAL target)
+        # Not target_link_libraries, which the project may call with or without keywords.
+        set_property(TARGET ${target} APPEND PROPERTY LINK_LIBRARIES ${library})
+        set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES "$<LINK_ONLY:${library}>")
+    endif()
+endfunction()
+
 function(amp_add_model target file)
-    cmake_parse_arguments(PARSE_ARGV 2 model "" "NAME;OUTPUT;PRECISION;POLICY" "DEFINES;OPTIONS")
+    cmake_parse_arguments(PARSE_ARGV 2 model "STATIC" "NAME;OUTPUT;PRECISION;POLICY;SYMBOL;EMIT" "DEFINES;OPTIONS")
+    set(called "amp_add_model(${target} ${file})")
     if(model_UNPARSED_ARGUMENTS)
-        message(FATAL_ERROR "amp_add_model(${target} ${file}): unknown argument ${model_UNPARSED_ARGUMENTS}")
+        message(FATAL_ERROR "${called}: unknown argument ${model_UNPARSED_ARGUMENTS}")
     endif()
     if(NOT AMPC_EXECUTABLE)
-        message(FATAL_ERROR "amp_add_model(${target} ${file}): no ampc was found; set AMPC_EXECUTABLE to the program")
+        message(FATAL_ERROR "${called}: no ampc was found; set AMPC_EXECUTABLE to the program")
+    endif()
+    if(NOT model_STATIC AND (model_SYMBOL OR model_EMIT))
+        message(FATAL_ERROR "${called}: SYMBOL and EMIT are of models that are linked; add STATIC")
+    endif()
+    if(model_EMIT AND NOT model_EMIT MATCHES "^[oc]$")
+        message(FATAL_ERROR "${called}: EMIT ${model_EMIT}: o or c")
+    endif()
+    if(model_EMIT STREQUAL "c" AND NOT CMAKE_C_COMPILER)
+        message(FATAL_ERROR "${called}: EMIT c: the project has no C; add it to project() or leave EMIT out")
     endif()
     get_filename_component(source "${file}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
     get_filename_component(stem "${file}" NAME_WE)
     if(NOT model_NAME)
         set(model_NAME "${stem}")
     endif()
+    set(ending so)
+    if(model_STATIC AND NOT model_EMIT)
+        set(model_EMIT o)
+    endif()
+    if(model_STATIC)
+        set(ending ${model_EMIT})
+    endif()
     if(NOT model_OUTPUT)
-        set(model_OUTPUT "${model_NAME}.so")
+        set(model_OUTPUT "${model_NAME}.${ending}")
     endif()
     get_filename_component(output "${model_OUTPUT}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 
     set(command "${AMPC_EXECUTABLE}" "${source}" -o "${output}")
     set(inputs "${source}" "${AMPC_EXECUTABLE}")
+    if(model_STATIC)
+        if(NOT model_SYMBOL)
+            string(MAKE_C_IDENTIFIER "${model_NAME}_model" model_SYMBOL)
+        endif()
+        list(APPEND command --emit ${model_EMIT} --symbol "${model_SYMBOL}")
+    endif()
     if(model_PRECISION)
         list(APPEND command --precision "${model_PRECISION}")
     endif()
@@ -78,17 +147,10 @@ function(amp_add_model target file)
     file(RELATIVE_PATH shown "${CMAKE_BINARY_DIR}" "${output}")
     add_custom_command(OUTPUT "${output}" COMMAND ${command} DEPENDS ${inputs} ${dependencies} VERBATIM
         COMMENT "Compiling model ${shown}")
-    if(TARGET ${target})
-        string(MAKE_C_IDENTIFIER "${target}_${model_NAME}" built)
-        add_custom_target(${built} DEPENDS "${output}")
-        add_dependencies(${target} ${built})
-        _ampc_attach(${target} "${model_NAME}" "${output}" PRIVATE)
+    if(model_STATIC)
+        _ampc_add_linked(${target} "${model_NAME}" "${output}" ${model_EMIT})
     else()
-        string(MAKE_C_IDENTIFIER "${target}_model" built)
-        add_custom_target(${built} ALL DEPENDS "${output}")
-        add_library(${target} INTERFACE)
-        add_dependencies(${target} ${built})
-        _ampc_attach(${target} "${model_NAME}" "${output}" INTERFACE)
+        _ampc_add_file(${target} "${model_NAME}" "${output}")
     endif()
 endfunction()
 

@@ -174,6 +174,74 @@ else
     skipped 'docs/guides/game-loop.md, threads.md: pkg-config is wanted'
 fi
 
+if command -v pkg-config >/dev/null && command -v cmake >/dev/null; then
+    follow static
+    expect 'docs/guides/static.md: three programs learn' 3 \
+        "$(paste -sd ' ' <<<"$out" | grep -o '0, 0: no 0, 1: yes 1, 0: yes 1, 1: no' | wc -l)"
+else
+    skipped 'docs/guides/static.md: pkg-config and cmake are wanted'
+fi
+
+# ---- linked models in CMake ----------------------------------------------------------------------
+
+# linked_build: what is made again
+linked_build() {
+    cmake --build "$work/static/build" 2>&1 |
+        grep -oE '(Compiling model|Linking C executable|Linking C static library) [^ ]+' |
+        sed 's/.* //' | sort | paste -sd ' '
+}
+# An executable and an archive that have the model, a library of the model, as C; with and without keywords.
+if command -v cmake >/dev/null; then
+    mkdir -p "$work/static"
+    cat >"$work/static/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.18)
+project(gates C)
+find_package(ampc REQUIRED)
+add_executable(one program.c)
+target_link_libraries(one ampc::amp_static)
+amp_add_model(one gate.amp STATIC OPTIONS --isa portable)
+amp_add_model(as_c gate.amp STATIC EMIT c SYMBOL gate_model OUTPUT c/wide.c DEFINES HIDDEN=24)
+add_executable(two program.c)
+target_link_libraries(two PRIVATE as_c ampc::amp)
+add_library(whole STATIC program.c)
+amp_add_model(whole gate.amp STATIC NAME third SYMBOL gate_model PRECISION bf16 OPTIONS --isa portable)
+add_executable(three nothing.c)
+target_link_libraries(whole PUBLIC ampc::amp_static)
+target_link_libraries(three PRIVATE whole)
+CMAKE
+    printf 'amp 1\nblock bend(x) -> y {\n    y = tanh(x)\n}\n' >"$work/static/part.amp"
+    sed -i 's/^amp 1/&\ninclude "part.amp"/; s/= tanh(/= bend(/' "$work/static/gate.amp"
+    echo 'typedef int nothing;' >"$work/static/nothing.c"
+    for generator in 'Unix Makefiles' Ninja; do
+        if [[ $generator == Ninja ]] && ! command -v ninja >/dev/null; then continue; fi
+        rm -rf "$work/static/build"
+        run 0 cmake -S "$work/static" -B "$work/static/build" -G "$generator"
+        models='c/wide.c gate.o libas_c.a libone_gate.a libwhole.a libwhole_third.a one third.o three two'
+        expect "$generator: three models and what they are linked into" "$models" "$(linked_build)"
+        for program in one two three; do
+            run 0 "$work/static/build/$program"
+            expect "$generator: $program learns" 'no yes yes no' "$(sed 's/.*: //' <<<"$out" | paste -sd ' ')"
+        done
+        sleep 1 # file systems and make count in whole seconds
+        sed -i 's/tanh/sin/;t;s/sin/tanh/' "$work/static/part.amp"
+        expect "$generator: an include has changed" \
+            'c/wide.c gate.o libas_c.a libone_gate.a libwhole_third.a one third.o three two' "$(linked_build)"
+        expect "$generator: nothing has changed" '' "$(linked_build)"
+    done
+    # refuses TEXT ARGUMENT...: of amp_add_model
+    refuses() {
+        printf 'cmake_minimum_required(VERSION 3.18)\nproject(gates %s)\nfind_package(ampc)\namp_add_model(%s)\n' \
+            "$2" "$3" >"$work/static/CMakeLists.txt"
+        run 1 cmake -S "$work/static" -B "$work/static/refused"
+        out=$(tr -s '\n ' ' ' <<<"$out$err") err=
+        says "$1"
+        rm -rf "$work/static/refused"
+    }
+    refuses 'SYMBOL and EMIT are of models that are linked; add STATIC' C 'gate gate.amp SYMBOL g'
+    refuses 'EMIT so: o or c' C 'gate gate.amp STATIC EMIT so'
+    refuses 'EMIT c: the project has no C' NONE 'gate gate.amp STATIC EMIT c'
+fi
+
 # ---- pkg-config and make -------------------------------------------------------------------------
 
 if command -v pkg-config >/dev/null; then

@@ -50,7 +50,7 @@ local_repository(name = "remote_coverage_tools", path = "$PWD/third_party/remote
 local_repository(name = "rules_java", path = "/usr/share/bazel/rules/java")
 STARLARK
 cat >"$work/bazel/BUILD" <<'STARLARK'
-load("@ampc//:amp.bzl", "amp_model")
+load("@ampc//:amp.bzl", "amp_model", "amp_static_model")
 
 amp_model(
     name = "model",
@@ -67,7 +67,25 @@ cc_binary(
     data = [":model"],
     deps = ["@ampc//:amp"],
 )
+
+[amp_static_model(
+    name = "net_" + emit,
+    src = "rings.amp",
+    includes = ["part.amp"],
+    symbol = "net",
+    emit = emit,
+    options = ["--target", "cpu"],
+) for emit in ["o", "c"]]
+
+[cc_binary(
+    name = "linked_" + kind + "_" + emit,
+    srcs = ["linked.c"],
+    linkstatic = kind == "static",
+    deps = [":net_" + emit, "@ampc//:amp"],
+) for emit in ["o", "c"] for kind in ["static", "dynamic"]]
 STARLARK
+sed -e 's/^int main/AMP_STATIC_MODEL(net);\n\n&/' -e 's/amp_model_load(AMP_MODEL_RINGS, /amp_model_from_static(net, /' \
+    "$work/bazel/main.c" >"$work/bazel/linked.c"
 printf 'amp 1\nblock activate(x) -> y {\n    y = relu(x)\n}\n' >"$work/bazel/part.amp"
 sed -i 's/^amp 1/&\ninclude "part.amp"\nconst WIDTH = 4/; s/out = 32/out = WIDTH/; s/relu(/activate(/' \
     "$work/bazel/rings.amp"
@@ -75,11 +93,19 @@ outside() { (cd "$work/bazel" && bazel --output_user_root="$work/cache" "$@"); }
 run 0 outside build //:rings
 run 0 bash -c 'cd "$1/bazel-bin/rings.runfiles/__main__" && ./rings' - "$work/bazel"
 says 'accuracy 1.00'
+for mode in fastbuild opt; do
+    run 0 outside build -c $mode //:all
+    for program in linked_{static,dynamic}_{o,c}; do
+        run 0 bash -c 'cd "$1" && "bazel-bin/$2"' - "$work/bazel" $program
+        says 'accuracy 1.00'
+    done
+done
 sed -i 's/relu/tanh/' "$work/bazel/part.amp"
-before=$(sha256sum <"$work/bazel/bazel-bin/model.so")
-run 0 outside build //:rings
-holds 'an include that has changed makes another model' \
-    test "$before" != "$(sha256sum <"$work/bazel/bazel-bin/model.so")"
+models=("$work"/bazel/bazel-bin/{model.so,net_o_compiled.o,net_c_compiled.c})
+before=$(sha256sum "${models[@]}")
+run 0 outside build -c opt //:all
+expect 'an include that has changed makes other models' 3 \
+    "$(comm -13 <(sort <<<"$before") <(sha256sum "${models[@]}" | sort) | wc -l)"
 outside shutdown
 chmod -R u+w "$work/cache"
 

@@ -191,10 +191,26 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
     return s->diags.list.len ? session_report(s, err) : AMP_OK;
 }
 
+/* IR has the values of its consts, and from autocast on its dtypes: an option that came too late would be ignored. */
+static amp_status check_ir_options(const Session *s, const Module *m, amp_error *err) {
+    const amp_compile_options *o = &s->options;
+    const char *stage = ir_stage_names[m->stage];
+    if (o->define_count)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "define %s: %s is IR, whose consts are numbers already; give the model", o->defines[0].name,
+                        s->source->name);
+    if ((!o->precision && !o->policy) || m->stage < STAGE_AUTOCAST) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT,
+                    "%s %s: %s is at stage %s and has its dtypes already; give the model, or IR of stage elaborate",
+                    o->precision ? "precision" : "policy", o->precision ? o->precision : o->policy, s->source->name,
+                    stage);
+}
+
 amp_status session_load(Session *s, Module **out, amp_error *err) {
     const double start = amp_seconds();
     Module *m = s->is_ir ? ir_read(&s->arena, &s->diags, s->source) : read_model(s);
     if (!m) return session_report(s, err);
+    if (s->is_ir) AMP_TRY(check_ir_options(s, m, err));
     AMP_TRY(set_eval_precision(s, m, err));
     if (!s->is_ir) ir_compact(m);
     observe(s, m, amp_seconds() - start);

@@ -1,26 +1,57 @@
 /* explain.h: what the files of amp_explain share.
- *   explain.c       finds the modules: compiled from source, or read out of a model.so; text for people
- *   explain_json.c  JSON for tools; every op of the graph
- *   explain_params.c how each parameter is trained
- *   explain_facts.c what the modules tell about one op
+ *   explain.c         the calls: one model, or two compared (compare.h)
+ *   explain_source.c  finds the modules: compiled from source, or read out of a model.so
+ *   explain_select.c  which ops are asked for
+ *   explain_facts.c   what the modules tell about one op
+ *   explain_text.c    text for people
+ *   explain_json.c    JSON for tools; every op of the graph
+ *   explain_params.c  how each parameter is trained
  */
 #ifndef AMP_COMPILER_EXPLAIN_H
 #define AMP_COMPILER_EXPLAIN_H
 
+#include "amp/compile.h"
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/arena.h"
+#include "base/text.h"
+#include "compiler/casts.h"
+#include "compiler/compile_session.h"
 #include "ir/ir.h"
 
 typedef VEC(int) ExplainNumbers;
 
-/* What there is to tell from. */
+/* ---- the modules (explain_source.c) ------------------------------------------------------------------------------ */
+
 typedef struct ExplainSource {
+    const char *name;      /* of the file: "mlp.amp" */
     const Module *m;       /* after plan, for the CPU */
-    const Module *graph;   /* after simplify, as the ops that a person knows; NULL: not there, or not wanted */
+    const Module *graph;   /* after simplify, as the ops that a person knows; NULL: IR of a later stage that lost it */
     const Module *cuda;    /* after plan, for CUDA; NULL: there is no machine code to tell of */
     const char *cuda_uses; /* the lines of AMP_MODEL_CUDA_USES_SECTION */
 } ExplainSource;
+
+/* Opens the session and compiles, or reads, what is to be explained; it lives as long as the session. */
+amp_status explain_open(Session *s, ExplainSource *out, amp_error *err);
+
+/* ---- which ops (explain_select.c) -------------------------------------------------------------------------------- */
+
+typedef struct ExplainSelection {
+    amp_explain_options want; /* path, dtype, op, rule */
+    bool all;                 /* none of them is given */
+    Table paths;              /* of the ops that are selected; empty where all are */
+} ExplainSelection;
+
+/* The ops that |want| names, of one or two modules.  AMP_NOT_FOUND: none, and what there
+ * is. */
+amp_status explain_select(const amp_explain_options *want, const ExplainSource *const *sources, int count,
+                          ExplainSelection *out, amp_error *err);
+bool explain_selects(const ExplainSelection *s, const char *path); /* an op of the forward graph */
+bool explain_selects_cast(const ExplainSelection *s, const Cast *c);
+bool explain_selects_row(const ExplainSelection *s, const Func *f, const Op *o); /* any op of the step */
+bool explain_selects_param(const ExplainSelection *s, const char *name);
+
+/* ---- facts (explain_facts.c) ------------------------------------------------------------------------------------- */
 
 typedef struct ExplainUse { /* of a kernel, for an architecture */
     char arch[16];          /* "sm_90" */
@@ -31,29 +62,66 @@ typedef VEC(ExplainUse) ExplainUses;
 /* Where to find what is told about an op. */
 typedef struct ExplainFacts {
     const Module *m;
-    const Func *f;      /* the function that has the most to tell: the step, else infer; NULL: none */
-    const Func *cuda;   /* the same for CUDA */
-    Table kernels;      /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
-    Table cuda_kernels; /* the same of |cuda| */
-    Table uses;         /* name of a kernel of |cuda| -> ExplainUses */
-    Table casts;        /* "value type" -> kernels that cast the value to it */
-    Table copies;       /* "parameter type" -> states */
-    Table removed;      /* path -> of m->removed: roundings that were removed from gradients of the op */
+    const Func *f;        /* the function that has the most to tell: the step, else infer; NULL: none */
+    const Func *cuda;     /* the same for CUDA */
+    Table kernels;        /* path -> ExplainNumbers: kernels of |f| that run something that came from it */
+    Table cuda_kernels;   /* the same of |cuda| */
+    Table uses;           /* name of a kernel of |cuda| -> ExplainUses */
+    Table casts;          /* "value type" -> kernels that cast the value to it */
+    Table copies;         /* "parameter type" -> states */
+    Table removed;        /* path -> of m->removed: roundings that were removed from gradients of the op */
+    Casts graph_casts;    /* all of the step; none where the graph is lost */
+    Table casts_of_value; /* "value type" -> the first of graph_casts */
+    Table casts_of_asker; /* path -> of graph_casts */
 } ExplainFacts;
 ExplainFacts explain_facts(const ExplainSource *s);
 const ExplainNumbers *explain_kernels(const ExplainFacts *x, const char *path);
 const ExplainNumbers *explain_cuda_kernels(const ExplainFacts *x, const char *path);
 const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k); /* |k| of |cuda| */
 const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path);
-/* Where and how often a cast happens, in words; NULL: nowhere that is known. */
-const char *explain_cast_place(const ExplainFacts *x, const Decision *d, const CastNote *c);
 
-/* The decisions whose path matches |glob| (NULL: all), as JSON; |found|: how many there were. */
-amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, int *found, amp_error *err);
+const Cast *explain_cast_of(const ExplainFacts *x, const CastNote *note); /* NULL: the graph has none any more */
+const ExplainNumbers *explain_casts_for(const ExplainFacts *x, const char *path); /* of graph_casts */
 
-/* The parameters whose name matches |glob| (NULL: all): train block, groups, what these set.  As text only where there
- * are groups, or blocks for some parameters. */
-void explain_params_as_text(Text *t, const Module *m, const char *glob);
-void explain_params_as_json(amp_json_writer *w, const Module *m, const char *glob);
+/* Where and how often a cast happens. */
+typedef enum CastPlaceKind {
+    PLACE_UNKNOWN,
+    PLACE_STATE,  /* a weight's copy in a low precision is a state of its own */
+    PLACE_KERNEL, /* that does nothing else */
+    PLACE_FUSED,
+    PLACE_NOWHERE
+} CastPlaceKind;
+typedef struct CastPlace {
+    CastPlaceKind kind;
+    const char *kernel; /* KERNEL, FUSED */
+} CastPlace;
+CastPlace explain_place(const ExplainFacts *x, const Cast *c);
+CastPlace explain_note_place(const ExplainFacts *x, const Decision *d, const CastNote *note);
+const char *explain_place_text(const ExplainFacts *x, CastPlace place); /* NULL: unknown */
+/* Of the casts that are selected. */
+CastTotals explain_cast_totals(const ExplainFacts *x, const ExplainSelection *which);
+
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
+
+void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which);
+amp_status explain_as_json(Text *t, const ExplainSource *s, const ExplainSelection *which, amp_error *err);
+
+/* What comparisons say in the same words. */
+void explain_tell_reason(Text *t, const Module *m, const Decision *d); /* one line, without its end */
+/* A line for each pair of dtypes, and one for all. */
+void explain_tell_totals(Text *t, Arena *a, const CastTotals *totals);
+void explain_put_string(amp_json_writer *w, const char *key, const char *value); /* NULL: null */
+void explain_put_place(amp_json_writer *w, Pos pos);                             /* file, line, column */
+void explain_put_reason(amp_json_writer *w, Arena *a, const Decision *d);
+void explain_put_cast(amp_json_writer *w, const ExplainFacts *x, const Cast *c);
+void explain_put_totals(amp_json_writer *w, const char *key, Arena *a, const CastTotals *totals);
+/* JSON that |put| writes into one object, as text. */
+amp_status explain_json_text(Text *t, Arena *a, void (*put)(amp_json_writer *w, const void *of), const void *of,
+                             amp_error *err);
+
+/* The parameters that are selected: train block, groups, what these set.  As text only where there are groups, or
+ * blocks for some parameters. */
+void explain_params_as_text(Text *t, const Module *m, const ExplainSelection *which);
+void explain_params_as_json(amp_json_writer *w, const Module *m, const ExplainSelection *which);
 
 #endif

@@ -94,6 +94,18 @@ static void file_removed(ExplainFacts *x) {
     }
 }
 
+/* By what they cast, and by the op that asked. */
+static void file_graph_casts(ExplainFacts *x, const Module *graph) {
+    Arena *a = x->m->arena;
+    x->graph_casts = casts_of(graph);
+    for (int i = 0; i < x->graph_casts.len; i++) {
+        const Cast *c = &x->graph_casts.data[i];
+        if (!table_get(&x->casts_of_value, cast_key(a, c->value, c->to)))
+            file_under(a, &x->casts_of_value, cast_key(a, c->value, c->to), i);
+        file_under(a, &x->casts_of_asker, c->asker, i);
+    }
+}
+
 ExplainFacts explain_facts(const ExplainSource *s) {
     ExplainFacts x = {.m = s->m, .f = explained_func(s->m), .cuda = s->cuda ? explained_func(s->cuda) : NULL};
     file_kernels(s->m->arena, x.f, &x.kernels);
@@ -102,6 +114,7 @@ ExplainFacts explain_facts(const ExplainSource *s) {
     file_casts(&x);
     file_copies(&x);
     file_removed(&x);
+    file_graph_casts(&x, s->graph);
     return x;
 }
 
@@ -119,6 +132,17 @@ const ExplainUses *explain_uses(const ExplainFacts *x, const Kernel *k) {
 
 const ExplainNumbers *explain_removed(const ExplainFacts *x, const char *path) { return find_under(&x->removed, path); }
 
+/* ---- casts ------------------------------------------------------------------------------------------------------- */
+
+const Cast *explain_cast_of(const ExplainFacts *x, const CastNote *note) {
+    const ExplainNumbers *found = find_under(&x->casts_of_value, cast_key(x->m->arena, note->value, note->to));
+    return found->len ? &x->graph_casts.data[found->data[0]] : NULL;
+}
+
+const ExplainNumbers *explain_casts_for(const ExplainFacts *x, const char *path) {
+    return find_under(&x->casts_of_asker, path);
+}
+
 /* Where the casts of an op's operands happen: autocast names them after it; what is cast may have lost its name. */
 static const ExplainNumbers *find_casts(const ExplainFacts *x, const Decision *d, const char *key) {
     Arena *a = x->m->arena;
@@ -128,13 +152,48 @@ static const ExplainNumbers *find_casts(const ExplainFacts *x, const Decision *d
     return found->len ? found : find_under(&x->kernels, d->path);
 }
 
-const char *explain_cast_place(const ExplainFacts *x, const Decision *d, const CastNote *c) {
-    Arena *a = x->m->arena;
-    const char *key = cast_key(a, c->value, c->to);
-    if (find_under(&x->copies, key)->len)
-        return x->m->has_train ? "once a step, written by the optimizer" : "once, when the weights are loaded";
-    const ExplainNumbers *kernels = find_casts(x, d, key);
-    if (!kernels->len) return x->f && x->f->kernels.len ? "nowhere: nothing needs it" : NULL;
+static CastPlace place_in(const ExplainFacts *x, const ExplainNumbers *kernels) {
+    if (!kernels->len) return (CastPlace){x->f && x->f->kernels.len ? PLACE_NOWHERE : PLACE_UNKNOWN, NULL};
     const Kernel *k = x->f->kernels.data[kernels->data[0]];
-    return arena_printf(a, k->count == 1 ? "in kernel %s, once a call" : "fused into kernel %s", k->name);
+    return (CastPlace){k->count == 1 ? PLACE_KERNEL : PLACE_FUSED, k->name};
+}
+
+/* By value, else by the cast's path; a cast that a product or a store makes has neither: then the op that asked. */
+CastPlace explain_place(const ExplainFacts *x, const Cast *c) {
+    const char *key = cast_key(x->m->arena, c->value, c->to);
+    if (find_under(&x->copies, key)->len) return (CastPlace){PLACE_STATE, NULL};
+    if (!x->f || strcmp(c->func, x->f->name)) return (CastPlace){PLACE_UNKNOWN, NULL};
+    const ExplainNumbers *kernels = find_under(&x->casts, key);
+    if (!kernels->len) kernels = find_under(&x->kernels, c->name);
+    if (!kernels->len && !strcmp(c->phase, "forward")) kernels = find_under(&x->kernels, c->asker);
+    return place_in(x, kernels);
+}
+
+CastPlace explain_note_place(const ExplainFacts *x, const Decision *d, const CastNote *note) {
+    const Cast *c = explain_cast_of(x, note);
+    if (c) return explain_place(x, c);
+    const char *key = cast_key(x->m->arena, note->value, note->to);
+    if (find_under(&x->copies, key)->len) return (CastPlace){PLACE_STATE, NULL};
+    return place_in(x, find_casts(x, d, key));
+}
+
+const char *explain_place_text(const ExplainFacts *x, CastPlace place) {
+    switch (place.kind) {
+    case PLACE_STATE:
+        return x->m->has_train ? "once a step, written by the optimizer" : "once, when the weights are loaded";
+    case PLACE_KERNEL: return arena_printf(x->m->arena, "in kernel %s, once a call", place.kernel);
+    case PLACE_FUSED: return arena_printf(x->m->arena, "fused into kernel %s", place.kernel);
+    case PLACE_NOWHERE: return "nowhere: nothing needs it";
+    default: return NULL;
+    }
+}
+
+CastTotals explain_cast_totals(const ExplainFacts *x, const ExplainSelection *which) {
+    CastTotals totals = {0};
+    for (int i = 0; i < x->graph_casts.len; i++) {
+        const Cast *c = &x->graph_casts.data[i];
+        if (explain_selects_cast(which, c))
+            casts_count(x->m->arena, &totals, c, explain_place(x, c).kind == PLACE_FUSED);
+    }
+    return totals;
 }

@@ -2,21 +2,18 @@
  * and update included. */
 #include "compiler/explain.h"
 
-static void put_string(amp_json_writer *w, const char *key, const char *value) {
+void explain_put_string(amp_json_writer *w, const char *key, const char *value) {
     if (value) amp_json_put_string(w, key, value);
     else amp_json_put_null(w, key);
 }
 
-/* ---- rows -------------------------------------------------------------------------------------------------------- */
-
-static bool is_rule(const Op *o, const char *rule) { return !strcmp(o->reason->rule, rule); }
-
-/* The part of a step that the op belongs to. */
-static const char *phase_of(const Op *o) {
-    if (is_rule(o, "gradient") || is_rule(o, "weight_gradient") || o->code == OP_scale_loss) return "backward";
-    if (is_rule(o, "update") || is_rule(o, "loss_scale")) return "update";
-    return "forward";
+void explain_put_place(amp_json_writer *w, Pos pos) {
+    explain_put_string(w, "file", pos.file);
+    amp_json_put_int(w, "line", pos.line);
+    amp_json_put_int(w, "column", pos.column);
 }
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* Sums are f32 whatever the operands are; NULL: the op adds nothing up. */
 static const char *accumulate_of(const Op *o) { return ir_op_info[o->code].flags & (PRODUCT | REDUCE) ? "f32" : NULL; }
@@ -40,37 +37,91 @@ static void put_row(amp_json_writer *w, const Func *f, const Op *o, int id) {
     amp_json_put_string(w, "function", f->name);
     amp_json_put_string(w, "op", ir_op_info[o->code].name);
     amp_json_put_string(w, "path", o->path ? o->path : "");
-    amp_json_put_string(w, "phase", phase_of(o));
+    amp_json_put_string(w, "phase", casts_phase(o));
     amp_json_begin_array(w, "inputs");
     for (int i = 0; i < o->n_in; i++) amp_json_put_string(w, NULL, amp_dtype_name(ir_dtype(f, o->in[i])));
     amp_json_end_array(w);
-    put_string(w, "accumulate", accumulate_of(o));
+    explain_put_string(w, "accumulate", accumulate_of(o));
     amp_json_put_string(w, "output", amp_dtype_name(output));
     amp_json_put_string(w, "rule", r->rule);
-    put_string(w, "policy", r->is_override ? r->where.file : r->origin);
+    explain_put_string(w, "policy", r->is_override ? r->where.file : r->origin);
     put_line(w, "policy_line", r->is_override ? r->where.line : r->line);
-    put_string(w, "because", because_of(f->module->arena, r));
+    explain_put_string(w, "because", because_of(f->module->arena, r));
     put_line(w, "source_line", o->pos.line);
     amp_json_end_object(w);
 }
 
-static void put_func(amp_json_writer *w, const Func *f, const char *glob, int *id) {
-    for (int i = 0; f && i < f->body.len; i++) {
+static void put_func(amp_json_writer *w, const Func *f, const ExplainSelection *which, int *id) {
+    for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         ++*id;
         if (!o->reason || o->code == OP_const) continue; /* a constant has the dtype of what reads it */
-        if (!glob || text_glob_match(glob, o->path ? o->path : "")) put_row(w, f, o, *id);
+        if (explain_selects_row(which, f, o)) put_row(w, f, o, *id);
     }
 }
 
-/* The ops of |graph|, the module after simplify, whose path matches |glob|. */
-static void put_rows(amp_json_writer *w, const Module *graph, const char *glob) {
-    static const ProgramKind trained[] = {PROGRAM_TRAIN_STEP, PROGRAM_MICRO_STEP, PROGRAM_APPLY_STEP};
+/* The ops of |graph|, the module after simplify, that are selected. */
+static void put_rows(amp_json_writer *w, const Module *graph, const ExplainSelection *which) {
+    const Func *funcs[STEP_FUNCS + 1];
     int id = 0;
+    casts_step_funcs(graph, funcs);
     amp_json_begin_array(w, "rows");
-    for (int i = 0; i < 3; i++) put_func(w, ir_program(graph, trained[i]), glob, &id);
-    if (!id) put_func(w, ir_program(graph, PROGRAM_INFER), glob, &id);
+    for (int i = 0; funcs[i]; i++) put_func(w, funcs[i], which, &id);
     amp_json_end_array(w);
+}
+
+/* ---- casts ------------------------------------------------------------------------------------------------------- */
+
+void explain_put_cast(amp_json_writer *w, const ExplainFacts *x, const Cast *c) {
+    amp_json_begin_object(w, NULL);
+    amp_json_put_string(w, "name", c->name);
+    amp_json_put_string(w, "value", c->value);
+    amp_json_put_string(w, "from", amp_dtype_name(c->from));
+    amp_json_put_string(w, "to", amp_dtype_name(c->to));
+    amp_json_put_string(w, "for", c->asker);
+    amp_json_put_string(w, "function", c->func);
+    amp_json_put_string(w, "phase", c->phase);
+    bytes_put(w, x->m->arena, &c->bytes);
+    explain_put_string(w, "place", explain_place_text(x, explain_place(x, c)));
+    explain_put_place(w, c->pos);
+    amp_json_end_object(w);
+}
+
+static void put_total(amp_json_writer *w, Arena *a, const CastTotal *t) {
+    amp_json_put_int(w, "count", t->count);
+    amp_json_put_int(w, "fused", t->fused);
+    bytes_put(w, a, &t->bytes);
+}
+
+void explain_put_totals(amp_json_writer *w, const char *key, Arena *a, const CastTotals *totals) {
+    amp_json_begin_object(w, key);
+    put_total(w, a, &totals->all);
+    amp_json_begin_array(w, "pairs");
+    for (int i = 0; i < totals->pairs.len; i++) {
+        amp_json_begin_object(w, NULL);
+        amp_json_put_string(w, "from", amp_dtype_name(totals->pairs.data[i].from));
+        amp_json_put_string(w, "to", amp_dtype_name(totals->pairs.data[i].to));
+        put_total(w, a, &totals->pairs.data[i]);
+        amp_json_end_object(w);
+    }
+    amp_json_end_array(w);
+    amp_json_end_object(w);
+}
+
+/* Of the casts that are selected; null where the graph is lost. */
+static void put_casts(amp_json_writer *w, const ExplainFacts *x, const ExplainSource *s,
+                      const ExplainSelection *which) {
+    if (!s->graph) {
+        amp_json_put_null(w, "casts");
+        amp_json_put_null(w, "cast_totals");
+        return;
+    }
+    CastTotals totals = explain_cast_totals(x, which);
+    amp_json_begin_array(w, "casts");
+    for (int i = 0; i < x->graph_casts.len; i++)
+        if (explain_selects_cast(which, &x->graph_casts.data[i])) explain_put_cast(w, x, &x->graph_casts.data[i]);
+    amp_json_end_array(w);
+    explain_put_totals(w, "cast_totals", x->m->arena, &totals);
 }
 
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
@@ -86,24 +137,26 @@ static void put_types(amp_json_writer *w, const ExplainFacts *x, const Decision 
         amp_json_put_string(w, "value", d->casts.data[i].value);
         amp_json_put_string(w, "from", amp_dtype_name(d->casts.data[i].from));
         amp_json_put_string(w, "to", amp_dtype_name(d->casts.data[i].to));
-        put_string(w, "place", explain_cast_place(x, d, &d->casts.data[i]));
+        const Cast *c = explain_cast_of(x, &d->casts.data[i]);
+        if (c) bytes_put(w, x->m->arena, &c->bytes);
+        explain_put_string(w, "place", explain_place_text(x, explain_note_place(x, d, &d->casts.data[i])));
         amp_json_end_object(w);
     }
     amp_json_end_array(w);
 }
 
-static void put_reason(amp_json_writer *w, Arena *a, const Decision *d) {
+void explain_put_reason(amp_json_writer *w, Arena *a, const Decision *d) {
     const Reason *r = d->reason;
     Text printed;
     text_init(&printed, a);
     ir_print_reason(&printed, r);
     amp_json_put_string(w, "rule", r->rule);
     amp_json_put_bool(w, "override", r->is_override);
-    put_string(w, "origin", r->is_override ? r->where.file : r->origin);
+    explain_put_string(w, "origin", r->is_override ? r->where.file : r->origin);
     amp_json_put_int(w, "origin_line", r->is_override ? r->where.line : r->line);
-    put_string(w, "neighbour", r->neighbour);
-    put_string(w, "because", r->because);
-    put_string(w, "policy_text", d->policy_text);
+    explain_put_string(w, "neighbour", r->neighbour);
+    explain_put_string(w, "because", r->because);
+    explain_put_string(w, "policy_text", d->policy_text);
     amp_json_put_string(w, "reason", text_str(&printed));
 }
 
@@ -132,16 +185,14 @@ static void put_decision(amp_json_writer *w, const ExplainFacts *x, const Decisi
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "path", d->path);
     amp_json_put_string(w, "op", d->op);
-    put_string(w, "layer", d->layer);
+    explain_put_string(w, "layer", d->layer);
     put_types(w, x, d);
-    put_reason(w, x->m->arena, d);
+    explain_put_reason(w, x->m->arena, d);
     amp_json_begin_array(w, "kernels");
     for (int i = 0; i < kernels->len; i++) amp_json_put_string(w, NULL, x->f->kernels.data[kernels->data[i]]->name);
     amp_json_end_array(w);
     if (x->cuda) put_cuda_kernels(w, x, d->path);
-    put_string(w, "file", d->pos.file);
-    amp_json_put_int(w, "line", d->pos.line);
-    amp_json_put_int(w, "column", d->pos.column);
+    explain_put_place(w, d->pos);
     amp_json_end_object(w);
 }
 
@@ -165,32 +216,43 @@ static void *take(void *arena, size_t size, size_t align) {
 
 static void give(void *arena, void *ptr, size_t size, size_t align) { (void)arena, (void)ptr, (void)size, (void)align; }
 
-amp_status explain_as_json(Text *t, const ExplainSource *s, const char *glob, int *found, amp_error *err) {
+amp_status explain_json_text(Text *t, Arena *a, void (*put)(amp_json_writer *w, const void *of), const void *of,
+                             amp_error *err) {
     amp_json_writer w;
-    const Module *m = s->m;
-    ExplainFacts facts = explain_facts(s);
-    amp_allocator of_arena = {.user = m->arena, .alloc = take, .free = give};
+    amp_allocator of_arena = {.user = a, .alloc = take, .free = give};
     amp_json_writer_init(&w, &of_arena);
     amp_json_begin_object(&w, NULL);
-    amp_json_put_string(&w, "model", m->name);
-    put_string(&w, "policy", m->policy_name);
-    amp_json_put_string(&w, "low", amp_dtype_name(m->low));
-    amp_json_begin_array(&w, "decisions");
-    *found = 0;
-    for (int i = 0; i < m->decisions.len; i++) {
-        const Decision *d = &m->decisions.data[i];
-        if (glob && !text_glob_match(glob, d->path)) continue;
-        put_decision(&w, &facts, d);
-        ++*found;
-    }
-    amp_json_end_array(&w);
-    put_removed(&w, m);
-    explain_params_as_json(&w, m, glob);
-    if (s->graph) put_rows(&w, s->graph, glob);
-    else amp_json_put_null(&w, "rows"); /* IR of a later stage holds no graph */
+    put(&w, of);
     amp_json_end_object(&w);
     amp_status status = amp_json_writer_status(&w, err);
-    if (!status) text_printf(t, "%.*s\n", (int)w.size, w.data);
+    if (!status) text_write(t, w.data, w.size), text_putc(t, '\n');
     amp_json_writer_free(&w);
     return status;
+}
+
+typedef struct Report {
+    const ExplainSource *source;
+    const ExplainSelection *which;
+} Report;
+
+static void put_report(amp_json_writer *w, const void *of) {
+    const Report *r = of;
+    const Module *m = r->source->m;
+    ExplainFacts facts = explain_facts(r->source);
+    amp_json_put_string(w, "model", m->name);
+    explain_put_string(w, "policy", m->policy_name);
+    amp_json_put_string(w, "low", amp_dtype_name(m->low));
+    amp_json_begin_array(w, "decisions");
+    for (int i = 0; i < m->decisions.len; i++)
+        if (explain_selects(r->which, m->decisions.data[i].path)) put_decision(w, &facts, &m->decisions.data[i]);
+    amp_json_end_array(w);
+    put_casts(w, &facts, r->source, r->which);
+    put_removed(w, m);
+    explain_params_as_json(w, m, r->which);
+    if (r->source->graph) put_rows(w, r->source->graph, r->which);
+    else amp_json_put_null(w, "rows"); /* IR of a later stage holds no graph */
+}
+
+amp_status explain_as_json(Text *t, const ExplainSource *s, const ExplainSelection *which, amp_error *err) {
+    return explain_json_text(t, s->m->arena, put_report, &(Report){s, which}, err);
 }

@@ -27,8 +27,8 @@ static ParamFacts facts_of(const Module *m, const char *name) {
     return x;
 }
 
-static bool is_told(const State *s, const char *glob) {
-    return s->role == STATE_PARAM && (!glob || text_glob_match(glob, s->name));
+static bool is_told(const State *s, const ExplainSelection *which) {
+    return s->role == STATE_PARAM && explain_selects_param(which, s->name);
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -57,11 +57,11 @@ static void tell_param(Text *t, const Module *m, const State *s) {
     text_putc(t, '\n');
 }
 
-void explain_params_as_text(Text *t, const Module *m, const char *glob) {
+void explain_params_as_text(Text *t, const Module *m, const ExplainSelection *which) {
     bool differ = m->trains.len > 1, told = false;
     for (int i = 0; i < m->trains.len; i++) differ |= m->trains.data[i].only || m->trains.data[i].groups.len;
     for (int i = 0; differ && i < m->states.len; i++) {
-        if (!is_told(m->states.data[i], glob)) continue;
+        if (!is_told(m->states.data[i], which)) continue;
         if (!told) text_puts(t, "parameters\n");
         told = true;
         tell_param(t, m, m->states.data[i]);
@@ -94,9 +94,9 @@ static void put_param(amp_json_writer *w, const Module *m, const State *s) {
     amp_json_end_object(w);
 }
 
-void explain_params_as_json(amp_json_writer *w, const Module *m, const char *glob) {
+void explain_params_as_json(amp_json_writer *w, const Module *m, const ExplainSelection *which) {
     amp_json_begin_array(w, "parameters");
     for (int i = 0; i < m->states.len; i++)
-        if (is_told(m->states.data[i], glob)) put_param(w, m, m->states.data[i]);
+        if (is_told(m->states.data[i], which)) put_param(w, m, m->states.data[i]);
     amp_json_end_array(w);
 }

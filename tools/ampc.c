@@ -22,10 +22,12 @@ enum { MAX_DEFINES = 256 };
 typedef struct Command {
     amp_compile_options compile;
     amp_define defines[MAX_DEFINES];
-    const char *glob, *json, *output, *dump_pass, *dump_dir;
+    amp_explain_options which; /* explain: of which ops */
+    const char *against, *against_precision, *against_policy;
+    const char *json, *output, *dump_pass, *dump_dir;
     DependencyFile dependencies; /* and what outputs are compared with */
     Outputs files;
-    char *input; /* the model, read from standard input; NULL: a file */
+    char *input; /* what was read from standard input; NULL: nothing */
     size_t input_size;
     int explain, dump, dump_count, time_passes, failed;
     char *last_text; /* with --time-passes: the module after the pass before, without its first line */
@@ -195,6 +197,12 @@ static int take_option(Command *c, int option, char **argv) {
     case O_SYMBOL: c->compile.symbol = optarg; return 0;
     case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;
+    case O_DTYPE: c->which.dtype = optarg; return 0;
+    case O_OP: c->which.op = optarg; return 0;
+    case O_RULE: c->which.rule = optarg; return 0;
+    case O_AGAINST: c->against = optarg; return 0;
+    case O_AGAINST_PRECISION: c->against_precision = optarg; return 0;
+    case O_AGAINST_POLICY: c->against_policy = optarg; return 0;
     case O_FORCE: c->files.force = true; return 0;
     case O_DESCRIBE:
         return options_describe(&ampc_tool, optarg, stdout) ? 1 : fail("--describe %s: bash, zsh, fish or man", optarg);
@@ -229,6 +237,25 @@ static int refuse_for_explain(int option) {
     return 2;
 }
 
+/* Options of explain alone. */
+static int refuse_compilation(const Command *c) {
+    const struct {
+        const char *name, *value;
+    } options[] = {{"json", c->json},
+                   {"dtype", c->which.dtype},
+                   {"op", c->which.op},
+                   {"rule", c->which.rule},
+                   {"against", c->against},
+                   {"against-precision", c->against_precision},
+                   {"against-policy", c->against_policy}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if (options[i].value) {
+            fprintf(stderr, "ampc: --%s %s: only with ampc explain\n", options[i].name, options[i].value);
+            return 2;
+        }
+    return 0;
+}
+
 static int read_arguments(Command *c, int argc, char **argv) {
     struct option long_options[OPTIONS_MOST];
     options_long(&ampc_tool, long_options);
@@ -245,10 +272,9 @@ static int read_arguments(Command *c, int argc, char **argv) {
     }
     if (optind == argc) return fail("no model was given; see ampc --help%s", "");
     c->compile.name = argv[optind++];
-    if (c->explain && optind < argc) c->glob = argv[optind++];
+    if (c->explain && optind < argc) c->which.path = argv[optind++];
     if (optind < argc) return fail("%s: one argument too many; see ampc --help", argv[optind]);
-    if (c->json && !c->explain) return fail("--json %s: only with ampc explain", c->json);
-    return 0;
+    return c->explain ? 0 : refuse_compilation(c);
 }
 
 /* ---- the two commands ------------------------------------------------------------------------ */
@@ -319,13 +345,38 @@ static int compile(Command *c) {
     return compile_to(c, output, !c->dependencies.wanted ? NULL : c->dependencies.path ? c->dependencies.path : rules);
 }
 
+static bool compares(const Command *c) { return c->against || c->against_precision || c->against_policy; }
+
+/* What the model is compared with: the same options, but for those that say what differs.  A policy that is chosen
+ * brings its own precision, and the other way round. */
+static amp_compile_options other_side(const Command *c) {
+    amp_compile_options other = c->compile;
+    if (c->against && strcmp(c->against, "-")) {
+        other.name = c->against;
+        other.text = NULL;
+    } else if (c->against) {
+        other.name = "stdin";
+        other.text = c->input;
+        other.text_size = c->input_size;
+    }
+    if (c->against_precision || c->against_policy) {
+        other.precision = c->against_precision;
+        other.policy = c->against_policy;
+    }
+    return other;
+}
+
 static int explain(Command *c) {
     amp_error err = {0};
     amp_compile_result *result = NULL;
     outputs_output(&c->files, "--json", c->json, OUTPUT_EXPLANATION);
     int failed = outputs_check(&c->files);
     if (failed) return failed;
-    amp_status status = amp_explain(&c->compile, c->glob, c->json != NULL, &result, &err);
+    const amp_compile_options other = other_side(c);
+    c->which.struct_size = sizeof c->which;
+    c->which.json = c->json != NULL;
+    amp_status status = compares(c) ? amp_compare(&other, &c->compile, &c->which, &result, &err)
+                                    : amp_explain_ops(&c->compile, &c->which, &result, &err);
     if (status) return report(status, &err);
     size_t size;
     const void *data = amp_compile_result_data(result, &size);
@@ -335,19 +386,32 @@ static int explain(Command *c) {
     return failed;
 }
 
+static int read_input(Command *c) {
+    amp_error err = {0};
+    if (!amp_file_read("/dev/stdin", 0, NULL, &c->input, &c->input_size, &err)) return 0;
+    fprintf(stderr, "ampc: %s\n", err.message);
+    return 1;
+}
+
+static void note_policy(Command *c, const char *option, const char *policy) {
+    if (policy && !access(policy, F_OK)) outputs_input(&c->files, option, policy);
+}
+
 /* "-": the model is read here, and diagnostics call it stdin. */
 static int read_model(Command *c) {
-    amp_error err = {0};
-    if (strcmp(c->compile.name, "-")) {
-        outputs_input(&c->files, "the model", c->compile.name);
-    } else {
-        if (amp_file_read("/dev/stdin", 0, NULL, &c->input, &c->input_size, &err))
-            return fprintf(stderr, "ampc: %s\n", err.message), 1;
+    const bool piped = !strcmp(c->compile.name, "-"), against_piped = c->against && !strcmp(c->against, "-");
+    if (piped && against_piped)
+        return fail("--against %s: the model is read from standard input already; give a file", "-");
+    if (!piped) outputs_input(&c->files, "the model", c->compile.name);
+    if (c->against && !against_piped) outputs_input(&c->files, "--against", c->against);
+    if ((piped || against_piped) && read_input(c)) return 1;
+    if (piped) {
         c->compile.name = "stdin";
         c->compile.text = c->input;
         c->compile.text_size = c->input_size;
     }
-    if (c->compile.policy && !access(c->compile.policy, F_OK)) outputs_input(&c->files, "--policy", c->compile.policy);
+    note_policy(c, "--policy", c->compile.policy);
+    note_policy(c, "--against-policy", c->against_policy);
     return 0;
 }
 

@@ -21,6 +21,12 @@ enum {
     O_NO_FILES,
     O_SYMBOL,
     O_JSON,
+    O_DTYPE,
+    O_OP,
+    O_RULE,
+    O_AGAINST,
+    O_AGAINST_PRECISION,
+    O_AGAINST_POLICY,
     O_EVAL_PRECISION,
     O_FORCE,
     O_DESCRIBE,
@@ -34,7 +40,8 @@ enum { COMPILE = 1, EXPLAIN = 2, BOTH = 3 };
 
 static const ToolCommand ampc_commands[] = {
     {"", " MODEL -o model.so [options]", "compile a model (.amp) or IR (.ir)"},
-    {"explain", " MODEL|model.so [GLOB] [options]", "say why each op has its dtype; GLOB: of which paths"},
+    {"explain", " MODEL|model.so [GLOB] [options]",
+     "say why each op has its dtype; GLOB: of which paths; --against: what differs"},
     {0},
 };
 
@@ -103,8 +110,29 @@ static const ToolOption ampc_options[] = {
     {O_JSON, "json", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
      "Writes JSON for tools. Its rows list every op of the step: id, function, op, path, phase (forward, backward, "
      "update), inputs (dtypes as the op reads them), accumulate, output, rule, policy, policy_line, because, "
-     "source_line; its parameters how each is trained: groups, lr_scale, weight_decay.",
+     "source_line; its casts each cast of the step: name, value, from, to, for (the op that asked), phase, bytes, "
+     "place "
+     "(the kernel), file, line; its parameters how each is trained: groups, lr_scale, weight_decay. With --against: "
+     "before, after, same, changed, other_reason, only_before, only_after, casts_gone, casts_came.",
      EXPLAIN},
+    {O_DTYPE, "dtype", NULL, "T", VALUE_TEXT, false, "f16 bf16 tf32 f32 i32 i64 bool", NULL,
+     "Only ops that read or make this dtype. Filters and GLOB combine.", EXPLAIN},
+    {O_OP, "op", NULL, "NAME", VALUE_TEXT, false, NULL, NULL,
+     "Only ops of this name, such as linear, or of this layer, such as cross_entropy.", EXPLAIN},
+    {O_RULE, "rule", NULL, "CLASS", VALUE_TEXT, false, "lower f32_out f32 widest follow override", NULL,
+     "Only ops whose dtype this class of the policy decided; override: a line of the model's precision block.",
+     EXPLAIN},
+    {O_AGAINST, "against", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
+     "Compares the model with another, an older one say, which is called before. Shows the ops whose dtype differs, "
+     "why "
+     "on each side, the casts that came and went, and totals. The exit status is 0 whether they differ or not; JSON "
+     "has "
+     "same. --precision, --policy and -D hold for both.",
+     EXPLAIN},
+    {O_AGAINST_PRECISION, "against-precision", NULL, "W", VALUE_TEXT, false, "fp16 bf16 tf32 fp32", NULL,
+     "As --against, with what the file (the model itself without --against) is in this precision.", EXPLAIN},
+    {O_AGAINST_POLICY, "against-policy", NULL, "NAME|FILE", VALUE_FILE, false, NULL, NULL,
+     "As --against, with what the file (the model itself without --against) is under this policy.", EXPLAIN},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Also replaces files that ampc did not write. Without it such a file is refused: a model, C, IR, CUDA code, JSON "
      "or "

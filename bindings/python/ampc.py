@@ -30,7 +30,7 @@ from ctypes import c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size
 import numpy as np
 
 __all__ = ["Compiled", "CompileError", "Error", "Evaluation", "Model", "Params", "Session", "StepReport", "Tensor",
-           "compile", "explain", "version"]
+           "compile", "explain", "compare", "version"]
 
 # ---- the headers of C ------------------------------------------------------------------------------------------------
 # tests/checks/python.sh compares sizes and offsets with amp/base.h, amp/amp.h and amp/compile.h.
@@ -95,6 +95,9 @@ amp_compile_options = _struct(
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
     isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
     cancelled=c_void_p)
+amp_explain_options = _struct(
+    "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
+    json=c_int32)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
 _MODEL = _PARAMS = _SESSION = _RESULT = c_void_p
@@ -150,6 +153,9 @@ _AMP = {
 }
 _AMPC = {
     "amp_compile": (_STATUS, POINTER(amp_compile_options), POINTER(_RESULT), _ERR),
+    "amp_compare": (_STATUS, POINTER(amp_compile_options), POINTER(amp_compile_options), POINTER(amp_explain_options),
+                    POINTER(_RESULT), _ERR),
+    "amp_explain_ops": (_STATUS, POINTER(amp_compile_options), POINTER(amp_explain_options), POINTER(_RESULT), _ERR),
     "amp_explain": (_STATUS, POINTER(amp_compile_options), c_char_p, c_int32, POINTER(_RESULT), _ERR),
     "amp_compile_result_data": (c_void_p, _RESULT, POINTER(c_size_t)),
     "amp_compile_result_release": (None, _RESULT),
@@ -762,10 +768,29 @@ def compile(path=None, *, text=None, name="model.amp", defines=None, emit="so", 
     return Compiled(data, os.fspath(name if path is None else path), warnings)
 
 
-def explain(path=None, glob=None, *, text=None, name="model.amp", defines=None, json=False, **options):
-    """What `ampc explain` tells of a model, IR or model.so, of the ops whose path matches `glob`: text, or with
-    json=True what its JSON says."""
+def explain(path=None, glob=None, *, text=None, name="model.amp", defines=None, json=False, dtype=None, op=None,
+            rule=None, **options):
+    """What `ampc explain` tells of a model, IR or model.so: text, or with json=True what its JSON says.
+
+    Of the ops whose path matches `glob`, that read or make `dtype`, are an `op` and were decided by `rule`.
+    """
+    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, json=int(json))
     def function(settings, result, error):
-        return _ampc.amp_explain(settings, glob and glob.encode(), int(json), result, error)
+        return _ampc.amp_explain_ops(settings, byref(which), result, error)
     said, _ = _run(function, path, text, name, defines, options)
+    return _json.loads(said) if json else said.decode()
+
+
+def compare(before, after, glob=None, *, json=False, dtype=None, op=None, rule=None, before_options=None, **options):
+    """What `ampc explain AFTER --against BEFORE` tells of two files: ops whose dtype differs, casts, totals.
+
+    options hold for both, before_options for the first alone: compare("m.amp", "m.amp", before_options={"precision":
+    "fp32"}). Which ops: as for explain().
+    """
+    which = _options(amp_explain_options, path=glob, dtype=dtype, op=op, rule=rule, json=int(json))
+    def function(settings, result, error):
+        other = _options(amp_compile_options, **{**options, **(before_options or {}), "name": before})
+        other.diagnostic = settings._obj.diagnostic
+        return _ampc.amp_compare(byref(other), settings, byref(which), result, error)
+    said, _ = _run(function, after, None, None, None, options)
     return _json.loads(said) if json else said.decode()

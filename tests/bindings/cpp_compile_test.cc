@@ -84,6 +84,21 @@ TEST(CppCompile, Explain) {
     EXPECT_EQ(amp::explain_text(model_text, "rings.amp", "", true).front(), '{');
 }
 
+TEST(CppCompile, ExplainsASelectionAndCompares) {
+    const std::string path = ::testing::TempDir() + "compared.amp";
+    std::ofstream(path) << model_text;
+    amp::ExplainOptions which;
+    which.op = "linear";
+    EXPECT_EQ(amp::explain_ops(path, which).find("\nrelu "), std::string::npos);
+    EXPECT_NE(amp::compare(path, path).find("no difference"), std::string::npos);
+    amp::CompileOptions low;
+    low.precision = "bf16";
+    which.json = 1;
+    EXPECT_NE(amp::compare(path, path, which, {}, low).find("\"same\":false"), std::string::npos);
+    low.precision = "fp17";
+    EXPECT_TRUE(Throws(AMP_BAD_SOURCE, "unknown precision fp17", [&] { amp::compare(path, path, which, low); }));
+}
+
 TEST(CppCompile, TheResultIsMovedAndReleasedOnce) {
     amp::Compiled first = amp::compile_text(model_text, "rings.amp", ir_only());
     const std::string text(first.text());

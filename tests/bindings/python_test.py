@@ -276,6 +276,15 @@ class Use(Rings):
         self.assertIn("first.linear", ampc.explain(text=MODEL, glob="first*"))
         self.assertNotIn("last.linear", ampc.explain(text=MODEL, glob="first*"))
         self.assertIn("rows", ampc.explain(text=MODEL, json=True))
+        self.assertNotIn("\nrelu ", ampc.explain(text=MODEL, op="linear"))
+        model = self.path / "compared.amp"
+        model.write_text(MODEL)
+        self.assertIn("no difference", ampc.compare(model, model))
+        compared = ampc.compare(model, model, json=True, before_options={"precision": "fp32"}, precision="bf16")
+        self.assertFalse(compared["same"])
+        self.assertEqual(compared["before"]["policy"], "fp32")
+        self.refused(ampc.CompileError, "there is no policy nosuch", ampc.compare, model, model,
+                     before_options={"policy": "nosuch"})
         output = self.path / "out.so"
         ampc.compile(text=MODEL, output=output, **QUICK)
         self.assertEqual(ampc.Model(output).info.name, "rings")

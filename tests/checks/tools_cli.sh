@@ -292,6 +292,66 @@ says '--emit: explain does not take this'
 run 2 "$ampc" explain "$so" --isa v3
 says '--isa: explain does not take this'
 
+# which ops, and how many bytes their casts have
+run 0 "$ampc" explain "$so" --op linear --dtype f16 --rule lower
+says 'fc1.linear' 'fc2.linear' 'f32 -> f16   48 N bytes' 'all '
+expect 'explain --op: no other ops' '' "$(grep '^relu ' <<<"$out")"
+for wrong in '--dtype f64:f16' '--op conv2d:linear' '--rule override:lower'; do
+    run 1 "$ampc" explain "$so" ${wrong%:*}
+    says "small.so: no op" "there are" "${wrong#*:}"
+done
+run 0 "$ampc" explain "$so" --json "$work/casts.json"
+expect 'explain --json: each cast has a name, a place and bytes, and they sum up' ok \
+    "$(python3 - "$work/casts.json" <<'PYTHON'
+import json, sys
+told = json.load(open(sys.argv[1]))
+casts, totals = told["casts"], told["cast_totals"]
+assert all(c["name"] and c["file"] == "small.amp" and c["line"] and c["place"] and c["bytes"] for c in casts), casts
+assert len(casts) == totals["count"] == sum(row["op"] == "cast" for row in told["rows"])
+for power in range(2):
+    assert sum((c["bytes_by_power_of_n"] + [0])[power] for c in casts) == totals["bytes_by_power_of_n"][power]
+    assert sum((p["bytes_by_power_of_n"] + [0])[power] for p in totals["pairs"]) == totals["bytes_by_power_of_n"][power]
+print("ok")
+PYTHON
+)"
+
+# one against another: the first is what there is, the other what was
+sed 's/^    loss_scale/    "fc2.*": f32 because "measured"\n&/' "$work/small.amp" >"$work/careful.amp"
+run 0 "$ampc" explain "$work/careful.amp" --against "$work/small.amp"
+says 'fc2.linear                          f16 -> f32' 'override at careful.amp:14   f32   because "measured"' \
+    'torch-fp16.policy:8' '  gone   f32 -> f16' '  came   f16 -> f32'
+against=$out
+run 0 "$ampc" explain "$work/careful.amp" --against "$so"
+expect 'a model.so is compared as its model is' "${against//small.amp/small.so}" "$out"
+run 0 "$ampc" explain - --against "$work/small.amp" <"$work/careful.amp"
+says 'fc2.linear' 'stdin'
+run 0 "$ampc" explain "$work/small.amp" --against - <"$work/careful.amp"
+says 'fc2.linear                          f32 -> f16'
+run 0 "$ampc" explain "$so" --against "$work/small.amp"
+says 'no difference: 0 of '
+run 0 "$ampc" explain "$work/small.amp" --against-precision fp32 --op linear
+says 'policy fp32' '2 of 2 ops changed'
+run 0 "$ampc" explain "$work/small.amp" --precision bf16 --against-policy torch-fp16 --json "$work/compared.json"
+expect 'explain --against --json' 'torch-fp16 torch-bf16 False True' "$(python3 -c '
+import json, sys
+told = json.load(open(sys.argv[1]))
+print(told["before"]["policy"], told["after"]["policy"], told["same"], len(told["changed"]) > 3)' "$work/compared.json")"
+run 2 "$ampc" explain "$so" --against-precision fp32
+says 'precision: ' 'small.so is compiled already'
+run 1 "$ampc" explain "$work/small.amp" --against-policy nosuch
+says 'there is no policy nosuch' 'built-in policies'
+run 1 "$ampc" explain "$work/small.amp" --against "$work/none.amp"
+says 'none.amp'
+run 2 "$ampc" explain - --against - <"$work/small.amp"
+says 'standard input already'
+run 2 "$ampc" "$work/small.amp" --against "$work/careful.amp"
+says '--against' 'only with ampc explain'
+keeps "$work/careful.amp" 2 "$ampc" explain "$work/small.amp" --against "$work/careful.amp" --json "$work/careful.amp"
+run 2 "$ampc" explain "$work/dumps/09-plan.ir" --precision fp32
+says 'precision fp32: ' 'is at stage plan'
+run 2 "$ampc" "$work/dumps/00-elaborate.ir" -D HIDDEN=8 -o "$work/x.so"
+says 'define HIDDEN' 'is IR'
+
 # which group each parameter fell into
 cat >"$work/groups.amp" <<'MODEL'
 amp 1

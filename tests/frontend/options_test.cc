@@ -81,8 +81,14 @@ TEST(Options, NullWhereSomethingIsWritten) {
     EXPECT_EQ(amp_compile(&o, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_EQ(amp_explain(&o, nullptr, 0, nullptr, &err), AMP_INVALID_ARGUMENT);
     EXPECT_STREQ(err.message, "amp_explain: out is NULL");
+    EXPECT_EQ(amp_explain_ops(&o, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_explain_ops: out is NULL");
+    EXPECT_EQ(amp_compare(&o, &o, nullptr, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_compare: out is NULL");
     amp_compile_result *result = nullptr;
     o.emit = AMP_EMIT_IR;
+    EXPECT_EQ(amp_compare(nullptr, &o, nullptr, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_compare(&o, nullptr, nullptr, &result, &err), AMP_INVALID_ARGUMENT);
     ASSERT_EQ(amp_compile(&o, &result, &err), AMP_OK) << err.message;
     EXPECT_NE(amp_compile_result_data(result, nullptr), nullptr);
     EXPECT_EQ(amp_compile_result_data(nullptr, nullptr), nullptr);

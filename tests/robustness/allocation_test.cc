@@ -148,6 +148,26 @@ TEST(Compile, Explain) {
             150);
 }
 
+TEST(Compile, Compare) {
+    for (int json : {0, 1})
+        FailEach(
+            json ? "compare as JSON" : "compare",
+            [json](Torture &t) {
+                amp_allocator a = t.get();
+                amp_compile_options after = Options(&a, AMP_EMIT_IR), before = after;
+                before.precision = "fp32";
+                amp_explain_options which = {};
+                which.struct_size = sizeof which, which.json = json;
+                amp_compile_result *result = nullptr;
+                amp_error err = {};
+                amp_status status = amp_compare(&before, &after, &which, &result, &err);
+                EXPECT_EQ(result == nullptr, status != AMP_OK);
+                amp_compile_result_release(result);
+                return status;
+            },
+            50);
+}
+
 // ---- the runtime
 // -----------------------------------------------------------------------------------------------------
 

@@ -129,6 +129,19 @@ class Compilation {
         throw CompileError(status, message.empty() ? error.message : message, std::move(errors_));
     }
 
+    /* The options of a call that another Compilation runs, whose callbacks it gets. */
+    amp_compile_options beside(const amp_compile_options &other, const std::string &name) {
+        amp_compile_options call = call_;
+        call.name = name.c_str();
+        call.user = other.user;
+        call.diagnostic = other.diagnostic;
+        call.dump = other.dump;
+        call.timing = other.timing;
+        call.dependency = other.dependency;
+        call.cancelled = other.cancelled;
+        return call;
+    }
+
   private:
     template <class Callback> void guard(Callback callback) noexcept {
         try {
@@ -170,6 +183,30 @@ inline std::string explain(const std::string &path, const std::string &glob = {}
 inline std::string explain_text(const std::string &text, const std::string &name, const std::string &glob = {},
                                 bool json = false, const CompileOptions &options = {}) {
     return std::string(detail::Compilation(options).run(name, &text, detail::explaining(glob, json)).text());
+}
+
+/* Of which ops explain_ops and compare tell, with its struct_size: amp_explain_options says what the fields mean. */
+struct ExplainOptions : amp_explain_options {
+    ExplainOptions() noexcept : amp_explain_options{} { struct_size = sizeof(amp_explain_options); }
+};
+inline std::string explain_ops(const std::string &path, const ExplainOptions &which,
+                               const CompileOptions &options = {}) {
+    const auto call = [&](const amp_compile_options *of, amp_compile_result **out, amp_error *error) {
+        return amp_explain_ops(of, &which, out, error);
+    };
+    return std::string(detail::Compilation(options).run(path, nullptr, call).text());
+}
+
+/* What `ampc explain AFTER --against BEFORE` tells: ops whose dtype differs, casts, totals.  Callbacks: those of
+ * |after_options|. */
+inline std::string compare(const std::string &before, const std::string &after, const ExplainOptions &which = {},
+                           const CompileOptions &before_options = {}, const CompileOptions &after_options = {}) {
+    detail::Compilation first(before_options);
+    const auto call = [&](const amp_compile_options *of, amp_compile_result **out, amp_error *error) {
+        const amp_compile_options other = first.beside(*of, before);
+        return amp_compare(&other, of, &which, out, error);
+    };
+    return std::string(detail::Compilation(after_options).run(after, nullptr, call).text());
 }
 
 } // namespace amp

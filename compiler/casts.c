@@ -1,0 +1,135 @@
+/* casts.c: see casts.h. */
+#include "compiler/casts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* ---- bytes ------------------------------------------------------------------------------------------------------- */
+
+static Bytes bytes_of(const Shape *s, size_t size) {
+    double count = (double)size;
+    int power = 0;
+    Bytes b = {0};
+    for (int i = 0; i < s->rank; i++) {
+        count *= (double)s->d[i].mul / (s->d[i].n ? (double)s->d[i].div : 1.0);
+        power += s->d[i].n;
+    }
+    b.at[power] = count;
+    return b;
+}
+
+void bytes_add(Bytes *to, const Bytes *more) {
+    for (int i = 0; i <= MAX_RANK; i++) to->at[i] += more->at[i];
+}
+
+/* And exact as a double. */
+static bool is_whole(double v) { return v == floor(v) && fabs(v) < 9e15; }
+
+static void print_number(Text *t, double v) {
+    if (is_whole(v)) text_printf(t, "%lld", (long long)v);
+    else text_put_double(t, v);
+}
+
+void bytes_print(Text *t, const Bytes *b) {
+    bool any = false;
+    for (int i = MAX_RANK; i >= 0; i--) {
+        if (b->at[i] == 0.0) continue;
+        double v = b->at[i];
+        if (any) text_puts(t, v < 0.0 ? " - " : " + "), v = fabs(v);
+        print_number(t, v);
+        if (i) text_puts(t, " N");
+        if (i > 1) text_printf(t, "^%d", i);
+        any = true;
+    }
+    if (!any) text_putc(t, '0');
+}
+
+void bytes_put(amp_json_writer *w, Arena *a, const Bytes *b) {
+    Text t;
+    int last = MAX_RANK;
+    text_init(&t, a);
+    bytes_print(&t, b);
+    amp_json_put_string(w, "bytes", text_str(&t));
+    while (last > 0 && b->at[last] == 0.0) last--;
+    amp_json_begin_array(w, "bytes_by_power_of_n");
+    for (int i = 0; i <= last; i++) {
+        if (is_whole(b->at[i])) amp_json_put_int(w, NULL, (int64_t)b->at[i]);
+        else amp_json_put_double(w, NULL, b->at[i]);
+    }
+    amp_json_end_array(w);
+}
+
+/* ---- the casts of a module --------------------------------------------------------------------------------------- */
+
+void casts_step_funcs(const Module *m, const Func *out[STEP_FUNCS + 1]) {
+    static const ProgramKind trained[] = {PROGRAM_TRAIN_STEP, PROGRAM_MICRO_STEP, PROGRAM_APPLY_STEP};
+    int count = 0;
+    for (int i = 0; i < STEP_FUNCS; i++)
+        if (ir_program(m, trained[i])) out[count++] = ir_program(m, trained[i]);
+    if (!count && ir_program(m, PROGRAM_INFER)) out[count++] = ir_program(m, PROGRAM_INFER);
+    out[count] = NULL;
+}
+
+static bool is_rule(const Op *o, const char *rule) { return !strcmp(o->reason->rule, rule); }
+
+const char *casts_phase(const Op *o) {
+    if (is_rule(o, "gradient") || is_rule(o, "weight_gradient") || o->code == OP_scale_loss) return "backward";
+    if (is_rule(o, "update") || is_rule(o, "loss_scale")) return "update";
+    return "forward";
+}
+
+/* A number is not a name: then the op that makes the value. */
+static const char *name_of(const Func *f, Val v) {
+    const char *name = ir_value(f, v)->name;
+    const Op *maker = ir_def(f, v);
+    return name[strspn(name, "0123456789")] || !maker || !maker->path ? name : maker->path;
+}
+
+static Cast cast_of(const Func *f, const Op *o) {
+    const Value *from = ir_value(f, o->in[0]), *to = ir_value(f, o->out[0]);
+    const char *path = o->path ? o->path : "";
+    return (Cast){
+        .name = path,
+        .value = name_of(f, o->in[0]),
+        .asker = o->reason && o->reason->neighbour ? o->reason->neighbour : path,
+        .func = f->name,
+        .phase = o->reason ? casts_phase(o) : "forward",
+        .from = from->dtype,
+        .to = to->dtype,
+        .bytes = bytes_of(&to->shape, amp_dtype_size(from->dtype) + amp_dtype_size(to->dtype)),
+        .pos = o->pos,
+    };
+}
+
+Casts casts_of(const Module *graph) {
+    Casts casts = {0};
+    const Func *funcs[STEP_FUNCS + 1] = {NULL};
+    if (graph) casts_step_funcs(graph, funcs);
+    for (int k = 0; funcs[k]; k++)
+        for (int i = 0; i < funcs[k]->body.len; i++)
+            if (ir_op_at(funcs[k], i)->code == OP_cast)
+                vec_push(graph->arena, &casts, cast_of(funcs[k], ir_op_at(funcs[k], i)));
+    return casts;
+}
+
+/* ---- totals ------------------------------------------------------------------------------------------------------ */
+
+static void count_one(CastTotal *t, const Cast *c, bool fused) {
+    t->count++;
+    t->fused += fused;
+    bytes_add(&t->bytes, &c->bytes);
+}
+
+void casts_count(Arena *a, CastTotals *t, const Cast *c, bool fused) {
+    CastTotal *pair = NULL;
+    for (int i = 0; !pair && i < t->pairs.len; i++)
+        if (t->pairs.data[i].from == c->from && t->pairs.data[i].to == c->to) pair = &t->pairs.data[i];
+    if (!pair) {
+        vec_push(a, &t->pairs, ((CastTotal){.from = c->from, .to = c->to}));
+        pair = &t->pairs.data[t->pairs.len - 1];
+    }
+    count_one(pair, c, fused);
+    count_one(&t->all, c, fused);
+}

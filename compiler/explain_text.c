@@ -1,0 +1,193 @@
+/* explain_text.c: why each op has its dtype, as text for people. */
+#include <string.h>
+
+#include "compiler/explain.h"
+
+static void tell_types(Text *t, const Decision *d) {
+    for (int i = 0; i < d->operands.len; i++)
+        text_printf(t, "%s%s", i ? " x " : "", amp_dtype_name(d->operands.data[i]));
+    text_printf(t, "%s%s", d->operands.len ? " -> " : "", amp_dtype_name(d->out));
+    Opcode code = ir_opcode(d->op);
+    if (code && (ir_op_info[code].flags & PRODUCT)) text_puts(t, ", accumulates in f32");
+}
+
+/* A line of a policy with its columns closed up. */
+static void tell_policy_line(Text *t, const char *line) {
+    for (const char *c = line; *c; c++)
+        if (*c != ' ' || c[1] != ' ') text_putc(t, *c);
+}
+
+void explain_tell_reason(Text *t, const Module *m, const Decision *d) {
+    const Reason *r = d->reason;
+    if (r->is_override) text_printf(t, "override at %s:%d   %s", r->where.file, r->where.line, r->rule);
+    else {
+        const bool is_file = m->policy_origin && r->origin && m->policy_name && !strcmp(r->origin, m->policy_name) &&
+                             strcmp(m->policy_origin, m->policy_name);
+        if (is_file) text_printf(t, "%s:%d   ", m->policy_origin, r->line);
+        else text_printf(t, "%s.policy:%d   ", r->origin ? r->origin : "?", r->line);
+        tell_policy_line(t, d->policy_text ? d->policy_text : r->rule);
+    }
+    if (r->because) text_printf(t, "   because \"%s\"", r->because);
+    if (r->relation) text_printf(t, "   (%s %s)", r->relation, r->neighbour);
+}
+
+/* The word of a list stands before its first line only. */
+static void tell_label(Text *t, const char *label, int *told) { text_printf(t, "  %-11s", (*told)++ ? "" : label); }
+
+/* "x   f32 -> f16   4704 N bytes   in kernel k02, once a call" */
+static void tell_cast(Text *t, const char *value, Dtype from, Dtype to, const Cast *c, const char *place) {
+    text_puts(t, value);
+    text_pad_to(t, 34);
+    text_printf(t, "%s -> %s", amp_dtype_name(from), amp_dtype_name(to));
+    if (c) {
+        text_puts(t, "   ");
+        bytes_print(t, &c->bytes);
+        text_puts(t, " bytes");
+    }
+    if (place) text_printf(t, "   %s", place);
+}
+
+/* What the op reads in another dtype than it was made in; then what its gradient needs. */
+static void tell_casts(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *asked = explain_casts_for(x, d->path);
+    for (int i = 0, told = 0; i < d->casts.len; i++) {
+        const CastNote *note = &d->casts.data[i];
+        const Cast *c = explain_cast_of(x, note);
+        tell_label(t, "casts", &told);
+        tell_cast(t, note->value, note->from, note->to, c, explain_place_text(x, explain_note_place(x, d, note)));
+        if (c && strcmp(c->asker, d->path)) text_printf(t, "   shared with %s", c->asker);
+        text_putc(t, '\n');
+    }
+    for (int i = 0, told = 0; i < asked->len; i++) {
+        const Cast *c = &x->graph_casts.data[asked->data[i]];
+        if (!strcmp(c->phase, "forward")) continue; /* told above */
+        tell_label(t, c->phase, &told);
+        tell_cast(t, c->value, c->from, c->to, c, explain_place_text(x, explain_place(x, c)));
+        text_putc(t, '\n');
+    }
+}
+
+static void tell_kernels(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *kernels = explain_kernels(x, d->path);
+    for (int i = 0, told = 0; i < kernels->len; i++) {
+        const Kernel *k = x->f->kernels.data[kernels->data[i]];
+        tell_label(t, "kernel", &told);
+        text_printf(t, "%s  %s\n", k->name, k->title);
+    }
+}
+
+static void tell_use(Text *t, const ExplainUse *u) {
+    text_printf(t, "   %s: %d registers, %d bytes of shared memory, ", u->arch, u->registers, u->shared_bytes);
+    if (u->spill_bytes) text_printf(t, "%d bytes spilled", u->spill_bytes);
+    else text_puts(t, "no spills");
+    if (u->stack_bytes) text_printf(t, ", %d bytes of stack", u->stack_bytes);
+}
+
+/* Where machine code was made: each kernel and what it needs. */
+static void tell_cuda_kernels(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *kernels = explain_cuda_kernels(x, d->path);
+    for (int i = 0, told = 0; i < kernels->len; i++) {
+        const Kernel *k = x->cuda->kernels.data[kernels->data[i]];
+        const ExplainUses *uses = explain_uses(x, k);
+        for (int u = 0; u < uses->len; u++) {
+            tell_label(t, "on CUDA", &told);
+            if (u) text_puts(t, "   ");
+            else text_puts(t, k->name);
+            tell_use(t, &uses->data[u]);
+            text_putc(t, '\n');
+        }
+    }
+}
+
+static void tell_removed(Text *t, const ExplainFacts *x, const Decision *d) {
+    const ExplainNumbers *removed = explain_removed(x, d->path);
+    for (int i = 0, told = 0; i < removed->len; i++) {
+        const Removed *r = &x->m->removed.data[removed->data[i]];
+        tell_label(t, "gradient", &told);
+        text_puts(t, r->value);
+        text_pad_to(t, 34);
+        text_printf(t, "removed: %s\n", r->what);
+    }
+}
+
+static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d) {
+    text_puts(t, d->path);
+    text_pad_to(t, 28);
+    tell_types(t, d);
+    text_pad_to(t, 88);
+    text_printf(t, "%s:%d\n", d->pos.file ? d->pos.file : "?", d->pos.line);
+    text_puts(t, "  because    ");
+    explain_tell_reason(t, x->m, d);
+    text_putc(t, '\n');
+    tell_casts(t, x, d);
+    tell_kernels(t, x, d);
+    tell_cuda_kernels(t, x, d);
+    tell_removed(t, x, d);
+    text_putc(t, '\n');
+}
+
+/* Roundings that simplify removed from what came from no op of the forward graph. */
+static void tell_other_removed(Text *t, const ExplainFacts *x) {
+    const Module *m = x->m;
+    bool *told_above = arena_array(m->arena, bool, m->removed.len + 1);
+    for (int k = 0; k < m->decisions.len; k++) {
+        const ExplainNumbers *removed = explain_removed(x, m->decisions.data[k].path);
+        for (int i = 0; i < removed->len; i++) told_above[removed->data[i]] = true;
+    }
+    for (int i = 0, told = 0; i < m->removed.len; i++) {
+        const Removed *r = &m->removed.data[i];
+        if (told_above[i]) continue;
+        text_printf(t, "%s  %s.%s: %s\n", told++ ? "" : "roundings removed by simplify\n", r->func, r->value, r->what);
+    }
+}
+
+/* Casts that no decision asked for: those that the model writes, and those of buffers' updates. */
+static void tell_other_casts(Text *t, const ExplainFacts *x, const ExplainSelection *which) {
+    Table paths = {0};
+    const Module *m = x->m;
+    for (int i = 0; i < m->decisions.len; i++) table_set(m->arena, &paths, m->decisions.data[i].path, t);
+    for (int i = 0, told = 0; i < x->graph_casts.len; i++) {
+        const Cast *c = &x->graph_casts.data[i];
+        if (table_get(&paths, c->asker) || !explain_selects_cast(which, c)) continue;
+        if (!told++) text_puts(t, "other casts\n");
+        text_puts(t, "             ");
+        tell_cast(t, c->value, c->from, c->to, c, explain_place_text(x, explain_place(x, c)));
+        text_printf(t, "   for %s, %s:%d\n", c->asker, c->pos.file ? c->pos.file : "?", c->pos.line);
+    }
+}
+
+static void tell_total(Text *t, const char *name, const CastTotal *total) {
+    text_printf(t, "  %s", name);
+    text_pad_to(t, 22);
+    text_printf(t, "%6d", total->count);
+    text_printf(t, "%8d   ", total->fused);
+    bytes_print(t, &total->bytes);
+    text_putc(t, '\n');
+}
+
+void explain_tell_totals(Text *t, Arena *a, const CastTotals *totals) {
+    text_puts(t, "casts                  count   fused   bytes read and written\n");
+    for (int i = 0; i < totals->pairs.len; i++) {
+        const CastTotal *pair = &totals->pairs.data[i];
+        tell_total(t, arena_printf(a, "%s -> %s", amp_dtype_name(pair->from), amp_dtype_name(pair->to)), pair);
+    }
+    tell_total(t, "all", &totals->all);
+}
+
+void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which) {
+    const Module *m = s->m;
+    ExplainFacts facts = explain_facts(s);
+    text_printf(t, "%s: policy %s, low precision %s\n\n", m->name, m->policy_name, amp_dtype_name(m->low));
+    for (int i = 0; i < m->decisions.len; i++)
+        if (explain_selects(which, m->decisions.data[i].path)) tell_decision(t, &facts, &m->decisions.data[i]);
+    tell_other_casts(t, &facts, which);
+    if (which->all) tell_other_removed(t, &facts);
+    explain_params_as_text(t, m, which);
+    if (t->len < 2 || t->data[t->len - 2] != '\n') text_putc(t, '\n');
+    if (!s->graph) {
+        text_puts(t, "casts are not counted: this IR has lost its graph\n");
+        return;
+    }
+    CastTotals totals = explain_cast_totals(&facts, which);
+    explain_tell_totals(t, m->arena, &totals);
+}

@@ -1,0 +1,200 @@
+// What `ampc explain` says of a selection of ops, of casts and their bytes, and of two models compared.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
+#include "amp/compile.h"
+
+namespace {
+
+amp_compile_options Options(const char *name, const std::string &text) {
+    amp_compile_options o = {};
+    o.struct_size = sizeof o, o.name = name, o.text = text.data(), o.text_size = text.size();
+    return o;
+}
+
+// What the call answers: the text, or the message of the error.
+template <class Call> std::string Told(Call call, amp_status expected) {
+    amp_compile_result *result = nullptr;
+    amp_error err = {};
+    EXPECT_EQ(call(&result, &err), expected) << err.message;
+    const std::string told = result ? static_cast<const char *>(amp_compile_result_data(result, nullptr)) : err.message;
+    amp_compile_result_release(result);
+    return told;
+}
+
+std::string ExplainOps(const std::string &text, const amp_explain_options &like, amp_status expected = AMP_OK) {
+    amp_explain_options which = like;
+    which.struct_size = sizeof which;
+    const amp_compile_options o = Options("m.amp", text);
+    return Told([&](auto *out, auto *err) { return amp_explain_ops(&o, &which, out, err); }, expected);
+}
+
+std::string Compare(const amp_compile_options &before, const amp_compile_options &after, bool json = false,
+                    const amp_explain_options &like = {}, amp_status expected = AMP_OK) {
+    amp_explain_options which = like;
+    which.struct_size = sizeof which, which.json = json;
+    return Told([&](auto *out, auto *err) { return amp_compare(&before, &after, &which, out, err); }, expected);
+}
+
+const std::string two_layers = R"(amp 1
+model m(x: f32[N, 16]) -> y {
+    h = gelu(linear(x; out = 32) as fc1)
+    y = linear(h; out = 4) as fc2
+}
+train m {
+    input t: i32[N]
+    loss = cross_entropy(y, t)
+    optimizer = sgd(0.1)
+}
+precision fp16 {
+    loss_scale = none
+}
+)";
+
+std::string WithOverride(const char *line) {
+    std::string text = two_layers;
+    return text.insert(text.rfind('}'), line);
+}
+
+void ExpectAll(const std::string &told, std::initializer_list<const char *> parts) {
+    for (const char *part : parts) EXPECT_NE(told.find(part), std::string::npos) << part << "\n" << told;
+}
+
+// Each is elements x (bytes of both dtypes): x 16 N x 6, fc1.weight 512 x 6, h 32 N x 6, its gradient the same.
+TEST(Explain, CountsTheBytesOfCasts) {
+    const std::string text = WithOverride("    \"fc2.*\": f32\n");
+    ExpectAll(ExplainOps(text, {}), {"x                    f32 -> f16   96 N bytes   in kernel",
+                                     "fc1.weight           f32 -> f16   3072 bytes",
+                                     "backward   d.h.f32              f32 -> f16   192 N bytes",
+                                     "f32 -> f16               4       1   288 N + 3264",
+                                     "all                      5       2   480 N + 3264"});
+    amp_explain_options which = {};
+    which.json = 1;
+    ExpectAll(ExplainOps(text, which),
+              {"\"name\":\"fc1.linear.cast_2\",\"value\":\"x\",\"from\":\"f32\",\"to\":\"f16\",\"for\":\"fc1.linear\","
+               "\"function\":\"train_step\",\"phase\":\"forward\",\"bytes\":\"96 N\",\"bytes_by_power_of_n\":[0,96]",
+               "\"file\":\"m.amp\",\"line\":3", "\"count\":5,\"fused\":2,\"bytes\":\"480 N + 3264\""});
+}
+
+TEST(Explain, CastsOfTheModelItselfAreListedToo) {
+    ExpectAll(ExplainOps("amp 1\nmodel m(x: i32[N, 4]) -> y {\n    y = abs(to_f32(x))\n}\n", {}),
+              {"other casts\n             x                    i32 -> f32   32 N bytes", "m.amp:3"});
+}
+
+TEST(Explain, Filters) {
+    amp_explain_options which = {};
+    const std::string text = WithOverride("    \"fc2.*\": f32\n");
+    const auto paths = [&] {
+        std::string found;
+        const std::string told = ExplainOps(text, which);
+        for (const char *path :
+             {"fc1.linear ", "gelu ", "fc2.linear ", "cross_entropy.log_softmax ", "cross_entropy.nll_loss "})
+            if (told.find("\n" + std::string(path)) != std::string::npos) found += path;
+        return found;
+    };
+    which.dtype = "f16";
+    EXPECT_EQ(paths(), "fc1.linear gelu ");
+    which.dtype = nullptr, which.op = "linear";
+    EXPECT_EQ(paths(), "fc1.linear fc2.linear ");
+    which.op = "cross_entropy"; // a layer
+    EXPECT_EQ(paths(), "cross_entropy.log_softmax cross_entropy.nll_loss ");
+    which.op = nullptr, which.rule = "override";
+    EXPECT_EQ(paths(), "fc2.linear ");
+    which.rule = "follow", which.dtype = "f16";
+    EXPECT_EQ(paths(), "gelu ");
+    which.path = "fc*", which.rule = nullptr;
+    EXPECT_EQ(paths(), "fc1.linear ");
+    ExpectAll(ExplainOps(text, which), {"all                      3       0   96 N + 3264"}); // of those ops alone
+}
+
+TEST(Explain, AFilterThatMatchesNothingNamesWhatThereIs) {
+    amp_explain_options which = {};
+    which.dtype = "fp16";
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_NOT_FOUND),
+              "m.amp: no op reads or makes 'fp16'; there are f16, f32, i32");
+    which.dtype = nullptr, which.op = "conv2d";
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_NOT_FOUND),
+              "m.amp: no op is a 'conv2d'; there are linear, gelu, log_softmax, nll_loss");
+    which.op = nullptr, which.rule = "override";
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_NOT_FOUND),
+              "m.amp: no op has its dtype by rule 'override'; there are lower, follow, f32");
+    which.rule = "lower", which.path = "gelu";
+    EXPECT_EQ(ExplainOps(two_layers, which, AMP_NOT_FOUND),
+              "m.amp: no op that the other filters leave has its dtype by rule 'lower'; there are follow");
+}
+
+// Two ops, and what each asks for: h in f32 instead of the factors in f16.
+TEST(Compare, OneOverrideIsADozenLines) {
+    const std::string text = WithOverride("    \"fc2.*\": f32 because \"measured\"\n");
+    const amp_compile_options before = Options("plain.amp", two_layers), after = Options("careful.amp", text);
+    const std::string told = Compare(before, after);
+    ExpectAll(told, {"before   plain.amp", "after    careful.amp", "\nfc2.linear                          f16 -> f32",
+                     "careful.amp:4\n  before   torch-fp16.policy:8   op matmul, linear",
+                     "  after    override at careful.amp:13   f32   because \"measured\"\n",
+                     "\ncross_entropy.log_softmax           f16 -> f32",
+                     "  both     torch-fp16.policy:19   op cross_entropy.log_softmax follow   (input fc2.linear)\n",
+                     "\n2 of 5 ops changed\n", "  gone   f32 -> f16  forward        fc2.bias, fc2.weight   792 bytes\n",
+                     "  came   f16 -> f32  forward        h   192 N bytes\n", "  before     7 casts",
+                     "144 N + 4056 bytes", "  after      5 casts", "480 N + 3264 bytes"});
+    EXPECT_LE(std::count(told.begin(), told.end(), '\n'), 18);
+    const std::string json = Compare(before, after, true);
+    ExpectAll(json, {"\"same\":false,\"matched\":5,\"changed\":[{\"path\":\"fc2.linear\"", "\"override\":true",
+                     "\"casts_came\":[{\"name\":\"fc2.linear.cast\",\"value\":\"h\"", "\"only_after\":[]"});
+}
+
+TEST(Compare, NoDifferenceSaysSo) {
+    const std::string redundant = WithOverride("    \"fc1.linear\": low\n"); // another line, the same dtypes
+    const amp_compile_options a = Options("a.amp", two_layers), b = Options("b.amp", redundant);
+    ExpectAll(Compare(a, a), {"no difference: 0 of 5 ops changed\n"});
+    ExpectAll(Compare(a, b), {"no difference: 0 of 5 ops changed; same dtypes by another line: 1\n"});
+    ExpectAll(Compare(a, b, true), {"\"same\":true", "\"other_reason\":[{\"path\":\"fc1.linear\""});
+}
+
+TEST(Compare, OnePrecisionAgainstAnother) {
+    amp_compile_options before = Options("m.amp", two_layers);
+    const amp_compile_options after = Options("m.amp", two_layers);
+    before.precision = "fp32";
+    ExpectAll(Compare(before, after),
+              {"policy fp32, low precision f32", "4 of 5 ops changed", "fc1.linear                          f32 -> f16",
+               "before   fp32.policy:7   op * f32", "before     0 casts, 0 fused       0 bytes"});
+    amp_explain_options which = {};
+    which.op = "gelu";
+    ExpectAll(Compare(before, after, false, which), {"1 of 1 ops changed"});
+    which.op = "conv2d";
+    EXPECT_EQ(Compare(before, after, false, which, AMP_NOT_FOUND),
+              "m.amp: no op is a 'conv2d'; there are linear, gelu, log_softmax, nll_loss");
+}
+
+TEST(Compare, OpsOfOneSideAreListedApart) {
+    std::string text = two_layers;
+    text.replace(text.find("gelu"), 4, "tanh");
+    const amp_compile_options before = Options("a.amp", two_layers), after = Options("b.amp", text);
+    const std::string told = Compare(before, after);
+    ExpectAll(told, {"only before   gelu                  gelu f16",
+                     "a.amp:3\nonly after    tanh                  tanh f16"});
+    EXPECT_EQ(told.find("no difference"), std::string::npos) << told;
+    ExpectAll(Compare(before, after, true), {"\"only_before\":[{\"path\":\"gelu\"", "\"same\":false"});
+}
+
+// An option that IR, which has been through autocast, cannot follow is refused, and so compared with nothing.
+TEST(Compare, WhatIsCompiledAlreadyCannotBeCompiledOtherwise) {
+    amp_compile_options o = Options("m.amp", two_layers);
+    o.emit = AMP_EMIT_IR, o.stop_after = "plan";
+    const std::string ir = Told([&](auto *out, auto *err) { return amp_compile(&o, out, err); }, AMP_OK);
+    const amp_compile_options planned = Options("m.ir", ir), source = Options("m.amp", two_layers);
+    ExpectAll(Compare(planned, source), {"no difference: 0 of 5 ops changed\n"});
+    amp_compile_options other = planned;
+    other.precision = "fp32";
+    ExpectAll(Compare(other, planned, false, {}, AMP_INVALID_ARGUMENT),
+              {"precision fp32: m.ir is at stage plan and has its dtypes already; give the model"});
+    const amp_define define = {"HIDDEN", "3"};
+    other = planned, other.defines = &define, other.define_count = 1;
+    ExpectAll(Compare(planned, other, false, {}, AMP_INVALID_ARGUMENT), {"define HIDDEN: m.ir is IR"});
+    other = source, other.policy = "nosuch";
+    ExpectAll(Compare(other, source, false, {}, AMP_BAD_SOURCE), {"m.amp", "there is no policy nosuch"});
+}
+
+} // namespace

@@ -167,11 +167,13 @@ fi
 if command -v pkg-config >/dev/null; then
     follow game-loop
     says $'0 allocations in 184 frames\nlearned: yes'
+    follow serving
+    says $'server 0: 8 of 8 right\nserver 1: 8 of 8 right\nversion 41 is the last'
     follow threads
     says $'two threads: the same\na stack of 64 KiB: the same\nrounding upward: the same, and the mode is still ours
 parent: the same, child: the same\nended by signal 15, before its first step'
 else
-    skipped 'docs/guides/game-loop.md, threads.md: pkg-config is wanted'
+    skipped 'docs/guides/game-loop.md, serving.md, threads.md: pkg-config is wanted'
 fi
 
 if command -v pkg-config >/dev/null && command -v cmake >/dev/null; then

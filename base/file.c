@@ -1,10 +1,12 @@
 /* file.c: what is asked of the operating system: whole files in and out; the clock. */
-#define _XOPEN_SOURCE 700 /* realpath, clock_gettime */
+#define _XOPEN_SOURCE 700 /* realpath, clock_gettime, sigtimedwait */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,11 +292,28 @@ amp_status amp_file_try(const char *path, amp_error *err) {
     return AMP_OK;
 }
 
+/* write(2), but a file that would be larger than RLIMIT_FSIZE is an error (EFBIG) and not the end of the program: the
+ * signal, which goes to this thread, is taken back. */
+static ssize_t write_within_limit(int fd, const void *data, size_t size) {
+    const struct timespec now = {0};
+    sigset_t limit, before, pending;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    bool blocked = !pthread_sigmask(SIG_BLOCK, &limit, &before);
+    bool had_one = !sigpending(&pending) && sigismember(&pending, SIGXFSZ) == 1;
+    ssize_t n = write(fd, data, size);
+    int reason = errno;
+    if (n < 0 && reason == EFBIG && blocked && !had_one) sigtimedwait(&limit, NULL, &now);
+    if (blocked) pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = reason;
+    return n;
+}
+
 size_t amp_fd_write(int fd, const void *data, size_t size) {
     const char *at = data;
     size_t done = 0;
     while (done < size) {
-        ssize_t n = write(fd, at + done, size - done);
+        ssize_t n = write_within_limit(fd, at + done, size - done);
         if (n < 0 && errno == EINTR) continue;
         if (n == 0) errno = ENOSPC; /* nothing written and no reason: to go on could take for ever */
         if (n <= 0) break;

@@ -34,7 +34,8 @@ amp_status amp_file_replace(const char *path, const void *data, size_t size, con
  * file is changed and none is left. */
 amp_status amp_file_try(const char *path, amp_error *err);
 
-/* Writes all |size| bytes, as long as the system takes any.  How many it took: where that is fewer, errno says why. */
+/* Writes all |size| bytes, as long as the system takes any.  How many it took: where that is fewer, errno says why.  No
+ * SIGXFSZ is raised: a file that would be larger than RLIMIT_FSIZE is EFBIG. */
 size_t amp_fd_write(int fd, const void *data, size_t size);
 
 /* ---- the clock --------------------------------------------------------------------------------------------------- */

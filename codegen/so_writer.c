@@ -10,6 +10,8 @@
 #include "codegen/codegen.h"
 
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,12 +258,12 @@ static amp_status link_units(const Workshop *w, const amp_allocator *a, amp_erro
 }
 
 static amp_status write_source(const Workshop *w, const Text *c, amp_error *err) {
-    FILE *f = fopen(w->path[FILE_C], "wb");
-    if (!f) return amp_fail(err, AMP_IO, "cannot write %s", w->path[FILE_C]);
-    size_t written = fwrite(text_str(c), 1, c->len, f);
-    bool closed = !fclose(f);
-    return written == c->len && closed ? AMP_OK
-                                       : amp_fail(err, AMP_IO, "cannot write %s: is the disk full?", w->path[FILE_C]);
+    int fd = open(w->path[FILE_C], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) return amp_fail_errno(err, AMP_IO, errno, "cannot write %s", w->path[FILE_C]);
+    bool written = amp_fd_write(fd, text_str(c), (size_t)c->len) == (size_t)c->len;
+    int reason = errno;
+    if (close(fd) && written) written = false, reason = errno;
+    return written ? AMP_OK : amp_fail_errno(err, AMP_IO, reason, "cannot write %s", w->path[FILE_C]);
 }
 
 static amp_status build(const Workshop *w, const Text *c, const amp_allocator *a, char **bytes, size_t *size,

@@ -3,7 +3,8 @@
  * The system's loader takes names of files only, and takes two names or two files (device and inode) that are equal for
  * one library: it would answer with an old model where a new one has taken its path.  So the bytes go to a file that
  * has no other name: one in memory, which is opened as /proc/self/fd/N; or, where there is no such thing, a temporary
- * one, which is unlinked once it is mapped.  Neither can be written by anybody afterwards.
+ * one, which is unlinked once it is mapped.  Neither can be written by anybody afterwards.  A process may be forbidden
+ * to make files of that size (RLIMIT_FSIZE counts both kinds): then the model's own file is loaded.
  */
 #define _GNU_SOURCE /* memfd_create, mkostemps */
 #include "runtime/model/model_library.h"
@@ -29,6 +30,7 @@ typedef struct Opening {
     char label[200]; /* the file's name, as debuggers show it */
     void *library;
     char memory[256], file[256]; /* why there is no library from there */
+    bool too_large;              /* for a file of this process */
 } Opening;
 
 static bool load(Opening *o, const char *path, char why[256]) {
@@ -70,7 +72,9 @@ static bool open_in_memory(Opening *o) {
     char path[256];
     struct stat st;
     int fd = file_in_memory(o->label);
+    errno = fd < 0 ? errno : 0;
     if (fd < 0 || amp_fd_write(fd, o->bytes, o->size) < o->size || fstat(fd, &st)) {
+        o->too_large |= errno == EFBIG;
         snprintf(o->memory, sizeof o->memory, "no file in memory: %s", strerror(errno));
         if (fd >= 0) close(fd);
         return false;
@@ -94,6 +98,7 @@ static bool open_in_folder(Opening *o, const char *folder) {
     snprintf(path, sizeof path, "%s/amp-XXXXXX-%s", folder, o->label);
     int fd = mkostemps(path, (int)strlen(o->label) + 1, O_CLOEXEC);
     bool written = fd >= 0 && amp_fd_write(fd, o->bytes, o->size) == o->size;
+    o->too_large |= !written && errno == EFBIG;
     if (!written) snprintf(o->file, sizeof o->file, "a temporary file in %.100s: %s", folder, strerror(errno));
     if (fd >= 0) close(fd);
     bool done = written && load(o, path, o->file);
@@ -106,6 +111,31 @@ static bool open_in_file(Opening *o) {
            open_in_folder(o, "/tmp");
 }
 
+/* ---- the model's own file ---------------------------------------------------------------------------------------- */
+
+static bool holds(int fd, const char *bytes, size_t size) {
+    char part[16 << 10];
+    for (;;) {
+        ssize_t n = read(fd, part, sizeof part);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return n == 0 && size == 0;
+        if ((size_t)n > size || memcmp(part, bytes, (size_t)n)) return false;
+        bytes += n, size -= (size_t)n;
+    }
+}
+
+/* By its number, so that what is loaded is what was compared, whatever takes the path meanwhile. */
+static bool open_itself(Opening *o, const char *path) {
+    char spelled[256], why[256];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool same = fd >= 0 && !fstat(fd, &st) && holds(fd, o->bytes, o->size);
+    if (same) spell_path(fd, (uint64_t)st.st_ino, spelled);
+    bool done = same && load(o, spelled, why);
+    if (fd >= 0) close(fd);
+    return done;
+}
+
 /* ---- either ------------------------------------------------------------------------------------------------------ */
 
 static void set_label(Opening *o, const char *name) {
@@ -115,18 +145,34 @@ static void set_label(Opening *o, const char *name) {
         if (*c == '$') *c = '_';
 }
 
-amp_status amp_library_open(const void *bytes, size_t size, const char *name, void **out, amp_error *err) {
+static amp_status open_library(const char *name, const char *path, const void *bytes, size_t size, void **out,
+                               amp_error *err) {
     Opening o = {.bytes = bytes, .size = size};
     *out = NULL;
     set_label(&o, name);
-    if (open_in_memory(&o) || open_in_file(&o)) {
+    if (open_in_memory(&o) || open_in_file(&o) || (o.too_large && path && open_itself(&o, path))) {
         *out = o.library;
         return AMP_OK;
     }
+    if (o.too_large)
+        return amp_fail(
+            err, AMP_IO,
+            "%s: the system cannot load it: a copy of %zu bytes is over this process's limit of the size of "
+            "files (RLIMIT_FSIZE); raise it to %zu or more (ulimit -f %zu), load the model as a file, or link "
+            "it into the program (ampc --emit o)",
+            name, size, size, (size + 1023) / 1024);
     return amp_fail(err, AMP_IO,
                     "%s: the system cannot load it: %s; %s; mount /proc, or let TMPDIR be a folder of a file system "
                     "that may hold programs",
                     name, o.memory, o.file);
+}
+
+amp_status amp_library_open(const void *bytes, size_t size, const char *name, void **out, amp_error *err) {
+    return open_library(name, NULL, bytes, size, out, err);
+}
+
+amp_status amp_library_open_file(const char *path, const void *bytes, size_t size, void **out, amp_error *err) {
+    return open_library(path, path, bytes, size, out, err);
 }
 
 void *amp_library_symbol(void *library, const char *symbol) { return dlsym(library, symbol); }

@@ -7,6 +7,9 @@
 /* Every call loads a library of its own, whatever is loaded already under that name.  |name| names it in errors; what
  * follows its last slash names it to debuggers. */
 amp_status amp_library_open(const void *bytes, size_t size, const char *name, void **out, amp_error *err);
+/* Where no copy can be made because a file of that size would be over the process's limit (ulimit -f): the file at
+ * |path| itself, which holds |bytes|.  Else as amp_library_open. */
+amp_status amp_library_open_file(const char *path, const void *bytes, size_t size, void **out, amp_error *err);
 /* NULL where it has none. */
 void *amp_library_symbol(void *library, const char *symbol);
 void amp_library_close(void *library); /* NULL is a no-op */

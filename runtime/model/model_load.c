@@ -235,12 +235,14 @@ static amp_status query(void *library, const char *path, const amp_model_desc **
                     AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR);
 }
 
-static amp_status load_bytes(const void *bytes, size_t size, const char *where, const amp_allocator *a, amp_model **out,
-                             amp_error *err) {
+/* |path|: where the bytes come from; NULL: from memory. */
+static amp_status load_bytes(const void *bytes, size_t size, const char *path, const char *where,
+                             const amp_allocator *a, amp_model **out, amp_error *err) {
     void *library;
     const amp_model_desc *desc;
     AMP_TRY(check_bytes(where, bytes, size, err));
-    AMP_TRY(amp_library_open(bytes, size, where, &library, err));
+    AMP_TRY(path ? amp_library_open_file(path, bytes, size, &library, err)
+                 : amp_library_open(bytes, size, where, &library, err));
     amp_status status = query(library, where, &desc, err);
     if (!status) status = amp_model_from_desc(desc, where, a, out, err);
     if (status) amp_library_close(library);
@@ -257,7 +259,7 @@ amp_status amp_model_load(const char *path, const amp_model_options *options, am
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
     amp_allocator a = amp_allocator_or_default(o.allocator);
     AMP_TRY(amp_file_read(path, 0, &a, &bytes, &size, err));
-    amp_status status = load_bytes(bytes, size, path, &a, out, err);
+    amp_status status = load_bytes(bytes, size, path, path, &a, out, err);
     amp_free(&a, bytes, size + 1);
     return status;
 }
@@ -269,5 +271,5 @@ amp_status amp_model_load_memory(const void *bytes, size_t size, const char *nam
     if (!bytes || !out) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_model_load_memory: bytes or out is NULL");
     AMP_TRY(amp_options_read(&o, sizeof o, options, "amp_model_options", err));
     amp_allocator a = amp_allocator_or_default(o.allocator);
-    return load_bytes(bytes, size, name ? name : "model in memory", &a, out, err);
+    return load_bytes(bytes, size, NULL, name ? name : "model in memory", &a, out, err);
 }

@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -276,6 +277,33 @@ TEST(ModelReload, WithoutFilesInMemoryATemporaryFileServes) {
         return true;
     });
     if (result == 77) GTEST_SKIP() << "no filters of system calls here";
+    EXPECT_EQ(result, 0);
+}
+
+// Files in memory count for the limit (ulimit -f), whose signal would end the program.
+TEST(ModelReload, UnderALimitOfTheSizeOfFilesTheFileItselfServes) {
+    std::string path = Replace("limit.so", Named("old1")), next = WriteTemp("limit.so.next", Named("new1")),
+                bytes = Named("none");
+    int result = InChild([&] {
+        rlimit limit = {4096, 4096};
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+        amp_model *old = Load(path), *again = Load(path);
+        EXPECT_NE(Maps().find(path), std::string::npos);
+        EXPECT_EQ(rename(next.c_str(), path.c_str()), 0);
+        amp_model *now = Load(path);
+        EXPECT_EQ(NameOf(old), "old1");
+        EXPECT_EQ(NameOf(again), "old1");
+        EXPECT_EQ(NameOf(now), "new1");
+        Serving(old).Step(), Serving(now).Step();
+        amp_model_release(old), amp_model_release(now), amp_model_release(again);
+        amp_model *model = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(amp_model_load_memory(bytes.data(), bytes.size(), "no.so", nullptr, &model, &err), AMP_IO);
+        std::string message = err.message;
+        for (const char *part : {"no.so: the system cannot load it: ", "RLIMIT_FSIZE", "ulimit -f ", "ampc --emit o"})
+            EXPECT_NE(message.find(part), std::string::npos) << message;
+        return true;
+    });
     EXPECT_EQ(result, 0);
 }
 

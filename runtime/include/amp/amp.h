@@ -72,7 +72,9 @@ typedef struct amp_model_options {
  * What runs is a private copy of the bytes that were checked: the file may be replaced, overwritten or removed at any
  * time, and loading its path again gives what is there then, while models that were loaded before go on as they were.
  * The copy is in memory (memfd_create; /proc/self/maps shows "/memfd:FILE"); where the system offers none or /proc is
- * not mounted, in a temporary file, which is gone when the call returns (TMPDIR, else /tmp and others). */
+ * not mounted, in a temporary file, which is gone when the call returns (TMPDIR, else /tmp and others).
+ * A process whose files may not be as large as the model (ulimit -f) can have no copy: it maps the model's own file,
+ * which may be replaced or removed then, but not overwritten in place; models in memory are refused (AMP_IO). */
 AMP_API AMP_MUST_USE amp_status amp_model_load(const char *path, const amp_model_options *options, amp_model **out,
                                                amp_error *err);
 /* The same of the |size| bytes of a model.so at |bytes| (any alignment), which the caller may free afterwards.  |name|

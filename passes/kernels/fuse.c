@@ -59,6 +59,19 @@ static bool *find_read_elsewhere(const Fuse *z) {
     return read;
 }
 
+/* By value id: whether something reads its elements, and not its shape alone. */
+static bool *find_elements_read(const Fuse *z) {
+    const Func *f = z->f;
+    bool *read = arena_array(z->a, bool, f->values.len + 1);
+    for (int i = 0; i < f->results.len; i++) read[f->results.data[i].value.id] = true;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        for (int n = 0; n < o->n_in; n++)
+            if (ir_reads_elements(o, n)) read[o->in[n].id] = true;
+    }
+    return read;
+}
+
 /* Results, predicates, and the operands of products and of movement must be in memory, so their ops are not copied. */
 static void find_copied(Fuse *z) {
     const Func *f = z->f;
@@ -72,12 +85,13 @@ static void find_copied(Fuse *z) {
             if (ir_is_product(o)) z->product_reads[o->in[n].id] = true;
         }
     }
-    const bool *read_elsewhere = find_read_elsewhere(z);
+    const bool *read_elsewhere = find_read_elsewhere(z), *elements_read = find_elements_read(z);
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         look_through_casts(z, o);
         bool on_load = z->fusing && target_rounds_on_load(f, o) && !read_elsewhere[o->out[0].id];
-        if (!on_load && (!is_free(z, o) || in_memory[o->out[0].id])) continue;
+        bool is_shape = ir_is_view(f, o) && !elements_read[o->out[0].id]; /* a kernel of it would store nothing */
+        if (!on_load && ((!is_free(z, o) && !is_shape) || in_memory[o->out[0].id])) continue;
         Node *n = fuse_edit(z, o);
         n->copied = true;
         n->source = o->n_in ? o->in[0] : NO_VAL;

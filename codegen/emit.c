@@ -272,16 +272,17 @@ static const char *build_extent(Emitter *e, const Op *o, bool vector) {
 static const char *element_number(const Emitter *e, Span span) {
     Arena *a = e->w->arena;
     const char *column = e->per_thread ? "c" : "col0 + c", *row = e->per_thread ? "r" : "row0 + r";
+    const char *cols = emit_dim_factor(a, e->w->cols);
     switch (span) {
     case SPAN_ONE: return "0";
     case SPAN_ROW: return row;
     case SPAN_COLUMN:
         if (!e->w->segment) return column;
-        if (e->per_thread) return arena_printf(a, "s * %lld + c", (long long)e->w->cols);
-        return arena_printf(a, "row0 / %lld * %lld + %s", (long long)e->w->segment, (long long)e->w->cols, column);
+        if (e->per_thread) return arena_printf(a, "s * %s + c", cols);
+        return arena_printf(a, "row0 / %lld * %s + %s", (long long)e->w->segment, cols, column);
     default: break;
     }
-    return e->per_thread ? e->element : arena_printf(a, "(row0 + r) * %lld + col0 + c", (long long)e->w->cols);
+    return e->per_thread ? e->element : arena_printf(a, "(row0 + r) * %s + col0 + c", cols);
 }
 
 static const char *build_random(Emitter *e, const Op *o, bool vector) {

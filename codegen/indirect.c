@@ -52,9 +52,9 @@ static void close_sum(Emitter *e, const char *count, int sum, const char *x, con
 }
 
 /* Element i of the rows of |m| that are numbered as the result's columns, from |batch| times |count| on. */
-static const char *column_of_rows(Emitter *e, const Memory *m, long long count) {
-    if (e->per_thread) return element_at(e, m, arena_printf(e->w->arena, "batch * %lld + c", count), "i");
-    const char *row = arena_printf(e->w->arena, "(batch * %lld + j + l)", count);
+static const char *column_of_rows(Emitter *e, const Memory *m, const char *count) {
+    if (e->per_thread) return element_at(e, m, arena_printf(e->w->arena, "batch * %s + c", count), "i");
+    const char *row = arena_printf(e->w->arena, "(batch * %s + j + l)", count);
     emit_line(e, "float y[W] = {0};");
     emit_line(e, "for (int64_t l = 0; l < %s; l++) y[l] = %s;", e->lanes, element_at(e, m, row, "i"));
     return "load_f32(y)";
@@ -77,7 +77,7 @@ static void emit_batch(Emitter *e, const Op *o) {
     open_sum(e, depth);
     const char *by_i = arena_printf(a, "batch * (%s) + i", depth);
     const char *left = ta ? element_at(e, &x, by_i, "m") : element_at(e, &x, p->row, "i");
-    const char *right = tb ? column_of_rows(e, &y, (long long)s->d[s->rank - 1].mul) : vector_at(e, &y, by_i);
+    const char *right = tb ? column_of_rows(e, &y, emit_dim_factor(a, s->d[s->rank - 1])) : vector_at(e, &y, by_i);
     close_sum(e, depth, sum, arena_printf(a, p->splat, left), right);
 }
 

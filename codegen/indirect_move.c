@@ -128,12 +128,13 @@ static void emit_reshape(Emitter *e, const Op *o) {
     Memory m = indirect_memory(e, o, 0);
     Dim rows = dim_const(1), cols = dim_const(1);
     shape_matrix(ir_shape(e->w->f, o->out[0]), &rows, &cols);
+    const char *width = emit_dim_factor(a, cols);
     int id = walk_number(e->w, o->out[0]);
     if (e->per_thread) {
-        emit_line(e, "v%d = get_%s(b%d + (r * %lld + c));", id, m.storage->name, m.operand, (long long)cols.mul);
+        emit_line(e, "v%d = get_%s(b%d + (r * %s + c));", id, m.storage->name, m.operand, width);
         return;
     }
-    emit_line(e, "const int64_t at = (int64_t)row * %lld + j;", (long long)cols.mul);
+    emit_line(e, "const int64_t at = (int64_t)row * %s + j;", width);
     if (m.layout == LAYOUT_ROWS) {
         emit_line(e, "v%d = %s;", id, e->spelling->vector_at(e, &m, "0", "at"));
         return;

@@ -109,7 +109,7 @@ static void note_comparison(const Func *f, const Op *o, Labels *labels) {
     if (!a || a->code != OP_iota) return;
     const Shape *s = ir_shape(f, o->out[0]);
     labels->op = o;
-    labels->bound = s->d[s->rank - 1].mul;
+    labels->bound = s->d[s->rank - 1].n ? 0 : s->d[s->rank - 1].mul;
 }
 
 static void find_labels(const Func *f, ModelInputs *inputs) {

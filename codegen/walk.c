@@ -128,7 +128,7 @@ static Val space_of(const Walk *w, const Op *o) {
     }
 }
 
-static amp_status find_space(Walk *w, amp_error *err) {
+static void find_space(Walk *w) {
     Dim rows = dim_const(1), cols = dim_const(1);
     for (int i = 0; i < w->k->count; i++) {
         Val v = space_of(w, walk_op(w, i));
@@ -136,11 +136,8 @@ static amp_status find_space(Walk *w, amp_error *err) {
         widen_space(&rows, &cols, ir_shape(w->f, v));
         if (w->k->kind != KERNEL_TILE) break;
     }
-    if (cols.n)
-        return amp_fail(err, AMP_UNSUPPORTED, "%s: a last dimension that depends on N is not built yet", walk_name(w));
     w->rows = rows;
-    w->cols = cols.mul;
-    return AMP_OK;
+    w->cols = cols;
 }
 
 /* ---- flat spaces ------------------------------------------------------------------------------------------------- */
@@ -181,22 +178,21 @@ static void find_flat_space(Walk *w) {
     Dim count, rows;
     int64_t cols;
     w->flat = false;
-    if (w->k->kind != KERNEL_TILE || w->cols >= FLAT_COLUMNS || w->cols % 32 == 0) return;
+    if (w->k->kind != KERNEL_TILE || w->cols.n || w->cols.mul >= FLAT_COLUMNS || w->cols.mul % 32 == 0) return;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         Val v = space_of(w, o);
         Dim r, c;
         if (!is_flat_op(w, o)) return;
-        if (v.id && shape_matrix(ir_shape(w->f, v), &r, &c) && dim_equal(r, w->rows) &&
-            dim_equal(c, dim_const(w->cols)))
+        if (v.id && shape_matrix(ir_shape(w->f, v), &r, &c) && dim_equal(r, w->rows) && dim_equal(c, w->cols))
             shape = ir_shape(w->f, v);
     }
-    if (!shape || !shape_count(shape, &count) || !flatten(shape, &rows, &cols) || cols <= w->cols) return;
+    if (!shape || !shape_count(shape, &count) || !flatten(shape, &rows, &cols) || cols <= w->cols.mul) return;
     for (int i = 0; i < w->operands.len; i++)
         if (!is_flat_operand(w, walk_operand(w, i), count)) return;
     w->flat = true;
     w->rows = rows;
-    w->cols = cols;
+    w->cols = dim_const(cols);
 }
 
 /* ---- spans and levels -------------------------------------------------------------------------------------------- */
@@ -208,21 +204,22 @@ Dim walk_segments(const Walk *w) {
 
 /* The span of a value of this shape beside a result of shape |beside|. */
 static bool span_of(const Walk *w, const Shape *s, const Shape *beside, Span *out) {
-    Dim r, c, all_cols = dim_const(w->cols);
-    if (!shape_matrix(s, &r, &c)) return false;
+    Dim r, c;
+    bool along_rows = s->rank == 1 && s->d[0].n && beside->rank > 1 && beside->d[beside->rank - 1].n;
+    if (along_rows || !shape_matrix(s, &r, &c)) return false; /* [N] beside [N, N] is written [1, N] */
     if (w->flat) {
         *out = dim_is_one(r) && dim_is_one(c) ? SPAN_ONE : SPAN_FULL;
         return true;
     }
     bool one_row = dim_is_one(r), one_col = dim_is_one(c);
     /* a product's result is a tile, even one of a single element */
-    bool tile = w->k->kind == KERNEL_PRODUCT && s->rank >= 2 && dim_is_one(w->rows) && w->cols == 1;
+    bool tile = w->k->kind == KERNEL_PRODUCT && s->rank >= 2 && dim_is_one(w->rows) && dim_is_one(w->cols);
     if (one_row && one_col) *out = tile ? SPAN_FULL : SPAN_ONE;
     else if (w->by_row && s->rank == 1 && beside->rank <= 1 && dim_equal(s->d[0], w->rows))
         *out = SPAN_ROW; /* [R] without N */
-    else if (dim_equal(r, w->rows) && dim_equal(c, all_cols)) *out = SPAN_FULL;
-    else if (one_row && dim_equal(c, all_cols)) *out = SPAN_COLUMN;
-    else if (w->segment && dim_equal(r, walk_segments(w)) && dim_equal(c, all_cols)) *out = SPAN_COLUMN;
+    else if (dim_equal(r, w->rows) && dim_equal(c, w->cols)) *out = SPAN_FULL;
+    else if (one_row && dim_equal(c, w->cols)) *out = SPAN_COLUMN;
+    else if (w->segment && dim_equal(r, walk_segments(w)) && dim_equal(c, w->cols)) *out = SPAN_COLUMN;
     else if (one_col && dim_equal(r, w->rows)) *out = SPAN_ROW;
     else return false;
     return true;
@@ -259,12 +256,17 @@ static amp_status place_input(Walk *w, const Op *o, Val v, amp_error *err) {
     return AMP_OK;
 }
 
+static bool is_one_per_line(const Walk *w, const Shape *s) {
+    Dim r, c, count, lines = w->rows;
+    if (!w->by_row && shape_matrix(s, &r, &c) && dim_equal(r, walk_segments(w)) && dim_equal(c, w->cols)) return true;
+    if (!w->by_row && !dim_mul(walk_segments(w), w->cols, &lines)) return false;
+    return shape_count(s, &count) && dim_equal(count, lines);
+}
+
 /* The result of a reduction along the lines must be one element per line. */
 static amp_status place_reduction(Walk *w, const Op *o, amp_error *err) {
-    Dim count, lines = w->rows;
-    if (!w->by_row && !dim_mul(walk_segments(w), dim_const(w->cols), &lines)) return misfit(w, o, o->out[0], err);
     ValueWalk *x = &w->values[o->out[0].id];
-    bool fits = shape_count(ir_shape(w->f, o->out[0]), &count) && dim_equal(count, lines);
+    bool fits = is_one_per_line(w, ir_shape(w->f, o->out[0]));
     if (!fits || (w->k->kind != KERNEL_ROW && w->k->kind != KERNEL_COLUMN)) return misfit(w, o, o->out[0], err);
     x->span = walk_line_span(w);
     x->level = w->values[o->in[0].id].level + 1;
@@ -297,7 +299,7 @@ static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
         const Shape *s = ir_shape(w->f, o->out[r]);
         Dim count;
         bool fits = w->k->kind == KERNEL_SCATTER ||
-                    (span_of(w, s, s, &span) && shape_count(s, &count) && (span == SPAN_FULL || dim_is_one(count)));
+                    (span_of(w, s, s, &span) && (span == SPAN_FULL || (shape_count(s, &count) && dim_is_one(count))));
         if (!fits || w->k->kind == KERNEL_SCALAR) return misfit(w, o, o->out[r], err);
         w->values[o->out[r].id].span = SPAN_FULL;
     }
@@ -437,10 +439,10 @@ static void raise_levels(Walk *w) {
 static void keep(Walk *w, Val v, int reader_level, int64_t *bytes) {
     ValueWalk *x = &w->values[v.id];
     const Op *def = ir_def(w->f, v);
-    if (!x->made || x->kept || x->span != SPAN_FULL || x->level >= reader_level) return;
+    if (!x->made || x->kept || x->span != SPAN_FULL || x->level >= reader_level || w->cols.n) return;
     if (def->code == OP_iota || def->code == OP_broadcast || def->n_out > 1) return;
     x->kept = true;
-    *bytes += (w->cols + 31) / 32 * 32 * 4;
+    *bytes += (w->cols.mul + 31) / 32 * 32 * 4;
 }
 
 static void find_kept(Walk *w) {
@@ -515,7 +517,7 @@ amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     list_operands(w);
     find_inlined(w);
     find_live(w);
-    AMP_TRY(find_space(w, err));
+    find_space(w);
     find_flat_space(w);
     if (w->flat) find_live(w); /* what a reshape moves is now read in registers */
     for (int i = 0; i < k->count; i++) AMP_TRY(place_op(w, walk_op(w, i), err));

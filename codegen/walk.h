@@ -54,8 +54,7 @@ typedef struct Walk {
     const Func *f;
     const Kernel *k;
     Arena *arena;
-    Dim rows;
-    int64_t cols;
+    Dim rows, cols;
     int64_t segment; /* column kernels: rows that are reduced together; 0: all */
     bool by_row;
     bool flat; /* all values are dense: the space is another view of them, with columns enough to fill vectors */

@@ -166,7 +166,8 @@ extern const char *const static_type_examples[STATIC_TYPE_COUNT];
 bool item_convert(Elab *e, Loc loc, const char *what, StaticType type, Item *item);
 
 bool elab_static_type(Elab *e, const TypeExpr *type, StaticType *out);
-bool elab_shape_is_small(const Shape *shape); /* so few elements that a size in bytes cannot overflow */
+bool elab_shape_is_small(const Shape *shape);  /* so few elements that a size in bytes cannot overflow */
+bool elab_shape_is_matrix(const Shape *shape); /* N is in one dimension, or in the last and one other */
 bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out);
 bool elab_check_shape(Elab *e, Loc loc, const Shape *shape);               /* reports one that is too large */
 bool elab_shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */

@@ -129,6 +129,10 @@ bool elab_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
         good = elab_dim_of_item(e, type->dims.data[i]->loc, &item, &dim) && good;
         shape->d[shape->rank++] = dim;
     }
+    if (good && shape_batch_dims(shape) > 1) {
+        elab_error(e, type->loc, "only one dimension of an input may depend on N");
+        return false;
+    }
     return good && elab_check_shape(e, type->loc, shape);
 }
 

@@ -13,6 +13,7 @@ typedef struct GraphArg { /* a static argument of a call; sets the attribute of 
     bool required;
     ArgRange range;
     const char *words[3]; /* symbols: one of these */
+    bool may_be_batch;    /* an int: also k * N and N / k */
 } GraphArg;
 
 typedef struct GraphCall GraphCall;
@@ -55,11 +56,16 @@ static const char *shape_text(Elab *e, const Shape *s) {
     return text_str(&t);
 }
 
-/* As in a shape of one dimension, without its brackets. */
-static const char *dim_text(Elab *e, Dim d) {
-    Shape s = shape_of(1, &d);
-    const char *text = shape_text(e, &s);
-    return arena_strndup(e->a, text + 1, strlen(text) - 2);
+/* "8", "2 * N", "3 * N * N / 4" */
+static const char *count_text(Elab *e, const Shape *s) {
+    Elements n;
+    if (!shape_elements(s, &n)) return "too many";
+    Text t;
+    text_init(&t, e->a);
+    if (n.mul != 1 || !n.batches) text_printf(&t, "%lld", (long long)n.mul);
+    for (int i = 0; i < n.batches; i++) text_puts(&t, i || n.mul != 1 ? " * N" : "N");
+    if (n.div != 1) text_printf(&t, " / %lld", (long long)n.div);
+    return text_str(&t);
 }
 
 /* ---- dimensions by number --------------------------------------------------------------------------------- */
@@ -182,13 +188,11 @@ static bool state_result(GraphCall *c, Dtype dtype, Shape shape) {
 
 static bool prepare_reshape(GraphCall *c) {
     Shape shape;
-    Dim before = {0}, after = {0};
     const Value *x = operand(c);
     if (!stated_shape(c, &shape)) return false;
-    if (shape_count(&x->shape, &before) && shape_count(&shape, &after) && dim_equal(before, after))
-        return state_result(c, x->dtype, shape);
+    if (shape_same_count(&x->shape, &shape)) return state_result(c, x->dtype, shape);
     const char *text = arena_printf(c->e->a, "reshape: %s has %s elements, but %s has %s", shape_text(c->e, &shape),
-                                    dim_text(c->e, after), shape_text(c->e, &x->shape), dim_text(c->e, before));
+                                    count_text(c->e, &shape), shape_text(c->e, &x->shape), count_text(c->e, &x->shape));
     Diag *diag = elab_error_text(c->e, c->locs[arg_index(c, "shape")], text);
     elab_note_operand(c->e, diag, c->o->in[0], c->x->call.args.data[0].loc);
     elab_note_calls(c->e, diag);
@@ -225,6 +229,7 @@ static bool prepare_top_k(GraphCall *c) {
 /* clang-format off */
 #define NEEDS(name, type) {name, type, true, ANY_VALUE, {NULL}}
 #define NEEDS_FROM(name, type, range) {name, type, true, range, {NULL}}
+#define NEEDS_SIZE(name, range) {name, STATIC_INT, true, range, {NULL}, true}
 #define MAY(name, type) {name, type, false, ANY_VALUE, {NULL}}
 #define MAY_FROM(name, type, range) {name, type, false, range, {NULL}}
 #define ONE_OF(name, ...) {name, STATIC_SYMBOL, false, ANY_VALUE, {__VA_ARGS__}}
@@ -262,7 +267,7 @@ static const GraphOp graph_ops[] = {
     {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_full},
     {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)},
      .prepare = prepare_full},
-    {"arange", OP_arange, .args = {NEEDS_FROM("count", STATIC_INT, AT_LEAST_1)}, .prepare = prepare_arange},
+    {"arange", OP_arange, .args = {NEEDS_SIZE("count", AT_LEAST_1)}, .prepare = prepare_arange},
 
     {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
     {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
@@ -388,6 +393,13 @@ static void set_attr(AttrValue *value, const Item *item) {
     }
 }
 
+static Item eval_arg(Elab *e, const GraphArg *arg, const Expr *given, const char *what) {
+    if (!arg->may_be_batch) return elab_eval_static(e, given, what, arg->type);
+    Item item = elab_eval(e, given);
+    if (item.kind != ITEM_INT || !item.i.n) item_convert(e, given->loc, what, arg->type, &item);
+    return item;
+}
+
 static bool take_arg(GraphCall *c, const StaticArgs *args, int i, const Expr *given) {
     Elab *e = c->e;
     const GraphArg *arg = &c->op->args[i];
@@ -398,7 +410,7 @@ static bool take_arg(GraphCall *c, const StaticArgs *args, int i, const Expr *gi
         if (arg->required) elab_error_missing(e, args, arg->name, arg->type);
         return !arg->required;
     }
-    c->items[i] = elab_eval_static(e, given, what, arg->type);
+    c->items[i] = eval_arg(e, arg, given, what);
     if (c->items[i].kind == ITEM_ERROR || !check_arg(e, given->loc, arg, &c->items[i])) return false;
     AttrValue *attr = ir_attr(c->o, arg->name);
     if (attr) set_attr(attr, &c->items[i]);

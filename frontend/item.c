@@ -177,15 +177,20 @@ bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out) {
 }
 
 bool elab_shape_is_small(const Shape *shape) {
-    Dim elements;
-    return shape_count(shape, &elements) && elements.mul <= MAX_ELEMENTS;
+    int64_t elements = 1;
+    for (int i = 0; i < shape->rank; i++)
+        if (__builtin_mul_overflow(elements, shape->d[i].mul, &elements)) return false;
+    return elements <= MAX_ELEMENTS;
+}
+
+bool elab_shape_is_matrix(const Shape *shape) {
+    int last = shape->rank - 1, batches = shape_batch_dims(shape);
+    return batches < 2 || (batches == 2 && shape->d[last].n);
 }
 
 bool elab_check_shape(Elab *e, Loc loc, const Shape *shape) {
-    int batches = 0;
-    for (int i = 0; i < shape->rank; i++) batches += shape->d[i].n;
-    if (batches > 1) {
-        elab_error(e, loc, "only one dimension of a tensor may depend on N");
+    if (!elab_shape_is_matrix(shape)) {
+        elab_error(e, loc, "only the last dimension of a tensor and one other may depend on N");
         return false;
     }
     if (elab_shape_is_small(shape)) return true;

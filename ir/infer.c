@@ -108,7 +108,9 @@ static const char *fixed_dim(const Inferring *c, int *dim) {
 const char *infer_reshape(Inferring *c) {
     const Shape *to = &infer_given(c, 0)->shape;
     Dim count, wanted;
-    if (!shape_count(infer_in(c, 0), &count) || !shape_count(to, &wanted)) return infer_mismatch(c, "is too large");
+    if (shape_same_count(infer_in(c, 0), to)) return infer_result(c, moved(c), *to);
+    if (!shape_count(infer_in(c, 0), &count) || !shape_count(to, &wanted))
+        return infer_mismatch(c, "the counts of elements differ");
     if (!dim_equal(count, wanted)) return infer_differing(c, "counts of elements", count, wanted);
     return infer_result(c, moved(c), *to);
 }
@@ -118,7 +120,8 @@ const char *infer_flatten(Inferring *c) {
     int from = ir_dim_attr(c->o, "from", x->rank);
     if (from < 0 || from >= x->rank) return infer_mismatch(c, "from is not one of the operand's dimensions");
     Shape tail = shape_of(x->rank - from, &x->d[from]), out = shape_of(from, x->d);
-    if (!shape_count(&tail, &out.d[from])) return infer_mismatch(c, "is too large");
+    if (!shape_count(&tail, &out.d[from]))
+        return infer_mismatch(c, "the dimensions that become one depend on N twice, or are too large");
     out.rank++;
     return infer_result(c, moved(c), out);
 }
@@ -228,7 +231,7 @@ const char *infer_full(Inferring *c) {
 
 const char *infer_arange(Inferring *c) {
     const Shape *to = &infer_given(c, 0)->shape;
-    if (to->rank != 1 || to->d[0].n) return infer_mismatch(c, "the result is not [count], or depends on N");
+    if (to->rank != 1) return infer_mismatch(c, "the result is not [count]");
     if (to->d[0].mul > INT32_MAX) return infer_mismatch(c, "is too large for i32");
     return infer_result(c, AMP_DT_I32, *to);
 }

@@ -495,7 +495,14 @@ Shape shape_scalar(void);
 Shape shape_of(int rank, const Dim *d);
 bool shape_equal(const Shape *a, const Shape *b);
 bool shape_broadcast(const Shape *a, const Shape *b, Shape *out); /* NumPy's rule */
-bool shape_count(const Shape *s, Dim *out);                       /* product of the dims */
+bool shape_count(const Shape *s, Dim *out); /* product of the dims; false where two depend on N, or on overflow */
+int shape_batch_dims(const Shape *s);       /* how many depend on N */
+typedef struct Elements {                   /* mul / div * N^batches, in lowest terms */
+    int64_t mul, div;
+    int batches;
+} Elements;
+bool shape_elements(const Shape *s, Elements *out); /* false on overflow */
+bool shape_same_count(const Shape *a, const Shape *b);
 /* rows x cols as kernels see it (KernelKind). */
 bool shape_matrix(const Shape *s, Dim *rows, Dim *cols);
 bool shape_same_matrix(const Shape *a, const Shape *b);

@@ -77,6 +77,30 @@ static bool count_dims(const Shape *s, int from, int to, Dim *out) {
 
 bool shape_count(const Shape *s, Dim *out) { return count_dims(s, 0, s->rank, out); }
 
+bool shape_elements(const Shape *s, Elements *out) {
+    *out = (Elements){1, 1, 0};
+    for (int i = 0; i < s->rank; i++) {
+        Dim d = s->d[i];
+        if (d.n && __builtin_mul_overflow(out->div, d.div, &out->div)) return false;
+        if (__builtin_mul_overflow(out->mul, d.mul, &out->mul)) return false;
+        out->batches += d.n;
+    }
+    int64_t g = greatest_common_divisor(out->mul, out->div);
+    if (g > 0) out->mul /= g, out->div /= g;
+    return true;
+}
+
+bool shape_same_count(const Shape *a, const Shape *b) {
+    Elements x, y;
+    return shape_elements(a, &x) && shape_elements(b, &y) && x.mul == y.mul && x.div == y.div && x.batches == y.batches;
+}
+
+int shape_batch_dims(const Shape *s) {
+    int count = 0;
+    for (int i = 0; i < s->rank; i++) count += s->d[i].n;
+    return count;
+}
+
 bool shape_matrix(const Shape *s, Dim *rows, Dim *cols) {
     bool column = s->rank == 1 && s->d[0].n; /* [N] is N rows of one column */
     *cols = s->rank == 0 || column ? dim_const(1) : s->d[s->rank - 1];

@@ -140,7 +140,7 @@ static amp_status emit_phase(CpuKernel *ck, int p) {
 /* ---- the function ------------------------------------------------------------------------------------------------ */
 
 /* Whether the last panel's padding need not be computed: narrow spaces whose values all lie in rows. */
-static bool is_narrow(const Walk *w) { return w->cols < 32 && !w->writes_tiles; }
+static bool is_narrow(const Walk *w) { return !w->cols.n && w->cols.mul < 32 && !w->writes_tiles; }
 
 static void open_line(CpuKernel *ck) {
     if (ck->w->by_row) {
@@ -240,11 +240,16 @@ static void declare_locals(CpuKernel *ck) {
 
 static void emit_prologue(CpuKernel *ck) {
     Walk *w = ck->w;
-    emit_line(&ck->e, "enum { COLS = %lld, PADDED_COLS = %lld };", (long long)w->cols, (long long)ck->padded_cols);
+    if (!w->cols.n)
+        emit_line(&ck->e, "enum { COLS = %lld, PADDED_COLS = %lld };", (long long)w->cols.mul,
+                  (long long)(w->cols.mul + 31) / 32 * 32);
     emit_line(
         &ck->e,
         "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows, R = (%s + 31) / 32 * 32;",
         emit_dim(w->arena, w->rows));
+    if (w->cols.n)
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t COLS = %s, PADDED_COLS = (COLS + 31) / 32 * 32;",
+                  emit_dim(w->arena, w->cols));
     if (w->segment)
         emit_line(&ck->e, "MAYBE_UNUSED const int64_t RS = (%s + 31) / 32 * 32;", emit_dim(w->arena, walk_segments(w)));
     declare_operands(ck);
@@ -334,8 +339,9 @@ static amp_status emit_scatter(CpuKernel *ck) {
     Walk *w = ck->w;
     const Op *o = find_scatter(w);
     if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
-    emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols);
+    if (!w->cols.n) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
     emit_line(&ck->e, "MAYBE_UNUSED const int64_t n = a->n, row0 = a->row0, col0 = a->col0, rows = a->rows;");
+    if (w->cols.n) emit_line(&ck->e, "const int64_t COLS = %s;", emit_dim(w->arena, w->cols));
     cpu_declare_memory(ck);
     for (int i = 0; i < w->operands.len; i++) {
         Target t = {0};
@@ -349,7 +355,7 @@ static amp_status emit_scatter(CpuKernel *ck) {
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
-    bool padded = w->cols % 32 != 0 && w->k->kind != KERNEL_SCALAR;
+    bool padded = (w->cols.n || w->cols.mul % 32 != 0) && w->k->kind != KERNEL_SCALAR;
     CpuKernel ck = {
         .e = {.w = w,
               .spelling = &spelling,
@@ -359,7 +365,6 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
               .lanes = padded ? "W && l < left" : "W"},
         .w = w,
         .padded = padded,
-        .padded_cols = (w->cols + 31) / 32 * 32,
     };
     ck.stepped = cpu_stepped_shape(&ck);
     if (w->k->kind == KERNEL_SCATTER) return emit_scatter(&ck);

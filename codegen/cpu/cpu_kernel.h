@@ -12,8 +12,7 @@
 typedef struct CpuKernel {
     Emitter e;
     Walk *w;
-    bool padded; /* the last panel has columns past the edge */
-    int64_t padded_cols;
+    bool padded;   /* the last panel has columns past the edge */
     Shape stepped; /* rank 0: none; else s0, s1, .. are the coordinates of the row along its leading dimensions */
 } CpuKernel;
 

@@ -43,8 +43,8 @@ static void put_comment(Text *t, const Walk *w) {
         c_comment(t, k->pos.file);
         text_printf(t, ":%d", k->pos.line);
     }
-    text_printf(t, "\n *   %s over [%s, %lld] in %s\n *   in ", ir_kernel_kind_names[k->kind],
-                emit_dim(w->arena, w->rows), (long long)w->cols, w->f->name);
+    text_printf(t, "\n *   %s over [%s, %s] in %s\n *   in ", ir_kernel_kind_names[k->kind],
+                emit_dim(w->arena, w->rows), emit_dim(w->arena, w->cols), w->f->name);
     for (int i = 0; i < k->reads.len; i++) put_buffer(t, w->f, k->reads.data[i]);
     text_puts(t, "\n *   out");
     for (int i = 0; i < k->writes.len; i++) put_buffer(t, w->f, k->writes.data[i]);
@@ -220,7 +220,7 @@ static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays c
     text_printf(x->rows->t, counts.operands ? "%s_operands, .rows = " : "0, .rows = ", name);
     table_put_dim(x->rows->t, w->rows);
     text_puts(x->rows->t, ", .cols = ");
-    table_put_dim(x->rows->t, dim_const(w->cols));
+    table_put_dim(x->rows->t, w->cols);
     text_printf(x->rows->t, ", .run = RUN(%s)", x->names->data[x->next_name++].function);
     if (counts.updates) text_printf(x->rows->t, ", .updates = %s_updates, .update_count = %d", name, counts.updates);
     if (k->pos.line) text_printf(x->rows->t, ", .line = %d", k->pos.line);

@@ -27,7 +27,7 @@ static void put_title(Text *t, const Walk *w) {
         text_printf(t, ":%d", k->pos.line);
     }
     text_printf(t, "\n *   %s over [%s, %lld] in %s\n", ir_kernel_kind_names[k->kind], emit_dim(w->arena, w->rows),
-                (long long)w->cols, w->f->name);
+                (long long)w->cols.mul, w->f->name);
 }
 
 static void put_operand(Text *t, const Walk *w, int operand) {
@@ -190,6 +190,11 @@ static bool is_independent(const Writer *x, const CudaKernelEntry *batch, const 
 
 static amp_status emit(Writer *x, const Kernel *k, int members, CudaBody *body) {
     AMP_TRY(walk_kernel(&x->w, k, x->err));
+    if (x->w.cols.n)
+        return amp_fail(x->err, AMP_UNSUPPORTED,
+                        "%s:%d:%d: %s: its last dimension depends on N, which is not supported for CUDA; compile the "
+                        "model for the CPU (--target cpu)",
+                        k->pos.file ? k->pos.file : "model", k->pos.line, k->pos.column, k->title ? k->title : k->name);
     return cuda_emit_kernel(&x->w, members, body, x->err);
 }
 

@@ -173,7 +173,7 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
                         amp_dtype_name(ir_dtype(w->f, o->in[0])));
     *out = (ProductPlan){.op = o,
                          .rows = w->rows,
-                         .cols = w->cols,
+                         .cols = w->cols.mul,
                          .k = terms(w, o),
                          .mma = by->mma,
                          .min_arch = by->min_arch,

@@ -37,11 +37,11 @@ static const char *block_place(const CudaKernel *ck, int members) {
 amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     Walk *w = ck->w;
     Dim elements;
-    if (!dim_mul(w->rows, dim_const(w->cols), &elements))
+    if (!dim_mul(w->rows, dim_const(w->cols.mul), &elements))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
     ck->vector = cuda_vector_width(w);
-    if (!ck->flat) ck->vector = fit_columns(w->cols, ck->vector);
+    if (!ck->flat) ck->vector = fit_columns(w->cols.mul, ck->vector);
     ck->part = ck->vector > 1 && (members || !is_multiple(elements, ck->vector));
     ck->first_thread = "at == 0";
     ck->body->may_batch = ck->flat;
@@ -49,7 +49,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = THREADS * ck->vector;
     AMP_TRY(cuda_open_function(ck, THREADS, members));
-    if (!ck->flat) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols);
+    if (!ck->flat) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
     emit_line(&ck->e, "const int64_t elements = %s;",
               members ? "member_elements[member]" : emit_dim(w->arena, elements));
     emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, members));
@@ -146,7 +146,7 @@ static int open_vectors(CudaKernel *ck, int threads, bool stays) {
         return 1;
     }
     int opened = 1;
-    const char *unused = ck->w->cols % step ? "" : "MAYBE_UNUSED ";
+    const char *unused = ck->w->cols.mul % step ? "" : "MAYBE_UNUSED ";
     if (ck->slots > 1) {
         emit_line(&ck->e, "UNROLL");
         emit_open(&ck->e, "for (int q = 0; q < %d; q++)", ck->slots);
@@ -155,7 +155,7 @@ static int open_vectors(CudaKernel *ck, int threads, bool stays) {
         emit_block(&ck->e);
         emit_line(&ck->e, "%sconst int32_t %s = lane%s;", unused, column, times);
     }
-    if (ck->w->cols % step) {
+    if (ck->w->cols.mul % step) {
         emit_open(&ck->e, "if (%s < COLS)", column);
         opened++;
     }
@@ -167,7 +167,7 @@ static void close_vectors(CudaKernel *ck, int opened) {
 }
 
 static void put_row_place(CudaKernel *ck, bool block) {
-    emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols);
+    emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols.mul);
     emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(ck->w->arena, ck->w->rows));
     if (block) emit_line(&ck->e, "const int32_t lane = threadIdx.x;");
     else emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32;");
@@ -178,10 +178,10 @@ static void put_row_place(CudaKernel *ck, bool block) {
 
 amp_status cuda_emit_row(CudaKernel *ck) {
     Walk *w = ck->w;
-    bool block = w->cols > WARP_COLUMNS;
+    bool block = w->cols.mul > WARP_COLUMNS;
     int threads = block ? THREADS : WARP;
-    ck->vector = row_vector(w->cols);
-    int64_t slots = (w->cols + (int64_t)threads * ck->vector - 1) / ((int64_t)threads * ck->vector);
+    ck->vector = row_vector(w->cols.mul);
+    int64_t slots = (w->cols.mul + (int64_t)threads * ck->vector - 1) / ((int64_t)threads * ck->vector);
     ck->slots = slots < 1 << 20 ? (int)slots : 1 << 20;
     cuda_delay_stores(ck);
     bool stays =
@@ -258,8 +258,8 @@ static void put_place(CudaKernel *ck, int64_t blocks, int width) {
 
 amp_status cuda_emit_column(CudaKernel *ck) {
     Walk *w = ck->w;
-    int width = power_above(w->cols, MAX_WIDTH), height = height_of(w, width);
-    int64_t blocks = (w->cols + width - 1) / width;
+    int width = power_above(w->cols.mul, MAX_WIDTH), height = height_of(w, width);
+    int64_t blocks = (w->cols.mul + width - 1) / width;
     ck->column = "c";
     ck->at = "r * COLS + c";
     ck->e.element = ck->at;
@@ -272,7 +272,7 @@ amp_status cuda_emit_column(CudaKernel *ck) {
     ck->body->launch.per[0] = 1;
     cuda_delay_stores(ck);
     AMP_TRY(cuda_open_function(ck, width * height, 0));
-    emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols);
+    emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
     put_place(ck, blocks, width);
     AMP_TRY(cuda_emit_once(ck));
     AMP_TRY(cuda_load_line(ck));
@@ -330,10 +330,10 @@ amp_status cuda_emit_scatter(CudaKernel *ck) {
     Walk *w = ck->w;
     const Op *o = find_scatter(w);
     if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
-    ck->body->launch.extent[0] = dim_const((w->cols + WIDTH - 1) / WIDTH);
+    ck->body->launch.extent[0] = dim_const((w->cols.mul + WIDTH - 1) / WIDTH);
     ck->body->launch.per[0] = 1;
     AMP_TRY(cuda_open_function(ck, WIDTH * WARPS, 0));
-    emit_line(&ck->e, "enum { COLS = %lld, COUNT = %lld };", (long long)w->cols,
+    emit_line(&ck->e, "enum { COLS = %lld, COUNT = %lld };", (long long)w->cols.mul,
               (long long)ir_shape(w->f, o->out[0])->d[0].mul);
     emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
     emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32, warp = threadIdx.x / 32, c = blockIdx.x * 32 + lane;");

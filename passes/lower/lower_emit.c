@@ -37,9 +37,16 @@ static Shape broadcast_shape(const Lowering *l, const Val *in, int n_in) {
     return s;
 }
 
+/* [N] is N rows of one column; beside [.., N] it runs along the rows, which a matrix says as [1, N]. */
+static Val along_rows(Lowering *l, Val v, const Shape *s) {
+    const Shape *own = ir_shape(l->f, v);
+    Shape row = shape_of(2, (Dim[]){dim_const(1), own->d[0]});
+    return own->rank == 1 && own->d[0].n && s->rank > 1 ? lower_reshape(l, v, &row) : v;
+}
+
 static Val elementwise(Lowering *l, Opcode code, Val *in, int n_in, Dtype t) {
     Shape s = broadcast_shape(l, in, n_in);
-    for (int i = 0; i < n_in; i++) in[i] = lower_fit(l, in[i], &s);
+    for (int i = 0; i < n_in; i++) in[i] = lower_fit(l, along_rows(l, in[i], &s), &s);
     return ir_make_results(l->f, ir_op_new(l->f, code, in, n_in), t, NULL);
 }
 

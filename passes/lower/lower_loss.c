@@ -71,7 +71,12 @@ static Val row_count(Lowering *l, const LabelledRows *r) {
     return *shared;
 }
 
-static double class_count(const Lowering *l, const LabelledRows *r) { return (double)ir_shape(l->f, r->x)->d[1].mul; }
+/* v * factor / classes */
+static Val per_class(Lowering *l, const LabelledRows *r, Val v, double factor) {
+    Dim classes = ir_shape(l->f, r->x)->d[1];
+    if (!classes.n) return lower_scaled(l, v, factor / (double)classes.mul);
+    return lower_div(l, lower_scaled(l, v, factor), lower_count(l, r->x, LAST_OF_TWO));
+}
 
 /* sum over counted rows of -((1 - s) logp[label] + s / classes * sum(logp)), divided by their number */
 static void lower_nll_loss(Lowering *l) {
@@ -82,7 +87,7 @@ static void lower_nll_loss(Lowering *l) {
     if (smoothing != 0) {
         Val total = rows_fold(l, OP_reduce_sum, logp);
         Val label_share = lower_scaled(l, row, 1.0 - smoothing);
-        Val class_share = lower_scaled(l, total, smoothing / class_count(l, &r));
+        Val class_share = per_class(l, &r, total, smoothing);
         row = lower_add(l, label_share, class_share);
     }
     Val loss = lower_unary(l, OP_neg, row);
@@ -90,17 +95,24 @@ static void lower_nll_loss(Lowering *l) {
     lower_give(l, 0, lower_div(l, total, row_count(l, &r)));
 }
 
+/* v (1 - s + s / classes) */
+static Val label_slope(Lowering *l, const LabelledRows *r, Val v, double smoothing) {
+    Dim classes = ir_shape(l->f, r->x)->d[1];
+    if (!classes.n) return lower_scaled(l, v, 1.0 - smoothing + smoothing / (double)classes.mul);
+    return lower_add(l, lower_scaled(l, v, 1.0 - smoothing), per_class(l, r, v, smoothing));
+}
+
 /* -g / count * (1 - s + s / classes) at the label, -g / count * s / classes elsewhere, 0 in rows that do not count */
 static void lower_nll_loss_grad(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     LabelledRows r = rows_of(l, 1, 2);
-    double smoothing = lower_float(l, "label_smoothing"), each = smoothing / class_count(l, &r);
+    double smoothing = lower_float(l, "label_smoothing");
     Val zero = lower_number(l, 0.0), g = lower_operand(l, 0);
     Val share = lower_unary(l, OP_neg, lower_div(l, g, row_count(l, &r)));
     Val hit = share, miss = zero;
     if (smoothing != 0) {
-        hit = lower_scaled(l, share, 1.0 - smoothing + each);
-        miss = lower_scaled(l, share, each);
+        hit = label_slope(l, &r, share, smoothing);
+        miss = per_class(l, &r, share, smoothing);
     }
     Val label = rows_label(l, &r);
     Val slope = lower_select(l, rows_is_label(l, label), hit, miss);

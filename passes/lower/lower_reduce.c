@@ -98,7 +98,7 @@ static void fold_row(Folding *z) {
 /* A run that ends the shape: its last dimension along the row, so that it joins the kernel that makes it, then the rest
  * as one; N last. */
 static void fold_trailing(Folding *z, int first, int last) {
-    if (first == 0 && find_batch(z) > 0) merge_dims(z, 0, last + 1); /* [2, N] is [2 * N] */
+    if (first == 0 && find_batch(z) > 0 && shape_batch_dims(&z->s) == 1) merge_dims(z, 0, last + 1); /* [2, N] */
     else if (z->has_row) merge_dims(z, z->s.d[first].n && first < last ? first + 1 : first, last + 1);
     fold_row(z);
 }
@@ -109,12 +109,14 @@ static int64_t rows_per_sample(const Folding *z, int last) {
     return rows.mul;
 }
 
-/* A run with kept dimensions after it, which become one. */
+/* A run with kept dimensions after it, which become one.  Where that one depends on N and nothing else is left, the
+ * result is a row, [1, N]: [N] would be a column. */
 static void fold_rows(Folding *z, int first, int last) {
     merge_dims(z, last + 1, z->s.rank);
     bool in_two = first == 0 && last > 0 && z->s.d[0].n && rows_per_sample(z, last) >= ROWS_PER_SAMPLE;
     int from = in_two ? 1 : first, count = last + 1 - from;
-    z->v = reduce_dims(z->l, z->code, shaped(z), from, count, false);
+    bool is_row = count == z->s.rank - 1 && z->s.d[count].n;
+    z->v = reduce_dims(z->l, z->code, shaped(z), from, count, is_row);
     remove_dims(z, from, count);
     z->has_row = false;
 }
@@ -146,13 +148,13 @@ static bool fold_at_once(Folding *z, const Shape *s, const bool *folded, bool ke
     while (last >= 0 && !folded[last]) last--;
     for (int i = first; i <= last; i++)
         if (!folded[i]) return false;
-    bool row = first == last && last == rank - 1 && (rank == 1 || !s->d[last].n);
+    bool row = first == last && last == rank - 1 && (rank == 1 || !s->d[last].n || shape_batch_dims(s) > 1);
     bool row_fits = keep || rank == 1 || (rank == 2 && s->d[0].n);
     bool column =
         first == 0 && last == rank - 2 && !(s->d[0].n && last > 0 && rows_per_sample(z, last) >= ROWS_PER_SAMPLE);
     bool segment = first > 0 && last == rank - 2;
     for (int i = first; i <= last && segment; i++) segment = !s->d[i].n;
-    if (s->d[rank - 1].n && rank > 1) return false;
+    if (s->d[rank - 1].n && rank > 1 && !row) return false;
     if (!(row && row_fits) && !column && !segment) return false;
     z->v = reduce_dims(z->l, z->code, z->v, first, last + 1 - first, keep);
     return true;
@@ -236,12 +238,22 @@ static Val samples_times(Lowering *l, Val n, int64_t mul) {
     return *shared;
 }
 
+/* N x N: exact until it is rounded once, too, where N is below 2^12. */
+static Val product_of_counts(Lowering *l, Val v, const bool *folded) {
+    bool last[MAX_RANK] = {false}, others[MAX_RANK] = {false};
+    int rank = ir_shape(l->f, v)->rank;
+    for (int i = 0; i < rank; i++) (i + 1 < rank ? others : last)[i] = folded[i];
+    Val count = lower_count(l, v, others);
+    return lower_mul(l, count, lower_count(l, v, last));
+}
+
 Val lower_count(Lowering *l, Val v, const bool *folded) {
     const Shape *s = ir_shape(l->f, v);
     Dims dims = {.count = 0};
     Dim count = dim_const(1);
     for (int i = 0; i < s->rank; i++) {
         if (!folded[i]) continue;
+        if (count.n && s->d[i].n) return product_of_counts(l, v, folded);
         dims.at[dims.count++] = i;
         dim_mul(count, s->d[i], &count);
     }
@@ -416,7 +428,7 @@ static void lower_sum_to(Lowering *l) {
 static void lower_broadcast_to(Lowering *l) {
     const Shape like = lower_shape_in_form(l, ir_shape(l->f, l->op->out[0]));
     const Dims *dims = &ir_attr(l->op, "dims")->dims;
-    bool folded[MAX_RANK], flat = like.rank <= 2;
+    bool folded[MAX_RANK], flat = like.rank < 2 || (like.rank == 2 && !like.d[1].n);
     lower_folded_dims(l, like.rank, folded);
     Val dy = flat ? lower_operand(l, 0) : lower_reduced_operand(l, 0);
     if (lower_bool(l, "mean")) dy = lower_divide_by_count(l, dy, lower_count(l, lower_given(l, 1), folded));

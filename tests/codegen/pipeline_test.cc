@@ -21,8 +21,10 @@ const Variant variants[] = {{"fused in panels", false, false},
 class PipelineTest : public CodegenTest, public testing::WithParamInterface<const char *> {
   protected:
     // A small multi-layer perceptron with AdamW and a loss scale, after the pass `optimizer`; written with f16.
+    const char *model_ = "tests/codegen/models/mlp.ir";
+
     Module *Graph() {
-        std::ifstream file("tests/codegen/models/mlp.ir");
+        std::ifstream file(model_);
         std::stringstream text;
         text << file.rdbuf();
         std::string t = text.str();
@@ -66,8 +68,18 @@ class PipelineTest : public CodegenTest, public testing::WithParamInterface<cons
         Values v;
         std::mt19937 engine(seed);
         std::normal_distribution<float> normal(0.0f, 1.0f);
-        for (int64_t i = 0; i < n * 16; i++) v["x"].push_back(static_cast<double>(normal(engine)));
-        for (int64_t i = 0; i < n; i++) v["targets"].push_back(i == 2 ? -100.0 : static_cast<double>(engine() % 10));
+        const Module *m = Graph();
+        const Func *f = ir_func_find(m, "train_step");
+        for (int i = 0; i < f->inputs.len; i++) {
+            const Value *in = ir_value(f, f->inputs.data[i]);
+            Dim count;
+            if (in->kind != VAL_INPUT || !shape_count(&in->shape, &count)) continue;
+            std::vector<double> &data = v[in->name];
+            for (int64_t j = 0; j < dim_eval(count, n); j++)
+                data.push_back(in->dtype == AMP_DT_F32 ? static_cast<double>(normal(engine))
+                               : j == 2                ? -100.0
+                                                       : static_cast<double>(engine() % 10));
+        }
         return v;
     }
 
@@ -136,6 +148,48 @@ TEST_P(PipelineTest, FusionAndLayoutsDoNotChangeABit) {
     }
 }
 
+// Every sample of one input beside every one of another, by rows and by columns: the sizes that vectors, tiles and
+// panels of 32 have to cut.
+class SamplesBySamplesTest : public PipelineTest {
+  protected:
+    SamplesBySamplesTest() { model_ = "tests/codegen/models/contrast.ir"; }
+
+    void ExpectNear(const Values &results, const Values &expected, const Func *f, double tolerance) {
+        for (int i = 0; i < f->results.len; i++) {
+            const std::string name = f->results.data[i].name;
+            const std::vector<double> &a = results.at(name),
+                                      &b = expected.at(ir_value(f, f->results.data[i].value)->name);
+            ASSERT_EQ(a.size(), b.size()) << name;
+            for (size_t j = 0; j < a.size(); j++)
+                ASSERT_NEAR(a[j], b[j], tolerance * std::max(1.0, std::fabs(b[j]))) << name;
+        }
+    }
+};
+
+TEST_P(SamplesBySamplesTest, ForAnyNumberOfThem) {
+    const bool exact = std::string(GetParam()) == "f32";
+    auto fused = CompileVariant(variants[0]), plain = CompileVariant(variants[1]);
+    ASSERT_TRUE(fused && plain);
+    const Module *m = Graph();
+    const Func *f = ir_func_find(m, "train_step");
+    for (int64_t n : {1, 2, 31, 32, 33, 70}) {
+        SCOPED_TRACE(n);
+        Values in = Batch(n, static_cast<uint32_t>(n)), given = Start();
+        in.insert(given.begin(), given.end());
+        given = in;
+        const Values expected = Interpret(f, n, &given);
+        for (int isa = 0; isa < AMP_ISA_COUNT; isa++) {
+            if (!HasIsa(isa)) continue;
+            Values results, of_plain;
+            Step(*fused, isa, n, in, &results);
+            Step(*plain, isa, n, in, &of_plain);
+            for (const auto &[name, value] : results)
+                ASSERT_TRUE(Same(value, of_plain[name])) << name << ", isa " << isa;
+            ExpectNear(results, expected, f, exact ? 2e-5 : 3e-2);
+        }
+    }
+}
+
 class InterpreterTest : public PipelineTest {};
 
 TEST_P(InterpreterTest, IsFollowed) {
@@ -176,6 +230,7 @@ TEST_P(InterpreterTest, IsFollowed) {
 static std::string TypeName(const testing::TestParamInfo<const char *> &info) { return info.param; }
 /* One op per kernel is slow to compile: the two types whose rounding and layouts could differ. */
 INSTANTIATE_TEST_SUITE_P(Types, PipelineTest, testing::Values("f16", "bf16"), TypeName);
+INSTANTIATE_TEST_SUITE_P(Types, SamplesBySamplesTest, testing::Values("f32", "f16", "bf16"), TypeName);
 INSTANTIATE_TEST_SUITE_P(Types, InterpreterTest, testing::Values("f32", "tf32", "f16", "bf16"), TypeName);
 
 } // namespace

@@ -44,6 +44,29 @@ inline std::string mlp(const std::string &precision, int in = 19, int hidden = 3
            precision + (precision.find('{') == std::string::npos ? " { }\n" : "\n");
 }
 
+// Two views of each sample, brought near each other and away from those of all others (CLIP).
+inline std::string contrast(int width, const std::string &optimizer = "adamw(lr = 0.01)") {
+    std::string w = std::to_string(width);
+    return "amp 1\n"
+           "block unit(x) { return x * rsqrt(sum(x * x; dims = 1, keep = true) + 0.000001) }\n"
+           "model contrast(a: f32[N, 12], b: f32[N, 7]) -> u {\n"
+           "    u = unit(linear(a; out = " +
+           w +
+           ") as left)\n"
+           "    v = unit(linear(b; out = " +
+           w +
+           ") as right)\n"
+           "    param heat: f32 = constant(1.0)\n"
+           "    logits = matmul(u, transpose(v)) * exp(heat)\n"
+           "}\n"
+           "train contrast {\n"
+           "    labels = arange(; count = N)\n"
+           "    loss = 0.5 * (cross_entropy(logits, labels) + cross_entropy(transpose(logits), labels))\n"
+           "    metric acc = accuracy(logits, labels)\n"
+           "    optimizer = " +
+           optimizer + "\n}\n";
+}
+
 inline std::string temp_path(const std::string &name) { return std::string(::testing::TempDir()) + "/" + name; }
 
 // Where sessions run: AMP_TEST_DEVICE, or the CPU.

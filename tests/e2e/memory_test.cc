@@ -1,6 +1,7 @@
 // What a session says it takes is what is allocated, to the byte, and its activations are hardly more than the largest
 // set of
-// temporaries that are live at once: both examples, three batches, FP32 and mixed.
+// temporaries that are live at once: both examples and a contrastive model, whose largest values have N x N numbers;
+// three batches, FP32 and mixed.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -37,6 +38,10 @@ std::string read_file(const std::string &path) {
     return text.str();
 }
 
+std::string text_of(const std::string &model) {
+    return model == "contrast" ? e2e::contrast(8) : read_file("examples/fashion_mnist/" + model + ".amp");
+}
+
 int64_t at(const amp_model_dim &d, int64_t n) { return d.of_n ? d.mul * n / d.div : d.mul; }
 
 size_t bytes_of(const amp_model_buffer &b, int64_t n) {
@@ -63,8 +68,7 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
     options.precision = precision;
     options.isa = "portable"; // memory does not depend on it
     std::string name = std::string(model_name) + "-" + precision + ".so";
-    std::string path =
-        e2e::compile_to_file(read_file(std::string("examples/fashion_mnist/") + model_name + ".amp"), name, options);
+    std::string path = e2e::compile_to_file(text_of(model_name), name, options);
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     auto query = reinterpret_cast<amp_model_query_fn>(dlsym(library, AMP_MODEL_SYMBOL));
@@ -105,7 +109,8 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, MemoryTest,
-                         ::testing::Combine(::testing::Values("mlp", "cnn"), ::testing::Values("fp32", "bf16", "fp16")),
+                         ::testing::Combine(::testing::Values("mlp", "cnn", "contrast"),
+                                            ::testing::Values("fp32", "bf16", "fp16")),
                          [](const auto &info) {
                              return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
                          });

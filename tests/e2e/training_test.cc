@@ -291,4 +291,38 @@ TEST(Evaluation, PerplexityIsOfTheAverage) {
     EXPECT_NEAR(total[1], std::exp(sum), 1e-4);
 }
 
+// Samples against samples: b is a part of a, which the towers have to find out.
+struct Views {
+    std::vector<float> a, b;
+    int64_t n;
+    Views(int64_t n, uint32_t seed) : a(n * 12), b(n * 7), n(n) {
+        for (float &v : a) v = static_cast<float>(e2e::Batch::next(seed) >> 8) / 8388608.0f - 1.0f;
+        for (int64_t i = 0; i < n * 7; i++) b[i] = a[i / 7 * 12 + i % 7];
+    }
+};
+
+class ContrastTest : public ::testing::TestWithParam<const char *> {};
+
+TEST_P(ContrastTest, Learns) {
+    Training r(e2e::compile_to_file(e2e::contrast(16) + "precision " + GetParam() + " { }\n", "contrast.so"), 50);
+    ASSERT_TRUE(r.ok());
+    double first = 0, last = 0;
+    for (uint32_t i = 0; i < 150; i++) {
+        Views v(i % 2 ? 50 : 41, 7 + i);
+        const void *inputs[] = {v.a.data(), v.b.data()};
+        amp_step_report report = {};
+        ASSERT_EQ(amp_step(r.session, inputs, v.n, &report, &r.err), AMP_OK) << r.err.message;
+        (i ? last : first) = report.loss;
+    }
+    EXPECT_NEAR(first, std::log(50.0), 1.0); // as good as guessing one of them
+    EXPECT_LT(last, 0.5 * first);
+    Views one(1, 3); // itself among one
+    const void *inputs[] = {one.a.data(), one.b.data()};
+    amp_step_report report = {};
+    ASSERT_EQ(amp_step(r.session, inputs, 1, &report, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(report.loss, 0.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, ContrastTest, ::testing::Values("fp32", "bf16", "fp16"));
+
 } // namespace

@@ -223,7 +223,7 @@ TEST(Rule5_Static, OnlyShapesDependOnN) {
     EXPECT_HOLDS(Errors("model m(x: f32[N + 1]) -> y { y = relu(x) }\n"),
                  "a size that depends on N is k * N or N / k; N + 1 is neither");
     EXPECT_HOLDS(Errors("model m(x: f32[N, N]) -> y { y = relu(x) }\n"),
-                 "only one dimension of a tensor may depend on N");
+                 "only one dimension of an input may depend on N");
 }
 
 /* ---- 6: batch ------------------------------------------------------------------------------------------------- */

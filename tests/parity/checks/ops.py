@@ -175,8 +175,76 @@ LOSSES = {
     "mse": Case("x p", "y = mse_loss(x * s, p * q)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.mse_loss(x * s, p * q)),
     "bce": Case("x u", "y = bce_with_logits(x * s, u)", {"s": [19]}, lambda x, u, s: F.binary_cross_entropy_with_logits(x * s, u)),
 }
+
+
+def pairs(code, function, inputs="x p", params=None, **options):
+    """z: [N, N], every sample of h beside every one of p, in rows of h."""
+    return Case(inputs, f"h = x * s\nz = 0.1 * matmul(h, transpose(p))\n{code}", {"s": [19], **(params or {})},
+                lambda x, p, s, *more: function(0.1 * ((x * s) @ p.T), x, p, *([s] if function.__code__.co_argcount > 3 else []), *more), **options)
+
+
+def numbers(z):
+    return torch.arange(len(z))
+
+
+def without_own(z):
+    return torch.where(torch.eye(len(z)) > 0, -9.0, z)
+
+
+OWN = "d = arange(; count = N)\nown = reshape(d; shape = [N, 1]) == d\n"
+SAMPLES = {
+    "softmax": pairs("y = matmul(softmax(z), x)", lambda z, x, p: z.softmax(1) @ x),
+    "softmax_down": pairs("y = matmul(softmax(z; dim = 0), x)", lambda z, x, p: z.softmax(0) @ x),
+    "entropy": pairs("y = cross_entropy(z, arange(; count = N))", lambda z, x, p: F.cross_entropy(z, numbers(z)), loosen=2),
+    "entropy_down": pairs("y = cross_entropy(transpose(z), arange(; count = N))", lambda z, x, p: F.cross_entropy(z.T, numbers(z)), loosen=2),
+    "entropy_both": pairs("y = cross_entropy(z, arange(; count = N)) + cross_entropy(transpose(z), arange(; count = N))",
+                          lambda z, x, p: F.cross_entropy(z, numbers(z)) + F.cross_entropy(z.T, numbers(z)), loosen=2),
+    "smoothed": pairs("y = cross_entropy(z, arange(; count = N); label_smoothing = 0.2)",
+                      lambda z, x, p: F.cross_entropy(z, numbers(z), label_smoothing=0.2), loosen=2),
+    "stacked": pairs("y = cross_entropy(stack(z, transpose(z); dim = 0), stack(arange(; count = N), arange(; count = N); dim = 0))",
+                     lambda z, x, p: F.cross_entropy(torch.cat([z, z.T]), torch.cat([numbers(z), numbers(z)])), loosen=2),
+    "others": pairs(OWN + "y = mean(log_softmax(where(own, -9.0, z)); dims = 1)", lambda z, x, p: without_own(z).log_softmax(1).mean(1), loosen=2),
+    "diagonal": pairs(OWN + "y = sum(where(own, z, 0.0 * z); dims = 1)", lambda z, x, p: z.diagonal()),
+    "diagonal_down": pairs(OWN + "y = sum(where(own, z, 0.0 * z); dims = 0)", lambda z, x, p: z.diagonal()),
+    "sum": pairs("y = sum(z * z)", lambda z, x, p: (z * z).sum()),
+    "mean": pairs("y = mean(z * z)", lambda z, x, p: (z * z).mean()),
+    "sum_right": pairs("y = sum(z * z; dims = 1)", lambda z, x, p: (z * z).sum(1)),
+    "mean_down": pairs("y = mean(z * z; dims = 0)", lambda z, x, p: (z * z).mean(0)),
+    "mean_kept": pairs("y = sum(z * mean(z; dims = 0, keep = true); dims = 1)", lambda z, x, p: (z * z.mean(0, keepdim=True)).sum(1)),
+    "max_right": pairs("y = max(z; dims = 1)", lambda z, x, p: z.amax(1), loosen=4),
+    "min_down": pairs("y = min(z; dims = 0)", lambda z, x, p: z.amin(0), loosen=4),
+    "var": pairs("y = var(z + 0.1; correction = 0)", lambda z, x, p: z.var(correction=0), loosen=4),
+    "var_down": pairs("y = var(z; dims = 0, correction = 0)", lambda z, x, p: z.var(0, correction=0), loosen=4),
+    "along_rows": pairs("v = mean(h; dims = 1)\ny = sum(tanh(z + v) * v; dims = 1)",
+                        lambda z, x, p, s: (torch.tanh(z + (x * s).mean(1)) * (x * s).mean(1)).sum(1)),
+    "down_rows": pairs("v = mean(h; dims = 1, keep = true)\ny = sum(tanh(z + v) * v; dims = 0)",
+                       lambda z, x, p, s: (torch.tanh(z + (x * s).mean(1, keepdim=True)) * (x * s).mean(1, keepdim=True)).sum(0)),
+    "outer": pairs("v = mean(h; dims = 1)\ny = sum(exp(reshape(v; shape = [N, 1]) - v) * z; dims = 1)",
+                   lambda z, x, p, s: (torch.exp((x * s).mean(1)[:, None] - (x * s).mean(1)) * z).sum(1)),
+    "distances": pairs("q = sum(h * h; dims = 1, keep = true) + sum(p * p; dims = 1) - z\ny = mean(sqrt(q * q + 1.0))",
+                       lambda z, x, p, s: (((x * s) ** 2).sum(1, keepdim=True) + (p * p).sum(1) - z).square().add(1).sqrt().mean()),
+    "transposed": pairs("y = sum(z * transpose(z) * relu(z); dims = 1)", lambda z, x, p: (z * z.T * z.relu()).sum(1), loosen=4),
+    "mse": pairs("y = mse_loss(z, transpose(z))", lambda z, x, p: F.mse_loss(z, z.T)),
+    "bce": pairs(OWN + "y = bce_with_logits(z, where(own, 1.0 + 0.0 * z, 0.0 * z))",
+                 lambda z, x, p: F.binary_cross_entropy_with_logits(z, torch.eye(len(z), dtype=z.dtype))),
+    "reshaped": pairs("y = sum(reshape(reshape(z * z; shape = [1, N, N]); shape = [N, N]); dims = 0)",
+                      lambda z, x, p: (z * z).sum(0)),
+    "product_of": pairs("y = matmul(matmul(z, z), x)", lambda z, x, p: z @ z @ x),
+    "product_of_transposed": pairs("y = matmul(matmul(z, transpose(z)), x)", lambda z, x, p: z @ z.T @ x),
+    "product_by": pairs("y = matmul(transpose(z), matmul(z, x))", lambda z, x, p: z.T @ (z @ x)),
+    "batched": Case("x p", "b = stack(x * s, p; dim = 0)\ny = sum(softmax(0.1 * matmul(b, transpose(b))); dims = (0, 1))", {"s": [19]},
+                    lambda x, p, s: (0.1 * torch.stack([x * s, p]) @ torch.stack([x * s, p]).transpose(1, 2)).softmax(2).sum((0, 1))),
+    "tokens": Case("t x", "h = reshape(linear(t, w); shape = [5 * N, 19])\nz = reshape(matmul(h, transpose(x)); shape = [N, 5, N])\n"
+                          "y = cross_entropy(0.1 * max(z; dims = 1), arange(; count = N))", {"w": [19, 8]},
+                   lambda t, x, w: F.cross_entropy(0.1 * (F.linear(t, w).flatten(0, 1) @ x.T).view(N, 5, N).amax(1), torch.arange(N)), loosen=4),
+    "token_pairs": Case("t x", "h = reshape(linear(t, w); shape = [5 * N, 19])\nz = reshape(matmul(h, transpose(x)); shape = [N, 5, N])\n"
+                               "y = sum(softmax(0.1 * z; dim = 1) * z; dims = (0, 1))", {"w": [19, 8]},
+                        lambda t, x, w: ((0.1 * (z := (F.linear(t, w).flatten(0, 1) @ x.T).view(N, 5, N))).softmax(1) * z).sum((0, 1)), loosen=4),
+    "turned": pairs("y = sum(transpose(matmul(transpose(p), z)); dims = 1)", lambda z, x, p: (p.T @ z).T.sum(1)),
+    "row_of_samples": pairs("y = sum(transpose(h) * sum(z; dims = 1); dims = 1)", lambda z, x, p, s: ((x * s).T * z.sum(1)).sum(1)),
+}
 THEMES = {"pointwise": POINTWISE_CASES, "functions": FUNCTIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS, "convolutions": CONVOLUTIONS, "images": IMAGES,
-          "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES}
+          "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "samples": SAMPLES}
 
 
 # ---- PyTorch's side ---------------------------------------------------------------------------------------------------------------

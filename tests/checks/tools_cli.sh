@@ -487,6 +487,12 @@ expect '3 epochs of 4 batches are 4 steps of 3' 4 "$(grep -c '"iteration"' "$wor
 run 0 "$amprun" infer "$work/plain.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/logits.st" --batch 7
 holds 'results of all samples are written' grep -qa '"logits":{"dtype":"F32","shape":\[60,3\]' "$work/logits.st"
 run 0 "$amprun" infer "$so" --weights "$st" --inputs "$work/no_targets.st" --outputs "$work/logits.st"
+sed '/^model/s/-> .*{/-> pairs {/; /logits *=/a\    pairs = matmul(logits, transpose(logits))' "$work/plain.amp" >"$work/pairs.amp"
+run 0 "$ampc" "$work/pairs.amp" -o "$work/pairs.so"
+run 1 "$amprun" infer "$work/pairs.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/pairs.st" --batch 7
+says 'result pairs has not one row for each sample' '--batch 60'
+run 0 "$amprun" infer "$work/pairs.so" --weights "$st" --inputs "$work/data.st" --outputs "$work/pairs.st" --batch 60
+holds 'samples by samples, of one batch' grep -qa '"pairs":{"dtype":"F32","shape":\[60,60\]' "$work/pairs.st"
 run 0 "$amprun" step "$so" --weights "$st" --inputs "$work/data.st" --steps 2 --scale 64 --grads "$work/grads.st" \
     --values '*logits*' "$work/values.st" --save "$work/stepped.st" --checkpoint "$work/stepped.ck"
 expect 'step prints one line per step' 2 "$(grep -c '^{"step": .*"grad_norm": ' "$work/.out")"

@@ -125,6 +125,31 @@ static int infer_batches(const Run *run, const Dataset *data, int64_t batch, cha
     return failed;
 }
 
+/* Whether results of batches, one after the other, are the result of all: one row a sample, and rows of one size. */
+static bool is_by_sample(const Run *run, int result, int64_t n) {
+    amp_error err = {0};
+    amp_tensor_info one, two;
+    if (amp_model_result_at(run->model, result, n, &one, &err) ||
+        amp_model_result_at(run->model, result, 2 * n, &two, &err))
+        return false;
+    bool same = one.rank > 0 && one.dims[0] == n && two.dims[0] == 2 * n;
+    for (int i = 1; i < one.rank; i++) same = same && one.dims[i] == two.dims[i];
+    return same;
+}
+
+static int check_batches(const Run *run, const Dataset *data, int64_t batch) {
+    for (int i = 0; i < run->info.result_count && data->count > batch; i++) {
+        amp_error err = {0};
+        amp_tensor_info info;
+        if (is_by_sample(run, i, batch)) continue;
+        if (amp_model_result_at(run->model, i, batch, &info, &err)) return report(&err);
+        return report_text("%s: result %s has not one row for each sample, so batches of %" PRId64
+                           " cannot be put together; compute all at once: --batch %" PRId64,
+                           run->info.name, info.name, batch, data->count);
+    }
+    return 0;
+}
+
 static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t batch) {
     amp_error err = {0};
     TensorsOut out = {0};
@@ -132,7 +157,7 @@ static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t
     size_t sample_bytes[DATA_MAX_INPUTS];
     if (run->info.result_count > DATA_MAX_INPUTS)
         return report_text("models of more than %d results cannot be written", DATA_MAX_INPUTS);
-    int failed = 0;
+    int failed = check_batches(run, data, batch);
     for (int i = 0; !failed && i < run->info.result_count; i++) {
         amp_tensor_info info;
         if (amp_model_result_at(run->model, i, data->count, &info, &err)) failed = report(&err);

@@ -74,23 +74,33 @@ static amp_status compile_images(Session *s, CodegenCuda *cuda, amp_error *err) 
     return AMP_OK;
 }
 
+/* The passes for one of two targets.  Dumps and rows of single passes are those of the target that is |observed|. */
+static amp_status plan_for(Session *s, Module *m, const Target *target, bool observed, amp_error *err) {
+    const double start = amp_seconds();
+    AMP_TRY(session_run_passes(s, m, STAGE_PLAN, target, observed, err));
+    if (!observed) report_seconds(s, arena_printf(&s->arena, "passes %s", target->name), amp_seconds() - start);
+    return AMP_OK;
+}
+
 /* CUDA's kernels, of a copy: the CPU's go on with the module itself.  Where an op has no code for CUDA, a model of both
  * targets goes without and says so. */
 static amp_status compile_for_cuda(Session *s, const Module *lowered, TargetChoice choice, CodegenCuda *cuda,
                                    amp_error *err) {
     Module *m = NULL;
     amp_error why = {0};
-    AMP_TRY(session_copy(s, lowered, &m, err));
-    AMP_TRY(session_run_passes(s, m, STAGE_PLAN, &target_cuda, choice == CHOICE_CUDA, err));
     double start = amp_seconds();
+    AMP_TRY(session_copy(s, lowered, &m, err));
+    report_seconds(s, "copy", amp_seconds() - start);
+    AMP_TRY(plan_for(s, m, &target_cuda, choice == CHOICE_CUDA, err));
+    start = amp_seconds();
     amp_status status = codegen_cuda(m, &cuda->code, &why);
+    report_seconds(s, "codegen cuda", amp_seconds() - start);
     if (status == AMP_UNSUPPORTED && choice == CHOICE_BOTH && !s->options.gpu_arch) {
         cuda->missing = arena_strdup(&s->arena, why.message);
         return AMP_OK;
     }
     if (status && err) *err = why;
     AMP_TRY(session_name_error(s, status, err));
-    report_seconds(s, "codegen cuda", amp_seconds() - start);
     return s->options.gpu_arch ? compile_images(s, cuda, err) : AMP_OK;
 }
 
@@ -131,7 +141,7 @@ amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenC
                         s->options.gpu_arch);
     if (choice == CHOICE_CPU) cuda->missing = for_cpu_alone;
     else AMP_TRY(compile_for_cuda(s, *cpu, choice, cuda, err));
-    return session_run_passes(s, *cpu, STAGE_PLAN, &target_cpu, choice != CHOICE_CUDA, err);
+    return plan_for(s, *cpu, &target_cpu, choice != CHOICE_CUDA, err);
 }
 
 /* ---- from modules to what is emitted ----------------------------------------------------------------------------- */

@@ -30,6 +30,7 @@ typedef struct Command {
     char *input; /* what was read from standard input; NULL: nothing */
     size_t input_size;
     int explain, dump, dump_count, time_passes, failed;
+    double timed;    /* with --time-passes: seconds that rows have said */
     char *last_text; /* with --time-passes: the module after the pass before, without its first line */
     size_t last_size;
 } Command;
@@ -100,10 +101,21 @@ static int is_pass(const char *name) {
     return 0;
 }
 
+static void print_seconds(const char *row, double seconds, const char *end) {
+    fprintf(stderr, "%-12s %9.3f ms%s", row, 1e3 * seconds, end);
+}
+
 /* The library dumps a pass just after it has told its time. */
 static void on_timing(void *user, const char *pass, double seconds) {
-    (void)user;
-    fprintf(stderr, "%-10s %9.3f ms%s", pass, 1e3 * seconds, is_pass(pass) ? "" : "\n");
+    Command *c = user;
+    c->timed += seconds;
+    print_seconds(pass, seconds, is_pass(pass) ? "" : "\n");
+}
+
+/* What no row has: reading and writing files, and the IR as text, which says whether a pass changed anything. */
+static void end_times(const Command *c, double total) {
+    print_seconds("other", total - c->timed, "\n");
+    print_seconds("total", total, "\n");
 }
 
 static void on_dependency(void *user, const char *path) {
@@ -319,8 +331,10 @@ static int compile_to(Command *c, const char *output, const char *rules) {
     outputs_output(&c->files, "-MF", rules, OUTPUT_RULES);
     int failed = outputs_check(&c->files);
     if (failed) return failed;
+    const double start = amp_seconds();
     amp_status status = amp_compile(&c->compile, &result, &err);
     if (status) return report(status, &err);
+    if (c->time_passes) end_times(c, amp_seconds() - start);
     size_t size;
     const void *data = amp_compile_result_data(result, &size);
     failed = c->failed ? c->failed : outputs_check(&c->files); /* now with all that was read */

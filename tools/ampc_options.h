@@ -85,7 +85,9 @@ static const ToolOption ampc_options[] = {
     {O_DUMP_DIR, "dump-dir", NULL, "DIR", VALUE_FOLDER, false, NULL, NULL,
      "Writes the IR after every pass to DIR/NN-PASS.ir.", COMPILE},
     {O_TIME, "time-passes", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
-     "Prints the seconds of every pass to standard error, and (unchanged) after a pass that left the IR as it was.",
+     "Prints the time of every pass to standard error, and (unchanged) after a pass that left the IR as it was; then "
+     "of "
+     "what is no pass, and the total.",
      COMPILE},
     {O_ISA, "isa", NULL, "portable|v3|v4|native", VALUE_TEXT, false, "portable v3 v4 native", "v4",
      "The largest instruction set to compile for (v3: AVX2, v4: AVX-512). Smaller ones are always there; a session "

@@ -56,7 +56,9 @@ typedef struct amp_compile_options {
     /* The module after each pass, as text that lives until the call returns; of IR that was read, first as it was
      * read. */
     void (*dump)(void *user, const char *pass, const char *text, size_t size);
-    /* Seconds of each pass, of "codegen" (the C file) and "codegen cuda", of "nvrtc KERNEL sm_NN", and of "cc". */
+    /* Seconds of each pass; of a module's "copy" for a second target, and of its passes together ("passes cuda"); of
+     * "codegen" (the C file), "codegen cuda", "nvrtc KERNEL sm_NN" and "cc".  Together they take the time of the call,
+     * but for reading and writing files and what the callbacks take. */
     void (*timing)(void *user, const char *pass, double seconds);
     void *user;
     const char *eval_precision; /* "fp32": also FP32 forms of eval and infer; NULL: as the model says */

@@ -108,6 +108,7 @@ _AMP = {
     "amp_model_release": (None, _MODEL),
     "amp_model_get_info": (None, _MODEL, c_void_p),
     "amp_model_input_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
+    "amp_model_expect": (_STATUS, _MODEL, c_char_p, _ERR),
     "amp_model_result_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
     "amp_model_param_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
     "amp_model_metric_at": (c_char_p, _MODEL, c_int32),

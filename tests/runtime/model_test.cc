@@ -565,4 +565,35 @@ TEST(Model, TellsAboutItself) {
     EXPECT_STREQ(amp_version(), AMP_VERSION);
 }
 
+// TINY_FEATURES and TINY_CLASSES are part of the text.
+TEST(Model, IsTheOneThatTheProgramWasWrittenFor) {
+    Tiny tiny(TinyOptions(4));
+    const std::string x = "x: f32[N, " + std::to_string(TINY_FEATURES) + "]",
+                      y = "logits: f32[N, " + std::to_string(TINY_CLASSES) + "]";
+    for (const std::string &same : {x, x + ", targets: i32[N]", x + ",targets:i32[ N ]->" + y, " " + x + " -> " + y,
+                                    "f32[N," + std::to_string(TINY_FEATURES) + "],\n i32[N] -> " + y})
+        EXPECT_EQ(amp_model_expect(tiny.model, same.c_str(), &tiny.err), AMP_OK) << same << "\n" << tiny.err.message;
+    const struct {
+        std::string text, wrong;
+    } cases[] = {
+        {"x: f32[N, 25]", "tiny: input 0 is " + x + "; the program was written for x: f32[N, 25]"},
+        {"y: f32[N, 25], targets: i32[N]", "the program was written for y: f32[N, 25]"},
+        {x + ", targets: f32[N]", "tiny: input 1 is targets: i32[N]; the program was written for targets: f32[N]"},
+        {x + ", targets: i32[N], more: f32[N]",
+         "tiny has 2 inputs (" + x + ", targets: i32[N]); the program was written for 3"},
+        {"", "tiny has 2 inputs (" + x + ", targets: i32[N]); the program was written for 0"},
+        {" -> ", "the program was written for 0"},
+        {x + " -> ", "tiny has 1 results (" + y + "); the program was written for 0"},
+        {x + " -> " + y + ", " + y, "the program was written for 2"},
+        {x + " -> logits: f32[N]", "tiny: result 0 is " + y + "; the program was written for logits: f32[N]"},
+        {std::string(5000, 'x'), "at most 4096 are read"},
+        {std::string(3000, '['), "tiny: input 0 is"},
+    };
+    for (const auto &c : cases) {
+        EXPECT_EQ(amp_model_expect(tiny.model, c.text.c_str(), &tiny.err), AMP_INVALID_ARGUMENT) << c.text;
+        EXPECT_NE(std::string(tiny.err.message).find(c.wrong), std::string::npos) << tiny.err.message << "\n"
+                                                                                  << c.wrong;
+    }
+}
+
 } // namespace

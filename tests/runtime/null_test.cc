@@ -49,6 +49,8 @@ const Row kRefused[] = {
     CALL(amp_model_input_at, "out", f.model, 0, 1, nullptr, &f.e),
     CALL(amp_model_result_at, "model", nullptr, 0, 1, &f.info, &f.e),
     CALL(amp_model_result_at, "out", f.model, 0, 1, nullptr, &f.e),
+    CALL(amp_model_expect, "model", nullptr, "x: f32[N, 3]", &f.e),
+    CALL(amp_model_expect, "signature", f.model, nullptr, &f.e),
     CALL(amp_model_param_at, "model", nullptr, 0, &f.info, &f.e),
     CALL(amp_model_param_at, "out", f.model, 0, nullptr, &f.e),
     CALL(amp_model_cuda_image_at, "model", nullptr, 0, &f.image, &f.e),

@@ -127,6 +127,13 @@ AMP_API AMP_MUST_USE amp_status amp_model_result_at(const amp_model *model, int3
                                                     amp_tensor_info *out, amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32_t index, amp_tensor_info *out,
                                                    amp_error *err);
+/* Whether this is the model that the program was written for: its inputs, those of its train block after them, and its
+ * results, as in the model's text:
+ *     amp_model_expect(model, "x: f32[N, 24], targets: i32[N] -> logits: f32[N, 2]", &err)
+ * Arrays carry no sizes, so a program whose arrays are those of another model would read and write past them.  A
+ * program that only infers may leave out the train inputs; names, and the arrow with what follows, may be left out.
+ * Floats of results are f32.  AMP_INVALID_ARGUMENT: the first difference, with both sides. */
+AMP_API AMP_MUST_USE amp_status amp_model_expect(const amp_model *model, const char *signature, amp_error *err);
 AMP_API const char *amp_model_metric_at(const amp_model *model, int32_t index); /* "acc"; NULL out of range */
 AMP_API const char *amp_model_loss_at(const amp_model *model, int32_t index);   /* "NAME"; NULL out of range */
 /* The instruction sets that the CPU's kernels were compiled for, from the smallest on: "portable", "v3", "v4"; NULL out

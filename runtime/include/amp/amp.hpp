@@ -134,6 +134,11 @@ class Model {
     }
     TensorInfo input(int32_t index, int64_t n = 1) const { return describe(amp_model_input_at, index, n); }
     TensorInfo result(int32_t index, int64_t n = 1) const { return describe(amp_model_result_at, index, n); }
+    /* Throws where this is not the model that the program was written for (amp_model_expect). */
+    void expect(const std::string &signature) const {
+        detail::Call call;
+        call.check(amp_model_expect(get(), signature.c_str(), call.error()));
+    }
     TensorInfo param(int32_t index) const {
         TensorInfo out;
         detail::Call call;

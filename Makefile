@@ -166,6 +166,9 @@ $(OUT)/amprun: $(call object,$(AMPRUN)) $(RUNTIME_OBJECTS)
 
 CMAKEDIR := $(LIBDIR)/cmake/ampc
 BAZELDIR := $(DATADIR)/ampc/bazel
+DOCDIR := $(DATADIR)/doc/ampc
+# In the folders that they have here, so that their links hold.
+DOCS := $(wildcard docs/*.md docs/*/*.md) $(filter-out %/BUILD,$(wildcard examples/*/*))
 # from(FOLDER, FILE): the way from an installed folder to an installed file, so that what is installed can be moved.
 from = $(shell realpath -m -s --relative-to=$(1) $(2))
 to = $(addprefix $(DESTDIR),$(1))
@@ -181,7 +184,7 @@ INSTALLED := $(COMPLETIONS) $(addprefix $(INCLUDEDIR)/amp/,$(notdir $(HEADERS)))
 	$(LIBDIR)/pkgconfig/amp.pc $(LIBDIR)/pkgconfig/ampc.pc \
 	$(CMAKEDIR)/ampcConfig.cmake $(CMAKEDIR)/ampcConfigVersion.cmake $(CMAKEDIR)/AmpAddModel.cmake \
 	$(BAZELDIR)/WORKSPACE $(BAZELDIR)/BUILD.bazel $(BAZELDIR)/amp.bzl \
-	$(DATADIR)/ampc/prelude.amp $(DATADIR)/ampc/python/ampc.py \
+	$(DATADIR)/ampc/prelude.amp $(DATADIR)/ampc/python/ampc.py $(addprefix $(DOCDIR)/,$(DOCS)) \
 	$(addprefix $(DATADIR)/ampc/policies/,$(notdir $(wildcard passes/precision/policies/*.policy)))
 
 install: all
@@ -191,6 +194,7 @@ install: all
 	install -m 644 $(foreach l,$(LIBS),$(OUT)/$(l).a $(OUT)/$(l).so.$(SOVERSION)) $(call to,$(LIBDIR))
 	for l in $(LIBS); do ln -sf $$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so || exit; done
 	install -m 644 docs/man/ampc.1 docs/man/amprun.1 $(call to,$(DATADIR)/man/man1)
+	for d in $(DOCS); do install -m 644 $$d $(DESTDIR)$(DOCDIR)/$$d || exit; done
 	install -m 644 frontend/prelude.amp $(call to,$(DATADIR)/ampc)
 	install -m 644 bindings/python/ampc.py $(call to,$(DATADIR)/ampc/python)
 	install -m 644 passes/precision/policies/*.policy $(call to,$(DATADIR)/ampc/policies)

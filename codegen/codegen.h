@@ -50,11 +50,18 @@ typedef struct CodegenImages { /* of the functions of a module */
     amp_allocator allocator;
 } CodegenImages;
 
+/* How far it is: called by the calling thread only, before a function that it compiles itself.  |index| of |count| are
+ * done.  false: no more are compiled, AMP_CANCELLED. */
+typedef struct CodegenProgress {
+    bool (*begin)(void *user, const char *what, int index, int count); /* NULL: nobody asks */
+    void *user;
+} CodegenProgress;
+
 /* Compiles each function for each of |archs| ("sm_80,sm_90"): machine code and PTX, on all processors.  Free with
  * codegen_cuda_images_free, also what a jump of the arena left.  AMP_INVALID_ARGUMENT: no such list; AMP_NOT_FOUND: no
  * NVRTC; AMP_UNSUPPORTED: it does not know an architecture. */
-amp_status codegen_cuda_images(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator,
-                               CodegenImages *out, amp_error *err);
+amp_status codegen_cuda_images(const struct CudaModule *cuda, const char *archs, const CodegenProgress *progress,
+                               const amp_allocator *allocator, CodegenImages *out, amp_error *err);
 void codegen_cuda_images_free(CodegenImages *images); /* empty: a no-op */
 /* All functions as one PTX text for the first of |archs|.  Free with amp_free(allocator, *bytes, *size). */
 amp_status codegen_cuda_ptx(const struct CudaModule *cuda, const char *archs, const amp_allocator *allocator,

@@ -59,9 +59,40 @@ amp_status compile_to_stage(Session *s, Stage last, const Target *target, Module
                     s->source->name, ir_stage_names[(*out)->stage], ir_stage_names[last]);
 }
 
+/* ---- progress ---------------------------------------------------------------------------------------------------- */
+
+enum { OF_TARGET = STAGE_PLAN - STAGE_LOWER }; /* passes that run for each target */
+
+/* Stages of a call, if each has something to do; reading is one. */
+static int count_stages(const Session *s, Stage last, TargetChoice choice) {
+    amp_emit emit = s->options.emit;
+    if (emit == AMP_EMIT_IR) return 1 + (int)last;
+    if (emit == AMP_EMIT_CU || emit == AMP_EMIT_PTX) return 1 + STAGE_PLAN + (emit == AMP_EMIT_PTX ? 2 : 1);
+    int cuda = choice == CHOICE_CPU ? 0 : OF_TARGET + 1, codegen = emit == AMP_EMIT_C ? 1 : 2;
+    return 1 + STAGE_LOWER + cuda + OF_TARGET + codegen;
+}
+
+typedef struct ImageStages { /* where NVRTC's begin */
+    Session *s;
+    int first;
+    bool counted;
+} ImageStages;
+
+static bool begin_image(void *user, const char *what, int index, int count) {
+    ImageStages *stages = user;
+    if (!stages->counted && stages->s->stages) stages->s->stages += count;
+    stages->counted = true;
+    stages->s->stages_done = stages->first + index;
+    return session_begin(stages->s, what, NULL) == AMP_OK;
+}
+
 /* Machine code for the architectures that were asked for. */
 static amp_status compile_images(Session *s, CodegenCuda *cuda, amp_error *err) {
-    amp_status status = codegen_cuda_images(cuda->code, s->options.gpu_arch, &s->arena.allocator, &s->images, err);
+    ImageStages stages = {.s = s, .first = s->stages_done};
+    int without = s->stages;
+    amp_status status = codegen_cuda_images(cuda->code, s->options.gpu_arch, &(CodegenProgress){begin_image, &stages},
+                                            &s->arena.allocator, &s->images, err);
+    s->stages_done = stages.first + s->stages - without;
     AMP_TRY(session_name_error(s, status, err));
     cuda->images = s->images.data;
     cuda->image_count = s->images.count;
@@ -92,6 +123,7 @@ static amp_status compile_for_cuda(Session *s, const Module *lowered, TargetChoi
     AMP_TRY(session_copy(s, lowered, &m, err));
     report_seconds(s, "copy", amp_seconds() - start);
     AMP_TRY(plan_for(s, m, &target_cuda, choice == CHOICE_CUDA, err));
+    AMP_TRY(session_begin(s, "codegen cuda", err));
     start = amp_seconds();
     amp_status status = codegen_cuda(m, &cuda->code, &why);
     report_seconds(s, "codegen cuda", amp_seconds() - start);
@@ -115,6 +147,7 @@ static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, Co
             "%s: is at stage %s for CUDA, and a model needs kernels for the CPU too; start from stage lower or before",
             s->options.name, stage);
     cuda->missing = for_cpu_alone;
+    if (choice != CHOICE_CPU) s->stages_done += OF_TARGET + 1;
     if (choice != CHOICE_CPU)
         cuda->missing = arena_printf(&s->arena, "it was compiled from IR at stage %s, which is the CPU's", stage);
     if (choice == CHOICE_CUDA)
@@ -178,6 +211,7 @@ static amp_status emit_cuda(Session *s, TargetChoice choice, amp_compile_result 
     Text t;
     if (choice == CHOICE_CPU) return amp_fail(err, AMP_INVALID_ARGUMENT, "target cpu: has no CUDA code to emit");
     AMP_TRY(compile_to_stage(s, STAGE_PLAN, &target_cuda, &m, err));
+    AMP_TRY(session_begin(s, "codegen cuda", err));
     double start = amp_seconds();
     AMP_TRY(session_name_error(s, codegen_cuda(m, &cuda, err), err));
     report_seconds(s, "codegen cuda", amp_seconds() - start);
@@ -186,6 +220,7 @@ static amp_status emit_cuda(Session *s, TargetChoice choice, amp_compile_result 
         codegen_cuda_text(cuda, &t);
         return give_text(s, &t, out, err);
     }
+    AMP_TRY(session_begin(s, "nvrtc", err));
     AMP_TRY(session_name_error(s, codegen_cuda_ptx(cuda, archs, &s->arena.allocator, &bytes, &size, err), err));
     return give_bytes(s, bytes, size, out, err);
 }
@@ -204,10 +239,12 @@ static amp_status emit_model(Session *s, TargetChoice choice, amp_compile_result
     Text c;
     AMP_TRY(compile_model(s, choice, &m, &cuda, err));
     text_init(&c, &s->arena);
+    AMP_TRY(session_begin(s, "codegen", err));
     double start = amp_seconds();
     AMP_TRY(session_name_error(s, codegen_c(m, &cuda, s->options.symbol, &c, err), err));
     report_seconds(s, "codegen", amp_seconds() - start);
     if (s->options.emit == AMP_EMIT_C) return give_text(s, &c, out, err);
+    AMP_TRY(session_begin(s, "cc", err));
     start = amp_seconds();
     AMP_TRY(session_name_error(s, codegen_so(&c, &options, &bytes, &size, err), err));
     report_seconds(s, "cc", amp_seconds() - start);
@@ -221,6 +258,7 @@ static amp_status emit(Session *s, amp_compile_result **out, amp_error *err) {
     AMP_TRY(last_stage(s, &last, err));
     AMP_TRY(choose_targets(&s->options, &choice, err));
     AMP_TRY(session_open(s, err));
+    s->stages = count_stages(s, last, choice);
     switch (s->options.emit) {
     case AMP_EMIT_IR: status = emit_ir(s, choice, out, err); break;
     case AMP_EMIT_CU:

@@ -39,6 +39,7 @@ static amp_status check_options(const amp_compile_options *o, amp_error *err) {
 
 amp_status session_init(Session *s, const amp_compile_options *options, amp_error *err) {
     memset(&s->images, 0, sizeof s->images);
+    s->stages_done = s->stages = 0;
     s->files = NULL;
     if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
     AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
@@ -168,11 +169,23 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
     return AMP_OK;
 }
 
+amp_status session_begin(Session *s, const char *stage, amp_error *err) {
+    const amp_compile_options *o = &s->options;
+    int index = s->stages_done++;
+    if (!o->progress || !s->stages || !o->progress(o->user, stage, index, s->stages)) return AMP_OK;
+    return amp_fail(err, AMP_CANCELLED, "%s: cancelled before %s", o->name, stage);
+}
+
+static amp_status begin_pass(void *user, Stage stage, amp_error *err) {
+    return session_begin(user, ir_stage_names[stage], err);
+}
+
 amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err) {
     PassOptions options = {
         .precision = s->options.precision,
         .policy = s->options.policy,
         .find_policy = find_policy,
+        .begin = begin_pass,
         .user = s,
         .no_simplify = s->options.no_simplify,
         .no_fuse = s->options.no_fuse,
@@ -208,9 +221,11 @@ static amp_status check_ir_options(const Session *s, const Module *m, amp_error 
 
 amp_status session_load(Session *s, Module **out, amp_error *err) {
     const double start = amp_seconds();
+    AMP_TRY(session_begin(s, s->is_ir ? "read" : ir_stage_names[STAGE_ELABORATE], err));
     Module *m = s->is_ir ? ir_read(&s->arena, &s->diags, s->source) : read_model(s);
     if (!m) return session_report(s, err);
     if (s->is_ir) AMP_TRY(check_ir_options(s, m, err));
+    s->stages_done += (int)m->stage; /* of IR: passes that have run already */
     AMP_TRY(set_eval_precision(s, m, err));
     if (!s->is_ir) ir_compact(m);
     observe(s, m, amp_seconds() - start);

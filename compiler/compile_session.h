@@ -22,7 +22,8 @@ typedef struct Session {
     Diags diags;
     const Source *source; /* the main file */
     bool is_ir;
-    CodegenImages images; /* machine code of the CUDA functions */
+    int stages_done, stages; /* for the progress callback; 0: nothing is reported */
+    CodegenImages images;    /* machine code of the CUDA functions */
 } Session;
 
 /* Copies the options.  The caller initialises the arena and sets its out_of_memory before anything else is called. */
@@ -42,6 +43,8 @@ amp_status session_load(Session *s, Module **out, amp_error *err);
 /* Runs the passes after the module's stage up to |last|, from fuse on for |target|.  |observed|: the caller sees dumps
  * and times. */
 amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err);
+/* Says that |stage| begins; AMP_CANCELLED. */
+amp_status session_begin(Session *s, const char *stage, amp_error *err);
 /* A second module of the same text. */
 amp_status session_copy(Session *s, const Module *m, Module **out, amp_error *err);
 /* What code generation says, with the name of the model.  What is wrong with IR that was read is a fault of the

@@ -21,6 +21,8 @@ typedef struct PassOptions {
     /* Finds the text of a policy by built-in name or file name, relative to the model; the source lives as long as the
      * module.  NULL when absent. */
     const Source *(*find_policy)(void *user, const char *name);
+    /* Before each pass; what it answers other than AMP_OK ends them.  NULL: nobody asks. */
+    amp_status (*begin)(void *user, Stage stage, amp_error *err);
     void *user;
     bool no_simplify, no_fuse, no_layout;
     /* Of fuse and what follows; NULL: the first of targets/.  A module that is at stage fuse already keeps its own. */

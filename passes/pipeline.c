@@ -93,6 +93,7 @@ amp_status passes_run(Module *m, Diags *diags, const PassOptions *options, Stage
     AMP_TRY(check_input(m, diags, err));
     for (int stage = m->stage + 1; stage <= (int)last; stage++) {
         double start = amp_seconds();
+        if (options->begin) AMP_TRY(options->begin(options->user, (Stage)stage, err));
         if (stage == STAGE_LOWER) keep_graph(m);
         AMP_TRY(run_pass(&c, &passes[stage], err));
         if (after) after(user, m, amp_seconds() - start);

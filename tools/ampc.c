@@ -14,6 +14,7 @@
 #include "tools/ampc_signals.h"
 #include "tools/ampc_options.h"
 #include "tools/dependency_file.h"
+#include "tools/diagnostic_colours.h"
 #include "tools/outputs.h"
 #include "tools/standard_streams.h"
 
@@ -44,17 +45,16 @@ static int fail(const char *format, const char *what) {
 
 /* ---- what the library reports ---------------------------------------------------------------- */
 
-/* "error:" or "warning:" in colour, where standard error is a terminal. */
 static void on_diagnostic(void *user, const char *text, int32_t is_error) {
+    (void)user, (void)is_error;
+    print_diagnostic(stderr, text);
+}
+
+/* --verbose: "ampc: 3/17 autodiff". */
+static int32_t on_progress(void *user, const char *stage, int32_t index, int32_t count) {
     (void)user;
-    const char *word = is_error ? "error:" : "warning:", *at = strstr(text, word);
-    if (!at || !standard_streams_colour(stderr)) {
-        print_plain(stderr, text, strlen(text));
-        return;
-    }
-    print_plain(stderr, text, (size_t)(at - text));
-    fprintf(stderr, "\033[1;%dm%s\033[0m", is_error ? 31 : 35, word);
-    print_plain(stderr, at + strlen(word), strlen(at + strlen(word)));
+    fprintf(stderr, "ampc: %d/%d %s\n", index + 1, count, stage);
+    return 0;
 }
 
 /* Compares the file with all that has been read by now, and replaces it as a whole.  "-" is standard output. */
@@ -216,11 +216,14 @@ static int take_option(Command *c, int option, char **argv) {
     case O_AGAINST_PRECISION: c->against_precision = optarg; return 0;
     case O_AGAINST_POLICY: c->against_policy = optarg; return 0;
     case O_FORCE: c->files.force = true; return 0;
+    case 'v':
+    case O_VERBOSE: c->compile.progress = on_progress; return 0;
+    case O_COLOR: return standard_streams_colour_when(optarg) ? 0 : fail("--color %s: auto, always or never", optarg);
     case O_DESCRIBE:
         return options_describe(&ampc_tool, optarg, stdout) ? 1 : fail("--describe %s: bash, zsh, fish or man", optarg);
     case 'h':
     case O_HELP:
-        options_help(&ampc_tool, stdout);
+        options_help(&ampc_tool, c->explain ? "explain" : NULL, stdout);
         print_passes(stdout);
         return 1;
     case O_VERSION: printf("ampc %s\n", amp_compile_version()); return 1;
@@ -236,12 +239,12 @@ static int refuse_option(int option, char **argv) {
 }
 
 static int is_for_explain(int option) {
-    const ToolOption *o = options_find(&ampc_tool, option == 'h' ? O_HELP : option);
+    const ToolOption *o = options_find(&ampc_tool, option == 'h' ? O_HELP : option == 'v' ? O_VERBOSE : option);
     return o && o->commands & EXPLAIN;
 }
 
 static int refuse_for_explain(int option) {
-    const ToolOption *o = options_find(&ampc_tool, option);
+    const ToolOption *o = options_find(&ampc_tool, option == 'v' ? O_VERBOSE : option);
     fprintf(stderr, "ampc: %s%s: explain does not take this; see ampc --help\n", o && o->name ? "--" : "-",
             !o        ? "M"
             : o->name ? o->name
@@ -276,7 +279,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
         argv[1] = argv[0];
         argc--, argv++;
     }
-    for (int option; (option = getopt_long(argc, argv, ":o:D:M:h", long_options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":o:D:M:hv", long_options, NULL)) != -1;) {
         if (option == '?' || option == ':') return refuse_option(option, argv);
         if (c->explain && !is_for_explain(option)) return refuse_for_explain(option);
         int done = take_option(c, option, argv);

@@ -60,16 +60,28 @@ static int print_commands(FILE *to, const Tool *t, const ToolOption *o, int colu
     return column + fprintf(to, "]");
 }
 
-void options_help(const Tool *t, FILE *to) {
-    for (const ToolCommand *c = t->commands; c->name; c++)
-        fprintf(to, "%s %s%s%s%s\n           %s\n", c == t->commands ? "usage:" : "      ", t->name,
-                *c->name ? " " : "", c->name, c->arguments, c->help);
+static bool is_wanted(const ToolCommand *c, const char *command) { return !command || !strcmp(c->name, command); }
+
+static unsigned wanted_commands(const Tool *t, const char *command) {
+    unsigned wanted = 0;
+    for (int i = 0; t->commands[i].name; i++) wanted |= (unsigned)is_wanted(&t->commands[i], command) << i;
+    return wanted;
+}
+
+void options_help(const Tool *t, const char *command, FILE *to) {
+    const char *word = "usage:";
+    for (const ToolCommand *c = t->commands; c->name; c++) {
+        if (!is_wanted(c, command)) continue;
+        fprintf(to, "%s %s%s%s%s\n           %s\n", word, t->name, *c->name ? " " : "", c->name, c->arguments, c->help);
+        word = "      ";
+    }
     fputc('\n', to);
     for (const ToolOption *o = t->options; o->id; o++) {
+        if (!(o->commands & wanted_commands(t, command))) continue;
         int column = 2 + fprintf(to, "  ") - 2 + print_names(to, o);
         column += fprintf(to, "%*s", column < HELP_INDENT ? HELP_INDENT - column : 2, "");
         if (column > HELP_INDENT) column = fprintf(to, "\n%*s", HELP_INDENT, "") - 1;
-        column = print_commands(to, t, o, column);
+        if (!command) column = print_commands(to, t, o, column);
         column = print_wrapped(to, o->help, column);
         if (o->preset) {
             column = print_wrapped(to, "Default:", column);

@@ -45,7 +45,8 @@ enum { OPTIONS_MOST = 64 };
 void options_long(const Tool *t, struct option out[OPTIONS_MOST]);
 const ToolOption *options_find(const Tool *t, int id); /* NULL: no such option */
 
-void options_help(const Tool *t, FILE *to);
+/* |command|: what is said of it alone; NULL: of all. */
+void options_help(const Tool *t, const char *command, FILE *to);
 /* |form|: "bash", "zsh" or "fish": a completion script; "man": the option list of a man page.  False: another form. */
 bool options_describe(const Tool *t, const char *form, FILE *to);
 

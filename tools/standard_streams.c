@@ -34,7 +34,20 @@ bool standard_streams_terminal(FILE *to) {
     return isatty(fileno(to)) && type && *type && strcmp(type, "dumb") != 0;
 }
 
+static enum { AUTO, ALWAYS, NEVER } colour_when;
+
+bool standard_streams_colour_when(const char *when) {
+    static const char *const words[] = {[AUTO] = "auto", [ALWAYS] = "always", [NEVER] = "never"};
+    for (int i = AUTO; i <= NEVER; i++)
+        if (!strcmp(when, words[i])) {
+            colour_when = i;
+            return true;
+        }
+    return false;
+}
+
 bool standard_streams_colour(FILE *to) {
+    if (colour_when != AUTO) return colour_when == ALWAYS;
     const char *unwanted = getenv("NO_COLOR");
     return !(unwanted && *unwanted) && standard_streams_terminal(to);
 }

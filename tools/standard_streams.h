@@ -17,7 +17,10 @@ int standard_streams_flush(const char *tool);
 
 /* Whether |to| is a terminal that takes moves of the cursor and colours: not of the type "dumb". */
 bool standard_streams_terminal(FILE *to);
-/* The same where colours are wanted: NO_COLOR (https://no-color.org) is not set, or empty. */
+/* --color: "auto", "always" or "never"; false: another word. */
+bool standard_streams_colour_when(const char *when);
+/* What --color says; auto, which is also what there is without it: a terminal, and NO_COLOR (https://no-color.org) is
+ * not set, or empty. */
 bool standard_streams_colour(FILE *to);
 
 /* Text that may hold what others have written, names of a model say: control characters but newline and tab, which

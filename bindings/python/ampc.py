@@ -42,6 +42,7 @@ STATUS = ["AMP_OK", "AMP_INVALID_ARGUMENT", "AMP_OUT_OF_MEMORY", "AMP_IO", "AMP_
 # By amp_dtype. NumPy has no bf16: its words are given as they are; tf32 is stored as f32.
 DTYPES = [None, np.float32, np.float16, np.uint16, np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
 DTYPE_NAMES = ["none", "f32", "f16", "bf16", "tf32", "f64", "i32", "i64", "u8", "bool"]
+LOG_LEVELS = ["progress", "info", "warning"]
 EMIT = ["so", "c", "ir", "cu", "ptx", "o"]
 _SCALE_AT_FLOOR = STATUS.index("AMP_SCALE_AT_FLOOR")
 _LR_OF_MODEL = -1.0
@@ -72,11 +73,12 @@ amp_partial_options = _struct("amp_partial_options", struct_size=c_size_t, user=
 amp_publish_report = _struct(
     "amp_publish_report", version=c_uint64, copied_bytes=c_uint64, shared_bytes=c_uint64, bytes_alive=c_uint64,
     versions_alive=c_int32, reserved=c_int32)
+_LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 amp_session_options = _struct(
     "amp_session_options", struct_size=c_size_t, capacity=c_int64, device=c_char_p, threads=c_int32, inference=c_int32,
     seed=c_uint64, isa=c_char_p, separate_buffers=c_int32, keep_values=c_int32, precision=c_char_p, cuda_device=c_int32,
     cuda_stream=c_void_p, published=c_int32, run_tasks=c_void_p, run_user=c_void_p,
-    grad_norm=c_int32)
+    grad_norm=c_int32, log=_LOG, log_user=c_void_p)
 amp_step_report = _struct(
     "amp_step_report", loss=c_double, scale=c_float, skipped=c_int32, step=c_int64, iteration=c_int64, at_floor=c_int32,
     complete=c_int32, grad_norm=c_double)
@@ -87,6 +89,7 @@ amp_memory_info = _struct(
     "amp_memory_info", params=c_uint64, derived=c_uint64, moments=c_uint64, activations=c_uint64, outputs=c_uint64,
     scratch=c_uint64, total=c_uint64)
 amp_define = _struct("amp_define", name=c_char_p, value=c_char_p)
+_PROGRESS = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int32, c_int32)
 _DIAGNOSTIC = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32)
 amp_compile_options = _struct(
     "amp_compile_options", struct_size=c_size_t, name=c_char_p, text=c_char_p, text_size=c_size_t, precision=c_char_p,
@@ -94,7 +97,7 @@ amp_compile_options = _struct(
     no_layout=c_int32, no_simplify=c_int32, emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
     isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
-    cancelled=c_void_p)
+    cancelled=c_void_p, progress=_PROGRESS)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
     json=c_int32)
@@ -505,14 +508,16 @@ class Session(_Object):
     """Memory and threads to train, evaluate or infer with. Options: the fields of amp_session_options.
 
     step takes at most `capacity` samples; evaluate and infer take any number, `capacity` at a time. Inputs are given in
-    the model's order, or by their names.
+    the model's order, or by their names. log(level, text) is told what the library would like to say, with a level of
+    LOG_LEVELS, by the thread that calls the session; it must not use the session.
     """
     _release = "amp_session_release"
 
-    def __init__(self, model, params, capacity=1, **options):
+    def __init__(self, model, params, capacity=1, log=None, **options):
         super().__init__()
         pointer = c_void_p()
-        settings = _options(amp_session_options, capacity=capacity, **options)
+        self._log = log and _LOG(lambda _, level, text: log(LOG_LEVELS[level], _text(text)))
+        settings = _options(amp_session_options, capacity=capacity, log=self._log, **options)
         _call(_amp.amp_session_create, model._handle, params._handle, byref(settings), byref(pointer))
         self._pointer, self.model, self.params, self.capacity = pointer, model, params, capacity
         self._lock = threading.RLock()
@@ -757,14 +762,17 @@ def _run(function, path, text, name, defines, options):
         _ampc.amp_compile_result_release(result)
 
 
-def compile(path=None, *, text=None, name="model.amp", defines=None, emit="so", **options):  # as the library calls it
+def compile(path=None, *, text=None, name="model.amp", defines=None, emit="so", progress=None, **options):  # as C does
     """Compiles the model in a file, or `text`, which messages call `name`. Gives a Compiled, or raises CompileError.
 
     defines: {"HIDDEN": 64}, the model's constants. options: the fields of amp_compile_options, as output="mlp.so",
     precision="bf16", policy="my.policy", isa="v3", target="cpu", stop_after="autocast" (with emit="ir").
+    progress(stage, index, count): called before each stage; what it answers ends the call, unless it is None or false.
     """
     if emit not in EMIT:
         raise ValueError(f"emit is one of {', '.join(EMIT)}, not {emit!r}")
+    if progress:
+        options["progress"] = _PROGRESS(lambda _, stage, index, count: bool(progress(_text(stage), index, count)))
     data, warnings = _run(_ampc.amp_compile, path, text, name, defines, {"emit": EMIT.index(emit), **options})
     return Compiled(data, os.fspath(name if path is None else path), warnings)
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,9 @@ typedef struct Work {
     amp_allocator allocator;
     Job *jobs;
     int count;
-    atomic_int next;
+    atomic_int next, done;
+    const CodegenProgress *progress;
+    bool cancelled;
 } Work;
 
 /* ---- "sm_80,sm_90a" ---------------------------------------------------------------------------------------------- */
@@ -102,8 +105,28 @@ static void run_job(const Work *w, Job *j) {
 
 static void *run_jobs(void *work) {
     Work *w = work;
-    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) run_job(w, &w->jobs[i]);
+    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->count; atomic_fetch_add(&w->done, 1)) run_job(w, &w->jobs[i]);
     return NULL;
+}
+
+/* The caller is told, by its own thread. */
+static bool begin(const Work *w, const Job *j) {
+    char what[160];
+    const char suffix[] = {j->arch.suffix, 0};
+    if (!w->progress->begin) return true;
+    snprintf(what, sizeof what, "nvrtc %s sm_%d%s", j->name, j->arch.number, suffix);
+    return w->progress->begin(w->progress->user, what, atomic_load(&w->done), w->count);
+}
+
+/* |first| is begun already. */
+static void run_jobs_aloud(Work *w, int first) {
+    for (int i = first; i < w->count; i = atomic_fetch_add(&w->next, 1)) {
+        w->cancelled = i != first && !begin(w, &w->jobs[i]);
+        if (w->cancelled) break;
+        run_job(w, &w->jobs[i]);
+        atomic_fetch_add(&w->done, 1);
+    }
+    if (w->cancelled) atomic_store(&w->next, w->count);
 }
 
 /* Those that this process may use. */
@@ -112,14 +135,18 @@ static int processors(void) {
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-/* This thread and, where the system gives them, others. */
+/* This thread and, where the system gives them, others.  It takes the first job before they start: so the caller is
+ * told of one at least, and may end the call there. */
 static void run_all(Work *w) {
     pthread_t threads[MAX_THREADS];
     int started = 0;
+    w->cancelled = w->count && !begin(w, &w->jobs[0]);
+    if (w->cancelled) return;
+    atomic_store(&w->next, 1);
     int useful = processors();
     for (int i = 1; i < useful && i < w->count && started < MAX_THREADS; i++)
         if (!pthread_create(&threads[started], NULL, run_jobs, w)) started++;
-    run_jobs(w);
+    run_jobs_aloud(w, 0);
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
@@ -169,12 +196,12 @@ static amp_status collect(const Work *w, CodegenImages *out, amp_error *err) {
     return status;
 }
 
-amp_status codegen_cuda_images(const CudaModule *cuda, const char *archs, const amp_allocator *allocator,
-                               CodegenImages *out, amp_error *err) {
+amp_status codegen_cuda_images(const CudaModule *cuda, const char *archs, const CodegenProgress *progress,
+                               const amp_allocator *allocator, CodegenImages *out, amp_error *err) {
     Arch list[MAX_ARCHS];
     int arch_count;
     amp_nvrtc *nvrtc = NULL;
-    Work w = {.allocator = amp_allocator_or_default(allocator)};
+    Work w = {.progress = progress, .allocator = amp_allocator_or_default(allocator)};
     *out = (CodegenImages){.allocator = w.allocator};
     AMP_TRY(read_archs(archs, list, &arch_count, err));
     w.jobs = list_jobs(cuda, list, arch_count, &w.count);
@@ -183,6 +210,7 @@ amp_status codegen_cuda_images(const CudaModule *cuda, const char *archs, const 
     run_all(&w);
     amp_nvrtc_close(nvrtc);
     amp_status status = collect(&w, out, err);
+    if (w.cancelled) status = amp_fail(err, AMP_CANCELLED, "cancelled while compiling CUDA kernels");
     if (status) codegen_cuda_images_free(out);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "runtime/memory/device_memory.h"
+#include "runtime/model/log.h"
 #include "runtime/model/model.h"
 
 typedef struct amp_device amp_device;
@@ -14,6 +15,7 @@ typedef struct amp_device_options {
     int32_t threads;                                                        /* 0: one per processor */
     void (*run_tasks)(void *user, amp_task task, void *ctx, int32_t count); /* the application's threads, or NULL */
     void *run_user;
+    const amp_log *log;     /* lives as long as the device */
     const char *isa;        /* "portable", "v3", "v4"; NULL: the best */
     const amp_model *model; /* as the device runs it; outlives the device */
     void *cuda_stream;      /* the application's CUstream; NULL: one of its own */

@@ -95,6 +95,7 @@ struct amp_session {
     bool published;              /* reads versions: */
     amp_params_version *version; /* that programs are bound to */
     amp_device *device;
+    amp_log log;
     amp_counted_allocator memory; /* everything below comes from it */
     amp_session_states states;
     amp_bound_program programs[AMP_SESSION_PROGRAMS];
@@ -142,6 +143,8 @@ const amp_bound_program *amp_session_last_program(const amp_session *session);
 
 /* ---- session_run.c ----------------------------------------------------------------------------------------------- */
 
+/* Train blocks that the last step did not update, because a gradient of theirs was not finite. */
+int32_t amp_session_skipped_blocks(const amp_session *session);
 /* Runs a bound program. */
 amp_status amp_session_run_bound(const amp_session *session, const amp_bound_program *bound, int64_t n, amp_error *err);
 /* Recomputes derived states where params were set. */

@@ -237,6 +237,7 @@ static amp_status open_device(amp_session *s, const amp_session_options *o, cons
     amp_device_options options = {.threads = o->threads,
                                   .run_tasks = o->run_tasks,
                                   .run_user = o->run_user,
+                                  .log = &s->log,
                                   .isa = o->isa,
                                   .model = s->model,
                                   .cuda_stream = o->cuda_stream,
@@ -284,6 +285,7 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     amp_model_retain(s->model = target);
     amp_params_retain(s->params = params);
     s->capacity = o.capacity;
+    s->log = (amp_log){o.log, o.log_user};
     s->published = o.published != 0;
     s->training = amp_model_trains(target) && !o.inference && !o.published;
     s->keeps_gradients = o.keep_values || o.grad_norm;

@@ -46,6 +46,24 @@ void amp_session_free_readback(amp_session *s) {
 
 static const amp_device_memory_calls *calls_of(const amp_session *s) { return s->device->type->device_memory; }
 
+/* A step that was skipped, once it is known of. */
+static void say_skipped(const amp_session *s) {
+    const float *scale = amp_session_scale(s);
+    const int32_t *hits = amp_session_floor_hits(s);
+    const int64_t *iteration = amp_session_iteration(s);
+    if (!s->log.say || !amp_session_skipped_blocks(s)) return;
+    long long number = iteration ? (long long)*iteration : 0;
+    double before = (double)s->readback->measured.used_scale, now = scale ? (double)*scale : 1;
+    if (hits && *hits)
+        amp_log_say(&s->log, AMP_LOG_WARNING,
+                    "iteration %lld skipped: gradients are not finite, and the loss scale is at its floor of %.9g",
+                    number, now);
+    else
+        amp_log_say(&s->log, AMP_LOG_INFO,
+                    "iteration %lld skipped: gradients are not finite; the loss scale goes from %.9g to %.9g", number,
+                    before, now);
+}
+
 /* The means of a step; those of micro-batches before it are already in. */
 static void note_step(const amp_session *s, const amp_readback_run *run) {
     amp_measured *m = &s->readback->measured;
@@ -54,6 +72,7 @@ static void note_step(const amp_session *s, const amp_readback_run *run) {
     amp_bound_program_add_measures(&s->programs[AMP_RUN_TRAIN_STEP], s->model, m->sums);
     m->count = run->micro + 1;
     for (int32_t i = 0; i < losses; i++) m->losses[i] = m->sums[1 + i] / (double)m->count;
+    if (run->complete) say_skipped(s);
 }
 
 /* The scale is the one before the run, which the copy replaces. */

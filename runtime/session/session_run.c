@@ -131,7 +131,7 @@ static bool is_block_predicate(const amp_model_result *r) {
 }
 
 /* A step without a finite check always updates.  A device that computes nothing has not skipped. */
-static int32_t skipped_blocks(const amp_session *s) {
+int32_t amp_session_skipped_blocks(const amp_session *s) {
     const amp_bound_program *last = amp_session_last_program(s);
     int32_t ok = amp_program_result(last->program, AMP_RESULT_OK), blocks = 0, skipped = 0;
     if (ok < 0 || !s->device->type->computes) return 0;
@@ -147,7 +147,7 @@ static void fill_report(const amp_session *s, bool complete, amp_step_report *re
     *report = (amp_step_report){
         .loss = s->readback->measured.sums[0] / (double)s->readback->measured.count,
         .scale = s->readback->measured.used_scale,
-        .skipped = complete ? skipped_blocks(s) : 0,
+        .skipped = complete ? amp_session_skipped_blocks(s) : 0,
         .step = count_of(amp_session_step(s)),
         .iteration = count_of(amp_session_iteration(s)),
         .at_floor = at_floor(s),

@@ -69,6 +69,24 @@ TEST(CppCompile, AnExceptionOfACallbackArrivesAtTheCaller) {
     EXPECT_EQ(calls, 1);
 }
 
+TEST(CppCompile, SaysHowFarItIs) {
+    amp::CompileOptions options = quick();
+    std::vector<std::string> stages;
+    options.on_stage = [&](const std::string &stage, int32_t index, int32_t) {
+        EXPECT_EQ(static_cast<std::size_t>(index), stages.size());
+        stages.push_back(stage);
+        return false;
+    };
+    amp::compile_text(model_text, "rings.amp", options);
+    ASSERT_GT(stages.size(), 3u);
+    EXPECT_EQ(stages.front(), "elaborate");
+    EXPECT_EQ(stages.back(), "cc");
+    options.on_stage = [](const std::string &stage, int32_t, int32_t) { return stage == "fuse"; };
+    EXPECT_TRUE(Throws(AMP_CANCELLED, "before fuse", [&] { amp::compile_text(model_text, "rings.amp", options); }));
+    options.on_stage = [](const std::string &, int32_t, int32_t) -> bool { throw std::logic_error("enough"); };
+    EXPECT_THROW(amp::compile_text(model_text, "rings.amp", options), std::logic_error);
+}
+
 TEST(CppCompile, IsEndedWhenAsked) {
     amp::CompileOptions options = quick();
     options.stop_asked = [] { return true; };

@@ -338,6 +338,18 @@ class Use(Rings):
         self.assertEqual(error.status, "AMP_WRONG_STATE")
         self.assertEqual(serving.infer(X)["logits"].shape, (24, 3))
 
+    def test_what_the_libraries_say(self):
+        stages, said = [], []
+        so = ampc.compile(text=MODEL, progress=lambda *stage: stages.append(stage), **QUICK)
+        self.assertEqual((stages[0][:2], stages[-1][0]), (("elaborate", 0), "cc"))
+        self.assertEqual({count for _, _, count in stages}, {len(stages)})
+        model = ampc.Model(so)
+        ampc.Session(model, ampc.Params(model), threads=1, log=lambda *line: said.append(line))
+        self.assertEqual((said[0][0], said[0][1][:13]), ("info", "cpu: 1 thread"))
+        error = self.refused(ampc.Error, "before cc", ampc.compile, text=MODEL,
+                             progress=lambda stage, *_: stage == "cc", **QUICK)
+        self.assertEqual(error.status, "AMP_CANCELLED")
+
     def test_the_norm_of_the_gradients(self):
         session = ampc.Session(self.model, self.params, capacity=24, grad_norm=1)
         session.step(X, TARGETS)

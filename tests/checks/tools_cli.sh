@@ -396,7 +396,16 @@ done
 # ---- ampc: what it refuses -----------------------------------------------------------------------
 
 for help in --help -h; do run 0 "$ampc" $help; done
-says 'usage: ampc' 'elaborate, autocast'
+says 'usage: ampc' 'elaborate, autocast' 'usage: ampc MODEL -o'
+run 0 "$ampc" explain -h
+says 'usage: ampc explain' '--policy NAME|FILE' '-h, --help'
+holds 'the help of explain names its options alone' bash -c '! grep -q -e --emit -e "\[explain\]" "$1"' - "$work/.out"
+run 0 "$ampc" -v "$work/small.amp" -o "$work/verbose.so" --isa portable
+says 'ampc: 1/16 elaborate' 'ampc: 11/16 codegen cuda' 'ampc: 16/16 cc'
+run 2 "$ampc" explain "$work/small.amp" -v
+says '--verbose: explain does not take this'
+run 2 "$ampc" "$work/small.amp" --color sometimes
+says '--color sometimes: auto, always or never'
 run 0 "$ampc" --version
 says 'ampc '
 run 2 "$ampc"
@@ -731,7 +740,18 @@ for help in --help -h 'train -h'; do
     # shellcheck disable=SC2086
     run 0 "$amprun" $help
 done
-says 'usage: amprun info'
+says 'usage: amprun train'
+for command in info train eval infer step; do
+    run 0 "$amprun" $command -h
+    says "usage: amprun $command MODEL.so" '--threads T' 'Default: one per processor'
+    expect "the help of $command is of no other command" 1 "$(grep -c 'amprun [a-z]* MODEL.so' "$work/.out")"
+done
+run 0 "$amprun" --help
+says 'usage: amprun info' 'amprun step MODEL.so'
+run 0 "$amprun" info "$so" -v --threads 1
+says 'amprun: cpu: 1 thread, instruction set'
+run 2 "$amprun" info "$so" --color sometimes
+says '--color sometimes: auto, always or never'
 run 0 "$amprun" --version
 says 'amprun '
 run 2 "$amprun"
@@ -903,6 +923,12 @@ moving = [part for line in open(sys.argv[1], newline="") for part in line.split(
 print(*(p for p in moving if len(p.rstrip("\n")) - 3 >= int(sys.argv[2])), sep="\n", end="")' "$work/terminal" $columns)"
     done
 }
+for when in always never; do
+    run 1 "$ampc" "$work/wrong.amp" -o "$work/x.so" --color $when
+    [[ $when != always ]] || holds 'the word and the carets in colour' \
+        grep -qzP '\x1b\[1;31merror:\x1b\[0m.*\n.*\n *\| +\x1b\[1;32m\^~*\x1b\[0m\n' "$work/.err"
+    [[ $when != never ]] || holds 'no colour' bash -c '! grep -q "$1" "$2"' - $'\033' "$work/.err"
+done
 in_colour=$'\033[1;31merror:'
 diagnostic_checks() {
     for setting in TERM=xterm TERM=dumb NO_COLOR=1; do

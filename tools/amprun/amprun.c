@@ -34,6 +34,12 @@ int report(const amp_error *err) { return report_text("%s", err->message); }
 
 /* ---- a model with its params and one session --------------------------------------------------------------------- */
 
+/* --verbose: what the library says.  Warnings name themselves. */
+static void on_log(void *user, amp_log_level level, const char *text) {
+    (void)user;
+    report_text("%s%s", level == AMP_LOG_WARNING ? "warning: " : "", text);
+}
+
 static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values,
                                amp_error *err) {
     amp_session_options options = {
@@ -47,6 +53,7 @@ static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inf
         .isa = a->isa,
         .keep_values = keep_values,
         .precision = a->precision,
+        .log = a->verbose ? on_log : NULL,
     };
     return amp_session_create(r->model, r->params, &options, &r->session, err);
 }

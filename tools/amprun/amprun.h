@@ -21,7 +21,7 @@ typedef struct Args {
     int32_t cuda_device;
     uint64_t seed;
     double scale; /* < 0: not given */
-    bool quiet, force, seed_given, as_json;
+    bool quiet, force, seed_given, as_json, verbose;
 } Args;
 
 enum { DEFAULT_BATCH = 128 };

@@ -32,6 +32,8 @@ typedef enum AmprunOption {
     O_PATIENCE,
     O_FORCE,
     O_JSON,
+    O_VERBOSE,
+    O_COLOR,
     O_DESCRIBE,
     O_HELP,
     O_VERSION,
@@ -127,6 +129,12 @@ static const ToolOption amprun_options[] = {
      "writes "
      "parameters that are not finite. No option lets an output replace a file that the same command reads.",
      TRAIN | INFER | STEP},
+    {O_VERBOSE, "verbose", "v", NULL, VALUE_TEXT, false, NULL, NULL,
+     "Says on standard error what the library chooses and does: threads, instruction set, CUDA kernels that are "
+     "compiled, skipped steps.",
+     ANY},
+    {O_COLOR, "color", NULL, "auto|always|never", VALUE_TEXT, false, "auto always never", "auto",
+     "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ANY},
     {O_DESCRIBE, "describe", NULL, "FORM", VALUE_TEXT, false, "bash zsh fish man", NULL,
      "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", ANY},
     {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ANY},

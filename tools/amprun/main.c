@@ -109,6 +109,9 @@ static int take(Args *a, int option, char **argv) {
     case O_EVAL_SPLIT: return take_split(optarg, &a->eval_split);
     case O_FORCE: a->force = true; return 0;
     case O_JSON: a->as_json = true; return 0;
+    case O_VERBOSE: a->verbose = true; return 0;
+    case O_COLOR:
+        return standard_streams_colour_when(optarg) ? 0 : wrong("--%s %s: auto, always or never", "color", optarg);
     case O_SAVE_BEST: /* two words */
         if (!argv[optind]) return wrong("--%s %s: a file must follow the metric", "save-best", optarg);
         a->best_metric = optarg;
@@ -145,10 +148,10 @@ static int refuse_option(int option, char **argv) {
 
 static const char *option_name(int id) { return options_find(&amprun_tool, id)->name; }
 
-/* What is printed about amprun itself; 1: it was, 2: there is no such form. */
-static int print_about(int option, const char *form) {
+/* What is printed about amprun itself, or one of its commands; 1: it was, 2: there is no such form. */
+static int print_about(const char *command, int option, const char *form) {
     if (option == O_VERSION) printf("amprun %s\n", amp_version());
-    else if (option != O_DESCRIBE) options_help(&amprun_tool, stdout);
+    else if (option != O_DESCRIBE) options_help(&amprun_tool, command, stdout);
     else if (!options_describe(&amprun_tool, form, stdout))
         return wrong("--%s %s: bash, zsh, fish or man", "describe", form);
     return 1;
@@ -159,9 +162,10 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
     unsigned seen = 0;
     struct option long_options[OPTIONS_MOST];
     options_long(&amprun_tool, long_options);
-    for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, ":hv", long_options, NULL)) != -1;) {
+        if (option == 'v') option = O_VERBOSE;
         if (option == '?' || option == ':') return refuse_option(option, argv);
-        if (option == 'h' || option >= O_DESCRIBE) return print_about(option, optarg);
+        if (option == 'h' || option >= O_DESCRIBE) return print_about(c->name, option, optarg);
         if (!(options_find(&amprun_tool, option)->commands >> (c - commands) & 1))
             return wrong("%s does not take --%s", c->name, option_name(option));
         seen |= BIT(option);
@@ -200,7 +204,7 @@ int main(int argc, char **argv) {
         options_long(&amprun_tool, about);
         int option = getopt_long(argc, argv, ":h", about, NULL);
         if (option == 'h' || (option >= O_DESCRIBE && option < O_END))
-            return print_about(option, optarg) == 1 ? standard_streams_flush("amprun") : 2;
+            return print_about(NULL, option, optarg) == 1 ? standard_streams_flush("amprun") : 2;
         return wrong("there is no command %s%s", argv[1], "");
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {

@@ -86,6 +86,12 @@ typedef struct amp_compile_options {
     /* Asked some 100 times a second while C compilers run, and just before: where it answers other than 0 they are
      * ended, the temporary folder is removed, and the call fails with AMP_CANCELLED.  It is called with |user|. */
     int32_t (*cancelled)(void *user);
+    /* Before each stage: "read" of IR, passes by their names (those from fuse on once for each target), "codegen cuda",
+     * "nvrtc KERNEL sm_NN" (for each kernel and architecture of |gpu_arch|; of those that several threads compile at
+     * once, some are left out), "codegen" and "cc".  |index| of |count| stages are done; it only grows, and |count| is
+     * the same in all calls until NVRTC's kernels are known, which it then counts.  Called with |user|, by the thread
+     * of the call.  An answer other than 0 ends the call with AMP_CANCELLED, before the stage begins. */
+    int32_t (*progress)(void *user, const char *stage, int32_t index, int32_t count);
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

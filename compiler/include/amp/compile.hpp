@@ -43,6 +43,8 @@ struct CompileOptions : amp_compile_options {
     std::function<void(const std::string &pass, std::string_view ir)> on_pass; /* the module after each pass */
     std::function<void(const std::string &pass, double seconds)> on_time;
     std::function<void(const std::string &path)> on_file; /* each file that is read */
+    /* Before each stage, |index| of |count|; true ends the call with AMP_CANCELLED. */
+    std::function<bool(const std::string &stage, int32_t index, int32_t count)> on_stage;
     std::function<bool()> stop_asked; /* true ends the call with AMP_CANCELLED, while C compilers run */
 };
 
@@ -98,6 +100,13 @@ class Compilation {
             call_.dump = [](void *user, const char *pass, const char *text, std::size_t size) {
                 auto &self = *static_cast<Compilation *>(user);
                 self.guard([&] { self.options_.on_pass(pass, std::string_view(text, size)); });
+            };
+        if (options.on_stage)
+            call_.progress = [](void *user, const char *stage, int32_t index, int32_t count) -> int32_t {
+                auto &self = *static_cast<Compilation *>(user);
+                bool stop = false;
+                self.guard([&] { stop = self.options_.on_stage(stage, index, count); });
+                return stop || self.thrown_;
             };
         if (options.on_time)
             call_.timing = [](void *user, const char *pass, double seconds) {

@@ -1,4 +1,6 @@
 /* cpu_device.c: the CPU as a device: which instruction set, how many threads. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_environment.h"
@@ -15,9 +17,10 @@ typedef struct CpuDevice {
     size_t shared_size;
 } CpuDevice;
 
-static amp_status choose_level(CpuDevice *d, const amp_device_options *options, amp_error *err) {
-    const amp_cpu_level *level;
-    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), options->isa, options->model, &level, err));
+static amp_status choose_level(CpuDevice *d, const amp_device_options *options, const amp_cpu_level **out,
+                               amp_error *err) {
+    AMP_TRY(amp_cpu_level_choose(amp_cpu_features(), options->isa, options->model, out, err));
+    const amp_cpu_level *level = *out;
     d->executor.isa = level->isa;
     d->executor.product_f32 = amp_product_select(AMP_DT_F32, level->product, err);
     d->executor.product_bf16 = d->executor.product_f32 ? amp_product_select(AMP_DT_BF16, level->product, err) : NULL;
@@ -70,18 +73,49 @@ static amp_status cpu_reserve(amp_device *device, const amp_program *program, in
     return reserve_shared(d, needs.shared, err);
 }
 
+/* ---- what was chosen --------------------------------------------------------------------------------------------- */
+
+/* The largest instruction set that the model has kernels of its own for, up to the one that is used. */
+static const char *isa_of_kernels(const CpuDevice *d, const amp_model *m) {
+    static const char *const names[AMP_ISA_COUNT] = {"portable", "v3", "v4"};
+    const amp_program *p = m && m->program_count ? &m->programs[0] : NULL;
+    int isa = d->executor.isa;
+    while (p && p->kernel_count && isa > 0 && p->kernels[0].run[isa] == p->kernels[0].run[isa - 1]) isa--;
+    return names[isa];
+}
+
+static void say_choice(const CpuDevice *d, const amp_device_options *o, const char *level) {
+    int32_t threads = amp_pool_threads(d->executor.pool), processors = amp_pool_processors();
+    const char *kernels = isa_of_kernels(d, o->model);
+    amp_log_say(o->log, AMP_LOG_INFO, "cpu: %d thread%s%s, instruction set %s", threads, threads == 1 ? "" : "s",
+                o->run_tasks ? " of the application's" : "", level);
+    if (threads > processors && !o->run_tasks)
+        amp_log_say(o->log, AMP_LOG_WARNING, "cpu: %d threads share %d processor%s; more are not faster", threads,
+                    processors, processors == 1 ? "" : "s");
+    if (!o->isa && strcmp(level, "neon") && strcmp(kernels, level))
+        amp_log_say(o->log, AMP_LOG_WARNING,
+                    "cpu: the model has kernels for %s at most, and this processor is %s: compile it without --isa",
+                    kernels, level);
+}
+
 static amp_status cpu_create(const amp_device_options *options, const amp_allocator *allocator, amp_device **out,
                              amp_error *err) {
     *out = NULL;
     CpuDevice *d = amp_alloc_zeroed(allocator, sizeof *d);
     if (!d) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for the CPU device");
     d->base = (amp_device){.type = &amp_device_cpu, .allocator = *allocator};
-    amp_status status = choose_level(d, options, err);
+    const amp_cpu_level *level = NULL;
+    d->executor.log = options->log;
+    amp_status status = choose_level(d, options, &level, err);
     const amp_outside_threads outside = {options->run_tasks, options->run_user};
     if (!status) status = amp_executor_make(&d->executor, options->threads, &outside, allocator, err);
     if (!status) status = reserve_scratch(d, amp_product_scratch_bytes(), err);
-    if (status) cpu_destroy(&d->base);
-    else *out = &d->base;
+    if (status) {
+        cpu_destroy(&d->base);
+        return status;
+    }
+    say_choice(d, options, level->name);
+    *out = &d->base;
     return status;
 }
 

@@ -276,6 +276,14 @@ static amp_status run_on(amp_executor *e, const amp_run *run, int32_t threads, a
     return AMP_OK;
 }
 
+static void say_threads(const amp_executor *e, const amp_governor *g, const amp_run *run) {
+    int32_t threads = amp_pool_threads(e->pool);
+    amp_log_say(e->log, AMP_LOG_INFO,
+                "%s of %lld samples goes on with %d thread%s, which is faster now: %.3f ms a call with 1, %.3f with %d",
+                run->program->name, (long long)run->n, g->prefers_one ? 1 : threads, g->prefers_one ? "" : "s",
+                (double)g->one.mean / 1e6, (double)g->all.mean / 1e6, threads);
+}
+
 amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
     int32_t threads = amp_pool_threads(e->pool);
     if (threads == 1 || amp_pool_is_outside(e->pool)) return run_on(e, run, threads, err);
@@ -284,8 +292,10 @@ amp_status amp_execute(amp_executor *e, const amp_run *run, amp_error *err) {
     bool alone = let_sleep || amp_governor_runs_alone(g);
     int64_t start = amp_nanoseconds();
     AMP_TRY(run_on(e, run, alone ? 1 : threads, err));
+    bool preferred_one = g->prefers_one;
     if (let_sleep) amp_governor_record_let_sleep(g, amp_nanoseconds() - start);
     else amp_governor_record(g, alone, amp_nanoseconds() - start, threads);
+    if (g->prefers_one != preferred_one) say_threads(e, g, run);
     return AMP_OK;
 }
 

@@ -12,6 +12,7 @@ enum { AMP_GOVERNORS = 8 };
 typedef struct amp_launch amp_launch;
 
 typedef struct amp_executor {
+    const amp_log *log;
     amp_pool *pool;
     int isa; /* AMP_ISA_* */
     const amp_product_kernels *product_f32, *product_bf16;

@@ -286,7 +286,7 @@ static size_t workers_bytes(const amp_pool *p) { return (size_t)p->threads * siz
 size_t amp_pool_bytes(const amp_pool *p) { return sizeof *p + workers_bytes(p); }
 int32_t amp_pool_threads(const amp_pool *p) { return p->threads; }
 
-static int32_t processors(void) {
+int32_t amp_pool_processors(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
@@ -294,7 +294,7 @@ static int32_t processors(void) {
 amp_status amp_pool_create_outside(int32_t threads, const amp_outside_threads *outside, const amp_allocator *allocator,
                                    amp_pool **out, amp_error *err) {
     *out = NULL;
-    int32_t online = processors();
+    int32_t online = amp_pool_processors();
     if (threads == 0) threads = online;
     amp_pool *p = amp_alloc_zeroed_aligned(allocator, sizeof *p, LINE);
     if (!p) return amp_fail(err, AMP_OUT_OF_MEMORY, "no memory for threads");

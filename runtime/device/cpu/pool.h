@@ -35,6 +35,7 @@ bool amp_pool_is_outside(const amp_pool *pool);
 
 void amp_pool_destroy(amp_pool *pool); /* NULL is a no-op */
 int32_t amp_pool_threads(const amp_pool *pool);
+int32_t amp_pool_processors(void); /* that this process may use */
 size_t amp_pool_bytes(const amp_pool *pool);
 /* Every worker sleeps: the next run on all threads would have to wake them, which takes longer than a small program. */
 bool amp_pool_is_asleep(amp_pool *pool);

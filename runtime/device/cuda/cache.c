@@ -105,27 +105,31 @@ static int older_first(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-static void remove_beyond(DIR *dir, CachedKernel *kernels, size_t count, long long limit) {
+static int remove_beyond(DIR *dir, CachedKernel *kernels, size_t count, long long limit) {
     long long bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += kernels[i].size;
-    if (bytes <= limit) return;
+    int removed = 0;
+    if (bytes <= limit) return 0;
     qsort(kernels, count, sizeof *kernels, older_first);
     for (size_t i = 0; i < count && bytes > limit; i++) {
-        unlinkat(dirfd(dir), kernels[i].name, 0);
+        removed += !unlinkat(dirfd(dir), kernels[i].name, 0);
         bytes -= kernels[i].size;
     }
+    return removed;
 }
 
 /* Removes the kernels that were used longest ago until |limit| bytes are left, and what processes that died left
  * half-written.  Files of other names stay.  Failures are ignored: the next call does it. */
-static void trim(const char *folder, long long limit, const amp_allocator *allocator) {
+static int trim(const char *folder, long long limit, const amp_allocator *allocator) {
     DIR *dir = opendir(folder);
-    if (!dir) return;
+    int removed = 0;
+    if (!dir) return 0;
     size_t room = count_kernels(dir);
     CachedKernel *kernels = amp_alloc(allocator, (room + 1) * sizeof *kernels);
-    if (kernels) remove_beyond(dir, kernels, list_kernels(dir, kernels, room), limit);
+    if (kernels) removed = remove_beyond(dir, kernels, list_kernels(dir, kernels, room), limit);
     amp_free(allocator, kernels, (room + 1) * sizeof *kernels);
     closedir(dir);
+    return removed;
 }
 
 /* ---- where ---- */
@@ -193,11 +197,12 @@ amp_cuda_cache *amp_cuda_cache_open(const amp_allocator *allocator) {
     return NULL;
 }
 
-void amp_cuda_cache_close(amp_cuda_cache *cache) {
-    if (!cache) return;
+int amp_cuda_cache_close(amp_cuda_cache *cache) {
+    if (!cache) return 0;
     amp_allocator allocator = cache->allocator;
-    if (cache->grown) trim(cache->folder, cache->limit, &allocator);
+    int removed = cache->grown ? trim(cache->folder, cache->limit, &allocator) : 0;
     amp_free(&allocator, cache, sizeof *cache);
+    return removed;
 }
 
 const char *amp_cuda_cache_folder(const amp_cuda_cache *cache) { return cache ? cache->folder : ""; }

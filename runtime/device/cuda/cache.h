@@ -35,8 +35,8 @@ typedef struct amp_cuda_cache_entry {
 /* NULL where the cache is off, no folder is known or memory is out: every call below takes NULL.  get and put may be
  * called from several threads and processes. */
 amp_cuda_cache *amp_cuda_cache_open(const amp_allocator *allocator);
-/* Removes what is beyond the limit, if anything was put. */
-void amp_cuda_cache_close(amp_cuda_cache *cache);
+/* Removes what is beyond the limit, if anything was put; how many kernels those were. */
+int amp_cuda_cache_close(amp_cuda_cache *cache);
 const char *amp_cuda_cache_folder(const amp_cuda_cache *cache); /* "" for NULL */
 
 /* |parts|: the texts that the image depends on, in order. */

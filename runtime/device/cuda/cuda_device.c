@@ -35,23 +35,23 @@ static amp_status check_precision(const CudaDevice *d, amp_error *err) {
     return AMP_OK;
 }
 
-static amp_status load_functions(CudaDevice *d, int threads, amp_error *err) {
+static amp_status load_functions(CudaDevice *d, const amp_device_options *o, amp_error *err) {
     amp_cuda_context *c = d->context;
     d->functions = amp_alloc_zeroed(&d->base.allocator, functions_bytes(d));
     if (!d->functions)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to load its kernels", d->model->desc.name);
-    amp_cuda_loader loader = {&c->driver, &c->latch, &c->info, &d->base.allocator, threads};
+    amp_cuda_loader loader = {&c->driver, &c->latch, &c->info, &d->base.allocator, o->threads, o->log};
     AMP_TRY(amp_cuda_load(&loader, d->model->cuda_code.prelude, d->model->functions, d->model->function_count,
                           d->functions, err));
     d->loaded = true;
     return AMP_OK;
 }
 
-static amp_status fill_inside(CudaDevice *d, int threads, amp_error *err) {
+static amp_status fill_inside(CudaDevice *d, const amp_device_options *o, amp_error *err) {
     amp_cuda_context *c = d->context;
     AMP_TRY(amp_cuda_memory_make(c, &d->memory, err));
     if (d->own_compute) AMP_TRY(AMP_CUDA(c, err, stream_create, (&d->compute, CU_STREAM_NON_BLOCKING)));
-    AMP_TRY(load_functions(d, threads, err));
+    AMP_TRY(load_functions(d, o, err));
     amp_cuda_launching launching = {.context = c, .functions = d->functions, .upload = &d->upload};
     AMP_TRY(amp_cuda_allow_shared(&launching, d->model, err));
     return amp_cuda_graphs_make(&d->graphs, &launching, err);
@@ -63,7 +63,7 @@ static amp_status fill(CudaDevice *d, const amp_device_options *o, amp_error *er
     AMP_TRY(amp_cuda_context_open(&o->model->allocator, o->cuda_stream, o->cuda_device, &d->context, err));
     AMP_TRY(check_precision(d, err));
     d->compute = o->cuda_stream;
-    AMP_TRY_INSIDE(d->context, err, fill_inside(d, o->threads, err));
+    AMP_TRY_INSIDE(d->context, err, fill_inside(d, o, err));
     return AMP_OK;
 }
 

@@ -36,7 +36,7 @@ typedef struct CompileWork {
     bool cubin;
     CompileJob *jobs;
     int count;
-    atomic_int next;
+    atomic_int next, done, compiled;
 } CompileWork;
 
 /* ---- images of the model ---- */
@@ -148,17 +148,54 @@ static amp_status compile_function(const CompileWork *w, const amp_model_cuda_fu
     return status;
 }
 
-static void run_job(const CompileWork *w, CompileJob *job) {
+static void run_job(CompileWork *w, CompileJob *job) {
     amp_cuda_cache_key key = key_of(w, job->function);
     if (take_from_cache(w, &key, job->image)) return;
     job->status = compile_function(w, job->function, job->image, &job->error);
-    if (!job->status) put_into_cache(w, &key, job->image);
+    if (job->status) return;
+    put_into_cache(w, &key, job->image);
+    atomic_fetch_add(&w->compiled, 1);
 }
 
 static void *run_jobs(void *work) {
     CompileWork *w = work;
-    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) run_job(w, &w->jobs[i]);
+    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->count; atomic_fetch_add(&w->done, 1)) run_job(w, &w->jobs[i]);
     return NULL;
+}
+
+/* The same by the thread that called the library, which says how far all of them are. */
+static void run_jobs_aloud(CompileWork *w) {
+    for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
+        run_job(w, &w->jobs[i]);
+        int done = atomic_fetch_add(&w->done, 1) + 1;
+        if (atomic_load(&w->compiled) && done < w->count)
+            amp_log_say(w->options->log, AMP_LOG_PROGRESS, "%d of %d CUDA kernels are ready for sm_%d", done, w->count,
+                        w->arch);
+    }
+}
+
+static void say_origins(const CompileWork *w) {
+    int compiled = atomic_load(&w->compiled);
+    const char *folder = amp_cuda_cache_folder(w->cache);
+    amp_log_say(w->options->log, AMP_LOG_INFO,
+                "the model has no machine code for sm_%d (%s): %d CUDA kernel%s compiled by NVRTC, %d taken from the "
+                "cache%s%s",
+                w->options->arch, w->options->device_name ? w->options->device_name : "this device", compiled,
+                compiled == 1 ? "" : "s", w->count - compiled, *folder ? " in " : "", folder);
+    if (!w->cache && compiled)
+        amp_log_say(
+            w->options->log, AMP_LOG_WARNING,
+            "there is no cache for CUDA kernels, so they are compiled in every process: set AMPC_CACHE_DIR to a "
+            "folder of yours that nobody else may write to, or compile the model with --gpu-arch sm_%d",
+            w->options->arch);
+}
+
+static void say_trimmed(const CompileWork *w, int removed) {
+    if (removed)
+        amp_log_say(w->options->log, AMP_LOG_INFO,
+                    "%d CUDA kernel%s that had not been used for longest left the cache, which is full; "
+                    "AMPC_CACHE_LIMIT sets its size",
+                    removed, removed == 1 ? "" : "s");
 }
 
 /* This thread and, where the system gives them, others. */
@@ -169,7 +206,7 @@ static void run_all(CompileWork *w) {
     while (started + 1 < wanted && started + 1 < w->count && started < MAX_THREADS &&
            !pthread_create(&threads[started], NULL, run_jobs, w))
         started++;
-    run_jobs(w);
+    run_jobs_aloud(w);
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
@@ -201,7 +238,8 @@ static void make_all(CompileWork *w) {
     if (choose_target(w)) {
         w->cache = amp_cuda_cache_open(NULL);
         run_all(w);
-        amp_cuda_cache_close(w->cache);
+        say_origins(w);
+        say_trimmed(w, amp_cuda_cache_close(w->cache));
     } else {
         amp_fail(&err, AMP_UNSUPPORTED, "NVRTC in %s knows no architecture as old as sm_%d", amp_nvrtc_path(nvrtc),
                  w->options->arch);
@@ -344,6 +382,9 @@ static amp_status load_as_ptx(Load *l, int i, amp_error *err) {
     l->out[i].compile_seconds += l->images[i].compile_seconds;
     amp_cuda_images_free(&l->images[i], 1);
     l->options.machine_code = false; /* and so for all that are not compiled yet */
+    amp_log_say(l->options.log, AMP_LOG_WARNING,
+                "the driver takes no machine code for sm_%d: it compiles PTX itself, in every process",
+                l->options.arch);
     AMP_TRY(amp_cuda_compile(&l->options, l->prelude, &l->functions[i], 1, &l->images[i], err));
     return load_module(l, i, &result, err);
 }
@@ -384,7 +425,8 @@ amp_status amp_cuda_load(const amp_cuda_loader *loader, const char *prelude, con
     l.options = (amp_cuda_compile_options){.arch = loader->device->arch,
                                            .threads = loader->threads,
                                            .machine_code = true,
-                                           .device_name = loader->device->name};
+                                           .device_name = loader->device->name,
+                                           .log = loader->log};
     size_t bytes = (size_t)count * sizeof *l.images;
     l.images = amp_alloc_zeroed(loader->allocator, bytes);
     if (!l.images) return amp_fail(err, AMP_OUT_OF_MEMORY, "out of memory before loading %d CUDA functions", count);

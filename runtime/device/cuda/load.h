@@ -13,6 +13,7 @@
 
 #include "amp/model_abi.h"
 #include "runtime/device/cuda/cuda_driver.h"
+#include "runtime/model/log.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +45,7 @@ typedef struct amp_cuda_compile_options {
     int threads;             /* compiling at once; 0: one per processor */
     bool machine_code;       /* false: PTX only, which the driver compiles */
     const char *device_name; /* for messages; may be NULL */
+    const amp_log *log;      /* may be NULL */
 } amp_cuda_compile_options;
 
 /* Fills those of |images| that have no data yet; |functions| must outlive them.  After an error, which is that of the
@@ -72,7 +74,8 @@ typedef struct amp_cuda_loader {
     amp_cuda_latch *latch;
     const amp_cuda_device_info *device;
     const amp_allocator *allocator;
-    int threads; /* compiling at once; 0: one per processor */
+    int threads;        /* compiling at once; 0: one per processor */
+    const amp_log *log; /* may be NULL */
 } amp_cuda_loader;
 
 /* Compiles and loads |count| functions into |out|.  All or none. */

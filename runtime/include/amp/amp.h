@@ -271,6 +271,13 @@ AMP_API AMP_MUST_USE amp_status amp_params_drop_masters(amp_params *params, amp_
 /* A piece of a session's work: index i of those that run_tasks was given. */
 typedef void (*amp_task)(void *ctx, int32_t i);
 
+/* How much a message of amp_session_options.log matters. */
+typedef enum amp_log_level {
+    AMP_LOG_PROGRESS = 0, /* "compiled 3 of 20 CUDA kernels for sm_90": of something that takes a while */
+    AMP_LOG_INFO = 1,     /* what was chosen, found or done: threads, instruction set, a skipped step, the cache */
+    AMP_LOG_WARNING = 2   /* slower than it could be, or likely not meant: the scale's floor, more threads than cores */
+} amp_log_level;
+
 typedef struct amp_session_options {
     size_t struct_size;
     int64_t capacity;         /* samples per call at most; 0: 1 */
@@ -299,6 +306,13 @@ typedef struct amp_session_options {
     void (*run_tasks)(void *user, amp_task task, void *ctx, int32_t count);
     void *run_user;
     int32_t grad_norm; /* 1: gradients are kept after a step, for amp_session_grad_norm, which says what that costs */
+    /* What the library would like to say; NULL: nobody is told.  |text| is one line without a newline, UTF-8, which
+     * lives during the call; its words may differ from version to version.  Called by the thread that called the
+     * library, within amp_session_create and calls of the session, never by threads of the library and never after
+     * amp_session_release has returned.  It may do anything but call this session or its params, release them, throw
+     * or jump out; on the device "cuda" another CUDA context may be current. */
+    void (*log)(void *user, amp_log_level level, const char *text);
+    void *log_user;
 } amp_session_options;
 
 AMP_API AMP_MUST_USE amp_status amp_session_create(amp_model *model, amp_params *params,

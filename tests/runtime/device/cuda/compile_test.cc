@@ -18,7 +18,7 @@ struct Images : std::vector<amp_cuda_image> {
 };
 
 amp_status Compile(const Functions &f, int arch, bool machine_code, Images &images, amp_error *err, int threads = 2) {
-    amp_cuda_compile_options options = {arch, threads, machine_code, "Some GPU"};
+    amp_cuda_compile_options options = {arch, threads, machine_code, "Some GPU", nullptr};
     return amp_cuda_compile(&options, f.prelude(), f.data(), f.count(), images.data(), err);
 }
 

@@ -76,7 +76,7 @@ class CudaLoad : public testing::Test {
         snprintf(device_.name, sizeof device_.name, "Some GPU");
     }
     amp_status LoadAll(Functions &f, const amp_allocator *allocator = nullptr) {
-        amp_cuda_loader loader = {&table_, &latch_, &device_, allocator, 2};
+        amp_cuda_loader loader = {&table_, &latch_, &device_, allocator, 2, nullptr};
         loaded_.assign(f.count(), {});
         return amp_cuda_load(&loader, f.prelude(), f.data(), f.count(), loaded_.data(), &err_);
     }

@@ -61,7 +61,7 @@ struct Loaded {
         if (!status) status = CUDA_CHECKED(&driver, &latch, &err, primary_retain, (&context, info.device));
         if (!status) status = CUDA_CHECKED(&driver, &latch, &err, context_push, (context));
         functions.resize(f.count());
-        amp_cuda_loader loader = {&driver, &latch, &info, nullptr, 2};
+        amp_cuda_loader loader = {&driver, &latch, &info, nullptr, 2, nullptr};
         if (!status) status = amp_cuda_load(&loader, f.prelude(), f.data(), f.count(), functions.data(), &err);
         return status ? Failed(status, err) : "";
     }
@@ -148,7 +148,7 @@ TEST_F(StandIn, RunsWhatWasCompiled) {
 TEST_F(StandIn, RunsTheModelsPtxWithoutNvrtc) {
     Functions f(1);
     std::vector<amp_cuda_image> images(1);
-    amp_cuda_compile_options options = {80, 1, false, nullptr};
+    amp_cuda_compile_options options = {80, 1, false, nullptr, nullptr};
     amp_error err = {};
     ASSERT_EQ(amp_cuda_compile(&options, f.prelude(), f.data(), 1, images.data(), &err), AMP_OK) << err.message;
     f.AddImage(0, 80, 0, false, static_cast<const char *>(images[0].data));

@@ -149,6 +149,7 @@ const InterpFn interp_move_ops[OP_COUNT] = {
     [OP_power] = run_power,
     [OP_reshape] = run_copy,
     [OP_flatten] = run_copy,
+    [OP_detach] = run_copy,
     [OP_expand] = run_expand,
     [OP_permute] = run_permute,
     [OP_transpose] = run_transpose,

@@ -138,7 +138,7 @@ static const Rule rules[] = {
     {OP_mul, multiply_by_one},    {OP_div, divide_by_one},        {OP_neg, negate_twice},
     {OP_reshape, move_nothing},   {OP_reshape, reshape_again},    {OP_flatten, move_nothing},
     {OP_expand, move_nothing},    {OP_slice, move_nothing},       {OP_pad, move_nothing},
-    {OP_concat, move_nothing},    {OP_transpose, transpose_back},
+    {OP_concat, move_nothing},    {OP_transpose, transpose_back}, {OP_detach, move_nothing},
 };
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */

@@ -92,6 +92,14 @@ static bool differentiate(Backward *b, const Op *o) {
     return rule->make(b);
 }
 
+/* An error, with the reason where the model cuts gradients off. */
+static void report_unreached(const Backward *b, const State *s) {
+    Diag *diag = place_error(b->context, s->pos, "%s does not reach the loss, so it cannot be trained", s->name);
+    bool cuts = false;
+    for (int i = 0; i < b->f->body.len; i++) cuts = cuts || ir_op_at(b->f, i)->code == OP_detach;
+    if (cuts) diag_help(b->context->diags, diag, "no gradient goes through detach(...)");
+}
+
 /* A result "grad.NAME" for every parameter that is trained. */
 static void add_gradients(Backward *b, const Objective *objective) {
     const Module *m = b->f->module;
@@ -102,7 +110,7 @@ static void add_gradients(Backward *b, const Objective *objective) {
         Val v = ir_find(b->f, s->name);
         bool used = v.id && ir_value(b->f, v)->kind == VAL_STATE;
         Val g = used ? backward_gradient(b, v) : NO_VAL;
-        if (!g.id) place_error(b->context, s->pos, "%s does not reach the loss, so it cannot be trained", s->name);
+        if (!g.id) report_unreached(b, s);
         else if (ir_find_result(b->f, result))
             place_error(b->context, s->pos, "%s is trained by two train blocks", s->name);
         else ir_add_result(b->f, result, g);

@@ -56,6 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"transpose(im; a = 1, b = -1)", "transpose(%im; a = 1) : f32[N, 8, 9, 6]"},
         Call{"permute(im; dims = (0, 2, -1, 1))", "permute(%im; dims = (0, 2, 3, 1)) : f32[N, 9, 8, 6]"},
         Call{"reshape(q; shape = [N * 2, 6])", "reshape(%q) : f32[2 * N, 6]"},
+        Call{"detach(x)", "detach(%x) : f32[N, 4]"}, Call{"to_f32(detach(i))", "detach(%i) : i32[N]"},
         Call{"flatten(im)", "flatten(%im) : f32[N, 432]"},
         Call{"flatten(im; from = -2)", "flatten(%im; from = 2) : f32[N, 6, 72]"},
         Call{"concat(x, u, x; dim = -1)", "concat(%x, %u, %x; dim = 1) : f32[N, 12]"},

@@ -16,6 +16,7 @@ TEST_F(Interp, Movement) {
     } cases[] = {
         {"f32[2, 3]", "reshape(%a)", "f32[3, 2]", {six}, six},
         {"f32[1, 2, 3]", "flatten(%a)", "f32[1, 6]", {six}, six},
+        {"i32[2, 3]", "detach(%a)", "i32[2, 3]", {six}, six},
         {"f32[2, 3]", "transpose(%a)", "f32[3, 2]", {six}, {1, 4, 2, 5, 3, 6}},
         {"i32[1, 2, 3]", "transpose(%a; a = 0, b = 2)", "i32[3, 2, 1]", {six}, {1, 4, 2, 5, 3, 6}},
         {"f32[1, 2, 3]", "permute(%a; dims = (1, 2, 0))", "f32[2, 3, 1]", {six}, six},

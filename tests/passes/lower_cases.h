@@ -187,6 +187,7 @@ inline std::vector<LowerCase> MoveCases() {
         OneOp(OP_reshape, {"f32[N, 2, 3]"}, "reshape(%x)", "f32[N, 6]"),
         OneOp(OP_reshape, {"i32[N, 6]"}, "reshape(%x)", "i32[2 * N, 3]"),
         OneOp(OP_reshape, {"f16[N, 2, 3, 4]"}, "reshape(%x)", "f16[N, 4, 3, 2]"),
+        OneOp(OP_detach, {"f16[N, 2, 3, 4]"}, "detach(%x)", "f16[N, 2, 3, 4]"),
         OneOp(OP_flatten, {"f32[N, 2, 3, 4]"}, "flatten(%x)", "f32[N, 24]"),
         OneOp(OP_flatten, {"f16[N, 2, 3]"}, "flatten(%x; from = 0)", "f16[6 * N]"),
         OneOp(OP_transpose, {"f32[N, 2, 3]"}, "transpose(%x)", "f32[N, 3, 2]"),

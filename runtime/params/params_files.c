@@ -1,6 +1,7 @@
 /* params_files.c: params from and to safetensors files: all of them, or those that fit. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/files/state_file.h"
 #include "runtime/params/params.h"
@@ -60,6 +61,7 @@ typedef struct Partial {
     const amp_state_list *list;
     const amp_safetensors *file;
     const amp_partial_options *options;
+    bool *taken; /* by tensor of the file: some parameter takes it, whether it fits or not */
     amp_partial_report report;
 } Partial;
 
@@ -75,6 +77,7 @@ static void take_entry(Partial *l, int32_t entry) {
     const char *name = l->list->entries[entry].name, *there = name_in_file(l, name);
     const amp_tensor_view *v = there ? amp_safetensors_find(l->file, there) : NULL;
     amp_error why = {0};
+    if (v) l->taken[v - amp_safetensors_at(l->file, 0)] = true;
     if (!v) {
         l->report.missing++;
         tell(l, name, AMP_PARTIAL_MISSING, there ? "is not in the file" : "was not asked for");
@@ -87,19 +90,11 @@ static void take_entry(Partial *l, int32_t entry) {
     }
 }
 
-static bool is_wanted(const Partial *l, const char *tensor) {
-    for (int32_t i = 0; i < l->list->count; i++) {
-        const char *there = name_in_file(l, l->list->entries[i].name);
-        if (there && !strcmp(there, tensor)) return true;
-    }
-    return false;
-}
-
 static void take_all(Partial *l) {
     for (int32_t i = 0; i < l->list->count; i++) take_entry(l, i);
     for (int32_t i = 0; i < amp_safetensors_count(l->file); i++) {
         const char *name = amp_safetensors_at(l->file, i)->name;
-        if (is_wanted(l, name)) continue;
+        if (l->taken[i]) continue;
         l->report.unknown++;
         tell(l, name, AMP_PARTIAL_UNKNOWN, "is the file's, but no parameter takes it");
     }
@@ -110,11 +105,16 @@ static amp_status load_partial(Partial *l, amp_error *err) {
     AMP_TRY(amp_params_check_masters(l->params, "amp_params_load_partial", err));
     AMP_TRY(amp_params_reach_host(l->params, err));
     AMP_TRY(amp_state_list_make(&list, l->params->model, AMP_FILE_OF_PARAMS, &l->params->model->allocator, err));
+    size_t bytes = (size_t)amp_safetensors_count(l->file) * sizeof *l->taken;
     l->list = &list;
-    take_all(l);
+    l->taken = amp_alloc_zeroed(&list.allocator, bytes);
+    amp_status status =
+        l->taken || !bytes ? AMP_OK : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to list the tensors of a file");
+    if (!status) take_all(l);
     if (l->report.loaded) amp_params_changed_on_host(l->params);
+    amp_free(&list.allocator, l->taken, bytes);
     amp_state_list_free(&list);
-    return AMP_OK;
+    return status;
 }
 
 amp_status amp_params_load_partial(amp_params *params, const char *path, const amp_partial_options *options,

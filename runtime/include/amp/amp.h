@@ -204,7 +204,8 @@ typedef enum amp_partial_outcome {
 typedef struct amp_partial_options {
     size_t struct_size;
     void *user; /* for the functions below, which are called during the call, in the order of names */
-    /* The tensor that the parameter or buffer |name| takes; NULL: none.  NULL instead of a function: its own name. */
+    /* The tensor that the parameter or buffer |name| takes; NULL: none.  NULL instead of a function: its own name.
+     * Called once for each. */
     const char *(*name_in_file)(void *user, const char *name);
     /* Once for each parameter and buffer, and for each tensor that none takes.  |why|: of LOADED the tensor's name,
      * else the reason; it lives during the call. */

@@ -212,6 +212,19 @@ bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *ite
 /* The first |results| of the op's results. */
 void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results);
 Item elab_emit(Elab *e, Loc loc, Op *o, const Loc *operands);
+
+/* ---- batch_moves.c: concat and slice along a dimension that depends on N ----------------------------------------- */
+
+typedef struct BatchMove {
+    const Op *o; /* as called; it is not emitted */
+    Loc loc;
+    const Loc *operands;
+    int dim;
+} BatchMove;
+
+Item elab_concat_batch(Elab *e, const BatchMove *m);
+/* |from| and |to|: 0, or sizes that depend on N. */
+Item elab_slice_batch(Elab *e, const BatchMove *m, Dim from, Dim to);
 Item elab_tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right); /* right NULL: unary */
 /* The tensor; a number becomes a const op; NO_VAL and an error if it is neither. */
 Val elab_as_tensor(Elab *e, Loc loc, const Item *item);

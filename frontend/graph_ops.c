@@ -28,6 +28,7 @@ struct GraphOp {
     int results;       /* that a call returns; others are for the backward pass; 0 means 1 */
     GraphArg args[MAX_GRAPH_ARGS];
     bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */
+    Item (*along_batch)(GraphCall *c, const BatchMove *m); /* where the dimension "dim" depends on N; or NULL */
 };
 
 struct GraphCall {
@@ -145,8 +146,15 @@ static bool prepare_flatten(GraphCall *c) {
     return resolve(c, "from", operand(c)->shape.rank, &ir_attr(c->o, "from")->i);
 }
 
+/* Of a dimension that does not depend on N: neither may |arg|. */
+static bool is_number(GraphCall *c, const char *arg) {
+    int i = arg_index(c, arg);
+    const char *what = arena_printf(c->e->a, "%s: %s", c->op->name, arg);
+    return item_convert(c->e, c->locs[i], what, STATIC_INT, &c->items[i]);
+}
+
 static bool prepare_slice(GraphCall *c) {
-    if (!prepare_fixed_dim(c)) return false;
+    if (!prepare_fixed_dim(c) || !is_number(c, "from") || !is_number(c, "to")) return false;
     int64_t size = operand(c)->shape.d[ir_attr(c->o, "dim")->i].mul;
     int64_t *from = &ir_attr(c->o, "from")->i, *to = &ir_attr(c->o, "to")->i;
     int64_t given_from = *from, given_to = *to;
@@ -157,6 +165,34 @@ static bool prepare_slice(GraphCall *c) {
                "slice: %lld..%lld is not within a dimension of size %lld", (long long)given_from, (long long)given_to,
                (long long)size);
     return false;
+}
+
+/* ---- along the batch --------------------------------------------------------------------------------------- */
+
+/* The dimension |dim| of the call where it depends on N in some operand, else -1. */
+static int batch_dim(const GraphCall *c) {
+    int64_t dim = ir_attr(c->o, "dim")->i;
+    if (dim < 0) dim += operand(c)->shape.rank;
+    for (int i = 0; i < c->o->n_in; i++) {
+        const Shape *s = ir_shape(c->e->f, c->o->in[i]);
+        if (dim >= 0 && dim < s->rank && s->d[dim].n) return (int)dim;
+    }
+    return -1;
+}
+
+static Item concat_batch(GraphCall *c, const BatchMove *m) { return elab_concat_batch(c->e, m); }
+
+static bool is_part_of_batch(const GraphCall *c, const char *arg) {
+    const Item *item = &c->items[arg_index(c, arg)];
+    return item->i.n || item->i.mul == 0;
+}
+
+static Item slice_batch(GraphCall *c, const BatchMove *m) {
+    if (is_part_of_batch(c, "from") && is_part_of_batch(c, "to"))
+        return elab_slice_batch(c->e, m, c->items[arg_index(c, "from")].i, c->items[arg_index(c, "to")].i);
+    Diag *diag = elab_error(c->e, c->locs[arg_index(c, "dim")], "slice: dimension %d depends on the batch N", m->dim);
+    diag_help(c->e->d, diag, "cut it at 0 and multiples of N: slice(x; dim = %d, from = N, to = 2 * N)", m->dim);
+    return ERROR_ITEM;
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------------- */
@@ -257,12 +293,13 @@ static const GraphOp graph_ops[] = {
      .prepare = prepare_transpose},
     {"permute", OP_permute, .args = {NEEDS("dims", STATIC_DIMS)}, .prepare = prepare_permute},
     {"slice", OP_slice,
-     .args = {NEEDS("dim", STATIC_INT), NEEDS("from", STATIC_INT), NEEDS("to", STATIC_INT)},
-     .prepare = prepare_slice},
+     .args = {NEEDS("dim", STATIC_INT), NEEDS_SIZE("from", ANY_VALUE), NEEDS_SIZE("to", ANY_VALUE)},
+     .prepare = prepare_slice, .along_batch = slice_batch},
     {"pad", OP_pad, .args = {NEEDS("dim", STATIC_INT), NEEDS_FROM("before", STATIC_INT, AT_LEAST_0),
                                            NEEDS_FROM("after", STATIC_INT, AT_LEAST_0), MAY("value", STATIC_FLOAT)},
      .prepare = prepare_fixed_dim},
-    {"concat", OP_concat, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_fixed_dim},
+    {"concat", OP_concat, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_fixed_dim,
+     .along_batch = concat_batch},
     {"stack", OP_stack, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_stack},
     {"zeros", OP_full, .args = {NEEDS("shape", STATIC_SHAPE)}, .prepare = prepare_full},
     {"full", OP_full, .args = {NEEDS("shape", STATIC_SHAPE), NEEDS("value", STATIC_FLOAT)},
@@ -449,7 +486,14 @@ typedef struct CallOperands {
 
 static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOperands *given, Item *out, int results) {
     GraphCall c = {.e = e, .op = op, .x = x, .o = ir_op_new(e->f, op->code, given->in, given->count)};
-    bool good = take_args(&c) && given->good && (!op->prepare || op->prepare(&c));
+    bool good = take_args(&c) && given->good;
+    BatchMove move = {
+        .o = c.o, .loc = x->loc, .operands = given->locs, .dim = good && op->along_batch ? batch_dim(&c) : -1};
+    if (move.dim >= 0) {
+        out[0] = op->along_batch(&c, &move);
+        return;
+    }
+    good = good && (!op->prepare || op->prepare(&c));
     if (good) elab_emit_results(e, x->loc, c.o, given->locs, out, results);
     set_key(c.o);
 }

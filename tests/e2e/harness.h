@@ -67,6 +67,27 @@ inline std::string contrast(int width, const std::string &optimizer = "adamw(lr 
            optimizer + "\n}\n";
 }
 
+// Two views of each sample through one network: each of 2 N has to find its other one among all (SimCLR).
+inline std::string views(const std::string &optimizer = "adamw(lr = 0.01)") {
+    return "amp 1\n"
+           "block unit(x) { return x * rsqrt(sum(x * x; dims = 1, keep = true) + 0.000001) }\n"
+           "model views(a: f32[N, 12], b: f32[N, 12]) -> u {\n"
+           "    u = relu(linear(concat(a, b; dim = 0); out = 33) as fc1)\n"
+           "    v = unit(linear(u; out = 16) as fc2)\n"
+           "}\n"
+           "train views {\n"
+           "    each = arange(; count = 2 * N)\n"
+           "    own = reshape(each; shape = [2 * N, 1]) == each\n"
+           "    logits = where(own, -100.0, 10.0 * matmul(v, transpose(v)))\n"
+           "    first = slice(each; dim = 0, from = 0, to = N)\n"
+           "    second = slice(each; dim = 0, from = N, to = 2 * N)\n"
+           "    other = concat(second, first; dim = 0)\n"
+           "    loss = cross_entropy(logits, other)\n"
+           "    metric acc = accuracy(logits, other)\n"
+           "    optimizer = " +
+           optimizer + "\n}\n";
+}
+
 inline std::string temp_path(const std::string &name) { return std::string(::testing::TempDir()) + "/" + name; }
 
 // Where sessions run: AMP_TEST_DEVICE, or the CPU.

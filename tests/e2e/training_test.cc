@@ -295,9 +295,10 @@ TEST(Evaluation, PerplexityIsOfTheAverage) {
 struct Views {
     std::vector<float> a, b;
     int64_t n;
-    Views(int64_t n, uint32_t seed) : a(n * 12), b(n * 7), n(n) {
+    Views(int64_t n, uint32_t seed, int64_t width = 7) : a(n * 12), b(n * width), n(n) {
         for (float &v : a) v = static_cast<float>(e2e::Batch::next(seed) >> 8) / 8388608.0f - 1.0f;
-        for (int64_t i = 0; i < n * 7; i++) b[i] = a[i / 7 * 12 + i % 7];
+        for (int64_t i = 0; i < n * width; i++) b[i] = a[i / width * 12 + i % width];
+        for (int64_t i = 0; i < n && width == 12; i++) b[i * 12 + 11] = -b[i * 12 + 11];
     }
 };
 
@@ -321,6 +322,36 @@ TEST_P(ContrastTest, Learns) {
     amp_step_report report = {};
     ASSERT_EQ(amp_step(r.session, inputs, 1, &report, &r.err), AMP_OK) << r.err.message;
     EXPECT_EQ(report.loss, 0.0);
+}
+
+TEST_P(ContrastTest, LearnsTwoViewsOfEachSample) {
+    Training r(e2e::compile_to_file(e2e::views() + "precision " + GetParam() + " { }\n", "views.so"), 37);
+    ASSERT_TRUE(r.ok());
+    double first = 0, last = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        Views v(i % 2 ? 37 : 20, 7 + i, 12);
+        const void *inputs[] = {v.a.data(), v.b.data()};
+        amp_step_report report = {};
+        ASSERT_EQ(amp_step(r.session, inputs, v.n, &report, &r.err), AMP_OK) << r.err.message;
+        (i ? last : first) = report.loss;
+    }
+    EXPECT_LT(last, 0.5 * first);
+    Views v(5, 3, 12);
+    const void *inputs[] = {v.a.data(), v.b.data()};
+    double loss, acc;
+    ASSERT_EQ(amp_eval(r.session, inputs, 5, &loss, &acc, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(acc, 1.0);
+    std::vector<float> u(10 * 33); // 2 N rows: those of a, then those of b
+    void *outputs[] = {u.data()};
+    ASSERT_EQ(amp_infer(r.session, inputs, 5, outputs, &r.err), AMP_OK) << r.err.message;
+    const void *swapped[] = {v.b.data(), v.a.data()};
+    std::vector<float> w(10 * 33);
+    outputs[0] = w.data();
+    ASSERT_EQ(amp_infer(r.session, swapped, 5, outputs, &r.err), AMP_OK) << r.err.message;
+    for (size_t i = 0; i < 5 * 33; i++) {
+        ASSERT_EQ(u[i], w[5 * 33 + i]) << i;
+        ASSERT_EQ(w[i], u[5 * 33 + i]) << i;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, ContrastTest, ::testing::Values("fp32", "bf16", "fp16"));

@@ -206,23 +206,6 @@ SAMPLES = {
     "others": pairs(OWN + "y = mean(log_softmax(where(own, -9.0, z)); dims = 1)", lambda z, x, p: without_own(z).log_softmax(1).mean(1), loosen=2),
     "diagonal": pairs(OWN + "y = sum(where(own, z, 0.0 * z); dims = 1)", lambda z, x, p: z.diagonal()),
     "diagonal_down": pairs(OWN + "y = sum(where(own, z, 0.0 * z); dims = 0)", lambda z, x, p: z.diagonal()),
-    "sum": pairs("y = sum(z * z)", lambda z, x, p: (z * z).sum()),
-    "mean": pairs("y = mean(z * z)", lambda z, x, p: (z * z).mean()),
-    "sum_right": pairs("y = sum(z * z; dims = 1)", lambda z, x, p: (z * z).sum(1)),
-    "mean_down": pairs("y = mean(z * z; dims = 0)", lambda z, x, p: (z * z).mean(0)),
-    "mean_kept": pairs("y = sum(z * mean(z; dims = 0, keep = true); dims = 1)", lambda z, x, p: (z * z.mean(0, keepdim=True)).sum(1)),
-    "max_right": pairs("y = max(z; dims = 1)", lambda z, x, p: z.amax(1), loosen=4),
-    "min_down": pairs("y = min(z; dims = 0)", lambda z, x, p: z.amin(0), loosen=4),
-    "var": pairs("y = var(z + 0.1; correction = 0)", lambda z, x, p: z.var(correction=0), loosen=4),
-    "var_down": pairs("y = var(z; dims = 0, correction = 0)", lambda z, x, p: z.var(0, correction=0), loosen=4),
-    "along_rows": pairs("v = mean(h; dims = 1)\ny = sum(tanh(z + v) * v; dims = 1)",
-                        lambda z, x, p, s: (torch.tanh(z + (x * s).mean(1)) * (x * s).mean(1)).sum(1)),
-    "down_rows": pairs("v = mean(h; dims = 1, keep = true)\ny = sum(tanh(z + v) * v; dims = 0)",
-                       lambda z, x, p, s: (torch.tanh(z + (x * s).mean(1, keepdim=True)) * (x * s).mean(1, keepdim=True)).sum(0)),
-    "outer": pairs("v = mean(h; dims = 1)\ny = sum(exp(reshape(v; shape = [N, 1]) - v) * z; dims = 1)",
-                   lambda z, x, p, s: (torch.exp((x * s).mean(1)[:, None] - (x * s).mean(1)) * z).sum(1)),
-    "distances": pairs("q = sum(h * h; dims = 1, keep = true) + sum(p * p; dims = 1) - z\ny = mean(sqrt(q * q + 1.0))",
-                       lambda z, x, p, s: (((x * s) ** 2).sum(1, keepdim=True) + (p * p).sum(1) - z).square().add(1).sqrt().mean()),
     "transposed": pairs("y = sum(z * transpose(z) * relu(z); dims = 1)", lambda z, x, p: (z * z.T * z.relu()).sum(1), loosen=4),
     "mse": pairs("y = mse_loss(z, transpose(z))", lambda z, x, p: F.mse_loss(z, z.T)),
     "bce": pairs(OWN + "y = bce_with_logits(z, where(own, 1.0 + 0.0 * z, 0.0 * z))",
@@ -243,8 +226,56 @@ SAMPLES = {
     "turned": pairs("y = sum(transpose(matmul(transpose(p), z)); dims = 1)", lambda z, x, p: (p.T @ z).T.sum(1)),
     "row_of_samples": pairs("y = sum(transpose(h) * sum(z; dims = 1); dims = 1)", lambda z, x, p, s: ((x * s).T * z.sum(1)).sum(1)),
 }
+SAMPLE_SUMS = {
+    "sum": pairs("y = sum(z * z)", lambda z, x, p: (z * z).sum()),
+    "mean": pairs("y = mean(z * z)", lambda z, x, p: (z * z).mean()),
+    "sum_right": pairs("y = sum(z * z; dims = 1)", lambda z, x, p: (z * z).sum(1)),
+    "mean_down": pairs("y = mean(z * z; dims = 0)", lambda z, x, p: (z * z).mean(0)),
+    "mean_kept": pairs("y = sum(z * mean(z; dims = 0, keep = true); dims = 1)", lambda z, x, p: (z * z.mean(0, keepdim=True)).sum(1)),
+    "max_right": pairs("y = max(z; dims = 1)", lambda z, x, p: z.amax(1), loosen=4),
+    "min_down": pairs("y = min(z; dims = 0)", lambda z, x, p: z.amin(0), loosen=4),
+    "var": pairs("y = var(z + 0.1; correction = 0)", lambda z, x, p: z.var(correction=0), loosen=4),
+    "var_down": pairs("y = var(z; dims = 0, correction = 0)", lambda z, x, p: z.var(0, correction=0), loosen=4),
+    "along_rows": pairs("v = mean(h; dims = 1)\ny = sum(tanh(z + v) * v; dims = 1)",
+                        lambda z, x, p, s: (torch.tanh(z + (x * s).mean(1)) * (x * s).mean(1)).sum(1)),
+    "down_rows": pairs("v = mean(h; dims = 1, keep = true)\ny = sum(tanh(z + v) * v; dims = 0)",
+                       lambda z, x, p, s: (torch.tanh(z + (x * s).mean(1, keepdim=True)) * (x * s).mean(1, keepdim=True)).sum(0)),
+    "outer": pairs("v = mean(h; dims = 1)\ny = sum(exp(reshape(v; shape = [N, 1]) - v) * z; dims = 1)",
+                   lambda z, x, p, s: (torch.exp((x * s).mean(1)[:, None] - (x * s).mean(1)) * z).sum(1)),
+    "distances": pairs("q = sum(h * h; dims = 1, keep = true) + sum(p * p; dims = 1) - z\ny = mean(sqrt(q * q + 1.0))",
+                       lambda z, x, p, s: (((x * s) ** 2).sum(1, keepdim=True) + (p * p).sum(1) - z).square().add(1).sqrt().mean()),
+}
+
+
+def halves(*tensors):
+    return torch.cat(tensors)
+
+
+def nt_xent(h, p):
+    """SimCLR's loss: a sample of 2 N has to find its other view among all others."""
+    z = 0.1 * halves(h, p) @ halves(h, p).T
+    return F.cross_entropy(torch.where(torch.eye(len(z)) > 0, -1000.0, z), (torch.arange(len(z)) + len(h)) % len(z))
+
+
+BATCH = {
+    "concat_batch": Case("x p", "c = concat(x * s, p * q; dim = 0)\ny = slice(c; dim = 0, from = N, to = 2 * N) * slice(c; dim = 0, from = 0, to = N)",
+                         {"s": [19], "q": [19]}, lambda x, p, s, q: x * s * p * q),
+    "concat_parts": Case("x p", "c = concat(x * s, concat(p, x * s; dim = 0); dim = 0)\nl = slice(c; dim = 0, from = N, to = 3 * N)\n"
+                                "y = mean(tanh(l) * l; dims = 1)\ny = slice(y; dim = 0, from = N, to = 2 * N)", {"s": [19]},
+                         lambda x, p, s: (torch.tanh(x * s) * x * s).mean(1)),
+    "concat_images": Case("i", "c = concat(i * s, i; dim = 0)\ny = slice(conv2d(c, w; padding = 1); dim = 0, from = 0, to = N)", {"s": [4, 1, 1], "w": [3, 4, 3, 3]},
+                          lambda i, s, w: F.conv2d(i * s, w, padding=1)),
+    "concat_columns": pairs("c = concat(z, z * z; dim = 1)\ny = sum(softmax(c) * slice(c; dim = 1, from = 0, to = 2 * N); dims = 1)",
+                            lambda z, x, p: (torch.cat([z, z * z], 1).softmax(1) * torch.cat([z, z * z], 1)).sum(1), loosen=2),
+    "slice_columns": pairs("c = concat(z, z * z; dim = 1)\ny = sum(softmax(slice(c; dim = 1, from = N, to = 2 * N)) * z; dims = 0)",
+                           lambda z, x, p: ((z * z).softmax(1) * z).sum(0), loosen=2),
+    "nt_xent": Case("x p", "c = concat(x * s, p; dim = 0)\nz = 0.1 * matmul(c, transpose(c))\nd = arange(; count = 2 * N)\n"
+                           "z = where(reshape(d; shape = [2 * N, 1]) == d, -1000.0, z)\n"
+                           "other = concat(slice(d; dim = 0, from = N, to = 2 * N), slice(d; dim = 0, from = 0, to = N); dim = 0)\n"
+                           "y = cross_entropy(z, other)", {"s": [19]}, lambda x, p, s: nt_xent(x * s, p), loosen=2),
+}
 THEMES = {"pointwise": POINTWISE_CASES, "functions": FUNCTIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS, "convolutions": CONVOLUTIONS, "images": IMAGES,
-          "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "samples": SAMPLES}
+          "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "samples": SAMPLES, "sample_sums": SAMPLE_SUMS, "batch": BATCH}
 
 
 # ---- PyTorch's side ---------------------------------------------------------------------------------------------------------------

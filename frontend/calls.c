@@ -114,15 +114,18 @@ static void bind_new(Elab *e, const Parameter *p, Item item) {
     else elab_bind(e, p->name, item);
 }
 
-/* A static argument from the call (evaluated where it is written) or its default (evaluated among the block's own
- * names). */
-static bool bind_static(Elab *e, Frame *frame, const StaticArgs *args, const Parameter *p, const Expr *given) {
+/* A static argument from the call (evaluated where it is written), from the call whose parameters it shares, or its
+ * default (evaluated among the block's own names). */
+static Item bind_static(Elab *e, Frame *frame, const StaticArgs *args, const Parameter *p, const Expr *given,
+                        const Item *shared) {
     StaticType type;
     Item item = ERROR_ITEM;
     const char *what = arena_printf(e->a, "%s: %s", frame->decl->name->text, p->name->text);
     if (elab_static_type(e, p->type, &type)) {
         if (given) {
             item = elab_eval_static(e, given, what, type);
+        } else if (shared) {
+            item = *shared;
         } else if (p->initial) {
             e->frame = frame;
             item = elab_eval_static(e, p->initial, what, type);
@@ -134,10 +137,11 @@ static bool bind_static(Elab *e, Frame *frame, const StaticArgs *args, const Par
     e->frame = frame;
     bind_new(e, p, item);
     e->frame = frame->caller;
-    return item.kind != ITEM_ERROR;
+    return item;
 }
 
-static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
+/* |values|: of the static arguments, for calls that share the parameters. */
+static bool bind_statics(Elab *e, Frame *frame, const Expr *call, const Application *of, Item *values) {
     const ParameterVec *statics = &frame->decl->statics;
     StaticArgs args = {.call = call};
     Table names = {0};
@@ -148,7 +152,10 @@ static bool bind_statics(Elab *e, Frame *frame, const Expr *call) {
         given[i] = elab_take_static(&args, statics->data[i].name->text);
     }
     elab_reject_statics(e, &args, &names);
-    for (int i = 0; i < statics->len; i++) good = bind_static(e, frame, &args, &statics->data[i], given[i]) && good;
+    for (int i = 0; i < statics->len; i++) {
+        values[i] = bind_static(e, frame, &args, &statics->data[i], given[i], of ? &of->statics[i] : NULL);
+        good = good && values[i].kind != ITEM_ERROR;
+    }
     return good;
 }
 
@@ -186,7 +193,7 @@ static const char *scope_of(Elab *e, Block *b, const Expr *call) {
         const char *path = elab_path(e, call->call.as);
         return path ? elab_join_path(e, outer, path) : NULL;
     }
-    return block_owns_params(e, b) || (b->unit->is_prelude && !e->frame->layer) ? elab_unique_path(e, outer, name)
+    return block_owns_params(e, b) || (b->unit->is_prelude && !e->frame->layer) ? elab_scope_path(e, outer, name)
                                                                                 : outer;
 }
 
@@ -212,6 +219,28 @@ static int run_body(Elab *e, Block *b, Frame *frame, Item *out) {
     return count;
 }
 
+/* A call by `sharing` runs the body with the states of the call that it names; others make their own. */
+static int run_application(Elab *e, Block *b, Frame *frame, const Application *of, const Item *statics, Item *out) {
+    Sharing *outer = e->sharing, *sharing = of ? arena_new(e->a, Sharing) : outer;
+    int first_state = e->m->states.len, count;
+    if (of) *sharing = (Sharing){.of = of, .number = ++e->sharing_calls};
+    e->sharing = sharing;
+    count = run_body(e, b, frame, out);
+    e->sharing = outer;
+    if (!sharing && block_owns_params(e, b)) elab_record_application(e, b, frame, statics, first_state);
+    return count;
+}
+
+/* The call that `sharing` names, and its scope. */
+static const Application *shared_call(Elab *e, Block *b, const Expr *call, const char **scope) {
+    if (!call->call.sharing) return NULL;
+    if (!block_owns_params(e, b) && elab_refuse_sharing(e, call)) return NULL;
+    const char *path = elab_path(e, call->call.sharing);
+    if (!path) return NULL;
+    *scope = elab_join_path(e, e->frame->scope, path);
+    return elab_find_application(e, b, call->call.sharing->loc, path, *scope);
+}
+
 static int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tensors, int count, Item *out) {
     out[0] = ERROR_ITEM;
     if ((b->active && !report_recursion(e, b, call)) || !elab_afford_call(e, b, call) || !elab_enter(e, call->loc))
@@ -219,13 +248,18 @@ static int elaborate_block(Elab *e, Block *b, const Expr *call, const Item *tens
     Frame *frame = arena_new(e->a, Frame);
     *frame = (Frame){.caller = e->frame, .unit = b->unit, .decl = b->decl, .call = call->loc};
     frame->layer = e->frame->layer ? e->frame->layer : b->unit->is_prelude ? b->decl->name->text : NULL;
-    bool good = bind_statics(e, frame, call);
-    const char *scope = scope_of(e, b, call);
+    const char *scope = NULL;
+    const Application *of = shared_call(e, b, call, &scope);
+    Item *statics = arena_array(e->a, Item, b->decl->statics.len + 1);
+    bool good = (of || !call->call.sharing) && bind_statics(e, frame, call, of, statics);
+    if (!call->call.sharing) scope = scope_of(e, b, call);
     frame->scope = scope ? scope : e->frame->scope; /* after an error: numbers among the arguments still become ops */
     e->frame = frame;
     good = bind_tensors(e, b, call, tensors, count) && good && scope;
     e->frame = frame->caller;
-    int results = good ? run_body(e, b, frame, out) : b->decl->results.len ? b->decl->results.len : 1;
+    int results = good                   ? run_application(e, b, frame, of, statics, out)
+                  : b->decl->results.len ? b->decl->results.len
+                                         : 1;
     for (int i = 0; !good && i < results && i < MAX_RESULTS; i++) out[i] = ERROR_ITEM;
     elab_leave(e);
     return results < MAX_RESULTS ? results : MAX_RESULTS;

@@ -83,6 +83,32 @@ typedef struct Frame { /* one call of a block, or the model, or train */
     const struct Frame *model; /* of train: values of the model's body are seen, too; else NULL */
 } Frame;
 
+typedef struct Application {  /* a call of a block that owns parameters: what `sharing` names */
+    struct Application *next; /* another of the same scope */
+    const Block *block;
+    Loc call;
+    const Item *statics;          /* the values of its static arguments */
+    int first_state, after_state; /* of the module's: those that it made */
+} Application;
+
+typedef struct Declared { /* a parameter or state */
+    Loc loc;
+    const Stmt *stmt;
+    int index; /* in the module */
+} Declared;
+
+typedef struct Updated { /* the last `update` of a state */
+    Loc loc;
+    int result;  /* of update_results */
+    int sharing; /* the number of the call that it is in; 0: none */
+} Updated;
+
+typedef struct Sharing { /* a call by `sharing`, while its body runs */
+    const Application *of;
+    Table paths; /* scopes in use: they are numbered as in the first call */
+    int number;  /* of all such calls, from 1 */
+} Sharing;
+
 typedef struct Origin { /* of a value: its name in messages, and where it was written */
     const char *name;
     Loc loc;
@@ -99,9 +125,13 @@ typedef struct Elab {
     VEC(Unit *) units;     /* main, includes, prelude */
     Table blocks, prelude; /* to Block */
     Table paths;           /* scopes and op paths in use */
+    Table applications;    /* by scope: to Application */
+    Sharing *sharing;      /* the innermost, or NULL */
+    int sharing_calls;     /* so far */
+    bool updating;         /* the value of an `update` is computed */
     Table value_names;     /* of `forward` in use */
-    Table param_names;     /* published paths of params and states, to where they are declared */
-    Table updates;         /* paths of states, to their `update` */
+    Table param_names;     /* published paths of params and states, to Declared */
+    Table updates;         /* paths of states, to Updated */
     VEC(Result) update_results;
     OriginVec origins; /* by value id */
     VEC(Name *) bound; /* for "never read" */
@@ -172,6 +202,20 @@ bool elab_dim_of_item(Elab *e, Loc loc, const Item *item, Dim *out);
 bool elab_check_shape(Elab *e, Loc loc, const Shape *shape);               /* reports one that is too large */
 bool elab_shape_of_list(Elab *e, Loc loc, const Item *list, Shape *shape); /* |list|: of static type shape */
 
+/* ---- sharing.c: a block applied again, with the parameters of an earlier call ------------------------------ */
+
+/* Records a call that made the states from |first_state| on. */
+void elab_record_application(Elab *e, const Block *b, const Frame *frame, const Item *statics, int first_state);
+/* The call of |b| that `sharing PATH` names, where |scope| is the whole path; NULL after an error at |loc|. */
+const Application *elab_find_application(Elab *e, const Block *b, Loc loc, const char *path, const char *scope);
+/* `sharing` after what is no block with parameters: true, and an error. */
+bool elab_refuse_sharing(Elab *e, const Expr *call);
+/* The state of the first call that the declaration |s| at |path| means; NULL after an error. */
+State *elab_shared_state(Elab *e, const Stmt *s, const char *path, Dtype dtype, const Shape *shape);
+int elab_sharing_number(const Elab *e); /* 0: no call by `sharing` */
+/* In the value of an `update`: what an earlier call of the block that owns the state gave it; else NO_VAL. */
+Val elab_updated_before(const Elab *e, const State *state);
+
 /* ---- scope.c: names --------------------------------------------------------------------------------------- */
 
 void elab_bind(Elab *e, Name *name, Item item);
@@ -201,7 +245,8 @@ bool elab_afford_iterations(Elab *e, const Stmt *s, int64_t iterations, int64_t 
 /* ---- emit.c: making ops ----------------------------------------------------------------------------------- */
 
 const char *elab_join_path(Elab *e, const char *scope, const char *name);
-const char *elab_unique_path(Elab *e, const char *scope, const char *name); /* with a number if it is in use */
+const char *elab_scope_path(Elab *e, const char *scope, const char *name); /* with a number if it is in use */
+const char *elab_op_path(Elab *e, const char *scope, const char *name);    /* the same, for the path of an op */
 /* For a value of the frame: "h", "h.1".  The builder could do it too, but would count from 1 each time. */
 const char *elab_unique_value_name(Elab *e, const char *name);
 

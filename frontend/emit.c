@@ -26,7 +26,15 @@ static const char *take_name(Elab *e, Table *taken, const char *name, char separ
     return name;
 }
 
-const char *elab_unique_path(Elab *e, const char *scope, const char *name) {
+const char *elab_scope_path(Elab *e, const char *scope, const char *name) {
+    Table *taken = e->sharing ? &e->sharing->paths : &e->paths;
+    return take_name(e, taken, elab_join_path(e, scope, name), '_');
+}
+
+/* Each op has a path of its own.  In a call by `sharing` it takes a number among the scopes, too, as it did in the
+ * first call. */
+const char *elab_op_path(Elab *e, const char *scope, const char *name) {
+    if (e->sharing) elab_scope_path(e, scope, name);
     return take_name(e, &e->paths, elab_join_path(e, scope, name), '_');
 }
 
@@ -89,7 +97,7 @@ static bool make_results(Elab *e, Loc loc, Op *o, const Loc *operands) {
 void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, int results) {
     for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
     if (!elab_charge(e, loc, 1)) return;
-    o->path = elab_unique_path(e, e->frame->scope, ir_op_info[o->code].name);
+    o->path = elab_op_path(e, e->frame->scope, ir_op_info[o->code].name);
     o->layer = e->frame->layer;
     o->pos = elab_pos(e, loc);
     if (!make_results(e, loc, o, operands)) return;

@@ -513,6 +513,7 @@ int elab_graph_op(Elab *e, const GraphOp *op, const Expr *x, const Item *tensors
     const char *outer = e->frame->scope, *scope = scope_of_op(e, x);
     int results = op->results ? op->results : 1;
     for (int i = 0; i < results; i++) out[i] = ERROR_ITEM;
+    if (elab_refuse_sharing(e, x)) return results;
     if (scope) e->frame->scope = scope;
     given.good = elab_take_operands(e, op->code, op->takes, tensors, locs, count, given.in) && scope;
     bool is_f32 = given.good && op->code == OP_cast && ir_dtype(e->f, given.in[0]) == AMP_DT_F32;

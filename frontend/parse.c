@@ -176,6 +176,7 @@ int amp_yylex(AMP_YYSTYPE *value, AMP_YYLTYPE *loc, Parse *p) {
         int keyword = FIND(contextual, t.value.name->text, NAME);
         if (keyword != NAME && keyword_follows(p)) t.token = keyword;
     }
+    if (t.token == NAME && p->previous == ')' && !strcmp(t.value.name->text, "sharing")) t.token = SHARING;
     if (t.token == NEWLINE) p->recovering = false;
     if (begins_declaration(t.token)) p->lost = false;
     track_bracket(p, t.token, t.loc);

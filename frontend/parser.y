@@ -130,6 +130,7 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %token ARROW "'->'" RANGE "'..'" EQUAL "'=='" NOT_EQUAL "'!='" LESS_EQUAL "'<='" GREATER_EQUAL "'>='"
 %token <name> REPEAT "'repeat'" IN "'in'" IF "'if'" ELSE "'else'" RETURN "'return'" AS "'as'" BECAUSE "'because'"
 %token <name> NONE "'none'" TRUE "'true'" FALSE "'false'" AND "'and'" OR "'or'" NOT "'not'" BATCH "'N'"
+%token <name> SHARING "'sharing'"
 %token <name> AMP "'amp'" INCLUDE "'include'" CONST "'const'" BLOCK "'block'" MODEL "'model'" TRAIN "'train'"
 %token <name> PRECISION "'precision'" PARAM "'param'" STATE "'state'" UPDATE "'update'" INIT "'init'" INPUT "'input'"
 %token <name> LOSS "'loss'" METRIC "'metric'" GROUP "'group'"
@@ -374,10 +375,17 @@ expr:
     }
   | '[' exprs ']' { $$ = checked(p, @$, expr_items(p->arena, @$, EXPR_LIST, $2)); };
 
-call: NAME '(' callee_args ')' opt_as
+call:
+    NAME '(' callee_args ')' opt_as
     {
         $3->callee = $1;
         $3->as = $5;
+        $$ = checked(p, @$, expr_call(p->arena, @$, $3));
+    }
+  | NAME '(' callee_args ')' SHARING path
+    {
+        $3->callee = $1;
+        $3->sharing = $6;
         $$ = checked(p, @$, expr_call(p->arena, @$, $3));
     };
 

@@ -67,6 +67,8 @@ static void report_unknown(Elab *e, const Name *name) {
 
 /* The first read makes the parameter an input of `forward`. */
 static Item read_param(Elab *e, const Binding *b) {
+    Val before = elab_updated_before(e, b->item.param);
+    if (before.id) return item_tensor(before);
     Val v = ir_use_state(e->f, b->item.param);
     elab_set_origin(e, v, e->frame->layer ? b->item.param->name : b->name->text, b->name->loc);
     return item_tensor(v);

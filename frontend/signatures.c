@@ -321,6 +321,7 @@ bool elab_signature(Elab *e, const Expr *x, SignatureKind kind, Call *out) {
     }
     const Signature *s = find_signature(e, x, kind);
     if (!s) return false;
+    if (elab_refuse_sharing(e, x)) return false;
     if (x->call.has_semicolon || x->call.as) {
         elab_error(e, x->loc, "%s takes neither ';' nor 'as'", name_of(s));
         return false;

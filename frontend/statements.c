@@ -28,10 +28,6 @@ void elab_binding(Elab *e, const Stmt *s) {
 
 /* ---- param and state -------------------------------------------------------------------------------------- */
 
-typedef struct Declared {
-    Loc loc;
-} Declared;
-
 /* A parameter is f32; a state may be a counter too. */
 static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *shape) {
     bool is_param = s->kind == STMT_PARAM;
@@ -49,16 +45,19 @@ static bool check_state_type(Elab *e, const Stmt *s, Dtype dtype, const Shape *s
     return true;
 }
 
-static bool claim_path(Elab *e, const char *path, Loc loc) {
+static bool claim_path(Elab *e, const char *path, const Stmt *s) {
+    Loc loc = s->declare.name->loc;
     const Declared *first = table_get(&e->param_names, path);
     if (first) {
         Diag *diag = elab_error(e, loc, "there is already a parameter or state '%s'", path);
         diag_note(e->d, diag, first->loc, "it is declared here");
-        diag_help(e->d, diag, "name the call's scope with `as`; to share a parameter, use the same param");
+        diag_help(e->d, diag,
+                  "name the call's scope with `as`; to share a parameter, use the same param, or call its block "
+                  "again by `sharing`");
         return false;
     }
     Declared *declared = arena_new(e->a, Declared);
-    declared->loc = elab_user_loc(e, loc);
+    *declared = (Declared){elab_user_loc(e, loc), s, e->m->states.len};
     table_set(e->a, &e->param_names, path, declared);
     return true;
 }
@@ -76,7 +75,8 @@ static State *make_state(Elab *e, const Stmt *s) {
     good = elab_signature(e, s->declare.value, SIGNATURE_INITIALISER, &init) && good;
     if (!path || !good || !check_state_type(e, s, dtype, &shape)) return NULL;
     path = elab_join_path(e, e->frame->scope, path);
-    if (!claim_path(e, path, s->declare.name->loc) || !elab_charge_param(e, s->loc)) return NULL;
+    if (e->sharing) return elab_shared_state(e, s, path, dtype, &shape);
+    if (!claim_path(e, path, s) || !elab_charge_param(e, s->loc)) return NULL;
     State *state = ir_state_new(e->m, path, s->kind == STMT_PARAM ? STATE_PARAM : STATE_BUFFER, dtype, shape);
     state->init = init;
     state->pos = elab_pos(e, s->declare.name->loc);
@@ -92,7 +92,7 @@ static void elaborate_param(Elab *e, const Stmt *s) {
 
 /* ---- update ----------------------------------------------------------------------------------------------- */
 
-/* The state with that name; an error if it is already updated. */
+/* The state with that name; an error if the same call of its block updates it already. */
 static const State *state_to_update(Elab *e, const Name *name) {
     const Binding *b = elab_find(e, name->text);
     if (!b) elab_read(e, name); /* reports it */
@@ -105,8 +105,8 @@ static const State *state_to_update(Elab *e, const Name *name) {
         diag_note(e->d, diag, elab_user_loc(e, b->name->loc), "'%s' is defined here", name->text);
         return NULL;
     }
-    const Declared *first = table_get(&e->updates, b->item.param->name);
-    if (!first) return b->item.param;
+    const Updated *first = table_get(&e->updates, b->item.param->name);
+    if (!first || first->sharing != elab_sharing_number(e)) return b->item.param;
     Diag *diag = elab_error(e, name->loc, "state '%s' is updated twice", b->item.param->name);
     diag_note(e->d, diag, first->loc, "first here");
     return NULL;
@@ -120,17 +120,30 @@ static bool fits_state(Elab *e, Loc loc, const State *state, Val v) {
     return false;
 }
 
+/* A block that is applied again replaces the next value, which it made from the one before. */
+static void set_next_value(Elab *e, const Stmt *s, const State *state, Val v) {
+    Updated *updated = table_get(&e->updates, state->name);
+    if (updated) {
+        e->update_results.data[updated->result].value = v;
+    } else {
+        updated = arena_new(e->a, Updated);
+        updated->result = e->update_results.len;
+        Result result = {.name = amp_result_text(e->a, RESULT_UPDATE, NO_BLOCK, state->name), .value = v};
+        vec_push(e->a, &e->update_results, result);
+        table_set(e->a, &e->updates, state->name, updated);
+    }
+    updated->loc = elab_user_loc(e, s->loc);
+    updated->sharing = elab_sharing_number(e);
+}
+
 /* The next value becomes a result of `forward`, after all others; only training uses it. */
 static void elaborate_update(Elab *e, const Stmt *s) {
     const State *state = state_to_update(e, s->assign.name);
+    e->updating = true;
     Item item = elab_eval(e, s->assign.value);
     Val v = item.kind == ITEM_ERROR ? NO_VAL : elab_as_tensor(e, s->assign.value->loc, &item);
-    if (!state || !v.id || !fits_state(e, s->assign.value->loc, state, v)) return;
-    Declared *declared = arena_new(e->a, Declared);
-    declared->loc = elab_user_loc(e, s->loc);
-    table_set(e->a, &e->updates, state->name, declared);
-    Result result = {.name = amp_result_text(e->a, RESULT_UPDATE, NO_BLOCK, state->name), .value = v};
-    vec_push(e->a, &e->update_results, result);
+    e->updating = false;
+    if (state && v.id && fits_state(e, s->assign.value->loc, state, v)) set_next_value(e, s, state, v);
 }
 
 void elab_add_updates(Elab *e) {

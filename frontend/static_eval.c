@@ -233,6 +233,7 @@ bool elab_is_static_builtin(const char *name, const Item *args, int count) {
 
 Item elab_static_builtin(Elab *e, const Expr *call, const Item *args, int count) {
     const Builtin *b = find_builtin(call->call.callee->text);
+    if (elab_refuse_sharing(e, call)) return ERROR_ITEM;
     if (call->call.has_semicolon || call->call.as)
         return elab_error_item(e, call->loc, "%s is computed at compile time; it takes neither ';' nor 'as'", b->name);
     if (count != b->args)

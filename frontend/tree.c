@@ -51,11 +51,14 @@ Expr *expr_items(Arena *a, Loc loc, ExprKind kind, ExprVec items) {
     return nested(expr, depth);
 }
 
+static const Path *call_path(const CallExpr *call) { return call->as ? call->as : call->sharing; }
+
 Expr *expr_call(Arena *a, Loc loc, const CallExpr *call) {
     Expr *expr = expr_new(a, EXPR_CALL, loc);
     expr->call = *call;
     int depth = deepest_arg(deepest_arg(0, &call->args), &call->statics);
-    for (int i = 0; call->as && i < call->as->parts.len; i++) depth = deeper(depth, call->as->parts.data[i].index);
+    const Path *path = call_path(call);
+    for (int i = 0; path && i < path->parts.len; i++) depth = deeper(depth, path->parts.data[i].index);
     return nested(expr, depth);
 }
 
@@ -78,8 +81,9 @@ bool expr_any_name(const Expr *x, bool (*test)(void *, const Name *), void *user
     case EXPR_CALL:
         found = any_name_in_args(&x->call.args, test, user);
         found = any_name_in_args(&x->call.statics, test, user) || found;
-        for (int i = 0; x->call.as && i < x->call.as->parts.len; i++)
-            found = expr_any_name(x->call.as->parts.data[i].index, test, user) || found;
+        const Path *path = call_path(&x->call);
+        for (int i = 0; path && i < path->parts.len; i++)
+            found = expr_any_name(path->parts.data[i].index, test, user) || found;
         return found;
     case EXPR_TUPLE:
     case EXPR_LIST:

@@ -84,7 +84,7 @@ typedef struct CallExpr {
     ArgVec args;    /* before ';' */
     ArgVec statics; /* after it */
     bool has_semicolon;
-    Path *as; /* or NULL */
+    Path *as, *sharing; /* at most one; else NULL */
 } CallExpr;
 
 struct Expr {

@@ -1,4 +1,4 @@
-// What constructs of the language compute: gradients that are cut off.
+// What constructs of the language compute: gradients that are cut off, and blocks that are applied again.
 #include "tests/e2e/harness.h"
 
 #include <cmath>
@@ -81,6 +81,56 @@ TEST(Detach, CostsNoKernel) {
         return count;
     };
     EXPECT_EQ(kernels("detach(h)"), kernels("h"));
+}
+
+// ---- sharing --------------------------------------------------------------------------------------------------------
+
+std::vector<float> trained(const std::string &text) {
+    Training r(e2e::compile_to_file(text, "sharing.so"), 5);
+    if (!r.ok()) return {};
+    std::vector<float> x(20);
+    for (size_t i = 0; i < x.size(); i++) x[i] = std::sin(static_cast<float>(i));
+    const void *inputs[] = {x.data()};
+    amp_step_report report;
+    for (int i = 0; i < 3; i++) EXPECT_EQ(amp_step(r.session, inputs, 5, &report, &r.err), AMP_OK) << r.err.message;
+    return e2e::all_params(r);
+}
+
+// Gradients of both applications reach the parameter, as if it had been written out.
+TEST(Sharing, TrainsAsTheSameParamUsedTwice) {
+    const std::string train = "train m {\n loss = mean(y * y)\n optimizer = adam(0.01)\n}\n";
+    for (const char *precision : {"precision fp32 { }\n", "precision fp16 { }\n"}) {
+        std::string shared = "amp 1\nmodel m(x: f32[N, 4]) -> y {\n h = tanh(linear(x; out = 4) as fc)\n"
+                             " y = linear(h) sharing fc\n init \"fc.*\" = constant(0.5)\n}\n",
+                    written = "amp 1\nmodel m(x: f32[N, 4]) -> y {\n param w as fc.weight: f32[4, 4] = constant(0.5)\n"
+                              " param b as fc.bias: f32[4] = constant(0.5)\n h = tanh(linear(x, w, b))\n"
+                              " y = linear(h, w, b)\n}\n";
+        std::vector<float> a = trained(shared + train + precision), b = trained(written + train + precision);
+        ASSERT_EQ(a.size(), 20u);
+        EXPECT_NE(a[0], 0.5f);
+        EXPECT_TRUE(e2e::same_bits(a, b)) << precision;
+    }
+}
+
+// Momentum 0.5: the running mean goes from 0 to m1 / 2, and on to m1 / 4 + m2 / 2.
+TEST(Sharing, RunningStatisticsFollowBothApplications) {
+    for (const char *settings : {"", " accumulate = 2\n"}) {
+        std::string text = std::string("amp 1\nmodel m(x: f32[N, 1], z: f32[N, 1]) -> y {\n"
+                                       " a = batch_norm(x; momentum = 0.5) as bn\n b = batch_norm(z) sharing bn\n"
+                                       " y = a + b\n}\ntrain m {\n loss = mean(y * y)\n optimizer = sgd(0.1)\n") +
+                           settings + "}\nprecision fp32 { }\n";
+        Training r(e2e::compile_to_file(text, "sharing_bn.so"), 2);
+        ASSERT_TRUE(r.ok());
+        const float x[] = {1, 3}, z[] = {10, 20};
+        const void *inputs[] = {x, z};
+        amp_step_report report;
+        double mean = 0;
+        for (int i = 0; i < (*settings ? 2 : 1); i++) {
+            ASSERT_EQ(amp_step(r.session, inputs, 2, &report, &r.err), AMP_OK) << r.err.message;
+            mean = (mean * 0.5 + 2 * 0.5) * 0.5 + 15 * 0.5;
+        }
+        EXPECT_NEAR(number(r, "bn.running_mean"), mean, 1e-5);
+    }
 }
 
 } // namespace

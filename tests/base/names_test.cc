@@ -76,8 +76,12 @@ TEST_F(Names, EveryProgramAndBack) {
 }
 
 TEST_F(Names, EveryCounterAndBack) {
-    for (int kind = 1; kind < COUNTER_KINDS; kind++)
-        ExpectCounter(amp_counter_word(CounterKind(kind)), CounterKind(kind), NO_BLOCK);
+    for (int kind = 1; kind < COUNTER_KINDS; kind++) {
+        const bool numbered = kind == COUNTER_LR_SCALE; // only ever of a group
+        const std::string word = amp_counter_word(CounterKind(kind));
+        ExpectCounter((word + (numbered ? ".2" : "")).c_str(), CounterKind(kind), numbered ? 2 : NO_BLOCK);
+    }
+    ExpectCounter("lr_scale", COUNTER_NONE, NO_BLOCK);
     ExpectCounter("step", COUNTER_STEP, NO_BLOCK);
     ExpectCounter("step.3", COUNTER_STEP, 3);
     for (const char *name : {"", "steps", "step.", "step.x", "iteration.0", "seed.1", "scale.0", "fc1.weight"})

@@ -140,7 +140,14 @@ static int edit_distance(const char *a, int a_len, const char *b, int b_len) {
     return rows[a_len % 3][b_len];
 }
 
-/* Near means: at most a third of the longer word changed, at least one letter allowed. */
+static int lower_of(char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; }
+
+static bool differs_in_case_only(const char *a, const char *b) {
+    while (*a && lower_of(*a) == lower_of(*b)) a++, b++;
+    return !*a && !*b;
+}
+
+/* Near means: at most a third of the longer word changed, at least one letter allowed; or any letters' case. */
 const char *text_nearest(const char *word, const char *const *candidates, int count) {
     const char *best = NULL;
     int best_distance = 0;
@@ -150,6 +157,7 @@ const char *text_nearest(const char *word, const char *const *candidates, int co
         size_t len = strlen(candidates[i]);
         if (len > MAX_WORD) continue;
         size_t longer = len > word_len ? len : word_len;
+        if (differs_in_case_only(word, candidates[i])) return candidates[i];
         int distance = edit_distance(word, (int)word_len, candidates[i], (int)len);
         if (distance > (longer < 3 ? 1 : (int)longer / 3) || (size_t)distance >= longer) continue;
         if (best && distance >= best_distance) continue;

@@ -112,7 +112,9 @@ static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
     }
     Diag *diag = elab_error(e, type->word->loc, "'%s' is not a tensor type", type->word->text);
     if (!strcmp(type->word->text, "f64")) diag_help(e->d, diag, "models compute in f32 at most: write f32");
-    else elab_help_choice(e, diag, type->word->text, words, TENSOR_TYPE_COUNT);
+    else if (text_nearest(type->word->text, words, TENSOR_TYPE_COUNT))
+        elab_help_nearest(e, diag, type->word->text, words, TENSOR_TYPE_COUNT);
+    else diag_help(e->d, diag, "the choices are f32, f16, i32 and u8; i64 for states that count");
     return false;
 }
 

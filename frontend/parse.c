@@ -196,10 +196,12 @@ void parse_too_deep(Parse *p, Loc loc) {
     p->too_deep = p->lost = true;
 }
 
-/* An open bracket on an earlier line is a more likely cause than the unexpected word. */
+/* An open bracket on an earlier line is a more likely cause than the unexpected word: a brace, where the file ends or
+ * the word begins a declaration. */
 static void note_open_bracket(Parse *p, Diag *diag, Loc loc) {
     const struct Bracket *b = p->unclosed.open ? &p->unclosed : tokens_open_bracket(p);
-    if (!b || !(b->open != '{' || loc.begin == p->source->len)) return;
+    if (!b) return;
+    if (b->open == '{' && loc.begin != p->source->len && !begins_declaration(p->previous)) return;
     if (memchr(p->source->text + b->loc.begin, '\n', loc.begin - b->loc.begin))
         diag_note(p->diags, diag, b->loc, "this '%c' is not closed", b->open);
 }

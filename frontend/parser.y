@@ -442,6 +442,8 @@ static const char *foreign_syntax(yysymbol_kind_t token, const Loc *loc) {
         return "a block is `block name(x) -> y { ... }`";
     if (token == YYTRANSLATE('*') && loc->begin > 0 && loc->source->text[loc->begin - 1] == '*')
         return "a power is pow(x; e = 2.0)";
+    const char *text = loc->source->text + loc->begin;
+    if (token == YYTRANSLATE('/') && (text[1] == '/' || text[1] == '*')) return "a comment begins with #";
     if (token == YYTRANSLATE('['))
         return "tensors are not indexed; write slice(x; dim = 1, from = 0, to = 1), and reshape to drop the dimension";
     return NULL;

@@ -25,12 +25,21 @@ static Shape without_dims(const Shape *s, const Dims *dims, bool keep, const cha
     return out;
 }
 
+static bool depends_on_n(const Shape *s) {
+    for (int i = 0; i < s->rank; i++)
+        if (s->d[i].n) return true;
+    return false;
+}
+
 /* Logits or log-probabilities [..., C], operand |i|, and targets [...], the next one. */
 static const char *check_targets(const Inferring *c, int i) {
     Shape rows = *infer_in(c, i);
     if (rows.rank == 0) return infer_mismatch(c, "needs [..., classes]");
     rows.rank--;
-    return shape_equal(&rows, infer_in(c, i + 1)) ? NULL : infer_mismatch(c, "the targets are not one per row");
+    if (shape_equal(&rows, infer_in(c, i + 1))) return NULL;
+    bool lacks_n = !depends_on_n(&rows) && depends_on_n(infer_in(c, i + 1));
+    return infer_mismatch(c, lacks_n ? "the targets are N, one per sample, and the other operand has no dimension N"
+                                     : "the targets are not one per row");
 }
 
 const char *infer_reduce(Inferring *c) {

@@ -109,6 +109,13 @@ static size_t most_values(size_t header) {
     return dense < most ? dense : most;
 }
 
+/* Its first bytes, in place of a number. */
+static bool is_text(const char *data) {
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        if (data[i] != '\t' && data[i] != '\r' && data[i] != '\n' && (data[i] < ' ' || data[i] > '~')) return false;
+    return true;
+}
+
 static amp_status read_header(TensorReader *r) {
     amp_safetensors *f = r->file;
     const char *text = f->data + LENGTH_BYTES;
@@ -117,6 +124,8 @@ static amp_status read_header(TensorReader *r) {
                       "safetensors.torch.save_file");
     if (f->size < LENGTH_BYTES) return bad(r, "it has only %zu bytes", f->size);
     uint64_t length = read_le64(f->data);
+    if (length > MAX_HEADER && is_text(f->data))
+        return bad(r, "it begins with text, and not with the size of its header");
     if (length > MAX_HEADER)
         return bad(r, "its header would have %llu bytes; at most %d are allowed", (unsigned long long)length,
                    MAX_HEADER);

@@ -74,10 +74,24 @@ static void hash_without(const char *data, size_t size, size_t at, uint8_t out[H
     amp_sha256_final(&hash, out);
 }
 
+/* Text with a line "amp 1", as a model's first statement is. */
+static bool is_model_text(const char *data, size_t size) {
+    size_t line = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (!data[i] || (signed char)data[i] < 0) return false;
+        if (i == line && size - i > 4 && !memcmp(data + i, "amp ", 4) && data[i + 4] >= '0' && data[i + 4] <= '9')
+            return true;
+        if (data[i] == '\n') line = i + 1;
+    }
+    return false;
+}
+
 static amp_status check_bytes(const char *path, const char *data, size_t size, amp_error *err) {
     size_t at, length;
     uint8_t hash[HASH_SIZE];
     amp_error why = {0};
+    if (is_model_text(data, size))
+        return amp_fail(err, AMP_BAD_FILE, "%s: the text of a model; compile it: ampc model.amp -o model.so", path);
     if (amp_elf_section(data, size, AMP_MODEL_HASH_SECTION, &at, &length, &why))
         return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc, or damaged: %s", path, why.message);
     if (length != HASH_SIZE)

@@ -103,6 +103,8 @@ TEST(ModelFile, OtherFilesAreToldApart) {
     ExpectMessage(err, "missing.so: cannot open");
     EXPECT_EQ(Load("", &err), AMP_BAD_FILE);
     EXPECT_EQ(Load("amp 1\nmodel ...", &err), AMP_BAD_FILE);
+    ExpectMessage(err, "tiny.so: the text of a model; compile it: ampc model.amp");
+    EXPECT_EQ(Load("\xff\namp 1\n", &err), AMP_BAD_FILE);
     ExpectMessage(err, "not a model of ampc");
     EXPECT_EQ(amp_model_load("/bin/sh", nullptr, &model, &err), AMP_BAD_FILE);
     ExpectMessage(err, "no section .amp.sha256");

@@ -186,6 +186,7 @@ AMP_API AMP_MUST_USE amp_status amp_params_set(amp_params *params, const char *n
 /* safetensors: exactly the model's params and buffers by name and shape (f32, f16, bf16 and f64 are converted); all or
  * nothing. */
 AMP_API AMP_MUST_USE amp_status amp_params_load(amp_params *params, const char *path, amp_error *err);
+/* The same file; one that is there already is replaced, whatever it holds, once the new one is whole. */
 AMP_API AMP_MUST_USE amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err);
 /* The same of the |size| bytes of a file at |bytes|, which are only read, during the call.  |name| names them in
  * errors; NULL: "params in memory". */

@@ -660,7 +660,7 @@ run 0 "$amprun" train "$work/fp32.so" --data "$data" --steps 4 --batch 16 --save
 cp "$work/good.ck" "$work/good_before.ck"
 keeps "$work/good.st" 1 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 \
     --save "$work/good.st" --checkpoint "$work/good.ck"
-says 'not finite' 'training ends' '--save' 'not written' '--force'
+says 'not finite' 'training ends' "$work/inf.st: x, sample 0, has a NaN" '--save' 'not written' '--force'
 holds 'nor the checkpoint' cmp "$work/good.ck" "$work/good_before.ck"
 run 0 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 --save "$work/good.st" --force
 

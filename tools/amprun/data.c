@@ -296,6 +296,33 @@ int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *
     return 0;
 }
 
+static bool is_infinite_at(const Column *c, const char *at) {
+    uint16_t half;
+    float single;
+    if (c->dtype == AMP_DT_F32) return memcpy(&single, at, sizeof single), !isfinite(single);
+    if (c->dtype == AMP_DT_F16) return memcpy(&half, at, sizeof half), (half & 0x7c00) == 0x7c00;
+    return false;
+}
+
+static bool has_infinite(const Column *c, const char *sample) {
+    size_t size = c->sample_bytes / (size_t)c->elements;
+    for (int64_t i = 0; i < c->elements; i++)
+        if (is_infinite_at(c, sample + (size_t)i * size)) return true;
+    return false;
+}
+
+void data_describe_infinite(const Dataset *d, void *const *batch, char *text, size_t size) {
+    for (int64_t i = 0; i < d->count; i++) {
+        if (data_gather(d, &i, 1, batch)) return;
+        for (int c = 0; c < d->columns; c++) {
+            if (!has_infinite(&d->column[c], batch[c])) continue;
+            snprintf(text, size, "%s: %s, sample %lld, has a NaN or an infinity", d->spec, d->column[c].name,
+                     (long long)row_of(d, i));
+            return;
+        }
+    }
+}
+
 int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_error *err) {
     static const char word[] = "sample ";
     const char *at = strstr(err->message, word);

@@ -64,6 +64,8 @@ void *const *data_batch_new(const Dataset *d, int64_t n); /* NULL when memory is
 void data_batch_free(const Dataset *d, void *const *batch);
 /* Reports and returns 1 where the files have shrunk since they were opened. */
 int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch);
+/* Names the first sample with a NaN or an infinity, if there is one; else |text| stays as it is.  Reads all data. */
+void data_describe_infinite(const Dataset *d, void *const *batch, char *text, size_t size);
 /* Reports an error of a call on such a batch, with its "sample K" as the one of the file; returns 1. */
 int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_error *err);
 

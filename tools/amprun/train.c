@@ -82,13 +82,13 @@ static int keep(Training *t) {
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-static void report_stop(const Training *t, int signal, int64_t iteration) {
+/* |why|: "SIGINT". */
+static void report_stop(const Training *t, const char *why, int64_t iteration) {
     const Args *a = t->args;
     char kept[2 * AMP_FILE_PATH] = "; nothing was asked to be kept (--save, --checkpoint)";
     if (a->checkpoint) snprintf(kept, sizeof kept, "; go on with --resume %s", a->checkpoint);
     else if (a->save) snprintf(kept, sizeof kept, "; its parameters are in %s", a->save);
-    report_text("%s: training ended after step %" PRId64 " of %" PRId64 "%s", stopping_name(signal), iteration,
-                t->total_steps, kept);
+    report_text("%s: training ended after step %" PRId64 " of %" PRId64 "%s", why, iteration, t->total_steps, kept);
 }
 
 static int nothing_left(Training *t, int64_t iteration) {
@@ -111,9 +111,10 @@ static int run(Training *t) {
     bool kept = !keep(t);
     failed |= log_close(&t->log);
     if (amp_session_get_scaler(t->run.session, &scaler, &err)) return report(&err);
+    if (failed && kept) report_stop(t, "after this error", scaler.iteration);
     if (failed || !kept) return 1;
     if (!signal || scaler.iteration >= t->total_steps) return 0;
-    report_stop(t, signal, scaler.iteration);
+    report_stop(t, stopping_name(signal), scaler.iteration);
     return SIGNALLED + signal;
 }
 

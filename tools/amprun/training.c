@@ -232,10 +232,12 @@ static int check_numbers(Training *t) {
     int64_t damaged = saving_damage(&t->run, &t->infinite);
     if (!damaged) return 0;
     progress_clear(&t->progress);
+    char cause[512] = "a lower learning rate, or clip_norm, may help";
+    data_describe_infinite(&t->train, t->inputs, cause, sizeof cause);
     return report_text("step %" PRId64 ": the loss is %f, and %" PRId64
                        " numbers of the parameters are not finite; training "
-                       "ends, as nothing more can be learnt (a lower learning rate, or clip_norm, may help)",
-                       t->last.iteration, t->last.loss, damaged);
+                       "ends, as nothing more can be learnt (%s)",
+                       t->last.iteration, t->last.loss, damaged, cause);
 }
 
 static int end_step(Training *t, int64_t index, int64_t n) {

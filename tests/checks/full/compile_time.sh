@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# Compile time (of the processor) is linear: a linear and a relu, repeated up to 100,000 times, up to the plan.  The exponent of a line
-# through log(time) over log(layers) is at most 1.15; --layers "100 1000" measures others.  100,000 layers need 20 GB of memory.
+# Compile time (of the processor) is linear: a linear and a relu, repeated up to 100,000 times, up to the plan; and elementwise ops in one
+# chain, all different, up to the model.so, which is the C compiler's time. The exponent of a line through log(time) over log(count) is at
+# most 1.15; --layers "100 1000" and --ops "500 2000" measure others.  100,000 layers need 20 GB of memory.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc
-layers='100 1000 10000 100000'
-[[ ${1:-} != --layers ]] || layers=$2
+layers='100 1000 10000 100000' ops='1000 4000 16000'
+while (($#)); do
+    case $1 in
+    --layers) layers=$2 ;;
+    --ops) ops=$2 ;;
+    esac
+    shift 2
+done
 
 cat >"$work/deep.amp" <<'AMP'
 amp 1
@@ -21,6 +28,15 @@ train deep {
 precision fp16 { loss_scale = dynamic(init = 65536.0) }
 AMP
 
+cat >"$work/chain.amp" <<'AMP'
+amp 1
+const OPS = 1000
+model chain(x: f32[N, 8]) -> h {
+    h = x
+    repeat i in 0..OPS / 2 { h = tanh(h) * (1.0 + 0.001 * i) }
+}
+AMP
+
 # What `times` writes: the second line is the processor time of this shell's children.
 seconds() {
     python3 - "$work/$1" "$work/$2" <<'PYTHON'
@@ -30,13 +46,17 @@ print(round(last - first, 3))
 PYTHON
 }
 
-for count in $layers; do
-    times >"$work/first"
-    run 0 "$bin/tools/ampc" "$work/deep.amp" -D LAYERS="$count" --stop-after=plan --emit ir -o "$work/deep.ir"
-    times >"$work/last"
-    printf '%s %s %s\n' "$count" "$(seconds first last)" "$(wc -c <"$work/deep.ir")" | tee -a "$work/times"
-done
-exponent=$(python3 - "$work/times" <<'PYTHON'
+# exponent NAME CONST COUNTS OPTIONS...: one line for each count
+exponent() {
+    local name=$1 const=$2 counts=$3 count exponent
+    shift 3
+    for count in $counts; do
+        times >"$work/first"
+        run 0 "$bin/tools/ampc" "$work/$name.amp" -D "$const=$count" "$@" -o "$work/$name.out"
+        times >"$work/last"
+        printf '%s %s %s\n' "$count" "$(seconds first last)" "$(wc -c <"$work/$name.out")" | tee -a "$work/$name.times"
+    done
+    exponent=$(python3 - "$work/$name.times" <<'PYTHON'
 import math, sys
 # below a tenth of a second starting the program is what is measured
 rows = [(float(n), float(t)) for n, t, _ in map(str.split, open(sys.argv[1]))]
@@ -45,7 +65,11 @@ mx, my = (sum(axis) / len(points) for axis in zip(*points))
 spread = sum((x - mx) ** 2 for x, _ in points)
 print(f"{sum((x - mx) * (y - my) for x, y in points) / spread:.3f}" if spread else "1.000")
 PYTHON
-)
-printf 'exponent %s\n' "$exponent"
-holds 'the exponent is at most 1.15' python3 -c "assert $exponent <= 1.15"
+    )
+    printf '%s: exponent %s\n' "$name" "$exponent"
+    holds "$name: the exponent is at most 1.15" python3 -c "assert $exponent <= 1.15"
+}
+
+exponent deep LAYERS "$layers" --stop-after=plan --emit ir
+exponent chain OPS "$ops" --isa portable --target cpu
 finish

@@ -286,7 +286,8 @@ bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *ite
 static const Opcode operator_ops[OPERATOR_COUNT] = {
     [OPERATOR_ADD] = OP_add, [OPERATOR_SUB] = OP_sub, [OPERATOR_MUL] = OP_mul, [OPERATOR_DIV] = OP_div,
     [OPERATOR_NEG] = OP_neg, [OPERATOR_EQ] = OP_eq,   [OPERATOR_NE] = OP_ne,   [OPERATOR_LT] = OP_lt,
-    [OPERATOR_LE] = OP_le,   [OPERATOR_GT] = OP_gt,   [OPERATOR_GE] = OP_ge,
+    [OPERATOR_LE] = OP_le,   [OPERATOR_GT] = OP_gt,   [OPERATOR_GE] = OP_ge,   [OPERATOR_AND] = OP_and,
+    [OPERATOR_OR] = OP_or,   [OPERATOR_NOT] = OP_not,
 };
 
 static bool is_counter(const Elab *e, const Item *item) {
@@ -305,13 +306,6 @@ static Item count_up(Elab *e, const Expr *x, const Item *left, const Item *right
     return ERROR_ITEM;
 }
 
-static bool refuse_logic(Elab *e, const Expr *x) {
-    const char *spelling = operator_spelling[x->operation.op];
-    Diag *diag = elab_error(e, x->loc, "'%s' combines conditions known at compile time, not tensors", spelling);
-    diag_help(e->d, diag, "where(c, a, b) selects by element");
-    return false;
-}
-
 /* The language defines no rounding for a quotient of integers. */
 static bool refuse_integers(Elab *e, const Expr *x, const Val *in) {
     if (x->operation.op != OPERATOR_DIV || ir_dtype(e->f, in[0]) != AMP_DT_I32) return true;
@@ -323,14 +317,11 @@ static bool refuse_integers(Elab *e, const Expr *x, const Val *in) {
 Item elab_tensor_operation(Elab *e, const Expr *x, const Item *left, const Item *right) {
     Opcode code = operator_ops[x->operation.op];
     int count = right ? 2 : 1;
-    if (!code) {
-        refuse_logic(e, x);
-        return ERROR_ITEM;
-    }
+    const char *takes = letter_of_types(code, 0) == 'c' ? "c" : "v";
     if (is_counter(e, left) || is_counter(e, right)) return count_up(e, x, left, right);
     Loc locs[2] = {x->operation.left->loc, right ? x->operation.right->loc : x->loc};
     Item items[2] = {*left, right ? *right : ERROR_ITEM};
     Val in[2];
-    if (!elab_take_operands(e, code, "v", items, locs, count, in) || !refuse_integers(e, x, in)) return ERROR_ITEM;
+    if (!elab_take_operands(e, code, takes, items, locs, count, in) || !refuse_integers(e, x, in)) return ERROR_ITEM;
     return elab_emit(e, x->loc, ir_op_new(e->f, code, in, count), locs);
 }

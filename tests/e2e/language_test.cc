@@ -1,4 +1,4 @@
-// What constructs of the language compute: gradients that are cut off, and blocks that are applied again.
+// What constructs of the language compute: gradients that are cut off, blocks that are applied again, conditions.
 #include "tests/e2e/harness.h"
 
 #include <cmath>
@@ -130,6 +130,28 @@ TEST(Sharing, RunningStatisticsFollowBothApplications) {
             mean = (mean * 0.5 + 2 * 0.5) * 0.5 + 15 * 0.5;
         }
         EXPECT_NEAR(number(r, "bn.running_mean"), mean, 1e-5);
+    }
+}
+
+// ---- conditions -----------------------------------------------------------------------------------------------------
+
+// By element and broadcast, in the forward and the backward pass.
+TEST(Conditions, AreCombinedByElement) {
+    for (const char *precision : {"fp32", "fp16"}) {
+        SCOPED_TRACE(precision);
+        std::string text = "amp 1\nmodel m(x: f32[N, 3], low: f32[N]) -> y {\n param w: f32[3] = ones()\n"
+                           " h = x * w\n inside = h > -1.0 and not h > 1.0\n"
+                           " some = inside or reshape(low; shape = [N, 1]) < 0.0\n y = where(some, h, 0.0)\n}\n"
+                           "train m {\n loss = sum(where(y != 0.0 and (y > 0.0 or y < 0.0), y, 0.0))\n"
+                           " optimizer = sgd(0.5)\n}\nprecision ";
+        Training r(e2e::compile_to_file(text + precision + " { }\n", "conditions.so"), 2);
+        ASSERT_TRUE(r.ok());
+        const float x[] = {0.5f, -2.0f, 3.0f, 1.0f, 4.0f, -8.0f}, low[] = {1.0f, -1.0f};
+        const void *inputs[] = {x, low};
+        amp_step_report report;
+        ASSERT_EQ(amp_step(r.session, inputs, 2, &report, &r.err), AMP_OK) << r.err.message;
+        EXPECT_EQ(report.loss, 0.5 + 1 + 4 - 8);
+        EXPECT_EQ(e2e::all_params(r), (std::vector<float>{1 - 0.5f * 1.5f, 1 - 0.5f * 4, 1 + 0.5f * 8}));
     }
 }
 

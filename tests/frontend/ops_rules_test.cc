@@ -50,6 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"where(x > u, x, u)", "where(%1, %x, %u) : f32[N, 4]"}, Call{"to_f32(x == u)", "eq(%x, %u) : bool[N, 4]"},
         Call{"to_f32(x != u)", "ne(%x, %u)"}, Call{"to_f32(x < u)", "lt(%x, %u)"}, Call{"to_f32(x <= u)", "le(%x, %u)"},
         Call{"to_f32(x > u)", "gt(%x, %u)"}, Call{"to_f32(x >= u)", "ge(%x, %u)"}, Call{"x + u", "add(%x, %u)"},
+        Call{"to_f32(x > u and not x == u or u < 1.0)", "or("},
+        Call{"to_f32(x > u and x < u)", "and(%1, %2) : bool[N, 4]"}, Call{"to_f32(not x > u)", "not(%1) : bool[N, 4]"},
         Call{"x - u", "sub(%x, %u)"}, Call{"x * u", "mul(%x, %u)"}, Call{"x / u", "div(%x, %u)"}, Call{"-x", "neg(%x)"},
         Call{"pow(x; e = 3)", "pow(%x; e = 3.0)"}, Call{"matmul(q, transpose(q))", "matmul(%q, %1) : f32[N, 3, 3]"},
         Call{"matmul(reshape(x; shape = [N, 1, 4]), permute(q; dims = (0, 2, 1)))", ": f32[N, 1, 3]"},
@@ -148,7 +150,9 @@ TEST(Types, ProductsNormsAndActivationsRefuseIntegers) {
     EXPECT_HOLDS(Errors(With("cross_entropy(x, u)")), "cross_entropy: labels are i32; this is f32[N, 4]");
     EXPECT_HOLDS(Errors(With("where(x, x, u)")), "where takes a condition of type bool; this is f32[N, 4]");
     EXPECT_HOLDS(Errors(With("(x > 0.0) + x")), "add takes floats or i32; this is bool[N, 4]");
-    EXPECT_HOLDS(Errors(With("x > 0.0 and x < 1.0")), "'and' combines conditions known at compile time, not tensors");
+    EXPECT_HOLDS(Errors(With("to_f32(x > 0.0 and u)")), "and takes a condition of type bool; this is f32[N, 4]");
+    EXPECT_HOLDS(Errors(With("to_f32(not x)")), "a comparison gives one: x > 0.0");
+    EXPECT_HOLDS(Errors(With("to_f32(x > 0.0 or true)")), "a tensor is expected here; this is true");
 }
 
 TEST(Types, LiteralsAreWeak) {

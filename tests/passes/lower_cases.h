@@ -48,6 +48,16 @@ inline std::vector<LowerCase> ElementwiseCases() {
         all.push_back(OneOp(c.code, {"i32[N, 3]", "i32[N, 1]"}, std::string(c.name) + "(%x, %y)", "bool[N, 3]"));
         all.push_back(OneOp(c.code, {"f16[N, 2, 1]", "f16[1, 5]"}, std::string(c.name) + "(%x, %y)", "bool[N, 2, 5]"));
     }
+    const struct {
+        Opcode code;
+        const char *name;
+    } logic[] = {{OP_and, "and"}, {OP_or, "or"}};
+    for (const auto &c : logic) {
+        all.push_back(OneOp(c.code, {"bool[N, 3]", "bool[N, 3]"}, std::string(c.name) + "(%x, %y)", "bool[N, 3]"));
+        all.push_back(OneOp(c.code, {"bool[N, 2, 1]", "bool[5]"}, std::string(c.name) + "(%x, %y)", "bool[N, 2, 5]"));
+        all.push_back(OneOp(c.code, {"bool", "bool[N]"}, std::string(c.name) + "(%x, %y)", "bool[N]"));
+    }
+    all.push_back(OneOp(OP_not, {"bool[N, 3]"}, "not(%x)", "bool[N, 3]"));
     all.push_back(OneOp(OP_where, {"bool[N, 3]", "f32[N, 3]", "f32[N, 1]"}, "where(%x, %y, %z)", "f32[N, 3]"));
     all.push_back(OneOp(OP_where, {"bool[4, 1]", "f16[N, 1, 3]", "f16"}, "where(%x, %y, %z)", "f16[N, 4, 3]"));
     all.push_back(OneOp(OP_where, {"bool[N]", "i32[N]", "i32"}, "where(%x, %y, %z)", "i32[N]"));

@@ -10,7 +10,11 @@ static amp_status read_module(Session *s, const char *text, size_t length, Modul
     Source *ir = arena_new(&s->arena, Source);
     *ir = (Source){.name = s->source->name, .text = arena_strndup(&s->arena, text, length), .len = length};
     *out = ir_read(&s->arena, &s->diags, ir);
-    return *out ? AMP_OK : session_report(s, err);
+    if (!*out) return session_report(s, err);
+    const char *wrong = ir_verify(*out);
+    if (!wrong) return AMP_OK;
+    diag_error(&s->diags, (Loc){0}, "its module of stage %s is not valid: %s", ir_stage_names[(*out)->stage], wrong);
+    return session_report(s, err);
 }
 
 /* A model.so keeps texts in sections of their own, so that they can be read without running the model. */
@@ -62,6 +66,23 @@ static const char *compiled_option(const amp_compile_options *o) {
                                : NULL;
 }
 
+/* Every op that autocast decides has a path and a reason; the text form can leave them out. */
+static amp_status check_decisions(Session *s, const Module *m, amp_error *err) {
+    if (!m->decisions.len)
+        return amp_fail(err, AMP_WRONG_STATE, "%s: holds no decisions: it stopped before the pass autocast",
+                        s->source->name);
+    for (int i = 0; i < m->decisions.len; i++) {
+        const Decision *d = &m->decisions.data[i];
+        if (d->path && d->op && d->reason && d->reason->rule) continue;
+        diag_error(&s->diags, (Loc){0}, "decision %d (%s) has no path, op or reason; autocast writes all three", i + 1,
+                   d->path ? d->path
+                   : d->op ? d->op
+                           : "?");
+        return session_report(s, err);
+    }
+    return AMP_OK;
+}
+
 amp_status explain_open(Session *s, ExplainSource *out, amp_error *err) {
     Module *graph = NULL;
     AMP_TRY(session_open(s, err));
@@ -73,9 +94,7 @@ amp_status explain_open(Session *s, ExplainSource *out, amp_error *err) {
         return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %s is compiled already; give the model's source",
                         compiled_option(&s->options), s->source->name);
     AMP_TRY(is_elf(s->source) ? read_model_so(s, out, err) : compile_source(s, out, err));
-    if (!out->m->decisions.len)
-        return amp_fail(err, AMP_WRONG_STATE, "%s: holds no decisions: it stopped before the pass autocast",
-                        s->source->name);
+    AMP_TRY(check_decisions(s, out->m, err));
     if (!out->m->graph_text) return AMP_OK;
     AMP_TRY(read_module(s, out->m->graph_text, strlen(out->m->graph_text), &graph, err));
     out->graph = graph;

@@ -126,6 +126,31 @@ TEST(Explain, AFilterThatMatchesNothingNamesWhatThereIs) {
               "m.amp: no op that the other filters leave has its dtype by rule 'lower'; there are follow");
 }
 
+// The graph goes along with later stages as text: a cast of nothing there is an error, not a crash.
+TEST(Explain, AGraphThatIsNotValidIsRefused) {
+    amp_compile_options o = Options("m.amp", two_layers);
+    o.emit = AMP_EMIT_IR, o.stop_after = "plan";
+    std::string ir = Told([&](auto *out, auto *err) { return amp_compile(&o, out, err); }, AMP_OK);
+    const size_t graph = ir.find("\ngraph\n"), cast = ir.find("cast(%x)", graph);
+    ASSERT_NE(cast, std::string::npos);
+    ir.replace(cast, 8, "cast()");
+    const amp_compile_options damaged = Options("m.ir", ir);
+    ExpectAll(Told([&](auto *out, auto *err) { return amp_explain(&damaged, nullptr, 0, out, err); }, AMP_BAD_SOURCE),
+              {"m.ir: ", "its module of stage simplify is not valid: ", "fc1.linear.cast"});
+}
+
+TEST(Explain, ADecisionWithoutAReasonIsRefused) {
+    amp_compile_options o = Options("m.amp", two_layers);
+    o.emit = AMP_EMIT_IR, o.stop_after = "plan";
+    std::string ir = Told([&](auto *out, auto *err) { return amp_compile(&o, out, err); }, AMP_OK);
+    const size_t because = ir.find("because {", ir.find("\ndecision @fc1.linear"));
+    ir.erase(because, ir.find('}', because) + 1 - because);
+    const amp_compile_options damaged = Options("m.ir", ir), good = Options("m.amp", two_layers);
+    ExpectAll(Told([&](auto *out, auto *err) { return amp_explain(&damaged, nullptr, 0, out, err); }, AMP_BAD_SOURCE),
+              {"m.ir: error: decision 1 (fc1.linear) has no path, op or reason; autocast writes all three"});
+    ExpectAll(Compare(damaged, good, false, {}, AMP_BAD_SOURCE), {"m.ir: error: decision 1"});
+}
+
 // Two ops, and what each asks for: h in f32 instead of the factors in f16.
 TEST(Compare, OneOverrideIsADozenLines) {
     const std::string text = WithOverride("    \"fc2.*\": f32 because \"measured\"\n");

@@ -63,6 +63,49 @@ static void put_inputs(TableWriter *x) {
     if (x->inputs.len) text_puts(x->t, "};\n\n");
 }
 
+/* ---- training ---------------------------------------------------------------------------------------------------- */
+
+static void put_call(TableWriter *x, const char *field, const Call *c) {
+    Text call;
+    text_init(&call, x->m->arena);
+    ir_print_call(&call, c);
+    table_put_field(x->t, field, text_str(&call));
+}
+
+static int put_groups_of(TableWriter *x, int block) {
+    const Train *train = &x->m->trains.data[block];
+    for (int i = 0; i < train->groups.len; i++) {
+        const TrainGroup *g = &train->groups.data[i];
+        const unsigned sets = (g->has_lr_scale ? AMP_GROUP_LR_SCALE : 0u) |
+                              (g->has_weight_decay ? AMP_GROUP_WEIGHT_DECAY : 0u) | (g->frozen ? AMP_GROUP_FROZEN : 0u);
+        text_puts(x->t, "    {");
+        table_put_field(x->t, "pattern", g->pattern);
+        text_printf(x->t, ".train_block = %d, .sets = %u, .line = %d, .lr_scale = %s, ", block, sets, g->pos.line,
+                    emit_literal(x->m->arena, AMP_DT_F64, g->has_lr_scale ? g->lr_scale : 1.0));
+        text_printf(x->t, ".weight_decay = %s},\n",
+                    emit_literal(x->m->arena, AMP_DT_F64, g->has_weight_decay ? g->weight_decay : 0.0));
+    }
+    return train->groups.len;
+}
+
+/* Train blocks, and the groups of all of them; returns how many groups. */
+static int put_training(TableWriter *x) {
+    const Module *m = x->m;
+    const int blocks = m->trains.len, groups = blocks ? ir_group_number(m, blocks, 0) : 0;
+    if (blocks) text_puts(x->t, "static const amp_model_train trains[] = {\n");
+    for (int i = 0; i < blocks; i++) {
+        text_puts(x->t, "    {");
+        table_put_field(x->t, "only", m->trains.data[i].only);
+        put_call(x, "optimizer", &m->trains.data[i].optimizer);
+        text_puts(x->t, "},\n");
+    }
+    if (blocks) text_puts(x->t, "};\n\n");
+    if (groups) text_puts(x->t, "static const amp_model_group groups[] = {\n");
+    for (int i = 0; i < blocks; i++) put_groups_of(x, i);
+    if (groups) text_puts(x->t, "};\n\n");
+    return groups;
+}
+
 /* ---- decisions --------------------------------------------------------------------------------------------------- */
 
 static void put_reason(TableWriter *x, const Reason *r) {
@@ -120,13 +163,6 @@ static void put_digest(Text *t, const char *field, const char *hex) {
     text_puts(t, strlen(hex) == 64 ? "},\n" : "0},\n");
 }
 
-static void put_call(TableWriter *x, const char *field, const Call *c) {
-    Text call;
-    text_init(&call, x->m->arena);
-    ir_print_call(&call, c);
-    table_put_field(x->t, field, text_str(&call));
-}
-
 /* Of each train block, in the order of the text. */
 static void put_optimizers(TableWriter *x) {
     Text all;
@@ -138,7 +174,7 @@ static void put_optimizers(TableWriter *x) {
     if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
 }
 
-static void put_descriptor(TableWriter *x, int programs, size_t ir_length, const CodegenCuda *cuda) {
+static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_length, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
                     "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
@@ -164,6 +200,10 @@ static void put_descriptor(TableWriter *x, int programs, size_t ir_length, const
     table_put(x->t, "programs", "amp_model_program", "programs", programs);
     text_puts(x->t, ",\n    ");
     table_put(x->t, "decisions", "amp_model_decision", "decisions", m->decisions.len);
+    text_puts(x->t, ",\n    ");
+    table_put(x->t, "trains", "amp_model_train", "trains", m->trains.len);
+    text_puts(x->t, ",\n    ");
+    table_put(x->t, "groups", "amp_model_group", "groups", groups);
     text_printf(x->t, ",\n    .accumulate = %lld,\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
     if (cuda && cuda->code) text_puts(x->t, "    .cuda = &cuda,\n");
     if (cuda && cuda->missing) {
@@ -185,7 +225,8 @@ amp_status descriptor_emit(const Module *m, const KernelNames *names, const Code
     AMP_TRY(cpu_put_programs(&x, names, &programs));
     put_decisions(&x);
     if (cuda && cuda->code) AMP_TRY(cuda_emit_tables(cuda, out, err));
-    put_descriptor(&x, programs, put_ir(&x), cuda);
+    const int groups = put_training(&x);
+    put_descriptor(&x, programs, groups, put_ir(&x), cuda);
     return AMP_OK;
 }
 
@@ -254,6 +295,19 @@ static amp_status put_init(TableWriter *x, const State *s) {
     return AMP_OK;
 }
 
+/* 1 + the group's number in the model; 0: none. */
+static int group_number(const Module *m, const ParamTraining *t, int group) {
+    return group == NO_BLOCK ? 0 : 1 + ir_group_number(m, t->block, group);
+}
+
+static void put_param_training(TableWriter *x, const State *s) {
+    const ParamTraining t = ir_param_training(x->m, s->name);
+    if (t.block == NO_BLOCK) return;
+    text_printf(x->t, ", .train_block = %d, .lr_scale_group = %d, .weight_decay_group = %d, .frozen_group = %d",
+                1 + t.block, group_number(x->m, &t, t.lr_scale), group_number(x->m, &t, t.weight_decay),
+                group_number(x->m, &t, t.frozen));
+}
+
 amp_status table_put_states(TableWriter *x) {
     const Module *m = x->m;
     index_states(x);
@@ -272,6 +326,7 @@ amp_status table_put_states(TableWriter *x) {
         AMP_TRY(put_init(x, s));
         if (s->counter.kind)
             text_printf(x->t, ", .counter = %d, .counter_block = %d", s->counter.kind, s->counter.block);
+        if (s->role == STATE_PARAM) put_param_training(x, s);
         text_puts(x->t, "},\n");
     }
     if (m->states.len) text_puts(x->t, "};\n\n");

@@ -11,20 +11,14 @@ typedef struct ParamFacts {
     const TrainGroup *lr_scale, *weight_decay; /* the groups that decide; NULL: none */
 } ParamFacts;
 
+static const TrainGroup *group_of(const Train *block, int group) {
+    return group == NO_BLOCK ? NULL : &block->groups.data[group];
+}
+
 static ParamFacts facts_of(const Module *m, const char *name) {
-    ParamFacts x = {0};
-    for (int i = 0; !x.block && i < m->trains.len; i++) {
-        const Train *t = &m->trains.data[i];
-        if (!t->only || text_glob_match(t->only, name)) x.block = t;
-    }
-    for (int i = 0; x.block && i < x.block->groups.len; i++) {
-        const TrainGroup *g = &x.block->groups.data[i];
-        if (!text_glob_match(g->pattern, name)) continue;
-        x.frozen |= g->frozen;
-        if (g->has_lr_scale) x.lr_scale = g;
-        if (g->has_weight_decay) x.weight_decay = g;
-    }
-    return x;
+    const ParamTraining t = ir_param_training(m, name);
+    const Train *block = t.block == NO_BLOCK ? NULL : &m->trains.data[t.block];
+    return (ParamFacts){block, t.frozen != NO_BLOCK, group_of(block, t.lr_scale), group_of(block, t.weight_decay)};
 }
 
 static bool is_told(const State *s, const ExplainSelection *which) {

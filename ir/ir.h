@@ -371,6 +371,13 @@ typedef struct Train { /* a train block */
     Pos pos;
 } Train;
 
+/* What the train blocks say of a parameter: numbers of blocks, and of groups within the block; NO_BLOCK: none. */
+typedef struct ParamTraining {
+    int block; /* that is for it */
+    /* the groups that decide: of those that match, the last that gives the key */
+    int lr_scale, weight_decay, frozen;
+} ParamTraining;
+
 typedef struct Module {
     Arena *arena;
     const char *name;
@@ -473,6 +480,10 @@ bool ir_reads_elements(const Op *o, int i);
 Reason *ir_reason(Module *m, const char *rule); /* a new one, other fields empty */
 Region *ir_region(Func *f, uint32_t region);
 CallArg *ir_call_arg(const Call *c, const char *name); /* NULL when absent */
+/* By name, whether the module has such a parameter or not. */
+ParamTraining ir_param_training(const Module *m, const char *param);
+/* The group's number in the model: groups are counted over all train blocks, in the order of the text. */
+int ir_group_number(const Module *m, int block, int group);
 void ir_call_set_float(Arena *a, Call *c, const char *name, double v);
 void ir_call_set_int(Arena *a, Call *c, const char *name, int64_t v);
 void ir_call_set_bool(Arena *a, Call *c, const char *name, bool v);

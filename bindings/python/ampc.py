@@ -65,6 +65,12 @@ amp_tensor_info = _struct("amp_tensor_info", name=c_char_p, dtype=c_int32, rank=
 amp_decision = _struct(
     "amp_decision", path=c_char_p, op=c_char_p, dtype=c_int32, rule=c_char_p, reason=c_char_p, policy_text=c_char_p,
     because=c_char_p, file=c_char_p, line=c_int32, column=c_int32)
+amp_param_training = _struct(
+    "amp_param_training", trained=c_int32, block=c_int32, only=c_char_p, optimizer=c_char_p, lr_scale_group=c_int32,
+    weight_decay_group=c_int32, frozen_group=c_int32, reserved=c_int32)
+amp_group_info = _struct(
+    "amp_group_info", pattern=c_char_p, block=c_int32, sets_lr_scale=c_int32, sets_weight_decay=c_int32,
+    frozen=c_int32, lr_scale=c_double, weight_decay=c_double, line=c_int32, reserved=c_int32)
 amp_params_options = _struct("amp_params_options", struct_size=c_size_t, seed=c_uint64, zeros=c_int32)
 _NAME_IN_FILE = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_char_p)
 _TENSOR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
@@ -114,6 +120,8 @@ _AMP = {
     "amp_model_expect": (_STATUS, _MODEL, c_char_p, _ERR),
     "amp_model_result_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
     "amp_model_param_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
+    "amp_model_param_training": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
+    "amp_model_group_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
     "amp_model_metric_at": (c_char_p, _MODEL, c_int32),
     "amp_model_loss_at": (c_char_p, _MODEL, c_int32),
     "amp_model_isa_at": (c_char_p, _MODEL, c_int32),
@@ -383,6 +391,22 @@ class Model(_Object):
             why = _room(amp_decision)
             _call(_amp.amp_model_decision_at, self._handle, index, byref(why))
             yield dict(_as_dict(why), dtype=DTYPE_NAMES[why.dtype])
+
+    def training(self):
+        """How each parameter is trained, by its name: a dict with its train block and the groups that decide."""
+        facts = {}
+        for index, name in enumerate(self.params):
+            how = _room(amp_param_training)
+            _call(_amp.amp_model_param_training, self._handle, index, byref(how))
+            facts[name] = dict(_as_dict(how, ("reserved",)), trained=bool(how.trained))
+        return facts
+
+    def groups(self):
+        """The group lines of all train blocks, numbered as Session.set_lr_scale does: a list of dicts."""
+        found, group = [], _room(amp_group_info)
+        while not _amp.amp_model_group_at(self._handle, len(found), byref(group), None):
+            found.append(_as_dict(group, ("reserved",)))
+        return found
 
     def __repr__(self):
         return f"<ampc.Model {self.info.name}: {self.info.param_elements} numbers, {self.info.policy or 'fp32'}>"

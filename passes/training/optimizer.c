@@ -175,7 +175,7 @@ static Val moment(BlockStep *b, const State *param, const char *slot) {
 /* (w, gradient, step, lr, weight decay, moments...): the next w and moments, in that order. */
 static void update(BlockStep *b, const Optimizer *optimizer, const State *param, Val gradient) {
     const Call *call = &b->block->optimizer;
-    ParamSettings settings = train_settings(b->block, param->name);
+    const ParamTraining settings = ir_param_training(b->m, param->name);
     Val in[FIRST_MOMENT + MAX_SLOTS] = {ir_use_state(b->f, param), gradient, b->number};
     in[3] = rate_of_param(&b->rates, &settings);
     in[4] = decay_of_param(&b->rates, &settings);

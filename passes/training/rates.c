@@ -132,35 +132,35 @@ static Val remember(BlockRates *b, const char *argument, int group, Val v) {
 }
 
 static Val scaled(BlockRates *b, Val whole, int group) {
-    int number = train_group_number(b->f->module, b->index, group);
+    int number = ir_group_number(b->f->module, b->index, group);
     Val factor = state(b, COUNTER_LR_SCALE, number, b->block->groups.data[group].lr_scale);
     Val v = ir_emit(b->f, OP_mul, AMP_DT_F64, LR, 2, whole, factor);
     explain(b, ir_def(b->f, v), LR);
     return v;
 }
 
-Val rate_of_param(BlockRates *b, const ParamSettings *settings) {
-    const Val *known = find(b, LR, settings->lr_group);
+Val rate_of_param(BlockRates *b, const ParamTraining *settings) {
+    const Val *known = find(b, LR, settings->lr_scale);
     if (known) return *known;
-    known = find(b, LR, NO_GROUP);
-    Val whole = known ? *known : remember(b, LR, NO_GROUP, learning_rate(b));
-    if (settings->lr_group == NO_GROUP) return whole;
-    return remember(b, LR, settings->lr_group, scaled(b, whole, settings->lr_group));
+    known = find(b, LR, NO_BLOCK);
+    Val whole = known ? *known : remember(b, LR, NO_BLOCK, learning_rate(b));
+    if (settings->lr_scale == NO_BLOCK) return whole;
+    return remember(b, LR, settings->lr_scale, scaled(b, whole, settings->lr_scale));
 }
 
 /* Groups that set the same number share it. */
 static int first_with_decay(const BlockRates *b, int group) {
-    for (int i = 0; group != NO_GROUP && i < group; i++) {
+    for (int i = 0; group != NO_BLOCK && i < group; i++) {
         const TrainGroup *g = &b->block->groups.data[i];
         if (g->has_weight_decay && g->weight_decay == b->block->groups.data[group].weight_decay) return i;
     }
     return group;
 }
 
-Val decay_of_param(BlockRates *b, const ParamSettings *settings) {
-    int group = first_with_decay(b, settings->decay_group);
+Val decay_of_param(BlockRates *b, const ParamTraining *settings) {
+    int group = first_with_decay(b, settings->weight_decay);
     const Val *known = find(b, WEIGHT_DECAY, group);
     if (known) return *known;
-    if (group == NO_GROUP) return remember(b, WEIGHT_DECAY, group, weight_decay(b));
+    if (group == NO_BLOCK) return remember(b, WEIGHT_DECAY, group, weight_decay(b));
     return remember(b, WEIGHT_DECAY, group, constant(b, WEIGHT_DECAY, b->block->groups.data[group].weight_decay));
 }

@@ -7,7 +7,7 @@
 
 typedef struct MadeRate { /* a learning rate or weight decay that has been emitted */
     const char *argument; /* of the optimizer */
-    int group;            /* of the block; NO_GROUP: the block's */
+    int group;            /* of the block; NO_BLOCK: the block's */
     Val value;            /* f64 scalar */
 } MadeRate;
 
@@ -24,7 +24,7 @@ typedef struct BlockRates { /* those of one train block while its updates are bu
 bool rates_check(BlockRates *b);
 
 /* f64 scalars, made once for all parameters that share them. */
-Val rate_of_param(BlockRates *b, const ParamSettings *settings);
-Val decay_of_param(BlockRates *b, const ParamSettings *settings);
+Val rate_of_param(BlockRates *b, const ParamTraining *settings);
+Val decay_of_param(BlockRates *b, const ParamTraining *settings);
 
 #endif

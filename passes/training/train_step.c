@@ -16,22 +16,6 @@ int train_block_of(const Module *m, const char *state) {
     return -1;
 }
 
-ParamSettings train_settings(const Train *block, const char *param) {
-    ParamSettings s = {NO_GROUP, NO_GROUP};
-    for (int i = 0; i < block->groups.len; i++) {
-        const TrainGroup *g = &block->groups.data[i];
-        if (!text_glob_match(g->pattern, param)) continue;
-        if (g->has_lr_scale) s.lr_group = i;
-        if (g->has_weight_decay) s.decay_group = i;
-    }
-    return s;
-}
-
-int train_group_number(const Module *m, int block, int group) {
-    for (int i = 0; i < block; i++) group += m->trains.data[i].groups.len;
-    return group;
-}
-
 void train_explain_update(Module *m, const Train *block, Op *o, const char *of, const char *what) {
     o->path = arena_printf(m->arena, "%s.%s", of, what);
     o->pos = block->optimizer.pos;

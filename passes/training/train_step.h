@@ -16,16 +16,6 @@ const Train *train_block(const Module *m, int block);
 /* The block that trains parameters of this name; -1: none. */
 int train_block_of(const Module *m, const char *state);
 
-/* What a block's groups set for a parameter: for each setting the last matching group that has it wins. */
-typedef struct ParamSettings {
-    int lr_group;    /* of the block: whose lr_scale it takes; NO_GROUP: 1.0 */
-    int decay_group; /* whose weight_decay it takes; NO_GROUP: the optimizer's */
-} ParamSettings;
-enum { NO_GROUP = -1 };
-ParamSettings train_settings(const Train *block, const char *param);
-/* The group's number in the model: groups are counted over all train blocks, in the order of the text. */
-int train_group_number(const Module *m, int block, int group);
-
 /* Path, place and reason of an op of an update: "fc1.weight.adamw". */
 void train_explain_update(Module *m, const Train *block, Op *o, const char *of, const char *what);
 /* A number of the model text; an int may be written where a float is expected. */

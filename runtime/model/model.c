@@ -253,10 +253,51 @@ amp_status amp_model_result_at(const amp_model *m, int32_t index, int64_t n, amp
     return describe(r->name, amp_readable_dtype(r->dtype), r->dims, r->rank, n, out, err);
 }
 
-amp_status amp_model_param_at(const amp_model *m, int32_t index, amp_tensor_info *out, amp_error *err) {
-    int32_t at = -1, count = 0;
+/* The state of parameter or buffer |index|, -1: none; and how many there are. */
+static int32_t find_param(const amp_model *m, int32_t index, int32_t *count) {
+    int32_t at = -1;
+    *count = 0;
     for (int32_t i = 0; m && i < m->state_count; i++)
-        if (amp_state_is_param(&m->states[i]) && count++ == index) at = i;
+        if (amp_state_is_param(&m->states[i]) && (*count)++ == index) at = i;
+    return at;
+}
+
+amp_status amp_model_param_training(const amp_model *m, int32_t index, amp_param_training *out, amp_error *err) {
+    int32_t count, at = find_param(m, index, &count);
+    AMP_TRY(check_index(m, index, count, "parameter", out, err));
+    const amp_model_state *s = &m->states[at];
+    if (amp_model_trains(m) && !m->train_count)
+        return amp_fail(err, AMP_UNSUPPORTED,
+                        "%s: an earlier ampc (%s) did not say how parameters are trained: compile "
+                        "the model again",
+                        m->desc.name, m->desc.compiler_version);
+    *out = (amp_param_training){.trained = s->train_block && !s->frozen_group,
+                                .block = (int32_t)s->train_block - 1,
+                                .lr_scale_group = (int32_t)s->lr_scale_group - 1,
+                                .weight_decay_group = (int32_t)s->weight_decay_group - 1,
+                                .frozen_group = (int32_t)s->frozen_group - 1};
+    if (!s->train_block) return AMP_OK;
+    out->only = m->trains[out->block].only;
+    out->optimizer = m->trains[out->block].optimizer;
+    return AMP_OK;
+}
+
+amp_status amp_model_group_at(const amp_model *m, int32_t index, amp_group_info *out, amp_error *err) {
+    AMP_TRY(check_index(m, index, m ? m->group_count : 0, "group", out, err));
+    const amp_model_group *g = &m->groups[index];
+    *out = (amp_group_info){.pattern = g->pattern,
+                            .block = (int32_t)g->train_block,
+                            .sets_lr_scale = (g->sets & AMP_GROUP_LR_SCALE) != 0,
+                            .sets_weight_decay = (g->sets & AMP_GROUP_WEIGHT_DECAY) != 0,
+                            .frozen = (g->sets & AMP_GROUP_FROZEN) != 0,
+                            .lr_scale = g->lr_scale,
+                            .weight_decay = g->weight_decay,
+                            .line = (int32_t)g->line};
+    return AMP_OK;
+}
+
+amp_status amp_model_param_at(const amp_model *m, int32_t index, amp_tensor_info *out, amp_error *err) {
+    int32_t count, at = find_param(m, index, &count);
     AMP_TRY(check_index(m, index, count, "parameter", out, err));
     const amp_model_state *s = &m->states[at];
     *out = (amp_tensor_info){.name = s->name, .dtype = (amp_dtype)s->dtype, .rank = (int32_t)s->rank};

@@ -36,6 +36,9 @@ struct amp_model {
     amp_model_input *inputs;
     amp_program *programs;
     amp_model_decision *decisions;
+    amp_model_train *trains; /* none, and no groups, in a model of before minor 8 */
+    amp_model_group *groups;
+    int32_t train_count, group_count;
     /* NULL where the model has none.  A model whose steps accumulate has micro_step as train_step, and apply_step. */
     const amp_program *train_step, *apply_step, *eval, *infer, *eval_fp32, *infer_fp32, *metrics, *refresh;
     int64_t accumulate;     /* micro-batches of a step */

@@ -350,6 +350,35 @@ static amp_status check_decisions(const Check *c) {
     return AMP_OK;
 }
 
+/* ---- train blocks and groups ------------------------------------------------------------------------------------- */
+
+static bool is_number_of(uint32_t number, int32_t count) { return number <= (uint32_t)count; }
+
+static bool group_fits(const Check *c, const amp_model_state *s, uint32_t number, uint32_t sets) {
+    const amp_model *m = c->m;
+    if (!number) return true;
+    if (!is_number_of(number, m->group_count)) return false;
+    const amp_model_group *g = &m->groups[number - 1];
+    return g->sets & sets && g->train_block + 1 == s->train_block;
+}
+
+static amp_status check_train_blocks(const Check *c) {
+    const amp_model *m = c->m;
+    for (int32_t i = 0; i < m->train_count; i++)
+        if (!m->trains[i].optimizer) return amp_check_fail(c, "train block %d has no optimizer", i);
+    for (int32_t i = 0; i < m->group_count; i++)
+        if (!m->groups[i].pattern || m->groups[i].train_block >= (uint32_t)m->train_count)
+            return amp_check_fail(c, "group %d has no pattern or no train block", i);
+    for (int32_t i = 0; i < m->state_count && !m->owner; i++) {
+        const amp_model_state *s = &m->states[i];
+        if (!is_number_of(s->train_block, m->train_count) || !group_fits(c, s, s->lr_scale_group, AMP_GROUP_LR_SCALE) ||
+            !group_fits(c, s, s->weight_decay_group, AMP_GROUP_WEIGHT_DECAY) ||
+            !group_fits(c, s, s->frozen_group, AMP_GROUP_FROZEN))
+            return amp_check_fail(c, "state %s: its train block or one of its groups is none of the model's", s->name);
+    }
+    return AMP_OK;
+}
+
 amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) {
     Check c = {.m = model, .where = where, .err = err};
     model->batch_multiple = 1;
@@ -361,5 +390,6 @@ amp_status amp_model_check(amp_model *model, const char *where, amp_error *err) 
         AMP_TRY(check_names(&c, "program", &model->programs->name, model->program_count, sizeof *model->programs));
     for (int32_t i = 0; i < model->program_count; i++) AMP_TRY(check_program(&c, &model->programs[i]));
     AMP_TRY(check_training(&c));
+    AMP_TRY(check_train_blocks(&c));
     return model->owner ? amp_check_cuda(&c) : AMP_OK;
 }

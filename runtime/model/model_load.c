@@ -137,6 +137,8 @@ static amp_status copy_tables(const amp_model_copying *c, amp_model *m) {
     AMP_TRY(AMP_COPY_TABLE(c, &m->desc.states, "states", m->states, m->state_count));
     AMP_TRY(AMP_COPY_TABLE(c, &m->desc.inputs, "inputs", m->inputs, m->all_input_count));
     AMP_TRY(AMP_COPY_TABLE(c, &m->desc.decisions, "decisions", m->decisions, m->decision_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.trains, "train blocks", m->trains, m->train_count));
+    AMP_TRY(AMP_COPY_TABLE(c, &m->desc.groups, "groups", m->groups, m->group_count));
     return copy_programs(c, m);
 }
 
@@ -231,6 +233,8 @@ void amp_model_release(amp_model *m) {
     amp_model_free_table(&a, m->states, m->state_count, sizeof *m->states);
     amp_model_free_table(&a, m->inputs, m->all_input_count, sizeof *m->inputs);
     amp_model_free_table(&a, m->decisions, m->decision_count, sizeof *m->decisions);
+    amp_model_free_table(&a, m->trains, m->train_count, sizeof *m->trains);
+    amp_model_free_table(&a, m->groups, m->group_count, sizeof *m->groups);
     amp_library_close(m->library);
     amp_free(&a, m, sizeof *m);
 }

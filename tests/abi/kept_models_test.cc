@@ -103,6 +103,9 @@ TEST_P(KeptModels, LoadsAndComputesTheSameBits) {
     EXPECT_EQ(scaler.scale, kept.scale);
     EXPECT_EQ(scaler.step, kept.step);
     EXPECT_EQ(Weights(model, params), kept.weights);
+    amp_param_training training;
+    EXPECT_EQ(amp_model_param_training(model, 0, &training, &err), AMP_UNSUPPORTED);
+    EXPECT_NE(strstr(err.message, "compile the model again"), nullptr) << err.message;
     EXPECT_EQ(amp_session_set_lr(session, 0, 0.1, &err), AMP_UNSUPPORTED);
     EXPECT_NE(strstr(err.message, "compile the model again"), nullptr) << err.message;
     EXPECT_EQ(amp_session_set_lr_scale(session, 0, 0.1, &err), AMP_UNSUPPORTED);

@@ -271,6 +271,9 @@ TEST(CppRuntime, TheLearningRateOfATrainingRun) {
     amp::Session session(model, params, for_samples(4));
     EXPECT_EQ(session.lr(), 0.01);
     EXPECT_EQ(session.lr_scale(0), 0.5);
+    EXPECT_STREQ(model.group(0).pattern, "last.*");
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "group 1", [&] { (void)model.group(1); }));
+    EXPECT_EQ(model.training(0).block, 0);
     session.set_lr(0);
     const std::vector<float> before = params.get("last.bias");
     session.step({x, targets});

@@ -361,6 +361,10 @@ class Use(Rings):
     def test_the_learning_rate(self):
         text = MODEL.replace("    optimizer", "    group \"last.*\": lr_scale = 0.5\n    optimizer")
         model = ampc.Model(ampc.compile(text=text, **QUICK))
+        self.assertEqual([(g["pattern"], g["lr_scale"]) for g in model.groups()], [("last.*", 0.5)])
+        how = model.training()
+        self.assertEqual([how[name]["lr_scale_group"] for name in ("first.bias", "last.bias")], [-1, 0])
+        self.assertTrue(how["last.bias"]["trained"])
         params = ampc.Params(model)
         session = ampc.Session(model, params, capacity=24)
         self.assertEqual((session.lr(), session.lr_scale(0)), (0.01, 0.5))

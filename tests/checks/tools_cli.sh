@@ -393,6 +393,22 @@ print("|".join(sorted(" ".join([p["name"], "".join(g.split(".")[0].rstrip("01234
     str(p["lr_scale"]), str(p["weight_decay"]), str(p["trained"])]) for p in json.load(open(sys.argv[1]))["parameters"])))' "$work/groups.json")"
 done
 
+run 0 "$amprun" info "$work/groups.so"
+says 'fc1.bias                 f32[4]  trained by block 0, weight_decay 0 by "*.bias" (group 0)' \
+    'fc1.weight               f32[4, 8]  frozen by "fc1.weight"' \
+    'f32[2, 4]  trained by block 0, lr_scale 0.5 by "fc2.*" (group 1), weight_decay 0.25 by "fc2.*" (group 1)'
+run 0 "$amprun" info "$work/groups.so" --json
+expect 'info --json: the groups of each parameter, the last that decides' \
+    "fc1.bias None 1.0 *.bias 0.0 True|fc1.weight None 1.0 None None False|fc2.bias fc2.* 0.5 fc2.* 0.25 True|fc2.weight fc2.* 0.5 fc2.* 0.25 True|*.bias fc2.* fc1.weight" \
+    "$(python3 -c '
+import json, sys
+info = json.load(open(sys.argv[1]))
+rows = sorted(" ".join(str(p[k]) for k in ("name", "lr_scale_group", "lr_scale", "weight_decay_group", "weight_decay", "trained"))
+              for p in info["tensors"] if p["kind"] == "param")
+print("|".join(rows + [" ".join(g["pattern"] for g in info["groups"])]))' "$work/.out")"
+run 0 "$amprun" info "$so"
+expect 'info: nothing of groups where there are none' '' "$(grep -e trained.by -e group <<<"$out")"
+
 # ---- ampc: what it refuses -----------------------------------------------------------------------
 
 for help in --help -h; do run 0 "$ampc" $help; done

@@ -1,5 +1,6 @@
 // The learning rate that the program sets: the bits of a rate in the text, at every step; in checkpoints; by block.
 #include <cmath>
+#include <map>
 
 #include "tests/e2e/harness.h"
 
@@ -169,6 +170,44 @@ TEST_F(LearningRate, IsOfABlockAndOfAGroup) {
     EXPECT_EQ(TrainTwo(fixed), TrainTwo(set));
     ASSERT_EQ(amp_session_set_lr_scale(set.session, 0, AMP_LR_OF_MODEL, &set.err), AMP_OK) << set.err.message;
     EXPECT_EQ(Scale(set, 0), 2.0);
+}
+
+// What a program reads to find the group that it wants to set.
+TEST(ModelTraining, SaysWhichBlockAndGroupsAParameterHas) {
+    if (device()) GTEST_SKIP();
+    Training t(compile_to_file(Two("0.1", "0.2", "0.5", "0.0"), "facts.so"), 8);
+    ASSERT_TRUE(t.ok());
+    std::map<std::string, amp_param_training> facts;
+    amp_tensor_info info;
+    for (int i = 0; !amp_model_param_at(t.model, i, &info, nullptr); i++)
+        ASSERT_EQ(amp_model_param_training(t.model, i, &facts[info.name], &t.err), AMP_OK) << t.err.message;
+    ASSERT_EQ(facts.size(), 4u);
+    const struct {
+        const char *name, *only;
+        int32_t block, lr_scale, weight_decay;
+    } want[] = {{"left.weight", "left.*", 0, -1, -1},
+                {"left.bias", "left.*", 0, 0, -1},
+                {"right.weight", "right.*", 1, -1, 1},
+                {"right.bias", "right.*", 1, 2, 2}};
+    for (const auto &w : want) {
+        const amp_param_training &f = facts[w.name];
+        EXPECT_EQ(f.trained, 1) << w.name;
+        EXPECT_EQ(f.block, w.block) << w.name;
+        EXPECT_STREQ(f.only, w.only);
+        EXPECT_EQ(f.lr_scale_group, w.lr_scale) << w.name;
+        EXPECT_EQ(f.weight_decay_group, w.weight_decay) << w.name;
+        EXPECT_EQ(f.frozen_group, -1);
+    }
+    EXPECT_EQ(strncmp(facts["right.bias"].optimizer, "adamw(lr = 0.2", 14), 0) << facts["right.bias"].optimizer;
+    amp_group_info group;
+    ASSERT_EQ(amp_model_group_at(t.model, 1, &group, &t.err), AMP_OK) << t.err.message;
+    EXPECT_STREQ(group.pattern, "*.weight");
+    EXPECT_EQ(group.block, 1);
+    EXPECT_EQ(group.sets_lr_scale, 0);
+    EXPECT_EQ(group.sets_weight_decay, 1);
+    EXPECT_EQ(group.weight_decay, 0.1);
+    EXPECT_EQ(group.line, 16);
+    EXPECT_EQ(amp_model_group_at(t.model, 3, &group, &t.err), AMP_INVALID_ARGUMENT);
 }
 
 } // namespace

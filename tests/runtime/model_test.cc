@@ -31,6 +31,14 @@ struct Copy {
         programs[0].buffers = Table(buffers), programs[0].kernels = Table(kernels),
         programs[0].results = Table(results);
     }
+    // One train block with a group that sets lr_scale, which fc.weight has.
+    amp_model_train train = {nullptr, "sgd(lr = 0.1)"};
+    amp_model_group group = {"*", 0, AMP_GROUP_LR_SCALE, 0.5, 0, 1, 0};
+    void Train() {
+        desc.trains = {1, sizeof train, &train};
+        desc.groups = {1, sizeof group, &group};
+        states[0].train_block = states[0].lr_scale_group = 1;
+    }
     amp_status Load(amp_error *err) {
         FailingAllocator allocator;
         amp_allocator a = allocator.get();
@@ -96,6 +104,19 @@ const Damage damages[] = {
     {"seed does not fit its role", [](Copy &c) { c.states[6].counter = AMP_COUNTER_MICRO + 1; }},
     {"step does not fit its role", [](Copy &c) { c.states[4].counter_block = -2; }},
     {"fc.bias does not fit its role", [](Copy &c) { c.states[1].counter = AMP_COUNTER_STEP; }},
+    // train blocks and groups
+    {"state fc.weight: its train block or one of its groups is none", [](Copy &c) { c.states[0].train_block = 1; }},
+    {"state fc.weight: its train block or one of its groups is none",
+     [](Copy &c) { c.Train(), c.states[0].train_block = 2; }},
+    {"state fc.weight: its train block or one of its groups is none",
+     [](Copy &c) { c.Train(), c.states[0].lr_scale_group = 2; }},
+    {"state fc.weight: its train block or one of its groups is none",
+     [](Copy &c) { c.Train(), c.states[0].frozen_group = 1; }},
+    {"state fc.bias: its train block or one of its groups is none",
+     [](Copy &c) { c.Train(), c.states[1].lr_scale_group = 1; }},
+    {"train block 0 has no optimizer", [](Copy &c) { c.Train(), c.train.optimizer = nullptr; }},
+    {"group 0 has no pattern or no train block", [](Copy &c) { c.Train(), c.group.train_block = 1; }},
+    {"group 0 has no pattern or no train block", [](Copy &c) { c.Train(), c.group.pattern = nullptr; }},
     {"panels_t does not fit its role", [](Copy &c) { c.states[10].of = 2; }},
     // inputs
     {"two inputs are called x", [](Copy &c) { c.inputs[1].name = "x"; }},

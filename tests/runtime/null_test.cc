@@ -16,6 +16,8 @@ struct Fixture : Tiny {
     amp_params *made_params = nullptr;
     amp_session *made_session = nullptr;
     amp_tensor_info info = {};
+    amp_param_training training = {};
+    amp_group_info group = {};
     amp_decision decision = {};
     amp_cuda_image_info image = {};
     amp_model_info about = {};
@@ -59,6 +61,9 @@ const Row kRefused[] = {
     CALL(amp_model_decision_at, "out", f.model, 0, nullptr, &f.e),
     CALL(amp_params_create, "model", nullptr, nullptr, &f.made_params, &f.e),
     CALL(amp_params_create, "out", f.model, nullptr, nullptr, &f.e),
+    CALL(amp_model_param_training, "model", nullptr, 0, &f.training, &f.e),
+    CALL(amp_model_param_training, "out", f.model, 0, nullptr, &f.e),
+    CALL(amp_model_group_at, "model", nullptr, 0, &f.group, &f.e),
     CALL(amp_params_get, "params", nullptr, "fc.bias", f.numbers, TINY_CLASSES, &f.e),
     CALL(amp_params_get, "name", f.params, nullptr, f.numbers, TINY_CLASSES, &f.e),
     CALL(amp_params_get, "data", f.params, "fc.bias", nullptr, TINY_CLASSES, &f.e),

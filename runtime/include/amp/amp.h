@@ -134,6 +134,32 @@ AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32
  * program that only infers may leave out the train inputs; names, and the arrow with what follows, may be left out.
  * Floats of results are f32.  AMP_INVALID_ARGUMENT: the first difference, with both sides. */
 AMP_API AMP_MUST_USE amp_status amp_model_expect(const amp_model *model, const char *signature, amp_error *err);
+/* How a parameter is trained, by what the model's text says; |index| as in amp_model_param_at.  AMP_UNSUPPORTED: the
+ * model is of an ampc that did not say: compile it again. */
+typedef struct amp_param_training {
+    int32_t trained;       /* 1: a train block updates it; 0: none is for it, a group freezes it, or it is a buffer */
+    int32_t block;         /* the train block that is for it, numbered from 0; -1: none */
+    const char *only;      /* the parameters of that block: of `train m for "gen.*"`, "gen.*"; NULL: all */
+    const char *optimizer; /* of that block: "adamw(lr = 0.001, ...)"; NULL: no block */
+    /* The groups that decide, as amp_model_group_at numbers them; -1: none, so that the optimizer's rate and decay
+     * hold. */
+    int32_t lr_scale_group, weight_decay_group, frozen_group;
+    int32_t reserved;
+} amp_param_training;
+AMP_API AMP_MUST_USE amp_status amp_model_param_training(const amp_model *model, int32_t index, amp_param_training *out,
+                                                         amp_error *err);
+/* A `group` line.  They are numbered from 0 over all train blocks, in the order of the text, as
+ * amp_session_set_lr_scale does.  Index out of range (and any, of a model that does not say): AMP_INVALID_ARGUMENT. */
+typedef struct amp_group_info {
+    const char *pattern; /* "*.bias" */
+    int32_t block;       /* its train block */
+    int32_t sets_lr_scale, sets_weight_decay, frozen;
+    double lr_scale, weight_decay; /* 1 and 0 where it does not set them */
+    int32_t line;                  /* of the model's text; 0: not known */
+    int32_t reserved;
+} amp_group_info;
+AMP_API AMP_MUST_USE amp_status amp_model_group_at(const amp_model *model, int32_t index, amp_group_info *out,
+                                                   amp_error *err);
 AMP_API const char *amp_model_metric_at(const amp_model *model, int32_t index); /* "acc"; NULL out of range */
 AMP_API const char *amp_model_loss_at(const amp_model *model, int32_t index);   /* "NAME"; NULL out of range */
 /* The instruction sets that the CPU's kernels were compiled for, from the smallest on: "portable", "v3", "v4"; NULL out

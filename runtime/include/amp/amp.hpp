@@ -145,6 +145,19 @@ class Model {
         call.check(amp_model_param_at(get(), index, &out, call.error()));
         return out;
     }
+    /* How it is trained, and the group lines that decide (as Session::set_lr_scale numbers them). */
+    amp_param_training training(int32_t index) const {
+        amp_param_training out;
+        detail::Call call;
+        call.check(amp_model_param_training(get(), index, &out, call.error()));
+        return out;
+    }
+    amp_group_info group(int32_t index) const {
+        amp_group_info out;
+        detail::Call call;
+        call.check(amp_model_group_at(get(), index, &out, call.error()));
+        return out;
+    }
     /* The parameter or buffer of that name. */
     TensorInfo param(const std::string &name) const {
         const int32_t count = info().param_count;

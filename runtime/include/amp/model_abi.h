@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 7u
+#define AMP_MODEL_ABI_MINOR 8u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -106,7 +106,25 @@ typedef struct amp_model_state {
     uint32_t init_arg_count, reserved;
     uint32_t counter;      /* minor 4.  COUNTER, SCALER: AMP_COUNTER_* */
     int32_t counter_block; /* of the train block that counts; of LR_SCALE the group; AMP_MODEL_NONE: of all */
+    /* minor 8.  PARAM: 1 + its train block, and 1 + the groups that decide (amp_model_desc.groups); 0: none */
+    uint32_t train_block, lr_scale_group, weight_decay_group, frozen_group;
 } amp_model_state;
+
+/* ---- training (minor 8) ------------------------------------------------------------------------------------------ */
+
+typedef struct amp_model_train { /* a train block */
+    const char *only;            /* glob on the names of its parameters; NULL: all */
+    const char *optimizer;       /* "adamw(lr = 0.001, ...)" */
+} amp_model_train;
+
+enum { AMP_GROUP_LR_SCALE = 1, AMP_GROUP_WEIGHT_DECAY = 2, AMP_GROUP_FROZEN = 4 };
+typedef struct amp_model_group { /* a group line; of all train blocks, in the order of the text */
+    const char *pattern;
+    uint32_t train_block; /* from 0 */
+    uint32_t sets;        /* AMP_GROUP_* */
+    double lr_scale, weight_decay;
+    uint32_t line, reserved; /* of the model text */
+} amp_model_group;
 
 /* ---- inputs and results of a call -------------------------------------------------------------------------------- */
 
@@ -370,6 +388,7 @@ typedef struct amp_model_desc {
     const amp_model_cuda *cuda; /* minor 2; NULL: the model has no CUDA code */
     /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */
     const char *cuda_missing;
+    amp_model_table trains, groups; /* minor 8: amp_model_train, amp_model_group */
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

@@ -1,0 +1,24 @@
+/* training.c: what the train blocks of a module say of a parameter. */
+#include "base/text.h"
+#include "ir/ir.h"
+
+ParamTraining ir_param_training(const Module *m, const char *param) {
+    ParamTraining t = {NO_BLOCK, NO_BLOCK, NO_BLOCK, NO_BLOCK};
+    for (int i = 0; t.block == NO_BLOCK && i < m->trains.len; i++) {
+        const char *only = m->trains.data[i].only;
+        if (!only || text_glob_match(only, param)) t.block = i;
+    }
+    for (int i = 0; t.block != NO_BLOCK && i < m->trains.data[t.block].groups.len; i++) {
+        const TrainGroup *g = &m->trains.data[t.block].groups.data[i];
+        if (!text_glob_match(g->pattern, param)) continue;
+        if (g->has_lr_scale) t.lr_scale = i;
+        if (g->has_weight_decay) t.weight_decay = i;
+        if (g->frozen) t.frozen = i;
+    }
+    return t;
+}
+
+int ir_group_number(const Module *m, int block, int group) {
+    for (int i = 0; i < block; i++) group += m->trains.data[i].groups.len;
+    return group;
+}

@@ -57,6 +57,7 @@ typedef struct Node {
     int position;  /* index in the original body */
     int last_user; /* greatest position of a reader, seen through copied ops; body length for a result */
 
+    int walk;  /* the last walk over pending operands that has been here (fuse_place.c) */
     int depth; /* of a pending op: how many in a row end here, all of which its user brings along */
 
     /* Found when the walk reaches the op's region (fuse_order.c). */
@@ -85,6 +86,7 @@ typedef struct Fuse {
     bool *product_reads; /* by value id of the original function: an operand of a product */
     Ints *readers;       /* by value id of the original function: the groups that read it, in order */
     int value_count;     /* values of the original function */
+    int walks;           /* over pending operands, so far */
 
     /* Written by fuse_state.c alone. */
     VEC(Group) groups;

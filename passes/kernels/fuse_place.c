@@ -45,6 +45,7 @@ static void note_reader(Fuse *z, Val v, int g) {
 }
 
 static Val settle(Fuse *z, int g, const Op *user, Val v);
+static void append(Fuse *z, int g, Op *o);
 
 static Val copy_into(Fuse *z, int g, const Op *user, Op *o) {
     const Group *group = fuse_group(z, g);
@@ -62,17 +63,37 @@ static Val settle(Fuse *z, int g, const Op *user, Val v) {
     Op *def = ir_def(z->f, v);
     if (def && fuse_node(z, def)->copied) return copy_into(z, g, user, def);
     if (fuse_is_pending(z, def)) {
-        if (can_pull(z, g, user, def)) fuse_append(z, g, def);
+        if (can_pull(z, g, user, def)) append(z, g, def);
         else fuse_flush(z, def);
     }
     note_reader(z, v, g);
     return v;
 }
 
-void fuse_append(Fuse *z, int g, Op *o) {
+static void append(Fuse *z, int g, Op *o) {
     for (int i = 0; i < o->n_in; i++)
         if (o->code != OP_assign || i) o->in[i] = settle(z, g, o, o->in[i]);
     fuse_put(z, g, o, fuse_is_reduced(z, g, o));
+}
+
+/* What |o| brings along, but for pending ops that cannot be in the group: these get their kernels before anything joins
+ * it, because what joins may be an operand of theirs (a vector beside its own transpose), and they would come after. */
+static void flush_before(Fuse *z, int g, const Op *o, int walk) {
+    for (int i = o->code == OP_assign; i < o->n_in; i++) {
+        Op *def = fuse_maker(z, o->in[i], false);
+        if (!fuse_is_pending(z, def)) continue;
+        if (!can_pull(z, g, o, def)) {
+            if (can_be_early(z, def) && !fuse_group(z, g)->early) fuse_flush(z, def);
+        } else if (fuse_node(z, def)->walk != walk) {
+            fuse_edit(z, def)->walk = walk;
+            flush_before(z, g, def, walk);
+        }
+    }
+}
+
+void fuse_append(Fuse *z, int g, Op *o) {
+    flush_before(z, g, o, ++z->walks);
+    append(z, g, o);
 }
 
 bool fuse_join(Fuse *z, int g, Op *o) {

@@ -147,6 +147,23 @@ TEST_F(FuseTest, OnlyCountsThatTensorsNeedAreHoisted) {
     EXPECT_EQ("row: e s y\ncolumn: sum 2 5 count mean\ntile: w\n", with("%3"));
 }
 
+// %row is movement: it reads %w from memory, so %w may not join the kernel of %y, though %column could read it there.
+TEST_F(FuseTest, AVectorBesideItsOwnTransposeIsMadeBefore) {
+    const char body[] = R"(  input %x : f32[N, 8]
+  input %v : f32[N]
+  %w = exp(%v) : f32[N]
+  %row = reshape(%w) : f32[1, N]
+  %column = reshape(%w) : f32[N, 1]
+  %difference = sub(%column, %row) : f32[N, N]
+  %z = contract(%x, %x; tb = true) : f32[N, N]
+  %m = reduce_max(%z; dims = (1), keep = true) : f32[N, 1]
+  %p = sub(%z, %m) : f32[N, N]
+  %y = mul(%p, %difference) : f32[N, N]
+  result y = %y
+)";
+    ExpectSameBits(FuseFunc(body, "", false)->funcs.data[0], FuseFunc(body)->funcs.data[0]);
+}
+
 TEST_F(FuseTest, AnMlpComputesTheSameBits) {
     for (const char *name : {"mlp_f16.optimizer.ir", "mlp_bf16.optimizer.ir", "mlp_f32.optimizer.ir"}) {
         SCOPED_TRACE(name);

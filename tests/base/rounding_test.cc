@@ -8,12 +8,6 @@
 #include <cstring>
 #include <random>
 
-static uint32_t Bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 static float Float(uint32_t bits) {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -57,6 +51,12 @@ TEST(F16, EveryValueRoundTrips) {
 }
 
 #ifdef __FLT16_MAX__
+static uint32_t Bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 TEST(F16, ValuesAreTheCompilers) {
     for (uint32_t h = 0; h < 0x10000; h++) {
         uint16_t half = static_cast<uint16_t>(h);

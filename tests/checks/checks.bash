@@ -65,6 +65,9 @@ says() {
 }
 
 # build TARGET...: a script cannot go on without.
+# A check that is run with another C compiler (CC=clang) is for what it builds itself.
+bazel() { env -u CC bazel "$@"; }
+
 build() {
     bazel build "$@" >"$work/.build" 2>&1 || {
         cat "$work/.build"

@@ -330,11 +330,6 @@ TEST_F(FuseTest, WhatOnlyPoolingReadsIsMadeThere) {
     }
 }
 
-// ---- assigns --------------------------------------------------------------------------------------------------------
-
-const char kTwoStates[] = "state %a : f32[4, 4] buffer\nstate %b : f32[4, 4] buffer\n";
-const char kTwoInputs[] = "input %x : f32[4, 4]\nstate %a : f32[4, 4]\nstate %b : f32[4, 4]\n";
-
 // ---- any graph ------------------------------------------------------------------------------------------------------
 
 // Random core ops over a few shapes, in regions, with states and predicates.

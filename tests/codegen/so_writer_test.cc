@@ -264,7 +264,7 @@ TEST_F(SoWriterTest, NativeIsRefusedOfCrossCompilers) {
         amp_error err = {};
         CodegenOptions options = {};
         options.c_compiler = script.c_str(), options.isa = "native";
-        const bool own = std::string(machine).substr(0, 6) == kOwnMachine;
+        const bool own = std::string(machine).rfind(kOwnMachine, 0) == 0;
         EXPECT_EQ(Make(options, &out, &err), own ? AMP_OK : AMP_INVALID_ARGUMENT) << machine << ": " << err.message;
         if (own) continue;
         EXPECT_EQ(std::string(err.message).find("isa native: '" + script + "' makes code for "), 0u) << err.message;

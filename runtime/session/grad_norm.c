@@ -1,4 +1,4 @@
-/* grad_norm.c: the norm of the gradients: what the model computed, or that of the gradients that a session keeps. */
+/* grad_norm.c: the norm of the gradients that a session keeps, or what the model has computed. */
 #include <math.h>
 
 #include "base/alloc.h"
@@ -6,42 +6,6 @@
 #include "base/float_environment.h"
 #include "runtime/model/state.h"
 #include "runtime/session/session.h"
-
-/* ---- what the model computed ------------------------------------------------------------------------------------- */
-
-/* Train blocks that train something; 0 for a model of before minor 5 or 6, which has no state for each. */
-static int32_t trained_blocks(const amp_model *m) {
-    int32_t count = 0;
-    for (int32_t i = 0; i < m->state_count; i++)
-        count += m->states[i].counter == AMP_COUNTER_LEARNING_RATE && m->states[i].counter_block != AMP_MODEL_NONE;
-    return count;
-}
-
-/* Of blocks that all have a norm, the norm of all gradients; else NaN. */
-static double norm_of_blocks(const amp_session *s, const amp_bound_program *last) {
-    double sum = 0;
-    int32_t count = 0;
-    for (int32_t i = 0; i < last->program->result_count; i++) {
-        if (last->program->results[i].kind != AMP_RESULT_NORM) continue;
-        double norm = amp_bound_program_scalar(last, i);
-        sum += norm * norm;
-        count++;
-    }
-    return count && count == trained_blocks(s->model) ? sqrt(sum) : NAN;
-}
-
-bool amp_session_computes_norm(const amp_session *s) {
-    const amp_program *p = amp_session_last_program(s)->program;
-    int32_t count = 0;
-    for (int32_t i = 0; i < p->result_count; i++) count += p->results[i].kind == AMP_RESULT_NORM;
-    return amp_program_result(p, AMP_RESULT_NORM) >= 0 || (count && count == trained_blocks(s->model));
-}
-
-double amp_session_computed_norm(const amp_session *s) {
-    const amp_bound_program *last = amp_session_last_program(s);
-    int32_t norm = amp_program_result(last->program, AMP_RESULT_NORM);
-    return norm >= 0 ? amp_bound_program_scalar(last, norm) : norm_of_blocks(s, last);
-}
 
 /* ---- of the gradients that are kept ------------------------------------------------------------------------------ */
 
@@ -104,8 +68,9 @@ amp_status amp_session_grad_norm(const amp_session *session, double *norm, amp_e
         return amp_fail(err, AMP_WRONG_STATE, "amp_session_grad_norm: no step is complete");
     AMP_TRY(amp_session_settle(session, true, err));
     if (session->keeps_gradients) return norm_of_kept(session, norm, err);
-    *norm = amp_session_computed_norm(session);
-    if (amp_session_computes_norm(session)) return AMP_OK;
+    const amp_bound_program *last = amp_session_last_program(session);
+    *norm = amp_computed_norm(session->model, last);
+    if (amp_computes_norm(session->model, last->program)) return AMP_OK;
     return amp_fail(err, AMP_WRONG_STATE,
                     "amp_session_grad_norm: %s does not compute the norm; create the session with grad_norm = 1, or "
                     "write `clip_norm = inf` in every train block",

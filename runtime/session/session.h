@@ -175,11 +175,11 @@ amp_status amp_session_settle(const amp_session *session, bool wait, amp_error *
 /* Counters or the scaler were changed on the host (settle before): the device gets them. */
 amp_status amp_session_write_scalars(const amp_session *session, amp_error *err);
 
-/* ---- grad_norm.c ------------------------------------------------------------------------------------------------- */
+/* ---- computed_norm.c --------------------------------------------------------------------------------------------- */
 
-/* The norm of all gradients, as the last step's program left it; NaN where the model computes none. */
-bool amp_session_computes_norm(const amp_session *session);
-double amp_session_computed_norm(const amp_session *session);
+/* The norm of all gradients, as the program that ends a step left it; NaN where the model computes none. */
+double amp_computed_norm(const amp_model *model, const amp_bound_program *last);
+bool amp_computes_norm(const amp_model *model, const amp_program *last);
 
 /* ---- session_device_memory.c ------------------------------------------------------------------------------------- */
 

@@ -152,7 +152,7 @@ static void fill_report(const amp_session *s, bool complete, amp_step_report *re
         .iteration = count_of(amp_session_iteration(s)),
         .at_floor = at_floor(s),
         .complete = complete,
-        .grad_norm = complete ? amp_session_computed_norm(s) : NAN,
+        .grad_norm = complete ? amp_computed_norm(s->model, amp_session_last_program(s)) : NAN,
     };
 }
 

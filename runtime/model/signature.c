@@ -92,8 +92,8 @@ static amp_status wrong_count(const List *l, int32_t given, amp_error *err) {
         put_item(first, &item);
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? ", " : "", first);
     }
-    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s has %d %ss (%.300s); the program was written for %d",
-                    l->model->desc.name, l->count, l->what, text, given);
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "%s has %d %s%s (%.300s); the program was written for %d",
+                    l->model->desc.name, l->count, l->what, l->count == 1 ? "" : "s", text, given);
 }
 
 static amp_status compare_list(const List *l, const char *text, size_t size, amp_error *err) {
@@ -105,9 +105,10 @@ static amp_status compare_list(const List *l, const char *text, size_t size, amp
         Item item = l->item(l->model, i);
         put_item(has, &item);
         if (length >= ITEM_MAX || !is_item(text, length, has)) {
-            text += strspn(text, " \t\n");
+            size_t blank = strspn(text, " \t\n"), shown = length < ITEM_MAX ? length : ITEM_MAX;
             return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %s %d is %s; the program was written for %.*s",
-                            l->model->desc.name, l->what, i, has, (int)item_length(text, ITEM_MAX), text);
+                            l->model->desc.name, l->what, i, has, (int)(shown - (blank < shown ? blank : shown)),
+                            text + blank);
         }
         text += length + (length < size), size -= length + (length < size);
     }

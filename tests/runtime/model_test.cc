@@ -604,8 +604,9 @@ TEST(Model, IsTheOneThatTheProgramWasWrittenFor) {
          "tiny has 2 inputs (" + x + ", targets: i32[N]); the program was written for 3"},
         {"", "tiny has 2 inputs (" + x + ", targets: i32[N]); the program was written for 0"},
         {" -> ", "the program was written for 0"},
-        {x + " -> ", "tiny has 1 results (" + y + "); the program was written for 0"},
+        {x + " -> ", "tiny has 1 result (" + y + "); the program was written for 0"},
         {x + " -> " + y + ", " + y, "the program was written for 2"},
+        {"x: f32[N, 25] -> " + y, "the program was written for x: f32[N, 25]"},
         {x + " -> logits: f32[N]", "tiny: result 0 is " + y + "; the program was written for logits: f32[N]"},
         {std::string(5000, 'x'), "at most 4096 are read"},
         {std::string(3000, '['), "tiny: input 0 is"},
@@ -614,6 +615,7 @@ TEST(Model, IsTheOneThatTheProgramWasWrittenFor) {
         EXPECT_EQ(amp_model_expect(tiny.model, c.text.c_str(), &tiny.err), AMP_INVALID_ARGUMENT) << c.text;
         EXPECT_NE(std::string(tiny.err.message).find(c.wrong), std::string::npos) << tiny.err.message << "\n"
                                                                                   << c.wrong;
+        EXPECT_EQ(std::string(tiny.err.message).find("->"), std::string::npos) << tiny.err.message;
     }
 }
 

@@ -29,8 +29,8 @@ from ctypes import c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size
 
 import numpy as np
 
-__all__ = ["Compiled", "CompileError", "Error", "Evaluation", "Model", "Params", "Session", "StepReport", "Tensor",
-           "compile", "explain", "compare", "version"]
+__all__ = ["Compiled", "CompileError", "Dataset", "Error", "Evaluation", "Model", "Params", "Session", "StepReport",
+           "Tensor", "compile", "explain", "compare", "version"]
 
 # ---- the headers of C ------------------------------------------------------------------------------------------------
 # tests/checks/python.sh compares sizes and offsets with amp/base.h, amp/amp.h and amp/compile.h.
@@ -94,6 +94,10 @@ amp_scaler_state = _struct(
 amp_memory_info = _struct(
     "amp_memory_info", params=c_uint64, derived=c_uint64, moments=c_uint64, activations=c_uint64, outputs=c_uint64,
     scratch=c_uint64, total=c_uint64)
+_FILL = ctypes.CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(c_void_p), c_int64, POINTER(c_int64), POINTER(amp_error))
+amp_dataset_options = _struct(
+    "amp_dataset_options", struct_size=c_size_t, fill=_FILL, user=c_void_p, capacity=c_int64, first=c_int64,
+    ahead=c_int32, inference=c_int32)
 amp_define = _struct("amp_define", name=c_char_p, value=c_char_p)
 _PROGRESS = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int32, c_int32)
 _DIAGNOSTIC = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32)
@@ -109,7 +113,7 @@ amp_explain_options = _struct(
     json=c_int32)
 
 _STATUS, _ERR = c_int32, POINTER(amp_error)
-_MODEL = _PARAMS = _SESSION = _RESULT = c_void_p
+_MODEL = _PARAMS = _SESSION = _DATASET = _RESULT = c_void_p
 _AMP = {
     "amp_version": (c_char_p,),
     "amp_model_load": (_STATUS, c_char_p, POINTER(amp_model_options), POINTER(_MODEL), _ERR),
@@ -117,6 +121,7 @@ _AMP = {
     "amp_model_release": (None, _MODEL),
     "amp_model_get_info": (None, _MODEL, c_void_p),
     "amp_model_input_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
+    "amp_model_index_range": (_STATUS, _MODEL, c_int32, POINTER(c_int64), POINTER(c_int64), _ERR),
     "amp_model_expect": (_STATUS, _MODEL, c_char_p, _ERR),
     "amp_model_result_at": (_STATUS, _MODEL, c_int32, c_int64, c_void_p, _ERR),
     "amp_model_param_at": (_STATUS, _MODEL, c_int32, c_void_p, _ERR),
@@ -162,6 +167,11 @@ _AMP = {
     "amp_checkpoint_save": (_STATUS, _SESSION, c_char_p, c_char_p, _ERR),
     "amp_checkpoint_load": (_STATUS, _SESSION, c_char_p, c_char_p, c_size_t, _ERR),
     "amp_session_memory": (None, _SESSION, c_void_p),
+    "amp_dataset_create": (_STATUS, _MODEL, POINTER(amp_dataset_options), POINTER(_DATASET), _ERR),
+    "amp_dataset_release": (None, _DATASET),
+    "amp_dataset_next": (_STATUS, _DATASET, POINTER(POINTER(c_void_p)), POINTER(c_int64), _ERR),
+    "amp_dataset_seek": (_STATUS, _DATASET, c_int64, _ERR),
+    "amp_dataset_position": (c_int64, _DATASET),
 }
 _AMPC = {
     "amp_compile": (_STATUS, POINTER(amp_compile_options), POINTER(_RESULT), _ERR),
@@ -401,6 +411,14 @@ class Model(_Object):
             facts[name] = dict(_as_dict(how, ("reserved",)), trained=bool(how.trained))
         return facts
 
+    def index_counts(self):
+        """By the name of each input of classes, or of rows of a table: how many it takes, 0 for other inputs."""
+        counts, count = {}, c_int64()
+        for index, tensor in enumerate(self.inputs):
+            _call(_amp.amp_model_index_range, self._handle, index, byref(count), None)
+            counts[tensor.name] = count.value
+        return counts
+
     def groups(self):
         """The group lines of all train blocks, numbered as Session.set_lr_scale does: a list of dicts."""
         found, group = [], _room(amp_group_info)
@@ -520,6 +538,39 @@ Evaluation = collections.namedtuple("Evaluation", "loss metrics losses")
 Evaluation.__doc__ = "Averages over all samples: the loss, the metrics and the named losses by their names."
 
 
+def _checked_inputs(model, given, named, count):
+    """The inputs as arrays, checked; the number of samples."""
+    wanted = model.inputs[:count]
+    names = [tensor.name for tensor in wanted]
+    if len(given) > len(wanted):
+        raise TypeError(f"{len(given)} inputs were given; wanted are {', '.join(names)}")
+    for name in named:
+        if name not in names[len(given):]:
+            is_double = name in names
+            raise TypeError(f"input '{name}' is given twice" if is_double
+                            else f"there is no input '{name}'; wanted are {', '.join(names)}")
+    missing = [name for name in names[len(given):] if name not in named]
+    if missing:
+        raise TypeError(f"missing input{'s' if missing[1:] else ''} {', '.join(missing)}")
+    values = list(given) + [named[name] for name in names[len(given):]]
+    arrays = [_array(value, tensor, "input") for value, tensor in zip(values, wanted)]
+    n = _samples(arrays[0], wanted[0])
+    for array, tensor, index in zip(arrays, wanted, range(len(wanted))):
+        shape = _shape(_info(_amp.amp_model_input_at, model._handle, index, max(n, 1)))
+        if array.shape != shape:
+            raise ValueError(f"input '{tensor.name}' has shape {array.shape}; {n} samples, as in "
+                             f"'{wanted[0].name}', are {shape}")
+    return arrays, n
+
+
+def _samples(array, tensor):
+    each = tensor.shape[0]
+    n, left = divmod(array.shape[0], 1 if each == "N" else int(each.split("*")[0]))
+    if left or not n:
+        raise ValueError(f"input '{tensor.name}' of shape {array.shape} has no whole number of samples above 0")
+    return n
+
+
 def _locked(method):
     def run(self, *arguments, **named):
         with self._lock:
@@ -547,36 +598,7 @@ class Session(_Object):
         self._lock = threading.RLock()
 
     def _inputs(self, given, named, count):
-        """The inputs as arrays, checked; the number of samples."""
-        wanted = self.model.inputs[:count]
-        names = [tensor.name for tensor in wanted]
-        if len(given) > len(wanted):
-            raise TypeError(f"{len(given)} inputs were given; wanted are {', '.join(names)}")
-        for name in named:
-            if name not in names[len(given):]:
-                is_double = name in names
-                raise TypeError(f"input '{name}' is given twice" if is_double
-                                else f"there is no input '{name}'; wanted are {', '.join(names)}")
-        missing = [name for name in names[len(given):] if name not in named]
-        if missing:
-            raise TypeError(f"missing input{'s' if missing[1:] else ''} {', '.join(missing)}")
-        values = list(given) + [named[name] for name in names[len(given):]]
-        arrays = [_array(value, tensor, "input") for value, tensor in zip(values, wanted)]
-        n = self._samples(arrays[0], wanted[0])
-        for array, tensor, index in zip(arrays, wanted, range(len(wanted))):
-            shape = _shape(_info(_amp.amp_model_input_at, self.model._handle, index, max(n, 1)))
-            if array.shape != shape:
-                raise ValueError(f"input '{tensor.name}' has shape {array.shape}; {n} samples, as in "
-                                 f"'{wanted[0].name}', are {shape}")
-        return arrays, n
-
-    @staticmethod
-    def _samples(array, tensor):
-        each = tensor.shape[0]
-        n, left = divmod(array.shape[0], 1 if each == "N" else int(each.split("*")[0]))
-        if left or not n:
-            raise ValueError(f"input '{tensor.name}' of shape {array.shape} has no whole number of samples above 0")
-        return n
+        return _checked_inputs(self.model, given, named, count)
 
     def _batches(self, arrays, n):
         """(samples, their inputs) of `capacity` samples at a time."""
@@ -747,6 +769,84 @@ class Session(_Object):
         info = _room(amp_memory_info)
         _amp.amp_session_memory(self._handle, byref(info))
         return _as_dict(info)
+
+
+# ---- data ------------------------------------------------------------------------------------------------------------
+
+
+class Dataset(_Object):
+    """Batches that fill(index) gives, which a thread calls some batches ahead.
+
+        for batch in dataset: session.step(*batch)
+
+    fill gives the arrays of a batch of at most `capacity` samples, in the model's order or as a dict by their names, or
+    None where the data end. What it raises, the iteration raises. Options: first, ahead and inference of
+    amp_dataset_options; ahead=-1: no thread.
+    """
+    _release = "amp_dataset_release"
+
+    def __init__(self, model, fill, capacity=1, **options):
+        super().__init__()
+        count = model.info.model_input_count if options.get("inference") else len(model.inputs)
+        self.model, self._raised, self._tensors = model, [], model.inputs[:count]
+        self._fill = _FILL(_filling(model, fill, capacity, count, self._raised))
+        pointer, settings = c_void_p(), _options(amp_dataset_options, capacity=capacity, fill=self._fill, **options)
+        _call(_amp.amp_dataset_create, model._handle, byref(settings), byref(pointer))
+        self._pointer = pointer
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        arrays, n = POINTER(c_void_p)(), c_int64()
+        try:
+            _call(_amp.amp_dataset_next, self._handle, byref(arrays), byref(n))
+        except Error:
+            if self._raised:
+                raise self._raised.pop() from None
+            raise
+        if not n.value:
+            raise StopIteration
+        infos = [_info(_amp.amp_model_input_at, self.model._handle, i, n.value) for i in range(len(self._tensors))]
+        return tuple(_copied(arrays[i], info) for i, info in enumerate(infos))
+
+    def seek(self, index):
+        """Goes on with batch `index`."""
+        _call(_amp.amp_dataset_seek, self._handle, index)
+
+    def position(self):
+        """The batch that comes next: for a checkpoint."""
+        return _amp.amp_dataset_position(self._handle)
+
+
+def _copied(address, info):
+    array = np.empty(_shape(info), DTYPES[info.dtype])
+    ctypes.memmove(array.ctypes.data, address, array.nbytes)
+    return array
+
+
+def _filling(model, fill, capacity, count, raised):
+    """The callback of C, which knows no Dataset, so that one is released with its last reference."""
+    def call(_, index, addresses, capacity, n, error):
+        try:
+            given = fill(index)
+            if given is None:
+                n[0] = 0
+                return 0
+            by_name = isinstance(given, collections.abc.Mapping)
+            one = count == 1 and not isinstance(given, (tuple, list))
+            arrays, n[0] = _checked_inputs(model, () if by_name else (given,) if one else given,
+                                           given if by_name else {}, count)
+            if n[0] > capacity:
+                return 0  # said by the library
+            for address, array in zip(addresses[:count], arrays):
+                ctypes.memmove(address, array.ctypes.data, array.nbytes)
+            return 0
+        except BaseException as problem:  # raised again by the thread that asks
+            raised.append(problem)
+            error.contents.message = str(problem).encode("utf-8", "replace")[:1000]
+            return STATUS.index("AMP_CANCELLED")
+    return call
 
 
 # ---- compiling -------------------------------------------------------------------------------------------------------

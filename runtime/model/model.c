@@ -247,6 +247,13 @@ amp_status amp_model_input_at(const amp_model *m, int32_t index, int64_t n, amp_
     return describe(in->name, in->dtype, in->dims, in->rank, n, out, err);
 }
 
+amp_status amp_model_index_range(const amp_model *m, int32_t index, int64_t *count, int64_t *ignored, amp_error *err) {
+    AMP_TRY(check_index(m, index, m ? m->input_count : 0, "input", count, err));
+    *count = m->inputs[index].index_bound;
+    if (ignored) *ignored = *count ? m->inputs[index].index_ignore : INT64_MIN;
+    return AMP_OK;
+}
+
 amp_status amp_model_result_at(const amp_model *m, int32_t index, int64_t n, amp_tensor_info *out, amp_error *err) {
     AMP_TRY(check_index(m, index, m && m->infer ? m->infer->result_count : 0, "result", out, err));
     const amp_model_result *r = &m->infer->results[index];

@@ -376,4 +376,46 @@ TEST(CppRuntime, StepsAllocateNothing) {
     EXPECT_EQ(allocations, before);
 }
 
+// Batches of a function, on a thread; what it throws arrives where next is called.
+TEST(Dataset, FillsBatchesAhead) {
+    amp::Model model = load();
+    amp::Params params(model, 7);
+    amp::Session session(model, params, for_samples(4));
+    amp::DatasetOptions options;
+    options.capacity = 4;
+    bool broken = true;
+    const auto fill = [&broken](int64_t index, void *const *arrays, int64_t capacity) -> int64_t {
+        if (index == 5 && broken) throw std::runtime_error("a torn tape");
+        if (index == 7) return 0;
+        std::copy(x.begin(), x.end(), static_cast<float *>(arrays[0]));
+        std::copy(targets.begin(), targets.end(), static_cast<int32_t *>(arrays[1]));
+        return capacity - index % 2;
+    };
+    amp::Dataset first(model, fill, options), data = std::move(first);
+    std::vector<double> losses;
+    for (int64_t i = 0; i < 5; i++) {
+        amp::Dataset::Batch batch = data.next();
+        ASSERT_EQ(batch.n, 4 - i % 2);
+        losses.push_back(session.step(batch.inputs, batch.n).loss);
+    }
+    EXPECT_THROW(data.next(), std::runtime_error);
+    broken = false;
+    EXPECT_EQ(data.position(), 5);
+    int64_t batches = 0;
+    while (amp::Dataset::Batch batch = data.next()) batches++;
+    EXPECT_EQ(batches, 2);
+    data.seek(6);
+    EXPECT_EQ(data.next().n, 4);
+    amp::Params again(model, 7);
+    amp::Session by_hand(model, again, for_samples(4));
+    for (int64_t i = 0; i < 5; i++) {
+        const amp::Input arrays[] = {x.data(), targets.data()};
+        EXPECT_EQ(by_hand.step({arrays[0], arrays[1]}, 4 - i % 2).loss, losses[static_cast<size_t>(i)]);
+    }
+    EXPECT_TRUE(Throws(AMP_INVALID_ARGUMENT, "capacity is -1", [&] {
+        options.capacity = -1;
+        amp::Dataset none(model, fill, options);
+    }));
+}
+
 } // namespace

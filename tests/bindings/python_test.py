@@ -383,8 +383,35 @@ class Use(Rings):
         error = self.refused(ampc.Error, "", session.set_lr, -2.0)
         self.assertEqual(error.status, "AMP_INVALID_ARGUMENT")
 
+    def test_datasets(self):
+        x, targets = X[:8], TARGETS[:8]
+        asked, broken = [], [True]
+        def fill(index):
+            asked.append(index)
+            if index == 5 and broken[0]:
+                raise KeyError("a torn tape")
+            return None if index == 7 else {"targets": targets[:8 - index], "x": x[:8 - index] * index}
+        with ampc.Dataset(self.model, fill, 8, ahead=3, first=1) as data:
+            for index, (a, b) in zip(range(1, 5), data):
+                self.assertTrue(np.array_equal(a, x[:8 - index] * index) and np.array_equal(b, targets[:8 - index]))
+            with self.assertRaisesRegex(KeyError, "a torn tape"):
+                next(data)
+            broken[0] = False
+            self.assertEqual((data.position(), len(list(data)), data.position()), (5, 2, 7))
+            data.seek(6)
+            self.assertEqual(len(next(data)[0]), 2)
+        self.assertEqual(asked[:5], [1, 2, 3, 4, 5])
+        for wrong, said in ((lambda _: (x,), "missing input"), (lambda _: (x, targets[:3]), "has shape"),
+                            (lambda _: (x.astype(np.float64), targets), "float64")):
+            with self.assertRaisesRegex((TypeError, ValueError), said):
+                next(ampc.Dataset(self.model, wrong, 8))
+        self.refused(ampc.Error, "there is room for 4", next, ampc.Dataset(self.model, lambda _: (x, targets), 4))
+        only_x = ampc.Dataset(self.model, lambda index: None if index else x, 8, inference=1, ahead=-1)
+        self.assertEqual([len(batch) for batch in only_x], [1])
+
     def test_what_a_model_says(self):
         self.assertEqual(self.model.inputs, [("x", "f32", ("N", 2)), ("targets", "i32", ("N",))])
+        self.assertEqual(self.model.index_counts(), {"x": 0, "targets": 3})
         self.assertEqual(self.model.results, [("logits", "f32", ("N", 3)), ("hidden", "f32", ("N", 8))])
         why = list(self.model.decisions())
         self.assertEqual(len(why), self.model.info.decision_count)

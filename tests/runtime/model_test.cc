@@ -571,6 +571,14 @@ TEST(Model, TellsAboutItself) {
     EXPECT_STREQ(t.name, "x");
     EXPECT_EQ(t.dims[0], 5);
     EXPECT_EQ(t.dims[1], TINY_FEATURES);
+    int64_t count = -1, ignored = 0;
+    ASSERT_EQ(amp_model_index_range(tiny.model, 1, &count, &ignored, &tiny.err), AMP_OK);
+    EXPECT_EQ(count, TINY_CLASSES);
+    EXPECT_EQ(ignored, TINY_IGNORE);
+    ASSERT_EQ(amp_model_index_range(tiny.model, 0, &count, &ignored, &tiny.err), AMP_OK);
+    EXPECT_EQ(count, 0) << "no index";
+    EXPECT_EQ(ignored, INT64_MIN);
+    EXPECT_EQ(amp_model_index_range(tiny.model, 2, &count, nullptr, &tiny.err), AMP_INVALID_ARGUMENT);
     ASSERT_EQ(amp_model_result_at(tiny.model, 0, 5, &t, &tiny.err), AMP_OK);
     EXPECT_EQ(t.dtype, AMP_DT_F32) << "an f16 result is handed out as f32";
     ASSERT_EQ(amp_model_param_at(tiny.model, 2, &t, &tiny.err), AMP_OK);

@@ -9,12 +9,23 @@
 namespace {
 
 struct Fixture : Tiny {
-    Fixture() : Tiny(TinyOptions(8)) {}
+    Fixture() : Tiny(TinyOptions(8)) {
+        data.struct_size = sizeof data;
+        data.fill = [](void *, int64_t, void *const *, int64_t, int64_t *n, amp_error *) {
+            *n = 0;
+            return AMP_OK;
+        };
+        EXPECT_EQ(amp_dataset_create(model, &data, &dataset, &err), AMP_OK) << err.message;
+    }
+    ~Fixture() { amp_dataset_release(dataset); }
     TinyBatch batch{8};
     amp_error e = {};
     amp_model *made_model = nullptr;
     amp_params *made_params = nullptr;
     amp_session *made_session = nullptr;
+    amp_dataset_options data = {};
+    amp_dataset *dataset = nullptr, *made_dataset = nullptr;
+    const void *const *arrays = nullptr;
     amp_tensor_info info = {};
     amp_param_training training = {};
     amp_group_info group = {};
@@ -49,6 +60,8 @@ const Row kRefused[] = {
     CALL(amp_model_from_static, "out", amp_model_query, nullptr, nullptr, &f.e),
     CALL(amp_model_input_at, "model", nullptr, 0, 1, &f.info, &f.e),
     CALL(amp_model_input_at, "out", f.model, 0, 1, nullptr, &f.e),
+    CALL(amp_model_index_range, "model", nullptr, 1, &f.count, nullptr, &f.e),
+    CALL(amp_model_index_range, "count", f.model, 1, nullptr, nullptr, &f.e),
     CALL(amp_model_result_at, "model", nullptr, 0, 1, &f.info, &f.e),
     CALL(amp_model_result_at, "out", f.model, 0, 1, nullptr, &f.e),
     CALL(amp_model_expect, "model", nullptr, "x: f32[N, 3]", &f.e),
@@ -122,6 +135,13 @@ const Row kRefused[] = {
     CALL(amp_session_set, "session", nullptr, "fc.bias/momentum", f.numbers, TINY_CLASSES, &f.e),
     CALL(amp_session_set, "name", f.session, nullptr, f.numbers, TINY_CLASSES, &f.e),
     CALL(amp_session_set, "data", f.session, "fc.bias/momentum", nullptr, TINY_CLASSES, &f.e),
+    CALL(amp_dataset_create, "model", nullptr, &f.data, &f.made_dataset, &f.e),
+    CALL(amp_dataset_create, "options", f.model, nullptr, &f.made_dataset, &f.e),
+    CALL(amp_dataset_create, "out", f.model, &f.data, nullptr, &f.e),
+    CALL(amp_dataset_next, "dataset", nullptr, &f.arrays, &f.count, &f.e),
+    CALL(amp_dataset_next, "inputs", f.dataset, nullptr, &f.count, &f.e),
+    CALL(amp_dataset_next, "n", f.dataset, &f.arrays, nullptr, &f.e),
+    CALL(amp_dataset_seek, "dataset", nullptr, 0, &f.e),
     CALL(amp_checkpoint_save, "session", nullptr, "x.st", nullptr, &f.e),
     CALL(amp_checkpoint_save, "path", f.session, nullptr, nullptr, &f.e),
     CALL(amp_checkpoint_load, "session", nullptr, "x.st", nullptr, 0, &f.e),
@@ -139,6 +159,7 @@ TEST(Null, IsRefused) {
     EXPECT_EQ(f.made_model, nullptr);
     EXPECT_EQ(f.made_params, nullptr);
     EXPECT_EQ(f.made_session, nullptr);
+    EXPECT_EQ(f.made_dataset, nullptr);
 }
 
 // An input or output array that is NULL itself.
@@ -157,6 +178,8 @@ TEST(Null, IsNothing) {
     amp_model_retain(nullptr), amp_model_release(nullptr);
     amp_params_retain(nullptr), amp_params_release(nullptr);
     amp_session_retain(nullptr), amp_session_release(nullptr);
+    amp_dataset_retain(nullptr), amp_dataset_release(nullptr);
+    EXPECT_EQ(amp_dataset_position(nullptr), 0);
     f.about.input_count = 7;
     amp_model_get_info(nullptr, &f.about);
     EXPECT_EQ(f.about.input_count, 0);
@@ -185,12 +208,12 @@ TEST(Null, MayBeLeftOut) {
 
 // The list of public functions is that of packaging/libamp.map: a new one gets its rows here.
 TEST(Null, EveryFunctionIsHere) {
-    std::set<std::string> here = {"amp_dtype_name",      "amp_dtype_size",     "amp_status_name",
-                                  "amp_version",         "amp_model_retain",   "amp_model_release",
-                                  "amp_params_retain",   "amp_params_release", "amp_session_retain",
-                                  "amp_session_release", "amp_model_get_info", "amp_session_memory",
-                                  "amp_model_metric_at", "amp_model_loss_at",  "amp_session_value_name",
-                                  "amp_session_version", "amp_model_isa_at"};
+    std::set<std::string> here = {
+        "amp_dtype_name",      "amp_dtype_size",      "amp_status_name",        "amp_version",
+        "amp_model_retain",    "amp_model_release",   "amp_params_retain",      "amp_params_release",
+        "amp_session_retain",  "amp_session_release", "amp_model_get_info",     "amp_session_memory",
+        "amp_model_metric_at", "amp_model_loss_at",   "amp_session_value_name", "amp_session_version",
+        "amp_model_isa_at",    "amp_dataset_retain",  "amp_dataset_release",    "amp_dataset_position"};
     for (const Row &r : kRefused) here.insert(r.function);
     std::ifstream map("packaging/libamp.map");
     std::string line;

@@ -12,13 +12,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/float_environment.h"
+#include "base/futex.h"
 #include "base/thread.h"
 
 enum {
@@ -28,9 +28,6 @@ enum {
     BIAS = 1 << 16,  /* what |work| holds when no task is left: several threads may then subtract at once */
     SLICE = 1 << 30  /* tasks of a run that fit */
 };
-
-/* Linux's numbers (futex(2)); its header is not there for every C library. */
-enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
 
 /* Nanoseconds of spinning.  A futex costs some 50 us until a sleeper runs again: to spin longer than that for somebody
  * who may not be scheduled wastes more than it can save. */
@@ -80,13 +77,6 @@ static void pause_cpu(void) {
 #endif
 }
 
-static void futex_wait(atomic_int *word, int seen) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-}
-static void futex_wake(atomic_int *word, int count) {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-}
-
 /* ---- tasks ------------------------------------------------------------------------------------------------------- */
 
 static int64_t left(unsigned long long work) { return (int64_t)(work & UINT32_MAX) - BIAS; }
@@ -125,7 +115,7 @@ static void wait_for_work(amp_pool *p) {
     for (;;) {
         int seen = atomic_load(&p->wakes);
         if (left(atomic_load(&p->work)) > 0 || atomic_load(&p->quit)) break;
-        futex_wait(&p->wakes, seen);
+        amp_futex_wait(&p->wakes, seen);
     }
     atomic_fetch_sub(&p->sleepers, 1);
 }
@@ -141,7 +131,7 @@ static void *work(void *start) {
             continue;
         }
         atomic_fetch_add(&p->done, done);
-        if (atomic_load(&p->waiting)) futex_wake(&p->done, 1);
+        if (atomic_load(&p->waiting)) amp_futex_wake(&p->done, 1);
     }
     return NULL;
 }
@@ -150,7 +140,7 @@ static void *work(void *start) {
 static void wake(amp_pool *p, int count) {
     if (!atomic_load(&p->sleepers)) return;
     atomic_fetch_add(&p->wakes, 1);
-    futex_wake(&p->wakes, count);
+    amp_futex_wake(&p->wakes, count);
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------------------- */
@@ -164,7 +154,7 @@ static void wait_for_workers(amp_pool *p, int tasks) {
             pause_cpu();
         }
     atomic_store(&p->waiting, 1);
-    for (int seen; (seen = atomic_load(&p->done)) != tasks;) futex_wait(&p->done, seen);
+    for (int seen; (seen = atomic_load(&p->done)) != tasks;) amp_futex_wait(&p->done, seen);
     atomic_store(&p->waiting, 0);
 }
 

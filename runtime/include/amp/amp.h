@@ -24,7 +24,8 @@
  *            threads do with the params.
  *            A session works on its own threads (|threads|), which never call back, have 1 MiB of stack each, and block
  *            all signals but faults; or on those of the application (run_tasks).  Where it is faster, one thread does
- *            all the work; results are the same.  The calling thread needs 64 KiB of stack.
+ *            all the work; results are the same.  The calling thread needs 64 KiB of stack.  A dataset has a thread
+ *            that calls the application.
  *            Calls compute in the default floating-point environment, whatever rounding mode or flush-to-zero the
  *            calling thread has, which it has again afterwards.
  * fork.      In a child process a session on the CPU goes on: its threads are started anew by the first call.  If the
@@ -125,6 +126,10 @@ AMP_API AMP_MUST_USE amp_status amp_model_input_at(const amp_model *model, int32
                                                    amp_tensor_info *out, amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_model_result_at(const amp_model *model, int32_t index, int64_t n,
                                                     amp_tensor_info *out, amp_error *err);
+/* The numbers that an input of classes, or of rows of a table, takes: 0 to |*count| - 1, and |*ignored| (which may be
+ * NULL; INT64_MIN: none).  |*count| is 0 for an input that is no such index, or of which the model does not say. */
+AMP_API AMP_MUST_USE amp_status amp_model_index_range(const amp_model *model, int32_t index, int64_t *count,
+                                                      int64_t *ignored, amp_error *err);
 AMP_API AMP_MUST_USE amp_status amp_model_param_at(const amp_model *model, int32_t index, amp_tensor_info *out,
                                                    amp_error *err);
 /* Whether this is the model that the program was written for: its inputs, those of its train block after them, and its
@@ -479,6 +484,65 @@ typedef struct amp_memory_info {
     uint64_t total;
 } amp_memory_info;
 AMP_API void amp_session_memory(const amp_session *session, amp_memory_info *out);
+
+/* ---- data -------------------------------------------------------------------------------------------------------- */
+
+/* Batches of the application's own data, filled ahead by a thread while the model computes:
+ *
+ *     static amp_status fill(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n,
+ *                            amp_error *err) {
+ *         *n = read_batch(user, index, arrays[0], arrays[1], capacity);
+ *         return AMP_OK;
+ *     }
+ *     amp_dataset_options data = {.struct_size = sizeof data, .fill = fill, .user = file, .capacity = 128};
+ *     if (amp_dataset_create(model, &data, &dataset, &err)) return fail(err.message);
+ *     while (!(status = amp_dataset_next(dataset, &inputs, &n, &err)) && n)
+ *         status = amp_step(session, inputs, n, &report, &err);
+ *
+ * Threads.   One at a time uses a dataset.  Its thread, which the first amp_dataset_next starts, calls fill and nothing
+ *            else of the application's; it blocks all signals but faults, has 8 MiB of stack, and sleeps where there is
+ *            nothing to fill.  With ahead = -1 there is none, and amp_dataset_next calls fill itself.
+ * Memory.    (ahead + 1) * capacity samples, of the model's allocator, taken when the dataset is made.
+ * fork.      In a child process the first amp_dataset_next starts a thread anew, and fill is called again for the
+ *            batches that had been filled but not given: what it reads from must bear that.  AMP_WRONG_STATE where
+ *            the process was forked while another thread was in a call of the dataset.
+ */
+typedef struct amp_dataset amp_dataset;
+
+/* Fills batch |index|: the first |*n| samples of the arrays, one for each input of the model in order, which have room
+ * for |capacity| samples in the dtype and shape of amp_model_input_at.  They are aligned to 64 bytes and hold what an
+ * earlier batch left.  |*n| is |capacity| before; 0: the data end before this batch.
+ * A failure is what amp_dataset_next answers: its status, and "batch INDEX: " with the text in |err| (never NULL).
+ * Called for one batch at a time, in order, from |first| on; again from an earlier or later one after
+ * amp_dataset_seek, and again for one that failed.  It must not call the dataset, throw or jump out. */
+typedef amp_status (*amp_fill_batch)(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n,
+                                     amp_error *err);
+
+typedef struct amp_dataset_options {
+    size_t struct_size;
+    amp_fill_batch fill;
+    void *user;
+    int64_t capacity;  /* samples of a batch at most; 0: 1 */
+    int64_t first;     /* the batch that amp_dataset_next gives first: where a checkpoint goes on, say */
+    int32_t ahead;     /* batches that are filled before they are asked for, at most; 0: 2; -1: none, and no thread */
+    int32_t inference; /* 1: the model's own inputs, without those of its train block */
+} amp_dataset_options;
+
+AMP_API AMP_MUST_USE amp_status amp_dataset_create(amp_model *model, const amp_dataset_options *options,
+                                                   amp_dataset **out, amp_error *err);
+AMP_API void amp_dataset_retain(amp_dataset *dataset);
+/* Waits for a call of fill that is under way; none follows. */
+AMP_API void amp_dataset_release(amp_dataset *dataset);
+
+/* The next batch: |*inputs| for amp_step, amp_eval or amp_infer, and its |*n| samples; NULL and 0 where the data end.
+ * The arrays hold until the next call of the dataset.  After an error, and at the end, the next call asks fill for the
+ * same batch again. */
+AMP_API AMP_MUST_USE amp_status amp_dataset_next(amp_dataset *dataset, const void *const **inputs, int64_t *n,
+                                                 amp_error *err);
+/* Goes on with batch |index| (0 or more); waits for a call of fill that is under way. */
+AMP_API AMP_MUST_USE amp_status amp_dataset_seek(amp_dataset *dataset, int64_t index, amp_error *err);
+/* The batch that the next amp_dataset_next gives. */
+AMP_API int64_t amp_dataset_position(const amp_dataset *dataset);
 
 #ifdef __cplusplus
 }

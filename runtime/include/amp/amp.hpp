@@ -27,6 +27,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ struct ParamsOptions : amp_params_options {
 };
 struct SessionOptions : amp_session_options {
     SessionOptions() noexcept : amp_session_options{} { struct_size = sizeof(amp_session_options); }
+};
+
+struct DatasetOptions : amp_dataset_options {
+    DatasetOptions() noexcept : amp_dataset_options{} { struct_size = sizeof(amp_dataset_options); }
 };
 
 /* The name, type and shape of an input, result, parameter or value. */
@@ -134,6 +139,13 @@ class Model {
     }
     TensorInfo input(int32_t index, int64_t n = 1) const { return describe(amp_model_input_at, index, n); }
     TensorInfo result(int32_t index, int64_t n = 1) const { return describe(amp_model_result_at, index, n); }
+    /* How many classes or rows an input of indices takes (amp_model_index_range); 0: it is none. */
+    int64_t index_count(int32_t index) const {
+        int64_t count = 0;
+        detail::Call call;
+        call.check(amp_model_index_range(get(), index, &count, nullptr, call.error()));
+        return count;
+    }
     /* Throws where this is not the model that the program was written for (amp_model_expect). */
     void expect(const std::string &signature) const {
         detail::Call call;
@@ -632,6 +644,83 @@ class Session {
     Handle handle_;
     std::vector<const void *> in_; /* of one call; kept, so that a step allocates nothing */
     std::vector<void *> out_;
+};
+
+/* ---- data -------------------------------------------------------------------------------------------------------- */
+
+/* Batches that a function fills, on a thread that is some batches ahead (amp_dataset):
+ *
+ *     amp::Dataset data(model, [&](int64_t index, void *const *arrays, int64_t capacity) { ...; return n; }, options);
+ *     while (amp::Dataset::Batch batch = data.next()) session.step(batch.inputs, batch.n);
+ */
+class Dataset {
+  public:
+    /* Fills batch |index|, as amp_fill_batch says; the number of its samples, 0 where the data end.  What it throws,
+     * next throws. */
+    using Fill = std::function<int64_t(int64_t index, void *const *arrays, int64_t capacity)>;
+    struct Batch {
+        const std::vector<Input> &inputs; /* hold until the next call */
+        int64_t n;
+        explicit operator bool() const noexcept { return n > 0; } /* false: the data have ended */
+    };
+    Dataset(const Model &model, Fill fill, const DatasetOptions &options = {})
+        : source_(new Source{std::move(fill), {}}) {
+        DatasetOptions given = options;
+        given.fill = Source::call;
+        given.user = source_.get();
+        amp_dataset *dataset = nullptr;
+        detail::Call call;
+        call.check(amp_dataset_create(model.get(), &given, &dataset, call.error()));
+        handle_ = Handle(dataset);
+        const ModelInfo info = model.info();
+        inputs_.resize(static_cast<std::size_t>(given.inference ? info.model_input_count : info.input_count), nullptr);
+    }
+    Dataset(Dataset &&) noexcept = default;
+    Dataset &operator=(Dataset &&other) noexcept {
+        handle_ = std::move(other.handle_); /* first: its thread uses the source */
+        source_ = std::move(other.source_);
+        inputs_ = std::move(other.inputs_);
+        return *this;
+    }
+    amp_dataset *get() const noexcept { return handle_.get(); }
+
+    Batch next() {
+        const void *const *arrays = nullptr;
+        int64_t n = 0;
+        detail::Call call;
+        const amp_status status = amp_dataset_next(get(), &arrays, &n, call.error());
+        if (std::exception_ptr thrown = status ? std::exchange(source_->thrown, nullptr) : nullptr)
+            std::rethrow_exception(thrown);
+        call.check(status);
+        for (std::size_t i = 0; arrays && i < inputs_.size(); i++) inputs_[i] = arrays[i];
+        return {inputs_, n};
+    }
+    void seek(int64_t index) {
+        detail::Call call;
+        call.check(amp_dataset_seek(get(), index, call.error()));
+    }
+    int64_t position() const noexcept { return amp_dataset_position(get()); }
+
+  private:
+    using Handle = detail::Handle<amp_dataset, amp_dataset_retain, amp_dataset_release>;
+    struct Source { /* where it is, it stays */
+        Fill fill;
+        std::exception_ptr thrown;
+        static amp_status call(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n,
+                               amp_error *) noexcept {
+            auto &self = *static_cast<Source *>(user);
+            try {
+                *n = self.fill(index, arrays, capacity);
+                return AMP_OK;
+            } catch (...) {
+                self.thrown = std::current_exception();
+                return AMP_CANCELLED;
+            }
+        }
+    };
+    std::unique_ptr<Source> source_; /* after the handle has gone */
+    Handle handle_;
+    std::vector<Input> inputs_;
 };
 
 /* The version of the library that the program runs with. */

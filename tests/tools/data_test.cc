@@ -1,14 +1,11 @@
 // data_test.cc: samples from IDX and safetensors files become what a model's inputs read, or a message says why not.
-#include "tools/amprun/data.h"
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
-#include "tests/tools/scratch.h"
+#include "tests/tools/data_fixture.h"
 
 namespace {
 
@@ -17,12 +14,6 @@ struct Array {
     std::vector<int64_t> shape;
     std::string bytes;
 };
-
-template <typename T> std::string BytesOf(std::initializer_list<T> values) {
-    std::string s;
-    for (T v : values) s.append(reinterpret_cast<const char *>(&v), sizeof v);
-    return s;
-}
 
 // https://github.com/huggingface/safetensors, "Format".
 std::string Safetensors(const std::vector<Array> &arrays) {
@@ -39,25 +30,11 @@ std::string Safetensors(const std::vector<Array> &arrays) {
     return BytesOf<uint64_t>({header.size()}) + header + data;
 }
 
-amp_tensor_info Input(const char *name, amp_dtype dtype, std::initializer_list<int64_t> per_sample) {
-    amp_tensor_info info = {};
-    info.name = name;
-    info.dtype = dtype;
-    info.dims[info.rank++] = 1;
-    for (int64_t d : per_sample) info.dims[info.rank++] = d;
-    return info;
-}
-
-class DataTest : public ScratchTest {
+class DataTest : public DataFixture {
   protected:
-    void TearDown() override {
-        data_close(&data);
-        ScratchTest::TearDown();
-    }
-
     // A model with one input of 2 x 2 floats and integer targets, unless a test says otherwise.
     void SetUp() override {
-        ScratchTest::SetUp();
+        DataFixture::SetUp();
         inputs.model = "mlp";
         inputs.count = 2;
         inputs.model_inputs = inputs.train_inputs = 1;
@@ -72,24 +49,6 @@ class DataTest : public ScratchTest {
     int ReadTensors(const std::vector<Array> &arrays) {
         return data_read(&data, ("safetensors:" + Write("data", Safetensors(arrays))).c_str(), PART_TRAIN, &inputs);
     }
-    template <typename T> std::vector<T> Values(int column) const {
-        std::vector<T> v(static_cast<size_t>(data.count * data.column[column].elements));
-        memcpy(v.data(), data.column[column].data, v.size() * sizeof(T));
-        return v;
-    }
-    // Reads with |read|, which has to fail, and checks that the message contains |wanted| and is one line of ours.
-    template <typename F> void ExpectFailure(F read, const std::string &wanted) {
-        testing::internal::CaptureStderr();
-        EXPECT_EQ(read(), 1);
-        std::string message = testing::internal::GetCapturedStderr();
-        EXPECT_EQ(message.rfind("amprun: ", 0), 0u) << message;
-        EXPECT_EQ(message.find('\n'), message.size() - 1) << message;
-        EXPECT_NE(message.find(wanted), std::string::npos) << message;
-        data_close(&data);
-    }
-
-    Dataset data = {};
-    DataInputs inputs = {};
 };
 
 TEST_F(DataTest, IdxPixelsAndLabels) {
@@ -205,7 +164,7 @@ TEST_F(DataTest, SafetensorsProblemsNameTheFileAndTheArray) {
 TEST_F(DataTest, UnknownSpecs) {
     for (const char *spec : {"", "idx", "csv:file", "/some/folder", "safetensor:f"})
         ExpectFailure([&] { return data_read(&data, spec, PART_TRAIN, &inputs); },
-                      std::string("--data ") + spec + ": write idx:DIR or safetensors:FILE");
+                      std::string("--data ") + spec + ": write idx:DIR, safetensors:FILE or tokens:FILE");
 }
 
 TEST_F(DataTest, GatherTakesSamplesInAnyOrder) {

@@ -55,11 +55,12 @@ static const ToolCommand amprun_commands[] = {
 
 static const ToolOption amprun_options[] = {
     {O_DATA, "data", NULL, "SPEC", VALUE_FILE, false, NULL, NULL,
-     "The samples: idx:DIR (the four files of MNIST's form, gzip or plain) or safetensors:FILE (arrays named as the "
-     "model's inputs, whose first dimension is the sample).",
+     "The samples: idx:DIR (the four files of MNIST's form, gzip or plain); safetensors:FILE (arrays named as the "
+     "model's inputs, whose first dimension is the sample); or tokens:FILE[,type=u8|u16|u32][,held=P] (a text of bytes "
+     "or ids, in windows as long as the model's input, of which the last part P, 0.1, is evaluated).",
      TRAIN | EVAL},
-    {O_EVAL_DATA, "eval-data", NULL, "SPEC", VALUE_FILE, false, NULL, "the test part of idx:DIR, else nothing",
-     "What is evaluated after each epoch.", TRAIN},
+    {O_EVAL_DATA, "eval-data", NULL, "SPEC", VALUE_FILE, false, NULL,
+     "the test part of idx:DIR and of tokens:FILE, else nothing", "What is evaluated after each epoch.", TRAIN},
     {O_EVAL_SPLIT, "eval-split", NULL, "P", VALUE_TEXT, false, NULL, NULL,
      "Holds samples of --data out of training and evaluates on them. A part such as 0.1, or a number of them; the same "
      "ones in every run.",

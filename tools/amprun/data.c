@@ -1,199 +1,34 @@
 /* data.c: see data.h. */
 #include "tools/amprun/data.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
-#include "base/rounding.h"
-#include "runtime/files/safetensors.h"
-#include "tools/amprun/idx.h"
-
-/* ---- converting one array to what an input reads ----------------------------------------------------------------- */
-
-static bool is_float(amp_dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16; }
-
-static int64_t elements_per_sample(const amp_tensor_info *info) {
-    int64_t count = 1;
-    for (int i = 1; i < info->rank; i++) count *= info->dims[i];
-    return count;
-}
-
-/* The dataset's next column, empty, of |samples| samples. */
-static int column_new(Dataset *d, const amp_tensor_info *info, int64_t samples, const char *from) {
-    Column *c = &d->column[d->columns];
-    *c = (Column){.name = info->name, .dtype = info->dtype, .elements = elements_per_sample(info)};
-    if (!is_float(c->dtype) && c->dtype != AMP_DT_I32 && c->dtype != AMP_DT_U8)
-        return report_text("%s: the model's input %s is %s, which is not fed from files", from, info->name,
-                           amp_dtype_name(c->dtype));
-    c->sample_bytes = (size_t)c->elements * amp_dtype_size(c->dtype);
-    d->columns++;
-    d->count = samples;
-    return 0;
-}
-
-/* Memory for all samples, to be filled. */
-static int column_allocate(const Dataset *d, Column *c, const char *from) {
-    c->data = c->owned = malloc(c->sample_bytes * (size_t)d->count + 1);
-    return c->data ? 0 : report_text("%s: no memory for %lld samples of %s", from, (long long)d->count, c->name);
-}
-
-/* Stores a number as the column's dtype; false where it does not fit. */
-static bool store(Column *c, int64_t at, double v) {
-    switch (c->dtype) {
-    case AMP_DT_F32: ((float *)c->owned)[at] = (float)v; return true;
-    case AMP_DT_F16: ((uint16_t *)c->owned)[at] = amp_f32_to_f16((float)v); return true;
-    case AMP_DT_BF16: ((uint16_t *)c->owned)[at] = amp_f32_to_bf16((float)v); return true;
-    case AMP_DT_I32:
-        if (!(v >= -2147483648.0 && v <= 2147483647.0) || v != floor(v)) return false;
-        ((int32_t *)c->owned)[at] = (int32_t)v;
-        return true;
-    case AMP_DT_U8:
-        if (!(v >= 0 && v <= 255) || v != floor(v)) return false;
-        ((uint8_t *)c->owned)[at] = (uint8_t)v;
-        return true;
-    default: return false;
-    }
-}
-
-/* ---- idx --------------------------------------------------------------------------------------------------------- */
-
-static int check_idx(const Dataset *d, const char *path, const IdxArray *array, int64_t per_sample,
-                     const amp_tensor_info *info) {
-    if (per_sample != elements_per_sample(info))
-        return report_text("%s: %lld numbers per sample; the model's input %s takes %lld", path, (long long)per_sample,
-                           info->name, (long long)elements_per_sample(info));
-    if (d->columns && array->dims[0] != d->count)
-        return report_text("%s: %lld samples, but %lld in the images; the two files do not belong together", path,
-                           (long long)array->dims[0], (long long)d->count);
-    return 0;
-}
-
-static int idx_column(Dataset *d, const char *folder, const char *file, const amp_tensor_info *info) {
-    char path[4096];
-    IdxArray array;
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    if (idx_read(path, &array)) return 1;
-    int64_t per_sample = 1;
-    for (int i = 1; i < array.rank; i++) per_sample *= array.dims[i];
-    Column *c = &d->column[d->columns];
-    int failed = check_idx(d, path, &array, per_sample, info) || column_new(d, info, array.dims[0], path) ||
-                 column_allocate(d, c, path);
-    float unit = is_float(info->dtype) && array.rank > 1 ? 255.0f : 1.0f; /* pixels in [0, 1] */
-    for (int64_t i = 0; !failed && i < array.dims[0] * per_sample; i++) store(c, i, array.data[i] / unit);
-    free(array.data);
-    return failed;
-}
-
-static int read_idx(Dataset *d, const char *folder, Part part, const DataInputs *inputs) {
-    static const char *const files[2][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
-                                            {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}};
-    if (inputs->model_inputs != 1 || inputs->train_inputs > 1)
-        return report_text("idx:%s: feeds one model input and one train input; %s has %d and %d: use safetensors:FILE",
-                           folder, inputs->model, inputs->model_inputs, inputs->train_inputs);
-    for (int i = 0; i < inputs->count; i++)
-        if (idx_column(d, folder, files[part][i], &inputs->input[i])) return 1;
-    return 0;
-}
-
-/* ---- safetensors ------------------------------------------------------------------------------------------------- */
-
-static double element(const amp_tensor_view *t, int64_t i) {
-    const char *at = (const char *)t->data + (size_t)i * amp_dtype_size(t->dtype);
-    union {
-        float f;
-        double d;
-        uint16_t h;
-        int32_t i;
-        int64_t l;
-        uint8_t u;
-    } x;
-    memcpy(&x, at, amp_dtype_size(t->dtype));
-    switch (t->dtype) {
-    case AMP_DT_F32: return x.f;
-    case AMP_DT_F64: return x.d;
-    case AMP_DT_F16: return amp_f16_to_f32(x.h);
-    case AMP_DT_BF16: return amp_bf16_to_f32(x.h);
-    case AMP_DT_I32: return x.i;
-    case AMP_DT_I64: return (double)x.l;
-    default: return x.u;
-    }
-}
-
-static int tensor_column(Dataset *d, const char *path, const amp_tensor_view *t, const amp_tensor_info *info) {
-    int64_t per_sample = 1;
-    for (int i = 1; t && i < t->rank; i++) per_sample *= t->dims[i];
-    if (!t) return report_text("%s: has no array named %s, which the model reads", path, info->name);
-    if (t->dtype == AMP_DT_NONE)
-        return report_text("%s: %s is %s, which is not read; store it as F32 or I32", path, t->name, t->dtype_name);
-    if (t->rank < 1 || t->dims[0] < 1)
-        return report_text("%s: %s holds no samples; its first dimension counts them", path, t->name);
-    if (per_sample != elements_per_sample(info))
-        return report_text("%s: %s has %lld numbers per sample, the model's input takes %lld", path, t->name,
-                           (long long)per_sample, (long long)elements_per_sample(info));
-    if (d->columns && t->dims[0] != d->count)
-        return report_text("%s: %s has %lld samples, but %s has %lld", path, t->name, (long long)t->dims[0],
-                           d->column[0].name, (long long)d->count);
-    Column *c = &d->column[d->columns];
-    if (column_new(d, info, t->dims[0], path)) return 1;
-    if (t->dtype == c->dtype && d->map) {
-        c->data = t->data;
-        return 0;
-    }
-    if (column_allocate(d, c, path)) return 1;
-    for (int64_t i = 0; i < d->count * per_sample; i++)
-        if (!store(c, i, element(t, i)))
-            return report_text("%s: %s[%lld] is %g, which does not fit %s", path, t->name, (long long)i, element(t, i),
-                               amp_dtype_name(info->dtype));
-    return 0;
-}
-
-/* Maps a regular file; what cannot be mapped (a pipe) is read. */
-static int open_tensors(Dataset *d, const char *path, amp_safetensors **out) {
-    amp_error err = {0};
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
-        void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (map != MAP_FAILED) d->map = map, d->map_size = (size_t)st.st_size;
-    }
-    if (fd >= 0) close(fd);
-    amp_status status = d->map ? amp_safetensors_parse(d->map, d->map_size, path, NULL, out, &err)
-                               : amp_safetensors_open(path, NULL, out, &err);
-    return status ? report(&err) : 0;
-}
-
-static int read_tensors(Dataset *d, const char *path, const DataInputs *inputs) {
-    amp_safetensors *file = NULL;
-    if (open_tensors(d, path, &file)) return 1;
-    int failed = 0;
-    for (int i = 0; !failed && i < inputs->count; i++)
-        failed = tensor_column(d, path, amp_safetensors_find(file, inputs->input[i].name), &inputs->input[i]);
-    amp_safetensors_close(file);
-    return failed;
-}
+#include "tools/amprun/data_arrays.h"
+#include "tools/amprun/tokens.h"
 
 /* ---- datasets ---------------------------------------------------------------------------------------------------- */
+
+static bool is_tokens(const char *spec) { return !strncmp(spec, "tokens:", 7); }
+
+bool data_splits_itself(const char *spec) { return is_tokens(spec); }
 
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs) {
     memset(d, 0, sizeof *d);
     d->spec = strdup(spec);
     if (!d->spec) return report_text("--data %s: no memory", spec);
-    if (!strncmp(spec, "idx:", 4)) return read_idx(d, spec + 4, part, inputs);
-    if (!strncmp(spec, "safetensors:", 12)) return read_tensors(d, spec + 12, inputs);
-    return report_text("--data %s: write idx:DIR or safetensors:FILE", spec);
+    if (!strncmp(spec, "idx:", 4)) return arrays_read_idx(d, spec + 4, part, inputs);
+    if (!strncmp(spec, "safetensors:", 12)) return arrays_read_tensors(d, spec + 12, inputs);
+    if (is_tokens(spec)) return tokens_read(d, spec, part, inputs);
+    return report_text("--data %s: write idx:DIR, safetensors:FILE or tokens:FILE", spec);
 }
 
-int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, int count) {
+int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, int count, const DataOptions *options) {
     amp_error err = {0};
     amp_model_info info;
     amp_model_get_info(model, &info);
@@ -204,20 +39,20 @@ int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, i
                          .count = count,
                          .model_inputs = info.model_input_count,
                          .train_inputs = info.input_count - info.model_input_count};
+    if (options) inputs.options = *options;
     for (int i = 0; i < count; i++)
-        if (amp_model_input_at(model, i, 1, &inputs.input[i], &err)) return report(&err);
+        if (amp_model_input_at(model, i, 1, &inputs.input[i], &err) ||
+            amp_model_index_range(model, i, &inputs.bound[i], &inputs.ignored[i], &err))
+            return report(&err);
     return data_read(d, spec, part, &inputs);
 }
 
 void data_close(Dataset *d) {
     for (int i = 0; i < d->columns && !d->borrowed; i++) free(d->column[i].owned);
-    if (d->map && !d->borrowed) munmap(d->map, d->map_size);
+    if (!d->borrowed) mapped_close(&d->file);
     if (!d->borrowed) free(d->spec);
-    d->spec = NULL;
-    d->map = NULL;
     free(d->rows);
-    d->rows = NULL;
-    d->columns = 0;
+    memset(d, 0, sizeof *d);
 }
 
 int data_split(Dataset *d, int64_t held, Dataset *out) {
@@ -237,6 +72,7 @@ bool data_file(const char *spec, int index, char *path, size_t size) {
     static const char *const folder_files[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                                "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
     if (!strncmp(spec, "safetensors:", 12)) return !index && snprintf(path, size, "%s", spec + 12) > 0;
+    if (is_tokens(spec)) return !index && tokens_file(spec, path, size);
     if (strncmp(spec, "idx:", 4) || index > 7) return false;
     snprintf(path, size, "%s/%s%s", spec + 4, folder_files[index % 4], index < 4 ? "" : ".gz");
     return true;
@@ -259,18 +95,20 @@ void data_batch_free(const Dataset *d, void *const *batch) {
     free((void *)batch);
 }
 
+/* ---- samples ----------------------------------------------------------------------------------------------------- */
+
 static int64_t row_of(const Dataset *d, int64_t sample) { return d->rows ? d->rows[sample] : sample; }
 
-/* A mapped file that somebody cuts while it is read ends in SIGBUS: here, and nowhere else, that is an error of the
- * file, and what was trained is kept. */
-static sigjmp_buf cut_file;
-
-static void on_cut_file(int number) {
-    (void)number;
-    siglongjmp(cut_file, 1);
+int64_t data_sample(const Dataset *d, int64_t at) {
+    return d->tokens.window ? d->tokens.first + at * d->tokens.window : at;
 }
 
-static void gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
+void data_order(const Dataset *d, uint64_t seed, int64_t epoch, int64_t *order) {
+    shuffle(order, d->count, seed, epoch);
+    if (d->tokens.window) tokens_order(d, seed, epoch, order);
+}
+
+static void copy_samples(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
     for (int c = 0; c < d->columns; c++) {
         size_t bytes = d->column[c].sample_bytes;
         for (int64_t i = 0; i < n; i++)
@@ -279,21 +117,28 @@ static void gather(const Dataset *d, const int64_t *index, int64_t n, void *cons
     }
 }
 
+typedef struct Gathering {
+    const Dataset *data;
+    const int64_t *index;
+    int64_t n;
+    void *const *batch;
+} Gathering;
+
+static void gather(void *ctx) {
+    const Gathering *g = ctx;
+    if (g->data->tokens.window) tokens_gather(g->data, g->index, g->n, g->batch);
+    else copy_samples(g->data, g->index, g->n, g->batch);
+}
+
+amp_status data_fill(const Dataset *d, const int64_t *index, int64_t n, void *const *batch, amp_error *err) {
+    Gathering g = {d, index, n, batch};
+    if (mapped_read(gather, &g)) return AMP_OK;
+    return amp_fail(err, AMP_IO, "%s: the file has become shorter while it was read; give it again in full", d->spec);
+}
+
 int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *batch) {
-    struct sigaction action = {.sa_handler = on_cut_file}, before;
-    if (!d->map) {
-        gather(d, index, n, batch);
-        return 0;
-    }
-    sigemptyset(&action.sa_mask);
-    if (sigsetjmp(cut_file, 1)) {
-        signal(SIGBUS, SIG_DFL);
-        return report_text("%s: the file has become shorter while it was read; give it again in full", d->spec);
-    }
-    sigaction(SIGBUS, &action, &before);
-    gather(d, index, n, batch);
-    sigaction(SIGBUS, &before, NULL);
-    return 0;
+    amp_error err = {0};
+    return data_fill(d, index, n, batch, &err) ? report(&err) : 0;
 }
 
 static bool is_infinite_at(const Column *c, const char *at) {
@@ -313,7 +158,8 @@ static bool has_infinite(const Column *c, const char *sample) {
 
 void data_describe_infinite(const Dataset *d, void *const *batch, char *text, size_t size) {
     for (int64_t i = 0; i < d->count; i++) {
-        if (data_gather(d, &i, 1, batch)) return;
+        int64_t sample = data_sample(d, i);
+        if (data_gather(d, &sample, 1, batch)) return;
         for (int c = 0; c < d->columns; c++) {
             if (!has_infinite(&d->column[c], batch[c])) continue;
             snprintf(text, size, "%s: %s, sample %lld, has a NaN or an infinity", d->spec, d->column[c].name,
@@ -329,8 +175,8 @@ int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_err
     char *end = NULL;
     long long sample = at ? strtoll(at + sizeof word - 1, &end, 10) : -1;
     if (!at || end == at + sizeof word - 1 || sample < 0 || sample >= n) return report(err);
-    return report_text("%s: %.*s%lld%s", d->spec, (int)(at - err->message) + (int)sizeof word - 1, err->message,
-                       (long long)row_of(d, index[sample]), end);
+    return report_text("%s: %.*s%s%lld%s", d->spec, (int)(at - err->message), err->message,
+                       d->tokens.window ? "the window from token " : word, (long long)row_of(d, index[sample]), end);
 }
 
 /* ---- the order of samples ---------------------------------------------------------------------------------------- */

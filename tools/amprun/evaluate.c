@@ -48,7 +48,7 @@ static int evaluate_batches(const Run *run, const Dataset *data, int64_t batch, 
         return report_text("%s: more than %d metrics or losses", run->info.name, EVALUATION_METRICS);
     for (int64_t from = 0; from < data->count; from += batch) {
         int64_t n = data->count - from < batch ? data->count - from : batch;
-        for (int64_t i = 0; i < n; i++) index[i] = from + i;
+        for (int64_t i = 0; i < n; i++) index[i] = data_sample(data, from + i);
         if (stop && stop()) return EVALUATION_STOPPED;
         if (evaluate_batch(run, data, index, inputs, n, out)) return 1;
     }
@@ -94,7 +94,7 @@ int command_eval(const Args *a) {
     failed = run_open(&run, a, batch, true, false);
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
-    failed = failed || data_open(&data, a->data, PART_TEST, run.model, run.info.input_count) ||
+    failed = failed || data_open(&data, a->data, PART_TEST, run.model, run.info.input_count, NULL) ||
              evaluate(&run, &data, batch, NULL, &e);
     if (!failed) print_evaluation(&run, &e);
     data_close(&data);
@@ -114,7 +114,7 @@ static int infer_batches(const Run *run, const Dataset *data, int64_t batch, cha
     int failed = index && inputs ? 0 : report_text("no memory for a batch of %" PRId64, batch);
     for (int64_t from = 0; !failed && from < data->count; from += batch) {
         int64_t n = data->count - from < batch ? data->count - from : batch;
-        for (int64_t i = 0; i < n; i++) index[i] = from + i;
+        for (int64_t i = 0; i < n; i++) index[i] = data_sample(data, from + i);
         failed = data_gather(data, index, n, inputs);
         for (int r = 0; r < run->info.result_count; r++) outputs[r] = whole[r] + sample_bytes[r] * (size_t)from;
         if (!failed && amp_infer(run->session, (const void *const *)inputs, n, outputs, &err))
@@ -189,7 +189,7 @@ int command_infer(const Args *a) {
     int wrong = check_files(a);
     if (wrong) return wrong;
     int failed = run_open(&run, a, batch, true, false) ||
-                 data_open(&data, spec, PART_TEST, run.model, run.info.model_input_count) ||
+                 data_open(&data, spec, PART_TEST, run.model, run.info.model_input_count, NULL) ||
                  infer_all(a, &run, &data, batch);
     data_close(&data);
     run_close(&run);

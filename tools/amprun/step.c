@@ -134,7 +134,7 @@ static int open_batch(const Args *a, Dataset *data) {
     if (amp_model_load(a->model, NULL, &model, &err)) return report(&err);
     amp_model_get_info(model, &info);
     snprintf(spec, sizeof spec, "safetensors:%s", strcmp(a->inputs, "-") ? a->inputs : "/dev/stdin");
-    int failed = info.can_train ? data_open(data, spec, PART_TRAIN, model, info.input_count)
+    int failed = info.can_train ? data_open(data, spec, PART_TRAIN, model, info.input_count, NULL)
                                 : report_text("%s: has no train block; write one in its model file", a->model);
     amp_model_release(model);
     return failed;

@@ -81,21 +81,28 @@ static int64_t held_out(const Training *t) {
     return asked < 1 ? (int64_t)(asked * (double)t->train.count + 0.5) : (int64_t)asked;
 }
 
-static int open_evaluation(Training *t) {
+/* --eval-split of data that do not say themselves what is held out. */
+static int split(Training *t) {
+    int64_t held = held_out(t);
+    if (held < 1 || held >= t->train.count)
+        return report_text("--eval-split %g: would hold out %" PRId64 " of %" PRId64 " samples; some must be left for "
+                           "each",
+                           t->args->eval_split, held, t->train.count);
+    t->has_test = true;
+    return data_split(&t->train, held, &t->test);
+}
+
+static int open_samples(Training *t) {
     const Args *a = t->args;
-    const char *spec = a->eval_data ? a->eval_data : a->data;
-    if (a->eval_split > 0) {
-        int64_t held = held_out(t);
-        if (held < 1 || held >= t->train.count)
-            return report_text("--eval-split %g: would hold out %" PRId64 " of %" PRId64
-                               " samples; some must be left for "
-                               "each",
-                               a->eval_split, held, t->train.count);
-        t->has_test = true;
-        return data_split(&t->train, held, &t->test);
-    }
-    t->has_test = a->eval_data || !strncmp(a->data, "idx:", 4);
-    return t->has_test ? data_open(&t->test, spec, PART_TEST, t->run.model, t->run.info.input_count) : 0;
+    DataOptions options = {.whole = a->eval_data != NULL};
+    bool itself = data_splits_itself(a->data);
+    if (itself) options.held = a->eval_split;
+    if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, t->run.info.input_count, &options)) return 1;
+    if (a->eval_split > 0 && !itself) return split(t);
+    t->has_test = a->eval_data || t->train.has_test || !strncmp(a->data, "idx:", 4);
+    return t->has_test ? data_open(&t->test, a->eval_data ? a->eval_data : a->data, PART_TEST, t->run.model,
+                                   t->run.info.input_count, &options)
+                       : 0;
 }
 
 static int check_samples(Training *t) {
@@ -112,18 +119,14 @@ static int check_samples(Training *t) {
 
 static int open_data(Training *t) {
     const Args *a = t->args;
-    if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, t->run.info.input_count)) return 1;
-    if (open_evaluation(t) || check_samples(t)) return 1;
+    if (open_samples(t) || check_samples(t)) return 1;
     t->batches = (t->train.count + t->batch - 1) / t->batch;
     /* A step takes k batches in a row, from one epoch into the next if need be; no step is begun that the epochs asked
      * for would not complete. */
     int64_t k = t->run.info.accumulate, asked = (a->epochs ? a->epochs : DEFAULT_EPOCHS) * t->batches / k;
     t->total_steps = a->steps ? a->steps : asked > 0 ? asked : 1;
     t->epochs = (t->total_steps * k + t->batches - 1) / t->batches;
-    t->order = malloc(sizeof *t->order * (size_t)t->train.count);
-    t->shuffled = -1;
-    t->inputs = data_batch_new(&t->train, t->batch);
-    return t->order && t->inputs ? 0 : report_text("%s: no memory for a batch of %" PRId64, a->data, t->batch);
+    return 0;
 }
 
 static int open_best(Training *t) {
@@ -157,10 +160,9 @@ int training_open(Training *t) {
 }
 
 void training_close(Training *t) {
-    data_batch_free(&t->train, t->inputs);
+    feed_close(&t->feed);
     data_close(&t->test);
     data_close(&t->train);
-    free(t->order);
     run_close(&t->run);
 }
 
@@ -233,7 +235,9 @@ static int check_numbers(Training *t) {
     if (!damaged) return 0;
     progress_clear(&t->progress);
     char cause[512] = "a lower learning rate, or clip_norm, may help";
-    data_describe_infinite(&t->train, t->inputs, cause, sizeof cause);
+    void *const *sample = data_batch_new(&t->train, 1);
+    if (sample) data_describe_infinite(&t->train, sample, cause, sizeof cause);
+    data_batch_free(&t->train, sample);
     return report_text("step %" PRId64 ": the loss is %f, and %" PRId64
                        " numbers of the parameters are not finite; training "
                        "ends, as nothing more can be learnt (%s)",
@@ -255,17 +259,18 @@ static int end_step(Training *t, int64_t index, int64_t n) {
 /* Batch |index| of the training, counted from its start, is a micro-batch of its step. */
 static int train_batch(Training *t, int64_t index) {
     amp_error err = {0};
-    int64_t epoch = index / t->batches, from = index % t->batches * t->batch;
-    int64_t n = t->train.count - from < t->batch ? t->train.count - from : t->batch;
-    int64_t micro = index % t->run.info.accumulate;
+    const void *const *inputs;
+    int64_t n, micro = index % t->run.info.accumulate;
     double before = micro ? t->last.loss * (double)micro : 0; /* the report's loss is the mean of the step so far */
-    if (t->shuffled != epoch) shuffle(t->order, t->train.count, t->position.seed, t->shuffled = epoch);
-    if (from == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
-    if (data_gather(&t->train, t->order + from, n, t->inputs)) return 1;
-    amp_status status = amp_step(t->run.session, (const void *const *)t->inputs, n, &t->last, &err);
+    if (index % t->batches == 0) t->epoch_loss = 0, t->epoch_samples = t->epoch_skipped = 0;
+    if (amp_dataset_next(t->feed.filled, &inputs, &n, &err)) {
+        progress_clear(&t->progress);
+        return report(&err);
+    }
+    amp_status status = amp_step(t->run.session, inputs, n, &t->last, &err);
     if (status && status != AMP_SCALE_AT_FLOOR) {
         progress_clear(&t->progress);
-        return data_report(&t->train, t->order + from, n, &err);
+        return feed_report(&t->feed, index, &err);
     }
     t->epoch_loss += (t->last.loss * (double)(micro + 1) - before) * (double)n;
     t->epoch_samples += n;
@@ -350,7 +355,9 @@ int training_run(Training *t, int64_t iteration) {
     log_header(t);
     if (t->log.failed) return 1;
     stopping_watch();
+    FeedPlan plan = {&t->train, t->position.seed, t->batch, t->batches};
     int failed = enter(t, first);
+    if (!failed) failed = feed_open(&t->feed, t->run.model, &plan, first);
     for (int64_t i = first; !failed && i < last; i++) {
         bool at_step = i % k == 0;
         if (at_step && (stopping_signal() || out_of_patience(t))) break;

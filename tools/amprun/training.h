@@ -3,7 +3,7 @@
 #define AMP_TOOLS_TRAINING_H
 
 #include "tools/amprun/best.h"
-#include "tools/amprun/data.h"
+#include "tools/amprun/feed.h"
 #include "tools/amprun/log.h"
 #include "tools/amprun/position.h"
 #include "tools/amprun/progress.h"
@@ -14,8 +14,7 @@ typedef struct Training {
     Dataset train, test;
     bool has_test;
     int64_t batch, batches, epochs, total_steps;
-    int64_t *order, shuffled; /* of which epoch it is */
-    void *const *inputs;
+    Feed feed;
     Log log;
     Progress progress;
     Best best;

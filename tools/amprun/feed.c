@@ -1,0 +1,62 @@
+/* feed.c: see feed.h. */
+#include "tools/amprun/feed.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+/* Batches that are filled ahead: one is enough where filling takes less time than a step, and two where it does so only
+ * on average, as where a file comes from a disk. */
+enum { AHEAD = 2, NO_THREAD = -1 };
+
+static int64_t samples_of(const FeedPlan *p, int64_t index, int64_t *from) {
+    *from = index % p->batches * p->batch;
+    return p->data->count - *from < p->batch ? p->data->count - *from : p->batch;
+}
+
+static amp_status fill(void *user, int64_t index, void *const *arrays, int64_t capacity, int64_t *n, amp_error *err) {
+    Feed *f = user;
+    const FeedPlan *p = &f->plan;
+    int64_t epoch = index / p->batches, from;
+    (void)capacity;
+    if (f->shuffled != epoch) data_order(p->data, p->seed, f->shuffled = epoch, f->order);
+    *n = samples_of(p, index, &from);
+    return data_fill(p->data, f->order + from, *n, arrays, err);
+}
+
+static bool has_another_processor(void) {
+    cpu_set_t set;
+    return !sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) > 1;
+}
+
+int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {
+    amp_error err = {0};
+    *f = (Feed){.plan = *plan, .shuffled = -1};
+    amp_dataset_options options = {
+        .struct_size = sizeof options,
+        .fill = fill,
+        .user = f,
+        .capacity = plan->batch,
+        .first = first,
+        .ahead = has_another_processor() ? AHEAD : NO_THREAD,
+    };
+    f->order = malloc(sizeof *f->order * (size_t)plan->data->count + 1);
+    if (!f->order) return report_text("%s: no memory for the order of its samples", plan->data->spec);
+    return amp_dataset_create(model, &options, &f->filled, &err) ? report(&err) : 0;
+}
+
+void feed_close(Feed *f) {
+    amp_dataset_release(f->filled);
+    free(f->order);
+    *f = (Feed){0};
+}
+
+/* The thread has |order|: it may have begun the next epoch. */
+int feed_report(const Feed *f, int64_t index, const amp_error *err) {
+    const FeedPlan *p = &f->plan;
+    int64_t from, n = samples_of(p, index, &from), *order = malloc(sizeof *order * (size_t)p->data->count + 1);
+    if (!order) return report(err);
+    data_order(p->data, p->seed, index / p->batches, order);
+    int failed = data_report(p->data, order + from, n, err);
+    free(order);
+    return failed;
+}

@@ -1,0 +1,27 @@
+/* feed.h: the batches of a training, filled by a thread while the model computes. */
+#ifndef AMP_TOOLS_FEED_H
+#define AMP_TOOLS_FEED_H
+
+#include "tools/amprun/data.h"
+
+/* Where batch |index| of a training, counted from its start, is: an epoch takes all samples in an order of its own. */
+typedef struct FeedPlan {
+    const Dataset *data;
+    uint64_t seed;
+    int64_t batch, batches; /* samples of a batch; batches of an epoch, of which the last may have fewer samples */
+} FeedPlan;
+
+typedef struct Feed {
+    FeedPlan plan;
+    int64_t *order, shuffled; /* of which epoch; the thread's alone */
+    amp_dataset *filled;      /* the batches, for amp_dataset_next */
+} Feed;
+
+/* From batch |first| on.  Reports and returns 1 on failure; in either case feed_close frees everything. */
+int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first);
+void feed_close(Feed *f);
+
+/* Reports an error of a call on batch |index|, naming its sample by its place in the data; returns 1. */
+int feed_report(const Feed *f, int64_t index, const amp_error *err);
+
+#endif

@@ -179,7 +179,9 @@ static Dtype dtype_of(const Operands *o, int i) {
 
 static const char *noun_of(Opcode code) {
     int flags = ir_op_info[code].flags;
-    return flags & PRODUCT ? "a product" : flags & REDUCE ? "a reduction" : ir_op_info[code].name;
+    return flags & PRODUCT && code != OP_attention ? "a product"
+           : flags & REDUCE                        ? "a reduction"
+                                                   : ir_op_info[code].name;
 }
 
 static bool refuse(const Operands *o, int i, const char *takes) {
@@ -210,6 +212,7 @@ static bool check_dtype(const Operands *o, int i) {
                        o->e->frame->layer ? o->e->frame->layer : ir_op_info[o->code].name,
                        item_describe(o->e, &o->items[i]));
         return t == AMP_DT_I32;
+    case 'm': return t == AMP_DT_BOOL || t == AMP_DT_NONE || is_float(t) || refuse(o, i, "masks of floats or bool");
     case 'i': return t == AMP_DT_I32 || refuse(o, i, "indexes of type i32");
     case 'c': return t == AMP_DT_BOOL || refuse(o, i, "a condition of type bool");
     case 'v': return (t != AMP_DT_BOOL && t != AMP_DT_I64) || refuse(o, i, "floats or i32");
@@ -220,6 +223,7 @@ static bool check_dtype(const Operands *o, int i) {
 /* ---- one type --------------------------------------------------------------------------------------------- */
 
 static bool shares_type(const Operands *o, int i) {
+    if (letter_of(o, i) == 'm' && dtype_of(o, i) == AMP_DT_BOOL) return false;
     return strchr("vt", letter_of(o, i)) || ir_op_info[o->code].flags & PRODUCT;
 }
 

@@ -20,7 +20,8 @@ typedef struct GraphCall GraphCall;
 
 /* Which tensors an op takes, a letter each; the last letter applies to all further tensors:
  *   f  floats                         v  floats or i32, one type for all v: integers next to a float become floats
- *   t  anything, one type for all t   l  i32 labels    i  i32 indexes    c  a condition: bool */
+ *   t  anything, one type for all t   l  i32 labels    i  i32 indexes    c  a condition: bool
+ *   m  a mask: a float, or bool */
 struct GraphOp {
     const char *name;
     Opcode code;
@@ -280,6 +281,10 @@ static const GraphOp graph_ops[] = {
     {"conv2d", OP_conv2d,
      .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
               MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1), MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
+
+    {"attention", OP_attention, .takes = "fffm",
+     .args = {MAY("causal", STATIC_BOOL), MAY_FROM("scale", STATIC_FLOAT, AT_LEAST_0),
+              MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
 
     {"gelu", OP_gelu, .args = {ONE_OF("approximate", "none", "tanh")}},
     {"pow", OP_pow, .args = {NEEDS("e", STATIC_FLOAT)}},

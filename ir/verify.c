@@ -156,7 +156,7 @@ static void check_predicate(Verifying *c, const Op *o) {
 }
 
 static void check_attrs(Verifying *c, const Op *o) {
-    const AttrValue *p = o->code == OP_dropout ? ir_attr(o, "p") : NULL;
+    const AttrValue *p = ir_attr(o, "key") ? ir_attr(o, "p") : NULL; /* of dropout */
     const AttrValue *approximate = ir_attr(o, "approximate");
     if (p && !(p->f >= 0.0 && p->f < 1.0)) fail_op(c, o, "p must be at least 0 and less than 1");
     if (approximate && (!approximate->s || (strcmp(approximate->s, "none") && strcmp(approximate->s, "tanh"))))

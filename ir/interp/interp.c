@@ -106,8 +106,8 @@ static void finish_value(const Interp *it, Val v) {
                                         : interp_round(it->round, t, x->data[i]);
 }
 
-const InterpFn *const interp_tables[INTERP_TABLES] = {interp_pointwise_ops, interp_move_ops, interp_product_ops,
-                                                      interp_reduce_ops, interp_training_ops};
+const InterpFn *const interp_tables[INTERP_TABLES] = {interp_pointwise_ops, interp_move_ops,     interp_product_ops,
+                                                      interp_reduce_ops,    interp_training_ops, interp_attention_ops};
 
 static InterpFn find_function(Opcode code) {
     for (int i = 0; i < INTERP_TABLES; i++)
@@ -127,7 +127,7 @@ static amp_status run_op(Interp *it, const Op *o) {
         *out[i] = interp_tensor(it->a, ir_value(it->f, o->out[i])->name, ir_shape(it->f, o->out[i]), it->n);
         it->values[o->out[i].id] = out[i];
     }
-    fn(&(Running){o, in, out, it->round, it->seed, it->iteration, it->micro, it->a});
+    fn(&(Running){it->f, o, in, out, it->round, it->seed, it->iteration, it->micro, it->a});
     for (int i = 0; i < o->n_out; i++) finish_value(it, o->out[i]);
     return AMP_OK;
 }

@@ -147,9 +147,17 @@ static void copy_by_running_statistics(Making *mk, const Op *o) {
     copy_op(mk, &y);
 }
 
+/* Attention draws for one of its steps only. */
+static void copy_without_dropout(Making *mk, const Op *o) {
+    copy_op(mk, o);
+    ir_attr(ir_def(mk->to, mk->now[o->out[0].id]), "p")->f = 0.0;
+}
+
 static void copy_in_mode(Making *mk, const Op *o) {
+    bool draws = ir_op_info[o->code].flags & RANDOM;
     if (!mk->mode->training && o->code == OP_batch_norm) copy_by_running_statistics(mk, o);
-    else if (!mk->mode->training && ir_op_info[o->code].flags & RANDOM) copy_as_identity(mk, o);
+    else if (!mk->mode->training && o->code == OP_attention) copy_without_dropout(mk, o);
+    else if (!mk->mode->training && draws) copy_as_identity(mk, o);
     else copy_op(mk, o);
 }
 

@@ -67,10 +67,10 @@ typedef struct LowerRow {
 } LowerRow;
 
 /* By opcode, one table a file; an op is in one of them. */
-extern const LowerRow lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT], lower_norm_ops[OP_COUNT],
-    lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
+extern const LowerRow lower_attention_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT],
+    lower_norm_ops[OP_COUNT], lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
     lower_training_ops[OP_COUNT];
-enum { LOWER_TABLES = 7 };
+enum { LOWER_TABLES = 8 };
 extern const LowerRow *const lower_tables[LOWER_TABLES];
 /* Of elementwise ops of both levels that are in none: the core op of the same name. */
 extern const LowerRow lower_same_op;
@@ -185,8 +185,12 @@ Val lower_counter(Lowering *l, CounterKind kind);
 void lower_unsupported(Lowering *l, const char *fmt, ...) AMP_PRINTF(2, 3);
 /* The transpose of a value that is a product of matrices, as a product; NO_VAL where it is none. */
 Val lower_transposed_product(Lowering *l, Val v);
+/* The products of the matrices of a and b, leading dims equal, in f32; ta, tb: that operand is stored transposed. */
+Val lower_batch_product(Lowering *l, Val a, bool ta, Val b, bool tb);
 /* log(1 + t) for t >= 0, accurate near 0. */
 Val lower_log1p(Lowering *l, Val t);
+/* Uniform numbers in [0, 1) for the elements of |like|, f32 and plain, by the key |key| or the op's path. */
+Val lower_random(Lowering *l, Val like, const char *key);
 /* 1 / (1 + exp(-x)) */
 Val lower_logistic(Lowering *l, Val x);
 

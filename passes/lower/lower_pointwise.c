@@ -259,20 +259,24 @@ static void lower_tanh_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, dy, one_minus(l, lower_mul(l, y, y))));
 }
 
-/* Uniform numbers for the elements of a graph value.  They are drawn by logical element, so where channels are last
- * they are permuted. */
-static Val draw(Lowering *l) {
-    const Shape plain = *ir_shape(l->f, l->op->out[0]);
-    const char *key = ir_attr(l->op, "key")->s;
-    Val in[4] = {l->op->in[0]};
+Val lower_random(Lowering *l, Val like, const char *key) {
+    Val in[4] = {like};
     int n = 3;
-    if (l->form == FORM_LAST) in[0] = lower_expand(l, lower_number(l, 0.0), &plain); /* only its shape is read */
     in[1] = lower_counter(l, COUNTER_SEED);
     in[2] = lower_counter(l, COUNTER_ITERATION);
     if (l->f->module->accumulate > 1) in[n++] = lower_counter(l, COUNTER_MICRO);
     Op *random = ir_op_new(l->f, OP_random, in, n);
     ir_attr(random, "key")->s = key && *key ? key : l->op->path;
-    return lower_to_form(l, ir_make_results(l->f, random, AMP_DT_F32, NULL));
+    return ir_make_results(l->f, random, AMP_DT_F32, NULL);
+}
+
+/* For the elements of the graph value.  They are drawn by logical element, so where channels are last they are
+ * permuted. */
+static Val draw(Lowering *l) {
+    const Shape plain = *ir_shape(l->f, l->op->out[0]);
+    Val like = l->op->in[0];
+    if (l->form == FORM_LAST) like = lower_expand(l, lower_number(l, 0.0), &plain); /* only its shape is read */
+    return lower_to_form(l, lower_random(l, like, ir_attr(l->op, "key")->s));
 }
 
 /* x / (1 - p) where a uniform number is at least p, else 0.  Forward and backward draw the same number: the key is the

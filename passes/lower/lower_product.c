@@ -74,6 +74,12 @@ static Val batched(Lowering *l, Val v, bool is_transposed, const Shape *result) 
     return lower_expand(l, v, &s);
 }
 
+Val lower_batch_product(Lowering *l, Val a, bool ta, Val b, bool tb) {
+    if (ta) a = transposed(l, a);
+    if (tb) b = transposed(l, b);
+    return ir_emit(l->f, OP_batch_contract, AMP_DT_F32, NULL, 2, a, b);
+}
+
 static Val batch_contract(Lowering *l, bool ta, bool tb) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     Val a = batched(l, l->op->in[0], ta, &s), b = batched(l, l->op->in[1], tb, &s);

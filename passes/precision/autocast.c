@@ -109,7 +109,7 @@ static bool check_overrides(PassContext *c, const Policy *p, const Func *f) {
 /* The dtypes in which an op of a class runs.  NONE: operands are read as they are. */
 typedef struct OpTypes {
     Dtype read;    /* float operands */
-    Dtype factors; /* the first two operands of a product */
+    Dtype factors; /* of a product */
     Dtype out;
     int forced_by; /* the operand that decided; -1: none did */
 } OpTypes;
@@ -153,10 +153,16 @@ static OpTypes types_lower(const Autocast *x, const Op *o) {
     return (OpTypes){low, low, low, -1};
 }
 
+/* How many of its leading operands are factors: 0 where |o| is no product. */
+static int factor_count(const Op *o) {
+    const OpInfo *info = &ir_op_info[o->code];
+    return info->flags & PRODUCT ? (int)strspn(info->graph, "P") : 0;
+}
+
 /* A product needs equal factors: mixed ones are read in the widest type. */
 static OpTypes types_f32_out(const Autocast *x, const Op *o) {
-    bool product = ir_op_info[o->code].flags & PRODUCT;
-    bool mixed = product && ir_dtype(x->f, o->in[0]) != ir_dtype(x->f, o->in[1]);
+    bool mixed = false;
+    for (int i = 1; i < factor_count(o); i++) mixed = mixed || ir_dtype(x->f, o->in[i]) != ir_dtype(x->f, o->in[0]);
     return (OpTypes){AMP_DT_NONE, mixed ? AMP_DT_F32 : AMP_DT_NONE, AMP_DT_F32, -1};
 }
 
@@ -230,7 +236,7 @@ static Val cast_for(Autocast *x, const Op *o, const Choice *choice, Val v, Dtype
 }
 
 static Dtype wanted_dtype(const OpTypes *types, const Op *o, int operand) {
-    return ir_op_info[o->code].flags & PRODUCT && operand < 2 ? types->factors : types->read;
+    return operand < factor_count(o) ? types->factors : types->read;
 }
 
 static void cast_operands(Autocast *x, Op *o, const OpTypes *types, const Choice *choice) {

@@ -58,18 +58,18 @@ static void explain(Backward *b, Op *o) {
     o->reason->relation = o->reason->neighbour ? "of" : NULL;
 }
 
-static Op *new_op(Backward *b, Opcode code, const Val *in, int n_in) {
+Op *backward_op_of(Backward *b, Opcode code, const Val *in, int n_in) {
     Op *o = ir_op_new(b->f, code, in, n_in);
     explain(b, o);
     return o;
 }
 
 Op *backward_op(Backward *b, Opcode code, Val first, Val second) {
-    return new_op(b, code, (Val[]){first, second}, second.id ? 2 : 1);
+    return backward_op_of(b, code, (Val[]){first, second}, second.id ? 2 : 1);
 }
 
 Op *backward_op3(Backward *b, Opcode code, Val first, Val second, Val third) {
-    return new_op(b, code, (Val[]){first, second, third}, 3);
+    return backward_op_of(b, code, (Val[]){first, second, third}, 3);
 }
 
 Val backward_result(Backward *b, Op *o, Dtype t) { return ir_make_results(b->f, o, t, NULL); }
@@ -81,7 +81,7 @@ Val backward_emit(Backward *b, Opcode code, Dtype t, int n_in, ...) {
     va_start(args, n_in);
     for (int i = 0; i < n_in && i < MOST; i++) in[i] = va_arg(args, Val);
     va_end(args);
-    return backward_result(b, new_op(b, code, in, n_in), t);
+    return backward_result(b, backward_op_of(b, code, in, n_in), t);
 }
 
 Val backward_reshape(Backward *b, Val v, Shape s) {

@@ -18,7 +18,7 @@ extern "C" {
 /* ---- the backward pass ------------------------------------------------------------------------------------------- */
 
 enum {
-    NAMED_OPERANDS = 3, /* operands of an op that have a name; an op with any number of them counts them */
+    NAMED_OPERANDS = 4, /* operands of an op that have a name; an op with any number of them counts them */
     OUTPUT = -1         /* stands for dy where an op is named */
 };
 
@@ -48,6 +48,7 @@ bool backward_wants(Backward *b, int i);
 Val backward_emit(Backward *b, Opcode code, Dtype t, int n_in, ...);
 /* The same in two halves, for ops with attributes. */
 Op *backward_op(Backward *b, Opcode code, Val first, Val second);
+Op *backward_op_of(Backward *b, Opcode code, const Val *in, int n_in);
 Op *backward_op3(Backward *b, Opcode code, Val first, Val second, Val third);
 Val backward_result(Backward *b, Op *o, Dtype t);
 /* For ops whose result has a shape of its own: reshape. */
@@ -76,8 +77,8 @@ typedef struct Gradient {
 } Gradient;
 
 /* By opcode, one table a file; an op is in one of them. */
-extern const Gradient gradient_ops[OP_COUNT], gradient_pointwise_ops[OP_COUNT];
-enum { GRADIENT_TABLES = 2 };
+extern const Gradient gradient_ops[OP_COUNT], gradient_pointwise_ops[OP_COUNT], gradient_attention_ops[OP_COUNT];
+enum { GRADIENT_TABLES = 3 };
 extern const Gradient *const gradient_tables[GRADIENT_TABLES];
 const Gradient *gradient_of(Opcode code); /* NULL: the op has none, or NO_GRADIENT */
 

@@ -224,6 +224,7 @@ class CudaOpsTest : public LowerPassTest {
 TEST_F(CudaOpsTest, Elementwise) { CheckCases(ElementwiseCases()); }
 TEST_F(CudaOpsTest, Products) { CheckCases(ProductCases()); }
 TEST_F(CudaOpsTest, Images) { CheckCases(ImageCases()); }
+TEST_F(CudaOpsTest, Attention) { CheckCases(AttentionCases()); }
 TEST_F(CudaOpsTest, Norms) { CheckCases(NormCases()); }
 TEST_F(CudaOpsTest, Moves) { CheckCases(MoveCases()); }
 TEST_F(CudaOpsTest, Reductions) { CheckCases(ReductionCases()); }

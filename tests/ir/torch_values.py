@@ -176,6 +176,41 @@ dtable = grads(lambda t: F.embedding(ids, t), dy, table)[0]
 case("embedding_grad(%a, %b, %c)", [dy, ids, table], dtable)
 case("scatter(%a, %b)", [dy, ids], dtable, stage="lower")
 
+# ---- attention ----------------------------------------------------------------------------------
+
+
+def attend(q, k, v, mask=None, **options):
+    return F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True, **options)
+
+
+def attention_cases():
+    def sums(q, k, mask, causal, scale):
+        s = q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).transpose(-2, -1) * (scale or q.shape[-1] ** -0.5)
+        if causal:
+            s = s.masked_fill(~torch.ones(s.shape[-2:], dtype=torch.bool).tril(), float("-inf"))
+        return (s if mask is None else s + mask).logsumexp(-1, keepdim=True)
+
+    for heads, groups, rows, keys, masked, causal, scale in [
+        (1, 1, 3, 3, None, False, None), (4, 2, 3, 5, None, True, 0.5), (2, 1, 4, 2, (1, 1, 1, 2), False, None),
+        (2, 2, 3, 4, (2, 2, 3, 4), False, 0.25),
+    ]:
+        q, k, v, dy = rand(2, heads, rows, 3), rand(2, groups, keys, 3), rand(2, groups, keys, 2), rand(2, heads, rows, 2)
+        mask = rand(*masked) if masked else None
+        operands, names = [q, k, v] + ([mask] if masked else []), "%a, %b, %c" + (", %d" if masked else "")
+        f = lambda q, k, v, mask=None: attend(q, k, v, mask, is_causal=causal, scale=scale)
+        attrs = f"; scale = {scale or 0.0}, causal = {str(causal).lower()}"
+        y, lse = f(*operands), sums(q, k, mask, causal, scale)
+        case(f"attention({names}{attrs})", operands, [y, lse])
+        back = [dy, q, k, v, y, lse] + ([mask] if masked else [])
+        names = ", ".join("%" + letter for letter in "abcdefg"[: len(back)])
+        gradients = grads(f, dy, *operands)
+        case(f"attention_grad({names}{attrs})", back, gradients[:3])
+        if masked == (2, 2, 3, 4):
+            case(f"attention_mask_grad({names}{attrs})", back, gradients[3])
+
+
+attention_cases()
+
 # ---- training -----------------------------------------------------------------------------------
 
 for most in [0.5, 100.0]:

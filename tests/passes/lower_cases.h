@@ -192,6 +192,39 @@ inline std::vector<LowerCase> NormCases() {
     return all;
 }
 
+inline std::vector<LowerCase> AttentionCases() {
+    std::vector<LowerCase> all;
+    struct {
+        std::string lead, heads, groups, mask, attrs;
+    } const kinds[] = {{"N, ", "2", "2", "", ""},
+                       {"N, ", "4", "2", "", "; scale = 0.5, causal = true"},
+                       {"N, ", "2", "1", "N, 1, 1, 5", "; causal = true"},
+                       {"", "6", "3", "3, 5", ""},
+                       {"N, 2, ", "3", "1", "1, 5", "; scale = 2.0"},
+                       {"", "N", "N", "N, 3, 5", "; causal = true"},
+                       {"N, ", "4", "2", "bool", "; causal = true"},
+                       {"N, ", "2", "2", "", "; p = 0.25, key = \"k\""}};
+    for (const auto &kind : kinds) {
+        std::string q = "f32[" + kind.lead + kind.heads + ", 3, 4]", k = "f32[" + kind.lead + kind.groups + ", 5, 4]",
+                    v = "f32[" + kind.lead + kind.groups + ", 5, 2]", y = "f32[" + kind.lead + kind.heads + ", 3, 2]",
+                    sums = "f32[" + kind.lead + kind.heads + ", 3, 1]";
+        std::string in = "input %q : " + q + "\ninput %k : " + k + "\ninput %v : " + v + "\n";
+        std::string mask = kind.mask.empty() ? "" : ", %m";
+        bool chooses = kind.mask == "bool";
+        if (!mask.empty()) in += chooses ? "input %m : bool[N, 1, 1, 5]\n" : "input %m : f32[" + kind.mask + "]\n";
+        all.push_back({OP_attention, in + "%r, %s = attention(%q, %k, %v" + mask + kind.attrs + ") : " + y + ", " +
+                                         sums + "\nresult r = %r\nresult s = %s\n"});
+        in += "input %g : " + y + "\ninput %y : " + y + "\ninput %l : " + sums + "\n";
+        std::string call = "(%g, %q, %k, %v, %y, %l" + mask + kind.attrs + ") : ";
+        all.push_back({OP_attention_grad, in + "%r, %s, %t = attention_grad" + call + q + ", " + k + ", " + v +
+                                              "\nresult r = %r\nresult s = %s\nresult t = %t\n"});
+        if (mask.empty() || chooses) continue;
+        std::string scores = "f32[" + kind.lead + kind.heads + ", 3, 5]";
+        all.push_back({OP_attention_mask_grad, in + "%r = attention_mask_grad" + call + scores + "\nresult r = %r\n"});
+    }
+    return all;
+}
+
 inline std::vector<LowerCase> MoveCases() {
     return {
         OneOp(OP_reshape, {"f32[N, 2, 3]"}, "reshape(%x)", "f32[N, 6]"),

@@ -158,6 +158,7 @@ TEST_F(LowerTest, EveryOpMeansTheSame) {
 TEST_F(LowerTest, ElementwiseOpsMeanTheSame) { ExpectSameAll(ElementwiseCases()); }
 TEST_F(LowerTest, ProductsMeanTheSame) { ExpectSameAll(ProductCases()); }
 TEST_F(LowerTest, ImageOpsMeanTheSame) { ExpectSameAll(ImageCases()); }
+TEST_F(LowerTest, AttentionMeansTheSame) { ExpectSameAll(AttentionCases()); }
 TEST_F(LowerTest, NormsMeanTheSame) { ExpectSameAll(NormCases()); }
 TEST_F(LowerTest, MovementMeansTheSame) { ExpectSameAll(MoveCases()); }
 TEST_F(LowerTest, ReductionsMeanTheSame) { ExpectSameAll(ReductionCases()); }
@@ -167,8 +168,8 @@ TEST_F(LowerTest, LossesAndMetricsMeanTheSame) { ExpectSameAll(LossCases()); }
 TEST_F(LowerTest, EveryRuleHasACase) {
     std::set<int> covered;
     for (const Case &c : kCases) covered.insert(c.code);
-    for (const auto &cases : {ElementwiseCases(), ProductCases(), ImageCases(), NormCases(), MoveCases(),
-                              ReductionCases(), LineCases(), LossCases()})
+    for (const auto &cases : {ElementwiseCases(), ProductCases(), ImageCases(), AttentionCases(), NormCases(),
+                              MoveCases(), ReductionCases(), LineCases(), LossCases()})
         for (const LowerCase &c : cases) covered.insert(c.code);
     for (int code = 1; code < OP_COUNT; code++)
         EXPECT_TRUE(!(ir_op_levels(static_cast<Opcode>(code)) & GRAPH) || covered.count(code)) << ir_op_info[code].name;

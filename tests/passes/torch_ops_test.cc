@@ -12,7 +12,7 @@
 namespace {
 
 // An op of PyTorch as ops of ours.  shapes: of its tensors %0, %1, ... whose dtypes vary; %ids i32[3], %t i32[4] and
-// %c bool[4, 6] are there too.
+// %c bool[4, 6] and %mask bool[16, 16] are there too.
 struct Twin {
     const char *name;
     std::vector<const char *> shapes;
@@ -102,6 +102,18 @@ const Twin kTwins[] = {
      "%y, %1, %2, %3 = batch_norm(%a, %b, %d, %e, %f) : f32[4, 3], f32[3], f32[3], f32[3]"},
     {"batch_norm_eval", {"[4, 3]", "[3]", "[3]", "[3]", "[3]"}, "%y = batch_norm_eval(%a, %b, %d, %e, %f) : f32[4, 3]"},
     {"layer_norm", {"[4, 6]", "[6]", "[6]"}, "%y, %1, %2 = layer_norm(%a, %b, %d) : f32[4, 6], f32[4, 1], f32[4, 1]"},
+    {"scaled_dot_product_attention",
+     {"[2, 4, 16, 64]", "[2, 4, 16, 64]", "[2, 4, 16, 64]"},
+     "%y, %1 = attention(%a, %b, %d) : f32[2, 4, 16, 64], f32[2, 4, 16, 1]"},
+    {"sdpa_causal",
+     {"[2, 4, 16, 64]", "[2, 4, 16, 64]", "[2, 4, 16, 64]"},
+     "%y, %1 = attention(%a, %b, %d; causal = true) : f32[2, 4, 16, 64], f32[2, 4, 16, 1]"},
+    {"sdpa_float_mask",
+     {"[2, 4, 16, 64]", "[2, 4, 16, 64]", "[2, 4, 16, 64]", "[16, 16]"},
+     "%y, %1 = attention(%a, %b, %d, %e) : f32[2, 4, 16, 64], f32[2, 4, 16, 1]"},
+    {"sdpa_bool_mask",
+     {"[2, 4, 16, 64]", "[2, 4, 16, 64]", "[2, 4, 16, 64]"},
+     "%y, %1 = attention(%a, %b, %d, %mask) : f32[2, 4, 16, 64], f32[2, 4, 16, 1]"},
     {"cross_entropy",
      {"[4, 6]"},
      "%l = log_softmax(%a) : f32[4, 6] @l layer cross_entropy %y = nll_loss(%l, %t) : f32 @n layer cross_entropy"},
@@ -124,15 +136,30 @@ const Deviation kDeviations[] = {
     {"bf16", "log_softmax", "bf16", "PyTorch casts first; we read bf16 and compute the same in f32"},
     {"f16", "rdiv_scalar", "f16", "Python's 1.5 / x is a reciprocal and a product; the language has a division"},
     {"bf16", "rdiv_scalar", "bf16", "Python's 1.5 / x is a reciprocal and a product; the language has a division"},
+    {"off", "sdpa_float_mask", "f16, f16, f16, f32", "PyTorch rounds the mask to f16; we promote"},
     {"off", "bce_with_logits", "f32, f16", "PyTorch returns the dtype of the targets; we the promoted one"},
 };
 
 // What PyTorch refuses in some combination of input dtypes, and we do not: factors of a product are promoted, and the
 // weights and statistics of a normalisation may have any float dtype.
 const std::set<std::string> kRefused = {"batch_norm_eval", "batch_norm_train"};
-const std::set<std::string> kRefusedWithoutAutocast = {
-    "batch_norm_eval", "batch_norm_train", "bmm", "conv2d", "conv2d_bias", "layer_norm", "linear",
-    "linear_3d",       "linear_nobias",    "mm",  "matmul", "matmul_3d2d", "matmul_4d"};
+const std::set<std::string> kRefusedWithoutAutocast = {"batch_norm_eval",
+                                                       "batch_norm_train",
+                                                       "bmm",
+                                                       "conv2d",
+                                                       "conv2d_bias",
+                                                       "layer_norm",
+                                                       "linear",
+                                                       "linear_3d",
+                                                       "linear_nobias",
+                                                       "mm",
+                                                       "matmul",
+                                                       "matmul_3d2d",
+                                                       "matmul_4d",
+                                                       "scaled_dot_product_attention",
+                                                       "sdpa_causal",
+                                                       "sdpa_float_mask",
+                                                       "sdpa_bool_mask"};
 
 class TorchOpsTest : public PassTest {
   protected:
@@ -157,7 +184,8 @@ class TorchOpsTest : public PassTest {
     }
 
     Module *OurModule(const Twin &twin, const std::vector<std::string> &dtypes) {
-        std::string inputs = "input %c : bool[4, 6]\ninput %ids : i32[3]\ninput %t : i32[4]\n";
+        std::string inputs =
+            "input %c : bool[4, 6]\ninput %mask : bool[16, 16]\ninput %ids : i32[3]\ninput %t : i32[4]\n";
         for (size_t i = 0; i < dtypes.size(); i++)
             inputs += "input %" + Name(i) + " : " + dtypes[i] + twin.shapes[i] + "\n";
         return Run(

@@ -144,6 +144,12 @@ struct Generator {
         if (r.Chance(25)) more += ", transposed = true";
         Add("linear(@0; out = " + Number(out.back()) + more + ")", {v}, out);
     }
+    void Attention() {
+        int v = Any();
+        if (rank(v) != 3 && rank(v) != 4) return;
+        std::string more = r.Chance(50) ? "; causal = true" : r.Chance(50) ? "; scale = 0.25" : "";
+        Add("attention(@0, @0, tanh(@0)" + more + ")", {v}, dims(v));
+    }
     void Norm() {
         int v = Any();
         if (rank(v) < 2) return;
@@ -312,9 +318,9 @@ Program Generate(uint64_t seed) {
     g.Inputs();
     for (int i = 0, count = 2 + g.r.Below(9); i < count; i++) {
         void (Generator::*const kinds[])() = {
-            &Generator::Unary, &Generator::Unary,  &Generator::Binary,  &Generator::Broadcast, &Generator::Reduce,
-            &Generator::Soft,  &Generator::Linear, &Generator::Norm,    &Generator::Movement,  &Generator::Movement,
-            &Generator::Image, &Generator::Image,  &Generator::Product, &Generator::Wide};
+            &Generator::Unary,    &Generator::Unary,  &Generator::Binary, &Generator::Broadcast, &Generator::Reduce,
+            &Generator::Soft,     &Generator::Linear, &Generator::Norm,   &Generator::Attention, &Generator::Movement,
+            &Generator::Movement, &Generator::Image,  &Generator::Image,  &Generator::Product,   &Generator::Wide};
         (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
         if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();
     }

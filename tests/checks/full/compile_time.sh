@@ -70,6 +70,6 @@ PYTHON
     holds "$name: the exponent is at most 1.15" python3 -c "assert $exponent <= 1.15"
 }
 
-exponent deep LAYERS "$layers" --stop-after=plan --emit ir
+exponent deep LAYERS "$layers" --stop-after=plan --emit ir --max-ops 10000000
 exponent chain OPS "$ops" --isa portable --target cpu
 finish

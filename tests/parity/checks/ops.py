@@ -135,6 +135,9 @@ IMAGES = {
     "batch_norm_2d": Case("x", "y = batch_norm(tanh(x * s)) as bn", {"s": [19], "bn.weight": [19], "bn.bias": [19]},
                           lambda x, s, w, b: normalised(x * s, w, b), loosen=4),
     "layer_norm": sequence("layer_norm(h) as ln", lambda h, w, b: F.layer_norm(h, (8,), w, b), {"ln.weight": [8], "ln.bias": [8]}, loosen=4),
+    "attention": sequence("attention(h, h, h)", lambda h: F.scaled_dot_product_attention(h, h, h), loosen=4),
+    "attention_causal": sequence("attention(h, linear(h, w), h; causal = true, scale = 0.3)",
+                                 lambda h, w: F.scaled_dot_product_attention(h, F.linear(h, w), h, is_causal=True, scale=0.3), {"w": [8, 8]}, loosen=4),
 }
 REDUCTIONS = {
     "sum_all": sequence("sum(h * h)", lambda h: (h * h).sum()),

@@ -1,0 +1,89 @@
+/* infer_attention.c: shapes of attention and its gradients.  Queries [B..., H, T, D], keys [B..., G, S, D], values
+ * [B..., G, S, E]: each of the G heads of keys and values serves H / G heads of queries. */
+#include "ir/infer.h"
+
+typedef struct Heads {
+    const Shape *q, *k, *v, *mask; /* mask: NULL where there is none */
+} Heads;
+
+/* Operands from |first| on: q, k, v; the mask is operand |mask|. */
+static Heads heads_at(const Inferring *c, int first, int mask) {
+    return (Heads){infer_in(c, first), infer_in(c, first + 1), infer_in(c, first + 2),
+                   c->o->n_in > mask ? infer_in(c, mask) : NULL};
+}
+
+/* The dimension |from_end| places before the last one's end: 1 is the last. */
+static Dim at(const Shape *s, int from_end) { return s->d[s->rank - from_end]; }
+
+static Shape with_last(const Shape *like, Dim last) {
+    Shape s = *like;
+    s.d[s.rank - 1] = last;
+    return s;
+}
+
+/* [B..., H, T, S] */
+static Shape scores_of(const Heads *h) { return with_last(h->q, at(h->k, 2)); }
+
+static bool is_multiple(Dim all, Dim part) {
+    return dim_equal(all, part) || (!all.n && !part.n && part.mul > 0 && all.mul % part.mul == 0);
+}
+
+static const char *check_mask(const Inferring *c, const Heads *h) {
+    Shape scores = scores_of(h), together;
+    if (!h->mask || (shape_broadcast(&scores, h->mask, &together) && shape_equal(&scores, &together))) return NULL;
+    return infer_mismatch(c, "the mask does not broadcast to the scores %s", infer_shape_text(c, &scores));
+}
+
+static const char *check(const Inferring *c, const Heads *h) {
+    if (h->q->rank < 3 || h->k->rank != h->q->rank || h->v->rank != h->q->rank)
+        return infer_mismatch(c, "needs queries, keys and values [..., heads, length, width] of one rank");
+    for (int i = 0; i < h->q->rank - 3; i++) {
+        if (!dim_equal(h->q->d[i], h->k->d[i])) return infer_differing(c, "leading dimensions", h->q->d[i], h->k->d[i]);
+        if (!dim_equal(h->q->d[i], h->v->d[i])) return infer_differing(c, "leading dimensions", h->q->d[i], h->v->d[i]);
+    }
+    if (!dim_equal(at(h->k, 3), at(h->v, 3)))
+        return infer_differing(c, "heads of keys and values", at(h->k, 3), at(h->v, 3));
+    if (!is_multiple(at(h->q, 3), at(h->k, 3)))
+        return infer_mismatch(c, "the heads of the queries must be a multiple of those of the keys");
+    if (!dim_equal(at(h->q, 1), at(h->k, 1)))
+        return infer_differing(c, "widths of queries and keys", at(h->q, 1), at(h->k, 1));
+    if (!dim_equal(at(h->k, 2), at(h->v, 2)))
+        return infer_differing(c, "lengths of keys and values", at(h->k, 2), at(h->v, 2));
+    if (at(h->q, 1).n || at(h->v, 1).n) return infer_mismatch(c, "the width of a head may not depend on N");
+    if (at(h->k, 2).n) return infer_mismatch(c, "the number of keys may not depend on N");
+    return check_mask(c, h);
+}
+
+/* (q, k, v[, mask]) */
+const char *infer_attention(Inferring *c) {
+    Heads h = heads_at(c, 0, 3);
+    const char *wrong = check(c, &h);
+    if (wrong) return wrong;
+    infer_result(c, c->t, with_last(h.q, at(h.v, 1)));
+    return infer_result(c, AMP_DT_F32, with_last(h.q, dim_const(1)));
+}
+
+/* (dy, q, k, v, o, lse[, mask]) */
+static const char *check_gradient(const Inferring *c, const Heads *h) {
+    const char *wrong = check(c, h);
+    if (wrong) return wrong;
+    Shape y = with_last(h->q, at(h->v, 1)), rows = with_last(h->q, dim_const(1));
+    wrong = infer_check_like(c, 0, "the gradient", &y);
+    if (!wrong) wrong = infer_check_like(c, 4, "the result", &y);
+    return wrong ? wrong : infer_check_like(c, 5, "the logarithm of the sums", &rows);
+}
+
+const char *infer_attention_grad(Inferring *c) {
+    Heads h = heads_at(c, 1, 6);
+    const char *wrong = check_gradient(c, &h);
+    if (wrong) return wrong;
+    infer_result(c, c->t, *h.q);
+    infer_result(c, c->t, *h.k);
+    return infer_result(c, c->t, *h.v);
+}
+
+const char *infer_attention_mask_grad(Inferring *c) {
+    Heads h = heads_at(c, 1, 6);
+    const char *wrong = check_gradient(c, &h);
+    return wrong ? wrong : infer_result(c, c->t, scores_of(&h));
+}

@@ -1,0 +1,154 @@
+/* attention_ops.c: attention and its gradients, one query at a time, by their definitions. */
+#include "ir/interp/ops.h"
+
+#include "base/hash.h"
+#include "base/random.h"
+
+typedef struct Attention {
+    Running *r;
+    const InterpTensor *q, *k, *v, *mask; /* mask: NULL where there is none */
+    bool chooses;                         /* the mask is bool */
+    InterpTensor scores;                  /* the shape [B..., H, T, S]; no data */
+    int64_t heads, share, queries, keys, width, width_of_v;
+    double scale, p;
+    uint32_t key;
+    double *weight, *kept; /* of one query, by key: softmax of its scores; what dropout multiplies it by */
+} Attention;
+
+static Attention attention_of(Running *r, int first, int mask) {
+    Attention a = {.r = r, .q = r->in[first], .k = r->in[first + 1], .v = r->in[first + 2]};
+    int rank = a.q->rank;
+    const char *key = ir_attr(r->op, "key")->s;
+    if (r->op->n_in > mask) {
+        a.mask = r->in[mask];
+        a.chooses = ir_dtype(r->f, r->op->in[mask]) == AMP_DT_BOOL;
+    }
+    a.heads = a.q->dims[rank - 3];
+    a.share = a.heads / a.k->dims[rank - 3];
+    a.queries = a.q->dims[rank - 2];
+    a.keys = a.k->dims[rank - 2];
+    a.width = a.q->dims[rank - 1];
+    a.width_of_v = a.v->dims[rank - 1];
+    a.scores = *a.q;
+    a.scores.dims[rank - 1] = a.keys;
+    a.scores.count = a.q->count / a.width * a.keys;
+    a.scale = interp_float(r, "scale");
+    if (a.scale == 0.0) a.scale = 1.0 / sqrt((double)a.width);
+    a.p = interp_float(r, "p");
+    a.key = amp_hash32(key && *key ? key : r->op->path ? r->op->path : "");
+    a.weight = interp_scratch(r, a.keys);
+    a.kept = interp_scratch(r, a.keys);
+    return a;
+}
+
+/* Row |row| counts queries over all heads and samples: the first element of the keys (or values, by |width|) that it
+ * attends to. */
+static int64_t keys_of(const Attention *a, int64_t row, int64_t width) {
+    return row / a->queries / a->share * a->keys * width;
+}
+
+static double score(const Attention *a, int64_t row, int64_t j) {
+    const double *q = a->q->data + row * a->width, *k = a->k->data + keys_of(a, row, a->width) + j * a->width;
+    double sum = 0.0;
+    for (int64_t d = 0; d < a->width; d++) sum += q[d] * k[d];
+    sum *= a->scale;
+    if (interp_bool(a->r, "causal") && j > row % a->queries) return -INFINITY;
+    if (!a->mask) return sum;
+    double mask = interp_at(a->mask, &a->scores, row * a->keys + j);
+    if (a->chooses) return mask != 0.0 ? sum : -INFINITY;
+    return sum + mask;
+}
+
+static void draw(const Attention *a, int64_t row) {
+    double p = interp_round(a->r->round, AMP_DT_F32, a->p);
+    double factor = interp_round(a->r->round, AMP_DT_F32, 1.0 / (1.0 - a->p));
+    for (int64_t j = 0; j < a->keys; j++) {
+        uint64_t element = (uint64_t)(row * a->keys + j);
+        uint32_t word = amp_random_u32(a->r->seed, a->key, (uint32_t)a->r->iteration, (uint32_t)a->r->micro, element);
+        a->kept[j] = a->p == 0.0 ? 1.0 : amp_random_unit(word) >= p ? factor : 0.0;
+    }
+}
+
+/* exp(score - sums) of a query's scores. */
+static void weigh_again(const Attention *a, int64_t row, double sums) {
+    for (int64_t j = 0; j < a->keys; j++) a->weight[j] = exp(score(a, row, j) - sums);
+    draw(a, row);
+}
+
+/* The softmax of a query's scores, and log(sum(exp(scores))); zeros for a query that no key is left for. */
+static double weigh(const Attention *a, int64_t row) {
+    double largest = -INFINITY, sum = 0.0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        a->weight[j] = score(a, row, j);
+        largest = interp_larger(largest, a->weight[j]);
+    }
+    if (isinf(largest) && largest < 0) largest = 0.0;
+    for (int64_t j = 0; j < a->keys; j++) sum += a->weight[j] = exp(a->weight[j] - largest);
+    for (int64_t j = 0; j < a->keys; j++) a->weight[j] = sum == 0.0 ? 0.0 : a->weight[j] / sum;
+    draw(a, row);
+    return sum == 0.0 ? 0.0 : largest + log(sum);
+}
+
+/* (q, k, v[, mask]): softmax(scale q k^T + mask) v, dropout on the softmax; and the logarithm of each query's sum */
+static void run_attention(Running *r) {
+    Attention a = attention_of(r, 0, 3);
+    for (int64_t row = 0; row < r->out[1]->count; row++) {
+        double *y = r->out[0]->data + row * a.width_of_v;
+        r->out[1]->data[row] = weigh(&a, row);
+        for (int64_t c = 0; c < a.width_of_v; c++) y[c] = 0.0;
+        for (int64_t j = 0; j < a.keys; j++)
+            for (int64_t c = 0; c < a.width_of_v; c++)
+                y[c] += a.weight[j] * a.kept[j] * a.v->data[keys_of(&a, row, a.width_of_v) + j * a.width_of_v + c];
+    }
+}
+
+/* What the scores of a query get, from dy of its result; weights are left as they are, |slope| is filled. */
+static void slopes(const Attention *a, int64_t row, double *slope) {
+    const double *dy = a->r->in[0]->data + row * a->width_of_v;
+    const double *v = a->v->data + keys_of(a, row, a->width_of_v);
+    double mean = 0.0;
+    for (int64_t j = 0; j < a->keys; j++) {
+        slope[j] = 0.0;
+        for (int64_t c = 0; c < a->width_of_v; c++) slope[j] += dy[c] * v[j * a->width_of_v + c];
+        slope[j] *= a->kept[j];
+        mean += a->weight[j] * slope[j];
+    }
+    for (int64_t j = 0; j < a->keys; j++) slope[j] = a->weight[j] * (slope[j] - mean);
+}
+
+/* (dy, q, k, v, y, lse[, mask]): d q, d k, d v */
+static void run_attention_grad(Running *r) {
+    Attention a = attention_of(r, 1, 6);
+    double *slope = interp_scratch(r, a.keys);
+    for (int i = 0; i < 3; i++)
+        for (int64_t e = 0; e < r->out[i]->count; e++) r->out[i]->data[e] = 0.0;
+    for (int64_t row = 0; row < a.q->count / a.width; row++) {
+        int64_t k0 = keys_of(&a, row, a.width), v0 = keys_of(&a, row, a.width_of_v);
+        weigh_again(&a, row, r->in[5]->data[row]);
+        slopes(&a, row, slope);
+        for (int64_t j = 0; j < a.keys; j++) {
+            for (int64_t d = 0; d < a.width; d++) {
+                r->out[0]->data[row * a.width + d] += a.scale * slope[j] * a.k->data[k0 + j * a.width + d];
+                r->out[1]->data[k0 + j * a.width + d] += a.scale * slope[j] * a.q->data[row * a.width + d];
+            }
+            for (int64_t c = 0; c < a.width_of_v; c++)
+                r->out[2]->data[v0 + j * a.width_of_v + c] +=
+                    a.weight[j] * a.kept[j] * r->in[0]->data[row * a.width_of_v + c];
+        }
+    }
+}
+
+/* The same operands: d scores, before they are scaled */
+static void run_attention_mask_grad(Running *r) {
+    Attention a = attention_of(r, 1, 6);
+    for (int64_t row = 0; row < a.q->count / a.width; row++) {
+        weigh_again(&a, row, r->in[5]->data[row]);
+        slopes(&a, row, r->out[0]->data + row * a.keys);
+    }
+}
+
+const InterpFn interp_attention_ops[OP_COUNT] = {
+    [OP_attention] = run_attention,
+    [OP_attention_grad] = run_attention_grad,
+    [OP_attention_mask_grad] = run_attention_mask_grad,
+};

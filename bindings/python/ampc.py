@@ -30,7 +30,7 @@ from ctypes import c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size
 import numpy as np
 
 __all__ = ["Compiled", "CompileError", "Dataset", "Error", "Evaluation", "Model", "Params", "Session", "StepReport",
-           "Tensor", "compile", "explain", "compare", "version"]
+           "Tensor", "WeightsReport", "compile", "explain", "compare", "version"]
 
 # ---- the headers of C ------------------------------------------------------------------------------------------------
 # tests/checks/python.sh compares sizes and offsets with amp/base.h, amp/amp.h and amp/compile.h.
@@ -76,6 +76,13 @@ _NAME_IN_FILE = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_char_p)
 _TENSOR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
 amp_partial_options = _struct("amp_partial_options", struct_size=c_size_t, user=c_void_p, name_in_file=_NAME_IN_FILE,
                               tensor=_TENSOR)
+_DIFFERENCE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
+amp_weights_options = _struct(
+    "amp_weights_options", struct_size=c_size_t, ignore=POINTER(c_char_p), rename=POINTER(c_char_p),
+    transpose=POINTER(c_char_p), fresh=POINTER(c_char_p), user=c_void_p, difference=_DIFFERENCE)
+amp_weights_report = _struct(
+    "amp_weights_report", loaded=c_int32, fresh=c_int32, transposed=c_int32, rounded=c_int32, ignored=c_int32,
+    reserved=c_int32)
 amp_publish_report = _struct(
     "amp_publish_report", version=c_uint64, copied_bytes=c_uint64, shared_bytes=c_uint64, bytes_alive=c_uint64,
     versions_alive=c_int32, reserved=c_int32)
@@ -139,6 +146,8 @@ _AMP = {
     "amp_params_save": (_STATUS, _PARAMS, c_char_p, _ERR),
     "amp_params_load_memory": (_STATUS, _PARAMS, c_char_p, c_size_t, c_char_p, _ERR),
     "amp_params_load_partial": (_STATUS, _PARAMS, c_char_p, POINTER(amp_partial_options), c_void_p, _ERR),
+    "amp_params_load_weights": (_STATUS, _PARAMS, c_char_p, POINTER(amp_weights_options), c_void_p, _ERR),
+    "amp_params_save_weights": (_STATUS, _PARAMS, c_char_p, c_char_p, POINTER(amp_weights_options), _ERR),
     "amp_params_copy": (_STATUS, _PARAMS, _PARAMS, _ERR),
     "amp_params_snapshot": (_STATUS, _PARAMS, POINTER(_PARAMS), _ERR),
     "amp_params_count_nonfinite": (_STATUS, _PARAMS, POINTER(c_int64), POINTER(c_char_p), _ERR),
@@ -272,6 +281,16 @@ def _text(value):
 
 def _path(path):
     return os.fsencode(path)
+
+
+def _rules(**lists):
+    """Lists of text for amp_weights_options, each ended by NULL; a pair is FROM=TO."""
+    for name, rules in lists.items():
+        if isinstance(rules, str):
+            raise TypeError(f"{name} is a list of text, as [{rules!r}]")
+    words = {name: [(rule if isinstance(rule, str) else "=".join(rule)).encode() for rule in rules]
+             for name, rules in lists.items()}
+    return {name: (c_char_p * (len(rules) + 1))(*rules, None) for name, rules in words.items()}
 
 
 def _options(struct, **given):
@@ -482,6 +501,38 @@ class Params(_Object, collections.abc.Mapping):
         else:
             _call(_amp.amp_params_load, self._handle, _path(source))
 
+    def load_weights(self, path, ignore=(), rename=(), transpose=(), fresh=(), difference=None):
+        """All of them from published weights: a safetensors file, or the index of several (*.json), strictly by name
+        and shape. `rename`: "FROM=TO" rules, or (FROM, TO) pairs, in order; `ignore`: globs of the file's names that
+        are not wanted; `transpose`: globs of parameters that the file has the other way round; `fresh`: globs of
+        parameters that keep their values. `difference(name, kind, why)` is called for each, kind being "missing",
+        "extra", "misfit" or "twice", before Error has them all. Gives a WeightsReport."""
+        thrown, kinds = [], ["missing", "extra", "misfit", "twice"]
+
+        def call(_, name, kind, why):
+            try:
+                if difference and not thrown:
+                    difference(name.decode(), kinds[kind], _text(why))
+            except BaseException as error:  # pylint: disable=broad-except
+                thrown.append(error)
+        options = _options(amp_weights_options, difference=_DIFFERENCE(call),
+                           **_rules(ignore=ignore, rename=rename, transpose=transpose, fresh=fresh))
+        report = amp_weights_report()
+        try:
+            _call(_amp.amp_params_load_weights, self._handle, _path(path), byref(options), byref(report))
+        except Error:
+            if thrown:
+                raise thrown[0] from None
+            raise
+        return WeightsReport(report.loaded, report.fresh, report.transposed, report.rounded, report.ignored)
+
+    def save_weights(self, path, like, ignore=(), rename=(), transpose=(), fresh=()):
+        """Writes them with the names and the layout of the weights `like`, which the same rules as in load_weights map
+        to the model's: what PyTorch's load_state_dict takes with strict=True."""
+        options = _options(amp_weights_options,
+                           **_rules(ignore=ignore, rename=rename, transpose=transpose, fresh=fresh))
+        _call(_amp.amp_params_save_weights, self._handle, _path(path), _path(like), byref(options))
+
     def load_partial(self, path, names=None):
         """What fits of a safetensors file. `names`: {parameter: its name in the file}, where that is another (None: it
         has none). Gives (name, outcome, why) of each parameter and of each tensor that none takes, outcome being
@@ -534,6 +585,8 @@ class Params(_Object, collections.abc.Mapping):
 # ---- session ---------------------------------------------------------------------------------------------------------
 
 StepReport = collections.namedtuple("StepReport", [key for key, _ in amp_step_report._fields_])
+WeightsReport = collections.namedtuple("WeightsReport", "loaded fresh transposed rounded ignored")
+WeightsReport.__doc__ = "How many tensors load_weights took, of them transposed or rounded from f64, and what it left."
 Evaluation = collections.namedtuple("Evaluation", "loss metrics losses")
 Evaluation.__doc__ = "Averages over all samples: the loss, the metrics and the named losses by their names."
 

@@ -7,47 +7,13 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/file_reader.h"
 #include "base/json.h"
 #include "base/rounding.h"
-
-/* ---- the element types of the format ----------------------------------------------------------------------------- */
-
-/* In the reference's order: the writer sorts by it, from the last to the first, which puts larger alignments first. */
-static const struct TensorType {
-    const char *name;
-    unsigned bits;
-    amp_dtype dtype; /* AMP_DT_NONE: not computed with here */
-} types[] = {
-    {"BOOL", 8, AMP_DT_BOOL},
-    {"F4", 4, AMP_DT_NONE},
-    {"F6_E2M3", 6, AMP_DT_NONE},
-    {"F6_E3M2", 6, AMP_DT_NONE},
-    {"U8", 8, AMP_DT_U8},
-    {"I8", 8, AMP_DT_NONE},
-    {"F8_E5M2", 8, AMP_DT_NONE},
-    {"F8_E4M3", 8, AMP_DT_NONE},
-    {"F8_E8M0", 8, AMP_DT_NONE},
-    {"F8_E4M3FNUZ", 8, AMP_DT_NONE},
-    {"F8_E5M2FNUZ", 8, AMP_DT_NONE},
-    {"I16", 16, AMP_DT_NONE},
-    {"U16", 16, AMP_DT_NONE},
-    {"F16", 16, AMP_DT_F16},
-    {"BF16", 16, AMP_DT_BF16},
-    {"I32", 32, AMP_DT_I32},
-    {"U32", 32, AMP_DT_NONE},
-    {"F32", 32, AMP_DT_F32},
-    {"C64", 64, AMP_DT_NONE},
-    {"F64", 64, AMP_DT_F64},
-    {"I64", 64, AMP_DT_I64},
-    {"U64", 64, AMP_DT_NONE},
-};
-
-enum { TYPE_COUNT = sizeof types / sizeof *types };
+#include "runtime/files/safetensors_types.h"
 
 /* The format's limit for the JSON text (safetensors, MAX_HEADER_SIZE). */
-enum { MAX_HEADER = 100000000, LENGTH_BYTES = 8 /* bytes of the number in front */ };
-
-#define METADATA "__metadata__"
+enum { MAX_HEADER = 100000000, LENGTH_BYTES = AMP_TENSORS_LENGTH };
 
 /* ---- the strict reader ------------------------------------------------------------------------------------------- */
 
@@ -59,9 +25,12 @@ enum {
 
 struct amp_safetensors {
     amp_allocator allocator;
-    const char *data; /* the whole file */
-    char *owned;      /* the same, if it was read here; NULL: the caller's */
-    size_t size;
+    char *owned; /* what was read here: the whole file, or its header while that is parsed; NULL: bytes of the caller */
+    size_t owned_bytes;
+    amp_file_reader reader; /* of a file whose data is not in memory; else fd -1 */
+    uint64_t data_start;    /* byte of the file that follows its header */
+    char *path;
+    size_t path_bytes;
     amp_json_document *header;
     amp_tensor_view *views; /* by name */
     int32_t count, allocated;
@@ -70,8 +39,10 @@ struct amp_safetensors {
 typedef struct TensorReader {
     const char *path;
     amp_safetensors *file;
-    const char *buffer; /* after the header */
-    size_t buffer_size;
+    const char *head;   /* the file, as far as it is in memory: its header at least */
+    uint64_t size;      /* of the whole file */
+    const char *buffer; /* after the header; NULL: not in memory */
+    uint64_t buffer_size;
     amp_error *err;
 } TensorReader;
 
@@ -118,22 +89,24 @@ static bool is_text(const char *data) {
 
 static amp_status read_header(TensorReader *r) {
     amp_safetensors *f = r->file;
-    const char *text = f->data + LENGTH_BYTES;
-    if (f->size >= 4 && !memcmp(f->data, "PK\003\004", 4))
+    const char *text = r->head + LENGTH_BYTES;
+    if (r->size >= 4 && !memcmp(r->head, "PK\003\004", 4))
         return bad(r, "it is a zip archive, as torch.save and numpy.savez write them; write the tensors with "
                       "safetensors.torch.save_file");
-    if (f->size < LENGTH_BYTES) return bad(r, "it has only %zu bytes", f->size);
-    uint64_t length = read_le64(f->data);
-    if (length > MAX_HEADER && is_text(f->data))
+    if (r->size < LENGTH_BYTES) return bad(r, "it has only %llu bytes", (unsigned long long)r->size);
+    uint64_t length = read_le64(r->head);
+    if (length > MAX_HEADER && is_text(r->head))
         return bad(r, "it begins with text, and not with the size of its header");
     if (length > MAX_HEADER)
         return bad(r, "its header would have %llu bytes; at most %d are allowed", (unsigned long long)length,
                    MAX_HEADER);
-    if (length > f->size - LENGTH_BYTES)
-        return bad(r, "its header of %llu bytes ends after the file of %zu bytes", (unsigned long long)length, f->size);
+    if (length > r->size - LENGTH_BYTES)
+        return bad(r, "its header of %llu bytes ends after the file of %llu bytes", (unsigned long long)length,
+                   (unsigned long long)r->size);
     AMP_TRY(check_padding(r, text, (size_t)length));
-    r->buffer = text + length;
-    r->buffer_size = f->size - LENGTH_BYTES - (size_t)length;
+    f->data_start = LENGTH_BYTES + length;
+    r->buffer = f->reader.fd < 0 ? text + length : NULL;
+    r->buffer_size = r->size - f->data_start;
     amp_json_limits limits = {.depth = 3, .values = most_values((size_t)length)};
     amp_error why = {0};
     amp_status status = amp_json_parse(text, (size_t)length, &limits, &f->allocator, &f->header, &why);
@@ -142,23 +115,17 @@ static amp_status read_header(TensorReader *r) {
 }
 
 static amp_status check_metadata(const TensorReader *r, const amp_json *metadata) {
-    if (metadata->kind != AMP_JSON_OBJECT) return bad(r, "%s is no object", METADATA);
+    if (metadata->kind != AMP_JSON_OBJECT) return bad(r, "%s is no object", AMP_TENSORS_METADATA);
     for (size_t i = 0; i < metadata->object.count; i++) {
         const amp_json_member *m = &metadata->object.members[i];
         if (m->value.kind != AMP_JSON_STRING)
-            return bad(r, "%s %s is a %s; only strings are allowed", METADATA, m->key.data,
+            return bad(r, "%s %s is a %s; only strings are allowed", AMP_TENSORS_METADATA, m->key.data,
                        amp_json_kind_name(m->value.kind));
     }
     return AMP_OK;
 }
 
 /* ---- one tensor -------------------------------------------------------------------------------------------------- */
-
-static const struct TensorType *find_type(const char *name) {
-    for (int i = 0; i < TYPE_COUNT; i++)
-        if (!strcmp(types[i].name, name)) return &types[i];
-    return NULL;
-}
 
 static bool is_size(const amp_json *v) {
     return v->kind == AMP_JSON_NUMBER && v->number.is_integer && v->number.integer >= 0;
@@ -190,9 +157,10 @@ static amp_status read_offsets(const TensorReader *r, const amp_json *offsets, a
     uint64_t begin = (uint64_t)offsets->array.items[0].number.integer;
     uint64_t end = (uint64_t)offsets->array.items[1].number.integer;
     if (begin > end || end > r->buffer_size)
-        return bad(r, "tensor %s is at bytes %llu to %llu of %zu", view->name, (unsigned long long)begin,
-                   (unsigned long long)end, r->buffer_size);
-    view->data = r->buffer + begin;
+        return bad(r, "tensor %s is at bytes %llu to %llu of %llu", view->name, (unsigned long long)begin,
+                   (unsigned long long)end, (unsigned long long)r->buffer_size);
+    view->begin = begin;
+    view->data = r->buffer ? r->buffer + begin : NULL;
     view->bytes = (size_t)(end - begin);
     return AMP_OK;
 }
@@ -204,8 +172,9 @@ static amp_status read_tensor(const TensorReader *r, const amp_json_member *memb
     if (entry->kind != AMP_JSON_OBJECT || !dtype || dtype->kind != AMP_JSON_STRING)
         return bad(r, "tensor %s has no dtype", view->name);
     if (entry->object.count != 3) return bad(r, "tensor %s has keys that the format does not know", view->name);
-    const struct TensorType *type = find_type(dtype->string.data);
-    if (!type) return bad(r, "tensor %s: unknown dtype %s", view->name, dtype->string.data);
+    int known = amp_tensor_type_named(dtype->string.data);
+    if (known < 0) return bad(r, "tensor %s: unknown dtype %s", view->name, dtype->string.data);
+    const amp_tensor_type *type = &amp_tensor_types[known];
     view->dtype = type->dtype;
     view->dtype_name = type->name;
     AMP_TRY(read_shape(r, amp_json_get(entry, "shape"), view, &elements));
@@ -228,7 +197,7 @@ static amp_status read_tensors(TensorReader *r) {
     if (!f->views) return amp_fail(r->err, AMP_OUT_OF_MEMORY, "%s: no memory for its table of tensors", r->path);
     for (size_t i = 0; i < root->count; i++) {
         const amp_json_member *m = root->sorted[i];
-        if (!strcmp(m->key.data, METADATA)) AMP_TRY(check_metadata(r, &m->value));
+        if (!strcmp(m->key.data, AMP_TENSORS_METADATA)) AMP_TRY(check_metadata(r, &m->value));
         else AMP_TRY(read_tensor(r, m, &f->views[f->count++]));
     }
     return AMP_OK;
@@ -236,25 +205,25 @@ static amp_status read_tensors(TensorReader *r) {
 
 static int by_place(const void *a, const void *b) {
     const amp_tensor_view *x = *(const amp_tensor_view *const *)a, *y = *(const amp_tensor_view *const *)b;
-    if (x->data != y->data) return (const char *)x->data < (const char *)y->data ? -1 : 1;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
 /* Every byte of the buffer belongs to exactly one tensor.  Two empty tensors at one place would be two names for the
  * same bytes. */
 static amp_status check_cover(const TensorReader *r, const amp_tensor_view *const *sorted) {
-    const char *at = r->buffer;
+    uint64_t at = 0;
     for (int32_t i = 0; i < r->file->count; i++) {
         const amp_tensor_view *v = sorted[i];
-        if (v->data != at)
-            return bad(r, "tensor %s begins at byte %td, but the one before it ends at %td (no holes, no overlap)",
-                       v->name, (const char *)v->data - r->buffer, at - r->buffer);
+        if (v->begin != at)
+            return bad(r, "tensor %s begins at byte %llu, but the one before it ends at %llu (no holes, no overlap)",
+                       v->name, (unsigned long long)v->begin, (unsigned long long)at);
         if (i > 0 && v->bytes == 0 && sorted[i - 1]->bytes == 0)
             return bad(r, "the empty tensors %s and %s are at the same place", sorted[i - 1]->name, v->name);
         at += v->bytes;
     }
-    if (at != r->buffer + r->buffer_size)
-        return bad(r, "%td bytes follow the last tensor", r->buffer + r->buffer_size - at);
+    if (at != r->buffer_size)
+        return bad(r, "%llu bytes follow the last tensor", (unsigned long long)(r->buffer_size - at));
     return AMP_OK;
 }
 
@@ -276,46 +245,111 @@ static amp_status parse(TensorReader *r) {
     return check_places(r);
 }
 
-static amp_status read_file(TensorReader *r) {
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static void free_owned(amp_safetensors *f) {
+    amp_free(&f->allocator, f->owned, f->owned_bytes);
+    f->owned = NULL;
+}
+
+static amp_status read_whole(TensorReader *r) {
     amp_safetensors *f = r->file;
-    AMP_TRY(amp_file_read(r->path, 0, &f->allocator, &f->owned, &f->size, r->err));
-    f->data = f->owned;
+    size_t size;
+    AMP_TRY(amp_file_read(r->path, 0, &f->allocator, &f->owned, &size, r->err));
+    f->owned_bytes = size + 1;
+    r->head = f->owned;
+    r->size = size;
     return parse(r);
 }
 
-/* |bytes| NULL: the file |path|. */
-static amp_status open_either(const void *bytes, size_t size, const char *path, const amp_allocator *allocator,
-                              amp_safetensors **out, amp_error *err) {
-    *out = NULL;
+/* The header alone, and of what cannot have one its first bytes. */
+static amp_status read_head(TensorReader *r) {
+    amp_safetensors *f = r->file;
+    char length[LENGTH_BYTES] = {0};
+    size_t first = r->size < LENGTH_BYTES ? (size_t)r->size : LENGTH_BYTES;
+    AMP_TRY(amp_file_reader_read(&f->reader, r->path, 0, length, first, r->err));
+    uint64_t header = first == LENGTH_BYTES ? read_le64(length) : 0;
+    if (header > MAX_HEADER || header > r->size - first) header = 0;
+    f->owned_bytes = LENGTH_BYTES + (size_t)header;
+    f->owned = amp_alloc_zeroed(&f->allocator, f->owned_bytes);
+    if (!f->owned) return amp_fail(r->err, AMP_OUT_OF_MEMORY, "%s: no memory to read its header", r->path);
+    r->head = f->owned;
+    return amp_file_reader_read(&f->reader, r->path, 0, f->owned, first + (size_t)header, r->err);
+}
+
+static amp_status read_header_only(TensorReader *r) {
+    amp_safetensors *f = r->file;
+    AMP_TRY(amp_file_reader_open(r->path, &f->reader, r->err));
+    r->size = f->reader.size;
+    AMP_TRY(read_head(r));
+    AMP_TRY(parse(r));
+    free_owned(f);
+    return AMP_OK;
+}
+
+static amp_status make(TensorReader *r, const amp_allocator *allocator) {
     amp_safetensors *f = amp_alloc_zeroed(allocator, sizeof *f);
-    if (!f) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read it", path);
+    if (!f) return amp_fail(r->err, AMP_OUT_OF_MEMORY, "%s: no memory to read it", r->path);
     f->allocator = amp_allocator_or_default(allocator);
-    f->data = bytes;
-    f->size = size;
-    TensorReader r = {.path = path, .file = f, .err = err};
-    amp_status status = bytes ? parse(&r) : read_file(&r);
-    if (status) amp_safetensors_close(f);
-    else *out = f;
+    f->reader.fd = -1;
+    f->path_bytes = strlen(r->path) + 1;
+    f->path = amp_alloc(allocator, f->path_bytes);
+    if (f->path) memcpy(f->path, r->path, f->path_bytes);
+    r->file = f;
+    return f->path ? AMP_OK : amp_fail(r->err, AMP_OUT_OF_MEMORY, "%s: no memory to read it", r->path);
+}
+
+static amp_status open_by(TensorReader *r, amp_status (*read)(TensorReader *), const amp_allocator *allocator,
+                          amp_safetensors **out) {
+    *out = NULL;
+    amp_status status = make(r, allocator);
+    if (!status) status = read(r);
+    if (status) amp_safetensors_close(r->file);
+    else *out = r->file;
     return status;
 }
 
 amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
                                 amp_error *err) {
-    return open_either(NULL, 0, path, allocator, out, err);
+    TensorReader r = {.path = path, .err = err};
+    return open_by(&r, read_whole, allocator, out);
+}
+
+amp_status amp_safetensors_open_header(const char *path, const amp_allocator *allocator, amp_safetensors **out,
+                                       amp_error *err) {
+    TensorReader r = {.path = path, .err = err};
+    return open_by(&r, amp_file_is_regular(path) ? read_header_only : read_whole, allocator, out);
 }
 
 amp_status amp_safetensors_parse(const void *bytes, size_t size, const char *name, const amp_allocator *allocator,
                                  amp_safetensors **out, amp_error *err) {
-    return open_either(bytes, size, name, allocator, out, err);
+    TensorReader r = {.path = name, .head = bytes, .size = size, .err = err};
+    return open_by(&r, parse, allocator, out);
 }
 
 void amp_safetensors_close(amp_safetensors *f) {
     if (!f) return;
     amp_allocator a = f->allocator;
+    amp_file_reader_close(&f->reader);
     amp_json_free(f->header);
     if (f->views) amp_free(&a, f->views, (size_t)f->allocated * sizeof *f->views);
-    if (f->owned) amp_free(&a, f->owned, f->size + 1);
+    free_owned(f);
+    amp_free(&a, f->path, f->path_bytes);
     amp_free(&a, f, sizeof *f);
+}
+
+amp_status amp_safetensors_read(const amp_safetensors *f, const amp_tensor_view *v, size_t from, void *to, size_t bytes,
+                                amp_error *err) {
+    if (from > v->bytes || bytes > v->bytes - from)
+        return amp_fail(err, AMP_INTERNAL, "%s: tensor %s has no byte %zu", f->path, v->name, from + bytes);
+    if (f->reader.fd >= 0)
+        return amp_file_reader_read(&f->reader, f->path, f->data_start + v->begin + from, to, bytes, err);
+    if (bytes) memcpy(to, (const char *)v->data + from, bytes);
+    return AMP_OK;
+}
+
+amp_status amp_safetensors_check_unchanged(const amp_safetensors *f, amp_error *err) {
+    return f->reader.fd < 0 ? AMP_OK : amp_file_reader_check_unchanged(&f->reader, f->path, err);
 }
 
 /* ---- looking at it ----------------------------------------------------------------------------------------------- */
@@ -337,7 +371,7 @@ const amp_tensor_view *amp_safetensors_find(const amp_safetensors *file, const c
 }
 
 const char *amp_safetensors_metadata(const amp_safetensors *file, const char *key) {
-    const amp_json *metadata = amp_json_get(amp_json_root(file->header), METADATA);
+    const amp_json *metadata = amp_json_get(amp_json_root(file->header), AMP_TENSORS_METADATA);
     const amp_json *value = metadata ? amp_json_get(metadata, key) : NULL;
     return value ? value->string.data : NULL;
 }
@@ -374,115 +408,4 @@ bool amp_tensor_to_f32(const amp_tensor_view *from, float *to, size_t count) {
     }
     for (size_t i = 0; i < count; i++) to[i] = load_f32(from->dtype, (const char *)from->data + i * size);
     return true;
-}
-
-/* ---- the writer -------------------------------------------------------------------------------------------------- */
-
-enum { DATA_START = 64 /* the data begins at a multiple of so many bytes */ };
-
-typedef struct WrittenTensor {
-    const amp_tensor_view *view;
-    int type; /* of types */
-} WrittenTensor;
-
-/* As the reference writer: types from the last of the table to the first, then names. */
-static int by_alignment(const void *a, const void *b) {
-    const WrittenTensor *x = a, *y = b;
-    return x->type != y->type ? y->type - x->type : strcmp(x->view->name, y->view->name);
-}
-
-static int type_of(const amp_tensor_view *v) {
-    for (int i = 0; i < TYPE_COUNT; i++)
-        if (v->dtype != AMP_DT_NONE && types[i].dtype == v->dtype) return i;
-    return -1;
-}
-
-static amp_status check_tensor(const char *path, const amp_tensor_view *v, amp_error *err) {
-    size_t bytes = amp_dtype_size(v->dtype);
-    bool fits = v->rank >= 0 && v->rank <= AMP_SAFETENSORS_MAX_RANK;
-    for (int i = 0; fits && i < v->rank; i++) fits = v->dims[i] >= 0 && amp_size_mul(bytes, (size_t)v->dims[i], &bytes);
-    if (type_of(v) < 0 || !strcmp(v->name, METADATA))
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: tensor %s (%s) cannot stand in a safetensors file", path,
-                        v->name, amp_dtype_name(v->dtype));
-    if (!fits || bytes != v->bytes)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: tensor %s has %zu bytes, its shape says %zu", path, v->name,
-                        v->bytes, bytes);
-    return AMP_OK;
-}
-
-/* ---- the header -------------------------------------------------------------------------------------------------- */
-
-static void put_metadata(amp_json_writer *w, const amp_metadata *metadata, int32_t count) {
-    if (count == 0) return;
-    amp_json_begin_object(w, METADATA);
-    for (int32_t i = 0; i < count; i++) amp_json_put_string(w, metadata[i].key, metadata[i].value);
-    amp_json_end_object(w);
-}
-
-static void put_tensor(amp_json_writer *w, const WrittenTensor *item, size_t begin) {
-    amp_json_begin_object(w, item->view->name);
-    amp_json_put_string(w, "dtype", types[item->type].name);
-    amp_json_begin_array(w, "shape");
-    for (int i = 0; i < item->view->rank; i++) amp_json_put_int(w, NULL, item->view->dims[i]);
-    amp_json_end_array(w);
-    amp_json_begin_array(w, "data_offsets");
-    amp_json_put_int(w, NULL, (int64_t)begin);
-    amp_json_put_int(w, NULL, (int64_t)(begin + item->view->bytes));
-    amp_json_end_array(w);
-    amp_json_end_object(w);
-}
-
-static void put_header(amp_json_writer *w, const WrittenTensor *items, int32_t count, const amp_metadata *metadata,
-                       int32_t metadata_count) {
-    size_t at = 0;
-    amp_json_begin_object(w, NULL);
-    put_metadata(w, metadata, metadata_count);
-    for (int32_t i = 0; i < count; i++) {
-        put_tensor(w, &items[i], at);
-        at += items[i].view->bytes;
-    }
-    amp_json_end_object(w);
-}
-
-/* ---- the file ---------------------------------------------------------------------------------------------------- */
-
-static amp_status write_header(amp_file_writer *file, const amp_json_writer *header, amp_error *err) {
-    static const char spaces[DATA_START + 1] = "                                                                ";
-    size_t end = LENGTH_BYTES + header->size, padding = (DATA_START - end % DATA_START) % DATA_START;
-    unsigned char length[LENGTH_BYTES];
-    for (int i = 0; i < LENGTH_BYTES; i++) length[i] = (unsigned char)((header->size + padding) >> 8 * i);
-    AMP_TRY(amp_file_writer_write(file, length, sizeof length, err));
-    AMP_TRY(amp_file_writer_write(file, header->data, header->size, err));
-    return amp_file_writer_write(file, spaces, padding, err);
-}
-
-static amp_status write_file(const char *path, const amp_json_writer *header, const WrittenTensor *items, int32_t count,
-                             const amp_allocator *allocator, amp_error *err) {
-    amp_file_writer *file;
-    AMP_TRY(amp_file_writer_open(path, allocator, &file, err));
-    amp_status status = write_header(file, header, err);
-    for (int32_t i = 0; !status && i < count; i++)
-        status = amp_file_writer_write(file, items[i].view->data, items[i].view->bytes, err);
-    if (!status) return amp_file_writer_commit(file, err);
-    amp_file_writer_abandon(file);
-    return status;
-}
-
-amp_status amp_safetensors_write(const char *path, const amp_tensor_view *tensors, int32_t count,
-                                 const amp_metadata *metadata, int32_t metadata_count, const amp_allocator *allocator,
-                                 amp_error *err) {
-    for (int32_t i = 0; i < count; i++) AMP_TRY(check_tensor(path, &tensors[i], err));
-    size_t bytes = (size_t)count * sizeof(WrittenTensor);
-    WrittenTensor *items = amp_alloc(allocator, bytes);
-    if (!items) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to write it", path);
-    for (int32_t i = 0; i < count; i++) items[i] = (WrittenTensor){&tensors[i], type_of(&tensors[i])};
-    qsort(items, (size_t)count, sizeof *items, by_alignment);
-    amp_json_writer header;
-    amp_json_writer_init(&header, allocator);
-    put_header(&header, items, count, metadata, metadata_count);
-    amp_status status = amp_json_writer_status(&header, err);
-    if (!status) status = write_file(path, &header, items, count, allocator, err);
-    amp_json_writer_free(&header);
-    amp_free(allocator, items, bytes);
-    return status;
 }

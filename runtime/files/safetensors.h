@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "amp/base.h"
+#include "base/file.h"
 
 enum { AMP_SAFETENSORS_MAX_RANK = 8 };
 
@@ -18,8 +19,9 @@ typedef struct amp_tensor_view {
     const char *dtype_name; /* as the file says: "F32" */
     int32_t rank;
     int64_t dims[AMP_SAFETENSORS_MAX_RANK];
-    const void *data; /* any alignment: copy, do not cast */
+    const void *data; /* any alignment: copy, do not cast.  NULL: in a file of which the header alone was read */
     size_t bytes;
+    uint64_t begin; /* of what was read: its first byte, counted from the first of all data */
 } amp_tensor_view;
 
 typedef struct amp_safetensors amp_safetensors;
@@ -28,10 +30,20 @@ typedef struct amp_safetensors amp_safetensors;
  * no-op). */
 amp_status amp_safetensors_open(const char *path, const amp_allocator *allocator, amp_safetensors **out,
                                 amp_error *err);
+/* The same, but only the header of a regular file is read: |data| of the views is NULL.  The file stays open, and
+ * amp_safetensors_read reads what is asked for. */
+amp_status amp_safetensors_open_header(const char *path, const amp_allocator *allocator, amp_safetensors **out,
+                                       amp_error *err);
 /* The same of bytes in memory, which stay the caller's and must outlive the result; |name| names them in errors. */
 amp_status amp_safetensors_parse(const void *bytes, size_t size, const char *name, const amp_allocator *allocator,
                                  amp_safetensors **out, amp_error *err);
 void amp_safetensors_close(amp_safetensors *file);
+
+/* |bytes| bytes of a tensor of |file|, from byte |from| of it on, however the file was opened.  AMP_IO. */
+amp_status amp_safetensors_read(const amp_safetensors *file, const amp_tensor_view *tensor, size_t from, void *to,
+                                size_t bytes, amp_error *err);
+/* AMP_IO where a file of which the header alone was read was written to since. */
+amp_status amp_safetensors_check_unchanged(const amp_safetensors *file, amp_error *err);
 
 int32_t amp_safetensors_count(const amp_safetensors *file);
 const amp_tensor_view *amp_safetensors_at(const amp_safetensors *file, int32_t index);      /* in order of name */
@@ -43,10 +55,17 @@ typedef struct amp_metadata {
 } amp_metadata;
 
 /* Replaces |path| atomically.  Tensors are written by descending alignment, then by name; data starts at a multiple
- * of 64. */
+ * of 64.  The type is |dtype|, or where that is AMP_DT_NONE the one named by |dtype_name|. */
 amp_status amp_safetensors_write(const char *path, const amp_tensor_view *tensors, int32_t count,
                                  const amp_metadata *metadata, int32_t metadata_count, const amp_allocator *allocator,
                                  amp_error *err);
+
+/* The same, of tensors that are not in memory (their |data| is not looked at): |data| writes exactly the bytes of
+ * tensor |index| to |file|, once for each, in the order of the file. */
+typedef amp_status amp_tensor_data(void *user, int32_t index, amp_file_writer *file, amp_error *err);
+amp_status amp_safetensors_write_from(const char *path, const amp_tensor_view *tensors, int32_t count,
+                                      const amp_metadata *metadata, int32_t metadata_count, amp_tensor_data *data,
+                                      void *user, const amp_allocator *allocator, amp_error *err);
 
 /* |count| elements of |from| as f32 (F32, F16, BF16, F64 and the integer types); false: this dtype cannot be converted.
  */

@@ -10,8 +10,6 @@
 #include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
-enum { MESSAGE_TENSOR = 256 /* "bf16[1, 2, ...]" */ };
-
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 /* Which states a file holds, and under which name: <prefix><name> or, for moments, optim/<param>/<slot>. */
@@ -114,51 +112,52 @@ static void differ(Differences *d, const char *format, ...) {
     va_end(args);
 }
 
-static const char *describe(char out[MESSAGE_TENSOR], const char *dtype, const int64_t *dims, int rank) {
-    int at = snprintf(out, MESSAGE_TENSOR, "%s[", dtype);
+const char *amp_tensor_describe(char out[AMP_TENSOR_TEXT], const char *dtype, const int64_t *dims, int rank) {
+    int at = snprintf(out, AMP_TENSOR_TEXT, "%s[", dtype);
     for (int i = 0; i < rank; i++)
-        at += snprintf(out + at, MESSAGE_TENSOR - (size_t)at, "%s%lld", i ? ", " : "", (long long)dims[i]);
-    snprintf(out + at, MESSAGE_TENSOR - (size_t)at, "]");
+        at += snprintf(out + at, AMP_TENSOR_TEXT - (size_t)at, "%s%lld", i ? ", " : "", (long long)dims[i]);
+    snprintf(out + at, AMP_TENSOR_TEXT - (size_t)at, "]");
     return out;
 }
 
-/* Integers stay integers, and f64 (of scalars alone) f64; neither is ever a checkpoint's f32. */
-static amp_dtype file_dtype(const amp_model_state *s) {
+amp_dtype amp_state_file_dtype(const amp_model_state *s) {
     bool as_it_is = s->storage == AMP_DT_I64 || s->storage == AMP_DT_I32 || s->storage == AMP_DT_F64;
     return as_it_is ? (amp_dtype)s->storage : AMP_DT_F32;
 }
 
-static bool dtype_fits(const amp_state_list *l, const amp_model_state *s, amp_dtype given) {
-    if (given == file_dtype(s)) return true;
+bool amp_state_takes_dtype(const amp_state_list *l, const amp_model_state *s, amp_dtype given) {
+    if (given == amp_state_file_dtype(s)) return true;
     bool converted = given == AMP_DT_F16 || given == AMP_DT_BF16 || given == AMP_DT_F64;
-    return l->kind == AMP_FILE_OF_PARAMS && file_dtype(s) == AMP_DT_F32 && converted;
+    return l->kind == AMP_FILE_OF_PARAMS && amp_state_file_dtype(s) == AMP_DT_F32 && converted;
+}
+
+bool amp_state_has_dims(const amp_model_state *s, const int64_t *dims, int32_t rank) {
+    return rank == (int32_t)s->rank && !memcmp(dims, s->dims, s->rank * sizeof *s->dims);
 }
 
 static void check_tensor(const amp_state_list *l, const struct amp_state_entry *e, const amp_tensor_view *v,
                          Differences *d) {
-    char theirs[MESSAGE_TENSOR], ours[MESSAGE_TENSOR];
+    char theirs[AMP_TENSOR_TEXT], ours[AMP_TENSOR_TEXT];
     const amp_model_state *s = &l->model->states[e->state];
     const char *what = s->role == AMP_STATE_PARAM ? "parameter" : "tensor";
-    bool same = v && v->rank == (int32_t)s->rank && dtype_fits(l, s, v->dtype) &&
-                !memcmp(v->dims, s->dims, s->rank * sizeof *s->dims);
-    if (same) return;
-    describe(ours, amp_dtype_name(file_dtype(s)), s->dims, (int)s->rank);
+    if (v && amp_state_takes_dtype(l, s, v->dtype) && amp_state_has_dims(s, v->dims, v->rank)) return;
+    amp_tensor_describe(ours, amp_dtype_name(amp_state_file_dtype(s)), s->dims, (int)s->rank);
     if (v)
         differ(d, "%s %s: the file has %s, the model %s", what, e->name,
-               describe(theirs, v->dtype ? amp_dtype_name(v->dtype) : v->dtype_name, v->dims, v->rank), ours);
+               amp_tensor_describe(theirs, v->dtype ? amp_dtype_name(v->dtype) : v->dtype_name, v->dims, v->rank),
+               ours);
     else if (s->counter != AMP_COUNTER_SEED && !is_rate(s)) /* those that other tools need not write */
         differ(d, "%s %s: is not in the file; the model has %s", what, e->name, ours);
 }
 
-static bool is_listed(const amp_state_list *l, const char *name) {
+int32_t amp_state_list_find(const amp_state_list *l, const char *name) {
     struct amp_state_entry key = {.name = name};
-    return bsearch(&key, l->entries, (size_t)l->count, sizeof key, by_name) != NULL;
+    const struct amp_state_entry *e =
+        l->count ? bsearch(&key, l->entries, (size_t)l->count, sizeof key, by_name) : NULL;
+    return e ? (int32_t)(e - l->entries) : -1;
 }
 
-/* A checkpoint serves as a file of params: what training needs besides is passed over. */
-static bool is_passed_over(const amp_state_list *l, const amp_safetensors *file, const char *name) {
-    const char *format = amp_safetensors_metadata(file, AMP_FORMAT_KEY);
-    if (l->kind != AMP_FILE_OF_PARAMS || !format || strcmp(format, AMP_FORMAT_CHECKPOINT)) return false;
+bool amp_state_is_of_training(const char *name) {
     for (size_t i = 0; i < sizeof namings / sizeof *namings; i++)
         if (*namings[i].prefix && !strncmp(name, namings[i].prefix, strlen(namings[i].prefix))) return true;
     return false;
@@ -171,7 +170,7 @@ amp_status amp_state_list_check(const amp_state_list *l, const amp_safetensors *
         check_tensor(l, &l->entries[i], amp_safetensors_find(file, l->entries[i].name), &d);
     for (int32_t i = 0; i < amp_safetensors_count(file); i++) {
         const char *name = amp_safetensors_at(file, i)->name;
-        if (!is_listed(l, name) && !is_passed_over(l, file, name))
+        if (amp_state_list_find(l, name) < 0)
             differ(&d, "tensor %s: is not in the model %s", name, l->model->desc.name);
     }
     if (d.count == 0) return AMP_OK;
@@ -179,10 +178,10 @@ amp_status amp_state_list_check(const amp_state_list *l, const amp_safetensors *
     return amp_fail(err, AMP_MISMATCH, "%s: %s (and %d more)", path, d.first, d.count - 1);
 }
 
-/* ---- reading and writing ----------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static void read_tensor(const amp_state_list *l, const amp_model_state *s, const amp_tensor_view *v, void *memory) {
-    if (file_dtype(s) != AMP_DT_F32) {
+    if (amp_state_file_dtype(s) != AMP_DT_F32) {
         memcpy(memory, v->data, v->bytes);
     } else if (amp_tensor_to_f32(v, l->rows, (size_t)amp_model_state_elements(s))) {
         amp_state_set_f32(s, memory, l->rows);
@@ -209,43 +208,49 @@ amp_status amp_state_list_take(const amp_state_list *l, int32_t entry, const amp
     return AMP_OK;
 }
 
-static size_t file_bytes(const amp_model_state *s) {
-    return (size_t)amp_model_state_elements(s) * amp_dtype_size(file_dtype(s));
-}
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* The state's tensor, its data copied to |to|. */
-static amp_tensor_view make_view(const amp_state_list *l, const struct amp_state_entry *e, const void *memory,
-                                 char *to) {
-    const amp_model_state *s = &l->model->states[e->state];
-    amp_tensor_view v = {.name = e->name, .dtype = file_dtype(s), .rank = (int32_t)s->rank, .data = to};
+amp_tensor_view amp_state_view(const amp_model_state *s, const char *name) {
+    amp_tensor_view v = {.name = name, .dtype = amp_state_file_dtype(s), .rank = (int32_t)s->rank};
     memcpy(v.dims, s->dims, s->rank * sizeof *s->dims);
-    v.bytes = file_bytes(s);
-    if (v.dtype == AMP_DT_F32) amp_state_get_f32(s, memory, (float *)(void *)to);
-    else memcpy(to, memory, v.bytes);
+    v.bytes = (size_t)amp_model_state_elements(s) * amp_dtype_size(v.dtype);
     return v;
 }
 
-/* Places of tensors in the copy keep the alignment of the largest element. */
-static size_t padded(size_t bytes) { return (bytes + AMP_ALIGN - 1) / AMP_ALIGN * AMP_ALIGN; }
+typedef struct Writing {
+    const amp_state_list *list;
+    void *const *states;
+    int32_t *state_of; /* by tensor of the file */
+} Writing;
+
+static amp_status write_state(void *user, int32_t index, amp_file_writer *file, amp_error *err) {
+    const Writing *w = user;
+    int32_t state = w->state_of[index];
+    const amp_model_state *s = &w->list->model->states[state];
+    size_t bytes = (size_t)amp_model_state_elements(s) * amp_dtype_size(amp_state_file_dtype(s));
+    if (amp_state_file_dtype(s) != AMP_DT_F32) return amp_file_writer_write(file, w->states[state], bytes, err);
+    amp_state_get_f32(s, w->states[state], w->list->rows);
+    return amp_file_writer_write(file, w->list->rows, bytes, err);
+}
 
 amp_status amp_state_list_write(const amp_state_list *l, void *const *states, const char *path,
                                 const amp_metadata *metadata, int32_t metadata_count, amp_error *err) {
-    size_t views_bytes = (size_t)l->count * sizeof(amp_tensor_view), data_bytes = 0, at = 0;
-    for (int32_t i = 0; i < l->count; i++) data_bytes += padded(file_bytes(&l->model->states[l->entries[i].state]));
+    size_t views_bytes = (size_t)l->count * sizeof(amp_tensor_view), of_bytes = (size_t)l->count * sizeof(int32_t);
     amp_tensor_view *views = amp_alloc(&l->allocator, views_bytes);
-    char *data = amp_alloc(&l->allocator, data_bytes);
-    int32_t count = 0;
+    Writing w = {.list = l, .states = states, .state_of = amp_alloc(&l->allocator, of_bytes)};
     amp_status status =
-        views && data ? AMP_OK
-                      : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes to write", path, data_bytes);
+        views && w.state_of ? AMP_OK : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its tensors", path);
+    int32_t count = 0;
     for (int32_t i = 0; !status && i < l->count; i++) {
         int32_t state = l->entries[i].state;
         if (is_as_in_text(&l->model->states[state], states[state])) continue;
-        views[count] = make_view(l, &l->entries[i], states[state], data + at);
-        at += padded(views[count++].bytes);
+        views[count] = amp_state_view(&l->model->states[state], l->entries[i].name);
+        w.state_of[count++] = state;
     }
-    if (!status) status = amp_safetensors_write(path, views, count, metadata, metadata_count, &l->allocator, err);
-    amp_free(&l->allocator, data, data_bytes);
+    if (!status)
+        status = amp_safetensors_write_from(path, views, count, metadata, metadata_count, write_state, &w,
+                                            &l->allocator, err);
+    amp_free(&l->allocator, w.state_of, of_bytes);
     amp_free(&l->allocator, views, views_bytes);
     return status;
 }

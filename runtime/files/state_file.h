@@ -31,13 +31,27 @@ typedef struct amp_state_list { /* what such a file holds, for one model */
     } * entries; /* by name */
     char *names;
     size_t names_bytes;
-    float *rows; /* of the largest state: made here, so that reading cannot fail half way */
+    float *rows; /* of the largest state: made here, so that reading cannot fail half-way for want of memory */
     size_t rows_bytes;
 } amp_state_list;
 
 amp_status amp_state_list_make(amp_state_list *list, const amp_model *model, amp_state_file_kind kind,
                                const amp_allocator *allocator, amp_error *err);
 void amp_state_list_free(amp_state_list *list);
+
+/* How a file has the state: integers stay integers, and f64 (of scalars alone) f64; all else is f32. */
+amp_dtype amp_state_file_dtype(const amp_model_state *state);
+/* Whether values of type |given| are taken for the state: its own, and for f32 in files of params every float. */
+bool amp_state_takes_dtype(const amp_state_list *list, const amp_model_state *state, amp_dtype given);
+/* Whether the state's shape is |dims|. */
+bool amp_state_has_dims(const amp_model_state *state, const int64_t *dims, int32_t rank);
+/* "f32[10, 40]" */
+enum { AMP_TENSOR_TEXT = 256 };
+const char *amp_tensor_describe(char out[AMP_TENSOR_TEXT], const char *dtype, const int64_t *dims, int rank);
+/* The entry of that name; -1: none. */
+int32_t amp_state_list_find(const amp_state_list *list, const char *name);
+/* A tensor of a checkpoint that a file of params would not have: passed over where the one serves as the other. */
+bool amp_state_is_of_training(const char *name);
 
 /* Every name, shape and dtype, and nothing that is not the model's: the first difference in words, and how many more.
  * AMP_MISMATCH. */
@@ -48,6 +62,9 @@ amp_status amp_state_list_take(const amp_state_list *list, int32_t entry, const 
                                void *const *states, amp_error *err);
 /* Copies a checked file into |states| (by state of the model).  Cannot fail. */
 void amp_state_list_read(const amp_state_list *list, const amp_safetensors *file, void *const *states);
+/* The state as a tensor of a file, without its data. */
+amp_tensor_view amp_state_view(const amp_model_state *state, const char *name);
+/* One tensor after the other goes through |rows|: what is written is never held whole. */
 amp_status amp_state_list_write(const amp_state_list *list, void *const *states, const char *path,
                                 const amp_metadata *metadata, int32_t metadata_count, amp_error *err);
 

@@ -1,58 +1,10 @@
-/* params_files.c: params from and to safetensors files: all of them, or those that fit. */
+/* params_files.c: params from safetensors files: those that fit. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/files/state_file.h"
 #include "runtime/params/params.h"
-
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
-
-static amp_status take(amp_params *p, const amp_safetensors *file, const char *name, amp_error *err) {
-    amp_state_list list;
-    AMP_TRY(amp_params_check_masters(p, "amp_params_load", err));
-    AMP_TRY(amp_state_list_make(&list, p->model, AMP_FILE_OF_PARAMS, &p->model->allocator, err));
-    amp_status status = amp_state_list_check(&list, file, name, err);
-    if (!status) {
-        amp_state_list_read(&list, file, p->states);
-        amp_params_changed_on_host(p);
-    }
-    amp_state_list_free(&list);
-    return status;
-}
-
-amp_status amp_params_load(amp_params *params, const char *path, amp_error *err) {
-    amp_safetensors *file;
-    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load: params or path is NULL");
-    AMP_TRY(amp_safetensors_open(path, &params->model->allocator, &file, err));
-    amp_status status = take(params, file, path, err);
-    amp_safetensors_close(file);
-    return status;
-}
-
-amp_status amp_params_load_memory(amp_params *params, const void *bytes, size_t size, const char *name,
-                                  amp_error *err) {
-    amp_safetensors *file;
-    if (!params || !bytes)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_load_memory: params or bytes is NULL");
-    if (!name) name = "params in memory";
-    AMP_TRY(amp_safetensors_parse(bytes, size, name, &params->model->allocator, &file, err));
-    amp_status status = take(params, file, name, err);
-    amp_safetensors_close(file);
-    return status;
-}
-
-amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err) {
-    amp_state_list list;
-    if (!params || !path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_params_save: params or path is NULL");
-    AMP_TRY(amp_params_check_masters(params, "amp_params_save", err));
-    const amp_metadata metadata[] = {{AMP_FORMAT_KEY, AMP_FORMAT_PARAMS}, {"amp.model", params->model->desc.name}};
-    AMP_TRY(amp_state_list_make(&list, params->model, AMP_FILE_OF_PARAMS, &params->model->allocator, err));
-    amp_status status = amp_params_reach_host(params, err);
-    if (!status) status = amp_state_list_write(&list, params->states, path, metadata, 2, err);
-    amp_state_list_free(&list);
-    return status;
-}
 
 /* ---- those that fit ---------------------------------------------------------------------------------------------- */
 

@@ -247,6 +247,29 @@ TEST(CppRuntime, LoadsWhatFits) {
     EXPECT_THROW(t.params.load_partial(path, [](const char *, amp_partial_outcome, const char *) { throw 3; }), int);
 }
 
+TEST(CppRuntime, PublishedWeights) {
+    Trained t;
+    const std::string path = ::testing::TempDir() + "weights.st", saved = ::testing::TempDir() + "weights_saved.st";
+    t.params.save(path);
+    amp::WeightRules rules;
+    rules.rename = {"last.*=tail.*"};
+    std::vector<std::string> different;
+    EXPECT_THROW(
+        t.params.load_weights(
+            path, rules, [&](const char *name, amp_weights_difference, const char *) { different.push_back(name); }),
+        amp::Error);
+    EXPECT_EQ(different.size(), 4u);
+    EXPECT_THROW(
+        t.params.load_weights(path, rules, [](const char *, amp_weights_difference, const char *) { throw 3; }), int);
+    rules.rename.push_back("tail.*=last.*");
+    rules.fresh = {"first.bias"};
+    const amp::WeightsReport report = t.params.load_weights(path, rules);
+    EXPECT_EQ(report.loaded, 3);
+    EXPECT_EQ(report.fresh, 1);
+    t.params.save_weights(saved, path, rules);
+    EXPECT_EQ(t.params.load_weights(saved).loaded, 4);
+}
+
 TEST(CppRuntime, PublishedVersions) {
     Trained t;
     EXPECT_EQ(t.params.publish().version, 1u);

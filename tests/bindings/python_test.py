@@ -325,6 +325,32 @@ class Use(Rings):
         self.assertIn(("first.weight", "missing"), [row[:2] for row in renamed])
         self.assertEqual(other["last.bias"].tolist(), [4, 5, 6])
 
+    def test_published_weights(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, saved = pathlib.Path(folder, "w.safetensors"), pathlib.Path(folder, "saved.safetensors")
+            values = {name: np.ascontiguousarray(self.params[name]) for name in self.params}
+            turned = {**values, "first.weight": np.ascontiguousarray(values["first.weight"].T)}
+            write_safetensors(file, **{"net." + name: value for name, value in turned.items()},
+                              mask=np.zeros(3, np.float32))
+            rules = {"rename": [("net.*", "*")], "ignore": ["mask"], "transpose": ["first.weight"]}
+            seen = []
+            with self.assertRaisesRegex(ampc.Error, "Try --rename 'net"):
+                self.params.load_weights(file, difference=lambda *what: seen.append(what))
+            self.assertEqual({kind for _, kind, _ in seen}, {"missing", "extra"})
+            with self.assertRaises(ZeroDivisionError):
+                self.params.load_weights(file, difference=lambda *what: 1 / 0)
+            with self.assertRaisesRegex(TypeError, "ignore is a list of text"):
+                self.params.load_weights(file, ignore="mask")
+            other = ampc.Params(self.model, seed=99)
+            report = other.load_weights(file, **rules)
+            self.assertEqual((report.loaded, report.transposed, report.ignored), (len(values), 1, 1))
+            for name, value in values.items():
+                np.testing.assert_array_equal(other[name], value)
+            other.save_weights(saved, like=file, **rules)
+            again = ampc.Params(self.model, seed=98)
+            again.load_weights(saved, **rules)
+            np.testing.assert_array_equal(again["first.weight"], values["first.weight"])
+
     def test_published_versions(self):
         self.assertEqual(self.params.publish()["version"], 1)
         serving = ampc.Session(self.model, self.params, capacity=24, published=1)

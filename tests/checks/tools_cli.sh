@@ -830,7 +830,8 @@ says 'none.st'
 run 1 "$amprun" eval "$so" --data "$data" --weights "$work/small.amp"
 says 'small.amp'
 run 1 "$amprun" eval "$work/other.so" --data "$data" --weights "$st"
-says 'small.st: parameter fc2.bias: the file has f32[3], the model f32[4] (and 1 more)'
+says 'small.st: does not fit the model small: 2 have another shape or type' \
+    'fc2.bias: the file has f32[3], the model f32[4]; fc2.weight: the file has f32[3, 16], the model f32[4, 16]'
 run 1 "$amprun" train "$work/other.so" --data "$data" --resume "$work/part.ck"
 says 'part.ck' 'fc2'
 run 1 "$amprun" train "$so" --data "$data" --resume "$st"

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "runtime/files/safetensors.h"
+#include "tools/amprun/weights.h"
 #include "tools/standard_streams.h"
 
 /* ---- what went wrong --------------------------------------------------------------------------------------------- */
@@ -60,11 +61,12 @@ static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inf
 
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values) {
     amp_error err = {0};
-    amp_params_options params = {.struct_size = sizeof params, .seed = a->seed};
+    bool all_are_read = a->weights && !weights_leave_some(a);
+    amp_params_options params = {.struct_size = sizeof params, .seed = a->seed, .zeros = all_are_read};
     if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
     amp_model_get_info(r->model, &r->info);
     if (amp_params_create(r->model, &params, &r->params, &err)) return report(&err);
-    if (a->weights && amp_params_load(r->params, a->weights, &err)) return report(&err);
+    if (weights_load(r, a)) return 1;
     if (open_session(r, a, capacity, inference, keep_values, &err)) return report(&err);
     return 0;
 }

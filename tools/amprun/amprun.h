@@ -11,10 +11,17 @@
 extern "C" {
 #endif
 
+/* --ignore, --rename, --transpose, --fresh: lists that end with NULL. */
+enum { RULES_MOST = 64 };
+typedef struct WeightRules {
+    const char *ignore[RULES_MOST + 1], *rename[RULES_MOST + 1], *transpose[RULES_MOST + 1], *fresh[RULES_MOST + 1];
+} WeightRules;
+
 typedef struct Args {
     const char *model, *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision;
     const char *grads, *values_glob, *values_file;
-    const char *eval_data, *best_metric, *best_file;
+    const char *eval_data, *best_metric, *best_file, *save_like;
+    WeightRules rules;
     int64_t epochs, steps, batch, threads, patience;
     int64_t every_steps; /* --checkpoint-every; 0: not in steps */
     double every_seconds, eval_split;

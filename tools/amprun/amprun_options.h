@@ -14,6 +14,11 @@ typedef enum AmprunOption {
     O_DEVICE,
     O_ISA,
     O_WEIGHTS,
+    O_IGNORE,
+    O_RENAME,
+    O_TRANSPOSE,
+    O_FRESH,
+    O_SAVE_LIKE,
     O_SAVE,
     O_CHECKPOINT,
     O_RESUME,
@@ -77,8 +82,29 @@ static const ToolOption amprun_options[] = {
     {O_SEED, "seed", NULL, "S", VALUE_TEXT, false, NULL, "0", "Of initial weights, order of samples, and dropout.",
      ANY},
     {O_WEIGHTS, "weights", NULL, "F", VALUE_FILE, false, NULL, NULL,
-     "Parameters and buffers by name, a safetensors file.", TRAIN | EVAL | INFER | STEP},
+     "Parameters and buffers by name: a safetensors file, or the index of several (model.safetensors.index.json). All "
+     "that the model has must be there, and nothing else; the message says which options would make a file fit.",
+     TRAIN | EVAL | INFER | STEP},
+    {O_RENAME, "rename", NULL, "FROM=TO", VALUE_TEXT, false, NULL, NULL,
+     "Takes the tensors of --weights whose name matches FROM as TO, where each * is what the * of FROM matched: "
+     "'transformer.*=*'. May be given several times; each applies to what those before it made.",
+     TRAIN | EVAL | INFER | STEP},
+    {O_IGNORE, "ignore", NULL, "GLOB", VALUE_TEXT, false, NULL, NULL,
+     "Leaves out the tensors of --weights whose names match, before they are renamed. May be given several times.",
+     TRAIN | EVAL | INFER | STEP},
+    {O_TRANSPOSE, "transpose", NULL, "GLOB", VALUE_TEXT, false, NULL, NULL,
+     "Turns the weights of the parameters that match, which --weights has the other way round (GPT-2). May be given "
+     "several times.",
+     TRAIN | EVAL | INFER | STEP},
+    {O_FRESH, "fresh", NULL, "GLOB", VALUE_TEXT, false, NULL, NULL,
+     "Parameters that match are initialised by --seed and not taken from --weights: a new head. May be given several "
+     "times.",
+     TRAIN | EVAL | INFER | STEP},
     {O_SAVE, "save", NULL, "F", VALUE_FILE, false, NULL, NULL, "Writes parameters and buffers by name.", TRAIN | STEP},
+    {O_SAVE_LIKE, "save-like", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Has --save and --save-best write the names and the layout of the weights F, as --rename, --ignore, --transpose "
+     "and --fresh map them: what PyTorch loads with strict=True. F is a file or an index, mostly that of --weights.",
+     TRAIN | STEP},
     {O_SAVE_BEST, "save-best", NULL, "METRIC F", VALUE_TEXT, false, NULL, NULL,
      "Writes parameters and buffers whenever an evaluation is the best so far. METRIC is loss, the name of a loss, or "
      "the name of a metric. The smallest loss, error or perplexity is best, and the largest of everything else; "

@@ -8,6 +8,7 @@
 
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
+#include "tools/amprun/weights.h"
 #include "tools/outputs.h"
 
 /* ---- eval -------------------------------------------------------------------------------------------------------- */
@@ -171,12 +172,14 @@ static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t
 
 static int check_files(const Args *a) {
     Outputs files = {.tool = "amprun", .force = a->force};
+    WeightInputs weights;
     outputs_input(&files, "the model", a->model);
-    outputs_input(&files, "--weights", a->weights);
+    weights_inputs(&weights, &files, a);
     outputs_input(&files, "--inputs", a->inputs);
     outputs_output(&files, "--outputs", a->outputs, OUTPUT_TENSORS);
     int wrong = outputs_check(&files);
     outputs_free(&files);
+    weights_inputs_free(&weights);
     return wrong;
 }
 

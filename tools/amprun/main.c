@@ -9,13 +9,13 @@
 #include "tools/amprun/amprun_options.h"
 #include "tools/standard_streams.h"
 
-#define BIT(option) (1u << ((option)-O_BATCH))
-_Static_assert(O_END - O_BATCH <= 32, "a bit for each option");
+#define BIT(option) (UINT64_C(1) << ((option)-O_BATCH))
+_Static_assert(O_END - O_BATCH <= 64, "a bit for each option");
 
 typedef struct Command {
     const char *name;
     int (*run)(const Args *a);
-    unsigned needs;
+    uint64_t needs;
 } Command;
 
 /* In the order of the table of options. */
@@ -96,6 +96,15 @@ static int take_device(const char *text, Args *a) {
     return 0;
 }
 
+/* --ignore and the like may be given several times. */
+static int take_rule(const char *option, const char *rules[RULES_MOST + 1]) {
+    int count = 0;
+    while (rules[count]) count++;
+    if (count == RULES_MOST) return wrong("--%s %s: is given too often; the most is 64 times", option, optarg);
+    rules[count] = optarg;
+    return 0;
+}
+
 static int take(Args *a, int option, char **argv) {
     switch (option) {
     case O_BATCH: return whole("batch", optarg, &a->batch);
@@ -122,6 +131,11 @@ static int take(Args *a, int option, char **argv) {
     case O_DEVICE: return take_device(optarg, a);
     case O_ISA: a->isa = optarg; return 0;
     case O_WEIGHTS: a->weights = optarg; return 0;
+    case O_IGNORE: return take_rule("ignore", a->rules.ignore);
+    case O_RENAME: return take_rule("rename", a->rules.rename);
+    case O_TRANSPOSE: return take_rule("transpose", a->rules.transpose);
+    case O_FRESH: return take_rule("fresh", a->rules.fresh);
+    case O_SAVE_LIKE: a->save_like = optarg; return 0;
     case O_SAVE: a->save = optarg; return 0;
     case O_CHECKPOINT: a->checkpoint = optarg; return 0;
     case O_RESUME: a->resume = optarg; return 0;
@@ -159,7 +173,7 @@ static int print_about(const char *command, int option, const char *form) {
 
 /* 0: go on; 1: done; 2: wrong */
 static int read_options(Args *a, const Command *c, int argc, char **argv) {
-    unsigned seen = 0;
+    uint64_t seen = 0;
     struct option long_options[OPTIONS_MOST];
     options_long(&amprun_tool, long_options);
     for (int option; (option = getopt_long(argc, argv, ":hv", long_options, NULL)) != -1;) {
@@ -180,6 +194,12 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s needs --weights or --resume%s", c->name, "");
     if (a->resume && a->weights)
         return wrong("%s takes --weights or --resume, not both: a checkpoint holds the parameters%s", c->name, "");
+    uint64_t rules = seen & (BIT(O_IGNORE) | BIT(O_RENAME) | BIT(O_TRANSPOSE) | BIT(O_FRESH));
+    if (rules && !a->weights && !a->save_like)
+        return wrong("%s takes --ignore, --rename, --transpose and --fresh with --weights or --save-like%s", c->name,
+                     "");
+    if (a->save_like && !a->save && !a->best_file)
+        return wrong("%s takes --save-like only with --save or --save-best%s", c->name, "");
     if ((a->every_steps || a->every_seconds > 0) && !a->checkpoint)
         return wrong("%s takes --checkpoint-every only with --checkpoint%s", c->name, "");
     if (a->eval_data && a->eval_split > 0)

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/amprun/weights.h"
+
 static bool is_float(amp_dtype t) {
     return t == AMP_DT_F32 || t == AMP_DT_F64 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
 }
@@ -30,9 +32,9 @@ int64_t saving_damage(const Run *run, int64_t *infinite) {
     return nans + (now > *infinite ? now - *infinite : 0);
 }
 
-int saving_params(const Run *run, const char *option, const char *path) {
+int saving_params(const Run *run, const Args *a, const char *option, const char *path) {
     amp_error err = {0};
-    return amp_params_save(run->params, path, &err) ? report_text("%s %s", option, err.message) : 0;
+    return weights_save(run, a, path, &err) ? report_text("%s %s", option, err.message) : 0;
 }
 
 int saving_checkpoint(const Run *run, const char *path, const Position *position) {

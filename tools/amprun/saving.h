@@ -9,8 +9,8 @@
  * |infinite| that were there at the start.  *infinite gets the count of infinite ones where it is negative. */
 int64_t saving_damage(const Run *run, int64_t *infinite);
 
-/* --save; reports and returns 1 on failure. */
-int saving_params(const Run *run, const char *option, const char *path);
+/* --save, as --save-like says; reports and returns 1 on failure. */
+int saving_params(const Run *run, const Args *a, const char *option, const char *path);
 /* --checkpoint.  Micro-batches of a step that is not complete are dropped. */
 int saving_checkpoint(const Run *run, const char *path, const Position *position);
 

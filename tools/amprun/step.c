@@ -9,6 +9,7 @@
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
 #include "tools/amprun/saving.h"
+#include "tools/amprun/weights.h"
 #include "tools/outputs.h"
 
 static bool is_gradient(const char *name) { return !strncmp(name, "grad.", 5); }
@@ -116,7 +117,7 @@ static int all_steps(const Args *a, const Run *run, const Dataset *data) {
         if (!failed && i == 0 && a->grads) failed = write_values(run, "", true, a->grads);
         if (!failed && i == 0 && a->values_glob) failed = write_values(run, a->values_glob, false, a->values_file);
     }
-    if (!failed && a->save) failed = saving_params(run, "--save", a->save);
+    if (!failed && a->save) failed = saving_params(run, a, "--save", a->save);
     if (!failed && a->checkpoint && amp_checkpoint_save(run->session, a->checkpoint, NULL, &err))
         failed = report_text("--checkpoint %s", err.message);
     data_batch_free(data, inputs);
@@ -143,9 +144,10 @@ static int open_batch(const Args *a, Dataset *data) {
 /* --checkpoint may be the file of --resume, which is read before. */
 static int check_files(const Args *a) {
     Outputs files = {.tool = "amprun", .force = a->force};
+    WeightInputs weights;
     outputs_input(&files, "the model", a->model);
     outputs_input(&files, "--inputs", a->inputs);
-    outputs_input(&files, "--weights", a->weights);
+    weights_inputs(&weights, &files, a);
     outputs_input_but(&files, "--resume", a->resume, "--checkpoint");
     outputs_output(&files, "--save", a->save, OUTPUT_PARAMS);
     outputs_output(&files, "--checkpoint", a->checkpoint, OUTPUT_CHECKPOINT);
@@ -153,6 +155,7 @@ static int check_files(const Args *a) {
     outputs_output(&files, "--values", a->values_file, OUTPUT_TENSORS);
     int wrong = outputs_check(&files);
     outputs_free(&files);
+    weights_inputs_free(&weights);
     return wrong;
 }
 
@@ -165,7 +168,7 @@ int command_step(const Args *a) {
     int failed = open_batch(a, &data) || run_open(&run, a, data.count, false, true);
     if (!failed && a->resume) failed = amp_checkpoint_load(run.session, a->resume, NULL, 0, &err) ? report(&err) : 0;
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
-    failed = failed || all_steps(a, &run, &data);
+    failed = failed || weights_check_like(&run, a) || all_steps(a, &run, &data);
     data_close(&data);
     run_close(&run);
     return failed;

@@ -6,6 +6,7 @@
 #include "tools/amprun/saving.h"
 #include "tools/amprun/stopping.h"
 #include "tools/amprun/training.h"
+#include "tools/amprun/weights.h"
 #include "tools/outputs.h"
 
 enum { SIGNALLED = 128 };
@@ -17,9 +18,10 @@ enum { SIGNALLED = 128 };
  * the file of --resume: it is read before, and replaced as a whole. */
 static int check_files(const Args *a) {
     Outputs files = {.tool = "amprun", .force = a->force};
+    WeightInputs weights;
     char data[8][AMP_FILE_PATH], eval[8][AMP_FILE_PATH];
     outputs_input(&files, "the model", a->model);
-    outputs_input(&files, "--weights", a->weights);
+    weights_inputs(&weights, &files, a);
     outputs_input_but(&files, "--resume", a->resume, "--checkpoint");
     for (int i = 0; i < 8 && data_file(a->data, i, data[i], sizeof data[i]); i++)
         outputs_input(&files, "--data", data[i]);
@@ -31,6 +33,7 @@ static int check_files(const Args *a) {
     outputs_output(&files, "--log", a->log, OUTPUT_LOG);
     int wrong = outputs_check(&files);
     outputs_free(&files);
+    weights_inputs_free(&weights);
     return wrong;
 }
 
@@ -75,7 +78,7 @@ int training_checkpoint_if_due(Training *t) {
 static int keep(Training *t) {
     const Args *a = t->args;
     int failed = 0;
-    if (a->save) failed |= check_finite(t, "--save", a->save) || saving_params(&t->run, "--save", a->save);
+    if (a->save) failed |= check_finite(t, "--save", a->save) || saving_params(&t->run, a, "--save", a->save);
     if (a->checkpoint) failed |= write_checkpoint(t);
     return failed;
 }
@@ -122,6 +125,7 @@ int command_train(const Args *a) {
     Training t = {.args = a};
     int failed = check_files(a);
     if (!failed) failed = training_open(&t);
+    if (!failed) failed = weights_check_like(&t.run, a);
     if (!failed) failed = run(&t);
     training_close(&t);
     return failed;

@@ -297,7 +297,7 @@ static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
 static int note_best(Training *t, const Evaluation *test) {
     bool better = best_update(&t->best, test, &t->position);
     if (!better || !t->args->best_file || saving_damage(&t->run, &t->infinite)) return 0;
-    return saving_params(&t->run, "--save-best", t->args->best_file);
+    return saving_params(&t->run, t->args, "--save-best", t->args->best_file);
 }
 
 /* |whole|: the epoch has ended, and not only training.  |stops|: a signal ends it, EVALUATION_STOPPED; going on

@@ -215,7 +215,7 @@ AMP_API AMP_MUST_USE amp_status amp_params_get(const amp_params *params, const c
 AMP_API AMP_MUST_USE amp_status amp_params_set(amp_params *params, const char *name, const float *data, size_t count,
                                                amp_error *err);
 /* safetensors: exactly the model's params and buffers by name and shape (f32, f16, bf16 and f64 are converted); all or
- * nothing. */
+ * nothing.  amp_params_load_weights without options. */
 AMP_API AMP_MUST_USE amp_status amp_params_load(amp_params *params, const char *path, amp_error *err);
 /* The same file; one that is there already is replaced, whatever it holds, once the new one is whole. */
 AMP_API AMP_MUST_USE amp_status amp_params_save(const amp_params *params, const char *path, amp_error *err);
@@ -253,6 +253,66 @@ typedef struct amp_partial_report {
 AMP_API AMP_MUST_USE amp_status amp_params_load_partial(amp_params *params, const char *path,
                                                         const amp_partial_options *options, amp_partial_report *report,
                                                         amp_error *err);
+
+/* ---- published weights: exact, from files whose names or layout are others ---- */
+
+typedef enum amp_weights_difference {
+    AMP_WEIGHTS_MISSING = 0, /* a parameter or buffer that the file does not have */
+    AMP_WEIGHTS_EXTRA = 1,   /* a tensor of the file that the model does not have */
+    AMP_WEIGHTS_MISFIT = 2,  /* another shape, or a type that is not taken */
+    AMP_WEIGHTS_TWICE = 3    /* two tensors of the file for one parameter, with different numbers */
+} amp_weights_difference;
+
+/* Lists of strings end with NULL; NULL instead of a list is an empty one.  A glob's * matches any characters, dots
+ * included.  The options of amprun of the same names are these. */
+typedef struct amp_weights_options {
+    size_t struct_size;
+    const char *const *ignore; /* globs: tensors of the file that are not wanted */
+    /* "FROM=TO": tensors of the file whose name FROM matches are taken as TO, where each * is what the * of the same
+     * number in FROM matched: "transformer.*=*".  Applied to what is not ignored, one after the other, each to what the
+     * ones before made. */
+    const char *const *rename;
+    /* globs: parameters of two dimensions, by their names in the model, that the file has the other way round, as
+     * GPT-2's Conv1D has the weights of linear layers. */
+    const char *const *transpose;
+    const char *const *fresh; /* globs: parameters and buffers that keep their values, whatever the file has */
+    void *user;
+    /* Called during the call for each difference, before it fails: |name| is the model's of MISSING and MISFIT, else
+     * the file's; |why| is in words, and lives during the call. */
+    void (*difference)(void *user, const char *name, amp_weights_difference kind, const char *why);
+} amp_weights_options;
+
+typedef struct amp_weights_report {
+    int32_t loaded;     /* parameters and buffers that were taken from the file */
+    int32_t fresh;      /* that kept their values */
+    int32_t transposed; /* of those loaded */
+    int32_t rounded;    /* of those loaded: F64 in the file, rounded to f32 */
+    int32_t ignored;    /* tensors of the file */
+    int32_t reserved;
+} amp_weights_report;
+
+/* Takes every parameter and buffer from a safetensors file, or from the shards of an index (a path that ends in .json:
+ * model.safetensors.index.json, in Hugging Face's format; shards are in its folder, or below it).  Strict: each has to
+ * be there by name and shape, and nothing besides.  F32, F16, BF16 and F64 are taken for f32, integers for themselves
+ * (I64 for num_batches_tracked).  A weight that the file stores twice (a tied head) may be renamed to one parameter
+ * twice.  |options| and |report| may be NULL.
+ * AMP_MISMATCH: the message has all differences, counted, with names that differ in a number alone as one (h.*.bias),
+ * and where it finds one the rename or transpose that mends them; so does a rule that matches nothing.
+ * AMP_INVALID_ARGUMENT: a rule that is none.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_IO: the file.
+ * All or nothing, but for a disk that fails, or a file that is cut or written to, while its data is read (AMP_IO): then
+ * the params are partly of it.
+ * Memory.  Data goes piece by piece from the file to the params; besides them the largest tensor is held once. */
+AMP_API AMP_MUST_USE amp_status amp_params_load_weights(amp_params *params, const char *path,
+                                                        const amp_weights_options *options, amp_weights_report *report,
+                                                        amp_error *err);
+/* Writes the params as one file with the names and the layout of the weights at |like| (a file or an index), which the
+ * same |options| map to the model's: what PyTorch's load_state_dict takes with strict=True.  Values are F32 and
+ * integers.  Tensors that are ignored are copied from |like|; parameters that are fresh are written as the params have
+ * them, under the file's name, or their own where it has none.  AMP_MISMATCH as above; also where a tensor that is
+ * ignored has the numbers of one that is taken (a tied weight would be saved as it was before training: rename it).
+ * |path| may be |like|. */
+AMP_API AMP_MUST_USE amp_status amp_params_save_weights(const amp_params *params, const char *path, const char *like,
+                                                        const amp_weights_options *options, amp_error *err);
 
 /* ---- copies ---- */
 

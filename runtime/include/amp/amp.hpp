@@ -42,6 +42,7 @@ using StepReport = amp_step_report;
 using Scaler = amp_scaler_state;
 using Memory = amp_memory_info;
 using PartialReport = amp_partial_report;
+using WeightsReport = amp_weights_report;
 using PublishReport = amp_publish_report;
 
 /* The options of C with their struct_size; all else is as there, new fields included. */
@@ -57,6 +58,11 @@ struct SessionOptions : amp_session_options {
 
 struct DatasetOptions : amp_dataset_options {
     DatasetOptions() noexcept : amp_dataset_options{} { struct_size = sizeof(amp_dataset_options); }
+};
+
+/* The rules of amp_weights_options. */
+struct WeightRules {
+    std::vector<std::string> ignore, rename, transpose, fresh;
 };
 
 /* The name, type and shape of an input, result, parameter or value. */
@@ -282,6 +288,45 @@ struct PartialLoad {
     }
 };
 
+/* WeightRules as C has them; they live as long as both. */
+class WeightOptions {
+  public:
+    explicit WeightOptions(const WeightRules &rules)
+        : ignore_(list(rules.ignore)), rename_(list(rules.rename)), transpose_(list(rules.transpose)),
+          fresh_(list(rules.fresh)) {
+        options.struct_size = sizeof options;
+        options.ignore = ignore_.data();
+        options.rename = rename_.data();
+        options.transpose = transpose_.data();
+        options.fresh = fresh_.data();
+    }
+    WeightOptions(const WeightOptions &) = delete;
+    amp_weights_options options{};
+
+  private:
+    static std::vector<const char *> list(const std::vector<std::string> &rules) {
+        std::vector<const char *> out;
+        for (const std::string &rule : rules) out.push_back(rule.c_str());
+        out.push_back(nullptr);
+        return out;
+    }
+    std::vector<const char *> ignore_, rename_, transpose_, fresh_;
+};
+
+/* Keeps exceptions of a callback out of C. */
+struct Differences {
+    const std::function<void(const char *, amp_weights_difference, const char *)> &each;
+    std::exception_ptr thrown;
+    static void note(void *user, const char *name, amp_weights_difference kind, const char *why) noexcept {
+        auto &self = *static_cast<Differences *>(user);
+        try {
+            if (self.each && !self.thrown) self.each(name, kind, why);
+        } catch (...) {
+            self.thrown = std::current_exception();
+        }
+    }
+};
+
 } // namespace detail
 
 /* The f32 weights.  Sessions that are made with it share it. */
@@ -323,6 +368,27 @@ class Params {
     void load_memory(const void *bytes, std::size_t size, const std::string &name = "params in memory") {
         detail::Call call;
         call.check(amp_params_load_memory(get(), bytes, size, name.c_str(), call.error()));
+    }
+    /* Published weights, strictly, as amp_params_load_weights; |each| (or nothing) is called for each difference. */
+    using EachDifference = std::function<void(const char *name, amp_weights_difference kind, const char *why)>;
+    WeightsReport load_weights(const std::string &path, const WeightRules &rules = {},
+                               const EachDifference &each = {}) {
+        detail::Differences differences{each, nullptr};
+        detail::WeightOptions with(rules);
+        with.options.user = &differences;
+        with.options.difference = detail::Differences::note;
+        WeightsReport report{};
+        detail::Call call;
+        const amp_status status = amp_params_load_weights(get(), path.c_str(), &with.options, &report, call.error());
+        if (differences.thrown) std::rethrow_exception(differences.thrown);
+        call.check(status);
+        return report;
+    }
+    /* With the names and layout of the weights at |like|, which the rules map to the model's. */
+    void save_weights(const std::string &path, const std::string &like, const WeightRules &rules = {}) const {
+        const detail::WeightOptions with(rules);
+        detail::Call call;
+        call.check(amp_params_save_weights(get(), path.c_str(), like.c_str(), &with.options, call.error()));
     }
     /* What fits, of weights of another model, say; |each| (or nothing) is called for each tensor, as amp.h says. */
     using Each = std::function<void(const char *name, amp_partial_outcome outcome, const char *why)>;

@@ -1,0 +1,88 @@
+/* weights.c: see weights.h. */
+#include "tools/amprun/weights.h"
+
+#include "runtime/files/weight_files.h"
+
+enum { DIFFERENCES_SHOWN = 100 };
+
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
+
+bool weights_leave_some(const Args *a) { return a->rules.fresh[0] != NULL; }
+
+static void show_difference(void *user, const char *name, amp_weights_difference kind, const char *why) {
+    int *shown = user;
+    (void)kind;
+    if (++*shown <= DIFFERENCES_SHOWN) report_text("%s: %s", name, why);
+}
+
+static amp_weights_options options_of(const Args *a, int *shown) {
+    return (amp_weights_options){
+        .struct_size = sizeof(amp_weights_options),
+        .ignore = a->rules.ignore,
+        .rename = a->rules.rename,
+        .transpose = a->rules.transpose,
+        .fresh = a->rules.fresh,
+        .user = shown,
+        .difference = a->verbose ? show_difference : NULL,
+    };
+}
+
+static void report_more(int shown) {
+    if (shown > DIFFERENCES_SHOWN) report_text("and %d more differences", shown - DIFFERENCES_SHOWN);
+}
+
+int weights_load(Run *run, const Args *a) {
+    amp_error err = {0};
+    amp_weights_report made;
+    int shown = 0;
+    if (!a->weights) return 0;
+    amp_weights_options options = options_of(a, &shown);
+    if (amp_params_load_weights(run->params, a->weights, &options, &made, &err)) {
+        report_more(shown);
+        return report(&err);
+    }
+    if (made.rounded && !a->quiet)
+        report_text("%s: %d of its tensors are F64 and were rounded to f32", a->weights, made.rounded);
+    if (a->verbose)
+        report_text("%s: %d tensors loaded (%d transposed), %d parameters left as they were, %d tensors ignored",
+                    a->weights, made.loaded, made.transposed, made.fresh, made.ignored);
+    return 0;
+}
+
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
+
+amp_status weights_save(const Run *run, const Args *a, const char *path, amp_error *err) {
+    int shown = 0;
+    amp_weights_options options = options_of(a, &shown);
+    if (!a->save_like) return amp_params_save(run->params, path, err);
+    amp_status status = amp_params_save_weights(run->params, path, a->save_like, &options, err);
+    report_more(shown);
+    return status;
+}
+
+int weights_check_like(const Run *run, const Args *a) {
+    amp_error err = {0};
+    if (!a->save_like || !weights_save(run, a, "/dev/null", &err)) return 0;
+    return report_text("--save-like %s", err.message);
+}
+
+/* ---- what is read ------------------------------------------------------------------------------------------------ */
+
+/* A file that cannot be read is reported when it is loaded. */
+static struct amp_weight_files *add_files(Outputs *files, const char *option, const char *path) {
+    amp_weight_files *w = NULL;
+    outputs_input(files, option, path);
+    if (!path || amp_weight_files_open(path, NULL, &w, NULL)) return NULL;
+    for (int32_t i = 0; amp_weight_files_shard(w, i); i++) outputs_input(files, option, amp_weight_files_shard(w, i));
+    return w;
+}
+
+void weights_inputs(WeightInputs *w, Outputs *files, const Args *a) {
+    w->weights = add_files(files, "--weights", a->weights);
+    w->like = add_files(files, "--save-like", a->save_like);
+}
+
+void weights_inputs_free(WeightInputs *w) {
+    amp_weight_files_close(w->weights);
+    amp_weight_files_close(w->like);
+}

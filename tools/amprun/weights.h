@@ -1,0 +1,25 @@
+/* weights.h: --weights and --save-like: published weights into the parameters, and back under their names. */
+#ifndef AMP_TOOLS_WEIGHTS_H
+#define AMP_TOOLS_WEIGHTS_H
+
+#include "tools/amprun/amprun.h"
+#include "tools/outputs.h"
+
+/* Whether some parameters are not taken from --weights. */
+bool weights_leave_some(const Args *a);
+/* Takes --weights, where it is given; reports and returns 1 on failure. */
+int weights_load(Run *run, const Args *a);
+
+/* Writes the parameters under their own names, or those of --save-like. */
+amp_status weights_save(const Run *run, const Args *a, const char *path, amp_error *err);
+/* Whether --save-like, where it is given, will be able to: before anything is trained.  Reports, returns 1. */
+int weights_check_like(const Run *run, const Args *a);
+
+/* Every file of --weights and --save-like, the shards of an index too. */
+typedef struct WeightInputs {
+    struct amp_weight_files *weights, *like;
+} WeightInputs;
+void weights_inputs(WeightInputs *w, Outputs *files, const Args *a);
+void weights_inputs_free(WeightInputs *w); /* once |files| is not needed any more */
+
+#endif

@@ -287,6 +287,8 @@ static const GraphOp graph_ops[] = {
               MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
 
     {"gelu", OP_gelu, .args = {ONE_OF("approximate", "none", "tanh")}},
+    {"leaky_relu", OP_leaky_relu, .args = {MAY("slope", STATIC_FLOAT)}},
+    {"elu", OP_elu, .args = {MAY("alpha", STATIC_FLOAT)}},
     {"pow", OP_pow, .args = {NEEDS("e", STATIC_FLOAT)}},
     {"clamp", OP_clamp, .args = {NEEDS("low", STATIC_FLOAT), NEEDS("high", STATIC_FLOAT)}},
     {"dropout", OP_dropout, .args = {MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},

@@ -59,6 +59,39 @@ const char *infer_where_grad(Inferring *c) {
     return infer_result(c, infer_dtype(c, 0), s);
 }
 
+/* (dy, a, b): both were broadcast to dy. */
+const char *infer_extremes_grad(Inferring *c) {
+    for (int i = 1; i < 3; i++) {
+        Shape s;
+        if (!shape_broadcast(infer_in(c, 0), infer_in(c, i), &s) || !shape_equal(&s, infer_in(c, 0)))
+            return infer_mismatch(c, "operand %d does not broadcast to the gradient", i + 1);
+        infer_result(c, infer_dtype(c, 0), *infer_in(c, 0));
+    }
+    return NULL;
+}
+
+/* One weight, or one for each channel of [N, C, ...]. */
+static const char *check_prelu(const Inferring *c, const Shape *x, const Shape *weight) {
+    if (weight->rank != 1) return infer_mismatch(c, "the weight is not a vector");
+    if (dim_is_one(weight->d[0])) return NULL;
+    if (x->rank < 2) return infer_mismatch(c, "a weight for each channel needs x [N, C, ...]");
+    return dim_equal(x->d[1], weight->d[0]) ? NULL : infer_differing(c, "channels and weights", x->d[1], weight->d[0]);
+}
+
+const char *infer_prelu(Inferring *c) {
+    const char *wrong = check_prelu(c, infer_in(c, 0), infer_in(c, 1));
+    return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 0));
+}
+
+/* (dy, x, weight) */
+const char *infer_prelu_grad(Inferring *c) {
+    const char *wrong = infer_check_like(c, 0, "the gradient", infer_in(c, 1));
+    if (!wrong) wrong = check_prelu(c, infer_in(c, 1), infer_in(c, 2));
+    if (wrong) return wrong;
+    infer_result(c, c->t, *infer_in(c, 1));
+    return infer_result(c, c->t, *infer_in(c, 2));
+}
+
 /* ---- optimizers and loss scaling --------------------------------------------------------------------------------- */
 
 const char *infer_update_scale(Inferring *c) {

@@ -8,7 +8,8 @@
  * Bounds of the error, in units in the last place of f32, measured against long double over all finite arguments in
  * steps, on every instruction set (tests/codegen/math_test.cc):
  *
- *   exp 1   log 1   tanh 1.5   erf 2.5   sin 1   cos 1   pow 0.501   sqrt, /, +, -, * correctly rounded
+ *   exp 1   expm1 2   log 1   log1p 2.5   floor 0   tanh 1.5   erf 2.5   sin 1   cos 1   pow 0.501
+ *   sqrt, /, +, -, * correctly rounded
  *
  * The polynomials are minimax fits by Lawson's iteration, each coefficient rounded to f32 before the next is fitted;
  * reductions follow W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980.
@@ -60,6 +61,44 @@ INLINE vf log_vf(vf x) {
     return select_vf((x > 0.0f) & (x < INF), y, select_vf(nan_vf(x), x, special));
 }
 SCALAR(log)
+
+/* e^x - 1 = 2^n ((e^r - 1) + (1 - 2^-n)) with n, r and P of exp: e^r - 1 keeps the digits of a small x.  From -18 down
+ * it is -1. */
+INLINE vf expm1_vf(vf x) {
+    const vf shifter = splat_f(0x1.8p23f);
+    const vf t = fma_vf(x, splat_f(0x1.715476p0f), shifter), n = t - shifter;
+    const vi k = int_bits(t) - 0x4B400000, k1 = k >> 1;
+    vf r = fma_vf(n, splat_f(-0x1.62ep-1f), x);
+    r = fma_vf(n, splat_f(-0x1.0bfbe8p-15f), r);
+    vf p = splat_f(0x1.6a4d6ep-10f);
+    POLY(p, r, 0x1.123e58p-7f);
+    POLY(p, r, 0x1.5558b8p-5f);
+    POLY(p, r, 0x1.55548cp-3f);
+    POLY(p, r, 0x1.fffffcp-2f);
+    p = fma_vf(p, r * r, r);
+    const vf rest = 1.0f - select_vf(n > 126.0f, splat_f(0.0f), float_bits((127 - k) << 23));
+    const vf y = (p + rest) * float_bits((k1 + 127) << 23) * float_bits((k - k1 + 127) << 23);
+    const vf high = select_vf(x > 0x1.62e42ep6f, splat_f(INF), y);
+    return select_vf(x == 0.0f, x, select_vf(x < -18.0f, splat_f(-1.0f), high));
+}
+SCALAR(expm1)
+
+/* log(u) x / (u - 1), u = 1 + x: the rounding of u cancels (D. Goldberg, "What Every Computer Scientist Should Know
+ * About Floating-Point Arithmetic", 1991, theorem 4). */
+INLINE vf log1p_vf(vf x) {
+    const vf u = x + 1.0f, y = log_vf(u) * (x / (u - 1.0f));
+    return select_vf((u == 1.0f) | (x == INF), x, y);
+}
+SCALAR(log1p)
+
+/* From 2^23 on every number is whole.  The sign of zero stays. */
+INLINE vf floor_vf(vf x) {
+    const vi sign = int_bits(x) & INT32_MIN;
+    const vf a = float_bits(magnitude_bits(x)), nearest = float_bits(int_bits((a + 0x1p23f) - 0x1p23f) | sign);
+    const vf below = nearest - select_vf(nearest > x, splat_f(1.0f), splat_f(0.0f));
+    return select_vf(a < 0x1p23f, float_bits(int_bits(below) | sign), x);
+}
+SCALAR(floor)
 
 /* |x| < 0.625: x + x^3 P(x^2); else 1 - 2 / (e^2|x| + 1). */
 INLINE vf tanh_vf(vf x) {

@@ -54,6 +54,9 @@ UNARY(neg, negative)
 UNARY(exp, exp)
 UNARY(log, log)
 UNARY(sqrt, sqrt)
+UNARY(expm1, expm1)
+UNARY(log1p, log1p)
+UNARY(floor, floor)
 UNARY(tanh, tanh)
 UNARY(erf, erf)
 UNARY(sin, sin)
@@ -215,6 +218,9 @@ const InterpFn interp_pointwise_ops[OP_COUNT] = {
     [OP_exp] = run_exp,
     [OP_log] = run_log,
     [OP_sqrt] = run_sqrt,
+    [OP_expm1] = run_expm1,
+    [OP_log1p] = run_log1p,
+    [OP_floor] = run_floor,
     [OP_tanh] = run_tanh,
     [OP_erf] = run_erf,
     [OP_sin] = run_sin,

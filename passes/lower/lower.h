@@ -67,10 +67,10 @@ typedef struct LowerRow {
 } LowerRow;
 
 /* By opcode, one table a file; an op is in one of them. */
-extern const LowerRow lower_attention_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT],
-    lower_norm_ops[OP_COUNT], lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
-    lower_training_ops[OP_COUNT];
-enum { LOWER_TABLES = 8 };
+extern const LowerRow lower_activation_ops[OP_COUNT], lower_attention_ops[OP_COUNT], lower_loss_ops[OP_COUNT],
+    lower_move_ops[OP_COUNT], lower_norm_ops[OP_COUNT], lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT],
+    lower_reduce_ops[OP_COUNT], lower_training_ops[OP_COUNT];
+enum { LOWER_TABLES = 9 };
 extern const LowerRow *const lower_tables[LOWER_TABLES];
 /* Of elementwise ops of both levels that are in none: the core op of the same name. */
 extern const LowerRow lower_same_op;

@@ -90,6 +90,10 @@ Val backward_reshape(Backward *b, Val v, Shape s) {
     return ir_result(b->f, o, NULL, ir_dtype(b->f, v), s);
 }
 
+Val backward_zeros(Backward *b, Dtype t, const Shape *s) {
+    return ir_result(b->f, backward_op_of(b, OP_full, NULL, 0), NULL, t, *s);
+}
+
 Val backward_dy_as(Backward *b, Dtype t) {
     if (ir_dtype(b->f, b->dy) == t) return b->dy;
     b->operand = OUTPUT;

@@ -56,6 +56,9 @@ Val backward_reshape(Backward *b, Val v, Shape s);
 /* dy in another dtype: "fc1.linear.grad.output". */
 Val backward_dy_as(Backward *b, Dtype t);
 
+/* Zeros of a shape: the gradient of what does not change. */
+Val backward_zeros(Backward *b, Dtype t, const Shape *s);
+
 /* |g| is the gradient of operand |i|: it is summed to the operand's shape, cast to its dtype and added to what came
  * from other readers. */
 void backward_give(Backward *b, int i, Val g);

@@ -96,6 +96,29 @@ static bool one_op(Backward *b, Val v) {
 static bool gradient_by_x(Backward *b) { return one_op(b, grad_operand(b, 0)); }
 static bool gradient_by_y(Backward *b) { return one_op(b, grad_y(b)); }
 
+/* ---- extremes, steps and a weight for each channel --------------------------------------------------------------- */
+
+static bool gradient_extremes(Backward *b) {
+    if (!backward_wants(b, 0)) backward_wants(b, 1);
+    Opcode code = b->op->code == OP_maximum ? OP_maximum_grad : OP_minimum_grad;
+    Val da = backward_emit(b, code, grad_type(b, b->dy), 3, b->dy, grad_operand(b, 0), grad_operand(b, 1));
+    return grad_give_each(b, da, 0);
+}
+
+/* A function of steps: zeros, not the lack of a gradient, so that optimizers go on with what comes before. */
+static bool gradient_of_steps(Backward *b) {
+    backward_give(b, 0, backward_zeros(b, grad_type_of(b, 0), grad_shape(b, grad_operand(b, 0))));
+    return true;
+}
+
+static bool gradient_prelu(Backward *b) {
+    Val x = grad_operand(b, 0), weight = grad_operand(b, 1);
+    if (!backward_wants(b, 0)) backward_wants(b, 1);
+    Val dx = backward_emit(b, OP_prelu_grad, grad_type_of(b, 0), 3, b->dy, x, weight);
+    ir_value(b->f, ir_def(b->f, dx)->out[1])->dtype = grad_type_of(b, 1);
+    return grad_give_each(b, dx, 0);
+}
+
 /* ---- others ------------------------------------------------------------------------------------------------------ */
 
 static bool gradient_where(Backward *b) {
@@ -135,6 +158,19 @@ const Gradient gradient_pointwise_ops[OP_COUNT] = {
     [OP_rsqrt] = {gradient_by_y, .op = OP_rsqrt_grad},
     [OP_pow] = {gradient_by_x, .op = OP_pow_grad},
     [OP_clamp] = {gradient_by_x, .op = OP_clamp_grad},
+    [OP_leaky_relu] = {gradient_by_x, .op = OP_leaky_relu_grad},
+    [OP_elu] = {gradient_by_x, .op = OP_elu_grad},
+    [OP_hard_sigmoid] = {gradient_by_x, .op = OP_hard_sigmoid_grad},
+    [OP_hard_swish] = {gradient_by_x, .op = OP_hard_swish_grad},
+    [OP_mish] = {gradient_by_x, .op = OP_mish_grad},
+    [OP_prelu] = {gradient_prelu, {"input", "weight"}},
+    [OP_reciprocal] = {gradient_by_y, .op = OP_reciprocal_grad},
+    [OP_expm1] = {gradient_by_y, .op = OP_expm1_grad},
+    [OP_log1p] = {gradient_by_x, .op = OP_log1p_grad},
+    [OP_sign] = {gradient_of_steps},
+    [OP_floor] = {gradient_of_steps},
+    [OP_maximum] = {gradient_extremes, {"a", "b"}},
+    [OP_minimum] = {gradient_extremes, {"a", "b"}},
     [OP_where] = {gradient_where, {"c", "a", "b"}},
     [OP_dropout] = {gradient_dropout},
 };

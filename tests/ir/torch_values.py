@@ -54,8 +54,13 @@ unary = {
     "clamp": lambda v: torch.clamp(v, -1.0, 3.0),
     "erf": torch.erf,
     "pow": lambda v: torch.pow(v, 3.0),
+    "leaky_relu": lambda v: F.leaky_relu(v, 0.25),
+    "elu": lambda v: F.elu(v, 1.5),
+    "hard_swish": F.hardswish,
+    "hard_sigmoid": lambda v: F.relu6(v + 3) / 6,  # the gradient of F.hardsigmoid has a sixth of f32
+    "mish": F.mish,
 }
-attrs = {"clamp": "; low = -1.0, high = 3.0", "pow": "; e = 3.0"}
+attrs = {"clamp": "; low = -1.0, high = 3.0", "pow": "; e = 3.0", "leaky_relu": "; slope = 0.25", "elu": "; alpha = 1.5"}
 for name, f in unary.items():
     case(f"{name}(%a{attrs.get(name, '')})", [x], f(x))
     case(f"{name}_grad(%a, %b{attrs.get(name, '')})", [dy, x], grads(f, dy, x)[0])
@@ -230,3 +235,25 @@ for steps in [4, 10]:
         optimizer.step()
         if step + 1 < steps:
             schedule.step()
+
+# ---- corners and ties ---------------------------------------------------------------------------
+
+nan, inf = float("nan"), float("inf")
+corners = torch.tensor([nan, inf, -inf, 0.0, 3.0, -3.0, 2.5, -2.5])
+dc = rand(8)
+cornered = {name: unary[name] for name in ("leaky_relu", "elu", "hard_swish", "hard_sigmoid")}
+for name, f in {**cornered, "sign": torch.sign, "floor": torch.floor, "expm1": torch.expm1, "log1p": torch.log1p, "reciprocal": torch.reciprocal}.items():
+    case(f"{name}(%a{attrs.get(name, '')})", [corners], f(corners))
+for name, f in {**cornered, "log1p": torch.log1p}.items():
+    case(f"{name}_grad(%a, %b{attrs.get(name, '')})", [dc, corners], grads(f, dc, corners)[0])
+for name, f in {"expm1": torch.expm1, "reciprocal": torch.reciprocal}.items():
+    case(f"{name}_grad(%a, %b)", [dc, f(corners)], grads(f, dc, corners)[0])
+a, b = torch.tensor([1.0, nan, 1.0, 2.0, inf, -0.0, -inf, 1.0]), torch.tensor([1.0, 1.0, nan, 1.0, inf, 0.0, inf, 2.0])
+for name, f in {"maximum": torch.maximum, "minimum": torch.minimum}.items():
+    case(f"{name}(%a, %b)", [a, b], f(a, b))
+    case(f"{name}_grad(%a, %b, %c)", [dc, a, b], grads(f, dc, a, b))
+for shape, channels in [((3, 4), 4), ((2, 3, 2, 2), 3), ((2, 3), 1), ((5,), 1)]:
+    a, w = rand(*shape), rand(channels)
+    d = rand(*shape)
+    case("prelu(%a, %b)", [a, w], F.prelu(a, w))
+    case("prelu_grad(%a, %b, %c)", [d, a, w], grads(F.prelu, d, a, w))

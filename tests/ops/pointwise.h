@@ -33,6 +33,8 @@ namespace pointwise {
 inline long double Phi(long double x) { return 0.5L * erfcl(-x / sqrtl(2.0L)); }
 inline long double Density(long double x) { return expl(-x * x / 2) / sqrtl(2.0L * acosl(-1.0L)); }
 inline long double Sigmoid(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
+inline long double HardSigmoid(long double x) { return std::isnan(x) ? x : std::min(std::max(x + 3, 0.0L), 6.0L) / 6; }
+inline long double SoftTanh(long double x) { return tanhl(log1pl(expl(x))); }
 inline long double TanhGelu(long double x) {
     return x * Sigmoid(2 * sqrtl(2 / acosl(-1.0L)) * (x + static_cast<long double>(0.044715) * x * x * x));
 }

@@ -64,6 +64,25 @@ inline std::vector<LowerCase> ElementwiseCases() {
     all.push_back({OP_where_grad,
                    "input %x : f32[N, 3]\ninput %c : bool[3]\n%r, %s = where_grad(%x, %c) : f32[N, 3], f32[N, "
                    "3]\nresult r = %r\nresult s = %s\n"});
+    for (Opcode code : {OP_maximum, OP_minimum}) {
+        const std::string name = ir_op_info[code].name;
+        all.push_back(OneOp(code, {"f32[N, 3]", "f32[3]"}, name + "(%x, %y)", "f32[N, 3]"));
+        all.push_back(OneOp(code, {"f16[N, 2, 1]", "f16[1, 5]"}, name + "(%x, %y)", "f16[N, 2, 5]"));
+        all.push_back(OneOp(code, {"i32[N, 3]", "i32"}, name + "(%x, %y)", "i32[N, 3]"));
+    }
+    for (Opcode code : {OP_maximum_grad, OP_minimum_grad}) {
+        const std::string name = ir_op_info[code].name;
+        all.push_back({code, "input %x : f32[N, 3]\ninput %y : f32[N, 3]\ninput %z : f32[3]\n%r, %s = " + name +
+                                 "(%x, %y, %z) : f32[N, 3], f32[N, 3]\nresult r = %r\nresult s = %s\n"});
+    }
+    for (const char *t : {"[N, 3]", "[N, 3, 5, 2]", "[2, 3]"})
+        for (const char *w : {"[3]", "[1]"}) {
+            const std::string x = std::string("f16") + t, weight = std::string("f16") + w;
+            all.push_back(OneOp(OP_prelu, {x, weight}, "prelu(%x, %y)", x));
+            all.push_back({OP_prelu_grad, "input %x : " + x + "\ninput %y : " + x + "\ninput %z : " + weight +
+                                              "\n%r, %s = prelu_grad(%x, %y, %z) : " + x + ", " + weight +
+                                              "\nresult r = %r\nresult s = %s\n"});
+        }
     for (const char *e : {"-0.5", "0.0", "1.0", "2.0", "3.0", "4.0", "-1.0"})
         all.push_back(OneOp(OP_pow_grad, {"f16[N, 3]", "f16[N, 3]"}, std::string("pow_grad(%x, %y; e = ") + e + ")",
                             "f16[N, 3]"));

@@ -55,6 +55,19 @@ const Twin kTwins[] = {
     {"gelu_tanh", {"[4, 6]"}, "%y = gelu(%a; approximate = tanh) : f32[4, 6]"},
     {"silu", {"[4, 6]"}, "%y = silu(%a) : f32[4, 6]"},
     {"softplus", {"[4, 6]"}, "%y = softplus(%a) : f32[4, 6]"},
+    {"leaky_relu", {"[4, 6]"}, "%y = leaky_relu(%a) : f32[4, 6]"},
+    {"elu", {"[4, 6]"}, "%y = elu(%a) : f32[4, 6]"},
+    {"hardswish", {"[4, 6]"}, "%y = hard_swish(%a) : f32[4, 6]"},
+    {"hardsigmoid", {"[4, 6]"}, "%y = hard_sigmoid(%a) : f32[4, 6]"},
+    {"mish", {"[4, 6]"}, "%y = mish(%a) : f32[4, 6]"},
+    {"reciprocal", {"[4, 6]"}, "%y = reciprocal(%a) : f32[4, 6]"},
+    {"sign", {"[4, 6]"}, "%y = sign(%a) : f32[4, 6]"},
+    {"floor", {"[4, 6]"}, "%y = floor(%a) : f32[4, 6]"},
+    {"expm1", {"[4, 6]"}, "%y = expm1(%a) : f32[4, 6]"},
+    {"log1p", {"[4, 6]"}, "%y = log1p(%a) : f32[4, 6]"},
+    {"maximum", {"[4, 6]", "[4, 6]"}, "%y = maximum(%a, %b) : f32[4, 6]"},
+    {"minimum", {"[4, 6]", "[4, 6]"}, "%y = minimum(%a, %b) : f32[4, 6]"},
+    {"prelu", {"[4, 6]", "[1]"}, "%y = prelu(%a, %b) : f32[4, 6]"},
     {"pow_scalar_exp", {"[4, 6]"}, "%y = pow(%a; e = 1.5) : f32[4, 6]"},
     {"x**2", {"[4, 6]"}, "%y = pow(%a; e = 2.0) : f32[4, 6]"},
     {"square", {"[4, 6]"}, "%y = pow(%a; e = 2.0) : f32[4, 6]"},
@@ -159,7 +172,8 @@ const std::set<std::string> kRefusedWithoutAutocast = {"batch_norm_eval",
                                                        "scaled_dot_product_attention",
                                                        "sdpa_causal",
                                                        "sdpa_float_mask",
-                                                       "sdpa_bool_mask"};
+                                                       "sdpa_bool_mask",
+                                                       "prelu"};
 
 class TorchOpsTest : public PassTest {
   protected:

@@ -30,7 +30,9 @@ std::vector<std::string> UnaryForms() {
     for (const char *form :
          {"-@0", "exp(clamp(@0; low = -3.0, high = 2.0))", "log(abs(@0) + 0.5)", "sqrt(abs(@0) + 0.25)",
           "rsqrt(abs(@0) + 0.5)", "pow(abs(@0) + 0.5; e = 1.7)", "pow(@0; e = 2.0)", "pow(abs(@0) + 1.0; e = -0.5)",
-          "clamp(@0; low = -0.7, high = 0.9)", "@0 * 0.5 + 0.1", "1.0 / (abs(@0) + 0.75)", "dropout(@0; p = 0.25)"})
+          "clamp(@0; low = -0.7, high = 0.9)", "@0 * 0.5 + 0.1", "log1p(abs(@0))", "reciprocal(abs(@0) + 0.5)",
+          "@0 * floor(sigmoid(@0) * 0.5 + 1.25)", "@0 * sign(abs(@0) + 0.5)", "leaky_relu(@0; slope = 0.2)",
+          "elu(@0; alpha = 1.5)", "prelu(@0)", "1.0 / (abs(@0) + 0.75)", "dropout(@0; p = 0.25)"})
         forms.push_back(form);
     return forms;
 }
@@ -76,6 +78,8 @@ struct Generator {
                                                        "@0 * @1",
                                                        "@0 / (abs(@1) + 0.5)",
                                                        "where(@0 > @1, @0, @1 * 0.5)",
+                                                       "maximum(@0, @1 * 0.5)",
+                                                       "minimum(@0 * 0.5, @1)",
                                                        "where(@0 <= 0.1, @0, @1)"};
         int v = Any();
         Add(r.Pick(forms), {v, LikeShape(v)}, dims(v));
@@ -153,7 +157,8 @@ struct Generator {
     void Norm() {
         int v = Any();
         if (rank(v) < 2) return;
-        if (r.Chance(60)) Add(r.Chance(50) ? "layer_norm(@0)" : "layer_norm(@0; bias = false)", {v}, dims(v));
+        if (r.Chance(20)) Add("prelu(@0; count = " + Number(dims(v)[1]) + ")", {v}, dims(v));
+        else if (r.Chance(60)) Add(r.Chance(50) ? "layer_norm(@0)" : "layer_norm(@0; bias = false)", {v}, dims(v));
         else Add("batch_norm(@0)", {v}, dims(v));
     }
     void Movement() {

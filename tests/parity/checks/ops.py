@@ -91,7 +91,12 @@ FUNCTIONS = {
     "power": unary("pow(h; e = -1.5)", lambda h: h.pow(-1.5), "p", positive=True),
     "clamp": unary("clamp(h; low = -0.5, high = 0.7)", lambda h: h.clamp(-0.5, 0.7), loosen=4),
 }
-POINTWISE_CASES = pointwise_cases({**FUNCTIONS, "neg": unary("neg(h)", torch.neg)})
+ACTIVATIONS = {
+    "expm1": unary("expm1(0.5 * h)", lambda h: torch.expm1(0.5 * h)),
+    "hard_sigmoid": unary("hard_sigmoid(h)", F.hardsigmoid, loosen=4),
+    "prelu": image("prelu(0.1 * h; count = 4) as a", lambda h, w: F.prelu(0.1 * h, w), {"a.weight": [4]}),
+}
+POINTWISE_CASES = pointwise_cases({**FUNCTIONS, **ACTIVATIONS, "neg": unary("neg(h)", torch.neg)})
 ARITHMETIC = {
     "add": binary("h + b", torch.add),
     "sub": binary("b - h", lambda h, b: b - h),
@@ -102,6 +107,11 @@ ARITHMETIC = {
     "mul_scalar": binary("h * b", torch.mul, ()),
     "where": binary("where(x > 0.1, h, b)", None),
     "where_scalar": binary("where(x <= 0.1, b, h)", None, ()),
+    "maximum": binary("maximum(h, b)", torch.maximum),
+    "minimum": binary("minimum(b, h)", lambda h, b: torch.minimum(b, h), (1,)),
+    "maximum_of_equals": binary("maximum(relu(h), relu(b))", lambda h, b: torch.maximum(h.relu(), b.relu())),
+    "prelu": binary("prelu(h, b)", F.prelu),
+    "prelu_shared": binary("prelu(h, b)", F.prelu, (1,)),
     "twice": binary("h * h + h * b - h", lambda h, b: h * h + h * b - h),
 }
 ARITHMETIC["where"].torch_code = lambda x, s, b: torch.where(x > 0.1, x * s, b)
@@ -277,8 +287,17 @@ BATCH = {
                            "other = concat(slice(d; dim = 0, from = N, to = 2 * N), slice(d; dim = 0, from = 0, to = N); dim = 0)\n"
                            "y = cross_entropy(z, other)", {"s": [19]}, lambda x, p, s: nt_xent(x * s, p), loosen=2),
 }
-THEMES = {"pointwise": POINTWISE_CASES, "functions": FUNCTIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS, "convolutions": CONVOLUTIONS, "images": IMAGES,
-          "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "samples": SAMPLES, "sample_sums": SAMPLE_SUMS, "batch": BATCH}
+MOST_CASES = 13  # in a model that reads two inputs besides a weight for each case: amprun feeds 16
+
+
+def in_parts(name, cases):
+    names, count = list(cases), -(-len(cases) // MOST_CASES)
+    return {f"{name}_{i}": {n: cases[n] for n in names[i::count]} for i in range(count)}
+
+
+THEMES = {**in_parts("pointwise", POINTWISE_CASES), "functions": FUNCTIONS, "activations": ACTIVATIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS,
+          "convolutions": CONVOLUTIONS, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "samples": SAMPLES,
+          "sample_sums": SAMPLE_SUMS, "batch": BATCH}
 
 
 # ---- PyTorch's side ---------------------------------------------------------------------------------------------------------------

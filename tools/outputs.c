@@ -91,6 +91,7 @@ static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     case OUTPUT_PARAMS: return tensors_of(h, "params");
     case OUTPUT_CHECKPOINT: return tensors_of(h, "checkpoint");
     case OUTPUT_TENSORS: return tensors_of(h, "tensors");
+    case OUTPUT_SCHEMA: return first_line(h, "amp csv 1", "") && strstr(h->text, "\nfitted ");
     case OUTPUT_LOG: return first_line(h, "{\"model\": ", "\"policy\": ");
     }
     return false;
@@ -117,6 +118,7 @@ static const char *kind_name(OutputKind kind) {
     case OUTPUT_PARAMS: return "parameters that amprun saved";
     case OUTPUT_CHECKPOINT: return "a checkpoint";
     case OUTPUT_TENSORS: return "tensors that amprun wrote";
+    case OUTPUT_SCHEMA: return "a schema that amprun wrote";
     case OUTPUT_LOG: return "a log of amprun";
     }
     return "?";

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# amprun on data of its own kinds: what training, evaluation and going on make of tokens; wrong files and wrong words.
+# amprun on data of its own kinds: what training, evaluation and going on make of tokens and tables; wrong files and
+# wrong words.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
@@ -80,4 +81,86 @@ run 1 "$amprun" train "$so" --data "tokens:$work/empty"
 says "$work/empty: is empty"
 run 2 "$amprun" train "$so" --data "tokens:$text" --steps 1 --save "$text"
 says '--save' "$text"
+
+# ---- tables --------------------------------------------------------------------------------------
+
+cat >"$work/buy.amp" <<'MODEL'
+amp 1
+model buy(numbers: f32[N, 2], job: i32[N]) -> logits {
+    j = embedding(job; count = 4, dim = 4) as jobs
+    h = relu(linear(concat(numbers, j; dim = 1); out = 16) as fc1)
+    logits = linear(h; out = 2) as fc2
+}
+train buy {
+    input bought: i32[N]
+    loss = cross_entropy(logits, bought)
+    metric acc = accuracy(logits, bought)
+    optimizer = adamw(lr = 0.01)
+}
+MODEL
+so=$work/buy.so csv=$work/buy.csv
+run 0 "$ampc" "$work/buy.amp" --isa portable --target cpu -o "$so"
+python3 - "$work" <<'DATA'
+import random, sys
+random.seed(1)
+def table(name, rows, jobs, end="\r\n"):
+    with open(f"{sys.argv[1]}/{name}.csv", "w", newline="") as f:
+        f.write("\ufeffage,job,pay,bought" + end)
+        for i in range(rows):
+            age, job, pay = random.randint(18, 80), random.choice(jobs), random.randint(1000, 5000)
+            yes = (age > 45) != (job == "cook, pastry")
+            f.write(f"{age if i % 17 else ''},\"{job}\",{pay}.5,{'yes' if yes else 'no'}{end}")
+table("buy", 1000, ["clerk", "cook, pastry", "driver"])
+table("later", 60, ["clerk", "cook, pastry", "driver"], "\n")
+table("unknown", 60, ["clerk", "pilot"])
+DATA
+run 0 "$amprun" schema "csv:$csv"
+says 'number age mean' 'category job values clerk "cook, pastry" driver' 'category bought target values no yes'
+says '# 1000 rows, of which 100 are held out'
+run 0 "$amprun" train "$so" --data "csv:$csv" --epochs 8 --batch 32 --save "$work/t.st" --save-best acc "$work/best.st"
+says 'test acc'
+holds 'what was derived is beside the parameters' grep -q '^category job values clerk' "$work/t.st.schema"
+holds 'beside the best ones too' cmp "$work/t.st.schema" "$work/best.st.schema"
+run 0 "$amprun" eval "$so" --data "csv:$csv" --weights "$work/t.st"
+says '"samples": 100,'
+holds 'the rule has been learnt' python3 -c '
+import json, sys
+assert json.load(open(sys.argv[1]))["acc"] > 0.9' "$work/.out"
+run 0 "$amprun" eval "$so" --data "csv:$work/later.csv" --weights "$work/t.st"
+says '"samples": 60,'
+run 0 "$amprun" train "$so" --data "csv:$csv" --eval-data "csv:$work/later.csv" --epochs 1
+says 'test acc'
+run 0 "$amprun" train "$so" --data "csv:$csv" --eval-split 250 --epochs 1 --save "$work/split.st"
+run 0 "$amprun" eval "$so" --data "csv:$csv" --weights "$work/split.st"
+says '"samples": 250,'
+run 0 "$amprun" train "$so" --data "csv:$csv" --steps 40 --batch 32 --checkpoint "$work/t.ck"
+run 0 "$amprun" train "$so" --data "csv:$csv" --epochs 8 --resume "$work/t.ck" --save "$work/on.st"
+holds 'going on gives the bits of the uninterrupted run' cmp "$work/t.st" "$work/on.st"
+holds 'and the same mapping' cmp "$work/t.st.schema" "$work/on.st.schema"
+run 1 "$amprun" train "$so" --data "csv:$work/later.csv" --epochs 8 --resume "$work/t.ck"
+says 'is another file than the one' 'give the same data'
+sed 's/,[a-z]*$//' "$work/later.csv" >"$work/asked.csv"
+run 0 "$amprun" infer "$so" --inputs "csv:$work/asked.csv" --weights "$work/t.st" --outputs "$work/o.st"
+holds 'a row of logits for each row, without the target' grep -aq '"shape":\[60,2\]' "$work/o.st"
+run 1 "$amprun" eval "$so" --data "csv:$work/unknown.csv" --weights "$work/t.st"
+says "$work/unknown.csv:" "column 2 (job): 'pilot' is none of the 3 values that were trained" '`unknown`'
+sed 's/^category job/& unknown/' "$work/t.st.schema" >"$work/lenient"
+cp "$work/t.st" "$work/moved.st"
+run 0 "$amprun" eval "$so" --data "csv:$work/unknown.csv,schema=$work/lenient" --weights "$work/moved.st"
+run 1 "$amprun" eval "$so" --data "csv:$csv" --weights "$work/moved.st"
+says 'what training has derived is needed' 'F.schema'
+printf '1,2\n' >>"$work/later.csv"
+run 1 "$amprun" eval "$so" --data "csv:$work/later.csv" --weights "$work/t.st"
+says "$work/later.csv:62: has 2 cells, and the first line 4 names"
+run 2 "$amprun" train "$so" --data "csv:$csv,schema=$work/t.st.schema" --epochs 1 --save "$work/t.st"
+says '--save' 't.st.schema'
+printf 'amp csv 1\nnumber age\n' >"$work/mine.st.schema"
+run 1 "$amprun" train "$so" --data "csv:$csv" --epochs 1 --save "$work/mine.st"
+says "--save $work/mine.st.schema: is there already and is not a schema that amprun wrote"
+run 1 "$amprun" schema "$csv"
+says 'write csv:FILE'
+run 2 "$amprun" schema
+says 'schema: no table was given'
+run 1 "$amprun" schema "csv:$work/none"
+says "$work/none: cannot open: No such file"
 finish

@@ -813,8 +813,8 @@ run 1 "$amprun" info "$work/data.st"
 says 'data.st'
 run 1 "$amprun" info /bin/true
 says '/bin/true'
-run 1 "$amprun" train "$so" --data "csv:$work/x"
-says "--data csv:$work/x: write idx:DIR, safetensors:FILE or tokens:FILE"
+run 1 "$amprun" train "$so" --data "table:$work/x"
+says "--data table:$work/x: write idx:DIR, safetensors:FILE, tokens:FILE or csv:FILE"
 run 1 "$amprun" train "$so" --data "safetensors:$work/none.st"
 says 'none.st' 'No such file'
 run 1 "$amprun" train "$so" --data "idx:$work"

@@ -162,9 +162,9 @@ TEST_F(DataTest, SafetensorsProblemsNameTheFileAndTheArray) {
 }
 
 TEST_F(DataTest, UnknownSpecs) {
-    for (const char *spec : {"", "idx", "csv:file", "/some/folder", "safetensor:f"})
+    for (const char *spec : {"", "idx", "csv", "/some/folder", "safetensor:f"})
         ExpectFailure([&] { return data_read(&data, spec, PART_TRAIN, &inputs); },
-                      std::string("--data ") + spec + ": write idx:DIR, safetensors:FILE or tokens:FILE");
+                      std::string("--data ") + spec + ": write idx:DIR, safetensors:FILE, tokens:FILE or csv:FILE");
 }
 
 TEST_F(DataTest, GatherTakesSamplesInAnyOrder) {

@@ -18,7 +18,8 @@ typedef struct WeightRules {
 } WeightRules;
 
 typedef struct Args {
-    const char *model, *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision;
+    const char *model; /* of schema: the table */
+    const char *data, *weights, *inputs, *outputs, *save, *checkpoint, *resume, *log, *device, *isa, *precision;
     const char *grads, *values_glob, *values_file;
     const char *eval_data, *best_metric, *best_file, *save_like;
     WeightRules rules;
@@ -39,6 +40,7 @@ int command_train(const Args *a);
 int command_eval(const Args *a);
 int command_infer(const Args *a);
 int command_step(const Args *a);
+int command_schema(const Args *a);
 
 /* Prints "amprun: MESSAGE" and returns 1. */
 int report(const amp_error *err);

@@ -45,7 +45,7 @@ typedef enum AmprunOption {
     O_END
 } AmprunOption;
 
-enum { INFO = 1, TRAIN = 2, EVAL = 4, INFER = 8, STEP = 16, ANY = 31 };
+enum { INFO = 1, TRAIN = 2, EVAL = 4, INFER = 8, STEP = 16, SCHEMA = 32, ANY = 31, ALL = 63 };
 
 static const ToolCommand amprun_commands[] = {
     {"info", " MODEL.so [options]", "report parameters, inputs, results, and the memory of a session, to the byte"},
@@ -55,17 +55,22 @@ static const ToolCommand amprun_commands[] = {
     {"infer", " MODEL.so --weights F --inputs F --outputs F [options]", "write the results of all samples of a file"},
     {"step", " MODEL.so --weights F | --resume F --inputs F [options]",
      "train on exactly one batch, all samples of a file; a line of JSON per step"},
+    {"schema", " csv:FILE[,target=COLUMN][,schema=FILE]",
+     "print what the columns of a table are to a model, with what is derived of them"},
     {0},
 };
 
 static const ToolOption amprun_options[] = {
     {O_DATA, "data", NULL, "SPEC", VALUE_FILE, false, NULL, NULL,
      "The samples: idx:DIR (the four files of MNIST's form, gzip or plain); safetensors:FILE (arrays named as the "
-     "model's inputs, whose first dimension is the sample); or tokens:FILE[,type=u8|u16|u32][,held=P] (a text of bytes "
-     "or ids, in windows as long as the model's input, of which the last part P, 0.1, is evaluated).",
+     "model's inputs, whose first dimension is the sample); tokens:FILE[,type=u8|u16|u32][,held=P] (a text of bytes "
+     "or ids, in windows as long as the model's input, of which the last part P, 0.1, is evaluated); or "
+     "csv:FILE[,target=COLUMN][,schema=FILE][,held=P] (a table of numbers and words; amprun schema prints what it is "
+     "taken for).",
      TRAIN | EVAL},
     {O_EVAL_DATA, "eval-data", NULL, "SPEC", VALUE_FILE, false, NULL,
-     "the test part of idx:DIR and of tokens:FILE, else nothing", "What is evaluated after each epoch.", TRAIN},
+     "the test part of idx:DIR, what is held out of tokens:FILE and csv:FILE, else nothing",
+     "What is evaluated after each epoch.", TRAIN},
     {O_EVAL_SPLIT, "eval-split", NULL, "P", VALUE_TEXT, false, NULL, NULL,
      "Holds samples of --data out of training and evaluates on them. A part such as 0.1, or a number of them; the same "
      "ones in every run.",
@@ -100,7 +105,9 @@ static const ToolOption amprun_options[] = {
      "Parameters that match are initialised by --seed and not taken from --weights: a new head. May be given several "
      "times.",
      TRAIN | EVAL | INFER | STEP},
-    {O_SAVE, "save", NULL, "F", VALUE_FILE, false, NULL, NULL, "Writes parameters and buffers by name.", TRAIN | STEP},
+    {O_SAVE, "save", NULL, "F", VALUE_FILE, false, NULL, NULL,
+     "Writes parameters and buffers by name; after csv:FILE also F.schema, which evaluation and inference take.",
+     TRAIN | STEP},
     {O_SAVE_LIKE, "save-like", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Has --save and --save-best write the names and the layout of the weights F, as --rename, --ignore, --transpose "
      "and --fresh map them: what PyTorch loads with strict=True. F is a file or an index, mostly that of --weights.",
@@ -131,7 +138,8 @@ static const ToolOption amprun_options[] = {
      TRAIN},
     {O_QUIET, "quiet", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints nothing but errors.", TRAIN},
     {O_INPUTS, "inputs", NULL, "F", VALUE_FILE, false, NULL, NULL,
-     "Arrays by the names of the model's inputs, a safetensors file.", INFER | STEP},
+     "Arrays by the names of the model's inputs, a safetensors file; with infer also csv:FILE[,schema=FILE].",
+     INFER | STEP},
     {O_OUTPUTS, "outputs", NULL, "F", VALUE_FILE, false, NULL, NULL,
      "Writes the results by their names, a safetensors file.", INFER},
     {O_GRADS, "grads", NULL, "F", VALUE_FILE, false, NULL, NULL,
@@ -161,11 +169,11 @@ static const ToolOption amprun_options[] = {
      "compiled, skipped steps.",
      ANY},
     {O_COLOR, "color", NULL, "auto|always|never", VALUE_TEXT, false, "auto always never", "auto",
-     "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ANY},
+     "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ALL},
     {O_DESCRIBE, "describe", NULL, "FORM", VALUE_TEXT, false, "bash zsh fish man", NULL,
-     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", ANY},
-    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ANY},
-    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ANY},
+     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", ALL},
+    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ALL},
+    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ALL},
     {0},
 };
 

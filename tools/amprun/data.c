@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/random.h"
+#include "tools/amprun/csv.h"
 #include "tools/amprun/data_arrays.h"
 #include "tools/amprun/tokens.h"
 
@@ -16,7 +18,9 @@
 
 static bool is_tokens(const char *spec) { return !strncmp(spec, "tokens:", 7); }
 
-bool data_splits_itself(const char *spec) { return is_tokens(spec); }
+bool data_is_table(const char *spec) { return !strncmp(spec, "csv:", 4); }
+
+bool data_splits_itself(const char *spec) { return is_tokens(spec) || data_is_table(spec); }
 
 int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs) {
     memset(d, 0, sizeof *d);
@@ -25,7 +29,8 @@ int data_read(Dataset *d, const char *spec, Part part, const DataInputs *inputs)
     if (!strncmp(spec, "idx:", 4)) return arrays_read_idx(d, spec + 4, part, inputs);
     if (!strncmp(spec, "safetensors:", 12)) return arrays_read_tensors(d, spec + 12, inputs);
     if (is_tokens(spec)) return tokens_read(d, spec, part, inputs);
-    return report_text("--data %s: write idx:DIR, safetensors:FILE or tokens:FILE", spec);
+    if (data_is_table(spec)) return csv_read(d, spec, part, inputs);
+    return report_text("--data %s: write idx:DIR, safetensors:FILE, tokens:FILE or csv:FILE", spec);
 }
 
 int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, int count, const DataOptions *options) {
@@ -50,6 +55,7 @@ int data_open(Dataset *d, const char *spec, Part part, const amp_model *model, i
 void data_close(Dataset *d) {
     for (int i = 0; i < d->columns && !d->borrowed; i++) free(d->column[i].owned);
     if (!d->borrowed) mapped_close(&d->file);
+    if (!d->borrowed) csv_close(d->csv);
     if (!d->borrowed) free(d->spec);
     free(d->rows);
     memset(d, 0, sizeof *d);
@@ -68,11 +74,27 @@ int data_split(Dataset *d, int64_t held, Dataset *out) {
     return 0;
 }
 
+const char *data_schema(const Dataset *d) { return d->csv ? d->csv->text : NULL; }
+
+int data_find_schema(const char *spec, const char *weights, char name[AMP_FILE_PATH], char **text) {
+    amp_error err = {0};
+    char *file = NULL;
+    size_t size = 0;
+    *text = NULL;
+    if (!data_is_table(spec) || snprintf(name, AMP_FILE_PATH, "%s.schema", weights) >= AMP_FILE_PATH) return 0;
+    if (access(name, F_OK)) return 0;
+    if (amp_file_read(name, 0, NULL, &file, &size, &err)) return report(&err);
+    *text = strdup(file);
+    amp_free(NULL, file, size + 1);
+    return *text ? 0 : report_text("%s: no memory", name);
+}
+
 bool data_file(const char *spec, int index, char *path, size_t size) {
     static const char *const folder_files[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte",
                                                "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"};
     if (!strncmp(spec, "safetensors:", 12)) return !index && snprintf(path, size, "%s", spec + 12) > 0;
     if (is_tokens(spec)) return !index && tokens_file(spec, path, size);
+    if (data_is_table(spec)) return csv_file(spec, index, path, size);
     if (strncmp(spec, "idx:", 4) || index > 7) return false;
     snprintf(path, size, "%s/%s%s", spec + 4, folder_files[index % 4], index < 4 ? "" : ".gz");
     return true;
@@ -141,6 +163,14 @@ int data_gather(const Dataset *d, const int64_t *index, int64_t n, void *const *
     return data_fill(d, index, n, batch, &err) ? report(&err) : 0;
 }
 
+/* How an error names a sample. */
+static const char *place_of(const Dataset *d, int64_t sample, char out[64]) {
+    if (d->tokens.window) snprintf(out, 64, "the window from token %lld", (long long)sample);
+    else if (d->csv) snprintf(out, 64, "line %lld", (long long)d->csv->lines[sample]);
+    else snprintf(out, 64, "sample %lld", (long long)row_of(d, sample));
+    return out;
+}
+
 static bool is_infinite_at(const Column *c, const char *at) {
     uint16_t half;
     float single;
@@ -158,12 +188,13 @@ static bool has_infinite(const Column *c, const char *sample) {
 
 void data_describe_infinite(const Dataset *d, void *const *batch, char *text, size_t size) {
     for (int64_t i = 0; i < d->count; i++) {
+        char place[64];
         int64_t sample = data_sample(d, i);
         if (data_gather(d, &sample, 1, batch)) return;
         for (int c = 0; c < d->columns; c++) {
             if (!has_infinite(&d->column[c], batch[c])) continue;
-            snprintf(text, size, "%s: %s, sample %lld, has a NaN or an infinity", d->spec, d->column[c].name,
-                     (long long)row_of(d, i));
+            snprintf(text, size, "%s: %s, %s, has a NaN or an infinity", d->spec, d->column[c].name,
+                     place_of(d, sample, place));
             return;
         }
     }
@@ -175,8 +206,9 @@ int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_err
     char *end = NULL;
     long long sample = at ? strtoll(at + sizeof word - 1, &end, 10) : -1;
     if (!at || end == at + sizeof word - 1 || sample < 0 || sample >= n) return report(err);
-    return report_text("%s: %.*s%s%lld%s", d->spec, (int)(at - err->message), err->message,
-                       d->tokens.window ? "the window from token " : word, (long long)row_of(d, index[sample]), end);
+    char place[64];
+    return report_text("%s: %.*s%s%s", d->spec, (int)(at - err->message), err->message,
+                       place_of(d, index[sample], place), end);
 }
 
 /* ---- the order of samples ---------------------------------------------------------------------------------------- */

@@ -5,10 +5,12 @@
  *                      pixel / 255), labels to the only train input.
  *   safetensors:FILE   arrays named as the inputs, whose first dimension is the sample.
  *   tokens:FILE        windows of a text of tokens (tokens.h).
+ *   csv:FILE           rows of a table (csv.h).
  */
 #ifndef AMP_TOOLS_DATA_H
 #define AMP_TOOLS_DATA_H
 
+#include "base/file.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/mapped_file.h"
 
@@ -22,6 +24,8 @@ enum { DATA_MAX_INPUTS = 16 };
 typedef struct DataOptions {
     double held; /* --eval-split, for a spec that says itself what is held out; 0: as the spec says */
     bool whole;  /* where the spec does not say that something is held out, nothing is */
+    bool all;    /* nothing is, whatever the spec says */
+    const char *schema, *schema_name; /* of a table: what training derived (csv_schema.h), and where it is from */
 } DataOptions;
 
 /* What is to be fed: the first |count| inputs of a model, for one sample each (n = 1). */
@@ -59,7 +63,8 @@ typedef struct Dataset {
     int columns;
     Column column[DATA_MAX_INPUTS];
     TokenText tokens;
-    MappedFile file; /* arrays that need no conversion are read where they are, not copied */
+    struct CsvSource *csv; /* csv.h; NULL: no table */
+    MappedFile file;       /* arrays that need no conversion are read where they are, not copied */
 } Dataset;
 
 typedef enum Part { PART_TRAIN, PART_TEST } Part;
@@ -76,6 +81,13 @@ bool data_splits_itself(const char *spec);
 /* Moves |held| of the samples, drawn the same way in every run, into a data set that lives no longer than |d|.  Reports
  * and returns 1 on failure. */
 int data_split(Dataset *d, int64_t held, Dataset *out);
+
+/* What was derived of a table, as text, for DataOptions.schema; NULL: the data are no table. */
+const char *data_schema(const Dataset *d);
+bool data_is_table(const char *spec);
+/* Where |spec| is a table, reads the file that training left beside |weights|: its name, and what is in it, which the
+ * caller frees; NULL: there is none.  Reports and returns 1 where it cannot be read. */
+int data_find_schema(const char *spec, const char *weights, char name[AMP_FILE_PATH], char **text);
 
 /* The files of |spec| that exist, one after the other from |index| 0; false past the end. */
 bool data_file(const char *spec, int index, char *path, size_t size);

@@ -83,6 +83,17 @@ static void print_evaluation(const Run *run, const Evaluation *e) {
     printf("}\n");
 }
 
+/* The first |inputs| inputs; |all|: what was held out, and what was not.  Columns of a table mean what they did in
+ * training. */
+static int open_data(const Args *a, const char *spec, const Run *run, int inputs, bool all, Dataset *data) {
+    char name[AMP_FILE_PATH], *schema;
+    if (data_find_schema(spec, a->weights, name, &schema)) return 1;
+    DataOptions options = {.all = all, .schema = schema, .schema_name = name};
+    int failed = data_open(data, spec, PART_TEST, run->model, inputs, &options);
+    free(schema);
+    return failed;
+}
+
 int command_eval(const Args *a) {
     Run run = {0};
     Dataset data = {0};
@@ -95,7 +106,7 @@ int command_eval(const Args *a) {
     failed = run_open(&run, a, batch, true, false);
     if (!failed && !run.info.can_train)
         failed = report_text("%s: has no train block, so no loss and no metrics to evaluate", a->model);
-    failed = failed || data_open(&data, a->data, PART_TEST, run.model, run.info.input_count, NULL) ||
+    failed = failed || open_data(a, a->data, &run, run.info.input_count, false, &data) ||
              evaluate(&run, &data, batch, NULL, &e);
     if (!failed) print_evaluation(&run, &e);
     data_close(&data);
@@ -173,9 +184,12 @@ static int infer_all(const Args *a, const Run *run, const Dataset *data, int64_t
 static int check_files(const Args *a) {
     Outputs files = {.tool = "amprun", .force = a->force};
     WeightInputs weights;
+    char table[3][AMP_FILE_PATH];
     outputs_input(&files, "the model", a->model);
     weights_inputs(&weights, &files, a);
-    outputs_input(&files, "--inputs", a->inputs);
+    if (!data_is_table(a->inputs)) outputs_input(&files, "--inputs", a->inputs);
+    for (int i = 0; data_is_table(a->inputs) && data_file(a->inputs, i, table[i], sizeof table[i]); i++)
+        outputs_input(&files, "--inputs", table[i]);
     outputs_output(&files, "--outputs", a->outputs, OUTPUT_TENSORS);
     int wrong = outputs_check(&files);
     outputs_free(&files);
@@ -186,14 +200,14 @@ static int check_files(const Args *a) {
 int command_infer(const Args *a) {
     Run run = {0};
     Dataset data = {0};
-    char spec[4096];
+    char spec[AMP_FILE_PATH + 16];
     int64_t batch = a->batch ? a->batch : 128;
-    snprintf(spec, sizeof spec, "safetensors:%s", strcmp(a->inputs, "-") ? a->inputs : "/dev/stdin");
+    snprintf(spec, sizeof spec, "%s%s",
+             data_is_table(a->inputs) ? "" : "safetensors:", strcmp(a->inputs, "-") ? a->inputs : "/dev/stdin");
     int wrong = check_files(a);
     if (wrong) return wrong;
     int failed = run_open(&run, a, batch, true, false) ||
-                 data_open(&data, spec, PART_TEST, run.model, run.info.model_input_count, NULL) ||
-                 infer_all(a, &run, &data, batch);
+                 open_data(a, spec, &run, run.info.model_input_count, true, &data) || infer_all(a, &run, &data, batch);
     data_close(&data);
     run_close(&run);
     return failed;

@@ -25,6 +25,7 @@ static const Command commands[] = {
     {"eval", command_eval, BIT(O_DATA) | BIT(O_WEIGHTS)},
     {"infer", command_infer, BIT(O_WEIGHTS) | BIT(O_INPUTS) | BIT(O_OUTPUTS)},
     {"step", command_step, BIT(O_INPUTS)},
+    {"schema", command_schema, 0},
 };
 
 static int wrong(const char *format, const char *a, const char *b) {
@@ -204,7 +205,7 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --checkpoint-every only with --checkpoint%s", c->name, "");
     if (a->eval_data && a->eval_split > 0)
         return wrong("%s takes --eval-data or --eval-split, not both%s", c->name, "");
-    if (optind == argc) return wrong("%s: no model was given%s", c->name, "");
+    if (optind == argc) return wrong("%s: no %s was given", c->name, c->run == command_schema ? "table" : "model");
     a->model = argv[optind++];
     return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;
 }

@@ -23,6 +23,7 @@ char *position_write(const Position *p) {
     amp_json_put_string(&w, "metric", p->metric);
     amp_json_put_double(&w, "best", p->best);
     amp_json_put_int(&w, "stale", p->stale);
+    if (p->schema) amp_json_put_string(&w, "schema", p->schema);
     amp_json_end_object(&w);
     char *text = w.out_of_memory ? NULL : strdup(w.data);
     if (!text) report_text("no memory for a checkpoint");
@@ -42,7 +43,7 @@ static double double_of(const amp_json *from, const char *key) {
 }
 
 static void take(const amp_json *from, Position *p) {
-    const amp_json *metric = amp_json_get(from, "metric");
+    const amp_json *metric = amp_json_get(from, "metric"), *schema = amp_json_get(from, "schema");
     int64_t seed = (int64_t)p->seed;
     take_int(from, "seed", &seed);
     p->seed = (uint64_t)seed;
@@ -55,6 +56,7 @@ static void take(const amp_json *from, Position *p) {
     p->epoch_loss = double_of(from, "epoch_loss");
     p->best = double_of(from, "best");
     if (metric && metric->kind == AMP_JSON_STRING) snprintf(p->metric, sizeof p->metric, "%s", metric->string.data);
+    if (schema && schema->kind == AMP_JSON_STRING) p->schema = strdup(schema->string.data);
     if (p->batch < 1 || p->samples < 1) p->batch = p->samples = 0; /* an application's JSON, or a damaged file */
 }
 

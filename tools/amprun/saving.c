@@ -3,6 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
 
 #include "tools/amprun/weights.h"
 
@@ -35,6 +39,16 @@ int64_t saving_damage(const Run *run, int64_t *infinite) {
 int saving_params(const Run *run, const Args *a, const char *option, const char *path) {
     amp_error err = {0};
     return weights_save(run, a, path, &err) ? report_text("%s %s", option, err.message) : 0;
+}
+
+int saving_schema(const char *schema, const char *option, const char *path) {
+    amp_error err = {0};
+    struct stat st;
+    char beside[AMP_FILE_PATH];
+    if (!schema || stat(path, &st) || !S_ISREG(st.st_mode)) return 0; /* nothing is beside a device */
+    if (snprintf(beside, sizeof beside, "%s.schema", path) >= (int)sizeof beside)
+        return report_text("%s %s: the name is too long for its schema", option, path);
+    return amp_file_replace(beside, schema, strlen(schema), NULL, &err) ? report_text("%s %s", option, err.message) : 0;
 }
 
 int saving_checkpoint(const Run *run, const char *path, const Position *position) {

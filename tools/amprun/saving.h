@@ -11,6 +11,8 @@ int64_t saving_damage(const Run *run, int64_t *infinite);
 
 /* --save, as --save-like says; reports and returns 1 on failure. */
 int saving_params(const Run *run, const Args *a, const char *option, const char *path);
+/* What was derived of a table goes beside the parameters, as FILE.schema.  |schema|: NULL: nothing was. */
+int saving_schema(const char *schema, const char *option, const char *path);
 /* --checkpoint.  Micro-batches of a step that is not complete are dropped. */
 int saving_checkpoint(const Run *run, const char *path, const Position *position);
 

@@ -1,6 +1,7 @@
 /* train.c: amprun train: what it reads and writes, and what is kept however training ends. */
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "tools/amprun/saving.h"
@@ -14,12 +15,20 @@ enum { SIGNALLED = 128 };
 
 /* ---- the files --------------------------------------------------------------------------------------------------- */
 
+/* The schema of a table goes beside the parameters (saving_schema). */
+static void output_schema(Outputs *files, const char *option, const char *path, char beside[AMP_FILE_PATH]) {
+    struct stat st;
+    if (!path || (!stat(path, &st) && !S_ISREG(st.st_mode))) return;
+    snprintf(beside, AMP_FILE_PATH, "%s.schema", path);
+    outputs_output(files, option, beside, OUTPUT_SCHEMA);
+}
+
 /* All that is written is compared with all that is read, and tried, before anything is trained.  --checkpoint may be
  * the file of --resume: it is read before, and replaced as a whole. */
 static int check_files(const Args *a) {
     Outputs files = {.tool = "amprun", .force = a->force};
     WeightInputs weights;
-    char data[8][AMP_FILE_PATH], eval[8][AMP_FILE_PATH];
+    char data[8][AMP_FILE_PATH], eval[8][AMP_FILE_PATH], save[AMP_FILE_PATH], best[AMP_FILE_PATH];
     outputs_input(&files, "the model", a->model);
     weights_inputs(&weights, &files, a);
     outputs_input_but(&files, "--resume", a->resume, "--checkpoint");
@@ -30,6 +39,10 @@ static int check_files(const Args *a) {
     outputs_output(&files, "--save", a->save, OUTPUT_PARAMS);
     outputs_output(&files, "--save-best", a->best_file, OUTPUT_PARAMS);
     outputs_output(&files, "--checkpoint", a->checkpoint, OUTPUT_CHECKPOINT);
+    if (data_is_table(a->data)) {
+        output_schema(&files, "--save", a->save, save);
+        output_schema(&files, "--save-best", a->best_file, best);
+    }
     outputs_output(&files, "--log", a->log, OUTPUT_LOG);
     int wrong = outputs_check(&files);
     outputs_free(&files);
@@ -78,7 +91,9 @@ int training_checkpoint_if_due(Training *t) {
 static int keep(Training *t) {
     const Args *a = t->args;
     int failed = 0;
-    if (a->save) failed |= check_finite(t, "--save", a->save) || saving_params(&t->run, a, "--save", a->save);
+    if (a->save)
+        failed |= check_finite(t, "--save", a->save) || saving_params(&t->run, a, "--save", a->save) ||
+                  saving_schema(t->position.schema, "--save", a->save);
     if (a->checkpoint) failed |= write_checkpoint(t);
     return failed;
 }

@@ -92,12 +92,27 @@ static int split(Training *t) {
     return data_split(&t->train, held, &t->test);
 }
 
+/* What is derived of a table goes where the parameters go: evaluation needs it. */
+static int keep_schema(Training *t) {
+    const char *schema = data_schema(&t->train), *before = t->position.schema;
+    if (schema && before && strcmp(schema, before) && !t->args->force)
+        return report_text(
+            "--data %s: is another file than the one %s was trained with; give the same data, or --force",
+            t->args->data, t->args->resume);
+    free(t->position.schema);
+    t->position.schema = schema ? strdup(schema) : NULL;
+    return schema && !t->position.schema ? report_text("%s: no memory", t->args->data) : 0;
+}
+
 static int open_samples(Training *t) {
     const Args *a = t->args;
-    DataOptions options = {.whole = a->eval_data != NULL};
+    DataOptions options = {
+        .whole = a->eval_data != NULL, .schema = t->position.schema, .schema_name = a->resume ? a->resume : ""};
     bool itself = data_splits_itself(a->data);
     if (itself) options.held = a->eval_split;
     if (data_open(&t->train, a->data, PART_TRAIN, t->run.model, t->run.info.input_count, &options)) return 1;
+    if (keep_schema(t)) return 1;
+    options.schema = t->position.schema;
     if (a->eval_split > 0 && !itself) return split(t);
     t->has_test = a->eval_data || t->train.has_test || !strncmp(a->data, "idx:", 4);
     return t->has_test ? data_open(&t->test, a->eval_data ? a->eval_data : a->data, PART_TEST, t->run.model,
@@ -163,6 +178,7 @@ void training_close(Training *t) {
     feed_close(&t->feed);
     data_close(&t->test);
     data_close(&t->train);
+    free(t->position.schema);
     run_close(&t->run);
 }
 
@@ -297,7 +313,8 @@ static void print_epoch(Training *t, int64_t epoch, const Evaluation *test) {
 static int note_best(Training *t, const Evaluation *test) {
     bool better = best_update(&t->best, test, &t->position);
     if (!better || !t->args->best_file || saving_damage(&t->run, &t->infinite)) return 0;
-    return saving_params(&t->run, t->args, "--save-best", t->args->best_file);
+    return saving_params(&t->run, t->args, "--save-best", t->args->best_file) ||
+           saving_schema(t->position.schema, "--save-best", t->args->best_file);
 }
 
 /* |whole|: the epoch has ended, and not only training.  |stops|: a signal ends it, EVALUATION_STOPPED; going on

@@ -1,0 +1,368 @@
+// csv_test.cc: what a table becomes, by a schema or without one; and what is said of tables and schemas that are wrong.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "tests/tools/data_fixture.h"
+
+namespace {
+
+const char kTable[] = "age,job,pay,bought\n"
+                      "20,cook,1,no\n"
+                      "40,clerk,2,yes\n"
+                      ",cook,3,no\n"
+                      "60,,6,yes\n";
+const char kSchema[] = "amp csv 1\nheld 0\nnumber age\ncategory job\nnumber pay raw\ncategory bought target\n";
+
+class CsvTest : public DataFixture {
+  protected:
+    // A model of two numbers, one category and a class.
+    void SetUp() override {
+        DataFixture::SetUp();
+        inputs.model = "buyers";
+        inputs.count = 3;
+        inputs.model_inputs = 2;
+        inputs.train_inputs = 1;
+        inputs.input[0] = Input("numbers", AMP_DT_F32, {2});
+        inputs.input[1] = Input("categories", AMP_DT_I32, {1});
+        inputs.input[2] = Input("class", AMP_DT_I32, {});
+    }
+    std::string Spec(const std::string &table, const std::string &schema, const std::string &options = "") {
+        std::string spec = "csv:" + Write("table.csv", table);
+        if (!schema.empty()) spec += ",schema=" + Write("schema", schema);
+        return spec + options;
+    }
+    int Read(const std::string &table, const std::string &schema, const std::string &options = "",
+             Part part = PART_TRAIN) {
+        return data_read(&data, Spec(table, schema, options).c_str(), part, &inputs);
+    }
+    void ExpectTableError(const std::string &table, const std::string &wanted) {
+        ExpectFailure([&] { return Read(table, kSchema); }, folder + "/table.csv" + wanted);
+    }
+    void ExpectSchemaError(const std::string &schema, const std::string &wanted) {
+        ExpectFailure([&] { return Read(kTable, schema); }, folder + "/schema" + wanted);
+    }
+    // One input, which all columns of a table of numbers feed as they are.
+    std::vector<float> Numbers(const std::string &table, int64_t columns, const std::string &options = "") {
+        inputs.count = inputs.model_inputs = 1;
+        inputs.train_inputs = 0;
+        inputs.input[0] = Input("numbers", AMP_DT_F32, {columns});
+        std::string schema = "amp csv 1\nheld 0\n" + options;
+        for (int64_t c = 0; c < columns; c++)
+            schema += "number " + std::string(1, static_cast<char>('a' + c)) + " raw\n";
+        EXPECT_EQ(Read(table, schema), 0) << table;
+        std::vector<float> out = data.columns ? Values<float>(0) : std::vector<float>();
+        data_close(&data);
+        return out;
+    }
+};
+
+// (v - mean) / std of the three ages that are there; a missing one is the mean.
+TEST_F(CsvTest, NumbersAndCategories) {
+    ASSERT_EQ(Read(kTable, kSchema), 0);
+    EXPECT_EQ(data.count, 4);
+    EXPECT_FALSE(data.has_test);
+    const double std = std::sqrt(800.0 / 3);
+    const std::vector<float> wanted = {static_cast<float>(-20 / std), 1, 0, 2, 0, 3, static_cast<float>(20 / std), 6};
+    EXPECT_EQ(Values<float>(0), wanted);
+    EXPECT_EQ(Values<int32_t>(1), (std::vector<int32_t>{2, 1, 2, 0})) << "0 missing, 1 clerk, 2 cook";
+    EXPECT_EQ(Values<int32_t>(2), (std::vector<int32_t>{0, 1, 0, 1})) << "no, yes";
+}
+
+TEST_F(CsvTest, ASchemaIsInferred) {
+    ASSERT_EQ(Read(kTable, "", ",target=bought,held=0"), 0);
+    EXPECT_EQ(Values<int32_t>(2), (std::vector<int32_t>{0, 1, 0, 1}));
+    const std::string text = data_schema(&data);
+    EXPECT_NE(text.find("\nnumber age mean 40.0 std 16.3299"), std::string::npos) << text;
+    EXPECT_NE(text.find("\ncategory job values clerk cook\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("\ncategory bought target values no yes\n"), std::string::npos) << text;
+    data_close(&data);
+    ExpectFailure([&] { return Read(kTable, ""); }, "which column is the target?  Name it (csv:");
+    ExpectFailure([&] { return Read(kTable, "", ",target=sold"); }, "has no column 'sold', which target= names");
+    inputs.input[2].name = "bought";
+    ASSERT_EQ(Read(kTable, ""), 1) << "a tenth of four rows is none";
+    data_close(&data);
+    ASSERT_EQ(Read(kTable, "", ",held=0.25"), 0) << "the input's name says it";
+}
+
+TEST_F(CsvTest, WhatIsInferredOfColumns) {
+    inputs.count = 3;
+    inputs.input[1] = Input("categories", AMP_DT_I32, {1});
+    std::string table = "id;n;mostly;word;empty;y\n";
+    for (int i = 0; i < 60; i++)
+        table += "row " + std::to_string(i) + ";" + std::to_string(i) + ".5;" + std::to_string(i) + ";" +
+                 (i % 2 ? "a" : "b") + ";;" + std::to_string(i % 3) + "\n";
+    ASSERT_EQ(Read(table, "", ",target=y,held=0"), 0);
+    const std::string text = data_schema(&data);
+    for (const char *line : {"\ndelimiter \";\"\n", "\nignore id\n", "\nnumber n mean", "\nnumber mostly mean",
+                             "\ncategory word values a b\n", "\nignore empty\n", "\ncategory y target values 0 1 2\n"})
+        EXPECT_NE(text.find(line), std::string::npos) << line << text;
+    data_close(&data);
+    inputs.input[2] = Input("class", AMP_DT_F32, {});
+    ASSERT_EQ(Read(table, "", ",target=y,held=0"), 0);
+    EXPECT_EQ(Values<float>(2)[2], 2) << "a number is fed as it is";
+    data_close(&data);
+    const size_t at = table.find("\nrow 7;7.5;") + 11;
+    ExpectFailure([&] { return Read(std::string(table).insert(at, "o"), "", ",target=y,held=0"); },
+                  "table.csv:9: column 3 (mostly): 'o7' is no number");
+}
+
+// The same mapping for other rows: evaluation and inference of another file take all of it.
+TEST_F(CsvTest, WhatWasDerivedIsKept) {
+    ASSERT_EQ(Read(kTable, kSchema), 0);
+    const std::string schema = data_schema(&data);
+    data_close(&data);
+    inputs.options.schema = schema.c_str();
+    inputs.options.schema_name = "kept";
+    ASSERT_EQ(Read("age,job,pay,bought\n40,cook,7,yes\n", "", "", PART_TEST), 0);
+    EXPECT_EQ(Values<float>(0), (std::vector<float>{0, 7}));
+    EXPECT_EQ(Values<int32_t>(1), (std::vector<int32_t>{2}));
+    EXPECT_EQ(Values<int32_t>(2), (std::vector<int32_t>{1}));
+    data_close(&data);
+    inputs.count = 2;
+    inputs.options.all = true;
+    ASSERT_EQ(Read("pay,age,job\n7,40,cook\n", "", "", PART_TEST), 0) << "no target is needed, and no order";
+    EXPECT_EQ(Values<float>(0), (std::vector<float>{0, 7}));
+    data_close(&data);
+    inputs.options = {};
+    ExpectFailure([&] { return Read(kTable, "", "", PART_TEST); }, "what training has derived is needed");
+    ExpectFailure([&] { return Read(kTable, kSchema, "", PART_TEST); },
+                  "does not say what was derived of the column 'age' in training");
+    ASSERT_EQ(Read(kTable, schema, "", PART_TEST), 0) << "a schema in a file does";
+}
+
+TEST_F(CsvTest, UnknownCategories) {
+    const std::string schema =
+        "amp csv 1\nheld 0\nnumber age mean 0 std 1\ncategory job values cook\nnumber pay mean 0 std "
+        "1\ncategory bought target values no yes\n";
+    ExpectFailure(
+        [&] { return Read(kTable, schema); },
+        "table.csv:3: column 2 (job): 'clerk' is none of the 1 values that were trained; correct it, or write "
+        "`unknown` in the column's line of the schema: then it counts as missing");
+    ASSERT_EQ(Read(kTable, std::string(schema).replace(schema.find("job "), 4, "job unknown ")), 0);
+    EXPECT_EQ(Values<int32_t>(1), (std::vector<int32_t>{1, 0, 1, 0}));
+    data_close(&data);
+    ExpectFailure(
+        [&] { return Read("age,job,pay,bought\n1,cook,1,maybe\n", schema); },
+        "table.csv:2: column 4 (bought): 'maybe' is none of the 2 values that were trained; correct it, or leave");
+}
+
+// Statistics are those of the trained rows, the same ones each time.
+TEST_F(CsvTest, HeldOutRowsDecideNothing) {
+    std::string table = "age,job,pay,bought\n";
+    for (int i = 0; i < 40; i++) table += std::to_string(i) + ",cook," + std::to_string(i) + ",no\n";
+    const std::string schema = std::string(kSchema).replace(strlen("amp csv 1\nheld "), 1, "0.25");
+    ASSERT_EQ(Read(table, schema), 0);
+    EXPECT_EQ(data.count, 30);
+    EXPECT_TRUE(data.has_test);
+    const std::vector<float> trained = Values<float>(0);
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < trained.size(); i += 2) sum += trained[i], squares += trained[i] * trained[i];
+    EXPECT_NEAR(sum, 0, 1e-5);
+    EXPECT_NEAR(squares / 30, 1, 1e-5);
+    const std::string kept = data_schema(&data);
+    data_close(&data);
+    inputs.options.schema = kept.c_str();
+    inputs.options.schema_name = "kept";
+    ASSERT_EQ(Read(table, "", "", PART_TEST), 0);
+    EXPECT_EQ(data.count, 10);
+    std::vector<bool> seen(40);
+    for (const std::vector<float> &rows : {trained, Values<float>(0)})
+        for (size_t i = 1; i < rows.size(); i += 2) {
+            EXPECT_FALSE(seen[static_cast<size_t>(rows[i])]) << "a row is in one part";
+            seen[static_cast<size_t>(rows[i])] = true;
+        }
+    data_close(&data);
+    ASSERT_EQ(Read(table + "1,cook,1,no\n", "", "", PART_TEST), 0);
+    EXPECT_EQ(data.count, 41) << "nothing was held out of another file";
+}
+
+TEST_F(CsvTest, AColumnSaysWhatIsHeldOut) {
+    const std::string table = "part,age,job,pay,bought\ntrain,1,a,1,x\ntest,2,a,2,x\ntrain,3,a,3,y\n";
+    const std::string schema = std::string(kSchema).replace(strlen("amp csv 1\n"), 6, "held where part is test");
+    ASSERT_EQ(Read(table, schema), 0);
+    EXPECT_EQ(data.count, 2);
+    const std::string kept = data_schema(&data);
+    data_close(&data);
+    ASSERT_EQ(Read(table, kept, "", PART_TEST), 0);
+    EXPECT_EQ(data.count, 1);
+    EXPECT_EQ(Values<float>(0)[1], 2);
+    data_close(&data);
+    ExpectFailure([&] { return Read(kTable, schema); }, "has no column 'part', which says what is held out");
+    ExpectFailure([&] { return Read("part,age,job,pay,bought\ntrain,1,a,1,x\n", schema); },
+                  "its column 'part' is 'test' in no row");
+}
+
+TEST_F(CsvTest, WhatIsHeldOutIsSaidOnce) {
+    inputs.options.held = 0.5;
+    ExpectFailure([&] { return Read(kTable, kSchema); }, "held and --eval-split both say what is held out");
+    ASSERT_EQ(Read(kTable, "", ",target=bought"), 0);
+    EXPECT_EQ(data.count, 2);
+    data_close(&data);
+    inputs.options = {};
+    ExpectFailure([&] { return Read(kTable, "", ",target=bought,held=4"); }, "of its 4 rows 4 would be held out");
+    ExpectFailure([&] { return Read(kTable, "", ",target=bought,held=no"); }, "held=no: a part such as 0.1");
+}
+
+// RFC 4180, and what spreadsheets write.
+TEST_F(CsvTest, Quoting) {
+    const std::vector<float> wanted = {1, 2, 3, 4};
+    EXPECT_EQ(Numbers("a,b\n1,2\n3,4\n", 2), wanted);
+    EXPECT_EQ(Numbers("a,b\r\n1,2\r\n3,4\r\n", 2), wanted);
+    EXPECT_EQ(Numbers("a,b\n1,2\n3,4", 2), wanted) << "no end of line at the end";
+    EXPECT_EQ(Numbers("\xef\xbb\xbf\"a\",b\n1,2\n3,4\n", 2), wanted) << "a byte order mark";
+    EXPECT_EQ(Numbers("a,b\n\"1\",2\n 3 , \"4\" \n\n\r\n", 2), wanted) << "spaces, empty lines";
+    EXPECT_EQ(Numbers("a;b\n1;2\n3;4\n", 2, "delimiter \";\"\n"), wanted);
+    EXPECT_EQ(Numbers("a\tb\n1\t2\n3\t4\n", 2, "delimiter tab\n"), wanted);
+    EXPECT_EQ(Numbers("b,a\n2,1\n4,3\n", 2), wanted) << "columns by their names";
+    EXPECT_EQ(Numbers("a,b\n-1e2,+2.5\n.5,4.\n", 2), (std::vector<float>{-100, 2.5f, 0.5f, 4}));
+    const std::string schema = "amp csv 1\nheld 0\nignore age\ncategory job\nignore pay\ncategory bought target\n";
+    inputs.count = 2;
+    inputs.model_inputs = 1;
+    inputs.train_inputs = 1;
+    inputs.input[0] = Input("job", AMP_DT_I32, {});
+    inputs.input[1] = Input("class", AMP_DT_I32, {});
+    ASSERT_EQ(Read("age,job,pay,bought\n,\"a,\"\"b\"\"\nc\",,x\n,\xc3\xa4,,y\n", schema), 0);
+    EXPECT_NE(strstr(data_schema(&data), "category job values \"a,\"\"b\"\"\nc\" \"\xc3\xa4\"\n"), nullptr)
+        << data_schema(&data);
+    const std::string kept = data_schema(&data);
+    data_close(&data);
+    ASSERT_EQ(Read("age,job,pay,bought\n,\"a,\"\"b\"\"\nc\",,x\n,\xc3\xa4,,y\n", kept), 0) << "what it writes it reads";
+    EXPECT_EQ(Values<int32_t>(0), (std::vector<int32_t>{1, 2}));
+}
+
+TEST_F(CsvTest, TablesThatAreWrong) {
+    const std::string head = "age,job,pay,bought\n", row = "20,cook,1,no\n";
+    ExpectTableError("", ": is empty; the first line names the columns");
+    ExpectTableError("\n\n", ": is empty");
+    ExpectTableError(head, ": has no rows after its first line");
+    ExpectTableError(head + row + "1,2,3\n", ":3: has 3 cells, and the first line 4 names; a cell with the delimiter");
+    ExpectTableError(head + row + "1,2,3,4,5\n", ":3: has 5 cells");
+    ExpectTableError(head + "20,\"co\nok\",1,no\nx,cook,1,no\n",
+                     ":4: column 1 (age): 'x' is no number; correct it, or");
+    ExpectTableError(head + "20,cook,inf,no\n", ":2: column 3 (pay): 'inf' is no number");
+    ExpectTableError(head + "20,cook,1e999,no\n", ":2: column 3 (pay): '1e999' is no number");
+    ExpectTableError(head + "\"1,234\",cook,1,no\n", ":2: column 1 (age): '1,234' is no number");
+    ExpectTableError(head + "0x10,cook,1,no\n", ":2: column 1 (age): '0x10' is no number");
+    ExpectTableError(head + row + "20,cook,1,\n", ":3: column 4 (bought): the target is missing; leave the row out");
+    ExpectTableError(head + row + "20,\"cook,1,no\n", ":3: cell 2: its quote is never closed");
+    ExpectTableError(head + "20,\"co\"ok,1,no\n", ":2: cell 2: something follows its closing quote");
+    ExpectTableError(head + "20,co\"ok,1,no\n", ":2: cell 2: a quote in a cell without quotes");
+    ExpectTableError(head + "20,co\rok,1,no\n", ":2: cell 2: a carriage return in a cell without quotes");
+    ExpectTableError(head + "20,co\xe9k,1,no\n", ":2: byte 0xe9 is no UTF-8 text; convert the file (iconv");
+    ExpectTableError(head + std::string("20,co\0k,1,no\n", 13), ":2: byte 0x00 is no UTF-8 text");
+    ExpectTableError("\xff\xfe"
+                     "a\0b\0",
+                     ": is UTF-16; save it as UTF-8");
+    ExpectTableError("\x1f\x8b\x08", ": is compressed; unpack it first");
+    ExpectTableError(row, ":1: column 1: '20' is no name; the first line names the columns");
+    ExpectTableError("age,job,pay,\n" + row, ":1: column 4: '' is no name");
+    ExpectTableError("age,job,age,bought\n" + row, ":1: columns 1 and 3 are both called 'age'");
+    ExpectTableError("age,job,bought\n1,a,x\n",
+                     ": has no column 'pay', which the schema names; its columns are age, job");
+    ExpectTableError("age,job,pay,bought,more\n1,a,2,x,3\n",
+                     ": its column 'more' is none of the schema; a line `ignore");
+    ExpectTableError(head + ",cook,1,no\n,cook,2,yes\n", ": column 1 (age) has no number in the rows that are trained");
+    ExpectTableError(head + "1,,1,no\n2,,2,yes\n", ": column 2 (job) has no value in the rows that are trained");
+}
+
+TEST_F(CsvTest, FilesThatAreNone) {
+    const auto read = [&](const std::string &spec) {
+        return [this, spec] { return data_read(&data, spec.c_str(), PART_TRAIN, &inputs); };
+    };
+    const std::string schema = ",schema=" + Write("schema", kSchema);
+    ExpectFailure(read("csv:" + folder + schema), folder + ": cannot read: Is a directory");
+    ExpectFailure(read("csv:" + folder + "/none" + schema), folder + "/none: cannot open: No such file");
+    ExpectFailure(read("csv:" + Write("t", kTable) + ",schema=" + folder + "/none"),
+                  "/none: cannot open: No such file");
+    ExpectFailure(read("csv:" + Write("t", kTable) + ",schema=" + folder), ": Is a directory");
+    ExpectFailure(read("csv:" + Write("t", kTable) + schema + ",target=x"), "schema= and target= are both given");
+    ExpectFailure(read("csv:" + Write("t", kTable) + ",mode=x"), "there is no option mode; there are schema=, target=");
+    if (!geteuid()) return; /* may read everything */
+    const std::string secret = Write("secret", kTable);
+    ASSERT_EQ(chmod(secret.c_str(), 0), 0);
+    ExpectFailure(read("csv:" + secret + schema), secret + ": cannot open: Permission denied");
+}
+
+TEST_F(CsvTest, SchemasThatAreWrong) {
+    const std::string head = "amp csv 1\n";
+    ExpectSchemaError("\n", ": is no schema: it does not begin with amp csv 1");
+    ExpectSchemaError(kTable, ": is no schema");
+    ExpectSchemaError("amp csv 2\n", ": is a schema of version 2; this amprun reads version 1");
+    ExpectSchemaError(head, ": says of no column what it is");
+    ExpectSchemaError(head + "text age\n", ":2: 'text': a line begins with number, category, ignore");
+    ExpectSchemaError(head + "\n# none\nnumber\n", ":4: the name of a column is missing");
+    ExpectSchemaError(head + "number age\nignore age\n", ":3: the column 'age' is there twice");
+    ExpectSchemaError(head + "number age values a\n", ":2: 'values' is said of no number");
+    ExpectSchemaError(head + "category job raw\n", ":2: 'raw' is said of no category");
+    ExpectSchemaError(head + "ignore job target\n", ":2: 'target' is said of no column that is ignored");
+    ExpectSchemaError(head + "number age mean x\n", ":2: mean is followed by a number, not by 'x'");
+    ExpectSchemaError(head + "number age mean 1 std 0\n", ":2: std is a number above 0");
+    ExpectSchemaError(head + "category job values\n", ":2: values is followed by at least one");
+    ExpectSchemaError(head + "category job values a b a\n", ":2: the value 'a' is there twice");
+    ExpectSchemaError(head + "held 1.5\n", ":2: held is a part such as 0.1");
+    ExpectSchemaError(head + "held 0.5 0.5\n", ":2: '0.5' is one word too many");
+    ExpectSchemaError(head + "delimiter ab\n", ":2: delimiter is followed by one character");
+    ExpectSchemaError(head + "number \"age\n", ":2: a quote is never closed");
+}
+
+TEST_F(CsvTest, SchemasThatDoNotFitTheModel) {
+    const std::string head = "amp csv 1\nheld 0\n";
+    const auto expect = [&](const std::string &schema, const std::string &wanted) {
+        ExpectFailure([&] { return Read(kTable, head + schema); }, wanted);
+    };
+    expect("number age\ncategory job\nignore pay\ncategory bought target\n",
+           "the model's input numbers takes 2 numbers per sample, and 1 come from the columns: age; change the model");
+    expect("number age\ncategory job\nnumber pay indicator\ncategory bought target\n",
+           "and 3 come from the columns: age, pay, pay (missing)");
+    expect("number age\ncategory job\nnumber pay\ncategory bought\n",
+           "the model's input categories takes 1 numbers per sample, and 2 come from the columns: job, bought");
+    expect("number age input years\ncategory job\nnumber pay\ncategory bought target\n",
+           "feeds the column 'age' to the input 'years', which buyers does not have");
+    inputs.bound[1] = 2;
+    expect(
+        "number age\ncategory job\nnumber pay\ncategory bought target\n",
+        "column 2 (job) has 3 ids, of which 0 means missing, but the model's input categories takes ids from 0 to 1");
+    inputs.bound[1] = 0;
+    inputs.input[1] = Input("more", AMP_DT_F32, {2});
+    expect("number age\nignore job\nnumber pay\ncategory bought target\n",
+           "the column 'age' would feed 2 inputs of buyers; say which in the schema (`input NAME`)");
+    inputs.input[1] = Input("age", AMP_DT_I32, {});
+    inputs.input[0] = Input("numbers", AMP_DT_F32, {1});
+    expect("number age\nignore job\nnumber pay\ncategory bought target\n",
+           "does not fit the model's input age, which is i32; `raw` feeds a number as it is");
+    expect("number age\ncategory job\nnumber pay\ncategory bought target\n",
+           "the column 'job', a category, feeds no input of buyers; say which in the schema (`input NAME`), or leave "
+           "it out");
+}
+
+TEST_F(CsvTest, InputsByNameAndMissingOnes) {
+    inputs.count = inputs.model_inputs = 3;
+    inputs.train_inputs = 0;
+    inputs.input[0] = Input("pay", AMP_DT_F32, {});
+    inputs.input[1] = Input("rest", AMP_DT_F32, {2});
+    inputs.input[2] = Input("missing", AMP_DT_F32, {2});
+    const std::string without =
+        "amp csv 1\nheld 0\nnumber age raw indicator\nignore job\nnumber pay raw\nignore bought\n";
+    ASSERT_EQ(Read(kTable, without), 0);
+    EXPECT_EQ(Values<float>(0), (std::vector<float>{1, 2, 3, 6}));
+    EXPECT_EQ(Values<float>(1), (std::vector<float>{20, 0, 40, 0, 40, 1, 60, 0}));
+    EXPECT_EQ(Values<float>(2), (std::vector<float>{0, 0, 0, 0, 1, 0, 0, 0}));
+    data_close(&data);
+    inputs.input[2] = Input("age_missing", AMP_DT_F32, {1});
+    ASSERT_EQ(Read(kTable, without), 0);
+    EXPECT_EQ(Values<float>(2), (std::vector<float>{0, 0, 1, 0}));
+}
+
+TEST_F(CsvTest, ErrorsNameTheLine) {
+    ASSERT_EQ(Read(kTable, kSchema), 0);
+    amp_error err = {};
+    snprintf(err.message, sizeof err.message, "input class, sample 1: index 9");
+    const int64_t index[] = {0, 3};
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(data_report(&data, index, 2, &err), 1);
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("input class, line 5: index 9\n"), std::string::npos);
+}
+
+} // namespace

@@ -1,0 +1,99 @@
+/* csv_infer.c: see csv_infer.h. */
+#include "tools/amprun/csv_infer.h"
+
+#include <math.h>
+
+#include "base/file.h"
+#include "tools/amprun/amprun.h"
+#include "tools/amprun/csv_table.h"
+#include "tools/amprun/csv_text.h"
+
+enum { FEW_CLASSES = 20, MANY_WORDS = 20 };
+
+typedef struct Guess { /* of a column */
+    const char *name;
+    int missing, numbers, whole, words, different;
+    Table seen;
+} Guess;
+
+typedef VEC(Guess) Guesses;
+
+static void look_at(Arena *a, Guess *g, const CsvSchema *s, const char *cell) {
+    double v;
+    if (csv_schema_is_missing(s, cell)) {
+        g->missing++;
+        return;
+    }
+    if (!csv_number(cell, &v)) g->words++;
+    else g->numbers++, g->whole += v == floor(v);
+    if (table_get(&g->seen, cell)) return;
+    table_set(a, &g->seen, arena_strdup(a, cell), g);
+    g->different++;
+}
+
+static int look_at_rows(Arena *a, CsvReader *r, const CsvSchema *s, Guesses *guesses) {
+    int more = csv_next(r);
+    if (more < 0) return 1;
+    if (!more) return report_text("%s: is empty; the first line names the columns", r->path);
+    for (int i = 0; i < r->cells.len; i++) {
+        Guess g = {.name = arena_strdup(a, r->cells.data[i].text)};
+        vec_push(a, guesses, g);
+    }
+    while ((more = csv_next(r)) > 0) /* a row of another length is refused when it is read */
+        for (int i = 0; i < r->cells.len && i < guesses->len; i++)
+            look_at(a, &guesses->data[i], s, r->cells.data[i].text);
+    return more < 0;
+}
+
+static CsvKind kind_of(const Guess *g, bool target, int is_class) {
+    int there = g->numbers + g->words;
+    bool number = g->numbers >= 0.9 * there;
+    if (!there) return CSV_IGNORE;
+    if (target && is_class >= 0) return is_class ? CSV_CATEGORY : CSV_NUMBER;
+    if (target) return number && (g->whole < g->numbers || g->different > FEW_CLASSES) ? CSV_NUMBER : CSV_CATEGORY;
+    if (number) return CSV_NUMBER;
+    return g->different > MANY_WORDS && g->different > there / 2 ? CSV_IGNORE : CSV_CATEGORY;
+}
+
+static int find_target(const Guesses *guesses, const char *path, const CsvHints *h) {
+    for (int i = 0; h->target && i < guesses->len; i++)
+        if (!strcmp(guesses->data[i].name, h->target)) return i;
+    if (h->target) {
+        report_text("%s: has no column '%s', which target= names", path, h->target);
+        return -2;
+    }
+    return h->last ? guesses->len - 1 : -1;
+}
+
+static int make_columns(CsvSchema *s, Arena *a, const char *path, const Guesses *guesses, const CsvHints *h) {
+    int target = find_target(guesses, path, h);
+    if (target < -1) return 1;
+    for (int i = 0; i < guesses->len; i++) {
+        const Guess *g = &guesses->data[i];
+        CsvColumn c = {.name = g->name, .kind = kind_of(g, i == target, h->target_is_class), .std = 1};
+        c.target = i == target && c.kind != CSV_IGNORE;
+        c.raw = c.target && c.kind == CSV_NUMBER;
+        if (csv_schema_find(s, c.name)) continue; /* refused when the header is read */
+        vec_push(a, &s->columns, c);
+    }
+    return 0;
+}
+
+int csv_infer(CsvSchema *s, Arena *a, const char *path, const CsvHints *hints) {
+    amp_error err = {0};
+    CsvReader r;
+    Guesses guesses = {0};
+    char *text = NULL;
+    size_t size = 0;
+    Arena *cells = arena_child(a), *words = arena_child(a);
+    csv_schema_init(s, a);
+    if (amp_file_read(path, 0, NULL, &text, &size, &err)) return report(&err);
+    s->delimiter = csv_guess_delimiter(text, size);
+    int failed = csv_open(&r, cells, path, text, size, s->delimiter) || look_at_rows(words, &r, s, &guesses);
+    for (int i = 0; i < guesses.len; i++) guesses.data[i].name = arena_strdup(a, guesses.data[i].name);
+    failed = failed || make_columns(s, a, path, &guesses, hints);
+    amp_free(NULL, text, size + 1);
+    arena_free(words);
+    arena_free(cells);
+    return failed;
+}

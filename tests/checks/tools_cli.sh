@@ -732,7 +732,7 @@ completes() {
         echo "${COMPREPLY[*]}"' - "$work/complete.$1.bash" "$@")"
 }
 completes 'train' amprun tr
-completes '--save --save-best' amprun train --sa
+completes '--save --save-like --save-best' amprun train --sa
 completes '' amprun info --sa
 completes 'portable' amprun train m.so --isa p
 completes '--json' amprun info --j

@@ -29,6 +29,7 @@ struct amp_safetensors {
     size_t owned_bytes;
     amp_file_reader reader; /* of a file whose data is not in memory; else fd -1 */
     uint64_t data_start;    /* byte of the file that follows its header */
+    uint64_t data_bytes;
     char *path;
     size_t path_bytes;
     amp_json_document *header;
@@ -106,7 +107,7 @@ static amp_status read_header(TensorReader *r) {
     AMP_TRY(check_padding(r, text, (size_t)length));
     f->data_start = LENGTH_BYTES + length;
     r->buffer = f->reader.fd < 0 ? text + length : NULL;
-    r->buffer_size = r->size - f->data_start;
+    r->buffer_size = f->data_bytes = r->size - f->data_start;
     amp_json_limits limits = {.depth = 3, .values = most_values((size_t)length)};
     amp_error why = {0};
     amp_status status = amp_json_parse(text, (size_t)length, &limits, &f->allocator, &f->header, &why);
@@ -345,6 +346,24 @@ amp_status amp_safetensors_read(const amp_safetensors *f, const amp_tensor_view 
     if (f->reader.fd >= 0)
         return amp_file_reader_read(&f->reader, f->path, f->data_start + v->begin + from, to, bytes, err);
     if (bytes) memcpy(to, (const char *)v->data + from, bytes);
+    return AMP_OK;
+}
+
+amp_status amp_safetensors_hold(amp_safetensors *f, amp_error *err) {
+    size_t bytes = (size_t)f->data_bytes;
+    if (f->reader.fd < 0) return AMP_OK;
+    char *data = amp_alloc(&f->allocator, bytes);
+    if (!data && bytes) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for its %zu bytes", f->path, bytes);
+    amp_status status = amp_file_reader_read(&f->reader, f->path, f->data_start, data, bytes, err);
+    if (!status) status = amp_safetensors_check_unchanged(f, err);
+    if (status) {
+        amp_free(&f->allocator, data, bytes);
+        return status;
+    }
+    f->owned = data;
+    f->owned_bytes = bytes;
+    for (int32_t i = 0; i < f->count; i++) f->views[i].data = data + f->views[i].begin;
+    amp_file_reader_close(&f->reader);
     return AMP_OK;
 }
 

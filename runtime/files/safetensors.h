@@ -42,6 +42,9 @@ void amp_safetensors_close(amp_safetensors *file);
 /* |bytes| bytes of a tensor of |file|, from byte |from| of it on, however the file was opened.  AMP_IO. */
 amp_status amp_safetensors_read(const amp_safetensors *file, const amp_tensor_view *tensor, size_t from, void *to,
                                 size_t bytes, amp_error *err);
+/* Reads the data that is not in memory yet, so that nothing of the file can fail any more, and closes it.  AMP_IO,
+ * AMP_OUT_OF_MEMORY: it is as it was. */
+amp_status amp_safetensors_hold(amp_safetensors *file, amp_error *err);
 /* AMP_IO where a file of which the header alone was read was written to since. */
 amp_status amp_safetensors_check_unchanged(const amp_safetensors *file, amp_error *err);
 

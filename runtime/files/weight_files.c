@@ -329,6 +329,14 @@ amp_status amp_weight_files_read(const amp_weight_files *f, int32_t index, size_
     return amp_safetensors_read(f->shards[t->shard].file, t->view, from, to, bytes, err);
 }
 
+amp_status amp_weight_files_hold_small(amp_weight_files *f, amp_error *err) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < f->count; i++) bytes += f->tensors[i].view->bytes;
+    if (bytes > AMP_WEIGHTS_HELD) return AMP_OK;
+    for (int32_t i = 0; i < f->shard_count; i++) AMP_TRY(amp_safetensors_hold(f->shards[i].file, err));
+    return AMP_OK;
+}
+
 amp_status amp_weight_files_check_unchanged(const amp_weight_files *f, amp_error *err) {
     for (int32_t i = 0; i < f->shard_count; i++) AMP_TRY(amp_safetensors_check_unchanged(f->shards[i].file, err));
     return AMP_OK;

@@ -16,8 +16,10 @@ static bool has_fresh(const amp_weight_match *m) {
     return false;
 }
 
-static amp_status load_match(amp_params *p, const amp_weight_match *m, amp_weights_report *report, amp_error *err) {
+static amp_status load_match(amp_params *p, amp_weight_files *files, const amp_weight_match *m,
+                             amp_weights_report *report, amp_error *err) {
     AMP_TRY(amp_weight_report(m, err));
+    AMP_TRY(amp_weight_files_hold_small(files, err));
     AMP_TRY(amp_weight_check_range(m, err));
     if (has_fresh(m)) AMP_TRY(amp_params_reach_host(p, err)); /* their values of now */
     amp_status status = amp_weight_load(m, p->states, report, err);
@@ -25,7 +27,7 @@ static amp_status load_match(amp_params *p, const amp_weight_match *m, amp_weigh
     return status;
 }
 
-static amp_status load_files(amp_params *p, const amp_weight_files *files, const amp_weights_options *options,
+static amp_status load_files(amp_params *p, amp_weight_files *files, const amp_weights_options *options,
                              amp_weights_report *report, amp_error *err) {
     amp_state_list list;
     amp_weight_match match;
@@ -33,7 +35,7 @@ static amp_status load_files(amp_params *p, const amp_weight_files *files, const
     AMP_TRY(amp_state_list_make(&list, p->model, AMP_FILE_OF_PARAMS, &p->model->allocator, err));
     amp_status status = amp_weight_match_make(&match, &list, files, options, err);
     if (!status) {
-        status = load_match(p, &match, &made, err);
+        status = load_match(p, files, &match, &made, err);
         amp_weight_match_free(&match);
     }
     if (!status && report) *report = made;

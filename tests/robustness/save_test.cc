@@ -69,6 +69,13 @@ ssize_t read(int fd, void *data, size_t size) {
     }
     return syscall(SYS_read, fd, data, size);
 }
+ssize_t pread(int fd, void *data, size_t size, off_t at) {
+    if (Fails(READ)) {
+        if (errno) return -1;
+        size = size > 1 ? size / 2 : size;
+    }
+    return syscall(SYS_pread64, fd, data, size, at);
+}
 int fsync(int fd) { return Fails(FSYNC) && errno ? -1 : (int)syscall(SYS_fsync, fd); }
 int close(int fd) {
     if (!Fails(CLOSE) || !errno) return (int)syscall(SYS_close, fd);

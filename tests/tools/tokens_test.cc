@@ -117,6 +117,7 @@ TEST_F(TokensTest, OptionsOfTheCallDecideWhereTheSpecSaysNothing) {
     inputs.options.held = 0.5;
     ASSERT_EQ(Read(Counting(200)), 0);
     EXPECT_EQ(data.tokens.count, 100);
+    data_close(&data);
     ExpectFailure([&] { return Read(Counting(200), ",held=0.1"); }, "held= and --eval-split both say");
 }
 

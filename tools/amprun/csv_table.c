@@ -8,7 +8,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "tools/amprun/data.h"
+#include "tools/amprun/amprun.h"
+#include "tools/amprun/shuffle.h"
 
 enum { ROWS_LIMIT = INT32_MAX / 2 };
 

@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/random.h"
 #include "tools/amprun/csv.h"
 #include "tools/amprun/data_arrays.h"
+#include "tools/amprun/shuffle.h"
 #include "tools/amprun/tokens.h"
 
 /* ---- datasets ---------------------------------------------------------------------------------------------------- */
@@ -209,19 +208,4 @@ int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_err
     char place[64];
     return report_text("%s: %.*s%s%s", d->spec, (int)(at - err->message), err->message,
                        place_of(d, index[sample], place), end);
-}
-
-/* ---- the order of samples ---------------------------------------------------------------------------------------- */
-
-void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch) {
-    uint32_t path = amp_hash32("data.shuffle");
-    for (int64_t i = 0; i < count; i++) order[i] = i;
-    for (int64_t i = count - 1; i > 0; i--) {
-        uint64_t word = amp_random_u32(seed, path, (uint32_t)epoch, 0, (uint64_t)i);
-        int64_t j = (int64_t)((word * (uint64_t)(i + 1)) >>
-                              32); /* Lemire 2019, without the rejection: the bias is below 2^-16 */
-        int64_t swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
-    }
 }

@@ -109,10 +109,6 @@ void data_describe_infinite(const Dataset *d, void *const *batch, char *text, si
 /* Reports an error of a call on such a batch, with its "sample K" as the one of the file; returns 1. */
 int data_report(const Dataset *d, const int64_t *index, int64_t n, const amp_error *err);
 
-/* Fills order[0 .. count) with a permutation, a function of (seed, epoch) alone (Fisher and Yates, drawn from
- * Philox). */
-void shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch);
-
 #ifdef __cplusplus
 }
 #endif

@@ -289,6 +289,7 @@ TEST_F(CsvTest, SchemasThatAreWrong) {
     const std::string head = "amp csv 1\n";
     ExpectSchemaError("\n", ": is no schema: it does not begin with amp csv 1");
     ExpectSchemaError(kTable, ": is no schema");
+    ExpectSchemaError(std::string("amp csv 1\nnumber a\0b\n", 21), ": is no schema: it has a byte 0 in it");
     ExpectSchemaError("amp csv 2\n", ": is a schema of version 2; this amprun reads version 1");
     ExpectSchemaError(head, ": says of no column what it is");
     ExpectSchemaError(head + "text age\n", ":2: 'text': a line begins with number, category, ignore");

@@ -8,11 +8,12 @@
 #include "tools/amprun/csv_table.h"
 #include "tools/amprun/csv_text.h"
 
-enum { FEW_CLASSES = 20, MANY_WORDS = 20 };
+enum { FEW_CLASSES = 20, MANY_WORDS = 20, COUNTED_ROWS = 10000 };
 
 typedef struct Guess { /* of a column */
     const char *name;
-    int missing, numbers, whole, words, different;
+    int missing, numbers, whole, words;
+    int counted, different; /* of the first cells that are there: how many, and how many different ones */
     Table seen;
 } Guess;
 
@@ -26,6 +27,8 @@ static void look_at(Arena *a, Guess *g, const CsvSchema *s, const char *cell) {
     }
     if (!csv_number(cell, &v)) g->words++;
     else g->numbers++, g->whole += v == floor(v);
+    if (g->counted == COUNTED_ROWS) return;
+    g->counted++;
     if (table_get(&g->seen, cell)) return;
     table_set(a, &g->seen, arena_strdup(a, cell), g);
     g->different++;
@@ -52,7 +55,7 @@ static CsvKind kind_of(const Guess *g, bool target, int is_class) {
     if (target && is_class >= 0) return is_class ? CSV_CATEGORY : CSV_NUMBER;
     if (target) return number && (g->whole < g->numbers || g->different > FEW_CLASSES) ? CSV_NUMBER : CSV_CATEGORY;
     if (number) return CSV_NUMBER;
-    return g->different > MANY_WORDS && g->different > there / 2 ? CSV_IGNORE : CSV_CATEGORY;
+    return g->different > MANY_WORDS && g->different > g->counted / 2 ? CSV_IGNORE : CSV_CATEGORY;
 }
 
 static int find_target(const Guesses *guesses, const char *path, const CsvHints *h) {

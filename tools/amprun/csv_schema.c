@@ -191,6 +191,7 @@ static int take_line(Words *w, CsvSchema *s) {
 int csv_schema_parse(CsvSchema *s, Arena *a, const char *name, const char *text, size_t size) {
     Words w = {.arena = a, .name = name, .at = text, .end = text + size, .next_line = 1};
     csv_schema_init(s, a);
+    if (strlen(text) != size) return report_text("%s: is no schema: it has a byte 0 in it", name);
     if (size >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) w.at += 3;
     if (read_line(&w)) return 1;
     if (w.words.len != 3 || strcmp(w.words.data[0], "amp") || strcmp(w.words.data[1], "csv"))

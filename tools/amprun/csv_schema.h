@@ -57,7 +57,7 @@ typedef struct CsvSchema {
 
 /* Nothing but what is taken for missing. */
 void csv_schema_init(CsvSchema *s, Arena *a);
-/* Reports and returns 1 where |text| is none; |name| names it. */
+/* Reports and returns 1 where |text|, which ends with a NUL that |size| does not count, is none; |name| names it. */
 int csv_schema_parse(CsvSchema *s, Arena *a, const char *name, const char *text, size_t size);
 /* As text, in the arena. */
 const char *csv_schema_text(const CsvSchema *s, Arena *a);

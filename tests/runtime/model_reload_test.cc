@@ -28,11 +28,12 @@ namespace {
 
 // The tiny model under another name of four letters, with its hash.
 std::string Named(const std::string &name) {
-    std::string bytes = ReadAll("tests/runtime/tiny_model.so"), from = std::string("\0tiny\0", 6);
-    size_t at = bytes.find(from), hash_at, length;
-    EXPECT_NE(at, std::string::npos);
+    std::string bytes = ReadAll("tests/runtime/tiny_model.so"), from = std::string("tiny\0", 5);
+    size_t hash_at = 0, length = 0, found = 0;
     EXPECT_EQ(name.size(), 4u);
-    bytes.replace(at + 1, 4, name);
+    // Linkers may keep it as the end of a longer string.
+    for (size_t at = 0; (at = bytes.find(from, at)) != std::string::npos; found++) bytes.replace(at, 4, name);
+    EXPECT_GT(found, 0u);
     EXPECT_EQ(amp_elf_section(bytes.data(), bytes.size(), AMP_MODEL_HASH_SECTION, &hash_at, &length, nullptr), AMP_OK);
     memset(&bytes[hash_at], 0, length);
     uint8_t hash[32];

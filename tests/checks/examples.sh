@@ -151,4 +151,20 @@ for program in "$work/embed_cpp" "$bin/examples/embed_cpp/embed_cpp"; do
 done
 run 1 "$work/embed_cpp" "$work/none"
 says 'embed_cpp: ' "$work/none/sectors.so"
+
+# gpt: a sentence, learnt by heart
+line=$(command_of gpt cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+python3 -c 'print("the quick brown fox jumps over the lazy dog. " * 200, end="")' >"$work/fox.txt"
+run 0 "$bin/tools/ampc" examples/gpt/bytes.amp -D T=16 -D C=32 -D L=1 -D H=2 -D STEPS=200 --isa portable -o "$work/bytes.so"
+run 0 "$bin/tools/amprun" train "$work/bytes.so" --data "tokens:$work/fox.txt" --batch 32 --steps 200 --quiet --save "$work/bytes.safetensors"
+for program in "$work/sample" "$bin/examples/gpt/sample"; do
+    run 0 bash -c 'printf "the quick" | "$1" "$2/bytes.so" "$2/bytes.safetensors" 60 0.1' - "$program" "$work"
+    says 'the quick brown fox jumps over the lazy dog. the quick brown'
+done
+run 1 "$work/sample" "$work/mlp.so" "$work/bytes.safetensors"
+says 'sample: mlp: input 0 is x: f32[N, 784]; the program was written for i32[N, 784]'
+run 2 "$work/sample"
+says 'usage: sample MODEL.so'
+run 0 "$bin/tools/ampc" examples/gpt/gpt2.amp -D V=50 -D T=8 -D C=16 -D L=2 -D H=2 --isa portable -o "$work/gpt2.so"
 finish

@@ -9,6 +9,7 @@ import sys
 
 import ampc_tools as tools
 import compare_autocast
+import example_twins
 import harness
 
 ORACLE = os.path.join(tools.ROOT, "tests/parity/oracle/torch_autocast_oracle.py")
@@ -18,6 +19,8 @@ SMALL = os.path.join(tools.MODELS, "mlp_16_32_10.amp")
 SMALL_CNN = os.path.join(tools.MODELS, "cnn_16.amp")
 MODELS = {tools.MLP: "mlp", SMALL: "small", tools.CNN: "cnn", SMALL_CNN: "small_cnn",
           os.path.join(tools.MODELS, "tied_tokens.amp"): "tied_tokens"}
+EXAMPLE_TWINS = os.path.join(tools.ROOT, "tests/parity/example_twins.py")
+EXAMPLES = {os.path.join(tools.ROOT, "examples/gpt/gpt2.amp"): ("gpt2", {**example_twins.GPT_SIZES, "P": 0.0})}
 COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 
@@ -25,12 +28,15 @@ LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 @functools.cache
 def both_sides(model, policy):
     """(our dump, the oracle's rows)"""
-    rows = tools.run(sys.executable, ORACLE, "graph", "--module", f"{TWIN}:{MODELS[model]}", "--autocast", LOW[policy])
-    return tools.dump(model, "autodiff", "--policy", policy), [json.loads(line) for line in rows.splitlines()]
+    twin, defines = EXAMPLES.get(model, (MODELS.get(model), {}))
+    file = EXAMPLE_TWINS if model in EXAMPLES else TWIN
+    rows = tools.run(sys.executable, ORACLE, "graph", "--module", f"{file}:{twin}", "--autocast", LOW[policy])
+    options = [word for name, value in defines.items() for word in ("-D", f"{name}={value}")]
+    return tools.dump(model, "autodiff", "--policy", policy, *options), [json.loads(line) for line in rows.splitlines()]
 
 
 def check_live(tally, options):
-    for model in MODELS:
+    for model in [*MODELS, *EXAMPLES]:
         for policy in LOW:
             text, rows = both_sides(model, policy)
             ours, theirs = compare_autocast.both_graphs(text, rows)

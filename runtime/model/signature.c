@@ -106,6 +106,7 @@ static amp_status compare_list(const List *l, const char *text, size_t size, amp
         put_item(has, &item);
         if (length >= ITEM_MAX || !is_item(text, length, has)) {
             size_t blank = strspn(text, " \t\n"), shown = length < ITEM_MAX ? length : ITEM_MAX;
+            while (shown > blank && strchr(" \t\n", text[shown - 1])) shown--;
             return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: %s %d is %s; the program was written for %.*s",
                             l->model->desc.name, l->what, i, has, (int)(shown - (blank < shown ? blank : shown)),
                             text + blank);

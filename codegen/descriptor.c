@@ -174,12 +174,22 @@ static void put_optimizers(TableWriter *x) {
     if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
 }
 
+static bool has_batches(const Module *m) {
+    for (int i = 0; i < m->funcs.len; i++)
+        for (int j = 0; j < m->funcs.data[i]->body.len; j++) {
+            const Op *o = ir_op_at(m->funcs.data[i], j);
+            if (o->code == OP_batch_contract && ir_is_product(o)) return true;
+        }
+    return false;
+}
+
 static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_length, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
                     "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
                     ".struct_size = sizeof(amp_model_desc),\n    "
-                    ".required_features = AMP_REQUIRED, ");
+                    ".required_features = AMP_REQUIRED");
+    text_puts(x->t, has_batches(m) ? " | AMP_MODEL_NEEDS_BATCH, " : ", ");
     table_put_field(x->t, "name", m->name);
     table_put_field(x->t, "compiler_version", AMP_VERSION);
     table_put_field(x->t, "target", targets[0]->name);

@@ -349,7 +349,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_window_sum] = {.by_memory = true},
     [OP_window_max_grad] = {.by_memory = true},
     [OP_window_sum_grad] = {.by_memory = true},
-    [OP_batch_contract] = {.by_memory = true},
+    [OP_batch_contract] = {.build = build_product, .by_memory = true},
     [OP_conv] = {.build = build_product, .by_memory = true},
     [OP_conv_data] = {.build = build_product, .by_memory = true},
     [OP_conv_weight] = {.build = build_product, .by_memory = true},

@@ -85,10 +85,16 @@ static Val behind_views(const Walk *w, Val v) {
 
 static bool is_made_in_registers(const Walk *w, Val v) { return w->values[behind_views(w, v).id].made; }
 
+Val walk_product_source(const Walk *w, Val v) {
+    while (w->values[v.id].made && target_moves_on_load(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
+    return v;
+}
+
 int walk_memory_operand(const Walk *w, const Op *o, int n) {
     Val v = o->in[n];
     if (!ir_is_product(o)) v = behind_views(w, v);
     else if (w->values[v.id].made && target_rounds_on_load(w->f, ir_def(w->f, v))) v = ir_def(w->f, v)->in[0];
+    else v = walk_product_source(w, v);
     return w->values[v.id].made ? -1 : find_readable(w, v);
 }
 

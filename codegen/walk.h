@@ -89,6 +89,8 @@ bool walk_reads(const Walk *w, const Op *o, int n);
 bool walk_is_indirect(const Walk *w, const Op *o);
 /* The operand that holds what |o| reads from memory as its |n|th input; -1. */
 int walk_memory_operand(const Walk *w, const Op *o, int n);
+/* What is in memory of a product's operand: itself, or what the kernel reads at strides (target_moves_on_load). */
+Val walk_product_source(const Walk *w, Val v);
 /* The rows of a value with one element per segment and column. */
 Dim walk_segments(const Walk *w);
 int walk_number(const Walk *w, Val v);

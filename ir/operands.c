@@ -76,6 +76,7 @@ bool legal_types(const Func *f, const Op *o, int level) {
 static bool is_convolution(Opcode code) { return code == OP_conv || code == OP_conv_data || code == OP_conv_weight; }
 
 bool ir_is_product(const Op *o) {
+    if (o->code == OP_batch_contract) return ir_attr(o, "packed")->b;
     return o->code == OP_contract || (is_convolution(o->code) && ir_attr(o, "groups")->i == 1);
 }
 

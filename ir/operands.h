@@ -20,7 +20,8 @@ bool legal_types(const Func *f, const Op *o, int level);
 
 /* ---- access ------------------------------------------------------------------------------------------------------ */
 
-/* contract, and conv, conv_data, conv_weight without groups: the runtime makes the sums, tile by tile. */
+/* contract, batch_contract where it is packed, and conv, conv_data, conv_weight without groups: the runtime makes the
+ * sums, tile by tile. */
 bool ir_is_product(const Op *o);
 
 /* A reshape that keeps rows x cols, an expand of what fits an elementwise op anyway: nothing moves. */

@@ -18,6 +18,7 @@ typedef struct Target {
     bool has_tiles;      /* products read operands in tiles, which their makers write; false: everything is row-major */
     bool rounds_on_load; /* products round an f32 input to a narrower type as they load it */
     bool reuses_operands; /* a result may take the memory of an operand of its kernel */
+    bool reads_strides;   /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
     /* The form in which a product reads operand |i| (0: A, 1: B): the tables of docs/design/kernels.md. */
     Form (*product_form)(const Func *f, const Op *product, int i);
@@ -43,6 +44,10 @@ Form target_product_form(const Func *f, const Op *product, int i);
 /* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it
  * (passes/kernels/fuse.c), each product's kernel has its own. */
 bool target_rounds_on_load(const Func *f, const Op *o);
+
+/* Whether |o|, in the kernel of a product and before it, is how the product reads its operand: reshape, permute, slice
+ * or expand, on a target that reads at strides. */
+bool target_moves_on_load(const Func *f, const Op *o);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ir/strided.h"
 
 /* ---- processors -------------------------------------------------------------------------------------------------- */
 
@@ -36,11 +37,17 @@ static Form convolution_form(const Func *f, const Op *o, int i) {
     return form;
 }
 
+/* In rows: what needs packing is packed by the thread that reads it. */
+static Form batch_form(const Func *f, const Op *o, int i) {
+    return (Form){LAYOUT_ROWS, ir_dtype(f, o->in[i]) == AMP_DT_BF16 ? AMP_DT_BF16 : AMP_DT_F32};
+}
+
 static Form cpu_product_form(const Func *f, const Op *o, int i) {
+    if (o->code == OP_batch_contract) return batch_form(f, o, i);
     return o->code == OP_contract ? contract_form(f, o, i) : convolution_form(f, o, i);
 }
 
-const Target target_cpu = {.name = "cpu", .has_tiles = true, .product_form = cpu_product_form};
+const Target target_cpu = {.name = "cpu", .has_tiles = true, .reads_strides = true, .product_form = cpu_product_form};
 
 /* ---- NVIDIA's GPUs (docs/design/cuda.md) ------------------------------------------------------------------------- */
 
@@ -88,4 +95,8 @@ bool target_rounds_on_load(const Func *f, const Op *o) {
     Dtype to = ir_dtype(f, o->out[0]);
     return ir_value(f, o->in[0])->kind == VAL_INPUT && ir_dtype(f, o->in[0]) == AMP_DT_F32 &&
            (to == AMP_DT_F16 || to == AMP_DT_BF16 || to == AMP_DT_TF32);
+}
+
+bool target_moves_on_load(const Func *f, const Op *o) {
+    return ir_moves_by_stride(o) && target_of(f->module)->reads_strides;
 }

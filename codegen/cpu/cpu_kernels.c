@@ -4,6 +4,7 @@
 
 #include "amp/model_abi.h"
 #include "codegen/cpu/cpu.h"
+#include "ir/strided.h"
 #include "ir/words.h"
 #include "targets/target.h"
 
@@ -161,7 +162,7 @@ static KernelArrays put_kernel_arrays(const Tables *x, const Walk *w, int kernel
 /* The position of a product's operand among the kernel's, in the one form that its product reads. */
 static int product_operand(const Walk *w, const Op *product, int i) {
     Form form = target_product_form(w->f, product, i);
-    return walk_find_operand(w, product->in[i], form.layout, form.storage);
+    return walk_find_operand(w, walk_product_source(w, product->in[i]), form.layout, form.storage);
 }
 
 static const Op *find_product(const Walk *w) {
@@ -187,6 +188,57 @@ static void put_window(Tables *x, const Walk *w, const Op *o) {
                 (long long)g.padding[0], (long long)g.padding[1], (long long)g.dilation[0], (long long)g.dilation[1]);
 }
 
+/* ---- batches of products ----------------------------------------------------------------------------------------- */
+
+/* |v| in terms of what the kernel reads; false: there are no strides, which fuse has made sure of. */
+static bool find_strided(const Walk *w, Val v, Strided *out) {
+    Strided operand;
+    const Op *o = w->values[v.id].made ? ir_def(w->f, v) : NULL;
+    if (!o || !target_moves_on_load(w->f, o)) return ir_strided_dense(w->f, v, out);
+    return find_strided(w, o->in[0], &operand) && ir_strided_result(w->f, o, &operand, out);
+}
+
+static void put_strides(Text *t, char name, const Strided *x, Dim pitch) {
+    text_printf(t, ", .%c = {.offset = %lld, .pitch = ", name, (long long)x->offset);
+    table_put_dim(t, pitch);
+    text_puts(t, ", .strides = {");
+    for (int i = 0; i < x->shape.rank - 2; i++) {
+        if (i) text_puts(t, ", ");
+        table_put_dim(t, x->stride[i]);
+    }
+    text_puts(t, "}}");
+}
+
+static amp_status put_batch(Tables *x, const Walk *w, const Op *o, int a, int b) {
+    Strided at[2];
+    bool transposed[2];
+    Dim pitch[2];
+    const Shape *s = ir_shape(w->f, o->out[0]);
+    for (int i = 0; i < 2; i++) {
+        if (!find_strided(w, o->in[i], &at[i]) || !ir_strided_matrix(&at[i], &transposed[i], &pitch[i]))
+            return amp_fail(x->rows->err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[i]);
+        transposed[i] = transposed[i] != ir_attr(o, i ? "tb" : "ta")->b;
+    }
+    const Shape *first = ir_shape(w->f, o->in[0]);
+    text_printf(x->rows->t,
+                ", .product = {.operand = %d, .a_transposed = %d, .b_transposed = %d, .a = %d, .b = %d, .k = ",
+                walk_operand(w, a)->storage, transposed[0], transposed[1], a, b);
+    table_put_dim(x->rows->t, first->d[first->rank - (ir_attr(o, "ta")->b ? 2 : 1)]);
+    text_printf(x->rows->t, "}, .batch = {.is_batch = 1, .rank = %d, .dims = {", s->rank - 2);
+    for (int i = 0; i < s->rank - 2; i++) {
+        if (i) text_puts(x->rows->t, ", ");
+        table_put_dim(x->rows->t, s->d[i]);
+    }
+    text_puts(x->rows->t, "}, .m = ");
+    table_put_dim(x->rows->t, s->d[s->rank - 2]);
+    text_puts(x->rows->t, ", .n = ");
+    table_put_dim(x->rows->t, s->d[s->rank - 1]);
+    put_strides(x->rows->t, 'a', &at[0], pitch[0]);
+    put_strides(x->rows->t, 'b', &at[1], pitch[1]);
+    text_putc(x->rows->t, '}');
+    return AMP_OK;
+}
+
 static amp_status put_product(Tables *x, const Walk *w) {
     const Op *o = find_product(w);
     Dim rows, cols;
@@ -195,6 +247,7 @@ static amp_status put_product(Tables *x, const Walk *w) {
     if (a < 0 || b < 0)
         return amp_fail(x->rows->err, AMP_INTERNAL, "%s: operand %c is in no buffer that products read", walk_name(w),
                         a < 0 ? 'A' : 'B');
+    if (o->code == OP_batch_contract) return put_batch(x, w, o, a, b);
     bool matrix = o->code == OP_contract, ta = matrix && ir_attr(o, "ta")->b, tb = matrix && ir_attr(o, "tb")->b;
     shape_matrix(ir_shape(w->f, o->in[0]), &rows, &cols);
     text_printf(x->rows->t,

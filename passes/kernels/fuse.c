@@ -8,7 +8,8 @@
  * Walks the body once.  An op joins the kernel that makes its latest operand; if that cannot take it, a later kernel
  * that reads one of its operands; else it starts a new kernel.  Exceptions:
  *   copied   const, iota, extent, views and casts that change no number cost nothing: each kernel that needs one
- *            computes it itself.  So do casts of an input that only products read, on a target that rounds on load
+ *            computes it itself.  So do casts of an input that only products read, on a target that rounds on load,
+ *            and what batched products read at strides (fuse_batch.c)
  *   pending  an op that reads only inputs and states waits for its first user and joins that user's kernel
  *   hoisted  scalars and counts that depend on no tensor, and that tensors need, run before all other kernels
  *   delayed  an op whose users all need something later waits for it (fuse_order.c)
@@ -42,7 +43,11 @@ static void look_through_casts(const Fuse *z, Op *o) {
 /* Marks what operand |i| of |o| needs in memory: of a product the operand itself; else the value that it is a view
  * or an exact widening of. */
 static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
-    if (!ir_reads_memory(z->f, o, i)) return;
+    if (!ir_reads_memory(z->f, o, i) || z->strided[o->in[i].id]) return;
+    if (o->n_out && z->strided[o->out[0].id]) { /* read at strides by a product */
+        in_memory[o->in[i].id] = z->product_reads[o->in[i].id] = true;
+        return;
+    }
     in_memory[ir_is_product(o) ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
 }
 
@@ -90,6 +95,7 @@ static void find_copied(Fuse *z) {
         Op *o = ir_op_at(f, i);
         look_through_casts(z, o);
         bool on_load = z->fusing && target_rounds_on_load(f, o) && !read_elsewhere[o->out[0].id];
+        on_load = on_load || (o->n_out && z->strided[o->out[0].id]);
         bool is_shape = ir_is_view(f, o) && !elements_read[o->out[0].id]; /* a kernel of it would store nothing */
         if (!on_load && ((!is_free(z, o) && !is_shape) || in_memory[o->out[0].id])) continue;
         Node *n = fuse_edit(z, o);
@@ -290,7 +296,9 @@ static void write_kernels(Fuse *z) {
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void fuse_func(Func *f, bool fusing) {
+    fuse_pack_batches(f);
     Fuse z = fuse_new(f, fusing);
+    fuse_find_strided(&z);
     find_copied(&z);
     find_users(&z);
     if (fusing) fuse_hoist(&z);

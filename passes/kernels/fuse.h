@@ -1,6 +1,7 @@
 /* fuse.h: what the files of the fuse pass share.  docs/design/fuse.md explains the pass with an example.
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
+ *   fuse_batch.c     batched products, and what they read at strides
  *   fuse_order.c     when ops run: before all other kernels, or as late as their users allow
  *   fuse_memory.c    values that are recomputed, or made where they are read, instead of being kept in memory
  *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, which come last
@@ -12,6 +13,7 @@
 #ifndef AMP_PASSES_KERNELS_FUSE_H
 #define AMP_PASSES_KERNELS_FUSE_H
 
+#include "ir/strided.h"
 #include "passes/common/common.h"
 #include "passes/kernels/kernel_list.h"
 #include "targets/target.h"
@@ -20,7 +22,8 @@ enum {
     /* Of one kernel: the C compiler's time and memory, and this pass's, grow faster than a kernel does.  The kernels of
      * ordinary models have less than 200. */
     FUSE_MAX_OPS = 512,
-    FUSE_MAX_DEPTH = 64 /* pending ops in a row */
+    FUSE_MAX_DEPTH = 64, /* pending ops in a row */
+    BATCH_MAX_DIMS = 6   /* of amp_model_batch */
 };
 
 typedef VEC(int) Ints;
@@ -84,6 +87,7 @@ typedef struct Fuse {
     Arena *a;
     bool fusing;         /* false: every op is a kernel of its own */
     bool *product_reads; /* by value id of the original function: an operand of a product */
+    bool *strided;       /* by value id of the original function: batched products read its source at strides */
     Ints *readers;       /* by value id of the original function: the groups that read it, in order */
     int value_count;     /* values of the original function */
     int walks;           /* over pending operands, so far */
@@ -175,6 +179,13 @@ void fuse_flush(Fuse *z, Op *o);
 
 /* Gives what is still pending a kernel, then places the assigns. */
 void fuse_place_assigns(Fuse *z, const OpId *body, int count);
+
+/* ---- fuse_batch.c ----------------------------------------------------------------------------------------------- */
+
+/* Before fuse_new: which batched products are products of the runtime's. */
+void fuse_pack_batches(Func *f);
+/* Sets Fuse.strided. */
+void fuse_find_strided(Fuse *z);
 
 /* ---- fuse_order.c ----------------------------------------------------------------------------------------------- */
 

@@ -33,9 +33,29 @@ static bool is_whole(const Check *x, Val v) { return same_matrix(x, v, x->rows, 
 static bool is_per_row(const Check *x, Val v) { return same_matrix(x, v, x->rows, dim_const(1)); }
 static bool is_scalar(const Check *x, Val v) { return ir_shape(x->f, v)->rank == 0; }
 
+/* What only this kernel's product reads, as it loads it. */
+static bool is_read_on_load(const Check *x, const Op *o) {
+    if (target_rounds_on_load(x->f, o)) return true;
+    if (!target_moves_on_load(x->f, o)) return false;
+    const Kernel *k = x->f->kernels.data[x->k];
+    for (int i = 0; i < k->count; i++) {
+        const Op *p = ir_op_at(x->f, k->first + i);
+        if (p->id.id == o->id.id) return true;
+        if (ir_is_product(p)) return false;
+    }
+    return false;
+}
+
+/* The operand of a product, before what the kernel does as it loads it. */
+static Val loaded_from(const Check *x, Val v) {
+    for (const Op *o = ir_def(x->f, v); o && x->maker[v.id] == x->k && is_read_on_load(x, o); o = ir_def(x->f, v))
+        v = o->in[0];
+    return v;
+}
+
 static bool is_copy(const Check *x, const Op *o) {
     return o->code == OP_const || o->code == OP_iota || o->code == OP_extent || is_widening(x->f, o) ||
-           ir_is_view(x->f, o) || (x->f->kernels.data[x->k]->kind == KERNEL_PRODUCT && target_rounds_on_load(x->f, o));
+           ir_is_view(x->f, o) || (x->f->kernels.data[x->k]->kind == KERNEL_PRODUCT && is_read_on_load(x, o));
 }
 
 static bool is_move(const Check *x, const Op *o) {
@@ -162,9 +182,8 @@ static void check_inputs(Check *x, const Op *o) {
         if (!def || !ir_reads_elements(o, i)) continue;
         bool free_op = def->code == OP_const || def->code == OP_iota || def->code == OP_extent;
         if (is_own(x, o->in[i]) && def->code == OP_reduce_or) fail(x, o, "reads a flag of its own kernel");
-        Val source = !ir_is_product(o)                  ? ir_memory_source(x->f, o->in[i])
-                     : target_rounds_on_load(x->f, def) ? def->in[0]
-                                                        : o->in[i];
+        bool loads = x->f->kernels.data[x->k]->kind == KERNEL_PRODUCT && is_read_on_load(x, o);
+        Val source = ir_is_product(o) || loads ? loaded_from(x, o->in[i]) : ir_memory_source(x->f, o->in[i]);
         bool memory = ir_reads_memory(x->f, o, i) && !ir_is_segment_expand(x->f, o, x->segment);
         if (memory && is_own(x, source) && !x->inlined[o->in[i].id]) fail(x, o, "its operands must be in memory");
         if (x->inlined[o->in[i].id]) check_inlined(x, o, o->in[i]);
@@ -197,7 +216,7 @@ static void check_product(Check *x, const Kernel *k) {
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(x->f, k->first + i);
         if (ir_is_product(o) && contracts++) fail(x, o, "is the second product");
-        bool operand = o->code == OP_const || target_rounds_on_load(x->f, o);
+        bool operand = o->code == OP_const || is_read_on_load(x, o);
         if (!contracts && !operand) fail(x, o, "comes before the product");
     }
     if (!contracts) fail(x, NULL, "has no product");

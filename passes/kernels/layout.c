@@ -91,10 +91,25 @@ static Val insert_copy(KernelList *l, int at, Val of, const char *title) {
 static bool must_pack(const Func *f, Val v, Form form, bool panels, bool is_line) {
     const Value *value = ir_value(f, v);
     bool tiled = target_of(f->module)->has_tiles;
-    if (value->kind == VAL_RESULT) return tiled && (!panels || is_line); /* else its kernel writes the form itself */
+    if (value->kind == VAL_RESULT) /* else its kernel writes the form itself */
+        return tiled && form.layout != LAYOUT_ROWS && (!panels || is_line);
     if (value->kind == VAL_INPUT) return !form_equal((Form){LAYOUT_ROWS, value->dtype}, form);
     const State *s = ir_state_of(f, v);
     return !form_equal((Form){s->layout, s->storage}, form);
+}
+
+static bool has_op(const KernelOps *k, const Op *o) {
+    for (int i = 0; i < k->ops.len; i++)
+        if (k->ops.data[i].id == o->id.id) return true;
+    return false;
+}
+
+/* Where operand |n| of the product is named: by itself, or by the op of its kernel through which it is read first. */
+static Val *find_source(const Func *f, const KernelOps *k, const Op *product, int n) {
+    Val *from = &product->in[n];
+    for (const Op *o = ir_def(f, *from); o && target_moves_on_load(f, o) && has_op(k, o); o = ir_def(f, *from))
+        from = &o->in[0];
+    return from;
 }
 
 /* Makes the operands of every product available in the form that it reads. */
@@ -108,16 +123,17 @@ static void pack_operands(KernelList *l, bool panels) {
             Op *o = ir_op(f, l->at.data[i].ops.data[j]);
             for (int n = 0; ir_is_product(o) && n < 2; n++) {
                 Form form = target_product_form(f, o, n);
-                if (!must_pack(f, o->in[n], form, panels, (int)o->in[n].id < known && lines[o->in[n].id])) continue;
+                Val *from = find_source(f, &l->at.data[i], o, n), v = *from;
+                if (!must_pack(f, v, form, panels, (int)v.id < known && lines[v.id])) continue;
                 /* one copy serves all forms: its kernel writes each of them */
                 Form key = panels ? (Form){0} : form;
-                Val copy = find_pack(&packs, o->in[n], key);
+                Val copy = find_pack(&packs, v, key);
                 if (!copy.id) {
-                    const char *title = arena_printf(f->module->arena, "pack %s", ir_value(f, o->in[n])->name);
-                    copy = insert_copy(l, i++, o->in[n], title);
-                    vec_push(f->module->arena, &packs, ((Pack){o->in[n], copy, key}));
+                    const char *title = arena_printf(f->module->arena, "pack %s", ir_value(f, v)->name);
+                    copy = insert_copy(l, i++, v, title);
+                    vec_push(f->module->arena, &packs, ((Pack){v, copy, key}));
                 }
-                o->in[n] = copy;
+                *from = copy;
             }
         }
 }

@@ -71,6 +71,18 @@ static bool reads_linearly(const Func *f, const Op *o) {
     return dim == -1 || dim == s->rank - 1;
 }
 
+Val product_source(const Func *f, Val v, const int *maker, int kernel) {
+    for (const Op *o = ir_def(f, v); o && maker[v.id] == kernel && target_moves_on_load(f, o); o = ir_def(f, v))
+        v = o->in[0];
+    return v;
+}
+
+bool is_read_on_load(const Func *f, const Kernel *k, int j) {
+    if (k->kind != KERNEL_PRODUCT || !target_moves_on_load(f, ir_op_at(f, k->first + j))) return false;
+    while (j >= 0 && !ir_is_product(ir_op_at(f, k->first + j))) j--;
+    return j < 0;
+}
+
 static void collect_needs(Making *mk) {
     const Func *f = mk->f;
     for (int i = 0; i < f->kernels.len; i++) {
@@ -78,10 +90,11 @@ static void collect_needs(Making *mk) {
         if (k->pred.id) mk->needs[k->pred.id].elementwise = true;
         for (int j = 0; j < k->count; j++) {
             const Op *o = ir_op_at(f, k->first + j);
-            for (int n = 0; n < o->n_in; n++) {
+            for (int n = 0; n < o->n_in && !is_read_on_load(f, k, j); n++) {
+                Val v = ir_is_product(o) ? product_source(f, o->in[n], mk->maker, i) : o->in[n];
                 if (reads_linearly(f, o)) mk->needs[ir_memory_source(f, o->in[n]).id].linear = true;
-                if (mk->maker[o->in[n].id] == i || !ir_reads_elements(o, n)) continue;
-                if (ir_is_product(o)) need_form(mk, o->in[n], target_product_form(f, o, n));
+                if (mk->maker[v.id] == i || !ir_reads_elements(o, n)) continue;
+                if (ir_is_product(o)) need_form(mk, v, target_product_form(f, o, n));
                 else mk->needs[o->in[n].id].elementwise = true;
             }
         }
@@ -159,10 +172,10 @@ static void list_once(Arena *a, BufferIds *ids, uint32_t id) {
     vec_push(a, ids, id);
 }
 
-/* The buffer from which a product or elementwise code reads the operand. */
-static uint32_t pick(const Making *mk, const Op *o, int operand) {
+/* The buffer of |v| from which a product or elementwise code reads the operand. */
+static uint32_t pick(const Making *mk, const Op *o, int operand, Val v) {
     const Func *f = mk->f;
-    const BufferIds *ids = &mk->made[o->in[operand].id];
+    const BufferIds *ids = &mk->made[v.id];
     bool product = ir_is_product(o);
     Form form = product ? target_product_form(f, o, operand) : (Form){0};
     for (int i = 0; i < ids->len; i++) {
@@ -182,11 +195,12 @@ static void fill_kernel(Making *mk, int index) {
     for (int j = 0; j < k->count; j++) {
         const Op *o = ir_op_at(f, k->first + j);
         bool assigns = o->code == OP_assign;
-        for (int n = assigns ? 1 : 0; n < o->n_in; n++) {
-            if (mk->maker[o->in[n].id] == index || !ir_reads_elements(o, n))
+        for (int n = assigns ? 1 : 0; n < o->n_in && !is_read_on_load(f, k, j); n++) {
+            Val v = ir_is_product(o) ? product_source(f, o->in[n], mk->maker, index) : o->in[n];
+            if (mk->maker[v.id] == index || !ir_reads_elements(o, n))
                 continue; /* in a register, or only its shape is read */
-            make_for_value(mk, o->in[n]);
-            list_once(a, &reads, pick(mk, o, n));
+            make_for_value(mk, v);
+            list_once(a, &reads, pick(mk, o, n, v));
         }
         if (assigns) {
             mk->needs[o->in[0].id].elementwise = true;

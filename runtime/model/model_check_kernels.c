@@ -39,6 +39,62 @@ static amp_status check_matrices(Check *c, const amp_model_kernel *k) {
     return AMP_OK;
 }
 
+/* ---- batches of products ----------------------------------------------------------------------------------------- */
+
+static bool is_stride(Check *c, const amp_model_dim *d) { return (!d->mul && !d->of_n) || amp_check_dim(c, d); }
+
+static bool batch_is_sound(Check *c, const amp_model_kernel *k) {
+    const amp_model_batch *x = &k->batch;
+    bool sound = x->rank <= AMP_MODEL_BATCH_MAX_DIMS && x->in_columns <= 1 && x->in_columns <= x->rank &&
+                 amp_check_dim(c, &x->m) && amp_check_dim(c, &x->n) && amp_check_dim(c, &k->product.k) &&
+                 is_stride(c, &x->a.pitch) && is_stride(c, &x->b.pitch);
+    for (uint32_t i = 0; sound && i < x->rank; i++)
+        sound = amp_check_dim(c, &x->dims[i]) && is_stride(c, &x->a.strides[i]) && is_stride(c, &x->b.strides[i]);
+    return sound;
+}
+
+/* |*sum| plus (count - 1) strides. */
+static bool add_steps(int64_t *sum, int64_t count, int64_t stride) {
+    int64_t steps;
+    return !__builtin_mul_overflow(count - 1, stride, &steps) && !__builtin_add_overflow(*sum, steps, sum);
+}
+
+/* Whether all elements of an operand, |down| rows of |across| in memory, are in its buffer at n. */
+static bool batch_operand_fits(const Check *c, const amp_model_kernel *k, const amp_model_batch_operand *x, int32_t at,
+                               int64_t down, int64_t across, int64_t n) {
+    if (!amp_check_index(at, k->operand_count)) return false;
+    const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
+    int64_t last = x->offset, size;
+    if (b->kind == AMP_BUFFER_WATCH || b->layout != AMP_LAYOUT_ROWS || b->storage != k->product.operand) return false;
+    bool fits = x->offset >= 0 && add_steps(&last, down, amp_model_dim_at(&x->pitch, n)) && add_steps(&last, across, 1);
+    for (uint32_t i = 0; fits && i < k->batch.rank; i++)
+        fits = add_steps(&last, amp_model_dim_at(&k->batch.dims[i], n), amp_model_dim_at(&x->strides[i], n));
+    return fits && !__builtin_mul_overflow(amp_model_dim_at(&b->rows, n), amp_model_dim_at(&b->cols, n), &size) &&
+           last < size;
+}
+
+static bool batch_fits_at(const Check *c, const amp_model_kernel *k, int64_t n) {
+    const amp_model_batch *x = &k->batch;
+    const amp_model_product *p = &k->product;
+    int64_t size[3] = {amp_model_dim_at(&x->m, n), amp_model_dim_at(&x->n, n), amp_model_dim_at(&p->k, n)};
+    int64_t rows = size[0], cols = size[1];
+    for (uint32_t i = 0; i < x->rank; i++) {
+        int64_t *of = x->in_columns && i + 1 == x->rank ? &cols : &rows;
+        if (__builtin_mul_overflow(*of, amp_model_dim_at(&x->dims[i], n), of)) return false;
+    }
+    return rows == amp_model_dim_at(&k->rows, n) && cols == amp_model_dim_at(&k->cols, n) &&
+           batch_operand_fits(c, k, &x->a, p->a, size[p->a_transposed ? 2 : 0], size[p->a_transposed ? 0 : 2], n) &&
+           batch_operand_fits(c, k, &x->b, p->b, size[p->b_transposed ? 1 : 2], size[p->b_transposed ? 2 : 1], n);
+}
+
+static amp_status check_batch(Check *c, const amp_model_kernel *k) {
+    if (!batch_is_sound(c, k)) return amp_check_fail(c, "kernel %s: its batch of products is damaged", k->name);
+    const int64_t n = c->m->batch_multiple;
+    if (!batch_fits_at(c, k, n) || !batch_fits_at(c, k, 2 * n) || !batch_fits_at(c, k, 1024 * n))
+        return amp_check_fail(c, "kernel %s: the operands of its batch of products do not fit it", k->name);
+    return AMP_OK;
+}
+
 /* ---- windows of images ------------------------------------------------------------------------------------------- */
 
 enum { WINDOW_LIMIT = 1 << 20 };
@@ -134,6 +190,7 @@ static amp_status check_window(const Check *c, const amp_model_kernel *k) {
 static amp_status check_product(Check *c, const amp_model_kernel *k) {
     if (k->product.operand != AMP_DT_F32 && k->product.operand != AMP_DT_BF16)
         return amp_check_fail(c, "kernel %s: products are of f32 or bf16", k->name);
+    if (k->batch.is_batch && k->window.kind == AMP_WINDOW_NONE) return check_batch(c, k);
     return k->window.kind == AMP_WINDOW_NONE ? check_matrices(c, k) : check_window(c, k);
 }
 

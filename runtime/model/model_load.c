@@ -163,6 +163,8 @@ static void fill_instruction_sets(amp_model *m) {
     if (m->largest_isa < m->lowest_isa) m->largest_isa = m->lowest_isa;
 }
 
+#define KNOWN_FEATURES (AMP_MODEL_NEEDS_ISA | AMP_MODEL_NEEDS_BATCH)
+
 static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
     if (!desc || desc->magic != AMP_MODEL_MAGIC) return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc", where);
     if (desc->abi_major != AMP_MODEL_ABI_MAJOR)
@@ -171,10 +173,10 @@ static amp_status check_header(const amp_model_desc *desc, const char *where, am
                         desc->abi_major, desc->abi_minor, AMP_MODEL_ABI_MAJOR);
     if (desc->struct_size < offsetof(amp_model_desc, ir_text))
         return amp_fail(err, AMP_BAD_FILE, "%s: the descriptor has only %u bytes", where, desc->struct_size);
-    if (desc->required_features & ~AMP_MODEL_NEEDS_ISA)
+    if (desc->required_features & ~KNOWN_FEATURES)
         return amp_fail(err, AMP_UNSUPPORTED,
                         "%s: needs features 0x%llx that this library does not have; use a newer one", where,
-                        (unsigned long long)(desc->required_features & ~AMP_MODEL_NEEDS_ISA));
+                        (unsigned long long)(desc->required_features & ~KNOWN_FEATURES));
     return AMP_OK;
 }
 

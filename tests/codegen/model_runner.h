@@ -263,6 +263,10 @@ class ProgramRun {
             ImageProduct(k.window, a, b, EvalDim(k.cols, n_), args, acc);
             return;
         }
+        if (k.batch.is_batch) {
+            BatchProduct(k, a, b, args, acc);
+            return;
+        }
         const int64_t inner = EvalDim(k.product.k, n_), cols = EvalDim(k.cols, n_);
         for (int64_t r = 0; r < args.rows; r++)
             for (int64_t c = 0; c < 32; c++) {
@@ -275,6 +279,46 @@ class ProgramRun {
                 }
                 acc[r * 32 + c] = sum;
             }
+    }
+    // Product (batch, row, column) of each element of the result, by the definitions in amp/model_abi.h.
+    void BatchProduct(const amp_model_kernel &k, uint32_t a, uint32_t b, const amp_kernel_args &args,
+                      float *acc) const {
+        const int64_t m = EvalDim(k.batch.m, n_), n = EvalDim(k.batch.n, n_), cols = EvalDim(k.cols, n_);
+        for (int64_t r = 0; r < args.rows; r++)
+            for (int64_t c = 0; c < 32; c++) {
+                const int64_t row = args.row0 + r, col = args.col0 + c;
+                std::vector<int64_t> at(k.batch.rank);
+                int64_t product = row / m;
+                for (int d = static_cast<int>(k.batch.rank) - 1; d >= 0; d--) {
+                    if (k.batch.in_columns && d == static_cast<int>(k.batch.rank) - 1) {
+                        at[static_cast<size_t>(d)] = col / n;
+                        continue;
+                    }
+                    at[static_cast<size_t>(d)] = product % EvalDim(k.batch.dims[d], n_);
+                    product /= EvalDim(k.batch.dims[d], n_);
+                }
+                acc[r * 32 + c] = col < cols ? BatchElement(k, a, b, at, row % m, col % n) : 0.0f;
+            }
+    }
+    float BatchElement(const amp_model_kernel &k, uint32_t a, uint32_t b, const std::vector<int64_t> &at, int64_t row,
+                       int64_t col) const {
+        float sum = 0.0f;
+        for (int64_t i = 0; i < EvalDim(k.product.k, n_); i++) {
+            const double x = BatchAt(k.batch.a, a, at, k.product.a_transposed ? i : row,
+                                     k.product.a_transposed ? row : i),
+                         y = BatchAt(k.batch.b, b, at, k.product.b_transposed ? col : i,
+                                     k.product.b_transposed ? i : col);
+            sum = fmaf(static_cast<float>(x), static_cast<float>(y), sum);
+        }
+        return sum;
+    }
+    double BatchAt(const amp_model_batch_operand &x, uint32_t i, const std::vector<int64_t> &at, int64_t row,
+                   int64_t col) const {
+        int64_t index = x.offset + row * EvalDim(x.pitch, n_) + col;
+        for (size_t d = 0; d < at.size(); d++) index += at[d] * EvalDim(x.strides[d], n_);
+        EXPECT_EQ(buffer(i).layout, static_cast<uint32_t>(AMP_LAYOUT_ROWS));
+        EXPECT_LT(index, Elements(i));
+        return Element(i, index);
     }
     // One element of conv, conv_data or conv_weight, by the definitions in amp/model_abi.h.
     void ImageProduct(const amp_model_window &g, uint32_t a, uint32_t b, int64_t cols, const amp_kernel_args &args,

@@ -249,6 +249,62 @@ TEST_F(CoreModelTest, BatchedProducts) {
           {1, 3}, 2e-5);
 }
 
+// Operands that are other values at strides: heads side by side, parts of a row, one operand for all of a dim, matrices
+// that are transposed in memory; also of one row, and of one column.
+TEST_F(CoreModelTest, BatchedProductsOfWhatIsMoved) {
+    Check(Text(R"(  input %x : f32[N, 5, 72]
+  input %w : f32[2, 3, 7]
+  input %i : f32[N, 6]
+  %q = slice(%x; dim = 2, from = 0, to = 24) : f32[N, 5, 24]
+  %k = slice(%x; dim = 2, from = 24, to = 48) : f32[N, 5, 24]
+  %v = slice(%x; dim = 2, from = 48, to = 72) : f32[N, 5, 24]
+  %q4 = reshape(%q) : f32[N, 5, 8, 3]
+  %k4 = reshape(%k) : f32[N, 5, 8, 3]
+  %v4 = reshape(%v) : f32[N, 5, 8, 3]
+  %qh = permute(%q4; dims = (0, 2, 1, 3)) : f32[N, 8, 5, 3]
+  %kh = permute(%k4; dims = (0, 2, 3, 1)) : f32[N, 8, 3, 5]
+  %vh = permute(%v4; dims = (0, 2, 1, 3)) : f32[N, 8, 5, 3]
+  %s = batch_contract(%qh, %kh) : f32[N, 8, 5, 5]
+  %p = add(%s, %s) : f32[N, 8, 5, 5]
+  %y = batch_contract(%p, %vh) : f32[N, 8, 5, 3]
+  %m = permute(%y; dims = (0, 2, 1, 3)) : f32[N, 5, 8, 3]
+  %z = reshape(%m) : f32[N, 5, 24]
+  %t = add(%z, %z) : f32[N, 5, 24]
+  %zh = cast(%m) : bf16[N, 5, 8, 3]
+  %zq = permute(%zh; dims = (0, 2, 1, 3)) : bf16[N, 8, 5, 3]
+  %zz = batch_contract(%zq, %zq; ta = true) : f32[N, 8, 3, 3]
+  %we = reshape(%w) : f32[1, 2, 3, 7]
+  %wn = expand(%we) : f32[N, 2, 3, 7]
+  %i4 = reshape(%i) : f32[N, 2, 1, 3]
+  %iw = batch_contract(%i4, %wn) : f32[N, 2, 1, 7]
+  %o = batch_contract(%i4, %i4; ta = true) : f32[N, 2, 3, 3]
+  %d = batch_contract(%i4, %i4; tb = true) : f32[N, 2, 1, 1]
+  result s = %s
+  result t = %t
+  result zz = %zz
+  result iw = %iw
+  result o = %o
+  result d = %d
+)"),
+          {1, 3}, 2e-5);
+}
+
+// N inside: rows, columns, and what is summed over.
+TEST_F(CoreModelTest, BatchedProductsWithNInside) {
+    Check(Text(R"(  input %a : f32[4, N, 6]
+  input %b : f32[4, 6, 5]
+  %s = batch_contract(%a, %a; tb = true) : f32[4, N, N]
+  %y = batch_contract(%a, %b) : f32[4, N, 5]
+  %g = batch_contract(%a, %y; ta = true) : f32[4, 6, 5]
+  %z = batch_contract(%s, %y) : f32[4, N, 5]
+  result s = %s
+  result y = %y
+  result g = %g
+  result z = %z
+)"),
+          {1, 3, 40}, 1e-4);
+}
+
 TEST_F(CoreModelTest, ConvolutionInGroups) {
     Check(Text(R"(  input %x : f32[N, 6, 5, 34]
   input %wd : f32[3, 3, 1, 34]

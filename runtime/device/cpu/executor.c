@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "runtime/device/cpu/product/batch.h"
 #include "runtime/device/cpu/product/conv.h"
 #include "runtime/model/matrix_layout.h"
 
@@ -31,8 +32,9 @@ struct amp_launch {
         tasks;                 /* items: what the model's function is called for; a task is |grain| of them */
     int64_t segment, segments; /* COLUMN: rows of one, and how many */
     int64_t sum_tasks;         /* a second phase, when all tasks are done */
-    bool is_conv;
+    bool is_conv, is_batch;
     amp_conv conv;
+    amp_batch batch;
     amp_product product;
     const amp_product_kernels *kernels;
     void *operands[MAX_OPERANDS];
@@ -131,13 +133,54 @@ static void prepare_conv(const amp_executor *e, Launch *l) {
     l->sum_tasks = amp_conv_sum_tasks(&l->conv);
 }
 
+/* ---- batches of products ----------------------------------------------------------------------------------------- */
+
+static amp_batch_operand batch_operand(const amp_model_kernel *k, const amp_model_batch_operand *x, const void *data,
+                                       bool transposed, int64_t n) {
+    const int64_t size = (int64_t)amp_storage_size(k->product.operand);
+    amp_batch_operand to = {.transposed = transposed, .pitch = amp_model_dim_at(&x->pitch, n) * size};
+    if (data) to.data = (const char *)data + x->offset * size;
+    for (uint32_t i = 0; i < k->batch.rank; i++) to.stride[i] = amp_model_dim_at(&x->strides[i], n) * size;
+    return to;
+}
+
+/* Without memory: what the division into tasks and the sizes of scratch depend on. */
+static amp_batch batch_of(const amp_executor *e, const amp_model_kernel *k, const void *a, const void *b, int64_t n) {
+    const amp_model_batch *x = &k->batch;
+    amp_batch batch = {
+        .kernels = k->product.operand == AMP_DT_BF16 ? e->product_bf16 : e->product_f32,
+        .rank = (int32_t)x->rank,
+        .in_columns = (int)x->in_columns,
+        .m = amp_model_dim_at(&x->m, n),
+        .n = amp_model_dim_at(&x->n, n),
+        .k = amp_model_dim_at(&k->product.k, n),
+        .a = batch_operand(k, &x->a, a, k->product.a_transposed, n),
+        .b = batch_operand(k, &x->b, b, k->product.b_transposed, n),
+    };
+    for (uint32_t i = 0; i < x->rank; i++) batch.dims[i] = amp_model_dim_at(&x->dims[i], n);
+    return batch;
+}
+
+static void prepare_batch(const amp_executor *e, Launch *l) {
+    const amp_model_product *p = &l->kernel->product;
+    l->batch = batch_of(e, l->kernel, l->operands[p->a], l->operands[p->b], l->args.n);
+    l->batch.epilogue = epilogue;
+    l->batch.ctx = l;
+    l->items = amp_batch_tasks(&l->batch);
+}
+
 static size_t larger(size_t x, size_t y) { return x > y ? x : y; }
 
 amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_program *program, int64_t n) {
     amp_executor_needs needs = {amp_product_scratch_bytes(), 0};
     for (int32_t i = 0; i < program->kernel_count; i++) {
-        if (!is_conv(&program->kernels[i])) continue;
-        const amp_conv conv = conv_shape(e, program, &program->kernels[i], n);
+        const amp_model_kernel *k = &program->kernels[i];
+        if (k->kind == AMP_KERNEL_PRODUCT && k->batch.is_batch) {
+            const amp_batch batch = batch_of(e, k, NULL, NULL, n);
+            needs.per_thread = larger(needs.per_thread, amp_batch_thread_bytes(&batch));
+        }
+        if (!is_conv(k)) continue;
+        const amp_conv conv = conv_shape(e, program, k, n);
         needs.per_thread = larger(needs.per_thread, amp_conv_thread_bytes(&conv));
         needs.shared = larger(needs.shared, amp_conv_shared_bytes(&conv));
     }
@@ -151,13 +194,14 @@ static void divide(const amp_executor *e, Launch *l) {
     l->row_blocks = blocks(l->rows);
     l->grain = 1;
     l->sum_tasks = 0;
-    l->is_conv = false;
+    l->is_conv = l->is_batch = false;
     switch (l->kernel->kind) {
     case AMP_KERNEL_PRODUCT:
         l->is_conv = is_conv(l->kernel);
-        if (l->is_conv) {
-            prepare_conv(e, l);
-        } else {
+        l->is_batch = !l->is_conv && l->kernel->batch.is_batch;
+        if (l->is_conv) prepare_conv(e, l);
+        else if (l->is_batch) prepare_batch(e, l);
+        else {
             prepare_product(e, l);
             l->items = amp_product_tasks(&l->product);
         }
@@ -221,6 +265,7 @@ static void run_task(void *launch, int64_t task, int32_t thread) {
     const Launch *l = launch;
     char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
     if (l->is_conv) return amp_conv_task(&l->conv, task, scratch);
+    if (l->is_batch) return amp_batch_task(&l->batch, task, scratch);
     if (l->kernel->kind == AMP_KERNEL_PRODUCT) return amp_product_task(l->kernels, &l->product, task, (float *)scratch);
     int64_t end = (task + 1) * l->grain < l->items ? (task + 1) * l->grain : l->items;
     for (int64_t i = task * l->grain; i < end; i++) run_item(l, i);

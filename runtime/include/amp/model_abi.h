@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 8u
+#define AMP_MODEL_ABI_MINOR 9u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -243,6 +243,23 @@ typedef struct amp_model_window {
     int32_t stride[2], padding[2], dilation[2]; /* of rows, of columns */
 } amp_model_window;
 
+/* Many products of one size (minor 9): A[b] [m, k] * B[b] [k, n] for each b of |dims|, the last one fastest.  The
+ * operands are in dense ROWS of any shape; element (i, j) of product b is element  offset + b along strides + i * pitch
+ * + j  of the buffer; transposed: i and j change places.  The result is one matrix of the kernel's rows x cols: product
+ * b has the rows b * m ..; in_columns: along the last of |dims| they are beside each other, and product (b, h) has the
+ * rows b * m .. and the columns h * n ..  a_transposed, b_transposed and k of the product are those of each. */
+enum { AMP_MODEL_BATCH_MAX_DIMS = 6 };
+typedef struct amp_model_batch_operand {
+    int64_t offset;
+    amp_model_dim pitch, strides[AMP_MODEL_BATCH_MAX_DIMS]; /* elements; a stride of 0: all read the same */
+} amp_model_batch_operand;
+typedef struct amp_model_batch {
+    uint32_t is_batch; /* 0: the kernel has none */
+    uint32_t rank, in_columns, reserved;
+    amp_model_dim dims[AMP_MODEL_BATCH_MAX_DIMS], m, n;
+    amp_model_batch_operand a, b;
+} amp_model_batch;
+
 typedef struct amp_model_kernel {
     const char *name, *title;
     uint32_t kind;
@@ -258,6 +275,7 @@ typedef struct amp_model_kernel {
     uint32_t update_count, line; /* line of the model text */
     int64_t segment;             /* COLUMN: rows of a segment; 0: all rows are one */
     amp_model_window window;     /* PRODUCT; kind NONE: a matrix product */
+    amp_model_batch batch;       /* minor 9.  PRODUCT of kind NONE */
 } amp_model_kernel;
 
 enum {
@@ -369,6 +387,8 @@ typedef struct amp_model_cuda {
 /* Minor 7.  Kernels have functions from another instruction set on than the portable one, all of them from the same;
  * smaller ones are NULL. */
 #define AMP_MODEL_NEEDS_ISA 1ull
+/* Minor 9.  A kernel has a batch of products. */
+#define AMP_MODEL_NEEDS_BATCH 2ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

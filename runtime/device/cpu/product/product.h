@@ -85,6 +85,8 @@ typedef struct amp_product_kernels {
     /* |count| rows of 32 elements as steps of k, [units][32]: f32 as they are; bf16 as pairs of neighbours, the first
      * in the low half, zeros where the last one has none. */
     void (*pack)(const void *const *rows, int64_t count, void *out);
+    /* 32 rows along k, of |units| units each, as steps of k: [units][32].  Rows may begin at any byte. */
+    void (*transpose)(const void *const *rows, int64_t units, void *out);
 } amp_product_kernels;
 
 /* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",

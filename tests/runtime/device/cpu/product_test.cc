@@ -123,8 +123,11 @@ TEST(Product, TasksAreNeitherTinyNorFew) {
 thread_local std::vector<std::vector<const void *>> *asked;
 
 const amp_product_kernels kRecorder = {
-    "recorder", AMP_DT_F32,
-    [](const amp_product_tile *t) { asked->emplace_back(t->prefetch, t->prefetch + t->prefetch_count); }, nullptr,
+    "recorder",
+    AMP_DT_F32,
+    [](const amp_product_tile *t) { asked->emplace_back(t->prefetch, t->prefetch + t->prefetch_count); },
+    nullptr,
+    nullptr,
     nullptr};
 
 struct Visit {

@@ -1,0 +1,96 @@
+/* fuse_batch.c: batched products, on a target that reads their operands at strides.
+ *
+ *     %r = reshape(%x) : f32[N, T, 4, 24]                kernel k03 product {
+ *     %q = permute(%r; dims = (0, 2, 1, 3))         =>     %r, %q                      read where %x is
+ *     %s = batch_contract(%q, %k; tb = true)               %s = batch_contract(%q, %k; tb = true, packed = true)
+ *
+ * Ops that move a value by strides alone (ir/strided.h), and that only such products read, are in each product's
+ * kernel, which reads their source at these strides: they cost nothing.
+ */
+#include "passes/kernels/fuse.h"
+
+static bool has_strides(const Func *f, Val v) {
+    Strided s;
+    return ir_strided_dense(f, v, &s);
+}
+
+void fuse_pack_batches(Func *f) {
+    if (!target_of(f->module)->reads_strides) return;
+    for (int i = 0; i < f->body.len; i++) {
+        Op *o = ir_op_at(f, i);
+        if (o->code != OP_batch_contract) continue;
+        const int dims = ir_shape(f, o->out[0])->rank - 2;
+        bool dims_fit = dims >= 1 && dims <= BATCH_MAX_DIMS;
+        ir_attr(o, "packed")->b = dims_fit && has_strides(f, o->in[0]) && has_strides(f, o->in[1]);
+    }
+}
+
+/* ---- what is read at strides ------------------------------------------------------------------------------------- */
+
+static bool is_batch(const Op *o) { return o->code == OP_batch_contract && ir_is_product(o); }
+
+/* By value id: whether something reads it that is no batched product, nor an op that moves it on for one. */
+static bool *find_read_elsewhere(const Fuse *z) {
+    const Func *f = z->f;
+    bool *read = arena_array(z->a, bool, f->values.len + 1);
+    for (int i = 0; i < f->results.len; i++) read[f->results.data[i].value.id] = true;
+    for (int i = f->body.len - 1; i >= 0; i--) {
+        const Op *o = ir_op_at(f, i);
+        bool moves = ir_moves_by_stride(o) && !read[o->out[0].id];
+        for (int n = 0; n < o->n_in; n++)
+            if (!is_batch(o) && !(moves && n == 0)) read[o->in[n].id] = true;
+    }
+    return read;
+}
+
+/* By value id: whether a batched product reads it. */
+static bool *find_operands(const Fuse *z) {
+    bool *operand = arena_array(z->a, bool, z->f->values.len + 1);
+    for (int i = 0; i < z->f->body.len; i++) {
+        const Op *o = ir_op_at(z->f, i);
+        for (int n = 0; n < o->n_in && is_batch(o); n++) operand[o->in[n].id] = true;
+    }
+    return operand;
+}
+
+/* Weights have copies of their own for products (weight_copies.c). */
+static bool is_of_state(const Func *f, Val v) {
+    const Op *o = ir_def(f, v);
+    while (o && o->code == OP_cast) {
+        v = o->in[0];
+        o = ir_def(f, v);
+    }
+    return ir_value(f, v)->kind == VAL_STATE;
+}
+
+/* The strides of each value that nothing else reads, as far as there are any; false: an op that cannot move its operand
+ * by strides reads such a value, which |elsewhere| knows now. */
+static bool find_strides(Fuse *z, Strided *at, bool *elsewhere, const bool *operand) {
+    const Func *f = z->f;
+    bool stable = true;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        if (!ir_moves_by_stride(o)) continue;
+        Strided dense, *x = &at[o->out[0].id];
+        Val from = o->in[0];
+        bool transposed, moved = z->strided[from.id], *is = &z->strided[o->out[0].id];
+        Dim pitch;
+        *is = !elsewhere[o->out[0].id] && (moved || (!is_of_state(f, from) && ir_strided_dense(f, from, &dense))) &&
+              ir_strided_result(f, o, moved ? &at[from.id] : &dense, x) &&
+              (!operand[o->out[0].id] || ir_strided_matrix(x, &transposed, &pitch));
+        if (*is || !moved) continue;
+        elsewhere[from.id] = true;
+        stable = false;
+    }
+    return stable;
+}
+
+void fuse_find_strided(Fuse *z) {
+    const Func *f = z->f;
+    z->strided = arena_array(z->a, bool, f->values.len + 1);
+    if (!z->fusing || !target_of(f->module)->reads_strides) return;
+    Strided *at = arena_array(z->a, Strided, f->values.len + 1);
+    bool *elsewhere = find_read_elsewhere(z), *operand = find_operands(z);
+    while (!find_strides(z, at, elsewhere, operand)) {
+    }
+}

@@ -77,16 +77,21 @@ amp_status amp_state_list_make(amp_state_list *l, const amp_model *model, amp_st
     *l = (amp_state_list){.allocator = *allocator, .model = model, .kind = kind, .allocated = model->state_count};
     for (int32_t i = 0; i < model->state_count; i++)
         if (holds(l, i)) l->names_bytes += make_name(l, i, NULL, 0);
-    l->rows_bytes = amp_states_largest(model) * sizeof *l->rows;
     l->entries = amp_alloc(allocator, (size_t)l->allocated * sizeof *l->entries);
     l->names = amp_alloc(allocator, l->names_bytes);
-    l->rows = amp_alloc(allocator, l->rows_bytes);
-    if (l->entries && l->names && l->rows) {
+    if (l->entries && l->names) {
         fill(l);
         return AMP_OK;
     }
     amp_state_list_free(l);
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its tensors", model->desc.name);
+}
+
+amp_status amp_state_list_reserve(amp_state_list *l, amp_error *err) {
+    l->rows_bytes = amp_states_largest(l->model) * sizeof *l->rows;
+    l->rows = amp_alloc(&l->allocator, l->rows_bytes);
+    if (l->rows) return AMP_OK;
+    return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read its tensors", l->model->desc.name);
 }
 
 void amp_state_list_free(amp_state_list *l) {
@@ -221,25 +226,42 @@ typedef struct Writing {
     const amp_state_list *list;
     void *const *states;
     int32_t *state_of; /* by tensor of the file */
+    char *piece;
 } Writing;
+
+enum { PIECE = 64 << 10 /* bytes */ };
+
+amp_status amp_state_write(const amp_model_state *s, const void *memory, bool turned, char *piece, size_t bytes,
+                           amp_file_writer *file, amp_error *err) {
+    size_t count = (size_t)amp_model_state_elements(s), most = bytes / sizeof(float);
+    bool as_it_is =
+        amp_state_file_dtype(s) != AMP_DT_F32 || (s->storage == AMP_DT_F32 && s->layout == AMP_LAYOUT_ROWS && !turned);
+    if (as_it_is) return amp_file_writer_write(file, memory, count * amp_dtype_size(amp_state_file_dtype(s)), err);
+    for (size_t at = 0, n; at < count; at += n) {
+        n = count - at < most ? count - at : most;
+        amp_state_take_f32(s, memory, turned, at, n, (float *)(void *)piece);
+        AMP_TRY(amp_file_writer_write(file, piece, n * sizeof(float), err));
+    }
+    return AMP_OK;
+}
 
 static amp_status write_state(void *user, int32_t index, amp_file_writer *file, amp_error *err) {
     const Writing *w = user;
     int32_t state = w->state_of[index];
-    const amp_model_state *s = &w->list->model->states[state];
-    size_t bytes = (size_t)amp_model_state_elements(s) * amp_dtype_size(amp_state_file_dtype(s));
-    if (amp_state_file_dtype(s) != AMP_DT_F32) return amp_file_writer_write(file, w->states[state], bytes, err);
-    amp_state_get_f32(s, w->states[state], w->list->rows);
-    return amp_file_writer_write(file, w->list->rows, bytes, err);
+    return amp_state_write(&w->list->model->states[state], w->states[state], false, w->piece, PIECE, file, err);
 }
 
 amp_status amp_state_list_write(const amp_state_list *l, void *const *states, const char *path,
                                 const amp_metadata *metadata, int32_t metadata_count, amp_error *err) {
     size_t views_bytes = (size_t)l->count * sizeof(amp_tensor_view), of_bytes = (size_t)l->count * sizeof(int32_t);
     amp_tensor_view *views = amp_alloc(&l->allocator, views_bytes);
-    Writing w = {.list = l, .states = states, .state_of = amp_alloc(&l->allocator, of_bytes)};
-    amp_status status =
-        views && w.state_of ? AMP_OK : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its tensors", path);
+    Writing w = {.list = l,
+                 .states = states,
+                 .state_of = amp_alloc(&l->allocator, of_bytes),
+                 .piece = amp_alloc(&l->allocator, PIECE)};
+    amp_status status = views && w.state_of && w.piece
+                            ? AMP_OK
+                            : amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to list its tensors", path);
     int32_t count = 0;
     for (int32_t i = 0; !status && i < l->count; i++) {
         int32_t state = l->entries[i].state;
@@ -250,6 +272,7 @@ amp_status amp_state_list_write(const amp_state_list *l, void *const *states, co
     if (!status)
         status = amp_safetensors_write_from(path, views, count, metadata, metadata_count, write_state, &w,
                                             &l->allocator, err);
+    amp_free(&l->allocator, w.piece, PIECE);
     amp_free(&l->allocator, w.state_of, of_bytes);
     amp_free(&l->allocator, views, views_bytes);
     return status;

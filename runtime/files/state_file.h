@@ -31,12 +31,14 @@ typedef struct amp_state_list { /* what such a file holds, for one model */
     } * entries; /* by name */
     char *names;
     size_t names_bytes;
-    float *rows; /* of the largest state: made here, so that reading cannot fail half-way for want of memory */
+    float *rows; /* of the largest state; NULL until amp_state_list_reserve */
     size_t rows_bytes;
 } amp_state_list;
 
 amp_status amp_state_list_make(amp_state_list *list, const amp_model *model, amp_state_file_kind kind,
                                const amp_allocator *allocator, amp_error *err);
+/* Memory for amp_state_list_take and _read, which cannot fail for want of it half-way. */
+amp_status amp_state_list_reserve(amp_state_list *list, amp_error *err);
 void amp_state_list_free(amp_state_list *list);
 
 /* How a file has the state: integers stay integers, and f64 (of scalars alone) f64; all else is f32. */
@@ -64,7 +66,10 @@ amp_status amp_state_list_take(const amp_state_list *list, int32_t entry, const 
 void amp_state_list_read(const amp_state_list *list, const amp_safetensors *file, void *const *states);
 /* The state as a tensor of a file, without its data. */
 amp_tensor_view amp_state_view(const amp_model_state *state, const char *name);
-/* One tensor after the other goes through |rows|: what is written is never held whole. */
+/* Its data, as the file has it (|turned|: a matrix as [cols, rows]), by pieces of |bytes| bytes in |piece|. */
+amp_status amp_state_write(const amp_model_state *state, const void *memory, bool turned, char *piece, size_t bytes,
+                           amp_file_writer *file, amp_error *err);
+/* What is written is never held whole, and no tensor of it. */
 amp_status amp_state_list_write(const amp_state_list *list, void *const *states, const char *path,
                                 const amp_metadata *metadata, int32_t metadata_count, amp_error *err);
 

@@ -69,22 +69,13 @@ amp_status amp_weight_check_range(const amp_weight_match *m, amp_error *err) {
 
 /* ---- into the states --------------------------------------------------------------------------------------------- */
 
-/* |count| elements from |from| on, of a matrix [cols, rows] in the file, into |to|, which is [rows, cols]. */
-static void put_turned(float *to, const float *values, size_t from, size_t count, size_t rows, size_t cols) {
-    size_t col = from / rows, row = from % rows;
-    for (size_t i = 0; i < count; i++) {
-        to[row * cols + col] = values[i];
-        if (++row == rows) row = 0, col++;
-    }
-}
-
-/* Any float as f32, in the order of the model, into the list's rows. */
-static amp_status read_converted(const amp_weight_match *m, int32_t entry, char *piece, amp_error *err) {
+/* Any float as f32, in the order of the file, to where the model has it. */
+static amp_status read_converted(const amp_weight_match *m, int32_t entry, void *memory, char *piece, amp_error *err) {
     float values[256]; /* of which pieces are made, so that they need not be aligned */
     const amp_model_state *s = state_of(m, entry);
     const amp_tensor_view *v = amp_weight_files_at(m->files, m->tensor_of[entry]);
-    size_t size = amp_dtype_size(v->dtype), rows = 0, cols = 0;
-    if (m->transposed[entry]) rows = (size_t)s->dims[0], cols = (size_t)s->dims[1];
+    size_t size = amp_dtype_size(v->dtype);
+    memset(memory, 0, amp_state_bytes(s)); /* padding too */
     for (size_t at = 0, n; at < v->bytes; at += n) {
         n = smaller(v->bytes - at, AMP_WEIGHT_PIECE);
         AMP_TRY(amp_weight_files_read(m->files, m->tensor_of[entry], at, piece, n, err));
@@ -92,8 +83,7 @@ static amp_status read_converted(const amp_weight_match *m, int32_t entry, char 
             k = smaller(n / size - i, sizeof values / sizeof *values);
             amp_tensor_view part = {.dtype = v->dtype, .data = piece + i * size, .bytes = k * size};
             amp_tensor_to_f32(&part, values, k);
-            if (rows) put_turned(m->list->rows, values, at / size + i, k, rows, cols);
-            else memcpy(m->list->rows + at / size + i, values, k * sizeof *values);
+            amp_state_put_f32(s, memory, m->transposed[entry], at / size + i, k, values);
         }
     }
     return AMP_OK;
@@ -109,11 +99,7 @@ static amp_status load_entry(const amp_weight_match *m, int32_t entry, void *mem
     bool as_it_is =
         amp_state_file_dtype(s) != AMP_DT_F32 || (v->dtype == AMP_DT_F32 && is_f32_in_rows(s) && !m->transposed[entry]);
     if (as_it_is) return amp_weight_files_read(m->files, m->tensor_of[entry], 0, memory, v->bytes, err);
-    if (v->dtype == AMP_DT_F32 && !m->transposed[entry])
-        AMP_TRY(amp_weight_files_read(m->files, m->tensor_of[entry], 0, m->list->rows, v->bytes, err));
-    else AMP_TRY(read_converted(m, entry, piece, err));
-    amp_state_set_f32(s, memory, m->list->rows);
-    return AMP_OK;
+    return read_converted(m, entry, memory, piece, err);
 }
 
 static void count_entry(const amp_weight_match *m, int32_t entry, amp_weights_report *r) {
@@ -162,34 +148,13 @@ static amp_status write_copy(const Saving *s, int32_t tensor, amp_file_writer *f
     return AMP_OK;
 }
 
-/* |values| [rows, cols] as [cols, rows]. */
-static amp_status write_turned(const Saving *s, const float *values, size_t rows, size_t cols, amp_file_writer *file,
-                               amp_error *err) {
-    size_t filled = 0;
-    for (size_t col = 0; col < cols; col++)
-        for (size_t row = 0; row < rows; row++) {
-            memcpy(s->piece + filled, &values[row * cols + col], sizeof *values);
-            filled += sizeof *values;
-            if (filled < AMP_WEIGHT_PIECE) continue;
-            AMP_TRY(amp_file_writer_write(file, s->piece, filled, err));
-            filled = 0;
-        }
-    return amp_file_writer_write(file, s->piece, filled, err);
-}
-
 static amp_status write_view(void *user, int32_t index, amp_file_writer *file, amp_error *err) {
     const Saving *s = user;
     int32_t entry = s->entry_of[index];
     if (entry < 0) return write_copy(s, index, file, err);
     const amp_model_state *state = state_of(s->match, entry);
     const void *memory = s->states[s->match->list->entries[entry].state];
-    float *rows = s->match->list->rows;
-    if (amp_state_file_dtype(state) != AMP_DT_F32)
-        return amp_file_writer_write(file, memory, s->views[index].bytes, err);
-    amp_state_get_f32(state, memory, rows);
-    if (s->match->transposed[entry])
-        return write_turned(s, rows, (size_t)state->dims[0], (size_t)state->dims[1], file, err);
-    return amp_file_writer_write(file, rows, s->views[index].bytes, err);
+    return amp_state_write(state, memory, s->match->transposed[entry], s->piece, AMP_WEIGHT_PIECE, file, err);
 }
 
 static amp_tensor_view view_of(const amp_weight_match *m, int32_t entry, const char *name) {

@@ -1,5 +1,5 @@
-/* weight_copy.h: values of published weights into the states of a model, and back: piece by piece, so that nothing but
- * the largest tensor is held beside the states. */
+/* weight_copy.h: values of published weights into the states of a model, and back: piece by piece, so that no tensor is
+ * held beside the states. */
 #ifndef AMP_RUNTIME_FILES_WEIGHT_COPY_H
 #define AMP_RUNTIME_FILES_WEIGHT_COPY_H
 

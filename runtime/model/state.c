@@ -85,6 +85,38 @@ void amp_state_get_f32(const amp_model_state *s, const void *memory, float *to) 
     amp_layout_to_f32(memory, s->layout, s->storage, m.rows, m.cols, to);
 }
 
+/* Walks over elements in the order of a file. */
+typedef struct Walk {
+    const amp_model_state *state;
+    Matrix m;
+    bool turned;
+    int64_t outer, inner;
+} Walk;
+
+static Walk walk_from(const amp_model_state *s, bool turned, size_t from) {
+    Matrix m = matrix_of(s);
+    int64_t length = turned ? m.rows : m.cols;
+    return (Walk){s, m, turned, (int64_t)from / length, (int64_t)from % length};
+}
+
+static int64_t next_index(Walk *w) {
+    int64_t row = w->turned ? w->inner : w->outer, col = w->turned ? w->outer : w->inner;
+    if (++w->inner == (w->turned ? w->m.rows : w->m.cols)) w->inner = 0, w->outer++;
+    return amp_layout_index(w->state->layout, w->m.rows, w->m.cols, row, col);
+}
+
+void amp_state_put_f32(const amp_model_state *s, void *memory, bool turned, size_t from, size_t count,
+                       const float *values) {
+    Walk w = walk_from(s, turned, from);
+    for (size_t i = 0; i < count; i++) amp_store_element(memory, s->storage, next_index(&w), values[i]);
+}
+
+void amp_state_take_f32(const amp_model_state *s, const void *memory, bool turned, size_t from, size_t count,
+                        float *values) {
+    Walk w = walk_from(s, turned, from);
+    for (size_t i = 0; i < count; i++) values[i] = (float)amp_load_element(memory, s->storage, next_index(&w));
+}
+
 size_t amp_states_largest(const amp_model *model) {
     size_t largest = 1;
     for (int32_t i = 0; i < model->state_count; i++) {

@@ -27,6 +27,13 @@ void amp_states_free(const amp_model *model, void **states, const amp_allocator 
 void amp_state_set_f32(const amp_model_state *state, void *memory, const float *from);
 void amp_state_get_f32(const amp_model_state *state, const void *memory, float *to);
 
+/* The same of |count| elements from |from| on, as a file counts them: row-major, or of a matrix that is stored there as
+ * [cols, rows] where |turned|.  Padding is left as it is. */
+void amp_state_put_f32(const amp_model_state *state, void *memory, bool turned, size_t from, size_t count,
+                       const float *values);
+void amp_state_take_f32(const amp_model_state *state, const void *memory, bool turned, size_t from, size_t count,
+                        float *values);
+
 /* First values of every state that has memory and is not derived. */
 amp_status amp_states_initialise(const amp_model *model, void *const *states, uint64_t seed,
                                  const amp_allocator *allocator, amp_error *err);

@@ -62,6 +62,7 @@ static amp_status load_partial(Partial *l, amp_error *err) {
     l->taken = amp_alloc_zeroed(&list.allocator, bytes);
     amp_status status =
         l->taken || !bytes ? AMP_OK : amp_fail(err, AMP_OUT_OF_MEMORY, "no memory to list the tensors of a file");
+    if (!status) status = amp_state_list_reserve(&list, err);
     if (!status) take_all(l);
     if (l->report.loaded) amp_params_changed_on_host(l->params);
     amp_free(&list.allocator, l->taken, bytes);

@@ -151,7 +151,8 @@ amp_status amp_checkpoint_load(amp_session *session, const char *path, char *ext
     AMP_TRY(amp_session_check_training(session, "amp_checkpoint_load", err));
     if (!path) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_checkpoint_load: path is NULL");
     AMP_TRY(amp_state_list_make(&list, session->model, AMP_FILE_OF_CHECKPOINT, &session->model->allocator, err));
-    amp_status status = load(session, &list, path, (Extra){extra, extra_size}, err);
+    amp_status status = amp_state_list_reserve(&list, err);
+    if (!status) status = load(session, &list, path, (Extra){extra, extra_size}, err);
     amp_state_list_free(&list);
     return status;
 }

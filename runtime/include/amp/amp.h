@@ -301,8 +301,8 @@ typedef struct amp_weights_report {
  * AMP_INVALID_ARGUMENT: a rule that is none.  AMP_NOT_FOUND, AMP_BAD_FILE, AMP_IO: the file.
  * All or nothing; but of more than 32 MiB a disk that fails, or a file that is cut or written to, while its data is
  * read (AMP_IO) leaves the params partly of it.
- * Memory.  Files of up to 32 MiB are read first.  Of larger ones data goes piece by piece to the params; besides them
- * the largest tensor is held once. */
+ * Memory.  Files of up to 32 MiB are read first.  Of larger ones data goes piece by piece to the params, with next to
+ * nothing held besides. */
 AMP_API AMP_MUST_USE amp_status amp_params_load_weights(amp_params *params, const char *path,
                                                         const amp_weights_options *options, amp_weights_report *report,
                                                         amp_error *err);

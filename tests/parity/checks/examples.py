@@ -163,7 +163,7 @@ def planted(tally, options):
     exact = run.module.double()(*inputs.values(), targets)
     run.module.float()
     with torch.no_grad():
-        run.module.h[1]["attn"]["c_attn"].bias[2 * GPT["C"] + 5] += 0.05
+        run.module.h[1]["attn"]["c_attn"].bias[2 * twins.GPT_SIZES["C"] + 5] += 0.05
     weights = tools.write_weights(run.path + ".weights.safetensors", run.module)
     report, = tools.step(run.model, "--weights", weights, "--inputs", run.inputs_file(inputs, targets))
     error = abs(report["loss"] - exact.item()) / exact.item()

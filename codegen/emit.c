@@ -333,6 +333,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_extent] = {.build = build_extent},
     [OP_random] = {.build = build_random},
     [OP_reduce_sum] = {.by_walk = true},
+    [OP_reduce_prod] = {.by_walk = true},
     [OP_reduce_max] = {.by_walk = true},
     [OP_reduce_min] = {.by_walk = true},
     [OP_reduce_or] = {.by_walk = true},

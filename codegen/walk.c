@@ -40,9 +40,7 @@ bool walk_reads(const Walk *w, const Op *o, int n) {
     return !is_written && ir_reads_elements(o, n);
 }
 
-static bool is_line_reduction(const Op *o) {
-    return o->code == OP_reduce_sum || o->code == OP_reduce_max || o->code == OP_reduce_min;
-}
+static bool is_line_reduction(const Op *o) { return ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or; }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 

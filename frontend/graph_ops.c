@@ -1,11 +1,12 @@
 /* graph_ops.c: calls that become ops of the graph: the table of those with static arguments, and how they are made. */
 #include "frontend/elaborate.h"
 
+#include <float.h>
 #include <math.h>
 
 enum { MAX_GRAPH_ARGS = 4 };
 
-typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1 } ArgRange;
+typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1, ABOVE_0 } ArgRange;
 
 typedef struct GraphArg { /* a static argument of a call; sets the attribute of that name, if the op has one */
     const char *name;
@@ -324,12 +325,18 @@ static const GraphOp graph_ops[] = {
     {"min", OP_min, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"var", OP_var, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
      .prepare = prepare_dims},
+    {"logsumexp", OP_logsumexp, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
+    {"norm", OP_norm, .args = {MAY_FROM("p", STATIC_FLOAT, ABOVE_0), REDUCED_ARGS}, .prepare = prepare_dims},
+    {"prod", OP_prod, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = prepare_dim},
     {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
     {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
 
-    {"nll_loss", OP_nll_loss, .takes = "fl",
+    {"nll_loss", OP_nll_loss, .takes = "flf",
      .args = {MAY_FROM("label_smoothing", STATIC_FLOAT, BELOW_1), MAY("ignore", STATIC_INT)}},
+    {"smooth_l1_loss", OP_smooth_l1_loss, .args = {MAY_FROM("beta", STATIC_FLOAT, AT_LEAST_0)}},
+    {"huber_loss", OP_huber_loss, .args = {MAY_FROM("delta", STATIC_FLOAT, ABOVE_0)}},
+    {"kl_div", OP_kl_div, .args = {ONE_OF("reduction", "batchmean", "mean")}},
     {"accuracy", OP_accuracy, .takes = "fl"},
     {"top_k_accuracy", OP_top_k_accuracy, .takes = "fl", .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1)},
      .prepare = prepare_top_k},
@@ -392,6 +399,7 @@ static const struct {
     [AT_LEAST_0] = {0.0, INFINITY, "at least 0"},
     [AT_LEAST_1] = {1.0, INFINITY, "at least 1"},
     [BELOW_1] = {0.0, 1.0, "at least 0.0 and less than 1.0"},
+    [ABOVE_0] = {FLT_MIN, INFINITY, "above 0"}, /* as f32, which kernels compute in */
 };
 
 static bool in_range(ArgRange range, const Item *item) {

@@ -42,6 +42,14 @@ static const char *check_targets(const Inferring *c, int i) {
                                      : "the targets are not one per row");
 }
 
+/* The optional operand |i|: a weight for each class of operand |logits|. */
+static const char *check_class_weight(const Inferring *c, int logits, int i) {
+    if (i >= c->o->n_in) return NULL;
+    const Shape *x = infer_in(c, logits);
+    Shape wanted = shape_of(1, &x->d[x->rank - 1]);
+    return infer_check_like(c, i, "the weight of the classes", &wanted);
+}
+
 const char *infer_reduce(Inferring *c) {
     const char *wrong = NULL;
     Shape s = without_dims(infer_in(c, 0), dims_of(c), ir_attr(c->o, "keep")->b, &wrong);
@@ -78,6 +86,7 @@ const char *infer_second(Inferring *c) {
             wrong = infer_mismatch(c, "the second does not broadcast to the first");
     } else { /* nll_loss_grad: first is the scalar gradient of the loss */
         wrong = first->rank ? infer_mismatch(c, "the first is not a scalar") : check_targets(c, 1);
+        if (!wrong) wrong = check_class_weight(c, 1, 3);
     }
     if (wrong) return wrong;
     return infer_result(c, c->o->code == OP_broadcast ? ir_dtype(c->f, c->o->in[0]) : c->t, *like);
@@ -100,12 +109,17 @@ const char *infer_var_grad(Inferring *c) {
 
 const char *infer_nll_loss(Inferring *c) {
     const char *wrong = check_targets(c, 0);
+    if (!wrong) wrong = check_class_weight(c, 0, 2);
     return wrong ? wrong : infer_result(c, c->t, shape_scalar());
 }
 
 static const char *check_pair(const Inferring *c, int first) {
     bool fits = shape_equal(infer_in(c, first), infer_in(c, first + 1));
-    return fits ? NULL : infer_mismatch(c, "shapes differ");
+    if (!fits) return infer_mismatch(c, "shapes differ");
+    const AttrValue *reduction = ir_attr(c->o, "reduction");
+    bool needs_samples = reduction && !strcmp(reduction->s, "batchmean");
+    return needs_samples && !infer_in(c, first)->rank ? infer_mismatch(c, "batchmean needs a dimension of samples")
+                                                      : NULL;
 }
 
 const char *infer_pair_loss(Inferring *c) {

@@ -19,6 +19,7 @@ static void step_reduction(CudaKernel *ck, const Sink *s) {
     const char *type = emit_suffix(ir_dtype(ck->w->f, s->value), false), *value = emit_operand(&ck->e, s->value, false);
     int id = walk_number(ck->w, s->op->out[0]);
     if (s->op->code == OP_reduce_sum) emit_line(&ck->e, "v%d = v%d + %s;", id, id, value);
+    else if (s->op->code == OP_reduce_prod) emit_line(&ck->e, "v%d = v%d * %s;", id, id, value);
     else emit_line(&ck->e, "v%d = %s_%s(v%d, %s);", id, loop_reduction(s)->function, type, id, value);
 }
 

@@ -106,9 +106,9 @@ static void finish_value(const Interp *it, Val v) {
                                         : interp_round(it->round, t, x->data[i]);
 }
 
-const InterpFn *const interp_tables[INTERP_TABLES] = {interp_pointwise_ops, interp_move_ops,     interp_product_ops,
-                                                      interp_reduce_ops,    interp_training_ops, interp_attention_ops,
-                                                      interp_activation_ops};
+const InterpFn *const interp_tables[INTERP_TABLES] = {interp_pointwise_ops,  interp_move_ops,     interp_product_ops,
+                                                      interp_reduce_ops,     interp_training_ops, interp_attention_ops,
+                                                      interp_activation_ops, interp_loss_ops};
 
 static InterpFn find_function(Opcode code) {
     for (int i = 0; i < INTERP_TABLES; i++)

@@ -26,9 +26,9 @@ typedef void (*InterpFn)(Running *r);
 /* By opcode, one table a file; an op is in one of them. */
 extern const InterpFn interp_pointwise_ops[OP_COUNT], interp_move_ops[OP_COUNT], interp_product_ops[OP_COUNT],
     interp_reduce_ops[OP_COUNT], interp_training_ops[OP_COUNT], interp_attention_ops[OP_COUNT],
-    interp_activation_ops[OP_COUNT];
+    interp_activation_ops[OP_COUNT], interp_loss_ops[OP_COUNT];
 
-enum { INTERP_TABLES = 7 };
+enum { INTERP_TABLES = 8 };
 extern const InterpFn *const interp_tables[INTERP_TABLES]; /* interp.c: all of them */
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */

@@ -12,10 +12,21 @@ static int64_t classes(const InterpTensor *logp) { return logp->dims[logp->rank 
 
 static bool is_counted(const Running *r, double target) { return target != (double)interp_int(r, "ignore"); }
 
-static double counted_rows(const Running *r, const InterpTensor *targets) {
-    double count = 0.0;
-    for (int64_t i = 0; i < targets->count; i++) count += is_counted(r, targets->data[i]);
-    return count;
+/* The weight of class |c|: of the operand after the targets, if it is there. */
+static double weight_of(const Running *r, int operand, int64_t c) {
+    return operand < r->op->n_in ? r->in[operand]->data[c] : 1.0;
+}
+
+/* What the loss divides by: the weights of the counted targets.  A target that is no class has none, or 1 where classes
+ * have no weights. */
+static double counted_weight(const Running *r, const InterpTensor *targets, int operand) {
+    double total = 0.0;
+    for (int64_t i = 0; i < targets->count; i++) {
+        double t = targets->data[i];
+        bool is_class = operand >= r->op->n_in || (t >= 0 && t < (double)r->in[operand]->count);
+        if (is_counted(r, t) && is_class) total += weight_of(r, operand, (int64_t)t);
+    }
+    return total;
 }
 
 /* The weight of class c in a row's loss: 1 - s at the target, and s / C everywhere. */
@@ -26,20 +37,24 @@ static double class_weight(const Running *r, const InterpTensor *logp, int64_t c
 
 static void run_nll_loss(Running *r) {
     const InterpTensor *logp = r->in[0], *targets = r->in[1];
-    double loss = 0.0, count = counted_rows(r, targets);
+    double loss = 0.0, total = counted_weight(r, targets, 2);
     for (int64_t i = 0; i < logp->count; i++) {
-        double target = targets->data[i / classes(logp)], weight = class_weight(r, logp, i % classes(logp), target);
-        if (is_counted(r, target) && weight != 0) loss -= weight * logp->data[i]; /* not 0 * -inf */
+        int64_t c = i % classes(logp);
+        double target = targets->data[i / classes(logp)], weight = class_weight(r, logp, c, target);
+        if (is_counted(r, target) && weight != 0)
+            loss -= weight * weight_of(r, 2, c) * logp->data[i]; /* not 0 * -inf */
     }
-    result(r)[0] = count > 0 ? loss / count : 0.0;
+    result(r)[0] = total != 0 ? loss / total : 0.0;
 }
 
 static void run_nll_loss_grad(Running *r) {
     const InterpTensor *logp = r->in[1], *targets = r->in[2];
-    double g = r->in[0]->data[0], count = counted_rows(r, targets);
+    double g = r->in[0]->data[0], total = counted_weight(r, targets, 3);
     FOR_EACH(r, i) {
-        double target = targets->data[i / classes(logp)];
-        result(r)[i] = is_counted(r, target) ? -g * class_weight(r, logp, i % classes(logp), target) / count : 0.0;
+        int64_t c = i % classes(logp);
+        double target = targets->data[i / classes(logp)],
+               weight = class_weight(r, logp, c, target) * weight_of(r, 3, c);
+        result(r)[i] = is_counted(r, target) ? -g * weight / (total != 0 ? total : 1.0) : 0.0;
     }
 }
 

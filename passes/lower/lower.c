@@ -14,9 +14,10 @@
 
 /* ---- rules ------------------------------------------------------------------------------------------------------- */
 
-const LowerRow *const lower_tables[LOWER_TABLES] = {lower_activation_ops, lower_attention_ops, lower_loss_ops,
-                                                    lower_move_ops,       lower_norm_ops,      lower_pointwise_ops,
-                                                    lower_product_ops,    lower_reduce_ops,    lower_training_ops};
+const LowerRow *const lower_tables[LOWER_TABLES] = {lower_activation_ops, lower_fold_ops,      lower_pair_loss_ops,
+                                                    lower_attention_ops,  lower_loss_ops,      lower_move_ops,
+                                                    lower_norm_ops,       lower_pointwise_ops, lower_product_ops,
+                                                    lower_reduce_ops,     lower_training_ops};
 
 const LowerRow *lower_row(Opcode code) {
     for (int i = 0; i < LOWER_TABLES; i++)

@@ -67,10 +67,11 @@ typedef struct LowerRow {
 } LowerRow;
 
 /* By opcode, one table a file; an op is in one of them. */
-extern const LowerRow lower_activation_ops[OP_COUNT], lower_attention_ops[OP_COUNT], lower_loss_ops[OP_COUNT],
-    lower_move_ops[OP_COUNT], lower_norm_ops[OP_COUNT], lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT],
-    lower_reduce_ops[OP_COUNT], lower_training_ops[OP_COUNT];
-enum { LOWER_TABLES = 9 };
+extern const LowerRow lower_activation_ops[OP_COUNT], lower_fold_ops[OP_COUNT], lower_pair_loss_ops[OP_COUNT],
+    lower_attention_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT], lower_norm_ops[OP_COUNT],
+    lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
+    lower_training_ops[OP_COUNT];
+enum { LOWER_TABLES = 11 };
 extern const LowerRow *const lower_tables[LOWER_TABLES];
 /* Of elementwise ops of both levels that are in none: the core op of the same name. */
 extern const LowerRow lower_same_op;
@@ -171,6 +172,15 @@ Val lower_extent(Lowering *l, Val like, const Dims *dims);
 /* The dims of the graph op's attribute "dims" as flags by dimension of a graph value of rank |rank| in the op's form;
  * none given: all. */
 void lower_folded_dims(const Lowering *l, int rank, bool *folded);
+/* The operand of a graph op that folds, with its dims. */
+typedef struct FoldedOperand {
+    Val x;
+    int rank;
+    bool folded[MAX_RANK], keep;
+} FoldedOperand;
+FoldedOperand lower_folded_operand(Lowering *l);
+/* |v| is the fold: in the op's form, its dims gone or kept. */
+void lower_give_folded(Lowering *l, const FoldedOperand *r, Val v);
 /* Operand |i| is what a reduction of a value like the op's result gives, without or with kept dims: with kept dims, in
  * f32 and the op's form. */
 Val lower_reduced_operand(Lowering *l, int i);

@@ -1,4 +1,4 @@
-/* lower_loss.c: losses, their gradients, and the metrics of classifiers.  A label meets the classes of its row as
+/* lower_loss.c: the loss of classifiers, its gradient, and their metrics.  A label meets the classes of its row as
  * `iota == label`: no gather, so rows stay in one kernel, and a label outside the classes meets none of them. */
 #include "passes/lower/lower.h"
 
@@ -61,9 +61,24 @@ static Val counted_rows(Lowering *l, Val labels) {
     return lower_unary(l, OP_not, lower_binary(l, OP_eq, labels, ignore));
 }
 
-/* max(number of rows that count, 1), which forward and backward share. */
-static Val row_count(Lowering *l, const LabelledRows *r) {
-    Val *shared = lower_memo(l, "count %u %lld", r->key.id, (long long)lower_int(l, "ignore"));
+/* The weight of the classes [C]: operand |i|, if it is there. */
+static Val class_weight(Lowering *l, int i) { return i < l->op->n_in ? lower_operand(l, i) : NO_VAL; }
+
+/* The weights of the labels of the rows that count, summed; 1 where that is 0. */
+static Val weight_of_rows(Lowering *l, const LabelledRows *r, Val weight) {
+    Val zero = lower_number(l, 0.0), label = rows_label(l, r);
+    Val own = rows_fold(l, OP_reduce_sum, lower_select(l, rows_is_label(l, label), weight, zero));
+    Val total = lower_reduce_all(l, OP_reduce_sum, lower_select(l, counted_rows(l, r->labels), own, zero));
+    return lower_select(l, lower_binary(l, OP_eq, total, zero), lower_number(l, 1.0), total);
+}
+
+/* max(number of rows that count, 1), or where classes have weights their sum; forward and backward share it. */
+static Val row_count(Lowering *l, const LabelledRows *r, Val weight) {
+    Val *shared = lower_memo(l, "count %u %lld %u", r->key.id, (long long)lower_int(l, "ignore"), weight.id);
+    if (weight.id) {
+        if (!shared->id) *shared = weight_of_rows(l, r, weight);
+        return *shared;
+    }
     if (!shared->id) {
         Val count = lower_reduce_all(l, OP_reduce_sum, rows_one_where(l, counted_rows(l, r->labels)));
         *shared = lower_binary(l, OP_maximum, count, lower_number(l, 1.0));
@@ -82,7 +97,8 @@ static Val per_class(Lowering *l, const LabelledRows *r, Val v, double factor) {
 static void lower_nll_loss(Lowering *l) {
     double smoothing = lower_float(l, "label_smoothing");
     LabelledRows r = rows_of(l, 0, 1);
-    Val logp = lower_widen(l, r.x), zero = lower_number(l, 0.0), label = rows_label(l, &r);
+    Val logp = lower_widen(l, r.x), zero = lower_number(l, 0.0), label = rows_label(l, &r), weight = class_weight(l, 2);
+    if (weight.id) logp = lower_mul(l, logp, weight);
     Val row = rows_fold(l, OP_reduce_sum, lower_select(l, rows_is_label(l, label), logp, zero));
     if (smoothing != 0) {
         Val total = rows_fold(l, OP_reduce_sum, logp);
@@ -92,7 +108,7 @@ static void lower_nll_loss(Lowering *l) {
     }
     Val loss = lower_unary(l, OP_neg, row);
     Val total = lower_reduce_all(l, OP_reduce_sum, lower_select(l, counted_rows(l, r.labels), loss, zero));
-    lower_give(l, 0, lower_div(l, total, row_count(l, &r)));
+    lower_give(l, 0, lower_div(l, total, row_count(l, &r, weight)));
 }
 
 /* v (1 - s + s / classes) */
@@ -107,8 +123,8 @@ static void lower_nll_loss_grad(Lowering *l) {
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     LabelledRows r = rows_of(l, 1, 2);
     double smoothing = lower_float(l, "label_smoothing");
-    Val zero = lower_number(l, 0.0), g = lower_operand(l, 0);
-    Val share = lower_unary(l, OP_neg, lower_div(l, g, row_count(l, &r)));
+    Val zero = lower_number(l, 0.0), g = lower_operand(l, 0), weight = class_weight(l, 3);
+    Val share = lower_unary(l, OP_neg, lower_div(l, g, row_count(l, &r, weight)));
     Val hit = share, miss = zero;
     if (smoothing != 0) {
         hit = label_slope(l, &r, share, smoothing);
@@ -116,52 +132,8 @@ static void lower_nll_loss_grad(Lowering *l) {
     }
     Val label = rows_label(l, &r);
     Val slope = lower_select(l, rows_is_label(l, label), hit, miss);
+    if (weight.id) slope = lower_mul(l, slope, weight);
     lower_give(l, 0, lower_reshape(l, lower_select(l, counted_rows(l, label), slope, zero), &s));
-}
-
-/* ---- losses of two tensors of one shape -------------------------------------------------------------------------- */
-
-static Val count_of(Lowering *l, Val v) {
-    bool all[MAX_RANK];
-    for (int i = 0; i < MAX_RANK; i++) all[i] = i < ir_shape(l->f, v)->rank;
-    return lower_count(l, v, all);
-}
-
-static void give_mean(Lowering *l, Val v) {
-    Val total = lower_reduce_all(l, OP_reduce_sum, v);
-    lower_give(l, 0, lower_divide_by_count(l, total, count_of(l, v)));
-}
-
-static void lower_mse_loss(Lowering *l) {
-    Val a = lower_operand(l, 0), b = lower_operand(l, 1), d = lower_sub(l, a, b);
-    give_mean(l, lower_mul(l, d, d));
-}
-
-/* g 2 (a - b) / count, and its negative */
-static void lower_mse_loss_grad(Lowering *l) {
-    Val g = lower_operand(l, 0), a = lower_operand(l, 1), b = lower_operand(l, 2);
-    Val share = lower_divide_by_count(l, lower_scaled(l, g, 2.0), count_of(l, a));
-    Val da = lower_mul(l, lower_sub(l, a, b), share);
-    lower_give(l, 0, da);
-    lower_give(l, 1, lower_unary(l, OP_neg, da));
-}
-
-/* max(x, 0) - x t + log(1 + exp(-|x|)) */
-static void lower_bce_with_logits(Lowering *l) {
-    Val x = lower_operand(l, 0), t = lower_operand(l, 1);
-    Val e = lower_unary(l, OP_exp, lower_unary(l, OP_neg, lower_unary(l, OP_abs, x)));
-    Val tail = lower_log1p(l, e), positive = lower_binary(l, OP_maximum, x, lower_number(l, 0.0));
-    Val linear = lower_sub(l, positive, lower_mul(l, x, t));
-    give_mean(l, lower_add(l, linear, tail));
-}
-
-/* (sigmoid(x) - t) g / count, and -x g / count */
-static void lower_bce_with_logits_grad(Lowering *l) {
-    Val g = lower_operand(l, 0), x = lower_operand(l, 1), t = lower_operand(l, 2);
-    Val share = lower_divide_by_count(l, g, count_of(l, x));
-    Val error = lower_sub(l, lower_logistic(l, x), t);
-    lower_give(l, 0, lower_mul(l, error, share));
-    lower_give(l, 1, lower_mul(l, lower_unary(l, OP_neg, x), share));
 }
 
 static void lower_grad_seed(Lowering *l) { lower_give(l, 0, lower_number(l, 1.0)); }
@@ -200,10 +172,6 @@ static void lower_top_k_accuracy(Lowering *l) {
 const LowerRow lower_loss_ops[OP_COUNT] = {
     [OP_nll_loss] = {lower_nll_loss, TAKES_PLAIN},
     [OP_nll_loss_grad] = {lower_nll_loss_grad, TAKES_PLAIN},
-    [OP_mse_loss] = {lower_mse_loss, TAKES_EITHER},
-    [OP_mse_loss_grad] = {lower_mse_loss_grad, TAKES_EITHER},
-    [OP_bce_with_logits] = {lower_bce_with_logits, TAKES_EITHER},
-    [OP_bce_with_logits_grad] = {lower_bce_with_logits_grad, TAKES_EITHER},
     [OP_grad_seed] = {lower_grad_seed, TAKES_PLAIN},
     [OP_accuracy] = {lower_accuracy, TAKES_PLAIN},
     [OP_top_k_accuracy] = {lower_top_k_accuracy, TAKES_PLAIN},

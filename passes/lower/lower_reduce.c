@@ -326,36 +326,31 @@ static void give_reduced(Lowering *l, Val v, int rank, const bool *folded, bool 
     else lower_give_as(l, 0, lower_permute(l, v, &back), FORM_PLAIN);
 }
 
-typedef struct Reduction {
-    Val x;
-    int rank;
-    bool folded[MAX_RANK], keep;
-} Reduction;
-
-static Reduction reduction_of(Lowering *l) {
-    Reduction r = {.x = lower_operand(l, 0), .keep = lower_bool(l, "keep")};
+FoldedOperand lower_folded_operand(Lowering *l) {
+    FoldedOperand r = {.x = lower_operand(l, 0), .keep = lower_bool(l, "keep")};
     r.rank = ir_shape(l->f, r.x)->rank;
     lower_folded_dims(l, r.rank, r.folded);
     return r;
 }
 
-static void give(Lowering *l, const Reduction *r, Val v) { give_reduced(l, v, r->rank, r->folded, r->keep); }
+void lower_give_folded(Lowering *l, const FoldedOperand *r, Val v) { give_reduced(l, v, r->rank, r->folded, r->keep); }
 
 /* ---- rules: reductions ------------------------------------------------------------------------------------------- */
 
 static void lower_sum(Lowering *l) {
-    Reduction r = reduction_of(l);
-    give(l, &r, lower_reduce(l, OP_reduce_sum, r.x, r.folded, r.keep));
+    FoldedOperand r = lower_folded_operand(l);
+    lower_give_folded(l, &r, lower_reduce(l, OP_reduce_sum, r.x, r.folded, r.keep));
 }
 
 static void lower_mean(Lowering *l) {
-    Reduction r = reduction_of(l);
-    give(l, &r, lower_mean_of(l, r.x, r.folded, r.keep));
+    FoldedOperand r = lower_folded_operand(l);
+    lower_give_folded(l, &r, lower_mean_of(l, r.x, r.folded, r.keep));
 }
 
 static void lower_extreme(Lowering *l) {
-    Reduction r = reduction_of(l);
-    give(l, &r, lower_reduce(l, l->op->code == OP_max ? OP_reduce_max : OP_reduce_min, r.x, r.folded, r.keep));
+    FoldedOperand r = lower_folded_operand(l);
+    lower_give_folded(l, &r,
+                      lower_reduce(l, l->op->code == OP_max ? OP_reduce_max : OP_reduce_min, r.x, r.folded, r.keep));
 }
 
 /* max(count - correction, 0) */
@@ -378,10 +373,10 @@ static Val centred(Lowering *l, Val x, const bool *folded) {
 }
 
 static void lower_var(Lowering *l) {
-    Reduction r = reduction_of(l);
+    FoldedOperand r = lower_folded_operand(l);
     Val d = centred(l, r.x, r.folded);
     Val total = lower_reduce(l, OP_reduce_sum, lower_mul(l, d, d), r.folded, r.keep);
-    give(l, &r, lower_divide_by_count(l, total, freedom(l, r.x, r.folded)));
+    lower_give_folded(l, &r, lower_divide_by_count(l, total, freedom(l, r.x, r.folded)));
 }
 
 /* ---- rules: gradients -------------------------------------------------------------------------------------------- */

@@ -40,7 +40,8 @@ static bool trains(const Objective *o, const State *s) {
 
 /* ---- gradients by opcode ----------------------------------------------------------------------------------------- */
 
-const Gradient *const gradient_tables[GRADIENT_TABLES] = {gradient_ops, gradient_pointwise_ops, gradient_attention_ops};
+const Gradient *const gradient_tables[GRADIENT_TABLES] = {gradient_ops, gradient_loss_ops, gradient_pointwise_ops,
+                                                          gradient_attention_ops};
 
 const Gradient *gradient_of(Opcode code) {
     for (int i = 0; i < GRADIENT_TABLES; i++)

@@ -1,4 +1,4 @@
-/* gradient.c: the backward pass while it is built; gradients of ops that move elements, of reductions, losses and
+/* gradient.c: the backward pass while it is built; gradients of ops that move elements, of reductions and
  * normalisations, of products, convolutions and pooling. */
 #include "passes/training/gradient.h"
 
@@ -241,23 +241,7 @@ static bool gradient_var(Backward *b) {
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------------ */
-
-static bool gradient_nll_loss(Backward *b) {
-    Op *o = backward_op3(b, OP_nll_loss_grad, b->dy, grad_operand(b, 0), grad_operand(b, 1));
-    grad_copy_attr(b, o, "label_smoothing");
-    grad_copy_attr(b, o, "ignore");
-    return grad_give_first(b, o, grad_type_of(b, 0));
-}
-
-static bool pair_loss(Backward *b, Opcode code) {
-    if (!backward_wants(b, 0)) backward_wants(b, 1);
-    Val da = backward_emit(b, code, grad_type_of(b, 0), 3, b->dy, grad_operand(b, 0), grad_operand(b, 1));
-    return grad_give_each(b, da, 0);
-}
-
-static bool gradient_mse_loss(Backward *b) { return pair_loss(b, OP_mse_loss_grad); }
-static bool gradient_bce_with_logits(Backward *b) { return pair_loss(b, OP_bce_with_logits_grad); }
+/* ---- normalisations ---------------------------------------------------------------------------------------------- */
 
 /* (dy, x, weight, mean, rstd) -> d x in the dtype of x, d weight and d bias in the dtype of the weight: sums of a
  * 16-bit dy that end in f32. */
@@ -429,9 +413,6 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_max] = {gradient_extreme},
     [OP_min] = {gradient_extreme},
     [OP_var] = {gradient_var},
-    [OP_nll_loss] = {gradient_nll_loss},
-    [OP_mse_loss] = {gradient_mse_loss, {"a", "b"}},
-    [OP_bce_with_logits] = {gradient_bce_with_logits, {"logits", "targets"}},
     [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
     [OP_layer_norm] = {gradient_layer_norm, {"input", "weight", "bias"}},
     [OP_softmax] = {gradient_softmax},

@@ -80,8 +80,9 @@ typedef struct Gradient {
 } Gradient;
 
 /* By opcode, one table a file; an op is in one of them. */
-extern const Gradient gradient_ops[OP_COUNT], gradient_pointwise_ops[OP_COUNT], gradient_attention_ops[OP_COUNT];
-enum { GRADIENT_TABLES = 3 };
+extern const Gradient gradient_ops[OP_COUNT], gradient_loss_ops[OP_COUNT], gradient_pointwise_ops[OP_COUNT],
+    gradient_attention_ops[OP_COUNT];
+enum { GRADIENT_TABLES = 4 };
 extern const Gradient *const gradient_tables[GRADIENT_TABLES];
 const Gradient *gradient_of(Opcode code); /* NULL: the op has none, or NO_GRADIENT */
 

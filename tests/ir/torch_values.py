@@ -257,3 +257,59 @@ for shape, channels in [((3, 4), 4), ((2, 3, 2, 2), 3), ((2, 3), 1), ((5,), 1)]:
     d = rand(*shape)
     case("prelu(%a, %b)", [a, w], F.prelu(a, w))
     case("prelu_grad(%a, %b, %c)", [d, a, w], grads(F.prelu, d, a, w))
+
+# ---- losses and folds at their corners ----------------------------------------------------------
+
+a = torch.tensor([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 1.75])
+b, g = torch.tensor([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.5, 1.5]), torch.tensor(1.5)
+pairs = {
+    "l1_loss": ("", F.l1_loss),
+    "smooth_l1_loss": ("; beta = 0.5", lambda x, y: F.smooth_l1_loss(x, y, beta=0.5)),
+    "huber_loss": ("; delta = 0.5", lambda x, y: F.huber_loss(x, y, delta=0.5)),
+}
+for name, (given, f) in pairs.items():
+    case(f"{name}(%a, %b{given})", [a, b], f(a, b))
+    case(f"{name}_grad(%a, %b, %c{given})", [g, a, b], grads(f, g, a, b))
+case("smooth_l1_loss(%a, %b; beta = 0.0)", [a, b], F.smooth_l1_loss(a, b, beta=0.0))
+broken = torch.where(torch.arange(8) == 2, nan, a)
+for name, (given, f) in pairs.items():
+    case(f"{name}_grad(%a, %b, %c{given})", [g, broken, b], grads(f, g, broken, b))
+x, t = rand(3, 4).log_softmax(1), rand(3, 4).softmax(1)
+t[0, 1] = 0.0
+for reduction in ["batchmean", "mean"]:
+    f = lambda v, w: F.kl_div(v, w, reduction=reduction)
+    case(f"kl_div(%a, %b; reduction = {reduction})", [x, t], f(x, t))
+    case(f"kl_div_grad(%a, %b, %c; reduction = {reduction})", [g, x, t], grads(f, g, x, t))
+x, t, w = rand(2, 3, 4).log_softmax(2), torch.tensor([[0, 3, 1], [2, 2, -100]]), torch.tensor([0.5, 2.0, 1.0, 3.0])
+for smoothing in [0.0, 0.2]:
+    # F.cross_entropy of log-probabilities is nll_loss with smoothing: their softmax is themselves
+    f = lambda v: F.cross_entropy(v.flatten(0, 1), t.flatten(), w, label_smoothing=smoothing)
+    case(f"nll_loss(%a, %b, %c; label_smoothing = {smoothing})", [x, index(t), w], f(x))
+f = lambda v: F.nll_loss(v.flatten(0, 1), t.flatten(), w)
+case("nll_loss_grad(%a, %b, %c, %d)", [g, x, index(t), w], grads(f, g, x)[0])
+x = rand(2, 3, 2)
+for dims, given in [((1,), "dims = (1)"), ((0, 2), "dims = (0, 2)"), ((0, 1, 2), "")]:
+    f = lambda v: torch.logsumexp(v, dims)
+    dy = rand(*f(x).shape) if f(x).dim() else g
+    case(f"logsumexp(%a; {given})" if given else "logsumexp(%a)", [x], f(x))
+    case(f"logsumexp_grad(%a, %b, %c; {given})" if given else "logsumexp_grad(%a, %b, %c)", [dy, x, f(x)], grads(f, dy, x)[0])
+    for p in [1.0, 2.0, 3.0, 0.5]:
+        h = lambda v: torch.linalg.vector_norm(v, p, dims)
+        also = f"; {given}, p = {p}" if given else f"; p = {p}"
+        case(f"norm(%a{also})", [x], h(x))
+        case(f"norm_grad(%a, %b, %c{also})", [dy, x, h(x)], grads(h, dy, x)[0])
+rows = torch.tensor([[-inf, -inf], [inf, 1.0], [1.0, nan], [-inf, 0.0], [0.0, 0.0], [0.0, 2.0]])
+dy = rand(6)
+folds = {"logsumexp": ("", lambda v: torch.logsumexp(v, 1))}
+folds.update({f"norm {p}": (f", p = {p}", lambda v, p=p: torch.linalg.vector_norm(v, p, 1)) for p in [1.0, 2.0, 3.0]})
+for name, (also, f) in folds.items():
+    name = name.split()[0]
+    case(f"{name}(%a; dims = (1){also})", [rows], f(rows))
+    case(f"{name}_grad(%a, %b, %c; dims = (1){also})", [dy, rows, f(rows)], grads(f, dy, rows)[0])
+rows = torch.tensor([[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [2.0, -3.0, 4.0], [0.0, 0.0, 0.0]])
+broken = torch.tensor([[nan, 1.0, 2.0], [inf, 2.0, 3.0]])  # apart: a zero anywhere changes PyTorch's formula, and what it makes of them
+f = lambda v: v.prod(1)
+for x in [rows, broken]:
+    case("prod(%a; dims = (1))", [x], f(x))
+    case("prod_grad(%a, %b; dims = (1))", [dy[:len(x)], x], grads(f, dy[:len(x)], x)[0])
+case("reduce_prod(%a; dims = (1))", [rows], f(rows), stage="lower")

@@ -193,6 +193,27 @@ const GradientCase kGradientCases[] = {
     {"a f32\nb f32", "%y = mse_loss(%a, %b) : f32", "", -1, 1},
     {"a f32[3, 4]\nb f32[3, 4]", "%y = bce_with_logits(%a, %b) : f32", "", -2, 2},
     {"a f32[1]\nb f32[1]", "%y = bce_with_logits(%a, %b) : f32", "", -2, 2},
+    {"a f32[5, 4]\nids t i32[5]\nbuffer w f32[4]", "%y = nll_loss(%a, %t, %w) : f32", "", 0.4, 1.6},
+    {"a f32[2, 3, 4]\nids t i32[2, 3]\nbuffer w f32[4]",
+     "%y = nll_loss(%a, %t, %w; label_smoothing = 0.2, ignore = 1) : f32", "", 0.4, 1.6},
+    {"a f32[3, 4]\nb f32[3, 4]", "%y = l1_loss(%a, %b) : f32", "", -1, 1},
+    {"a f32[3, 4]\nb f32[3, 4]", "%y = smooth_l1_loss(%a, %b; beta = 0.5) : f32", "", -1, 1},
+    {"a f32[5]\nb f32[5]", "%y = smooth_l1_loss(%a, %b; beta = 0.0) : f32", "", -1, 1},
+    {"a f32[3, 4]\nb f32[3, 4]", "%y = huber_loss(%a, %b; delta = 0.6) : f32", "", -1, 1},
+    {"a f32[3, 4]\nb f32[3, 4]", "%y = kl_div(%a, %b) : f32", ""},
+    {"a f32[2, 3]\nb f32[2, 3]", "%y = kl_div(%a, %b; reduction = mean) : f32", ""},
+
+    // folds
+    {"a f32[2, 3, 4]", "%y = logsumexp(%a; dims = (2)) : f32[2, 3]", "[2, 3]", -1, 1},
+    {"a f32[2, 3, 4]", "%y = logsumexp(%a; dims = (0, 1), keep = true) : f32[1, 1, 4]", "[1, 1, 4]", -1, 1},
+    {"a f32[2, 3]", "%y = logsumexp(%a) : f32", "", -1, 1},
+    {"a f32[2, 3, 4]", "%y = norm(%a; dims = (1)) : f32[2, 4]", "[2, 4]", -1, 1},
+    {"a f32[2, 3]", "%y = norm(%a; p = 1.0) : f32", "", -1, 1},
+    {"a f32[2, 3]", "%y = norm(%a; dims = (1), keep = true, p = 3.0) : f32[2, 1]", "[2, 1]", -1, 1},
+    {"a f32[2, 3]", "%y = norm(%a; dims = (0), p = 0.5) : f32[3]", "[3]"},
+    {"a f32[2, 3, 4]", "%y = prod(%a; dims = (2)) : f32[2, 3]", "[2, 3]", -1, 1},
+    {"a f32[2, 3]", "%y = prod(%a) : f32", ""},
+    {"a f32[2, 3, 2]", "%y = prod(%a; dims = (0, 2), keep = true) : f32[1, 3, 1]", "[1, 3, 1]", -1, 1},
 };
 
 inline std::vector<GradientCase> GradientCases() {

@@ -313,6 +313,35 @@ inline std::vector<LowerCase> ReductionCases() {
                                                 ") : " + rest + "\n%r = extreme_grad(%d, %x, %m" + attr +
                                                 ") : " + full + "\nresult r = %r\n"});
         }
+    const struct {
+        const char *x, *dims, *y;
+        bool keep;
+    } folds[] = {{"f32[N, 3]", "dims = (1)", "f32[N]", false},
+                 {"f16[N, 2, 3, 4]", "dims = (2, 3), keep = true", "f16[N, 2, 1, 1]", true},
+                 {"f32[N, 2, 3, 4]", "dims = (1)", "f32[N, 3, 4]", false},
+                 {"f32[N, 40, 3]", "dims = (0, 1)", "f32[3]", false},
+                 {"f32[5]", "keep = true", "f32[1]", true},
+                 {"f32[N, 70]", "keep = false", "f32", false}};
+    const struct {
+        Opcode fold, gradient;
+        const char *attributes;
+        bool reads_y;
+    } kinds[] = {{OP_logsumexp, OP_logsumexp_grad, "", true}, {OP_norm, OP_norm_grad, "", true},
+                 {OP_norm, OP_norm_grad, ", p = 1.0", true},  {OP_norm, OP_norm_grad, ", p = 3.0", true},
+                 {OP_norm, OP_norm_grad, ", p = 0.5", true},  {OP_prod, OP_prod_grad, "", false}};
+    for (const auto &f : folds)
+        for (const auto &k : kinds) {
+            const std::string dims = f.dims, only = dims.substr(0, dims.find("keep")), also = k.attributes;
+            std::string left = only.substr(0, only.find_last_not_of(", ") + 1) + also;
+            if (left.substr(0, 2) == ", ") left = left.substr(2);
+            const std::string fold =
+                std::string("%m = ") + ir_op_info[k.fold].name + "(%x; " + dims + also + ") : " + f.y;
+            all.push_back({k.fold, std::string("input %x : ") + f.x + "\n" + fold + "\nresult r = %m\n"});
+            all.push_back({k.gradient, std::string("input %x : ") + f.x + "\ninput %d : " + f.y + "\n" + fold +
+                                           "\n%r = " + ir_op_info[k.gradient].name + "(%d, %x" +
+                                           (k.reads_y ? ", %m" : "") + (left.empty() ? "" : "; " + left) +
+                                           ") : " + f.x + "\nresult r = %r\n"});
+        }
     all.push_back(OneOp(OP_var, {"f16[N, 4]"}, "var(%x; dims = (1), keep = true)", "f16[N, 1]"));
     all.push_back(OneOp(OP_var, {"f32[3, 1]"}, "var(%x; dims = (1))", "f32[3]"));
     all.push_back(OneOp(OP_sum_to, {"f32[N, 2, 3, 4]", "f32[2, 1, 1]"}, "sum_to(%x, %y)", "f32[2, 1, 1]"));
@@ -358,11 +387,35 @@ inline std::vector<LowerCase> LossCases() {
             all.push_back(OneOp(OP_nll_loss, {x, t}, "nll_loss(%x, %y" + a + ")", "f32"));
             all.push_back(OneOp(OP_nll_loss_grad, {"f32", x, t}, "nll_loss_grad(%x, %y, %z" + a + ")", x));
         }
+        for (const std::string a : {"", "; label_smoothing = 0.1, ignore = 2"}) {
+            all.push_back(OneOp(OP_nll_loss, {x, t, "f32[5]"}, "nll_loss(%x, %y, %z" + a + ")", "f32"));
+            all.push_back(
+                OneOp(OP_nll_loss_grad, {"f32", x, t, "f32[5]"}, "nll_loss_grad(%x, %y, %z, %u" + a + ")", x));
+        }
         all.push_back(OneOp(OP_accuracy, {x, t}, "accuracy(%x, %y)", "f32"));
         for (const char *k : {"1", "2", "5", "9"})
             all.push_back(
                 OneOp(OP_top_k_accuracy, {x, t}, std::string("top_k_accuracy(%x, %y; k = ") + k + ")", "f32"));
     }
+    const struct {
+        Opcode loss, gradient;
+        const char *attributes;
+    } pairs[] = {{OP_l1_loss, OP_l1_loss_grad, ""},
+                 {OP_smooth_l1_loss, OP_smooth_l1_loss_grad, "; beta = 0.5"},
+                 {OP_smooth_l1_loss, OP_smooth_l1_loss_grad, "; beta = 0.0"},
+                 {OP_huber_loss, OP_huber_loss_grad, "; delta = 0.5"},
+                 {OP_kl_div, OP_kl_div_grad, ""},
+                 {OP_kl_div, OP_kl_div_grad, "; reduction = mean"}};
+    for (const std::string x : {"f32[N, 3]", "f16[N, 2, 3, 4]", "f32[4]"})
+        for (const auto &p : pairs) {
+            const std::string pos = p.loss == OP_kl_div ? "%pos" : "%y", also = p.attributes;
+            const std::string given = "input %x : " + x + "\ninput " + pos + " : " + x + "\n";
+            all.push_back({p.loss, given + "%r = " + ir_op_info[p.loss].name + "(%x, " + pos + also +
+                                       ") : " + x.substr(0, 3) + "\nresult r = %r\n"});
+            all.push_back({p.gradient, "input %g : f32\n" + given + "%r, %s = " + ir_op_info[p.gradient].name +
+                                           "(%g, %x, " + pos + also + ") : " + x + ", " + x +
+                                           "\nresult r = %r\nresult s = %s\n"});
+        }
     for (const std::string x : {"f32[N, 3]", "f32[N]", "f16[N, 2, 3, 4]", "f32[4]", "f32"}) {
         for (const std::string op : {"mse_loss", "bce_with_logits"}) {
             bool mse = op == "mse_loss";

@@ -135,6 +135,16 @@ const Twin kTwins[] = {
      "%l = log_softmax(%a) : f32[4, 6] @l layer cross_entropy "
      "%y = nll_loss(%l, %t; label_smoothing = 0.1) : f32 @n layer cross_entropy"},
     {"nll_loss", {"[4, 6]"}, "%y = nll_loss(%a, %t) : f32"},
+    {"cross_entropy_weight",
+     {"[4, 6]", "[6]"},
+     "%l = log_softmax(%a) : f32[4, 6] @l layer cross_entropy %y = nll_loss(%l, %t, %b) : f32 @n layer cross_entropy"},
+    {"l1_loss", {"[4, 6]", "[4, 6]"}, "%y = l1_loss(%a, %b) : f32"},
+    {"smooth_l1_loss", {"[4, 6]", "[4, 6]"}, "%y = smooth_l1_loss(%a, %b) : f32"},
+    {"huber_loss", {"[4, 6]", "[4, 6]"}, "%y = huber_loss(%a, %b) : f32"},
+    {"kl_div", {"[4, 6]", "[4, 6]"}, "%y = kl_div(%a, %b; reduction = mean) : f32"},
+    {"logsumexp", {"[4, 6]"}, "%y = logsumexp(%a; dims = (1)) : f32[4]"},
+    {"linalg_vector_norm", {"[4, 6]"}, "%y = norm(%a) : f32"},
+    {"prod", {"[4, 6]"}, "%y = prod(%a) : f32"},
     {"mse_loss", {"[4, 6]", "[4, 6]"}, "%y = mse_loss(%a, %b) : f32"},
     {"bce_with_logits", {"[4, 6]", "[4, 6]"}, "%y = bce_with_logits(%a, %b) : f32"},
 };
@@ -173,7 +183,9 @@ const std::set<std::string> kRefusedWithoutAutocast = {"batch_norm_eval",
                                                        "sdpa_causal",
                                                        "sdpa_float_mask",
                                                        "sdpa_bool_mask",
-                                                       "prelu"};
+                                                       "prelu",
+                                                       "cross_entropy_weight",
+                                                       "huber_loss"};
 
 class TorchOpsTest : public PassTest {
   protected:

@@ -96,7 +96,7 @@ struct Generator {
         Add(r.Chance(50) ? "@0 - " + reduced : "@0 * (" + reduced + " + 0.5)", {v}, dims(v));
     }
     void Reduce() {
-        static const std::vector<std::string> folds = {"mean", "sum", "max", "min"};
+        static const std::vector<std::string> folds = {"mean", "sum", "max", "min", "logsumexp", "norm"};
         int v = Any();
         if (rank(v) < 3) return;
         int d = InnerDim(v);
@@ -113,7 +113,18 @@ struct Generator {
         switch (r.Below(5)) {
         case 0: Add("@0 - " + fold + "(@0; dims = 0, keep = true) * 0.25", {v}, dims(v)); break;
         case 1: Add("@0 * (" + fold + "(@0; dims = (0, " + d + "), keep = true) * 0.25 + 0.5)", {v}, dims(v)); break;
-        case 2: Add("@0 * (tanh(mean(@0)) + 0.5)", {v}, dims(v)); break;
+        case 2: {
+            static const std::vector<std::string> scalars = {"tanh(mean(@0))",
+                                                             "tanh(l1_loss(@0, @1))",
+                                                             "tanh(smooth_l1_loss(@0, @1; beta = 0.5))",
+                                                             "tanh(huber_loss(@0, @1))",
+                                                             "dice_loss(sigmoid(@0), sigmoid(@1))",
+                                                             "tanh(kl_div(@0, sigmoid(@1); reduction = mean))",
+                                                             "tanh(mean(cosine_similarity(@0 + 0.5, @1 + 0.3)))",
+                                                             "tanh(mean(prod(sigmoid(@0) + 0.5; dims = 1)))"};
+            Add("@0 * (" + r.Pick(scalars) + " + 0.5)", {v, LikeShape(v)}, dims(v));
+            break;
+        }
         case 3: {
             if (rank(v) != 2) return;
             std::string out = Number(1 + r.Below(20)), given = r.Chance(50) ? "dims = 0" : "dims = (0, 1)";

@@ -31,6 +31,7 @@ INLINE vf sqrt_vf(vf a) {
 
 INLINE vf plus_vf(vf a, vf b) { return a + b; }
 INLINE vi plus_vi(vi a, vi b) { return a + b; }
+INLINE vf times_vf(vf a, vf b) { return a * b; }
 /* The larger; NaN where either is NaN; the second of equals. */
 INLINE vf max_vf(vf a, vf b) { return select_vf((a > b) | nan_vf(a), a, b); }
 INLINE vf min_vf(vf a, vf b) { return select_vf((a < b) | nan_vf(a), a, b); }

@@ -24,6 +24,7 @@
         return t[0];                                                                                                   \
     }
 DEFINE_TREE(plus_vf, vf, float)
+DEFINE_TREE(times_vf, vf, float)
 DEFINE_TREE(max_vf, vf, float)
 DEFINE_TREE(min_vf, vf, float)
 DEFINE_TREE(plus_vi, vi, int32_t)

@@ -1,8 +1,11 @@
-/* reduce.cuh: sums, maxima and minima over the threads of a warp or a block.  The order is fixed: in a warp lanes l
- * and l ^ 16 are combined, then l ^ 8, 4, 2, 1, the lower lane first, so that all lanes have the same bits; the warps
- * of a block are combined in ascending order. */
+/* reduce.cuh: sums, products, maxima and minima over the threads of a warp or a block.  The order is fixed: in a warp
+ * lanes l and l ^ 16 are combined, then l ^ 8, 4, 2, 1, the lower lane first, so that all lanes have the same bits; the
+ * warps of a block are combined in ascending order. */
 struct Plus {
     template <typename T> INLINE static T combine(T a, T b) { return a + b; }
+};
+struct Times {
+    INLINE static float combine(float a, float b) { return a * b; }
 };
 struct Max {
     INLINE static float combine(float a, float b) { return max_f32(a, b); }

@@ -188,6 +188,29 @@ LOSSES = {
     "mse": Case("x p", "y = mse_loss(x * s, p * q)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.mse_loss(x * s, p * q)),
     "bce": Case("x u", "y = bce_with_logits(x * s, u)", {"s": [19]}, lambda x, u, s: F.binary_cross_entropy_with_logits(x * s, u)),
 }
+CLASS_WEIGHTS = [0.5 + 0.25 * c for c in range(19)]
+CLASS_WEIGHT = "w = 0.5 + 0.25 * to_f32(arange(; count = 19))\n"
+MORE_LOSSES = {
+    "weighted": Case("x c", CLASS_WEIGHT + "y = cross_entropy(x * s, c, w; label_smoothing = 0.2, ignore = 3)", {"s": [19]},
+                     lambda x, c, s: F.cross_entropy(x * s, c.long(), x.new_tensor(CLASS_WEIGHTS), label_smoothing=0.2, ignore_index=3), loosen=2),
+    "l1": Case("x p", "y = l1_loss(x * s, p * q)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.l1_loss(x * s, p * q), loosen=4),
+    "smooth_l1": Case("x p", "y = smooth_l1_loss(x * s, p * q; beta = 0.7)", {"s": [19], "q": [19]},
+                      lambda x, p, s, q: F.smooth_l1_loss(x * s, p * q, beta=0.7)),
+    "huber": Case("x p", "y = huber_loss(x * s, p * q; delta = 0.7)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.huber_loss(x * s, p * q, delta=0.7)),
+    "kl": Case("x p", "y = kl_div(log_softmax(x * s), softmax(p * q))", {"s": [19], "q": [19]},
+               lambda x, p, s, q: F.kl_div((x * s).log_softmax(1), (p * q).softmax(1), reduction="batchmean"), loosen=4),
+    "kl_mean": Case("x p", "y = kl_div(x * s, p; reduction = mean)", {"s": [19]}, lambda x, p, s: F.kl_div(x * s, p, reduction="mean")),
+    "dice": Case("x u", "y = dice_loss(sigmoid(x * s), u)", {"s": [19]},
+                 lambda x, u, s: 1 - (2 * ((x * s).sigmoid() * u).sum() + 1) / ((x * s).sigmoid().sum() + u.sum() + 1), loosen=2),
+    "cosine": Case("x p", "y = cosine_similarity(x * s, p * q)", {"s": [19], "q": [19]}, lambda x, p, s, q: F.cosine_similarity(x * s, p * q), loosen=2),
+    "cosine_small": Case("t", "y = cosine_similarity(t * s, t; dim = -1, eps = 2.0)", {"s": [8]}, lambda t, s: F.cosine_similarity(t * s, t, dim=-1, eps=2.0)),
+    "logsumexp": sequence("logsumexp(h; dims = 2)", lambda h: h.logsumexp(2)),
+    "logsumexp_two": sequence("logsumexp(h; dims = (1, 2), keep = true)", lambda h: h.logsumexp((1, 2), keepdim=True)),
+    "norm": sequence("norm(h; dims = 1)", lambda h: torch.linalg.vector_norm(h, 2, 1)),
+    "norm_1": sequence("norm(h; p = 1, dims = (0, 2))", lambda h: torch.linalg.vector_norm(h, 1, (0, 2)), loosen=4),
+    "norm_3": sequence("norm(h; p = 3, dims = 2, keep = true)", lambda h: torch.linalg.vector_norm(h, 3, 2, keepdim=True)),
+    "prod": sequence("prod(tanh(h) + 1.2; dims = 1)", lambda h: (h.tanh() + 1.2).prod(1), loosen=4),
+}
 
 
 def pairs(code, function, inputs="x p", params=None, **options):
@@ -296,7 +319,7 @@ def in_parts(name, cases):
 
 
 THEMES = {**in_parts("pointwise", POINTWISE_CASES), "functions": FUNCTIONS, "activations": ACTIVATIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS,
-          "convolutions": CONVOLUTIONS, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "samples": SAMPLES,
+          "convolutions": CONVOLUTIONS, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "more_losses": MORE_LOSSES, "samples": SAMPLES,
           "sample_sums": SAMPLE_SUMS, "batch": BATCH}
 
 

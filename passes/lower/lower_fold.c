@@ -1,0 +1,107 @@
+/* lower_fold.c: folds that are more than one reduction, logsumexp, norm and prod, and their gradients. */
+#include "passes/lower/lower.h"
+
+static Val zero(Lowering *l) { return lower_number(l, 0.0); }
+
+static Val sum(Lowering *l, const FoldedOperand *r, Val v, bool keep) {
+    return lower_reduce(l, OP_reduce_sum, v, r->folded, keep);
+}
+
+/* (dy, x, y) of a gradient, dy and y with kept dims. */
+typedef struct FoldedGradient {
+    Val dy, x, y;
+    bool folded[MAX_RANK];
+} FoldedGradient;
+
+static FoldedGradient gradient_of(Lowering *l) {
+    FoldedGradient g = {.dy = lower_reduced_operand(l, 0), .x = lower_operand(l, 1)};
+    if (l->op->n_in > 2) g.y = lower_reduced_operand(l, 2);
+    lower_folded_dims(l, ir_shape(l->f, g.x)->rank, g.folded);
+    return g;
+}
+
+/* ---- logsumexp --------------------------------------------------------------------------------------------------- */
+
+/* max + log(sum(exp(x - max))); where the largest is infinite or NaN it says the rest by itself. */
+static void lower_logsumexp(Lowering *l) {
+    FoldedOperand r = lower_folded_operand(l);
+    Val largest = lower_reduce(l, OP_reduce_max, r.x, r.folded, true);
+    Val shift = lower_select(l, lower_unary(l, OP_is_finite, largest), largest, zero(l));
+    Val total = sum(l, &r, lower_unary(l, OP_exp, lower_sub(l, r.x, shift)), r.keep);
+    const Shape s = *ir_shape(l->f, total);
+    lower_give_folded(l, &r, lower_add(l, lower_unary(l, OP_log, total), lower_reshape(l, shift, &s)));
+}
+
+static void lower_logsumexp_grad(Lowering *l) {
+    FoldedGradient g = gradient_of(l);
+    lower_give(l, 0, lower_mul(l, g.dy, lower_unary(l, OP_exp, lower_sub(l, g.x, g.y))));
+}
+
+/* ---- norms ------------------------------------------------------------------------------------------------------- */
+
+static Val to_the(Lowering *l, Val v, double e) {
+    if (e == 1.0) return v;
+    if (e == 2.0) return lower_mul(l, v, v);
+    if (e == 0.5) return lower_unary(l, OP_sqrt, v);
+    Val y = lower_unary(l, OP_pow, v);
+    ir_attr(ir_def(l->f, y), "e")->f = e;
+    return y;
+}
+
+static void lower_norm(Lowering *l) {
+    FoldedOperand r = lower_folded_operand(l);
+    double p = lower_float(l, "p");
+    Val size = p == 2.0 ? r.x : lower_unary(l, OP_abs, r.x);
+    lower_give_folded(l, &r, to_the(l, sum(l, &r, to_the(l, size, p), r.keep), 1.0 / p));
+}
+
+/* v with the sign of x; 0 where x is 0 */
+static Val signed_by(Lowering *l, Val v, Val x) {
+    Val rest = lower_select(l, lower_binary(l, OP_lt, x, zero(l)), lower_unary(l, OP_neg, v), zero(l));
+    return lower_select(l, lower_binary(l, OP_lt, zero(l), x), v, rest);
+}
+
+/* dy sign(x) (|x| / y)^(p - 1); 0 where x or y is */
+static void lower_norm_grad(Lowering *l) {
+    FoldedGradient g = gradient_of(l);
+    double p = lower_float(l, "p");
+    if (p == 1.0) {
+        lower_give(l, 0, signed_by(l, g.dy, g.x));
+        return;
+    }
+    Val share = lower_div(l, g.dy, to_the(l, g.y, p - 1.0));
+    share = lower_select(l, lower_binary(l, OP_eq, g.y, zero(l)), zero(l), share);
+    if (p == 2.0) {
+        lower_give(l, 0, lower_mul(l, g.x, share));
+        return;
+    }
+    Val size = to_the(l, lower_unary(l, OP_abs, g.x), p - 1.0);
+    Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, g.x, g.x));
+    Val slope = lower_select(l, is_nan, g.x, signed_by(l, size, g.x));
+    lower_give(l, 0, lower_mul(l, slope, share));
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static void lower_prod(Lowering *l) {
+    FoldedOperand r = lower_folded_operand(l);
+    lower_give_folded(l, &r, lower_reduce(l, OP_reduce_prod, r.x, r.folded, r.keep));
+}
+
+/* dy times the product of the others: where the only 0 is, of all that are not 0, and 0 beside it. */
+static void lower_prod_grad(Lowering *l) {
+    FoldedGradient g = gradient_of(l);
+    Val one = lower_number(l, 1.0), is_zero = lower_binary(l, OP_eq, g.x, zero(l));
+    Val count = lower_reduce(l, OP_reduce_sum, lower_select(l, is_zero, one, zero(l)), g.folded, true);
+    Val rest = lower_reduce(l, OP_reduce_prod, lower_select(l, is_zero, one, g.x), g.folded, true);
+    Val of_one = lower_select(l, lower_binary(l, OP_eq, count, one), rest, zero(l));
+    Val of_none = lower_select(l, lower_binary(l, OP_eq, count, zero(l)), rest, zero(l));
+    Val others = lower_select(l, is_zero, of_one, lower_div(l, of_none, g.x));
+    lower_give(l, 0, lower_mul(l, g.dy, others));
+}
+
+const LowerRow lower_fold_ops[OP_COUNT] = {
+    [OP_logsumexp] = {lower_logsumexp, TAKES_EITHER}, [OP_logsumexp_grad] = {lower_logsumexp_grad, TAKES_EITHER},
+    [OP_norm] = {lower_norm, TAKES_EITHER},           [OP_norm_grad] = {lower_norm_grad, TAKES_EITHER},
+    [OP_prod] = {lower_prod, TAKES_EITHER},           [OP_prod_grad] = {lower_prod_grad, TAKES_EITHER},
+};

@@ -60,6 +60,13 @@ run 0 "$amprun" train "$so" --data "tokens:$text" --eval-data "tokens:$work/othe
 says 'test loss'
 run 0 "$amprun" train "$so" --data "tokens:$text,held=0" --epochs 1
 expect 'held=0: nothing is evaluated' '' "$(grep 'test loss' "$work/.out")"
+# A file that is cut while it is trained, with batches ahead: what was learnt until then is kept.
+for _ in {1..400}; do cat "$text"; done >"$work/large.txt"
+run 1 bash -c "$amprun train $so --data tokens:$work/large.txt --steps 100000000 --quiet --save $work/cut.st & \
+    sleep 0.5; truncate -s 5000 $work/large.txt; wait \$!"
+says 'the file has become shorter while it was read' 'training ended after step'
+says "its parameters are in $work/cut.st"
+holds 'what was learnt is there' test -s "$work/cut.st"
 run 1 "$amprun" train "$so" --data "tokens:$text,held=0.1" --eval-split 0.1
 says 'held= and --eval-split both say what is held out'
 run 1 "$amprun" train "$so" --data "tokens:$work/utf8.txt"

@@ -196,7 +196,8 @@ TEST_F(CsvTest, AColumnSaysWhatIsHeldOut) {
 
 TEST_F(CsvTest, WhatIsHeldOutIsSaidOnce) {
     inputs.options.held = 0.5;
-    ExpectFailure([&] { return Read(kTable, kSchema); }, "held and --eval-split both say what is held out");
+    ExpectFailure([&] { return Read(kTable, kSchema); },
+                  "held= (or `held` in its schema) and --eval-split both say what is held out");
     ASSERT_EQ(Read(kTable, "", ",target=bought"), 0);
     EXPECT_EQ(data.count, 2);
     data_close(&data);

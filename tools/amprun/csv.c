@@ -90,7 +90,9 @@ static int take_held(CsvSource *csv, const DataSpec *s, const DataInputs *inputs
         if (spec_held(inputs->model, value, &schema->held)) return 1;
     }
     if (o->held > 0 && schema->has_held && !o->schema)
-        return report_text("csv:%s: held and --eval-split both say what is held out; give one of them", s->path);
+        return report_text(
+            "csv:%s: held= (or `held` in its schema) and --eval-split both say what is held out; give one of them",
+            s->path);
     if (schema->has_held) return 0;
     schema->has_held = true;
     schema->held = o->held > 0 ? o->held : o->whole ? 0 : DEFAULT_HELD;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 /* Batches that are filled ahead: one is enough where filling takes less time than a step, and two where it does so only
- * on average, as where a file comes from a disk. */
-enum { AHEAD = 2, NO_THREAD = -1 };
+ * on average, as where a file comes from a disk.  Of large ones the second would cost more memory than it is worth. */
+enum { AHEAD = 2, AHEAD_OF_LARGE = 1, NO_THREAD = -1, LARGE = 16 << 20 };
 
 static int64_t samples_of(const FeedPlan *p, int64_t index, int64_t *from) {
     *from = index % p->batches * p->batch;
@@ -28,6 +28,12 @@ static bool has_another_processor(void) {
     return !sched_getaffinity(0, sizeof set, &set) && CPU_COUNT(&set) > 1;
 }
 
+static int32_t ahead(const FeedPlan *p) {
+    size_t bytes = 0;
+    for (int c = 0; c < p->data->columns; c++) bytes += p->data->column[c].sample_bytes * (size_t)p->batch;
+    return !has_another_processor() ? NO_THREAD : bytes > LARGE ? AHEAD_OF_LARGE : AHEAD;
+}
+
 int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {
     amp_error err = {0};
     *f = (Feed){.plan = *plan, .shuffled = -1};
@@ -37,7 +43,7 @@ int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {
         .user = f,
         .capacity = plan->batch,
         .first = first,
-        .ahead = has_another_processor() ? AHEAD : NO_THREAD,
+        .ahead = ahead(plan),
     };
     f->order = malloc(sizeof *f->order * (size_t)plan->data->count + 1);
     if (!f->order) return report_text("%s: no memory for the order of its samples", plan->data->spec);

@@ -97,7 +97,8 @@ static amp_status read_header(TensorReader *r) {
     if (r->size < LENGTH_BYTES) return bad(r, "it has only %llu bytes", (unsigned long long)r->size);
     uint64_t length = read_le64(r->head);
     if (length > MAX_HEADER && is_text(r->head))
-        return bad(r, "it begins with text, and not with the size of its header");
+        return bad(r, "it begins with text, and not with the size of its header%s",
+                   r->head[0] == '{' ? "; the index of several files is read where its name ends in .json" : "");
     if (length > MAX_HEADER)
         return bad(r, "its header would have %llu bytes; at most %d are allowed", (unsigned long long)length,
                    MAX_HEADER);

@@ -551,6 +551,10 @@ TEST(Weights, WrongIndexesAreRefused) {
         EXPECT_EQ(l.status, c.status) << c.message << ": " << l.message;
         EXPECT_SAYS(l.message, c.message);
     }
+    Loaded named = Load(g, WriteTemp("index.txt", Index(s.map)));
+    EXPECT_EQ(named.status, AMP_BAD_FILE);
+    EXPECT_SAYS(named.message, "begins with text, and not with the size of its header; the index of several files is "
+                               "read where its name ends in .json");
     // A name in two shards is listed for one of them; a shard that was cut.
     WriteTensors("s1.safetensors", GptFile("transformer."));
     Loaded l = Load(g, WriteTemp("i.json", Index(s.map)), {{}, {"transformer.*=*"}});

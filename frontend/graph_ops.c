@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-enum { MAX_GRAPH_ARGS = 4 };
+enum { MAX_GRAPH_ARGS = 5 };
 
 typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1, ABOVE_0 } ArgRange;
 
@@ -283,6 +283,11 @@ static const GraphOp graph_ops[] = {
      .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
               MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1), MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
 
+    {"conv_transpose2d", OP_conv_transpose2d,
+     .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
+              MAY_FROM("output_padding", STATIC_PAIR, AT_LEAST_0), MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1),
+              MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
+
     {"attention", OP_attention, .takes = "fffm",
      .args = {MAY("causal", STATIC_BOOL), MAY_FROM("scale", STATIC_FLOAT, AT_LEAST_0),
               MAY_FROM("p", STATIC_FLOAT, BELOW_1)}},
@@ -318,6 +323,7 @@ static const GraphOp graph_ops[] = {
     {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
     {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
+    {"rms_norm", OP_rms_norm, .args = {EPS_ARG}},
 
     {"sum", OP_sum, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"mean", OP_mean, .args = {REDUCED_ARGS}, .prepare = prepare_dims},

@@ -218,6 +218,56 @@ const char *infer_conv2d(Inferring *c) {
     return wrong ? wrong : infer_result(c, c->t, y);
 }
 
+/* The height (axis 0) or width (axis 1) of an image of which conv2d makes |size|, with output_padding more. */
+static const char *transposed_dim(const Inferring *c, int axis, Dim size, int64_t kernel, Dim *out) {
+    const char *side = axis ? "width" : "height";
+    int64_t stride = pair_at(c->o, "stride", axis, 1), padding = pair_at(c->o, "padding", axis, 0);
+    int64_t dilation = pair_at(c->o, "dilation", axis, 1), more = pair_at(c->o, "output_padding", axis, 0);
+    if (size.n) return infer_mismatch(c, "the %s of an image may not depend on N", side);
+    if (!is_between(stride, 1)) return infer_mismatch(c, "stride must be at least 1");
+    if (!is_between(dilation, 1)) return infer_mismatch(c, "dilation must be at least 1");
+    if (!is_between(padding, 0)) return infer_mismatch(c, "padding must be at least 0");
+    if (!is_between(more, 0) || more >= stride)
+        return infer_mismatch(c, "output_padding %lld must be at least 0 and less than stride %lld", (long long)more,
+                              (long long)stride);
+    if (!is_between(size.mul, 1) || !is_between(kernel, 1))
+        return infer_mismatch(c, "an image of %s %lld is out of range", side, (long long)size.mul);
+    int64_t whole, window;
+    if (__builtin_mul_overflow(size.mul - 1, stride, &whole) || __builtin_mul_overflow(dilation, kernel - 1, &window) ||
+        __builtin_add_overflow(whole, window + 1 + more - 2 * padding, &whole))
+        return infer_mismatch(c, "is too large");
+    if (whole < 1)
+        return infer_mismatch(c, "the result would have a %s of %lld: padding %lld takes all of it away", side,
+                              (long long)whole, (long long)padding);
+    *out = dim_const(whole);
+    return NULL;
+}
+
+/* (x, weight [C, O / groups, KH, KW], bias): the y of which conv2d makes x's shape. */
+const char *infer_conv_transpose2d(Inferring *c) {
+    const Shape *x = infer_in(c, 0), *w = infer_in(c, 1);
+    int64_t groups = ir_attr(c->o, "groups")->i, outputs;
+    const Dims *more = &ir_attr(c->o, "output_padding")->dims;
+    const char *wrong = check_ranks(c, x, w);
+    if (!wrong) wrong = check_pairs(c);
+    if (!wrong && more->count != 2) wrong = infer_mismatch(c, "output_padding is not a pair");
+    if (wrong) return wrong;
+    if (x->d[1].n) return infer_mismatch(c, "the channels of an image may not depend on N");
+    if (groups < 1) return infer_mismatch(c, "groups must be at least 1");
+    if (!dim_equal(x->d[1], w->d[0])) return infer_differing(c, "channels of image and weight", w->d[0], x->d[1]);
+    if (__builtin_mul_overflow(w->d[1].mul, groups, &outputs)) return infer_mismatch(c, "is too large");
+    wrong = check_groups(c, x->d[1].mul, outputs);
+    Shape y = *x;
+    y.d[1] = dim_const(outputs);
+    for (int axis = 0; axis < 2 && !wrong; axis++)
+        wrong = transposed_dim(c, axis, x->d[2 + axis], w->d[2 + axis].mul, &y.d[2 + axis]);
+    if (!wrong && c->o->n_in == 3) {
+        Shape bias = shape_of(1, &y.d[1]);
+        wrong = infer_check_like(c, 2, "the bias", &bias);
+    }
+    return wrong ? wrong : infer_result(c, c->t, y);
+}
+
 /* (dy, weight, x) */
 const char *infer_conv2d_input_grad(Inferring *c) {
     Shape y;

@@ -218,6 +218,30 @@ const char *infer_layer_norm(Inferring *c) {
     return infer_result(c, AMP_DT_F32, rows);
 }
 
+const char *infer_rms_norm(Inferring *c) {
+    Dim last;
+    const char *wrong = last_of(c, infer_in(c, 0), &last);
+    if (!wrong) wrong = check_vectors(c, 1, 2, last);
+    if (wrong) return wrong;
+    infer_result(c, c->t, *infer_in(c, 0));
+    return infer_result(c, AMP_DT_F32, one_per_row(infer_in(c, 0)));
+}
+
+/* (dy, x, weight, factor): d x, d weight */
+const char *infer_rms_norm_grad(Inferring *c) {
+    const Shape *x = infer_in(c, 1);
+    Dim last;
+    const char *wrong = last_of(c, x, &last);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", x);
+    if (!wrong) wrong = check_vectors(c, 2, 3, last);
+    if (wrong) return wrong;
+    Shape rows = one_per_row(x);
+    wrong = infer_check_like(c, 3, "the factor of each row", &rows);
+    if (wrong) return wrong;
+    infer_result(c, c->t, *x);
+    return infer_result(c, c->t, shape_of(1, &last));
+}
+
 /* (dy, x, weight, mean, rstd) of either: d x, d weight, d bias. */
 const char *infer_norm_grad(Inferring *c) {
     const Shape *x = infer_in(c, 1);

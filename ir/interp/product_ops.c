@@ -181,20 +181,29 @@ static void convolve(Running *r, Image y, Image x, Weight w, MeetFn meet) {
         }
 }
 
-static void run_conv(Running *r) {
+static void add_bias(const Running *r, Image y) {
     const InterpTensor *bias = r->op->n_in == 3 ? r->in[2] : NULL;
-    Image y = image_of(r, r->out[0]);
-    clear(r->out[0]);
-    convolve(r, y, image_of(r, r->in[0]), weight_of(r, r->in[1]), to_output);
     int64_t at[2];
     for (int64_t n = 0; bias && n < y.n; n++)
         for (int64_t o = 0; o < y.channels; o++) FOR_PLACES(at, y.size) * pixel(&y, n, o, at) += bias->data[o];
+}
+
+static void run_conv(Running *r) {
+    Image y = image_of(r, r->out[0]);
+    clear(r->out[0]);
+    convolve(r, y, image_of(r, r->in[0]), weight_of(r, r->in[1]), to_output);
+    add_bias(r, y);
 }
 
 /* (dy, weight, ...) */
 static void run_conv_data(Running *r) {
     clear(r->out[0]);
     convolve(r, image_of(r, r->in[0]), image_of(r, r->out[0]), weight_of(r, r->in[1]), to_image);
+}
+
+static void run_conv_transpose(Running *r) {
+    run_conv_data(r);
+    add_bias(r, image_of(r, r->out[0]));
 }
 
 /* (dy, x, ...) in a graph, (x, dy) in core IR */
@@ -306,6 +315,7 @@ const InterpFn interp_product_ops[OP_COUNT] = {
     [OP_matmul] = run_matmul,
     [OP_linear] = run_linear,
     [OP_conv2d] = run_conv,
+    [OP_conv_transpose2d] = run_conv_transpose,
     [OP_conv2d_input_grad] = run_conv_data,
     [OP_conv2d_weight_grad] = run_conv_weight,
     [OP_conv] = run_conv,

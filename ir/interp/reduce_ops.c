@@ -236,6 +236,38 @@ static void run_layer_norm_grad(Running *r) {
     }
 }
 
+static void run_rms_norm(Running *r) {
+    const InterpTensor *x = r->in[0];
+    int64_t width = x->dims[x->rank - 1];
+    for (int64_t row = 0; row < x->count / width; row++) {
+        const double *at = x->data + row * width;
+        double squares = 0.0;
+        for (int64_t c = 0; c < width; c++) squares += at[c] * at[c];
+        double factor = 1.0 / sqrt(squares / (double)width + interp_float(r, "eps"));
+        for (int64_t c = 0; c < width; c++) data(r, 0)[row * width + c] = at[c] * factor * r->in[1]->data[c];
+        data(r, 1)[row] = factor;
+    }
+}
+
+/* (dy, x, weight, factor): with h = x factor and g = w dy,
+ * dx = factor (g - h mean(g h)) along the row, dw = sum(dy h) over rows. */
+static void run_rms_norm_grad(Running *r) {
+    const InterpTensor *dy = r->in[0], *x = r->in[1];
+    const double *w = r->in[2]->data;
+    int64_t width = x->dims[x->rank - 1];
+    double *dw = data(r, 1);
+    for (int64_t c = 0; c < width; c++) dw[c] = 0.0;
+    for (int64_t row = 0; row < x->count / width; row++) {
+        double factor = r->in[3]->data[row], mean_gh = 0.0;
+        for (int64_t i = row * width, c = 0; c < width; c++, i++) {
+            mean_gh += w[c] * dy->data[i] * x->data[i] * factor / (double)width;
+            dw[c] += dy->data[i] * x->data[i] * factor;
+        }
+        for (int64_t i = row * width, c = 0; c < width; c++, i++)
+            data(r, 0)[i] = factor * (w[c] * dy->data[i] - x->data[i] * factor * mean_gh);
+    }
+}
+
 /* ---- softmax and its like, along one dim ------------------------------------------------------------------------- */
 
 typedef void (*LineFn)(Running *r, Line line);
@@ -309,4 +341,6 @@ const InterpFn interp_reduce_ops[OP_COUNT] = {
     [OP_layer_norm] = run_layer_norm,
     [OP_batch_norm_grad] = run_batch_norm_grad,
     [OP_layer_norm_grad] = run_layer_norm_grad,
+    [OP_rms_norm] = run_rms_norm,
+    [OP_rms_norm_grad] = run_rms_norm_grad,
 };

@@ -169,6 +169,28 @@ static void lower_layer_norm_grad(Lowering *l) {
     lower_give(l, 2, lower_reshape(l, db, &vector));
 }
 
+/* ---- rms norm: the mean square of a row -------------------------------------------------------------------------- */
+
+static void lower_rms_norm(Lowering *l) {
+    Val x = lower_operand(l, 0), weight = lower_operand(l, 1);
+    Val factor = reciprocal_deviation(l, mean_of_row(l, square(l, x)));
+    lower_give(l, 0, lower_mul(l, lower_mul(l, x, factor), weight));
+    lower_give(l, 1, factor);
+}
+
+/* z = x factor, g = dy weight:  d x = factor (g - z mean(g z)), d weight = sum(dy z) */
+static void lower_rms_norm_grad(Lowering *l) {
+    Val dy = lower_operand(l, 0), x = lower_operand(l, 1), weight = lower_operand(l, 2), factor = lower_operand(l, 3);
+    bool rows[MAX_RANK];
+    all_rows(ir_shape(l->f, x)->rank, rows);
+    Val z = lower_mul(l, x, factor), g = lower_mul(l, dy, weight);
+    Val slope = mean_of_row(l, lower_mul(l, g, z)), rest = lower_sub(l, g, lower_mul(l, z, slope));
+    lower_give(l, 0, lower_mul(l, rest, factor));
+    const Shape vector = *ir_shape(l->f, weight);
+    Val again = lower_mul(l, x, factor), dw = sum(l, lower_mul(l, dy, again), rows, false);
+    lower_give(l, 1, lower_reshape(l, dw, &vector));
+}
+
 typedef struct Line {
     int rank, dim; /* in the op's form */
     bool folded[MAX_RANK];
@@ -250,6 +272,8 @@ const LowerRow lower_norm_ops[OP_COUNT] = {
     [OP_batch_norm_grad] = {lower_batch_norm_grad, TAKES_LAST},
     [OP_layer_norm] = {lower_layer_norm, TAKES_PLAIN},
     [OP_layer_norm_grad] = {lower_layer_norm_grad, TAKES_PLAIN},
+    [OP_rms_norm] = {lower_rms_norm, TAKES_PLAIN},
+    [OP_rms_norm_grad] = {lower_rms_norm_grad, TAKES_PLAIN},
     [OP_softmax] = {lower_softmax, TAKES_EITHER},
     [OP_log_softmax] = {lower_log_softmax, TAKES_EITHER},
     [OP_softmax_grad] = {lower_softmax_grad, TAKES_EITHER},

@@ -144,6 +144,14 @@ static void lower_conv2d(Lowering *l) {
     lower_give(l, 0, y);
 }
 
+static void lower_conv_transpose2d(Lowering *l) {
+    Val x = lower_given(l, 0), w = weight_for_conv_data(l, lower_plain(l, l->op->in[1]));
+    Shape s = image_shape(l, l->op->out[0]);
+    Val y = image_op(l, OP_conv_data, (Val[]){x, w}, 2, &s);
+    if (l->op->n_in == 3) y = lower_add(l, y, lower_plain_operand(l, 2));
+    lower_give(l, 0, y);
+}
+
 static void lower_conv2d_input_grad(Lowering *l) {
     Val dy = lower_given(l, 0), w = weight_for_conv_data(l, lower_plain(l, l->op->in[1]));
     Shape s = image_shape(l, l->op->out[0]);
@@ -214,6 +222,7 @@ const LowerRow lower_product_ops[OP_COUNT] = {
     [OP_linear] = {lower_linear, TAKES_PLAIN},
     [OP_matmul] = {lower_matmul, TAKES_PLAIN},
     [OP_conv2d] = {lower_conv2d, TAKES_LAST},
+    [OP_conv_transpose2d] = {lower_conv_transpose2d, TAKES_LAST},
     [OP_conv2d_input_grad] = {lower_conv2d_input_grad, TAKES_LAST},
     [OP_conv2d_weight_grad] = {lower_conv2d_weight_grad, TAKES_LAST},
     [OP_max_pool2d] = {lower_max_pool2d, TAKES_LAST},

@@ -243,12 +243,12 @@ static bool gradient_var(Backward *b) {
 
 /* ---- normalisations ---------------------------------------------------------------------------------------------- */
 
-/* (dy, x, weight, mean, rstd) -> d x in the dtype of x, d weight and d bias in the dtype of the weight: sums of a
- * 16-bit dy that end in f32. */
+/* (dy, x, weight, statistics) -> d x in the dtype of x, d weight and d bias in the dtype of the weight: sums of a
+ * 16-bit dy that end in f32.  |rstd| is NO_VAL where there is one statistic. */
 static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
     Val x = grad_operand(b, 0), w = grad_operand(b, 1);
     backward_wants(b, 0);
-    Val dx = backward_emit(b, code, grad_type_of(b, 0), 5, b->dy, x, w, mean, rstd);
+    Val dx = backward_emit(b, code, grad_type_of(b, 0), rstd.id ? 5 : 4, b->dy, x, w, mean, rstd);
     const Op *o = ir_def(b->f, dx);
     for (int i = 1; i < o->n_out; i++) ir_value(b->f, o->out[i])->dtype = grad_type_of(b, 1);
     return grad_give_each(b, dx, 0);
@@ -256,6 +256,7 @@ static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
 
 static bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
 static bool gradient_layer_norm(Backward *b) { return norm(b, OP_layer_norm_grad, b->op->out[1], b->op->out[2]); }
+static bool gradient_rms_norm(Backward *b) { return norm(b, OP_rms_norm_grad, b->op->out[1], NO_VAL); }
 
 /* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
@@ -358,18 +359,30 @@ static bool gradient_matmul(Backward *b) {
 
 /* ---- convolutions and pooling ------------------------------------------------------------------------------------ */
 
-/* The gradient of operand |to| from dy and the other factor, and |like|, which gives its shape alone. */
-static void conv2d_factor(Backward *b, int to, Opcode code, Val dy, Val other, Val like) {
+static void conv2d_given(Backward *b, int to, Op *o) {
     static const char *const attrs[] = {"stride", "padding", "dilation", "groups"};
-    Op *o = backward_op3(b, code, dy, other, like);
     for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) grad_copy_attr(b, o, attrs[i]);
     backward_give(b, to, backward_result(b, o, grad_type_of(b, to)));
+}
+
+/* The gradient of operand |to| from dy and the other factor, and |like|, which gives its shape alone. */
+static void conv2d_factor(Backward *b, int to, Opcode code, Val dy, Val other, Val like) {
+    conv2d_given(b, to, backward_op3(b, code, dy, other, like));
 }
 
 static bool gradient_conv2d(Backward *b) {
     Val x = grad_operand(b, 0), w = grad_operand(b, 1), factor = dy_as_factor(b);
     if (backward_wants(b, 0)) conv2d_factor(b, 0, OP_conv2d_input_grad, factor, w, x);
     if (backward_wants(b, 1)) conv2d_factor(b, 1, OP_conv2d_weight_grad, factor, x, w);
+    if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 3, .at = {0, 2, 3}}));
+    return true;
+}
+
+/* y is what conv2d's gradient makes of x: so conv2d makes d x of dy; d weight takes dy as the image, x as gradient. */
+static bool gradient_conv_transpose2d(Backward *b) {
+    Val x = grad_operand(b, 0), w = grad_operand(b, 1), factor = dy_as_factor(b);
+    if (backward_wants(b, 0)) conv2d_given(b, 0, backward_op(b, OP_conv2d, factor, w));
+    if (backward_wants(b, 1)) conv2d_factor(b, 1, OP_conv2d_weight_grad, x, factor, w);
     if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 3, .at = {0, 2, 3}}));
     return true;
 }
@@ -415,11 +428,13 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_var] = {gradient_var},
     [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
     [OP_layer_norm] = {gradient_layer_norm, {"input", "weight", "bias"}},
+    [OP_rms_norm] = {gradient_rms_norm, {"input", "weight"}},
     [OP_softmax] = {gradient_softmax},
     [OP_log_softmax] = {gradient_log_softmax},
     [OP_linear] = {gradient_linear, {"input", "weight", "bias"}},
     [OP_matmul] = {gradient_matmul, {"a", "b"}},
     [OP_conv2d] = {gradient_conv2d, {"input", "weight", "bias"}},
+    [OP_conv_transpose2d] = {gradient_conv_transpose2d, {"input", "weight", "bias"}},
     [OP_max_pool2d] = {gradient_max_pool2d},
     [OP_avg_pool2d] = {gradient_avg_pool2d},
     [OP_global_avg_pool] = {gradient_global_avg_pool},

@@ -44,6 +44,17 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"layer_norm(q)",
              "layer_norm(%q, %layer_norm.weight, %layer_norm.bias) : f32[N, 3, 4], f32[N, 3, 1], f32[N, 3, 1]"},
         Call{"layer_norm(q; bias = false, eps = 0.5)", "layer_norm(%q, %layer_norm.weight; eps = 0.5)"},
+        Call{"rms_norm(q)", "rms_norm(%q, %rms_norm.weight) : f32[N, 3, 4], f32[N, 3, 1]"},
+        Call{"rms_norm(q; eps = 0.5)", "eps = 0.5) : f32[N, 3, 4], f32[N, 3, 1]"},
+        Call{"conv1d(q; out = 5, kernel = 2)", ": f32[N, 5, 1, 3]"},
+        Call{"conv1d(q; out = 6, kernel = 3, stride = 2, padding = 1, dilation = 1, groups = 3, bias = false)",
+             "stride = (1, 2), padding = (0, 1), groups = 3) : f32[N, 6, 1, 2]"},
+        Call{"conv_transpose2d(im; out = 5, kernel = 2, stride = 2)", "stride = (2, 2)) : f32[N, 5, 18, 16]"},
+        Call{"conv_transpose2d(im; out = 4, kernel = (3, 1), stride = (2, 3), padding = (1, 0), output_padding = (1, "
+             "2), "
+             "dilation = (1, 2), groups = 2, bias = false)",
+             "output_padding = (1, 2), dilation = (1, 2), groups = 2) : f32[N, 4, 18, 24]"},
+        Call{"adaptive_avg_pool2d(im; out = (3, 4))", "kernel = (3, 2), stride = (3, 2)) : f32[N, 6, 3, 4]"},
         Call{"self_attention(q; heads = 2)", ": f32[N, 2, 3, 2], f32[N, 2, 3, 1]"},
         Call{"self_attention(q; heads = 4, causal = true, p = 0.5, bias = false, transposed = true)",
              "causal = true, p = 0.5, key = \"self_attention.attention\") : f32[N, 4, 3, 1], f32[N, 4, 3, 1]"},

@@ -313,3 +313,23 @@ for x in [rows, broken]:
     case("prod(%a; dims = (1))", [x], f(x))
     case("prod_grad(%a, %b; dims = (1))", [dy[:len(x)], x], grads(f, dy[:len(x)], x)[0])
 case("reduce_prod(%a; dims = (1))", [rows], f(rows), stage="lower")
+
+# ---- rms norm, transposed convolutions ----------------------------------------------------------
+
+for shape in [(5,), (2, 3, 5)]:
+    x, w, dy = rand(*shape), rand(5), rand(*shape)
+    f = lambda x, w: F.rms_norm(x, (5,), w, 1e-3)
+    factor = (x.square().mean(-1, keepdim=True) + 1e-3).rsqrt()
+    case("rms_norm(%a, %b; eps = 0.001)", [x, w], [f(x, w), factor])
+    case("rms_norm_grad(%a, %b, %c, %d)", [dy, x, w, factor], grads(f, dy, x, w))
+for shape, weight, stride, padding, more, dilation, groups in [
+    ((2, 3, 4, 5), (3, 4, 3, 2), (1, 1), (0, 0), (0, 0), (1, 1), 1),
+    ((2, 4, 3, 4), (4, 3, 3, 2), (2, 3), (1, 2), (1, 2), (2, 1), 2),
+    ((1, 3, 2, 2), (3, 1, 2, 2), (2, 2), (0, 0), (0, 0), (1, 1), 3),
+    ((2, 2, 1, 1), (2, 3, 1, 1), (3, 1), (0, 0), (2, 0), (1, 1), 1),
+]:
+    x, w, bias = rand(*shape), rand(*weight), rand(weight[1] * groups)
+    given = f"stride = {stride}, padding = {padding}, output_padding = {more}, dilation = {dilation}, groups = {groups}"
+    y = F.conv_transpose2d(x, w, None, stride, padding, more, groups, dilation)
+    case(f"conv_transpose2d(%a, %b; {given})", [x, w], y)
+    case(f"conv_transpose2d(%a, %b, %c; {given})", [x, w, bias], y + bias[None, :, None, None])

@@ -156,6 +156,24 @@ inline std::vector<LowerCase> ImageCases() {
             all.push_back(OneOp(OP_conv2d_weight_grad, {t + c.y, t + c.x, t + c.w},
                                 "conv2d_weight_grad(%x, %y, %z; " + attrs + ")", t + c.w));
         }
+    struct Transposed {
+        const char *x, *w, *y, *attrs, *outputs;
+    };
+    const Transposed transposed[] = {
+        {"[N, 3, 4, 5]", "[3, 4, 2, 2]", "[N, 4, 8, 10]", "stride = (2, 2)", "4"},
+        {"[N, 2, 3, 4]", "[2, 5, 3, 3]", "[N, 5, 3, 4]", "padding = (1, 1)", "5"},
+        {"[N, 4, 3, 2]", "[4, 3, 3, 2]", "[N, 6, 8, 7]",
+         "stride = (2, 3), padding = (1, 0), output_padding = (1, 2), dilation = (2, 1), groups = 2", "6"},
+        {"[2, 1, 1, 1]", "[1, 1, 1, 1]", "[2, 1, 1, 1]", "groups = 1", "1"},
+    };
+    for (const Transposed &c : transposed)
+        for (const std::string t : {"f32", "f16"}) {
+            const std::string attrs = c.attrs;
+            all.push_back(OneOp(OP_conv_transpose2d, {t + c.x, t + c.w, t + "[" + c.outputs + "]"},
+                                "conv_transpose2d(%x, %y, %z; " + attrs + ")", t + c.y));
+            all.push_back(
+                OneOp(OP_conv_transpose2d, {t + c.x, t + c.w}, "conv_transpose2d(%x, %y; " + attrs + ")", t + c.y));
+        }
     struct Pool {
         const char *x, *y, *attrs;
     };
@@ -207,6 +225,11 @@ inline std::vector<LowerCase> NormCases() {
         all.push_back({OP_layer_norm_grad, "input %y : " + x + "\n" + w + "input %m0 : " + one + "\ninput %v : " + one +
                                                "\n%r, %s, %t = layer_norm_grad(%y, %x, %w0, %m0, %v) : " + x +
                                                ", f32[4], f32[4]\nresult r = %r\nresult s = %s\nresult t = %t\n"});
+        all.push_back({OP_rms_norm, w + "%r, %m = rms_norm(%x, %w0; eps = 0.1) : " + x + ", " + one +
+                                        "\n%r2 = add(%r, %b0) : " + x + "\nresult r = %r2\nresult m = %m\n"});
+        all.push_back({OP_rms_norm_grad, "input %y : " + x + "\ninput %x : " + x + "\ninput %w0 : f32[4]\ninput %v : " +
+                                             one + "\n%r, %s = rms_norm_grad(%y, %x, %w0, %v) : " + x +
+                                             ", f32[4]\nresult r = %r\nresult s = %s\n"});
     }
     return all;
 }

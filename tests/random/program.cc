@@ -169,6 +169,7 @@ struct Generator {
         int v = Any();
         if (rank(v) < 2) return;
         if (r.Chance(20)) Add("prelu(@0; count = " + Number(dims(v)[1]) + ")", {v}, dims(v));
+        else if (r.Chance(20)) Add("rms_norm(@0)", {v}, dims(v));
         else if (r.Chance(60)) Add(r.Chance(50) ? "layer_norm(@0)" : "layer_norm(@0; bias = false)", {v}, dims(v));
         else Add("batch_norm(@0)", {v}, dims(v));
     }
@@ -236,6 +237,14 @@ struct Generator {
         int kind = r.Below(4), k = 1 + r.Below(3), stride = 1 + r.Below(2), padding = r.Below((k + 1) / 2 + 1);
         if (kind) padding = std::min(padding, k / 2);
         int dilation = kind == 0 && r.Chance(20) ? 2 : 1, reach = dilation * (k - 1) + 1;
+        if (kind == 0 && r.Chance(25)) {
+            int high = (d[2] - 1) * stride - 2 * padding + reach, wide = (d[3] - 1) * stride - 2 * padding + reach;
+            if (high < 1 || wide < 1 || high > 24 || wide > 24) return;
+            Add("conv_transpose2d(@0; out = 4, kernel = " + std::to_string(k) + ", stride = " + std::to_string(stride) +
+                    ", padding = " + std::to_string(padding) + ", dilation = " + std::to_string(dilation) + ")",
+                {v}, {kBatch, 4, high, wide});
+            return;
+        }
         int h = (d[2] + 2 * padding - reach) / stride + 1, w = (d[3] + 2 * padding - reach) / stride + 1;
         if (d[2] + 2 * padding < reach || d[3] + 2 * padding < reach) return;
         std::string window = "kernel = " + std::to_string(k) + ", stride = " + std::to_string(stride) +

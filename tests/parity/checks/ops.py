@@ -134,6 +134,15 @@ CONVOLUTIONS = {
     "conv_groups": image("conv2d(h, w, b; padding = 1, groups = 2)", lambda h, w, b: F.conv2d(h, w, b, 1, 1, 1, 2), {"w": [6, 2, 3, 3], "b": [6]}),
     "conv_depthwise": image("conv2d(h, w; padding = 1, groups = 4, stride = 2)", lambda h, w: F.conv2d(h, w, None, 2, 1, 1, 4), {"w": [4, 1, 3, 3]}),
 }
+TRANSPOSED = {
+    "transposed": image("conv_transpose2d(h, w, b)", F.conv_transpose2d, {"w": [4, 5, 3, 3], "b": [5]}),
+    "transposed_stride": image("conv_transpose2d(h, w, b; stride = 2)", lambda h, w, b: F.conv_transpose2d(h, w, b, 2), {"w": [4, 3, 2, 2], "b": [3]}),
+    "transposed_all": image("conv_transpose2d(h, w; stride = (2, 3), padding = (1, 0), output_padding = (1, 2), dilation = (2, 1), groups = 2)",
+                            lambda h, w: F.conv_transpose2d(h, w, None, (2, 3), (1, 0), (1, 2), 2, (2, 1)), {"w": [4, 3, 3, 2]}),
+    "conv1d": sequence("conv1d(transpose(h); out = 6, kernel = 3, stride = 2, padding = 1, groups = 2) as c",
+                       lambda h, w, b: F.conv1d(h.transpose(1, 2), w, b, 2, 1, 1, 2), {"c.weight": [6, 4, 3], "c.bias": [6]}),
+    "rms_norm": sequence("rms_norm(h) as ln", lambda h, w: F.rms_norm(h, (8,), w, 1e-6), {"ln.weight": [8]}, loosen=4),
+}
 IMAGES = {
     "max_pool": image("max_pool2d(h; kernel = 2)", lambda h: F.max_pool2d(h, 2), loosen=4),
     "max_pool_overlap": image("max_pool2d(h; kernel = 3, stride = (1, 2), padding = 1)", lambda h: F.max_pool2d(h, 3, (1, 2), 1), loosen=4),
@@ -319,7 +328,7 @@ def in_parts(name, cases):
 
 
 THEMES = {**in_parts("pointwise", POINTWISE_CASES), "functions": FUNCTIONS, "activations": ACTIVATIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS,
-          "convolutions": CONVOLUTIONS, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "more_losses": MORE_LOSSES, "samples": SAMPLES,
+          "convolutions": CONVOLUTIONS, "transposed": TRANSPOSED, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "more_losses": MORE_LOSSES, "samples": SAMPLES,
           "sample_sums": SAMPLE_SUMS, "batch": BATCH}
 
 

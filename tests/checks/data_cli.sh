@@ -39,9 +39,11 @@ run 0 "$amprun" train "$so" --data "tokens:$work/text.u16,type=u16" --epochs 2 -
 holds 'ids of 16 bits are the same text' cmp "$work/a.st" "$work/b.st"
 run 0 "$amprun" train "$so" --data "tokens:$text" --epochs 2 --batch 16 --seed 4 --save "$work/b.st"
 holds 'another seed draws other windows' bash -c '! cmp -s "$1" "$2"' - "$work/a.st" "$work/b.st"
-# Batches are filled on a thread where there is a processor for it.
-run 0 taskset -c 0 "$amprun" train "$so" --data "tokens:$text" --epochs 2 --batch 16 --seed 3 --save "$work/b.st"
-holds 'the same bits on one processor, where no thread fills batches' cmp "$work/a.st" "$work/b.st"
+# Batches are filled on a thread where that takes time, as of a large file, and where there is a processor for it.
+python3 -c 'import sys; sys.stdout.buffer.write(open(sys.argv[1], "rb").read() * 4000)' "$text" >"$work/large.txt"
+run 0 "$amprun" train "$so" --data "tokens:$work/large.txt,held=0" --steps 40 --seed 3 --save "$work/b.st"
+run 0 taskset -c 0 "$amprun" train "$so" --data "tokens:$work/large.txt,held=0" --steps 40 --seed 3 --save "$work/on.st"
+holds 'the same bits on one processor, where no thread fills batches' cmp "$work/b.st" "$work/on.st"
 run 0 "$amprun" train "$so" --data "tokens:$text" --steps 61 --batch 16 --seed 3 --checkpoint "$work/c.ck"
 run 0 "$amprun" train "$so" --data "tokens:$text" --epochs 2 --resume "$work/c.ck" --save "$work/b.st"
 holds 'going on gives the bits of the uninterrupted run' cmp "$work/a.st" "$work/b.st"
@@ -61,9 +63,16 @@ says 'test loss'
 run 0 "$amprun" train "$so" --data "tokens:$text,held=0" --epochs 1
 expect 'held=0: nothing is evaluated' '' "$(grep 'test loss' "$work/.out")"
 # A file that is cut while it is trained, with batches ahead: what was learnt until then is kept.
-for _ in {1..400}; do cat "$text"; done >"$work/large.txt"
-run 1 bash -c "$amprun train $so --data tokens:$work/large.txt --steps 100000000 --quiet --save $work/cut.st & \
-    sleep 0.5; truncate -s 5000 $work/large.txt; wait \$!"
+"$amprun" train "$so" --data "tokens:$work/large.txt,held=0" --steps 1000000 --quiet --save "$work/cut.st" \
+    --log "$work/cut.log" 2>"$work/cut.err" &
+for _ in {1..600}; do
+    [[ ! -s $work/cut.log ]] || (($(wc -l <"$work/cut.log") < 5)) || break
+    sleep 0.05
+done
+truncate -s 5000 "$work/large.txt"
+wait $!
+expect 'a file that is cut ends training' 1 $?
+out='' err=$(<"$work/cut.err")
 says 'the file has become shorter while it was read' 'training ended after step'
 says "its parameters are in $work/cut.st"
 holds 'what was learnt is there' test -s "$work/cut.st"

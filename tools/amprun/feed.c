@@ -8,6 +8,10 @@
  * on average, as where a file comes from a disk.  Of large ones the second would cost more memory than it is worth. */
 enum { AHEAD = 2, AHEAD_OF_LARGE = 1, NO_THREAD = -1, LARGE = 16 << 20 };
 
+/* Waking a thread and being woken takes some 40 us of processor time a batch: as long as filling one of so many bytes,
+ * unless they come from a file that need not be in memory. */
+enum { SMALL = 64 << 10, FILE_IN_MEMORY = 64 << 20 };
+
 static int64_t samples_of(const FeedPlan *p, int64_t index, int64_t *from) {
     *from = index % p->batches * p->batch;
     return p->data->count - *from < p->batch ? p->data->count - *from : p->batch;
@@ -31,7 +35,8 @@ static bool has_another_processor(void) {
 static int32_t ahead(const FeedPlan *p) {
     size_t bytes = 0;
     for (int c = 0; c < p->data->columns; c++) bytes += p->data->column[c].sample_bytes * (size_t)p->batch;
-    return !has_another_processor() ? NO_THREAD : bytes > LARGE ? AHEAD_OF_LARGE : AHEAD;
+    bool is_quick = bytes < SMALL && p->data->file.size < FILE_IN_MEMORY;
+    return is_quick || !has_another_processor() ? NO_THREAD : bytes > LARGE ? AHEAD_OF_LARGE : AHEAD;
 }
 
 int feed_open(Feed *f, amp_model *model, const FeedPlan *plan, int64_t first) {

@@ -65,6 +65,10 @@ const char *infer_batch_contract(Inferring *c) {
     Matrices p = last_two(c);
     Shape outer_a = leading(a), outer_b = leading(b);
     if (!shape_equal(&outer_a, &outer_b)) return infer_mismatch(c, "leading dimensions differ");
+    if (ir_attr(c->o, "merged")->b) {
+        if (!outer_a.rank || !dim_mul(outer_a.d[--outer_a.rank], p.n, &p.n))
+            return infer_mismatch(c, "has no columns to put beside each other");
+    }
     return batched(c, outer_a, &p);
 }
 

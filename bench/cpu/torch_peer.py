@@ -1,6 +1,6 @@
 """The peer of bench/run: the same model in PyTorch.
 
-torch_peer.py mlp|cnn WIDTH PRECISION BATCH THREADS eager|compile|channels_last
+torch_peer.py mlp|cnn|gpt WIDTH PRECISION BATCH THREADS eager|compile|channels_last
 
 Prints "ready", then answers each line K with the milliseconds of K training steps.
 """
@@ -31,13 +31,58 @@ def make_cnn():
     return nn.Sequential(*layers), torch.rand(batch, 1, 28, 28)
 
 
-model, x = {"mlp": make_mlp, "cnn": make_cnn}[kind]()
+VOCABULARY, TOKENS, HEADS, LAYERS = 256, 128, 4, 4
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.c_fc, self.mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def attend(self, x, mask):
+        q, k, v = (
+            part.reshape(-1, TOKENS, HEADS, width // HEADS).transpose(1, 2)
+            for part in self.c_attn(x).split(width, dim=-1)
+        )
+        p = torch.softmax(q @ k.transpose(-1, -2) * (width // HEADS) ** -0.5 + mask, -1)
+        return self.c_proj((p @ v).transpose(1, 2).reshape(-1, TOKENS, width))
+
+    def forward(self, x, mask):
+        x = x + self.attend(self.ln_1(x), mask)
+        return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x))))
+
+
+class Gpt(nn.Module):
+    """bench/cpu/models/gpt.amp."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.zeros(TOKENS, TOKENS))
+        self.wpe = nn.Parameter(0.02 * torch.randn(TOKENS, width))
+        self.wte = nn.Embedding(VOCABULARY, width)
+        self.h = nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.ln_f, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe
+        for layer in self.h:
+            x = layer(x, self.mask)
+        return self.head(self.ln_f(x)).flatten(0, 1)
+
+
+def make_gpt():
+    return Gpt(), torch.randint(0, VOCABULARY, (batch, TOKENS))
+
+
+model, x = {"mlp": make_mlp, "cnn": make_cnn, "gpt": make_gpt}[kind]()
 if mode == "channels_last":
     model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 low = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
 scaler = torch.amp.GradScaler("cpu", enabled=precision == "fp16")
-y = torch.randint(0, 10, (batch,))
+y = torch.randint(0, 10, (batch * TOKENS if kind == "gpt" else batch,))
 
 
 def loss_of(x, y):

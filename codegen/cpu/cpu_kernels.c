@@ -213,26 +213,27 @@ static amp_status put_batch(Tables *x, const Walk *w, const Op *o, int a, int b)
     Strided at[2];
     bool transposed[2];
     Dim pitch[2];
-    const Shape *s = ir_shape(w->f, o->out[0]);
+    const Shape *first = ir_shape(w->f, o->in[0]), *second = ir_shape(w->f, o->in[1]);
+    const bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b;
     for (int i = 0; i < 2; i++) {
         if (!find_strided(w, o->in[i], &at[i]) || !ir_strided_matrix(&at[i], &transposed[i], &pitch[i]))
             return amp_fail(x->rows->err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[i]);
-        transposed[i] = transposed[i] != ir_attr(o, i ? "tb" : "ta")->b;
+        transposed[i] = transposed[i] != (i ? tb : ta);
     }
-    const Shape *first = ir_shape(w->f, o->in[0]);
     text_printf(x->rows->t,
                 ", .product = {.operand = %d, .a_transposed = %d, .b_transposed = %d, .a = %d, .b = %d, .k = ",
                 walk_operand(w, a)->storage, transposed[0], transposed[1], a, b);
-    table_put_dim(x->rows->t, first->d[first->rank - (ir_attr(o, "ta")->b ? 2 : 1)]);
-    text_printf(x->rows->t, "}, .batch = {.is_batch = 1, .rank = %d, .dims = {", s->rank - 2);
-    for (int i = 0; i < s->rank - 2; i++) {
+    table_put_dim(x->rows->t, first->d[first->rank - (ta ? 2 : 1)]);
+    text_printf(x->rows->t, "}, .batch = {.is_batch = 1, .rank = %d, .in_columns = %d, .dims = {", first->rank - 2,
+                ir_attr(o, "merged")->b);
+    for (int i = 0; i < first->rank - 2; i++) {
         if (i) text_puts(x->rows->t, ", ");
-        table_put_dim(x->rows->t, s->d[i]);
+        table_put_dim(x->rows->t, first->d[i]);
     }
     text_puts(x->rows->t, "}, .m = ");
-    table_put_dim(x->rows->t, s->d[s->rank - 2]);
+    table_put_dim(x->rows->t, first->d[first->rank - (ta ? 1 : 2)]);
     text_puts(x->rows->t, ", .n = ");
-    table_put_dim(x->rows->t, s->d[s->rank - 1]);
+    table_put_dim(x->rows->t, second->d[second->rank - (tb ? 2 : 1)]);
     put_strides(x->rows->t, 'a', &at[0], pitch[0]);
     put_strides(x->rows->t, 'b', &at[1], pitch[1]);
     text_putc(x->rows->t, '}');

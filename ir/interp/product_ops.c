@@ -34,7 +34,7 @@ static const double *matrix_at(const InterpTensor *t, const InterpTensor *out, i
     return t->data + interp_offset(t, at);
 }
 
-/* Batched, as NumPy: matmul, batch_contract. */
+/* Batched, as NumPy: matmul; batch_contract but where it is merged. */
 static void run_matmul(Running *r) {
     const InterpTensor *a = r->in[0], *b = r->in[1];
     InterpTensor *out = r->out[0];
@@ -46,6 +46,27 @@ static void run_matmul(Running *r) {
         p.a = matrix_at(a, out, i);
         p.b = matrix_at(b, out, i);
         out->data[i] = product_at(&p, i % size / columns, i % columns);
+    }
+}
+
+/* Merged: the products of the last leading dim lie beside each other. */
+static void run_batch_contract(Running *r) {
+    const InterpTensor *a = r->in[0], *b = r->in[1];
+    InterpTensor *out = r->out[0];
+    if (!interp_bool(r, "merged")) {
+        run_matmul(r);
+        return;
+    }
+    Product p = {
+        .ta = interp_bool(r, "ta"), .tb = interp_bool(r, "tb"), .width_of_a = last_dim(a), .width_of_b = last_dim(b)};
+    p.inner = a->dims[a->rank - (p.ta ? 2 : 1)];
+    int64_t columns = last_dim(out), size = columns * out->dims[out->rank - 2],
+            width = b->dims[b->rank - (p.tb ? 2 : 1)];
+    for (int64_t i = 0; i < out->count; i++) {
+        int64_t column = i % columns, product = i / size * (columns / width) + column / width;
+        p.a = a->data + product * p.width_of_a * a->dims[a->rank - 2];
+        p.b = b->data + product * p.width_of_b * b->dims[b->rank - 2];
+        out->data[i] = product_at(&p, i % size / columns, column % width);
     }
 }
 
@@ -311,7 +332,7 @@ static void run_global_pool_grad(Running *r) {
 
 const InterpFn interp_product_ops[OP_COUNT] = {
     [OP_contract] = run_contract,
-    [OP_batch_contract] = run_matmul,
+    [OP_batch_contract] = run_batch_contract,
     [OP_matmul] = run_matmul,
     [OP_linear] = run_linear,
     [OP_conv2d] = run_conv,

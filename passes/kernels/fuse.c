@@ -297,6 +297,7 @@ static void write_kernels(Fuse *z) {
 
 static void fuse_func(Func *f, bool fusing) {
     fuse_pack_batches(f);
+    fuse_move_batch_results(f);
     Fuse z = fuse_new(f, fusing);
     fuse_find_strided(&z);
     find_copied(&z);

@@ -2,6 +2,7 @@
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
  *   fuse_batch.c     batched products, and what they read at strides
+ *   fuse_batch_result.c  what moves their results
  *   fuse_order.c     when ops run: before all other kernels, or as late as their users allow
  *   fuse_memory.c    values that are recomputed, or made where they are read, instead of being kept in memory
  *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, which come last
@@ -184,6 +185,8 @@ void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 
 /* Before fuse_new: which batched products are products of the runtime's. */
 void fuse_pack_batches(Func *f);
+/* fuse_batch_result.c.  Then: what moves their results goes into them. */
+void fuse_move_batch_results(Func *f);
 /* Sets Fuse.strided. */
 void fuse_find_strided(Fuse *z);
 

@@ -289,6 +289,35 @@ TEST_F(CoreModelTest, BatchedProductsOfWhatIsMoved) {
           {1, 3}, 2e-5);
 }
 
+// What moves results: heads put together again, also through a cast and where a panel has several of them; transposes
+// of the products; and what is read before it is moved, which stays as it is.
+TEST_F(CoreModelTest, ResultsOfBatchedProductsThatAreMoved) {
+    Check(Text(R"(  input %p : f32[N, 3, 5, 7]
+  input %v : f32[N, 3, 7, 20]
+  input %w : f32[60, 4]
+  %y = batch_contract(%p, %v) : f32[N, 3, 5, 20]
+  %h = cast(%y) : bf16[N, 3, 5, 20]
+  %m = permute(%h; dims = (0, 2, 1, 3)) : bf16[N, 5, 3, 20]
+  %z = reshape(%m) : bf16[N, 5, 60]
+  %f = cast(%z) : f32[N, 5, 60]
+  %o = contract(%f, %w) : f32[N, 5, 4]
+  %t = batch_contract(%p, %v) : f32[N, 3, 5, 20]
+  %tt = permute(%t; dims = (0, 1, 3, 2)) : f32[N, 3, 20, 5]
+  %tm = permute(%tt; dims = (0, 2, 1, 3)) : f32[N, 20, 3, 5]
+  %tz = reshape(%tm) : f32[N, 20, 15]
+  %d = batch_contract(%p, %p; ta = true) : f32[N, 3, 7, 7]
+  %dd = add(%d, %d) : f32[N, 3, 7, 7]
+  %dm = permute(%d; dims = (0, 2, 1, 3)) : f32[N, 7, 3, 7]
+  %dz = reshape(%dm) : f32[N, 7, 21]
+  result f = %f
+  result o = %o
+  result tz = %tz
+  result dd = %dd
+  result dz = %dz
+)"),
+          {1, 3, 11}, 2e-5);
+}
+
 // N inside: rows, columns, and what is summed over.
 TEST_F(CoreModelTest, BatchedProductsWithNInside) {
     Check(Text(R"(  input %a : f32[4, N, 6]

@@ -73,6 +73,15 @@ struct Damage {
 const uint32_t *const none = nullptr;
 const uint32_t outside[] = {0, 1, 99, 3}, twice[] = {0, 0}, fifth[] = {4};
 
+// The first product as a batch of one.
+amp_model_batch &Batch(Copy &c) {
+    amp_model_kernel &k = c.Kernel("k01");
+    k.batch.is_batch = 1;
+    k.batch.m = k.rows;
+    k.batch.n = k.cols;
+    return k.batch;
+}
+
 const Damage damages[] = {
     {"not a model of ampc", [](Copy &c) { c.desc.magic++; }},
     {"descriptor has only 64 bytes", [](Copy &c) { c.desc.struct_size = 64; }},
@@ -168,6 +177,11 @@ const Damage damages[] = {
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.k.mul = 80; }},
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.b_transposed = 0; }},
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").cols.mul = 4000; }},
+    {"k01: its batch of products is damaged", [](Copy &c) { c.Kernel("k01").batch.is_batch = 1; }},
+    {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).rank = AMP_MODEL_BATCH_MAX_DIMS + 1; }},
+    {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).in_columns = 1; }},
+    {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).a.pitch.mul = -1; }},
+    {"k01: the operands of its batch of products", [](Copy &c) { Batch(c); }}, /* panels, not rows */
     {"k00: its rows are not whole segments", [](Copy &c) { c.Kernel("k00").segment = 1; }},
     {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = -1; }},
     {"k03: its rows are not whole segments", [](Copy &c) { c.Kernel("k03").segment = 2; }},

@@ -334,6 +334,7 @@ static const GraphOp graph_ops[] = {
     {"logsumexp", OP_logsumexp, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"norm", OP_norm, .args = {MAY_FROM("p", STATIC_FLOAT, ABOVE_0), REDUCED_ARGS}, .prepare = prepare_dims},
     {"prod", OP_prod, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
+    {"cumsum", OP_cumsum, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_fixed_dim},
     {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = prepare_dim},
     {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
     {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},

@@ -312,6 +312,16 @@ static void log_softmax_grad_line(Running *r, Line line) {
     FOR_LINE(line, i) result(r)[i] = dy[i] - exp(y[i]) * sum;
 }
 
+static void cumsum_line(Running *r, Line line) {
+    bool reverse = interp_bool(r, "reverse");
+    double sum = 0.0;
+    for (int64_t j = 0; j < line.length; j++) {
+        int64_t i = line.base + (reverse ? line.length - 1 - j : j) * line.stride;
+        result(r)[i] = sum += r->in[0]->data[i];
+    }
+}
+
+static void run_cumsum(Running *r) { for_each_line(r, cumsum_line); }
 static void run_softmax(Running *r) { for_each_line(r, softmax_line); }
 static void run_log_softmax(Running *r) { for_each_line(r, log_softmax_line); }
 static void run_softmax_grad(Running *r) { for_each_line(r, softmax_grad_line); }
@@ -332,6 +342,7 @@ const InterpFn interp_reduce_ops[OP_COUNT] = {
     [OP_argmax] = run_argmax,
     [OP_var] = run_var,
     [OP_var_grad] = run_var_grad,
+    [OP_cumsum] = run_cumsum,
     [OP_softmax] = run_softmax,
     [OP_log_softmax] = run_log_softmax,
     [OP_softmax_grad] = run_softmax_grad,

@@ -1,4 +1,4 @@
-/* lower_fold.c: folds that are more than one reduction, logsumexp, norm and prod, and their gradients. */
+/* lower_fold.c: folds that are more than one reduction, logsumexp, norm, prod and cumsum, and their gradients. */
 #include "passes/lower/lower.h"
 
 static Val zero(Lowering *l) { return lower_number(l, 0.0); }
@@ -100,8 +100,46 @@ static void lower_prod_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, g.dy, others));
 }
 
+/* ---- running sums ------------------------------------------------------------------------------------------------ */
+
+static Op *along(Lowering *l, Opcode code, Val v, int dim) {
+    Op *o = lower_op_of(l, code, &v, 1);
+    ir_attr(o, "dim")->i = dim;
+    return o;
+}
+
+/* x moved by |step| places along |dim|, away from its start or with |reverse| from its end; zeros come in. */
+static Val moved(Lowering *l, Val x, int dim, int64_t step, bool reverse) {
+    const Shape whole = *ir_shape(l->f, x);
+    int64_t size = whole.d[dim].mul;
+    Shape part = whole;
+    part.d[dim] = dim_const(size - step);
+    Op *cut = along(l, OP_slice, x, dim);
+    ir_attr(cut, "from")->i = reverse ? step : 0;
+    ir_attr(cut, "to")->i = reverse ? size : size - step;
+    Op *back = along(l, OP_pad, lower_result_of(l, cut, AMP_DT_F32, &part), dim);
+    ir_attr(back, reverse ? "after" : "before")->i = step;
+    return lower_result_of(l, back, AMP_DT_F32, &whole);
+}
+
+/* After round r each element is the sum of the 2^r that end there: log2(size) rounds over the whole tensor (W. D.
+ * Hillis and G. L. Steele, "Data Parallel Algorithms", 1986). */
+static void lower_cumsum(Lowering *l) {
+    Val x = lower_operand(l, 0);
+    int dim = ir_dim_attr(l->op, "dim", ir_shape(l->f, x)->rank);
+    Dim size = ir_shape(l->f, x)->d[dim];
+    if (size.n) {
+        lower_unsupported(l, "along a dimension that depends on N");
+        return;
+    }
+    for (int64_t step = 1; step < size.mul; step *= 2)
+        x = lower_add(l, x, moved(l, x, dim, step, lower_bool(l, "reverse")));
+    lower_give(l, 0, x);
+}
+
 const LowerRow lower_fold_ops[OP_COUNT] = {
     [OP_logsumexp] = {lower_logsumexp, TAKES_EITHER}, [OP_logsumexp_grad] = {lower_logsumexp_grad, TAKES_EITHER},
     [OP_norm] = {lower_norm, TAKES_EITHER},           [OP_norm_grad] = {lower_norm_grad, TAKES_EITHER},
-    [OP_prod] = {lower_prod, TAKES_EITHER},           [OP_prod_grad] = {lower_prod_grad, TAKES_EITHER},
+    [OP_prod] = {lower_prod, TAKES_EITHER},           [OP_cumsum] = {lower_cumsum, TAKES_PLAIN},
+    [OP_prod_grad] = {lower_prod_grad, TAKES_EITHER},
 };

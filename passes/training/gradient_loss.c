@@ -41,6 +41,14 @@ static bool gradient_prod(Backward *b) {
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
+/* Each element is in the sums from its own on. */
+static bool gradient_cumsum(Backward *b) {
+    Op *o = backward_op(b, OP_cumsum, b->dy, NO_VAL);
+    copy_attrs(b, o);
+    ir_attr(o, "reverse")->b = !ir_attr(b->op, "reverse")->b;
+    return grad_give_first(b, o, grad_type_of(b, 0));
+}
+
 const Gradient gradient_loss_ops[OP_COUNT] = {
     [OP_nll_loss] = {gradient_nll_loss},
     [OP_mse_loss] = {pair_loss, {"a", "b"}, OP_mse_loss_grad},
@@ -52,4 +60,5 @@ const Gradient gradient_loss_ops[OP_COUNT] = {
     [OP_logsumexp] = {fold, .op = OP_logsumexp_grad},
     [OP_norm] = {fold, .op = OP_norm_grad},
     [OP_prod] = {gradient_prod},
+    [OP_cumsum] = {gradient_cumsum},
 };

@@ -156,14 +156,16 @@ TEST(Compare, OneOverrideIsADozenLines) {
     const std::string text = WithOverride("    \"fc2.*\": f32 because \"measured\"\n");
     const amp_compile_options before = Options("plain.amp", two_layers), after = Options("careful.amp", text);
     const std::string told = Compare(before, after);
-    ExpectAll(told, {"before   plain.amp", "after    careful.amp", "\nfc2.linear                          f16 -> f32",
-                     "careful.amp:4\n  before   torch-fp16.policy:8   op matmul, linear",
-                     "  after    override at careful.amp:13   f32   because \"measured\"\n",
-                     "\ncross_entropy.log_softmax           f16 -> f32",
-                     "  both     torch-fp16.policy:19   op cross_entropy.log_softmax follow   (input fc2.linear)\n",
-                     "\n2 of 5 ops changed\n", "  gone   f32 -> f16  forward        fc2.bias, fc2.weight   792 bytes\n",
-                     "  came   f16 -> f32  forward        h   192 N bytes\n", "  before     7 casts",
-                     "144 N + 4056 bytes", "  after      5 casts", "480 N + 3264 bytes"});
+    ExpectAll(told,
+              {"before   plain.amp", "after    careful.amp", "\nfc2.linear                          f16 -> f32",
+               "careful.amp:4\n  before   torch-fp16.policy:8   op matmul, linear",
+               "  after    override at careful.amp:13   f32   because \"measured\"\n",
+               "\ncross_entropy.log_softmax           f16 -> f32",
+               "  both     torch-fp16.policy:19   op cross_entropy.log_softmax, gather.sum, scatter_add.sum follow   "
+               "(input fc2.linear)\n",
+               "\n2 of 5 ops changed\n", "  gone   f32 -> f16  forward        fc2.bias, fc2.weight   792 bytes\n",
+               "  came   f16 -> f32  forward        h   192 N bytes\n", "  before     7 casts", "144 N + 4056 bytes",
+               "  after      5 casts", "480 N + 3264 bytes"});
     EXPECT_LE(std::count(told.begin(), told.end(), '\n'), 18);
     const std::string json = Compare(before, after, true);
     ExpectAll(json, {"\"same\":false,\"matched\":5,\"changed\":[{\"path\":\"fc2.linear\"", "\"override\":true",

@@ -333,3 +333,7 @@ for shape, weight, stride, padding, more, dilation, groups in [
     y = F.conv_transpose2d(x, w, None, stride, padding, more, groups, dilation)
     case(f"conv_transpose2d(%a, %b; {given})", [x, w], y)
     case(f"conv_transpose2d(%a, %b, %c; {given})", [x, w, bias], y + bias[None, :, None, None])
+for x, dim in [(rand(2, 5), 1), (rand(3, 2, 2), 0), (torch.tensor([1.0, inf, 2.0, -inf, 3.0, nan, 1.0]), 0)]:
+    dy = rand(*x.shape)
+    case(f"cumsum(%a; dim = {dim})", [x], x.cumsum(dim))
+    case(f"cumsum(%a; dim = {dim}, reverse = true)", [dy], grads(lambda v: v.cumsum(dim), dy, x)[0])

@@ -217,6 +217,8 @@ const GradientCase kGradientCases[] = {
     {"a f32[2, 3]\nb f32[2, 3]", "%y = kl_div(%a, %b; reduction = mean) : f32", ""},
 
     // folds
+    {"a f32[2, 5]", "%y = cumsum(%a; dim = 1) : f32[2, 5]", "[2, 5]", -1, 1},
+    {"a f32[3, 2, 2]", "%y = cumsum(%a; dim = 0, reverse = true) : f32[3, 2, 2]", "[3, 2, 2]", -1, 1},
     {"a f32[2, 3, 4]", "%y = logsumexp(%a; dims = (2)) : f32[2, 3]", "[2, 3]", -1, 1},
     {"a f32[2, 3, 4]", "%y = logsumexp(%a; dims = (0, 1), keep = true) : f32[1, 1, 4]", "[1, 1, 4]", -1, 1},
     {"a f32[2, 3]", "%y = logsumexp(%a) : f32", "", -1, 1},

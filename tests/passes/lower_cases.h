@@ -385,6 +385,10 @@ inline std::vector<LowerCase> LineCases() {
                           {"[5]", 1, {""}},
                           {"[N, 2, 3, 4]", 4, {"[2, 3, 4]", "[N, 3, 4]", "[N, 2, 4]", "[N, 2, 3]"}},
                           {"[N, 1]", 2, {"[1]", "[N]"}}};
+    all.push_back(OneOp(OP_cumsum, {"f32[N, 7]"}, "cumsum(%x; dim = 1)", "f32[N, 7]"));
+    all.push_back(OneOp(OP_cumsum, {"f16[N, 5, 3]"}, "cumsum(%x; dim = -2, reverse = true)", "f16[N, 5, 3]"));
+    all.push_back(OneOp(OP_cumsum, {"f32[40]"}, "cumsum(%x; dim = 0)", "f32[40]"));
+    all.push_back(OneOp(OP_cumsum, {"f32[N, 1]"}, "cumsum(%x)", "f32[N, 1]"));
     for (const Line &line : lines)
         for (int dim = 0; dim < line.rank; dim++) {
             std::string x = std::string("f32") + line.type, attr = "; dim = " + std::to_string(dim) + ")";

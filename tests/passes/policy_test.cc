@@ -183,6 +183,7 @@ const std::map<std::string, std::string> kTorchNames = {
     {"aten::logsumexp", "logsumexp"},
     {"aten::linalg_vector_norm", "norm"},
     {"aten::prod", "prod"},
+    {"aten::cumsum", "cumsum"},
     {"aten::layer_norm", "layer_norm"},
     {"aten::rms_norm", "rms_norm"},
     {"aten::group_norm", "group_norm"},

@@ -149,6 +149,7 @@ const Twin kTwins[] = {
     {"kl_div", {"[4, 6]", "[4, 6]"}, "%y = kl_div(%a, %b; reduction = mean) : f32"},
     {"logsumexp", {"[4, 6]"}, "%y = logsumexp(%a; dims = (1)) : f32[4]"},
     {"linalg_vector_norm", {"[4, 6]"}, "%y = norm(%a) : f32"},
+    {"cumsum", {"[4, 6]"}, "%y = cumsum(%a; dim = 0) : f32[4, 6]"},
     {"prod", {"[4, 6]"}, "%y = prod(%a) : f32"},
     {"mse_loss", {"[4, 6]", "[4, 6]"}, "%y = mse_loss(%a, %b) : f32"},
     {"bce_with_logits", {"[4, 6]", "[4, 6]"}, "%y = bce_with_logits(%a, %b) : f32"},

@@ -147,6 +147,18 @@ struct Generator {
     void Soft() {
         int v = Any();
         if (rank(v) < 2) return;
+        if (r.Chance(15)) {
+            Add("cumsum(@0; dim = " + std::to_string(InnerDim(v)) + ") * 0.3", {v}, dims(v));
+            return;
+        }
+        if (r.Chance(15)) {
+            Add("roll(@0; shift = 1, dim = " + std::to_string(InnerDim(v)) + ")", {v}, dims(v));
+            return;
+        }
+        if (rank(v) > 2 && r.Chance(15)) {
+            Add(r.Chance(50) ? "tril(@0)" : "triu(@0; diagonal = 1)", {v}, dims(v));
+            return;
+        }
         std::string op = r.Chance(50) ? "softmax" : "log_softmax";
         Add(op + "(@0; dim = " + std::to_string(r.Chance(60) ? -1 : InnerDim(v)) + ")", {v}, dims(v));
     }

@@ -220,6 +220,18 @@ MORE_LOSSES = {
     "norm_3": sequence("norm(h; p = 3, dims = 2, keep = true)", lambda h: torch.linalg.vector_norm(h, 3, 2, keepdim=True)),
     "prod": sequence("prod(tanh(h) + 1.2; dims = 1)", lambda h: (h.tanh() + 1.2).prod(1), loosen=4),
 }
+LINES = {
+    "cumsum": sequence("cumsum(h; dim = 2)", lambda h: h.cumsum(2)),
+    "cumsum_middle": sequence("cumsum(h; dim = 1)", lambda h: h.cumsum(1)),
+    "roll": sequence("roll(h; shift = 3, dim = 2)", lambda h: h.roll(3, 2)),
+    "roll_back": sequence("roll(h; shift = -2, dim = 1)", lambda h: h.roll(-2, 1)),
+    "tril": sequence("tril(h; diagonal = 1)", lambda h: h.tril(1)),
+    "triu": sequence("triu(h; diagonal = -1)", lambda h: h.triu(-1)),
+    "one_hot": Case("k", "y = linear(one_hot(k; count = 11), w)", {"w": [4, 11]}, lambda k, w: F.linear(F.one_hot(k, 11).to(w), w)),
+    "gather": Case("x k", "y = gather(x * s, k; dim = 1)", {"s": [19]}, lambda x, k, s: (x * s).gather(1, k)),
+    "scatter_add": Case("x k t", "y = scatter_add(x * s, k, slice(reshape(t; shape = [N, 40]); dim = 1, from = 0, to = 5) * q; dim = 1)", {"s": [19], "q": [5]},
+                        lambda x, k, t, s, q: (x * s).scatter_add(1, k, t.flatten(1)[:, :5] * q)),
+}
 
 
 def pairs(code, function, inputs="x p", params=None, **options):
@@ -328,8 +340,8 @@ def in_parts(name, cases):
 
 
 THEMES = {**in_parts("pointwise", POINTWISE_CASES), "functions": FUNCTIONS, "activations": ACTIVATIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS,
-          "convolutions": CONVOLUTIONS, "transposed": TRANSPOSED, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES, "more_losses": MORE_LOSSES, "samples": SAMPLES,
-          "sample_sums": SAMPLE_SUMS, "batch": BATCH}
+          "convolutions": CONVOLUTIONS, "transposed": TRANSPOSED, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES,
+          "more_losses": MORE_LOSSES, "lines": LINES, "samples": SAMPLES, "sample_sums": SAMPLE_SUMS, "batch": BATCH}
 
 
 # ---- PyTorch's side ---------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 # The examples as their READMEs tell a reader to build and run them, with Bazel and with a plain C compiler.
 set -uo pipefail
 source tests/checks/checks.bash
-build //tools:ampc //runtime:amp_static //compiler:ampc_static //examples/...
+build //tools:ampc //tools:amprun //runtime:amp_static //compiler:ampc_static //examples/...
 
 # The commands of README $1 that begin with $2, made to read and write in this run's folders.
 command_of() {

@@ -360,8 +360,7 @@ static bool gradient_matmul(Backward *b) {
 /* ---- convolutions and pooling ------------------------------------------------------------------------------------ */
 
 static void conv2d_given(Backward *b, int to, Op *o) {
-    static const char *const attrs[] = {"stride", "padding", "dilation", "groups"};
-    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) grad_copy_attr(b, o, attrs[i]);
+    grad_copy_attrs(b, o);
     backward_give(b, to, backward_result(b, o, grad_type_of(b, to)));
 }
 
@@ -387,21 +386,16 @@ static bool gradient_conv_transpose2d(Backward *b) {
     return true;
 }
 
-static void copy_window(const Backward *b, Op *o) {
-    static const char *const attrs[] = {"kernel", "stride", "padding"};
-    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) grad_copy_attr(b, o, attrs[i]);
-}
-
 /* Which element each window chose is the forward op's second result. */
 static bool gradient_max_pool2d(Backward *b) {
     Op *o = backward_op3(b, OP_max_pool2d_grad, b->dy, b->op->out[1], grad_operand(b, 0));
-    copy_window(b, o);
+    grad_copy_attrs(b, o);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
 static bool gradient_avg_pool2d(Backward *b) {
     Op *o = backward_op(b, OP_avg_pool2d_grad, b->dy, grad_operand(b, 0));
-    copy_window(b, o);
+    grad_copy_attrs(b, o);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 

@@ -100,6 +100,19 @@ static inline void grad_copy_attr(const Backward *b, Op *to, const char *name) {
     *ir_attr(to, name) = *ir_attr(b->op, name);
 }
 
+/* All attributes of |to|, which the forward op has too. */
+static inline void grad_copy_attrs(const Backward *b, Op *to) {
+    const AttrSpec *specs = ir_op_info[to->code].attrs;
+    for (int i = 0; i < ir_attr_count(to->code); i++) grad_copy_attr(b, to, specs[i].name);
+}
+
+/* The same for an op that draws the forward op's random numbers again: the same key at the same iteration. */
+static inline void grad_copy_draw(const Backward *b, Op *to) {
+    grad_copy_attrs(b, to);
+    AttrValue *key = ir_attr(to, "key");
+    if (!key->s || !*key->s) key->s = b->op->path;
+}
+
 /* The gradients of operands 0 and 1; NO_VAL: not wanted.  PyTorch makes both before it adds either. */
 static inline void grad_give_pair(Backward *b, Val first, Val second) {
     if (first.id) backward_give(b, 0, first);

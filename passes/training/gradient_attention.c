@@ -1,11 +1,6 @@
 /* gradient_attention.c: the gradient of attention. */
 #include "passes/training/gradient.h"
 
-static const char *forward_key(const Backward *b) {
-    const char *key = ir_attr(b->op, "key")->s;
-    return key && *key ? key : b->op->path;
-}
-
 /* An op that computes the softmax again, from the same operands and with the same dropout. */
 static Op *again(Backward *b, Opcode code) {
     const Op *o = b->op;
@@ -13,10 +8,7 @@ static Op *again(Backward *b, Opcode code) {
     int n = 6;
     if (o->n_in == 4) in[n++] = o->in[3];
     Op *made = backward_op_of(b, code, in, n);
-    grad_copy_attr(b, made, "scale");
-    grad_copy_attr(b, made, "causal");
-    grad_copy_attr(b, made, "p");
-    ir_attr(made, "key")->s = forward_key(b);
+    grad_copy_draw(b, made);
     return made;
 }
 

@@ -1,11 +1,6 @@
 /* gradient_loss.c: gradients of losses, and of folds that are more than one reduction. */
 #include "passes/training/gradient.h"
 
-static void copy_attrs(const Backward *b, Op *o) {
-    const AttrSpec *specs = ir_op_info[o->code].attrs;
-    for (int i = 0; i < ir_attr_count(o->code); i++) grad_copy_attr(b, o, specs[i].name);
-}
-
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 /* (dy, logp, targets[, weight]).  The weight of the classes has no gradient. */
@@ -14,7 +9,7 @@ static bool gradient_nll_loss(Backward *b) {
     for (int i = 0; i < b->op->n_in; i++) in[i + 1] = grad_operand(b, i);
     if (!backward_wants(b, 0)) return true;
     Op *o = backward_op_of(b, OP_nll_loss_grad, in, b->op->n_in + 1);
-    copy_attrs(b, o);
+    grad_copy_attrs(b, o);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
@@ -22,7 +17,7 @@ static bool gradient_nll_loss(Backward *b) {
 static bool pair_loss(Backward *b) {
     if (!backward_wants(b, 0)) backward_wants(b, 1);
     Op *o = backward_op3(b, b->gradient_op, b->dy, grad_operand(b, 0), grad_operand(b, 1));
-    copy_attrs(b, o);
+    grad_copy_attrs(b, o);
     return grad_give_each(b, backward_result(b, o, grad_type_of(b, 0)), 0);
 }
 
@@ -31,20 +26,20 @@ static bool pair_loss(Backward *b) {
 /* (dy, x, y) */
 static bool fold(Backward *b) {
     Op *o = backward_op3(b, b->gradient_op, b->dy, grad_operand(b, 0), grad_y(b));
-    copy_attrs(b, o);
+    grad_copy_attrs(b, o);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
 static bool gradient_prod(Backward *b) {
     Op *o = backward_op(b, OP_prod_grad, b->dy, grad_operand(b, 0));
-    copy_attrs(b, o);
+    grad_copy_attrs(b, o);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
 /* Each element is in the sums from its own on. */
 static bool gradient_cumsum(Backward *b) {
     Op *o = backward_op(b, OP_cumsum, b->dy, NO_VAL);
-    copy_attrs(b, o);
+    grad_copy_attrs(b, o);
     ir_attr(o, "reverse")->b = !ir_attr(b->op, "reverse")->b;
     return grad_give_first(b, o, grad_type_of(b, 0));
 }

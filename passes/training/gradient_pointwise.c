@@ -88,8 +88,7 @@ static bool gradient_sqrt(Backward *b) {
 /* dx = OP_grad(dy, v), with the forward op's attributes, in the dtype of x. */
 static bool one_op(Backward *b, Val v) {
     Op *o = backward_op(b, b->gradient_op, b->dy, v);
-    const AttrSpec *specs = ir_op_info[o->code].attrs;
-    for (int i = 0; i < ir_attr_count(o->code); i++) grad_copy_attr(b, o, specs[i].name);
+    grad_copy_attrs(b, o);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
@@ -126,12 +125,9 @@ static bool gradient_where(Backward *b) {
     return grad_give_each(b, to_a, 1);
 }
 
-/* The same mask: the same key at the same iteration. */
 static bool gradient_dropout(Backward *b) {
     Op *o = backward_op(b, OP_dropout, b->dy, NO_VAL);
-    const char *key = ir_attr(b->op, "key")->s;
-    grad_copy_attr(b, o, "p");
-    ir_attr(o, "key")->s = key && *key ? key : b->op->path;
+    grad_copy_draw(b, o);
     return grad_give_first(b, o, grad_type(b, b->dy));
 }
 

@@ -234,8 +234,7 @@ enum { PIECE = 64 << 10 /* bytes */ };
 amp_status amp_state_write(const amp_model_state *s, const void *memory, bool turned, char *piece, size_t bytes,
                            amp_file_writer *file, amp_error *err) {
     size_t count = (size_t)amp_model_state_elements(s), most = bytes / sizeof(float);
-    bool as_it_is =
-        amp_state_file_dtype(s) != AMP_DT_F32 || (s->storage == AMP_DT_F32 && s->layout == AMP_LAYOUT_ROWS && !turned);
+    bool as_it_is = amp_state_file_dtype(s) != AMP_DT_F32 || (amp_state_is_f32_in_rows(s) && !turned);
     if (as_it_is) return amp_file_writer_write(file, memory, count * amp_dtype_size(amp_state_file_dtype(s)), err);
     for (size_t at = 0, n; at < count; at += n) {
         n = count - at < most ? count - at : most;

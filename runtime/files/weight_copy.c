@@ -89,15 +89,11 @@ static amp_status read_converted(const amp_weight_match *m, int32_t entry, void 
     return AMP_OK;
 }
 
-static bool is_f32_in_rows(const amp_model_state *s) {
-    return s->storage == AMP_DT_F32 && s->layout == AMP_LAYOUT_ROWS;
-}
-
 static amp_status load_entry(const amp_weight_match *m, int32_t entry, void *memory, char *piece, amp_error *err) {
     const amp_model_state *s = state_of(m, entry);
     const amp_tensor_view *v = amp_weight_files_at(m->files, m->tensor_of[entry]);
-    bool as_it_is =
-        amp_state_file_dtype(s) != AMP_DT_F32 || (v->dtype == AMP_DT_F32 && is_f32_in_rows(s) && !m->transposed[entry]);
+    bool as_it_is = amp_state_file_dtype(s) != AMP_DT_F32 ||
+                    (v->dtype == AMP_DT_F32 && amp_state_is_f32_in_rows(s) && !m->transposed[entry]);
     if (as_it_is) return amp_weight_files_read(m->files, m->tensor_of[entry], 0, memory, v->bytes, err);
     return read_converted(m, entry, memory, piece, err);
 }

@@ -38,6 +38,11 @@ int64_t amp_layout_index(uint32_t layout, int64_t rows, int64_t cols, int64_t ro
 }
 
 void amp_state_matrix(const amp_model_state *state, int64_t *rows, int64_t *cols) {
+    if (state->hwio) {
+        *rows = state->dims[1] * state->dims[2] * state->dims[3];
+        *cols = state->dims[0];
+        return;
+    }
     *rows = 1;
     for (uint32_t i = 0; i + 1 < state->rank; i++) *rows *= state->dims[i];
     *cols = state->rank ? state->dims[state->rank - 1] : 1;

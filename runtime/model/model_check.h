@@ -35,6 +35,9 @@ amp_status amp_check_cuda(amp_check *check);
 /* model_check_use.c: of check->program, whose kernels and results are sound by themselves. */
 amp_status amp_check_use(amp_check *check);
 
+/* model_check_attention.c */
+amp_status amp_check_attention(amp_check *check, const amp_model_kernel *kernel);
+
 /* model_check_kernels.c */
 amp_status amp_check_kernel(amp_check *check, int32_t index);
 

@@ -116,6 +116,7 @@ static bool window_is_sound(const amp_model_window *w) {
     if (w->kind > AMP_WINDOW_CONV_WEIGHT || !in_range(sizes, 8, 1) || !in_range(w->stride, 2, 1) ||
         !in_range(w->padding, 2, 0) || !in_range(w->dilation, 2, 1))
         return false;
+    if (w->groups < 0 || (w->groups > 1 && (w->c % w->groups || w->oc % w->groups))) return false;
     size_t weights;
     if (!amp_size_mul((size_t)w->kh * (size_t)w->kw, (size_t)w->c * (size_t)w->oc, &weights) ||
         weights > (size_t)AMP_CHECK_DIM_LIMIT)
@@ -152,10 +153,32 @@ static bool is_image(const amp_model_buffer *b, int64_t channels) {
     return b->layout == AMP_LAYOUT_PANELS || (b->layout == AMP_LAYOUT_ROWS && channels < 32);
 }
 
+/* The weights of CONV, for its gradient. */
+static bool are_transposed_weights(const amp_model_buffer *b, const amp_model_window *w) {
+    bool pairs = b && b->storage == AMP_DT_BF16;
+    return b && b->layout == (pairs ? AMP_LAYOUT_PAIRS_T : AMP_LAYOUT_PANELS_T) && !(pairs && w->oc % 2) &&
+           w->c % 32 == 0 && is_number(&b->rows, (int64_t)w->kh * w->kw * w->c) && is_number(&b->cols, w->oc);
+}
+
 static bool are_weights(const amp_model_buffer *b, const amp_model_window *w, int64_t inner, int64_t cols) {
     bool pairs = b && b->storage == AMP_DT_BF16;
     return b && b->layout == (pairs ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS) && !(pairs && inner % 2) &&
            is_number(&b->rows, (int64_t)w->kh * w->kw * inner) && is_number(&b->cols, cols);
+}
+
+static int64_t groups_of(const amp_model_window *w) { return w->groups > 1 ? w->groups : 1; }
+
+/* The weights of CONV, which CONV_DATA reads too. */
+static bool are_grouped_weights(const amp_model_buffer *b, const amp_model_window *w, const amp_model_buffer *a) {
+    return b && b->layout == AMP_LAYOUT_PANELS && b->storage == a->storage && is_number(&b->cols, w->oc) &&
+           is_number(&b->rows, (int64_t)w->kh * w->kw * (w->c / groups_of(w)));
+}
+
+static bool weights_fit(const amp_model_kernel *k, const amp_model_buffer *a, const amp_model_buffer *b) {
+    const amp_model_window *w = &k->window;
+    if (groups_of(w) > 1) return !k->product.b_transposed && are_grouped_weights(b, w, a);
+    if (w->kind == AMP_WINDOW_CONV) return are_weights(b, w, w->c, w->oc);
+    return k->product.b_transposed ? are_transposed_weights(b, w) : are_weights(b, w, w->oc, w->c);
 }
 
 static bool window_operands_fit(const Check *c, const amp_model_kernel *k) {
@@ -164,21 +187,21 @@ static bool window_operands_fit(const Check *c, const amp_model_kernel *k) {
     const int64_t x_pixels = (int64_t)w->h * w->w, y_pixels = (int64_t)w->oh * w->ow;
     switch (w->kind) {
     case AMP_WINDOW_CONV:
-        return is_image(a, w->c) && are_weights(b, w, w->c, w->oc) && is_number(&k->cols, w->oc) &&
+        return is_image(a, w->c) && weights_fit(k, a, b) && is_number(&k->cols, w->oc) &&
                same_samples(c, &a->rows, x_pixels, &k->rows, y_pixels);
     case AMP_WINDOW_CONV_DATA:
-        return is_image(a, w->oc) && are_weights(b, w, w->oc, w->c) && is_number(&k->cols, w->c) &&
+        return is_image(a, w->oc) && weights_fit(k, a, b) && is_number(&k->cols, w->c) &&
                same_samples(c, &a->rows, y_pixels, &k->rows, x_pixels);
     default:
         return is_image(a, w->c) && is_image(b, w->oc) && is_number(&k->cols, w->oc) &&
-               is_number(&k->rows, (int64_t)w->kh * w->kw * w->c) &&
+               is_number(&k->rows, (int64_t)w->kh * w->kw * (w->c / groups_of(w))) &&
                same_samples(c, &a->rows, x_pixels, &b->rows, y_pixels);
     }
 }
 
 static amp_status check_window(const Check *c, const amp_model_kernel *k) {
     if (!window_is_sound(&k->window)) return amp_check_fail(c, "kernel %s: its window is damaged", k->name);
-    if (k->product.a_transposed || k->product.b_transposed)
+    if (k->product.a_transposed || (k->product.b_transposed && k->window.kind != AMP_WINDOW_CONV_DATA))
         return amp_check_fail(c, "kernel %s: operands of an image product are not transposed", k->name);
     if (!window_operands_fit(c, k))
         return amp_check_fail(c, "kernel %s: the operands of its image product do not fit it", k->name);
@@ -224,7 +247,7 @@ static bool updates_watched(const Check *c, const amp_model_kernel *k) {
 amp_status amp_check_kernel(Check *c, int32_t index) {
     const amp_model_kernel *k = &c->program->kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
-    if (k->kind > AMP_KERNEL_SCATTER) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
+    if (k->kind > AMP_KERNEL_ATTENTION) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
     if (k->operand_count > MAX_OPERANDS || !positions_fit(k->operands, k->operand_count, c->program->buffer_count))
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program", k->name);
     if (!positions_fit(k->updates, k->update_count, k->operand_count))
@@ -238,5 +261,6 @@ amp_status amp_check_kernel(Check *c, int32_t index) {
         return amp_check_fail(c, "kernel %s: its space is damaged", k->name);
     if (!k->run[c->m->lowest_isa]) return amp_check_fail(c, "kernel %s: has no function", k->name);
     if (!segment_fits(c, k)) return amp_check_fail(c, "kernel %s: its rows are not whole segments", k->name);
+    if (k->kind == AMP_KERNEL_ATTENTION) return amp_check_attention(c, k);
     return k->kind == AMP_KERNEL_PRODUCT ? check_product(c, k) : AMP_OK;
 }

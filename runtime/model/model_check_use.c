@@ -77,9 +77,11 @@ static bool space_fits(const Check *c, const amp_model_kernel *k) {
     return false;
 }
 
-/* The tables of a product are zero in every other kernel, which would not be given what the code of a product needs. */
+/* The tables of a product are zero in every other kernel, which would not be given what the code of a product needs;
+ * so is that of attention. */
 static bool is_kind_of_tables(const amp_model_kernel *k) {
-    return k->kind == AMP_KERNEL_PRODUCT || (!k->product.operand && !k->window.kind);
+    const bool attends = k->kind == AMP_KERNEL_ATTENTION || !k->attention;
+    return attends && (k->kind == AMP_KERNEL_PRODUCT || (!k->product.operand && !k->window.kind));
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
@@ -98,7 +100,7 @@ static amp_status use_kernel(Using *u, int32_t index) {
     AMP_TRY(use_all(u, k->operands, k->operand_count));
     AMP_TRY(use_predicate(u, k->predicate));
     if (!is_kind_of_tables(k))
-        return amp_check_fail(u->c, "kernel %s: it is no product, but has the table of one", k->name);
+        return amp_check_fail(u->c, "kernel %s: it is no product, or no attention, but has the table of one", k->name);
     if (space_fits(u->c, k)) return AMP_OK;
     return amp_check_fail(u->c, "kernel %s: its space is larger than all of its buffers", k->name);
 }

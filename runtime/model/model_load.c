@@ -163,7 +163,9 @@ static void fill_instruction_sets(amp_model *m) {
     if (m->largest_isa < m->lowest_isa) m->largest_isa = m->lowest_isa;
 }
 
-#define KNOWN_FEATURES (AMP_MODEL_NEEDS_ISA | AMP_MODEL_NEEDS_BATCH)
+#define KNOWN_FEATURES                                                                                                 \
+    (AMP_MODEL_NEEDS_ISA | AMP_MODEL_NEEDS_BATCH | AMP_MODEL_NEEDS_HWIO | AMP_MODEL_NEEDS_ATTENTION |                  \
+     AMP_MODEL_NEEDS_GROUPS)
 
 static amp_status check_header(const amp_model_desc *desc, const char *where, amp_error *err) {
     if (!desc || desc->magic != AMP_MODEL_MAGIC) return amp_fail(err, AMP_BAD_FILE, "%s: not a model of ampc", where);

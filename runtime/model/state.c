@@ -25,6 +25,10 @@ static Matrix matrix_of(const amp_model_state *s) {
 
 bool amp_state_is_param(const amp_model_state *s) { return s->role == AMP_STATE_PARAM || s->role == AMP_STATE_BUFFER; }
 
+bool amp_state_is_f32_in_rows(const amp_model_state *s) {
+    return s->storage == AMP_DT_F32 && s->layout == AMP_LAYOUT_ROWS && !s->hwio;
+}
+
 bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx) {
     (void)ctx;
     return amp_state_is_param(&model->states[index]) || model->states[index].role == AMP_STATE_DERIVED;
@@ -77,11 +81,20 @@ void amp_states_free(const amp_model *model, void **states, const amp_allocator 
 
 void amp_state_set_f32(const amp_model_state *s, void *memory, const float *from) {
     Matrix m = matrix_of(s);
+    if (s->hwio) {
+        memset(memory, 0, amp_state_bytes(s)); /* padding */
+        amp_state_put_f32(s, memory, false, 0, (size_t)(m.rows * m.cols), from);
+        return;
+    }
     amp_layout_from_f32(memory, s->layout, s->storage, m.rows, m.cols, from);
 }
 
 void amp_state_get_f32(const amp_model_state *s, const void *memory, float *to) {
     Matrix m = matrix_of(s);
+    if (s->hwio) {
+        amp_state_take_f32(s, memory, false, 0, (size_t)(m.rows * m.cols), to);
+        return;
+    }
     amp_layout_to_f32(memory, s->layout, s->storage, m.rows, m.cols, to);
 }
 
@@ -90,16 +103,24 @@ typedef struct Walk {
     const amp_model_state *state;
     Matrix m;
     bool turned;
-    int64_t outer, inner;
+    int64_t outer, inner, at;
 } Walk;
 
 static Walk walk_from(const amp_model_state *s, bool turned, size_t from) {
     Matrix m = matrix_of(s);
     int64_t length = turned ? m.rows : m.cols;
-    return (Walk){s, m, turned, (int64_t)from / length, (int64_t)from % length};
+    return (Walk){s, m, turned, (int64_t)from / length, (int64_t)from % length, (int64_t)from};
+}
+
+static int64_t next_hwio_index(Walk *w) {
+    const int64_t *d = w->state->dims;
+    int64_t row, col;
+    amp_hwio_place(d[1], d[2] * d[3], w->at++, &row, &col);
+    return amp_layout_index(w->state->layout, w->m.rows, w->m.cols, row, col);
 }
 
 static int64_t next_index(Walk *w) {
+    if (w->state->hwio) return next_hwio_index(w);
     int64_t row = w->turned ? w->inner : w->outer, col = w->turned ? w->outer : w->inner;
     if (++w->inner == (w->turned ? w->m.rows : w->m.cols)) w->inner = 0, w->outer++;
     return amp_layout_index(w->state->layout, w->m.rows, w->m.cols, row, col);

@@ -12,6 +12,8 @@ bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what 
 /* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
 amp_dtype amp_readable_dtype(uint32_t dtype);
 
+bool amp_state_is_f32_in_rows(const amp_model_state *state); /* its memory is what a file holds */
+
 size_t amp_state_bytes(const amp_model_state *state); /* of its memory, in its layout */
 /* Up to the last element: rows have their padding after it, other layouts between elements. */
 size_t amp_state_content_bytes(const amp_model_state *s);

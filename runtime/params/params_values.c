@@ -31,7 +31,7 @@ static void copy_tensor(const amp_params *to, int32_t i, const amp_params *from,
     const amp_model_state *s = &to->model->states[i];
     int32_t there = amp_model_state_index(from->model, s->name);
     const amp_model_state *other = &from->model->states[there];
-    if (s->layout == other->layout) {
+    if (s->layout == other->layout && s->hwio == other->hwio) {
         memcpy(to->states[i], from->states[there], amp_state_bytes(s));
         return;
     }

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "runtime/model/matrix_layout.h"
 
 /* ---- reading back ------------------------------------------------------------------------------------------------ */
 
@@ -290,6 +291,21 @@ static size_t value_bytes(const amp_tensor_info *info) {
     return count * amp_dtype_size(amp_readable_dtype(info->dtype));
 }
 
+/* [KH, KW, I, O] in |data| becomes [O, I, KH, KW]. */
+static amp_status turn_weight(const amp_session *s, const amp_tensor_info *info, float *data, amp_error *err) {
+    const int64_t *d = info->dims, taps = d[2] * d[3], count = d[0] * d[1] * taps;
+    const size_t bytes = (size_t)count * sizeof *data;
+    float *copy = amp_alloc(&s->memory.allocator, bytes);
+    if (!copy) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to read %s", s->model->desc.name, info->name);
+    memcpy(copy, data, bytes);
+    for (int64_t i = 0, row, col; i < count; i++) {
+        amp_hwio_place(d[1], taps, i, &row, &col);
+        data[i] = copy[row * d[0] + col];
+    }
+    amp_free(&s->memory.allocator, copy, bytes);
+    return AMP_OK;
+}
+
 amp_status amp_session_value(const amp_session *session, const char *name, amp_tensor_info *info, void *data,
                              size_t bytes, amp_error *err) {
     AMP_TRY(amp_session_check_training(session, "amp_session_value", err));
@@ -306,5 +322,7 @@ amp_status amp_session_value(const amp_session *session, const char *name, amp_t
                         bytes);
     if (info) *info = described;
     if (!data) return AMP_OK;
-    return amp_session_read_buffer(session, v->in, v->buffer, session->step.last_n, data, err);
+    AMP_TRY(amp_session_read_buffer(session, v->in, v->buffer, session->step.last_n, data, err));
+    const bool is_turned = v->result >= 0 && v->in->program->results[v->result].hwio;
+    return is_turned ? turn_weight(session, &described, data, err) : AMP_OK;
 }

@@ -157,7 +157,7 @@ const Damage damages[] = {
     {"output loss is not stored as rows of f32", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).storage = AMP_DT_F16; }},
     // kernels
     {"kernel 0 has no name", [](Copy &c) { c.kernels[0].name = nullptr; }},
-    {"k00: unknown kind", [](Copy &c) { c.Kernel("k00").kind = 6; }},
+    {"k00: unknown kind", [](Copy &c) { c.Kernel("k00").kind = 7; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operands = none; }},
     {"k01: its operands are not buffers", [](Copy &c) { c.Kernel("k01").operands = outside; }},
     {"k00: its operands", [](Copy &c) { c.Kernel("k00").operand_count = 4097; }},
@@ -253,7 +253,7 @@ struct WindowCopy : Copy {
         operands = {last - 2, last - 1, last};
         k.operands = operands.data(), k.operand_count = 3;
         k.product = {operand, 0, 0, 0, 0, 1, {1, 1, 0}};
-        k.window = {kind, 4, 5, 6, 2, 3, 10, 3, 3, {1, 1}, {0, 0}, {1, 1}};
+        k.window = {kind, 4, 5, 6, 2, 3, 10, 3, 3, {1, 1}, {0, 0}, {1, 1}, 0};
     }
     void Add(const char *name, uint32_t type, uint32_t layout, amp_model_dim rows, amp_model_dim cols) {
         amp_model_buffer b = {};
@@ -294,6 +294,9 @@ TEST(Model, EveryDamageOfAWindowIsNamed) {
         {"its window", [](WindowCopy &c) { c.Window().dilation[1] = 0; }},
         {"its window", [](WindowCopy &c) { c.Window().dilation[0] = 1 << 20; }},
         {"its window", [](WindowCopy &c) { c.Window().c = c.Window().oc = 1 << 20; }},
+        {"its window", [](WindowCopy &c) { c.Window().groups = -1; }},
+        {"its window", [](WindowCopy &c) { c.Window().groups = 4; }},
+        {"of its image product", [](WindowCopy &c) { c.Window().groups = 2; }},
         {"not transposed", [](WindowCopy &c) { c.Kernel("k01").product.a_transposed = 1; }},
         {"of its image product", [](WindowCopy &c) { c.Window().c = 5; }},
         {"of its image product", [](WindowCopy &c) { c.Window().oc = 11; }},
@@ -325,6 +328,115 @@ TEST(Model, EveryDamageOfAWindowIsNamed) {
     odd.Connect();
     amp_error err = {};
     EXPECT_EQ(odd.Load(&err), AMP_BAD_FILE);
+}
+
+// k01 as attention of 4 heads of queries and 2 of keys in each sample, 3 queries and 5 keys of width 6, with a mask.
+struct AttentionCopy : Copy {
+    explicit AttentionCopy(bool backward) {
+        amp_model_kernel &k = Kernel("k01");
+        const amp_model_dim n = {1, 1, 1}, one = {1, 1, 0};
+        k.kind = AMP_KERNEL_ATTENTION, k.product = {}, k.attention = &attention;
+        k.rows = {3, 1, 1}, k.cols = {24, 1, 0};
+        attention.struct_size = sizeof attention, attention.backward = backward, attention.storage = AMP_DT_F32;
+        attention.rank = 2, attention.dims[0] = n, attention.dims[1] = {4, 1, 0}, attention.share = 2;
+        attention.queries = 3, attention.keys = 5, attention.width = attention.v_width = 6;
+        attention.q = Add(3, 24, 6), attention.k = Add(5, 12, 6), attention.v = Add(5, 12, 6);
+        attention.mask = Add(3, 5, 0), attention.mask.at.strides[0] = {0, 1, 0};
+        attention.dy = attention.result[1] = attention.result[2] = {AMP_MODEL_NONE, 0, {}};
+        attention.y = AMP_MODEL_NONE;
+        attention.sums = Add(12, 1, 3), attention.sums.at.pitch = one;
+        attention.result[0] = Add(3, 24, 6);
+        if (backward) {
+            attention.dy = Add(3, 24, 6), attention.y = (int32_t)operands.size();
+            Add(3, 24, 6), attention.result[1] = Add(5, 12, 6), attention.result[2] = Add(5, 12, 6);
+        }
+        k.operands = operands.data(), k.operand_count = (uint32_t)operands.size();
+    }
+    // |rows| of |cols| numbers in each sample, heads |head| apart.
+    amp_model_attention_operand Add(int64_t rows, int64_t cols, int64_t head) {
+        amp_model_buffer b = {};
+        b.name = "rows", b.kind = AMP_BUFFER_TEMP, b.dtype = b.storage = AMP_DT_F32;
+        b.index = -1, b.rows = {rows, 1, 1}, b.cols = {cols, 1, 0}, b.last_kernel = 2;
+        buffers.push_back(b);
+        operands.push_back((uint32_t)buffers.size() - 1);
+        amp_model_attention_operand x = {};
+        x.operand = (int32_t)operands.size() - 1;
+        x.at.pitch = {cols, 1, 0}, x.at.strides[0] = {rows * cols, 1, 0}, x.at.strides[1] = {head, 1, 0};
+        return x;
+    }
+    amp_model_buffer &Of(const amp_model_attention_operand &x) { return buffers[operands[(size_t)x.operand]]; }
+    amp_model_attention attention = {};
+    std::vector<uint32_t> operands;
+};
+
+TEST(Model, SoundAttentionIsAccepted) {
+    for (bool backward : {false, true}) {
+        AttentionCopy c(backward);
+        c.Connect();
+        amp_error err = {};
+        EXPECT_EQ(c.Load(&err), AMP_OK) << err.message;
+    }
+}
+
+TEST(Model, EveryDamageOfAttentionIsNamed) {
+    const struct {
+        const char *message;
+        std::function<void(AttentionCopy &)> apply;
+    } wrong[] = {
+        {"its attention is damaged", [](AttentionCopy &c) { c.Kernel("k01").attention = nullptr; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.struct_size--; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.storage = AMP_DT_F16; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.rank = 0; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.rank = 7; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.backward = 2; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.causal = 3; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.share = 3; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.share = 0; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.queries = 0; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.keys = INT64_MAX; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.width = 257; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.v_width = -1; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.dims[0].mul = 0; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.dims[1].of_n = 1; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.q.at.offset = -1; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.k.at.pitch.mul = -4; }},
+        {"its attention is damaged", [](AttentionCopy &c) { c.attention.mask.one_step = 2; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.q.operand = AMP_MODEL_NONE; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.v.operand = 99; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.q.at.offset = 1; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.k.at.pitch.mul++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.v.at.strides[0].mul++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.share = 1; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.queries++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.keys++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.width++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.v_width++; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.dims[0].mul = 2; }},
+        {"of its attention", [](AttentionCopy &c) { c.Of(c.attention.q).storage = AMP_DT_BF16; }},
+        {"of its attention", [](AttentionCopy &c) { c.Of(c.attention.k).layout = AMP_LAYOUT_PANELS; }},
+        {"of its attention", [](AttentionCopy &c) { c.Of(c.attention.mask).storage = AMP_DT_BF16; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.mask.at.strides[1].mul = 1; }},
+        {"of its attention", [](AttentionCopy &c) { c.Of(c.attention.sums).rows.mul = 11; }},
+        {"of its attention", [](AttentionCopy &c) { c.attention.sums.at.pitch.mul = 0; }},
+        {"of its attention", [](AttentionCopy &c) { c.Of(c.attention.result[0]).rows.mul = 2; }},
+        {"of its attention", [](AttentionCopy &c) { c.Of(c.attention.result[0]).layout = AMP_LAYOUT_PANELS; }},
+        {"it is no product, or no attention", [](AttentionCopy &c) { c.Kernel("k01").kind = AMP_KERNEL_TILE; }},
+    };
+    for (bool backward : {false, true})
+        for (const auto &w : wrong) {
+            AttentionCopy c(backward);
+            w.apply(c);
+            c.Connect();
+            amp_error err = {};
+            EXPECT_EQ(c.Load(&err), AMP_BAD_FILE) << backward << ": " << w.message;
+            EXPECT_NE(std::string(err.message).find(w.message), std::string::npos) << w.message << " | " << err.message;
+        }
+    AttentionCopy without(true), extra(false);
+    without.attention.y = AMP_MODEL_NONE, without.Connect();
+    extra.attention.result[1] = extra.attention.result[0], extra.Connect();
+    amp_error err = {};
+    EXPECT_EQ(without.Load(&err), AMP_BAD_FILE);
+    EXPECT_EQ(extra.Load(&err), AMP_BAD_FILE);
 }
 
 // The numbers are those of the text.
@@ -360,9 +472,9 @@ TEST(Model, OtherVersionsAreRefusedAsSuch) {
                   .find("model ABI 2." + std::to_string(AMP_MODEL_ABI_MINOR) + ", this library reads 1.x"),
               std::string::npos)
         << err.message;
-    features.desc.required_features = 4;
+    features.desc.required_features = 32;
     EXPECT_EQ(features.Load(&err), AMP_UNSUPPORTED);
-    EXPECT_NE(std::string(err.message).find("needs features 0x4"), std::string::npos) << err.message;
+    EXPECT_NE(std::string(err.message).find("needs features 0x20"), std::string::npos) << err.message;
     EXPECT_EQ(amp_model_query(2, 0), nullptr);
 }
 

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "runtime/device/cpu/product/attention.h"
 #include "runtime/device/cpu/product/batch.h"
 #include "runtime/device/cpu/product/conv.h"
 #include "runtime/model/matrix_layout.h"
@@ -31,10 +32,11 @@ struct amp_launch {
     int64_t row_blocks, items, grain,
         tasks;                 /* items: what the model's function is called for; a task is |grain| of them */
     int64_t segment, segments; /* COLUMN: rows of one, and how many */
-    int64_t sum_tasks;         /* a second phase, when all tasks are done */
+    int64_t second_tasks;      /* a second phase, when all tasks are done */
     bool is_conv, is_batch;
     amp_conv conv;
     amp_batch batch;
+    amp_attention attention;
     amp_product product;
     const amp_product_kernels *kernels;
     void *operands[MAX_OPERANDS];
@@ -126,11 +128,14 @@ static void prepare_conv(const amp_executor *e, Launch *l) {
     if (w->kind == AMP_WINDOW_CONV_WEIGHT) l->conv.dy = image_of(e->run, k, k->product.b);
     else l->conv.b = l->operands[k->product.b];
     l->conv.b_panel_stride = round_up((int64_t)w->kh * w->kw * channels) / units * TILE;
+    l->conv.b_transposed = k->product.b_transposed != 0;
+    if (l->conv.b_transposed) l->conv.b_panel_stride = round_up(channels) / units * TILE;
+    if (w->groups > 1) l->conv.b_panel_stride = round_up((int64_t)w->kh * w->kw * (w->c / w->groups)) * TILE / units;
     l->conv.epilogue = epilogue;
     l->conv.ctx = l;
     l->conv.shared = (float *)e->shared;
     l->items = amp_conv_tasks(&l->conv);
-    l->sum_tasks = amp_conv_sum_tasks(&l->conv);
+    l->second_tasks = amp_conv_sum_tasks(&l->conv);
 }
 
 /* ---- batches of products ----------------------------------------------------------------------------------------- */
@@ -169,6 +174,68 @@ static void prepare_batch(const amp_executor *e, Launch *l) {
     l->items = amp_batch_tasks(&l->batch);
 }
 
+/* ---- attention --------------------------------------------------------------------------------------------------- */
+
+static void attention_step(void *ctx, const amp_attention_tile *tile) {
+    const Launch *l = ctx;
+    amp_kernel_args args = l->args;
+    args.attention = tile;
+    l->fn(&args);
+}
+
+static amp_attention_rows attention_rows(void *const *operands, uint32_t rank, const amp_model_attention_operand *x,
+                                         int64_t size, int64_t n) {
+    if (x->operand < 0) return (amp_attention_rows){0};
+    amp_attention_rows to = {.pitch = amp_model_dim_at(&x->at.pitch, n) * size};
+    if (operands && operands[x->operand]) to.data = (char *)operands[x->operand] + x->at.offset * size;
+    for (uint32_t i = 0; i < rank; i++) to.stride[i] = amp_model_dim_at(&x->at.strides[i], n) * size;
+    return to;
+}
+
+/* |operands| NULL: what the sizes of scratch depend on. */
+static amp_attention attention_of(const amp_executor *e, const amp_program *p, const amp_model_kernel *k,
+                                  void *const *operands, int64_t n) {
+    const amp_model_attention *x = k->attention;
+    const int64_t size = (int64_t)amp_storage_size(x->storage);
+    amp_attention a = {
+        .kernels = x->storage == AMP_DT_BF16 ? e->product_bf16 : e->product_f32,
+        .backward = x->backward != 0,
+        .causal = x->causal != 0,
+        .mask_is_one = x->mask.one_step != 0,
+        .rank = (int32_t)x->rank,
+        .share = x->share,
+        .queries = x->queries,
+        .keys = x->keys,
+        .width = x->width,
+        .v_width = x->v_width,
+        .q = attention_rows(operands, x->rank, &x->q, size, n),
+        .k = attention_rows(operands, x->rank, &x->k, size, n),
+        .v = attention_rows(operands, x->rank, &x->v, size, n),
+        .mask = attention_rows(operands, x->rank, &x->mask, 4, n),
+        .dy = attention_rows(operands, x->rank, &x->dy, size, n),
+        .sums = attention_rows(operands, x->rank, &x->sums, 4, n),
+    };
+    for (uint32_t i = 0; i < x->rank; i++) a.dims[i] = amp_model_dim_at(&x->dims[i], n);
+    for (int i = 0; i < 3; i++) a.result[i] = attention_rows(operands, x->rank, &x->result[i], 4, n);
+    if (!operands && x->mask.operand >= 0) a.mask.data = (char *)e; /* there is one */
+    if (!operands || x->y < 0) return a;
+    const amp_model_buffer *y = operand_buffer(p, k, x->y);
+    a.y.data = operands[x->y];
+    a.y.in_panels = y->layout == AMP_LAYOUT_PANELS;
+    a.y.rows = amp_model_dim_at(&y->rows, n);
+    a.y.cols = amp_model_dim_at(&y->cols, n);
+    a.y.element = (int64_t)amp_storage_size(y->storage);
+    return a;
+}
+
+static void prepare_attention(const amp_executor *e, Launch *l) {
+    l->attention = attention_of(e, e->run->program, l->kernel, l->operands, l->args.n);
+    l->attention.step = attention_step;
+    l->attention.ctx = l;
+    l->items = amp_attention_tasks(&l->attention);
+    l->second_tasks = amp_attention_second_tasks(&l->attention);
+}
+
 static size_t larger(size_t x, size_t y) { return x > y ? x : y; }
 
 amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_program *program, int64_t n) {
@@ -178,6 +245,10 @@ amp_executor_needs amp_executor_needs_of(const amp_executor *e, const amp_progra
         if (k->kind == AMP_KERNEL_PRODUCT && k->batch.is_batch) {
             const amp_batch batch = batch_of(e, k, NULL, NULL, n);
             needs.per_thread = larger(needs.per_thread, amp_batch_thread_bytes(&batch));
+        }
+        if (k->kind == AMP_KERNEL_ATTENTION) {
+            const amp_attention attention = attention_of(e, program, k, NULL, n);
+            needs.per_thread = larger(needs.per_thread, amp_attention_thread_bytes(&attention));
         }
         if (!is_conv(k)) continue;
         const amp_conv conv = conv_shape(e, program, k, n);
@@ -193,7 +264,7 @@ static void divide(const amp_executor *e, Launch *l) {
     int64_t height = l->rows < TILE ? at_least_one(l->rows) : TILE;
     l->row_blocks = blocks(l->rows);
     l->grain = 1;
-    l->sum_tasks = 0;
+    l->second_tasks = 0;
     l->is_conv = l->is_batch = false;
     switch (l->kernel->kind) {
     case AMP_KERNEL_PRODUCT:
@@ -206,6 +277,7 @@ static void divide(const amp_executor *e, Launch *l) {
             l->items = amp_product_tasks(&l->product);
         }
         break;
+    case AMP_KERNEL_ATTENTION: prepare_attention(e, l); break;
     case AMP_KERNEL_TILE:
         l->items = l->row_blocks * blocks(l->cols);
         l->grain = at_least_one(GRAIN / (height * TILE));
@@ -266,15 +338,17 @@ static void run_task(void *launch, int64_t task, int32_t thread) {
     char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
     if (l->is_conv) return amp_conv_task(&l->conv, task, scratch);
     if (l->is_batch) return amp_batch_task(&l->batch, task, scratch);
+    if (l->kernel->kind == AMP_KERNEL_ATTENTION) return amp_attention_task(&l->attention, task, scratch);
     if (l->kernel->kind == AMP_KERNEL_PRODUCT) return amp_product_task(l->kernels, &l->product, task, (float *)scratch);
     int64_t end = (task + 1) * l->grain < l->items ? (task + 1) * l->grain : l->items;
     for (int64_t i = task * l->grain; i < end; i++) run_item(l, i);
 }
 
-static void run_sum_task(void *launch, int64_t task, int32_t thread) {
+static void run_second_task(void *launch, int64_t task, int32_t thread) {
     const Launch *l = launch;
-    (void)thread;
-    amp_conv_sum_task(&l->conv, task);
+    char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
+    if (l->is_conv) amp_conv_sum_task(&l->conv, task);
+    else amp_attention_second_task(&l->attention, task, scratch);
 }
 
 /* ---- a program --------------------------------------------------------------------------------------------------- */
@@ -288,7 +362,7 @@ static void run_kernel(amp_executor *e, const amp_model_kernel *k) {
     if (!predicate_holds(e->run, k)) return;
     prepare(e, l, k);
     amp_pool_run(e->pool, run_task, l, l->tasks);
-    if (l->sum_tasks) amp_pool_run(e->pool, run_sum_task, l, l->sum_tasks);
+    if (l->second_tasks) amp_pool_run(e->pool, run_second_task, l, l->second_tasks);
 }
 
 static void clear_flags(const amp_run *run) {

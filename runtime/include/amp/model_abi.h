@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 9u
+#define AMP_MODEL_ABI_MINOR 12u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -103,7 +103,10 @@ typedef struct amp_model_state {
     int64_t dims[AMP_MODEL_MAX_RANK];
     const char *init;    /* "kaiming_uniform", ...; NULL: zeros */
     double init_args[4]; /* in the order of the language's reference */
-    uint32_t init_arg_count, reserved;
+    uint32_t init_arg_count;
+    /* minor 10.  1: the weight of a convolution, or what goes with one: |dims| are [O, I, KH, KW], and the matrix in
+     * memory is [KH * KW * I, O] */
+    uint32_t hwio;
     uint32_t counter;      /* minor 4.  COUNTER, SCALER: AMP_COUNTER_* */
     int32_t counter_block; /* of the train block that counts; of LR_SCALE the group; AMP_MODEL_NONE: of all */
     /* minor 8.  PARAM: 1 + its train block, and 1 + the groups that decide (amp_model_desc.groups); 0: none */
@@ -156,7 +159,8 @@ enum {
 typedef struct amp_model_result {
     const char *name; /* "loss", "ok", "metric.acc", "logits", "grad.fc1.weight" */
     int32_t buffer;   /* of the program */
-    uint32_t dtype, rank, reserved;
+    uint32_t dtype, rank;
+    uint32_t hwio; /* minor 10.  1: as a state's; |dims| are [O, I, KH, KW] */
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
     uint32_t kind; /* minor 4.  AMP_RESULT_* */
     int32_t index; /* GRADIENT: the state; LOSS, OK, NORM: the train block, or AMP_MODEL_NONE: all of them */
@@ -198,7 +202,9 @@ enum {
     AMP_KERNEL_COLUMN = 3,
     AMP_KERNEL_SCALAR = 4, /* run: called once */
     /* run: called per block of 32 columns; row0 = 0, rows = all rows of the rows that are added up */
-    AMP_KERNEL_SCATTER = 5
+    AMP_KERNEL_SCATTER = 5,
+    /* minor 11.  run: called with |attention| for what is no product; see amp_attention_tile */
+    AMP_KERNEL_ATTENTION = 6
 };
 
 /* Instruction sets that kernels are emitted for. */
@@ -206,12 +212,46 @@ enum { AMP_ISA_PORTABLE = 0, AMP_ISA_V3 = 1, AMP_ISA_V4 = 2, AMP_ISA_COUNT = 3 }
 #define AMP_ISA_WORDS                                                                                                  \
     { "portable", "v3", "v4" }
 
+/* A tile of the scores of attention (minor 11): up to 32 queries, which are columns, and |keys| keys, which are rows,
+ * of one head.  The runtime makes the products; the model's function does the rest, in these steps:
+ *
+ *   SCORES  scores (q k^T) become weights exp(scale * score + mask - largest), zero where a key is not seen; largest[j]
+ *           and sum[j] go on, and what is summed so far, |acc|, is multiplied by what the new largest makes of it;
+ *           after dropout the weights are written to |weights|
+ *   RESULT  |acc| divided by sum goes to |out|; log(sum) + largest to |sums|, where there is one
+ *   SLOPES  scores and slopes (v dy^T) become weights exp(scale * score + mask - sums) and d scores = scale * weights *
+ *           (slopes - mean): after dropout the weights go to |weights|, d scores to |slopes| or, where operands are
+ *           bf16, to |slope_rows| and |slope_pairs|
+ *   MEAN    mean[j] = sum over c of dy[j][c] * y[j][c], both as rows of |width|
+ *
+ * Weights and d scores are f32 [keys][32] in place; where operands are bf16 they are rounded: SCORES writes pairs of
+ * keys, [keys / 2][32][2], SLOPES rows [keys][32] of the weights, and both of d scores.  An odd last key has zero as
+ * its partner. */
+enum { AMP_ATTENTION_SCORES = 0, AMP_ATTENTION_RESULT = 1, AMP_ATTENTION_SLOPES = 2, AMP_ATTENTION_MEAN = 3 };
+typedef struct amp_attention_tile {
+    uint32_t step, reserved;
+    int64_t row;            /* the first query, counted over all heads of all samples */
+    int64_t query, queries; /* its place in the head; 1 .. 32 of them */
+    int64_t key, keys;      /* key % 32 == 0 */
+    float *scores, *slopes; /* [keys][32] */
+    const void *mask;       /* [keys][32] f32, or int32 where it chooses; NULL: none */
+    void *weights, *slope_rows, *slope_pairs;
+    float *largest, *sum; /* [32] */
+    float *sums, *mean;   /* [32] */
+    float *acc;           /* [panels][32][32]: rows are queries */
+    int64_t acc_stride;   /* floats from one panel to the next */
+    float *out;           /* RESULT: rows of |width|, |out_pitch| floats apart */
+    int64_t width, out_pitch;
+    const void *dy, *y; /* MEAN: rows of |width|, dense */
+} amp_attention_tile;
+
 typedef struct amp_kernel_args {
     void *const *buffer; /* the kernel's operands, in the order of amp_model_kernel.operands */
     const float *acc;    /* PRODUCT: [rows][32], the f32 sums of this tile; else NULL */
     int64_t n;           /* samples of this call */
     int64_t row0, rows;  /* row0 % 32 == 0 (except COLUMN with segments), 1 <= rows (<= 32 except COLUMN, SCATTER) */
     int64_t col0;        /* col0 % 32 == 0; the kernel knows its columns */
+    const amp_attention_tile *attention; /* minor 11.  ATTENTION */
 } amp_kernel_args;
 
 typedef void (*amp_kernel_fn)(const amp_kernel_args *args);
@@ -233,14 +273,18 @@ typedef struct amp_model_product {
  * k the channels that are summed over.
  *   CONV         y = x * w:    A = x,  B = w [kh * kw * c, oc]:   result N * oh * ow rows, oc columns
  *   CONV_DATA    dx = dy * w:  A = dy, B = w [kh * kw * oc, c]:   result N * h * w rows, c columns
+ *       b_transposed (minor 10; c is a multiple of 32): B = w [kh * kw * c, oc] in PANELS_T or PAIRS_T
  *   CONV_WEIGHT  dw = x' dy:   A = x,  B = dy:                    result kh * kw * c rows, oc columns, summed over
  *       pixels in an order that does not depend on threads
- * a_transposed, b_transposed and k of the product are 0. */
+ * With groups > 1, weights of CONV and CONV_DATA are w [kh * kw * c / groups, oc] in PANELS, of the operand's type, and
+ * the result of CONV_WEIGHT has their shape.
+ * a_transposed, b_transposed but for that, and k of the product are 0. */
 enum { AMP_WINDOW_NONE = 0, AMP_WINDOW_CONV = 1, AMP_WINDOW_CONV_DATA = 2, AMP_WINDOW_CONV_WEIGHT = 3 };
 typedef struct amp_model_window {
     uint32_t kind;
     int32_t h, w, c, oh, ow, oc, kh, kw;
     int32_t stride[2], padding[2], dilation[2]; /* of rows, of columns */
+    int32_t groups;                             /* minor 12.  0 and 1: one */
 } amp_model_window;
 
 /* Many products of one size (minor 9): A[b] [m, k] * B[b] [k, n] for each b of |dims|, the last one fastest.  The
@@ -260,6 +304,28 @@ typedef struct amp_model_batch {
     amp_model_batch_operand a, b;
 } amp_model_batch;
 
+/* Attention (minor 11): for each b of |dims|, the last of which are the heads of queries,
+ *   y[b] = softmax(scale q[b] k[b']^T + mask[b]) v[b'],   b' the same with head / share
+ * and backward its gradients.  Operands and results are rows at strides, as amp_model_batch_operand says of ones that
+ * are not transposed; their last stride is that of their own heads.  q, k, v and dy are f32 or bf16 in dense ROWS,
+ * results f32; y is the matrix of all heads together, in ROWS or PANELS, f32 or as the others. */
+typedef struct amp_model_attention_operand {
+    int32_t operand;   /* position in |operands|; AMP_MODEL_NONE: none */
+    uint32_t one_step; /* mask: one number for all keys of a query */
+    amp_model_batch_operand at;
+} amp_model_attention_operand;
+typedef struct amp_model_attention {
+    uint32_t struct_size, backward;
+    uint32_t storage; /* AMP_DT_F32 or AMP_DT_BF16: of q, k, v and dy */
+    uint32_t rank, causal, reserved;
+    amp_model_dim dims[AMP_MODEL_BATCH_MAX_DIMS];
+    int64_t share, queries, keys, width, v_width;
+    amp_model_attention_operand q, k, v, mask, dy;
+    int32_t y, reserved_too;               /* backward: the operand */
+    amp_model_attention_operand sums;      /* one number for each query, dense: written forward, read backward */
+    amp_model_attention_operand result[3]; /* forward: y; backward: d q, d k, d v; AMP_MODEL_NONE: nobody reads it */
+} amp_model_attention;
+
 typedef struct amp_model_kernel {
     const char *name, *title;
     uint32_t kind;
@@ -272,10 +338,11 @@ typedef struct amp_model_kernel {
     /* operands (positions) that the kernel reads and writes in place tile by tile (weights, moments): worth
      * prefetching */
     const uint32_t *updates;
-    uint32_t update_count, line; /* line of the model text */
-    int64_t segment;             /* COLUMN: rows of a segment; 0: all rows are one */
-    amp_model_window window;     /* PRODUCT; kind NONE: a matrix product */
-    amp_model_batch batch;       /* minor 9.  PRODUCT of kind NONE */
+    uint32_t update_count, line;          /* line of the model text */
+    int64_t segment;                      /* COLUMN: rows of a segment; 0: all rows are one */
+    amp_model_window window;              /* PRODUCT; kind NONE: a matrix product */
+    amp_model_batch batch;                /* minor 9.  PRODUCT of kind NONE */
+    const amp_model_attention *attention; /* minor 11.  ATTENTION */
 } amp_model_kernel;
 
 enum {
@@ -389,6 +456,12 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_ISA 1ull
 /* Minor 9.  A kernel has a batch of products. */
 #define AMP_MODEL_NEEDS_BATCH 2ull
+/* Minor 10.  A state or a result is |hwio|, or the weights of CONV_DATA are transposed. */
+#define AMP_MODEL_NEEDS_HWIO 4ull
+/* Minor 11.  A kernel is attention. */
+#define AMP_MODEL_NEEDS_ATTENTION 8ull
+/* Minor 12.  A window has groups. */
+#define AMP_MODEL_NEEDS_GROUPS 16ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -4,14 +4,16 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "runtime/device/cpu/product/pack.h"
+
 enum {
     TILE = 32,
-    UNIT = 4,          /* bytes */
-    GROUP = 8,         /* row tiles of a task, at most: they share a packed panel of B */
-    CHUNK = 512,       /* units of k that are packed at a time: a panel of 64 KiB */
-    CHUNK_PANELS = 4,  /* panels of a task where k has several chunks: their sums wait in scratch */
-    ENOUGH_TASKS = 16, /* for a few threads */
-    SMALL_TASK = 8192  /* steps of a tile that are worth handing out */
+    UNIT = 4,               /* bytes */
+    GROUP = 8,              /* row tiles of a task, at most: they share a packed panel of B */
+    CHUNK = AMP_PACK_UNITS, /* of k that are packed at a time: a panel of 64 KiB */
+    CHUNK_PANELS = 4,       /* panels of a task where k has several chunks: their sums wait in scratch */
+    ENOUGH_TASKS = 16,      /* for a few threads */
+    SMALL_TASK = 8192       /* steps of a tile that are worth handing out */
 };
 
 static int64_t min_of(int64_t x, int64_t y) { return x < y ? x : y; }
@@ -134,39 +136,6 @@ static void find_segments(task_state *s, int64_t row0, int64_t end) {
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-/* Rows of memory that are steps of k: |count| of them, |width| elements each, as [units][32]. */
-static void pack_steps(const amp_batch *p, const char *from, int64_t pitch, int64_t count, int64_t width, char *to) {
-    const int64_t bytes = width * element_size(p);
-    char whole[TILE][TILE * UNIT];
-    if (width < TILE) memset(whole, 0, sizeof whole);
-    for (int64_t k = 0; k < count; k += TILE, to += TILE / per_unit(p) * TILE * UNIT) {
-        const void *rows[TILE];
-        const int64_t steps = min_of(TILE, count - k);
-        for (int64_t i = 0; i < steps; i++) {
-            const char *row = from + (k + i) * pitch;
-            rows[i] = width < TILE ? memcpy(whole[i], row, (size_t)bytes) : row;
-        }
-        p->kernels->pack(rows, steps, to);
-    }
-}
-
-/* Rows of memory that are columns: |width| of them, |count| steps of k each, as [units][32]. */
-static void pack_columns(const amp_batch *p, const char *from, int64_t pitch, int64_t count, int64_t width, char *to) {
-    static const uint32_t zeros[CHUNK];
-    const void *rows[TILE];
-    const int64_t whole = count / per_unit(p);
-    for (int64_t j = 0; j < TILE; j++) rows[j] = j < width ? (const void *)(from + j * pitch) : zeros;
-    p->kernels->transpose(rows, whole, to);
-    if (whole * per_unit(p) == count) return;
-    uint32_t last[TILE] = {0}; /* half a unit: zero for the step that is not there */
-    for (int64_t j = 0; j < width; j++) {
-        uint16_t element;
-        memcpy(&element, (const char *)rows[j] + whole * UNIT, sizeof element);
-        last[j] = element;
-    }
-    memcpy(to + whole * TILE * UNIT, last, sizeof last);
-}
-
 static bool is_packed(packed *has, int64_t from, int64_t first, int64_t k0) {
     const bool same = has->from == from && has->first == first && has->k0 == k0;
     *has = (packed){from, first, k0};
@@ -178,8 +147,9 @@ static void pack_b(task_state *s, int64_t from, int64_t n0, int64_t width, int64
     if (is_packed(&s->b_is, from, n0, k0)) return;
     const int64_t size = element_size(p);
     const char *data = p->b.data + from;
-    if (p->b.transposed) pack_columns(p, data + n0 * p->b.pitch + k0 * size, p->b.pitch, steps, width, s->b);
-    else pack_steps(p, data + k0 * p->b.pitch + n0 * size, p->b.pitch, steps, width, s->b);
+    if (p->b.transposed)
+        amp_pack_columns(p->kernels, data + n0 * p->b.pitch + k0 * size, p->b.pitch, steps, width, s->b);
+    else amp_pack_steps(p->kernels, data + k0 * p->b.pitch + n0 * size, p->b.pitch, steps, width, s->b);
 }
 
 /* ---- one part of a tile ------------------------------------------------------------------------------------------ */
@@ -196,8 +166,8 @@ static void run_columns(task_state *s, const segment *g, int64_t from, const pie
     const amp_batch *p = s->p;
     char *slot = slot_of(s, g);
     if (!is_packed(&s->a_is[g->slot], from, g->m0, x->k0))
-        pack_steps(p, p->a.data + from + x->k0 * p->a.pitch + g->m0 * element_size(p), p->a.pitch, x->steps, g->rows,
-                   slot);
+        amp_pack_steps(p->kernels, p->a.data + from + x->k0 * p->a.pitch + g->m0 * element_size(p), p->a.pitch,
+                       x->steps, g->rows, slot);
     const amp_product_tile tile = {
         .a = slot,
         .b = s->b,

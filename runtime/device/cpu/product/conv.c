@@ -5,6 +5,8 @@
  *
  * Images of very few channels (the first layer of a network) would make runs of one or a few units: there the windows
  * of a row tile are laid out as rows of a matrix first, which takes less time than it saves.
+ *
+ * A window of one pixel makes a matrix product of the images as they lie.
  */
 #include "runtime/device/cpu/product/conv_parts.h"
 
@@ -120,8 +122,9 @@ static void run_pieces(const amp_conv *c, const conv_table *t, const conv_rows *
 static void run_piece(const amp_conv *c, const grid *g, const task *t, int64_t tile, int64_t first, int64_t last,
                       conv_table *table) {
     conv_rows rows;
+    const conv_span whole = conv_whole(c);
     conv_rows_make(&rows, c, tile * AMP_PRODUCT_ROWS, rows_of(g, tile));
-    conv_table_fill(table, c, &rows, first, last);
+    conv_table_fill(table, c, &rows, &whole, first, last);
     for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
         const int64_t held = (tile - t->first_tile) * (t->last_panel - t->first_panel) + panel - t->first_panel;
         float *sums = (float *)(t->sums + (g->piece_runs < g->runs ? held : 0) * TILE_BYTES);
@@ -174,23 +177,66 @@ static void run_task(const amp_conv *c, int64_t index, char *scratch) {
     else gather_task(c, &g, &t);
 }
 
+/* ---- windows of one pixel ---------------------------------------------------------------------------------------- */
+
+static bool has_one_pixel(const amp_model_window *w) {
+    return w->groups <= 1 && w->kh == 1 && w->kw == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !w->padding[0] &&
+           !w->padding[1];
+}
+
+/* The image is in panels, which are the blocks of A. */
+static bool is_matrix_product(const amp_conv *c) {
+    return has_one_pixel(&c->window) && c->a.pixel_stride == CONV_BLOCK * conv_element_bytes(c) && c->a.block_stride;
+}
+
+static amp_product matrix_product(const amp_conv *c) {
+    const amp_model_window *w = &c->window;
+    const grid g = grid_of(c);
+    return (amp_product){
+        .a = c->a.data,
+        .b = c->b,
+        .form = AMP_PRODUCT_BLOCKED,
+        .m = g.rows,
+        .n = w->kind == AMP_WINDOW_CONV_DATA ? w->c : w->oc,
+        .k = (g.inner * conv_element_bytes(c) + 3) / 4,
+        .a_block_stride = c->a.block_stride / 4,
+        .a_tile_stride = AMP_PRODUCT_ROWS * CONV_BLOCK * conv_element_bytes(c) / 4,
+        .b_panel_stride = c->b_panel_stride,
+        .epilogue = c->epilogue,
+        .ctx = c->ctx,
+    };
+}
+
 /* ---- the interface ----------------------------------------------------------------------------------------------- */
 
 static bool is_weight(const amp_conv *c) { return c->window.kind == AMP_WINDOW_CONV_WEIGHT; }
 
-size_t amp_conv_thread_bytes(const amp_conv *c) { return is_weight(c) ? conv_weight_thread_bytes(c) : thread_bytes(c); }
+size_t amp_conv_thread_bytes(const amp_conv *c) {
+    const size_t bytes = conv_groups(c) > 1 ? conv_group_thread_bytes(c)
+                         : is_weight(c)     ? conv_weight_thread_bytes(c)
+                                            : thread_bytes(c);
+    return bytes < amp_product_scratch_bytes() ? amp_product_scratch_bytes() : bytes;
+}
 
 size_t amp_conv_shared_bytes(const amp_conv *c) { return is_weight(c) ? conv_weight_shared_bytes(c) : 0; }
 
 int64_t amp_conv_tasks(const amp_conv *c) {
     if (is_weight(c)) return conv_weight_tasks(c);
+    if (conv_groups(c) > 1) return conv_group_tasks(c);
     const grid g = grid_of(c);
-    return g.row_groups * g.panel_groups;
+    if (!is_matrix_product(c)) return g.row_groups * g.panel_groups;
+    const amp_product product = matrix_product(c);
+    return amp_product_tasks(&product);
 }
 
 void amp_conv_task(const amp_conv *c, int64_t task, void *thread_scratch) {
     if (is_weight(c)) conv_weight_task(c, task, thread_scratch);
-    else run_task(c, task, thread_scratch);
+    else if (conv_groups(c) > 1) conv_group_task(c, task, thread_scratch);
+    else if (!is_matrix_product(c)) run_task(c, task, thread_scratch);
+    else {
+        const amp_product product = matrix_product(c);
+        amp_product_task(c->kernels, &product, task, thread_scratch);
+    }
 }
 
 int64_t amp_conv_sum_tasks(const amp_conv *c) { return is_weight(c) ? conv_weight_sum_tasks(c) : 0; }

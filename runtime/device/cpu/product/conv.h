@@ -34,6 +34,7 @@ typedef struct amp_conv {
     amp_image dy;            /* CONV_WEIGHT */
     const void *b;           /* CONV, CONV_DATA: weights, panels of 32 columns */
     int64_t b_panel_stride;  /* units */
+    int b_transposed;        /* CONV_DATA: CONV's weights as [taps * channels of x, channels of y], panels of 32 rows */
     amp_product_epilogue epilogue;
     void *ctx;
     float *shared; /* amp_conv_shared_bytes, aligned to 64 */

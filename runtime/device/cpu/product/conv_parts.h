@@ -12,6 +12,7 @@ static inline int64_t conv_min(int64_t x, int64_t y) { return x < y ? x : y; }
 static inline int64_t conv_max(int64_t x, int64_t y) { return x > y ? x : y; }
 static inline int64_t conv_blocks(int64_t x) { return (x + CONV_BLOCK - 1) / CONV_BLOCK; }
 static inline size_t conv_align(size_t bytes) { return (bytes + CONV_ALIGN - 1) / CONV_ALIGN * CONV_ALIGN; }
+static inline int64_t conv_groups(const amp_conv *c) { return c->window.groups > 1 ? c->window.groups : 1; }
 static inline bool conv_is_bf16(const amp_conv *c) { return c->kernels->operand == AMP_DT_BF16; }
 static inline int64_t conv_element_bytes(const amp_conv *c) { return conv_is_bf16(c) ? 2 : 4; }
 
@@ -40,6 +41,13 @@ typedef struct conv_piece {
     int32_t first_run, runs, first_pointer;
 } conv_piece;
 
+/* The blocks of 32 channels that a tile reads of each tap, and the steps of k from a tap to the next one. */
+typedef struct conv_span {
+    int64_t first, blocks, tap_steps;
+} conv_span;
+
+conv_span conv_whole(const amp_conv *conv); /* all of them */
+
 /* Runs first .. last of a tile: a run is a block of 32 channels of a tap, numbered tap * blocks + block. */
 typedef struct conv_table {
     int32_t run_count, pointer_count, piece_count;
@@ -52,7 +60,26 @@ int64_t conv_runs(const amp_conv *conv); /* of a tile */
 /* Memory of a table of |runs| runs. */
 size_t conv_table_bytes(int64_t runs);
 void conv_table_init(conv_table *table, int64_t runs, void *memory);
-void conv_table_fill(conv_table *table, const amp_conv *conv, const conv_rows *rows, int64_t first, int64_t last);
+void conv_table_fill(conv_table *table, const amp_conv *conv, const conv_rows *rows, const conv_span *span,
+                     int64_t first, int64_t last);
+
+/* ---- conv_group.c: groups > 1 ---- */
+
+size_t conv_group_thread_bytes(const amp_conv *conv);
+int64_t conv_group_tasks(const amp_conv *conv); /* CONV and CONV_DATA */
+void conv_group_task(const amp_conv *conv, int64_t task, char *scratch);
+/* CONV_WEIGHT: the sums of a panel of 32 columns over pixels first .. last of y, in scratch: [taps * channels of x of a
+ * group][32]. */
+const float *conv_group_weight(const amp_conv *conv, int64_t panel, int64_t first, int64_t last, char *scratch);
+
+/* ---- conv_depthwise.c: groups of one channel ---- */
+
+/* Rows row0 .. row0 + count (<= 32) of CONV or CONV_DATA, and 32 columns; weights: f32 [tap][32].  |memory|: a table of
+ * as many runs as there are taps. */
+void conv_depthwise_tile(const amp_conv *conv, int64_t panel, int64_t row0, int64_t count, const void *weights,
+                         float *sums, void *memory);
+/* Adds what pixels first .. last of y give to sums [tap][32] of CONV_WEIGHT. */
+void conv_depthwise_weight(const amp_conv *conv, int64_t panel, int64_t first, int64_t last, float *sums, void *memory);
 
 /* ---- conv_weight.c ---- */
 

@@ -27,6 +27,14 @@ static shape shape_of(const amp_model_window *w) {
 
 static int64_t units(const amp_conv *c, int64_t channels) { return channels * conv_element_bytes(c) / 4; }
 
+/* Transposed weights have a panel for each 32 channels of x of a tap, whose steps are the channels of y, rounded up
+ * to 32. */
+conv_span conv_whole(const amp_conv *c) {
+    const int64_t channels = shape_of(&c->window).channels, blocks = conv_blocks(channels);
+    if (!c->b_transposed) return (conv_span){0, blocks, units(c, channels)};
+    return (conv_span){0, blocks, units(c, blocks * CONV_BLOCK * conv_blocks(c->window.c))};
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static void one_group(conv_rows *rows) {
@@ -133,11 +141,11 @@ static void add_run(conv_table *t, conv_piece *p, const uintptr_t *pixel, int64_
     p->runs++;
 }
 
-static void add_group(conv_table *t, const amp_conv *c, const conv_rows *rows, const conv_group *g, int64_t first,
-                      int64_t last) {
+static void add_group(conv_table *t, const amp_conv *c, const conv_rows *rows, const conv_group *g,
+                      const conv_span *span, int64_t first, int64_t last) {
     const amp_model_window *w = &c->window;
     const shape s = shape_of(w);
-    const int64_t blocks = conv_blocks(s.channels);
+    const int64_t blocks = span->blocks;
     conv_piece *p = &t->piece[t->piece_count++];
     meeting line = {0}, column, known[KNOWN_COLUMNS];
     for (int64_t j = 0; j < conv_min(w->kw, KNOWN_COLUMNS); j++) known[j] = meet(rows, g, &s, w, 1, j);
@@ -152,17 +160,18 @@ static void add_group(conv_table *t, const amp_conv *c, const conv_rows *rows, c
         if (!valid) continue;
         const int64_t shift = (line.offset * s.w + column.offset) * c->a.pixel_stride;
         for (int64_t block = run % blocks; run < next; run++, block++) {
-            const int64_t channel = block * CONV_BLOCK;
-            add_run(t, p, rows->pixel + g->first, shift + block * c->a.block_stride, valid,
-                    (amp_gather_run){units(c, tap * s.channels + channel),
+            const int64_t channel = (span->first + block) * CONV_BLOCK;
+            add_run(t, p, rows->pixel + g->first, shift + (span->first + block) * c->a.block_stride, valid,
+                    (amp_gather_run){tap * span->tap_steps + units(c, block * CONV_BLOCK),
                                      units(c, conv_min(CONV_BLOCK, s.channels - channel))});
         }
     }
 }
 
-void conv_table_fill(conv_table *t, const amp_conv *c, const conv_rows *rows, int64_t first, int64_t last) {
+void conv_table_fill(conv_table *t, const amp_conv *c, const conv_rows *rows, const conv_span *span, int64_t first,
+                     int64_t last) {
     t->run_count = t->pointer_count = t->piece_count = 0;
-    for (int32_t i = 0; i < rows->group_count; i++) add_group(t, c, rows, &rows->group[i], first, last);
+    for (int32_t i = 0; i < rows->group_count; i++) add_group(t, c, rows, &rows->group[i], span, first, last);
 }
 
 int64_t conv_runs(const amp_conv *c) {

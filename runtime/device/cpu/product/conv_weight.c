@@ -4,6 +4,8 @@
  * small enough to stay in the cache, and every tile of the task takes it up before the next chunk.  The tiles hold
  * their sums between chunks.
  */
+#include <string.h>
+
 #include "runtime/device/cpu/product/conv_parts.h"
 
 enum {
@@ -33,8 +35,13 @@ static int64_t groups_of(plan *p) {
 /* Large tasks read x and y seldom; small n and few tiles want small ones. */
 static plan plan_of(const amp_conv *c) {
     const amp_model_window *w = &c->window;
-    plan p = {.rows = (int64_t)w->kh * w->kw * w->c, .panels = conv_blocks(w->oc)};
+    plan p = {.rows = (int64_t)w->kh * w->kw * (w->c / conv_groups(c)), .panels = conv_blocks(w->oc)};
     p.row_tiles = conv_blocks(p.rows);
+    if (conv_groups(c) > 1) {
+        p.group_rows = p.row_tiles, p.group_panels = 1;
+        p.splits = conv_min(c->n, (ENOUGH_TASKS + p.panels - 1) / p.panels);
+        return p;
+    }
     p.group_panels = conv_min(p.panels, MOST_PANELS);
     p.group_rows = conv_min(p.row_tiles, MOST_TILES / p.group_panels);
     p.pixels = conv_max(LEAST_PIXELS, conv_min(MOST_PIXELS, CHUNK / p.group_panels / 2 * 2));
@@ -45,6 +52,9 @@ static plan plan_of(const amp_conv *c) {
     p.splits = conv_min(most_splits, (ENOUGH_TASKS + groups - 1) / groups);
     return p;
 }
+
+/* No second phase. */
+static bool is_single(const amp_conv *c, const plan *p) { return p->splits == 1 && conv_groups(c) == 1; }
 
 /* ---- scratch ---- */
 
@@ -65,7 +75,7 @@ size_t conv_weight_thread_bytes(const amp_conv *c) {
 
 size_t conv_weight_shared_bytes(const amp_conv *c) {
     const plan p = plan_of(c);
-    return p.splits == 1 ? 0 : (size_t)(p.splits * p.row_tiles * p.panels) * TILE * sizeof(float);
+    return is_single(c, &p) ? 0 : (size_t)(p.splits * p.row_tiles * p.panels) * TILE * sizeof(float);
 }
 
 /* Sums of a tile, where there are several splits. */
@@ -152,8 +162,23 @@ static void finish(const amp_conv *c, const plan *p, const float *sums, int64_t 
     c->epilogue(c->ctx, sums, row_tile * AMP_PRODUCT_ROWS, tile_rows(p, row_tile), panel * AMP_PRODUCT_COLS);
 }
 
+/* A panel, over the pixels of a split. */
+static void group_task(const amp_conv *c, const plan *p, int64_t index, char *scratch) {
+    const int64_t panel = index % p->panels, split = index / p->panels, pixels = (int64_t)c->window.oh * c->window.ow;
+    const float *sums = conv_group_weight(c, panel, split * c->n / p->splits * pixels,
+                                          (split + 1) * c->n / p->splits * pixels, scratch);
+    for (int64_t i = 0; i < p->row_tiles; i++) {
+        const size_t bytes = (size_t)tile_rows(p, i) * AMP_PRODUCT_COLS * sizeof *sums;
+        memcpy(partial_of(c, p, split, i, panel), sums + i * TILE, bytes);
+    }
+}
+
 void conv_weight_task(const amp_conv *c, int64_t index, void *scratch) {
     const plan p = plan_of(c);
+    if (conv_groups(c) > 1) {
+        group_task(c, &p, index, scratch);
+        return;
+    }
     const task t = task_of(c, &p, index, scratch);
     const int64_t pixels = (int64_t)c->window.oh * c->window.ow;
     const int64_t begin = t.split * c->n / p.splits * pixels, end = (t.split + 1) * c->n / p.splits * pixels;
@@ -173,7 +198,7 @@ int64_t conv_weight_tasks(const amp_conv *c) {
 
 int64_t conv_weight_sum_tasks(const amp_conv *c) {
     const plan p = plan_of(c);
-    return p.splits == 1 ? 0 : p.row_tiles * p.panels;
+    return is_single(c, &p) ? 0 : p.row_tiles * p.panels;
 }
 
 void amp_conv_sum_task(const amp_conv *c, int64_t index) {

@@ -23,6 +23,8 @@ static inline vec vec_load(const float *p) {
 
 static inline void vec_store(float *p, vec v) { memcpy(p, &v, sizeof v); }
 
+static inline vec vec_fma(vec a, vec b, vec c) { return c + a * b; }
+static inline vec vec_widen(const uint16_t *p) { return (vec)((bits){p[0], p[1], p[2], p[3]} << 16); }
 static inline vec broadcast_bits(uint32_t x) { return (vec)((bits){0} + x); }
 
 /* ---- f32 ---- */
@@ -65,7 +67,7 @@ static inline vec bf16_step(vec c, bf16_pair a, bf16_pair b) { return c + a.odd 
 #define FOR_EACH_ROW_COUNT(X) X(1) X(2) X(3) X(4)
 #include "runtime/device/cpu/product/micro_kernel.inc"
 
-const amp_product_kernels amp_product_portable_f32 = {"portable", AMP_DT_F32, f32_tile,
-                                                      f32_gather, f32_pack,   f32_transpose};
-const amp_product_kernels amp_product_portable_bf16 = {"portable",  AMP_DT_BF16, bf16_tile,
-                                                       bf16_gather, bf16_pack,   bf16_transpose};
+const amp_product_kernels amp_product_portable_f32 = {"portable",    AMP_DT_F32,           f32_tile, f32_gather,
+                                                      f32_depthwise, f32_depthwise_weight, f32_pack, f32_transpose};
+const amp_product_kernels amp_product_portable_bf16 = {
+    "portable", AMP_DT_BF16, bf16_tile, bf16_gather, bf16_depthwise, bf16_depthwise_weight, bf16_pack, bf16_transpose};

@@ -46,15 +46,19 @@ class Product {
         const int64_t x_pixels = g.n * w.h * w.w, y_pixels = g.n * w.oh * w.ow, taps = int64_t(w.kh) * w.kw;
         const bool data = kind == AMP_WINDOW_CONV_DATA;
         a_pixels_ = data ? y_pixels : x_pixels, a_channels_ = data ? w.oc : w.c;
-        b_rows_ = kind == AMP_WINDOW_CONV_WEIGHT ? y_pixels : taps * a_channels_, b_cols_ = data ? w.c : w.oc;
-        rows_ = data ? x_pixels : kind == AMP_WINDOW_CONV ? y_pixels : taps * w.c;
+        const bool weight = kind == AMP_WINDOW_CONV_WEIGHT, grouped = w.groups > 1;
+        const int64_t inputs = w.c / g.groups;
+        b_rows_ = weight ? y_pixels : taps * (grouped ? inputs : a_channels_);
+        b_cols_ = data && !grouped ? w.c : w.oc;
+        rows_ = data ? x_pixels : weight ? taps * inputs : y_pixels, cols_ = data ? w.c : w.oc;
         a = MakeValues(operand_, a_pixels_ * a_channels_, 1, integers);
         b = MakeValues(operand_, b_rows_ * b_cols_, 2, integers);
     }
 
     // Whether images with few channels lie in rows or in panels.
     Values Run(bool dense, bool reverse = false) {
-        const uint32_t weights = operand_ == AMP_DT_BF16 ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS;
+        const bool in_pairs = operand_ == AMP_DT_BF16 && conv.window.groups <= 1;
+        const uint32_t weights = in_pairs ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS;
         const bool weight_gradient = kind_ == AMP_WINDOW_CONV_WEIGHT;
         Packed pa(operand_, Layout(a_channels_, dense), a_pixels_, a_channels_, a);
         Packed pb(operand_, weight_gradient ? Layout(b_cols_, dense) : weights, b_rows_, b_cols_, b);
@@ -64,25 +68,24 @@ class Product {
         else conv.b = pb.data();
         conv.b_panel_stride = RoundUp32(b_rows_) * 32 / (operand_ == AMP_DT_BF16 ? 2 : 1);
         conv.shared = reinterpret_cast<float *>(shared.get());
-        result_.assign(size_t(rows_ * b_cols_), NAN);
+        result_.assign(size_t(rows_ * cols_), NAN);
         tiles_.clear();
         const int64_t tasks = amp_conv_tasks(&conv), sums = amp_conv_sum_tasks(&conv);
         for (int64_t i = 0; i < tasks; i++) amp_conv_task(&conv, reverse ? tasks - 1 - i : i, thread.get());
         for (int64_t i = 0; i < sums; i++) amp_conv_sum_task(&conv, reverse ? sums - 1 - i : i);
-        EXPECT_EQ(int64_t(tiles_.size()), RoundUp32(rows_) / 32 * (RoundUp32(b_cols_) / 32));
+        EXPECT_EQ(int64_t(tiles_.size()), RoundUp32(rows_) / 32 * (RoundUp32(cols_) / 32));
         return result_;
     }
 
     std::string Compare(const Values &got, double scale) const {
         const Sums exact = NaiveProduct(conv.window, conv.n, a, b);
-        if (exact.rows != rows_ || exact.cols != b_cols_) return "the shapes differ";
+        if (exact.rows != rows_ || exact.cols != cols_) return "the shapes differ";
         for (size_t i = 0; i < got.size(); i++) {
             // gamma_n sum |a||b| with n roundings, at most one per term and one for the product (Higham, (3.5)).
             const double bound = std::ldexp(2.0 * double(Depth()), -24) * exact.magnitude[i];
             if (!(std::fabs(got[i] - exact.value[i]) <= scale * bound))
-                return "row " + std::to_string(int64_t(i) / b_cols_) + ", column " +
-                       std::to_string(int64_t(i) % b_cols_) + ": " + std::to_string(got[i]) + ", not " +
-                       std::to_string(exact.value[i]);
+                return "row " + std::to_string(int64_t(i) / cols_) + ", column " + std::to_string(int64_t(i) % cols_) +
+                       ": " + std::to_string(got[i]) + ", not " + std::to_string(exact.value[i]);
         }
         return "";
     }
@@ -100,7 +103,12 @@ class Product {
     static uint32_t Layout(int64_t channels, bool dense) {
         return dense && channels < 32 ? AMP_LAYOUT_ROWS : AMP_LAYOUT_PANELS;
     }
-    int64_t Depth() const { return kind_ == AMP_WINDOW_CONV_WEIGHT ? b_rows_ + 40 : b_rows_ + 2; }
+    int64_t Depth() const {
+        const amp_model_window &w = conv.window;
+        if (kind_ == AMP_WINDOW_CONV_WEIGHT) return b_rows_ + 40;
+        if (w.groups <= 1) return b_rows_ + 2;
+        return int64_t(w.kh) * w.kw * (kind_ == AMP_WINDOW_CONV_DATA ? w.oc : w.c) / w.groups + 2;
+    }
 
     static void Epilogue(void *ctx, const float *c, int64_t row0, int64_t rows, int64_t col0) {
         static_cast<Product *>(ctx)->Take(c, row0, rows, col0);
@@ -111,28 +119,55 @@ class Product {
         EXPECT_TRUE(tiles_.emplace(row0, col0).second) << "tile " << row0 << ", " << col0 << " came twice";
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < 32; j++) {
-                if (col0 + j < b_cols_) result_[size_t((row0 + r) * b_cols_ + col0 + j)] = c[r * 32 + j];
+                if (col0 + j < cols_) result_[size_t((row0 + r) * cols_ + col0 + j)] = c[r * 32 + j];
                 else ASSERT_EQ(c[r * 32 + j], 0.0f) << "past the last column";
             }
     }
 
     uint32_t kind_;
     amp_dtype operand_;
-    int64_t a_pixels_, a_channels_, b_rows_, b_cols_, rows_;
+    int64_t a_pixels_, a_channels_, b_rows_, b_cols_, rows_, cols_;
     Values result_;
     std::set<std::pair<int64_t, int64_t>> tiles_;
 };
 
 const Geometry kGeometries[] = {
     // n, h, w, c, oc, kh, kw, stride, padding, dilation
-    {1, 1, 1, 1, 1, 1, 1, 1, 0, 1},     {7, 5, 7, 1, 32, 3, 3, 1, 1, 1},    {2, 9, 11, 3, 5, 7, 7, 2, 3, 1},
-    {3, 8, 8, 32, 64, 3, 3, 1, 1, 1},   {2, 7, 9, 64, 32, 3, 3, 2, 1, 1},   {1, 13, 5, 33, 31, 3, 3, 1, 1, 1},
-    {2, 6, 6, 64, 33, 1, 1, 1, 0, 1},   {2, 7, 7, 34, 40, 1, 1, 2, 0, 1},   {1, 17, 17, 4, 6, 3, 3, 1, 2, 2},
-    {1, 9, 9, 6, 2, 5, 5, 3, 2, 1},     {4, 4, 4, 96, 70, 3, 3, 1, 1, 1},   {33, 2, 2, 32, 32, 3, 3, 1, 1, 1},
-    {40, 1, 1, 64, 64, 3, 3, 1, 1, 1},  {1, 40, 33, 2, 3, 3, 3, 1, 0, 1},   {1, 5, 30, 32, 2, 1, 7, 1, 3, 1},
-    {2, 7, 7, 8, 8, 2, 2, 3, 0, 1, 1},  {2, 10, 6, 16, 16, 4, 4, 2, 1, 1},  {1, 3, 3, 20, 20, 3, 3, 3, 3, 1},
-    {2, 4, 4, 512, 34, 3, 3, 1, 1, 1},  {1, 4, 4, 34, 1100, 2, 2, 2, 0, 1}, {1, 3, 3, 1030, 2, 3, 3, 1, 1, 1},
-    {1, 6, 50, 30, 30, 1, 40, 1, 0, 1}, {3, 31, 1, 2, 2, 6, 1, 1, 2, 2},    {1, 2, 2, 2, 2, 7, 7, 1, 3, 1},
+    {1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+    {7, 5, 7, 1, 32, 3, 3, 1, 1, 1},
+    {2, 9, 11, 3, 5, 7, 7, 2, 3, 1},
+    {3, 8, 8, 32, 64, 3, 3, 1, 1, 1},
+    {2, 7, 9, 64, 32, 3, 3, 2, 1, 1},
+    {1, 13, 5, 33, 31, 3, 3, 1, 1, 1},
+    {2, 6, 6, 64, 33, 1, 1, 1, 0, 1},
+    {2, 7, 7, 34, 40, 1, 1, 2, 0, 1},
+    {1, 17, 17, 4, 6, 3, 3, 1, 2, 2},
+    {1, 9, 9, 6, 2, 5, 5, 3, 2, 1},
+    {4, 4, 4, 96, 70, 3, 3, 1, 1, 1},
+    {33, 2, 2, 32, 32, 3, 3, 1, 1, 1},
+    {40, 1, 1, 64, 64, 3, 3, 1, 1, 1},
+    {1, 40, 33, 2, 3, 3, 3, 1, 0, 1},
+    {1, 5, 30, 32, 2, 1, 7, 1, 3, 1},
+    {2, 7, 7, 8, 8, 2, 2, 3, 0, 1, 1},
+    {2, 10, 6, 16, 16, 4, 4, 2, 1, 1},
+    {1, 3, 3, 20, 20, 3, 3, 3, 3, 1},
+    {2, 4, 4, 512, 34, 3, 3, 1, 1, 1},
+    {1, 4, 4, 34, 1100, 2, 2, 2, 0, 1},
+    {1, 3, 3, 1030, 2, 3, 3, 1, 1, 1},
+    // groups: narrow, of several blocks, across blocks, and depthwise
+    {2, 6, 7, 16, 16, 3, 3, 1, 1, 1, 0, 4},
+    {2, 9, 5, 64, 128, 3, 3, 2, 1, 1, 0, 8},
+    {1, 7, 6, 96, 72, 3, 3, 1, 1, 1, 0, 6},
+    {2, 5, 5, 256, 256, 3, 3, 1, 2, 2, 0, 4},
+    {1, 4, 9, 120, 80, 1, 3, 1, 1, 1, 0, 10},
+    {2, 40, 3, 32, 32, 3, 3, 1, 1, 1, 0, 32},
+    {2, 9, 11, 70, 70, 3, 3, 2, 1, 1, 0, 70},
+    {3, 15, 15, 64, 64, 7, 7, 1, 3, 1, 0, 64},
+    {1, 8, 9, 40, 40, 3, 2, 3, 0, 2, 1, 40},
+    {2, 2, 2, 96, 96, 3, 3, 1, 1, 1, 0, 96},
+    {1, 6, 50, 30, 30, 1, 40, 1, 0, 1},
+    {3, 31, 1, 2, 2, 6, 1, 1, 2, 2},
+    {1, 2, 2, 2, 2, 7, 7, 1, 3, 1},
 };
 
 class ImageProducts : public testing::TestWithParam<Target> {

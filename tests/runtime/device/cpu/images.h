@@ -16,12 +16,14 @@ struct Geometry {
     int64_t n;
     int32_t h, w, c, oc, kh, kw, stride, padding, dilation;
     int32_t stride_w = 0; // 0: as of rows
+    int32_t groups = 1;
 };
 
 inline std::ostream &operator<<(std::ostream &out, const Geometry &g) {
     return out << "n " << g.n << ", image " << g.h << "x" << g.w << ", channels " << g.c << " -> " << g.oc
                << ", kernel " << g.kh << "x" << g.kw << ", stride " << g.stride << "/"
-               << (g.stride_w ? g.stride_w : g.stride) << ", padding " << g.padding << ", dilation " << g.dilation;
+               << (g.stride_w ? g.stride_w : g.stride) << ", padding " << g.padding << ", dilation " << g.dilation
+               << ", groups " << g.groups;
 }
 
 inline amp_model_window WindowOf(const Geometry &g, uint32_t kind) {
@@ -31,6 +33,7 @@ inline amp_model_window WindowOf(const Geometry &g, uint32_t kind) {
     w.stride[0] = g.stride, w.stride[1] = g.stride_w ? g.stride_w : g.stride;
     w.padding[0] = w.padding[1] = g.padding;
     w.dilation[0] = w.dilation[1] = g.dilation;
+    w.groups = g.groups == 1 ? 0 : g.groups;
     w.oh = (g.h + 2 * g.padding - g.dilation * (g.kh - 1) - 1) / w.stride[0] + 1;
     w.ow = (g.w + 2 * g.padding - g.dilation * (g.kw - 1) - 1) / w.stride[1] + 1;
     return w;
@@ -116,8 +119,26 @@ inline void ForEachMeeting(const amp_model_window &w, int64_t n,
 }
 
 // a: x, or dy for CONV_DATA; b: weights [taps * k, cols], or dy for CONV_WEIGHT.
+// With groups the weights are those of CONV, [taps * inputs of a group, oc], for CONV_DATA too.
+inline Sums NaiveGroups(const amp_model_window &w, int64_t n, const Values &a, const Values &b) {
+    const int64_t c = w.c, oc = w.oc, inputs = c / w.groups, outputs = oc / w.groups;
+    const bool data = w.kind == AMP_WINDOW_CONV_DATA, weight = w.kind == AMP_WINDOW_CONV_WEIGHT;
+    Sums out(data ? n * w.h * w.w : weight ? int64_t(w.kh) * w.kw * inputs : n * w.oh * w.ow, data ? c : oc);
+    ForEachMeeting(w, n, [&](int64_t x, int64_t y, int64_t tap) {
+        for (int64_t o = 0; o < oc; o++)
+            for (int64_t j = 0; j < inputs; j++) {
+                const int64_t i = o / outputs * inputs + j, row = tap * inputs + j;
+                if (data) out.Add(x, i, double(a[size_t(y * oc + o)]) * b[size_t(row * oc + o)]);
+                else if (weight) out.Add(row, o, double(a[size_t(x * c + i)]) * b[size_t(y * oc + o)]);
+                else out.Add(y, o, double(a[size_t(x * c + i)]) * b[size_t(row * oc + o)]);
+            }
+    });
+    return out;
+}
+
 inline Sums NaiveProduct(const amp_model_window &w, int64_t n, const Values &a, const Values &b) {
     const int64_t c = w.c, oc = w.oc;
+    if (w.groups > 1) return NaiveGroups(w, n, a, b);
     if (w.kind == AMP_WINDOW_CONV) {
         Sums out(n * w.oh * w.ow, oc);
         ForEachMeeting(w, n, [&](int64_t x, int64_t y, int64_t tap) {

@@ -128,6 +128,8 @@ const amp_product_kernels kRecorder = {
     [](const amp_product_tile *t) { asked->emplace_back(t->prefetch, t->prefetch + t->prefetch_count); },
     nullptr,
     nullptr,
+    nullptr,
+    nullptr,
     nullptr};
 
 struct Visit {

@@ -18,6 +18,13 @@ EMULATED emulated_m512 emulated_setzero_ps(void) { return (emulated_m512){0}; }
 EMULATED emulated_m512 emulated_set1_ps(float x) { return (emulated_m512){0} + x; }
 EMULATED emulated_m512i emulated_set1_epi32(int x) { return (emulated_m512i){0} + x; }
 EMULATED emulated_m512i emulated_slli_epi32(emulated_m512i v, int n) { return v << n; }
+EMULATED emulated_m512i emulated_cvtepu16_epi32(__m256i v) {
+    uint16_t from[16];
+    emulated_m512i to;
+    memcpy(from, &v, sizeof from);
+    for (int i = 0; i < 16; i++) to[i] = from[i];
+    return to;
+}
 EMULATED emulated_m512i emulated_and_si512(emulated_m512i a, emulated_m512i b) { return a & b; }
 EMULATED emulated_m512 emulated_castsi512_ps(emulated_m512i v) { return (emulated_m512)v; }
 
@@ -51,6 +58,7 @@ EMULATED emulated_m512 emulated_dpbf16_ps(emulated_m512 c, emulated_m512i a, emu
 #define _mm512_set1_ps emulated_set1_ps
 #define _mm512_set1_epi32 emulated_set1_epi32
 #define _mm512_slli_epi32 emulated_slli_epi32
+#define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
 #define _mm512_and_si512 emulated_and_si512
 #define _mm512_castsi512_ps emulated_castsi512_ps
 #define _mm512_loadu_ps emulated_loadu_ps

@@ -1,0 +1,69 @@
+/* attention_parts.h: what attention.c and attention_grad.c share: places of rows, packed operands, tiles of scores. */
+#ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_ATTENTION_PARTS_H
+#define AMP_RUNTIME_DEVICE_CPU_PRODUCT_ATTENTION_PARTS_H
+
+#include "runtime/device/cpu/product/attention.h"
+
+enum {
+    TILE = 32,
+    UNIT = 4, /* bytes */
+    TILE_FLOATS = TILE * TILE,
+    ENOUGH_TASKS = 16 /* for a few threads */
+};
+
+static inline int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
+static inline int64_t tiles_of(int64_t x) { return (x + TILE - 1) / TILE; }
+
+/* Elements of a unit, and bytes of an element. */
+static inline int64_t attention_per_unit(const amp_attention *a) { return a->kernels->operand == AMP_DT_BF16 ? 2 : 1; }
+static inline int64_t attention_element(const amp_attention *a) { return UNIT / attention_per_unit(a); }
+static inline int64_t attention_units(const amp_attention *a, int64_t count) {
+    return (count + attention_per_unit(a) - 1) / attention_per_unit(a);
+}
+
+int64_t attention_heads(const amp_attention *a); /* of queries, of all samples */
+
+/* Where the rows of head |head| of queries begin; |share|: those rows' heads serve so many. */
+char *attention_rows_of(const amp_attention *a, const amp_attention_rows *x, int64_t head, int64_t share);
+
+/* The mask of |keys| keys from |key| on and |queries| queries from |query| on, as [keys][32] in |to|; NULL: none. */
+const void *attention_mask(const amp_attention *a, int64_t head, int64_t query, int64_t queries, int64_t key,
+                           int64_t keys, char *to);
+
+/* |count| rows of |width| elements at |pitch|: as steps of k, [panel][units of |most| rows][32]; or as rows of A, along
+ * k, [panel][|most| rows][32 elements], zeros past |width|.  In f32 the two are the same. */
+typedef struct attention_pack {
+    const char *rows;
+    int64_t pitch, count, width, most;
+} attention_pack;
+void attention_pack_steps(const amp_attention *a, const attention_pack *x, char *to);
+void attention_pack_rows(const amp_attention *a, const attention_pack *x, char *to);
+/* Bytes of a panel of either. */
+static inline int64_t attention_panel(const amp_attention *a, int64_t most) {
+    return attention_units(a, most) * TILE * UNIT;
+}
+
+/* c[panel] = A b[panel], or += where |accumulate|, for |rows| <= 32 rows of A in |form|; |units| steps of k.  Panels of
+ * A (BLOCKED) and of b are so many bytes apart, those of c so many floats. */
+typedef struct attention_product {
+    const void *a;
+    const char *b;
+    float *c;
+    amp_product_form form;
+    int accumulate;
+    int64_t a_panel, b_panel, c_panel, units, rows, panels;
+} attention_product;
+void attention_multiply(const amp_attention *a, const attention_product *x);
+
+/* Parts of a thread's scratch, one after another from |*end| on, each aligned to 64; returns its first byte. */
+size_t attention_part(size_t *end, int64_t bytes);
+
+/* ---- attention_grad.c ---- */
+
+size_t attention_grad_thread_bytes(const amp_attention *a);
+int64_t attention_grad_tasks(const amp_attention *a);
+int64_t attention_grad_second_tasks(const amp_attention *a);
+void attention_grad_task(const amp_attention *a, int64_t task, char *scratch);
+void attention_grad_second_task(const amp_attention *a, int64_t task, char *scratch);
+
+#endif

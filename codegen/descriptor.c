@@ -23,6 +23,7 @@ SAME(KERNEL_ROW, AMP_KERNEL_ROW);
 SAME(KERNEL_COLUMN, AMP_KERNEL_COLUMN);
 SAME(KERNEL_SCALAR, AMP_KERNEL_SCALAR);
 SAME(KERNEL_SCATTER, AMP_KERNEL_SCATTER);
+SAME(KERNEL_ATTENTION, AMP_KERNEL_ATTENTION);
 SAME(BUFFER_TEMP, AMP_BUFFER_TEMP);
 SAME(BUFFER_FLAG, AMP_BUFFER_FLAG);
 SAME(BUFFER_INPUT, AMP_BUFFER_INPUT);
@@ -174,13 +175,27 @@ static void put_optimizers(TableWriter *x) {
     if (all.len) table_put_field(x->t, "optimizer", text_str(&all));
 }
 
-static bool has_batches(const Module *m) {
+static bool is_batch(const Op *o) { return o->code == OP_batch_contract && ir_is_product(o); }
+
+static bool has_op(const Module *m, bool (*is_one)(const Op *)) {
     for (int i = 0; i < m->funcs.len; i++)
-        for (int j = 0; j < m->funcs.data[i]->body.len; j++) {
-            const Op *o = ir_op_at(m->funcs.data[i], j);
-            if (o->code == OP_batch_contract && ir_is_product(o)) return true;
-        }
+        for (int j = 0; j < m->funcs.data[i]->body.len; j++)
+            if (is_one(ir_op_at(m->funcs.data[i], j))) return true;
     return false;
+}
+
+static bool is_grouped_window(const Op *o) {
+    const AttrValue *groups = ir_is_product(o) ? ir_attr(o, "groups") : NULL;
+    return groups && groups->i != 1;
+}
+
+/* Also a weight that is transposed without being a state. */
+static bool is_transposed_window(const Op *o) { return o->code == OP_conv_data && ir_attr(o, "tb")->b; }
+
+static bool has_turned_weights(const Module *m) {
+    for (int i = 0; i < m->states.len; i++)
+        if (m->states.data[i]->hwio) return true;
+    return has_op(m, is_transposed_window);
 }
 
 static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_length, const CodegenCuda *cuda) {
@@ -189,7 +204,10 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
                     "    .magic = AMP_MODEL_MAGIC, .abi_major = AMP_MODEL_ABI_MAJOR, .abi_minor = AMP_MODEL_ABI_MINOR, "
                     ".struct_size = sizeof(amp_model_desc),\n    "
                     ".required_features = AMP_REQUIRED");
-    text_puts(x->t, has_batches(m) ? " | AMP_MODEL_NEEDS_BATCH, " : ", ");
+    if (has_op(m, is_batch)) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCH");
+    if (has_op(m, ir_is_attention)) text_puts(x->t, " | AMP_MODEL_NEEDS_ATTENTION");
+    if (has_op(m, is_grouped_window)) text_puts(x->t, " | AMP_MODEL_NEEDS_GROUPS");
+    text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
     table_put_field(x->t, "name", m->name);
     table_put_field(x->t, "compiler_version", AMP_VERSION);
     table_put_field(x->t, "target", targets[0]->name);
@@ -334,6 +352,7 @@ amp_status table_put_states(TableWriter *x) {
             text_printf(x->t, "%s%lld", d ? ", " : "", (long long)s->shape.d[d].mul);
         text_printf(x->t, "%s}, ", s->shape.rank ? "" : "0");
         AMP_TRY(put_init(x, s));
+        if (s->hwio) text_puts(x->t, ", .hwio = 1");
         if (s->counter.kind)
             text_printf(x->t, ", .counter = %d, .counter_block = %d", s->counter.kind, s->counter.block);
         if (s->role == STATE_PARAM) put_param_training(x, s);
@@ -401,7 +420,10 @@ amp_status table_put_results(TableWriter *x, const Func *f) {
         table_put_field(x->t, "name", r->name);
         text_printf(x->t, ".buffer = %d, .dtype = %d, .rank = %d, ", buffer, ir_dtype(f, r->value),
                     ir_shape(f, r->value)->rank);
-        table_put_dims(x->t, ir_shape(f, r->value));
+        Shape shape = *ir_shape(f, r->value);
+        if (r->hwio) shape = shape_of(4, (Dim[]){shape.d[3], shape.d[2], shape.d[0], shape.d[1]});
+        table_put_dims(x->t, &shape);
+        if (r->hwio) text_puts(x->t, ", .hwio = 1");
         text_printf(x->t, ", .kind = %d, .index = %d},\n", r->kind,
                     r->kind == RESULT_GRADIENT ? state_index(x, r->of) : r->block);
     }

@@ -285,13 +285,21 @@ static const char *element_number(const Emitter *e, Span span) {
     return e->per_thread ? e->element : arena_printf(a, "(row0 + r) * %s + col0 + c", cols);
 }
 
+/* On the CPU a parameter of the kernel's function, which layers that differ by it alone share (cpu/cpu_kernels.c). */
+static const char *key_of(const Emitter *e, const Op *o) {
+    if (e->per_thread) return arena_printf(e->w->arena, "0x%08Xu", amp_hash32(ir_attr(o, "key")->s));
+    int before = 0;
+    for (int i = 0; walk_op(e->w, i) != o; i++) before += walk_op(e->w, i)->code == OP_random;
+    return arena_printf(e->w->arena, "key%d", before);
+}
+
 static const char *build_random(Emitter *e, const Op *o, bool vector) {
     Arena *a = e->w->arena;
     const char *micro = o->n_in > 3 ? arena_printf(a, "v%d", walk_number(e->w, o->in[3])) : "0";
     const char *number = element_number(e, e->w->values[o->out[0].id].span);
     const char *function = e->per_thread ? "random_f32" : "random_vf", *lane = vector || e->per_thread ? "" : "[0]";
-    return arena_printf(a, "%s(v%d, v%d, %s, 0x%08Xu, %s)%s", function, walk_number(e->w, o->in[1]),
-                        walk_number(e->w, o->in[2]), micro, amp_hash32(ir_attr(o, "key")->s), number, lane);
+    return arena_printf(a, "%s(v%d, v%d, %s, %s, %s)%s", function, walk_number(e->w, o->in[1]),
+                        walk_number(e->w, o->in[2]), micro, key_of(e, o), number, lane);
 }
 
 static const char *build_power(Emitter *e, const Op *o, bool vector) {
@@ -350,6 +358,8 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_window_sum] = {.by_memory = true},
     [OP_window_max_grad] = {.by_memory = true},
     [OP_window_sum_grad] = {.by_memory = true},
+    [OP_resample] = {.by_memory = true},
+    [OP_resample_grad] = {.by_memory = true},
     [OP_batch_contract] = {.build = build_product, .by_memory = true},
     [OP_conv] = {.build = build_product, .by_memory = true},
     [OP_conv_data] = {.build = build_product, .by_memory = true},

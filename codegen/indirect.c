@@ -163,6 +163,8 @@ static EmitFn rule_of(Opcode code) {
     case OP_window_sum:
     case OP_window_max_grad:
     case OP_window_sum_grad: return indirect_emit_window;
+    case OP_resample:
+    case OP_resample_grad: return indirect_emit_resample;
     case OP_batch_contract:
     case OP_conv:
     case OP_conv_data:

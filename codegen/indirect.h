@@ -2,6 +2,7 @@
  *   indirect.c          one op and its coordinates; sums of products
  *   indirect_move.c     reshape, permute, slice, pad, concat, expand, gather
  *   indirect_window.c   loops over the windows of images, and pooling
+ *   indirect_resample.c images in another size
  *
  * i0, i1, .. are the coordinates of the result's element along its leading dimensions.
  */
@@ -19,6 +20,7 @@ amp_status indirect_emit_inlined(Emitter *e, Val v, const char *row, const char 
 
 amp_status indirect_emit_move(Emitter *e, const Op *o);
 amp_status indirect_emit_window(Emitter *e, const Op *o);
+amp_status indirect_emit_resample(Emitter *e, const Op *o);
 
 /* ---- loops over taps, for sums of products ----------------------------------------------------------------------- */
 

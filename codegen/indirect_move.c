@@ -195,38 +195,65 @@ static void emit_pad(Emitter *e, const Op *o) {
     }
 }
 
-/* Operand |n|, whose elements end at |end| of the result's. */
-static void emit_part(const Move *v, int n, const char *at, long long end) {
+/* What a concat joins: operand n's elements end at |ends[n]| of the result's, along the dimension d of |moves|. */
+typedef struct Parts {
+    Move *moves;
+    int64_t *ends;
+    const char *at; /* the result's coordinate d */
+} Parts;
+
+/* Operand |n| of those up to |last|, one after another. */
+static void emit_part(const Parts *p, int first, int n, int last) {
+    const Move *v = &p->moves[n];
     Emitter *e = v->e;
-    bool last = n == v->o->n_in - 1;
-    const char *other = n ? "else " : "";
-    const char *test = last ? "" : arena_printf(e->w->arena, "if (%s < %lld)", at, end);
+    const char *other = n > first ? "else " : "";
+    const char *test = n == last ? "" : arena_printf(e->w->arena, "if (%s < %lld)", p->at, (long long)p->ends[n]);
     if (e->per_thread) {
-        emit_line(e, "%s%s%sv%d = %s;", other, test, last ? "" : " ", result_number(v), vector_of(v));
+        emit_line(e, "%s%s%sv%d = %s;", other, test, n == last ? "" : " ", result_number(v), vector_of(v));
         return;
     }
-    if (v->o->n_in == 1) emit_block(e);
-    else if (last) emit_open(e, "else");
+    if (first == last) emit_block(e);
+    else if (n == last) emit_open(e, "else");
     else emit_open(e, "%s%s", other, test);
     emit_whole(v);
     emit_close(e);
 }
 
+/* Operands first .. last: halves, so that many of them cost few comparisons. */
+static void emit_parts(const Parts *p, int first, int last) {
+    enum { FEW = 8 };
+    Emitter *e = p->moves[first].e;
+    if (last - first < FEW) {
+        for (int n = first; n <= last; n++) emit_part(p, first, n, last);
+        return;
+    }
+    int middle = (first + last) / 2;
+    emit_open(e, "if (%s < %lld)", p->at, (long long)p->ends[middle]);
+    emit_parts(p, first, middle);
+    emit_close(e);
+    emit_open(e, "else");
+    emit_parts(p, middle + 1, last);
+    emit_close(e);
+}
+
 static void emit_concat(Emitter *e, const Op *o) {
     Move first = move_of(e, o, 0);
+    Parts p = {.moves = arena_array(e->w->arena, Move, o->n_in), .ends = arena_array(e->w->arena, int64_t, o->n_in)};
     int d = dim_of(&first);
-    int64_t end = 0;
-    bool decided = is_decided_by(&first, d);
-    if (!decided) open_lanes(e, o, "0");
+    int64_t begin = 0;
     for (int n = 0; n < o->n_in; n++) {
-        Move v = move_of(e, o, n);
-        int64_t begin = end;
-        v.at[d].offset = -begin;
-        end += v.m.shape.d[d].mul;
-        if (decided) emit_part(&v, n, result_coordinate(&v, d, false), (long long)end);
-        else emit_lanes_between(&v, begin, end);
+        p.moves[n] = move_of(e, o, n);
+        p.moves[n].at[d].offset = -begin;
+        begin = p.ends[n] = begin + p.moves[n].m.shape.d[d].mul;
     }
-    if (!decided) close_lanes(e, o);
+    p.at = result_coordinate(&first, d, false);
+    if (is_decided_by(&first, d)) {
+        emit_parts(&p, 0, o->n_in - 1);
+        return;
+    }
+    open_lanes(e, o, "0");
+    for (int n = 0; n < o->n_in; n++) emit_lanes_between(&p.moves[n], n ? p.ends[n - 1] : 0, p.ends[n]);
+    close_lanes(e, o);
 }
 
 /* The runtime has checked ids that a caller gave; those that the model computes stay inside the table as well. */

@@ -35,11 +35,12 @@ static void narrow(ModelInput *in, int64_t bound, int64_t ignore) {
 }
 
 static amp_status refuse(const Indexes *x, const char *what) {
-    return amp_fail(x->err, AMP_UNSUPPORTED,
-                    "%s:%d:%d: %s: %s; only ids that are inputs, moved or put together, can be checked against the "
-                    "%lld rows of the table",
-                    x->op->pos.file ? x->op->pos.file : "model", x->op->pos.line, x->op->pos.column,
-                    x->op->path ? x->op->path : "embedding", what, (long long)x->bound);
+    return amp_fail(
+        x->err, AMP_UNSUPPORTED,
+        "%s:%d:%d: %s: %s; only ids that are inputs or of argmax, moved or put together, can be checked against the "
+        "%lld rows of the table",
+        x->op->pos.file ? x->op->pos.file : "model", x->op->pos.line, x->op->pos.column,
+        x->op->path ? x->op->path : "embedding", what, (long long)x->bound);
 }
 
 /* The numbers 0 .. count - 1 along a dimension. */
@@ -52,6 +53,26 @@ static amp_status check_iota(const Indexes *x, const Op *iota) {
 
 static amp_status check_number(const Indexes *x, double value) {
     return value >= 0 && value < (double)x->bound ? AMP_OK : refuse(x, "one of its ids is outside of the table");
+}
+
+/* The op that |o| was lowered from. */
+static bool is_part_of(const Func *f, const Op *o, Opcode code) {
+    const Region *r = o->region && o->region <= (uint32_t)f->regions.len ? &f->regions.data[o->region - 1] : NULL;
+    return r && r->op && !strcmp(r->op, ir_op_info[code].name);
+}
+
+/* The last op of argmax, but for a reshape: the smallest place among those that are folded. */
+static amp_status check_place(const Indexes *x, const Op *fold) {
+    if (!is_part_of(x->f, fold, OP_argmax)) return refuse(x, "its ids are computed");
+    const Shape *s = ir_shape(x->f, fold->in[0]);
+    const Dims *dims = &ir_attr(fold, "dims")->dims;
+    int64_t places = 1;
+    for (int i = 0; i < dims->count; i++) {
+        Dim d = s->d[dims->at[i] < 0 ? dims->at[i] + s->rank : dims->at[i]];
+        if (d.n) return refuse(x, "argmax looks among samples");
+        places *= d.mul;
+    }
+    return places <= x->bound ? AMP_OK : refuse(x, "argmax looks among more places");
 }
 
 /* Follows ids back to the inputs that they are, through ops that only move them. */
@@ -78,6 +99,7 @@ static amp_status follow(const Indexes *x, Val v) {
         return AMP_OK;
     case OP_iota: return check_iota(x, o);
     case OP_const: return check_number(x, ir_attr(o, "value")->f);
+    case OP_reduce_min: return check_place(x, o);
     default: return refuse(x, "its ids are computed");
     }
 }
@@ -89,11 +111,6 @@ static amp_status find_rows(const Func *f, const Op *gather, ModelInputs *inputs
 }
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
-
-static bool is_from_nll_loss(const Func *f, const Op *o) {
-    const Region *r = o->region && o->region <= (uint32_t)f->regions.len ? &f->regions.data[o->region - 1] : NULL;
-    return r && r->op && !strcmp(r->op, "nll_loss");
-}
 
 /* Lowering makes of nll_loss:  iota == labels, spread over the classes;  labels == const(ignore);  all in one region.
  * Labels that are computed are nobody's input: they stay unchecked, as a wrong one only matches no class. */
@@ -117,7 +134,7 @@ static void find_labels(const Func *f, ModelInputs *inputs) {
     for (int i = 0; i <= f->regions.len; i++) labels[i].ignore = INT64_MIN;
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
-        if (o->code == OP_eq && is_from_nll_loss(f, o)) note_comparison(f, o, &labels[o->region]);
+        if (o->code == OP_eq && is_part_of(f, o, OP_nll_loss)) note_comparison(f, o, &labels[o->region]);
     }
     for (int i = 1; i <= f->regions.len; i++) {
         const Labels *l = &labels[i];

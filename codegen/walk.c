@@ -88,6 +88,19 @@ Val walk_product_source(const Walk *w, Val v) {
     return v;
 }
 
+bool walk_strided(const Walk *w, Val v, Strided *out) {
+    Strided operand;
+    const Op *o = w->values[v.id].made ? ir_def(w->f, v) : NULL;
+    if (!o || !target_moves_on_load(w->f, o)) return ir_strided_dense(w->f, v, out);
+    return walk_strided(w, o->in[0], &operand) && ir_strided_result(w->f, o, &operand, out);
+}
+
+const Op *walk_attention(const Walk *w) {
+    for (int i = 0; i < w->k->count; i++)
+        if (ir_is_attention(walk_op(w, i))) return walk_op(w, i);
+    return NULL;
+}
+
 int walk_memory_operand(const Walk *w, const Op *o, int n) {
     Val v = o->in[n];
     if (!ir_is_product(o)) v = behind_views(w, v);
@@ -112,7 +125,7 @@ static void widen_space(Dim *rows, Dim *cols, const Shape *s) {
     if (dim_is_one(*cols)) *cols = c;
 }
 
-static bool is_live(const Walk *w, const Op *o) {
+bool walk_is_live(const Walk *w, const Op *o) {
     for (int r = 0; r < o->n_out; r++)
         if (w->values[o->out[r].id].live) return true;
     return !o->n_out;
@@ -123,10 +136,11 @@ static Val space_of(const Walk *w, const Op *o) {
     switch (w->k->kind) {
     case KERNEL_PRODUCT: return ir_is_product(o) ? o->out[0] : NO_VAL;
     case KERNEL_SCATTER: return o->code == OP_scatter ? o->in[0] : NO_VAL;
+    case KERNEL_ATTENTION: return ir_is_attention(o) ? o->out[0] : NO_VAL;
     case KERNEL_TILE:
-        return !is_live(w, o) || walk_is_inlined(w, o) ? NO_VAL
-               : !o->n_out || o->code == OP_reduce_or  ? o->in[0]
-                                                       : o->out[0];
+        return !walk_is_live(w, o) || walk_is_inlined(w, o) ? NO_VAL
+               : !o->n_out || o->code == OP_reduce_or       ? o->in[0]
+                                                            : o->out[0];
     case KERNEL_SCALAR: return NO_VAL;
     default: return is_line_reduction(o) ? o->in[0] : NO_VAL;
     }
@@ -161,7 +175,7 @@ static bool is_flat_op(const Walk *w, const Op *o) {
     if (o->code == OP_iota || o->code == OP_broadcast) return false;
     if (o->code == OP_reshape) return true;
     return ir_op_info[o->code].flags & (ELEMENTWISE | EFFECT) || o->code == OP_const || o->code == OP_extent ||
-           o->code == OP_reduce_or || !is_live(w, o);
+           o->code == OP_reduce_or || !walk_is_live(w, o);
 }
 
 /* [.., A, B] seen as [.., A * B], until there are columns enough; false: N or the front comes first. */
@@ -313,7 +327,7 @@ static amp_status place_indirect(Walk *w, const Op *o, amp_error *err) {
 static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     Span span = SPAN_ONE;
     int level = 0;
-    if (!is_live(w, o)) return AMP_OK;
+    if (!walk_is_live(w, o)) return AMP_OK;
     if (walk_is_indirect(w, o)) return place_indirect(w, o, err);
     if (walk_is_inlined(w, o)) return place_inlined(w, o, err);
     for (int n = 0; n < o->n_in; n++) {
@@ -507,7 +521,7 @@ static void find_live(Walk *w) {
         w->values[w->f->buffers.data[w->k->writes.data[i] - 1]->value.id].live = true;
     for (int i = w->k->count - 1; i >= 0; i--) {
         const Op *o = walk_op(w, i);
-        for (int n = 0; n < o->n_in && is_live(w, o); n++)
+        for (int n = 0; n < o->n_in && walk_is_live(w, o); n++)
             if (walk_reads(w, o, n) || w->values[o->in[n].id].inlined) w->values[o->in[n].id].live = true;
     }
 }
@@ -522,6 +536,7 @@ amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     find_inlined(w);
     find_live(w);
     find_space(w);
+    if (k->kind == KERNEL_ATTENTION) return AMP_OK; /* the runtime walks */
     find_flat_space(w);
     if (w->flat) find_live(w); /* what a reshape moves is now read in registers */
     for (int i = 0; i < k->count; i++) AMP_TRY(place_op(w, walk_op(w, i), err));

@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "ir/operands.h"
+#include "ir/strided.h"
 
 typedef enum Span { SPAN_ONE, SPAN_ROW, SPAN_COLUMN, SPAN_FULL } Span;
 
@@ -80,6 +81,8 @@ void walk_phase(Walk *w, int p);
 const Buffer *walk_operand(const Walk *w, int i);
 /* The position of the buffer that holds |v| in |layout|; -1. */
 int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage);
+/* Whether a result of |o| is read or stored; an op without results is live. */
+bool walk_is_live(const Walk *w, const Op *o);
 /* Whether |o| makes an inlined value, and reads its |n|th input as one or from memory at the same place. */
 bool walk_is_inlined(const Walk *w, const Op *o);
 bool walk_reads_inlined(const Walk *w, const Op *o, int n);
@@ -87,12 +90,18 @@ bool walk_reads_inlined(const Walk *w, const Op *o, int n);
 bool walk_reads(const Walk *w, const Op *o, int n);
 /* The op makes its result from memory (ir/operands.h). */
 bool walk_is_indirect(const Walk *w, const Op *o);
+bool walk_is_live(const Walk *w, const Op *o); /* the kernel stores a result, or an op of it reads one */
 /* The operand that holds what |o| reads from memory as its |n|th input; -1. */
 int walk_memory_operand(const Walk *w, const Op *o, int n);
 /* What is in memory of a product's operand: itself, or what the kernel reads at strides (target_moves_on_load). */
 Val walk_product_source(const Walk *w, Val v);
 /* The rows of a value with one element per segment and column. */
 Dim walk_segments(const Walk *w);
+/* |v| in terms of what the kernel has in memory, for those of its operands that are read at strides; false: there are
+ * none, which fuse has made sure of. */
+bool walk_strided(const Walk *w, Val v, Strided *out);
+/* The op that is attention, of a kernel of that kind. */
+const Op *walk_attention(const Walk *w);
 int walk_number(const Walk *w, Val v);
 #define walk_op(w, i) ir_op_at((w)->f, (w)->k->first + (i))
 

@@ -2,6 +2,9 @@
  *
  *     read -> passes to lower -> for each target { copy; fuse, layout, plan; emit } -> C file -> C compiler -> write
  *
+ * Attention is lowered as its target wants it (passes/lower/lower_attention.c): a model with attention is copied before
+ * lower.
+ *
  * compile_model goes as far as the braces; amp_compile emits what it gives, or what an earlier stage gives.
  */
 #include "compiler/call.h"
@@ -113,6 +116,17 @@ static amp_status plan_for(Session *s, Module *m, const Target *target, bool obs
     return AMP_OK;
 }
 
+static bool is_in(const Module *m, bool (*is_one)(const Op *)) {
+    for (int i = 0; i < m->funcs.len; i++)
+        for (int j = 0; j < m->funcs.data[i]->body.len; j++)
+            if (is_one(ir_op_at(m->funcs.data[i], j))) return true;
+    return false;
+}
+
+static bool is_graph_attention(const Op *o) {
+    return o->code == OP_attention || o->code == OP_attention_grad || o->code == OP_attention_mask_grad;
+}
+
 /* CUDA's kernels, of a copy: the CPU's go on with the module itself.  Where an op has no code for CUDA, a model of both
  * targets goes without and says so. */
 static amp_status compile_for_cuda(Session *s, const Module *lowered, TargetChoice choice, CodegenCuda *cuda,
@@ -138,29 +152,30 @@ static amp_status compile_for_cuda(Session *s, const Module *lowered, TargetChoi
 
 static const char for_cpu_alone[] = "it was compiled with --target cpu";
 
-/* IR at stage fuse or later is one target's already. */
+/* IR at stage fuse or later is one target's already, and so is attention at stage lower. */
 static amp_status compile_planned(Session *s, Module *m, TargetChoice choice, CodegenCuda *cuda, amp_error *err) {
     const char *stage = ir_stage_names[m->stage];
+    const char *before = ir_stage_names[is_in(m, ir_is_attention) ? STAGE_SIMPLIFY : STAGE_LOWER];
     if (target_find(m->target) == &target_cuda)
         return amp_fail(
             err, AMP_INVALID_ARGUMENT,
-            "%s: is at stage %s for CUDA, and a model needs kernels for the CPU too; start from stage lower or before",
-            s->options.name, stage);
+            "%s: is at stage %s for CUDA, and a model needs kernels for the CPU too; start from stage %s or before",
+            s->options.name, stage, before);
     cuda->missing = for_cpu_alone;
     if (choice != CHOICE_CPU) s->stages_done += OF_TARGET + 1;
     if (choice != CHOICE_CPU)
         cuda->missing = arena_printf(&s->arena, "it was compiled from IR at stage %s, which is the CPU's", stage);
     if (choice == CHOICE_CUDA)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: target cuda: %s; start from stage lower or before",
-                        s->options.name, cuda->missing);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: target cuda: %s; start from stage %s or before",
+                        s->options.name, cuda->missing, before);
     if (choice == CHOICE_BOTH && s->options.gpu_arch)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: gpu arch %s: %s; start from stage lower or before",
-                        s->options.name, s->options.gpu_arch, cuda->missing);
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "%s: gpu arch %s: %s; start from stage %s or before",
+                        s->options.name, s->options.gpu_arch, cuda->missing, before);
     if (choice == CHOICE_BOTH)
-        diag_help(
-            &s->diags,
-            diag_warning(&s->diags, (Loc){0}, "the model gets no CUDA code: from stage fuse on IR is one target's"),
-            "go on from stage lower or before, or say --target cpu");
+        diag_help(&s->diags,
+                  diag_warning(&s->diags, (Loc){0}, "the model gets no CUDA code: %s IR is one target's",
+                               m->stage == STAGE_LOWER ? "with attention, from stage lower on" : "from stage fuse on"),
+                  "go on from stage %s or before, or say --target cpu", before);
     return session_run_passes(s, m, STAGE_PLAN, &target_cpu, true, err);
 }
 
@@ -168,7 +183,12 @@ amp_status compile_model(Session *s, TargetChoice choice, Module **cpu, CodegenC
     *cuda = (CodegenCuda){0};
     AMP_TRY(session_load(s, cpu, err));
     if ((*cpu)->stage > STAGE_LOWER) return compile_planned(s, *cpu, choice, cuda, err);
-    AMP_TRY(session_run_passes(s, *cpu, STAGE_LOWER, &target_cpu, true, err));
+    if ((*cpu)->stage == STAGE_LOWER && choice != CHOICE_CPU && is_in(*cpu, ir_is_attention))
+        return compile_planned(s, *cpu, choice, cuda, err);
+    if ((*cpu)->stage < STAGE_SIMPLIFY) AMP_TRY(session_run_passes(s, *cpu, STAGE_SIMPLIFY, &target_cpu, true, err));
+    const bool apart = choice != CHOICE_CPU && is_in(*cpu, is_graph_attention);
+    if (!apart) AMP_TRY(session_run_passes(s, *cpu, STAGE_LOWER, &target_cpu, true, err));
+    else if (s->stages) s->stages++;
     if (s->options.gpu_arch && choice == CHOICE_CPU)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "gpu arch %s: target cpu has no CUDA code to compile",
                         s->options.gpu_arch);

@@ -75,6 +75,7 @@ static bool stmt_owns(Elab *e, const Stmt *s) {
     case STMT_UPDATE: return expr_owns(e, s->assign.value);
     case STMT_REPEAT: return body_owns(e, &s->repeat.body);
     case STMT_IF: return body_owns(e, &s->branch.then) || body_owns(e, &s->branch.otherwise);
+    case STMT_CHECKPOINT: return body_owns(e, &s->body);
     default: return false;
     }
 }
@@ -303,10 +304,6 @@ static Callee find_callee(const Elab *e, const char *name) {
 
 static Item report_unknown_call(Elab *e, const Expr *x) {
     const Name *callee = x->call.callee;
-    if (graph_op_is_unsupported(callee->text)) {
-        elab_error(e, callee->loc, "%s is not supported", callee->text);
-        return ERROR_ITEM;
-    }
     int count;
     const char *const *ops = graph_op_names(e, &count);
     Table names = {0};
@@ -314,8 +311,10 @@ static Item report_unknown_call(Elab *e, const Expr *x) {
     for (int i = 0; i < e->prelude.entries.len; i++) table_set(e->a, &names, e->prelude.entries.data[i].key, e);
     for (int i = 0; i < count; i++) table_set(e->a, &names, ops[i], e);
     Diag *diag = elab_error(e, callee->loc, "there is no block, layer or op '%s'", callee->text);
-    elab_help_nearest_key(e, diag, callee->text, &names);
-    if (!diag->notes.len) diag_help(e->d, diag, "define it: block %s(x) { ... }", callee->text);
+    bool is_statement = !strcmp(callee->text, "checkpoint");
+    if (is_statement) diag_help(e->d, diag, "it is a statement, around others: checkpoint { y = f(x) }");
+    else elab_help_nearest_key(e, diag, callee->text, &names);
+    if (!diag->notes.len && !is_statement) diag_help(e->d, diag, "define it: block %s(x) { ... }", callee->text);
     return ERROR_ITEM;
 }
 

@@ -122,16 +122,18 @@ typedef struct Elab {
     const FrontendOptions *options;
     Module *m;
     Func *f;
-    VEC(Unit *) units;     /* main, includes, prelude */
-    Table blocks, prelude; /* to Block */
-    Table paths;           /* scopes and op paths in use */
-    Table applications;    /* by scope: to Application */
-    Sharing *sharing;      /* the innermost, or NULL */
-    int sharing_calls;     /* so far */
-    bool updating;         /* the value of an `update` is computed */
-    Table value_names;     /* of `forward` in use */
-    Table param_names;     /* published paths of params and states, to Declared */
-    Table updates;         /* paths of states, to Updated */
+    VEC(Unit *) units;      /* main, includes, prelude */
+    Table blocks, prelude;  /* to Block */
+    Table paths;            /* scopes and op paths in use */
+    Table applications;     /* by scope: to Application */
+    Sharing *sharing;       /* the innermost, or NULL */
+    int sharing_calls;      /* so far */
+    bool updating;          /* the value of an `update` is computed */
+    const char *checkpoint; /* the innermost `checkpoint` block that is open, as Op.checkpoint; or NULL */
+    int checkpoints;        /* so far */
+    Table value_names;      /* of `forward` in use */
+    Table param_names;      /* published paths of params and states, to Declared */
+    Table updates;          /* paths of states, to Updated */
     VEC(Result) update_results;
     OriginVec origins; /* by value id */
     VEC(Name *) bound; /* for "never read" */
@@ -316,7 +318,8 @@ void graph_op_tensors(const GraphOp *op, int *least, int *most);
 bool graph_op_takes(const GraphOp *op, int tensors);
 const char *graph_op_setting(const GraphOp *op); /* the name of its first argument after ';'; NULL: it has none */
 int elab_graph_op(Elab *e, const GraphOp *op, const Expr *call, const Item *tensors, int count, Item *out);
-bool graph_op_is_unsupported(const char *name);         /* in the language, but not supported */
+/* einsum.c: |o|'s operands by the equation at |at|. */
+Item elab_einsum(Elab *e, const Expr *call, const Op *o, const Loc *locs, Loc at, const char *equation);
 const char *const *graph_op_names(Elab *e, int *count); /* of all of them, for "did you mean" */
 
 /* ---- statements.c: bodies of blocks and models ------------------------------------------------------------ */

@@ -100,6 +100,7 @@ void elab_emit_results(Elab *e, Loc loc, Op *o, const Loc *operands, Item *out, 
     o->path = elab_op_path(e, e->frame->scope, ir_op_info[o->code].name);
     o->layer = e->frame->layer;
     o->pos = elab_pos(e, loc);
+    o->checkpoint = e->averaging ? NULL : e->checkpoint; /* the function `metrics` is not differentiated */
     if (!make_results(e, loc, o, operands)) return;
     for (int i = 0; i < results; i++) {
         elab_set_origin(e, o->out[i], NULL, loc);
@@ -168,7 +169,7 @@ static char letter_of(const Operands *o, int i) {
     return o->takes[i < last ? i : last];
 }
 
-static bool is_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16; }
+static bool is_float(Dtype t) { return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16; }
 
 /* AMP_DT_NONE for a number, which takes the type of the other operands. */
 static Dtype dtype_of(const Operands *o, int i) {
@@ -231,13 +232,15 @@ static bool shares_type(const Operands *o, int i) {
  * type of the tensors. */
 static Dtype common_type(const Operands *o) {
     Dtype common = AMP_DT_NONE;
+    bool beside_float = false;
     for (int i = 0; i < o->count; i++) {
         Dtype t = dtype_of(o, i);
         if (!shares_type(o, i)) continue;
-        if (t == AMP_DT_NONE) t = o->items[i].kind == ITEM_FLOAT ? AMP_DT_F16 : AMP_DT_NONE; /* any float */
-        if (common == AMP_DT_NONE || t == common) common = t;
-        else if (t != AMP_DT_NONE && (is_float(t) || is_float(common))) common = AMP_DT_F32;
+        if (t == AMP_DT_NONE) beside_float |= o->items[i].kind == ITEM_FLOAT;
+        else if (common == AMP_DT_NONE || t == common) common = t;
+        else if (is_float(t) || is_float(common)) common = AMP_DT_F32;
     }
+    if (beside_float && !is_float(common)) common = AMP_DT_F32;
     return common;
 }
 

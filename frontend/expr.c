@@ -98,7 +98,7 @@ Item elab_eval_static(Elab *e, const Expr *x, const char *what, StaticType type)
 
 /* ---- types of tensors ------------------------------------------------------------------------------------- */
 
-static const Dtype tensor_types[] = {AMP_DT_F32, AMP_DT_F16, AMP_DT_I32, AMP_DT_U8, AMP_DT_I64};
+static const Dtype tensor_types[] = {AMP_DT_F32, AMP_DT_F16, AMP_DT_BF16, AMP_DT_I32, AMP_DT_U8, AMP_DT_I64};
 
 enum { TENSOR_TYPE_COUNT = sizeof tensor_types / sizeof tensor_types[0] };
 
@@ -114,7 +114,7 @@ static bool find_dtype(Elab *e, const TypeExpr *type, Dtype *dtype) {
     if (!strcmp(type->word->text, "f64")) diag_help(e->d, diag, "models compute in f32 at most: write f32");
     else if (text_nearest(type->word->text, words, TENSOR_TYPE_COUNT))
         elab_help_nearest(e, diag, type->word->text, words, TENSOR_TYPE_COUNT);
-    else diag_help(e->d, diag, "the choices are f32, f16, i32 and u8; i64 for states that count");
+    else diag_help(e->d, diag, "the choices are f32, f16, bf16, i32 and u8; i64 for states that count");
     return false;
 }
 
@@ -141,17 +141,17 @@ bool elab_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
 bool elab_input_type(Elab *e, const TypeExpr *type, Dtype *dtype, Shape *shape) {
     if (!elab_type(e, type, dtype, shape)) return false;
     if (*dtype != AMP_DT_I64) return true;
-    elab_error(e, type->loc, "an input is f32, f16, i32 or u8; i64 is for states that count");
+    elab_error(e, type->loc, "an input is f32, f16, bf16, i32 or u8; i64 is for states that count");
     return false;
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------ */
 
-static bool put_index(Elab *e, Text *t, const Expr *index) {
+static bool put_index(Elab *e, Text *t, const Expr *index, const char *dot) {
     Item item = elab_eval(e, index);
     if (item.kind == ITEM_ERROR) return false;
     if (item.kind == ITEM_INT && !item.i.n && item.i.mul >= 0) {
-        text_printf(t, ".%lld", (long long)item.i.mul);
+        text_printf(t, "%s%lld", dot, (long long)item.i.mul);
         return true;
     }
     elab_error(e, index->loc, "an index in a path is an int of at least 0; this is %s", item_describe(e, &item));
@@ -164,8 +164,9 @@ const char *elab_path(Elab *e, const Path *path) {
     bool good = true;
     for (int i = 0; i < path->parts.len; i++) {
         const PathPart *part = &path->parts.data[i];
-        if (part->word) text_printf(&t, "%s%s", i ? "." : "", part->word->text);
-        else good = put_index(e, &t, part->index) && good;
+        const char *dot = i && !part->joined ? "." : "";
+        if (part->word) text_printf(&t, "%s%s", dot, part->word->text);
+        else good = put_index(e, &t, part->index, dot) && good;
     }
     return good ? text_str(&t) : NULL;
 }

@@ -31,6 +31,8 @@ struct GraphOp {
     GraphArg args[MAX_GRAPH_ARGS];
     bool (*prepare)(GraphCall *c); /* sets attributes and result types that are not simply argument values; or NULL */
     Item (*along_batch)(GraphCall *c, const BatchMove *m); /* where the dimension "dim" depends on N; or NULL */
+    Item (*several)(GraphCall *c, const Loc *operands);    /* makes several ops instead; or NULL */
+    int least, most;                                       /* tensors that it takes, if not those of its op */
 };
 
 struct GraphCall {
@@ -197,6 +199,19 @@ static Item slice_batch(GraphCall *c, const BatchMove *m) {
     return ERROR_ITEM;
 }
 
+/* ---- several ops ------------------------------------------------------------------------------------------- */
+
+/* Policies name its ops as those of a layer. */
+static Item make_einsum(GraphCall *c, const Loc *operands) {
+    Frame *frame = c->e->frame;
+    const char *outer = frame->layer;
+    int i = arg_index(c, "equation");
+    if (!outer) frame->layer = c->op->name;
+    Item sum = elab_einsum(c->e, c->x, c->o, operands, c->locs[i], c->items[i].s);
+    frame->layer = outer;
+    return sum;
+}
+
 /* ---- windows ---------------------------------------------------------------------------------------------- */
 
 /* The default stride is the kernel size.  Padding of more than half a window would produce empty windows. */
@@ -279,6 +294,7 @@ static bool prepare_top_k(GraphCall *c) {
 
 static const GraphOp graph_ops[] = {
     {"linear", OP_linear, .args = {MAY("transposed", STATIC_BOOL)}},
+    {"einsum", OP_matmul, .least = 1, .most = 2, .args = {NEEDS("equation", STATIC_STRING)}, .several = make_einsum},
     {"conv2d", OP_conv2d,
      .args = {MAY_FROM("stride", STATIC_PAIR, AT_LEAST_1), MAY_FROM("padding", STATIC_PAIR, AT_LEAST_0),
               MAY_FROM("dilation", STATIC_PAIR, AT_LEAST_1), MAY_FROM("groups", STATIC_INT, AT_LEAST_1)}},
@@ -321,8 +337,14 @@ static const GraphOp graph_ops[] = {
 
     {"max_pool2d", OP_max_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
     {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
+    {"adaptive_avg_pool2d", OP_adaptive_avg_pool2d, .args = {NEEDS_FROM("out", STATIC_PAIR, AT_LEAST_1)}},
+    {"upsample", OP_upsample,
+     .args = {MAY_FROM("scale", STATIC_PAIR, AT_LEAST_1), ONE_OF("mode", "nearest", "bilinear"),
+              MAY("align_corners", STATIC_BOOL)}},
     {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
+    {"group_norm", OP_group_norm, .args = {NEEDS_FROM("groups", STATIC_INT, AT_LEAST_1), EPS_ARG}},
+    {"instance_norm", OP_instance_norm, .args = {EPS_ARG}},
     {"rms_norm", OP_rms_norm, .args = {EPS_ARG}},
 
     {"sum", OP_sum, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
@@ -367,8 +389,8 @@ const GraphOp *graph_op_find(const char *name) {
 
 void graph_op_tensors(const GraphOp *op, int *least, int *most) {
     OpArity arity = ir_op_arity(op->code);
-    *least = arity.in_min;
-    *most = arity.in_max;
+    *least = op->least ? op->least : arity.in_min;
+    *most = op->most ? op->most : arity.in_max;
 }
 
 const char *graph_op_setting(const GraphOp *op) { return op->args[0].name; }
@@ -379,20 +401,12 @@ bool graph_op_takes(const GraphOp *op, int tensors) {
     return tensors >= least && tensors <= most;
 }
 
-bool graph_op_is_unsupported(const char *name) {
-    for (int i = 0; i < ir_op_word_count; i++)
-        if (!strcmp(ir_op_words[i].name, name)) return ir_op_words[i].kind == UNSUPPORTED;
-    return false;
-}
-
 const char *const *graph_op_names(Elab *e, int *count) {
-    const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + OP_COUNT + ir_op_word_count);
+    const char **names = arena_array(e->a, const char *, GRAPH_OP_COUNT + OP_COUNT);
     *count = 0;
     for (int i = 0; i < GRAPH_OP_COUNT; i++) names[(*count)++] = graph_ops[i].name;
     for (int code = OP_NONE + 1; code < OP_COUNT; code++)
         if (ir_op_info[code].flags & CALL) names[(*count)++] = ir_op_info[code].name;
-    for (int i = 0; i < ir_op_word_count; i++)
-        if (ir_op_words[i].kind == UNSUPPORTED) names[(*count)++] = ir_op_words[i].name;
     return names;
 }
 
@@ -513,6 +527,10 @@ static void emit_call(Elab *e, const GraphOp *op, const Expr *x, const CallOpera
         .o = c.o, .loc = x->loc, .operands = given->locs, .dim = good && op->along_batch ? batch_dim(&c) : -1};
     if (move.dim >= 0) {
         out[0] = op->along_batch(&c, &move);
+        return;
+    }
+    if (op->several) {
+        if (good) out[0] = op->several(&c, given->locs);
         return;
     }
     good = good && (!op->prepare || op->prepare(&c));

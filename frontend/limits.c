@@ -73,7 +73,8 @@ static bool binds(const StmtVec *body, const char *name) {
         bool in_repeat =
             s->kind == STMT_REPEAT && (!strcmp(s->repeat.index->text, name) || binds(&s->repeat.body, name));
         bool in_if = s->kind == STMT_IF && (binds(&s->branch.then, name) || binds(&s->branch.otherwise, name));
-        if (in_repeat || in_if) return true;
+        bool in_checkpoint = s->kind == STMT_CHECKPOINT && binds(&s->body, name);
+        if (in_repeat || in_if || in_checkpoint) return true;
     }
     return false;
 }
@@ -116,6 +117,7 @@ static int64_t of_stmt(Elab *e, const Block *b, const Stmt *s) {
     case STMT_RETURN: return of_expr(e, s->value);
     case STMT_REPEAT: return of_repeat(e, b, s);
     case STMT_IF: return of_if(e, b, s);
+    case STMT_CHECKPOINT: return of_body(e, b, &s->body);
     default: return 0;
     }
 }

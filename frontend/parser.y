@@ -133,7 +133,7 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %token <name> SHARING "'sharing'"
 %token <name> AMP "'amp'" INCLUDE "'include'" CONST "'const'" BLOCK "'block'" MODEL "'model'" TRAIN "'train'"
 %token <name> PRECISION "'precision'" PARAM "'param'" STATE "'state'" UPDATE "'update'" INIT "'init'" INPUT "'input'"
-%token <name> LOSS "'loss'" METRIC "'metric'" GROUP "'group'"
+%token <name> LOSS "'loss'" METRIC "'metric'" GROUP "'group'" CHECKPOINT "'checkpoint'"
 
 %type <expr> expr call
 %type <exprs> exprs
@@ -311,6 +311,11 @@ stmt:
         $$->branch.then = $3;
         $$->branch.otherwise = $4;
     }
+  | CHECKPOINT body
+    {
+        $$ = stmt_new(p->arena, STMT_CHECKPOINT, @1);
+        $$->body = $2;
+    }
   | RETURN expr
     {
         $$ = stmt_new(p->arena, STMT_RETURN, @$);
@@ -327,11 +332,18 @@ opt_because: %empty { $$ = NULL; } | BECAUSE STRING { $$ = $2; };
 opt_as: %empty { $$ = NULL; } | AS path { $$ = $2; };
 
 path:
-    word { $$ = path_add(p, NULL, (PathPart){ $1, NULL }, @1); }
-  | path '.' word { $$ = path_add(p, $1, (PathPart){ $3, NULL }, @3); }
-  | path part { $$ = path_add(p, $1, $2, @2); };
+    word { $$ = path_add(p, NULL, (PathPart){ .word = $1 }, @1); }
+  | path '.' word { $$ = path_add(p, $1, (PathPart){ .word = $3 }, @3); }
+  | path part { $$ = path_add(p, $1, $2, @2); }
+  | path '(' expr ')' NAME
+    {
+        $$ = path_add(p, $1, (PathPart){ .index = $3, .joined = true }, @3);
+        $$ = path_add(p, $$, (PathPart){ .word = $5, .joined = true }, @5);
+    };
 
-part: '[' expr ']' { $$ = (PathPart){ NULL, $2 }; };
+part:
+    '[' expr ']' { $$ = (PathPart){ .index = $2 }; }
+  | '(' expr ')' { $$ = (PathPart){ .index = $2, .joined = true }; };
 
 /* A word where only a name is possible, so that reserved words are allowed too. */
 word: NAME | REPEAT | IN | IF | ELSE | RETURN | AS | BECAUSE | NONE | TRUE | FALSE | AND | OR | NOT | BATCH;

@@ -1,4 +1,4 @@
-/* statements.c: bodies of blocks and models: bindings, parameters and states, repeat, if, return. */
+/* statements.c: bodies of blocks and models: bindings, parameters and states, repeat, if, checkpoint, return. */
 #include "frontend/elaborate.h"
 
 /* ---- a, b = value ----------------------------------------------------------------------------------------- */
@@ -222,6 +222,7 @@ static void bind_errors(Elab *e, const StmtVec *body) {
             bind_errors(e, &s->branch.then);
             bind_errors(e, &s->branch.otherwise);
         }
+        if (s->kind == STMT_CHECKPOINT) bind_errors(e, &s->body);
     }
 }
 
@@ -237,6 +238,22 @@ static void elaborate_if(Elab *e, const Stmt *s) {
     if (!known) bind_errors(e, &s->branch.then);
     if (!known) bind_errors(e, &s->branch.otherwise);
     if (known) elab_body(e, take_then ? &s->branch.then : &s->branch.otherwise);
+}
+
+/* ---- checkpoint ------------------------------------------------------------------------------------------- */
+
+/* Its ops are marked with its number, after those of the blocks around it: "2.5" is in "2". */
+static void elaborate_checkpoint(Elab *e, const Stmt *s) {
+    const char *around = e->checkpoint;
+    e->checkpoints++;
+    e->checkpoint =
+        around ? arena_printf(e->a, "%s.%d", around, e->checkpoints) : arena_printf(e->a, "%d", e->checkpoints);
+    int ops = e->f->body.len, errors = e->d->errors;
+    elab_body(e, &s->body);
+    e->checkpoint = around;
+    if (e->f->body.len != ops || e->d->errors != errors) return;
+    Diag *diag = elab_error(e, s->loc, "this checkpoint computes no tensor, so there is nothing to compute again");
+    diag_help(e->d, diag, "put the calls whose values are not to be kept inside its braces");
 }
 
 /* ---- return ----------------------------------------------------------------------------------------------- */
@@ -262,19 +279,13 @@ static void elaborate_return(Elab *e, const Stmt *s) {
 /* ---- bodies ----------------------------------------------------------------------------------------------- */
 
 static const char *const statement_names[] = {
-    [STMT_BIND] = "a binding",
-    [STMT_PARAM] = "param",
-    [STMT_STATE] = "state",
-    [STMT_UPDATE] = "update",
-    [STMT_INIT] = "init",
-    [STMT_REPEAT] = "repeat",
-    [STMT_IF] = "if",
-    [STMT_RETURN] = "return",
-    [STMT_INPUT] = "input",
-    [STMT_LOSS] = "loss",
-    [STMT_METRIC] = "metric",
-    [STMT_GROUP] = "group",
-    [STMT_OVERRIDE] = "an override",
+    [STMT_BIND] = "a binding", [STMT_PARAM] = "param",
+    [STMT_STATE] = "state",    [STMT_UPDATE] = "update",
+    [STMT_INIT] = "init",      [STMT_REPEAT] = "repeat",
+    [STMT_IF] = "if",          [STMT_CHECKPOINT] = "checkpoint",
+    [STMT_RETURN] = "return",  [STMT_INPUT] = "input",
+    [STMT_LOSS] = "loss",      [STMT_METRIC] = "metric",
+    [STMT_GROUP] = "group",    [STMT_OVERRIDE] = "an override",
 };
 
 void elab_error_misplaced(Elab *e, const Stmt *s, const char *where) {
@@ -290,6 +301,7 @@ static void elaborate_statement(Elab *e, const Stmt *s) {
     case STMT_UPDATE: elaborate_update(e, s); break;
     case STMT_REPEAT: elaborate_repeat(e, s); break;
     case STMT_IF: elaborate_if(e, s); break;
+    case STMT_CHECKPOINT: elaborate_checkpoint(e, s); break;
     case STMT_RETURN: elaborate_return(e, s); break;
     case STMT_INIT:
         if (in_model) break; /* elab_model runs it when all params exist */

@@ -15,6 +15,17 @@ static Item overflow(Elab *e, const Expr *x) {
     return elab_error_item(e, x->loc, "the result does not fit in 64 bits");
 }
 
+/* "roll: " where the expression is one of a layer of the prelude. */
+static const char *layer_prefix(Elab *e) {
+    return e->frame && e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
+}
+
+static Item division_by_zero(Elab *e, const Expr *x) {
+    const char *layer = layer_prefix(e);
+    if (!*layer) return elab_error_item(e, x->loc, "division by zero");
+    return elab_error_item(e, x->loc, "%s%s divides by zero", layer, loc_text(e->a, x->loc));
+}
+
 /* ---- ints ------------------------------------------------------------------------------------------------- */
 
 static Item int_sum(Elab *e, const Expr *x, Dim a, Dim b) {
@@ -39,7 +50,7 @@ static Item int_product(Elab *e, const Expr *x, Dim a, Dim b) {
 
 static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
     if (b.n) return elab_error_item(e, x->loc, "N cannot be a divisor");
-    if (b.mul == 0) return elab_error_item(e, x->loc, "division by zero");
+    if (b.mul == 0) return division_by_zero(e, x);
     if (a.n) {
         int64_t div;
         if (b.mul < 0) return elab_error_item(e, x->loc, "N can be divided only by positive integers");
@@ -48,7 +59,7 @@ static Item int_quotient(Elab *e, const Expr *x, Dim a, Dim b) {
     }
     if (b.mul == -1) return a.mul == INT64_MIN ? overflow(e, x) : item_int(-a.mul);
     if (a.mul % b.mul == 0) return item_int(a.mul / b.mul);
-    const char *layer = e->frame && e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
+    const char *layer = layer_prefix(e);
     const char *text = arena_printf(e->a, "%lld / %lld", (long long)a.mul, (long long)b.mul);
     const char *written = loc_text(e->a, x->loc);
     Diag *diag = strcmp(text, written)
@@ -75,7 +86,7 @@ static Item float_operation(Elab *e, const Expr *x, double a, double b) {
     case OPERATOR_MUL: return item_float(a * b);
     default: break;
     }
-    return b == 0.0 ? elab_error_item(e, x->loc, "division by zero") : item_float(a / b);
+    return b == 0.0 ? division_by_zero(e, x) : item_float(a / b);
 }
 
 /* ---- comparisons and logic -------------------------------------------------------------------------------- */
@@ -170,8 +181,7 @@ static Item builtin_dim(Elab *e, const Expr *call, const Item *args) {
     const Shape *s = ir_shape(e->f, args[0].tensor);
     int64_t i = args[1].i.mul < 0 ? args[1].i.mul + s->rank : args[1].i.mul;
     if (i >= 0 && i < s->rank) return (Item){.kind = ITEM_INT, .i = s->d[i]};
-    const char *layer = e->frame->layer ? arena_printf(e->a, "%s: ", e->frame->layer) : "";
-    return elab_error_item(e, call->loc, "%s%s has no dimension %lld", layer, item_describe(e, &args[0]),
+    return elab_error_item(e, call->loc, "%s%s has no dimension %lld", layer_prefix(e), item_describe(e, &args[0]),
                            (long long)args[1].i.mul);
 }
 
@@ -205,6 +215,13 @@ static Item builtin_sqrt(Elab *e, const Expr *call, const Item *args) {
     return item_float(sqrt(as_double(&args[0])));
 }
 
+static Item builtin_log(Elab *e, const Expr *call, const Item *args) {
+    if (!is_number(&args[0]) || !(as_double(&args[0]) > 0))
+        return elab_error_item(e, call->loc, "%slog needs a positive number, not %s", layer_prefix(e),
+                               item_describe(e, &args[0]));
+    return item_float(log(as_double(&args[0])));
+}
+
 typedef struct Builtin {
     const char *name;
     int args;
@@ -215,6 +232,7 @@ typedef struct Builtin {
 static const Builtin builtins[] = {
     {"dim", 2, true, builtin_dim},  {"rank", 1, true, builtin_rank}, {"given", 1, true, builtin_given},
     {"min", 2, false, builtin_min}, {"max", 2, false, builtin_max},  {"sqrt", 1, false, builtin_sqrt},
+    {"log", 1, false, builtin_log},
 };
 
 static const Builtin *find_builtin(const char *name) {

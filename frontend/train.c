@@ -406,6 +406,7 @@ static void elaborate_train_statement(Elab *e, TrainBlock *b, const Stmt *s) {
     case STMT_METRIC: elaborate_metric(e, s); break;
     case STMT_LOSS: elaborate_named_loss(e, b, s); break;
     case STMT_GROUP: elaborate_group(e, b, s); break;
+    case STMT_CHECKPOINT: elab_error_misplaced(e, s, "train; put it into a block, and call that here"); break;
     default: elab_error_misplaced(e, s, "train"); break;
     }
 }

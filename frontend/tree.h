@@ -69,10 +69,11 @@ typedef struct Arg {
 } Arg;
 typedef VEC(Arg) ArgVec;
 
-/* downsample[0].weight: words and indexes. */
+/* downsample[0].weight_l(1): words and indexes. */
 typedef struct PathPart {
     Name *word; /* or */
     Expr *index;
+    bool joined; /* to what is before it, without a dot */
 } PathPart;
 typedef struct Path {
     VEC(PathPart) parts;
@@ -122,19 +123,20 @@ typedef struct Stmt Stmt;
 typedef VEC(Stmt *) StmtVec;
 
 typedef enum StmtKind {
-    STMT_BIND,    /* a, b = value */
-    STMT_PARAM,   /* param NAME as PATH: type = init */
-    STMT_STATE,   /* state NAME as PATH: type = init */
-    STMT_UPDATE,  /* update NAME = value */
-    STMT_INIT,    /* init "glob" = value */
-    STMT_REPEAT,  /* repeat NAME in FROM..TO { } */
-    STMT_IF,      /* if COND { } else { } */
-    STMT_RETURN,  /* return value */
-    STMT_INPUT,   /* input NAME: type */
-    STMT_LOSS,    /* loss NAME = value; `loss = value` is STMT_BIND */
-    STMT_METRIC,  /* metric NAME = value */
-    STMT_GROUP,   /* group "glob": key = value, ... */
-    STMT_OVERRIDE /* softmax: f32 because "..."   or   "h.0.*": f32 */
+    STMT_BIND,       /* a, b = value */
+    STMT_PARAM,      /* param NAME as PATH: type = init */
+    STMT_STATE,      /* state NAME as PATH: type = init */
+    STMT_UPDATE,     /* update NAME = value */
+    STMT_INIT,       /* init "glob" = value */
+    STMT_REPEAT,     /* repeat NAME in FROM..TO { } */
+    STMT_IF,         /* if COND { } else { } */
+    STMT_CHECKPOINT, /* checkpoint { } */
+    STMT_RETURN,     /* return value */
+    STMT_INPUT,      /* input NAME: type */
+    STMT_LOSS,       /* loss NAME = value; `loss = value` is STMT_BIND */
+    STMT_METRIC,     /* metric NAME = value */
+    STMT_GROUP,      /* group "glob": key = value, ... */
+    STMT_OVERRIDE    /* softmax: f32 because "..."   or   "h.0.*": f32 */
 } StmtKind;
 
 struct Stmt {
@@ -168,7 +170,8 @@ struct Stmt {
             Expr *condition;
             StmtVec then, otherwise;
         } branch;
-        Expr *value; /* return */
+        StmtVec body; /* checkpoint */
+        Expr *value;  /* return */
         struct {
             Name *glob;
             ArgVec settings;

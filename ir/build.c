@@ -103,6 +103,10 @@ State *ir_counter(Module *m, CounterKind kind, int32_t block) {
     return s ? s : ir_counter_new(m, kind, block);
 }
 
+Shape ir_hwio_shape(const Shape *s) { return shape_of(4, (Dim[]){s->d[2], s->d[3], s->d[1], s->d[0]}); }
+
+Shape ir_state_shape(const State *s) { return s->hwio ? ir_hwio_shape(&s->shape) : s->shape; }
+
 Val ir_use_state(Func *f, const State *s) {
     Val v = names_find(f, s->name);
     if (v.id && ir_value(f, v)->kind == VAL_STATE) return v;
@@ -111,7 +115,7 @@ Val ir_use_state(Func *f, const State *s) {
         other->name = names_unique(f, s->name);
         names_add(f, v);
     }
-    v = ir_new_value(f, s->name, s->dtype, s->shape, VAL_STATE);
+    v = ir_new_value(f, s->name, s->dtype, ir_state_shape(s), VAL_STATE);
     vec_push(f->module->arena, &f->inputs, v);
     return v;
 }

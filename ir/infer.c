@@ -18,6 +18,9 @@ const char *infer_scaled(Inferring *c) {
     return wrong ? wrong : infer_result(c, infer_dtype(c, 0), *infer_in(c, 0));
 }
 
+/* The other operands may be anything. */
+const char *infer_barrier(Inferring *c) { return infer_result(c, infer_dtype(c, 0), *infer_in(c, 0)); }
+
 const char *infer_same_new_dtype(Inferring *c) { return infer_result(c, c->t, *infer_in(c, 0)); }
 
 /* ---- broadcasting ------------------------------------------------------------------------------------------------ */

@@ -28,6 +28,14 @@ static bool is_multiple(Dim all, Dim part) {
     return dim_equal(all, part) || (!all.n && !part.n && part.mul > 0 && all.mul % part.mul == 0);
 }
 
+/* [B..., T, heads * last] */
+static bool together(const Shape *of, Dim last, Shape *s) {
+    *s = *of;
+    s->rank--;
+    s->d[s->rank - 2] = at(of, 2);
+    return dim_mul(at(of, 3), last, &s->d[s->rank - 1]);
+}
+
 static const char *check_mask(const Inferring *c, const Heads *h) {
     Shape scores = scores_of(h), together;
     if (!h->mask || (shape_broadcast(&scores, h->mask, &together) && shape_equal(&scores, &together))) return NULL;
@@ -86,4 +94,56 @@ const char *infer_attention_mask_grad(Inferring *c) {
     Heads h = heads_at(c, 1, 6);
     const char *wrong = check_gradient(c, &h);
     return wrong ? wrong : infer_result(c, c->t, scores_of(&h));
+}
+
+/* ---- core -------------------------------------------------------------------------------------------------------- */
+
+static bool is_counter(const Inferring *c, int i) { return ir_dtype(c->f, c->o->in[i]) == AMP_DT_I64; }
+
+/* Heads as the core ops have them: behind |mask| operands there may be a mask, then counters. */
+static Heads core_heads(const Inferring *c, int first, int mask) {
+    Heads h = heads_at(c, first, mask);
+    if (h.mask && is_counter(c, mask)) h.mask = NULL;
+    return h;
+}
+
+/* What kernels of tiles need: one size for every call but along B. */
+static const char *check_core(const Inferring *c, const Heads *h, int counters) {
+    const char *wrong = check(c, h);
+    const double p = ir_attr(c->o, "p")->f;
+    if (wrong) return wrong;
+    if (at(h->q, 2).n || at(h->q, 3).n) return infer_mismatch(c, "queries and heads may not depend on N");
+    if (p < 0.0 || p >= 1.0) return infer_mismatch(c, "p is a probability below 1");
+    if (counters + (h->mask != NULL) < c->o->n_in && p == 0.0)
+        return infer_mismatch(c, "reads counters and drops nothing");
+    if (counters + (h->mask != NULL) == c->o->n_in && p > 0.0) return infer_mismatch(c, "drops and reads no counters");
+    return infer_check_scalars(c, counters + (h->mask != NULL), c->o->n_in);
+}
+
+/* (q, k, v[, mask][, counters]) */
+const char *infer_attend(Inferring *c) {
+    Heads h = core_heads(c, 0, 3);
+    Shape y;
+    const char *wrong = check_core(c, &h, 3);
+    if (wrong) return wrong;
+    if (!together(h.q, at(h.v, 1), &y)) return infer_mismatch(c, "the heads together are too wide");
+    infer_result(c, AMP_DT_F32, y);
+    return infer_result(c, AMP_DT_F32, with_last(h.q, dim_const(1)));
+}
+
+/* (dy, q, k, v, y, sums[, mask][, counters]) */
+const char *infer_attend_grad(Inferring *c) {
+    Heads h = core_heads(c, 1, 6);
+    Shape y, d[3];
+    const char *wrong = check_core(c, &h, 6);
+    if (wrong) return wrong;
+    const Shape dy = with_last(h.q, at(h.v, 1)), rows = with_last(h.q, dim_const(1));
+    if (!together(h.q, at(h.v, 1), &y) || !together(h.q, at(h.q, 1), &d[0]) || !together(h.k, at(h.k, 1), &d[1]) ||
+        !together(h.v, at(h.v, 1), &d[2]))
+        return infer_mismatch(c, "the heads together are too wide");
+    wrong = infer_check_like(c, 0, "the gradient", &dy);
+    if (!wrong) wrong = infer_check_like(c, 4, "the result", &y);
+    if (!wrong) wrong = infer_check_like(c, 5, "the logarithm of the sums", &rows);
+    for (int i = 0; i < 3 && !wrong; i++) wrong = infer_result(c, AMP_DT_F32, d[i]);
+    return wrong;
 }

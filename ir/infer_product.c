@@ -231,9 +231,9 @@ static const char *transposed_dim(const Inferring *c, int axis, Dim size, int64_
     if (!is_between(stride, 1)) return infer_mismatch(c, "stride must be at least 1");
     if (!is_between(dilation, 1)) return infer_mismatch(c, "dilation must be at least 1");
     if (!is_between(padding, 0)) return infer_mismatch(c, "padding must be at least 0");
-    if (!is_between(more, 0) || more >= stride)
-        return infer_mismatch(c, "output_padding %lld must be at least 0 and less than stride %lld", (long long)more,
-                              (long long)stride);
+    if (!is_between(more, 0) || (more >= stride && more >= dilation))
+        return infer_mismatch(c, "output_padding %lld must be at least 0 and less than stride %lld or dilation %lld",
+                              (long long)more, (long long)stride, (long long)dilation);
     if (!is_between(size.mul, 1) || !is_between(kernel, 1))
         return infer_mismatch(c, "an image of %s %lld is out of range", side, (long long)size.mul);
     int64_t whole, window;
@@ -247,7 +247,8 @@ static const char *transposed_dim(const Inferring *c, int axis, Dim size, int64_
     return NULL;
 }
 
-/* (x, weight [C, O / groups, KH, KW], bias): the y of which conv2d makes x's shape. */
+/* (x, weight [C, O / groups, KH, KW], bias): the y of which conv2d makes x's shape, or with output_padding of a stride
+ * and more a larger one: then x has zeros after it. */
 const char *infer_conv_transpose2d(Inferring *c) {
     const Shape *x = infer_in(c, 0), *w = infer_in(c, 1);
     int64_t groups = ir_attr(c->o, "groups")->i, outputs;
@@ -296,11 +297,12 @@ const char *infer_conv(Inferring *c) {
     return wrong ? wrong : infer_result(c, AMP_DT_F32, y);
 }
 
-/* (dy, w [KH, KW, O / groups, C]) -> x, whose shape its maker gave. */
+/* (dy, w [KH, KW, O / groups, C], tb: [KH, KW, C, O]) -> x, whose shape its maker gave. */
 const char *infer_conv_data(Inferring *c) {
     const Shape *x = &infer_given(c, 0)->shape;
+    const bool tb = ir_attr(c->o, "tb")->b;
     Shape y;
-    const char *wrong = conv_shape(c, &core_data, x, infer_in(c, 1), &y);
+    const char *wrong = conv_shape(c, tb ? &core : &core_data, x, infer_in(c, 1), &y);
     if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &y);
     return wrong ? wrong : infer_result(c, AMP_DT_F32, *x);
 }
@@ -348,6 +350,61 @@ const char *infer_global_pool(Inferring *c) {
     const Shape *x = infer_in(c, 0);
     if (x->rank != 4) return infer_mismatch(c, "needs images of rank 4");
     return infer_result(c, infer_dtype(c, 0), shape_of(2, x->d));
+}
+
+/* ---- other sizes ------------------------------------------------------------------------------------------------- */
+
+/* |x| with its height and width, dims 2 and 3, as the op makes them. */
+static const char *resized(const Inferring *c, const Shape *x, Shape *out) {
+    const AttrValue *given = ir_attr(c->o, "out"), *scale = ir_attr(c->o, "scale");
+    const Dims *sizes = given ? &given->dims : &scale->dims;
+    if (x->rank != 4) return infer_mismatch(c, "needs images of rank 4");
+    if (sizes->count != 2) return infer_mismatch(c, "%s is not a pair", given ? "out" : "scale");
+    *out = *x;
+    for (int axis = 0; axis < 2; axis++) {
+        int64_t size = x->d[2 + axis].mul, to = sizes->at[axis];
+        if (x->d[2 + axis].n)
+            return infer_mismatch(c, "the %s of an image may not depend on N", axis ? "width" : "height");
+        if (to < 1) return infer_mismatch(c, "%s must be at least 1", given ? "out" : "scale");
+        if (to > LARGEST || size > LARGEST || (scale && to > LARGEST / size)) return infer_mismatch(c, "is too large");
+        out->d[2 + axis] = dim_const(scale ? to * size : to);
+    }
+    bool aligns = scale && ir_attr(c->o, "align_corners")->b;
+    return aligns && strcmp(ir_attr(c->o, "mode")->s, "bilinear")
+               ? infer_mismatch(c, "align_corners is for mode = bilinear")
+               : NULL;
+}
+
+static const char *resize(Inferring *c) {
+    Shape s;
+    const char *wrong = resized(c, infer_in(c, 0), &s);
+    return wrong ? wrong : infer_result(c, infer_dtype(c, 0), s);
+}
+
+/* (dy, x) */
+static const char *resize_grad(Inferring *c) {
+    Shape s;
+    const char *wrong = resized(c, infer_in(c, 1), &s);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &s);
+    return wrong ? wrong : infer_result(c, c->t, *infer_in(c, 1));
+}
+
+const char *infer_adaptive_pool(Inferring *c) { return resize(c); }
+const char *infer_upsample(Inferring *c) { return resize(c); }
+const char *infer_adaptive_pool_grad(Inferring *c) { return resize_grad(c); }
+const char *infer_upsample_grad(Inferring *c) { return resize_grad(c); }
+
+static bool is_size(Dim d) { return !d.n && d.mul >= 1 && d.mul <= LARGEST; }
+
+/* [N, H, W, C] to the height and width that the op's maker gave, either way. */
+const char *infer_resample(Inferring *c) {
+    const Shape *x = infer_in(c, 0), *y = &infer_given(c, 0)->shape;
+    if (x->rank != 4 || y->rank != 4) return infer_mismatch(c, "needs images of rank 4");
+    bool sizes = is_size(x->d[1]) && is_size(x->d[2]) && is_size(y->d[1]) && is_size(y->d[2]);
+    if (!sizes) return infer_mismatch(c, "a height or width is out of range");
+    if (!dim_equal(x->d[0], y->d[0])) return infer_differing(c, "samples", x->d[0], y->d[0]);
+    if (!dim_equal(x->d[3], y->d[3])) return infer_differing(c, "channels", x->d[3], y->d[3]);
+    return infer_result(c, AMP_DT_F32, *y);
 }
 
 /* ---- gradients of pooling ---------------------------------------------------------------------------------------- */

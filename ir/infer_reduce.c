@@ -218,6 +218,37 @@ const char *infer_layer_norm(Inferring *c) {
     return infer_result(c, AMP_DT_F32, rows);
 }
 
+static const char *check_groups(const Inferring *c, Dim channels) {
+    const AttrValue *groups = ir_attr(c->o, "groups");
+    if (!groups) return NULL;
+    if (groups->i < 1) return infer_mismatch(c, "groups must be at least 1");
+    if (channels.mul % groups->i == 0) return NULL;
+    return infer_mismatch(c, "%lld groups do not divide %lld channels", (long long)groups->i, (long long)channels.mul);
+}
+
+static bool has_one_element(const Shape *x) {
+    for (int i = 2; i < x->rank; i++)
+        if (!dim_is_one(x->d[i])) return false;
+    return true;
+}
+
+static Shape one_per_channel(const Shape *x) { return shape_of(2, x->d); }
+
+/* group_norm; and instance_norm, each of whose groups is a channel. */
+const char *infer_group_norm(Inferring *c) {
+    const Shape *x = infer_in(c, 0);
+    Dim channels;
+    const char *wrong = channels_of(c, x, &channels);
+    if (!wrong) wrong = check_groups(c, channels);
+    if (!wrong) wrong = check_vectors(c, 1, 3, channels);
+    if (!wrong && c->o->code == OP_instance_norm && has_one_element(x))
+        wrong = infer_mismatch(c, "needs more than one element in each channel of a sample");
+    if (wrong) return wrong;
+    infer_result(c, c->t, *x);
+    infer_result(c, AMP_DT_F32, one_per_channel(x));
+    return infer_result(c, AMP_DT_F32, one_per_channel(x));
+}
+
 const char *infer_rms_norm(Inferring *c) {
     Dim last;
     const char *wrong = last_of(c, infer_in(c, 0), &last);
@@ -242,18 +273,23 @@ const char *infer_rms_norm_grad(Inferring *c) {
     return infer_result(c, c->t, shape_of(1, &last));
 }
 
-/* (dy, x, weight, mean, rstd) of either: d x, d weight, d bias. */
+/* Operands 3 and 4: the mean and rstd of each row of x, or of each channel of a sample. */
+static const char *check_statistics(const Inferring *c, const Shape *x) {
+    Shape wanted = c->o->code == OP_layer_norm_grad ? one_per_row(x) : one_per_channel(x);
+    const char *wrong = infer_check_like(c, 3, "the mean", &wanted);
+    return wrong ? wrong : infer_check_like(c, 4, "the reciprocal deviation", &wanted);
+}
+
+/* (dy, x, weight, mean, rstd): d x, d weight, d bias. */
 const char *infer_norm_grad(Inferring *c) {
     const Shape *x = infer_in(c, 1);
     bool is_batch = c->o->code == OP_batch_norm_grad;
     Dim size;
-    const char *wrong = is_batch ? channels_of(c, x, &size) : last_of(c, x, &size);
+    const char *wrong = c->o->code == OP_layer_norm_grad ? last_of(c, x, &size) : channels_of(c, x, &size);
     if (!wrong) wrong = infer_check_like(c, 0, "the gradient", x);
+    if (!wrong) wrong = check_groups(c, size);
     if (!wrong) wrong = check_vectors(c, 2, is_batch ? 5 : 3, size);
-    for (int i = 3; i < 5 && !wrong && !is_batch; i++) {
-        Shape rows = one_per_row(x);
-        wrong = infer_check_like(c, i, i == 3 ? "the mean" : "the reciprocal deviation", &rows);
-    }
+    if (!wrong && !is_batch) wrong = check_statistics(c, x);
     if (wrong) return wrong;
     infer_result(c, c->t, *x);
     infer_result(c, c->t, shape_of(1, &size));

@@ -149,12 +149,7 @@ Opcode ir_schedule_op(const char *name);   /* OP_NONE: no schedule has this name
 const char *ir_schedule_name(Opcode code); /* NULL: no schedule becomes this op */
 
 /* Names of the language and of policies that are no ops of the graph. */
-typedef enum WordKind { CALLED, UNSUPPORTED, FOREIGN } WordKind;
-typedef struct OpWord {
-    const char *name;
-    WordKind kind;
-} OpWord;
-extern const OpWord ir_op_words[];
+extern const char *const ir_op_words[];
 extern const int ir_op_word_count;
 
 /* ---- values and ops ---------------------------------------------------------------------------------------------- */
@@ -182,7 +177,9 @@ typedef struct Op {
     const char *path;  /* "fc1.linear": scope and op name; what overrides and reasons name */
     const char *layer; /* the prelude block that a person called ("cross_entropy"), or NULL: policies may name it too */
     Pos pos;
-    Reason *reason;  /* NULL before autocast */
+    Reason *reason; /* NULL before autocast */
+    const char
+        *checkpoint; /* before autodiff: the `checkpoint` block that it is in, "2.5": block 5 in block 2; NULL: none */
     Val pred;        /* assign: only where this bool scalar is true; NO_VAL: always */
     uint32_t region; /* core: 1-based index into Func.regions; 0: none */
     OpId id;         /* its own: Func.ops.data[id.id] */
@@ -197,12 +194,13 @@ typedef struct Region { /* what came from one graph op */
 /* How a kernel walks.  A tensor is seen as rows x cols: [] and [C] are one row; [..., C] has the product of the leading
  * dims as rows; [N] is N rows of one column. */
 typedef enum KernelKind {
-    KERNEL_PRODUCT, /* a contract or (of one group) conv, conv_data, conv_weight; then elementwise ops on its tiles */
-    KERNEL_TILE,    /* elementwise over 32 x 32 tiles */
-    KERNEL_ROW,     /* reductions along a row, elementwise around them; tasks are blocks of rows */
-    KERNEL_COLUMN,  /* reductions over the rows of each segment (Kernel.segment); tasks: segments x 32 columns */
-    KERNEL_SCALAR,  /* one task; scalars of any type */
-    KERNEL_SCATTER  /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
+    KERNEL_PRODUCT,  /* a contract or (of one group) conv, conv_data, conv_weight; then elementwise ops on its tiles */
+    KERNEL_TILE,     /* elementwise over 32 x 32 tiles */
+    KERNEL_ROW,      /* reductions along a row, elementwise around them; tasks are blocks of rows */
+    KERNEL_COLUMN,   /* reductions over the rows of each segment (Kernel.segment); tasks: segments x 32 columns */
+    KERNEL_SCALAR,   /* one task; scalars of any type */
+    KERNEL_SCATTER,  /* one scatter; tasks are blocks of 32 columns, each over all rows in order */
+    KERNEL_ATTENTION /* one attend or attend_grad; tasks are blocks of queries, or of keys, of one head */
 } KernelKind;
 
 /* How a rows x cols matrix lies in memory.  R, C: rows and columns rounded up to 32.  Elements past the edge are zero
@@ -255,6 +253,7 @@ typedef struct Result { /* a result of a function: what a user sees after the ca
     ResultKind kind; /* kind, block and of: what amp_result_name reads in the name */
     int32_t block;
     const char *of;
+    bool hwio; /* lower: the value is [KH, KW, I, O]; the user reads [O, I, KH, KW] */
 } Result;
 
 typedef struct Func {
@@ -317,6 +316,7 @@ typedef struct State {
     const char *of, *slot;
     Dtype dtype;   /* of the values */
     Shape shape;   /* never depends on N */
+    bool hwio;     /* lower: the weight of a convolution, or what goes with one: its values have ir_hwio_shape */
     Call init;     /* params and buffers */
     Dtype storage; /* layout: element type in memory; before it: = dtype */
     Layout layout; /* layout: of the memory; before it: rows */
@@ -445,6 +445,10 @@ Val ir_new_value(Func *f, const char *hint, Dtype t, Shape s, ValKind kind);
 Val ir_add_input(Func *f, const char *name, Dtype t, Shape s);
 /* The function's value for a state of the module, added to its inputs on first use. */
 Val ir_use_state(Func *f, const State *s);
+/* [O, I, KH, KW] -> [KH, KW, I, O] */
+Shape ir_hwio_shape(const Shape *s);
+/* Of a state's value. */
+Shape ir_state_shape(const State *s);
 State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s);
 State *ir_state_find(const Module *m, const char *name);
 /* A state of role COUNTER or SCALER; |block| NO_BLOCK: of no train block. */

@@ -38,8 +38,8 @@ Opcode ir_opcode(const char *name) {
     return OP_NONE;
 }
 
-const OpWord ir_op_words[] = {
-#define WORD(name, kind) {#name, kind},
+const char *const ir_op_words[] = {
+#define WORD(name) #name,
 #include "ir/ops.def"
 };
 const int ir_op_word_count = sizeof ir_op_words / sizeof *ir_op_words;

@@ -77,7 +77,19 @@ static bool is_convolution(Opcode code) { return code == OP_conv || code == OP_c
 
 bool ir_is_product(const Op *o) {
     if (o->code == OP_batch_contract) return ir_attr(o, "packed")->b;
-    return o->code == OP_contract || (is_convolution(o->code) && ir_attr(o, "groups")->i == 1);
+    if (!is_convolution(o->code)) return o->code == OP_contract;
+    return ir_attr(o, "groups")->i == 1 || ir_attr(o, "packed")->b;
+}
+
+bool ir_is_attention(const Op *o) { return o->code == OP_attend || o->code == OP_attend_grad; }
+
+AttentionOperands ir_attention_operands(const Func *f, const Op *o) {
+    const bool grad = o->code == OP_attend_grad;
+    AttentionOperands a = {grad ? 0 : -1, grad, grad + 1, grad + 2, grad ? 4 : -1, grad ? 5 : -1, -1, -1};
+    int next = grad ? 6 : 3;
+    if (next < o->n_in && ir_dtype(f, o->in[next]) != AMP_DT_I64) a.mask = next++;
+    if (next < o->n_in) a.counters = next;
+    return a;
 }
 
 static bool fits(Dim part, Dim whole) { return dim_is_one(part) || dim_equal(part, whole); }
@@ -96,10 +108,13 @@ bool ir_reads_elements(const Op *o, int i) {
     case OP_iota:
     case OP_extent:
     case OP_random: return i != 0;
+    case OP_barrier: return i == 0;
     case OP_broadcast:
     case OP_broadcast_to:
     case OP_sum_to:
     case OP_avg_pool2d_grad:
+    case OP_adaptive_avg_pool2d_grad:
+    case OP_upsample_grad:
     case OP_global_avg_pool_grad: return i != 1;
     case OP_conv2d_input_grad:
     case OP_conv2d_weight_grad:
@@ -111,6 +126,7 @@ bool ir_reads_elements(const Op *o, int i) {
 
 bool ir_reads_memory(const Func *f, const Op *o, int i) {
     if (o->code == OP_scatter || ir_is_product(o)) return i < 2;
+    if (ir_is_attention(o)) return ir_dtype(f, o->in[i]) != AMP_DT_I64;
     bool indirect = ir_op_info[o->code].flags & INDIRECT || is_convolution(o->code);
     return indirect && !ir_is_view(f, o);
 }

@@ -24,6 +24,14 @@ bool legal_types(const Func *f, const Op *o, int level);
  * sums, tile by tile. */
 bool ir_is_product(const Op *o);
 
+/* attend and attend_grad, which a kernel of their own computes tile by tile. */
+bool ir_is_attention(const Op *o);
+/* What they read, by name; -1: not this operand. */
+typedef struct AttentionOperands {
+    int dy, q, k, v, y, sums, mask, counters; /* counters: the first of those that follow */
+} AttentionOperands;
+AttentionOperands ir_attention_operands(const Func *f, const Op *o);
+
 /* A reshape that keeps rows x cols, an expand of what fits an elementwise op anyway: nothing moves. */
 bool ir_is_view(const Func *f, const Op *o);
 

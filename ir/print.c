@@ -63,7 +63,7 @@ static const char *types_cell(const Columns *c, const Func *f, const Op *o) {
     return text_str(&t);
 }
 
-/* The path and layer where they are not those of the op's region, then the region. */
+/* The path and layer where they are not those of the op's region, then the region, or the checkpoint. */
 static const char *origin_cell(const Columns *c, Func *f, const Op *o) {
     Text t = print_cell(c);
     const Region *r = ir_region(f, o->region);
@@ -71,6 +71,10 @@ static const char *origin_cell(const Columns *c, Func *f, const Op *o) {
     if (!inherited) print_origin(&t, o->path, o->layer);
     if (!inherited && r && t.len == 0) text_puts(&t, "@-");
     if (r) text_printf(&t, "%s#%u", t.len ? " " : "", (unsigned)o->region);
+    if (o->checkpoint) {
+        text_puts(&t, t.len ? " checkpoint " : "checkpoint ");
+        text_put_quoted(&t, o->checkpoint);
+    }
     return text_str(&t);
 }
 
@@ -187,6 +191,7 @@ static void add_results(Columns *c, const void *of) {
         print_word(&name, f->results.data[i].name);
         text_puts(&value, "= ");
         print_value(&value, f, f->results.data[i].value);
+        if (f->results.data[i].hwio) text_puts(&value, " hwio");
         columns_add(c, 2, text_str(&name), text_str(&value), NULL);
     }
 }
@@ -367,6 +372,7 @@ static void add_states(Columns *c, const void *of) {
             print_word(&role, s->slot);
         }
         print_optional(&role, "of", s->of);
+        if (s->hwio) text_puts(&role, " hwio");
         if (s->storage != s->dtype || s->layout != LAYOUT_ROWS)
             text_printf(&stored, "stored %s %s", amp_dtype_name(s->storage), ir_layout_names[s->layout]);
         if (print_is_somewhere(s->pos)) { /* not "at": an initialiser has one of its own */

@@ -173,6 +173,10 @@ static void read_state(Reader *r) {
     if (r->token.kind == TOKEN_STRING || (r->token.kind == TOKEN_WORD && !word_is_reserved(r->token.text)))
         s->slot = reader_name(r, "a slot");
     if (reader_take_word(r, "of")) s->of = reader_name(r, "a state");
+    if (reader_take_word(r, "hwio")) {
+        if (shape.rank != 4) reader_fail(r, name.loc, "state %s is no weight of a convolution", name.text);
+        s->hwio = shape.rank == 4;
+    }
     if (reader_take_word(r, "stored")) {
         s->storage = reader_dtype(r);
         s->layout = (Layout)reader_choice(r, "a layout (rows, panels, pairs, panels_t, pairs_t)", ir_layout_names,

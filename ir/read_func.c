@@ -186,6 +186,7 @@ static void read_op(FuncReader *fr) {
     if (reader_take_word(r, "if")) o->pred = read_value(fr);
     read_results(fr, o, &names);
     read_op_origin(fr, o);
+    if (reader_take_word(r, "checkpoint")) o->checkpoint = reader_string(r, "a number in quotes");
     o->reason = reader_because(r);
     o->pos = reader_at(r);
     if (fr->kernel) fr->kernel->count++;
@@ -219,7 +220,7 @@ static void read_kernel(FuncReader *fr) {
     Kernel *k = arena_new(r->a, Kernel);
     k->name = reader_name(r, "a kernel's name");
     k->kind = (KernelKind)reader_choice(r, "a kind of kernel (product, tile, row, column, scalar, scatter)",
-                                        ir_kernel_kind_names, KERNEL_SCATTER + 1);
+                                        ir_kernel_kind_names, KERNEL_ATTENTION + 1);
     k->title = reader_string(r, "the kernel's title in quotes");
     if (reader_take_word(r, "segment")) k->segment = reader_int(r, "a number of rows", 1, INT64_MAX);
     if (reader_take_word(r, "if")) k->pred = read_value(fr);
@@ -283,6 +284,7 @@ static void read_func_result(FuncReader *fr) {
     const char *name = reader_name(r, "a result's name");
     reader_need(r, '=');
     ir_add_result(fr->f, name, read_value(fr));
+    fr->f->results.data[fr->f->results.len - 1].hwio = reader_take_word(r, "hwio");
 }
 
 /* ---- the function ------------------------------------------------------------------------------------------------ */

@@ -163,6 +163,20 @@ static void check_attrs(Verifying *c, const Op *o) {
         fail_op(c, o, "approximate must be none or tanh");
 }
 
+/* Numbers, each after a dot but the first. */
+static void check_checkpoint(Verifying *c, const Op *o) {
+    const char *at = o->checkpoint;
+    if (!at) return;
+    if (c->m->stage >= STAGE_AUTODIFF) fail_op(c, o, "is in a checkpoint, for which the pass autodiff has made copies");
+    do {
+        size_t digits = strspn(at, "0123456789");
+        if (!digits) fail_op(c, o, "checkpoint \"%s\": it is a number, or numbers with dots between", o->checkpoint);
+        at += digits;
+    } while (!failed(c) && *at && *at++ == '.');
+    if (!failed(c) && *at)
+        fail_op(c, o, "checkpoint \"%s\": it is a number, or numbers with dots between", o->checkpoint);
+}
+
 static void check_types(Verifying *c, const Op *o) {
     int level = legal_level(c->m->stage);
     if (legal_types(c->f, o, level)) return;
@@ -224,7 +238,8 @@ static void check_assign(Verifying *c, const Op *o) {
 /* A level that has the op, and an op that is one. */
 static bool check_level(Verifying *c, const Op *o) {
     if (o->code == OP_NONE || o->code >= OP_COUNT) fail(c, "an op without a code");
-    else if (!(ir_op_levels(o->code) & legal_level(c->m->stage)))
+    else if (!(ir_op_levels(o->code) & legal_level(c->m->stage)) ||
+             (o->code == OP_barrier && c->m->stage >= STAGE_FUSE)) /* the order of the kernels has taken its place */
         fail_op(c, o, "may not appear at stage %s", ir_stage_names[c->m->stage]);
     return !failed(c);
 }
@@ -239,6 +254,7 @@ void check_op(Verifying *c, const Op *o, int at) {
     check_scalars(c, o);
     check_predicate(c, o);
     check_attrs(c, o);
+    check_checkpoint(c, o);
     if (!failed(c) && o->code == OP_assign) check_assign(c, o);
     if (o->region && !ir_region((Func *)c->f, o->region))
         fail_op(c, o, "region #%u does not exist", (unsigned)o->region);
@@ -308,6 +324,7 @@ static int count_ops(const Verifying *c, const Kernel *k, bool (*is_one)(const O
 }
 
 static bool is_scatter(const Op *o) { return o->code == OP_scatter; }
+static bool is_attention(const Op *o) { return ir_is_attention(o); }
 
 static void check_kind(Verifying *c, const Kernel *k) {
     int products = count_ops(c, k, ir_is_product), scatters = count_ops(c, k, is_scatter);
@@ -315,6 +332,9 @@ static void check_kind(Verifying *c, const Kernel *k) {
         fail(c, "kernel %s is of kind %s and has %d products", k->name, ir_kernel_kind_names[k->kind], products);
     if (scatters != (k->kind == KERNEL_SCATTER))
         fail(c, "kernel %s is of kind %s and has %d scatters", k->name, ir_kernel_kind_names[k->kind], scatters);
+    const int attentions = count_ops(c, k, is_attention);
+    if (attentions != (k->kind == KERNEL_ATTENTION))
+        fail(c, "kernel %s is of kind %s and has %d attentions", k->name, ir_kernel_kind_names[k->kind], attentions);
     if (k->segment < 0 || (k->segment && k->kind != KERNEL_COLUMN))
         fail(c, "kernel %s has a segment and is no column kernel", k->name);
 }
@@ -367,6 +387,7 @@ static void check_states(Verifying *c) {
         if (ir_state_find(c->m, s->name) != s) fail(c, "two states are called %s", s->name);
         for (int d = 0; d < s->shape.rank; d++)
             if (s->shape.d[d].n) fail(c, "state %s depends on N", s->name);
+        if (s->hwio && s->shape.rank != 4) fail(c, "state %s is no weight of a convolution", s->name);
         bool needs_owner = s->role == STATE_MOMENT || s->role == STATE_DERIVED || s->role == STATE_STAGED;
         if (needs_owner && (!s->of || !ir_state_find(c->m, s->of)))
             fail(c, "state %s does not say of which state it is", s->name);
@@ -383,9 +404,9 @@ static void check_funcs_differ(Verifying *c) {
 static void check_state_input(Verifying *c, const Value *v) {
     const State *s = ir_state_find(c->m, v->name);
     if (!s) fail(c, "%%%s: the module has no such state", v->name);
-    else if (s->dtype != v->dtype || !shape_equal(&s->shape, &v->shape))
-        fail(c, "%%%s is %s, the state %s", v->name, type_text(c, v->dtype, &v->shape),
-             type_text(c, s->dtype, &s->shape));
+    const Shape shape = s ? ir_state_shape(s) : v->shape;
+    if (s && (s->dtype != v->dtype || !shape_equal(&shape, &v->shape)))
+        fail(c, "%%%s is %s, the state %s", v->name, type_text(c, v->dtype, &v->shape), type_text(c, s->dtype, &shape));
 }
 
 static void check_inputs(Verifying *c) {
@@ -399,6 +420,31 @@ static void check_inputs(Verifying *c) {
         if (value->kind == VAL_RESULT) fail(c, "%%%s is the result of an op, not an input", value->name);
         if (value->kind == VAL_STATE) check_state_input(c, value);
         define(c, v);
+    }
+}
+
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+/* |op| is in |block|: the same number, or one that begins with it. */
+static bool is_in_checkpoint(const char *op, const char *block) {
+    size_t length = strlen(block);
+    return op && !strncmp(op, block, length) && (!op[length] || op[length] == '.');
+}
+
+/* The ops of a block follow one another. */
+static void check_checkpoints(Verifying *c) {
+    Table begun = {0};
+    const char *open = NULL;
+    for (int i = 0; i < c->f->body.len && !failed(c); i++) {
+        const Op *o = ir_op_at(c->f, i);
+        const char *end = o->checkpoint;
+        while (end && *end && !failed(c)) {
+            end += strcspn(end + 1, ".") + 1;
+            const char *block = arena_strndup(c->scratch, o->checkpoint, (size_t)(end - o->checkpoint));
+            if (!is_in_checkpoint(open, block) && is_second(c, &begun, block))
+                fail_op(c, o, "is in checkpoint \"%s\", which has ended before it", block);
+        }
+        open = o->checkpoint;
     }
 }
 
@@ -417,6 +463,7 @@ static void check_func_results(Verifying *c) {
         const Result *r = &c->f->results.data[i];
         if (!is_defined(c, r->value)) fail(c, "result %s is not a value of the function", r->name);
         if (is_second(c, &names, r->name)) fail(c, "two results are called %s", r->name);
+        if (r->hwio && ir_shape(c->f, r->value)->rank != 4) fail(c, "result %s is no weight of a convolution", r->name);
     }
 }
 
@@ -435,6 +482,7 @@ static void check_func(Verifying *c, const Func *f) {
     check_inputs(c);
     if (failed(c)) return;
     if (f->kernels.len == 0) check_plain_body(c);
+    check_checkpoints(c);
     check_kernels(c);
     check_buffers(c);
     check_func_results(c);

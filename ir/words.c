@@ -6,16 +6,16 @@
 
 const char *const ir_role_names[] = {"param",  "buffer",  "moment",      "counter",
                                      "scaler", "derived", "accumulator", "staged"};
-const char *const ir_kernel_kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter"};
+const char *const ir_kernel_kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter", "attention"};
 const char *const ir_layout_names[] = {"rows", "panels", "pairs", "panels_t", "pairs_t"};
 const char *const ir_buffer_kind_names[] = {"temp", "flag", "input", "output", "state", "watch"};
 
 /* Words that introduce an optional part or the next line, and so could not be told from a name there; values that are
  * no symbols. */
 static const char *const reserved[] = {
-    "at",    "because", "decision", "false", "file",   "from", "func",   "graph",    "if",
-    "inf",   "layer",   "live",     "low",   "nan",    "of",   "origin", "override", "policy",
-    "reads", "removed", "sha256",   "state", "stored", "true", "writes",
+    "at",     "because", "decision", "false",  "file",  "from",   "func", "graph",  "hwio",
+    "if",     "inf",     "layer",    "live",   "low",   "nan",    "of",   "origin", "override",
+    "policy", "reads",   "removed",  "sha256", "state", "stored", "true", "writes",
 };
 
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

@@ -19,6 +19,7 @@ typedef struct Target {
     bool rounds_on_load; /* products round an f32 input to a narrower type as they load it */
     bool reuses_operands; /* a result may take the memory of an operand of its kernel */
     bool reads_strides;   /* batched products are products too, which read their operands at strides (ir/strided.h) */
+    bool attends;         /* attention is a kernel that never stores the scores; false: products and a softmax */
     bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
     /* The form in which a product reads operand |i| (0: A, 1: B): the tables of docs/design/kernels.md. */
     Form (*product_form)(const Func *f, const Op *product, int i);
@@ -45,8 +46,13 @@ Form target_product_form(const Func *f, const Op *product, int i);
  * (passes/kernels/fuse.c), each product's kernel has its own. */
 bool target_rounds_on_load(const Func *f, const Op *o);
 
-/* Whether |o|, in the kernel of a product and before it, is how the product reads its operand: reshape, permute, slice
- * or expand, on a target that reads at strides. */
+/* The form in which attention reads operand |i| of attend or attend_grad. */
+Form target_attention_form(const Func *f, const Op *o, int i);
+/* Whether it reads that operand at strides. */
+bool target_attention_strides(const Func *f, const Op *o, int i);
+
+/* Whether |o|, in the kernel of a product or of attention and before it, is how that reads its operand: reshape,
+ * permute, slice or expand, on a target that reads at strides. */
 bool target_moves_on_load(const Func *f, const Op *o);
 
 #ifdef __cplusplus

@@ -26,13 +26,16 @@ static int64_t last_dim(const Func *f, Val v) {
 }
 
 /* Images are stored in panels, or dense where a panel would be mostly padding; weights in panels, 16-bit ones in pairs
- * of neighbouring channels that are summed over, for which their number must be even. */
+ * of neighbouring channels that are summed over, for which their number must be even; transposed where the op says. */
 static Form convolution_form(const Func *f, const Op *o, int i) {
     bool weights = i == 1 && o->code != OP_conv_weight;
     bool in_pairs = o->code == OP_conv_weight || last_dim(f, o->in[0]) % 2 == 0;
     bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16 && in_pairs;
     Form form = {LAYOUT_PANELS, sixteen ? AMP_DT_BF16 : AMP_DT_F32};
-    if (weights && sixteen) form.layout = LAYOUT_PAIRS;
+    if (weights && ir_attr(o, "groups")->i != 1) return form; /* which the runtime packs as it needs them */
+    bool tb = o->code == OP_conv_data && ir_attr(o, "tb")->b;
+    if (weights && sixteen) form.layout = tb ? LAYOUT_PAIRS_T : LAYOUT_PAIRS;
+    else if (weights && tb) form.layout = LAYOUT_PANELS_T;
     if (!weights && last_dim(f, o->in[i]) < 32) form.layout = LAYOUT_ROWS;
     return form;
 }
@@ -47,7 +50,8 @@ static Form cpu_product_form(const Func *f, const Op *o, int i) {
     return o->code == OP_contract ? contract_form(f, o, i) : convolution_form(f, o, i);
 }
 
-const Target target_cpu = {.name = "cpu", .has_tiles = true, .reads_strides = true, .product_form = cpu_product_form};
+const Target target_cpu = {
+    .name = "cpu", .has_tiles = true, .reads_strides = true, .attends = true, .product_form = cpu_product_form};
 
 /* ---- NVIDIA's GPUs (docs/design/cuda.md) ------------------------------------------------------------------------- */
 
@@ -88,6 +92,20 @@ const char *target_list(Arena *a) {
 
 Form target_product_form(const Func *f, const Op *product, int i) {
     return target_of(f->module)->product_form(f, product, i);
+}
+
+/* In rows: what products of tiles read in f32 or bf16, all else in its own type. */
+Form target_attention_form(const Func *f, const Op *o, int i) {
+    const AttentionOperands a = ir_attention_operands(f, o);
+    const Dtype t = ir_dtype(f, o->in[i]);
+    const bool factor = i == a.q || i == a.k || i == a.v || i == a.dy;
+    if (factor) return (Form){LAYOUT_ROWS, t == AMP_DT_BF16 ? AMP_DT_BF16 : AMP_DT_F32};
+    return (Form){LAYOUT_ROWS, t == AMP_DT_TF32 ? AMP_DT_F32 : t};
+}
+
+bool target_attention_strides(const Func *f, const Op *o, int i) {
+    const AttentionOperands a = ir_attention_operands(f, o);
+    return i == a.q || i == a.k || i == a.v || i == a.dy || i == a.mask;
 }
 
 bool target_rounds_on_load(const Func *f, const Op *o) {

@@ -12,6 +12,9 @@ extern const char cpu_abi[];
 
 /* cpu_kernel.c: appends `void K(name)(const amp_kernel_args *a) { ... }` for the kernel that |w| has analysed. */
 amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err);
+/* cpu_attention.c: the same for attention; its table, with the name |name|_attention. */
+amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err);
+amp_status cpu_put_attention(TableWriter *rows, const Walk *w, const char *name);
 /* cpu_kernels.c: kernels of the whole module, with comments. */
 amp_status cpu_emit_kernels(const Module *m, KernelNames *names, Text *out, amp_error *err);
 /* The functions' declarations; kernels and programs as tables of the descriptor. */

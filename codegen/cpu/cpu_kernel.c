@@ -355,6 +355,7 @@ static amp_status emit_scatter(CpuKernel *ck) {
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
 amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
+    if (w->k->kind == KERNEL_ATTENTION) return cpu_emit_attention(w, out, err);
     bool padded = (w->cols.n || w->cols.mul % 32 != 0) && w->k->kind != KERNEL_SCALAR;
     CpuKernel ck = {
         .e = {.w = w,

@@ -4,7 +4,6 @@
 
 #include "amp/model_abi.h"
 #include "codegen/cpu/cpu.h"
-#include "ir/strided.h"
 #include "ir/words.h"
 #include "targets/target.h"
 
@@ -72,24 +71,63 @@ static void grow_bodies(KernelWriter *kw) {
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-static void put_function(KernelWriter *kw, const Walk *w, int index, const Text *body) {
+/* The function of this text if there is one, else |name| from now on: then *first. */
+static const char *function_of(KernelWriter *kw, const char *text, const char *name, bool *first) {
+    grow_bodies(kw);
+    Body *same = find_body(kw, text);
+    *first = !same->function;
+    if (!*first) return same->function;
+    *same = (Body){text, name};
+    kw->body_count++;
+    return name;
+}
+
+/* In the kernel of an attention nothing else draws. */
+static bool draws(const Op *o) { return o->code == OP_random || (ir_is_attention(o) && ir_attr(o, "p")->f > 0.0); }
+
+/* "uint32_t key0, uint32_t key1", or their numbers, each after a comma. */
+static void put_keys(Text *t, const Walk *w, bool numbers) {
+    int count = 0;
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        if (!draws(o)) continue;
+        if (numbers) text_printf(t, ", 0x%08Xu", amp_hash32(ir_attr(o, "key")->s));
+        else text_printf(t, ", uint32_t key%d", count++);
+    }
+}
+
+/* Layers that draw random numbers differ by the keys: their kernels call one function, which has them as parameters. */
+static const char *without_keys(KernelWriter *kw, const Walk *w, const char *name, const char *body) {
+    bool first;
+    Text keys, call;
+    text_init(&keys, kw->m->arena);
+    text_init(&call, kw->m->arena);
+    put_keys(&keys, w, false);
+    if (!keys.len) return body;
+    const char *shared = arena_printf(kw->m->arena, "%s_keyed", name);
+    shared = function_of(kw, arena_printf(kw->m->arena, "%s\n%s", text_str(&keys), body), shared, &first);
+    if (first)
+        text_printf(kw->out, "static __attribute__((noinline)) void K(%s)(const amp_kernel_args *a%s)\n{\n%s}\n\n",
+                    shared, text_str(&keys), body);
+    text_printf(&call, "    K(%s)(a", shared);
+    put_keys(&call, w, true);
+    text_puts(&call, ");\n");
+    return text_str(&call);
+}
+
+static void put_function(KernelWriter *kw, const Walk *w, int index, const char *body) {
     Arena *a = kw->m->arena;
+    bool first;
     Text name;
     text_init(&name, a);
     c_identifier(&name, w->f->name);
     text_printf(&name, "_k%02d", index);
-    grow_bodies(kw);
-    Body *same = find_body(kw, text_str(body));
-    KernelName entry = {w->k, same->function, !same->function};
     put_comment(kw->out, w);
-    if (entry.function) text_printf(kw->out, "/* the same as %s */\n\n", entry.function);
-    else {
-        entry.function = text_str(&name);
-        *same = (Body){text_str(body), entry.function};
-        kw->body_count++;
-        text_printf(kw->out, "void K(%s)(const amp_kernel_args *a)\n{\n%s}\n\n", entry.function, text_str(body));
-    }
-    vec_push(a, kw->names, entry);
+    body = without_keys(kw, w, text_str(&name), body);
+    const char *function = function_of(kw, body, text_str(&name), &first);
+    if (first) text_printf(kw->out, "void K(%s)(const amp_kernel_args *a)\n{\n%s}\n\n", function, body);
+    else text_printf(kw->out, "/* the same as %s */\n\n", function);
+    vec_push(a, kw->names, ((KernelName){w->k, function, first}));
 }
 
 static amp_status emit_func(KernelWriter *kw, const Func *f) {
@@ -100,7 +138,7 @@ static amp_status emit_func(KernelWriter *kw, const Func *f) {
         text_init(&body, kw->m->arena);
         AMP_TRY(walk_kernel(&w, f->kernels.data[i], kw->err));
         AMP_TRY(cpu_emit_kernel(&w, &body, kw->err));
-        put_function(kw, &w, i, &body);
+        put_function(kw, &w, i, text_str(&body));
     }
     return AMP_OK;
 }
@@ -183,20 +221,14 @@ static void put_window(Tables *x, const Walk *w, const Op *o) {
                 kinds[o->code], (long long)g.h, (long long)g.w, (long long)g.c, (long long)g.oh, (long long)g.ow,
                 (long long)g.oc);
     text_printf(x->rows->t,
-                ", .kh = %lld, .kw = %lld, .stride = {%lld, %lld}, .padding = {%lld, %lld}, .dilation = {%lld, %lld}}",
+                ", .kh = %lld, .kw = %lld, .stride = {%lld, %lld}, .padding = {%lld, %lld}, .dilation = {%lld, %lld}, "
+                ".groups = %lld}",
                 (long long)g.kh, (long long)g.kw, (long long)g.stride[0], (long long)g.stride[1],
-                (long long)g.padding[0], (long long)g.padding[1], (long long)g.dilation[0], (long long)g.dilation[1]);
+                (long long)g.padding[0], (long long)g.padding[1], (long long)g.dilation[0], (long long)g.dilation[1],
+                (long long)(g.groups == 1 ? 0 : g.groups));
 }
 
 /* ---- batches of products ----------------------------------------------------------------------------------------- */
-
-/* |v| in terms of what the kernel reads; false: there are no strides, which fuse has made sure of. */
-static bool find_strided(const Walk *w, Val v, Strided *out) {
-    Strided operand;
-    const Op *o = w->values[v.id].made ? ir_def(w->f, v) : NULL;
-    if (!o || !target_moves_on_load(w->f, o)) return ir_strided_dense(w->f, v, out);
-    return find_strided(w, o->in[0], &operand) && ir_strided_result(w->f, o, &operand, out);
-}
 
 static void put_strides(Text *t, char name, const Strided *x, Dim pitch) {
     text_printf(t, ", .%c = {.offset = %lld, .pitch = ", name, (long long)x->offset);
@@ -216,7 +248,7 @@ static amp_status put_batch(Tables *x, const Walk *w, const Op *o, int a, int b)
     const Shape *first = ir_shape(w->f, o->in[0]), *second = ir_shape(w->f, o->in[1]);
     const bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b;
     for (int i = 0; i < 2; i++) {
-        if (!find_strided(w, o->in[i], &at[i]) || !ir_strided_matrix(&at[i], &transposed[i], &pitch[i]))
+        if (!walk_strided(w, o->in[i], &at[i]) || !ir_strided_matrix(&at[i], &transposed[i], &pitch[i]))
             return amp_fail(x->rows->err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[i]);
         transposed[i] = transposed[i] != (i ? tb : ta);
     }
@@ -249,7 +281,9 @@ static amp_status put_product(Tables *x, const Walk *w) {
         return amp_fail(x->rows->err, AMP_INTERNAL, "%s: operand %c is in no buffer that products read", walk_name(w),
                         a < 0 ? 'A' : 'B');
     if (o->code == OP_batch_contract) return put_batch(x, w, o, a, b);
-    bool matrix = o->code == OP_contract, ta = matrix && ir_attr(o, "ta")->b, tb = matrix && ir_attr(o, "tb")->b;
+    bool matrix = o->code == OP_contract, ta = matrix && ir_attr(o, "ta")->b;
+    bool tb = (matrix || o->code == OP_conv_data) && ir_attr(o, "tb")->b;
+    if (!matrix && ir_attr(o, "groups")->i != 1) tb = false; /* its weights are conv's in any case */
     shape_matrix(ir_shape(w->f, o->in[0]), &rows, &cols);
     text_printf(x->rows->t,
                 ", .product = {.operand = %d, .a_transposed = %d, .b_transposed = %d, .a = %d, .b = %d, .k = ",
@@ -280,6 +314,7 @@ static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays c
     if (k->pos.line) text_printf(x->rows->t, ", .line = %d", k->pos.line);
     if (k->segment) text_printf(x->rows->t, ", .segment = %lld", (long long)k->segment);
     if (k->kind == KERNEL_PRODUCT) AMP_TRY(put_product(x, w));
+    if (k->kind == KERNEL_ATTENTION) text_printf(x->rows->t, ", .attention = &%s_attention", name);
     text_puts(x->rows->t, "},\n");
     return AMP_OK;
 }
@@ -292,6 +327,8 @@ static amp_status put_kernels(Tables *x, const Func *f) {
     for (int i = 0; i < f->kernels.len; i++) {
         AMP_TRY(walk_kernel(&w, f->kernels.data[i], x->rows->err));
         counts[i] = put_kernel_arrays(x, &w, i);
+        if (f->kernels.data[i]->kind == KERNEL_ATTENTION)
+            AMP_TRY(cpu_put_attention(x->rows, &w, arrays_name(x, &w, i)));
     }
     if (f->kernels.len)
         text_printf(x->rows->t, "static const amp_model_kernel %s_kernels[] = {\n", table_func_name(x->rows, f));

@@ -237,7 +237,7 @@ void cpu_declare_memory(CpuKernel *ck) {
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         bool indirect = walk_is_indirect(w, o);
-        if (!o->n_out || !w->values[o->out[0].id].live || (!indirect && !walk_is_inlined(w, o))) continue;
+        if (!o->n_out || !walk_is_live(w, o) || (!indirect && !walk_is_inlined(w, o))) continue;
         for (int n = 0; n < o->n_in; n++) {
             if (!indirect && !walk_reads_inlined(w, o, n)) continue;
             int operand = walk_memory_operand(w, o, n);

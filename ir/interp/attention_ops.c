@@ -1,4 +1,5 @@
-/* attention_ops.c: attention and its gradients, one query at a time, by their definitions. */
+/* attention_ops.c: attention and its gradients, of the graph and of core IR, one query at a time, by their definitions.
+ */
 #include "ir/interp/ops.h"
 
 #include "base/hash.h"
@@ -8,18 +9,33 @@ typedef struct Attention {
     Running *r;
     const InterpTensor *q, *k, *v, *mask; /* mask: NULL where there is none */
     bool chooses;                         /* the mask is bool */
+    bool together;                        /* results have the heads together, [B..., T, H * E] */
     InterpTensor scores;                  /* the shape [B..., H, T, S]; no data */
     int64_t heads, share, queries, keys, width, width_of_v;
     double scale, p;
-    uint32_t key;
+    uint32_t key, iteration, micro;
+    uint64_t seed;
     double *weight, *kept; /* of one query, by key: softmax of its scores; what dropout multiplies it by */
 } Attention;
+
+/* Core ops read the counters that a number is drawn by, from operand |at| on; the graph's know them. */
+static void find_counters(Attention *a, int at) {
+    const Running *r = a->r;
+    a->seed = r->seed;
+    a->iteration = (uint32_t)r->iteration;
+    a->micro = (uint32_t)r->micro;
+    if (!a->together || at + 1 >= r->op->n_in) return;
+    a->seed = (uint64_t)(int64_t)r->in[at]->data[0];
+    a->iteration = (uint32_t)(int64_t)r->in[at + 1]->data[0];
+    a->micro = at + 2 < r->op->n_in ? (uint32_t)(int64_t)r->in[at + 2]->data[0] : 0;
+}
 
 static Attention attention_of(Running *r, int first, int mask) {
     Attention a = {.r = r, .q = r->in[first], .k = r->in[first + 1], .v = r->in[first + 2]};
     int rank = a.q->rank;
     const char *key = ir_attr(r->op, "key")->s;
-    if (r->op->n_in > mask) {
+    a.together = r->op->code == OP_attend || r->op->code == OP_attend_grad;
+    if (r->op->n_in > mask && ir_dtype(r->f, r->op->in[mask]) != AMP_DT_I64) {
         a.mask = r->in[mask];
         a.chooses = ir_dtype(r->f, r->op->in[mask]) == AMP_DT_BOOL;
     }
@@ -36,6 +52,7 @@ static Attention attention_of(Running *r, int first, int mask) {
     if (a.scale == 0.0) a.scale = 1.0 / sqrt((double)a.width);
     a.p = interp_float(r, "p");
     a.key = amp_hash32(key && *key ? key : r->op->path ? r->op->path : "");
+    find_counters(&a, mask + (a.mask != NULL));
     a.weight = interp_scratch(r, a.keys);
     a.kept = interp_scratch(r, a.keys);
     return a;
@@ -45,6 +62,22 @@ static Attention attention_of(Running *r, int first, int mask) {
  * attends to. */
 static int64_t keys_of(const Attention *a, int64_t row, int64_t width) {
     return row / a->queries / a->share * a->keys * width;
+}
+
+/* Where row |row| of all heads begins in a result of |heads| heads of |length| rows of |width|. */
+static int64_t place_of(const Attention *a, int64_t row, int64_t heads, int64_t length, int64_t width) {
+    if (!a->together) return row * width;
+    const int64_t sample = row / length / heads, head = row / length % heads;
+    return ((sample * length + row % length) * heads + head) * width;
+}
+
+static int64_t place_of_query(const Attention *a, int64_t row, int64_t width) {
+    return place_of(a, row, a->heads, a->queries, width);
+}
+
+/* Of key |j| of those that |row| attends to. */
+static int64_t place_of_key(const Attention *a, int64_t row, int64_t j, int64_t width) {
+    return place_of(a, row / a->queries / a->share * a->keys + j, a->heads / a->share, a->keys, width);
 }
 
 static double score(const Attention *a, int64_t row, int64_t j) {
@@ -64,7 +97,7 @@ static void draw(const Attention *a, int64_t row) {
     double factor = interp_round(a->r->round, AMP_DT_F32, 1.0 / (1.0 - a->p));
     for (int64_t j = 0; j < a->keys; j++) {
         uint64_t element = (uint64_t)(row * a->keys + j);
-        uint32_t word = amp_random_u32(a->r->seed, a->key, (uint32_t)a->r->iteration, (uint32_t)a->r->micro, element);
+        uint32_t word = amp_random_u32(a->seed, a->key, a->iteration, a->micro, element);
         a->kept[j] = a->p == 0.0 ? 1.0 : amp_random_unit(word) >= p ? factor : 0.0;
     }
 }
@@ -93,7 +126,7 @@ static double weigh(const Attention *a, int64_t row) {
 static void run_attention(Running *r) {
     Attention a = attention_of(r, 0, 3);
     for (int64_t row = 0; row < r->out[1]->count; row++) {
-        double *y = r->out[0]->data + row * a.width_of_v;
+        double *y = r->out[0]->data + place_of_query(&a, row, a.width_of_v);
         r->out[1]->data[row] = weigh(&a, row);
         for (int64_t c = 0; c < a.width_of_v; c++) y[c] = 0.0;
         for (int64_t j = 0; j < a.keys; j++)
@@ -123,17 +156,19 @@ static void run_attention_grad(Running *r) {
     for (int i = 0; i < 3; i++)
         for (int64_t e = 0; e < r->out[i]->count; e++) r->out[i]->data[e] = 0.0;
     for (int64_t row = 0; row < a.q->count / a.width; row++) {
-        int64_t k0 = keys_of(&a, row, a.width), v0 = keys_of(&a, row, a.width_of_v);
+        int64_t k0 = keys_of(&a, row, a.width);
+        double *dq = r->out[0]->data + place_of_query(&a, row, a.width);
         weigh_again(&a, row, r->in[5]->data[row]);
         slopes(&a, row, slope);
         for (int64_t j = 0; j < a.keys; j++) {
+            double *dk = r->out[1]->data + place_of_key(&a, row, j, a.width);
+            double *dv = r->out[2]->data + place_of_key(&a, row, j, a.width_of_v);
             for (int64_t d = 0; d < a.width; d++) {
-                r->out[0]->data[row * a.width + d] += a.scale * slope[j] * a.k->data[k0 + j * a.width + d];
-                r->out[1]->data[k0 + j * a.width + d] += a.scale * slope[j] * a.q->data[row * a.width + d];
+                dq[d] += a.scale * slope[j] * a.k->data[k0 + j * a.width + d];
+                dk[d] += a.scale * slope[j] * a.q->data[row * a.width + d];
             }
             for (int64_t c = 0; c < a.width_of_v; c++)
-                r->out[2]->data[v0 + j * a.width_of_v + c] +=
-                    a.weight[j] * a.kept[j] * r->in[0]->data[row * a.width_of_v + c];
+                dv[c] += a.weight[j] * a.kept[j] * r->in[0]->data[row * a.width_of_v + c];
         }
     }
 }
@@ -150,5 +185,7 @@ static void run_attention_mask_grad(Running *r) {
 const InterpFn interp_attention_ops[OP_COUNT] = {
     [OP_attention] = run_attention,
     [OP_attention_grad] = run_attention_grad,
+    [OP_attend] = run_attention,
+    [OP_attend_grad] = run_attention_grad,
     [OP_attention_mask_grad] = run_attention_mask_grad,
 };

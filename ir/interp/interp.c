@@ -38,20 +38,41 @@ static bool has_shape(const InterpTensor *t, const Shape *s, int64_t n) {
     return count == t->count;
 }
 
+/* Between [O, I, KH, KW] and [KH, KW, I, O]. */
+static void turn(const InterpTensor *oihw, const InterpTensor *hwio, bool forth) {
+    const int64_t *d = oihw->dims;
+    for (int64_t o = 0, from = 0; o < d[0]; o++)
+        for (int64_t i = 0; i < d[1]; i++)
+            for (int64_t tap = 0; tap < d[2] * d[3]; tap++, from++) {
+                const int64_t to = (tap * d[1] + i) * d[0] + o;
+                if (forth) hwio->data[to] = oihw->data[from];
+                else oihw->data[from] = hwio->data[to];
+            }
+}
+
+static InterpTensor *turned_state(const Interp *it, const Value *value, const InterpTensor *given) {
+    InterpTensor *t = arena_new(it->a, InterpTensor);
+    *t = interp_tensor(it->a, value->name, &value->shape, it->n);
+    turn(given, t, true);
+    return t;
+}
+
 static amp_status take_inputs(Interp *it) {
     for (int i = 0; i < it->f->inputs.len; i++) {
         Val v = it->f->inputs.data[i];
         const Value *value = ir_value(it->f, v);
         InterpTensor *t = find_given(it, value->name);
+        const State *s = value->kind == VAL_STATE ? ir_state_of(it->f, v) : NULL;
+        const Shape *shape = s ? &s->shape : &value->shape;
         if (!t) return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s is not given", it->f->name, value->name);
-        if (!has_shape(t, &value->shape, it->n)) {
+        if (!has_shape(t, shape, it->n)) {
             Text wanted;
             text_init(&wanted, it->a);
-            shape_print(&wanted, &value->shape);
+            shape_print(&wanted, shape);
             return amp_fail(it->err, AMP_INVALID_ARGUMENT, "%s: input %%%s must have shape %s at N = %lld", it->f->name,
                             value->name, text_str(&wanted), (long long)it->n);
         }
-        it->values[v.id] = t;
+        it->values[v.id] = s && s->hwio ? turned_state(it, value, t) : t;
     }
     return AMP_OK;
 }
@@ -144,7 +165,13 @@ static amp_status copy_results(Interp *it, InterpTensor *results) {
         results[i] = *t;
         results[i].name = r->name;
         results[i].data = arena_array(it->a, double, t->count + 1);
-        memcpy(results[i].data, t->data, sizeof(double) * (size_t)t->count);
+        if (r->hwio) {
+            const int64_t plain[] = {t->dims[3], t->dims[2], t->dims[0], t->dims[1]};
+            memcpy(results[i].dims, plain, sizeof plain);
+            turn(&results[i], t, false);
+        } else {
+            memcpy(results[i].data, t->data, sizeof(double) * (size_t)t->count);
+        }
     }
     return AMP_OK;
 }
@@ -169,6 +196,8 @@ static void write_states(Interp *it) {
         if (!is_written(it, o)) continue;
         InterpTensor *state = it->values[o->in[0].id];
         memcpy(state->data, sources.data[k++], sizeof(double) * (size_t)state->count);
+        const State *s = ir_state_of(it->f, o->in[0]);
+        if (s->hwio) turn(find_given(it, s->name), state, false);
     }
 }
 

@@ -150,6 +150,7 @@ const InterpFn interp_move_ops[OP_COUNT] = {
     [OP_reshape] = run_copy,
     [OP_flatten] = run_copy,
     [OP_detach] = run_copy,
+    [OP_barrier] = run_copy,
     [OP_expand] = run_expand,
     [OP_permute] = run_permute,
     [OP_transpose] = run_transpose,

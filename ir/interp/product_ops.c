@@ -182,10 +182,12 @@ static void to_output(double *y, double *x, double *w) { *y += *x * *w; }
 static void to_image(double *y, double *x, double *w) { *x += *y * *w; }
 static void to_weight(double *y, double *x, double *w) { *w += *y * *x; }
 
-/* In conv_data's weight the two kinds of channels have changed places: [kh, kw, j, c] is output g * O / groups + j. */
+/* In conv_data's weight the two kinds of channels have changed places (not with tb): [kh, kw, j, c] is output g * O /
+ * groups + j. */
 static double *tap_for(const Running *r, const Weight *w, int64_t o, int64_t c, int64_t per_output, int64_t per_input,
                        const int64_t *k) {
-    return r->op->code == OP_conv_data ? tap(w, c, o % per_output, k) : tap(w, o, c % per_input, k);
+    return r->op->code == OP_conv_data && !ir_attr(r->op, "tb")->b ? tap(w, c, o % per_output, k)
+                                                                   : tap(w, o, c % per_input, k);
 }
 
 static void convolve(Running *r, Image y, Image x, Weight w, MeetFn meet) {
@@ -330,6 +332,56 @@ static void run_global_pool_grad(Running *r) {
     for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = r->in[0]->data[i / area] / (double)area;
 }
 
+/* ---- other sizes ------------------------------------------------------------------------------------------------- */
+
+typedef enum Resizing { AREA, NEAREST, LINEAR } Resizing;
+
+static Resizing resizing_of(const Running *r) {
+    const AttrValue *mode = ir_attr(r->op, "mode");
+    return !mode || !strcmp(mode->s, "area") ? AREA : !strcmp(mode->s, "nearest") ? NEAREST : LINEAR;
+}
+
+/* How much element |j| of |in| counts in element |i| of |out|, along one side. */
+static double share(const Running *r, double in, double out, double i, double j) {
+    double first = floor(i * in / out), end = ceil((i + 1) * in / out);
+    switch (resizing_of(r)) {
+    case AREA: return j >= first && j < end ? 1 / (end - first) : 0;
+    case NEAREST: return j == first;
+    default: break;
+    }
+    double at = interp_bool(r, "align_corners") ? i * (in - 1) / fmax(out - 1, 1) : (i + 0.5) * in / out - 0.5;
+    at = fmin(fmax(at, 0), in - 1);
+    return fmax(1 - fabs(at - j), 0);
+}
+
+/* The shares of |x|'s elements in |y|'s along |axis|: [y, x]. */
+static double *shares(const Running *r, const Image *y, const Image *x, int axis) {
+    double *all = interp_scratch(r, y->size[axis] * x->size[axis]);
+    for (int64_t i = 0; i < y->size[axis]; i++)
+        for (int64_t j = 0; j < x->size[axis]; j++)
+            all[i * x->size[axis] + j] = share(r, (double)x->size[axis], (double)y->size[axis], (double)i, (double)j);
+    return all;
+}
+
+/* y = shares x, or with |back| x = shares^T y. */
+static void resize(Running *r, Image y, Image x, bool back) {
+    const double *high = shares(r, &y, &x, 0), *wide = shares(r, &y, &x, 1);
+    clear(r->out[0]);
+    for (int64_t n = 0; n < y.n; n++)
+        for (int64_t c = 0; c < y.channels; c++) {
+            int64_t at[2], from[2];
+            FOR_PLACES(at, y.size)
+            FOR_PLACES(from, x.size) {
+                double w = high[at[0] * x.size[0] + from[0]] * wide[at[1] * x.size[1] + from[1]];
+                double *to = back ? pixel(&x, n, c, from) : pixel(&y, n, c, at);
+                if (w != 0) *to += w * (back ? *pixel(&y, n, c, at) : *pixel(&x, n, c, from));
+            }
+        }
+}
+
+static void run_resize(Running *r) { resize(r, image_of(r, r->out[0]), image_of(r, r->in[0]), false); }
+static void run_resize_grad(Running *r) { resize(r, image_of(r, r->in[0]), image_of(r, r->out[0]), true); }
+
 const InterpFn interp_product_ops[OP_COUNT] = {
     [OP_contract] = run_contract,
     [OP_batch_contract] = run_batch_contract,
@@ -346,6 +398,12 @@ const InterpFn interp_product_ops[OP_COUNT] = {
     [OP_max_pool2d_grad] = run_max_pool_grad,
     [OP_avg_pool2d] = run_avg_pool,
     [OP_avg_pool2d_grad] = run_avg_pool_grad,
+    [OP_adaptive_avg_pool2d] = run_resize,
+    [OP_adaptive_avg_pool2d_grad] = run_resize_grad,
+    [OP_upsample] = run_resize,
+    [OP_upsample_grad] = run_resize_grad,
+    [OP_resample] = run_resize,
+    [OP_resample_grad] = run_resize_grad,
     [OP_global_avg_pool] = run_global_pool,
     [OP_global_avg_pool_grad] = run_global_pool_grad,
     [OP_window_max] = run_max_pool,

@@ -195,6 +195,58 @@ static void run_batch_norm_grad(Running *r) {
     }
 }
 
+/* ---- normalisations of groups of channels: [N, C, ...] ----------------------------------------------------------- */
+
+/* Groups of equal size follow each other in memory. */
+static int64_t size_of_group(const Running *r, const InterpTensor *x) {
+    int64_t groups = r->op->code == OP_instance_norm ? x->dims[1] : interp_int(r, "groups");
+    return x->count / (x->dims[0] * groups);
+}
+
+/* Mean and 1 / sqrt(variance + eps) of the group of each channel of each sample. */
+static void run_group_norm(Running *r) {
+    const InterpTensor *x = r->in[0];
+    int64_t size = size_of_group(r, x), inner = x->count / r->out[1]->count;
+    for (int64_t start = 0; start < x->count; start += size) {
+        double mean = 0.0, squares = 0.0;
+        for (int64_t i = start; i < start + size; i++) mean += x->data[i] / (double)size;
+        for (int64_t i = start; i < start + size; i++) squares += (x->data[i] - mean) * (x->data[i] - mean);
+        double rstd = 1.0 / sqrt(squares / (double)size + interp_float(r, "eps"));
+        for (int64_t i = start; i < start + size; i++) {
+            int64_t c = channel_of(x, i);
+            double bias = r->op->n_in == 3 ? r->in[2]->data[c] : 0.0;
+            data(r, 0)[i] = (x->data[i] - mean) * rstd * r->in[1]->data[c] + bias;
+            data(r, 1)[i / inner] = mean;
+            data(r, 2)[i / inner] = rstd;
+        }
+    }
+}
+
+/* (dy, x, weight, mean, rstd): with h = (x - mean) rstd and g = w dy,
+ * dx = rstd (g - mean(g) - h mean(g h)) over the group, dw = sum(dy h) and db = sum(dy) over samples and elements. */
+static void run_group_norm_grad(Running *r) {
+    const InterpTensor *dy = r->in[0], *x = r->in[1];
+    const double *w = r->in[2]->data, *mean = r->in[3]->data, *rstd = r->in[4]->data;
+    double *dw = data(r, 1), *db = data(r, 2);
+    int64_t size = size_of_group(r, x), inner = x->count / r->in[3]->count;
+    for (int64_t c = 0; c < x->dims[1]; c++) dw[c] = db[c] = 0.0;
+    for (int64_t start = 0; start < x->count; start += size) {
+        double mean_g = 0.0, mean_gh = 0.0;
+        for (int64_t i = start; i < start + size; i++) {
+            int64_t c = channel_of(x, i);
+            double h = (x->data[i] - mean[i / inner]) * rstd[i / inner];
+            mean_g += w[c] * dy->data[i] / (double)size;
+            mean_gh += w[c] * dy->data[i] * h / (double)size;
+            dw[c] += dy->data[i] * h;
+            db[c] += dy->data[i];
+        }
+        for (int64_t i = start; i < start + size; i++) {
+            double h = (x->data[i] - mean[i / inner]) * rstd[i / inner];
+            data(r, 0)[i] = rstd[i / inner] * (w[channel_of(x, i)] * dy->data[i] - mean_g - h * mean_gh);
+        }
+    }
+}
+
 /* ---- normalisations of rows: [..., C] ---------------------------------------------------------------------------- */
 
 static void run_layer_norm(Running *r) {
@@ -349,6 +401,9 @@ const InterpFn interp_reduce_ops[OP_COUNT] = {
     [OP_log_softmax_grad] = run_log_softmax_grad,
     [OP_batch_norm] = run_batch_norm,
     [OP_batch_norm_eval] = run_batch_norm_eval,
+    [OP_group_norm] = run_group_norm,
+    [OP_instance_norm] = run_group_norm,
+    [OP_group_norm_grad] = run_group_norm_grad,
     [OP_layer_norm] = run_layer_norm,
     [OP_batch_norm_grad] = run_batch_norm_grad,
     [OP_layer_norm_grad] = run_layer_norm_grad,

@@ -37,6 +37,7 @@ Op *op_like(Func *f, const Op *o, const Val *in) {
     copy->pos = o->pos;
     copy->reason = o->reason;
     copy->region = o->region;
+    copy->checkpoint = o->checkpoint;
     return copy;
 }
 

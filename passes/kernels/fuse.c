@@ -10,9 +10,11 @@
  *   copied   const, iota, extent, views and casts that change no number cost nothing: each kernel that needs one
  *            computes it itself.  So do casts of an input that only products read, on a target that rounds on load,
  *            and what batched products read at strides (fuse_batch.c)
- *   pending  an op that reads only inputs and states waits for its first user and joins that user's kernel
+ *   pending  an op that reads only inputs and states waits for its first user and joins that user's kernel; so does one
+ *            that only reductions of a product's result need
  *   hoisted  scalars and counts that depend on no tensor, and that tensors need, run before all other kernels
  *   delayed  an op whose users all need something later waits for it (fuse_order.c)
+ *   barriers an op that reads a value through one joins no kernel before those that the barrier waits for
  *   guarded  an op that only assigns under predicate p depend on runs where p is known, in kernels that p skips
  * Nothing is computed twice except copied ops and values that cost less to recompute than to keep (fuse_memory.c).
  * Without fusion every op that is not copied is a kernel.
@@ -43,12 +45,13 @@ static void look_through_casts(const Fuse *z, Op *o) {
 /* Marks what operand |i| of |o| needs in memory: of a product the operand itself; else the value that it is a view
  * or an exact widening of. */
 static void mark_operand(const Fuse *z, const Op *o, int i, bool *in_memory) {
-    if (!ir_reads_memory(z->f, o, i) || z->strided[o->in[i].id]) return;
-    if (o->n_out && z->strided[o->out[0].id]) { /* read at strides by a product */
+    if (z->strided[o->in[i].id]) return;
+    if (o->n_out && z->strided[o->out[0].id]) { /* read at strides by a product or attention, be it a view */
         in_memory[o->in[i].id] = z->product_reads[o->in[i].id] = true;
         return;
     }
-    in_memory[ir_is_product(o) ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
+    if (!ir_reads_memory(z->f, o, i)) return;
+    in_memory[ir_is_product(o) || ir_is_attention(o) ? o->in[i].id : ir_memory_source(z->f, o->in[i]).id] = true;
 }
 
 /* By value id: whether a result or an op that is not a product reads it. */
@@ -87,7 +90,7 @@ static void find_copied(Fuse *z) {
         in_memory[o->pred.id] = true;
         for (int n = 0; n < o->n_in; n++) {
             mark_operand(z, o, n, in_memory);
-            if (ir_is_product(o)) z->product_reads[o->in[n].id] = true;
+            if (ir_is_product(o) || ir_is_attention(o)) z->product_reads[o->in[n].id] = true;
         }
     }
     const bool *read_elsewhere = find_read_elsewhere(z), *elements_read = find_elements_read(z);
@@ -111,7 +114,9 @@ static void find_users(Fuse *z) {
         fuse_edit(z, o)->position = i;
         for (int n = 0; n < o->n_in; n++) {
             Op *def = fuse_maker(z, o->in[n], false);
-            if (def) fuse_edit(z, def)->last_user = i;
+            if (!def) continue;
+            fuse_edit(z, def)->last_user = i;
+            if (ir_op_info[o->code].flags & REDUCE) fuse_edit(z, def)->folded = true;
         }
     }
     for (int i = 0; i < f->results.len; i++) {
@@ -170,6 +175,7 @@ static bool join_sibling(Fuse *z, int latest, Op *o) {
 }
 
 static bool reads_no_kernel(const Fuse *z, const Op *o) {
+    if (fuse_opened_in(z, o) >= 0) return false;
     for (int i = 0; i < o->n_in; i++)
         if (ir_reads_elements(o, i) && fuse_made_in(z, o->in[i], true) >= 0) return false;
     return true;
@@ -185,9 +191,24 @@ static bool join_some_group(Fuse *z, Op *o) {
     return join_sibling(z, latest, o);
 }
 
+/* A reduction cannot be in the kernel of a product, so what is computed for it there would be one more tensor in
+ * memory: it is computed in the reduction's kernel, if what that reads instead is in memory anyway, or no larger. */
+static bool waits_for_fold(const Fuse *z, const Op *o) {
+    const Node *n = fuse_node(z, o);
+    int made = fuse_latest_input(z, o, true), latest = made > n->not_before ? made : n->not_before;
+    if (!n->for_fold || latest < 0 || fuse_group(z, latest)->kind != KERNEL_PRODUCT) return false;
+    bool kept = true;
+    for (int i = 0; i < o->n_in && !n->for_fold_alone; i++) {
+        const Op *def = fuse_maker(z, o->in[i], true);
+        if (def && fuse_node(z, def)->home == latest) kept = kept && fuse_node(z, def)->folded;
+    }
+    return kept;
+}
+
 static void place(Fuse *z, Op *o) {
-    bool joins = z->fusing && !ir_is_product(o);
-    bool waits = joins && fuse_reduction(z->f, o) == REDUCTION_NONE && reads_no_kernel(z, o);
+    bool joins = z->fusing && !ir_is_product(o) && !ir_is_attention(o);
+    bool waits = joins && fuse_reduction(z->f, o) == REDUCTION_NONE;
+    waits = waits && (reads_no_kernel(z, o) || waits_for_fold(z, o));
     if (waits && fuse_depth(z, o) < FUSE_MAX_DEPTH) fuse_set_pending(z, o);
     else if (!joins || !join_some_group(z, o)) fuse_append(z, fuse_open(z, o), o);
 }
@@ -296,9 +317,12 @@ static void write_kernels(Fuse *z) {
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void fuse_func(Func *f, bool fusing) {
+    const Op **barriers = fuse_take_barriers(f);
+    fuse_cancel_moves(f, barriers);
     fuse_pack_batches(f);
+    fuse_pack_windows(f);
     fuse_move_batch_results(f);
-    Fuse z = fuse_new(f, fusing);
+    Fuse z = fuse_new(f, fusing, barriers);
     fuse_find_strided(&z);
     find_copied(&z);
     find_users(&z);
@@ -322,8 +346,24 @@ static void fuse_func(Func *f, bool fusing) {
     write_kernels(&z);
 }
 
+/* IR at stage lower has attention as the target that it was made for wants it. */
+static bool check_attention(PassContext *c, const Func *f) {
+    for (int i = 0; i < f->body.len && !target_of(c->m)->attends; i++) {
+        const Op *o = ir_op_at(f, i);
+        if (!ir_is_attention(o)) continue;
+        diag_help(c->diags,
+                  diag_error(c->diags, (Loc){0}, "%s: %s: the target %s has no kernel for attention in one piece",
+                             f->name, o->path ? o->path : ir_op_info[o->code].name, target_of(c->m)->name),
+                  "go on from stage simplify or before, or for the target that it was lowered for");
+        return false;
+    }
+    return true;
+}
+
 bool pass_fuse(PassContext *c) {
     target_set(c->m, c->options->target ? c->options->target : targets[0]);
+    for (int i = 0; i < c->m->funcs.len; i++)
+        if (!check_attention(c, c->m->funcs.data[i])) return false;
     for (int i = 0; i < c->m->funcs.len; i++) fuse_func(c->m->funcs.data[i], !c->options->no_fuse);
     return true;
 }

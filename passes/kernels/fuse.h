@@ -1,9 +1,11 @@
 /* fuse.h: what the files of the fuse pass share.  docs/design/fuse.md explains the pass with an example.
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
- *   fuse_batch.c     batched products, and what they read at strides
+ *   fuse_moves.c     movement that together does nothing
+ *   fuse_weights.c   convolutions with groups; weights that conv_data reads transposed
+ *   fuse_batch.c     batched products and attention, and what they read at strides
  *   fuse_batch_result.c  what moves their results
- *   fuse_order.c     when ops run: before all other kernels, or as late as their users allow
+ *   fuse_order.c     when ops run: before all other kernels, as late as their users allow, or after a barrier
  *   fuse_memory.c    values that are recomputed, or made where they are read, instead of being kept in memory
  *   fuse_place.c     adding an op to a group, with the pending ops that it needs; assigns, which come last
  *   fuse_legality.c  which ops a kernel of each kind accepts
@@ -55,18 +57,23 @@ enum {
 /* What fuse knows about one op. */
 typedef struct Node {
     /* Found before the walk (fuse.c). */
-    bool copied;   /* the op costs nothing, so every group that reads its result computes it itself */
-    Val source;    /* of a copied op: its operand in the original function, before copies replaced it; NO_VAL: none */
+    bool copied; /* the op costs nothing, so every group that reads its result computes it itself */
+    Val source;  /* of a copied op: its operand in the original function, before copies replaced it; NO_VAL: none */
+    const Op *barrier; /* the last that it reads a value through: it waits for the others; NULL: none */
     Val guard;     /* the predicate shared by all assigns that depend on the op; NO_VAL: it must always be computed */
     int position;  /* index in the original body */
     int last_user; /* greatest position of a reader, seen through copied ops; body length for a result */
+
+    bool folded; /* a reduction reads the op's result, seen through copied ops */
 
     int walk;  /* the last walk over pending operands that has been here (fuse_place.c) */
     int depth; /* of a pending op: how many in a row end here, all of which its user brings along */
 
     /* Found when the walk reaches the op's region (fuse_order.c). */
     int not_before; /* the earliest group that it may join: every user needs something that this group makes; -1: any */
-    int meeting_group; /* the latest group that its users in the region need besides this op; -1: none */
+    int meeting_group;   /* the latest group that its users in the region need besides this op; -1: none */
+    bool for_fold;       /* every user in the region is a reduction, or needs the result of one */
+    bool for_fold_alone; /* every user is a reduction */
 
     /* Where it is; written by fuse_state.c alone. */
     int home;     /* index of its group, or NOWHERE, or PENDING */
@@ -88,10 +95,10 @@ typedef struct Fuse {
     Arena *a;
     bool fusing;         /* false: every op is a kernel of its own */
     bool *product_reads; /* by value id of the original function: an operand of a product */
-    bool *strided;       /* by value id of the original function: batched products read its source at strides */
-    Ints *readers;       /* by value id of the original function: the groups that read it, in order */
-    int value_count;     /* values of the original function */
-    int walks;           /* over pending operands, so far */
+    bool *strided; /* by value id of the original function: batched products or attention read its source at strides */
+    Ints *readers; /* by value id of the original function: the groups that read it, in order */
+    int value_count; /* values of the original function */
+    int walks;       /* over pending operands, so far */
 
     /* Written by fuse_state.c alone. */
     VEC(Group) groups;
@@ -101,7 +108,8 @@ typedef struct Fuse {
 
 /* ---- fuse_state.c: reading -------------------------------------------------------------------------------------- */
 
-Fuse fuse_new(Func *f, bool fusing);
+/* |barriers|: by op id, as fuse_take_barriers gives them. */
+Fuse fuse_new(Func *f, bool fusing, const Op **barriers);
 const Group *fuse_group(const Fuse *z, int g);
 int fuse_group_count(const Fuse *z);
 Op *fuse_group_op(const Fuse *z, int g, int i);
@@ -117,8 +125,10 @@ Op *fuse_maker(const Fuse *z, Val v, bool data);
 /* The group that makes |v|, seen through copied ops, or -1 if every kernel can read it (inputs, states, results of
  * early groups).  Of a pending op: the latest group that it needs. */
 int fuse_made_in(const Fuse *z, Val v, bool data);
-/* The latest group among those that make the operands and the guard of |o|; |data|: operands that only give a shape do
- * not count. */
+/* The latest group that the op's barrier waits for; -1: none. */
+int fuse_opened_in(const Fuse *z, const Op *o);
+/* The latest group among those that make the operands and the guard of |o|, or that its barrier waits for; |data|:
+ * operands that only give a shape do not count. */
 int fuse_latest_input(const Fuse *z, const Op *o, bool data);
 /* The memo of fuse_fits; false: nothing is known since the last change. */
 bool fuse_recall_fit(const Fuse *z, int g, const Op *o, bool *fits);
@@ -181,10 +191,17 @@ void fuse_flush(Fuse *z, Op *o);
 /* Gives what is still pending a kernel, then places the assigns. */
 void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 
+/* ---- fuse_moves.c ----------------------------------------------------------------------------------------------- */
+
+/* Before all else: values that movement has brought back to where they were. */
+void fuse_cancel_moves(Func *f, const Op **barriers);
+
 /* ---- fuse_batch.c ----------------------------------------------------------------------------------------------- */
 
 /* Before fuse_new: which batched products are products of the runtime's. */
 void fuse_pack_batches(Func *f);
+/* fuse_weights.c.  Which convolutions with groups are products; conv_data reads the weights of conv. */
+void fuse_pack_windows(Func *f);
 /* fuse_batch_result.c.  Then: what moves their results goes into them. */
 void fuse_move_batch_results(Func *f);
 /* Sets Fuse.strided. */
@@ -192,6 +209,8 @@ void fuse_find_strided(Fuse *z);
 
 /* ---- fuse_order.c ----------------------------------------------------------------------------------------------- */
 
+/* Takes the barriers off the function; by op id, the last that the op reads a value through, or NULL. */
+const Op **fuse_take_barriers(Func *f);
 /* Places what runs before all other kernels. */
 void fuse_hoist(Fuse *z);
 /* Sets not_before and meeting_group of the ops of the region that starts at body[at]; their operands from other regions

@@ -1,11 +1,11 @@
-/* fuse_batch.c: batched products, on a target that reads their operands at strides.
+/* fuse_batch.c: batched products and attention, on a target that reads their operands at strides.
  *
  *     %r = reshape(%x) : f32[N, T, 4, 24]                kernel k03 product {
  *     %q = permute(%r; dims = (0, 2, 1, 3))         =>     %r, %q                      read where %x is
  *     %s = batch_contract(%q, %k; tb = true)               %s = batch_contract(%q, %k; tb = true, packed = true)
  *
- * Ops that move a value by strides alone (ir/strided.h), and that only such products read, are in each product's
- * kernel, which reads their source at these strides: they cost nothing.
+ * Ops that move a value by strides alone (ir/strided.h), and that only such products and attention read, are in the
+ * kernel of each, which reads their source at these strides: they cost nothing.
  */
 #include "passes/kernels/fuse.h"
 
@@ -27,9 +27,17 @@ void fuse_pack_batches(Func *f) {
 
 /* ---- what is read at strides ------------------------------------------------------------------------------------- */
 
-static bool is_batch(const Op *o) { return o->code == OP_batch_contract && ir_is_product(o); }
+/* How an operand may be read. */
+enum { AS_MATRIX = 1, IN_ROWS = 2, AS_MASK = 4 };
 
-/* By value id: whether something reads it that is no batched product, nor an op that moves it on for one. */
+/* Of operand |n|; 0: not at strides. */
+static int strides_of(const Func *f, const Op *o, int n) {
+    if (o->code == OP_batch_contract && ir_is_product(o)) return AS_MATRIX;
+    if (!ir_is_attention(o) || !target_attention_strides(f, o, n)) return 0;
+    return n == ir_attention_operands(f, o).mask ? AS_MASK : IN_ROWS;
+}
+
+/* By value id: whether something reads it that reads no strides, nor moves it on for what does. */
 static bool *find_read_elsewhere(const Fuse *z) {
     const Func *f = z->f;
     bool *read = arena_array(z->a, bool, f->values.len + 1);
@@ -38,19 +46,31 @@ static bool *find_read_elsewhere(const Fuse *z) {
         const Op *o = ir_op_at(f, i);
         bool moves = ir_moves_by_stride(o) && !read[o->out[0].id];
         for (int n = 0; n < o->n_in; n++)
-            if (!is_batch(o) && !(moves && n == 0)) read[o->in[n].id] = true;
+            if (!strides_of(f, o, n) && !(moves && n == 0)) read[o->in[n].id] = true;
     }
     return read;
 }
 
-/* By value id: whether a batched product reads it. */
-static bool *find_operands(const Fuse *z) {
-    bool *operand = arena_array(z->a, bool, z->f->values.len + 1);
+/* By value id: how batched products and attention read it. */
+static int *find_operands(const Fuse *z) {
+    int *operand = arena_array(z->a, int, z->f->values.len + 1);
     for (int i = 0; i < z->f->body.len; i++) {
         const Op *o = ir_op_at(z->f, i);
-        for (int n = 0; n < o->n_in && is_batch(o); n++) operand[o->in[n].id] = true;
+        for (int n = 0; n < o->n_in; n++) operand[o->in[n].id] |= strides_of(z->f, o, n);
     }
     return operand;
+}
+
+/* Whether what lies at |x| can be read in all these ways.  Attention reads rows that are dense, and a mask that may be
+ * one number for each. */
+static bool fits_readers(const Strided *x, int readers) {
+    bool transposed;
+    Dim pitch;
+    const Dim last = x->shape.rank ? x->stride[x->shape.rank - 1] : dim_const(1);
+    const bool dense = dim_is_one(last), one = !last.n && !last.mul;
+    if (readers & AS_MATRIX && !ir_strided_matrix(x, &transposed, &pitch)) return false;
+    if (readers & IN_ROWS && !dense) return false;
+    return !(readers & AS_MASK) || dense || one;
 }
 
 /* Weights have copies of their own for products (weight_copies.c). */
@@ -65,7 +85,7 @@ static bool is_of_state(const Func *f, Val v) {
 
 /* The strides of each value that nothing else reads, as far as there are any; false: an op that cannot move its operand
  * by strides reads such a value, which |elsewhere| knows now. */
-static bool find_strides(Fuse *z, Strided *at, bool *elsewhere, const bool *operand) {
+static bool find_strides(Fuse *z, Strided *at, bool *elsewhere, const int *operand) {
     const Func *f = z->f;
     bool stable = true;
     for (int i = 0; i < f->body.len; i++) {
@@ -73,11 +93,9 @@ static bool find_strides(Fuse *z, Strided *at, bool *elsewhere, const bool *oper
         if (!ir_moves_by_stride(o)) continue;
         Strided dense, *x = &at[o->out[0].id];
         Val from = o->in[0];
-        bool transposed, moved = z->strided[from.id], *is = &z->strided[o->out[0].id];
-        Dim pitch;
+        bool moved = z->strided[from.id], *is = &z->strided[o->out[0].id];
         *is = !elsewhere[o->out[0].id] && (moved || (!is_of_state(f, from) && ir_strided_dense(f, from, &dense))) &&
-              ir_strided_result(f, o, moved ? &at[from.id] : &dense, x) &&
-              (!operand[o->out[0].id] || ir_strided_matrix(x, &transposed, &pitch));
+              ir_strided_result(f, o, moved ? &at[from.id] : &dense, x) && fits_readers(x, operand[o->out[0].id]);
         if (*is || !moved) continue;
         elsewhere[from.id] = true;
         stable = false;
@@ -90,7 +108,8 @@ void fuse_find_strided(Fuse *z) {
     z->strided = arena_array(z->a, bool, f->values.len + 1);
     if (!z->fusing || !target_of(f->module)->reads_strides) return;
     Strided *at = arena_array(z->a, Strided, f->values.len + 1);
-    bool *elsewhere = find_read_elsewhere(z), *operand = find_operands(z);
+    bool *elsewhere = find_read_elsewhere(z);
+    const int *operand = find_operands(z);
     while (!find_strides(z, at, elsewhere, operand)) {
     }
 }

@@ -9,7 +9,7 @@ static bool matrix_is(const Func *f, Val v, Dim rows, Dim cols) {
 static bool is_elementwise(const Op *o) { return ir_op_info[o->code].flags & ELEMENTWISE && o->n_out == 1; }
 
 static bool is_move(const Func *f, const Op *o) {
-    return !ir_is_product(o) && o->code != OP_scatter && o->n_in && ir_reads_memory(f, o, 0);
+    return !ir_is_product(o) && !ir_is_attention(o) && o->code != OP_scatter && o->n_in && ir_reads_memory(f, o, 0);
 }
 
 bool fuse_is_scalar(const Func *f, const Op *o) {
@@ -51,6 +51,7 @@ Group fuse_group_for(const Func *f, const Op *o) {
     if (reduction == REDUCTION_COLUMN) g.segment = segment_of(f, o);
     if (ir_is_product(o)) g.kind = KERNEL_PRODUCT;
     else if (o->code == OP_scatter) g.kind = KERNEL_SCATTER;
+    else if (ir_is_attention(o)) g.kind = KERNEL_ATTENTION;
     else if (!ir_shape(f, space)->rank && fuse_is_scalar(f, o)) g.kind = KERNEL_SCALAR;
     shape_matrix(ir_shape(f, space), &g.rows, &g.cols);
     return g;
@@ -155,16 +156,20 @@ static bool scalar_accepts(const Fuse *z, int g, const Op *o) {
     return fuse_is_scalar(z->f, o);
 }
 
-static bool scatter_accepts(const Fuse *z, int g, const Op *o) {
+/* Of scatter and attention. */
+static bool nothing_accepts(const Fuse *z, int g, const Op *o) {
     (void)z, (void)g, (void)o;
     return false; /* a kernel of its own */
 }
 
 typedef bool (*Accepts)(const Fuse *z, int g, const Op *o);
 static const Accepts accepts[] = {
-    [KERNEL_PRODUCT] = tile_accepts,  [KERNEL_TILE] = tile_accepts,     [KERNEL_ROW] = row_accepts,
-    [KERNEL_COLUMN] = column_accepts, [KERNEL_SCALAR] = scalar_accepts, [KERNEL_SCATTER] = scatter_accepts,
+    [KERNEL_PRODUCT] = tile_accepts,      [KERNEL_TILE] = tile_accepts,     [KERNEL_ROW] = row_accepts,
+    [KERNEL_COLUMN] = column_accepts,     [KERNEL_SCALAR] = scalar_accepts, [KERNEL_SCATTER] = nothing_accepts,
+    [KERNEL_ATTENTION] = nothing_accepts,
 };
+
+static bool takes_nothing(const Group *g) { return g->kind == KERNEL_SCATTER || g->kind == KERNEL_ATTENTION; }
 
 /* ---- questions -------------------------------------------------------------------------------------------------- */
 
@@ -187,13 +192,13 @@ static bool is_left_to_batch(const Fuse *z, const Group *group, const Op *o) {
 
 bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     const Group *group = fuse_group(z, g);
-    if (ir_is_product(o) || o->code == OP_scatter) return false;
+    if (ir_is_product(o) || o->code == OP_scatter || ir_is_attention(o)) return false;
     if (group->ops.len + fuse_depth(z, o) >= FUSE_MAX_OPS) return false;
     if (reads_own_flag(z, g, o) || is_left_to_batch(z, group, o)) return false;
     bool in_registers = group->kind == KERNEL_COLUMN && ir_is_segment_expand(z->f, o, group->segment);
     if (is_move(z->f, o) && !in_registers) return accepts_move(z, g, o);
     if (fuse_reduction(z->f, o) == REDUCTION_FLAG)
-        return group->kind != KERNEL_SCALAR && group->kind != KERNEL_SCATTER && is_in_space(z->f, group, o->in[0]);
+        return group->kind != KERNEL_SCALAR && !takes_nothing(group) && is_in_space(z->f, group, o->in[0]);
     return accepts[group->kind](z, g, o);
 }
 
@@ -212,7 +217,7 @@ bool fuse_accepts_assign(const Fuse *z, int g, Val value) {
     if (scalar || group->kind == KERNEL_SCALAR)
         return scalar && (group->kind == KERNEL_SCALAR || (group->kind == KERNEL_COLUMN && dim_is_one(group->cols)));
     if (group->kind == KERNEL_COLUMN) return is_per_segment(z->f, group, value);
-    return group->kind != KERNEL_SCATTER && is_in_space(z->f, group, value);
+    return !takes_nothing(group) && is_in_space(z->f, group, value);
 }
 
 static bool keeps_for_product(const Fuse *z, const Group *group) {

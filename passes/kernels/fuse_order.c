@@ -1,4 +1,4 @@
-/* fuse_order.c: when ops run: before all other kernels, or as late as their users allow.
+/* fuse_order.c: when ops run: before all other kernels, as late as their users allow, or after a barrier.
  *
  * Early: ops that depend on nothing that other kernels make, and that tensors need.
  *
@@ -11,8 +11,43 @@
  *
  *   %m = lt(%zero, %y)         %y is an activation, kept anyway; the mask would be one more tensor
  *   %d = select(%m, %dy, ..)   so lt waits for the kernel that makes %dy, and %m stays in a register
+ *
+ * Barriers: what reads %b = barrier(%x, %dy) reads %x, in a kernel after the one that makes %dy.  The order of kernels
+ * says that from here on, so the barriers go.
  */
 #include "passes/kernels/fuse.h"
+
+/* ---- barriers ---------------------------------------------------------------------------------------------------- */
+
+static const Op *barrier_of(const Func *f, Val v) {
+    const Op *o = ir_def(f, v);
+    return o && o->code == OP_barrier ? o : NULL;
+}
+
+/* Barriers come in the order in which they open: the one with the greatest id is the last. */
+static void read_through(const Func *f, Op *o, const Op **last) {
+    for (int i = 0; i < o->n_in; i++)
+        for (const Op *b = barrier_of(f, o->in[i]); b; b = barrier_of(f, o->in[i])) {
+            if (ir_reads_elements(o, i) && (!*last || b->id.id > (*last)->id.id)) *last = b;
+            o->in[i] = b->in[0];
+        }
+    for (const Op *b = barrier_of(f, o->pred); b; b = barrier_of(f, o->pred)) o->pred = b->in[0];
+}
+
+const Op **fuse_take_barriers(Func *f) {
+    const Op **last = arena_array(f->module->arena, const Op *, f->ops.len + 1);
+    int kept = 0;
+    for (int i = 0; i < f->body.len; i++) {
+        Op *o = ir_op_at(f, i);
+        read_through(f, o, &last[o->id.id]);
+        if (o->code != OP_barrier) f->body.data[kept++] = o->id;
+    }
+    f->body.len = kept;
+    for (int i = 0; i < f->results.len; i++)
+        for (const Op *b = barrier_of(f, f->results.data[i].value); b; b = barrier_of(f, f->results.data[i].value))
+            f->results.data[i].value = b->in[0];
+    return last;
+}
 
 /* ---- early ------------------------------------------------------------------------------------------------------- */
 
@@ -45,6 +80,7 @@ static bool is_small(const Early *e, const Op *o) {
     if (o->code == OP_const) return true;
     bool small =
         ir_op_info[o->code].flags & ELEMENTWISE && !(ir_op_info[o->code].flags & (RANDOM | EFFECT)) && o->n_out == 1;
+    small = small && !fuse_node(e->z, o)->barrier;
     if (small && ir_shape(f, o->out[0])->rank > 1) return false;
     for (int n = 0; n < o->n_in && small; n++)
         small = !ir_reads_elements(o, n) ||
@@ -86,7 +122,7 @@ static void hoist_scalar(Early *e, Op *o) {
 
 static bool can_be_early(const Early *e, const Op *o) {
     const Func *f = e->z->f;
-    bool can = fuse_is_scalar(f, o) && o->n_out;
+    bool can = fuse_is_scalar(f, o) && o->n_out && !fuse_node(e->z, o)->barrier;
     for (int n = 0; n < o->n_in && can; n++) can = !ir_def(f, o->in[n]) || e->ready[o->in[n].id];
     return can;
 }
@@ -142,7 +178,7 @@ static void find_bounds(const Fuse *z, Run *run) {
     for (int i = run->from; i < run->to; i++) {
         const Op *o = ir_op(z->f, run->body[i]);
         int *bound = &run->bound[i - run->from];
-        *bound = -1;
+        *bound = fuse_opened_in(z, o);
         for (int n = 0; n < o->n_in; n++) {
             if (!ir_reads_elements(o, n)) continue;
             int inside = position_of(z, run, o->in[n]);
@@ -154,6 +190,35 @@ static void find_bounds(const Fuse *z, Run *run) {
 
 static bool is_small_result(const Fuse *z, const Op *o) {
     return fuse_reduction(z->f, o) != REDUCTION_NONE || (o->n_out && !ir_shape(z->f, o->out[0])->rank);
+}
+
+/* An op is for folds where each of its users is a reduction, needs the result of one of the region, or is for folds. */
+static void find_folds(Fuse *z, const Run *run) {
+    int count = run->to - run->from;
+    bool *after = arena_array(z->a, bool, count), *other = arena_array(z->a, bool, count);
+    bool *others = arena_array(z->a, bool, count), *used = arena_array(z->a, bool, count);
+    for (int i = 0; i < count; i++) {
+        const Op *o = ir_op(z->f, run->body[run->from + i]);
+        for (int n = 0; n < o->n_in; n++) {
+            int inside = position_of(z, run, o->in[n]);
+            const Op *def = inside >= 0 ? ir_op(z->f, run->body[run->from + inside]) : NULL;
+            after[i] = after[i] || (def && (after[inside] || ir_op_info[def->code].flags & REDUCE));
+        }
+    }
+    for (int i = count - 1; i >= 0; i--) {
+        const Op *o = ir_op(z->f, run->body[run->from + i]);
+        bool fold = ir_op_info[o->code].flags & REDUCE, outside = fuse_node(z, o)->last_user >= run->to;
+        Node *node = fuse_edit(z, o);
+        node->for_fold = used[i] && !other[i] && !outside && !fold && ir_op_info[o->code].flags & ELEMENTWISE;
+        node->for_fold_alone = node->for_fold && !others[i];
+        for (int n = 0; n < o->n_in; n++) {
+            int inside = ir_reads_elements(o, n) ? position_of(z, run, o->in[n]) : -1;
+            if (inside < 0) continue;
+            used[inside] = true;
+            other[inside] = other[inside] || !(fold || after[i] || node->for_fold);
+            others[inside] = others[inside] || !fold;
+        }
+    }
 }
 
 /* From the last op to the first: an op waits as long as the user that waits least. */
@@ -182,5 +247,6 @@ void fuse_delay(Fuse *z, const OpId *body, int count, int at) {
     run.until = arena_array(z->a, int, run.to - run.from);
     for (int i = 0; i < run.to - run.from; i++) run.until[i] = NOBODY;
     find_bounds(z, &run);
+    find_folds(z, &run);
     find_delays(z, &run);
 }

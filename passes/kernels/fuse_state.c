@@ -54,6 +54,16 @@ int fuse_made_in(const Fuse *z, Val v, bool data) {
     return n->made.group;
 }
 
+int fuse_opened_in(const Fuse *z, const Op *o) {
+    const Op *barrier = node(z, o)->barrier;
+    int latest = -1;
+    for (int i = 1; barrier && i < barrier->n_in; i++) {
+        int made = fuse_made_in(z, barrier->in[i], true);
+        if (made > latest) latest = made;
+    }
+    return latest;
+}
+
 int fuse_latest_input(const Fuse *z, const Op *o, bool data) {
     Val guard = node(z, o)->guard;
     int latest = guard.id ? fuse_made_in(z, guard, true) : -1;
@@ -61,7 +71,8 @@ int fuse_latest_input(const Fuse *z, const Op *o, bool data) {
         int made = data && !ir_reads_elements(o, i) ? -1 : fuse_made_in(z, o->in[i], data);
         if (made > latest) latest = made;
     }
-    return latest;
+    int opened = fuse_opened_in(z, o);
+    return opened > latest ? opened : latest;
 }
 
 bool fuse_recall_fit(const Fuse *z, int g, const Op *o, bool *fits) {
@@ -83,12 +94,15 @@ static void add_node(Fuse *z, int home) {
     vec_push(z->a, &z->nodes, ((Node){.home = home, .not_before = -1, .meeting_group = -1}));
 }
 
-Fuse fuse_new(Func *f, bool fusing) {
+Fuse fuse_new(Func *f, bool fusing, const Op **barriers) {
     Arena *a = f->module->arena;
     Fuse z = {.f = f, .a = a, .fusing = fusing, .value_count = f->values.len, .change = 1}; /* memos start at 0 */
     z.readers = arena_array(a, Ints, f->values.len + 1);
     z.product_reads = arena_array(a, bool, f->values.len + 1);
-    for (int i = 0; i < f->ops.len; i++) add_node(&z, NOWHERE);
+    for (int i = 0; i < f->ops.len; i++) {
+        add_node(&z, NOWHERE);
+        z.nodes.data[i].barrier = barriers[i];
+    }
     return z;
 }
 

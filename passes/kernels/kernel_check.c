@@ -41,12 +41,17 @@ static bool is_read_on_load(const Check *x, const Op *o) {
     for (int i = 0; i < k->count; i++) {
         const Op *p = ir_op_at(x->f, k->first + i);
         if (p->id.id == o->id.id) return true;
-        if (ir_is_product(p)) return false;
+        if (ir_is_product(p) || ir_is_attention(p)) return false;
     }
     return false;
 }
 
-/* The operand of a product, before what the kernel does as it loads it. */
+static bool loads(const Check *x) {
+    const KernelKind kind = x->f->kernels.data[x->k]->kind;
+    return kind == KERNEL_PRODUCT || kind == KERNEL_ATTENTION;
+}
+
+/* The operand of a product or of attention, before what the kernel does as it loads it. */
 static Val loaded_from(const Check *x, Val v) {
     for (const Op *o = ir_def(x->f, v); o && x->maker[v.id] == x->k && is_read_on_load(x, o); o = ir_def(x->f, v))
         v = o->in[0];
@@ -55,11 +60,11 @@ static Val loaded_from(const Check *x, Val v) {
 
 static bool is_copy(const Check *x, const Op *o) {
     return o->code == OP_const || o->code == OP_iota || o->code == OP_extent || is_widening(x->f, o) ||
-           ir_is_view(x->f, o) || (x->f->kernels.data[x->k]->kind == KERNEL_PRODUCT && is_read_on_load(x, o));
+           ir_is_view(x->f, o) || (loads(x) && is_read_on_load(x, o));
 }
 
 static bool is_move(const Check *x, const Op *o) {
-    return o->n_in && ir_reads_memory(x->f, o, 0) && !ir_is_product(o) && o->code != OP_scatter;
+    return o->n_in && ir_reads_memory(x->f, o, 0) && !ir_is_product(o) && !ir_is_attention(o) && o->code != OP_scatter;
 }
 
 /* One number per segment and column. */
@@ -121,10 +126,16 @@ static bool fits_scatter(Check *x, const Op *o) {
     return o->code == OP_scatter;
 }
 
+static bool fits_attention(Check *x, const Op *o) {
+    (void)x;
+    return ir_is_attention(o);
+}
+
 typedef bool (*Fits)(Check *x, const Op *o);
 static const Fits fits[] = {
-    [KERNEL_PRODUCT] = fits_product, [KERNEL_TILE] = fits_tile,     [KERNEL_ROW] = fits_row,
-    [KERNEL_COLUMN] = fits_column,   [KERNEL_SCALAR] = fits_scalar, [KERNEL_SCATTER] = fits_scatter,
+    [KERNEL_PRODUCT] = fits_product,     [KERNEL_TILE] = fits_tile,     [KERNEL_ROW] = fits_row,
+    [KERNEL_COLUMN] = fits_column,       [KERNEL_SCALAR] = fits_scalar, [KERNEL_SCATTER] = fits_scatter,
+    [KERNEL_ATTENTION] = fits_attention,
 };
 
 /* ---- the space of a kernel: of its product, of what it reduces, or of its first elementwise op ------------------ */
@@ -137,6 +148,7 @@ static Val space_of(const Check *x, const Kernel *k) {
         bool reduces = ir_op_info[o->code].flags & REDUCE && o->code != OP_reduce_or;
         if (ir_is_product(o)) return o->out[0];
         if (o->code == OP_scatter) return o->in[0];
+        if (ir_is_attention(o)) return o->out[0];
         if (reduces && (k->kind == KERNEL_ROW || k->kind == KERNEL_COLUMN)) return o->in[0];
         if (o->code == OP_assign && !space.id) space = o->in[1];
         if (o->code == OP_reduce_or && !space.id) space = o->in[0];
@@ -182,8 +194,9 @@ static void check_inputs(Check *x, const Op *o) {
         if (!def || !ir_reads_elements(o, i)) continue;
         bool free_op = def->code == OP_const || def->code == OP_iota || def->code == OP_extent;
         if (is_own(x, o->in[i]) && def->code == OP_reduce_or) fail(x, o, "reads a flag of its own kernel");
-        bool loads = x->f->kernels.data[x->k]->kind == KERNEL_PRODUCT && is_read_on_load(x, o);
-        Val source = ir_is_product(o) || loads ? loaded_from(x, o->in[i]) : ir_memory_source(x->f, o->in[i]);
+        bool on_load = loads(x) && is_read_on_load(x, o);
+        Val source = ir_is_product(o) || ir_is_attention(o) || on_load ? loaded_from(x, o->in[i])
+                                                                       : ir_memory_source(x->f, o->in[i]);
         bool memory = ir_reads_memory(x->f, o, i) && !ir_is_segment_expand(x->f, o, x->segment);
         if (memory && is_own(x, source) && !x->inlined[o->in[i].id]) fail(x, o, "its operands must be in memory");
         if (x->inlined[o->in[i].id]) check_inlined(x, o, o->in[i]);
@@ -220,6 +233,16 @@ static void check_product(Check *x, const Kernel *k) {
         if (!contracts && !operand) fail(x, o, "comes before the product");
     }
     if (!contracts) fail(x, NULL, "has no product");
+}
+
+/* The last op is attention; those before it say how it reads its operands. */
+static void check_attention(Check *x, const Kernel *k) {
+    for (int i = 0; i < k->count; i++) {
+        const Op *o = ir_op_at(x->f, k->first + i);
+        if (i + 1 < k->count && !is_read_on_load(x, o))
+            fail(x, o, "is beside attention, which has a kernel of its own");
+    }
+    if (!k->count || !ir_is_attention(ir_op_at(x->f, k->first + k->count - 1))) fail(x, NULL, "has no attention");
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
@@ -269,6 +292,7 @@ const char *kernel_check(const Func *f) {
         x.segment = k->segment;
         if (space.id) shape_matrix(ir_shape(f, space), &x.rows, &x.cols);
         if (k->kind == KERNEL_PRODUCT) check_product(&x, k);
+        if (k->kind == KERNEL_ATTENTION) check_attention(&x, k);
         for (int i = 0; i < k->count; i++) check_op(&x, k, ir_op_at(f, k->first + i));
         if (k->pred.id && x.maker[k->pred.id] >= x.k) fail(&x, NULL, "runs before its predicate is known");
     }

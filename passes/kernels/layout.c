@@ -13,15 +13,19 @@
 #include "passes/kernels/layout.h"
 #include "passes/passes.h"
 
-/* By value id: whether its kernel makes one number per row or column, which it cannot store as tiles.  (Kernels with
- * segments can.)  Of a target without tiles nobody asks. */
-static const bool *find_lines(const KernelList *l) {
+/* By value id: whether its kernel makes one number per row or column, or is attention: it cannot store tiles.  (Kernels
+ * with segments can.)  Of a target without tiles nobody asks. */
+static bool *find_lines(const KernelList *l) {
     const Func *f = l->f;
     bool *lines = arena_array(f->module->arena, bool, f->values.len + 1);
     if (!target_of(f->module)->has_tiles) return lines;
     for (int i = 0; i < l->at.len; i++) {
         const KernelOps *k = &l->at.data[i];
         Val space = NO_VAL;
+        for (int j = 0; j < k->ops.len; j++) { /* which writes rows */
+            const Op *o = ir_op(f, k->ops.data[j]);
+            for (int r = 0; r < o->n_out && ir_is_attention(o); r++) lines[o->out[r].id] = true;
+        }
         if ((k->kernel->kind != KERNEL_ROW && k->kernel->kind != KERNEL_COLUMN) || k->kernel->segment) continue;
         for (int j = 0; j < k->ops.len; j++) {
             const Op *o = ir_op(f, k->ops.data[j]);
@@ -60,7 +64,8 @@ static void choose_master_layouts(Module *m, const KernelList *lists) {
         State *s = m->states.data[i];
         bool trained = s->role == STATE_PARAM || s->role == STATE_MOMENT || s->role == STATE_ACCUMULATOR;
         s->storage = plain_storage(s->dtype);
-        s->layout = trained && s->shape.rank == 2 && has_tiles && !lines[i] ? LAYOUT_PANELS : LAYOUT_ROWS;
+        bool matrix = s->shape.rank == 2 || s->hwio;
+        s->layout = trained && matrix && has_tiles && !lines[i] ? LAYOUT_PANELS : LAYOUT_ROWS;
     }
 }
 
@@ -112,17 +117,30 @@ static Val *find_source(const Func *f, const KernelOps *k, const Op *product, in
     return from;
 }
 
+/* Attention writes rows: what a product reads is a copy, and from there on everything else reads that, too. */
+static void read_copy(KernelList *l, int from, Val v, Val copy) {
+    const Op *maker = ir_def(l->f, v);
+    if (!maker || !ir_is_attention(maker)) return;
+    for (int i = from; i < l->at.len; i++)
+        for (int j = 0; j < l->at.data[i].ops.len; j++) {
+            Op *o = ir_op(l->f, l->at.data[i].ops.data[j]);
+            for (int n = 0; n < o->n_in; n++)
+                if (o->in[n].id == v.id) o->in[n] = copy;
+        }
+}
+
 /* Makes the operands of every product available in the form that it reads. */
 static void pack_operands(KernelList *l, bool panels) {
     Func *f = l->f;
     PackVec packs = {0};
-    const bool *lines = find_lines(l);
+    bool *lines = find_lines(l);
     const int known = f->values.len;
     for (int i = 0; i < l->at.len; i++)
         for (int j = 0; j < l->at.data[i].ops.len; j++) {
             Op *o = ir_op(f, l->at.data[i].ops.data[j]);
-            for (int n = 0; ir_is_product(o) && n < 2; n++) {
-                Form form = target_product_form(f, o, n);
+            for (int n = 0; n < o->n_in; n++) {
+                Form form;
+                if (!reads_form(f, o, n, &form)) continue;
                 Val *from = find_source(f, &l->at.data[i], o, n), v = *from;
                 if (!must_pack(f, v, form, panels, (int)v.id < known && lines[v.id])) continue;
                 /* one copy serves all forms: its kernel writes each of them */
@@ -134,6 +152,7 @@ static void pack_operands(KernelList *l, bool panels) {
                     vec_push(f->module->arena, &packs, ((Pack){v, copy, key}));
                 }
                 *from = copy;
+                read_copy(l, i, v, copy);
             }
         }
 }

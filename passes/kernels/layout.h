@@ -36,10 +36,12 @@ void make_buffers(Func *f, const Table *state_numbers, bool panels);
 void plan_buffers(Func *f);
 /* By value id: the index of the kernel that makes it, -1 for inputs and states. */
 int *kernel_makers(const Func *f);
-/* What is in memory of the operand |v| of the product of kernel |kernel|: itself, or what its kernel reads at
- * strides. */
+/* The form in which the runtime reads operand |n| of a product or of attention; false: it is none that has one. */
+bool reads_form(const Func *f, const Op *o, int n, Form *form);
+/* What is in memory of the operand |v| of the product or attention of kernel |kernel|: itself, or what its kernel reads
+ * at strides. */
 Val product_source(const Func *f, Val v, const int *maker, int kernel);
-/* Whether op |j| of the kernel only says at which strides its product reads an operand. */
+/* Whether op |j| of the kernel only says at which strides its product or attention reads an operand. */
 bool is_read_on_load(const Func *f, const Kernel *k, int j);
 
 #ifdef __cplusplus

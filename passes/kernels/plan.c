@@ -71,6 +71,13 @@ static bool reads_linearly(const Func *f, const Op *o) {
     return dim == -1 || dim == s->rank - 1;
 }
 
+bool reads_form(const Func *f, const Op *o, int n, Form *form) {
+    if (ir_is_product(o)) *form = target_product_form(f, o, n);
+    else if (ir_is_attention(o) && target_attention_strides(f, o, n)) *form = target_attention_form(f, o, n);
+    else return false;
+    return true;
+}
+
 Val product_source(const Func *f, Val v, const int *maker, int kernel) {
     for (const Op *o = ir_def(f, v); o && maker[v.id] == kernel && target_moves_on_load(f, o); o = ir_def(f, v))
         v = o->in[0];
@@ -78,8 +85,9 @@ Val product_source(const Func *f, Val v, const int *maker, int kernel) {
 }
 
 bool is_read_on_load(const Func *f, const Kernel *k, int j) {
-    if (k->kind != KERNEL_PRODUCT || !target_moves_on_load(f, ir_op_at(f, k->first + j))) return false;
-    while (j >= 0 && !ir_is_product(ir_op_at(f, k->first + j))) j--;
+    const bool loads = k->kind == KERNEL_PRODUCT || k->kind == KERNEL_ATTENTION;
+    if (!loads || !target_moves_on_load(f, ir_op_at(f, k->first + j))) return false;
+    while (j >= 0 && !ir_is_product(ir_op_at(f, k->first + j)) && !ir_is_attention(ir_op_at(f, k->first + j))) j--;
     return j < 0;
 }
 
@@ -91,10 +99,12 @@ static void collect_needs(Making *mk) {
         for (int j = 0; j < k->count; j++) {
             const Op *o = ir_op_at(f, k->first + j);
             for (int n = 0; n < o->n_in && !is_read_on_load(f, k, j); n++) {
-                Val v = ir_is_product(o) ? product_source(f, o->in[n], mk->maker, i) : o->in[n];
+                Form form;
+                bool has_form = reads_form(f, o, n, &form);
+                Val v = has_form ? product_source(f, o->in[n], mk->maker, i) : o->in[n];
                 if (reads_linearly(f, o)) mk->needs[ir_memory_source(f, o->in[n]).id].linear = true;
                 if (mk->maker[v.id] == i || !ir_reads_elements(o, n)) continue;
-                if (ir_is_product(o)) need_form(mk, v, target_product_form(f, o, n));
+                if (has_form) need_form(mk, v, form);
                 else mk->needs[o->in[n].id].elementwise = true;
             }
         }
@@ -157,7 +167,8 @@ static void make_for_value(Making *mk, Val v) {
         add_buffer(mk, BUFFER_FLAG, v, (Form){LAYOUT_ROWS, AMP_DT_BOOL});
         return;
     }
-    bool panels = mk->panels && is_matrix(&value->shape) && !n->linear && !is_narrow(&value->shape);
+    bool panels =
+        mk->panels && is_matrix(&value->shape) && !n->linear && !is_narrow(&value->shape) && !ir_is_attention(def);
     Form plain = {panels ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(value->dtype)};
     bool gradient = n->result && n->result_kind == RESULT_GRADIENT;
     if (n->result && !gradient) add_buffer(mk, BUFFER_OUTPUT, v, output_form(value->dtype));
@@ -172,17 +183,17 @@ static void list_once(Arena *a, BufferIds *ids, uint32_t id) {
     vec_push(a, ids, id);
 }
 
-/* The buffer of |v| from which a product or elementwise code reads the operand. */
+/* The buffer of |v| from which a product, attention or elementwise code reads the operand. */
 static uint32_t pick(const Making *mk, const Op *o, int operand, Val v) {
     const Func *f = mk->f;
     const BufferIds *ids = &mk->made[v.id];
-    bool product = ir_is_product(o);
-    Form form = product ? target_product_form(f, o, operand) : (Form){0};
+    Form form;
+    bool has_form = reads_form(f, o, operand, &form);
     for (int i = 0; i < ids->len; i++) {
         const Buffer *b = f->buffers.data[ids->data[i] - 1];
         Form has = {b->layout, b->storage};
         bool readable = b->layout == LAYOUT_ROWS || b->layout == LAYOUT_PANELS;
-        if (product ? form_equal(has, form) && b->kind != BUFFER_OUTPUT : readable) return ids->data[i];
+        if (has_form ? form_equal(has, form) && b->kind != BUFFER_OUTPUT : readable) return ids->data[i];
     }
     return ids->len ? ids->data[0] : 0;
 }
@@ -196,7 +207,8 @@ static void fill_kernel(Making *mk, int index) {
         const Op *o = ir_op_at(f, k->first + j);
         bool assigns = o->code == OP_assign;
         for (int n = assigns ? 1 : 0; n < o->n_in && !is_read_on_load(f, k, j); n++) {
-            Val v = ir_is_product(o) ? product_source(f, o->in[n], mk->maker, index) : o->in[n];
+            Form form;
+            Val v = reads_form(f, o, n, &form) ? product_source(f, o->in[n], mk->maker, index) : o->in[n];
             if (mk->maker[v.id] == index || !ir_reads_elements(o, n))
                 continue; /* in a register, or only its shape is read */
             make_for_value(mk, v);

@@ -101,13 +101,13 @@ static void compare(Check *x) {
 /* ---- forms: what code generation and the runtime read ------------------------------------------------------------ */
 
 static bool has_form(const Check *x, const Kernel *k, const Op *o, int operand, Val v) {
-    const bool product = ir_is_product(o);
-    const Form form = product ? target_product_form(x->f, o, operand) : (Form){0};
+    Form form;
+    if (!reads_form(x->f, o, operand, &form)) return true;
     for (int i = 0; i < k->reads.len; i++) {
         const Buffer *b = x->f->buffers.data[k->reads.data[i] - 1];
         if (b->value.id == v.id && form_equal((Form){b->layout, b->storage}, form)) return true;
     }
-    return !product;
+    return false;
 }
 
 /* Elementwise code and movement read rows and panels; products their own form. */
@@ -118,10 +118,11 @@ static void check_forms(Check *x) {
         const Kernel *k = f->kernels.data[i];
         for (int j = 0; j < k->count; j++) {
             const Op *o = ir_op_at(f, k->first + j);
-            for (int n = 0; n < o->n_in && ir_is_product(o); n++) {
+            for (int n = 0; n < o->n_in && (ir_is_product(o) || ir_is_attention(o)); n++) {
                 const Val v = product_source(f, o->in[n], maker, i);
                 if (maker[v.id] != i && !has_form(x, k, o, n, v))
-                    fail(x, "kernel %s: a product cannot read %%%s as it is stored", k->name, ir_value(f, v)->name);
+                    fail(x, "kernel %s: %s cannot read %%%s as it is stored", k->name,
+                         ir_is_product(o) ? "a product" : "attention", ir_value(f, v)->name);
             }
         }
         for (int j = 0; j < k->reads.len && k->kind != KERNEL_PRODUCT; j++) {

@@ -91,6 +91,7 @@ static Derived *derive(Derivation *d, const Chain *c, Form form) {
     Dtype t = c->count ? c->to[c->count - 1] : c->param->dtype;
     State *s = ir_state_new(d->m, name, STATE_DERIVED, t, c->param->shape);
     s->of = c->param->name;
+    s->hwio = c->param->hwio;
     s->storage = form.storage;
     s->layout = form.layout;
     s->pos = c->param->pos;
@@ -122,7 +123,8 @@ static void derive_for_elementwise(Derivation *d, const Func *f, Op *o, int i) {
     if (!find_chain(f, o->in[i], &c) || !c.count) return;
     Derived *x = find_readable(d, &c);
     if (!x) {
-        bool panels = is_matrix(&c.param->shape) && target_of(f->module)->has_tiles;
+        const Shape shape = ir_state_shape(c.param);
+        bool panels = is_matrix(&shape) && target_of(f->module)->has_tiles;
         Form form = {panels ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(c.to[c.count - 1])};
         x = derive(d, &c, form);
     }

@@ -17,7 +17,7 @@
 const LowerRow *const lower_tables[LOWER_TABLES] = {lower_activation_ops, lower_fold_ops,      lower_pair_loss_ops,
                                                     lower_attention_ops,  lower_loss_ops,      lower_move_ops,
                                                     lower_norm_ops,       lower_pointwise_ops, lower_product_ops,
-                                                    lower_reduce_ops,     lower_training_ops};
+                                                    lower_resample_ops,   lower_reduce_ops,    lower_training_ops};
 
 const LowerRow *lower_row(Opcode code) {
     for (int i = 0; i < LOWER_TABLES; i++)
@@ -66,14 +66,40 @@ static void give_results(Lowering *l, const Op *o, int known, Renames *renames) 
     }
 }
 
+/* The op that |o| is a copy of, for a checkpoint; NULL: it is none. */
+static const Original *original_of(const Lowering *l, const Op *o) {
+    const Reason *why = o->reason;
+    bool copy = why && why->rule && why->neighbour && !strcmp(why->rule, "checkpoint");
+    return copy ? table_get(&l->originals, why->neighbour) : NULL;
+}
+
+/* For copies of |o| to come; and what |o| itself is a copy of. */
+static void note_original(Lowering *l, const Op *o, const Val *given) {
+    Arena *a = l->f->module->arena;
+    const Original *of = original_of(l, o);
+    for (int r = 0; of && r < o->n_out; r++)
+        if (given[r].id && of->given[r].id) lower_mark_copy(l, given[r], of->given[r]);
+    if (of || !o->path || table_get(&l->originals, o->path)) return;
+    Original *own = arena_new(a, Original);
+    *own = (Original){l->form, arena_array(a, Val, o->n_out + 1)};
+    if (o->n_out) memcpy(own->given, given, sizeof *given * (size_t)o->n_out);
+    table_set(a, &l->originals, o->path, own);
+}
+
 static void start_op(Lowering *l, Op *o) {
     const LowerRow *row = lower_row(o->code);
+    const Original *of = original_of(l, o);
     l->op = o;
     l->given = arena_array(l->f->module->arena, Val, o->n_out + 1);
     l->wide_count = 0;
     l->rank = lower_largest_rank(l, o);
-    l->form = lower_choose_form(l, o, row ? row->form : TAKES_PLAIN);
-    for (int i = 0; i < o->n_in && l->form == FORM_PLAIN; i++) o->in[i] = lower_plain(l, o->in[i]);
+    l->form =
+        of ? of->form : lower_choose_form(l, o, row ? row->form : TAKES_PLAIN, row ? row->weights : WEIGHTS_PLAIN);
+    for (int i = 0; i < o->n_in; i++) {
+        bool turns = l->form == FORM_HWIO && row->weights == WEIGHTS_ALIKE && ir_shape(l->f, o->in[i])->rank == 4;
+        if (turns) o->in[i] = lower_hwio(l, o->in[i]);
+        else if (l->form == FORM_PLAIN) o->in[i] = lower_plain(l, o->in[i]);
+    }
 }
 
 static void lower_op(Lowering *l, Op *o, Renames *renames) {
@@ -84,6 +110,7 @@ static void lower_op(Lowering *l, Op *o, Renames *renames) {
     else lower_unsupported(l, "it has no core form");
     mark_region(l, o, from);
     give_results(l, o, known, renames);
+    note_original(l, o, l->given);
 }
 
 /* ---- ops that stay ----------------------------------------------------------------------------------------------- */
@@ -105,27 +132,34 @@ static void mark_moves(Lowering *l, const Op *o, int from) {
     }
 }
 
-/* A cast works in the form of its operand; it keeps its reason. */
+/* A cast works in the form of its operand, an assign in that of its state; it keeps its reason.  A barrier works in the
+ * form of its first operand: of the other ones only the time matters. */
 static void keep_op(Lowering *l, Op *o, OpId id) {
     Func *f = l->f;
     int from = f->body.len;
-    bool last = o->code == OP_cast && lower_is_last(l, o->in[0]);
-    for (int i = 0; i < o->n_in && !last; i++) o->in[i] = lower_plain(l, o->in[i]);
+    bool any_form = o->code == OP_cast || o->code == OP_barrier, last = any_form && lower_is_last(l, o->in[0]);
+    bool hwio = o->n_in && lower_is_hwio(l, o->in[0]);
+    for (int i = 0; i < o->n_in && !any_form; i++) o->in[i] = hwio ? lower_hwio(l, o->in[i]) : lower_plain(l, o->in[i]);
     mark_moves(l, o, from);
     vec_push(f->module->arena, &f->body, id);
+    if (o->n_out && (last || hwio)) ir_value(f, o->out[0])->shape = *ir_shape(f, o->in[0]);
+    if (o->n_out && hwio) lower_mark_hwio(l, o->out[0]);
+    note_original(l, o, o->out);
+    if (o->code == OP_barrier) lower_mark_copy(l, o->out[0], o->in[0]);
     if (!last) return;
-    ir_value(f, o->out[0])->shape = *ir_shape(f, o->in[0]);
     lower_mark_last(l, o->out[0]);
     lower_name_last(l, o->out[0], o->out[0]);
 }
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-/* What a user reads is plain. */
+/* What a user reads is plain; gradients are turned where they are read. */
 static void give_plain_results(Lowering *l) {
     Func *f = l->f;
     for (int i = 0; i < f->results.len; i++) {
         Val v = f->results.data[i].value;
+        f->results.data[i].hwio = f->results.data[i].kind == RESULT_GRADIENT && lower_is_hwio(l, v);
+        if (f->results.data[i].hwio) continue;
         const Op *maker = ir_def(f, v);
         int from = f->body.len;
         f->results.data[i].value = lower_plain(l, v);
@@ -141,6 +175,9 @@ static bool lower_func(PassContext *c, Func *f) {
     Lowering l = {.f = f, .c = c, .memos = arena_array(f->module->arena, Memo *, MEMO_SLOTS)};
     l.readers = ir_use_counts(f, f->module->arena);
     l.graph_values = f->values.len;
+    for (int i = 0; i < f->inputs.len; i++)
+        if (ir_value(f, f->inputs.data[i])->kind == VAL_STATE && ir_state_of(f, f->inputs.data[i])->hwio)
+            lower_mark_hwio(&l, f->inputs.data[i]);
     f->body.data = NULL;
     f->body.len = f->body.cap = 0;
     for (int i = 0; i < count; i++) {
@@ -156,6 +193,7 @@ static bool lower_func(PassContext *c, Func *f) {
 
 bool pass_lower(PassContext *c) {
     bool ok = true;
+    lower_turn_weights(c->m);
     for (int i = 0; i < c->m->funcs.len; i++) ok = lower_func(c, c->m->funcs.data[i]) && ok;
     return ok;
 }

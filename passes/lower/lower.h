@@ -18,8 +18,9 @@
 extern "C" {
 #endif
 
-/* How a value of the graph, [N, C, ...], lies in core IR: as it is, or with the channels last, [N, ..., C]. */
-typedef enum ChannelForm { FORM_PLAIN, FORM_LAST } ChannelForm;
+/* How a value of the graph, [N, C, ...], lies in core IR: as it is, or with the channels last, [N, ..., C]; the weight
+ * of a convolution, [O, I, KH, KW], and what is computed for it: also as [KH, KW, I, O]. */
+typedef enum ChannelForm { FORM_PLAIN, FORM_LAST, FORM_HWIO } ChannelForm;
 
 /* Which form a rule works in. */
 typedef enum FormRule {
@@ -27,6 +28,13 @@ typedef enum FormRule {
     TAKES_LAST, /* operands and results of the op's largest rank have the channels last, where that rank is 3 or more */
     TAKES_EITHER, /* whichever its operands have */
 } FormRule;
+
+/* How a rule takes weights of convolutions that lie as [KH, KW, I, O]. */
+typedef enum WeightRule {
+    WEIGHTS_PLAIN, /* not at all */
+    WEIGHTS_ALIKE, /* elementwise: all operands of rank 4 lie so, and the results */
+    WEIGHTS_EACH,  /* each operand as it lies; results are scalars */
+} WeightRule;
 
 typedef struct Memo {
     const char *key;
@@ -37,10 +45,18 @@ typedef struct Memo {
 enum { MEMO_SLOTS = 4096, MAX_WIDE = 8 };
 
 typedef struct OtherForm { /* by core value */
-    bool is_last;
-    Val other;   /* the same graph value in the other form; NO_VAL: not made yet */
+    bool is_last, is_hwio;
+    Val other;   /* the same graph value in the other form, of an HWIO one the plain form; NO_VAL: not made yet */
+    Val hwio;    /* of a plain one: likewise */
     int readers; /* of the graph values that a rule gave it for */
+    Val of;      /* of a copy that a checkpoint made: the value that it is computed again for */
+    bool asked;  /* the other form of it, or of a copy, has been made */
 } OtherForm;
+
+typedef struct Original { /* a graph op that has been lowered: a copy of it works in the same form */
+    ChannelForm form;
+    Val *given; /* core values of its results */
+} Original;
 
 typedef struct Lowering {
     Func *f;
@@ -54,7 +70,8 @@ typedef struct Lowering {
     VEC(OtherForm) forms; /* by value id; values past the end are plain */
     const int *readers;   /* by id of a graph value */
     int graph_values;
-    Memo **memos; /* values that several graph ops share, by hash */
+    Table originals; /* by path: to Original */
+    Memo **memos;    /* values that several graph ops share, by hash */
     bool failed;
 } Lowering;
 
@@ -63,6 +80,7 @@ typedef struct Lowering {
 typedef struct LowerRow {
     void (*lower)(Lowering *l);
     FormRule form;
+    WeightRule weights;
     bool stays; /* legal at both levels as it is */
 } LowerRow;
 
@@ -70,8 +88,8 @@ typedef struct LowerRow {
 extern const LowerRow lower_activation_ops[OP_COUNT], lower_fold_ops[OP_COUNT], lower_pair_loss_ops[OP_COUNT],
     lower_attention_ops[OP_COUNT], lower_loss_ops[OP_COUNT], lower_move_ops[OP_COUNT], lower_norm_ops[OP_COUNT],
     lower_pointwise_ops[OP_COUNT], lower_product_ops[OP_COUNT], lower_reduce_ops[OP_COUNT],
-    lower_training_ops[OP_COUNT];
-enum { LOWER_TABLES = 11 };
+    lower_resample_ops[OP_COUNT], lower_training_ops[OP_COUNT];
+enum { LOWER_TABLES = 12 };
 extern const LowerRow *const lower_tables[LOWER_TABLES];
 /* Of elementwise ops of both levels that are in none: the core op of the same name. */
 extern const LowerRow lower_same_op;
@@ -80,13 +98,22 @@ const LowerRow *lower_row(Opcode code); /* NULL: the op has no rule */
 /* ---- forms (lower_form.c) ---------------------------------------------------------------------------------------- */
 
 /* The form in which the graph op costs the fewest permutes. */
-ChannelForm lower_choose_form(const Lowering *l, const Op *o, FormRule rule);
+ChannelForm lower_choose_form(const Lowering *l, const Op *o, FormRule rule, WeightRule weights);
 bool lower_is_last(const Lowering *l, Val v);
+/* The core value |copy| is |of|, computed again: operands count as being in the forms in which those of the original
+ * are, or sums of the backward pass could have another order than without the checkpoint. */
+void lower_mark_copy(Lowering *l, Val copy, Val of);
 /* The core value of the same graph value in a form; emits a permute, or a reshape where that is enough, the first time.
  * Values of a rank below 3 have one form. */
 Val lower_plain(Lowering *l, Val v);
 Val lower_last(Lowering *l, Val v);
 void lower_mark_last(Lowering *l, Val v);
+bool lower_is_hwio(const Lowering *l, Val v);
+Val lower_hwio(Lowering *l, Val v);
+void lower_mark_hwio(Lowering *l, Val v);
+/* The parameters that convolutions read, and the states that go with them, lie as [KH, KW, I, O] from here on: so a
+ * tile of a weight's gradient is a tile of its master, and no step permutes a weight. */
+void lower_turn_weights(Module *m);
 /* Names v, whose channels are last, after a value of the graph. */
 void lower_name_last(Lowering *l, Val v, Val graph);
 /* Ops of the graph, and results, that read a core value. */

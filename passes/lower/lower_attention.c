@@ -1,12 +1,17 @@
-/* lower_attention.c: attention becomes products, a softmax between them, and their gradients.
+/* lower_attention.c: attention becomes attend and attend_grad where the target has kernels for them, which never store
+ * the scores; else products, a softmax between them, and their gradients.  The gradient of a mask is of the scores'
+ * size, so it is made of products everywhere.
  *
- * Scores are [..., H, T, S].  The H / G heads of queries that share a head of keys are more rows of one matrix, so keys
- * and values are never repeated, and their gradients are sums over those rows.  Products round the softmax, and the
- * gradient of the scores, to the dtype of q, k and v; all else is f32.  The backward pass makes the softmax again from
- * the scores and the logarithm of each query's sum: nothing of the scores' size is kept. */
+ * Of products: scores are [..., H, T, S].  The H / G heads of queries that share a head of keys are more rows of one
+ * matrix, so keys and values are never repeated, and their gradients are sums over those rows.  Products round the
+ * softmax, and the gradient of the scores, to the dtype of q, k and v; all else is f32.  The backward pass makes the
+ * softmax again from the scores and the logarithm of each query's sum: nothing of the scores' size is kept. */
 #include <math.h>
 
 #include "passes/lower/lower.h"
+#include "targets/target.h"
+
+enum { WIDEST_HEAD = 256, MOST_BATCH_DIMS = 6 }; /* of amp_model_attention */
 
 typedef struct Attention {
     Val q, k, v, mask; /* as they are given; mask: NO_VAL where there is none */
@@ -36,6 +41,105 @@ static Attention attention_of(Lowering *l, int first, int mask) {
     a.causal = lower_bool(l, "causal");
     a.key = ir_attr(l->op, "key")->s;
     return a;
+}
+
+/* ---- kernels of attention ---------------------------------------------------------------------------------------- */
+
+static bool is_long(const Shape *s, int from_end) { return s->d[s->rank - from_end].n; }
+
+/* A kernel of tiles takes sizes that are the same in every call, but for the leading dims. */
+static bool attends(const Lowering *l, const Attention *a) {
+    const Target *target = l->c->options->target ? l->c->options->target : targets[0];
+    const Shape *q = ir_shape(l->f, a->q), *v = ir_shape(l->f, a->v);
+    const bool split = is_long(q, 3); /* heads that depend on N are one more leading dim, of one head each */
+    return target->attends && !is_long(q, 2) && q->rank - 2 + split <= MOST_BATCH_DIMS &&
+           q->d[q->rank - 1].mul <= WIDEST_HEAD && v->d[v->rank - 1].mul <= WIDEST_HEAD;
+}
+
+/* [..., N, T, D] as [..., N, 1, T, D], where heads depend on N. */
+static Val with_heads(Lowering *l, const Attention *a, Val v) {
+    const Shape *s = ir_shape(l->f, v);
+    Shape to = *s;
+    if (!is_long(ir_shape(l->f, a->q), 3) || s->rank < 3) return v;
+    to.rank++;
+    to.d[to.rank - 1] = s->d[s->rank - 1];
+    to.d[to.rank - 2] = s->d[s->rank - 2];
+    to.d[to.rank - 3] = dim_const(1);
+    return lower_reshape(l, v, &to);
+}
+
+static Val exchange_heads(Lowering *l, Val v) {
+    const int rank = ir_shape(l->f, v)->rank;
+    Dims dims = {.count = rank};
+    for (int i = 0; i < rank; i++) dims.at[i] = i;
+    dims.at[rank - 3] = rank - 2;
+    dims.at[rank - 2] = rank - 3;
+    return lower_permute(l, v, &dims);
+}
+
+/* [..., T, H * E], in the dtype of result |i|, as that result, [..., H, T, E]. */
+static void give_heads(Lowering *l, const Attention *a, int i, Val v) {
+    const Value *result = ir_value(l->f, l->op->out[i]);
+    const Shape shape = result->shape;
+    Shape apart = shape;
+    v = lower_cast(l, v, result->dtype);
+    if (is_long(ir_shape(l->f, a->q), 3)) {
+        lower_give(l, i, lower_reshape(l, v, &shape));
+        return;
+    }
+    apart.d[apart.rank - 3] = shape.d[shape.rank - 2];
+    apart.d[apart.rank - 2] = shape.d[shape.rank - 3];
+    lower_give(l, i, exchange_heads(l, lower_reshape(l, v, &apart)));
+}
+
+/* [..., H, T, E] as [..., T, H * E] */
+static Val heads_together(Lowering *l, Val v) {
+    v = exchange_heads(l, v);
+    Shape s = *ir_shape(l->f, v);
+    dim_mul(s.d[s.rank - 2], s.d[s.rank - 1], &s.d[s.rank - 2]);
+    s.rank--;
+    return lower_reshape(l, v, &s);
+}
+
+/* Operands q, k, v, mask and counters from |in[n]| on: how many there are then. */
+static int add_mask_and_counters(Lowering *l, const Attention *a, Val *in, int n) {
+    if (a->mask.id) {
+        const bool chooses = ir_dtype(l->f, a->mask) == AMP_DT_BOOL;
+        in[n++] = with_heads(l, a, chooses ? a->mask : lower_cast(l, a->mask, AMP_DT_F32));
+    }
+    if (a->p == 0.0) return n;
+    in[n++] = lower_counter(l, COUNTER_SEED);
+    in[n++] = lower_counter(l, COUNTER_ITERATION);
+    if (l->f->module->accumulate > 1) in[n++] = lower_counter(l, COUNTER_MICRO);
+    return n;
+}
+
+static Op *attend_op(Lowering *l, const Attention *a, Opcode code, const Val *in, int n) {
+    Op *o = lower_op_of(l, code, in, n);
+    ir_attr(o, "scale")->f = a->scale;
+    ir_attr(o, "causal")->b = a->causal;
+    ir_attr(o, "p")->f = a->p;
+    ir_attr(o, "key")->s = a->p == 0.0 ? "" : a->key && *a->key ? a->key : l->op->path;
+    ir_make_results(l->f, o, AMP_DT_F32, NULL);
+    return o;
+}
+
+static void lower_to_attend(Lowering *l, const Attention *a) {
+    Val in[8] = {with_heads(l, a, a->q), with_heads(l, a, a->k), with_heads(l, a, a->v)};
+    const int n = add_mask_and_counters(l, a, in, 3);
+    const Op *o = attend_op(l, a, OP_attend, in, n);
+    give_heads(l, a, 0, o->out[0]);
+    lower_give(l, 1, lower_reshape(l, o->out[1], ir_shape(l->f, l->op->out[1])));
+}
+
+static void lower_to_attend_grad(Lowering *l, const Attention *a) {
+    Val in[11] = {with_heads(l, a, l->op->in[0]), with_heads(l, a, a->q), with_heads(l, a, a->k),
+                  with_heads(l, a, a->v)};
+    in[4] = heads_together(l, with_heads(l, a, l->op->in[4]));
+    in[5] = with_heads(l, a, l->op->in[5]);
+    const int n = add_mask_and_counters(l, a, in, 6);
+    const Op *o = attend_op(l, a, OP_attend_grad, in, n);
+    for (int i = 0; i < 3; i++) give_heads(l, a, i, o->out[i]);
 }
 
 /* ---- products of each head --------------------------------------------------------------------------------------- */
@@ -106,6 +210,10 @@ static Val instead_of(Lowering *l, Val v, double wrong, double right) {
 
 static void lower_attention(Lowering *l) {
     Attention a = attention_of(l, 0, 3);
+    if (attends(l, &a)) {
+        lower_to_attend(l, &a);
+        return;
+    }
     Val s = scores(l, &a), largest = lower_reduce_row(l, OP_reduce_max, s);
     if (a.mask.id) largest = instead_of(l, largest, -INFINITY, 0.0);
     Val e = lower_unary(l, OP_exp, lower_sub(l, s, largest)), sum = lower_reduce_row(l, OP_reduce_sum, e);
@@ -136,6 +244,10 @@ static Slopes slopes_of(Lowering *l, const Attention *a) {
 
 static void lower_attention_grad(Lowering *l) {
     Attention a = attention_of(l, 1, 6);
+    if (attends(l, &a)) {
+        lower_to_attend_grad(l, &a);
+        return;
+    }
     Slopes d = slopes_of(l, &a);
     Val ds = as_group(l, &a, factor(l, &a, lower_scaled(l, d.scores, a.scale)));
     Val w = as_group(l, &a, factor(l, &a, d.dropped));

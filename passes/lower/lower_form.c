@@ -1,6 +1,6 @@
 /* lower_form.c: the two forms of a value.  Images are [N, C, H, W] in the graph; image ops of core IR want [N, H, W,
  * C].  A value gets its other form where an op asks for it, once; elementwise ops work in the form that costs the
- * fewest permutes. */
+ * fewest permutes.  Weights of convolutions have a third one. */
 #include "passes/lower/lower.h"
 
 bool lower_is_last(const Lowering *l, Val v) { return (int)v.id < l->forms.len && l->forms.data[v.id].is_last; }
@@ -12,6 +12,21 @@ static OtherForm *entry(Lowering *l, Val v) {
 
 static bool has_other(const Lowering *l, Val v) {
     return (int)v.id < l->forms.len && l->forms.data[v.id].other.id != 0;
+}
+
+static Val original(const Lowering *l, Val v) {
+    while ((int)v.id < l->forms.len && l->forms.data[v.id].of.id) v = l->forms.data[v.id].of;
+    return v;
+}
+
+/* Whether the other form was made of the value, or of a copy of the same value. */
+static bool was_asked(const Lowering *l, Val v) {
+    Val root = original(l, v);
+    return (int)root.id < l->forms.len && l->forms.data[root.id].asked;
+}
+
+void lower_mark_copy(Lowering *l, Val copy, Val of) {
+    if (copy.id != original(l, of).id) entry(l, copy)->of = original(l, of);
 }
 
 void lower_mark_last(Lowering *l, Val v) {
@@ -102,18 +117,83 @@ static Val make_other(Lowering *l, Val v, bool last) {
     if ((int)other.id >= known) name_other(l, other, v, last);
     if (other.id == v.id) return v; /* the same elements in the same shape */
     entry(l, v)->other = other;
+    entry(l, original(l, v))->asked = true;
+    entry(l, other)->asked = true;
     entry(l, other)->is_last = last;
     entry(l, other)->other = v;
     return other;
 }
 
+static Val plain_of_hwio(Lowering *l, Val v) {
+    if (has_other(l, v)) return l->forms.data[v.id].other;
+    Val plain = lower_permute(l, v, &(Dims){.count = 4, .at = {3, 2, 0, 1}});
+    if (plain.id == v.id) return v;
+    entry(l, v)->other = plain;
+    entry(l, plain)->hwio = v;
+    return plain;
+}
+
 static Val in_form(Lowering *l, Val v, bool last) {
+    if (lower_is_hwio(l, v)) v = plain_of_hwio(l, v);
     if (ir_shape(l->f, v)->rank < 3 || lower_is_last(l, v) == last) return v;
     return has_other(l, v) ? l->forms.data[v.id].other : make_other(l, v, last);
 }
 
 Val lower_plain(Lowering *l, Val v) { return in_form(l, v, false); }
 Val lower_last(Lowering *l, Val v) { return in_form(l, v, true); }
+
+/* ---- weights of convolutions ------------------------------------------------------------------------------------- */
+
+bool lower_is_hwio(const Lowering *l, Val v) { return (int)v.id < l->forms.len && l->forms.data[v.id].is_hwio; }
+
+void lower_mark_hwio(Lowering *l, Val v) { entry(l, v)->is_hwio = true; }
+
+Val lower_hwio(Lowering *l, Val v) {
+    if (lower_is_hwio(l, v)) return v;
+    Val plain = lower_plain(l, v);
+    if (entry(l, plain)->hwio.id) return entry(l, plain)->hwio;
+    Val hwio = lower_permute(l, plain, &(Dims){.count = 4, .at = {2, 3, 1, 0}});
+    if (hwio.id == plain.id) return plain;
+    entry(l, hwio)->is_hwio = true;
+    entry(l, hwio)->other = plain;
+    entry(l, plain)->hwio = hwio;
+    return hwio;
+}
+
+/* The parameter that a graph op reads as a weight, through casts; NULL where it is none. */
+static State *weight_behind(const Func *f, const Op *o) {
+    const bool reads = o->code == OP_conv2d || o->code == OP_conv_transpose2d || o->code == OP_conv2d_input_grad;
+    if (!reads) return NULL;
+    Val v = o->in[1];
+    for (const Op *cast = ir_def(f, v); cast && cast->code == OP_cast; cast = ir_def(f, v)) v = cast->in[0];
+    State *s = ir_value(f, v)->kind == VAL_STATE ? ir_state_of(f, v) : NULL;
+    return s && s->role == STATE_PARAM && s->shape.rank == 4 ? s : NULL;
+}
+
+static void turn_followers(Module *m) {
+    for (int i = 0; i < m->states.len; i++) {
+        State *s = m->states.data[i];
+        const State *of = s->of ? ir_state_find(m, s->of) : NULL;
+        if (of && of->hwio && shape_equal(&of->shape, &s->shape)) s->hwio = true;
+    }
+}
+
+static void turn_values(Func *f) {
+    for (int i = 0; i < f->inputs.len; i++) {
+        Value *v = ir_value(f, f->inputs.data[i]);
+        if (v->kind == VAL_STATE) v->shape = ir_state_shape(ir_state_of(f, f->inputs.data[i]));
+    }
+}
+
+void lower_turn_weights(Module *m) {
+    for (int i = 0; i < m->funcs.len; i++)
+        for (int j = 0; j < m->funcs.data[i]->body.len; j++) {
+            State *s = weight_behind(m->funcs.data[i], ir_op_at(m->funcs.data[i], j));
+            if (s) s->hwio = true;
+        }
+    turn_followers(m);
+    for (int i = 0; i < m->funcs.len; i++) turn_values(m->funcs.data[i]);
+}
 
 /* ---- the form of an op ------------------------------------------------------------------------------------------- */
 
@@ -141,7 +221,7 @@ static bool last_is_cheaper(const Lowering *l, const Op *o, int rank) {
     for (int i = 0; i < o->n_in; i++) {
         const Shape *s = ir_shape(l->f, o->in[i]);
         bool last = lower_is_last(l, o->in[i]);
-        if (s->rank != rank || has_other(l, o->in[i]) || is_free(s, last)) continue;
+        if (s->rank != rank || was_asked(l, o->in[i]) || is_free(s, last)) continue;
         *(last ? &to_make_plain : &to_make_last) += 1;
     }
     return to_make_last <= to_make_plain;
@@ -153,8 +233,20 @@ static bool any_is_last(const Lowering *l, const Op *o, int rank) {
     return false;
 }
 
-ChannelForm lower_choose_form(const Lowering *l, const Op *o, FormRule rule) {
+/* Elementwise on weights, of which one lies as [KH, KW, I, O] already. */
+static bool works_on_weights(const Lowering *l, const Op *o, WeightRule rule) {
+    bool any = false, fit = true;
+    for (int i = 0; i < o->n_in; i++) {
+        const int rank = ir_shape(l->f, o->in[i])->rank;
+        any = any || lower_is_hwio(l, o->in[i]);
+        fit = fit && (rank == 0 || rank == 4 || rule == WEIGHTS_EACH);
+    }
+    return rule != WEIGHTS_PLAIN && any && fit;
+}
+
+ChannelForm lower_choose_form(const Lowering *l, const Op *o, FormRule rule, WeightRule weights) {
     int rank = lower_largest_rank(l, o);
+    if (works_on_weights(l, o, weights)) return FORM_HWIO;
     if (rule == TAKES_PLAIN || rank < 3) return FORM_PLAIN;
     if (rule == TAKES_LAST) return FORM_LAST;
     return any_is_last(l, o, rank) && last_is_cheaper(l, o, rank) ? FORM_LAST : FORM_PLAIN;
@@ -200,6 +292,7 @@ static Val aligned(Lowering *l, Val v) {
 Val lower_given(Lowering *l, int i) {
     Val v = l->op->in[i];
     int rank = ir_shape(l->f, v)->rank;
+    if (l->form == FORM_HWIO) return v; /* as start_op has made it */
     if (l->form == FORM_PLAIN) return lower_plain(l, v);
     if (rank == l->rank) return lower_last(l, v);
     return rank ? aligned(l, lower_plain(l, v)) : v;
@@ -232,11 +325,12 @@ void lower_give_as(Lowering *l, int i, Val v, ChannelForm form) {
     if (!v.id) return;
     Val given = lower_cast(l, v, ir_dtype(l->f, l->op->out[i]));
     if (form == FORM_LAST) lower_mark_last(l, given);
-    else if (lower_is_last(l, given)) given = again(l, given);
+    else if (form == FORM_HWIO) lower_mark_hwio(l, given);
+    else if (lower_is_last(l, given) || lower_is_hwio(l, given)) given = again(l, given);
     l->given[i] = given;
 }
 
 void lower_give(Lowering *l, int i, Val v) {
-    bool last = l->form == FORM_LAST && v.id && ir_shape(l->f, l->op->out[i])->rank == l->rank;
-    lower_give_as(l, i, v, last ? FORM_LAST : FORM_PLAIN);
+    bool of_rank = v.id && ir_shape(l->f, l->op->out[i])->rank == (l->form == FORM_HWIO ? 4 : l->rank);
+    lower_give_as(l, i, v, of_rank ? l->form : FORM_PLAIN);
 }

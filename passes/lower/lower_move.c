@@ -103,11 +103,19 @@ static void lower_embedding_grad(Lowering *l) {
 static void lower_detach(Lowering *l) { lower_give(l, 0, lower_given(l, 0)); }
 
 const LowerRow lower_move_ops[OP_COUNT] = {
-    [OP_reshape] = {lower_move, TAKES_EITHER},       [OP_permute] = {lower_move, TAKES_EITHER},
-    [OP_slice] = {lower_move, TAKES_EITHER},         [OP_pad] = {lower_move, TAKES_EITHER},
-    [OP_concat] = {lower_move, TAKES_EITHER},        [OP_expand] = {lower_move, TAKES_EITHER},
-    [OP_detach] = {lower_detach, TAKES_EITHER},      [OP_flatten] = {lower_flatten, TAKES_PLAIN},
-    [OP_transpose] = {lower_transpose, TAKES_PLAIN}, [OP_stack] = {lower_stack, TAKES_PLAIN},
-    [OP_full] = {lower_full, TAKES_PLAIN},           [OP_arange] = {lower_arange, TAKES_PLAIN},
-    [OP_embedding] = {lower_embedding, TAKES_PLAIN}, [OP_embedding_grad] = {lower_embedding_grad, TAKES_PLAIN},
+    [OP_reshape] = {lower_move, TAKES_EITHER},
+    [OP_permute] = {lower_move, TAKES_EITHER},
+    [OP_slice] = {lower_move, TAKES_EITHER},
+    [OP_pad] = {lower_move, TAKES_EITHER},
+    [OP_concat] = {lower_move, TAKES_EITHER},
+    [OP_expand] = {lower_move, TAKES_EITHER},
+    [OP_detach] = {lower_detach, TAKES_EITHER},
+    [OP_flatten] = {lower_flatten, TAKES_PLAIN},
+    [OP_barrier] = {lower_detach, .stays = true},
+    [OP_transpose] = {lower_transpose, TAKES_PLAIN},
+    [OP_stack] = {lower_stack, TAKES_PLAIN},
+    [OP_full] = {lower_full, TAKES_PLAIN},
+    [OP_arange] = {lower_arange, TAKES_PLAIN},
+    [OP_embedding] = {lower_embedding, TAKES_PLAIN},
+    [OP_embedding_grad] = {lower_embedding_grad, TAKES_PLAIN},
 };

@@ -169,6 +169,99 @@ static void lower_layer_norm_grad(Lowering *l) {
     lower_give(l, 2, lower_reshape(l, db, &vector));
 }
 
+/* ---- group norm: statistics of some channels of a sample --------------------------------------------------------- */
+
+/* Sums over a sample's rows come first, one for each channel, [N, 1.., C]: so nothing as large as x is moved. */
+typedef struct Groups {
+    Val x;               /* [N, rows.., C] */
+    Shape channel;       /* [N, 1.., C] */
+    int64_t count, size; /* groups, and channels of each */
+    bool rows[MAX_RANK]; /* of x */
+} Groups;
+
+static Groups groups_of(Lowering *l, Val x, int64_t count) {
+    Shape s = *ir_shape(l->f, x);
+    if (s.rank == 2) s = shape_of(3, (Dim[]){s.d[0], dim_const(1), s.d[1]});
+    Groups g = {.x = lower_reshape(l, x, &s), .channel = s, .count = count};
+    g.size = s.d[s.rank - 1].mul / count;
+    rows_of_sample(s.rank, g.rows);
+    for (int i = 1; i + 1 < s.rank; i++) g.channel.d[i] = dim_const(1);
+    return g;
+}
+
+/* The sum of v [N, 1.., C] over each group, at each of its channels. */
+static Val sum_over_group(Lowering *l, const Groups *g, Val v) {
+    static const bool of_group[MAX_RANK] = {false, false, true};
+    if (g->size == 1) return v;
+    Shape split = shape_of(3, (Dim[]){g->channel.d[0], dim_const(g->count), dim_const(g->size)});
+    Val parts = lower_reshape(l, v, &split), total = sum(l, parts, of_group, true);
+    return lower_reshape(l, lower_broadcast(l, total, parts, &(Dims){.count = 1, .at = {2}}), &g->channel);
+}
+
+static Val elements_of_group(Lowering *l, const Groups *g) {
+    const Shape *s = ir_shape(l->f, g->x);
+    Dim rows = dim_const(1);
+    for (int i = 1; i + 1 < s->rank; i++) dim_mul(rows, s->d[i], &rows);
+    if (!rows.n) return lower_number(l, (double)(rows.mul * g->size));
+    return lower_scaled(l, lower_count(l, g->x, g->rows), (double)g->size);
+}
+
+/* [N, 1.., C]: the mean and 1 / sqrt(variance + eps) of each channel's group, by the channels' own as in
+ * moments_of_samples. */
+static void statistics_of_groups(Lowering *l, const Groups *g, Val *mean, Val *rstd) {
+    Val own_mean = lower_mean_of(l, g->x, g->rows, true);
+    Val squares = sum(l, square(l, lower_sub(l, g->x, own_mean)), g->rows, true);
+    *mean = own_mean;
+    if (g->size > 1) {
+        Val rows = lower_count(l, g->x, g->rows), size = lower_number(l, (double)g->size);
+        *mean = lower_divide_by_count(l, sum_over_group(l, g, own_mean), size);
+        Val between = lower_mul(l, square(l, lower_sub(l, own_mean, *mean)), rows);
+        squares = sum_over_group(l, g, lower_add(l, squares, between));
+    }
+    *rstd = reciprocal_deviation(l, lower_divide_by_count(l, squares, elements_of_group(l, g)));
+}
+
+static int64_t number_of_groups(const Lowering *l, Val x) {
+    const Shape *s = ir_shape(l->f, x);
+    return l->op->code == OP_instance_norm ? s->d[s->rank - 1].mul : lower_int(l, "groups");
+}
+
+static void lower_group_norm(Lowering *l) {
+    Val x = lower_operand(l, 0), weight = lower_plain_operand(l, 1), mean, rstd;
+    Val bias = l->op->n_in == 3 ? lower_plain_operand(l, 2) : NO_VAL;
+    const Shape like = *ir_shape(l->f, x), each = *ir_shape(l->f, l->op->out[1]);
+    Groups g = groups_of(l, x, number_of_groups(l, x));
+    statistics_of_groups(l, &g, &mean, &rstd);
+    Val scale = lower_mul(l, rstd, weight), y = lower_mul(l, lower_sub(l, g.x, mean), scale);
+    lower_give(l, 0, lower_reshape(l, bias.id ? lower_add(l, y, bias) : y, &like));
+    lower_give_as(l, 1, lower_reshape(l, mean, &each), FORM_PLAIN);
+    lower_give_as(l, 2, lower_reshape(l, rstd, &each), FORM_PLAIN);
+}
+
+/* d = x - mean, and of each channel of a sample s = sum(dy), p = sum(dy d) rstd:  d bias = sum(s), d weight = sum(p),
+ * d x = rstd (dy weight - (sum(s weight) + d rstd sum(p weight)) / count), where these sums are over a group. */
+static void lower_group_norm_grad(Lowering *l) {
+    Val x = lower_operand(l, 1), weight = lower_plain_operand(l, 2);
+    const Shape like = *ir_shape(l->f, x);
+    Groups g = groups_of(l, x, lower_int(l, "groups"));
+    const Shape rows = *ir_shape(l->f, g.x);
+    Val dy = lower_reshape(l, lower_operand(l, 0), &rows);
+    Val mean = lower_reshape(l, lower_plain_operand(l, 3), &g.channel);
+    Val rstd = lower_reshape(l, lower_plain_operand(l, 4), &g.channel);
+    Val s = sum(l, dy, g.rows, true), product = lower_mul(l, dy, lower_sub(l, g.x, mean));
+    Val p = lower_mul(l, sum(l, product, g.rows, true), rstd), count = elements_of_group(l, &g);
+    Val shift = lower_divide_by_count(l, sum_over_group(l, &g, lower_mul(l, s, weight)), count);
+    Val slope = lower_divide_by_count(l, sum_over_group(l, &g, lower_mul(l, p, weight)), count);
+    slope = lower_mul(l, slope, rstd);
+    Val plane = lower_add(l, lower_mul(l, lower_sub(l, g.x, mean), slope), shift);
+    Val dx = lower_mul(l, lower_sub(l, lower_mul(l, dy, weight), plane), rstd);
+    bool all[MAX_RANK];
+    all_rows(rows.rank, all);
+    lower_give(l, 0, lower_reshape(l, dx, &like));
+    lower_give_as(l, 1, sum(l, p, all, false), FORM_PLAIN);
+    lower_give_as(l, 2, sum(l, s, all, false), FORM_PLAIN);
+}
+
 /* ---- rms norm: the mean square of a row -------------------------------------------------------------------------- */
 
 static void lower_rms_norm(Lowering *l) {
@@ -261,7 +354,9 @@ static void lower_argmax(Lowering *l) {
     Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, x, x));
     Val index = index_along(l, x, &line), found = lower_binary(l, OP_or, largest, is_nan);
     Val none = lower_number_of(l, size.n ? INT32_MAX : (double)size.mul, AMP_DT_I32);
-    Val first = lower_reduce(l, OP_reduce_min, lower_select(l, found, index, none), line.folded, true);
+    Val first = !size.n && size.mul == 1
+                    ? lower_expand(l, index, ir_shape(l->f, x))
+                    : lower_reduce(l, OP_reduce_min, lower_select(l, found, index, none), line.folded, true);
     const Shape s = *ir_shape(l->f, l->op->out[0]);
     lower_give_as(l, 0, lower_reshape(l, lower_from_form(l, first), &s), FORM_PLAIN);
 }
@@ -272,6 +367,9 @@ const LowerRow lower_norm_ops[OP_COUNT] = {
     [OP_batch_norm_grad] = {lower_batch_norm_grad, TAKES_LAST},
     [OP_layer_norm] = {lower_layer_norm, TAKES_PLAIN},
     [OP_layer_norm_grad] = {lower_layer_norm_grad, TAKES_PLAIN},
+    [OP_group_norm] = {lower_group_norm, TAKES_LAST},
+    [OP_instance_norm] = {lower_group_norm, TAKES_LAST},
+    [OP_group_norm_grad] = {lower_group_norm_grad, TAKES_LAST},
     [OP_rms_norm] = {lower_rms_norm, TAKES_PLAIN},
     [OP_rms_norm_grad] = {lower_rms_norm_grad, TAKES_PLAIN},
     [OP_softmax] = {lower_softmax, TAKES_EITHER},

@@ -154,7 +154,7 @@ static void lower_rsqrt_grad(Lowering *l) {
     lower_give(l, 0, lower_mul(l, lower_scaled(l, dy, -0.5), cube));
 }
 
-const LowerRow lower_same_op = {.lower = lower_elementwise, .form = TAKES_EITHER};
+const LowerRow lower_same_op = {.lower = lower_elementwise, .form = TAKES_EITHER, .weights = WEIGHTS_ALIKE};
 
 static const double SQRT_HALF = 0.70710678118654752440;      /* 1 / sqrt(2) */
 static const double SQRT_2_OVER_PI = 0.79788456080286535588; /* sqrt(2 / pi) */

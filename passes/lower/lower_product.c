@@ -1,14 +1,30 @@
 /* lower_product.c: products become `contract`, which accumulates in f32; bias and rounding follow in f32.  Convolutions
  * and pooling: channels are last in all of them; weights are permuted in plain sight. */
+#include "ir/operands.h"
 #include "passes/lower/lower.h"
 
 /* ---- contract and linear ----------------------------------------------------------------------------------------- */
 
+/* What |v| is a view of, with the same rows and columns: a product that reads that needs no copy of it. */
+static Val behind_view(const Lowering *l, Val v) {
+    const Op *o = ir_def(l->f, v);
+    while (o && o->code == OP_reshape && ir_is_view(l->f, o) && ir_shape(l->f, o->in[0])->rank > 1) {
+        v = o->in[0];
+        o = ir_def(l->f, v);
+    }
+    return v;
+}
+
 static Val contract(Lowering *l, Val a, bool ta, Val b, bool tb) {
-    Op *o = ir_op_new(l->f, OP_contract, (Val[]){a, b}, 2);
+    const Val rows = ta == tb && ta ? a : behind_view(l, a);
+    Shape s = *ir_shape(l->f, a);
+    Op *o = ir_op_new(l->f, OP_contract, (Val[]){rows, ta && !tb ? behind_view(l, b) : b}, 2);
     ir_attr(o, "ta")->b = ta;
     ir_attr(o, "tb")->b = tb;
-    return ir_make_results(l->f, o, AMP_DT_F32, NULL);
+    const Val y = ir_make_results(l->f, o, AMP_DT_F32, NULL);
+    if (ta || rows.id == a.id) return y;
+    s.d[s.rank - 1] = ir_shape(l->f, y)->d[ir_shape(l->f, y)->rank - 1];
+    return lower_reshape(l, y, &s);
 }
 
 /* x w^T + b, or x w + b where the weight is stored transposed; x [..., in] is a matrix of rows. */
@@ -113,39 +129,49 @@ static Shape image_shape(const Lowering *l, Val graph_value) {
 
 /* ---- weights of convolutions ------------------------------------------------------------------------------------- */
 
-/* [O, I, KH, KW] -> [KH, KW, I, O] */
-static Val weight_for_conv(Lowering *l, Val w) {
-    Val *shared = lower_memo(l, "conv weight %u", w.id);
-    if (!shared->id) *shared = lower_permute(l, w, &(Dims){.count = 4, .at = {2, 3, 1, 0}});
-    return *shared;
-}
-
-/* [G * O, I, KH, KW] -> [KH, KW, O, G * I]: an input channel meets the output channels of its own group. */
+/* [KH, KW, I, G * O] -> [KH, KW, O, G * I]: an input channel meets the output channels of its own group. */
 static Val weight_for_conv_data(Lowering *l, Val w) {
     int64_t groups = lower_int(l, "groups");
     Val *shared = lower_memo(l, "conv_data weight %u %lld", w.id, (long long)groups);
     if (shared->id) return *shared;
-    if (groups == 1) return *shared = lower_permute(l, w, &(Dims){.count = 4, .at = {2, 3, 0, 1}});
+    if (groups == 1 && !lower_is_hwio(l, w))
+        return *shared = lower_permute(l, lower_plain(l, w), &(Dims){.count = 4, .at = {2, 3, 0, 1}});
+    w = lower_hwio(l, w);
+    if (groups == 1) return *shared = lower_permute(l, w, &(Dims){.count = 4, .at = {0, 1, 3, 2}});
     const Dim *d = ir_shape(l->f, w)->d;
-    Dim outputs = dim_const(d[0].mul / groups), channels = dim_const(d[1].mul * groups);
-    Shape split = shape_of(5, (Dim[]){dim_const(groups), outputs, d[1], d[2], d[3]});
-    Shape joined = shape_of(4, (Dim[]){d[2], d[3], outputs, channels});
-    Val v = lower_permute(l, lower_reshape(l, w, &split), &(Dims){.count = 5, .at = {3, 4, 1, 0, 2}});
+    Dim outputs = dim_const(d[3].mul / groups), channels = dim_const(d[2].mul * groups);
+    Shape split = shape_of(5, (Dim[]){d[0], d[1], d[2], dim_const(groups), outputs});
+    Shape joined = shape_of(4, (Dim[]){d[0], d[1], outputs, channels});
+    Val v = lower_permute(l, lower_reshape(l, w, &split), &(Dims){.count = 5, .at = {0, 1, 4, 3, 2}});
     return *shared = lower_reshape(l, v, &joined);
 }
 
 /* ---- convolution ------------------------------------------------------------------------------------------------- */
 
 static void lower_conv2d(Lowering *l) {
-    Val x = lower_given(l, 0), w = weight_for_conv(l, lower_plain(l, l->op->in[1]));
+    Val x = lower_given(l, 0), w = lower_hwio(l, l->op->in[1]);
     Shape s = image_shape(l, l->op->out[0]);
     Val y = image_op(l, OP_conv, (Val[]){x, w}, 2, &s);
     if (l->op->n_in == 3) y = lower_add(l, y, lower_plain_operand(l, 2));
     lower_give(l, 0, y);
 }
 
+/* Where output_padding is not below the stride, y has places that only elements after x would reach: zeros. */
+static Val with_zeros_after(Lowering *l, Val x) {
+    const Dims *more = &ir_attr(l->op, "output_padding")->dims, *stride = &ir_attr(l->op, "stride")->dims;
+    for (int axis = 0; axis < 2; axis++) {
+        int64_t after = more->at[axis] / stride->at[axis];
+        if (!after) continue;
+        Op *o = ir_op_new(l->f, OP_pad, &x, 1);
+        ir_attr(o, "dim")->i = 1 + axis;
+        ir_attr(o, "after")->i = after;
+        x = ir_make_results(l->f, o, ir_dtype(l->f, x), NULL);
+    }
+    return x;
+}
+
 static void lower_conv_transpose2d(Lowering *l) {
-    Val x = lower_given(l, 0), w = weight_for_conv_data(l, lower_plain(l, l->op->in[1]));
+    Val x = with_zeros_after(l, lower_given(l, 0)), w = weight_for_conv_data(l, l->op->in[1]);
     Shape s = image_shape(l, l->op->out[0]);
     Val y = image_op(l, OP_conv_data, (Val[]){x, w}, 2, &s);
     if (l->op->n_in == 3) y = lower_add(l, y, lower_plain_operand(l, 2));
@@ -153,18 +179,17 @@ static void lower_conv_transpose2d(Lowering *l) {
 }
 
 static void lower_conv2d_input_grad(Lowering *l) {
-    Val dy = lower_given(l, 0), w = weight_for_conv_data(l, lower_plain(l, l->op->in[1]));
+    Val dy = lower_given(l, 0), w = weight_for_conv_data(l, l->op->in[1]);
     Shape s = image_shape(l, l->op->out[0]);
     lower_give(l, 0, image_op(l, OP_conv_data, (Val[]){dy, w}, 2, &s));
 }
 
-/* [KH, KW, I, O] -> [O, I, KH, KW] */
 static void lower_conv2d_weight_grad(Lowering *l) {
     Val dy = lower_given(l, 0), x = lower_given(l, 1);
     const Dim *d = ir_shape(l->f, l->op->out[0])->d;
     Shape s = shape_of(4, (Dim[]){d[2], d[3], d[1], d[0]});
     Val dw = image_op(l, OP_conv_weight, (Val[]){x, dy}, 2, &s);
-    lower_give_as(l, 0, lower_permute(l, dw, &(Dims){.count = 4, .at = {3, 2, 0, 1}}), FORM_PLAIN);
+    lower_give_as(l, 0, dw, FORM_HWIO);
 }
 
 /* ---- pooling ----------------------------------------------------------------------------------------------------- */

@@ -7,9 +7,9 @@
  *                                           %h = linear(%x.f16, %w.f16) : f16[N, 32]  because {lower, p:8}
  *                                           %y = relu(%h)               : f16[N, 32]  because {follow, p:24, input fc}
  *
- * Ops are decided in order, each from the dtypes that its inputs have at that point.  One cast per value and dtype,
- * at its first use, shared by all readers; an op's casts come last operand first, as in PyTorch, so that gradients
- * meet in the same order (aten/src/ATen/autocast_mode.h, cached_cast).
+ * Ops are decided in order, each from the dtypes that its inputs have at that point.  One cast per parameter and
+ * dtype, at its first use, shared by all readers; other values are cast for each reader.  An op's casts come last
+ * operand first, as in PyTorch, so that gradients meet in the same order (aten/src/ATen/autocast_mode.h, cached_cast).
  */
 #include "base/names.h"
 #include "passes/common/common.h"
@@ -219,16 +219,24 @@ static const char *maker_of(const Func *f, Val v) {
 
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
 
-/* The cast of |v| to |t| that |o| and later ops read; |nth| is the number of casts made for |o| so far. */
+/* PyTorch keeps the casts of parameters alone.  What else several ops read is cast for each of them, so that their
+ * gradients add up in the type of the value; in the forward pass `simplify` makes one of these casts. */
+static bool shares_casts(const Autocast *x, Val v) {
+    const State *s = ir_state_of(x->f, v);
+    return s && s->role == STATE_PARAM;
+}
+
+/* The cast of |v| to |t| that |o| reads; |nth| is the number of casts made for |o| so far. */
 static Val cast_for(Autocast *x, const Op *o, const Choice *choice, Val v, Dtype t, int *nth) {
     Val *slot = &x->casts[v.id][t];
-    if (slot->id) return *slot;
+    if (slot->id && shares_casts(x, v)) return *slot;
     Arena *arena = x->m->arena;
     const char *name = ir_value(x->f, v)->name;
     const char *hint = is_numbered(x->f, v) ? NULL : arena_printf(arena, "%s.%s", name, amp_dtype_name(t));
     *slot = ir_emit(x->f, OP_cast, t, hint, 1, v);
     Op *cast = ir_def(x->f, *slot);
     cast->pos = o->pos;
+    cast->checkpoint = o->checkpoint;
     cast->path = arena_printf(arena, *nth ? "%s.cast_%d" : "%s.cast", maker_of(x->f, o->out[0]), *nth);
     cast->reason = new_reason(x, choice->why, "for", maker_of(x->f, o->out[0]));
     ++*nth;

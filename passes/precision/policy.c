@@ -64,7 +64,7 @@ const char *const *policy_op_names(Arena *a, int *count) {
     *count = 0;
     for (int code = OP_NONE + 1; code < OP_COUNT; code++)
         if (ir_op_info[code].flags & WRITTEN) names[(*count)++] = ir_op_info[code].name;
-    for (int i = 0; i < ir_op_word_count; i++) names[(*count)++] = ir_op_words[i].name;
+    for (int i = 0; i < ir_op_word_count; i++) names[(*count)++] = ir_op_words[i];
     return names;
 }
 

@@ -5,24 +5,14 @@
  *   %1 = cast(%0) : f32      %2 = cast(%1) : f16      =>   %2 = cast(%0) : f16, if the first cast is exact
  *   %1 = matmul(..) : f16    %dw = cast(%1) : f32     =>   %dw = matmul(..) : f32, if only the optimizer reads %dw
  *   %r = relu(%x)            %p = max_pool2d(%r)      =>   %p = relu(max_pool2d(%x))
+ *   chains of concat and of slice, sums of padded parts: parts.c
  *
  * Only the rounding of a weight gradient changes bits; each such removal is recorded in Module.removed.  Ops whose
  * results are no longer read are left to ir_compact.
  */
-#include "passes/passes.h"
-#include "passes/common/common.h"
+#include "passes/simplify/simplify.h"
 
-enum { DTYPES = AMP_DT_BOOL + 1 };
-
-typedef struct Simplify {
-    Func *f;
-    Renames renames;
-    const int *uses;            /* by value id, of the function as it came */
-    const bool *only_optimizer; /* by value id: only the update of a parameter reads it */
-    Val (*casts)[DTYPES];       /* by value id and dtype: the first such cast */
-} Simplify;
-
-/* ---- rules: each returns the value that |o|'s result equals, or NO_VAL; a rule may change |o| in place ---------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 static Val cast_to_own_dtype(Simplify *s, Op *o) {
     return ir_dtype(s->f, o->in[0]) == ir_dtype(s->f, o->out[0]) ? o->in[0] : NO_VAL;
@@ -107,8 +97,7 @@ static Val negate_twice(Simplify *s, Op *o) {
     return first && first->code == OP_neg ? unless_promoted(s, o, first->in[0]) : NO_VAL;
 }
 
-/* Movement of one operand, for ops that move no element when the shape does not change. */
-static Val move_nothing(Simplify *s, Op *o) { return o->n_in == 1 ? unless_promoted(s, o, o->in[0]) : NO_VAL; }
+Val move_nothing(Simplify *s, Op *o) { return o->n_in == 1 ? unless_promoted(s, o, o->in[0]) : NO_VAL; }
 
 static Val reshape_again(Simplify *s, Op *o) {
     const Op *first = ir_def(s->f, o->in[0]);
@@ -137,7 +126,8 @@ static const Rule rules[] = {
     {OP_cast, same_cast_before},  {OP_add, add_negative_zero},    {OP_sub, subtract_zero},
     {OP_mul, multiply_by_one},    {OP_div, divide_by_one},        {OP_neg, negate_twice},
     {OP_reshape, move_nothing},   {OP_reshape, reshape_again},    {OP_flatten, move_nothing},
-    {OP_expand, move_nothing},    {OP_slice, move_nothing},       {OP_pad, move_nothing},
+    {OP_expand, move_nothing},    {OP_slice, slice_again},        {OP_slice, slice_of_concat},
+    {OP_slice, move_nothing},     {OP_pad, move_nothing},         {OP_concat, concat_again},
     {OP_concat, move_nothing},    {OP_transpose, transpose_back}, {OP_detach, move_nothing},
 };
 
@@ -320,6 +310,7 @@ static void move_relus_after_pooling(Func *f) {
 
 bool pass_simplify(PassContext *c) {
     for (int i = 0; i < c->m->funcs.len && !c->options->no_simplify; i++) {
+        join_padded_parts(c->m->funcs.data[i]);
         simplify_func(c->m->funcs.data[i]);
         move_relus_after_pooling(c->m->funcs.data[i]);
     }

@@ -15,6 +15,7 @@
  */
 #include "passes/training/gradient.h"
 #include "passes/common/common.h"
+#include "passes/training/checkpoint.h"
 
 /* ---- train blocks ------------------------------------------------------------------------------------------------ */
 
@@ -23,6 +24,7 @@ typedef struct Objective {
     const Train *block; /* NULL: the module names none, and trains every parameter */
     const char *loss;   /* the result that is differentiated */
     const char *word;   /* of paths of backward ops */
+    const char *again;  /* of paths of forward ops that it computes again */
 } Objective;
 
 static bool is_frozen(const Train *block, const char *name) {
@@ -88,6 +90,7 @@ static bool differentiate(Backward *b, const Op *o) {
         place_error(b->context, o->pos, "%s: %s has no gradient", o->path, ir_op_info[o->code].name);
         return false;
     }
+    if (b->checkpoints) checkpoints_reach(b->checkpoints, o, b->gradient);
     backward_start(b, o, dy, rule->operands);
     b->gradient_op = rule->op;
     return rule->make(b);
@@ -126,6 +129,7 @@ static void add_backward(PassContext *c, Func *f, const Objective *objective, in
         .word = objective->word,
         .wanted = find_wanted(f, objective, forward_ops),
         .gradient = arena_array(f->module->arena, Val, f->values.len),
+        .checkpoints = checkpoints_new(f, forward_ops, objective->again),
     };
     if (b.wanted[loss.id] && ir_def(f, loss)) seed(&b, loss);
     for (int i = forward_ops - 1; i >= 0; i--)
@@ -145,10 +149,11 @@ static bool check_loss(PassContext *c, const Func *f, const char *name) {
 static void differentiate_losses(PassContext *c, Func *f) {
     int forward_ops = f->body.len, blocks = c->m->trains.len;
     for (int i = 0; i < (blocks ? blocks : 1); i++) {
-        Objective objective = {.block = blocks ? &c->m->trains.data[i] : NULL, .word = "grad"};
+        Objective objective = {.block = blocks ? &c->m->trains.data[i] : NULL, .word = "grad", .again = "again"};
         objective.loss = amp_result_word(RESULT_LOSS);
         if (objective.block && objective.block->loss) objective.loss = objective.block->loss;
         if (blocks > 1) objective.word = arena_printf(c->m->arena, "grad.%d", i);
+        if (blocks > 1) objective.again = arena_printf(c->m->arena, "again.%d", i);
         if (check_loss(c, f, objective.loss)) add_backward(c, f, &objective, forward_ops);
     }
 }
@@ -195,5 +200,6 @@ bool pass_autodiff(PassContext *c) {
         make_evaluation(c, in_f32, &evaluation_in_f32, &inference_in_f32);
         ir_func_remove(c->m, in_f32);
     }
+    checkpoints_forget(c->m);
     return true;
 }

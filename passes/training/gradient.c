@@ -3,6 +3,7 @@
 #include "passes/training/gradient.h"
 
 #include "passes/common/common.h"
+#include "passes/training/checkpoint.h"
 
 /* ---- the backward pass ------------------------------------------------------------------------------------------- */
 
@@ -58,8 +59,18 @@ static void explain(Backward *b, Op *o) {
     o->reason->relation = o->reason->neighbour ? "of" : NULL;
 }
 
+/* Values of checkpoints are computed again where their elements are read. */
+static const Val *operands_now(Backward *b, Opcode code, const Val *in, int n_in) {
+    if (!b->checkpoints) return in;
+    Val *now = arena_array(b->f->module->arena, Val, n_in + 1);
+    for (int i = 0; i < n_in; i++)
+        now[i] = ir_reads_elements(&(Op){.code = code}, i) ? checkpoints_read(b->checkpoints, b->op, in[i]) : in[i];
+    return now;
+}
+
 Op *backward_op_of(Backward *b, Opcode code, const Val *in, int n_in) {
-    Op *o = ir_op_new(b->f, code, in, n_in);
+    const Val *now = operands_now(b, code, in, n_in);
+    Op *o = ir_op_new(b->f, code, now, n_in);
     explain(b, o);
     return o;
 }
@@ -245,18 +256,31 @@ static bool gradient_var(Backward *b) {
 
 /* (dy, x, weight, statistics) -> d x in the dtype of x, d weight and d bias in the dtype of the weight: sums of a
  * 16-bit dy that end in f32.  |rstd| is NO_VAL where there is one statistic. */
-static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
+static Val norm_grads(Backward *b, Opcode code, Val mean, Val rstd) {
     Val x = grad_operand(b, 0), w = grad_operand(b, 1);
     backward_wants(b, 0);
     Val dx = backward_emit(b, code, grad_type_of(b, 0), rstd.id ? 5 : 4, b->dy, x, w, mean, rstd);
     const Op *o = ir_def(b->f, dx);
     for (int i = 1; i < o->n_out; i++) ir_value(b->f, o->out[i])->dtype = grad_type_of(b, 1);
-    return grad_give_each(b, dx, 0);
+    return dx;
+}
+
+static bool norm(Backward *b, Opcode code, Val mean, Val rstd) {
+    return grad_give_each(b, norm_grads(b, code, mean, rstd), 0);
 }
 
 static bool gradient_batch_norm(Backward *b) { return norm(b, OP_batch_norm_grad, b->op->out[1], b->op->out[3]); }
 static bool gradient_layer_norm(Backward *b) { return norm(b, OP_layer_norm_grad, b->op->out[1], b->op->out[2]); }
 static bool gradient_rms_norm(Backward *b) { return norm(b, OP_rms_norm_grad, b->op->out[1], NO_VAL); }
+
+/* instance_norm's groups are the channels. */
+static bool gradient_group_norm(Backward *b) {
+    const AttrValue *groups = ir_attr(b->op, "groups");
+    int64_t channels = grad_shape(b, grad_operand(b, 0))->d[1].mul;
+    Val dx = norm_grads(b, OP_group_norm_grad, b->op->out[1], b->op->out[2]);
+    ir_attr(ir_def(b->f, dx), "groups")->i = groups ? groups->i : channels;
+    return grad_give_each(b, dx, 0);
+}
 
 /* ---- softmax ----------------------------------------------------------------------------------------------------- */
 
@@ -328,20 +352,18 @@ static Val matrix_gradient(Backward *b, bool tw, Val dy) {
     return tw ? product(b, 1, dy, true, rows, false) : product(b, 1, rows, true, dy, false);
 }
 
-/* PyTorch's addmm makes dx first, its mm dw. */
+/* PyTorch's addmm makes dx first, its mm dw; what was made meets other gradients in the order bias, x, w. */
 static bool rows_times_matrix(Backward *b, bool tw, bool rows_first) {
     if (!dy_becomes_matrix(b)) return false;
     Val dy = dy_as_factor(b), dx = rows_first ? row_gradient(b, tw, dy) : NO_VAL, dw = matrix_gradient(b, tw, dy);
     if (!rows_first) dx = row_gradient(b, tw, dy);
+    if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 1, .at = {0}}));
     grad_give_pair(b, dx, dw);
     return true;
 }
 
 static bool gradient_linear(Backward *b) {
-    bool has_bias = b->op->n_in == 3;
-    if (!rows_times_matrix(b, !ir_attr(b->op, "transposed")->b, has_bias)) return false;
-    if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 1, .at = {0}}));
-    return true;
+    return rows_times_matrix(b, !ir_attr(b->op, "transposed")->b, b->op->n_in == 3);
 }
 
 /* y = A B: dA = dy B^T, dB = A^T dy, where A is a or, with ta, a^T; the gradient of a is then dA^T.  Leading dimensions
@@ -359,14 +381,11 @@ static bool gradient_matmul(Backward *b) {
 
 /* ---- convolutions and pooling ------------------------------------------------------------------------------------ */
 
-static void conv2d_given(Backward *b, int to, Op *o) {
-    grad_copy_attrs(b, o);
-    backward_give(b, to, backward_result(b, o, grad_type_of(b, to)));
-}
-
 /* The gradient of operand |to| from dy and the other factor, and |like|, which gives its shape alone. */
 static void conv2d_factor(Backward *b, int to, Opcode code, Val dy, Val other, Val like) {
-    conv2d_given(b, to, backward_op3(b, code, dy, other, like));
+    Op *o = backward_op3(b, code, dy, other, like);
+    grad_copy_attrs(b, o);
+    backward_give(b, to, backward_result(b, o, grad_type_of(b, to)));
 }
 
 static bool gradient_conv2d(Backward *b) {
@@ -377,11 +396,38 @@ static bool gradient_conv2d(Backward *b) {
     return true;
 }
 
+/* The rows (axis 0) or columns of zeros that conv_transpose2d puts after x for output_padding of a stride or more. */
+static int64_t zeros_after(const Backward *b, int axis) {
+    return ir_attr(b->op, "output_padding")->dims.at[axis] / ir_attr(b->op, "stride")->dims.at[axis];
+}
+
+static Val with_zeros_after(Backward *b, Val x) {
+    for (int axis = 0; axis < 2; axis++) {
+        if (!zeros_after(b, axis)) continue;
+        Op *o = backward_op(b, OP_pad, x, NO_VAL);
+        ir_attr(o, "dim")->i = 2 + axis;
+        ir_attr(o, "after")->i = zeros_after(b, axis);
+        x = backward_result(b, o, grad_type(b, x));
+    }
+    return x;
+}
+
+static Val without_zeros_after(Backward *b, Val dx, const Shape *x) {
+    for (int axis = 0; axis < 2; axis++)
+        if (zeros_after(b, axis)) dx = slice(b, dx, 2 + axis, 0, x->d[2 + axis].mul);
+    return dx;
+}
+
 /* y is what conv2d's gradient makes of x: so conv2d makes d x of dy; d weight takes dy as the image, x as gradient. */
 static bool gradient_conv_transpose2d(Backward *b) {
     Val x = grad_operand(b, 0), w = grad_operand(b, 1), factor = dy_as_factor(b);
-    if (backward_wants(b, 0)) conv2d_given(b, 0, backward_op(b, OP_conv2d, factor, w));
-    if (backward_wants(b, 1)) conv2d_factor(b, 1, OP_conv2d_weight_grad, x, factor, w);
+    if (backward_wants(b, 0)) {
+        Op *o = backward_op(b, OP_conv2d, factor, w);
+        grad_copy_attrs(b, o);
+        Val dx = backward_result(b, o, grad_type_of(b, 0));
+        backward_give(b, 0, without_zeros_after(b, dx, grad_shape(b, x)));
+    }
+    if (backward_wants(b, 1)) conv2d_factor(b, 1, OP_conv2d_weight_grad, with_zeros_after(b, x), factor, w);
     if (backward_wants(b, 2)) backward_give(b, 2, sum_over(b, b->dy, (Dims){.count = 3, .at = {0, 2, 3}}));
     return true;
 }
@@ -393,11 +439,16 @@ static bool gradient_max_pool2d(Backward *b) {
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
-static bool gradient_avg_pool2d(Backward *b) {
-    Op *o = backward_op(b, OP_avg_pool2d_grad, b->dy, grad_operand(b, 0));
+/* x gives its shape alone. */
+static bool resized(Backward *b, Opcode code) {
+    Op *o = backward_op(b, code, b->dy, grad_operand(b, 0));
     grad_copy_attrs(b, o);
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
+
+static bool gradient_avg_pool2d(Backward *b) { return resized(b, OP_avg_pool2d_grad); }
+static bool gradient_adaptive_avg_pool2d(Backward *b) { return resized(b, OP_adaptive_avg_pool2d_grad); }
+static bool gradient_upsample(Backward *b) { return resized(b, OP_upsample_grad); }
 
 static bool gradient_global_avg_pool(Backward *b) {
     Op *o = backward_op(b, OP_global_avg_pool_grad, b->dy, grad_operand(b, 0));
@@ -422,6 +473,8 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_var] = {gradient_var},
     [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
     [OP_layer_norm] = {gradient_layer_norm, {"input", "weight", "bias"}},
+    [OP_group_norm] = {gradient_group_norm, {"input", "weight", "bias"}},
+    [OP_instance_norm] = {gradient_group_norm, {"input", "weight", "bias"}},
     [OP_rms_norm] = {gradient_rms_norm, {"input", "weight"}},
     [OP_softmax] = {gradient_softmax},
     [OP_log_softmax] = {gradient_log_softmax},
@@ -431,5 +484,7 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_conv_transpose2d] = {gradient_conv_transpose2d, {"input", "weight", "bias"}},
     [OP_max_pool2d] = {gradient_max_pool2d},
     [OP_avg_pool2d] = {gradient_avg_pool2d},
+    [OP_adaptive_avg_pool2d] = {gradient_adaptive_avg_pool2d},
+    [OP_upsample] = {gradient_upsample},
     [OP_global_avg_pool] = {gradient_global_avg_pool},
 };

@@ -25,9 +25,10 @@ enum {
 typedef struct Backward {
     PassContext *context;
     Func *f;
-    const char *word; /* of paths: "grad", or "grad.1" where several losses are differentiated */
-    bool *wanted;     /* by value id of the forward part: a parameter reaches it */
-    Val *gradient;    /* by value id of the forward part: the sum so far, or NO_VAL */
+    const char *word;                /* of paths: "grad", or "grad.1" where several losses are differentiated */
+    bool *wanted;                    /* by value id of the forward part: a parameter reaches it */
+    Val *gradient;                   /* by value id of the forward part: the sum so far, or NO_VAL */
+    struct Checkpoints *checkpoints; /* NULL: the model has none */
 
     /* the forward op whose gradient is being made */
     const Op *op;

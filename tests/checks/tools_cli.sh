@@ -679,6 +679,12 @@ keeps "$work/good.st" 1 "$amprun" train "$work/fp32.so" --data "safetensors:$wor
 says 'not finite' 'training ends' "$work/inf.st: x, sample 0, has a NaN" '--save' 'not written' '--force'
 holds 'nor the checkpoint' cmp "$work/good.ck" "$work/good_before.ck"
 run 0 "$amprun" train "$work/fp32.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 --save "$work/good.st" --force
+# A bf16 input takes F32 data, and what has no number in bf16 is named like the rest.
+sed 's/x: f32/x: bf16/' "$work/small.amp" >"$work/small_bf16.amp"
+run 0 "$ampc" "$work/small_bf16.amp" --precision fp32 --isa portable --target cpu -o "$work/bf16_input.so"
+run 0 "$amprun" train "$work/bf16_input.so" --data "$data" --steps 4 --batch 16
+run 1 "$amprun" train "$work/bf16_input.so" --data "safetensors:$work/inf.st" --epochs 3 --batch 16 --save "$work/bf16.st"
+says "$work/inf.st: x, sample 0, has a NaN or an infinity"
 
 # ---- amprun: validation, the best so far, early stop ---------------------------------------------
 

@@ -88,6 +88,41 @@ TEST_F(CoreModelTest, Pooling) {
           {1, 3}, 1e-6);
 }
 
+// Only the places of the largest are read, as where a checkpoint has them computed again.
+TEST_F(CoreModelTest, PlacesOfPoolingAlone) {
+    Check(Text(R"(  input %x : f32[N, 7, 8, 37]
+  input %z : f32[N, 4, 4, 37]
+  %y, %i = window_max(%x; kernel = (3, 2), stride = (2, 2), padding = (1, 0)) : f32[N, 4, 4, 37], i32[N, 4, 4, 37]
+  %dx = window_max_grad(%z, %i; kernel = (3, 2), stride = (2, 2), padding = (1, 0)) : f32[N, 7, 8, 37]
+  result dx = %dx
+)"),
+          {1, 3}, 1e-6);
+}
+
+// To sizes that do not divide one another, up and down, and back; from half numbers; one pixel.
+TEST_F(CoreModelTest, OtherSizes) {
+    std::string body;
+    int n = 0;
+    for (const char *mode : {"mode = area", "mode = bilinear", "mode = bilinear, align_corners = true"})
+        for (const char *size : {"3, 5", "14, 32", "9, 8", "1, 1"}) {
+            std::string i = std::to_string(n++), given = mode;
+            body += "  %y" + i + " = resample(%x; " + given + ") : f32[N, " + size + ", 37]\n";
+            body += "  %d" + i + " = resample_grad(%y" + i + "; " + given + ") : f32[N, 7, 8, 37]\n";
+            body += "  %z" + i + " = resample(%wide; " + given + ") : f32[N, " + size + ", 5]\n";
+            body += "  result y" + i + " = %y" + i + "\n  result d" + i + " = %d" + i + "\n  result z" + i + " = %z" +
+                    i + "\n";
+        }
+    std::string ops, results;
+    for (size_t at = 0, end; at < body.size(); at = end + 1) {
+        end = body.find('\n', at);
+        std::string line = body.substr(at, end - at + 1);
+        (line.rfind("  result", 0) == 0 ? results : ops) += line;
+    }
+    Check(Text("  input %x : f32[N, 7, 8, 37]\n  input %h : f16[N, 1, 4, 5]\n  %wide = cast(%h) : f32[N, 1, 4, 5]\n" +
+               ops + results),
+          {1, 3}, 1e-5);
+}
+
 // One number per row, per column, and at all, in every form that a product reads: found by random programs.
 TEST_F(CoreModelTest, LinesFeedProducts) {
     for (const char *type : {"f32", "bf16", "f16"}) {

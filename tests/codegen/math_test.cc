@@ -21,7 +21,7 @@
 #include "codegen/emit.h"
 #include "tests/ops/pointwise.h"
 
-extern "C" const char cpu_prelude[];
+extern "C" const char cpu_abi[], cpu_prelude[];
 
 namespace {
 
@@ -80,7 +80,7 @@ class Prelude {
     explicit Prelude(const Isa &isa) {
         char folder[] = "/tmp/prelude-XXXXXX";
         const std::string at = mkdtemp(folder);
-        std::ofstream(at + "/p.c") << cpu_prelude << wrappers << RowWrappers();
+        std::ofstream(at + "/p.c") << cpu_abi << cpu_prelude << wrappers << RowWrappers();
         const std::string command = "cc -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-psabi -fPIC -shared "
                                     "-ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv "
                                     "-ffreestanding -march=" +

@@ -26,6 +26,7 @@
 #include "codegen/codegen.h"
 #include "ir/interp/interp.h"
 #include "ir/ir.h"
+#include "runtime/device/cpu/product/attention.h"
 
 // |size| bytes that end where a forbidden page begins.
 class GuardedMemory {
@@ -235,6 +236,10 @@ class ProgramRun {
         std::vector<void *> operands;
         for (uint32_t i = 0; i < k.operand_count; i++)
             operands.push_back(memory_[k.operands[i]] ? memory_[k.operands[i]]->data() : nullptr);
+        if (k.kind == AMP_KERNEL_ATTENTION) {
+            RunAttention(k, operands);
+            return;
+        }
         const int64_t rows = EvalDim(k.rows, n_), cols = EvalDim(k.cols, n_);
         const bool whole = k.kind == AMP_KERNEL_COLUMN || k.kind == AMP_KERNEL_SCALAR || k.kind == AMP_KERNEL_SCATTER;
         const int64_t row_step = k.segment ? k.segment : whole ? rows : 32;
@@ -256,11 +261,63 @@ class ProgramRun {
             }
     }
 
+    // The runtime's own tiles (runtime/device/cpu/product/attention.h), one task after the other.
+    struct Step {
+        amp_kernel_fn run;
+        amp_kernel_args args;
+    };
+    amp_attention_rows AttentionRows(const amp_model_attention &x, const amp_model_attention_operand &o,
+                                     const std::vector<void *> &operands, int64_t size) const {
+        amp_attention_rows to = {};
+        if (o.operand < 0) return to;
+        to.data = static_cast<char *>(operands[static_cast<size_t>(o.operand)]) + o.at.offset * size;
+        to.pitch = EvalDim(o.at.pitch, n_) * size;
+        for (uint32_t i = 0; i < x.rank; i++) to.stride[i] = EvalDim(o.at.strides[i], n_) * size;
+        return to;
+    }
+    void RunAttention(const amp_model_kernel &k, const std::vector<void *> &operands) {
+        static const char *const isas[] = {"portable", "avx2", "avx512"};
+        const amp_model_attention &x = *k.attention;
+        const int64_t size = static_cast<int64_t>(StorageSize(x.storage));
+        Step step = {k.run[isa_], {}};
+        step.args.buffer = operands.data();
+        step.args.n = n_;
+        amp_attention a = {};
+        a.kernels = amp_product_select(static_cast<amp_dtype>(x.storage), isas[isa_], nullptr);
+        a.ctx = &step;
+        a.step = [](void *ctx, const amp_attention_tile *tile) {
+            Step with = *static_cast<Step *>(ctx);
+            with.args.attention = tile;
+            with.run(&with.args);
+        };
+        a.backward = x.backward, a.causal = x.causal, a.mask_is_one = x.mask.one_step;
+        a.rank = static_cast<int32_t>(x.rank), a.share = x.share;
+        for (uint32_t i = 0; i < x.rank; i++) a.dims[i] = EvalDim(x.dims[i], n_);
+        a.queries = x.queries, a.keys = x.keys, a.width = x.width, a.v_width = x.v_width;
+        a.q = AttentionRows(x, x.q, operands, size), a.k = AttentionRows(x, x.k, operands, size);
+        a.v = AttentionRows(x, x.v, operands, size), a.dy = AttentionRows(x, x.dy, operands, size);
+        a.mask = AttentionRows(x, x.mask, operands, 4), a.sums = AttentionRows(x, x.sums, operands, 4);
+        for (int i = 0; i < 3; i++) a.result[i] = AttentionRows(x, x.result[i], operands, 4);
+        if (x.y >= 0) {
+            const uint32_t y = k.operands[x.y];
+            a.y.data = static_cast<const char *>(operands[static_cast<size_t>(x.y)]);
+            a.y.in_panels = buffer(y).layout == AMP_LAYOUT_PANELS;
+            a.y.rows = Rows(y), a.y.cols = Cols(y);
+            a.y.element = static_cast<int64_t>(StorageSize(buffer(y).storage));
+        }
+        // Scratch begins anywhere that is aligned, as garbage; a task leaves nothing that another one needs.
+        const size_t bytes = amp_attention_thread_bytes(&a);
+        for (int64_t i = amp_attention_tasks(&a) - 1; i >= 0; i--)
+            amp_attention_task(&a, i, GuardedMemory(bytes).data());
+        for (int64_t i = amp_attention_second_tasks(&a) - 1; i >= 0; i--)
+            amp_attention_second_task(&a, i, GuardedMemory(bytes).data());
+    }
+
     // f32 sums with k ascending; columns past the edge are zero, as the padding of B is.
     void Product(const amp_model_kernel &k, const amp_kernel_args &args, float *acc) const {
         const uint32_t a = k.operands[k.product.a], b = k.operands[k.product.b];
         if (k.window.kind != AMP_WINDOW_NONE) {
-            ImageProduct(k.window, a, b, EvalDim(k.cols, n_), args, acc);
+            ImageProduct(k, a, b, EvalDim(k.cols, n_), args, acc);
             return;
         }
         if (k.batch.is_batch) {
@@ -321,15 +378,16 @@ class ProgramRun {
         return Element(i, index);
     }
     // One element of conv, conv_data or conv_weight, by the definitions in amp/model_abi.h.
-    void ImageProduct(const amp_model_window &g, uint32_t a, uint32_t b, int64_t cols, const amp_kernel_args &args,
+    void ImageProduct(const amp_model_kernel &k, uint32_t a, uint32_t b, int64_t cols, const amp_kernel_args &args,
                       float *acc) const {
+        const amp_model_window &g = k.window;
         for (int64_t r = 0; r < args.rows; r++)
             for (int64_t c = 0; c < 32; c++) {
                 const bool inside = args.col0 + c < cols;
                 acc[r * 32 + c] = !inside ? 0.0f
                                   : g.kind == AMP_WINDOW_CONV_WEIGHT
                                       ? WeightElement(g, a, b, args.row0 + r, args.col0 + c)
-                                      : PixelElement(g, a, b, args.row0 + r, args.col0 + c);
+                                      : PixelElement(k, a, b, args.row0 + r, args.col0 + c);
             }
     }
     // The pixel of x under tap (kh, kw) of y's pixel, or -1.
@@ -345,7 +403,20 @@ class ProgramRun {
         if (ty < 0 || tx < 0 || ty % g.stride[0] || tx % g.stride[1] || oy >= g.oh || ox >= g.ow) return -1;
         return (n * g.oh + oy) * g.ow + ox;
     }
-    float PixelElement(const amp_model_window &g, uint32_t a, uint32_t b, int64_t row, int64_t col) const {
+    static int64_t Groups(const amp_model_window &g) { return std::max(g.groups, 1); }
+    // The weight between channel |i| that is summed over and column |col| of the result; 0 where their groups differ.
+    float WeightAt(const amp_model_kernel &k, uint32_t b, int64_t tap, int64_t i, int64_t col) const {
+        const amp_model_window &g = k.window;
+        const bool forward = g.kind == AMP_WINDOW_CONV;
+        const int64_t inputs = g.c / Groups(g), outputs = g.oc / Groups(g), input = forward ? i : col,
+                      output = forward ? col : i;
+        if (input / inputs != output / outputs) return 0;
+        if (forward || Groups(g) > 1 || k.product.b_transposed)
+            return static_cast<float>(At(b, tap * inputs + input % inputs, output));
+        return static_cast<float>(At(b, tap * g.oc + output, input));
+    }
+    float PixelElement(const amp_model_kernel &k, uint32_t a, uint32_t b, int64_t row, int64_t col) const {
+        const amp_model_window &g = k.window;
         const bool forward = g.kind == AMP_WINDOW_CONV;
         const int64_t h = forward ? g.oh : g.h, w = forward ? g.ow : g.w, depth = forward ? g.c : g.oc;
         float sum = 0.0f;
@@ -354,18 +425,19 @@ class ProgramRun {
                 const int64_t n = row / (h * w), y = row / w % h, x = row % w,
                               pixel = forward ? Under(g, n, y, x, kh, kw) : Over(g, n, y, x, kh, kw);
                 for (int64_t i = 0; i < depth && pixel >= 0; i++)
-                    sum = fmaf(static_cast<float>(ImageAt(a, pixel, i, depth)),
-                               static_cast<float>(At(b, (kh * g.kw + kw) * depth + i, col)), sum);
+                    sum = fmaf(static_cast<float>(ImageAt(a, pixel, i, depth)), WeightAt(k, b, kh * g.kw + kw, i, col),
+                               sum);
             }
         return sum;
     }
     float WeightElement(const amp_model_window &g, uint32_t a, uint32_t b, int64_t row, int64_t col) const {
-        const int64_t kh = row / (g.kw * g.c), kw = row / g.c % g.kw;
+        const int64_t inputs = g.c / Groups(g), kh = row / (g.kw * inputs), kw = row / inputs % g.kw,
+                      channel = col / (g.oc / Groups(g)) * inputs + row % inputs;
         float sum = 0.0f;
         for (int64_t p = 0; p < n_ * g.oh * g.ow; p++) {
             const int64_t pixel = Under(g, p / (g.oh * g.ow), p / g.ow % g.oh, p % g.ow, kh, kw);
             if (pixel < 0) continue;
-            sum = fmaf(static_cast<float>(ImageAt(a, pixel, row % g.c, g.c)),
+            sum = fmaf(static_cast<float>(ImageAt(a, pixel, channel, g.c)),
                        static_cast<float>(ImageAt(b, p, col, g.oc)), sum);
         }
         return sum;

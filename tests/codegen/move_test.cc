@@ -169,6 +169,24 @@ TEST_F(CoreModelTest, SliceConcatPadExpand) {
           {1, 3}, 1e-6);
 }
 
+// So many operands that halves of them are told apart first; of unequal sizes, along a middle and the last dimension.
+TEST_F(CoreModelTest, ConcatOfMany) {
+    std::string text = "  input %x : f32[N, 7, 40]\n", middle, last;
+    int size = 0; // of each result's concatenated dimension
+    for (int n = 0; n < 21; n++) {
+        const std::string at = std::to_string(n % 3), count = std::to_string(1 + n % 4), k = std::to_string(n);
+        const std::string to = std::to_string(n % 3 + 1 + n % 4);
+        text += "  %m" + k + " = slice(%x; dim = 1, from = " + at + ", to = " + to + ") : f32[N, " + count + ", 40]\n" +
+                "  %l" + k + " = slice(%x; dim = 2, from = " + at + ", to = " + to + ") : f32[N, 7, " + count + "]\n";
+        middle += (n ? ", %m" : "%m") + k;
+        last += (n ? ", %l" : "%l") + k;
+        size += 1 + n % 4;
+    }
+    text += "  %y = concat(" + middle + "; dim = 1) : f32[N, " + std::to_string(size) + ", 40]\n" + "  %z = concat(" +
+            last + "; dim = 2) : f32[N, 7, " + std::to_string(size) + "]\n  result y = %y\n  result z = %z\n";
+    Check(Text(text), {1, 3}, 0.0);
+}
+
 TEST_F(CoreModelTest, TablesByIds) {
     Check(Text(R"(  input %t : f32[6, 37]
   input %ids : i32[N, 3]
@@ -316,6 +334,34 @@ TEST_F(CoreModelTest, ResultsOfBatchedProductsThatAreMoved) {
   result dz = %dz
 )"),
           {1, 3, 11}, 2e-5);
+}
+
+// The data gradient reads the weights of conv where they lie: whole, rounded, and in groups.
+TEST_F(CoreModelTest, WeightsOfConvolutionsAreReadTransposed) {
+    Check(Text(R"(  input %x : f32[N, 4, 5, 32]
+  input %w : f32[3, 2, 32, 6]
+  input %wg : f32[3, 3, 8, 64]
+  input %dy : f32[N, 4, 4, 6]
+  input %dyg : f32[N, 4, 5, 64]
+  %t = permute(%w; dims = (0, 1, 3, 2)) : f32[3, 2, 6, 32]
+  %dx = conv_data(%dy, %t; padding = (1, 0)) : f32[N, 4, 5, 32]
+  %w.h = cast(%w) : bf16[3, 2, 32, 6]
+  %y.h = cast(%dy) : bf16[N, 4, 4, 6]
+  %t.h = permute(%w.h; dims = (0, 1, 3, 2)) : bf16[3, 2, 6, 32]
+  %dx.h = conv_data(%y.h, %t.h; padding = (1, 0)) : f32[N, 4, 5, 32]
+  %yg = conv(%x, %wg; padding = (1, 1), groups = 4) : f32[N, 4, 5, 64]
+  %split = reshape(%wg) : f32[3, 3, 8, 4, 16]
+  %turned = permute(%split; dims = (0, 1, 4, 3, 2)) : f32[3, 3, 16, 4, 8]
+  %tg = reshape(%turned) : f32[3, 3, 16, 32]
+  %dxg = conv_data(%dyg, %tg; padding = (1, 1), groups = 4) : f32[N, 4, 5, 32]
+  %dwg = conv_weight(%x, %dyg; padding = (1, 1), groups = 4) : f32[3, 3, 8, 64]
+  result yg = %yg
+  result dx = %dx
+  result dx.h = %dx.h
+  result dxg = %dxg
+  result dwg = %dwg
+)"),
+          {1, 3}, 2e-5);
 }
 
 TEST_F(CoreModelTest, ConvolutionInGroups) {

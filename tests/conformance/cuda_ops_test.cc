@@ -125,28 +125,49 @@ class CudaOpsTest : public LowerPassTest {
         }
     }
 
+    // [O, I, KH, KW] as it lies in memory, [KH, KW, I, O]; |shape| is that of the value.
+    static std::vector<double> Hwio(const std::vector<double> &plain, const Shape *shape) {
+        const int64_t taps = shape->d[0].mul * shape->d[1].mul, in = shape->d[2].mul, out = shape->d[3].mul;
+        std::vector<double> hwio(plain.size());
+        for (int64_t o = 0, at = 0; o < out; o++)
+            for (int64_t i = 0; i < in; i++)
+                for (int64_t tap = 0; tap < taps; tap++, at++)
+                    hwio[static_cast<size_t>((tap * in + i) * out + o)] = plain[static_cast<size_t>(at)];
+        return hwio;
+    }
+
+    // The elements of a state, which are given and come back as a file has them, as they lie in memory.
+    static std::vector<double> InMemory(const Func *f, Val v, const std::vector<double> &values) {
+        const bool hwio = ir_value(f, v)->kind == VAL_STATE && ir_state_of(f, v)->hwio;
+        return hwio ? Hwio(values, ir_shape(f, v)) : values;
+    }
+
     // Results, what crosses kernels, and states of one function, against the reference interpreter with its roundings.
     void CheckFunction(const LoadedPtx &image, const Built &b, const CudaProgram &program, int64_t n, unsigned seed) {
         const Func *f = program.func;
         std::vector<InterpTensor> given = Inputs(f, n, true, seed);
         Values before;
-        for (const InterpTensor &t : given) before[t.name].assign(t.data, t.data + t.count);
+        for (size_t i = 0; i < given.size(); i++)
+            before[given[i].name] = InMemory(f, f->inputs.data[i], {given[i].data, given[i].data + given[i].count});
         CudaRun run(b.cuda, image, f->name, n);
         run.Set(before);
         const Outcome want = Interpret(f, n, true, given); // which writes the states
         ASSERT_TRUE(run.Run()) << b.what;
         const double tolerance = ToleranceOf(f), floor = FloorOf(f, want);
         for (int i = 0; i < f->results.len; i++) {
-            const int buffer = run.BufferOf(f->results.data[i].value);
+            const Result *r = &f->results.data[i];
+            const int buffer = run.BufferOf(r->value);
+            const std::vector<double> &values = want.at(r->name);
             if (buffer >= 0)
-                Near(f->results.data[i].name, want.at(f->results.data[i].name), run.Get(buffer), tolerance, floor);
+                Near(r->name, r->hwio ? Hwio(values, ir_shape(f, r->value)) : values, run.Get(buffer), tolerance,
+                     floor);
         }
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
             auto state = want.find(std::string("state ") + v->name);
             const int buffer = run.BufferOf(f->inputs.data[i]);
             if (v->kind == VAL_STATE && state != want.end() && buffer >= 0)
-                Near(v->name, state->second, run.Get(buffer), tolerance, floor);
+                Near(v->name, InMemory(f, f->inputs.data[i], state->second), run.Get(buffer), tolerance, floor);
         }
     }
 

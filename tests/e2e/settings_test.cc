@@ -431,6 +431,25 @@ TEST(Inputs, IdsThatNobodyCanCheckAreRefused) {
     EXPECT_NE(c.message.find("its ids are computed"), std::string::npos) << c.message;
 }
 
+// The nearest row of a code book: argmax has as many places as the table has rows, or it may not be looked up.
+TEST(Inputs, PlacesOfArgmaxAreIds) {
+    const std::string text =
+        "amp 1\nmodel m(x: f32[N, 5, 3]) -> y {\n    y = embedding(argmax(x; dim = DIM); count = 3, "
+        "dim = 2) as codes\n}\n";
+    auto along = [&](const char *dim) { return std::string(text).replace(text.find("DIM"), 3, dim); };
+    EXPECT_NE(e2e::compile(along("1")).message.find("argmax looks among more places"), std::string::npos);
+    EXPECT_NE(e2e::compile(along("0")).message.find("argmax looks among samples"), std::string::npos);
+    Training r(e2e::compile_to_file(along("2"), "codes.so"), 1);
+    ASSERT_TRUE(r.ok());
+    const std::vector<float> x = {0, 1, 2, 2, 1, 0, 0, 3, 1, 0, NAN, 9, NAN, NAN, NAN};
+    const int places[] = {2, 0, 1, 1, 0};
+    std::vector<float> y(10), table = param(r, "codes.weight", 6);
+    const void *inputs[] = {x.data()};
+    void *outputs[] = {y.data()};
+    ASSERT_EQ(amp_infer(r.session, inputs, 1, outputs, &r.err), AMP_OK) << r.err.message;
+    for (size_t i = 0; i < 5; i++) EXPECT_FALSE(memcmp(&y[2 * i], &table[2 * size_t(places[i])], 8)) << i;
+}
+
 TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
     auto text = [](const char *type, const char *x) {
         return std::string("amp 1\nmodel m(x: ") + type + "[N, 6]) -> y {\n    y = linear(" + x +

@@ -1,5 +1,5 @@
 /* language_doc_test.cc: docs/language.md against the parser: its grammar is parser.y's, its words are those of
- * parse.c, its examples compile, and what it lists as unsupported is. */
+ * parse.c, its examples compile. */
 #include <regex>
 #include <set>
 
@@ -98,28 +98,13 @@ TEST(LanguageDoc, ExamplesCompile) {
     }
 }
 
-std::string FirstLine(const std::string &text) { return text.substr(0, text.find('\n')); }
-
 TEST(LanguageDoc, CallsThatAreBuilt) {
     std::set<std::string> calls = WordsOf(Doc(), "Supported calls:");
     EXPECT_GE(calls.size(), 50u);
     for (const std::string &call : calls) {
         CompiledModel model =
             CompileModel("m.amp", "amp 1\nmodel m(x: f32[N, 4]) -> y { y = " + call + "(x; nothing = 1) }\n");
-        EXPECT_EQ(model.text.find("is not supported"), std::string::npos) << call << ": " << model.text;
         EXPECT_EQ(model.text.find("there is no block"), std::string::npos) << call << ": " << model.text;
-    }
-}
-
-TEST(LanguageDoc, CallsThatAreNot) {
-    std::set<std::string> calls = WordsOf(Doc(), "Calls that are not supported yet:");
-    std::set<std::string> unsupported;
-    for (int i = 0; i < ir_op_word_count; i++)
-        if (ir_op_words[i].kind == UNSUPPORTED) unsupported.insert(ir_op_words[i].name);
-    EXPECT_EQ(calls, unsupported);
-    for (const std::string &call : calls) {
-        CompiledModel model = CompileModel("m.amp", "amp 1\nmodel m(x: f32[N, 4]) -> y { y = " + call + "(x) }\n");
-        EXPECT_EQ(FirstLine(model.text), "m.amp:2:34: error: " + call + " is not supported");
     }
 }
 

@@ -337,3 +337,41 @@ for x, dim in [(rand(2, 5), 1), (rand(3, 2, 2), 0), (torch.tensor([1.0, inf, 2.0
     dy = rand(*x.shape)
     case(f"cumsum(%a; dim = {dim})", [x], x.cumsum(dim))
     case(f"cumsum(%a; dim = {dim}, reverse = true)", [dy], grads(lambda v: v.cumsum(dim), dy, x)[0])
+
+# ---- group norm, instance norm ------------------------------------------------------------------
+
+for shape, groups in [((2, 6), 3), ((2, 4, 3), 2), ((2, 4, 2, 3), 1), ((2, 4, 2, 3), 4)]:
+    channels = shape[1]
+    x, w, b, dy = rand(*shape), rand(channels), rand(channels), rand(*shape)
+    f = lambda x, w, b: F.group_norm(x, groups, w, b, 1e-3)
+    parts = x.reshape(shape[0], groups, -1)
+    mean, rstd = parts.mean(-1), (parts.var(-1, correction=0) + 1e-3).rsqrt()
+    mean, rstd = (t.repeat_interleave(channels // groups, 1) for t in (mean, rstd))
+    case(f"group_norm(%a, %b, %c; groups = {groups}, eps = 0.001)", [x, w, b], [f(x, w, b), mean, rstd])
+    case(f"group_norm_grad(%a, %b, %c, %d, %e; groups = {groups})", [dy, x, w, mean, rstd], grads(f, dy, x, w, b))
+    if groups == channels:
+        case("instance_norm(%a, %b, %c; eps = 0.001)", [x, w, b], [F.instance_norm(x, weight=w, bias=b, eps=1e-3), mean, rstd])
+        case("instance_norm(%a, %b; eps = 0.001)", [x, w], [F.instance_norm(x, weight=w, eps=1e-3), mean, rstd])
+
+# ---- images in another size ---------------------------------------------------------------------
+
+for side, out in [((5, 7), (2, 3)), ((4, 6), (2, 3)), ((3, 2), (5, 5)), ((4, 3), (1, 1))]:
+    x, dy = rand(2, 3, *side), rand(2, 3, *out)
+    f = lambda x: F.adaptive_avg_pool2d(x, out)
+    case(f"adaptive_avg_pool2d(%a; out = {out})", [x], f(x))
+    case(f"adaptive_avg_pool2d_grad(%a, %b; out = {out})", [dy, x], grads(f, dy, x))
+    last = lambda t: t.permute(0, 2, 3, 1)
+    case("resample(%a)", [last(x)], last(f(x)), stage="lower")
+    case("resample_grad(%a)", [last(dy)], last(grads(f, dy, x)[0]), stage="lower")
+for side, scale, mode in [((2, 3), (2, 2), {}), ((3, 2), (1, 3), {"mode": "nearest"}), ((3, 4), (2, 2), {"mode": "bilinear"}),
+                          ((2, 3), (3, 1), {"mode": "bilinear"}), ((3, 4), (2, 3), {"mode": "bilinear", "align_corners": True}),
+                          ((1, 2), (4, 2), {"mode": "bilinear", "align_corners": True}), ((1, 1), (2, 3), {"mode": "bilinear"})]:
+    x = rand(2, 2, *side)
+    f = lambda x: F.interpolate(x, scale_factor=scale, **mode)
+    given = ", ".join([f"scale = {scale}"] + [f"{k} = {str(v).lower()}" for k, v in mode.items()])
+    dy = rand(*f(x).shape)
+    case(f"upsample(%a; {given})", [x], f(x))
+    case(f"upsample_grad(%a, %b; {given})", [dy, x], grads(f, dy, x))
+x, w = rand(1, 2, 2, 3), rand(2, 2, 2, 2)
+y = F.conv_transpose2d(x, w, None, (1, 2), (1, 0), (2, 3), 1, (3, 4))
+case("conv_transpose2d(%a, %b; stride = (1, 2), padding = (1, 0), output_padding = (2, 3), dilation = (3, 4))", [x, w], y)

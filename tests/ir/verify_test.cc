@@ -107,6 +107,19 @@ TEST_F(Verify_, Rules) {
         // attributes
         {Graph("%1 = dropout(%x; p = 1.0) : f32[N, 4]"), "f: %1 = dropout: p must be at least 0 and less than 1"},
         {Graph("%1 = gelu(%x; approximate = erf) : f32[N, 4]"), "f: %1 = gelu: approximate must be none or tanh"},
+        // checkpoints and barriers
+        {At("autocast", "input %x : f32\n%1 = neg(%x) : f32 checkpoint \"1\"\n%2 = neg(%1) : f32 checkpoint \"1.2\""),
+         ""},
+        {At("autocast", "input %x : f32\n%1 = neg(%x) : f32 checkpoint \"1.a\""),
+         "f: %1 = neg: checkpoint \"1.a\": it is a number, or numbers with dots between"},
+        {At("autocast", "input %x : f32\n%1 = neg(%x) : f32 checkpoint \"1.2\"\n%2 = neg(%1) : f32 checkpoint \"1\"\n"
+                        "%3 = neg(%2) : f32 checkpoint \"1.2\""),
+         "f: %3 = neg: is in checkpoint \"1.2\", which has ended before it"},
+        {Graph("%1 = neg(%x) : f32[N, 4] checkpoint \"1\""),
+         "f: %1 = neg: is in a checkpoint, for which the pass autodiff has made copies"},
+        {Core("%1 = barrier(%x, %s) : f32[N, 4]"), ""},
+        {At("fuse", "input %x : f32\nkernel k tile \"\" {\n%1 = barrier(%x, %x) : f32\n}"),
+         "f: %1 = barrier: may not appear at stage fuse"},
         // predicates and assigns
         {Graph("assign(%s, %s) if %ok"), ""},
         {Graph("%1 = relu(%x) : f32[N, 4]\n%2 = neg(%1) if %ok : f32[N, 4]"),

@@ -121,7 +121,8 @@ class CorePassTest : public testing::Test {
         std::vector<InterpTensor> given;
         for (int i = 0; i < f->inputs.len; i++) {
             const Value *v = ir_value(f, f->inputs.data[i]);
-            InterpTensor t = interp_tensor(f->module->arena, v->name, &v->shape, n);
+            const State *s = v->kind == VAL_STATE ? ir_state_of(f, f->inputs.data[i]) : nullptr;
+            InterpTensor t = interp_tensor(f->module->arena, v->name, s ? &s->shape : &v->shape, n);
             std::mt19937 rng(seed + static_cast<unsigned>(std::hash<std::string>()(v->name)));
             for (int64_t j = 0; j < t.count; j++) {
                 double x = Draw(rng, v->dtype, v->name);

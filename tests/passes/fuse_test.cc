@@ -164,6 +164,25 @@ TEST_F(FuseTest, AVectorBesideItsOwnTransposeIsMadeBefore) {
     ExpectSameBits(FuseFunc(body, "", false)->funcs.data[0], FuseFunc(body)->funcs.data[0]);
 }
 
+// The gradient of a weight sums over rows in any number of dimensions; what was moved and moved back was not moved.
+TEST_F(FuseTest, ProductsReadBehindViews) {
+    const char body[] = R"(  input %x : f32[N, 5, 40]
+  input %y : f32[N, 5, 48]
+  %a = exp(%x) : f32[N, 5, 40]
+  %b = exp(%y) : f32[N, 5, 48]
+  %rows = reshape(%a) : f32[5 * N, 40]
+  %c = reshape(%b) : f32[N, 5, 6, 8]
+  %d = permute(%c; dims = (0, 2, 1, 3)) : f32[N, 6, 5, 8]
+  %e = permute(%d; dims = (0, 2, 1, 3)) : f32[N, 5, 6, 8]
+  %f = reshape(%e) : f32[5 * N, 48]
+  %w = contract(%rows, %f; ta = true) : f32[40, 48]
+  result w = %w
+)";
+    const Func *f = FuseFunc(body)->funcs.data[0];
+    EXPECT_EQ("tile: a\ntile: b\nproduct: w\n", Makes(f));
+    ExpectSameBits(FuseFunc(body, "", false)->funcs.data[0], f);
+}
+
 TEST_F(FuseTest, AnMlpComputesTheSameBits) {
     for (const char *name : {"mlp_f16.optimizer.ir", "mlp_bf16.optimizer.ir", "mlp_f32.optimizer.ir"}) {
         SCOPED_TRACE(name);

@@ -165,6 +165,8 @@ inline std::vector<LowerCase> ImageCases() {
         {"[N, 4, 3, 2]", "[4, 3, 3, 2]", "[N, 6, 8, 7]",
          "stride = (2, 3), padding = (1, 0), output_padding = (1, 2), dilation = (2, 1), groups = 2", "6"},
         {"[2, 1, 1, 1]", "[1, 1, 1, 1]", "[2, 1, 1, 1]", "groups = 1", "1"},
+        {"[N, 2, 3, 2]", "[2, 3, 2, 2]", "[N, 3, 8, 13]",
+         "stride = (1, 2), padding = (1, 0), output_padding = (3, 4), dilation = (4, 6)", "3"},
     };
     for (const Transposed &c : transposed)
         for (const std::string t : {"f32", "f16"}) {
@@ -193,6 +195,23 @@ inline std::vector<LowerCase> ImageCases() {
             all.push_back(OneOp(OP_avg_pool2d, {x}, "avg_pool2d(%x; " + a + ")", y));
             all.push_back(OneOp(OP_avg_pool2d_grad, {y, x}, "avg_pool2d_grad(%x, %y; " + a + ")", x));
         }
+    const struct {
+        const char *x, *y, *call;
+    } resized[] = {{"[N, 3, 5, 6]", "[N, 3, 2, 4]", "adaptive_avg_pool2d; out = (2, 4)"},
+                   {"[N, 3, 4, 6]", "[N, 3, 2, 3]", "adaptive_avg_pool2d; out = (2, 3)"},
+                   {"[2, 1, 3, 2]", "[2, 1, 1, 1]", "adaptive_avg_pool2d; out = (1, 1)"},
+                   {"[N, 2, 3, 4]", "[N, 2, 5, 4]", "adaptive_avg_pool2d; out = (5, 4)"},
+                   {"[N, 3, 2, 4]", "[N, 3, 4, 12]", "upsample; scale = (2, 3)"},
+                   {"[N, 3, 2, 4]", "[N, 3, 4, 8]", "upsample; scale = (2, 2), mode = bilinear"},
+                   {"[2, 1, 3, 1]", "[2, 1, 9, 4]", "upsample; scale = (3, 4), mode = bilinear"},
+                   {"[N, 3, 3, 2]", "[N, 3, 6, 4]", "upsample; scale = (2, 2), mode = bilinear, align_corners = true"}};
+    for (const auto &z : resized)
+        for (const std::string t : {"f32", "f16"}) {
+            const std::string call = z.call, op = call.substr(0, call.find(';')), attrs = call.substr(call.find(';'));
+            all.push_back(OneOp(ir_opcode(op.c_str()), {t + z.x}, op + "(%x" + attrs + ")", t + z.y));
+            all.push_back(OneOp(ir_opcode((op + "_grad").c_str()), {t + z.y, t + z.x},
+                                op + "_grad(%x, %y" + attrs + ")", t + z.x));
+        }
     for (const char *x : {"f32[N, 3, 4, 5]", "f16[N, 1, 1, 1]", "f32[2, 3, 1, 2]"}) {
         std::string t = x, pooled = t.substr(0, t.find(',', t.find(',') + 1)) + "]";
         all.push_back(OneOp(OP_global_avg_pool, {t}, "global_avg_pool(%x)", pooled));
@@ -216,6 +235,26 @@ inline std::vector<LowerCase> NormCases() {
                                                "%r, %s, %t = batch_norm_grad(%y, %x, %w0, %m0, %v) : " + x +
                                                ", f32[3], f32[3]\nresult r = %r\nresult s = %s\nresult t = %t\n"});
     }
+    for (const std::string x : {"f32[N, 6, 4, 5]", "f16[N, 6, 2, 2]", "bf16[N, 6, 3]", "f32[2, 6, 1, 3]",
+                                "f32[N, 6, 9, 8]", "f32[4, 6, N]", "f32[N, 6, 2, 3, 2]"}) {
+        std::string lead = x.substr(x.find('[') + 1, x.find(',') - x.find('[') - 1);
+        std::string w = "input %x : " + x + "\ninput %w0 : f32[6]\ninput %b0 : f32[6]\n";
+        for (const std::string groups : {"1", "2", "6"}) {
+            std::string each = "f32[" + lead + ", 6]";
+            std::string types = x + ", " + each + ", " + each + "\nresult r = %r\nresult m = %m\nresult s = %s\n";
+            all.push_back(
+                {OP_group_norm, w + "%r, %m, %s = group_norm(%x, %w0, %b0; groups = " + groups + ") : " + types});
+            all.push_back({OP_group_norm_grad,
+                           "input %y : " + x + "\n" + w + "input %m0 : " + each + "\ninput %v : " + each +
+                               "\n%r, %s, %t = group_norm_grad(%y, %x, %w0, %m0, %v; groups = " + groups + ") : " + x +
+                               ", f32[6], f32[6]\nresult r = %r\nresult s = %s\nresult t = %t\n"});
+            if (groups == "6")
+                all.push_back({OP_instance_norm, w + "%r, %m, %s = instance_norm(%x, %w0; eps = 0.1) : " + types});
+        }
+    }
+    all.push_back({OP_group_norm,
+                   "input %x : f32[N, 6]\ninput %w0 : f32[6]\n%r, %m, %s = group_norm(%x, %w0; groups = 2) "
+                   ": f32[N, 6], f32[N, 6], f32[N, 6]\nresult r = %r\nresult m = %m\nresult s = %s\n"});
     for (const std::string rows : {"N, ", "N, 2, ", "N, 70, ", "", "2, 3, "}) {
         std::string x = "f32[" + rows + "4]", one = "f32[" + rows + "1]";
         std::string w = "input %x : " + x + "\ninput %w0 : f32[4]\ninput %b0 : f32[4]\n";
@@ -273,6 +312,7 @@ inline std::vector<LowerCase> MoveCases() {
         OneOp(OP_reshape, {"i32[N, 6]"}, "reshape(%x)", "i32[2 * N, 3]"),
         OneOp(OP_reshape, {"f16[N, 2, 3, 4]"}, "reshape(%x)", "f16[N, 4, 3, 2]"),
         OneOp(OP_detach, {"f16[N, 2, 3, 4]"}, "detach(%x)", "f16[N, 2, 3, 4]"),
+        OneOp(OP_barrier, {"f16[N, 2, 3, 4]", "f32[7]"}, "barrier(%x, %y)", "f16[N, 2, 3, 4]"),
         OneOp(OP_flatten, {"f32[N, 2, 3, 4]"}, "flatten(%x)", "f32[N, 24]"),
         OneOp(OP_flatten, {"f16[N, 2, 3]"}, "flatten(%x; from = 0)", "f16[6 * N]"),
         OneOp(OP_transpose, {"f32[N, 2, 3]"}, "transpose(%x)", "f32[N, 3, 2]"),

@@ -187,6 +187,7 @@ const std::map<std::string, std::string> kTorchNames = {
     {"aten::layer_norm", "layer_norm"},
     {"aten::rms_norm", "rms_norm"},
     {"aten::group_norm", "group_norm"},
+    {"aten::upsample_bilinear2d", "upsample"},
     {"aten::nll_loss", "nll_loss"},
     {"aten::mse_loss", "mse_loss"},
     {"aten::binary_cross_entropy_with_logits", "bce_with_logits"},

@@ -109,10 +109,16 @@ const Twin kTwins[] = {
      {"[2, 3, 8, 8]"},
      "%y, %w = max_pool2d(%a; kernel = (2, 2), stride = (2, 2)) : f32[2, 3, 4, 4], i32[2, 3, 4, 4]"},
     {"avg_pool2d", {"[2, 3, 8, 8]"}, "%y = avg_pool2d(%a; kernel = (2, 2), stride = (2, 2)) : f32[2, 3, 4, 4]"},
-    {"adaptive_avg_pool2d",
-     {"[2, 3, 8, 8]"},
-     "%y = avg_pool2d(%a; kernel = (4, 4), stride = (4, 4)) : f32[2, 3, 2, 2]"},
+    {"adaptive_avg_pool2d", {"[2, 3, 8, 8]"}, "%y = adaptive_avg_pool2d(%a; out = (2, 2)) : f32[2, 3, 2, 2]"},
+    {"interpolate_nearest", {"[2, 3, 8, 8]"}, "%y = upsample(%a) : f32[2, 3, 16, 16]"},
+    {"interpolate_bilinear", {"[2, 3, 8, 8]"}, "%y = upsample(%a; mode = bilinear) : f32[2, 3, 16, 16]"},
     {"conv_transpose2d", {"[2, 3, 8, 8]", "[3, 4, 3, 3]"}, "%y = conv_transpose2d(%a, %b) : f32[2, 4, 10, 10]"},
+    {"group_norm",
+     {"[2, 4, 8, 8]", "[4]", "[4]"},
+     "%y, %1, %2 = group_norm(%a, %b, %d; groups = 2) : f32[2, 4, 8, 8], f32[2, 4], f32[2, 4]"},
+    {"instance_norm",
+     {"[2, 4, 8, 8]", "[4]", "[4]"},
+     "%y, %1, %2 = instance_norm(%a, %b, %d) : f32[2, 4, 8, 8], f32[2, 4], f32[2, 4]"},
     {"rms_norm", {"[4, 6]", "[6]"}, "%y, %1 = rms_norm(%a, %b) : f32[4, 6], f32[4, 1]"},
     {"adaptive_avg_pool2d_1", {"[2, 3, 8, 8]"}, "%y = global_avg_pool(%a) : f32[2, 3]"},
     {"batch_norm_train",
@@ -166,19 +172,22 @@ const Deviation kDeviations[] = {
     {"f16", "rdiv_scalar", "f16", "Python's 1.5 / x is a reciprocal and a product; the language has a division"},
     {"bf16", "rdiv_scalar", "bf16", "Python's 1.5 / x is a reciprocal and a product; the language has a division"},
     {"off", "sdpa_float_mask", "f16, f16, f16, f32", "PyTorch rounds the mask to f16; we promote"},
+    {"off", "group_norm", "f16, f32, f32", "PyTorch returns the dtype of x; we the promoted one"},
     {"off", "rms_norm", "f16, f32", "PyTorch returns the dtype of x; we the promoted one"},
     {"off", "bce_with_logits", "f32, f16", "PyTorch returns the dtype of the targets; we the promoted one"},
 };
 
 // What PyTorch refuses in some combination of input dtypes, and we do not: factors of a product are promoted, and the
 // weights and statistics of a normalisation may have any float dtype.
-const std::set<std::string> kRefused = {"batch_norm_eval", "batch_norm_train"};
+const std::set<std::string> kRefused = {"batch_norm_eval", "batch_norm_train", "instance_norm"};
 const std::set<std::string> kRefusedWithoutAutocast = {"batch_norm_eval",
                                                        "batch_norm_train",
                                                        "bmm",
                                                        "conv2d",
                                                        "conv2d_bias",
                                                        "conv_transpose2d",
+                                                       "group_norm",
+                                                       "instance_norm",
                                                        "layer_norm",
                                                        "linear",
                                                        "linear_3d",
@@ -265,8 +274,9 @@ class TorchOpsTest : public PassTest {
     }
 
     static bool MovesOnly(const std::string &op) {
-        static const std::set<std::string> names = {"_to_copy", "view",    "_unsafe_view", "t",     "transpose",
-                                                    "expand",   "permute", "clone",        "empty", "scalar_tensor"};
+        static const std::set<std::string> names = {"_to_copy",  "view",          "_unsafe_view", "t",
+                                                    "transpose", "expand",        "permute",      "clone",
+                                                    "empty",     "scalar_tensor", "repeat"};
         return names.count(op);
     }
 

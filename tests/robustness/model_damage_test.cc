@@ -1,5 +1,6 @@
 // Damaged model.so files: refused as data, before the system's loader sees them; and tables whose numbers are damaged,
 // as a compiler with a fault could write them: refused, or sound enough to plan memory by.
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -7,6 +8,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 
 extern "C" {
 #include "base/elf.h"
@@ -354,6 +356,125 @@ TEST(ModelTables, AcceptedOnesRun) {
     }
     EXPECT_GT(ran, count / 4);
     EXPECT_LT(crashed, ran / 20);
+}
+
+// ---- attention: records that kernels point to ---------------------------------------------------------------------
+
+const amp_model_desc *CompiledAttention();
+
+// A compiled model whose kernels of attention can be written to.
+struct AttentionTables {
+    explicit AttentionTables(const amp_model_desc *from)
+        : desc(*from), programs(Tables::Of<amp_model_program>(desc.programs)) {
+        for (amp_model_program &p : programs) {
+            kernels.push_back(Tables::Of<amp_model_kernel>(p.kernels));
+            p.kernels = Tables::Table(kernels.back());
+        }
+        desc.programs = Tables::Table(programs);
+        for (auto &of : kernels)
+            for (amp_model_kernel &k : of)
+                if (k.attention)
+                    records.push_back(std::make_unique<amp_model_attention>(*k.attention)),
+                        k.attention = records.back().get();
+    }
+    // What has been changed.
+    std::string Damage() const {
+        AttentionTables good(CompiledAttention());
+        std::string text;
+        for (size_t r = 0; r < records.size(); r++)
+            for (size_t i = 0; i < sizeof *records[r]; i += 4) {
+                int32_t was, is;
+                memcpy(&was, (const char *)good.records[r].get() + i, 4),
+                    memcpy(&is, (const char *)records[r].get() + i, 4);
+                if (was != is)
+                    text += "; record " + std::to_string(r) + " byte " + std::to_string(i) + ": " +
+                            std::to_string(was) + " -> " + std::to_string(is);
+            }
+        return text;
+    }
+    amp_model_desc desc;
+    std::vector<amp_model_program> programs;
+    std::vector<std::vector<amp_model_kernel>> kernels;
+    std::vector<std::unique_ptr<amp_model_attention>> records;
+};
+
+const amp_model_desc *CompiledAttention() {
+    static const amp_model_desc *desc = [] {
+        std::string text =
+            "amp 1\nmodel net(x: f32[N, 5, 8], m: f32[5, 5]) -> y {\n    h = linear(x; out = 8) as a\n    k = "
+            "reshape(h; "
+            "shape = [N, 5, 2, 4])\n    k = transpose(k; a = 1, b = 2)\n    y = attention(k, k, k, m; causal = "
+            "true)\n}\n"
+            "train net {\n    input t: f32[N, 2, 5, 4]\n    loss = mse_loss(y, t)\n    optimizer = sgd(lr = 0.1)\n}\n";
+        std::string path = Write("attention.so", "");
+        amp_compile_options o = {};
+        o.struct_size = sizeof o;
+        o.name = "net.amp", o.text = text.data(), o.text_size = text.size(), o.output = path.c_str(), o.target = "cpu";
+        amp_compile_result *result = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(amp_compile(&o, &result, &err), AMP_OK) << err.message;
+        amp_compile_result_release(result);
+        void *handle = dlopen(path.c_str(), RTLD_NOW);
+        auto query = handle ? (amp_model_query_fn)dlsym(handle, AMP_MODEL_SYMBOL) : nullptr;
+        return query ? query(AMP_MODEL_ABI_MAJOR, AMP_MODEL_ABI_MINOR) : nullptr;
+    }();
+    return desc;
+}
+
+void RunAttention(const amp_model_desc *desc) {
+    amp_allocator a = Guarded::get();
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    amp_session *session = nullptr;
+    amp_error err = {};
+    amp_session_options o = TinyOptions(6);
+    o.separate_buffers = 1;
+    std::vector<float> data(4096, 0.5f), out(4096);
+    const void *inputs[] = {data.data(), data.data(), data.data()};
+    void *outputs[] = {out.data()};
+    if (amp_model_from_desc(desc, "attention.so", &a, &model, &err) ||
+        amp_params_create(model, nullptr, &params, &err) || amp_session_create(model, params, &o, &session, &err))
+        return;
+    (void)!amp_step(session, inputs, 6, nullptr, &err);
+    (void)!amp_infer(session, inputs, 6, outputs, &err);
+    amp_session_release(session), amp_params_release(params), amp_model_release(model);
+}
+
+TEST(ModelTables, AttentionThatIsAcceptedStaysInItsMemory) {
+    if (amp_test_address_sanitizer) GTEST_SKIP() << "the sanitizer has handlers of its own";
+    ASSERT_NE(CompiledAttention(), nullptr);
+    Random random(35);
+    const std::vector<Range> numbers = {{0, sizeof(amp_model_attention)}};
+    const long count = MutationCount() / 4;
+    long ran = 0;
+    for (long i = 0; i < count; i++) {
+        AttentionTables tables(CompiledAttention());
+        ASSERT_GE(tables.records.size(), 4u); // train_step has two, eval and infer one each
+        for (size_t k = 0, n = i ? 1 + random.Below(2) : 0; k < n; k++) {
+            amp_model_attention &record = *tables.records[random.Below(tables.records.size())];
+            DamageNumber(&record, sizeof record, numbers, random);
+        }
+        amp_model *model = nullptr;
+        amp_error err = {};
+        amp_status status = amp_model_from_desc(&tables.desc, "attention.so", nullptr, &model, &err);
+        amp_model_release(model);
+        ASSERT_TRUE(i || !status) << err.message;
+        if (status) continue;
+        ran++;
+        fflush(nullptr);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            for (int s : {SIGSEGV, SIGBUS, SIGFPE}) signal(s, SIG_DFL);
+            RunAttention(&tables.desc);
+            _exit(0);
+        }
+        int ended = 0;
+        waitpid(child, &ended, 0);
+        ASSERT_FALSE(WIFSIGNALED(ended)) << "mutation " << i << ": signal " << WTERMSIG(ended) << tables.Damage();
+    }
+    EXPECT_GT(ran, count / 20);
+    EXPECT_LT(ran, count);
 }
 
 } // namespace

@@ -27,12 +27,9 @@ INLINE WideProduct wide_product(vu a, uint32_t m) {
     return (WideProduct){(vu)((even & low_half) | (odd << 32)), (vu)((even >> 32) | (odd & ~low_half))};
 }
 
-/* f32 uniform in [0, 1) for the elements first, first + 1, ...: 24 bits of each word. */
-INLINE vf random_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t first) {
-    vu element_low = (vu)lane_index() + (uint32_t)(first & 3);
-    const vu which = element_low & 3;
-    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c2 = (uint32_t)micro + (vu){0};
-    vu c3 = (element_low >> 2) + (uint32_t)((uint64_t)first >> 2);
+/* The four words of each lane's counter |quarter|, an element divided by 4. */
+INLINE void philox(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, vu quarter, vu *word) {
+    vu c0 = key_hash + (vu){0}, c1 = (uint32_t)iteration + (vu){0}, c2 = (uint32_t)micro + (vu){0}, c3 = quarter;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
         const WideProduct p0 = wide_product(c0, 0xD2511F53u), p1 = wide_product(c2, 0xCD9E8D57u);
@@ -41,7 +38,20 @@ INLINE vf random_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key
         c1 = p1.low;
         c3 = p0.low;
     }
-    const vi word = select_vi((vi)(which < 2), select_vi((vi)(which == 0), (vi)c0, (vi)c1),
-                              select_vi((vi)(which == 2), (vi)c2, (vi)c3));
-    return float_vi((vi)((vu)word >> 8)) * 0x1p-24f;
+    word[0] = c0;
+    word[1] = c1;
+    word[2] = c2;
+    word[3] = c3;
+}
+
+/* In [0, 1): 24 bits of each word. */
+INLINE vf uniform_vf(vu word) { return float_vi((vi)(word >> 8)) * 0x1p-24f; }
+
+/* f32 uniform in [0, 1) for the elements first, first + 1, ... */
+INLINE vf random_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t first) {
+    const vu element_low = (vu)lane_index() + (uint32_t)(first & 3), which = element_low & 3;
+    vu c[4];
+    philox(seed, iteration, micro, key_hash, (element_low >> 2) + (uint32_t)((uint64_t)first >> 2), c);
+    return uniform_vf((vu)select_vi((vi)(which < 2), select_vi((vi)(which == 0), (vi)c[0], (vi)c[1]),
+                                    select_vi((vi)(which == 2), (vi)c[2], (vi)c[3])));
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "tools/amprun/csv.h"
 #include "tools/amprun/data_arrays.h"
+#include "tools/amprun/data_column.h"
 #include "tools/amprun/shuffle.h"
 #include "tools/amprun/tokens.h"
 
@@ -174,8 +175,9 @@ static bool is_infinite_at(const Column *c, const char *at) {
     uint16_t half;
     float single;
     if (c->dtype == AMP_DT_F32) return memcpy(&single, at, sizeof single), !isfinite(single);
-    if (c->dtype == AMP_DT_F16) return memcpy(&half, at, sizeof half), (half & 0x7c00) == 0x7c00;
-    return false;
+    uint16_t exponent = c->dtype == AMP_DT_F16 ? 0x7c00 : 0x7f80;
+    if (!column_is_float(c->dtype)) return false;
+    return memcpy(&half, at, sizeof half), (half & exponent) == exponent;
 }
 
 static bool has_infinite(const Column *c, const char *sample) {

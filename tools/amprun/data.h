@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { DATA_MAX_INPUTS = 16 };
+enum { DATA_MAX_INPUTS = 64 };
 
 /* Of what spec and part leave open; zeros: nothing is said. */
 typedef struct DataOptions {

@@ -20,4 +20,9 @@ for shard in 1 2; do
         failed "shard $shard ended early" "$(tail -n 3 "$work/shard$shard")"
     fi
 done
+
+# Each op of the language, and of its gradients, is in some program.  Not written by anybody: what broadcasts and
+# checkpoints become.
+missing=$("$bin/tests/random/random_programs" --missing 2000 | grep -vxE 'expand|barrier')
+expect 'ops without a random program' '' "$missing"
 finish

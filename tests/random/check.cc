@@ -344,9 +344,28 @@ std::string CheckOnCuda(const Program &p, const std::string &text, const Setting
     wrong =
         SameBits("on CUDA, separate", cuda, Run(fused, p, settings, seed, &data, "on CUDA, separate", {"cuda", true}));
     if (!wrong.empty()) return wrong;
+    const std::string again = p.Text(seed);
+    amp_compile_options with = fused;
+    with.text = again.c_str(), with.text_size = again.size();
+    wrong = SameBits("on CUDA with checkpoints", cuda,
+                     Run(with, p, settings, seed, &data, "on CUDA with checkpoints", {"cuda"}));
+    if (!wrong.empty()) return wrong;
     fused.no_fuse = 1;
     return Within("on CUDA without fuse", Run(fused, p, settings, seed, &data, "on CUDA without fuse", {"cuda"}), cpu,
                   SimplifyBound(p));
+}
+
+// What is computed again in the backward pass has the same bits, with fuse and without.
+std::string CheckCheckpoints(const Program &p, amp_compile_options o, const Results &base, const Settings &settings,
+                             uint64_t seed, Data *data) {
+    const std::string text = p.Text(seed);
+    o.text = text.c_str(), o.text_size = text.size();
+    std::string wrong = SameBits("with checkpoints", base, Run(o, p, settings, seed, data, "with checkpoints"));
+    if (!wrong.empty()) return wrong + "\n" + text;
+    o.no_fuse = 1;
+    wrong = SameBits("with checkpoints, without fuse", base,
+                     Run(o, p, settings, seed, data, "with checkpoints, without fuse"));
+    return wrong.empty() ? wrong : wrong + "\n" + text;
 }
 
 // With one set of numbers.  |*exact|: the difference needs no second look.
@@ -363,8 +382,11 @@ std::string CheckOnce(const Program &p, const std::string &text, const Settings 
     o.no_fuse = 0, o.no_layout = 1;
     wrong = SameBits("without layout", base, Run(o, p, settings, seed, &data, "without layout"));
     if (!wrong.empty()) return wrong;
+    o.no_layout = 0;
+    wrong = CheckCheckpoints(p, o, base, settings, seed, &data);
+    if (!wrong.empty()) return wrong;
     *exact = false;
-    o.no_layout = 0, o.no_simplify = 1;
+    o.no_simplify = 1;
     if (Code(o, "without simplify") != code)
         wrong =
             Within("without simplify", base, Run(o, p, settings, seed, &data, "without simplify"), SimplifyBound(p));

@@ -1,15 +1,16 @@
 // main.cc: random_programs [--first SEED] [--count N] [--step K] [--cc PROGRAM] [--folder DIR] [--device cpu|cuda] |
-// --minimise SEED | --print SEED
+// --minimise SEED | --print SEED | --missing COUNT
 //
 // Checks the programs of the seeds FIRST, FIRST + K, ... (N of them) and ends with "N passed, N failed" and, on CUDA,
-// ", N skipped".  A failing
-// one is made as small as it gets and printed with its seed.
+// ", N skipped".  A failing one is made as small as it gets and printed with its seed.  --missing: prints the ops that
+// the first COUNT programs do not hold.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "tests/random/check.h"
+#include "tests/random/coverage.h"
 
 namespace rp = random_programs;
 
@@ -48,6 +49,11 @@ void Report(uint64_t seed, const rp::Program &p, const std::string &wrong, const
     std::fflush(stdout);
 }
 
+int PrintMissing(int count) {
+    for (const std::string &op : rp::OpsWithoutProgram(1, count)) std::printf("%s\n", op.c_str());
+    return 0;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -65,6 +71,7 @@ int main(int argc, char **argv) {
         else if (option == "--folder") settings.folder = value;
         else if (option == "--device") settings.cuda = value == "cuda";
         else if (option == "--print") return std::printf("%s", rp::Generate(std::stoull(value)).Text().c_str()) < 0;
+        else if (option == "--missing") return PrintMissing(std::stoi(value));
         else if (option == "--minimise") first = std::stoull(value), count = 1;
         else return std::fprintf(stderr, "random_programs: %s: no such option\n", argv[i]), 2;
     }

@@ -80,6 +80,8 @@ struct Generator {
                                                        "where(@0 > @1, @0, @1 * 0.5)",
                                                        "maximum(@0, @1 * 0.5)",
                                                        "minimum(@0 * 0.5, @1)",
+                                                       "where(@0 < @1 or not (@0 == 0.25), @0, @1 * 0.5)",
+                                                       "where(@0 != @1 and @1 >= 0.1, @1, @0 * 0.5)",
                                                        "where(@0 <= 0.1, @0, @1)"};
         int v = Any();
         Add(r.Pick(forms), {v, LikeShape(v)}, dims(v));
@@ -110,22 +112,10 @@ struct Generator {
         int v = Any();
         if (rank(v) < 2) return;
         std::string fold = r.Pick(folds), d = std::to_string(InnerDim(v));
-        switch (r.Below(5)) {
+        switch (r.Below(4)) {
         case 0: Add("@0 - " + fold + "(@0; dims = 0, keep = true) * 0.25", {v}, dims(v)); break;
         case 1: Add("@0 * (" + fold + "(@0; dims = (0, " + d + "), keep = true) * 0.25 + 0.5)", {v}, dims(v)); break;
         case 2: {
-            static const std::vector<std::string> scalars = {"tanh(mean(@0))",
-                                                             "tanh(l1_loss(@0, @1))",
-                                                             "tanh(smooth_l1_loss(@0, @1; beta = 0.5))",
-                                                             "tanh(huber_loss(@0, @1))",
-                                                             "dice_loss(sigmoid(@0), sigmoid(@1))",
-                                                             "tanh(kl_div(@0, sigmoid(@1); reduction = mean))",
-                                                             "tanh(mean(cosine_similarity(@0 + 0.5, @1 + 0.3)))",
-                                                             "tanh(mean(prod(sigmoid(@0) + 0.5; dims = 1)))"};
-            Add("@0 * (" + r.Pick(scalars) + " + 0.5)", {v, LikeShape(v)}, dims(v));
-            break;
-        }
-        case 3: {
             if (rank(v) != 2) return;
             std::string out = Number(1 + r.Below(20)), given = r.Chance(50) ? "dims = 0" : "dims = (0, 1)";
             std::string line = fold + "(@0; " + given + ", keep = true)";
@@ -143,6 +133,77 @@ struct Generator {
             Add(fold + "(@0; dims = (1, 2)" + (keep ? ", keep = true)" : ")"), {v}, out);
         }
         }
+    }
+    // Losses, as factors of what goes on.
+    void Losses() {
+        static const std::vector<std::string> scalars = {"tanh(mean(@0))",
+                                                         "tanh(mse_loss(@0, @1))",
+                                                         "tanh(bce_with_logits(@0, sigmoid(@1)))",
+                                                         "tanh(l1_loss(@0, @1))",
+                                                         "tanh(smooth_l1_loss(@0, @1; beta = 0.5))",
+                                                         "tanh(huber_loss(@0, @1))",
+                                                         "dice_loss(sigmoid(@0), sigmoid(@1))",
+                                                         "tanh(kl_div(@0, sigmoid(@1); reduction = mean))",
+                                                         "tanh(mean(cosine_similarity(@0 + 0.5, @1 + 0.3)))",
+                                                         "tanh(mean(prod(sigmoid(@0) + 0.5; dims = 1)))"};
+        int v = Any();
+        if (rank(v) < 2) return;
+        const std::string &scalar = r.Pick(scalars);
+        std::vector<int> operands = {v};
+        if (scalar.find("@1") != std::string::npos) operands.push_back(LikeShape(v));
+        Add("@0 * (" + scalar + " + 0.5)", operands, dims(v));
+    }
+    // The place of the largest number, looked up in a table; and a mean, so that what comes before is trained.
+    void Lookup() {
+        int v = Any();
+        if (rank(v) < 2 || rank(v) > 3) return;
+        int d = InnerDim(v), width = 1 + r.Below(12);
+        Dims out = dims(v);
+        std::string count = Number(out[d]);
+        out.erase(out.begin() + d);
+        out.push_back(width);
+        Add("embedding(argmax(@0; dim = " + std::to_string(d) + "); count = " + count +
+                ", dim = " + std::to_string(width) + ") * (tanh(mean(@0)) + 0.5)",
+            {v}, out);
+    }
+    // By indexes that are computed: the place of the largest number.
+    void Indexed() {
+        int v = Any();
+        if (rank(v) < 2) return;
+        int d = InnerDim(v);
+        const std::string at = std::to_string(d), index = "stack(argmax(@0; dim = " + at + "); dim = " + at + ")";
+        Dims one = dims(v);
+        one[d] = 1;
+        switch (r.Below(3)) {
+        case 0: Add("gather(@0, " + index + "; dim = " + at + ")", {v}, one); break;
+        case 1:
+            Add("scatter_add(@0, " + index + ", slice(@1; dim = " + at + ", from = 0, to = 1); dim = " + at + ")",
+                {v, LikeShape(v)}, dims(v));
+            break;
+        default:
+            Add("@0 * (one_hot(argmax(@0; dim = -1); count = " + Number(dims(v).back()) + ") + 0.5)", {v}, dims(v));
+        }
+    }
+    // Layers over time, and what turns their places.
+    void Sequence() {
+        int v = OfRank(3);
+        if (v < 0) return;
+        const Dims d = dims(v);
+        if (d[2] % 2 == 0 && r.Chance(40)) {
+            Add(r.Chance(50) ? "rotary(@0)" : "rotary(@0; interleaved = true, theta = 50.0)", {v}, d);
+            return;
+        }
+        if (r.Chance(40)) {
+            Add("einsum(@0, @1; equation = \"bij,bkj->bik\") * 0.25", {v, LikeShape(v)}, {kBatch, d[1], d[1]});
+            return;
+        }
+        if (d[1] > 6) return;
+        static const std::vector<std::string> cells = {"rnn", "lstm", "gru"};
+        int hidden = 1 + r.Below(9);
+        bool both = r.Chance(30);
+        std::string more = both ? ", bidirectional = true" : r.Chance(30) ? ", layers = 2" : ", bias = false";
+        Add(r.Pick(cells) + "(@0; hidden = " + Number(hidden) + more + ")", {v},
+            {kBatch, d[1], both ? 2 * hidden : hidden});
     }
     void Soft() {
         int v = Any();
@@ -175,13 +236,29 @@ struct Generator {
         int v = Any();
         if (rank(v) != 3 && rank(v) != 4) return;
         std::string more = r.Chance(50) ? "; causal = true" : r.Chance(50) ? "; scale = 0.25" : "";
+        if (r.Chance(30)) more = ", matmul(@0, transpose(@0)) * 0.5" + more;
         Add("attention(@0, @0, tanh(@0)" + more + ")", {v}, dims(v));
+    }
+    void GroupNorm(int v) {
+        const Dims d = dims(v);
+        int elements = 1;
+        for (int i = 2; i < rank(v); i++) elements *= d[i];
+        if (elements > 1 && r.Chance(40)) {
+            Add(r.Chance(50) ? "instance_norm(@0)" : "instance_norm(@0; affine = true)", {v}, d);
+            return;
+        }
+        int groups = 1 + r.Below(d[1]);
+        while (d[1] % groups) groups--;
+        if (elements * (d[1] / groups) < 2) return;
+        std::string more = r.Chance(30) ? ", affine = false" : r.Chance(30) ? ", bias = false" : "";
+        Add("group_norm(@0; groups = " + Number(groups) + more + ")", {v}, d);
     }
     void Norm() {
         int v = Any();
         if (rank(v) < 2) return;
         if (r.Chance(20)) Add("prelu(@0; count = " + Number(dims(v)[1]) + ")", {v}, dims(v));
         else if (r.Chance(20)) Add("rms_norm(@0)", {v}, dims(v));
+        else if (r.Chance(25)) GroupNorm(v);
         else if (r.Chance(60)) Add(r.Chance(50) ? "layer_norm(@0)" : "layer_norm(@0; bias = false)", {v}, dims(v));
         else Add("batch_norm(@0)", {v}, dims(v));
     }
@@ -190,7 +267,13 @@ struct Generator {
         if (rank(v) < 2) return;
         int d = InnerDim(v), size = dims(v)[d];
         Dims out = dims(v);
-        switch (r.Below(7)) {
+        switch (r.Below(8)) {
+        case 6: {
+            if (rank(v) != 4) return;
+            out = {kBatch, dims(v)[2], dims(v)[3], dims(v)[1]};
+            Add("permute(@0; dims = (0, 2, 3, 1))", {v}, out);
+            break;
+        }
         case 0: {
             if (rank(v) < 3) return;
             int e = InnerDim(v);
@@ -242,18 +325,38 @@ struct Generator {
         }
         }
     }
+    void Resize(int v) {
+        const Dims d = dims(v);
+        if (r.Chance(40)) {
+            int high = 1 + r.Below(d[2] + 2), wide = 1 + r.Below(d[3] + 2);
+            Add("adaptive_avg_pool2d(@0; out = (" + Number(high) + ", " + Number(wide) + "))", {v},
+                {kBatch, d[1], high, wide});
+            return;
+        }
+        int high = 1 + r.Below(3), wide = 1 + r.Below(3);
+        if (high * d[2] > 24 || wide * d[3] > 24) return;
+        std::string mode = r.Chance(35) ? "nearest" : r.Chance(50) ? "bilinear" : "bilinear, align_corners = true";
+        Add("upsample(@0; scale = (" + Number(high) + ", " + Number(wide) + "), mode = " + mode + ")", {v},
+            {kBatch, d[1], high * d[2], wide * d[3]});
+    }
     void Image() {
         int v = OfRank(4);
         if (v < 0) return;
         const Dims d = dims(v);
+        if (r.Chance(20)) {
+            Resize(v);
+            return;
+        }
         int kind = r.Below(4), k = 1 + r.Below(3), stride = 1 + r.Below(2), padding = r.Below((k + 1) / 2 + 1);
         if (kind) padding = std::min(padding, k / 2);
         int dilation = kind == 0 && r.Chance(20) ? 2 : 1, reach = dilation * (k - 1) + 1;
         if (kind == 0 && r.Chance(25)) {
-            int high = (d[2] - 1) * stride - 2 * padding + reach, wide = (d[3] - 1) * stride - 2 * padding + reach;
+            int more = r.Below(std::max(stride, dilation));
+            int high = (d[2] - 1) * stride - 2 * padding + reach + more, wide = high + (d[3] - d[2]) * stride;
             if (high < 1 || wide < 1 || high > 24 || wide > 24) return;
             Add("conv_transpose2d(@0; out = 4, kernel = " + std::to_string(k) + ", stride = " + std::to_string(stride) +
-                    ", padding = " + std::to_string(padding) + ", dilation = " + std::to_string(dilation) + ")",
+                    ", padding = " + std::to_string(padding) + ", output_padding = " + std::to_string(more) +
+                    ", dilation = " + std::to_string(dilation) + ")",
                 {v}, {kBatch, 4, high, wide});
             return;
         }
@@ -272,9 +375,24 @@ struct Generator {
             Add("conv2d(@0; out = " + std::to_string(out) + ", " + window + more + ")", {v}, {kBatch, out, h, w});
         }
     }
+    void Line(int v) {
+        const Dims d = dims(v);
+        int k = 1 + r.Below(3), stride = 1 + r.Below(2), padding = r.Below(2), dilation = 1 + r.Below(2);
+        int groups = d[1] % 2 == 0 && r.Chance(40) ? 2 : 1, out = groups * (1 + r.Below(6));
+        int reach = dilation * (k - 1) + 1, length = (d[2] + 2 * padding - reach) / stride + 1;
+        if (d[2] + 2 * padding < reach) return;
+        Add("conv1d(@0; out = " + Number(out) + ", kernel = " + Number(k) + ", stride = " + Number(stride) +
+                ", padding = " + Number(padding) + ", dilation = " + Number(dilation) + ", groups = " + Number(groups) +
+                ")",
+            {v}, {kBatch, out, length});
+    }
     void Product() {
         int v = OfRank(3);
         if (v < 0) return;
+        if (r.Chance(30)) {
+            Line(v);
+            return;
+        }
         const Dims d = dims(v);
         Add("matmul(@0, transpose(@1)) / 4.0", {v, LikeShape(v)}, {kBatch, d[1], d[1]});
     }
@@ -312,20 +430,37 @@ void ReplaceOperands(std::string *text, const std::vector<int> &operands) {
     }
 }
 
+// Not every text names all of its operands.
 std::vector<bool> Read(const Program &p) {
     std::vector<bool> read(p.statements.size());
     read.back() = true;
     for (size_t i = p.statements.size(); i-- > 0;)
-        if (read[i])
-            for (int o : p.statements[i].operands) read[o] = true;
+        for (size_t o = 0; read[i] && o < p.statements[i].operands.size(); o++)
+            if (p.statements[i].text.find("@" + std::to_string(o)) != std::string::npos)
+                read[p.statements[i].operands[o]] = true;
     return read;
+}
+
+// Braces around runs of |lines|: each part of [from, to) is left alone, put into a checkpoint, or cut in two.
+void PutIntoCheckpoints(std::vector<std::string> *lines, size_t from, size_t to, int depth, Random *r) {
+    if (from >= to) return;
+    if (to - from > 1 && r->Chance(60)) {
+        size_t middle = from + 1 + r->Below(static_cast<int>(to - from - 1));
+        PutIntoCheckpoints(lines, from, middle, depth, r);
+        PutIntoCheckpoints(lines, middle, to, depth, r);
+    } else if (depth < 3 && r->Chance(70)) {
+        PutIntoCheckpoints(lines, from, to, depth + 1, r);
+        (*lines)[from] = "    checkpoint {\n" + (*lines)[from];
+        (*lines)[to - 1] += "    }\n";
+    }
 }
 
 } // namespace
 
-std::string Program::Text() const {
+std::string Program::Text(uint64_t checkpoints) const {
     std::vector<bool> read = Read(*this);
     std::string inputs, body;
+    std::vector<std::string> lines;
     for (size_t i = 0; i < statements.size(); i++) {
         const Statement &s = statements[i];
         if (!read[i]) continue;
@@ -335,11 +470,16 @@ std::string Program::Text() const {
         }
         std::string text = s.text;
         ReplaceOperands(&text, s.operands);
-        body += "    " + Name(static_cast<int>(i)) + " = " + text + "\n";
+        lines.push_back("    " + Name(static_cast<int>(i)) + " = " + text + "\n");
     }
+    Random r{checkpoints};
+    if (checkpoints) PutIntoCheckpoints(&lines, 0, lines.size(), 0, &r);
+    for (const std::string &line : lines) body += line;
     std::string last = Name(static_cast<int>(statements.size()) - 1);
     std::string loss = cross_entropy ? "cross_entropy(" + last + ", targets)"
                                      : "mean(" + last + " * " + last + ") + 0.0 * cross_entropy(" + last + ", targets)";
+    loss += " + 0.01 * accuracy(" + last + ", targets) + 0.01 * top_k_accuracy(" + last +
+            ", targets; k = " + std::to_string((classes + 1) / 2) + ")";
     return "amp 1\nmodel m(" + inputs + ") -> " + last + " {\n" + body +
            "}\ntrain m {\n    input targets: i32[N]\n    loss = " + loss + "\n    optimizer = sgd(0.0)\n}\nprecision " +
            precision + (precision == "fp16" ? " { loss_scale = static(16.0) }\n" : " { }\n");
@@ -355,9 +495,10 @@ Program Generate(uint64_t seed) {
     g.Inputs();
     for (int i = 0, count = 2 + g.r.Below(9); i < count; i++) {
         void (Generator::*const kinds[])() = {
-            &Generator::Unary,    &Generator::Unary,  &Generator::Binary, &Generator::Broadcast, &Generator::Reduce,
-            &Generator::Soft,     &Generator::Linear, &Generator::Norm,   &Generator::Attention, &Generator::Movement,
-            &Generator::Movement, &Generator::Image,  &Generator::Image,  &Generator::Product,   &Generator::Wide};
+            &Generator::Unary,    &Generator::Unary,  &Generator::Binary,  &Generator::Broadcast, &Generator::Reduce,
+            &Generator::Soft,     &Generator::Linear, &Generator::Norm,    &Generator::Attention, &Generator::Movement,
+            &Generator::Movement, &Generator::Image,  &Generator::Image,   &Generator::Product,   &Generator::Wide,
+            &Generator::Losses,   &Generator::Lookup, &Generator::Indexed, &Generator::Sequence};
         (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
         if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();
     }

@@ -41,7 +41,9 @@ struct Program {
     bool cross_entropy = true; // of the last value, [N, classes]; else the mean of its squares
     int n = 3;                 // samples that it is run with
 
-    std::string Text() const; // what no one reads is left out
+    // What no one reads is left out.  |checkpoints|: a seed, by which runs of statements are put into `checkpoint { }`,
+    // some of them nested; 0: none.
+    std::string Text(uint64_t checkpoints = 0) const;
 };
 
 Program Generate(uint64_t seed);

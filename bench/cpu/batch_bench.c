@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/cpu/kernel_bench.h"
 #include "runtime/device/cpu/product/batch.h"
@@ -31,17 +30,6 @@ static const struct Product {
     {"gradient dy v^T", false, false, false, true}, {"gradient p^T dy", true, true, false, false},
     {"gradient ds k", true, false, false, false},
 };
-
-typedef struct Output {
-    float *c;
-    int64_t row_tiles;
-} Output;
-
-static void store(void *ctx, const float *c, int64_t row0, int64_t rows, int64_t col0) {
-    const Output *out = ctx;
-    float *tile = out->c + (col0 / AMP_PRODUCT_COLS * out->row_tiles + row0 / AMP_PRODUCT_ROWS) * 1024;
-    memcpy(tile, c, (size_t)rows * AMP_PRODUCT_COLS * sizeof *c);
-}
 
 typedef struct Run {
     amp_batch batch;
@@ -69,11 +57,11 @@ static void bench_product(const amp_product_kernels *kernels, const struct Size 
                           double peak) {
     const int64_t size = kernels->operand == AMP_DT_BF16 ? 2 : 4, n = p->tb ? s->tokens : s->width,
                   k = p->a_scores ? s->tokens : s->width, rows = SAMPLES * s->heads * s->tokens;
-    Output out = {bench_zeros(bench_round_up(rows) * bench_round_up(n) * 4), bench_round_up(rows) / 32};
+    BenchOutput out = {bench_zeros(bench_round_up(rows) * bench_round_up(n) * 4), bench_round_up(rows) / 32};
     Run run = {.batch = {.kernels = kernels, .rank = 2, .dims = {SAMPLES, s->heads}, .m = s->tokens, .n = n, .k = k}};
     run.batch.a = operand(s, p->a_scores, p->ta, size, &run.a);
     run.batch.b = operand(s, p->b_scores, p->tb, size, &run.b);
-    run.batch.epilogue = store;
+    run.batch.epilogue = bench_store;
     run.batch.ctx = &out;
     run.scratch = bench_zeros((int64_t)amp_batch_thread_bytes(&run.batch));
     printf("  %-15s %2d heads %4d x %4d x %4d  %4d tasks", p->what, (int)s->heads, (int)s->tokens, (int)n, (int)k,

@@ -19,14 +19,27 @@ enum { ROUNDS = 15 };
 
 static const struct Shape {
     const char *what;
-    int32_t n, h, c, oc, k, stride, padding;
+    int32_t n, h, c, oc, k, stride, padding, groups;
 } shapes[] = {
-    {"cnn 1", 64, 28, 1, 32, 3, 1, 1},           {"cnn 2", 64, 14, 32, 64, 3, 1, 1},
-    {"28x28 3x3", 16, 28, 64, 64, 3, 1, 1},      {"32x32 3x3", 16, 32, 64, 64, 3, 1, 1},
-    {"16x16 3x3 /2", 32, 32, 64, 128, 3, 2, 1},  {"8x8 3x3", 32, 8, 256, 256, 3, 1, 1},
-    {"4x4 3x3", 64, 4, 512, 512, 3, 1, 1},       {"7x7 3x3", 16, 7, 512, 512, 3, 1, 1},
-    {"224x224 7x7 /2", 2, 224, 3, 64, 7, 2, 3},  {"56x56 1x1", 8, 56, 64, 256, 1, 1, 0},
-    {"28x28 1x1 /2", 16, 28, 128, 256, 1, 2, 0},
+    {"cnn 1", 64, 28, 1, 32, 3, 1, 1, 0},
+    {"cnn 2", 64, 14, 32, 64, 3, 1, 1, 0},
+    {"28x28 3x3", 16, 28, 64, 64, 3, 1, 1, 0},
+    {"32x32 3x3", 16, 32, 64, 64, 3, 1, 1, 0},
+    {"16x16 3x3 /2", 32, 32, 64, 128, 3, 2, 1, 0},
+    {"8x8 3x3", 32, 8, 256, 256, 3, 1, 1, 0},
+    {"4x4 3x3", 64, 4, 512, 512, 3, 1, 1, 0},
+    {"7x7 3x3", 16, 7, 512, 512, 3, 1, 1, 0},
+    {"224x224 7x7 /2", 2, 224, 3, 64, 7, 2, 3, 0},
+    {"56x56 1x1", 8, 56, 64, 256, 1, 1, 0, 0},
+    {"28x28 1x1 /2", 16, 28, 128, 256, 1, 2, 0, 0},
+    {"56x56 depth", 8, 56, 128, 128, 3, 1, 1, 128},
+    {"28x28 depth", 8, 28, 256, 256, 3, 1, 1, 256},
+    {"28x28 depth /2", 16, 56, 128, 128, 3, 2, 1, 128},
+    {"14x14 depth", 32, 14, 512, 512, 3, 1, 1, 512},
+    {"56x56 of 4", 8, 56, 128, 128, 3, 1, 1, 32},
+    {"28x28 of 8", 8, 28, 256, 256, 3, 1, 1, 32},
+    {"14x14 of 16", 16, 14, 512, 512, 3, 1, 1, 32},
+    {"28x28 of 64", 8, 28, 256, 256, 3, 1, 1, 4},
 };
 
 static const struct Kind {
@@ -69,9 +82,9 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
     const int32_t out = (s->h + 2 * s->padding - s->k) / s->stride + 1;
     const bool data = kind->kind == AMP_WINDOW_CONV_DATA, weight = kind->kind == AMP_WINDOW_CONV_WEIGHT;
     const int64_t x = (int64_t)s->n * s->h * s->h, y = (int64_t)s->n * out * out, taps = s->k * s->k,
-                  inner = data ? s->oc : s->c, cols = data ? s->c : s->oc,
+                  inner = data ? s->oc : s->c, cols = data ? s->c : s->oc, groups = s->groups ? s->groups : 1,
                   rows = data     ? x
-                         : weight ? taps * s->c
+                         : weight ? taps * s->c / groups
                                   : y;
     amp_conv conv = {
         .kernels = kernels,
@@ -86,7 +99,8 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
                    s->k,
                    {s->stride, s->stride},
                    {s->padding, s->padding},
-                   {1, 1}},
+                   {1, 1},
+                   s->groups},
         .n = s->n,
         .a = make_image(kernels, data ? y : x, inner),
         .epilogue = store,
@@ -94,11 +108,13 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
     if (weight) conv.dy = make_image(kernels, y, s->oc);
     else conv.b = bench_zeros(bench_round_up(taps * inner) * bench_round_up(cols) * 4);
     conv.b_panel_stride = bench_round_up(taps * inner) * 32 / (kernels->operand == AMP_DT_BF16 ? 2 : 1);
+    if (s->groups)
+        conv.b_panel_stride = bench_round_up(taps * s->c / groups) * 32 / (kernels->operand == AMP_DT_BF16 ? 2 : 1);
     Output output = {bench_zeros(bench_round_up(rows) * bench_round_up(cols) * 4), bench_round_up(rows)};
     conv.ctx = &output;
     conv.shared = bench_zeros((int64_t)amp_conv_shared_bytes(&conv) + 64);
     Run run = {conv, bench_zeros((int64_t)amp_conv_thread_bytes(&conv))};
-    const double flop = 2.0 * (double)y * (double)taps * s->c * s->oc;
+    const double flop = 2.0 * (double)y * (double)taps * s->c * s->oc / (double)groups;
     printf("  %-15s %-8s %4d x %3d^2, %3d -> %3d  %5d tasks", s->what, kind->what, s->n, s->h, s->c, s->oc,
            (int)amp_conv_tasks(&conv));
     bench_print(bench_gflops(&(BenchRun){run_tasks, &run, flop, ROUNDS, FLOP_PER_ROUND}), peak);

@@ -109,6 +109,12 @@ void *bench_zeros(int64_t bytes) {
     return memset(memory, 0, size);
 }
 
+void bench_store(void *output, const float *c, int64_t row0, int64_t rows, int64_t col0) {
+    const BenchOutput *out = output;
+    float *tile = out->c + (col0 / AMP_PRODUCT_COLS * out->row_tiles + row0 / AMP_PRODUCT_ROWS) * 1024;
+    memcpy(tile, c, (size_t)rows * AMP_PRODUCT_COLS * sizeof *c);
+}
+
 void bench_print(double gflops, double peak) {
     printf("  %6.1f GFLOP/s", gflops);
     if (peak > 0) printf("  %5.1f %%", 100 * gflops / peak);

@@ -19,6 +19,13 @@ int64_t bench_round_up(int64_t x);
 /* Whole pages of zeros, for free(); ends the program where there is no memory. */
 void *bench_zeros(int64_t bytes);
 
+/* Where bench_store, an epilogue, puts the tiles of a product. */
+typedef struct BenchOutput {
+    float *c;
+    int64_t row_tiles;
+} BenchOutput;
+void bench_store(void *output, const float *c, int64_t row0, int64_t rows, int64_t col0);
+
 /* "  12.3 GFLOP/s   45.6 %" of the peak, where that is known (not 0), and the end of the line. */
 void bench_print(double gflops, double peak);
 

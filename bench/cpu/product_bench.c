@@ -8,7 +8,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bench/cpu/kernel_bench.h"
 
@@ -28,17 +27,6 @@ static const struct Shape {
     {"gpt forward", AMP_PRODUCT_BLOCKED, 4096, 768, 3072},    {"gpt gradient", AMP_PRODUCT_TRANSPOSED, 768, 768, 4096},
 };
 
-typedef struct Output {
-    float *c;
-    int64_t row_tiles;
-} Output;
-
-static void store(void *ctx, const float *c, int64_t row0, int64_t rows, int64_t col0) {
-    const Output *out = ctx;
-    float *tile = out->c + (col0 / AMP_PRODUCT_COLS * out->row_tiles + row0 / AMP_PRODUCT_ROWS) * 1024;
-    memcpy(tile, c, (size_t)rows * AMP_PRODUCT_COLS * sizeof *c);
-}
-
 typedef struct Run {
     const amp_product_kernels *kernels;
     amp_product product;
@@ -55,7 +43,7 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
     const int64_t per = kernels->operand == AMP_DT_BF16 ? 2 : 1, m = bench_round_up(s->m),
                   k = bench_round_up(s->k) / per;
     float *a = bench_zeros(m * k * 4), *b = bench_zeros(s->n * k * 4), *c = bench_zeros(m * s->n * 4);
-    Output out = {c, m / 32};
+    BenchOutput out = {c, m / 32};
     Run run = {kernels,
                {
                    .a = a,
@@ -67,7 +55,7 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
                    .a_block_stride = m * 32 / per,
                    .a_tile_stride = s->form == AMP_PRODUCT_BLOCKED ? 32 * 32 / per : k * 32,
                    .b_panel_stride = k * 32,
-                   .epilogue = store,
+                   .epilogue = bench_store,
                    .ctx = &out,
                },
                bench_zeros(4096)};

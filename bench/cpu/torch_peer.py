@@ -1,6 +1,6 @@
 """The peer of bench/run: the same model in PyTorch.
 
-torch_peer.py mlp|cnn|gpt WIDTH PRECISION BATCH THREADS eager|compile|channels_last
+torch_peer.py mlp|cnn|gpt|resnet WIDTH PRECISION BATCH THREADS eager|compile|channels_last
 
 Prints "ready", then answers each line K with the milliseconds of K training steps.
 """
@@ -31,6 +31,30 @@ def make_cnn():
     return nn.Sequential(*layers), torch.rand(batch, 1, 28, 28)
 
 
+class Block(nn.Module):
+    def __init__(self, channels, out, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(channels, out, 3, stride, 1, bias=False), nn.BatchNorm2d(out)
+        self.conv2, self.bn2 = nn.Conv2d(out, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
+        self.downsample = nn.Sequential()
+        if stride != 1:
+            self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        y = F.relu(self.bn1(self.conv1(x)))
+        return F.relu(self.bn2(self.conv2(y)) + self.downsample(x))
+
+
+def make_resnet():
+    """bench/cpu/models/resnet.amp."""
+    layers = [nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    for stage in range(4):
+        out = width << stage
+        layers += [Block(out // 2 if stage else out, out, 2 if stage else 1), Block(out, out, 1)]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * width, 10)]
+    return nn.Sequential(*layers), torch.rand(batch, 3, 32, 32)
+
+
 VOCABULARY, TOKENS, HEADS, LAYERS = 256, 128, 4, 4
 
 
@@ -41,16 +65,16 @@ class Layer(nn.Module):
         self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.c_fc, self.mlp_proj = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def attend(self, x, mask):
+    def attend(self, x):
         q, k, v = (
             part.reshape(-1, TOKENS, HEADS, width // HEADS).transpose(1, 2)
             for part in self.c_attn(x).split(width, dim=-1)
         )
-        p = torch.softmax(q @ k.transpose(-1, -2) * (width // HEADS) ** -0.5 + mask, -1)
-        return self.c_proj((p @ v).transpose(1, 2).reshape(-1, TOKENS, width))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.c_proj(y.transpose(1, 2).reshape(-1, TOKENS, width))
 
-    def forward(self, x, mask):
-        x = x + self.attend(self.ln_1(x), mask)
+    def forward(self, x):
+        x = x + self.attend(self.ln_1(x))
         return x + self.mlp_proj(F.gelu(self.c_fc(self.ln_2(x))))
 
 
@@ -59,7 +83,6 @@ class Gpt(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.register_buffer("mask", torch.zeros(TOKENS, TOKENS))
         self.wpe = nn.Parameter(0.02 * torch.randn(TOKENS, width))
         self.wte = nn.Embedding(VOCABULARY, width)
         self.h = nn.ModuleList(Layer() for _ in range(LAYERS))
@@ -68,7 +91,7 @@ class Gpt(nn.Module):
     def forward(self, ids):
         x = self.wte(ids) + self.wpe
         for layer in self.h:
-            x = layer(x, self.mask)
+            x = layer(x)
         return self.head(self.ln_f(x)).flatten(0, 1)
 
 
@@ -76,7 +99,7 @@ def make_gpt():
     return Gpt(), torch.randint(0, VOCABULARY, (batch, TOKENS))
 
 
-model, x = {"mlp": make_mlp, "cnn": make_cnn, "gpt": make_gpt}[kind]()
+model, x = {"mlp": make_mlp, "cnn": make_cnn, "gpt": make_gpt, "resnet": make_resnet}[kind]()
 if mode == "channels_last":
     model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)

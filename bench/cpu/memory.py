@@ -1,0 +1,128 @@
+"""memory.py: what a training step of each example keeps, beside the same step in PyTorch (bench/memory).
+
+Ours is planned: `activations` of `amprun info` (values of the forward and backward pass, gradients that are waiting,
+temporaries), to the byte what a session allocates.  PyTorch's is measured: every allocation and release of its CPU
+allocator in one step, as torch.profiler records them; the peak of their sum, which starts at 0 with parameters and
+moments already there.  It holds all gradients (.grad) until the optimizer has run, and under autocast its 16-bit copies
+of the weights; ours are kept from step to step (`copies`), so both are shown.  Inputs are neither's.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import sys
+import tempfile
+
+import torch
+
+import ampc_tools as tools
+import twin
+import twins
+
+LOW = {"fp32": None, "bf16": torch.bfloat16}
+BATCH = 32
+# Sizes at which a step is more than padding: by file of tests/parity/twins, arguments of its `example`.
+SIZES = {
+    "gpt": {
+        "gpt, bytes": {"V": 256, "T": 128, "C": 128, "L": 4, "H": 4},
+        "gpt, 512 tokens": {"V": 256, "T": 512, "C": 128, "L": 4, "H": 4},
+    },
+    "bert": {"bert, small": {"V": 100, "LONGEST": 128, "T": 128, "C": 128, "L": 2, "H": 4}},
+    "tabular": {"tabular": {"WIDE": 128}},
+    "llama": {"llama": {"V": 256, "T": 128, "C": 128, "L": 4, "HIDDEN": 344}},
+    "lstm": {"lstm": {"T": 64, "C": 64, "H": 256}},
+}
+
+
+def fashion(file, make, inputs):
+    return twins.Example("fashion_mnist/" + file, {}, make, lambda: {"x": inputs()},
+                         lambda: torch.randint(0, 10, (128,)), None)
+
+
+def rows():
+    """(name, example)"""
+    yield "mlp", fashion("mlp.amp", lambda: twin.make(twin.MLP), lambda: torch.rand(128, 784))
+    yield "cnn", fashion("cnn.amp", twin.make_cnn, lambda: torch.rand(128, 1, 28, 28))
+    seen = set()
+    for name, path, example in twins.examples():
+        kind = os.path.basename(path)[:-3]
+        if kind not in SIZES:
+            yield name, example
+        elif kind not in seen:
+            seen.add(kind)
+            module = __import__("twins." + kind, fromlist=["example"])
+            yield from ((name, module.example(**sizes)) for name, sizes in SIZES[kind].items())
+
+
+def repeated(tensor, batch):
+    return torch.cat([tensor] * -(-batch // tensor.shape[0]))[:batch]
+
+
+def ours(example, precision, batch, work):
+    model = os.path.join(work, "model.so")
+    defines = [word for name, value in example.defines.items() for word in ("-D", f"{name}={value}")]
+    source = os.path.join(tools.ROOT, "examples", example.model)
+    options = ("--precision", precision, "--target", "cpu", "--isa", "portable", "--force")
+    tools.compile_model(source, model, *options, *defines)
+    return json.loads(tools.run(tools.program("tools/amprun"), "info", model, "--batch", batch, "--json"))["memory"]
+
+
+def peak_of(step):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        step()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    now = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        now += event.nbytes()
+        peak = max(peak, now)
+    return peak
+
+
+def theirs(example, precision, batch):
+    torch.manual_seed(0)
+    module, low = example.make(), LOW[precision]
+    data = [repeated(t, batch) for t in (*example.inputs().values(), example.targets())]
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, fused=True)
+
+    def step():
+        with torch.autocast("cpu", dtype=low or torch.bfloat16, enabled=low is not None):
+            loss = module(*data)
+        loss.backward()
+        del loss
+        optimizer.step()
+
+    step()  # moments
+    optimizer.zero_grad(set_to_none=True)
+    return peak_of(step)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json")
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--batch", type=int, default=BATCH)
+    options = parser.parse_args()
+    found, larger = [], 0
+    print(f"{'model':24} {'precision':9} {'batch':>5} {'activations':>12} {'copies':>11} {'PyTorch':>12} {'ratio':>6}")
+    for name, example in rows():
+        if not fnmatch.fnmatch(name, options.only):
+            continue
+        for precision in LOW:
+            with tempfile.TemporaryDirectory() as work:
+                memory = ours(example, precision, options.batch, work)
+            peak = theirs(example, precision, options.batch)
+            row = {"model": name, "precision": precision, "batch": options.batch, "activations": memory["activations"],
+                   "copies": memory["copies"], "pytorch": peak, "ratio": memory["activations"] / peak}
+            found.append(row)
+            larger += row["ratio"] > 1
+            sizes = f"{row['activations']:12} {row['copies']:11} {peak:12} {row['ratio']:6.2f}"
+            print(f"{name:24} {precision:9} {options.batch:5} {sizes}" + "   larger" * (row["ratio"] > 1), flush=True)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1)
+    print(f"{len(found) - larger} at most PyTorch's, {larger} larger")
+    return larger > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

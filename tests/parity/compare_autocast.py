@@ -64,19 +64,49 @@ def _writes_a_buffer(row):
     return row.get("inplace") and row["in_ids"][0].startswith("buffer:")
 
 
+def _float_mask(row):
+    """scaled_dot_product_attention makes 0 and -inf of a mask of bools, which our op takes as it is."""
+    return row["op"] == "aten.where.self" and row["in_shapes"][1:] == [[], []]
+
+
+def _divides_again(row, op, how, steps):
+    """Autograd makes the quotient again for the gradient of the divisor; ours reads the one that is there."""
+    return row["phase"] == "bwd" and op == "div" and (op, how) in steps
+
+
 def _result_name(name, result):
     return f"{name}[{result}]" if result else name
 
 
 def _entries(row):
     """(our op's entry, positions of the ATen op's results that it makes)"""
-    if row["op"] not in ATEN["ops"]:
-        raise ValueError(f"{row['op']} (line {row['i'] + 1}) is not in aten_ops.json")
-    entry = ATEN["ops"][row["op"]]
+    op = row["op"] + (", transposed" if row.get("attrs", {}).get("transposed") else "")
+    if op not in ATEN["ops"]:
+        raise ValueError(f"{op} (line {row['i'] + 1}) is not in aten_ops.json")
+    entry = ATEN["ops"][op]
     if not isinstance(entry, list):
         return [(entry, range(len(entry.get("results", [0]))))]
     made = [part for part, there in zip(entry, row["attrs"]["output_mask"]) if there]
     return [(part, [at]) for at, part in enumerate(made)]
+
+
+BCE_BACKWARD = ["aten.sigmoid.default", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div_.Scalar"]
+
+
+def _joined(rows):
+    """The gradient of binary_cross_entropy_with_logits, (sigmoid(x) - t) g / count, is one op of ours."""
+    made, at = [], 0
+    while at < len(rows):
+        parts = rows[at : at + len(BCE_BACKWARD)]
+        if [row.get("op") for row in parts] == BCE_BACKWARD and parts[0]["phase"] == "bwd":
+            of = [(parts[2], 1), (parts[0], 0), (parts[1], 1)]  # g, x, t
+            made.append({**parts[-1], "op": "bce_with_logits_backward", "inplace": False,
+                         **{key: [row[key][i] for row, i in of] for key in ("in", "in_ids", "in_shapes")}})
+            at += len(parts)
+        else:
+            made.append(rows[at])
+            at += 1
+    return made
 
 
 def _promoted(dtypes):
@@ -97,17 +127,16 @@ def oracle_graph(values, rows, inputs):
         if not entry.get("promotes") or row["in"][at] == wanted:
             return name
         cast, how = values.name("cast", wanted, [name])
-        if ("cast", how) not in steps:
-            steps.append(("cast", how))
+        steps.append(("cast", how))
         return cast
 
-    for row in rows:
+    for row in _joined(rows):
         if row["phase"] == "end":
             ends = {"loss": value(row["loss_id"]), **{name: value(entry[0]) for name, entry in row["grads"].items()}}
             return _graph(steps, ends)
         if _writes_a_buffer(row) or row["op"] in ATEN["no_tensor_op"]:
             continue
-        if row["op"] in ATEN["views"]:
+        if row["op"] in ATEN["views"] or _float_mask(row):
             known[row["out_ids"][0]] = value(row["in_ids"][0])
             continue
         for entry, outs in _entries(row):
@@ -115,7 +144,8 @@ def oracle_graph(values, rows, inputs):
             name, how = values.name(entry["op"], _kind(row["out"][outs[0]]), operands)
             for out, result in zip(outs, entry.get("results", [0])):
                 known[row["out_ids"][out]] = _result_name(name, result)
-            steps.append((entry["op"], how))
+            if not _divides_again(row, entry["op"], how, steps):
+                steps.append((entry["op"], how))
     raise ValueError("the oracle's answer has no end line")
 
 
@@ -132,12 +162,26 @@ def _needed(ops, wanted):
     return kept[::-1]
 
 
+def _beside_input_grads(ops):
+    """The gradients of a convolution's two operands one after the other, as PyTorch's one op gives them."""
+    ordered = []
+    for op in ops:
+        places = [at for at, other in enumerate(ordered)
+                  if op.code == "conv2d_weight_grad" and other.code == "conv2d_input_grad"
+                  and op.operands[0] == other.operands[0]]
+        ordered.insert(places[-1] + 1 if places else len(ordered), op)
+    return ordered
+
+
 def dump_graph(values, text):
     results = ir_text.results(text, "train_step")
     ends = {name.removeprefix("grad."): value for name, value in results.items() if name == "loss" or name.startswith("grad.")}
     known, steps = {}, []
-    for op in _needed(ir_text.function(text, "train_step"), ends.values()):
-        operands = [known.get(value, value) for value in op.operands]
+    for op in _beside_input_grads(_needed(ir_text.function(text, "train_step"), ends.values())):
+        if op.code == "const":
+            known[op.results[0]] = None  # PyTorch's numbers are no tensors
+            continue
+        operands = [name for value in op.operands if (name := known.get(value, value))]
         if op.code in ATEN["our_views"]:
             known[op.results[0]] = operands[0]
             continue

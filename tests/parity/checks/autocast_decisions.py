@@ -9,8 +9,8 @@ import sys
 
 import ampc_tools as tools
 import compare_autocast
-import example_twins
 import harness
+import twins
 
 ORACLE = os.path.join(tools.ROOT, "tests/parity/oracle/torch_autocast_oracle.py")
 TWIN = os.path.join(tools.ROOT, "tests/parity/twin.py")
@@ -19,8 +19,9 @@ SMALL = os.path.join(tools.MODELS, "mlp_16_32_10.amp")
 SMALL_CNN = os.path.join(tools.MODELS, "cnn_16.amp")
 MODELS = {tools.MLP: "mlp", SMALL: "small", tools.CNN: "cnn", SMALL_CNN: "small_cnn",
           os.path.join(tools.MODELS, "tied_tokens.amp"): "tied_tokens"}
-EXAMPLE_TWINS = os.path.join(tools.ROOT, "tests/parity/example_twins.py")
-EXAMPLES = {os.path.join(tools.ROOT, "examples/gpt/gpt2.amp"): ("gpt2", {**example_twins.GPT_SIZES, "P": 0.0})}
+# name of an example: (model, builder of its twin, -D)
+EXAMPLES = {name: (os.path.join(tools.ROOT, "examples", example.model), f"{file}:{example.trace}", example.defines)
+            for name, file, example in twins.examples() if example.trace}
 COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 
@@ -28,11 +29,10 @@ LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 @functools.cache
 def both_sides(model, policy):
     """(our dump, the oracle's rows)"""
-    twin, defines = EXAMPLES.get(model, (MODELS.get(model), {}))
-    file = EXAMPLE_TWINS if model in EXAMPLES else TWIN
-    rows = tools.run(sys.executable, ORACLE, "graph", "--module", f"{file}:{twin}", "--autocast", LOW[policy])
+    path, twin, defines = EXAMPLES.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
+    rows = tools.run(sys.executable, ORACLE, "graph", "--module", twin, "--autocast", LOW[policy])
     options = [word for name, value in defines.items() for word in ("-D", f"{name}={value}")]
-    return tools.dump(model, "autodiff", "--policy", policy, *options), [json.loads(line) for line in rows.splitlines()]
+    return tools.dump(path, "autodiff", "--policy", policy, *options), [json.loads(line) for line in rows.splitlines()]
 
 
 def check_live(tally, options):

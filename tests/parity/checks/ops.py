@@ -55,6 +55,10 @@ def sequence(call, function, params=None, **options):
     return Case("t", f"h = t * s\ny = {call}", {"s": [8], **(params or {})}, lambda t, s, *p: function(t * s, *p), **options)
 
 
+def grouped(h):
+    return F.scaled_dot_product_attention(h, h[:, :2], h[:, :2], is_causal=True, enable_gqa=True)
+
+
 def normalised(h, w, b):
     return F.batch_norm(torch.tanh(h), None, None, w, b, training=True)  # tanh: a mere factor has no gradient
 
@@ -133,14 +137,35 @@ CONVOLUTIONS = {
     "conv_dilation": image("conv2d(h, w; padding = 2, dilation = (2, 1))", lambda h, w: F.conv2d(h, w, None, 1, 2, (2, 1)), {"w": [3, 4, 3, 3]}),
     "conv_groups": image("conv2d(h, w, b; padding = 1, groups = 2)", lambda h, w, b: F.conv2d(h, w, b, 1, 1, 1, 2), {"w": [6, 2, 3, 3], "b": [6]}),
     "conv_depthwise": image("conv2d(h, w; padding = 1, groups = 4, stride = 2)", lambda h, w: F.conv2d(h, w, None, 2, 1, 1, 4), {"w": [4, 1, 3, 3]}),
+    "conv_groups_wide": image("conv2d(conv2d(h, v) * 0.1, w; padding = 1, groups = 8)",
+                              lambda h, v, w: F.conv2d(F.conv2d(h, v) * 0.1, w, None, 1, 1, 1, 8), {"v": [32, 4, 1, 1], "w": [64, 4, 3, 3]}),
+    "conv_depthwise_wide": image("conv2d(conv2d(h, v) * 0.1, w; padding = 1, groups = 40, stride = 2)",
+                                 lambda h, v, w: F.conv2d(F.conv2d(h, v) * 0.1, w, None, 2, 1, 1, 40), {"v": [40, 4, 1, 1], "w": [40, 1, 3, 3]}),
 }
 TRANSPOSED = {
     "transposed": image("conv_transpose2d(h, w, b)", F.conv_transpose2d, {"w": [4, 5, 3, 3], "b": [5]}),
     "transposed_stride": image("conv_transpose2d(h, w, b; stride = 2)", lambda h, w, b: F.conv_transpose2d(h, w, b, 2), {"w": [4, 3, 2, 2], "b": [3]}),
     "transposed_all": image("conv_transpose2d(h, w; stride = (2, 3), padding = (1, 0), output_padding = (1, 2), dilation = (2, 1), groups = 2)",
                             lambda h, w: F.conv_transpose2d(h, w, None, (2, 3), (1, 0), (1, 2), 2, (2, 1)), {"w": [4, 3, 3, 2]}),
+    "transposed_dilation": image("conv_transpose2d(h, w; stride = (1, 2), padding = 1, output_padding = (1, 2), dilation = (2, 3))",
+                                 lambda h, w: F.conv_transpose2d(h, w, None, (1, 2), 1, (1, 2), 1, (2, 3)), {"w": [4, 3, 2, 3]}),
+    "conv1d_dilation": sequence("conv1d(transpose(h); out = 8, kernel = 2, padding = 2, dilation = 2, groups = 4, bias = false) as c",
+                                lambda h, w: F.conv1d(h.transpose(1, 2), w, None, 1, 2, 2, 4), {"c.weight": [8, 2, 2]}),
     "conv1d": sequence("conv1d(transpose(h); out = 6, kernel = 3, stride = 2, padding = 1, groups = 2) as c",
                        lambda h, w, b: F.conv1d(h.transpose(1, 2), w, b, 2, 1, 1, 2), {"c.weight": [6, 4, 3], "c.bias": [6]}),
+}
+NORMS = {
+    "batch_norm": image("batch_norm(tanh(h)) as bn", normalised, {"bn.weight": [4], "bn.bias": [4]}, loosen=4),
+    "batch_norm_2d": Case("x", "y = batch_norm(tanh(x * s)) as bn", {"s": [19], "bn.weight": [19], "bn.bias": [19]},
+                          lambda x, s, w, b: normalised(x * s, w, b), loosen=4),
+    "batch_norm_1d": sequence("batch_norm(transpose(tanh(h))) as bn", lambda h, w, b: F.batch_norm(h.tanh().transpose(1, 2), None, None, w, b, training=True),
+                              {"bn.weight": [8], "bn.bias": [8]}, loosen=4),
+    "layer_norm": sequence("layer_norm(h) as ln", lambda h, w, b: F.layer_norm(h, (8,), w, b), {"ln.weight": [8], "ln.bias": [8]}, loosen=4),
+    "group_norm": image("group_norm(tanh(h); groups = 2) as gn", lambda h, w, b: F.group_norm(h.tanh(), 2, w, b), {"gn.weight": [4], "gn.bias": [4]}, loosen=4),
+    "group_norm_1d": sequence("group_norm(transpose(tanh(h)); groups = 4, affine = false) as gn", lambda h: F.group_norm(h.tanh().transpose(1, 2), 4), loosen=4),
+    "instance_norm": image("instance_norm(tanh(h))", lambda h: F.instance_norm(h.tanh()), loosen=4),
+    "instance_norm_affine": image("instance_norm(h * h + h; affine = true) as n", lambda h, w, b: F.instance_norm(h * h + h, weight=w, bias=b),
+                                  {"n.weight": [4], "n.bias": [4]}, loosen=4),
     "rms_norm": sequence("rms_norm(h) as ln", lambda h, w: F.rms_norm(h, (8,), w, 1e-6), {"ln.weight": [8]}, loosen=4),
 }
 IMAGES = {
@@ -148,15 +173,22 @@ IMAGES = {
     "max_pool_overlap": image("max_pool2d(h; kernel = 3, stride = (1, 2), padding = 1)", lambda h: F.max_pool2d(h, 3, (1, 2), 1), loosen=4),
     "avg_pool": image("avg_pool2d(h; kernel = (3, 2))", lambda h: F.avg_pool2d(h, (3, 2))),
     "avg_pool_padding": image("avg_pool2d(h; kernel = 3, stride = 2, padding = 1)", lambda h: F.avg_pool2d(h, 3, 2, 1)),
+    "adaptive_pool": image("adaptive_avg_pool2d(h; out = (3, 4))", lambda h: F.adaptive_avg_pool2d(h, (3, 4))),
+    "adaptive_pool_even": image("adaptive_avg_pool2d(h; out = (7, 2))", lambda h: F.adaptive_avg_pool2d(h, (7, 2))),
+    "upsample_nearest": image("upsample(h)", lambda h: F.interpolate(h, scale_factor=2)),
+    "upsample_bilinear": image("upsample(h; scale = (2, 3), mode = bilinear)", lambda h: F.interpolate(h, scale_factor=(2, 3), mode="bilinear")),
+    "upsample_corners": image("upsample(h; mode = bilinear, align_corners = true)", lambda h: F.interpolate(h, scale_factor=2, mode="bilinear", align_corners=True)),
     "global_pool": image("global_avg_pool(h)", lambda h: h.mean((2, 3))),
     "flatten": image("flatten(h)", lambda h: h.flatten(1)),
-    "batch_norm": image("batch_norm(tanh(h)) as bn", normalised, {"bn.weight": [4], "bn.bias": [4]}, loosen=4),
-    "batch_norm_2d": Case("x", "y = batch_norm(tanh(x * s)) as bn", {"s": [19], "bn.weight": [19], "bn.bias": [19]},
-                          lambda x, s, w, b: normalised(x * s, w, b), loosen=4),
-    "layer_norm": sequence("layer_norm(h) as ln", lambda h, w, b: F.layer_norm(h, (8,), w, b), {"ln.weight": [8], "ln.bias": [8]}, loosen=4),
     "attention": sequence("attention(h, h, h)", lambda h: F.scaled_dot_product_attention(h, h, h), loosen=4),
     "attention_causal": sequence("attention(h, linear(h, w), h; causal = true, scale = 0.3)",
                                  lambda h, w: F.scaled_dot_product_attention(h, F.linear(h, w), h, is_causal=True, scale=0.3), {"w": [8, 8]}, loosen=4),
+    "attention_masked": sequence("attention(h, h, h, m)", lambda h, m: F.scaled_dot_product_attention(h, h, h, m), {"m": [5, 5]}, loosen=4),
+    # a key is seen by chance: some queries see none
+    "attention_chosen": Case("t", "h = t * s\ny = attention(h, h, h, slice(t; dim = 2, from = 0, to = 5) > 1.2)", {"s": [8]},
+                             lambda t, s: F.scaled_dot_product_attention(t * s, t * s, t * s, t[:, :, :5] > 1.2), loosen=4),
+    "attention_grouped": Case("t", "h = transpose(reshape(t * s; shape = [N, 5, 4, 2]); a = 1, b = 2)\nk = slice(h; dim = 1, from = 0, to = 2)\n"
+                              "y = attention(h, k, k; causal = true)", {"s": [8]}, lambda t, s: grouped((t * s).unflatten(2, (4, 2)).transpose(1, 2)), loosen=4),
 }
 REDUCTIONS = {
     "sum_all": sequence("sum(h * h)", lambda h: (h * h).sum()),
@@ -231,6 +263,93 @@ LINES = {
     "gather": Case("x k", "y = gather(x * s, k; dim = 1)", {"s": [19]}, lambda x, k, s: (x * s).gather(1, k)),
     "scatter_add": Case("x k t", "y = scatter_add(x * s, k, slice(reshape(t; shape = [N, 40]); dim = 1, from = 0, to = 5) * q; dim = 1)", {"s": [19], "q": [5]},
                         lambda x, k, t, s, q: (x * s).scatter_add(1, k, t.flatten(1)[:, :5] * q)),
+}
+
+
+def angles(count, size, theta, together):
+    """[count, size]: together says how the angles of pairs become those of features."""
+    of_pairs = torch.arange(count).double()[:, None] / theta ** (torch.arange(0, size, 2).double() / size)
+    return together(of_pairs)
+
+
+def twice(t):
+    return torch.cat([t, t], -1)
+
+
+def interleaved(t):
+    return t.repeat_interleave(2, -1)
+
+
+def turned(h, theta=10000.0):
+    """LLaMA's convention."""
+    a, half = angles(h.shape[-2], h.shape[-1], theta, twice), h.shape[-1] // 2
+    return h * a.cos() + torch.cat([-h[..., half:], h[..., :half]], -1) * a.sin()
+
+
+def turned_interleaved(h, theta=10000.0):
+    a = angles(h.shape[-2], h.shape[-1], theta, interleaved)
+    return h * a.cos() + torch.stack([-h[..., 1::2], h[..., ::2]], -1).flatten(-2) * a.sin()
+
+
+ROTARY = {
+    "halves": sequence("rotary(h)", turned),
+    "halves_theta": sequence("rotary(h; theta = 50.0)", lambda h: turned(h, 50.0)),
+    "interleaved": sequence("rotary(h; interleaved = true, theta = 500000)", lambda h: turned_interleaved(h, 500000)),
+    "heads": image("rotary(h)", turned),
+    "heads_interleaved": image("rotary(h; interleaved = true)", turned_interleaved),
+    "tables": Case("i", "c, n = rotary_tables(; count = 7, size = 6, theta = 20.0)\ny = rotary(i * s, c, n)", {"s": [4, 1, 1]}, lambda i, s: turned(i * s, 20.0)),
+    "tables_interleaved": Case("i", "c, n = rotary_tables(; count = 7, size = 6, interleaved = true)\ny = rotary(i * s, c, n; interleaved = true)", {"s": [4, 1, 1]},
+                               lambda i, s: turned_interleaved(i * s)),
+}
+
+
+def einsum(equation, *sizes, **options):
+    """Of h [N, 5, 8], and a parameter where the equation has two tensors."""
+    params = {"w": list(sizes)} if sizes else {}
+    return sequence(f'einsum(h{", w" if sizes else ""}; equation = "{equation}")', lambda h, *w: torch.einsum(equation, h, *w), params, **options)
+
+
+EINSUM = {
+    "einsum_sum": einsum("bij->bi"),
+    "einsum_permute": einsum("bij->bji"),
+    "einsum_middle": einsum("b i j -> b j"),
+    "einsum_matrix": einsum("bti,oi->bto", 7, 8),
+    "einsum_default": einsum("bti,io", 8, 7),
+    "einsum_vector": einsum("bij,j->bi", 8),
+    "einsum_both": einsum("bij,ij->b", 5, 8),
+    "einsum_rows": einsum("bij,kj->bki", 3, 8),
+    "einsum_elements": einsum("bij,i->bij", 5),
+    "einsum_outer": einsum("bij,k->bkj", 3),
+    "einsum_all": einsum("bij,ij->", 5, 8),
+    "einsum_batch": Case("t", 'y = einsum(t * s, t; equation = "bij,bik->jk")', {"s": [8]}, lambda t, s: torch.einsum("bij,bik->jk", t * s, t)),
+    "einsum_heads": Case("i", 'y = einsum(i * s, i; equation = "bhtd,bhsd->bhts")', {"s": [4, 1, 1]}, lambda i, s: torch.einsum("bhtd,bhsd->bhts", i * s, i)),
+    "einsum_mixed": Case("i t", 'y = einsum(i * s, slice(t; dim = 2, from = 0, to = 7); equation = "bhtd,bct->bdhc")', {"s": [4, 1, 1]},
+                         lambda i, t, s: torch.einsum("bhtd,bct->bdhc", i * s, t[:, :, :7])),
+}
+
+
+def recurrent(name, hidden, options="", layers=1, **settings):
+    """torch.nn's layer over t [N, 5, 8]; settings: its other arguments, options: ours."""
+    module = getattr(torch.nn, name.upper())(8, hidden, layers, batch_first=True, **settings).double()
+    sizes = {p: list(value.shape) for p, value in module.named_parameters()}
+
+    def run(h, *params):
+        return torch.func.functional_call(module, dict(zip(sizes, params)), (h,))[0]
+
+    code = f"{name}(h; hidden = {hidden}{f', layers = {layers}' if layers > 1 else ''}{options}) as a"
+    return sequence(code, run, {f"a.{p}": size for p, size in sizes.items()}, loosen=4)
+
+
+RECURRENT = {
+    "rnn": recurrent("rnn", 6),
+    "rnn_relu": recurrent("rnn", 2, ", relu = true, bias = false", nonlinearity="relu", bias=False),
+    "rnn_both": recurrent("rnn", 4, ", bidirectional = true", 2, bidirectional=True),
+    "lstm": recurrent("lstm", 6),
+    "lstm_bare": recurrent("lstm", 9, ", bias = false", bias=False),
+    "lstm_both": recurrent("lstm", 3, ", bidirectional = true", 2, bidirectional=True),
+    "gru": recurrent("gru", 6),
+    "gru_bare": recurrent("gru", 9, ", bias = false", bias=False),
+    "gru_both": recurrent("gru", 3, ", bidirectional = true", 2, bidirectional=True),
 }
 
 
@@ -340,8 +459,8 @@ def in_parts(name, cases):
 
 
 THEMES = {**in_parts("pointwise", POINTWISE_CASES), "functions": FUNCTIONS, "activations": ACTIVATIONS, "arithmetic": ARITHMETIC, "products": PRODUCTS,
-          "convolutions": CONVOLUTIONS, "transposed": TRANSPOSED, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES,
-          "more_losses": MORE_LOSSES, "lines": LINES, "samples": SAMPLES, "sample_sums": SAMPLE_SUMS, "batch": BATCH}
+          "convolutions": CONVOLUTIONS, "transposed": TRANSPOSED, "norms": NORMS, "images": IMAGES, "reductions": REDUCTIONS, "movement": MOVEMENT, "losses": LOSSES,
+          "more_losses": MORE_LOSSES, "lines": LINES, "rotary": ROTARY, "einsum": EINSUM, "recurrent": RECURRENT, "samples": SAMPLES, "sample_sums": SAMPLE_SUMS, "batch": BATCH}
 
 
 # ---- PyTorch's side ---------------------------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def output_differences(ours, theirs):
         yield f"outputs: relative error {error:.2g}, bound {OUTPUT_BOUND:g}"
 
 
-def update_differences(before, ours, theirs):
+def update_differences(before, ours, theirs, bound=UPDATE_BOUND):
     """By the names of PyTorch's; integers by their bits."""
     if sorted(ours) != sorted(theirs):
         yield f"names: {sorted(set(ours) ^ set(theirs))[:3]}"
@@ -173,8 +173,8 @@ def update_differences(before, ours, theirs):
     floats = [name for name in theirs if theirs[name].is_floating_point()]
     norm = sum((theirs[name] - before[name]).double().square().sum() for name in floats).sqrt()
     error = sum((ours[name] - theirs[name]).double().square().sum() for name in floats).sqrt() / norm
-    if not error <= UPDATE_BOUND:
-        yield f"update: relative error {error:.2g}, bound {UPDATE_BOUND:g}"
+    if not error <= bound:
+        yield f"update: relative error {error:.2g}, bound {bound:g}"
     for name in theirs:
         if name not in floats and not torch.equal(ours[name], theirs[name]):
             yield f"{name}: {ours[name]} for {theirs[name]}"

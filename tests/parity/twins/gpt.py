@@ -1,12 +1,9 @@
-"""example_twins.py: PyTorch twins of the models in examples/, written for these comparisons: the same parameters by
-name and layout, at sizes that -D sets.
-
-`results` takes the model's inputs and returns its results by name; the module itself takes the targets too and returns
-the loss.
-"""
+"""gpt.py: the twin of examples/gpt: GPT-2."""
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from twins import Example
 
 
 class Turned(nn.Module):
@@ -44,7 +41,8 @@ class Gpt2(nn.Module):
         return layer["c_proj"](seen.transpose(1, 2).reshape(n, length, width))
 
     def results(self, tokens):
-        x = self.wte(tokens) + self.wpe.weight
+        length, places = tokens.shape[1], self.wpe.weight
+        x = self.wte(tokens) + (places[:length] if length < len(places) else places)
         for layer in self.h:
             x = x + self.attend(layer["attn"], layer["ln_1"](x))
             x = x + layer["mlp"]["c_proj"](F.gelu(layer["mlp"]["c_fc"](layer["ln_2"](x)), approximate="tanh"))
@@ -54,11 +52,22 @@ class Gpt2(nn.Module):
         return F.cross_entropy(self.results(tokens)["logits"].flatten(0, 1), targets.flatten())
 
 
-# ---- as the autocast oracle wants them ---------------------------------------------------------------------------
-
 GPT_SIZES = {"V": 50, "T": 16, "C": 32, "L": 2, "H": 4}
 
 
 def gpt2(device):
     ids = torch.zeros(2, GPT_SIZES["T"], dtype=torch.int64, device=device)
     return Gpt2(*GPT_SIZES.values()), (ids, torch.zeros_like(ids)), lambda loss: loss
+
+
+def example(trace=None, **sizes):
+    sizes = {**GPT_SIZES, **sizes}
+
+    def ids():
+        return torch.randint(0, sizes["V"], (3, sizes["T"]))
+
+    return Example("gpt/gpt2.amp", {**sizes, "P": 0.0}, lambda: Gpt2(*sizes.values()), lambda: {"tokens": ids()}, ids,
+                   trace)
+
+
+EXAMPLES = {"gpt2": example(trace="gpt2"), "gpt2, long": example(T=150)}

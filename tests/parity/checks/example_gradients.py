@@ -1,0 +1,100 @@
+"""example_gradients.py: how far the FP16 and BF16 gradients of the models of examples/ are from float64, against how
+far PyTorch's are when it does the same casts: as gradients.py, at small sizes."""
+import copy
+import os
+
+import torch
+from safetensors.torch import save_file
+
+import ampc_tools as tools
+import harness
+import twins
+from cuda_casts import CudaCasts
+from gradients import Errors, ratio_differences, torch_gradients
+
+BATCHES, LONG_BATCHES = 32, 256
+PRECISIONS = {"fp16": (torch.float16, 1024.0), "bf16": (torch.bfloat16, 1.0)}
+NAMES = ("bert", "gpt2", "llama", "tabular")
+EXAMPLES = {name: example for name, _, example in twins.examples() if name in NAMES}
+
+
+def arguments(inputs, targets):
+    return [*inputs.values()] if targets is None else [*inputs.values(), targets]
+
+
+def exactly(tensors):
+    return [t.double() if t.is_floating_point() else t for t in tensors]
+
+
+def low_gradients(module, batch, low, scale):
+    with CudaCasts(low):
+        loss = module(*batch)
+    return torch_gradients(module, loss, scale)
+
+
+def our_gradients(path, model, module, inputs, targets, scale):
+    tensors = inputs if targets is None else {**inputs, "targets": targets}
+    save_file({name: (t.int() if t.dtype == torch.int64 else t).contiguous() for name, t in tensors.items()},
+              path + ".batch")
+    scaled = ["--scale", scale] if scale != 1.0 else []
+    report, = tools.step(model, "--weights", tools.write_weights(path + ".weights", module), "--inputs",
+                         path + ".batch", "--grads", path + ".grads", "--force", *scaled)
+    if report["skipped"]:
+        raise RuntimeError(f"the gradients overflow at scale {scale:g}: choose a smaller one")
+    return {name: g.double() for name, g in tools.read_tensors(path + ".grads").items()}
+
+
+def errors_along_training(options, example, precision, count):
+    """(our errors, PyTorch's, exact gradients and ours of the last batch), along FP32 training of PyTorch."""
+    low, scale = PRECISIONS[precision]
+    path = os.path.join(options.work, "example")
+    defines = [word for name, value in example.defines.items() for word in ("-D", f"{name}={value}")]
+    model = tools.compile_model(os.path.join(tools.ROOT, "examples", example.model), path + ".so", "--target", "cpu",
+                                "--isa", "native", "--policy", f"torch-{precision}", *defines)
+    torch.manual_seed(0)
+    module, ours, theirs = example.make(), Errors(), Errors()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
+    for _ in range(count):
+        inputs, targets = example.inputs(), example.targets()
+        batch, double = arguments(inputs, targets), copy.deepcopy(module).double()
+        exact = torch_gradients(double, double(*exactly(batch)))
+        mine = our_gradients(path, model, module, inputs, targets, scale)
+        ours.add(mine, exact)
+        theirs.add(low_gradients(copy.deepcopy(module), batch, low, scale), exact)
+        optimizer.zero_grad()
+        module(*batch).backward()
+        optimizer.step()
+    return ours, theirs, exact, mine
+
+
+def check_one(tally, options, name, precision):
+    count = LONG_BATCHES if options.long else BATCHES
+    ours, theirs, _, _ = errors_along_training(options, EXAMPLES[name], precision, count)
+    ratios = ours.ratios(theirs)
+    whole = ratios["whole gradient"]
+    worst = max(ratios, key=ratios.get)
+    tally.same(f"{name} {precision}: errors over {count} batches, beside PyTorch's", ratio_differences(ratios),
+               f"whole gradient {whole:.3f}, largest {worst} {ratios[worst]:.3f}")
+
+
+def check_gradients(tally, options):
+    for name in EXAMPLES:
+        for precision in PRECISIONS:
+            tally.attempt(check_one, options, name, precision)
+
+
+def plant(tally, options):
+    name = next(iter(EXAMPLES))
+    ours, theirs, exact, mine = errors_along_training(options, EXAMPLES[name], "bf16", 1)
+    scale = 1.5 / ours.ratios(theirs)["whole gradient"]  # so that the planted error is 1.5 times PyTorch's
+    worse = Errors()
+    worse.add({key: exact[key] + scale * (g - exact[key]) for key, g in mine.items()}, exact)
+    tally.seen("1.5 times the error in every gradient", ratio_differences(worse.ratios(theirs)))
+    largest = max(exact, key=lambda key: exact[key].norm())
+    missing = Errors()
+    missing.add({**mine, largest: torch.zeros_like(exact[largest])}, exact)
+    tally.seen("a gradient that is zero", ratio_differences(missing.ratios(theirs)))
+
+
+if __name__ == "__main__":
+    harness.main(__doc__, [check_gradients], [plant])

@@ -1,0 +1,31 @@
+"""PyTorch twins of the models in examples/, written for these comparisons: one file per folder there, the same
+parameters by name and layout, at sizes that -D sets.
+
+A file has EXAMPLES, by the name that the tests print. A twin's `results` takes the model's inputs and returns its
+results by name; the module itself takes the targets too and returns the loss. Where several blocks train, `losses`
+gives the loss of each by the beginning of its parameters' names, and `optimizer` updates all.
+"""
+import importlib
+import os
+import pkgutil
+from collections import namedtuple
+
+# model: its file in examples/
+# defines: -D, by name
+# make(): the twin
+# inputs(): a batch, by name, without the targets
+# targets(): those of a batch, or None where the loss needs none
+# trace: the function of the file that hands the twin to the autocast oracle, or None
+# clip: the norm that the model's gradients are clipped to
+Example = namedtuple("Example", "model defines make inputs targets trace clip", defaults=[1.0])
+
+
+def file_of(name):
+    return os.path.join(os.path.dirname(__file__), name + ".py")
+
+
+def examples():
+    """Of every file: (name, file, example)."""
+    for module in pkgutil.iter_modules(__path__):
+        for name, example in importlib.import_module(f"twins.{module.name}").EXAMPLES.items():
+            yield name, file_of(module.name), example

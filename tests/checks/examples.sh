@@ -166,5 +166,67 @@ run 1 "$work/sample" "$work/mlp.so" "$work/bytes.safetensors"
 says 'sample: mlp: input 0 is x: f32[N, 784]; the program was written for i32[N, 784]'
 run 2 "$work/sample"
 says 'usage: sample MODEL.so'
-run 0 "$bin/tools/ampc" examples/gpt/gpt2.amp -D V=50 -D T=8 -D C=16 -D L=2 -D H=2 --isa portable -o "$work/gpt2.so"
+run 0 "$bin/tools/ampc" examples/gpt/gpt2.amp -D V=50 -D T=8 -D LONGEST=9 -D C=16 -D L=2 -D H=2 --isa portable -o "$work/gpt2.so"
+
+# llama
+run 0 "$bin/tools/ampc" examples/llama/llama.amp -D V=50 -D T=8 -D C=16 -D L=2 -D HIDDEN=40 -D TIED=true --isa portable -o "$work/llama.so"
+
+# bert
+run 0 "$bin/tools/ampc" examples/bert/bert.amp -D V=50 -D LONGEST=20 -D T=8 -D C=16 -D L=2 -D H=2 --isa portable -o "$work/bert.so"
+run 0 "$bin/examples/bert/sentences" 300 1 "$work/pairs"
+says 'it watched / the princess heard the man -> 2'
+run 0 "$bin/tools/ampc" examples/bert/small.amp -D C=16 -D L=1 --isa portable -o "$work/small.so"
+run 0 "$bin/tools/amprun" train "$work/small.so" --data "safetensors:$work/pairs" --batch 100 --epochs 1 --quiet
+
+# tabular: as its README tells, on a smaller table; the network sees what the baseline cannot
+mkdir -p "$work/trained/tabular"
+"$bin/examples/tabular/loans" 8000 1 >"$work/trained/tabular/loans.csv"
+while read -r words; do
+    run 0 bash -c "cd '$work' && ${words/examples/$PWD/examples}"
+done < <(grep -E '^bazel-bin/' examples/tabular/README.md | sed "s#bazel-bin/#$bin/#")
+run 0 "$bin/tools/ampc" examples/tabular/linear.amp --isa portable -o "$work/linear.so"
+run 0 "$bin/tools/amprun" train "$work/linear.so" --data "csv:$work/trained/tabular/loans.csv,schema=examples/tabular/loans.schema" \
+    --batch 256 --steps 500 --quiet --save "$work/linear.safetensors"
+accuracy() { "$bin/tools/amprun" eval "$work/$1.so" --data "csv:$work/trained/tabular/loans.csv" --weights "$work/$1.safetensors"; }
+run 0 python3 -c 'import json, sys
+network, baseline = (json.loads(line)["acc"] for line in sys.argv[1:])
+assert network > 0.8 > 0.65 > baseline, (network, baseline)' "$(accuracy tabular)" "$(accuracy linear)"
+
+# lstm: the same sentence; a bigram model of it needs 1.76 bits for each byte
+run 0 "$bin/tools/ampc" examples/lstm/lstm.amp -D T=16 -D C=16 -D H=64 -D STEPS=600 --isa portable -o "$work/lstm.so"
+run 0 "$bin/tools/amprun" train "$work/lstm.so" --data "tokens:$work/fox.txt" --batch 32 --steps 600 --quiet --save "$work/lstm.safetensors"
+run 0 bash -c 'printf "the quick" | "$1" "$2/lstm.so" "$2/lstm.safetensors" 60 0.1' - "$bin/examples/gpt/sample" "$work"
+says 'the quick brown fox jumps over the lazy dog. the quick brown'
+run 0 python3 examples/lstm/bigram.py "$work/fox.txt" 0.1
+says 'a bigram model: '
+run 1 python3 examples/lstm/bigram.py "$work/fox.txt" 7.9
+
+# unet: pictures, and a few steps on them
+line=$(command_of unet cc)
+run 0 bash -c "$line -Wall -Wextra -Werror -pedantic"
+for program in "$work/shapes" "$bin/examples/unet/shapes"; do
+    run 0 "$program" "$work/shapes.safetensors" 64 1 16
+done
+run 0 "$bin/tools/ampc" examples/unet/unet.amp -D S=16 -D C=4 -D BILINEAR=true -D GROUPS=2 --isa portable -o "$work/unet.so"
+run 0 "$bin/tools/amprun" train "$work/unet.so" --data "safetensors:$work/shapes.safetensors" --batch 16 --steps 8 --quiet --save "$work/unet.safetensors"
+run 0 "$bin/tools/amprun" eval "$work/unet.so" --data "safetensors:$work/shapes.safetensors" --weights "$work/unet.safetensors"
+says '"samples": 64' '"dice": 0.'
+run 2 "$work/shapes" "$work/shapes.safetensors" 0 1
+says 'usage: shapes FILE COUNT SEED'
+run 1 "$work/shapes" "$work/none/shapes.safetensors" 1 1
+says 'shapes: ' 'cannot be written'
+
+# convolutional networks, at small sizes
+small() { run 0 "$bin/tools/ampc" "examples/$1/$2.amp" "${@:3}" --isa portable -o "$work/$2.so"; }
+small resnet resnet18 -D W=4 -D SIZE=12 -D MARGIN=2 -D ZERO_INIT=true
+small resnet resnet50 -D W=4 -D SIZE=64
+small resnet resnet101 -D W=4 -D SIZE=16 -D IMAGENET=false
+small cnn cnn -D C1=21 -D C2=50
+small autoencoder autoencoder -D W=4
+
+# train: what all of these scripts share
+for script in examples/*/train; do
+    run 2 "$script" fp8
+    says "usage: $script [fp32|bf16|fp16 [SEED]]"
+done
 finish

@@ -77,6 +77,30 @@ static bool is_in_space(const Func *f, const Group *group, Val v) {
     return false;
 }
 
+static bool is_of_one_row_or_column(const Func *f, const Group *group, Val v) {
+    Dim rows, cols;
+    if (!shape_matrix(ir_shape(f, v), &rows, &cols)) return false;
+    return dim_is_one(rows) ? dim_is_one(cols) || dim_equal(cols, group->cols)
+                            : dim_is_one(cols) && dim_equal(rows, group->rows);
+}
+
+/* A column kernel reads what there is of the whole space, of each segment and column, or of a row or a column alone.
+ * One number per segment has no place beside those: neither itself nor through a view that the kernel would copy. */
+static bool operand_has_place(const Fuse *z, const Group *group, Val v) {
+    for (;;) {
+        if (!is_in_space(z->f, group, v) && !is_of_one_row_or_column(z->f, group, v)) return false;
+        const Op *def = ir_def(z->f, v);
+        if (!def || !fuse_node(z, def)->copied || !ir_is_view(z->f, def)) return true;
+        v = def->in[0];
+    }
+}
+
+static bool operands_have_place(const Fuse *z, const Group *group, const Op *o) {
+    for (int i = 0; i < o->n_in; i++)
+        if (ir_reads_elements(o, i) && !operand_has_place(z, group, o->in[i])) return false;
+    return true;
+}
+
 /* The op that makes operand |i|, seen through copies, if the group itself computes it and |o| reads its elements. */
 static const Op *own_operand(const Fuse *z, int g, const Op *o, int i) {
     const Op *def = ir_reads_elements(o, i) ? fuse_maker(z, o->in[i], true) : NULL;
@@ -145,6 +169,7 @@ static bool column_accepts(const Fuse *z, int g, const Op *o) {
     if (fuse_reduction(f, o) == REDUCTION_COLUMN)
         return is_whole(f, group, o->in[0]) && segment_of(f, o) == group->segment &&
                (group->segment || !reads_reduced(z, g, o));
+    if (!operands_have_place(z, group, o)) return false;
     if (ir_is_segment_expand(f, o, group->segment)) return is_whole(f, group, o->out[0]);
     if (!is_elementwise(o) || has_wide_scalar(f, o)) return false;
     if (reads_reduced(z, g, o) && !group->segment) return is_per_segment(f, group, o->out[0]);

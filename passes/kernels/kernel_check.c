@@ -103,8 +103,25 @@ static bool reads_reduced(const Check *x, const Op *o) {
     return false;
 }
 
+/* One number per segment alone has no place beside what there is of each segment and column. */
+static bool has_place(const Check *x, Val v) {
+    Dim rows, cols;
+    return is_whole(x, v) || is_per_row(x, v) || is_per_segment(x, v) || same_matrix(x, v, dim_const(1), x->cols) ||
+           (shape_matrix(ir_shape(x->f, v), &rows, &cols) && dim_is_one(rows) && dim_is_one(cols));
+}
+
+static bool operands_have_place(const Check *x, const Op *o) {
+    for (int i = 0; i < o->n_in; i++)
+        for (Val v = o->in[i]; ir_reads_elements(o, i); v = ir_def(x->f, v)->in[0]) {
+            if (!has_place(x, v)) return false;
+            if (!is_own(x, v) || !ir_is_view(x->f, ir_def(x->f, v))) break;
+        }
+    return true;
+}
+
 static bool fits_column(Check *x, const Op *o) {
     bool reduced = reads_reduced(x, o);
+    if (!is_move(x, o) && !operands_have_place(x, o)) return false;
     if (reduces_space(x, o) && (!reduced || x->segment)) {
         x->reduced[o->out[0].id] = true;
         return is_per_segment(x, o->out[0]);

@@ -195,7 +195,7 @@ static Val sum_over_group(Lowering *l, const Groups *g, Val v) {
     if (g->size == 1) return v;
     Shape split = shape_of(3, (Dim[]){g->channel.d[0], dim_const(g->count), dim_const(g->size)});
     Val parts = lower_reshape(l, v, &split), total = sum(l, parts, of_group, true);
-    return lower_reshape(l, lower_broadcast(l, total, parts, &(Dims){.count = 1, .at = {2}}), &g->channel);
+    return lower_reshape(l, lower_expand(l, total, &split), &g->channel);
 }
 
 static Val elements_of_group(Lowering *l, const Groups *g) {

@@ -217,6 +217,23 @@ TEST_F(CoreModelTest, SegmentsSpreadOverTheirRows) {
           {1, 3}, 1e-5);
 }
 
+// One number per sample beside one per sample and channel.
+TEST_F(CoreModelTest, SegmentsBesideOneNumberEach) {
+    Check(Text(R"(  input %x : f32[N, 6, 43]
+  %1 = reduce_sum(%x; dims = (1), keep = true) : f32[N, 1, 43]
+  %2 = reduce_sum(%1; dims = (2), keep = true) : f32[N, 1, 1]
+  %3 = mul(%x, %x) : f32[N, 6, 43]
+  %4 = reduce_sum(%3; dims = (1), keep = true) : f32[N, 1, 43]
+  %5 = sub(%4, %2) : f32[N, 1, 43]
+  %6 = reshape(%4) : f32[N, 43]
+  %7 = reshape(%2) : f32[N, 1]
+  %8 = mul(%6, %7) : f32[N, 43]
+  result a = %5
+  result b = %8
+)"),
+          {1, 3}, 1e-5);
+}
+
 // The mean over the pixels of each sample, in every form that a product after it reads.
 TEST_F(CoreModelTest, SegmentsFeedProducts) {
     for (const char *type : {"f32", "bf16"}) {

@@ -134,6 +134,24 @@ struct Generator {
         }
         }
     }
+    // What there is of each sample alone, beside what there is of each sample and channel: of other kernels.
+    void Moments() {
+        static const std::vector<std::string> folds = {"mean", "max", "sum"};
+        int v = Any();
+        if (rank(v) < 3) return;
+        Dims out = dims(v);
+        for (int i = 1; i + 1 < rank(v); i++) out[i] = 1;
+        const std::string keep = ", keep = true)",
+                          rows = "; dims = " + std::string(rank(v) > 3 ? "(1, 2)" : "1") + keep;
+        std::string one = "tanh(" + r.Pick(folds) + "(" + r.Pick(folds) + "(@0" + rows + "; dims = -1" + keep + ")";
+        std::string each = r.Pick(folds) + "(@0 * @0" + rows;
+        if (r.Chance(30)) {
+            out = {kBatch, out.back()};
+            one = "reshape(" + one + "; shape = [N, 1])";
+            each = "reshape(" + each + "; shape = " + Shape(out) + ")";
+        }
+        Add(each + (r.Chance(50) ? " * " : " - ") + one, {v}, out);
+    }
     // Losses, as factors of what goes on.
     void Losses() {
         static const std::vector<std::string> scalars = {"tanh(mean(@0))",
@@ -498,7 +516,7 @@ Program Generate(uint64_t seed) {
             &Generator::Unary,    &Generator::Unary,  &Generator::Binary,  &Generator::Broadcast, &Generator::Reduce,
             &Generator::Soft,     &Generator::Linear, &Generator::Norm,    &Generator::Attention, &Generator::Movement,
             &Generator::Movement, &Generator::Image,  &Generator::Image,   &Generator::Product,   &Generator::Wide,
-            &Generator::Losses,   &Generator::Lookup, &Generator::Indexed, &Generator::Sequence};
+            &Generator::Losses,   &Generator::Lookup, &Generator::Indexed, &Generator::Sequence,  &Generator::Moments};
         (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
         if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();
     }

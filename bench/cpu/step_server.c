@@ -1,9 +1,11 @@
 /* step_server.c: our side of bench/run: step_server MODEL.so BATCH THREADS [PAUSE]
  *
  * Prints "ready", then answers each line K with the milliseconds of K training steps; with PAUSE of K requests for
- * inference, PAUSE microseconds apart, and then the processor time of all together. */
+ * inference, PAUSE microseconds apart, and then the processor time of all together.  BENCH_CLOCK=processor in the
+ * environment: milliseconds of processor time, of all threads. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,29 +17,40 @@ static double ms(clockid_t clock) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
+enum { MOST = 16 }; /* inputs, and results */
+
 typedef struct Server {
     amp_session *session;
     int64_t batch;
-    const void *inputs[2];
-    void *outputs[1];
+    const void *inputs[MOST];
+    void *outputs[MOST];
+    clockid_t clock;
     int pause; /* microseconds before a request; -1: trains */
 } Server;
 
-/* Floats in [0, 1), labels in [0, 10). */
+/* Floats in [0, 1), indices below what they choose from, other integers in [0, 10). */
 static void *make_input(const amp_model *model, int index, int64_t batch) {
     amp_error err;
     amp_tensor_info info;
+    int64_t below;
     if (amp_model_input_at(model, index, batch, &info, &err)) return NULL;
+    if (amp_model_index_range(model, index, &below, NULL, &err)) return NULL;
+    if (!below) below = 10;
     int64_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= info.dims[i];
     float *data = malloc((size_t)count * 4);
     unsigned seed = 1;
     for (int64_t i = 0; data && i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
-        if (info.dtype == AMP_DT_I32) ((int *)data)[i] = (int)(seed >> 8) % 10;
+        if (info.dtype == AMP_DT_I32) ((int *)data)[i] = (int)((int64_t)(seed >> 8) % below);
         else data[i] = (float)(seed >> 8) / 16777216.0f;
     }
     return data;
+}
+
+static clockid_t step_clock(void) {
+    const char *name = getenv("BENCH_CLOCK");
+    return name && !strcmp(name, "processor") ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
 }
 
 static int fail(const amp_error *err) {
@@ -45,10 +58,10 @@ static int fail(const amp_error *err) {
     return 1;
 }
 
-static void *make_output(const amp_model *model, int64_t batch) {
+static void *make_output(const amp_model *model, int index, int64_t batch) {
     amp_error err;
     amp_tensor_info info;
-    if (amp_model_result_at(model, 0, batch, &info, &err)) return NULL;
+    if (amp_model_result_at(model, index, batch, &info, &err)) return NULL;
     size_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= (size_t)info.dims[i];
     return malloc(count * 4);
@@ -58,10 +71,10 @@ static void *make_output(const amp_model *model, int64_t batch) {
 static double one_call(Server *s, amp_error *err) {
     amp_step_report report;
     if (s->pause > 0) usleep((useconds_t)s->pause);
-    double start = ms(CLOCK_MONOTONIC);
+    double start = ms(s->clock);
     amp_status status = s->pause < 0 ? amp_step(s->session, s->inputs, s->batch, &report, err)
                                      : amp_infer(s->session, s->inputs, s->batch, s->outputs, err);
-    return status ? -1 : ms(CLOCK_MONOTONIC) - start;
+    return status ? -1 : ms(s->clock) - start;
 }
 
 static int answer(Server *s, int calls, amp_error *err) {
@@ -82,14 +95,16 @@ int main(int argc, char **argv) {
     amp_model *model;
     amp_params *params;
     if (argc != 4 && argc != 5) return fprintf(stderr, "usage: step_server MODEL.so BATCH THREADS [PAUSE]\n"), 2;
-    Server s = {.batch = atoll(argv[2]), .pause = argc == 5 ? atoi(argv[4]) : -1};
+    Server s = {.batch = atoll(argv[2]), .clock = step_clock(), .pause = argc == 5 ? atoi(argv[4]) : -1};
     amp_session_options options = {
         .struct_size = sizeof options, .capacity = s.batch, .threads = atoi(argv[3]), .inference = s.pause >= 0};
     if (amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, NULL, &params, &err) ||
         amp_session_create(model, params, &options, &s.session, &err))
         return fail(&err);
-    for (int i = 0; i < 2; i++) s.inputs[i] = make_input(model, i, s.batch);
-    s.outputs[0] = make_output(model, s.batch);
+    for (int i = 0; i < MOST; i++) {
+        s.inputs[i] = make_input(model, i, s.batch);
+        s.outputs[i] = make_output(model, i, s.batch);
+    }
     printf("ready\n");
     fflush(stdout);
     for (int calls; scanf("%d", &calls) == 1;)

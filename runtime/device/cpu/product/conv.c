@@ -100,24 +100,6 @@ static void finish(const amp_conv *c, const grid *g, const float *sums, int64_t 
     c->epilogue(c->ctx, sums, tile * AMP_PRODUCT_ROWS, rows_of(g, tile), panel * AMP_PRODUCT_COLS);
 }
 
-static void run_pieces(const amp_conv *c, const conv_table *t, const conv_rows *rows, int64_t panel, bool accumulate,
-                       float *sums) {
-    for (int32_t i = 0; i < t->piece_count; i++) {
-        const conv_piece *p = &t->piece[i];
-        const amp_gather_tile tile = {
-            .a = t->pointers + p->first_pointer,
-            .runs = t->runs + p->first_run,
-            .run_count = p->runs,
-            .rows = p->rows,
-            .b = panel_of(c, panel),
-            .c = sums,
-            .c_row = rows->row + p->first,
-            .accumulate = accumulate,
-        };
-        c->kernels->gather(&tile);
-    }
-}
-
 /* Runs first .. last of one row tile; the table serves all panels. */
 static void run_piece(const amp_conv *c, const grid *g, const task *t, int64_t tile, int64_t first, int64_t last,
                       conv_table *table) {
@@ -128,7 +110,8 @@ static void run_piece(const amp_conv *c, const grid *g, const task *t, int64_t t
     for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
         const int64_t held = (tile - t->first_tile) * (t->last_panel - t->first_panel) + panel - t->first_panel;
         float *sums = (float *)(t->sums + (g->piece_runs < g->runs ? held : 0) * TILE_BYTES);
-        run_pieces(c, table, &rows, panel, first > 0, sums);
+        const conv_tile product = {.weights = panel_of(c, panel), .sums = sums, .accumulate = first > 0};
+        conv_table_run(table, c, &rows, &product);
         if (last == g->runs) finish(c, g, sums, tile, panel);
     }
 }

@@ -82,19 +82,8 @@ static void tile_by_pixels(const amp_conv *c, int64_t panel, int64_t row0, int64
     conv_rows rows;
     conv_rows_make(&rows, c, row0, count);
     conv_table_fill(t, c, &rows, &span, 0, (int64_t)c->window.kh * c->window.kw);
-    for (int32_t i = 0; i < t->piece_count; i++) {
-        const conv_piece *p = &t->piece[i];
-        const amp_gather_tile tile = {
-            .a = t->pointers + p->first_pointer,
-            .runs = t->runs + p->first_run,
-            .run_count = p->runs,
-            .rows = p->rows,
-            .b = weights,
-            .c = sums,
-            .c_row = rows.row + p->first,
-        };
-        c->kernels->depthwise(&tile, 0);
-    }
+    const conv_tile product = {.weights = weights, .sums = sums, .depthwise = true};
+    conv_table_run(t, c, &rows, &product);
 }
 
 void conv_depthwise_tile(const amp_conv *c, int64_t panel, int64_t row0, int64_t count, const void *weights,

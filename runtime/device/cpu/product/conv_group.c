@@ -138,22 +138,6 @@ int64_t conv_group_tasks(const amp_conv *c) {
 
 static int64_t runs_of(const amp_conv *c, const group_shape *s) { return s->taps * most_blocks(c, s); }
 
-static void run_tile(const amp_conv *c, const conv_table *t, const conv_rows *rows, const char *weights, float *sums) {
-    for (int32_t i = 0; i < t->piece_count; i++) {
-        const conv_piece *p = &t->piece[i];
-        const amp_gather_tile tile = {
-            .a = t->pointers + p->first_pointer,
-            .runs = t->runs + p->first_run,
-            .run_count = p->runs,
-            .rows = p->rows,
-            .b = weights,
-            .c = sums,
-            .c_row = rows->row + p->first,
-        };
-        c->kernels->gather(&tile);
-    }
-}
-
 /* Scratch: the sums of a tile, a panel of weights, the table. */
 void conv_group_task(const amp_conv *c, int64_t task, char *scratch) {
     const group_shape s = shape_of(c);
@@ -164,6 +148,7 @@ void conv_group_task(const amp_conv *c, int64_t task, char *scratch) {
     char *weights = scratch + TILE_BYTES, *memory = weights + conv_align(panel_bytes(c, &s));
     conv_table table;
     conv_rows rows;
+    const conv_tile product = {.weights = weights, .sums = sums};
     pack_panel(c, &s, &span, panel, weights);
     conv_table_init(&table, runs_of(c, &s), memory);
     for (int64_t tile = first; tile < conv_min(first + g.group_rows, g.row_tiles); tile++) {
@@ -173,7 +158,7 @@ void conv_group_task(const amp_conv *c, int64_t task, char *scratch) {
         } else {
             conv_rows_make(&rows, c, row0, count);
             conv_table_fill(&table, c, &rows, &span, 0, s.taps * span.blocks);
-            run_tile(c, &table, &rows, weights, sums);
+            conv_table_run(&table, c, &rows, &product);
         }
         c->epilogue(c->ctx, sums, row0, count, panel * CONV_BLOCK);
     }

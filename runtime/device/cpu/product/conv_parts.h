@@ -62,6 +62,14 @@ size_t conv_table_bytes(int64_t runs);
 void conv_table_init(conv_table *table, int64_t runs, void *memory);
 void conv_table_fill(conv_table *table, const amp_conv *conv, const conv_rows *rows, const conv_span *span,
                      int64_t first, int64_t last);
+/* What a tile's rows are multiplied by, and where their sums go. */
+typedef struct conv_tile {
+    const void *weights;
+    float *sums;
+    bool accumulate; /* as in amp_gather_tile */
+    bool depthwise;  /* which kernel */
+} conv_tile;
+void conv_table_run(const conv_table *table, const amp_conv *conv, const conv_rows *rows, const conv_tile *tile);
 
 /* ---- conv_group.c: groups > 1 ---- */
 

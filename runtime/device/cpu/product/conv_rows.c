@@ -174,6 +174,24 @@ void conv_table_fill(conv_table *t, const amp_conv *c, const conv_rows *rows, co
     for (int32_t i = 0; i < rows->group_count; i++) add_group(t, c, rows, &rows->group[i], span, first, last);
 }
 
+void conv_table_run(const conv_table *t, const amp_conv *c, const conv_rows *rows, const conv_tile *tile) {
+    for (int32_t i = 0; i < t->piece_count; i++) {
+        const conv_piece *p = &t->piece[i];
+        const amp_gather_tile piece = {
+            .a = t->pointers + p->first_pointer,
+            .runs = t->runs + p->first_run,
+            .run_count = p->runs,
+            .rows = p->rows,
+            .b = tile->weights,
+            .c = tile->sums,
+            .c_row = rows->row + p->first,
+            .accumulate = tile->accumulate,
+        };
+        if (tile->depthwise) c->kernels->depthwise(&piece, 0);
+        else c->kernels->gather(&piece);
+    }
+}
+
 int64_t conv_runs(const amp_conv *c) {
     return (int64_t)c->window.kh * c->window.kw * conv_blocks(shape_of(&c->window).channels);
 }

@@ -1,15 +1,16 @@
 /* gan.c: two networks that train against each other, in one model: a generator learns to make numbers that look like
  * those of a normal distribution, a discriminator to find out which were made.
  *
- *     gan gan.so
+ *     gan gan.so [SEED]
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "amp/amp.h"
 
-enum { BATCH = 256, STEPS = 3000 };
+enum { BATCH = 256, STEPS = 3000, DRAWS = 16 };
 static const double mean = 3, deviation = 0.5; /* of the real numbers */
 
 static float noise[BATCH][4], real[BATCH][1];
@@ -42,6 +43,29 @@ static int look(amp_session *session, int step, amp_error *err) {
     return 0;
 }
 
+static int compare(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* How far the numbers that it makes are from the real ones: the first Wasserstein distance of DRAWS batches of each,
+ * which in one dimension is the mean difference of the sorted numbers. */
+static int distance(amp_session *session, double *result, amp_error *err) {
+    static float makes[DRAWS * BATCH], reals[DRAWS * BATCH], of_made[BATCH][1], of_real[BATCH][1];
+    const void *inputs[] = {noise, real};
+    for (int i = 0; i < DRAWS; i++) {
+        void *outputs[] = {makes + i * BATCH, of_made, of_real};
+        draw();
+        if (amp_infer(session, inputs, BATCH, outputs, err)) return 1;
+        memcpy(reals + i * BATCH, real, sizeof real);
+    }
+    qsort(makes, DRAWS * BATCH, sizeof *makes, compare);
+    qsort(reals, DRAWS * BATCH, sizeof *reals, compare);
+    *result = 0;
+    for (int i = 0; i < DRAWS * BATCH; i++) *result += fabs((double)makes[i] - reals[i]) / (DRAWS * BATCH);
+    return 0;
+}
+
 static int train(amp_session *session, amp_error *err) {
     const void *inputs[] = {noise, real};
     for (int step = 1; step <= STEPS; step++) {
@@ -49,6 +73,9 @@ static int train(amp_session *session, amp_error *err) {
         if (amp_step(session, inputs, BATCH, NULL, err)) return 1; /* each block updates its own network */
         if (step % (STEPS / 5) == 0 && look(session, step, err)) return 1;
     }
+    double last;
+    if (distance(session, &last, err)) return 1;
+    printf("distance %.3f\n", last);
     return 0;
 }
 
@@ -59,7 +86,8 @@ int main(int argc, char **argv) {
     amp_session *session = NULL;
     amp_params_options seed = {.struct_size = sizeof seed, .seed = 7};
     amp_session_options options = {.struct_size = sizeof options, .capacity = BATCH, .threads = 1};
-    if (argc != 2) return fprintf(stderr, "usage: gan MODEL.so\n"), 2;
+    if (argc < 2 || argc > 3) return fprintf(stderr, "usage: gan MODEL.so [SEED]\n"), 2;
+    if (argc == 3) seed.seed = strtoull(argv[2], NULL, 10), srand((unsigned)seed.seed);
     int failed = amp_model_load(argv[1], NULL, &model, &err) || amp_params_create(model, &seed, &params, &err) ||
                  amp_session_create(model, params, &options, &session, &err) || train(session, &err);
     if (failed) fprintf(stderr, "gan: %s\n", err.message);

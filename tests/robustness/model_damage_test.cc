@@ -296,15 +296,14 @@ struct Guarded {
     }
 };
 
-void RunAll(const amp_model_desc *desc) {
+void RunAll(const amp_model_desc *desc, const void *const *inputs, int n) {
     amp_allocator a = Guarded::get();
     amp_model *model = nullptr;
     amp_params *params = nullptr;
     amp_session *session = nullptr;
     amp_error err = {};
-    amp_session_options o = TinyOptions(16);
+    amp_session_options o = TinyOptions(n);
     o.separate_buffers = 1;
-    TinyBatch batch(16);
     std::vector<std::vector<float>> results(8, std::vector<float>(1 << 16));
     std::vector<void *> outputs;
     for (auto &r : results) outputs.push_back(r.data());
@@ -313,20 +312,21 @@ void RunAll(const amp_model_desc *desc) {
         amp_session_create(model, params, &o, &session, &err))
         return;
     for (int i = 0; i < 2; i++) {
-        (void)!amp_step(session, batch.inputs, 16, nullptr, &err);
-        (void)!amp_eval(session, batch.inputs, 16, &loss, metrics, &err);
-        (void)!amp_infer(session, batch.inputs, 16, outputs.data(), &err);
+        (void)!amp_step(session, inputs, n, nullptr, &err);
+        (void)!amp_eval(session, inputs, n, &loss, metrics, &err);
+        (void)!amp_infer(session, inputs, n, outputs.data(), &err);
     }
     amp_session_release(session), amp_params_release(params), amp_model_release(model);
 }
 
-// The signal that ended it, or 0.
-int RunInChild(const amp_model_desc *desc) {
+// Runs |n| samples in a child process: the signal that ended it, or 0.
+int RunInChild(const amp_model_desc *desc, const void *const *inputs, int n) {
+    fflush(nullptr);
     pid_t child = fork();
     if (child == 0) {
         alarm(20);
         for (int s : {SIGSEGV, SIGBUS, SIGFPE}) signal(s, SIG_DFL);
-        RunAll(desc);
+        RunAll(desc, inputs, n);
         _exit(0);
     }
     int status = 0;
@@ -343,6 +343,7 @@ TEST(ModelTables, AcceptedOnesRun) {
     Random random(34);
     const long count = MutationCount() / 4;
     long ran = 0, crashed = 0;
+    TinyBatch batch(16);
     for (long i = 0; i < count; i++) {
         Tables tables;
         Changed changed = DamageTables(tables, random);
@@ -350,7 +351,7 @@ TEST(ModelTables, AcceptedOnesRun) {
         amp_error err = {};
         if (amp_model_from_desc(&tables.desc, "tables.so", nullptr, &model, &err)) continue;
         amp_model_release(model);
-        int signal = RunInChild(&tables.desc);
+        int signal = RunInChild(&tables.desc, batch.inputs, 16);
         ran++, crashed += signal != 0;
         ASSERT_TRUE(!signal || OnlyTheCodeKnows(changed)) << "mutation " << i << ": signal " << signal;
     }
@@ -421,30 +422,13 @@ const amp_model_desc *CompiledAttention() {
     return desc;
 }
 
-void RunAttention(const amp_model_desc *desc) {
-    amp_allocator a = Guarded::get();
-    amp_model *model = nullptr;
-    amp_params *params = nullptr;
-    amp_session *session = nullptr;
-    amp_error err = {};
-    amp_session_options o = TinyOptions(6);
-    o.separate_buffers = 1;
-    std::vector<float> data(4096, 0.5f), out(4096);
-    const void *inputs[] = {data.data(), data.data(), data.data()};
-    void *outputs[] = {out.data()};
-    if (amp_model_from_desc(desc, "attention.so", &a, &model, &err) ||
-        amp_params_create(model, nullptr, &params, &err) || amp_session_create(model, params, &o, &session, &err))
-        return;
-    (void)!amp_step(session, inputs, 6, nullptr, &err);
-    (void)!amp_infer(session, inputs, 6, outputs, &err);
-    amp_session_release(session), amp_params_release(params), amp_model_release(model);
-}
-
 TEST(ModelTables, AttentionThatIsAcceptedStaysInItsMemory) {
     if (amp_test_address_sanitizer) GTEST_SKIP() << "the sanitizer has handlers of its own";
     ASSERT_NE(CompiledAttention(), nullptr);
     Random random(35);
     const std::vector<Range> numbers = {{0, sizeof(amp_model_attention)}};
+    const std::vector<float> data(4096, 0.5f);
+    const void *inputs[] = {data.data(), data.data(), data.data()};
     const long count = MutationCount() / 4;
     long ran = 0;
     for (long i = 0; i < count; i++) {
@@ -461,17 +445,8 @@ TEST(ModelTables, AttentionThatIsAcceptedStaysInItsMemory) {
         ASSERT_TRUE(i || !status) << err.message;
         if (status) continue;
         ran++;
-        fflush(nullptr);
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20);
-            for (int s : {SIGSEGV, SIGBUS, SIGFPE}) signal(s, SIG_DFL);
-            RunAttention(&tables.desc);
-            _exit(0);
-        }
-        int ended = 0;
-        waitpid(child, &ended, 0);
-        ASSERT_FALSE(WIFSIGNALED(ended)) << "mutation " << i << ": signal " << WTERMSIG(ended) << tables.Damage();
+        int signal = RunInChild(&tables.desc, inputs, 6);
+        ASSERT_EQ(signal, 0) << "mutation " << i << ": signal " << signal << tables.Damage();
     }
     EXPECT_GT(ran, count / 20);
     EXPECT_LT(ran, count);

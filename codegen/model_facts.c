@@ -37,8 +37,8 @@ static void narrow(ModelInput *in, int64_t bound, int64_t ignore) {
 static amp_status refuse(const Indexes *x, const char *what) {
     return amp_fail(
         x->err, AMP_UNSUPPORTED,
-        "%s:%d:%d: %s: %s; only ids that are inputs or of argmax, moved or put together, can be checked against the "
-        "%lld rows of the table",
+        "%s:%d:%d: %s: %s; only ids that are inputs or of argmax and top_k, moved or put together, can be checked "
+        "against %lld rows of the table",
         x->op->pos.file ? x->op->pos.file : "model", x->op->pos.line, x->op->pos.column,
         x->op->path ? x->op->path : "embedding", what, (long long)x->bound);
 }
@@ -61,9 +61,11 @@ static bool is_part_of(const Func *f, const Op *o, Opcode code) {
     return r && r->op && !strcmp(r->op, ir_op_info[code].name);
 }
 
-/* The last op of argmax, but for a reshape: the smallest place among those that are folded. */
+/* The last op of argmax, but for a reshape, and of each place of top_k: the smallest place among those that are
+ * folded. */
 static amp_status check_place(const Indexes *x, const Op *fold) {
-    if (!is_part_of(x->f, fold, OP_argmax)) return refuse(x, "its ids are computed");
+    bool several = is_part_of(x->f, fold, OP_top_k);
+    if (!several && !is_part_of(x->f, fold, OP_argmax)) return refuse(x, "its ids are computed");
     const Shape *s = ir_shape(x->f, fold->in[0]);
     const Dims *dims = &ir_attr(fold, "dims")->dims;
     int64_t places = 1;
@@ -72,7 +74,8 @@ static amp_status check_place(const Indexes *x, const Op *fold) {
         if (d.n) return refuse(x, "argmax looks among samples");
         places *= d.mul;
     }
-    return places <= x->bound ? AMP_OK : refuse(x, "argmax looks among more places");
+    if (places <= x->bound) return AMP_OK;
+    return refuse(x, several ? "top_k looks among more places" : "argmax looks among more places");
 }
 
 /* Follows ids back to the inputs that they are, through ops that only move them. */

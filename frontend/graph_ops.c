@@ -6,7 +6,7 @@
 
 enum { MAX_GRAPH_ARGS = 5 };
 
-typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1, ABOVE_0 } ArgRange;
+typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1, ABOVE_0, AN_ORDER } ArgRange;
 
 typedef struct GraphArg { /* a static argument of a call; sets the attribute of that name, if the op has one */
     const char *name;
@@ -277,6 +277,15 @@ static bool prepare_top_k(GraphCall *c) {
     return false;
 }
 
+static bool prepare_largest(GraphCall *c) {
+    if (!prepare_fixed_dim(c)) return false;
+    int64_t k = ir_attr(c->o, "k")->i, dim = ir_attr(c->o, "dim")->i, size = operand(c)->shape.d[dim].mul;
+    if (k <= size) return true;
+    elab_error(c->e, c->locs[arg_index(c, "k")], "%s: k is %lld, but dimension %lld has %lld elements", c->op->name,
+               (long long)k, (long long)dim, (long long)size);
+    return false;
+}
+
 /* ---- the table ------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -354,10 +363,12 @@ static const GraphOp graph_ops[] = {
     {"var", OP_var, .args = {REDUCED_ARGS, MAY_FROM("correction", STATIC_INT, AT_LEAST_0)},
      .prepare = prepare_dims},
     {"logsumexp", OP_logsumexp, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
-    {"norm", OP_norm, .args = {MAY_FROM("p", STATIC_FLOAT, ABOVE_0), REDUCED_ARGS}, .prepare = prepare_dims},
+    {"norm", OP_norm, .args = {MAY_FROM("p", STATIC_FLOAT, AN_ORDER), REDUCED_ARGS}, .prepare = prepare_dims},
     {"prod", OP_prod, .args = {REDUCED_ARGS}, .prepare = prepare_dims},
     {"cumsum", OP_cumsum, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_fixed_dim},
     {"argmax", OP_argmax, .args = {DIM_ARG}, .prepare = prepare_dim},
+    {"top_k", OP_top_k, .results = 2, .args = {NEEDS_FROM("k", STATIC_INT, AT_LEAST_1), DIM_ARG},
+     .prepare = prepare_largest},
     {"softmax", OP_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
     {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
 
@@ -413,14 +424,16 @@ const char *const *graph_op_names(Elab *e, int *count) {
 /* ---- static arguments ------------------------------------------------------------------------------------- */
 
 static const struct {
-    double min, below;
+    double min, below; /* NAN: even inf */
     const char *text;
+    bool or_zero;
 } ranges[] = {
     [ANY_VALUE] = {0, 0, NULL},
     [AT_LEAST_0] = {0.0, INFINITY, "at least 0"},
     [AT_LEAST_1] = {1.0, INFINITY, "at least 1"},
     [BELOW_1] = {0.0, 1.0, "at least 0.0 and less than 1.0"},
     [ABOVE_0] = {FLT_MIN, INFINITY, "above 0"}, /* as f32, which kernels compute in */
+    [AN_ORDER] = {FLT_MIN, NAN, "at least 0", .or_zero = true},
 };
 
 static bool in_range(ArgRange range, const Item *item) {
@@ -429,7 +442,8 @@ static bool in_range(ArgRange range, const Item *item) {
         if (!in_range(range, &item->items.at[i])) return false;
     if (item->kind != ITEM_INT && item->kind != ITEM_FLOAT) return true;
     double v = item->kind == ITEM_INT ? (double)item->i.mul : item->f;
-    return v >= ranges[range].min && v < ranges[range].below;
+    if (v == 0.0 && ranges[range].or_zero) return true;
+    return v >= ranges[range].min && !(v >= ranges[range].below);
 }
 
 static bool check_word(Elab *e, Loc loc, const GraphArg *arg, const char *word) {

@@ -64,6 +64,39 @@ const char *infer_argmax(Inferring *c) {
     return wrong ? wrong : infer_result(c, AMP_DT_I32, without_dims(x, &dims, false, &wrong));
 }
 
+/* |x| with |k| elements along the op's dim. */
+static const char *check_chosen(const Inferring *c, const Shape *x, int64_t k, Shape *out) {
+    const char *wrong = x->rank ? infer_check_dim(c) : infer_mismatch(c, "needs a dimension to search");
+    if (wrong) return wrong;
+    *out = *x;
+    Dim *size = &out->d[ir_dim_attr(c->o, "dim", x->rank)];
+    if (size->n) return infer_mismatch(c, "the dimension may not depend on N");
+    if (k < 1 || k > size->mul)
+        return infer_mismatch(c, "k is %lld, not one of 1 .. %lld", (long long)k, (long long)size->mul);
+    *size = dim_const(k);
+    return NULL;
+}
+
+const char *infer_top_k(Inferring *c) {
+    Shape chosen;
+    const char *wrong = check_chosen(c, infer_in(c, 0), ir_attr(c->o, "k")->i, &chosen);
+    if (wrong) return wrong;
+    infer_result(c, infer_dtype(c, 0), chosen);
+    return infer_result(c, AMP_DT_I32, chosen);
+}
+
+/* (dy, indexes, x for its shape) */
+const char *infer_top_k_grad(Inferring *c) {
+    const Shape *dy = infer_in(c, 0), *x = infer_in(c, 2);
+    Shape chosen;
+    if (dy->rank != x->rank) return infer_mismatch(c, "the gradient is not of x's rank");
+    const char *wrong = x->rank ? infer_check_dim(c) : infer_mismatch(c, "needs a dimension to search");
+    if (!wrong) wrong = check_chosen(c, x, dy->d[ir_dim_attr(c->o, "dim", x->rank)].mul, &chosen);
+    if (!wrong) wrong = infer_check_like(c, 0, "the gradient", &chosen);
+    if (!wrong) wrong = infer_check_like(c, 1, "the tensor of indexes", &chosen);
+    return wrong ? wrong : infer_result(c, c->t, *x);
+}
+
 /* Operand |i| is what a reduction of |x| over the op's dims gives, without or with kept dims. */
 static const char *check_reduced(const Inferring *c, int i, const Shape *x, const char *what) {
     const char *wrong = NULL;

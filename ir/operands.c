@@ -119,6 +119,7 @@ bool ir_reads_elements(const Op *o, int i) {
     case OP_conv2d_input_grad:
     case OP_conv2d_weight_grad:
     case OP_embedding_grad:
+    case OP_top_k_grad:
     case OP_max_pool2d_grad: return i != 2;
     default: return true;
     }

@@ -96,14 +96,43 @@ static void run_norm(Running *r) {
     const InterpTensor *x = r->in[0];
     double p = interp_float(r, "p");
     FOR_EACH(r, i) result(r)[i] = 0.0;
+    if (p == 0.0 || isinf(p)) {
+        FOR_FOLDED(r, x, i, to) {
+            double *y = &result(r)[to];
+            *y = p == 0.0 ? *y + (x->data[i] != 0) : interp_larger(*y, fabs(x->data[i]));
+        }
+        return;
+    }
     FOR_FOLDED(r, x, i, to) result(r)[to] += pow(fabs(x->data[i]), p);
     FOR_EACH(r, i) result(r)[i] = pow(result(r)[i], 1.0 / p);
+}
+
+static bool is_largest(double x, double y) { return fabs(x) == y || isnan(x); }
+
+/* (dy, x, y): dy sign(x), shared evenly by those whose |x| is y. */
+static void run_largest_norm_grad(Running *r) {
+    const InterpTensor *x = r->in[1];
+    const double *y = r->in[2]->data;
+    double *equals = interp_scratch(r, r->in[2]->count);
+    FOR_FOLDED(r, x, i, to) equals[to] += is_largest(x->data[i], y[to]);
+    FOR_FOLDED(r, x, i, to) {
+        double share = is_largest(x->data[i], y[to]) ? r->in[0]->data[to] / equals[to] : 0.0;
+        result(r)[i] = x->data[i] > 0 ? share : x->data[i] < 0 ? -share : 0.0;
+    }
 }
 
 /* (dy, x, y): dy sign(x) (|x| / y)^(p - 1); 0 where x or y is */
 static void run_norm_grad(Running *r) {
     const InterpTensor *x = r->in[1];
     double p = interp_float(r, "p");
+    if (isinf(p)) {
+        run_largest_norm_grad(r);
+        return;
+    }
+    if (p == 0.0) {
+        FOR_EACH(r, i) result(r)[i] = 0.0;
+        return;
+    }
     FOR_FOLDED(r, x, i, to) {
         double v = x->data[i], y = r->in[2]->data[to], dy = r->in[0]->data[to];
         double slope = p == 1 ? sign(v) : sign(v) * pow(fabs(v), p - 1.0) / pow(y, p - 1.0);

@@ -95,6 +95,43 @@ static void run_argmax(Running *r) {
     }
 }
 
+/* Element |i| along a line of |t|, whose dim has another size in other tensors. */
+static double *element_along(const InterpTensor *t, int64_t dim, int64_t l, int64_t i) {
+    Line line = interp_line(t, dim, l);
+    return &t->data[line.base + i * line.stride];
+}
+
+static void run_top_k(Running *r) {
+    const InterpTensor *x = r->in[0];
+    int64_t dim = interp_int(r, "dim"), k = interp_int(r, "k");
+    bool *taken = arena_array(r->a, bool, x->count + 1);
+    for (int64_t l = 0; l < interp_line_count(x, dim); l++) {
+        Line line = interp_line(x, dim, l);
+        for (int64_t n = 0; n < k; n++) {
+            int64_t best = -1;
+            for (int64_t j = 0; j < line.length; j++) {
+                int64_t at = line.base + j * line.stride;
+                if (!taken[at] && (best < 0 || beats(x->data[at], x->data[line.base + best * line.stride], true)))
+                    best = j;
+            }
+            taken[line.base + best * line.stride] = true;
+            *element_along(r->out[0], dim, l, n) = x->data[line.base + best * line.stride];
+            *element_along(r->out[1], dim, l, n) = (double)best;
+        }
+    }
+}
+
+/* (dy, indexes, x for its shape) */
+static void run_top_k_grad(Running *r) {
+    int64_t dim = interp_int(r, "dim");
+    FOR_EACH(r, i) result(r)[i] = 0.0;
+    for (int64_t l = 0; l < interp_line_count(r->in[0], dim); l++)
+        for (int64_t n = 0; n < interp_line(r->in[0], dim, l).length; n++) {
+            int64_t index = (int64_t)*element_along(r->in[1], dim, l, n);
+            *element_along(r->out[0], dim, l, index) += *element_along(r->in[0], dim, l, n);
+        }
+}
+
 /* ---- variance ---------------------------------------------------------------------------------------------------- */
 
 /* The mean of what folds into each element of a reduction over the op's dims. */
@@ -392,6 +429,8 @@ const InterpFn interp_reduce_ops[OP_COUNT] = {
     [OP_min] = run_min,
     [OP_extreme_grad] = run_extreme_grad,
     [OP_argmax] = run_argmax,
+    [OP_top_k] = run_top_k,
+    [OP_top_k_grad] = run_top_k_grad,
     [OP_var] = run_var,
     [OP_var_grad] = run_var_grad,
     [OP_cumsum] = run_cumsum,

@@ -1,6 +1,8 @@
 /* lower_fold.c: folds that are more than one reduction, logsumexp, norm, prod and cumsum, and their gradients. */
 #include "passes/lower/lower.h"
 
+#include <math.h>
+
 static Val zero(Lowering *l) { return lower_number(l, 0.0); }
 
 static Val sum(Lowering *l, const FoldedOperand *r, Val v, bool keep) {
@@ -51,6 +53,16 @@ static Val to_the(Lowering *l, Val v, double e) {
 static void lower_norm(Lowering *l) {
     FoldedOperand r = lower_folded_operand(l);
     double p = lower_float(l, "p");
+    if (p == 0.0) { /* a NaN is not 0 */
+        Val one = lower_number(l, 1.0), is_zero = lower_binary(l, OP_eq, r.x, zero(l));
+        lower_give_folded(l, &r, sum(l, &r, lower_select(l, is_zero, zero(l), one), r.keep));
+        return;
+    }
+    if (isinf(p)) {
+        Val size = lower_unary(l, OP_abs, r.x);
+        lower_give_folded(l, &r, lower_reduce(l, OP_reduce_max, size, r.folded, r.keep));
+        return;
+    }
     Val size = p == 2.0 ? r.x : lower_unary(l, OP_abs, r.x);
     lower_give_folded(l, &r, to_the(l, sum(l, &r, to_the(l, size, p), r.keep), 1.0 / p));
 }
@@ -61,10 +73,27 @@ static Val signed_by(Lowering *l, Val v, Val x) {
     return lower_select(l, lower_binary(l, OP_lt, zero(l), x), v, rest);
 }
 
+/* dy sign(x), shared evenly by those whose |x| is y; where y is NaN, by those that are NaN and have no sign. */
+static void lower_largest_norm_grad(Lowering *l, const FoldedGradient *g) {
+    Val one = lower_number(l, 1.0), equal = lower_binary(l, OP_eq, lower_unary(l, OP_abs, g->x), g->y);
+    Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, g->x, g->x));
+    Val mask = lower_select(l, lower_binary(l, OP_or, equal, is_nan), one, zero(l));
+    Val count = lower_reduce(l, OP_reduce_sum, mask, g->folded, true);
+    lower_give(l, 0, signed_by(l, lower_mul(l, mask, lower_div(l, g->dy, count)), g->x));
+}
+
 /* dy sign(x) (|x| / y)^(p - 1); 0 where x or y is */
 static void lower_norm_grad(Lowering *l) {
     FoldedGradient g = gradient_of(l);
     double p = lower_float(l, "p");
+    if (p == 0.0) {
+        lower_give(l, 0, lower_expand(l, zero(l), ir_shape(l->f, g.x)));
+        return;
+    }
+    if (isinf(p)) {
+        lower_largest_norm_grad(l, &g);
+        return;
+    }
     if (p == 1.0) {
         lower_give(l, 0, signed_by(l, g.dy, g.x));
         return;

@@ -2,6 +2,8 @@
  * gradients.  Differences from the mean are taken before squares, so that a large mean costs no digits. */
 #include "passes/lower/lower.h"
 
+#include <math.h>
+
 static Val square(Lowering *l, Val v) { return lower_mul(l, v, v); }
 
 static Val sum(Lowering *l, Val v, const bool *folded, bool keep) {
@@ -361,6 +363,84 @@ static void lower_argmax(Lowering *l) {
     lower_give_as(l, 0, lower_reshape(l, lower_from_form(l, first), &s), FORM_PLAIN);
 }
 
+/* ---- the k largest ----------------------------------------------------------------------------------------------- */
+
+typedef struct Chosen {
+    Val value, index; /* one for each line */
+} Chosen;
+
+/* The largest of what is not |taken| (NO_VAL: of all), the first of equals; a NaN as in argmax. */
+static Chosen choose_largest(Lowering *l, Val x, Val index, Val taken, const Line *line) {
+    const Dim size = ir_shape(l->f, x)->d[line->dim];
+    Val rest = taken.id ? lower_select(l, taken, lower_number(l, -INFINITY), x) : x;
+    Chosen out = {.value = along(l, OP_reduce_max, rest)};
+    Val is_nan = lower_unary(l, OP_not, lower_binary(l, OP_eq, rest, rest));
+    Val found = lower_binary(l, OP_or, lower_binary(l, OP_eq, rest, out.value), is_nan);
+    if (taken.id) found = lower_binary(l, OP_and, found, lower_unary(l, OP_not, taken));
+    Val places = lower_select(l, found, index, lower_number_of(l, (double)size.mul, AMP_DT_I32));
+    out.index = lower_reduce(l, OP_reduce_min, places, line->folded, true);
+    return out;
+}
+
+static Val put_together(Lowering *l, const Val *parts, int64_t count, int dim) {
+    if (count == 1) return parts[0];
+    Shape s = *ir_shape(l->f, parts[0]);
+    s.d[dim] = dim_const(count);
+    Op *o = lower_op_of(l, OP_concat, parts, (int)count);
+    ir_attr(o, "dim")->i = dim;
+    return lower_result_of(l, o, ir_dtype(l->f, parts[0]), &s);
+}
+
+/* k times the largest of those that are left: 2 k folds of x. */
+static void lower_top_k(Lowering *l) {
+    Line line = line_of(l);
+    Val x = lower_operand(l, 0), index = index_along(l, x, &line), taken = NO_VAL;
+    const Shape s = *ir_shape(l->f, x);
+    int64_t k = lower_int(l, "k");
+    if (s.d[line.dim].mul == 1) { /* nothing to search */
+        lower_give(l, 0, x);
+        lower_give(l, 1, lower_expand(l, index, &s));
+        return;
+    }
+    Val *values = arena_array(l->f->module->arena, Val, k), *indexes = arena_array(l->f->module->arena, Val, k);
+    for (int64_t n = 0; n < k; n++) {
+        Chosen best = choose_largest(l, x, index, taken, &line);
+        values[n] = best.value;
+        indexes[n] = best.index;
+        if (n + 1 == k) break;
+        Val now = lower_binary(l, OP_eq, index, best.index);
+        taken = taken.id ? lower_binary(l, OP_or, taken, now) : now;
+    }
+    lower_give(l, 0, put_together(l, values, k, line.dim));
+    lower_give(l, 1, put_together(l, indexes, k, line.dim));
+}
+
+static Dim elements_of(const Shape *s, int from, int to) {
+    Dim count = dim_const(1);
+    for (int i = from; i < to; i++) dim_mul(count, s->d[i], &count);
+    return count;
+}
+
+/* dy where the index is the element's own: every index is compared with every place. */
+static void lower_top_k_grad(Lowering *l) {
+    const Shape s = *ir_shape(l->f, l->op->out[0]);
+    int dim = ir_dim_attr(l->op, "dim", s.rank);
+    Val dy = lower_operand(l, 0), at = lower_operand(l, 1);
+    Dim before = elements_of(&s, 0, dim), after = elements_of(&s, dim + 1, s.rank);
+    Dim k = ir_shape(l->f, dy)->d[dim], size = s.d[dim], one = dim_const(1);
+    bool last = dim_is_one(after); /* [before, size, k]; else [before, k, size, after] */
+    Shape chosen = last ? shape_of(3, (Dim[]){before, one, k}) : shape_of(4, (Dim[]){before, k, one, after});
+    Shape place = last ? shape_of(3, (Dim[]){one, size, one}) : shape_of(4, (Dim[]){one, one, size, one});
+    const bool folded[MAX_RANK] = {[1] = !last, [2] = last};
+    Shape vector = shape_of(1, &size);
+    Val index = lower_iota(l, lower_expand(l, lower_number_of(l, 0, AMP_DT_I32), &vector));
+    index = lower_reshape(l, index, &place);
+    dy = lower_reshape(l, dy, &chosen);
+    at = lower_reshape(l, at, &chosen);
+    Val own = lower_select(l, lower_binary(l, OP_eq, at, index), dy, lower_number(l, 0.0));
+    lower_give(l, 0, lower_reshape(l, lower_reduce(l, OP_reduce_sum, own, folded, false), &s));
+}
+
 const LowerRow lower_norm_ops[OP_COUNT] = {
     [OP_batch_norm] = {lower_batch_norm, TAKES_LAST},
     [OP_batch_norm_eval] = {lower_batch_norm_eval, TAKES_LAST},
@@ -377,4 +457,6 @@ const LowerRow lower_norm_ops[OP_COUNT] = {
     [OP_softmax_grad] = {lower_softmax_grad, TAKES_EITHER},
     [OP_log_softmax_grad] = {lower_log_softmax_grad, TAKES_EITHER},
     [OP_argmax] = {lower_argmax, TAKES_EITHER},
+    [OP_top_k] = {lower_top_k, TAKES_EITHER},
+    [OP_top_k_grad] = {lower_top_k_grad, TAKES_PLAIN},
 };

@@ -439,6 +439,12 @@ static bool gradient_max_pool2d(Backward *b) {
     return grad_give_first(b, o, grad_type_of(b, 0));
 }
 
+static bool gradient_top_k(Backward *b) {
+    Op *o = backward_op3(b, OP_top_k_grad, b->dy, b->op->out[1], grad_operand(b, 0));
+    grad_copy_attrs(b, o);
+    return grad_give_first(b, o, grad_type_of(b, 0));
+}
+
 /* x gives its shape alone. */
 static bool resized(Backward *b, Opcode code) {
     Op *o = backward_op(b, code, b->dy, grad_operand(b, 0));
@@ -471,6 +477,7 @@ const Gradient gradient_ops[OP_COUNT] = {
     [OP_max] = {gradient_extreme},
     [OP_min] = {gradient_extreme},
     [OP_var] = {gradient_var},
+    [OP_top_k] = {gradient_top_k},
     [OP_batch_norm] = {gradient_batch_norm, {"input", "weight", "bias"}},
     [OP_layer_norm] = {gradient_layer_norm, {"input", "weight", "bias"}},
     [OP_group_norm] = {gradient_group_norm, {"input", "weight", "bias"}},

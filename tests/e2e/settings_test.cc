@@ -450,6 +450,22 @@ TEST(Inputs, PlacesOfArgmaxAreIds) {
     for (size_t i = 0; i < 5; i++) EXPECT_FALSE(memcmp(&y[2 * i], &table[2 * size_t(places[i])], 8)) << i;
 }
 
+TEST(Inputs, PlacesOfTheLargestAreIds) {
+    auto text = [](int rows) {
+        return "amp 1\nmodel m(x: f32[N, 4]) -> y {\n    v, at = top_k(x; k = 2)\n    y = embedding(at; count = " +
+               std::to_string(rows) + ", dim = 1) as codes\n    y = y + 0.0 * reshape(v; shape = [N, 2, 1])\n}\n";
+    };
+    EXPECT_NE(e2e::compile(text(3)).message.find("top_k looks among more places"), std::string::npos);
+    Training r(e2e::compile_to_file(text(4), "largest.so"), 2);
+    ASSERT_TRUE(r.ok());
+    const std::vector<float> x = {1, 3, 3, 2, 9, 0, 8, 7}, table = param(r, "codes.weight", 4);
+    std::vector<float> y(4);
+    const void *inputs[] = {x.data()};
+    void *outputs[] = {y.data()};
+    ASSERT_EQ(amp_infer(r.session, inputs, 2, outputs, &r.err), AMP_OK) << r.err.message;
+    EXPECT_EQ(y, (std::vector<float>{table[1], table[2], table[0], table[2]}));
+}
+
 TEST(Inputs, BytesAndHalvesAreTheNumbersThatTheyAre) {
     auto text = [](const char *type, const char *x) {
         return std::string("amp 1\nmodel m(x: ") + type + "[N, 6]) -> y {\n    y = linear(" + x +

@@ -116,6 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"max(x; dims = 1)", "max(%x; dims = (1)) : f32[N]"}, Call{"min(q; dims = all)", "min(%q) : f32 "},
         Call{"var(x; dims = 1, correction = 0)", "var(%x; dims = (1), correction = 0)"},
         Call{"argmax(q)", "argmax(%q) : i32[N, 3]"}, Call{"argmax(q; dim = 1)", "argmax(%q; dim = 1) : i32[N, 4]"},
+        Call{"norm(q; p = inf)", "norm(%q; p = inf) : f32 "}, Call{"norm(q; p = 0)", "norm(%q; p = 0.0) : f32 "},
         Call{"softmax(q; dim = 1)", "softmax(%q; dim = 1)"}, Call{"log_softmax(x)", "log_softmax(%x)"},
         Call{"cross_entropy(x, i)", "nll_loss(%cross_entropy.l, %i) : f32 "},
         Call{"cross_entropy(q, slice(ids; dim = 1, from = 0, to = 3); label_smoothing = 0.1, ignore = 0)",

@@ -96,6 +96,9 @@ TEST_F(Interp, Metrics) {
     EXPECT_DOUBLE_EQ(top(2, {2, 1, 2}), 1);
     EXPECT_DOUBLE_EQ(top(3, {0, 2, -100}), 2.0 / 3); /* no class */
     ExpectNear(Op("simplify", "f32[2, 3]", "argmax(%a)", "i32[2]", {{1, 3, 3, 2, nan_, 9}}), {1, 1});
+    const char *top_k = "input %x : f32[2, 4]\n%y, %i = top_k(%x; k = 3) : f32[2, 3], i32[2, 3]\n";
+    const Values x = {1, 3, 3, 3, inf, nan_, -inf, nan_}; /* of equals the lower index first, a NaN before all */
+    ExpectNear(Run("simplify", std::string(top_k) + "result i = %i\n", {x})["i"], {1, 2, 3, 1, 3, 0});
 }
 
 TEST_F(Interp, EdgesOfReductions) {

@@ -293,15 +293,16 @@ for dims, given in [((1,), "dims = (1)"), ((0, 2), "dims = (0, 2)"), ((0, 1, 2),
     dy = rand(*f(x).shape) if f(x).dim() else g
     case(f"logsumexp(%a; {given})" if given else "logsumexp(%a)", [x], f(x))
     case(f"logsumexp_grad(%a, %b, %c; {given})" if given else "logsumexp_grad(%a, %b, %c)", [dy, x, f(x)], grads(f, dy, x)[0])
-    for p in [1.0, 2.0, 3.0, 0.5]:
+    for p in [1.0, 2.0, 3.0, 0.5, 0.0, inf]:
         h = lambda v: torch.linalg.vector_norm(v, p, dims)
         also = f"; {given}, p = {p}" if given else f"; p = {p}"
         case(f"norm(%a{also})", [x], h(x))
-        case(f"norm_grad(%a, %b, %c{also})", [dy, x, h(x)], grads(h, dy, x)[0])
+        if p:  # of order 0 PyTorch says that there is no gradient
+            case(f"norm_grad(%a, %b, %c{also})", [dy, x, h(x)], grads(h, dy, x)[0])
 rows = torch.tensor([[-inf, -inf], [inf, 1.0], [1.0, nan], [-inf, 0.0], [0.0, 0.0], [0.0, 2.0]])
 dy = rand(6)
 folds = {"logsumexp": ("", lambda v: torch.logsumexp(v, 1))}
-folds.update({f"norm {p}": (f", p = {p}", lambda v, p=p: torch.linalg.vector_norm(v, p, 1)) for p in [1.0, 2.0, 3.0]})
+folds.update({f"norm {p}": (f", p = {p}", lambda v, p=p: torch.linalg.vector_norm(v, p, 1)) for p in [1.0, 2.0, 3.0, inf]})
 for name, (also, f) in folds.items():
     name = name.split()[0]
     case(f"{name}(%a; dims = (1){also})", [rows], f(rows))
@@ -375,3 +376,17 @@ for side, scale, mode in [((2, 3), (2, 2), {}), ((3, 2), (1, 3), {"mode": "neare
 x, w = rand(1, 2, 2, 3), rand(2, 2, 2, 2)
 y = F.conv_transpose2d(x, w, None, (1, 2), (1, 0), (2, 3), 1, (3, 4))
 case("conv_transpose2d(%a, %b; stride = (1, 2), padding = (1, 0), output_padding = (2, 3), dilation = (3, 4))", [x, w], y)
+
+# ---- the k largest ------------------------------------------------------------------------------
+
+for x, k, dim in [(rand(3, 5), 2, 1), (rand(2, 4, 3), 4, 1), (torch.tensor([1.0, -inf, 3.0, nan, inf]), 5, 0), (rand(2, 1), 1, 1)]:
+    y, at = x.topk(k, dim)
+    dy = rand(*y.shape)
+    case(f"top_k(%a; k = {k}, dim = {dim})", [x], [y, index(at)])
+    case(f"top_k_grad(%a, %b, %c; dim = {dim})", [dy, index(at), x], grads(lambda v: v.topk(k, dim)[0], dy, x)[0])
+for x in [torch.tensor([[-2.0, 1.0, 2.0], [0.0, 0.0, 0.0]]), torch.tensor([[nan, -1.0, nan], [inf, -inf, 1.0]])]:
+    f = lambda v: torch.linalg.vector_norm(v, inf, 1)
+    dy = rand(2)
+    case("norm(%a; dims = (1), p = 0.0)", [x], torch.linalg.vector_norm(x, 0.0, 1))
+    case("norm(%a; dims = (1), p = inf)", [x], f(x))
+    case("norm_grad(%a, %b, %c; dims = (1), p = inf)", [dy, x, f(x)], grads(f, dy, x)[0])

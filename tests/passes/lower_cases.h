@@ -391,7 +391,8 @@ inline std::vector<LowerCase> ReductionCases() {
         bool reads_y;
     } kinds[] = {{OP_logsumexp, OP_logsumexp_grad, "", true}, {OP_norm, OP_norm_grad, "", true},
                  {OP_norm, OP_norm_grad, ", p = 1.0", true},  {OP_norm, OP_norm_grad, ", p = 3.0", true},
-                 {OP_norm, OP_norm_grad, ", p = 0.5", true},  {OP_prod, OP_prod_grad, "", false}};
+                 {OP_norm, OP_norm_grad, ", p = 0.5", true},  {OP_norm, OP_norm_grad, ", p = 0.0", true},
+                 {OP_norm, OP_norm_grad, ", p = inf", true},  {OP_prod, OP_prod_grad, "", false}};
     for (const auto &f : folds)
         for (const auto &k : kinds) {
             const std::string dims = f.dims, only = dims.substr(0, dims.find("keep")), also = k.attributes;
@@ -429,6 +430,22 @@ inline std::vector<LowerCase> LineCases() {
     all.push_back(OneOp(OP_cumsum, {"f16[N, 5, 3]"}, "cumsum(%x; dim = -2, reverse = true)", "f16[N, 5, 3]"));
     all.push_back(OneOp(OP_cumsum, {"f32[40]"}, "cumsum(%x; dim = 0)", "f32[40]"));
     all.push_back(OneOp(OP_cumsum, {"f32[N, 1]"}, "cumsum(%x)", "f32[N, 1]"));
+    const struct {
+        const char *x, *y, *arguments, *dim;
+    } chosen[] = {{"f32[N, 7]", "[N, 3]", "k = 3", ""},
+                  {"f16[N, 5, 3]", "[N, 5, 3]", "k = 5, dim = -2", "; dim = 1"},
+                  {"f32[4, N]", "[2, N]", "k = 2, dim = 0", "; dim = 0"},
+                  {"f32[40]", "[1]", "k = 1", ""},
+                  {"f32[N, 3, 1]", "[N, 3, 1]", "k = 1, dim = 2", ""},
+                  {"f32[N, 2, 3, 4]", "[N, 2, 2, 4]", "k = 2, dim = 2", "; dim = 2"}};
+    for (const auto &c : chosen) {
+        const std::string dtype = std::string(c.x).substr(0, 3), x = c.x, y = dtype + c.y;
+        const std::string body = "input %x : " + x + "\ninput %dy : " + y + "\n%v, %i = top_k(%x; " + c.arguments +
+                                 ") : " + y + ", i32" + c.y + "\n";
+        all.push_back({OP_top_k, body + "%t = tanh(%dy) : " + y + "\nresult v = %v\nresult i = %i\nresult t = %t\n"});
+        all.push_back({OP_top_k_grad,
+                       body + "%d = top_k_grad(%dy, %i, %x" + c.dim + ") : " + x + "\nresult v = %v\nresult d = %d\n"});
+    }
     for (const Line &line : lines)
         for (int dim = 0; dim < line.rank; dim++) {
             std::string x = std::string("f32") + line.type, attr = "; dim = " + std::to_string(dim) + ")";

@@ -47,6 +47,8 @@ TEST_F(LowerFormTest, DimsAreTheGraphs) {
         "%r = softmax_grad(%h, %y; dim = 2) : f32[N, 3, 4, 5]",
         "%r = argmax(%h; dim = 1) : i32[N, 4, 5]",
         "%r = argmax(%h; dim = 2) : i32[N, 3, 5]",
+        "%r, %i = top_k(%h; k = 2, dim = 1) : f32[N, 2, 4, 5], i32[N, 2, 4, 5]",
+        "%v, %r = top_k(%h; k = 3, dim = 2) : f32[N, 3, 3, 5], i32[N, 3, 3, 5]",
         "%r = slice(%h; dim = 1, from = 1, to = 3) : f32[N, 2, 4, 5]",
         "%r = slice(%h; dim = -1, from = 0, to = 2) : f32[N, 3, 4, 2]",
         "%r = pad(%h; dim = 2, before = 1) : f32[N, 3, 5, 5]",

@@ -105,6 +105,7 @@ const Twin kTwins[] = {
     {"stack", {"[4, 6]", "[4, 6]"}, "%y = stack(%a, %b) : f32[2, 4, 6]"},
     {"stack_0dim", {"", ""}, "%y = stack(%a, %b) : f32[2]"},
     {"embedding", {"[10, 4]"}, "%y = embedding(%ids, %a) : f32[3, 4]"},
+    {"topk", {"[4, 6]"}, "%y, %w = top_k(%a; k = 2) : f32[4, 2], i32[4, 2]"},
     {"max_pool2d",
      {"[2, 3, 8, 8]"},
      "%y, %w = max_pool2d(%a; kernel = (2, 2), stride = (2, 2)) : f32[2, 3, 4, 4], i32[2, 3, 4, 4]"},

@@ -192,7 +192,14 @@ struct Generator {
         const std::string at = std::to_string(d), index = "stack(argmax(@0; dim = " + at + "); dim = " + at + ")";
         Dims one = dims(v);
         one[d] = 1;
-        switch (r.Below(3)) {
+        switch (r.Below(4)) {
+        case 3: {
+            int k = 1 + r.Below(std::min(dims(v)[d], 5));
+            Dims chosen = dims(v);
+            chosen[d] = k;
+            Add("largest(@0; k = " + Number(k) + ", dim = " + at + ")", {v}, chosen);
+            break;
+        }
         case 0: Add("gather(@0, " + index + "; dim = " + at + ")", {v}, one); break;
         case 1:
             Add("scatter_add(@0, " + index + ", slice(@1; dim = " + at + ", from = 0, to = 1); dim = " + at + ")",
@@ -361,7 +368,7 @@ struct Generator {
         int v = OfRank(4);
         if (v < 0) return;
         const Dims d = dims(v);
-        if (r.Chance(20)) {
+        if (r.Chance(30)) {
             Resize(v);
             return;
         }
@@ -448,6 +455,10 @@ void ReplaceOperands(std::string *text, const std::vector<int> &operands) {
     }
 }
 
+// A statement makes one value, top_k two.
+const char kLargest[] = "block largest(x; k: int, dim: int) {\n    v, i = top_k(x; k = k, dim = dim)\n"
+                        "    return v * (to_f32(i) * 0.125 + 0.5)\n}\n";
+
 // Not every text names all of its operands.
 std::vector<bool> Read(const Program &p) {
     std::vector<bool> read(p.statements.size());
@@ -498,7 +509,8 @@ std::string Program::Text(uint64_t checkpoints) const {
                                      : "mean(" + last + " * " + last + ") + 0.0 * cross_entropy(" + last + ", targets)";
     loss += " + 0.01 * accuracy(" + last + ", targets) + 0.01 * top_k_accuracy(" + last +
             ", targets; k = " + std::to_string((classes + 1) / 2) + ")";
-    return "amp 1\nmodel m(" + inputs + ") -> " + last + " {\n" + body +
+    const std::string blocks = body.find("largest(") == std::string::npos ? "" : kLargest;
+    return "amp 1\n" + blocks + "model m(" + inputs + ") -> " + last + " {\n" + body +
            "}\ntrain m {\n    input targets: i32[N]\n    loss = " + loss + "\n    optimizer = sgd(0.0)\n}\nprecision " +
            precision + (precision == "fp16" ? " { loss_scale = static(16.0) }\n" : " { }\n");
 }

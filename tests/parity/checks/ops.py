@@ -250,11 +250,16 @@ MORE_LOSSES = {
     "norm": sequence("norm(h; dims = 1)", lambda h: torch.linalg.vector_norm(h, 2, 1)),
     "norm_1": sequence("norm(h; p = 1, dims = (0, 2))", lambda h: torch.linalg.vector_norm(h, 1, (0, 2)), loosen=4),
     "norm_3": sequence("norm(h; p = 3, dims = 2, keep = true)", lambda h: torch.linalg.vector_norm(h, 3, 2, keepdim=True)),
+    "norm_0": sequence("norm(h; p = 0, dims = 2) * norm(h; dims = 2)", lambda h: torch.linalg.vector_norm(h, 0, 2) * torch.linalg.vector_norm(h, 2, 2)),
+    "norm_inf": sequence("norm(h; p = inf, dims = 1)", lambda h: torch.linalg.vector_norm(h, torch.inf, 1), loosen=4),
     "prod": sequence("prod(tanh(h) + 1.2; dims = 1)", lambda h: (h.tanh() + 1.2).prod(1), loosen=4),
 }
 LINES = {
     "cumsum": sequence("cumsum(h; dim = 2)", lambda h: h.cumsum(2)),
     "cumsum_middle": sequence("cumsum(h; dim = 1)", lambda h: h.cumsum(1)),
+    "top_k": Case("t", "y, at = top_k(t * s; k = 3)\ny = y * (to_f32(at) + 1.0)", {"s": [8]}, lambda t, s: (t * s).topk(3)[0] * ((t * s).topk(3)[1] + 1), loosen=4),
+    "top_k_middle": Case("t", "y, at = top_k(t * s; k = 5, dim = 1)\ny = y * (to_f32(at) + 1.0)", {"s": [8]},
+                         lambda t, s: (t * s).topk(5, 1)[0] * ((t * s).topk(5, 1)[1] + 1), loosen=4),
     "roll": sequence("roll(h; shift = 3, dim = 2)", lambda h: h.roll(3, 2)),
     "roll_back": sequence("roll(h; shift = -2, dim = 1)", lambda h: h.roll(-2, 1)),
     "tril": sequence("tril(h; diagonal = 1)", lambda h: h.tril(1)),

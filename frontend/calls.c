@@ -200,6 +200,11 @@ static const char *scope_of(Elab *e, Block *b, const Expr *call) {
 
 static int collect_results(Elab *e, const Block *b, Item *out) {
     const NameVec *results = &b->decl->results;
+    if (e->frame->refused) {
+        int count = results->len ? results->len : 1;
+        for (int i = 0; i < count && i < MAX_RESULTS; i++) out[i] = ERROR_ITEM;
+        return count < MAX_RESULTS ? count : MAX_RESULTS;
+    }
     if (!results->len) {
         out[0] = e->frame->returned;
         if (!e->frame->has_returned)

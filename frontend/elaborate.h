@@ -80,6 +80,7 @@ typedef struct Frame { /* one call of a block, or the model, or train */
     VEC(Binding *) locals; /* bound in the iterations that run now */
     Item returned;
     bool has_returned;
+    bool refused;              /* a `require` of the block does not hold: the rest is not elaborated */
     const struct Frame *model; /* of train: values of the model's body are seen, too; else NULL */
 } Frame;
 

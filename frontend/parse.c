@@ -29,10 +29,11 @@ static const Word reserved[] = {
 
 /* Keywords where a statement can begin, unless one of "= , : ." follows. */
 static const Word contextual[] = {
-    {"amp", AMP},     {"include", INCLUDE}, {"const", CONST},         {"block", BLOCK},
-    {"model", MODEL}, {"train", TRAIN},     {"precision", PRECISION}, {"param", PARAM},
-    {"state", STATE}, {"update", UPDATE},   {"init", INIT},           {"input", INPUT},
-    {"loss", LOSS},   {"metric", METRIC},   {"group", GROUP},         {"checkpoint", CHECKPOINT},
+    {"amp", AMP},         {"include", INCLUDE}, {"const", CONST},         {"block", BLOCK},
+    {"model", MODEL},     {"train", TRAIN},     {"precision", PRECISION}, {"param", PARAM},
+    {"state", STATE},     {"update", UPDATE},   {"init", INIT},           {"input", INPUT},
+    {"loss", LOSS},       {"metric", METRIC},   {"group", GROUP},         {"checkpoint", CHECKPOINT},
+    {"require", REQUIRE},
 };
 
 static int find_word(const Word *words, size_t count, const char *text, int otherwise) {

@@ -133,7 +133,7 @@ static Decl *declare(Parse *p, DeclKind kind, Loc loc, Name *name) {
 %token <name> SHARING "'sharing'"
 %token <name> AMP "'amp'" INCLUDE "'include'" CONST "'const'" BLOCK "'block'" MODEL "'model'" TRAIN "'train'"
 %token <name> PRECISION "'precision'" PARAM "'param'" STATE "'state'" UPDATE "'update'" INIT "'init'" INPUT "'input'"
-%token <name> LOSS "'loss'" METRIC "'metric'" GROUP "'group'" CHECKPOINT "'checkpoint'"
+%token <name> LOSS "'loss'" METRIC "'metric'" GROUP "'group'" CHECKPOINT "'checkpoint'" REQUIRE "'require'"
 
 %type <expr> expr call
 %type <exprs> exprs
@@ -315,6 +315,12 @@ stmt:
     {
         $$ = stmt_new(p->arena, STMT_CHECKPOINT, @1);
         $$->body = $2;
+    }
+  | REQUIRE expr ',' STRING
+    {
+        $$ = stmt_new(p->arena, STMT_REQUIRE, @$);
+        $$->require.condition = $2;
+        $$->require.message = $4;
     }
   | RETURN expr
     {

@@ -175,6 +175,7 @@ void elab_mark_read(Elab *e, const StmtVec *untaken) {
             elab_mark_read(e, &s->branch.otherwise);
             break;
         case STMT_CHECKPOINT: elab_mark_read(e, &s->body); break;
+        case STMT_REQUIRE: mark_expr(e, s->require.condition); break;
         default: break; /* statements of train and precision, which have no `if` */
         }
     }

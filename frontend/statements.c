@@ -1,4 +1,5 @@
-/* statements.c: bodies of blocks and models: bindings, parameters and states, repeat, if, checkpoint, return. */
+/* statements.c: bodies of blocks and models: bindings, parameters and states, repeat, if, require, checkpoint,
+ * return. */
 #include "frontend/elaborate.h"
 
 /* ---- a, b = value ----------------------------------------------------------------------------------------- */
@@ -240,6 +241,44 @@ static void elaborate_if(Elab *e, const Stmt *s) {
     if (known) elab_body(e, take_then ? &s->branch.then : &s->branch.otherwise);
 }
 
+/* ---- require ---------------------------------------------------------------------------------------------- */
+
+typedef struct Values { /* "x is f32[N, 4], hidden is the int 0": of the names in a condition */
+    Elab *e;
+    Text text;
+    const char *seen[MAX_NESTING];
+    int count;
+} Values;
+
+static bool add_value(void *user, const Name *name) {
+    Values *v = user;
+    const Binding *b = elab_find(v->e, name->text);
+    for (int i = 0; i < v->count; i++)
+        if (!strcmp(v->seen[i], name->text)) return false;
+    if (!b || b->item.kind == ITEM_ERROR || v->count == MAX_NESTING) return false;
+    text_printf(&v->text, "%s%s is %s", v->count ? ", " : "; ", name->text, item_describe(v->e, &b->item));
+    v->seen[v->count++] = name->text;
+    return false;
+}
+
+static void refuse(Elab *e, const Stmt *s) {
+    Values *values = arena_new(e->a, Values);
+    values->e = e;
+    text_init(&values->text, e->a);
+    expr_any_name(s->require.condition, add_value, values);
+    const char *layer = e->frame->layer ? e->frame->layer : e->frame->decl->name->text;
+    elab_error(e, s->require.condition->loc, "%s: %s%s", layer, s->require.message->text, text_str(&values->text));
+    e->frame->refused = e->frame->decl->kind == DECL_BLOCK;
+}
+
+static void elaborate_require(Elab *e, const Stmt *s) {
+    Item condition = elab_eval(e, s->require.condition);
+    if (condition.kind == ITEM_BOOL && !condition.b) refuse(e, s);
+    if (condition.kind == ITEM_BOOL || condition.kind == ITEM_ERROR) return;
+    elab_error(e, s->require.condition->loc, "`require` holds at compile time and needs a condition; this is %s",
+               item_describe(e, &condition));
+}
+
 /* ---- checkpoint ------------------------------------------------------------------------------------------- */
 
 /* Its ops are marked with its number, after those of the blocks around it: "2.5" is in "2". */
@@ -279,13 +318,21 @@ static void elaborate_return(Elab *e, const Stmt *s) {
 /* ---- bodies ----------------------------------------------------------------------------------------------- */
 
 static const char *const statement_names[] = {
-    [STMT_BIND] = "a binding", [STMT_PARAM] = "param",
-    [STMT_STATE] = "state",    [STMT_UPDATE] = "update",
-    [STMT_INIT] = "init",      [STMT_REPEAT] = "repeat",
-    [STMT_IF] = "if",          [STMT_CHECKPOINT] = "checkpoint",
-    [STMT_RETURN] = "return",  [STMT_INPUT] = "input",
-    [STMT_LOSS] = "loss",      [STMT_METRIC] = "metric",
-    [STMT_GROUP] = "group",    [STMT_OVERRIDE] = "an override",
+    [STMT_BIND] = "a binding",
+    [STMT_PARAM] = "param",
+    [STMT_STATE] = "state",
+    [STMT_UPDATE] = "update",
+    [STMT_INIT] = "init",
+    [STMT_REPEAT] = "repeat",
+    [STMT_IF] = "if",
+    [STMT_CHECKPOINT] = "checkpoint",
+    [STMT_REQUIRE] = "require",
+    [STMT_RETURN] = "return",
+    [STMT_INPUT] = "input",
+    [STMT_LOSS] = "loss",
+    [STMT_METRIC] = "metric",
+    [STMT_GROUP] = "group",
+    [STMT_OVERRIDE] = "an override",
 };
 
 void elab_error_misplaced(Elab *e, const Stmt *s, const char *where) {
@@ -302,6 +349,7 @@ static void elaborate_statement(Elab *e, const Stmt *s) {
     case STMT_REPEAT: elaborate_repeat(e, s); break;
     case STMT_IF: elaborate_if(e, s); break;
     case STMT_CHECKPOINT: elaborate_checkpoint(e, s); break;
+    case STMT_REQUIRE: elaborate_require(e, s); break;
     case STMT_RETURN: elaborate_return(e, s); break;
     case STMT_INIT:
         if (in_model) break; /* elab_model runs it when all params exist */
@@ -313,7 +361,8 @@ static void elaborate_statement(Elab *e, const Stmt *s) {
 
 void elab_body(Elab *e, const StmtVec *body) {
     for (int i = 0; i < body->len && elab_enter(e, body->data[i]->loc); i++) {
-        elaborate_statement(e, body->data[i]);
+        if (!e->frame->refused) elaborate_statement(e, body->data[i]);
+        else elab_mark_read(e, &(StmtVec){.data = &body->data[i], .len = 1});
         elab_leave(e);
     }
 }

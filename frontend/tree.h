@@ -131,6 +131,7 @@ typedef enum StmtKind {
     STMT_REPEAT,     /* repeat NAME in FROM..TO { } */
     STMT_IF,         /* if COND { } else { } */
     STMT_CHECKPOINT, /* checkpoint { } */
+    STMT_REQUIRE,    /* require COND, "message" */
     STMT_RETURN,     /* return value */
     STMT_INPUT,      /* input NAME: type */
     STMT_LOSS,       /* loss NAME = value; `loss = value` is STMT_BIND */
@@ -171,7 +172,11 @@ struct Stmt {
             StmtVec then, otherwise;
         } branch;
         StmtVec body; /* checkpoint */
-        Expr *value;  /* return */
+        struct {
+            Expr *condition;
+            Name *message;
+        } require;
+        Expr *value; /* return */
         struct {
             Name *glob;
             ArgVec settings;

@@ -161,9 +161,15 @@ void fuse_hoist(Fuse *z) {
 typedef struct Run { /* ops of one region: body[from .. to) */
     const OpId *body;
     int from, to;
-    int *bound; /* by position: the latest group that the op, or an op of the region that it reads, needs */
-    int *until; /* by position: the group that the first of its users waits for; NOBODY: no user seen yet */
+    int *bound;    /* by position: when what the op, or an op of the region that it reads, needs is there */
+    int *until;    /* by position: when the first of its users runs; NOBODY: no user seen yet */
+    bool *reduced; /* by position: computed from what a column kernel without segments knows only after all rows */
 } Run;
+
+/* Moments of a run: while a group runs, and when it has ended. */
+static int during(int group) { return 2 * group; }
+static int after(int group) { return 2 * group + 1; }
+static int group_at(int moment) { return (moment - (moment & 1)) / 2; }
 
 enum { NOBODY = INT32_MAX };
 
@@ -174,15 +180,34 @@ static int position_of(const Fuse *z, const Run *run, Val v) {
     return position >= run->from && position < run->to ? position - run->from : -1;
 }
 
+/* Whether operand |v|, made at position |inside| of the run or before it, is known only when its kernel has gone over
+ * all rows. */
+static bool is_reduced(const Fuse *z, const Run *run, int inside, Val v) {
+    if (inside >= 0) return run->reduced[inside];
+    const Op *def = fuse_maker(z, v, true);
+    return def && fuse_node(z, def)->home >= 0 && fuse_node(z, def)->reduced &&
+           !fuse_group(z, fuse_node(z, def)->home)->segment;
+}
+
+static bool has_one_row(const Func *f, Val v) {
+    Dim rows, cols;
+    return shape_matrix(ir_shape(f, v), &rows, &cols) && dim_is_one(rows);
+}
+
+/* What goes over the rows again runs after the kernel that has reduced them. */
 static void find_bounds(const Fuse *z, Run *run) {
     for (int i = run->from; i < run->to; i++) {
         const Op *o = ir_op(z->f, run->body[i]);
         int *bound = &run->bound[i - run->from];
-        *bound = fuse_opened_in(z, o);
+        bool one_row = !o->n_out || has_one_row(z->f, o->out[0]);
+        *bound = during(fuse_opened_in(z, o));
         for (int n = 0; n < o->n_in; n++) {
             if (!ir_reads_elements(o, n)) continue;
             int inside = position_of(z, run, o->in[n]);
-            int made = inside >= 0 ? run->bound[inside] : fuse_made_in(z, o->in[n], true);
+            int made = inside >= 0 ? run->bound[inside] : during(fuse_made_in(z, o->in[n], true));
+            bool reduced = is_reduced(z, run, inside, o->in[n]);
+            if (reduced && one_row) run->reduced[i - run->from] = true;
+            if (reduced && !one_row) made = after(group_at(made));
             if (made > *bound) *bound = made;
         }
     }
@@ -195,14 +220,14 @@ static bool is_small_result(const Fuse *z, const Op *o) {
 /* An op is for folds where each of its users is a reduction, needs the result of one of the region, or is for folds. */
 static void find_folds(Fuse *z, const Run *run) {
     int count = run->to - run->from;
-    bool *after = arena_array(z->a, bool, count), *other = arena_array(z->a, bool, count);
+    bool *folded = arena_array(z->a, bool, count), *other = arena_array(z->a, bool, count);
     bool *others = arena_array(z->a, bool, count), *used = arena_array(z->a, bool, count);
     for (int i = 0; i < count; i++) {
         const Op *o = ir_op(z->f, run->body[run->from + i]);
         for (int n = 0; n < o->n_in; n++) {
             int inside = position_of(z, run, o->in[n]);
             const Op *def = inside >= 0 ? ir_op(z->f, run->body[run->from + inside]) : NULL;
-            after[i] = after[i] || (def && (after[inside] || ir_op_info[def->code].flags & REDUCE));
+            folded[i] = folded[i] || (def && (folded[inside] || ir_op_info[def->code].flags & REDUCE));
         }
     }
     for (int i = count - 1; i >= 0; i--) {
@@ -215,7 +240,7 @@ static void find_folds(Fuse *z, const Run *run) {
             int inside = ir_reads_elements(o, n) ? position_of(z, run, o->in[n]) : -1;
             if (inside < 0) continue;
             used[inside] = true;
-            other[inside] = other[inside] || !(fold || after[i] || node->for_fold);
+            other[inside] = other[inside] || !(fold || folded[i] || node->for_fold);
             others[inside] = others[inside] || !fold;
         }
     }
@@ -230,8 +255,9 @@ static void find_delays(Fuse *z, Run *run) {
         bool free_to_wait = run->until[at] != NOBODY && !used_outside && !is_small_result(z, o);
         int until = free_to_wait && run->until[at] > run->bound[at] ? run->until[at] : run->bound[at];
         Node *node = fuse_edit(z, o);
-        node->not_before = until;
-        node->meeting_group = run->until[at] == NOBODY ? -1 : run->until[at];
+        bool ended = until & 1 && !(o->n_out && has_one_row(z->f, o->out[0]));
+        node->not_before = group_at(until) + ended;
+        node->meeting_group = run->until[at] == NOBODY ? -1 : group_at(run->until[at]);
         for (int n = 0; n < o->n_in; n++) {
             int inside = ir_reads_elements(o, n) ? position_of(z, run, o->in[n]) : -1;
             if (inside >= 0 && until < run->until[inside]) run->until[inside] = until;
@@ -244,6 +270,7 @@ void fuse_delay(Fuse *z, const OpId *body, int count, int at) {
     uint32_t region = ir_op(z->f, body[at])->region;
     while (run.to < count && ir_op(z->f, body[run.to])->region == region) run.to++;
     run.bound = arena_array(z->a, int, run.to - run.from);
+    run.reduced = arena_array(z->a, bool, run.to - run.from);
     run.until = arena_array(z->a, int, run.to - run.from);
     for (int i = 0; i < run.to - run.from; i++) run.until[i] = NOBODY;
     find_bounds(z, &run);

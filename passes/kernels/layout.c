@@ -1,4 +1,5 @@
-/* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md).
+/* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md), and puts neighbouring
+ * kernels into the order that needs less memory (sequence.c).
  * needs: fuse.  breaks: nothing.
  *
  *   kernel k02 product {                              kernel k02 product {
@@ -185,6 +186,12 @@ bool pass_layout(PassContext *c) {
     }
     Table state_numbers = number_states(m);
     bool tiled = panels && target_of(m)->has_tiles;
-    for (int i = 0; i < m->funcs.len; i++) make_buffers(m->funcs.data[i], &state_numbers, tiled);
+    for (int i = 0; i < m->funcs.len; i++) {
+        Func *f = m->funcs.data[i];
+        make_buffers(f, &state_numbers, tiled);
+        if (!sequence_kernels(f)) continue;
+        f->buffers.len = 0; /* they are numbered in the order of the kernels */
+        make_buffers(f, &state_numbers, tiled);
+    }
     return true;
 }

@@ -34,6 +34,9 @@ Table number_states(const Module *m);
 void make_buffers(Func *f, const Table *state_numbers, bool panels);
 /* When each buffer is live, and which takes the memory of another. */
 void plan_buffers(Func *f);
+/* sequence.c: puts neighbouring kernels into the order that needs less memory.  True: some have changed places, and the
+ * buffers are to be made again. */
+bool sequence_kernels(Func *f);
 /* By value id: the index of the kernel that makes it, -1 for inputs and states. */
 int *kernel_makers(const Func *f);
 /* The form in which the runtime reads operand |n| of a product or of attention; false: it is none that has one. */

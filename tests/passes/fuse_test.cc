@@ -268,6 +268,22 @@ TEST_F(FuseTest, SegmentsAreFoldedAgainWithWhatWasFolded) {
     f->kernels.data[0]->segment = 8;
 }
 
+// The gradient of batch norm: x - mean for the sums over rows, and again where their results are used, so that it is
+// never in memory.
+TEST_F(FuseTest, WhatGoesOverTheRowsAgainIsNotMadeWhereTheyAreReduced) {
+    Module *m = FuseFunc("  input %a : f32[N, 16]\n  input %u : f32[40, 16]\n  input %v : f32[40, 16]\n"
+                         "  input %mean : f32[40]\n  region #1 batch_norm_grad @g\n"
+                         "  %x = contract(%a, %u; tb = true) : f32[N, 40]\n"
+                         "  %dy = contract(%a, %v; tb = true) : f32[N, 40]\n"
+                         "  %s = reduce_sum(%dy; dims = (0)) : f32[40] #1\n"
+                         "  %d = sub(%x, %mean) : f32[N, 40] #1\n  %p = mul(%dy, %d) : f32[N, 40] #1\n"
+                         "  %w = reduce_sum(%p; dims = (0)) : f32[40] #1\n  %k = mul(%w, %mean) : f32[40] #1\n"
+                         "  %e = sub(%x, %mean) : f32[N, 40] #1\n  %q = mul(%e, %k) : f32[N, 40] #1\n"
+                         "  %r = add(%q, %s) : f32[N, 40] #1\n  %g = sub(%dy, %r) : f32[N, 40] #1\n"
+                         "  result g = %g\n");
+    EXPECT_EQ("product: x\nproduct: dy\ncolumn: s d p w k\ntile: e q r g\n", Makes(m->funcs.data[0]));
+}
+
 // The gradient of pooling is four times as large as what it is made from: no kernel writes it unless some reader needs
 // it in memory.
 TEST_F(FuseTest, WhatIsSpreadOverALargerImageIsMadeAgain) {

@@ -11,13 +11,14 @@
 /* One side: |in| elements of x, |out| of y.  Bilinear: y's element i is at max(i * step + start, 0) / unit in x. */
 typedef struct Side {
     int64_t in, out, step, start, unit;
-    bool area;
+    bool area, nearest;
 } Side;
 
 static Side side_of(const Op *o, int64_t in, int64_t out) {
     bool corners = ir_attr(o, "align_corners")->b;
     Side s = {.in = in, .out = out, .step = 2 * in, .start = in - out, .unit = 2 * out};
     s.area = !strcmp(ir_attr(o, "mode")->s, "area");
+    s.nearest = !strcmp(ir_attr(o, "mode")->s, "nearest");
     if (corners) s.step = in - 1, s.start = 0, s.unit = out > 1 ? out - 1 : 1;
     return s;
 }
@@ -52,6 +53,15 @@ static void put_bilinear_share(Emitter *e, const Side *s, const char *p, const c
               (long long)(s->in - 1), p);
 }
 
+/* Of the elements |i| of y whose nearest is x's, first to before end: i in / out is in [j, j + 1). */
+static void put_nearest_wholes(Emitter *e, const Side *s, const char *p, const char *j) {
+    Arena *a = e->w->arena;
+    const char *from = arena_printf(a, "%s * %lld + %lld", j, (long long)s->out, (long long)(s->in - 1));
+    const char *to = arena_printf(a, "%s * %lld + %lld", j, (long long)s->out, (long long)(s->out + s->in - 1));
+    emit_line(e, "const int64_t first%s = %s, end%s = %s;", p, quotient(e, from, s->in), p, quotient(e, to, s->in));
+    emit_line(e, "const float w%s = 1.0f;", p);
+}
+
 static void put_area_share(Emitter *e, const char *p) {
     emit_line(e, "const float w%s = 1.0f / (float)(end%s - first%s);", p, p, p);
 }
@@ -59,6 +69,13 @@ static void put_area_share(Emitter *e, const char *p) {
 /* Loops over the elements of x that make the result's pixel. */
 static void open_parts(Emitter *e, const Side *s, int axis) {
     const char *p = axes[axis], *i = axis ? "i2" : "i1";
+    if (s->nearest) {
+        const char *at = arena_printf(e->w->arena, "%s * %lld", i, (long long)s->in);
+        emit_line(e, "const int64_t first%s = %s;", p, quotient(e, at, s->out));
+        emit_line(e, "const float w%s = 1.0f;", p);
+        emit_open(e, "for (int64_t p%s = first%s; p%s <= first%s; p%s++)", p, p, p, p, p); /* of one */
+        return;
+    }
     if (s->area) put_window(e, s, p, i);
     else put_place(e, s, p, i);
     if (s->area) emit_open(e, "for (int64_t p%s = first%s; p%s < end%s; p%s++)", p, p, p, p, p);
@@ -73,6 +90,11 @@ static void open_parts(Emitter *e, const Side *s, int axis) {
 static void open_wholes(Emitter *e, const Side *s, int axis) {
     Arena *a = e->w->arena;
     const char *p = axes[axis], *j = axis ? "i2" : "i1", *i = arena_printf(a, "p%s", p);
+    if (s->nearest) {
+        put_nearest_wholes(e, s, p, j);
+        emit_open(e, "for (int64_t p%s = first%s; p%s < end%s; p%s++)", p, p, p, p, p);
+        return;
+    }
     if (s->area) { /* windows of y over x are windows of x over y */
         Side back = {.in = s->out, .out = s->in};
         put_window(e, &back, arena_printf(a, "_%s", p), j);

@@ -227,6 +227,13 @@ static bool prepare_pool(GraphCall *c) {
     return true;
 }
 
+static bool prepare_upsample(GraphCall *c) {
+    int size = arg_index(c, "size");
+    if (c->items[size].kind == ITEM_NONE || c->items[arg_index(c, "scale")].kind == ITEM_NONE) return true;
+    elab_error(c->e, c->locs[size], "upsample: give scale or size, not both");
+    return false;
+}
+
 /* ---- stated shapes ---------------------------------------------------------------------------------------- */
 
 static bool stated_shape(GraphCall *c, Shape *out) {
@@ -348,8 +355,9 @@ static const GraphOp graph_ops[] = {
     {"avg_pool2d", OP_avg_pool2d, .args = {WINDOW_ARGS}, .prepare = prepare_pool},
     {"adaptive_avg_pool2d", OP_adaptive_avg_pool2d, .args = {NEEDS_FROM("out", STATIC_PAIR, AT_LEAST_1)}},
     {"upsample", OP_upsample,
-     .args = {MAY_FROM("scale", STATIC_PAIR, AT_LEAST_1), ONE_OF("mode", "nearest", "bilinear"),
-              MAY("align_corners", STATIC_BOOL)}},
+     .args = {MAY_FROM("scale", STATIC_PAIR, AT_LEAST_1), MAY_FROM("size", STATIC_PAIR, AT_LEAST_1),
+              ONE_OF("mode", "nearest", "bilinear"), MAY("align_corners", STATIC_BOOL)},
+     .prepare = prepare_upsample},
     {"batch_norm", OP_batch_norm, .results = 3, .args = {EPS_ARG}},
     {"layer_norm", OP_layer_norm, .args = {EPS_ARG}},
     {"group_norm", OP_group_norm, .args = {NEEDS_FROM("groups", STATIC_INT, AT_LEAST_1), EPS_ARG}},

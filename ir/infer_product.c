@@ -356,20 +356,23 @@ const char *infer_global_pool(Inferring *c) {
 
 /* |x| with its height and width, dims 2 and 3, as the op makes them. */
 static const char *resized(const Inferring *c, const Shape *x, Shape *out) {
-    const AttrValue *given = ir_attr(c->o, "out"), *scale = ir_attr(c->o, "scale");
+    const AttrValue *given = ir_attr(c->o, "out"), *scale = ir_attr(c->o, "scale"), *size_of = ir_attr(c->o, "size");
+    const char *name = given ? "out" : "scale";
+    if (!given && (size_of->dims.count != 2 || size_of->dims.at[0] || size_of->dims.at[1]))
+        given = size_of, scale = NULL, name = "size";
     const Dims *sizes = given ? &given->dims : &scale->dims;
     if (x->rank != 4) return infer_mismatch(c, "needs images of rank 4");
-    if (sizes->count != 2) return infer_mismatch(c, "%s is not a pair", given ? "out" : "scale");
+    if (sizes->count != 2) return infer_mismatch(c, "%s is not a pair", name);
     *out = *x;
     for (int axis = 0; axis < 2; axis++) {
         int64_t size = x->d[2 + axis].mul, to = sizes->at[axis];
         if (x->d[2 + axis].n)
             return infer_mismatch(c, "the %s of an image may not depend on N", axis ? "width" : "height");
-        if (to < 1) return infer_mismatch(c, "%s must be at least 1", given ? "out" : "scale");
+        if (to < 1) return infer_mismatch(c, "%s must be at least 1", name);
         if (to > LARGEST || size > LARGEST || (scale && to > LARGEST / size)) return infer_mismatch(c, "is too large");
         out->d[2 + axis] = dim_const(scale ? to * size : to);
     }
-    bool aligns = scale && ir_attr(c->o, "align_corners")->b;
+    bool aligns = size_of && ir_attr(c->o, "align_corners")->b;
     return aligns && strcmp(ir_attr(c->o, "mode")->s, "bilinear")
                ? infer_mismatch(c, "align_corners is for mode = bilinear")
                : NULL;

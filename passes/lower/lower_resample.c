@@ -25,9 +25,9 @@ static Val windows(Lowering *l, Val v, const Sizes *z, bool back) {
     return lower_result_of(l, o, AMP_DT_F32, back ? z->large : z->small);
 }
 
-static Val resample(Lowering *l, Opcode code, Val v, const char *mode, bool align_corners, const Shape *s) {
+static Val resample(Lowering *l, Opcode code, Val v, const char *how, bool align_corners, const Shape *s) {
     Op *o = lower_op_of(l, code, &v, 1);
-    ir_attr(o, "mode")->s = mode;
+    ir_attr(o, "mode")->s = how;
     ir_attr(o, "align_corners")->b = align_corners;
     return lower_result_of(l, o, AMP_DT_F32, s);
 }
@@ -69,7 +69,9 @@ static void lower_adaptive_avg_pool2d_grad(Lowering *l) {
 
 /* ---- upsampling -------------------------------------------------------------------------------------------------- */
 
-static bool is_nearest(const Lowering *l) { return !strcmp(ir_attr(l->op, "mode")->s, "nearest"); }
+static const char *mode(const Lowering *l) { return ir_attr(l->op, "mode")->s; }
+static bool is_nearest(const Lowering *l) { return !strcmp(mode(l), "nearest"); }
+static bool corners(const Lowering *l) { return lower_bool(l, "align_corners"); }
 
 static void lower_upsample(Lowering *l) {
     Shape y;
@@ -77,8 +79,8 @@ static void lower_upsample(Lowering *l) {
     const Shape from = *ir_shape(l->f, x);
     Sizes z = sizes_of(&from, &y);
     lower_give(l, 0,
-               is_nearest(l) ? windows(l, x, &z, true)
-                             : resample(l, OP_resample, x, "bilinear", lower_bool(l, "align_corners"), &y));
+               is_nearest(l) && z.divides ? windows(l, x, &z, true)
+                                          : resample(l, OP_resample, x, mode(l), corners(l), &y));
 }
 
 static void lower_upsample_grad(Lowering *l) {
@@ -87,8 +89,8 @@ static void lower_upsample_grad(Lowering *l) {
     const Shape from = *ir_shape(l->f, dy);
     Sizes z = sizes_of(&x, &from);
     lower_give(l, 0,
-               is_nearest(l) ? windows(l, dy, &z, false)
-                             : resample(l, OP_resample_grad, dy, "bilinear", lower_bool(l, "align_corners"), &x));
+               is_nearest(l) && z.divides ? windows(l, dy, &z, false)
+                                          : resample(l, OP_resample_grad, dy, mode(l), corners(l), &x));
 }
 
 const LowerRow lower_resample_ops[OP_COUNT] = {

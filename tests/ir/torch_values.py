@@ -390,3 +390,14 @@ for x in [torch.tensor([[-2.0, 1.0, 2.0], [0.0, 0.0, 0.0]]), torch.tensor([[nan,
     case("norm(%a; dims = (1), p = 0.0)", [x], torch.linalg.vector_norm(x, 0.0, 1))
     case("norm(%a; dims = (1), p = inf)", [x], f(x))
     case("norm_grad(%a, %b, %c; dims = (1), p = inf)", [dy, x, f(x)], grads(f, dy, x)[0])
+
+# ---- images of a given size ---------------------------------------------------------------------
+
+for side, size, mode in [((3, 4), (5, 3), {"mode": "nearest"}), ((5, 2), (2, 2), {"mode": "nearest"}), ((3, 4), (5, 2), {"mode": "bilinear"}),
+                         ((4, 3), (2, 7), {"mode": "bilinear", "align_corners": True})]:
+    x = rand(2, 2, *side)
+    f = lambda x: F.interpolate(x, size, **mode)
+    given = ", ".join([f"size = {size}"] + [f"{k} = {str(v).lower()}" for k, v in mode.items()])
+    dy = rand(*f(x).shape)
+    case(f"upsample(%a; {given})", [x], f(x))
+    case(f"upsample_grad(%a, %b; {given})", [dy, x], grads(f, dy, x))

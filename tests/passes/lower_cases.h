@@ -202,6 +202,11 @@ inline std::vector<LowerCase> ImageCases() {
                    {"[2, 1, 3, 2]", "[2, 1, 1, 1]", "adaptive_avg_pool2d; out = (1, 1)"},
                    {"[N, 2, 3, 4]", "[N, 2, 5, 4]", "adaptive_avg_pool2d; out = (5, 4)"},
                    {"[N, 3, 2, 4]", "[N, 3, 4, 12]", "upsample; scale = (2, 3)"},
+                   {"[N, 3, 5, 4]", "[N, 3, 7, 9]", "upsample; size = (7, 9)"},
+                   {"[N, 3, 5, 4]", "[N, 3, 3, 1]", "upsample; size = (3, 1)"},
+                   {"[N, 3, 5, 4]", "[N, 3, 10, 3]", "upsample; size = (10, 3)"},
+                   {"[N, 3, 5, 4]", "[N, 3, 3, 7]", "upsample; size = (3, 7), mode = bilinear"},
+                   {"[N, 3, 5, 4]", "[N, 3, 1, 9]", "upsample; size = (1, 9), mode = bilinear, align_corners = true"},
                    {"[N, 3, 2, 4]", "[N, 3, 4, 8]", "upsample; scale = (2, 2), mode = bilinear"},
                    {"[2, 1, 3, 1]", "[2, 1, 9, 4]", "upsample; scale = (3, 4), mode = bilinear"},
                    {"[N, 3, 3, 2]", "[N, 3, 6, 4]", "upsample; scale = (2, 2), mode = bilinear, align_corners = true"}};

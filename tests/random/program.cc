@@ -358,6 +358,13 @@ struct Generator {
                 {kBatch, d[1], high, wide});
             return;
         }
+        if (r.Chance(40)) {
+            int high = 1 + r.Below(9), wide = 1 + r.Below(9);
+            Add("upsample(@0; size = (" + Number(high) + ", " + Number(wide) +
+                    (r.Chance(50) ? "), mode = bilinear)" : "))"),
+                {v}, {kBatch, d[1], high, wide});
+            return;
+        }
         int high = 1 + r.Below(3), wide = 1 + r.Below(3);
         if (high * d[2] > 24 || wide * d[3] > 24) return;
         std::string mode = r.Chance(35) ? "nearest" : r.Chance(50) ? "bilinear" : "bilinear, align_corners = true";

@@ -133,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
         Call{"roll(q; shift = 1, dim = 1)", "concat("}, Call{"tril(q; diagonal = 1)", "le("}, Call{"triu(q)", "ge("},
         Call{"rnn(q; hidden = 5)", "linear(%q, %rnn.weight_ih_l0, %rnn.bias_ih_l0) : f32[N, 3, 5]"},
         Call{"rnn(q; hidden = 5, relu = true)", "relu("},
+        Call{"gru(q, zeros(; shape = [1, N, 5]); hidden = 5)",
+             "linear(%gru.first, %gru.weight_hh_l0, %gru.bias_hh_l0)"},
         Call{"lstm(q; hidden = 5)", "linear(%q, %lstm.weight_ih_l0, %lstm.bias_ih_l0) : f32[N, 3, 20]"},
         Call{"lstm(q; hidden = 5, layers = 2, bidirectional = true, p = 0.25)",
              "state %lstm.weight_ih_l1_reverse : f32[20, 10]"},

@@ -337,15 +337,20 @@ EINSUM = {
 }
 
 
-def recurrent(name, hidden, options="", layers=1, **settings):
-    """torch.nn's layer over t [N, 5, 8]; settings: its other arguments, options: ours."""
+def recurrent(name, hidden, options="", layers=1, states=0, **settings):
+    """torch.nn's layer over t [N, 5, 8]; settings: its other arguments, options: ours; states: so many first states, made of t."""
     module = getattr(torch.nn, name.upper())(8, hidden, layers, batch_first=True, **settings).double()
     sizes = {p: list(value.shape) for p, value in module.named_parameters()}
 
     def run(h, *params):
-        return torch.func.functional_call(module, dict(zip(sizes, params)), (h,))[0]
+        first = [part.transpose(0, 1) for part in (h[:, :runs, :hidden], h[:, -runs:, -hidden:])][:states]
+        state = () if not states else (tuple(first) if states > 1 else first[0],)
+        return torch.func.functional_call(module, dict(zip(sizes, params)), (h, *state))[0]
 
-    code = f"{name}(h; hidden = {hidden}{f', layers = {layers}' if layers > 1 else ''}{options}) as a"
+    runs = layers * (2 if settings.get("bidirectional") else 1)
+    parts = [f"transpose(slice(slice(h; dim = 1, from = {i}, to = {i + runs}); dim = 2, from = {j}, to = {j + hidden}); a = 0, b = 1)"
+             for i, j in ((0, 0), (5 - runs, 8 - hidden))][:states]
+    code = f"{name}({', '.join(['h'] + parts)}; hidden = {hidden}{f', layers = {layers}' if layers > 1 else ''}{options}) as a"
     return sequence(code, run, {f"a.{p}": size for p, size in sizes.items()}, loosen=4)
 
 
@@ -358,6 +363,9 @@ RECURRENT = {
     "lstm_both": recurrent("lstm", 3, ", bidirectional = true", 2, bidirectional=True),
     "gru": recurrent("gru", 6),
     "gru_bare": recurrent("gru", 9, ", bias = false", bias=False),
+    "rnn_states": recurrent("rnn", 4, ", bias = false", states=1, bias=False),
+    "lstm_states": recurrent("lstm", 3, ", bidirectional = true", 2, states=2, bidirectional=True),
+    "gru_states": recurrent("gru", 3, "", 2, states=1),
     "gru_both": recurrent("gru", 3, ", bidirectional = true", 2, bidirectional=True),
 }
 

@@ -20,13 +20,13 @@ enum {
     BALANCED_TASKS = 64,
     PIECE_PANELS = 2,   /* where k goes by in pieces */
     PIECE_TILES = 16,   /* tiles whose sums a task holds meanwhile */
-    FEW_CHANNELS = 8,   /* fewer are laid out */
+    FEW_CHANNELS = 32,  /* fewer are laid out */
     MOST_WINDOW_K = 512 /* units: 64 KiB of windows */
 };
 
 typedef struct grid {
     int64_t k, inner; /* units; channels that are summed over */
-    int64_t rows, row_tiles, panels;
+    int64_t rows, columns, row_tiles, panels;
     int64_t group_rows, group_panels; /* tiles of a task */
     int64_t row_groups, panel_groups; /* tasks */
     int64_t runs, piece_runs;         /* runs of k, and those of a piece */
@@ -56,10 +56,11 @@ static grid grid_of(const amp_conv *c) {
     const bool data = w->kind == AMP_WINDOW_CONV_DATA;
     grid g = {.inner = data ? w->oc : w->c,
               .rows = c->n * (data ? (int64_t)w->h * w->w : (int64_t)w->oh * w->ow),
-              .panels = conv_blocks(data ? w->c : w->oc),
+              .columns = data ? w->c : w->oc,
               .runs = conv_runs(c)};
     g.k = conv_max(1, (int64_t)w->kh * w->kw * g.inner * conv_element_bytes(c) / 4);
     g.row_tiles = conv_blocks(g.rows);
+    g.panels = conv_blocks(g.columns);
     g.windows = !data && w->c < FEW_CHANNELS && g.k <= MOST_WINDOW_K;
     divide_k(&g);
     g.panel_groups = (g.panels + g.group_panels - 1) / g.group_panels;
@@ -96,6 +97,10 @@ static int64_t rows_of(const grid *g, int64_t tile) {
     return conv_min(AMP_PRODUCT_ROWS, g->rows - tile * AMP_PRODUCT_ROWS);
 }
 
+static int64_t columns_of(const grid *g, int64_t panel) {
+    return conv_min(AMP_PRODUCT_COLS, g->columns - panel * AMP_PRODUCT_COLS);
+}
+
 static void finish(const amp_conv *c, const grid *g, const float *sums, int64_t tile, int64_t panel) {
     c->epilogue(c->ctx, sums, tile * AMP_PRODUCT_ROWS, rows_of(g, tile), panel * AMP_PRODUCT_COLS);
 }
@@ -110,7 +115,8 @@ static void run_piece(const amp_conv *c, const grid *g, const task *t, int64_t t
     for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
         const int64_t held = (tile - t->first_tile) * (t->last_panel - t->first_panel) + panel - t->first_panel;
         float *sums = (float *)(t->sums + (g->piece_runs < g->runs ? held : 0) * TILE_BYTES);
-        const conv_tile product = {.weights = panel_of(c, panel), .sums = sums, .accumulate = first > 0};
+        const conv_tile product = {
+            .weights = panel_of(c, panel), .sums = sums, .cols = columns_of(g, panel), .accumulate = first > 0};
         conv_table_run(table, c, &rows, &product);
         if (last == g->runs) finish(c, g, sums, tile, panel);
     }
@@ -140,6 +146,7 @@ static void windows_task(const amp_conv *c, const grid *g, const task *t) {
                 .a_block_stride = block_bytes / 4,
                 .k = g->k,
                 .rows = rows_of(g, tile),
+                .cols = columns_of(g, panel),
             };
             c->kernels->tile(&product);
             finish(c, g, (float *)t->sums, tile, panel);

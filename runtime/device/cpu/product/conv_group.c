@@ -148,7 +148,7 @@ void conv_group_task(const amp_conv *c, int64_t task, char *scratch) {
     char *weights = scratch + TILE_BYTES, *memory = weights + conv_align(panel_bytes(c, &s));
     conv_table table;
     conv_rows rows;
-    const conv_tile product = {.weights = weights, .sums = sums};
+    const conv_tile product = {.weights = weights, .sums = sums, .cols = panel_columns(&s, panel)};
     pack_panel(c, &s, &span, panel, weights);
     conv_table_init(&table, runs_of(c, &s), memory);
     for (int64_t tile = first; tile < conv_min(first + g.group_rows, g.row_tiles); tile++) {
@@ -190,6 +190,7 @@ static void add_chunk(const amp_conv *c, const group_shape *s, const conv_span *
             .accumulate = accumulate,
             .k = conv_pack_units(c, count),
             .rows = rows,
+            .cols = panel_columns(s, panel),
         };
         c->kernels->tile(&tile);
     }
@@ -197,7 +198,7 @@ static void add_chunk(const amp_conv *c, const group_shape *s, const conv_span *
 
 /* What the group of each column has of them. */
 static void take_groups(const group_shape *s, const conv_span *span, int64_t panel, const float *sums, float *result) {
-    const int64_t columns = conv_min(CONV_BLOCK, s->columns - panel * CONV_BLOCK);
+    const int64_t columns = panel_columns(s, panel);
     for (int64_t row = 0; row < s->taps * s->inputs; row++)
         for (int64_t column = 0; column < columns; column++) {
             const int64_t group = (panel * CONV_BLOCK + column) / s->outputs,

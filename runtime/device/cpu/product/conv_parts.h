@@ -66,6 +66,7 @@ void conv_table_fill(conv_table *table, const amp_conv *conv, const conv_rows *r
 typedef struct conv_tile {
     const void *weights;
     float *sums;
+    int64_t cols;
     bool accumulate; /* as in amp_gather_tile */
     bool depthwise;  /* which kernel */
 } conv_tile;

@@ -66,16 +66,17 @@ void conv_rows_make(conv_rows *rows, const amp_conv *conv, int64_t row0, int64_t
     const shape s = shape_of(win);
     int64_t h[AMP_PRODUCT_ROWS], w[AMP_PRODUCT_ROWS], image[AMP_PRODUCT_ROWS], phase[AMP_PRODUCT_ROWS] = {0};
     int64_t x = row0 % s.result_w, y = row0 / s.result_w % s.result_h, sample = row0 / s.result_w / s.result_h;
+    const bool strided = s.data && (win->stride[0] > 1 || win->stride[1] > 1); /* divides for every row */
     rows->rows = (int32_t)count;
     for (int64_t r = 0; r < count; r++) {
         image[r] = sample;
-        if (s.data) {
+        if (strided) {
             h[r] = (y + win->padding[0]) / win->stride[0];
             w[r] = (x + win->padding[1]) / win->stride[1];
             phase[r] = (y + win->padding[0]) % win->stride[0] * win->stride[1] + (x + win->padding[1]) % win->stride[1];
         } else {
-            h[r] = y * win->stride[0] - win->padding[0];
-            w[r] = x * win->stride[1] - win->padding[1];
+            h[r] = s.data ? y + win->padding[0] : y * win->stride[0] - win->padding[0];
+            w[r] = s.data ? x + win->padding[1] : x * win->stride[1] - win->padding[1];
         }
         if (++x < s.result_w) continue;
         x = 0;
@@ -83,7 +84,7 @@ void conv_rows_make(conv_rows *rows, const amp_conv *conv, int64_t row0, int64_t
         y = 0;
         sample++;
     }
-    if (s.data && (win->stride[0] > 1 || win->stride[1] > 1)) group_rows(rows, phase, win->stride[1]);
+    if (strided) group_rows(rows, phase, win->stride[1]);
     else one_group(rows);
     for (int64_t i = 0; i < count; i++) {
         const int32_t r = rows->row[i];
@@ -185,6 +186,7 @@ void conv_table_run(const conv_table *t, const amp_conv *c, const conv_rows *row
             .b = tile->weights,
             .c = tile->sums,
             .c_row = rows->row + p->first,
+            .cols = tile->cols,
             .accumulate = tile->accumulate,
         };
         if (tile->depthwise) c->kernels->depthwise(&piece, 0);

@@ -138,6 +138,7 @@ static void add_chunk(const amp_conv *c, const plan *p, const task *t, int64_t f
                 .accumulate = accumulate,
                 .k = conv_pack_units(c, count),
                 .rows = rows,
+                .cols = conv_min(AMP_PRODUCT_COLS, c->window.oc - (t->first_panel + j) * AMP_PRODUCT_COLS),
             };
             c->kernels->tile(&tile);
         }

@@ -7,6 +7,8 @@
 #ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_MICRO_KERNEL_H
 #define AMP_RUNTIME_DEVICE_CPU_PRODUCT_MICRO_KERNEL_H
 
+#include <stdbool.h>
+
 #include "runtime/device/cpu/product/product.h"
 
 enum { CACHE_LINE = 64, REGION_LINES = AMP_PRODUCT_PREFETCH_BYTES / CACHE_LINE };
@@ -14,6 +16,13 @@ enum { CACHE_LINE = 64, REGION_LINES = AMP_PRODUCT_PREFETCH_BYTES / CACHE_LINE }
 /* Four bytes of an operand, whatever type they were stored as. */
 typedef uint32_t __attribute__((may_alias, aligned(4))) unit;
 typedef float __attribute__((may_alias, aligned(4))) f32_unit;
+
+static inline int64_t wanted_cols(int64_t cols) { return cols ? cols : AMP_PRODUCT_COLS; }
+
+/* The columns of a row of C that no strip computes. */
+static inline void clear_from(float *row, int64_t col) {
+    __builtin_memset(row + col, 0, (size_t)(AMP_PRODUCT_COLS - col) * sizeof *row);
+}
 
 static inline int64_t min_i64(int64_t x, int64_t y) { return x < y ? x : y; }
 

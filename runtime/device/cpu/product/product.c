@@ -85,6 +85,7 @@ static void run_tile(const amp_product_kernels *kernels, const amp_product *p, t
         .a_block_stride = p->a_block_stride,
         .k = p->k,
         .rows = min_of(AMP_PRODUCT_ROWS, p->m - row0),
+        .cols = min_of(AMP_PRODUCT_COLS, p->n - at.panel * AMP_PRODUCT_COLS),
         .prefetch = prefetch,
         .prefetch_count = prefetch_count,
     };

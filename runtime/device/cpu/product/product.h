@@ -52,6 +52,7 @@ typedef struct amp_product_tile {
     int64_t a_block_stride; /* units */
     int64_t k;              /* units, >= 0 */
     int64_t rows;           /* 1 .. AMP_PRODUCT_ROWS */
+    int64_t cols;           /* columns of C that are wanted, 0: all; the others may become zero */
     int64_t prefetch_count;
     /* Addresses of 4 KiB each, fetched into the cache evenly over the k loop; never read, so they may be anything. */
     const void *const *prefetch;
@@ -73,7 +74,8 @@ typedef struct amp_gather_tile {
     const void *b;     /* [k][32] units */
     float *c;          /* row r of A belongs to c[c_row[r]][32] */
     const int32_t *c_row;
-    int accumulate; /* as in amp_product_tile */
+    int64_t cols;   /* as in amp_product_tile */
+    int accumulate; /* likewise */
 } amp_gather_tile;
 
 /* The kernels of one instruction set and operand type.  Static storage, immutable. */

@@ -147,7 +147,15 @@ INLINE vi bits_f32(vf v) { return (vi)v; }
 
 INLINE vf load_f32(const float *p) { return *(const vf_mem *)p; }
 INLINE vf load_f16(const uint16_t *p) { return vf_of_f16(*(const vh_mem *)p); }
-INLINE vf load_bf16(const uint16_t *p) { return (vf)(__builtin_convertvector(*(const vh_mem *)p, vi) << 16); }
+#if GCC_X86 && W == 16
+/* One instruction, where convertvector makes two halves. */
+INLINE vf vf_of_bf16(vh h) {
+    return (vf)((vi)__builtin_ia32_pmovzxwd512_mask((short __attribute__((vector_size(32))))h, (vi){0}, -1) << 16);
+}
+#else
+INLINE vf vf_of_bf16(vh h) { return (vf)(__builtin_convertvector(h, vi) << 16); }
+#endif
+INLINE vf load_bf16(const uint16_t *p) { return vf_of_bf16(*(const vh_mem *)p); }
 INLINE vi load_i32(const int32_t *p) { return *(const vi_mem *)p; }
 INLINE vi load_bool(const int32_t *p) { return load_i32(p) != 0; }
 INLINE vi load_u8(const uint8_t *p) { return __builtin_convertvector(*(const vb_mem *)p, vi); }
@@ -177,19 +185,26 @@ INLINE void store_u8(uint8_t *p, vi v) { *(vb_mem *)p = __builtin_convertvector(
         store_##name(part, v);                                                                                         \
         for (int64_t i = 0; i < left; i++) p[i] = part[i];                                                             \
     }
-DEFINE_PARTS(f16, uint16_t, vf)
-DEFINE_PARTS(bf16, uint16_t, vf)
-DEFINE_PARTS(bool, int32_t, vi)
 DEFINE_PARTS(u8, uint8_t, vi)
 #if GCC_X86 && W == 16
+INLINE uint16_t lane_bits(int64_t left) { return (uint16_t)(left <= 0 ? 0 : left >= 16 ? 0xFFFF : (1 << left) - 1); }
 INLINE vf load_f32_part(const float *p, int64_t left) {
-    return __builtin_ia32_loadups512_mask((const float *)p, (vf){0},
-                                          (uint16_t)(left <= 0    ? 0
-                                                     : left >= 16 ? 0xFFFF
-                                                                  : (1 << left) - 1));
+    return __builtin_ia32_loadups512_mask((const float *)p, (vf){0}, lane_bits(left));
 }
-INLINE void store_f32_part(float *p, vf v, int64_t left) {
-    __builtin_ia32_storeups512_mask(p, v, (uint16_t)(left <= 0 ? 0 : left >= 16 ? 0xFFFF : (1 << left) - 1));
+INLINE void store_f32_part(float *p, vf v, int64_t left) { __builtin_ia32_storeups512_mask(p, v, lane_bits(left)); }
+INLINE vh load_half_part(const uint16_t *p, int64_t left) {
+    typedef short part __attribute__((vector_size(32)));
+    return (vh)__builtin_ia32_loaddquhi256_mask((const short *)p, (part){0}, lane_bits(left));
+}
+INLINE void store_half_part(uint16_t *p, vh v, int64_t left) {
+    typedef short part __attribute__((vector_size(32)));
+    __builtin_ia32_storedquhi256_mask((short *)p, (part)v, lane_bits(left));
+}
+INLINE vf load_f16_part(const uint16_t *p, int64_t left) { return vf_of_f16(load_half_part(p, left)); }
+INLINE vf load_bf16_part(const uint16_t *p, int64_t left) { return vf_of_bf16(load_half_part(p, left)); }
+INLINE void store_f16_part(uint16_t *p, vf v, int64_t left) { store_half_part(p, f16_of_vf(v), left); }
+INLINE void store_bf16_part(uint16_t *p, vf v, int64_t left) {
+    store_half_part(p, __builtin_convertvector((vu)bits_bf16(v), vh), left);
 }
 INLINE vi load_i32_part(const int32_t *p, int64_t left) { return (vi)load_f32_part((const float *)p, left); }
 INLINE void store_i32_part(int32_t *p, vi v, int64_t left) { store_f32_part((float *)p, (vf)v, left); }
@@ -206,6 +221,12 @@ INLINE void store_i32_part(int32_t *p, vi v, int64_t left) { store_f32_part((flo
 DEFINE_PARTS(f32, float, vf)
 DEFINE_PARTS(i32, int32_t, vi)
 #endif
+#if !(GCC_X86 && W == 16)
+DEFINE_PARTS(f16, uint16_t, vf)
+DEFINE_PARTS(bf16, uint16_t, vf)
+#endif
+INLINE vi load_bool_part(const int32_t *p, int64_t left) { return load_i32_part(p, left) != 0; }
+INLINE void store_bool_part(int32_t *p, vi v, int64_t left) { store_i32_part(p, v & 1, left); }
 
 /* ---- one element ---- */
 

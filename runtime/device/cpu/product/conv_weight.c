@@ -202,14 +202,17 @@ int64_t conv_weight_sum_tasks(const amp_conv *c) {
     return is_single(c, &p) ? 0 : p.row_tiles * p.panels;
 }
 
+/* |count| is a multiple of 32: the compiler makes vectors of a loop whose length it knows. */
+static void add_sums(float *restrict sums, const float *restrict more, int64_t count) {
+    for (int64_t at = 0; at < count; at += AMP_PRODUCT_COLS)
+        for (int i = 0; i < AMP_PRODUCT_COLS; i++) sums[at + i] += more[at + i];
+}
+
 void amp_conv_sum_task(const amp_conv *c, int64_t index) {
     const plan p = plan_of(c);
     const int64_t row_tile = index / p.panels, panel = index % p.panels;
     const int64_t count = tile_rows(&p, row_tile) * AMP_PRODUCT_COLS;
     float *sums = partial_of(c, &p, 0, row_tile, panel);
-    for (int64_t split = 1; split < p.splits; split++) {
-        const float *more = partial_of(c, &p, split, row_tile, panel);
-        for (int64_t i = 0; i < count; i++) sums[i] += more[i];
-    }
+    for (int64_t split = 1; split < p.splits; split++) add_sums(sums, partial_of(c, &p, split, row_tile, panel), count);
     finish(c, &p, sums, row_tile, panel);
 }

@@ -157,6 +157,23 @@ TEST_P(ProductKernels, NoDepthIsZeroOrWhatWasThere) {
     EXPECT_TRUE(same_bits(c, Tile(32 * 32, 0.0f)));
 }
 
+TEST_P(ProductKernels, WantedColumnsHaveTheBitsOfAllColumns) {
+    for (amp_product_form form : kForms) {
+        const PackedProduct p = pack(normals(operand(), 13, 67, 16), normals(operand(), 67, 32, 17), form);
+        const Tile whole = run(kernels_, p);
+        for (int64_t cols = 1; cols <= 32; cols++) {
+            Tile c(32 * 32, -7.0f);
+            amp_product_tile tile = p.tile(c.data());
+            tile.cols = cols;
+            kernels_->tile(&tile);
+            for (size_t i = 0; i < c.size(); i++) {
+                const bool wanted = int64_t(i % 32) < cols || i / 32 >= 13;
+                ASSERT_TRUE(c[i] == whole[i] || (!wanted && c[i] == 0.0f)) << cols << " columns, element " << i;
+            }
+        }
+    }
+}
+
 TEST_P(ProductKernels, WritesNothingPastItsRows) {
     const Matrix b = normals(operand(), 5, 32, 14);
     for (int64_t rows = 1; rows < 32; rows++) {

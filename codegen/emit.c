@@ -51,6 +51,12 @@ const char *emit_dim_factor(Arena *a, Dim d) {
     return strchr(text, ' ') ? arena_printf(a, "(%s)", text) : text;
 }
 
+const char *emit_offset(Emitter *e, int64_t offset) {
+    if (!e->offsets) return arena_printf(e->w->arena, "%lld", (long long)offset);
+    vec_push(e->w->arena, e->offsets, offset);
+    return arena_printf(e->w->arena, "o%d", e->offsets->len - 1);
+}
+
 Shape emit_matrix_shape(const Shape *s) {
     Shape m = *s;
     if (s->rank == 0 || (s->rank == 1 && s->d[0].n)) m.d[m.rank++] = dim_const(1);

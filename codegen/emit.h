@@ -38,6 +38,8 @@ typedef struct Memory {
     const char *rows; /* rounded up to 32 */
 } Memory;
 
+typedef VEC(int64_t) Offsets;
+
 struct Spelling;
 
 /* The first member of the target's own struct, to which its functions cast it back. */
@@ -51,6 +53,7 @@ typedef struct Emitter {
     int place;           /* of the loop nest: counted up, so that each loads its values anew */
     const char *lanes;   /* vectors: those that count, "W" or "W && l < left" */
     const char *element; /* per_thread: the element's number in row-major order */
+    Offsets *offsets;    /* numbers that are parameters of the kernel's function: o0, o1, ..; NULL: literals */
     const char *sum;     /* per_thread: what a product kernel summed up for the element; NULL: it has no products */
 } Emitter;
 
@@ -74,6 +77,8 @@ typedef struct Spelling {
     /* The element in this row and column; the vector that begins there (the element, where there are none). */
     const char *(*element_at)(const Emitter *e, const Memory *m, const char *row, const char *column);
     const char *(*vector_at)(const Emitter *e, const Memory *m, const char *row, const char *column);
+    /* Says that |m| is, in this block, the operand that comes |number| after it; NULL: it cannot be said. */
+    void (*choose_memory)(Emitter *e, const Memory *m, const char *number);
 } Spelling;
 
 /* How an op becomes an expression: from a template ($0, $1, $2: operands; $t: their type, "vf", "f32", ...; $n: the
@@ -107,6 +112,9 @@ Shape emit_matrix_shape(const Shape *s);
 const Storage *emit_storage(const Walk *w, int operand);
 /* Whether elements of |storage| hold values of |t| without another rounding. */
 bool emit_storage_holds(Dtype t, Dtype storage);
+
+/* A number in which kernels of one text may differ: where along a dimension an op reads. */
+const char *emit_offset(Emitter *e, int64_t offset);
 
 /* Indented, with a newline. */
 void emit_line(Emitter *e, const char *fmt, ...) AMP_PRINTF(2, 3);

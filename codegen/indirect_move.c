@@ -8,6 +8,7 @@ enum { NOTHING = -1 };
 typedef struct Coordinate { /* of the operand: that of the result's dimension |from|, plus |offset|; NOTHING: 0 */
     int from;
     int64_t offset;
+    const char *text; /* the offset as an expression; NULL: the number itself */
 } Coordinate;
 
 typedef struct Move { /* of one operand */
@@ -39,6 +40,7 @@ static const char *coordinate(const Move *v, int i, bool lane) {
     Coordinate c = v->at[i];
     if (c.from == NOTHING) return "0";
     const char *base = result_coordinate(v, c.from, lane);
+    if (c.text) return arena_printf(v->e->w->arena, "(%s + %s)", base, c.text);
     return c.offset ? arena_printf(v->e->w->arena, "(%s + %lld)", base, (long long)c.offset) : base;
 }
 
@@ -165,6 +167,7 @@ static void emit_slice(Emitter *e, const Op *o) {
     int64_t from = ir_attr(o, "from")->i;
     int d = dim_of(&v);
     v.at[d].offset = from < 0 ? from + v.m.shape.d[d].mul : from;
+    if (d < v.m.shape.rank - 1) v.at[d].text = emit_offset(e, v.at[d].offset);
     emit_whole(&v);
 }
 
@@ -236,7 +239,33 @@ static void emit_parts(const Parts *p, int first, int last) {
     emit_close(e);
 }
 
+/* Whether the parts differ in nothing but their pointers, which are neighbours among the kernel's operands. */
+static bool are_alike(const Parts *p, int count, int d) {
+    const Memory *first = &p->moves[0].m;
+    for (int n = 1; n < count; n++) {
+        const Memory *m = &p->moves[n].m;
+        if (m->shape.d[d].n || m->operand != first->operand + n || m->layout != first->layout ||
+            m->storage != first->storage || m->shape.d[d].mul != first->shape.d[d].mul)
+            return false;
+    }
+    return true;
+}
+
+/* Of parts that are alike: the one that the coordinate is in, by its number. */
+static void emit_part_of_many(const Parts *p, int d) {
+    Move v = p->moves[0];
+    Emitter *e = v.e;
+    const long long size = (long long)v.m.shape.d[d].mul;
+    emit_block(e);
+    e->spelling->choose_memory(e, &v.m, arena_printf(e->w->arena, "%s / %lld", p->at, size));
+    if (size == 1) v.at[d].from = NOTHING;
+    v.at[d].text = arena_printf(e->w->arena, "-(%s / %lld * %lld)", p->at, size, size);
+    emit_whole(&v);
+    emit_close(e);
+}
+
 static void emit_concat(Emitter *e, const Op *o) {
+    enum { MANY = 8 };
     Move first = move_of(e, o, 0);
     Parts p = {.moves = arena_array(e->w->arena, Move, o->n_in), .ends = arena_array(e->w->arena, int64_t, o->n_in)};
     int d = dim_of(&first);
@@ -247,6 +276,10 @@ static void emit_concat(Emitter *e, const Op *o) {
         begin = p.ends[n] = begin + p.moves[n].m.shape.d[d].mul;
     }
     p.at = result_coordinate(&first, d, false);
+    if (e->spelling->choose_memory && o->n_in > MANY && is_decided_by(&first, d) && are_alike(&p, o->n_in, d)) {
+        emit_part_of_many(&p, d);
+        return;
+    }
     if (is_decided_by(&first, d)) {
         emit_parts(&p, 0, o->n_in - 1);
         return;

@@ -10,8 +10,9 @@ extern const char cpu_prelude[];
 /* amp/base.h and amp/model_abi.h, as C text without their #include lines. */
 extern const char cpu_abi[];
 
-/* cpu_kernel.c: appends `void K(name)(const amp_kernel_args *a) { ... }` for the kernel that |w| has analysed. */
-amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err);
+/* cpu_kernel.c: appends the body of a function for the kernel that |w| has analysed.  It reads |offsets| as o0, o1, ..
+ */
+amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err);
 /* cpu_attention.c: the same for attention; its table, with the name |name|_attention. */
 amp_status cpu_emit_attention(const Walk *w, Text *out, amp_error *err);
 amp_status cpu_put_attention(TableWriter *rows, const Walk *w, const char *name);

@@ -89,6 +89,7 @@ static const Spelling spelling = {
     .put_coordinates = cpu_put_coordinates,
     .element_at = cpu_element_at,
     .vector_at = cpu_vector_at,
+    .choose_memory = cpu_choose_memory,
 };
 
 /* ---- a phase: one loop along the line ---------------------------------------------------------------------------- */
@@ -354,7 +355,7 @@ static amp_status emit_scatter(CpuKernel *ck) {
 
 /* ---- the whole -------------------------------------------------------------------------------------------------- */
 
-amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
+amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err) {
     if (w->k->kind == KERNEL_ATTENTION) return cpu_emit_attention(w, out, err);
     bool padded = (w->cols.n || w->cols.mul % 32 != 0) && w->k->kind != KERNEL_SCALAR;
     CpuKernel ck = {
@@ -363,6 +364,7 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, amp_error *err) {
               .out = out,
               .indent = 1,
               .err = err,
+              .offsets = offsets,
               .lanes = padded ? "W && l < left" : "W"},
         .w = w,
         .padded = padded,

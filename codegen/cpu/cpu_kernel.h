@@ -36,6 +36,7 @@ void cpu_declare_memory(CpuKernel *ck);
 /* The element in this row and column of an operand; W columns from there on. */
 const char *cpu_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 const char *cpu_vector_at(const Emitter *e, const Memory *m, const char *row, const char *column);
+void cpu_choose_memory(Emitter *e, const Memory *m, const char *number);
 amp_status cpu_put_coordinates(Emitter *e, const Op *o);
 /* The shape whose coordinates most of what is read from memory needs; rank 0: none. */
 Shape cpu_stepped_shape(const CpuKernel *ck);

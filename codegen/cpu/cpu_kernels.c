@@ -9,15 +9,29 @@
 
 typedef struct Body {
     const char *text, *function;
+    const Offsets *offsets; /* of the first kernel that has this text */
+    bool differ;            /* another kernel has other ones */
 } Body;
+
+typedef struct Bodies { /* by hash of the text, open addressing */
+    Body *data;
+    uint32_t count, capacity;
+} Bodies;
+
+typedef struct Emitted { /* of a kernel */
+    const char *body;
+    Offsets offsets;
+} Emitted;
 
 typedef struct KernelWriter {
     const Module *m;
     KernelNames *names;
     Text *out;
     amp_error *err;
-    Body *bodies; /* by hash of the text, open addressing */
-    uint32_t body_count, body_capacity;
+    VEC(Emitted) emitted; /* of all kernels, in order */
+    int next;             /* of those, the one to be written */
+    Bodies shared;        /* bodies as they are emitted, without their offsets */
+    Bodies functions;
 } KernelWriter;
 
 static void put_buffer(Text *t, const Func *f, uint32_t id) {
@@ -53,33 +67,39 @@ static void put_comment(Text *t, const Walk *w) {
 
 /* ---- equal bodies ------------------------------------------------------------------------------------------------ */
 
-static Body *find_body(const KernelWriter *kw, const char *text) {
-    uint32_t i = amp_hash32(text) & (kw->body_capacity - 1);
-    while (kw->bodies[i].text && strcmp(kw->bodies[i].text, text)) i = (i + 1) & (kw->body_capacity - 1);
-    return &kw->bodies[i];
+static Body *find_body(const Bodies *b, const char *text) {
+    uint32_t i = amp_hash32(text) & (b->capacity - 1);
+    while (b->data[i].text && strcmp(b->data[i].text, text)) i = (i + 1) & (b->capacity - 1);
+    return &b->data[i];
 }
 
-static void grow_bodies(KernelWriter *kw) {
-    Body *old = kw->bodies;
-    uint32_t count = kw->body_capacity;
-    if (2 * kw->body_count < count) return;
-    kw->body_capacity = count ? 2 * count : 64;
-    kw->bodies = arena_array(kw->m->arena, Body, kw->body_capacity);
-    for (uint32_t i = 0; i < count; i++)
-        if (old[i].text) *find_body(kw, old[i].text) = old[i];
+static void grow_bodies(Arena *a, Bodies *b) {
+    const Bodies old = *b;
+    if (2 * b->count < b->capacity) return;
+    b->capacity = b->capacity ? 2 * b->capacity : 64;
+    b->data = arena_array(a, Body, b->capacity);
+    for (uint32_t i = 0; i < old.capacity; i++)
+        if (old.data[i].text) *find_body(b, old.data[i].text) = old.data[i];
+}
+
+/* The body of this text; *first: it is new, and of nothing else so far. */
+static Body *body_of(Arena *a, Bodies *b, const char *text, bool *first) {
+    grow_bodies(a, b);
+    Body *body = find_body(b, text);
+    *first = !body->text;
+    if (!*first) return body;
+    *body = (Body){.text = text};
+    b->count++;
+    return body;
 }
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
 /* The function of this text if there is one, else |name| from now on: then *first. */
 static const char *function_of(KernelWriter *kw, const char *text, const char *name, bool *first) {
-    grow_bodies(kw);
-    Body *same = find_body(kw, text);
-    *first = !same->function;
-    if (!*first) return same->function;
-    *same = (Body){text, name};
-    kw->body_count++;
-    return name;
+    Body *same = body_of(kw->m->arena, &kw->functions, text, first);
+    if (*first) same->function = name;
+    return same->function;
 }
 
 /* In the kernel of an attention nothing else draws. */
@@ -96,26 +116,53 @@ static void put_keys(Text *t, const Walk *w, bool numbers) {
     }
 }
 
-/* Layers that draw random numbers differ by the keys: their kernels call one function, which has them as parameters. */
-static const char *without_keys(KernelWriter *kw, const Walk *w, const char *name, const char *body) {
+/* "int64_t o0, int64_t o1", or their numbers, each after a comma. */
+static void put_offsets(Text *t, const Offsets *offsets, bool numbers) {
+    for (int i = 0; i < offsets->len; i++) {
+        if (numbers) text_printf(t, ", %lld", (long long)offsets->data[i]);
+        else text_printf(t, ", int64_t o%d", i);
+    }
+}
+
+/* Offsets that no other kernel changes are known to the C compiler. */
+static const char *with_offsets(const KernelWriter *kw, const Emitted *k) {
+    Text t;
+    if (!k->offsets.len || find_body(&kw->shared, k->body)->differ) return k->body;
+    text_init(&t, kw->m->arena);
+    text_puts(&t, "    enum {");
+    for (int i = 0; i < k->offsets.len; i++)
+        text_printf(&t, "%s o%d = %lld", i ? "," : "", i, (long long)k->offsets.data[i]);
+    text_printf(&t, " };\n%s", k->body);
+    return text_str(&t);
+}
+
+/* Layers that draw random numbers differ by the keys, steps of a loop by offsets: their kernels call one function,
+ * which has them as parameters. */
+static const char *without_parameters(KernelWriter *kw, const Walk *w, const char *name, const Emitted *k) {
+    static const Offsets none = {0};
     bool first;
-    Text keys, call;
-    text_init(&keys, kw->m->arena);
+    const char *body = with_offsets(kw, k);
+    const Offsets *offsets = body == k->body ? &k->offsets : &none;
+    Text parameters, call;
+    text_init(&parameters, kw->m->arena);
     text_init(&call, kw->m->arena);
-    put_keys(&keys, w, false);
-    if (!keys.len) return body;
-    const char *shared = arena_printf(kw->m->arena, "%s_keyed", name);
-    shared = function_of(kw, arena_printf(kw->m->arena, "%s\n%s", text_str(&keys), body), shared, &first);
+    put_keys(&parameters, w, false);
+    put_offsets(&parameters, offsets, false);
+    if (!parameters.len) return body;
+    const char *shared = arena_printf(kw->m->arena, "%s_shared", name);
+    const char *text = arena_printf(kw->m->arena, "%s\n%s", text_str(&parameters), body);
+    shared = function_of(kw, text, shared, &first);
     if (first)
         text_printf(kw->out, "static __attribute__((noinline)) void K(%s)(const amp_kernel_args *a%s)\n{\n%s}\n\n",
-                    shared, text_str(&keys), body);
+                    shared, text_str(&parameters), body);
     text_printf(&call, "    K(%s)(a", shared);
     put_keys(&call, w, true);
+    put_offsets(&call, offsets, true);
     text_puts(&call, ");\n");
     return text_str(&call);
 }
 
-static void put_function(KernelWriter *kw, const Walk *w, int index, const char *body) {
+static void put_function(KernelWriter *kw, const Walk *w, int index, const Emitted *k) {
     Arena *a = kw->m->arena;
     bool first;
     Text name;
@@ -123,29 +170,50 @@ static void put_function(KernelWriter *kw, const Walk *w, int index, const char 
     c_identifier(&name, w->f->name);
     text_printf(&name, "_k%02d", index);
     put_comment(kw->out, w);
-    body = without_keys(kw, w, text_str(&name), body);
+    const char *body = without_parameters(kw, w, text_str(&name), k);
     const char *function = function_of(kw, body, text_str(&name), &first);
     if (first) text_printf(kw->out, "void K(%s)(const amp_kernel_args *a)\n{\n%s}\n\n", function, body);
     else text_printf(kw->out, "/* the same as %s */\n\n", function);
     vec_push(a, kw->names, ((KernelName){w->k, function, first}));
 }
 
-static amp_status emit_func(KernelWriter *kw, const Func *f) {
+static bool offsets_equal(const Offsets *a, const Offsets *b) {
+    return a->len == b->len && (!a->len || !memcmp(a->data, b->data, sizeof *a->data * (size_t)a->len));
+}
+
+static amp_status emit_bodies(KernelWriter *kw, const Func *f) {
+    Arena *a = kw->m->arena;
+    Walk w;
+    walk_init(&w, f, a);
+    for (int i = 0; i < f->kernels.len; i++) {
+        Offsets *offsets = arena_new(a, Offsets);
+        bool first;
+        Text body;
+        text_init(&body, a);
+        AMP_TRY(walk_kernel(&w, f->kernels.data[i], kw->err));
+        AMP_TRY(cpu_emit_kernel(&w, &body, offsets, kw->err));
+        Body *same = body_of(a, &kw->shared, text_str(&body), &first);
+        if (first) same->offsets = offsets;
+        else if (!offsets_equal(same->offsets, offsets)) same->differ = true;
+        vec_push(a, &kw->emitted, ((Emitted){same->text, *offsets}));
+    }
+    return AMP_OK;
+}
+
+static amp_status put_functions(KernelWriter *kw, const Func *f) {
     Walk w;
     walk_init(&w, f, kw->m->arena);
     for (int i = 0; i < f->kernels.len; i++) {
-        Text body;
-        text_init(&body, kw->m->arena);
         AMP_TRY(walk_kernel(&w, f->kernels.data[i], kw->err));
-        AMP_TRY(cpu_emit_kernel(&w, &body, kw->err));
-        put_function(kw, &w, i, text_str(&body));
+        put_function(kw, &w, i, &kw->emitted.data[kw->next++]);
     }
     return AMP_OK;
 }
 
 amp_status cpu_emit_kernels(const Module *m, KernelNames *names, Text *out, amp_error *err) {
     KernelWriter kw = {.m = m, .names = names, .out = out, .err = err};
-    for (int i = 0; i < m->funcs.len; i++) AMP_TRY(emit_func(&kw, m->funcs.data[i]));
+    for (int i = 0; i < m->funcs.len; i++) AMP_TRY(emit_bodies(&kw, m->funcs.data[i]));
+    for (int i = 0; i < m->funcs.len; i++) AMP_TRY(put_functions(&kw, m->funcs.data[i]));
     return AMP_OK;
 }
 

@@ -171,6 +171,11 @@ const char *cpu_element_at(const Emitter *e, const Memory *m, const char *row, c
     return arena_printf(e->w->arena, "get_%s(%s)", m->storage->name, address_of(e, m, row, column));
 }
 
+void cpu_choose_memory(Emitter *e, const Memory *m, const char *number) {
+    emit_line(e, "const %s *const m%d = OPERAND(%s, %d + %s, 0);", m->storage->element, m->operand, m->storage->element,
+              m->operand, number);
+}
+
 static const char *stride_text(const Walk *w, const Shape *s, int dim) {
     Dim stride = dim_const(1);
     for (int i = dim + 1; i < s->rank - 1; i++)

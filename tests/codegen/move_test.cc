@@ -187,6 +187,38 @@ TEST_F(CoreModelTest, ConcatOfMany) {
     Check(Text(text), {1, 3}, 0.0);
 }
 
+// Many operands of one form are found by their number: parts of one place and of two, in the order in which they are
+// made and in another.
+TEST_F(CoreModelTest, ConcatOfManyAlike) {
+    for (int size : {1, 2}) {
+        const std::string part = ", " + std::to_string(size) + ", 40]",
+                          all = ", " + std::to_string(12 * size) + ", 40]";
+        std::string text = "  input %x : f32[N" + part + "\n", forward, mixed;
+        for (int n = 0; n < 12; n++) {
+            const std::string k = std::to_string(n);
+            text += "  %k" + k + " = const(; value = " + k + ".5) : f32\n  %p" + k + " = mul(%x, %k" + k + ") : f32[N" +
+                    part + "\n";
+            forward += (n ? ", %p" : "%p") + k;
+            mixed += (n ? ", %p" : "%p") + std::to_string(n * 5 % 12);
+        }
+        text += "  %y = concat(" + forward + "; dim = 1) : f32[N" + all + "\n  %z = concat(" + mixed +
+                "; dim = 1) : f32[N" + all + "\n  result y = %y\n  result z = %z\n";
+        Check(Text(text), {1, 3, 33}, 0.0);
+    }
+}
+
+// Slices along a middle dimension, in kernels that differ by where they begin alone.
+TEST_F(CoreModelTest, SlicesOfMany) {
+    std::string text =
+        "  input %x : f32[N, 40, 33]\n  %k = const(; value = 1.5) : f32\n  %b = mul(%x, %k) : f32[N, 40, 33]\n";
+    for (int n = 0; n < 40; n++) {
+        const std::string k = std::to_string(n), to = std::to_string(n + 1);
+        text += "  %s" + k + " = slice(%b; dim = 1, from = " + k + ", to = " + to + ") : f32[N, 1, 33]\n";
+    }
+    for (int n = 0; n < 40; n += 3) text += "  result s" + std::to_string(n) + " = %s" + std::to_string(n) + "\n";
+    Check(Text(text), {1, 35}, 0.0);
+}
+
 TEST_F(CoreModelTest, TablesByIds) {
     Check(Text(R"(  input %t : f32[6, 37]
   input %ids : i32[N, 3]

@@ -13,15 +13,6 @@ typedef struct Parts {
     int64_t *count; /* by size */
 } Parts;
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Of sizes that depend on N, or are 0; false on overflow. */
 static bool find_parts(Elab *e, const Dim *sizes, int n, Parts *out) {
     int64_t all = 1, common = 0;

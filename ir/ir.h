@@ -501,6 +501,7 @@ int *ir_use_counts(const Func *f, Arena *a); /* by value id; results and predica
 
 /* ---- shapes (shape.c, infer*.c) ---------------------------------------------------------------------------------- */
 
+int64_t greatest_common_divisor(int64_t a, int64_t b); /* of numbers from 0 on */
 Dim dim_const(int64_t v);
 Dim dim_n(int64_t mul, int64_t div);
 bool dim_equal(Dim a, Dim b);

@@ -3,7 +3,7 @@
 
 /* ---- dimensions -------------------------------------------------------------------------------------------------- */
 
-static int64_t greatest_common_divisor(int64_t a, int64_t b) {
+int64_t greatest_common_divisor(int64_t a, int64_t b) {
     while (b) {
         int64_t rest = a % b;
         a = b;

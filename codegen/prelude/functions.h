@@ -17,12 +17,11 @@
 
 #define POLY(r, x, c) ((r) = fma_vf((r), (x), splat_f(c)))
 
-/* x = n ln 2 + r, |r| <= ln 2 / 2;  e^x = 2^n (1 + r + r^2 P(r)).  2^n goes on in two factors, so that the last one
- * rounds once into the subnormals. */
-INLINE vf exp_vf(vf x) {
-    const vf shifter = splat_f(0x1.8p23f);
-    const vf t = fma_vf(x, splat_f(0x1.715476p0f), shifter), n = t - shifter;
-    const vi k = int_bits(t) - 0x4B400000, k1 = k >> 1;
+/* x = n ln 2 + r, |r| <= ln 2 / 2: n as the last bits of 1.5 * 2^23 + n. */
+INLINE vf exp_whole_vf(vf x) { return fma_vf(x, splat_f(0x1.715476p0f), splat_f(0x1.8p23f)); }
+
+/* e^r - 1 = r + r^2 P(r) */
+INLINE vf exp_rest_vf(vf x, vf n) {
     vf r = fma_vf(n, splat_f(-0x1.62ep-1f), x);
     r = fma_vf(n, splat_f(-0x1.0bfbe8p-15f), r);
     vf p = splat_f(0x1.6a4d6ep-10f);
@@ -30,7 +29,13 @@ INLINE vf exp_vf(vf x) {
     POLY(p, r, 0x1.5558b8p-5f);
     POLY(p, r, 0x1.55548cp-3f);
     POLY(p, r, 0x1.fffffcp-2f);
-    p = fma_vf(p, r * r, r) + 1.0f;
+    return fma_vf(p, r * r, r);
+}
+
+/* e^x = 2^n e^r.  2^n goes on in two factors, so that the last one rounds once into the subnormals. */
+INLINE vf exp_vf(vf x) {
+    const vf t = exp_whole_vf(x), p = exp_rest_vf(x, t - 0x1.8p23f) + 1.0f;
+    const vi k = int_bits(t) - 0x4B400000, k1 = k >> 1;
     const vf y = p * float_bits((k1 + 127) << 23) * float_bits((k - k1 + 127) << 23);
     const vf high = select_vf(x > 0x1.62e42ep6f, splat_f(INF), y);
     return select_vf(x < -0x1.9fe368p6f, splat_f(0.0f), high);
@@ -62,20 +67,11 @@ INLINE vf log_vf(vf x) {
 }
 SCALAR(log)
 
-/* e^x - 1 = 2^n ((e^r - 1) + (1 - 2^-n)) with n, r and P of exp: e^r - 1 keeps the digits of a small x.  From -18 down
+/* e^x - 1 = 2^n ((e^r - 1) + (1 - 2^-n)) with n and r of exp: e^r - 1 keeps the digits of a small x.  From -18 down
  * it is -1. */
 INLINE vf expm1_vf(vf x) {
-    const vf shifter = splat_f(0x1.8p23f);
-    const vf t = fma_vf(x, splat_f(0x1.715476p0f), shifter), n = t - shifter;
+    const vf t = exp_whole_vf(x), n = t - 0x1.8p23f, p = exp_rest_vf(x, n);
     const vi k = int_bits(t) - 0x4B400000, k1 = k >> 1;
-    vf r = fma_vf(n, splat_f(-0x1.62ep-1f), x);
-    r = fma_vf(n, splat_f(-0x1.0bfbe8p-15f), r);
-    vf p = splat_f(0x1.6a4d6ep-10f);
-    POLY(p, r, 0x1.123e58p-7f);
-    POLY(p, r, 0x1.5558b8p-5f);
-    POLY(p, r, 0x1.55548cp-3f);
-    POLY(p, r, 0x1.fffffcp-2f);
-    p = fma_vf(p, r * r, r);
     const vf rest = 1.0f - select_vf(n > 126.0f, splat_f(0.0f), float_bits((127 - k) << 23));
     const vf y = (p + rest) * float_bits((k1 + 127) << 23) * float_bits((k - k1 + 127) << 23);
     const vf high = select_vf(x > 0x1.62e42ep6f, splat_f(INF), y);

@@ -2,9 +2,6 @@
  */
 #include "ir/interp/ops.h"
 
-#include "base/hash.h"
-#include "base/random.h"
-
 typedef struct Attention {
     Running *r;
     const InterpTensor *q, *k, *v, *mask; /* mask: NULL where there is none */
@@ -12,28 +9,23 @@ typedef struct Attention {
     bool together;                        /* results have the heads together, [B..., T, H * E] */
     InterpTensor scores;                  /* the shape [B..., H, T, S]; no data */
     int64_t heads, share, queries, keys, width, width_of_v;
-    double scale, p;
-    uint32_t key, iteration, micro;
-    uint64_t seed;
+    double scale;
+    Dropout dropout;
     double *weight, *kept; /* of one query, by key: softmax of its scores; what dropout multiplies it by */
 } Attention;
 
 /* Core ops read the counters that a number is drawn by, from operand |at| on; the graph's know them. */
 static void find_counters(Attention *a, int at) {
     const Running *r = a->r;
-    a->seed = r->seed;
-    a->iteration = (uint32_t)r->iteration;
-    a->micro = (uint32_t)r->micro;
     if (!a->together || at + 1 >= r->op->n_in) return;
-    a->seed = (uint64_t)(int64_t)r->in[at]->data[0];
-    a->iteration = (uint32_t)(int64_t)r->in[at + 1]->data[0];
-    a->micro = at + 2 < r->op->n_in ? (uint32_t)(int64_t)r->in[at + 2]->data[0] : 0;
+    a->dropout.seed = (uint64_t)(int64_t)r->in[at]->data[0];
+    a->dropout.iteration = (uint32_t)(int64_t)r->in[at + 1]->data[0];
+    a->dropout.micro = at + 2 < r->op->n_in ? (uint32_t)(int64_t)r->in[at + 2]->data[0] : 0;
 }
 
 static Attention attention_of(Running *r, int first, int mask) {
     Attention a = {.r = r, .q = r->in[first], .k = r->in[first + 1], .v = r->in[first + 2]};
     int rank = a.q->rank;
-    const char *key = ir_attr(r->op, "key")->s;
     a.together = r->op->code == OP_attend || r->op->code == OP_attend_grad;
     if (r->op->n_in > mask && ir_dtype(r->f, r->op->in[mask]) != AMP_DT_I64) {
         a.mask = r->in[mask];
@@ -50,8 +42,7 @@ static Attention attention_of(Running *r, int first, int mask) {
     a.scores.count = a.q->count / a.width * a.keys;
     a.scale = interp_float(r, "scale");
     if (a.scale == 0.0) a.scale = 1.0 / sqrt((double)a.width);
-    a.p = interp_float(r, "p");
-    a.key = amp_hash32(key && *key ? key : r->op->path ? r->op->path : "");
+    a.dropout = interp_dropout(r);
     find_counters(&a, mask + (a.mask != NULL));
     a.weight = interp_scratch(r, a.keys);
     a.kept = interp_scratch(r, a.keys);
@@ -93,13 +84,7 @@ static double score(const Attention *a, int64_t row, int64_t j) {
 }
 
 static void draw(const Attention *a, int64_t row) {
-    double p = interp_round(a->r->round, AMP_DT_F32, a->p);
-    double factor = interp_round(a->r->round, AMP_DT_F32, 1.0 / (1.0 - a->p));
-    for (int64_t j = 0; j < a->keys; j++) {
-        uint64_t element = (uint64_t)(row * a->keys + j);
-        uint32_t word = amp_random_u32(a->seed, a->key, a->iteration, a->micro, element);
-        a->kept[j] = a->p == 0.0 ? 1.0 : amp_random_unit(word) >= p ? factor : 0.0;
-    }
+    for (int64_t j = 0; j < a->keys; j++) a->kept[j] = interp_kept(a->r, &a->dropout, row * a->keys + j);
 }
 
 /* exp(score - sums) of a query's scores. */

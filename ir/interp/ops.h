@@ -53,6 +53,15 @@ typedef struct Line {
 int64_t interp_line_count(const InterpTensor *t, int64_t dim);
 Line interp_line(const InterpTensor *t, int64_t dim, int64_t l);
 
+/* What dropout multiplies element |element| by: the mask and the factor are f32 numbers in every backend. */
+typedef struct Dropout {
+    uint64_t seed;
+    uint32_t key, iteration, micro;
+    double p;
+} Dropout;
+Dropout interp_dropout(const Running *r); /* of the op's p and key, with the counters of the run */
+double interp_kept(const Running *r, const Dropout *d, int64_t element);
+
 /* ---- elements ---------------------------------------------------------------------------------------------------- */
 
 #define FOR_EACH(r, i) for (int64_t i = 0; i < (r)->out[0]->count; i++)

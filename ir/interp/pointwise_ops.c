@@ -119,15 +119,24 @@ static void run_sigmoid_grad(Running *r) {
 
 static void run_tanh_grad(Running *r) { FOR_EACH(r, i) result(r)[i] = in(r, 0, i) * (1 - in(r, 1, i) * in(r, 1, i)); }
 
-/* The mask and the factor are f32 numbers in every backend. */
-static void run_dropout(Running *r) {
+Dropout interp_dropout(const Running *r) {
     const char *key = ir_attr(r->op, "key")->s;
     uint32_t hash = amp_hash32(key && *key ? key : r->op->path ? r->op->path : "");
-    double p = interp_round(r->round, AMP_DT_F32, interp_float(r, "p"));
-    double factor = interp_round(r->round, AMP_DT_F32, 1.0 / (1.0 - interp_float(r, "p")));
+    return (Dropout){r->seed, hash, (uint32_t)r->iteration, (uint32_t)r->micro, interp_float(r, "p")};
+}
+
+double interp_kept(const Running *r, const Dropout *d, int64_t element) {
+    if (d->p == 0.0) return 1.0;
+    uint32_t word = amp_random_u32(d->seed, d->key, d->iteration, d->micro, (uint64_t)element);
+    bool kept = amp_random_unit(word) >= interp_round(r->round, AMP_DT_F32, d->p);
+    return kept ? interp_round(r->round, AMP_DT_F32, 1.0 / (1.0 - d->p)) : 0.0;
+}
+
+static void run_dropout(Running *r) {
+    const Dropout d = interp_dropout(r);
     FOR_EACH(r, i) {
-        uint32_t word = amp_random_u32(r->seed, hash, (uint32_t)r->iteration, (uint32_t)r->micro, (uint64_t)i);
-        result(r)[i] = amp_random_unit(word) >= p ? in(r, 0, i) * factor : 0.0;
+        double kept = interp_kept(r, &d, i);
+        result(r)[i] = kept == 0.0 ? 0.0 : in(r, 0, i) * kept; /* of inf and NaN, too */
     }
 }
 

@@ -7,6 +7,10 @@
  * rows do not count: only the end of the array may cut a vector. */
 enum { WARP = 32, THREADS = 256 };
 
+/* Numbers of a thread beside which the rest fits into 64 registers: so many ptxas takes for 256 threads unless it is told
+ * of fewer blocks, and what does not fit is spilled. */
+enum { HELD = 48 };
+
 /* Elements of a vector stand in one row: so many that they do. */
 static int fit_columns(int64_t cols, int vector) {
     while (cols % vector) vector /= 2;
@@ -48,6 +52,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->body->elements = elements;
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = THREADS * ck->vector;
+    if (ck->vector * w->operands.len > HELD) ck->min_blocks = 2;
     AMP_TRY(cuda_open_function(ck, THREADS, members));
     if (!ck->flat) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
     emit_line(&ck->e, "const int64_t elements = %s;",

@@ -3,6 +3,9 @@
     cuda.py data FILE SEED NAME=DTYPE:DIMxDIM[:SCALE|:CLASSES] ...   a safetensors file of random arrays
     cuda.py steps WANTED GOT BOUND          two outputs of `amprun step`
     cuda.py params START WANTED GOT BOUND   parameters after training
+    cuda.py update START WANTED GOT GRADS BOUND
+                                            the same of all parameters together, where the gradient is no rounding
+    cuda.py grads WANTED GOT BOUND          gradients, each of max(own norm, 0.05 of the largest)
     cuda.py zeros WANTED GOT                elements that are 0 are 0 in both: masks of dropout
     cuda.py floats WANTED GOT TOTAL BOUND   values of a step
     cuda.py report FILE QUESTION ...        of the stand-in's report; see QUESTIONS
@@ -15,6 +18,7 @@ import random
 import struct
 import sys
 
+SHARE_OF_LARGEST = 0.05
 CODES = {"F32": "f", "F16": "e", "I32": "i", "I64": "q", "U8": "B", "BOOL": "B"}
 
 
@@ -108,6 +112,48 @@ def params(start, wanted, got, bound):
     print(f"{len(want)} parameters within {largest:.1e} of their way")
 
 
+def two_files(wanted, got):
+    """What both hold, by the same names, and nothing that is not finite."""
+    want, have = read_tensors(wanted), read_tensors(got)
+    if not want or want.keys() != have.keys():
+        fail(f"{sorted(want)} and {sorted(have)}")
+    for name, (_, numbers) in have.items():
+        if not all(map(math.isfinite, numbers)):
+            fail(f"{name}: not finite")
+    return want, have
+
+
+def update(start, wanted, got, gradients, bound):
+    """The way of all parameters together.  adam makes steps of one length of gradients of any: where a gradient is as
+    small as its own rounding, such as that of the bias of attention's keys, neither device's step is the right one."""
+    before, (want, have) = read_tensors(start), two_files(wanted, got)
+    slopes, way, apart, left_out = read_tensors(gradients), 0.0, 0.0, 0
+    for name, (_, numbers) in want.items():
+        slope = slopes[name][1] if name in slopes else [1.0] * len(numbers)
+        least = float(bound) * norm(slope) / math.sqrt(len(slope))
+        for x, y, old, g in zip(numbers, have[name][1], before[name][1], slope):
+            if abs(g) > least:
+                way, apart = way + (x - old) ** 2, apart + (x - y) ** 2
+            else:
+                left_out += 1
+    if way == 0 or not apart <= (float(bound) ** 2) * way:
+        fail(f"{math.sqrt(apart):.2e} apart after a way of {math.sqrt(way):.2e}")
+    total = sum(len(numbers) for _, numbers in want.values())
+    print(f"{total - left_out} of {total} numbers within {math.sqrt(apart / way):.1e} of their way")
+
+
+def grads(wanted, got, bound):
+    want, have = two_files(wanted, got)
+    sizes = {name: norm(numbers) for name, (_, numbers) in want.items()}
+    apart = {name: norm([a - b for a, b in zip(want[name][1], have[name][1])]) for name in want}
+    largest, whole = max(sizes.values()), norm(apart.values()) / norm(sizes.values())
+    shares = {name: apart[name] / max(sizes[name], SHARE_OF_LARGEST * largest) for name in want}
+    worst = max(shares, key=shares.get)
+    if not shares[worst] <= float(bound):
+        fail(f"{worst}: {shares[worst]:.2e} apart, beyond {bound}; the whole gradient {whole:.2e}")
+    print(f"{len(want)} gradients within {shares[worst]:.1e}, the whole within {whole:.1e}")
+
+
 def zeros(wanted, got):
     want, have = read_tensors(wanted), read_tensors(got)
     if not want or want.keys() != have.keys():
@@ -148,7 +194,17 @@ def ask_clean(report):
     return "clean"
 
 
-QUESTIONS = {"clean": ask_clean, "value": ask_value}
+def ask_graphs(report, steps):
+    """One launch of a graph for each step and no kernel besides; one more where loaded parameters are rounded first."""
+    steps, totals = int(steps), report["totals"]
+    alone = [k["name"] for k in report["kernels"] if k["launches"] != k["graph_launches"]]
+    refreshed = any(k["launches"] for k in report["kernels"] if k["name"].startswith("refresh_"))
+    if totals["graph_launches"] != steps + refreshed or alone:
+        fail(f"{totals['graph_launches']} graphs in {steps} steps, {refreshed:d} of them before; outside of graphs: {alone}")
+    return f"{steps} steps are {steps} graphs, {totals['launches']} kernels"
+
+
+QUESTIONS = {"clean": ask_clean, "value": ask_value, "graphs": ask_graphs}
 
 
 def report(path, question, *arguments):
@@ -156,5 +212,19 @@ def report(path, question, *arguments):
         print(QUESTIONS[question](json.load(file), *arguments))
 
 
+def spills(path):
+    """Of `ampc explain --json`: no kernel spills."""
+    with open(path, encoding="utf-8") as file:
+        made = [k for d in json.load(file)["decisions"] for k in d["cuda_kernels"]]
+    spilled = sorted({f"{k['kernel']} {k['arch']}: {k['spill_bytes']}" for k in made if k["spill_bytes"]})
+    if not made or spilled:
+        fail(f"{len(made)} kernels, spilled bytes: {', '.join(spilled)}")
+    count = len({(k["kernel"], k["arch"]) for k in made})
+    print(f"{count} kernels of {', '.join(sorted({k['arch'] for k in made}))}, no spills")
+
+
+COMMANDS = {"data": data, "steps": steps, "params": params, "update": update, "grads": grads, "zeros": zeros,
+            "report": report, "spills": spills}
+
 if __name__ == "__main__":
-    {"data": data, "steps": steps, "params": params, "zeros": zeros, "report": report}[sys.argv[1]](*sys.argv[2:])
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

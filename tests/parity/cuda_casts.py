@@ -7,9 +7,10 @@ the low type, and nll_loss reads f32.  Casts of parameters are kept for the pass
 import torch
 import torch.nn.functional as F
 
-LOWER = {F.linear, F.conv2d, F.scaled_dot_product_attention, torch.matmul, torch.Tensor.matmul,
+LOWER = {F.linear, F.conv2d, F.conv_transpose2d, F.scaled_dot_product_attention, torch.matmul, torch.Tensor.matmul,
          torch.Tensor.__matmul__, torch.bmm}
-IN_F32 = {F.layer_norm, F.rms_norm, F.group_norm, torch.exp, torch.log, torch.rsqrt, torch.pow, torch.Tensor.pow}
+IN_F32 = {F.layer_norm, F.rms_norm, F.group_norm, torch.exp, torch.log, torch.rsqrt, torch.pow, torch.Tensor.pow,
+          F.mse_loss, F.binary_cross_entropy_with_logits, F.softplus, torch.sum, torch.Tensor.sum}
 
 
 class CudaCasts(torch.overrides.TorchFunctionMode):

@@ -20,6 +20,12 @@ class Lstm(nn.Module):
     def states(self, x):
         return self.lstm(x)[0]
 
+    def written_out(self):
+        """The same step by step, for casts inside of it: of one layer."""
+        twin = WrittenOut(self.length, self.embedding.embedding_dim, self.lstm.hidden_size, self.lstm.num_layers)
+        twin.load_state_dict(self.state_dict())
+        return twin
+
     def results(self, tokens):
         return {"logits": self.head(self.states(self.embedding(tokens)))}
 

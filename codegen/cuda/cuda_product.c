@@ -79,8 +79,8 @@ static const ProductTile large_tile = {128, 128, 256, 2, 4, 1}, small_tile = {64
                          narrow_tile = {64, 16, 128, 4, 1, 3}, element_tile = {64, 64, 256, 2, 4, 1};
 
 /* Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
- * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two bytes
- * are for 128 threads, are more than it has registers for. */
+ * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
+ * bytes are for 128 threads, are more than it has registers for. */
 static ProductTile choose_tile(const ProductPlan *p) {
     int64_t assumed = p->rows.n ? p->rows.mul * ASSUMED_N / p->rows.div : p->rows.mul;
     int64_t blocks = (assumed + large_tile.m - 1) / large_tile.m * ((p->cols + large_tile.n - 1) / large_tile.n);

@@ -7,8 +7,8 @@
  * rows do not count: only the end of the array may cut a vector. */
 enum { WARP = 32, THREADS = 256 };
 
-/* Numbers of a thread beside which the rest fits into 64 registers: so many ptxas takes for 256 threads unless it is told
- * of fewer blocks, and what does not fit is spilled. */
+/* Numbers of a thread beside which the rest fits into 64 registers: so many ptxas takes for 256 threads unless it is
+ * told of fewer blocks, and what does not fit is spilled. */
 enum { HELD = 48 };
 
 /* Elements of a vector stand in one row: so many that they do. */

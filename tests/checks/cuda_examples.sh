@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The models of examples/ at small sizes on CUDA, under the stand-in for the driver: losses, gradients and updates are the
-# CPU's within the bounds of cuda.bash, a step is one launch of a graph, and no kernel spills.
+# The models of examples/ at small sizes on CUDA, under the stand-in for the driver: losses, gradients and updates are
+# the CPU's within the bounds of cuda.bash, a step is one launch of a graph, and no kernel spills.
 #
 #     cuda_examples.sh                    one precision of the models that compile quickly
 #     cuda_examples.sh NAME:PRECISION...  these
@@ -43,8 +43,8 @@ example_steps() {
     local to=$work/$2-$1 on=() scale=()
     [[ $3 != fp16 ]] || scale=(--scale 1024)
     [[ $1 == cpu ]] || on=(--device cuda)
-    local command=("$amprun" step "$work/$2.so" --resume "$work/$2.start.checkpoint" --inputs "$work/$2.in" --steps $steps
-        --save "$to.params" --grads "$to.grads" --force "${scale[@]}" "${on[@]}")
+    local command=("$amprun" step "$work/$2.so" --resume "$work/$2.start.checkpoint" --inputs "$work/$2.in"
+        --steps $steps --save "$to.params" --grads "$to.grads" --force "${scale[@]}" "${on[@]}")
     [[ $1 == cpu ]] || command=(on "$1" "${command[@]}")
     "${command[@]}" >"$to.steps"
 }
@@ -66,9 +66,14 @@ example() {
     gan) trains "$@" gan/gan 'noise=F32:16x4 real=F32:16x1' ;;
     llama) trains "$@" llama/llama "$(tokens 9 50)" -D V=50 -D T=9 -D C=16 -D L=1 -D HIDDEN=40 ;;
     lstm) trains "$@" lstm/lstm "$(tokens 3 256)" -D T=3 -D C=12 -D H=16 ;;
-    tabular) trains "$@" tabular/tabular 'numbers=F32:16x4 trade=I32:16:17 region=I32:16:11 purpose=I32:16:9 targets=I32:16:2' -D WIDE=24 ;;
+    tabular)
+        trains "$@" tabular/tabular \
+            'numbers=F32:16x4 trade=I32:16:17 region=I32:16:11 purpose=I32:16:9 targets=I32:16:2' -D WIDE=24
+        ;;
     unet) trains "$@" unet/unet 'image=F32:4x1x32x32 targets=F32:4x1x32x32' -D S=32 -D C=2 ;;
-    unet-bilinear) trains "$@" unet/unet 'image=F32:3x1x16x16 targets=F32:3x1x16x16' -D S=16 -D C=4 -D BILINEAR=true -D GROUPS=2 ;;
+    unet-bilinear)
+        trains "$@" unet/unet 'image=F32:3x1x16x16 targets=F32:3x1x16x16' -D S=16 -D C=4 -D BILINEAR=true -D GROUPS=2
+        ;;
     resnet18) trains "$@" resnet/resnet18 "x=F32:4x3x12x12 $images" -D W=4 -D SIZE=12 -D CLASSES=7 ;;
     resnet50) trains "$@" resnet/resnet50 "x=F32:4x3x32x32 $images" -D W=4 -D SIZE=32 -D CLASSES=7 ;;
     resnet101) trains "$@" resnet/resnet101 "x=F32:4x3x8x8 $images" -D W=4 -D SIZE=8 -D IMAGENET=false -D CLASSES=7 ;;

@@ -18,8 +18,8 @@ PRECISIONS = {"fp16": (torch.float16, 1024.0), "bf16": (torch.bfloat16, 1.0)}
 LIVE = ("autoencoder", "bert", "cnn", "gpt2", "llama", "lstm", "tabular")
 LONG = ("resnet18", "unet")  # besides
 EXAMPLES = {name: example for name, _, example in twins.examples() if name in LIVE + LONG}
-# In four images of 2 x 2 at the end one relu that a rounding turns off or on makes 20 to 40 times the error of all else,
-# in one batch of 32, in ours or in PyTorch's: more images, so that there are some in each batch.
+# In four images of 2 x 2 at the end one relu that a rounding turns off or on makes 20 to 40 times the error of all
+# else, in one batch of 32, in ours or in PyTorch's: more images, so that there are some in each batch.
 EXAMPLES["resnet18"] = resnet.example("resnet18", 16, batch=32)
 
 

@@ -150,7 +150,8 @@ struct Generator {
             one = "reshape(" + one + "; shape = [N, 1])";
             each = "reshape(" + each + "; shape = " + Shape(out) + ")";
         }
-        Add(each + (r.Chance(50) ? " * " : " - ") + one, {v}, out);
+        const std::string sign = r.Chance(50) ? " * " : " - ";
+        Add(r.Chance(50) ? each + sign + one : one + sign + each, {v}, out);
     }
     // Losses, as factors of what goes on.
     void Losses() {

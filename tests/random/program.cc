@@ -226,6 +226,10 @@ struct Generator {
         if (d[1] > 6) return;
         static const std::vector<std::string> cells = {"rnn", "lstm", "gru"};
         int hidden = 1 + r.Below(9);
+        if (r.Chance(25)) {
+            Add("steps(@0; size = " + Number(hidden) + ")", {v}, {kBatch, d[1], hidden});
+            return;
+        }
         bool both = r.Chance(30);
         std::string more = both ? ", bidirectional = true" : r.Chance(30) ? ", layers = 2" : ", bias = false";
         Add(r.Pick(cells) + "(@0; hidden = " + Number(hidden) + more + ")", {v},
@@ -467,6 +471,18 @@ void ReplaceOperands(std::string *text, const std::vector<int> &operands) {
 const char kLargest[] = "block largest(x; k: int, dim: int) {\n    v, i = top_k(x; k = k, dim = dim)\n"
                         "    return v * (to_f32(i) * 0.125 + 0.5)\n}\n";
 
+// A recurrent cell of the program's own.
+const char kSteps[] = "block place(x; t: int) {\n"
+                      "    return reshape(slice(x; dim = 1, from = t, to = t + 1); shape = [dim(x, 0), dim(x, 2)])\n}\n"
+                      "block cell(x, h; size: int) {\n"
+                      "    f = sigmoid(linear(concat(x, h; dim = 1); out = size) as keep)\n"
+                      "    return f * h + (1.0 - f) * tanh(linear(x; out = size) as new)\n}\n"
+                      "block steps(x; size: int) {\n"
+                      "    h = cell(place(x; t = 0), zeros(; shape = [dim(x, 0), size]); size = size) as cell\n"
+                      "    y = stack(h; dim = 1)\n"
+                      "    repeat t in 1..dim(x, 1) {\n        h = cell(place(x; t = t), h) sharing cell\n"
+                      "        y = concat(y, stack(h; dim = 1); dim = 1)\n    }\n    return y\n}\n";
+
 // Not every text names all of its operands.
 std::vector<bool> Read(const Program &p) {
     std::vector<bool> read(p.statements.size());
@@ -517,7 +533,9 @@ std::string Program::Text(uint64_t checkpoints) const {
                                      : "mean(" + last + " * " + last + ") + 0.0 * cross_entropy(" + last + ", targets)";
     loss += " + 0.01 * accuracy(" + last + ", targets) + 0.01 * top_k_accuracy(" + last +
             ", targets; k = " + std::to_string((classes + 1) / 2) + ")";
-    const std::string blocks = body.find("largest(") == std::string::npos ? "" : kLargest;
+    std::string blocks;
+    if (body.find("largest(") != std::string::npos) blocks += kLargest;
+    if (body.find("steps(") != std::string::npos) blocks += kSteps;
     return "amp 1\n" + blocks + "model m(" + inputs + ") -> " + last + " {\n" + body +
            "}\ntrain m {\n    input targets: i32[N]\n    loss = " + loss + "\n    optimizer = sgd(0.0)\n}\nprecision " +
            precision + (precision == "fp16" ? " { loss_scale = static(16.0) }\n" : " { }\n");

@@ -78,6 +78,21 @@ typedef struct amp_gather_tile {
     int accumulate; /* likewise */
 } amp_gather_tile;
 
+/* The transforms of conv_winograd.c, of f32.  A tile is 4 x 4 rows of 32 channels; number i of a transformed tile is
+ * i * |step| floats after its first one. */
+typedef struct amp_winograd_kernels {
+    /* 16 pixels of an image, by lines, as a tile. */
+    void (*image)(const float *const *pixels, float *out, int64_t step);
+    /* 9 taps, each |rows| rows of 32 columns, as |rows| tiles. */
+    void (*weights)(const float *const *taps, int64_t rows, float *out, int64_t step);
+    /* Sums of products as 2 x 2 pixels of the result. */
+    void (*result)(const float *sums, int64_t step, float *const *pixels);
+    /* 2 x 2 pixels of a gradient dy as a tile. */
+    void (*gradient)(const float *const *pixels, float *out, int64_t step);
+    /* Sums of products as 9 taps of a weight gradient, each |rows| rows of 32 columns. */
+    void (*taps)(const float *sums, int64_t rows, int64_t step, float *const *taps);
+} amp_winograd_kernels;
+
 /* The kernels of one instruction set and operand type.  Static storage, immutable. */
 typedef struct amp_product_kernels {
     const char *name;  /* "avx512" */
@@ -96,6 +111,7 @@ typedef struct amp_product_kernels {
     void (*pack)(const void *const *rows, int64_t count, void *out);
     /* 32 rows along k, of |units| units each, as steps of k: [units][32].  Rows may begin at any byte. */
     void (*transpose)(const void *const *rows, int64_t units, void *out);
+    const amp_winograd_kernels *winograd; /* NULL: none for this operand type */
 } amp_product_kernels;
 
 /* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",

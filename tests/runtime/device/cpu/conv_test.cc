@@ -70,9 +70,9 @@ class Product {
         conv.shared = reinterpret_cast<float *>(shared.get());
         result_.assign(size_t(rows_ * cols_), NAN);
         tiles_.clear();
-        const int64_t tasks = amp_conv_tasks(&conv), sums = amp_conv_sum_tasks(&conv);
+        const int64_t tasks = amp_conv_tasks(&conv), second = amp_conv_second_tasks(&conv);
         for (int64_t i = 0; i < tasks; i++) amp_conv_task(&conv, reverse ? tasks - 1 - i : i, thread.get());
-        for (int64_t i = 0; i < sums; i++) amp_conv_sum_task(&conv, reverse ? sums - 1 - i : i);
+        for (int64_t i = 0; i < second; i++) amp_conv_second_task(&conv, reverse ? second - 1 - i : i, thread.get());
         EXPECT_EQ(int64_t(tiles_.size()), RoundUp32(rows_) / 32 * (RoundUp32(cols_) / 32));
         return result_;
     }
@@ -154,6 +154,17 @@ const Geometry kGeometries[] = {
     {2, 4, 4, 512, 34, 3, 3, 1, 1, 1},
     {1, 4, 4, 34, 1100, 2, 2, 2, 0, 1},
     {1, 3, 3, 1030, 2, 3, 3, 1, 1, 1},
+    // 3 x 3 windows over many pixels: Winograd's products, of even and odd sizes, wide ones, with every padding
+    {1, 8, 8, 32, 32, 3, 3, 1, 1, 1},
+    {3, 9, 11, 64, 40, 3, 3, 1, 1, 1},
+    {2, 10, 12, 96, 160, 3, 3, 1, 0, 1},
+    {5, 7, 16, 32, 64, 3, 3, 1, 2, 1},
+    {1, 5, 40, 33, 70, 3, 3, 1, 3, 1},
+    {1, 4, 224, 32, 32, 3, 3, 1, 1, 1},
+    {1, 3, 67, 64, 32, 3, 3, 1, 1, 1},
+    {9, 14, 14, 64, 32, 3, 3, 1, 1, 1},
+    {70, 4, 4, 64, 96, 3, 3, 1, 1, 1},
+    {2, 66, 1, 32, 32, 3, 3, 1, 1, 1},
     // groups: narrow, of several blocks, across blocks, and depthwise
     {2, 6, 7, 16, 16, 3, 3, 1, 1, 1, 0, 4},
     {2, 9, 5, 64, 128, 3, 3, 2, 1, 1, 0, 8},

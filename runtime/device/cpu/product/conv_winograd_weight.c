@@ -1,0 +1,153 @@
+/* conv_winograd_weight.c: CONV_WEIGHT of 3 x 3 windows without stride by Winograd's products F(3 x 3, 2 x 2):
+ *
+ *     dg = A^T [(G dy G^T) * (B^T d B)] A    d: 4 x 4 pixels of x, dy: 2 x 2 pixels of the gradient, dg: 3 x 3 taps
+ *
+ * Summed over squares, each of the 16 numbers in brackets is a matrix product, [channels of x, squares] by [squares,
+ * channels of y], and dg is made of them once, at the end.  A task has one block of 32 channels of x, some panels of
+ * dy, and the samples of a split.
+ */
+#include "runtime/device/cpu/product/conv_parts.h"
+
+enum { TILE = AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS, ENOUGH_TASKS = 32 };
+
+typedef struct plan {
+    int64_t blocks, panels; /* of x, of dy */
+    int64_t task_panels, panel_groups;
+    int64_t splits;
+    int64_t lines, columns; /* squares of a sample */
+    conv_squares x, dy;
+} plan;
+
+static plan plan_of(const amp_conv *c) {
+    const amp_model_window *w = &c->window;
+    plan p = {.blocks = w->c / CONV_BLOCK,
+              .panels = conv_blocks(w->oc),
+              .lines = (w->oh + 1) / 2,
+              .columns = (w->ow + 1) / 2};
+    p.x = (conv_squares){&c->a, w->h, w->w, w->padding[0], w->padding[1], 4};
+    p.dy = (conv_squares){&c->dy, w->oh, w->ow, 0, 0, 2};
+    p.task_panels = conv_min(p.panels, WINOGRAD_PANELS);
+    p.panel_groups = (p.panels + p.task_panels - 1) / p.task_panels;
+    p.splits = conv_min(c->n, (ENOUGH_TASKS - 1) / (p.blocks * p.panel_groups) + 1);
+    return p;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+enum {
+    STEP = WINOGRAD_TILES * CONV_BLOCK + WINOGRAD_APART, /* floats from a number of the squares to the next */
+    SQUARES = WINOGRAD_NUMBERS * STEP,                   /* of 32 channels */
+    SUMS = WINOGRAD_NUMBERS * TILE                       /* of a block and a panel */
+};
+
+/* Squares of x, squares of dy by panel, sums by panel, where there is one split; taps. */
+size_t conv_winograd_weight_thread_bytes(const amp_conv *c) {
+    (void)c;
+    return (SQUARES * (1 + WINOGRAD_PANELS) + SUMS * WINOGRAD_PANELS + WINOGRAD_TAPS * TILE) * sizeof(float);
+}
+
+static float *taps_in(char *scratch) {
+    return (float *)scratch + SQUARES * (1 + WINOGRAD_PANELS) + SUMS * WINOGRAD_PANELS;
+}
+
+size_t conv_winograd_weight_shared_bytes(const amp_conv *c) {
+    const plan p = plan_of(c);
+    return p.splits == 1 ? 0 : (size_t)(p.splits * p.blocks * p.panels) * SUMS * sizeof(float);
+}
+
+static float *partial_of(const amp_conv *c, const plan *p, int64_t split, int64_t block, int64_t panel) {
+    return c->shared + ((split * p->blocks + block) * p->panels + panel) * SUMS;
+}
+
+/* ---- first phase ------------------------------------------------------------------------------------------------- */
+
+typedef struct task {
+    int64_t split, block, first_panel, last_panel; /* last: one past */
+    float *x, *dy, *sums;
+    conv_square squares[WINOGRAD_TILES];
+    int64_t count; /* of squares */
+    bool accumulate;
+} task;
+
+static float *sums_of(const amp_conv *c, const plan *p, const task *t, int64_t panel) {
+    if (p->splits > 1) return partial_of(c, p, t->split, t->block, panel);
+    return t->sums + (panel - t->first_panel) * SUMS;
+}
+
+static void add_squares(const amp_conv *c, const plan *p, task *t) {
+    const float *pixels[WINOGRAD_NUMBERS];
+    for (int64_t s = 0; s < t->count; s++) {
+        conv_square_pixels(&p->x, &t->squares[s], t->block, pixels);
+        c->kernels->winograd->image(pixels, t->x + s * CONV_BLOCK, STEP);
+        for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
+            conv_square_pixels(&p->dy, &t->squares[s], panel, pixels);
+            float *out = t->dy + (panel - t->first_panel) * SQUARES + s * CONV_BLOCK;
+            c->kernels->winograd->gradient(pixels, out, STEP);
+        }
+    }
+    for (int64_t panel = t->first_panel; panel < t->last_panel; panel++)
+        for (int64_t i = 0; i < WINOGRAD_NUMBERS; i++) {
+            const amp_product_tile product = {
+                .a = t->x + i * STEP,
+                .b = t->dy + (panel - t->first_panel) * SQUARES + i * STEP,
+                .c = sums_of(c, p, t, panel) + i * TILE,
+                .form = AMP_PRODUCT_TRANSPOSED,
+                .accumulate = t->accumulate,
+                .k = t->count,
+                .rows = AMP_PRODUCT_ROWS,
+            };
+            c->kernels->tile(&product);
+        }
+    t->accumulate = true;
+    t->count = 0;
+}
+
+/* Makes taps of sums and hands them on. */
+static void finish(const amp_conv *c, const float *sums, int64_t block, int64_t panel, float *memory) {
+    float *taps[WINOGRAD_TAPS];
+    for (int i = 0; i < WINOGRAD_TAPS; i++) taps[i] = memory + i * TILE;
+    c->kernels->winograd->taps(sums, AMP_PRODUCT_ROWS, TILE, taps);
+    for (int i = 0; i < WINOGRAD_TAPS; i++)
+        c->epilogue(c->ctx, taps[i], i * (int64_t)c->window.c + block * CONV_BLOCK, AMP_PRODUCT_ROWS,
+                    panel * AMP_PRODUCT_COLS);
+}
+
+int64_t conv_winograd_weight_tasks(const amp_conv *c) {
+    const plan p = plan_of(c);
+    return p.splits * p.blocks * p.panel_groups;
+}
+
+void conv_winograd_weight_task(const amp_conv *c, int64_t index, char *scratch) {
+    const plan p = plan_of(c);
+    task t = {.split = index / (p.blocks * p.panel_groups),
+              .block = index % p.blocks,
+              .first_panel = index / p.blocks % p.panel_groups * p.task_panels,
+              .x = (float *)scratch};
+    t.dy = t.x + SQUARES;
+    t.sums = t.dy + WINOGRAD_PANELS * SQUARES;
+    t.last_panel = conv_min(t.first_panel + p.task_panels, p.panels);
+    for (int64_t sample = t.split * c->n / p.splits; sample < (t.split + 1) * c->n / p.splits; sample++)
+        for (int64_t square = 0; square < p.lines * p.columns; square++) {
+            t.squares[t.count++] = (conv_square){sample, square / p.columns, square % p.columns};
+            if (t.count == WINOGRAD_TILES) add_squares(c, &p, &t);
+        }
+    if (t.count) add_squares(c, &p, &t);
+    for (int64_t panel = t.first_panel; p.splits == 1 && panel < t.last_panel; panel++)
+        finish(c, sums_of(c, &p, &t, panel), t.block, panel, taps_in(scratch));
+}
+
+/* ---- second phase ------------------------------------------------------------------------------------------------ */
+
+int64_t conv_winograd_weight_sum_tasks(const amp_conv *c) {
+    const plan p = plan_of(c);
+    return p.splits == 1 ? 0 : p.blocks * p.panels;
+}
+
+void conv_winograd_weight_sum_task(const amp_conv *c, int64_t index, char *scratch) {
+    const plan p = plan_of(c);
+    const int64_t block = index / p.panels, panel = index % p.panels;
+    float *sums = partial_of(c, &p, 0, block, panel);
+    for (int64_t split = 1; split < p.splits; split++)
+        conv_add_sums(sums, partial_of(c, &p, split, block, panel), SUMS);
+    finish(c, sums, block, panel, taps_in(scratch));
+}

@@ -10,7 +10,9 @@
  * that no row of a tile has are left out), or over pixels ascending within a split, and then over splits.  How many
  * splits there are follows from the window and n alone.  Winograd's products are 16 such chains, over channels (CONV,
  * CONV_DATA) or squares of 2 x 2 pixels, of sums of operands, and added up: whether a product is one of those follows
- * from the window alone.  There NaN or infinity in a pixel makes NaN of the 2 x 2 pixels of each square that reads it.
+ * from the window alone.  There the error of an element is small beside the products of the whole squares, not beside
+ * its own alone, though a weight gradient whose products are all 0 is 0; and NaN or infinity in a pixel makes NaN of
+ * the 2 x 2 pixels of each square that reads it.
  */
 #ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_CONV_H
 #define AMP_RUNTIME_DEVICE_CPU_PRODUCT_CONV_H

@@ -5,7 +5,13 @@
  * Summed over squares, each of the 16 numbers in brackets is a matrix product, [channels of x, squares] by [squares,
  * channels of y], and dg is made of them once, at the end.  A task has one block of 32 channels of x, some panels of
  * dy, and the samples of a split.
+ *
+ * Where x or dy has many zeros, an element of dg may be a sum of products that are all 0.  Made of sums that cancel it
+ * would be a rounding error, which an optimizer that divides a gradient by its own size (Adam) takes for a gradient.
+ * So a task also notes, bit by bit, which elements have a product that is not 0, and the others become 0.
  */
+#include <string.h>
+
 #include "runtime/device/cpu/product/conv_parts.h"
 
 enum { TILE = AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS, ENOUGH_TASKS = 32 };
@@ -37,26 +43,88 @@ static plan plan_of(const amp_conv *c) {
 enum {
     STEP = WINOGRAD_TILES * CONV_BLOCK + WINOGRAD_APART, /* floats from a number of the squares to the next */
     SQUARES = WINOGRAD_NUMBERS * STEP,                   /* of 32 channels */
-    SUMS = WINOGRAD_NUMBERS * TILE                       /* of a block and a panel */
+    SUMS = WINOGRAD_NUMBERS * TILE,                      /* of a block and a panel */
+    MARKS = WINOGRAD_TAPS * AMP_PRODUCT_ROWS             /* words of 32 columns, after the sums */
 };
 
 /* Squares of x, squares of dy by panel, sums by panel, where there is one split; taps. */
 size_t conv_winograd_weight_thread_bytes(const amp_conv *c) {
     (void)c;
-    return (SQUARES * (1 + WINOGRAD_PANELS) + SUMS * WINOGRAD_PANELS + WINOGRAD_TAPS * TILE) * sizeof(float);
+    return (SQUARES * (1 + WINOGRAD_PANELS) + (SUMS + MARKS) * WINOGRAD_PANELS + WINOGRAD_TAPS * TILE) * sizeof(float);
 }
 
 static float *taps_in(char *scratch) {
-    return (float *)scratch + SQUARES * (1 + WINOGRAD_PANELS) + SUMS * WINOGRAD_PANELS;
+    return (float *)scratch + SQUARES * (1 + WINOGRAD_PANELS) + (SUMS + MARKS) * WINOGRAD_PANELS;
 }
 
 size_t conv_winograd_weight_shared_bytes(const amp_conv *c) {
     const plan p = plan_of(c);
-    return p.splits == 1 ? 0 : (size_t)(p.splits * p.blocks * p.panels) * SUMS * sizeof(float);
+    return p.splits == 1 ? 0 : (size_t)(p.splits * p.blocks * p.panels) * (SUMS + MARKS) * sizeof(float);
 }
 
 static float *partial_of(const amp_conv *c, const plan *p, int64_t split, int64_t block, int64_t panel) {
-    return c->shared + ((split * p->blocks + block) * p->panels + panel) * SUMS;
+    return c->shared + ((split * p->blocks + block) * p->panels + panel) * (SUMS + MARKS);
+}
+
+/* ---- which elements have a product that is not 0 ----------------------------------------------------------------- */
+
+/* By tap and channel of x, a bit for each column of the panel. */
+typedef uint32_t marks[WINOGRAD_TAPS][AMP_PRODUCT_ROWS];
+
+static marks *marks_of(float *sums) { return (marks *)(void *)(sums + SUMS); }
+
+static uint32_t nonzero_columns(const float *row) {
+    uint32_t columns = 0;
+    for (int i = 0; i < AMP_PRODUCT_COLS; i++) columns |= (uint32_t)(row[i] != 0) << i;
+    return columns;
+}
+
+/* Of one square: |x| has 4 x 4 pixels, |dy| 2 x 2. */
+static void mark(marks *m, const float *const *x, const float *const *dy) {
+    for (int at = 0; at < 4; at++) {
+        const uint32_t columns = nonzero_columns(dy[at]);
+        for (int tap = 0; tap < WINOGRAD_TAPS; tap++) {
+            const float *pixel = x[(at / 2 + tap / 3) * 4 + at % 2 + tap % 3];
+            for (int i = 0; i < AMP_PRODUCT_ROWS; i++) (*m)[tap][i] |= pixel[i] != 0 ? columns : 0;
+        }
+    }
+}
+
+static void add_marks(marks *m, const marks *more) {
+    for (int tap = 0; tap < WINOGRAD_TAPS; tap++)
+        for (int i = 0; i < AMP_PRODUCT_ROWS; i++) (*m)[tap][i] |= (*more)[tap][i];
+}
+
+/* Which channels of x (all bits or none), and columns of dy, have a number that is not 0 in the squares so far. */
+typedef struct seen {
+    uint32_t x[AMP_PRODUCT_ROWS], dy[AMP_PRODUCT_COLS];
+} seen;
+
+static void see(uint32_t *any, const float *const *pixels, int count) {
+    for (int at = 0; at < count; at++)
+        for (int i = 0; i < CONV_BLOCK; i++) any[i] |= pixels[at][i] != 0 ? ~0u : 0;
+}
+
+/* Whether no further square can mark anything. */
+static bool is_complete(const marks *m, const seen *any) {
+    uint32_t missing = 0, columns = 0;
+    for (int i = 0; i < AMP_PRODUCT_COLS; i++) columns |= any->dy[i] & 1u << i;
+    for (int tap = 0; tap < WINOGRAD_TAPS; tap++)
+        for (int i = 0; i < AMP_PRODUCT_ROWS; i++) missing |= any->x[i] & columns & ~(*m)[tap][i];
+    return !missing;
+}
+
+static bool are_all_marked(const marks *m) {
+    uint32_t all = ~0u;
+    for (int tap = 0; tap < WINOGRAD_TAPS; tap++)
+        for (int i = 0; i < AMP_PRODUCT_ROWS; i++) all &= (*m)[tap][i];
+    return all == ~0u;
+}
+
+static void clear_unmarked(float *const *taps, const marks *m) {
+    for (int tap = 0; tap < WINOGRAD_TAPS; tap++)
+        for (int i = 0; i < TILE; i++)
+            if (!((*m)[tap][i / AMP_PRODUCT_COLS] >> i % AMP_PRODUCT_COLS & 1)) taps[tap][i] = 0;
 }
 
 /* ---- first phase ------------------------------------------------------------------------------------------------- */
@@ -67,15 +135,38 @@ typedef struct task {
     conv_square squares[WINOGRAD_TILES];
     int64_t count; /* of squares */
     bool accumulate;
+    seen any[WINOGRAD_PANELS];
+    bool marked[WINOGRAD_PANELS]; /* all elements */
 } task;
 
 static float *sums_of(const amp_conv *c, const plan *p, const task *t, int64_t panel) {
     if (p->splits > 1) return partial_of(c, p, t->split, t->block, panel);
-    return t->sums + (panel - t->first_panel) * SUMS;
+    return t->sums + (panel - t->first_panel) * (SUMS + MARKS);
+}
+
+/* Most data mark everything within a few squares.  Channels that are 0 throughout never do, and are left out. */
+static void mark_squares(const amp_conv *c, const plan *p, task *t, int64_t panel) {
+    seen *any = &t->any[panel - t->first_panel];
+    marks *m = marks_of(sums_of(c, p, t, panel));
+    const float *x[WINOGRAD_NUMBERS], *dy[4];
+    if (t->marked[panel - t->first_panel]) return;
+    for (int64_t s = 0; s < t->count; s++) {
+        conv_square_pixels(&p->x, &t->squares[s], t->block, x);
+        conv_square_pixels(&p->dy, &t->squares[s], panel, dy);
+        see(any->x, x, WINOGRAD_NUMBERS);
+        see(any->dy, dy, 4);
+    }
+    for (int64_t s = 0; s < t->count && !is_complete(m, any); s++) {
+        conv_square_pixels(&p->x, &t->squares[s], t->block, x);
+        conv_square_pixels(&p->dy, &t->squares[s], panel, dy);
+        mark(m, x, dy);
+    }
+    t->marked[panel - t->first_panel] = are_all_marked(m);
 }
 
 static void add_squares(const amp_conv *c, const plan *p, task *t) {
     const float *pixels[WINOGRAD_NUMBERS];
+    for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) mark_squares(c, p, t, panel);
     for (int64_t s = 0; s < t->count; s++) {
         conv_square_pixels(&p->x, &t->squares[s], t->block, pixels);
         c->kernels->winograd->image(pixels, t->x + s * CONV_BLOCK, STEP);
@@ -103,10 +194,11 @@ static void add_squares(const amp_conv *c, const plan *p, task *t) {
 }
 
 /* Makes taps of sums and hands them on. */
-static void finish(const amp_conv *c, const float *sums, int64_t block, int64_t panel, float *memory) {
+static void finish(const amp_conv *c, float *sums, int64_t block, int64_t panel, float *memory) {
     float *taps[WINOGRAD_TAPS];
     for (int i = 0; i < WINOGRAD_TAPS; i++) taps[i] = memory + i * TILE;
     c->kernels->winograd->taps(sums, AMP_PRODUCT_ROWS, TILE, taps);
+    if (!are_all_marked(marks_of(sums))) clear_unmarked(taps, marks_of(sums));
     for (int i = 0; i < WINOGRAD_TAPS; i++)
         c->epilogue(c->ctx, taps[i], i * (int64_t)c->window.c + block * CONV_BLOCK, AMP_PRODUCT_ROWS,
                     panel * AMP_PRODUCT_COLS);
@@ -126,6 +218,8 @@ void conv_winograd_weight_task(const amp_conv *c, int64_t index, char *scratch) 
     t.dy = t.x + SQUARES;
     t.sums = t.dy + WINOGRAD_PANELS * SQUARES;
     t.last_panel = conv_min(t.first_panel + p.task_panels, p.panels);
+    for (int64_t panel = t.first_panel; panel < t.last_panel; panel++)
+        memset(marks_of(sums_of(c, &p, &t, panel)), 0, sizeof(marks));
     for (int64_t sample = t.split * c->n / p.splits; sample < (t.split + 1) * c->n / p.splits; sample++)
         for (int64_t square = 0; square < p.lines * p.columns; square++) {
             t.squares[t.count++] = (conv_square){sample, square / p.columns, square % p.columns};
@@ -147,7 +241,10 @@ void conv_winograd_weight_sum_task(const amp_conv *c, int64_t index, char *scrat
     const plan p = plan_of(c);
     const int64_t block = index / p.panels, panel = index % p.panels;
     float *sums = partial_of(c, &p, 0, block, panel);
-    for (int64_t split = 1; split < p.splits; split++)
-        conv_add_sums(sums, partial_of(c, &p, split, block, panel), SUMS);
+    for (int64_t split = 1; split < p.splits; split++) {
+        float *more = partial_of(c, &p, split, block, panel);
+        conv_add_sums(sums, more, SUMS);
+        add_marks(marks_of(sums), marks_of(more));
+    }
     finish(c, sums, block, panel, taps_in(scratch));
 }

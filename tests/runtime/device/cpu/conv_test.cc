@@ -232,6 +232,26 @@ TEST_P(ImageProducts, RandomIsWithinTheErrorBoundInAnyOrderOfTasks) {
         }
 }
 
+// An element of a weight gradient whose products are all 0 is 0, not the rounding error of sums that cancel.
+TEST_P(ImageProducts, WeightGradientsOfZerosAreZero) {
+    for (const Geometry &g : {Geometry{2, 8, 9, 64, 96, 3, 3, 1, 1, 1}, Geometry{40, 5, 4, 32, 33, 3, 3, 1, 2, 1},
+                              Geometry{3, 6, 7, 32, 64, 3, 3, 1, 0, 1}}) {
+        Product p(kernels_, g, AMP_WINDOW_CONV_WEIGHT, false);
+        std::mt19937 random(3);
+        for (float &x : p.a) x = random() % 16 ? 0 : x;
+        for (float &x : p.b) x = random() % 16 ? 0 : x;
+        const Values got = p.Run(true);
+        const Sums exact = NaiveProduct(p.conv.window, p.conv.n, p.a, p.b);
+        int64_t zeros = 0;
+        for (size_t i = 0; i < got.size(); i++) {
+            if (exact.magnitude[i] != 0) continue;
+            zeros++;
+            ASSERT_EQ(got[i], 0) << g << ": row " << int64_t(i) / g.oc << ", column " << int64_t(i) % g.oc;
+        }
+        EXPECT_GT(zeros, 100) << g;
+    }
+}
+
 // The comparison itself: one wrong operand is seen.
 TEST_P(ImageProducts, PlantedFaultIsSeen) {
     for (uint32_t kind : kKinds) {

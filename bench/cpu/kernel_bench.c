@@ -67,8 +67,7 @@ static const struct Peak {
 #endif
     {NULL, AMP_DT_NONE, 0, NULL}};
 
-/* GFLOP/s of one thread in the instructions of |kernels|; 0 where no peak loop has been written. */
-static double peak_of(const amp_product_kernels *kernels) {
+double bench_peak(const amp_product_kernels *kernels) {
     const struct Peak *peak = peaks;
     while (peak->kernels && (strcmp(peak->kernels, kernels->name) || peak->operand != kernels->operand)) peak++;
     if (!peak->kernels) return 0;
@@ -133,7 +132,7 @@ int bench_operands(const char *program, const char *isa,
             fprintf(stderr, "%s: %s\n", program, err.message);
             return 1;
         }
-        const double peak = peak_of(kernels); /* again for each, for the clock moves */
+        const double peak = bench_peak(kernels); /* again for each, for the clock moves */
         printf("%s, %s kernels", amp_dtype_name(operands[i]), kernels->name);
         if (peak > 0) printf(", peak %.1f GFLOP/s", peak);
         printf("\n");

@@ -3,7 +3,7 @@
  *     dg = A^T [(G dy G^T) * (B^T d B)] A    d: 4 x 4 pixels of x, dy: 2 x 2 pixels of the gradient, dg: 3 x 3 taps
  *
  * Summed over squares, each of the 16 numbers in brackets is a matrix product, [channels of x, squares] by [squares,
- * channels of y], and dg is made of them once, at the end.  A task has one block of 32 channels of x, some panels of
+ * channels of y], and dg is made of them once, at the end.  A task has a few blocks of 32 channels of x and panels of
  * dy, and the samples of a split.
  *
  * Where x or dy has many zeros, an element of dg may be a sum of products that are all 0.  Made of sums that cancel it
@@ -14,11 +14,17 @@
 
 #include "runtime/device/cpu/product/conv_parts.h"
 
-enum { TILE = AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS, ENOUGH_TASKS = 32 };
+enum {
+    TILE = AMP_PRODUCT_ROWS * AMP_PRODUCT_COLS,
+    TOGETHER = 64,   /* squares: fewer would load and store sums more often, more do not stay in the cache */
+    MOST_BLOCKS = 2, /* of a task: each transformed number of x serves all its panels, and of dy all its blocks */
+    MOST_PANELS = 2,
+    ENOUGH_TASKS = 32
+};
 
 typedef struct plan {
     int64_t blocks, panels; /* of x, of dy */
-    int64_t task_panels, panel_groups;
+    int64_t task_blocks, task_panels, block_groups, panel_groups;
     int64_t splits;
     int64_t lines, columns; /* squares of a sample */
     conv_squares x, dy;
@@ -32,30 +38,32 @@ static plan plan_of(const amp_conv *c) {
               .columns = (w->ow + 1) / 2};
     p.x = (conv_squares){&c->a, w->h, w->w, w->padding[0], w->padding[1], 4};
     p.dy = (conv_squares){&c->dy, w->oh, w->ow, 0, 0, 2};
-    p.task_panels = conv_min(p.panels, WINOGRAD_PANELS);
+    p.task_blocks = conv_min(p.blocks, MOST_BLOCKS);
+    p.task_panels = conv_min(p.panels, MOST_PANELS);
+    p.block_groups = (p.blocks + p.task_blocks - 1) / p.task_blocks;
     p.panel_groups = (p.panels + p.task_panels - 1) / p.task_panels;
-    p.splits = conv_min(c->n, (ENOUGH_TASKS - 1) / (p.blocks * p.panel_groups) + 1);
+    p.splits = conv_min(c->n, (ENOUGH_TASKS - 1) / (p.block_groups * p.panel_groups) + 1);
     return p;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 enum {
-    STEP = WINOGRAD_TILES * CONV_BLOCK + WINOGRAD_APART, /* floats from a number of the squares to the next */
-    SQUARES = WINOGRAD_NUMBERS * STEP,                   /* of 32 channels */
-    SUMS = WINOGRAD_NUMBERS * TILE,                      /* of a block and a panel */
-    MARKS = WINOGRAD_TAPS * AMP_PRODUCT_ROWS             /* words of 32 columns, after the sums */
+    STEP = TOGETHER * CONV_BLOCK + WINOGRAD_APART, /* floats from a number of the squares to the next */
+    SQUARES = WINOGRAD_NUMBERS * STEP,             /* of 32 channels */
+    SUMS = WINOGRAD_NUMBERS * TILE,                /* of a block and a panel */
+    MARKS = WINOGRAD_TAPS * AMP_PRODUCT_ROWS,      /* words of 32 columns, after the sums */
+    TASK_SQUARES = SQUARES * (MOST_BLOCKS + MOST_PANELS),
+    TASK_SUMS = (SUMS + MARKS) * MOST_BLOCKS * MOST_PANELS
 };
 
-/* Squares of x, squares of dy by panel, sums by panel, where there is one split; taps. */
+/* Squares of x by block, squares of dy by panel, sums by block and panel, where there is one split; taps. */
 size_t conv_winograd_weight_thread_bytes(const amp_conv *c) {
     (void)c;
-    return (SQUARES * (1 + WINOGRAD_PANELS) + (SUMS + MARKS) * WINOGRAD_PANELS + WINOGRAD_TAPS * TILE) * sizeof(float);
+    return (TASK_SQUARES + TASK_SUMS + WINOGRAD_TAPS * TILE) * sizeof(float);
 }
 
-static float *taps_in(char *scratch) {
-    return (float *)scratch + SQUARES * (1 + WINOGRAD_PANELS) + (SUMS + MARKS) * WINOGRAD_PANELS;
-}
+static float *taps_in(char *scratch) { return (float *)scratch + TASK_SQUARES + TASK_SUMS; }
 
 size_t conv_winograd_weight_shared_bytes(const amp_conv *c) {
     const plan p = plan_of(c);
@@ -95,22 +103,22 @@ static void add_marks(marks *m, const marks *more) {
         for (int i = 0; i < AMP_PRODUCT_ROWS; i++) (*m)[tap][i] |= (*more)[tap][i];
 }
 
-/* Which channels of x (all bits or none), and columns of dy, have a number that is not 0 in the squares so far. */
+/* Of 32 channels of an image: all bits where one has a number that is not 0 in the squares so far, else none. */
 typedef struct seen {
-    uint32_t x[AMP_PRODUCT_ROWS], dy[AMP_PRODUCT_COLS];
+    uint32_t channel[CONV_BLOCK];
 } seen;
 
-static void see(uint32_t *any, const float *const *pixels, int count) {
+static void see(seen *any, const float *const *pixels, int count) {
     for (int at = 0; at < count; at++)
-        for (int i = 0; i < CONV_BLOCK; i++) any[i] |= pixels[at][i] != 0 ? ~0u : 0;
+        for (int i = 0; i < CONV_BLOCK; i++) any->channel[i] |= pixels[at][i] != 0 ? ~0u : 0;
 }
 
 /* Whether no further square can mark anything. */
-static bool is_complete(const marks *m, const seen *any) {
+static bool is_complete(const marks *m, const seen *x, const seen *dy) {
     uint32_t missing = 0, columns = 0;
-    for (int i = 0; i < AMP_PRODUCT_COLS; i++) columns |= any->dy[i] & 1u << i;
+    for (int i = 0; i < AMP_PRODUCT_COLS; i++) columns |= dy->channel[i] & 1u << i;
     for (int tap = 0; tap < WINOGRAD_TAPS; tap++)
-        for (int i = 0; i < AMP_PRODUCT_ROWS; i++) missing |= any->x[i] & columns & ~(*m)[tap][i];
+        for (int i = 0; i < AMP_PRODUCT_ROWS; i++) missing |= x->channel[i] & columns & ~(*m)[tap][i];
     return !missing;
 }
 
@@ -130,65 +138,94 @@ static void clear_unmarked(float *const *taps, const marks *m) {
 /* ---- first phase ------------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    int64_t split, block, first_panel, last_panel; /* last: one past */
+    int64_t split, first_block, last_block, first_panel, last_panel; /* last: one past */
     float *x, *dy, *sums;
-    conv_square squares[WINOGRAD_TILES];
+    conv_square squares[TOGETHER];
     int64_t count; /* of squares */
     bool accumulate;
-    seen any[WINOGRAD_PANELS];
-    bool marked[WINOGRAD_PANELS]; /* all elements */
+    seen any_x[MOST_BLOCKS], any_dy[MOST_PANELS];
+    bool marked[MOST_BLOCKS][MOST_PANELS]; /* all elements */
 } task;
 
-static float *sums_of(const amp_conv *c, const plan *p, const task *t, int64_t panel) {
-    if (p->splits > 1) return partial_of(c, p, t->split, t->block, panel);
-    return t->sums + (panel - t->first_panel) * (SUMS + MARKS);
+static float *sums_of(const amp_conv *c, const plan *p, const task *t, int64_t block, int64_t panel) {
+    if (p->splits > 1) return partial_of(c, p, t->split, block, panel);
+    return t->sums + ((block - t->first_block) * MOST_PANELS + panel - t->first_panel) * (SUMS + MARKS);
 }
 
-/* Most data mark everything within a few squares.  Channels that are 0 throughout never do, and are left out. */
-static void mark_squares(const amp_conv *c, const plan *p, task *t, int64_t panel) {
-    seen *any = &t->any[panel - t->first_panel];
-    marks *m = marks_of(sums_of(c, p, t, panel));
+static bool all_are_marked(const task *t) {
+    for (int64_t i = 0; i < t->last_block - t->first_block; i++)
+        for (int64_t j = 0; j < t->last_panel - t->first_panel; j++)
+            if (!t->marked[i][j]) return false;
+    return true;
+}
+
+/* Channels that have been 0 so far are left out: most data mark all else within a few squares. */
+static void mark_pair(const amp_conv *c, const plan *p, task *t, int64_t block, int64_t panel) {
+    const seen *any_x = &t->any_x[block - t->first_block], *any_dy = &t->any_dy[panel - t->first_panel];
+    marks *m = marks_of(sums_of(c, p, t, block, panel));
     const float *x[WINOGRAD_NUMBERS], *dy[4];
-    if (t->marked[panel - t->first_panel]) return;
-    for (int64_t s = 0; s < t->count; s++) {
-        conv_square_pixels(&p->x, &t->squares[s], t->block, x);
-        conv_square_pixels(&p->dy, &t->squares[s], panel, dy);
-        see(any->x, x, WINOGRAD_NUMBERS);
-        see(any->dy, dy, 4);
-    }
-    for (int64_t s = 0; s < t->count && !is_complete(m, any); s++) {
-        conv_square_pixels(&p->x, &t->squares[s], t->block, x);
+    for (int64_t s = 0; s < t->count && !is_complete(m, any_x, any_dy); s++) {
+        conv_square_pixels(&p->x, &t->squares[s], block, x);
         conv_square_pixels(&p->dy, &t->squares[s], panel, dy);
         mark(m, x, dy);
     }
-    t->marked[panel - t->first_panel] = are_all_marked(m);
+    t->marked[block - t->first_block][panel - t->first_panel] = are_all_marked(m);
+}
+
+static void mark_squares(const amp_conv *c, const plan *p, task *t) {
+    const float *pixels[WINOGRAD_NUMBERS];
+    if (all_are_marked(t)) return;
+    for (int64_t s = 0; s < t->count; s++) {
+        for (int64_t block = t->first_block; block < t->last_block; block++) {
+            conv_square_pixels(&p->x, &t->squares[s], block, pixels);
+            see(&t->any_x[block - t->first_block], pixels, WINOGRAD_NUMBERS);
+        }
+        for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
+            conv_square_pixels(&p->dy, &t->squares[s], panel, pixels);
+            see(&t->any_dy[panel - t->first_panel], pixels, 4);
+        }
+    }
+    for (int64_t block = t->first_block; block < t->last_block; block++)
+        for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) mark_pair(c, p, t, block, panel);
+}
+
+static float *x_of(const task *t, int64_t block) { return t->x + (block - t->first_block) * SQUARES; }
+static float *dy_of(const task *t, int64_t panel) { return t->dy + (panel - t->first_panel) * SQUARES; }
+
+static void transform_squares(const amp_conv *c, const plan *p, const task *t) {
+    const float *pixels[WINOGRAD_NUMBERS];
+    for (int64_t s = 0; s < t->count; s++) {
+        for (int64_t block = t->first_block; block < t->last_block; block++) {
+            conv_square_pixels(&p->x, &t->squares[s], block, pixels);
+            c->kernels->winograd->image(pixels, x_of(t, block) + s * CONV_BLOCK, STEP);
+        }
+        for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
+            conv_square_pixels(&p->dy, &t->squares[s], panel, pixels);
+            c->kernels->winograd->gradient(pixels, dy_of(t, panel) + s * CONV_BLOCK, STEP);
+        }
+    }
+}
+
+static void add_products(const amp_conv *c, const plan *p, const task *t, int64_t block, int64_t panel) {
+    for (int64_t i = 0; i < WINOGRAD_NUMBERS; i++) {
+        const amp_product_tile product = {
+            .a = x_of(t, block) + i * STEP,
+            .b = dy_of(t, panel) + i * STEP,
+            .c = sums_of(c, p, t, block, panel) + i * TILE,
+            .form = AMP_PRODUCT_TRANSPOSED,
+            .accumulate = t->accumulate,
+            .k = t->count,
+            .rows = AMP_PRODUCT_ROWS,
+        };
+        c->kernels->tile(&product);
+    }
 }
 
 static void add_squares(const amp_conv *c, const plan *p, task *t) {
-    const float *pixels[WINOGRAD_NUMBERS];
-    for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) mark_squares(c, p, t, panel);
-    for (int64_t s = 0; s < t->count; s++) {
-        conv_square_pixels(&p->x, &t->squares[s], t->block, pixels);
-        c->kernels->winograd->image(pixels, t->x + s * CONV_BLOCK, STEP);
-        for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
-            conv_square_pixels(&p->dy, &t->squares[s], panel, pixels);
-            float *out = t->dy + (panel - t->first_panel) * SQUARES + s * CONV_BLOCK;
-            c->kernels->winograd->gradient(pixels, out, STEP);
-        }
-    }
-    for (int64_t panel = t->first_panel; panel < t->last_panel; panel++)
-        for (int64_t i = 0; i < WINOGRAD_NUMBERS; i++) {
-            const amp_product_tile product = {
-                .a = t->x + i * STEP,
-                .b = t->dy + (panel - t->first_panel) * SQUARES + i * STEP,
-                .c = sums_of(c, p, t, panel) + i * TILE,
-                .form = AMP_PRODUCT_TRANSPOSED,
-                .accumulate = t->accumulate,
-                .k = t->count,
-                .rows = AMP_PRODUCT_ROWS,
-            };
-            c->kernels->tile(&product);
-        }
+    mark_squares(c, p, t);
+    transform_squares(c, p, t);
+    for (int64_t block = t->first_block; block < t->last_block; block++)
+        for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) add_products(c, p, t, block, panel);
     t->accumulate = true;
     t->count = 0;
 }
@@ -206,28 +243,36 @@ static void finish(const amp_conv *c, float *sums, int64_t block, int64_t panel,
 
 int64_t conv_winograd_weight_tasks(const amp_conv *c) {
     const plan p = plan_of(c);
-    return p.splits * p.blocks * p.panel_groups;
+    return p.splits * p.block_groups * p.panel_groups;
+}
+
+static task task_of(const amp_conv *c, const plan *p, int64_t index, char *scratch) {
+    task t = {.split = index / (p->block_groups * p->panel_groups),
+              .first_block = index % p->block_groups * p->task_blocks,
+              .first_panel = index / p->block_groups % p->panel_groups * p->task_panels,
+              .x = (float *)scratch,
+              .dy = (float *)scratch + MOST_BLOCKS * SQUARES,
+              .sums = (float *)scratch + TASK_SQUARES};
+    t.last_block = conv_min(t.first_block + p->task_blocks, p->blocks);
+    t.last_panel = conv_min(t.first_panel + p->task_panels, p->panels);
+    for (int64_t block = t.first_block; block < t.last_block; block++)
+        for (int64_t panel = t.first_panel; panel < t.last_panel; panel++)
+            memset(marks_of(sums_of(c, p, &t, block, panel)), 0, sizeof(marks));
+    return t;
 }
 
 void conv_winograd_weight_task(const amp_conv *c, int64_t index, char *scratch) {
     const plan p = plan_of(c);
-    task t = {.split = index / (p.blocks * p.panel_groups),
-              .block = index % p.blocks,
-              .first_panel = index / p.blocks % p.panel_groups * p.task_panels,
-              .x = (float *)scratch};
-    t.dy = t.x + SQUARES;
-    t.sums = t.dy + WINOGRAD_PANELS * SQUARES;
-    t.last_panel = conv_min(t.first_panel + p.task_panels, p.panels);
-    for (int64_t panel = t.first_panel; panel < t.last_panel; panel++)
-        memset(marks_of(sums_of(c, &p, &t, panel)), 0, sizeof(marks));
+    task t = task_of(c, &p, index, scratch);
     for (int64_t sample = t.split * c->n / p.splits; sample < (t.split + 1) * c->n / p.splits; sample++)
         for (int64_t square = 0; square < p.lines * p.columns; square++) {
             t.squares[t.count++] = (conv_square){sample, square / p.columns, square % p.columns};
-            if (t.count == WINOGRAD_TILES) add_squares(c, &p, &t);
+            if (t.count == TOGETHER) add_squares(c, &p, &t);
         }
     if (t.count) add_squares(c, &p, &t);
-    for (int64_t panel = t.first_panel; p.splits == 1 && panel < t.last_panel; panel++)
-        finish(c, sums_of(c, &p, &t, panel), t.block, panel, taps_in(scratch));
+    for (int64_t block = t.first_block; p.splits == 1 && block < t.last_block; block++)
+        for (int64_t panel = t.first_panel; panel < t.last_panel; panel++)
+            finish(c, sums_of(c, &p, &t, block, panel), block, panel, taps_in(scratch));
 }
 
 /* ---- second phase ------------------------------------------------------------------------------------------------ */

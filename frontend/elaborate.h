@@ -255,6 +255,9 @@ const char *elab_unique_value_name(Elab *e, const char *name);
 
 /* The values of |items|, numbers as constants, and integers converted as |takes| requires (see GraphOp); false after an
  * error. */
+/* Whether a number is one of a type: any of floats, whole ones in the range of integers. */
+bool elab_type_holds(Dtype t, double number);
+
 bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count,
                         Val *in);
 /* The first |results| of the op's results. */

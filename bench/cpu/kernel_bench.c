@@ -1,10 +1,11 @@
 /* kernel_bench.c: see kernel_bench.h. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "bench/cpu/kernel_bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #if defined(__x86_64__)
@@ -98,13 +99,17 @@ double bench_gflops(const BenchRun *run) {
 
 int64_t bench_round_up(int64_t x) { return (x + 31) / 32 * 32; }
 
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
+
+/* Huge pages, as an arena of the runtime has. */
 void *bench_zeros(int64_t bytes) {
-    size_t size = ((size_t)bytes + 4095) / 4096 * 4096;
-    void *memory = aligned_alloc(4096, size);
+    const size_t align = bytes < HUGE_PAGE ? PAGE : HUGE_PAGE, size = ((size_t)bytes + align - 1) / align * align;
+    void *memory = aligned_alloc(align, size);
     if (!memory) {
         fprintf(stderr, "%s: out of memory\n", program_name);
         exit(1);
     }
+    if (align == HUGE_PAGE) (void)madvise(memory, size, MADV_HUGEPAGE);
     return memset(memory, 0, size);
 }
 

@@ -99,8 +99,7 @@ bool conv_is_winograd(const amp_conv *c) {
     if (w->stride[0] != 1 || w->stride[1] != 1 || w->dilation[0] != 1 || w->dilation[1] != 1) return false;
     if (w->c < LEAST_CHANNELS || w->oc < LEAST_CHANNELS) return false;
     if ((int64_t)w->oh * w->ow < (forward ? LEAST_PIXELS : LEAST_PIXELS_BACK)) return false;
-    if (w->kind == AMP_WINDOW_CONV_WEIGHT) return w->c % CONV_BLOCK == 0;
-    return width <= WIDEST_UNEVEN || whole_pairs(width) > 0;
+    return w->kind == AMP_WINDOW_CONV_WEIGHT || width <= WIDEST_UNEVEN || whole_pairs(width) > 0;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */

@@ -26,13 +26,18 @@ typedef struct plan {
     int64_t blocks, panels; /* of x, of dy */
     int64_t task_blocks, task_panels, block_groups, panel_groups;
     int64_t splits;
+    int64_t channels;       /* of x: rows of a tap */
+    bool aligned;           /* each block of a tap is a tile of C */
+    bool single;            /* the first phase is all */
     int64_t lines, columns; /* squares of a sample */
     conv_squares x, dy;
 } plan;
 
 static plan plan_of(const amp_conv *c) {
     const amp_model_window *w = &c->window;
-    plan p = {.blocks = w->c / CONV_BLOCK,
+    plan p = {.blocks = conv_blocks(w->c),
+              .channels = w->c,
+              .aligned = w->c % CONV_BLOCK == 0,
               .panels = conv_blocks(w->oc),
               .lines = (w->oh + 1) / 2,
               .columns = (w->ow + 1) / 2};
@@ -43,6 +48,7 @@ static plan plan_of(const amp_conv *c) {
     p.block_groups = (p.blocks + p.task_blocks - 1) / p.task_blocks;
     p.panel_groups = (p.panels + p.task_panels - 1) / p.task_panels;
     p.splits = conv_min(c->n, (ENOUGH_TASKS - 1) / (p.block_groups * p.panel_groups) + 1);
+    p.single = p.splits == 1 && p.aligned;
     return p;
 }
 
@@ -57,17 +63,24 @@ enum {
     TASK_SUMS = (SUMS + MARKS) * MOST_BLOCKS * MOST_PANELS
 };
 
-/* Squares of x by block, squares of dy by panel, sums by block and panel, where there is one split; taps. */
-size_t conv_winograd_weight_thread_bytes(const amp_conv *c) {
-    (void)c;
-    return (TASK_SQUARES + TASK_SUMS + WINOGRAD_TAPS * TILE) * sizeof(float);
+static int64_t row_tiles(const plan *p) { return conv_blocks(WINOGRAD_TAPS * p->channels); }
+
+/* Of a task: squares of x by block, squares of dy by panel, sums by block and panel, where there is one split.  In their
+ * place, where tiles of C are of two taps: a panel of C.  Then taps. */
+static int64_t taps_at(const amp_conv *c) {
+    const plan p = plan_of(c);
+    return conv_max(TASK_SQUARES + TASK_SUMS, p.aligned ? 0 : row_tiles(&p) * TILE);
 }
 
-static float *taps_in(char *scratch) { return (float *)scratch + TASK_SQUARES + TASK_SUMS; }
+size_t conv_winograd_weight_thread_bytes(const amp_conv *c) {
+    return (size_t)(taps_at(c) + WINOGRAD_TAPS * TILE) * sizeof(float);
+}
+
+static float *taps_in(const amp_conv *c, char *scratch) { return (float *)scratch + taps_at(c); }
 
 size_t conv_winograd_weight_shared_bytes(const amp_conv *c) {
     const plan p = plan_of(c);
-    return p.splits == 1 ? 0 : (size_t)(p.splits * p.blocks * p.panels) * (SUMS + MARKS) * sizeof(float);
+    return p.single ? 0 : (size_t)(p.splits * p.blocks * p.panels) * (SUMS + MARKS) * sizeof(float);
 }
 
 static float *partial_of(const amp_conv *c, const plan *p, int64_t split, int64_t block, int64_t panel) {
@@ -148,7 +161,7 @@ typedef struct task {
 } task;
 
 static float *sums_of(const amp_conv *c, const plan *p, const task *t, int64_t block, int64_t panel) {
-    if (p->splits > 1) return partial_of(c, p, t->split, block, panel);
+    if (!p->single) return partial_of(c, p, t->split, block, panel);
     return t->sums + ((block - t->first_block) * MOST_PANELS + panel - t->first_panel) * (SUMS + MARKS);
 }
 
@@ -230,14 +243,20 @@ static void add_squares(const amp_conv *c, const plan *p, task *t) {
     t->count = 0;
 }
 
-/* Makes taps of sums and hands them on. */
-static void finish(const amp_conv *c, float *sums, int64_t block, int64_t panel, float *memory) {
+/* [tap][32 channels][32]. */
+static void make_taps(const amp_conv *c, float *sums, float *memory) {
     float *taps[WINOGRAD_TAPS];
     for (int i = 0; i < WINOGRAD_TAPS; i++) taps[i] = memory + i * TILE;
     c->kernels->winograd->taps(sums, AMP_PRODUCT_ROWS, TILE, taps);
     if (!are_all_marked(marks_of(sums))) clear_unmarked(taps, marks_of(sums));
+}
+
+/* A block of each tap, which is a tile. */
+static void hand_on_block(const amp_conv *c, float *sums, int64_t block, int64_t panel, char *scratch) {
+    float *taps = taps_in(c, scratch);
+    make_taps(c, sums, taps);
     for (int i = 0; i < WINOGRAD_TAPS; i++)
-        c->epilogue(c->ctx, taps[i], i * (int64_t)c->window.c + block * CONV_BLOCK, AMP_PRODUCT_ROWS,
+        c->epilogue(c->ctx, taps + i * TILE, i * (int64_t)c->window.c + block * CONV_BLOCK, AMP_PRODUCT_ROWS,
                     panel * AMP_PRODUCT_COLS);
 }
 
@@ -270,26 +289,49 @@ void conv_winograd_weight_task(const amp_conv *c, int64_t index, char *scratch) 
             if (t.count == TOGETHER) add_squares(c, &p, &t);
         }
     if (t.count) add_squares(c, &p, &t);
-    for (int64_t block = t.first_block; p.splits == 1 && block < t.last_block; block++)
+    for (int64_t block = t.first_block; p.single && block < t.last_block; block++)
         for (int64_t panel = t.first_panel; panel < t.last_panel; panel++)
-            finish(c, sums_of(c, &p, &t, block, panel), block, panel, taps_in(scratch));
+            hand_on_block(c, sums_of(c, &p, &t, block, panel), block, panel, scratch);
 }
 
 /* ---- second phase ------------------------------------------------------------------------------------------------ */
 
 int64_t conv_winograd_weight_sum_tasks(const amp_conv *c) {
     const plan p = plan_of(c);
-    return p.splits == 1 ? 0 : p.blocks * p.panels;
+    return p.single ? 0 : p.aligned ? p.blocks * p.panels : p.panels;
+}
+
+static float *add_splits(const amp_conv *c, const plan *p, int64_t block, int64_t panel) {
+    float *sums = partial_of(c, p, 0, block, panel);
+    for (int64_t split = 1; split < p->splits; split++) {
+        float *more = partial_of(c, p, split, block, panel);
+        conv_add_sums(sums, more, SUMS);
+        add_marks(marks_of(sums), marks_of(more));
+    }
+    return sums;
+}
+
+/* Rows of all taps, and then their tiles. */
+static void hand_on_panel(const amp_conv *c, const plan *p, int64_t panel, char *scratch) {
+    float *rows = (float *)scratch, *taps = taps_in(c, scratch);
+    for (int64_t block = 0; block < p->blocks; block++) {
+        const int64_t first = block * CONV_BLOCK, count = conv_min(CONV_BLOCK, p->channels - first);
+        make_taps(c, add_splits(c, p, block, panel), taps);
+        for (int64_t i = 0; i < WINOGRAD_TAPS; i++)
+            memcpy(rows + (i * p->channels + first) * AMP_PRODUCT_COLS, taps + i * TILE,
+                   (size_t)(count * AMP_PRODUCT_COLS) * sizeof *rows);
+    }
+    for (int64_t tile = 0; tile < row_tiles(p); tile++) {
+        const int64_t row = tile * AMP_PRODUCT_ROWS, left = WINOGRAD_TAPS * p->channels - row;
+        c->epilogue(c->ctx, rows + row * AMP_PRODUCT_COLS, row, conv_min(AMP_PRODUCT_ROWS, left),
+                    panel * AMP_PRODUCT_COLS);
+    }
 }
 
 void conv_winograd_weight_sum_task(const amp_conv *c, int64_t index, char *scratch) {
     const plan p = plan_of(c);
-    const int64_t block = index / p.panels, panel = index % p.panels;
-    float *sums = partial_of(c, &p, 0, block, panel);
-    for (int64_t split = 1; split < p.splits; split++) {
-        float *more = partial_of(c, &p, split, block, panel);
-        conv_add_sums(sums, more, SUMS);
-        add_marks(marks_of(sums), marks_of(more));
-    }
-    finish(c, sums, block, panel, taps_in(scratch));
+    if (!p.aligned) hand_on_panel(c, &p, index, scratch);
+    else
+        hand_on_block(c, add_splits(c, &p, index / p.panels, index % p.panels), index / p.panels, index % p.panels,
+                      scratch);
 }

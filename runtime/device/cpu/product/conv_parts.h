@@ -73,7 +73,7 @@ typedef struct conv_tile {
     float *sums;
     int64_t cols;
     bool accumulate; /* as in amp_gather_tile */
-    bool depthwise;  /* which kernel */
+    int64_t group;   /* 0: gather; else depthwise, as in amp_gather_tile */
 } conv_tile;
 void conv_table_run(const conv_table *table, const amp_conv *conv, const conv_rows *rows, const conv_tile *tile);
 
@@ -86,13 +86,13 @@ void conv_group_task(const amp_conv *conv, int64_t task, char *scratch);
  * group][32]. */
 const float *conv_group_weight(const amp_conv *conv, int64_t panel, int64_t first, int64_t last, char *scratch);
 
-/* ---- conv_depthwise.c: groups of one channel ---- */
+/* ---- conv_depthwise.c: narrow groups ---- */
 
-/* Rows row0 .. row0 + count (<= 32) of CONV or CONV_DATA, and 32 columns; weights: f32 [tap][32].  |memory|: a table of
- * as many runs as there are taps. */
+/* Rows row0 .. row0 + count (<= 32) of CONV or CONV_DATA, and 32 columns; weights: f32 [tap][channel of the group][32].
+ * |memory|: a table of as many runs as there are taps. */
 void conv_depthwise_tile(const amp_conv *conv, int64_t panel, int64_t row0, int64_t count, const void *weights,
                          float *sums, void *memory);
-/* Adds what pixels first .. last of y give to sums [tap][32] of CONV_WEIGHT. */
+/* Adds what pixels first .. last of y give to sums [tap][channel of the group][32] of CONV_WEIGHT. */
 void conv_depthwise_weight(const amp_conv *conv, int64_t panel, int64_t first, int64_t last, float *sums, void *memory);
 
 /* ---- conv_weight.c ---- */

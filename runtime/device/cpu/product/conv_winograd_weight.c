@@ -65,8 +65,8 @@ enum {
 
 static int64_t row_tiles(const plan *p) { return conv_blocks(WINOGRAD_TAPS * p->channels); }
 
-/* Of a task: squares of x by block, squares of dy by panel, sums by block and panel, where there is one split.  In their
- * place, where tiles of C are of two taps: a panel of C.  Then taps. */
+/* Of a task: squares of x by block, squares of dy by panel, sums by block and panel, where there is one split.  In
+ * their place, where tiles of C are of two taps: a panel of C.  Then taps. */
 static int64_t taps_at(const amp_conv *c) {
     const plan p = plan_of(c);
     return conv_max(TASK_SQUARES + TASK_SUMS, p.aligned ? 0 : row_tiles(&p) * TILE);

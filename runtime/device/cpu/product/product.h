@@ -76,6 +76,7 @@ typedef struct amp_gather_tile {
     const int32_t *c_row;
     int64_t cols;   /* as in amp_product_tile */
     int accumulate; /* likewise */
+    int64_t group;  /* depthwise: channels of x, and of y, of a group: 1, 2, 4, 8 or 16; 0: 1 */
 } amp_gather_tile;
 
 /* The transforms of conv_winograd.c, of f32.  A tile is 4 x 4 rows of 32 channels; number i of a transformed tile is
@@ -99,12 +100,13 @@ typedef struct amp_product_kernels {
     amp_dtype operand; /* AMP_DT_F32 or AMP_DT_BF16 */
     void (*tile)(const amp_product_tile *tile);
     void (*gather)(const amp_gather_tile *tile); /* the runs in their order; the same numerics */
-    /* Depthwise windows: a run is one row of |b|, f32 [first_k][32], and |length| is not read; row r of A, 32 elements,
-     * is multiplied element by element and added to its row of C, run by run:  c = fma(a, b, c).  step != 0: |a| has
-     * the first row of each run, the others follow |step| bytes apart, and those of C follow each other. */
+    /* Windows of narrow groups: a run is |group| rows of |b|, f32 [first_k + member][32], and |length| is not read; of
+     * row r of A, 32 elements, each column's group is multiplied by them and added to its row of C, run by run and
+     * member by member:  c = fma(a, b, c).  step != 0: |a| has the first row of each run, the others follow |step|
+     * bytes apart, and those of C follow each other. */
     void (*depthwise)(const amp_gather_tile *tile, int64_t step);
-    /* Their gradient: C[runs[i].first_k][32] = fma(a, b, c) over the rows of run i in their order; |b| has |rows| rows
-     * of 32 elements, b_step bytes apart; |step| as above.  c_row is not read. */
+    /* Their gradient: C[runs[i].first_k + member][32] = fma(a, b, c) over the rows of run i in their order; |b| has
+     * |rows| rows of 32 elements, b_step bytes apart; |step| as above.  c_row is not read. */
     void (*depthwise_weight)(const amp_gather_tile *tile, int64_t step, int64_t b_step);
     /* |count| rows of 32 elements as steps of k, [units][32]: f32 as they are; bf16 as pairs of neighbours, the first
      * in the low half, zeros where the last one has none. */

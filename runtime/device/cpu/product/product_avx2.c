@@ -8,11 +8,14 @@
 #define LANES 8
 
 typedef __m256 vec;
+typedef __m256i vec_lanes;
 
 static inline vec vec_zero(void) { return _mm256_setzero_ps(); }
 static inline vec vec_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void vec_store(float *p, vec v) { _mm256_storeu_ps(p, v); }
 static inline vec vec_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vec vec_of_bits(uint32_t x) { return _mm256_castsi256_ps(_mm256_set1_epi32((int)x)); }
+static inline vec vec_pick(vec v, vec_lanes from) { return _mm256_permutevar8x32_ps(v, from); }
 static inline vec vec_widen(const uint16_t *p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
 }

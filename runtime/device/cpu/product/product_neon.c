@@ -8,11 +8,14 @@
 #define LANES 4
 
 typedef float32x4_t vec;
+typedef int32x4_t vec_lanes;
 
 static inline vec vec_zero(void) { return vdupq_n_f32(0); }
 static inline vec vec_load(const float *p) { return vld1q_f32(p); }
 static inline void vec_store(float *p, vec v) { vst1q_f32(p, v); }
 static inline vec vec_fma(vec a, vec b, vec c) { return vfmaq_f32(c, a, b); }
+static inline vec vec_of_bits(uint32_t x) { return vreinterpretq_f32_u32(vdupq_n_u32(x)); }
+static inline vec vec_pick(vec v, vec_lanes from) { return (vec){v[from[0]], v[from[1]], v[from[2]], v[from[3]]}; }
 static inline vec vec_widen(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
 
 /* ---- f32: 8 x 2 sums, 2 of B, 1 of A ---- */

@@ -12,6 +12,7 @@
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t bits __attribute__((vector_size(4 * LANES)));
+typedef int32_t vec_lanes __attribute__((vector_size(4 * LANES)));
 
 static inline vec vec_zero(void) { return (vec){0}; }
 
@@ -25,13 +26,14 @@ static inline void vec_store(float *p, vec v) { memcpy(p, &v, sizeof v); }
 
 static inline vec vec_fma(vec a, vec b, vec c) { return c + a * b; }
 static inline vec vec_widen(const uint16_t *p) { return (vec)((bits){p[0], p[1], p[2], p[3]} << 16); }
-static inline vec broadcast_bits(uint32_t x) { return (vec)((bits){0} + x); }
+static inline vec vec_of_bits(uint32_t x) { return (vec)((bits){0} + x); }
+static inline vec vec_pick(vec v, vec_lanes from) { return (vec){v[from[0]], v[from[1]], v[from[2]], v[from[3]]}; }
 
 /* ---- f32 ---- */
 
 typedef vec f32_a_unit, f32_b_units;
 
-static inline vec f32_load_a(const unit *p) { return broadcast_bits(*p); }
+static inline vec f32_load_a(const unit *p) { return vec_of_bits(*p); }
 static inline vec f32_load_b(const unit *p) { return vec_load((const float *)p); }
 static inline vec f32_step(vec c, vec a, vec b) { return c + a * b; }
 
@@ -49,7 +51,7 @@ typedef struct bf16_pair {
 typedef bf16_pair bf16_a_unit, bf16_b_units;
 
 static inline bf16_pair bf16_load_a(const unit *p) {
-    return (bf16_pair){broadcast_bits(*p << 16), broadcast_bits(*p & 0xffff0000u)};
+    return (bf16_pair){vec_of_bits(*p << 16), vec_of_bits(*p & 0xffff0000u)};
 }
 
 static inline bf16_pair bf16_load_b(const unit *p) {

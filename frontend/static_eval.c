@@ -236,8 +236,8 @@ typedef struct Builtin {
 } Builtin;
 
 static const Builtin builtins[] = {
-    {"dim", 2, true, builtin_dim},  {"rank", 1, true, builtin_rank}, {"given", 1, true, builtin_given},
-    {"min", 2, false, builtin_min}, {"max", 2, false, builtin_max},  {"sqrt", 1, false, builtin_sqrt},
+    {"dim", 2, true, builtin_dim},  {"rank", 1, true, builtin_rank},   {"given", 1, true, builtin_given},
+    {"min", 2, false, builtin_min}, {"max", 2, false, builtin_max},    {"sqrt", 1, false, builtin_sqrt},
     {"log", 1, false, builtin_log}, {"dtype", 1, true, builtin_dtype},
 };
 

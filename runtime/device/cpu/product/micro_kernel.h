@@ -17,6 +17,11 @@ enum { CACHE_LINE = 64, REGION_LINES = AMP_PRODUCT_PREFETCH_BYTES / CACHE_LINE }
 typedef uint32_t __attribute__((may_alias, aligned(4))) unit;
 typedef float __attribute__((may_alias, aligned(4))) f32_unit;
 
+/* The first lane of each lane's group, where groups have 2, 4 or 8 lanes. */
+static const int32_t first_of_2[16] = {0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14};
+static const int32_t first_of_4[16] = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
+static const int32_t first_of_8[16] = {0, 0, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8};
+
 static inline int64_t wanted_cols(int64_t cols) { return cols ? cols : AMP_PRODUCT_COLS; }
 
 /* The columns of a row of C that no strip computes. */

@@ -38,7 +38,7 @@ static parts parts_of(const amp_attention *a) {
     s.sum = attention_part(&s.end, group * TILE * 4);
     s.k = attention_part(&s.end, tiles_of(a->width) * attention_panel(a, KEYS));
     s.v = attention_part(&s.end, tiles_of(a->v_width) * attention_panel(a, KEYS));
-    s.scores = attention_part(&s.end, KEYS * TILE * 4);
+    s.scores = attention_part(&s.end, KEYS * TILE * 4 + SPARE);
     s.weights = attention_part(&s.end, attention_per_unit(a) == 1 ? 0 : KEYS / 2 * TILE * UNIT);
     s.mask = attention_part(&s.end, a->mask.data ? KEYS * TILE * UNIT : 0);
     return s;
@@ -92,7 +92,7 @@ static void run_tile(const task_state *s, int64_t query, int64_t key, int64_t ke
             .rows = least(TILE, keys - i),
             .panels = 1,
         };
-        attention_multiply(a, &scores);
+        attention_multiply_scores(a, &scores, a->causal && key + i == query);
     }
     t.step = AMP_ATTENTION_SCORES;
     t.key = key;
@@ -110,11 +110,10 @@ static void run_tile(const task_state *s, int64_t query, int64_t key, int64_t ke
         .accumulate = key > 0,
         .b_panel = attention_panel(a, KEYS),
         .c_panel = TILE_FLOATS,
-        .units = attention_units(a, keys),
         .rows = t.queries,
         .panels = tiles_of(a->v_width),
     };
-    attention_multiply(a, &sum);
+    attention_multiply_queries(a, sum, keys, query - key);
 }
 
 static void finish_tile(const task_state *s, int64_t query) {

@@ -104,8 +104,8 @@ INLINE vf attention_largest(const amp_attention_tile *t, const AttentionOp *op, 
 }
 
 /* Weights of up to four rows from |i| on; their sum in order of keys. */
-INLINE vf attention_weigh(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t rows, int c, vf largest,
-                          vf sum) {
+INLINE vf attention_weigh(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t rows, int c,
+                          vf largest, vf sum) {
     vf w[4] = {{0}}, kept[4];
     const int64_t count = rows - i < 4 ? rows - i : 4;
     UNROLL

@@ -162,12 +162,14 @@ static void load_tile(const walk *w, const group *g, int64_t tile) {
 
 static void load_queries(const walk *w, const group *g) {
     const amp_attention *a = w->a;
+    const char *q_rows = attention_rows_of(a, &a->q, g->head, 1) + g->query * a->q.pitch,
+               *dy_rows = attention_rows_of(a, &a->dy, g->head, 1) + g->query * a->dy.pitch;
+    attention_prefetch(q_rows, a->q.pitch, g->queries, a->width * attention_element(a));
+    attention_prefetch(dy_rows, a->dy.pitch, g->queries, a->v_width * attention_element(a));
     for (int64_t tile = 0; tile * TILE < g->queries; tile++) load_tile(w, g, tile);
     if (!w->makes_k) return;
-    const attention_pack q = {attention_rows_of(a, &a->q, g->head, 1) + g->query * a->q.pitch, a->q.pitch, g->queries,
-                              a->width, QUERIES},
-                         dy = {attention_rows_of(a, &a->dy, g->head, 1) + g->query * a->dy.pitch, a->dy.pitch,
-                               g->queries, a->v_width, QUERIES};
+    const attention_pack q = {q_rows, a->q.pitch, g->queries, a->width, QUERIES},
+                         dy = {dy_rows, a->dy.pitch, g->queries, a->v_width, QUERIES};
     attention_pack_steps(a, &q, w->scratch + w->at.q_steps);
     attention_pack_steps(a, &dy, w->scratch + w->at.dy_steps);
 }
@@ -255,8 +257,7 @@ static void add_to_keys(const walk *w, const group *g, const span *s, size_t sco
             .rows = least(TILE, s->keys - i),
             .panels = tiles_of(width),
         };
-        attention_multiply_keys(a, x, g->queries - tile * TILE,
-                                a->causal && g->query + tile * TILE == s->key + i);
+        attention_multiply_keys(a, x, g->queries - tile * TILE, a->causal && g->query + tile * TILE == s->key + i);
     }
 }
 
@@ -328,6 +329,8 @@ static void run_block(const walk *w, int64_t block) {
     const int64_t end = least(w->end_key, block + block_of(a));
     const attention_pack k = {w->k + block * a->k.pitch, a->k.pitch, end - block, a->width, block_of(a)},
                          v = {w->v + block * a->v.pitch, a->v.pitch, end - block, a->v_width, block_of(a)};
+    attention_prefetch(k.rows, k.pitch, k.count, k.width * attention_element(a));
+    attention_prefetch(v.rows, v.pitch, v.count, v.width * attention_element(a));
     attention_pack_rows(a, &k, w->scratch + w->at.k_rows);
     attention_pack_rows(a, &v, w->scratch + w->at.v_rows);
     if (w->makes_q && w->at.k_steps != w->at.k_rows) attention_pack_steps(a, &k, w->scratch + w->at.k_steps);

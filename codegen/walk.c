@@ -463,9 +463,15 @@ static void keep(Walk *w, Val v, int reader_level, int64_t *bytes) {
     *bytes += (w->cols.mul + 31) / 32 * 32 * 4;
 }
 
-static void find_kept(Walk *w) {
+static void keep_nothing(Walk *w) {
+    for (int i = 0; i < w->k->count; i++)
+        if (walk_op(w, i)->n_out) w->values[walk_op(w, i)->out[0].id].kept = false;
+}
+
+void walk_find_kept(Walk *w) {
     int64_t bytes = 0;
     if (!w->by_row || w->phases < 2) return;
+    keep_nothing(w);
     raise_levels(w);
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
@@ -474,9 +480,7 @@ static void find_kept(Walk *w) {
             if (walk_reads(w, o, n)) keep(w, o->in[n], level, &bytes);
     }
     for (int i = 0; i < w->sinks.len; i++) keep(w, w->sinks.data[i].value, w->sinks.data[i].level, &bytes);
-    if (bytes <= KEPT_BYTES) return;
-    for (int i = 0; i < w->k->count; i++)
-        if (walk_op(w, i)->n_out) w->values[walk_op(w, i)->out[0].id].kept = false;
+    if (bytes > KEPT_BYTES) keep_nothing(w);
 }
 
 int walk_number(const Walk *w, Val v) { return w->values[v.id].number; }
@@ -543,6 +547,6 @@ amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     AMP_TRY(find_sinks(w, err));
     place_sinks(w);
     find_needed(w);
-    find_kept(w);
+    walk_find_kept(w);
     return AMP_OK;
 }

@@ -253,6 +253,9 @@ const char *elab_op_path(Elab *e, const char *scope, const char *name);    /* th
 /* For a value of the frame: "h", "h.1".  The builder could do it too, but would count from 1 each time. */
 const char *elab_unique_value_name(Elab *e, const char *name);
 
+/* Whether a number is one of a type: any of floats, whole ones in the range of integers. */
+bool elab_type_holds(Dtype t, double number);
+
 /* The values of |items|, numbers as constants, and integers converted as |takes| requires (see GraphOp); false after an
  * error. */
 bool elab_take_operands(Elab *e, Opcode code, const char *takes, const Item *items, const Loc *locs, int count,

@@ -1,6 +1,8 @@
 /* emit.c: making ops: which types their operands have, what their results are, and the names and paths they get. */
 #include "frontend/elaborate.h"
 
+#include <math.h>
+
 /* ---- names and paths -------------------------------------------------------------------------------------- */
 
 const char *elab_join_path(Elab *e, const char *scope, const char *name) {
@@ -251,16 +253,33 @@ static Val cast_to_f32(const Operands *o, int i, Val v) {
 
 static bool is_integer(Dtype t) { return t == AMP_DT_I32 || t == AMP_DT_U8; }
 
+bool elab_type_holds(Dtype t, double number) {
+    if (is_float(t)) return true;
+    double least = t == AMP_DT_I32 ? INT32_MIN : 0.0;
+    double most = t == AMP_DT_I32 ? INT32_MAX : t == AMP_DT_U8 ? UINT8_MAX : 1.0; /* of bool */
+    return number >= least && number <= most && number == floor(number);
+}
+
+/* Operand |i|, a number, as a constant of |type|. */
+static bool convert_number(const Operands *o, int i, Dtype type) {
+    const Item *item = &o->items[i];
+    double number = item->kind == ITEM_INT ? (double)item->i.mul : item->f;
+    if (elab_type_holds(type, number)) {
+        o->in[i] = emit_const_of(o->e, o->locs[i], type, number);
+        return o->in[i].id != 0;
+    }
+    Diag *diag = elab_error(o->e, o->locs[i], "%s does not fit in %s, the type of what it meets",
+                            item_describe(o->e, item), amp_dtype_name(type));
+    diag_help(o->e->d, diag, "to_f32(...) converts a tensor to floats, which hold it");
+    return false;
+}
+
 /* Operand |i| in type |common|; a float of another width is kept where the op accepts both. */
 static bool convert(const Operands *o, int i, Dtype common) {
     const Item *item = &o->items[i];
     Dtype t = dtype_of(o, i);
-    if (t == AMP_DT_NONE) {
-        double number = item->kind == ITEM_INT ? (double)item->i.mul : item->f;
-        Dtype type = shares_type(o, i) && common == AMP_DT_I32 ? AMP_DT_I32 : AMP_DT_F32;
-        o->in[i] = emit_const_of(o->e, o->locs[i], type, number);
-        return o->in[i].id != 0;
-    }
+    if (t == AMP_DT_NONE)
+        return convert_number(o, i, shares_type(o, i) && common == AMP_DT_I32 ? AMP_DT_I32 : AMP_DT_F32);
     o->in[i] = item->tensor;
     if (!shares_type(o, i) || t == common)
         return t != AMP_DT_U8 || letter_of(o, i) != 'v' || refuse(o, i, "floats or i32");

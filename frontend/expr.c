@@ -29,6 +29,7 @@ static bool is_free_word(const Elab *e, const Expr *x) { return x->kind == EXPR_
 /* Compared with a symbol by `==` or `!=`, a free word is a symbol too: `if approximate == tanh`. */
 static Item operand_next_to(Elab *e, const Expr *x, const Item *other) {
     if (other->kind == ITEM_SYMBOL && is_free_word(e, x)) return (Item){.kind = ITEM_SYMBOL, .s = x->name->text};
+    if (other->kind == ITEM_ERROR && is_free_word(e, x)) return ERROR_ITEM; /* which may have been a symbol */
     return elab_eval(e, x);
 }
 

@@ -6,7 +6,7 @@
 
 enum { MAX_GRAPH_ARGS = 5 };
 
-typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1, ABOVE_0, AN_ORDER } ArgRange;
+typedef enum ArgRange { ANY_VALUE, AT_LEAST_0, AT_LEAST_1, BELOW_1, ABOVE_0, AN_ORDER, A_LABEL } ArgRange;
 
 typedef struct GraphArg { /* a static argument of a call; sets the attribute of that name, if the op has one */
     const char *name;
@@ -259,6 +259,17 @@ static bool prepare_reshape(GraphCall *c) {
     return false;
 }
 
+/* What is padded with is a number of the tensor's type. */
+static bool prepare_pad(GraphCall *c) {
+    if (!prepare_fixed_dim(c)) return false;
+    int value = arg_index(c, "value");
+    Dtype t = operand(c)->dtype;
+    if (c->items[value].kind == ITEM_NONE || elab_type_holds(t, c->items[value].f)) return true;
+    elab_error(c->e, c->locs[value], "pad: value must be a number that %s holds; this is %s", amp_dtype_name(t),
+               item_describe(c->e, &c->items[value]));
+    return false;
+}
+
 static bool prepare_full(GraphCall *c) {
     Shape shape;
     return stated_shape(c, &shape) && state_result(c, AMP_DT_F32, shape);
@@ -342,7 +353,7 @@ static const GraphOp graph_ops[] = {
      .prepare = prepare_slice, .along_batch = slice_batch},
     {"pad", OP_pad, .args = {NEEDS("dim", STATIC_INT), NEEDS_FROM("before", STATIC_INT, AT_LEAST_0),
                                            NEEDS_FROM("after", STATIC_INT, AT_LEAST_0), MAY("value", STATIC_FLOAT)},
-     .prepare = prepare_fixed_dim},
+     .prepare = prepare_pad},
     {"concat", OP_concat, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_fixed_dim,
      .along_batch = concat_batch},
     {"stack", OP_stack, .args = {NEEDS("dim", STATIC_INT)}, .prepare = prepare_stack},
@@ -381,7 +392,7 @@ static const GraphOp graph_ops[] = {
     {"log_softmax", OP_log_softmax, .args = {DIM_ARG}, .prepare = prepare_dim},
 
     {"nll_loss", OP_nll_loss, .takes = "flf",
-     .args = {MAY_FROM("label_smoothing", STATIC_FLOAT, BELOW_1), MAY("ignore", STATIC_INT)}},
+     .args = {MAY_FROM("label_smoothing", STATIC_FLOAT, BELOW_1), MAY_FROM("ignore", STATIC_INT, A_LABEL)}},
     {"smooth_l1_loss", OP_smooth_l1_loss, .args = {MAY_FROM("beta", STATIC_FLOAT, AT_LEAST_0)}},
     {"huber_loss", OP_huber_loss, .args = {MAY_FROM("delta", STATIC_FLOAT, ABOVE_0)}},
     {"kl_div", OP_kl_div, .args = {ONE_OF("reduction", "batchmean", "mean")}},
@@ -442,6 +453,7 @@ static const struct {
     [BELOW_1] = {0.0, 1.0, "at least 0.0 and less than 1.0"},
     [ABOVE_0] = {FLT_MIN, INFINITY, "above 0"}, /* as f32, which kernels compute in */
     [AN_ORDER] = {FLT_MIN, NAN, "at least 0", .or_zero = true},
+    [A_LABEL] = {INT32_MIN, INT32_MAX + 1.0, "a number that i32 holds"},
 };
 
 static bool in_range(ArgRange range, const Item *item) {
@@ -469,7 +481,9 @@ static bool check_word(Elab *e, Loc loc, const GraphArg *arg, const char *word) 
 static bool check_arg(Elab *e, Loc loc, const GraphArg *arg, const Item *item) {
     if (item->kind == ITEM_SYMBOL) return check_word(e, loc, arg, item->s);
     if (in_range(arg->range, item)) return true;
-    elab_error(e, loc, "%s must be %s; this is %s", arg->name, ranges[arg->range].text, item_describe(e, item));
+    bool infinite = item->kind == ITEM_FLOAT && item->f == INFINITY; /* which is not below what is too large */
+    elab_error(e, loc, "%s must be %s; this is %s", arg->name, infinite ? "finite" : ranges[arg->range].text,
+               item_describe(e, item));
     return false;
 }
 

@@ -189,6 +189,12 @@ static Item builtin_rank(Elab *e, const Expr *call, const Item *args) {
     return need_tensor(e, call, &args[0]) ? item_int(ir_shape(e->f, args[0].tensor)->rank) : ERROR_ITEM;
 }
 
+/* The name of a tensor's type, a symbol. */
+static Item builtin_dtype(Elab *e, const Expr *call, const Item *args) {
+    if (!need_tensor(e, call, &args[0])) return ERROR_ITEM;
+    return (Item){.kind = ITEM_SYMBOL, .s = amp_dtype_name(ir_dtype(e->f, args[0].tensor))};
+}
+
 static Item builtin_given(Elab *e, const Expr *call, const Item *args) {
     (void)e;
     (void)call;
@@ -230,9 +236,9 @@ typedef struct Builtin {
 } Builtin;
 
 static const Builtin builtins[] = {
-    {"dim", 2, true, builtin_dim},  {"rank", 1, true, builtin_rank}, {"given", 1, true, builtin_given},
-    {"min", 2, false, builtin_min}, {"max", 2, false, builtin_max},  {"sqrt", 1, false, builtin_sqrt},
-    {"log", 1, false, builtin_log},
+    {"dim", 2, true, builtin_dim},  {"rank", 1, true, builtin_rank},   {"given", 1, true, builtin_given},
+    {"min", 2, false, builtin_min}, {"max", 2, false, builtin_max},    {"sqrt", 1, false, builtin_sqrt},
+    {"log", 1, false, builtin_log}, {"dtype", 1, true, builtin_dtype},
 };
 
 static const Builtin *find_builtin(const char *name) {

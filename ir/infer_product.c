@@ -119,6 +119,11 @@ static int64_t pair_at(const Op *o, const char *name, int axis, int64_t otherwis
 
 static bool is_between(int64_t v, int64_t low) { return v >= low && v <= LARGEST; }
 
+static const char *check_step(const Inferring *c, const char *name, int64_t v, int64_t low) {
+    if (v > LARGEST) return infer_mismatch(c, "%s %lld is too large", name, (long long)v);
+    return v < low ? infer_mismatch(c, "%s must be at least %lld", name, (long long)low) : NULL;
+}
+
 static const char *check_pairs(const Inferring *c) {
     static const char *const names[] = {"kernel", "stride", "padding", "dilation"};
     for (int i = 0; i < 4; i++) {
@@ -136,10 +141,11 @@ static const char *window_dim(const Inferring *c, int axis, Dim size, int64_t ke
     WindowSteps w = {kernel, pair_at(c->o, "stride", axis, 1), pair_at(c->o, "padding", axis, 0),
                      pair_at(c->o, "dilation", axis, 1)};
     if (size.n) return infer_mismatch(c, "the %s of an image may not depend on N", side);
-    if (!is_between(w.kernel, 1)) return infer_mismatch(c, "kernel must be at least 1");
-    if (!is_between(w.stride, 1)) return infer_mismatch(c, "stride must be at least 1");
-    if (!is_between(w.dilation, 1)) return infer_mismatch(c, "dilation must be at least 1");
-    if (!is_between(w.padding, 0)) return infer_mismatch(c, "padding must be at least 0");
+    wrong = check_step(c, "kernel", w.kernel, 1);
+    if (!wrong) wrong = check_step(c, "stride", w.stride, 1);
+    if (!wrong) wrong = check_step(c, "dilation", w.dilation, 1);
+    if (!wrong) wrong = check_step(c, "padding", w.padding, 0);
+    if (wrong) return wrong;
     if (!is_between(size.mul, 1))
         return infer_mismatch(c, "an image of %s %lld is out of range", side, (long long)size.mul);
     int64_t count = count_windows(size.mul, w);
@@ -228,9 +234,10 @@ static const char *transposed_dim(const Inferring *c, int axis, Dim size, int64_
     int64_t stride = pair_at(c->o, "stride", axis, 1), padding = pair_at(c->o, "padding", axis, 0);
     int64_t dilation = pair_at(c->o, "dilation", axis, 1), more = pair_at(c->o, "output_padding", axis, 0);
     if (size.n) return infer_mismatch(c, "the %s of an image may not depend on N", side);
-    if (!is_between(stride, 1)) return infer_mismatch(c, "stride must be at least 1");
-    if (!is_between(dilation, 1)) return infer_mismatch(c, "dilation must be at least 1");
-    if (!is_between(padding, 0)) return infer_mismatch(c, "padding must be at least 0");
+    const char *wrong = check_step(c, "stride", stride, 1);
+    if (!wrong) wrong = check_step(c, "dilation", dilation, 1);
+    if (!wrong) wrong = check_step(c, "padding", padding, 0);
+    if (wrong) return wrong;
     if (!is_between(more, 0) || (more >= stride && more >= dilation))
         return infer_mismatch(c, "output_padding %lld must be at least 0 and less than stride %lld or dilation %lld",
                               (long long)more, (long long)stride, (long long)dilation);

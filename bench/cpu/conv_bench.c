@@ -72,9 +72,9 @@ typedef struct Run {
 
 static void run_tasks(void *ctx) {
     const Run *run = ctx;
-    const int64_t tasks = amp_conv_tasks(&run->conv), sums = amp_conv_sum_tasks(&run->conv);
+    const int64_t tasks = amp_conv_tasks(&run->conv), second = amp_conv_second_tasks(&run->conv);
     for (int64_t i = 0; i < tasks; i++) amp_conv_task(&run->conv, i, run->scratch);
-    for (int64_t i = 0; i < sums; i++) amp_conv_sum_task(&run->conv, i);
+    for (int64_t i = 0; i < second; i++) amp_conv_second_task(&run->conv, i, run->scratch);
 }
 
 static void bench_shape(const amp_product_kernels *kernels, const struct Shape *s, const struct Kind *kind,

@@ -1,10 +1,11 @@
 /* kernel_bench.c: see kernel_bench.h. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "bench/cpu/kernel_bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #if defined(__x86_64__)
@@ -67,8 +68,7 @@ static const struct Peak {
 #endif
     {NULL, AMP_DT_NONE, 0, NULL}};
 
-/* GFLOP/s of one thread in the instructions of |kernels|; 0 where no peak loop has been written. */
-static double peak_of(const amp_product_kernels *kernels) {
+double bench_peak(const amp_product_kernels *kernels) {
     const struct Peak *peak = peaks;
     while (peak->kernels && (strcmp(peak->kernels, kernels->name) || peak->operand != kernels->operand)) peak++;
     if (!peak->kernels) return 0;
@@ -99,13 +99,17 @@ double bench_gflops(const BenchRun *run) {
 
 int64_t bench_round_up(int64_t x) { return (x + 31) / 32 * 32; }
 
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20 };
+
+/* Huge pages, as an arena of the runtime has. */
 void *bench_zeros(int64_t bytes) {
-    size_t size = ((size_t)bytes + 4095) / 4096 * 4096;
-    void *memory = aligned_alloc(4096, size);
+    const size_t align = bytes < HUGE_PAGE ? PAGE : HUGE_PAGE, size = ((size_t)bytes + align - 1) / align * align;
+    void *memory = aligned_alloc(align, size);
     if (!memory) {
         fprintf(stderr, "%s: out of memory\n", program_name);
         exit(1);
     }
+    if (align == HUGE_PAGE) (void)madvise(memory, size, MADV_HUGEPAGE);
     return memset(memory, 0, size);
 }
 
@@ -133,7 +137,7 @@ int bench_operands(const char *program, const char *isa,
             fprintf(stderr, "%s: %s\n", program, err.message);
             return 1;
         }
-        const double peak = peak_of(kernels); /* again for each, for the clock moves */
+        const double peak = bench_peak(kernels); /* again for each, for the clock moves */
         printf("%s, %s kernels", amp_dtype_name(operands[i]), kernels->name);
         if (peak > 0) printf(", peak %.1f GFLOP/s", peak);
         printf("\n");

@@ -26,6 +26,9 @@ typedef struct BenchOutput {
 } BenchOutput;
 void bench_store(void *output, const float *c, int64_t row0, int64_t rows, int64_t col0);
 
+/* GFLOP/s of one thread in the instructions of |kernels|; 0 where no peak loop has been written. */
+double bench_peak(const amp_product_kernels *kernels);
+
 /* "  12.3 GFLOP/s   45.6 %" of the peak, where that is known (not 0), and the end of the line. */
 void bench_print(double gflops, double peak);
 

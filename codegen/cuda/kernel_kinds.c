@@ -189,6 +189,7 @@ amp_status cuda_emit_row(CudaKernel *ck) {
     int64_t slots = (w->cols.mul + (int64_t)threads * ck->vector - 1) / ((int64_t)threads * ck->vector);
     ck->slots = slots < 1 << 20 ? (int)slots : 1 << 20;
     cuda_delay_stores(ck);
+    walk_find_kept(w); /* what only a store that was delayed needs is made later */
     bool stays =
         w->phases > 1 && (int64_t)find_resident(ck) * ck->slots * ck->vector <= REGISTERS && ck->slots <= MAX_SLOTS;
     if (!stays) forget_resident(ck);

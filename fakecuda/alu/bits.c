@@ -6,6 +6,11 @@ ALU_FOR_UNSIGNED(ALU_BINARY, or, (Unsigned)(a | b))
 ALU_FOR_UNSIGNED(ALU_BINARY, xor, (Unsigned)(a ^ b))
 ALU_FOR_UNSIGNED(ALU_UNARY, not, (Unsigned)~a)
 ALU_FOR_UNSIGNED(ALU_UNARY, cnot, (Unsigned)(a == 0))
+
+/* Of predicates, whose immediates are true where they are not 0: NVRTC writes -1. */
+ALU_BINARY(and_pred, u32, a &&b)
+ALU_BINARY(or_pred, u32, a || b)
+ALU_BINARY(xor_pred, u32, !a != !b)
 ALU_UNARY(not_pred, u32, !a)
 
 /* Amounts beyond the width count as the width. */
@@ -184,9 +189,9 @@ static const AluForm bit_forms[] = {
     LOGIC("xor", "T=TT", xor),
     LOGIC("not", "T=T", not ),
     LOGIC("cnot", "T=T", cnot),
-    PRED("and", "P=PP", and_u32),
-    PRED("or", "P=PP", or_u32),
-    PRED("xor", "P=PP", xor_u32),
+    PRED("and", "P=PP", and_pred_u32),
+    PRED("or", "P=PP", or_pred_u32),
+    PRED("xor", "P=PP", xor_pred_u32),
     PRED("not", "P=P", not_pred_u32),
     LOGIC("shl", "T=TI", shl),
     LOGIC("shr", "T=TI", shr),
@@ -228,7 +233,6 @@ ALU_FORMS(alu_forms_bits, bit_forms);
 
 ALU_FOR_UNSIGNED(ALU_UNARY, mov, a)
 
-/* An immediate that is not 0 is true: NVRTC writes -1. */
 static void mov_pred(ALU_ARGS) {
     ALU_BEGIN(u32)
     ALU_EACH_LANE(active, d[i] = x[i] != 0);

@@ -40,6 +40,11 @@ TEST(Bits, Logic) {
     check("xor.pred", truth, [](const Operands &o) { return o[0] ^ o[1]; });
     check("not.pred", truth, [](const Operands &o) { return 1 - o[0]; });
     check("mov.pred", truth, [](const Operands &o) { return o[0]; });
+    // NVRTC writes true as an immediate of -1.
+    std::vector<Operands> immediate = pairs({0, 1}, {0, 0xffffffff});
+    check("and.pred", immediate, [](const Operands &o) { return o[0] && o[1]; });
+    check("or.pred", immediate, [](const Operands &o) { return o[0] || o[1]; });
+    check("xor.pred", immediate, [](const Operands &o) { return !o[0] != !o[1]; });
 }
 
 TEST(Bits, ShiftsClamp) {

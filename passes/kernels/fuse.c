@@ -196,7 +196,8 @@ static bool join_some_group(Fuse *z, Op *o) {
 static bool waits_for_fold(const Fuse *z, const Op *o) {
     const Node *n = fuse_node(z, o);
     int made = fuse_latest_input(z, o, true), latest = made > n->not_before ? made : n->not_before;
-    if (!n->for_fold || latest < 0 || latest >= fuse_group_count(z)) return false; /* not_before may be a group to come */
+    /* not_before may be a group that is yet to be opened */
+    if (!n->for_fold || latest < 0 || latest >= fuse_group_count(z)) return false;
     if (fuse_group(z, latest)->kind != KERNEL_PRODUCT) return false;
     bool kept = true;
     for (int i = 0; i < o->n_in && !n->for_fold_alone; i++) {

@@ -177,6 +177,8 @@ run 1 "$amprun" schema "$csv"
 says 'write csv:FILE'
 run 2 "$amprun" schema
 says 'schema: no table was given'
+run 1 "$amprun" train "$so" --data "csv:$csv,held=-1" --epochs 1
+says "--data csv:$csv,held=-1: held=-1: a part such as 0.1, a number of samples, or 0 is wanted"
 run 1 "$amprun" schema "csv:$work/none"
 says "$work/none: cannot open: No such file"
 finish

@@ -96,6 +96,8 @@ for weights in "$work/published.st" "$index"; do
 done
 run 0 step --weights "$index" "${rules[@]}" -v
 says '11 tensors loaded (4 transposed), 0 parameters left as they were, 1 tensors ignored'
+run 1 step --weights "$work/own.st" --scale 8
+says '--scale: this model trains unscaled, in fp32: a scale is for gradients in f16, and it has none'
 run 0 step --weights "$work/f64.st"
 says 'f64.st: 1 of its tensors are F64 and were rounded to f32'
 run 0 "$amprun" infer "$work/little.so" --weights "$index" "${rules[@]}" --inputs "$work/batch.st" \

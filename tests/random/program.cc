@@ -549,6 +549,7 @@ Program Generate(uint64_t seed) {
     g.p.cross_entropy = g.r.Chance(70);
     g.p.n = 2 + g.r.Below(5);
     g.Inputs();
+    if (g.r.Chance(50)) g.Add("prelu(@0)", {g.Last()}, g.dims(g.Last())); // a parameter: what follows has gradients
     for (int i = 0, count = 2 + g.r.Below(9); i < count; i++) {
         void (Generator::*const kinds[])() = {
             &Generator::Unary,    &Generator::Unary,  &Generator::Binary,  &Generator::Broadcast, &Generator::Reduce,

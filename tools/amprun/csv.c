@@ -87,7 +87,7 @@ static int take_held(CsvSource *csv, const DataSpec *s, const DataInputs *inputs
     if (value) {
         schema->held_column = NULL;
         schema->has_held = true;
-        if (spec_held(inputs->model, value, &schema->held)) return 1;
+        if (spec_held(s->spec, value, &schema->held)) return 1;
     }
     if (o->held > 0 && schema->has_held && !o->schema)
         return report_text(

@@ -27,6 +27,7 @@ static void refuse_option(char *why, size_t size, const char *option, const char
 /* Leaves in |why| what is wrong; "": nothing. */
 static void parse(DataSpec *s, const char *spec, const char *kind, const char *const *keys, char *why, size_t size) {
     memset(s->value, 0, sizeof s->value);
+    s->spec = spec;
     s->path = s->text;
     *why = *s->text = '\0';
     if (strlen(spec) >= sizeof s->text) snprintf(why, size, "is too long");

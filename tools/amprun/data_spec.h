@@ -13,6 +13,7 @@ extern "C" {
 enum { SPEC_OPTIONS = 8 };
 
 typedef struct DataSpec {
+    const char *spec;         /* as it was given */
     char text[AMP_FILE_PATH]; /* what follows the kind; cut into the parts below */
     const char *path;
     const char *value[SPEC_OPTIONS]; /* by |keys|; NULL: not given */

@@ -98,7 +98,9 @@ static int set_scale(const Run *run, double scale) {
     amp_error err = {0};
     amp_scaler_state s;
     if (!run->info.scaler)
-        return report_text("--scale: this model trains unscaled, in %s; fp16 models have a scale", run->info.precision);
+        return report_text(
+            "--scale: this model trains unscaled, in %s: a scale is for gradients in f16, and it has none",
+            run->info.precision);
     if (amp_session_get_scaler(run->session, &s, &err)) return report(&err);
     s.scale = (float)scale;
     return amp_session_set_scaler(run->session, &s, &err) ? report(&err) : 0;

@@ -135,7 +135,7 @@ static void prepare_conv(const amp_executor *e, Launch *l) {
     l->conv.ctx = l;
     l->conv.shared = (float *)e->shared;
     l->items = amp_conv_tasks(&l->conv);
-    l->second_tasks = amp_conv_sum_tasks(&l->conv);
+    l->second_tasks = amp_conv_second_tasks(&l->conv);
 }
 
 /* ---- batches of products ----------------------------------------------------------------------------------------- */
@@ -347,7 +347,7 @@ static void run_task(void *launch, int64_t task, int32_t thread) {
 static void run_second_task(void *launch, int64_t task, int32_t thread) {
     const Launch *l = launch;
     char *scratch = l->executor->scratch + l->executor->scratch_stride * (size_t)thread;
-    if (l->is_conv) amp_conv_sum_task(&l->conv, task);
+    if (l->is_conv) amp_conv_second_task(&l->conv, task, scratch);
     else amp_attention_second_task(&l->attention, task, scratch);
 }
 

@@ -62,6 +62,23 @@ TEST_F(Reduce, RowsHaveTheSameBitsFusedOrNot) {
     for (const char *cols : {"10", "784", "3000"}) SameFusedOrNot(Text(With(softmax, "COLS", cols)), 9);
 }
 
+// A value that a phase in the middle makes, and that a result needs, which waits for the last load of a line: it is
+// kept from the phase that makes it, not from the one in which the result might have been written.
+TEST_F(Reduce, ResultsThatWaitForALaterPhase) {
+    const char text[] = R"(  input %x : f32[N, COLS]
+  input %w : f32[N, COLS]
+  %s = reduce_sum(%x; dims = (1), keep = true) : f32[N, 1]
+  %a = mul(%w, %w) : f32[N, COLS]
+  %b = mul(%a, %s) : f32[N, COLS]
+  %t = reduce_sum(%b; dims = (1), keep = true) : f32[N, 1]
+  %c = mul(%w, %t) : f32[N, COLS]
+  %e = sin(%a) : f32[N, COLS]
+  result e = %e
+  result c = %c
+)";
+    for (const char *cols : {"4", "33", "1000", "3000"}) Check(Text(With(text, "COLS", cols)), {1, 9}, 2e-3);
+}
+
 // A maximum over zeros of both signs, infinities and NaN: all lanes of a row agree.
 TEST_F(Reduce, SpecialNumbers) {
     Built b = Build(Text(R"(  input %x : f32[N, 40]

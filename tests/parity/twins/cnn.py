@@ -38,4 +38,5 @@ def example(trace=None, **sizes):
                    lambda: torch.randint(0, sizes["CLASSES"], (4,)), trace, clip=math.inf)
 
 
-EXAMPLES = {"cnn": example(trace="cnn"), "cnn, 420 and 1000 channels": example(C1=420, C2=1000, SIZE=8)}
+EXAMPLES = {"cnn": example(trace="cnn"), "cnn, 420 and 1000 channels": example(C1=420, C2=1000, SIZE=8),
+            "cnn, 32 and 64 channels": example(C1=32, C2=64, SIZE=16)}  # the second layer by Winograd's products

@@ -199,34 +199,74 @@ static amp_product matrix_product(const amp_conv *c) {
 
 /* ---- the interface ----------------------------------------------------------------------------------------------- */
 
-static bool is_weight(const amp_conv *c) { return c->window.kind == AMP_WINDOW_CONV_WEIGHT; }
+/* A way to compute a product; the last two may be missing. */
+typedef struct way {
+    size_t (*thread_bytes)(const amp_conv *);
+    size_t (*shared_bytes)(const amp_conv *);
+    int64_t (*tasks)(const amp_conv *);
+    void (*task)(const amp_conv *, int64_t task, char *scratch);
+    int64_t (*second_tasks)(const amp_conv *);
+    void (*second_task)(const amp_conv *, int64_t task, char *scratch);
+} way;
 
-size_t amp_conv_thread_bytes(const amp_conv *c) {
-    const size_t bytes = conv_groups(c) > 1 ? conv_group_thread_bytes(c)
-                         : is_weight(c)     ? conv_weight_thread_bytes(c)
-                                            : thread_bytes(c);
-    return bytes < amp_product_scratch_bytes() ? amp_product_scratch_bytes() : bytes;
+static size_t no_bytes(const amp_conv *c) {
+    (void)c;
+    return 0;
 }
 
-size_t amp_conv_shared_bytes(const amp_conv *c) { return is_weight(c) ? conv_weight_shared_bytes(c) : 0; }
-
-int64_t amp_conv_tasks(const amp_conv *c) {
-    if (is_weight(c)) return conv_weight_tasks(c);
-    if (conv_groups(c) > 1) return conv_group_tasks(c);
+static int64_t gather_tasks(const amp_conv *c) {
     const grid g = grid_of(c);
-    if (!is_matrix_product(c)) return g.row_groups * g.panel_groups;
+    return g.row_groups * g.panel_groups;
+}
+
+static int64_t matrix_tasks(const amp_conv *c) {
     const amp_product product = matrix_product(c);
     return amp_product_tasks(&product);
 }
 
-void amp_conv_task(const amp_conv *c, int64_t task, void *thread_scratch) {
-    if (is_weight(c)) conv_weight_task(c, task, thread_scratch);
-    else if (conv_groups(c) > 1) conv_group_task(c, task, thread_scratch);
-    else if (!is_matrix_product(c)) run_task(c, task, thread_scratch);
-    else {
-        const amp_product product = matrix_product(c);
-        amp_product_task(c->kernels, &product, task, thread_scratch);
-    }
+static void matrix_task(const amp_conv *c, int64_t task, char *scratch) {
+    const amp_product product = matrix_product(c);
+    amp_product_task(c->kernels, &product, task, (float *)scratch);
 }
 
-int64_t amp_conv_sum_tasks(const amp_conv *c) { return is_weight(c) ? conv_weight_sum_tasks(c) : 0; }
+static const way gathered = {thread_bytes, no_bytes, gather_tasks, run_task, NULL, NULL};
+static const way matrix = {thread_bytes, no_bytes, matrix_tasks, matrix_task, NULL, NULL};
+static const way grouped = {conv_group_thread_bytes, no_bytes, conv_group_tasks, conv_group_task, NULL, NULL};
+static const way weight = {conv_weight_thread_bytes, conv_weight_shared_bytes, conv_weight_tasks,
+                           conv_weight_task,         conv_weight_sum_tasks,    conv_weight_sum_task};
+static const way grouped_weight = {conv_group_thread_bytes, conv_weight_shared_bytes, conv_weight_tasks,
+                                   conv_weight_task,        conv_weight_sum_tasks,    conv_weight_sum_task};
+static const way winograd = {conv_winograd_thread_bytes, conv_winograd_shared_bytes, conv_winograd_tasks,
+                             conv_winograd_task,         conv_winograd_second_tasks, conv_winograd_second_task};
+static const way winograd_weight = {conv_winograd_weight_thread_bytes, conv_winograd_weight_shared_bytes,
+                                    conv_winograd_weight_tasks,        conv_winograd_weight_task,
+                                    conv_winograd_weight_sum_tasks,    conv_winograd_weight_sum_task};
+
+static const way *way_of(const amp_conv *c) {
+    const bool is_weight = c->window.kind == AMP_WINDOW_CONV_WEIGHT;
+    if (conv_is_winograd(c)) return is_weight ? &winograd_weight : &winograd;
+    if (conv_groups(c) > 1) return is_weight ? &grouped_weight : &grouped;
+    if (is_weight) return &weight;
+    return is_matrix_product(c) ? &matrix : &gathered;
+}
+
+/* Where an image is matters to the way: without one, windows of one pixel are taken for gathered ones. */
+size_t amp_conv_thread_bytes(const amp_conv *c) {
+    const size_t bytes = way_of(c)->thread_bytes(c);
+    return bytes < amp_product_scratch_bytes() ? amp_product_scratch_bytes() : bytes;
+}
+
+size_t amp_conv_shared_bytes(const amp_conv *c) { return way_of(c)->shared_bytes(c); }
+
+int64_t amp_conv_tasks(const amp_conv *c) { return way_of(c)->tasks(c); }
+
+void amp_conv_task(const amp_conv *c, int64_t task, void *thread_scratch) { way_of(c)->task(c, task, thread_scratch); }
+
+int64_t amp_conv_second_tasks(const amp_conv *c) {
+    const way *w = way_of(c);
+    return w->second_tasks ? w->second_tasks(c) : 0;
+}
+
+void amp_conv_second_task(const amp_conv *c, int64_t task, void *thread_scratch) {
+    way_of(c)->second_task(c, task, thread_scratch);
+}

@@ -4,10 +4,15 @@
  * reads under each tap of the window, or to zeros where that pixel is outside the image.
  * CONV_WEIGHT: C [taps * channels of x, channels of y], summed over the pixels of y.  The samples fall into a number of
  * splits; the sums of each are added up in their order in a second phase.
+ * Windows of 3 x 3 over f32 images of enough pixels and channels are computed by Winograd's products (conv_winograd.c).
  *
  * Numerics.  As in product.h: every element is one chain, over taps and then channels ascending (CONV, CONV_DATA; taps
  * that no row of a tile has are left out), or over pixels ascending within a split, and then over splits.  How many
- * splits there are follows from the window and n alone.
+ * splits there are follows from the window and n alone.  Winograd's products are 16 such chains, over channels (CONV,
+ * CONV_DATA) or squares of 2 x 2 pixels, of sums of operands, and added up: whether a product is one of those follows
+ * from the window alone.  There the error of an element is small beside the products of the whole squares, not beside
+ * its own alone, though a weight gradient whose products are all 0 is 0; and NaN or infinity in a pixel makes NaN of
+ * the 2 x 2 pixels of each square that reads it.
  */
 #ifndef AMP_RUNTIME_DEVICE_CPU_PRODUCT_CONV_H
 #define AMP_RUNTIME_DEVICE_CPU_PRODUCT_CONV_H
@@ -49,8 +54,8 @@ size_t amp_conv_shared_bytes(const amp_conv *conv);
  * the second phase, if there are any. */
 int64_t amp_conv_tasks(const amp_conv *conv);
 void amp_conv_task(const amp_conv *conv, int64_t task, void *thread_scratch);
-int64_t amp_conv_sum_tasks(const amp_conv *conv);
-void amp_conv_sum_task(const amp_conv *conv, int64_t task);
+int64_t amp_conv_second_tasks(const amp_conv *conv);
+void amp_conv_second_task(const amp_conv *conv, int64_t task, void *thread_scratch);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* conv_depthwise.c: windows over each channel by itself.
+/* conv_depthwise.c: windows over each channel by itself, or over narrow groups of channels.
  *
  * Pixels that are neighbours in a line of the result read neighbours under each tap, as long as they are inside the
  * image for the same taps: such a stretch is one call of a kernel, with a pointer for each tap.  The gradient of a
@@ -8,6 +8,7 @@
 
 /* Result pixel (y, x) and tap (i, j) meet at (y * scale + base + i * step, ...) of the image that is read. */
 typedef struct geometry {
+    int64_t group;              /* channels */
     int64_t size[2], result[2]; /* of rows, of columns */
     int64_t scale[2], base[2], step[2];
 } geometry;
@@ -21,7 +22,7 @@ static geometry geometry_of(const amp_conv *c) {
     const amp_model_window *w = &c->window;
     const bool data = w->kind == AMP_WINDOW_CONV_DATA;
     const int64_t x[2] = {w->h, w->w}, y[2] = {w->oh, w->ow};
-    geometry g;
+    geometry g = {.group = w->c / conv_groups(c)};
     for (int i = 0; i < 2; i++) {
         g.size[i] = data ? y[i] : x[i];
         g.result[i] = data ? x[i] : y[i];
@@ -58,7 +59,7 @@ static void find_taps(const amp_conv *c, const geometry *g, int64_t panel, stret
         for (int64_t j = 0; j < w->kw; j++) {
             const int64_t at = s->x * g->scale[1] + g->base[1] + j * g->step[1];
             if (at < 0 || at >= g->size[1]) continue;
-            t->runs[s->runs] = (amp_gather_run){i * w->kw + j, 0};
+            t->runs[s->runs] = (amp_gather_run){(i * w->kw + j) * g->group, 0};
             t->pointers[s->runs++] = image + ((s->sample * g->size[0] + row) * g->size[1] + at) * c->a.pixel_stride;
         }
     }
@@ -76,13 +77,13 @@ static stretch stretch_at(const amp_conv *c, const geometry *g, int64_t panel, i
 
 /* ---- CONV and CONV_DATA ------------------------------------------------------------------------------------------ */
 
-static void tile_by_pixels(const amp_conv *c, int64_t panel, int64_t row0, int64_t count, const void *weights,
-                           float *sums, conv_table *t) {
-    const conv_span span = {panel, 1, 1};
+static void tile_by_pixels(const amp_conv *c, int64_t group, int64_t panel, int64_t row0, int64_t count,
+                           const void *weights, float *sums, conv_table *t) {
+    const conv_span span = {panel, 1, group};
     conv_rows rows;
     conv_rows_make(&rows, c, row0, count);
     conv_table_fill(t, c, &rows, &span, 0, (int64_t)c->window.kh * c->window.kw);
-    const conv_tile product = {.weights = weights, .sums = sums, .depthwise = true};
+    const conv_tile product = {.weights = weights, .sums = sums, .group = group};
     conv_table_run(t, c, &rows, &product);
 }
 
@@ -92,7 +93,7 @@ void conv_depthwise_tile(const amp_conv *c, int64_t panel, int64_t row0, int64_t
     conv_table t;
     conv_table_init(&t, (int64_t)c->window.kh * c->window.kw, memory);
     if (!has_stretches(c)) {
-        tile_by_pixels(c, panel, row0, count, weights, sums, &t);
+        tile_by_pixels(c, g.group, panel, row0, count, weights, sums, &t);
         return;
     }
     for (int64_t row = row0, rows; row < row0 + count; row += rows) {
@@ -105,6 +106,7 @@ void conv_depthwise_tile(const amp_conv *c, int64_t panel, int64_t row0, int64_t
             .rows = rows,
             .b = weights,
             .c = sums + (row - row0) * AMP_PRODUCT_COLS,
+            .group = g.group,
         };
         c->kernels->depthwise(&tile, g.scale[1] * c->a.pixel_stride);
     }
@@ -127,6 +129,7 @@ void conv_depthwise_weight(const amp_conv *c, int64_t panel, int64_t first, int6
             .rows = rows,
             .b = dy + row * c->dy.pixel_stride,
             .c = sums,
+            .group = g.group,
         };
         c->kernels->depthwise_weight(&tile, g.scale[1] * c->a.pixel_stride, c->dy.pixel_stride);
     }

@@ -3,7 +3,7 @@
  * 32 columns of the result meet a span of whole blocks of 32 channels.  Their weights are packed for it once a task,
  * with zeros where two groups do not meet: narrow groups cost what one of 32 channels costs, and no more.
  *
- * Depthwise windows, groups of one channel, are multiplied element by element (conv_depthwise.c).
+ * Narrow groups, of up to 16 channels on both sides, are multiplied channel by channel (conv_depthwise.c).
  */
 #include <string.h>
 
@@ -15,7 +15,9 @@ enum {
     ENOUGH_TASKS = 64,
     LEAST_TILES = 8, /* of a task, for which a panel is packed */
     MOST_TILES = 64,
-    MOST_PIXELS = 128 /* of a chunk of CONV_WEIGHT; even */
+    MOST_NARROW = 16,     /* channels of a group in f32, */
+    MOST_NARROW_BF16 = 8, /* where a product of pairs is faster from 16 on */
+    MOST_PIXELS = 128     /* of a chunk of CONV_WEIGHT; even */
 };
 
 /* ---- geometry ---------------------------------------------------------------------------------------------------- */
@@ -24,7 +26,7 @@ typedef struct group_shape {
     int64_t taps, inputs, outputs; /* channels of x and of y in a group */
     int64_t columns, per_column;   /* of the result, and of them in a group */
     int64_t inner, per_inner;      /* channels that are summed over: likewise */
-    bool depthwise;
+    bool narrow;
 } group_shape;
 
 static group_shape shape_of(const amp_conv *c) {
@@ -36,7 +38,8 @@ static group_shape shape_of(const amp_conv *c) {
     s.per_column = data ? s.inputs : s.outputs;
     s.inner = data ? w->oc : w->c;
     s.per_inner = data ? s.outputs : s.inputs;
-    s.depthwise = s.inputs == 1 && s.outputs == 1;
+    const int64_t most = conv_is_bf16(c) ? MOST_NARROW_BF16 : MOST_NARROW;
+    s.narrow = s.inputs == s.outputs && s.inputs <= most && !(s.inputs & (s.inputs - 1)) && w->c >= CONV_BLOCK;
     return s;
 }
 
@@ -73,41 +76,45 @@ static char *step_at(const amp_conv *c, char *panel, int64_t k, int64_t column) 
     return panel + (k / 2 * CONV_BLOCK * 2 + column * 2 + k % 2) * (int64_t)sizeof(uint16_t);
 }
 
+/* What channel |i| of its group has for column |at| of the result under a tap. */
+static const char *weight_of(const amp_conv *c, const group_shape *s, int64_t tap, int64_t i, int64_t at) {
+    const int64_t group = at / s->per_column, within = at % s->per_column;
+    if (c->window.kind != AMP_WINDOW_CONV_DATA) return weight_at(c, tap * s->inputs + i, at);
+    return weight_at(c, tap * s->inputs + within, group * s->per_inner + i);
+}
+
 static void pack_column(const amp_conv *c, const group_shape *s, const conv_span *span, int64_t panel, int64_t column,
                         char *out) {
-    const bool data = c->window.kind == AMP_WINDOW_CONV_DATA;
-    const int64_t at = panel * CONV_BLOCK + column, group = at / s->per_column, within = at % s->per_column;
+    const int64_t at = panel * CONV_BLOCK + column, group = at / s->per_column;
     const size_t bytes = (size_t)conv_element_bytes(c);
     for (int64_t tap = 0; tap < s->taps; tap++)
         for (int64_t i = 0; i < s->per_inner; i++) {
-            const int64_t inner = group * s->per_inner + i, k = (tap * span->blocks - span->first) * CONV_BLOCK + inner;
-            const char *from =
-                data ? weight_at(c, tap * s->inputs + within, inner) : weight_at(c, tap * s->inputs + i, at);
-            memcpy(step_at(c, out, k, column), from, bytes);
+            const int64_t k = (tap * span->blocks - span->first) * CONV_BLOCK + group * s->per_inner + i;
+            memcpy(step_at(c, out, k, column), weight_of(c, s, tap, i, at), bytes);
         }
 }
 
 static size_t panel_bytes(const amp_conv *c, const group_shape *s) {
-    if (s->depthwise) return (size_t)s->taps * CONV_BLOCK * sizeof(float);
+    if (s->narrow) return (size_t)(s->taps * s->inputs) * CONV_BLOCK * sizeof(float);
     return (size_t)(s->taps * most_blocks(c, s) * CONV_BLOCK * CONV_BLOCK * conv_element_bytes(c));
 }
 
-/* [tap][32], f32: a bf16 is the upper half of one. */
+/* [tap][channel of the group][32], f32: a bf16 is the upper half of one. */
 static void widen_weights(const amp_conv *c, const group_shape *s, int64_t panel, char *out) {
-    for (int64_t tap = 0; tap < s->taps; tap++)
+    for (int64_t row = 0; row < s->taps * s->per_inner; row++)
         for (int64_t column = 0; column < panel_columns(s, panel); column++) {
             uint32_t bits = 0;
             uint16_t half;
-            const char *from = weight_at(c, tap, panel * CONV_BLOCK + column);
+            const char *from = weight_of(c, s, row / s->per_inner, row % s->per_inner, panel * CONV_BLOCK + column);
             if (conv_is_bf16(c)) memcpy(&half, from, sizeof half), bits = (uint32_t)half << 16;
             else memcpy(&bits, from, sizeof bits);
-            memcpy(out + (tap * CONV_BLOCK + column) * (int64_t)sizeof bits, &bits, sizeof bits);
+            memcpy(out + (row * CONV_BLOCK + column) * (int64_t)sizeof bits, &bits, sizeof bits);
         }
 }
 
 static void pack_panel(const amp_conv *c, const group_shape *s, const conv_span *span, int64_t panel, char *out) {
     memset(out, 0, panel_bytes(c, s));
-    if (s->depthwise) {
+    if (s->narrow) {
         widen_weights(c, s, panel, out);
         return;
     }
@@ -136,7 +143,9 @@ int64_t conv_group_tasks(const amp_conv *c) {
     return g.row_groups * g.panels;
 }
 
-static int64_t runs_of(const amp_conv *c, const group_shape *s) { return s->taps * most_blocks(c, s); }
+static int64_t runs_of(const amp_conv *c, const group_shape *s) {
+    return s->narrow ? s->taps : s->taps * most_blocks(c, s);
+}
 
 /* Scratch: the sums of a tile, a panel of weights, the table. */
 void conv_group_task(const amp_conv *c, int64_t task, char *scratch) {
@@ -153,7 +162,7 @@ void conv_group_task(const amp_conv *c, int64_t task, char *scratch) {
     conv_table_init(&table, runs_of(c, &s), memory);
     for (int64_t tile = first; tile < conv_min(first + g.group_rows, g.row_tiles); tile++) {
         const int64_t row0 = tile * AMP_PRODUCT_ROWS, count = conv_min(AMP_PRODUCT_ROWS, g.rows - row0);
-        if (s.depthwise) {
+        if (s.narrow) {
             conv_depthwise_tile(c, panel, row0, count, weights, sums, memory);
         } else {
             conv_rows_make(&rows, c, row0, count);
@@ -208,13 +217,13 @@ static void take_groups(const group_shape *s, const conv_span *span, int64_t pan
         }
 }
 
-/* Scratch: the result; for depthwise windows the table, else sums, x, dy and room for packing. */
+/* Scratch: the result; for narrow groups the table, else sums, x, dy and room for packing. */
 const float *conv_group_weight(const amp_conv *c, int64_t panel, int64_t first, int64_t last, char *scratch) {
     const group_shape s = shape_of(c);
     const conv_span span = span_of(c, &s, panel);
     float *result = (float *)(void *)scratch, *sums = (float *)(void *)(scratch + result_bytes(&s));
     memset(result, 0, result_bytes(&s));
-    if (s.depthwise) {
+    if (s.narrow) {
         conv_depthwise_weight(c, panel, first, last, result, sums);
         return result;
     }
@@ -229,5 +238,5 @@ size_t conv_group_thread_bytes(const amp_conv *c) {
     const group_shape s = shape_of(c);
     const size_t table = conv_table_bytes(runs_of(c, &s));
     if (c->window.kind != AMP_WINDOW_CONV_WEIGHT) return TILE_BYTES + conv_align(panel_bytes(c, &s)) + table;
-    return result_bytes(&s) + (s.depthwise ? table : (size_t)runs_of(c, &s) * TILE_BYTES + 3 * chunk_bytes());
+    return result_bytes(&s) + (s.narrow ? table : (size_t)runs_of(c, &s) * TILE_BYTES + 3 * chunk_bytes());
 }

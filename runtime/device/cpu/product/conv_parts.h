@@ -13,6 +13,11 @@ static inline int64_t conv_max(int64_t x, int64_t y) { return x > y ? x : y; }
 static inline int64_t conv_blocks(int64_t x) { return (x + CONV_BLOCK - 1) / CONV_BLOCK; }
 static inline size_t conv_align(size_t bytes) { return (bytes + CONV_ALIGN - 1) / CONV_ALIGN * CONV_ALIGN; }
 static inline int64_t conv_groups(const amp_conv *c) { return c->window.groups > 1 ? c->window.groups : 1; }
+/* |count| is a multiple of 32: the compiler makes vectors of a loop whose length it knows. */
+static inline void conv_add_sums(float *restrict sums, const float *restrict more, int64_t count) {
+    for (int64_t at = 0; at < count; at += CONV_BLOCK)
+        for (int i = 0; i < CONV_BLOCK; i++) sums[at + i] += more[at + i];
+}
 static inline bool conv_is_bf16(const amp_conv *c) { return c->kernels->operand == AMP_DT_BF16; }
 static inline int64_t conv_element_bytes(const amp_conv *c) { return conv_is_bf16(c) ? 2 : 4; }
 
@@ -68,7 +73,7 @@ typedef struct conv_tile {
     float *sums;
     int64_t cols;
     bool accumulate; /* as in amp_gather_tile */
-    bool depthwise;  /* which kernel */
+    int64_t group;   /* 0: gather; else depthwise, as in amp_gather_tile */
 } conv_tile;
 void conv_table_run(const conv_table *table, const amp_conv *conv, const conv_rows *rows, const conv_tile *tile);
 
@@ -81,13 +86,13 @@ void conv_group_task(const amp_conv *conv, int64_t task, char *scratch);
  * group][32]. */
 const float *conv_group_weight(const amp_conv *conv, int64_t panel, int64_t first, int64_t last, char *scratch);
 
-/* ---- conv_depthwise.c: groups of one channel ---- */
+/* ---- conv_depthwise.c: narrow groups ---- */
 
-/* Rows row0 .. row0 + count (<= 32) of CONV or CONV_DATA, and 32 columns; weights: f32 [tap][32].  |memory|: a table of
- * as many runs as there are taps. */
+/* Rows row0 .. row0 + count (<= 32) of CONV or CONV_DATA, and 32 columns; weights: f32 [tap][channel of the group][32].
+ * |memory|: a table of as many runs as there are taps. */
 void conv_depthwise_tile(const amp_conv *conv, int64_t panel, int64_t row0, int64_t count, const void *weights,
                          float *sums, void *memory);
-/* Adds what pixels first .. last of y give to sums [tap][32] of CONV_WEIGHT. */
+/* Adds what pixels first .. last of y give to sums [tap][channel of the group][32] of CONV_WEIGHT. */
 void conv_depthwise_weight(const amp_conv *conv, int64_t panel, int64_t first, int64_t last, float *sums, void *memory);
 
 /* ---- conv_weight.c ---- */
@@ -96,7 +101,54 @@ size_t conv_weight_thread_bytes(const amp_conv *conv);
 size_t conv_weight_shared_bytes(const amp_conv *conv);
 int64_t conv_weight_tasks(const amp_conv *conv);
 int64_t conv_weight_sum_tasks(const amp_conv *conv);
-void conv_weight_task(const amp_conv *conv, int64_t task, void *scratch);
+void conv_weight_task(const amp_conv *conv, int64_t task, char *scratch);
+void conv_weight_sum_task(const amp_conv *conv, int64_t task, char *scratch);
+
+/* ---- conv_winograd.c: CONV and CONV_DATA ---- */
+
+enum {
+    WINOGRAD_NUMBERS = 16, /* of a transformed tile */
+    WINOGRAD_TAPS = 9,
+    WINOGRAD_TILES = 32, /* tiles that go by together, the rows of 16 matrix products */
+    WINOGRAD_PANELS = 4, /* panels of C of a task, at most */
+    WINOGRAD_APART = 32  /* floats between two of the 16 numbers' matrices, so that they do not share cache sets */
+};
+
+/* The 2 x 2 pixels of an image whose pixels are 2 * y, 2 * y + 1 and 2 * x, 2 * x + 1; the last ones may be outside. */
+typedef struct conv_square {
+    int64_t sample, y, x;
+} conv_square;
+
+/* An image of which squares are read: of |size| x |size| pixels, the first one |lead| lines and columns before the
+ * square's own. */
+typedef struct conv_squares {
+    const amp_image *image;
+    int64_t h, w;
+    int64_t lead_h, lead_w;
+    int32_t size;
+} conv_squares;
+
+/* The pixels of a square in the 32 channels of |block|, by lines; zeros outside the image. */
+void conv_square_pixels(const conv_squares *from, const conv_square *at, int64_t block, const float **pixels);
+
+bool conv_is_winograd(const amp_conv *conv); /* of any kind */
+size_t conv_winograd_thread_bytes(const amp_conv *conv);
+size_t conv_winograd_shared_bytes(const amp_conv *conv);
+/* First the weights are transformed, then all is multiplied. */
+int64_t conv_winograd_tasks(const amp_conv *conv);
+void conv_winograd_task(const amp_conv *conv, int64_t task, char *scratch);
+int64_t conv_winograd_second_tasks(const amp_conv *conv);
+void conv_winograd_second_task(const amp_conv *conv, int64_t task, char *scratch);
+
+/* ---- conv_winograd_weight.c: CONV_WEIGHT ---- */
+
+size_t conv_winograd_weight_thread_bytes(const amp_conv *conv);
+size_t conv_winograd_weight_shared_bytes(const amp_conv *conv);
+int64_t conv_winograd_weight_tasks(const amp_conv *conv);
+void conv_winograd_weight_task(const amp_conv *conv, int64_t task, char *scratch);
+/* The splits in their order. */
+int64_t conv_winograd_weight_sum_tasks(const amp_conv *conv);
+void conv_winograd_weight_sum_task(const amp_conv *conv, int64_t task, char *scratch);
 
 /* ---- conv_pack.c: pixels laid out as operands of a matrix product ---- */
 

@@ -188,8 +188,9 @@ void conv_table_run(const conv_table *t, const amp_conv *c, const conv_rows *row
             .c_row = rows->row + p->first,
             .cols = tile->cols,
             .accumulate = tile->accumulate,
+            .group = tile->group,
         };
-        if (tile->depthwise) c->kernels->depthwise(&piece, 0);
+        if (tile->group) c->kernels->depthwise(&piece, 0);
         else c->kernels->gather(&piece);
     }
 }

@@ -174,7 +174,7 @@ static void group_task(const amp_conv *c, const plan *p, int64_t index, char *sc
     }
 }
 
-void conv_weight_task(const amp_conv *c, int64_t index, void *scratch) {
+void conv_weight_task(const amp_conv *c, int64_t index, char *scratch) {
     const plan p = plan_of(c);
     if (conv_groups(c) > 1) {
         group_task(c, &p, index, scratch);
@@ -202,17 +202,13 @@ int64_t conv_weight_sum_tasks(const amp_conv *c) {
     return is_single(c, &p) ? 0 : p.row_tiles * p.panels;
 }
 
-/* |count| is a multiple of 32: the compiler makes vectors of a loop whose length it knows. */
-static void add_sums(float *restrict sums, const float *restrict more, int64_t count) {
-    for (int64_t at = 0; at < count; at += AMP_PRODUCT_COLS)
-        for (int i = 0; i < AMP_PRODUCT_COLS; i++) sums[at + i] += more[at + i];
-}
-
-void amp_conv_sum_task(const amp_conv *c, int64_t index) {
+void conv_weight_sum_task(const amp_conv *c, int64_t index, char *scratch) {
+    (void)scratch;
     const plan p = plan_of(c);
     const int64_t row_tile = index / p.panels, panel = index % p.panels;
     const int64_t count = tile_rows(&p, row_tile) * AMP_PRODUCT_COLS;
     float *sums = partial_of(c, &p, 0, row_tile, panel);
-    for (int64_t split = 1; split < p.splits; split++) add_sums(sums, partial_of(c, &p, split, row_tile, panel), count);
+    for (int64_t split = 1; split < p.splits; split++)
+        conv_add_sums(sums, partial_of(c, &p, split, row_tile, panel), count);
     finish(c, &p, sums, row_tile, panel);
 }

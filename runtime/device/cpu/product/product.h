@@ -76,7 +76,23 @@ typedef struct amp_gather_tile {
     const int32_t *c_row;
     int64_t cols;   /* as in amp_product_tile */
     int accumulate; /* likewise */
+    int64_t group;  /* depthwise: channels of x, and of y, of a group: 1, 2, 4, 8 or 16; 0: 1 */
 } amp_gather_tile;
+
+/* The transforms of conv_winograd.c, of f32.  A tile is 4 x 4 rows of 32 channels; number i of a transformed tile is
+ * i * |step| floats after its first one. */
+typedef struct amp_winograd_kernels {
+    /* 16 pixels of an image, by lines, as a tile. */
+    void (*image)(const float *const *pixels, float *out, int64_t step);
+    /* 9 taps, each |rows| rows of 32 columns, as |rows| tiles. */
+    void (*weights)(const float *const *taps, int64_t rows, float *out, int64_t step);
+    /* Sums of products as 2 x 2 pixels of the result. */
+    void (*result)(const float *sums, int64_t step, float *const *pixels);
+    /* 2 x 2 pixels of a gradient dy as a tile. */
+    void (*gradient)(const float *const *pixels, float *out, int64_t step);
+    /* Sums of products as 9 taps of a weight gradient, each |rows| rows of 32 columns. */
+    void (*taps)(const float *sums, int64_t rows, int64_t step, float *const *taps);
+} amp_winograd_kernels;
 
 /* The kernels of one instruction set and operand type.  Static storage, immutable. */
 typedef struct amp_product_kernels {
@@ -84,18 +100,20 @@ typedef struct amp_product_kernels {
     amp_dtype operand; /* AMP_DT_F32 or AMP_DT_BF16 */
     void (*tile)(const amp_product_tile *tile);
     void (*gather)(const amp_gather_tile *tile); /* the runs in their order; the same numerics */
-    /* Depthwise windows: a run is one row of |b|, f32 [first_k][32], and |length| is not read; row r of A, 32 elements,
-     * is multiplied element by element and added to its row of C, run by run:  c = fma(a, b, c).  step != 0: |a| has
-     * the first row of each run, the others follow |step| bytes apart, and those of C follow each other. */
+    /* Windows of narrow groups: a run is |group| rows of |b|, f32 [first_k + member][32], and |length| is not read; of
+     * row r of A, 32 elements, each column's group is multiplied by them and added to its row of C, run by run and
+     * member by member:  c = fma(a, b, c).  step != 0: |a| has the first row of each run, the others follow |step|
+     * bytes apart, and those of C follow each other. */
     void (*depthwise)(const amp_gather_tile *tile, int64_t step);
-    /* Their gradient: C[runs[i].first_k][32] = fma(a, b, c) over the rows of run i in their order; |b| has |rows| rows
-     * of 32 elements, b_step bytes apart; |step| as above.  c_row is not read. */
+    /* Their gradient: C[runs[i].first_k + member][32] = fma(a, b, c) over the rows of run i in their order; |b| has
+     * |rows| rows of 32 elements, b_step bytes apart; |step| as above.  c_row is not read. */
     void (*depthwise_weight)(const amp_gather_tile *tile, int64_t step, int64_t b_step);
     /* |count| rows of 32 elements as steps of k, [units][32]: f32 as they are; bf16 as pairs of neighbours, the first
      * in the low half, zeros where the last one has none. */
     void (*pack)(const void *const *rows, int64_t count, void *out);
     /* 32 rows along k, of |units| units each, as steps of k: [units][32].  Rows may begin at any byte. */
     void (*transpose)(const void *const *rows, int64_t units, void *out);
+    const amp_winograd_kernels *winograd; /* NULL: none for this operand type */
 } amp_product_kernels;
 
 /* The fastest kernels for |operand| that this machine runs and that need no more than |isa|: "portable", "avx2",

@@ -8,11 +8,14 @@
 #define LANES 8
 
 typedef __m256 vec;
+typedef __m256i vec_lanes;
 
 static inline vec vec_zero(void) { return _mm256_setzero_ps(); }
 static inline vec vec_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void vec_store(float *p, vec v) { _mm256_storeu_ps(p, v); }
 static inline vec vec_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vec vec_of_bits(uint32_t x) { return _mm256_castsi256_ps(_mm256_set1_epi32((int)x)); }
+static inline vec vec_pick(vec v, vec_lanes from) { return _mm256_permutevar8x32_ps(v, from); }
 static inline vec vec_widen(const uint16_t *p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16));
 }
@@ -57,8 +60,10 @@ static inline vec bf16_step(vec c, bf16_pair a, bf16_pair b) {
 #define FOR_EACH_ROW_COUNT(X) X(1) X(2) X(3) X(4)
 #include "runtime/device/cpu/product/micro_kernel.inc"
 
-const amp_product_kernels amp_product_avx2_f32 = {"avx2",        AMP_DT_F32,           f32_tile, f32_gather,
-                                                  f32_depthwise, f32_depthwise_weight, f32_pack, f32_transpose};
-const amp_product_kernels amp_product_avx2_bf16 = {"avx2",         AMP_DT_BF16,           bf16_tile, bf16_gather,
-                                                   bf16_depthwise, bf16_depthwise_weight, bf16_pack, bf16_transpose};
+const amp_product_kernels amp_product_avx2_f32 = {"avx2",     AMP_DT_F32,    f32_tile,
+                                                  f32_gather, f32_depthwise, f32_depthwise_weight,
+                                                  f32_pack,   f32_transpose, &f32_winograd};
+const amp_product_kernels amp_product_avx2_bf16 = {"avx2",      AMP_DT_BF16,    bf16_tile,
+                                                   bf16_gather, bf16_depthwise, bf16_depthwise_weight,
+                                                   bf16_pack,   bf16_transpose, NULL};
 #endif

@@ -8,11 +8,14 @@
 #define LANES 4
 
 typedef float32x4_t vec;
+typedef int32x4_t vec_lanes;
 
 static inline vec vec_zero(void) { return vdupq_n_f32(0); }
 static inline vec vec_load(const float *p) { return vld1q_f32(p); }
 static inline void vec_store(float *p, vec v) { vst1q_f32(p, v); }
 static inline vec vec_fma(vec a, vec b, vec c) { return vfmaq_f32(c, a, b); }
+static inline vec vec_of_bits(uint32_t x) { return vreinterpretq_f32_u32(vdupq_n_u32(x)); }
+static inline vec vec_pick(vec v, vec_lanes from) { return (vec){v[from[0]], v[from[1]], v[from[2]], v[from[3]]}; }
 static inline vec vec_widen(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
 
 /* ---- f32: 8 x 2 sums, 2 of B, 1 of A ---- */
@@ -55,8 +58,10 @@ static inline vec bf16_step(vec c, bf16_pair a, bf16_pair b) {
 #define FOR_EACH_ROW_COUNT(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 #include "runtime/device/cpu/product/micro_kernel.inc"
 
-const amp_product_kernels amp_product_neon_f32 = {"neon",        AMP_DT_F32,           f32_tile, f32_gather,
-                                                  f32_depthwise, f32_depthwise_weight, f32_pack, f32_transpose};
-const amp_product_kernels amp_product_neon_bf16 = {"neon",         AMP_DT_BF16,           bf16_tile, bf16_gather,
-                                                   bf16_depthwise, bf16_depthwise_weight, bf16_pack, bf16_transpose};
+const amp_product_kernels amp_product_neon_f32 = {"neon",     AMP_DT_F32,    f32_tile,
+                                                  f32_gather, f32_depthwise, f32_depthwise_weight,
+                                                  f32_pack,   f32_transpose, &f32_winograd};
+const amp_product_kernels amp_product_neon_bf16 = {"neon",      AMP_DT_BF16,    bf16_tile,
+                                                   bf16_gather, bf16_depthwise, bf16_depthwise_weight,
+                                                   bf16_pack,   bf16_transpose, NULL};
 #endif

@@ -70,9 +70,9 @@ class Product {
         conv.shared = reinterpret_cast<float *>(shared.get());
         result_.assign(size_t(rows_ * cols_), NAN);
         tiles_.clear();
-        const int64_t tasks = amp_conv_tasks(&conv), sums = amp_conv_sum_tasks(&conv);
+        const int64_t tasks = amp_conv_tasks(&conv), second = amp_conv_second_tasks(&conv);
         for (int64_t i = 0; i < tasks; i++) amp_conv_task(&conv, reverse ? tasks - 1 - i : i, thread.get());
-        for (int64_t i = 0; i < sums; i++) amp_conv_sum_task(&conv, reverse ? sums - 1 - i : i);
+        for (int64_t i = 0; i < second; i++) amp_conv_second_task(&conv, reverse ? second - 1 - i : i, thread.get());
         EXPECT_EQ(int64_t(tiles_.size()), RoundUp32(rows_) / 32 * (RoundUp32(cols_) / 32));
         return result_;
     }
@@ -154,9 +154,26 @@ const Geometry kGeometries[] = {
     {2, 4, 4, 512, 34, 3, 3, 1, 1, 1},
     {1, 4, 4, 34, 1100, 2, 2, 2, 0, 1},
     {1, 3, 3, 1030, 2, 3, 3, 1, 1, 1},
+    // 3 x 3 windows over many pixels: Winograd's products, of even and odd sizes, wide ones, with every padding
+    {1, 8, 8, 32, 32, 3, 3, 1, 1, 1},
+    {3, 9, 11, 64, 40, 3, 3, 1, 1, 1},
+    {2, 10, 12, 96, 160, 3, 3, 1, 0, 1},
+    {5, 7, 16, 32, 64, 3, 3, 1, 2, 1},
+    {1, 5, 40, 33, 70, 3, 3, 1, 3, 1},
+    {1, 4, 224, 32, 32, 3, 3, 1, 1, 1},
+    {1, 3, 67, 64, 32, 3, 3, 1, 1, 1},
+    {9, 14, 14, 64, 32, 3, 3, 1, 1, 1},
+    {70, 4, 4, 64, 96, 3, 3, 1, 1, 1},
+    {2, 66, 1, 32, 32, 3, 3, 1, 1, 1},
     // groups: narrow, of several blocks, across blocks, and depthwise
     {2, 6, 7, 16, 16, 3, 3, 1, 1, 1, 0, 4},
     {2, 9, 5, 64, 128, 3, 3, 2, 1, 1, 0, 8},
+    // narrow groups of 2, 4, 8 and 16 channels, with strides, and with a last panel that is not full
+    {2, 9, 7, 64, 64, 3, 3, 1, 1, 1, 0, 32},
+    {2, 9, 7, 44, 44, 3, 3, 2, 1, 1, 0, 11},
+    {1, 8, 11, 40, 40, 3, 2, 1, 0, 2, 2, 5},
+    {3, 6, 9, 48, 48, 3, 3, 2, 1, 1, 1, 3},
+    {2, 7, 7, 96, 96, 1, 5, 1, 2, 1, 0, 24},
     {1, 7, 6, 96, 72, 3, 3, 1, 1, 1, 0, 6},
     {2, 5, 5, 256, 256, 3, 3, 1, 2, 2, 0, 4},
     {1, 4, 9, 120, 80, 1, 3, 1, 1, 1, 0, 10},
@@ -219,6 +236,26 @@ TEST_P(ImageProducts, RandomIsWithinTheErrorBoundInAnyOrderOfTasks) {
             ASSERT_EQ(p.Compare(forward, 1), "");
             ASSERT_EQ(p.Run(true, true), forward) << "in the opposite order";
         }
+}
+
+// An element of a weight gradient whose products are all 0 is 0, not the rounding error of sums that cancel.
+TEST_P(ImageProducts, WeightGradientsOfZerosAreZero) {
+    for (const Geometry &g : {Geometry{2, 8, 9, 64, 96, 3, 3, 1, 1, 1}, Geometry{40, 5, 4, 32, 33, 3, 3, 1, 2, 1},
+                              Geometry{3, 6, 7, 32, 64, 3, 3, 1, 0, 1}}) {
+        Product p(kernels_, g, AMP_WINDOW_CONV_WEIGHT, false);
+        std::mt19937 random(3);
+        for (float &x : p.a) x = random() % 16 ? 0 : x;
+        for (float &x : p.b) x = random() % 16 ? 0 : x;
+        const Values got = p.Run(true);
+        const Sums exact = NaiveProduct(p.conv.window, p.conv.n, p.a, p.b);
+        int64_t zeros = 0;
+        for (size_t i = 0; i < got.size(); i++) {
+            if (exact.magnitude[i] != 0) continue;
+            zeros++;
+            ASSERT_EQ(got[i], 0) << g << ": row " << int64_t(i) / g.oc << ", column " << int64_t(i) % g.oc;
+        }
+        EXPECT_GT(zeros, 100) << g;
+    }
 }
 
 // The comparison itself: one wrong operand is seen.

@@ -130,6 +130,7 @@ const amp_product_kernels kRecorder = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
     nullptr};
 
 struct Visit {

@@ -51,6 +51,12 @@ EMULATED emulated_m512 emulated_dpbf16_ps(emulated_m512 c, emulated_m512i a, emu
     return emulated_fmadd_ps((emulated_m512)(a << 16), (emulated_m512)(b << 16), c);
 }
 
+EMULATED emulated_m512 emulated_permutexvar_ps(emulated_m512i from, emulated_m512 v) {
+    emulated_m512 to;
+    for (int i = 0; i < 16; i++) to[i] = v[from[i] & 15];
+    return to;
+}
+
 #define __m512 emulated_m512
 #define __m512i emulated_m512i
 #define __m512bh emulated_m512i
@@ -66,6 +72,7 @@ EMULATED emulated_m512 emulated_dpbf16_ps(emulated_m512 c, emulated_m512i a, emu
 #define _mm512_storeu_ps emulated_storeu_ps
 #define _mm512_fmadd_ps emulated_fmadd_ps
 #define _mm512_dpbf16_ps emulated_dpbf16_ps
+#define _mm512_permutexvar_ps emulated_permutexvar_ps
 
 /* Beside the real ones. */
 #define amp_product_avx512_f32 amp_emulated_avx512_f32

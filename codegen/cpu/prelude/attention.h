@@ -17,9 +17,32 @@ typedef struct AttentionOp {
 
 /* ---- scores ---- */
 
-/* Of row |i|, lanes from |c| on: scaled and masked; -INF where a key is not seen. */
+/* The rows of which the lanes from |c| on see one, in whole sixteens: of a tile on the diagonal the runtime computes no
+ * others, and reads no weights of them. */
+INLINE int64_t attention_rows(const amp_attention_tile *t, const AttentionOp *op, int c) {
+    const int64_t seen = (t->query + c + W - t->key + 15) / 16 * 16;
+    return op->causal && seen < t->keys ? seen : t->keys;
+}
+
+/* e^x for x <= 0 or little above it, as exp_vf without its subnormal results: they are 0. */
+INLINE vf attention_exp(vf x) {
+    const vf t = exp_whole_vf(x), p = exp_rest_vf(x, t - 0x1.8p23f) + 1.0f;
+    const vf y = p * float_bits((int_bits(t) - (0x4B400000 - 127)) << 23);
+    return select_vf(x < -87.0f, splat_f(0.0f), y);
+}
+
+/* Scores stay as products give them until |scale| goes into the multiply-add before the exponential; else they are
+ * scaled where they are masked. */
+INLINE int attention_scales_late(const AttentionOp *op) { return op->mask == MASK_NONE && op->scale > 0.0f; }
+
+INLINE vf attention_minus(const AttentionOp *op, vf score, vf x) {
+    return attention_scales_late(op) ? fma_vf(score, splat_f(op->scale), -x) : score - x;
+}
+
+/* Of row |i|, lanes from |c| on: scaled (or not yet) and masked; -INF where a key is not seen. */
 INLINE vf attention_score(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int c) {
-    vf s = load_f32(t->scores + i * 32 + c) * op->scale;
+    vf s = load_f32(t->scores + i * 32 + c);
+    if (!attention_scales_late(op)) s = s * op->scale;
     if (op->mask == MASK_ADDED) s = s + load_f32((const float *)t->mask + i * 32 + c);
     if (op->mask == MASK_CHOOSES) s = select_vf(load_bool((const int32_t *)t->mask + i * 32 + c), s, splat_f(-INF));
     if (op->causal) {
@@ -61,32 +84,33 @@ INLINE void store_attention_pair(void *to, int64_t i, int c, vf even, vf odd) {
 
 /* ---- forward ---- */
 
-/* The largest score of each query; scores are scaled and masked from now on. */
-INLINE vf attention_largest(const amp_attention_tile *t, const AttentionOp *op, int c) {
-    vf largest = load_f32(t->largest + c), other = largest;
-    int64_t i = 0;
-    for (; i + 2 <= t->keys; i += 2) {
-        const vf s = attention_score(t, op, i, c), u = attention_score(t, op, i + 1, c);
-        store_f32(t->scores + i * 32 + c, s);
-        store_f32(t->scores + (i + 1) * 32 + c, u);
-        largest = max_vf(largest, s);
-        other = max_vf(other, u);
+/* The largest score of each query; scores are masked from now on. */
+INLINE vf attention_largest(const amp_attention_tile *t, const AttentionOp *op, int64_t rows, int c) {
+    vf largest = splat_f(-INF), other = largest;
+    int64_t i = 0, seen = rows; /* rows that all lanes see, which stay as they are */
+    if (op->causal && t->query + c - t->key + 1 < seen) seen = t->query + c - t->key + 1;
+    for (; attention_scales_late(op) && i + 2 <= seen; i += 2) {
+        largest = max_vf(largest, load_f32(t->scores + i * 32 + c));
+        other = max_vf(other, load_f32(t->scores + (i + 1) * 32 + c));
     }
-    if (i < t->keys) {
+    for (; i < rows; i++) {
         const vf s = attention_score(t, op, i, c);
         store_f32(t->scores + i * 32 + c, s);
-        largest = max_vf(largest, s);
+        if (i % 2) other = max_vf(other, s);
+        else largest = max_vf(largest, s);
     }
-    return max_vf(largest, other);
+    largest = max_vf(largest, other);
+    return max_vf(load_f32(t->largest + c), attention_scales_late(op) ? largest * op->scale : largest);
 }
 
 /* Weights of up to four rows from |i| on; their sum in order of keys. */
-INLINE vf attention_weigh(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int c, vf largest, vf sum) {
+INLINE vf attention_weigh(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t rows, int c,
+                          vf largest, vf sum) {
     vf w[4] = {{0}}, kept[4];
-    const int64_t count = t->keys - i < 4 ? t->keys - i : 4;
+    const int64_t count = rows - i < 4 ? rows - i : 4;
     UNROLL
     for (int j = 0; j < 4; j++)
-        if (j < count) w[j] = exp_vf(load_f32(t->scores + (i + j) * 32 + c) - largest);
+        if (j < count) w[j] = attention_exp(attention_minus(op, load_f32(t->scores + (i + j) * 32 + c), largest));
     UNROLL
     for (int j = 0; j < 4; j++)
         if (j < count) sum = sum + w[j];
@@ -117,11 +141,12 @@ INLINE void attention_scores(const amp_attention_tile *t, const AttentionOp *op)
     float by[32];
     int32_t any = 0;
     for (int c = 0; c < 32; c += W) {
-        const vf before = load_f32(t->largest + c), after = attention_largest(t, op, c);
+        const int64_t rows = attention_rows(t, op, c);
+        const vf before = load_f32(t->largest + c), after = attention_largest(t, op, rows, c);
         /* where no key is seen so far, all weights are exp(-INF) */
-        const vf largest = select_vf(after == -INF, splat_f(0.0f), after), change = exp_vf(before - largest);
+        const vf largest = select_vf(after == -INF, splat_f(0.0f), after), change = attention_exp(before - largest);
         vf sum = load_f32(t->sum + c) * change;
-        for (int64_t i = 0; i < t->keys; i += 4) sum = attention_weigh(t, op, i, c, largest, sum);
+        for (int64_t i = 0; i < rows; i += 4) sum = attention_weigh(t, op, i, rows, c, largest, sum);
         store_f32(t->largest + c, after);
         store_f32(t->sum + c, sum);
         store_f32(by + c, change);
@@ -155,13 +180,14 @@ INLINE void attention_forward(const amp_attention_tile *t, const AttentionOp *op
 /* ---- backward ---- */
 
 /* Of up to four rows from |i| on. */
-INLINE void attention_slope(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int c, vf sums, vf mean) {
+INLINE void attention_slope(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t rows, int c, vf sums,
+                            vf mean) {
     const vi in = first_lanes(t->queries - c);
-    const int64_t count = t->keys - i < 4 ? t->keys - i : 4;
+    const int64_t count = rows - i < 4 ? rows - i : 4;
     vf w[4] = {{0}}, d[4] = {{0}}, kept[4];
     UNROLL
     for (int j = 0; j < 4; j++)
-        if (j < count) w[j] = keep_vf(exp_vf(attention_score(t, op, i + j, c) - sums), in);
+        if (j < count) w[j] = keep_vf(attention_exp(attention_minus(op, attention_score(t, op, i + j, c), sums)), in);
     if (op->p > 0.0f) attention_kept(t, op, i, c, kept);
     UNROLL
     for (int j = 0; j < 4; j++) {
@@ -191,7 +217,8 @@ INLINE void attention_slope(const amp_attention_tile *t, const AttentionOp *op, 
 INLINE void attention_slopes(const amp_attention_tile *t, const AttentionOp *op) {
     for (int c = 0; c < 32; c += W) {
         const vf sums = load_f32(t->sums + c), mean = load_f32(t->mean + c);
-        for (int64_t i = 0; i < t->keys; i += 4) attention_slope(t, op, i, c, sums, mean);
+        const int64_t rows = attention_rows(t, op, c);
+        for (int64_t i = 0; i < rows; i += 4) attention_slope(t, op, i, rows, c, sums, mean);
     }
 }
 

@@ -38,7 +38,7 @@ static parts parts_of(const amp_attention *a) {
     s.sum = attention_part(&s.end, group * TILE * 4);
     s.k = attention_part(&s.end, tiles_of(a->width) * attention_panel(a, KEYS));
     s.v = attention_part(&s.end, tiles_of(a->v_width) * attention_panel(a, KEYS));
-    s.scores = attention_part(&s.end, KEYS * TILE * 4);
+    s.scores = attention_part(&s.end, KEYS * TILE * 4 + SPARE);
     s.weights = attention_part(&s.end, attention_per_unit(a) == 1 ? 0 : KEYS / 2 * TILE * UNIT);
     s.mask = attention_part(&s.end, a->mask.data ? KEYS * TILE * UNIT : 0);
     return s;
@@ -92,7 +92,7 @@ static void run_tile(const task_state *s, int64_t query, int64_t key, int64_t ke
             .rows = least(TILE, keys - i),
             .panels = 1,
         };
-        attention_multiply(a, &scores);
+        attention_multiply_scores(a, &scores, a->causal && key + i == query);
     }
     t.step = AMP_ATTENTION_SCORES;
     t.key = key;
@@ -110,11 +110,10 @@ static void run_tile(const task_state *s, int64_t query, int64_t key, int64_t ke
         .accumulate = key > 0,
         .b_panel = attention_panel(a, KEYS),
         .c_panel = TILE_FLOATS,
-        .units = attention_units(a, keys),
         .rows = t.queries,
         .panels = tiles_of(a->v_width),
     };
-    attention_multiply(a, &sum);
+    attention_multiply_queries(a, sum, keys, query - key);
 }
 
 static void finish_tile(const task_state *s, int64_t query) {
@@ -159,6 +158,10 @@ static void forward_task(const amp_attention *a, int64_t task, char *scratch) {
         .largest = (float *)(void *)(scratch + at.largest),
         .sum = (float *)(void *)(scratch + at.sum),
     };
+    const int64_t k_bytes = a->width * attention_element(a), v_bytes = a->v_width * attention_element(a);
+    attention_prefetch(attention_rows_of(a, &a->q, head, 1) + first * a->q.pitch, a->q.pitch,
+                       least(KEYS, s.last - first), k_bytes);
+    attention_prefetch(s.k, a->k.pitch, least(KEYS, a->keys), k_bytes);
     pack_queries(&s);
     for (int64_t i = 0; i < group_tiles(a) * TILE; i++) {
         s.largest[i] = -__builtin_inff();
@@ -169,8 +172,11 @@ static void forward_task(const amp_attention *a, int64_t task, char *scratch) {
         const int64_t keys = least(KEYS, end - key);
         const attention_pack k = {s.k + key * a->k.pitch, a->k.pitch, keys, a->width, KEYS},
                              v = {s.v + key * a->v.pitch, a->v.pitch, keys, a->v_width, KEYS};
+        attention_prefetch(v.rows, v.pitch, keys, v_bytes);
         attention_pack_rows(a, &k, s.packed_k);
         attention_pack_steps(a, &v, s.packed_v);
+        if (key + KEYS < end)
+            attention_prefetch(k.rows + KEYS * k.pitch, k.pitch, least(KEYS, end - key - KEYS), k_bytes);
         for (int64_t query = s.first; query < s.last; query += TILE) run_tile(&s, query, key, keys);
     }
     for (int64_t query = s.first; query < s.last; query += TILE) finish_tile(&s, query);

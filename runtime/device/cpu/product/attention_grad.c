@@ -80,8 +80,8 @@ static parts parts_of(const amp_attention *a) {
     s.y = attention_part(&s.end, TILE * a->v_width * 4);
     s.sums = attention_part(&s.end, QUERIES * 4);
     s.mean = attention_part(&s.end, QUERIES * 4);
-    s.scores = attention_part(&s.end, GROUP * tile * 4);
-    s.slopes = attention_part(&s.end, GROUP * tile * 4);
+    s.scores = attention_part(&s.end, GROUP * tile * 4 + SPARE);
+    s.slopes = attention_part(&s.end, GROUP * tile * 4 + SPARE);
     s.weights = pairs ? attention_part(&s.end, GROUP * tile * 2) : s.scores;
     s.slope_rows = pairs ? attention_part(&s.end, GROUP * tile * 2) : s.slopes;
     s.slope_pairs = pairs ? attention_part(&s.end, GROUP * tile * 2) : s.slopes;
@@ -162,12 +162,14 @@ static void load_tile(const walk *w, const group *g, int64_t tile) {
 
 static void load_queries(const walk *w, const group *g) {
     const amp_attention *a = w->a;
+    const char *q_rows = attention_rows_of(a, &a->q, g->head, 1) + g->query * a->q.pitch,
+               *dy_rows = attention_rows_of(a, &a->dy, g->head, 1) + g->query * a->dy.pitch;
+    attention_prefetch(q_rows, a->q.pitch, g->queries, a->width * attention_element(a));
+    attention_prefetch(dy_rows, a->dy.pitch, g->queries, a->v_width * attention_element(a));
     for (int64_t tile = 0; tile * TILE < g->queries; tile++) load_tile(w, g, tile);
     if (!w->makes_k) return;
-    const attention_pack q = {attention_rows_of(a, &a->q, g->head, 1) + g->query * a->q.pitch, a->q.pitch, g->queries,
-                              a->width, QUERIES},
-                         dy = {attention_rows_of(a, &a->dy, g->head, 1) + g->query * a->dy.pitch, a->dy.pitch,
-                               g->queries, a->v_width, QUERIES};
+    const attention_pack q = {q_rows, a->q.pitch, g->queries, a->width, QUERIES},
+                         dy = {dy_rows, a->dy.pitch, g->queries, a->v_width, QUERIES};
     attention_pack_steps(a, &q, w->scratch + w->at.q_steps);
     attention_pack_steps(a, &dy, w->scratch + w->at.dy_steps);
 }
@@ -187,7 +189,7 @@ static int64_t keys_seen(const walk *w, const group *g, const span *s, int64_t t
 
 /* Rows of |rows|, keys, times columns: [keys][32]. */
 static void make_scores(const walk *w, size_t rows, const char *columns, int64_t width, const span *s, int64_t keys,
-                        float *to) {
+                        int64_t diagonal, float *to) {
     const amp_attention *a = w->a;
     for (int64_t i = 0; i < keys; i += TILE) {
         const attention_product x = {
@@ -200,7 +202,7 @@ static void make_scores(const walk *w, size_t rows, const char *columns, int64_t
             .rows = least(TILE, keys - i),
             .panels = 1,
         };
-        attention_multiply(a, &x);
+        attention_multiply_scores(a, &x, a->causal && i == diagonal);
     }
 }
 
@@ -212,9 +214,9 @@ static void make_slopes(const walk *w, const group *g, const span *s, int64_t ti
     float *scores = floats(w, w->at.scores) + first, *slopes = floats(w, w->at.slopes) + first;
     if (keys <= 0) return;
     make_scores(w, w->at.k_rows, scratch + w->at.q_columns + tile * attention_units(a, a->width) * column, a->width, s,
-                keys, scores);
+                keys, query - s->key, scores);
     make_scores(w, w->at.v_rows, scratch + w->at.dy_columns + tile * attention_units(a, a->v_width) * column,
-                a->v_width, s, keys, slopes);
+                a->v_width, s, keys, query - s->key, slopes);
     const amp_attention_tile t = {
         .step = AMP_ATTENTION_SLOPES,
         .row = g->head * a->queries + query,
@@ -252,16 +254,16 @@ static void add_to_keys(const walk *w, const group *g, const span *s, size_t sco
             .a_panel = KEYS * TILE * size,
             .b_panel = attention_panel(a, QUERIES),
             .c_panel = block_of(a) * TILE,
-            .units = attention_units(a, g->queries - tile * TILE),
             .rows = least(TILE, s->keys - i),
             .panels = tiles_of(width),
         };
-        attention_multiply(a, &x);
+        attention_multiply_keys(a, x, g->queries - tile * TILE, a->causal && g->query + tile * TILE == s->key + i);
     }
 }
 
 static void add_to_queries(const walk *w, const group *g, const span *s, int64_t tile) {
     const amp_attention *a = w->a;
+    const int64_t keys = keys_seen(w, g, s, tile);
     const attention_product x = {
         .a = w->scratch + w->at.slope_pairs + tile * KEYS * TILE * attention_element(a),
         .b = w->scratch + w->at.k_steps + attention_units(a, s->key - s->block) * TILE * UNIT,
@@ -270,11 +272,10 @@ static void add_to_queries(const walk *w, const group *g, const span *s, int64_t
         .accumulate = s->key > 0,
         .b_panel = attention_panel(a, block_of(a)),
         .c_panel = TILE_FLOATS,
-        .units = attention_units(a, keys_seen(w, g, s, tile)),
         .rows = queries_of(g, tile),
         .panels = tiles_of(a->width),
     };
-    if (x.units > 0) attention_multiply(a, &x);
+    if (keys > 0) attention_multiply_queries(a, x, keys, g->query + tile * TILE - s->key);
 }
 
 static void run_group(const walk *w, const group *g, int64_t block, int64_t end) {
@@ -328,6 +329,8 @@ static void run_block(const walk *w, int64_t block) {
     const int64_t end = least(w->end_key, block + block_of(a));
     const attention_pack k = {w->k + block * a->k.pitch, a->k.pitch, end - block, a->width, block_of(a)},
                          v = {w->v + block * a->v.pitch, a->v.pitch, end - block, a->v_width, block_of(a)};
+    attention_prefetch(k.rows, k.pitch, k.count, k.width * attention_element(a));
+    attention_prefetch(v.rows, v.pitch, v.count, v.width * attention_element(a));
     attention_pack_rows(a, &k, w->scratch + w->at.k_rows);
     attention_pack_rows(a, &v, w->scratch + w->at.v_rows);
     if (w->makes_q && w->at.k_steps != w->at.k_rows) attention_pack_steps(a, &k, w->scratch + w->at.k_steps);

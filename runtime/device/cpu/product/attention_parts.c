@@ -86,7 +86,58 @@ void attention_multiply(const amp_attention *a, const attention_product *x) {
                                        .accumulate = x->accumulate,
                                        .a_block_stride = x->a_panel / UNIT,
                                        .k = x->units,
-                                       .rows = x->rows};
+                                       .rows = x->rows,
+                                       .cols = x->cols};
         a->kernels->tile(&tile);
     }
+}
+
+/* The last 16 columns alone: what clears the columns behind them clears the first ones of the next row. */
+void attention_multiply_scores(const amp_attention *a, const attention_product *scores, bool diagonal) {
+    attention_product x = *scores;
+    if (diagonal) x.rows = least(HALF, x.rows);
+    attention_multiply(a, &x);
+    if (x.rows == scores->rows) return;
+    x.a = (const char *)x.a + HALF * TILE * attention_element(a);
+    x.b += HALF * UNIT;
+    x.c += HALF * TILE + HALF;
+    x.rows = scores->rows - HALF;
+    x.cols = HALF;
+    attention_multiply(a, &x);
+}
+
+void attention_multiply_queries(const amp_attention *a, attention_product x, int64_t keys, int64_t diagonal) {
+    const int64_t rows = x.rows;
+    x.units = attention_units(a, keys);
+    if (a->causal && diagonal + HALF < keys) {
+        x.rows = least(HALF, rows);
+        x.units = attention_units(a, diagonal + HALF);
+    }
+    attention_multiply(a, &x);
+    if (x.rows == rows) return;
+    x.a = (const char *)x.a + HALF * UNIT;
+    x.c += HALF * TILE;
+    x.rows = rows - HALF;
+    x.units = attention_units(a, keys);
+    attention_multiply(a, &x);
+}
+
+void attention_multiply_keys(const amp_attention *a, attention_product x, int64_t queries, bool diagonal) {
+    const int64_t rows = x.rows;
+    const char *const first = x.a, *const b = x.b;
+    x.units = attention_units(a, queries);
+    if (diagonal) x.rows = least(HALF, rows);
+    attention_multiply(a, &x);
+    if (x.rows == rows || queries <= HALF) return;
+    x.rows = rows - HALF;
+    x.c += HALF * TILE;
+    x.a = first + HALF * TILE * attention_element(a) + HALF * attention_element(a);
+    x.b = b + attention_units(a, HALF) * TILE * UNIT;
+    x.units = attention_units(a, least(queries, TILE) - HALF);
+    attention_multiply(a, &x);
+    if (queries <= TILE) return;
+    x.a = first + x.a_panel + HALF * TILE * attention_element(a);
+    x.b = b + attention_units(a, TILE) * TILE * UNIT;
+    x.units = attention_units(a, queries - TILE);
+    attention_multiply(a, &x);
 }

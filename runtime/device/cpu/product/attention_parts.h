@@ -8,6 +8,8 @@ enum {
     TILE = 32,
     UNIT = 4, /* bytes */
     TILE_FLOATS = TILE * TILE,
+    HALF = TILE / 2,
+    SPARE = HALF * 4, /* bytes behind scores, which attention_multiply_scores may clear */
     ENOUGH_TASKS = 16 /* for a few threads */
 };
 
@@ -43,6 +45,12 @@ static inline int64_t attention_panel(const amp_attention *a, int64_t most) {
     return attention_units(a, most) * TILE * UNIT;
 }
 
+/* Rows of heads lie far apart, where no hardware prefetcher follows: asks for |count| of them at once, ahead of use. */
+static inline void attention_prefetch(const char *rows, int64_t pitch, int64_t count, int64_t bytes) {
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(rows + i * pitch + at, 0, 2);
+}
+
 /* c[panel] = A b[panel], or += where |accumulate|, for |rows| <= 32 rows of A in |form|; |units| steps of k.  Panels of
  * A (BLOCKED) and of b are so many bytes apart, those of c so many floats. */
 typedef struct attention_product {
@@ -52,8 +60,23 @@ typedef struct attention_product {
     amp_product_form form;
     int accumulate;
     int64_t a_panel, b_panel, c_panel, units, rows, panels;
+    int32_t cols; /* that are wanted; 0: all */
 } attention_product;
 void attention_multiply(const amp_attention *a, const attention_product *x);
+
+/* A causal tile on the diagonal, of keys and queries from the same position on, is three quarters of a tile: its first
+ * 16 queries do not see its last 16 keys.  There nothing is computed, written or read; amp_attention_tile tells the
+ * model's function the same. */
+
+/* A tile of scores; |diagonal|: which is one of those. */
+void attention_multiply_scores(const amp_attention *a, const attention_product *scores, bool diagonal);
+
+/* Rows are queries, in form TRANSPOSED, and x->units is those of |keys| keys; the tile from |diagonal| on of these keys
+ * is one of those, if it is one of them. */
+void attention_multiply_queries(const amp_attention *a, attention_product x, int64_t keys, int64_t diagonal);
+
+/* Rows are keys, in form BLOCKED; |diagonal|: the first tile of |queries| queries is one of those. */
+void attention_multiply_keys(const amp_attention *a, attention_product x, int64_t queries, bool diagonal);
 
 /* Parts of a thread's scratch, one after another from |*end| on, each aligned to 64; returns its first byte. */
 size_t attention_part(size_t *end, int64_t bytes);

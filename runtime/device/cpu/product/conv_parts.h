@@ -109,9 +109,7 @@ void conv_weight_sum_task(const amp_conv *conv, int64_t task, char *scratch);
 enum {
     WINOGRAD_NUMBERS = 16, /* of a transformed tile */
     WINOGRAD_TAPS = 9,
-    WINOGRAD_TILES = 32, /* tiles that go by together, the rows of 16 matrix products */
-    WINOGRAD_PANELS = 4, /* panels of C of a task, at most */
-    WINOGRAD_APART = 32  /* floats between two of the 16 numbers' matrices, so that they do not share cache sets */
+    WINOGRAD_APART = 32 /* floats between two of the 16 numbers' matrices, so that they do not share cache sets */
 };
 
 /* The 2 x 2 pixels of an image whose pixels are 2 * y, 2 * y + 1 and 2 * x, 2 * x + 1; the last ones may be outside. */

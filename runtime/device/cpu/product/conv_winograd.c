@@ -24,8 +24,10 @@ enum {
     USUAL_ROW_TILES = 8,    /* where any number is as good, */
     LEAST_ROW_TILES = 2,    /* and while there are few tasks */
     ENOUGH_TASKS = 16,
-    BLOCKS = 2,       /* of 32 channels that go by together */
-    WEIGHT_ROWS = 32, /* of a task of the first phase */
+    TOGETHER = AMP_PRODUCT_ROWS, /* squares, the rows of 16 matrix products */
+    MOST_PANELS = 4,             /* of C of a task */
+    BLOCKS = 2,                  /* of 32 channels that go by together */
+    WEIGHT_ROWS = 32,            /* of a task of the first phase */
 };
 
 /* ---- squares ----------------------------------------------------------------------------------------------------- */
@@ -79,7 +81,7 @@ static plan plan_of(const amp_conv *c) {
     p.panels = conv_blocks(data ? w->c : w->oc);
     p.task_tiles = whole_pairs(p.w);
     if (!p.task_tiles) p.task_tiles = MOST_ROW_TILES;
-    p.task_panels = conv_min(p.panels, WINOGRAD_PANELS);
+    p.task_panels = conv_min(p.panels, MOST_PANELS);
     for (;;) {
         p.row_groups = (p.row_tiles + p.task_tiles - 1) / p.task_tiles;
         p.panel_groups = (p.panels + p.task_panels - 1) / p.task_panels;
@@ -105,15 +107,14 @@ bool conv_is_winograd(const amp_conv *c) {
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 enum {
-    IMAGE_STEP =
-        BLOCKS * WINOGRAD_TILES * CONV_BLOCK + WINOGRAD_APART, /* floats from a number of the tiles to the next */
+    IMAGE_STEP = BLOCKS * TOGETHER * CONV_BLOCK + WINOGRAD_APART, /* floats from a number of the tiles to the next */
     SUMS_STEP = TILE + WINOGRAD_APART
 };
 
 /* Squares of the image, sums of the products, pixels of C, and where pixels outside of the task go. */
 static size_t image_bytes(void) { return WINOGRAD_NUMBERS * IMAGE_STEP * sizeof(float); }
-static size_t sums_bytes(void) { return WINOGRAD_PANELS * WINOGRAD_NUMBERS * SUMS_STEP * sizeof(float); }
-static size_t pixels_bytes(void) { return (size_t)WINOGRAD_PANELS * MOST_ROW_TILES * TILE * sizeof(float); }
+static size_t sums_bytes(void) { return MOST_PANELS * WINOGRAD_NUMBERS * SUMS_STEP * sizeof(float); }
+static size_t pixels_bytes(void) { return (size_t)MOST_PANELS * MOST_ROW_TILES * TILE * sizeof(float); }
 
 size_t conv_winograd_thread_bytes(const amp_conv *c) {
     (void)c;
@@ -161,7 +162,7 @@ typedef struct task {
     int64_t first_tile, last_tile, first_panel, last_panel; /* last: one past */
     int64_t first_row, last_row;
     float *image, *sums, *pixels, *outside;
-    conv_square squares[WINOGRAD_TILES];
+    conv_square squares[TOGETHER];
     int64_t count; /* of squares */
 } task;
 
@@ -185,7 +186,7 @@ static void add_blocks(const amp_conv *c, const plan *p, task *t, int64_t first,
     for (int64_t s = 0; s < t->count; s++)
         for (int64_t block = first; block < last; block++) {
             conv_square_pixels(&p->squares, &t->squares[s], block, pixels);
-            float *out = t->image + ((block - first) * WINOGRAD_TILES + s) * CONV_BLOCK;
+            float *out = t->image + ((block - first) * TOGETHER + s) * CONV_BLOCK;
             c->kernels->winograd->image(pixels, out, IMAGE_STEP);
         }
     for (int64_t panel = t->first_panel; panel < t->last_panel; panel++)
@@ -196,7 +197,7 @@ static void add_blocks(const amp_conv *c, const plan *p, task *t, int64_t first,
                 .c = t->sums + ((panel - t->first_panel) * WINOGRAD_NUMBERS + i) * SUMS_STEP,
                 .form = AMP_PRODUCT_BLOCKED,
                 .accumulate = first > 0,
-                .a_block_stride = WINOGRAD_TILES * CONV_BLOCK,
+                .a_block_stride = TOGETHER * CONV_BLOCK,
                 .k = conv_min(last * CONV_BLOCK, p->inner) - first * CONV_BLOCK,
                 .rows = t->count,
             };
@@ -240,7 +241,7 @@ static void run_lines(const amp_conv *c, const plan *p, task *t, int64_t sample,
         for (int64_t x = 0; x < (p->w + 1) / 2; x++) {
             t->squares[t->count] = (conv_square){sample, y, x};
             if (!meets(p, t, &t->squares[t->count])) continue;
-            if (++t->count == WINOGRAD_TILES) run_squares(c, p, t);
+            if (++t->count == TOGETHER) run_squares(c, p, t);
         }
 }
 

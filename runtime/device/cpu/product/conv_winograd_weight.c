@@ -165,7 +165,7 @@ static float *sums_of(const amp_conv *c, const plan *p, const task *t, int64_t b
     return t->sums + ((block - t->first_block) * MOST_PANELS + panel - t->first_panel) * (SUMS + MARKS);
 }
 
-static bool all_are_marked(const task *t) {
+static bool is_marked_throughout(const task *t) {
     for (int64_t i = 0; i < t->last_block - t->first_block; i++)
         for (int64_t j = 0; j < t->last_panel - t->first_panel; j++)
             if (!t->marked[i][j]) return false;
@@ -187,7 +187,7 @@ static void mark_pair(const amp_conv *c, const plan *p, task *t, int64_t block, 
 
 static void mark_squares(const amp_conv *c, const plan *p, task *t) {
     const float *pixels[WINOGRAD_NUMBERS];
-    if (all_are_marked(t)) return;
+    if (is_marked_throughout(t)) return;
     for (int64_t s = 0; s < t->count; s++) {
         for (int64_t block = t->first_block; block < t->last_block; block++) {
             conv_square_pixels(&p->x, &t->squares[s], block, pixels);

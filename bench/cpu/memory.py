@@ -8,6 +8,7 @@ of the weights; ours are kept from step to step (`copies`), so both are shown.  
 """
 import argparse
 import fnmatch
+import importlib
 import json
 import os
 import sys
@@ -21,8 +22,11 @@ import twins
 
 LOW = {"fp32": None, "bf16": torch.bfloat16}
 BATCH = 32
-# Sizes at which a step is more than padding: by file of tests/parity/twins, arguments of its `example`.
+# The sizes of examples/, where the tests' own are smaller and more padding than numbers: by file of tests/parity/twins,
+# arguments of its `example`, and of "batch" where 32 samples take PyTorch too much memory.
 SIZES = {
+    "autoencoder": {"autoencoder": {"SIZE": 28, "W": 16, "CODE": 16}},
+    "cnn": {"cnn, 420 and 1000 channels": {"C1": 420, "C2": 1000, "SIZE": 28, "POOL": 4}},
     "gpt": {
         "gpt, bytes": {"V": 256, "T": 128, "C": 128, "L": 4, "H": 4},
         "gpt, 512 tokens": {"V": 256, "T": 512, "C": 128, "L": 4, "H": 4},
@@ -31,27 +35,41 @@ SIZES = {
     "tabular": {"tabular": {"WIDE": 128}},
     "llama": {"llama": {"V": 256, "T": 128, "C": 128, "L": 4, "HIDDEN": 344}},
     "lstm": {"lstm": {"T": 64, "C": 64, "H": 256}},
+    "resnet": {
+        "resnet18, as trained": {"name": "resnet18", "size": 28, "W": 16, "CHANNELS": 1, "MARGIN": 2, "CLASSES": 10},
+        "resnet18": {"name": "resnet18", "size": 32, "W": 64, "CLASSES": 10},
+        "resnet50": {"name": "resnet50", "size": 224, "W": 64, "CLASSES": 1000, "IMAGENET": True, "batch": 8},
+        "resnet101": {"name": "resnet101", "size": 224, "W": 64, "CLASSES": 1000, "IMAGENET": True, "batch": 8},
+    },
+    "unet": {
+        "unet": {"S": 32, "C": 8},
+        "unet, bilinear": {"S": 32, "C": 8, "BILINEAR": True, "GROUPS": 4},
+        "unet, bilinear, batch norm": {"S": 32, "C": 8, "BILINEAR": True},
+        "unet, 64 channels": {"S": 128, "C": 64, "batch": 8},
+    },
 }
 
 
 def fashion(file, make, inputs):
     return twins.Example("fashion_mnist/" + file, {}, make, lambda: {"x": inputs()},
-                         lambda: torch.randint(0, 10, (128,)), None)
+                         lambda: torch.randint(0, 10, (128,)), None), BATCH
 
 
 def rows():
-    """(name, example)"""
-    yield "mlp", fashion("mlp.amp", lambda: twin.make(twin.MLP), lambda: torch.rand(128, 784))
-    yield "cnn", fashion("cnn.amp", twin.make_cnn, lambda: torch.rand(128, 1, 28, 28))
+    """(name, example, samples of a batch)"""
+    yield "mlp", *fashion("mlp.amp", lambda: twin.make(twin.MLP), lambda: torch.rand(128, 784))
+    yield "cnn, 32 channels", *fashion("cnn.amp", twin.make_cnn, lambda: torch.rand(128, 1, 28, 28))
     seen = set()
     for name, path, example in twins.examples():
         kind = os.path.basename(path)[:-3]
         if kind not in SIZES:
-            yield name, example
+            yield name, example, BATCH
         elif kind not in seen:
             seen.add(kind)
-            module = __import__("twins." + kind, fromlist=["example"])
-            yield from ((name, module.example(**sizes)) for name, sizes in SIZES[kind].items())
+            module = importlib.import_module("twins." + kind)
+            for case, sizes in SIZES[kind].items():
+                arguments = {key: value for key, value in sizes.items() if key != "batch"}
+                yield case, module.example(**arguments), sizes.get("batch", BATCH)
 
 
 def repeated(tensor, batch):
@@ -100,23 +118,24 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json")
     parser.add_argument("--only", default="*")
-    parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--batch", type=int, help="of every model, in place of its own")
     options = parser.parse_args()
     found, larger = [], 0
-    print(f"{'model':24} {'precision':9} {'batch':>5} {'activations':>12} {'copies':>11} {'PyTorch':>12} {'ratio':>6}")
-    for name, example in rows():
+    print(f"{'model':28} {'precision':9} {'batch':>5} {'activations':>12} {'copies':>11} {'PyTorch':>12} {'ratio':>6}")
+    for name, example, batch in rows():
         if not fnmatch.fnmatch(name, options.only):
             continue
+        batch = options.batch or batch
         for precision in LOW:
             with tempfile.TemporaryDirectory() as work:
-                memory = ours(example, precision, options.batch, work)
-            peak = theirs(example, precision, options.batch)
-            row = {"model": name, "precision": precision, "batch": options.batch, "activations": memory["activations"],
+                memory = ours(example, precision, batch, work)
+            peak = theirs(example, precision, batch)
+            row = {"model": name, "precision": precision, "batch": batch, "activations": memory["activations"],
                    "copies": memory["copies"], "pytorch": peak, "ratio": memory["activations"] / peak}
             found.append(row)
             larger += row["ratio"] > 1
             sizes = f"{row['activations']:12} {row['copies']:11} {peak:12} {row['ratio']:6.2f}"
-            print(f"{name:24} {precision:9} {options.batch:5} {sizes}" + "   larger" * (row["ratio"] > 1), flush=True)
+            print(f"{name:28} {precision:9} {batch:5} {sizes}" + "   larger" * (row["ratio"] > 1), flush=True)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(found, file, indent=1)

@@ -46,5 +46,10 @@ def autoencoder(device):
     return Autoencoder(**SIZES), (torch.empty(4, 1, 12, 12, device=device),), lambda loss: loss
 
 
-EXAMPLES = {"autoencoder": Example("autoencoder/autoencoder.amp", SIZES, lambda: Autoencoder(**SIZES),
-                                   lambda: {"x": torch.rand(8, 1, 12, 12)}, lambda: None, "autoencoder", clip=math.inf)}
+def example(trace=None, **sizes):
+    sizes = {**SIZES, **sizes}
+    return Example("autoencoder/autoencoder.amp", sizes, lambda: Autoencoder(**sizes),
+                   lambda: {"x": torch.rand(8, 1, sizes["SIZE"], sizes["SIZE"])}, lambda: None, trace, clip=math.inf)
+
+
+EXAMPLES = {"autoencoder": example("autoencoder")}

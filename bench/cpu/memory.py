@@ -52,13 +52,13 @@ SIZES = {
 
 def fashion(file, make, inputs):
     return twins.Example("fashion_mnist/" + file, {}, make, lambda: {"x": inputs()},
-                         lambda: torch.randint(0, 10, (128,)), None), BATCH
+                         lambda: torch.randint(0, 10, (128,)), None)
 
 
 def rows():
     """(name, example, samples of a batch)"""
-    yield "mlp", *fashion("mlp.amp", lambda: twin.make(twin.MLP), lambda: torch.rand(128, 784))
-    yield "cnn, 32 channels", *fashion("cnn.amp", twin.make_cnn, lambda: torch.rand(128, 1, 28, 28))
+    yield "mlp", fashion("mlp.amp", lambda: twin.make(twin.MLP), lambda: torch.rand(128, 784)), BATCH
+    yield "cnn, 32 channels", fashion("cnn.amp", twin.make_cnn, lambda: torch.rand(128, 1, 28, 28)), BATCH
     seen = set()
     for name, path, example in twins.examples():
         kind = os.path.basename(path)[:-3]

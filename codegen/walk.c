@@ -401,14 +401,23 @@ static void place_sinks(Walk *w) {
 
 /* ---- what is needed, what is kept -------------------------------------------------------------------------------- */
 
-static void find_needed(Walk *w) {
+static void need_nothing(Walk *w) {
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        for (int n = 0; n < o->n_in; n++) w->values[o->in[n].id].needed = false;
+        for (int r = 0; r < o->n_out; r++) w->values[o->out[r].id].needed = false;
+    }
+}
+
+void walk_find_needed(Walk *w) {
+    need_nothing(w);
     for (int i = 0; i < w->sinks.len; i++)
         if (w->sinks.data[i].kind != SINK_REDUCE) w->values[w->sinks.data[i].value.id].needed = true;
     for (int i = w->k->count - 1; i >= 0; i--) {
         const Op *o = walk_op(w, i);
         for (int r = 1; r < o->n_out; r++)
             if (w->values[o->out[r].id].needed) w->values[o->out[0].id].needed = true;
-        if (o->n_out && !w->values[o->out[0].id].needed && !walk_is_inlined(w, o)) continue;
+        if (!o->n_out || (!w->values[o->out[0].id].needed && !walk_is_inlined(w, o))) continue; /* assign: its sink */
         for (int n = 0; n < o->n_in; n++)
             if (walk_reads(w, o, n)) w->values[o->in[n].id].needed = true;
     }
@@ -546,7 +555,7 @@ amp_status walk_kernel(Walk *w, const Kernel *k, amp_error *err) {
     for (int i = 0; i < k->count; i++) AMP_TRY(place_op(w, walk_op(w, i), err));
     AMP_TRY(find_sinks(w, err));
     place_sinks(w);
-    find_needed(w);
+    walk_find_needed(w);
     walk_find_kept(w);
     return AMP_OK;
 }

@@ -77,6 +77,8 @@ Span walk_line_span(const Walk *w); /* SPAN_ROW or SPAN_COLUMN */
 bool walk_is_inner(const Walk *w, Span s);
 /* Marks the values that phase |p| touches, and no others. */
 void walk_phase(Walk *w, int p);
+/* Finds again which values reach a sink: after sinks were taken out. */
+void walk_find_needed(Walk *w);
 /* Finds again in which phase each value of a row kernel is made, and what later ones read of it: after the level of a
  * sink was changed. */
 void walk_find_kept(Walk *w);

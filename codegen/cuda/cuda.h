@@ -2,6 +2,7 @@
  *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
  *   cuda_memory.c    loads and stores: 128 bits where shapes allow
  *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
+ *   scalar_kernel.c  scalars: one thread, or one for each part of many
  *   cuda_product.c   mma.sync through shared memory
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   cuda_tables.c    amp_model_cuda as C text

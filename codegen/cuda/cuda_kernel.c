@@ -264,15 +264,6 @@ void cuda_close_function(CudaKernel *ck) {
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
-/* One thread, scalars of any type. */
-static amp_status emit_scalar(CudaKernel *ck) {
-    AMP_TRY(cuda_open_function(ck, 1, 0));
-    AMP_TRY(cuda_emit_once(ck));
-    AMP_TRY(cuda_finish_once(ck));
-    cuda_close_function(ck);
-    return AMP_OK;
-}
-
 /* An array of all values for each kernel would grow with the square of the model. */
 static amp_status emit_rows(CudaKernel *ck) {
     const Walk *w = ck->w;
@@ -301,7 +292,7 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
     case KERNEL_TILE: return cuda_emit_tile(&ck, members);
     case KERNEL_ROW: return emit_rows(&ck);
     case KERNEL_COLUMN: return cuda_emit_column(&ck);
-    case KERNEL_SCALAR: return emit_scalar(&ck);
+    case KERNEL_SCALAR: return cuda_emit_scalar(&ck);
     default: return cuda_emit_scatter(&ck);
     }
 }

@@ -86,6 +86,45 @@ TEST_F(States, NotFused) {
     Expect(b, given, "not a number: ");
 }
 
+// One kernel of many counters, as a deep network with batch norm has; every third is read by its neighbour, before and
+// after its step.
+std::string Counters(int count) {
+    std::string states, inputs, ops, assigns, results, reads, writes, buffers;
+    for (int i = 0; i < count; i++) {
+        const std::string k = std::to_string(i), last = std::to_string(i - 1), state = "b" + std::to_string(2 * i + 2),
+                          result = "b" + std::to_string(2 * i + 3), y = (i % 3 == 1 ? "%e" : "%y") + k;
+        states += "state %c" + k + " : i64 counter\n";
+        inputs += "  state %c" + k + " : i64\n";
+        ops += "    %t" + k + " = increment(%c" + k + ") : i64\n    %f" + k + " = cast(%t" + k + ") : f32\n    %y" + k +
+               " = mul(%f" + k + ", %n) : f32\n";
+        if (i % 3 == 1)
+            ops += "    %b" + k + " = cast(%c" + last + ") : f32\n    %d" + k + " = add(%b" + k + ", %f" + last +
+                   ") : f32\n    " + y + " = sub(%y" + k + ", %d" + k + ") : f32\n";
+        assigns += "    assign(%c" + k + ", %t" + k + ")\n";
+        reads += ", " + state;
+        writes += (i ? ", " : "") + state + ", " + result;
+        buffers += "  buffer " + state + " state of c" + k + " %c" + k + " i64 rows live 0 to 0\n  buffer " + result +
+                   " output " + y + " f32 rows live 0 to 0\n";
+        results += "  result y" + k + " = " + y + "\n";
+    }
+    return "module \"counters\" stage plan {\n  target cuda\n}\n" + states +
+           "func train_step {\n  input %x : f32[N, 3]\n" + inputs + "  kernel k00 scalar \"counters\" reads b1" +
+           reads + " writes " + writes + " {\n    %n = extent(%x) : f32\n" + ops + assigns +
+           "  }\n  buffer b1 input %x f32 rows live 0 to 0\n" + buffers + results + "}\n";
+}
+
+TEST_F(States, ManyScalars) {
+    for (int count : {16, 150, 400}) {
+        Module *m = Read(Counters(count));
+        ASSERT_NE(m, nullptr);
+        const CudaModule *cuda = Emit(m);
+        ASSERT_NE(cuda, nullptr);
+        Ptx(cuda, 80); // fails where something spills
+        const Built b = {m, cuda, std::make_unique<LoadedPtx>(Ptx(cuda, 90), 90)};
+        Expect(b, Draw(m, m->funcs.data[0], 1), std::to_string(count) + " counters: ");
+    }
+}
+
 const char watched[] = R"(module "flag" stage plan {
   target cuda
 }

@@ -14,12 +14,33 @@ static const char *start_of(const CpuKernel *ck, const Sink *s) {
     return arena_printf(ck->w->arena, is_float ? "splat_f(%s)" : "splat_i(%s)", loop_start(&ck->e, s));
 }
 
+/* Additions of floats one after the other lose about the root of their number in roundings, so a column of many rows is
+ * added up in runs of this many, and the runs with what each addition loses (plus_kept of the prelude). */
+enum { RUN_ROWS = 64 };
+
+static bool has_runs(const Walk *w) {
+    Dim rows = w->segment ? dim_const(w->segment) : w->rows;
+    return !w->by_row && (rows.n || rows.mul > RUN_ROWS);
+}
+
+static bool adds_runs(const Walk *w, const Sink *s) {
+    return has_runs(w) && s->op->code == OP_reduce_sum && emit_kind(ir_dtype(w->f, s->value)) == KIND_F32;
+}
+
+/* Whether the loop of phase |p| over rows is two: one over runs, and one over the rows of a run. */
+static bool phase_has_runs(const Walk *w, int p) {
+    for (int i = 0; i < w->sinks.len; i++)
+        if (loop_reduces_in(w, &w->sinks.data[i], p) && adds_runs(w, &w->sinks.data[i])) return true;
+    return false;
+}
+
 static amp_status open_reduction(CpuKernel *ck, const Sink *s) {
     const char *type = emit_type(ir_dtype(ck->w->f, s->value), true);
     int id = walk_number(ck->w, s->op->out[0]);
     AMP_TRY(loop_check_reduction(&ck->e, s));
     if (!ck->w->by_row) {
         emit_line(&ck->e, "%s v%d = %s;", type, id, start_of(ck, s));
+        if (adds_runs(ck->w, s)) emit_line(&ck->e, "vf lost%d = splat_f(0.0f);", id);
         return AMP_OK;
     }
     emit_line(&ck->e, "%s sum%d[16 / W];", type, id);
@@ -32,7 +53,8 @@ static void step_reduction(CpuKernel *ck, const Sink *s) {
     const char *value = emit_operand(&ck->e, s->value, true);
     int id = walk_number(ck->w, s->op->out[0]);
     if (!ck->w->by_row) {
-        emit_line(&ck->e, "v%d = %s_%s(v%d, %s);", id, combine, suffix, id, value);
+        const char *sum = adds_runs(ck->w, s) ? "run" : "v";
+        emit_line(&ck->e, "%s%d = %s_%s(%s%d, %s);", sum, id, combine, suffix, sum, id, value);
         return;
     }
     if (ck->padded) value = arena_printf(ck->w->arena, "select_%s(in, %s, %s)", suffix, value, start_of(ck, s));
@@ -45,6 +67,7 @@ static void close_reduction(CpuKernel *ck, const Sink *s) {
     if (ck->w->by_row)
         emit_line(&ck->e, "const %s v%d = tree_%s_%s(sum%d);", emit_type(t, false), id, loop_reduction(s)->function,
                   emit_suffix(t, true), id);
+    else if (adds_runs(ck->w, s)) emit_line(&ck->e, "v%d = plus_lost(v%d, lost%d);", id, id, id);
 }
 
 /* ---- the spelling ------------------------------------------------------------------------------------------------ */
@@ -100,11 +123,38 @@ static void declare_edge(CpuKernel *ck) {
     emit_line(&ck->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
 }
 
-static void open_steps(CpuKernel *ck) {
+static void open_runs(CpuKernel *ck, int p) {
+    emit_open(&ck->e, "for (int64_t first = 0; first < rows; first += %d)", RUN_ROWS);
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
+        if (loop_reduces_in(ck->w, s, p) && adds_runs(ck->w, s))
+            emit_line(&ck->e, "vf run%d = splat_f(0.0f);", walk_number(ck->w, s->op->out[0]));
+    }
+    emit_line(&ck->e, "const int64_t past = rows - first < %d ? rows : first + %d;", RUN_ROWS, RUN_ROWS);
+    emit_open(&ck->e, "for (int64_t r = first; r < past; r++)");
+}
+
+static void close_runs(CpuKernel *ck, int p) {
+    emit_close(&ck->e);
+    for (int i = 0; i < ck->w->sinks.len; i++) {
+        const Sink *s = &ck->w->sinks.data[i];
+        if (!loop_reduces_in(ck->w, s, p) || !adds_runs(ck->w, s)) continue;
+        int id = walk_number(ck->w, s->op->out[0]);
+        emit_line(&ck->e, "plus_kept(&v%d, &lost%d, run%d);", id, id, id);
+    }
+    emit_close(&ck->e);
+}
+
+static void open_rows(CpuKernel *ck, int p) {
+    emit_block(&ck->e); /* of the coordinates: each phase has its own */
+    cpu_put_steps(ck, "row0");
+    if (phase_has_runs(ck->w, p)) open_runs(ck, p);
+    else emit_open(&ck->e, "for (int64_t r = 0; r < rows; r++)");
+}
+
+static void open_steps(CpuKernel *ck, int p) {
     if (!ck->w->by_row) {
-        emit_block(&ck->e); /* of the coordinates: each phase has its own */
-        cpu_put_steps(ck, "row0");
-        emit_open(&ck->e, "for (int64_t r = 0; r < rows; r++)");
+        open_rows(ck, p);
         return;
     }
     emit_open(&ck->e, "for (int64_t c0 = 0; c0 < %s; c0 += 16)", ck->w->writes_tiles ? "PADDED_COLS" : "COLS");
@@ -114,9 +164,10 @@ static void open_steps(CpuKernel *ck) {
     declare_edge(ck);
 }
 
-static void close_steps(CpuKernel *ck) {
+static void close_steps(CpuKernel *ck, int p) {
     if (!ck->w->by_row) cpu_step_coordinates(ck);
-    emit_close(&ck->e);
+    if (!ck->w->by_row && phase_has_runs(ck->w, p)) close_runs(ck, p);
+    else emit_close(&ck->e);
     emit_close(&ck->e); /* the block, or the loop over the vectors of 16 columns */
 }
 
@@ -126,13 +177,13 @@ static amp_status emit_phase(CpuKernel *ck, int p) {
     walk_phase(w, p);
     for (int i = 0; i < w->sinks.len; i++)
         if (loop_reduces_in(w, &w->sinks.data[i], p)) AMP_TRY(open_reduction(ck, &w->sinks.data[i]));
-    open_steps(ck);
+    open_steps(ck, p);
     AMP_TRY(loop_inputs(&ck->e, loop_is_step, load));
     AMP_TRY(loop_step_ops(&ck->e, p));
     for (int i = 0; i < w->sinks.len; i++)
         if (loop_reduces_in(w, &w->sinks.data[i], p)) step_reduction(ck, &w->sinks.data[i]);
     AMP_TRY(loop_sinks(&ck->e, loop_is_step, p));
-    close_steps(ck);
+    close_steps(ck, p);
     for (int i = 0; i < w->sinks.len; i++)
         if (loop_reduces_in(w, &w->sinks.data[i], p)) close_reduction(ck, &w->sinks.data[i]);
     return AMP_OK;

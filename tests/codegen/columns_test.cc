@@ -1,4 +1,4 @@
-// columns_test.cc: values whose last dimension depends on N, for which there is no CUDA code yet.
+// columns_test.cc: values whose last dimension depends on N, for which there is no CUDA code yet; sums of long columns.
 #include "tests/codegen/core_model.h"
 
 namespace {
@@ -17,6 +17,21 @@ TEST_F(CoreModelTest, BatchedProductsWithNInside) {
   result z = %z
 )"),
           {1, 3, 40}, 1e-4);
+}
+
+// A chain of 30,000 additions would be 4e-6 off.
+TEST_F(CoreModelTest, SumsOfLongColumns) {
+    Check(Text(R"(  input %x : f32[N, 3]
+  input %i : i32[N, 3]
+  %a = abs(%x) : f32[N, 3]
+  %s = reduce_sum(%a; dims = (0)) : f32[3]
+  %f = cast(%i) : f32[N, 3]
+  %q = div(%a, %f) : f32[N, 3]
+  %v = reduce_sum(%q; dims = (0)) : f32[3]
+  result s = %s
+  result v = %v
+)"),
+          {64, 65, 129, 30000}, 5e-7);
 }
 
 } // namespace

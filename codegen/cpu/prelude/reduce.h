@@ -1,4 +1,6 @@
-/* reduce.h: sums along a row: 16 partial sums of the columns c % 16, then c and c + 8, + 4, + 2, + 1 are added. */
+/* reduce.h: sums along a row: 16 partial sums of the columns c % 16, then c and c + 8, + 4, + 2, + 1 are added.
+ *
+ * Sums of columns: runs of rows, which are added with what each addition loses. */
 
 #if W == 16
 #define LANES_DOWN(v, n)                                                                                               \
@@ -30,3 +32,13 @@ DEFINE_TREE(min_vf, vf, float)
 DEFINE_TREE(plus_vi, vi, int32_t)
 DEFINE_TREE(max_vi, vi, int32_t)
 DEFINE_TREE(min_vi, vi, int32_t)
+
+/* *sum += x, and *lost gets what the rounding took (TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2). */
+INLINE void plus_kept(vf *sum, vf *lost, vf x) {
+    const vf s = *sum + x, y = s - *sum;
+    *lost += (*sum - (s - y)) + (x - y);
+    *sum = s;
+}
+
+/* Infinite sums lose what is no number. */
+INLINE vf plus_lost(vf sum, vf lost) { return select_vf(lost == lost, sum + lost, sum); }

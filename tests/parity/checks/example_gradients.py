@@ -10,17 +10,19 @@ import ampc_tools as tools
 import harness
 import twins
 from cuda_casts import CudaCasts
-from gradients import Errors, ratio_differences, torch_gradients
+from gradients import Errors, ratio_differences
 from twins import resnet
 
 BATCHES, LONG_BATCHES = 32, 256
 PRECISIONS = {"fp16": (torch.float16, 1024.0), "bf16": (torch.bfloat16, 1.0)}
-LIVE = ("autoencoder", "bert", "cnn", "gpt2", "llama", "lstm", "tabular")
-LONG = ("resnet18", "unet")  # besides
+LIVE = ("autoencoder", "bert", "cnn", "gan", "gpt2", "llama", "lstm", "tabular")
+LONG = ("resnet18", "resnet50", "resnet101", "unet")  # besides
 EXAMPLES = {name: example for name, _, example in twins.examples() if name in LIVE + LONG}
 # In four images of 2 x 2 at the end one relu that a rounding turns off or on makes 20 to 40 times the error of all
 # else, in one batch of 32, in ours or in PyTorch's: more images, so that there are some in each batch.
 EXAMPLES["resnet18"] = resnet.example("resnet18", 16, batch=32)
+EXAMPLES["resnet50"] = resnet.example("resnet50", 64, batch=32, IMAGENET=True)
+EXAMPLES["resnet101"] = resnet.example("resnet101", 32, batch=32)
 
 
 def arguments(inputs, targets):
@@ -31,12 +33,16 @@ def exactly(tensors):
     return [t.double() if t.is_floating_point() else t for t in tensors]
 
 
+def in_double(grads):
+    return {name: g.double() for name, g in grads.items()}
+
+
 def low_gradients(module, batch, low, scale):
     if hasattr(module, "written_out"):  # what PyTorch computes by one call, whose inside no mode sees
         module = module.written_out()
     with CudaCasts(low):
-        loss = module(*batch)
-    return torch_gradients(module, loss, scale)
+        losses = twins.losses_of(module, batch)
+    return in_double(twins.gradients_of(module, losses, scale))
 
 
 def our_gradients(path, model, module, inputs, targets, scale):
@@ -48,7 +54,7 @@ def our_gradients(path, model, module, inputs, targets, scale):
                          path + ".batch", "--grads", path + ".grads", "--force", *scaled)
     if report["skipped"]:
         raise RuntimeError(f"the gradients overflow at scale {scale:g}: choose a smaller one")
-    return {name: g.double() for name, g in tools.read_tensors(path + ".grads").items()}
+    return in_double(tools.read_tensors(path + ".grads"))
 
 
 def errors_along_training(options, example, precision, count):
@@ -64,7 +70,7 @@ def errors_along_training(options, example, precision, count):
     for _ in range(count):
         inputs, targets = example.inputs(), example.targets()
         batch, double = arguments(inputs, targets), copy.deepcopy(module).double()
-        exact = torch_gradients(double, double(*exactly(batch)))
+        exact = twins.gradients_of(double, twins.losses_of(double, exactly(batch)))
         mine = our_gradients(path, model, module, inputs, targets, scale)
         ours.add(mine, exact)
         theirs.add(low_gradients(copy.deepcopy(module), batch, low, scale), exact)

@@ -113,16 +113,6 @@ def result_differences(run):
             yield f"{name}: relative error {error:.3g}, bound {RESULT_BOUND:g}"
 
 
-def loss_and_gradients(module, batch):
-    """The sum of the losses, and the gradient of each parameter by the loss that trains it."""
-    losses = module.losses(*batch) if hasattr(module, "losses") else {"": module(*batch)}
-    grads = {}
-    for start, loss in losses.items():
-        names, parameters = zip(*((name, p) for name, p in module.named_parameters() if name.startswith(start)))
-        grads.update(zip(names, torch.autograd.grad(loss, parameters, retain_graph=True)))
-    return sum(losses.values()), grads
-
-
 def gradient_differences(run):
     inputs, targets = run.batch()
     weights = tools.write_weights(run.path + ".weights.safetensors", run.module)
@@ -130,7 +120,8 @@ def gradient_differences(run):
     report, = tools.step(run.model, "--weights", weights, "--inputs", run.inputs_file(inputs, targets), "--grads",
                          written_grads)
     module = run.module.double()
-    loss, grads = loss_and_gradients(module, exactly(arguments(inputs, targets)))
+    losses = twins.losses_of(module, exactly(arguments(inputs, targets)))
+    loss, grads = sum(losses.values()), twins.gradients_of(module, losses)
     run.module.float()
     ours, largest = tools.read_tensors(written_grads), max(float(g.norm()) for g in grads.values())
     if not abs(report["loss"] - loss.item()) <= RESULT_BOUND * abs(loss.item()):
@@ -158,7 +149,7 @@ def optimizer_of(module):
 
 
 def torch_step(module, optimizer, batch, clip):
-    _, grads = loss_and_gradients(module, batch)
+    grads = twins.gradients_of(module, twins.losses_of(module, batch))
     for name, p in module.named_parameters():
         p.grad = grads[name]
     torch.nn.utils.clip_grad_norm_(module.parameters(), clip)
@@ -205,7 +196,7 @@ def changes_nothing(run):
     scores of a query: their gradient is rounding alone, and adam divides it by its own size."""
     inputs, targets = run.batch()
     module = copy.deepcopy(run.module).double()
-    _, grads = loss_and_gradients(module, exactly(arguments(inputs, targets)))
+    grads = twins.gradients_of(module, twins.losses_of(module, exactly(arguments(inputs, targets))))
     largest = max(float(g.norm()) for g in grads.values())
     return {name for name, g in grads.items() if g.norm() < NO_GRADIENT * largest}
 

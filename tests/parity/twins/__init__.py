@@ -10,6 +10,8 @@ import os
 import pkgutil
 from collections import namedtuple
 
+import torch
+
 # model: its file in examples/
 # defines: -D, by name
 # make(): the twin
@@ -29,3 +31,18 @@ def examples():
     for module in pkgutil.iter_modules(__path__):
         for name, example in importlib.import_module(f"twins.{module.name}").EXAMPLES.items():
             yield name, file_of(module.name), example
+
+
+def losses_of(module, batch):
+    """By the beginning of the names of the parameters that each trains."""
+    return module.losses(*batch) if hasattr(module, "losses") else {"": module(*batch)}
+
+
+def gradients_of(module, losses, scale=1.0):
+    """Of each parameter, by the loss that trains it, which is multiplied by |scale| meanwhile."""
+    grads = {}
+    for start, loss in losses.items():
+        names, parameters = zip(*((name, p) for name, p in module.named_parameters() if name.startswith(start)))
+        found = torch.autograd.grad(loss * scale, parameters, retain_graph=True)
+        grads.update((name, g / scale if scale != 1.0 else g) for name, g in zip(names, found))
+    return grads

@@ -215,10 +215,12 @@ static void place(Fuse *z, Op *o) {
     else if (!joins || !join_some_group(z, o)) fuse_append(z, fuse_open(z, o), o);
 }
 
-/* Delays are found at the start of each region, and again after a column reduction, once its kernel is known. */
+/* Delays are found at the start of each region, and again after a reduction, once its kernel is known. */
 static bool begins_delay_run(const Func *f, const OpId *body, int i) {
     const Op *before = i ? ir_op(f, body[i - 1]) : NULL;
-    return !before || before->region != ir_op(f, body[i])->region || fuse_reduction(f, before) == REDUCTION_COLUMN;
+    if (!before || before->region != ir_op(f, body[i])->region) return true;
+    Reduction r = fuse_reduction(f, before);
+    return r == REDUCTION_COLUMN || r == REDUCTION_ROW;
 }
 
 /* ---- titles: what a kernel does, in the words of the graph --------------------------------------------------------

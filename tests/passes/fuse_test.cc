@@ -284,6 +284,24 @@ TEST_F(FuseTest, WhatGoesOverTheRowsAgainIsNotMadeWhereTheyAreReduced) {
     EXPECT_EQ("product: x\nproduct: dy\ncolumn: s d p w k\ntile: e q r g\n", Makes(m->funcs.data[0]));
 }
 
+// The gradient of group norm: sums of an image, then of the channels of a group.  What is combined with those is made
+// there, and not beside the first sums.
+TEST_F(FuseTest, WhatGoesOverTheRowsAgainWaitsForSumsOfSums) {
+    Module *m = FuseFunc("  input %a : f32[N, 64, 16]\n  input %u : f32[8, 16]\n  input %v : f32[8, 16]\n"
+                         "  region #1 group_norm_grad @g\n  %x = contract(%a, %v; tb = true) : f32[N, 64, 8]\n"
+                         "  %mean = reduce_sum(%x; dims = (1), keep = true) : f32[N, 1, 8]\n"
+                         "  %dy = contract(%a, %u; tb = true) : f32[N, 64, 8]\n"
+                         "  %s = reduce_sum(%dy; dims = (1), keep = true) : f32[N, 1, 8] #1\n"
+                         "  %t = reshape(%s) : f32[N, 4, 2] #1\n"
+                         "  %of = reduce_sum(%t; dims = (2), keep = true) : f32[N, 4, 1] #1\n"
+                         "  %wide = expand(%of) : f32[N, 4, 2] #1\n  %back = reshape(%wide) : f32[N, 1, 8] #1\n"
+                         "  %m = expand(%mean) : f32[N, 64, 8] #1\n  %d = sub(%x, %m) : f32[N, 64, 8] #1\n"
+                         "  %e = expand(%back) : f32[N, 64, 8] #1\n  %q = mul(%d, %e) : f32[N, 64, 8] #1\n"
+                         "  %g = sub(%dy, %q) : f32[N, 64, 8] #1\n  result g = %g\n");
+    EXPECT_EQ("product: x\ncolumn: mean\nproduct: dy\ncolumn: s\nrow: t of\ntile: wide\ntile: back\ntile: m d e q g\n",
+              Makes(m->funcs.data[0]));
+}
+
 // The gradient of pooling is four times as large as what it is made from: no kernel writes it unless some reader needs
 // it in memory.
 TEST_F(FuseTest, WhatIsSpreadOverALargerImageIsMadeAgain) {

@@ -182,13 +182,14 @@ def dump_graph(values, text):
             known[op.results[0]] = None  # PyTorch's numbers are no tensors
             continue
         operands = [name for value in op.operands if (name := known.get(value, value))]
-        if op.code in ATEN["our_views"]:
+        if op.code in ATEN["our_views"] and "mean = true" not in op.line:
             known[op.results[0]] = operands[0]
             continue
         code = ATEN["our_names"].get(f"{op.code}/{len(operands)}") or ATEN["our_names"].get(op.code, op.code)
         name, how = values.name(code, _kind(ir_text.dtype(op.types[0])), operands[: ATEN["our_operands"].get(op.code)])
         known.update((result, _result_name(name, at)) for at, result in enumerate(op.results))
-        steps.append((code, how))
+        if op.code != "broadcast_to" or (code, how) not in steps:  # one division as in _divides_again
+            steps.append((code, how))
     return _graph(steps, {name: known.get(value, value) for name, value in ends.items()})
 
 

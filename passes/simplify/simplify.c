@@ -6,9 +6,10 @@
  *   %1 = matmul(..) : f16    %dw = cast(%1) : f32     =>   %dw = matmul(..) : f32, if only the optimizer reads %dw
  *   %r = relu(%x)            %p = max_pool2d(%r)      =>   %p = relu(max_pool2d(%x))
  *   chains of concat and of slice, sums of padded parts: parts.c
+ *   gradients of relu that read a bf16 copy: masks.c
  *
- * Only the rounding of a weight gradient changes bits; each such removal is recorded in Module.removed.  Ops whose
- * results are no longer read are left to ir_compact.
+ * Only the rounding of a weight gradient changes bits (each such removal is recorded in Module.removed), and masks.c
+ * those of gradients beside results below 2^-134.  Ops whose results are no longer read are left to ir_compact.
  */
 #include "passes/simplify/simplify.h"
 
@@ -313,6 +314,7 @@ bool pass_simplify(PassContext *c) {
         join_padded_parts(c->m->funcs.data[i]);
         simplify_func(c->m->funcs.data[i]);
         move_relus_after_pooling(c->m->funcs.data[i]);
+        mask_by_copies(c->m->funcs.data[i]);
     }
     return true;
 }

@@ -26,5 +26,7 @@ Val concat_again(Simplify *s, Op *o);
 
 /* Before the rules: sums of padded parts of one value. */
 void join_padded_parts(Func *f);
+/* After the rules: gradients of relu read bf16 copies. */
+void mask_by_copies(Func *f);
 
 #endif

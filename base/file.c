@@ -81,17 +81,19 @@ static amp_status check_limit(const char *path, uintmax_t size, size_t limit, am
                     limit);
 }
 
-/* Room for the file and its NUL; the byte for the NUL also shows whether the file goes on. */
-static amp_status read_start(int fd, const char *path, size_t limit, Buffer *b, amp_error *err) {
+/* Room for the file and its NUL; the byte for the NUL also shows whether the file goes on.  A device such as /dev/zero
+ * has no end, and so a limit. */
+static amp_status read_start(int fd, const char *path, size_t *limit, Buffer *b, amp_error *err) {
     struct stat st;
     if (fstat(fd, &st) != 0) return fail_io(err, errno, "read", path);
     uintmax_t size = S_ISREG(st.st_mode) ? (uintmax_t)st.st_size : 0;
-    AMP_TRY(check_limit(path, size, limit, err));
+    if (S_ISCHR(st.st_mode) && !*limit) *limit = AMP_FILE_DEVICE_MOST;
+    AMP_TRY(check_limit(path, size, *limit, err));
     return buffer_resize(b, size ? (size_t)size + 1 : FIRST_READ, path, err);
 }
 
 static amp_status read_all(int fd, const char *path, size_t limit, Buffer *b, amp_error *err) {
-    AMP_TRY(read_start(fd, path, limit, b, err));
+    AMP_TRY(read_start(fd, path, &limit, b, err));
     for (;;) {
         if (b->size == b->bytes)
             AMP_TRY(buffer_resize(b, b->bytes > SIZE_MAX / 2 ? SIZE_MAX : b->bytes * 2, path, err));

@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* Reads a file of at most |limit| bytes (0: no limit) into memory from |a|, with a NUL after it that |size| does not
- * count. Free with amp_free(a, *data, *size + 1). */
+enum { AMP_FILE_DEVICE_MOST = 16 << 20 };
+/* Reads a file of at most |limit| bytes (0: no limit, but AMP_FILE_DEVICE_MOST for a device) into memory from |a|, with
+ * a NUL after it that |size| does not count. Free with amp_free(a, *data, *size + 1). */
 amp_status amp_file_read(const char *path, size_t limit, const amp_allocator *a, char **data, size_t *size,
                          amp_error *err);
 

@@ -86,6 +86,16 @@ TEST_F(FileTest, ReadsFilesThatDoNotSayTheirSize) {
     amp_free(nullptr, data, size + 1);
 }
 
+TEST_F(FileTest, ADeviceWithoutAnEndIsNotReadForever) {
+    char *data = nullptr;
+    size_t size = 0;
+    EXPECT_EQ(amp_file_read("/dev/zero", 0, nullptr, &data, &size, &err_), AMP_BAD_FILE);
+    EXPECT_STREQ(err_.message, "/dev/zero: the file is larger than 16777216 bytes, the most that is read here");
+    ASSERT_EQ(amp_file_read("/dev/null", 0, nullptr, &data, &size, &err_), AMP_OK) << err_.message;
+    EXPECT_EQ(size, 0u);
+    amp_free(nullptr, data, size + 1);
+}
+
 TEST_F(FileTest, ReadErrorsSayWhat) {
     char *data = nullptr;
     size_t size = 0;

@@ -360,31 +360,39 @@ static amp_status find_target(CpuKernel *ck, const Op *o, int operand, Target *o
     return AMP_OK;
 }
 
+/* The vectors of a task's columns. */
+static void open_columns(CpuKernel *ck) {
+    emit_open(&ck->e, "for (int64_t c = 0; c < 32; c += W)");
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t j = col0 + c, left = COLS - j;");
+    emit_line(&ck->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
+}
+
 static void emit_target(CpuKernel *ck, const Op *o, const Target *t) {
     Walk *w = ck->w;
     bool dense = ck->padded && walk_operand(w, t->operand)->layout == LAYOUT_ROWS;
-    const char *part = dense ? "_part" : "", *left = dense ? ", left" : "", *optional = "";
+    const char *part = dense ? "_part" : "", *left = dense ? ", left" : "";
     Memory dy = indirect_memory(&ck->e, o, 0), ids = indirect_memory(&ck->e, o, 1);
     bool watched = walk_operand(w, t->operand)->kind == BUFFER_WATCH;
-    if (watched) optional = arena_printf(w->arena, "b%d && ", t->operand);
     emit_line(&ck->e, "float *const b%d = %s(float, %d, 0);", t->operand, watched ? "OPTIONAL_OPERAND" : "OPERAND",
               t->operand);
-    emit_open(&ck->e, "for (int64_t c = 0; %sc < 32; c += W)", optional);
-    emit_line(&ck->e, "const int64_t j = col0 + c;");
-    emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = COLS - j;");
-    emit_line(&ck->e, "MAYBE_UNUSED const vi in = first_lanes(left);");
-    emit_line(&ck->e, "for (int64_t id = 0; id < %s; id++) store_f32%s(%s, splat_f(0.0f)%s);", t->rows, part, t->at,
-              left);
+    if (watched) emit_open(&ck->e, "if (b%d)", t->operand);
+    emit_open(&ck->e, "for (int64_t id = 0; id < %s; id++)", t->rows);
+    open_columns(ck);
+    emit_line(&ck->e, "store_f32%s(%s, splat_f(0.0f)%s);", part, t->at, left);
+    emit_close(&ck->e);
+    emit_close(&ck->e);
     emit_open(&ck->e, "for (int64_t r = row0; r < row0 + rows; r++)");
     const char *row = arena_printf(w->arena, "r / %s", ids.cols), *column = arena_printf(w->arena, "r %% %s", ids.cols);
     emit_line(&ck->e, "const int64_t id = %s;", cpu_element_at(&ck->e, &ids, row, column));
     emit_line(&ck->e, "if (id < 0 || id >= %lld) continue;", (long long)ir_shape(w->f, o->out[0])->d[0].mul);
+    open_columns(ck);
     const char *sum =
         arena_printf(w->arena, "load_f32%s(%s%s) + %s", part, t->at, left, cpu_vector_at(&ck->e, &dy, "r", "j"));
     if (ck->padded && !dense) sum = arena_printf(w->arena, "keep_vf(%s, in)", sum);
     emit_line(&ck->e, "store_f32%s(%s, %s%s);", part, t->at, sum, left);
     emit_close(&ck->e);
     emit_close(&ck->e);
+    if (watched) emit_close(&ck->e);
 }
 
 static amp_status emit_scatter(CpuKernel *ck) {

@@ -27,10 +27,13 @@ static bool adds_runs(const Walk *w, const Sink *s) {
     return has_runs(w) && s->op->code == OP_reduce_sum && emit_kind(ir_dtype(w->f, s->value)) == KIND_F32;
 }
 
+/* A sum of phase |p| that does. */
+static bool is_run_in(const Walk *w, const Sink *s, int p) { return loop_reduces_in(w, s, p) && adds_runs(w, s); }
+
 /* Whether the loop of phase |p| over rows is two: one over runs, and one over the rows of a run. */
 static bool phase_has_runs(const Walk *w, int p) {
     for (int i = 0; i < w->sinks.len; i++)
-        if (loop_reduces_in(w, &w->sinks.data[i], p) && adds_runs(w, &w->sinks.data[i])) return true;
+        if (is_run_in(w, &w->sinks.data[i], p)) return true;
     return false;
 }
 
@@ -127,8 +130,7 @@ static void open_runs(CpuKernel *ck, int p) {
     emit_open(&ck->e, "for (int64_t first = 0; first < rows; first += %d)", RUN_ROWS);
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
-        if (loop_reduces_in(ck->w, s, p) && adds_runs(ck->w, s))
-            emit_line(&ck->e, "vf run%d = splat_f(0.0f);", walk_number(ck->w, s->op->out[0]));
+        if (is_run_in(ck->w, s, p)) emit_line(&ck->e, "vf run%d = splat_f(0.0f);", walk_number(ck->w, s->op->out[0]));
     }
     emit_line(&ck->e, "const int64_t past = rows - first < %d ? rows : first + %d;", RUN_ROWS, RUN_ROWS);
     emit_open(&ck->e, "for (int64_t r = first; r < past; r++)");
@@ -138,7 +140,7 @@ static void close_runs(CpuKernel *ck, int p) {
     emit_close(&ck->e);
     for (int i = 0; i < ck->w->sinks.len; i++) {
         const Sink *s = &ck->w->sinks.data[i];
-        if (!loop_reduces_in(ck->w, s, p) || !adds_runs(ck->w, s)) continue;
+        if (!is_run_in(ck->w, s, p)) continue;
         int id = walk_number(ck->w, s->op->out[0]);
         emit_line(&ck->e, "plus_kept(&v%d, &lost%d, run%d);", id, id, id);
     }

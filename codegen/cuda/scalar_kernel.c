@@ -103,7 +103,6 @@ static int sink_root(Parts *p, const Sink *s) {
 static Parts find_sets(const Walk *w) {
     int numbers = 1;
     for (int i = 0; i < w->k->count; i++) numbers += walk_op(w, i)->n_in + walk_op(w, i)->n_out;
-    for (int i = 0; i < w->sinks.len; i++) numbers += !walk_number(w, w->sinks.data[i].value);
     Parts p = {.w = w, .count = numbers + w->operands.len};
     p.values = arena_array(w->arena, Node, p.count);
     p.memory = p.values + numbers;

@@ -25,17 +25,27 @@ import sys
 
 SHARE_OF_LARGEST = 0.05
 OF_NUDGED = 2  # times what nudged numbers change
-COUNTED = 0.02
+COUNTED = 0.02  # of the root-mean-square gradient, for update()
 CODES = {"F32": "f", "F16": "e", "I32": "i", "I64": "q", "U8": "B", "BOOL": "B"}
+
+
+def read_file(path):
+    """A safetensors file: the text of its header, and what comes after it."""
+    with open(path, "rb") as file:
+        size, = struct.unpack("<Q", file.read(8))
+        return file.read(size), file.read()
+
+
+def write_file(path, text, data):
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
 
 
 def read_tensors(path):
     """Name to (dims, list of numbers)."""
-    with open(path, "rb") as file:
-        size, = struct.unpack("<Q", file.read(8))
-        header, data = json.loads(file.read(size)), file.read()
+    text, data = read_file(path)
     out = {}
-    for name, entry in header.items():
+    for name, entry in json.loads(text).items():
         if name != "__metadata__":
             begin, end = entry["data_offsets"]
             code = CODES[entry["dtype"]]
@@ -51,15 +61,12 @@ def write_tensors(path, tensors):
         header[name] = {"dtype": dtype, "shape": dims, "data_offsets": [len(data), len(data) + len(packed)]}
         data += packed
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
+    write_file(path, text + b" " * (-len(text) % 8), data)
 
 
 def nudge(source, target, seed):
-    with open(source, "rb") as file:
-        size, = struct.unpack("<Q", file.read(8))
-        text, values = file.read(size), bytearray(file.read())
+    text, data = read_file(source)
+    values = bytearray(data)
     draw = random.Random(int(seed))
     for name, entry in json.loads(text).items():
         if name == "__metadata__" or entry["dtype"] != "F32":
@@ -68,8 +75,7 @@ def nudge(source, target, seed):
         numbers = struct.unpack(f"<{(end - begin) // 4}f", values[begin:end])
         moved = [x * (1 + draw.choice((-1, 0, 1)) * 2.0**-23) for x in numbers]
         values[begin:end] = struct.pack(f"<{len(moved)}f", *moved)
-    with open(target, "wb") as file:
-        file.write(struct.pack("<Q", size) + text + values)
+    write_file(target, text, values)
     print("nudged")
 
 

@@ -10,7 +10,7 @@ import ampc_tools as tools
 import harness
 import twins
 from cuda_casts import CudaCasts
-from gradients import Errors, ratio_differences
+from gradients import Errors, in_double, ratio_differences
 from twins import resnet
 
 BATCHES, LONG_BATCHES = 32, 256
@@ -31,10 +31,6 @@ def arguments(inputs, targets):
 
 def exactly(tensors):
     return [t.double() if t.is_floating_point() else t for t in tensors]
-
-
-def in_double(grads):
-    return {name: g.double() for name, g in grads.items()}
 
 
 def low_gradients(module, batch, low, scale):

@@ -11,6 +11,7 @@ import ampc_tools as tools
 import fashion
 import harness
 import twin
+import twins
 
 BATCH = 128
 BATCHES, LONG_BATCHES = 32, 256
@@ -19,9 +20,12 @@ LOSS_SCALE = 65536.0
 PRECISIONS = {"fp16": (torch.float16, LOSS_SCALE), "bf16": (torch.bfloat16, 1.0)}
 
 
+def in_double(grads):
+    return {name: g.double() for name, g in grads.items()}
+
+
 def torch_gradients(module, loss, scale=1.0):
-    grads = torch.autograd.grad(loss * scale, list(module.parameters()))
-    return {name: g.double() / scale for (name, _), g in zip(module.named_parameters(), grads)}
+    return in_double(twins.gradients_of(module, {"": loss}, scale))
 
 
 def ampc_gradients(options, model, weights, batch, scale):
@@ -31,7 +35,7 @@ def ampc_gradients(options, model, weights, batch, scale):
     report, = tools.step(model, "--weights", weights, "--inputs", inputs, "--grads", grads, *scaled)
     if report["skipped"]:
         raise RuntimeError(f"the gradients overflow at scale {scale:g}: choose a smaller one")
-    return {name: g.double() for name, g in tools.read_tensors(grads).items()}
+    return in_double(tools.read_tensors(grads))
 
 
 class Errors:

@@ -90,7 +90,8 @@ def resnet50():
 
 def case_resnet50():
     return Case("resnet/resnet50.amp", {}, resnet50, 320, 25_557_032,
-                {"x": torch.randn(4, 3, 224, 224)}, torch.randint(0, 1000, (4,)), math.inf, 0.002, {}, set(), True)
+                {"x": torch.randn(4, 3, 224, 224)}, torch.randint(0, 1000, (4,)), math.inf, 0.002, {}, set(),
+                kinks=True)
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------

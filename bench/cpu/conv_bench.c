@@ -112,6 +112,8 @@ static void bench_shape(const amp_product_kernels *kernels, const struct Shape *
         conv.b_panel_stride = bench_round_up(taps * s->c / groups) * 32 / (kernels->operand == AMP_DT_BF16 ? 2 : 1);
     Output output = {bench_zeros(bench_round_up(rows) * bench_round_up(cols) * 4), bench_round_up(rows)};
     conv.ctx = &output;
+    conv.prefetch_count = 1;
+    conv.prefetch[0] = (amp_product_prefetch){(char *)output.c, output.rows * 128, 4096};
     conv.shared = bench_zeros((int64_t)amp_conv_shared_bytes(&conv) + 64);
     Run run = {conv, bench_zeros((int64_t)amp_conv_thread_bytes(&conv))};
     const double flop = 2.0 * (double)y * (double)taps * s->c * s->oc / (double)groups;

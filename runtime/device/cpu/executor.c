@@ -59,6 +59,22 @@ static void epilogue(void *ctx, const float *c, int64_t row0, int64_t rows, int6
     l->fn(&args);
 }
 
+/* What the epilogue reads and writes tile by tile, the operands of the product aside. */
+static int32_t find_tiles(const amp_program *p, const Launch *l, amp_product_prefetch *to) {
+    const amp_model_kernel *k = l->kernel;
+    int32_t count = 0;
+    for (uint32_t i = 0; i < k->operand_count && count < AMP_PRODUCT_PREFETCH_MAX; i++) {
+        const amp_model_buffer *b = &p->buffers[k->operands[i]];
+        const bool is_factor = (int32_t)i == k->product.a || (int32_t)i == k->product.b;
+        if (is_factor || b->layout != AMP_LAYOUT_PANELS || b->kind == AMP_BUFFER_WATCH ||
+            amp_model_dim_at(&b->rows, l->args.n) != l->rows || amp_model_dim_at(&b->cols, l->args.n) != l->cols)
+            continue;
+        const int64_t row = TILE * (int64_t)amp_storage_size(b->storage);
+        to[count++] = (amp_product_prefetch){l->operands[i], round_up(l->rows) * row, TILE * row};
+    }
+    return count;
+}
+
 /* The layouts of docs/design/kernels.md in units of four bytes: a pair of bf16, or one f32. */
 static void prepare_product(const amp_executor *e, Launch *l) {
     const amp_model_product *p = &l->kernel->product;
@@ -79,10 +95,7 @@ static void prepare_product(const amp_executor *e, Launch *l) {
         .epilogue = epilogue,
         .ctx = l,
     };
-    for (uint32_t i = 0; i < l->kernel->update_count && l->product.prefetch_count < AMP_PRODUCT_PREFETCH_MAX; i++) {
-        amp_product_prefetch *f = &l->product.prefetch[l->product.prefetch_count++];
-        *f = (amp_product_prefetch){l->operands[l->kernel->updates[i]], round_up(l->rows) * TILE * 4, TILE * TILE * 4};
-    }
+    l->product.prefetch_count = find_tiles(e->run->program, l, l->product.prefetch);
 }
 
 /* ---- image products ---------------------------------------------------------------------------------------------- */
@@ -133,6 +146,7 @@ static void prepare_conv(const amp_executor *e, Launch *l) {
     if (w->groups > 1) l->conv.b_panel_stride = round_up((int64_t)w->kh * w->kw * (w->c / w->groups)) * TILE / units;
     l->conv.epilogue = epilogue;
     l->conv.ctx = l;
+    l->conv.prefetch_count = find_tiles(e->run->program, l, l->conv.prefetch);
     l->conv.shared = (float *)e->shared;
     l->items = amp_conv_tasks(&l->conv);
     l->second_tasks = amp_conv_second_tasks(&l->conv);
@@ -171,6 +185,7 @@ static void prepare_batch(const amp_executor *e, Launch *l) {
     l->batch = batch_of(e, l->kernel, l->operands[p->a], l->operands[p->b], l->args.n);
     l->batch.epilogue = epilogue;
     l->batch.ctx = l;
+    l->batch.prefetch_count = find_tiles(e->run->program, l, l->batch.prefetch);
     l->items = amp_batch_tasks(&l->batch);
 }
 

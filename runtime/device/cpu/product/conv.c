@@ -10,6 +10,8 @@
  */
 #include "runtime/device/cpu/product/conv_parts.h"
 
+#include <string.h>
+
 /* ---- how a product is divided ------------------------------------------------------------------------------------ */
 
 /* A tile costs about 32 x k cycles where a step of 32 sums takes one. */
@@ -115,8 +117,16 @@ static void run_piece(const amp_conv *c, const grid *g, const task *t, int64_t t
     for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
         const int64_t held = (tile - t->first_tile) * (t->last_panel - t->first_panel) + panel - t->first_panel;
         float *sums = (float *)(t->sums + (g->piece_runs < g->runs ? held : 0) * TILE_BYTES);
+        const void *address[AMP_PRODUCT_PREFETCH_MAX];
         const conv_tile product = {
-            .weights = panel_of(c, panel), .sums = sums, .cols = columns_of(g, panel), .accumulate = first > 0};
+            .weights = panel_of(c, panel),
+            .sums = sums,
+            .cols = columns_of(g, panel),
+            .accumulate = first > 0,
+            .prefetch_count = last == g->runs ? c->prefetch_count : 0,
+            .prefetch = address,
+        };
+        amp_product_addresses(c->prefetch, product.prefetch_count, tile, panel, address);
         conv_table_run(table, c, &rows, &product);
         if (last == g->runs) finish(c, g, sums, tile, panel);
     }
@@ -138,6 +148,7 @@ static void windows_task(const amp_conv *c, const grid *g, const task *t) {
             conv_pack_windows(c, at, conv_min(CONV_BLOCK, k - at), tile * AMP_PRODUCT_ROWS, rows_of(g, tile),
                               t->more + at / CONV_BLOCK * block_bytes);
         for (int64_t panel = t->first_panel; panel < t->last_panel; panel++) {
+            const void *address[AMP_PRODUCT_PREFETCH_MAX];
             const amp_product_tile product = {
                 .a = t->more,
                 .b = panel_of(c, panel),
@@ -147,7 +158,10 @@ static void windows_task(const amp_conv *c, const grid *g, const task *t) {
                 .k = g->k,
                 .rows = rows_of(g, tile),
                 .cols = columns_of(g, panel),
+                .prefetch_count = c->prefetch_count,
+                .prefetch = address,
             };
+            amp_product_addresses(c->prefetch, product.prefetch_count, tile, panel, address);
             c->kernels->tile(&product);
             finish(c, g, (float *)t->sums, tile, panel);
         }
@@ -182,7 +196,7 @@ static bool is_matrix_product(const amp_conv *c) {
 static amp_product matrix_product(const amp_conv *c) {
     const amp_model_window *w = &c->window;
     const grid g = grid_of(c);
-    return (amp_product){
+    amp_product product = {
         .a = c->a.data,
         .b = c->b,
         .form = AMP_PRODUCT_BLOCKED,
@@ -194,7 +208,10 @@ static amp_product matrix_product(const amp_conv *c) {
         .b_panel_stride = c->b_panel_stride,
         .epilogue = c->epilogue,
         .ctx = c->ctx,
+        .prefetch_count = c->prefetch_count,
     };
+    memcpy(product.prefetch, c->prefetch, sizeof product.prefetch);
+    return product;
 }
 
 /* ---- the interface ----------------------------------------------------------------------------------------------- */

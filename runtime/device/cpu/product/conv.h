@@ -42,6 +42,8 @@ typedef struct amp_conv {
     int b_transposed;        /* CONV_DATA: CONV's weights as [taps * channels of x, channels of y], panels of 32 rows */
     amp_product_epilogue epilogue;
     void *ctx;
+    int32_t prefetch_count; /* of results; read by CONV and CONV_DATA without groups */
+    amp_product_prefetch prefetch[AMP_PRODUCT_PREFETCH_MAX];
     float *shared; /* amp_conv_shared_bytes, aligned to 64 */
 } amp_conv;
 

@@ -73,7 +73,9 @@ typedef struct conv_tile {
     float *sums;
     int64_t cols;
     bool accumulate; /* as in amp_gather_tile */
-    int64_t group;   /* 0: gather; else depthwise, as in amp_gather_tile */
+    int64_t prefetch_count;
+    const void *const *prefetch; /* likewise */
+    int64_t group;               /* 0: gather; else depthwise, as in amp_gather_tile */
 } conv_tile;
 void conv_table_run(const conv_table *table, const amp_conv *conv, const conv_rows *rows, const conv_tile *tile);
 

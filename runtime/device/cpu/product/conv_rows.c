@@ -188,6 +188,8 @@ void conv_table_run(const conv_table *t, const amp_conv *c, const conv_rows *row
             .c_row = rows->row + p->first,
             .cols = tile->cols,
             .accumulate = tile->accumulate,
+            .prefetch_count = i ? 0 : tile->prefetch_count,
+            .prefetch = tile->prefetch,
             .group = tile->group,
         };
         if (tile->group) c->kernels->depthwise(&piece, 0);

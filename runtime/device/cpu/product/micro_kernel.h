@@ -39,13 +39,12 @@ typedef struct prefetch_cursor {
     int64_t lines_per_k;     /* 0 when all is done; a power of two, so that it divides a region */
 } prefetch_cursor;
 
-/* |passes| runs of the k loop are to bring in all regions. */
-static inline void prefetch_begin(prefetch_cursor *p, const amp_product_tile *t, int64_t passes) {
-    *p = (prefetch_cursor){.next = t->prefetch, .regions = t->prefetch_count};
-    if (p->regions <= 0 || t->k <= 0) return;
+/* |steps| of k are to bring in |count| regions. */
+static inline void prefetch_begin(prefetch_cursor *p, const void *const *regions, int64_t count, int64_t steps) {
+    *p = (prefetch_cursor){.next = regions, .regions = count};
+    if (count <= 0 || steps <= 0) return;
     p->lines_per_k = 1;
-    while (p->lines_per_k < REGION_LINES && p->lines_per_k * t->k * passes < p->regions * REGION_LINES)
-        p->lines_per_k *= 2;
+    while (p->lines_per_k < REGION_LINES && p->lines_per_k * steps < count * REGION_LINES) p->lines_per_k *= 2;
     p->line = (uintptr_t)*p->next++;
     p->steps = REGION_LINES / p->lines_per_k;
 }

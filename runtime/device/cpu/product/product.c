@@ -65,15 +65,6 @@ static tile_at first_tile(const grid *g, int64_t task) {
     return (tile_at){task / g->panel_groups * g->group_rows, task % g->panel_groups * g->group_panels};
 }
 
-/* Addresses of what the epilogue of tile |at| will use; how many. */
-static int64_t prefetch_addresses(const amp_product *p, tile_at at, const void **address) {
-    for (int32_t i = 0; i < p->prefetch_count; i++) {
-        const amp_product_prefetch *f = &p->prefetch[i];
-        address[i] = f->base + at.panel * f->panel_stride + at.row_tile * f->tile_stride;
-    }
-    return p->prefetch_count;
-}
-
 static void run_tile(const amp_product_kernels *kernels, const amp_product *p, tile_at at, const void *const *prefetch,
                      int64_t prefetch_count, float *scratch) {
     const int64_t row0 = at.row_tile * AMP_PRODUCT_ROWS;
@@ -110,7 +101,8 @@ void amp_product_task(const amp_product_kernels *kernels, const amp_product *pro
         else if (at.row_tile == last_row_tile) next = (tile_at){first.row_tile, at.panel + 1};
 
         const void *address[AMP_PRODUCT_PREFETCH_MAX];
-        const int64_t count = last && is_last_task ? 0 : prefetch_addresses(product, next, address);
+        const int64_t count = last && is_last_task ? 0 : product->prefetch_count;
+        amp_product_addresses(product->prefetch, count, next.row_tile, next.panel, address);
         run_tile(kernels, product, at, address, count, scratch);
         if (last) return;
         at = next;

@@ -37,7 +37,7 @@ typedef enum amp_product_form {
      * Row m, unit k is at  m * block + k % block + (k / block) * a_block_stride. */
     AMP_PRODUCT_BLOCKED = 0,
     /* A [K, M] stored as panels [M / 32][K][32], or bf16 pairs [M / 32][K / 2][32][2].
-     * Row m < 32, unit k is at  k * 32 + m;  a_block_stride is not read. */
+     * Row m < 32, unit k is at  k * 32 + m, or at  k * a_step + m;  a_block_stride is not read. */
     AMP_PRODUCT_TRANSPOSED = 1
 } amp_product_form;
 
@@ -49,7 +49,8 @@ typedef struct amp_product_tile {
     float *c;      /* [rows][32]; 64-byte alignment is best, 4 is enough (likewise for a and b) */
     amp_product_form form;
     int accumulate;         /* 1: begin with what c holds; 0: with zero */
-    int64_t a_block_stride; /* units */
+    int64_t a_block_stride; /* units; BLOCKED */
+    int64_t a_step;         /* units; TRANSPOSED: from one step of k to the next; 0: 32 */
     int64_t k;              /* units, >= 0 */
     int64_t rows;           /* 1 .. AMP_PRODUCT_ROWS */
     int64_t cols;           /* columns of C that are wanted, 0: all; the others may become zero */
@@ -76,7 +77,9 @@ typedef struct amp_gather_tile {
     const int32_t *c_row;
     int64_t cols;   /* as in amp_product_tile */
     int accumulate; /* likewise */
-    int64_t group;  /* depthwise: channels of x, and of y, of a group: 1, 2, 4, 8 or 16; 0: 1 */
+    int64_t prefetch_count;
+    const void *const *prefetch; /* likewise */
+    int64_t group;               /* depthwise: channels of x, and of y, of a group: 1, 2, 4, 8 or 16; 0: 1 */
 } amp_gather_tile;
 
 /* The transforms of conv_winograd.c, of f32.  A tile is 4 x 4 rows of 32 channels; number i of a transformed tile is
@@ -131,6 +134,13 @@ typedef struct amp_product_prefetch {
     const char *base;
     int64_t panel_stride, tile_stride; /* bytes */
 } amp_product_prefetch;
+
+/* The addresses of |count| of them for one tile. */
+static inline void amp_product_addresses(const amp_product_prefetch *prefetch, int64_t count, int64_t row_tile,
+                                         int64_t panel, const void **address) {
+    for (int64_t i = 0; i < count; i++)
+        address[i] = prefetch[i].base + panel * prefetch[i].panel_stride + row_tile * prefetch[i].tile_stride;
+}
 
 /* Called once per tile of C, while it is in the cache: the sums of rows row0 .. row0 + rows and columns col0 .. col0
  * + 32, as [rows][32].  row0 and col0 are multiples of 32; rows is 32 but in the last row tile.  Calls come from

@@ -1,15 +1,16 @@
 /* batch_bench.c: how fast one thread computes the batched products of attention, beside the fastest that its
  * multiply-add units can go.
  *
- *     bazel run -c opt //bench/cpu:batch_bench [-- ISA]
+ *     bazel run -c opt //bench/cpu:batch_bench [-- ISA [WHAT]]
  *
- * ISA as of product_bench.  Each line is one product of a training step for 8 samples, heads split off rows of 3 x
- * heads x width elements: the scores q k^T, the context p v, and the gradients dy v^T, p^T dy and ds k.  As GFLOP/s:
- * the best of several rounds, with an epilogue that stores C.
+ * ISA and WHAT as of conv_bench.  Each line is one product of a training step for 8 samples, heads split off rows of
+ * 3 x heads x width elements: the scores q k^T, the context p v, and the gradients dy v^T, p^T dy and ds k.  As
+ * GFLOP/s: the best of several rounds, with an epilogue that stores C.
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/cpu/kernel_bench.h"
 #include "runtime/device/cpu/product/batch.h"
@@ -63,6 +64,8 @@ static void bench_product(const amp_product_kernels *kernels, const struct Size 
     run.batch.b = operand(s, p->b_scores, p->tb, size, &run.b);
     run.batch.epilogue = bench_store;
     run.batch.ctx = &out;
+    run.batch.prefetch_count = 1;
+    run.batch.prefetch[0] = (amp_product_prefetch){(char *)out.c, out.row_tiles * 4096, 4096};
     run.scratch = bench_zeros((int64_t)amp_batch_thread_bytes(&run.batch));
     printf("  %-15s %2d heads %4d x %4d x %4d  %4d tasks", p->what, (int)s->heads, (int)s->tokens, (int)n, (int)k,
            (int)amp_batch_tasks(&run.batch));
@@ -72,13 +75,13 @@ static void bench_product(const amp_product_kernels *kernels, const struct Size 
     free(run.scratch), free(out.c);
 }
 
+/* |ctx|: WHAT, or NULL. */
 static void bench_products(const amp_product_kernels *kernels, double peak, void *ctx) {
-    (void)ctx;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (size_t p = 0; p < sizeof products / sizeof *products; p++)
-            bench_product(kernels, &sizes[s], &products[p], peak);
+            if (!ctx || strstr(products[p].what, ctx)) bench_product(kernels, &sizes[s], &products[p], peak);
 }
 
 int main(int argc, char **argv) {
-    return bench_operands("batch_bench", argc > 1 ? argv[1] : NULL, bench_products, NULL);
+    return bench_operands("batch_bench", argc > 1 ? argv[1] : NULL, bench_products, argc > 2 ? argv[2] : NULL);
 }

@@ -159,9 +159,9 @@ static void forward_task(const amp_attention *a, int64_t task, char *scratch) {
         .sum = (float *)(void *)(scratch + at.sum),
     };
     const int64_t k_bytes = a->width * attention_element(a), v_bytes = a->v_width * attention_element(a);
-    attention_prefetch(attention_rows_of(a, &a->q, head, 1) + first * a->q.pitch, a->q.pitch,
-                       least(KEYS, s.last - first), k_bytes);
-    attention_prefetch(s.k, a->k.pitch, least(KEYS, a->keys), k_bytes);
+    amp_prefetch_rows(attention_rows_of(a, &a->q, head, 1) + first * a->q.pitch, a->q.pitch,
+                      least(KEYS, s.last - first), k_bytes);
+    amp_prefetch_rows(s.k, a->k.pitch, least(KEYS, a->keys), k_bytes);
     pack_queries(&s);
     for (int64_t i = 0; i < group_tiles(a) * TILE; i++) {
         s.largest[i] = -__builtin_inff();
@@ -172,11 +172,11 @@ static void forward_task(const amp_attention *a, int64_t task, char *scratch) {
         const int64_t keys = least(KEYS, end - key);
         const attention_pack k = {s.k + key * a->k.pitch, a->k.pitch, keys, a->width, KEYS},
                              v = {s.v + key * a->v.pitch, a->v.pitch, keys, a->v_width, KEYS};
-        attention_prefetch(v.rows, v.pitch, keys, v_bytes);
+        amp_prefetch_rows(v.rows, v.pitch, keys, v_bytes);
         attention_pack_rows(a, &k, s.packed_k);
         attention_pack_steps(a, &v, s.packed_v);
         if (key + KEYS < end)
-            attention_prefetch(k.rows + KEYS * k.pitch, k.pitch, least(KEYS, end - key - KEYS), k_bytes);
+            amp_prefetch_rows(k.rows + KEYS * k.pitch, k.pitch, least(KEYS, end - key - KEYS), k_bytes);
         for (int64_t query = s.first; query < s.last; query += TILE) run_tile(&s, query, key, keys);
     }
     for (int64_t query = s.first; query < s.last; query += TILE) finish_tile(&s, query);

@@ -164,8 +164,8 @@ static void load_queries(const walk *w, const group *g) {
     const amp_attention *a = w->a;
     const char *q_rows = attention_rows_of(a, &a->q, g->head, 1) + g->query * a->q.pitch,
                *dy_rows = attention_rows_of(a, &a->dy, g->head, 1) + g->query * a->dy.pitch;
-    attention_prefetch(q_rows, a->q.pitch, g->queries, a->width * attention_element(a));
-    attention_prefetch(dy_rows, a->dy.pitch, g->queries, a->v_width * attention_element(a));
+    amp_prefetch_rows(q_rows, a->q.pitch, g->queries, a->width * attention_element(a));
+    amp_prefetch_rows(dy_rows, a->dy.pitch, g->queries, a->v_width * attention_element(a));
     for (int64_t tile = 0; tile * TILE < g->queries; tile++) load_tile(w, g, tile);
     if (!w->makes_k) return;
     const attention_pack q = {q_rows, a->q.pitch, g->queries, a->width, QUERIES},
@@ -329,8 +329,8 @@ static void run_block(const walk *w, int64_t block) {
     const int64_t end = least(w->end_key, block + block_of(a));
     const attention_pack k = {w->k + block * a->k.pitch, a->k.pitch, end - block, a->width, block_of(a)},
                          v = {w->v + block * a->v.pitch, a->v.pitch, end - block, a->v_width, block_of(a)};
-    attention_prefetch(k.rows, k.pitch, k.count, k.width * attention_element(a));
-    attention_prefetch(v.rows, v.pitch, v.count, v.width * attention_element(a));
+    amp_prefetch_rows(k.rows, k.pitch, k.count, k.width * attention_element(a));
+    amp_prefetch_rows(v.rows, v.pitch, v.count, v.width * attention_element(a));
     attention_pack_rows(a, &k, w->scratch + w->at.k_rows);
     attention_pack_rows(a, &v, w->scratch + w->at.v_rows);
     if (w->makes_q && w->at.k_steps != w->at.k_rows) attention_pack_steps(a, &k, w->scratch + w->at.k_steps);

@@ -52,10 +52,7 @@ const void *attention_mask(const amp_attention *a, int64_t head, int64_t query, 
 }
 
 void attention_pack_steps(const amp_attention *a, const attention_pack *x, char *to) {
-    const int64_t panel = attention_panel(a, x->most);
-    for (int64_t c = 0; c < x->width; c += TILE, to += panel)
-        amp_pack_steps(a->kernels, x->rows + c * attention_element(a), x->pitch, x->count, least(TILE, x->width - c),
-                       to);
+    amp_pack_steps(a->kernels, x->rows, x->pitch, x->count, x->width, to, attention_panel(a, x->most));
 }
 
 void attention_pack_rows(const amp_attention *a, const attention_pack *x, char *to) {

@@ -45,12 +45,6 @@ static inline int64_t attention_panel(const amp_attention *a, int64_t most) {
     return attention_units(a, most) * TILE * UNIT;
 }
 
-/* Rows of heads lie far apart, where no hardware prefetcher follows: asks for |count| of them at once, ahead of use. */
-static inline void attention_prefetch(const char *rows, int64_t pitch, int64_t count, int64_t bytes) {
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(rows + i * pitch + at, 0, 2);
-}
-
 /* c[panel] = A b[panel], or += where |accumulate|, for |rows| <= 32 rows of A in |form|; |units| steps of k.  Panels of
  * A (BLOCKED) and of b are so many bytes apart, those of c so many floats. */
 typedef struct attention_product {

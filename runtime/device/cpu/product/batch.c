@@ -12,6 +12,8 @@ enum {
     GROUP = 8,              /* row tiles of a task, at most: they share a packed panel of B */
     CHUNK = AMP_PACK_UNITS, /* of k that are packed at a time: a panel of 64 KiB */
     CHUNK_PANELS = 4,       /* panels of a task where k has several chunks: their sums wait in scratch */
+    MOST_AHEAD = 512,       /* bytes of a row that are prefetched for the next part */
+    MOST_IN_PLACE = 256,    /* steps of k of which columns of A in f32 are read where they are */
     ENOUGH_TASKS = 16,      /* for a few threads */
     SMALL_TASK = 8192       /* steps of a tile that are worth handing out */
 };
@@ -93,6 +95,7 @@ typedef struct task_state {
     packed b_is, a_is[GROUP];
     int32_t segment_count;
     segment segments[SEGMENTS];
+    int64_t row0, end_col; /* of C: its first row, and where its columns end */
 } task_state;
 
 static bool packs_a(const amp_batch *p) { return p->a.transposed || p->kernels->operand == AMP_DT_BF16; }
@@ -120,12 +123,17 @@ static int64_t offset_of(const amp_batch *p, const amp_batch_operand *x, int64_t
     return offset;
 }
 
+static segment segment_at(const amp_batch *p, int64_t row) {
+    const int64_t product = row / p->m, m0 = row % p->m;
+    return (segment){.a = offset_of(p, &p->a, product), .b = offset_of(p, &p->b, product), .m0 = m0};
+}
+
 static void find_segments(task_state *s, int64_t row0, int64_t end) {
     const amp_batch *p = s->p;
     for (int64_t row = row0; row < end;) {
-        const int64_t product = row / p->m, m0 = row % p->m;
+        const int64_t m0 = row % p->m;
         segment *to = &s->segments[s->segment_count];
-        *to = (segment){.a = offset_of(p, &p->a, product), .b = offset_of(p, &p->b, product), .m0 = m0};
+        *to = segment_at(p, row);
         to->tile = (int32_t)((row - row0) / TILE);
         to->at = (int32_t)((row - row0) % TILE);
         to->rows = (int32_t)min_of(min_of(p->m - m0, TILE - to->at), end - row);
@@ -149,7 +157,7 @@ static void pack_b(task_state *s, int64_t from, int64_t n0, int64_t width, int64
     const char *data = p->b.data + from;
     if (p->b.transposed)
         amp_pack_columns(p->kernels, data + n0 * p->b.pitch + k0 * size, p->b.pitch, steps, width, s->b);
-    else amp_pack_steps(p->kernels, data + k0 * p->b.pitch + n0 * size, p->b.pitch, steps, width, s->b);
+    else amp_pack_steps(p->kernels, data + k0 * p->b.pitch + n0 * size, p->b.pitch, steps, width, s->b, 0);
 }
 
 /* ---- one part of a tile ------------------------------------------------------------------------------------------ */
@@ -158,24 +166,35 @@ typedef struct piece {
     int64_t k0, steps; /* of this chunk of k */
     float *c;
     int accumulate;
+    int64_t prefetch_count;
+    const void *const *prefetch;
 } piece;
 
 static char *slot_of(const task_state *s, const segment *g) { return s->a + g->slot * s->units * TILE * UNIT; }
 
+/* Columns of A may be read where they are, too. */
+static bool is_read_by_columns(const amp_batch *p, const piece *x) {
+    return per_unit(p) == 1 && x->steps <= MOST_IN_PLACE;
+}
+
 static void run_columns(task_state *s, const segment *g, int64_t from, const piece *x) {
     const amp_batch *p = s->p;
-    char *slot = slot_of(s, g);
-    if (!is_packed(&s->a_is[g->slot], from, g->m0, x->k0))
-        amp_pack_steps(p->kernels, p->a.data + from + x->k0 * p->a.pitch + g->m0 * element_size(p), p->a.pitch,
-                       x->steps, g->rows, slot);
+    const char *a = p->a.data + from + x->k0 * p->a.pitch + g->m0 * element_size(p);
+    const bool in_place = is_read_by_columns(p, x);
+    char *slot = in_place ? NULL : slot_of(s, g);
+    if (slot && !is_packed(&s->a_is[g->slot], from, g->m0, x->k0))
+        amp_pack_steps(p->kernels, a, p->a.pitch, x->steps, g->rows, slot, 0);
     const amp_product_tile tile = {
-        .a = slot,
+        .a = in_place ? a : slot,
+        .a_step = in_place ? p->a.pitch / UNIT : 0,
         .b = s->b,
         .c = x->c,
         .form = AMP_PRODUCT_TRANSPOSED,
         .accumulate = x->accumulate,
         .k = div_up(x->steps, per_unit(p)),
         .rows = g->rows,
+        .prefetch_count = x->prefetch_count,
+        .prefetch = x->prefetch,
     };
     p->kernels->tile(&tile);
 }
@@ -211,6 +230,8 @@ static void run_rows(task_state *s, const segment *g, int64_t from, const piece 
         .c = x->c,
         .c_row = in_order,
         .accumulate = x->accumulate,
+        .prefetch_count = x->prefetch_count,
+        .prefetch = x->prefetch,
     };
     p->kernels->gather(&tile);
 }
@@ -221,12 +242,15 @@ typedef struct columns {
     bool alone; /* in the panel */
 } columns;
 
+/* Bytes from the first product to that of a segment and columns. */
+static int64_t product_at(const amp_batch *p, const amp_batch_operand *x, int64_t segment, int64_t product) {
+    return segment + (p->in_columns ? product * x->stride[p->rank - 1] : 0);
+}
+
 /* Where a panel has columns of several products, each is computed in the panel's first columns, and moved. */
 static void run_part(task_state *s, const segment *g, const columns *j, piece x) {
     const amp_batch *p = s->p;
-    const int64_t last = p->in_columns ? p->rank - 1 : 0;
-    const int64_t a = g->a + (p->in_columns ? j->product * p->a.stride[last] : 0),
-                  b = g->b + (p->in_columns ? j->product * p->b.stride[last] : 0);
+    const int64_t a = product_at(p, &p->a, g->a, j->product), b = product_at(p, &p->b, g->b, j->product);
     float *const c = x.c;
     pack_b(s, b, j->n0, j->width, x.k0, x.steps);
     if (!j->alone) {
@@ -240,9 +264,50 @@ static void run_part(task_state *s, const segment *g, const columns *j, piece x)
         memcpy(c + r * TILE + j->at, s->part + r * TILE, (size_t)j->width * sizeof *c);
 }
 
+/* ---- what comes next --------------------------------------------------------------------------------------------- */
+
+/* Of an operand whose rows in memory run along k, or whose rows are steps of k: the part that is needed first, |count|
+ * rows or columns from |first| on. */
+static void prefetch_operand(const amp_batch *p, const amp_batch_operand *x, bool along_k, int64_t from, int64_t first,
+                             int64_t count, const piece *k) {
+    const int64_t size = element_size(p);
+    const char *row = x->data + from;
+    if (along_k)
+        amp_prefetch_rows(row + first * x->pitch + k->k0 * size, x->pitch, min_of(TILE, count),
+                          min_of(k->steps * size, MOST_AHEAD));
+    else
+        amp_prefetch_rows(row + k->k0 * x->pitch + first * size, x->pitch, min_of(TILE, k->steps),
+                          min_of(count * size, MOST_AHEAD));
+}
+
+/* The part after |g| and |j|: of this panel, the next panel or the next task. */
+static void prefetch_next(const task_state *s, const grid *g, int32_t i, const columns *j, const piece *x) {
+    const amp_batch *p = s->p;
+    const bool same_columns = i + 1 < s->segment_count;
+    const segment *at = &s->segments[same_columns ? i + 1 : 0];
+    int64_t col = j->product * p->n + j->n0;
+    segment of_next_task;
+    if (!same_columns) col += j->width;
+    if (col >= s->end_col) {
+        const bool same_rows = col < g->cols;
+        const int64_t row = same_rows ? s->row0 : s->row0 + g->group_rows * TILE;
+        if (row >= g->rows) return;
+        if (!same_rows) col = 0;
+        of_next_task = segment_at(p, row);
+        at = &of_next_task;
+    }
+    const int64_t product = col / p->n, n0 = col % p->n;
+    const int64_t a = product_at(p, &p->a, at->a, product), b = product_at(p, &p->b, at->b, product);
+    const packed *has = &s->a_is[at->slot];
+    if (n0 == 0 && (has->from != a || has->first != at->m0))
+        prefetch_operand(p, &p->a, !p->a.transposed, a, at->m0, min_of(p->m - at->m0, TILE), x);
+    if (b != s->b_is.from || n0 != s->b_is.first)
+        prefetch_operand(p, &p->b, p->b.transposed, b, n0, min_of(p->n - n0, TILE), x);
+}
+
 /* ---- a task ------------------------------------------------------------------------------------------------------ */
 
-static void run_panel(task_state *s, const grid *g, int64_t col0, float *sums, piece x) {
+static void run_panel(task_state *s, const grid *g, int64_t row_tile, int64_t col0, float *sums, piece x) {
     const amp_batch *p = s->p;
     const int64_t end = min_of(col0 + TILE, g->cols);
     for (int64_t col = col0; col < end;) {
@@ -250,7 +315,12 @@ static void run_panel(task_state *s, const grid *g, int64_t col0, float *sums, p
         j.width = min_of(p->n - j.n0, end - col);
         j.alone = j.at == 0 && j.width == end - col0;
         for (int32_t i = 0; i < s->segment_count; i++) {
+            const void *prefetch[AMP_PRODUCT_PREFETCH_MAX];
             x.c = sums + s->segments[i].tile * TILE * TILE + s->segments[i].at * TILE;
+            x.prefetch = prefetch;
+            x.prefetch_count = s->segments[i].at ? 0 : p->prefetch_count;
+            amp_product_addresses(p->prefetch, x.prefetch_count, row_tile + s->segments[i].tile, col0 / TILE, prefetch);
+            prefetch_next(s, g, i, &j, &x);
             run_part(s, &s->segments[i], &j, x);
         }
         col += j.width;
@@ -276,12 +346,14 @@ void amp_batch_task(const amp_batch *batch, int64_t task, void *thread_scratch) 
     const int64_t panel0 = task % g.panel_groups * g.group_panels,
                   last_panel = min_of(panel0 + g.group_panels, g.panels);
     const int64_t chunk = s.units * per_unit(batch), per_panel = chunk < batch->k ? g.group_rows * TILE * TILE : 0;
+    s.row0 = row0;
+    s.end_col = last_panel * TILE;
     find_segments(&s, row0, end);
     for (int64_t k0 = 0; k0 < batch->k; k0 += chunk)
         for (int64_t panel = panel0; panel < last_panel; panel++) {
             float *sums = s.sums + (panel - panel0) * per_panel;
             const piece x = {.k0 = k0, .steps = min_of(chunk, batch->k - k0), .accumulate = k0 > 0};
-            run_panel(&s, &g, panel * TILE, sums, x);
+            run_panel(&s, &g, row0 / TILE, panel * TILE, sums, x);
             if (k0 + chunk >= batch->k) finish_panel(batch, row0, end, panel * TILE, sums);
         }
 }

@@ -36,6 +36,8 @@ typedef struct amp_batch {
     amp_batch_operand a, b;
     amp_product_epilogue epilogue;
     void *ctx;
+    int32_t prefetch_count;
+    amp_product_prefetch prefetch[AMP_PRODUCT_PREFETCH_MAX];
 } amp_batch;
 
 /* Bytes of scratch per thread, aligned to 64.  It reads |kernels|, |k| and |a.transposed| alone, and is no less for a

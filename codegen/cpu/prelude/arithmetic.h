@@ -33,8 +33,21 @@ INLINE vf plus_vf(vf a, vf b) { return a + b; }
 INLINE vi plus_vi(vi a, vi b) { return a + b; }
 INLINE vf times_vf(vf a, vf b) { return a * b; }
 /* The larger; NaN where either is NaN; the second of equals. */
+#if GCC_X86 && W == 16
+/* The instructions give the second of equals, and where one is NaN; so where the first one is, it stays. */
+INLINE vf max_vf(vf a, vf b) {
+    return __builtin_ia32_maxps512_mask(a, b, a, __builtin_ia32_cmpps512_mask(a, a, 7, -1, 4), 4);
+}
+INLINE vf min_vf(vf a, vf b) {
+    return __builtin_ia32_minps512_mask(a, b, a, __builtin_ia32_cmpps512_mask(a, a, 7, -1, 4), 4);
+}
+#elif GCC_X86 && W == 8
+INLINE vf max_vf(vf a, vf b) { return __builtin_ia32_blendvps256(__builtin_ia32_maxps256(a, b), a, (vf)nan_vf(a)); }
+INLINE vf min_vf(vf a, vf b) { return __builtin_ia32_blendvps256(__builtin_ia32_minps256(a, b), a, (vf)nan_vf(a)); }
+#else
 INLINE vf max_vf(vf a, vf b) { return select_vf((a > b) | nan_vf(a), a, b); }
 INLINE vf min_vf(vf a, vf b) { return select_vf((a < b) | nan_vf(a), a, b); }
+#endif
 INLINE vi max_vi(vi a, vi b) { return select_vi(a > b, a, b); }
 INLINE vi min_vi(vi a, vi b) { return select_vi(a < b, a, b); }
 INLINE vi finite_vf(vf v) { return magnitude_bits(v) < 0x7F800000; }

@@ -28,7 +28,7 @@ INLINE int64_t attention_rows(const amp_attention_tile *t, const AttentionOp *op
 INLINE vf attention_exp(vf x) {
     const vf t = exp_whole_vf(x), p = exp_rest_vf(x, t - 0x1.8p23f) + 1.0f;
     const vf y = p * float_bits((int_bits(t) - (0x4B400000 - 127)) << 23);
-    return select_vf(x < -87.0f, splat_f(0.0f), y);
+    return keep_vf(y, ~(x < -87.0f));
 }
 
 /* Scores stay as products give them until |scale| goes into the multiply-add before the exponential; else they are
@@ -103,11 +103,10 @@ INLINE vf attention_largest(const amp_attention_tile *t, const AttentionOp *op, 
     return max_vf(load_f32(t->largest + c), attention_scales_late(op) ? largest * op->scale : largest);
 }
 
-/* Weights of up to four rows from |i| on; their sum in order of keys. */
-INLINE vf attention_weigh(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t rows, int c,
+/* Weights of |count| rows, up to four, from |i| on; their sum in order of keys. */
+INLINE vf attention_weigh(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t count, int c,
                           vf largest, vf sum) {
     vf w[4] = {{0}}, kept[4];
-    const int64_t count = rows - i < 4 ? rows - i : 4;
     UNROLL
     for (int j = 0; j < 4; j++)
         if (j < count) w[j] = attention_exp(attention_minus(op, load_f32(t->scores + (i + j) * 32 + c), largest));
@@ -146,7 +145,9 @@ INLINE void attention_scores(const amp_attention_tile *t, const AttentionOp *op)
         /* where no key is seen so far, all weights are exp(-INF) */
         const vf largest = select_vf(after == -INF, splat_f(0.0f), after), change = attention_exp(before - largest);
         vf sum = load_f32(t->sum + c) * change;
-        for (int64_t i = 0; i < rows; i += 4) sum = attention_weigh(t, op, i, rows, c, largest, sum);
+        const int64_t fours = rows / 4 * 4;
+        for (int64_t i = 0; i < fours; i += 4) sum = attention_weigh(t, op, i, 4, c, largest, sum);
+        if (fours < rows) sum = attention_weigh(t, op, fours, rows - fours, c, largest, sum);
         store_f32(t->largest + c, after);
         store_f32(t->sum + c, sum);
         store_f32(by + c, change);
@@ -160,14 +161,15 @@ INLINE void attention_result(const amp_attention_tile *t) {
     for (int c = 0; c < 32; c += W) {
         const vf largest = load_f32(t->largest + c), sum = load_f32(t->sum + c);
         const vf one = select_vf(sum == 0.0f, splat_f(1.0f), sum);
-        store_f32(by + c, one);
+        store_f32(by + c, splat_f(1.0f) / one);
         store_f32(sums + c, select_vf(largest == -INF, splat_f(0.0f), largest) + log_vf(one));
     }
     for (int64_t j = 0; t->sums && j < t->queries; j++) t->sums[j] = sums[j];
     for (int64_t j = 0; t->out && j < t->queries; j++)
         for (int64_t c = 0; c < t->width; c += W) {
-            const vf y = load_f32(t->acc + c / 32 * t->acc_stride + j * 32 + c % 32) / splat_f(by[j]);
-            store_f32_part(t->out + j * t->out_pitch + c, y, t->width - c);
+            const vf y = load_f32(t->acc + c / 32 * t->acc_stride + j * 32 + c % 32) * splat_f(by[j]);
+            if (t->width - c >= W) store_f32(t->out + j * t->out_pitch + c, y);
+            else store_f32_part(t->out + j * t->out_pitch + c, y, t->width - c);
         }
 }
 
@@ -179,11 +181,10 @@ INLINE void attention_forward(const amp_attention_tile *t, const AttentionOp *op
 
 /* ---- backward ---- */
 
-/* Of up to four rows from |i| on. */
-INLINE void attention_slope(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t rows, int c, vf sums,
-                            vf mean) {
+/* Of |count| rows, up to four, from |i| on. */
+INLINE void attention_slope(const amp_attention_tile *t, const AttentionOp *op, int64_t i, int64_t count, int c,
+                            vf sums, vf mean) {
     const vi in = first_lanes(t->queries - c);
-    const int64_t count = rows - i < 4 ? rows - i : 4;
     vf w[4] = {{0}}, d[4] = {{0}}, kept[4];
     UNROLL
     for (int j = 0; j < 4; j++)
@@ -217,8 +218,9 @@ INLINE void attention_slope(const amp_attention_tile *t, const AttentionOp *op, 
 INLINE void attention_slopes(const amp_attention_tile *t, const AttentionOp *op) {
     for (int c = 0; c < 32; c += W) {
         const vf sums = load_f32(t->sums + c), mean = load_f32(t->mean + c);
-        const int64_t rows = attention_rows(t, op, c);
-        for (int64_t i = 0; i < rows; i += 4) attention_slope(t, op, i, rows, c, sums, mean);
+        const int64_t rows = attention_rows(t, op, c), fours = rows / 4 * 4;
+        for (int64_t i = 0; i < fours; i += 4) attention_slope(t, op, i, 4, c, sums, mean);
+        if (fours < rows) attention_slope(t, op, fours, rows - fours, c, sums, mean);
     }
 }
 

@@ -94,8 +94,9 @@ INLINE vi nan_vf(vf v) { return v != v; }
 INLINE vf round_tf32_vf(vf v) { return select_vf(nan_vf(v), v, (vf)ROUND_BITS((vu)v, 13)); }
 
 INLINE vf round_bf16_vf(vf v) {
-    const vu nan = ((vu)v | 0x00400000u) & 0xFFFF0000u; /* quiet, and not infinity */
-    return select_vf(nan_vf(v), (vf)nan, (vf)ROUND_BITS((vu)v, 16));
+    const vi nan = nan_vf(v);
+    const vu more = (vu)keep_vi((vi)(((vu)v >> 16 & 1) + 0x7FFF), ~nan), quiet = (vu)(nan & 0x00400000);
+    return (vf)((((vu)v + more) | quiet) & 0xFFFF0000u); /* as ROUND_BITS; NaN is quiet, and not infinity */
 }
 
 #if GCC_X86 && W == 16

@@ -2,7 +2,7 @@
  * fastest that its multiply-add units can go.
  *
  *     ampc bench/cpu/models/attention.amp --isa native -D T=512 -D H=12 -D D=64 -o attention.so
- *     bazel run -c opt //bench/cpu:attention_bench -- $PWD/attention.so
+ *     bazel run -c opt //bench/cpu:attention_bench -- $PWD/attention.so [forward | backward]
  *
  * What counts as arithmetic is two products forward and five backward, of the keys that each query sees; exponentials
  * and products that are made twice do not count.  As GFLOP/s: the best of several rounds, on 8 samples.
@@ -127,13 +127,23 @@ static void bench_kernel(const amp_model_program *p, const amp_model_kernel *k, 
     free(run.scratch);
 }
 
+typedef struct Wanted {
+    const amp_model_desc *desc;
+    const char *direction; /* or NULL */
+} Wanted;
+
+static bool is_wanted(const Wanted *w, const amp_model_kernel *k) {
+    return k->kind == AMP_KERNEL_ATTENTION &&
+           (!w->direction || !strcmp(w->direction, k->attention->backward ? "backward" : "forward"));
+}
+
 static void bench_model(const amp_product_kernels *kernels, double peak, void *ctx) {
-    const amp_model_desc *desc = ctx;
-    const amp_model_program *programs = desc->programs.data;
-    for (uint32_t i = 0; i < desc->programs.count; i++) {
+    const Wanted *w = ctx;
+    const amp_model_program *programs = w->desc->programs.data;
+    for (uint32_t i = 0; i < w->desc->programs.count; i++) {
         const amp_model_kernel *all = programs[i].kernels.data;
         for (uint32_t j = 0; j < programs[i].kernels.count && programs[i].kind == AMP_PROGRAM_TRAIN_STEP; j++)
-            if (all[j].kind == AMP_KERNEL_ATTENTION) bench_kernel(&programs[i], &all[j], kernels, peak);
+            if (is_wanted(w, &all[j])) bench_kernel(&programs[i], &all[j], kernels, peak);
     }
 }
 
@@ -142,9 +152,10 @@ int main(int argc, char **argv) {
     void *symbol = model ? dlsym(model, AMP_MODEL_SYMBOL) : NULL;
     amp_model_query_fn query;
     if (!symbol) {
-        fprintf(stderr, "attention_bench: usage: attention_bench MODEL.so\n");
+        fprintf(stderr, "attention_bench: usage: attention_bench MODEL.so [forward | backward]\n");
         return 2;
     }
     memcpy(&query, &symbol, sizeof query);
-    return bench_operands("attention_bench", NULL, bench_model, (void *)(uintptr_t)query(1, AMP_MODEL_ABI_MINOR));
+    Wanted wanted = {query(1, AMP_MODEL_ABI_MINOR), argc > 2 ? argv[2] : NULL};
+    return bench_operands("attention_bench", NULL, bench_model, &wanted);
 }

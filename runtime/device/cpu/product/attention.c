@@ -51,6 +51,7 @@ typedef struct task_state {
     float *scores;
     char *q, *packed_k, *packed_v, *weights, *mask;
     float *acc, *largest, *sum; /* by tile */
+    attention_ahead *ahead;
 } task_state;
 
 /* ---- a tile of queries and a block of keys ----------------------------------------------------------------------- */
@@ -92,6 +93,7 @@ static void run_tile(const task_state *s, int64_t query, int64_t key, int64_t ke
             .rows = least(TILE, keys - i),
             .panels = 1,
         };
+        attention_ahead_step(s->ahead);
         attention_multiply_scores(a, &scores, a->causal && key + i == query);
     }
     t.step = AMP_ATTENTION_SCORES;
@@ -113,6 +115,7 @@ static void run_tile(const task_state *s, int64_t query, int64_t key, int64_t ke
         .rows = t.queries,
         .panels = tiles_of(a->v_width),
     };
+    attention_ahead_step(s->ahead);
     attention_multiply_queries(a, sum, keys, query - key);
 }
 
@@ -138,9 +141,32 @@ static void pack_queries(const task_state *s) {
                          s->q + (i - s->first) / TILE * bytes);
 }
 
+static void expect_keys(const task_state *s, int64_t head, int64_t first, int64_t count) {
+    const amp_attention *a = s->a;
+    attention_ahead_add(s->ahead, a, &a->k, head, a->share, first, count, a->width * attention_element(a));
+    attention_ahead_add(s->ahead, a, &a->v, head, a->share, first, count, a->v_width * attention_element(a));
+}
+
+/* What comes after the keys before |key|: more keys; or the results, and the next task. */
+static void expect(const task_state *s, int64_t key, int64_t end) {
+    const amp_attention *a = s->a;
+    *s->ahead = (attention_ahead){0};
+    if (key < end) {
+        expect_keys(s, s->head, key, least(KEYS, end - key));
+        return;
+    }
+    const int64_t first = s->last < a->queries ? s->last : 0, head = s->head + (first == 0);
+    attention_ahead_add(s->ahead, a, &a->result[0], s->head, 1, s->first, s->last - s->first, a->v_width * 4);
+    if (head == attention_heads(a)) return;
+    attention_ahead_add(s->ahead, a, &a->q, head, 1, first, least(group_tiles(a) * TILE, a->queries - first),
+                        a->width * attention_element(a));
+    expect_keys(s, head, 0, least(KEYS, seen(a, first, TILE)));
+}
+
 static void forward_task(const amp_attention *a, int64_t task, char *scratch) {
     const parts at = parts_of(a);
     const int64_t groups = groups_of_head(a), head = task / groups, first = task % groups * group_tiles(a) * TILE;
+    attention_ahead ahead = {0};
     const task_state s = {
         .a = a,
         .head = head,
@@ -157,6 +183,7 @@ static void forward_task(const amp_attention *a, int64_t task, char *scratch) {
         .acc = (float *)(void *)(scratch + at.acc),
         .largest = (float *)(void *)(scratch + at.largest),
         .sum = (float *)(void *)(scratch + at.sum),
+        .ahead = &ahead,
     };
     const int64_t k_bytes = a->width * attention_element(a), v_bytes = a->v_width * attention_element(a);
     amp_prefetch_rows(attention_rows_of(a, &a->q, head, 1) + first * a->q.pitch, a->q.pitch,
@@ -175,8 +202,7 @@ static void forward_task(const amp_attention *a, int64_t task, char *scratch) {
         amp_prefetch_rows(v.rows, v.pitch, keys, v_bytes);
         attention_pack_rows(a, &k, s.packed_k);
         attention_pack_steps(a, &v, s.packed_v);
-        if (key + KEYS < end)
-            amp_prefetch_rows(k.rows + KEYS * k.pitch, k.pitch, least(KEYS, end - key - KEYS), k_bytes);
+        expect(&s, key + KEYS, end);
         for (int64_t query = s.first; query < s.last; query += TILE) run_tile(&s, query, key, keys);
     }
     for (int64_t query = s.first; query < s.last; query += TILE) finish_tile(&s, query);

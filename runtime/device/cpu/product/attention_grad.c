@@ -103,6 +103,7 @@ typedef struct walk {
     int64_t first_key, end_key; /* keys */
     bool makes_q, makes_k;      /* d q; d k and d v */
     const char *k, *v;
+    attention_ahead *ahead;
 } walk;
 
 static float *floats(const walk *w, size_t at) { return (float *)(void *)(w->scratch + at); }
@@ -202,6 +203,7 @@ static void make_scores(const walk *w, size_t rows, const char *columns, int64_t
             .rows = least(TILE, keys - i),
             .panels = 1,
         };
+        attention_ahead_step(w->ahead);
         attention_multiply_scores(a, &x, a->causal && i == diagonal);
     }
 }
@@ -257,6 +259,7 @@ static void add_to_keys(const walk *w, const group *g, const span *s, size_t sco
             .rows = least(TILE, s->keys - i),
             .panels = tiles_of(width),
         };
+        attention_ahead_step(w->ahead);
         attention_multiply_keys(a, x, g->queries - tile * TILE, a->causal && g->query + tile * TILE == s->key + i);
     }
 }
@@ -275,6 +278,7 @@ static void add_to_queries(const walk *w, const group *g, const span *s, int64_t
         .rows = queries_of(g, tile),
         .panels = tiles_of(a->width),
     };
+    attention_ahead_step(w->ahead);
     if (keys > 0) attention_multiply_queries(a, x, keys, g->query + tile * TILE - s->key);
 }
 
@@ -324,6 +328,41 @@ static float *waiting(const walk *w, int64_t head, int64_t query) {
     return floats(w, w->at.dq) + tile * tiles_of(w->a->width) * TILE_FLOATS;
 }
 
+static void expect_keys(const walk *w, int64_t head, int64_t first, int64_t count) {
+    const amp_attention *a = w->a;
+    attention_ahead_add(w->ahead, a, &a->k, head, a->share, first, count, a->width * attention_element(a));
+    attention_ahead_add(w->ahead, a, &a->v, head, a->share, first, count, a->v_width * attention_element(a));
+}
+
+static void expect_queries(const walk *w, int64_t head, int64_t first, int64_t count) {
+    const amp_attention *a = w->a;
+    attention_ahead_add(w->ahead, a, &a->q, head, 1, first, count, a->width * attention_element(a));
+    attention_ahead_add(w->ahead, a, &a->dy, head, 1, first, count, a->v_width * attention_element(a));
+}
+
+/* What comes after |g|: rows of results that will be stored, then the operands of the next group, or of the walk that
+ * is next where this one takes whole heads. */
+static void expect(const walk *w, const group *g, int64_t block, int64_t end) {
+    const amp_attention *a = w->a;
+    const bool last_query = g->query + QUERIES >= w->last, last = last_query && g->head + 1 == w->first_head + w->heads;
+    *w->ahead = (attention_ahead){0};
+    if (w->makes_q && end == w->end_key)
+        attention_ahead_add(w->ahead, a, &a->result[0], g->head, 1, g->query, g->queries, a->width * 4);
+    if (last && w->makes_k) {
+        attention_ahead_add(w->ahead, a, &a->result[1], w->first_head, a->share, block, end - block, a->width * 4);
+        attention_ahead_add(w->ahead, a, &a->result[2], w->first_head, a->share, block, end - block, a->v_width * 4);
+    }
+    if (!last) {
+        const int64_t query = last_query ? w->first : g->query + QUERIES;
+        expect_queries(w, g->head + last_query, query, least(QUERIES, w->last - query));
+    } else if (end < w->end_key) {
+        expect_keys(w, w->first_head, end, least(block_of(a), w->end_key - end));
+    } else if (is_whole(a) && g->head + 1 < attention_heads(a)) {
+        expect_keys(w, g->head + 1, w->first_key, least(block_of(a), w->end_key - w->first_key));
+        expect_queries(w, g->head + 1, w->first, least(QUERIES, w->last - w->first));
+    }
+}
+
 static void run_block(const walk *w, int64_t block) {
     const amp_attention *a = w->a;
     const int64_t end = least(w->end_key, block + block_of(a));
@@ -342,6 +381,7 @@ static void run_block(const walk *w, int64_t block) {
         for (int64_t query = w->first; query < w->last; query += QUERIES) {
             const group g = {head, query, least(QUERIES, w->last - query), waiting(w, head, query)};
             const int64_t seen = a->causal ? least(end, query + g.queries) : end;
+            expect(w, &g, block, end);
             if (seen > block) run_group(w, &g, block, seen);
         }
     if (w->makes_k) store_keys(w, block, end);
@@ -358,6 +398,8 @@ static void store_queries(const walk *w) {
 
 static void run_walk(walk *w) {
     const amp_attention *a = w->a;
+    attention_ahead ahead = {0};
+    w->ahead = &ahead;
     w->at = parts_of(a);
     w->k = attention_rows_of(a, &a->k, w->first_head, a->share);
     w->v = attention_rows_of(a, &a->v, w->first_head, a->share);

@@ -26,6 +26,26 @@ char *attention_rows_of(const amp_attention *a, const amp_attention_rows *x, int
     return x->data + offset;
 }
 
+enum { LINE = 64, LINES_OF_STEP = 128 };
+
+void attention_ahead_add(attention_ahead *ahead, const amp_attention *a, const amp_attention_rows *x, int64_t head,
+                         int64_t share, int64_t first, int64_t count, int64_t bytes) {
+    const int most = (int)(sizeof ahead->rows / sizeof *ahead->rows);
+    if (!x->data || ahead->count == most) return;
+    ahead->rows[ahead->count++] =
+        (struct attention_ahead_rows){attention_rows_of(a, x, head, share) + first * x->pitch, x->pitch, count, bytes};
+}
+
+void attention_ahead_step(attention_ahead *ahead) {
+    if (ahead->at == ahead->count) return;
+    struct attention_ahead_rows *x = &ahead->rows[ahead->at];
+    const int64_t count = least(x->count, (LINES_OF_STEP * LINE + x->bytes - 1) / x->bytes);
+    amp_prefetch_rows(x->row, x->pitch, count, x->bytes);
+    x->row += count * x->pitch;
+    x->count -= count;
+    if (x->count <= 0) ahead->at++;
+}
+
 /* One number for all queries, or for all keys, or for neither. */
 const void *attention_mask(const amp_attention *a, int64_t head, int64_t query, int64_t queries, int64_t key,
                            int64_t keys, char *to) {

@@ -3,6 +3,7 @@
 #define AMP_RUNTIME_DEVICE_CPU_PRODUCT_ATTENTION_PARTS_H
 
 #include "runtime/device/cpu/product/attention.h"
+#include "runtime/device/cpu/product/pack.h"
 
 enum {
     TILE = 32,
@@ -71,6 +72,21 @@ void attention_multiply_queries(const amp_attention *a, attention_product x, int
 
 /* Rows are keys, in form BLOCKED; |diagonal|: the first tile of |queries| queries is one of those. */
 void attention_multiply_keys(const amp_attention *a, attention_product x, int64_t queries, bool diagonal);
+
+/* Rows of heads that are needed soon: they are far apart, where no hardware prefetcher follows.  Each step asks for a
+ * few of them, in their order; so waiting for memory overlaps with products. */
+typedef struct attention_ahead {
+    struct attention_ahead_rows {
+        const char *row;
+        int64_t pitch, count, bytes;
+    } rows[8];
+    int count, at;
+} attention_ahead;
+
+/* |count| rows from |first| on, of head |head|; nothing where x->data is NULL. */
+void attention_ahead_add(attention_ahead *ahead, const amp_attention *a, const amp_attention_rows *x, int64_t head,
+                         int64_t share, int64_t first, int64_t count, int64_t bytes);
+void attention_ahead_step(attention_ahead *ahead);
 
 /* Parts of a thread's scratch, one after another from |*end| on, each aligned to 64; returns its first byte. */
 size_t attention_part(size_t *end, int64_t bytes);

@@ -17,6 +17,7 @@ enum {
     KEYS = 64, /* whose scores are made at a time, */
     GROUP = 4, /* for so many tiles of queries; of a task that makes d q alone, too */
     QUERIES = GROUP * TILE,
+    ROWS_AHEAD = 8,        /* of a result, which are asked for while one is stored */
     MOST_WAITING = 4 << 20 /* bytes of d q that wait in scratch */
 };
 
@@ -27,6 +28,7 @@ static int64_t key_heads(const amp_attention *a) { return attention_heads(a) / a
 /* Keys of a block. */
 static int64_t block_of(const amp_attention *a) {
     int64_t block = BLOCK;
+    while (block > KEYS && block / 2 >= a->keys) block /= 2;
     while (block > KEYS && block * (tiles_of(a->width) + tiles_of(a->v_width)) * TILE * 4 > BLOCK_BYTES) block /= 2;
     return block;
 }
@@ -305,6 +307,7 @@ static void store_rows(char *to, int64_t pitch, const float *from, int64_t strid
         char *row = to;
         const size_t part = (size_t)least(TILE, width - c) * 4;
         for (int64_t i = 0; i < count; i++, row += pitch) {
+            for (int64_t at = 0; at < TILE * 4; at += 64) __builtin_prefetch(row + ROWS_AHEAD * pitch + at, 1, 3);
             if (part == TILE * 4) memcpy(row, from + i * TILE, TILE * 4);
             else memcpy(row, from + i * TILE, part);
         }

@@ -1,5 +1,5 @@
-/* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md), and puts neighbouring
- * kernels into the order that needs less memory (sequence.c).
+/* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md), and puts kernels
+ * into the order that needs less memory (postpone.c, sequence.c).
  * needs: fuse.  breaks: nothing.
  *
  *   kernel k02 product {                              kernel k02 product {
@@ -189,7 +189,8 @@ bool pass_layout(PassContext *c) {
     for (int i = 0; i < m->funcs.len; i++) {
         Func *f = m->funcs.data[i];
         make_buffers(f, &state_numbers, tiled);
-        if (!sequence_kernels(f)) continue;
+        const bool postponed = postpone_kernels(f), moved = sequence_kernels(f);
+        if (!postponed && !moved) continue;
         f->buffers.len = 0; /* they are numbered in the order of the kernels */
         make_buffers(f, &state_numbers, tiled);
     }

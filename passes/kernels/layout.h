@@ -34,6 +34,8 @@ Table number_states(const Module *m);
 void make_buffers(Func *f, const Table *state_numbers, bool panels);
 /* When each buffer is live, and which takes the memory of another. */
 void plan_buffers(Func *f);
+/* postpone.c: lets kernels wait that read no temporary.  True: some have, and the buffers are to be made again. */
+bool postpone_kernels(Func *f);
 /* sequence.c: puts neighbouring kernels into the order that needs less memory.  True: some have changed places, and the
  * buffers are to be made again. */
 bool sequence_kernels(Func *f);

@@ -107,6 +107,9 @@ void lower_mark_copy(Lowering *l, Val copy, Val of);
  * Values of a rank below 3 have one form. */
 Val lower_plain(Lowering *l, Val v);
 Val lower_last(Lowering *l, Val v);
+/* |v|, or where it is an input but for its form and dtype, another copy, which is made here: so that no copy lives from
+ * the beginning of a step, where an input is read first, to its end, where a weight gradient reads it again. */
+Val lower_again(Lowering *l, Val v);
 void lower_mark_last(Lowering *l, Val v);
 bool lower_is_hwio(const Lowering *l, Val v);
 Val lower_hwio(Lowering *l, Val v);

@@ -142,6 +142,22 @@ static Val in_form(Lowering *l, Val v, bool last) {
 Val lower_plain(Lowering *l, Val v) { return in_form(l, v, false); }
 Val lower_last(Lowering *l, Val v) { return in_form(l, v, true); }
 
+/* A second copy of what is an input but for its form and dtype; NO_VAL: it is something else. */
+static Val copy_of_input(Lowering *l, Val v) {
+    const Op *o = ir_def(l->f, v);
+    if (!o) return ir_value(l->f, v)->kind == VAL_INPUT ? v : NO_VAL;
+    if (o->code != OP_cast && o->code != OP_permute && o->code != OP_reshape) return NO_VAL;
+    Val from = copy_of_input(l, o->in[0]);
+    if (!from.id) return NO_VAL;
+    if (o->code == OP_reshape) return lower_reshape(l, from, ir_shape(l->f, v));
+    return ir_make_results(l->f, op_like(l->f, o, &from), ir_dtype(l->f, v), NULL);
+}
+
+Val lower_again(Lowering *l, Val v) {
+    Val copy = copy_of_input(l, v);
+    return copy.id ? copy : v;
+}
+
 /* ---- weights of convolutions ------------------------------------------------------------------------------------- */
 
 bool lower_is_hwio(const Lowering *l, Val v) { return (int)v.id < l->forms.len && l->forms.data[v.id].is_hwio; }

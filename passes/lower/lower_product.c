@@ -185,7 +185,7 @@ static void lower_conv2d_input_grad(Lowering *l) {
 }
 
 static void lower_conv2d_weight_grad(Lowering *l) {
-    Val dy = lower_given(l, 0), x = lower_given(l, 1);
+    Val dy = lower_given(l, 0), x = lower_again(l, lower_given(l, 1));
     const Dim *d = ir_shape(l->f, l->op->out[0])->d;
     Shape s = shape_of(4, (Dim[]){d[2], d[3], d[1], d[0]});
     Val dw = image_op(l, OP_conv_weight, (Val[]){x, dy}, 2, &s);

@@ -60,6 +60,34 @@ TEST_F(SequenceTest, WhatFreesNothingStays) {
     EXPECT_LT(order.find("dx"), order.find("dw")) << order;
 }
 
+// The sum of an input waits for its reader, and does not live from the first kernel on.
+TEST_F(SequenceTest, WhatReadsNoTemporaryRunsBeforeItsReader) {
+    const Func *f = Plan(std::string(kInputs) + "  %early = reduce_sum(%a; dims = (0)) : f32[64]\n"
+                                                "  %x = contract(%a, %u) : f32[N, 64]\n"
+                                                "  %dy = contract(%x, %w) : f32[N, 64]\n"
+                                                "  %dx = contract(%dy, %w; tb = true) : f32[N, 64]\n"
+                                                "  %y = mul(%dx, %early) : f32[N, 64]\n"
+                                                "  %dw = contract(%dy, %y; ta = true) : f32[64, 64]\n"
+                                                "  result dw = %dw\n");
+    const std::string order = Order(f);
+    EXPECT_LT(order.find("dy"), order.find("early")) << order;
+    ASSERT_NE(nullptr, BufferOf(f, "early"));
+    EXPECT_EQ(BufferOf(f, "early")->first + 1, BufferOf(f, "early")->last);
+}
+
+// But not past the kernel that writes a state which it reads.
+TEST_F(SequenceTest, WhatWaitsReadsAStateBeforeItsAssign) {
+    const Func *f = Plan("  input %a : f32[N, 64]\n  input %u : f32[64, 64]\n  state %w : f32[64, 64]\n"
+                         "  %early = reduce_sum(%w; dims = (0)) : f32[64]\n"
+                         "  %dw = contract(%a, %a; ta = true) : f32[64, 64]\n"
+                         "  %new = sub(%w, %dw) : f32[64, 64]\n  assign(%w, %new)\n"
+                         "  %dx = contract(%a, %u) : f32[N, 64]\n"
+                         "  %y = mul(%dx, %early) : f32[N, 64]\n  result y = %y\n",
+                         "state %w : f32[64, 64] param\n");
+    const std::string order = Order(f);
+    EXPECT_LT(order.find("early"), order.find("dw")) << order;
+}
+
 // A kernel that reads a state runs before the one that writes it, whatever is in memory.
 TEST_F(SequenceTest, AReaderOfAStateStaysBeforeItsAssign) {
     const Func *f = Plan("  input %a : f32[N, 64]\n  input %u : f32[64, 64]\n  state %w : f32[64, 64]\n"

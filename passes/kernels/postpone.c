@@ -13,10 +13,10 @@
 #include "passes/kernels/kernel_list.h"
 #include "passes/kernels/layout.h"
 
-/* By buffer, while kernels are visited from the last to the first: which of the later ones is the first to touch it,
- * and the first to write it; -1: none. */
+/* While kernels are visited from the last to the first: by value, the first of the later ones that has it as an operand,
+ * be it for its shape alone; by buffer, the first that writes it; -1: none. */
 typedef struct Next {
-    int *touch, *write;
+    int *use, *write;
 } Next;
 
 /* Whether |k| writes temporaries alone, and reads none: wherever it runs, no memory becomes free. */
@@ -33,33 +33,39 @@ static void sooner(int *kernel, int other) {
     if (other >= 0 && other < *kernel) *kernel = other;
 }
 
-/* The first later kernel that needs what |k| writes, or writes what it reads; |none|: there is none. */
-static int needed_by(const Next *next, const Kernel *k, int none) {
+/* The first later kernel that needs what |k| makes, or writes what it reads; |none|: there is none. */
+static int needed_by(const Func *f, const Next *next, const Kernel *k, int none) {
     int kernel = none;
-    for (int i = 0; i < k->writes.len; i++) sooner(&kernel, next->touch[k->writes.data[i]]);
+    for (int i = 0; i < k->count; i++) {
+        const Op *o = ir_op_at(f, k->first + i);
+        for (int r = 0; r < o->n_out; r++) sooner(&kernel, next->use[o->out[r].id]);
+    }
     for (int i = 0; i < k->reads.len; i++) sooner(&kernel, next->write[k->reads.data[i]]);
     return kernel;
 }
 
-static void visit(const Func *f, Next *next, const int *flag_of, int at) {
+static void visit(const Func *f, Next *next, int at) {
     const Kernel *k = f->kernels.data[at];
-    for (int i = 0; i < k->reads.len; i++) next->touch[k->reads.data[i]] = at;
-    for (int i = 0; i < k->writes.len; i++) next->touch[k->writes.data[i]] = next->write[k->writes.data[i]] = at;
-    if (k->pred.id) next->touch[flag_of[k->pred.id]] = at;
+    for (int i = 0; i < k->count; i++) {
+        const Op *o = ir_op_at(f, k->first + i);
+        for (int n = 0; n < o->n_in; n++) next->use[o->in[n].id] = at;
+    }
+    for (int i = 0; i < k->writes.len; i++) next->write[k->writes.data[i]] = at;
+    if (k->pred.id) next->use[k->pred.id] = at;
 }
 
 /* For each kernel the one before which it runs: itself, where it cannot wait. */
 static int *find_places(const Func *f) {
     Arena *a = f->module->arena;
-    int *place = arena_array(a, int, f->kernels.len + 1), *flag_of = arena_array(a, int, f->values.len + 1);
-    Next next = {arena_array(a, int, f->buffers.len + 1), arena_array(a, int, f->buffers.len + 1)};
-    for (int i = 0; i < f->buffers.len; i++) flag_of[f->buffers.data[i]->value.id] = i + 1;
-    for (int i = 0; i <= f->buffers.len; i++) next.touch[i] = next.write[i] = -1;
+    int *place = arena_array(a, int, f->kernels.len + 1);
+    Next next = {arena_array(a, int, f->values.len + 1), arena_array(a, int, f->buffers.len + 1)};
+    for (int i = 0; i <= f->values.len; i++) next.use[i] = -1;
+    for (int i = 0; i <= f->buffers.len; i++) next.write[i] = -1;
     for (int i = f->kernels.len - 1; i >= 0; i--) {
         const Kernel *k = f->kernels.data[i];
-        int by = can_wait(f, k) ? needed_by(&next, k, f->kernels.len) : i;
+        int by = can_wait(f, k) ? needed_by(f, &next, k, f->kernels.len) : i;
         place[i] = by == f->kernels.len ? i : by > i ? place[by] : i;
-        visit(f, &next, flag_of, i);
+        visit(f, &next, i);
     }
     return place;
 }

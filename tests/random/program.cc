@@ -267,7 +267,25 @@ struct Generator {
         if (rank(v) != 3 && rank(v) != 4) return;
         std::string more = r.Chance(50) ? "; causal = true" : r.Chance(50) ? "; scale = 0.25" : "";
         if (r.Chance(30)) more = ", matmul(@0, transpose(@0)) * 0.5" + more;
+        if (rank(v) == 4 && dims(v)[1] % 2 == 0 && r.Chance(50)) {
+            const std::string keys = "slice(@0; dim = 1, from = 0, to = " + Number(dims(v)[1] / 2) + ")";
+            const bool causal = r.Chance(50);
+            Add("attention(@0, " + keys + ", tanh(" + keys + ")" + (causal ? "; causal = true)" : ")"), {v}, dims(v));
+            return;
+        }
         Add("attention(@0, @0, tanh(@0)" + more + ")", {v}, dims(v));
+    }
+    // Parameters that are computed with before they meet a value.
+    void Parameters() {
+        int v = Any();
+        if (rank(v) != 2 && rank(v) != 3) return;
+        Dims out = dims(v);
+        if (rank(v) == 3 && r.Chance(50)) {
+            Add("tabled(@0)", {v}, out);
+            return;
+        }
+        out.back() = 1 + r.Below(20);
+        Add("normed(@0; out = " + Number(out.back()) + ")", {v}, out);
     }
     void GroupNorm(int v) {
         const Dims d = dims(v);
@@ -471,6 +489,17 @@ void ReplaceOperands(std::string *text, const std::vector<int> &operands) {
 const char kLargest[] = "block largest(x; k: int, dim: int) {\n    v, i = top_k(x; k = k, dim = dim)\n"
                         "    return v * (to_f32(i) * 0.125 + 0.5)\n}\n";
 
+// A weight by its direction and size; a table that is centred, with sums over both of its dimensions.
+const char kNormed[] = "block normed(x; out: int) {\n"
+                       "    param direction: f32[out, dim(x, -1)] = normal(std = 0.3)\n"
+                       "    param size: f32[out] = ones()\n"
+                       "    length = sqrt(sum(direction * direction; dims = 1, keep = true) + 0.01)\n"
+                       "    return matmul(x, transpose(direction / length * reshape(size; shape = [out, 1])))\n}\n";
+const char kTabled[] = "block tabled(x) {\n"
+                       "    param table: f32[dim(x, 1), dim(x, 2)] = normal(std = 0.5)\n"
+                       "    off = table - mean(table; dims = (0, 1), keep = true)\n"
+                       "    return x * (softmax(off; dim = 0) + off * mean(off * off))\n}\n";
+
 // A recurrent cell of the program's own.
 const char kSteps[] = "block place(x; t: int) {\n"
                       "    return reshape(slice(x; dim = 1, from = t, to = t + 1); shape = [dim(x, 0), dim(x, 2)])\n}\n"
@@ -536,6 +565,8 @@ std::string Program::Text(uint64_t checkpoints) const {
     std::string blocks;
     if (body.find("largest(") != std::string::npos) blocks += kLargest;
     if (body.find("steps(") != std::string::npos) blocks += kSteps;
+    if (body.find("normed(") != std::string::npos) blocks += kNormed;
+    if (body.find("tabled(") != std::string::npos) blocks += kTabled;
     return "amp 1\n" + blocks + "model m(" + inputs + ") -> " + last + " {\n" + body +
            "}\ntrain m {\n    input targets: i32[N]\n    loss = " + loss + "\n    optimizer = sgd(0.0)\n}\nprecision " +
            precision + (precision == "fp16" ? " { loss_scale = static(16.0) }\n" : " { }\n");
@@ -552,10 +583,11 @@ Program Generate(uint64_t seed) {
     if (g.r.Chance(50)) g.Add("prelu(@0)", {g.Last()}, g.dims(g.Last())); // a parameter: what follows has gradients
     for (int i = 0, count = 2 + g.r.Below(9); i < count; i++) {
         void (Generator::*const kinds[])() = {
-            &Generator::Unary,    &Generator::Unary,  &Generator::Binary,  &Generator::Broadcast, &Generator::Reduce,
-            &Generator::Soft,     &Generator::Linear, &Generator::Norm,    &Generator::Attention, &Generator::Movement,
-            &Generator::Movement, &Generator::Image,  &Generator::Image,   &Generator::Product,   &Generator::Wide,
-            &Generator::Losses,   &Generator::Lookup, &Generator::Indexed, &Generator::Sequence,  &Generator::Moments};
+            &Generator::Unary,     &Generator::Unary,  &Generator::Binary,  &Generator::Broadcast, &Generator::Reduce,
+            &Generator::Soft,      &Generator::Linear, &Generator::Norm,    &Generator::Attention, &Generator::Movement,
+            &Generator::Movement,  &Generator::Image,  &Generator::Image,   &Generator::Product,   &Generator::Wide,
+            &Generator::Losses,    &Generator::Lookup, &Generator::Indexed, &Generator::Sequence,  &Generator::Moments,
+            &Generator::Parameters};
         (g.*kinds[g.r.Below(sizeof kinds / sizeof kinds[0])])();
         if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();
     }

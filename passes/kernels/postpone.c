@@ -13,8 +13,8 @@
 #include "passes/kernels/kernel_list.h"
 #include "passes/kernels/layout.h"
 
-/* While kernels are visited from the last to the first: by value, the first of the later ones that has it as an operand,
- * be it for its shape alone; by buffer, the first that writes it; -1: none. */
+/* While kernels are visited from the last to the first: by value, the first of the later ones that has it as an
+ * operand, be it for its shape alone; by buffer, the first that writes it; -1: none. */
 typedef struct Next {
     int *use, *write;
 } Next;

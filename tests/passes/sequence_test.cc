@@ -75,6 +75,19 @@ TEST_F(SequenceTest, WhatReadsNoTemporaryRunsBeforeItsReader) {
     EXPECT_EQ(BufferOf(f, "early")->first + 1, BufferOf(f, "early")->last);
 }
 
+// Nor past one that asks for its shape alone, and so for no buffer.
+TEST_F(SequenceTest, WhatWaitsIsMadeBeforeItsShapeIsAskedFor) {
+    const Func *f = Plan(std::string(kInputs) + "  %early = reduce_sum(%a; dims = (1), keep = true) : f32[N, 1]\n"
+                                                "  %count = extent(%early; dims = (0)) : f32\n"
+                                                "  %x = contract(%a, %u) : f32[N, 64]\n"
+                                                "  %each = div(%x, %count) : f32[N, 64]\n"
+                                                "  %y = mul(%each, %early) : f32[N, 64]\n"
+                                                "  %dw = contract(%y, %x; ta = true) : f32[64, 64]\n"
+                                                "  result dw = %dw\n");
+    const std::string order = Order(f);
+    EXPECT_LT(order.find("early"), order.find("count")) << order;
+}
+
 // But not past the kernel that writes a state which it reads.
 TEST_F(SequenceTest, WhatWaitsReadsAStateBeforeItsAssign) {
     const Func *f = Plan("  input %a : f32[N, 64]\n  input %u : f32[64, 64]\n  state %w : f32[64, 64]\n"

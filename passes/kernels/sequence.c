@@ -122,21 +122,17 @@ static void swap_intervals(Sequence *s, const Kernel *now_first, const Kernel *n
     for (int k = 0; k < 2; k++) touch(s, both[k], at + k);
 }
 
-static void swap(Sequence *s, KernelList *list, int at) {
-    KernelOps first = list->at.data[at];
-    list->at.data[at] = list->at.data[at + 1];
-    list->at.data[at + 1] = first;
-    swap_intervals(s, list->at.data[at].kernel, first.kernel, at);
-}
-
 bool sequence_kernels(Func *f) {
     Sequence s = measure_sequence(f);
     KernelList list = kernel_list_open(f);
     bool swapped = false;
     keep_results(&s);
     for (int i = 0; i + 1 < list.at.len; i++) {
-        if (!is_better_swapped(&s, list.at.data[i].kernel, list.at.data[i + 1].kernel, i)) continue;
-        swap(&s, &list, i);
+        KernelOps first = list.at.data[i], second = list.at.data[i + 1];
+        if (!is_better_swapped(&s, first.kernel, second.kernel, i)) continue;
+        list.at.data[i] = second;
+        list.at.data[i + 1] = first;
+        swap_intervals(&s, second.kernel, first.kernel, i);
         swapped = true;
     }
     if (swapped) kernel_list_close(&list);

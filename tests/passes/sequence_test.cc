@@ -31,16 +31,17 @@ class SequenceTest : public CorePassTest {
     }
 };
 
+const char kChain[] = "  %x = contract(%a, %u) : f32[N, 64]\n"
+                      "  %dy = contract(%x, %w) : f32[N, 64]\n"
+                      "  %dx = contract(%dy, %w; tb = true) : f32[N, 64]\n";
 const char kInputs[] = "  input %a : f32[N, 64]\n  input %u : f32[64, 64]\n  input %w : f32[64, 64]\n";
 
 // Nothing reads x after dw; dx, which is as large, then takes its place.
 TEST_F(SequenceTest, WhatFreesMoreRunsFirst) {
-    const Func *f = Plan(std::string(kInputs) + "  %x = contract(%a, %u) : f32[N, 64]\n"
-                                                "  %dy = contract(%x, %w) : f32[N, 64]\n"
-                                                "  %dx = contract(%dy, %w; tb = true) : f32[N, 64]\n"
-                                                "  %dw = contract(%dy, %x; ta = true) : f32[64, 64]\n"
-                                                "  %da = contract(%dx, %u; tb = true) : f32[N, 64]\n"
-                                                "  result dw = %dw\n  result da = %da\n");
+    const Func *f = Plan(std::string(kInputs) + kChain +
+                         "  %dw = contract(%dy, %x; ta = true) : f32[64, 64]\n"
+                         "  %da = contract(%dx, %u; tb = true) : f32[N, 64]\n"
+                         "  result dw = %dw\n  result da = %da\n");
     const std::string order = Order(f);
     EXPECT_LT(order.find("dw"), order.find("dx")) << order;
     EXPECT_LT(order.find("dy"), order.find("dw")) << order;
@@ -49,33 +50,28 @@ TEST_F(SequenceTest, WhatFreesMoreRunsFirst) {
 
 // dw comes first no longer where a later kernel reads x: it would leave as much behind as it found.
 TEST_F(SequenceTest, WhatFreesNothingStays) {
-    const Func *f = Plan(std::string(kInputs) + "  %x = contract(%a, %u) : f32[N, 64]\n"
-                                                "  %dy = contract(%x, %w) : f32[N, 64]\n"
-                                                "  %dx = contract(%dy, %w; tb = true) : f32[N, 64]\n"
-                                                "  %dw = contract(%dy, %x; ta = true) : f32[64, 64]\n"
-                                                "  %da = contract(%dx, %u; tb = true) : f32[N, 64]\n"
-                                                "  %b = contract(%x, %u; tb = true) : f32[N, 64]\n"
-                                                "  result dw = %dw\n  result da = %da\n  result b = %b\n");
+    const Func *f = Plan(std::string(kInputs) + kChain +
+                         "  %dw = contract(%dy, %x; ta = true) : f32[64, 64]\n"
+                         "  %da = contract(%dx, %u; tb = true) : f32[N, 64]\n"
+                         "  %b = contract(%x, %u; tb = true) : f32[N, 64]\n"
+                         "  result dw = %dw\n  result da = %da\n  result b = %b\n");
     const std::string order = Order(f);
     EXPECT_LT(order.find("dx"), order.find("dw")) << order;
 }
 
 // The sum of an input waits for its reader, and does not live from the first kernel on.
 TEST_F(SequenceTest, WhatReadsNoTemporaryRunsBeforeItsReader) {
-    const Func *f = Plan(std::string(kInputs) + "  %early = reduce_sum(%a; dims = (0)) : f32[64]\n"
-                                                "  %x = contract(%a, %u) : f32[N, 64]\n"
-                                                "  %dy = contract(%x, %w) : f32[N, 64]\n"
-                                                "  %dx = contract(%dy, %w; tb = true) : f32[N, 64]\n"
-                                                "  %y = mul(%dx, %early) : f32[N, 64]\n"
-                                                "  %dw = contract(%dy, %y; ta = true) : f32[64, 64]\n"
-                                                "  result dw = %dw\n");
+    const Func *f = Plan(std::string(kInputs) + "  %early = reduce_sum(%a; dims = (0)) : f32[64]\n" + kChain +
+                         "  %y = mul(%dx, %early) : f32[N, 64]\n"
+                         "  %dw = contract(%dy, %y; ta = true) : f32[64, 64]\n"
+                         "  result dw = %dw\n");
     const std::string order = Order(f);
     EXPECT_LT(order.find("dy"), order.find("early")) << order;
     ASSERT_NE(nullptr, BufferOf(f, "early"));
     EXPECT_EQ(BufferOf(f, "early")->first + 1, BufferOf(f, "early")->last);
 }
 
-// Nor past one that asks for its shape alone, and so for no buffer.
+// But not past one that asks for its shape alone, and so for no buffer.
 TEST_F(SequenceTest, WhatWaitsIsMadeBeforeItsShapeIsAskedFor) {
     const Func *f = Plan(std::string(kInputs) + "  %early = reduce_sum(%a; dims = (1), keep = true) : f32[N, 1]\n"
                                                 "  %count = extent(%early; dims = (0)) : f32\n"
@@ -88,7 +84,7 @@ TEST_F(SequenceTest, WhatWaitsIsMadeBeforeItsShapeIsAskedFor) {
     EXPECT_LT(order.find("early"), order.find("count")) << order;
 }
 
-// But not past the kernel that writes a state which it reads.
+// Nor past the kernel that writes a state which it reads.
 TEST_F(SequenceTest, WhatWaitsReadsAStateBeforeItsAssign) {
     const Func *f = Plan("  input %a : f32[N, 64]\n  input %u : f32[64, 64]\n  state %w : f32[64, 64]\n"
                          "  %early = reduce_sum(%w; dims = (0)) : f32[64]\n"

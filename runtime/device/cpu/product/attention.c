@@ -141,18 +141,12 @@ static void pack_queries(const task_state *s) {
                          s->q + (i - s->first) / TILE * bytes);
 }
 
-static void expect_keys(const task_state *s, int64_t head, int64_t first, int64_t count) {
-    const amp_attention *a = s->a;
-    attention_ahead_add(s->ahead, a, &a->k, head, a->share, first, count, a->width * attention_element(a));
-    attention_ahead_add(s->ahead, a, &a->v, head, a->share, first, count, a->v_width * attention_element(a));
-}
-
 /* What comes after the keys before |key|: more keys; or the results, and the next task. */
 static void expect(const task_state *s, int64_t key, int64_t end) {
     const amp_attention *a = s->a;
     *s->ahead = (attention_ahead){0};
     if (key < end) {
-        expect_keys(s, s->head, key, least(KEYS, end - key));
+        attention_ahead_add_keys(s->ahead, a, s->head, key, least(KEYS, end - key));
         return;
     }
     const int64_t first = s->last < a->queries ? s->last : 0, head = s->head + (first == 0);
@@ -160,7 +154,7 @@ static void expect(const task_state *s, int64_t key, int64_t end) {
     if (head == attention_heads(a)) return;
     attention_ahead_add(s->ahead, a, &a->q, head, 1, first, least(group_tiles(a) * TILE, a->queries - first),
                         a->width * attention_element(a));
-    expect_keys(s, head, 0, least(KEYS, seen(a, first, TILE)));
+    attention_ahead_add_keys(s->ahead, a, head, 0, least(KEYS, seen(a, first, TILE)));
 }
 
 static void forward_task(const amp_attention *a, int64_t task, char *scratch) {

@@ -331,12 +331,6 @@ static float *waiting(const walk *w, int64_t head, int64_t query) {
     return floats(w, w->at.dq) + tile * tiles_of(w->a->width) * TILE_FLOATS;
 }
 
-static void expect_keys(const walk *w, int64_t head, int64_t first, int64_t count) {
-    const amp_attention *a = w->a;
-    attention_ahead_add(w->ahead, a, &a->k, head, a->share, first, count, a->width * attention_element(a));
-    attention_ahead_add(w->ahead, a, &a->v, head, a->share, first, count, a->v_width * attention_element(a));
-}
-
 static void expect_queries(const walk *w, int64_t head, int64_t first, int64_t count) {
     const amp_attention *a = w->a;
     attention_ahead_add(w->ahead, a, &a->q, head, 1, first, count, a->width * attention_element(a));
@@ -359,9 +353,9 @@ static void expect(const walk *w, const group *g, int64_t block, int64_t end) {
         const int64_t query = last_query ? w->first : g->query + QUERIES;
         expect_queries(w, g->head + last_query, query, least(QUERIES, w->last - query));
     } else if (end < w->end_key) {
-        expect_keys(w, w->first_head, end, least(block_of(a), w->end_key - end));
+        attention_ahead_add_keys(w->ahead, a, w->first_head, end, least(block_of(a), w->end_key - end));
     } else if (is_whole(a) && g->head + 1 < attention_heads(a)) {
-        expect_keys(w, g->head + 1, w->first_key, least(block_of(a), w->end_key - w->first_key));
+        attention_ahead_add_keys(w->ahead, a, g->head + 1, w->first_key, least(block_of(a), w->end_key - w->first_key));
         expect_queries(w, g->head + 1, w->first, least(QUERIES, w->last - w->first));
     }
 }

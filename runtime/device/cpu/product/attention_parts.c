@@ -36,6 +36,12 @@ void attention_ahead_add(attention_ahead *ahead, const amp_attention *a, const a
         (struct attention_ahead_rows){attention_rows_of(a, x, head, share) + first * x->pitch, x->pitch, count, bytes};
 }
 
+void attention_ahead_add_keys(attention_ahead *ahead, const amp_attention *a, int64_t head, int64_t first,
+                              int64_t count) {
+    attention_ahead_add(ahead, a, &a->k, head, a->share, first, count, a->width * attention_element(a));
+    attention_ahead_add(ahead, a, &a->v, head, a->share, first, count, a->v_width * attention_element(a));
+}
+
 void attention_ahead_step(attention_ahead *ahead) {
     if (ahead->at == ahead->count) return;
     struct attention_ahead_rows *x = &ahead->rows[ahead->at];

@@ -86,6 +86,9 @@ typedef struct attention_ahead {
 /* |count| rows from |first| on, of head |head|; nothing where x->data is NULL. */
 void attention_ahead_add(attention_ahead *ahead, const amp_attention *a, const amp_attention_rows *x, int64_t head,
                          int64_t share, int64_t first, int64_t count, int64_t bytes);
+/* Rows of k and of v. */
+void attention_ahead_add_keys(attention_ahead *ahead, const amp_attention *a, int64_t head, int64_t first,
+                              int64_t count);
 void attention_ahead_step(attention_ahead *ahead);
 
 /* Parts of a thread's scratch, one after another from |*end| on, each aligned to 64; returns its first byte. */

@@ -8,16 +8,31 @@
 
 /* ---- processors -------------------------------------------------------------------------------------------------- */
 
+/* A panel would be mostly padding. */
+static bool is_narrow(const Func *f, Val v) {
+    const Shape *s = ir_shape(f, v);
+    const Dim *last = s->rank ? &s->d[s->rank - 1] : NULL;
+    return last && !last->n && last->mul < 32;
+}
+
+/* A state, or casts of one: it is packed once a step, not once a product. */
+static bool is_weight(const Func *f, Val v) {
+    for (const Op *o = ir_def(f, v); o && o->code == OP_cast; o = ir_def(f, v)) v = o->in[0];
+    return ir_value(f, v)->kind == VAL_STATE;
+}
+
 /* Products read panels, pairs and their transposes: 32 x 32 tiles, in which 16-bit elements that are multiplied and
- * added together are neighbours. */
+ * added together are neighbours.  Narrow operands are dense, and packed by the thread that reads them, but for B
+ * transposed. */
 static Form contract_form(const Func *f, const Op *o, int i) {
     /* by [operand][transposed][16 bits] */
     static const Layout layouts[2][2][2] = {
         {{LAYOUT_PANELS, LAYOUT_PANELS}, {LAYOUT_PANELS, LAYOUT_PAIRS}},
         {{LAYOUT_PANELS, LAYOUT_PAIRS}, {LAYOUT_PANELS_T, LAYOUT_PAIRS_T}},
     };
-    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16;
-    return (Form){layouts[i][ir_attr(o, i ? "tb" : "ta")->b][sixteen], sixteen ? AMP_DT_BF16 : AMP_DT_F32};
+    bool sixteen = ir_dtype(f, o->in[i]) == AMP_DT_BF16, transposed = ir_attr(o, i ? "tb" : "ta")->b;
+    bool dense = is_narrow(f, o->in[i]) && !(i == 1 && transposed) && !is_weight(f, o->in[i]);
+    return (Form){dense ? LAYOUT_ROWS : layouts[i][transposed][sixteen], sixteen ? AMP_DT_BF16 : AMP_DT_F32};
 }
 
 static int64_t last_dim(const Func *f, Val v) {

@@ -14,13 +14,18 @@ static bool same_dim(const Check *c, const amp_model_dim *a, const amp_model_dim
     return amp_model_dim_at(a, n) == amp_model_dim_at(b, n) && amp_model_dim_at(a, 2 * n) == amp_model_dim_at(b, 2 * n);
 }
 
-/* One operand of a product: stored as |down| x |across|, in the layout that the table of docs/design/kernels.md names.
+static bool is_narrow(const amp_model_dim *d) { return !d->of_n && d->mul < 32; }
+
+/* One operand of a product: stored as |down| x |across|, in the layout that the table of docs/design/kernels.md names,
+ * or dense where it is narrow, but for B transposed.
  */
 static bool product_operand_fits(const Check *c, const amp_model_kernel *k, int32_t at, uint32_t layout,
                                  const amp_model_dim *down, const amp_model_dim *across) {
     if (!amp_check_index(at, k->operand_count)) return false;
     const amp_model_buffer *b = &c->program->buffers[k->operands[at]];
-    return b->kind != AMP_BUFFER_WATCH && b->layout == layout && b->storage == k->product.operand &&
+    bool dense =
+        b->layout == AMP_LAYOUT_ROWS && is_narrow(&b->cols) && !(at == k->product.b && k->product.b_transposed);
+    return b->kind != AMP_BUFFER_WATCH && (b->layout == layout || dense) && b->storage == k->product.operand &&
            same_dim(c, &b->rows, down) && same_dim(c, &b->cols, across);
 }
 

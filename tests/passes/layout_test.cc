@@ -122,12 +122,26 @@ TEST_P(LayoutTest, AFaultIsSeen) {
         if (f->kernels.data[i]->kind == KERNEL_PRODUCT) {
             Buffer *b = f->buffers.data[f->kernels.data[i]->reads.data[0] - 1];
             Layout was = b->layout;
-            b->layout = LAYOUT_ROWS;
+            b->layout = was == LAYOUT_ROWS ? LAYOUT_PANELS : LAYOUT_ROWS;
             EXPECT_NE(fault(f), "");
             b->layout = was;
             break;
         }
     EXPECT_EQ(fault(f), "");
+}
+
+// A panel of 32 columns would be mostly padding, and 16-bit values would be stored twice.
+TEST_P(LayoutTest, NarrowOperandsAreDense) {
+    int narrow = 0;
+    const Func *f = ir_func_find(m, "train_step");
+    for (int i = 0; i < f->buffers.len; i++) {
+        const Buffer *b = f->buffers.data[i];
+        const Value *v = ir_value(f, b->value);
+        if (v->shape.rank != 2 || !v->shape.d[0].n || v->shape.d[1].n || v->shape.d[1].mul >= 32) continue;
+        EXPECT_EQ(b->layout, LAYOUT_ROWS) << v->name;
+        narrow++;
+    }
+    EXPECT_GT(narrow, 0);
 }
 
 TEST_P(LayoutTest, WeightsAreNeitherCastNorPackedInAStep) {

@@ -59,6 +59,10 @@ static void epilogue(void *ctx, const float *c, int64_t row0, int64_t rows, int6
     l->fn(&args);
 }
 
+static const amp_model_buffer *operand_buffer(const amp_program *p, const amp_model_kernel *k, int32_t operand) {
+    return &p->buffers[k->operands[operand]];
+}
+
 /* What the epilogue reads and writes tile by tile, the operands of the product aside. */
 static int32_t find_tiles(const amp_program *p, const Launch *l, amp_product_prefetch *to) {
     const amp_model_kernel *k = l->kernel;
@@ -95,6 +99,11 @@ static void prepare_product(const amp_executor *e, Launch *l) {
         .epilogue = epilogue,
         .ctx = l,
     };
+    const amp_program *program = e->run->program;
+    const amp_model_buffer *a = operand_buffer(program, l->kernel, p->a), *b = operand_buffer(program, l->kernel, p->b);
+    if (a->layout == AMP_LAYOUT_ROWS) l->product.a_row = amp_model_dim_at(&a->cols, l->args.n);
+    if (b->layout == AMP_LAYOUT_ROWS) l->product.b_row = amp_model_dim_at(&b->cols, l->args.n);
+    l->product.steps = k;
     l->product.prefetch_count = find_tiles(e->run->program, l, l->product.prefetch);
 }
 
@@ -102,10 +111,6 @@ static void prepare_product(const amp_executor *e, Launch *l) {
 
 static bool is_conv(const amp_model_kernel *k) {
     return k->kind == AMP_KERNEL_PRODUCT && k->window.kind != AMP_WINDOW_NONE;
-}
-
-static const amp_model_buffer *operand_buffer(const amp_program *p, const amp_model_kernel *k, int32_t operand) {
-    return &p->buffers[k->operands[operand]];
 }
 
 /* What the division into tasks and the sizes of scratch depend on. */

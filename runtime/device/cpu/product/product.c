@@ -6,6 +6,8 @@
  */
 #include "runtime/device/cpu/product/product.h"
 
+#include "runtime/device/cpu/product/narrow.h"
+
 #define DIV_UP(x, y) (((x) + (y)-1) / (y))
 
 static int64_t min_of(int64_t x, int64_t y) { return x < y ? x : y; }
@@ -68,7 +70,7 @@ static tile_at first_tile(const grid *g, int64_t task) {
 static void run_tile(const amp_product_kernels *kernels, const amp_product *p, tile_at at, const void *const *prefetch,
                      int64_t prefetch_count, float *scratch) {
     const int64_t row0 = at.row_tile * AMP_PRODUCT_ROWS;
-    const amp_product_tile tile = {
+    amp_product_tile tile = {
         .a = (const char *)p->a + at.row_tile * p->a_tile_stride * (int64_t)sizeof(uint32_t),
         .b = (const char *)p->b + at.panel * p->b_panel_stride * (int64_t)sizeof(uint32_t),
         .c = scratch,
@@ -80,7 +82,8 @@ static void run_tile(const amp_product_kernels *kernels, const amp_product *p, t
         .prefetch = prefetch,
         .prefetch_count = prefetch_count,
     };
-    kernels->tile(&tile);
+    if (amp_product_is_narrow(p)) amp_narrow_tile(kernels, p, row0, at.panel, tile);
+    else kernels->tile(&tile);
     p->epilogue(p->ctx, scratch, row0, tile.rows, at.panel * AMP_PRODUCT_COLS);
 }
 

@@ -45,12 +45,13 @@ typedef enum amp_product_form {
 
 typedef struct amp_product_tile {
     const void *a;
-    const void *b; /* [k][32] units, contiguous */
+    const void *b; /* [k][32] units, contiguous but for b_step */
     float *c;      /* [rows][32]; 64-byte alignment is best, 4 is enough (likewise for a and b) */
     amp_product_form form;
     int accumulate;         /* 1: begin with what c holds; 0: with zero */
     int64_t a_block_stride; /* units; BLOCKED */
     int64_t a_step;         /* units; TRANSPOSED: from one step of k to the next; 0: 32 */
+    int64_t b_step;         /* units; TRANSPOSED: likewise for B */
     int64_t k;              /* units, >= 0 */
     int64_t rows;           /* 1 .. AMP_PRODUCT_ROWS */
     int64_t cols;           /* columns of C that are wanted, 0: all; the others may become zero */
@@ -157,6 +158,10 @@ typedef struct amp_product {
     int64_t a_block_stride; /* units; BLOCKED only */
     int64_t a_tile_stride;  /* units from one tile of 32 rows of A to the next */
     int64_t b_panel_stride; /* units from one panel of 32 columns of B to the next */
+    /* Operands that are not packed but dense, for they have fewer than 32 columns: elements of a row, 0 where packed.
+     * A [m, k] or, TRANSPOSED, [k, m]; B [k, n]. */
+    int64_t a_row, b_row;
+    int64_t steps; /* elements along k; read only for these */
     amp_product_epilogue epilogue;
     void *ctx;
     amp_product_prefetch prefetch[AMP_PRODUCT_PREFETCH_MAX];

@@ -72,13 +72,6 @@ struct Operand {
     }
 };
 
-Matrix transposed(const Matrix &m) {
-    Matrix t{m.cols, m.rows, {}};
-    for (int64_t r = 0; r < m.cols; r++)
-        for (int64_t c = 0; c < m.rows; c++) t.values.push_back(m.values[size_t(c * m.cols + r)]);
-    return t;
-}
-
 struct Result {
     int64_t rows, cols;
     std::vector<float> values;

@@ -12,11 +12,12 @@ namespace {
 
 struct Form {
     uint32_t operand, a_transposed, b_transposed;
+    bool dense = false; // operands of fewer than 32 columns are in rows
 };
 
 void PrintTo(const Form &f, std::ostream *out) {
-    *out << amp_dtype_name((amp_dtype)f.operand) << (f.a_transposed ? " A^T" : " A")
-         << (f.b_transposed ? " B^T" : " B");
+    *out << amp_dtype_name((amp_dtype)f.operand) << (f.a_transposed ? " A^T" : " A") << (f.b_transposed ? " B^T" : " B")
+         << (f.dense ? " dense" : "");
 }
 
 const int64_t *out_cols; // of the product below: the generated function would know it
@@ -31,10 +32,12 @@ void StoreRows(const amp_kernel_args *a) {
 
 class Products : public ::testing::TestWithParam<Form> {};
 
-uint32_t LayoutOfA(const Form &f) {
+uint32_t LayoutOfA(const Form &f, int64_t cols) {
+    if (f.dense && cols < 32) return AMP_LAYOUT_ROWS;
     return f.a_transposed && f.operand == AMP_DT_BF16 ? AMP_LAYOUT_PAIRS : AMP_LAYOUT_PANELS;
 }
-uint32_t LayoutOfB(const Form &f) {
+uint32_t LayoutOfB(const Form &f, int64_t cols) {
+    if (f.dense && cols < 32 && !f.b_transposed) return AMP_LAYOUT_ROWS;
     if (f.operand == AMP_DT_BF16) return f.b_transposed ? AMP_LAYOUT_PAIRS_T : AMP_LAYOUT_PAIRS;
     return f.b_transposed ? AMP_LAYOUT_PANELS_T : AMP_LAYOUT_PANELS;
 }
@@ -66,7 +69,8 @@ amp_model_buffer Buffer(const Matrix &m, uint32_t layout, uint32_t storage) {
 
 std::vector<float> Multiply(const Form &f, Matrix &a, Matrix &b, int64_t rows, int64_t cols, int64_t k, int threads,
                             const char *isa) {
-    amp_model_buffer buffers[3] = {Buffer(a, LayoutOfA(f), f.operand), Buffer(b, LayoutOfB(f), f.operand), {}};
+    amp_model_buffer buffers[3] = {
+        Buffer(a, LayoutOfA(f, a.cols), f.operand), Buffer(b, LayoutOfB(f, b.cols), f.operand), {}};
     const uint32_t operands[] = {0, 1, 2};
     amp_model_kernel kernel = {};
     kernel.name = "k", kernel.kind = AMP_KERNEL_PRODUCT, kernel.predicate = -1;
@@ -98,8 +102,9 @@ TEST_P(Products, EqualTheSums) {
     for (const auto &s : shapes) {
         const int64_t rows = s[0], cols = s[1], k = s[2];
         out_cols = &s[1];
-        Matrix a(f.a_transposed ? k : rows, f.a_transposed ? rows : k, LayoutOfA(f), f.operand);
-        Matrix b(f.b_transposed ? cols : k, f.b_transposed ? k : cols, LayoutOfB(f), f.operand);
+        const int64_t a_cols = f.a_transposed ? rows : k, b_cols = f.b_transposed ? k : cols;
+        Matrix a(f.a_transposed ? k : rows, a_cols, LayoutOfA(f, a_cols), f.operand);
+        Matrix b(f.b_transposed ? cols : k, b_cols, LayoutOfB(f, b_cols), f.operand);
         for (const char *isa : {"portable", "v3", "v4"}) {
             std::vector<float> c = Multiply(f, a, b, rows, cols, k, 1, isa);
             if (c.empty()) continue; // this processor does not have it
@@ -118,7 +123,9 @@ TEST_P(Products, EqualTheSums) {
 INSTANTIATE_TEST_SUITE_P(Forms, Products,
                          ::testing::Values(Form{AMP_DT_F32, 0, 0}, Form{AMP_DT_F32, 1, 0}, Form{AMP_DT_F32, 0, 1},
                                            Form{AMP_DT_F32, 1, 1}, Form{AMP_DT_BF16, 0, 0}, Form{AMP_DT_BF16, 1, 0},
-                                           Form{AMP_DT_BF16, 0, 1}, Form{AMP_DT_BF16, 1, 1}));
+                                           Form{AMP_DT_BF16, 0, 1}, Form{AMP_DT_BF16, 1, 1},
+                                           Form{AMP_DT_F32, 0, 0, true}, Form{AMP_DT_F32, 1, 0, true},
+                                           Form{AMP_DT_BF16, 0, 0, true}, Form{AMP_DT_BF16, 1, 0, true}));
 
 // ---- image products: what conv_test checks, as kernels of a program
 

@@ -92,6 +92,25 @@ inline Units pack_b(amp_dtype operand, const Matrix &b) {
     return out;
 }
 
+// Row-major, without padding; its memory ends with its last element.
+inline std::vector<unsigned char> dense(amp_dtype operand, const Matrix &m) {
+    const size_t size = operand == AMP_DT_BF16 ? 2 : 4;
+    std::vector<unsigned char> out(m.values.size() * size);
+    for (size_t i = 0; i < m.values.size(); i++) {
+        const uint32_t unit = make_unit(operand, m.values[i], 0);
+        memcpy(&out[i * size], &unit, size);
+    }
+    out.shrink_to_fit();
+    return out;
+}
+
+inline Matrix transposed(const Matrix &m) {
+    Matrix out{m.cols, m.rows, {}};
+    for (int64_t c = 0; c < m.cols; c++)
+        for (int64_t r = 0; r < m.rows; r++) out.values.push_back(m.padded(r, c));
+    return out;
+}
+
 // Element (r, c) of A * B in float64, and the bound of the error of summing it in f32 in any order, with any number of
 // roundings per product up to two.
 struct Exact {

@@ -79,6 +79,63 @@ TEST(Product, IsTheProductInAnyOrderOfTasks) {
                 }
 }
 
+std::vector<float> sums_of(const amp_product_kernels *kernels, amp_product p) {
+    Collector collector(p.m, p.n);
+    p.epilogue = Collector::epilogue;
+    p.ctx = &collector;
+    Scratch scratch;
+    for (int64_t i = 0; i < amp_product_tasks(&p); i++) amp_product_task(kernels, &p, i, scratch.get());
+    return collector.c.values;
+}
+
+// Rows of round_up(n, 32): whether the first n of each have the same bits.
+bool same_columns(const std::vector<float> &x, const std::vector<float> &y, int64_t n) {
+    bool same = x.size() == y.size();
+    for (size_t row = 0; same && row < x.size(); row += size_t(round_up(n, 32)))
+        same = !memcmp(&x[row], &y[row], size_t(n) * sizeof(float));
+    return same;
+}
+
+bool padding_is_zero(const std::vector<float> &x, int64_t n) {
+    for (size_t i = 0; i < x.size(); i++)
+        if (int64_t(i) % round_up(n, 32) >= n && x[i] != 0) return false;
+    return true;
+}
+
+// Dense operands give the bits of packed ones, nothing past their end is read (the sanitizers would see it), and what
+// is past the last column is zero.
+TEST(Product, NarrowOperandsNeedNoPacking) {
+    constexpr Shape narrow[] = {{1, 1, 1},    {5, 3, 7},     {33, 10, 31}, {10, 7, 200},  {31, 31, 129},
+                                {16, 100, 9}, {1, 40, 1000}, {100, 1, 65}, {70, 17, 300}, {4, 5, 31}};
+    for (amp_dtype operand : {AMP_DT_F32, AMP_DT_BF16})
+        for (const char *isa : {"portable", "avx2", "avx512", "avx512_bf16"})
+            for (const Shape &s : narrow)
+                for (amp_product_form form : {AMP_PRODUCT_BLOCKED, AMP_PRODUCT_TRANSPOSED}) {
+                    const amp_product_kernels *kernels = amp_product_select(operand, isa, nullptr);
+                    if (!kernels) continue; // this processor does not have it
+                    SCOPED_TRACE(testing::Message() << amp_dtype_name(operand) << " " << isa << " " << s.m << " x "
+                                                    << s.n << " x " << s.k << ", form " << form);
+                    Matrix a = normals(operand, s.m, s.k, 1), b = normals(operand, s.k, s.n, 2);
+                    if (s.k > 2) a.at(0, s.k - 1) = INFINITY; // reaches its own row alone
+                    PackedProduct packed(operand, a, b, form);
+                    const std::vector<float> expected = sums_of(kernels, packed.product);
+                    const Matrix stored = form == AMP_PRODUCT_BLOCKED ? a : transposed(a);
+                    const std::vector<unsigned char> a_rows = dense(operand, stored), b_rows = dense(operand, b);
+                    for (bool narrow_a : {false, true})
+                        for (bool narrow_b : {false, true}) {
+                            if ((narrow_a && stored.cols >= 32) || (narrow_b && b.cols >= 32)) continue;
+                            amp_product p = packed.product;
+                            if (narrow_a) p.a = a_rows.data(), p.a_row = stored.cols;
+                            if (narrow_b) p.b = b_rows.data(), p.b_row = b.cols;
+                            p.steps = s.k;
+                            const std::vector<float> sums = sums_of(kernels, p);
+                            EXPECT_TRUE(same_columns(sums, expected, s.n))
+                                << (narrow_a ? "A" : "") << (narrow_b ? "B" : "") << " dense";
+                            EXPECT_TRUE(!narrow_b || padding_is_zero(sums, s.n));
+                        }
+                }
+}
+
 TEST(Product, NothingToDoIsNoTask) {
     for (const Shape &s : {Shape{0, 32, 32}, Shape{32, 0, 32}, Shape{0, 0, 0}}) {
         amp_product p = shape_only(s.m, s.n, s.k);

@@ -177,6 +177,11 @@ const Damage damages[] = {
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.k.mul = 80; }},
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").product.b_transposed = 0; }},
     {"k01: the operands of its product", [](Copy &c) { c.Kernel("k01").cols.mul = 4000; }},
+    {"k01: the operands of its product", /* dense, but as wide as a panel */
+     [](Copy &c) {
+         amp_model_kernel &k = c.Kernel("k01");
+         c.buffers[k.operands[k.product.a]].layout = AMP_LAYOUT_ROWS;
+     }},
     {"k01: its batch of products is damaged", [](Copy &c) { c.Kernel("k01").batch.is_batch = 1; }},
     {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).rank = AMP_MODEL_BATCH_MAX_DIMS + 1; }},
     {"k01: its batch of products is damaged", [](Copy &c) { Batch(c).in_columns = 1; }},

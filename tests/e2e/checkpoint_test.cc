@@ -85,7 +85,8 @@ class Checkpoint : public e2e::OnDevice, public ::testing::WithParamInterface<co
         Training plain(without, n);
         ASSERT_TRUE(plain.ok());
         const std::vector<double> losses = e2e::train(plain, 4, n, width);
-        for (int threads : {1, 3}) {
+        const std::vector<int> counts = e2e::device() ? std::vector<int>{1} : std::vector<int>{1, 3};
+        for (int threads : counts) {
             Training again(with, n, threads);
             ASSERT_TRUE(again.ok());
             EXPECT_EQ(e2e::train(again, 4, n, width), losses) << threads << " threads";
@@ -118,12 +119,13 @@ size_t Activations(int layers, const char *around, int64_t n) {
 TEST(CheckpointMemory, IsTheInputsOfLayersAndTheInsidesOfOne) {
     const int64_t n = 64; // so that what each layer has of a size of its own is small beside it
     const size_t input = static_cast<size_t>(n) * kLength * kWidth * sizeof(float);
-    const size_t of_2 = Activations(2, "checkpoint", n), of_10 = Activations(10, "checkpoint", n);
-    const size_t all_of_2 = Activations(2, "if true", n), all_of_10 = Activations(10, "if true", n);
-    const size_t inside = (all_of_10 - all_of_2) / 8; // of one layer, its input among it
-    EXPECT_LE(of_10 - of_2, 8 * input * 105 / 100);
-    EXPECT_LE(of_10, 10 * input + 2 * inside); // what a layer makes, and gradients of that
-    EXPECT_GE(inside, 8 * input);              // so there is something to save
+    const int more = e2e::device() ? 2 : 8; // NVRTC compiles the kernels of each layer
+    const size_t of_2 = Activations(2, "checkpoint", n), of_all = Activations(2 + more, "checkpoint", n);
+    const size_t plain_2 = Activations(2, "if true", n), plain_all = Activations(2 + more, "if true", n);
+    const size_t inside = (plain_all - plain_2) / more; // of one layer, its input among it
+    EXPECT_LE(of_all - of_2, more * input * 105 / 100);
+    EXPECT_LE(of_all, (2 + more) * input + 2 * inside); // what a layer makes, and gradients of that
+    EXPECT_GE(inside, 8 * input);                       // so there is something to save
 }
 
 } // namespace

@@ -5,7 +5,7 @@ namespace {
 
 using e2e::Training;
 
-constexpr int kSamples = 21, kWidth = 19, kSteps = 4;
+constexpr int kSamples = 21, kWidth = 19, kSteps = 2;
 
 struct Type {
     const char *name;

@@ -31,6 +31,11 @@ def run(*command, stdin=None):
 # ---- models -----------------------------------------------------------------------------------------------------------------
 
 
+def json_lines(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 def variant(model, path, **replacements):
     """Writes a copy of a model file with the right side of `optimizer = ...` or `loss_scale = ...` replaced."""
     text = open(model, encoding="utf-8").read()

@@ -2,10 +2,11 @@
 decision and cast, forward and backward, in FP16 and BF16; and every op and cast says why."""
 import functools
 import itertools
-import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 
 import ampc_tools as tools
 import compare_autocast
@@ -26,13 +27,28 @@ COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 
 
+def sources(model):
+    """(model text, builder of its twin, -D)"""
+    return EXAMPLES.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
+
+
+@functools.cache
+def oracle():
+    """{(model, policy): the oracle's rows}"""
+    with tempfile.TemporaryDirectory() as folder:
+        files = {case: os.path.join(folder, str(at))
+                 for at, case in enumerate(itertools.product([*MODELS, *EXAMPLES], LOW))}
+        lines = [f"{sources(model)[1]}\t{LOW[policy]}\t{file}\n" for (model, policy), file in files.items()]
+        subprocess.run([sys.executable, ORACLE, "graphs"], input="".join(lines), text=True, check=True)
+        return {case: tools.json_lines(file) for case, file in files.items()}
+
+
 @functools.cache
 def both_sides(model, policy):
     """(our dump, the oracle's rows)"""
-    path, twin, defines = EXAMPLES.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
-    rows = tools.run(sys.executable, ORACLE, "graph", "--module", twin, "--autocast", LOW[policy])
+    path, _, defines = sources(model)
     options = [word for name, value in defines.items() for word in ("-D", f"{name}={value}")]
-    return tools.dump(path, "autodiff", "--policy", policy, *options), [json.loads(line) for line in rows.splitlines()]
+    return tools.dump(path, "autodiff", "--policy", policy, *options), oracle()[model, policy]
 
 
 def check_live(tally, options):
@@ -51,8 +67,7 @@ def check_committed(tally, options):
     for name, model in COMMITTED.items():
         for policy, low in LOW.items():
             answer = f"torch_graph_{name}_{low}.jsonl"
-            with open(os.path.join(os.path.dirname(ORACLE), answer), encoding="utf-8") as file:
-                committed = [json.loads(line) for line in file]
+            committed = tools.json_lines(os.path.join(os.path.dirname(ORACLE), answer))
             live = both_sides(model, policy)[1]
             wrong = [f"line {at + 1}" for at, pair in enumerate(itertools.zip_longest(committed, live)) if pair[0] != pair[1]]
             tally.same(f"{answer} is what the oracle answers now", wrong)

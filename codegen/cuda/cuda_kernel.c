@@ -242,7 +242,9 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     ck->body->launch.block[0] = threads;
     ck->body->launch.block[1] = ck->body->launch.block[2] = 1;
     text_printf(ck->e.out, "extern \"C\" __global__ void __launch_bounds__(%d", threads);
-    if (ck->min_blocks) text_printf(ck->e.out, ", %d", ck->min_blocks);
+    if (ck->min_blocks && ck->halves_blocks)
+        text_printf(ck->e.out, ", HAS_ASYNC_COPIES ? %d : %d", ck->min_blocks, (ck->min_blocks + 1) / 2);
+    else if (ck->min_blocks) text_printf(ck->e.out, ", %d", ck->min_blocks);
     text_puts(ck->e.out, ") @(");
     if (table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);

@@ -28,6 +28,7 @@ typedef struct CudaKernel {
     Walk *w;
     CudaBody *body;
     int vector;         /* elements of a thread side by side */
+    bool halves_blocks; /* before sm_80: half of |min_blocks|, for copies take registers there */
     int min_blocks;     /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
     bool flat;          /* full and scalar operands alone: an element is its number */
     bool part;          /* the last vector may have fewer elements: |left| */

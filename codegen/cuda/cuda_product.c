@@ -25,6 +25,7 @@ typedef struct ProductTile { /* what a block makes */
     int m, n, threads;
     int warps_m, warps_n; /* tensor cores */
     int min_blocks;       /* of a multiprocessor: bounds the registers */
+    int step_bytes;       /* of k at a time, in tensor cores */
 } ProductTile;
 
 typedef struct ProductOperand { /* A or B */
@@ -70,20 +71,23 @@ static const Instructions *instructions_of(Dtype t) {
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 enum {
-    ASSUMED_N = 64,    /* where the rows depend on n */
-    MANY_BLOCKS = 128, /* about the multiprocessors of a large GPU */
-    NARROW = 16        /* columns */
+    ASSUMED_N = 64,     /* where the rows depend on n */
+    MANY_BLOCKS = 128,  /* about the multiprocessors of a large GPU */
+    NARROW = 16,        /* columns */
+    LONG_K_BYTES = 1024 /* so that the end of k is little of a step */
 };
 
-static const ProductTile large_tile = {128, 128, 256, 2, 4, 1}, small_tile = {64, 64, 128, 2, 2, 3},
-                         narrow_tile = {64, 16, 128, 4, 1, 3}, element_tile = {64, 64, 256, 2, 4, 1};
+static const ProductTile large_tile = {128, 128, 256, 2, 4, 2, 64}, small_tile = {64, 64, 128, 2, 2, 3, 128},
+                         narrow_tile = {64, 16, 128, 4, 1, 3, 128}, element_tile = {64, 64, 256, 2, 4, 1, 64};
+
+static int64_t assumed(Dim d) { return d.n ? d.mul * ASSUMED_N / d.div : d.mul; }
 
 /* Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
 static ProductTile choose_tile(const ProductPlan *p) {
-    int64_t assumed = p->rows.n ? p->rows.mul * ASSUMED_N / p->rows.div : p->rows.mul;
-    int64_t blocks = (assumed + large_tile.m - 1) / large_tile.m * ((p->cols + large_tile.n - 1) / large_tile.n);
+    int64_t blocks =
+        (assumed(p->rows) + large_tile.m - 1) / large_tile.m * ((p->cols + large_tile.n - 1) / large_tile.n);
     bool whole_copies = p->a.bytes == 16 && p->b.bytes == 16;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
     if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) return narrow_tile;
@@ -183,29 +187,30 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
-    if (o->code != OP_contract && out->a.bytes < 16)
-        out->tile.min_blocks = 1; /* places of many small copies take registers */
+    if (o->code != OP_contract || assumed(out->k) * out->element_bytes < LONG_K_BYTES)
+        out->tile.step_bytes = 64; /* places of windows take registers */
+    if (o->code != OP_contract && out->a.bytes < 16) out->tile.min_blocks = 1;
     return AMP_OK;
 }
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-enum { STEP_BYTES = 64, RUN = 4 }; /* of k at a time, in tensor cores; columns of a thread */
+enum { RUN = 4 }; /* columns of a thread */
 
 static const char *operand_type(const CudaKernel *ck, const ProductPlan *p, const ProductOperand *x, int extent) {
     const char *inner = x->k_inner ? "true" : "false";
     if (!p->mma)
         return arena_printf(ck->w->arena, "FmaOperand<%s, %s, %d, %d, %d>", x->memory, inner, extent, x->bytes,
                             p->tile.threads);
-    return arena_printf(ck->w->arena, "TensorOperand<%s, %s, %d, %d, %d, %d>", x->memory, inner, extent, STEP_BYTES,
-                        x->bytes, p->tile.threads);
+    return arena_printf(ck->w->arena, "TensorOperand<%s, %s, %d, %d, %d, %d>", x->memory, inner, extent,
+                        p->tile.step_bytes, x->bytes, p->tile.threads);
 }
 
 static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     const ProductTile *t = &p->tile;
     if (p->mma)
         emit_line(&ck->e, "typedef TensorSums<%s, %d, %d, %d, %d, %d> Sums;", p->mma, t->m, t->n, t->warps_m,
-                  t->warps_n, STEP_BYTES);
+                  t->warps_n, t->step_bytes);
     else emit_line(&ck->e, "typedef FmaSums<%d, %d> Sums;", t->m, t->n);
     emit_line(&ck->e, "typedef %s A;", operand_type(ck, p, &p->a, t->m));
     emit_line(&ck->e, "typedef %s B;", operand_type(ck, p, &p->b, t->n));
@@ -294,6 +299,7 @@ amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err) {
         .body = out,
         .vector = vector,
         .min_blocks = p.tile.min_blocks,
+        .halves_blocks = p.mma && p.tile.m == large_tile.m,
         .at = "at",
         .column = one ? "c" : "c0",
         .index = one ? "0" : "i",

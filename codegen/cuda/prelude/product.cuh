@@ -12,43 +12,46 @@ template <class Sums_, class A, class B> struct Product {
 
     CopyA copy_a;
     CopyB copy_b;
+    typename Sums::template Reader<A, B> reader;
 
-    /* The tile of |a| (rows x k) and |b| (k x cols) at |k0|. */
-    template <class TA, class TB>
-    INLINE void fetch(char *stage, const TA *a, const TB *b, int64_t row0, int64_t rows, int64_t col0, int64_t cols,
-                      int64_t k0, int64_t k) {
-        A::fetch(copy_a, stage, a, row0, rows, k0, k);
-        B::fetch(copy_b, stage + BYTES_A, b, col0, cols, k0, k);
+    /* The next tiles of both. */
+    INLINE void fetch(char *stage, bool last) {
+        copy_a.fetch(stage, last);
+        copy_b.fetch(stage + BYTES_A, last);
         close_copies();
     }
     INLINE void put(char *stage) {
         copy_a.put(stage);
         copy_b.put(stage + BYTES_A);
     }
+    static INLINE int after(int stage) { return stage == SHARED - STAGE ? 0 : stage + STAGE; }
 
+    /* The tile at |row0| and |col0| of |a| (rows x k) times |b| (k x cols). */
     template <class TA, class TB>
     INLINE void run(Sums &sums, char *shared, const TA *a, const TB *b, int64_t row0, int64_t rows, int64_t col0,
                     int64_t cols, int64_t k) {
-        const int64_t steps = (k + A::STEP - 1) / A::STEP;
+        const int steps = (int)((k + A::STEP - 1) / A::STEP);
+        copy_a.start(a, row0, rows, k, steps);
+        copy_b.start(b, col0, cols, k, steps);
+        reader.start();
         UNROLL
         for (int s = 0; s < STAGES - 1; s++) {
             if (s < steps) {
-                fetch(shared + s * STAGE, a, b, row0, rows, col0, cols, s * A::STEP, k);
+                fetch(shared + s * STAGE, s + 1 == steps);
                 put(shared + s * STAGE);
             } else close_copies();
         }
-        int now = 0, next = STAGES - 1;
-        _Pragma("unroll 1")
-        for (int64_t s = 0; s < steps; s++) {
-            const bool more = s + STAGES - 1 < steps;
+        int now = 0, next = (STAGES - 1) * STAGE;
+        _Pragma("unroll 1") for (int left = steps; left > 0; left--) {
+            const bool more = left >= STAGES;
             await_copies<STAGES - 2>();
             __syncthreads();
-            if (more) fetch(shared + next * STAGE, a, b, row0, rows, col0, cols, (s + STAGES - 1) * A::STEP, k);
+            if (more) fetch(shared + next, left == STAGES);
             else close_copies();
-            sums.template add<A, B>(shared + now * STAGE, shared + now * STAGE + BYTES_A);
-            if (more) put(shared + next * STAGE);
-            now = now + 1 == STAGES ? 0 : now + 1;
-            next = next + 1 == STAGES ? 0 : next + 1;
+            sums.template add<A, B>(reader, shared + now, shared + now + BYTES_A);
+            if (more) put(shared + next);
+            now = after(now);
+            next = after(next);
         }
     }
 };

@@ -8,14 +8,9 @@ template <class Memory, bool K_INNER, int EXTENT, int BYTES, int THREADS> struct
     static constexpr int STEP = SUMS_STEP;
     template <bool INNER, int UNUSED> struct Choose { typedef TurnedCopy<Memory, EXTENT, STEP, BYTES, THREADS> Type; };
     template <int UNUSED> struct Choose<false, UNUSED> {
-        typedef TileCopy<Memory, STEP, EXTENT, ORDER_ALONG, BYTES, THREADS> Type;
+        typedef typename TileCopy<Memory, true, EXTENT, STEP, ORDER_ALONG, BYTES, THREADS>::Type Type;
     };
     typedef typename Choose<K_INNER, 0>::Type Copy;
-    static INLINE void fetch(Copy &copy, char *tile, const typename Memory::Stored *matrix, int64_t first,
-                             int64_t extent, int64_t k0, int64_t k) {
-        if (K_INNER) copy.fetch(tile, matrix, first, extent, k0, k);
-        else copy.fetch(tile, matrix, k0, k, first, extent);
-    }
 };
 
 template <int TILE_M, int TILE_N> struct FmaSums {
@@ -25,16 +20,18 @@ template <int TILE_M, int TILE_N> struct FmaSums {
 
     INLINE void clear() {
         UNROLL
-        for (int m = 0; m < RUNS_DOWN; m++)
-            UNROLL
-            for (int n = 0; n < RUNS_ACROSS; n++)
-                UNROLL
-                for (int i = 0; i < 4; i++) sums[m][n][i] = 0.0f;
+        for (int m = 0; m < RUNS_DOWN; m++) UNROLL
+        for (int n = 0; n < RUNS_ACROSS; n++) UNROLL
+        for (int i = 0; i < 4; i++) sums[m][n][i] = 0.0f;
     }
     static INLINE int row(int down) { return threadIdx.x / 16 * 8 + down; }
     static INLINE int column(int across) { return threadIdx.x % 16 * 4 + across * 64; }
 
-    template <class A, class B> INLINE void add(const char *tile_a, const char *tile_b) {
+    template <class A, class B> struct Reader {
+        INLINE void start() {}
+    };
+
+    template <class A, class B> INLINE void add(const Reader<A, B> &, const char *tile_a, const char *tile_b) {
         UNROLL
         for (int k = 0; k < SUMS_STEP; k++) {
             float4 a[2], b[RUNS_ACROSS];

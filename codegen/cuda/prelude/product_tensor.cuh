@@ -4,40 +4,48 @@
  * everything is counted in bytes and ldmatrix serves
  * 32-bit elements too.  The sum of an element is one ascending chain of mma instructions over k. */
 
-/* An operand in shared memory.  k runs along the lines: line m (A) or n (B). */
-template <class Tile> struct AlongK {
-    static INLINE void load_a(unsigned (&a)[4], const char *tile, int m, int step, int lane) {
-        load_matrices(a, shared_address(tile) + Tile::at(m + lane % 16, 2 * step + lane / 16));
+/* How a warp reads blocks of 16 lines (A) or columns (B) of an operand in shared memory, whose first one is |first|: a
+ * thread keeps the places of its own, which are the same in each tile.  k runs along the lines. */
+template <class Tile, int BLOCKS, bool OF_B> struct AlongK {
+    int at[Tile::CHUNKS / 2]; /* of each 32 bytes of k */
+
+    INLINE void start(int first, int lane) {
+        const int line = OF_B ? lane / 16 * 8 + lane % 8 : lane % 16, chunk = OF_B ? lane / 8 % 2 : lane / 16;
+        UNROLL
+        for (int step = 0; step < Tile::CHUNKS / 2; step++)
+            at[step] = first * Tile::STRIDE + Tile::at(line, 2 * step + chunk);
     }
-    /* Of two neighbouring blocks of 8 columns. */
-    static INLINE void load_b(unsigned (&b)[4], const char *tile, int n, int step, int lane) {
-        load_matrices(b, shared_address(tile) + Tile::at(n + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2));
+    INLINE void load(unsigned (&x)[4], const char *tile, int block, int step) const {
+        load_matrices(x, shared_address(tile) + at[step] + block * 16 * Tile::STRIDE);
     }
 };
 
 /* k runs down the lines, 16 bits an element: ldmatrix transposes. */
-template <class Tile> struct DownK16 {
-    static INLINE void load_a(unsigned (&a)[4], const char *tile, int m, int step, int lane) {
-        load_matrices_transposed(
-            a, shared_address(tile) + Tile::at(16 * step + lane / 16 * 8 + lane % 8, m / 8 + lane / 8 % 2));
+template <class Tile, int BLOCKS, bool OF_B> struct DownK16 {
+    int at[BLOCKS];
+
+    INLINE void start(int first, int lane) {
+        const int line = OF_B ? lane % 16 : lane / 16 * 8 + lane % 8, chunk = OF_B ? lane / 16 : lane / 8 % 2;
+        UNROLL
+        for (int block = 0; block < BLOCKS; block++) at[block] = Tile::at(line, first / 8 + 2 * block + chunk);
     }
-    static INLINE void load_b(unsigned (&b)[4], const char *tile, int n, int step, int lane) {
-        load_matrices_transposed(b, shared_address(tile) + Tile::at(16 * step + lane % 16, n / 8 + lane / 16));
+    INLINE void load(unsigned (&x)[4], const char *tile, int block, int step) const {
+        load_matrices_transposed(x, shared_address(tile) + at[block] + step * 16 * Tile::STRIDE);
     }
 };
 
 /* k runs down the lines, 32 bits an element: word by word. */
-template <class Tile> struct DownK32 {
-    static INLINE unsigned word(const char *tile, int k, int at) {
-        return *(const unsigned *)(tile + Tile::byte_at(k, at * 4));
-    }
-    static INLINE void load_a(unsigned (&a)[4], const char *tile, int m, int step, int lane) {
+template <class Tile, int BLOCKS, bool OF_B> struct DownK32 {
+    int at;
+
+    INLINE void start(int first, int lane) { at = Tile::byte_at(lane % 4, (first + lane / 4) * 4); }
+    INLINE void load(unsigned (&x)[4], const char *tile, int block, int step) const {
         UNROLL
-        for (int i = 0; i < 4; i++) a[i] = word(tile, 8 * step + lane % 4 + i / 2 * 4, m + lane / 4 + i % 2 * 8);
-    }
-    static INLINE void load_b(unsigned (&b)[4], const char *tile, int n, int step, int lane) {
-        UNROLL
-        for (int i = 0; i < 4; i++) b[i] = word(tile, 8 * step + lane % 4 + i % 2 * 4, n + lane / 4 + i / 2 * 8);
+        for (int i = 0; i < 4; i++) {
+            const int down = OF_B ? i % 2 : i / 2, across = OF_B ? i / 2 : i % 2; /* of four lines, of eight columns */
+            x[i] =
+                *(const unsigned *)(tile + at + (8 * step + 4 * down) * Tile::STRIDE + (16 * block + 8 * across) * 4);
+        }
     }
 };
 
@@ -45,16 +53,19 @@ template <class Tile> struct DownK32 {
 template <class Memory, bool K_INNER, int EXTENT, int STEP_BYTES, int BYTES, int THREADS> struct TensorOperand {
     static constexpr int SIZE = sizeof(typename Memory::Element), STEP = STEP_BYTES / SIZE;
     static constexpr Order ORDER = K_INNER || SIZE == 2 ? ORDER_SWIZZLED : ORDER_FOUR_LINES;
-    typedef TileCopy<Memory, K_INNER ? EXTENT : STEP, K_INNER ? STEP : EXTENT, ORDER, BYTES, THREADS> Copy;
-    template <bool INNER, int S, class Tile> struct Choose { typedef AlongK<Tile> Type; };
-    template <class Tile> struct Choose<false, 2, Tile> { typedef DownK16<Tile> Type; };
-    template <class Tile> struct Choose<false, 4, Tile> { typedef DownK32<Tile> Type; };
-    typedef typename Choose<K_INNER, SIZE, typename Copy::Tile>::Type Fragments;
-    static INLINE void fetch(Copy &copy, char *tile, const typename Memory::Stored *matrix, int64_t first,
-                             int64_t extent, int64_t k0, int64_t k) {
-        if (K_INNER) copy.fetch(tile, matrix, first, extent, k0, k);
-        else copy.fetch(tile, matrix, k0, k, first, extent);
-    }
+    typedef typename TileCopy<Memory, !K_INNER, EXTENT, STEP, ORDER, BYTES, THREADS>::Type Copy;
+    template <bool INNER, int S, class Tile, int BLOCKS, bool OF_B> struct Choose {
+        typedef AlongK<Tile, BLOCKS, OF_B> Type;
+    };
+    template <class Tile, int BLOCKS, bool OF_B> struct Choose<false, 2, Tile, BLOCKS, OF_B> {
+        typedef DownK16<Tile, BLOCKS, OF_B> Type;
+    };
+    template <class Tile, int BLOCKS, bool OF_B> struct Choose<false, 4, Tile, BLOCKS, OF_B> {
+        typedef DownK32<Tile, BLOCKS, OF_B> Type;
+    };
+    template <int BLOCKS, bool OF_B> struct Fragments {
+        typedef typename Choose<K_INNER, SIZE, typename Copy::Tile, BLOCKS, OF_B>::Type Type;
+    };
 };
 
 template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_BYTES> struct TensorSums {
@@ -65,24 +76,30 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
 
     INLINE void clear() {
         UNROLL
-        for (int m = 0; m < BLOCKS_M; m++)
-            UNROLL
-            for (int n = 0; n < BLOCKS_N; n++)
-                UNROLL
-                for (int i = 0; i < 4; i++) sums[m][n][i] = 0.0f;
+        for (int m = 0; m < BLOCKS_M; m++) UNROLL
+        for (int n = 0; n < BLOCKS_N; n++) UNROLL
+        for (int i = 0; i < 4; i++) sums[m][n][i] = 0.0f;
     }
     static INLINE int warp_m() { return threadIdx.x / 32 / WARPS_N * WARP_M; }
     static INLINE int warp_n() { return threadIdx.x / 32 % WARPS_N * WARP_N; }
 
-    template <class A, class B> INLINE void add(const char *tile_a, const char *tile_b) {
-        const int lane = threadIdx.x % 32;
+    template <class A, class B> struct Reader {
+        typename A::template Fragments<BLOCKS_M, false>::Type a;
+        typename B::template Fragments<BLOCKS_N / 2, true>::Type b;
+        INLINE void start() {
+            a.start(warp_m(), threadIdx.x % 32);
+            b.start(warp_n(), threadIdx.x % 32);
+        }
+    };
+
+    template <class A, class B> INLINE void add(const Reader<A, B> &reader, const char *tile_a, const char *tile_b) {
         UNROLL
         for (int step = 0; step < STEP_BYTES / 32; step++) {
             unsigned a[BLOCKS_M][4], b[BLOCKS_N / 2][4];
             UNROLL
-            for (int m = 0; m < BLOCKS_M; m++) A::Fragments::load_a(a[m], tile_a, warp_m() + 16 * m, step, lane);
+            for (int m = 0; m < BLOCKS_M; m++) reader.a.load(a[m], tile_a, m, step);
             UNROLL
-            for (int n = 0; n < BLOCKS_N / 2; n++) B::Fragments::load_b(b[n], tile_b, warp_n() + 16 * n, step, lane);
+            for (int n = 0; n < BLOCKS_N / 2; n++) reader.b.load(b[n], tile_b, n, step);
             UNROLL
             for (int m = 0; m < BLOCKS_M; m++) {
                 UNROLL

@@ -31,6 +31,7 @@ template <> struct Part<16> { typedef uint4 Type; };
 
 /* Lines one after the other. */
 struct DenseLines {
+    static constexpr bool IS_DENSE = true;
     static INLINE bool covers(int64_t, int64_t) { return true; }
     static INLINE int64_t place(int64_t line, int64_t element, int64_t elements) { return line * elements + element; }
 };
@@ -76,6 +77,7 @@ DEFINE_ROUNDED(Tf32, float, store_f32, round_tf32_f32)
 template <class Memory, int H, int W, int C, int OH, int OW, int KW, int STRIDE_Y, int STRIDE_X, int PAD_Y, int PAD_X,
           int DILATION_Y, int DILATION_X, bool BACK>
 struct Windows : Memory {
+    static constexpr bool IS_DENSE = false;
     /* Where tap |k| of the window at |o| meets this image; negative: nowhere. */
     template <int SIZE, int STRIDE, int PAD, int DILATION> static INLINE int meets(int o, int k) {
         const int at = BACK ? o + PAD - k * DILATION : o * STRIDE - PAD + k * DILATION;
@@ -96,10 +98,71 @@ struct Windows : Memory {
     }
 };
 
-/* |LINES| lines of |ELEMENTS| elements, |BYTES| bytes at a time: what neighbouring threads move lies side by side in
- * global memory. fetch starts the copy of a tile, put ends it where it went through registers; both are called by all
- * threads of the block.  What is past the edge becomes zero. */
-template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS> struct TileCopy {
+/* The copies of an operand's tiles.  start: the first of |steps| tiles begins at |first| of |extent| lines, or columns
+ * where k runs down the lines; each fetch starts the copy of the next one, and put ends it where it goes through
+ * registers.  All threads of the block call them.  What neighbouring threads move, |BYTES| at once, lies side by side
+ * in global memory.  What is past an edge becomes zero. */
+
+/* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN> struct DenseCopy {
+    typedef typename Memory::Element Element;
+    typedef typename Memory::Stored Stored;
+    typedef SharedTile<LINES, ELEMENTS * sizeof(Element), ORDER> Tile;
+    static constexpr bool ASYNC = HAS_ASYNC_COPIES && BYTES >= 4 && !Memory::CONVERTS;
+    static constexpr int PER_PART = BYTES / sizeof(Element), PER_LINE = ELEMENTS / PER_PART, PARTS = LINES * PER_LINE;
+    static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS, LINES_A_TURN = THREADS / PER_LINE;
+    static_assert(THREADS % PER_LINE == 0, "a thread has the same elements of each of its lines");
+    const Stored *from[DOWN ? 1 : TURNS];
+    int64_t width;           /* elements of a line */
+    int inside, inside_last; /* so many turns: in all steps but the last one, and in that */
+    typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
+
+    static INLINE int line_of(int turn) { return threadIdx.x / PER_LINE + turn * LINES_A_TURN; }
+    static INLINE int element() { return threadIdx.x % PER_LINE * PER_PART; }
+    static INLINE int place(int turn) { /* eight lines have the places of any other eight */
+        const int first = LINES_A_TURN % 8 ? turn : 0;
+        return Tile::byte_at(line_of(first), element() * sizeof(Element)) +
+               (turn - first) * LINES_A_TURN * Tile::STRIDE;
+    }
+
+    INLINE void start(const Stored *matrix, int64_t first, int64_t extent, int64_t k, int64_t steps) {
+        const int64_t before = (steps - 1) * (DOWN ? LINES : ELEMENTS);
+        width = DOWN ? extent : k;
+        inside = inside_last = 0;
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            const int across = DOWN ? element() : line_of(turn), along = DOWN ? line_of(turn) : element();
+            if (!DOWN) from[turn] = matrix + (first + across) * width + along;
+            if (first + across < extent) inside = turn + 1;
+            if (first + across < extent && before + along < k) inside_last = turn + 1;
+        }
+        if (DOWN) from[0] = matrix + line_of(0) * width + first + element();
+    }
+    INLINE void fetch(char *tile, bool last) {
+        const unsigned to = shared_address(tile);
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (PARTS % THREADS && line_of(turn) >= LINES) break;
+            const Stored *const part = DOWN ? from[0] + turn * LINES_A_TURN * width : from[turn];
+            const bool moves = turn < (last ? inside_last : inside);
+            if (ASYNC) copy_async<BYTES>(to + place(turn), part, moves);
+            else if (moves) held[turn] = Memory::template load<BYTES>(part);
+            else held[turn] = typename Part<BYTES>::Type();
+            if (!DOWN) from[turn] += ELEMENTS;
+        }
+        if (DOWN) from[0] += LINES * width;
+    }
+    INLINE void put(char *tile) {
+        UNROLL
+        for (int turn = 0; turn < TURNS && !ASYNC; turn++) {
+            if (PARTS % THREADS && line_of(turn) >= LINES) break;
+            *(typename Part<BYTES>::Type *)(tile + place(turn)) = held[turn];
+        }
+    }
+};
+
+/* Of windows: each step computes the places of what it moves. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN> struct WindowCopy {
     typedef typename Memory::Element Element;
     typedef typename Memory::Stored Stored;
     typedef SharedTile<LINES, ELEMENTS * sizeof(Element), ORDER> Tile;
@@ -108,9 +171,17 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS;
     typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
 
-    /* The tile at (line0, element0) of a matrix of |lines| x |elements|. */
-    INLINE void fetch(char *tile, const Stored *matrix, int64_t line0, int64_t lines, int64_t element0,
-                      int64_t elements) {
+    const Stored *matrix;
+    int64_t line0, lines, element0, elements;
+
+    INLINE void start(const Stored *matrix_, int64_t first, int64_t extent, int64_t k, int64_t) {
+        matrix = matrix_;
+        line0 = DOWN ? 0 : first;
+        lines = DOWN ? k : extent;
+        element0 = DOWN ? first : 0;
+        elements = DOWN ? extent : k;
+    }
+    INLINE void fetch(char *tile, bool) {
         const unsigned to = shared_address(tile);
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
@@ -123,6 +194,7 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
             else if (inside) held[turn] = Memory::template load<BYTES>(from);
             else held[turn] = typename Part<BYTES>::Type();
         }
+        (DOWN ? line0 : element0) += DOWN ? LINES : ELEMENTS;
     }
     INLINE void put(char *tile) {
         UNROLL
@@ -134,6 +206,21 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     }
 };
 
+template <bool DENSE, class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
+struct ChooseCopy {
+    typedef DenseCopy<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> Type;
+};
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
+struct ChooseCopy<false, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> {
+    typedef WindowCopy<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> Type;
+};
+
+/* |EXTENT| lines or columns of an operand, and |STEP| of k, which runs down its lines or along them. */
+template <class Memory, bool DOWN, int EXTENT, int STEP, Order ORDER, int BYTES, int THREADS> struct TileCopy {
+    typedef typename ChooseCopy<Memory::IS_DENSE, Memory, DOWN ? STEP : EXTENT, DOWN ? EXTENT : STEP, ORDER, BYTES,
+                                THREADS, DOWN>::Type Type;
+};
+
 /* The same of f32, turned: line l of the matrix becomes column l of the tile.  For FP32 products of operands whose k
  * runs along the line.  A warp takes eight elements of four lines, or of sixteen four elements at a time: what it
  * writes at once lies in different banks. */
@@ -142,6 +229,8 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
     typedef SharedTile<ELEMENTS, LINES * 4, ORDER_ALONG> Tile;
     static constexpr int WIDE = BYTES / 4, TURNS = LINES * ELEMENTS / WIDE / THREADS;
     alignas(BYTES) float held[TURNS][WIDE]; /* a row is moved at once */
+    const Stored *matrix;
+    int64_t line0, lines, element0, elements;
 
     static INLINE int line_of(int part) {
         return WIDE == 4 ? part / 2 % 16 + part / 64 * 16 : part / 8 % 4 + part / 64 * 4;
@@ -150,7 +239,14 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
         return WIDE == 4 ? part % 2 * 4 + part / 32 % 2 * 8 : part % 8 + part / 32 % 2 * 8;
     }
 
-    INLINE void fetch(char *, const Stored *matrix, int64_t line0, int64_t lines, int64_t element0, int64_t elements) {
+    INLINE void start(const Stored *matrix_, int64_t first, int64_t extent, int64_t k, int64_t) {
+        matrix = matrix_;
+        line0 = first;
+        lines = extent;
+        element0 = 0;
+        elements = k;
+    }
+    INLINE void fetch(char *, bool) {
         static_assert(ELEMENTS == 16 && LINES % 16 == 0, "the order of parts is made for lines of 16");
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
@@ -158,10 +254,10 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
             const bool inside =
                 line0 + line < lines && element0 + e < elements && Memory::covers(line0 + line, element0 + e);
             typename Part<BYTES>::Type x = typename Part<BYTES>::Type();
-            if (inside)
-                x = Memory::template load<BYTES>(matrix + Memory::place(line0 + line, element0 + e, elements));
+            if (inside) x = Memory::template load<BYTES>(matrix + Memory::place(line0 + line, element0 + e, elements));
             *(typename Part<BYTES>::Type *)held[turn] = x;
         }
+        element0 += ELEMENTS;
     }
     INLINE void put(char *tile) {
         UNROLL

@@ -48,8 +48,8 @@ const char column_model[] = R"(  input %x : f32[N, 70]
 )";
 
 // Both operands' k runs along the line; both run down the lines.
-const char product_model[] = R"(  input %x : TYPE[N, 200]
-  input %w : TYPE[40, 200]
+const char product_model[] = R"(  input %x : TYPE[N, 136]
+  input %w : TYPE[40, 136]
   %y = contract(%x, %w; tb = true) : f32[N, 40]
   result y = %y
 )";
@@ -257,8 +257,8 @@ TEST_F(Planted, WaitForCopiesIsMissing) {
         ExpectFault({{before_tile, "            await_copies<STAGES - 1>();\n            __syncthreads();\n"}},
                     EXEC_LAUNCH_FAILED, "a cp.async is in flight");
         // a group that is never closed is not waited for
-        ExpectFault({{"        B::fetch(copy_b, stage + BYTES_A, b, col0, cols, k0, k);\n        close_copies();\n",
-                      "        B::fetch(copy_b, stage + BYTES_A, b, col0, cols, k0, k);\n"}},
+        ExpectFault({{"        copy_b.fetch(stage + BYTES_A, last);\n        close_copies();\n",
+                      "        copy_b.fetch(stage + BYTES_A, last);\n"}},
                     EXEC_LAUNCH_FAILED, "a cp.async is in flight");
     }
 }
@@ -288,22 +288,21 @@ TEST_F(Planted, FragmentIndexIsWrong) {
     // along k, down k with 16 bits, down k with 32 bits
     Use(Of(product_model, "TYPE", "f16"), 70, 80);
     ExpectRight();
-    ExpectWrong(
-        {{"Tile::at(m + lane % 16, 2 * step + lane / 16)", "Tile::at(m + lane % 16, 2 * step + lane / 8 % 2)"}});
-    ExpectWrong({{"Tile::at(n + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2)",
-                  "Tile::at(n + lane / 8 % 2 * 8 + lane % 8, 2 * step + lane / 16)"}});
+    ExpectWrong({{"lane % 16, chunk = OF_B ? lane / 8 % 2 : lane / 16;", "lane % 16, chunk = lane / 8 % 2;"}});
+    ExpectWrong({{"OF_B ? lane / 16 * 8 + lane % 8 : lane % 16, chunk = OF_B ? lane / 8 % 2 :",
+                  "OF_B ? lane / 8 % 2 * 8 + lane % 8 : lane % 16, chunk = OF_B ? lane / 16 :"}});
     ExpectWrong({{"const unsigned pair[2] = {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]};",
                   "const unsigned pair[2] = {b[n / 2][n % 2], b[n / 2][n % 2 + 2]};"}});
     ExpectWrong({{"x[0] = odd ? other0 : left[0];", "x[0] = odd ? other1 : left[0];"}});
     Use(Of(turned_product_model, "TYPE", "f16"), 1, 80);
     ExpectRight();
-    ExpectWrong({{"Tile::at(16 * step + lane / 16 * 8 + lane % 8, m / 8 + lane / 8 % 2)",
-                  "Tile::at(16 * step + lane / 8 % 2 * 8 + lane % 8, m / 8 + lane / 16)"}});
-    ExpectWrong({{"load_matrices_transposed(\n", "load_matrices(\n"}});
+    ExpectWrong({{"lane / 16 * 8 + lane % 8, chunk = OF_B ? lane / 16 : lane / 8 % 2;",
+                  "lane / 8 % 2 * 8 + lane % 8, chunk = OF_B ? lane / 16 : lane / 16;"}});
+    ExpectWrong({{"load_matrices_transposed(x,", "load_matrices(x,"}});
     Use(Of(turned_product_model, "TYPE", "tf32"), 1, 80);
     ExpectRight();
-    ExpectWrong({{"8 * step + lane % 4 + i / 2 * 4, m + lane / 4 + i % 2 * 8",
-                  "8 * step + lane % 4 + i % 2 * 4, m + lane / 4 + i / 2 * 8"}});
+    ExpectWrong({{"down = OF_B ? i % 2 : i / 2, across = OF_B ? i / 2 : i % 2;",
+                  "down = OF_B ? i % 2 : i % 2, across = OF_B ? i / 2 : i / 2;"}});
 }
 
 // ---- addresses
@@ -324,9 +323,7 @@ TEST_F(Planted, BoundIsOffByOne) {
         Use(Of(product_model, "TYPE", "f16"), 70, arch);
         ExpectRight();
         ExpectFault({{"r >= rows ||", "r > rows ||"}}, EXEC_ILLEGAL_ADDRESS, past);
-        ExpectFault({{"line0 + line < lines && element0 + e < elements && Memory::covers",
-                      "line0 + line <= lines && element0 + e < elements && Memory::covers"}},
-                    EXEC_ILLEGAL_ADDRESS, past);
+        ExpectFault({{"if (first + across < extent)", "if (first + across <= extent)"}}, EXEC_ILLEGAL_ADDRESS, past);
     }
 }
 
@@ -361,11 +358,11 @@ TEST_F(Planted, SharedMemoryIsNotInitialised) {
         ExpectRight();
         if (arch == 80)
             ExpectFault({{"            if (ASYNC) copy_async<BYTES>",
-                          "            if (ASYNC && !inside) continue;\n            if (ASYNC) copy_async<BYTES>"}},
+                          "            if (ASYNC && !moves) continue;\n            if (ASYNC) copy_async<BYTES>"}},
                         EXEC_LAUNCH_FAILED, "of shared memory: uninitialised");
         else
-            ExpectFault({{"            if (PARTS % THREADS && part >= PARTS) break;\n            *(typename",
-                          "            if (part >= PARTS - THREADS) break;\n            *(typename"}},
+            ExpectFault({{"            if (PARTS % THREADS && line_of(turn) >= LINES) break;\n            *(typename",
+                          "            if (turn + 1 == TURNS) break;\n            *(typename"}},
                         EXEC_LAUNCH_FAILED, "of shared memory: uninitialised");
     }
     Use(Of(row_model, "COLS", "1500"), 3, 90);

@@ -134,9 +134,9 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<RoundedF16, true, 64, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
+    typedef TensorOperand<RoundedF16, true, 64, 128, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
     const int64_t rows = n, k = 784;
@@ -198,9 +198,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
     const int64_t rows = n, k = 512;
@@ -254,9 +254,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
-    typedef TensorSums<MmaF16, 64, 16, 4, 1, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, true, 16, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 10 };
     const int64_t rows = n, k = 512;
@@ -655,9 +655,9 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t 
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
 {
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
     const int64_t rows = n, k = 512;
@@ -1076,9 +1076,9 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k22(const int64_t *b0
  */
 extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n)
 {
-    typedef TensorSums<MmaF16, 64, 16, 4, 1, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, true, 16, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 10 };
     const int64_t rows = n, k = 512;

@@ -7,7 +7,7 @@ import random
 import shutil
 import struct
 
-from check_run import Skip
+from check_run import NotRun, Skip
 
 # ---- kernels written by hand -------------------------------------------------------------------------------------------
 
@@ -33,6 +33,7 @@ def kernels(c):
 # ---- conformance -------------------------------------------------------------------------------------------------------
 
 TESTS = ["cuda_ops_test", "kernels_test"]
+RESERVE = 40  # seconds before the end in which no test begins: what was stopped would look like what failed
 FEW = {"cuda_ops_test": "*.Lines", "kernels_test": "*.Random"}  # under the stand-in, which runs all of them elsewhere
 
 
@@ -50,7 +51,9 @@ def list_tests(c, program):
 
 def run_test(c, program, name):
     """Each in a process of its own: an error of the device ends what its context can do."""
-    env = {"AMP_KERNELS_ON": "driver", "AMP_CUDA_ARCHS": "90" if c.small else "80,90"}
+    if c.left() < RESERVE:
+        return program, name, "not run", ""
+    env = {"AMP_KERNELS_ON": "driver", "AMP_CUDA_ARCHS": "80,90" if c.args.only and not c.small else "90"}
     try:
         done = c.run([f"bin/{program}", f"--gtest_filter={name}"], timeout=240, must=False, env=env)
     except RuntimeError as late:
@@ -59,13 +62,13 @@ def run_test(c, program, name):
         lines = [line for line in done.stdout.splitlines() if not line.startswith("[")]
         return program, name, "failed", "\n".join(lines[:12]) or f"exit status {done.returncode}"
     if "[  SKIPPED ]" in done.stdout:
-        return program, name, "skipped", done.stdout.split("Skipped\n")[-1].splitlines()[0]
+        return program, name, "skipped", (done.stdout.split("Skipped\n")[-1].splitlines() or [""])[0]
     return program, name, "passed", ""
 
 
 def conformance(c):
     tests = [test for program in (FEW if c.args.stand_in else TESTS) for test in list_tests(c, program)]
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    counts = {"passed": 0, "failed": 0, "skipped": 0, "not run": 0}
     with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:
         for program, name, status, why in pool.map(lambda test: run_test(c, *test), tests):
             counts[status] += 1
@@ -73,9 +76,10 @@ def conformance(c):
                 c.fail(f"{program} {name}: {why}")
             elif status == "skipped":
                 c.skip(f"{program} {name}: {why}")
-    if not counts["passed"]:
-        raise RuntimeError("no test ran")
-    c.say(f"{counts['passed']} tests of {sum(counts.values())} passed on the device")
+    if not counts["passed"] and not counts["failed"]:
+        raise (NotRun("no time is left") if counts["not run"] else RuntimeError("no test ran"))
+    late = f"; {counts['not run']} not run: no time was left" if counts["not run"] else ""
+    c.say(f"{counts['passed']} tests of {sum(counts.values())} passed on the device{late}")
     return counts
 
 
@@ -188,8 +192,12 @@ def sanitizer(c):
            "--quiet", "--device", "cpu", "--save", weights])
     results = {}
     for tool in ["memcheck"] if c.small else ["memcheck", "racecheck", "initcheck", "synccheck"]:
-        done = c.run([program, "--tool", tool, "--error-exitcode", "99", "bin/amprun", "step", model, "--weights", weights, "--inputs",
-                      c.file("samples.safetensors"), "--steps", "2", "--device", "cuda"], timeout=60, must=False)
+        try:
+            done = c.run([program, "--tool", tool, "--error-exitcode", "99", "bin/amprun", "step", model, "--weights", weights,
+                          "--inputs", c.file("samples.safetensors"), "--steps", "2", "--device", "cuda"], timeout=90, must=False)
+        except RuntimeError as late:
+            c.skip(f"{tool} is not finished: {late}")
+            continue
         text = done.stdout + done.stderr
         if "not supported" in text:
             raise Skip("compute-sanitizer does not support this device")

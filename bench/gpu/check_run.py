@@ -16,6 +16,10 @@ class Skip(Exception):
     """A part that cannot run on this machine."""
 
 
+class NotRun(Exception):
+    """A part for which no time was left."""
+
+
 def nvrtc_folder():
     """Where NVIDIA's wheels, which PyTorch brings, have NVRTC; None."""
     spec = importlib.util.find_spec("nvidia")
@@ -43,9 +47,12 @@ class Context:
         if self.nvrtc:
             self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), self.nvrtc]))
         self.torch_version = None if args.stand_in else self.find_torch()
+        self.context = None if args.stand_in else self.keep_context()
         self.begin("")
 
     def __del__(self):
+        if getattr(self, "context", None):
+            self.context.kill()
         shutil.rmtree(getattr(self, "scratch", ""), ignore_errors=True)
 
     def begin(self, name):
@@ -56,6 +63,11 @@ class Context:
     def find_torch(self):
         done = self.run([sys.executable, "-c", "import torch; print(torch.__version__)"], timeout=120, must=False)
         return done.stdout.strip() if done.returncode == 0 else None
+
+    def keep_context(self):
+        """A process that holds the device: without one the driver starts it anew for each program."""
+        hold = "import torch, time; torch.zeros(1, device='cuda'); time.sleep(86400)"
+        return subprocess.Popen([sys.executable, "-c", hold], env=self.env, stderr=subprocess.DEVNULL) if self.torch_version else None
 
     def say(self, text):
         print(text, flush=True)

@@ -109,33 +109,71 @@ def optimizer(c):
             "share": rate / copy, "registers": found[0][0]["registers"], "spill_bytes": found[0][0]["spill_bytes"], "runs": runs}
 
 
-MATMULS = [(128, 784, 512), (128, 512, 512), (128, 1024, 1024), (1024, 1024, 1024), (4096, 4096, 4096)]  # n, k, m
+# The middle one of three layers of one size: its operands and results are f16.  By the beginning of the kernel's title.
+ORDERS = {"forward": "fc2: linear", "data": "fc2.linear.grad.input", "weight": "fc2.linear.grad.weight"}
+MATMULS = [(128, 512), (128, 1024), (1024, 1024), (4096, 4096), (8192, 8192)]  # samples, size
+
+
+def product_row(run, n, size, order):
+    found = [kernel for kernel in run["kernels"] if kernel["title"].startswith(ORDERS[order])]
+    if len(found) != 1 or not found[0]["tensor_cores"]:
+        raise RuntimeError(f"{n} x {size} x {size}, {order}: there is not one product in tensor cores")
+    return found[0]
 
 
 def matmul(c):
-    """`us`: launch by launch; `us_in_a_row`: many behind one another, as in a graph.  Operands take turns on both sides."""
+    """`us`: launch by launch; `us_in_a_row`: many one after the other, as in a graph.  Operands take turns on both sides."""
     rows = []
     torch = peer(c)
     try:
-        for n, k, m in [(32, 64, 64)] if c.args.stand_in else MATMULS:
-            ours, theirs, rounds = [], [], 1 if c.args.stand_in else 3
+        for n, size in [(32, 64)] if c.args.stand_in else MATMULS[:4] if c.small else MATMULS:
+            repeats, rounds = (1, 1) if c.args.stand_in else (20, 3)
+            runs, theirs = [], {order: [] for order in ORDERS}
             for _ in range(rounds):
-                run = kernel_times(c, f"models/linear-{k}x{m}.so", "infer", n, 1 if c.args.stand_in else 50)
-                ours += [kernel for kernel in run["kernels"] if kernel["tensor_cores"]]
+                runs.append(kernel_times(c, f"models/chain-{size}.so", "train_step", n, repeats))
+                for order in ORDERS if torch else ():
+                    theirs[order].append(torch.ask(json.dumps({"matmul": [n, size, size], "order": order, "repeats": repeats})))
+            for order in ORDERS:
+                ours = [product_row(run, n, size, order) for run in runs]
+                row = {"n": n, "k": size, "m": size, "order": order}
+                row["ampc"] = {key: median(ours, key) for key in ("us", "us_in_a_row", "registers")}
+                row["torch"] = {key: median(theirs[order], key) for key in ("us", "us_in_a_row")} if torch else None
+                us = row["ampc"]["us_in_a_row"]
+                text = f"{n} x {size} x {size} fp16, {order}: {us:.1f} us, {2 * n * size * size / us / 1e6:.1f} TFLOP/s"
                 if torch:
-                    theirs.append(torch.ask(json.dumps({"matmul": [n, k, m], "repeats": 50})))
-            if len(ours) != rounds:
-                raise RuntimeError(f"{n} x {k} x {m}: there is not one product in tensor cores")
-            row = {"n": n, "k": k, "m": m, "ampc": {key: median(ours, key) for key in ("us", "us_in_a_row", "registers")}}
-            row["torch"] = {key: median(theirs, key) for key in ("us", "us_in_a_row")} if theirs else None
-            flops = 2 * n * k * m
-            text = f"{n} x {k} x {m} fp16: {row['ampc']['us_in_a_row']:.1f} us, {flops / row['ampc']['us_in_a_row'] / 1e6:.1f} TFLOP/s"
-            if theirs:
-                row["share"] = round(row["torch"]["us_in_a_row"] / row["ampc"]["us_in_a_row"], 3)
-                text += f"; torch.nn.functional.linear {row['torch']['us_in_a_row']:.1f} us: {row['share']:.0%} of its speed"
-            c.say(text)
-            rows.append(row)
+                    row["share"] = round(row["torch"]["us_in_a_row"] / us, 3)
+                    text += f"; PyTorch {row['torch']['us_in_a_row']:.1f} us: {row['share']:.0%} of its speed (aim: 45 %)"
+                c.say(text)
+                rows.append(row)
     finally:
         if torch:
             torch.__exit__()
     return rows
+
+
+# ---- all kernels of a step --------------------------------------------------------------------------------------------------
+
+TABLES = [("mlp512-fp16", 128), ("mlp1024-fp16", 128), ("cnn-fp16", 128)]  # model, samples
+SHOWN = 12
+
+
+def clocks(c):
+    query = "clocks.sm,power.draw,clocks_throttle_reasons.active"
+    done = c.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], timeout=30, must=False)
+    return done.stdout.strip() or None
+
+
+def tables(c):
+    """Each kernel of a training step by itself; the largest are said, the others are in report.json."""
+    results = []
+    for model, n in [("small-fp16", 16)] if c.args.stand_in else TABLES:
+        before = None if c.args.stand_in else clocks(c)
+        run = kernel_times(c, f"models/{model}.so", "train_step", n, 1 if c.args.stand_in else 20)
+        total, copy = sum(kernel["us_in_a_row"] for kernel in run["kernels"]), run["copy_bytes"] / run["copy_us"]
+        c.say(f"{model}, {n} samples: {len(run['kernels'])} kernels, {total:.1f} us")
+        for kernel in sorted(run["kernels"], key=lambda kernel: -kernel["us_in_a_row"])[:SHOWN]:
+            us = max(kernel["us_in_a_row"], 1e-3)
+            c.say(f"    {us:9.1f} us {us / total:6.1%}  {kernel['operand_bytes'] / us / copy:6.1%} of a copy's bytes a second  "
+                  f"{kernel['registers']:3} registers  {kernel['title']}")
+        results.append({"model": model, "n": n, "us": total, "clocks": [before, None if c.args.stand_in else clocks(c)], "run": run})
+    return results

@@ -2,7 +2,8 @@
 
 {"mlp": [784, 512, 512, 10], "precision": P, "batch": B}   the model that "steps" trains from now on
 {"steps": K, "mode": "copied"|"resident"}                  microseconds a step: by the host's clock until the device is done; by device events
-{"matmul": [N, K, M], "repeats": R}                        one fp16 linear with bias: median of single ones, mean of R in a row
+{"matmul": [N, K, M], "order": O, "repeats": R}            one fp16 product of a linear layer, "forward" (with bias), "data" or "weight":
+                                                           median of single ones, mean of R in a row
 """
 import json
 import statistics
@@ -69,15 +70,19 @@ class Training:
         return {"wall_us": 1e6 * wall / steps, "device_us": 1e3 * start.elapsed_time(end) / steps}
 
 
-def time_matmul(n, k, m, repeats):
+PRODUCTS = {"forward": F.linear, "data": lambda x, w, b, dy: dy @ w, "weight": lambda x, w, b, dy: dy.t() @ x}
+
+
+def time_matmul(n, k, m, order, repeats):
     sets = max(2, min(16, (256 << 20) // (2 * (n * k + k * m + n * m)) + 2))
     draw = lambda *shape: torch.rand(*shape, device="cuda", dtype=torch.float16) - 0.5
-    operands = [(draw(n, k), draw(m, k), draw(m)) for _ in range(sets)]
+    operands = [(draw(n, k), draw(m, k), draw(m), draw(n, m))[:3 if order == "forward" else 4] for _ in range(sets)]
+    product = PRODUCTS[order]
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     single = []
     for i in range(repeats + 5):
         start.record()
-        F.linear(*operands[i % sets])
+        product(*operands[i % sets])
         end.record()
         torch.cuda.synchronize()
         if i >= 5:
@@ -85,7 +90,7 @@ def time_matmul(n, k, m, repeats):
     graph = torch.cuda.CUDAGraph()  # so that the host's launches are not what is measured
     with torch.cuda.graph(graph):
         for i in range(repeats):
-            F.linear(*operands[i % sets])
+            product(*operands[i % sets])
     graph.replay()
     start.record()
     graph.replay()
@@ -101,7 +106,7 @@ def answer(state, ask):
         return {}
     if "steps" in ask:
         return state["training"].time(ask["steps"], ask["mode"] == "copied")
-    return time_matmul(*ask["matmul"], ask["repeats"])
+    return time_matmul(*ask["matmul"], ask["order"], ask["repeats"])
 
 
 def main():

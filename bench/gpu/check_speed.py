@@ -31,24 +31,30 @@ def peer(c):
 # ---- training steps ------------------------------------------------------------------------------------------------------
 
 
+def mlp(hidden):
+    return {"mlp": [784, hidden, hidden, 10]}
+
+
 def step_cases(c):
+    """(model, what the peer builds, precision, samples)"""
     if c.args.stand_in:
-        return [(32, "fp16", 16)]
-    few = [(512, "fp16", 128), (512, "bf16", 128)]
-    return few if c.small else few + [(1024, "fp16", 128), (1024, "bf16", 128)]
+        return [("small", mlp(32), "fp16", 16)]
+    few = [("mlp512", mlp(512), "fp16", 128), ("cnn", {"cnn": 32}, "fp16", 128), ("mlp512", mlp(512), "bf16", 128)]
+    more = [("mlp512", mlp(512), "fp16", 4096), ("mlp512", mlp(512), "fp32", 128), ("mlp1024", mlp(1024), "fp16", 128)]
+    return few if c.small else few + more
 
 
-def time_steps(c, torch, hidden, precision, batch):
+def time_steps(c, torch, name, network, precision, batch):
     """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler; `copied`: its batch
     comes from pinned memory in each step, as ours comes from ordinary memory; `resident`: it lies on the device."""
-    model = "models/small-fp16.so" if c.args.stand_in else f"models/mlp{hidden}-{precision}.so"
+    model = f"models/{name}-{precision}.so"
     steps, rounds = (2, 1) if c.args.stand_in else (300, 3) if c.small else (500, 5)
     modes = ["copied", "resident"] if torch else []
     ours, theirs = [], {mode: [] for mode in modes}
     with Server(c, ["bin/step_bench", model, str(batch)]) as bench:
         bench.read()
         if torch:
-            torch.ask(json.dumps({"mlp": [784, hidden, hidden, 10], "precision": precision, "batch": batch}))
+            torch.ask(json.dumps({**network, "precision": precision, "batch": batch}))
         bench.ask(1 if c.args.stand_in else 100)
         for mode in modes:
             torch.ask(json.dumps({"steps": 100, "mode": mode}))
@@ -56,7 +62,7 @@ def time_steps(c, torch, hidden, precision, batch):
             ours.append(bench.ask(steps))
             for mode in modes:
                 theirs[mode].append(torch.ask(json.dumps({"steps": steps, "mode": mode})))
-    row = {"model": f"784-{hidden}-{hidden}-10", "precision": precision, "batch": batch, "rounds": rounds, "steps": steps}
+    row = {"model": name, "precision": precision, "batch": batch, "rounds": rounds, "steps": steps}
     row["ampc"] = {key: median(ours, key) for key in ("wall_us", "device_us", "host_cpu_us", "host_us")}
     row["torch"] = {mode: {key: median(rows, key) for key in ("wall_us", "device_us")} for mode, rows in theirs.items()}
     row["all"] = {"ampc": ours, "torch": theirs}

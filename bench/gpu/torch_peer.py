@@ -1,6 +1,7 @@
 """PyTorch's side of gpu-check: answers each line of JSON with a line of JSON.
 
 {"mlp": [784, 512, 512, 10], "precision": P, "batch": B}   the model that "steps" trains from now on
+{"cnn": WIDTH, "precision": P, "batch": B}                 likewise: examples/fashion_mnist/cnn.amp, channels last
 {"steps": K, "mode": "copied"|"resident"}                  microseconds a step: by the host's clock until the device is done; by device events
 {"matmul": [N, K, M], "order": O, "repeats": R}            one fp16 product of a linear layer, "forward" (with bias), "data" or "weight":
                                                            median of single ones, mean of R in a row
@@ -20,20 +21,31 @@ LOW = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 SETS = 8
 
 
+def mlp(sizes):
+    layers = []
+    for a, b in zip(sizes, sizes[1:]):
+        layers += [nn.Linear(a, b), nn.ReLU()]
+    return nn.Sequential(*layers[:-1]), (sizes[0],)
+
+
+def cnn(width):
+    def block(channels, out):
+        return [nn.Conv2d(channels, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU(), nn.MaxPool2d(2)]
+
+    layers = [*block(1, width), *block(width, 2 * width), nn.Flatten(), nn.Linear(2 * width * 7 * 7, 10)]
+    return nn.Sequential(*layers).to(memory_format=torch.channels_last), (1, 28, 28)
+
+
 class Training:
-    def __init__(self, sizes, precision, batch):
+    def __init__(self, made, precision, batch):
         torch._dynamo.reset()
         torch.manual_seed(0)
-        layers = []
-        for a, b in zip(sizes, sizes[1:]):
-            layers += [nn.Linear(a, b), nn.ReLU()]
-        model = nn.Sequential(*layers[:-1]).cuda()
+        model, shape = made()
+        model = model.cuda()
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
         self.scaler = torch.amp.GradScaler("cuda", enabled=precision == "fp16")
-        self.x, self.y = torch.rand(batch, sizes[0], device="cuda"), torch.zeros(batch, dtype=torch.int64, device="cuda")
-        self.host = [
-            (torch.rand(batch, sizes[0]).pin_memory(), torch.randint(0, sizes[-1], (batch,)).pin_memory()) for _ in range(SETS)
-        ]
+        self.x, self.y = torch.rand(batch, *shape, device="cuda"), torch.zeros(batch, dtype=torch.int64, device="cuda")
+        self.host = [(torch.rand(batch, *shape).pin_memory(), torch.randint(0, 10, (batch,)).pin_memory()) for _ in range(SETS)]
         low = LOW[precision]
 
         @torch.compile(mode="reduce-overhead")
@@ -100,10 +112,11 @@ def time_matmul(n, k, m, order, repeats):
 
 
 def answer(state, ask):
-    if "mlp" in ask:
-        state["training"] = None
-        state["training"] = Training(ask["mlp"], ask["precision"], ask["batch"])
-        return {}
+    for name, make in (("mlp", mlp), ("cnn", cnn)):
+        if name in ask:
+            state["training"] = None
+            state["training"] = Training(lambda: make(ask[name]), ask["precision"], ask["batch"])
+            return {}
     if "steps" in ask:
         return state["training"].time(ask["steps"], ask["mode"] == "copied")
     return time_matmul(*ask["matmul"], ask["order"], ask["repeats"])

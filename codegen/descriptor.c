@@ -189,6 +189,30 @@ static bool is_grouped_window(const Op *o) {
     return groups && groups->i != 1;
 }
 
+static bool reads_rows(const Func *f, const Kernel *k, Val v) {
+    for (int i = 0; i < k->reads.len; i++) {
+        const Buffer *b = f->buffers.data[k->reads.data[i] - 1];
+        if (b->value.id == v.id) return b->layout == LAYOUT_ROWS;
+    }
+    return false;
+}
+
+/* Whether a product of matrices reads an operand in rows. */
+static bool has_narrow_product(const Module *m) {
+    for (int i = 0; i < m->funcs.len; i++) {
+        const Func *f = m->funcs.data[i];
+        for (int j = 0; j < f->kernels.len; j++) {
+            const Kernel *k = f->kernels.data[j];
+            for (int o = 0; o < k->count; o++) {
+                const Op *op = ir_op_at(f, k->first + o);
+                if (op->code == OP_contract && (reads_rows(f, k, op->in[0]) || reads_rows(f, k, op->in[1])))
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Also a weight that is transposed without being a state. */
 static bool is_transposed_window(const Op *o) { return o->code == OP_conv_data && ir_attr(o, "tb")->b; }
 
@@ -207,6 +231,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (has_op(m, is_batch)) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCH");
     if (has_op(m, ir_is_attention)) text_puts(x->t, " | AMP_MODEL_NEEDS_ATTENTION");
     if (has_op(m, is_grouped_window)) text_puts(x->t, " | AMP_MODEL_NEEDS_GROUPS");
+    if (has_narrow_product(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_NARROW");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
     table_put_field(x->t, "name", m->name);
     table_put_field(x->t, "compiler_version", AMP_VERSION);

@@ -477,9 +477,9 @@ TEST(Model, OtherVersionsAreRefusedAsSuch) {
                   .find("model ABI 2." + std::to_string(AMP_MODEL_ABI_MINOR) + ", this library reads 1.x"),
               std::string::npos)
         << err.message;
-    features.desc.required_features = 32;
+    features.desc.required_features = 1ull << 40;
     EXPECT_EQ(features.Load(&err), AMP_UNSUPPORTED);
-    EXPECT_NE(std::string(err.message).find("needs features 0x20"), std::string::npos) << err.message;
+    EXPECT_NE(std::string(err.message).find("needs features 0x10000000000"), std::string::npos) << err.message;
     EXPECT_EQ(amp_model_query(2, 0), nullptr);
 }
 

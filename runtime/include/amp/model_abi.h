@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 12u
+#define AMP_MODEL_ABI_MINOR 13u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -259,7 +259,8 @@ typedef void (*amp_kernel_fn)(const amp_kernel_args *args);
 /* The product of a PRODUCT kernel: rows x cols = A[rows, k] * B[k, cols].
  * |a_transposed| 0: A is stored [rows, k] as PANELS.        1: A is stored [k, rows] as PANELS (f32) or PAIRS (bf16).
  * |b_transposed| 0: B is stored [k, cols] as PANELS (f32) or PAIRS (bf16).   1: B is stored [cols, k] as PANELS_T
- * (f32) or PAIRS_T (bf16). Operands are f32 in memory (f32, tf32, and f16 widened) or bf16. */
+ * (f32) or PAIRS_T (bf16).  Minor 13: in ROWS, if that has fewer than 32 columns; not B with |b_transposed|.
+ * Operands are f32 in memory (f32, tf32, and f16 widened) or bf16. */
 typedef struct amp_model_product {
     uint32_t operand; /* AMP_DT_F32 or AMP_DT_BF16: the elements in memory */
     uint32_t a_transposed, b_transposed, reserved;
@@ -462,6 +463,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_ATTENTION 8ull
 /* Minor 12.  A window has groups. */
 #define AMP_MODEL_NEEDS_GROUPS 16ull
+/* Minor 13.  An operand of a product of matrices is in ROWS. */
+#define AMP_MODEL_NEEDS_NARROW 32ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -109,7 +109,9 @@ endif
 REQUIRED := -std=c11 -fPIC -fvisibility=hidden -I. -I$(GENERATED) -Ibase/include -Iruntime/include -Icompiler/include \
 	-ffile-prefix-map=$(CURDIR)/=
 flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $(notdir $(1)))) \
-	$(if $(findstring runtime/device/cpu/product/,$(1)),-O3)
+	$(if $(findstring runtime/device/cpu/product/,$(1)),$(if $(filter $(TASKS),$(notdir $(1))),,-O3))
+# Of the products, what only hands out tasks: it would be larger, and no faster.
+TASKS := conv.c narrow.c product.c
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

@@ -82,23 +82,15 @@ void amp_narrow_tile(const amp_product_kernels *kernels, const amp_product *p, i
     alignas(64) Packed a, b;
     const int64_t per = per_unit(kernels);
     const Rows b_rows = {p->b, p->steps, p->b_row, UNIT / per};
-    const bool steps = p->form == AMP_PRODUCT_TRANSPOSED, packs_a = p->a_row && steps && per > 1;
-    /* Steps of f32 are where they are: the tile function takes any distance between them. */
-    const int64_t in_place = p->b_row && steps && per == 1 ? wide_rows(&b_rows) : 0;
+    const bool packs_a = p->a_row && p->form == AMP_PRODUCT_TRANSPOSED && per > 1;
     for (int64_t unit = 0; unit < p->k; unit += tile.k) {
-        const bool packs_b = p->b_row && unit >= in_place;
-        const int64_t piece = packs_a || packs_b ? PIECE : p->b_row ? in_place - unit : p->k;
-        tile.k = least(piece, p->k - unit);
+        tile.k = least(packs_a || p->b_row ? PIECE : p->k, p->k - unit);
         tile.accumulate = unit > 0;
         tile.b = (const char *)p->b + (panel * p->b_panel_stride + unit * TILE) * UNIT;
-        tile.b_step = 0;
         find_a(kernels, p, row0, unit, &tile, a);
-        if (packs_b) {
+        if (p->b_row) {
             pack_steps(kernels, &b_rows, unit * per, least(tile.k * per, p->steps - unit * per), b);
             tile.b = b;
-        } else if (p->b_row) {
-            tile.b = row_of(&b_rows, unit);
-            tile.b_step = p->b_row;
         }
         kernels->tile(&tile);
         tile.prefetch_count = 0;

@@ -45,13 +45,12 @@ typedef enum amp_product_form {
 
 typedef struct amp_product_tile {
     const void *a;
-    const void *b; /* [k][32] units, contiguous but for b_step */
+    const void *b; /* [k][32] units, contiguous */
     float *c;      /* [rows][32]; 64-byte alignment is best, 4 is enough (likewise for a and b) */
     amp_product_form form;
     int accumulate;         /* 1: begin with what c holds; 0: with zero */
     int64_t a_block_stride; /* units; BLOCKED */
     int64_t a_step;         /* units; TRANSPOSED: from one step of k to the next; 0: 32 */
-    int64_t b_step;         /* units; TRANSPOSED: likewise for B */
     int64_t k;              /* units, >= 0 */
     int64_t rows;           /* 1 .. AMP_PRODUCT_ROWS */
     int64_t cols;           /* columns of C that are wanted, 0: all; the others may become zero */

@@ -1,0 +1,154 @@
+"""sass.py: machine code of products: what NVRTC makes of a file of CUDA C, without a GPU.
+
+    sass.py FILE.cu ARCH...     ARCH: 80, 90, ...
+    sass.py                     fails where there is no NVRTC
+
+For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
+loop that has the most HMMA) for each HMMA, registers, and bytes of the stack. Fails where a kernel is above its limit,
+or uses local memory. Needs libnvrtc on the loader's path and nvdisasm on PATH."""
+import ctypes
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# By the tile of a block, and whether an operand is rounded while it is loaded: instructions for each HMMA.
+# The aim is 2.5 for all (docs/design/plan.md, "Step 7"); these are what is reached, and a little.
+LIMITS = {("128x128", 64, False): 3.2, ("64x64", 128, False): 4.0, ("64x64", 64, False): 5.0,
+          ("64x16", 128, False): 8.0,
+          ("128x128", 64, True): 7.5, ("64x64", 128, True): 11.5, ("64x64", 64, True): 11.5}
+LATER = {"120": 1.2}  # what NVRTC makes of the same for these
+FEW, OF_FEW = 8, 8.6  # HMMA of a loop where half of a tile is past the edge
+
+
+def find_nvrtc():
+    """Where tests find it: NVRTC_PATH, .nvrtc of tools/setup, a toolkit, the loader's path; OSError."""
+    places = [os.environ.get("NVRTC_PATH"), ".nvrtc", "/usr/local/cuda/lib64", "/usr/local/cuda/lib"]
+    for place in filter(None, places):
+        for path in sorted(glob.glob(os.path.join(place, "**", "libnvrtc.so.1[23]"), recursive=True)):
+            return ctypes.CDLL(path)
+    return ctypes.CDLL("libnvrtc.so.13")
+
+
+class Nvrtc:
+    def __init__(self):
+        self.library = find_nvrtc()
+
+    def call(self, name, *arguments):
+        status = getattr(self.library, name)(*arguments)
+        if status:
+            raise RuntimeError(f"{name}: {status}")
+
+    def text(self, program, size_of, get):
+        size = ctypes.c_size_t()
+        self.call(size_of, program, ctypes.byref(size))
+        data = ctypes.create_string_buffer(size.value)
+        self.call(get, program, data)
+        return data.raw
+
+    def compile(self, source, arch):
+        """(cubin, what ptxas says)"""
+        program = ctypes.c_void_p()
+        self.call("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
+        options = [f"--gpu-architecture=sm_{arch}".encode(), b"--fmad=false", b"--ptxas-options=-v"]
+        self.call("nvrtcCompileProgram", program, len(options), (ctypes.c_char_p * len(options))(*options))
+        log = self.text(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog").decode(errors="replace")
+        cubin = self.text(program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
+        self.call("nvrtcDestroyProgram", ctypes.byref(program))
+        return cubin, log
+
+
+def used(log):
+    """{kernel: (registers, bytes of its stack)}"""
+    found, kernel, stack = {}, None, 0
+    for line in log.splitlines():
+        if name := re.search(r"Compiling entry function '(\w+)'", line):
+            kernel, stack = name.group(1), 0
+        if frame := re.search(r"(\d+) bytes stack frame", line):
+            stack = int(frame.group(1))
+        if kernel and (registers := re.search(r"Used (\d+) registers", line)):
+            found[kernel] = int(registers.group(1)), stack
+    return found
+
+
+def disassemble(cubin):
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return subprocess.run(["nvdisasm", "-c", file.name], capture_output=True, text=True, check=True).stdout
+
+
+def kernels_of(sass):
+    """{kernel: [(label or None, instruction or None)]}"""
+    found = {}
+    for part in re.split(r"\n\s*\.section\s+\.text\.", sass)[1:]:
+        lines = []
+        for line in part.splitlines():
+            if label := re.match(r"\s*(\.L_x_\d+):", line):
+                lines.append((label.group(1), None))
+            elif instruction := re.search(r"/\*[0-9a-f]{4,}\*/\s+(.*?);", line):
+                lines.append((None, instruction.group(1).strip()))
+        found[re.match(r"\w+", part).group()] = lines
+    return found
+
+
+def main_loop(lines):
+    """Its instructions: between a label and the branch back to it, the shortest with the most HMMA; none: []."""
+    labels = {label: at for at, (label, _) in enumerate(lines) if label}
+    loops = []
+    for at, (_, instruction) in enumerate(lines):
+        target = instruction and re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", instruction)
+        if target and labels.get(target.group(1), at) < at:
+            body = [text for _, text in lines[labels[target.group(1)]:at + 1] if text]
+            loops.append((sum("HMMA" in text for text in body), -len(body), body))
+    return max(loops)[2] if loops else []
+
+
+def tiles_of(source):
+    """{kernel: (tile, bytes of k in a step, whether an operand is rounded)}"""
+    found = {}
+    for kernel in re.split(r'\nextern "C" __global__', source)[1:]:
+        sums = re.search(r"typedef TensorSums<\w+, (\d+), (\d+), \d+, \d+, (\d+)> Sums;", kernel)
+        if sums:
+            name = re.search(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", kernel)).group(1)
+            operands = "".join(re.findall(r"typedef TensorOperand<.*", kernel))
+            found[name] = f"{sums.group(1)}x{sums.group(2)}", int(sums.group(3)), "Rounded" in operands
+    return found
+
+
+def check(name, arch, tile, code, use):
+    shape, step_bytes, rounds = tile
+    loop, (registers, stack) = main_loop(code), use
+    count = sum("HMMA" in text for text in loop)
+    local = sum(bool(re.search(r"\b(LDL|STL)\b", text)) for _, text in code if text)
+    if not count:
+        found = sum("HMMA" in text for _, text in code if text)
+        verdict = "ok" if found and not local and not stack else "FAIL"
+        return f"{verdict} {name} sm_{arch}: {shape}, no loop, {found} HMMA"
+    limit = (OF_FEW if count <= FEW and shape != "64x16" else LIMITS[shape, step_bytes, rounds]) * LATER.get(arch, 1)
+    said = (f"{name} sm_{arch}: {shape} by {step_bytes} bytes{', rounds' if rounds else ''}: {len(loop) / count:.2f} "
+            f"instructions for each HMMA (limit {limit:.1f}), {registers} registers, {stack} bytes of stack")
+    return f"FAIL {said}" if len(loop) / count > limit or local or stack else f"ok {said}"
+
+
+def main():
+    if len(sys.argv) == 1:
+        find_nvrtc()
+        return 0
+    with open(sys.argv[1], encoding="utf-8") as file:
+        source = file.read()
+    nvrtc, tiles, failed = Nvrtc(), tiles_of(source), 0
+    for arch in sys.argv[2:]:
+        cubin, log = nvrtc.compile(source, arch)
+        uses, code = used(log), kernels_of(disassemble(cubin))
+        lines = [check(name, arch, tile, code[name], uses[name]) for name, tile in tiles.items()]
+        for line in lines:
+            print(line)
+            failed += line.startswith("FAIL")
+    return 1 if failed or not tiles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -336,8 +336,7 @@ typedef struct amp_model_kernel {
     amp_model_dim rows, cols; /* what is walked */
     amp_kernel_fn run[AMP_ISA_COUNT];
     amp_model_product product; /* PRODUCT only */
-    /* operands (positions) that the kernel reads and writes in place tile by tile (weights, moments): worth
-     * prefetching */
+    /* operands (positions) that the kernel reads and writes in place tile by tile: weights, moments */
     const uint32_t *updates;
     uint32_t update_count, line;          /* line of the model text */
     int64_t segment;                      /* COLUMN: rows of a segment; 0: all rows are one */

@@ -98,7 +98,10 @@ typedef struct task_state {
     int64_t row0, end_col; /* of C: its first row, and where its columns end */
 } task_state;
 
-static bool packs_a(const amp_batch *p) { return p->a.transposed || p->kernels->operand == AMP_DT_BF16; }
+/* Whether a piece of A may have to be copied: is_read_by_columns and is_read_in_place say which. */
+static bool packs_a(const amp_batch *p) {
+    return p->kernels->operand == AMP_DT_BF16 || (p->a.transposed && p->k > MOST_IN_PLACE);
+}
 
 typedef struct parts { /* bytes from the beginning of the scratch */
     size_t sums, part, b, a, end, units;

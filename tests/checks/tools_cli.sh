@@ -730,11 +730,12 @@ for tool in ampc amprun; do
     run 2 "$bin/tools/$tool" --describe csh
     says '--describe csh: bash, zsh, fish or man'
 done
-# completes WANTED WORD...: what bash offers for the last word
+# completes WANTED WORD...: what bash offers for the last word, in a folder without files
+mkdir "$work/no_files"
 completes() {
     local wanted=$1
     shift
-    expect "completion of $*" "$wanted" "$(bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); "_$1"
+    expect "completion of $*" "$wanted" "$(cd "$work/no_files" && bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); "_$1"
         echo "${COMPREPLY[*]}"' - "$work/complete.$1.bash" "$@")"
 }
 completes 'train' amprun tr

@@ -3,6 +3,7 @@
 # precisions may differ by no more than seeds do, or 1 %. ONLY=NAME tries one.
 set -uo pipefail
 source tests/checks/checks.bash
+[[ -n ${TEXT:-} ]] || tools/setup --text
 
 # name, metric, and what it must be; an example without a row fails
 declare -Ar BOUNDS=(

@@ -51,7 +51,7 @@ static Form convolution_form(const Func *f, const Op *o, int i) {
     bool tb = o->code == OP_conv_data && ir_attr(o, "tb")->b;
     if (weights && sixteen) form.layout = tb ? LAYOUT_PAIRS_T : LAYOUT_PAIRS;
     else if (weights && tb) form.layout = LAYOUT_PANELS_T;
-    if (!weights && last_dim(f, o->in[i]) < 32) form.layout = LAYOUT_ROWS;
+    if (!weights && is_narrow(f, o->in[i])) form.layout = LAYOUT_ROWS;
     return form;
 }
 

@@ -121,6 +121,7 @@ static void put_counters(amp_json_writer *w, const ExecCounters *c) {
     COUNTER(async_bytes);
     COUNTER(blocks);
     COUNTER(warps);
+    COUNTER(longest_warp);
 #undef COUNTER
 }
 

@@ -59,6 +59,14 @@ TEST_F(Reports, CountersStartAnew) {
     EXPECT_EQ(1, report().total("launches"));
     EXPECT_EQ(1, report().number(report().kernel("add_one"), "launches"));
     EXPECT_EQ(3u, read(p, 1, nullptr)[0]);
+    OK(launch(f, 4, nullptr, {&p, &n}));
+    OK(cu.context_sync());
+    Report two = report(); // of one warp each: twice as many instructions, and the longest is the same
+    EXPECT_EQ(2, two.number(two.kernel("add_one"), "blocks"));
+    EXPECT_GT(two.number(two.kernel("add_one"), "longest_warp"), 0);
+    EXPECT_EQ(two.number(two.kernel("add_one"), "warp_instructions"),
+              2 * two.number(two.kernel("add_one"), "longest_warp"));
+    EXPECT_EQ(two.total("longest_warp"), two.number(two.kernel("add_one"), "longest_warp"));
 }
 
 TEST_F(Reports, SameSeedSameMoments) {

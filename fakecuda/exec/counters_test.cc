@@ -127,6 +127,30 @@ TEST(Counters, InstructionsByKind) {
     EXPECT_EQ(twice.warps, 4u);
 }
 
+// Block b has 4 warps, of which the last goes round a loop b times: 4 instructions a turn beside 6 of every warp.
+TEST(Counters, LongestWarp) {
+    for (int threads : {1, 2}) {
+        Gpu gpu;
+        gpu.threads = threads;
+        gpu.load_body("mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, 0; setp.lt.u32 %p1, %r0, 96;\n"
+                      "@%p1 bra END; LOOP: setp.ge.u32 %p2, %r2, %r1; @%p2 bra END; add.s32 %r2, %r2, 1; bra LOOP; "
+                      "END: ret;");
+        Result r = gpu.launch({8}, {128}, {0, 0});
+        ASSERT_EQ(r.fault, EXEC_OK) << r.message;
+        EXPECT_EQ(r.counters.blocks, 8u);
+        EXPECT_EQ(r.counters.warps, 32u);
+        EXPECT_EQ(r.counters.longest_warp, 6u + 2 + 4 * 7);
+        uint64_t turns = 0 + 1 + 2 + 3 + 4 + 5 + 6 + 7;
+        EXPECT_EQ(r.counters.warp_instructions, 32u * 6 + 8 * 2 + 4 * turns);
+        Result none = gpu.launch({1}, {128}, {0, 0});
+        ExecCounters both = none.counters;
+        exec_counters_add(&both, &r.counters);
+        EXPECT_EQ(none.counters.longest_warp, 8u);
+        EXPECT_EQ(both.longest_warp, 36u);
+        EXPECT_EQ(both.blocks, 9u);
+    }
+}
+
 TEST(Counters, TensorCores) {
     ExecCounters c = count("mov.f32 %f0, 0f00000000; mov.b32 %r1, 0; mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                            "{%f0,%f0,%f0,%f0}, {%r1,%r1,%r1,%r1}, {%r1,%r1}, {%f0,%f0,%f0,%f0}; ret;");

@@ -62,6 +62,7 @@ typedef struct ExecCounters {
     uint64_t other_flops;                           /* f32, f64, f16 fma (2), add and mul (1), of lanes */
     uint64_t barriers, atomics, async_bytes;
     uint64_t blocks, warps;
+    uint64_t longest_warp; /* warp instructions of the warp that executed most: what a sum keeps is the largest */
 } ExecCounters;
 extern const char *const exec_kind_names[16]; /* "int", "f32", ..; NULL: no such */
 void exec_counters_add(ExecCounters *to, const ExecCounters *from);

@@ -174,6 +174,7 @@ static void begin_warp(Warp *w) {
     Frame *frame = frame_new(w, b->entry);
     w->alive = w->exists;
     w->clock = 1;
+    w->instructions = 0;
     w->copy_count = 0;
     w->outcome = WARP_READY;
     memset(w->known, 0, sizeof w->known);
@@ -203,6 +204,8 @@ static void begin(Block *b, uint32_t linear) {
     b->progress = b->instructions;
 }
 
+typedef enum BlockState { BLOCK_RUNS, BLOCK_DONE, BLOCK_FAILED } BlockState;
+
 /* A warp that can go on; -1: none.  |done|: all have left. */
 static int choose_warp(Block *b, bool *done) {
     int ready[MAX_WARPS], count = 0;
@@ -228,22 +231,34 @@ static bool too_long(Block *b, Warp *w) {
     return true;
 }
 
+static void end(Block *b) {
+    for (int v = 0; v < b->warp_count; v++)
+        if (b->warps[v].instructions > b->counters.longest_warp) b->counters.longest_warp = b->warps[v].instructions;
+}
+
+/* One warp runs for a while. */
+static BlockState step(Block *b) {
+    bool done;
+    int v = choose_warp(b, &done);
+    if (done) return BLOCK_DONE;
+    if (v < 0) {
+        block_stuck(b);
+        return BLOCK_FAILED;
+    }
+    Warp *w = &b->warps[v];
+    Outcome outcome = warp_run(w, 1 + (int)(block_random(b) % QUANTUM));
+    if (outcome == WARP_FAILED || b->fault || too_long(b, w)) return BLOCK_FAILED;
+    w->outcome = (uint8_t)outcome;
+    return BLOCK_RUNS;
+}
+
 bool block_run(Block *b, uint32_t linear) {
     begin(b, linear);
-    for (;;) {
-        bool done;
-        int v = choose_warp(b, &done);
-        if (done) break;
-        if (v < 0) {
-            block_stuck(b);
-            return false;
-        }
-        Warp *w = &b->warps[v];
-        Outcome outcome = warp_run(w, 1 + (int)(block_random(b) % QUANTUM));
-        if (outcome == WARP_FAILED || b->fault || too_long(b, w)) return false;
-        w->outcome = (uint8_t)outcome;
-    }
-    return true;
+    BlockState state;
+    do state = step(b);
+    while (state == BLOCK_RUNS);
+    end(b);
+    return state == BLOCK_DONE;
 }
 
 /* ---- all blocks -------------------------------------------------------------------------------------------------- */

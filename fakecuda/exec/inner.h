@@ -188,6 +188,7 @@ struct Warp {
     Frame *free_frames, *all_frames;
     /* Happens-before: |clock| counts synchronisations; known[v]: what warp v did up to there is visible here. */
     uint32_t clock, known[MAX_WARPS];
+    uint64_t instructions; /* of this block */
     Copy *copies;
     int copy_count, copy_room;
     uint32_t copies_made;

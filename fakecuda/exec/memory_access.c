@@ -226,9 +226,11 @@ const char *const exec_kind_names[16] = {"int",  "f32",   "f64",    "f16",     "
                                          "load", "store", "atomic", "control", "barrier", "warp",    "tensor", "async"};
 
 void exec_counters_add(ExecCounters *to, const ExecCounters *from) {
+    uint64_t longest = to->longest_warp > from->longest_warp ? to->longest_warp : from->longest_warp;
     uint64_t *t = (uint64_t *)to;
     const uint64_t *f = (const uint64_t *)from;
     for (size_t k = 0; k < sizeof *to / sizeof *t; k++) t[k] += f[k];
+    to->longest_warp = longest;
 }
 
 /* ---- global memory: 32-byte sectors ---- */

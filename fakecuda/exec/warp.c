@@ -195,13 +195,15 @@ static void run_alu(Warp *w, const Inst *i, uint32_t active) {
     i->alu->run(&w->block->module->context, i->alu, dst, src, active);
 }
 
-static void count(Block *b, const Inst *i, uint32_t active) {
+static void count(Warp *w, const Inst *i, uint32_t active) {
+    Block *b = w->block;
     uint32_t lanes = (uint32_t)__builtin_popcount(active);
     b->counters.warp_instructions++;
     b->counters.thread_instructions += lanes;
     b->counters.by_kind[i->kind] += lanes;
     b->counters.other_flops += lanes * i->flops;
     b->instructions++;
+    w->instructions++;
 }
 
 /* ---- instructions at which lanes meet ---- */
@@ -365,7 +367,6 @@ static Outcome out_of_strands(Warp *w) {
 }
 
 Outcome warp_run(Warp *w, int quantum) {
-    Block *b = w->block;
     if (!choose_strand(w)) return out_of_strands(w);
     while (quantum-- > 0) {
         Strand *s = w->strand;
@@ -377,7 +378,7 @@ Outcome warp_run(Warp *w, int quantum) {
             uint32_t mask = warp_mask(lanes_of(w, &i->guard));
             active &= i->guard_negated ? ~mask : mask;
         }
-        if (!s->after_wait) count(b, i, active);
+        if (!s->after_wait) count(w, i, active);
         if (!active) {
             s->pc++;
             continue;

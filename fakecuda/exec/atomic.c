@@ -119,7 +119,9 @@ typedef struct Atomic {
     Address address;
     Operand b, c;
     uint32_t size;
-    bool result, orders;
+    bool result, orders;     /* orders: acquire, release, acq_rel */
+    bool acquires, releases; /* between blocks */
+    bool of_block;           /* .cta */
 } Atomic;
 
 /* ---- running ---- */
@@ -129,8 +131,8 @@ static pthread_mutex_t lock =
 
 static bool change_bytes(Warp *w, const Inst *i, int lane, PtxSpace space, uint64_t address, uint64_t *old) {
     const Atomic *a = i->more;
-    uint8_t *bytes =
-        access_bytes(w, i, lane, space, address, a->size, ACCESS_READ | ACCESS_WRITE | ACCESS_STRONG, NULL);
+    int how = ACCESS_READ | ACCESS_WRITE | ACCESS_STRONG | (a->of_block ? ACCESS_CTA : 0);
+    uint8_t *bytes = access_bytes(w, i, lane, space, address, a->size, how, NULL);
     if (!bytes) return false;
     Change *change = space == PTX_GLOBAL && a->form->in_global ? a->form->in_global : a->form->change;
     uint64_t b = lane_value(w, &a->b, lane), c = a->c.bytes ? lane_value(w, &a->c, lane) : 0;
@@ -138,6 +140,8 @@ static bool change_bytes(Warp *w, const Inst *i, int lane, PtxSpace space, uint6
     memcpy(old, bytes, a->size);
     uint64_t now = change(*old, b, c);
     memcpy(bytes, &now, a->size);
+    bool writes = a->form->change != do_cas || *old == b;
+    if (writes && space == PTX_GLOBAL && w->block->order && !a->of_block) order_write(w, address, true);
     return true;
 }
 
@@ -164,14 +168,15 @@ static Step run_atomic(Warp *w, const Inst *i) {
     uint64_t address[LANES];
     address_lanes(w, &a->address, address);
     uint32_t active = w->active, start = block_random(w->block) % LANES;
+    if (a->releases) order_release(w);
     if (a->orders) clock_fence(w);
     for (uint32_t k = 0; k < LANES; k++) {
         uint32_t l = (start + k) % LANES;
         if (active >> l & 1 && change_lane(w, i, (int)l, address[l]) == STEP_FAULT) return STEP_FAULT;
     }
     w->block->counters.atomics += (uint64_t)__builtin_popcount(active);
+    if (a->acquires) order_acquire(w);
     if (a->space == PTX_SHARED) count_shared(w->block, address, active, a->size);
-    else w->block->fenced = true;
     return STEP_NEXT;
 }
 
@@ -214,6 +219,11 @@ bool decode_atom(Decoder *d, Inst *i) {
     a->space = modifier_space(d);
     a->size = (uint32_t)ptx_type_bytes(d->ptx->types[0]);
     a->orders = one_modifier(d, orders) != NULL;
+    a->of_block = ptx_has(d->ptx, "cta") || ptx_has(d->ptx, "cluster");
+    bool between = a->space != PTX_SHARED && !a->of_block;
+    a->acquires = between && (ptx_has(d->ptx, "acquire") || ptx_has(d->ptx, "acq_rel"));
+    a->releases = between && (ptx_has(d->ptx, "release") || ptx_has(d->ptx, "acq_rel"));
+    d->function->orders |= between && (a->orders || a->result);
     bool cas = !strcmp(a->form->op, "cas");
     const PtxOperand *o = d->ptx->operands + a->result;
     int needed = 2 + a->result + cas;

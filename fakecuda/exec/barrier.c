@@ -32,7 +32,7 @@ static void release(Block *b, int id) {
             if (s->state != STRAND_AT_BARRIER || s->barrier != id) continue;
             const Inst *i = &s->frame->function->code[s->pc];
             if (((const BarrierOp *)i->more)->action >= BAR_POPC) write_result(w, s, i, r);
-            clock_acquire(w, r->clock);
+            clock_acquire(w, &r->clocks);
             s->state = STRAND_RUNS;
             s->pc++;
             w->outcome = WARP_READY;
@@ -70,7 +70,7 @@ static Step run_barrier(Warp *w, const Inst *i) {
         r->red_count += (uint32_t)__builtin_popcount((op->predicate_negated ? ~mask : mask) & w->active);
         r->red_threads += (uint32_t)__builtin_popcount(w->active);
     }
-    clock_release(w, r->clock);
+    clock_release(w, &r->clocks);
     r->arrived += here;
     if (r->arrived > r->expected)
         return fault(w, i, lane, EXEC_LAUNCH_FAILED, "%u threads come to barrier %d, which is for %u", r->arrived,
@@ -93,8 +93,13 @@ static Step run_warp_barrier(Warp *w, const Inst *i) {
 static Step run_fence(Warp *w, const Inst *i) {
     (void)i;
     clock_fence(w);
-    w->block->fenced = true;
     return STEP_NEXT;
+}
+
+static Step run_fence_of_device(Warp *w, const Inst *i) {
+    order_acquire(w);
+    order_release(w);
+    return run_fence(w, i);
 }
 
 /* ---- a block in which nobody can go on ---- */
@@ -187,6 +192,10 @@ bool decode_fence(Decoder *d, Inst *i) {
                                         "sync_restrict::shared::cta",
                                         NULL};
     if (!only_modifiers(d, known)) return false;
-    i->run = run_fence;
+    /* A proxy fence orders what one thread does in two ways, not threads. */
+    bool device =
+        !ptx_has(d->ptx, "proxy") && (ptx_has(d->ptx, "gpu") || ptx_has(d->ptx, "sys") || ptx_has(d->ptx, "gl"));
+    i->run = device ? run_fence_of_device : run_fence;
+    d->function->orders |= device;
     return true;
 }

@@ -24,9 +24,9 @@ ExecMemory *exec_memory_new(uint64_t capacity) {
     m->base = (uint64_t)(uintptr_t)range;
     m->bytes = map(NULL, m->span, PROT_READ | PROT_WRITE);
     m->written = map(NULL, m->span, PROT_READ | PROT_WRITE);
-    m->writers = map(NULL, 2 * m->span, PROT_READ | PROT_WRITE);
+    m->words = map(NULL, 4 * m->span, PROT_READ | PROT_WRITE);
     m->next = m->base + WINDOW_GLOBAL;
-    if (range && m->bytes && m->written && m->writers) return m;
+    if (range && m->bytes && m->written && m->words) return m;
     exec_memory_free(m);
     return NULL;
 }
@@ -36,9 +36,27 @@ void exec_memory_free(ExecMemory *m) {
     if (m->base) munmap((void *)(uintptr_t)m->base, m->span);
     if (m->bytes) munmap(m->bytes, m->span);
     if (m->written) munmap(m->written, m->span);
-    if (m->writers) munmap(m->writers, 2 * m->span);
+    if (m->words) munmap(m->words, 4 * m->span);
+    if (m->stamps) munmap(m->stamps, 4 * m->span);
     free(m->ranges);
     free(m);
+}
+
+/* ---- who touched what ---- */
+
+uint32_t memory_serials(ExecMemory *m, uint64_t blocks) {
+    if (blocks > MOST_SERIALS - m->serials) {
+        madvise(m->words, 4 * m->span, MADV_DONTNEED);
+        m->serials = 0;
+    }
+    uint32_t first = m->serials + 1;
+    m->serials += (uint32_t)blocks;
+    return first;
+}
+
+bool memory_need_stamps(ExecMemory *m) {
+    if (!m->stamps) m->stamps = map(NULL, 4 * m->span, PROT_READ | PROT_WRITE);
+    return m->stamps != NULL;
 }
 
 /* ---- ranges ---- */
@@ -112,7 +130,8 @@ bool exec_release(ExecMemory *m, uint64_t address) {
     uint64_t from = address - LEAD - m->base, length = pages(r->bytes) - PAGE;
     madvise(m->bytes + from, length, MADV_DONTNEED);
     madvise(m->written + from, length, MADV_DONTNEED);
-    madvise((uint8_t *)m->writers + 2 * from, 2 * length, MADV_DONTNEED);
+    madvise((uint8_t *)m->words + 4 * from, 4 * length, MADV_DONTNEED);
+    if (m->stamps) madvise((uint8_t *)m->stamps + 4 * from, 4 * length, MADV_DONTNEED);
     return true;
 }
 

@@ -9,15 +9,21 @@ typedef struct MemoryRange {
     bool freed;
 } MemoryRange;
 
+/* Four bytes: who wrote and read them last; race_global.c. */
+typedef struct GlobalWord {
+    uint32_t slot[4];
+} GlobalWord;
+
 struct ExecMemory {
     uint64_t base, span; /* the device's addresses; the host may not touch them */
     uint8_t *bytes;      /* bytes[a - base] is what the device sees at a */
     uint8_t *written;    /* 1: that byte has been written */
-    uint64_t *writers;   /* one for four bytes: who wrote them in which launch; see memory_access.c */
+    GlobalWord *words;   /* who touched them */
+    GlobalWord *stamps;  /* when; NULL: no kernel had an order between blocks so far */
     uint64_t capacity, used, next;
     MemoryRange *ranges; /* by start; live and freed ones, never overlapping */
     int count, room;
-    uint32_t launches;
+    uint32_t serials; /* blocks that were run so far have the numbers up to here, from 1 */
 };
 
 /* Generic addresses of what is not global memory: windows at the start of the device's range. */
@@ -28,6 +34,11 @@ enum {
     WINDOW_CODE = 0x3800000,  /* functions as values */
     WINDOW_GLOBAL = 0x4000000 /* from here on: allocations */
 };
+
+enum { MOST_SERIALS = (1 << 27) - 1 };
+/* Numbers for |blocks| blocks, at most MOST_SERIALS, that are larger than those of all records; the first of them. */
+uint32_t memory_serials(ExecMemory *m, uint64_t blocks);
+bool memory_need_stamps(ExecMemory *m); /* false: the system gives no memory */
 
 /* The last range that starts at or below |address|; NULL: none. */
 const MemoryRange *memory_before(const ExecMemory *m, uint64_t address);

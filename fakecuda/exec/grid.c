@@ -42,6 +42,22 @@ Step fault(Warp *w, const Inst *i, int lane, ExecFault kind, const char *format,
 
 /* ---- one block --------------------------------------------------------------------------------------------------- */
 
+struct Launch {
+    const ExecLaunch *what;
+    uint64_t blocks, start, step; /* the kth block to run is (start + k * step) % blocks */
+    uint64_t next;                /* atomic */
+    int stop;                     /* atomic */
+    uint32_t first_serial;        /* the kth has the serial first_serial + k: race_global.c */
+    Order *order;
+    bool many;
+    pthread_mutex_t lock;
+    uint64_t failed; /* the first block, in their order, that failed */
+    ExecFault fault;
+    char *message;
+    size_t size;
+    ExecCounters counters;
+};
+
 enum { QUANTUM = 96, SPINNING = 1 << 26 /* warp instructions without anything that another warp could see */ };
 
 uint32_t block_random(Block *b) { /* splitmix64, Steele, Lea and Flood 2014 */
@@ -110,15 +126,18 @@ static void set_block_special(Block *b, Warp *w) {
 
 enum { RECURSION = 16384 /* bytes of local memory beyond what is known, for functions that call themselves */ };
 
-Block *block_new(const ExecLaunch *launch, uint32_t epoch, bool many) {
+static Block *block_new(const Launch *all) {
+    const ExecLaunch *launch = all->what;
     const ExecModule *m = launch->module;
     Block *b = aligned_bytes(sizeof *b);
+    b->all = all;
     b->launch = launch;
     b->module = m;
     b->memory = m->memory;
     b->entry = &m->functions[function_index(m, launch->entry)];
-    b->epoch = epoch;
-    b->many = many;
+    b->first_serial = all->first_serial;
+    b->order = all->order;
+    b->many = all->many;
     memcpy(b->dimensions, launch->block, sizeof b->dimensions);
     b->threads = launch->block[0] * launch->block[1] * launch->block[2];
     b->warp_count = (int)(b->threads + LANES - 1) / LANES;
@@ -155,7 +174,7 @@ static void warp_free(Warp *w) {
     free(w->copies);
 }
 
-void block_free(Block *b) {
+static void block_free(Block *b) {
     for (int v = 0; v < b->warp_count; v++) warp_free(&b->warps[v]);
     free(b->shared);
     free(b->shared_written);
@@ -163,6 +182,8 @@ void block_free(Block *b) {
     free(b->shared_words);
     free(b->signals);
     free(b->deferred);
+    free(b->seen);
+    free(b->acquired);
     free(b);
 }
 
@@ -177,7 +198,8 @@ static void begin_warp(Warp *w) {
     w->instructions = 0;
     w->copy_count = 0;
     w->outcome = WARP_READY;
-    memset(w->known, 0, sizeof w->known);
+    memset(&w->clocks, 0, sizeof w->clocks);
+    memset(&w->last_known, 0, sizeof w->last_known);
     memset(w->groups, 0, sizeof w->groups);
     if (b->local_bytes) memset(w->local_written, 0, (size_t)b->local_bytes * LANES);
     strand_add(w, &(Strand){.active = w->exists, .frame = frame});
@@ -185,15 +207,26 @@ static void begin_warp(Warp *w) {
     set_block_special(b, w);
 }
 
-static void begin(Block *b, uint32_t linear) {
+static uint32_t linear_of(const Launch *l, uint64_t k) {
+    return (uint32_t)((l->start + (uint64_t)((unsigned __int128)k * l->step % l->blocks)) % l->blocks);
+}
+
+void block_at(const Block *b, uint32_t serial, uint32_t at[3]) {
     const uint32_t *grid = b->launch->grid;
+    uint32_t linear = linear_of(b->all, serial - b->first_serial);
+    at[0] = linear % grid[0];
+    at[1] = linear / grid[0] % grid[1];
+    at[2] = linear / grid[0] / grid[1];
+}
+
+static void begin(Block *b, uint32_t serial) {
+    uint32_t linear = linear_of(b->all, serial - b->first_serial);
+    b->serial = serial;
     b->linear = linear;
-    b->at[0] = linear % grid[0];
-    b->at[1] = linear / grid[0] % grid[1];
-    b->at[2] = linear / grid[0] / grid[1];
+    block_at(b, serial, b->at);
     b->random = b->launch->seed * 0x9e3779b97f4a7c15ull + linear * 0xd1342543de82ef95ull;
-    b->fenced = false;
-    b->signal_count = b->deferred_count = 0;
+    b->signal_count = b->deferred_count = b->seen_count = b->acquired_count = 0;
+    b->clock_base = 0;
     memset(b->shared_written, 0, b->shared_size);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->fence_clock, 0, sizeof b->fence_clock);
@@ -252,8 +285,8 @@ static BlockState step(Block *b) {
     return BLOCK_RUNS;
 }
 
-bool block_run(Block *b, uint32_t linear) {
-    begin(b, linear);
+static bool run(Block *b, uint32_t serial) {
+    begin(b, serial);
     BlockState state;
     do state = step(b);
     while (state == BLOCK_RUNS);
@@ -261,22 +294,26 @@ bool block_run(Block *b, uint32_t linear) {
     return state == BLOCK_DONE;
 }
 
-/* ---- all blocks -------------------------------------------------------------------------------------------------- */
+/* A block is the same whenever it runs, but for what it reads from others. */
+const Inst *block_place(const Block *b, uint32_t serial, uint32_t at[3], Watch watch) {
+    enum { LONGEST = 1 << 20 }; /* it may wait for what comes no more */
+    block_at(b, serial, at);
+    if (b->many) return NULL; /* other threads run blocks on this memory */
+    Launch all = *b->all;
+    ExecLaunch what = *all.what;
+    what.asked = NULL;
+    what.instruction_limit = LONGEST;
+    all.what = &what;
+    all.order = NULL;
+    Block *again = block_new(&all);
+    again->watch = &watch;
+    begin(again, serial);
+    while (!watch.found && step(again) == BLOCK_RUNS) continue;
+    block_free(again);
+    return watch.found;
+}
 
-typedef struct Launch {
-    const ExecLaunch *what;
-    uint64_t blocks, start, step; /* the kth block to run is (start + k * step) % blocks */
-    uint64_t next;                /* atomic */
-    int stop;                     /* atomic */
-    uint32_t epoch;
-    bool many;
-    pthread_mutex_t lock;
-    uint64_t failed; /* the first block, in their order, that failed */
-    ExecFault fault;
-    char *message;
-    size_t size;
-    ExecCounters counters;
-} Launch;
+/* ---- all blocks -------------------------------------------------------------------------------------------------- */
 
 /* ---- limits ---- */
 
@@ -361,13 +398,12 @@ static void choose_order(Launch *l) {
 
 static void *work(void *argument) {
     Launch *l = argument;
-    Block *b = block_new(l->what, l->epoch, l->many);
+    Block *b = block_new(l);
     uint64_t k = 0;
     while (!__atomic_load_n(&l->stop, __ATOMIC_RELAXED)) {
         k = __atomic_fetch_add(&l->next, 1, __ATOMIC_RELAXED);
         if (k >= l->blocks) break;
-        uint64_t at = (l->start + (uint64_t)((unsigned __int128)k * l->step % l->blocks)) % l->blocks;
-        if (!block_run(b, (uint32_t)at)) break;
+        if (!run(b, l->first_serial + (uint32_t)k)) break;
     }
     pthread_mutex_lock(&l->lock);
     if (b->fault && k < l->failed) {
@@ -382,6 +418,15 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* Whether the kernel, or what it may call, could order blocks or wait for one. */
+static bool orders_blocks(const ExecModule *m, const char *entry) {
+    const Function *f = &m->functions[function_index(m, entry)];
+    if (f->orders || !f->calls) return f->orders;
+    for (int k = 0; k < m->ptx->function_count; k++)
+        if (m->functions[k].orders && !m->functions[k].ptx->is_entry) return true;
+    return false;
+}
+
 ExecFault exec_launch(const ExecLaunch *launch, ExecCounters *counters, char *message, size_t size) {
     if (size) *message = 0;
     if (!check(launch, message, size)) return EXEC_INVALID_LAUNCH;
@@ -391,11 +436,18 @@ ExecFault exec_launch(const ExecLaunch *launch, ExecCounters *counters, char *me
                 .message = message,
                 .size = size,
                 .failed = UINT64_MAX};
-    if (l.blocks > UINT32_MAX)
-        return snprintf(message, size, "kernel %s: more than 2^32 blocks", launch->entry), EXEC_INVALID_LAUNCH;
+    if (l.blocks > MOST_SERIALS)
+        return snprintf(message, size, "kernel %s: %llu blocks; the stand-in runs at most %d", launch->entry,
+                        (unsigned long long)l.blocks, MOST_SERIALS),
+               EXEC_INVALID_LAUNCH;
     if ((uint64_t)threads > l.blocks) threads = (int)l.blocks;
     l.many = threads > 1;
-    l.epoch = ++launch->module->memory->launches;
+    l.first_serial = memory_serials(launch->module->memory, l.blocks);
+    if (orders_blocks(launch->module, launch->entry)) {
+        if (!memory_need_stamps(launch->module->memory))
+            return snprintf(message, size, "the host has no memory left"), EXEC_OUT_OF_MEMORY;
+        l.order = order_new(l.first_serial, l.blocks);
+    }
     pthread_mutex_init(&l.lock, NULL);
     choose_order(&l);
     pthread_t others[64];
@@ -404,6 +456,7 @@ ExecFault exec_launch(const ExecLaunch *launch, ExecCounters *counters, char *me
     work(&l);
     for (int k = 0; k < started; k++) pthread_join(others[k], NULL);
     pthread_mutex_destroy(&l.lock);
+    order_free(l.order, l.blocks);
     if (counters) exec_counters_add(counters, &l.counters);
     return l.fault;
 }

@@ -105,6 +105,7 @@ typedef struct Function {
     uint32_t dynamic_align;
     int live_registers;
     bool calls, recursive;
+    bool orders; /* something here orders blocks, or waits for one: a fence of the device, a strong load, an atomic */
     uint32_t stack_bytes; /* .local of this function and all that it may call */
     int state;            /* while the stack is measured */
 } Function;
@@ -173,6 +174,12 @@ typedef struct Copy {           /* a cp.async of a warp that has not been waited
     uint32_t to[LANES];
 } Copy;
 
+/* Of the warps of a block. known[v]: what warp v did up to there is visible here.  fenced[v]: and a fence of the device
+ * stands behind it (with |clock_base|). */
+typedef struct Clocks {
+    uint32_t known[MAX_WARPS], fenced[MAX_WARPS];
+} Clocks;
+
 struct Warp {
     uint8_t *bases[BASE_COUNT];
     uint32_t active;
@@ -186,8 +193,12 @@ struct Warp {
     WarpLanes *lanes;
     Join *free_joins, *all_joins;
     Frame *free_frames, *all_frames;
-    /* Happens-before: |clock| counts synchronisations; known[v]: what warp v did up to there is visible here. */
-    uint32_t clock, known[MAX_WARPS];
+    /* Happens-before: |clock| counts synchronisations. */
+    uint32_t clock;
+    Clocks clocks;
+    struct {
+        uint32_t serial, warp, clock;
+    } last_known;          /* of another block: what order.c found last */
     uint64_t instructions; /* of this block */
     Copy *copies;
     int copy_count, copy_room;
@@ -216,7 +227,7 @@ static inline void set_lane(const Warp *w, const Operand *o, int lane, uint64_t 
 typedef struct Barrier {
     uint32_t arrived, expected; /* threads; arrived 0: nobody is here */
     uint32_t red_count, red_threads;
-    uint32_t clock[MAX_WARPS];
+    Clocks clocks;
     const Inst *first;
 } Barrier;
 
@@ -230,19 +241,45 @@ typedef struct SharedWord { /* four bytes that were only touched together; else 
 
 typedef struct Signal { /* what is known about an mbarrier beside its 64 bits */
     uint32_t offset;
-    uint32_t clock[MAX_WARPS];
+    Clocks clocks;
 } Signal;
 typedef struct Deferred { /* arrivals at the mbarrier |offset| when the copies before number |before| are done */
     uint32_t offset, lanes, before;
     Warp *warp;
 } Deferred;
 
+typedef struct Order Order; /* of a launch: order.c */
+typedef struct LogPart {    /* entries of a log of releases */
+    uint32_t log, start, end;
+} LogPart;
+typedef struct Acquired { /* by warp |warp| at |clock| */
+    LogPart part;
+    int warp;
+    uint32_t clock;
+} Acquired;
+
+typedef struct Watch { /* looks for the first instruction that touches a word of global memory */
+    uint64_t word;
+    uint32_t mask;
+    int how; /* ACCESS_READ or _WRITE */
+    const Inst *found;
+} Watch;
+
+typedef struct Launch Launch; /* grid.c */
+
 struct Block { /* one for each host thread, used again and again */
     const ExecLaunch *launch;
+    const Launch *all;
     const ExecModule *module;
     const Function *entry;
     ExecMemory *memory;
     ExecCounters counters;
+    uint32_t serial, first_serial; /* of this block; of the launch's first to run */
+    Order *order;                  /* NULL: nothing orders the blocks of this launch */
+    Acquired *seen, *acquired;     /* releases that were read; and a fence came after */
+    int seen_count, seen_room, acquired_count, acquired_room;
+    uint64_t clock_base; /* what clocks had counted when they last began again */
+    Watch *watch;        /* not NULL: this block is run again to find a place */
     uint32_t at[3], linear, threads, dimensions[3];
     int warp_count, ready;
     Warp warps[MAX_WARPS];
@@ -252,14 +289,12 @@ struct Block { /* one for each host thread, used again and again */
     uint32_t shared_size, dynamic_base, local_bytes;
     Barrier barriers[MAX_BARRIERS];
     uint32_t fence_clock[MAX_WARPS];
-    bool fenced; /* a fence or an atomic: what other blocks wrote may be read */
     Signal *signals;
     int signal_count, signal_room;
     Deferred *deferred;
     int deferred_count, deferred_room;
     uint64_t random, instructions;
     uint64_t progress; /* instructions when something last changed that another warp can see */
-    uint32_t epoch;    /* of the launch */
     bool many;         /* other host threads run blocks of this launch */
     ExecFault fault;
     char message[1024];
@@ -281,7 +316,8 @@ enum {
     ACCESS_WRITE = 2,
     ACCESS_STRONG = 4 /* atomic, volatile, relaxed.. */,
     ACCESS_CONSTANT = 8 /* .nc: nobody may write there in this launch */,
-    ACCESS_COPY = 16 /* begins now, ends at a wait */
+    ACCESS_COPY = 16 /* begins now, ends at a wait */,
+    ACCESS_CTA = 32 /* strong for its own block only */
 };
 /* The bytes at an address after all checks; NULL: a fault was set.  A write is then done by the caller with
  * |value|'s bytes (NULL: races are errors whatever is written). */
@@ -299,8 +335,8 @@ void count_matrix_rows(Block *b, const uint64_t offset[8]); /* eight rows of 16 
 /* ---- race.c ---- */
 
 void clock_warp(Warp *w); /* the lanes of a warp met */
-void clock_release(Warp *w, uint32_t to[MAX_WARPS]);
-void clock_acquire(Warp *w, const uint32_t from[MAX_WARPS]);
+void clock_release(Warp *w, Clocks *to);
+void clock_acquire(Warp *w, const Clocks *from);
 void clock_fence(Warp *w);
 
 /* Whether what this thread does to bytes of shared memory is ordered against what others did. */
@@ -310,6 +346,22 @@ void race_forget(Block *b);
 bool race_begin_copy(Warp *w, const Inst *i, int lane, uint32_t offset, uint32_t size);
 /* They are there: written by that thread, now. */
 void race_end_copy(Warp *w, int lane, uint32_t offset, uint32_t size);
+
+/* ---- race_global.c, order.c: between blocks ---- */
+
+bool race_check_global(Warp *w, const Inst *i, int lane, uint64_t address, uint32_t size, int how,
+                       const uint8_t *value);
+
+Order *order_new(uint32_t first_serial, uint64_t blocks);
+void order_free(Order *o, uint64_t blocks);
+void order_release(Warp *w); /* a fence of the device: what was done is released by strong writes from now on */
+void order_acquire(Warp *w); /* and what was released to strong reads before is acquired */
+void order_read(Warp *w, uint64_t address);               /* strong */
+void order_write(Warp *w, uint64_t address, bool atomic); /* strong; |atomic|: it read first */
+uint32_t order_stamp(const Warp *w);                      /* warp and clock of what w does now */
+void order_restart_clocks(Block *b, uint32_t clocks);     /* |clocks| have been counted, and are from 1 again */
+/* Whether what another block did to a word comes before what w does now. */
+bool order_known(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word, bool strong);
 
 /* ---- warp.c ---- */
 Step strand_branch(Warp *w, uint32_t taken, int target, int join);
@@ -332,10 +384,10 @@ void async_complete_before(Warp *w, uint32_t lanes, uint32_t number);
 Step mbarrier_arrive_later(Warp *w, const Inst *i, const uint64_t address[LANES], PtxSpace space, bool counted);
 
 /* ---- grid.c, barrier.c ---- */
-Block *block_new(const ExecLaunch *launch, uint32_t epoch, bool many);
-void block_free(Block *b);
-bool block_run(Block *b, uint32_t linear); /* false: fault */
-void block_stuck(Block *b);                /* nobody can go on */
+void block_at(const Block *b, uint32_t serial, uint32_t at[3]); /* where in the grid block |serial| is */
+/* The instruction of block |serial| that does what |watch| looks for; NULL: not found. What is in memory is lost. */
+const Inst *block_place(const Block *b, uint32_t serial, uint32_t at[3], Watch watch);
+void block_stuck(Block *b); /* nobody can go on */
 
 /* ---- decoding ---- */
 

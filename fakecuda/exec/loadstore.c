@@ -10,7 +10,7 @@ typedef struct Transfer {
     bool used[MOST_ELEMENTS];
     int count, how;
     uint32_t size, element_size;
-    bool is_signed, fence_before, fence_after;
+    bool is_signed, fence_before, fence_after, of_device;
 } Transfer;
 
 /* ---- counting ---- */
@@ -61,7 +61,10 @@ static Step run_ld(Warp *w, const Inst *i) {
         take_elements(w, t, (int)l, bytes);
     }
     count_request(w, t->space, address, t->size, false);
-    if (t->fence_after) w->block->fenced = true, clock_fence(w);
+    if (t->fence_after) {
+        if (t->of_device) order_acquire(w);
+        clock_fence(w);
+    }
     return STEP_NEXT;
 }
 
@@ -70,7 +73,10 @@ static Step run_st(Warp *w, const Inst *i) {
     uint64_t address[LANES];
     address_lanes(w, &t->address, address);
     uint32_t active = w->active;
-    if (t->fence_before) clock_fence(w);
+    if (t->fence_before) {
+        if (t->of_device) order_release(w);
+        clock_fence(w);
+    }
     FOR_LANES(l, active) {
         uint8_t value[MOST_BYTES];
         for (int k = 0; k < t->count; k++) {
@@ -164,6 +170,10 @@ static bool decode_transfer(Decoder *d, Inst *i, const PtxOperand *value, const 
     if (one_modifier(d, strong)) t->how |= ACCESS_STRONG;
     t->fence_after = ptx_has(d->ptx, "acquire");
     t->fence_before = ptx_has(d->ptx, "release");
+    t->of_device = !ptx_has(d->ptx, "cta") && !ptx_has(d->ptx, "cluster");
+    if (!t->of_device) t->how |= ACCESS_CTA;
+    bool global = t->space == PTX_GLOBAL || t->space == PTX_SPACE_NONE;
+    d->function->orders |= t->how & ACCESS_STRONG && t->of_device && global;
     bool vector = value->kind == PTX_OP_VECTOR;
     if ((t->count > 1) != vector || (vector && value->count != t->count))
         return refuse(d, "a vector of %d elements is needed", t->count);

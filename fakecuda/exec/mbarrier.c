@@ -85,7 +85,7 @@ static Step arrive(Warp *w, const Inst *i, int lane, uint64_t address, Object *o
                      count, o->pending);
     o->pending -= count;
     if (drop) o->expected -= count;
-    clock_release(w, signal_at(w->block, (uint32_t)address)->clock);
+    clock_release(w, &signal_at(w->block, (uint32_t)address)->clocks);
     return store(w, i, lane, address, o) ? STEP_NEXT : STEP_FAULT;
 }
 
@@ -153,7 +153,7 @@ static Step run_init(Warp *w, const Inst *i, int lane, uint64_t address) {
     uint8_t *bytes = object_bytes(w, i, lane, op->space, &at, ACCESS_WRITE);
     if (!bytes) return STEP_FAULT;
     memcpy(bytes, &value, 8);
-    memset(signal_at(w->block, (uint32_t)at)->clock, 0, sizeof(uint32_t) * MAX_WARPS);
+    signal_at(w->block, (uint32_t)at)->clocks = (Clocks){0};
     return STEP_NEXT;
 }
 
@@ -201,7 +201,7 @@ static Step run_wait(Warp *w, const Inst *i, int lane, uint64_t address) {
     o = unpack(bytes);
     uint64_t argument = lane_value(w, &op->argument, lane);
     bool waited = op->parity ? argument & 1 : argument >> 63, done = o.parity != waited;
-    if (done) clock_acquire(w, signal_at(w->block, (uint32_t)at)->clock);
+    if (done) clock_acquire(w, &signal_at(w->block, (uint32_t)at)->clocks);
     set_lane(w, &i->dst[0], lane, done);
     return STEP_NEXT;
 }

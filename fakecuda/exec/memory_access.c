@@ -1,5 +1,5 @@
 /* memory_access.c: from an address to bytes, after all checks: alignment, bounds, what was never written, and races
- * between blocks; and what it is counted as: sectors of global memory, banks of shared memory. */
+ * (race.c, race_global.c); and what it is counted as: sectors of global memory, banks of shared memory. */
 #include "fakecuda/exec/inner.h"
 
 static const char *verb(int how) {
@@ -26,50 +26,6 @@ static uint32_t first_unwritten(const uint8_t *written, uint32_t size) {
 }
 
 /* ---- global memory ---- */
-
-/* Records of writers: launch << 32 | block << 4 | which of the four bytes. */
-static uint64_t writer(const Block *b, uint32_t mask) {
-    return (uint64_t)b->epoch << 32 | (uint64_t)(b->linear & 0xfffffff) << 4 | mask;
-}
-
-static bool same_bytes(const uint8_t *a, const uint8_t *b, uint32_t mask) {
-    for (int k = 0; k < 4; k++)
-        if (mask >> k & 1 && a[k] != b[k]) return false;
-    return true;
-}
-
-static Step between_blocks(Warp *w, const Inst *i, int lane, uint64_t address, uint32_t size, int how,
-                           uint64_t record) {
-    const char *what = how & ACCESS_CONSTANT ? "reads with .nc what was written in the same launch, by"
-                       : how & ACCESS_WRITE
-                           ? "race: writes another value over what was written in the same launch by"
-                           : "race: reads what was written in the same launch, without a fence or an atomic before, by";
-    return fault(w, i, lane, EXEC_LAUNCH_FAILED, "%s block %u: %u bytes at 0x%llx", what,
-                 (uint32_t)(record >> 4 & 0xfffffff), size, (unsigned long long)address);
-}
-
-/* Other blocks may run at the same time or in another order. */
-static bool check_blocks(Warp *w, const Inst *i, int lane, uint64_t address, uint32_t size, int how,
-                         const uint8_t *value) {
-    Block *b = w->block;
-    uint64_t offset = address - b->memory->base;
-    uint64_t *record = b->memory->writers + offset / 4;
-    uint32_t granules = size < 4 ? 1 : size / 4, mask = size < 4 ? ((1u << size) - 1) << (offset & 3) : 15;
-    uint64_t mine = writer(b, 0);
-    const uint8_t *present = b->memory->bytes + offset - (offset & 3);
-    for (uint32_t k = 0; k < granules; k++, record++, present += 4) {
-        uint64_t r = __atomic_load_n(record, __ATOMIC_RELAXED);
-        bool now = r >> 32 == b->epoch, other = now && (r ^ mine) >> 4 && r & mask;
-        if (how & ACCESS_WRITE) {
-            if (other && !same_bytes(present, value - (offset & 3) + 4 * k, mask & (uint32_t)r))
-                return between_blocks(w, i, lane, address, size, how, r), false;
-            __atomic_store_n(record, mine | mask | (now && !((r ^ mine) >> 4) ? r & 15 : 0), __ATOMIC_RELAXED);
-        } else if ((other && !b->fenced) || (how & ACCESS_CONSTANT && now && r & mask)) {
-            return between_blocks(w, i, lane, address, size, how, r), false;
-        }
-    }
-    return true;
-}
 
 static bool find_range(Warp *w, uint64_t address, uint32_t size) {
     const MemoryRange *r = memory_before(w->block->memory, address);
@@ -101,7 +57,11 @@ uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
             return NULL;
         }
     }
-    if (!(how & ACCESS_STRONG) && !check_blocks(w, i, lane, address, size, how, value)) return NULL;
+    if (!race_check_global(w, i, lane, address, size, how, value)) return NULL;
+    if (how & ACCESS_STRONG && !(how & ACCESS_CTA) && w->block->order) {
+        if (how & ACCESS_READ) order_read(w, address);
+        else order_write(w, address, false);
+    }
     if (how & ACCESS_WRITE) {
         memset(m->written + offset, 1, size);
         w->block->progress = w->block->instructions;

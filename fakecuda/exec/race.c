@@ -6,47 +6,62 @@
 /* What happened before what between the warps of a block: one vector clock per warp (Mattern; used for races as in
  * FastTrack, Flanagan and Freund 2009).
  *
- * w->clock grows with each synchronisation of warp w; an access is stamped with it.  w->known[v] is the last stamp of
- * warp v that is ordered before what w does now; known[w] itself is clock - 1, since lanes of one warp are ordered only
- * by meeting. */
+ * w->clock grows with each synchronisation of warp w; an access is stamped with it.  known[v] is the last stamp of warp
+ * v that is ordered before what w does now; known[w] itself is clock - 1, since lanes of one warp are ordered only by
+ * meeting.  fenced[v] is for order.c. */
 
 enum { CLOCK_END = (1 << 20) - 2 };
 
 static void tick(Warp *w) {
-    w->known[w->index] = w->clock++;
+    w->clocks.known[w->index] = w->clock++;
     if (w->clock < CLOCK_END) return;
     /* The stamps are full: what was stamped so far is forgotten, and all clocks begin again. */
     Block *b = w->block;
     race_forget(b);
     for (int v = 0; v < b->warp_count; v++) {
         b->warps[v].clock = 1;
-        memset(b->warps[v].known, 0, sizeof b->warps[v].known);
+        memset(b->warps[v].clocks.known, 0, sizeof b->warps[v].clocks.known);
     }
     memset(b->fence_clock, 0, sizeof b->fence_clock);
-    for (int k = 0; k < MAX_BARRIERS; k++) memset(b->barriers[k].clock, 0, sizeof b->barriers[k].clock);
-    for (int k = 0; k < b->signal_count; k++) memset(b->signals[k].clock, 0, sizeof b->signals[k].clock);
+    for (int k = 0; k < MAX_BARRIERS; k++) memset(b->barriers[k].clocks.known, 0, sizeof b->barriers[k].clocks.known);
+    for (int k = 0; k < b->signal_count; k++) memset(b->signals[k].clocks.known, 0, sizeof b->signals[k].clocks.known);
+    order_restart_clocks(b, CLOCK_END);
 }
 
-void clock_warp(Warp *w) { tick(w); }
-
-void clock_release(Warp *w, uint32_t to[MAX_WARPS]) {
-    uint32_t now = w->clock;
+static void join(uint32_t to[MAX_WARPS], const uint32_t from[MAX_WARPS]) {
     for (int v = 0; v < MAX_WARPS; v++)
-        if (w->known[v] > to[v]) to[v] = w->known[v];
+        if (from[v] > to[v]) to[v] = from[v];
+}
+
+static void release(Warp *w, uint32_t to[MAX_WARPS]) {
+    uint32_t now = w->clock;
+    join(to, w->clocks.known);
     if (now > to[w->index]) to[w->index] = now;
     tick(w);
 }
 
-void clock_acquire(Warp *w, const uint32_t from[MAX_WARPS]) {
+static void acquire(Warp *w, const uint32_t from[MAX_WARPS]) {
     for (int v = 0; v < MAX_WARPS; v++)
-        if (from[v] > w->known[v] && v != w->index) w->known[v] = from[v];
+        if (from[v] > w->clocks.known[v] && v != w->index) w->clocks.known[v] = from[v];
+}
+
+void clock_warp(Warp *w) { tick(w); }
+
+void clock_release(Warp *w, Clocks *to) {
+    if (w->block->order) join(to->fenced, w->clocks.fenced);
+    release(w, to->known);
+}
+
+void clock_acquire(Warp *w, const Clocks *from) {
+    if (w->block->order) join(w->clocks.fenced, from->fenced);
+    acquire(w, from->known);
 }
 
 /* Two fences order what is before the one that runs first against what is after the other, as if they always met
  * through a flag: no false alarms, and none where a flag is missing beside a fence. */
 void clock_fence(Warp *w) {
-    clock_release(w, w->block->fence_clock);
-    clock_acquire(w, w->block->fence_clock);
+    release(w, w->block->fence_clock);
+    acquire(w, w->block->fence_clock);
 }
 
 /* ---- races in shared memory -------------------------------------------------------------------------------------- */
@@ -65,7 +80,7 @@ static uint32_t stamp(const Warp *w, int lane, int how) {
 
 static bool conflicts(const Warp *w, uint32_t other, uint32_t mine) {
     if (!other || (other ^ mine) >> THREAD_SHIFT == 0 || other & mine & STRONG) return false;
-    return (other & CLOCK) > w->known[other >> (THREAD_SHIFT + 5)];
+    return (other & CLOCK) > w->clocks.known[other >> (THREAD_SHIFT + 5)];
 }
 
 static bool report(Warp *w, const Inst *i, int lane, uint32_t offset, uint32_t other, const char *mine,

@@ -37,7 +37,7 @@ typedef struct KernelRow KernelRow;
 /* ---- settings.c -------------------------------------------------------------------------------------------------- */
 
 typedef struct Settings {
-    int arch, devices, driver_version, threads;
+    int arch, devices, driver_version, threads, resident;
     uint64_t seed, memory;
     bool exact, verbose;
     char report[1024];

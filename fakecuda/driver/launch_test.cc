@@ -320,4 +320,40 @@ TEST_F(Faults, OneDeviceDoesNotHarmTheOther) {
     OK(cu.primary_release(1));
 }
 
+// Block 0 waits until all have counted themselves: they must be resident together.
+TEST_F(Faults, BlocksThatWaitNeedToBeResident) {
+    const char *text = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry meet(.param .u64 p)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [p];
+    cvta.to.global.u64 %rd2, %rd1;
+    mov.u32 %r1, %nctaid.x;
+    red.global.add.u32 [%rd2], 1;
+WAIT:
+    ld.volatile.global.u32 %r2, [%rd2];
+    setp.lt.u32 %p1, %r2, %r1;
+    @%p1 bra WAIT;
+    ret;
+}
+)";
+    for (const char *resident : {"8", "7"}) {
+        start({{"RESIDENT", resident}});
+        CuFunction f = function_of(module_of(text), "meet");
+        CuPointer p = alloc(4);
+        OK(cu.fill32(p, 0, 1, nullptr));
+        void *params[] = {&p};
+        OK(cu.launch(f, 8, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+        bool all = *resident == '8';
+        EXPECT_EQ(all ? CU_SUCCESS : CU_LAUNCH_FAILED, cu.context_sync());
+        EXPECT_EQ(!all,
+                  report().mentions("faults", "waits for a block that is not resident: each of 7 resident blocks"));
+    }
+}
+
 } // namespace

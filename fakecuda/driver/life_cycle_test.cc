@@ -38,6 +38,7 @@ TEST_F(LifeCycle, DamagedSettingsGiveNoDevice) {
                                                                       {"SEED", "-1"},
                                                                       {"MEMORY", "4Q"},
                                                                       {"DEVICES", "17"},
+                                                                      {"RESIDENT", "1025"},
                                                                       {"DRIVER_VERSION", "9000"},
                                                                       {"FAIL", "cuMemAlloc"},
                                                                       {"FAIL", "cuNothing:1"},

@@ -40,6 +40,7 @@ void settings_read(Settings *s) {
     s->devices = (int)number(s, "FAKECUDA_DEVICES", 1, MAX_DEVICES);
     s->driver_version = (int)number(s, "FAKECUDA_DRIVER_VERSION", 13000, 99990);
     s->threads = (int)number(s, "FAKECUDA_THREADS", 1, 64);
+    s->resident = (int)number(s, "FAKECUDA_RESIDENT", EXEC_RESIDENT, EXEC_MOST_RESIDENT);
     s->seed = number(s, "FAKECUDA_SEED", 1, UINT64_MAX);
     s->memory = number(s, "FAKECUDA_MEMORY", 80ull << 30, 1ull << 42);
     s->exact = number(s, "FAKECUDA_EXACT", 0, 1) != 0;

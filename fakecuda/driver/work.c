@@ -104,7 +104,8 @@ static void run_kernel(Context *c, Work *w) {
                          .dynamic_shared = w->dynamic_shared,
                          .params = w->params,
                          .seed = w->seed,
-                         .threads = driver.settings.threads};
+                         .threads = driver.settings.threads,
+                         .resident = driver.settings.resident};
     for (int i = 0; i < 3; i++) {
         launch.grid[i] = w->grid[i];
         launch.block[i] = w->block[i];

@@ -139,9 +139,12 @@ static bool change_bytes(Warp *w, const Inst *i, int lane, PtxSpace space, uint6
     if (a->size < 8) b &= (1ull << 8 * a->size) - 1, c &= (1ull << 8 * a->size) - 1;
     memcpy(old, bytes, a->size);
     uint64_t now = change(*old, b, c);
+    bool between = space == PTX_GLOBAL && w->block->order && !a->of_block;
+    if (between) order_read(w, address);
+    if (between && (a->form->change != do_cas || *old == b)) order_write(w, address, true);
     memcpy(bytes, &now, a->size);
-    bool writes = a->form->change != do_cas || *old == b;
-    if (writes && space == PTX_GLOBAL && w->block->order && !a->of_block) order_write(w, address, true);
+    if (now != *old) w->block->progress = w->block->instructions;
+    if (now != *old && between) order_changed(w->block);
     return true;
 }
 
@@ -168,11 +171,16 @@ static Step run_atomic(Warp *w, const Inst *i) {
     uint64_t address[LANES];
     address_lanes(w, &a->address, address);
     uint32_t active = w->active, start = block_random(w->block) % LANES;
+    uint64_t changes = w->block->order ? order_changes(w->block) : 0, polled = (uint64_t)(uintptr_t)i;
     if (a->releases) order_release(w);
     if (a->orders) clock_fence(w);
     for (uint32_t k = 0; k < LANES; k++) {
         uint32_t l = (start + k) % LANES;
         if (active >> l & 1 && change_lane(w, i, (int)l, address[l]) == STEP_FAULT) return STEP_FAULT;
+    }
+    if (w->block->order && changes == order_changes(w->block)) {
+        FOR_LANES(l, active) polled = poll_mix(polled, address[l], a->result ? lane_value(w, &i->dst[0], (int)l) : 0);
+        order_poll(w, polled);
     }
     w->block->counters.atomics += (uint64_t)__builtin_popcount(active);
     if (a->acquires) order_acquire(w);

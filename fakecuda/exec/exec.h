@@ -80,6 +80,8 @@ typedef enum ExecFault { /* what a driver would call them */
                          EXEC_ASSERT
 } ExecFault;
 
+enum { EXEC_RESIDENT = 16, EXEC_MOST_RESIDENT = 1024 };
+
 typedef struct ExecLaunch {
     const ExecModule *module;
     const char *entry;
@@ -88,6 +90,9 @@ typedef struct ExecLaunch {
     const void *params; /* packed as the entry's parameter block; param_bytes of ExecKernelInfo */
     uint64_t seed;
     int threads; /* host threads that blocks are spread over; 0 or 1: this one.  Counters do not depend on it */
+    /* Blocks that are resident together, where a kernel orders blocks or waits for one; each runs for a while, in turns
+     * that the seed chooses.  0: EXEC_RESIDENT.  Blocks of other kernels run one after another. */
+    int resident;
     uint64_t instruction_limit; /* of the launch, in warp instructions: beyond it is a deadlock; 0: 2^40 */
     /* Where not NULL: told of every access of a lane to global memory, as the counters count them.  One thread only. */
     void (*asked)(void *user, uint64_t address, uint32_t size, bool store);

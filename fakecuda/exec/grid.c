@@ -1,5 +1,5 @@
-/* grid.c: checks a launch, then runs its blocks in a seeded order on one or several host threads, and the warps of a
- * block in a seeded order; the message of a launch that failed. */
+/* grid.c: checks a launch, then runs its blocks in a seeded order on one or several host threads, one by one or several
+ * in turns, and the warps of a block in a seeded order; the message of a launch that failed. */
 #define _POSIX_C_SOURCE 200809L
 #include "fakecuda/exec/inner.h"
 
@@ -49,6 +49,7 @@ struct Launch {
     int stop;                     /* atomic */
     uint32_t first_serial;        /* the kth has the serial first_serial + k: race_global.c */
     Order *order;
+    int resident; /* of each host thread */
     bool many;
     pthread_mutex_t lock;
     uint64_t failed; /* the first block, in their order, that failed */
@@ -60,12 +61,14 @@ struct Launch {
 
 enum { QUANTUM = 96, SPINNING = 1 << 26 /* warp instructions without anything that another warp could see */ };
 
-uint32_t block_random(Block *b) { /* splitmix64, Steele, Lea and Flood 2014 */
-    uint64_t z = b->random += 0x9e3779b97f4a7c15ull;
+static uint32_t next_random(uint64_t *state) { /* splitmix64, Steele, Lea and Flood 2014 */
+    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ z >> 27) * 0x94d049bb133111ebull;
     return (uint32_t)(z >> 32 ^ z);
 }
+
+uint32_t block_random(Block *b) { return next_random(&b->random); }
 
 static void *aligned_bytes(size_t bytes) {
     void *p = aligned_alloc(64, (bytes + 64) / 64 * 64);
@@ -195,7 +198,8 @@ static void begin_warp(Warp *w) {
     Frame *frame = frame_new(w, b->entry);
     w->alive = w->exists;
     w->clock = 1;
-    w->instructions = 0;
+    w->instructions = w->polls = 0;
+    memset(w->polled, 0, sizeof w->polled);
     w->copy_count = 0;
     w->outcome = WARP_READY;
     memset(&w->clocks, 0, sizeof w->clocks);
@@ -283,15 +287,6 @@ static BlockState step(Block *b) {
     if (outcome == WARP_FAILED || b->fault || too_long(b, w)) return BLOCK_FAILED;
     w->outcome = (uint8_t)outcome;
     return BLOCK_RUNS;
-}
-
-static bool run(Block *b, uint32_t serial) {
-    begin(b, serial);
-    BlockState state;
-    do state = step(b);
-    while (state == BLOCK_RUNS);
-    end(b);
-    return state == BLOCK_DONE;
 }
 
 /* A block is the same whenever it runs, but for what it reads from others. */
@@ -396,26 +391,90 @@ static void choose_order(Launch *l) {
 
 /* ---- running ---- */
 
+/* The blocks that one host thread runs in turns: blocks[0 .. count) are resident, those up to |made| are free. */
+typedef struct Residents {
+    Launch *launch;
+    Block **blocks;
+    int count, made;
+    uint64_t random;
+} Residents;
+
+static void fill(Residents *r) {
+    Launch *l = r->launch;
+    while (r->count < l->resident && __atomic_load_n(&l->next, __ATOMIC_RELAXED) < l->blocks) {
+        uint64_t k = __atomic_fetch_add(&l->next, 1, __ATOMIC_RELAXED);
+        if (k >= l->blocks) return;
+        if (r->count == r->made) r->blocks[r->made++] = block_new(l);
+        begin(r->blocks[r->count++], l->first_serial + (uint32_t)k);
+    }
+}
+
+/* Blocks wait for what only a block could do that has no place before one of them ends.  Other host threads may still
+ * do it. */
+static bool all_wait(const Residents *r, Block *b) {
+    if (!r->launch->order || r->launch->many || !order_waits(b)) return false;
+    for (int k = 0; k < r->count; k++)
+        if (!order_waits(r->blocks[k])) return false;
+    Warp *w = b->warps;
+    while (w->outcome != WARP_READY) w++;
+    w->strand = &w->strands[0];
+    const Inst *i = &w->strand->frame->function->code[w->strand->pc];
+    int lane = __builtin_ctz(w->strand->active);
+    uint64_t left = r->launch->blocks - r->launch->next;
+    if (left)
+        fault(w, i, lane, EXEC_LAUNCH_FAILED,
+              "deadlock: waits for a block that is not resident: each of %d resident blocks reads again and again what "
+              "nobody changes, and %llu of %llu blocks have not begun",
+              r->count, (unsigned long long)left, (unsigned long long)r->launch->blocks);
+    else
+        fault(w, i, lane, EXEC_LAUNCH_FAILED,
+              "deadlock: each of the %d blocks that have not ended reads again and again what nobody changes",
+              r->count);
+    return true;
+}
+
+/* The block that failed; NULL: none. */
+static Block *run_residents(Residents *r) {
+    while (!__atomic_load_n(&r->launch->stop, __ATOMIC_RELAXED)) {
+        fill(r);
+        if (!r->count) return NULL;
+        int at = r->count > 1 ? (int)(next_random(&r->random) % (uint32_t)r->count) : 0;
+        Block *b = r->blocks[at];
+        BlockState state = step(b);
+        if (state == BLOCK_FAILED || (state == BLOCK_RUNS && all_wait(r, b))) return b;
+        if (state == BLOCK_RUNS) continue;
+        end(b);
+        r->blocks[at] = r->blocks[--r->count];
+        r->blocks[r->count] = b;
+    }
+    return NULL;
+}
+
 static void *work(void *argument) {
     Launch *l = argument;
-    Block *b = block_new(l);
-    uint64_t k = 0;
-    while (!__atomic_load_n(&l->stop, __ATOMIC_RELAXED)) {
-        k = __atomic_fetch_add(&l->next, 1, __ATOMIC_RELAXED);
-        if (k >= l->blocks) break;
-        if (!run(b, l->first_serial + (uint32_t)k)) break;
-    }
+    Residents r = {
+        .launch = l, .random = l->what->seed, .blocks = aligned_bytes((size_t)l->resident * sizeof(Block *))};
+    Block *failed = run_residents(&r);
+    for (int k = 0; k < r.count; k++) end(r.blocks[k]);
     pthread_mutex_lock(&l->lock);
-    if (b->fault && k < l->failed) {
-        l->failed = k;
-        l->fault = b->fault;
-        snprintf(l->message, l->size, "%s", b->message);
+    if (failed && failed->serial - l->first_serial < l->failed) {
+        l->failed = failed->serial - l->first_serial;
+        l->fault = failed->fault;
+        snprintf(l->message, l->size, "%s", failed->message);
         __atomic_store_n(&l->stop, 1, __ATOMIC_RELAXED);
     }
-    exec_counters_add(&l->counters, &b->counters);
+    for (int k = 0; k < r.made; k++) exec_counters_add(&l->counters, &r.blocks[k]->counters);
     pthread_mutex_unlock(&l->lock);
-    block_free(b);
+    for (int k = 0; k < r.made; k++) block_free(r.blocks[k]);
+    free(r.blocks);
     return NULL;
+}
+
+/* Of each host thread. */
+static int resident_blocks(const Launch *l, int threads) {
+    int asked = l->what->resident < 1 ? EXEC_RESIDENT : l->what->resident;
+    if (asked > EXEC_MOST_RESIDENT) asked = EXEC_MOST_RESIDENT;
+    return l->order ? (asked + threads - 1) / threads : 1;
 }
 
 /* Whether the kernel, or what it may call, could order blocks or wait for one. */
@@ -448,6 +507,7 @@ ExecFault exec_launch(const ExecLaunch *launch, ExecCounters *counters, char *me
             return snprintf(message, size, "the host has no memory left"), EXEC_OUT_OF_MEMORY;
         l.order = order_new(l.first_serial, l.blocks);
     }
+    l.resident = resident_blocks(&l, threads);
     pthread_mutex_init(&l.lock, NULL);
     choose_order(&l);
     pthread_t others[64];

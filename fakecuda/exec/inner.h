@@ -200,6 +200,9 @@ struct Warp {
         uint32_t serial, warp, clock;
     } last_known;          /* of another block: what order.c found last */
     uint64_t instructions; /* of this block */
+    /* Strong reads that gave what one of the last few gave already, since a block last changed something. */
+    uint32_t polls, polled_next;
+    uint64_t polled[4], polled_changes;
     Copy *copies;
     int copy_count, copy_room;
     uint32_t copies_made;
@@ -354,12 +357,21 @@ bool race_check_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
 
 Order *order_new(uint32_t first_serial, uint64_t blocks);
 void order_free(Order *o, uint64_t blocks);
+void order_lock_records(Order *o); /* a record and its stamp belong together */
+void order_unlock_records(Order *o);
 void order_release(Warp *w); /* a fence of the device: what was done is released by strong writes from now on */
 void order_acquire(Warp *w); /* and what was released to strong reads before is acquired */
 void order_read(Warp *w, uint64_t address);               /* strong */
 void order_write(Warp *w, uint64_t address, bool atomic); /* strong; |atomic|: it read first */
 uint32_t order_stamp(const Warp *w);                      /* warp and clock of what w does now */
 void order_restart_clocks(Block *b, uint32_t clocks);     /* |clocks| have been counted, and are from 1 again */
+void order_changed(Block *b);                             /* something that other blocks may wait for */
+uint64_t order_changes(const Block *b);
+void order_poll(Warp *w, uint64_t what); /* a strong read; |what| tells addresses and values apart */
+static inline uint64_t poll_mix(uint64_t what, uint64_t address, uint64_t value) {
+    return ((what ^ address) * 0x9e3779b97f4a7c15ull + value) * 0xbf58476d1ce4e5b9ull;
+}
+bool order_waits(const Block *b); /* all its warps read again and again what nobody changes */
 /* Whether what another block did to a word comes before what w does now. */
 bool order_known(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word, bool strong);
 

@@ -71,6 +71,7 @@ Result Gpu::launch(Dim grid, Dim block, const std::vector<uint64_t> &params, uin
     launch.params = params.data();
     launch.seed = seed;
     launch.threads = threads;
+    launch.resident = resident;
     launch.instruction_limit = limit;
     run.fault = exec_launch(&launch, &run.counters, message, sizeof message);
     run.message = message;

@@ -46,7 +46,7 @@ class Gpu {
                   const char *entry = "k");
 
     uint64_t seed = 1;
-    int threads = 1;
+    int threads = 1, resident = 0;
     uint64_t limit = 50000000;
     ExecMemory *memory;
     ExecModule *module = nullptr;

@@ -58,14 +58,13 @@ uint8_t *access_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
         }
     }
     if (!race_check_global(w, i, lane, address, size, how, value)) return NULL;
-    if (how & ACCESS_STRONG && !(how & ACCESS_CTA) && w->block->order) {
-        if (how & ACCESS_READ) order_read(w, address);
-        else order_write(w, address, false);
+    bool changes = how & ACCESS_WRITE && !(how & ACCESS_READ); /* an atomic says itself whether it does */
+    if (changes && how & ACCESS_STRONG && !(how & ACCESS_CTA) && w->block->order) {
+        order_write(w, address, false);
+        if (!value || memcmp(m->bytes + offset, value, size) != 0) order_changed(w->block);
     }
-    if (how & ACCESS_WRITE) {
-        memset(m->written + offset, 1, size);
-        w->block->progress = w->block->instructions;
-    }
+    if (how & ACCESS_WRITE) memset(m->written + offset, 1, size);
+    if (changes) w->block->progress = w->block->instructions;
     return m->bytes + offset;
 }
 

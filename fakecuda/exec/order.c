@@ -45,7 +45,7 @@ typedef struct Log {
 } Log;
 
 struct Order {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, records;
     uint32_t first_serial;
     Release **releases; /* by block, in the order of serials: its latest; linked by |next| */
     Log *logs;
@@ -55,6 +55,7 @@ struct Order {
     LogPart *stack; /* of a search */
     int stack_room;
     uint32_t visit;
+    uint64_t changes; /* atomic */
 };
 
 static void *more(void *old, int *room, size_t size) {
@@ -71,6 +72,7 @@ Order *order_new(uint32_t first_serial, uint64_t blocks) {
     o->first_serial = first_serial;
     o->releases = releases;
     pthread_mutex_init(&o->lock, NULL);
+    pthread_mutex_init(&o->records, NULL);
     return o;
 }
 
@@ -83,12 +85,16 @@ void order_free(Order *o, uint64_t blocks) {
         }
     for (int k = 0; k < o->log_count; k++) free(o->logs[k].reach);
     pthread_mutex_destroy(&o->lock);
+    pthread_mutex_destroy(&o->records);
     free(o->releases);
     free(o->logs);
     free(o->table);
     free(o->stack);
     free(o);
 }
+
+void order_lock_records(Order *o) { pthread_mutex_lock(&o->records); }
+void order_unlock_records(Order *o) { pthread_mutex_unlock(&o->records); }
 
 /* ---- clocks ---- */
 
@@ -298,4 +304,36 @@ bool order_known(Warp *w, uint32_t serial, uint32_t stamp, uint64_t word, bool s
         w->last_known.clock = known_clock(w, serial, warp);
     }
     return w->last_known.clock >= clock || (strong && known_release(w, serial, stamp, word));
+}
+
+/* ---- waiting ---- */
+
+enum { WAITS = 1 << 12 /* reads that change nothing: that is no chance any more */ };
+
+void order_changed(Block *b) { __atomic_fetch_add(&b->order->changes, 1, __ATOMIC_RELAXED); }
+
+uint64_t order_changes(const Block *b) { return __atomic_load_n(&b->order->changes, __ATOMIC_RELAXED); }
+
+void order_poll(Warp *w, uint64_t what) {
+    uint64_t changes = order_changes(w->block);
+    if (w->polled_changes != changes) w->polls = 0;
+    w->polled_changes = changes;
+    for (int k = 0; k < 4; k++)
+        if (w->polled[k] == what) {
+            w->polls++;
+            return;
+        }
+    w->polled[w->polled_next++ % 4] = what;
+}
+
+bool order_waits(const Block *b) {
+    uint64_t changes = order_changes(b);
+    bool waits = false;
+    for (int v = 0; v < b->warp_count; v++) {
+        const Warp *w = &b->warps[v];
+        if (w->outcome != WARP_READY) continue;
+        if (w->polls < WAITS || w->polled_changes != changes) return false;
+        waits = true;
+    }
+    return waits; /* where no warp can go on, it is the block's own deadlock */
 }

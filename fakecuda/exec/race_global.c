@@ -134,9 +134,11 @@ bool race_check_global(Warp *w, const Inst *i, int lane, uint64_t address, uint3
     uint32_t granules = size < 4 ? 1 : size / 4, mask = size < 4 ? ((1u << size) - 1) << (offset & 3) : BYTES;
     bool strong = how & ACCESS_STRONG && !(how & ACCESS_CTA);
     uint32_t mine = b->serial << SERIAL_SHIFT | (strong ? 0 : WEAK) | mask;
-    for (uint32_t k = 0; k < granules; k++)
-        if (how & ACCESS_WRITE ? !check_write(w, i, lane, word + k, mine, value ? value - (offset & 3) + 4 * k : NULL)
-                               : !check_read(w, i, lane, word + k, mine, how))
-            return false;
-    return true;
+    bool locked = b->many && b->order, fine = true;
+    if (locked) order_lock_records(b->order);
+    for (uint32_t k = 0; k < granules && fine; k++)
+        fine = how & ACCESS_WRITE ? check_write(w, i, lane, word + k, mine, value ? value - (offset & 3) + 4 * k : NULL)
+                                  : check_read(w, i, lane, word + k, mine, how);
+    if (locked) order_unlock_records(b->order);
+    return fine;
 }

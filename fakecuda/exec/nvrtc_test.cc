@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 
 #include "cuda_sdk/nvrtc.h"
@@ -99,6 +100,47 @@ TEST(Nvrtc, AMissingSyncthreadsIsFound) {
     Result r = gpu.launch({1}, {128}, {gpu.put(x), gpu.room(1024), 256}, 0, "softmax");
     EXPECT_EQ(r.fault, EXEC_LAUNCH_FAILED);
     EXPECT_NE(r.message.find("shared memory"), std::string::npos) << r.message;
+}
+
+// The last block that has written its part adds them up: "Memory Fence Functions" of the CUDA C++ Programming Guide.
+const char *const kLastBlock = R"(
+extern "C" __global__ void sum(const float *x, float *parts, float *y, unsigned *ticket) {
+    __shared__ bool last;
+    parts[blockIdx.x * blockDim.x + threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+    __threadfence(); // before
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicInc(ticket, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    if (!last) return;
+    __threadfence(); // behind
+    float all = 0;
+    for (int b = 0; b < gridDim.x; b++) all += parts[b * blockDim.x + threadIdx.x];
+    y[threadIdx.x] = all;
+})";
+
+TEST(Nvrtc, TheLastBlockNeedsItsFences) {
+    NEED_NVRTC(compiler);
+    const uint32_t blocks = 40, threads = 96;
+    for (int arch : kArchitectures)
+        for (const char *missing : {"", "__threadfence(); // before", "__threadfence(); // behind"}) {
+            std::string source = kLastBlock;
+            if (*missing) source.erase(source.find(missing), strlen(missing));
+            Gpu gpu(arch);
+            gpu.load(compiler.ptx(source, arch));
+            uint64_t out = gpu.room(4 * threads);
+            Result r = gpu.launch({blocks}, {threads},
+                                  {gpu.put(std::vector<float>(blocks * threads, 0.5f)), gpu.room(4 * blocks * threads),
+                                   out, gpu.put(std::vector<uint32_t>(1))},
+                                  0, "sum");
+            if (*missing) {
+                EXPECT_EQ(r.fault, EXEC_LAUNCH_FAILED) << missing;
+                EXPECT_NE(r.message.find("race in global memory"), std::string::npos) << r.message;
+                EXPECT_NE(r.message.find("wrote at ptx line"), std::string::npos) << r.message;
+            } else {
+                ASSERT_EQ(r.fault, EXEC_OK) << r.message;
+                EXPECT_EQ(gpu.get<float>(out, threads), std::vector<float>(threads, 0.5f * blocks));
+            }
+        }
 }
 
 const char *const kOdds = R"(

@@ -326,6 +326,7 @@ static void fuse_func(Func *f, bool fusing) {
     fuse_pack_batches(f);
     fuse_pack_windows(f);
     fuse_move_batch_results(f);
+    fuse_read_behind_views(f, barriers);
     Fuse z = fuse_new(f, fusing, barriers);
     fuse_find_strided(&z);
     find_copied(&z);

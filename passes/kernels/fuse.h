@@ -195,6 +195,8 @@ void fuse_place_assigns(Fuse *z, const OpId *body, int count);
 
 /* Before all else: values that movement has brought back to where they were. */
 void fuse_cancel_moves(Func *f, const Op **barriers);
+/* After fuse_move_batch_results: sums over rows read what a view in front of them is a view of. */
+void fuse_read_behind_views(Func *f, const Op **barriers);
 
 /* ---- fuse_batch.c ----------------------------------------------------------------------------------------------- */
 

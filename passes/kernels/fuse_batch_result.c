@@ -5,17 +5,30 @@
  *     %m = permute(%h; dims = (0, 2, 1, 3))                     =>   %h = cast(%y) : bf16[N, T, 96]
  *     %z = reshape(%m)            : bf16[N, T, 96]
  *
- * Heads are put together again: the products of the last batch dimension lie beside each other.  And a transpose of
- * each product is the product of the operands in the other order: (A B)^T = B^T A^T, the same sums.  Only where nothing
- * else reads what was between.
+ * Heads are put together again: the products of the last batch dimension lie beside each other.  Several reshapes may
+ * do so, if all of them give that matrix.  And a transpose of each product is the product of the operands in the other
+ * order: (A B)^T = B^T A^T, the same sums.  Only where nothing else reads what was between.
  */
 #include "passes/kernels/fuse.h"
 
 typedef struct Results {
     Func *f;
-    int *uses; /* by value id: ops that read it, and results */
-    Val *is;   /* by value id: what it has become; NO_VAL: itself */
+    int *uses;   /* by value id: ops that read it, and results */
+    int *merges; /* by value id: reshapes of it that make one dim of the last two */
+    Val *is;     /* by value id: what it has become; NO_VAL: itself */
 } Results;
+
+/* [B.., M, H, C] as a matrix of B.. * M rows and H * C columns. */
+static bool merges_last(const Func *f, const Op *reshape) {
+    const Shape *from = ir_shape(f, reshape->in[0]);
+    Dim merged, before, channels, rows, cols;
+    if (from->rank < 4 || !dim_mul(from->d[from->rank - 2], from->d[from->rank - 1], &merged)) return false;
+    Shape lines = *from;
+    lines.rank--;
+    if (!shape_matrix(&lines, &before, &channels) || !shape_matrix(ir_shape(f, reshape->out[0]), &rows, &cols))
+        return false;
+    return dim_equal(rows, before) && dim_equal(cols, merged);
+}
 
 static void count_uses(Results *r) {
     const Func *f = r->f;
@@ -24,6 +37,7 @@ static void count_uses(Results *r) {
         const Op *o = ir_op_at(f, i);
         r->uses[o->pred.id]++;
         for (int n = 0; n < o->n_in; n++) r->uses[o->in[n].id]++;
+        if (o->code == OP_reshape && merges_last(f, o)) r->merges[o->in[0].id]++;
     }
 }
 
@@ -78,25 +92,24 @@ static bool exchange_operands(Results *r, const Op *permute) {
 }
 
 /* [B.., M, H, C] as [B.., M, H * C]. */
-static bool merges_last(const Func *f, const Op *reshape) {
-    const Shape *from = ir_shape(f, reshape->in[0]), *to = ir_shape(f, reshape->out[0]);
-    Dim merged;
-    bool same = to->rank == from->rank - 1 && dim_mul(from->d[from->rank - 2], from->d[from->rank - 1], &merged) &&
-                dim_equal(merged, to->d[to->rank - 1]);
-    for (int i = 0; same && i + 1 < to->rank; i++) same = dim_equal(from->d[i], to->d[i]);
-    return same;
+static bool merge_columns(Results *r, const Op *permute) {
+    const Val v = permute->n_out ? permute->out[0] : NO_VAL;
+    if (!r->merges[v.id] || r->merges[v.id] != r->uses[v.id] || !exchanges(r->f, permute, 3)) return false;
+    Op *o = product_behind(r, permute->in[0]);
+    if (!o) return false;
+    Shape s = *ir_shape(r->f, v);
+    s.rank--;
+    dim_mul(s.d[s.rank - 1], s.d[s.rank], &s.d[s.rank - 1]); /* fits: a reshape has it as its columns */
+    ir_attr(o, "merged")->b = true;
+    set_shape(r, permute->in[0], o, s);
+    become(r, permute, permute->in[0]);
+    return true;
 }
 
-static bool merge_columns(Results *r, const Op *reshape) {
-    const Op *permute = reshape->code == OP_reshape ? ir_def(r->f, reshape->in[0]) : NULL;
-    if (!permute || r->uses[reshape->in[0].id] != 1 || !exchanges(r->f, permute, 3)) return false;
-    Op *o = product_behind(r, permute->in[0]);
-    if (!o || !merges_last(r->f, reshape)) return false;
-    ir_attr(o, "merged")->b = true;
-    set_shape(r, permute->in[0], o, *ir_shape(r->f, reshape->out[0]));
-    r->is[permute->out[0].id] = permute->in[0]; /* which nothing reads */
-    become(r, reshape, permute->in[0]);
-    return true;
+/* A reshape to the shape that its operand has got. */
+static void drop_same(Results *r, const Op *reshape) {
+    if (reshape->code == OP_reshape && shape_equal(ir_shape(r->f, reshape->in[0]), ir_shape(r->f, reshape->out[0])))
+        r->is[reshape->out[0].id] = reshape->in[0];
 }
 
 static Val current(const Results *r, Val v) { return r->is[v.id].id ? r->is[v.id] : v; }
@@ -104,13 +117,14 @@ static Val current(const Results *r, Val v) { return r->is[v.id].id ? r->is[v.id
 void fuse_move_batch_results(Func *f) {
     Arena *a = f->module->arena;
     if (!target_of(f->module)->reads_strides) return;
-    Results r = {f, arena_array(a, int, f->values.len + 1), arena_array(a, Val, f->values.len + 1)};
+    Results r = {f, arena_array(a, int, f->values.len + 1), arena_array(a, int, f->values.len + 1),
+                 arena_array(a, Val, f->values.len + 1)};
     count_uses(&r);
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++) o->in[n] = current(&r, o->in[n]);
         o->pred = current(&r, o->pred);
-        if (!exchange_operands(&r, o)) merge_columns(&r, o);
+        if (!exchange_operands(&r, o) && !merge_columns(&r, o)) drop_same(&r, o);
     }
     for (int i = 0; i < f->results.len; i++) f->results.data[i].value = current(&r, f->results.data[i].value);
     int kept = 0;

@@ -49,15 +49,6 @@ static void see_move(Moves *m, Op *o, const bool *is_result) {
     }
 }
 
-/* A product that sums over rows takes them in any number of dimensions: it needs no other view of them. */
-static void read_behind_views(const Moves *m, Op *o) {
-    if (o->code != OP_contract || !ir_attr(o, "ta")->b || ir_attr(o, "tb")->b) return;
-    for (int n = 0; n < 2; n++)
-        for (const Op *view; (view = ir_def(m->f, o->in[n])) && view->code == OP_reshape && ir_is_view(m->f, view) &&
-                             ir_shape(m->f, view->in[0])->rank > 1 && !m->barriers[view->id.id];)
-            o->in[n] = view->in[0];
-}
-
 /* Movement that nothing reads is gone. */
 static void drop_unread(Func *f, bool *read) {
     int kept = f->body.len;
@@ -82,9 +73,33 @@ void fuse_cancel_moves(Func *f, const Op **barriers) {
         Op *o = ir_op_at(f, i);
         for (int n = 0; n < o->n_in; n++) o->in[n] = current(&m, o->in[n]);
         o->pred = current(&m, o->pred);
-        read_behind_views(&m, o);
         if (ir_moves_by_stride(o)) see_move(&m, o, is_result);
         any = any || ir_moves_by_stride(o);
     }
     if (any) drop_unread(f, is_result);
+}
+
+/* ---- views in front of products ---------------------------------------------------------------------------------- */
+
+/* A product that sums over rows takes them in any number of dimensions: it needs no other view of them. */
+static bool read_behind_views(const Func *f, const Op **barriers, Op *o) {
+    bool any = false;
+    if (o->code != OP_contract || !ir_attr(o, "ta")->b || ir_attr(o, "tb")->b) return false;
+    for (int n = 0; n < 2; n++)
+        for (const Op *view; (view = ir_def(f, o->in[n])) && view->code == OP_reshape && ir_is_view(f, view) &&
+                             ir_shape(f, view->in[0])->rank > 1 && !barriers[view->id.id];) {
+            o->in[n] = view->in[0];
+            any = true;
+        }
+    return any;
+}
+
+void fuse_read_behind_views(Func *f, const Op **barriers) {
+    bool any = false;
+    if (!target_of(f->module)->reads_strides) return;
+    for (int i = 0; i < f->body.len; i++) any |= read_behind_views(f, barriers, ir_op_at(f, i));
+    if (!any) return;
+    bool *is_result = arena_array(f->module->arena, bool, f->values.len + 1);
+    for (int i = 0; i < f->results.len; i++) is_result[f->results.data[i].value.id] = true;
+    drop_unread(f, is_result);
 }

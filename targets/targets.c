@@ -80,6 +80,7 @@ const Target target_cuda = {
     .name = "cuda",
     .rounds_on_load = true,
     .reuses_operands = true,
+    .reads_strides = true,
     .batches_updates = true,
     .product_form = cuda_product_form,
 };

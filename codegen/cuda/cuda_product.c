@@ -3,11 +3,13 @@
  *
  *     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
  *     typedef Product<Sums, TensorOperand<..>, TensorOperand<..>> Matrices;
- *     Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+ *     Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
  *     for each run of four columns, for each of its rows {
  *         sums.run(sum, down, across);
  *         elements
  *     }
+ *
+ * A block of a batched product makes a tile of one of its products, whose operands begin where their strides say.
  */
 #include "codegen/cuda/cuda_kernel.h"
 
@@ -33,11 +35,21 @@ typedef struct ProductOperand { /* A or B */
     const char *memory;         /* AsStored<uint16_t>, .. */
     bool k_inner;               /* k runs along its lines in memory */
     int bytes;                  /* of a copy: a line is a multiple of them */
+    const char *first, *pitch;  /* its first element; elements from line to line */
 } ProductOperand;
+
+/* Of a batched product: where the result of one of its products is. */
+typedef struct Batch {
+    Dim dims[MAX_RANK]; /* of the batch */
+    int rank;           /* 0: one product, no batch */
+    Dim count;          /* of products */
+    bool merged;        /* those of the last dim lie beside each other */
+} Batch;
 
 typedef struct ProductPlan {
     const Op *op;
-    Dim rows, k;
+    Batch batch;
+    Dim rows, k; /* of one product */
     int64_t cols;
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */
@@ -82,31 +94,35 @@ static const ProductTile large_tile = {128, 128, 256, 2, 4, 2, 64}, small_tile =
 
 static int64_t assumed(Dim d) { return d.n ? d.mul * ASSUMED_N / d.div : d.mul; }
 
+/* Whether A are windows over images. */
+static bool is_window(const Op *o) { return o->code != OP_contract && o->code != OP_batch_contract; }
+
 /* Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
 static ProductTile choose_tile(const ProductPlan *p) {
-    int64_t blocks =
-        (assumed(p->rows) + large_tile.m - 1) / large_tile.m * ((p->cols + large_tile.n - 1) / large_tile.n);
+    int64_t blocks = assumed(p->batch.count) * ((assumed(p->rows) + large_tile.m - 1) / large_tile.m) *
+                     ((p->cols + large_tile.n - 1) / large_tile.n);
     bool whole_copies = p->a.bytes == 16 && p->b.bytes == 16;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
     if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) return narrow_tile;
-    if (p->op->code != OP_contract && p->mma && p->a.bytes <= 4) return element_tile;
+    if (is_window(p->op) && p->mma && p->a.bytes <= 4) return element_tile;
+    if (p->batch.rank && !p->rows.n && p->rows.mul <= small_tile.m) whole_copies = false; /* half of a tile's rows */
     return blocks >= MANY_BLOCKS && p->cols > small_tile.n && whole_copies ? large_tile : small_tile;
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* The largest access of up to 16 bytes of shared memory that cuts a line of |cols| elements evenly. */
-static int copy_bytes(int64_t cols, int element_bytes, bool turned) {
+/* The largest access of up to 16 bytes of shared memory that cuts |elements| evenly. */
+static int copy_bytes(int64_t elements, int element_bytes, bool turned) {
     int bytes = 16;
-    while (cols * element_bytes % bytes) bytes /= 2;
+    while (elements * element_bytes % bytes) bytes /= 2;
     return turned && bytes < 16 ? element_bytes : bytes;
 }
 
 /* Whether operand |n| is multiplied as its transpose. */
 static bool is_transposed(const Op *o, int n) {
-    if (o->code == OP_contract) return ir_attr(o, n ? "tb" : "ta")->i;
+    if (!is_window(o)) return ir_attr(o, n ? "tb" : "ta")->b;
     return o->code == OP_conv_weight && n == 0;
 }
 
@@ -123,33 +139,66 @@ static const char *in_windows(const Walk *w, const Op *o, const char *memory) {
 }
 
 /* Elements side by side in memory that a copy may take at once. */
-static int64_t run_of(const Walk *w, const ProductPlan *p, int n, bool transposed) {
+static int64_t run_of(const Walk *w, const ProductPlan *p, int n, bool k_inner) {
     Dim rows, cols;
-    if (n) return transposed ? p->k.mul : p->cols;
+    if (n) return k_inner ? p->k.mul : p->cols;
     shape_matrix(ir_shape(w->f, p->op->in[0]), &rows, &cols); /* of a convolution: the channels of a pixel */
     return cols.mul;
 }
 
+/* Where a matrix begins, and how far its lines are apart. */
+static void place_matrix(const Walk *w, const ProductPlan *p, int n, ProductOperand *out) {
+    out->first = arena_printf(w->arena, "b%d", out->operand);
+    out->pitch = out->k_inner ? "k" : n ? "COLS" : "rows";
+    out->bytes = copy_bytes(run_of(w, p, n, out->k_inner), p->element_bytes, out->k_inner && !p->mma);
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
+
+/* The same of each of a batch: aligned to |bytes| in all of them. */
+static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, ProductOperand *out, amp_error *err) {
+    Strided at;
+    Dim pitch;
+    bool turned;
+    Text first;
+    if (!walk_strided(w, p->op->in[n], &at) || !ir_strided_matrix(&at, &turned, &pitch))
+        return amp_fail(err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[n]);
+    out->k_inner = n == (int)(is_transposed(p->op, n) != turned);
+    int64_t run = common_divisor(out->k_inner ? p->k.mul : n ? p->cols : p->rows.mul, pitch.mul);
+    run = common_divisor(run, at.offset);
+    text_init(&first, w->arena);
+    text_printf(&first, "b%d", out->operand);
+    if (at.offset) text_printf(&first, " + %lld", (long long)at.offset);
+    for (int i = 0; i < p->batch.rank; i++) {
+        run = common_divisor(run, at.stride[i].mul);
+        if (at.stride[i].mul && !dim_is_one(p->batch.dims[i]))
+            text_printf(&first, " + batch%d * %s", i, emit_dim_factor(w->arena, at.stride[i]));
+    }
+    out->first = text_str(&first);
+    out->pitch = emit_dim(w->arena, pitch);
+    out->bytes = copy_bytes(run, p->element_bytes, out->k_inner && !p->mma);
+    return AMP_OK;
+}
+
 static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instructions *by, int n, ProductOperand *out,
                                amp_error *err) {
-    bool transposed = is_transposed(p->op, n);
     const Value *read = ir_value(w->f, p->op->in[n]);
     out->operand = walk_memory_operand(w, p->op, n);
     if (out->operand < 0)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract reads %%%s, which no buffer holds", walk_name(w),
                         read->name);
     const Buffer *buffer = walk_operand(w, out->operand);
-    int64_t run = run_of(w, p, n, transposed);
-    bool rounds = buffer->value.id != p->op->in[n].id;
+    bool rounds = ir_dtype(w->f, buffer->value) != ir_dtype(w->f, p->op->in[n]);
     int bytes = emit_storage(w, out->operand)->bytes;
-    out->k_inner = n == (int)transposed;
     if (rounds && buffer->storage == AMP_DT_F32) out->memory = by->rounded;
     else if (!rounds && bytes == by->element_bytes) out->memory = arena_printf(w->arena, "AsStored<%s>", by->element);
     if (!out->memory)
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not built yet", walk_name(w),
                         amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
-    if (n == 0 && p->op->code != OP_contract) out->memory = in_windows(w, p->op, out->memory);
-    out->bytes = copy_bytes(run, by->element_bytes, out->k_inner && !by->mma);
+    if (p->batch.rank) return place_batch(w, p, n, out, err);
+    if (n == 0 && is_window(p->op)) out->memory = in_windows(w, p->op, out->memory);
+    out->k_inner = n == (int)is_transposed(p->op, n);
+    place_matrix(w, p, n, out);
     return AMP_OK;
 }
 
@@ -163,10 +212,26 @@ static const Op *find_product(const Walk *w) {
 
 /* What an element of the result is a sum over. */
 static Dim terms(const Walk *w, const Op *o) {
-    int n = o->code == OP_contract ? 0 : 1; /* a convolution's B is a matrix, of k rows */
+    int n = is_window(o); /* a convolution's B is a matrix, of k rows */
     Dim rows, cols;
     shape_matrix(ir_shape(w->f, o->in[n]), &rows, &cols);
     return n == 1 || is_transposed(o, 0) ? rows : cols;
+}
+
+/* The batch, and of each of its products what |out| says of one. */
+static void plan_batch(const Walk *w, ProductPlan *out) {
+    const Op *o = out->op;
+    const Shape *a = ir_shape(w->f, o->in[0]), *b = ir_shape(w->f, o->in[1]);
+    const bool ta = is_transposed(o, 0), tb = is_transposed(o, 1);
+    Batch *batch = &out->batch;
+    *batch = (Batch){.rank = a->rank - 2, .count = dim_const(1), .merged = ir_attr(o, "merged")->b};
+    for (int i = 0; i < batch->rank; i++) {
+        batch->dims[i] = a->d[i];
+        dim_mul(batch->count, a->d[i], &batch->count); /* fits: the result is rows x cols */
+    }
+    out->rows = a->d[a->rank - (ta ? 1 : 2)];
+    out->k = a->d[a->rank - (ta ? 2 : 1)];
+    out->cols = b->d[b->rank - (tb ? 2 : 1)].mul;
 }
 
 /* AMP_UNSUPPORTED names the op, or the operand, that has no code yet. */
@@ -178,16 +243,18 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract of %s is not built yet", walk_name(w),
                         amp_dtype_name(ir_dtype(w->f, o->in[0])));
     *out = (ProductPlan){.op = o,
+                         .batch.count = dim_const(1),
                          .rows = w->rows,
                          .cols = w->cols.mul,
                          .k = terms(w, o),
                          .mma = by->mma,
                          .min_arch = by->min_arch,
                          .element_bytes = by->element_bytes};
+    if (o->code == OP_batch_contract) plan_batch(w, out);
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
-    const bool windows = o->code != OP_contract; /* the places of what they copy take registers */
+    const bool windows = is_window(o); /* the places of what they copy take registers */
     if (windows || assumed(out->k) * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
     if (windows && out->a.bytes < 16) out->tile.min_blocks = 1;
     return AMP_OK;
@@ -217,16 +284,53 @@ static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "typedef Product<Sums, A, B> Matrices;");
 }
 
+/* Blocks follow one another along the rows of a product, then along the batch; where the rows depend on n, their
+ * number is not known here, and the batch is the grid's third dimension. */
+static bool is_batch_along_rows(const ProductPlan *p) { return p->batch.rank && !p->rows.n; }
+
+static int64_t tiles_down(const ProductPlan *p) { return (p->rows.mul + p->tile.m - 1) / p->tile.m; }
+
+/* Which product of the batch a block makes: its number, its place along each dim, and where its result begins. */
+static void emit_batch(CudaKernel *ck, const ProductPlan *p) {
+    const Batch *b = &p->batch;
+    Arena *a = ck->w->arena;
+    Dim inner = dim_const(1);
+    if (is_batch_along_rows(p))
+        emit_line(&ck->e, "const int64_t product = blockIdx.x / %lld;", (long long)tiles_down(p));
+    else emit_line(&ck->e, "const int64_t product = blockIdx.z;");
+    for (int i = b->rank - 1; i >= 0; i--) {
+        const char *at = dim_is_one(inner) ? "product" : arena_printf(a, "product / %s", emit_dim_factor(a, inner));
+        if (i) at = arena_printf(a, "%s %% %s", at, emit_dim_factor(a, b->dims[i]));
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t batch%d = %s;", i, at);
+        dim_mul(inner, b->dims[i], &inner);
+    }
+    const char *beside = b->merged ? emit_dim_factor(a, b->dims[b->rank - 1]) : NULL; /* products */
+    if (beside)
+        emit_line(&ck->e, "const int64_t first_row = product / %s * rows, first_column = product %% %s * WIDTH;",
+                  beside, beside);
+    else emit_line(&ck->e, "const int64_t first_row = product * rows;");
+}
+
+/* Columns of one product, of which the result's COLS are several where they are merged. */
+static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "WIDTH" : "COLS"; }
+
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
-    emit_line(&ck->e, "enum { COLS = %lld };", (long long)p->cols);
+    emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols.mul);
+    if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
     emit_line(&ck->e, "const int64_t rows = %s, k = %s;", emit_dim(ck->w->arena, p->rows),
               emit_dim(ck->w->arena, p->k));
-    emit_line(&ck->e, "const int64_t row0 = (int64_t)blockIdx.x * %d, col0 = (int64_t)blockIdx.y * %d;", p->tile.m,
-              p->tile.n);
+    if (p->batch.rank) emit_batch(ck, p);
+    if (is_batch_along_rows(p))
+        emit_line(&ck->e, "const int64_t row0 = (int64_t)(blockIdx.x %% %lld) * %d, col0 = (int64_t)blockIdx.y * %d;",
+                  (long long)tiles_down(p), p->tile.m, p->tile.n);
+    else
+        emit_line(&ck->e, "const int64_t row0 = (int64_t)blockIdx.x * %d, col0 = (int64_t)blockIdx.y * %d;", p->tile.m,
+                  p->tile.n);
     emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
     emit_line(&ck->e, "Sums sums;");
     emit_line(&ck->e, "sums.clear();");
-    emit_line(&ck->e, "Matrices().run(sums, shared, b%d, b%d, row0, rows, col0, COLS, k);", p->a.operand, p->b.operand);
+    emit_line(&ck->e, "Matrices().run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, k);", p->a.first, p->a.pitch,
+              p->b.first, p->b.pitch, columns_of(p));
 }
 
 /* Accesses of so many elements are aligned in every row. */
@@ -236,18 +340,22 @@ static int vector_of(int64_t cols) {
     return vector;
 }
 
-static void open_runs(CudaKernel *ck) {
+/* The runs of a thread.  r and c0 are those of the whole result. */
+static void open_runs(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int across = 0; across < Sums::RUNS_ACROSS; across++)");
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int down = 0; down < Sums::RUNS_DOWN; down++)");
     emit_line(&ck->e, "float sum[%d];", RUN);
     emit_line(&ck->e, "sums.run(sum, down, across);");
-    emit_line(&ck->e, "const int64_t r = row0 + Sums::row(down);");
+    emit_line(&ck->e, "const int64_t %s = row0 + Sums::row(down);", p->batch.rank ? "line" : "r");
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", RUN, ck->vector);
-    emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Sums::column(across) + part;", ck->column);
-    emit_line(&ck->e, "if (r >= rows || %s >= COLS) continue;", ck->column);
+    const char *column = p->batch.merged ? "element" : ck->column;
+    emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Sums::column(across) + part;", column);
+    emit_line(&ck->e, "if (%s >= rows || %s >= %s) continue;", p->batch.rank ? "line" : "r", column, columns_of(p));
+    if (p->batch.rank) emit_line(&ck->e, "const int64_t r = first_row + line;");
+    if (p->batch.merged) emit_line(&ck->e, "const int32_t %s = (int32_t)first_column + element;", ck->column);
     emit_line(&ck->e, "const int64_t at = r * COLS + %s;", ck->column);
 }
 
@@ -261,6 +369,11 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
     out->launch.extent[2] = dim_const(1);
     out->launch.per[0] = p->tile.m;
     out->launch.per[1] = p->tile.n;
+    if (is_batch_along_rows(p)) dim_mul(p->batch.count, dim_const(tiles_down(p) * p->tile.m), &out->launch.extent[0]);
+    else if (p->batch.rank) {
+        out->launch.extent[2] = p->batch.count;
+        out->launch.per[2] = 1;
+    }
     out->min_arch = p->min_arch;
     out->tensor_cores = p->mma != NULL;
 }
@@ -271,7 +384,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     declare_types(ck, p);
     emit_sums(ck, p);
     AMP_TRY(cuda_emit_once(ck));
-    open_runs(ck);
+    open_runs(ck, p);
     AMP_TRY(cuda_emit_elements(ck, 0));
     close_runs(ck);
     AMP_TRY(cuda_finish_once(ck));

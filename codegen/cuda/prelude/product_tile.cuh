@@ -29,11 +29,11 @@ template <> struct Part<4> { typedef uint32_t Type; };
 template <> struct Part<8> { typedef uint2 Type; };
 template <> struct Part<16> { typedef uint4 Type; };
 
-/* Lines one after the other. */
+/* Lines |pitch| elements apart. */
 struct DenseLines {
     static constexpr bool IS_DENSE = true;
     static INLINE bool covers(int64_t, int64_t) { return true; }
-    static INLINE int64_t place(int64_t line, int64_t element, int64_t elements) { return line * elements + element; }
+    static INLINE int64_t place(int64_t line, int64_t element, int64_t pitch) { return line * pitch + element; }
 };
 
 /* How elements of an operand stand in global memory: as in shared memory, or they are rounded on the way.  load gives
@@ -99,9 +99,9 @@ struct Windows : Memory {
 };
 
 /* The copies of an operand's tiles.  start: the first of |steps| tiles begins at |first| of |extent| lines, or columns
- * where k runs down the lines; each fetch starts the copy of the next one, and put ends it where it goes through
- * registers.  All threads of the block call them.  What neighbouring threads move, |BYTES| at once, lies side by side
- * in global memory.  What is past an edge becomes zero. */
+ * where k runs down the lines, which are |pitch| elements apart; each fetch starts the copy of the next one, and put
+ * ends it where it goes through registers.  All threads of the block call them.  What neighbouring threads move,
+ * |BYTES| at once, lies side by side in global memory.  What is past an edge becomes zero. */
 
 /* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN> struct DenseCopy {
@@ -113,7 +113,7 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS, LINES_A_TURN = THREADS / PER_LINE;
     static_assert(THREADS % PER_LINE == 0, "a thread has the same elements of each of its lines");
     const Stored *from[DOWN ? 1 : TURNS];
-    int64_t width;           /* elements of a line */
+    int64_t pitch;
     int inside, inside_last; /* so many turns: in all steps but the last one, and in that */
     typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
 
@@ -125,32 +125,32 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
                (turn - first) * LINES_A_TURN * Tile::STRIDE;
     }
 
-    INLINE void start(const Stored *matrix, int64_t first, int64_t extent, int64_t k, int64_t steps) {
+    INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t k, int64_t steps) {
         const int64_t before = (steps - 1) * (DOWN ? LINES : ELEMENTS);
-        width = DOWN ? extent : k;
+        pitch = pitch_;
         inside = inside_last = 0;
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             const int across = DOWN ? element() : line_of(turn), along = DOWN ? line_of(turn) : element();
-            if (!DOWN) from[turn] = matrix + (first + across) * width + along;
+            if (!DOWN) from[turn] = matrix + (first + across) * pitch + along;
             if (first + across < extent) inside = turn + 1;
             if (first + across < extent && before + along < k) inside_last = turn + 1;
         }
-        if (DOWN) from[0] = matrix + line_of(0) * width + first + element();
+        if (DOWN) from[0] = matrix + line_of(0) * pitch + first + element();
     }
     INLINE void fetch(char *tile, bool last) {
         const unsigned to = shared_address(tile);
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (PARTS % THREADS && line_of(turn) >= LINES) break;
-            const Stored *const part = DOWN ? from[0] + turn * LINES_A_TURN * width : from[turn];
+            const Stored *const part = DOWN ? from[0] + turn * LINES_A_TURN * pitch : from[turn];
             const bool moves = turn < (last ? inside_last : inside);
             if (ASYNC) copy_async<BYTES>(to + place(turn), part, moves);
             else if (moves) held[turn] = Memory::template load<BYTES>(part);
             else held[turn] = typename Part<BYTES>::Type();
             if (!DOWN) from[turn] += ELEMENTS;
         }
-        if (DOWN) from[0] += LINES * width;
+        if (DOWN) from[0] += LINES * pitch;
     }
     INLINE void put(char *tile) {
         UNROLL
@@ -174,7 +174,7 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     const Stored *matrix;
     int64_t line0, lines, element0, elements;
 
-    INLINE void start(const Stored *matrix_, int64_t first, int64_t extent, int64_t k, int64_t) {
+    INLINE void start(const Stored *matrix_, int64_t, int64_t first, int64_t extent, int64_t k, int64_t) {
         matrix = matrix_;
         line0 = DOWN ? 0 : first;
         lines = DOWN ? k : extent;
@@ -230,7 +230,7 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
     static constexpr int WIDE = BYTES / 4, TURNS = LINES * ELEMENTS / WIDE / THREADS;
     alignas(BYTES) float held[TURNS][WIDE]; /* a row is moved at once */
     const Stored *matrix;
-    int64_t line0, lines, element0, elements;
+    int64_t pitch, line0, lines, element0, elements;
 
     static INLINE int line_of(int part) {
         return WIDE == 4 ? part / 2 % 16 + part / 64 * 16 : part / 8 % 4 + part / 64 * 4;
@@ -239,8 +239,9 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
         return WIDE == 4 ? part % 2 * 4 + part / 32 % 2 * 8 : part % 8 + part / 32 % 2 * 8;
     }
 
-    INLINE void start(const Stored *matrix_, int64_t first, int64_t extent, int64_t k, int64_t) {
+    INLINE void start(const Stored *matrix_, int64_t pitch_, int64_t first, int64_t extent, int64_t k, int64_t) {
         matrix = matrix_;
+        pitch = pitch_;
         line0 = first;
         lines = extent;
         element0 = 0;
@@ -254,7 +255,7 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
             const bool inside =
                 line0 + line < lines && element0 + e < elements && Memory::covers(line0 + line, element0 + e);
             typename Part<BYTES>::Type x = typename Part<BYTES>::Type();
-            if (inside) x = Memory::template load<BYTES>(matrix + Memory::place(line0 + line, element0 + e, elements));
+            if (inside) x = Memory::template load<BYTES>(matrix + Memory::place(line0 + line, element0 + e, pitch));
             *(typename Part<BYTES>::Type *)held[turn] = x;
         }
         element0 += ELEMENTS;

@@ -236,6 +236,63 @@ TEST_F(ProductTest, KeepsACastThatOthersRead) {
     EXPECT_EQ(f->kernels.data[1]->count, 1) << "the product alone";
 }
 
+// A batch: heads side by side in rows of |head| elements each, more queries than keys share, results that are put
+// together again for two readers, and a batch whose rows are samples.
+std::string Batches(const std::string &t, int head) {
+    const auto type = [&](const std::string &dims) { return " : " + t + "[" + dims + "]\n"; };
+    const std::string h = Int(head), rows = "N, 70, 4, " + h, heads = "N, 4, 70, " + h,
+                      merged = "N, 70, " + Int(4 * head);
+    return "  input %x" + type("N, 70, " + Int(6 * head)) + "  input %g" + type("4, N, " + h) + "  input %p" +
+           type("N, 4, 70, 70") + "  input %w" + type("4, " + h + ", 40") +
+           "  %q = slice(%x; dim = 2, from = 0, to = " + Int(4 * head) + ")" + type(merged) +
+           "  %k = slice(%x; dim = 2, from = " + Int(4 * head) + ", to = " + Int(5 * head) + ")" + type("N, 70, " + h) +
+           "  %v = slice(%x; dim = 2, from = " + Int(5 * head) + ", to = " + Int(6 * head) + ")" + type("N, 70, " + h) +
+           "  %q4 = reshape(%q)" + type(rows) + "  %qh = permute(%q4; dims = (0, 2, 1, 3))" + type(heads) +
+           "  %k1 = reshape(%k)" + type("N, 1, 70, " + h) + "  %kh = expand(%k1)" + type(heads) +
+           "  %v1 = reshape(%v)" + type("N, 1, 70, " + h) + "  %vh = expand(%v1)" + type(heads) +
+           "  %s = batch_contract(%qh, %kh; tb = true) : f32[N, 4, 70, 70]\n  %y = batch_contract(%p, %vh) : f32[" +
+           heads + "]\n  %yl = cast(%y)" + type(heads) + "  %m = permute(%yl; dims = (0, 2, 1, 3))" + type(rows) +
+           "  %z = reshape(%m)" + type(merged) + "  %z2 = reshape(%m)" + type("70 * N, " + Int(4 * head)) +
+           "  %dk = batch_contract(%p, %qh; ta = true) : f32[" + heads +
+           "]\n  %o = batch_contract(%g, %w) : f32[4, N, 40]\n" +
+           "  %dw = batch_contract(%g, %g; ta = true) : f32[4, " + h + ", " + h + "]\n" + "  %c = cast(%z) : f32[" +
+           merged + "]\n  %c2 = cast(%z2) : f32[70 * N, " + Int(4 * head) + "]\n" +
+           "  result s = %s\n  result c = %c\n  result c2 = %c2\n  result dk = %dk\n  result o = %o\n  result dw = "
+           "%dw\n";
+}
+
+TEST_F(ProductTest, Batches) {
+    for (const std::string t : {"f16", "bf16", "tf32", "f32"})
+        for (int head : {8, 24, 20, 7}) {
+            SCOPED_TRACE(t + " " + Int(head));
+            Module *m = PlannedForCuda(Text(Batches(t, head)));
+            ASSERT_NE(m, nullptr);
+            const CudaModule *cuda = Emit(m);
+            ASSERT_NE(cuda, nullptr);
+            const Func *f = cuda->programs.data[0].func;
+            int products = 0;
+            for (int i = 0; i < f->kernels.len; i++) products += f->kernels.data[i]->kind == KERNEL_PRODUCT;
+            EXPECT_EQ(products, 5);
+            if (t != "tf32") {
+                EXPECT_EQ(f->kernels.len, 5) << "nothing is only moved";
+            }
+            const LoadedPtx image(Ptx(cuda, 80, false), 80);
+            for (int64_t n : {1, 3}) {
+                if (n > 1 && head != 20) continue;
+                Values given = Draw(m, f, n), after = given;
+                ExecCounters counters = {};
+                const Values want = Interpret(f, n, &after), got = RunOnCuda(cuda, image, n, given, &counters);
+                for (const char *name : {"s", "c", "c2", "dk", "o", "dw"})
+                    Compare(got.at(name), want.at(name), t == "bf16" ? 8e-3 : 1e-3, name);
+                if (!TestDriver::Asked()) {
+                    EXPECT_EQ(counters.other_flops == 0, t != "f32");
+                    EXPECT_EQ(counters.bank_conflicts, 0u);
+                }
+                if (HasFailure()) return;
+            }
+        }
+}
+
 // A convolution of |channels| into |out|, and its gradients, with strides, padding and dilation that differ by axis.
 std::string Convolution(const std::string &t, int channels, int out) {
     const std::string c = Int(channels), o = Int(out);

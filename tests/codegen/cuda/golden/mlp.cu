@@ -144,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v10 = 0.0f;
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
@@ -208,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v9 = 0.0f;
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
@@ -264,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
         UNROLL
@@ -515,7 +515,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
     const float v7 = 0.0f;
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
@@ -572,7 +572,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
     const float v7 = get_f32(b2);
     UNROLL
@@ -665,7 +665,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
     const float v7 = 0.0f;
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
@@ -722,7 +722,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
     const float v7 = get_f32(b2);
     UNROLL
@@ -815,7 +815,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k13(const float 
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b1, b0, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b1, rows, b0, COLS, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
     const float v8 = get_f32(b2);
     UNROLL
@@ -1086,7 +1086,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, b1, row0, rows, col0, COLS, k);
+    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     UNROLL
     for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
         UNROLL

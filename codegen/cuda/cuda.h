@@ -4,6 +4,7 @@
  *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
  *   scalar_kernel.c  scalars: one thread, or one for each part of many
  *   cuda_product.c   mma.sync through shared memory
+ *   kernel_work.c    how much a kernel computes
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   cuda_tables.c    amp_model_cuda as C text
  */
@@ -44,6 +45,15 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
 /* cuda_product.c: the same for KERNEL_PRODUCT. */
 amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err);
 
+typedef struct CudaWork { /* amp_model_cuda_work */
+    uint32_t instruction; /* AMP_INSTRUCTION_* */
+    int operations;
+    Dim elements, terms;
+} CudaWork;
+typedef VEC(CudaWork) CudaWorks;
+/* kernel_work.c: adds what the kernel computes that |w| has analysed. */
+void cuda_add_work(const Walk *w, CudaWorks *out);
+
 typedef struct CudaFunction {
     const char *entry, *source; /* with comments that name IR ops, dtype decisions and source lines */
     const char *prelude; /* of cuda_prelude what it needs (prelude_parts.h); functions that need the same share it */
@@ -54,6 +64,8 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(const Kernel *) members; /* one; a batch: several */
     int function;
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
+    VEC(uint8_t) access;    /* AMP_ACCESS_* of each */
+    CudaWorks work;
     VEC(Dim) batch_elements;
     bool operand_table, tensor_cores;
     CudaLaunch launch;

@@ -1,5 +1,6 @@
 /* cuda_kernels.c: every kernel of a module: equal bodies share a function; neighbours of equal body that do not depend
  * on one another share a launch. */
+#include "amp/model_abi.h"
 #include "codegen/cuda/cuda.h"
 
 #include "codegen/cuda/prelude_parts.h"
@@ -145,14 +146,24 @@ static const char *function_source(const Writer *x, const Function *f) {
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
+static uint8_t access_of(const Walk *w, int operand) {
+    bool reads = is_among(w, w->k->reads.data, w->k->reads.len, operand);
+    bool writes = is_among(w, w->k->writes.data, w->k->writes.len, operand);
+    return (uint8_t)((reads ? AMP_ACCESS_READ : 0) | (writes ? AMP_ACCESS_WRITE : 0));
+}
+
 static amp_status add_operands(Writer *x, CudaKernelEntry *entry) {
     const Walk *w = &x->w;
     Arena *a = x->m->arena;
-    for (int i = 0; i < w->operands.len; i++) vec_push(a, &entry->operands, w->operands.data[i]);
+    for (int i = 0; i < w->operands.len; i++) {
+        vec_push(a, &entry->operands, w->operands.data[i]);
+        vec_push(a, &entry->access, access_of(w, i));
+    }
     if (!w->k->pred.id) return AMP_OK;
     if (!x->buffer_of[w->k->pred.id])
         return amp_fail(x->err, AMP_INTERNAL, "%s: its predicate is in no buffer", walk_name(w));
     vec_push(a, &entry->operands, (uint32_t)x->buffer_of[w->k->pred.id]);
+    vec_push(a, &entry->access, AMP_ACCESS_READ);
     return AMP_OK;
 }
 
@@ -253,6 +264,7 @@ static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     for (int i = 0; i < members; i++) {
         AMP_TRY(walk_kernel(&x->w, entry.members.data[i], x->err));
         AMP_TRY(add_operands(x, &entry));
+        cuda_add_work(&x->w, &entry.work);
         add_title(x, entry.function, &x->w);
     }
     vec_push(x->m->arena, &program->kernels, entry);

@@ -129,12 +129,39 @@ static void put_launch(Text *t, const CudaLaunch *l) {
                 (long long)l->per[1], (long long)l->per[2], l->block[0], l->block[1], l->block[2], l->shared_bytes);
 }
 
+static void put_access(Tables *x, const CudaProgram *p, int launch) {
+    const CudaKernelEntry *e = &p->kernels.data[launch];
+    Text *t = x->rows.t;
+    if (!e->access.len) return;
+    text_printf(t, "static const uint8_t %s[] = {", array_name(x, p, launch, "access"));
+    for (int i = 0; i < e->access.len; i++) text_printf(t, "%s%d", i ? ", " : "", e->access.data[i]);
+    text_puts(t, "};\n");
+}
+
+static void put_work(Tables *x, const CudaProgram *p, int launch) {
+    const CudaKernelEntry *e = &p->kernels.data[launch];
+    Text *t = x->rows.t;
+    if (!e->work.len) return;
+    text_printf(t, "static const amp_model_cuda_work %s[] = {\n", array_name(x, p, launch, "work"));
+    for (int i = 0; i < e->work.len; i++) {
+        const CudaWork *work = &e->work.data[i];
+        text_printf(t, "    {.instruction = %u, .operations = %d, .elements = ", work->instruction, work->operations);
+        table_put_dim(t, work->elements);
+        text_puts(t, ", .terms = ");
+        table_put_dim(t, work->terms);
+        text_puts(t, "},\n");
+    }
+    text_puts(t, "};\n");
+}
+
 static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     const CudaKernelEntry *e = &p->kernels.data[launch];
     Text *t = x->rows.t;
     uint32_t *numbers = arena_array(x->rows.m->arena, uint32_t, e->operands.len + 1);
     for (int i = 0; i < e->operands.len; i++) numbers[i] = e->operands.data[i] - 1;
     table_put_numbers(t, array_name(x, p, launch, "operands"), numbers, e->operands.len);
+    put_access(x, p, launch);
+    put_work(x, p, launch);
     if (!e->batch_elements.len) return;
     text_printf(t, "static const amp_model_dim %s[] = {", array_name(x, p, launch, "elements"));
     for (int i = 0; i < e->batch_elements.len; i++) {
@@ -161,7 +188,9 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
         text_printf(t, ".batch = %d, .batch_elements = %s, ", e->batch_elements.len,
                     array_name(x, p, launch, "elements"));
     put_launch(t, &e->launch);
-    text_printf(t, ", .line = %d, .tensor_cores = %d},\n", k->pos.line, e->tensor_cores);
+    text_printf(t, ", .line = %d, .tensor_cores = %d, ", k->pos.line, e->tensor_cores);
+    table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);
+    text_printf(t, ", .access = %s},\n", e->access.len ? array_name(x, p, launch, "access") : "0");
 }
 
 /* The launch of each kernel. */

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 13u
+#define AMP_MODEL_ABI_MINOR 14u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -413,6 +413,25 @@ typedef struct amp_model_cuda_launch {
     uint32_t shared_bytes; /* dynamic */
 } amp_model_cuda_launch;
 
+/* What a kernel computes, for models of its time (minor 14): parts, each of operations * elements * terms floating-
+ * point operations by one instruction.  A product has |elements| in all, of each of its batch, which are sums of
+ * |terms|, with 2 operations for each term.  PLAIN: as many instructions; a function such as exp counts as what it
+ * takes. */
+enum {
+    AMP_INSTRUCTION_PLAIN = 0,
+    AMP_INSTRUCTION_FMA = 1, /* fused multiply-adds in f32 */
+    AMP_INSTRUCTION_MMA_F16 = 2,
+    AMP_INSTRUCTION_MMA_BF16 = 3,
+    AMP_INSTRUCTION_MMA_TF32 = 4
+};
+typedef struct amp_model_cuda_work {
+    uint32_t instruction; /* AMP_INSTRUCTION_*; one that a reader does not know is work that it cannot tell */
+    uint32_t operations;
+    amp_model_dim elements, terms;
+} amp_model_cuda_work;
+
+enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2 };
+
 typedef struct amp_model_cuda_kernel {
     const char *name, *title;
     uint32_t kind;     /* AMP_KERNEL_* */
@@ -427,6 +446,9 @@ typedef struct amp_model_cuda_kernel {
     uint32_t line;         /* of the model text */
     uint32_t tensor_cores; /* 1: its product runs in mma instructions */
     uint64_t reserved;
+    /* minor 14; no runtime needs them */
+    amp_model_table work;  /* amp_model_cuda_work */
+    const uint8_t *access; /* AMP_ACCESS_* of each operand; NULL: not known */
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

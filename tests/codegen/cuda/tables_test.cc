@@ -114,6 +114,101 @@ TEST_F(Tables, ProgramsAndKernels) {
     EXPECT_STREQ(Rows<amp_model_result>(p.results)->name, "loss");
 }
 
+// What a kernel computes, by one instruction: operations * elements * terms at |n|.
+double Operations(const amp_model_cuda_kernel &k, uint32_t instruction, int64_t n) {
+    double sum = 0;
+    for (uint32_t i = 0; i < k.work.count; i++) {
+        const amp_model_cuda_work &w = Rows<amp_model_cuda_work>(k.work)[i];
+        double part = w.instruction == instruction ? w.operations : 0;
+        for (const amp_model_dim &d : {w.elements, w.terms})
+            part *= d.of_n ? (double)(d.mul * n / d.div) : (double)d.mul;
+        sum += part;
+    }
+    return sum;
+}
+
+int Access(const amp_model_cuda_program &p, const amp_model_cuda_kernel &k, const char *buffer) {
+    int access = 0;
+    for (uint32_t i = 0; i < k.operand_count; i++)
+        if (!strcmp(Rows<amp_model_buffer>(p.buffers)[k.operands[i]].name, buffer)) access |= k.access[i];
+    return access;
+}
+
+enum { READ = AMP_ACCESS_READ, WRITE = AMP_ACCESS_WRITE };
+
+// Operations of the elements that an op makes or reduces, of all members of a batch; how operands are used.
+TEST_F(Tables, WorkOfElements) {
+    const CudaModule *cuda = Emit(PlannedForCuda(model));
+    ASSERT_NE(cuda, nullptr);
+    auto loaded = CompileBoth(cuda, nullptr, 0);
+    ASSERT_TRUE(loaded && loaded->desc() && loaded->desc()->cuda);
+    const amp_model_cuda_program &p = *Rows<amp_model_cuda_program>(loaded->desc()->cuda->programs);
+    bool batch = false, row = false;
+    for (uint32_t i = 0; i < p.kernels.count; i++) {
+        const amp_model_cuda_kernel &k = Rows<amp_model_cuda_kernel>(p.kernels)[i];
+        ASSERT_NE(k.access, nullptr);
+        if (k.kind == AMP_KERNEL_ROW) { // exp takes 27 instructions, the sum one
+            row = true;
+            EXPECT_EQ(Operations(k, AMP_INSTRUCTION_PLAIN, 6), 28 * 6 * 10);
+            EXPECT_EQ(Access(p, k, "x"), READ);
+            EXPECT_EQ(Access(p, k, "s"), WRITE);
+        }
+        if (k.batch) { // w - 2 g: two each of 330 and 7 elements
+            batch = true;
+            EXPECT_EQ(k.work.count, 1u);
+            EXPECT_EQ(Operations(k, AMP_INSTRUCTION_PLAIN, 6), 2 * (330 + 7));
+            for (const char *state : {"w", "v"}) EXPECT_EQ(Access(p, k, state), READ | WRITE) << state;
+            for (const char *gradient : {"g", "h"}) EXPECT_EQ(Access(p, k, gradient), READ) << gradient;
+        }
+    }
+    EXPECT_TRUE(batch && row);
+}
+
+const char products[] = R"(module "core" stage lower {
+}
+func train_step {
+  input %x : f32[N, 784]
+  input %w : f32[512, 784]
+  input %i : f32[N, 8, 8, 16]
+  input %k : f32[3, 3, 16, 32]
+  input %q : f32[N, 4, 32, 16]
+  %xh = cast(%x) : f16[N, 784]
+  %wh = cast(%w) : f16[512, 784]
+  %h = contract(%xh, %wh; tb = true) : f32[N, 512]
+  %r = neg(%h) : f32[N, 512]
+  %y = conv(%i, %k; padding = (1, 1)) : f32[N, 8, 8, 32]
+  %s = batch_contract(%q, %q; tb = true) : f32[N, 4, 32, 32]
+  %z = reduce_sum(%r; dims = (1)) : f32[N]
+  %t = reduce_sum(%z; dims = (0)) : f32
+  result loss = %t
+  result r = %r
+  result y = %y
+  result s = %s
+}
+)";
+
+// Products: two operations for each term of each element, of all products of a batch.
+TEST_F(Tables, WorkOfProducts) {
+    const CudaModule *cuda = Emit(PlannedForCuda(products));
+    ASSERT_NE(cuda, nullptr);
+    auto loaded = CompileBoth(cuda, nullptr, 0);
+    ASSERT_TRUE(loaded && loaded->desc() && loaded->desc()->cuda);
+    const amp_model_cuda_program &p = *Rows<amp_model_cuda_program>(loaded->desc()->cuda->programs);
+    double f16 = 0, fma = 0, epilogue = 0;
+    for (uint32_t i = 0; i < p.kernels.count; i++) {
+        const amp_model_cuda_kernel &k = Rows<amp_model_cuda_kernel>(p.kernels)[i];
+        const double own = Operations(k, AMP_INSTRUCTION_MMA_F16, 5);
+        f16 += own;
+        fma += Operations(k, AMP_INSTRUCTION_FMA, 5);
+        if (own == 0) continue;
+        epilogue += Operations(k, AMP_INSTRUCTION_PLAIN, 5);
+        EXPECT_EQ(k.tensor_cores, 1u);
+    }
+    EXPECT_EQ(f16, 2.0 * 5 * 512 * 784);
+    EXPECT_EQ(fma, 2.0 * 5 * 8 * 8 * 32 * 3 * 3 * 16 + 2.0 * 5 * 4 * 32 * 32 * 16);
+    EXPECT_GE(epilogue, 5 * 512); // neg; a cast of x may be counted too
+}
+
 // Images of every byte come through.
 TEST_F(Tables, Images) {
     const CudaModule *cuda = Emit(PlannedForCuda(model));

@@ -1,0 +1,124 @@
+/* kernel_work.c: how much a kernel computes, for models of its time (amp_model_cuda_work): the operations of each of
+ * its ops, over the elements that the op makes, or reduces. */
+#include "amp/model_abi.h"
+#include "codegen/cuda/cuda.h"
+
+/* Instructions for an element where they are not one: of exp those in NVRTC's machine code, of the others a count of
+ * what codegen/prelude/functions.h does, and 10 for IEEE division and root.  Round numbers: they stand beside the time
+ * that reading and writing an element takes. */
+static const struct Cost {
+    Opcode op;
+    int operations;
+} costs[] = {{OP_div, 10}, {OP_sqrt, 10},  {OP_floor, 6},   {OP_exp, 27},    {OP_expm1, 32},
+             {OP_log, 32}, {OP_log1p, 50}, {OP_tanh, 55},   {OP_erf, 60},    {OP_sin, 60},
+             {OP_cos, 60}, {OP_pow, 150},  {OP_random, 40}, {OP_resample, 8}};
+/* These only name or move elements. */
+static const Opcode moves[] = {OP_const,   OP_iota,    OP_extent, OP_assign, OP_barrier, OP_expand, OP_broadcast,
+                               OP_reshape, OP_permute, OP_slice,  OP_pad,    OP_concat,  OP_gather};
+
+static int operations_of(Opcode code) {
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
+        if (moves[i] == code) return 0;
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++)
+        if (costs[i].op == code) return costs[i].operations;
+    return 1;
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static bool is_window_product(const Op *o) {
+    return o->code == OP_conv || o->code == OP_conv_data || o->code == OP_conv_weight;
+}
+
+static bool is_sum_of_products(const Op *o) {
+    return o->code == OP_contract || o->code == OP_batch_contract || is_window_product(o);
+}
+
+/* What an element of the result is a sum over. */
+static Dim terms_of(const Walk *w, const Op *o) {
+    const Shape *a = ir_shape(w->f, o->in[0]);
+    Dim rows = dim_const(1), cols;
+    if (is_window_product(o)) {
+        const Windows g = ir_windows(w->f, o);
+        if (o->code == OP_conv) return dim_const(g.kh * g.kw * g.c / g.groups);
+        if (o->code == OP_conv_data) return dim_const(g.kh * g.kw * g.oc / g.groups);
+        shape_matrix(ir_shape(w->f, o->in[1]), &rows, &cols);
+        return rows;
+    }
+    if (o->code == OP_batch_contract) return a->d[a->rank - (ir_attr(o, "ta")->b ? 2 : 1)];
+    shape_matrix(a, &rows, &cols);
+    return ir_attr(o, "ta")->i ? rows : cols;
+}
+
+/* Products that kernels of another kind make are loops. */
+static uint32_t instruction_of(const Walk *w, const Op *o) {
+    if (w->k->kind != KERNEL_PRODUCT) return AMP_INSTRUCTION_FMA;
+    switch (ir_dtype(w->f, o->in[0])) {
+    case AMP_DT_F16: return AMP_INSTRUCTION_MMA_F16;
+    case AMP_DT_BF16: return AMP_INSTRUCTION_MMA_BF16;
+    case AMP_DT_TF32: return AMP_INSTRUCTION_MMA_TF32;
+    default: return AMP_INSTRUCTION_FMA;
+    }
+}
+
+/* ---- all ops ----------------------------------------------------------------------------------------------------- */
+
+static bool is_pooling(const Op *o) {
+    return o->code == OP_window_max || o->code == OP_window_sum || o->code == OP_window_max_grad ||
+           o->code == OP_window_sum_grad;
+}
+
+/* |elements|: of the result; of what is reduced or scattered, the operand's. */
+static bool count_elements(const Walk *w, const Op *o, Dim *elements) {
+    bool by_operand = ir_op_info[o->code].flags & REDUCE || o->code == OP_scatter;
+    if (!by_operand && !o->n_out) return false;
+    return shape_count(ir_shape(w->f, by_operand ? o->in[0] : o->out[0]), elements);
+}
+
+static CudaWork work_of(const Walk *w, const Op *o) {
+    CudaWork work = {AMP_INSTRUCTION_PLAIN, operations_of(o->code), dim_const(1), dim_const(1)};
+    if (!work.operations || !walk_is_live(w, o) || !count_elements(w, o, &work.elements)) return (CudaWork){0};
+    const Windows g = is_pooling(o) ? ir_windows(w->f, o) : (Windows){.kh = 1, .kw = 1};
+    work.terms = dim_const(g.kh * g.kw);
+    if (!is_sum_of_products(o)) return work;
+    work.instruction = instruction_of(w, o);
+    work.operations = 2;
+    work.terms = terms_of(w, o);
+    return work;
+}
+
+static bool same_but_elements(const CudaWork *a, const CudaWork *b) {
+    return a->instruction == b->instruction && dim_equal(a->terms, b->terms);
+}
+
+/* Ops of one space are one part. */
+static void add_op(Arena *arena, CudaWorks *works, CudaWork work) {
+    for (int i = 0; i < works->len; i++) {
+        CudaWork *has = &works->data[i];
+        if (!same_but_elements(has, &work) || !dim_equal(has->elements, work.elements)) continue;
+        has->operations += work.operations;
+        return;
+    }
+    vec_push(arena, works, work);
+}
+
+/* Members of a batch have the same operations, over elements that add up. */
+static void add_member(Arena *arena, CudaWorks *works, CudaWork work) {
+    for (int i = 0; i < works->len; i++) {
+        CudaWork *has = &works->data[i];
+        if (!same_but_elements(has, &work) || has->operations != work.operations) continue;
+        if (has->elements.n || work.elements.n) continue;
+        has->elements.mul += work.elements.mul;
+        return;
+    }
+    vec_push(arena, works, work);
+}
+
+void cuda_add_work(const Walk *w, CudaWorks *out) {
+    CudaWorks own = {0};
+    for (int i = 0; i < w->k->count; i++) {
+        const CudaWork work = work_of(w, walk_op(w, i));
+        if (work.operations) add_op(w->arena, &own, work);
+    }
+    for (int i = 0; i < own.len; i++) add_member(w->arena, out, own.data[i]);
+}

@@ -1,0 +1,153 @@
+/* roofline.c: the formula of roofline.h. */
+#include "tools/amprun/roofline.h"
+
+const char *const bound_names[BOUND_COUNT] = {"memory", "tensor cores", "arithmetic", "too few blocks", "launch"};
+
+const char *instruction_name(uint32_t instruction) {
+    static const char *const names[] = {"-", "fma", "mma f16", "mma bf16", "mma tf32"};
+    return instruction < sizeof names / sizeof names[0] ? names[instruction] : "unknown";
+}
+
+/* What our kernels reach of a rate, estimates from the machine code of their loops: products by mma.sync in tiles of
+ * 128 x 128 and in smaller ones, of what mma.sync can reach; products by multiply-adds in tiles; the same as a loop
+ * for each element; and single operations, which are one instruction each where a peak counts two for a multiply-
+ * add. */
+static const double large_tile_share = 0.55, small_tile_share = 0.28, fma_share = 0.4, loop_share = 0.05,
+                    plain_share = 0.5;
+enum { LARGE_TILE = 128 };
+
+/* ---- what a kernel does ------------------------------------------------------------------------------------------ */
+
+static double at(const amp_model_dim *d, int64_t n) {
+    return d->of_n ? (double)d->mul * (double)n / (double)d->div : (double)d->mul;
+}
+
+void roofline_grid(const amp_model_cuda_launch *l, int64_t n, int64_t grid[3]) {
+    for (int axis = 0; axis < 3; axis++) {
+        const amp_model_dim *d = &l->extent[axis];
+        const int64_t per = l->per[axis], extent = per == 0 ? 1 : d->of_n ? d->mul * n / d->div : d->mul;
+        grid[axis] = per == 0 || extent < 1 ? 1 : (extent - 1) / per + 1;
+    }
+}
+
+/* A kernel's blocks; 0: more than any GPU runs. */
+static int64_t count_blocks(const int64_t grid[3]) {
+    const double blocks = (double)grid[0] * (double)grid[1] * (double)grid[2];
+    return blocks < 1e15 ? (int64_t)blocks : 0;
+}
+
+/* bool: one int32. */
+static double storage_bytes(uint32_t storage) {
+    return storage == AMP_DT_BOOL ? 4 : (double)amp_dtype_size((amp_dtype)storage);
+}
+
+static bool is_low(uint32_t storage) { return storage == AMP_DT_F16 || storage == AMP_DT_BF16; }
+
+static bool is_copy_of_weight(const RooflineTables *t, const amp_model_buffer *b) {
+    return b->kind == AMP_BUFFER_STATE && t->states && t->states[b->index].role == AMP_STATE_DERIVED;
+}
+
+static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8_t access, int64_t n, Form form) {
+    double bytes = at(&b->rows, n) * at(&b->cols, n) * storage_bytes(b->storage);
+    bool wide = form != FORM_OWN && is_low(b->storage);
+    if (b->kind == AMP_BUFFER_WATCH) return 0; /* nobody asks for it */
+    int times = (access & AMP_ACCESS_READ ? 1 : 0) + (access & AMP_ACCESS_WRITE ? 1 : 0);
+    if (wide && access & AMP_ACCESS_WRITE && is_copy_of_weight(t, b)) times--;
+    return bytes * (wide ? 2 : 1) * times;
+}
+
+/* Each buffer once, whatever operands name it. */
+static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n, Form form) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < k->operand_count; i++) {
+        uint32_t first = 0;
+        while (k->operands[first] != k->operands[i]) first++;
+        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands[i]], k->access[i], n, form);
+    }
+    return bytes;
+}
+
+static uint32_t instruction_in(Form form, uint32_t instruction) {
+    if (form == FORM_OWN || instruction < AMP_INSTRUCTION_MMA_F16) return instruction;
+    return form == FORM_TF32 ? AMP_INSTRUCTION_MMA_TF32 : AMP_INSTRUCTION_FMA;
+}
+
+/* ---- rates ------------------------------------------------------------------------------------------------------- */
+
+/* Operations a second.  0: the GPU lacks the instruction. */
+static double rate_of(const Gpu *g, const amp_model_cuda_kernel *k, uint32_t instruction) {
+    bool large = k->launch.per[0] >= LARGE_TILE && k->launch.per[1] >= LARGE_TILE;
+    double share = g->mma_share * (large ? large_tile_share : small_tile_share);
+    switch (instruction) {
+    case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
+    case AMP_INSTRUCTION_FMA: return 1e12 * g->fp32 * (k->kind == AMP_KERNEL_PRODUCT ? fma_share : loop_share);
+    case AMP_INSTRUCTION_MMA_F16: return 1e12 * g->fp16 * share;
+    case AMP_INSTRUCTION_MMA_BF16: return 1e12 * g->bf16 * share;
+    case AMP_INSTRUCTION_MMA_TF32: return 1e12 * g->tf32 * share;
+    default: return 0;
+    }
+}
+
+/* ---- the time ---------------------------------------------------------------------------------------------------- */
+
+typedef struct Seconds {
+    double memory, tensor_cores, arithmetic;
+} Seconds;
+
+static bool is_readable(const amp_model_table *t) {
+    return t->count == 0 || (t->data && t->elem_size >= sizeof(amp_model_cuda_work));
+}
+
+/* The loader leaves these to their reader. */
+static bool is_dim(const amp_model_dim *d) { return d->mul >= 0 && (!d->of_n || d->div > 0); }
+
+/* As if every block had a multiprocessor's part of the rate. */
+static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, int64_t n, Form form, KernelTime *out,
+                               Seconds *s) {
+    for (uint32_t i = 0; i < k->work.count; i++) {
+        const amp_model_cuda_work *w = (const void *)((const char *)k->work.data + (size_t)i * k->work.elem_size);
+        if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
+        const uint32_t instruction = instruction_in(form, w->instruction);
+        const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n), rate = rate_of(g, k, instruction);
+        if (instruction > out->instruction) out->instruction = instruction;
+        if (rate <= 0) return instruction > AMP_INSTRUCTION_MMA_TF32 ? ROOFLINE_UNKNOWN : ROOFLINE_NO_INSTRUCTION;
+        *(instruction >= AMP_INSTRUCTION_MMA_F16 ? &s->tensor_cores : &s->arithmetic) += flops / rate;
+        out->flops += flops;
+    }
+    return ROOFLINE_OK;
+}
+
+static void take_longest(const Gpu *g, const Seconds *s, KernelTime *out) {
+    const double parts[] = {s->memory, s->tensor_cores, s->arithmetic};
+    double longest = 0;
+    for (int i = BOUND_MEMORY; i <= BOUND_ARITHMETIC; i++) {
+        if (parts[i] <= longest) continue;
+        longest = parts[i];
+        out->bound = (Bound)i;
+    }
+    if (out->blocks < g->multiprocessors) out->bound = BOUND_BLOCKS;
+    out->microseconds = 1e6 * longest;
+    if (out->microseconds > g->launch) return;
+    out->microseconds = g->launch;
+    out->bound = BOUND_LAUNCH;
+}
+
+RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n,
+                               Form form, KernelTime *out) {
+    Seconds s = {0};
+    *out = (KernelTime){.bound = BOUND_LAUNCH};
+    roofline_grid(&k->launch, n, out->grid);
+    out->blocks = count_blocks(out->grid);
+    if (!out->blocks || !is_readable(&k->work) || (k->operand_count && !k->access)) return ROOFLINE_UNKNOWN;
+    RooflineStatus status = add_work(g, k, n, form, out, &s);
+    if (status) return status;
+    const int64_t m = g->multiprocessors, waves = (out->blocks + m - 1) / m;
+    const double filled = (double)out->blocks / (double)(m * waves);
+    const double part = out->blocks < m ? (double)out->blocks / (double)m : 1;
+    out->bytes = count_bytes(t, k, n, form);
+    s.memory = out->bytes / (1e9 * g->copy * part);
+    s.tensor_cores /= filled;
+    s.arithmetic /= filled;
+    take_longest(g, &s, out);
+    return ROOFLINE_OK;
+}

@@ -1,0 +1,70 @@
+/* roofline.h: a model of the time that a kernel takes on a GPU, from a model's tables alone (amp/model_abi.h).
+ *
+ *     time = max of   bytes / (copy * min(1, B / M))
+ *                     operations / (rate * share * B / (M * ceil(B / M)))      for each kind of instruction
+ *                     launch
+ *
+ * B: blocks; M: multiprocessors.  Bytes: each operand once where it is read, and once where it is written.  A kernel
+ * of few blocks has its share of the bandwidth, and the last wave of blocks takes as long as a full one.  |share|: what
+ * our kernels reach of the rate (roofline.c).  Caches, latencies, registers, and what overlaps with another kernel are
+ * left out: it is a model, not a measurement (docs/design/cuda.md). */
+#ifndef AMP_TOOLS_ROOFLINE_H
+#define AMP_TOOLS_ROOFLINE_H
+
+#include <stdbool.h>
+
+#include "amp/model_abi.h"
+#include "tools/amprun/gpus.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum Bound {
+    BOUND_MEMORY,
+    BOUND_TENSOR_CORES,
+    BOUND_ARITHMETIC, /* instructions in f32 */
+    BOUND_BLOCKS,     /* one of the three, but fewer blocks than multiprocessors */
+    BOUND_LAUNCH,
+    BOUND_COUNT
+} Bound;
+extern const char *const bound_names[BOUND_COUNT]; /* "memory" */
+
+/* In which types: those of the model; all products of tensor cores in TF32, or by f32 multiply-adds, where in both
+ * what is stored in f16 or bf16 is stored in f32, and copies of weights in such types are not written. */
+typedef enum Form { FORM_OWN, FORM_TF32, FORM_FP32 } Form;
+
+typedef struct KernelTime {
+    uint32_t instruction; /* AMP_INSTRUCTION_* of its products; PLAIN: it has none */
+    int64_t grid[3], blocks;
+    double flops, bytes, microseconds;
+    Bound bound;
+} KernelTime;
+
+typedef enum RooflineStatus {
+    ROOFLINE_OK,
+    ROOFLINE_UNKNOWN,       /* the model's tables do not say what the kernel computes */
+    ROOFLINE_NO_INSTRUCTION /* the GPU lacks |instruction| */
+} RooflineStatus;
+
+/* The tables that a kernel's numbers point into: as the loader has checked them. */
+typedef struct RooflineTables {
+    const amp_model_buffer *buffers; /* of the program */
+    const amp_model_state *states;
+} RooflineTables;
+
+/* "mma f16"; "-" for PLAIN. */
+const char *instruction_name(uint32_t instruction);
+
+/* How the kernel is launched for |n| samples. */
+void roofline_grid(const amp_model_cuda_launch *launch, int64_t n, int64_t grid[3]);
+
+/* For |n| samples.  |out| is complete only with ROOFLINE_OK. */
+RooflineStatus roofline_kernel(const Gpu *gpu, const RooflineTables *tables, const amp_model_cuda_kernel *kernel,
+                               int64_t n, Form form, KernelTime *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

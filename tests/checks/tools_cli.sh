@@ -743,6 +743,8 @@ completes '--save --save-like --save-best' amprun train --sa
 completes '' amprun info --sa
 completes 'portable' amprun train m.so --isa p
 completes '--json' amprun info --j
+completes '--roofline' amprun info --r
+completes 'RTX4090' amprun info m.so --roofline R
 completes '--precision --policy' ampc m.amp --p
 completes 'fp16 fp32' ampc m.amp --precision fp
 completes 'explain' ampc expl
@@ -756,6 +758,88 @@ assert shapes == {"fc1.weight": [16, 8], "fc1.bias": [16], "fc2.weight": [3, 16]
                   "targets": [7], "logits": [7, 3]}
 memory = info["memory"]
 assert memory["total"] == sum(v for k, v in memory.items() if k != "total") > 0' "$work/.out"
+
+# ---- amprun info: CUDA kernels, and a model of their time ----------------------------------------
+
+run 0 "$amprun" info "$so" --kernels --batch 70
+says 'train_step at batch 70: ' 'infer at batch 70: ' 'blocks' 'shared' 'function' 'by 2' 'train_step_k0' 'fc1: linear + bias + relu'
+run 0 "$amprun" info "$so" --kernels --program infer
+says 'infer at batch 1: '
+expect 'one program alone' 1 "$(grep -c ' at batch ' "$work/.out")"
+for gpu in H100 h100 'RTX 4090' rtx-4090 T4; do
+    run 0 "$amprun" info "$so" --roofline "$gpu" --batch 128
+    says 'train_step at batch 128 on ' 'a model of the time, not a measurement' 'launches' 'mma f16' 'as if in FP32' \
+        'verdict  FP16 does not pay at this batch: it takes 1.00 of FP32'"'"'s modelled time' 'kernels are bound by launches'
+done
+run 0 "$amprun" info "$so" --roofline H100 --batch 128 --kernels --json
+expect 'info --roofline --json: sums, shares and what bounds each kernel' ok "$(python3 - "$work/.out" <<'PYTHON'
+import json, sys
+told = json.load(open(sys.argv[1]))
+model = told["roofline"]
+rows = model["kernels"]
+close = lambda a, b: abs(a - b) <= 1e-9 * max(abs(a), abs(b), 1)
+assert model["gpu"] == "H100" and model["batch"] == 128 and model["measured"] is False and model["pays"] is False
+assert model["launches"] == len(rows) and close(sum(k["share"] for k in rows), 1)
+for key in "flops", "bytes", "microseconds":
+    assert close(model[key], sum(k[key] for k in rows)), key
+assert {k["bound"] for k in rows} == {"launch"} and all(k["microseconds"] == 2.5 for k in rows)
+products = [k for k in rows if k["instruction"] == "mma f16"]
+assert all(k["instruction"] is None for k in rows if k["kind"] != "product") and len(products) == 5
+# fc1: 2 * 128 * 8 * 16, and what its epilogue adds; x in f32, weight and bias in f16, h in f16
+fc1 = next(k for k in products if k["title"].startswith("fc1: linear"))
+assert 2 * 128 * 8 * 16 < fc1["flops"] < 4 * 128 * 8 * 16, fc1
+assert fc1["bytes"] == 4 * 128 * 8 + 2 * 16 * 8 + 2 * 16 + 2 * 128 * 16, fc1
+listed = [k for k in told["kernels"] if k["program"] == "train_step"]
+assert [k["name"] for k in listed] == [k["name"] for k in rows]
+for k, row in zip(listed, rows):
+    assert k["blocks"][0] * k["blocks"][1] * k["blocks"][2] == row["blocks"] and k["threads"] >= 1 and k["users"] >= 1
+print("ok")
+PYTHON
+)"
+run 0 "$ampc" "$work/small.amp" -D HIDDEN=8192 --precision bf16 --isa portable -o "$work/wide.so"
+run 0 "$amprun" info "$work/wide.so" --roofline A100 --batch 4096
+says 'mma bf16' 'memory' "verdict  BF16 takes 0." "of FP32's modelled time and 0." "of TF32's"
+run 1 "$amprun" info "$work/wide.so" --roofline T4 --batch 4096
+says 'wide.so: T4 has no mma bf16, which kernel k' 'choose a later GPU, or compile with --precision fp16 or fp32'
+run 0 "$ampc" "$work/small.amp" --precision fp32 --isa portable -o "$work/full.so"
+run 0 "$amprun" info "$work/full.so" --roofline A100 --batch 128
+says 'verdict  the model computes in FP32: compile it with --precision fp16 or bf16 to compare'
+run 0 "$amprun" info "$work/tf32.so" --roofline A100 --batch 128
+says 'TF32 does not pay at this batch'
+run 0 "$amprun" info "$work/plain.so" --roofline A100 --batch 128
+says 'infer at batch 128 on A100'
+run 0 "$amprun" info "$so" --roofline A100 --batch 128 --program eval
+says 'eval at batch 128 on A100'
+run 2 "$amprun" info "$so" --roofline B9000 --batch 128
+says '--roofline B9000: that GPU is not known; known are H200, H100, A100, RTX4090, T4'
+run 2 "$amprun" info "$so" --roofline H100
+says 'info takes --roofline only with --batch: how many samples the program is given'
+run 2 "$amprun" info "$so" --program infer
+says 'info takes --program only with --roofline or --kernels'
+run 2 "$amprun" train "$so" --data "$data" --roofline H100
+says 'train does not take --roofline'
+for look in --kernels '--roofline H100 --batch 8'; do
+    # shellcheck disable=SC2086
+    run 1 "$amprun" info "$so" $look --program training
+    says 'small.so: there is no program training; there are train_step, '
+    # shellcheck disable=SC2086
+    run 1 "$amprun" info "$work/small_cpu.so" $look
+    says 'small_cpu.so: it has no CUDA code, which --kernels and --roofline look at: it was compiled with --target cpu' '(--target both adds it, where all ops have CUDA code)'
+    # shellcheck disable=SC2086
+    run 1 "$amprun" info "$work/none.so" $look
+    says 'none.so'
+done
+run 1 "$amprun" info "$so" --kernels --batch 2147483647
+says 'small.so: --batch 2147483647: it takes multiples of 1, 16777216 at most'
+if [[ $(uname -m) == x86_64 ]]; then
+    gzip -dc tests/abi/v0_1.so.gz >"$work/released.so"
+    run 0 "$amprun" info "$work/released.so" --kernels
+    says 'train_step at batch 1: '
+    run 1 "$amprun" info "$work/released.so" --roofline H100 --batch 8
+    says 'released.so: an earlier ampc (0.1.0) did not say what its kernels compute: compile the model again'
+else
+    skipped 'models of released versions are for x86-64'
+fi
 
 # ---- amprun: wrong arguments ---------------------------------------------------------------------
 

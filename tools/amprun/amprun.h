@@ -28,7 +28,9 @@ typedef struct Args {
     double every_seconds, eval_split;
     int32_t cuda_device;
     uint64_t seed;
-    double scale; /* < 0: not given */
+    double scale;                   /* < 0: not given */
+    const char *roofline, *program; /* info */
+    bool kernels;
     bool quiet, force, seed_given, as_json, verbose;
 } Args;
 
@@ -36,6 +38,7 @@ enum { DEFAULT_BATCH = 128 };
 
 /* Every command: 0 is success, 1 a failure that was reported, 2 wrong arguments. */
 int command_info(const Args *a);
+int command_info_cuda(const Args *a); /* with --kernels or --roofline */
 int command_train(const Args *a);
 int command_eval(const Args *a);
 int command_infer(const Args *a);

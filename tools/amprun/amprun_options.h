@@ -37,6 +37,9 @@ typedef enum AmprunOption {
     O_PATIENCE,
     O_FORCE,
     O_JSON,
+    O_ROOFLINE,
+    O_KERNELS,
+    O_PROGRAM,
     O_VERBOSE,
     O_COLOR,
     O_DESCRIBE,
@@ -159,6 +162,15 @@ static const ToolOption amprun_options[] = {
     {O_ISA, "isa", NULL, "portable|v3|v4", VALUE_TEXT, false, "portable v3 v4", "the best of this machine",
      "Instruction set.", ANY},
     {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.", INFO},
+    {O_ROOFLINE, "roofline", NULL, "GPU", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", NULL,
+     "Prints a modelled time of each CUDA kernel on that GPU at --batch, with what bounds it. Also whether FP16 or "
+     "BF16 "
+     "pays there. GPU is H200, H100, A100, RTX4090 or T4, and none is needed: this is a model, not a measurement.",
+     INFO},
+    {O_KERNELS, "kernels", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
+     "Prints the CUDA kernels of each program. How they are launched at --batch, and which share a function.", INFO},
+    {O_PROGRAM, "program", NULL, "NAME", VALUE_TEXT, false, NULL, "train_step, else infer; --kernels: all",
+     "The program of --roofline and --kernels, such as train_step, eval or infer.", INFO},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Also replaces files that amprun did not write; goes on from a checkpoint with another batch, seed or data; "
      "writes "

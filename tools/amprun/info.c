@@ -291,6 +291,7 @@ static int print_json(const Run *r, int64_t batch) {
 int command_info(const Args *a) {
     Run r = {0};
     int64_t batch = a->batch ? a->batch : 1;
+    if (a->kernels || a->roofline) return command_info_cuda(a);
     int failed = run_open(&r, a, batch, false, false);
     if (!failed) failed = a->as_json ? print_json(&r, batch) : print_text(&r, batch);
     run_close(&r);

@@ -119,6 +119,9 @@ static int take(Args *a, int option, char **argv) {
     case O_EVAL_SPLIT: return take_split(optarg, &a->eval_split);
     case O_FORCE: a->force = true; return 0;
     case O_JSON: a->as_json = true; return 0;
+    case O_ROOFLINE: a->roofline = optarg; return 0;
+    case O_KERNELS: a->kernels = true; return 0;
+    case O_PROGRAM: a->program = optarg; return 0;
     case O_VERBOSE: a->verbose = true; return 0;
     case O_COLOR:
         return standard_streams_colour_when(optarg) ? 0 : wrong("--%s %s: auto, always or never", "color", optarg);
@@ -205,6 +208,10 @@ static int read_options(Args *a, const Command *c, int argc, char **argv) {
         return wrong("%s takes --checkpoint-every only with --checkpoint%s", c->name, "");
     if (a->eval_data && a->eval_split > 0)
         return wrong("%s takes --eval-data or --eval-split, not both%s", c->name, "");
+    if (a->roofline && !a->batch)
+        return wrong("%s takes --roofline only with --batch: how many samples the program is given%s", c->name, "");
+    if (a->program && !a->roofline && !a->kernels)
+        return wrong("%s takes --program only with --roofline or --kernels%s", c->name, "");
     if (optind == argc) return wrong("%s: no %s was given", c->name, c->run == command_schema ? "table" : "model");
     a->model = argv[optind++];
     return optind < argc ? wrong("%s: %s is one argument too many", c->name, argv[optind]) : 0;

@@ -254,9 +254,9 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
-    const bool windows = is_window(o); /* the places of what they copy take registers */
-    if (windows || assumed(out->k) * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
-    if (windows && out->a.bytes < 16) out->tile.min_blocks = 1;
+    const bool elementwise = is_window(o) && out->a.bytes < 16; /* the places of what it copies take registers */
+    if (elementwise || assumed(out->k) * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
+    if (elementwise) out->tile.min_blocks = 1;
     return AMP_OK;
 }
 

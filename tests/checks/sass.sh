@@ -17,4 +17,8 @@ for size in 1024 4096; do
     says 'sm_120'
     holds "$size: every product has its loop" test "$(grep -c '^ok' <<<"$out")" -ge 28
 done
+run 0 "$bin/tools/ampc" bench/gpu/models/convs.amp --precision fp16 --target cuda --emit cu -o "$work/convs.cu"
+run 0 python3 tests/checks/sass.py "$work/convs.cu" 80 89 90 120
+[[ -z ${AMP_SHOW:-} ]] || printf '%s\n' "$out"
+holds 'every convolution has its loop' test "$(grep -c '^ok.*\(windows\|elements\)' <<<"$out")" -ge 36
 finish

@@ -74,10 +74,13 @@ DEFINE_ROUNDED(Tf32, float, store_f32, round_tf32_f32)
 /* Images [N, H, W, C] as a matrix: a line for each pixel of the images [N, OH, OW] on the other side of a convolution,
  * and along it the KH x KW x C elements that its window meets.  BACK: windows of the other side meet a pixel of this
  * one. */
-template <class Memory, int H, int W, int C, int OH, int OW, int KW, int STRIDE_Y, int STRIDE_X, int PAD_Y, int PAD_X,
-          int DILATION_Y, int DILATION_X, bool BACK>
+template <class Memory, int H_, int W_, int C_, int OH_, int OW_, int KW_, int STRIDE_Y_, int STRIDE_X_, int PAD_Y_,
+          int PAD_X_, int DILATION_Y_, int DILATION_X_, bool BACK_>
 struct Windows : Memory {
-    static constexpr bool IS_DENSE = false;
+    static constexpr bool IS_DENSE = false, BACK = BACK_;
+    static constexpr int H = H_, W = W_, C = C_, OH = OH_, OW = OW_, KW = KW_, STRIDE_Y = STRIDE_Y_;
+    static constexpr int STRIDE_X = STRIDE_X_, PAD_Y = PAD_Y_, PAD_X = PAD_X_, DILATION_Y = DILATION_Y_;
+    static constexpr int DILATION_X = DILATION_X_;
     /* Where tap |k| of the window at |o| meets this image; negative: nowhere. */
     template <int SIZE, int STRIDE, int PAD, int DILATION> static INLINE int meets(int o, int k) {
         const int at = BACK ? o + PAD - k * DILATION : o * STRIDE - PAD + k * DILATION;
@@ -161,48 +164,169 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     }
 };
 
-/* Of windows: each step computes the places of what it moves. */
-template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN> struct WindowCopy {
+/* The parts of a tile that a thread moves, one in each turn: the same elements of lines that are LINES_A_TURN apart. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS> struct TileParts {
     typedef typename Memory::Element Element;
     typedef typename Memory::Stored Stored;
     typedef SharedTile<LINES, ELEMENTS * sizeof(Element), ORDER> Tile;
     static constexpr bool ASYNC = HAS_ASYNC_COPIES && BYTES >= 4 && !Memory::CONVERTS;
     static constexpr int PER_PART = BYTES / sizeof(Element), PER_LINE = ELEMENTS / PER_PART, PARTS = LINES * PER_LINE;
-    static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS;
+    static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS, LINES_A_TURN = THREADS / PER_LINE;
+    static_assert(THREADS % PER_LINE == 0, "a thread has the same elements of each of its lines");
     typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
 
-    const Stored *matrix;
-    int64_t line0, lines, element0, elements;
-
-    INLINE void start(const Stored *matrix_, int64_t, int64_t first, int64_t extent, int64_t k, int64_t) {
-        matrix = matrix_;
-        line0 = DOWN ? 0 : first;
-        lines = DOWN ? k : extent;
-        element0 = DOWN ? first : 0;
-        elements = DOWN ? extent : k;
+    static INLINE int line_of(int turn) { return threadIdx.x / PER_LINE + turn * LINES_A_TURN; }
+    static INLINE int element() { return threadIdx.x % PER_LINE * PER_PART; }
+    static INLINE bool is_past(int turn) { return PARTS % THREADS && line_of(turn) >= LINES; }
+    static INLINE int place(int turn) { /* eight lines have the places of any other eight */
+        const int first = LINES_A_TURN % 8 ? turn : 0;
+        return Tile::byte_at(line_of(first), element() * sizeof(Element)) +
+               (turn - first) * LINES_A_TURN * Tile::STRIDE;
     }
-    INLINE void fetch(char *tile, bool) {
-        const unsigned to = shared_address(tile);
-        UNROLL
-        for (int turn = 0; turn < TURNS; turn++) {
-            const int part = turn * THREADS + threadIdx.x, line = part / PER_LINE, e = part % PER_LINE * PER_PART;
-            if (PARTS % THREADS && part >= PARTS) break;
-            const bool inside =
-                line0 + line < lines && element0 + e < elements && Memory::covers(line0 + line, element0 + e);
-            const Stored *const from = matrix + (inside ? Memory::place(line0 + line, element0 + e, elements) : 0);
-            if (ASYNC) copy_async<BYTES>(to + Tile::byte_at(line, e * sizeof(Element)), from, inside);
-            else if (inside) held[turn] = Memory::template load<BYTES>(from);
-            else held[turn] = typename Part<BYTES>::Type();
-        }
-        (DOWN ? line0 : element0) += DOWN ? LINES : ELEMENTS;
+    INLINE void move(int turn, unsigned to, const Stored *from, bool moves) {
+        if (ASYNC) copy_async<BYTES>(to + place(turn), from, moves);
+        else if (moves) held[turn] = Memory::template load<BYTES>(from);
+        else held[turn] = typename Part<BYTES>::Type();
     }
     INLINE void put(char *tile) {
         UNROLL
         for (int turn = 0; turn < TURNS && !ASYNC; turn++) {
-            const int part = turn * THREADS + threadIdx.x, line = part / PER_LINE, e = part % PER_LINE * PER_PART;
-            if (PARTS % THREADS && part >= PARTS) break;
-            *(typename Part<BYTES>::Type *)(tile + Tile::byte_at(line, e * sizeof(Element))) = held[turn];
+            if (is_past(turn)) break;
+            *(typename Part<BYTES>::Type *)(tile + place(turn)) = held[turn];
         }
+    }
+};
+
+/* Digits of a number in mixed radix: |low|, at most MOST, keeps what is below RADIX. */
+template <int RADIX, int MOST> INLINE void carry(int &low, int &high) {
+    if (MOST < RADIX) return;
+    if (MOST < 2 * RADIX) {
+        high += low >= RADIX;
+        low -= low >= RADIX ? RADIX : 0;
+    } else {
+        high += low / RADIX;
+        low %= RADIX;
+    }
+}
+
+enum { NOWHERE = -(1 << 29) }; /* a coordinate outside of every image, whatever a tap adds to it */
+
+/* Of windows, k along them.  In a step all of a thread's windows are at the same tap and channel: it keeps where each
+ * window begins, and adds the tap's distance. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
+    typedef Memory M;
+    typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
+    typedef typename Memory::Stored Stored;
+    static constexpr int TURNS = Parts::TURNS, SIGN = M::BACK ? -1 : 1;
+    /* Whether neighbouring taps are at the same distance everywhere. */
+    static constexpr bool EVEN = !M::BACK || (M::STRIDE_Y == 1 && M::STRIDE_X == 1);
+    const Stored *from[TURNS]; /* EVEN: the window's begin; else its image */
+    int y[TURNS], x[TURNS];    /* of the window's begin */
+    int tap_y, tap_x, channel;
+    bool ends; /* whether the last step has this thread's elements */
+
+    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t k, int64_t steps) {
+        channel = Parts::element();
+        tap_y = tap_x = 0;
+        carry<M::C, ELEMENTS - 1>(channel, tap_x);
+        carry<M::KW, (ELEMENTS - 1) / M::C>(tap_x, tap_y);
+        ends = (steps - 1) * ELEMENTS + Parts::element() < k;
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            const int64_t line = first + Parts::line_of(turn), image = line / (M::OH * M::OW);
+            const int pixel = (int)(line % (M::OH * M::OW));
+            y[turn] = M::BACK ? pixel / M::OW + M::PAD_Y : pixel / M::OW * M::STRIDE_Y - M::PAD_Y;
+            x[turn] = M::BACK ? pixel % M::OW + M::PAD_X : pixel % M::OW * M::STRIDE_X - M::PAD_X;
+            from[turn] = matrix + image * (M::H * M::W * M::C);
+            if (EVEN) from[turn] += (y[turn] * M::W + x[turn]) * M::C;
+            if (line >= extent) y[turn] = NOWHERE;
+        }
+    }
+    INLINE void fetch(char *tile, bool last) {
+        const unsigned to = shared_address(tile);
+        const int down = SIGN * tap_y * M::DILATION_Y, across = SIGN * tap_x * M::DILATION_X;
+        const int tap = (down * M::W + across) * M::C + channel;
+        const bool any = !last || ends;
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (Parts::is_past(turn)) break;
+            const unsigned at_y = y[turn] + down, at_x = x[turn] + across; /* outside below 0: a large number */
+            if (EVEN) {
+                this->move(turn, to, from[turn] + tap, any && at_y < M::H && at_x < M::W);
+                continue;
+            }
+            const bool meets = at_y % M::STRIDE_Y == 0 && at_x % M::STRIDE_X == 0;
+            const unsigned row = at_y / M::STRIDE_Y, column = at_x / M::STRIDE_X;
+            const bool inside = any && meets && row < M::H && column < M::W;
+            this->move(turn, to, from[turn] + (inside ? (int)(row * M::W + column) * M::C + channel : 0), inside);
+        }
+        channel += ELEMENTS;
+        carry<M::C, M::C - 1 + ELEMENTS>(channel, tap_x);
+        carry<M::KW, M::KW - 1 + (M::C - 1 + ELEMENTS) / M::C>(tap_x, tap_y);
+    }
+};
+
+/* Of windows, k down the pixels that they are at.  A thread has one tap and channel; each step its windows go LINES
+ * pixels on. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
+    typedef Memory M;
+    typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
+    typedef typename Memory::Stored Stored;
+    static_assert(!M::BACK, "weights have no windows of the other side");
+    static constexpr int TURNS = Parts::TURNS;
+    /* Windows, rows and images that a step goes on. */
+    static constexpr int ON_X = LINES % M::OW, ON_Y = LINES / M::OW % M::OH, ON_IMAGE = LINES / M::OW / M::OH;
+    const Stored *from[TURNS];
+    int y[TURNS], x[TURNS]; /* of the pixel under the tap */
+    int end_y, end_x;       /* where the windows of an image, of a row have passed */
+    unsigned height;        /* of the image; 0 in threads past the last column */
+    int inside_last;        /* turns that the last step has */
+
+    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t k, int64_t steps) {
+        const int64_t element = first + Parts::element();
+        const int tap = (int)(element / M::C), tap_y = tap / M::KW * M::DILATION_Y - M::PAD_Y,
+                  tap_x = tap % M::KW * M::DILATION_X - M::PAD_X;
+        height = element < extent ? M::H : 0;
+        end_y = tap_y + M::OH * M::STRIDE_Y;
+        end_x = tap_x + M::OW * M::STRIDE_X;
+        inside_last = 0;
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            const int line = Parts::line_of(turn), pixel = line % (M::OH * M::OW);
+            y[turn] = pixel / M::OW * M::STRIDE_Y + tap_y;
+            x[turn] = pixel % M::OW * M::STRIDE_X + tap_x;
+            from[turn] = matrix + line / (M::OH * M::OW) * (int64_t)(M::H * M::W * M::C) +
+                         (y[turn] * M::W + x[turn]) * M::C + (int)(element % M::C);
+            if ((steps - 1) * LINES + line < k) inside_last = turn + 1;
+        }
+    }
+    INLINE void fetch(char *tile, bool last) {
+        const unsigned to = shared_address(tile);
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (Parts::is_past(turn)) break;
+            const bool inside = (unsigned)y[turn] < height && (unsigned)x[turn] < M::W;
+            this->move(turn, to, from[turn], inside && (!last || turn < inside_last));
+            go_on(turn);
+        }
+    }
+    INLINE void go_on(int turn) {
+        int64_t distance = ON_IMAGE * (int64_t)(M::H * M::W * M::C) +
+                           (ON_Y * M::STRIDE_Y * M::W + ON_X * M::STRIDE_X) * M::C;
+        x[turn] += ON_X * M::STRIDE_X;
+        y[turn] += ON_Y * M::STRIDE_Y;
+        if (ON_X && x[turn] >= end_x) {
+            x[turn] -= M::OW * M::STRIDE_X;
+            y[turn] += M::STRIDE_Y;
+            distance += (M::STRIDE_Y * M::W - M::OW * M::STRIDE_X) * M::C;
+        }
+        if ((ON_X || ON_Y) && y[turn] >= end_y) {
+            y[turn] -= M::OH * M::STRIDE_Y;
+            distance += (M::H - M::OH * M::STRIDE_Y) * M::W * M::C;
+        }
+        from[turn] += distance;
     }
 };
 
@@ -210,9 +334,13 @@ template <bool DENSE, class Memory, int LINES, int ELEMENTS, Order ORDER, int BY
 struct ChooseCopy {
     typedef DenseCopy<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> Type;
 };
-template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
-struct ChooseCopy<false, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> {
-    typedef WindowCopy<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> Type;
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct ChooseCopy<false, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, false> {
+    typedef WindowsAlong<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Type;
+};
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct ChooseCopy<false, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, true> {
+    typedef WindowsDown<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Type;
 };
 
 /* |EXTENT| lines or columns of an operand, and |STEP| of k, which runs down its lines or along them. */

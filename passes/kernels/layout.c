@@ -189,8 +189,8 @@ bool pass_layout(PassContext *c) {
     for (int i = 0; i < m->funcs.len; i++) {
         Func *f = m->funcs.data[i];
         make_buffers(f, &state_numbers, tiled);
-        const bool postponed = postpone_kernels(f), moved = sequence_kernels(f);
-        if (!postponed && !moved) continue;
+        const bool postponed = postpone_kernels(f), moved = sequence_kernels(f), gathered = gather_kernels(f);
+        if (!postponed && !moved && !gathered) continue;
         f->buffers.len = 0; /* they are numbered in the order of the kernels */
         make_buffers(f, &state_numbers, tiled);
     }

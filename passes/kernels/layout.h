@@ -39,6 +39,10 @@ bool postpone_kernels(Func *f);
 /* sequence.c: puts neighbouring kernels into the order that needs less memory.  True: some have changed places, and the
  * buffers are to be made again. */
 bool sequence_kernels(Func *f);
+/* Whether kernel |k| reads, writes, or is skipped by what |by| writes. */
+bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
+/* gather.c: puts kernels that may share a launch side by side.  True: the same. */
+bool gather_kernels(Func *f);
 /* By value id: the index of the kernel that makes it, -1 for inputs and states. */
 int *kernel_makers(const Func *f);
 /* The form in which the runtime reads operand |n| of a product or of attention; false: it is none that has one. */

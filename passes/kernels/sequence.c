@@ -38,8 +38,7 @@ static bool share(const uint32_t *a, int a_count, const uint32_t *b, int b_count
     return false;
 }
 
-/* Whether |k| reads, writes, or is skipped by what |by| writes. */
-static bool is_touched(const Func *f, const Kernel *k, const Kernel *by) {
+bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k) {
     for (int i = 0; i < by->writes.len && k->pred.id; i++)
         if (f->buffers.data[by->writes.data[i] - 1]->value.id == k->pred.id) return true;
     return share(k->reads.data, k->reads.len, by->writes.data, by->writes.len) ||
@@ -104,7 +103,7 @@ static void keep_results(Sequence *s) {
 }
 
 static bool is_better_swapped(const Sequence *s, const Kernel *a, const Kernel *b, int at) {
-    if (is_touched(s->f, b, a) || is_touched(s->f, a, b)) return false;
+    if (kernel_touches(s->f, a, b) || kernel_touches(s->f, b, a)) return false;
     int64_t of_a = begins(s, a, at), of_b = begins(s, b, at + 1);
     return peak(s, b, of_b, a, of_a, at) < peak(s, a, of_a, b, of_b, at);
 }

@@ -78,12 +78,12 @@ static Val sum_of_squares(Lowering *l, Val g) {
     return lower_reduce_all(l, OP_reduce_sum, lower_binary(l, OP_mul, g, g));
 }
 
+/* All the sums come before what adds them: they may run together, and the additions are one kernel. */
 static void lower_global_norm(Lowering *l) {
-    Val total = NO_VAL;
-    for (int i = 0; i < l->op->n_in; i++) {
-        Val part = sum_of_squares(l, lower_cast(l, l->op->in[i], AMP_DT_F32));
-        total = total.id ? lower_binary(l, OP_add, total, part) : part;
-    }
+    Val *parts = arena_array(l->f->module->arena, Val, l->op->n_in), total;
+    for (int i = 0; i < l->op->n_in; i++) parts[i] = sum_of_squares(l, lower_cast(l, l->op->in[i], AMP_DT_F32));
+    total = parts[0];
+    for (int i = 1; i < l->op->n_in; i++) total = lower_binary(l, OP_add, total, parts[i]);
     lower_give(l, 0, lower_unary(l, OP_sqrt, total));
 }
 

@@ -249,7 +249,8 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     if (table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     text_puts(ck->e.out, members ? "int64_t n, const int64_t *member_elements)\n{\n" : "int64_t n)\n{\n");
-    if (members) {
+    if (members && w->k->kind == KERNEL_ROW) emit_line(&ck->e, "const int member = blockIdx.y;");
+    else if (members) {
         emit_line(&ck->e, "int64_t block = blockIdx.x;");
         emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
                   threads * ck->vector);
@@ -267,9 +268,9 @@ void cuda_close_function(CudaKernel *ck) {
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
 /* An array of all values for each kernel would grow with the square of the model. */
-static amp_status emit_rows(CudaKernel *ck) {
+static amp_status emit_rows(CudaKernel *ck, int members) {
     const Walk *w = ck->w;
-    amp_status status = cuda_emit_row(ck);
+    amp_status status = cuda_emit_row(ck, members);
     for (int i = 0; i < w->k->count; i++)
         for (int n = 0; n < walk_op(w, i)->n_in; n++) ck->first_phase[walk_op(w, i)->in[n].id] = 0;
     return status;
@@ -292,7 +293,7 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
     };
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, members);
-    case KERNEL_ROW: return emit_rows(&ck);
+    case KERNEL_ROW: return emit_rows(&ck, members);
     case KERNEL_COLUMN: return cuda_emit_column(&ck);
     case KERNEL_SCALAR: return cuda_emit_scalar(&ck);
     default: return cuda_emit_scatter(&ck);

@@ -232,7 +232,7 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
     add_member(x, entry, f->kernels.data[at], first);
     for (int i = at + 1; form.source && i < f->kernels.len; i++) {
         const Kernel *k = f->kernels.data[i];
-        if (k->kind != KERNEL_TILE || !is_independent(x, entry, k)) return AMP_OK;
+        if (k->kind != entry->members.data[0]->kind || !is_independent(x, entry, k)) return AMP_OK;
         AMP_TRY(emit(x, k, 0, &single));
         AMP_TRY(batch_form(x, k, &single, &next));
         if (!next.source || strcmp(form.source, next.source)) return AMP_OK;
@@ -241,8 +241,14 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
     return AMP_OK;
 }
 
+/* Members of tile kernels follow one another; those of row kernels, which have the same rows, stand side by side. */
 static void set_batch_extent(CudaKernelEntry *entry) {
     int64_t total = 0;
+    if (entry->members.data[0]->kind == KERNEL_ROW) {
+        entry->launch.extent[1] = dim_const(entry->members.len);
+        entry->launch.per[1] = 1;
+        return;
+    }
     for (int i = 0; i < entry->members.len; i++)
         total += round_up(entry->batch_elements.data[i].mul, entry->launch.per[0]);
     entry->launch.extent[0] = dim_const(total);

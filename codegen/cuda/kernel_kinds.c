@@ -181,7 +181,7 @@ static void put_row_place(CudaKernel *ck, bool block) {
     emit_line(&ck->e, "if (r >= rows) return;");
 }
 
-amp_status cuda_emit_row(CudaKernel *ck) {
+amp_status cuda_emit_row(CudaKernel *ck, int members) {
     Walk *w = ck->w;
     bool block = w->cols.mul > WARP_COLUMNS;
     int threads = block ? THREADS : WARP;
@@ -203,7 +203,8 @@ amp_status cuda_emit_row(CudaKernel *ck) {
     if (block) ck->reduce_shape = ", 256";
     ck->body->launch.extent[0] = w->rows;
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
-    AMP_TRY(cuda_open_function(ck, THREADS, 0));
+    ck->body->may_batch = dim_mul(w->rows, w->cols, &ck->body->elements);
+    AMP_TRY(cuda_open_function(ck, THREADS, members));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));
     if (stays) declare_resident(ck);

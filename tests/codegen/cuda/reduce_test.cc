@@ -219,4 +219,40 @@ TEST_F(Reduce, SectorsAreIdeal) {
     EXPECT_EQ(counters.bank_conflicts, 0u);
 }
 
+// Equal kernels over fixed shapes are brought together and launched as one, wherever they were; others are not.
+TEST_F(Reduce, EqualRowsShareALaunch) {
+    const Built b = Build(Text(R"(  input %a : f32[70, 40]
+  input %b : f32[70, 40]
+  input %c : f32[70, 40]
+  input %d : f32[9, 40]
+  input %x : f32[N, 40]
+  %aa = mul(%a, %a) : f32[70, 40]
+  %as = reduce_sum(%aa; dims = (1)) : f32[70]
+  %dd = mul(%d, %d) : f32[9, 40]
+  %ds = reduce_sum(%dd; dims = (1)) : f32[9]
+  %bb = mul(%b, %b) : f32[70, 40]
+  %bs = reduce_sum(%bb; dims = (1)) : f32[70]
+  %xs = reduce_sum(%x; dims = (1)) : f32[N]
+  %cc = mul(%c, %c) : f32[70, 40]
+  %cs = reduce_sum(%cc; dims = (1)) : f32[70]
+  %ass = reduce_sum(%as; dims = (0)) : f32
+  result as = %as
+  result bs = %bs
+  result cs = %cs
+  result ds = %ds
+  result xs = %xs
+  result ass = %ass
+)"));
+    ASSERT_NE(b.ptx, nullptr);
+    const CudaProgram *p = &b.cuda->programs.data[0];
+    std::vector<int> members;
+    for (int i = 0; i < p->kernels.len; i++) members.push_back(p->kernels.data[i].members.len);
+    EXPECT_EQ(members, (std::vector<int>{3, 1, 1, 1}));
+    for (int64_t n : {1, 5}) {
+        Values given = Draw(b.m, p->func, n), after = given;
+        const Values want = Interpret(p->func, n, &after), got = RunOnCuda(b.cuda, *b.ptx, n, given);
+        for (const char *name : {"as", "bs", "cs", "ds", "xs", "ass"}) Compare(got.at(name), want.at(name), 1e-5, name);
+    }
+}
+
 } // namespace

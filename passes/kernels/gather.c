@@ -5,7 +5,8 @@
  *   k42 { update of fc2.weight }                    k42 { update of fc1.bias }
  *
  * On a target that launches equal kernels as one, those that do the same with values whose shapes do not depend on N
- * (updates of parameters, norms of gradients) move up to the last one before them that does.  Nothing between needs
+ * (updates of parameters, norms of gradients) move up to the last one before them that does, and scalar kernels to the
+ * last one with their predicate (merge_scalars.c).  Nothing between needs
  * them, nor they it.  Whether they are equal in all, code generation finds out; here it only matters that most are.
  */
 #include "passes/kernels/kernel_list.h"
@@ -24,7 +25,7 @@ static bool has_fixed_shape(const Func *f, const Kernel *k) {
             for (int d = 0; d < ir_shape(f, o->out[r])->rank; d++)
                 if (ir_shape(f, o->out[r])->d[d].n) return false;
     }
-    return k->kind == KERNEL_TILE || k->kind == KERNEL_ROW;
+    return k->kind == KERNEL_TILE || k->kind == KERNEL_ROW || k->kind == KERNEL_SCALAR;
 }
 
 static void put_type(Text *t, const Func *f, Val v, bool shape) {
@@ -37,6 +38,7 @@ static void put_type(Text *t, const Func *f, Val v, bool shape) {
 static const char *signature_of(const Func *f, const Kernel *k) {
     Text t;
     text_init(&t, f->module->arena);
+    if (k->kind == KERNEL_SCALAR) return arena_printf(f->module->arena, "scalar %u", k->pred.id);
     text_printf(&t, "%d %d %d", k->kind, k->reads.len, k->writes.len);
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(f, k->first + i);

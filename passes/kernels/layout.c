@@ -190,7 +190,8 @@ bool pass_layout(PassContext *c) {
         Func *f = m->funcs.data[i];
         make_buffers(f, &state_numbers, tiled);
         const bool postponed = postpone_kernels(f), moved = sequence_kernels(f), gathered = gather_kernels(f);
-        if (!postponed && !moved && !gathered) continue;
+        const bool merged = merge_scalars(f);
+        if (!postponed && !moved && !gathered && !merged) continue;
         f->buffers.len = 0; /* they are numbered in the order of the kernels */
         make_buffers(f, &state_numbers, tiled);
     }

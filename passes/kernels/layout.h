@@ -43,6 +43,8 @@ bool sequence_kernels(Func *f);
 bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
 /* gather.c: puts kernels that may share a launch side by side.  True: the same. */
 bool gather_kernels(Func *f);
+/* merge_scalars.c: makes one of scalar kernels that follow one another.  True: the same. */
+bool merge_scalars(Func *f);
 /* By value id: the index of the kernel that makes it, -1 for inputs and states. */
 int *kernel_makers(const Func *f);
 /* The form in which the runtime reads operand |n| of a product or of attention; false: it is none that has one. */

@@ -1,6 +1,7 @@
 /* infer_product.c: shapes of products of matrices and convolutions, of pooling, which walks over
  * windows as they do, and of their gradients. */
 #include "ir/infer.h"
+#include "ir/operands.h"
 
 /* ---- products of matrices ---------------------------------------------------------------------------------------- */
 
@@ -72,6 +73,28 @@ const char *infer_batch_contract(Inferring *c) {
     return batched(c, outer_a, &p);
 }
 
+/* A result |s| in parts is that often. */
+static const char *in_parts(Inferring *c, Shape s) {
+    const int64_t parts = ir_attr(c->o, "parts")->i;
+    if (parts < 1 || parts > PART_COUNT_MAX)
+        return infer_mismatch(c, "%lld parts are not 1 to %d", (long long)parts, PART_COUNT_MAX);
+    if (parts == 1) return infer_result(c, AMP_DT_F32, s);
+    Shape whole = {.rank = s.rank + 1, .d = {dim_const(parts)}}; /* s: a matrix or a weight */
+    for (int i = 0; i < s.rank; i++) {
+        if (s.d[i].n) return infer_mismatch(c, "the shape of parts may not depend on N");
+        whole.d[i + 1] = s.d[i];
+    }
+    return infer_result(c, AMP_DT_F32, whole);
+}
+
+/* [P, ...] -> [...] */
+const char *infer_sum_parts(Inferring *c) {
+    const Shape *parts = infer_in(c, 0);
+    if (parts->rank < 2) return infer_mismatch(c, "needs [parts, ...]");
+    if (parts->d[0].n) return infer_mismatch(c, "the number of parts may not depend on N");
+    return infer_result(c, AMP_DT_F32, shape_of(parts->rank - 1, &parts->d[1]));
+}
+
 /* [..., m] and [..., c], summed over all rows: [m, c]. */
 static const char *contract_rows(Inferring *c) {
     const Shape *a = infer_in(c, 0), *b = infer_in(c, 1);
@@ -79,7 +102,7 @@ static const char *contract_rows(Inferring *c) {
     if (a->rank < 2 || b->rank < 2) return infer_mismatch(c, "needs [..., m] and [..., c]");
     if (!shape_matrix(a, &rows_a, &m) || !shape_matrix(b, &rows_b, &n)) return infer_mismatch(c, "is too large");
     if (!dim_equal(rows_a, rows_b)) return infer_differing(c, "inner dimensions", rows_a, rows_b);
-    return infer_result(c, c->t, shape_of(2, (Dim[]){m, n}));
+    return in_parts(c, shape_of(2, (Dim[]){m, n}));
 }
 
 /* The operands are matrices: [..., k] x [k, C] gives [..., C].  With both transposed, two of rank 2. */
@@ -87,6 +110,7 @@ const char *infer_contract(Inferring *c) {
     const Shape *a = infer_in(c, 0), *b = infer_in(c, 1);
     bool ta = ir_attr(c->o, "ta")->b, tb = ir_attr(c->o, "tb")->b;
     if (ta && !tb) return contract_rows(c);
+    if (ir_attr(c->o, "parts")->i != 1) return infer_mismatch(c, "parts are of sums over rows: ta without tb");
     if (a->rank < 1 || b->rank != 2 || (ta && a->rank != 2)) return infer_mismatch(c, "needs [..., k] and [k, c]");
     Dim k_of_a = a->d[ta ? 0 : a->rank - 1], k_of_b = b->d[tb ? 1 : 0], n = b->d[tb ? 0 : 1];
     if (!dim_equal(k_of_a, k_of_b)) return infer_differing(c, "inner dimensions", k_of_a, k_of_b);
@@ -314,13 +338,16 @@ const char *infer_conv_data(Inferring *c) {
     return wrong ? wrong : infer_result(c, AMP_DT_F32, *x);
 }
 
-/* (x, dy) -> w, whose shape its maker gave. */
+/* (x, dy) -> w, or parts of it, whose shape its maker gave. */
 const char *infer_conv_weight(Inferring *c) {
-    const Shape *w = &infer_given(c, 0)->shape;
-    Shape y;
-    const char *wrong = conv_shape(c, &core, infer_in(c, 0), w, &y);
+    const Shape *given = &infer_given(c, 0)->shape;
+    const bool is_split = ir_attr(c->o, "parts")->i != 1;
+    Shape w = *given, y;
+    if (is_split && ir_attr(c->o, "groups")->i != 1) return infer_mismatch(c, "parts are of convolutions of one group");
+    if (is_split && given->rank > 1) w = shape_of(given->rank - 1, &given->d[1]);
+    const char *wrong = conv_shape(c, &core, infer_in(c, 0), &w, &y);
     if (!wrong) wrong = infer_check_like(c, 1, "the gradient", &y);
-    return wrong ? wrong : infer_result(c, AMP_DT_F32, *w);
+    return wrong ? wrong : in_parts(c, w);
 }
 
 /* ---- pooling ----------------------------------------------------------------------------------------------------- */

@@ -166,6 +166,18 @@ Val ir_memory_source(const Func *f, Val v) {
     return v;
 }
 
+/* ---- parts of sums ----------------------------------------------------------------------------------------------- */
+
+int64_t ir_part_size(int64_t k, int64_t parts) {
+    const int64_t least = (k + parts - 1) / parts;
+    return (least + PART_STEP - 1) / PART_STEP * PART_STEP;
+}
+
+int64_t ir_parts(const Op *o) {
+    const AttrValue *parts = ir_attr(o, "parts");
+    return parts ? parts->i : 1;
+}
+
 /* ---- geometry of windows ----------------------------------------------------------------------------------------- */
 
 static void get_pair(const Op *o, const char *name, int64_t initial, int64_t *out) {
@@ -194,7 +206,8 @@ Windows ir_windows(const Func *f, const Op *o) {
     if (is_convolution(o->code)) {
         const Shape *weights = o->code == OP_conv_weight ? out : b;
         get_pair(o, "dilation", 1, g.dilation);
-        kernel[0] = weights->d[0].mul, kernel[1] = weights->d[1].mul;
+        const int first = weights->rank - 4; /* after the parts */
+        kernel[0] = weights->d[first].mul, kernel[1] = weights->d[first + 1].mul;
         g.groups = ir_attr(o, "groups")->i;
     } else get_pair(o, "kernel", 1, kernel);
     g.kh = kernel[0], g.kw = kernel[1];

@@ -64,6 +64,13 @@ typedef struct Windows {
 } Windows;
 Windows ir_windows(const Func *f, const Op *o);
 
+/* A sum over k elements in |parts| is over chunks of this many, the last of them fewer or none: whole steps of a
+ * product's main loop.  So a part depends on k and their number alone. */
+enum { PART_STEP = 64, PART_COUNT_MAX = 1024 };
+int64_t ir_part_size(int64_t k, int64_t parts);
+/* 1 where |o| has no parts. */
+int64_t ir_parts(const Op *o);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 /* product_ops.c: products of matrices; convolution, pooling and their gradients: the defining sums, one element at a
  * time. */
 #include "ir/interp/ops.h"
+#include "ir/operands.h"
 
 #include <math.h>
 
@@ -19,11 +20,15 @@ typedef struct Product {
     bool ta, tb;
 } Product;
 
-static double product_at(const Product *p, int64_t row, int64_t column) {
+static double terms_between(const Product *p, int64_t row, int64_t column, int64_t begin, int64_t end) {
     double sum = 0.0;
-    for (int64_t k = 0; k < p->inner; k++)
+    for (int64_t k = begin; k < end; k++)
         sum += element(p->a, p->width_of_a, p->ta, row, k) * element(p->b, p->width_of_b, p->tb, k, column);
     return sum;
+}
+
+static double product_at(const Product *p, int64_t row, int64_t column) {
+    return terms_between(p, row, column, 0, p->inner);
 }
 
 /* The matrix of |t| that belongs to the one of |out| at element |i|: leading dims broadcast. */
@@ -77,8 +82,21 @@ static void run_contract(Running *r) {
     p.ta = interp_bool(r, "ta");
     p.tb = interp_bool(r, "tb");
     p.inner = p.ta ? a->count / p.width_of_a : p.width_of_a;
-    int64_t columns = last_dim(r->out[0]);
-    for (int64_t i = 0; i < r->out[0]->count; i++) r->out[0]->data[i] = product_at(&p, i / columns, i % columns);
+    const int64_t parts = ir_parts(r->op), size = ir_part_size(p.inner, parts);
+    const int64_t columns = last_dim(r->out[0]), rows = r->out[0]->count / columns / parts;
+    FOR_EACH(r, i) {
+        const int64_t row = i / columns % rows, begin = i / columns / rows * size;
+        const int64_t end = parts > 1 && begin + size < p.inner ? begin + size : p.inner;
+        result(r)[i] = terms_between(&p, row, i % columns, begin, end);
+    }
+}
+
+/* The parts of a sum, in order. */
+static void run_sum_parts(Running *r) {
+    FOR_EACH(r, i) {
+        result(r)[i] = 0.0;
+        for (int64_t at = i; at < r->in[0]->count; at += r->out[0]->count) result(r)[i] += r->in[0]->data[at];
+    }
 }
 
 static void run_linear(Running *r) {
@@ -108,6 +126,7 @@ typedef struct Weight {
     double *data;
     int64_t outputs, inputs, size[2];
     int64_t by_output, by_input, by[2];
+    int64_t part_size, by_part; /* of a weight in parts: pixels of y that meet one of them */
 } Weight;
 
 static bool is_core(const Running *r) { return ir_op_info[r->op->code].core; }
@@ -129,15 +148,17 @@ static Image image_of(const Running *r, const InterpTensor *t) {
                    {stride_of(t, h), stride_of(t, h + 1)}};
 }
 
+/* Of a weight in parts, the first one. */
 static Weight weight_of(const Running *r, const InterpTensor *t) {
-    int o = is_core(r) ? 3 : 0, i = is_core(r) ? 2 : 1, h = is_core(r) ? 0 : 2;
-    return (Weight){t->data,
-                    t->dims[o],
-                    t->dims[i],
-                    {t->dims[h], t->dims[h + 1]},
-                    stride_of(t, o),
-                    stride_of(t, i),
-                    {stride_of(t, h), stride_of(t, h + 1)}};
+    int front = t->rank - 4;
+    int o = front + (is_core(r) ? 3 : 0), i = front + (is_core(r) ? 2 : 1), h = front + (is_core(r) ? 0 : 2);
+    return (Weight){.data = t->data,
+                    .outputs = t->dims[o],
+                    .inputs = t->dims[i],
+                    .size = {t->dims[h], t->dims[h + 1]},
+                    .by_output = stride_of(t, o),
+                    .by_input = stride_of(t, i),
+                    .by = {stride_of(t, h), stride_of(t, h + 1)}};
 }
 
 static double *pixel(const Image *x, int64_t n, int64_t c, const int64_t *at) {
@@ -190,17 +211,25 @@ static double *tap_for(const Running *r, const Weight *w, int64_t o, int64_t c, 
                                                                    : tap(w, o, c % per_input, k);
 }
 
+static Weight part_at(const Weight *w, int64_t pixel) {
+    Weight part = *w;
+    if (w->part_size) part.data += pixel / w->part_size * w->by_part;
+    return part;
+}
+
 static void convolve(Running *r, Image y, Image x, Weight w, MeetFn meet) {
     int64_t groups = interp_int(r, "groups"), per_input = x.channels / groups, per_output = y.channels / groups;
     for (int64_t n = 0; n < y.n; n++)
         for (int64_t o = 0; o < y.channels; o++) {
             int64_t at[2], k[2], under_at[2], first = o / per_output * per_input;
-            FOR_PLACES(at, y.size)
-            FOR_PLACES(k, w.size)
-            for (int64_t c = first; c < first + per_input; c++)
-                if (under(r, &x, at, k, under_at))
-                    meet(pixel(&y, n, o, at), pixel(&x, n, c, under_at),
-                         tap_for(r, &w, o, c, per_output, per_input, k));
+            FOR_PLACES(at, y.size) {
+                const Weight part = part_at(&w, (n * y.size[0] + at[0]) * y.size[1] + at[1]);
+                FOR_PLACES(k, w.size)
+                for (int64_t c = first; c < first + per_input; c++)
+                    if (under(r, &x, at, k, under_at))
+                        meet(pixel(&y, n, o, at), pixel(&x, n, c, under_at),
+                             tap_for(r, &part, o, c, per_output, per_input, k));
+            }
         }
 }
 
@@ -232,8 +261,14 @@ static void run_conv_transpose(Running *r) {
 /* (dy, x, ...) in a graph, (x, dy) in core IR */
 static void run_conv_weight(Running *r) {
     const InterpTensor *dy = r->in[is_core(r) ? 1 : 0], *x = r->in[is_core(r) ? 0 : 1];
+    Image y = image_of(r, dy);
+    Weight w = weight_of(r, r->out[0]);
+    if (ir_parts(r->op) > 1) {
+        w.part_size = ir_part_size(y.n * y.size[0] * y.size[1], ir_parts(r->op));
+        w.by_part = stride_of(r->out[0], 0);
+    }
     clear(r->out[0]);
-    convolve(r, image_of(r, dy), image_of(r, x), weight_of(r, r->out[0]), to_weight);
+    convolve(r, y, image_of(r, x), w, to_weight);
 }
 
 /* ---- pooling ----------------------------------------------------------------------------------------------------- */
@@ -385,6 +420,7 @@ static void run_resize_grad(Running *r) { resize(r, image_of(r, r->in[0]), image
 const InterpFn interp_product_ops[OP_COUNT] = {
     [OP_contract] = run_contract,
     [OP_batch_contract] = run_batch_contract,
+    [OP_sum_parts] = run_sum_parts,
     [OP_matmul] = run_matmul,
     [OP_linear] = run_linear,
     [OP_conv2d] = run_conv,

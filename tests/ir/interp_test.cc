@@ -87,6 +87,18 @@ TEST_F(Interp, CoreElementwise) {
          "f32[2, 2]",
          {{1, 2, 3, 4}, {5, 7, 6, 8}},
          {19, 22, 43, 50}},
+        // chunks of whole 64 rows; of four parts one is past the end
+        {"f32[130, 1];f32[130, 1]",
+         "contract(%a, %b; ta = true, parts = 4)",
+         "f32[4, 1, 1]",
+         {std::vector<double>(130, 2), std::vector<double>(130, 1)},
+         {128, 128, 4, 0}},
+        {"f32[2, 5, 13, 1];f32[2, 5, 13, 1]",
+         "conv_weight(%a, %b; parts = 3)",
+         "f32[3, 1, 1, 1, 1]",
+         {std::vector<double>(130, 2), std::vector<double>(130, 1)},
+         {128, 128, 4}},
+        {"f32[3, 2]", "sum_parts(%a)", "f32[2]", {{1, 2, 3, 4, 5, 6}}, {9, 12}},
     };
     for (const auto &c : cases) {
         SCOPED_TRACE(c.op);

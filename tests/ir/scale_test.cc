@@ -40,6 +40,8 @@ Module *DeepKernels(Arena *a, int layers) {
         bool product = o->code == OP_linear;
         o->code = product ? OP_contract : OP_neg;
         if (product) o->attr = arena_array(a, AttrValue, ir_attr_count(OP_contract));
+        for (int j = 0; product && j < ir_attr_count(OP_contract); j++)
+            o->attr[j] = ir_op_info[OP_contract].attrs[j].initial;
         Kernel *k = arena_new(a, Kernel);
         *k = Kernel{};
         k->name = arena_printf(a, "k%d", i);

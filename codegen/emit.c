@@ -364,6 +364,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_window_sum] = {.by_memory = true},
     [OP_window_max_grad] = {.by_memory = true},
     [OP_window_sum_grad] = {.by_memory = true},
+    [OP_sum_parts] = {.by_memory = true},
     [OP_resample] = {.by_memory = true},
     [OP_resample_grad] = {.by_memory = true},
     [OP_batch_contract] = {.build = build_product, .by_memory = true},

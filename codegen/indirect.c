@@ -1,5 +1,5 @@
 /* indirect.c: one op that makes its result from memory, and sums of products that are no tiles of a matrix product:
- * batch_contract, and convolutions in groups.
+ * batch_contract, and convolutions in groups; sums of parts.
  *
  *     vf v12;                                               float v12;
  *     {                                                     {
@@ -135,6 +135,22 @@ static void emit_weights(Emitter *e, const Op *o, const Windows *g) {
     emit_close(e);
 }
 
+/* sum_parts: row r of the result and of each part, |rows| rows apart. */
+static amp_status emit_parts(Emitter *e, const Op *o) {
+    Arena *a = e->w->arena;
+    const Memory parts = indirect_memory(e, o, 0);
+    const int sum = walk_number(e->w, o->out[0]);
+    Dim rows, cols;
+    if (!shape_matrix(ir_shape(e->w->f, o->out[0]), &rows, &cols))
+        return amp_fail(e->err, AMP_UNSUPPORTED, "%s: sum_parts: its result is too large", walk_name(e->w));
+    const char *row = arena_printf(a, "part * %s + %s", emit_dim_factor(a, rows), e->spelling->row);
+    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    if (e->per_thread) emit_line(e, "_Pragma(\"unroll 16\")"); /* so many loads on their way */
+    emit_line(e, "for (int64_t part = 0; part < %lld; part++) v%d = v%d + %s;",
+              (long long)ir_shape(e->w->f, o->in[0])->d[0].mul, sum, sum, vector_at(e, &parts, row));
+    return AMP_OK;
+}
+
 static amp_status emit_sums(Emitter *e, const Op *o) {
     if (o->code == OP_batch_contract) {
         emit_batch(e, o);
@@ -169,6 +185,7 @@ static EmitFn rule_of(Opcode code) {
     case OP_conv:
     case OP_conv_data:
     case OP_conv_weight: return emit_sums;
+    case OP_sum_parts: return emit_parts;
     default: return NULL;
     }
 }

@@ -9,7 +9,11 @@
  *         elements
  *     }
  *
- * A block of a batched product makes a tile of one of its products, whose operands begin where their strides say.
+ * A block of a batched product makes a tile of one of its products, whose operands begin where their strides say; one
+ * of a product in parts, a tile of one part, which is a sum over a chunk of k:
+ *
+ *     const int64_t part = blockIdx.x / 3, first_row = part * rows, chunk = .., begin = .., end = ..;
+ *     Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, end, begin);
  */
 #include "codegen/cuda/cuda_kernel.h"
 
@@ -18,9 +22,8 @@
 /* Which instructions make a product, in which tiles, and how its operands come to shared memory.
  *
  * Nothing here depends on n, so that a kernel serves every n; the sum of an element does not depend on the tile
- * either: it is one chain over k.  The gradient of a weight has few tiles and a long k.  Splitting k among blocks would
- * need a second kernel that adds the parts in order; their number would have to follow from the shape.  Until there is
- * such a kernel it is one. */
+ * either: it is one chain over k, or over each part of it.  The gradient of a weight has few tiles and a long k: pass
+ * fuse has split it where that leaves multiprocessors idle (passes/kernels/split_sums.c). */
 
 /* The types that it names are those of prelude/product*.cuh. */
 typedef struct ProductTile { /* what a block makes */
@@ -49,7 +52,8 @@ typedef struct Batch {
 typedef struct ProductPlan {
     const Op *op;
     Batch batch;
-    Dim rows, k; /* of one product */
+    Dim rows, k;   /* of one product */
+    int64_t parts; /* of k */
     int64_t cols;
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */
@@ -97,17 +101,20 @@ static int64_t assumed(Dim d) { return d.n ? d.mul * ASSUMED_N / d.div : d.mul; 
 /* Whether A are windows over images. */
 static bool is_window(const Op *o) { return o->code != OP_contract && o->code != OP_batch_contract; }
 
+/* Whether the result holds one matrix after the other: products of a batch, or parts of one product. */
+static bool has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
+
 /* Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
 static ProductTile choose_tile(const ProductPlan *p) {
-    int64_t blocks = assumed(p->batch.count) * ((assumed(p->rows) + large_tile.m - 1) / large_tile.m) *
+    int64_t blocks = p->parts * assumed(p->batch.count) * ((assumed(p->rows) + large_tile.m - 1) / large_tile.m) *
                      ((p->cols + large_tile.n - 1) / large_tile.n);
     bool whole_copies = p->a.bytes == 16 && p->b.bytes == 16;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
     if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) return narrow_tile;
     if (is_window(p->op) && p->mma && p->a.bytes <= 4) return element_tile;
-    if (p->batch.rank && !p->rows.n && p->rows.mul <= small_tile.m) whole_copies = false; /* half of a tile's rows */
+    if (has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) whole_copies = false; /* half of a tile's rows */
     return blocks >= MANY_BLOCKS && p->cols > small_tile.n && whole_copies ? large_tile : small_tile;
 }
 
@@ -251,11 +258,14 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
                          .min_arch = by->min_arch,
                          .element_bytes = by->element_bytes};
     if (o->code == OP_batch_contract) plan_batch(w, out);
+    out->parts = ir_parts(o);
+    out->rows.mul /= out->parts; /* which are its first dimension */
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
     const bool elementwise = is_window(o) && out->a.bytes < 16; /* the places of what it copies take registers */
-    if (elementwise || assumed(out->k) * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
+    const int64_t k = assumed(out->k) / out->parts;
+    if (elementwise || k * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;
     return AMP_OK;
 }
@@ -284,20 +294,32 @@ static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "typedef Product<Sums, A, B> Matrices;");
 }
 
-/* Blocks follow one another along the rows of a product, then along the batch; where the rows depend on n, their
- * number is not known here, and the batch is the grid's third dimension. */
-static bool is_batch_along_rows(const ProductPlan *p) { return p->batch.rank && !p->rows.n; }
+/* Blocks follow one another along the rows of a matrix, then along the batch or the parts; where the rows depend on n,
+ * their number is not known here, and the batch or the parts are the grid's third dimension. */
+static bool are_along_rows(const ProductPlan *p) { return has_several(p) && !p->rows.n; }
 
 static int64_t tiles_down(const ProductPlan *p) { return (p->rows.mul + p->tile.m - 1) / p->tile.m; }
+
+static void emit_number(CudaKernel *ck, const ProductPlan *p, const char *name) {
+    if (are_along_rows(p)) emit_line(&ck->e, "const int64_t %s = blockIdx.x / %lld;", name, (long long)tiles_down(p));
+    else emit_line(&ck->e, "const int64_t %s = blockIdx.z;", name);
+}
+
+/* Which part a block makes, where it begins in the result, and over which elements of k it is (ir_part_size). */
+static void emit_part(CudaKernel *ck, const ProductPlan *p) {
+    emit_number(ck, p, "part");
+    emit_line(&ck->e, "const int64_t first_row = part * rows, chunk = ((k + %lld) / %lld + %d) / %d * %d;",
+              (long long)p->parts - 1, (long long)p->parts, PART_STEP - 1, PART_STEP, PART_STEP);
+    emit_line(&ck->e, "const int64_t begin = part * chunk < k ? part * chunk : k;");
+    emit_line(&ck->e, "const int64_t end = begin + chunk < k ? begin + chunk : k;");
+}
 
 /* Which product of the batch a block makes: its number, its place along each dim, and where its result begins. */
 static void emit_batch(CudaKernel *ck, const ProductPlan *p) {
     const Batch *b = &p->batch;
     Arena *a = ck->w->arena;
     Dim inner = dim_const(1);
-    if (is_batch_along_rows(p))
-        emit_line(&ck->e, "const int64_t product = blockIdx.x / %lld;", (long long)tiles_down(p));
-    else emit_line(&ck->e, "const int64_t product = blockIdx.z;");
+    emit_number(ck, p, "product");
     for (int i = b->rank - 1; i >= 0; i--) {
         const char *at = dim_is_one(inner) ? "product" : arena_printf(a, "product / %s", emit_dim_factor(a, inner));
         if (i) at = arena_printf(a, "%s %% %s", at, emit_dim_factor(a, b->dims[i]));
@@ -320,7 +342,8 @@ static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "const int64_t rows = %s, k = %s;", emit_dim(ck->w->arena, p->rows),
               emit_dim(ck->w->arena, p->k));
     if (p->batch.rank) emit_batch(ck, p);
-    if (is_batch_along_rows(p))
+    if (p->parts > 1) emit_part(ck, p);
+    if (are_along_rows(p))
         emit_line(&ck->e, "const int64_t row0 = (int64_t)(blockIdx.x %% %lld) * %d, col0 = (int64_t)blockIdx.y * %d;",
                   (long long)tiles_down(p), p->tile.m, p->tile.n);
     else
@@ -329,8 +352,8 @@ static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
     emit_line(&ck->e, "Sums sums;");
     emit_line(&ck->e, "sums.clear();");
-    emit_line(&ck->e, "Matrices().run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, k);", p->a.first, p->a.pitch,
-              p->b.first, p->b.pitch, columns_of(p));
+    emit_line(&ck->e, "Matrices().run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, %s);", p->a.first, p->a.pitch,
+              p->b.first, p->b.pitch, columns_of(p), p->parts > 1 ? "end, begin" : "k");
 }
 
 /* Accesses of so many elements are aligned in every row. */
@@ -348,13 +371,14 @@ static void open_runs(CudaKernel *ck, const ProductPlan *p) {
     emit_open(&ck->e, "for (int down = 0; down < Sums::RUNS_DOWN; down++)");
     emit_line(&ck->e, "float sum[%d];", RUN);
     emit_line(&ck->e, "sums.run(sum, down, across);");
-    emit_line(&ck->e, "const int64_t %s = row0 + Sums::row(down);", p->batch.rank ? "line" : "r");
+    const char *line = has_several(p) ? "line" : "r"; /* of its matrix */
+    emit_line(&ck->e, "const int64_t %s = row0 + Sums::row(down);", line);
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", RUN, ck->vector);
     const char *column = p->batch.merged ? "element" : ck->column;
     emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Sums::column(across) + part;", column);
-    emit_line(&ck->e, "if (%s >= rows || %s >= %s) continue;", p->batch.rank ? "line" : "r", column, columns_of(p));
-    if (p->batch.rank) emit_line(&ck->e, "const int64_t r = first_row + line;");
+    emit_line(&ck->e, "if (%s >= rows || %s >= %s) continue;", line, column, columns_of(p));
+    if (has_several(p)) emit_line(&ck->e, "const int64_t r = first_row + line;");
     if (p->batch.merged) emit_line(&ck->e, "const int32_t %s = (int32_t)first_column + element;", ck->column);
     emit_line(&ck->e, "const int64_t at = r * COLS + %s;", ck->column);
 }
@@ -369,9 +393,10 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
     out->launch.extent[2] = dim_const(1);
     out->launch.per[0] = p->tile.m;
     out->launch.per[1] = p->tile.n;
-    if (is_batch_along_rows(p)) dim_mul(p->batch.count, dim_const(tiles_down(p) * p->tile.m), &out->launch.extent[0]);
-    else if (p->batch.rank) {
-        out->launch.extent[2] = p->batch.count;
+    Dim several = p->parts > 1 ? dim_const(p->parts) : p->batch.count;
+    if (are_along_rows(p)) dim_mul(several, dim_const(tiles_down(p) * p->tile.m), &out->launch.extent[0]);
+    else if (has_several(p)) {
+        out->launch.extent[2] = several;
         out->launch.per[2] = 1;
     }
     out->min_arch = p->min_arch;

@@ -4,8 +4,9 @@
 /* ---- elementwise ---- */
 
 /* Elementwise kernels: each thread makes a few neighbours of one row.  Where an element is its number alone the
- * rows do not count: only the end of the array may cut a vector. */
-enum { WARP = 32, THREADS = 256 };
+ * rows do not count: only the end of the array may cut a vector.  A sum of parts is one element a thread and small
+ * blocks: it reads many elements for each of few that it makes. */
+enum { WARP = 32, THREADS = 256, PART_THREADS = 64 };
 
 /* Numbers of a thread beside which the rest fits into 64 registers: so many ptxas takes for 256 threads unless it is
  * told of fewer blocks, and what does not fit is spilled. */
@@ -32,9 +33,15 @@ static void put_tile_place(CudaKernel *ck) {
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * COLS);", ck->column);
 }
 
-static const char *block_place(const CudaKernel *ck, int members) {
+static bool adds_parts(const Walk *w) {
+    for (int i = 0; i < w->k->count; i++)
+        if (walk_op(w, i)->code == OP_sum_parts) return true;
+    return false;
+}
+
+static const char *block_place(const CudaKernel *ck, int threads, int members) {
     const char *block = members ? "block" : "(int64_t)blockIdx.x";
-    const char *at = arena_printf(ck->w->arena, "%s * %d + threadIdx.x", block, THREADS);
+    const char *at = arena_printf(ck->w->arena, "%s * %d + threadIdx.x", block, threads);
     return ck->vector > 1 ? arena_printf(ck->w->arena, "(%s) * %d", at, ck->vector) : at;
 }
 
@@ -44,20 +51,22 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     if (!dim_mul(w->rows, dim_const(w->cols.mul), &elements))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
-    ck->vector = cuda_vector_width(w);
+    const bool parts = adds_parts(w);
+    const int threads = parts ? PART_THREADS : THREADS;
+    ck->vector = parts ? 1 : cuda_vector_width(w);
     if (!ck->flat) ck->vector = fit_columns(w->cols.mul, ck->vector);
     ck->part = ck->vector > 1 && (members || !is_multiple(elements, ck->vector));
     ck->first_thread = "at == 0";
     ck->body->may_batch = ck->flat;
     ck->body->elements = elements;
     ck->body->launch.extent[0] = elements;
-    ck->body->launch.per[0] = THREADS * ck->vector;
+    ck->body->launch.per[0] = threads * ck->vector;
     if (ck->vector * w->operands.len > HELD) ck->min_blocks = 2;
-    AMP_TRY(cuda_open_function(ck, THREADS, members));
+    AMP_TRY(cuda_open_function(ck, threads, members));
     if (!ck->flat) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
     emit_line(&ck->e, "const int64_t elements = %s;",
               members ? "member_elements[member]" : emit_dim(w->arena, elements));
-    emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, members));
+    emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, threads, members));
     emit_line(&ck->e, "if (at >= elements) return;");
     if (ck->part) emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = elements - at;");
     put_tile_place(ck);

@@ -79,11 +79,12 @@ static CudaWork work_of(const Walk *w, const Op *o) {
     CudaWork work = {AMP_INSTRUCTION_PLAIN, operations_of(o->code), dim_const(1), dim_const(1)};
     if (!work.operations || !walk_is_live(w, o) || !count_elements(w, o, &work.elements)) return (CudaWork){0};
     const Windows g = is_pooling(o) ? ir_windows(w->f, o) : (Windows){.kh = 1, .kw = 1};
-    work.terms = dim_const(g.kh * g.kw);
+    work.terms = o->code == OP_sum_parts ? ir_shape(w->f, o->in[0])->d[0] : dim_const(g.kh * g.kw);
     if (!is_sum_of_products(o)) return work;
     work.instruction = instruction_of(w, o);
     work.operations = 2;
     work.terms = terms_of(w, o);
+    work.elements.mul /= ir_parts(o); /* each part is over its own terms */
     return work;
 }
 

@@ -26,14 +26,15 @@ template <class Sums_, class A, class B> struct Product {
     }
     static INLINE int after(int stage) { return stage == SHARED - STAGE ? 0 : stage + STAGE; }
 
-    /* The tile at |row0| and |col0| of |a| (rows x k) times |b| (k x cols).  Their lines in memory, which k runs along
-     * or down, are |pitch_a| and |pitch_b| elements apart. */
+    /* The tile at |row0| and |col0| of |a| (rows x k) times |b| (k x cols), from |begin| of k on, which is a whole
+     * number of steps.  Their lines in memory, which k runs along or down, are |pitch_a| and |pitch_b| elements
+     * apart. */
     template <class TA, class TB>
     INLINE void run(Sums &sums, char *shared, const TA *a, int64_t pitch_a, const TB *b, int64_t pitch_b, int64_t row0,
-                    int64_t rows, int64_t col0, int64_t cols, int64_t k) {
-        const int steps = (int)((k + A::STEP - 1) / A::STEP);
-        copy_a.start(a, pitch_a, row0, rows, k, steps);
-        copy_b.start(b, pitch_b, col0, cols, k, steps);
+                    int64_t rows, int64_t col0, int64_t cols, int64_t k, int64_t begin = 0) {
+        const int steps = (int)((k - begin + A::STEP - 1) / A::STEP);
+        copy_a.start(a, pitch_a, row0, rows, begin, k, steps);
+        copy_b.start(b, pitch_b, col0, cols, begin, k, steps);
         reader.start();
         UNROLL
         for (int s = 0; s < STAGES - 1; s++) {

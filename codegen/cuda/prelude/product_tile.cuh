@@ -101,10 +101,11 @@ struct Windows : Memory {
     }
 };
 
-/* The copies of an operand's tiles.  start: the first of |steps| tiles begins at |first| of |extent| lines, or columns
- * where k runs down the lines, which are |pitch| elements apart; each fetch starts the copy of the next one, and put
- * ends it where it goes through registers.  All threads of the block call them.  What neighbouring threads move,
- * |BYTES| at once, lies side by side in global memory.  What is past an edge becomes zero. */
+/* The copies of an operand's tiles.  start: the first of |steps| tiles begins at |begin| of k and at |first| of
+ * |extent| lines, or columns where k runs down the lines, which are |pitch| elements apart; each fetch starts the copy
+ * of the next one, and put ends it where it goes through registers.  All threads of the block call them.  What
+ * neighbouring threads move, |BYTES| at once, lies side by side in global memory.  What is past an edge becomes
+ * zero. */
 
 /* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN> struct DenseCopy {
@@ -128,18 +129,19 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
                (turn - first) * LINES_A_TURN * Tile::STRIDE;
     }
 
-    INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t k, int64_t steps) {
-        const int64_t before = (steps - 1) * (DOWN ? LINES : ELEMENTS);
+    INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t begin, int64_t k,
+                      int64_t steps) {
+        const int64_t before = begin + (steps - 1) * (DOWN ? LINES : ELEMENTS);
         pitch = pitch_;
         inside = inside_last = 0;
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             const int across = DOWN ? element() : line_of(turn), along = DOWN ? line_of(turn) : element();
-            if (!DOWN) from[turn] = matrix + (first + across) * pitch + along;
+            if (!DOWN) from[turn] = matrix + (first + across) * pitch + begin + along;
             if (first + across < extent) inside = turn + 1;
             if (first + across < extent && before + along < k) inside_last = turn + 1;
         }
-        if (DOWN) from[0] = matrix + line_of(0) * pitch + first + element();
+        if (DOWN) from[0] = matrix + (begin + line_of(0)) * pitch + first + element();
     }
     INLINE void fetch(char *tile, bool last) {
         const unsigned to = shared_address(tile);
@@ -211,8 +213,8 @@ template <int RADIX, int MOST> INLINE void carry(int &low, int &high) {
 
 enum { NOWHERE = -(1 << 29) }; /* a coordinate outside of every image, whatever a tap adds to it */
 
-/* Of windows, k along them.  In a step all of a thread's windows are at the same tap and channel: it keeps where each
- * window begins, and adds the tap's distance. */
+/* Of windows, k along them, from its beginning on.  In a step all of a thread's windows are at the same tap and
+ * channel: it keeps where each window begins, and adds the tap's distance. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
 struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     typedef Memory M;
@@ -226,7 +228,8 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
     int tap_y, tap_x, channel;
     bool ends; /* whether the last step has this thread's elements */
 
-    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t k, int64_t steps) {
+    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k,
+                      int64_t steps) {
         channel = Parts::element();
         tap_y = tap_x = 0;
         carry<M::C, ELEMENTS - 1>(channel, tap_x);
@@ -284,7 +287,10 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     unsigned height;        /* of the image; 0 in threads past the last column */
     int inside_last;        /* turns that the last step has */
 
-    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t k, int64_t steps) {
+    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t begin, int64_t k,
+                      int64_t steps) {
+        const int64_t image = begin / (M::OH * M::OW), before = begin + (steps - 1) * LINES;
+        const int pixels = (int)(begin % (M::OH * M::OW)); /* of the image, before the part */
         const int64_t element = first + Parts::element();
         const int tap = (int)(element / M::C), tap_y = tap / M::KW * M::DILATION_Y - M::PAD_Y,
                   tap_x = tap % M::KW * M::DILATION_X - M::PAD_X;
@@ -294,12 +300,12 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
         inside_last = 0;
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
-            const int line = Parts::line_of(turn), pixel = line % (M::OH * M::OW);
+            const int line = pixels + Parts::line_of(turn), pixel = line % (M::OH * M::OW);
             y[turn] = pixel / M::OW * M::STRIDE_Y + tap_y;
             x[turn] = pixel % M::OW * M::STRIDE_X + tap_x;
-            from[turn] = matrix + line / (M::OH * M::OW) * (int64_t)(M::H * M::W * M::C) +
+            from[turn] = matrix + (image + line / (M::OH * M::OW)) * (M::H * M::W * M::C) +
                          (y[turn] * M::W + x[turn]) * M::C + (int)(element % M::C);
-            if ((steps - 1) * LINES + line < k) inside_last = turn + 1;
+            if (before + Parts::line_of(turn) < k) inside_last = turn + 1;
         }
     }
     INLINE void fetch(char *tile, bool last) {
@@ -367,12 +373,13 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
         return WIDE == 4 ? part % 2 * 4 + part / 32 % 2 * 8 : part % 8 + part / 32 % 2 * 8;
     }
 
-    INLINE void start(const Stored *matrix_, int64_t pitch_, int64_t first, int64_t extent, int64_t k, int64_t) {
+    INLINE void start(const Stored *matrix_, int64_t pitch_, int64_t first, int64_t extent, int64_t begin, int64_t k,
+                      int64_t) {
         matrix = matrix_;
         pitch = pitch_;
         line0 = first;
         lines = extent;
-        element0 = 0;
+        element0 = begin;
         elements = k;
     }
     INLINE void fetch(char *, bool) {

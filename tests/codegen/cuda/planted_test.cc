@@ -59,6 +59,13 @@ const char turned_product_model[] = R"(  input %x : TYPE[200, 72]
   result y = %y
 )";
 
+const char parts_model[] = R"(  input %x : f16[64 * N, 72]
+  input %w : f16[64 * N, 40]
+  %p = contract(%x, %w; ta = true, parts = 3) : f32[3, 72, 40]
+  %y = sum_parts(%p) : f32[72, 40]
+  result y = %y
+)";
+
 const uint64_t seeds[] = {1, 2, 3};
 
 class Planted : public CudaRunTest {
@@ -303,6 +310,15 @@ TEST_F(Planted, FragmentIndexIsWrong) {
     ExpectRight();
     ExpectWrong({{"down = OF_B ? i % 2 : i / 2, across = OF_B ? i / 2 : i % 2;",
                   "down = OF_B ? i % 2 : i % 2, across = OF_B ? i / 2 : i / 2;"}});
+}
+
+// Parts that overlap, parts in one another's place, and one that the second sum leaves out.
+TEST_F(Planted, PartsAreWrong) {
+    Use(parts_model, 3, 80);
+    ExpectRight();
+    ExpectWrong({{"const int64_t end = begin + chunk < k ? begin + chunk : k;", "const int64_t end = k;"}});
+    ExpectWrong({{"part < 3; part++", "part < 2; part++"}});
+    ExpectFault({{"first_row = part * rows,", "first_row = 0,"}}, EXEC_LAUNCH_FAILED, "race");
 }
 
 // ---- addresses

@@ -332,6 +332,66 @@ TEST_F(ProductTest, Convolutions) {
         }
 }
 
+// Sums over rows in parts, and their second sum with what follows it; |rows| a sample.
+std::string Parts(const std::string &t, int rows, int parts) {
+    const std::string p = Int(parts), k = Int(rows), attrs = "stride = (2, 1), padding = (2, 1), dilation = (1, 2)";
+    return "  input %x : " + t + "[N, " + k + ", 70]\n  input %dy : " + t + "[N, " + k + ", 33]\n  input %i : " + t +
+           "[N, 9, 7, 3]\n  input %g : " + t + "[N, 6, 7, 20]\n  input %s : f32\n  %p = contract(%x, %dy; ta = true, " +
+           "parts = " + p + ") : f32[" + p + ", 70, 33]\n  %w = sum_parts(%p) : f32[70, 33]\n" +
+           "  %u = mul(%w, %s) : f32[70, 33]\n  %fin = is_finite(%w) : bool[70, 33]\n" +
+           "  %not = not(%fin) : bool[70, 33]\n  %bad = reduce_or(%not) : bool\n" + "  %q = conv_weight(%i, %g; " +
+           attrs + ", parts = " + p + ") : f32[" + p + ", 3, 2, 3, 20]\n" +
+           "  %v = sum_parts(%q) : f32[3, 2, 3, 20]\n  result p = %p\n  result u = %u\n  result bad = %bad\n" +
+           "  result q = %q\n  result v = %v\n";
+}
+
+// Batches with parts past the end of k, with one that is cut, and with whole ones.
+TEST_F(ProductTest, Parts) {
+    for (const std::string t : {"f16", "bf16", "tf32", "f32"}) {
+        SCOPED_TRACE(t);
+        CudaRunTest::Check(Text(Parts(t, 64, 3)), {1, 2, 3}, 1e-4, false, 80);
+        if (HasFailure()) return;
+    }
+    CudaRunTest::Check(Text(Parts("f16", 50, 5)), {1, 7}, 1e-4, false, 90);
+}
+
+// The parts of a product are side by side, then one kernel adds them and does the rest.
+TEST_F(ProductTest, PartsAreBlocks) {
+    const Built b = Build(Text(Parts("f16", 50, 5)));
+    ASSERT_TRUE(b.ptx);
+    const CudaProgram &p = b.cuda->programs.data[0];
+    ASSERT_EQ(p.kernels.len, 4);
+    int products = 0;
+    for (int i = 0; i < p.kernels.len; i++) {
+        const CudaKernelEntry &e = p.kernels.data[i];
+        if (p.func->kernels.data[i]->kind != KERNEL_PRODUCT) continue;
+        const int64_t down = (dim_eval(e.launch.extent[0], 7) + e.launch.per[0] - 1) / e.launch.per[0];
+        EXPECT_EQ(down % 5, 0);
+        EXPECT_GE(down, 5);
+        products++;
+    }
+    EXPECT_EQ(products, 2);
+}
+
+// In whichever order blocks run: the same bits.
+TEST_F(ProductTest, PartsAreAddedInOrder) {
+    const Built b = Build(Text(Parts("f16", 50, 5)));
+    ASSERT_TRUE(b.ptx);
+    const Func *f = b.m->funcs.data[0];
+    const Values given = Draw(b.m, f, 7);
+    Values first;
+    for (uint64_t seed : {1, 2, 3, 4}) {
+        CudaRun run(b.cuda, *b.ptx, f->name, 7);
+        run.Set(given);
+        ASSERT_EQ(run.RunToFault(seed), "");
+        Values got;
+        for (int i = 0; i < f->results.len; i++)
+            got[f->results.data[i].name] = run.Get(run.BufferOf(f->results.data[i].value));
+        if (first.empty()) first = got;
+        else EXPECT_EQ(got, first);
+    }
+}
+
 TEST_F(ProductTest, OneElement) {
     for (const char *type : {"f16", "f32"}) Check(type, {75}, EveryOrder({{1, 1, 1}}));
     for (const char *type : {"bf16", "tf32"}) Check(type, {90}, EveryOrder({{1, 1, 1}}));

@@ -178,10 +178,12 @@ func train_step {
   %r = neg(%h) : f32[N, 512]
   %y = conv(%i, %k; padding = (1, 1)) : f32[N, 8, 8, 32]
   %s = batch_contract(%q, %q; tb = true) : f32[N, 4, 32, 32]
+  %p = contract(%xh, %xh; ta = true, parts = 3) : f32[3, 784, 784]
   %z = reduce_sum(%r; dims = (1)) : f32[N]
   %t = reduce_sum(%z; dims = (0)) : f32
   result loss = %t
   result r = %r
+  result p = %p
   result y = %y
   result s = %s
 }
@@ -204,7 +206,7 @@ TEST_F(Tables, WorkOfProducts) {
         epilogue += Operations(k, AMP_INSTRUCTION_PLAIN, 5);
         EXPECT_EQ(k.tensor_cores, 1u);
     }
-    EXPECT_EQ(f16, 2.0 * 5 * 512 * 784);
+    EXPECT_EQ(f16, 2.0 * 5 * 512 * 784 + 2.0 * 5 * 784 * 784); // whatever the parts
     EXPECT_EQ(fma, 2.0 * 5 * 8 * 8 * 32 * 3 * 3 * 16 + 2.0 * 5 * 4 * 32 * 32 * 16);
     EXPECT_GE(epilogue, 5 * 512); // neg; a cast of x may be counted too
 }

@@ -20,6 +20,7 @@ typedef struct Target {
     bool reuses_operands; /* a result may take the memory of an operand of its kernel */
     bool reads_strides;   /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool attends;         /* attention is a kernel that never stores the scores; false: products and a softmax */
+    int sum_blocks;       /* sums with few results are split until they have so many blocks; 0: none is */
     bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
     /* The form in which a product reads operand |i| (0: A, 1: B): the tables of docs/design/kernels.md. */
     Form (*product_form)(const Func *f, const Op *product, int i);

@@ -81,6 +81,7 @@ const Target target_cuda = {
     .rounds_on_load = true,
     .reuses_operands = true,
     .reads_strides = true,
+    .sum_blocks = 264, /* two for each multiprocessor of an H100 */
     .batches_updates = true,
     .product_form = cuda_product_form,
 };

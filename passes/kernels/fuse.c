@@ -321,6 +321,7 @@ static void write_kernels(Fuse *z) {
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void fuse_func(Func *f, bool fusing) {
+    fuse_split_sums(f);
     const Op **barriers = fuse_take_barriers(f);
     fuse_cancel_moves(f, barriers);
     fuse_pack_batches(f);
@@ -351,14 +352,22 @@ static void fuse_func(Func *f, bool fusing) {
     write_kernels(&z);
 }
 
-/* IR at stage lower has attention as the target that it was made for wants it. */
-static bool check_attention(PassContext *c, const Func *f) {
-    for (int i = 0; i < f->body.len && !target_of(c->m)->attends; i++) {
+/* What IR at stage lower holds that the target has no kernel for; NULL: nothing. */
+static const char *lacks_kernel(const Target *t, const Op *o) {
+    if (ir_is_attention(o) && !t->attends) return "attention in one piece";
+    return ir_parts(o) > 1 && !t->sum_blocks ? "products in parts" : NULL;
+}
+
+/* It has attention as the target that it was made for wants it. */
+static bool check_target(PassContext *c, const Func *f) {
+    const Target *t = target_of(c->m);
+    for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
-        if (!ir_is_attention(o)) continue;
+        const char *what = lacks_kernel(t, o);
+        if (!what) continue;
         diag_help(c->diags,
-                  diag_error(c->diags, (Loc){0}, "%s: %s: the target %s has no kernel for attention in one piece",
-                             f->name, o->path ? o->path : ir_op_info[o->code].name, target_of(c->m)->name),
+                  diag_error(c->diags, (Loc){0}, "%s: %s: the target %s has no kernel for %s", f->name,
+                             o->path ? o->path : ir_op_info[o->code].name, t->name, what),
                   "go on from stage simplify or before, or for the target that it was lowered for");
         return false;
     }
@@ -368,7 +377,7 @@ static bool check_attention(PassContext *c, const Func *f) {
 bool pass_fuse(PassContext *c) {
     target_set(c->m, c->options->target ? c->options->target : targets[0]);
     for (int i = 0; i < c->m->funcs.len; i++)
-        if (!check_attention(c, c->m->funcs.data[i])) return false;
+        if (!check_target(c, c->m->funcs.data[i])) return false;
     for (int i = 0; i < c->m->funcs.len; i++) fuse_func(c->m->funcs.data[i], !c->options->no_fuse);
     return true;
 }

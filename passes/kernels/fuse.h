@@ -198,6 +198,11 @@ void fuse_cancel_moves(Func *f, const Op **barriers);
 /* After fuse_move_batch_results: sums over rows read what a view in front of them is a view of. */
 void fuse_read_behind_views(Func *f, const Op **barriers);
 
+/* ---- split_sums.c ----------------------------------------------------------------------------------------------- */
+
+/* Before all else: sums over many rows with few results, in parts. */
+void fuse_split_sums(Func *f);
+
 /* ---- fuse_batch.c ----------------------------------------------------------------------------------------------- */
 
 /* Before fuse_new: which batched products are products of the runtime's. */

@@ -84,7 +84,8 @@ static bool fits_tile(Check *x, const Op *o) {
 }
 
 static bool fits_product(Check *x, const Op *o) {
-    return ir_is_product(o) ? is_whole(x, o->out[0]) : fits_tile(x, o) && !is_move(x, o);
+    if (!ir_is_product(o)) return fits_tile(x, o) && !is_move(x, o);
+    return is_whole(x, o->out[0]) && (ir_parts(o) == 1 || target_of(x->f->module)->sum_blocks);
 }
 
 static bool reduces_space(const Check *x, const Op *o) {

@@ -2,6 +2,7 @@
 #include "ir/words.h"
 #include "passes/kernels/fuse.h"
 #include "passes/kernels/kernel_check.h"
+#include "targets/target.h"
 #include "tests/passes/core_pass_test.h"
 
 namespace {
@@ -527,6 +528,26 @@ TEST_F(FuseTest, TheCheckerSeesPlantedFaults) {
         k->kind = kind;
     }
     EXPECT_EQ(nullptr, kernel_check(f));
+}
+
+// IR from a file may hold what the target has no kernel for, as ops or in kernels.
+TEST_F(FuseTest, PartsAreForTargetsThatSplitSums) {
+    const std::string body = R"(  input %x : f32[N, 4]
+  %p = contract(%x, %x; ta = true, parts = 3) : f32[3, 4, 4]
+  %w = sum_parts(%p) : f32[4, 4]
+  result w = %w
+)";
+    Module *m = ReadFunc("lower", body);
+    EXPECT_FALSE(Run(m, pass_fuse));
+    EXPECT_NE(Diagnostics().find("f: contract: the target cpu has no kernel for products in parts"), std::string::npos)
+        << Diagnostics();
+    m = ReadFunc("lower", body);
+    options_.target = &target_cuda;
+    EXPECT_TRUE(Run(m, pass_fuse));
+    EXPECT_EQ("product: p\ntile: w\n", Makes(m->funcs.data[0]));
+    EXPECT_EQ(nullptr, kernel_check(m->funcs.data[0]));
+    target_set(m, &target_cpu);
+    EXPECT_NE(nullptr, kernel_check(m->funcs.data[0]));
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "ir/words.h"
 #include "passes/kernels/kernel_check.h"
 #include "passes/precision/policy.h"
+#include "targets/target.h"
 #include "tests/golden/golden.h"
 #include "tests/passes/lower_test.h"
 
@@ -96,6 +97,8 @@ class TextTest : public LowerPassTest {
         ASSERT_TRUE(m && before);
         options_.no_simplify = Has("no_simplify");
         options_.no_fuse = Has("no_fuse");
+        options_.target = target_find(Has("target") ? Get("target").c_str() : nullptr);
+        ASSERT_NE(options_.target, nullptr) << Get("target");
         for (const std::string &name : Words(Get("pass"))) {
             ASSERT_TRUE(kPasses.count(name)) << "no pass " << name;
             ASSERT_TRUE(Run(m, kPasses.at(name))) << Diagnostics();

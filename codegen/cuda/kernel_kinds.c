@@ -312,10 +312,17 @@ amp_status cuda_emit_column(CudaKernel *ck) {
 
 /* ---- scatter ----------------------------------------------------------------------------------------------------- */
 
-/* Rows added up by id.  A block owns 32 columns of the result: it clears them, then each of its warps
- * adds the rows whose id is its own number modulo the warps, in ascending order: the sums do not depend on who works
+/* Rows added up by id.  A column of blocks owns 32 columns of the result; each of its warps clears the rows whose
+ * number is its own modulo the warps, then adds to them in ascending order: the sums do not depend on who works
  * where. */
-enum { WIDTH = 32, WARPS = 8 };
+enum { WIDTH = 32, WARPS = 8, ENOUGH_BLOCKS = 264, MOST_GROUPS = 64 };
+
+/* Blocks that share the ids, for enough of them in all; each warp looks at all ids, so not more than that. */
+static int scatter_groups(int64_t column_blocks, int64_t count) {
+    int groups = 1;
+    while (groups * column_blocks < ENOUGH_BLOCKS && groups < MOST_GROUPS && groups * 2 * WARPS <= count) groups *= 2;
+    return groups;
+}
 
 static const Op *find_scatter(const Walk *w) {
     for (int i = 0; i < w->k->count; i++)
@@ -326,13 +333,13 @@ static const Op *find_scatter(const Walk *w) {
 /* Each warp looks at 32 ids at a time, and takes those that are its own. */
 static void emit_target(CudaKernel *ck, const Op *o, int operand) {
     Memory dy = indirect_memory(&ck->e, o, 0), ids = indirect_memory(&ck->e, o, 1);
-    emit_open(&ck->e, "for (int64_t id = warp; in && id < COUNT; id += %d)", WARPS);
+    emit_open(&ck->e, "for (int64_t id = warp; in && id < COUNT; id += WARPS)");
     emit_line(&ck->e, "b%d[id * COLS + c] = 0.0f;", operand);
     emit_close(&ck->e);
     emit_open(&ck->e, "for (int64_t first = 0; first < rows; first += 32)");
     emit_line(&ck->e, "const int32_t mine = first + lane < rows ? get_%s(b%d + first + lane) : -1;", ids.storage->name,
               ids.operand);
-    emit_line(&ck->e, "const bool own = mine >= 0 && mine < COUNT && mine %% %d == warp;", WARPS);
+    emit_line(&ck->e, "const bool own = mine >= 0 && mine < COUNT && mine %% WARPS == warp;");
     emit_open(&ck->e, "for (uint32_t left = __ballot_sync(0xFFFFFFFFu, own); left; left &= left - 1)");
     emit_line(&ck->e, "const int32_t from = __ffs((int)left) - 1, id = __shfl_sync(0xFFFFFFFFu, mine, from);");
     emit_line(&ck->e, "const int64_t r = first + from;");
@@ -346,13 +353,17 @@ amp_status cuda_emit_scatter(CudaKernel *ck) {
     Walk *w = ck->w;
     const Op *o = find_scatter(w);
     if (!o) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: a scatter kernel without a scatter", walk_name(w));
-    ck->body->launch.extent[0] = dim_const((w->cols.mul + WIDTH - 1) / WIDTH);
-    ck->body->launch.per[0] = 1;
+    const int64_t count = ir_shape(w->f, o->out[0])->d[0].mul, blocks = (w->cols.mul + WIDTH - 1) / WIDTH;
+    const int groups = scatter_groups(blocks, count);
+    ck->body->launch.extent[0] = dim_const(blocks);
+    ck->body->launch.extent[1] = dim_const(groups);
+    ck->body->launch.per[0] = ck->body->launch.per[1] = 1;
     AMP_TRY(cuda_open_function(ck, WIDTH * WARPS, 0));
-    emit_line(&ck->e, "enum { COLS = %lld, COUNT = %lld };", (long long)w->cols.mul,
-              (long long)ir_shape(w->f, o->out[0])->d[0].mul);
+    emit_line(&ck->e, "enum { COLS = %lld, COUNT = %lld, WARPS = %d };", (long long)w->cols.mul, (long long)count,
+              groups * WARPS);
     emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
-    emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32, warp = threadIdx.x / 32, c = blockIdx.x * 32 + lane;");
+    emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32, c = blockIdx.x * 32 + lane;");
+    emit_line(&ck->e, "const int32_t warp = blockIdx.y * %d + threadIdx.x / 32;", WARPS);
     emit_line(&ck->e, "const bool in = c < COLS;");
     for (int i = 0; i < w->operands.len; i++) {
         const Buffer *b = walk_operand(w, i);

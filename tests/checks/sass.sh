@@ -9,7 +9,7 @@ if ! command -v nvdisasm >/dev/null || ! python3 tests/checks/sass.py 2>/dev/nul
     skipped 'there is no NVRTC or no nvdisasm (tools/setup --nvrtc)'
     finish
 fi
-for size in 1024 4096; do
+for size in 1024 4096 16384; do
     run 0 "$bin/tools/ampc" bench/gpu/models/chain.amp --precision fp16 --target cuda -D "SIZE=$size" --emit cu \
         -o "$work/$size.cu"
     run 0 python3 tests/checks/sass.py "$work/$size.cu" 80 89 90 120

@@ -8,6 +8,12 @@
 #define HAS_ASYNC_COPIES 0
 #endif
 
+/* |x|, computed here: else the compiler computes what is cheap again in each turn of a loop, to save registers. */
+INLINE unsigned kept(unsigned x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 INLINE unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
 /* Four matrices of 8 x 8 16-bit elements; lanes 8 j .. 8 j + 7 say where the rows of matrix j are.  r[j]: row g,

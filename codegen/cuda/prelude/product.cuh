@@ -9,6 +9,7 @@ template <class Sums_, class A, class B> struct Product {
     /* Tiles in shared memory: one that is read, the others on their way.  A kernel may declare 48 KiB. */
     static constexpr int STAGES = Sums::STAGES * STAGE <= 49152 ? Sums::STAGES : 2;
     static constexpr int SHARED = STAGES * STAGE;
+    static constexpr bool AROUND = STAGES > 2 && CopyA::ASYNC && CopyB::ASYNC; /* else a step is long */
 
     CopyA copy_a;
     CopyB copy_b;
@@ -25,6 +26,15 @@ template <class Sums_, class A, class B> struct Product {
         copy_b.put(stage + BYTES_A);
     }
     static INLINE int after(int stage) { return stage == SHARED - STAGE ? 0 : stage + STAGE; }
+    /* Adds the products of the tiles at |now|, and brings those of a later step to |next|. */
+    INLINE void step(Sums &sums, char *shared, int now, int next, bool more, bool last) {
+        await_copies<STAGES - 2>();
+        __syncthreads();
+        if (more) fetch(shared + next, last);
+        else close_copies();
+        sums.template add<A, B>(reader, now);
+        if (more) put(shared + next);
+    }
 
     /* The tile at |row0| and |col0| of |a| (rows x k) times |b| (k x cols), from |begin| of k on, which is a whole
      * number of steps.  Their lines in memory, which k runs along or down, are |pitch_a| and |pitch_b| elements
@@ -35,7 +45,7 @@ template <class Sums_, class A, class B> struct Product {
         const int steps = (int)((k - begin + A::STEP - 1) / A::STEP);
         copy_a.start(a, pitch_a, row0, rows, begin, k, steps);
         copy_b.start(b, pitch_b, col0, cols, begin, k, steps);
-        reader.start();
+        reader.start(shared, shared + BYTES_A);
         UNROLL
         for (int s = 0; s < STAGES - 1; s++) {
             if (s < steps) {
@@ -43,15 +53,18 @@ template <class Sums_, class A, class B> struct Product {
                 put(shared + s * STAGE);
             } else close_copies();
         }
+        int left = steps;
+        /* Around the ring as long as the last tile is not on its way: all places are constants. */
+        if (AROUND) {
+            _Pragma("unroll 1") for (; left >= 2 * STAGES; left -= STAGES) {
+                UNROLL
+                for (int s = 0; s < STAGES; s++)
+                    step(sums, shared, s * STAGE, (s + STAGES - 1) % STAGES * STAGE, true, false);
+            }
+        }
         int now = 0, next = (STAGES - 1) * STAGE;
-        _Pragma("unroll 1") for (int left = steps; left > 0; left--) {
-            const bool more = left >= STAGES;
-            await_copies<STAGES - 2>();
-            __syncthreads();
-            if (more) fetch(shared + next, left == STAGES);
-            else close_copies();
-            sums.template add<A, B>(reader, shared + now, shared + now + BYTES_A);
-            if (more) put(shared + next);
+        _Pragma("unroll 1") for (; left > 0; left--) {
+            step(sums, shared, now, next, left >= STAGES, left == STAGES);
             now = after(now);
             next = after(next);
         }

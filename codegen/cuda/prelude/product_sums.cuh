@@ -28,10 +28,15 @@ template <int TILE_M, int TILE_N> struct FmaSums {
     static INLINE int column(int across) { return threadIdx.x % 16 * 4 + across * 64; }
 
     template <class A, class B> struct Reader {
-        INLINE void start() {}
+        const char *a, *b;
+        INLINE void start(const char *tile_a, const char *tile_b) {
+            a = tile_a;
+            b = tile_b;
+        }
     };
 
-    template <class A, class B> INLINE void add(const Reader<A, B> &, const char *tile_a, const char *tile_b) {
+    template <class A, class B> INLINE void add(const Reader<A, B> &reader, int stage) {
+        const char *const tile_a = reader.a + stage, *const tile_b = reader.b + stage;
         UNROLL
         for (int k = 0; k < SUMS_STEP; k++) {
             float4 a[2], b[RUNS_ACROSS];

@@ -7,44 +7,47 @@
 /* How a warp reads blocks of 16 lines (A) or columns (B) of an operand in shared memory, whose first one is |first|: a
  * thread keeps the places of its own, which are the same in each tile.  k runs along the lines. */
 template <class Tile, int BLOCKS, bool OF_B> struct AlongK {
-    int at[Tile::CHUNKS / 2]; /* of each 32 bytes of k */
+    unsigned at[Tile::CHUNKS / 2]; /* of each 32 bytes of k */
 
-    INLINE void start(int first, int lane) {
+    INLINE void start(const char *tile, int first, int lane) {
         const int line = OF_B ? lane / 16 * 8 + lane % 8 : lane % 16, chunk = OF_B ? lane / 8 % 2 : lane / 16;
         UNROLL
         for (int step = 0; step < Tile::CHUNKS / 2; step++)
-            at[step] = first * Tile::STRIDE + Tile::at(line, 2 * step + chunk);
+            at[step] = kept(shared_address(tile) + first * Tile::STRIDE + Tile::at(line, 2 * step + chunk));
     }
-    INLINE void load(unsigned (&x)[4], const char *tile, int block, int step) const {
-        load_matrices(x, shared_address(tile) + at[step] + block * 16 * Tile::STRIDE);
+    INLINE void load(unsigned (&x)[4], int stage, int block, int step) const {
+        load_matrices(x, at[step] + (stage + block * 16 * Tile::STRIDE));
     }
 };
 
 /* k runs down the lines, 16 bits an element: ldmatrix transposes. */
 template <class Tile, int BLOCKS, bool OF_B> struct DownK16 {
-    int at[BLOCKS];
+    unsigned at[BLOCKS];
 
-    INLINE void start(int first, int lane) {
+    INLINE void start(const char *tile, int first, int lane) {
         const int line = OF_B ? lane % 16 : lane / 16 * 8 + lane % 8, chunk = OF_B ? lane / 16 : lane / 8 % 2;
         UNROLL
-        for (int block = 0; block < BLOCKS; block++) at[block] = Tile::at(line, first / 8 + 2 * block + chunk);
+        for (int block = 0; block < BLOCKS; block++)
+            at[block] = kept(shared_address(tile) + Tile::at(line, first / 8 + 2 * block + chunk));
     }
-    INLINE void load(unsigned (&x)[4], const char *tile, int block, int step) const {
-        load_matrices_transposed(x, shared_address(tile) + at[block] + step * 16 * Tile::STRIDE);
+    INLINE void load(unsigned (&x)[4], int stage, int block, int step) const {
+        load_matrices_transposed(x, at[block] + (stage + step * 16 * Tile::STRIDE));
     }
 };
 
 /* k runs down the lines, 32 bits an element: word by word. */
 template <class Tile, int BLOCKS, bool OF_B> struct DownK32 {
-    int at;
+    const char *at;
 
-    INLINE void start(int first, int lane) { at = Tile::byte_at(lane % 4, (first + lane / 4) * 4); }
-    INLINE void load(unsigned (&x)[4], const char *tile, int block, int step) const {
+    INLINE void start(const char *tile, int first, int lane) {
+        at = tile + Tile::byte_at(lane % 4, (first + lane / 4) * 4);
+    }
+    INLINE void load(unsigned (&x)[4], int stage, int block, int step) const {
         UNROLL
         for (int i = 0; i < 4; i++) {
             const int down = OF_B ? i % 2 : i / 2, across = OF_B ? i / 2 : i % 2; /* of four lines, of eight columns */
             x[i] =
-                *(const unsigned *)(tile + at + (8 * step + 4 * down) * Tile::STRIDE + (16 * block + 8 * across) * 4);
+                *(const unsigned *)(at + stage + (8 * step + 4 * down) * Tile::STRIDE + (16 * block + 8 * across) * 4);
         }
     }
 };
@@ -86,20 +89,20 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
     template <class A, class B> struct Reader {
         typename A::template Fragments<BLOCKS_M, false>::Type a;
         typename B::template Fragments<BLOCKS_N / 2, true>::Type b;
-        INLINE void start() {
-            a.start(warp_m(), threadIdx.x % 32);
-            b.start(warp_n(), threadIdx.x % 32);
+        INLINE void start(const char *tile_a, const char *tile_b) {
+            a.start(tile_a, warp_m(), threadIdx.x % 32);
+            b.start(tile_b, warp_n(), threadIdx.x % 32);
         }
     };
 
-    template <class A, class B> INLINE void add(const Reader<A, B> &reader, const char *tile_a, const char *tile_b) {
+    template <class A, class B> INLINE void add(const Reader<A, B> &reader, int stage) {
         UNROLL
         for (int step = 0; step < STEP_BYTES / 32; step++) {
             unsigned a[BLOCKS_M][4], b[BLOCKS_N / 2][4];
             UNROLL
-            for (int m = 0; m < BLOCKS_M; m++) reader.a.load(a[m], tile_a, m, step);
+            for (int m = 0; m < BLOCKS_M; m++) reader.a.load(a[m], stage, m, step);
             UNROLL
-            for (int n = 0; n < BLOCKS_N / 2; n++) reader.b.load(b[n], tile_b, n, step);
+            for (int n = 0; n < BLOCKS_N / 2; n++) reader.b.load(b[n], stage, n, step);
             UNROLL
             for (int m = 0; m < BLOCKS_M; m++) {
                 UNROLL

@@ -116,7 +116,7 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     static constexpr int PER_PART = BYTES / sizeof(Element), PER_LINE = ELEMENTS / PER_PART, PARTS = LINES * PER_LINE;
     static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS, LINES_A_TURN = THREADS / PER_LINE;
     static_assert(THREADS % PER_LINE == 0, "a thread has the same elements of each of its lines");
-    const Stored *from[DOWN ? 1 : TURNS];
+    const Stored *from; /* in the first turn */
     int64_t pitch;
     int inside, inside_last; /* so many turns: in all steps but the last one, and in that */
     typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
@@ -137,25 +137,24 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             const int across = DOWN ? element() : line_of(turn), along = DOWN ? line_of(turn) : element();
-            if (!DOWN) from[turn] = matrix + (first + across) * pitch + begin + along;
             if (first + across < extent) inside = turn + 1;
             if (first + across < extent && before + along < k) inside_last = turn + 1;
         }
-        if (DOWN) from[0] = matrix + (begin + line_of(0)) * pitch + first + element();
+        from = matrix + (DOWN ? (begin + line_of(0)) * pitch + first + element()
+                              : (first + line_of(0)) * pitch + begin + element());
     }
     INLINE void fetch(char *tile, bool last) {
         const unsigned to = shared_address(tile);
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (PARTS % THREADS && line_of(turn) >= LINES) break;
-            const Stored *const part = DOWN ? from[0] + turn * LINES_A_TURN * pitch : from[turn];
-            const bool moves = turn < (last ? inside_last : inside);
+            const Stored *const part = from + turn * LINES_A_TURN * pitch;
+            const bool moves = last ? turn < inside_last : DOWN ? inside > 0 : turn < inside;
             if (ASYNC) copy_async<BYTES>(to + place(turn), part, moves);
             else if (moves) held[turn] = Memory::template load<BYTES>(part);
             else held[turn] = typename Part<BYTES>::Type();
-            if (!DOWN) from[turn] += ELEMENTS;
         }
-        if (DOWN) from[0] += LINES * pitch;
+        from += DOWN ? LINES * pitch : ELEMENTS;
     }
     INLINE void put(char *tile) {
         UNROLL
@@ -361,6 +360,7 @@ template <class Memory, bool DOWN, int EXTENT, int STEP, Order ORDER, int BYTES,
 template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct TurnedCopy {
     typedef typename Memory::Stored Stored;
     typedef SharedTile<ELEMENTS, LINES * 4, ORDER_ALONG> Tile;
+    static constexpr bool ASYNC = false;
     static constexpr int WIDE = BYTES / 4, TURNS = LINES * ELEMENTS / WIDE / THREADS;
     alignas(BYTES) float held[TURNS][WIDE]; /* a row is moved at once */
     const Stored *matrix;

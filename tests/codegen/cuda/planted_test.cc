@@ -202,14 +202,14 @@ std::string Of(std::string text, const std::string &word, const std::string &by)
 
 // ---- barriers
 
-const char before_tile[] = "            await_copies<STAGES - 2>();\n            __syncthreads();\n";
+const char before_tile[] = "        await_copies<STAGES - 2>();\n        __syncthreads();\n";
 
 TEST_F(Planted, BarrierOfAProductIsMissing) {
     for (int arch : {75, 80, 90}) {
         Use(Of(product_model, "TYPE", "f16"), 70, arch);
         ExpectRight();
         // another warp's part of the tile: not awaited, not ordered, or not there at all
-        ExpectFault({{before_tile, "            await_copies<STAGES - 2>();\n"}}, EXEC_LAUNCH_FAILED,
+        ExpectFault({{before_tile, "        await_copies<STAGES - 2>();\n"}}, EXEC_LAUNCH_FAILED,
                     "race in shared memory|of shared memory: uninitialised|a cp.async is in flight");
     }
 }
@@ -249,8 +249,7 @@ TEST_F(Planted, BarrierInADivergentBranch) {
                 EXEC_LAUNCH_FAILED, "not all threads of the block reach it|race in shared memory|uninitialised");
     Use(Of(product_model, "TYPE", "f16"), 70, 80);
     ExpectFault(
-        {{before_tile,
-          "            await_copies<STAGES - 2>();\n            if (threadIdx.x % 32 < 16) __syncthreads();\n"}},
+        {{before_tile, "        await_copies<STAGES - 2>();\n        if (threadIdx.x % 32 < 16) __syncthreads();\n"}},
         EXEC_LAUNCH_FAILED, "in a divergent branch");
 }
 
@@ -260,8 +259,8 @@ TEST_F(Planted, WaitForCopiesIsMissing) {
     for (const char *type : {"f16", "tf32"}) {
         Use(Of(product_model, "TYPE", type), 70, 80);
         ExpectRight();
-        ExpectFault({{before_tile, "            __syncthreads();\n"}}, EXEC_LAUNCH_FAILED, "a cp.async is in flight");
-        ExpectFault({{before_tile, "            await_copies<STAGES - 1>();\n            __syncthreads();\n"}},
+        ExpectFault({{before_tile, "        __syncthreads();\n"}}, EXEC_LAUNCH_FAILED, "a cp.async is in flight");
+        ExpectFault({{before_tile, "        await_copies<STAGES - 1>();\n        __syncthreads();\n"}},
                     EXEC_LAUNCH_FAILED, "a cp.async is in flight");
         // a group that is never closed is not waited for
         ExpectFault({{"        copy_b.fetch(stage + BYTES_A, last);\n        close_copies();\n",

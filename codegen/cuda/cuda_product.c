@@ -267,6 +267,7 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
     const int64_t k = assumed(out->k) / out->parts;
     if (elementwise || k * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;
+    if (!out->mma) out->tile.min_blocks = out->tile.m == large_tile.m ? 1 : 2; /* so do f32 terms, and an epilogue */
     return AMP_OK;
 }
 

@@ -1,6 +1,7 @@
 /* fuse.h: what the files of the fuse pass share.  docs/design/fuse.md explains the pass with an example.
  *
  *   fuse.c           the pass: what is found before the walk over the body, the walk, the kernels that it writes
+ *   split_sums.c     sums over many rows with few results, in parts
  *   fuse_moves.c     movement that together does nothing
  *   fuse_weights.c   convolutions with groups; weights that conv_data reads transposed
  *   fuse_batch.c     batched products and attention, and what they read at strides

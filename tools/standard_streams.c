@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,4 +70,14 @@ void print_plain(FILE *to, const char *text, size_t size) {
         done = i + (n ? n : 1);
         i = done - 1;
     }
+}
+
+void print_plain_line(const char *format, ...) {
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text - 1, format, args);
+    va_end(args);
+    strcat(text, "\n");
+    print_plain(stdout, text, strlen(text));
 }

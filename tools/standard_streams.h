@@ -2,6 +2,8 @@
 #ifndef AMP_TOOLS_STANDARD_STREAMS_H
 #define AMP_TOOLS_STANDARD_STREAMS_H
 
+#include "amp/base.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -26,5 +28,7 @@ bool standard_streams_colour(FILE *to);
 /* Text that may hold what others have written, names of a model say: control characters but newline and tab, which
  * could be commands to a terminal, become \\xNN. */
 void print_plain(FILE *to, const char *text, size_t size);
+/* A line of such text on standard output; the first 4 KiB of it. */
+void print_plain_line(const char *format, ...) AMP_PRINTF(1, 2);
 
 #endif

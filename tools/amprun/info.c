@@ -1,6 +1,5 @@
 /* info.c: amprun info: what a model is, and what a session of it takes; as text and as JSON. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,23 +26,11 @@ static void memory_rows(const Run *r, MemoryRow out[MEMORY_ROWS]) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-/* A line; what the model says of itself could hold anything. */
-static void print_line(const char *format, ...) AMP_PRINTF(1, 2);
-static void print_line(const char *format, ...) {
-    char text[4096];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text - 1, format, args);
-    va_end(args);
-    strcat(text, "\n");
-    print_plain(stdout, text, strlen(text));
-}
-
 static void print_tensor(const char *kind, const amp_tensor_info *t, const char *note) {
     char dims[AMP_MAX_RANK * 24] = "";
     for (int i = 0, at = 0; i < t->rank; i++)
         at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%" PRId64, i ? ", " : "", t->dims[i]);
-    print_line("%-8s %-24s %s[%s]%s", kind, t->name, amp_dtype_name(t->dtype), dims, note);
+    print_plain_line("%-8s %-24s %s[%s]%s", kind, t->name, amp_dtype_name(t->dtype), dims, note);
 }
 
 /* ---- how parameters are trained ---- */
@@ -125,14 +112,14 @@ static void print_isa(const Run *r) {
     char text[64] = "";
     for (int i = 0, at = 0; amp_model_isa_at(r->model, i); i++)
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", i ? ", " : "", amp_model_isa_at(r->model, i));
-    print_line("cpu      %s", text);
+    print_plain_line("cpu      %s", text);
 }
 
 /* What the device "cuda" would find. */
 static void print_cuda(const Run *r) {
     amp_cuda_image_info image;
     if (!r->info.has_cuda) {
-        print_line("cuda     no: %s", r->info.cuda_missing);
+        print_plain_line("cuda     no: %s", r->info.cuda_missing);
         return;
     }
     printf("cuda     %d kernels; ", r->info.cuda_kernels);
@@ -146,17 +133,19 @@ static void print_cuda(const Run *r) {
 static int print_text(const Run *r, int64_t batch) {
     const amp_model_info *m = &r->info;
     MemoryRow rows[MEMORY_ROWS];
-    print_line("model    %s, compiled by ampc %s from %s", m->name, m->compiler_version, m->source_name);
-    print_line("policy   %s (%s)", m->policy, m->precision);
-    print_line("train    %s", m->optimizer ? m->optimizer : "no: inference only");
-    print_line("scale    %s", m->scaler ? m->scaler : "none: unscaled");
+    print_plain_line("model    %s, compiled by ampc %s from %s", m->name, m->compiler_version, m->source_name);
+    print_plain_line("policy   %s (%s)", m->policy, m->precision);
+    print_plain_line("train    %s", m->optimizer ? m->optimizer : "no: inference only");
+    print_plain_line("scale    %s", m->scaler ? m->scaler : "none: unscaled");
     print_isa(r);
     print_cuda(r);
     printf("numbers  %" PRId64 " trained\n", m->param_elements);
     bool apart = differ(r);
     int failed = each_tensor(r, batch, &apart, tell_text);
-    for (int i = 0; amp_model_loss_at(r->model, i); i++) print_line("loss     %s", amp_model_loss_at(r->model, i));
-    for (int i = 0; amp_model_metric_at(r->model, i); i++) print_line("metric   %s", amp_model_metric_at(r->model, i));
+    for (int i = 0; amp_model_loss_at(r->model, i); i++)
+        print_plain_line("loss     %s", amp_model_loss_at(r->model, i));
+    for (int i = 0; amp_model_metric_at(r->model, i); i++)
+        print_plain_line("metric   %s", amp_model_metric_at(r->model, i));
     printf("memory   at batch %" PRId64 ", in bytes\n", batch);
     memory_rows(r, rows);
     for (int i = 0; i < MEMORY_ROWS; i++) printf("         %-12s %14" PRIu64 "\n", rows[i].name, rows[i].bytes);

@@ -1,6 +1,5 @@
 /* info_cuda.c: amprun info --kernels and --roofline: the CUDA code of a model, without a GPU; as text and as JSON. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,17 +25,6 @@ typedef struct Look {
     KernelTime sum[3];          /* by Form; of sum[form].microseconds is 0 where the GPU lacks its instruction */
     int bound[BOUND_COUNT];     /* so many kernels */
 } Look;
-
-static void print_line(const char *format, ...) AMP_PRINTF(1, 2);
-static void print_line(const char *format, ...) {
-    char text[4096];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text - 1, format, args);
-    va_end(args);
-    strcat(text, "\n");
-    print_plain(stdout, text, strlen(text));
-}
 
 /* ---- what is looked at ------------------------------------------------------------------------------------------- */
 
@@ -192,34 +180,34 @@ static void print_kernel_time(const Look *x, int32_t i) {
     const amp_model_cuda_kernel *k = &x->program->cuda_kernels[i];
     const KernelTime *t = &x->times[i];
     char flops[16], bytes[16];
-    print_line("%-7s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name, kind_names[k->kind],
-               instruction_name(t->instruction), t->blocks, scaled(t->flops, flops), scaled(t->bytes, bytes),
-               t->microseconds, 100 * t->microseconds / x->sum[FORM_OWN].microseconds, bound_names[t->bound],
-               k->title ? k->title : "");
+    print_plain_line("%-7s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name, kind_names[k->kind],
+                     instruction_name(t->instruction), t->blocks, scaled(t->flops, flops), scaled(t->bytes, bytes),
+                     t->microseconds, 100 * t->microseconds / x->sum[FORM_OWN].microseconds, bound_names[t->bound],
+                     k->title ? k->title : "");
 }
 
 static void print_other_form(const Look *x, const char *name, Form form) {
     char bytes[16];
     if (x->sum[form].microseconds > 0)
-        print_line("%-46s %7s %9.1f", name, scaled(x->sum[form].bytes, bytes), x->sum[form].microseconds);
+        print_plain_line("%-46s %7s %9.1f", name, scaled(x->sum[form].bytes, bytes), x->sum[form].microseconds);
 }
 
 static void print_roofline(const Look *x) {
     const KernelTime *sum = &x->sum[FORM_OWN];
     char flops[16], bytes[16], verdict[256];
-    print_line("%s at batch %" PRId64 " on %s: a model of the time, not a measurement", x->program->name, x->batch,
-               x->gpu->full);
-    print_line("%-7s %-8s %-11s %8s  %7s  %7s %9s %7s  %-14s  %s", "kernel", "kind", "products", "blocks", "FLOPs  ",
-               "bytes  ", "us", "share", "bound by", "title");
+    print_plain_line("%s at batch %" PRId64 " on %s: a model of the time, not a measurement", x->program->name,
+                     x->batch, x->gpu->full);
+    print_plain_line("%-7s %-8s %-11s %8s  %7s  %7s %9s %7s  %-14s  %s", "kernel", "kind", "products", "blocks",
+                     "FLOPs  ", "bytes  ", "us", "share", "bound by", "title");
     for (int32_t i = 0; i < x->program->kernel_count; i++) print_kernel_time(x, i);
-    print_line("%-20s %4d launches  %7s  %7s %9.1f", "step", x->program->kernel_count, scaled(sum->flops, flops),
-               scaled(sum->bytes, bytes), sum->microseconds);
+    print_plain_line("%-20s %4d launches  %7s  %7s %9.1f", "step", x->program->kernel_count, scaled(sum->flops, flops),
+                     scaled(sum->bytes, bytes), sum->microseconds);
     if (!is_precision(x, "fp32")) {
         if (!is_precision(x, "tf32")) print_other_form(x, "as if in TF32", FORM_TF32);
         print_other_form(x, "as if in FP32", FORM_FP32);
     }
     tell_verdict(x, verdict, sizeof verdict);
-    print_line("verdict  %s", verdict);
+    print_plain_line("verdict  %s", verdict);
 }
 
 static int users_of(const Look *x, uint32_t function) {
@@ -241,18 +229,18 @@ static void print_kernel(const Look *x, const amp_model_cuda_kernel *k) {
     roofline_grid(&k->launch, x->batch, grid);
     snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, grid[0], grid[1], grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
-    print_line("%-7s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kind_names[k->kind], blocks, threads_of(k),
-               shared, x->cuda->functions[k->function].entry, k->title ? k->title : "");
+    print_plain_line("%-7s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kind_names[k->kind], blocks,
+                     threads_of(k), shared, x->cuda->functions[k->function].entry, k->title ? k->title : "");
 }
 
 static void print_kernels(const Look *x) {
     for (int32_t i = 0; i < x->cuda->program_count; i++) {
         const amp_program *p = &x->cuda->programs[i];
         if (x->args->program && p != x->program) continue;
-        print_line("%s at batch %" PRId64 ": %d kernels", p->name, x->batch, p->kernel_count);
+        print_plain_line("%s at batch %" PRId64 ": %d kernels", p->name, x->batch, p->kernel_count);
         if (!p->kernel_count) continue;
-        print_line("%-7s %-8s %-18s %7s  %-6s  %-24s %s", "kernel", "kind", "blocks", "threads", "shared", "function",
-                   "title");
+        print_plain_line("%-7s %-8s %-18s %7s  %-6s  %-24s %s", "kernel", "kind", "blocks", "threads", "shared",
+                         "function", "title");
         for (int32_t j = 0; j < p->kernel_count; j++) print_kernel(x, &p->cuda_kernels[j]);
     }
 }
@@ -358,7 +346,7 @@ static int print_json(const Look *x) {
 
 static int print_text(const Look *x) {
     if (x->args->kernels) print_kernels(x);
-    if (x->args->kernels && x->gpu) print_line("%s", "");
+    if (x->args->kernels && x->gpu) print_plain_line("%s", "");
     if (x->gpu) print_roofline(x);
     return 0;
 }

@@ -109,64 +109,6 @@ struct Windows : Memory {
  * neighbouring threads move, |BYTES| at once, lies side by side in global memory.  What is past an edge becomes
  * zero. */
 
-/* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves. */
-template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN> struct DenseCopy {
-    typedef typename Memory::Element Element;
-    typedef typename Memory::Stored Stored;
-    typedef SharedTile<LINES, ELEMENTS * sizeof(Element), ORDER> Tile;
-    static constexpr bool ASYNC = HAS_ASYNC_COPIES && BYTES >= 4 && !Memory::CONVERTS;
-    static constexpr int PER_PART = BYTES / sizeof(Element), PER_LINE = ELEMENTS / PER_PART, PARTS = LINES * PER_LINE;
-    static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS, LINES_A_TURN = THREADS / PER_LINE;
-    static_assert(THREADS % PER_LINE == 0, "a thread has the same elements of each of its lines");
-    const Stored *from; /* in the first turn */
-    int64_t pitch;
-    int inside, inside_last; /* so many turns: in all steps but the last one, and in that */
-    typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
-
-    static INLINE int line_of(int turn) { return threadIdx.x / PER_LINE + turn * LINES_A_TURN; }
-    static INLINE int element() { return threadIdx.x % PER_LINE * PER_PART; }
-    static INLINE int place(int turn) { /* eight lines have the places of any other eight */
-        const int first = LINES_A_TURN % 8 ? turn : 0;
-        return Tile::byte_at(line_of(first), element() * sizeof(Element)) +
-               (turn - first) * LINES_A_TURN * Tile::STRIDE;
-    }
-
-    INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t begin, int64_t k,
-                      int64_t steps) {
-        const int64_t before = begin + (steps - 1) * (DOWN ? LINES : ELEMENTS);
-        pitch = pitch_;
-        inside = inside_last = 0;
-        UNROLL
-        for (int turn = 0; turn < TURNS; turn++) {
-            const int across = DOWN ? element() : line_of(turn), along = DOWN ? line_of(turn) : element();
-            if (first + across < extent) inside = turn + 1;
-            if (first + across < extent && before + along < k) inside_last = turn + 1;
-        }
-        from = matrix + (DOWN ? (begin + line_of(0)) * pitch + first + element()
-                              : (first + line_of(0)) * pitch + begin + element());
-    }
-    INLINE void fetch(char *tile, bool last) {
-        const unsigned to = shared_address(tile);
-        UNROLL
-        for (int turn = 0; turn < TURNS; turn++) {
-            if (PARTS % THREADS && line_of(turn) >= LINES) break;
-            const Stored *const part = from + turn * LINES_A_TURN * pitch;
-            const bool moves = last ? turn < inside_last : DOWN ? inside > 0 : turn < inside;
-            if (ASYNC) copy_async<BYTES>(to + place(turn), part, moves);
-            else if (moves) held[turn] = Memory::template load<BYTES>(part);
-            else held[turn] = typename Part<BYTES>::Type();
-        }
-        from += DOWN ? LINES * pitch : ELEMENTS;
-    }
-    INLINE void put(char *tile) {
-        UNROLL
-        for (int turn = 0; turn < TURNS && !ASYNC; turn++) {
-            if (PARTS % THREADS && line_of(turn) >= LINES) break;
-            *(typename Part<BYTES>::Type *)(tile + place(turn)) = held[turn];
-        }
-    }
-};
-
 /* The parts of a tile that a thread moves, one in each turn: the same elements of lines that are LINES_A_TURN apart. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS> struct TileParts {
     typedef typename Memory::Element Element;
@@ -197,6 +139,43 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
             if (is_past(turn)) break;
             *(typename Part<BYTES>::Type *)(tile + place(turn)) = held[turn];
         }
+    }
+};
+
+/* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
+struct DenseCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
+    typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
+    typedef typename Memory::Stored Stored;
+    static constexpr int TURNS = Parts::TURNS;
+    const Stored *from; /* in the first turn */
+    int64_t pitch;
+    int inside, inside_last; /* so many turns: in all steps but the last one, and in that */
+
+    INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t begin, int64_t k,
+                      int64_t steps) {
+        const int64_t before = begin + (steps - 1) * (DOWN ? LINES : ELEMENTS);
+        pitch = pitch_;
+        inside = inside_last = 0;
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            const int across = DOWN ? Parts::element() : Parts::line_of(turn),
+                      along = DOWN ? Parts::line_of(turn) : Parts::element();
+            if (first + across < extent) inside = turn + 1;
+            if (first + across < extent && before + along < k) inside_last = turn + 1;
+        }
+        const int line = Parts::line_of(0);
+        from = matrix + Parts::element() + (DOWN ? (begin + line) * pitch + first : (first + line) * pitch + begin);
+    }
+    INLINE void fetch(char *tile, bool last) {
+        const unsigned to = shared_address(tile);
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (Parts::is_past(turn)) break;
+            const bool moves = last ? turn < inside_last : DOWN ? inside > 0 : turn < inside;
+            this->move(turn, to, from + turn * Parts::LINES_A_TURN * pitch, moves);
+        }
+        from += DOWN ? LINES * pitch : ELEMENTS;
     }
 };
 

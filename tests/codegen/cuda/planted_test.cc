@@ -372,11 +372,11 @@ TEST_F(Planted, SharedMemoryIsNotInitialised) {
         Use(Of(product_model, "TYPE", "f16"), 70, arch);
         ExpectRight();
         if (arch == 80)
-            ExpectFault({{"            if (ASYNC) copy_async<BYTES>",
-                          "            if (ASYNC && !moves) continue;\n            if (ASYNC) copy_async<BYTES>"}},
+            ExpectFault({{"        if (ASYNC) copy_async<BYTES>",
+                          "        if (ASYNC && !moves) return;\n        if (ASYNC) copy_async<BYTES>"}},
                         EXEC_LAUNCH_FAILED, "of shared memory: uninitialised");
         else
-            ExpectFault({{"            if (PARTS % THREADS && line_of(turn) >= LINES) break;\n            *(typename",
+            ExpectFault({{"            if (is_past(turn)) break;\n            *(typename",
                           "            if (turn + 1 == TURNS) break;\n            *(typename"}},
                         EXEC_LAUNCH_FAILED, "of shared memory: uninitialised");
     }

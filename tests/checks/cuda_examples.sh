@@ -94,6 +94,6 @@ example() {
     esac
 }
 
-(($# > 0)) || set -- gan:fp16 lstm:fp16 cnn:fp16 bytes:fp16 bytes:fp32 tabular:bf16
+(($# > 0)) || set -- gan:fp16 lstm:fp16 cnn:fp16 bytes:fp16 tabular:bf16
 for given in "$@"; do example "${given%:*}" "${given#*:}"; done
 finish

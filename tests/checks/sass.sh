@@ -9,16 +9,23 @@ if ! command -v nvdisasm >/dev/null || ! python3 tests/checks/sass.py 2>/dev/nul
     skipped 'there is no NVRTC or no nvdisasm (tools/setup --nvrtc)'
     finish
 fi
-for size in 1024 4096 16384; do
-    run 0 "$bin/tools/ampc" bench/gpu/models/chain.amp --precision fp16 --target cuda -D "SIZE=$size" --emit cu \
-        -o "$work/$size.cu"
-    run 0 python3 tests/checks/sass.py "$work/$size.cu" 80 89 90 120
+# looks_at MODEL WORD LEAST ARCH.. [-- OPTION..]: of each architecture at least LEAST kernels whose line has WORD. With
+# AMP_ALL (tests/checks/full/sass.sh) for every architecture.
+looks_at() {
+    local model=$1 word=$2 least=$3 archs=()
+    shift 3
+    while (($# > 0)) && [[ $1 != -- ]]; do archs+=("$1") && shift; done
+    [[ -z ${AMP_ALL:-} ]] || archs=(80 89 90 120)
+    run 0 "$bin/tools/ampc" "bench/gpu/models/$model.amp" --precision fp16 --target cuda --emit cu \
+        -o "$work/$model.cu" "${@:2}"
+    run 0 python3 tests/checks/sass.py "$work/$model.cu" "${archs[@]}"
     [[ -z ${AMP_SHOW:-} ]] || printf '%s\n' "$out"
-    says 'sm_120'
-    holds "$size: every product has its loop" test "$(grep -c '^ok' <<<"$out")" -ge 28
-done
-run 0 "$bin/tools/ampc" bench/gpu/models/convs.amp --precision fp16 --target cuda --emit cu -o "$work/convs.cu"
-run 0 python3 tests/checks/sass.py "$work/convs.cu" 80 89 90 120
-[[ -z ${AMP_SHOW:-} ]] || printf '%s\n' "$out"
-holds 'every convolution has its loop' test "$(grep -c '^ok.*\(windows\|elements\)' <<<"$out")" -ge 36
+    holds "$model ${*:2}: every kernel has its loop" \
+        test "$(grep -c "^ok.*$word" <<<"$out")" -ge $((least * ${#archs[@]}))
+}
+
+looks_at chain sm_ 7 80 89 90 120 -- -D SIZE=4096
+looks_at chain sm_ 7 90 -- -D SIZE=1024
+looks_at chain sm_ 7 80 90 -- -D SIZE=16384
+looks_at convs 'windows\|elements' 9 80 120
 finish

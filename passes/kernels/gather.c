@@ -6,17 +6,13 @@
  *
  * On a target that launches equal kernels as one, those that do the same with values whose shapes do not depend on N
  * (updates of parameters, norms of gradients) move up to the last one before them that does, and scalar kernels to the
- * last one with their predicate (merge_scalars.c).  Nothing between needs
- * them, nor they it.  Whether they are equal in all, code generation finds out; here it only matters that most are.
+ * last one with their predicate (merge_scalars.c).  Nothing between needs them, nor they it.  Whether they are equal in
+ * all, code generation finds out; here it only matters that most are.
  */
 #include "passes/kernels/kernel_list.h"
 #include "passes/kernels/layout.h"
 
 enum { FARTHEST = 1024 }; /* kernels that one is compared with on its way */
-
-typedef struct Node { /* of the new order */
-    int kernel, next; /* numbers; -1: the last one */
-} Node;
 
 static bool has_fixed_shape(const Func *f, const Kernel *k) {
     for (int i = 0; i < k->count; i++) {
@@ -51,11 +47,12 @@ static const char *signature_of(const Func *f, const Kernel *k) {
     return text_str(&t);
 }
 
-/* Whether kernel |k| may run just after node |from|: it and those that follow do not need each other. */
-static bool may_move(const Func *f, const Node *nodes, int from, const Kernel *k) {
+/* Whether kernel |k| may run just after kernel |from|: it and those that follow do not need each other.  |next|: by
+ * kernel, the one after it in the new order; -1: none. */
+static bool may_move(const Func *f, const int *next, int from, const Kernel *k) {
     int steps = 0;
-    for (int i = nodes[from].next; i >= 0; i = nodes[i].next) {
-        const Kernel *between = f->kernels.data[nodes[i].kernel];
+    for (int i = next[from]; i >= 0; i = next[i]) {
+        const Kernel *between = f->kernels.data[i];
         if (++steps > FARTHEST || kernel_touches(f, k, between) || kernel_touches(f, between, k)) return false;
     }
     return true;
@@ -63,8 +60,8 @@ static bool may_move(const Func *f, const Node *nodes, int from, const Kernel *k
 
 bool gather_kernels(Func *f) {
     Arena *a = f->module->arena;
-    Node *nodes = arena_array(a, Node, f->kernels.len + 1);
-    Table last = {0}; /* by signature: the node of the last one, from 1 */
+    int *next = arena_array(a, int, f->kernels.len + 1);
+    Table last = {0}; /* by signature: the last kernel that has it, from 1 */
     int end = -1;
     bool any = false;
     if (!target_of(f->module)->batches_updates) return false;
@@ -72,10 +69,10 @@ bool gather_kernels(Func *f) {
         const Kernel *k = f->kernels.data[i];
         const char *signature = has_fixed_shape(f, k) ? signature_of(f, k) : NULL;
         const int same = signature ? (int)(uintptr_t)table_get(&last, signature) - 1 : -1;
-        const bool moves = same >= 0 && same != end && may_move(f, nodes, same, k);
+        const bool moves = same >= 0 && same != end && may_move(f, next, same, k);
         const int before = moves ? same : end;
-        nodes[i] = (Node){i, before >= 0 ? nodes[before].next : -1};
-        if (before >= 0) nodes[before].next = i;
+        next[i] = before >= 0 ? next[before] : -1;
+        if (before >= 0) next[before] = i;
         if (!moves) end = i;
         if (signature) table_set(a, &last, signature, (void *)(uintptr_t)(i + 1));
         any |= moves;
@@ -83,7 +80,7 @@ bool gather_kernels(Func *f) {
     if (!any) return false;
     KernelList list = kernel_list_open(f);
     KernelOps *ordered = arena_array(a, KernelOps, list.at.len + 1);
-    for (int i = 0, node = 0; i < list.at.len; i++, node = nodes[node].next) ordered[i] = list.at.data[node];
+    for (int i = 0, from = 0; i < list.at.len; i++, from = next[from]) ordered[i] = list.at.data[from];
     memcpy(list.at.data, ordered, (size_t)list.at.len * sizeof *ordered);
     kernel_list_close(&list);
     return true;

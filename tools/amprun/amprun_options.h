@@ -164,8 +164,7 @@ static const ToolOption amprun_options[] = {
     {O_JSON, "json", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the report as one object of JSON.", INFO},
     {O_ROOFLINE, "roofline", NULL, "GPU", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", NULL,
      "Prints a modelled time of each CUDA kernel on that GPU at --batch, with what bounds it. Also whether FP16 or "
-     "BF16 "
-     "pays there. GPU is H200, H100, A100, RTX4090 or T4, and none is needed: this is a model, not a measurement.",
+     "BF16 pays there. GPU is H200, H100, A100, RTX4090 or T4, and none is needed: this is a model, not a measurement.",
      INFO},
     {O_KERNELS, "kernels", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Prints the CUDA kernels of each program. How they are launched at --batch, and which share a function.", INFO},

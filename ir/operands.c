@@ -73,11 +73,13 @@ bool legal_types(const Func *f, const Op *o, int level) {
 
 /* ---- views and memory -------------------------------------------------------------------------------------------- */
 
-static bool is_convolution(Opcode code) { return code == OP_conv || code == OP_conv_data || code == OP_conv_weight; }
+bool ir_is_convolution(const Op *o) {
+    return o->code == OP_conv || o->code == OP_conv_data || o->code == OP_conv_weight;
+}
 
 bool ir_is_product(const Op *o) {
     if (o->code == OP_batch_contract) return ir_attr(o, "packed")->b;
-    if (!is_convolution(o->code)) return o->code == OP_contract;
+    if (!ir_is_convolution(o)) return o->code == OP_contract;
     return ir_attr(o, "groups")->i == 1 || ir_attr(o, "packed")->b;
 }
 
@@ -128,7 +130,7 @@ bool ir_reads_elements(const Op *o, int i) {
 bool ir_reads_memory(const Func *f, const Op *o, int i) {
     if (o->code == OP_scatter || ir_is_product(o)) return i < 2;
     if (ir_is_attention(o)) return ir_dtype(f, o->in[i]) != AMP_DT_I64;
-    bool indirect = ir_op_info[o->code].flags & INDIRECT || is_convolution(o->code);
+    bool indirect = ir_op_info[o->code].flags & INDIRECT || ir_is_convolution(o);
     return indirect && !ir_is_view(f, o);
 }
 
@@ -203,7 +205,7 @@ Windows ir_windows(const Func *f, const Op *o) {
     get_pair(o, "stride", 1, g.stride);
     get_pair(o, "padding", 0, g.padding);
     g.dilation[0] = g.dilation[1] = 1;
-    if (is_convolution(o->code)) {
+    if (ir_is_convolution(o)) {
         const Shape *weights = o->code == OP_conv_weight ? out : b;
         get_pair(o, "dilation", 1, g.dilation);
         const int first = weights->rank - 4; /* after the parts */

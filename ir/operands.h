@@ -23,6 +23,8 @@ bool legal_types(const Func *f, const Op *o, int level);
 /* contract, batch_contract where it is packed, and conv, conv_data, conv_weight without groups: the runtime makes the
  * sums, tile by tile. */
 bool ir_is_product(const Op *o);
+/* conv, conv_data or conv_weight. */
+bool ir_is_convolution(const Op *o);
 
 /* attend and attend_grad, which a kernel of their own computes tile by tile. */
 bool ir_is_attention(const Op *o);

@@ -96,10 +96,7 @@ enum {
 static const ProductTile large_tile = {128, 128, 256, 2, 4, 2, 64}, small_tile = {64, 64, 128, 2, 2, 3, 128},
                          narrow_tile = {64, 16, 128, 4, 1, 3, 128}, element_tile = {64, 64, 256, 2, 4, 1, 64};
 
-static int64_t assumed(Dim d) { return d.n ? d.mul * ASSUMED_N / d.div : d.mul; }
-
-/* Whether A are windows over images. */
-static bool is_window(const Op *o) { return o->code != OP_contract && o->code != OP_batch_contract; }
+static int64_t assumed(Dim d) { return dim_eval(d, ASSUMED_N); }
 
 /* Whether the result holds one matrix after the other: products of a batch, or parts of one product. */
 static bool has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
@@ -113,7 +110,7 @@ static ProductTile choose_tile(const ProductPlan *p) {
     bool whole_copies = p->a.bytes == 16 && p->b.bytes == 16;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
     if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) return narrow_tile;
-    if (is_window(p->op) && p->mma && p->a.bytes <= 4) return element_tile;
+    if (ir_is_convolution(p->op) && p->mma && p->a.bytes <= 4) return element_tile;
     if (has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) whole_copies = false; /* half of a tile's rows */
     return blocks >= MANY_BLOCKS && p->cols > small_tile.n && whole_copies ? large_tile : small_tile;
 }
@@ -129,7 +126,7 @@ static int copy_bytes(int64_t elements, int element_bytes, bool turned) {
 
 /* Whether operand |n| is multiplied as its transpose. */
 static bool is_transposed(const Op *o, int n) {
-    if (!is_window(o)) return ir_attr(o, n ? "tb" : "ta")->b;
+    if (!ir_is_convolution(o)) return ir_attr(o, n ? "tb" : "ta")->b;
     return o->code == OP_conv_weight && n == 0;
 }
 
@@ -203,7 +200,7 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not built yet", walk_name(w),
                         amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
     if (p->batch.rank) return place_batch(w, p, n, out, err);
-    if (n == 0 && is_window(p->op)) out->memory = in_windows(w, p->op, out->memory);
+    if (n == 0 && ir_is_convolution(p->op)) out->memory = in_windows(w, p->op, out->memory);
     out->k_inner = n == (int)is_transposed(p->op, n);
     place_matrix(w, p, n, out);
     return AMP_OK;
@@ -219,7 +216,7 @@ static const Op *find_product(const Walk *w) {
 
 /* What an element of the result is a sum over. */
 static Dim terms(const Walk *w, const Op *o) {
-    int n = is_window(o); /* a convolution's B is a matrix, of k rows */
+    int n = ir_is_convolution(o); /* a convolution's B is a matrix, of k rows */
     Dim rows, cols;
     shape_matrix(ir_shape(w->f, o->in[n]), &rows, &cols);
     return n == 1 || is_transposed(o, 0) ? rows : cols;
@@ -263,7 +260,8 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
-    const bool elementwise = is_window(o) && out->a.bytes < 16; /* the places of what it copies take registers */
+    const bool elementwise =
+        ir_is_convolution(o) && out->a.bytes < 16; /* the places of what it copies take registers */
     const int64_t k = assumed(out->k) / out->parts;
     if (elementwise || k * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;

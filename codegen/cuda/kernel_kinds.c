@@ -1,5 +1,6 @@
 /* kernel_kinds.c: which thread makes which elements, for each kind of kernel but products. */
 #include "codegen/cuda/cuda_kernel.h"
+#include "targets/target.h"
 
 /* ---- elementwise ---- */
 
@@ -315,12 +316,13 @@ amp_status cuda_emit_column(CudaKernel *ck) {
 /* Rows added up by id.  A column of blocks owns 32 columns of the result; each of its warps clears the rows whose
  * number is its own modulo the warps, then adds to them in ascending order: the sums do not depend on who works
  * where. */
-enum { WIDTH = 32, WARPS = 8, ENOUGH_BLOCKS = 264, MOST_GROUPS = 64 };
+enum { WIDTH = 32, WARPS = 8, MOST_GROUPS = 64 };
 
 /* Blocks that share the ids, for enough of them in all; each warp looks at all ids, so not more than that. */
 static int scatter_groups(int64_t column_blocks, int64_t count) {
     int groups = 1;
-    while (groups * column_blocks < ENOUGH_BLOCKS && groups < MOST_GROUPS && groups * 2 * WARPS <= count) groups *= 2;
+    while (groups * column_blocks < target_cuda.sum_blocks && groups < MOST_GROUPS && groups * 2 * WARPS <= count)
+        groups *= 2;
     return groups;
 }
 

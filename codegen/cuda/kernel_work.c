@@ -26,19 +26,15 @@ static int operations_of(Opcode code) {
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
-static bool is_window_product(const Op *o) {
-    return o->code == OP_conv || o->code == OP_conv_data || o->code == OP_conv_weight;
-}
-
 static bool is_sum_of_products(const Op *o) {
-    return o->code == OP_contract || o->code == OP_batch_contract || is_window_product(o);
+    return o->code == OP_contract || o->code == OP_batch_contract || ir_is_convolution(o);
 }
 
 /* What an element of the result is a sum over. */
 static Dim terms_of(const Walk *w, const Op *o) {
     const Shape *a = ir_shape(w->f, o->in[0]);
     Dim rows = dim_const(1), cols;
-    if (is_window_product(o)) {
+    if (ir_is_convolution(o)) {
         const Windows g = ir_windows(w->f, o);
         if (o->code == OP_conv) return dim_const(g.kh * g.kw * g.c / g.groups);
         if (o->code == OP_conv_data) return dim_const(g.kh * g.kw * g.oc / g.groups);

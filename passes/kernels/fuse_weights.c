@@ -13,10 +13,6 @@ enum { PANEL = 32, LEAST_GROUP = 4 /* channels: narrower ones are loops, but for
 
 static int64_t groups_of(const Op *o) { return ir_attr(o, "groups")->i; }
 
-static bool is_convolution(const Op *o) {
-    return o->code == OP_conv || o->code == OP_conv_data || o->code == OP_conv_weight;
-}
-
 static bool permutes(const Op *o, const int *order, int count) {
     if (!o || o->code != OP_permute || ir_attr(o, "dims")->dims.count != count) return false;
     for (int i = 0; i < count; i++)
@@ -90,7 +86,7 @@ void fuse_pack_windows(Func *f) {
     bool any = false;
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
-        if (!is_convolution(o)) continue;
+        if (!ir_is_convolution(o)) continue;
         if (groups_of(o) != 1 && !has_kernel(f, o)) continue;
         bool reads = o->code != OP_conv_data || read_transposed(f, o);
         any = any || (reads && o->code == OP_conv_data);

@@ -16,7 +16,7 @@ typedef struct Sequence {
     int *first, *last;    /* positions of kernels */
 } Sequence;
 
-static int64_t assumed(Dim d) { return d.n ? d.mul * ASSUMED_N / d.div : d.mul; }
+static int64_t assumed(Dim d) { return dim_eval(d, ASSUMED_N); }
 
 static int64_t *measure(const Func *f) {
     int64_t *bytes = arena_array(f->module->arena, int64_t, f->buffers.len + 1);

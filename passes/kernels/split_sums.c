@@ -24,7 +24,7 @@ enum {
     ASSUMED_N = 64        /* where rows depend on n */
 };
 
-static int64_t assumed(Dim d) { return d.n ? d.mul * ASSUMED_N / d.div : d.mul; }
+static int64_t assumed(Dim d) { return dim_eval(d, ASSUMED_N); }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 

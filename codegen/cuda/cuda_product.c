@@ -55,6 +55,7 @@ typedef struct ProductPlan {
     Dim rows, k;   /* of one product */
     int64_t parts; /* of k */
     int64_t cols;
+    bool has_windows;            /* A holds a convolution's windows over images */
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */
     ProductTile tile;
@@ -110,7 +111,7 @@ static ProductTile choose_tile(const ProductPlan *p) {
     bool whole_copies = p->a.bytes == 16 && p->b.bytes == 16;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
     if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) return narrow_tile;
-    if (ir_is_convolution(p->op) && p->mma && p->a.bytes <= 4) return element_tile;
+    if (p->has_windows && p->mma && p->a.bytes <= 4) return element_tile;
     if (has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) whole_copies = false; /* half of a tile's rows */
     return blocks >= MANY_BLOCKS && p->cols > small_tile.n && whole_copies ? large_tile : small_tile;
 }
@@ -128,6 +129,13 @@ static int copy_bytes(int64_t elements, int element_bytes, bool turned) {
 static bool is_transposed(const Op *o, int n) {
     if (!ir_is_convolution(o)) return ir_attr(o, n ? "tb" : "ta")->b;
     return o->code == OP_conv_weight && n == 0;
+}
+
+/* A window of one pixel at every pixel is the matrix itself: a line for each pixel, its channels along it. */
+static bool has_windows(const Walk *w, const Op *o) {
+    if (!ir_is_convolution(o)) return false;
+    Windows g = ir_windows(w->f, o);
+    return g.kh > 1 || g.kw > 1 || g.stride[0] > 1 || g.stride[1] > 1 || g.padding[0] || g.padding[1];
 }
 
 /* A convolution's A: windows over the images that |memory| holds. */
@@ -200,7 +208,7 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not built yet", walk_name(w),
                         amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
     if (p->batch.rank) return place_batch(w, p, n, out, err);
-    if (n == 0 && ir_is_convolution(p->op)) out->memory = in_windows(w, p->op, out->memory);
+    if (n == 0 && p->has_windows) out->memory = in_windows(w, p->op, out->memory);
     out->k_inner = n == (int)is_transposed(p->op, n);
     place_matrix(w, p, n, out);
     return AMP_OK;
@@ -251,6 +259,7 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
                          .rows = w->rows,
                          .cols = w->cols.mul,
                          .k = terms(w, o),
+                         .has_windows = has_windows(w, o),
                          .mma = by->mma,
                          .min_arch = by->min_arch,
                          .element_bytes = by->element_bytes};
@@ -260,8 +269,7 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     out->tile = choose_tile(out);
-    const bool elementwise =
-        ir_is_convolution(o) && out->a.bytes < 16; /* the places of what it copies take registers */
+    const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
     const int64_t k = assumed(out->k) / out->parts;
     if (elementwise || k * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;

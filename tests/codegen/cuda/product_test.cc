@@ -333,6 +333,32 @@ TEST_F(ProductTest, Convolutions) {
         }
 }
 
+// Windows of one pixel at every pixel: products of dense matrices.
+std::string OnePixel(int channels) {
+    const std::string c = Int(channels), x = " : f16[N, 9, 7, " + c + "]\n", y = "[N, 9, 7, 12]\n";
+    return "  input %x" + x + "  input %w : f16[1, 1, " + c + ", 12]\n  input %v : f16[1, 1, 12, " + c +
+           "]\n  input %dy : f16" + y + "  %y = conv(%x, %w) : f32" + y + "  %dx = conv_data(%dy, %v) : f32[N, 9, 7, " +
+           c + "]\n  %dw = conv_weight(%x, %dy) : f32[1, 1, " + c +
+           ", 12]\n  result y = %y\n  result dx = %dx\n  result dw = %dw\n";
+}
+
+TEST_F(ProductTest, WindowsOfOnePixel) {
+    for (int channels : {16, 3}) {
+        SCOPED_TRACE(channels);
+        Module *m = PlannedForCuda(Text(OnePixel(channels)));
+        ASSERT_NE(m, nullptr);
+        const CudaModule *cuda = Emit(m);
+        ASSERT_NE(cuda, nullptr);
+        for (int i = 0; i < cuda->functions.len; i++)
+            EXPECT_EQ(strstr(cuda->functions.data[i].source, "Windows<"), nullptr);
+        const LoadedPtx image(Ptx(cuda, 80, false), 80);
+        const Func *f = cuda->programs.data[0].func;
+        Values given = Draw(m, f, 5), after = given;
+        const Values want = Interpret(f, 5, &after), got = RunOnCuda(cuda, image, 5, given);
+        for (const char *name : {"y", "dx", "dw"}) Compare(got.at(name), want.at(name), 1e-4, name);
+    }
+}
+
 // Sums over rows in parts, and their second sum with what follows it; |rows| a sample.
 std::string Parts(const std::string &t, int rows, int parts) {
     const std::string p = Int(parts), k = Int(rows), attrs = "stride = (2, 1), padding = (2, 1), dilation = (1, 2)";

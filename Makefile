@@ -118,6 +118,8 @@ FLAGS_runtime := -ffp-contract=off
 FLAGS_lexer := -Wno-unused-function
 FLAGS_compiler := -D_GNU_SOURCE
 FLAGS_tools := -D_GNU_SOURCE
+# The checks of a model run once: they are small rather than fast.
+$(foreach name,model_check model_check_attention model_check_kernels model_check_use model_cuda,$(eval FLAGS_$(name) := -Os))
 ifneq ($(filter x86_64 amd64,$(MACHINE)),)
 FLAGS_product_avx2 := -mavx2 -mfma
 FLAGS_product_avx512 := -mavx512f

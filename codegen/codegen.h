@@ -44,6 +44,8 @@ const Module *codegen_cuda_module(const struct CudaModule *cuda);
 const char *codegen_cuda_entry(const struct CudaModule *cuda, int function);
 /* What the machine code of each kernel needs: the lines of AMP_MODEL_CUDA_USES_SECTION. */
 void codegen_cuda_uses(const CodegenCuda *cuda, Text *out);
+/* Whether a kernel has sizes as parameters. */
+bool codegen_cuda_has_sizes(const struct CudaModule *cuda);
 typedef struct CodegenImages { /* of the functions of a module */
     CudaImage *data;
     int count, room;

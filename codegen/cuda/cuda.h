@@ -26,12 +26,15 @@ typedef struct CudaLaunch { /* amp_model_cuda_launch */
     int shared_bytes;
 } CudaLaunch;
 
+typedef VEC(Dim) CudaSizes;
+
 typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
      * kernels */
     const char *source;
     CudaLaunch launch;
-    int min_arch; /* 75; 80 where it needs bf16 or tf32 in tensor cores */
+    CudaSizes sizes; /* parameters, after n */
+    int min_arch;    /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
     /* With members > 0 only the operands and the number of elements tell it from a kernel of equal source. */
     bool may_batch;
@@ -67,6 +70,7 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(uint8_t) access;    /* AMP_ACCESS_* of each */
     CudaWorks work;
     VEC(Dim) batch_elements;
+    CudaSizes sizes;
     bool operand_table, tensor_cores;
     CudaLaunch launch;
 } CudaKernelEntry;

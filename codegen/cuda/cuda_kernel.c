@@ -230,6 +230,18 @@ static void declare_operands(CudaKernel *ck, bool batch) {
     if (w->k->pred.id) emit_line(&ck->e, "const int32_t *const predicate = (const int32_t *)%s[%d];", from, count - 1);
 }
 
+void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
+    vec_push(ck->w->arena, &ck->size_names, name);
+    vec_push(ck->w->arena, &ck->body->sizes, size);
+}
+
+void cuda_declare_columns(CudaKernel *ck) { emit_line(&ck->e, "const int32_t COLS = (int32_t)cols;"); }
+
+static void put_sizes(CudaKernel *ck) {
+    text_puts(ck->e.out, "int64_t n");
+    for (int i = 0; i < ck->size_names.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->size_names.data[i]);
+}
+
 amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     Walk *w = ck->w;
     int count = w->operands.len + (w->k->pred.id != 0);
@@ -248,7 +260,8 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     text_puts(ck->e.out, ") @(");
     if (table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
-    text_puts(ck->e.out, members ? "int64_t n, const int64_t *member_elements)\n{\n" : "int64_t n)\n{\n");
+    put_sizes(ck);
+    text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n{\n" : ")\n{\n");
     if (members && w->k->kind == KERNEL_ROW) emit_line(&ck->e, "const int member = blockIdx.y;");
     else if (members) {
         emit_line(&ck->e, "int64_t block = blockIdx.x;");

@@ -15,6 +15,8 @@
  *
  * Names in the generated text: b3 operand 3; r, c row and column of an element, c0 the column of the vector's first; at
  * the number of that element in row-major order; rows, COLS the space.
+ *
+ * Sizes on which no instruction depends are parameters, so that kernels which differ in them alone share a function.
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_KERNEL_H
 #define AMP_CODEGEN_CUDA_CUDA_KERNEL_H
@@ -27,16 +29,17 @@ typedef struct CudaKernel {
     Emitter e;
     Walk *w;
     CudaBody *body;
-    int vector;         /* elements of a thread side by side */
-    bool halves_blocks; /* before sm_80: half of |min_blocks|, for copies take registers there */
-    int min_blocks;     /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
-    bool flat;          /* full and scalar operands alone: an element is its number */
-    bool part;          /* the last vector may have fewer elements: |left| */
-    const char *at;     /* of the first element in a full operand */
-    const char *column; /* its column */
-    const char *index;  /* of an element among those of a thread: "i", "0" */
-    const char *slot;   /* of the vector among those of a thread: "[q]", "" */
-    int slots;          /* vectors of a thread; known where values stay in registers */
+    VEC(const char *) size_names; /* of body->sizes */
+    int vector;                   /* elements of a thread side by side */
+    bool halves_blocks;           /* before sm_80: half of |min_blocks|, for copies take registers there */
+    int min_blocks;               /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
+    bool flat;                    /* full and scalar operands alone: an element is its number */
+    bool part;                    /* the last vector may have fewer elements: |left| */
+    const char *at;               /* of the first element in a full operand */
+    const char *column;           /* its column */
+    const char *index;            /* of an element among those of a thread: "i", "0" */
+    const char *slot;             /* of the vector among those of a thread: "[q]", "" */
+    int slots;                    /* vectors of a thread; known where values stay in registers */
     int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
     int phase;        /* whose elements are being written */
     const char *reduce_shape; /* further arguments of the reducing template: ", 32, 8" */
@@ -70,6 +73,10 @@ amp_status cuda_put_coordinates(Emitter *e, const Op *o);
 
 extern const Spelling cuda_spelling;
 
+/* A parameter |name|, int64_t, of the function that is opened next. */
+void cuda_add_size(CudaKernel *ck, const char *name, Dim size);
+/* The space's columns, COLS; in the function that is open. */
+void cuda_declare_columns(CudaKernel *ck);
 /* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a
  * batch. */
 amp_status cuda_open_function(CudaKernel *ck, int threads, int members);

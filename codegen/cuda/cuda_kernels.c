@@ -265,6 +265,7 @@ static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     entry.operand_table = body.operand_table;
     entry.tensor_cores = body.tensor_cores;
     entry.launch = body.launch;
+    entry.sizes = body.sizes;
     if (members > 1) set_batch_extent(&entry);
     entry.function = add_function(x, &body, body.min_arch);
     for (int i = 0; i < members; i++) {

@@ -308,15 +308,17 @@ static bool are_along_rows(const ProductPlan *p) { return has_several(p) && !p->
 static int64_t tiles_down(const ProductPlan *p) { return (p->rows.mul + p->tile.m - 1) / p->tile.m; }
 
 static void emit_number(CudaKernel *ck, const ProductPlan *p, const char *name) {
-    if (are_along_rows(p)) emit_line(&ck->e, "const int64_t %s = blockIdx.x / %lld;", name, (long long)tiles_down(p));
-    else emit_line(&ck->e, "const int64_t %s = blockIdx.z;", name);
+    if (are_along_rows(p)) {
+        emit_line(&ck->e, "const uint32_t tiles_down = (uint32_t)((rows + %d) / %d);", p->tile.m - 1, p->tile.m);
+        emit_line(&ck->e, "const int64_t %s = blockIdx.x / tiles_down;", name);
+    } else emit_line(&ck->e, "const int64_t %s = blockIdx.z;", name);
 }
 
 /* Which part a block makes, where it begins in the result, and over which elements of k it is (ir_part_size). */
 static void emit_part(CudaKernel *ck, const ProductPlan *p) {
     emit_number(ck, p, "part");
-    emit_line(&ck->e, "const int64_t first_row = part * rows, chunk = ((k + %lld) / %lld + %d) / %d * %d;",
-              (long long)p->parts - 1, (long long)p->parts, PART_STEP - 1, PART_STEP, PART_STEP);
+    emit_line(&ck->e, "const int64_t first_row = part * rows, chunk = ((k + parts - 1) / parts + %d) / %d * %d;",
+              PART_STEP - 1, PART_STEP, PART_STEP);
     emit_line(&ck->e, "const int64_t begin = part * chunk < k ? part * chunk : k;");
     emit_line(&ck->e, "const int64_t end = begin + chunk < k ? begin + chunk : k;");
 }
@@ -343,16 +345,18 @@ static void emit_batch(CudaKernel *ck, const ProductPlan *p) {
 /* Columns of one product, of which the result's COLS are several where they are merged. */
 static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "WIDTH" : "COLS"; }
 
+/* Pitches are constants, so that the lines which a thread copies are at constant distances. */
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols.mul);
+    if (!p->rows.n) emit_line(&ck->e, "const int64_t rows = %lld;", (long long)p->rows.mul);
+    if (!p->k.n) emit_line(&ck->e, "const int64_t k = %lld;", (long long)p->k.mul);
     if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
-    emit_line(&ck->e, "const int64_t rows = %s, k = %s;", emit_dim(ck->w->arena, p->rows),
-              emit_dim(ck->w->arena, p->k));
     if (p->batch.rank) emit_batch(ck, p);
     if (p->parts > 1) emit_part(ck, p);
     if (are_along_rows(p))
-        emit_line(&ck->e, "const int64_t row0 = (int64_t)(blockIdx.x %% %lld) * %d, col0 = (int64_t)blockIdx.y * %d;",
-                  (long long)tiles_down(p), p->tile.m, p->tile.n);
+        emit_line(&ck->e,
+                  "const int64_t row0 = (int64_t)(blockIdx.x %% tiles_down) * %d, col0 = (int64_t)blockIdx.y * %d;",
+                  p->tile.m, p->tile.n);
     else
         emit_line(&ck->e, "const int64_t row0 = (int64_t)blockIdx.x * %d, col0 = (int64_t)blockIdx.y * %d;", p->tile.m,
                   p->tile.n);
@@ -412,6 +416,9 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
 
 static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     set_launch(p, ck->body);
+    if (p->rows.n) cuda_add_size(ck, "rows", p->rows); /* else a constant, as a pitch should be: see emit_sums */
+    if (p->k.n) cuda_add_size(ck, "k", p->k);
+    if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     AMP_TRY(cuda_open_function(ck, p->tile.threads, 0));
     declare_types(ck, p);
     emit_sums(ck, p);

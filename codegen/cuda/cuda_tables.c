@@ -113,6 +113,13 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
         }
 }
 
+bool codegen_cuda_has_sizes(const CudaModule *cuda) {
+    for (int p = 0; p < cuda->programs.len; p++)
+        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++)
+            if (cuda->programs.data[p].kernels.data[i].sizes.len) return true;
+    return false;
+}
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static const char *array_name(const Tables *x, const CudaProgram *p, int launch, const char *what) {
@@ -154,6 +161,16 @@ static void put_work(Tables *x, const CudaProgram *p, int launch) {
     text_puts(t, "};\n");
 }
 
+static void put_dims(Text *t, const char *name, const Dim *dims, int count) {
+    if (!count) return;
+    text_printf(t, "static const amp_model_dim %s[] = {", name);
+    for (int i = 0; i < count; i++) {
+        if (i) text_puts(t, ", ");
+        table_put_dim(t, dims[i]);
+    }
+    text_puts(t, "};\n");
+}
+
 static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     const CudaKernelEntry *e = &p->kernels.data[launch];
     Text *t = x->rows.t;
@@ -162,13 +179,8 @@ static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     table_put_numbers(t, array_name(x, p, launch, "operands"), numbers, e->operands.len);
     put_access(x, p, launch);
     put_work(x, p, launch);
-    if (!e->batch_elements.len) return;
-    text_printf(t, "static const amp_model_dim %s[] = {", array_name(x, p, launch, "elements"));
-    for (int i = 0; i < e->batch_elements.len; i++) {
-        if (i) text_puts(t, ", ");
-        table_put_dim(t, e->batch_elements.data[i]);
-    }
-    text_puts(t, "};\n");
+    put_dims(t, array_name(x, p, launch, "elements"), e->batch_elements.data, e->batch_elements.len);
+    put_dims(t, array_name(x, p, launch, "sizes"), e->sizes.data, e->sizes.len);
 }
 
 static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
@@ -187,6 +199,8 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     if (e->batch_elements.len)
         text_printf(t, ".batch = %d, .batch_elements = %s, ", e->batch_elements.len,
                     array_name(x, p, launch, "elements"));
+    if (e->sizes.len)
+        text_printf(t, ".size_count = %d, .sizes = %s, ", e->sizes.len, array_name(x, p, launch, "sizes"));
     put_launch(t, &e->launch);
     text_printf(t, ", .line = %d, .tensor_cores = %d, ", k->pos.line, e->tensor_cores);
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);

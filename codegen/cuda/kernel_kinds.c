@@ -63,10 +63,11 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
     if (ck->vector * w->operands.len > HELD) ck->min_blocks = 2;
+    if (!members) cuda_add_size(ck, "elements", elements);
+    if (!ck->flat) cuda_add_size(ck, "cols", w->cols);
     AMP_TRY(cuda_open_function(ck, threads, members));
-    if (!ck->flat) emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
-    emit_line(&ck->e, "const int64_t elements = %s;",
-              members ? "member_elements[member]" : emit_dim(w->arena, elements));
+    if (members) emit_line(&ck->e, "const int64_t elements = member_elements[member];");
+    if (!ck->flat) cuda_declare_columns(ck);
     emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, threads, members));
     emit_line(&ck->e, "if (at >= elements) return;");
     if (ck->part) emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = elements - at;");
@@ -257,18 +258,16 @@ static int height_of(const Walk *w, int width) {
     return height;
 }
 
-static void put_place(CudaKernel *ck, int64_t blocks, int width) {
-    Walk *w = ck->w;
-    const char *column = "blockIdx.x";
-    emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(w->arena, w->rows));
+static void put_place(CudaKernel *ck, int width) {
+    const bool segments = ck->w->segment;
     emit_line(&ck->e, "const int32_t y = threadIdx.x / %d;", width);
-    if (w->segment) {
-        emit_line(&ck->e, "const int64_t s = blockIdx.x / %lld;", (long long)blocks);
-        emit_line(&ck->e, "const int64_t first = s * %lld, last = first + %lld < rows ? first + %lld : rows;",
-                  (long long)w->segment, (long long)w->segment, (long long)w->segment);
-        column = arena_printf(w->arena, "blockIdx.x %% %lld", (long long)blocks);
+    if (segments) {
+        emit_line(&ck->e, "const uint32_t blocks = (COLS + %d) / %d;", width - 1, width);
+        emit_line(&ck->e, "const int64_t s = blockIdx.x / blocks;");
+        emit_line(&ck->e, "const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;");
     }
-    emit_line(&ck->e, "const int32_t column = (int32_t)(%s) * %d + threadIdx.x %% %d;", column, width, width);
+    emit_line(&ck->e, "const int32_t column = (int32_t)(%s) * %d + threadIdx.x %% %d;",
+              segments ? "blockIdx.x % blocks" : "blockIdx.x", width, width);
     emit_line(&ck->e, "const bool in = column < COLS;");
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;");
 }
@@ -288,9 +287,12 @@ amp_status cuda_emit_column(CudaKernel *ck) {
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
     ck->body->launch.per[0] = 1;
     cuda_delay_stores(ck);
+    cuda_add_size(ck, "rows", w->rows);
+    cuda_add_size(ck, "cols", w->cols);
+    if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
     AMP_TRY(cuda_open_function(ck, width * height, 0));
-    emit_line(&ck->e, "enum { COLS = %lld };", (long long)w->cols.mul);
-    put_place(ck, blocks, width);
+    cuda_declare_columns(ck);
+    put_place(ck, width);
     AMP_TRY(cuda_emit_once(ck));
     AMP_TRY(cuda_load_line(ck));
     for (int p = 0; p < w->phases; p++) {

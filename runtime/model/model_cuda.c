@@ -14,6 +14,7 @@ typedef amp_check Check;
 
 enum {
     MAX_OPERANDS = 1 << 16,  /* of a launch: they become one table */
+    MAX_SIZES = 16,          /* of a kernel */
     MAX_PARAMETERS = 256,    /* pointers that a function takes: half of what CUDA's parameter block holds */
     MAX_SHARED = 227 * 1024, /* dynamic shared memory of a block on any architecture */
     MAX_THREADS = 1024
@@ -58,12 +59,17 @@ static bool operands_fit(const Check *c, const amp_model_cuda_kernel *k) {
     return k->operand_table || k->operand_count <= MAX_PARAMETERS;
 }
 
+static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32_t most) {
+    if (count > most || (count && !dims)) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!amp_check_dim(c, &dims[i])) return false;
+    return true;
+}
+
 static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
     if (!k->batch) return true;
-    if (!k->operand_table || k->batch > MAX_OPERANDS || k->operand_count % k->batch || !k->batch_elements) return false;
-    for (uint32_t i = 0; i < k->batch; i++)
-        if (!amp_check_dim(c, &k->batch_elements[i])) return false;
-    return true;
+    return k->operand_table && k->operand_count % k->batch == 0 &&
+           dims_fit(c, k->batch_elements, k->batch, MAX_OPERANDS);
 }
 
 amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
@@ -74,7 +80,8 @@ amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
         return amp_check_fail(c, "kernel %s: function %u of %d", k->name, k->function, c->m->function_count);
     if (!operands_fit(c, k))
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program, or too many", k->name);
-    if (!batch_fits(c, k)) return amp_check_fail(c, "kernel %s: its batch is damaged", k->name);
+    if (!batch_fits(c, k) || !dims_fit(c, k->sizes, k->size_count, MAX_SIZES))
+        return amp_check_fail(c, "kernel %s: its batch or its sizes are damaged", k->name);
     if (!block_fits(&k->launch) || !grid_fits(c, &k->launch) || k->launch.shared_bytes > MAX_SHARED)
         return amp_check_fail(c, "kernel %s: its launch is damaged", k->name);
     return AMP_OK;

@@ -7,7 +7,7 @@
 #include "runtime/model/matrix_layout.h"
 
 enum {
-    MAX_PARAMETERS = 260,           /* operands that model_cuda.c lets pass, n, and the elements of a batch */
+    MAX_PARAMETERS = 280,           /* operands and sizes that model_cuda.c lets pass, n, and the elements of a batch */
     STATIC_SHARED_LIMIT = 48 * 1024 /* more must be asked for */
 };
 
@@ -88,6 +88,7 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
     if (k->operand_table) add(p, tables);
     for (uint32_t i = 0; !k->operand_table && i < k->operand_count; i++) add(p, address_of(l, run, k->operands[i]));
     add(p, (uint64_t)run->n);
+    for (uint32_t i = 0; i < k->size_count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes[i], run->n));
     if (k->batch) add(p, tables + operand_table_bytes(k));
 }
 

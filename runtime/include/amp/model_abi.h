@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 14u
+#define AMP_MODEL_ABI_MINOR 15u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -403,9 +403,10 @@ typedef struct amp_model_cuda_function {
 } amp_model_cuda_function;
 
 /* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one
- * pointer to an array of them in device memory; then int64 n; where |batch| > 0, then one pointer to an array of int64
- * in device memory, the elements of each member of the batch. Blocks along each axis: ceil(extent at n / per), at
- * least 1; per 0: 1 block.  A kernel with a predicate tests it itself: the predicate's buffer is its last operand. */
+ * pointer to an array of them in device memory; then int64 n; then an int64 for each of |sizes|; where |batch| > 0,
+ * then one pointer to an array of int64 in device memory, the elements of each member of the batch. Blocks along each
+ * axis: ceil(extent at n / per), at least 1; per 0: 1 block. A kernel with a predicate tests it itself: the
+ * predicate's buffer is its last operand. */
 typedef struct amp_model_cuda_launch {
     amp_model_dim extent[3];
     int64_t per[3];
@@ -449,6 +450,9 @@ typedef struct amp_model_cuda_kernel {
     /* minor 14; no runtime needs them */
     amp_model_table work;  /* amp_model_cuda_work */
     const uint8_t *access; /* AMP_ACCESS_* of each operand; NULL: not known */
+    /* minor 15: parameters, at n */
+    const amp_model_dim *sizes;
+    uint32_t size_count, reserved2;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {
@@ -486,6 +490,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_GROUPS 16ull
 /* Minor 13.  An operand of a product of matrices is in ROWS. */
 #define AMP_MODEL_NEEDS_NARROW 32ull
+/* Minor 15.  A kernel for CUDA has |sizes|. */
+#define AMP_MODEL_NEEDS_SIZES 64ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

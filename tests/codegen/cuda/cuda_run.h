@@ -154,6 +154,7 @@ class CudaRun {
         if (e.operand_table) params.push_back(Table(operands));
         else params = operands;
         params.push_back(static_cast<uint64_t>(n_));
+        for (int i = 0; i < e.sizes.len; i++) params.push_back(static_cast<uint64_t>(dim_eval(e.sizes.data[i], n_)));
         if (e.batch_elements.len) {
             std::vector<uint64_t> elements;
             for (int i = 0; i < e.batch_elements.len; i++)

@@ -85,10 +85,9 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, 
  *   v12 %74 f32 = div(v11, v10)
  *   v13 %75 f32 = neg(v12)
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
-    enum { COLS = 1 };
-    const int64_t rows = n;
+    const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
     const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
     const bool in = column < COLS;
@@ -132,14 +131,14 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *
  *   v11 %11 f32[N, 512] = maximum(v9, v10)
  *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<RoundedF16, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
-    const int64_t rows = n, k = 784;
+    const int64_t k = 784;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -196,14 +195,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
  *   v10 %19 f32[N, 512] = maximum(v8, v9)
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
-    const int64_t rows = n, k = 512;
+    const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -252,14 +251,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  *   v6 %23 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 10 };
-    const int64_t rows = n, k = 512;
+    const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -464,10 +463,9 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t 
  *   v8 %69 f32 = extent(v7)
  *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
-    enum { COLS = 1 };
-    const int64_t rows = n;
+    const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
     const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
     const bool in = column < COLS;
@@ -503,14 +501,14 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0
  *   v10 %100 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc2.y f16[N, 512] = cast(v10)   {gradient, of relu_1}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 4, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
-    const int64_t rows = n, k = 10;
+    const int64_t k = 10;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -560,14 +558,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
  *   v6 %133 bool = reduce_or(v5)
  *   v8 %grad.fc3.weight f32[10, 512] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 4, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
-    const int64_t rows = 10, k = n;
+    const int64_t rows = 10;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -615,10 +613,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
  *   v6 %137 bool = reduce_or(v5)
  *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
-    enum { COLS = 10 };
-    const int64_t rows = n;
+    const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 16;
     const int32_t column = (int32_t)(blockIdx.x) * 16 + threadIdx.x % 16;
     const bool in = column < COLS;
@@ -653,14 +650,14 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t 
  *   v10 %111 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
-    const int64_t rows = n, k = 512;
+    const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -710,14 +707,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
  *   v6 %125 bool = reduce_or(v5)
  *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
-    const int64_t rows = 512, k = n;
+    const int64_t rows = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -767,10 +764,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
  *   v6 %129 bool = reduce_or(v5)
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
-    enum { COLS = 512 };
-    const int64_t rows = n;
+    const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 32;
     const int32_t column = (int32_t)(blockIdx.x) * 32 + threadIdx.x % 32;
     const bool in = column < COLS;
@@ -803,14 +799,14 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t 
  *   v7 %118 bool = reduce_or(v6)
  *   v9 %grad.fc1.weight f32[512, 784] = mul(v4, v8)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k13(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k13(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
     typedef TensorOperand<RoundedF16, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 784 };
-    const int64_t rows = 512, k = n;
+    const int64_t rows = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -1074,14 +1070,14 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k22(const int64_t *b0
  *   v6 %19 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 10 };
-    const int64_t rows = n, k = 512;
+    const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -1254,10 +1250,9 @@ extern "C" __global__ void __launch_bounds__(256) eval_k03(const float *b0, cons
  *   v17 %65 f32 = extent(v16)
  *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
  */
-extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n)
+extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
-    enum { COLS = 1 };
-    const int64_t rows = n;
+    const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
     const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
     const bool in = column < COLS;

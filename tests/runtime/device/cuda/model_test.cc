@@ -122,6 +122,12 @@ const Damage damages[] = {
     {"k07: its batch", [](Copy &c) { c.Kernel("k07").batch = 3; }},
     {"k07: its batch", [](Copy &c) { c.Kernel("k07").batch_elements = nullptr; }},
     {"k07: its batch", [](Copy &c) { c.elements[1].mul = -1; }},
+    {"k00: its batch or its sizes", [](Copy &c) { c.Kernel("k00").size_count = 1; }},
+    {"k00: its batch or its sizes",
+     [](Copy &c) {
+         c.Kernel("k00").size_count = 17;
+         c.Kernel("k00").sizes = c.elements.data();
+     }},
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.block[0] = 0; }},
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.block[1] = 9; }}, // 128 * 9 threads
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.per[0] = -1; }},

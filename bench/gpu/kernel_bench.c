@@ -9,8 +9,10 @@
 
 #include "base/names.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/device/cuda/launch.h"
 #include "runtime/device/cuda/load.h"
 #include "runtime/model/matrix_layout.h"
+#include "runtime/model/cuda_launch.h"
 #include "runtime/model/model.h"
 
 enum { MAX_SETS = 16, MAX_OPERANDS = 4096, WARM_UP = 3, MAX_REPEATS = 1000 };
@@ -115,10 +117,11 @@ static int make_buffers(Bench *b) {
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 typedef struct Launch {
-    uint64_t values[260];
-    void *pointers[260];
+    uint64_t values[280];
+    void *pointers[280];
     CuPointer tables;
-    unsigned grid[3];
+    amp_model_cuda_choice used;
+    int64_t grid[3];
 } Launch;
 
 static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l) {
@@ -138,21 +141,19 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     }
     if (k->operand_table) l->values[count++] = l->tables;
     l->values[count++] = (uint64_t)b->n;
+    for (uint32_t i = 0; i < k->size_count; i++) l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes[i], b->n);
     if (k->batch) l->values[count++] = l->tables + 8 * table;
     for (uint32_t i = 0; i < count; i++) l->pointers[i] = &l->values[i];
-    for (int a = 0; a < 3; a++) {
-        int64_t per = k->launch.per[a], blocks = 1;
-        if (per) blocks = (amp_model_dim_at(&k->launch.extent[a], b->n) + per - 1) / per;
-        l->grid[a] = (unsigned)(blocks < 1 ? 1 : blocks);
-    }
+    l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
+    amp_cuda_launch_grid(&l->used.launch, b->n, l->grid);
     return 0;
 }
 
-static int start(Bench *b, const amp_model_cuda_kernel *k, Launch *l) {
-    const uint32_t *block = k->launch.block;
+static int start(Bench *b, Launch *l) {
+    const amp_model_cuda_launch *how = &l->used.launch;
     DRIVER(b, launch,
-           (b->functions[k->function].function, l->grid[0], l->grid[1], l->grid[2], block[0], block[1], block[2],
-            k->launch.shared_bytes, b->stream, l->pointers, NULL));
+           (b->functions[l->used.function].function, (unsigned)l->grid[0], (unsigned)l->grid[1], (unsigned)l->grid[2],
+            how->block[0], how->block[1], how->block[2], how->shared_bytes, b->stream, l->pointers, NULL));
     return 0;
 }
 
@@ -162,12 +163,12 @@ static int by_value(const void *x, const void *y) {
 }
 
 /* Microseconds of all repeats as one graph, so that the host's launches are not what is measured. */
-static int time_graph(Bench *b, const amp_model_cuda_kernel *k, Launch *l, float *ms) {
+static int time_graph(Bench *b, Launch *l, float *ms) {
     CuGraph graph;
     CuGraphExec exec;
     DRIVER(b, capture_begin, (b->stream, CU_CAPTURE_THREAD_LOCAL));
     for (int i = 0; i < b->repeats; i++)
-        if (start(b, k, &l[i % b->sets])) return 1;
+        if (start(b, &l[i % b->sets])) return 1;
     DRIVER(b, capture_end, (b->stream, &graph));
     DRIVER(b, graph_instantiate, (&exec, graph, 0));
     for (int i = 0; i < 2; i++) { /* the first launch also brings the graph to the device */
@@ -183,19 +184,19 @@ static int time_graph(Bench *b, const amp_model_cuda_kernel *k, Launch *l, float
 }
 
 /* Microseconds: medians of single launches, and their mean where so many follow one another (no gaps in between). */
-static int time_kernel(Bench *b, const amp_model_cuda_kernel *k, Launch *l, double *median, double *in_a_row) {
+static int time_kernel(Bench *b, Launch *l, double *median, double *in_a_row) {
     static float times[MAX_REPEATS];
     float all = 0;
     for (int i = 0; i < b->repeats + WARM_UP; i++) {
         DRIVER(b, event_record, (b->start, b->stream));
-        if (start(b, k, &l[i % b->sets])) return 1;
+        if (start(b, &l[i % b->sets])) return 1;
         DRIVER(b, event_record, (b->end, b->stream));
         DRIVER(b, stream_sync, (b->stream));
         if (i >= WARM_UP) DRIVER(b, event_elapsed, (&times[i - WARM_UP], b->start, b->end));
     }
     qsort(times, (size_t)b->repeats, sizeof *times, by_value);
     *median = 1e3 * (double)times[b->repeats / 2];
-    if (time_graph(b, k, l, &all)) return 1;
+    if (time_graph(b, l, &all)) return 1;
     *in_a_row = 1e3 * (double)all / b->repeats;
     return 0;
 }
@@ -228,12 +229,12 @@ static int time_all(Bench *b) {
     printf("\"kernels\": [");
     for (int i = 0; i < b->program->kernel_count; i++) {
         const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
-        const amp_cuda_loaded *f = &b->functions[k->function];
         double median, in_a_row;
         int64_t elements = 0;
         for (int s = 0; s < b->sets; s++)
             if (prepare(b, k, s, &launches[s])) return 1;
-        if (time_kernel(b, k, launches, &median, &in_a_row)) return 1;
+        const amp_cuda_loaded *f = &b->functions[launches[0].used.function];
+        if (time_kernel(b, launches, &median, &in_a_row)) return 1;
         for (int s = 0; s < b->sets; s++)
             if (launches[s].tables) DRIVER(b, mem_free, (launches[s].tables));
         memset(launches, 0, MAX_SETS * sizeof *launches);
@@ -278,13 +279,9 @@ static int time_copy(Bench *b) {
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
 static int allow_shared(Bench *b) {
-    for (int i = 0; i < b->program->kernel_count; i++) {
-        const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
-        if (k->launch.shared_bytes > 48 * 1024)
-            DRIVER(b, function_set_attribute,
-                   (b->functions[k->function].function, CU_FUNC_MAX_DYNAMIC_SHARED, (int)k->launch.shared_bytes));
-    }
-    return 0;
+    const amp_cuda_launching launching = {.context = b->context, .functions = b->functions};
+    amp_error err = {0};
+    return amp_cuda_allow_shared(&launching, b->model, &err) ? fail(err.message) : 0;
 }
 
 static int open_program(Bench *b, const char *path, const char *name) {

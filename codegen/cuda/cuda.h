@@ -36,17 +36,22 @@ typedef struct CudaBody { /* what writing a kernel gives */
     CudaSizes sizes; /* parameters, after n */
     int min_arch;    /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
+    int choices; /* functions that are faster where they have blocks enough, the best first */
     /* With members > 0 only the operands and the number of elements tell it from a kernel of equal source. */
     bool may_batch;
     Dim elements; /* may_batch: how many this kernel has */
 } CudaBody;
 
-/* cuda_kernel.c: of the kernel that |w| has analysed.  |members| > 0: as it is in a launch over a batch of so many
- * (only where may_batch; launch is then left to the caller).  AMP_UNSUPPORTED names the op that has no CUDA code
- * yet. */
-amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err);
+/* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where may_batch;
+ * launch is then left to the caller).  |choice| > 0: that one of |choices|. */
+typedef struct CudaForm {
+    int members, choice;
+} CudaForm;
+
+/* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
+amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
 /* cuda_product.c: the same for KERNEL_PRODUCT. */
-amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err);
+amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err);
 
 typedef struct CudaWork { /* amp_model_cuda_work */
     uint32_t instruction; /* AMP_INSTRUCTION_* */
@@ -63,6 +68,11 @@ typedef struct CudaFunction {
     int min_arch;
 } CudaFunction;
 
+typedef struct CudaChoice { /* amp_model_cuda_choice */
+    int function;
+    CudaLaunch launch;
+} CudaChoice;
+
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     VEC(const Kernel *) members; /* one; a batch: several */
     int function;
@@ -71,6 +81,7 @@ typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
     CudaWorks work;
     VEC(Dim) batch_elements;
     CudaSizes sizes;
+    VEC(CudaChoice) choices;
     bool operand_table, tensor_cores;
     CudaLaunch launch;
 } CudaKernelEntry;

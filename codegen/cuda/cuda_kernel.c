@@ -289,10 +289,10 @@ static amp_status emit_rows(CudaKernel *ck, int members) {
     return status;
 }
 
-amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err) {
+amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err) {
     Text *text = arena_alloc(w->arena, sizeof *text);
     *out = (CudaBody){.min_arch = 75};
-    if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, out, err);
+    if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, form.choice, out, err);
     text_init(text, w->arena);
     CudaKernel ck = {
         .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},
@@ -305,8 +305,8 @@ amp_status cuda_emit_kernel(Walk *w, int members, CudaBody *out, amp_error *err)
         .first_phase = w->first_phase,
     };
     switch (w->k->kind) {
-    case KERNEL_TILE: return cuda_emit_tile(&ck, members);
-    case KERNEL_ROW: return emit_rows(&ck, members);
+    case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);
+    case KERNEL_ROW: return emit_rows(&ck, form.members);
     case KERNEL_COLUMN: return cuda_emit_column(&ck);
     case KERNEL_SCALAR: return cuda_emit_scalar(&ck);
     default: return cuda_emit_scatter(&ck);

@@ -99,21 +99,24 @@ typedef struct Writer {
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-static const char *entry_name(const Writer *x, const Kernel *k) {
+/* "train_step_k03"; "train_step_k03_1" of a choice. */
+static const char *entry_name(const Writer *x, const Kernel *k, int choice) {
     Text name;
     text_init(&name, x->m->arena);
     c_identifier(&name, x->w.f->name);
     text_putc(&name, '_');
     c_identifier(&name, k->name);
+    if (choice) text_printf(&name, "_%d", choice);
     return text_str(&name);
 }
 
-static int add_function(Writer *x, const CudaBody *body, int min_arch) {
+/* |choice|: of the kernel's, from 1; 0: its own. */
+static int add_function(Writer *x, const CudaBody *body, int choice) {
     Arena *a = x->m->arena;
     int *index = table_get(&x->by_body, body->source);
     if (!index) {
         Function *f = arena_new(a, Function);
-        *f = (Function){.body = body->source, .entry = entry_name(x, x->w.k), .min_arch = min_arch};
+        *f = (Function){.body = body->source, .entry = entry_name(x, x->w.k, choice), .min_arch = body->min_arch};
         text_init(&f->titles, a);
         text_init(&f->comment, a);
         put_body(&f->comment, &x->w);
@@ -199,21 +202,21 @@ static bool is_independent(const Writer *x, const CudaKernelEntry *batch, const 
     return true;
 }
 
-static amp_status emit(Writer *x, const Kernel *k, int members, CudaBody *body) {
+static amp_status emit(Writer *x, const Kernel *k, CudaForm form, CudaBody *body) {
     AMP_TRY(walk_kernel(&x->w, k, x->err));
     if (x->w.cols.n)
         return amp_fail(x->err, AMP_UNSUPPORTED,
                         "%s:%d:%d: %s: its last dimension depends on N, which is not supported for CUDA; compile the "
                         "model for the CPU (--target cpu)",
                         k->pos.file ? k->pos.file : "model", k->pos.line, k->pos.column, k->title ? k->title : k->name);
-    return cuda_emit_kernel(&x->w, members, body, x->err);
+    return cuda_emit_kernel(&x->w, form, body, x->err);
 }
 
 /* The form in which a kernel may stand in a batch; NULL: it may not. */
 static amp_status batch_form(Writer *x, const Kernel *k, const CudaBody *single, CudaBody *out) {
     *out = (CudaBody){0};
     if (!single->may_batch || single->elements.n) return AMP_OK;
-    return emit(x, k, 1, out);
+    return emit(x, k, (CudaForm){.members = 1}, out);
 }
 
 static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
@@ -226,14 +229,15 @@ static void add_member(Writer *x, CudaKernelEntry *entry, const Kernel *k, const
 /* Of kernel |at| and those after it that are in the same batch. */
 static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody *first) {
     const Func *f = x->w.f;
+    const CudaForm alone = {0};
     CudaBody form, single, next;
-    AMP_TRY(emit(x, f->kernels.data[at], 0, first));
+    AMP_TRY(emit(x, f->kernels.data[at], alone, first));
     AMP_TRY(batch_form(x, f->kernels.data[at], first, &form));
     add_member(x, entry, f->kernels.data[at], first);
     for (int i = at + 1; form.source && i < f->kernels.len; i++) {
         const Kernel *k = f->kernels.data[i];
         if (k->kind != entry->members.data[0]->kind || !is_independent(x, entry, k)) return AMP_OK;
-        AMP_TRY(emit(x, k, 0, &single));
+        AMP_TRY(emit(x, k, alone, &single));
         AMP_TRY(batch_form(x, k, &single, &next));
         if (!next.source || strcmp(form.source, next.source)) return AMP_OK;
         add_member(x, entry, k, &single);
@@ -254,25 +258,37 @@ static void set_batch_extent(CudaKernelEntry *entry) {
     entry->launch.extent[0] = dim_const(total);
 }
 
+static amp_status add_choices(Writer *x, CudaKernelEntry *entry, int count) {
+    CudaBody body;
+    for (int i = 1; i <= count; i++) {
+        AMP_TRY(emit(x, entry->members.data[0], (CudaForm){.choice = i}, &body));
+        CudaChoice choice = {add_function(x, &body, i), body.launch};
+        vec_push(x->m->arena, &entry->choices, choice);
+    }
+    return AMP_OK;
+}
+
 static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     CudaKernelEntry entry = {0};
     CudaBody body;
     AMP_TRY(find_batch(x, *at, &entry, &body));
     int members = entry.members.len;
     *at += members;
-    AMP_TRY(emit(x, entry.members.data[0], members > 1 ? members : 0, &body));
+    AMP_TRY(emit(x, entry.members.data[0], (CudaForm){.members = members > 1 ? members : 0}, &body));
     if (members == 1) entry.batch_elements.len = 0;
     entry.operand_table = body.operand_table;
     entry.tensor_cores = body.tensor_cores;
     entry.launch = body.launch;
     entry.sizes = body.sizes;
     if (members > 1) set_batch_extent(&entry);
-    entry.function = add_function(x, &body, body.min_arch);
+    entry.function = add_function(x, &body, 0);
+    AMP_TRY(add_choices(x, &entry, body.choices));
     for (int i = 0; i < members; i++) {
         AMP_TRY(walk_kernel(&x->w, entry.members.data[i], x->err));
         AMP_TRY(add_operands(x, &entry));
         cuda_add_work(&x->w, &entry.work);
         add_title(x, entry.function, &x->w);
+        for (int c = 0; c < entry.choices.len; c++) add_title(x, entry.choices.data[c].function, &x->w);
     }
     vec_push(x->m->arena, &program->kernels, entry);
     return AMP_OK;

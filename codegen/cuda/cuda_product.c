@@ -59,6 +59,7 @@ typedef struct ProductPlan {
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */
     ProductTile tile;
+    int choices; /* larger tiles */
     ProductOperand a, b;
 } ProductPlan;
 
@@ -88,8 +89,7 @@ static const Instructions *instructions_of(Dtype t) {
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 enum {
-    ASSUMED_N = 64,     /* where the rows depend on n */
-    MANY_BLOCKS = 128,  /* about the multiprocessors of a large GPU */
+    MANY_BLOCKS = 128,  /* where n does not decide: about the multiprocessors of a large GPU */
     NARROW = 16,        /* columns */
     LONG_K_BYTES = 1024 /* so that the end of k is little of a step */
 };
@@ -97,23 +97,32 @@ enum {
 static const ProductTile large_tile = {128, 128, 256, 2, 4, 2, 64}, small_tile = {64, 64, 128, 2, 2, 3, 128},
                          narrow_tile = {64, 16, 128, 4, 1, 3, 128}, element_tile = {64, 64, 256, 2, 4, 1, 64};
 
-static int64_t assumed(Dim d) { return dim_eval(d, ASSUMED_N); }
-
 /* Whether the result holds one matrix after the other: products of a batch, or parts of one product. */
 static bool has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
 
-/* Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
+static int64_t blocks_of(const ProductPlan *p, const ProductTile *t) { /* where n does not decide */
+    return p->parts * p->batch.count.mul * ((p->rows.mul + t->m - 1) / t->m) * ((p->cols + t->n - 1) / t->n);
+}
+
+/* The tiles that serve a product, the largest first; returns their number.  The last one serves any number of blocks,
+ * the others where they have as many as the device has multiprocessors.
+ *
+ * Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
  * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
  * bytes are for 128 threads, are more than it has registers for. */
-static ProductTile choose_tile(const ProductPlan *p) {
-    int64_t blocks = p->parts * assumed(p->batch.count) * ((assumed(p->rows) + large_tile.m - 1) / large_tile.m) *
-                     ((p->cols + large_tile.n - 1) / large_tile.n);
-    bool whole_copies = p->a.bytes == 16 && p->b.bytes == 16;
+static int list_tiles(const ProductPlan *p, const ProductTile *tiles[2]) {
+    const bool n_decides = p->rows.n || p->batch.count.n;
+    bool large = p->cols > small_tile.n && p->a.bytes == 16 && p->b.bytes == 16;
+    int count = 0;
+    tiles[0] = &small_tile;
     /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
-    if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) return narrow_tile;
-    if (p->has_windows && p->mma && p->a.bytes <= 4) return element_tile;
-    if (has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) whole_copies = false; /* half of a tile's rows */
-    return blocks >= MANY_BLOCKS && p->cols > small_tile.n && whole_copies ? large_tile : small_tile;
+    if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) tiles[0] = &narrow_tile;
+    else if (p->has_windows && p->mma && p->a.bytes <= 4) tiles[0] = &element_tile;
+    if (tiles[0] != &small_tile) return 1;
+    if (has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) large = false; /* half of a tile's rows */
+    if (large && (n_decides || blocks_of(p, &large_tile) >= MANY_BLOCKS)) tiles[count++] = &large_tile;
+    if (!count || n_decides) tiles[count++] = &small_tile;
+    return count;
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
@@ -247,7 +256,7 @@ static void plan_batch(const Walk *w, ProductPlan *out) {
 }
 
 /* AMP_UNSUPPORTED names the op, or the operand, that has no code yet. */
-static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) {
+static amp_status plan_product(const Walk *w, int choice, ProductPlan *out, amp_error *err) {
     const Op *o = find_product(w);
     if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
     const Instructions *by = instructions_of(ir_dtype(w->f, o->in[0]));
@@ -268,10 +277,12 @@ static amp_status plan_product(const Walk *w, ProductPlan *out, amp_error *err) 
     out->rows.mul /= out->parts; /* which are its first dimension */
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
-    out->tile = choose_tile(out);
+    const ProductTile *tiles[2];
+    out->choices = list_tiles(out, tiles) - 1;
+    out->tile = *tiles[choice ? choice - 1 : out->choices];
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
-    const int64_t k = assumed(out->k) / out->parts;
-    if (elementwise || k * out->element_bytes < LONG_K_BYTES) out->tile.step_bytes = 64;
+    const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
+    if (elementwise || short_k) out->tile.step_bytes = 64;
     if (elementwise) out->tile.min_blocks = 1;
     if (!out->mma) out->tile.min_blocks = out->tile.m == large_tile.m ? 1 : 2; /* so do f32 terms, and an epilogue */
     return AMP_OK;
@@ -412,6 +423,7 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
     }
     out->min_arch = p->min_arch;
     out->tensor_cores = p->mma != NULL;
+    out->choices = p->choices;
 }
 
 static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
@@ -431,10 +443,10 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     return AMP_OK;
 }
 
-amp_status cuda_emit_product(Walk *w, CudaBody *out, amp_error *err) {
+amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err) {
     ProductPlan p = {.op = NULL};
     Text *text = arena_alloc(w->arena, sizeof *text);
-    AMP_TRY(plan_product(w, &p, err));
+    AMP_TRY(plan_product(w, choice, &p, err));
     text_init(text, w->arena);
     int vector = vector_of(p.cols);
     bool one = vector == 1;

@@ -100,6 +100,12 @@ static void put_use(Text *out, const CudaProgram *p, const Kernel *k, const Cuda
                 suffix, i->registers, i->shared_bytes, i->spill_bytes, i->stack_bytes);
 }
 
+static bool is_of(const CudaKernelEntry *e, int function) {
+    for (int i = 0; i < e->choices.len; i++)
+        if (e->choices.data[i].function == function) return true;
+    return e->function == function;
+}
+
 void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
     const CudaModule *m = cuda->code;
     const CudaImage *images = cuda->images;
@@ -108,7 +114,7 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
             const CudaKernelEntry *e = &m->programs.data[p].kernels.data[l];
             for (int k = 0; k < e->members.len; k++)
                 for (int i = 0; i < cuda->image_count; i++)
-                    if (images[i].function == e->function && images[i].is_cubin && images[i].registers >= 0)
+                    if (is_of(e, images[i].function) && images[i].is_cubin && images[i].registers >= 0)
                         put_use(out, &m->programs.data[p], e->members.data[k], &images[i]);
         }
 }
@@ -171,6 +177,19 @@ static void put_dims(Text *t, const char *name, const Dim *dims, int count) {
     text_puts(t, "};\n");
 }
 
+static void put_choices(Tables *x, const CudaProgram *p, int launch) {
+    const CudaKernelEntry *e = &p->kernels.data[launch];
+    Text *t = x->rows.t;
+    if (!e->choices.len) return;
+    text_printf(t, "static const amp_model_cuda_choice %s[] = {\n", array_name(x, p, launch, "choices"));
+    for (int i = 0; i < e->choices.len; i++) {
+        text_printf(t, "    {.function = %d, ", e->choices.data[i].function);
+        put_launch(t, &e->choices.data[i].launch);
+        text_puts(t, "},\n");
+    }
+    text_puts(t, "};\n");
+}
+
 static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     const CudaKernelEntry *e = &p->kernels.data[launch];
     Text *t = x->rows.t;
@@ -179,6 +198,7 @@ static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     table_put_numbers(t, array_name(x, p, launch, "operands"), numbers, e->operands.len);
     put_access(x, p, launch);
     put_work(x, p, launch);
+    put_choices(x, p, launch);
     put_dims(t, array_name(x, p, launch, "elements"), e->batch_elements.data, e->batch_elements.len);
     put_dims(t, array_name(x, p, launch, "sizes"), e->sizes.data, e->sizes.len);
 }
@@ -201,6 +221,8 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
                     array_name(x, p, launch, "elements"));
     if (e->sizes.len)
         text_printf(t, ".size_count = %d, .sizes = %s, ", e->sizes.len, array_name(x, p, launch, "sizes"));
+    if (e->choices.len)
+        text_printf(t, ".choice_count = %d, .choices = %s, ", e->choices.len, array_name(x, p, launch, "choices"));
     put_launch(t, &e->launch);
     text_printf(t, ", .line = %d, .tensor_cores = %d, ", k->pos.line, e->tensor_cores);
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);

@@ -15,6 +15,7 @@ typedef amp_check Check;
 enum {
     MAX_OPERANDS = 1 << 16,  /* of a launch: they become one table */
     MAX_SIZES = 16,          /* of a kernel */
+    MAX_CHOICES = 16,        /* of a kernel */
     MAX_PARAMETERS = 256,    /* pointers that a function takes: half of what CUDA's parameter block holds */
     MAX_SHARED = 227 * 1024, /* dynamic shared memory of a block on any architecture */
     MAX_THREADS = 1024
@@ -72,6 +73,18 @@ static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
            dims_fit(c, k->batch_elements, k->batch, MAX_OPERANDS);
 }
 
+static bool launch_fits(Check *c, uint32_t function, const amp_model_cuda_launch *l) {
+    return function < (uint32_t)c->m->function_count && block_fits(l) && grid_fits(c, l) &&
+           l->shared_bytes <= MAX_SHARED;
+}
+
+static bool choices_fit(Check *c, const amp_model_cuda_kernel *k) {
+    if (k->choice_count > MAX_CHOICES || (k->choice_count && !k->choices)) return false;
+    for (uint32_t i = 0; i < k->choice_count; i++)
+        if (!launch_fits(c, k->choices[i].function, &k->choices[i].launch)) return false;
+    return true;
+}
+
 amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
     const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
@@ -82,7 +95,7 @@ amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program, or too many", k->name);
     if (!batch_fits(c, k) || !dims_fit(c, k->sizes, k->size_count, MAX_SIZES))
         return amp_check_fail(c, "kernel %s: its batch or its sizes are damaged", k->name);
-    if (!block_fits(&k->launch) || !grid_fits(c, &k->launch) || k->launch.shared_bytes > MAX_SHARED)
+    if (!launch_fits(c, k->function, &k->launch) || !choices_fit(c, k))
         return amp_check_fail(c, "kernel %s: its launch is damaged", k->name);
     return AMP_OK;
 }

@@ -762,9 +762,9 @@ assert memory["total"] == sum(v for k, v in memory.items() if k != "total") > 0'
 # ---- amprun info: CUDA kernels, and a model of their time ----------------------------------------
 
 run 0 "$amprun" info "$so" --kernels --batch 70
-says 'train_step at batch 70: ' 'infer at batch 70: ' 'blocks' 'shared' 'function' 'by 2' 'train_step_k0' 'fc1: linear + bias + relu'
+says 'train_step at batch 70 on H100: ' 'infer at batch 70 on H100: ' 'blocks' 'shared' 'function' 'by 2' 'train_step_k0' 'fc1: linear + bias + relu'
 run 0 "$amprun" info "$so" --kernels --program infer
-says 'infer at batch 1: '
+says 'infer at batch 1 on H100: '
 expect 'one program alone' 1 "$(grep -c ' at batch ' "$work/.out")"
 for gpu in H100 h100 'RTX 4090' rtx-4090 T4; do
     run 0 "$amprun" info "$so" --roofline "$gpu" --batch 128
@@ -834,7 +834,7 @@ says 'small.so: --batch 2147483647: it takes multiples of 1, 16777216 at most'
 if [[ $(uname -m) == x86_64 ]]; then
     gzip -dc tests/abi/v0_1.so.gz >"$work/released.so"
     run 0 "$amprun" info "$work/released.so" --kernels
-    says 'train_step at batch 1: '
+    says 'train_step at batch 1 on H100: '
     run 1 "$amprun" info "$work/released.so" --roofline H100 --batch 8
     says 'released.so: an earlier ampc (0.1.0) did not say what its kernels compute: compile the model again'
 else

@@ -167,7 +167,9 @@ static const ToolOption amprun_options[] = {
      "BF16 pays there. GPU is H200, H100, A100, RTX4090 or T4, and none is needed: this is a model, not a measurement.",
      INFO},
     {O_KERNELS, "kernels", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
-     "Prints the CUDA kernels of each program. How they are launched at --batch, and which share a function.", INFO},
+     "Prints the CUDA kernels of each program. How they are launched at --batch on the GPU of --roofline (an H100), "
+     "and which share a function.",
+     INFO},
     {O_PROGRAM, "program", NULL, "NAME", VALUE_TEXT, false, NULL, "train_step, else infer; --kernels: all",
      "The program of --roofline and --kernels, such as train_step, eval or infer.", INFO},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,

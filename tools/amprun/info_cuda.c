@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "runtime/model/cuda_launch.h"
 #include "runtime/model/model.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/roofline.h"
@@ -19,7 +20,7 @@ typedef struct Look {
     const amp_model *model, *cuda;
     amp_model_info info;
     int64_t batch;
-    const Gpu *gpu;             /* --roofline */
+    const Gpu *gpu;             /* of --roofline; else one whose launches are shown */
     const amp_program *program; /* of --roofline; of --kernels, NULL: all */
     KernelTime *times;          /* of its kernels */
     KernelTime sum[3];          /* by Form; of sum[form].microseconds is 0 where the GPU lacks its instruction */
@@ -46,10 +47,11 @@ static int find_program(Look *x) {
     return x->program ? 0 : no_program(x);
 }
 
+static const char usual_gpu[] = "H100";
+
 static int find_gpu(Look *x) {
     char names[256] = "";
-    if (!x->args->roofline) return 0;
-    x->gpu = gpu_named(x->args->roofline);
+    x->gpu = gpu_named(x->args->roofline ? x->args->roofline : usual_gpu);
     if (x->gpu) return 0;
     for (int i = 0, at = 0; gpu_at(i); i++)
         at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", i ? ", " : "", gpu_at(i)->name);
@@ -210,34 +212,39 @@ static void print_roofline(const Look *x) {
     print_plain_line("verdict  %s", verdict);
 }
 
+static amp_model_cuda_choice choice_of(const Look *x, const amp_model_cuda_kernel *k) {
+    return amp_cuda_launch_choose(k, x->batch, x->gpu->multiprocessors);
+}
+
 static int users_of(const Look *x, uint32_t function) {
     int users = 0;
     for (int32_t i = 0; i < x->cuda->program_count; i++)
         for (int32_t j = 0; j < x->cuda->programs[i].kernel_count; j++)
-            users += x->cuda->programs[i].cuda_kernels[j].function == function;
+            users += choice_of(x, &x->cuda->programs[i].cuda_kernels[j]).function == function;
     return users;
 }
 
-static int64_t threads_of(const amp_model_cuda_kernel *k) {
-    return (int64_t)k->launch.block[0] * k->launch.block[1] * k->launch.block[2];
+static int64_t threads_of(const amp_model_cuda_choice *c) {
+    return (int64_t)c->launch.block[0] * c->launch.block[1] * c->launch.block[2];
 }
 
 static void print_kernel(const Look *x, const amp_model_cuda_kernel *k) {
     int64_t grid[3];
     char blocks[80], shared[32] = "-";
-    const int users = users_of(x, k->function);
-    roofline_grid(&k->launch, x->batch, grid);
+    const amp_model_cuda_choice used = choice_of(x, k);
+    const int users = users_of(x, used.function);
+    amp_cuda_launch_grid(&used.launch, x->batch, grid);
     snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, grid[0], grid[1], grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
     print_plain_line("%-7s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kind_names[k->kind], blocks,
-                     threads_of(k), shared, x->cuda->functions[k->function].entry, k->title ? k->title : "");
+                     threads_of(&used), shared, x->cuda->functions[used.function].entry, k->title ? k->title : "");
 }
 
 static void print_kernels(const Look *x) {
     for (int32_t i = 0; i < x->cuda->program_count; i++) {
         const amp_program *p = &x->cuda->programs[i];
         if (x->args->program && p != x->program) continue;
-        print_plain_line("%s at batch %" PRId64 ": %d kernels", p->name, x->batch, p->kernel_count);
+        print_plain_line("%s at batch %" PRId64 " on %s: %d kernels", p->name, x->batch, x->gpu->name, p->kernel_count);
         if (!p->kernel_count) continue;
         print_plain_line("%-7s %-8s %-18s %7s  %-6s  %-24s %s", "kernel", "kind", "blocks", "threads", "shared",
                          "function", "title");
@@ -304,21 +311,24 @@ static void put_roofline(amp_json_writer *w, const Look *x) {
 
 static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, const amp_model_cuda_kernel *k) {
     int64_t grid[3];
-    roofline_grid(&k->launch, x->batch, grid);
+    const amp_model_cuda_choice used = choice_of(x, k);
+    amp_cuda_launch_grid(&used.launch, x->batch, grid);
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "program", p->name);
     put_kernel_names(w, k);
-    amp_json_put_string(w, "function", x->cuda->functions[k->function].entry);
-    amp_json_put_int(w, "users", users_of(x, k->function));
+    amp_json_put_string(w, "function", x->cuda->functions[used.function].entry);
+    amp_json_put_int(w, "users", users_of(x, used.function));
     amp_json_begin_array(w, "blocks");
     for (int axis = 0; axis < 3; axis++) amp_json_put_int(w, NULL, grid[axis]);
     amp_json_end_array(w);
-    amp_json_put_int(w, "threads", threads_of(k));
+    amp_json_put_int(w, "threads", threads_of(&used));
+    amp_json_put_int(w, "functions", 1 + (int64_t)k->choice_count);
     amp_json_end_object(w);
 }
 
 static void put_kernels(amp_json_writer *w, const Look *x) {
     amp_json_put_int(w, "batch", x->batch);
+    amp_json_put_string(w, "gpu", x->gpu->name);
     amp_json_begin_array(w, "kernels");
     for (int32_t i = 0; i < x->cuda->program_count; i++) {
         const amp_program *p = &x->cuda->programs[i];
@@ -336,7 +346,7 @@ static int print_json(const Look *x) {
     amp_json_put_string(&w, "model", x->info.name);
     amp_json_put_string(&w, "precision", x->info.precision);
     if (x->args->kernels) put_kernels(&w, x);
-    if (x->gpu) put_roofline(&w, x);
+    if (x->args->roofline) put_roofline(&w, x);
     amp_json_end_object(&w);
     int failed = amp_json_writer_status(&w, &err) ? report(&err) : 0;
     if (!failed) standard_streams_note(printf("%s\n", w.data) < 0);
@@ -346,8 +356,8 @@ static int print_json(const Look *x) {
 
 static int print_text(const Look *x) {
     if (x->args->kernels) print_kernels(x);
-    if (x->args->kernels && x->gpu) print_plain_line("%s", "");
-    if (x->gpu) print_roofline(x);
+    if (x->args->kernels && x->args->roofline) print_plain_line("%s", "");
+    if (x->args->roofline) print_roofline(x);
     return 0;
 }
 
@@ -356,7 +366,7 @@ int command_info_cuda(const Args *a) {
     amp_model *model = NULL;
     int failed = find_gpu(&x);
     if (!failed) failed = open_model(&x, &model);
-    if (!failed && x.gpu) failed = compute(&x);
+    if (!failed && a->roofline) failed = compute(&x);
     if (!failed) failed = a->as_json ? print_json(&x) : print_text(&x);
     free(x.times);
     amp_model_release(model);

@@ -1,6 +1,8 @@
 /* roofline.c: the formula of roofline.h. */
 #include "tools/amprun/roofline.h"
 
+#include "runtime/model/cuda_launch.h"
+
 const char *const bound_names[BOUND_COUNT] = {"memory", "tensor cores", "arithmetic", "too few blocks", "launch"};
 
 const char *instruction_name(uint32_t instruction) {
@@ -20,14 +22,6 @@ enum { LARGE_TILE = 128 };
 
 static double at(const amp_model_dim *d, int64_t n) {
     return d->of_n ? (double)d->mul * (double)n / (double)d->div : (double)d->mul;
-}
-
-void roofline_grid(const amp_model_cuda_launch *l, int64_t n, int64_t grid[3]) {
-    for (int axis = 0; axis < 3; axis++) {
-        const amp_model_dim *d = &l->extent[axis];
-        const int64_t per = l->per[axis], extent = per == 0 ? 1 : d->of_n ? d->mul * n / d->div : d->mul;
-        grid[axis] = per == 0 || extent < 1 ? 1 : (extent - 1) / per + 1;
-    }
 }
 
 /* A kernel's blocks; 0: more than any GPU runs. */
@@ -75,8 +69,9 @@ static uint32_t instruction_in(Form form, uint32_t instruction) {
 /* ---- rates ------------------------------------------------------------------------------------------------------- */
 
 /* Operations a second.  0: the GPU lacks the instruction. */
-static double rate_of(const Gpu *g, const amp_model_cuda_kernel *k, uint32_t instruction) {
-    bool large = k->launch.per[0] >= LARGE_TILE && k->launch.per[1] >= LARGE_TILE;
+static double rate_of(const Gpu *g, const amp_model_cuda_kernel *k, const KernelTime *as, uint32_t instruction) {
+    const int64_t *per = as->used.launch.per;
+    bool large = per[0] >= LARGE_TILE && per[1] >= LARGE_TILE;
     double share = g->mma_share * (large ? large_tile_share : small_tile_share);
     switch (instruction) {
     case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
@@ -108,7 +103,8 @@ static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, int
         const amp_model_cuda_work *w = (const void *)((const char *)k->work.data + (size_t)i * k->work.elem_size);
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
-        const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n), rate = rate_of(g, k, instruction);
+        const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n),
+                     rate = rate_of(g, k, out, instruction);
         if (instruction > out->instruction) out->instruction = instruction;
         if (rate <= 0) return instruction > AMP_INSTRUCTION_MMA_TF32 ? ROOFLINE_UNKNOWN : ROOFLINE_NO_INSTRUCTION;
         *(instruction >= AMP_INSTRUCTION_MMA_F16 ? &s->tensor_cores : &s->arithmetic) += flops / rate;
@@ -136,7 +132,8 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
                                Form form, KernelTime *out) {
     Seconds s = {0};
     *out = (KernelTime){.bound = BOUND_LAUNCH};
-    roofline_grid(&k->launch, n, out->grid);
+    out->used = amp_cuda_launch_choose(k, n, g->multiprocessors);
+    amp_cuda_launch_grid(&out->used.launch, n, out->grid);
     out->blocks = count_blocks(out->grid);
     if (!out->blocks || !is_readable(&k->work) || (k->operand_count && !k->access)) return ROOFLINE_UNKNOWN;
     RooflineStatus status = add_work(g, k, n, form, out, &s);

@@ -35,7 +35,8 @@ extern const char *const bound_names[BOUND_COUNT]; /* "memory" */
 typedef enum Form { FORM_OWN, FORM_TF32, FORM_FP32 } Form;
 
 typedef struct KernelTime {
-    uint32_t instruction; /* AMP_INSTRUCTION_* of its products; PLAIN: it has none */
+    uint32_t instruction;       /* AMP_INSTRUCTION_* of its products; PLAIN: it has none */
+    amp_model_cuda_choice used; /* on that GPU */
     int64_t grid[3], blocks;
     double flops, bytes, microseconds;
     Bound bound;
@@ -55,9 +56,6 @@ typedef struct RooflineTables {
 
 /* "mma f16"; "-" for PLAIN. */
 const char *instruction_name(uint32_t instruction);
-
-/* How the kernel is launched for |n| samples. */
-void roofline_grid(const amp_model_cuda_launch *launch, int64_t n, int64_t grid[3]);
 
 /* For |n| samples.  |out| is complete only with ROOFLINE_OK. */
 RooflineStatus roofline_kernel(const Gpu *gpu, const RooflineTables *tables, const amp_model_cuda_kernel *kernel,

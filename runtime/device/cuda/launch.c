@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "runtime/device/cuda/context.h"
+#include "runtime/model/cuda_launch.h"
 #include "runtime/model/matrix_layout.h"
 
 enum {
@@ -95,34 +96,30 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
 /* CUDA's limits of a grid. */
 static const int64_t grid_limits[3] = {INT32_MAX, 65535, 65535};
 
-static amp_status measure_grid(const amp_run *run, const amp_model_cuda_kernel *k, unsigned grid[3], amp_error *err) {
-    const amp_model_cuda_launch *l = &k->launch;
-    for (int axis = 0; axis < 3; axis++) {
-        int64_t per = l->per[axis], extent = per ? amp_model_dim_at(&l->extent[axis], run->n) : 1;
-        int64_t blocks = per ? (extent + per - 1) / per : 1;
-        if (blocks < 1) blocks = 1;
-        if (blocks > grid_limits[axis])
+static amp_status check_grid(const amp_run *run, const amp_model_cuda_kernel *k, const int64_t grid[3],
+                             amp_error *err) {
+    for (int axis = 0; axis < 3; axis++)
+        if (grid[axis] > grid_limits[axis])
             return amp_fail(err, AMP_UNSUPPORTED, "%s: kernel %s takes %lld blocks at n = %lld; CUDA has %lld at most",
-                            run->program->name, k->name, (long long)blocks, (long long)run->n,
+                            run->program->name, k->name, (long long)grid[axis], (long long)run->n,
                             (long long)grid_limits[axis]);
-        grid[axis] = (unsigned)blocks;
-    }
     return AMP_OK;
 }
 
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
                            CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
+    const amp_model_cuda_choice used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
+    const uint32_t *block = used.launch.block;
+    int64_t grid[3];
     Parameters p;
-    unsigned grid[3];
-    const uint32_t *block = k->launch.block;
-    CuFunction function = l->functions[k->function].function;
-    AMP_TRY(measure_grid(run, k, grid, err));
+    amp_cuda_launch_grid(&used.launch, run->n, grid);
+    AMP_TRY(check_grid(run, k, grid, err));
     fill_parameters(&p, l, run, k, *tables);
     *tables += table_bytes(k);
     return AMP_CUDA(l->context, err, launch,
-                    (function, grid[0], grid[1], grid[2], block[0], block[1], block[2], k->launch.shared_bytes, stream,
-                     p.pointers, NULL));
+                    (l->functions[used.function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
+                     block[0], block[1], block[2], used.launch.shared_bytes, stream, p.pointers, NULL));
 }
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */
@@ -133,6 +130,9 @@ static uint32_t most_shared(const amp_model *m, uint32_t function) {
         for (int32_t j = 0; j < m->programs[i].kernel_count; j++) {
             const amp_model_cuda_kernel *k = &m->programs[i].cuda_kernels[j];
             if (k->function == function && k->launch.shared_bytes > most) most = k->launch.shared_bytes;
+            for (uint32_t c = 0; c < k->choice_count; c++)
+                if (k->choices[c].function == function && k->choices[c].launch.shared_bytes > most)
+                    most = k->choices[c].launch.shared_bytes;
         }
     return most;
 }

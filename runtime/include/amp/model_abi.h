@@ -414,6 +414,12 @@ typedef struct amp_model_cuda_launch {
     uint32_t shared_bytes; /* dynamic */
 } amp_model_cuda_launch;
 
+/* Another function and launch of a kernel (minor 15). */
+typedef struct amp_model_cuda_choice {
+    uint32_t function, reserved;
+    amp_model_cuda_launch launch;
+} amp_model_cuda_choice;
+
 /* What a kernel computes, for models of its time (minor 14): parts, each of operations * elements * terms floating-
  * point operations by one instruction.  A product has |elements| in all, of each of its batch, which are sums of
  * |terms|, with 2 operations for each term.  PLAIN: as many instructions; a function such as exp counts as what it
@@ -452,7 +458,11 @@ typedef struct amp_model_cuda_kernel {
     const uint8_t *access; /* AMP_ACCESS_* of each operand; NULL: not known */
     /* minor 15: parameters, at n */
     const amp_model_dim *sizes;
-    uint32_t size_count, reserved2;
+    uint32_t size_count;
+    /* minor 15: the first that has at least as many blocks at n as the device has multiprocessors is launched in place
+     * of |function| and |launch|, which are right everywhere, too */
+    uint32_t choice_count;
+    const amp_model_cuda_choice *choices;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {

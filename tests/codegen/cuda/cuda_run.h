@@ -67,6 +67,8 @@ class CudaRun {
         for (int i = 0; i < program_->func->buffers.len; i++)
             if (Name(i) == value) address_[static_cast<size_t>(i)] = address;
     }
+    // Of the device that functions are chosen for.
+    void SetMultiprocessors(uint64_t count) { multiprocessors_ = count; }
     bool Run() {
         for (int i = 0; i < program_->kernels.len; i++)
             if (!Launch(program_->kernels.data[i])) return false;
@@ -148,6 +150,20 @@ class CudaRun {
         (store ? asked.stores : asked.loads)[at[-1]] += size;
     }
 
+    uint32_t Blocks(const CudaLaunch &launch, int axis) const {
+        const int64_t per = launch.per[axis];
+        const int64_t blocks = per ? (dim_eval(launch.extent[axis], n_) + per - 1) / per : 1;
+        return static_cast<uint32_t>(std::max<int64_t>(blocks, 1));
+    }
+
+    CudaChoice Choose(const CudaKernelEntry &e) const {
+        for (int i = 0; i < e.choices.len; i++) {
+            const CudaLaunch &l = e.choices.data[i].launch;
+            if (uint64_t{Blocks(l, 0)} * Blocks(l, 1) * Blocks(l, 2) >= multiprocessors_) return e.choices.data[i];
+        }
+        return {e.function, e.launch};
+    }
+
     std::string Start(const CudaKernelEntry &e, uint64_t seed) {
         std::vector<uint64_t> operands, params;
         for (int i = 0; i < e.operands.len; i++) operands.push_back(address_[e.operands.data[i] - 1]);
@@ -162,14 +178,13 @@ class CudaRun {
             params.push_back(Table(elements));
         }
         KernelLaunch launch = {};
-        launch.entry = cuda_->functions.data[e.function].entry;
+        const CudaChoice used = Choose(e);
+        launch.entry = cuda_->functions.data[used.function].entry;
         for (int a = 0; a < 3; a++) {
-            const int64_t per = e.launch.per[a];
-            const int64_t blocks = per ? (dim_eval(e.launch.extent[a], n_) + per - 1) / per : 1;
-            launch.grid[a] = static_cast<uint32_t>(std::max<int64_t>(blocks, 1));
-            launch.block[a] = static_cast<uint32_t>(e.launch.block[a]);
+            launch.grid[a] = Blocks(used.launch, a);
+            launch.block[a] = static_cast<uint32_t>(used.launch.block[a]);
         }
-        launch.dynamic_shared = static_cast<uint32_t>(e.launch.shared_bytes);
+        launch.dynamic_shared = static_cast<uint32_t>(used.launch.shared_bytes);
         launch.params = params;
         launch.seed = seed;
         sorted_ = allocations_;
@@ -194,6 +209,7 @@ class CudaRun {
     const CudaProgram *program_ = nullptr;
     int64_t n_;
     std::vector<uint64_t> address_, allocations_, sorted_;
+    uint64_t multiprocessors_ = 132;
     ExecCounters counters_ = {};
     std::vector<ExecCounters> launches_;
     std::vector<Asked> asked_;
@@ -201,11 +217,30 @@ class CudaRun {
 
 class CudaRunTest : public CudaModelTest {
   protected:
-    // The results of function `infer`, and what its states are afterwards.
+    // The results of function `infer`, and what its states are afterwards. With other functions, where kernels have a
+    // choice, they are the same, bit for bit.
     Values RunOnCuda(const CudaModule *cuda, const LoadedPtx &image, int64_t n, const Values &given,
                      ExecCounters *counters = nullptr) {
+        const Values got = RunOnDevice(cuda, image, n, given, LARGE, counters);
+        if (HasChoices(cuda) && !TestDriver::Asked()) {
+            EXPECT_EQ(RunOnDevice(cuda, image, n, given, 1, nullptr), got) << "functions for many blocks";
+        }
+        return got;
+    }
+
+    enum : uint64_t { LARGE = 132 }; // multiprocessors
+
+    static bool HasChoices(const CudaModule *cuda) {
+        const CudaProgram &p = cuda->programs.data[0];
+        return std::any_of(p.kernels.data, p.kernels.data + p.kernels.len,
+                           [](const CudaKernelEntry &e) { return e.choices.len > 0; });
+    }
+
+    Values RunOnDevice(const CudaModule *cuda, const LoadedPtx &image, int64_t n, const Values &given,
+                       uint64_t multiprocessors, ExecCounters *counters) {
         const Func *f = cuda->programs.data[0].func;
         CudaRun run(cuda, image, f->name, n);
+        run.SetMultiprocessors(multiprocessors);
         run.Set(given);
         Values got;
         if (!run.Run()) return got;

@@ -102,6 +102,11 @@ TEST_F(Tables, ProgramsAndKernels) {
         }
         EXPECT_GT(k.launch.block[0] * k.launch.block[1] * k.launch.block[2], 0u);
         EXPECT_LT(k.function, c.functions.count);
+        ASSERT_EQ(static_cast<int>(k.choice_count), e.choices.len);
+        for (uint32_t j = 0; j < k.choice_count; j++) {
+            EXPECT_EQ(k.choices[j].function, static_cast<uint32_t>(e.choices.data[j].function));
+            EXPECT_EQ(k.choices[j].launch.per[0], e.choices.data[j].launch.per[0]);
+        }
         ASSERT_EQ(static_cast<int>(k.size_count), e.sizes.len);
         for (uint32_t s = 0; s < k.size_count; s++) EXPECT_EQ(k.sizes[s].mul, e.sizes.data[s].mul);
         if (!k.batch) continue;

@@ -178,6 +178,71 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     }
 }
 
+/* k02  fc1: linear + bias + relu           mlp.amp:7
+ *   product over [n, 512] in train_step
+ * k00  fc1: linear + bias + relu           mlp.amp:7
+ *   product over [n, 512] in eval
+ * k00  fc1: linear + bias + relu           mlp.amp:7
+ *   product over [n, 512] in infer
+ *   in     b0 x f32[N, 784]   b1 fc1.weight/f16.rows f16[512, 784]   b2 fc1.bias/f16.rows f16[512]
+ *   out    b3 h f16[N, 512]
+ *   v2 %x.f16 f16[N, 784] = cast(v1)   {lower, torch-fp16:8, for fc1.linear}
+ *   v4 %5 f32[N, 512] = contract(v2, v3)   {lower, torch-fp16:8}
+ *   v6 %6 f32[512] = cast(v5)
+ *   v7 %7 f32[N, 512] = add(v4, v6)
+ *   v8 %fc1.y f16[N, 512] = cast(v7)   {lower, torch-fp16:8}
+ *   v9 %9 f32[N, 512] = cast(v8)
+ *   v10 %10 f32 = const()
+ *   v11 %11 f32[N, 512] = maximum(v9, v10)
+ *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
+ */
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k02_1(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+{
+    typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
+    typedef TensorOperand<RoundedF16, true, 128, 64, 16, 256> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t k = 784;
+    const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    const float v10 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x5[4];
+                load_f16(x5, b2 + c0);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v5 = x5[i];
+                    const float v4 = sum[part + i];
+                    const float v6 = v5;
+                    const float v7 = v4 + v6;
+                    const float v8 = round_f16_f32(v7);
+                    const float v9 = v8;
+                    const float v11 = max_f32(v9, v10);
+                    const float v12 = round_f16_f32(v11);
+                    y3[i] = v12;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
 /* k03  fc2: linear + bias + relu           mlp.amp:8
  *   product over [n, 512] in train_step
  * k01  fc2: linear + bias + relu           mlp.amp:8
@@ -204,6 +269,70 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     enum { COLS = 512 };
     const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    const float v9 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x4[4];
+                load_f16(x4, b2 + c0);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v4 = x4[i];
+                    const float v3 = sum[part + i];
+                    const float v5 = v4;
+                    const float v6 = v3 + v5;
+                    const float v7 = round_f16_f32(v6);
+                    const float v8 = v7;
+                    const float v10 = max_f32(v8, v9);
+                    const float v11 = round_f16_f32(v10);
+                    y3[i] = v11;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
+/* k03  fc2: linear + bias + relu           mlp.amp:8
+ *   product over [n, 512] in train_step
+ * k01  fc2: linear + bias + relu           mlp.amp:8
+ *   product over [n, 512] in eval
+ * k01  fc2: linear + bias + relu           mlp.amp:8
+ *   product over [n, 512] in infer
+ *   in     b0 h f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 fc2.bias/f16.rows f16[512]
+ *   out    b3 h.1 f16[N, 512]
+ *   v3 %13 f32[N, 512] = contract(v1, v2)   {lower, torch-fp16:8}
+ *   v5 %14 f32[512] = cast(v4)
+ *   v6 %15 f32[N, 512] = add(v3, v5)
+ *   v7 %fc2.y f16[N, 512] = cast(v6)   {lower, torch-fp16:8}
+ *   v8 %17 f32[N, 512] = cast(v7)
+ *   v9 %18 f32 = const()
+ *   v10 %19 f32[N, 512] = maximum(v8, v9)
+ *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
+ */
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k03_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+{
+    typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
+    typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t k = 512;
+    const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
@@ -560,9 +689,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 4, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 4, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
     const int64_t rows = 10;
@@ -697,6 +826,66 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
     }
 }
 
+/* k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
+ *   product over [n, 512] in train_step
+ *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
+ *   out    b3 d.fc1.y f16[N, 512]
+ *   v3 %102 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
+ *   v4 %d.h f16[N, 512] = cast(v3)   {gradient, of fc2.linear}
+ *   v6 %109 f32[N, 512] = cast(v5)
+ *   v7 %108 f32 = const()
+ *   v8 %110 bool[N, 512] = le(v6, v7)
+ *   v9 %107 f32[N, 512] = cast(v4)
+ *   v10 %111 f32[N, 512] = select(v8, v7, v9)
+ *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
+ */
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k10_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+{
+    typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 128, 64, 16, 256> B;
+    typedef Product<Sums, A, B> Matrices;
+    enum { COLS = 512 };
+    const int64_t k = 512;
+    const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+    const float v7 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x5[4];
+                load_f16(x5, b2 + at);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v5 = x5[i];
+                    const float v3 = sum[part + i];
+                    const float v4 = round_f16_f32(v3);
+                    const float v6 = v5;
+                    const int32_t v8 = v6 <= v7;
+                    const float v9 = v4;
+                    const float v10 = v8 ? v7 : v9;
+                    const float v11 = round_f16_f32(v10);
+                    y3[i] = v11;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}
+
 /* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
  *   product over [512, 512] in train_step
  *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
@@ -709,9 +898,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 512 };
     const int64_t rows = 512;
@@ -801,9 +990,9 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t 
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k13(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> A;
-    typedef TensorOperand<RoundedF16, false, 64, 64, 16, 128> B;
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
+    typedef TensorOperand<RoundedF16, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     enum { COLS = 784 };
     const int64_t rows = 512;

@@ -18,6 +18,7 @@ struct Copy {
     std::vector<amp_model_cuda_kernel> kernels = Of<amp_model_cuda_kernel>(programs[0].kernels);
     std::vector<amp_model_result> results = Of<amp_model_result>(programs[0].results);
     std::vector<amp_model_dim> elements{{400, 1, 0}, {10, 1, 0}};
+    std::vector<amp_model_cuda_choice> choices;
     std::vector<amp_model_cuda_image> images{{80, 0, 0, 0, "ptx", 4, -1, -1, -1, -1}};
 
     template <typename T> static std::vector<T> Of(const amp_model_table &t) {
@@ -47,6 +48,14 @@ struct Copy {
         for (amp_model_cuda_kernel &k : kernels)
             if (!strcmp(k.name, name)) return k;
         return kernels[0];
+    }
+    // The last of |count| choices like the kernel's own launch.
+    amp_model_cuda_choice &Choose(const char *name, uint32_t count) {
+        amp_model_cuda_kernel &k = Kernel(name);
+        choices.assign(count, {k.function, 0, k.launch});
+        k.choices = choices.data();
+        k.choice_count = count;
+        return choices.back();
     }
     amp_model_buffer &Buffer(const char *name) {
         for (amp_model_buffer &b : buffers)
@@ -133,6 +142,10 @@ const Damage damages[] = {
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.per[0] = -1; }},
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.extent[0].mul = 0; }},
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.shared_bytes = 1 << 20; }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").choice_count = 1; }},
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).function = 10; }},
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).launch.block[0] = 2048; }},
+    {"k00: its launch", [](Copy &c) { c.Choose("k00", 17); }},
 };
 
 TEST(CudaModel, EveryDamageIsRefused) {

@@ -109,17 +109,18 @@ endif
 REQUIRED := -std=c11 -fPIC -fvisibility=hidden -I. -I$(GENERATED) -Ibase/include -Iruntime/include -Icompiler/include \
 	-ffile-prefix-map=$(CURDIR)/=
 flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $(notdir $(1)))) \
-	$(if $(findstring runtime/device/cpu/product/,$(1)),$(if $(filter $(TASKS),$(notdir $(1))),,-O3))
+	$(if $(findstring runtime/device/cpu/product/,$(1)),$(if $(filter $(TASKS),$(notdir $(1))),,-O3)) \
+	$(if $(filter $(ONCE),$(1)),-Os)
 # Of the products, what only hands out tasks: it would be larger, and no faster.
 TASKS := conv.c narrow.c product.c
+# What reads and checks a model, and matches the names of weights, runs once: it is small rather than fast.
+ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.
 FLAGS_lexer := -Wno-unused-function
 FLAGS_compiler := -D_GNU_SOURCE
 FLAGS_tools := -D_GNU_SOURCE
-# The checks of a model run once: they are small rather than fast.
-$(foreach name,model_check model_check_attention model_check_kernels model_check_use model_cuda,$(eval FLAGS_$(name) := -Os))
 ifneq ($(filter x86_64 amd64,$(MACHINE)),)
 FLAGS_product_avx2 := -mavx2 -mfma
 FLAGS_product_avx512 := -mavx512f

@@ -8,6 +8,7 @@ import statistics
 import sys
 
 from check_run import Server
+from examples import EXAMPLES
 
 ADAMW_BYTES = 30  # a parameter: master, m and v read and written, an f32 gradient read, a 16-bit copy written
 
@@ -28,6 +29,8 @@ def peer(c):
     return server
 
 
+AIMS = {"cnn": 1, "resnet18": 1, "resnet50": 0.7, "bert": 0.8, "gpt2": 0.5, "bytes": 0.5, "unet": 0.7, "tabular": 1}  # times PyTorch's speed; else 3
+
 # ---- training steps ------------------------------------------------------------------------------------------------------
 
 
@@ -44,20 +47,29 @@ def step_cases(c):
     return few if c.small else few + more
 
 
-def time_steps(c, torch, name, network, precision, batch):
+def block_of(c, name):
+    """Steps of a block, rounds, steps before the first that counts."""
+    if c.args.stand_in:
+        return 2, 1, 1
+    if name in [example.name for example in EXAMPLES]:
+        return 20, 3, 10
+    return (300, 3, 100) if c.small else (500, 5, 100)
+
+
+def time_steps(c, torch, name, network, precision, batch, bounds=()):
     """The peer is torch.compile(mode="reduce-overhead") with autocast, a fused AdamW and, in fp16, a GradScaler; `copied`: its batch
     comes from pinned memory in each step, as ours comes from ordinary memory; `resident`: it lies on the device."""
     model = f"models/{name}-{precision}.so"
-    steps, rounds = (2, 1) if c.args.stand_in else (300, 3) if c.small else (500, 5)
+    steps, rounds, warm = block_of(c, name)
     modes = ["copied", "resident"] if torch else []
     ours, theirs = [], {mode: [] for mode in modes}
-    with Server(c, ["bin/step_bench", model, str(batch)]) as bench:
+    with Server(c, ["bin/step_bench", model, str(batch), *bounds]) as bench:
         bench.read()
         if torch:
             torch.ask(json.dumps({**network, "precision": precision, "batch": batch}))
-        bench.ask(1 if c.args.stand_in else 100)
+        bench.ask(warm)
         for mode in modes:
-            torch.ask(json.dumps({"steps": 100, "mode": mode}))
+            torch.ask(json.dumps({"steps": warm, "mode": mode}))
         for _ in range(rounds):
             ours.append(bench.ask(steps))
             for mode in modes:
@@ -70,11 +82,15 @@ def time_steps(c, torch, name, network, precision, batch):
     return row
 
 
-def steps(c):
+def run_cases(c, cases, seconds=0):
+    """As many as there is time for, if each takes so many |seconds|."""
     rows = []
     torch = peer(c)
     try:
-        for case in step_cases(c):
+        for case in cases:
+            if c.left() < seconds and not c.args.stand_in:
+                c.say(f"{case[0]}: not run, no time is left")
+                continue
             try:
                 row = time_steps(c, torch, *case)
             except RuntimeError as error:
@@ -85,11 +101,30 @@ def steps(c):
             c.say(f"{row['model']} {row['precision']} batch {row['batch']}: {ours['wall_us']:.1f} us a step ({ours['device_us']:.1f} on the "
                   f"device), host {ours['host_cpu_us']:.1f} us of processor time a call (aim: under 10)")
             for mode, times in row["torch"].items():
-                c.say(f"    PyTorch, batch {mode}: {times['wall_us']:.1f} us, {row['ratio'][mode]} times ours (aim: 3)")
+                c.say(f"    PyTorch, batch {mode}: {times['wall_us']:.1f} us, {row['ratio'][mode]} times ours (aim: {AIMS.get(row['model'], 3)})")
     finally:
         if torch:
             torch.__exit__()
     return rows
+
+
+def steps(c):
+    return run_cases(c, step_cases(c))
+
+
+SECONDS = 60  # of an example, most of it torch.compile
+
+
+def example_case(c, example):
+    network = {"twin": example.twin, "arguments": example.arguments, "optimizer": example.optimizer}
+    bounds = [f"{name}={count}" for name, count in example.bounds.items()]
+    return example.name, network, "fp16", 16 if c.args.stand_in else example.batch, bounds
+
+
+def examples(c):
+    """The programs of examples/ beside their twins."""
+    chosen = [example for example in EXAMPLES if example.name == "tabular" or not c.args.stand_in]
+    return run_cases(c, [example_case(c, example) for example in chosen], SECONDS)
 
 
 # ---- single kernels --------------------------------------------------------------------------------------------------------
@@ -161,6 +196,7 @@ def matmul(c):
 
 TABLES = [("mlp512-fp16", 128), ("mlp1024-fp16", 128), ("cnn-fp16", 128)]  # model, samples
 SHOWN = 12
+WITHIN = 1.5  # times what was measured, either way, is what the model of time aims at
 
 
 def clocks(c):
@@ -169,17 +205,54 @@ def clocks(c):
     return done.stdout.strip() or None
 
 
+def gpu_of(c):
+    """Its name for `amprun info --roofline`; None: one that is not known there."""
+    if c.args.stand_in:
+        return "H100"
+    done = c.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], timeout=30, must=False)
+    return next((name for name in ("H200", "H100", "A100", "RTX 4090", "T4") if name in done.stdout), None)
+
+
+def modelled(c, model, n, gpu):
+    """{kernel: microseconds}, by `amprun info --roofline`."""
+    if not gpu:
+        return {}
+    command = ["bin/amprun", "info", f"models/{model}.so", "--roofline", gpu, "--batch", str(n), "--json"]
+    told = json.loads(c.run(command, timeout=60).stdout)
+    return {kernel["name"]: kernel["microseconds"] for kernel in told["roofline"]["kernels"]}
+
+
+def compare_model(c, run, model_us):
+    """How far the model of time is from what was measured: modelled / measured."""
+    ratios = {kernel["name"]: model_us[kernel["name"]] / max(kernel["us_in_a_row"], 1e-3)
+              for kernel in run["kernels"] if kernel["name"] in model_us}
+    if not ratios:
+        return None
+    near = sum(1 / WITHIN <= ratio <= WITHIN for ratio in ratios.values())
+    total, measured = sum(model_us.values()), sum(kernel["us_in_a_row"] for kernel in run["kernels"])
+    c.say(f"    the model of time: {total:.1f} us; {near} of {len(ratios)} kernels within {WITHIN} of what was measured (aim: 90 %)")
+    return {"us": total, "of_measured": total / max(measured, 1e-3), "near": near, "kernels": ratios}
+
+
 def tables(c):
     """Each kernel of a training step by itself; the largest are said, the others are in report.json."""
-    results = []
-    for model, n in [("small-fp16", 16)] if c.args.stand_in else TABLES:
+    results, gpu = [], gpu_of(c)
+    examples = [(f"{example.name}-fp16", example.batch) for example in EXAMPLES]
+    for model, n in [("small-fp16", 16)] if c.args.stand_in else TABLES if c.small else TABLES + examples:
         before = None if c.args.stand_in else clocks(c)
-        run = kernel_times(c, f"models/{model}.so", "train_step", n, 1 if c.args.stand_in else 20)
+        try:
+            run = kernel_times(c, f"models/{model}.so", "train_step", n, 1 if c.args.stand_in else 20)
+            model_us = modelled(c, model, n, gpu)
+        except RuntimeError as error:
+            c.fail(f"{model}: {error}")
+            continue
         total, copy = sum(kernel["us_in_a_row"] for kernel in run["kernels"]), run["copy_bytes"] / run["copy_us"]
         c.say(f"{model}, {n} samples: {len(run['kernels'])} kernels, {total:.1f} us")
         for kernel in sorted(run["kernels"], key=lambda kernel: -kernel["us_in_a_row"])[:SHOWN]:
-            us = max(kernel["us_in_a_row"], 1e-3)
-            c.say(f"    {us:9.1f} us {us / total:6.1%}  {kernel['operand_bytes'] / us / copy:6.1%} of a copy's bytes a second  "
+            us, told = max(kernel["us_in_a_row"], 1e-3), model_us.get(kernel["name"])
+            c.say(f"    {us:9.1f} us {us / total:6.1%}  {'' if told is None else f'modelled {told:7.1f}  '}"
+                  f"{kernel['operand_bytes'] / us / copy:6.1%} of a copy's bytes a second  "
                   f"{kernel['registers']:3} registers  {kernel['title']}")
-        results.append({"model": model, "n": n, "us": total, "clocks": [before, None if c.args.stand_in else clocks(c)], "run": run})
+        results.append({"model": model, "n": n, "us": total, "clocks": [before, None if c.args.stand_in else clocks(c)], "run": run,
+                        "modelled": compare_model(c, run, model_us)})
     return results

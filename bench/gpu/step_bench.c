@@ -1,19 +1,21 @@
-/* step_bench.c: training steps on the device "cuda", for gpu-check: step_bench MODEL.so BATCH
+/* step_bench.c: training steps on the device "cuda", for gpu-check: step_bench MODEL.so BATCH [INPUT=COUNT...]
  *
  * Prints {"ready": 1}, then answers each line K with a line of JSON:
  *   wall_us, device_us   of a step, of K steps that are started without waiting; by the host's clock until all are done,
  *                        and between device events
  *   host_cpu_us, host_us of one call of amp_step without a report, on a device that has nothing to do: processor time
  *                        of the calling thread and the host's clock; medians
- * Inputs are in ordinary host memory, in several sets that take turns: each step brings its own to the device. */
+ * Inputs are in ordinary host memory, in several sets that take turns: each step brings its own to the device.  Integers
+ * of INPUT are below COUNT, else below 10. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "amp/amp.h"
 #include "runtime/device/cuda/cuda_driver.h"
 
-enum { SETS = 8, HOST_STEPS = 200 };
+enum { SETS = 8, HOST_STEPS = 200, USUAL_BOUND = 10 };
 
 typedef struct Bench {
     CudaDriver driver;
@@ -21,6 +23,7 @@ typedef struct Bench {
     CuEvent start, end;
     amp_session *session;
     int64_t batch;
+    char **bounds; /* "INPUT=COUNT", up to a NULL */
     const void *inputs[SETS][8];
 } Bench;
 
@@ -35,17 +38,25 @@ static int fail(const char *what) {
     return 1;
 }
 
-/* Floats in [0, 1), labels in [0, 10). */
-static void *make_input(const amp_model *model, int index, int64_t batch, unsigned seed) {
+static int bound_of(const Bench *b, const char *input) {
+    const size_t length = strlen(input);
+    for (char **given = b->bounds; *given; given++)
+        if (!strncmp(*given, input, length) && (*given)[length] == '=') return atoi(*given + length + 1);
+    return USUAL_BOUND;
+}
+
+/* Floats in [0, 1), integers below the input's bound. */
+static void *make_input(const Bench *b, const amp_model *model, int index, unsigned seed) {
     amp_error err;
     amp_tensor_info info;
-    if (amp_model_input_at(model, index, batch, &info, &err)) return NULL;
+    if (amp_model_input_at(model, index, b->batch, &info, &err)) return NULL;
+    const int bound = bound_of(b, info.name);
     int64_t count = 1;
     for (int i = 0; i < info.rank; i++) count *= info.dims[i];
     float *data = malloc((size_t)count * 4);
     for (int64_t i = 0; data && i < count; i++) {
         seed = seed * 1664525u + 1013904223u;
-        if (info.dtype == AMP_DT_I32) ((int *)data)[i] = (int)(seed >> 8) % 10;
+        if (info.dtype == AMP_DT_I32) ((int *)data)[i] = (int)(seed >> 8) % bound;
         else data[i] = (float)(seed >> 8) / 16777216.0f;
     }
     return data;
@@ -79,8 +90,7 @@ static int open_session(Bench *b, const char *path) {
     if (info.input_count > 8) return fail("too many inputs");
     for (int set = 0; set < SETS; set++)
         for (int i = 0; i < info.input_count; i++)
-            if (!(b->inputs[set][i] = make_input(model, i, b->batch, (unsigned)(8 * set + i + 1))))
-                return fail("no memory");
+            if (!(b->inputs[set][i] = make_input(b, model, i, (unsigned)(8 * set + i + 1)))) return fail("no memory");
     amp_params_release(params);
     amp_model_release(model);
     return 0;
@@ -131,8 +141,9 @@ static int time_host(Bench *b, int steps) {
 }
 
 int main(int argc, char **argv) {
-    Bench b = {0};
-    if (argc != 3 || (b.batch = atoll(argv[2])) < 1) return fprintf(stderr, "usage: step_bench MODEL.so BATCH\n"), 2;
+    Bench b = {.bounds = argv + 3};
+    if (argc < 3 || (b.batch = atoll(argv[2])) < 1)
+        return fprintf(stderr, "usage: step_bench MODEL.so BATCH [INPUT=COUNT...]\n"), 2;
     if (open_stream(&b) || open_session(&b, argv[1])) return 1;
     printf("{\"ready\": 1}\n");
     fflush(stdout);

@@ -2,15 +2,20 @@
 
 {"mlp": [784, 512, 512, 10], "precision": P, "batch": B}   the model that "steps" trains from now on
 {"cnn": WIDTH, "precision": P, "batch": B}                 likewise: examples/fashion_mnist/cnn.amp, channels last
+{"twin": NAME, "arguments": A, "optimizer": O, "precision": P, "batch": B}   likewise: a file of twins/, its `example` given A
 {"steps": K, "mode": "copied"|"resident"}                  microseconds a step: by the host's clock until the device is done; by device events
 {"matmul": [N, K, M], "order": O, "repeats": R}            one fp16 product of a linear layer, "forward" (with bias), "data" or "weight":
                                                            median of single ones, mean of R in a row
 """
+import importlib
 import json
+import math
+import os
 import statistics
 import sys
 import time
 import warnings
+from collections import namedtuple
 
 warnings.filterwarnings("ignore")
 import torch
@@ -19,6 +24,7 @@ import torch.nn.functional as F
 
 LOW = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 SETS = 8
+DEVICE = "cuda"
 
 
 def mlp(sizes):
@@ -36,22 +42,57 @@ def cnn(width):
     return nn.Sequential(*layers).to(memory_format=torch.channels_last), (1, 28, 28)
 
 
+def adamw(parameters):
+    return torch.optim.AdamW(parameters, lr=1e-3, fused=True)
+
+
+OPTIMIZERS = {
+    "adamw": adamw,
+    "momentum": lambda parameters: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, weight_decay=1e-4, fused=True),
+    "nesterov": lambda parameters: torch.optim.SGD(parameters, lr=1e-3, momentum=0.9, nesterov=True, weight_decay=1e-4, fused=True),
+}
+
+# loss: of the values on the device; draw(): those of a batch, in host memory; clip: the largest norm of the gradients
+Network = namedtuple("Network", "module loss draw optimizer clip")
+
+
+def classifier(make, batch):
+    model, shape = make()
+    return Network(model, lambda x, y: F.cross_entropy(model(x), y),
+                   lambda: [torch.rand(batch, *shape), torch.randint(0, 10, (batch,))], adamw, math.inf)
+
+
+def twin(name, arguments, optimizer, batch):
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    example = importlib.import_module("twins." + name).example(**arguments)
+    model = example.make()
+
+    def draw():
+        values = [torch.cat([value] * -(-batch // value.shape[0]))[:batch] for value in (*example.inputs().values(), example.targets())]
+        return [value.contiguous(memory_format=torch.channels_last) if value.dim() == 4 else value for value in values]
+
+    if any(isinstance(part, nn.Conv2d) for part in model.modules()):
+        model = model.to(memory_format=torch.channels_last)
+    return Network(model, model, draw, OPTIMIZERS[optimizer], example.clip)
+
+
 class Training:
-    def __init__(self, made, precision, batch):
+    def __init__(self, make, precision):
         torch._dynamo.reset()
         torch.manual_seed(0)
-        model, shape = made()
-        model = model.cuda()
-        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-        self.scaler = torch.amp.GradScaler("cuda", enabled=precision == "fp16")
-        self.x, self.y = torch.rand(batch, *shape, device="cuda"), torch.zeros(batch, dtype=torch.int64, device="cuda")
-        self.host = [(torch.rand(batch, *shape).pin_memory(), torch.randint(0, 10, (batch,)).pin_memory()) for _ in range(SETS)]
+        network = make()
+        network.module.to(DEVICE)
+        self.parameters, self.clip = list(network.module.parameters()), network.clip
+        self.optimizer = network.optimizer(self.parameters)
+        self.scaler = torch.amp.GradScaler(DEVICE, enabled=precision == "fp16")
+        self.host = [[value.pin_memory() for value in network.draw()] for _ in range(SETS)]
+        self.values = [value.to(DEVICE) for value in self.host[0]]
         low = LOW[precision]
 
         @torch.compile(mode="reduce-overhead")
-        def loss_of(x, y):
-            with torch.autocast("cuda", dtype=low or torch.bfloat16, enabled=low is not None):
-                return F.cross_entropy(model(x), y)
+        def loss_of(*values):
+            with torch.autocast(DEVICE, dtype=low or torch.bfloat16, enabled=low is not None):
+                return network.loss(*values)
 
         self.loss_of = loss_of
         for i in range(20):
@@ -60,12 +101,14 @@ class Training:
 
     def step(self, i, copied):
         if copied:
-            x, y = self.host[i % SETS]
-            self.x.copy_(x, non_blocking=True)
-            self.y.copy_(y, non_blocking=True)
+            for value, host in zip(self.values, self.host[i % SETS]):
+                value.copy_(host, non_blocking=True)
         torch.compiler.cudagraph_mark_step_begin()
         self.optimizer.zero_grad(set_to_none=True)
-        self.scaler.scale(self.loss_of(self.x, self.y)).backward()
+        self.scaler.scale(self.loss_of(*self.values)).backward()
+        if math.isfinite(self.clip):
+            self.scaler.unscale_(self.optimizer)
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
@@ -111,12 +154,18 @@ def time_matmul(n, k, m, order, repeats):
     return {"us": statistics.median(single), "us_in_a_row": 1e3 * start.elapsed_time(end) / repeats}
 
 
+def network_of(ask):
+    if "twin" in ask:
+        return lambda: twin(ask["twin"], ask["arguments"], ask["optimizer"], ask["batch"])
+    name = "mlp" if "mlp" in ask else "cnn"
+    return lambda: classifier(lambda: {"mlp": mlp, "cnn": cnn}[name](ask[name]), ask["batch"])
+
+
 def answer(state, ask):
-    for name, make in (("mlp", mlp), ("cnn", cnn)):
-        if name in ask:
-            state["training"] = None
-            state["training"] = Training(lambda: make(ask[name]), ask["precision"], ask["batch"])
-            return {}
+    if "precision" in ask:
+        state["training"] = None
+        state["training"] = Training(network_of(ask), ask["precision"])
+        return {}
     if "steps" in ask:
         return state["training"].time(ask["steps"], ask["mode"] == "copied")
     return time_matmul(*ask["matmul"], ask["order"], ask["repeats"])

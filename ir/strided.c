@@ -113,6 +113,17 @@ bool ir_strided_result(const Func *f, const Op *o, const Strided *x, Strided *ou
     }
 }
 
+Strided ir_strided_repeat(const Strided *x, const Shape *shape) {
+    Strided out = *x;
+    const int front = shape->rank - x->shape.rank;
+    out.shape = *shape;
+    for (int i = 0; i < shape->rank; i++) {
+        const bool is_one = i < front || (dim_is_one(x->shape.d[i - front]) && !dim_is_one(shape->d[i]));
+        out.stride[i] = is_one ? dim_const(0) : x->stride[i - front];
+    }
+    return out;
+}
+
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
 bool ir_strided_matrix(const Strided *x, bool *transposed, Dim *pitch) {

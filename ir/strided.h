@@ -29,6 +29,9 @@ bool ir_moves_by_stride(const Op *o);
 /* The result of |o|, whose operand is |x|; false: no strides give it. */
 bool ir_strided_result(const Func *f, const Op *o, const Strided *x, Strided *out);
 
+/* As if it were repeated to |shape|, which it broadcasts to: strides of 0 where it is. */
+Strided ir_strided_repeat(const Strided *x, const Shape *shape);
+
 /* The last two dims as a matrix whose rows are along memory: element (i, j) at i * pitch + j, or, transposed,
  * at j * pitch + i.  False: neither. */
 bool ir_strided_matrix(const Strided *x, bool *transposed, Dim *pitch);

@@ -65,17 +65,6 @@ static void put_rows(Text *t, const char *name, int operand, const Strided *x, b
     text_puts(t, "}}}");
 }
 
-/* |v| as if it were repeated to shape |s|: strides of 0 where it is. */
-static void repeat(Strided *x, const Shape *s) {
-    const Strided own = *x;
-    const int front = s->rank - own.shape.rank;
-    x->shape = *s;
-    for (int i = 0; i < s->rank; i++) {
-        const bool is_one = i < front || (dim_is_one(own.shape.d[i - front]) && !dim_is_one(s->d[i]));
-        x->stride[i] = is_one ? dim_const(0) : own.stride[i - front];
-    }
-}
-
 static amp_status put_operand(TableWriter *x, const Walk *w, const Op *o, const char *name, int i,
                               const Shape *scores) {
     Strided at;
@@ -86,7 +75,7 @@ static amp_status put_operand(TableWriter *x, const Walk *w, const Op *o, const 
     }
     if (operand < 0 || !walk_strided(w, o->in[i], &at))
         return amp_fail(x->err, AMP_INTERNAL, "%s: attention cannot read %s", walk_name(w), name);
-    if (scores) repeat(&at, scores);
+    if (scores) at = ir_strided_repeat(&at, scores);
     put_rows(x->t, name, operand, &at, scores != NULL);
     return AMP_OK;
 }

@@ -53,6 +53,9 @@ typedef struct CudaKernel {
 /* The elements that one thread makes side by side: 16 bytes of the widest full operand, 8 elements at most, so that the
  * accesses of a warp lie side by side. */
 int cuda_vector_width(const Walk *w);
+int64_t cuda_common_divisor(int64_t a, int64_t b);
+/* The largest access of up to 16 bytes that cuts |elements| evenly. */
+int cuda_copy_bytes(int64_t elements, int element_bytes);
 /* Whether a value of |span| has an element for each of the vector's. */
 bool cuda_is_array(const CudaKernel *ck, Span span);
 /* The value of an operand in front of the element loop: a vector, or the one number that all elements share. */

@@ -127,10 +127,9 @@ static int list_tiles(const ProductPlan *p, const ProductTile *tiles[2]) {
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* The largest access of up to 16 bytes of shared memory that cuts |elements| evenly. */
+/* The largest access of shared memory that cuts |elements| evenly. */
 static int copy_bytes(int64_t elements, int element_bytes, bool turned) {
-    int bytes = 16;
-    while (elements * element_bytes % bytes) bytes /= 2;
+    const int bytes = cuda_copy_bytes(elements, element_bytes);
     return turned && bytes < 16 ? element_bytes : bytes;
 }
 
@@ -174,8 +173,6 @@ static void place_matrix(const Walk *w, const ProductPlan *p, int n, ProductOper
     out->bytes = copy_bytes(run_of(w, p, n, out->k_inner), p->element_bytes, out->k_inner && !p->mma);
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
-
 /* The same of each of a batch: aligned to |bytes| in all of them. */
 static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, ProductOperand *out, amp_error *err) {
     Strided at;
@@ -185,13 +182,13 @@ static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, Produc
     if (!walk_strided(w, p->op->in[n], &at) || !ir_strided_matrix(&at, &turned, &pitch))
         return amp_fail(err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[n]);
     out->k_inner = n == (int)(is_transposed(p->op, n) != turned);
-    int64_t run = common_divisor(out->k_inner ? p->k.mul : n ? p->cols : p->rows.mul, pitch.mul);
-    run = common_divisor(run, at.offset);
+    int64_t run = cuda_common_divisor(out->k_inner ? p->k.mul : n ? p->cols : p->rows.mul, pitch.mul);
+    run = cuda_common_divisor(run, at.offset);
     text_init(&first, w->arena);
     text_printf(&first, "b%d", out->operand);
     if (at.offset) text_printf(&first, " + %lld", (long long)at.offset);
     for (int i = 0; i < p->batch.rank; i++) {
-        run = common_divisor(run, at.stride[i].mul);
+        run = cuda_common_divisor(run, at.stride[i].mul);
         if (at.stride[i].mul && !dim_is_one(p->batch.dims[i]))
             text_printf(&first, " + batch%d * %s", i, emit_dim_factor(w->arena, at.stride[i]));
     }

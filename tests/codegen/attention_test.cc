@@ -1,55 +1,17 @@
 // attention_test.cc: attention by tiles, forward and backward, against the float64 interpreter: sizes about the edges
 // of tiles and blocks, masks, dropout, heads that share keys, operands at strides, 16-bit types.
+#include "tests/codegen/attention_cases.h"
 #include "tests/codegen/core_model.h"
 
 namespace {
 
-struct Sizes {
-    int heads, key_heads, queries, keys, width, v_width;
-};
-
-std::string Text(int number) { return std::to_string(number); }
-
-std::string Shape(int heads, int length, int width, const char *lead = "N, ") {
-    return "[" + std::string(lead) + Text(heads) + ", " + Text(length) + ", " + Text(width) + "]";
-}
-
-// attend and attend_grad of one set of operands.
-struct Case {
-    Sizes s;
-    std::string attrs;
-    std::string mask = ""; // the type of a fourth operand
-    std::string type = "f32";
-    bool drops = false;
-};
-
-// Values of case |n| end in it.
-std::string Both(const Case &c, int n) {
-    const Sizes &s = c.s;
-    const std::string q = c.type + Shape(s.heads, s.queries, s.width), k = c.type + Shape(s.key_heads, s.keys, s.width),
-                      v = c.type + Shape(s.key_heads, s.keys, s.v_width),
-                      dy = c.type + Shape(s.heads, s.queries, s.v_width),
-                      y = "f32[N, " + Text(s.queries) + ", " + Text(s.heads * s.v_width) + "]",
-                      sums = "f32" + Shape(s.heads, s.queries, 1);
-    const std::string counters = c.drops ? ", %seed, %step" : "", mask = c.mask.empty() ? "" : ", %m#";
-    std::string text =
-        "  input %q# : " + q + "\n  input %k# : " + k + "\n  input %v# : " + v + "\n  input %g# : " + dy +
-        (c.mask.empty() ? "" : "\n  input %m# : " + c.mask) + "\n  %y#, %l# = attend(%q#, %k#, %v#" + mask + counters +
-        c.attrs + ") : " + y + ", " + sums + "\n  %r# = cast(%y#) : " + c.type + y.substr(3) +
-        "\n  %a#, %b#, %c# = attend_grad(%g#, %q#, %k#, %v#, %r#, %l#" + mask + counters + c.attrs + ") : f32[N, " +
-        Text(s.queries) + ", " + Text(s.heads * s.width) + "], f32[N, " + Text(s.keys) + ", " +
-        Text(s.key_heads * s.width) + "], f32[N, " + Text(s.keys) + ", " + Text(s.key_heads * s.v_width) +
-        "]\n  result y# = %y#\n  result l# = %l#\n  result a# = %a#\n  result b# = %b#\n  result c# = %c#\n";
-    for (size_t at; (at = text.find('#')) != std::string::npos;) text.replace(at, 1, Text(n));
-    return text;
-}
+using attention::Case;
+using attention::Sizes;
 
 class AttentionTest : public CoreModelTest {
   protected:
     void CheckAll(const std::vector<Case> &cases, double tolerance = 2e-5) {
-        std::string text = "  input %seed : i64\n  input %step : i64\n";
-        for (size_t i = 0; i < cases.size(); i++) text += Both(cases[i], static_cast<int>(i));
-        Check(CoreModelTest::Text(Sorted(text)), {1, 3}, tolerance);
+        Check(Text(Sorted(attention::All(cases))), {1, 3}, tolerance);
     }
 };
 
@@ -101,7 +63,7 @@ TEST_F(AttentionTest, SixteenBits) {
 
 // A mask that is widened, and then seen with one more dimension.
 TEST_F(AttentionTest, MaskThatIsAView) {
-    Check(CoreModelTest::Text(R"(  input %q : f32[N, 1, 5, 8]
+    Check(Text(R"(  input %q : f32[N, 1, 5, 8]
   input %x : f32[N, 5, 5]
   %h = cast(%x) : f16[N, 5, 5]
   %m = cast(%h) : f32[N, 5, 5]
@@ -116,7 +78,7 @@ TEST_F(AttentionTest, MaskThatIsAView) {
 // Parts of a row, heads side by side, and a mask that is repeated: nothing is copied, and results that are moved to
 // heads and back are not moved at all.
 TEST_F(AttentionTest, OperandsThatAreMoved) {
-    const std::string text = CoreModelTest::Text(R"(  input %x : f32[N, 40, 72]
+    const std::string text = Text(R"(  input %x : f32[N, 40, 72]
   input %m : f32[40]
   %q = slice(%x; dim = 2, from = 0, to = 24) : f32[N, 40, 24]
   %k = slice(%x; dim = 2, from = 24, to = 48) : f32[N, 40, 24]
@@ -135,7 +97,7 @@ TEST_F(AttentionTest, OperandsThatAreMoved) {
   %yr = reshape(%yp) : f32[N, 40, 24]
   %z = add(%yr, %yr) : f32[N, 40, 24]
   %dq, %dk, %dv = attend_grad(%vh, %qh, %kh, %vh, %yr, %l, %me; scale = 0.3) : f32[N, 40, 24], f32[N, 40, 24], )"
-                                                 R"(f32[N, 40, 24]
+                                  R"(f32[N, 40, 24]
   result z = %z
   result dq = %dq
   result dk = %dk

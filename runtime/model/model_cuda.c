@@ -88,7 +88,7 @@ static bool choices_fit(Check *c, const amp_model_cuda_kernel *k) {
 amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
     const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
-    if (k->kind > AMP_KERNEL_SCATTER) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
+    if (k->kind > AMP_KERNEL_ATTENTION) return amp_check_fail(c, "kernel %s: unknown kind %u", k->name, k->kind);
     if (k->function >= (uint32_t)c->m->function_count)
         return amp_check_fail(c, "kernel %s: function %u of %d", k->name, k->function, c->m->function_count);
     if (!operands_fit(c, k))

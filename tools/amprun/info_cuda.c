@@ -13,7 +13,7 @@
 
 enum { WORK_MINOR = 14 /* of the model ABI, which says what kernels compute */ };
 
-static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter"};
+static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter", "attention"};
 
 typedef struct Look {
     const Args *args;

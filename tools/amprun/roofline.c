@@ -68,6 +68,10 @@ static uint32_t instruction_in(Form form, uint32_t instruction) {
 
 /* ---- rates ------------------------------------------------------------------------------------------------------- */
 
+static bool is_tiled(const amp_model_cuda_kernel *k) {
+    return k->kind == AMP_KERNEL_PRODUCT || k->kind == AMP_KERNEL_ATTENTION;
+}
+
 /* Operations a second.  0: the GPU lacks the instruction. */
 static double rate_of(const Gpu *g, const amp_model_cuda_kernel *k, const KernelTime *as, uint32_t instruction) {
     const int64_t *per = as->used.launch.per;
@@ -75,7 +79,7 @@ static double rate_of(const Gpu *g, const amp_model_cuda_kernel *k, const Kernel
     double share = g->mma_share * (large ? large_tile_share : small_tile_share);
     switch (instruction) {
     case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
-    case AMP_INSTRUCTION_FMA: return 1e12 * g->fp32 * (k->kind == AMP_KERNEL_PRODUCT ? fma_share : loop_share);
+    case AMP_INSTRUCTION_FMA: return 1e12 * g->fp32 * (is_tiled(k) ? fma_share : loop_share);
     case AMP_INSTRUCTION_MMA_F16: return 1e12 * g->fp16 * share;
     case AMP_INSTRUCTION_MMA_BF16: return 1e12 * g->bf16 * share;
     case AMP_INSTRUCTION_MMA_TF32: return 1e12 * g->tf32 * share;

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 15u
+#define AMP_MODEL_ABI_MINOR 16u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -441,7 +441,7 @@ enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2 };
 
 typedef struct amp_model_cuda_kernel {
     const char *name, *title;
-    uint32_t kind;     /* AMP_KERNEL_* */
+    uint32_t kind;     /* AMP_KERNEL_*; ATTENTION from minor 16 on */
     uint32_t function; /* index into the functions */
     uint32_t operand_count;
     /* buffers of the program; of a batch: members one after another, operand_count / batch each */
@@ -502,6 +502,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_NARROW 32ull
 /* Minor 15.  A kernel for CUDA has |sizes|. */
 #define AMP_MODEL_NEEDS_SIZES 64ull
+/* Minor 16.  A kernel for CUDA is attention. */
+#define AMP_MODEL_NEEDS_CUDA_ATTENTION 128ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

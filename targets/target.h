@@ -17,11 +17,14 @@ typedef struct Target {
     const char *name;    /* "cpu": of --target and of Module.target */
     bool has_tiles;      /* products read operands in tiles, which their makers write; false: everything is row-major */
     bool rounds_on_load; /* products round an f32 input to a narrower type as they load it */
-    bool reuses_operands; /* a result may take the memory of an operand of its kernel */
-    bool reads_strides;   /* batched products are products too, which read their operands at strides (ir/strided.h) */
-    bool attends;         /* attention is a kernel that never stores the scores; false: products and a softmax */
-    int sum_blocks;       /* sums with few results are split until they have so many blocks; 0: none is */
-    bool batches_updates; /* one kernel updates all parameters: faster than an update at the end of many others */
+    bool reuses_operands;  /* a result may take the memory of an operand of its kernel */
+    bool reads_strides;    /* batched products are products too, which read their operands at strides (ir/strided.h) */
+    bool rounds_attention; /* attention stores its results rounded where casts read them */
+    int sum_blocks;        /* sums with few results are split until they have so many blocks; 0: none is */
+    bool batches_updates;  /* one kernel updates all parameters: faster than an update at the end of many others */
+    /* Whether attention of q, k and v in |factors| is a kernel that never stores the scores; false: products and a
+     * softmax. */
+    bool (*attends)(Dtype factors);
     /* The form in which a product reads operand |i| (0: A, 1: B): the tables of docs/design/kernels.md. */
     Form (*product_form)(const Func *f, const Op *product, int i);
 } Target;
@@ -51,6 +54,9 @@ bool target_rounds_on_load(const Func *f, const Op *o);
 Form target_attention_form(const Func *f, const Op *o, int i);
 /* Whether it reads that operand at strides. */
 bool target_attention_strides(const Func *f, const Op *o, int i);
+
+/* Whether |o| rounds a result of attention, whose kernel then stores it so. */
+bool target_rounds_attention(const Func *f, const Op *o);
 
 /* Whether |o|, in the kernel of a product or of attention and before it, is how that reads its operand: reshape,
  * permute, slice or expand, on a target that reads at strides. */

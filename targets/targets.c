@@ -65,8 +65,13 @@ static Form cpu_product_form(const Func *f, const Op *o, int i) {
     return o->code == OP_contract ? contract_form(f, o, i) : convolution_form(f, o, i);
 }
 
+static bool cpu_attends(Dtype factors) {
+    (void)factors;
+    return true;
+}
+
 const Target target_cpu = {
-    .name = "cpu", .has_tiles = true, .reads_strides = true, .attends = true, .product_form = cpu_product_form};
+    .name = "cpu", .has_tiles = true, .reads_strides = true, .attends = cpu_attends, .product_form = cpu_product_form};
 
 /* ---- NVIDIA's GPUs (docs/design/cuda.md) ------------------------------------------------------------------------- */
 
@@ -76,11 +81,18 @@ static Form cuda_product_form(const Func *f, const Op *o, int i) {
     return (Form){LAYOUT_ROWS, t == AMP_DT_TF32 ? AMP_DT_F32 : t};
 }
 
+/* What tensor cores multiply. */
+static bool cuda_attends(Dtype factors) {
+    return factors == AMP_DT_F16 || factors == AMP_DT_BF16 || factors == AMP_DT_TF32;
+}
+
 const Target target_cuda = {
     .name = "cuda",
     .rounds_on_load = true,
     .reuses_operands = true,
     .reads_strides = true,
+    .rounds_attention = true,
+    .attends = cuda_attends,
     .sum_blocks = 264, /* two for each multiprocessor of an H100 */
     .batches_updates = true,
     .product_form = cuda_product_form,
@@ -116,13 +128,23 @@ Form target_attention_form(const Func *f, const Op *o, int i) {
     const AttentionOperands a = ir_attention_operands(f, o);
     const Dtype t = ir_dtype(f, o->in[i]);
     const bool factor = i == a.q || i == a.k || i == a.v || i == a.dy;
-    if (factor) return (Form){LAYOUT_ROWS, t == AMP_DT_BF16 ? AMP_DT_BF16 : AMP_DT_F32};
+    if (factor && target_of(f->module)->has_tiles)
+        return (Form){LAYOUT_ROWS, t == AMP_DT_BF16 ? AMP_DT_BF16 : AMP_DT_F32};
     return (Form){LAYOUT_ROWS, t == AMP_DT_TF32 ? AMP_DT_F32 : t};
 }
 
 bool target_attention_strides(const Func *f, const Op *o, int i) {
     const AttentionOperands a = ir_attention_operands(f, o);
     return i == a.q || i == a.k || i == a.v || i == a.dy || i == a.mask;
+}
+
+bool target_rounds_attention(const Func *f, const Op *o) {
+    if (o->code != OP_cast || !target_of(f->module)->rounds_attention) return false;
+    const Op *attention = ir_def(f, o->in[0]);
+    if (!attention || !ir_is_attention(attention)) return false;
+    const bool sums = attention->code == OP_attend && o->in[0].id == attention->out[1].id;
+    const Val q = attention->in[ir_attention_operands(f, attention).q];
+    return !sums && ir_dtype(f, o->out[0]) == ir_dtype(f, q);
 }
 
 bool target_rounds_on_load(const Func *f, const Op *o) {

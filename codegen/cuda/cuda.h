@@ -4,6 +4,7 @@
  *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
  *   scalar_kernel.c  scalars: one thread, or one for each part of many
  *   cuda_product.c   mma.sync through shared memory
+ *   cuda_attention.c attention and its gradient, tile by tile
  *   kernel_work.c    how much a kernel computes
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   cuda_tables.c    amp_model_cuda as C text
@@ -52,6 +53,8 @@ typedef struct CudaForm {
 amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
 /* cuda_product.c: the same for KERNEL_PRODUCT. */
 amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err);
+/* cuda_attention.c: the same for KERNEL_ATTENTION. */
+amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 
 typedef struct CudaWork { /* amp_model_cuda_work */
     uint32_t instruction; /* AMP_INSTRUCTION_* */

@@ -293,6 +293,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
     Text *text = arena_alloc(w->arena, sizeof *text);
     *out = (CudaBody){.min_arch = 75};
     if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, form.choice, out, err);
+    if (w->k->kind == KERNEL_ATTENTION) return cuda_emit_attention(w, out, err);
     text_init(text, w->arena);
     CudaKernel ck = {
         .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},

@@ -1,6 +1,7 @@
 /* kernel_work.c: how much a kernel computes, for models of its time (amp_model_cuda_work): the operations of each of
  * its ops, over the elements that the op makes, or reduces. */
 #include "amp/model_abi.h"
+#include "codegen/cuda/attention_plan.h"
 #include "codegen/cuda/cuda.h"
 
 /* Instructions for an element where they are not one: of exp those in NVRTC's machine code, of the others a count of
@@ -48,13 +49,46 @@ static Dim terms_of(const Walk *w, const Op *o) {
 
 /* Products that kernels of another kind make are loops. */
 static uint32_t instruction_of(const Walk *w, const Op *o) {
-    if (w->k->kind != KERNEL_PRODUCT) return AMP_INSTRUCTION_FMA;
+    if (w->k->kind != KERNEL_PRODUCT && w->k->kind != KERNEL_ATTENTION) return AMP_INSTRUCTION_FMA;
     switch (ir_dtype(w->f, o->in[0])) {
     case AMP_DT_F16: return AMP_INSTRUCTION_MMA_F16;
     case AMP_DT_BF16: return AMP_INSTRUCTION_MMA_BF16;
     case AMP_DT_TF32: return AMP_INSTRUCTION_MMA_TF32;
     default: return AMP_INSTRUCTION_FMA;
     }
+}
+
+/* ---- attention --------------------------------------------------------------------------------------------------- */
+
+/* Of each score besides products: scale, maximum, exponential, sum and rounding; of a gradient the exponential and the
+ * slope, by keys and by queries. */
+enum { WEIGHT_OPERATIONS = 7, GRADIENT_OPERATIONS = 14, MASK_OPERATIONS = 3, DROPOUT_OPERATIONS = 20 };
+
+/* Pairs of a query and a key that it sees, of one head. */
+static int64_t count_pairs(const AttentionPlan *p) {
+    const int64_t below = p->queries < p->keys ? p->queries : p->keys; /* queries that do not see all keys, or just */
+    return p->causal ? below * (below + 1) / 2 + (p->queries - below) * p->keys : p->queries * p->keys;
+}
+
+static int score_operations(const AttentionPlan *p) {
+    const int rule = (p->at.mask >= 0 ? MASK_OPERATIONS : 0) + (p->drops ? DROPOUT_OPERATIONS : 0);
+    return p->gradient ? GRADIENT_OPERATIONS + 2 * rule : WEIGHT_OPERATIONS + rule;
+}
+
+/* A score is a sum along a head, and multiplied with a row of v.  Of gradients: blocks of keys make scores and
+ * d weights, then d k and d v, for which blocks apart make scores twice; blocks of queries make both again, then d q.
+ */
+static int64_t terms_of_score(const AttentionPlan *p) {
+    if (!p->gradient) return p->width + p->v_width;
+    return (p->tiling.apart ? 5 : 4) * p->width + 3 * p->v_width;
+}
+
+static void add_attention(const Walk *w, CudaWorks *out) {
+    AttentionPlan p;
+    Dim pairs;
+    if (attention_plan(w, &p, NULL) || !dim_mul(p.leads, dim_const(p.heads * count_pairs(&p)), &pairs)) return;
+    vec_push(w->arena, out, ((CudaWork){instruction_of(w, p.op), 2, pairs, dim_const(terms_of_score(&p))}));
+    vec_push(w->arena, out, ((CudaWork){AMP_INSTRUCTION_PLAIN, score_operations(&p), pairs, dim_const(1)}));
 }
 
 /* ---- all ops ----------------------------------------------------------------------------------------------------- */
@@ -113,6 +147,10 @@ static void add_member(Arena *arena, CudaWorks *works, CudaWork work) {
 
 void cuda_add_work(const Walk *w, CudaWorks *out) {
     CudaWorks own = {0};
+    if (w->k->kind == KERNEL_ATTENTION) {
+        add_attention(w, out);
+        return;
+    }
     for (int i = 0; i < w->k->count; i++) {
         const CudaWork work = work_of(w, walk_op(w, i));
         if (work.operations) add_op(w->arena, &own, work);

@@ -353,8 +353,9 @@ static void fuse_func(Func *f, bool fusing) {
 }
 
 /* What IR at stage lower holds that the target has no kernel for; NULL: nothing. */
-static const char *lacks_kernel(const Target *t, const Op *o) {
-    if (ir_is_attention(o) && !t->attends) return "attention in one piece";
+static const char *lacks_kernel(const Target *t, const Func *f, const Op *o) {
+    if (ir_is_attention(o) && !t->attends(ir_dtype(f, o->in[ir_attention_operands(f, o).q])))
+        return "attention in one piece";
     return ir_parts(o) > 1 && !t->sum_blocks ? "products in parts" : NULL;
 }
 
@@ -363,7 +364,7 @@ static bool check_target(PassContext *c, const Func *f) {
     const Target *t = target_of(c->m);
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
-        const char *what = lacks_kernel(t, o);
+        const char *what = lacks_kernel(t, f, o);
         if (!what) continue;
         diag_help(c->diags,
                   diag_error(c->diags, (Loc){0}, "%s: %s: the target %s has no kernel for %s", f->name,

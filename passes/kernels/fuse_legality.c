@@ -181,7 +181,12 @@ static bool scalar_accepts(const Fuse *z, int g, const Op *o) {
     return fuse_is_scalar(z->f, o);
 }
 
-/* Of scatter and attention. */
+/* Behind attention: what rounds its results, on a target that stores them so. */
+static bool attention_accepts(const Fuse *z, int g, const Op *o) {
+    return target_rounds_attention(z->f, o) && fuse_node(z, ir_def(z->f, o->in[0]))->home == g;
+}
+
+/* Of scatter. */
 static bool nothing_accepts(const Fuse *z, int g, const Op *o) {
     (void)z, (void)g, (void)o;
     return false; /* a kernel of its own */
@@ -189,9 +194,9 @@ static bool nothing_accepts(const Fuse *z, int g, const Op *o) {
 
 typedef bool (*Accepts)(const Fuse *z, int g, const Op *o);
 static const Accepts accepts[] = {
-    [KERNEL_PRODUCT] = tile_accepts,      [KERNEL_TILE] = tile_accepts,     [KERNEL_ROW] = row_accepts,
-    [KERNEL_COLUMN] = column_accepts,     [KERNEL_SCALAR] = scalar_accepts, [KERNEL_SCATTER] = nothing_accepts,
-    [KERNEL_ATTENTION] = nothing_accepts,
+    [KERNEL_PRODUCT] = tile_accepts,        [KERNEL_TILE] = tile_accepts,     [KERNEL_ROW] = row_accepts,
+    [KERNEL_COLUMN] = column_accepts,       [KERNEL_SCALAR] = scalar_accepts, [KERNEL_SCATTER] = nothing_accepts,
+    [KERNEL_ATTENTION] = attention_accepts,
 };
 
 static bool takes_nothing(const Group *g) { return g->kind == KERNEL_SCATTER || g->kind == KERNEL_ATTENTION; }

@@ -145,8 +145,7 @@ static bool fits_scatter(Check *x, const Op *o) {
 }
 
 static bool fits_attention(Check *x, const Op *o) {
-    (void)x;
-    return ir_is_attention(o);
+    return ir_is_attention(o) || (target_rounds_attention(x->f, o) && is_own(x, o->in[0]));
 }
 
 typedef bool (*Fits)(Check *x, const Op *o);
@@ -253,14 +252,16 @@ static void check_product(Check *x, const Kernel *k) {
     if (!contracts) fail(x, NULL, "has no product");
 }
 
-/* The last op is attention; those before it say how it reads its operands. */
+/* Ops before attention say how it reads its operands, ops behind it round its results. */
 static void check_attention(Check *x, const Kernel *k) {
+    bool found = false;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(x->f, k->first + i);
-        if (i + 1 < k->count && !is_read_on_load(x, o))
-            fail(x, o, "is beside attention, which has a kernel of its own");
+        const bool fits = ir_is_attention(o) || (found ? target_rounds_attention(x->f, o) : is_read_on_load(x, o));
+        if (!fits) fail(x, o, "is beside attention, which has a kernel of its own");
+        found = found || ir_is_attention(o);
     }
-    if (!k->count || !ir_is_attention(ir_op_at(x->f, k->first + k->count - 1))) fail(x, NULL, "has no attention");
+    if (!found) fail(x, NULL, "has no attention");
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */

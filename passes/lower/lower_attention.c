@@ -1,6 +1,6 @@
-/* lower_attention.c: attention becomes attend and attend_grad where the target has kernels for them, which never store
- * the scores; else products, a softmax between them, and their gradients.  The gradient of a mask is of the scores'
- * size, so it is made of products everywhere.
+/* lower_attention.c: attention becomes attend and attend_grad where the target has kernels for them in the operands'
+ * type, which never store the scores; else products, a softmax between them, and their gradients.  The gradient of a
+ * mask is of the scores' size, so it is made of products everywhere.
  *
  * Of products: scores are [..., H, T, S].  The H / G heads of queries that share a head of keys are more rows of one
  * matrix, so keys and values are never repeated, and their gradients are sums over those rows.  Products round the
@@ -52,7 +52,7 @@ static bool attends(const Lowering *l, const Attention *a) {
     const Target *target = l->c->options->target ? l->c->options->target : targets[0];
     const Shape *q = ir_shape(l->f, a->q), *v = ir_shape(l->f, a->v);
     const bool split = is_long(q, 3); /* heads that depend on N are one more leading dim, of one head each */
-    return target->attends && !is_long(q, 2) && q->rank - 2 + split <= MOST_BATCH_DIMS &&
+    return target->attends(a->factor) && !is_long(q, 2) && q->rank - 2 + split <= MOST_BATCH_DIMS &&
            q->d[q->rank - 1].mul <= WIDEST_HEAD && v->d[v->rank - 1].mul <= WIDEST_HEAD;
 }
 

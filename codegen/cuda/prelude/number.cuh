@@ -50,6 +50,17 @@ INLINE uint32_t pack_f16(float low, float high) {
 /* Two values that are bf16 already. */
 INLINE uint32_t pack_bf16(float low, float high) { return __byte_perm(bits_of(low), bits_of(high), 0x7632); }
 
+/* Two values that are rounded to bf16. */
+INLINE uint32_t pack_rounded_bf16(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+    uint32_t pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
+    return pack_bf16(round_bf16_f32(low), round_bf16_f32(high));
+#endif
+}
+
 /* What a conversion by the CPU gives: INT32_MIN where the number does not fit. */
 INLINE int32_t i32_of_f32(float x) {
     return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN;

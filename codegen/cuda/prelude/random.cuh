@@ -2,9 +2,10 @@
  * counter = (hash of the op's key, iteration, micro-batch, element / 4); the element takes word element % 4 of the
  * four. */
 
-/* f32 uniform in [0, 1): 24 bits of the word. */
-INLINE float random_f32(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {
-    uint32_t c0 = key_hash, c1 = (uint32_t)iteration, c2 = (uint32_t)micro, c3 = (uint32_t)((uint64_t)element >> 2);
+/* The four words of a counter. */
+INLINE void random_words(uint32_t (&words)[4], int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash,
+                         uint32_t quarter) {
+    uint32_t c0 = key_hash, c1 = (uint32_t)iteration, c2 = (uint32_t)micro, c3 = quarter;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)((uint64_t)seed >> 32);
     UNROLL
     for (int round = 0; round < 10; round++, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
@@ -15,7 +16,15 @@ INLINE float random_f32(int64_t seed, int64_t iteration, int64_t micro, uint32_t
         c1 = low1;
         c3 = low0;
     }
+    words[0] = c0, words[1] = c1, words[2] = c2, words[3] = c3;
+}
+
+/* f32 uniform in [0, 1): 24 bits of the word. */
+INLINE float uniform_f32(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
+
+INLINE float random_f32(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {
+    uint32_t w[4];
+    random_words(w, seed, iteration, micro, key_hash, (uint32_t)((uint64_t)element >> 2));
     const int which = (int)(element & 3);
-    const uint32_t word = which < 2 ? (which == 0 ? c0 : c1) : (which == 2 ? c2 : c3);
-    return (float)(word >> 8) * 0x1p-24f;
+    return uniform_f32(which < 2 ? (which == 0 ? w[0] : w[1]) : (which == 2 ? w[2] : w[3]));
 }

@@ -1,4 +1,5 @@
-// golden_test.cc: the kernels of examples/fashion_mnist/mlp.amp as CUDA C, without the prelude: golden/mlp.cu.
+// golden_test.cc: kernels as CUDA C, without the prelude: those of examples/fashion_mnist/mlp.amp in golden/mlp.cu,
+// attention of a step in golden/attention.cu.
 #include <gtest/gtest.h>
 
 #include "codegen/codegen.h"
@@ -31,6 +32,16 @@ class GoldenTest : public testing::Test {
         return cuda;
     }
 
+    // Of all functions, or of those whose comment says |kind|.
+    static std::string Functions(const CudaModule *cuda, const std::string &kind = "") {
+        std::string all;
+        for (int i = 0; i < cuda->functions.len; i++) {
+            const std::string source = cuda->functions.data[i].source;
+            if (source.find(kind) != std::string::npos) all += (all.empty() ? "" : "\n") + source;
+        }
+        return all;
+    }
+
     Arena arena_;
 };
 
@@ -39,10 +50,27 @@ TEST_F(GoldenTest, FashionMnist) {
     const std::string text = golden::Read("examples/fashion_mnist/mlp.amp");
     const CudaModule *cuda = Compile("mlp.amp", text);
     ASSERT_NE(cuda, nullptr);
-    std::string functions;
-    for (int i = 0; i < cuda->functions.len; i++)
-        functions += std::string(i ? "\n" : "") + cuda->functions.data[i].source;
-    golden::Check("tests/codegen/cuda/golden", "mlp", {".cu", functions}, {".cu"});
+    golden::Check("tests/codegen/cuda/golden", "mlp", {".cu", Functions(cuda)}, {".cu"});
+}
+
+TEST_F(GoldenTest, Attention) {
+    if (setjmp(arena_.out_of_memory)) FAIL() << "no memory left";
+    const CudaModule *cuda = Compile("attention.amp", R"(amp 1
+model attends(x: f32[N, 320, 48]) -> logits {
+    h = linear(x; out = 48) as fc
+    h = h + (self_attention(h; heads = 3, causal = true, p = 0.1) as attn)
+    logits = linear(mean(h; dims = (1)); out = 10) as head
+}
+train attends {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+}
+precision fp16 { }
+)");
+    ASSERT_NE(cuda, nullptr);
+    const std::string functions = Functions(cuda, "\n *   attention over ");
+    golden::Check("tests/codegen/cuda/golden", "attention", {".cu", functions}, {".cu"});
 }
 
 } // namespace

@@ -1,0 +1,313 @@
+/* cuda_attention.c: kernels of attention: which tiles they work in, where each block's heads begin, and a call of
+ * prelude/attention_forward.cuh or attention_gradient.cuh.
+ *
+ *     typedef AttentionShape<FactorsF16, 1024, 1024, 64, 64, 16, true> Shape;
+ *     const int64_t lead = blockIdx.x / 96;            all dims before the heads, as one
+ *     const int head = .., block = ..;
+ *     Attention().run(shared, block, {b0 + .., 768}, {b1 + .., 768}, {b2 + .., 768}, y, sums);
+ *
+ * The blocks of a gradient are, for each lead, those of keys and then those of queries: one launch makes all three
+ * gradients. */
+#include "base/hash.h"
+#include "codegen/cuda/attention_plan.h"
+#include "codegen/cuda/cuda_kernel.h"
+#include "targets/target.h"
+
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+/* "b3 + 64 + batch0 * 2359296": where lead's first head of |at| begins. */
+static const char *place_of_lead(const Walk *w, const AttentionPlan *p, const Strided *at, int operand) {
+    Text t;
+    text_init(&t, w->arena);
+    text_printf(&t, "b%d", operand);
+    if (at->offset) text_printf(&t, " + %lld", (long long)at->offset);
+    for (int i = 0; i < p->scores.rank - 3; i++)
+        if (at->stride[i].mul && !dim_is_one(p->scores.d[i]))
+            text_printf(&t, " + batch%d * %s", i, emit_dim_factor(w->arena, at->stride[i]));
+    return text_str(&t);
+}
+
+/* `const HeadRows<const Element> q = {b0 + batch0 * 786432 + head * 64, 768};`, and of a gradient how far its next head
+ * is. */
+static amp_status declare_rows(CudaKernel *ck, const AttentionPlan *p, const char *name, int i, const char *head) {
+    Strided at;
+    int operand;
+    const int rank = p->scores.rank;
+    AMP_TRY(attention_rows(ck->w, p, i, &at, &operand, ck->e.err));
+    emit_line(&ck->e, "const HeadRows<const Shape::Element> %s = {%s + %s * %s, %s};", name,
+              place_of_lead(ck->w, p, &at, operand), head, emit_dim_factor(ck->w->arena, at.stride[rank - 3]),
+              emit_dim(ck->w->arena, at.stride[rank - 2]));
+    return AMP_OK;
+}
+
+static const char *next_head(CudaKernel *ck, const AttentionPlan *p, int i) {
+    Strided at;
+    int operand;
+    if (attention_rows(ck->w, p, i, &at, &operand, ck->e.err)) return "0";
+    return emit_dim(ck->w->arena, at.stride[p->scores.rank - 3]);
+}
+
+/* The places of lead along each dim of B. */
+static void declare_batch(CudaKernel *ck, const AttentionPlan *p) {
+    Arena *a = ck->w->arena;
+    Dim inner = dim_const(1);
+    for (int i = p->scores.rank - 4; i >= 0; i--) {
+        const char *at = dim_is_one(inner) ? "lead" : arena_printf(a, "lead / %s", emit_dim_factor(a, inner));
+        if (i) at = arena_printf(a, "%s %% %s", at, emit_dim_factor(a, p->scores.d[i]));
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t batch%d = %s;", i, at);
+        dim_mul(inner, p->scores.d[i], &inner);
+    }
+}
+
+/* ---- the rule of scores ------------------------------------------------------------------------------------------ */
+
+static const char *mask_kind(const Walk *w, const AttentionPlan *p) {
+    if (p->at.mask < 0) return "MASK_NONE";
+    return ir_dtype(w->f, p->op->in[p->at.mask]) == AMP_DT_BOOL ? "MASK_CHOOSES" : "MASK_ADDED";
+}
+
+static void declare_shape(CudaKernel *ck, const AttentionPlan *p) {
+    emit_line(&ck->e, "typedef AttentionShape<%s, %lld, %lld, %lld, %lld, %d, %s> Shape;", p->factors->name,
+              (long long)p->queries, (long long)p->keys, (long long)p->width, (long long)p->v_width, p->copy_bytes,
+              p->causal ? "true" : "false");
+    emit_line(&ck->e, "typedef ScoreRule<Shape, %s, %s> Rule;", mask_kind(ck->w, p), p->drops ? "true" : "false");
+}
+
+static amp_status set_dropout(CudaKernel *ck, const AttentionPlan *p) {
+    static const char *const names[] = {"seed", "iteration", "micro"};
+    Arena *a = ck->w->arena;
+    const double drop = ir_attr(p->op, "p")->f;
+    emit_line(&ck->e, "rule.p = %s;", emit_literal(a, AMP_DT_F32, drop));
+    emit_line(&ck->e, "rule.kept = %s;", emit_literal(a, AMP_DT_F32, 1.0 / (1.0 - drop)));
+    for (int i = 0; p->at.counters + i < p->op->n_in; i++) {
+        const Val v = p->op->in[p->at.counters + i];
+        const int operand = walk_find_operand(ck->w, v, LAYOUT_ROWS, AMP_DT_I64);
+        if (operand < 0) return amp_fail(ck->e.err, AMP_INTERNAL, "%s: no counter", walk_name(ck->w));
+        emit_line(&ck->e, "rule.%s = *b%d;", names[i], operand);
+    }
+    emit_line(&ck->e, "rule.row = (lead * %lld + head) * %lld;", (long long)p->heads, (long long)p->queries);
+    emit_line(&ck->e, "rule.key_hash = (uint32_t)key;");
+    return AMP_OK;
+}
+
+/* Of head |head|. */
+static amp_status declare_rule(CudaKernel *ck, const AttentionPlan *p) {
+    Arena *a = ck->w->arena;
+    const int rank = p->scores.rank;
+    emit_line(&ck->e, "Rule rule = {};");
+    emit_line(&ck->e, "rule.scale = %s;", emit_literal(a, AMP_DT_F32, ir_attr(p->op, "scale")->f));
+    if (p->at.mask >= 0) {
+        Strided at;
+        int operand;
+        AMP_TRY(attention_rows(ck->w, p, p->at.mask, &at, &operand, ck->e.err));
+        const bool chooses = ir_dtype(ck->w->f, p->op->in[p->at.mask]) == AMP_DT_BOOL;
+        emit_line(&ck->e, "rule.%s = %s + head * %s;", chooses ? "chooses" : "added",
+                  place_of_lead(ck->w, p, &at, operand), emit_dim_factor(a, at.stride[rank - 3]));
+        emit_line(&ck->e, "rule.mask_row = %s;", emit_dim(a, at.stride[rank - 2]));
+        emit_line(&ck->e, "rule.mask_column = %s;", emit_dim(a, at.stride[rank - 1]));
+    }
+    return p->drops ? set_dropout(ck, p) : AMP_OK;
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+/* The cast of a result that the kernel holds, where something reads that; NO_VAL: there is none. */
+static Val rounded_of(const Walk *w, Val result) {
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        if (o->n_out && o->n_in && o->in[0].id == result.id && target_rounds_attention(w->f, o)) return o->out[0];
+    }
+    return NO_VAL;
+}
+
+static const char *place_of_result(const Walk *w, int operand, const char *offset) {
+    return operand < 0 ? "nullptr" : arena_printf(w->arena, "b%d + %s", operand, offset);
+}
+
+/* Result |r|, [B..., rows, heads * width], of head |head|. */
+static void declare_result(CudaKernel *ck, const AttentionPlan *p, const char *name, int r, int64_t rows, int64_t heads,
+                           int64_t width, const char *head) {
+    const Walk *w = ck->w;
+    const Val rounded = rounded_of(w, p->op->out[r]);
+    const Dtype storage = p->factors->dtype == AMP_DT_TF32 ? AMP_DT_F32 : p->factors->dtype;
+    const int64_t pitch = heads * width;
+    const char *offset =
+        arena_printf(w->arena, "lead * %lld + %s * %lld", (long long)(rows * pitch), head, (long long)width);
+    const int whole = walk_find_operand(w, p->op->out[r], LAYOUT_ROWS, AMP_DT_F32),
+              narrow = rounded.id ? walk_find_operand(w, rounded, LAYOUT_ROWS, storage) : -1;
+    emit_line(&ck->e, "const HeadResult<Shape::Stored> %s = {%s, %s, %lld};", name, place_of_result(w, whole, offset),
+              place_of_result(w, narrow, offset), (long long)pitch);
+}
+
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
+
+static void declare_shared(CudaKernel *ck, const char *needs) {
+    emit_line(&ck->e, "static_assert(%s <= %d, \"\");", needs, ck->body->launch.shared_bytes);
+    emit_line(&ck->e, "extern __shared__ __align__(128) char shared[];");
+}
+
+static const char *bool_text(bool x) { return x ? "true" : "false"; }
+
+static amp_status emit_forward(CudaKernel *ck, const AttentionPlan *p) {
+    const int64_t blocks = attention_blocks(p->queries, p->tiling.warps);
+    const AttentionWalkTile *t = &p->tiling.forward;
+    const int sums = walk_find_operand(ck->w, p->op->out[1], LAYOUT_ROWS, AMP_DT_F32);
+    Emitter *e = &ck->e;
+    emit_line(e, "typedef AttentionForward<Shape, Rule, %d, %d, %s> Attention;", p->tiling.warps, t->step,
+              bool_text(t->held));
+    declare_shared(ck, "Attention::SHARED");
+    emit_line(e, "const int64_t lead = blockIdx.x / %lld;", (long long)(p->heads * blocks));
+    emit_line(e, "const int part = (int)(blockIdx.x %% %lld), head = part / %lld, key_head = head / %lld;",
+              (long long)(p->heads * blocks), (long long)blocks, (long long)p->share);
+    /* of causal attention the last queries take the longest: they begin first */
+    emit_line(e, "const int block = %s;",
+              p->causal ? arena_printf(ck->w->arena, "%lld - part %% %lld", (long long)blocks - 1, (long long)blocks)
+                        : arena_printf(ck->w->arena, "part %% %lld", (long long)blocks));
+    declare_batch(ck, p);
+    AMP_TRY(declare_rows(ck, p, "q", p->at.q, "head"));
+    AMP_TRY(declare_rows(ck, p, "k", p->at.k, "key_head"));
+    AMP_TRY(declare_rows(ck, p, "v", p->at.v, "key_head"));
+    declare_result(ck, p, "y", 0, p->queries, p->heads, p->v_width, "head");
+    AMP_TRY(declare_rule(ck, p));
+    emit_line(e, "Attention attention;");
+    emit_line(e, "attention.rule = rule;");
+    emit_line(e, "attention.run(shared, block, q, k, v, y, %s);",
+              place_of_result(ck->w, sums,
+                              arena_printf(ck->w->arena, "(lead * %lld + head) * %lld", (long long)p->heads,
+                                           (long long)p->queries)));
+    return AMP_OK;
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+
+static int64_t key_blocks(const AttentionPlan *p) {
+    return attention_key_heads(p) * attention_blocks(p->keys, p->tiling.gradient_warps);
+}
+static int64_t query_blocks(const AttentionPlan *p) {
+    return p->heads * attention_blocks(p->queries, p->tiling.gradient_warps);
+}
+static int64_t gradient_blocks(const AttentionPlan *p) {
+    return key_blocks(p) * (1 + p->tiling.apart) + query_blocks(p);
+}
+
+static const char *stored_as(Dtype storage) {
+    const AttentionFactors *factors = attention_factors(storage);
+    return factors ? factors->stored : "StoredF32";
+}
+
+/* A walk by keys, of d k or d v or both, or one by queries. */
+static void declare_walk(CudaKernel *ck, const AttentionPlan *p, const char *name, bool by_keys, bool first,
+                         bool second) {
+    const AttentionWalkTile *t = by_keys ? &p->tiling.keys : &p->tiling.queries;
+    emit_line(&ck->e, "typedef AttentionWalk<Shape, Rule, Y, %s, %d, %d, %s, %d, %s, %s> %s;", bool_text(by_keys),
+              p->tiling.gradient_warps, t->step, bool_text(t->held), t->stages, bool_text(first), bool_text(second),
+              name);
+    emit_line(&ck->e, "static_assert(%s::SHARED <= %d, \"\");", name, ck->body->launch.shared_bytes);
+}
+
+static void declare_walks(CudaKernel *ck, const AttentionPlan *p) {
+    if (p->tiling.apart) {
+        declare_walk(ck, p, "ValueWalk", true, false, true);
+        declare_walk(ck, p, "KeyWalk", true, true, false);
+    } else declare_walk(ck, p, "KeyWalk", true, true, true);
+    declare_walk(ck, p, "QueryWalk", false, true, false);
+    emit_line(&ck->e, "extern __shared__ __align__(128) char shared[];");
+}
+
+/* Which rows of which heads the block has. */
+static void place_block(CudaKernel *ck, const AttentionPlan *p) {
+    const long long by_keys = key_blocks(p) * (1 + p->tiling.apart), all = gradient_blocks(p);
+    const long long down_keys = key_blocks(p) / attention_key_heads(p), down = query_blocks(p) / p->heads;
+    Emitter *e = &ck->e;
+    emit_line(e, "const int64_t lead = blockIdx.x / %lld;", all);
+    emit_line(e, "const int part = (int)(blockIdx.x %% %lld), beyond = part - %lld;", all, by_keys);
+    emit_line(e, "const bool by_keys = beyond < 0;");
+    if (p->tiling.apart) emit_line(e, "const bool by_values = part < %lld;", (long long)key_blocks(p));
+    emit_line(e, "const int number = by_keys ? part %% %lld : beyond;", (long long)key_blocks(p));
+    emit_line(e, "const int key_head = by_keys ? number / %lld : number / %lld;", down_keys, down * p->share);
+    emit_line(e, "const int head = by_keys ? key_head * %lld : number / %lld;", (long long)p->share, down);
+    emit_line(e, "const int block = by_keys ? number %% %lld : %snumber %% %lld;", down_keys,
+              p->causal ? arena_printf(ck->w->arena, "%lld - ", down - 1) : "", down);
+    declare_batch(ck, p);
+}
+
+static amp_status declare_gradient_rows(CudaKernel *ck, const AttentionPlan *p) {
+    const Walk *w = ck->w;
+    const int y = attention_operand(w, p->op, p->at.y), sums = attention_operand(w, p->op, p->at.sums);
+    const long long y_pitch = p->heads * p->v_width, rows = p->queries;
+    if (y < 0 || sums < 0)
+        return amp_fail(ck->e.err, AMP_INTERNAL, "%s: attention cannot read its result", walk_name(w));
+    AMP_TRY(declare_rows(ck, p, "q", p->at.q, "head"));
+    AMP_TRY(declare_rows(ck, p, "k", p->at.k, "key_head"));
+    AMP_TRY(declare_rows(ck, p, "v", p->at.v, "key_head"));
+    AMP_TRY(declare_rows(ck, p, "dy", p->at.dy, "head"));
+    emit_line(&ck->e, "const HeadRows<const Y::Element> y = {b%d + lead * %lld + head * %lld, %lld};", y,
+              rows * y_pitch, (long long)p->v_width, y_pitch);
+    emit_line(&ck->e, "const float *const sums = b%d + (lead * %lld + head) * %lld;", sums, (long long)p->heads, rows);
+    emit_line(&ck->e, "const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, %s, %s, %lld, %s};",
+              next_head(ck, p, p->at.q), next_head(ck, p, p->at.dy), (long long)p->v_width,
+              p->at.mask < 0 ? "0" : next_head(ck, p, p->at.mask));
+    return AMP_OK;
+}
+
+static void run_walk(CudaKernel *ck, const char *walk, const char *condition, const char *call) {
+    if (condition) emit_open(&ck->e, "if (%s)", condition);
+    emit_line(&ck->e, "%s walk;", walk);
+    emit_line(&ck->e, "walk.rule = rule;");
+    emit_line(&ck->e, "walk.rows = rows;");
+    emit_line(&ck->e, "walk.run(shared, block, %s);", call);
+    if (condition) emit_line(&ck->e, "return;");
+    if (condition) emit_close(&ck->e);
+}
+
+static amp_status emit_gradient(CudaKernel *ck, const AttentionPlan *p) {
+    const Walk *w = ck->w;
+    const int y = attention_operand(w, p->op, p->at.y);
+    const char *by_keys = arena_printf(w->arena, "%lld, dk, dv", (long long)p->share);
+    emit_line(&ck->e, "typedef %s Y;", y < 0 ? "void" : stored_as(walk_operand(w, y)->storage));
+    declare_walks(ck, p);
+    place_block(ck, p);
+    AMP_TRY(declare_gradient_rows(ck, p));
+    declare_result(ck, p, "dq", 0, p->queries, p->heads, p->width, "head");
+    declare_result(ck, p, "dk", 1, p->keys, attention_key_heads(p), p->width, "key_head");
+    declare_result(ck, p, "dv", 2, p->keys, attention_key_heads(p), p->v_width, "key_head");
+    AMP_TRY(declare_rule(ck, p));
+    if (p->tiling.apart) run_walk(ck, "ValueWalk", "by_values", by_keys);
+    run_walk(ck, "KeyWalk", "by_keys", by_keys);
+    run_walk(ck, "QueryWalk", NULL, "1, dq, dq");
+    return AMP_OK;
+}
+
+/* ---- the kernel -------------------------------------------------------------------------------------------------- */
+
+static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
+    const int warps = p->gradient ? p->tiling.gradient_warps : p->tiling.warps;
+    CudaLaunch *launch = &ck->body->launch;
+    const int64_t blocks = p->gradient ? gradient_blocks(p) : p->heads * attention_blocks(p->queries, warps);
+    if (!dim_mul(p->leads, dim_const(blocks), &launch->extent[0]))
+        return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many heads", walk_name(ck->w));
+    launch->per[0] = 1;
+    launch->shared_bytes = (int)(p->gradient ? attention_gradient_bytes(p) : attention_forward_bytes(p));
+    ck->body->min_arch = p->factors->min_arch;
+    ck->body->tensor_cores = true;
+    /* a parameter, so that layers share a function */
+    if (p->drops) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
+    AMP_TRY(cuda_open_function(ck, warps * 32, 0));
+    declare_shape(ck, p);
+    AMP_TRY(p->gradient ? emit_gradient(ck, p) : emit_forward(ck, p));
+    cuda_close_function(ck);
+    return AMP_OK;
+}
+
+amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err) {
+    AttentionPlan p;
+    Text *text = arena_alloc(w->arena, sizeof *text);
+    AMP_TRY(attention_plan(w, &p, err));
+    text_init(text, w->arena);
+    CudaKernel ck = {
+        .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},
+        .w = w,
+        .body = out,
+    };
+    return emit_attention(&ck, &p);
+}

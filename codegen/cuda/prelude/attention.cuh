@@ -1,0 +1,327 @@
+/* attention.cuh: what attention and its gradient share.  Both are FlashAttention-2's (Dao, "FlashAttention-2: faster
+ * attention with better parallelism and work partitioning", 2023): scores are made tile by tile, in registers.
+ *
+ * A warp has 16 rows of its own, of queries or of keys, and walks over the rows of the other side, STEP at a time.  Its
+ * scores are sums of mma instructions, (16, STEP): of lane g = lane / 4, q = lane % 4, number i of block j is row
+ * g + i / 2 * 8 and column 8 j + 2 q + i % 2.  As such they are also operand A of the next product, without being
+ * moved. */
+
+/* ---- types ---- */
+
+/* How rows of heads stand in global memory. */
+#define DEFINE_STORED(name, element, read, write, round)                                                               \
+    struct Stored##name {                                                                                              \
+        typedef element Element;                                                                                       \
+        template <int V> static INLINE void load(float (&x)[V], const Element *p) { read(x, p); }                      \
+        template <int V> static INLINE void store(Element *p, const float (&x)[V]) {                                   \
+            float rounded[V];                                                                                          \
+            UNROLL                                                                                                     \
+            for (int i = 0; i < V; i++) rounded[i] = round(x[i]);                                                      \
+            write(p, rounded);                                                                                         \
+        }                                                                                                              \
+    };
+
+DEFINE_STORED(F32, float, load_f32, store_f32, unchanged)
+
+DEFINE_STORED(Tf32, float, load_f32, store_f32, round_tf32_f32)
+
+DEFINE_STORED(F16, uint16_t, load_f16, store_f16, unchanged)
+
+DEFINE_STORED(Bf16, uint16_t, load_bf16, store_bf16, round_bf16_f32)
+
+/* What products of a type do besides multiplying: |PER_STEP| elements of k are two blocks of eight sums, or one. pack
+ * makes operand A of them; the k of 32-bit elements is taken in the order 0, 2, 4, 6, 1, 3, 5, 7. */
+template <class Mma_, class Stored_, uint32_t (*PAIR)(float, float)> struct Factors16 {
+    typedef Mma_ Mma;
+    typedef Stored_ Stored;
+    static constexpr int PER_STEP = 16;
+    template <int BLOCKS> static INLINE void pack(unsigned (&a)[4], const float (&sums)[BLOCKS][4], int step) {
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            const float(&block)[4] = sums[2 * step + i / 2];
+            a[i] = PAIR(block[i % 2 * 2], block[i % 2 * 2 + 1]);
+        }
+    }
+};
+
+typedef Factors16<MmaF16, StoredF16, pack_f16> FactorsF16;
+
+typedef Factors16<MmaBf16, StoredBf16, pack_rounded_bf16> FactorsBf16;
+
+struct FactorsTf32 {
+    typedef MmaTf32 Mma;
+    typedef StoredTf32 Stored;
+    static constexpr int PER_STEP = 8;
+    template <int BLOCKS> static INLINE void pack(unsigned (&a)[4], const float (&sums)[BLOCKS][4], int step) {
+        UNROLL
+        for (int i = 0; i < 4; i++) a[i] = bits_of(round_tf32_f32(sums[step][i % 2 * 2 + i / 2]));
+    }
+};
+
+/* Sizes of one head; a copy takes |COPY| bytes at once. */
+template <class Factors_, int QUERIES_, int KEYS_, int WIDTH_, int V_WIDTH_, int COPY_, bool CAUSAL_>
+struct AttentionShape {
+    typedef Factors_ Factors;
+    typedef typename Factors::Stored Stored;
+    typedef typename Stored::Element Element;
+    static constexpr int QUERIES = QUERIES_, KEYS = KEYS_, WIDTH = WIDTH_, V_WIDTH = V_WIDTH_, COPY = COPY_;
+    static constexpr bool CAUSAL = CAUSAL_;
+};
+
+/* Rows of a head, |pitch| elements apart. */
+template <class T> struct HeadRows {
+    T *first;
+    int64_t pitch;
+};
+
+/* ---- tiles ---- */
+
+/* Rows of a head in shared memory, of WIDTH elements and zeros up to a multiple of 16.  A row is 16 bytes longer than
+ * an even number of 16 bytes: eight rows lie in different banks. */
+template <class Shape, int ROWS, int WIDTH> struct HeadTile {
+    typedef typename Shape::Element Element;
+    static constexpr int SIZE = sizeof(Element), PADDED = (WIDTH + 15) / 16 * 16, STRIDE = PADDED * SIZE + 16;
+    static constexpr int BYTES = ROWS * STRIDE, STEPS = PADDED * SIZE / 32; /* of mma instructions along it */
+    static constexpr int PER_PART = Shape::COPY / SIZE, PER_ROW = PADDED / PER_PART;
+
+    /* Rows from |first| on of |rows|; zeros after them.  By all threads of the block; ends with close_copies. */
+    template <int THREADS> static INLINE void copy(char *tile, HeadRows<const Element> head, int first, int rows) {
+        typedef typename Part<Shape::COPY>::Type Moved;
+        UNROLL
+        for (int turn = 0; turn < (ROWS * PER_ROW + THREADS - 1) / THREADS; turn++) {
+            const int part = turn * THREADS + threadIdx.x, row = part / PER_ROW, element = part % PER_ROW * PER_PART;
+            if (ROWS * PER_ROW % THREADS && row >= ROWS) break;
+            const bool inside = first + row < rows && element < WIDTH;
+            const Element *from = head.first + (inside ? (first + row) * head.pitch + element : 0);
+            char *const to = tile + row * STRIDE + element * SIZE;
+            if (HAS_ASYNC_COPIES && Shape::COPY >= 4) copy_async<Shape::COPY>(shared_address(to), from, inside);
+            else *(Moved *)to = inside ? *(const Moved *)from : Moved();
+        }
+    }
+};
+
+/* 16 rows of a tile as operand A; HELD: in registers. */
+template <class Tile, bool HELD> struct RowsOfA {
+    unsigned at, x[HELD ? Tile::STEPS : 1][4];
+
+    INLINE void start(const char *tile, int first) {
+        const int lane = threadIdx.x % 32;
+        at = kept(shared_address(tile) + (first + lane % 16) * Tile::STRIDE + lane / 16 * 16);
+        UNROLL
+        for (int step = 0; step < Tile::STEPS && HELD; step++) load_matrices(x[step], at + step * 32);
+    }
+    INLINE void get(unsigned (&a)[4], int step) const {
+        if (!HELD) load_matrices(a, at + step * 32);
+        UNROLL
+        for (int i = 0; i < 4 && HELD; i++) a[i] = x[step][i];
+    }
+};
+
+/* sums += the warp's rows times the first COLUMNS rows of a tile, transposed: k is the width of both. */
+template <class Factors, class Tile, int COLUMNS> struct AlongTile {
+    unsigned at;
+
+    INLINE void start(const char *tile) {
+        const int lane = threadIdx.x % 32;
+        at = kept(shared_address(tile) + (lane / 16 * 8 + lane % 8) * Tile::STRIDE + lane / 8 % 2 * 16);
+    }
+    template <class A> INLINE void add(float (&sums)[COLUMNS / 8][4], const A &rows, int stage) const {
+        UNROLL
+        for (int step = 0; step < Tile::STEPS; step++) {
+            unsigned a[4];
+            rows.get(a, step);
+            UNROLL
+            for (int n = 0; n < COLUMNS / 16; n++) {
+                unsigned b[4];
+                load_matrices(b, at + (stage + n * 16 * Tile::STRIDE + step * 32));
+                const unsigned left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
+                Factors::Mma::multiply(sums[2 * n], a, left);
+                Factors::Mma::multiply(sums[2 * n + 1], a, right);
+            }
+        }
+    }
+};
+
+/* sums += factors (16, ROWS) times the first ROWS rows of a tile: k runs down them. */
+template <class Factors, class Tile, int ROWS> struct DownTile {
+    const char *tile;
+    unsigned at;
+
+    INLINE void start(const char *tile_) {
+        const int lane = threadIdx.x % 32;
+        tile = tile_ + lane % 4 * 2 * Tile::STRIDE + lane / 4 * 4;
+        at = kept(shared_address(tile_) + lane % 16 * Tile::STRIDE + lane / 16 * 16);
+    }
+    /* 16 columns of B. */
+    INLINE void load(unsigned (&b)[4], int stage, int step, int n) const {
+        const int place = stage + step * Factors::PER_STEP * Tile::STRIDE + n * 16 * Tile::SIZE;
+        if (Tile::SIZE == 2) load_matrices_transposed(b, at + place);
+        UNROLL
+        for (int i = 0; i < 4 && Tile::SIZE == 4; i++)
+            b[i] = *(const unsigned *)(tile + place + i % 2 * Tile::STRIDE + i / 2 * 32);
+    }
+    INLINE void add(float (&sums)[Tile::PADDED / 8][4], const float (&factors)[ROWS / 8][4], int stage) const {
+        UNROLL
+        for (int step = 0; step < ROWS / Factors::PER_STEP; step++) {
+            unsigned a[4];
+            Factors::pack(a, factors, step);
+            UNROLL
+            for (int n = 0; n < Tile::PADDED / 16; n++) {
+                unsigned b[4];
+                load(b, stage, step, n);
+                const unsigned left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
+                Factors::Mma::multiply(sums[2 * n], a, left);
+                Factors::Mma::multiply(sums[2 * n + 1], a, right);
+            }
+        }
+    }
+};
+
+template <int BLOCKS> INLINE void clear(float (&sums)[BLOCKS][4]) {
+    UNROLL
+    for (int j = 0; j < BLOCKS; j++) UNROLL
+    for (int i = 0; i < 4; i++) sums[j][i] = 0.0f;
+}
+
+/* ---- dropout ---- */
+
+/* A draw gives the numbers of four neighbouring keys, which are in several lanes: each lane makes one of their draws,
+ * and they exchange words.  |words|: of the lane's draw, then of its four scores.
+ *
+ * Keys are columns: lanes q and q ^ 1 have four keys of rows g and g + 8; the even one draws for row g. */
+INLINE void exchange_along(uint32_t (&words)[4]) {
+    const bool odd = threadIdx.x & 1;
+    const uint32_t first = __shfl_xor_sync(0xFFFFFFFFu, odd ? words[0] : words[2], 1);
+    const uint32_t second = __shfl_xor_sync(0xFFFFFFFFu, odd ? words[1] : words[3], 1);
+    words[0] = odd ? first : words[0];
+    words[1] = odd ? second : words[1];
+    words[2] = odd ? words[2] : first;
+    words[3] = odd ? words[3] : second;
+}
+
+/* Keys are rows: lanes g % 4 of equal q have four keys, and as many below, of two queries; lane i draws for score i.
+ * The words are transposed: first between neighbours, then between pairs of them. */
+INLINE void exchange_down(uint32_t (&words)[4]) {
+    UNROLL
+    for (int far = 1; far <= 2; far++) {
+        const bool upper = threadIdx.x & (4 * far);
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            if (i & far) continue; /* the lower lane gives word i + far for the upper one's word i */
+            const uint32_t other = __shfl_xor_sync(0xFFFFFFFFu, upper ? words[i] : words[i + far], 4 * far);
+            words[i] = upper ? other : words[i];
+            words[i + far] = upper ? words[i + far] : other;
+        }
+    }
+}
+
+/* ---- scores ---- */
+
+enum AttentionMask { MASK_NONE, MASK_ADDED, MASK_CHOOSES };
+
+/* 2^x within two units in the last place; subnormal results are 0. */
+INLINE float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+#define LOG2_E 1.44269504f
+
+/* What is done to the scores of one head of queries; where they are known, fields are constants. */
+template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
+    float scale;
+    const float *added; /* the mask, of which row and column are so many elements apart */
+    const int32_t *chooses;
+    int64_t mask_row, mask_column;
+    float p, kept;                       /* of dropout; kept: 1 / (1 - p) */
+    int64_t seed, iteration, micro, row; /* row: the number of the head's first query among all */
+    uint32_t key_hash;
+
+    /* Scores stay as products give them until the scale goes into the multiply-add before the exponential. */
+    INLINE bool scales_late() const { return MASK == MASK_NONE && scale > 0.0f; }
+
+    /* Of a key that the query sees. */
+    INLINE float seen(float x, int query, int key) const {
+        if (scales_late()) return x;
+        x *= scale;
+        if (MASK == MASK_ADDED) x += added[query * mask_row + key * mask_column];
+        if (MASK == MASK_CHOOSES && !chooses[query * mask_row + key * mask_column]) x = -INF;
+        return x;
+    }
+    INLINE float score(float x, int query, int key) const {
+        const bool sees = query < Shape::QUERIES && key < Shape::KEYS && (!Shape::CAUSAL || key <= query);
+        return sees ? seen(x, query, key) : -INF;
+    }
+    /* exp(score - base), of a base that has been prepared. */
+    INLINE float weight(float score, float base) const {
+        return exp2_fast(scales_late() ? fma_f32(score, scale * LOG2_E, -base) : (score - base) * LOG2_E);
+    }
+    /* A score as a base; the natural logarithm of a sum as one. */
+    INLINE float base_of(float score) const { return scales_late() ? score * (scale * LOG2_E) : score; }
+    INLINE float base_of_logarithm(float sum) const { return scales_late() ? sum * LOG2_E : sum; }
+    INLINE float logarithm_of_base(float base) const { return scales_late() ? base * (1.0f / LOG2_E) : base; }
+
+    /* What dropout multiplies the weights of a block of eight columns by, from row |own| and column |other| on.
+     * BY_KEYS: rows are keys. */
+    template <bool BY_KEYS> INLINE void keep(float (&by)[4], int own, int other) const {
+        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, mine = BY_KEYS ? g % 4 : q % 2 * 2;
+        uint32_t words[4];
+        UNROLL
+        for (int i = 0; i < 4 && !DROPS; i++) by[i] = 1.0f;
+        if (!DROPS) return;
+        if (Shape::KEYS % 4 == 0) { /* of score |mine| */
+            const int down = own + g + mine / 2 * 8, across = other + 2 * q + mine % 2;
+            const int query = BY_KEYS ? across : down, key = BY_KEYS ? down : across;
+            random_words(words, seed, iteration, micro, key_hash,
+                         (uint32_t)(row + query) * (Shape::KEYS / 4) + key / 4);
+            if (BY_KEYS) exchange_down(words);
+            else exchange_along(words);
+        }
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            const int down = own + g + i / 2 * 8, across = other + 2 * q + i % 2;
+            const int64_t element = (row + (BY_KEYS ? across : down)) * Shape::KEYS + (BY_KEYS ? down : across);
+            const float drawn =
+                Shape::KEYS % 4 == 0 ? uniform_f32(words[i]) : random_f32(seed, iteration, micro, key_hash, element);
+            by[i] = p <= drawn ? kept : 0.0f;
+        }
+    }
+};
+
+/* ---- results ---- */
+
+/* A result in f32, and rounded for those that read it so; NULL: nobody does. */
+template <class Rounded> struct HeadResult {
+    float *whole;
+    typename Rounded::Element *rounded;
+    int64_t pitch;
+
+    template <int V> INLINE void put(int64_t at, const float (&x)[V]) const {
+        if (whole) store_f32(whole + at, x);
+        if (rounded) Rounded::store(rounded + at, x);
+    }
+    /* Two neighbouring columns of |WIDTH|. */
+    template <int WIDTH> INLINE void put_pair(int row, int column, float x, float y) const {
+        const float both[2] = {x, y}, first[1] = {x}, second[1] = {y};
+        const int64_t at = row * pitch + column;
+        if (WIDTH % 2 == 0 && column < WIDTH) put(at, both);
+        if (WIDTH % 2 && column < WIDTH) put(at, first);
+        if (WIDTH % 2 && column + 1 < WIDTH) put(at + 1, second);
+    }
+    /* The warp's sums, from row |first| on of |rows|; |by|: a factor for row g and row g + 8. */
+    template <int WIDTH, int BLOCKS>
+    INLINE void put_sums(const float (&sums)[BLOCKS][4], int first, int rows, const float (&by)[2]) const {
+        const int lane = threadIdx.x % 32;
+        if (!whole && !rounded) return;
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            const int row = first + lane / 4 + half * 8;
+            if (row >= rows) continue;
+            UNROLL
+            for (int j = 0; j < BLOCKS; j++)
+                put_pair<WIDTH>(row, j * 8 + lane % 4 * 2, sums[j][2 * half] * by[half],
+                                sums[j][2 * half + 1] * by[half]);
+        }
+    }
+};

@@ -1,0 +1,201 @@
+/* attention_gradient.cuh: the gradients of attention.  With weights w = exp(score - sums) and slopes = w (dy v^T -
+ * sum(dy * y)), d q = slopes k, d k = slopes^T q, d v = w^T dy.
+ *
+ * A block has rows of one side, and walks over the rows of the other: rows of keys give d k and d v, rows of queries
+ * give d q.  So each gradient is one chain in ascending order, and nothing is added to memory.  Of either side the
+ * first matrix is the one that scores are made of (q, k), the second the one that weights are for (dy, v). */
+
+/* What the walks of one kernel read. */
+template <class Shape, class Y> struct GradientRows {
+    typedef typename Shape::Element Element;
+    HeadRows<const Element> q, k, v, dy; /* of one head; q and dy of the first of those that share the keys */
+    HeadRows<const typename Y::Element> y;
+    const float *sums;
+    int64_t q_head, dy_head, y_head, mask_head; /* from one head of queries to the next */
+};
+
+/* sum(dy * y) of a query, in all of four lanes. */
+template <class Shape, class Y, class Rows> INLINE float mean_of(const Rows &rows, int head, int query) {
+    enum { V = Shape::COPY == 16 ? 16 / sizeof(typename Shape::Element) : 1 };
+    const typename Shape::Element *dy = rows.dy.first + head * rows.dy_head + query * rows.dy.pitch;
+    const typename Y::Element *y = rows.y.first + head * rows.y_head + query * rows.y.pitch;
+    float sum = 0.0f;
+    UNROLL
+    for (int from = 0; from < Shape::V_WIDTH; from += 4 * V) {
+        const int at = from + threadIdx.x % 4 * V;
+        if (Shape::V_WIDTH % (4 * V) && at >= Shape::V_WIDTH) break;
+        float a[V], b[V];
+        Shape::Stored::load(a, dy + at);
+        Y::load(b, y + at);
+        UNROLL
+        for (int i = 0; i < V; i++) sum = fma_f32(a[i], b[i], sum);
+    }
+    sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+    return sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
+}
+
+/* BY_KEYS: the block's rows are keys.  FIRST: the gradient of the first matrix is made; SECOND: of the second.  HELD:
+ * the block's rows are in registers.  STAGES: tiles of the other side in shared memory. */
+template <class Shape, class Rule, class Y, bool BY_KEYS, int WARPS, int STEP, bool HELD, int STAGES, bool FIRST,
+          bool SECOND>
+struct AttentionWalk {
+    typedef typename Shape::Factors Factors;
+    typedef typename Shape::Element Element;
+    static constexpr int ROWS = WARPS * 16, THREADS = WARPS * 32, OWN = BY_KEYS ? Shape::KEYS : Shape::QUERIES,
+                         OTHERS = BY_KEYS ? Shape::QUERIES : Shape::KEYS;
+    typedef HeadTile<Shape, ROWS, Shape::WIDTH> Own1;
+    typedef HeadTile<Shape, ROWS, Shape::V_WIDTH> Own2;
+    typedef HeadTile<Shape, STEP, Shape::WIDTH> Other1;
+    typedef HeadTile<Shape, STEP, Shape::V_WIDTH> Other2;
+    /* Behind the tiles of the other side: what is known of each of its queries. */
+    static constexpr int OWN_BYTES = Own1::BYTES + (FIRST ? Own2::BYTES : 0), NUMBERS = BY_KEYS ? STEP * 8 : 0;
+    static constexpr int STAGE = Other1::BYTES + Other2::BYTES + NUMBERS, AHEAD = HELD ? 0 : OWN_BYTES;
+    static constexpr int SHARED = HELD && OWN_BYTES > STAGES *STAGE ? OWN_BYTES : AHEAD + STAGES *STAGE;
+
+    Rule rule;
+    GradientRows<Shape, Y> rows;
+    RowsOfA<Own1, HELD> own1;
+    RowsOfA<Own2, HELD> own2;
+    AlongTile<Factors, Other1, STEP> along1;
+    AlongTile<Factors, Other2, STEP> along2;
+    DownTile<Factors, Other1, STEP> down1;
+    DownTile<Factors, Other2, STEP> down2;
+    float base[2], mean[2]; /* of queries g and g + 8, where rows are queries */
+    float first_sums[FIRST ? Own1::PADDED / 8 : 1][4], second_sums[SECOND ? Own2::PADDED / 8 : 1][4];
+    int first; /* row of the warp */
+
+    INLINE void fetch(char *stage, int head, int from) {
+        HeadRows<const Element> one = BY_KEYS ? rows.q : rows.k, two = BY_KEYS ? rows.dy : rows.v;
+        if (BY_KEYS) one.first += head * rows.q_head, two.first += head * rows.dy_head;
+        Other1::template copy<THREADS>(stage, one, from, OTHERS);
+        Other2::template copy<THREADS>(stage + Other1::BYTES, two, from, OTHERS);
+        close_copies();
+    }
+    /* Of each query of a tile, by four lanes. */
+    INLINE void put_numbers(char *stage, int head, int from) {
+        float *const bases = (float *)(stage + Other1::BYTES + Other2::BYTES), *const means = bases + STEP;
+        UNROLL
+        for (int turn = 0; turn < (STEP * 4 + THREADS - 1) / THREADS; turn++) {
+            const int i = turn * (THREADS / 4) + threadIdx.x / 4, query = from + i;
+            if (STEP * 4 < THREADS && threadIdx.x / 32 * 8 >= STEP) break;
+            const bool inside = query < Shape::QUERIES;
+            const int known = inside ? query : Shape::QUERIES - 1;
+            const float m = FIRST ? mean_of<Shape, Y>(rows, head, known) : 0.0f;
+            if (threadIdx.x % 4) continue;
+            bases[i] = rule.base_of_logarithm(rows.sums[head * (int64_t)Shape::QUERIES + known]);
+            means[i] = m;
+        }
+    }
+    INLINE void find_numbers() {
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            const int query = first + threadIdx.x % 32 / 4 + half * 8;
+            const int known = query < Shape::QUERIES ? query : Shape::QUERIES - 1;
+            mean[half] = mean_of<Shape, Y>(rows, 0, known);
+            base[half] = rule.base_of_logarithm(rows.sums[known]);
+        }
+    }
+
+    /* Products with the tile at |stage|, whose rows begin at |from|. */
+    INLINE void add(const char *shared, int stage, const Rule &by, int from) {
+        const float *const bases = (const float *)(shared + AHEAD + stage + Other1::BYTES + Other2::BYTES);
+        const int g = threadIdx.x % 32 / 4, q = threadIdx.x % 4;
+        const int end = from + STEP, query0 = BY_KEYS ? from : first, key_end = BY_KEYS ? first + 16 : end;
+        const bool cut = end > OTHERS || first + 16 > OWN || (Shape::CAUSAL && key_end > query0 + 1);
+        float weights[STEP / 8][4], slopes[STEP / 8][4];
+        clear(weights);
+        clear(slopes);
+        along1.add(weights, own1, stage);
+        if constexpr (FIRST) along2.add(slopes, own2, stage);
+        UNROLL
+        for (int j = 0; j < STEP / 8; j++) {
+            float kept[4];
+            by.template keep<BY_KEYS>(kept, first, from + j * 8);
+            UNROLL
+            for (int i = 0; i < 4; i++) {
+                const int own = first + g + i / 2 * 8, column = j * 8 + q * 2 + i % 2, other = from + column;
+                const int query = BY_KEYS ? other : own, key = BY_KEYS ? own : other;
+                const float x = weights[j][i], s = cut ? by.score(x, query, key) : by.seen(x, query, key);
+                const float w = by.weight(s, BY_KEYS ? bases[column] : base[i / 2]);
+                if (FIRST) {
+                    const float m = BY_KEYS ? bases[STEP + column] : mean[i / 2];
+                    slopes[j][i] = w * (slopes[j][i] * kept[i] - m) * by.scale;
+                }
+                weights[j][i] = w * kept[i];
+            }
+        }
+        if constexpr (SECOND) down2.add(second_sums, weights, stage);
+        if constexpr (FIRST) down1.add(first_sums, slopes, stage);
+    }
+
+    /* Whether the warp's rows and the tile have a pair of a query and a key that it sees. */
+    INLINE bool meets(int from) const {
+        if (!Shape::CAUSAL) return true;
+        return BY_KEYS ? first <= from + STEP - 1 : from <= first + 15;
+    }
+    /* Tiles |begin| to |end| of each of |heads|. */
+    INLINE void walk(char *shared, int begin, int end, int heads) {
+        const int steps = (end - begin) * heads;
+        int head = 0, tile = begin, next_head = 0, next_tile = begin; /* next: that is fetched */
+        Rule by = rule;
+        if (steps > 0) bring(shared + AHEAD, next_head, next_tile, begin, end);
+        _Pragma("unroll 1") for (int step = 0; step < steps; step++) {
+            const int stage = STAGES == 1 ? 0 : step % STAGES * STAGE;
+            const bool more = step + 1 < steps;
+            await_copies<0>();
+            __syncthreads();
+            if (STAGES > 1 && more) bring(shared + AHEAD + (STAGE - stage), next_head, next_tile, begin, end);
+            if (meets(tile * STEP)) add(shared, stage, by, tile * STEP);
+            if (STAGES == 1) __syncthreads();
+            if (STAGES == 1 && more) bring(shared + AHEAD, next_head, next_tile, begin, end);
+            if (++tile < end) continue;
+            tile = begin;
+            head++;
+            by.row = rule.row + head * (int64_t)Shape::QUERIES;
+            by.added = rule.added + head * rows.mask_head;
+            by.chooses = rule.chooses + head * rows.mask_head;
+        }
+    }
+    /* The next tile. */
+    INLINE void bring(char *stage, int &head, int &tile, int begin, int end) {
+        fetch(stage, head, tile * STEP);
+        if (BY_KEYS) put_numbers(stage, head, tile * STEP);
+        if (++tile < end) return;
+        tile = begin;
+        head++;
+    }
+
+    INLINE void start(char *shared, int row0) {
+        const int own = threadIdx.x / 32 * 16;
+        first = row0 + own;
+        Own1::template copy<THREADS>(shared, BY_KEYS ? rows.k : rows.q, row0, OWN);
+        if (FIRST) Own2::template copy<THREADS>(shared + Own1::BYTES, BY_KEYS ? rows.v : rows.dy, row0, OWN);
+        close_copies();
+        await_copies<0>();
+        __syncthreads();
+        own1.start(shared, own);
+        if (FIRST) own2.start(shared + Own1::BYTES, own);
+        if (HELD) __syncthreads();
+        along1.start(shared + AHEAD);
+        along2.start(shared + AHEAD + Other1::BYTES);
+        down1.start(shared + AHEAD);
+        down2.start(shared + AHEAD + Other1::BYTES);
+        clear(first_sums);
+        clear(second_sums);
+        if (!BY_KEYS) find_numbers();
+    }
+    /* Rows from |block| * ROWS on, which |heads| heads of the other side meet. */
+    template <class Rounded>
+    INLINE void run(char *shared, int block, int heads, const HeadResult<Rounded> &one,
+                    const HeadResult<Rounded> &two) {
+        const int row0 = block * ROWS, seen = row0 + ROWS;
+        const float by[2] = {1.0f, 1.0f};
+        int begin = 0, end = (OTHERS + STEP - 1) / STEP;
+        if (Shape::CAUSAL && BY_KEYS) begin = row0 / STEP < end ? row0 / STEP : end;
+        if (Shape::CAUSAL && !BY_KEYS && seen < OTHERS) end = (seen + STEP - 1) / STEP;
+        start(shared, row0);
+        walk(shared, begin, end, heads);
+        if constexpr (FIRST) one.template put_sums<Shape::WIDTH>(first_sums, first, OWN, by);
+        if constexpr (SECOND) two.template put_sums<Shape::V_WIDTH>(second_sums, first, OWN, by);
+    }
+};

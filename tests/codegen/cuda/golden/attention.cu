@@ -1,0 +1,152 @@
+/* k04  attn: slice + reshape + transpose + attention           attention.amp:4
+ *   attention over [320 * n, 48] in train_step
+ *   in     b0 attn.y f16[N, 320, 144]   b1 seed i64   b2 iteration i64
+ *   out    b3 87 f32[N, 3, 320, 1]   b4 88 f16[N, 320, 48]
+ *   v2 %77 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v3 %78 f16[N, 320, 3, 16] = reshape(v2)   {follow, torch-fp16:24, input attn.slice}
+ *   v4 %attn.q f16[N, 3, 320, 16] = permute(v3)   {follow, torch-fp16:24, input attn.reshape}
+ *   v5 %80 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v6 %81 f16[N, 320, 3, 16] = reshape(v5)   {follow, torch-fp16:24, input attn.slice_1}
+ *   v7 %attn.k f16[N, 3, 320, 16] = permute(v6)   {follow, torch-fp16:24, input attn.reshape_1}
+ *   v8 %83 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v9 %84 f16[N, 320, 3, 16] = reshape(v8)   {follow, torch-fp16:24, input attn.slice_2}
+ *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_2}
+ *   v13 %86 f32[N, 320, 48], v14 %87 f32[N, 3, 320, 1] = attend(v4, v7, v10, v11, v12)   {lower, torch-fp16:8}
+ *   v15 %88 f16[N, 320, 48] = cast(v13)
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
+{
+    typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
+    typedef ScoreRule<Shape, MASK_NONE, true> Rule;
+    typedef AttentionForward<Shape, Rule, 8, 64, true> Attention;
+    static_assert(Attention::SHARED <= 6144, "");
+    extern __shared__ __align__(128) char shared[];
+    const int64_t lead = blockIdx.x / 9;
+    const int part = (int)(blockIdx.x % 9), head = part / 3, key_head = head / 1;
+    const int block = 2 - part % 3;
+    MAYBE_UNUSED const int64_t batch0 = lead;
+    const HeadRows<const Shape::Element> q = {b0 + batch0 * 46080 + head * 16, 144};
+    const HeadRows<const Shape::Element> k = {b0 + 48 + batch0 * 46080 + key_head * 16, 144};
+    const HeadRows<const Shape::Element> v = {b0 + 96 + batch0 * 46080 + key_head * 16, 144};
+    const HeadResult<Shape::Stored> y = {nullptr, b4 + lead * 15360 + head * 16, 48};
+    Rule rule = {};
+    rule.scale = 0.25f;
+    rule.p = 0.10000000149011612f;
+    rule.kept = 1.1111111640930176f;
+    rule.seed = *b1;
+    rule.iteration = *b2;
+    rule.row = (lead * 3 + head) * 320;
+    rule.key_hash = (uint32_t)key;
+    Attention attention;
+    attention.rule = rule;
+    attention.run(shared, block, q, k, v, y, b3 + (lead * 3 + head) * 320);
+}
+
+/* k19  attn.reshape_3.grad: reshape + transpose + slice + attention_grad           attention.amp:4
+ *   attention over [320 * n, 48] in train_step
+ *   in     b0 173 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 88 f16[N, 320, 48]   b3 87 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
+ *   out    b6 184 f16[N, 320, 48]   b7 187 f16[N, 320, 48]   b8 190 f16[N, 320, 48]
+ *   v2 %177 f16[N, 320, 3, 16] = reshape(v1)   {gradient, of attn.reshape_3}
+ *   v3 %d.attn.seen f16[N, 3, 320, 16] = permute(v2)   {gradient, of attn.transpose_3}
+ *   v5 %471 f16[N, 320, 48] = slice(v4)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v6 %470 f16[N, 320, 3, 16] = reshape(v5)   {follow, torch-fp16:24, input attn.slice}
+ *   v7 %469 f16[N, 3, 320, 16] = permute(v6)   {follow, torch-fp16:24, input attn.reshape}
+ *   v8 %474 f16[N, 320, 48] = slice(v4)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v9 %473 f16[N, 320, 3, 16] = reshape(v8)   {follow, torch-fp16:24, input attn.slice_1}
+ *   v10 %472 f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_1}
+ *   v11 %477 f16[N, 320, 48] = slice(v4)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v12 %476 f16[N, 320, 3, 16] = reshape(v11)   {follow, torch-fp16:24, input attn.slice_2}
+ *   v13 %475 f16[N, 3, 320, 16] = permute(v12)   {follow, torch-fp16:24, input attn.reshape_2}
+ *   v18 %181 f32[N, 320, 48], v19 %182 f32[N, 320, 48], v20 %183 f32[N, 320, 48] = attend_grad(v3, v7, v10, v13, v14, v15, v16, v17)   {gradient, of attn.attention}
+ *   v21 %184 f16[N, 320, 48] = cast(v18)
+ *   v22 %187 f16[N, 320, 48] = cast(v19)
+ *   v23 %190 f16[N, 320, 48] = cast(v20)
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k19(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, uint16_t *b7, uint16_t *b8, int64_t n, int64_t key)
+{
+    typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
+    typedef ScoreRule<Shape, MASK_NONE, true> Rule;
+    typedef StoredF16 Y;
+    typedef AttentionWalk<Shape, Rule, Y, true, 8, 64, true, 2, true, true> KeyWalk;
+    static_assert(KeyWalk::SHARED <= 13312, "");
+    typedef AttentionWalk<Shape, Rule, Y, false, 8, 64, true, 2, true, false> QueryWalk;
+    static_assert(QueryWalk::SHARED <= 13312, "");
+    extern __shared__ __align__(128) char shared[];
+    const int64_t lead = blockIdx.x / 18;
+    const int part = (int)(blockIdx.x % 18), beyond = part - 9;
+    const bool by_keys = beyond < 0;
+    const int number = by_keys ? part % 9 : beyond;
+    const int key_head = by_keys ? number / 3 : number / 3;
+    const int head = by_keys ? key_head * 1 : number / 3;
+    const int block = by_keys ? number % 3 : 2 - number % 3;
+    MAYBE_UNUSED const int64_t batch0 = lead;
+    const HeadRows<const Shape::Element> q = {b1 + batch0 * 46080 + head * 16, 144};
+    const HeadRows<const Shape::Element> k = {b1 + 48 + batch0 * 46080 + key_head * 16, 144};
+    const HeadRows<const Shape::Element> v = {b1 + 96 + batch0 * 46080 + key_head * 16, 144};
+    const HeadRows<const Shape::Element> dy = {b0 + batch0 * 15360 + head * 16, 48};
+    const HeadRows<const Y::Element> y = {b2 + lead * 15360 + head * 16, 48};
+    const float *const sums = b3 + (lead * 3 + head) * 320;
+    const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, 16, 16, 16, 0};
+    const HeadResult<Shape::Stored> dq = {nullptr, b6 + lead * 15360 + head * 16, 48};
+    const HeadResult<Shape::Stored> dk = {nullptr, b7 + lead * 15360 + key_head * 16, 48};
+    const HeadResult<Shape::Stored> dv = {nullptr, b8 + lead * 15360 + key_head * 16, 48};
+    Rule rule = {};
+    rule.scale = 0.25f;
+    rule.p = 0.10000000149011612f;
+    rule.kept = 1.1111111640930176f;
+    rule.seed = *b4;
+    rule.iteration = *b5;
+    rule.row = (lead * 3 + head) * 320;
+    rule.key_hash = (uint32_t)key;
+    if (by_keys) {
+        KeyWalk walk;
+        walk.rule = rule;
+        walk.rows = rows;
+        walk.run(shared, block, 1, dk, dv);
+        return;
+    }
+    QueryWalk walk;
+    walk.rule = rule;
+    walk.rows = rows;
+    walk.run(shared, block, 1, dq, dq);
+}
+
+/* k02  attn: slice + reshape + transpose + attention           attention.amp:4
+ *   attention over [320 * n, 48] in eval
+ * k02  attn: slice + reshape + transpose + attention           attention.amp:4
+ *   attention over [320 * n, 48] in infer
+ *   in     b0 attn.y f16[N, 320, 144]
+ *   out    b1 38 f16[N, 320, 48]
+ *   v2 %27 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v3 %28 f16[N, 320, 3, 16] = reshape(v2)   {follow, torch-fp16:24, input attn.slice}
+ *   v4 %attn.q f16[N, 3, 320, 16] = permute(v3)   {follow, torch-fp16:24, input attn.reshape}
+ *   v5 %30 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v6 %31 f16[N, 320, 3, 16] = reshape(v5)   {follow, torch-fp16:24, input attn.slice_1}
+ *   v7 %attn.k f16[N, 3, 320, 16] = permute(v6)   {follow, torch-fp16:24, input attn.reshape_1}
+ *   v8 %33 f16[N, 320, 48] = slice(v1)   {follow, torch-fp16:24, input attn.c_attn.linear}
+ *   v9 %34 f16[N, 320, 3, 16] = reshape(v8)   {follow, torch-fp16:24, input attn.slice_2}
+ *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_2}
+ *   v11 %36 f32[N, 320, 48], v12 %37 f32[N, 3, 320, 1] = attend(v4, v7, v10)   {lower, torch-fp16:8}
+ *   v13 %38 f16[N, 320, 48] = cast(v11)
+ */
+extern "C" __global__ void __launch_bounds__(256) eval_k02(const uint16_t *b0, uint16_t *b1, int64_t n)
+{
+    typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
+    typedef ScoreRule<Shape, MASK_NONE, false> Rule;
+    typedef AttentionForward<Shape, Rule, 8, 64, true> Attention;
+    static_assert(Attention::SHARED <= 6144, "");
+    extern __shared__ __align__(128) char shared[];
+    const int64_t lead = blockIdx.x / 9;
+    const int part = (int)(blockIdx.x % 9), head = part / 3, key_head = head / 1;
+    const int block = 2 - part % 3;
+    MAYBE_UNUSED const int64_t batch0 = lead;
+    const HeadRows<const Shape::Element> q = {b0 + batch0 * 46080 + head * 16, 144};
+    const HeadRows<const Shape::Element> k = {b0 + 48 + batch0 * 46080 + key_head * 16, 144};
+    const HeadRows<const Shape::Element> v = {b0 + 96 + batch0 * 46080 + key_head * 16, 144};
+    const HeadResult<Shape::Stored> y = {nullptr, b1 + lead * 15360 + head * 16, 48};
+    Rule rule = {};
+    rule.scale = 0.25f;
+    Attention attention;
+    attention.rule = rule;
+    attention.run(shared, block, q, k, v, y, nullptr);
+}

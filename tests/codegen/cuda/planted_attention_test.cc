@@ -1,0 +1,73 @@
+// planted_attention_test.cc: bugs planted in attention and its gradient are found (planted.h).
+#include "tests/codegen/attention_cases.h"
+#include "tests/codegen/cuda/planted.h"
+
+namespace {
+
+class PlantedAttention : public Planted {
+  protected:
+    void Use(attention::Case c) {
+        tolerance_ = 6e-3;
+        c.type = "f16";
+        Planted::Use(Sorted(attention::All({c})), 1, 80);
+        ExpectRight();
+    }
+};
+
+// Three tiles of keys and two blocks of queries, of which some see no key of a tile.
+const attention::Case causal = {{1, 1, 150, 150, 16, 16}, "; scale = 0.25, causal = true"};
+
+TEST_F(PlantedAttention, WrongKeysAreSeen) {
+    Use(causal);
+    ExpectWrong({{"(!Shape::CAUSAL || key <= query)", "(!Shape::CAUSAL || key < query)"}});
+    ExpectWrong({{"(Shape::CAUSAL && key0 + STEP > first + 1)", "(Shape::CAUSAL && key0 + STEP > first + STEP)"}});
+    ExpectWrong({{"(Shape::CAUSAL && key_end > query0 + 1)", "(Shape::CAUSAL && key_end > query0 + 17)"}});
+    ExpectWrong({{"!Shape::CAUSAL || key0 <= first + 15;", "!Shape::CAUSAL || key0 + STEP <= first + 15;"}});
+    ExpectWrong({{"begin = row0 / STEP < end ? row0 / STEP : end;", "begin = row0 / STEP + 1;"}});
+    ExpectWrong({{"end = (seen + STEP - 1) / STEP;", "end = seen / STEP - 1;"}});
+    ExpectWrong({{"key0 + STEP > Shape::KEYS || first + 16 > Shape::QUERIES ||", "false ||"},
+                 {"(Shape::CAUSAL && key0 + STEP > first + 1)", "(Shape::CAUSAL && key0 + STEP > first + STEP)"}});
+}
+
+TEST_F(PlantedAttention, WhatWasSummedIsNotScaled) {
+    Use(causal);
+    ExpectWrong({{"sum[half] *= change[half];", ""}});
+    ExpectWrong({{"result[j][i] *= change[i / 2];", ";"}});
+    ExpectWrong({{"largest[half] = most;", "largest[half] = base[half] + 1.0f;"}});
+}
+
+TEST_F(PlantedAttention, GradientIsOfSomethingElse) {
+    Use({{2, 1, 40, 70, 16, 16}, "; scale = 0.25"});
+    ExpectWrong({{"slopes[j][i] * kept[i] - m)", "slopes[j][i] * kept[i])"}});
+    ExpectWrong({{"one.first += head * rows.q_head, two", "two"}});
+    ExpectWrong({{"if constexpr (FIRST) along2.add(slopes, own2, stage);",
+                  "if constexpr (FIRST) along1.add(slopes, own1, stage);"}});
+    ExpectWrong({{"bases[STEP + column]", "bases[column]"}});
+    ExpectWrong({{"rows.sums[head * (int64_t)Shape::QUERIES + known]", "rows.sums[known]"}});
+}
+
+TEST_F(PlantedAttention, BarrierIsMissing) {
+    const std::string race = "race in shared memory|of shared memory: uninitialised|a cp.async is in flight";
+    const std::string arrives = "            await_copies<0>();\n            __syncthreads();\n",
+                      waits = "            await_copies<0>();\n";
+    Use(causal);
+    for (const char *next :
+         {"            Values::", "            if (key0 + STEP < keys) Keys::", "            if (STAGES > 1 && more)"})
+        ExpectFault({{arrives + next, waits + next}}, EXEC_LAUNCH_FAILED, race);
+    ExpectFault({{"if (HELD) __syncthreads();\n        along.start", "along.start"}}, EXEC_LAUNCH_FAILED, race);
+}
+
+TEST_F(PlantedAttention, NumbersOfDropoutAreExchangedWrongly) {
+    Use({{1, 1, 37, 68, 16, 16}, "; scale = 0.25, p = 0.5, key = \"k\"", "", "", true});
+    ExpectWrong({{"odd ? words[0] : words[2], 1);", "odd ? words[2] : words[0], 1);"}});
+    ExpectWrong({{"upper ? words[i] : words[i + far], 4 * far);", "upper ? words[i + far] : words[i], 4 * far);"}});
+    ExpectWrong({{"down = own + g + mine / 2 * 8,", "down = own + g,"}});
+}
+
+TEST_F(PlantedAttention, MaskIsReadElsewhere) {
+    Use({{2, 1, 37, 70, 16, 16}, "; scale = 0.25", "f32[2, 37, 70]"});
+    ExpectWrong({{"x += added[query * mask_row + key * mask_column];", "x += added[query * mask_row];"}});
+    ExpectWrong({{"by.added = rule.added + head * rows.mask_head;", ""}});
+}
+
+} // namespace

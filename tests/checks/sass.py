@@ -1,11 +1,11 @@
-"""sass.py: machine code of products: what NVRTC makes of a file of CUDA C, without a GPU.
+"""sass.py: machine code of products and attention: what NVRTC makes of a file of CUDA C, without a GPU.
 
     sass.py FILE.cu ARCH...     ARCH: 80, 90, ...
     sass.py                     fails where there is no NVRTC
 
 For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
-loop that has the most HMMA) for each HMMA, registers, and bytes of the stack. Fails where a kernel is above its limit,
-or uses local memory. Needs libnvrtc on the loader's path and nvdisasm on PATH."""
+loop that has the most HMMA, of attention the densest) for each HMMA, registers, and bytes of the stack. Fails where a
+kernel is above its limit, or uses local memory. Needs libnvrtc on the loader's path and nvdisasm on PATH."""
 import ctypes
 import glob
 import os
@@ -22,6 +22,9 @@ LIMITS = {("128x128", 64, "dense"): 2.2, ("64x64", 128, "dense"): 2.5, ("64x64",
           ("128x128", 64, "rounded down"): 4.8,
           ("128x128", 64, "windows"): 4.1, ("64x64", 128, "windows"): 4.4, ("64x64", 64, "windows"): 6.7,
           ("64x64", 64, "elements"): 35.0}
+# Of attention by the width of a head; edges of a mask are in the loop, and count.
+LIMITS.update({("forward", 64, "attention"): 7.6, ("gradient", 64, "attention"): 6.0,
+               ("forward", 128, "attention"): 6.2, ("gradient", 128, "attention"): 5.4})
 LATER = {"120": 1.2}  # what NVRTC makes of the same for these
 OF_HALF = 4.4  # where half of a tile is past the edge, and its HMMA are left out
 
@@ -97,15 +100,17 @@ def kernels_of(sass):
     return found
 
 
-def main_loop(lines):
-    """Its instructions: between a label and the branch back to it, the shortest with the most HMMA; none: []."""
+def main_loop(lines, densest=False):
+    """Its instructions: between a label and the branch back to it, the shortest with the most HMMA, or that with the
+    most for each instruction; none: []."""
     labels = {label: at for at, (label, _) in enumerate(lines) if label}
     loops = []
     for at, (_, instruction) in enumerate(lines):
         target = instruction and re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", instruction)
         if target and labels.get(target.group(1), at) < at:
             body = [text for _, text in lines[labels[target.group(1)]:at + 1] if text]
-            loops.append((sum("HMMA" in text for text in body), -len(body), body))
+            count = sum("HMMA" in text for text in body)
+            loops.append((count / len(body) if densest else count, -len(body), body))
     return max(loops)[2] if loops else []
 
 
@@ -121,13 +126,18 @@ def reading_of(kernel):
 
 
 def tiles_of(source):
-    """{kernel: (tile, bytes of k in a step, how an operand is read, HMMA of a step)}"""
+    """{kernel: (tile, bytes of k in a step, how an operand is read, HMMA of a step)}; of attention (way, width of a
+    head, "attention", 1)"""
     found = {}
     for kernel in re.split(r'\nextern "C" __global__', source)[1:]:
         sums = re.search(r"typedef TensorSums<\w+, (\d+), (\d+), (\d+), (\d+), (\d+)> Sums;", kernel)
+        attention = re.search(r"typedef AttentionShape<\w+, \d+, \d+, (\d+)", kernel)
+        name = re.search(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", kernel)).group(1)
+        if attention:
+            way = "forward" if "AttentionForward<" in kernel else "gradient"
+            found[name] = way, int(attention.group(1)), "attention", 1
         if sums:
             m, n, warps_m, warps_n, step_bytes = map(int, sums.groups())
-            name = re.search(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", kernel)).group(1)
             a_step = m * n * (step_bytes // 2) // (16 * 8 * 16) // (warps_m * warps_n)  # HMMA of a warp
             found[name] = f"{m}x{n}", step_bytes, reading_of(kernel), a_step
     return found
@@ -135,7 +145,7 @@ def tiles_of(source):
 
 def check(name, arch, tile, code, use):
     shape, step_bytes, reading, a_step = tile
-    loop, (registers, stack) = main_loop(code), use
+    loop, (registers, stack) = main_loop(code, reading == "attention"), use
     count = sum("HMMA" in text for text in loop)
     local = sum(bool(re.search(r"\b(LDL|STL)\b", text)) for _, text in code if text)
     if not count:
@@ -143,7 +153,8 @@ def check(name, arch, tile, code, use):
         verdict = "ok" if found and not local and not stack else "FAIL"
         return f"{verdict} {name} sm_{arch}: {shape}, no loop, {found} HMMA"
     limit = (OF_HALF if count % a_step else LIMITS[shape, step_bytes, reading]) * LATER.get(arch, 1)
-    said = (f"{name} sm_{arch}: {shape} by {step_bytes} bytes, {reading}: {len(loop) / count:.2f} "
+    size = f"heads of {step_bytes}" if reading == "attention" else f"by {step_bytes} bytes"
+    said = (f"{name} sm_{arch}: {shape} {size}, {reading}: {len(loop) / count:.2f} "
             f"instructions for each HMMA (limit {limit:.1f}), {registers} registers, {stack} bytes of stack")
     return f"FAIL {said}" if len(loop) / count > limit or local or stack else f"ok {said}"
 

@@ -29,6 +29,13 @@ typedef struct CudaLaunch { /* amp_model_cuda_launch */
 
 typedef VEC(Dim) CudaSizes;
 
+/* How the members of a launch share its blocks.  They differ in their operands. */
+typedef enum CudaBatch {
+    CUDA_BATCH_NONE,        /* it stands alone */
+    CUDA_BATCH_IN_TURN,     /* the blocks of one follow those of another: their elements may differ in number */
+    CUDA_BATCH_SIDE_BY_SIDE /* each has a row of blocks, along the grid's second dimension */
+} CudaBatch;
+
 typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
      * kernels */
@@ -37,14 +44,13 @@ typedef struct CudaBody { /* what writing a kernel gives */
     CudaSizes sizes; /* parameters, after n */
     int min_arch;    /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
-    int choices; /* functions that are faster where they have blocks enough, the best first */
-    /* With members > 0 only the operands and the number of elements tell it from a kernel of equal source. */
-    bool may_batch;
-    Dim elements; /* may_batch: how many this kernel has */
+    int choices;     /* functions that are faster where they have blocks enough, the best first */
+    CudaBatch batch; /* how kernels of equal source and sizes share a launch */
+    Dim elements;    /* how many this kernel has, where they may */
 } CudaBody;
 
-/* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where may_batch;
- * launch is then left to the caller).  |choice| > 0: that one of |choices|. */
+/* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
+ * CudaBatch; launch is then left to the caller).  |choice| > 0: that one of |choices|. */
 typedef struct CudaForm {
     int members, choice;
 } CudaForm;

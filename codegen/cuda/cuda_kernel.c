@@ -262,7 +262,7 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     else put_parameters(ck);
     put_sizes(ck);
     text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n{\n" : ")\n{\n");
-    if (members && w->k->kind == KERNEL_ROW) emit_line(&ck->e, "const int member = blockIdx.y;");
+    if (members && ck->body->batch == CUDA_BATCH_SIDE_BY_SIDE) emit_line(&ck->e, "const int member = blockIdx.y;");
     else if (members) {
         emit_line(&ck->e, "int64_t block = blockIdx.x;");
         emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
@@ -308,7 +308,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);
     case KERNEL_ROW: return emit_rows(&ck, form.members);
-    case KERNEL_COLUMN: return cuda_emit_column(&ck);
+    case KERNEL_COLUMN: return cuda_emit_column(&ck, form.members);
     case KERNEL_SCALAR: return cuda_emit_scalar(&ck);
     default: return cuda_emit_scatter(&ck);
     }

@@ -108,7 +108,7 @@ bool cuda_needs_coordinates(const CudaKernel *ck);
 
 amp_status cuda_emit_tile(CudaKernel *ck, int members);
 amp_status cuda_emit_row(CudaKernel *ck, int members);
-amp_status cuda_emit_column(CudaKernel *ck);
+amp_status cuda_emit_column(CudaKernel *ck, int members);
 amp_status cuda_emit_scatter(CudaKernel *ck);
 amp_status cuda_emit_scalar(CudaKernel *ck); /* scalar_kernel.c */
 

@@ -215,7 +215,7 @@ static amp_status emit(Writer *x, const Kernel *k, CudaForm form, CudaBody *body
 /* The form in which a kernel may stand in a batch; NULL: it may not. */
 static amp_status batch_form(Writer *x, const Kernel *k, const CudaBody *single, CudaBody *out) {
     *out = (CudaBody){0};
-    if (!single->may_batch || single->elements.n) return AMP_OK;
+    if (single->batch == CUDA_BATCH_NONE) return AMP_OK;
     return emit(x, k, (CudaForm){.members = 1}, out);
 }
 
@@ -224,6 +224,12 @@ static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / t
 static void add_member(Writer *x, CudaKernelEntry *entry, const Kernel *k, const CudaBody *single) {
     vec_push(x->m->arena, &entry->members, k);
     vec_push(x->m->arena, &entry->batch_elements, single->elements);
+}
+
+static bool same_sizes(const CudaBody *a, const CudaBody *b) {
+    for (int i = 0; i < a->sizes.len; i++)
+        if (!dim_equal(a->sizes.data[i], b->sizes.data[i])) return false;
+    return a->sizes.len == b->sizes.len;
 }
 
 /* Of kernel |at| and those after it that are in the same batch. */
@@ -239,16 +245,15 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
         if (k->kind != entry->members.data[0]->kind || !is_independent(x, entry, k)) return AMP_OK;
         AMP_TRY(emit(x, k, alone, &single));
         AMP_TRY(batch_form(x, k, &single, &next));
-        if (!next.source || strcmp(form.source, next.source)) return AMP_OK;
+        if (!next.source || strcmp(form.source, next.source) || !same_sizes(&form, &next)) return AMP_OK;
         add_member(x, entry, k, &single);
     }
     return AMP_OK;
 }
 
-/* Members of tile kernels follow one another; those of row kernels, which have the same rows, stand side by side. */
-static void set_batch_extent(CudaKernelEntry *entry) {
+static void set_batch_extent(CudaKernelEntry *entry, CudaBatch batch) {
     int64_t total = 0;
-    if (entry->members.data[0]->kind == KERNEL_ROW) {
+    if (batch == CUDA_BATCH_SIDE_BY_SIDE) {
         entry->launch.extent[1] = dim_const(entry->members.len);
         entry->launch.per[1] = 1;
         return;
@@ -280,7 +285,7 @@ static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     entry.tensor_cores = body.tensor_cores;
     entry.launch = body.launch;
     entry.sizes = body.sizes;
-    if (members > 1) set_batch_extent(&entry);
+    if (members > 1) set_batch_extent(&entry, body.batch);
     entry.function = add_function(x, &body, 0);
     AMP_TRY(add_choices(x, &entry, body.choices));
     for (int i = 0; i < members; i++) {

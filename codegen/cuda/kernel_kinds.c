@@ -40,8 +40,8 @@ static bool adds_parts(const Walk *w) {
     return false;
 }
 
-static const char *block_place(const CudaKernel *ck, int threads, int members) {
-    const char *block = members ? "block" : "(int64_t)blockIdx.x";
+static const char *block_place(const CudaKernel *ck, int threads, bool in_turn) {
+    const char *block = in_turn ? "block" : "(int64_t)blockIdx.x";
     const char *at = arena_printf(ck->w->arena, "%s * %d + threadIdx.x", block, threads);
     return ck->vector > 1 ? arena_printf(ck->w->arena, "(%s) * %d", at, ck->vector) : at;
 }
@@ -56,19 +56,20 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     const int threads = parts ? PART_THREADS : THREADS;
     ck->vector = parts ? 1 : cuda_vector_width(w);
     if (!ck->flat) ck->vector = fit_columns(w->cols.mul, ck->vector);
-    ck->part = ck->vector > 1 && (members || !is_multiple(elements, ck->vector));
-    ck->first_thread = "at == 0";
-    ck->body->may_batch = ck->flat;
+    ck->body->batch = ck->flat && !elements.n ? CUDA_BATCH_IN_TURN : CUDA_BATCH_SIDE_BY_SIDE;
     ck->body->elements = elements;
+    const bool in_turn = members && ck->body->batch == CUDA_BATCH_IN_TURN;
+    ck->part = ck->vector > 1 && (in_turn || !is_multiple(elements, ck->vector));
+    ck->first_thread = "at == 0";
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
     if (ck->vector * w->operands.len > HELD) ck->min_blocks = 2;
-    if (!members) cuda_add_size(ck, "elements", elements);
+    if (!in_turn) cuda_add_size(ck, "elements", elements);
     if (!ck->flat) cuda_add_size(ck, "cols", w->cols);
     AMP_TRY(cuda_open_function(ck, threads, members));
-    if (members) emit_line(&ck->e, "const int64_t elements = member_elements[member];");
+    if (in_turn) emit_line(&ck->e, "const int64_t elements = member_elements[member];");
     if (!ck->flat) cuda_declare_columns(ck);
-    emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, threads, members));
+    emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, threads, in_turn));
     emit_line(&ck->e, "if (at >= elements) return;");
     if (ck->part) emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = elements - at;");
     put_tile_place(ck);
@@ -214,7 +215,7 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     if (block) ck->reduce_shape = ", 256";
     ck->body->launch.extent[0] = w->rows;
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
-    ck->body->may_batch = dim_mul(w->rows, w->cols, &ck->body->elements);
+    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
     AMP_TRY(cuda_open_function(ck, THREADS, members));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));
@@ -272,7 +273,7 @@ static void put_place(CudaKernel *ck, int width) {
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;");
 }
 
-amp_status cuda_emit_column(CudaKernel *ck) {
+amp_status cuda_emit_column(CudaKernel *ck, int members) {
     Walk *w = ck->w;
     int width = power_above(w->cols.mul, MAX_WIDTH), height = height_of(w, width);
     int64_t blocks = (w->cols.mul + width - 1) / width;
@@ -287,10 +288,11 @@ amp_status cuda_emit_column(CudaKernel *ck) {
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
     ck->body->launch.per[0] = 1;
     cuda_delay_stores(ck);
+    if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
     if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
-    AMP_TRY(cuda_open_function(ck, width * height, 0));
+    AMP_TRY(cuda_open_function(ck, width * height, members));
     cuda_declare_columns(ck);
     put_place(ck, width);
     AMP_TRY(cuda_emit_once(ck));

@@ -39,6 +39,8 @@ bool postpone_kernels(Func *f);
 /* sequence.c: puts neighbouring kernels into the order that needs less memory.  True: some have changed places, and the
  * buffers are to be made again. */
 bool sequence_kernels(Func *f);
+/* By buffer, from 1: its bytes at an assumed batch, where it is a temporary; else 0. */
+int64_t *measure_buffers(const Func *f);
 /* Whether kernel |k| reads, writes, or is skipped by what |by| writes. */
 bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
 /* gather.c: puts kernels that may share a launch side by side.  True: the same. */

@@ -18,7 +18,7 @@ typedef struct Sequence {
 
 static int64_t assumed(Dim d) { return dim_eval(d, ASSUMED_N); }
 
-static int64_t *measure(const Func *f) {
+int64_t *measure_buffers(const Func *f) {
     int64_t *bytes = arena_array(f->module->arena, int64_t, f->buffers.len + 1);
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
@@ -85,7 +85,7 @@ static void touch(Sequence *s, const Kernel *k, int at) {
 
 static Sequence measure_sequence(const Func *f) {
     Arena *a = f->module->arena;
-    Sequence s = {.f = f, .bytes = measure(f)};
+    Sequence s = {.f = f, .bytes = measure_buffers(f)};
     s.first = arena_array(a, int, f->buffers.len + 1);
     s.last = arena_array(a, int, f->buffers.len + 1);
     for (int i = 0; i <= f->buffers.len; i++) s.first[i] = s.last[i] = -1;

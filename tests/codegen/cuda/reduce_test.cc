@@ -255,4 +255,44 @@ TEST_F(Reduce, EqualRowsShareALaunch) {
     }
 }
 
+// So do sums of columns whose rows depend on n, with and without segments, and tiles of one shape that move elements.
+TEST_F(Reduce, EqualColumnsAndMovesShareALaunch) {
+    const Built b = Build(Text(R"(  input %a : f32[N, 6, 40]
+  input %b : f32[N, 6, 40]
+  input %c : f32[N, 40]
+  input %d : f32[N, 40]
+  input %w : f32[3, 5, 7]
+  input %v : f32[3, 5, 7]
+  %ap = permute(%a; dims = (0, 2, 1)) : f32[N, 40, 6]
+  %wp = permute(%w; dims = (0, 2, 1)) : f32[3, 7, 5]
+  %as = reduce_sum(%a; dims = (1)) : f32[N, 40]
+  %cs = reduce_sum(%c; dims = (0)) : f32[40]
+  %bp = permute(%b; dims = (0, 2, 1)) : f32[N, 40, 6]
+  %vp = permute(%v; dims = (0, 2, 1)) : f32[3, 7, 5]
+  %bs = reduce_sum(%b; dims = (1)) : f32[N, 40]
+  %ds = reduce_sum(%d; dims = (0)) : f32[40]
+  result ap = %ap
+  result bp = %bp
+  result as = %as
+  result bs = %bs
+  result cs = %cs
+  result ds = %ds
+  result wp = %wp
+  result vp = %vp
+)"));
+    ASSERT_NE(b.ptx, nullptr);
+    const CudaProgram *p = &b.cuda->programs.data[0];
+    std::vector<int> members;
+    for (int i = 0; i < p->kernels.len; i++) members.push_back(p->kernels.data[i].members.len);
+    EXPECT_EQ(members, (std::vector<int>{2, 2, 2, 2})) << Functions(b.cuda);
+    for (int64_t n : {1, 5, 70}) {
+        Values given = Draw(b.m, p->func, n), after = given;
+        const Values want = Interpret(p->func, n, &after), got = RunOnCuda(b.cuda, *b.ptx, n, given);
+        for (int i = 0; i < p->func->results.len; i++) {
+            const char *name = p->func->results.data[i].name;
+            Compare(got.at(name), want.at(name), 1e-5, name);
+        }
+    }
+}
+
 } // namespace

@@ -942,7 +942,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
 
 /* k12  fc2.linear.grad.bias: sum + all_finite + unscale           mlp.amp:8
  *   column over [n, 512] in train_step
- * k14  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
+ * k13  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
  *   column over [n, 512] in train_step
  *   in     b0 d.fc2.y f16[N, 512]   b1 inverse_scale f32
  *   out    b2 129 bool   b3 grad.fc2.bias f32[512]
@@ -953,8 +953,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
  *   v6 %129 bool = reduce_or(v5)
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(512) train_step_k12(void *const *operands, int64_t n, int64_t rows, int64_t cols, const int64_t *member_elements)
 {
+    const int member = blockIdx.y;
+    void *const *const operand = operands + member * 4;
+    MAYBE_UNUSED const uint16_t *const b0 = (const uint16_t *)operand[0];
+    MAYBE_UNUSED const float *const b1 = (const float *)operand[1];
+    MAYBE_UNUSED int32_t *const b2 = (int32_t *)operand[2];
+    MAYBE_UNUSED float *const b3 = (float *)operand[3];
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 32;
     const int32_t column = (int32_t)(blockIdx.x) * 32 + threadIdx.x % 32;
@@ -977,7 +983,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t 
     if (any2) *b2 = 1;
 }
 
-/* k13  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
+/* k14  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
  *   product over [512, 784] in train_step
  *   in     b0 x f32[N, 784]   b1 d.fc1.y f16[N, 512]   b2 inverse_scale f32
  *   out    b3 118 bool   b4 grad.fc1.weight f32[512, 784]
@@ -988,7 +994,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k12(const uint16_t 
  *   v7 %118 bool = reduce_or(v6)
  *   v9 %grad.fc1.weight f32[512, 784] = mul(v4, v8)   {loss_scale}
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k13(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;

@@ -1,0 +1,81 @@
+// gather_test.cc: on CUDA, kernels that may share a launch run one after the other.
+#include "passes/kernels/kernel_check.h"
+#include "targets/target.h"
+#include "tests/passes/core_pass_test.h"
+
+namespace {
+
+class GatherTest : public CorePassTest {
+  protected:
+    const Func *Plan(const std::string &body) {
+        Module *m = ReadFunc("lower", body);
+        options_.target = &target_cuda;
+        ir_compact(m);
+        EXPECT_TRUE(Run(m, pass_fuse) && Run(m, pass_layout) && Run(m, pass_plan)) << Diagnostics();
+        const Func *f = m->funcs.data[0];
+        EXPECT_EQ(nullptr, kernel_check(f)) << kernel_check(f);
+        return f;
+    }
+
+    // The kernel that makes a value.
+    static int KernelOf(const Func *f, const std::string &name) {
+        for (int i = 0; i < f->kernels.len; i++)
+            for (int j = 0; j < f->kernels.data[i]->count; j++) {
+                const Op *o = ir_op_at(f, f->kernels.data[i]->first + j);
+                if (o->n_out && name == ir_value(f, o->out[0])->name) return i;
+            }
+        ADD_FAILURE() << "nothing makes " << name;
+        return -1;
+    }
+};
+
+// Two layers, whose results are added up down the rows, and what stands |between| them.
+std::string Layers(const std::string &between, const std::string &results) {
+    return "  input %x : f32[N, 96]\n  input %w1 : f32[96, 96]\n  input %w2 : f32[96, 96]\n"
+           "  %y1 = contract(%x, %w1) : f32[N, 96]\n"
+           "  %b1 = reduce_sum(%y1; dims = (0)) : f32[96]\n"
+           "  %y2 = contract(%y1, %w2) : f32[N, 96]\n" +
+           between +
+           "  %b2 = reduce_sum(%y2; dims = (0)) : f32[96]\n"
+           "  %y3 = contract(%y2, %w1) : f32[N, 96]\n" +
+           results + "  result b2 = %b2\n  result y3 = %y3\n";
+}
+
+TEST_F(GatherTest, WhatNothingNeedsWaitsForItsEqual) {
+    const Func *f = Plan(Layers("", "  result b1 = %b1\n"));
+    EXPECT_EQ(KernelOf(f, "b1") + 1, KernelOf(f, "b2"));
+    EXPECT_LT(KernelOf(f, "y2"), KernelOf(f, "b1"));
+}
+
+TEST_F(GatherTest, WhatIsNeededOnTheWayStays) {
+    const Func *f = Plan(Layers("  %z = contract(%y2, %w1) : f32[N, 96]\n  %s = add(%z, %b1) : f32[N, 96]\n"
+                                "  %t = contract(%s, %w2) : f32[N, 96]\n  %b3 = reduce_sum(%t; dims = (0)) : f32[96]\n",
+                                "  result b3 = %b3\n"));
+    EXPECT_LT(KernelOf(f, "b1"), KernelOf(f, "s"));
+    EXPECT_LT(KernelOf(f, "t"), KernelOf(f, "b3"));
+}
+
+// What the first one reads lives on until the second one runs.
+TEST_F(GatherTest, OnlyALittleIsKeptForIt) {
+    for (const bool large : {false, true}) {
+        const std::string type = large ? "f32[N, 4096, 96]" : "f32[N, 128, 96]";
+        const Func *f = Plan(
+            "  input %x : " + type + "\n  input %w : f32[96, 96]\n  %y1 = contract(%x, %w) : " + type +
+            "\n  %b1 = reduce_sum(%y1; dims = (1)) : f32[N, 96]\n" + "  %y2 = contract(%x, %w; tb = true) : " + type +
+            "\n  %b2 = reduce_sum(%y2; dims = (1)) : f32[N, 96]\n" + "  result b1 = %b1\n  result b2 = %b2\n");
+        EXPECT_EQ(KernelOf(f, "b1") + 1 < KernelOf(f, "b2"), large);
+    }
+}
+
+// Slices that differ in where they begin are no equals.
+TEST_F(GatherTest, OtherShapesAndAttributesAreNoEquals) {
+    const Func *f =
+        Plan("  input %x : f32[N, 96]\n  input %w : f32[96, 96]\n"
+             "  %y1 = contract(%x, %w) : f32[N, 96]\n  %s1 = slice(%y1; dim = 1, to = 8) : f32[N, 8]\n"
+             "  %y2 = contract(%y1, %w) : f32[N, 96]\n  %s2 = slice(%y2; dim = 1, from = 8, to = 16) : f32[N, 8]\n"
+             "  %y3 = contract(%y2, %w) : f32[N, 96]\n  %s3 = slice(%y3; dim = 1, to = 8) : f32[N, 8]\n"
+             "  result s1 = %s1\n  result s2 = %s2\n  result s3 = %s3\n");
+    EXPECT_EQ(KernelOf(f, "s1") + 1, KernelOf(f, "s3"));
+}
+
+} // namespace

@@ -11,28 +11,13 @@
  * all, code generation finds out; here it only matters that most are.
  */
 #include "ir/print.h"
-#include "passes/kernels/kernel_list.h"
+#include "passes/kernels/kernel_order.h"
 #include "passes/kernels/layout.h"
-
-enum {
-    FARTHEST = 1024,      /* kernels that one is compared with on its way */
-    MOST_KEPT = 32 << 20, /* bytes that live longer because kernels have moved to one group */
-};
 
 typedef struct Group { /* kernels that share a signature and stand side by side */
     int end;           /* the one that the next stands beside */
-    int64_t kept;      /* bytes */
+    int64_t kept;      /* bytes that live longer because it has grown */
 } Group;
-
-typedef struct Gather {
-    const Func *f;
-    const char **signature; /* by kernel; NULL: it is alone */
-    int *next, *before;     /* by kernel: its neighbours in the new order; -1: none */
-    int first, last;
-    const int64_t *bytes; /* by buffer: of a temporary; else 0 */
-    int *last_reader;     /* by buffer */
-    bool moved;
-} Gather;
 
 /* ---- what a kernel does, but for which values -------------------------------------------------------------------- */
 
@@ -77,97 +62,44 @@ static const char *signature_of(const Func *f, const Kernel *k) {
 
 /* ---- what moves -------------------------------------------------------------------------------------------------- */
 
-/* The neighbour of |kernel| on the way up, or down. */
-static int toward(const Gather *g, int kernel, bool up) { return up ? g->before[kernel] : g->next[kernel]; }
-
-/* Whether |kernel| may run beside |end|: it and those on its way do not need each other. */
-static bool may_move(const Gather *g, int kernel, int end, bool up) {
-    const Kernel *k = g->f->kernels.data[kernel];
-    int steps = 0;
-    for (int i = toward(g, kernel, up); i != end; i = toward(g, i, up)) {
-        const Kernel *between = g->f->kernels.data[i];
-        if (++steps > FARTHEST || kernel_touches(g->f, k, between) || kernel_touches(g->f, between, k)) return false;
-    }
-    return !kernel_touches(g->f, k, g->f->kernels.data[end]) && !kernel_touches(g->f, g->f->kernels.data[end], k);
+static const char **sign_kernels(const Func *f) {
+    const char **signature = arena_array(f->module->arena, const char *, f->kernels.len + 1);
+    for (int i = 0; i < f->kernels.len; i++) signature[i] = signature_of(f, f->kernels.data[i]);
+    return signature;
 }
 
-/* Bytes that live longer: what |kernel| makes, where it runs earlier, or what it is the last to read, where later; less
- * those that live the shorter for it. */
-static int64_t keeps(const Gather *g, int kernel, bool up) {
-    const Kernel *k = g->f->kernels.data[kernel];
-    int64_t made = 0, read = 0;
-    for (int i = 0; i < k->writes.len; i++) made += g->bytes[k->writes.data[i]];
-    for (int i = 0; i < k->reads.len; i++)
-        if (g->last_reader[k->reads.data[i]] == kernel) read += g->bytes[k->reads.data[i]];
-    const int64_t more = up ? made - read : read - made;
-    return more > 0 ? more : 0;
+static bool may_join(const KernelOrder *o, const Group *group, int kernel, bool up) {
+    const Func *f = o->list.f;
+    const Kernel *k = kernel_order_at(o, kernel), *end = kernel_order_at(o, group->end);
+    if (group->kept + kernel_order_keeps(o, kernel, up) > MOST_KEPT) return false;
+    if (kernel_touches(f, k, end) || kernel_touches(f, end, k)) return false;
+    return kernel_order_may_move(o, kernel, group->end, up);
 }
 
-static void link(Gather *g, int before, int next) {
-    if (before >= 0) g->next[before] = next;
-    else g->first = next;
-    if (next >= 0) g->before[next] = before;
-    else g->last = before;
-}
-
-static void move(Gather *g, int kernel, int end, bool up) {
-    link(g, g->before[kernel], g->next[kernel]);
-    const int before = up ? end : g->before[end], next = up ? g->next[end] : end;
-    link(g, before, kernel);
-    link(g, kernel, next);
-    g->moved = true;
-}
-
-/* Each kernel to the group that it meets first, which may grow by it; else it begins a group of its own. */
-static void gather(Gather *g, bool up) {
-    Arena *a = g->f->module->arena;
+/* Each kernel to the group that it meets first; where it may not join that, it begins a group of its own. */
+static void gather(KernelOrder *o, const char *const *signature, bool up) {
+    Arena *a = o->list.f->module->arena;
     Table groups = {0};
-    for (int i = up ? g->first : g->last, then; i >= 0; i = then) {
-        then = toward(g, i, !up);
-        if (!g->signature[i]) continue;
-        Group *group = table_get(&groups, g->signature[i]);
-        const int64_t more = keeps(g, i, up);
-        if (group && group->kept + more <= MOST_KEPT && may_move(g, i, group->end, up)) {
-            group->kept += more;
-            if (toward(g, i, up) != group->end) move(g, i, group->end, up);
+    for (int i = up ? o->first : o->last, then; i >= 0; i = then) {
+        then = kernel_order_toward(o, i, !up);
+        if (!signature[i]) continue;
+        Group *group = table_get(&groups, signature[i]);
+        if (group && may_join(o, group, i, up)) {
+            group->kept += kernel_order_keeps(o, i, up);
+            kernel_order_move(o, i, group->end, up);
         } else {
             group = arena_new(a, Group);
-            table_set(a, &groups, g->signature[i], group);
+            table_set(a, &groups, signature[i], group);
         }
         group->end = i;
     }
 }
 
-/* ---- the function ------------------------------------------------------------------------------------------------ */
-
-static Gather open_gather(const Func *f) {
-    Arena *a = f->module->arena;
-    const int count = f->kernels.len;
-    Gather g = {.f = f, .last = -1, .first = -1, .bytes = measure_buffers(f)};
-    g.signature = arena_array(a, const char *, count + 1);
-    g.next = arena_array(a, int, count + 1);
-    g.before = arena_array(a, int, count + 1);
-    g.last_reader = arena_array(a, int, f->buffers.len + 1);
-    for (int i = 0; i < count; i++) {
-        const Kernel *k = f->kernels.data[i];
-        g.signature[i] = signature_of(f, k);
-        link(&g, i - 1, i);
-        for (int r = 0; r < k->reads.len; r++) g.last_reader[k->reads.data[r]] = i;
-    }
-    link(&g, count - 1, -1);
-    return g;
-}
-
 bool gather_kernels(Func *f) {
     if (!target_of(f->module)->batches_updates) return false;
-    Gather g = open_gather(f);
-    gather(&g, true);
-    gather(&g, false);
-    if (!g.moved) return false;
-    KernelList list = kernel_list_open(f);
-    KernelOps *ordered = arena_array(f->module->arena, KernelOps, list.at.len + 1);
-    for (int i = 0, from = g.first; i < list.at.len; i++, from = g.next[from]) ordered[i] = list.at.data[from];
-    memcpy(list.at.data, ordered, (size_t)list.at.len * sizeof *ordered);
-    kernel_list_close(&list);
-    return true;
+    KernelOrder order = kernel_order_open(f);
+    const char **signature = sign_kernels(f);
+    gather(&order, signature, true);
+    gather(&order, signature, false);
+    return kernel_order_close(&order);
 }

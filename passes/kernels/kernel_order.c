@@ -1,0 +1,100 @@
+/* kernel_order.c: see kernel_order.h. */
+#include "passes/kernels/kernel_order.h"
+
+#include "passes/kernels/layout.h"
+
+enum { FARTHEST = 1024 }; /* kernels that one is compared with on its way */
+
+static void link(KernelOrder *o, int before, int next) {
+    if (before >= 0) o->next[before] = next;
+    else o->first = next;
+    if (next >= 0) o->before[next] = before;
+    else o->last = before;
+}
+
+KernelOrder kernel_order_open(Func *f) {
+    Arena *a = f->module->arena;
+    const int count = f->kernels.len;
+    KernelOrder o = {.list = kernel_list_open(f), .bytes = measure_buffers(f)};
+    o.next = arena_array(a, int, count + 1);
+    o.before = arena_array(a, int, count + 1);
+    o.last_reader = arena_array(a, int, f->buffers.len + 1);
+    for (int i = 0; i < count; i++) {
+        const Kernel *k = f->kernels.data[i];
+        link(&o, i - 1, i);
+        for (int r = 0; r < k->reads.len; r++) o.last_reader[k->reads.data[r]] = i;
+    }
+    link(&o, count - 1, -1);
+    return o;
+}
+
+const Kernel *kernel_order_at(const KernelOrder *o, int kernel) { return o->list.at.data[kernel].kernel; }
+
+int kernel_order_toward(const KernelOrder *o, int kernel, bool up) { return up ? o->before[kernel] : o->next[kernel]; }
+
+bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
+    const Func *f = o->list.f;
+    const Kernel *k = kernel_order_at(o, kernel);
+    int steps = 0;
+    for (int i = kernel_order_toward(o, kernel, up); i != end; i = kernel_order_toward(o, i, up)) {
+        const Kernel *between = kernel_order_at(o, i);
+        if (++steps > FARTHEST || kernel_touches(f, k, between) || kernel_touches(f, between, k)) return false;
+    }
+    return true;
+}
+
+/* What it makes, where it runs earlier, or what it is the last to read, where later; less those that live the shorter
+ * for it. */
+int64_t kernel_order_keeps(const KernelOrder *o, int kernel, bool up) {
+    const Kernel *k = kernel_order_at(o, kernel);
+    int64_t made = 0, read = 0;
+    for (int i = 0; i < k->writes.len; i++) made += o->bytes[k->writes.data[i]];
+    for (int i = 0; i < k->reads.len; i++)
+        if (o->last_reader[k->reads.data[i]] == kernel) read += o->bytes[k->reads.data[i]];
+    const int64_t more = up ? made - read : read - made;
+    return more > 0 ? more : 0;
+}
+
+void kernel_order_move(KernelOrder *o, int kernel, int end, bool up) {
+    if (kernel_order_toward(o, kernel, up) == end) return;
+    link(o, o->before[kernel], o->next[kernel]);
+    const int before = up ? end : o->before[end], next = up ? o->next[end] : end;
+    link(o, before, kernel);
+    link(o, kernel, next);
+    o->changed = true;
+}
+
+static bool has(const uint32_t *ids, int count, uint32_t id) {
+    for (int i = 0; i < count; i++)
+        if (ids[i] == id) return true;
+    return false;
+}
+
+void kernel_order_merge(KernelOrder *o, int kernel, int next) {
+    Arena *a = o->list.f->module->arena;
+    KernelOps *into = &o->list.at.data[kernel];
+    const KernelOps *from = &o->list.at.data[next];
+    Kernel *k = into->kernel;
+    for (int i = 0; i < from->ops.len; i++) vec_push(a, &into->ops, from->ops.data[i]);
+    for (int i = 0; i < from->kernel->reads.len; i++) {
+        const uint32_t b = from->kernel->reads.data[i];
+        if (o->last_reader[b] == next) o->last_reader[b] = kernel;
+        if (!has(k->reads.data, k->reads.len, b) && !has(k->writes.data, k->writes.len, b)) vec_push(a, &k->reads, b);
+    }
+    for (int i = 0; i < from->kernel->writes.len; i++)
+        if (!has(k->writes.data, k->writes.len, from->kernel->writes.data[i]))
+            vec_push(a, &k->writes, from->kernel->writes.data[i]);
+    if (k->title && from->kernel->title && strcmp(k->title, from->kernel->title) && !strstr(k->title, ", and more"))
+        k->title = arena_printf(a, "%s, and more", k->title);
+    link(o, kernel, o->next[next]);
+    o->changed = true;
+}
+
+bool kernel_order_close(KernelOrder *o) {
+    Arena *a = o->list.f->module->arena;
+    KernelList ordered = {.f = o->list.f};
+    if (!o->changed) return false;
+    for (int i = o->first; i >= 0; i = o->next[i]) vec_push(a, &ordered.at, o->list.at.data[i]);
+    kernel_list_close(&ordered);
+    return true;
+}

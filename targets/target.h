@@ -21,6 +21,7 @@ typedef struct Target {
     bool reads_strides;    /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool rounds_attention; /* attention stores its results rounded where casts read them */
     int sum_blocks;        /* sums with few results are split until they have so many blocks; 0: none is */
+    bool repeats_columns;  /* a sum down one row a sample may go over the rows again, with what it has reduced */
     bool batches_updates;  /* one kernel updates all parameters: faster than an update at the end of many others */
     /* Whether attention of q, k and v in |factors| is a kernel that never stores the scores; false: products and a
      * softmax. */
@@ -49,6 +50,10 @@ Form target_product_form(const Func *f, const Op *product, int i);
 /* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it
  * (passes/kernels/fuse.c), each product's kernel has its own. */
 bool target_rounds_on_load(const Func *f, const Op *o);
+
+/* Whether a column kernel without segments, over |rows|, may go over them again with what it has reduced: where that is
+ * few rows for its blocks. */
+bool target_repeats_columns(const Func *f, Dim rows);
 
 /* The form in which attention reads operand |i| of attend or attend_grad. */
 Form target_attention_form(const Func *f, const Op *o, int i);

@@ -94,6 +94,7 @@ const Target target_cuda = {
     .rounds_attention = true,
     .attends = cuda_attends,
     .sum_blocks = 264, /* two for each multiprocessor of an H100 */
+    .repeats_columns = true,
     .batches_updates = true,
     .product_form = cuda_product_form,
 };
@@ -152,6 +153,10 @@ bool target_rounds_on_load(const Func *f, const Op *o) {
     Dtype to = ir_dtype(f, o->out[0]);
     return ir_value(f, o->in[0])->kind == VAL_INPUT && ir_dtype(f, o->in[0]) == AMP_DT_F32 &&
            (to == AMP_DT_F16 || to == AMP_DT_BF16 || to == AMP_DT_TF32);
+}
+
+bool target_repeats_columns(const Func *f, Dim rows) {
+    return target_of(f->module)->repeats_columns && rows.n && rows.mul == 1 && rows.div == 1;
 }
 
 bool target_moves_on_load(const Func *f, const Op *o) {

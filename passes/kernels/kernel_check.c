@@ -121,16 +121,16 @@ static bool operands_have_place(const Check *x, const Op *o) {
 }
 
 static bool fits_column(Check *x, const Op *o) {
-    bool reduced = reads_reduced(x, o);
+    bool reduced = reads_reduced(x, o), again = x->segment || target_repeats_columns(x->f, x->rows);
     if (!is_move(x, o) && !operands_have_place(x, o)) return false;
-    if (reduces_space(x, o) && (!reduced || x->segment)) {
+    if (reduces_space(x, o) && (!reduced || again)) {
         x->reduced[o->out[0].id] = true;
         return is_per_segment(x, o->out[0]);
     }
     x->reduced[o->out[0].id] = reduced;
     if (is_move(x, o)) return is_whole(x, o->out[0]);
     if (!(ir_op_info[o->code].flags & ELEMENTWISE)) return false;
-    return is_per_segment(x, o->out[0]) || (is_whole(x, o->out[0]) && (!reduced || x->segment));
+    return is_per_segment(x, o->out[0]) || (is_whole(x, o->out[0]) && (!reduced || again));
 }
 
 static bool fits_scalar(Check *x, const Op *o) {

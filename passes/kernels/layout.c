@@ -1,5 +1,6 @@
 /* layout: decides how every value that crosses kernels is stored (docs/design/kernels.md), and puts kernels
- * into the order that needs less memory (postpone.c, sequence.c).
+ * into the order that needs less memory (postpone.c, sequence.c) and fewer launches (merge_columns.c, gather.c,
+ * merge_scalars.c).
  * needs: fuse.  breaks: nothing.
  *
  *   kernel k02 product {                              kernel k02 product {
@@ -189,9 +190,12 @@ bool pass_layout(PassContext *c) {
     for (int i = 0; i < m->funcs.len; i++) {
         Func *f = m->funcs.data[i];
         make_buffers(f, &state_numbers, tiled);
-        const bool postponed = postpone_kernels(f), moved = sequence_kernels(f), gathered = gather_kernels(f);
-        const bool merged = merge_scalars(f);
-        if (!postponed && !moved && !gathered && !merged) continue;
+        bool changed = postpone_kernels(f);
+        changed |= sequence_kernels(f);
+        changed |= merge_columns(f);
+        changed |= gather_kernels(f);
+        changed |= merge_scalars(f);
+        if (!changed) continue;
         f->buffers.len = 0; /* they are numbered in the order of the kernels */
         make_buffers(f, &state_numbers, tiled);
     }

@@ -2,6 +2,8 @@
  *   layout.c          the pass: masters, packing copies, then the two below
  *   weight_copies.c   copies of weights in the form that products read, written by the optimizer
  *   plan.c            a buffer for every form in which a value crosses kernels
+ *   postpone.c, sequence.c, merge_columns.c, gather.c, merge_scalars.c
+ *                     the order of kernels, and which become one
  */
 #ifndef AMP_PASSES_KERNELS_LAYOUT_H
 #define AMP_PASSES_KERNELS_LAYOUT_H
@@ -43,6 +45,9 @@ bool sequence_kernels(Func *f);
 int64_t *measure_buffers(const Func *f);
 /* Whether kernel |k| reads, writes, or is skipped by what |by| writes. */
 bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
+/* merge_columns.c: makes one of column kernels that share an operand, or of which one needs the other.  True: the
+ * same. */
+bool merge_columns(Func *f);
 /* gather.c: puts kernels that may share a launch side by side.  True: the same. */
 bool gather_kernels(Func *f);
 /* merge_scalars.c: makes one of scalar kernels that follow one another.  True: the same. */

@@ -219,6 +219,33 @@ TEST_F(Reduce, SectorsAreIdeal) {
     EXPECT_EQ(counters.bank_conflicts, 0u);
 }
 
+// A mean and the squares around it, over one row a sample: one kernel, which goes over the rows twice.
+TEST_F(Reduce, ColumnsAgainWithWhatTheyReduced) {
+    const char text[] = R"(  input %a : f32[N, 24]
+  input %w : f32[24, COLS]
+  %x = contract(%a, %w) : f32[N, COLS]
+  %s = reduce_sum(%x; dims = (0)) : f32[COLS]
+  %n = extent(%a; dims = (0)) : f32
+  %m = div(%s, %n) : f32[COLS]
+  %d = sub(%x, %m) : f32[N, COLS]
+  %q = mul(%d, %d) : f32[N, COLS]
+  %v = reduce_sum(%q; dims = (0)) : f32[COLS]
+  %r = sqrt(%v) : f32[COLS]
+  %top = reduce_max(%d; dims = (0)) : f32[COLS]
+  result m = %m
+  result r = %r
+  result top = %top
+)";
+    for (const char *cols : {"1", "7", "40"}) {
+        const std::string given = Text(With(text, "COLS", cols));
+        const Built b = Build(given);
+        ASSERT_NE(b.ptx, nullptr);
+        EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 2) << Functions(b.cuda);
+        Check(given, {1, 19, 130}, 1e-3);
+        SameFusedOrNot(given, 19);
+    }
+}
+
 // Equal kernels over fixed shapes are brought together and launched as one, wherever they were; others are not.
 TEST_F(Reduce, EqualRowsShareALaunch) {
     const Built b = Build(Text(R"(  input %a : f32[70, 40]

@@ -135,19 +135,20 @@ static void emit_weights(Emitter *e, const Op *o, const Windows *g) {
     emit_close(e);
 }
 
-/* sum_parts: row r of the result and of each part, |rows| rows apart. */
+/* sum_parts: the same element of each part.  Only for targets whose threads make an element each: the others have no
+ * parts.  The number of elements is no constant where kernels over several share their text. */
 static amp_status emit_parts(Emitter *e, const Op *o) {
     Arena *a = e->w->arena;
-    const Memory parts = indirect_memory(e, o, 0);
+    Memory parts = indirect_memory(e, o, 0);
     const int sum = walk_number(e->w, o->out[0]);
-    Dim rows, cols;
-    if (!shape_matrix(ir_shape(e->w->f, o->out[0]), &rows, &cols))
+    Dim count;
+    if (!e->per_thread || !shape_count(ir_shape(e->w->f, o->out[0]), &count))
         return amp_fail(e->err, AMP_UNSUPPORTED, "%s: sum_parts: its result is too large", walk_name(e->w));
-    const char *row = arena_printf(a, "part * %s + %s", emit_dim_factor(a, rows), e->spelling->row);
+    parts.cols = e->w->k->kind == KERNEL_TILE ? "elements" : emit_dim_factor(a, count);
     emit_line(e, "v%d = %s;", sum, e->spelling->zero);
-    if (e->per_thread) emit_line(e, "_Pragma(\"unroll 16\")"); /* so many loads on their way */
+    emit_line(e, "_Pragma(\"unroll 16\")"); /* so many loads on their way */
     emit_line(e, "for (int64_t part = 0; part < %lld; part++) v%d = v%d + %s;",
-              (long long)ir_shape(e->w->f, o->in[0])->d[0].mul, sum, sum, vector_at(e, &parts, row));
+              (long long)ir_shape(e->w->f, o->in[0])->d[0].mul, sum, sum, element_at(e, &parts, "part", e->element));
     return AMP_OK;
 }
 
@@ -206,7 +207,7 @@ amp_status indirect_emit(Emitter *e, const Op *o) {
     for (int r = 0; r < o->n_out; r++)
         emit_line(e, "%s v%d;", emit_type(ir_dtype(e->w->f, o->out[r]), !e->per_thread), walk_number(e->w, o->out[r]));
     emit_block(e);
-    AMP_TRY(e->spelling->put_coordinates(e, o));
+    if (o->code != OP_sum_parts) AMP_TRY(e->spelling->put_coordinates(e, o));
     AMP_TRY(rule(e, o));
     emit_close(e);
     return AMP_OK;

@@ -50,6 +50,7 @@ static const char *signature_of(const Func *f, const Kernel *k) {
         const Op *o = ir_op_at(f, k->first + i);
         const OpInfo *info = &ir_op_info[o->code];
         text_printf(&t, " %d", o->code);
+        if (o->code == OP_sum_parts) text_printf(&t, " %lld", (long long)ir_shape(f, o->in[0])->d[0].mul);
         for (int n = 0; n < MAX_ATTRS && info->attrs[n].type != ATTR_END; n++)
             print_attr(&t, info->attrs[n].type, &o->attr[n]);
         for (int n = 0; n < o->n_in; n++) put_type(&t, f, o->in[n], !flat);

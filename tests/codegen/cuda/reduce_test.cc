@@ -322,4 +322,27 @@ TEST_F(Reduce, EqualColumnsAndMovesShareALaunch) {
     }
 }
 
+// Sums of as many parts are one launch, whatever the size of a part.
+TEST_F(Reduce, SumsOfPartsShareALaunch) {
+    const Built b = Build(Text(R"(  input %x : f32[N, 64, 64]
+  input %y : f32[N, 64, 32]
+  input %z : f32[N, 64, 2]
+  %a = contract(%x, %x; ta = true) : f32[64, 64]
+  %b = contract(%x, %y; ta = true) : f32[64, 32]
+  %c = contract(%x, %z; ta = true) : f32[64, 2]
+  result a = %a
+  result b = %b
+  result c = %c
+)"));
+    ASSERT_NE(b.ptx, nullptr);
+    const CudaProgram *p = &b.cuda->programs.data[0];
+    ASSERT_EQ(p->kernels.len, 4) << Functions(b.cuda);
+    EXPECT_EQ(p->kernels.data[3].members.len, 3) << Functions(b.cuda);
+    for (int64_t n : {1, 9}) {
+        Values given = Draw(b.m, p->func, n), after = given;
+        const Values want = Interpret(p->func, n, &after), got = RunOnCuda(b.cuda, *b.ptx, n, given);
+        for (const char *name : {"a", "b", "c"}) Compare(got.at(name), want.at(name), 2e-3, name);
+    }
+}
+
 } // namespace

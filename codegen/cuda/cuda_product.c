@@ -133,10 +133,13 @@ static int copy_bytes(int64_t elements, int element_bytes, bool turned) {
     return turned && bytes < 16 ? element_bytes : bytes;
 }
 
+/* Whether B are the weights of conv, of which a data gradient needs the transpose. */
+static bool reads_taps(const Op *o) { return o->code == OP_conv_data && ir_attr(o, "tb")->b; }
+
 /* Whether operand |n| is multiplied as its transpose. */
 static bool is_transposed(const Op *o, int n) {
     if (!ir_is_convolution(o)) return ir_attr(o, n ? "tb" : "ta")->b;
-    return o->code == OP_conv_weight && n == 0;
+    return n ? reads_taps(o) : o->code == OP_conv_weight;
 }
 
 /* A window of one pixel at every pixel is the matrix itself: a line for each pixel, its channels along it. */
@@ -158,9 +161,15 @@ static const char *in_windows(const Walk *w, const Op *o, const char *memory) {
         (long long)g.dilation[1], back ? "true" : "false");
 }
 
+static const char *in_taps(const Walk *w, const Op *o, const char *memory) {
+    const Windows g = ir_windows(w->f, o);
+    return arena_printf(w->arena, "Taps<%s, %lld, %lld>", memory, (long long)g.c, (long long)g.oc);
+}
+
 /* Elements side by side in memory that a copy may take at once. */
 static int64_t run_of(const Walk *w, const ProductPlan *p, int n, bool k_inner) {
     Dim rows, cols;
+    if (n && reads_taps(p->op)) return ir_windows(w->f, p->op).oc;
     if (n) return k_inner ? p->k.mul : p->cols;
     shape_matrix(ir_shape(w->f, p->op->in[0]), &rows, &cols); /* of a convolution: the channels of a pixel */
     return cols.mul;
@@ -215,6 +224,7 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
                         amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
     if (p->batch.rank) return place_batch(w, p, n, out, err);
     if (n == 0 && p->has_windows) out->memory = in_windows(w, p->op, out->memory);
+    if (n == 1 && p->has_windows && reads_taps(p->op)) out->memory = in_taps(w, p->op, out->memory);
     out->k_inner = n == (int)is_transposed(p->op, n);
     place_matrix(w, p, n, out);
     return AMP_OK;
@@ -232,6 +242,8 @@ static const Op *find_product(const Walk *w) {
 static Dim terms(const Walk *w, const Op *o) {
     int n = ir_is_convolution(o); /* a convolution's B is a matrix, of k rows */
     Dim rows, cols;
+    const Windows g = reads_taps(o) ? ir_windows(w->f, o) : (Windows){0};
+    if (reads_taps(o)) return dim_const(g.kh * g.kw * g.oc);
     shape_matrix(ir_shape(w->f, o->in[n]), &rows, &cols);
     return n == 1 || is_transposed(o, 0) ? rows : cols;
 }

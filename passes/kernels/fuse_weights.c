@@ -1,11 +1,12 @@
-/* fuse_weights.c: convolutions on a target whose products read tiles.
+/* fuse_weights.c: how convolutions read their weights.
  *
  *     %t  = permute(%w; dims = (0, 1, 3, 2))        =>   %dx = conv_data(%dy, %w; tb = true)
  *     %dx = conv_data(%dy, %t)
  *
- * %w is what conv reads, [KH, KW, C, O].  Where C is a multiple of 32, a tap of the transposed weights is some panels
- * of them, so that the optimizer's kernel can write them as a copy of the weight (weight_copies.c).  With groups,
- * the runtime packs the weights itself, and reads those of conv in any case.
+ * %w is what conv reads, [KH, KW, C, O].  On a target whose products read tiles, where C is a multiple of 32, a tap of
+ * the transposed weights is some panels of them, so that the optimizer's kernel can write them as a copy of the weight
+ * (weight_copies.c).  With groups, the runtime packs the weights itself, and reads those of conv in any case.  Where
+ * all is row-major, k runs along the lines of %w as well as down those of %t.
  */
 #include "passes/kernels/fuse.h"
 
@@ -28,8 +29,9 @@ static Val before_reshape(const Func *f, Val v) {
 /* The weights of conv behind those of a conv_data; NO_VAL where there are none. */
 static Val dense_source(const Func *f, const Op *o) {
     const Op *exchange = ir_def(f, o->in[1]);
-    bool fits = permutes(exchange, (const int[]){0, 1, 3, 2}, 4) && ir_shape(f, o->in[1])->d[3].mul % PANEL == 0;
-    return fits ? exchange->in[0] : NO_VAL;
+    if (!permutes(exchange, (const int[]){0, 1, 3, 2}, 4)) return NO_VAL;
+    const bool whole_panels = ir_shape(f, o->in[1])->d[3].mul % PANEL == 0;
+    return whole_panels || !target_of(f->module)->has_tiles ? exchange->in[0] : NO_VAL;
 }
 
 /* [KH, KW, I, G * O] -> [KH, KW, I, G, O] -> [KH, KW, O, G, I] -> [KH, KW, O, G * I]; the permute is left out where I
@@ -61,8 +63,10 @@ static bool read_transposed(const Func *f, Op *o) {
     return true;
 }
 
-/* Whether the runtime has a kernel for such groups. */
+/* Whether the target has a product for such groups. */
 static bool has_kernel(const Func *f, const Op *o) {
+    if (groups_of(o) == 1) return true;
+    if (!target_of(f->module)->has_tiles) return false;
     const Windows g = ir_windows(f, o);
     const int64_t inputs = g.c / g.groups, outputs = g.oc / g.groups;
     return (inputs == 1 && outputs == 1 && g.c >= PANEL) || (inputs >= LEAST_GROUP && outputs >= LEAST_GROUP);
@@ -82,12 +86,10 @@ static void drop_unread(Func *f) {
 }
 
 void fuse_pack_windows(Func *f) {
-    if (!target_of(f->module)->has_tiles) return;
     bool any = false;
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
-        if (!ir_is_convolution(o)) continue;
-        if (groups_of(o) != 1 && !has_kernel(f, o)) continue;
+        if (!ir_is_convolution(o) || !has_kernel(f, o)) continue;
         bool reads = o->code != OP_conv_data || read_transposed(f, o);
         any = any || (reads && o->code == OP_conv_data);
         ir_attr(o, "packed")->b = groups_of(o) != 1 && reads;

@@ -29,9 +29,11 @@ template <> struct Part<4> { typedef uint32_t Type; };
 template <> struct Part<8> { typedef uint2 Type; };
 template <> struct Part<16> { typedef uint4 Type; };
 
+enum Lines { LINES_DENSE, LINES_OF_WINDOWS, LINES_OF_TAPS };
+
 /* Lines |pitch| elements apart. */
 struct DenseLines {
-    static constexpr bool IS_DENSE = true;
+    static constexpr Lines KIND = LINES_DENSE;
     static INLINE bool covers(int64_t, int64_t) { return true; }
     static INLINE int64_t place(int64_t line, int64_t element, int64_t pitch) { return line * pitch + element; }
 };
@@ -79,7 +81,8 @@ DEFINE_ROUNDED(Tf32, float, store_f32, round_tf32_f32)
 template <class Memory, int H_, int W_, int C_, int OH_, int OW_, int KW_, int STRIDE_Y_, int STRIDE_X_, int PAD_Y_,
           int PAD_X_, int DILATION_Y_, int DILATION_X_, bool BACK_>
 struct Windows : Memory {
-    static constexpr bool IS_DENSE = false, BACK = BACK_;
+    static constexpr Lines KIND = LINES_OF_WINDOWS;
+    static constexpr bool BACK = BACK_;
     static constexpr int H = H_, W = W_, C = C_, OH = OH_, OW = OW_, KW = KW_, STRIDE_Y = STRIDE_Y_;
     static constexpr int STRIDE_X = STRIDE_X_, PAD_Y = PAD_Y_, PAD_X = PAD_X_, DILATION_Y = DILATION_Y_;
     static constexpr int DILATION_X = DILATION_X_;
@@ -100,6 +103,16 @@ struct Windows : Memory {
     }
     static INLINE int64_t place(int64_t line, int64_t element, int64_t) {
         return ((line / (OH * OW) * H + row(line, element)) * W + column(line, element)) * C + (int)element % C;
+    }
+};
+
+/* Weights [KH, KW, C, O] as a matrix: a line for each of C, and along it the KH x KW x O elements that it has, O of
+ * each tap. */
+template <class Memory, int C_, int O_> struct Taps : Memory {
+    static constexpr Lines KIND = LINES_OF_TAPS;
+    static constexpr int C = C_, O = O_;
+    static INLINE int64_t place(int64_t line, int64_t element, int64_t) {
+        return (element / O * C + line) * O + element % O;
     }
 };
 
@@ -316,22 +329,75 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     }
 };
 
-template <bool DENSE, class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
+/* Of taps, k along them, from its beginning on.  In a step all of a thread's lines are at the same tap and element. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct TapsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
+    typedef Memory M;
+    typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
+    typedef typename Memory::Stored Stored;
+    static constexpr int TURNS = Parts::TURNS;
+    const Stored *from; /* in the first turn */
+    int element;        /* of the tap, where steps may cross its end */
+    int left;           /* of the tap, where it is whole steps */
+    int inside;         /* so many turns */
+    bool ends;          /* whether the last step has this thread's elements */
+
+    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k,
+                      int64_t steps) {
+        int tap = 0;
+        element = Parts::element();
+        left = M::O;
+        carry<M::O, ELEMENTS - 1>(element, tap);
+        ends = (steps - 1) * ELEMENTS + Parts::element() < k;
+        inside = 0;
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++)
+            if (first + Parts::line_of(turn) < extent) inside = turn + 1;
+        from = matrix + (tap * M::C + first + Parts::line_of(0)) * M::O + element;
+    }
+    INLINE void fetch(char *tile, bool last) {
+        const unsigned to = shared_address(tile);
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (Parts::is_past(turn)) break;
+            this->move(turn, to, from + turn * Parts::LINES_A_TURN * M::O, turn < inside && (!last || ends));
+        }
+        go_on();
+    }
+    INLINE void go_on() {
+        int taps = 0;
+        if (M::O % ELEMENTS == 0) { /* all threads come to the next tap in the same step */
+            left -= ELEMENTS;
+            from += ELEMENTS + (left ? 0 : (M::C - 1) * M::O);
+            left = left ? left : M::O;
+            return;
+        }
+        element += ELEMENTS;
+        carry<M::O, M::O - 1 + ELEMENTS>(element, taps);
+        from += ELEMENTS + taps * ((M::C - 1) * M::O);
+    }
+};
+
+template <Lines KIND, class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
 struct ChooseCopy {
     typedef DenseCopy<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> Type;
 };
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
-struct ChooseCopy<false, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, false> {
+struct ChooseCopy<LINES_OF_WINDOWS, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, false> {
     typedef WindowsAlong<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Type;
 };
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
-struct ChooseCopy<false, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, true> {
+struct ChooseCopy<LINES_OF_WINDOWS, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, true> {
     typedef WindowsDown<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Type;
+};
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct ChooseCopy<LINES_OF_TAPS, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, false> {
+    typedef TapsAlong<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Type;
 };
 
 /* |EXTENT| lines or columns of an operand, and |STEP| of k, which runs down its lines or along them. */
 template <class Memory, bool DOWN, int EXTENT, int STEP, Order ORDER, int BYTES, int THREADS> struct TileCopy {
-    typedef typename ChooseCopy<Memory::IS_DENSE, Memory, DOWN ? STEP : EXTENT, DOWN ? EXTENT : STEP, ORDER, BYTES,
+    typedef typename ChooseCopy<Memory::KIND, Memory, DOWN ? STEP : EXTENT, DOWN ? EXTENT : STEP, ORDER, BYTES,
                                 THREADS, DOWN>::Type Type;
 };
 

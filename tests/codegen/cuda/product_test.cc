@@ -294,7 +294,8 @@ TEST_F(ProductTest, Batches) {
         }
 }
 
-// A convolution of |channels| into |out|, and its gradients, with strides, padding and dilation that differ by axis.
+// A convolution of |channels| into |out|, and its gradients, one by the transposed weights of conv, with strides,
+// padding and dilation that differ by axis.
 std::string Convolution(const std::string &t, int channels, int out) {
     const std::string c = Int(channels), o = Int(out);
     const std::string attrs = "; stride = (2, 1), padding = (2, 1), dilation = (1, 2)";
@@ -306,19 +307,23 @@ std::string Convolution(const std::string &t, int channels, int out) {
     return "  input %x : f32" + x + "\n  input %w : f32" + w + "\n  input %v : f32" + w2 + "\n  input %dy : f32" + y +
            "\n" + cast("x", x) + cast("w", w) + cast("v", w2) + cast("dy", y) + "  %y = conv(%x.low, %w.low" + attrs +
            ") : f32" + y + "\n" + "  %dx = conv_data(%dy.low, %v.low" + attrs + ") : f32" + x + "\n" +
-           "  %dw = conv_weight(%x.low, %dy.low" + attrs + ") : f32" + w + "\n" +
-           "  result y = %y\n  result dx = %dx\n  result dw = %dw\n";
+           "  %t = permute(%w.low; dims = (0, 1, 3, 2)) : " + t + w2 + "\n  %dz = conv_data(%dy.low, %t" + attrs +
+           ") : f32" + x + "\n" + "  %dw = conv_weight(%x.low, %dy.low" + attrs + ") : f32" + w + "\n" +
+           "  result y = %y\n  result dx = %dx\n  result dz = %dz\n  result dw = %dw\n";
 }
 
 // Windows in every type: channels side by side in 16 bytes, in 8, and alone, in tiles of any width.
 TEST_F(ProductTest, Convolutions) {
     for (const std::string t : {"f16", "bf16", "tf32", "f32"})
-        for (auto [channels, out] : {std::pair(8, 12), {4, 12}, {3, 12}, {19, 21}}) {
+        for (auto [channels, out] : {std::pair(8, 12), {4, 12}, {3, 64}, {19, 21}}) {
             if (channels == 19 && t[0] != 'f') continue;
             Module *m = PlannedForCuda(Text(Convolution(t, channels, out)));
             ASSERT_NE(m, nullptr);
             const CudaModule *cuda = Emit(m);
             ASSERT_NE(cuda, nullptr);
+            if (t != "f32") { // whose casts are kernels
+                EXPECT_EQ(cuda->programs.data[0].kernels.len, 5) << "four products, and a sum of parts";
+            }
             SCOPED_TRACE(t + " " + Int(channels));
             for (int arch : t == "f16" || t == "f32" ? Archs({90}, {75}) : Archs({80}, {})) {
                 const LoadedPtx image(Ptx(cuda, arch, channels == 8 || InLongTests()), arch);
@@ -326,7 +331,7 @@ TEST_F(ProductTest, Convolutions) {
                     const Func *f = cuda->programs.data[0].func;
                     Values given = Draw(m, f, n), after = given;
                     const Values want = Interpret(f, n, &after), got = RunOnCuda(cuda, image, n, given);
-                    for (const char *name : {"y", "dx", "dw"}) Compare(got.at(name), want.at(name), 1e-4, name);
+                    for (const char *name : {"y", "dx", "dz", "dw"}) Compare(got.at(name), want.at(name), 1e-4, name);
                     if (HasFailure()) return;
                 }
             }

@@ -39,7 +39,7 @@ static bool is_flat(const Func *f, const Kernel *k) {
 }
 
 /* Ops with their attributes, types and shapes, which are part of their code where rows or columns count. */
-static const char *signature_of(const Func *f, const Kernel *k) {
+const char *kernel_signature(const Func *f, const Kernel *k) {
     const bool flat = is_flat(f, k);
     Text t;
     text_init(&t, f->module->arena);
@@ -65,7 +65,7 @@ static const char *signature_of(const Func *f, const Kernel *k) {
 
 static const char **sign_kernels(const Func *f) {
     const char **signature = arena_array(f->module->arena, const char *, f->kernels.len + 1);
-    for (int i = 0; i < f->kernels.len; i++) signature[i] = signature_of(f, f->kernels.data[i]);
+    for (int i = 0; i < f->kernels.len; i++) signature[i] = kernel_signature(f, f->kernels.data[i]);
     return signature;
 }
 

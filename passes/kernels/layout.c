@@ -192,8 +192,9 @@ bool pass_layout(PassContext *c) {
         make_buffers(f, &state_numbers, tiled);
         bool changed = postpone_kernels(f);
         changed |= sequence_kernels(f);
-        changed |= merge_columns(f);
+        changed |= merge_columns(f, false);
         changed |= gather_kernels(f);
+        changed |= merge_columns(f, true);
         changed |= merge_scalars(f);
         if (!changed) continue;
         f->buffers.len = 0; /* they are numbered in the order of the kernels */

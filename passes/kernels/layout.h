@@ -45,11 +45,13 @@ bool sequence_kernels(Func *f);
 int64_t *measure_buffers(const Func *f);
 /* Whether kernel |k| reads, writes, or is skipped by what |by| writes. */
 bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
-/* merge_columns.c: makes one of column kernels that share an operand, or of which one needs the other.  True: the
- * same. */
-bool merge_columns(Func *f);
+/* merge_columns.c: makes one of column kernels that share an operand, or of which one needs the other; |any|: of any
+ * that would have a launch each.  True: the same. */
+bool merge_columns(Func *f, bool any);
 /* gather.c: puts kernels that may share a launch side by side.  True: the same. */
 bool gather_kernels(Func *f);
+/* What a kernel does, but for which values: kernels of one signature are gathered.  NULL: it shares no launch. */
+const char *kernel_signature(const Func *f, const Kernel *k);
 /* merge_scalars.c: makes one of scalar kernels that follow one another.  True: the same. */
 bool merge_scalars(Func *f);
 /* By value id: the index of the kernel that makes it, -1 for inputs and states. */

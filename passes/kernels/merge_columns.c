@@ -8,6 +8,9 @@
  * that add them over all samples; the mean of a batch norm and the squares around it, for which a kernel of one row a
  * sample goes over its rows again.  One of the two moves to the other, if nothing between needs it and little is kept
  * in memory meanwhile.
+ *
+ * After kernels have been gathered (gather.c), those that are left alone are merged even if they share nothing: sums of
+ * a bias and of a norm.
  */
 #include "passes/kernels/fuse.h"
 #include "passes/kernels/kernel_order.h"
@@ -94,16 +97,23 @@ static bool share_operand(const Func *f, const Columns *c, const Kernel *a, cons
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
-static bool may_merge(const KernelOrder *o, int first, int second) {
+typedef struct Merging {
+    KernelOrder order;
+    const bool *alone; /* by kernel: no neighbour does the same; NULL: it does not matter, they must share something */
+} Merging;
+
+static bool may_merge(const Merging *m, int first, int second) {
+    const KernelOrder *o = &m->order;
     const Func *f = o->list.f;
     const KernelOps *a = &o->list.at.data[first], *b = &o->list.at.data[second];
     if (a->kernel->kind != KERNEL_COLUMN || a->kernel->segment != b->kernel->segment) return false;
+    if (m->alone && !(m->alone[first] && m->alone[second])) return false;
     if (a->kernel->pred.id != b->kernel->pred.id || a->ops.len + b->ops.len > FUSE_MAX_OPS) return false;
     const Columns of_a = measure_columns(f, a), of_b = measure_columns(f, b);
     if (!dim_equal(of_a.rows, of_b.rows) || !dim_equal(of_a.cols, of_b.cols)) return false;
     if (of_a.sums + of_b.sums > MOST_SUMS) return false;
     Following x = {.f = f, .first = a, .second = b, .columns = of_b};
-    return may_follow(&x) && (x.reads || share_operand(f, &of_b, a->kernel, b->kernel));
+    return may_follow(&x) && (m->alone || x.reads || share_operand(f, &of_b, a->kernel, b->kernel));
 }
 
 /* One of the two moves to the other. */
@@ -118,22 +128,36 @@ static bool meet(KernelOrder *o, int first, int second) {
 }
 
 /* Merges |kernel| into one before it, which takes its number; -1: there is none. */
-static int merge_back(KernelOrder *o, int kernel) {
+static int merge_back(Merging *m, int kernel) {
+    KernelOrder *o = &m->order;
     int steps = 0;
     for (int i = o->before[kernel]; i >= 0 && steps++ < FARTHEST; i = o->before[i]) {
-        if (!may_merge(o, i, kernel) || !meet(o, i, kernel)) continue;
+        if (!may_merge(m, i, kernel) || !meet(o, i, kernel)) continue;
         kernel_order_merge(o, i, kernel);
         return i;
     }
     return -1;
 }
 
-bool merge_columns(Func *f) {
-    if (!target_of(f->module)->batches_updates) return false;
-    KernelOrder order = kernel_order_open(f);
-    for (int i = order.first, then; i >= 0; i = then) {
-        then = order.next[i];
-        for (int k = i; k >= 0 && kernel_order_at(&order, k)->kind == KERNEL_COLUMN;) k = merge_back(&order, k);
+static bool *find_alone(const Func *f) {
+    bool *alone = arena_array(f->module->arena, bool, f->kernels.len + 1);
+    const char *before = NULL;
+    for (int i = 0; i < f->kernels.len; i++) {
+        const char *signature = kernel_signature(f, f->kernels.data[i]);
+        const bool same = before && signature && !strcmp(before, signature);
+        alone[i] = !same;
+        if (same) alone[i - 1] = false;
+        before = signature;
     }
-    return kernel_order_close(&order);
+    return alone;
+}
+
+bool merge_columns(Func *f, bool any) {
+    if (!target_of(f->module)->batches_updates) return false;
+    Merging m = {.order = kernel_order_open(f), .alone = any ? find_alone(f) : NULL};
+    for (int i = m.order.first, then; i >= 0; i = then) {
+        then = m.order.next[i];
+        for (int k = i; k >= 0 && kernel_order_at(&m.order, k)->kind == KERNEL_COLUMN;) k = merge_back(&m, k);
+    }
+    return kernel_order_close(&m.order);
 }

@@ -42,8 +42,14 @@ TEST_F(MergeColumnsTest, SumsThatShareAnOperand) {
     EXPECT_EQ(1, Columns(kernels, "su"));
 }
 
-TEST_F(MergeColumnsTest, NotSumsThatShareNone) {
+TEST_F(MergeColumnsTest, NotEqualSumsThatShareNone) {
     EXPECT_EQ(2, Columns(Product("d", "a") + Sum("s", "d") + Product("x", "d") + Sum("u", "x"), "su"));
+}
+
+TEST_F(MergeColumnsTest, SumsThatWouldBeAlone) {
+    const std::string kernels =
+        Product("d", "a") + Sum("s", "d") + Product("x", "d") + Sum("u", "%t = mul(%x, %x) : f32[N, 96]");
+    EXPECT_EQ(1, Columns(kernels, "su"));
 }
 
 // The sum of squares around a mean goes over its rows again.

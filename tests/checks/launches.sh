@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Launches of a training step on CUDA: no more than there were when this was written. Fewer is better: then the number
+# here goes down.
+set -uo pipefail
+source tests/checks/checks.bash
+build //tools:ampc //tools:amprun
+
+# launches MODEL MOST
+launches() {
+    local so=$work/model.so count
+    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --target both --isa native -o "$so"
+    run 0 "$bin/tools/amprun" info "$so" --kernels --program train_step
+    count=$(sed -n 's/^train_step at batch .*: \([0-9]*\) kernels$/\1/p' <<<"$out")
+    printf '%s: %s launches in a training step\n' "$1" "${count:-no}"
+    holds "$1: at most $2 launches" test "${count:-$(($2 + 1))}" -le "$2"
+}
+
+launches fashion_mnist/mlp 17
+launches fashion_mnist/cnn 37
+launches resnet/resnet50 491
+launches gpt/gpt2 397
+launches bert/bert 465
+finish

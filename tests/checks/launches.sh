@@ -18,6 +18,6 @@ launches() {
 launches fashion_mnist/mlp 17
 launches fashion_mnist/cnn 37
 launches resnet/resnet50 491
-launches gpt/gpt2 397
-launches bert/bert 465
+launches gpt/gpt2 313
+launches bert/bert 380
 finish

@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t 
     attention.run(shared, block, q, k, v, y, b3 + (lead * 3 + head) * 320);
 }
 
-/* k19  attn.reshape_3.grad: reshape + transpose + slice + attention_grad           attention.amp:4
+/* k16  attn.reshape_3.grad: reshape + transpose + slice + attention_grad           attention.amp:4
  *   attention over [320 * n, 48] in train_step
  *   in     b0 173 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 88 f16[N, 320, 48]   b3 87 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
  *   out    b6 184 f16[N, 320, 48]   b7 187 f16[N, 320, 48]   b8 190 f16[N, 320, 48]
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t 
  *   v22 %187 f16[N, 320, 48] = cast(v19)
  *   v23 %190 f16[N, 320, 48] = cast(v20)
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k19(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, uint16_t *b7, uint16_t *b8, int64_t n, int64_t key)
+extern "C" __global__ void __launch_bounds__(256) train_step_k16(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, uint16_t *b7, uint16_t *b8, int64_t n, int64_t key)
 {
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, true> Rule;

@@ -105,6 +105,12 @@ State *ir_counter(Module *m, CounterKind kind, int32_t block) {
 
 Shape ir_hwio_shape(const Shape *s) { return shape_of(4, (Dim[]){s->d[2], s->d[3], s->d[1], s->d[0]}); }
 
+Shape ir_buffer_shape(const Func *f, const Buffer *b) {
+    Shape s = *ir_shape(f, b->value);
+    if (b->pitch) s.d[s.rank - 1] = dim_const(b->pitch);
+    return s;
+}
+
 Shape ir_state_shape(const State *s) { return s->hwio ? ir_hwio_shape(&s->shape) : s->shape; }
 
 Val ir_use_state(Func *f, const State *s) {

@@ -228,6 +228,7 @@ typedef struct Buffer {
     Val value; /* the value of the function that it holds */
     Layout layout;
     Dtype storage;   /* element type in memory: f32 also for f16 and tf32 values that products read (widened once) */
+    int64_t pitch;   /* ROWS: elements from row to row, those past the columns zero; 0: as many as columns */
     uint32_t state;  /* BUFFER_STATE: 1-based index into Module.states */
     int first, last; /* plan: kernels of the function that touch it, counted from 0 */
     uint32_t place;  /* plan: 1-based index of the TEMP whose memory it takes when no kernel needs that; 0: none */
@@ -449,6 +450,8 @@ Val ir_use_state(Func *f, const State *s);
 Shape ir_hwio_shape(const Shape *s);
 /* Of a state's value. */
 Shape ir_state_shape(const State *s);
+/* What is in memory: the value's, with rows as long as they are there. */
+Shape ir_buffer_shape(const Func *f, const Buffer *b);
 State *ir_state_new(Module *m, const char *name, StateRole role, Dtype t, Shape s);
 State *ir_state_find(const Module *m, const char *name);
 /* A state of role COUNTER or SCALER; |block| NO_BLOCK: of no train block. */

@@ -164,7 +164,8 @@ static void add_buffers(Columns *c, const void *of) {
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
         const Module *m = f->module;
-        Text name = print_cell(c), kind = print_cell(c), value = print_cell(c), live = print_cell(c);
+        Text name = print_cell(c), kind = print_cell(c), value = print_cell(c), layout = print_cell(c),
+             live = print_cell(c);
         text_puts(&name, "buffer ");
         print_word(&name, b->name);
         text_puts(&kind, ir_buffer_kind_names[b->kind]);
@@ -173,13 +174,15 @@ static void add_buffers(Columns *c, const void *of) {
             print_word(&kind, m->states.data[b->state - 1]->name);
         }
         print_value(&value, f, b->value);
+        text_puts(&layout, ir_layout_names[b->layout]);
+        if (b->pitch) text_printf(&layout, " pitch %lld", (long long)b->pitch);
         if (b->first >= 0) text_printf(&live, "live %d to %d", b->first, b->last);
         if (b->place && b->place <= (uint32_t)f->buffers.len) {
             text_puts(&live, " in ");
             print_word(&live, f->buffers.data[b->place - 1]->name);
         }
         columns_add(c, 2, text_str(&name), text_str(&kind), text_str(&value), amp_dtype_name(b->storage),
-                    ir_layout_names[b->layout], text_str(&live), NULL);
+                    text_str(&layout), text_str(&live), NULL);
     }
 }
 

@@ -360,9 +360,18 @@ static void check_place(Verifying *c, const Buffer *b) {
     const Func *f = c->f;
     const Buffer *in = b->place && b->place <= (uint32_t)f->buffers.len ? f->buffers.data[b->place - 1] : NULL;
     bool fits = in && in->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP && !in->place && in->first < b->first &&
-                in->storage == b->storage && in->layout == b->layout &&
+                in->storage == b->storage && in->layout == b->layout && in->pitch == b->pitch &&
                 shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value));
     if (b->place && !fits) fail(c, "buffer %s lies in the place of one that it does not fit", b->name);
+}
+
+/* Of the rows of a matrix that nobody outside of the program sees. */
+static void check_pitch(Verifying *c, const Buffer *b) {
+    Dim rows, cols;
+    if (!b->pitch) return;
+    bool fits = b->kind == BUFFER_TEMP && b->layout == LAYOUT_ROWS &&
+                shape_matrix(ir_shape(c->f, b->value), &rows, &cols) && !cols.n && cols.mul < b->pitch;
+    if (!fits) fail(c, "buffer %s may not have rows of %lld elements", b->name, (long long)b->pitch);
 }
 
 static void check_buffers(Verifying *c) {
@@ -375,6 +384,7 @@ static void check_buffers(Verifying *c) {
         if (b->first > b->last || b->last >= c->f->kernels.len)
             fail(c, "buffer %s lives from kernel %d to %d of %d", b->name, b->first, b->last, c->f->kernels.len);
         if (is_second(c, &names, b->name)) fail(c, "two buffers are called %s", b->name);
+        if (!failed(c)) check_pitch(c, b);
         if (!failed(c)) check_place(c, b);
     }
 }

@@ -403,8 +403,9 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
     if (f->buffers.len) text_printf(x->t, "static const amp_model_buffer %s_buffers[] = {\n", table_func_name(x, f));
     for (int i = 0; i < f->buffers.len; i++) {
         const Buffer *b = f->buffers.data[i];
+        const Shape shape = ir_buffer_shape(f, b);
         Dim rows = dim_const(1), cols = dim_const(1);
-        shape_matrix(ir_shape(f, b->value), &rows, &cols);
+        shape_matrix(&shape, &rows, &cols);
         text_puts(x->t, "    {");
         table_put_field(x->t, "name", ir_value(f, b->value)->name);
         text_printf(x->t,
@@ -415,8 +416,8 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         table_put_dim(x->t, rows);
         text_puts(x->t, ", .cols = ");
         table_put_dim(x->t, cols);
-        text_printf(x->t, ", .rank = %d, .place = %u, ", ir_shape(f, b->value)->rank, b->place);
-        table_put_dims(x->t, ir_shape(f, b->value));
+        text_printf(x->t, ", .rank = %d, .place = %u, ", shape.rank, b->place);
+        table_put_dims(x->t, &shape);
         text_puts(x->t, "},\n");
     }
     if (f->buffers.len) text_puts(x->t, "};\n\n");

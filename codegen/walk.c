@@ -46,6 +46,17 @@ static bool is_line_reduction(const Op *o) { return ir_op_info[o->code].flags & 
 
 const Buffer *walk_operand(const Walk *w, int i) { return w->f->buffers.data[w->operands.data[i] - 1]; }
 
+int64_t walk_pitch(const Walk *w) {
+    Dim rows, cols;
+    for (int i = 0; i < w->operands.len; i++) {
+        const Buffer *b = walk_operand(w, i);
+        if (b->pitch && shape_matrix(ir_shape(w->f, b->value), &rows, &cols) && dim_equal(rows, w->rows) &&
+            dim_equal(cols, w->cols))
+            return b->pitch;
+    }
+    return 0;
+}
+
 static void add_operand(Walk *w, uint32_t buffer) {
     for (int i = 0; i < w->operands.len; i++)
         if (w->operands.data[i] == buffer) return;
@@ -166,7 +177,7 @@ enum { FLAT_COLUMNS = 256 };
 static bool is_flat_operand(const Walk *w, const Buffer *b, Dim count) {
     Dim c;
     if (!shape_count(ir_shape(w->f, b->value), &c)) return false;
-    return dim_is_one(c) || (b->layout == LAYOUT_ROWS && dim_equal(c, count));
+    return dim_is_one(c) || (b->layout == LAYOUT_ROWS && !b->pitch && dim_equal(c, count));
 }
 
 static bool is_flat_op(const Walk *w, const Op *o) {

@@ -84,6 +84,8 @@ void walk_find_needed(Walk *w);
 void walk_find_kept(Walk *w);
 
 const Buffer *walk_operand(const Walk *w, int i);
+/* Of the operands of the space whose rows are longer than its columns: all have the same.  0: there are none. */
+int64_t walk_pitch(const Walk *w);
 /* The position of the buffer that holds |v| in |layout|; -1. */
 int walk_find_operand(const Walk *w, Val v, Layout layout, Dtype storage);
 /* Whether a result of |o| is read or stored; an op without results is live. */

@@ -20,6 +20,7 @@ typedef struct Target {
     bool reuses_operands;  /* a result may take the memory of an operand of its kernel */
     bool reads_strides;    /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool rounds_attention; /* attention stores its results rounded where casts read them */
+    int pitch_unit;        /* long rows begin at multiples of so many elements (passes/kernels/pitch.c); 0: dense */
     int sum_blocks;        /* sums with few results are split until they have so many blocks; 0: none is */
     bool repeats_columns;  /* a sum down one row a sample may go over the rows again, with what it has reduced */
     bool batches_updates;  /* one kernel updates all parameters: faster than an update at the end of many others */

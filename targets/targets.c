@@ -93,6 +93,7 @@ const Target target_cuda = {
     .reads_strides = true,
     .rounds_attention = true,
     .attends = cuda_attends,
+    .pitch_unit = 8,   /* 16 bytes of f16 */
     .sum_blocks = 264, /* two for each multiprocessor of an H100 */
     .repeats_columns = true,
     .batches_updates = true,

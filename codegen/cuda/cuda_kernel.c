@@ -157,6 +157,7 @@ static void open_elements(CudaKernel *ck) {
     if (ck->vector == 1) return;
     emit_line(&ck->e, "UNROLL");
     emit_open(&ck->e, "for (int i = 0; i < %d; i++)", ck->vector);
+    if (ck->by_rows) emit_line(&ck->e, "if (i >= left) continue;");
     if (names_column(ck)) emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = c0 + i;");
 }
 
@@ -187,6 +188,7 @@ amp_status cuda_emit_elements(CudaKernel *ck, int p) {
 
 bool cuda_needs_coordinates(const CudaKernel *ck) {
     const Walk *w = ck->w;
+    if (ck->pitch) return true;
     for (int i = 0; i < w->k->count; i++) {
         const Op *o = walk_op(w, i);
         if (!o->n_out || !w->values[o->out[0].id].needed) continue;
@@ -299,6 +301,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .e = {.w = w, .spelling = &cuda_spelling, .out = text, .indent = 1, .err = err, .per_thread = true},
         .w = w,
         .body = out,
+        .pitch = walk_pitch(w),
         .vector = 1,
         .index = "0",
         .slot = "",

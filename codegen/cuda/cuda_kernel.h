@@ -34,7 +34,9 @@ typedef struct CudaKernel {
     bool halves_blocks;           /* before sm_80: half of |min_blocks|, for copies take registers there */
     int min_blocks;               /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
     bool flat;                    /* full and scalar operands alone: an element is its number */
+    int64_t pitch;                /* of operands with longer rows (Buffer.pitch); 0: there are none */
     bool part;                    /* the last vector may have fewer elements: |left| */
+    bool by_rows;                 /* so may the last one of each row; those with a pitch are zeros there */
     const char *at;               /* of the first element in a full operand */
     const char *column;           /* its column */
     const char *index;            /* of an element among those of a thread: "i", "0" */
@@ -56,6 +58,11 @@ int cuda_vector_width(const Walk *w);
 int64_t cuda_common_divisor(int64_t a, int64_t b);
 /* The largest access of up to 16 bytes that cuts |elements| evenly. */
 int cuda_copy_bytes(int64_t elements, int element_bytes);
+/* Up to where threads go along a row: to the end of its columns, or to where the next one begins in memory. */
+int64_t cuda_row_length(const CudaKernel *ck);
+const char *cuda_row_end(const CudaKernel *ck);
+/* |by_rows|: `left`, of the vector in this column. */
+void cuda_put_left(CudaKernel *ck);
 /* Whether a value of |span| has an element for each of the vector's. */
 bool cuda_is_array(const CudaKernel *ck, Span span);
 /* The value of an operand in front of the element loop: a vector, or the one number that all elements share. */

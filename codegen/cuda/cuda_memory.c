@@ -1,6 +1,7 @@
-/* cuda_memory.c: loads and stores of a kernel (cuda_kernel.h).  Every operand is dense and begins at a multiple of 256
- * bytes, so that a vector of V elements is at a multiple of its bytes wherever the number of its first element is a
- * multiple of V. */
+/* cuda_memory.c: loads and stores of a kernel (cuda_kernel.h).  Every operand begins at a multiple of 256 bytes, so
+ * that a vector of V elements is at a multiple of its bytes wherever the number of its first element is a multiple of
+ * V: in each row, where rows are multiples of V, or stored at a pitch that is one.  Of other rows elements are moved
+ * one by one. */
 #include "codegen/cuda/cuda_kernel.h"
 
 enum { VECTOR_BYTES = 16, MAX_VECTOR = 8 };
@@ -39,6 +40,16 @@ bool cuda_is_array(const CudaKernel *ck, Span span) {
     return span == SPAN_FULL || (span == SPAN_COLUMN && ck->w->k->kind != KERNEL_COLUMN);
 }
 
+int64_t cuda_row_length(const CudaKernel *ck) { return ck->pitch ? ck->pitch : ck->w->cols.mul; }
+
+const char *cuda_row_end(const CudaKernel *ck) {
+    return ck->pitch ? arena_printf(ck->w->arena, "%lld", (long long)ck->pitch) : "COLS";
+}
+
+void cuda_put_left(CudaKernel *ck) {
+    if (ck->by_rows) emit_line(&ck->e, "MAYBE_UNUSED const int32_t left = COLS - %s;", ck->column);
+}
+
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
 /* One row of its matrix per segment. */
@@ -48,6 +59,13 @@ static bool is_per_segment(const CudaKernel *ck, int operand) {
            !dim_is_one(rows);
 }
 
+static bool has_pitch(const CudaKernel *ck, int operand) { return walk_operand(ck->w, operand)->pitch; }
+
+static const char *length_of(const CudaKernel *ck, int operand) {
+    const int64_t pitch = walk_operand(ck->w, operand)->pitch;
+    return pitch ? arena_printf(ck->w->arena, "%lld", (long long)pitch) : "COLS";
+}
+
 static const char *address(const CudaKernel *ck, int operand, Span span) {
     Arena *a = ck->w->arena;
     switch (span) {
@@ -55,10 +73,26 @@ static const char *address(const CudaKernel *ck, int operand, Span span) {
     case SPAN_ROW: return arena_printf(a, "b%d + r", operand);
     case SPAN_COLUMN:
         if (is_per_segment(ck, operand))
-            return arena_printf(a, "b%d + %s * COLS + %s", operand, ck->segment, ck->column);
+            return arena_printf(a, "b%d + %s * %s + %s", operand, ck->segment, length_of(ck, operand), ck->column);
         return arena_printf(a, "b%d + %s", operand, ck->column);
-    default: return arena_printf(a, "b%d + %s", operand, ck->at);
+    default:
+        if (has_pitch(ck, operand))
+            return arena_printf(a, "b%d + r * %s + %s", operand, length_of(ck, operand), ck->column);
+        return arena_printf(a, "b%d + %s", operand, ck->at);
     }
+}
+
+/* How a vector of an operand is moved where its thread may have fewer elements. */
+typedef struct Access {
+    const char *each, *left; /* "each_": one by one; ", left" */
+} Access;
+
+static Access access_of(const CudaKernel *ck, int operand, Span span) {
+    if (ck->by_rows) {
+        if (span == SPAN_FULL && has_pitch(ck, operand)) return (Access){"", ""};
+        return (Access){span == SPAN_COLUMN || ck->w->cols.mul % ck->vector == 0 ? "" : "each_", ", left"};
+    }
+    return (Access){"", ck->part && span == SPAN_FULL ? ", left" : ""};
 }
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
@@ -84,8 +118,8 @@ amp_status cuda_load(CudaKernel *ck, Val v) {
     bool stays = ck->first_phase[v.id];
     if (stays && ck->first_phase[v.id] != ck->phase + 1) return AMP_OK;
     if (!stays) emit_line(&ck->e, "%s x%d[%d];", type, number, ck->vector);
-    emit_line(&ck->e, "load_%s(x%d%s, %s%s);", s->name, number, stays ? ck->slot : "", at,
-              ck->part && x->span == SPAN_FULL ? ", left" : "");
+    const Access by = access_of(ck, x->operand, x->span);
+    emit_line(&ck->e, "load_%s%s(x%d%s, %s%s);", by.each, s->name, number, stays ? ck->slot : "", at, by.left);
     return AMP_OK;
 }
 
@@ -137,7 +171,8 @@ static const char *put_element(const CudaKernel *ck, const Sink *s) {
 
 amp_status cuda_declare_store(CudaKernel *ck, const Sink *s) {
     if (stores_vector(ck, s))
-        emit_line(&ck->e, "%s y%d[%d];", emit_type(ir_dtype(ck->w->f, s->value), false), s->operand, ck->vector);
+        emit_line(&ck->e, "%s y%d[%d]%s;", emit_type(ir_dtype(ck->w->f, s->value), false), s->operand, ck->vector,
+                  ck->by_rows ? " = {}" : "");
     return check_store(ck, s);
 }
 
@@ -149,9 +184,10 @@ void cuda_store_element(CudaKernel *ck, const Sink *s) {
 void cuda_store_vector(CudaKernel *ck, const Sink *s) {
     Span span = ck->w->values[s->value.id].span;
     if (!stores_vector(ck, s)) return;
+    const Access by = access_of(ck, s->operand, span);
     put_if(ck, store_condition(ck, s),
-           arena_printf(ck->w->arena, "store_%s(%s, y%d%s);", emit_storage(ck->w, s->operand)->name,
-                        address(ck, s->operand, span), s->operand, ck->part && span == SPAN_FULL ? ", left" : ""));
+           arena_printf(ck->w->arena, "store_%s%s(%s, y%d%s);", by.each, emit_storage(ck->w, s->operand)->name,
+                        address(ck, s->operand, span), s->operand, by.left));
 }
 
 amp_status cuda_store_one(CudaKernel *ck, const Sink *s) {
@@ -162,8 +198,10 @@ amp_status cuda_store_one(CudaKernel *ck, const Sink *s) {
 /* ---- what ops read from memory (codegen/indirect.h) -------------------------------------------------------------- */
 
 const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
+    const int64_t pitch = walk_operand(e->w, m->operand)->pitch;
+    const char *length = pitch ? arena_printf(e->w->arena, "%lld", (long long)pitch) : m->cols;
     return arena_printf(e->w->arena, "get_%s(b%d + ((int64_t)(%s) * %s + (%s)))", m->storage->name, m->operand, row,
-                        m->cols, column);
+                        length, column);
 }
 
 static const char *stride_text(const Emitter *e, const Shape *s, int dim) {

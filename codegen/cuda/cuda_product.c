@@ -178,8 +178,10 @@ static int64_t run_of(const Walk *w, const ProductPlan *p, int n, bool k_inner) 
 /* Where a matrix begins, and how far its lines are apart. */
 static void place_matrix(const Walk *w, const ProductPlan *p, int n, ProductOperand *out) {
     out->first = arena_printf(w->arena, "b%d", out->operand);
-    out->pitch = out->k_inner ? "k" : n ? "COLS" : "rows";
-    out->bytes = copy_bytes(run_of(w, p, n, out->k_inner), p->element_bytes, out->k_inner && !p->mma);
+    const int64_t pitch = walk_operand(w, out->operand)->pitch;
+    if (pitch) out->pitch = arena_printf(w->arena, "%lld", (long long)pitch);
+    else out->pitch = out->k_inner ? "k" : n ? "COLS" : "rows";
+    out->bytes = copy_bytes(pitch ? pitch : run_of(w, p, n, out->k_inner), p->element_bytes, out->k_inner && !p->mma);
 }
 
 /* The same of each of a batch: aligned to |bytes| in all of them. */
@@ -408,10 +410,13 @@ static void open_runs(CudaKernel *ck, const ProductPlan *p) {
     emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", RUN, ck->vector);
     const char *column = p->batch.merged ? "element" : ck->column;
     emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Sums::column(across) + part;", column);
-    emit_line(&ck->e, "if (%s >= rows || %s >= %s) continue;", line, column, columns_of(p));
+    emit_line(&ck->e, "if (%s >= rows || %s >= %s) continue;", line, column,
+              p->batch.merged ? "WIDTH" : cuda_row_end(ck));
+    cuda_put_left(ck);
     if (has_several(p)) emit_line(&ck->e, "const int64_t r = first_row + line;");
     if (p->batch.merged) emit_line(&ck->e, "const int32_t %s = (int32_t)first_column + element;", ck->column);
-    emit_line(&ck->e, "const int64_t at = r * COLS + %s;", ck->column);
+    if (ck->by_rows) ck->at = "r * COLS + c0";
+    else emit_line(&ck->e, "const int64_t at = r * COLS + %s;", ck->column);
 }
 
 static void close_runs(CudaKernel *ck) {
@@ -457,7 +462,8 @@ amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err)
     Text *text = arena_alloc(w->arena, sizeof *text);
     AMP_TRY(plan_product(w, choice, &p, err));
     text_init(text, w->arena);
-    int vector = vector_of(p.cols);
+    const int64_t pitch = walk_pitch(w);
+    int vector = pitch ? RUN : vector_of(p.cols);
     bool one = vector == 1;
     CudaKernel ck = {
         .e = {.w = w,
@@ -471,6 +477,8 @@ amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err)
         .w = w,
         .body = out,
         .vector = vector,
+        .pitch = pitch,
+        .by_rows = pitch,
         .min_blocks = p.tile.min_blocks,
         .halves_blocks = p.mma && p.tile.m == large_tile.m,
         .at = "at",

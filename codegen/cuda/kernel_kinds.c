@@ -21,7 +21,7 @@ static int fit_columns(int64_t cols, int vector) {
 
 static bool is_multiple(Dim d, int of) { return (!d.n || d.div == 1) && d.mul % of == 0; }
 
-/* Full operands need the row's place only where something else does. */
+/* Full operands need the row's place only where something else does, or |at| counts what is past the columns too. */
 static void put_tile_place(CudaKernel *ck) {
     ck->at = "at";
     if (ck->vector > 1) {
@@ -29,9 +29,14 @@ static void put_tile_place(CudaKernel *ck) {
         ck->e.element = "at + i";
     } else ck->e.element = "at";
     if (ck->flat) return;
+    const char *end = cuda_row_end(ck);
     ck->column = ck->vector > 1 ? "c0" : "c";
-    emit_line(&ck->e, "MAYBE_UNUSED const int64_t r = quotient(at, COLS);");
-    emit_line(&ck->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * COLS);", ck->column);
+    emit_line(&ck->e, "MAYBE_UNUSED const int64_t r = quotient(at, %s);", end);
+    emit_line(&ck->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * %s);", ck->column, end);
+    cuda_put_left(ck);
+    if (!ck->by_rows) return;
+    ck->at = "r * COLS + c0";
+    ck->e.element = "r * COLS + c";
 }
 
 static bool adds_parts(const Walk *w) {
@@ -49,17 +54,18 @@ static const char *block_place(const CudaKernel *ck, int threads, bool in_turn) 
 amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     Walk *w = ck->w;
     Dim elements;
-    if (!dim_mul(w->rows, dim_const(w->cols.mul), &elements))
+    if (!dim_mul(w->rows, dim_const(cuda_row_length(ck)), &elements))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
     const bool parts = adds_parts(w);
     const int threads = parts ? PART_THREADS : THREADS;
     ck->vector = parts ? 1 : cuda_vector_width(w);
-    if (!ck->flat) ck->vector = fit_columns(w->cols.mul, ck->vector);
+    if (!ck->flat) ck->vector = fit_columns(cuda_row_length(ck), ck->vector);
     ck->body->batch = ck->flat && !elements.n ? CUDA_BATCH_IN_TURN : CUDA_BATCH_SIDE_BY_SIDE;
+    ck->by_rows = ck->pitch;
     ck->body->elements = elements;
     const bool in_turn = members && ck->body->batch == CUDA_BATCH_IN_TURN;
-    ck->part = ck->vector > 1 && (in_turn || !is_multiple(elements, ck->vector));
+    ck->part = !ck->by_rows && ck->vector > 1 && (in_turn || !is_multiple(elements, ck->vector));
     ck->first_thread = "at == 0";
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
@@ -90,9 +96,10 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
  * What several phases need stays in registers where there are enough of them, else it is read and computed again. */
 enum { WARP_COLUMNS = 1024, MAX_VECTOR = 4, REGISTERS = 96, MAX_SLOTS = 32 };
 
-/* As wide as leaves every thread of a warp a vector. */
+/* As wide as leaves every thread of a warp a vector.  The last one of a long row may be cut short. */
 static int row_vector(int64_t cols) {
     int vector = MAX_VECTOR;
+    if (cols >= LONG_ROW) return vector;
     while (vector > 1 && (cols % vector || cols < (int64_t)WARP * vector)) vector /= 2;
     return vector;
 }
@@ -158,12 +165,14 @@ static int open_vectors(CudaKernel *ck, int threads, bool stays) {
     const char *times = ck->vector > 1 ? arena_printf(ck->w->arena, " * %d", ck->vector) : "";
     const char *column = ck->vector > 1 ? "c0" : "c";
     if (!stays) {
-        emit_open(&ck->e, "for (int32_t %s = lane%s; %s < COLS; %s += %lld)", column, times, column, column,
-                  (long long)step);
+        emit_open(&ck->e, "for (int32_t %s = lane%s; %s < %s; %s += %lld)", column, times, column, cuda_row_end(ck),
+                  column, (long long)step);
+        cuda_put_left(ck);
         return 1;
     }
     int opened = 1;
-    const char *unused = ck->w->cols.mul % step ? "" : "MAYBE_UNUSED ";
+    const bool ends_early = cuda_row_length(ck) % step;
+    const char *unused = ends_early ? "" : "MAYBE_UNUSED ";
     if (ck->slots > 1) {
         emit_line(&ck->e, "UNROLL");
         emit_open(&ck->e, "for (int q = 0; q < %d; q++)", ck->slots);
@@ -172,10 +181,11 @@ static int open_vectors(CudaKernel *ck, int threads, bool stays) {
         emit_block(&ck->e);
         emit_line(&ck->e, "%sconst int32_t %s = lane%s;", unused, column, times);
     }
-    if (ck->w->cols.mul % step) {
-        emit_open(&ck->e, "if (%s < COLS)", column);
+    if (ends_early) {
+        emit_open(&ck->e, "if (%s < %s)", column, cuda_row_end(ck));
         opened++;
     }
+    cuda_put_left(ck);
     return opened;
 }
 
@@ -198,7 +208,8 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     bool block = w->cols.mul > WARP_COLUMNS;
     int threads = block ? THREADS : WARP;
     ck->vector = row_vector(w->cols.mul);
-    int64_t slots = (w->cols.mul + (int64_t)threads * ck->vector - 1) / ((int64_t)threads * ck->vector);
+    ck->by_rows = ck->pitch || w->cols.mul % ck->vector;
+    int64_t slots = (cuda_row_length(ck) + (int64_t)threads * ck->vector - 1) / ((int64_t)threads * ck->vector);
     ck->slots = slots < 1 << 20 ? (int)slots : 1 << 20;
     cuda_delay_stores(ck);
     walk_find_kept(w); /* what only a store that was delayed needs is made later */

@@ -2,6 +2,7 @@
  *   layout.c          the pass: masters, packing copies, then the two below
  *   weight_copies.c   copies of weights in the form that products read, written by the optimizer
  *   plan.c            a buffer for every form in which a value crosses kernels
+ *   pitch.c           which of them have longer rows than the value
  *   postpone.c, sequence.c, merge_columns.c, gather.c, merge_scalars.c
  *                     the order of kernels, and which become one
  */
@@ -34,6 +35,8 @@ bool is_matrix(const Shape *s);
 Table number_states(const Module *m);
 /* Fills Func.buffers and the reads and writes of its kernels. */
 void make_buffers(Func *f, const Table *state_numbers, bool panels);
+/* pitch.c: Buffer.pitch of those that make_buffers has made. */
+void choose_pitches(Func *f);
 /* When each buffer is live, and which takes the memory of another. */
 void plan_buffers(Func *f);
 /* postpone.c: lets kernels wait that read no temporary.  True: some have, and the buffers are to be made again. */

@@ -251,6 +251,7 @@ void make_buffers(Func *f, const Table *state_numbers, bool panels) {
     };
     collect_needs(&mk);
     for (int i = 0; i < f->kernels.len; i++) fill_kernel(&mk, i);
+    choose_pitches(f);
 }
 
 /* ---- plan: when each buffer is live ----------------------------------------------------------------------------- */
@@ -317,7 +318,7 @@ static Val whole_value(const Func *f, const Kernel *k) {
 
 static bool may_be_overwritten(const Func *f, const Buffer *from, const Buffer *by, int kernel) {
     return from->kind == BUFFER_TEMP && from->first < kernel && from->last == kernel && from->storage == by->storage &&
-           from->layout == by->layout && same_matrix(f, from->value, by->value);
+           from->layout == by->layout && from->pitch == by->pitch && same_matrix(f, from->value, by->value);
 }
 
 static void find_place(const Func *f, const Kernel *k, int kernel, Buffer *b, bool *taken) {

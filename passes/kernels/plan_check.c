@@ -70,12 +70,13 @@ static const char *form_text(const Check *x, const Buffer *b) {
     if (b->state) text_printf(&t, " of %s", x->m->states.data[b->state - 1]->name);
     text_printf(&t, " %%%s %s %s", ir_value(x->f, b->value)->name, amp_dtype_name(b->storage),
                 ir_layout_names[b->layout]);
+    if (b->pitch) text_printf(&t, " pitch %lld", (long long)b->pitch);
     return text_str(&t);
 }
 
 static void compare_buffer(Check *x, const Buffer *has, const Buffer *made) {
     bool same = has->kind == made->kind && has->value.id == made->value.id && has->layout == made->layout &&
-                has->storage == made->storage && has->state == made->state;
+                has->storage == made->storage && has->pitch == made->pitch && has->state == made->state;
     if (!same) fail(x, "buffer %s is `%s`, but the ops need `%s`", has->name, form_text(x, has), form_text(x, made));
     if (has->first != made->first || has->last != made->last)
         fail(x, "buffer %s is live %d to %d, but kernels use it from %d to %d", has->name, has->first, has->last,

@@ -78,8 +78,12 @@ class CudaCountersTest : public CudaRunTest {
         EXPECT_TRUE(shape_count(ir_shape(f, b->value), &count));
         return dim_eval(count, n);
     }
-    static int64_t Bytes(const Func *f, const Buffer *b, int64_t n) {
-        return Elements(f, b, n) * static_cast<int64_t>(StorageSize(b->storage));
+    // With what fills long rows up, but for those who go down the columns.
+    static int64_t Bytes(const Func *f, const Kernel *k, const Buffer *b, int64_t n) {
+        const Shape shape = k->kind == KERNEL_COLUMN ? *ir_shape(f, b->value) : ir_buffer_shape(f, b);
+        Dim count;
+        EXPECT_TRUE(shape_count(&shape, &count));
+        return dim_eval(count, n) * static_cast<int64_t>(StorageSize(b->storage));
     }
     // What the kernel walks over: its largest operand.
     static int64_t Domain(const Func *f, const Kernel *k, int64_t n) {
@@ -147,7 +151,7 @@ class CudaCountersTest : public CudaRunTest {
                 const Buffer *b = Buffer_(f, k->reads.data[i]);
                 const uint64_t at = run.AddressOf(static_cast<int>(k->reads.data[i]) - 1);
                 names[at] = ir_value(f, b->value)->name;
-                const int64_t bytes = Bytes(f, b, n) * Times(f, entry, k, b, n);
+                const int64_t bytes = Bytes(f, k, b, n) * Times(f, entry, k, b, n);
                 if (bytes) loads[at] += bytes;
                 most[at] = MostPhases(f, k, b, n);
             }
@@ -155,7 +159,7 @@ class CudaCountersTest : public CudaRunTest {
                 const Buffer *b = Buffer_(f, k->writes.data[i]);
                 const uint64_t at = run.AddressOf(static_cast<int>(k->writes.data[i]) - 1);
                 names[at] = ir_value(f, b->value)->name;
-                if (b->kind != BUFFER_FLAG && b->kind != BUFFER_WATCH) stores[at] += Bytes(f, b, n);
+                if (b->kind != BUFFER_FLAG && b->kind != BUFFER_WATCH) stores[at] += Bytes(f, k, b, n);
             }
         }
         for (const auto &e : loads) {

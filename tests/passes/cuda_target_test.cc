@@ -116,6 +116,33 @@ TEST_F(CudaTargetTest, TheTargetIsPartOfTheText) {
     EXPECT_EQ(STAGE_PLAN, again->stage);
 }
 
+TEST_F(CudaTargetTest, ThePitchOfLongRowsIsPartOfTheText) {
+    const std::string text = R"(module "m" stage lower {
+}
+func infer {
+  input %x : f16[N, 24]
+  input %w : f16[24, 257]
+  %1 = contract(%x, %w) : f32[N, 257]
+  %2 = cast(%1)         : f16[N, 257]
+  %3 = contract(%2, %w; tb = true) : f32[N, 24]
+  result y = %3
+}
+)";
+    PassOptions o = {};
+    o.target = &target_cuda;
+    amp_error err = {};
+    Module *m = Read(text);
+    ASSERT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << err.message;
+    const std::string planned = Print(m), pitch = "f16 rows pitch 264 live";
+    const size_t at = planned.find(pitch);
+    ASSERT_NE(std::string::npos, at) << planned;
+    EXPECT_EQ(planned, Print(Read(planned)));
+    std::string other = planned;
+    m = Read(other.replace(at, pitch.size(), "f16 rows pitch 272 live"));
+    EXPECT_EQ(AMP_BAD_SOURCE, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err));
+    EXPECT_NE(nullptr, strstr(err.message, "but the ops need")) << err.message;
+}
+
 TEST_F(CudaTargetTest, ATargetThatDoesNotExistIsAnError) {
     Module *m = Read("module \"m\" stage plan {\n  target tpu\n}\n");
     PassOptions o = {};

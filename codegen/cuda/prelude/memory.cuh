@@ -156,22 +156,24 @@ DEFINE_64(i64, int64_t)
 
 DEFINE_64(f64, double)
 
-/* The last V of an array may be fewer: the others are 0, and not stored. */
+/* The last V of an array, or of a row, may be fewer: the others are 0, and not stored.  each: V that stand anywhere. */
 #define DEFINE_PART(name, get, put, element, type)                                                                     \
+    template <int V> INLINE void load_each_##name(type(&x)[V], const element *p, int64_t left) {                     \
+        UNROLL                                                                                                         \
+        for (int i = 0; i < V; i++) x[i] = i < left ? get(p + i) : (type)0;                                            \
+    }                                                                                                                  \
+    template <int V> INLINE void store_each_##name(element *p, const type(&x)[V], int64_t left) {                    \
+        UNROLL                                                                                                         \
+        for (int i = 0; i < V; i++)                                                                                    \
+            if (i < left) put(p + i, x[i]);                                                                            \
+    }                                                                                                                  \
     template <int V> INLINE void load_##name(type(&x)[V], const element *p, int64_t left) {                            \
         if (left >= V) load_##name(x, p);                                                                              \
-        else {                                                                                                         \
-            UNROLL                                                                                                     \
-            for (int i = 0; i < V; i++) x[i] = i < left ? get(p + i) : (type)0;                                        \
-        }                                                                                                              \
+        else load_each_##name(x, p, left);                                                                           \
     }                                                                                                                  \
     template <int V> INLINE void store_##name(element *p, const type(&x)[V], int64_t left) {                           \
         if (left >= V) store_##name(p, x);                                                                             \
-        else {                                                                                                         \
-            UNROLL                                                                                                     \
-            for (int i = 0; i < V; i++)                                                                                \
-                if (i < left) put(p + i, x[i]);                                                                        \
-        }                                                                                                              \
+        else store_each_##name(p, x, left);                                                                          \
     }
 
 DEFINE_PART(f32, get_f32, put_f32, float, float)

@@ -185,7 +185,8 @@ typedef struct amp_model_buffer {
     int32_t first_kernel, last_kernel; /* positions in the program's kernel list */
     uint32_t rank;
     amp_model_dim rows, cols;
-    amp_model_dim dims[AMP_MODEL_MAX_RANK]; /* of the value; their product is rows * cols */
+    /* of the value; their product is rows * cols.  TEMP of CUDA: rows may be longer than those of the value */
+    amp_model_dim dims[AMP_MODEL_MAX_RANK];
     /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none */
     uint32_t place;
     uint32_t reserved;

@@ -111,8 +111,9 @@ class CudaRun {
     std::string Name(int i) const { return ir_value(program_->func, buffer(i)->value)->name; }
     bool IsBool(int i) const { return ir_dtype(program_->func, buffer(i)->value) == AMP_DT_BOOL; }
     int64_t Count(int i) const {
+        const Shape shape = ir_buffer_shape(program_->func, buffer(i));
         Dim count;
-        EXPECT_TRUE(shape_count(ir_shape(program_->func, buffer(i)->value), &count));
+        EXPECT_TRUE(shape_count(&shape, &count));
         return dim_eval(count, n_);
     }
     uint64_t Allocate(uint64_t bytes) {

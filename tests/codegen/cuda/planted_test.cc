@@ -46,6 +46,14 @@ const char turned_product_model[] = R"(  input %x : TYPE[200, 72]
   result y = %y
 )";
 
+const char pitch_model[] = R"(  input %x : f16[N, 24]
+  input %w : f16[24, 257]
+  %1 = contract(%x, %w) : f32[N, 257]
+  %2 = cast(%1) : f16[N, 257]
+  %y = contract(%2, %w; tb = true) : f32[N, 24]
+  result y = %y
+)";
+
 const char parts_model[] = R"(  input %x : f16[64 * N, 72]
   input %w : f16[64 * N, 40]
   %p = contract(%x, %w; ta = true, parts = 3) : f32[3, 72, 40]
@@ -193,6 +201,13 @@ TEST_F(Planted, BoundIsOffByOne) {
         ExpectFault({{"r >= rows ||", "r > rows ||"}}, EXEC_ILLEGAL_ADDRESS, past);
         ExpectFault({{"if (first + across < extent)", "if (first + across <= extent)"}}, EXEC_ILLEGAL_ADDRESS, past);
     }
+}
+
+// A product reads 16 bytes at once, of rows that end before: zeros, which whoever makes them writes.
+TEST_F(Planted, RowIsNotFilledUp) {
+    Use(pitch_model, 37, 80);
+    ExpectRight();
+    ExpectFault({{"c0 >= 264", "c0 >= COLS"}}, EXEC_LAUNCH_FAILED, "uninitialised");
 }
 
 TEST_F(Planted, VectorLoadIsMisaligned) {

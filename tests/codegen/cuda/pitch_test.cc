@@ -1,0 +1,134 @@
+// pitch_test.cc: long rows that are no multiple of 16 bytes (passes/kernels/pitch.c), in every kind of kernel that
+// makes or reads one, against the interpreter. Each buffer is an allocation of its own, and what nobody wrote cannot be
+// read: the fill of a row counts as any other element.
+#include "tests/codegen/cuda/cuda_run.h"
+
+namespace {
+
+class PitchTest : public CudaRunTest {
+  protected:
+    // How many buffers have rows of |pitch| elements.
+    int CountOf(const std::string &body, int64_t pitch) {
+        const Module *m = PlannedForCuda(Text(body));
+        int count = 0;
+        for (int i = 0; m && i < m->funcs.data[0]->buffers.len; i++)
+            count += m->funcs.data[0]->buffers.data[i]->pitch == pitch;
+        return count;
+    }
+
+    // In each type, and at widths of rows that a warp and that a block goes along.
+    void CheckTypes(const std::string &body, const std::vector<std::string> &types, double tolerance) {
+        for (const std::string &type : types)
+            for (const std::string cols : {"257", "1036"}) {
+                SCOPED_TRACE(type + " " + cols);
+                const std::string typed = With(With(body, "TYPE", type), "COLS", cols);
+                EXPECT_GT(CountOf(typed, (std::stoi(cols) + 7) / 8 * 8), 0);
+                CudaRunTest::Check(Text(typed), {1, 33}, tolerance, false, type == "f16" ? 75 : 80);
+                if (HasFailure()) return;
+            }
+    }
+};
+
+// As the logits of a language model: written by a product, read along rows, and then by both products of its gradient.
+const char loss_model[] = R"(  input %x : TYPE[N, 40]
+  input %w : TYPE[COLS, 40]
+  input %bias : f32[COLS]
+  input %slope : f32[N, COLS]
+  %1 = contract(%x, %w; tb = true) : f32[N, COLS]
+  %2 = add(%1, %bias) : f32[N, COLS]
+  %logits = cast(%2) : TYPE[N, COLS]
+  %l = cast(%logits) : f32[N, COLS]
+  %3 = reduce_max(%l; dims = (1), keep = true) : f32[N, 1]
+  %4 = sub(%l, %3) : f32[N, COLS]
+  %5 = exp(%4) : f32[N, COLS]
+  %6 = reduce_sum(%5; dims = (1), keep = true) : f32[N, 1]
+  %7 = div(%5, %6) : f32[N, COLS]
+  %8 = mul(%7, %slope) : f32[N, COLS]
+  %9 = reduce_sum(%8; dims = (1), keep = true) : f32[N, 1]
+  %10 = sub(%slope, %9) : f32[N, COLS]
+  %11 = mul(%10, %5) : f32[N, COLS]
+  %d = cast(%11) : TYPE[N, COLS]
+  %dx = contract(%d, %w) : f32[N, 40]
+  %dw = contract(%d, %x; ta = true) : f32[COLS, 40]
+  %d.f32 = cast(%d) : f32[N, COLS]
+  %dbias = reduce_sum(%d.f32; dims = (0)) : f32[COLS]
+  result dx = %dx
+  result dw = %dw
+  result dbias = %dbias
+)";
+
+TEST_F(PitchTest, Loss) { CheckTypes(loss_model, {"f16", "bf16", "tf32"}, 2e-2); }
+
+TEST_F(PitchTest, LossInF32) {
+    std::string body = With(loss_model, "TYPE", "f32");
+    for (const char *cast : {"%logits = cast(%2)", "%l = cast(%logits)", "%d = cast(%11)", "%d.f32 = cast(%d)"})
+        body = With(body, cast, With(cast, "cast", "neg"));
+    CheckTypes(body, {"f32"}, 1e-4);
+}
+
+// Tile kernels, with operands that are dense, one for each row or column, random numbers, and a flag.
+TEST_F(PitchTest, Tiles) {
+    CheckTypes(R"(  input %x : TYPE[N, 24]
+  input %w : TYPE[24, COLS]
+  input %v : TYPE[COLS, 24]
+  input %scale : f32[COLS]
+  input %row : f32[N, 1]
+  input %dense : f32[N, COLS]
+  input %seed : i64
+  input %iteration : i64
+  %1 = contract(%x, %w) : f32[N, COLS]
+  %y = cast(%1) : TYPE[N, COLS]
+  %y.f32 = cast(%y) : f32[N, COLS]
+  %sum = reduce_sum(%y.f32; dims = (0), keep = true) : f32[1, COLS]
+  %2 = mul(%y.f32, %scale) : f32[N, COLS]
+  %3 = add(%2, %sum) : f32[N, COLS]
+  %4 = add(%3, %row) : f32[N, COLS]
+  %r = random(%4, %seed, %iteration; key = "drop") : f32[N, COLS]
+  %5 = add(%4, %r) : f32[N, COLS]
+  %6 = add(%5, %dense) : f32[N, COLS]
+  %7 = is_finite(%6) : bool[N, COLS]
+  %8 = not(%7) : bool[N, COLS]
+  %bad = reduce_or(%8) : bool
+  %z = cast(%6) : TYPE[N, COLS]
+  %s = contract(%z, %v) : f32[N, 24]
+  %t = contract(%z, %x; ta = true) : f32[COLS, 24]
+  result bad = %bad
+  result six = %6
+  result s = %s
+  result t = %t
+)",
+               {"f16", "bf16"}, 3e-2);
+}
+
+// What moves finds elements of rows at a pitch, and writes such rows.
+TEST_F(PitchTest, Movement) {
+    CheckTypes(R"(  input %x : TYPE[6, 24]
+  input %y : TYPE[N, 24]
+  input %w : TYPE[24, COLS]
+  input %v : TYPE[COLS, 16]
+  %1 = contract(%x, %w) : f32[6, COLS]
+  %a = cast(%1) : TYPE[6, COLS]
+  %2 = contract(%y, %w) : f32[N, COLS]
+  %b = cast(%2) : TYPE[N, COLS]
+  %cut = slice(%b; dim = 1, from = 3, to = 20) : TYPE[N, 17]
+  %t = permute(%a; dims = (1, 0)) : TYPE[COLS, 6]
+  %turned = contract(%t, %x) : f32[COLS, 24]
+  %both = concat(%a, %a; dim = 0) : TYPE[12, COLS]
+  %p = contract(%both, %v) : f32[12, 16]
+  %flat = reshape(%b) : TYPE[COLS * N]
+  result cut = %cut
+  result turned = %turned
+  result p = %p
+  result flat = %flat
+)",
+               {"f16", "bf16"}, 1e-2);
+}
+
+TEST_F(PitchTest, WhichRows) {
+    const auto body = [](const std::string &cols) { return With(With(loss_model, "TYPE", "f16"), "COLS", cols); };
+    EXPECT_EQ(CountOf(body("257"), 264), 2) << "the logits and their gradient";
+    EXPECT_EQ(CountOf(body("264"), 264), 0) << "whole rows";
+    EXPECT_EQ(CountOf(body("255"), 256), 0) << "short rows";
+}
+
+} // namespace

@@ -3,6 +3,7 @@
  *   cuda_memory.c    loads and stores: 128 bits where shapes allow
  *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
  *   scalar_kernel.c  scalars: one thread, or one for each part of many
+ *   product_plan.c   which instructions and tiles make a product (product_plan.h)
  *   cuda_product.c   mma.sync through shared memory
  *   cuda_attention.c attention and its gradient, tile by tile
  *   kernel_work.c    how much a kernel computes

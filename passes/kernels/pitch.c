@@ -1,20 +1,25 @@
-/* pitch.c: rows that are longer in memory than they have columns, so that each begins at a multiple of 16 bytes.
+/* pitch.c: rows that are longer in memory than they have columns, so that each begins at a multiple of 16 bytes; and
+ * pixels of few channels, of 8.
  *
  *   buffer b5 temp %logits f16 rows   =>   buffer b5 temp %logits f16 rows pitch 50264
+ *   buffer b7 temp %x.nhwc f16 rows   =>   buffer b7 temp %x.nhwc f16 rows pitch 4
  *
  * The kernel that makes such a value writes zeros past its columns; so whoever reads 16 bytes at once reads nothing
  * else there.  Short rows stay dense: they would grow by a large part.
  */
 #include "passes/kernels/layout.h"
 
-static int64_t pitch_of(const Func *f, Val v) {
-    const int64_t unit = target_of(f->module)->pitch_unit;
+/* The channels of a pixel that convolutions read as windows are rounded up to half a unit, however few they are. */
+static int64_t pitch_of(const Func *f, Val v, bool pixels) {
+    const int64_t whole = target_of(f->module)->pitch_unit;
     Dim rows, cols;
-    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || dim_is_one(rows) || cols.n || cols.mul < LONG_ROW) return 0;
+    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || dim_is_one(rows) || cols.n || dim_is_one(cols)) return 0;
+    if (cols.mul < LONG_ROW && !pixels) return 0;
+    const int64_t unit = cols.mul < LONG_ROW ? whole / 2 : whole;
     return cols.mul % unit ? (cols.mul + unit - 1) / unit * unit : 0;
 }
 
-/* ---- values that must be dense ----------------------------------------------------------------------------------- */
+/* ---- what values are used for ------------------------------------------------------------------------------------ */
 
 /* Elements are found by their number: a space that is seen as another matrix (codegen/walk.h), and sums of parts, of
  * which a thread makes one element. */
@@ -32,42 +37,50 @@ static bool is_batched(const Func *f, const Kernel *k) {
     return false;
 }
 
-/* Whether the kernel writes what is past the columns. */
-static bool fills_rows(const Func *f, const Kernel *k) {
+/* Whether the kernel writes what is past the columns of |v|. */
+static bool fills_rows(const Func *f, const Kernel *k, Val v) {
+    const Shape *s = ir_shape(f, v);
+    const bool is_long = s->rank && s->d[s->rank - 1].mul >= LONG_ROW;
     if (k->kind == KERNEL_PRODUCT) return !is_batched(f, k);
-    return k->kind == KERNEL_ROW || (k->kind == KERNEL_TILE && !counts_elements(f, k));
+    return k->kind == KERNEL_ROW ? is_long : k->kind == KERNEL_TILE && !counts_elements(f, k);
 }
 
 static bool reads_pitch(const Func *f, const Kernel *k, const Op *o, int n) {
     if (k->kind == KERNEL_SCALAR || k->kind == KERNEL_ATTENTION || counts_elements(f, k)) return false;
-    if (is_batched(f, k)) return false;                                  /* at strides of dense matrices */
-    return !((o->code == OP_gather || o->code == OP_scatter) && n == 1); /* ids, by their number */
+    if (is_batched(f, k)) return false;                                         /* at strides of dense matrices */
+    if (o->code == OP_conv_data && n == 0 && ir_attr(o, "tb")->b) return false; /* its weights' taps have no gaps */
+    return !((o->code == OP_gather || o->code == OP_scatter) && n == 1);        /* ids, by their number */
 }
 
-/* By value id. */
-static bool *find_dense(const Func *f) {
-    bool *dense = arena_array(f->module->arena, bool, f->values.len + 1);
-    const int *maker = kernel_makers(f);
-    for (int i = 0; i < f->kernels.len; i++) {
-        const Kernel *k = f->kernels.data[i];
-        const bool fills = fills_rows(f, k);
-        for (int j = 0; j < k->count; j++) {
-            const Op *o = ir_op_at(f, k->first + j);
-            for (int r = 0; r < o->n_out && !fills; r++) dense[o->out[r].id] = true;
-            for (int n = 0; n < o->n_in; n++) {
-                Val v = ir_is_product(o) ? product_source(f, o->in[n], maker, i) : ir_memory_source(f, o->in[n]);
-                if (!reads_pitch(f, k, o, n)) dense[v.id] = dense[o->in[n].id] = true;
-            }
+typedef struct Uses { /* by value id */
+    bool *dense;      /* something needs it so */
+    bool *pixels;     /* a convolution reads windows of it */
+} Uses;
+
+static void mark_uses(const Func *f, int kernel, const int *maker, Uses *uses) {
+    const Kernel *k = f->kernels.data[kernel];
+    for (int j = 0; j < k->count; j++) {
+        const Op *o = ir_op_at(f, k->first + j);
+        for (int r = 0; r < o->n_out; r++)
+            if (!fills_rows(f, k, o->out[r])) uses->dense[o->out[r].id] = true;
+        for (int n = 0; n < o->n_in; n++) {
+            Val v = ir_is_product(o) ? product_source(f, o->in[n], maker, kernel) : ir_memory_source(f, o->in[n]);
+            if (!reads_pitch(f, k, o, n)) uses->dense[v.id] = uses->dense[o->in[n].id] = true;
+            if (n == 0 && ir_is_product(o) && ir_is_convolution(o)) uses->pixels[v.id] = true;
         }
     }
-    return dense;
 }
 
 void choose_pitches(Func *f) {
+    Arena *a = f->module->arena;
+    const int *maker = kernel_makers(f);
     if (!target_of(f->module)->pitch_unit) return;
-    const bool *dense = find_dense(f);
+    Uses uses = {arena_array(a, bool, f->values.len + 1), arena_array(a, bool, f->values.len + 1)};
+    for (int i = 0; i < f->kernels.len; i++) mark_uses(f, i, maker, &uses);
     for (int i = 0; i < f->buffers.len; i++) {
         Buffer *b = f->buffers.data[i];
-        if (b->kind == BUFFER_TEMP && b->layout == LAYOUT_ROWS && !dense[b->value.id]) b->pitch = pitch_of(f, b->value);
+        const uint32_t v = b->value.id;
+        if (b->kind == BUFFER_TEMP && b->layout == LAYOUT_ROWS && !uses.dense[v])
+            b->pitch = pitch_of(f, b->value, uses.pixels[v]);
     }
 }

@@ -21,7 +21,7 @@ LIMITS = {("128x128", 64, "dense"): 2.2, ("64x64", 128, "dense"): 2.5, ("64x64",
           ("128x128", 64, "rounded"): 4.8, ("64x64", 128, "rounded"): 6.0, ("64x64", 128, "rounded down"): 7.6,
           ("128x128", 64, "rounded down"): 4.8,
           ("128x128", 64, "windows"): 4.1, ("64x64", 128, "windows"): 4.4, ("64x64", 64, "windows"): 6.7,
-          ("64x64", 64, "elements"): 35.0}
+          ("64x64", 64, "elements"): 7.6}
 # Of attention by the width of a head; edges of a mask are in the loop, and count.
 LIMITS.update({("forward", 64, "attention"): 7.6, ("gradient", 64, "attention"): 6.0,
                ("forward", 128, "attention"): 6.2, ("gradient", 128, "attention"): 5.4})

@@ -29,7 +29,8 @@ template <> struct Part<4> { typedef uint32_t Type; };
 template <> struct Part<8> { typedef uint2 Type; };
 template <> struct Part<16> { typedef uint4 Type; };
 
-enum Lines { LINES_DENSE, LINES_OF_WINDOWS, LINES_OF_TAPS };
+/* What a matrix's lines are in memory. */
+enum Lines { LINES_DENSE, LINES_GAPPED, LINES_OF_WINDOWS, LINES_OF_TAPS };
 
 /* Lines |pitch| elements apart. */
 struct DenseLines {
@@ -74,6 +75,13 @@ DEFINE_ROUNDED(F16, uint16_t, store_f16, unchanged)
 DEFINE_ROUNDED(Bf16, uint16_t, store_bf16, round_bf16_f32)
 
 DEFINE_ROUNDED(Tf32, float, store_f32, round_tf32_f32)
+
+/* Of every PER lines the first RUN, which are dense; the others are zeros: the weights of a convolution, where each of
+ * its pixels has a place for PER channels. */
+template <class Memory, int RUN_, int PER_> struct Gapped : Memory {
+    static constexpr Lines KIND = LINES_GAPPED;
+    static constexpr int RUN = RUN_, PER = PER_;
+};
 
 /* Images [N, H, W, C] as a matrix: a line for each pixel of the images [N, OH, OW] on the other side of a convolution,
  * and along it the KH x KW x C elements that its window meets.  BACK: windows of the other side meet a pixel of this
@@ -189,6 +197,36 @@ struct DenseCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
             this->move(turn, to, from + turn * Parts::LINES_A_TURN * pitch, moves);
         }
         from += DOWN ? LINES * pitch : ELEMENTS;
+    }
+};
+
+/* Of a matrix with gaps, k down its lines. */
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct GappedCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
+    typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
+    typedef typename Memory::Stored Stored;
+    static constexpr int TURNS = Parts::TURNS;
+    const Stored *from; /* the first line */
+    int64_t pitch;
+    int line, end; /* of k: in the first turn, and behind the last */
+
+    INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t begin, int64_t k,
+                      int64_t) {
+        from = matrix + first + Parts::element();
+        pitch = pitch_;
+        line = (int)begin + Parts::line_of(0);
+        end = first + Parts::element() < extent ? (int)k : 0;
+    }
+    INLINE void fetch(char *tile, bool) {
+        const unsigned to = shared_address(tile);
+        UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (Parts::is_past(turn)) break;
+            const int at = line + turn * Parts::LINES_A_TURN, place = at % Memory::PER;
+            this->move(turn, to, from + (at / Memory::PER * Memory::RUN + place) * pitch,
+                       at < end && place < Memory::RUN);
+        }
+        line += LINES;
     }
 };
 
@@ -381,6 +419,10 @@ struct TapsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
 template <Lines KIND, class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
 struct ChooseCopy {
     typedef DenseCopy<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, DOWN> Type;
+};
+template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
+struct ChooseCopy<LINES_GAPPED, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, true> {
+    typedef GappedCopy<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Type;
 };
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
 struct ChooseCopy<LINES_OF_WINDOWS, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS, false> {

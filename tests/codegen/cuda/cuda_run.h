@@ -87,7 +87,7 @@ class CudaRun {
         EXPECT_EQ(image_.device()->Read(address_[static_cast<size_t>(i)], bytes.data(), bytes.size()), "") << Name(i);
         for (size_t j = 0; j < out.size(); j++)
             out[j] = ReadElement(bytes.data(), buffer(i)->storage, IsBool(i), static_cast<int64_t>(j));
-        return out;
+        return buffer(i)->pitch ? WithoutFill(i, out) : out;
     }
     // The buffer in which a user finds a value.
     int BufferOf(Val v) const {
@@ -115,6 +115,17 @@ class CudaRun {
         Dim count;
         EXPECT_TRUE(shape_count(&shape, &count));
         return dim_eval(count, n_);
+    }
+    // What fills its rows up is zero.
+    std::vector<double> WithoutFill(int i, const std::vector<double> &all) const {
+        const Shape *shape = ir_shape(program_->func, buffer(i)->value);
+        const int64_t cols = shape->d[shape->rank - 1].mul, pitch = buffer(i)->pitch;
+        std::vector<double> out;
+        for (size_t j = 0; j < all.size(); j++) {
+            if (static_cast<int64_t>(j) % pitch < cols) out.push_back(all[j]);
+            else EXPECT_EQ(all[j], 0.0) << Name(i) << "[" << j << "]";
+        }
+        return out;
     }
     uint64_t Allocate(uint64_t bytes) {
         allocations_.push_back(image_.device()->Allocate(bytes ? bytes : 1));

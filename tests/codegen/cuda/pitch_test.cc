@@ -124,6 +124,64 @@ TEST_F(PitchTest, Movement) {
                {"f16", "bf16"}, 1e-2);
 }
 
+// Pixels of few channels, whose windows products read: an image that is made channels last, and one of a convolution's
+// own results, which is pooled too.  Of the weights no more is there than before.
+const char image_model[] = R"(  input %x : TYPE[N, CH, 9, 7]
+  input %e : TYPE[N, CH, 9, 7]
+  input %w : TYPE[3, 3, CH, 24]
+  input %v : TYPE[3, 3, 24, CH]
+  input %wt : TYPE[3, 3, CH, 10]
+  input %dy : TYPE[N, 5, 7, 24]
+  input %point : TYPE[1, 1, CH, 10]
+  input %dpoint : TYPE[N, 9, 7, 10]
+  %p = permute(%x; dims = (0, 2, 3, 1)) : TYPE[N, 9, 7, CH]
+  %y = conv(%p, %w; stride = (2, 1), padding = (1, 1)) : f32[N, 5, 7, 24]
+  %dw = conv_weight(%p, %dy; stride = (2, 1), padding = (1, 1)) : f32[3, 3, CH, 24]
+  %points = conv(%p, %point) : f32[N, 9, 7, 10]
+  %dw.points = conv_weight(%p, %dpoint) : f32[1, 1, CH, 10]
+  %1 = conv(%dy, %v; padding = (1, 1)) : f32[N, 5, 7, CH]
+  %small = const(; value = 0.015625) : f32
+  %2 = mul(%1, %small) : f32[N, 5, 7, CH]
+  %z = cast(%2) : TYPE[N, 5, 7, CH]
+  %again = conv(%z, %wt; padding = (0, 1)) : f32[N, 3, 7, 10]
+  %z.f32 = cast(%z) : f32[N, 5, 7, CH]
+  %pool = window_sum(%z.f32; kernel = (2, 2), stride = (2, 2)) : f32[N, 2, 3, CH]
+  %d = permute(%e; dims = (0, 2, 3, 1)) : TYPE[N, 9, 7, CH]
+  %dx = conv_data(%d, %wt; padding = (1, 1)) : f32[N, 9, 7, 10]
+  result y = %y
+  result dw = %dw
+  result points = %points
+  result dw.points = %dw.points
+  result again = %again
+  result pool = %pool
+  result dx = %dx
+)";
+
+TEST_F(PitchTest, Pixels) {
+    for (const std::string type : {"f16", "bf16", "tf32", "f32"})
+        for (const std::string channels : {"3", "21"}) {
+            SCOPED_TRACE(type + " " + channels);
+            std::string body = With(With(image_model, "TYPE", type), "CH", channels);
+            if (type == "f32") body = With(body, " cast(", " neg(");
+            EXPECT_EQ(CountOf(body, (std::stoi(channels) + 3) / 4 * 4), 3);
+            CudaRunTest::Check(Text(body), {1, 5}, type == "f32" ? 1e-4 : 3e-2, false, type == "f16" ? 75 : 80);
+            if (HasFailure()) return;
+        }
+}
+
+// Parts of a weight's gradient, each with rows that are not there.
+TEST_F(PitchTest, PartsOfAWeight) {
+    const std::string body = R"(  input %x : f16[N, 3, 32, 32]
+  input %dy : f16[N, 32, 32, 40]
+  %p = permute(%x; dims = (0, 2, 3, 1)) : f16[N, 32, 32, 3]
+  %parts = conv_weight(%p, %dy; padding = (1, 1), parts = 3) : f32[3, 3, 3, 3, 40]
+  %dw = sum_parts(%parts) : f32[3, 3, 3, 40]
+  result dw = %dw
+)";
+    EXPECT_EQ(CountOf(body, 4), 1);
+    CudaRunTest::Check(Text(body), {1, 2}, 1e-3, false, 80);
+}
+
 TEST_F(PitchTest, WhichRows) {
     const auto body = [](const std::string &cols) { return With(With(loss_model, "TYPE", "f16"), "COLS", cols); };
     EXPECT_EQ(CountOf(body("257"), 264), 2) << "the logits and their gradient";

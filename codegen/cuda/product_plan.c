@@ -1,0 +1,258 @@
+/* product_plan.c: see product_plan.h. */
+#include "codegen/cuda/product_plan.h"
+
+/* ---- instructions ------------------------------------------------------------------------------------------------ */
+
+typedef struct Instructions {
+    Dtype dtype; /* of both operands */
+    const char *mma;
+    int min_arch;
+    const char *element;
+    int element_bytes;
+    const char *rounded; /* how an operand in f32 is read that the product rounds (target_rounds_on_load) */
+} Instructions;
+static const Instructions instructions[] = {
+    {AMP_DT_F16, "MmaF16", 75, "uint16_t", 2, "RoundedF16"},
+    {AMP_DT_BF16, "MmaBf16", 80, "uint16_t", 2, "RoundedBf16"},
+    {AMP_DT_TF32, "MmaTf32", 80, "float", 4, "RoundedTf32"},
+    {AMP_DT_F32, NULL, 75, "float", 4, NULL},
+};
+
+static const Instructions *instructions_of(Dtype t) {
+    for (size_t i = 0; i < sizeof instructions / sizeof instructions[0]; i++)
+        if (instructions[i].dtype == t) return &instructions[i];
+    return NULL;
+}
+
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
+
+enum {
+    MANY_BLOCKS = 128,  /* where n does not decide: about the multiprocessors of a large GPU */
+    NARROW = 16,        /* columns */
+    LONG_K_BYTES = 1024 /* so that the end of k is little of a step */
+};
+
+static const ProductTile large_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 256, 2, 4, 2, 64},
+                         small_tile = {64, 64, 128, 2, 2, 3, 128}, narrow_tile = {64, 16, 128, 4, 1, 3, 128},
+                         element_tile = {64, 64, 256, 2, 4, 1, 64};
+
+bool product_has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
+
+static int64_t blocks_of(const ProductPlan *p, const ProductTile *t) { /* where n does not decide */
+    return p->parts * p->batch.count.mul * ((p->rows.mul + t->m - 1) / t->m) * ((p->cols + t->n - 1) / t->n);
+}
+
+/* The tiles that serve a product, the largest first; returns their number.  The last one serves any number of blocks,
+ * the others where they have as many as the device has multiprocessors.
+ *
+ * Large tiles read less; small ones keep more multiprocessors busy, and leave registers for copies element by
+ * element.  A convolution's windows hold a place for each copy of a thread: sixteen of them, which elements of two
+ * bytes are for 128 threads, are more than it has registers for. */
+static int list_tiles(const ProductPlan *p, const ProductTile *tiles[2]) {
+    const bool n_decides = p->rows.n || p->batch.count.n;
+    bool large = p->cols > small_tile.n && p->a.bytes == 16 && p->b.bytes == 16;
+    int count = 0;
+    tiles[0] = &small_tile;
+    /* of 32-bit elements down the lines two narrow lines would be written to the same banks */
+    if (p->cols <= NARROW && p->mma && (p->element_bytes == 2 || p->b.k_inner)) tiles[0] = &narrow_tile;
+    else if (p->has_windows && p->mma && p->a.bytes <= 4) tiles[0] = &element_tile;
+    if (tiles[0] != &small_tile) return 1;
+    if (product_has_several(p) && !p->rows.n && p->rows.mul <= small_tile.m) large = false; /* half of a tile's rows */
+    if (large && (n_decides || blocks_of(p, &large_tile) >= MANY_BLOCKS)) tiles[count++] = &large_tile;
+    if (!count || n_decides) tiles[count++] = &small_tile;
+    return count;
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+/* The largest access of shared memory that cuts |elements| evenly. */
+static int copy_bytes(int64_t elements, int element_bytes, bool turned) {
+    const int bytes = cuda_copy_bytes(elements, element_bytes);
+    return turned && bytes < 16 ? element_bytes : bytes;
+}
+
+/* Whether B are the weights of conv, of which a data gradient needs the transpose. */
+static bool reads_taps(const Op *o) { return o->code == OP_conv_data && ir_attr(o, "tb")->b; }
+
+/* Whether operand |n| is multiplied as its transpose. */
+static bool is_transposed(const Op *o, int n) {
+    if (!ir_is_convolution(o)) return ir_attr(o, n ? "tb" : "ta")->b;
+    return n ? reads_taps(o) : o->code == OP_conv_weight;
+}
+
+/* A window of one pixel at every pixel is the matrix itself: a line for each pixel, its channels along it. */
+static bool has_windows(const Walk *w, const Op *o) {
+    if (!ir_is_convolution(o)) return false;
+    Windows g = ir_windows(w->f, o);
+    return g.kh > 1 || g.kw > 1 || g.stride[0] > 1 || g.stride[1] > 1 || g.padding[0] || g.padding[1];
+}
+
+/* A convolution's A: windows over the images that |memory| holds, whose pixels have |channels| places. */
+static const char *in_windows(const Walk *w, const Op *o, const char *memory, int64_t channels) {
+    Windows g = ir_windows(w->f, o);
+    bool back = o->code == OP_conv_data;
+    return arena_printf(
+        w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s>", memory,
+        (long long)(back ? g.oh : g.h), (long long)(back ? g.ow : g.w), (long long)channels,
+        (long long)(back ? g.h : g.oh), (long long)(back ? g.w : g.ow), (long long)g.kw, (long long)g.stride[0],
+        (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1], (long long)g.dilation[0],
+        (long long)g.dilation[1], back ? "true" : "false");
+}
+
+static const char *in_taps(const Walk *w, const Op *o, const char *memory) {
+    const Windows g = ir_windows(w->f, o);
+    return arena_printf(w->arena, "Taps<%s, %lld, %lld>", memory, (long long)g.c, (long long)g.oc);
+}
+
+/* Of a matrix in memory: its columns, or what its rows are longer. */
+static int64_t row_length(const Walk *w, const ProductOperand *x) {
+    const Buffer *b = walk_operand(w, x->operand);
+    Dim rows, cols;
+    shape_matrix(ir_shape(w->f, b->value), &rows, &cols);
+    return b->pitch ? b->pitch : cols.mul;
+}
+
+/* Elements side by side in memory that a copy may take at once. */
+static int64_t run_of(const Walk *w, const ProductPlan *p, int n, const ProductOperand *x) {
+    if (n && reads_taps(p->op)) return ir_windows(w->f, p->op).oc;
+    if (n == 0 || walk_operand(w, x->operand)->pitch) return row_length(w, x); /* windows: the channels of a pixel */
+    return x->k_inner ? p->k.mul : p->cols;
+}
+
+/* Where a matrix begins, and how far its lines are apart. */
+static void place_matrix(const Walk *w, const ProductPlan *p, int n, ProductOperand *out) {
+    out->first = arena_printf(w->arena, "b%d", out->operand);
+    const int64_t pitch = walk_operand(w, out->operand)->pitch;
+    if (pitch) out->pitch = arena_printf(w->arena, "%lld", (long long)pitch);
+    else out->pitch = out->k_inner ? "k" : n ? "COLS" : "rows";
+    out->bytes = copy_bytes(run_of(w, p, n, out), p->element_bytes, out->k_inner && !p->mma);
+}
+
+/* The same of each of a batch: aligned to |bytes| in all of them. */
+static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, ProductOperand *out, amp_error *err) {
+    Strided at;
+    Dim pitch;
+    bool turned;
+    Text first;
+    if (!walk_strided(w, p->op->in[n], &at) || !ir_strided_matrix(&at, &turned, &pitch))
+        return amp_fail(err, AMP_INTERNAL, "%s: operand %c has no strides", walk_name(w), "AB"[n]);
+    out->k_inner = n == (int)(is_transposed(p->op, n) != turned);
+    int64_t run = cuda_common_divisor(out->k_inner ? p->k.mul : n ? p->cols : p->rows.mul, pitch.mul);
+    run = cuda_common_divisor(run, at.offset);
+    text_init(&first, w->arena);
+    text_printf(&first, "b%d", out->operand);
+    if (at.offset) text_printf(&first, " + %lld", (long long)at.offset);
+    for (int i = 0; i < p->batch.rank; i++) {
+        run = cuda_common_divisor(run, at.stride[i].mul);
+        if (at.stride[i].mul && !dim_is_one(p->batch.dims[i]))
+            text_printf(&first, " + batch%d * %s", i, emit_dim_factor(w->arena, at.stride[i]));
+    }
+    out->first = text_str(&first);
+    out->pitch = emit_dim(w->arena, pitch);
+    out->bytes = copy_bytes(run, p->element_bytes, out->k_inner && !p->mma);
+    return AMP_OK;
+}
+
+static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instructions *by, int n, ProductOperand *out,
+                               amp_error *err) {
+    const Value *read = ir_value(w->f, p->op->in[n]);
+    out->operand = walk_memory_operand(w, p->op, n);
+    if (out->operand < 0)
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract reads %%%s, which no buffer holds", walk_name(w),
+                        read->name);
+    const Buffer *buffer = walk_operand(w, out->operand);
+    bool rounds = ir_dtype(w->f, buffer->value) != ir_dtype(w->f, p->op->in[n]);
+    int bytes = emit_storage(w, out->operand)->bytes;
+    if (rounds && buffer->storage == AMP_DT_F32) out->memory = by->rounded;
+    else if (!rounds && bytes == by->element_bytes) out->memory = arena_printf(w->arena, "AsStored<%s>", by->element);
+    if (!out->memory)
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not built yet", walk_name(w),
+                        amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
+    if (p->batch.rank) return place_batch(w, p, n, out, err);
+    if (p->has_windows && n == 0) out->memory = in_windows(w, p->op, out->memory, row_length(w, out));
+    else if (p->has_windows && reads_taps(p->op)) out->memory = in_taps(w, p->op, out->memory);
+    else if (p->gaps.per && p->op->code != OP_conv_weight)
+        out->memory = arena_printf(w->arena, "Gapped<%s, %lld, %lld>", out->memory, (long long)p->gaps.run,
+                                   (long long)p->gaps.per);
+    out->k_inner = n == (int)is_transposed(p->op, n);
+    place_matrix(w, p, n, out);
+    return AMP_OK;
+}
+
+/* ---- the product ------------------------------------------------------------------------------------------------- */
+
+static const Op *find_product(const Walk *w) {
+    for (int i = 0; i < w->k->count; i++)
+        if (ir_is_product(walk_op(w, i))) return walk_op(w, i);
+    return NULL;
+}
+
+/* What an element of the result is a sum over. */
+static Dim terms(const Walk *w, const Op *o) {
+    int n = ir_is_convolution(o); /* a convolution's B is a matrix, of k rows */
+    Dim rows, cols;
+    const Windows g = reads_taps(o) ? ir_windows(w->f, o) : (Windows){0};
+    if (reads_taps(o)) return dim_const(g.kh * g.kw * g.oc);
+    shape_matrix(ir_shape(w->f, o->in[n]), &rows, &cols);
+    return n == 1 || is_transposed(o, 0) ? rows : cols;
+}
+
+/* The batch, and of each of its products what |out| says of one. */
+static void plan_batch(const Walk *w, ProductPlan *out) {
+    const Op *o = out->op;
+    const Shape *a = ir_shape(w->f, o->in[0]), *b = ir_shape(w->f, o->in[1]);
+    const bool ta = is_transposed(o, 0), tb = is_transposed(o, 1);
+    Batch *batch = &out->batch;
+    *batch = (Batch){.rank = a->rank - 2, .count = dim_const(1), .merged = ir_attr(o, "merged")->b};
+    for (int i = 0; i < batch->rank; i++) {
+        batch->dims[i] = a->d[i];
+        dim_mul(batch->count, a->d[i], &batch->count); /* fits: the result is rows x cols */
+    }
+    out->rows = a->d[a->rank - (ta ? 1 : 2)];
+    out->k = a->d[a->rank - (ta ? 2 : 1)];
+    out->cols = b->d[b->rank - (tb ? 2 : 1)].mul;
+}
+
+/* k, or rows, as windows of pixels at a pitch have them. */
+static void plan_gaps(const Walk *w, ProductPlan *out) {
+    const int operand = walk_memory_operand(w, out->op, 0);
+    Dim pixels, channels, *with_gaps = out->op->code == OP_conv_weight ? &out->rows : &out->k;
+    if (!out->has_windows || operand < 0 || !walk_operand(w, operand)->pitch) return;
+    shape_matrix(ir_shape(w->f, out->op->in[0]), &pixels, &channels);
+    out->gaps = (Gaps){channels.mul, walk_operand(w, operand)->pitch};
+    with_gaps->mul = with_gaps->mul / out->gaps.run * out->gaps.per;
+}
+
+amp_status product_plan(const Walk *w, int choice, ProductPlan *out, amp_error *err) {
+    const Op *o = find_product(w);
+    if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
+    const Instructions *by = instructions_of(ir_dtype(w->f, o->in[0]));
+    if (!by)
+        return amp_fail(err, AMP_UNSUPPORTED, "%s: contract of %s is not built yet", walk_name(w),
+                        amp_dtype_name(ir_dtype(w->f, o->in[0])));
+    *out = (ProductPlan){.op = o,
+                         .batch.count = dim_const(1),
+                         .rows = w->rows,
+                         .cols = w->cols.mul,
+                         .k = terms(w, o),
+                         .has_windows = has_windows(w, o),
+                         .mma = by->mma,
+                         .min_arch = by->min_arch,
+                         .element_bytes = by->element_bytes};
+    if (o->code == OP_batch_contract) plan_batch(w, out);
+    out->parts = ir_parts(o);
+    out->rows.mul /= out->parts; /* which are its first dimension */
+    plan_gaps(w, out);
+    AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
+    AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
+    const ProductTile *tiles[2];
+    out->choices = list_tiles(out, tiles) - 1;
+    out->tile = *tiles[choice ? choice - 1 : out->choices];
+    const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
+    const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
+    if (elementwise || short_k) out->tile.step_bytes = 64;
+    if (elementwise) out->tile.min_blocks = 1;
+    if (!out->mma)
+        out->tile.min_blocks = out->tile.m == PRODUCT_LARGE_TILE ? 1 : 2; /* so do f32 terms, and an epilogue */
+    return AMP_OK;
+}

@@ -1,0 +1,64 @@
+/* product_plan.h: which instructions make a product, in which tiles, and how its operands come to shared memory.
+ *
+ * Nothing here depends on n, so that a kernel serves every n; the sum of an element does not depend on the tile
+ * either: it is one chain over k, or over each part of it.  The gradient of a weight has few tiles and a long k: pass
+ * fuse has split it where that leaves multiprocessors idle (passes/kernels/split_sums.c). */
+#ifndef AMP_CODEGEN_CUDA_PRODUCT_PLAN_H
+#define AMP_CODEGEN_CUDA_PRODUCT_PLAN_H
+
+#include "codegen/cuda/cuda_kernel.h"
+
+/* The types that it names are those of prelude/product*.cuh. */
+typedef struct ProductTile { /* what a block makes */
+    int m, n, threads;
+    int warps_m, warps_n; /* tensor cores */
+    int min_blocks;       /* of a multiprocessor: bounds the registers */
+    int step_bytes;       /* of k at a time, in tensor cores */
+} ProductTile;
+
+typedef struct ProductOperand { /* A or B */
+    int operand;                /* of the kernel */
+    const char *memory;         /* AsStored<uint16_t>, .. */
+    bool k_inner;               /* k runs along its lines in memory */
+    int bytes;                  /* of a copy: a line is a multiple of them */
+    const char *first, *pitch;  /* its first element; elements from line to line */
+} ProductOperand;
+
+/* Of a batched product: where the result of one of its products is. */
+typedef struct Batch {
+    Dim dims[MAX_RANK]; /* of the batch */
+    int rank;           /* 0: one product, no batch */
+    Dim count;          /* of products */
+    bool merged;        /* those of the last dim lie beside each other */
+} Batch;
+
+/* Of a convolution whose pixels are stored at a pitch: of every |per| rows that its windows give, or lines of k, the
+ * first |run| are there. */
+typedef struct Gaps {
+    int64_t run, per; /* 0: there are no gaps */
+} Gaps;
+
+typedef struct ProductPlan {
+    const Op *op;
+    Batch batch;
+    Gaps gaps;
+    Dim rows, k;   /* of one product, with gaps */
+    int64_t parts; /* of k */
+    int64_t cols;
+    bool has_windows;            /* A holds a convolution's windows over images */
+    const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
+    int min_arch, element_bytes; /* in shared memory */
+    ProductTile tile;
+    int choices; /* larger tiles */
+    ProductOperand a, b;
+} ProductPlan;
+
+/* Of the kernel that |w| has analysed, in its form |choice| (CudaForm).  AMP_UNSUPPORTED names the op, or the operand,
+ * that has no code yet. */
+amp_status product_plan(const Walk *w, int choice, ProductPlan *out, amp_error *err);
+/* Whether the result holds one matrix after the other: products of a batch, or parts of one product. */
+bool product_has_several(const ProductPlan *p);
+
+enum { PRODUCT_LARGE_TILE = 128 }; /* rows, and columns */
+
+#endif

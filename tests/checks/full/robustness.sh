@@ -7,7 +7,7 @@ source tests/checks/checks.bash
 test_only() {
     local filter=$1
     shift
-    bazel run "$@" //tests/robustness:robustness_test -- --gtest_list_tests --gtest_filter="$filter" 2>/dev/null | grep -q '^  ' &&
+    bazel run --test_sharding_strategy=disabled "$@" //tests/robustness:robustness_test -- --gtest_list_tests --gtest_filter="$filter" 2>/dev/null | grep -q '^  ' &&
         bazel test --test_filter="$filter" "$@" //tests/robustness:robustness_test
 }
 

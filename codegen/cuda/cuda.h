@@ -41,6 +41,7 @@ typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
      * kernels */
     const char *source;
+    const char *how; /* for people who read it: "mma f16, tiles of 128 x 128 .., 256 threads, .." */
     CudaLaunch launch;
     CudaSizes sizes; /* parameters, after n */
     int min_arch;    /* 75; 80 where it needs bf16 or tf32 in tensor cores */

@@ -280,6 +280,17 @@ static amp_status emit_gradient(CudaKernel *ck, const AttentionPlan *p) {
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
+static const char *describe_walk(const CudaKernel *ck, const AttentionPlan *p, int warps) {
+    const AttentionTiling *t = &p->tiling;
+    const char *type = amp_dtype_name(p->factors->dtype);
+    if (!p->gradient)
+        return arena_printf(ck->w->arena, "mma %s, %d queries a block, steps of %d keys", type, warps * 16,
+                            t->forward.step);
+    return arena_printf(ck->w->arena,
+                        "mma %s, %d keys a block in steps of %d queries, then %d queries in steps of %d keys", type,
+                        warps * 16, t->keys.step, warps * 16, t->queries.step);
+}
+
 static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     const int warps = p->gradient ? p->tiling.gradient_warps : p->tiling.warps;
     CudaLaunch *launch = &ck->body->launch;
@@ -292,6 +303,7 @@ static amp_status emit_attention(CudaKernel *ck, const AttentionPlan *p) {
     ck->body->tensor_cores = true;
     /* a parameter, so that layers share a function */
     if (p->drops) cuda_add_size(ck, "key", dim_const(amp_hash32(ir_attr(p->op, "key")->s)));
+    ck->how = describe_walk(ck, p, warps);
     AMP_TRY(cuda_open_function(ck, warps * 32, 0));
     declare_shape(ck, p);
     AMP_TRY(p->gradient ? emit_gradient(ck, p) : emit_forward(ck, p));

@@ -244,6 +244,19 @@ static void put_sizes(CudaKernel *ck) {
     for (int i = 0; i < ck->size_names.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->size_names.data[i]);
 }
 
+enum { REGISTERS = 65536, MOST_REGISTERS = 255, REGISTER_UNIT = 8 }; /* of a multiprocessor; of a thread */
+
+static const char *describe(const CudaKernel *ck, int threads) {
+    Arena *a = ck->w->arena;
+    const char *how = arena_printf(a, "%s%s%d thread%s a block", ck->how ? ck->how : "", ck->how ? ", " : "", threads,
+                                   threads == 1 ? "" : "s");
+    if (!ck->min_blocks) return how;
+    int registers = REGISTERS / (threads * ck->min_blocks) / REGISTER_UNIT * REGISTER_UNIT;
+    if (registers > MOST_REGISTERS) registers = MOST_REGISTERS;
+    return arena_printf(a, "%s, at most %d registers: %d block%s a multiprocessor", how, registers, ck->min_blocks,
+                        ck->min_blocks == 1 ? "" : "s");
+}
+
 amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     Walk *w = ck->w;
     int count = w->operands.len + (w->k->pred.id != 0);
@@ -252,6 +265,7 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
         if (walk_operand(w, i)->layout != LAYOUT_ROWS)
             return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: buffer %s is not in rows", walk_name(w),
                             walk_operand(w, i)->name);
+    ck->body->how = describe(ck, threads);
     ck->body->operand_table = table;
     ck->body->launch.block[0] = threads;
     ck->body->launch.block[1] = ck->body->launch.block[2] = 1;

@@ -30,6 +30,7 @@ typedef struct CudaKernel {
     Walk *w;
     CudaBody *body;
     VEC(const char *) size_names; /* of body->sizes */
+    const char *how;              /* of body->how, what is the kind's own; NULL: nothing */
     int vector;                   /* elements of a thread side by side */
     bool halves_blocks;           /* before sm_80: half of |min_blocks|, for copies take registers there */
     int min_blocks;               /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */

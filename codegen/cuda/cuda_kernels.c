@@ -120,6 +120,7 @@ static int add_function(Writer *x, const CudaBody *body, int choice) {
         text_init(&f->titles, a);
         text_init(&f->comment, a);
         put_body(&f->comment, &x->w);
+        text_printf(&f->comment, " *   %s\n", body->how);
         index = arena_new(a, int);
         *index = x->functions.len;
         vec_push(a, &x->functions, f);

@@ -30,6 +30,9 @@ static const char *operand_type(const CudaKernel *ck, const ProductPlan *p, cons
                         p->tile.step_bytes, x->bytes, p->tile.threads);
 }
 
+/* Tiles of 16-bit elements are without padding in shared memory, which holds three steps of them, two before sm_80. */
+static bool has_three_stages(const ProductPlan *p) { return p->mma && p->element_bytes == 2; }
+
 static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     const ProductTile *t = &p->tile;
     if (p->mma)
@@ -39,6 +42,7 @@ static void declare_types(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "typedef %s A;", operand_type(ck, p, &p->a, t->m));
     emit_line(&ck->e, "typedef %s B;", operand_type(ck, p, &p->b, t->n));
     emit_line(&ck->e, "typedef Product<Sums, A, B> Matrices;");
+    if (has_three_stages(p)) emit_line(&ck->e, "static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), \"\");");
 }
 
 /* Blocks follow one another along the rows of a matrix, then along the batch or the parts; where the rows depend on n,
@@ -172,11 +176,21 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
     out->choices = p->choices;
 }
 
+static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
+    const ProductTile *t = &p->tile;
+    Arena *a = ck->w->arena;
+    if (!p->mma) return arena_printf(a, "multiply-adds, tiles of %d x %d", t->m, t->n);
+    return arena_printf(a, "mma %s, tiles of %d x %d by %d of k%s", amp_dtype_name(ir_dtype(ck->w->f, p->op->in[0])),
+                        t->m, t->n, t->step_bytes / p->element_bytes,
+                        has_three_stages(p) ? ", 3 stages from sm_80 on" : "");
+}
+
 static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     set_launch(p, ck->body);
     if (p->rows.n) cuda_add_size(ck, "rows", p->rows); /* else a constant, as a pitch should be: see emit_sums */
     if (p->k.n) cuda_add_size(ck, "k", p->k);
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
+    ck->how = describe_tile(ck, p);
     AMP_TRY(cuda_open_function(ck, p->tile.threads, 0));
     declare_types(ck, p);
     emit_sums(ck, p);

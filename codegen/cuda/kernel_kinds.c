@@ -70,6 +70,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
     if (ck->vector * w->operands.len > HELD) ck->min_blocks = 2;
+    ck->how = arena_printf(w->arena, "%d element%s a thread", ck->vector, ck->vector > 1 ? "s" : "");
     if (!in_turn) cuda_add_size(ck, "elements", elements);
     if (!ck->flat) cuda_add_size(ck, "cols", w->cols);
     AMP_TRY(cuda_open_function(ck, threads, members));
@@ -227,6 +228,7 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     ck->body->launch.extent[0] = w->rows;
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
+    ck->how = block ? "a block a row" : "a warp a row";
     AMP_TRY(cuda_open_function(ck, THREADS, members));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));
@@ -303,6 +305,7 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
     if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
+    ck->how = arena_printf(w->arena, "%d columns, %d rows at once", width, height);
     AMP_TRY(cuda_open_function(ck, width * height, members));
     cuda_declare_columns(ck);
     put_place(ck, width);

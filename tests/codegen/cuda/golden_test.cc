@@ -1,5 +1,5 @@
-// golden_test.cc: kernels as CUDA C, without the prelude: those of examples/fashion_mnist/mlp.amp in golden/mlp.cu,
-// attention of a step in golden/attention.cu.
+// golden_test.cc: kernels as CUDA C, without the prelude: those of examples/fashion_mnist/mlp.amp in golden/mlp.cu;
+// of steps, attention in attention.cu, a convolution in convolution.cu, a layer norm in layer_norm.cu.
 #include <gtest/gtest.h>
 
 #include "codegen/codegen.h"
@@ -71,6 +71,26 @@ precision fp16 { }
     ASSERT_NE(cuda, nullptr);
     const std::string functions = Functions(cuda, "\n *   attention over ");
     golden::Check("tests/codegen/cuda/golden", "attention", {".cu", functions}, {".cu"});
+}
+
+TEST_F(GoldenTest, ConvolutionAndNorm) {
+    if (setjmp(arena_.out_of_memory)) FAIL() << "no memory left";
+    const CudaModule *cuda = Compile("image.amp", R"(amp 1
+model image(x: f32[N, 8, 16, 16]) -> logits {
+    h = relu(conv2d(x; out = 64, kernel = 3, padding = 1) as conv)
+    h = layer_norm(mean(h; dims = (2, 3))) as ln
+    logits = linear(h; out = 10) as head
+}
+train image {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+}
+precision fp16 { }
+)");
+    ASSERT_NE(cuda, nullptr);
+    golden::Check("tests/codegen/cuda/golden", "convolution", {".cu", Functions(cuda, " = conv(")}, {".cu"});
+    golden::Check("tests/codegen/cuda/golden", "layer_norm", {".cu", Functions(cuda, ": layer_norm")}, {".cu"});
 }
 
 } // namespace

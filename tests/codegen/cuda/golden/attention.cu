@@ -13,6 +13,7 @@
  *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_2}
  *   v13 %86 f32[N, 320, 48], v14 %87 f32[N, 3, 320, 1] = attend(v4, v7, v10, v11, v12)   {lower, torch-fp16:8}
  *   v15 %88 f16[N, 320, 48] = cast(v13)
+ *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
 {
@@ -61,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t 
  *   v21 %184 f16[N, 320, 48] = cast(v18)
  *   v22 %187 f16[N, 320, 48] = cast(v19)
  *   v23 %190 f16[N, 320, 48] = cast(v20)
+ *   mma f16, 128 keys a block in steps of 64 queries, then 128 queries in steps of 64 keys, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) train_step_k16(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, uint16_t *b7, uint16_t *b8, int64_t n, int64_t key)
 {
@@ -128,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(const uint16_t 
  *   v10 %attn.v f16[N, 3, 320, 16] = permute(v9)   {follow, torch-fp16:24, input attn.reshape_2}
  *   v11 %36 f32[N, 320, 48], v12 %37 f32[N, 3, 320, 1] = attend(v4, v7, v10)   {lower, torch-fp16:8}
  *   v13 %38 f16[N, 320, 48] = cast(v11)
+ *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) eval_k02(const uint16_t *b0, uint16_t *b1, int64_t n)
 {

@@ -28,6 +28,7 @@
  *   v27 %194 f32 = cast(v26)
  *   v29 %iteration.next i64 = increment(v28)   {update, of iteration}
  *   assign(v28, v29)   {update, of iteration}
+ *   1 thread a block
  */
 extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, const int64_t *b1, const double *b2, int64_t *b3, float *b4, float *b5, int64_t *b6, float *b7, float *b8, float *b9, int64_t n)
 {
@@ -84,6 +85,7 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, 
  *   v10 %53 f32 = maximum(v8, v9)
  *   v12 %74 f32 = div(v11, v10)
  *   v13 %75 f32 = neg(v12)
+ *   1 columns, 512 rows at once, 512 threads a block
  */
 extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
@@ -130,6 +132,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *
  *   v10 %10 f32 = const()
  *   v11 %11 f32[N, 512] = maximum(v9, v10)
  *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -137,6 +140,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     typedef TensorOperand<RoundedF16, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t k = 784;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
@@ -195,6 +199,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
  *   v10 %10 f32 = const()
  *   v11 %11 f32[N, 512] = maximum(v9, v10)
  *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
+ *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k02_1(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -202,6 +207,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     typedef TensorOperand<RoundedF16, true, 128, 64, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t k = 784;
     const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
@@ -259,6 +265,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v9 %18 f32 = const()
  *   v10 %19 f32[N, 512] = maximum(v8, v9)
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -266,6 +273,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
@@ -323,6 +331,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  *   v9 %18 f32 = const()
  *   v10 %19 f32[N, 512] = maximum(v8, v9)
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
+ *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k03_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -330,6 +339,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
@@ -379,6 +389,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v5 %22 f32[10] = cast(v4)
  *   v6 %23 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
+ *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -386,6 +397,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 10 };
     const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
@@ -477,6 +489,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
  *   v51 %88 f32[N, 10] = mul(v48, v50)
  *   v52 %89 f32[N, 10] = sub(v49, v51)
  *   v53 %d.logits f16[N, 10] = cast(v52)   {gradient, of cross_entropy.log_softmax}
+ *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
@@ -591,6 +604,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t 
  *   v6 %68 f32 = reduce_sum(v5)
  *   v8 %69 f32 = extent(v7)
  *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
+ *   1 columns, 512 rows at once, 512 threads a block
  */
 extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
@@ -629,6 +643,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0
  *   v9 %96 f32[N, 512] = cast(v4)
  *   v10 %100 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc2.y f16[N, 512] = cast(v10)   {gradient, of relu_1}
+ *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -636,6 +651,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 4, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t k = 10;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
@@ -686,6 +702,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
  *   v5 %132 bool[10, 512] = not(v4)
  *   v6 %133 bool = reduce_or(v5)
  *   v8 %grad.fc3.weight f32[10, 512] = mul(v3, v7)   {loss_scale}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
@@ -693,6 +710,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 4, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t rows = 10;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
@@ -741,6 +759,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
  *   v5 %136 bool[10] = not(v4)
  *   v6 %137 bool = reduce_or(v5)
  *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
+ *   16 columns, 32 rows at once, 512 threads a block
  */
 extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
@@ -778,6 +797,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t 
  *   v9 %107 f32[N, 512] = cast(v4)
  *   v10 %111 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -785,6 +805,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
@@ -838,6 +859,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
  *   v9 %107 f32[N, 512] = cast(v4)
  *   v10 %111 f32[N, 512] = select(v8, v7, v9)
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
+ *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k10_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
@@ -845,6 +867,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 128, 64, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
@@ -895,6 +918,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v5 %124 bool[512, 512] = not(v4)
  *   v6 %125 bool = reduce_or(v5)
  *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
@@ -902,6 +926,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 512 };
     const int64_t rows = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
@@ -952,6 +977,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
  *   v5 %128 bool[512] = not(v4)
  *   v6 %129 bool = reduce_or(v5)
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
+ *   32 columns, 16 rows at once, 512 threads a block
  */
 extern "C" __global__ void __launch_bounds__(512) train_step_k12(void *const *operands, int64_t n, int64_t rows, int64_t cols, const int64_t *member_elements)
 {
@@ -993,6 +1019,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k12(void *const *op
  *   v6 %117 bool[512, 784] = not(v5)
  *   v7 %118 bool = reduce_or(v6)
  *   v9 %grad.fc1.weight f32[512, 784] = mul(v4, v8)   {loss_scale}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
 {
@@ -1000,6 +1027,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
     typedef TensorOperand<RoundedF16, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 784 };
     const int64_t rows = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
@@ -1079,6 +1107,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
  *   assign(v18, v33)   {loss_scale}
  *   assign(v14, v36)   {loss_scale}
  *   assign(v42, v43)   {loss_scale}
+ *   1 thread a block
  */
 extern "C" __global__ void __launch_bounds__(1) train_step_k15(const int32_t *b0, const int32_t *b1, const int32_t *b2, const int32_t *b3, const int32_t *b4, const int32_t *b5, int32_t *b6, float *b7, int32_t *b8, int32_t *b9, int64_t n)
 {
@@ -1169,6 +1198,7 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k15(const int32_t *b0
  *   assign(v28, v27)
  *   assign(v5, v7)   {update, of fc1.weight/m}
  *   assign(v12, v14)   {update, of fc1.weight/v}
+ *   4 elements a thread, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements)
 {
@@ -1246,6 +1276,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
  *   in     b0 step.next i64
  *   out    b1 step i64
  *   assign(v1, v2)   {update, of step}
+ *   1 thread a block
  */
 extern "C" __global__ void __launch_bounds__(1) train_step_k22(const int64_t *b0, int64_t *b1, const int32_t *predicate, int64_t n)
 {
@@ -1264,6 +1295,7 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k22(const int64_t *b0
  *   v5 %18 f32[10] = cast(v4)
  *   v6 %19 f32[N, 10] = add(v3, v5)
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
+ *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
 extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n, int64_t rows)
 {
@@ -1271,6 +1303,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     enum { COLS = 10 };
     const int64_t k = 512;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
@@ -1345,6 +1378,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
  *   v33 %61 f32 = const()
  *   v34 %62 f32 = const()
  *   v35 %63 f32[N] = select(v32, v33, v34)
+ *   a warp a row, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) eval_k03(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
 {
@@ -1444,6 +1478,7 @@ extern "C" __global__ void __launch_bounds__(256) eval_k03(const float *b0, cons
  *   v15 %64 f32 = reduce_sum(v14)
  *   v17 %65 f32 = extent(v16)
  *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
+ *   1 columns, 512 rows at once, 512 threads a block
  */
 extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
@@ -1497,6 +1532,7 @@ extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, cons
  *   out    b1 fc1.weight/f16.rows f16[512, 784]
  *   v2 %1 f16[512, 784] = cast(v1)   {update}
  *   assign(v3, v2)
+ *   4 elements a thread, 256 threads a block
  */
 extern "C" __global__ void __launch_bounds__(256) refresh_k00(void *const *operands, int64_t n, const int64_t *member_elements)
 {

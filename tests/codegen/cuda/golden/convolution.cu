@@ -1,0 +1,65 @@
+/* k06  conv: conv2d + relu           image.amp:3
+ *   product over [256 * n, 64] in train_step
+ * k02  conv: conv2d + relu           image.amp:3
+ *   product over [256 * n, 64] in eval
+ * k02  conv: conv2d + relu           image.amp:3
+ *   product over [256 * n, 64] in infer
+ *   in     b0 x.f16.nhwc f16[N, 16, 16, 8]   b1 conv.weight/f16.rows f16[3, 3, 8, 64]   b2 conv.bias/f16.rows f16[64]
+ *   out    b3 h.nhwc f16[N, 16, 16, 64]
+ *   v3 %24 f32[N, 16, 16, 64] = conv(v1, v2)   {lower, torch-fp16:8}
+ *   v5 %25 f32[64] = cast(v4)
+ *   v6 %26 f32[N, 16, 16, 64] = add(v3, v5)
+ *   v7 %conv.y.nhwc f16[N, 16, 16, 64] = cast(v6)   {lower, torch-fp16:8}
+ *   v8 %28 f32[N, 16, 16, 64] = cast(v7)
+ *   v9 %29 f32 = const()
+ *   v10 %30 f32[N, 16, 16, 64] = maximum(v8, v9)
+ *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, torch-fp16:24, input conv.conv2d}
+ *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
+ */
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k06(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+{
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<Windows<AsStored<uint16_t>, 16, 16, 8, 16, 16, 3, 1, 1, 1, 1, 1, 1, false>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    enum { COLS = 64 };
+    const int64_t k = 72;
+    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
+    __shared__ __align__(128) char shared[Matrices::SHARED];
+    Sums sums;
+    sums.clear();
+    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+    const float v9 = 0.0f;
+    UNROLL
+    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+        UNROLL
+        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+            float sum[4];
+            sums.run(sum, down, across);
+            const int64_t r = row0 + Sums::row(down);
+            UNROLL
+            for (int part = 0; part < 4; part += 4) {
+                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                if (r >= rows || c0 >= COLS) continue;
+                const int64_t at = r * COLS + c0;
+                float x4[4];
+                load_f16(x4, b2 + c0);
+                float y3[4];
+                UNROLL
+                for (int i = 0; i < 4; i++) {
+                    const float v4 = x4[i];
+                    const float v3 = sum[part + i];
+                    const float v5 = v4;
+                    const float v6 = v3 + v5;
+                    const float v7 = round_f16_f32(v6);
+                    const float v8 = v7;
+                    const float v10 = max_f32(v8, v9);
+                    const float v11 = round_f16_f32(v10);
+                    y3[i] = v11;
+                }
+                store_f16(b3 + at, y3);
+            }
+        }
+    }
+}

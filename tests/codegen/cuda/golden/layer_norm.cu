@@ -1,0 +1,356 @@
+/* k08  ln: layer_norm           image.amp:4
+ *   row over [n, 64] in train_step
+ *   in     b0 37 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
+ *   out    b3 41 f32[N, 1]   b4 52 f32[N, 1]   b5 h.1.f16 f16[N, 64]
+ *   v2 %8 f32[N, 64] = cast(v1)   {f32, torch-fp16:13, for ln.layer_norm}
+ *   v3 %38 f32[N, 1] = reduce_sum(v2)
+ *   v4 %40 f32 = const()
+ *   v5 %41 f32[N, 1] = mul(v3, v4)   {f32, torch-fp16:13}
+ *   v6 %42 f32[N, 64] = sub(v2, v5)
+ *   v7 %43 f32[N, 64] = mul(v6, v6)
+ *   v8 %44 f32[N, 1] = reduce_sum(v7)
+ *   v9 %46 f32 = const()
+ *   v10 %47 f32[N, 1] = mul(v8, v9)
+ *   v11 %48 f32 = const()
+ *   v12 %49 f32[N, 1] = add(v10, v11)
+ *   v13 %50 f32[N, 1] = sqrt(v12)
+ *   v14 %51 f32 = const()
+ *   v15 %52 f32[N, 1] = div(v14, v13)   {f32, torch-fp16:13}
+ *   v16 %53 f32[N, 64] = mul(v6, v15)
+ *   v18 %54 f32[N, 64] = mul(v16, v17)
+ *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, torch-fp16:13}
+ *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, torch-fp16:8, for head.linear}
+ *   a warp a row, 256 threads a block
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k08(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
+{
+    enum { COLS = 64 };
+    const int64_t rows = n;
+    const int32_t lane = threadIdx.x % 32;
+    const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
+    if (r >= rows) return;
+    const float v4 = 0.015625f;
+    const float v9 = 0.015625f;
+    const float v11 = 9.999999747378752e-06f;
+    const float v14 = 1.0f;
+    float kept2[1][2];
+    float kept6[1][2];
+    float v3 = 0.0f;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float x1[2];
+        load_f16(x1, b0 + r * COLS + c0);
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v1 = x1[i];
+            const float v2 = v1;
+            kept2[0][i] = v2;
+            v3 = v3 + v2;
+        }
+    }
+    v3 = warp_reduce<Plus>(v3);
+    const float v5 = v3 * v4;
+    float v8 = 0.0f;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v2 = kept2[0][i];
+            const float v6 = v2 - v5;
+            kept6[0][i] = v6;
+            const float v7 = v6 * v6;
+            v8 = v8 + v7;
+        }
+    }
+    v8 = warp_reduce<Plus>(v8);
+    const float v10 = v8 * v9;
+    const float v12 = v10 + v11;
+    const float v13 = sqrt_f32(v12);
+    const float v15 = v14 / v13;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float x17[2];
+        load_f32(x17, b1 + c0);
+        float x19[2];
+        load_f32(x19, b2 + c0);
+        float y5[2];
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v17 = x17[i];
+            const float v19 = x19[i];
+            const float v6 = kept6[0][i];
+            const float v16 = v6 * v15;
+            const float v18 = v16 * v17;
+            const float v20 = v18 + v19;
+            const float v21 = round_f16_f32(v20);
+            y5[i] = v21;
+        }
+        store_f16(b5 + r * COLS + c0, y5);
+    }
+    if (lane == 0) put_f32(b3 + r, v5);
+    if (lane == 0) put_f32(b4 + r, v15);
+}
+
+/* k15  ln.layer_norm.grad.input: layer_norm_grad + broadcast_to           image.amp:5
+ *   row over [n, 64] in train_step
+ *   in     b0 d.h.1.f16 f16[N, 64]   b1 ln.weight f32[64]   b2 37 f16[N, 64]   b3 41 f32[N, 1]   b4 52 f32[N, 1]
+ *   out    b5 140 f32[N, 1, 1, 64]
+ *   v2 %d.h.1 f32[N, 64] = cast(v1)   {gradient, of head.linear}
+ *   v4 %116 f32[N, 64] = mul(v2, v3)
+ *   v5 %117 f32[N, 1] = reduce_sum(v4)
+ *   v6 %119 f32 = const()
+ *   v7 %120 f32[N, 1] = mul(v5, v6)
+ *   v9 %346 f32[N, 64] = cast(v8)   {f32, torch-fp16:13, for ln.layer_norm}
+ *   v11 %114 f32[N, 64] = sub(v9, v10)
+ *   v13 %115 f32[N, 64] = mul(v11, v12)
+ *   v14 %121 f32[N, 64] = mul(v4, v13)
+ *   v15 %122 f32[N, 1] = reduce_sum(v14)
+ *   v16 %124 f32 = const()
+ *   v17 %125 f32[N, 1] = mul(v15, v16)
+ *   v18 %126 f32[N, 64] = sub(v4, v7)
+ *   v19 %127 f32[N, 64] = mul(v13, v17)
+ *   v20 %128 f32[N, 64] = sub(v18, v19)
+ *   v21 %129 f32[N, 64] = mul(v20, v12)   {gradient, of ln.layer_norm}
+ *   v22 %18 f16[N, 64] = cast(v21)   {gradient, of ln.layer_norm}
+ *   v23 %135 f32[N, 64] = cast(v22)
+ *   v24 %137 f32[N, 1, 1, 64] = reshape(v23)
+ *   v25 %139 f32 = const()
+ *   v26 %140 f32[N, 1, 1, 64] = mul(v24, v25)
+ *   a warp a row, 256 threads a block
+ */
+extern "C" __global__ void __launch_bounds__(256) train_step_k15(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
+{
+    enum { COLS = 64 };
+    const int64_t rows = n;
+    const int32_t lane = threadIdx.x % 32;
+    const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
+    if (r >= rows) return;
+    const float v6 = 0.015625f;
+    const float v16 = 0.015625f;
+    const float v25 = 0.00390625f;
+    float kept4[1][2];
+    float kept13[1][2];
+    const float v10 = get_f32(b3 + r);
+    const float v12 = get_f32(b4 + r);
+    float v5 = 0.0f;
+    float v15 = 0.0f;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float x1[2];
+        load_f16(x1, b0 + r * COLS + c0);
+        float x3[2];
+        load_f32(x3, b1 + c0);
+        float x8[2];
+        load_f16(x8, b2 + r * COLS + c0);
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v1 = x1[i];
+            const float v3 = x3[i];
+            const float v8 = x8[i];
+            const float v2 = v1;
+            const float v4 = v2 * v3;
+            kept4[0][i] = v4;
+            const float v9 = v8;
+            const float v11 = v9 - v10;
+            const float v13 = v11 * v12;
+            kept13[0][i] = v13;
+            const float v14 = v4 * v13;
+            v5 = v5 + v4;
+            v15 = v15 + v14;
+        }
+    }
+    v5 = warp_reduce<Plus>(v5);
+    v15 = warp_reduce<Plus>(v15);
+    const float v7 = v5 * v6;
+    const float v17 = v15 * v16;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float y5[2];
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v4 = kept4[0][i];
+            const float v13 = kept13[0][i];
+            const float v18 = v4 - v7;
+            const float v19 = v13 * v17;
+            const float v20 = v18 - v19;
+            const float v21 = v20 * v12;
+            const float v22 = round_f16_f32(v21);
+            const float v23 = v22;
+            const float v24 = v23;
+            const float v26 = v24 * v25;
+            y5[i] = v26;
+        }
+        store_f32(b5 + r * COLS + c0, y5);
+    }
+}
+
+/* k19  ln.layer_norm.grad.input: layer_norm_grad + all_finite + unscale, and more           image.amp:5
+ *   column over [n, 64] in train_step
+ *   in     b0 d.h.1.f16 f16[N, 64]   b1 37 f16[N, 64]   b2 41 f32[N, 1]   b3 52 f32[N, 1]   b4 inverse_scale f32   b5 153 f32[N, 64]
+ *   out    b6 164 bool   b7 168 bool   b8 grad.ln.weight f32[64]   b9 grad.ln.bias f32[64]   b10 160 bool   b11 grad.conv.bias f32[64]
+ *   v2 %347 f32[N, 64] = cast(v1)   {gradient, of head.linear}
+ *   v4 %348 f32[N, 64] = cast(v3)   {f32, torch-fp16:13, for ln.layer_norm}
+ *   v6 %130 f32[N, 64] = sub(v4, v5)
+ *   v8 %131 f32[N, 64] = mul(v6, v7)
+ *   v9 %132 f32[N, 64] = mul(v2, v8)
+ *   v10 %d.ln.weight f32[64] = reduce_sum(v9)   {gradient, of ln.layer_norm}
+ *   v11 %d.ln.bias f32[64] = reduce_sum(v2)   {gradient, of ln.layer_norm}
+ *   v12 %162 bool[64] = is_finite(v10)
+ *   v13 %163 bool[64] = not(v12)
+ *   v14 %164 bool = reduce_or(v13)
+ *   v15 %166 bool[64] = is_finite(v11)
+ *   v16 %167 bool[64] = not(v15)
+ *   v17 %168 bool = reduce_or(v16)
+ *   v19 %grad.ln.weight f32[64] = mul(v10, v18)   {loss_scale}
+ *   v20 %grad.ln.bias f32[64] = mul(v11, v18)   {loss_scale}
+ *   v22 %d.conv.bias f32[64] = reduce_sum(v21)   {weight_gradient, of conv.conv2d}
+ *   v23 %158 bool[64] = is_finite(v22)
+ *   v24 %159 bool[64] = not(v23)
+ *   v25 %160 bool = reduce_or(v24)
+ *   v26 %grad.conv.bias f32[64] = mul(v22, v18)   {loss_scale}
+ *   32 columns, 16 rows at once, 512 threads a block
+ */
+extern "C" __global__ void __launch_bounds__(512) train_step_k19(const uint16_t *b0, const uint16_t *b1, const float *b2, const float *b3, const float *b4, const float *b5, int32_t *b6, int32_t *b7, float *b8, float *b9, int32_t *b10, float *b11, int64_t n, int64_t rows, int64_t cols)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const int32_t column = (int32_t)(blockIdx.x) * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    int32_t any6 = 0;
+    int32_t any7 = 0;
+    int32_t any10 = 0;
+    const float v18 = get_f32(b4);
+    float v10 = 0.0f;
+    float v11 = 0.0f;
+    float v22 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 16) {
+        const float v1 = get_f16(b0 + r * COLS + c);
+        const float v3 = get_f16(b1 + r * COLS + c);
+        const float v5 = get_f32(b2 + r);
+        const float v7 = get_f32(b3 + r);
+        const float v21 = get_f32(b5 + r * COLS + c);
+        const float v2 = v1;
+        const float v4 = v3;
+        const float v6 = v4 - v5;
+        const float v8 = v6 * v7;
+        const float v9 = v2 * v8;
+        v10 = v10 + v9;
+        v11 = v11 + v2;
+        v22 = v22 + v21;
+    }
+    v10 = column_reduce<Plus, 32, 16>(v10);
+    v11 = column_reduce<Plus, 32, 16>(v11);
+    v22 = column_reduce<Plus, 32, 16>(v22);
+    const int32_t v12 = finite_f32(v10);
+    const int32_t v13 = !v12;
+    const int32_t v15 = finite_f32(v11);
+    const int32_t v16 = !v15;
+    const float v19 = v10 * v18;
+    const float v20 = v11 * v18;
+    const int32_t v23 = finite_f32(v22);
+    const int32_t v24 = !v23;
+    const float v26 = v22 * v18;
+    any6 |= v13;
+    any7 |= v16;
+    if (in && y == 0) put_f32(b8 + c, v19);
+    if (in && y == 0) put_f32(b9 + c, v20);
+    any10 |= v24;
+    if (in && y == 0) put_f32(b11 + c, v26);
+    if (any6) *b6 = 1;
+    if (any7) *b7 = 1;
+    if (any10) *b10 = 1;
+}
+
+/* k04  ln: layer_norm           image.amp:4
+ *   row over [n, 64] in eval
+ * k04  ln: layer_norm           image.amp:4
+ *   row over [n, 64] in infer
+ *   in     b0 22 f16[N, 64]   b1 ln.weight f32[64]   b2 ln.bias f32[64]
+ *   out    b3 h.1.f16 f16[N, 64]
+ *   v2 %8 f32[N, 64] = cast(v1)   {f32, torch-fp16:13, for ln.layer_norm}
+ *   v3 %23 f32[N, 1] = reduce_sum(v2)
+ *   v4 %25 f32 = const()
+ *   v5 %26 f32[N, 1] = mul(v3, v4)   {f32, torch-fp16:13}
+ *   v6 %27 f32[N, 64] = sub(v2, v5)
+ *   v7 %28 f32[N, 64] = mul(v6, v6)
+ *   v8 %29 f32[N, 1] = reduce_sum(v7)
+ *   v9 %31 f32 = const()
+ *   v10 %32 f32[N, 1] = mul(v8, v9)
+ *   v11 %33 f32 = const()
+ *   v12 %34 f32[N, 1] = add(v10, v11)
+ *   v13 %35 f32[N, 1] = sqrt(v12)
+ *   v14 %36 f32 = const()
+ *   v15 %37 f32[N, 1] = div(v14, v13)   {f32, torch-fp16:13}
+ *   v16 %38 f32[N, 64] = mul(v6, v15)
+ *   v18 %39 f32[N, 64] = mul(v16, v17)
+ *   v20 %h.1 f32[N, 64] = add(v18, v19)   {f32, torch-fp16:13}
+ *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, torch-fp16:8, for head.linear}
+ *   a warp a row, 256 threads a block
+ */
+extern "C" __global__ void __launch_bounds__(256) eval_k04(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
+{
+    enum { COLS = 64 };
+    const int64_t rows = n;
+    const int32_t lane = threadIdx.x % 32;
+    const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;
+    if (r >= rows) return;
+    const float v4 = 0.015625f;
+    const float v9 = 0.015625f;
+    const float v11 = 9.999999747378752e-06f;
+    const float v14 = 1.0f;
+    float kept2[1][2];
+    float kept6[1][2];
+    float v3 = 0.0f;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float x1[2];
+        load_f16(x1, b0 + r * COLS + c0);
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v1 = x1[i];
+            const float v2 = v1;
+            kept2[0][i] = v2;
+            v3 = v3 + v2;
+        }
+    }
+    v3 = warp_reduce<Plus>(v3);
+    const float v5 = v3 * v4;
+    float v8 = 0.0f;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v2 = kept2[0][i];
+            const float v6 = v2 - v5;
+            kept6[0][i] = v6;
+            const float v7 = v6 * v6;
+            v8 = v8 + v7;
+        }
+    }
+    v8 = warp_reduce<Plus>(v8);
+    const float v10 = v8 * v9;
+    const float v12 = v10 + v11;
+    const float v13 = sqrt_f32(v12);
+    const float v15 = v14 / v13;
+    {
+        MAYBE_UNUSED const int32_t c0 = lane * 2;
+        float x17[2];
+        load_f32(x17, b1 + c0);
+        float x19[2];
+        load_f32(x19, b2 + c0);
+        float y3[2];
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            const float v17 = x17[i];
+            const float v19 = x19[i];
+            const float v6 = kept6[0][i];
+            const float v16 = v6 * v15;
+            const float v18 = v16 * v17;
+            const float v20 = v18 + v19;
+            const float v21 = round_f16_f32(v20);
+            y3[i] = v21;
+        }
+        store_f16(b3 + r * COLS + c0, y3);
+    }
+}

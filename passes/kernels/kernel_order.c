@@ -19,6 +19,7 @@ KernelOrder kernel_order_open(Func *f) {
     o.next = arena_array(a, int, count + 1);
     o.before = arena_array(a, int, count + 1);
     o.last_reader = arena_array(a, int, f->buffers.len + 1);
+    o.maker = kernel_makers(f);
     for (int i = 0; i < count; i++) {
         const Kernel *k = f->kernels.data[i];
         link(&o, i - 1, i);
@@ -32,6 +33,17 @@ const Kernel *kernel_order_at(const KernelOrder *o, int kernel) { return o->list
 
 int kernel_order_toward(const KernelOrder *o, int kernel, bool up) { return up ? o->before[kernel] : o->next[kernel]; }
 
+/* Whether an op has an operand that |maker| makes, if only for its shape. */
+static bool names_value_of(const KernelOrder *o, int kernel, int maker) {
+    const KernelOps *k = &o->list.at.data[kernel];
+    for (int i = 0; i < k->ops.len; i++) {
+        const Op *op = ir_op(o->list.f, k->ops.data[i]);
+        for (int n = 0; n < op->n_in; n++)
+            if (o->maker[op->in[n].id] == maker) return true;
+    }
+    return false;
+}
+
 bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
     const Func *f = o->list.f;
     const Kernel *k = kernel_order_at(o, kernel);
@@ -39,6 +51,7 @@ bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
     for (int i = kernel_order_toward(o, kernel, up); i != end; i = kernel_order_toward(o, i, up)) {
         const Kernel *between = kernel_order_at(o, i);
         if (++steps > FARTHEST || kernel_touches(f, k, between) || kernel_touches(f, between, k)) return false;
+        if (up ? names_value_of(o, kernel, i) : names_value_of(o, i, kernel)) return false;
     }
     return true;
 }
@@ -75,7 +88,11 @@ void kernel_order_merge(KernelOrder *o, int kernel, int next) {
     KernelOps *into = &o->list.at.data[kernel];
     const KernelOps *from = &o->list.at.data[next];
     Kernel *k = into->kernel;
-    for (int i = 0; i < from->ops.len; i++) vec_push(a, &into->ops, from->ops.data[i]);
+    for (int i = 0; i < from->ops.len; i++) {
+        const Op *op = ir_op(o->list.f, from->ops.data[i]);
+        for (int r = 0; r < op->n_out; r++) o->maker[op->out[r].id] = kernel;
+        vec_push(a, &into->ops, from->ops.data[i]);
+    }
     for (int i = 0; i < from->kernel->reads.len; i++) {
         const uint32_t b = from->kernel->reads.data[i];
         if (o->last_reader[b] == next) o->last_reader[b] = kernel;

@@ -15,6 +15,7 @@ typedef struct KernelOrder {
     int *next, *before;   /* by number; -1: none */
     const int64_t *bytes; /* by buffer: of a temporary; else 0 */
     int *last_reader;     /* by buffer: a kernel */
+    int *maker;           /* by value id: a kernel; -1: none */
     bool changed;
 } KernelOrder;
 

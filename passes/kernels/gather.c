@@ -72,7 +72,7 @@ static const char **sign_kernels(const Func *f) {
 static bool may_join(const KernelOrder *o, const Group *group, int kernel, bool up) {
     const Func *f = o->list.f;
     const Kernel *k = kernel_order_at(o, kernel), *end = kernel_order_at(o, group->end);
-    if (group->kept + kernel_order_keeps(o, kernel, up) > MOST_KEPT) return false;
+    if (group->kept + kernel_order_keeps(o, kernel, up) > o->most_kept) return false;
     if (kernel_touches(f, k, end) || kernel_touches(f, end, k)) return false;
     return kernel_order_may_move(o, kernel, group->end, up);
 }

@@ -3,13 +3,28 @@
 
 #include "passes/kernels/layout.h"
 
-enum { FARTHEST = 1024 }; /* kernels that one is compared with on its way */
+enum {
+    FARTHEST = 1024,     /* kernels that one is compared with on its way */
+    MOST_KEPT = 32 << 20 /* bytes */
+};
 
 static void link(KernelOrder *o, int before, int next) {
     if (before >= 0) o->next[before] = next;
     else o->first = next;
     if (next >= 0) o->before[next] = before;
     else o->last = before;
+}
+
+/* `checkpoint` blocks ask for less memory at the cost of time: their copies for the backward pass are "relu.again"
+ * (passes/training/checkpoint.c).  A layer of that name does no harm. */
+static bool saves_memory(const Func *f) {
+    static const char again[] = ".again";
+    for (int i = 0; i < f->regions.len; i++) {
+        const char *path = f->regions.data[i].path;
+        const size_t length = path ? strlen(path) : 0, end = sizeof again - 1;
+        if (length > end && !strcmp(path + length - end, again)) return true;
+    }
+    return false;
 }
 
 KernelOrder kernel_order_open(Func *f) {
@@ -20,6 +35,7 @@ KernelOrder kernel_order_open(Func *f) {
     o.before = arena_array(a, int, count + 1);
     o.last_reader = arena_array(a, int, f->buffers.len + 1);
     o.maker = kernel_makers(f);
+    o.most_kept = saves_memory(f) ? 0 : MOST_KEPT;
     for (int i = 0; i < count; i++) {
         const Kernel *k = f->kernels.data[i];
         link(&o, i - 1, i);

@@ -16,10 +16,9 @@ typedef struct KernelOrder {
     const int64_t *bytes; /* by buffer: of a temporary; else 0 */
     int *last_reader;     /* by buffer: a kernel */
     int *maker;           /* by value id: a kernel; -1: none */
+    int64_t most_kept;    /* bytes that may live longer because kernels move */
     bool changed;
 } KernelOrder;
-
-enum { MOST_KEPT = 32 << 20 }; /* bytes that may live longer because kernels move */
 
 KernelOrder kernel_order_open(Func *f);
 const Kernel *kernel_order_at(const KernelOrder *o, int kernel);

@@ -47,18 +47,6 @@ static const char *next_head(CudaKernel *ck, const AttentionPlan *p, int i) {
     return emit_dim(ck->w->arena, at.stride[p->scores.rank - 3]);
 }
 
-/* The places of lead along each dim of B. */
-static void declare_batch(CudaKernel *ck, const AttentionPlan *p) {
-    Arena *a = ck->w->arena;
-    Dim inner = dim_const(1);
-    for (int i = p->scores.rank - 4; i >= 0; i--) {
-        const char *at = dim_is_one(inner) ? "lead" : arena_printf(a, "lead / %s", emit_dim_factor(a, inner));
-        if (i) at = arena_printf(a, "%s %% %s", at, emit_dim_factor(a, p->scores.d[i]));
-        emit_line(&ck->e, "MAYBE_UNUSED const int64_t batch%d = %s;", i, at);
-        dim_mul(inner, p->scores.d[i], &inner);
-    }
-}
-
 /* ---- the rule of scores ------------------------------------------------------------------------------------------ */
 
 static const char *mask_kind(const Walk *w, const AttentionPlan *p) {
@@ -163,7 +151,7 @@ static amp_status emit_forward(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(e, "const int block = %s;",
               p->causal ? arena_printf(ck->w->arena, "%lld - part %% %lld", (long long)blocks - 1, (long long)blocks)
                         : arena_printf(ck->w->arena, "part %% %lld", (long long)blocks));
-    declare_batch(ck, p);
+    cuda_declare_places(ck, p->scores.d, p->scores.rank - 3, "lead"); /* along each dim of B */
     AMP_TRY(declare_rows(ck, p, "q", p->at.q, "head"));
     AMP_TRY(declare_rows(ck, p, "k", p->at.k, "key_head"));
     AMP_TRY(declare_rows(ck, p, "v", p->at.v, "key_head"));
@@ -228,7 +216,7 @@ static void place_block(CudaKernel *ck, const AttentionPlan *p) {
     emit_line(e, "const int head = by_keys ? key_head * %lld : number / %lld;", (long long)p->share, down);
     emit_line(e, "const int block = by_keys ? number %% %lld : %snumber %% %lld;", down_keys,
               p->causal ? arena_printf(ck->w->arena, "%lld - ", down - 1) : "", down);
-    declare_batch(ck, p);
+    cuda_declare_places(ck, p->scores.d, p->scores.rank - 3, "lead"); /* along each dim of B */
 }
 
 static amp_status declare_gradient_rows(CudaKernel *ck, const AttentionPlan *p) {

@@ -239,6 +239,17 @@ void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
 
 void cuda_declare_columns(CudaKernel *ck) { emit_line(&ck->e, "const int32_t COLS = (int32_t)cols;"); }
 
+void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *number) {
+    Arena *a = ck->w->arena;
+    Dim inner = dim_const(1);
+    for (int i = rank - 1; i >= 0; i--) {
+        const char *at = dim_is_one(inner) ? number : arena_printf(a, "%s / %s", number, emit_dim_factor(a, inner));
+        if (i) at = arena_printf(a, "%s %% %s", at, emit_dim_factor(a, dims[i]));
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t batch%d = %s;", i, at);
+        dim_mul(inner, dims[i], &inner);
+    }
+}
+
 static void put_sizes(CudaKernel *ck) {
     text_puts(ck->e.out, "int64_t n");
     for (int i = 0; i < ck->size_names.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->size_names.data[i]);

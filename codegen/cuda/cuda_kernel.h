@@ -86,6 +86,8 @@ extern const Spelling cuda_spelling;
 
 /* A parameter |name|, int64_t, of the function that is opened next. */
 void cuda_add_size(CudaKernel *ck, const char *name, Dim size);
+/* `const int64_t batch0 = .., batch1 = ..`: where |number|, which counts all of |dims|, is along each of them. */
+void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *number);
 /* The space's columns, COLS; in the function that is open. */
 void cuda_declare_columns(CudaKernel *ck);
 /* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a

@@ -78,16 +78,9 @@ static void emit_part(CudaKernel *ck, const ProductPlan *p) {
 /* Which product of the batch a block makes: its number, its place along each dim, and where its result begins. */
 static void emit_batch(CudaKernel *ck, const ProductPlan *p) {
     const Batch *b = &p->batch;
-    Arena *a = ck->w->arena;
-    Dim inner = dim_const(1);
     emit_number(ck, p, "product");
-    for (int i = b->rank - 1; i >= 0; i--) {
-        const char *at = dim_is_one(inner) ? "product" : arena_printf(a, "product / %s", emit_dim_factor(a, inner));
-        if (i) at = arena_printf(a, "%s %% %s", at, emit_dim_factor(a, b->dims[i]));
-        emit_line(&ck->e, "MAYBE_UNUSED const int64_t batch%d = %s;", i, at);
-        dim_mul(inner, b->dims[i], &inner);
-    }
-    const char *beside = b->merged ? emit_dim_factor(a, b->dims[b->rank - 1]) : NULL; /* products */
+    cuda_declare_places(ck, b->dims, b->rank, "product");
+    const char *beside = b->merged ? emit_dim_factor(ck->w->arena, b->dims[b->rank - 1]) : NULL; /* products */
     if (beside)
         emit_line(&ck->e, "const int64_t first_row = product / %s * rows, first_column = product %% %s * WIDTH;",
                   beside, beside);

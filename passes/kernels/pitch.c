@@ -73,8 +73,8 @@ static void mark_uses(const Func *f, int kernel, const int *maker, Uses *uses) {
 
 void choose_pitches(Func *f) {
     Arena *a = f->module->arena;
-    const int *maker = kernel_makers(f);
     if (!target_of(f->module)->pitch_unit) return;
+    const int *maker = kernel_makers(f);
     Uses uses = {arena_array(a, bool, f->values.len + 1), arena_array(a, bool, f->values.len + 1)};
     for (int i = 0; i < f->kernels.len; i++) mark_uses(f, i, maker, &uses);
     for (int i = 0; i < f->buffers.len; i++) {

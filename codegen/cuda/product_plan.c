@@ -191,8 +191,10 @@ static const Op *find_product(const Walk *w) {
 static Dim terms(const Walk *w, const Op *o) {
     int n = ir_is_convolution(o); /* a convolution's B is a matrix, of k rows */
     Dim rows, cols;
-    const Windows g = reads_taps(o) ? ir_windows(w->f, o) : (Windows){0};
-    if (reads_taps(o)) return dim_const(g.kh * g.kw * g.oc);
+    if (reads_taps(o)) {
+        const Windows g = ir_windows(w->f, o);
+        return dim_const(g.kh * g.kw * g.oc);
+    }
     shape_matrix(ir_shape(w->f, o->in[n]), &rows, &cols);
     return n == 1 || is_transposed(o, 0) ? rows : cols;
 }

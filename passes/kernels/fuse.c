@@ -313,7 +313,7 @@ static void write_kernels(Fuse *z) {
             KernelOps *k = kernel_list_insert(&list, list.at.len, g->kind, title_of(f, g), first_place(f, g));
             k->kernel->pred = g->guard;
             k->kernel->segment = g->segment;
-            for (int j = 0; j < g->ops.len; j++) vec_push(z->a, &k->ops, g->ops.data[j]);
+            for (int j = 0; j < g->ops.len; j++) vec_push(f->module->arena, &k->ops, g->ops.data[j]);
         }
     kernel_list_close(&list);
 }
@@ -350,6 +350,7 @@ static void fuse_func(Func *f, bool fusing) {
         fuse_inline(&z);
     }
     write_kernels(&z);
+    fuse_free(&z);
 }
 
 /* What IR at stage lower holds that the target has no kernel for; NULL: nothing. */

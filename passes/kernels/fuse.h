@@ -93,7 +93,7 @@ typedef struct Node {
 
 typedef struct Fuse {
     Func *f;
-    Arena *a;
+    Arena *a;            /* for what is forgotten with it */
     bool fusing;         /* false: every op is a kernel of its own */
     bool *product_reads; /* by value id of the original function: an operand of a product */
     bool *strided; /* by value id of the original function: batched products or attention read its source at strides */
@@ -111,6 +111,7 @@ typedef struct Fuse {
 
 /* |barriers|: by op id, as fuse_take_barriers gives them. */
 Fuse fuse_new(Func *f, bool fusing, const Op **barriers);
+void fuse_free(Fuse *z); /* and all that was allocated in its arena */
 const Group *fuse_group(const Fuse *z, int g);
 int fuse_group_count(const Fuse *z);
 Op *fuse_group_op(const Fuse *z, int g, int i);

@@ -64,8 +64,8 @@ static void drop_unread(Func *f, bool *read) {
 }
 
 void fuse_cancel_moves(Func *f, const Op **barriers) {
-    Arena *a = f->module->arena;
     if (!target_of(f->module)->reads_strides) return;
+    Arena *a = arena_child(f->module->arena);
     Moves m = {f, barriers, arena_array(a, Strided, f->values.len + 1), arena_array(a, Val, f->values.len + 1)};
     bool *is_result = arena_array(a, bool, f->values.len + 1), any = false;
     for (int i = 0; i < f->results.len; i++) is_result[f->results.data[i].value.id] = true;
@@ -77,6 +77,7 @@ void fuse_cancel_moves(Func *f, const Op **barriers) {
         any = any || ir_moves_by_stride(o);
     }
     if (any) drop_unread(f, is_result);
+    arena_free(a);
 }
 
 /* ---- views in front of products ---------------------------------------------------------------------------------- */

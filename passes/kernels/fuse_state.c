@@ -95,7 +95,7 @@ static void add_node(Fuse *z, int home) {
 }
 
 Fuse fuse_new(Func *f, bool fusing, const Op **barriers) {
-    Arena *a = f->module->arena;
+    Arena *a = arena_child(f->module->arena);
     Fuse z = {.f = f, .a = a, .fusing = fusing, .value_count = f->values.len, .change = 1}; /* memos start at 0 */
     z.readers = arena_array(a, Ints, f->values.len + 1);
     z.product_reads = arena_array(a, bool, f->values.len + 1);
@@ -105,6 +105,8 @@ Fuse fuse_new(Func *f, bool fusing, const Op **barriers) {
     }
     return z;
 }
+
+void fuse_free(Fuse *z) { arena_free(z->a); }
 
 Node *fuse_edit(Fuse *z, const Op *o) {
     z->change++;

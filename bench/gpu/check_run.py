@@ -32,6 +32,7 @@ def nvrtc_folder():
 class Context:
     def __init__(self, args, home):
         self.args, self.beside, self.out = args, home, os.path.abspath(args.out)
+        self.tables = []  # what the part of that name measured
         os.makedirs(self.out, exist_ok=True)
         self.end = time.monotonic() + args.limit
         self.small = args.stand_in or args.quick

@@ -255,4 +255,5 @@ def tables(c):
                   f"{kernel['registers']:3} registers  {kernel['title']}")
         results.append({"model": model, "n": n, "us": total, "clocks": [before, None if c.args.stand_in else clocks(c)], "run": run,
                         "modelled": compare_model(c, run, model_us)})
+    c.tables = results
     return results

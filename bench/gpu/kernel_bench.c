@@ -1,6 +1,6 @@
-/* kernel_bench.c: each kernel of a program by itself, between device events: kernel_bench MODEL.so PROGRAM N [REPEATS]
+/* kernel_bench.c: each kernel of a program by itself, between device events: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL]]
  *
- * Writes one line of JSON: the kernels in order with the median of their times, the bytes of their operands (each once) and what a
+ * Writes one line of JSON: the kernels in order (or the one of that name) with the median of their times, the bytes of their operands (each once) and what a
  * device-to-device copy of 1 GiB (less where memory is short) takes, bytes read and written.  Launches are repeated with other
  * operands each time (sets of buffers take turns, 256 MiB in all at least where there is room), so that no cache keeps them. */
 #include <stdio.h>
@@ -25,6 +25,7 @@ typedef struct Bench {
     amp_cuda_loaded *functions;
     int64_t n;
     int sets, repeats;
+    const char *only;   /* the name of a kernel; NULL: all */
     CuPointer *buffers; /* [sets][buffer_count] */
     CuStream stream;
     CuEvent start, end;
@@ -226,11 +227,13 @@ static int clear_flags(Bench *b) {
 static int time_all(Bench *b) {
     Launch *launches = calloc(MAX_SETS, sizeof *launches);
     if (!launches) return fail("no memory");
+    bool any = false;
     printf("\"kernels\": [");
     for (int i = 0; i < b->program->kernel_count; i++) {
         const amp_model_cuda_kernel *k = &b->program->cuda_kernels[i];
         double median, in_a_row;
         int64_t elements = 0;
+        if (b->only && strcmp(b->only, k->name)) continue;
         for (int s = 0; s < b->sets; s++)
             if (prepare(b, k, s, &launches[s])) return 1;
         const amp_cuda_loaded *f = &b->functions[launches[0].used.function];
@@ -242,9 +245,11 @@ static int time_all(Bench *b) {
         printf("%s{\"name\": \"%s\", \"title\": \"%s\", \"kind\": %u, \"us\": %.3f, \"us_in_a_row\": %.3f, "
                "\"operand_bytes\": %zu, \"batch_elements\": %lld, \"tensor_cores\": %u, \"registers\": %d, "
                "\"spill_bytes\": %d}",
-               i ? ", " : "", k->name, k->title, k->kind, median, in_a_row, kernel_bytes(b, k), (long long)elements,
+               any ? ", " : "", k->name, k->title, k->kind, median, in_a_row, kernel_bytes(b, k), (long long)elements,
                k->tensor_cores, f->registers, f->spill_bytes);
+        any = true;
     }
+    if (!any) return fail("the program has no such kernel");
     printf("]");
     free(launches);
     return 0;
@@ -308,9 +313,9 @@ static int open_program(Bench *b, const char *path, const char *name) {
 }
 
 int main(int argc, char **argv) {
-    Bench b = {.repeats = argc == 5 ? atoi(argv[4]) : 30};
-    if (argc < 4 || argc > 5 || (b.n = atoll(argv[3])) < 1 || b.repeats < 1 || b.repeats > MAX_REPEATS)
-        return fprintf(stderr, "usage: kernel_bench MODEL.so PROGRAM N [REPEATS]\n"), 2;
+    Bench b = {.repeats = argc > 4 ? atoi(argv[4]) : 30, .only = argc > 5 ? argv[5] : NULL};
+    if (argc < 4 || argc > 6 || (b.n = atoll(argv[3])) < 1 || b.repeats < 1 || b.repeats > MAX_REPEATS)
+        return fprintf(stderr, "usage: kernel_bench MODEL.so PROGRAM N [REPEATS [KERNEL]]\n"), 2;
     if (open_program(&b, argv[1], argv[2]) || make_buffers(&b) || clear_flags(&b)) return 1;
     printf("{\"program\": \"%s\", \"n\": %lld, \"sets\": %d, ", argv[2], (long long)b.n, b.sets);
     if (time_all(&b) || time_copy(&b)) return 1;

@@ -10,7 +10,7 @@ run 0 tools/make-dist $form
 holds 'dist is below 60 MiB' test "$(du -sm dist | cut -f1)" -lt 60
 run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report"
 says '159 kernels of' '2 tests of 2 passed on the device' 'steps follow the CPU' 'of processor time a call' 'AdamW over' 'TFLOP/s' \
-    'of a copy' '10 passed, 0 failed, 1 skipped' 'tabular fp16 batch 16' 'the model of time'
+    'of a copy' '10 passed, 0 failed, 2 skipped' 'tabular fp16 batch 16' 'the model of time'
 # part STATUS NAME...: what the report says of parts
 part() {
     local status=$1 name
@@ -24,13 +24,36 @@ PYTHON
     done
 }
 part passed facts kernels conformance follow training steps tables optimizer matmul examples
-part skipped sanitizer
+part skipped sanitizer profile
 holds 'the text report is there' grep -q '10 passed, 0 failed' "$work/report/report.txt"
 
 # a driver that cannot start a kernel any more after the tenth: nothing is taken for right, and all parts are tried
 run 1 tools/with-fakecuda --fail 'cuLaunchKernel:10:719' dist/gpu-check --stand-in --out "$work/report" --only kernels,follow,optimizer
 says 'CUDA_ERROR_LAUNCH_FAILED' 'FAIL '
 part failed kernels follow optimizer
+# a profiler, of which only the command line and the form of its file are Nsight Compute's
+mkdir "$work/profiler"
+cat >"$work/profiler/ncu" <<'NCU'
+#!/usr/bin/env bash
+while [[ $1 != bin/* ]]; do
+    [[ $1 != --log-file ]] || log=$2
+    shift
+done
+printf '==PROF== Connected\n"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"\n' >"$log"
+"$@" | python3 -c '
+import json, sys
+for kernel in json.load(sys.stdin)["kernels"]:
+    print("\"0\",\"" + kernel["name"] + "\",\"GPU Speed Of Light\",\"Duration\",\"us\",\"7.5\"")' >>"$log"
+NCU
+chmod +x "$work/profiler/ncu"
+PATH="$work/profiler:$PATH" run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only profile
+says 'small-fp16 k' 'Duration 7.5 us' '1 passed, 0 failed, 0 skipped'
+expect 'kernels that were profiled' 2 "$(ls "$work/report"/ncu-small-fp16-k*.csv | wc -l)"
+printf '#!/bin/sh\necho "==ERROR== ERR_NVGPUCTRPERM"\nexit 1\n' >"$work/profiler/ncu"
+rm "$work/report"/ncu-*
+PATH="$work/profiler:$PATH" run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only profile
+says 'ERR_NVGPUCTRPERM' '0 passed, 0 failed, 1 skipped'
+
 # no time: nothing that was not run is a failure
 run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --limit 8 --only conformance,sanitizer
 part 'not run' conformance

@@ -55,6 +55,8 @@ def run_test(c, program, name):
         return program, name, "not run", ""
     env = {"AMP_KERNELS_ON": "driver", "AMP_CUDA_ARCHS": "80,90" if c.args.only and not c.small else "90"}
     try:
+    if not c.args.stand_in:
+        env["AMP_KERNELS_AS"] = "cubin"
         done = c.run([f"bin/{program}", f"--gtest_filter={name}"], timeout=240, must=False, env=env)
     except RuntimeError as late:
         return program, name, "failed", str(late)

@@ -54,6 +54,9 @@ rm "$work/report"/ncu-*
 PATH="$work/profiler:$PATH" run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only profile
 says 'ERR_NVGPUCTRPERM' '0 passed, 0 failed, 1 skipped'
 
+# machine code is what conformance loads: the stand-in has no use for it
+AMP_KERNELS_AS=cubin run 1 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only conformance
+says 'this stand-in runs PTX only'
 # no time: nothing that was not run is a failure
 run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --limit 8 --only conformance,sanitizer
 part 'not run' conformance

@@ -172,8 +172,8 @@ class CudaOpsTest : public LowerPassTest {
     }
 
     // All functions compiled together, for one architecture; their names differ.
-    static std::string Ptx(const std::vector<Built> &built, int arch) {
-        std::string source = cuda_prelude, ptx;
+    static std::string Image(const std::vector<Built> &built, int arch) {
+        std::string source = cuda_prelude, image;
         for (const Built &b : built)
             for (int f = 0; f < b.cuda->functions.len; f++)
                 if (b.cuda->functions.data[f].min_arch <= arch) source += b.cuda->functions.data[f].source;
@@ -181,30 +181,32 @@ class CudaOpsTest : public LowerPassTest {
         job.source = source.c_str();
         job.name = "conformance.cu";
         job.arch = arch;
+        job.cubin = AsCubins();
         CompileQuickly(Nvrtc(), &job);
         amp_nvrtc_result result = {};
         amp_error err = {};
         if (amp_nvrtc_compile(Nvrtc(), &job, &result, &err)) ADD_FAILURE() << err.message << "\n" << source;
-        else ptx = result.ptx;
+        else if (job.cubin) image.assign(result.cubin, result.cubin_size);
+        else image = result.ptx;
         amp_nvrtc_result_free(Nvrtc(), &result);
-        return ptx;
+        return image;
     }
 
     // NVRTC takes most of the time: what may be |shared| is compiled for the first architecture and runs on the others
     // too, as PTX does, but in the long tests.
     void Check(const std::vector<Built> &built, const std::vector<int64_t> &batches, bool shared) {
-        std::string ptx;
+        std::string image;
         for (int arch : CudaArchs()) {
             SCOPED_TRACE("sm_" + std::to_string(arch));
-            if (ptx.empty() || !shared || getenv("AMP_CUDA_ARCHS")) ptx = Ptx(built, arch);
-            LoadedPtx image(ptx, arch);
-            if (!image.loaded()) return;
+            if (image.empty() || !shared || getenv("AMP_CUDA_ARCHS")) image = Image(built, arch);
+            LoadedPtx loaded(image, arch);
+            if (!loaded.loaded()) return;
             for (const Built &b : built) {
                 SCOPED_TRACE(b.what);
                 for (int p = 0; p < b.cuda->programs.len; p++) {
                     if (!Runs(b, b.cuda->programs.data[p], arch)) continue;
                     for (size_t i = 0; i < batches.size(); i++)
-                        CheckFunction(image, b, b.cuda->programs.data[p], batches[i], static_cast<unsigned>(i));
+                        CheckFunction(loaded, b, b.cuda->programs.data[p], batches[i], static_cast<unsigned>(i));
                 }
             }
         }

@@ -1,15 +1,22 @@
 // quick_compile.h: how tests that run kernels have them compiled.  NVRTC takes most of their time, so they ask it for
 // few optimisations: the CUDA C is the same, and what it means does not depend on them.  With AMP_CUDA_ARCHS, as the
-// long tests set it, and on a real device kernels are compiled as the runtime compiles them.
+// long tests set it, and on a real device kernels are compiled as the runtime compiles them; with
+// AMP_KERNELS_AS=cubin to machine code, which is what users load.
 #ifndef AMP_TESTS_CODEGEN_CUDA_QUICK_COMPILE_H
 #define AMP_TESTS_CODEGEN_CUDA_QUICK_COMPILE_H
 
 #include <cstdlib>
+#include <cstring>
 
 #include "cuda_sdk/nvrtc.h"
 #include "tests/codegen/cuda/driver_device.h"
 
 inline bool InLongTests() { return getenv("AMP_CUDA_ARCHS"); }
+
+inline bool AsCubins() {
+    const char *as = getenv("AMP_KERNELS_AS");
+    return as && !strcmp(as, "cubin");
+}
 
 inline void CompileQuickly(const amp_nvrtc *nvrtc, amp_nvrtc_job *job) {
     static const char *const options[] = {"--Ofast-compile=mid"}; // from 12.8 on

@@ -41,6 +41,7 @@ GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes
 SHARED_TOOLS := $(filter-out tools/ampc.c,$(wildcard tools/*.c))
 AMPC := tools/ampc.c $(SHARED_TOOLS)
 AMPRUN := $(wildcard tools/amprun/*.c) $(SHARED_TOOLS)
+BENCHES := bench/gpu/step_bench.c bench/gpu/kernel_bench.c
 
 GENERATED := $(if $(wildcard generated/frontend/parser.c),generated,$(OUT)/generated)
 object = $(patsubst %.c,$(OUT)/objects/%.o,$(1))
@@ -50,9 +51,11 @@ COMPILER_OBJECTS := $(call object,$(COMPILER) $(GENERATED_C))
 LIBS := libamp libampc
 PROGRAMS := $(OUT)/ampc $(OUT)/amprun
 
-.PHONY: all libamp libampc generate install uninstall clean
+.PHONY: all libamp libampc generate install uninstall clean gpu-benches
 all: libamp libampc $(PROGRAMS)
 libamp libampc: %: $(OUT)/%.a $(OUT)/%.so.$(SOVERSION)
+# What dist/gpu-check builds on a machine on which the programs that it brings do not start.
+gpu-benches: $(OUT)/amprun $(patsubst bench/gpu/%.c,$(OUT)/%,$(BENCHES))
 generate: $(addprefix $(GENERATED)/,$(GENERATED_C) frontend/parser.h)
 clean:
 	rm -rf $(OUT)
@@ -122,6 +125,7 @@ FLAGS_runtime := -ffp-contract=off
 FLAGS_lexer := -Wno-unused-function
 FLAGS_compiler := -D_GNU_SOURCE
 FLAGS_tools := -D_GNU_SOURCE
+FLAGS_bench := -D_GNU_SOURCE
 ifneq ($(filter x86_64 amd64,$(MACHINE)),)
 FLAGS_product_avx2 := -mavx2 -mfma
 FLAGS_product_avx512 := -mavx512f
@@ -136,8 +140,8 @@ $(OUT)/objects/%.o: $(GENERATED)/%.c
 	@mkdir -p $(@D)
 	$(COMPILE)
 $(call object,$(wildcard frontend/*.c) $(GENERATED_C)): | $(GENERATED)/frontend/parser.h
-$(call object,$(RUNTIME) $(COMPILER) $(GENERATED_C) $(AMPC) $(AMPRUN)): Makefile
--include $(patsubst %.o,%.d,$(sort $(RUNTIME_OBJECTS) $(COMPILER_OBJECTS) $(call object,$(AMPC) $(AMPRUN))))
+$(call object,$(RUNTIME) $(COMPILER) $(GENERATED_C) $(AMPC) $(AMPRUN) $(BENCHES)): Makefile
+-include $(patsubst %.o,%.d,$(sort $(RUNTIME_OBJECTS) $(COMPILER_OBJECTS) $(call object,$(AMPC) $(AMPRUN) $(BENCHES))))
 
 # ---- libraries and programs ----------------------------------------------------------------------
 
@@ -167,6 +171,8 @@ $(OUT)/ampc: $(call object,$(AMPC)) $(COMPILER_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
 $(OUT)/amprun: $(call object,$(AMPRUN)) $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -lpthread -ldl -lm
+$(patsubst bench/gpu/%.c,$(OUT)/%,$(BENCHES)): $(OUT)/%: $(OUT)/objects/bench/gpu/%.o $(RUNTIME_OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
 
 # ---- installing ----------------------------------------------------------------------------------
 

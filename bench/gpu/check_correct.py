@@ -13,6 +13,7 @@ from check_run import NotRun, Skip
 
 
 def kernels(c):
+    c.need("on_device")
     command = ["bin/on_device", "--dump", os.path.join(c.out, "kernels.txt")]
     done = c.run(command + (["--stand-in"] if c.args.stand_in else []), timeout=180)
     counts = {"pass": 0, "fail": 0, "skip": 0}
@@ -54,9 +55,9 @@ def run_test(c, program, name):
     if c.left() < RESERVE:
         return program, name, "not run", ""
     env = {"AMP_KERNELS_ON": "driver", "AMP_CUDA_ARCHS": "80,90" if c.args.only and not c.small else "90"}
-    try:
     if not c.args.stand_in:
         env["AMP_KERNELS_AS"] = "cubin"
+    try:
         done = c.run([f"bin/{program}", f"--gtest_filter={name}"], timeout=240, must=False, env=env)
     except RuntimeError as late:
         return program, name, "failed", str(late)
@@ -69,6 +70,8 @@ def run_test(c, program, name):
 
 
 def conformance(c):
+    for program in TESTS:
+        c.need(program)
     tests = [test for program in (FEW if c.args.stand_in else TESTS) for test in list_tests(c, program)]
     counts = {"passed": 0, "failed": 0, "skipped": 0, "not run": 0}
     with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) // 2))) as pool:

@@ -47,6 +47,7 @@ class Context:
         self.env["AMPC_CACHE_DIR"] = os.path.join(self.scratch, "cache")
         if self.nvrtc:
             self.env["LD_LIBRARY_PATH"] = ":".join(filter(None, [os.environ.get("LD_LIBRARY_PATH"), self.nvrtc]))
+        self.built_here = self.build_programs()
         self.torch_version = None if args.stand_in else self.find_torch()
         self.context = None if args.stand_in else self.keep_context()
         self.begin("")
@@ -60,6 +61,31 @@ class Context:
         self.failures, self.skips = [], []
         if name:
             self.say(f"\n== {name}")
+
+    def build_programs(self):
+        """Builds what gpu-check measures with in place of programs that do not start on this machine.  Why; None: they start."""
+        try:
+            started = self.run(["bin/amprun", "--version"], timeout=30, must=False)
+            if started.returncode == 0:
+                return None
+            why = (started.stderr.strip().splitlines() or [f"exit status {started.returncode}"])[-1]
+        except OSError as error:
+            why = str(error)
+        tree, built = os.path.dirname(self.beside), self.file("build")
+        made = self.run(["make", "-k", "-j", str(os.cpu_count() or 2), "-C", tree, f"OUT={built}", "gpu-benches"], timeout=300, must=False)
+        shutil.rmtree(os.path.join(self.home, "bin"))
+        os.mkdir(os.path.join(self.home, "bin"))
+        for name in ("amprun", "step_bench", "kernel_bench"):
+            if os.path.exists(os.path.join(built, name)):
+                shutil.copy(os.path.join(built, name), os.path.join(self.home, "bin"))
+            else:
+                self.say(f"{name} could not be built here: " + " / ".join(made.stderr.strip().splitlines()[-3:]))
+        return f"bin/amprun does not start ({why}): amprun, step_bench and kernel_bench were built here by make"
+
+    def need(self, program):
+        """Skips a part whose program make does not build."""
+        if not os.path.exists(os.path.join(self.home, "bin", program)):
+            raise Skip(f"{program} is not built here")
 
     def find_torch(self):
         done = self.run([sys.executable, "-c", "import torch; print(torch.__version__)"], timeout=120, must=False)

@@ -43,12 +43,18 @@ template <int W> INLINE void load_words(uint32_t (&w)[W], const void *p) {
     }
 }
 
+/* To global memory.  NVRTC would cut a vector that is assigned into words. */
 INLINE void store_words(void *p, const uint32_t (&w)[1]) { *(uint32_t *)p = w[0]; }
-INLINE void store_words(void *p, const uint32_t (&w)[2]) { *(uint2 *)p = make_uint2(w[0], w[1]); }
+INLINE void store_words(void *p, const uint32_t (&w)[2]) {
+    asm("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(w[0]), "r"(w[1]) : "memory");
+}
 template <int W> INLINE void store_words(void *p, const uint32_t (&w)[W]) {
     static_assert(W % 4 == 0, "");
     UNROLL
-    for (int i = 0; i < W; i += 4) ((uint4 *)p)[i / 4] = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
+    for (int i = 0; i < W; i += 4)
+        asm("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global((char *)p + i * 4)), "r"(w[i]),
+            "r"(w[i + 1]), "r"(w[i + 2]), "r"(w[i + 3])
+            : "memory");
 }
 
 /* ---- V neighbours ---- */
@@ -73,10 +79,14 @@ template <int V> INLINE void load_bool(int32_t (&x)[V], const int32_t *p) {
     for (int i = 0; i < V; i++) x[i] = x[i] != 0;
 }
 
-template <int V> INLINE void store_f32(float *p, const float (&x)[V]) {
-    uint32_t w[V];
+template <int V> INLINE void words_f32(uint32_t (&w)[V], const float (&x)[V]) {
     UNROLL
     for (int i = 0; i < V; i++) w[i] = bits_of(x[i]);
+}
+
+template <int V> INLINE void store_f32(float *p, const float (&x)[V]) {
+    uint32_t w[V];
+    words_f32(w, x);
     store_words(p, w);
 }
 
@@ -96,7 +106,7 @@ template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
 
 /* Two elements of a word. */
 #define DEFINE_16(name, get, put, to_f32, pack)                                                                        \
-    template <int V> INLINE void load_##name(float (&x)[V], const uint16_t *p) {                                       \
+    template <int V> INLINE void load_##name(float(&x)[V], const uint16_t *p) {                                        \
         if constexpr (V == 1) x[0] = get(p);                                                                           \
         else {                                                                                                         \
             uint32_t w[V / 2];                                                                                         \
@@ -105,12 +115,15 @@ template <int V> INLINE void store_bool(int32_t *p, const int32_t (&x)[V]) {
             for (int i = 0; i < V; i++) x[i] = to_f32((uint16_t)(w[i / 2] >> (i % 2 * 16)));                           \
         }                                                                                                              \
     }                                                                                                                  \
-    template <int V> INLINE void store_##name(uint16_t *p, const float (&x)[V]) {                                      \
+    template <int W, int V> INLINE void words_##name(uint32_t(&w)[W], const float(&x)[V]) {                            \
+        UNROLL                                                                                                         \
+        for (int i = 0; i < W; i++) w[i] = pack(x[2 * i], x[2 * i + 1]);                                               \
+    }                                                                                                                  \
+    template <int V> INLINE void store_##name(uint16_t *p, const float(&x)[V]) {                                       \
         if constexpr (V == 1) put(p, x[0]);                                                                            \
         else {                                                                                                         \
             uint32_t w[V / 2];                                                                                         \
-            UNROLL                                                                                                     \
-            for (int i = 0; i < V / 2; i++) w[i] = pack(x[2 * i], x[2 * i + 1]);                                       \
+            words_##name(w, x);                                                                                        \
             store_words(p, w);                                                                                         \
         }                                                                                                              \
     }
@@ -158,22 +171,22 @@ DEFINE_64(f64, double)
 
 /* The last V of an array, or of a row, may be fewer: the others are 0, and not stored.  each: V that stand anywhere. */
 #define DEFINE_PART(name, get, put, element, type)                                                                     \
-    template <int V> INLINE void load_each_##name(type(&x)[V], const element *p, int64_t left) {                     \
+    template <int V> INLINE void load_each_##name(type(&x)[V], const element *p, int64_t left) {                       \
         UNROLL                                                                                                         \
         for (int i = 0; i < V; i++) x[i] = i < left ? get(p + i) : (type)0;                                            \
     }                                                                                                                  \
-    template <int V> INLINE void store_each_##name(element *p, const type(&x)[V], int64_t left) {                    \
+    template <int V> INLINE void store_each_##name(element *p, const type(&x)[V], int64_t left) {                      \
         UNROLL                                                                                                         \
         for (int i = 0; i < V; i++)                                                                                    \
             if (i < left) put(p + i, x[i]);                                                                            \
     }                                                                                                                  \
     template <int V> INLINE void load_##name(type(&x)[V], const element *p, int64_t left) {                            \
         if (left >= V) load_##name(x, p);                                                                              \
-        else load_each_##name(x, p, left);                                                                           \
+        else load_each_##name(x, p, left);                                                                             \
     }                                                                                                                  \
     template <int V> INLINE void store_##name(element *p, const type(&x)[V], int64_t left) {                           \
         if (left >= V) store_##name(p, x);                                                                             \
-        else store_each_##name(p, x, left);                                                                          \
+        else store_each_##name(p, x, left);                                                                            \
     }
 
 DEFINE_PART(f32, get_f32, put_f32, float, float)

@@ -51,7 +51,7 @@ template <class T> struct AsStored : DenseLines {
 };
 
 /* f32 in memory. */
-#define DEFINE_ROUNDED(name, element, store, round)                                                                    \
+#define DEFINE_ROUNDED(name, element, put, words, round)                                                               \
     struct Rounded##name : DenseLines {                                                                                \
         typedef element Element;                                                                                       \
         typedef float Stored;                                                                                          \
@@ -63,18 +63,24 @@ template <class T> struct AsStored : DenseLines {
             load_f32(x, p);                                                                                            \
             UNROLL                                                                                                     \
             for (int i = 0; i < COUNT; i++) x[i] = round(x[i]);                                                        \
-            store((Element *)&part, x);                                                                                \
+            if constexpr (BYTES < 4) put((Element *)&part, x[0]);                                                      \
+            else {                                                                                                     \
+                uint32_t w[BYTES / 4];                                                                                 \
+                words(w, x);                                                                                           \
+                UNROLL                                                                                                 \
+                for (int i = 0; i < BYTES / 4; i++) ((uint32_t *)&part)[i] = w[i];                                     \
+            }                                                                                                          \
             return part;                                                                                               \
         }                                                                                                              \
     };
 
-INLINE float unchanged(float x) { return x; } /* store_f16 rounds it, two at once */
+INLINE float unchanged(float x) { return x; } /* where the bits of f16 are made, it is rounded, two at once */
 
-DEFINE_ROUNDED(F16, uint16_t, store_f16, unchanged)
+DEFINE_ROUNDED(F16, uint16_t, put_f16, words_f16, unchanged)
 
-DEFINE_ROUNDED(Bf16, uint16_t, store_bf16, round_bf16_f32)
+DEFINE_ROUNDED(Bf16, uint16_t, put_bf16, words_bf16, round_bf16_f32)
 
-DEFINE_ROUNDED(Tf32, float, store_f32, round_tf32_f32)
+DEFINE_ROUNDED(Tf32, float, put_f32, words_f32, round_tf32_f32)
 
 /* Of every PER lines the first RUN, which are dense; the others are zeros: the weights of a convolution, where each of
  * its pixels has a place for PER channels. */
@@ -259,8 +265,7 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
     int tap_y, tap_x, channel;
     bool ends; /* whether the last step has this thread's elements */
 
-    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k,
-                      int64_t steps) {
+    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k, int64_t steps) {
         channel = Parts::element();
         tap_y = tap_x = 0;
         carry<M::C, ELEMENTS - 1>(channel, tap_x);
@@ -350,8 +355,8 @@ struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
         }
     }
     INLINE void go_on(int turn) {
-        int64_t distance = ON_IMAGE * (int64_t)(M::H * M::W * M::C) +
-                           (ON_Y * M::STRIDE_Y * M::W + ON_X * M::STRIDE_X) * M::C;
+        int64_t distance =
+            ON_IMAGE * (int64_t)(M::H * M::W * M::C) + (ON_Y * M::STRIDE_Y * M::W + ON_X * M::STRIDE_X) * M::C;
         x[turn] += ON_X * M::STRIDE_X;
         y[turn] += ON_Y * M::STRIDE_Y;
         if (ON_X && x[turn] >= end_x) {
@@ -380,8 +385,7 @@ struct TapsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     int inside;         /* so many turns */
     bool ends;          /* whether the last step has this thread's elements */
 
-    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k,
-                      int64_t steps) {
+    INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k, int64_t steps) {
         int tap = 0;
         element = Parts::element();
         left = M::O;
@@ -439,8 +443,8 @@ struct ChooseCopy<LINES_OF_TAPS, Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS,
 
 /* |EXTENT| lines or columns of an operand, and |STEP| of k, which runs down its lines or along them. */
 template <class Memory, bool DOWN, int EXTENT, int STEP, Order ORDER, int BYTES, int THREADS> struct TileCopy {
-    typedef typename ChooseCopy<Memory::KIND, Memory, DOWN ? STEP : EXTENT, DOWN ? EXTENT : STEP, ORDER, BYTES,
-                                THREADS, DOWN>::Type Type;
+    typedef typename ChooseCopy<Memory::KIND, Memory, DOWN ? STEP : EXTENT, DOWN ? EXTENT : STEP, ORDER, BYTES, THREADS,
+                                DOWN>::Type Type;
 };
 
 /* The same of f32, turned: line l of the matrix becomes column l of the tile.  For FP32 products of operands whose k

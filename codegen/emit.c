@@ -291,12 +291,14 @@ static const char *element_number(const Emitter *e, Span span) {
     return e->per_thread ? e->element : arena_printf(a, "(row0 + r) * %s + col0 + c", cols);
 }
 
-/* On the CPU a parameter of the kernel's function, which layers that differ by it alone share (cpu/cpu_kernels.c). */
+/* A parameter of the kernel's function, which layers that differ by it alone share (cpu/cpu_kernels.c,
+ * cuda/cuda_kernel.c). */
 static const char *key_of(const Emitter *e, const Op *o) {
-    if (e->per_thread) return arena_printf(e->w->arena, "0x%08Xu", amp_hash32(ir_attr(o, "key")->s));
     int before = 0;
     for (int i = 0; walk_op(e->w, i) != o; i++) before += walk_op(e->w, i)->code == OP_random;
-    return arena_printf(e->w->arena, "key%d", before);
+    if (!e->per_thread) return arena_printf(e->w->arena, "key%d", before);
+    if (before < EMIT_MOST_KEYS) return arena_printf(e->w->arena, "(uint32_t)key%d", before);
+    return arena_printf(e->w->arena, "0x%08Xu", amp_hash32(ir_attr(o, "key")->s));
 }
 
 static const char *build_random(Emitter *e, const Op *o, bool vector) {

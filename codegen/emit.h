@@ -40,6 +40,8 @@ typedef struct Memory {
 
 typedef VEC(int64_t) Offsets;
 
+enum { EMIT_MOST_KEYS = 8 }; /* per_thread: so many keys of random numbers are parameters, key0, .. */
+
 struct Spelling;
 
 /* The first member of the target's own struct, to which its functions cast it back. */

@@ -1,6 +1,7 @@
 /* cuda_kernel.c: what the kinds of kernels have in common: the function around them, what is CUDA's spelling
  * (codegen/emit.h) of what they hold, and the elements of a thread (cuda_kernel.h). */
 #include "codegen/cuda/cuda_kernel.h"
+#include "base/hash.h"
 
 /* ---- reductions along the line ----------------------------------------------------------------------------------- */
 
@@ -237,6 +238,16 @@ void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
     vec_push(ck->w->arena, &ck->body->sizes, size);
 }
 
+/* Layers that differ in the keys of their random numbers alone share a function. */
+static void add_keys(CudaKernel *ck) {
+    int count = 0;
+    for (int i = 0; i < ck->w->k->count && count < EMIT_MOST_KEYS; i++) {
+        const Op *o = walk_op(ck->w, i);
+        if (o->code != OP_random) continue;
+        cuda_add_size(ck, arena_printf(ck->w->arena, "key%d", count++), dim_const(amp_hash32(ir_attr(o, "key")->s)));
+    }
+}
+
 void cuda_declare_columns(CudaKernel *ck) { emit_line(&ck->e, "const int32_t COLS = (int32_t)cols;"); }
 
 void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *number) {
@@ -272,6 +283,7 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     Walk *w = ck->w;
     int count = w->operands.len + (w->k->pred.id != 0);
     bool table = members || count > CUDA_PARAM_OPERANDS;
+    add_keys(ck);
     for (int i = 0; i < w->operands.len; i++)
         if (walk_operand(w, i)->layout != LAYOUT_ROWS)
             return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: buffer %s is not in rows", walk_name(w),

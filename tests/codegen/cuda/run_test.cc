@@ -88,29 +88,52 @@ TEST_F(CudaRunTest, SixteenBitVectors) {
                   {1, 5, 37}, 2e-2, true);
 }
 
-// Random numbers are those of the base, element by element.
+// Random numbers are those of the base, element by element; more keys in a kernel than it has parameters for.
 TEST_F(CudaRunTest, Random) {
+    const int kKeys = EMIT_MOST_KEYS + 2;
+    std::string draws, results;
+    for (int i = 0; i < kKeys; i++) {
+        const std::string number = std::to_string(i);
+        draws += "  %r" + number + " = random(%x, %seed, %iteration; key = \"drop" + number + "\") : f32[N, 27]\n" +
+                 "  %t" + number + " = add(%r" + number + ", %c) : f32[N, 27]\n";
+        results += "  result r" + number + " = %r" + number + "\n  result t" + number + " = %t" + number + "\n";
+    }
     Built b = Build(Text(R"(  input %x : f32[N, 27]
   input %c : f32[27]
   state %seed : i64
   state %iteration : i64
-  %r = random(%x, %seed, %iteration; key = "drop") : f32[N, 27]
-  %s = random(%x, %seed, %iteration; key = "drop") : f32[N, 27]
-  %t = add(%s, %c) : f32[N, 27]
-  result r = %r
-  result t = %t
-)",
+)" + draws + results,
                          "state %seed : i64 counter\nstate %iteration : i64 counter\n"));
     ASSERT_NE(b.ptx, nullptr);
     Values got = RunOnCuda(b.cuda, *b.ptx, 37,
                            {{"seed", {123456789012345}}, {"iteration", {7}}, {"c", std::vector<double>(27, 0.0)}});
-    for (const char *name : {"r", "t"}) {
-        ASSERT_EQ(got[name].size(), 37u * 27u);
-        for (size_t i = 0; i < got[name].size(); i++)
-            ASSERT_EQ(got[name][i], static_cast<double>(
-                                        amp_random_unit(amp_random_u32(123456789012345, amp_hash32("drop"), 7, 0, i))))
-                << name << i;
-    }
+    for (int i = 0; i < kKeys; i++)
+        for (const char *kind : {"r", "t"}) {
+            const std::vector<double> &drawn = got[kind + std::to_string(i)];
+            const uint32_t key = amp_hash32(("drop" + std::to_string(i)).c_str());
+            ASSERT_EQ(drawn.size(), 37u * 27u);
+            for (size_t e = 0; e < drawn.size(); e++)
+                ASSERT_EQ(drawn[e], static_cast<double>(amp_random_unit(amp_random_u32(123456789012345, key, 7, 0, e))))
+                    << kind << i << " " << e;
+        }
+}
+
+// Layers that differ in the keys of their dropout alone.
+TEST_F(CudaRunTest, RandomKeysShareAFunction) {
+    std::string layers = "  input %x0 : f16[N, 64]\n  input %w : f16[64, 64]\n  state %seed : i64\n"
+                         "  state %iteration : i64\n";
+    for (int i = 0; i < 3; i++)
+        layers += With(With(R"(  %p# = contract(%x#, %w) : f32[N, 64]
+  %r# = random(%p#, %seed, %iteration; key = "layer#") : f32[N, 64]
+  %d# = mul(%p#, %r#) : f32[N, 64]
+  %xNEXT = cast(%d#) : f16[N, 64]
+)",
+                            "NEXT", std::to_string(i + 1)),
+                       "#", std::to_string(i));
+    Built b = Build(Text(layers + "  result y = %x3\n", "state %seed : i64 counter\nstate %iteration : i64 counter\n"));
+    ASSERT_NE(b.cuda, nullptr);
+    EXPECT_EQ(b.cuda->programs.data[0].kernels.len, 3);
+    EXPECT_LE(b.cuda->functions.len, 2) << "one for each tile";
 }
 
 // Every function over patterns of bits: subnormals, infinities, NaN, and numbers of every size.

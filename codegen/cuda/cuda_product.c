@@ -1,12 +1,15 @@
 /* cuda_product.c: kernels of matrix products: a block makes a tile of sums (prelude/product.cuh), then each thread does
- * the elementwise ops on its own sums, four neighbouring columns at a time.
+ * the elementwise ops on runs of neighbouring columns, 16 bytes of the widest operand.
  *
  *     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
  *     typedef Product<Sums, TensorOperand<..>, TensorOperand<..>> Matrices;
  *     Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
- *     for each run of four columns, for each of its rows {
- *         sums.run(sum, down, across);
- *         elements
+ *     for each pass {
+ *         Runs::put(sums, shared, pass);
+ *         for each run of neighbouring columns {
+ *             Runs::take(sum, sums, shared, run);
+ *             elements
+ *         }
  *     }
  *
  * A block of a batched product makes a tile of one of its products, whose operands begin where their strides say; one
@@ -19,7 +22,12 @@
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-enum { RUN = 4 }; /* columns of a thread */
+/* Columns that a thread has side by side. */
+static int run_width(const Walk *w, const ProductPlan *p) {
+    enum { LEAST = 4 };
+    const int vector = cuda_vector_width(w);
+    return p->mma && vector > LEAST ? vector : LEAST;
+}
 
 static const char *operand_type(const CudaKernel *ck, const ProductPlan *p, const ProductOperand *x, int extent) {
     const char *inner = x->k_inner ? "true" : "false";
@@ -113,32 +121,34 @@ static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
 }
 
 /* Accesses of so many elements are aligned in every row. */
-static int vector_of(int64_t cols) {
-    int vector = RUN;
+static int vector_of(int64_t cols, int run) {
+    int vector = run;
     while (cols % vector) vector /= 2;
     return vector;
 }
 
 /* The runs of a thread.  r and c0 are those of the whole result. */
 static void open_runs(CudaKernel *ck, const ProductPlan *p) {
+    emit_line(&ck->e, "typedef Sums::Runs<%d, Matrices::SHARED> Runs;", p->run);
+    emit_line(&ck->e, "NO_UNROLL");
+    emit_open(&ck->e, "for (int pass = 0; pass < Runs::PASSES; pass++)");
+    emit_line(&ck->e, "Runs::put(sums, shared, pass);");
     emit_line(&ck->e, "UNROLL");
-    emit_open(&ck->e, "for (int across = 0; across < Sums::RUNS_ACROSS; across++)");
-    emit_line(&ck->e, "UNROLL");
-    emit_open(&ck->e, "for (int down = 0; down < Sums::RUNS_DOWN; down++)");
-    emit_line(&ck->e, "float sum[%d];", RUN);
-    emit_line(&ck->e, "sums.run(sum, down, across);");
+    emit_open(&ck->e, "for (int run = 0; run < Runs::COUNT; run++)");
+    emit_line(&ck->e, "float sum[%d];", p->run);
+    emit_line(&ck->e, "Runs::take(sum, sums, shared, run);");
     const char *line = product_has_several(p) ? "line" : "r"; /* of its matrix */
     const char *place = has_row_gaps(p) ? "place" : line;
-    emit_line(&ck->e, "const int64_t %s = row0 + Sums::row(down);", place);
+    emit_line(&ck->e, "const int64_t %s = row0 + Runs::row(pass, run);", place);
     if (has_row_gaps(p)) {
         const long long run = p->gaps.run, per = p->gaps.per;
         emit_line(&ck->e, "if (place %% %lld >= %lld) continue;", per, run);
         emit_line(&ck->e, "const int64_t %s = place / %lld * %lld + place %% %lld;", line, per, run, per);
     }
     emit_line(&ck->e, "UNROLL");
-    emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", RUN, ck->vector);
+    emit_open(&ck->e, "for (int part = 0; part < %d; part += %d)", p->run, ck->vector);
     const char *column = p->batch.merged ? "element" : ck->column;
-    emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Sums::column(across) + part;", column);
+    emit_line(&ck->e, "const int32_t %s = (int32_t)col0 + Runs::column(run) + part;", column);
     emit_line(&ck->e, "if (%s >= rows || %s >= %s) continue;", place, column,
               p->batch.merged ? "WIDTH" : cuda_row_end(ck));
     cuda_put_left(ck);
@@ -202,8 +212,9 @@ amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err)
     AMP_TRY(product_plan(w, choice, &p, err));
     text_init(text, w->arena);
     const int64_t pitch = walk_pitch(w);
-    int vector = pitch ? RUN : vector_of(p.cols);
-    bool one = vector == 1;
+    p.run = run_width(w, &p);
+    const int vector = vector_of(pitch ? pitch : p.cols, p.run);
+    const bool one = vector == 1;
     CudaKernel ck = {
         .e = {.w = w,
               .spelling = &cuda_spelling,

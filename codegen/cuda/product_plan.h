@@ -50,6 +50,7 @@ typedef struct ProductPlan {
     int min_arch, element_bytes; /* in shared memory */
     ProductTile tile;
     int choices; /* larger tiles */
+    int run;     /* columns that a thread has side by side in the end */
     ProductOperand a, b;
 } ProductPlan;
 

@@ -4,8 +4,9 @@
     sass.py                     fails where there is no NVRTC
 
 For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
-loop that has the most HMMA, of attention the densest) for each HMMA, registers, and bytes of the stack. Fails where a
-kernel is above its limit, or uses local memory. Needs libnvrtc on the loader's path and nvdisasm on PATH."""
+loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of the stack, and accesses of 16
+bytes. Fails where a kernel is above its limit, uses local memory, or moves less at once. Needs libnvrtc on the
+loader's path and nvdisasm on PATH."""
 import ctypes
 import glob
 import os
@@ -26,6 +27,7 @@ LIMITS = {("128x128", 64, "dense"): 2.2, ("64x64", 128, "dense"): 2.5, ("64x64",
 LIMITS.update({("forward", 64, "attention"): 7.6, ("gradient", 64, "attention"): 6.0,
                ("forward", 128, "attention"): 6.2, ("gradient", 128, "attention"): 5.4})
 LATER = {"120": 1.2}  # what NVRTC makes of the same for these
+WIDE = 0.9  # of a product's accesses of global memory are 16 bytes wide
 OF_HALF = 4.4  # where half of a tile is past the edge, and its HMMA are left out
 
 
@@ -143,10 +145,17 @@ def tiles_of(source):
     return found
 
 
+def global_accesses(code):
+    """(how many are 16 bytes wide, how many there are)"""
+    found = [text for _, text in code if text and re.search(r"\b(LDG|STG|LDGSTS)\.", text)]
+    return sum(".128" in text for text in found), len(found)
+
+
 def check(name, arch, tile, code, use):
     shape, step_bytes, reading, a_step = tile
     loop, (registers, stack) = main_loop(code, reading == "attention"), use
     count = sum("HMMA" in text for text in loop)
+    wide, accesses = global_accesses(code)
     local = sum(bool(re.search(r"\b(LDL|STL)\b", text)) for _, text in code if text)
     if not count:
         found = sum("HMMA" in text for _, text in code if text)
@@ -155,8 +164,10 @@ def check(name, arch, tile, code, use):
     limit = (OF_HALF if count % a_step else LIMITS[shape, step_bytes, reading]) * LATER.get(arch, 1)
     size = f"heads of {step_bytes}" if reading == "attention" else f"by {step_bytes} bytes"
     said = (f"{name} sm_{arch}: {shape} {size}, {reading}: {len(loop) / count:.2f} "
-            f"instructions for each HMMA (limit {limit:.1f}), {registers} registers, {stack} bytes of stack")
-    return f"FAIL {said}" if len(loop) / count > limit or local or stack else f"ok {said}"
+            f"instructions for each HMMA (limit {limit:.1f}), {registers} registers, {stack} bytes of stack, "
+            f"{wide} of {accesses} accesses of global memory 16 bytes wide")
+    narrow = reading not in ("attention", "elements") and wide < WIDE * accesses
+    return f"FAIL {said}" if len(loop) / count > limit or local or stack or narrow else f"ok {said}"
 
 
 def main():

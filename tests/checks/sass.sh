@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The machine code of products and attention, for four architectures, without a GPU: instructions in the main loop for
-# each HMMA, and no local memory (sass.py). With AMP_SHOW=1 it also prints what was found.
+# each HMMA, no local memory, and accesses of 16 bytes (sass.py). With AMP_SHOW=1 it also prints what was found.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc

@@ -77,7 +77,8 @@ template <class Shape, class Rule, int WARPS, int STEP, bool HELD> struct Attent
         char *const key_tile = shared + FIRST, *const value_tile = key_tile + Keys::BYTES;
         Keys::template copy<THREADS>(key_tile, k, 0, Shape::KEYS);
         close_copies();
-        _Pragma("unroll 1") for (int key0 = 0; key0 < keys; key0 += STEP) {
+        NO_UNROLL
+        for (int key0 = 0; key0 < keys; key0 += STEP) {
             const bool sees = !Shape::CAUSAL || key0 <= first + 15;
             float s[STEP / 8][4];
             await_copies<0>();

@@ -139,7 +139,8 @@ struct AttentionWalk {
         int head = 0, tile = begin, next_head = 0, next_tile = begin; /* next: that is fetched */
         Rule by = rule;
         if (steps > 0) bring(shared + AHEAD, next_head, next_tile, begin, end);
-        _Pragma("unroll 1") for (int step = 0; step < steps; step++) {
+        NO_UNROLL
+        for (int step = 0; step < steps; step++) {
             const int stage = STAGES == 1 ? 0 : step % STAGES * STAGE;
             const bool more = step + 1 < steps;
             await_copies<0>();

@@ -9,7 +9,7 @@ template <class Sums_, class A, class B> struct Product {
     /* Tiles in shared memory: one that is read, the others on their way.  A kernel may declare 48 KiB. */
     static constexpr int STAGES = Sums::STAGES * STAGE <= 49152 ? Sums::STAGES : 2;
     static constexpr int SHARED = STAGES * STAGE;
-    static constexpr bool AROUND = STAGES > 2 && CopyA::ASYNC && CopyB::ASYNC; /* else a step is long */
+    static constexpr bool AROUND = STAGES > 2 && CopyA::ASYNC &&CopyB::ASYNC; /* else a step is long */
 
     CopyA copy_a;
     CopyB copy_b;
@@ -56,17 +56,20 @@ template <class Sums_, class A, class B> struct Product {
         int left = steps;
         /* Around the ring as long as the last tile is not on its way: all places are constants. */
         if (AROUND) {
-            _Pragma("unroll 1") for (; left >= 2 * STAGES; left -= STAGES) {
+            NO_UNROLL
+            for (; left >= 2 * STAGES; left -= STAGES) {
                 UNROLL
                 for (int s = 0; s < STAGES; s++)
                     step(sums, shared, s * STAGE, (s + STAGES - 1) % STAGES * STAGE, true, false);
             }
         }
         int now = 0, next = (STAGES - 1) * STAGE;
-        _Pragma("unroll 1") for (; left > 0; left--) {
+        NO_UNROLL
+        for (; left > 0; left--) {
             step(sums, shared, now, next, left >= STAGES, left == STAGES);
             now = after(now);
             next = after(next);
         }
+        __syncthreads(); /* shared memory is free */
     }
 };

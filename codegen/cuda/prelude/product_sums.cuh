@@ -57,8 +57,17 @@ template <int TILE_M, int TILE_N> struct FmaSums {
             }
         }
     }
-    INLINE void run(float (&x)[4], int down, int across) const {
-        UNROLL
-        for (int i = 0; i < 4; i++) x[i] = sums[down][across][i];
-    }
+
+    /* As those of TensorSums; a thread has them as they are. */
+    template <int WIDTH, int BYTES> struct Runs {
+        static_assert(WIDTH == 4, "");
+        static constexpr int PASSES = 1, COUNT = RUNS_DOWN * RUNS_ACROSS;
+        static INLINE int row(int, int run) { return FmaSums::row(run % RUNS_DOWN); }
+        static INLINE int column(int run) { return FmaSums::column(run / RUNS_DOWN); }
+        static INLINE void put(const FmaSums &, char *, int) {}
+        static INLINE void take(float (&x)[4], const FmaSums &of, char *, int run) {
+            UNROLL
+            for (int i = 0; i < 4; i++) x[i] = of.sums[run % RUNS_DOWN][run / RUNS_DOWN][i];
+        }
+    };
 };

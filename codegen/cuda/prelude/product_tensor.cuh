@@ -114,22 +114,59 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
         }
     }
 
-    /* Runs of four neighbouring columns: two lanes exchange halves of two blocks, so that four lanes hold 16 columns
-     * of a row. */
-    static constexpr int RUNS_DOWN = BLOCKS_M * 2, RUNS_ACROSS = BLOCKS_N / 2;
-    static INLINE int row(int down) { return warp_m() + down / 2 * 16 + down % 2 * 8 + threadIdx.x % 32 / 4; }
-    static INLINE int column(int across) {
-        return warp_n() + across * 16 + threadIdx.x % 2 * 8 + threadIdx.x % 4 / 2 * 4;
-    }
-    INLINE void run(float (&x)[4], int down, int across) const { /* by all lanes of the warp */
-        const float *const left = &sums[down / 2][2 * across][down % 2 * 2];
-        const float *const right = &sums[down / 2][2 * across + 1][down % 2 * 2];
-        const bool odd = threadIdx.x % 2;
-        const float other0 = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[0] : right[0], 1);
-        const float other1 = __shfl_xor_sync(0xFFFFFFFFu, odd ? left[1] : right[1], 1);
-        x[0] = odd ? other0 : left[0];
-        x[1] = odd ? other1 : left[1];
-        x[2] = odd ? right[0] : other0;
-        x[3] = odd ? right[1] : other1;
-    }
+    /* Runs of WIDTH neighbouring columns: the sums go through shared memory, |BYTES| that are free, of which each warp
+     * has a part.  It takes some of its rows at a time, in passes; a lane has COUNT runs of each. */
+    template <int WIDTH, int BYTES> struct Runs {
+        static constexpr int FIT = BYTES / (WARPS_M * WARPS_N) / (16 * WARP_N * 4);
+        static constexpr int BLOCKS = FIT >= BLOCKS_M ? BLOCKS_M : FIT >= 2 ? 2 : 1, ROWS = BLOCKS * 16;
+        static constexpr int PASSES = BLOCKS_M / BLOCKS, LANES = WARP_N / WIDTH, ROWS_AT_ONCE = 32 / LANES;
+        static constexpr int COUNT = ROWS / ROWS_AT_ONCE;
+        static_assert(FIT >= 1 && BLOCKS_M % BLOCKS == 0 && ROWS % ROWS_AT_ONCE == 0, "");
+
+        static INLINE int lane() { return threadIdx.x % 32; }
+        static INLINE int row(int pass, int run) {
+            return warp_m() + pass * ROWS + run * ROWS_AT_ONCE + lane() / LANES;
+        }
+        static INLINE int column(int) { return warp_n() + lane() % LANES * WIDTH; }
+        static INLINE float *part(char *shared) { return (float *)shared + threadIdx.x / 32 * (ROWS * WARP_N); }
+        /* Where four columns of a row are: what lanes write or read at once lies in different banks. */
+        static INLINE int chunk(int row, int number) {
+            constexpr int CHUNKS = WARP_N / 4, ROWS_OF_BANKS = 8 / CHUNKS;
+            const int turn = row / ROWS_OF_BANKS % (CHUNKS / 2);
+            return (number ^ (turn * 2 + turn % 2)) * 4;
+        }
+
+        /* The rows of a pass; by all lanes of the warp. */
+        static INLINE void put(const TensorSums &of, char *shared, int pass) {
+            const int first = lane() / 4, pair = lane() % 4;
+            float *const to = part(shared) + first * WARP_N + pair % 2 * 2;
+            __syncwarp(); /* the runs of the pass before have been taken */
+            UNROLL
+            for (int p = 0; p < PASSES; p++) {
+                if (p != pass) continue;
+                UNROLL
+                for (int down = 0; down < BLOCKS * 2; down++) {
+                    UNROLL
+                    for (int n = 0; n < BLOCKS_N; n++) {
+                        const float *const two = &of.sums[p * BLOCKS + down / 2][n][down % 2 * 2];
+                        *(float2 *)(to + down * 8 * WARP_N + chunk(first, n * 2 + pair / 2)) =
+                            make_float2(two[0], two[1]);
+                    }
+                }
+            }
+            __syncwarp();
+        }
+        static INLINE void take(float (&x)[WIDTH], const TensorSums &, char *shared, int run) {
+            const int first = lane() / LANES;
+            const float *const from = part(shared) + (run * ROWS_AT_ONCE + first) * WARP_N;
+            UNROLL
+            for (int i = 0; i < WIDTH; i += 4) {
+                const float4 four = *(const float4 *)(from + chunk(first, (lane() % LANES * WIDTH + i) / 4));
+                x[i] = four.x;
+                x[i + 1] = four.y;
+                x[i + 2] = four.z;
+                x[i + 3] = four.w;
+            }
+        }
+    };
 };

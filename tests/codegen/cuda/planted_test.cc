@@ -48,9 +48,11 @@ const char turned_product_model[] = R"(  input %x : TYPE[200, 72]
 
 const char pitch_model[] = R"(  input %x : f16[N, 24]
   input %w : f16[24, 257]
+  input %b : f32[N, 257]
   %1 = contract(%x, %w) : f32[N, 257]
-  %2 = cast(%1) : f16[N, 257]
-  %y = contract(%2, %w; tb = true) : f32[N, 24]
+  %2 = add(%1, %b) : f32[N, 257]
+  %3 = cast(%2) : f16[N, 257]
+  %y = contract(%3, %w; tb = true) : f32[N, 24]
   result y = %y
 )";
 
@@ -72,6 +74,9 @@ TEST_F(Planted, BarrierOfAProductIsMissing) {
         // another warp's part of the tile: not awaited, not ordered, or not there at all
         ExpectFault({{before_tile, "        await_copies<STAGES - 2>();\n"}}, EXEC_LAUNCH_FAILED,
                     "race in shared memory|of shared memory: uninitialised|a cp.async is in flight");
+        // results go through the memory of tiles that other warps still read
+        ExpectFault({{"        __syncthreads(); /* shared memory is free */\n", ""}}, EXEC_LAUNCH_FAILED,
+                    "race in shared memory at .*with no barrier between");
     }
 }
 
@@ -160,7 +165,7 @@ TEST_F(Planted, FragmentIndexIsWrong) {
                   "OF_B ? lane / 8 % 2 * 8 + lane % 8 : lane % 16, chunk = OF_B ? lane / 16 :"}});
     ExpectWrong({{"const unsigned pair[2] = {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]};",
                   "const unsigned pair[2] = {b[n / 2][n % 2], b[n / 2][n % 2 + 2]};"}});
-    ExpectWrong({{"x[0] = odd ? other0 : left[0];", "x[0] = odd ? other1 : left[0];"}});
+    ExpectWrong({{"*(const float4 *)(from + chunk(first,", "*(const float4 *)(from + chunk(first + 1,"}});
     Use(Of(turned_product_model, "TYPE", "f16"), 1, 80);
     ExpectRight();
     ExpectWrong({{"lane / 16 * 8 + lane % 8, chunk = OF_B ? lane / 16 : lane / 8 % 2;",

@@ -31,23 +31,25 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k06(const uint16
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
     const float v9 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x4[4];
+                float x4[8];
                 load_f16(x4, b2 + c0);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v4 = x4[i];
                     const float v3 = sum[part + i];
                     const float v5 = v4;

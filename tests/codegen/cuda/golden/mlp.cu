@@ -149,23 +149,25 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v10 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x5[4];
+                float x5[8];
                 load_f16(x5, b2 + c0);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v5 = x5[i];
                     const float v4 = sum[part + i];
                     const float v6 = v5;
@@ -216,23 +218,25 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v10 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x5[4];
+                float x5[8];
                 load_f16(x5, b2 + c0);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v5 = x5[i];
                     const float v4 = sum[part + i];
                     const float v6 = v5;
@@ -282,23 +286,25 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v9 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x4[4];
+                float x4[8];
                 load_f16(x4, b2 + c0);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v4 = x4[i];
                     const float v3 = sum[part + i];
                     const float v5 = v4;
@@ -348,23 +354,25 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v9 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x4[4];
+                float x4[8];
                 load_f16(x4, b2 + c0);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v4 = x4[i];
                     const float v3 = sum[part + i];
                     const float v5 = v4;
@@ -405,16 +413,18 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     Sums sums;
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 2) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 2) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
                 float x4[2];
@@ -660,23 +670,25 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
     const float v7 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x5[4];
+                float x5[8];
                 load_f16(x5, b2 + at);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v5 = x5[i];
                     const float v3 = sum[part + i];
                     const float v4 = round_f16_f32(v3);
@@ -720,16 +732,18 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
     Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
     const float v7 = get_f32(b2);
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<4, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+        for (int run = 0; run < Runs::COUNT; run++) {
             float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
             for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
                 float y4[4];
@@ -814,23 +828,25 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
     const float v7 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x5[4];
+                float x5[8];
                 load_f16(x5, b2 + at);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v5 = x5[i];
                     const float v3 = sum[part + i];
                     const float v4 = round_f16_f32(v3);
@@ -876,23 +892,25 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
     const float v7 = 0.0f;
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<8, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
-            float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+        for (int run = 0; run < Runs::COUNT; run++) {
+            float sum[8];
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+            for (int part = 0; part < 8; part += 8) {
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
-                float x5[4];
+                float x5[8];
                 load_f16(x5, b2 + at);
-                float y3[4];
+                float y3[8];
                 UNROLL
-                for (int i = 0; i < 4; i++) {
+                for (int i = 0; i < 8; i++) {
                     const float v5 = x5[i];
                     const float v3 = sum[part + i];
                     const float v4 = round_f16_f32(v3);
@@ -936,16 +954,18 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
     Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
     const float v7 = get_f32(b2);
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<4, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+        for (int run = 0; run < Runs::COUNT; run++) {
             float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
             for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
                 float y4[4];
@@ -1037,16 +1057,18 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
     Matrices().run(sums, shared, b1, rows, b0, COLS, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
     const float v8 = get_f32(b2);
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<4, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+        for (int run = 0; run < Runs::COUNT; run++) {
             float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
             for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
                 float y4[4];
@@ -1311,16 +1333,18 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
     Sums sums;
     sums.clear();
     Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
-    UNROLL
-    for (int across = 0; across < Sums::RUNS_ACROSS; across++) {
+    typedef Sums::Runs<4, Matrices::SHARED> Runs;
+    NO_UNROLL
+    for (int pass = 0; pass < Runs::PASSES; pass++) {
+        Runs::put(sums, shared, pass);
         UNROLL
-        for (int down = 0; down < Sums::RUNS_DOWN; down++) {
+        for (int run = 0; run < Runs::COUNT; run++) {
             float sum[4];
-            sums.run(sum, down, across);
-            const int64_t r = row0 + Sums::row(down);
+            Runs::take(sum, sums, shared, run);
+            const int64_t r = row0 + Runs::row(pass, run);
             UNROLL
             for (int part = 0; part < 4; part += 2) {
-                const int32_t c0 = (int32_t)col0 + Sums::column(across) + part;
+                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
                 if (r >= rows || c0 >= COLS) continue;
                 const int64_t at = r * COLS + c0;
                 float x4[2];

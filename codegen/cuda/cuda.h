@@ -32,10 +32,16 @@ typedef VEC(Dim) CudaSizes;
 
 /* How the members of a launch share its blocks.  They differ in their operands. */
 typedef enum CudaBatch {
-    CUDA_BATCH_NONE,        /* it stands alone */
-    CUDA_BATCH_IN_TURN,     /* the blocks of one follow those of another: their elements may differ in number */
-    CUDA_BATCH_SIDE_BY_SIDE /* each has a row of blocks, along the grid's second dimension */
+    CUDA_BATCH_NONE,         /* it stands alone */
+    CUDA_BATCH_IN_TURN,      /* the blocks of one follow those of another: their elements may differ in number */
+    CUDA_BATCH_SIDE_BY_SIDE, /* each has a row of blocks, along the grid's second dimension */
+    CUDA_BATCH_IN_LAYERS     /* each has two dimensions of blocks, along the grid's third: products */
 } CudaBatch;
+
+/* The grid's dimension that members are along, which no kernel of the batch has blocks along. */
+static inline int cuda_batch_axis(CudaBatch batch) {
+    return batch == CUDA_BATCH_IN_LAYERS ? 2 : batch == CUDA_BATCH_SIDE_BY_SIDE ? 1 : 0;
+}
 
 typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
@@ -52,7 +58,7 @@ typedef struct CudaBody { /* what writing a kernel gives */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
- * CudaBatch; launch is then left to the caller).  |choice| > 0: that one of |choices|. */
+ * CudaBatch; launch is then that of one of them).  |choice| > 0: that one of |choices|. */
 typedef struct CudaForm {
     int members, choice;
 } CudaForm;
@@ -60,7 +66,7 @@ typedef struct CudaForm {
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
 amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
 /* cuda_product.c: the same for KERNEL_PRODUCT. */
-amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err);
+amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
 /* cuda_attention.c: the same for KERNEL_ATTENTION. */
 amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 

@@ -222,15 +222,34 @@ static void put_parameters(CudaKernel *ck) {
     if (w->k->pred.id) text_puts(ck->e.out, "const int32_t *predicate, ");
 }
 
-/* Pointers out of a table, by member where there is a batch. */
-static void declare_operands(CudaKernel *ck, bool batch) {
-    Walk *w = ck->w;
-    const char *from = batch ? "operand" : "operands";
-    int count = w->operands.len + (w->k->pred.id != 0);
+/* Where the table has the pointers of the kernel, or of the member. */
+static void declare_table(CudaKernel *ck, bool batch) {
+    const Walk *w = ck->w;
+    const int count = w->operands.len + (w->k->pred.id != 0);
+    ck->operands = batch ? "operand" : "operands";
+    ck->declared = arena_array(w->arena, bool, w->operands.len + 1);
     if (batch) emit_line(&ck->e, "void *const *const operand = operands + member * %d;", count);
-    for (int i = 0; i < w->operands.len; i++)
-        emit_line(&ck->e, "MAYBE_UNUSED %sconst b%d = (%s)%s[%d];", pointer_type(w, i), i, pointer_type(w, i), from, i);
-    if (w->k->pred.id) emit_line(&ck->e, "const int32_t *const predicate = (const int32_t *)%s[%d];", from, count - 1);
+    if (w->k->pred.id)
+        emit_line(&ck->e, "const int32_t *const predicate = (const int32_t *)%s[%d];", ck->operands, count - 1);
+}
+
+void cuda_declare_operand(CudaKernel *ck, int i) {
+    const char *type = pointer_type(ck->w, i);
+    if (!ck->operands || ck->declared[i]) return;
+    ck->declared[i] = true;
+    emit_line(&ck->e, "MAYBE_UNUSED %sconst b%d = (%s)%s[%d];", type, i, type, ck->operands, i);
+}
+
+void cuda_declare_operands(CudaKernel *ck) {
+    for (int i = 0; i < ck->w->operands.len; i++) cuda_declare_operand(ck, i);
+}
+
+static void declare_member(CudaKernel *ck, int members, int threads) {
+    if (ck->body->batch == CUDA_BATCH_IN_TURN) {
+        emit_line(&ck->e, "int64_t block = blockIdx.x;");
+        emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
+                  threads * ck->vector);
+    } else emit_line(&ck->e, "const int member = blockIdx.%c;", "xyz"[cuda_batch_axis(ck->body->batch)]);
 }
 
 void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
@@ -301,13 +320,9 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     else put_parameters(ck);
     put_sizes(ck);
     text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n{\n" : ")\n{\n");
-    if (members && ck->body->batch == CUDA_BATCH_SIDE_BY_SIDE) emit_line(&ck->e, "const int member = blockIdx.y;");
-    else if (members) {
-        emit_line(&ck->e, "int64_t block = blockIdx.x;");
-        emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
-                  threads * ck->vector);
-    }
-    if (table) declare_operands(ck, members > 0);
+    if (members) declare_member(ck, members, threads);
+    if (table) declare_table(ck, members > 0);
+    if (!ck->late_operands) cuda_declare_operands(ck);
     if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
     return AMP_OK;
 }
@@ -331,7 +346,7 @@ static amp_status emit_rows(CudaKernel *ck, int members) {
 amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err) {
     Text *text = arena_alloc(w->arena, sizeof *text);
     *out = (CudaBody){.min_arch = 75};
-    if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, form.choice, out, err);
+    if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, form, out, err);
     if (w->k->kind == KERNEL_ATTENTION) return cuda_emit_attention(w, out, err);
     text_init(text, w->arena);
     CudaKernel ck = {

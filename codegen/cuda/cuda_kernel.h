@@ -49,6 +49,9 @@ typedef struct CudaKernel {
     const char *segment;      /* column kernels: the number of the segment; NULL: there is one */
     const char *first_thread; /* condition under which a thread stores a value of SPAN_ONE */
     const char *line_store;   /* the same of the line's own span; NULL: always */
+    const char *operands;     /* the table of their pointers; NULL: they are parameters */
+    bool *declared;           /* by operand: its pointer has been read from the table */
+    bool late_operands;       /* the kernel declares operands where it needs them */
 } CudaKernel;
 
 /* ---- cuda_memory.c ----------------------------------------------------------------------------------------------- */
@@ -94,6 +97,9 @@ void cuda_declare_columns(CudaKernel *ck);
  * batch. */
 amp_status cuda_open_function(CudaKernel *ck, int threads, int members);
 void cuda_close_function(CudaKernel *ck);
+/* The pointer of an operand, or of each that has none yet, where they come out of a table. */
+void cuda_declare_operand(CudaKernel *ck, int i);
+void cuda_declare_operands(CudaKernel *ck);
 
 /* Values of SPAN_ONE: loaded and computed by every thread. */
 amp_status cuda_emit_once(CudaKernel *ck);

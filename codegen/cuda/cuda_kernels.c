@@ -252,22 +252,33 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
     return AMP_OK;
 }
 
-static void set_batch_extent(CudaKernelEntry *entry, CudaBatch batch) {
+/* The launch of one member becomes that of all. */
+static void set_batch_extent(const CudaKernelEntry *entry, CudaBatch batch, CudaLaunch *launch) {
     int64_t total = 0;
-    if (batch == CUDA_BATCH_SIDE_BY_SIDE) {
-        entry->launch.extent[1] = dim_const(entry->members.len);
-        entry->launch.per[1] = 1;
+    const int axis = cuda_batch_axis(batch);
+    if (batch != CUDA_BATCH_IN_TURN) {
+        launch->extent[axis] = dim_const(entry->members.len);
+        launch->per[axis] = 1;
         return;
     }
     for (int i = 0; i < entry->members.len; i++)
-        total += round_up(entry->batch_elements.data[i].mul, entry->launch.per[0]);
-    entry->launch.extent[0] = dim_const(total);
+        total += round_up(entry->batch_elements.data[i].mul, launch->per[axis]);
+    launch->extent[axis] = dim_const(total);
+}
+
+/* |choice|: as in CudaForm. */
+static amp_status emit_launch(Writer *x, const CudaKernelEntry *entry, int choice, CudaBody *body) {
+    const int members = entry->members.len;
+    const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice};
+    AMP_TRY(emit(x, entry->members.data[0], form, body));
+    if (members > 1) set_batch_extent(entry, body->batch, &body->launch);
+    return AMP_OK;
 }
 
 static amp_status add_choices(Writer *x, CudaKernelEntry *entry, int count) {
     CudaBody body;
     for (int i = 1; i <= count; i++) {
-        AMP_TRY(emit(x, entry->members.data[0], (CudaForm){.choice = i}, &body));
+        AMP_TRY(emit_launch(x, entry, i, &body));
         CudaChoice choice = {add_function(x, &body, i), body.launch};
         vec_push(x->m->arena, &entry->choices, choice);
     }
@@ -280,13 +291,12 @@ static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     AMP_TRY(find_batch(x, *at, &entry, &body));
     int members = entry.members.len;
     *at += members;
-    AMP_TRY(emit(x, entry.members.data[0], (CudaForm){.members = members > 1 ? members : 0}, &body));
+    AMP_TRY(emit_launch(x, &entry, 0, &body));
     if (members == 1) entry.batch_elements.len = 0;
     entry.operand_table = body.operand_table;
     entry.tensor_cores = body.tensor_cores;
     entry.launch = body.launch;
     entry.sizes = body.sizes;
-    if (members > 1) set_batch_extent(&entry, body.batch);
     entry.function = add_function(x, &body, 0);
     AMP_TRY(add_choices(x, &entry, body.choices));
     for (int i = 0; i < members; i++) {

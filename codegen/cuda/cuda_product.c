@@ -179,6 +179,12 @@ static void set_launch(const ProductPlan *p, CudaBody *out) {
     out->choices = p->choices;
 }
 
+/* Products share a launch along the grid's third dimension, where they have no blocks along it themselves. */
+static void set_batch(const Walk *w, const ProductPlan *p, CudaBody *out) {
+    const bool is_free = !product_has_several(p) || are_along_rows(p);
+    if (is_free && dim_mul(w->rows, w->cols, &out->elements)) out->batch = CUDA_BATCH_IN_LAYERS;
+}
+
 static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
     const ProductTile *t = &p->tile;
     Arena *a = ck->w->arena;
@@ -188,15 +194,19 @@ static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
                         has_three_stages(p) ? ", 3 stages from sm_80 on" : "");
 }
 
-static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
+static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, int members) {
     set_launch(p, ck->body);
+    set_batch(ck->w, p, ck->body);
     if (p->rows.n) cuda_add_size(ck, "rows", p->rows); /* else a constant, as a pitch should be: see emit_sums */
     if (p->k.n) cuda_add_size(ck, "k", p->k);
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     ck->how = describe_tile(ck, p);
-    AMP_TRY(cuda_open_function(ck, p->tile.threads, 0));
+    AMP_TRY(cuda_open_function(ck, p->tile.threads, members));
     declare_types(ck, p);
+    cuda_declare_operand(ck, p->a.operand);
+    cuda_declare_operand(ck, p->b.operand);
     emit_sums(ck, p);
+    cuda_declare_operands(ck); /* the others take no registers in the loop */
     AMP_TRY(cuda_emit_once(ck));
     open_runs(ck, p);
     AMP_TRY(cuda_emit_elements(ck, 0));
@@ -206,10 +216,10 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p) {
     return AMP_OK;
 }
 
-amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err) {
+amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *err) {
     ProductPlan p = {.op = NULL};
     Text *text = arena_alloc(w->arena, sizeof *text);
-    AMP_TRY(product_plan(w, choice, &p, err));
+    AMP_TRY(product_plan(w, form, &p, err));
     text_init(text, w->arena);
     const int64_t pitch = walk_pitch(w);
     p.run = run_width(w, &p);
@@ -238,6 +248,7 @@ amp_status cuda_emit_product(Walk *w, int choice, CudaBody *out, amp_error *err)
         .reduce_shape = "",
         .first_phase = w->first_phase,
         .first_thread = "blockIdx.x + blockIdx.y + threadIdx.x == 0",
+        .late_operands = true,
     };
-    return emit_product(&ck, &p);
+    return emit_product(&ck, &p, form.members);
 }

@@ -39,7 +39,8 @@ static const ProductTile large_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 2
 bool product_has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
 
 static int64_t blocks_of(const ProductPlan *p, const ProductTile *t) { /* where n does not decide */
-    return p->parts * p->batch.count.mul * ((p->rows.mul + t->m - 1) / t->m) * ((p->cols + t->n - 1) / t->n);
+    return p->members * p->parts * p->batch.count.mul * ((p->rows.mul + t->m - 1) / t->m) *
+           ((p->cols + t->n - 1) / t->n);
 }
 
 /* The tiles that serve a product, the largest first; returns their number.  The last one serves any number of blocks,
@@ -225,7 +226,7 @@ static void plan_gaps(const Walk *w, ProductPlan *out) {
     with_gaps->mul = with_gaps->mul / out->gaps.run * out->gaps.per;
 }
 
-amp_status product_plan(const Walk *w, int choice, ProductPlan *out, amp_error *err) {
+amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err) {
     const Op *o = find_product(w);
     if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
     const Instructions *by = instructions_of(ir_dtype(w->f, o->in[0]));
@@ -240,7 +241,8 @@ amp_status product_plan(const Walk *w, int choice, ProductPlan *out, amp_error *
                          .has_windows = has_windows(w, o),
                          .mma = by->mma,
                          .min_arch = by->min_arch,
-                         .element_bytes = by->element_bytes};
+                         .element_bytes = by->element_bytes,
+                         .members = form.members ? form.members : 1};
     if (o->code == OP_batch_contract) plan_batch(w, out);
     out->parts = ir_parts(o);
     out->rows.mul /= out->parts; /* which are its first dimension */
@@ -249,7 +251,7 @@ amp_status product_plan(const Walk *w, int choice, ProductPlan *out, amp_error *
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
     const ProductTile *tiles[2];
     out->choices = list_tiles(out, tiles) - 1;
-    out->tile = *tiles[choice ? choice - 1 : out->choices];
+    out->tile = *tiles[form.choice ? form.choice - 1 : out->choices];
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
     const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
     if (elementwise || short_k) out->tile.step_bytes = 64;

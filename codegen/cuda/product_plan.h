@@ -51,12 +51,13 @@ typedef struct ProductPlan {
     ProductTile tile;
     int choices; /* larger tiles */
     int run;     /* columns that a thread has side by side in the end */
+    int members; /* of its launch, from 1 */
     ProductOperand a, b;
 } ProductPlan;
 
-/* Of the kernel that |w| has analysed, in its form |choice| (CudaForm).  AMP_UNSUPPORTED names the op, or the operand,
- * that has no code yet. */
-amp_status product_plan(const Walk *w, int choice, ProductPlan *out, amp_error *err);
+/* Of the kernel that |w| has analysed, in |form|.  AMP_UNSUPPORTED names the op, or the operand, that has no code
+ * yet. */
+amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err);
 /* Whether the result holds one matrix after the other: products of a batch, or parts of one product. */
 bool product_has_several(const ProductPlan *p);
 

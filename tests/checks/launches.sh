@@ -17,7 +17,7 @@ launches() {
 
 launches fashion_mnist/mlp 17
 launches fashion_mnist/cnn 37
-launches resnet/resnet50 491
+launches resnet/resnet50 469
 launches gpt/gpt2 313
-launches bert/bert 380
+launches bert/bert 301
 finish

@@ -67,6 +67,14 @@ TEST_F(GatherTest, OnlyALittleIsKeptForIt) {
     }
 }
 
+TEST_F(GatherTest, ProductsOfOneInput) {
+    const Func *f = Plan("  input %x : f16[N, 96]\n  input %u : f16[96, 96]\n  input %v : f16[96, 96]\n"
+                         "  %y = contract(%x, %u) : f32[N, 96]\n  %s = reduce_sum(%y; dims = (1)) : f32[N]\n"
+                         "  %z = contract(%x, %v) : f32[N, 96]\n  %t = reduce_sum(%z; dims = (1)) : f32[N]\n"
+                         "  result s = %s\n  result t = %t\n");
+    EXPECT_EQ(KernelOf(f, "y") + 1, KernelOf(f, "z"));
+}
+
 // Slices that differ in where they begin are no equals.
 TEST_F(GatherTest, OtherShapesAndAttributesAreNoEquals) {
     const Func *f =

@@ -1227,6 +1227,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
     int64_t block = blockIdx.x;
     const int member = find_member(member_elements, 6, 1024, &block);
     void *const *const operand = operands + member * 9;
+    const int32_t *const predicate = (const int32_t *)operand[8];
     MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
     MAYBE_UNUSED float *const b1 = (float *)operand[1];
     MAYBE_UNUSED float *const b2 = (float *)operand[2];
@@ -1235,7 +1236,6 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
     MAYBE_UNUSED float *const b5 = (float *)operand[5];
     MAYBE_UNUSED const float *const b6 = (const float *)operand[6];
     MAYBE_UNUSED uint16_t *const b7 = (uint16_t *)operand[7];
-    const int32_t *const predicate = (const int32_t *)operand[8];
     if (!*predicate) return;
     const int64_t elements = member_elements[member];
     const int64_t at = (block * 256 + threadIdx.x) * 4;

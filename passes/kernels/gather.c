@@ -72,7 +72,7 @@ static const char **sign_kernels(const Func *f) {
 static bool may_join(const KernelOrder *o, const Group *group, int kernel, bool up) {
     const Func *f = o->list.f;
     const Kernel *k = kernel_order_at(o, kernel), *end = kernel_order_at(o, group->end);
-    if (group->kept + kernel_order_keeps(o, kernel, up) > o->most_kept) return false;
+    if (group->kept + kernel_order_keeps(o, kernel, group->end, up) > o->most_kept) return false;
     if (kernel_touches(f, k, end) || kernel_touches(f, end, k)) return false;
     return kernel_order_may_move(o, kernel, group->end, up);
 }
@@ -86,7 +86,7 @@ static void gather(KernelOrder *o, const char *const *signature, bool up) {
         if (!signature[i]) continue;
         Group *group = table_get(&groups, signature[i]);
         if (group && may_join(o, group, i, up)) {
-            group->kept += kernel_order_keeps(o, i, up);
+            group->kept += kernel_order_keeps(o, i, group->end, up);
             kernel_order_move(o, i, group->end, up);
         } else {
             group = arena_new(a, Group);

@@ -72,20 +72,31 @@ bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up) {
     return true;
 }
 
-/* What it makes, where it runs earlier, or what it is the last to read, where later; less those that live the shorter
- * for it. */
-int64_t kernel_order_keeps(const KernelOrder *o, int kernel, bool up) {
+/* Whether nothing from |end| on reads the buffer, if |kernel| stands just before |end| and reads it. */
+static bool is_last_reader(const KernelOrder *o, int kernel, int end, uint32_t buffer) {
+    int steps = 0;
+    for (int i = kernel; i != end && i >= 0 && steps++ <= FARTHEST; i = o->next[i])
+        if (o->last_reader[buffer] == i) return true;
+    return false;
+}
+
+/* What it makes, where it runs earlier, or what it is then the last to read, where later; less those that live the
+ * shorter for it. */
+int64_t kernel_order_keeps(const KernelOrder *o, int kernel, int end, bool up) {
     const Kernel *k = kernel_order_at(o, kernel);
     int64_t made = 0, read = 0;
     for (int i = 0; i < k->writes.len; i++) made += o->bytes[k->writes.data[i]];
     for (int i = 0; i < k->reads.len; i++)
-        if (o->last_reader[k->reads.data[i]] == kernel) read += o->bytes[k->reads.data[i]];
+        if (is_last_reader(o, kernel, up ? o->next[kernel] : end, k->reads.data[i])) read += o->bytes[k->reads.data[i]];
     const int64_t more = up ? made - read : read - made;
     return more > 0 ? more : 0;
 }
 
 void kernel_order_move(KernelOrder *o, int kernel, int end, bool up) {
     if (kernel_order_toward(o, kernel, up) == end) return;
+    const Kernel *k = kernel_order_at(o, kernel);
+    for (int i = 0; i < k->reads.len && !up; i++)
+        if (is_last_reader(o, kernel, end, k->reads.data[i])) o->last_reader[k->reads.data[i]] = kernel;
     link(o, o->before[kernel], o->next[kernel]);
     const int before = up ? end : o->before[end], next = up ? o->next[end] : end;
     link(o, before, kernel);

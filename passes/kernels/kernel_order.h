@@ -27,8 +27,8 @@ int kernel_order_toward(const KernelOrder *o, int kernel, bool up);
 /* Whether |kernel| may move up to just behind |end|, or down to just before it: it and those on its way do not need
  * each other.  |end| itself is not looked at. */
 bool kernel_order_may_move(const KernelOrder *o, int kernel, int end, bool up);
-/* Bytes that live longer if |kernel| moves up, or down. */
-int64_t kernel_order_keeps(const KernelOrder *o, int kernel, bool up);
+/* Bytes that live longer if |kernel| moves up to |end|, or down. */
+int64_t kernel_order_keeps(const KernelOrder *o, int kernel, int end, bool up);
 void kernel_order_move(KernelOrder *o, int kernel, int end, bool up);
 /* The ops of |next|, which follows |kernel|, behind those of |kernel|. */
 void kernel_order_merge(KernelOrder *o, int kernel, int next);

@@ -120,7 +120,8 @@ static bool may_merge(const Merging *m, int first, int second) {
 static bool meet(KernelOrder *o, int first, int second) {
     for (int up = 1; up >= 0; up--) {
         const int moves = up ? second : first, stays = up ? first : second;
-        if (kernel_order_keeps(o, moves, up) > o->most_kept || !kernel_order_may_move(o, moves, stays, up)) continue;
+        if (kernel_order_keeps(o, moves, stays, up) > o->most_kept || !kernel_order_may_move(o, moves, stays, up))
+            continue;
         kernel_order_move(o, moves, stays, up);
         return true;
     }

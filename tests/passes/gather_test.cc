@@ -67,6 +67,21 @@ TEST_F(GatherTest, OnlyALittleIsKeptForIt) {
     }
 }
 
+// Who reads it last, once all have moved, is charged for it: not who read it last before.
+TEST_F(GatherTest, WhatAnotherReadIsKeptToo) {
+    for (const bool large : {false, true}) {
+        const std::string rows = large ? "f32[N, 4096, " : "f32[N, 128, ";
+        std::string body = "  input %x : " + rows + "96]\n  input %u : f32[96, 8]\n  input %w : f32[96, 96]\n";
+        for (const std::string i : {"1", "2"})
+            body += "  %y" + i + " = contract(%x, %w; tb = " + (i == "1" ? "true" : "false") + ") : " + rows +
+                    "96]\n  %d" + i + " = contract(%y" + i + ", %u) : " + rows + "8]\n  %m" + i + " = reduce_max(%y" +
+                    i + "; dims = (2)) : " + rows.substr(0, rows.size() - 2) + "]\n  result d" + i + " = %d" + i +
+                    "\n  result m" + i + " = %m" + i + "\n";
+        const Func *f = Plan(body);
+        EXPECT_EQ(KernelOf(f, "d1") + 1 < KernelOf(f, "d2"), large);
+    }
+}
+
 TEST_F(GatherTest, ProductsOfOneInput) {
     const Func *f = Plan("  input %x : f16[N, 96]\n  input %u : f16[96, 96]\n  input %v : f16[96, 96]\n"
                          "  %y = contract(%x, %u) : f32[N, 96]\n  %s = reduce_sum(%y; dims = (1)) : f32[N]\n"

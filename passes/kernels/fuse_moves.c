@@ -6,7 +6,11 @@
  *     %z = reshape(%b) : f32[N, T, 96]
  *
  * A value that is dense and in the order of what it was moved from is a reshape of that, or the same value; but not
- * across a barrier, after which movement was asked for again.
+ * across a barrier, after which movement was asked for again.  Nor does a product need views around it:
+ *
+ *     %r = reshape(%x) : f16[128 * N, 768]
+ *     %y = contract(%r, %w) : f32[128 * N, 96]          =>     %y = contract(%x, %w) : f32[N, 128, 96]
+ *     %z = reshape(%y) : f32[N, 128, 96]
  */
 #include "passes/kernels/fuse.h"
 
@@ -80,27 +84,65 @@ void fuse_cancel_moves(Func *f, const Op **barriers) {
     arena_free(a);
 }
 
-/* ---- views in front of products ---------------------------------------------------------------------------------- */
+/* ---- views around products --------------------------------------------------------------------------------------- */
+
+/* The op that makes |v| as other dims of the same rows; NULL: none does. */
+static const Op *view_of_rows(const Moves *m, Val v) {
+    const Op *o = ir_def(m->f, v);
+    bool is_view = o && o->code == OP_reshape && ir_is_view(m->f, o) && !m->barriers[o->id.id];
+    return is_view && ir_shape(m->f, o->in[0])->rank > 1 ? o : NULL;
+}
 
 /* A product that sums over rows takes them in any number of dimensions: it needs no other view of them. */
-static bool read_behind_views(const Func *f, const Op **barriers, Op *o) {
+static bool read_behind_views(const Moves *m, Op *o) {
     bool any = false;
     if (o->code != OP_contract || !ir_attr(o, "ta")->b || ir_attr(o, "tb")->b) return false;
     for (int n = 0; n < 2; n++)
-        for (const Op *view; (view = ir_def(f, o->in[n])) && view->code == OP_reshape && ir_is_view(f, view) &&
-                             ir_shape(f, view->in[0])->rank > 1 && !barriers[view->id.id];) {
+        for (const Op *view; (view = view_of_rows(m, o->in[n]));) {
             o->in[n] = view->in[0];
             any = true;
         }
     return any;
 }
 
+/* The product of rows that makes |v|, seen through casts, where each value on the way has one reader; or NULL. */
+static Op *product_behind(const Moves *m, const int *uses, Val v) {
+    Op *o = ir_def(m->f, v);
+    for (; o && o->code == OP_cast && uses[v.id] == 1; o = ir_def(m->f, v)) v = o->in[0];
+    return o && o->code == OP_contract && !ir_attr(o, "ta")->b && uses[v.id] == 1 ? o : NULL;
+}
+
+/* Rows in dims that a view makes of them, and a view that gives the result the dims which they had: neither is needed,
+ * for a product has its rows' dims.  The last one may be of casts of the result. */
+static bool multiply_behind_views(Moves *m, const int *uses, const bool *is_result, const Op *last) {
+    if (!last->n_out || is_result[last->out[0].id] || view_of_rows(m, last->out[0]) != last) return false;
+    Op *product = product_behind(m, uses, last->in[0]);
+    const Op *first = product ? view_of_rows(m, product->in[0]) : NULL;
+    if (!first) return false;
+    const Shape *made = ir_shape(m->f, product->out[0]);
+    Shape s = *ir_shape(m->f, first->in[0]);
+    s.d[s.rank - 1] = made->d[made->rank - 1];
+    if (!shape_equal(&s, ir_shape(m->f, last->out[0]))) return false;
+    for (Val v = last->in[0]; v.id != product->out[0].id; v = ir_def(m->f, v)->in[0]) ir_value(m->f, v)->shape = s;
+    ir_value(m->f, product->out[0])->shape = s;
+    product->in[0] = first->in[0];
+    m->is[last->out[0].id] = last->in[0];
+    return true;
+}
+
 void fuse_read_behind_views(Func *f, const Op **barriers) {
-    bool any = false;
     if (!target_of(f->module)->reads_strides) return;
-    for (int i = 0; i < f->body.len; i++) any |= read_behind_views(f, barriers, ir_op_at(f, i));
-    if (!any) return;
-    bool *is_result = arena_array(f->module->arena, bool, f->values.len + 1);
+    Arena *a = arena_child(f->module->arena);
+    Moves m = {.f = f, .barriers = barriers, .is = arena_array(a, Val, f->values.len + 1)};
+    bool *is_result = arena_array(a, bool, f->values.len + 1), any = false;
+    const int *uses = ir_use_counts(f, a);
     for (int i = 0; i < f->results.len; i++) is_result[f->results.data[i].value.id] = true;
-    drop_unread(f, is_result);
+    for (int i = 0; i < f->body.len; i++) {
+        Op *o = ir_op_at(f, i);
+        for (int n = 0; n < o->n_in; n++) o->in[n] = current(&m, o->in[n]);
+        o->pred = current(&m, o->pred);
+        any |= read_behind_views(&m, o) || multiply_behind_views(&m, uses, is_result, o);
+    }
+    if (any) drop_unread(f, is_result);
+    arena_free(a);
 }

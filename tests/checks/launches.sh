@@ -19,5 +19,5 @@ launches fashion_mnist/mlp 17
 launches fashion_mnist/cnn 37
 launches resnet/resnet50 469
 launches gpt/gpt2 313
-launches bert/bert 301
+launches bert/bert 291
 finish

@@ -184,6 +184,29 @@ TEST_F(FuseTest, ProductsReadBehindViews) {
     ExpectSameBits(FuseFunc(body, "", false)->funcs.data[0], f);
 }
 
+// Neither the view of a product's rows nor the one back is needed, be its result rounded between.
+TEST_F(FuseTest, ProductsNeedNoViewsAroundThem) {
+    const std::string body = R"(  input %x : f32[N, 5, 40]
+  input %w : f32[40, 24]
+  %a = exp(%x) : f32[N, 5, 40]
+  %rows = reshape(%a) : f32[5 * N, 40]
+  %y = contract(%rows, %w) : f32[5 * N, 24]
+  %h = cast(%y) : f16[5 * N, 24]
+  %z = reshape(%h) : f16[N, 5, 24]
+  %b = reduce_sum(%rows; dims = (0)) : f32[40]
+  %c = cast(%z) : f32[N, 5, 24]
+  %d = mul(%c, %c) : f32[N, 5, 24]
+  result b = %b
+  result d = %d
+)";
+    const Func *f = FuseFunc(body)->funcs.data[0];
+    EXPECT_EQ("tile: a\nproduct: y h c d\ncolumn: rows b\n", Makes(f));
+    ExpectSameBits(FuseFunc(body, "", false)->funcs.data[0], f);
+    // a reader of what is between wants its rows
+    const Func *kept = FuseFunc(body + "  result h = %h\n")->funcs.data[0];
+    EXPECT_EQ(ir_shape(kept, ir_op_at(kept, kept->kernels.data[1]->first)->out[0])->rank, 2) << Print(kept->module);
+}
+
 TEST_F(FuseTest, AnMlpComputesTheSameBits) {
     for (const char *name : {"mlp_f16.optimizer.ir", "mlp_bf16.optimizer.ir", "mlp_f32.optimizer.ir"}) {
         SCOPED_TRACE(name);

@@ -330,6 +330,7 @@ static void fuse_func(Func *f, bool fusing) {
     fuse_read_behind_views(f, barriers);
     Fuse z = fuse_new(f, fusing, barriers);
     fuse_find_strided(&z);
+    fuse_find_stored(&z);
     find_copied(&z);
     find_users(&z);
     if (fusing) fuse_hoist(&z);

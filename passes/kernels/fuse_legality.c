@@ -183,7 +183,8 @@ static bool scalar_accepts(const Fuse *z, int g, const Op *o) {
 
 /* Behind attention: what rounds its results, on a target that stores them so. */
 static bool attention_accepts(const Fuse *z, int g, const Op *o) {
-    return target_rounds_attention(z->f, o) && fuse_node(z, ir_def(z->f, o->in[0]))->home == g;
+    const bool stored = o->n_out && (int)o->out[0].id < z->value_count && z->stored[o->out[0].id];
+    return stored && own_operand(z, g, o, 0);
 }
 
 /* Of scatter. */

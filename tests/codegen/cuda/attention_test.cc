@@ -81,6 +81,14 @@ TEST_F(CudaAttentionTest, MasksAndDropout) {
     }
 }
 
+// A user reads f32, which attention does not make of what it rounds.
+TEST_F(CudaAttentionTest, ARoundedResultOfTheFunction) {
+    const std::string text = "module \"core\" stage lower {\n}\nfunc infer {\n  input %q : f16[N, 2, 37, 8]\n"
+                             "  %y, %l = attend(%q, %q, %q; scale = 0.3) : f32[N, 37, 16], f32[N, 2, 37, 1]\n"
+                             "  %r = cast(%y) : f16[N, 37, 16]\n  result r = %r\n}\n";
+    CudaRunTest::Check(text, {2}, 4e-3);
+}
+
 // Sizes, types and attributes by chance: a few, and in long tests many.
 class Chooser {
   public:

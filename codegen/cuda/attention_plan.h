@@ -50,6 +50,18 @@ amp_status attention_rows(const Walk *w, const AttentionPlan *p, int i, Strided 
 static inline int64_t attention_key_heads(const AttentionPlan *p) { return p->heads / p->share; }
 /* Blocks that |rows| of one head take. */
 static inline int64_t attention_blocks(int64_t rows, int warps) { return (rows + warps * 16 - 1) / (warps * 16); }
+
+/* Where a result goes: columns of its own value, or of what the kernel makes of several (target_joins_attention). */
+typedef struct AttentionResult {
+    int whole, rounded;    /* the kernel's operands that hold it in f32 and rounded; -1: none */
+    int64_t pitch, column; /* of such a row, and where the result begins in it */
+    bool rounds_first;     /* before a zero is added */
+    bool adds_zero;
+} AttentionResult;
+/* attention_results.c: result |r|, of |cols| columns. */
+amp_status attention_result(const Walk *w, const AttentionPlan *p, int r, int64_t cols, AttentionResult *out,
+                            amp_error *err);
+
 /* Shared memory of a block. */
 int64_t attention_forward_bytes(const AttentionPlan *p);
 int64_t attention_gradient_bytes(const AttentionPlan *p);

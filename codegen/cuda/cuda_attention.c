@@ -99,32 +99,26 @@ static amp_status declare_rule(CudaKernel *ck, const AttentionPlan *p) {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* The cast of a result that the kernel holds, where something reads that; NO_VAL: there is none. */
-static Val rounded_of(const Walk *w, Val result) {
-    for (int i = 0; i < w->k->count; i++) {
-        const Op *o = walk_op(w, i);
-        if (o->n_out && o->n_in && o->in[0].id == result.id && target_rounds_attention(w->f, o)) return o->out[0];
-    }
-    return NO_VAL;
-}
-
+/* "b3 + lead * 786432 + head * 64", or "nullptr" of no operand. */
 static const char *place_of_result(const Walk *w, int operand, const char *offset) {
     return operand < 0 ? "nullptr" : arena_printf(w->arena, "b%d + %s", operand, offset);
 }
 
 /* Result |r|, [B..., rows, heads * width], of head |head|. */
-static void declare_result(CudaKernel *ck, const AttentionPlan *p, const char *name, int r, int64_t rows, int64_t heads,
-                           int64_t width, const char *head) {
-    const Walk *w = ck->w;
-    const Val rounded = rounded_of(w, p->op->out[r]);
-    const Dtype storage = p->factors->dtype == AMP_DT_TF32 ? AMP_DT_F32 : p->factors->dtype;
-    const int64_t pitch = heads * width;
+static amp_status declare_result(CudaKernel *ck, const AttentionPlan *p, const char *name, int r, int64_t rows,
+                                 int64_t heads, int64_t width, const char *head) {
+    AttentionResult x;
+    Arena *a = ck->w->arena;
+    AMP_TRY(attention_result(ck->w, p, r, heads * width, &x, ck->e.err));
+    const char *column = x.column ? arena_printf(a, " + %lld", (long long)x.column) : "";
     const char *offset =
-        arena_printf(w->arena, "lead * %lld + %s * %lld", (long long)(rows * pitch), head, (long long)width);
-    const int whole = walk_find_operand(w, p->op->out[r], LAYOUT_ROWS, AMP_DT_F32),
-              narrow = rounded.id ? walk_find_operand(w, rounded, LAYOUT_ROWS, storage) : -1;
-    emit_line(&ck->e, "const HeadResult<Shape::Stored> %s = {%s, %s, %lld};", name, place_of_result(w, whole, offset),
-              place_of_result(w, narrow, offset), (long long)pitch);
+        arena_printf(a, "lead * %lld%s + %s * %lld", (long long)(rows * x.pitch), column, head, (long long)width);
+    emit_line(&ck->e, "const HeadResult<Shape::Stored> %s = {%s, %s, %lld%s};", name,
+              place_of_result(ck->w, x.whole, offset), place_of_result(ck->w, x.rounded, offset), (long long)x.pitch,
+              !x.adds_zero     ? ""
+              : x.rounds_first ? ", ZERO_AFTER_ROUNDING"
+                               : ", ZERO_ADDED");
+    return AMP_OK;
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
@@ -155,7 +149,7 @@ static amp_status emit_forward(CudaKernel *ck, const AttentionPlan *p) {
     AMP_TRY(declare_rows(ck, p, "q", p->at.q, "head"));
     AMP_TRY(declare_rows(ck, p, "k", p->at.k, "key_head"));
     AMP_TRY(declare_rows(ck, p, "v", p->at.v, "key_head"));
-    declare_result(ck, p, "y", 0, p->queries, p->heads, p->v_width, "head");
+    AMP_TRY(declare_result(ck, p, "y", 0, p->queries, p->heads, p->v_width, "head"));
     AMP_TRY(declare_rule(ck, p));
     emit_line(e, "Attention attention;");
     emit_line(e, "attention.rule = rule;");
@@ -256,9 +250,9 @@ static amp_status emit_gradient(CudaKernel *ck, const AttentionPlan *p) {
     declare_walks(ck, p);
     place_block(ck, p);
     AMP_TRY(declare_gradient_rows(ck, p));
-    declare_result(ck, p, "dq", 0, p->queries, p->heads, p->width, "head");
-    declare_result(ck, p, "dk", 1, p->keys, attention_key_heads(p), p->width, "key_head");
-    declare_result(ck, p, "dv", 2, p->keys, attention_key_heads(p), p->v_width, "key_head");
+    AMP_TRY(declare_result(ck, p, "dq", 0, p->queries, p->heads, p->width, "head"));
+    AMP_TRY(declare_result(ck, p, "dk", 1, p->keys, attention_key_heads(p), p->width, "key_head"));
+    AMP_TRY(declare_result(ck, p, "dv", 2, p->keys, attention_key_heads(p), p->v_width, "key_head"));
     AMP_TRY(declare_rule(ck, p));
     if (p->tiling.apart) run_walk(ck, "ValueWalk", "by_values", by_keys);
     run_walk(ck, "KeyWalk", "by_keys", by_keys);

@@ -97,7 +97,7 @@ typedef struct Fuse {
     bool fusing;         /* false: every op is a kernel of its own */
     bool *product_reads; /* by value id of the original function: an operand of a product */
     bool *strided; /* by value id of the original function: batched products or attention read its source at strides */
-    bool *stored;  /* by value id of the original function: attention's kernel rounds its results so */
+    bool *stored;  /* by value id of the original function: attention's kernel rounds its results, or joins them, so */
     Ints *readers; /* by value id of the original function: the groups that read it, in order */
     int value_count; /* values of the original function */
     int walks;       /* over pending operands, so far */

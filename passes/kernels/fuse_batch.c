@@ -121,9 +121,12 @@ void fuse_find_stored(Fuse *z) {
     const Func *f = z->f;
     z->stored = arena_array(z->a, bool, f->values.len + 1);
     if (!z->fusing || !target_of(f->module)->rounds_attention) return;
+    const int *uses = ir_use_counts(f, z->a);
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
-        if (target_rounds_attention(f, o)) z->stored[o->out[0].id] = true;
+        if (target_rounds_attention(f, o) || target_joins_attention(f, o, uses) || target_clears_joined(f, o, uses) ||
+            target_rounds_joined(f, o, uses))
+            z->stored[o->out[0].id] = true;
     }
     for (int i = 0; i < f->results.len; i++) z->stored[f->results.data[i].value.id] = false;
 }

@@ -181,10 +181,13 @@ static bool scalar_accepts(const Fuse *z, int g, const Op *o) {
     return fuse_is_scalar(z->f, o);
 }
 
-/* Behind attention: what rounds its results, on a target that stores them so. */
+/* Behind attention: what rounds its results or puts them beside each other, on a target that stores them so. */
 static bool attention_accepts(const Fuse *z, int g, const Op *o) {
-    const bool stored = o->n_out && (int)o->out[0].id < z->value_count && z->stored[o->out[0].id];
-    return stored && own_operand(z, g, o, 0);
+    const int results = o->code == OP_concat ? o->n_in : 1;
+    if (!o->n_out || (int)o->out[0].id >= z->value_count || !z->stored[o->out[0].id]) return false;
+    for (int i = 0; i < results; i++)
+        if (!own_operand(z, g, o, i)) return false;
+    return true;
 }
 
 /* Of scatter. */
@@ -237,7 +240,8 @@ bool fuse_accepts(const Fuse *z, int g, const Op *o) {
     if (group->ops.len + fuse_depth(z, o) >= FUSE_MAX_OPS) return false;
     if (reads_own_flag(z, g, o) || is_left_to_batch(z, group, o)) return false;
     bool in_registers = group->kind == KERNEL_COLUMN && ir_is_segment_expand(z->f, o, group->segment);
-    if (is_move(z->f, o) && !in_registers) return has_room_for_move(z, g) && accepts_move(z, g, o);
+    if (is_move(z->f, o) && !in_registers && group->kind != KERNEL_ATTENTION)
+        return has_room_for_move(z, g) && accepts_move(z, g, o);
     if (fuse_reduction(z->f, o) == REDUCTION_FLAG)
         return group->kind != KERNEL_SCALAR && !takes_nothing(group) && is_in_space(z->f, group, o->in[0]);
     return accepts[group->kind](z, g, o);

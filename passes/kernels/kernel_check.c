@@ -13,6 +13,7 @@ typedef struct Check {
     int k;         /* the kernel being checked */
     Dim rows, cols;
     int64_t segment; /* of the kernel; 0: none */
+    const int *uses; /* ir_use_counts, once they are asked for; NULL: not yet */
     const char *wrong;
 } Check;
 
@@ -144,8 +145,17 @@ static bool fits_scatter(Check *x, const Op *o) {
     return o->code == OP_scatter;
 }
 
+/* Puts results of attention beside each other, or goes on from there. */
+static bool is_joined(Check *x, const Op *o) {
+    const int *uses = x->uses ? x->uses : (x->uses = ir_use_counts(x->f, x->f->module->arena));
+    if (target_clears_joined(x->f, o, uses) || target_rounds_joined(x->f, o, uses)) return is_own(x, o->in[0]);
+    for (int i = 0; i < o->n_in; i++)
+        if (!is_own(x, o->in[i])) return false;
+    return target_joins_attention(x->f, o, uses);
+}
+
 static bool fits_attention(Check *x, const Op *o) {
-    return ir_is_attention(o) || (target_rounds_attention(x->f, o) && is_own(x, o->in[0]));
+    return ir_is_attention(o) || (target_rounds_attention(x->f, o) && is_own(x, o->in[0])) || is_joined(x, o);
 }
 
 typedef bool (*Fits)(Check *x, const Op *o);
@@ -215,7 +225,8 @@ static void check_inputs(Check *x, const Op *o) {
         Val source = ir_is_product(o) || ir_is_attention(o) || on_load ? loaded_from(x, o->in[i])
                                                                        : ir_memory_source(x->f, o->in[i]);
         bool memory = ir_reads_memory(x->f, o, i) && !ir_is_segment_expand(x->f, o, x->segment);
-        if (memory && is_own(x, source) && !x->inlined[o->in[i].id]) fail(x, o, "its operands must be in memory");
+        if (memory && is_own(x, source) && !x->inlined[o->in[i].id] && !target_joins_attention(x->f, o, NULL))
+            fail(x, o, "its operands must be in memory");
         if (x->inlined[o->in[i].id]) check_inlined(x, o, o->in[i]);
         if (!is_own(x, o->in[i]) && free_op) fail(x, o, "reads a const, iota or extent of another kernel");
         const Kernel *from = x->maker[o->in[i].id] >= 0 ? x->f->kernels.data[x->maker[o->in[i].id]] : NULL;
@@ -252,12 +263,14 @@ static void check_product(Check *x, const Kernel *k) {
     if (!contracts) fail(x, NULL, "has no product");
 }
 
-/* Ops before attention say how it reads its operands, ops behind it round its results. */
+/* Ops before attention say how it reads its operands, ops behind it round its results and put them beside each
+ * other. */
 static void check_attention(Check *x, const Kernel *k) {
     bool found = false;
     for (int i = 0; i < k->count; i++) {
         const Op *o = ir_op_at(x->f, k->first + i);
-        const bool fits = ir_is_attention(o) || (found ? target_rounds_attention(x->f, o) : is_read_on_load(x, o));
+        const bool behind = fits_attention(x, o) || o->code == OP_const || is_widening(x->f, o);
+        const bool fits = ir_is_attention(o) || (found ? behind : is_read_on_load(x, o));
         if (!fits) fail(x, o, "is beside attention, which has a kernel of its own");
         found = found || ir_is_attention(o);
     }

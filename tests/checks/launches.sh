@@ -18,6 +18,6 @@ launches() {
 launches fashion_mnist/mlp 17
 launches fashion_mnist/cnn 37
 launches resnet/resnet50 469
-launches gpt/gpt2 313
+launches gpt/gpt2 301
 launches bert/bert 291
 finish

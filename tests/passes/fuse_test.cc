@@ -553,6 +553,37 @@ TEST_F(FuseTest, TheCheckerSeesPlantedFaults) {
     EXPECT_EQ(nullptr, kernel_check(f));
 }
 
+// Gradients of attention that are put beside each other are stored so; but not what something else reads.
+TEST_F(FuseTest, AttentionJoinsItsGradients) {
+    const std::string body = R"(  input %q : f16[N, 2, 5, 8]
+  input %y : f32[N, 5, 16]
+  input %l : f32[N, 2, 5, 1]
+  %a, %b, %c = attend_grad(%q, %q, %q, %q, %y, %l; scale = 1.0) : f32[N, 5, 16], f32[N, 5, 16], f32[N, 5, 16]
+  %d = cast(%a) : f16[N, 5, 16]
+  %e = cast(%b) : f16[N, 5, 16]
+  %j = concat(%d, %e; dim = 2) : f16[N, 5, 32]
+  %w = cast(%j) : f32[N, 5, 32]
+  %z = const() : f32
+  %s = add(%w, %z) : f32[N, 5, 32]
+  %h = cast(%s) : f16[N, 5, 32]
+  %x = cast(%h) : f32[N, 5, 32]
+  %u = exp(%x) : f32[N, 5, 32]
+  result u = %u
+)";
+    options_.target = &target_cuda;
+    Module *m = ReadFunc("lower", body);
+    ASSERT_TRUE(Run(m, pass_fuse)) << Diagnostics();
+    Func *f = m->funcs.data[0];
+    EXPECT_EQ("attention: a d e j w s h\ntile: x u\n", Makes(f));
+    EXPECT_EQ(nullptr, kernel_check(f)) << kernel_check(f);
+    Op *reader = ir_op_at(f, f->kernels.data[1]->first);
+    reader->in[0] = ir_op_at(f, f->kernels.data[0]->first + 3)->out[0]; // %j
+    EXPECT_NE(nullptr, kernel_check(f)) << "the kernel stores %h alone";
+    m = ReadFunc("lower", body + "  result e = %e\n");
+    ASSERT_TRUE(Run(m, pass_fuse)) << Diagnostics();
+    EXPECT_EQ("attention: a d\ntile: e\ntile: j w s h x u\n", Makes(m->funcs.data[0]));
+}
+
 // IR from a file may hold what the target has no kernel for, as ops or in kernels.
 TEST_F(FuseTest, PartsAreForTargetsThatSplitSums) {
     const std::string body = R"(  input %x : f32[N, 4]

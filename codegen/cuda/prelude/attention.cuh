@@ -8,26 +8,27 @@
 
 /* ---- types ---- */
 
-/* How rows of heads stand in global memory. */
-#define DEFINE_STORED(name, element, read, write, round)                                                               \
+/* How rows of heads stand in global memory.  What is written is rounded by |before|, then as |write| does. */
+#define DEFINE_STORED(name, element, read, write, before, all)                                                         \
     struct Stored##name {                                                                                              \
         typedef element Element;                                                                                       \
+        static INLINE float rounded(float x) { return all(x); }                                                        \
         template <int V> static INLINE void load(float (&x)[V], const Element *p) { read(x, p); }                      \
         template <int V> static INLINE void store(Element *p, const float (&x)[V]) {                                   \
             float rounded[V];                                                                                          \
             UNROLL                                                                                                     \
-            for (int i = 0; i < V; i++) rounded[i] = round(x[i]);                                                      \
+            for (int i = 0; i < V; i++) rounded[i] = before(x[i]);                                                     \
             write(p, rounded);                                                                                         \
         }                                                                                                              \
     };
 
-DEFINE_STORED(F32, float, load_f32, store_f32, unchanged)
+DEFINE_STORED(F32, float, load_f32, store_f32, unchanged, unchanged)
 
-DEFINE_STORED(Tf32, float, load_f32, store_f32, round_tf32_f32)
+DEFINE_STORED(Tf32, float, load_f32, store_f32, round_tf32_f32, round_tf32_f32)
 
-DEFINE_STORED(F16, uint16_t, load_f16, store_f16, unchanged)
+DEFINE_STORED(F16, uint16_t, load_f16, store_f16, unchanged, round_f16_f32)
 
-DEFINE_STORED(Bf16, uint16_t, load_bf16, store_bf16, round_bf16_f32)
+DEFINE_STORED(Bf16, uint16_t, load_bf16, store_bf16, round_bf16_f32, round_bf16_f32)
 
 /* What products of a type do besides multiplying: |PER_STEP| elements of k are two blocks of eight sums, or one. pack
  * makes operand A of them; the k of 32-bit elements is taken in the order 0, 2, 4, 6, 1, 3, 5, 7. */
@@ -291,15 +292,26 @@ template <class Shape, AttentionMask MASK, bool DROPS> struct ScoreRule {
 
 /* ---- results ---- */
 
+/* Whether a zero is added to a result, so that none of its zeros is negative. */
+enum Zero { NO_ZERO, ZERO_ADDED, ZERO_AFTER_ROUNDING };
+
 /* A result in f32, and rounded for those that read it so; NULL: nobody does. */
 template <class Rounded> struct HeadResult {
     float *whole;
     typename Rounded::Element *rounded;
     int64_t pitch;
+    Zero zero;
 
+    INLINE float cleared(float x) const {
+        if (zero == NO_ZERO) return x;
+        return (zero == ZERO_ADDED ? x : Rounded::rounded(x)) + 0.0f;
+    }
     template <int V> INLINE void put(int64_t at, const float (&x)[V]) const {
-        if (whole) store_f32(whole + at, x);
-        if (rounded) Rounded::store(rounded + at, x);
+        float y[V];
+        UNROLL
+        for (int i = 0; i < V; i++) y[i] = cleared(x[i]);
+        if (whole) store_f32(whole + at, y);
+        if (rounded) Rounded::store(rounded + at, y);
     }
     /* Two neighbouring columns of |WIDTH|. */
     template <int WIDTH> INLINE void put_pair(int row, int column, float x, float y) const {

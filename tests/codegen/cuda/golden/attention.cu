@@ -43,10 +43,10 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t 
     attention.run(shared, block, q, k, v, y, b3 + (lead * 3 + head) * 320);
 }
 
-/* k16  attn.reshape_3.grad: reshape + transpose + slice + attention_grad           attention.amp:4
+/* k16  attn.reshape_3.grad: reshape + transpose + slice + attention_grad + concat + add           attention.amp:4
  *   attention over [320 * n, 48] in train_step
  *   in     b0 173 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 88 f16[N, 320, 48]   b3 87 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
- *   out    b6 184 f16[N, 320, 48]   b7 187 f16[N, 320, 48]   b8 190 f16[N, 320, 48]
+ *   out    b6 d.attn.y f16[N, 320, 144]
  *   v2 %177 f16[N, 320, 3, 16] = reshape(v1)   {gradient, of attn.reshape_3}
  *   v3 %d.attn.seen f16[N, 3, 320, 16] = permute(v2)   {gradient, of attn.transpose_3}
  *   v5 %471 f16[N, 320, 48] = slice(v4)   {follow, torch-fp16:24, input attn.c_attn.linear}
@@ -62,9 +62,14 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t 
  *   v21 %184 f16[N, 320, 48] = cast(v18)
  *   v22 %187 f16[N, 320, 48] = cast(v19)
  *   v23 %190 f16[N, 320, 48] = cast(v20)
+ *   v24 %199 f16[N, 320, 144] = concat(v21, v22, v23)   {gradient, of attn.slice}
+ *   v25 %200 f32[N, 320, 144] = cast(v24)
+ *   v26 %68 f32 = const()   {gradient, of attn.slice}
+ *   v27 %201 f32[N, 320, 144] = add(v25, v26)
+ *   v28 %d.attn.y f16[N, 320, 144] = cast(v27)   {gradient, of attn.slice}
  *   mma f16, 128 keys a block in steps of 64 queries, then 128 queries in steps of 64 keys, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k16(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, uint16_t *b7, uint16_t *b8, int64_t n, int64_t key)
+extern "C" __global__ void __launch_bounds__(256) train_step_k16(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key)
 {
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, true> Rule;
@@ -89,9 +94,9 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(const uint16_t 
     const HeadRows<const Y::Element> y = {b2 + lead * 15360 + head * 16, 48};
     const float *const sums = b3 + (lead * 3 + head) * 320;
     const GradientRows<Shape, Y> rows = {q, k, v, dy, y, sums, 16, 16, 16, 0};
-    const HeadResult<Shape::Stored> dq = {nullptr, b6 + lead * 15360 + head * 16, 48};
-    const HeadResult<Shape::Stored> dk = {nullptr, b7 + lead * 15360 + key_head * 16, 48};
-    const HeadResult<Shape::Stored> dv = {nullptr, b8 + lead * 15360 + key_head * 16, 48};
+    const HeadResult<Shape::Stored> dq = {nullptr, b6 + lead * 46080 + head * 16, 144, ZERO_AFTER_ROUNDING};
+    const HeadResult<Shape::Stored> dk = {nullptr, b6 + lead * 46080 + 48 + key_head * 16, 144, ZERO_AFTER_ROUNDING};
+    const HeadResult<Shape::Stored> dv = {nullptr, b6 + lead * 46080 + 96 + key_head * 16, 144, ZERO_AFTER_ROUNDING};
     Rule rule = {};
     rule.scale = 0.25f;
     rule.p = 0.10000000149011612f;

@@ -256,7 +256,7 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
 /* Reductions over rows.  A block of WIDTH x HEIGHT threads owns WIDTH columns (of a segment): thread row y
  * adds the rows y, y + HEIGHT, ..  of its column in ascending order, then the thread rows are added pairwise
  * (prelude/reduce.cuh).  WIDTH and HEIGHT depend on the number of columns and the segment alone. */
-enum { MAX_WIDTH = 32, COLUMN_THREADS = 512, SEGMENT_THREADS = 256 };
+enum { MAX_WIDTH = 32, COLUMN_THREADS = 512 };
 
 static int power_above(int64_t count, int most) {
     int p = 1;
@@ -266,7 +266,7 @@ static int power_above(int64_t count, int most) {
 
 /* Threads that go down the rows side by side. */
 static int height_of(const Walk *w, int width) {
-    int most = (w->segment ? SEGMENT_THREADS : COLUMN_THREADS) / width;
+    int most = COLUMN_THREADS / width;
     int height = w->segment ? power_above(w->segment, most) : most;
     while (height * width < WARP) height *= 2;
     return height;

@@ -129,21 +129,24 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     static uint64_t words[MAX_OPERANDS + MAX_OPERANDS];
     const CuPointer *buffers = b->buffers + set * b->program->buffer_count;
     uint32_t count = 0, table = 0;
-    if (k->operand_count > MAX_OPERANDS || k->batch > MAX_OPERANDS) return fail("too many operands");
+    if (k->operand_count > MAX_OPERANDS || k->batch > MAX_OPERANDS || k->tickets > MAX_OPERANDS)
+        return fail("too many operands");
     for (uint32_t i = 0; i < k->operand_count; i++) {
         if (k->operand_table) words[table++] = buffers[k->operands[i]];
         else l->values[count++] = buffers[k->operands[i]];
     }
     for (uint32_t i = 0; i < k->batch; i++) words[table + i] = (uint64_t)amp_model_dim_at(&k->batch_elements[i], b->n);
-    if (table + k->batch) {
-        DRIVER(b, mem_alloc, (&l->tables, (table + k->batch) * 8));
-        DRIVER(b, copy_in, (l->tables, words, (table + k->batch) * 8, b->stream));
+    const uint32_t size = table + k->batch + k->tickets; /* either a batch or tickets, which are zero */
+    memset(words + table + k->batch, 0, k->tickets * sizeof *words);
+    if (size) {
+        DRIVER(b, mem_alloc, (&l->tables, size * 8));
+        DRIVER(b, copy_in, (l->tables, words, size * 8, b->stream));
         DRIVER(b, stream_sync, (b->stream));
     }
     if (k->operand_table) l->values[count++] = l->tables;
     l->values[count++] = (uint64_t)b->n;
     for (uint32_t i = 0; i < k->size_count; i++) l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes[i], b->n);
-    if (k->batch) l->values[count++] = l->tables + 8 * table;
+    if (k->batch || k->tickets) l->values[count++] = l->tables + 8 * table;
     for (uint32_t i = 0; i < count; i++) l->pointers[i] = &l->values[i];
     l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
     amp_cuda_launch_grid(&l->used.launch, b->n, l->grid);

@@ -8,7 +8,8 @@
 #include "runtime/model/matrix_layout.h"
 
 enum {
-    MAX_PARAMETERS = 280,           /* operands and sizes that model_cuda.c lets pass, n, and the elements of a batch */
+    MAX_PARAMETERS =
+        280, /* operands and sizes that model_cuda.c lets pass, n, and the elements of a batch, or tickets */
     STATIC_SHARED_LIMIT = 48 * 1024 /* more must be asked for */
 };
 
@@ -27,9 +28,10 @@ static size_t operand_table_bytes(const amp_model_cuda_kernel *k) {
 }
 
 static size_t table_bytes(const amp_model_cuda_kernel *k) {
-    return operand_table_bytes(k) + aligned(k->batch * sizeof(int64_t));
+    return operand_table_bytes(k) + aligned(k->batch * sizeof(int64_t)) + aligned(k->tickets * sizeof(uint32_t));
 }
 
+/* Tickets stay zero. */
 static void fill_tables(const amp_cuda_launching *l, const amp_run *run, char *at) {
     for (int32_t i = 0; i < run->program->kernel_count; at += table_bytes(&run->program->cuda_kernels[i++])) {
         const amp_model_cuda_kernel *k = &run->program->cuda_kernels[i];
@@ -90,7 +92,7 @@ static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const am
     for (uint32_t i = 0; !k->operand_table && i < k->operand_count; i++) add(p, address_of(l, run, k->operands[i]));
     add(p, (uint64_t)run->n);
     for (uint32_t i = 0; i < k->size_count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes[i], run->n));
-    if (k->batch) add(p, tables + operand_table_bytes(k));
+    if (k->batch || k->tickets) add(p, tables + operand_table_bytes(k));
 }
 
 /* CUDA's limits of a grid. */

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 16u
+#define AMP_MODEL_ABI_MINOR 18u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -405,9 +405,10 @@ typedef struct amp_model_cuda_function {
 
 /* A launch.  Parameters of the function, in order: one pointer per operand (where |operand_table| is 0), or one
  * pointer to an array of them in device memory; then int64 n; then an int64 for each of |sizes|; where |batch| > 0,
- * then one pointer to an array of int64 in device memory, the elements of each member of the batch. Blocks along each
- * axis: ceil(extent at n / per), at least 1; per 0: 1 block. A kernel with a predicate tests it itself: the
- * predicate's buffer is its last operand. */
+ * then one pointer to an array of int64 in device memory, the elements of each member of the batch; where |tickets| >
+ * 0, then one pointer to so many uint32 in device memory, which are 0 before and after a launch. Blocks along each
+ * axis: ceil(extent at n / per), at least 1; per 0: 1 block. A kernel with a predicate tests it itself: the predicate's
+ * buffer is its last operand. */
 typedef struct amp_model_cuda_launch {
     amp_model_dim extent[3];
     int64_t per[3];
@@ -464,6 +465,8 @@ typedef struct amp_model_cuda_kernel {
      * of |function| and |launch|, which are right everywhere, too */
     uint32_t choice_count;
     const amp_model_cuda_choice *choices;
+    /* minor 18: counters of blocks, of a kernel that is no batch */
+    uint32_t tickets, reserved2;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {
@@ -505,6 +508,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_SIZES 64ull
 /* Minor 16.  A kernel for CUDA is attention. */
 #define AMP_MODEL_NEEDS_CUDA_ATTENTION 128ull
+/* Minor 18.  A kernel for CUDA has |tickets|. */
+#define AMP_MODEL_NEEDS_TICKETS 512ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

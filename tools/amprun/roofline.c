@@ -50,13 +50,16 @@ static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8
     return bytes * (wide ? 2 : 1) * times;
 }
 
-/* Each buffer once, whatever operands name it. */
+/* Each buffer once where it is read and once where it is written, whatever operands name it. */
 static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n, Form form) {
     double bytes = 0;
     for (uint32_t i = 0; i < k->operand_count; i++) {
         uint32_t first = 0;
+        uint8_t access = k->access[i];
         while (k->operands[first] != k->operands[i]) first++;
-        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands[i]], k->access[i], n, form);
+        for (uint32_t j = i + 1; j < k->operand_count; j++)
+            if (k->operands[j] == k->operands[i]) access |= k->access[j];
+        if (first == i) bytes += bytes_of(t, &t->buffers[k->operands[i]], access, n, form);
     }
     return bytes;
 }

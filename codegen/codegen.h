@@ -46,6 +46,8 @@ const char *codegen_cuda_entry(const struct CudaModule *cuda, int function);
 void codegen_cuda_uses(const CodegenCuda *cuda, Text *out);
 /* Whether a kernel has sizes as parameters. */
 bool codegen_cuda_has_sizes(const struct CudaModule *cuda);
+/* Whether a launch has tickets. */
+bool codegen_cuda_has_tickets(const struct CudaModule *cuda);
 typedef struct CodegenImages { /* of the functions of a module */
     CudaImage *data;
     int count, room;

@@ -7,6 +7,7 @@
  *   cuda_product.c   mma.sync through shared memory
  *   cuda_attention.c attention and its gradient, tile by tile
  *   kernel_work.c    how much a kernel computes
+ *   single_pass.c    sums of sums in the launch of the first: which kernels, and the function around them
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   cuda_tables.c    amp_model_cuda as C text
  */
@@ -29,6 +30,7 @@ typedef struct CudaLaunch { /* amp_model_cuda_launch */
 } CudaLaunch;
 
 typedef VEC(Dim) CudaSizes;
+typedef VEC(const char *) CudaWords;
 
 /* How the members of a launch share its blocks.  They differ in their operands. */
 typedef enum CudaBatch {
@@ -47,20 +49,25 @@ typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
      * kernels */
     const char *source;
-    const char *how; /* for people who read it: "mma f16, tiles of 128 x 128 .., 256 threads, .." */
+    const char *comment; /* for people who read it: operands and ops; NULL: those of the kernel at hand */
+    const char *how;     /* the same: "mma f16, tiles of 128 x 128 .., 256 threads, .." */
     CudaLaunch launch;
     CudaSizes sizes; /* parameters, after n */
-    int min_arch;    /* 75; 80 where it needs bf16 or tf32 in tensor cores */
+    CudaWords size_names;
+    CudaWords pointers; /* of a pass: types of its operands, "const float *" */
+    int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
+    int columns;     /* of a block, of a column kernel */
     int choices;     /* functions that are faster where they have blocks enough, the best first */
     CudaBatch batch; /* how kernels of equal source and sizes share a launch */
     Dim elements;    /* how many this kernel has, where they may */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
- * CudaBatch; launch is then that of one of them).  |choice| > 0: that one of |choices|. */
+ * CudaBatch; launch is then that of one of them).  |choice| > 0: that one of |choices|.  |pass| > 0: as that pass of a
+ * single-pass reduction, a function on the device (only KERNEL_COLUMN). */
 typedef struct CudaForm {
-    int members, choice;
+    int members, choice, pass;
 } CudaForm;
 
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
@@ -69,6 +76,23 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
 amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
 /* cuda_attention.c: the same for KERNEL_ATTENTION. */
 amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
+
+/* single_pass.c: what a column kernel with segments makes, for those that may run in its launch. */
+typedef struct CudaPass {
+    const Kernel *k;
+    Dim rows, cols;
+    int threads, operands;
+} CudaPass;
+/* Of the kernel that |w| has analysed, as |body|. */
+CudaPass cuda_first_pass(const Walk *w, const CudaBody *body);
+/* Whether the kernel that |w| has analysed may be a further pass behind |passes|. */
+bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *first, const Kernel *const *passes,
+                       int count);
+/* The function around the passes. */
+void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);
+
+/* cuda_kernels.c: whether |b| reads or writes what |a| writes; flags take any order. */
+bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b);
 
 typedef struct CudaWork { /* amp_model_cuda_work */
     uint32_t instruction; /* AMP_INSTRUCTION_* */
@@ -91,7 +115,8 @@ typedef struct CudaChoice { /* amp_model_cuda_choice */
 } CudaChoice;
 
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
-    VEC(const Kernel *) members; /* one; a batch: several */
+    VEC(const Kernel *) members; /* one; a batch: several; a single-pass reduction: its passes */
+    int tickets;                 /* of a single-pass reduction: counters; else 0 */
     int function;
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
     VEC(uint8_t) access;    /* AMP_ACCESS_* of each */

@@ -219,7 +219,7 @@ static const char *pointer_type(const Walk *w, int operand) {
 static void put_parameters(CudaKernel *ck) {
     Walk *w = ck->w;
     for (int i = 0; i < w->operands.len; i++) text_printf(ck->e.out, "%sb%d, ", pointer_type(w, i), i);
-    if (w->k->pred.id) text_puts(ck->e.out, "const int32_t *predicate, ");
+    if (w->k->pred.id && !ck->pass) text_puts(ck->e.out, "const int32_t *predicate, ");
 }
 
 /* Where the table has the pointers of the kernel, or of the member. */
@@ -253,7 +253,7 @@ static void declare_member(CudaKernel *ck, int members, int threads) {
 }
 
 void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
-    vec_push(ck->w->arena, &ck->size_names, name);
+    vec_push(ck->w->arena, &ck->body->size_names, name);
     vec_push(ck->w->arena, &ck->body->sizes, size);
 }
 
@@ -282,7 +282,7 @@ void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *
 
 static void put_sizes(CudaKernel *ck) {
     text_puts(ck->e.out, "int64_t n");
-    for (int i = 0; i < ck->size_names.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->size_names.data[i]);
+    for (int i = 0; i < ck->body->sizes.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->body->size_names.data[i]);
 }
 
 enum { REGISTERS = 65536, MOST_REGISTERS = 255, REGISTER_UNIT = 8 }; /* of a multiprocessor; of a thread */
@@ -298,6 +298,15 @@ static const char *describe(const CudaKernel *ck, int threads) {
                         ck->min_blocks == 1 ? "" : "s");
 }
 
+/* A function on the device; single_pass.c calls it, and has tested the predicate. */
+static void open_pass(CudaKernel *ck) {
+    for (int i = 0; i < ck->w->operands.len; i++) vec_push(ck->w->arena, &ck->body->pointers, pointer_type(ck->w, i));
+    text_printf(ck->e.out, "INLINE void @_pass%d(", ck->pass);
+    put_parameters(ck);
+    put_sizes(ck);
+    text_puts(ck->e.out, ck->pass > 1 ? ", uint32_t block)\n{\n" : ")\n{\n");
+}
+
 amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     Walk *w = ck->w;
     int count = w->operands.len + (w->k->pred.id != 0);
@@ -311,6 +320,10 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     ck->body->operand_table = table;
     ck->body->launch.block[0] = threads;
     ck->body->launch.block[1] = ck->body->launch.block[2] = 1;
+    if (ck->pass) {
+        open_pass(ck);
+        return AMP_OK;
+    }
     text_printf(ck->e.out, "extern \"C\" __global__ void __launch_bounds__(%d", threads);
     if (ck->min_blocks && ck->halves_blocks)
         text_printf(ck->e.out, ", HAS_ASYNC_COPIES ? %d : %d", ck->min_blocks, (ck->min_blocks + 1) / 2);
@@ -359,6 +372,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .slot = "",
         .reduce_shape = "",
         .first_phase = w->first_phase,
+        .pass = form.pass,
     };
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);

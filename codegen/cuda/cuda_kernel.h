@@ -29,20 +29,20 @@ typedef struct CudaKernel {
     Emitter e;
     Walk *w;
     CudaBody *body;
-    VEC(const char *) size_names; /* of body->sizes */
-    const char *how;              /* of body->how, what is the kind's own; NULL: nothing */
-    int vector;                   /* elements of a thread side by side */
-    bool halves_blocks;           /* before sm_80: half of |min_blocks|, for copies take registers there */
-    int min_blocks;               /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
-    bool flat;                    /* full and scalar operands alone: an element is its number */
-    int64_t pitch;                /* of operands with longer rows (Buffer.pitch); 0: there are none */
-    bool part;                    /* the last vector may have fewer elements: |left| */
-    bool by_rows;                 /* so may the last one of each row; those with a pitch are zeros there */
-    const char *at;               /* of the first element in a full operand */
-    const char *column;           /* its column */
-    const char *index;            /* of an element among those of a thread: "i", "0" */
-    const char *slot;             /* of the vector among those of a thread: "[q]", "" */
-    int slots;                    /* vectors of a thread; known where values stay in registers */
+    int pass;           /* of a single-pass reduction, from 1; 0: a kernel by itself */
+    const char *how;    /* of body->how, what is the kind's own; NULL: nothing */
+    int vector;         /* elements of a thread side by side */
+    bool halves_blocks; /* before sm_80: half of |min_blocks|, for copies take registers there */
+    int min_blocks;     /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
+    bool flat;          /* full and scalar operands alone: an element is its number */
+    int64_t pitch;      /* of operands with longer rows (Buffer.pitch); 0: there are none */
+    bool part;          /* the last vector may have fewer elements: |left| */
+    bool by_rows;       /* so may the last one of each row; those with a pitch are zeros there */
+    const char *at;     /* of the first element in a full operand */
+    const char *column; /* its column */
+    const char *index;  /* of an element among those of a thread: "i", "0" */
+    const char *slot;   /* of the vector among those of a thread: "[q]", "" */
+    int slots;          /* vectors of a thread; known where values stay in registers */
     int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
     int phase;        /* whose elements are being written */
     const char *reduce_shape; /* further arguments of the reducing template: ", 32, 8" */

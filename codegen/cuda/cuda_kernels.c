@@ -119,7 +119,8 @@ static int add_function(Writer *x, const CudaBody *body, int choice) {
         *f = (Function){.body = body->source, .entry = entry_name(x, x->w.k, choice), .min_arch = body->min_arch};
         text_init(&f->titles, a);
         text_init(&f->comment, a);
-        put_body(&f->comment, &x->w);
+        if (body->comment) text_puts(&f->comment, body->comment);
+        else put_body(&f->comment, &x->w);
         text_printf(&f->comment, " *   %s\n", body->how);
         index = arena_new(a, int);
         *index = x->functions.len;
@@ -156,13 +157,18 @@ static uint8_t access_of(const Walk *w, int operand) {
     return (uint8_t)((reads ? AMP_ACCESS_READ : 0) | (writes ? AMP_ACCESS_WRITE : 0));
 }
 
-static amp_status add_operands(Writer *x, CudaKernelEntry *entry) {
+static void add_operands(Writer *x, CudaKernelEntry *entry) {
     const Walk *w = &x->w;
     Arena *a = x->m->arena;
     for (int i = 0; i < w->operands.len; i++) {
         vec_push(a, &entry->operands, w->operands.data[i]);
         vec_push(a, &entry->access, access_of(w, i));
     }
+}
+
+static amp_status add_predicate(Writer *x, CudaKernelEntry *entry) {
+    const Walk *w = &x->w;
+    Arena *a = x->m->arena;
     if (!w->k->pred.id) return AMP_OK;
     if (!x->buffer_of[w->k->pred.id])
         return amp_fail(x->err, AMP_INTERNAL, "%s: its predicate is in no buffer", walk_name(w));
@@ -183,9 +189,7 @@ static bool contains(const Func *f, const uint32_t *ids, int count, uint32_t id)
     return false;
 }
 
-/* Whether |b| reads or writes what |a| writes; flags take any order. */
-static bool touches_written(const Writer *x, const Kernel *a, const Kernel *b) {
-    const Func *f = x->w.f;
+bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b) {
     for (int i = 0; i < a->writes.len; i++) {
         uint32_t id = a->writes.data[i];
         bool flag = f->buffers.data[id - 1]->kind == BUFFER_FLAG;
@@ -197,9 +201,11 @@ static bool touches_written(const Writer *x, const Kernel *a, const Kernel *b) {
 }
 
 static bool is_independent(const Writer *x, const CudaKernelEntry *batch, const Kernel *k) {
-    for (int i = 0; i < batch->members.len; i++)
-        if (touches_written(x, batch->members.data[i], k) || touches_written(x, k, batch->members.data[i]))
-            return false;
+    const Func *f = x->w.f;
+    for (int i = 0; i < batch->members.len; i++) {
+        const Kernel *member = batch->members.data[i];
+        if (cuda_touches_written(f, member, k) || cuda_touches_written(f, k, member)) return false;
+    }
     return true;
 }
 
@@ -252,6 +258,40 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
     return AMP_OK;
 }
 
+/* Of kernels after |at| those that are further passes of its launch (single_pass.c). */
+static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
+    const Func *f = x->w.f;
+    CudaBody next;
+    if (f->kernels.data[at]->kind != KERNEL_COLUMN || !f->kernels.data[at]->segment) return AMP_OK;
+    AMP_TRY(walk_kernel(&x->w, f->kernels.data[at], x->err));
+    CudaPass first = cuda_first_pass(&x->w, body);
+    for (int i = at + 1; i < f->kernels.len && f->kernels.data[i]->kind == KERNEL_COLUMN; i++) {
+        AMP_TRY(emit(x, f->kernels.data[i], (CudaForm){0}, &next));
+        if (!cuda_is_next_pass(&x->w, &next, &first, entry->members.data, entry->members.len)) return AMP_OK;
+        vec_push(x->m->arena, &entry->members, f->kernels.data[i]);
+        first.operands += x->w.operands.len;
+        entry->tickets = (int)next.launch.extent[0].mul;
+    }
+    return AMP_OK;
+}
+
+/* The function of a launch over |entry|'s passes. */
+static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody *out) {
+    Arena *a = x->m->arena;
+    const int count = entry->members.len;
+    CudaBody *passes = arena_array(a, CudaBody, count);
+    Text comment;
+    text_init(&comment, a);
+    for (int i = 0; i < count; i++) {
+        AMP_TRY(emit(x, entry->members.data[i], (CudaForm){.pass = i + 1}, &passes[i]));
+        text_printf(&comment, " *   pass %d\n", i + 1);
+        put_body(&comment, &x->w);
+    }
+    cuda_join_passes(a, passes, count, x->w.k->pred.id, out);
+    out->comment = text_str(&comment);
+    return walk_kernel(&x->w, entry->members.data[0], x->err);
+}
+
 /* The launch of one member becomes that of all. */
 static void set_batch_extent(const CudaKernelEntry *entry, CudaBatch batch, CudaLaunch *launch) {
     int64_t total = 0;
@@ -269,6 +309,7 @@ static void set_batch_extent(const CudaKernelEntry *entry, CudaBatch batch, Cuda
 /* |choice|: as in CudaForm. */
 static amp_status emit_launch(Writer *x, const CudaKernelEntry *entry, int choice, CudaBody *body) {
     const int members = entry->members.len;
+    if (entry->tickets) return emit_passes(x, entry, body);
     const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice};
     AMP_TRY(emit(x, entry->members.data[0], form, body));
     if (members > 1) set_batch_extent(entry, body->batch, &body->launch);
@@ -289,10 +330,11 @@ static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     CudaKernelEntry entry = {0};
     CudaBody body;
     AMP_TRY(find_batch(x, *at, &entry, &body));
+    if (entry.members.len == 1) AMP_TRY(find_passes(x, *at, &body, &entry));
     int members = entry.members.len;
     *at += members;
     AMP_TRY(emit_launch(x, &entry, 0, &body));
-    if (members == 1) entry.batch_elements.len = 0;
+    if (members == 1 || entry.tickets) entry.batch_elements.len = 0;
     entry.operand_table = body.operand_table;
     entry.tensor_cores = body.tensor_cores;
     entry.launch = body.launch;
@@ -301,7 +343,8 @@ static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     AMP_TRY(add_choices(x, &entry, body.choices));
     for (int i = 0; i < members; i++) {
         AMP_TRY(walk_kernel(&x->w, entry.members.data[i], x->err));
-        AMP_TRY(add_operands(x, &entry));
+        add_operands(x, &entry);
+        if (!entry.tickets || i == members - 1) AMP_TRY(add_predicate(x, &entry));
         cuda_add_work(&x->w, &entry.work);
         add_title(x, entry.function, &x->w);
         for (int c = 0; c < entry.choices.len; c++) add_title(x, entry.choices.data[c].function, &x->w);

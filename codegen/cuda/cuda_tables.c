@@ -119,6 +119,13 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
         }
 }
 
+bool codegen_cuda_has_tickets(const CudaModule *cuda) {
+    for (int p = 0; p < cuda->programs.len; p++)
+        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++)
+            if (cuda->programs.data[p].kernels.data[i].tickets) return true;
+    return false;
+}
+
 bool codegen_cuda_has_sizes(const CudaModule *cuda) {
     for (int p = 0; p < cuda->programs.len; p++)
         for (int i = 0; i < cuda->programs.data[p].kernels.len; i++)
@@ -203,16 +210,22 @@ static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     put_dims(t, array_name(x, p, launch, "sizes"), e->sizes.data, e->sizes.len);
 }
 
+/* "fc1: relu, and 2 more"; of passes "bn1: batch_norm, then bn1: batch_norm + mul". */
+static const char *title_of(Arena *a, const CudaKernelEntry *e) {
+    const char *title = e->members.data[0]->title, *then = e->members.data[e->members.len - 1]->title;
+    if (!title) title = "";
+    if (e->tickets && then) return arena_printf(a, "%s, then %s", title, then);
+    return e->members.len > 1 ? arena_printf(a, "%s, and %d more", title, e->members.len - 1) : title;
+}
+
 static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     const CudaKernelEntry *e = &p->kernels.data[launch];
     const Kernel *k = e->members.data[0];
     Arena *a = x->rows.m->arena;
     Text *t = x->rows.t;
-    int more = e->members.len - 1;
-    const char *title = k->title ? k->title : "";
     text_puts(t, "    {");
     table_put_field(t, "name", k->name);
-    table_put_field(t, "title", more ? arena_printf(a, "%s, and %d more", title, more) : title);
+    table_put_field(t, "title", title_of(a, e));
     text_printf(t, ".kind = %d, .function = %d, .operand_count = %d, .operands = %s, .operand_table = %d, ", k->kind,
                 e->function, e->operands.len, e->operands.len ? array_name(x, p, launch, "operands") : "0",
                 e->operand_table);
@@ -226,7 +239,9 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     put_launch(t, &e->launch);
     text_printf(t, ", .line = %d, .tensor_cores = %d, ", k->pos.line, e->tensor_cores);
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);
-    text_printf(t, ", .access = %s},\n", e->access.len ? array_name(x, p, launch, "access") : "0");
+    text_printf(t, ", .access = %s", e->access.len ? array_name(x, p, launch, "access") : "0");
+    if (e->tickets) text_printf(t, ", .tickets = %d", e->tickets);
+    text_puts(t, "},\n");
 }
 
 /* The launch of each kernel. */

@@ -272,16 +272,19 @@ static int height_of(const Walk *w, int width) {
     return height;
 }
 
+/* A second pass (single_pass.c) is told which columns are its own. */
+static const char *block_of_columns(const CudaKernel *ck) { return ck->pass > 1 ? "block" : "blockIdx.x"; }
+
 static void put_place(CudaKernel *ck, int width) {
     const bool segments = ck->w->segment;
+    const char *block = segments ? "(blockIdx.x % blocks)" : block_of_columns(ck);
     emit_line(&ck->e, "const int32_t y = threadIdx.x / %d;", width);
     if (segments) {
         emit_line(&ck->e, "const uint32_t blocks = (COLS + %d) / %d;", width - 1, width);
         emit_line(&ck->e, "const int64_t s = blockIdx.x / blocks;");
         emit_line(&ck->e, "const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;");
     }
-    emit_line(&ck->e, "const int32_t column = (int32_t)(%s) * %d + threadIdx.x %% %d;",
-              segments ? "blockIdx.x % blocks" : "blockIdx.x", width, width);
+    emit_line(&ck->e, "const int32_t column = (int32_t)%s * %d + threadIdx.x %% %d;", block, width, width);
     emit_line(&ck->e, "const bool in = column < COLS;");
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;");
 }
@@ -295,11 +298,12 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
     ck->e.element = ck->at;
     ck->segment = w->segment ? "s" : NULL;
     ck->line_store = "in && y == 0";
-    ck->first_thread = "blockIdx.x == 0 && threadIdx.x == 0";
+    ck->first_thread = arena_printf(w->arena, "%s == 0 && threadIdx.x == 0", block_of_columns(ck));
     ck->reduce_shape = arena_printf(w->arena, ", %d, %d", width, height);
     if (!dim_mul(walk_segments(w), dim_const(blocks), &ck->body->launch.extent[0]))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
     ck->body->launch.per[0] = 1;
+    ck->body->columns = width;
     cuda_delay_stores(ck);
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
     cuda_add_size(ck, "rows", w->rows);

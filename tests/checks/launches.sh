@@ -16,8 +16,8 @@ launches() {
 }
 
 launches fashion_mnist/mlp 17
-launches fashion_mnist/cnn 37
-launches resnet/resnet50 469
+launches fashion_mnist/cnn 33
+launches resnet/resnet50 367
 launches gpt/gpt2 301
 launches bert/bert 291
 finish

@@ -53,3 +53,15 @@ template <typename By, int WIDTH, int HEIGHT, typename T> INLINE T column_reduce
     __syncthreads();
     return partial[threadIdx.x % WIDTH];
 }
+
+/* Whether all others of |blocks| blocks have taken a ticket before this one: then it may read what they have stored.
+ * Each of its threads calls it, after it has stored its part.  The last ticket sets the counter back to zero. */
+INLINE bool takes_last_ticket(uint32_t *counter, uint32_t blocks) {
+    __shared__ bool last;
+    __threadfence(); /* what this thread has stored comes before the ticket */
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicInc(counter, blocks - 1) == blocks - 1;
+    __syncthreads();
+    __threadfence(); /* what the others have stored comes before it is read */
+    return last;
+}

@@ -106,6 +106,9 @@ class CudaRun {
     };
     const std::vector<Asked> &asked() const { return asked_; }
     uint64_t AddressOf(int i) const { return address_[static_cast<size_t>(i)]; }
+    bool IsTickets(uint64_t address) const {
+        return std::any_of(tickets_.begin(), tickets_.end(), [=](const auto &e) { return e.second == address; });
+    }
 
   private:
     std::string Name(int i) const { return ir_value(program_->func, buffer(i)->value)->name; }
@@ -176,6 +179,13 @@ class CudaRun {
         return {e.function, e.launch};
     }
 
+    // A launch leaves its tickets zero for the next run.
+    uint64_t Tickets(const CudaKernelEntry &e) {
+        auto found = tickets_.find(&e);
+        if (found != tickets_.end()) return found->second;
+        return tickets_[&e] = Table(std::vector<uint64_t>(static_cast<size_t>(e.tickets)));
+    }
+
     std::string Start(const CudaKernelEntry &e, uint64_t seed) {
         std::vector<uint64_t> operands, params;
         for (int i = 0; i < e.operands.len; i++) operands.push_back(address_[e.operands.data[i] - 1]);
@@ -189,6 +199,7 @@ class CudaRun {
                 elements.push_back(static_cast<uint64_t>(dim_eval(e.batch_elements.data[i], n_)));
             params.push_back(Table(elements));
         }
+        if (e.tickets) params.push_back(Tickets(e));
         KernelLaunch launch = {};
         const CudaChoice used = Choose(e);
         launch.entry = cuda_->functions.data[used.function].entry;
@@ -221,6 +232,7 @@ class CudaRun {
     const CudaProgram *program_ = nullptr;
     int64_t n_;
     std::vector<uint64_t> address_, allocations_, sorted_;
+    std::map<const CudaKernelEntry *, uint64_t> tickets_;
     uint64_t multiprocessors_ = 132;
     ExecCounters counters_ = {};
     std::vector<ExecCounters> launches_;

@@ -1,5 +1,6 @@
 // golden_test.cc: kernels as CUDA C, without the prelude: those of examples/fashion_mnist/mlp.amp in golden/mlp.cu;
-// of steps, attention in attention.cu, a convolution in convolution.cu, a layer norm in layer_norm.cu.
+// of steps, attention in attention.cu, a convolution in convolution.cu, a layer norm in layer_norm.cu, a batch norm in
+// batch_norm.cu.
 #include <gtest/gtest.h>
 
 #include "codegen/codegen.h"
@@ -91,6 +92,24 @@ precision fp16 { }
     ASSERT_NE(cuda, nullptr);
     golden::Check("tests/codegen/cuda/golden", "convolution", {".cu", Functions(cuda, " = conv(")}, {".cu"});
     golden::Check("tests/codegen/cuda/golden", "layer_norm", {".cu", Functions(cuda, ": layer_norm")}, {".cu"});
+}
+
+TEST_F(GoldenTest, BatchNorm) {
+    if (setjmp(arena_.out_of_memory)) FAIL() << "no memory left";
+    const CudaModule *cuda = Compile("image.amp", R"(amp 1
+model image(x: f32[N, 8, 16, 16]) -> logits {
+    h = relu(batch_norm(conv2d(x; out = 64, kernel = 1)) as bn)
+    logits = linear(mean(h; dims = (2, 3)); out = 10) as head
+}
+train image {
+    input targets: i32[N]
+    loss = cross_entropy(logits, targets)
+    optimizer = adamw(lr = 0.01)
+}
+precision fp16 { }
+)");
+    ASSERT_NE(cuda, nullptr);
+    golden::Check("tests/codegen/cuda/golden", "batch_norm", {".cu", Functions(cuda, "_pass1(")}, {".cu"});
 }
 
 } // namespace

@@ -121,12 +121,12 @@ class Planted : public CudaRunTest {
     }
 
     // No fault, but the comparison fails.
-    void ExpectWrong(const std::vector<Change> &changes) {
+    void ExpectWrong(const std::vector<Change> &changes, const std::function<void(CudaRun *)> &prepare = nullptr) {
         const auto ptx = Compile(Changed(changes));
         ASSERT_NE(ptx, nullptr);
         std::string message;
         Values got;
-        ASSERT_EQ(Run(*ptx, 1, &message, &got), EXEC_OK) << message;
+        ASSERT_EQ(Run(*ptx, 1, &message, &got, prepare), EXEC_OK) << message;
         ::testing::TestPartResultArray failures;
         {
             ::testing::ScopedFakeTestPartResultReporter aside(

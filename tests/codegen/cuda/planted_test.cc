@@ -34,6 +34,12 @@ const char column_model[] = R"(  input %x : f32[N, 70]
   result t = %t
 )";
 
+const char single_pass_model[] = R"(  input %x : f32[N, 50, 70]
+  %s = reduce_sum(%x; dims = (1)) : f32[N, 70]
+  %t = reduce_sum(%s; dims = (0)) : f32[70]
+  result t = %t
+)";
+
 // Both operands' k runs along the line; both run down the lines.
 const char product_model[] = R"(  input %x : TYPE[N, 136]
   input %w : TYPE[40, 136]
@@ -100,6 +106,33 @@ TEST_F(Planted, BarrierOfAColumnIsMissing) {
                   "    }\n    return partial[threadIdx.x % WIDTH];"},
                  {"    __syncthreads();\n    partial[threadIdx.x] = v;", "    partial[threadIdx.x] = v;"}},
                 EXEC_LAUNCH_FAILED, "race in shared memory at .*with no barrier between");
+}
+
+// ---- tickets
+
+TEST_F(Planted, FenceOfATicketIsMissing) {
+    Use(single_pass_model, 9, 90);
+    ExpectRight();
+    for (const char *fence : {"    __threadfence(); /* what this thread has stored comes before the ticket */\n",
+                              "    __threadfence(); /* what the others have stored comes before it is read */\n"})
+        ExpectFault({{fence, ""}}, EXEC_LAUNCH_FAILED, "race in global memory at .*with nothing that orders");
+}
+
+TEST_F(Planted, TicketsAreWrong) {
+    Use(single_pass_model, 9, 90);
+    // the block of the first ticket adds what others have yet to store; every block adds; the one before the last does
+    for (const char *last : {"== 0;", "< blocks;", "== blocks - 2;"})
+        ExpectFault({{"== blocks - 1;", last}}, EXEC_LAUNCH_FAILED,
+                    "race in global memory at .*with nothing that orders|uninitialised");
+    // the next run finds a counter that is not zero: nobody is the last
+    const Values given = given_;
+    Values others = given_;
+    for (double &x : others.at("x")) x += 1;
+    ExpectWrong({{"atomicInc(counter, blocks - 1)", "atomicAdd(counter, 1)"}}, [&](CudaRun *run) {
+        run->Set(others);
+        EXPECT_EQ(run->RunToFault(1), "");
+        run->Set(given);
+    });
 }
 
 TEST_F(Planted, BarrierInADivergentBranch) {

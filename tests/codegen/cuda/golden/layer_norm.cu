@@ -184,8 +184,16 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k15(const uint16_t 
     }
 }
 
-/* k19  ln.layer_norm.grad.input: layer_norm_grad + all_finite + unscale, and more           image.amp:5
+/* k18  conv.conv2d.grad.bias: sum           image.amp:3
+ *   column over [256 * n, 64] in train_step
+ * k19  ln.layer_norm.grad.input: layer_norm_grad + all_finite + unscale, and more           image.amp:5
  *   column over [n, 64] in train_step
+ *   pass 1
+ *   in     b0 d.conv.y.nhwc f16[N, 16, 16, 64]
+ *   out    b1 153 f32[N, 64]
+ *   v2 %152 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %153 f32[N, 64] = reduce_sum(v2)
+ *   pass 2
  *   in     b0 d.h.1.f16 f16[N, 64]   b1 37 f16[N, 64]   b2 41 f32[N, 1]   b3 52 f32[N, 1]   b4 inverse_scale f32   b5 153 f32[N, 64]
  *   out    b6 164 bool   b7 168 bool   b8 grad.ln.weight f32[64]   b9 grad.ln.bias f32[64]   b10 160 bool   b11 grad.conv.bias f32[64]
  *   v2 %347 f32[N, 64] = cast(v1)   {gradient, of head.linear}
@@ -208,13 +216,33 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k15(const uint16_t 
  *   v24 %159 bool[64] = not(v23)
  *   v25 %160 bool = reduce_or(v24)
  *   v26 %grad.conv.bias f32[64] = mul(v22, v18)   {loss_scale}
- *   32 columns, 16 rows at once, 512 threads a block
+ *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k19(const uint16_t *b0, const uint16_t *b1, const float *b2, const float *b3, const float *b4, const float *b5, int32_t *b6, int32_t *b7, float *b8, float *b9, int32_t *b10, float *b11, int64_t n, int64_t rows, int64_t cols)
+INLINE void train_step_k18_pass1(const uint16_t *b0, float *b1, int64_t n, int64_t rows, int64_t cols, int64_t segment)
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 32;
-    const int32_t column = (int32_t)(blockIdx.x) * 32 + threadIdx.x % 32;
+    const uint32_t blocks = (COLS + 31) / 32;
+    const int64_t s = blockIdx.x / blocks;
+    const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;
+    const int32_t column = (int32_t)(blockIdx.x % blocks) * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    float v3 = 0.0f;
+    for (int64_t r = first + y; in && r < last; r += 16) {
+        const float v1 = get_f16(b0 + r * COLS + c);
+        const float v2 = v1;
+        v3 = v3 + v2;
+    }
+    v3 = column_reduce<Plus, 32, 16>(v3);
+    if (in && y == 0) put_f32(b1 + s * COLS + c, v3);
+}
+
+INLINE void train_step_k18_pass2(const uint16_t *b0, const uint16_t *b1, const float *b2, const float *b3, const float *b4, const float *b5, int32_t *b6, int32_t *b7, float *b8, float *b9, int32_t *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const int32_t column = (int32_t)block * 32 + threadIdx.x % 32;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     int32_t any6 = 0;
@@ -260,6 +288,14 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k19(const uint16_t 
     if (any6) *b6 = 1;
     if (any7) *b7 = 1;
     if (any10) *b10 = 1;
+}
+
+extern "C" __global__ void __launch_bounds__(512) train_step_k18(const uint16_t *b1_0, float *b1_1, const uint16_t *b2_0, const uint16_t *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, int32_t *b2_6, int32_t *b2_7, float *b2_8, float *b2_9, int32_t *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+{
+    const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    train_step_k18_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
+    if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
+    train_step_k18_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
 }
 
 /* k04  ln: layer_norm           image.amp:4

@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
-    const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
+    const int32_t column = (int32_t)blockIdx.x * 1 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     const float v11 = get_f32(b1);
@@ -620,7 +620,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
-    const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
+    const int32_t column = (int32_t)blockIdx.x * 1 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     const float v3 = get_f32(b1);
@@ -779,7 +779,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t 
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 16;
-    const int32_t column = (int32_t)(blockIdx.x) * 16 + threadIdx.x % 16;
+    const int32_t column = (int32_t)blockIdx.x * 16 + threadIdx.x % 16;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     int32_t any2 = 0;
@@ -1009,7 +1009,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k12(void *const *op
     MAYBE_UNUSED float *const b3 = (float *)operand[3];
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 32;
-    const int32_t column = (int32_t)(blockIdx.x) * 32 + threadIdx.x % 32;
+    const int32_t column = (int32_t)blockIdx.x * 32 + threadIdx.x % 32;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     int32_t any2 = 0;
@@ -1508,7 +1508,7 @@ extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, cons
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
-    const int32_t column = (int32_t)(blockIdx.x) * 1 + threadIdx.x % 1;
+    const int32_t column = (int32_t)blockIdx.x * 1 + threadIdx.x % 1;
     const bool in = column < COLS;
     MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
     const int32_t v3 = -100;

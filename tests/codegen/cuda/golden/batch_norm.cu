@@ -1,0 +1,351 @@
+/* k07  bn: batch_norm           image.amp:3
+ *   column over [256 * n, 64] in train_step
+ * k08  bn: batch_norm + mul + add           image.amp:3
+ *   column over [n, 64] in train_step
+ *   pass 1
+ *   in     b0 conv2d.y.nhwc f16[N, 16, 16, 64]
+ *   out    b1 37 f32[N, 1, 1, 64]   b2 41 f32[N, 64]
+ *   v2 %33 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %34 f32[N, 1, 1, 64] = reduce_sum(v2)
+ *   v4 %36 f32 = const()
+ *   v5 %37 f32[N, 1, 1, 64] = mul(v3, v4)
+ *   v6 %38 f32[N, 16, 16, 64] = expand(v5)
+ *   v7 %39 f32[N, 16, 16, 64] = sub(v2, v6)
+ *   v8 %40 f32[N, 16, 16, 64] = mul(v7, v7)
+ *   v9 %41 f32[N, 64] = reduce_sum(v8)
+ *   pass 2
+ *   in     b0 37 f32[N, 1, 1, 64]   b1 bn.running_mean f32[64]   b2 41 f32[N, 64]   b3 54 f32   b4 63 f32   b5 bn.weight f32[64]   b6 bn.running_var f32[64]
+ *   out    b7 bn.mean f32[64]   b8 72 f32[64]   b9 60 f32[64]   b10 65 f32[64]   b11 75 f32[64]
+ *   v2 %42 f32[N, 64] = reshape(v1)
+ *   v3 %43 f32[64] = reduce_sum(v2)
+ *   v5 %374 f32 = extent(v4)
+ *   v6 %bn.mean f32[64] = div(v3, v5)   {follow, torch-fp16:24, input conv2d.conv2d}
+ *   v7 %8 f32 = const()   {weak}
+ *   v8 %71 f32[64] = mul(v7, v6)   {follow, torch-fp16:24, input bn.batch_norm}
+ *   v9 %6 f32 = const()   {weak}
+ *   v11 %70 f32[64] = mul(v9, v10)   {follow, torch-fp16:24, input bn.running_mean}
+ *   v12 %72 f32[64] = add(v11, v8)   {follow, torch-fp16:24, input bn.mul}
+ *   v13 %375 f32[N, 64] = reshape(v1)
+ *   v14 %46 f32[N, 64] = sub(v13, v6)
+ *   v15 %47 f32[N, 64] = mul(v14, v14)
+ *   v16 %48 f32[64] = reduce_sum(v15)
+ *   v18 %49 f32[64] = reduce_sum(v17)
+ *   v19 %50 f32 = const()
+ *   v20 %51 f32[64] = mul(v16, v19)
+ *   v21 %52 f32[64] = add(v18, v20)
+ *   v23 %55 f32[64] = div(v21, v22)
+ *   v24 %56 f32 = const()
+ *   v25 %57 f32[64] = add(v23, v24)
+ *   v26 %58 f32[64] = sqrt(v25)
+ *   v27 %59 f32 = const()
+ *   v28 %60 f32[64] = div(v27, v26)   {follow, torch-fp16:24, input conv2d.conv2d}
+ *   v30 %bn.variance f32[64] = div(v21, v29)   {follow, torch-fp16:24, input conv2d.conv2d}
+ *   v32 %65 f32[64] = mul(v28, v31)
+ *   v33 %13 f32 = const()   {weak}
+ *   v34 %74 f32[64] = mul(v33, v30)   {follow, torch-fp16:24, input bn.batch_norm}
+ *   v35 %11 f32 = const()   {weak}
+ *   v37 %73 f32[64] = mul(v35, v36)   {follow, torch-fp16:24, input bn.running_var}
+ *   v38 %75 f32[64] = add(v37, v34)   {follow, torch-fp16:24, input bn.mul_2}
+ *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
+ */
+INLINE void train_step_k07_pass1(const uint16_t *b0, float *b1, float *b2, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const uint32_t blocks = (COLS + 31) / 32;
+    const int64_t s = blockIdx.x / blocks;
+    const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;
+    const int32_t column = (int32_t)(blockIdx.x % blocks) * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    const float v4 = 0.00390625f;
+    float v3 = 0.0f;
+    for (int64_t r = first + y; in && r < last; r += 16) {
+        const float v1 = get_f16(b0 + r * COLS + c);
+        const float v2 = v1;
+        v3 = v3 + v2;
+    }
+    v3 = column_reduce<Plus, 32, 16>(v3);
+    const float v5 = v3 * v4;
+    float v9 = 0.0f;
+    for (int64_t r = first + y; in && r < last; r += 16) {
+        const float v1 = get_f16(b0 + r * COLS + c);
+        const float v2 = v1;
+        const float v6 = v5;
+        const float v7 = v2 - v6;
+        const float v8 = v7 * v7;
+        v9 = v9 + v8;
+    }
+    v9 = column_reduce<Plus, 32, 16>(v9);
+    if (in && y == 0) put_f32(b1 + s * COLS + c, v5);
+    if (in && y == 0) put_f32(b2 + s * COLS + c, v9);
+}
+
+INLINE void train_step_k07_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, const float *b5, const float *b6, float *b7, float *b8, float *b9, float *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const int32_t column = (int32_t)block * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    const float v22 = get_f32(b3);
+    const float v29 = get_f32(b4);
+    const float v5 = (float)(n);
+    const float v7 = 0.10000000149011612f;
+    const float v9 = 0.8999999761581421f;
+    const float v19 = 256.0f;
+    const float v24 = 9.999999747378752e-06f;
+    const float v27 = 1.0f;
+    const float v33 = 0.10000000149011612f;
+    const float v35 = 0.8999999761581421f;
+    const float v10 = get_f32(b1 + c);
+    const float v31 = get_f32(b5 + c);
+    const float v36 = get_f32(b6 + c);
+    const float v11 = v9 * v10;
+    const float v37 = v35 * v36;
+    float v3 = 0.0f;
+    float v18 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 16) {
+        const float v1 = get_f32(b0 + r * COLS + c);
+        const float v17 = get_f32(b2 + r * COLS + c);
+        const float v2 = v1;
+        v3 = v3 + v2;
+        v18 = v18 + v17;
+    }
+    v3 = column_reduce<Plus, 32, 16>(v3);
+    v18 = column_reduce<Plus, 32, 16>(v18);
+    const float v6 = v3 / v5;
+    const float v8 = v7 * v6;
+    const float v12 = v11 + v8;
+    float v16 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 16) {
+        const float v1 = get_f32(b0 + r * COLS + c);
+        const float v13 = v1;
+        const float v14 = v13 - v6;
+        const float v15 = v14 * v14;
+        v16 = v16 + v15;
+    }
+    v16 = column_reduce<Plus, 32, 16>(v16);
+    const float v20 = v16 * v19;
+    const float v21 = v18 + v20;
+    const float v23 = v21 / v22;
+    const float v25 = v23 + v24;
+    const float v26 = sqrt_f32(v25);
+    const float v28 = v27 / v26;
+    const float v30 = v21 / v29;
+    const float v32 = v28 * v31;
+    const float v34 = v33 * v30;
+    const float v38 = v37 + v34;
+    if (in && y == 0) put_f32(b7 + c, v6);
+    if (in && y == 0) put_f32(b8 + c, v12);
+    if (in && y == 0) put_f32(b9 + c, v28);
+    if (in && y == 0) put_f32(b10 + c, v32);
+    if (in && y == 0) put_f32(b11 + c, v38);
+}
+
+extern "C" __global__ void __launch_bounds__(512) train_step_k07(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, float *b2_9, float *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+{
+    const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    train_step_k07_pass1(b1_0, b1_1, b1_2, n, rows1, cols1, segment1);
+    if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
+    train_step_k07_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
+}
+
+/* k16  mean.grad: broadcast_to + relu_grad + batch_norm_grad           image.amp:4
+ *   column over [256 * n, 64] in train_step
+ * k17  bn.batch_norm.grad.input: batch_norm_grad + all_finite + unscale           image.amp:3
+ *   column over [n, 64] in train_step
+ *   pass 1
+ *   in     b0 150 f32[N, 1, 1, 64]   b1 h.nhwc f16[N, 16, 16, 64]   b2 conv2d.y.nhwc f16[N, 16, 16, 64]   b3 bn.mean f32[64]
+ *   out    b4 d.bn.y.nhwc f16[N, 16, 16, 64]   b5 161 f32[N, 64]   b6 165 f32[N, 64]
+ *   v2 %151 f32[N, 16, 16, 64] = expand(v1)
+ *   v3 %d.h.nhwc f16[N, 16, 16, 64] = cast(v2)   {gradient, of mean}
+ *   v5 %155 f32[N, 16, 16, 64] = cast(v4)
+ *   v6 %154 f32 = const()
+ *   v7 %156 bool[N, 16, 16, 64] = le(v5, v6)
+ *   v8 %153 f32[N, 16, 16, 64] = cast(v3)
+ *   v9 %157 f32[N, 16, 16, 64] = select(v7, v6, v8)
+ *   v10 %d.bn.y.nhwc f16[N, 16, 16, 64] = cast(v9)   {gradient, of relu}
+ *   v11 %159 f32[N, 16, 16, 64] = cast(v10)
+ *   v12 %161 f32[N, 64] = reduce_sum(v11)
+ *   v14 %160 f32[N, 16, 16, 64] = cast(v13)
+ *   v16 %163 f32[N, 16, 16, 64] = sub(v14, v15)
+ *   v17 %164 f32[N, 16, 16, 64] = mul(v11, v16)
+ *   v18 %165 f32[N, 64] = reduce_sum(v17)
+ *   pass 2
+ *   in     b0 161 f32[N, 64]   b1 165 f32[N, 64]   b2 60 f32[64]   b3 54 f32   b4 inverse_scale f32
+ *   out    b5 168 f32[64]   b6 170 f32[64]   b7 191 bool   b8 195 bool   b9 grad.bn.weight f32[64]   b10 grad.bn.bias f32[64]
+ *   v2 %d.bn.bias f32[64] = reduce_sum(v1)   {gradient, of bn.batch_norm}
+ *   v4 %166 f32[64] = reduce_sum(v3)
+ *   v6 %d.bn.weight f32[64] = mul(v4, v5)   {gradient, of bn.batch_norm}
+ *   v8 %168 f32[64] = div(v2, v7)
+ *   v9 %169 f32[64] = mul(v6, v5)
+ *   v10 %170 f32[64] = div(v9, v7)
+ *   v11 %189 bool[64] = is_finite(v6)
+ *   v12 %190 bool[64] = not(v11)
+ *   v13 %191 bool = reduce_or(v12)
+ *   v14 %193 bool[64] = is_finite(v2)
+ *   v15 %194 bool[64] = not(v14)
+ *   v16 %195 bool = reduce_or(v15)
+ *   v18 %grad.bn.weight f32[64] = mul(v6, v17)   {loss_scale}
+ *   v19 %grad.bn.bias f32[64] = mul(v2, v17)   {loss_scale}
+ *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
+ */
+INLINE void train_step_k16_pass1(const float *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, uint16_t *b4, float *b5, float *b6, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const uint32_t blocks = (COLS + 31) / 32;
+    const int64_t s = blockIdx.x / blocks;
+    const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;
+    const int32_t column = (int32_t)(blockIdx.x % blocks) * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    const float v6 = 0.0f;
+    const float v1 = get_f32(b0 + s * COLS + c);
+    const float v15 = get_f32(b3 + c);
+    float v12 = 0.0f;
+    float v18 = 0.0f;
+    for (int64_t r = first + y; in && r < last; r += 16) {
+        const float v4 = get_f16(b1 + r * COLS + c);
+        const float v13 = get_f16(b2 + r * COLS + c);
+        const float v2 = v1;
+        const float v3 = round_f16_f32(v2);
+        const float v5 = v4;
+        const int32_t v7 = v5 <= v6;
+        const float v8 = v3;
+        const float v9 = v7 ? v6 : v8;
+        const float v10 = round_f16_f32(v9);
+        const float v11 = v10;
+        const float v14 = v13;
+        const float v16 = v14 - v15;
+        const float v17 = v11 * v16;
+        put_f16(b4 + r * COLS + c, v10);
+        v12 = v12 + v11;
+        v18 = v18 + v17;
+    }
+    v12 = column_reduce<Plus, 32, 16>(v12);
+    v18 = column_reduce<Plus, 32, 16>(v18);
+    if (in && y == 0) put_f32(b5 + s * COLS + c, v12);
+    if (in && y == 0) put_f32(b6 + s * COLS + c, v18);
+}
+
+INLINE void train_step_k16_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, float *b5, float *b6, int32_t *b7, int32_t *b8, float *b9, float *b10, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const int32_t column = (int32_t)block * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    int32_t any7 = 0;
+    int32_t any8 = 0;
+    const float v7 = get_f32(b3);
+    const float v17 = get_f32(b4);
+    const float v5 = get_f32(b2 + c);
+    float v2 = 0.0f;
+    float v4 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 16) {
+        const float v1 = get_f32(b0 + r * COLS + c);
+        const float v3 = get_f32(b1 + r * COLS + c);
+        v2 = v2 + v1;
+        v4 = v4 + v3;
+    }
+    v2 = column_reduce<Plus, 32, 16>(v2);
+    v4 = column_reduce<Plus, 32, 16>(v4);
+    const float v6 = v4 * v5;
+    const float v8 = v2 / v7;
+    const float v9 = v6 * v5;
+    const float v10 = v9 / v7;
+    const int32_t v11 = finite_f32(v6);
+    const int32_t v12 = !v11;
+    const int32_t v14 = finite_f32(v2);
+    const int32_t v15 = !v14;
+    const float v18 = v6 * v17;
+    const float v19 = v2 * v17;
+    if (in && y == 0) put_f32(b5 + c, v8);
+    if (in && y == 0) put_f32(b6 + c, v10);
+    any7 |= v12;
+    any8 |= v15;
+    if (in && y == 0) put_f32(b9 + c, v18);
+    if (in && y == 0) put_f32(b10 + c, v19);
+    if (any7) *b7 = 1;
+    if (any8) *b8 = 1;
+}
+
+extern "C" __global__ void __launch_bounds__(512) train_step_k16(const float *b1_0, const uint16_t *b1_1, const uint16_t *b1_2, const float *b1_3, uint16_t *b1_4, float *b1_5, float *b1_6, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, float *b2_5, float *b2_6, int32_t *b2_7, int32_t *b2_8, float *b2_9, float *b2_10, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+{
+    const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    train_step_k16_pass1(b1_0, b1_1, b1_2, b1_3, b1_4, b1_5, b1_6, n, rows1, cols1, segment1);
+    if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
+    train_step_k16_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, n, rows2, cols2, block);
+}
+
+/* k21  conv2d.conv2d.grad.bias: sum           image.amp:3
+ *   column over [256 * n, 64] in train_step
+ * k22  conv2d.conv2d.grad.bias: sum + all_finite + unscale           image.amp:3
+ *   column over [n, 64] in train_step
+ *   pass 1
+ *   in     b0 d.conv2d.y.nhwc f16[N, 16, 16, 64]
+ *   out    b1 180 f32[N, 64]
+ *   v2 %179 f32[N, 16, 16, 64] = cast(v1)
+ *   v3 %180 f32[N, 64] = reduce_sum(v2)
+ *   pass 2
+ *   in     b0 180 f32[N, 64]   b1 inverse_scale f32
+ *   out    b2 187 bool   b3 grad.conv2d.bias f32[64]
+ *   v2 %d.conv2d.bias f32[64] = reduce_sum(v1)   {weight_gradient, of conv2d.conv2d}
+ *   v3 %185 bool[64] = is_finite(v2)
+ *   v4 %186 bool[64] = not(v3)
+ *   v5 %187 bool = reduce_or(v4)
+ *   v7 %grad.conv2d.bias f32[64] = mul(v2, v6)   {loss_scale}
+ *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
+ */
+INLINE void train_step_k21_pass1(const uint16_t *b0, float *b1, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const uint32_t blocks = (COLS + 31) / 32;
+    const int64_t s = blockIdx.x / blocks;
+    const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;
+    const int32_t column = (int32_t)(blockIdx.x % blocks) * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    float v3 = 0.0f;
+    for (int64_t r = first + y; in && r < last; r += 16) {
+        const float v1 = get_f16(b0 + r * COLS + c);
+        const float v2 = v1;
+        v3 = v3 + v2;
+    }
+    v3 = column_reduce<Plus, 32, 16>(v3);
+    if (in && y == 0) put_f32(b1 + s * COLS + c, v3);
+}
+
+INLINE void train_step_k21_pass2(const float *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+{
+    const int32_t COLS = (int32_t)cols;
+    const int32_t y = threadIdx.x / 32;
+    const int32_t column = (int32_t)block * 32 + threadIdx.x % 32;
+    const bool in = column < COLS;
+    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+    int32_t any2 = 0;
+    const float v6 = get_f32(b1);
+    float v2 = 0.0f;
+    for (int64_t r = y; in && r < rows; r += 16) {
+        const float v1 = get_f32(b0 + r * COLS + c);
+        v2 = v2 + v1;
+    }
+    v2 = column_reduce<Plus, 32, 16>(v2);
+    const int32_t v3 = finite_f32(v2);
+    const int32_t v4 = !v3;
+    const float v7 = v2 * v6;
+    any2 |= v4;
+    if (in && y == 0) put_f32(b3 + c, v7);
+    if (any2) *b2 = 1;
+}
+
+extern "C" __global__ void __launch_bounds__(512) train_step_k21(const uint16_t *b1_0, float *b1_1, const float *b2_0, const float *b2_1, int32_t *b2_2, float *b2_3, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+{
+    const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
+    train_step_k21_pass1(b1_0, b1_1, n, rows1, cols1, segment1);
+    if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
+    train_step_k21_pass2(b2_0, b2_1, b2_2, b2_3, n, rows2, cols2, block);
+}

@@ -58,6 +58,7 @@ typedef struct CudaBody { /* what writing a kernel gives */
     int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
     int columns;     /* of a block, of a column kernel */
+    bool moves;      /* of a pass: it computes places in memory, which takes registers */
     int choices;     /* functions that are faster where they have blocks enough, the best first */
     CudaBatch batch; /* how kernels of equal source and sizes share a launch */
     Dim elements;    /* how many this kernel has, where they may */

@@ -89,4 +89,54 @@ TEST_F(CudaModelTest, Columns) {
 )"));
 }
 
+// The statistics of a batch norm, whose two passes are one function.
+TEST_F(CudaModelTest, BatchNorm) {
+    CompileForAll(Text(R"(  input %x : f16[N, 56, 56, 64]
+  input %weight : f32[64]
+  input %mean : f32[64]
+  input %var : f32[64]
+  input %count : f32
+  input %less : f32
+  %f = cast(%x) : f32[N, 56, 56, 64]
+  %s = reduce_sum(%f; dims = (1, 2), keep = true) : f32[N, 1, 1, 64]
+  %pixels = const(; value = 3136.0) : f32
+  %m = div(%s, %pixels) : f32[N, 1, 1, 64]
+  %e = expand(%m) : f32[N, 56, 56, 64]
+  %d = sub(%f, %e) : f32[N, 56, 56, 64]
+  %q = mul(%d, %d) : f32[N, 56, 56, 64]
+  %qs = reduce_sum(%q; dims = (1, 2)) : f32[N, 64]
+  %r = reshape(%m) : f32[N, 64]
+  %ms = reduce_sum(%r; dims = (0)) : f32[64]
+  %n = extent(%x; dims = (0)) : f32
+  %new = div(%ms, %n) : f32[64]
+  %tenth = const(; value = 0.1) : f32
+  %rest = const(; value = 0.9) : f32
+  %a = mul(%tenth, %new) : f32[64]
+  %b = mul(%rest, %mean) : f32[64]
+  %running_mean = add(%b, %a) : f32[64]
+  %dm = sub(%r, %new) : f32[N, 64]
+  %dq = mul(%dm, %dm) : f32[N, 64]
+  %dqs = reduce_sum(%dq; dims = (0)) : f32[64]
+  %qss = reduce_sum(%qs; dims = (0)) : f32[64]
+  %between = mul(%dqs, %pixels) : f32[64]
+  %all = add(%qss, %between) : f32[64]
+  %v = div(%all, %count) : f32[64]
+  %eps = const(; value = 1.0e-05) : f32
+  %ve = add(%v, %eps) : f32[64]
+  %std = sqrt(%ve) : f32[64]
+  %one = const(; value = 1.0) : f32
+  %inverse = div(%one, %std) : f32[64]
+  %unbiased = div(%all, %less) : f32[64]
+  %scale = mul(%inverse, %weight) : f32[64]
+  %g = mul(%tenth, %unbiased) : f32[64]
+  %h = mul(%rest, %var) : f32[64]
+  %running_var = add(%h, %g) : f32[64]
+  result new = %new
+  result running_mean = %running_mean
+  result inverse = %inverse
+  result scale = %scale
+  result running_var = %running_var
+)"));
+}
+
 } // namespace

@@ -98,6 +98,8 @@ asked() {
 # How far losses may be apart, relatively, and parameters, over the way that they went.
 declare -A loss_bound=([fp32]=1e-6 [tf32]=1e-5 [bf16]=1e-3 [fp16]=1e-3)
 declare -A param_bound=([fp32]=1e-3 [tf32]=1e-3 [bf16]=2e-2 [fp16]=2e-2)
+# Instructions that a warp executes in a launch, at most.
+longest_warp=30000
 
 # steps_on DEVICE-ARCH|cpu MODEL STEPS [amprun option...]: $work/MODEL-DEVICE.{steps,params,values,checkpoint}
 steps_on() {
@@ -124,6 +126,7 @@ follows() {
     run 0 steps_on "$arch" "$model" "$steps" --weights "$work/$model.start"
     asked "$what" steps "$work/$model-cpu.steps" "$work/$model-$arch.steps" "${loss_bound[$precision]}"
     asked "$what" params "$work/$model.start" "$work/$model-cpu.params" "$work/$model-$arch.params" "$bound"
+    asked "$what" report "$work/report.json" warps "$longest_warp"
     asked "$what: the stand-in's report" report "$work/report.json" clean
     cp "$work/$model-cpu.checkpoint" "$work/from.checkpoint"
     [[ $model == dropout || $model == odd ]] || return 0

@@ -263,7 +263,15 @@ def ask_graphs(report, steps):
     return f"{steps} steps are {steps} graphs, {totals['launches']} kernels"
 
 
-QUESTIONS = {"clean": ask_clean, "value": ask_value, "graphs": ask_graphs}
+def ask_warps(report, most):
+    """No warp executes more instructions: the work of a launch is spread."""
+    longest = max(report["kernels"], key=lambda k: k["longest_warp"])
+    if longest["longest_warp"] > int(most):
+        fail(f"a warp of {longest['name']} executes {longest['longest_warp']} instructions, more than {most}")
+    return f"at most {longest['longest_warp']} instructions of a warp, in {longest['name']}"
+
+
+QUESTIONS = {"clean": ask_clean, "value": ask_value, "graphs": ask_graphs, "warps": ask_warps}
 
 
 def report(path, question, *arguments):

@@ -82,7 +82,8 @@ amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 typedef struct CudaPass {
     const Kernel *k;
     Dim rows, cols;
-    int threads, operands;
+    int threads;
+    int operands, sizes; /* of the passes so far */
 } CudaPass;
 /* Of the kernel that |w| has analysed, as |body|. */
 CudaPass cuda_first_pass(const Walk *w, const CudaBody *body);

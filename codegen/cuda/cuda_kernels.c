@@ -270,6 +270,7 @@ static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKerne
         if (!cuda_is_next_pass(&x->w, &next, &first, entry->members.data, entry->members.len)) return AMP_OK;
         vec_push(x->m->arena, &entry->members, f->kernels.data[i]);
         first.operands += x->w.operands.len;
+        first.sizes += next.sizes.len;
         entry->tickets = (int)next.launch.extent[0].mul;
     }
     return AMP_OK;

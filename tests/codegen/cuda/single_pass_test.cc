@@ -113,6 +113,25 @@ TEST_F(SinglePass, TwoSecondPassesShareAFirst) {
     Check(Text(text), {1, 40}, 1e-4);
 }
 
+// Keys of random numbers are sizes of the launch, too; a runtime takes 16.
+TEST_F(SinglePass, SizesOfBothPasses) {
+    std::string body = "  input %x : f32[N, 20, 40]\n  state %seed : i64\n  state %step : i64\n"
+                       "  %t0 = reduce_sum(%x; dims = (1)) : f32[N, 40]\n";
+    for (int i = 0; i < EMIT_MOST_KEYS + 1; i++)
+        body += With(With(R"(  %r# = random(%t0, %seed, %step; key = "a#") : f32[N, 40]
+  %tNEXT = mul(%t#, %r#) : f32[N, 40]
+)",
+                          "NEXT", std::to_string(i + 1)),
+                     "#", std::to_string(i));
+    body += "  %y = reduce_sum(%t" + std::to_string(EMIT_MOST_KEYS + 1) + "; dims = (0)) : f32[40]\n  result y = %y\n";
+    const std::string text = Text(body, "state %seed : i64 counter\nstate %step : i64 counter\n");
+    const Built b = Build(text);
+    ASSERT_NE(b.ptx, nullptr);
+    EXPECT_EQ(Launches(b.cuda), (Expected{{2, 2}})) << Functions(b.cuda);
+    EXPECT_EQ(b.cuda->programs.data[0].kernels.data[0].sizes.len, 3 + 2 + EMIT_MOST_KEYS);
+    Check(text, {1, 9}, 1e-4);
+}
+
 // A state that the first reads and the second writes, sums that are read at other places, other columns: two launches.
 TEST_F(SinglePass, KernelsThatMayNotShareALaunch) {
     const char state[] = R"(  state %m : f32[40]

@@ -8,6 +8,7 @@
  *   cuda_attention.c attention and its gradient, tile by tile
  *   kernel_work.c    how much a kernel computes
  *   single_pass.c    sums of sums in the launch of the first: which kernels, and the function around them
+ *   kernel_comment.c what is said above a function
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   cuda_tables.c    amp_model_cuda as C text
  */
@@ -104,6 +105,15 @@ typedef struct CudaWork { /* amp_model_cuda_work */
 typedef VEC(CudaWork) CudaWorks;
 /* kernel_work.c: adds what the kernel computes that |w| has analysed. */
 void cuda_add_work(const Walk *w, CudaWorks *out);
+
+/* kernel_comment.c: lines of a comment that is open.
+ *     k17  cross_entropy: log_softmax + nll_loss           mlp.amp:14
+ *   *   row over [n, 10] in train_step */
+void cuda_comment_title(Text *t, const Walk *w);
+/* Operands with their types, then one line per op, with why it has its type. */
+void cuda_comment_body(Text *t, const Walk *w);
+/* Whether operand |operand| of the kernel is one of so many buffers. */
+bool cuda_is_among(const Walk *w, const uint32_t *ids, int count, int operand);
 
 typedef struct CudaFunction {
     const char *entry, *source; /* with comments that name IR ops, dtype decisions and source lines */

@@ -118,11 +118,10 @@ static int make_buffers(Bench *b) {
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 typedef struct Launch {
-    uint64_t values[280];
-    void *pointers[280];
+    uint64_t values[300];
+    void *pointers[300];
     CuPointer tables;
-    amp_model_cuda_choice used;
-    int64_t grid[3];
+    amp_cuda_used used;
 } Launch;
 
 static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l) {
@@ -147,16 +146,22 @@ static int prepare(Bench *b, const amp_model_cuda_kernel *k, int set, Launch *l)
     l->values[count++] = (uint64_t)b->n;
     for (uint32_t i = 0; i < k->size_count; i++) l->values[count++] = (uint64_t)amp_model_dim_at(&k->sizes[i], b->n);
     if (k->batch || k->tickets) l->values[count++] = l->tables + 8 * table;
-    for (uint32_t i = 0; i < count; i++) l->pointers[i] = &l->values[i];
     l->used = amp_cuda_launch_choose(k, b->n, b->context->info.multiprocessors);
-    amp_cuda_launch_grid(&l->used.launch, b->n, l->grid);
+    for (uint32_t i = 0; i < k->part_count; i++) {
+        const amp_cuda_part_place place = amp_cuda_place_part(k, l->used.form, i, b->n);
+        l->values[count++] = (uint64_t)place.first;
+        l->values[count++] = (uint64_t)place.x;
+        l->values[count++] = (uint64_t)place.y;
+    }
+    for (uint32_t i = 0; i < count; i++) l->pointers[i] = &l->values[i];
     return 0;
 }
 
 static int start(Bench *b, Launch *l) {
-    const amp_model_cuda_launch *how = &l->used.launch;
+    const amp_model_cuda_launch *how = l->used.launch;
+    const int64_t *grid = l->used.grid;
     DRIVER(b, launch,
-           (b->functions[l->used.function].function, (unsigned)l->grid[0], (unsigned)l->grid[1], (unsigned)l->grid[2],
+           (b->functions[l->used.function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
             how->block[0], how->block[1], how->block[2], how->shared_bytes, b->stream, l->pointers, NULL));
     return 0;
 }

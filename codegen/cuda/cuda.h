@@ -10,6 +10,8 @@
  *   single_pass.c    sums of sums in the launch of the first: which kernels, and the function around them
  *   kernel_comment.c what is said above a function
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
+ *   kernel_independence.c  which kernels may run at the same time
+ *   kernel_bundle.c  independent kernels of different text as one function
  *   cuda_tables.c    amp_model_cuda as C text
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
@@ -18,10 +20,18 @@
 #include "codegen/codegen.h"
 #include "codegen/emit.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The functions that generated kernels call, as CUDA C text (prelude/, embedded by the build). */
 extern const char cuda_prelude[];
 
-enum { CUDA_PARAM_OPERANDS = 64 }; /* more operands than that come by a table */
+enum {
+    CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
+    CUDA_MOST_SIZES = 16,     /* that the runtime takes */
+    CUDA_MOST_PARTS = 2       /* of a bundle */
+};
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */
     Dim extent[3];
@@ -48,28 +58,36 @@ static inline int cuda_batch_axis(CudaBatch batch) {
 
 typedef struct CudaBody { /* what writing a kernel gives */
     /* `extern "C" __global__ void @(..) {..}` with @ where the name goes, and no comment that differs between equal
-     * kernels */
+     * kernels; of a part: `struct @_part0 {..};`; NULL: there is none in that form */
     const char *source;
     const char *comment; /* for people who read it: operands and ops; NULL: those of the kernel at hand */
     const char *how;     /* the same: "mma f16, tiles of 128 x 128 .., 256 threads, .." */
     CudaLaunch launch;
     CudaSizes sizes; /* parameters, after n */
     CudaWords size_names;
-    CudaWords pointers; /* of a pass: types of its operands, "const float *" */
+    CudaWords pointers; /* types of its operands, "const float *"; but of a pass, of its predicate, too */
     int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
-    int columns;     /* of a block, of a column kernel */
-    bool moves;      /* of a pass: it computes places in memory, which takes registers */
-    int choices;     /* functions that are faster where they have blocks enough, the best first */
-    CudaBatch batch; /* how kernels of equal source and sizes share a launch */
-    Dim elements;    /* how many this kernel has, where they may */
+    int columns;         /* of a block, of a column kernel */
+    bool moves;          /* of a pass: it computes places in memory, which takes registers */
+    int choices;         /* functions that are faster where they have blocks enough, the best first */
+    CudaBatch batch;     /* how kernels of equal source and sizes share a launch */
+    Dim elements;        /* how many this kernel has, where they may */
+    bool bundles;        /* it may be a part of a bundle (kernel_bundle.c) */
+    int min_blocks;      /* of a multiprocessor; 0: no matter */
+    bool halves_blocks;  /* before sm_80 half of them */
+    bool sums_grow;      /* with n: the terms of a product's sums */
+    bool a_down, b_down; /* a product: k runs down the lines of A, of B */
+    bool windows, large; /* a product: A is windows; it has a large tile, or a choice of one */
+    int most_threads;    /* of a block, in its function or a choice */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
- * CudaBatch; launch is then that of one of them).  |choice| > 0: that one of |choices|.  |pass| > 0: as that pass of a
- * single-pass reduction, a function on the device (only KERNEL_COLUMN). */
+ * CudaBatch; launch is then that of one of them).  |choice| > 0: that one of |choices|.  |threads| > 0: as part |part|
+ * of a bundle whose blocks have so many.  |pass| > 0: as that pass of a single-pass reduction, a function on the device
+ * (only KERNEL_COLUMN). */
 typedef struct CudaForm {
-    int members, choice, pass;
+    int members, choice, threads, part, pass;
 } CudaForm;
 
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
@@ -78,6 +96,14 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
 amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *err);
 /* cuda_attention.c: the same for KERNEL_ATTENTION. */
 amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
+
+/* kernel_bundle.c: whether these kernels, each as it is alone, may be one launch where they do not depend on one
+ * another. */
+bool cuda_may_bundle(const CudaBody *alone, int count);
+/* Threads of a block in each function of their bundle, its own first, then its choices; returns how many there are. */
+int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]);
+/* One function of its |parts|. */
+void cuda_bundle(Arena *a, const CudaBody *parts, int count, CudaBody *out);
 
 /* single_pass.c: what a column kernel with segments makes, for those that may run in its launch. */
 typedef struct CudaPass {
@@ -94,7 +120,7 @@ bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *firs
 /* The function around the passes. */
 void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);
 
-/* cuda_kernels.c: whether |b| reads or writes what |a| writes; flags take any order. */
+/* kernel_independence.c: whether |b| reads or writes what |a| writes; flags take any order. */
 bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b);
 
 typedef struct CudaWork { /* amp_model_cuda_work */
@@ -126,8 +152,15 @@ typedef struct CudaChoice { /* amp_model_cuda_choice */
     CudaLaunch launch;
 } CudaChoice;
 
+typedef struct CudaPart {     /* amp_model_cuda_part */
+    VEC(CudaLaunch) launches; /* in each function */
+    KernelKind kind;
+    int operands, work; /* so many */
+} CudaPart;
+
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
-    VEC(const Kernel *) members; /* one; a batch: several; a single-pass reduction: its passes */
+    VEC(const Kernel *) members; /* one; a batch, a bundle: several; a single-pass reduction: its passes */
+    VEC(CudaPart) parts;         /* of a bundle */
     int tickets;                 /* of a single-pass reduction: counters; else 0 */
     int function;
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
@@ -151,7 +184,17 @@ typedef struct CudaModule { /* CodegenCuda.code */
     VEC(CudaProgram) programs;
 } CudaModule;
 
+/* cuda_kernels.c: what codegen_cuda does; without |bundles|, kernels of different text have a launch each (tests). */
+amp_status cuda_emit_module(const Module *m, bool bundles, const CudaModule **out, amp_error *err);
+
+/* kernel_independence.c: whether neither |k| nor any of |batch| reads or writes what the other writes. */
+bool cuda_is_independent(const Func *f, const CudaKernelEntry *batch, const Kernel *k);
+
 /* cuda_tables.c: `static const amp_model_cuda cuda = {..};`. */
 amp_status cuda_emit_tables(const CodegenCuda *cuda, Text *out, amp_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -289,18 +289,18 @@ enum { REGISTERS = 65536, MOST_REGISTERS = 255, REGISTER_UNIT = 8 }; /* of a mul
 
 static const char *describe(const CudaKernel *ck, int threads) {
     Arena *a = ck->w->arena;
+    const int min_blocks = ck->body->min_blocks;
     const char *how = arena_printf(a, "%s%s%d thread%s a block", ck->how ? ck->how : "", ck->how ? ", " : "", threads,
                                    threads == 1 ? "" : "s");
-    if (!ck->min_blocks) return how;
-    int registers = REGISTERS / (threads * ck->min_blocks) / REGISTER_UNIT * REGISTER_UNIT;
+    if (!min_blocks) return how;
+    int registers = REGISTERS / (threads * min_blocks) / REGISTER_UNIT * REGISTER_UNIT;
     if (registers > MOST_REGISTERS) registers = MOST_REGISTERS;
-    return arena_printf(a, "%s, at most %d registers: %d block%s a multiprocessor", how, registers, ck->min_blocks,
-                        ck->min_blocks == 1 ? "" : "s");
+    return arena_printf(a, "%s, at most %d registers: %d block%s a multiprocessor", how, registers, min_blocks,
+                        min_blocks == 1 ? "" : "s");
 }
 
 /* A function on the device; single_pass.c calls it, and has tested the predicate. */
 static void open_pass(CudaKernel *ck) {
-    for (int i = 0; i < ck->w->operands.len; i++) vec_push(ck->w->arena, &ck->body->pointers, pointer_type(ck->w, i));
     for (int i = 0; i < ck->w->k->count; i++)
         if (walk_is_indirect(ck->w, walk_op(ck->w, i))) ck->body->moves = true;
     text_printf(ck->e.out, "INLINE void @_pass%d(", ck->pass);
@@ -309,28 +309,44 @@ static void open_pass(CudaKernel *ck) {
     text_puts(ck->e.out, ck->pass > 1 ? ", uint32_t block)\n{\n" : ")\n{\n");
 }
 
-amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
+void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
+    const int min_blocks = body->min_blocks;
+    text_printf(t, "__launch_bounds__(%d", threads);
+    if (min_blocks && body->halves_blocks)
+        text_printf(t, ", HAS_ASYNC_COPIES ? %d : %d", min_blocks, (min_blocks + 1) / 2);
+    else if (min_blocks) text_printf(t, ", %d", min_blocks);
+    text_putc(t, ')');
+}
+
+/* What both forms of a function say of themselves. */
+static amp_status begin_function(CudaKernel *ck, int threads) {
     Walk *w = ck->w;
-    int count = w->operands.len + (w->k->pred.id != 0);
-    bool table = members || count > CUDA_PARAM_OPERANDS;
     add_keys(ck);
     for (int i = 0; i < w->operands.len; i++)
         if (walk_operand(w, i)->layout != LAYOUT_ROWS)
             return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: buffer %s is not in rows", walk_name(w),
                             walk_operand(w, i)->name);
     ck->body->how = describe(ck, threads);
-    ck->body->operand_table = table;
     ck->body->launch.block[0] = threads;
     ck->body->launch.block[1] = ck->body->launch.block[2] = 1;
+    for (int i = 0; i < w->operands.len; i++) vec_push(w->arena, &ck->body->pointers, pointer_type(w, i));
+    if (w->k->pred.id && !ck->pass) vec_push(w->arena, &ck->body->pointers, "const int32_t *");
+    return AMP_OK;
+}
+
+amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
+    Walk *w = ck->w;
+    int count = w->operands.len + (w->k->pred.id != 0);
+    bool table = members || count > CUDA_PARAM_OPERANDS;
+    AMP_TRY(begin_function(ck, threads));
+    ck->body->operand_table = table;
     if (ck->pass) {
         open_pass(ck);
         return AMP_OK;
     }
-    text_printf(ck->e.out, "extern \"C\" __global__ void __launch_bounds__(%d", threads);
-    if (ck->min_blocks && ck->halves_blocks)
-        text_printf(ck->e.out, ", HAS_ASYNC_COPIES ? %d : %d", ck->min_blocks, (ck->min_blocks + 1) / 2);
-    else if (ck->min_blocks) text_printf(ck->e.out, ", %d", ck->min_blocks);
-    text_puts(ck->e.out, ") @(");
+    text_puts(ck->e.out, "extern \"C\" __global__ void ");
+    cuda_put_bounds(ck->e.out, threads, ck->body);
+    text_puts(ck->e.out, " @(");
     if (table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);
@@ -344,6 +360,24 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
 
 void cuda_close_function(CudaKernel *ck) {
     text_puts(ck->e.out, "}\n");
+    ck->body->source = text_str(ck->e.out);
+}
+
+amp_status cuda_open_part(CudaKernel *ck, int threads) {
+    Walk *w = ck->w;
+    AMP_TRY(begin_function(ck, threads));
+    text_puts(ck->e.out, "    static INLINE void run(const PlaceInGrid &place, char *shared, ");
+    put_parameters(ck);
+    put_sizes(ck);
+    text_puts(ck->e.out, ")\n    {\n");
+    ck->e.indent++;
+    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
+    return AMP_OK;
+}
+
+void cuda_close_part(CudaKernel *ck) {
+    ck->e.indent--;
+    text_puts(ck->e.out, "    }\n};\n");
     ck->body->source = text_str(ck->e.out);
 }
 
@@ -375,6 +409,7 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .reduce_shape = "",
         .first_phase = w->first_phase,
         .pass = form.pass,
+        .block = "blockIdx",
     };
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);

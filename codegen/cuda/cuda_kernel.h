@@ -32,8 +32,6 @@ typedef struct CudaKernel {
     int pass;           /* of a single-pass reduction, from 1; 0: a kernel by itself */
     const char *how;    /* of body->how, what is the kind's own; NULL: nothing */
     int vector;         /* elements of a thread side by side */
-    bool halves_blocks; /* before sm_80: half of |min_blocks|, for copies take registers there */
-    int min_blocks;     /* of a multiprocessor, from 1: bounds the registers of a thread; 0: no matter */
     bool flat;          /* full and scalar operands alone: an element is its number */
     int64_t pitch;      /* of operands with longer rows (Buffer.pitch); 0: there are none */
     bool part;          /* the last vector may have fewer elements: |left| */
@@ -52,6 +50,8 @@ typedef struct CudaKernel {
     const char *operands;     /* the table of their pointers; NULL: they are parameters */
     bool *declared;           /* by operand: its pointer has been read from the table */
     bool late_operands;       /* the kernel declares operands where it needs them */
+    bool bundled;             /* a part of a bundle: `place` and `shared` are parameters */
+    const char *block;        /* where the block stands: "blockIdx"; in a bundle "block" */
 } CudaKernel;
 
 /* ---- cuda_memory.c ----------------------------------------------------------------------------------------------- */
@@ -96,10 +96,16 @@ void cuda_declare_columns(CudaKernel *ck);
 /* `extern "C" __global__ void ..(..) {`, the test of the predicate; |threads| of a block.  |members| > 0: over a
  * batch. */
 amp_status cuda_open_function(CudaKernel *ck, int threads, int members);
+/* `__launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1)`, of a body's |min_blocks|. */
+void cuda_put_bounds(Text *t, int threads, const CudaBody *body);
+/* The same of a part of a bundle: `static INLINE void run(const PlaceInGrid &place, char *shared, ..) {`, a member of
+ * its struct. */
+amp_status cuda_open_part(CudaKernel *ck, int threads);
 void cuda_close_function(CudaKernel *ck);
 /* The pointer of an operand, or of each that has none yet, where they come out of a table. */
 void cuda_declare_operand(CudaKernel *ck, int i);
 void cuda_declare_operands(CudaKernel *ck);
+void cuda_close_part(CudaKernel *ck);
 
 /* Values of SPAN_ONE: loaded and computed by every thread. */
 amp_status cuda_emit_once(CudaKernel *ck);

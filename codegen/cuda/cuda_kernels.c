@@ -11,8 +11,9 @@
 
 typedef struct Function { /* while others may still turn out to be equal */
     const char *body, *entry;
+    const char *comment; /* of the first that uses it */
     int min_arch, users;
-    Text titles, comment; /* of those that use it; of the first */
+    Text titles; /* of those that use it */
 } Function;
 
 typedef struct Writer {
@@ -23,6 +24,7 @@ typedef struct Writer {
     Table by_body;
     Walk w;               /* of the function at hand */
     const int *buffer_of; /* by value: its first buffer, from 1; 0: none */
+    bool bundles;
 } Writer;
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
@@ -38,37 +40,50 @@ static const char *entry_name(const Writer *x, const Kernel *k, int choice) {
     return text_str(&name);
 }
 
-/* |choice|: of the kernel's, from 1; 0: its own. */
-static int add_function(Writer *x, const CudaBody *body, int choice) {
+/* -1: there is none of that text yet. */
+static int find_function(const Writer *x, const CudaBody *body) {
+    const int *index = table_get(&x->by_body, body->source);
+    return index ? *index : -1;
+}
+
+/* |choice|: of the kernel's, from 1; 0: its own.  |comment|: lines of one. */
+static int add_function(Writer *x, const Kernel *k, const CudaBody *body, int choice, const char *comment) {
     Arena *a = x->m->arena;
-    int *index = table_get(&x->by_body, body->source);
-    if (!index) {
-        Function *f = arena_new(a, Function);
-        *f = (Function){.body = body->source, .entry = entry_name(x, x->w.k, choice), .min_arch = body->min_arch};
-        text_init(&f->titles, a);
-        text_init(&f->comment, a);
-        if (body->comment) text_puts(&f->comment, body->comment);
-        else cuda_comment_body(&f->comment, &x->w);
-        text_printf(&f->comment, " *   %s\n", body->how);
-        index = arena_new(a, int);
-        *index = x->functions.len;
-        vec_push(a, &x->functions, f);
-        table_set(a, &x->by_body, body->source, index);
-    }
+    Function *f = arena_new(a, Function);
+    int *index = arena_new(a, int);
+    *f = (Function){body->source, entry_name(x, k, choice), comment, .min_arch = body->min_arch};
+    text_init(&f->titles, a);
+    *index = x->functions.len;
+    vec_push(a, &x->functions, f);
+    table_set(a, &x->by_body, body->source, index);
     return *index;
 }
 
-static void add_title(Writer *x, int function, const Walk *w) {
+/* |part|: of a bundle, from 0. */
+static void add_title(Writer *x, int function, const Walk *w, int part) {
     Text *t = &x->functions.data[function]->titles;
     text_puts(t, x->functions.data[function]->users++ ? " * " : "/* ");
+    if (part) text_puts(t, "+ ");
     cuda_comment_title(t, w);
+}
+
+/* Of the kernel that was emitted last. */
+static int function_of(Writer *x, const CudaBody *body, int choice) {
+    const int known = find_function(x, body);
+    Text comment;
+    if (known >= 0) return known;
+    text_init(&comment, x->m->arena);
+    if (body->comment) text_puts(&comment, body->comment);
+    else cuda_comment_body(&comment, &x->w);
+    text_printf(&comment, " *   %s\n", body->how);
+    return add_function(x, x->w.k, body, choice, text_str(&comment));
 }
 
 static const char *function_source(const Writer *x, const Function *f) {
     Text t;
     text_init(&t, x->m->arena);
     text_puts(&t, text_str(&((Function *)f)->titles));
-    text_puts(&t, text_str(&((Function *)f)->comment));
+    text_puts(&t, f->comment);
     text_puts(&t, " */\n");
     for (const char *s = f->body; *s; s++) {
         if (*s == '@') text_puts(&t, f->entry);
@@ -103,38 +118,6 @@ static amp_status add_predicate(Writer *x, CudaKernelEntry *entry) {
     vec_push(a, &entry->operands, (uint32_t)x->buffer_of[w->k->pred.id]);
     vec_push(a, &entry->access, AMP_ACCESS_READ);
     return AMP_OK;
-}
-
-/* The buffer whose memory it is. */
-static uint32_t place_of(const Func *f, uint32_t id) {
-    uint32_t place = f->buffers.data[id - 1]->place;
-    return place ? place : id;
-}
-
-static bool contains(const Func *f, const uint32_t *ids, int count, uint32_t id) {
-    for (int i = 0; i < count; i++)
-        if (place_of(f, ids[i]) == place_of(f, id)) return true;
-    return false;
-}
-
-bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b) {
-    for (int i = 0; i < a->writes.len; i++) {
-        uint32_t id = a->writes.data[i];
-        bool flag = f->buffers.data[id - 1]->kind == BUFFER_FLAG;
-        if (contains(f, b->reads.data, b->reads.len, id)) return true;
-        if (!flag && contains(f, b->writes.data, b->writes.len, id)) return true;
-        if (b->pred.id && f->buffers.data[id - 1]->value.id == b->pred.id) return true;
-    }
-    return false;
-}
-
-static bool is_independent(const Writer *x, const CudaKernelEntry *batch, const Kernel *k) {
-    const Func *f = x->w.f;
-    for (int i = 0; i < batch->members.len; i++) {
-        const Kernel *member = batch->members.data[i];
-        if (cuda_touches_written(f, member, k) || cuda_touches_written(f, k, member)) return false;
-    }
-    return true;
 }
 
 static amp_status emit(Writer *x, const Kernel *k, CudaForm form, CudaBody *body) {
@@ -177,7 +160,7 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
     add_member(x, entry, f->kernels.data[at], first);
     for (int i = at + 1; form.source && i < f->kernels.len; i++) {
         const Kernel *k = f->kernels.data[i];
-        if (k->kind != entry->members.data[0]->kind || !is_independent(x, entry, k)) return AMP_OK;
+        if (k->kind != entry->members.data[0]->kind || !cuda_is_independent(f, entry, k)) return AMP_OK;
         AMP_TRY(emit(x, k, alone, &single));
         AMP_TRY(batch_form(x, k, &single, &next));
         if (!next.source || strcmp(form.source, next.source) || !same_sizes(&form, &next)) return AMP_OK;
@@ -214,7 +197,7 @@ static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody 
     for (int i = 0; i < count; i++) {
         AMP_TRY(emit(x, entry->members.data[i], (CudaForm){.pass = i + 1}, &passes[i]));
         text_printf(&comment, " *   pass %d\n", i + 1);
-        put_body(&comment, &x->w);
+        cuda_comment_body(&comment, &x->w);
     }
     cuda_join_passes(a, passes, count, x->w.k->pred.id, out);
     out->comment = text_str(&comment);
@@ -249,35 +232,149 @@ static amp_status add_choices(Writer *x, CudaKernelEntry *entry, int count) {
     CudaBody body;
     for (int i = 1; i <= count; i++) {
         AMP_TRY(emit_launch(x, entry, i, &body));
-        CudaChoice choice = {add_function(x, &body, i), body.launch};
+        CudaChoice choice = {function_of(x, &body, i), body.launch};
         vec_push(x->m->arena, &entry->choices, choice);
+    }
+    return AMP_OK;
+}
+
+static void set_launch(CudaKernelEntry *entry, const CudaBody *body) {
+    entry->operand_table = body->operand_table;
+    entry->tensor_cores = body->tensor_cores;
+    entry->launch = body->launch;
+    entry->sizes = body->sizes;
+}
+
+static amp_status add_functions(Writer *x, CudaKernelEntry *entry) {
+    CudaBody body;
+    AMP_TRY(emit_launch(x, entry, 0, &body));
+    if (entry->members.len == 1 || entry->tickets) entry->batch_elements.len = 0;
+    set_launch(entry, &body);
+    entry->function = function_of(x, &body, 0);
+    return add_choices(x, entry, body.choices);
+}
+
+/* ---- bundles ----------------------------------------------------------------------------------------------------- */
+
+/* The kernels of a bundle as parts of its function in blocks of so many threads; without source, there is none. */
+static amp_status emit_parts(Writer *x, const CudaKernelEntry *entry, int threads, CudaBody *parts) {
+    for (int i = 0; i < entry->members.len; i++)
+        AMP_TRY(emit(x, entry->members.data[i], (CudaForm){.threads = threads, .part = i}, &parts[i]));
+    return AMP_OK;
+}
+
+static amp_status have_forms(Writer *x, const CudaKernelEntry *entry, const CudaBody *alone, bool *out) {
+    CudaBody parts[CUDA_MOST_PARTS];
+    int threads[2];
+    const int forms = cuda_bundle_threads(alone, entry->members.len, threads);
+    *out = true;
+    for (int f = 0; f < forms; f++) {
+        AMP_TRY(emit_parts(x, entry, threads[f], parts));
+        for (int i = 0; i < entry->members.len; i++) *out &= parts[i].source != NULL;
+    }
+    return AMP_OK;
+}
+
+/* To the kernel |entry| those behind it that are in the same bundle.  |alone|: its first kernel as it is alone. */
+static amp_status find_bundle(Writer *x, int at, CudaKernelEntry *entry, CudaBody *alone) {
+    const Func *f = x->w.f;
+    for (int count = 1; count < CUDA_MOST_PARTS && at + count < f->kernels.len; count++) {
+        const Kernel *k = f->kernels.data[at + count];
+        CudaKernelEntry next = {0};
+        bool have = false;
+        if (!alone[0].bundles || !cuda_is_independent(f, entry, k)) return AMP_OK;
+        AMP_TRY(find_batch(x, at + count, &next, &alone[count]));
+        if (next.members.len > 1 || !cuda_may_bundle(alone, count + 1)) return AMP_OK;
+        add_member(x, entry, k, &alone[count]);
+        AMP_TRY(have_forms(x, entry, alone, &have));
+        if (have) continue;
+        entry->members.len--;
+        return AMP_OK;
+    }
+    return AMP_OK;
+}
+
+static amp_status bundle_function(Writer *x, const CudaKernelEntry *entry, const CudaBody *parts, const CudaBody *body,
+                                  int choice, int *out) {
+    Text comment;
+    *out = find_function(x, body);
+    if (*out >= 0) return AMP_OK;
+    text_init(&comment, x->m->arena);
+    for (int i = 0; i < entry->members.len; i++) {
+        AMP_TRY(walk_kernel(&x->w, entry->members.data[i], x->err));
+        text_printf(&comment, " * part %d\n", i);
+        cuda_comment_body(&comment, &x->w);
+        text_printf(&comment, " *   %s\n", parts[i].how);
+    }
+    *out = add_function(x, entry->members.data[0], body, choice, text_str(&comment));
+    return AMP_OK;
+}
+
+/* The kernels whose blocks take longest begin: those whose sums grow with n, as a weight gradient's do.  Behind the
+ * others, the last of them would have the device to themselves. */
+static void order_bundle(CudaKernelEntry *entry, CudaBody *alone) {
+    for (int i = 1; i < entry->members.len; i++)
+        for (int j = i; j > 0 && alone[j].sums_grow && !alone[j - 1].sums_grow; j--) {
+            const CudaBody body = alone[j];
+            const Kernel *k = entry->members.data[j];
+            alone[j] = alone[j - 1];
+            alone[j - 1] = body;
+            entry->members.data[j] = entry->members.data[j - 1];
+            entry->members.data[j - 1] = k;
+        }
+}
+
+static amp_status add_bundle(Writer *x, CudaKernelEntry *entry, CudaBody *alone) {
+    Arena *a = x->m->arena;
+    CudaBody parts[CUDA_MOST_PARTS], body;
+    int threads[2], function;
+    const int count = entry->members.len, forms = cuda_bundle_threads(alone, count, threads);
+    entry->batch_elements.len = 0;
+    order_bundle(entry, alone);
+    for (int i = 0; i < count; i++) vec_push(a, &entry->parts, ((CudaPart){.kind = entry->members.data[i]->kind}));
+    for (int f = 0; f < forms; f++) {
+        AMP_TRY(emit_parts(x, entry, threads[f], parts));
+        cuda_bundle(a, parts, count, &body);
+        AMP_TRY(bundle_function(x, entry, parts, &body, f, &function));
+        for (int i = 0; i < count; i++) vec_push(a, &entry->parts.data[i].launches, parts[i].launch);
+        if (f) {
+            vec_push(a, &entry->choices, ((CudaChoice){function, body.launch}));
+            continue;
+        }
+        set_launch(entry, &body);
+        entry->function = function;
+    }
+    return AMP_OK;
+}
+
+/* ---- all launches ------------------------------------------------------------------------------------------------ */
+
+static amp_status add_kernels(Writer *x, CudaKernelEntry *entry) {
+    for (int i = 0; i < entry->members.len; i++) {
+        const int operands = entry->operands.len, work = entry->work.len, part = entry->parts.len ? i : 0;
+        AMP_TRY(walk_kernel(&x->w, entry->members.data[i], x->err));
+        add_operands(x, entry);
+        if (!entry->tickets || i == entry->members.len - 1) AMP_TRY(add_predicate(x, entry));
+        cuda_add_work(&x->w, &entry->work);
+        add_title(x, entry->function, &x->w, part);
+        for (int c = 0; c < entry->choices.len; c++) add_title(x, entry->choices.data[c].function, &x->w, part);
+        if (!entry->parts.len) continue;
+        entry->parts.data[i].operands = entry->operands.len - operands;
+        entry->parts.data[i].work = entry->work.len - work;
     }
     return AMP_OK;
 }
 
 static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     CudaKernelEntry entry = {0};
-    CudaBody body;
-    AMP_TRY(find_batch(x, *at, &entry, &body));
-    if (entry.members.len == 1) AMP_TRY(find_passes(x, *at, &body, &entry));
-    int members = entry.members.len;
-    *at += members;
-    AMP_TRY(emit_launch(x, &entry, 0, &body));
-    if (members == 1 || entry.tickets) entry.batch_elements.len = 0;
-    entry.operand_table = body.operand_table;
-    entry.tensor_cores = body.tensor_cores;
-    entry.launch = body.launch;
-    entry.sizes = body.sizes;
-    entry.function = add_function(x, &body, 0);
-    AMP_TRY(add_choices(x, &entry, body.choices));
-    for (int i = 0; i < members; i++) {
-        AMP_TRY(walk_kernel(&x->w, entry.members.data[i], x->err));
-        add_operands(x, &entry);
-        if (!entry.tickets || i == members - 1) AMP_TRY(add_predicate(x, &entry));
-        cuda_add_work(&x->w, &entry.work);
-        add_title(x, entry.function, &x->w);
-        for (int c = 0; c < entry.choices.len; c++) add_title(x, entry.choices.data[c].function, &x->w);
-    }
+    CudaBody alone[CUDA_MOST_PARTS];
+    AMP_TRY(find_batch(x, *at, &entry, &alone[0]));
+    if (entry.members.len == 1) AMP_TRY(find_passes(x, *at, &alone[0], &entry));
+    const bool batch = entry.members.len > 1;
+    if (!batch && x->bundles) AMP_TRY(find_bundle(x, *at, &entry, alone));
+    *at += entry.members.len;
+    AMP_TRY(!batch && entry.members.len > 1 ? add_bundle(x, &entry, alone) : add_functions(x, &entry));
+    AMP_TRY(add_kernels(x, &entry));
     vec_push(x->m->arena, &program->kernels, entry);
     return AMP_OK;
 }
@@ -299,8 +396,8 @@ static amp_status add_program(Writer *x, const Func *f) {
     return AMP_OK;
 }
 
-static amp_status emit_kernels(const Module *m, CudaModule *out, amp_error *err) {
-    Writer x = {.m = m, .out = out, .err = err};
+static amp_status emit_kernels(const Module *m, bool bundles, CudaModule *out, amp_error *err) {
+    Writer x = {.m = m, .out = out, .err = err, .bundles = bundles};
     CudaPrelude *prelude = cuda_prelude_split(m->arena, cuda_prelude);
     out->module = m;
     for (int i = 0; i < m->funcs.len; i++) AMP_TRY(add_program(&x, m->funcs.data[i]));
@@ -314,16 +411,20 @@ static amp_status emit_kernels(const Module *m, CudaModule *out, amp_error *err)
 
 /* ---- what codegen.h offers --------------------------------------------------------------------------------------- */
 
-amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
+amp_status cuda_emit_module(const Module *m, bool bundles, const CudaModule **out, amp_error *err) {
     CudaModule *cuda = arena_new(m->arena, CudaModule);
     if (m->stage != STAGE_PLAN || target_of(m) != &target_cuda)
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "module %s is at stage %s for %s: CUDA code can be emitted after the pass plan for cuda",
                         m->name, ir_stage_names[m->stage], target_of(m)->name);
     cuda->module = m;
-    AMP_TRY(emit_kernels(m, cuda, err));
+    AMP_TRY(emit_kernels(m, bundles, cuda, err));
     *out = cuda;
     return AMP_OK;
+}
+
+amp_status codegen_cuda(const Module *m, const CudaModule **out, amp_error *err) {
+    return cuda_emit_module(m, true, out, err);
 }
 
 const Module *codegen_cuda_module(const CudaModule *cuda) { return cuda->module; }

@@ -62,8 +62,8 @@ static int64_t tiles_down(const ProductPlan *p) { return (p->rows.mul + p->tile.
 static void emit_number(CudaKernel *ck, const ProductPlan *p, const char *name) {
     if (are_along_rows(p)) {
         emit_line(&ck->e, "const uint32_t tiles_down = (uint32_t)((rows + %d) / %d);", p->tile.m - 1, p->tile.m);
-        emit_line(&ck->e, "const int64_t %s = blockIdx.x / tiles_down;", name);
-    } else emit_line(&ck->e, "const int64_t %s = blockIdx.z;", name);
+        emit_line(&ck->e, "const int64_t %s = %s.x / tiles_down;", name, ck->block);
+    } else emit_line(&ck->e, "const int64_t %s = %s.z;", name, ck->block);
 }
 
 static bool has_row_gaps(const ProductPlan *p) { return p->gaps.per && p->op->code == OP_conv_weight; }
@@ -74,20 +74,25 @@ static const char *rows_of_part(const CudaKernel *ck, const ProductPlan *p) {
     return arena_printf(ck->w->arena, "%lld", (long long)(p->rows.mul / p->gaps.per * p->gaps.run));
 }
 
+enum { OF_SUMS = 1, OF_RESULT = 2 }; /* what a block's place is written for */
+
 /* Which part a block makes, where it begins in the result, and over which elements of k it is (ir_part_size). */
-static void emit_part(CudaKernel *ck, const ProductPlan *p) {
+static void emit_part(CudaKernel *ck, const ProductPlan *p, int place) {
     emit_number(ck, p, "part");
-    emit_line(&ck->e, "const int64_t first_row = part * %s, chunk = ((k + parts - 1) / parts + %d) / %d * %d;",
-              rows_of_part(ck, p), PART_STEP - 1, PART_STEP, PART_STEP);
+    if (place & OF_RESULT) emit_line(&ck->e, "const int64_t first_row = part * %s;", rows_of_part(ck, p));
+    if (!(place & OF_SUMS)) return;
+    emit_line(&ck->e, "const int64_t chunk = ((k + parts - 1) / parts + %d) / %d * %d;", PART_STEP - 1, PART_STEP,
+              PART_STEP);
     emit_line(&ck->e, "const int64_t begin = part * chunk < k ? part * chunk : k;");
     emit_line(&ck->e, "const int64_t end = begin + chunk < k ? begin + chunk : k;");
 }
 
 /* Which product of the batch a block makes: its number, its place along each dim, and where its result begins. */
-static void emit_batch(CudaKernel *ck, const ProductPlan *p) {
+static void emit_batch(CudaKernel *ck, const ProductPlan *p, int place) {
     const Batch *b = &p->batch;
     emit_number(ck, p, "product");
-    cuda_declare_places(ck, b->dims, b->rank, "product");
+    if (place & OF_SUMS) cuda_declare_places(ck, b->dims, b->rank, "product");
+    if (!(place & OF_RESULT)) return;
     const char *beside = b->merged ? emit_dim_factor(ck->w->arena, b->dims[b->rank - 1]) : NULL; /* products */
     if (beside)
         emit_line(&ck->e, "const int64_t first_row = product / %s * rows, first_column = product %% %s * WIDTH;",
@@ -98,26 +103,43 @@ static void emit_batch(CudaKernel *ck, const ProductPlan *p) {
 /* Columns of one product, of which the result's COLS are several where they are merged. */
 static const char *columns_of(const ProductPlan *p) { return p->batch.merged ? "WIDTH" : "COLS"; }
 
+/* Which tile a block makes. */
+static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
+    if (p->batch.rank) emit_batch(ck, p, place);
+    if (p->parts > 1) emit_part(ck, p, place);
+    const char *down = are_along_rows(p) ? "(%s.x %% tiles_down)" : "%s.x";
+    emit_line(&ck->e, "const int64_t row0 = (int64_t)%s * %d, col0 = (int64_t)%s.y * %d;",
+              arena_printf(ck->w->arena, down, ck->block), p->tile.m, ck->block, p->tile.n);
+}
+
+static void emit_run(CudaKernel *ck, const ProductPlan *p) {
+    emit_line(&ck->e, "Matrices().run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, %s);", p->a.first, p->a.pitch,
+              p->b.first, p->b.pitch, columns_of(p), p->parts > 1 ? "end, begin" : "k");
+}
+
 /* Pitches are constants, so that the lines which a thread copies are at constant distances. */
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols.mul);
     if (!p->rows.n) emit_line(&ck->e, "const int64_t rows = %lld;", (long long)p->rows.mul);
     if (!p->k.n) emit_line(&ck->e, "const int64_t k = %lld;", (long long)p->k.mul);
     if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
-    if (p->batch.rank) emit_batch(ck, p);
-    if (p->parts > 1) emit_part(ck, p);
-    if (are_along_rows(p))
-        emit_line(&ck->e,
-                  "const int64_t row0 = (int64_t)(blockIdx.x %% tiles_down) * %d, col0 = (int64_t)blockIdx.y * %d;",
-                  p->tile.m, p->tile.n);
-    else
-        emit_line(&ck->e, "const int64_t row0 = (int64_t)blockIdx.x * %d, col0 = (int64_t)blockIdx.y * %d;", p->tile.m,
-                  p->tile.n);
-    emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
+    if (!ck->bundled) {
+        emit_place(ck, p, OF_SUMS | OF_RESULT);
+        emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
+    }
     emit_line(&ck->e, "Sums sums;");
     emit_line(&ck->e, "sums.clear();");
-    emit_line(&ck->e, "Matrices().run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, %s);", p->a.first, p->a.pitch,
-              p->b.first, p->b.pitch, columns_of(p), p->parts > 1 ? "end, begin" : "k");
+    if (!ck->bundled) {
+        emit_run(ck, p);
+        return;
+    }
+    emit_block(&ck->e); /* a block's place is computed again behind the sums: it took registers that they need */
+    emit_line(&ck->e, "const uint3 block = place.now();");
+    emit_place(ck, p, OF_SUMS);
+    emit_run(ck, p);
+    emit_close(&ck->e);
+    emit_line(&ck->e, "const uint3 block = place.now();");
+    emit_place(ck, p, OF_RESULT);
 }
 
 /* Accesses of so many elements are aligned in every row. */
@@ -194,17 +216,29 @@ static const char *describe_tile(const CudaKernel *ck, const ProductPlan *p) {
                         has_three_stages(p) ? ", 3 stages from sm_80 on" : "");
 }
 
-static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, int members) {
+static amp_status open_product(CudaKernel *ck, const ProductPlan *p, CudaForm form) {
+    if (!ck->bundled) {
+        AMP_TRY(cuda_open_function(ck, p->tile.threads, form.members));
+        declare_types(ck, p);
+        cuda_declare_operand(ck, p->a.operand);
+        cuda_declare_operand(ck, p->b.operand);
+        return AMP_OK;
+    }
+    text_printf(ck->e.out, "struct @_part%d {\n", form.part);
+    declare_types(ck, p);
+    emit_line(&ck->e, "static constexpr int SHARED = Matrices::SHARED;");
+    text_putc(ck->e.out, '\n');
+    return cuda_open_part(ck, p->tile.threads);
+}
+
+static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm form) {
     set_launch(p, ck->body);
     set_batch(ck->w, p, ck->body);
     if (p->rows.n) cuda_add_size(ck, "rows", p->rows); /* else a constant, as a pitch should be: see emit_sums */
     if (p->k.n) cuda_add_size(ck, "k", p->k);
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     ck->how = describe_tile(ck, p);
-    AMP_TRY(cuda_open_function(ck, p->tile.threads, members));
-    declare_types(ck, p);
-    cuda_declare_operand(ck, p->a.operand);
-    cuda_declare_operand(ck, p->b.operand);
+    AMP_TRY(open_product(ck, p, form));
     emit_sums(ck, p);
     cuda_declare_operands(ck); /* the others take no registers in the loop */
     AMP_TRY(cuda_emit_once(ck));
@@ -212,7 +246,8 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, int members
     AMP_TRY(cuda_emit_elements(ck, 0));
     close_runs(ck);
     AMP_TRY(cuda_finish_once(ck));
-    cuda_close_function(ck);
+    if (ck->bundled) cuda_close_part(ck);
+    else cuda_close_function(ck);
     return AMP_OK;
 }
 
@@ -220,7 +255,18 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
     ProductPlan p = {.op = NULL};
     Text *text = arena_alloc(w->arena, sizeof *text);
     AMP_TRY(product_plan(w, form, &p, err));
+    if (!p.tile.threads) return AMP_OK;
     text_init(text, w->arena);
+    out->bundles = true;
+    out->sums_grow = p.k.n;
+    out->a_down = !p.a.k_inner;
+    out->b_down = !p.b.k_inner;
+    out->windows = p.has_windows;
+    out->large = p.has_large;
+    out->most_threads = p.most_threads;
+    out->min_blocks = p.tile.min_blocks;
+    out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
+    const char *block = form.threads ? "block" : "blockIdx";
     const int64_t pitch = walk_pitch(w);
     p.run = run_width(w, &p);
     const int vector = vector_of(pitch ? pitch : p.cols, p.run);
@@ -239,16 +285,16 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
         .vector = vector,
         .pitch = pitch,
         .by_rows = pitch,
-        .min_blocks = p.tile.min_blocks,
-        .halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE,
         .at = "at",
         .column = one ? "c" : "c0",
         .index = one ? "0" : "i",
         .slot = "",
         .reduce_shape = "",
         .first_phase = w->first_phase,
-        .first_thread = "blockIdx.x + blockIdx.y + threadIdx.x == 0",
+        .first_thread = arena_printf(w->arena, "%s.x + %s.y + threadIdx.x == 0", block, block),
+        .block = block,
         .late_operands = true,
+        .bundled = form.threads > 0,
     };
-    return emit_product(&ck, &p, form.members);
+    return emit_product(&ck, &p, form);
 }

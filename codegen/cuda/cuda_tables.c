@@ -133,6 +133,13 @@ bool codegen_cuda_has_sizes(const CudaModule *cuda) {
     return false;
 }
 
+bool codegen_cuda_has_parts(const CudaModule *cuda) {
+    for (int p = 0; p < cuda->programs.len; p++)
+        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++)
+            if (cuda->programs.data[p].kernels.data[i].parts.len) return true;
+    return false;
+}
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 static const char *array_name(const Tables *x, const CudaProgram *p, int launch, const char *what) {
@@ -140,7 +147,7 @@ static const char *array_name(const Tables *x, const CudaProgram *p, int launch,
 }
 
 static void put_launch(Text *t, const CudaLaunch *l) {
-    text_puts(t, ".launch = {.extent = {");
+    text_puts(t, "{.extent = {");
     for (int i = 0; i < 3; i++) {
         if (i) text_puts(t, ", ");
         table_put_dim(t, l->extent[i]);
@@ -190,9 +197,39 @@ static void put_choices(Tables *x, const CudaProgram *p, int launch) {
     if (!e->choices.len) return;
     text_printf(t, "static const amp_model_cuda_choice %s[] = {\n", array_name(x, p, launch, "choices"));
     for (int i = 0; i < e->choices.len; i++) {
-        text_printf(t, "    {.function = %d, ", e->choices.data[i].function);
+        text_printf(t, "    {.function = %d, .launch = ", e->choices.data[i].function);
         put_launch(t, &e->choices.data[i].launch);
         text_puts(t, "},\n");
+    }
+    text_puts(t, "};\n");
+}
+
+static const char *launches_name(const Tables *x, const CudaProgram *p, int launch, int part) {
+    return arena_printf(x->rows.m->arena, "%s_%d", array_name(x, p, launch, "launches"), part);
+}
+
+static void put_part_launches(Tables *x, const CudaProgram *p, int launch, int part) {
+    const CudaPart *of = &p->kernels.data[launch].parts.data[part];
+    Text *t = x->rows.t;
+    text_printf(t, "static const amp_model_cuda_launch %s[] = {\n", launches_name(x, p, launch, part));
+    for (int i = 0; i < of->launches.len; i++) {
+        text_puts(t, "    ");
+        put_launch(t, &of->launches.data[i]);
+        text_puts(t, ",\n");
+    }
+    text_puts(t, "};\n");
+}
+
+static void put_parts(Tables *x, const CudaProgram *p, int launch) {
+    const CudaKernelEntry *e = &p->kernels.data[launch];
+    Text *t = x->rows.t;
+    if (!e->parts.len) return;
+    for (int i = 0; i < e->parts.len; i++) put_part_launches(x, p, launch, i);
+    text_printf(t, "static const amp_model_cuda_part %s[] = {\n", array_name(x, p, launch, "parts"));
+    for (int i = 0; i < e->parts.len; i++) {
+        const CudaPart *part = &e->parts.data[i];
+        text_printf(t, "    {.kind = %d, .operand_count = %d, .work_count = %d, .launches = %s},\n", part->kind,
+                    part->operands, part->work, launches_name(x, p, launch, i));
     }
     text_puts(t, "};\n");
 }
@@ -206,16 +243,28 @@ static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
     put_access(x, p, launch);
     put_work(x, p, launch);
     put_choices(x, p, launch);
+    put_parts(x, p, launch);
     put_dims(t, array_name(x, p, launch, "elements"), e->batch_elements.data, e->batch_elements.len);
     put_dims(t, array_name(x, p, launch, "sizes"), e->sizes.data, e->sizes.len);
 }
 
-/* "fc1: relu, and 2 more"; of passes "bn1: batch_norm, then bn1: batch_norm + mul". */
-static const char *title_of(Arena *a, const CudaKernelEntry *e) {
+/* "k03"; of a bundle "k03+k04". */
+static const char *launch_name(Arena *a, const CudaKernelEntry *e) {
+    const char *name = e->members.data[0]->name;
+    for (int i = 1; i < e->parts.len; i++) name = arena_printf(a, "%s+%s", name, e->members.data[i]->name);
+    return name;
+}
+
+/* "fc1: relu, and 2 more"; of passes "bn1: batch_norm, then bn1: batch_norm + mul"; of a bundle "fc1: matmul; fc1:
+ * matmul + relu_grad". */
+static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
     const char *title = e->members.data[0]->title, *then = e->members.data[e->members.len - 1]->title;
     if (!title) title = "";
     if (e->tickets && then) return arena_printf(a, "%s, then %s", title, then);
-    return e->members.len > 1 ? arena_printf(a, "%s, and %d more", title, e->members.len - 1) : title;
+    if (e->members.len > 1 && !e->parts.len) return arena_printf(a, "%s, and %d more", title, e->members.len - 1);
+    for (int i = 1; i < e->parts.len; i++)
+        title = arena_printf(a, "%s; %s", title, e->members.data[i]->title ? e->members.data[i]->title : "");
+    return title;
 }
 
 static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
@@ -224,8 +273,8 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     Arena *a = x->rows.m->arena;
     Text *t = x->rows.t;
     text_puts(t, "    {");
-    table_put_field(t, "name", k->name);
-    table_put_field(t, "title", title_of(a, e));
+    table_put_field(t, "name", launch_name(a, e));
+    table_put_field(t, "title", launch_title(a, e));
     text_printf(t, ".kind = %d, .function = %d, .operand_count = %d, .operands = %s, .operand_table = %d, ", k->kind,
                 e->function, e->operands.len, e->operands.len ? array_name(x, p, launch, "operands") : "0",
                 e->operand_table);
@@ -236,6 +285,9 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
         text_printf(t, ".size_count = %d, .sizes = %s, ", e->sizes.len, array_name(x, p, launch, "sizes"));
     if (e->choices.len)
         text_printf(t, ".choice_count = %d, .choices = %s, ", e->choices.len, array_name(x, p, launch, "choices"));
+    if (e->parts.len)
+        text_printf(t, ".part_count = %d, .parts = %s, ", e->parts.len, array_name(x, p, launch, "parts"));
+    text_puts(t, ".launch = ");
     put_launch(t, &e->launch);
     text_printf(t, ", .line = %d, .tensor_cores = %d, ", k->pos.line, e->tensor_cores);
     table_put(t, "work", "amp_model_cuda_work", array_name(x, p, launch, "work"), e->work.len);

@@ -69,7 +69,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->first_thread = "at == 0";
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
-    if (ck->vector * w->operands.len > HELD) ck->min_blocks = 2;
+    if (ck->vector * w->operands.len > HELD) ck->body->min_blocks = 2;
     ck->how = arena_printf(w->arena, "%d element%s a thread", ck->vector, ck->vector > 1 ? "s" : "");
     if (!in_turn) cuda_add_size(ck, "elements", elements);
     if (!ck->flat) cuda_add_size(ck, "cols", w->cols);

@@ -36,6 +36,10 @@ static const ProductTile large_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 2
                          small_tile = {64, 64, 128, 2, 2, 3, 128}, narrow_tile = {64, 16, 128, 4, 1, 3, 128},
                          element_tile = {64, 64, 256, 2, 4, 1, 64};
 
+/* Small tiles for blocks with the threads of a large one, beside which they are in a bundle. */
+static const ProductTile small_wide_tile = {64, 64, 256, 2, 4, 2, 128}, narrow_wide_tile = {128, 16, 256, 8, 1, 2, 64},
+                         no_tile = {0};
+
 bool product_has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
 
 static int64_t blocks_of(const ProductPlan *p, const ProductTile *t) { /* where n does not decide */
@@ -62,6 +66,16 @@ static int list_tiles(const ProductPlan *p, const ProductTile *tiles[2]) {
     if (large && (n_decides || blocks_of(p, &large_tile) >= MANY_BLOCKS)) tiles[count++] = &large_tile;
     if (!count || n_decides) tiles[count++] = &small_tile;
     return count;
+}
+
+/* The same sums in blocks of so many threads, in a bundle. */
+static const ProductTile *tile_of_threads(const ProductPlan *p, const ProductTile *const tiles[2], int count,
+                                          int threads) {
+    for (int i = 0; i < count; i++)
+        if (tiles[i]->threads == threads) return tiles[i];
+    const ProductTile *smallest = tiles[count - 1];
+    if (!p->mma || threads != large_tile.threads) return &no_tile;
+    return smallest == &small_tile ? &small_wide_tile : smallest == &narrow_tile ? &narrow_wide_tile : &no_tile;
 }
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
@@ -226,6 +240,23 @@ static void plan_gaps(const Walk *w, ProductPlan *out) {
     with_gaps->mul = with_gaps->mul / out->gaps.run * out->gaps.per;
 }
 
+/* Of each form the same sums. */
+static void plan_tile(CudaForm form, ProductPlan *out) {
+    const ProductTile *tiles[2];
+    const int count = list_tiles(out, tiles);
+    out->choices = count - 1;
+    out->most_threads = tiles[0]->threads;
+    out->has_large = tiles[0] == &large_tile;
+    if (form.threads) out->tile = *tile_of_threads(out, tiles, count, form.threads);
+    else out->tile = *tiles[form.choice ? form.choice - 1 : out->choices];
+    const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
+    const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
+    if (elementwise || short_k) out->tile.step_bytes = 64;
+    if (elementwise) out->tile.min_blocks = 1;
+    if (!out->mma)
+        out->tile.min_blocks = out->tile.m == PRODUCT_LARGE_TILE ? 1 : 2; /* so do f32 terms, and an epilogue */
+}
+
 amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err) {
     const Op *o = find_product(w);
     if (!o) return amp_fail(err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
@@ -249,14 +280,6 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
     plan_gaps(w, out);
     AMP_TRY(plan_operand(w, out, by, 0, &out->a, err));
     AMP_TRY(plan_operand(w, out, by, 1, &out->b, err));
-    const ProductTile *tiles[2];
-    out->choices = list_tiles(out, tiles) - 1;
-    out->tile = *tiles[form.choice ? form.choice - 1 : out->choices];
-    const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */
-    const bool short_k = !out->k.n && out->k.mul / out->parts * out->element_bytes < LONG_K_BYTES;
-    if (elementwise || short_k) out->tile.step_bytes = 64;
-    if (elementwise) out->tile.min_blocks = 1;
-    if (!out->mma)
-        out->tile.min_blocks = out->tile.m == PRODUCT_LARGE_TILE ? 1 : 2; /* so do f32 terms, and an epilogue */
+    plan_tile(form, out);
     return AMP_OK;
 }

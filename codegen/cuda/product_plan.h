@@ -49,14 +49,15 @@ typedef struct ProductPlan {
     const char *mma;             /* "MmaF16"; NULL: fused multiply-adds */
     int min_arch, element_bytes; /* in shared memory */
     ProductTile tile;
-    int choices; /* larger tiles */
-    int run;     /* columns that a thread has side by side in the end */
-    int members; /* of its launch, from 1 */
+    int choices, most_threads; /* larger tiles; of a block in any */
+    bool has_large;            /* 128 x 128, the tile or a choice */
+    int run;                   /* columns that a thread has side by side in the end */
+    int members;               /* of its launch, from 1 */
     ProductOperand a, b;
 } ProductPlan;
 
-/* Of the kernel that |w| has analysed, in |form|.  AMP_UNSUPPORTED names the op, or the operand, that has no code
- * yet. */
+/* Of the kernel that |w| has analysed, in that form; |tile| has no threads where there is none of as many as a bundle
+ * asks for.  AMP_UNSUPPORTED names the op, or the operand, that has no code yet. */
 amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_error *err);
 /* Whether the result holds one matrix after the other: products of a batch, or parts of one product. */
 bool product_has_several(const ProductPlan *p);

@@ -17,6 +17,7 @@ enum {
     MAX_SIZES = 16,          /* of a kernel */
     MAX_CHOICES = 16,        /* of a kernel */
     MAX_TICKETS = 1 << 20,   /* of a launch */
+    MAX_PARTS = 8,           /* of a launch */
     MAX_PARAMETERS = 256,    /* pointers that a function takes: half of what CUDA's parameter block holds */
     MAX_SHARED = 227 * 1024, /* dynamic shared memory of a block on any architecture */
     MAX_THREADS = 1024
@@ -86,6 +87,24 @@ static bool choices_fit(Check *c, const amp_model_cuda_kernel *k) {
     return true;
 }
 
+static bool part_fits(Check *c, const amp_model_cuda_kernel *k, const amp_model_cuda_part *p) {
+    if (p->kind > AMP_KERNEL_ATTENTION || !p->launches) return false;
+    for (uint32_t i = 0; i <= k->choice_count; i++)
+        if (!block_fits(&p->launches[i]) || !grid_fits(c, &p->launches[i])) return false;
+    return true;
+}
+
+static bool parts_fit(Check *c, const amp_model_cuda_kernel *k) {
+    uint64_t operands = 0, work = 0;
+    if (k->part_count > MAX_PARTS || (k->part_count && (!k->parts || k->batch))) return false;
+    for (uint32_t i = 0; i < k->part_count; i++) {
+        if (!part_fits(c, k, &k->parts[i])) return false;
+        operands += k->parts[i].operand_count;
+        work += k->parts[i].work_count;
+    }
+    return !k->part_count || (operands == k->operand_count && work == k->work.count);
+}
+
 amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
     const amp_model_cuda_kernel *k = &c->program->cuda_kernels[index];
     if (!k->name) return amp_check_fail(c, "kernel %d has no name", index);
@@ -96,7 +115,7 @@ amp_status amp_check_cuda_kernel(Check *c, int32_t index) {
         return amp_check_fail(c, "kernel %s: its operands are not buffers of the program, or too many", k->name);
     if (!batch_fits(c, k) || !dims_fit(c, k->sizes, k->size_count, MAX_SIZES))
         return amp_check_fail(c, "kernel %s: its batch or its sizes are damaged", k->name);
-    if (!launch_fits(c, k->function, &k->launch) || !choices_fit(c, k))
+    if (!launch_fits(c, k->function, &k->launch) || !choices_fit(c, k) || !parts_fit(c, k))
         return amp_check_fail(c, "kernel %s: its launch is damaged", k->name);
     return AMP_OK;
 }

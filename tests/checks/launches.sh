@@ -15,9 +15,9 @@ launches() {
     holds "$1: at most $2 launches" test "${count:-$(($2 + 1))}" -le "$2"
 }
 
-launches fashion_mnist/mlp 17
-launches fashion_mnist/cnn 33
-launches resnet/resnet50 367
-launches gpt/gpt2 301
-launches bert/bert 291
+launches fashion_mnist/mlp 15
+launches fashion_mnist/cnn 31
+launches resnet/resnet50 355
+launches gpt/gpt2 253
+launches bert/bert 289
 finish

@@ -5,8 +5,8 @@
 
 For each kernel that uses tensor cores, and each architecture, a line: instructions of its main loop (the innermost
 loop that has the most HMMA, of attention the densest) for each HMMA, registers, bytes of the stack, and accesses of 16
-bytes. Fails where a kernel is above its limit, uses local memory, or moves less at once. Needs libnvrtc on the
-loader's path and nvdisasm on PATH."""
+bytes; for each product of a launch of two. Fails where a kernel is above its limit, uses local memory, or moves less at
+once. Needs libnvrtc on the loader's path and nvdisasm on PATH."""
 import ctypes
 import glob
 import os
@@ -102,18 +102,43 @@ def kernels_of(sass):
     return found
 
 
-def main_loop(lines, densest=False):
-    """Its instructions: between a label and the branch back to it, the shortest with the most HMMA, or that with the
-    most for each instruction; none: []."""
+def loops_of(lines):
+    """The instructions of each loop with HMMA, between a label and the branch back to it, in their order."""
     labels = {label: at for at, (label, _) in enumerate(lines) if label}
     loops = []
     for at, (_, instruction) in enumerate(lines):
         target = instruction and re.search(r"\bBRA\b.*`\((\.L_x_\d+)\)", instruction)
         if target and labels.get(target.group(1), at) < at:
             body = [text for _, text in lines[labels[target.group(1)]:at + 1] if text]
-            count = sum("HMMA" in text for text in body)
-            loops.append((count / len(body) if densest else count, -len(body), body))
-    return max(loops)[2] if loops else []
+            if count_hmma(body):
+                loops.append(body)
+    return loops
+
+
+def count_hmma(body):
+    return sum("HMMA" in text for text in body)
+
+
+def main_loop(loops, densest=False):
+    """The shortest with the most HMMA, or that with the most for each instruction; none: []."""
+    return max(loops, default=[],
+               key=lambda body: (count_hmma(body) / len(body) if densest else count_hmma(body), -len(body)))
+
+
+def loops_of_parts(lines, tiles, arch):
+    """The main loop of each product of a launch.  Their code is in either order, and where one ends is not said: as
+    they fit their tiles best."""
+    loops = loops_of(lines)
+    if len(tiles) == 1:
+        return [main_loop(loops, tiles[0][2] == "attention")]
+    def worst(way):
+        return max(excess(loop, tile, arch) for loop, tile in zip(way, tiles))
+
+    def best(cuts):
+        ways = [(main_loop(loops[:cut]), main_loop(loops[cut:])) for cut in cuts]
+        return min(ways + [way[::-1] for way in ways], key=worst, default=None)
+    both = best(range(1, len(loops)))
+    return both if both and worst(both) <= 1 else best([0])  # a short k has no loop
 
 
 def reading_of(kernel):
@@ -127,21 +152,30 @@ def reading_of(kernel):
     return "windows" if "Windows" in operands[0] else "down" if down else "dense"
 
 
+def tile_of(text):
+    """(tile, bytes of k in a step, how an operand is read, HMMA of a step); of attention (way, width of a head,
+    "attention", 1); of others None."""
+    sums = re.search(r"typedef TensorSums<\w+, (\d+), (\d+), (\d+), (\d+), (\d+)> Sums;", text)
+    attention = re.search(r"typedef AttentionShape<\w+, \d+, \d+, (\d+)", text)
+    if attention:
+        return "forward" if "AttentionForward<" in text else "gradient", int(attention.group(1)), "attention", 1
+    if not sums:
+        return None
+    m, n, warps_m, warps_n, step_bytes = map(int, sums.groups())
+    a_step = m * n * (step_bytes // 2) // (16 * 8 * 16) // (warps_m * warps_n)  # HMMA of a warp
+    return f"{m}x{n}", step_bytes, reading_of(text), a_step
+
+
 def tiles_of(source):
-    """{kernel: (tile, bytes of k in a step, how an operand is read, HMMA of a step)}; of attention (way, width of a
-    head, "attention", 1)"""
+    """{kernel: [tile_of]}: one, or one for each part of a launch."""
     found = {}
-    for kernel in re.split(r'\nextern "C" __global__', source)[1:]:
-        sums = re.search(r"typedef TensorSums<\w+, (\d+), (\d+), (\d+), (\d+), (\d+)> Sums;", kernel)
-        attention = re.search(r"typedef AttentionShape<\w+, \d+, \d+, (\d+)", kernel)
+    parts = re.findall(r"\nstruct (\w+)_part\d+ \{\n(.*?)\n\};\n", source, re.S)
+    for kernel in re.findall(r'\nextern "C" __global__ (.*?\n)\}\n', source, re.S):
         name = re.search(r"(\w+)\(", re.sub(r"__launch_bounds__\([^)]*\)", "", kernel)).group(1)
-        if attention:
-            way = "forward" if "AttentionForward<" in kernel else "gradient"
-            found[name] = way, int(attention.group(1)), "attention", 1
-        if sums:
-            m, n, warps_m, warps_n, step_bytes = map(int, sums.groups())
-            a_step = m * n * (step_bytes // 2) // (16 * 8 * 16) // (warps_m * warps_n)  # HMMA of a warp
-            found[name] = f"{m}x{n}", step_bytes, reading_of(kernel), a_step
+        texts = [text for of, text in parts if of == name] or [kernel]
+        tiles = [tile for tile in map(tile_of, texts) if tile]
+        if tiles:
+            found[name] = tiles
     return found
 
 
@@ -151,17 +185,26 @@ def global_accesses(code):
     return sum(".128" in text for text in found), len(found)
 
 
-def check(name, arch, tile, code, use):
+def limit_of(loop, tile, arch):
     shape, step_bytes, reading, a_step = tile
-    loop, (registers, stack) = main_loop(code, reading == "attention"), use
-    count = sum("HMMA" in text for text in loop)
+    return (OF_HALF if count_hmma(loop) % a_step else LIMITS[shape, step_bytes, reading]) * LATER.get(arch, 1)
+
+
+def excess(loop, tile, arch):
+    return len(loop) / count_hmma(loop) / limit_of(loop, tile, arch) if loop else 0
+
+
+def check(name, arch, tile, loop, code, use):
+    shape, step_bytes, reading, _ = tile
+    registers, stack = use
+    count = count_hmma(loop)
     wide, accesses = global_accesses(code)
     local = sum(bool(re.search(r"\b(LDL|STL)\b", text)) for _, text in code if text)
     if not count:
         found = sum("HMMA" in text for _, text in code if text)
         verdict = "ok" if found and not local and not stack else "FAIL"
         return f"{verdict} {name} sm_{arch}: {shape}, no loop, {found} HMMA"
-    limit = (OF_HALF if count % a_step else LIMITS[shape, step_bytes, reading]) * LATER.get(arch, 1)
+    limit = limit_of(loop, tile, arch)
     size = f"heads of {step_bytes}" if reading == "attention" else f"by {step_bytes} bytes"
     said = (f"{name} sm_{arch}: {shape} {size}, {reading}: {len(loop) / count:.2f} "
             f"instructions for each HMMA (limit {limit:.1f}), {registers} registers, {stack} bytes of stack, "
@@ -180,10 +223,11 @@ def main():
     for arch in sys.argv[2:]:
         cubin, log = nvrtc.compile(source, arch)
         uses, code = used(log), kernels_of(disassemble(cubin))
-        lines = [check(name, arch, tile, code[name], uses[name]) for name, tile in tiles.items()]
-        for line in lines:
-            print(line)
-            failed += line.startswith("FAIL")
+        for name, parts in tiles.items():
+            for tile, loop in zip(parts, loops_of_parts(code[name], parts, arch)):
+                line = check(name, arch, tile, loop, code[name], uses[name])
+                print(line)
+                failed += line.startswith("FAIL")
     return 1 if failed or not tiles else 0
 
 

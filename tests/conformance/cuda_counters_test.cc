@@ -108,15 +108,20 @@ class CudaCountersTest : public CudaRunTest {
         return def && target_rounds_on_load(f, def) ? def->in[0] : v;
     }
 
+    // That of a kernel by itself.
+    static const CudaLaunch &LaunchOf(const CudaKernelEntry &entry, int member) {
+        return entry.parts.len ? entry.parts.data[member].launches.data[0] : entry.launch;
+    }
+
     // How often the bytes of an operand are read; 0: it is left out.
-    static int64_t Times(const Func *f, const CudaKernelEntry &entry, const Kernel *k, const Buffer *b, int64_t n) {
+    static int64_t Times(const Func *f, const CudaLaunch &launch, const Kernel *k, const Buffer *b, int64_t n) {
         const int64_t elements = Elements(f, b, n);
         if (k->kind == KERNEL_SCALAR) return 1;
         if (k->kind == KERNEL_PRODUCT) {
             const Op *op = Product(f, k);
-            const int64_t result = dim_eval(entry.launch.extent[0], n) * dim_eval(entry.launch.extent[1], n);
-            if (b->value.id == InMemory(f, op->in[0]).id) return Blocks(entry.launch, 1, n);
-            if (b->value.id == InMemory(f, op->in[1]).id) return Blocks(entry.launch, 0, n);
+            const int64_t result = dim_eval(launch.extent[0], n) * dim_eval(launch.extent[1], n);
+            if (b->value.id == InMemory(f, op->in[0]).id) return Blocks(launch, 1, n);
+            if (b->value.id == InMemory(f, op->in[1]).id) return Blocks(launch, 0, n);
             return elements > 1 ? result / elements : 0;
         }
         return elements == Domain(f, k, n);
@@ -151,7 +156,7 @@ class CudaCountersTest : public CudaRunTest {
                 const Buffer *b = Buffer_(f, k->reads.data[i]);
                 const uint64_t at = run.AddressOf(static_cast<int>(k->reads.data[i]) - 1);
                 names[at] = ir_value(f, b->value)->name;
-                const int64_t bytes = Bytes(f, k, b, n) * Times(f, entry, k, b, n);
+                const int64_t bytes = Bytes(f, k, b, n) * Times(f, LaunchOf(entry, m), k, b, n);
                 if (bytes) loads[at] += bytes;
                 most[at] = MostPhases(f, k, b, n);
             }
@@ -204,7 +209,7 @@ class CudaCountersTest : public CudaRunTest {
             if (k->kind == KERNEL_TILE || k->kind == KERNEL_SCALAR) {
                 EXPECT_EQ(c.sectors, c.ideal_sectors);
             }
-            if (k->kind == KERNEL_PRODUCT) flops += CheckProduct(program->func, entry, c, Half(precision), n);
+            if (k->kind == KERNEL_PRODUCT) flops += CheckProducts(program->func, entry, c, Half(precision), n);
             else EXPECT_EQ(c.tensor_flops, 0u);
             loads += bytes.loads;
             stores += bytes.stores;
@@ -217,24 +222,34 @@ class CudaCountersTest : public CudaRunTest {
             static_cast<long long>(tensor));
     }
 
-    // All of the product is in mma: as much as it has, rounded up to whole tiles.  What is left are the elementwise ops
-    // behind it, a few for each element of the result and nothing for each of k.  Returns 2 * m * n * k.
-    static int64_t CheckProduct(const Func *f, const CudaKernelEntry &entry, const ExecCounters &c, bool half,
-                                int64_t n) {
-        const int64_t rows = dim_eval(entry.launch.extent[0], n), cols = dim_eval(entry.launch.extent[1], n);
+    // What a product has: 2 * m * n * k, the same in whole tiles, and its elements.
+    struct Sums {
+        int64_t flops = 0, in_tiles = 0, elements = 0;
+    };
+    static void AddProduct(const Func *f, const Kernel *kernel, const CudaLaunch &launch, int64_t n, Sums *sums) {
+        const int64_t rows = dim_eval(launch.extent[0], n), cols = dim_eval(launch.extent[1], n);
         Dim of_a;
-        EXPECT_TRUE(shape_count(ir_shape(f, Product(f, entry.members.data[0])->in[0]), &of_a));
-        const bool of_n = of_a.n && !entry.launch.extent[0].n; /* k is: a step is not chosen by what it is today */
-        const int64_t k = dim_eval(of_a, n) / rows, flops = 2 * rows * cols * k, step = k < 512 && !of_n ? 32 : 64;
+        EXPECT_TRUE(shape_count(ir_shape(f, Product(f, kernel)->in[0]), &of_a));
+        const bool of_n = of_a.n && !launch.extent[0].n; /* k is: a step is not chosen by what it is today */
+        const int64_t k = dim_eval(of_a, n) / rows, step = k < 512 && !of_n ? 32 : 64;
         const int64_t padded = (k + step - 1) / step * step;
-        if (!half) return flops;
+        sums->flops += 2 * rows * cols * k;
+        sums->in_tiles += 2 * padded * Blocks(launch, 0, n) * launch.per[0] * Blocks(launch, 1, n) * launch.per[1];
+        sums->elements += rows * cols;
+    }
+
+    // All of the products of a launch is in mma: as much as they have, rounded up to whole tiles.  What is left are the
+    // elementwise ops behind them, a few for each element of the result and nothing for each of k.
+    static int64_t CheckProducts(const Func *f, const CudaKernelEntry &entry, const ExecCounters &c, bool half,
+                                 int64_t n) {
+        Sums sums;
+        for (int i = 0; i < entry.members.len; i++) AddProduct(f, entry.members.data[i], LaunchOf(entry, i), n, &sums);
+        if (!half) return sums.flops;
         EXPECT_TRUE(entry.tensor_cores);
-        const int64_t tiles =
-            Blocks(entry.launch, 0, n) * entry.launch.per[0] * Blocks(entry.launch, 1, n) * entry.launch.per[1];
-        EXPECT_GE(c.tensor_flops, static_cast<uint64_t>(flops));
-        EXPECT_LE(c.tensor_flops, static_cast<uint64_t>(2 * padded * tiles));
-        EXPECT_LE(c.other_flops, static_cast<uint64_t>(32 * rows * cols)) << "beside mma";
-        return flops;
+        EXPECT_GE(c.tensor_flops, static_cast<uint64_t>(sums.flops));
+        EXPECT_LE(c.tensor_flops, static_cast<uint64_t>(sums.in_tiles));
+        EXPECT_LE(c.other_flops, static_cast<uint64_t>(32 * sums.elements)) << "beside mma";
+        return sums.flops;
     }
 
     std::string text_;

@@ -88,9 +88,9 @@ TEST(Roofline, BoundByTensorCores) {
     k.Work(AMP_INSTRUCTION_MMA_F16, 2, Of_n(4096), Fixed(4096)).Blocks(0, Of_n(1), 128).Blocks(1, Fixed(4096), 128);
     ASSERT_EQ(k.Time("h100", 4096, &t), ROOFLINE_OK);
     EXPECT_EQ(t.blocks, 1024);
-    EXPECT_EQ(t.grid[0], 32);
-    EXPECT_EQ(t.grid[1], 32);
-    EXPECT_EQ(t.grid[2], 1);
+    EXPECT_EQ(t.used.grid[0], 32);
+    EXPECT_EQ(t.used.grid[1], 32);
+    EXPECT_EQ(t.used.grid[2], 1);
     EXPECT_DOUBLE_EQ(t.flops, 2.0 * 4096 * 4096 * 4096);
     EXPECT_DOUBLE_EQ(t.bytes, 3 * 2.0 * 4096 * 4096);
     EXPECT_EQ(t.bound, BOUND_TENSOR_CORES);
@@ -102,6 +102,28 @@ TEST(Roofline, BoundByTensorCores) {
     ASSERT_EQ(k.Time("H100", 4096, &t), ROOFLINE_OK);
     EXPECT_EQ(t.blocks, 4096); // 32 waves: filled by 4096 / 4224
     EXPECT_NEAR(t.microseconds, 137438.953472 / (989.4 * 0.6 * 0.28) / (4096.0 / 4224), 1e-3);
+}
+
+// Two products in one launch: the bytes of both, an operand that both read twice; each at the rate of its tiles.
+TEST(Roofline, KernelsOfALaunch) {
+    KernelTime t;
+    Made k(AMP_KERNEL_PRODUCT);
+    k.Buffer(AMP_DT_F16, Fixed(4096), 4096, READ).Buffer(AMP_DT_F16, Of_n(1), 4096, WRITE).Operand(0, READ);
+    k.Buffer(AMP_DT_F32, Fixed(64), 4096, WRITE);
+    k.Work(AMP_INSTRUCTION_MMA_F16, 2, Of_n(4096), Fixed(4096));
+    k.Work(AMP_INSTRUCTION_MMA_F16, 2, Fixed(64 * 4096), Of_n(1));
+    const amp_model_cuda_launch large = Made(0).Blocks(0, Of_n(1), 128).Blocks(1, Fixed(4096), 128).kernel.launch,
+                                small = Made(0).Blocks(0, Fixed(64), 64).Blocks(1, Fixed(4096), 64).kernel.launch;
+    const amp_model_cuda_part parts[] = {{AMP_KERNEL_PRODUCT, 2, 1, 0, &large}, {AMP_KERNEL_PRODUCT, 2, 1, 0, &small}};
+    k.kernel.parts = parts;
+    k.kernel.part_count = 2;
+    ASSERT_EQ(k.Time("H100", 4096, &t), ROOFLINE_OK);
+    EXPECT_EQ(t.blocks, 1024 + 64);
+    EXPECT_DOUBLE_EQ(t.bytes, 3 * 2.0 * 4096 * 4096 + 4.0 * 64 * 4096);
+    EXPECT_DOUBLE_EQ(t.flops, 2.0 * 4096 * 4096 * (4096 + 64));
+    // 1088 blocks are 9 waves of 132
+    EXPECT_NEAR(t.microseconds, (137438.953472 / 0.55 + 2147.483648 / 0.28) / (989.4 * 0.6) / (1088.0 / 1188), 1e-3);
+    EXPECT_EQ(t.bound, BOUND_TENSOR_CORES);
 }
 
 // As if in TF32: half of the rate; in FP32: multiply-adds, at 0.4 of 66.9 TFLOP/s.

@@ -182,7 +182,7 @@ static void print_kernel_time(const Look *x, int32_t i) {
     const amp_model_cuda_kernel *k = &x->program->cuda_kernels[i];
     const KernelTime *t = &x->times[i];
     char flops[16], bytes[16];
-    print_plain_line("%-7s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name, kind_names[k->kind],
+    print_plain_line("%-9s %-8s %-11s %8" PRId64 "  %7s  %7s %9.1f %6.1f%%  %-14s  %s", k->name, kind_names[k->kind],
                      instruction_name(t->instruction), t->blocks, scaled(t->flops, flops), scaled(t->bytes, bytes),
                      t->microseconds, 100 * t->microseconds / x->sum[FORM_OWN].microseconds, bound_names[t->bound],
                      k->title ? k->title : "");
@@ -199,7 +199,7 @@ static void print_roofline(const Look *x) {
     char flops[16], bytes[16], verdict[256];
     print_plain_line("%s at batch %" PRId64 " on %s: a model of the time, not a measurement", x->program->name,
                      x->batch, x->gpu->full);
-    print_plain_line("%-7s %-8s %-11s %8s  %7s  %7s %9s %7s  %-14s  %s", "kernel", "kind", "products", "blocks",
+    print_plain_line("%-9s %-8s %-11s %8s  %7s  %7s %9s %7s  %-14s  %s", "kernel", "kind", "products", "blocks",
                      "FLOPs  ", "bytes  ", "us", "share", "bound by", "title");
     for (int32_t i = 0; i < x->program->kernel_count; i++) print_kernel_time(x, i);
     print_plain_line("%-20s %4d launches  %7s  %7s %9.1f", "step", x->program->kernel_count, scaled(sum->flops, flops),
@@ -212,7 +212,7 @@ static void print_roofline(const Look *x) {
     print_plain_line("verdict  %s", verdict);
 }
 
-static amp_model_cuda_choice choice_of(const Look *x, const amp_model_cuda_kernel *k) {
+static amp_cuda_used choice_of(const Look *x, const amp_model_cuda_kernel *k) {
     return amp_cuda_launch_choose(k, x->batch, x->gpu->multiprocessors);
 }
 
@@ -224,19 +224,18 @@ static int users_of(const Look *x, uint32_t function) {
     return users;
 }
 
-static int64_t threads_of(const amp_model_cuda_choice *c) {
-    return (int64_t)c->launch.block[0] * c->launch.block[1] * c->launch.block[2];
+static int64_t threads_of(const amp_cuda_used *used) {
+    const uint32_t *block = used->launch->block;
+    return (int64_t)block[0] * block[1] * block[2];
 }
 
 static void print_kernel(const Look *x, const amp_model_cuda_kernel *k) {
-    int64_t grid[3];
     char blocks[80], shared[32] = "-";
-    const amp_model_cuda_choice used = choice_of(x, k);
+    const amp_cuda_used used = choice_of(x, k);
     const int users = users_of(x, used.function);
-    amp_cuda_launch_grid(&used.launch, x->batch, grid);
-    snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, grid[0], grid[1], grid[2]);
+    snprintf(blocks, sizeof blocks, "%" PRId64 " x %" PRId64 " x %" PRId64, used.grid[0], used.grid[1], used.grid[2]);
     if (users > 1) snprintf(shared, sizeof shared, "by %d", users);
-    print_plain_line("%-7s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kind_names[k->kind], blocks,
+    print_plain_line("%-9s %-8s %-18s %7" PRId64 "  %-6s  %-24s %s", k->name, kind_names[k->kind], blocks,
                      threads_of(&used), shared, x->cuda->functions[used.function].entry, k->title ? k->title : "");
 }
 
@@ -246,7 +245,7 @@ static void print_kernels(const Look *x) {
         if (x->args->program && p != x->program) continue;
         print_plain_line("%s at batch %" PRId64 " on %s: %d kernels", p->name, x->batch, x->gpu->name, p->kernel_count);
         if (!p->kernel_count) continue;
-        print_plain_line("%-7s %-8s %-18s %7s  %-6s  %-24s %s", "kernel", "kind", "blocks", "threads", "shared",
+        print_plain_line("%-9s %-8s %-18s %7s  %-6s  %-24s %s", "kernel", "kind", "blocks", "threads", "shared",
                          "function", "title");
         for (int32_t j = 0; j < p->kernel_count; j++) print_kernel(x, &p->cuda_kernels[j]);
     }
@@ -310,19 +309,18 @@ static void put_roofline(amp_json_writer *w, const Look *x) {
 }
 
 static void put_kernel(amp_json_writer *w, const Look *x, const amp_program *p, const amp_model_cuda_kernel *k) {
-    int64_t grid[3];
-    const amp_model_cuda_choice used = choice_of(x, k);
-    amp_cuda_launch_grid(&used.launch, x->batch, grid);
+    const amp_cuda_used used = choice_of(x, k);
     amp_json_begin_object(w, NULL);
     amp_json_put_string(w, "program", p->name);
     put_kernel_names(w, k);
     amp_json_put_string(w, "function", x->cuda->functions[used.function].entry);
     amp_json_put_int(w, "users", users_of(x, used.function));
     amp_json_begin_array(w, "blocks");
-    for (int axis = 0; axis < 3; axis++) amp_json_put_int(w, NULL, grid[axis]);
+    for (int axis = 0; axis < 3; axis++) amp_json_put_int(w, NULL, used.grid[axis]);
     amp_json_end_array(w);
     amp_json_put_int(w, "threads", threads_of(&used));
     amp_json_put_int(w, "functions", 1 + (int64_t)k->choice_count);
+    amp_json_put_int(w, "parts", k->part_count ? (int64_t)k->part_count : 1);
     amp_json_end_object(w);
 }
 

@@ -1,8 +1,6 @@
 /* roofline.c: the formula of roofline.h. */
 #include "tools/amprun/roofline.h"
 
-#include "runtime/model/cuda_launch.h"
-
 const char *const bound_names[BOUND_COUNT] = {"memory", "tensor cores", "arithmetic", "too few blocks", "launch"};
 
 const char *instruction_name(uint32_t instruction) {
@@ -17,6 +15,28 @@ const char *instruction_name(uint32_t instruction) {
 static const double large_tile_share = 0.55, small_tile_share = 0.28, fma_share = 0.4, loop_share = 0.05,
                     plain_share = 0.5;
 enum { LARGE_TILE = 128 };
+
+/* ---- kernels in one launch --------------------------------------------------------------------------------------- */
+
+typedef struct Part { /* amp_model_cuda_part; a launch of one kernel is one */
+    uint32_t kind, operand, operand_count, work, work_count;
+    const amp_model_cuda_launch *launch;
+} Part;
+
+static Part first_part(const amp_model_cuda_kernel *k, const amp_cuda_used *used) {
+    const amp_model_cuda_part *p = k->parts;
+    if (!k->part_count) return (Part){k->kind, 0, k->operand_count, 0, k->work.count, used->launch};
+    return (Part){p->kind, 0, p->operand_count, 0, p->work_count, &p->launches[used->form]};
+}
+
+/* Whether there was one behind |p|. */
+static bool next_part(const amp_model_cuda_kernel *k, const amp_cuda_used *used, uint32_t number, Part *p) {
+    if (number >= k->part_count) return false;
+    const amp_model_cuda_part *next = &k->parts[number];
+    *p = (Part){next->kind,       p->operand + p->operand_count, next->operand_count, p->work + p->work_count,
+                next->work_count, &next->launches[used->form]};
+    return true;
+}
 
 /* ---- what a kernel does ------------------------------------------------------------------------------------------ */
 
@@ -50,14 +70,15 @@ static double bytes_of(const RooflineTables *t, const amp_model_buffer *b, uint8
     return bytes * (wide ? 2 : 1) * times;
 }
 
-/* Each buffer once where it is read and once where it is written, whatever operands name it. */
-static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, int64_t n, Form form) {
+/* Each buffer of a kernel once where it is read and once where it is written, whatever operands name it. */
+static double count_bytes(const RooflineTables *t, const amp_model_cuda_kernel *k, const Part *p, int64_t n,
+                          Form form) {
     double bytes = 0;
-    for (uint32_t i = 0; i < k->operand_count; i++) {
-        uint32_t first = 0;
+    for (uint32_t i = p->operand; i < p->operand + p->operand_count; i++) {
+        uint32_t first = p->operand;
         uint8_t access = k->access[i];
         while (k->operands[first] != k->operands[i]) first++;
-        for (uint32_t j = i + 1; j < k->operand_count; j++)
+        for (uint32_t j = i + 1; j < p->operand + p->operand_count; j++)
             if (k->operands[j] == k->operands[i]) access |= k->access[j];
         if (first == i) bytes += bytes_of(t, &t->buffers[k->operands[i]], access, n, form);
     }
@@ -71,18 +92,16 @@ static uint32_t instruction_in(Form form, uint32_t instruction) {
 
 /* ---- rates ------------------------------------------------------------------------------------------------------- */
 
-static bool is_tiled(const amp_model_cuda_kernel *k) {
-    return k->kind == AMP_KERNEL_PRODUCT || k->kind == AMP_KERNEL_ATTENTION;
-}
+static bool is_tiled(const Part *p) { return p->kind == AMP_KERNEL_PRODUCT || p->kind == AMP_KERNEL_ATTENTION; }
 
 /* Operations a second.  0: the GPU lacks the instruction. */
-static double rate_of(const Gpu *g, const amp_model_cuda_kernel *k, const KernelTime *as, uint32_t instruction) {
-    const int64_t *per = as->used.launch.per;
+static double rate_of(const Gpu *g, const Part *p, uint32_t instruction) {
+    const int64_t *per = p->launch->per;
     bool large = per[0] >= LARGE_TILE && per[1] >= LARGE_TILE;
     double share = g->mma_share * (large ? large_tile_share : small_tile_share);
     switch (instruction) {
     case AMP_INSTRUCTION_PLAIN: return 1e12 * g->fp32 * plain_share;
-    case AMP_INSTRUCTION_FMA: return 1e12 * g->fp32 * (is_tiled(k) ? fma_share : loop_share);
+    case AMP_INSTRUCTION_FMA: return 1e12 * g->fp32 * (is_tiled(p) ? fma_share : loop_share);
     case AMP_INSTRUCTION_MMA_F16: return 1e12 * g->fp16 * share;
     case AMP_INSTRUCTION_MMA_BF16: return 1e12 * g->bf16 * share;
     case AMP_INSTRUCTION_MMA_TF32: return 1e12 * g->tf32 * share;
@@ -104,14 +123,13 @@ static bool is_readable(const amp_model_table *t) {
 static bool is_dim(const amp_model_dim *d) { return d->mul >= 0 && (!d->of_n || d->div > 0); }
 
 /* As if every block had a multiprocessor's part of the rate. */
-static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, int64_t n, Form form, KernelTime *out,
-                               Seconds *s) {
-    for (uint32_t i = 0; i < k->work.count; i++) {
+static RooflineStatus add_work(const Gpu *g, const amp_model_cuda_kernel *k, const Part *p, int64_t n, Form form,
+                               KernelTime *out, Seconds *s) {
+    for (uint32_t i = p->work; i < p->work + p->work_count; i++) {
         const amp_model_cuda_work *w = (const void *)((const char *)k->work.data + (size_t)i * k->work.elem_size);
         if (!is_dim(&w->elements) || !is_dim(&w->terms)) return ROOFLINE_UNKNOWN;
         const uint32_t instruction = instruction_in(form, w->instruction);
-        const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n),
-                     rate = rate_of(g, k, out, instruction);
+        const double flops = w->operations * at(&w->elements, n) * at(&w->terms, n), rate = rate_of(g, p, instruction);
         if (instruction > out->instruction) out->instruction = instruction;
         if (rate <= 0) return instruction > AMP_INSTRUCTION_MMA_TF32 ? ROOFLINE_UNKNOWN : ROOFLINE_NO_INSTRUCTION;
         *(instruction >= AMP_INSTRUCTION_MMA_F16 ? &s->tensor_cores : &s->arithmetic) += flops / rate;
@@ -140,15 +158,18 @@ RooflineStatus roofline_kernel(const Gpu *g, const RooflineTables *t, const amp_
     Seconds s = {0};
     *out = (KernelTime){.bound = BOUND_LAUNCH};
     out->used = amp_cuda_launch_choose(k, n, g->multiprocessors);
-    amp_cuda_launch_grid(&out->used.launch, n, out->grid);
-    out->blocks = count_blocks(out->grid);
+    out->blocks = count_blocks(out->used.grid);
     if (!out->blocks || !is_readable(&k->work) || (k->operand_count && !k->access)) return ROOFLINE_UNKNOWN;
-    RooflineStatus status = add_work(g, k, n, form, out, &s);
-    if (status) return status;
+    Part p = first_part(k, &out->used);
+    uint32_t number = 0;
+    do {
+        RooflineStatus status = add_work(g, k, &p, n, form, out, &s);
+        if (status) return status;
+        out->bytes += count_bytes(t, k, &p, n, form);
+    } while (next_part(k, &out->used, ++number, &p));
     const int64_t m = g->multiprocessors, waves = (out->blocks + m - 1) / m;
     const double filled = (double)out->blocks / (double)(m * waves);
     const double part = out->blocks < m ? (double)out->blocks / (double)m : 1;
-    out->bytes = count_bytes(t, k, n, form);
     s.memory = out->bytes / (1e9 * g->copy * part);
     s.tensor_cores /= filled;
     s.arithmetic /= filled;

@@ -5,15 +5,16 @@
  *                     launch
  *
  * B: blocks; M: multiprocessors.  Bytes: each operand once where it is read, and once where it is written.  A kernel
- * of few blocks has its share of the bandwidth, and the last wave of blocks takes as long as a full one.  |share|: what
- * our kernels reach of the rate (roofline.c).  Caches, latencies, registers, and what overlaps with another kernel are
+ * of few blocks has its share of the bandwidth, and the last wave of blocks takes as long as a full one.  Kernels in
+ * one launch have the bytes and operations of all, each at its own rate, and their blocks together.  |share|: what our
+ * kernels reach of the rate (roofline.c).  Caches, latencies, registers, and what overlaps with another kernel are
  * left out: it is a model, not a measurement (docs/design/cuda.md). */
 #ifndef AMP_TOOLS_ROOFLINE_H
 #define AMP_TOOLS_ROOFLINE_H
 
 #include <stdbool.h>
 
-#include "amp/model_abi.h"
+#include "runtime/model/cuda_launch.h"
 #include "tools/amprun/gpus.h"
 
 #ifdef __cplusplus
@@ -35,9 +36,9 @@ extern const char *const bound_names[BOUND_COUNT]; /* "memory" */
 typedef enum Form { FORM_OWN, FORM_TF32, FORM_FP32 } Form;
 
 typedef struct KernelTime {
-    uint32_t instruction;       /* AMP_INSTRUCTION_* of its products; PLAIN: it has none */
-    amp_model_cuda_choice used; /* on that GPU */
-    int64_t grid[3], blocks;
+    uint32_t instruction; /* AMP_INSTRUCTION_* of its products; PLAIN: it has none */
+    amp_cuda_used used;   /* on that GPU */
+    int64_t blocks;
     double flops, bytes, microseconds;
     Bound bound;
 } KernelTime;

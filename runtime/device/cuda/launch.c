@@ -8,8 +8,7 @@
 #include "runtime/model/matrix_layout.h"
 
 enum {
-    MAX_PARAMETERS =
-        280, /* operands and sizes that model_cuda.c lets pass, n, and the elements of a batch, or tickets */
+    MAX_PARAMETERS = 300,           /* what model_cuda.c lets pass: operands, n, sizes, a batch, tickets or parts */
     STATIC_SHARED_LIMIT = 48 * 1024 /* more must be asked for */
 };
 
@@ -86,13 +85,19 @@ static void add(Parameters *p, uint64_t value) {
 }
 
 static void fill_parameters(Parameters *p, const amp_cuda_launching *l, const amp_run *run,
-                            const amp_model_cuda_kernel *k, CuPointer tables) {
+                            const amp_model_cuda_kernel *k, uint32_t form, CuPointer tables) {
     p->count = 0;
     if (k->operand_table) add(p, tables);
     for (uint32_t i = 0; !k->operand_table && i < k->operand_count; i++) add(p, address_of(l, run, k->operands[i]));
     add(p, (uint64_t)run->n);
     for (uint32_t i = 0; i < k->size_count; i++) add(p, (uint64_t)amp_model_dim_at(&k->sizes[i], run->n));
     if (k->batch || k->tickets) add(p, tables + operand_table_bytes(k));
+    for (uint32_t i = 0; i < k->part_count; i++) {
+        const amp_cuda_part_place place = amp_cuda_place_part(k, form, i, run->n);
+        add(p, (uint64_t)place.first);
+        add(p, (uint64_t)place.x);
+        add(p, (uint64_t)place.y);
+    }
 }
 
 /* CUDA's limits of a grid. */
@@ -111,17 +116,16 @@ static amp_status check_grid(const amp_run *run, const amp_model_cuda_kernel *k,
 amp_status amp_cuda_launch(const amp_cuda_launching *l, const amp_run *run, int32_t kernel, CuPointer *tables,
                            CuStream stream, amp_error *err) {
     const amp_model_cuda_kernel *k = &run->program->cuda_kernels[kernel];
-    const amp_model_cuda_choice used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
-    const uint32_t *block = used.launch.block;
-    int64_t grid[3];
+    const amp_cuda_used used = amp_cuda_launch_choose(k, run->n, l->context->info.multiprocessors);
+    const uint32_t *block = used.launch->block;
+    const int64_t *grid = used.grid;
     Parameters p;
-    amp_cuda_launch_grid(&used.launch, run->n, grid);
     AMP_TRY(check_grid(run, k, grid, err));
-    fill_parameters(&p, l, run, k, *tables);
+    fill_parameters(&p, l, run, k, used.form, *tables);
     *tables += table_bytes(k);
     return AMP_CUDA(l->context, err, launch,
                     (l->functions[used.function].function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
-                     block[0], block[1], block[2], used.launch.shared_bytes, stream, p.pointers, NULL));
+                     block[0], block[1], block[2], used.launch->shared_bytes, stream, p.pointers, NULL));
 }
 
 /* ---- shared memory ----------------------------------------------------------------------------------------------- */

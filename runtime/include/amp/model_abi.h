@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 18u
+#define AMP_MODEL_ABI_MINOR 19u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -439,6 +439,15 @@ typedef struct amp_model_cuda_work {
     amp_model_dim elements, terms;
 } amp_model_cuda_work;
 
+/* One of several kernels in a launch (minor 19), whose blocks follow one another along the grid's first dimension. */
+typedef struct amp_model_cuda_part {
+    uint32_t kind;                      /* AMP_KERNEL_* */
+    uint32_t operand_count, work_count; /* of the launch's, after those of the parts before it */
+    uint32_t reserved;
+    /* [1 + choice_count]: as it would be launched alone, in the launch's own function and in each choice */
+    const amp_model_cuda_launch *launches;
+} amp_model_cuda_part;
+
 enum { AMP_ACCESS_READ = 1, AMP_ACCESS_WRITE = 2 };
 
 typedef struct amp_model_cuda_kernel {
@@ -467,6 +476,11 @@ typedef struct amp_model_cuda_kernel {
     const amp_model_cuda_choice *choices;
     /* minor 18: counters of blocks, of a kernel that is no batch */
     uint32_t tickets, reserved2;
+    /* minor 19: no |extent| and |per| of the launch or a choice count; its blocks are those of all parts.  The last
+     * parameters are then three int64 for each part: the number of its first block, its blocks along the first axis
+     * and along the second */
+    const amp_model_cuda_part *parts;
+    uint32_t part_count, reserved_too;
 } amp_model_cuda_kernel;
 
 typedef struct amp_model_cuda_program {
@@ -510,6 +524,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_CUDA_ATTENTION 128ull
 /* Minor 18.  A kernel for CUDA has |tickets|. */
 #define AMP_MODEL_NEEDS_TICKETS 512ull
+/* Minor 19.  A launch for CUDA has |parts|. */
+#define AMP_MODEL_NEEDS_PARTS 256ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -171,12 +171,19 @@ class CudaRun {
         return static_cast<uint32_t>(std::max<int64_t>(blocks, 1));
     }
 
-    CudaChoice Choose(const CudaKernelEntry &e) const {
-        for (int i = 0; i < e.choices.len; i++) {
-            const CudaLaunch &l = e.choices.data[i].launch;
-            if (uint64_t{Blocks(l, 0)} * Blocks(l, 1) * Blocks(l, 2) >= multiprocessors_) return e.choices.data[i];
-        }
-        return {e.function, e.launch};
+    uint64_t Blocks(const CudaLaunch &l) const { return uint64_t{Blocks(l, 0)} * Blocks(l, 1) * Blocks(l, 2); }
+
+    // In form |form|: the kernel's own, from 1 on its choices.
+    uint64_t Blocks(const CudaKernelEntry &e, const CudaLaunch &launch, int form) const {
+        uint64_t blocks = e.parts.len ? 0 : Blocks(launch);
+        for (int i = 0; i < e.parts.len; i++) blocks += Blocks(e.parts.data[i].launches.data[form]);
+        return blocks;
+    }
+
+    int ChooseForm(const CudaKernelEntry &e) const {
+        for (int i = 0; i < e.choices.len; i++)
+            if (Blocks(e, e.choices.data[i].launch, i + 1) >= multiprocessors_) return i + 1;
+        return 0;
     }
 
     // A launch leaves its tickets zero for the next run.
@@ -201,12 +208,21 @@ class CudaRun {
         }
         if (e.tickets) params.push_back(Tickets(e));
         KernelLaunch launch = {};
-        const CudaChoice used = Choose(e);
+        const int form = ChooseForm(e);
+        const CudaChoice used = form ? e.choices.data[form - 1] : CudaChoice{e.function, e.launch};
+        uint64_t first = 0;
+        for (int i = 0; i < e.parts.len; i++) {
+            const CudaLaunch &part = e.parts.data[i].launches.data[form];
+            for (uint64_t place : {first, uint64_t{Blocks(part, 0)}, uint64_t{Blocks(part, 1)}})
+                params.push_back(place);
+            first += Blocks(part);
+        }
         launch.entry = cuda_->functions.data[used.function].entry;
         for (int a = 0; a < 3; a++) {
             launch.grid[a] = Blocks(used.launch, a);
             launch.block[a] = static_cast<uint32_t>(used.launch.block[a]);
         }
+        if (e.parts.len) launch.grid[0] = static_cast<uint32_t>(Blocks(e, used.launch, form));
         launch.dynamic_shared = static_cast<uint32_t>(used.launch.shared_bytes);
         launch.params = params;
         launch.seed = seed;

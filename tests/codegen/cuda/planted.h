@@ -136,6 +136,25 @@ class Planted : public CudaRunTest {
         EXPECT_GT(failures.size(), 0) << "not noticed: " << changes[0].text << " -> " << changes[0].by;
     }
 
+    // No fault, but some of a result is not there.
+    void ExpectUnwritten(const std::vector<Change> &changes) {
+        const auto ptx = Compile(Changed(changes));
+        ASSERT_NE(ptx, nullptr);
+        std::string message;
+        Values got;
+        ExecFault fault = EXEC_OK;
+        ::testing::TestPartResultArray failures;
+        {
+            ::testing::ScopedFakeTestPartResultReporter aside(
+                ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
+            fault = Run(*ptx, 1, &message, &got);
+        }
+        EXPECT_EQ(fault, EXEC_OK) << message;
+        ASSERT_GT(failures.size(), 0) << "not noticed: " << changes[0].text << " -> " << changes[0].by;
+        EXPECT_NE(std::string(failures.GetTestPartResult(0).message()).find("never written"), std::string::npos)
+            << failures.GetTestPartResult(0).message();
+    }
+
     double tolerance_ = 2e-3;
     int64_t n_ = 0;
     int arch_ = 0;

@@ -69,6 +69,17 @@ const char parts_model[] = R"(  input %x : f16[64 * N, 72]
   result y = %y
 )";
 
+// Products of different text, in one launch; the second one's blocks stand along three dimensions.
+const char bundle_model[] = R"(  input %a : f16[N, 136]
+  input %b : f16[N, 72]
+  input %x : f16[3, 40 * N, 24]
+  input %w : f16[3, 24, 88]
+  %z = contract(%a, %b; ta = true) : f32[136, 72]
+  %y = batch_contract(%x, %w) : f32[3, 40 * N, 88]
+  result z = %z
+  result y = %y
+)";
+
 // ---- barriers
 
 const char before_tile[] = "        await_copies<STAGES - 2>();\n        __syncthreads();\n";
@@ -210,13 +221,22 @@ TEST_F(Planted, FragmentIndexIsWrong) {
                   "down = OF_B ? i % 2 : i % 2, across = OF_B ? i / 2 : i / 2;"}});
 }
 
+// A block of a kernel in a bundle is another one's, or stands in another one's place.
+TEST_F(Planted, BlocksOfABundleAreOffByOne) {
+    Use(bundle_model, 2, 80);
+    ExpectRight();
+    ExpectUnwritten({{"if (blockIdx.x < (uint32_t)first1)", "if (blockIdx.x <= (uint32_t)first1)"}});
+    ExpectUnwritten({{"number / across % down", "number / across"}});
+    ExpectFault({{"::run({first1, x1, y1}", "::run({first1 - 1, x1, y1}"}}, EXEC_ILLEGAL_ADDRESS, "past the end");
+}
+
 // Parts that overlap, parts in one another's place, and one that the second sum leaves out.
 TEST_F(Planted, PartsAreWrong) {
     Use(parts_model, 3, 80);
     ExpectRight();
     ExpectWrong({{"const int64_t end = begin + chunk < k ? begin + chunk : k;", "const int64_t end = k;"}});
     ExpectWrong({{"part < 3; part++", "part < 2; part++"}});
-    ExpectFault({{"first_row = part * rows,", "first_row = 0,"}}, EXEC_LAUNCH_FAILED, "race");
+    ExpectFault({{"first_row = part * rows;", "first_row = 0;"}}, EXEC_LAUNCH_FAILED, "race");
 }
 
 // ---- addresses

@@ -5,13 +5,16 @@ namespace {
 
 class ProductBatchTest : public CudaRunTest {
   protected:
-    // How many products each launch of products has.
+    // How many products of one text each launch of products has; those of different text (bundles) count as one each.
     static std::vector<int> Members(const CudaModule *cuda) {
         std::vector<int> members;
         const CudaProgram &p = cuda->programs.data[0];
-        for (int i = 0; i < p.kernels.len; i++)
-            if (p.kernels.data[i].members.data[0]->kind == KERNEL_PRODUCT)
-                members.push_back(p.kernels.data[i].members.len);
+        for (int i = 0; i < p.kernels.len; i++) {
+            const CudaKernelEntry &e = p.kernels.data[i];
+            if (e.members.data[0]->kind != KERNEL_PRODUCT) continue;
+            if (e.parts.len) members.insert(members.end(), static_cast<size_t>(e.parts.len), 1);
+            else members.push_back(e.members.len);
+        }
         return members;
     }
 

@@ -208,7 +208,7 @@ TEST_F(ProductTest, RoundsInputsWhileItLoadsThem) {
             const CudaModule *cuda = Emit(m);
             ASSERT_NE(cuda, nullptr);
             SCOPED_TRACE(t + " " + c);
-            EXPECT_EQ(cuda->programs.data[0].kernels.len, 4) << "no kernel casts alone";
+            EXPECT_EQ(cuda->programs.data[0].func->kernels.len, 4) << "no kernel casts alone";
             const LoadedPtx image(Ptx(cuda, 80, false), 80);
             for (int64_t n : {1, 65}) {
                 const Func *f = cuda->programs.data[0].func;
@@ -322,7 +322,7 @@ TEST_F(ProductTest, Convolutions) {
             const CudaModule *cuda = Emit(m);
             ASSERT_NE(cuda, nullptr);
             if (t != "f32") { // whose casts are kernels
-                EXPECT_EQ(cuda->programs.data[0].kernels.len, 5) << "four products, and a sum of parts";
+                EXPECT_EQ(cuda->programs.data[0].func->kernels.len, 5) << "four products, and a sum of parts";
             }
             SCOPED_TRACE(t + " " + Int(channels));
             for (int arch : t == "f16" || t == "f32" ? Archs({90}, {75}) : Archs({80}, {})) {

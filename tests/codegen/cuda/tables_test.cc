@@ -109,6 +109,7 @@ TEST_F(Tables, ProgramsAndKernels) {
         }
         ASSERT_EQ(static_cast<int>(k.size_count), e.sizes.len);
         for (uint32_t s = 0; s < k.size_count; s++) EXPECT_EQ(k.sizes[s].mul, e.sizes.data[s].mul);
+        ASSERT_EQ(static_cast<int>(k.part_count), e.parts.len);
         if (!k.batch) continue;
         batches++;
         EXPECT_EQ(k.batch, 2u);

@@ -641,8 +641,20 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0
     if (in && y == 0) put_f32(b4 + c, v9);
 }
 
-/* k07  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9
+/* k08  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
+ *   product over [10, 512] in train_step
+ * + k07  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9
  *   product over [n, 512] in train_step
+ * part 0
+ *   in     b0 d.logits f16[N, 10]   b1 h.1 f16[N, 512]   b2 inverse_scale f32
+ *   out    b3 133 bool   b4 grad.fc3.weight f32[10, 512]
+ *   v3 %d.fc3.weight f32[10, 512] = contract(v1, v2)   {weight_gradient, of fc3.linear}
+ *   v4 %131 bool[10, 512] = is_finite(v3)
+ *   v5 %132 bool[10, 512] = not(v4)
+ *   v6 %133 bool = reduce_or(v5)
+ *   v8 %grad.fc3.weight f32[10, 512] = mul(v3, v7)   {loss_scale}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
+ * part 1
  *   in     b0 d.logits f16[N, 10]   b1 fc3.weight/f16.rows f16[10, 512]   b2 h.1 f16[N, 512]
  *   out    b3 d.fc2.y f16[N, 512]
  *   v3 %91 f32[N, 512] = contract(v1, v2)   {gradient, of fc3.linear}
@@ -655,112 +667,129 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0
  *   v11 %d.fc2.y f16[N, 512] = cast(v10)   {gradient, of relu_1}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
-{
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 4, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
-    typedef Product<Sums, A, B> Matrices;
-    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t k = 10;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
-    __shared__ __align__(128) char shared[Matrices::SHARED];
-    Sums sums;
-    sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
-    const float v7 = 0.0f;
-    typedef Sums::Runs<8, Matrices::SHARED> Runs;
-    NO_UNROLL
-    for (int pass = 0; pass < Runs::PASSES; pass++) {
-        Runs::put(sums, shared, pass);
-        UNROLL
-        for (int run = 0; run < Runs::COUNT; run++) {
-            float sum[8];
-            Runs::take(sum, sums, shared, run);
-            const int64_t r = row0 + Runs::row(pass, run);
-            UNROLL
-            for (int part = 0; part < 8; part += 8) {
-                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
-                if (r >= rows || c0 >= COLS) continue;
-                const int64_t at = r * COLS + c0;
-                float x5[8];
-                load_f16(x5, b2 + at);
-                float y3[8];
-                UNROLL
-                for (int i = 0; i < 8; i++) {
-                    const float v5 = x5[i];
-                    const float v3 = sum[part + i];
-                    const float v4 = round_f16_f32(v3);
-                    const float v6 = v5;
-                    const int32_t v8 = v6 <= v7;
-                    const float v9 = v4;
-                    const float v10 = v8 ? v7 : v9;
-                    const float v11 = round_f16_f32(v10);
-                    y3[i] = v11;
-                }
-                store_f16(b3 + at, y3);
-            }
-        }
-    }
-}
-
-/* k08  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
- *   product over [10, 512] in train_step
- *   in     b0 d.logits f16[N, 10]   b1 h.1 f16[N, 512]   b2 inverse_scale f32
- *   out    b3 133 bool   b4 grad.fc3.weight f32[10, 512]
- *   v3 %d.fc3.weight f32[10, 512] = contract(v1, v2)   {weight_gradient, of fc3.linear}
- *   v4 %131 bool[10, 512] = is_finite(v3)
- *   v5 %132 bool[10, 512] = not(v4)
- *   v6 %133 bool = reduce_or(v5)
- *   v8 %grad.fc3.weight f32[10, 512] = mul(v3, v7)   {loss_scale}
- *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
- */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
-{
+struct train_step_k08_part0 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 4, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t rows = 10;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
-    __shared__ __align__(128) char shared[Matrices::SHARED];
-    Sums sums;
-    sums.clear();
-    Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
-    int32_t any3 = 0;
-    const float v7 = get_f32(b2);
-    typedef Sums::Runs<4, Matrices::SHARED> Runs;
-    NO_UNROLL
-    for (int pass = 0; pass < Runs::PASSES; pass++) {
-        Runs::put(sums, shared, pass);
-        UNROLL
-        for (int run = 0; run < Runs::COUNT; run++) {
-            float sum[4];
-            Runs::take(sum, sums, shared, run);
-            const int64_t r = row0 + Runs::row(pass, run);
+    static constexpr int SHARED = Matrices::SHARED;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+    {
+        enum { COLS = 512 };
+        const int64_t rows = 10;
+        Sums sums;
+        sums.clear();
+        {
+            const uint3 block = place.now();
+            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
+        }
+        const uint3 block = place.now();
+        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        int32_t any3 = 0;
+        const float v7 = get_f32(b2);
+        typedef Sums::Runs<4, Matrices::SHARED> Runs;
+        NO_UNROLL
+        for (int pass = 0; pass < Runs::PASSES; pass++) {
+            Runs::put(sums, shared, pass);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
-                if (r >= rows || c0 >= COLS) continue;
-                const int64_t at = r * COLS + c0;
-                float y4[4];
+            for (int run = 0; run < Runs::COUNT; run++) {
+                float sum[4];
+                Runs::take(sum, sums, shared, run);
+                const int64_t r = row0 + Runs::row(pass, run);
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float v3 = sum[part + i];
-                    const int32_t v4 = finite_f32(v3);
-                    const int32_t v5 = !v4;
-                    const float v8 = v3 * v7;
-                    any3 |= v5;
-                    y4[i] = v8;
+                for (int part = 0; part < 4; part += 4) {
+                    const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
+                    if (r >= rows || c0 >= COLS) continue;
+                    const int64_t at = r * COLS + c0;
+                    float y4[4];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v3 = sum[part + i];
+                        const int32_t v4 = finite_f32(v3);
+                        const int32_t v5 = !v4;
+                        const float v8 = v3 * v7;
+                        any3 |= v5;
+                        y4[i] = v8;
+                    }
+                    store_f32(b4 + at, y4);
                 }
-                store_f32(b4 + at, y4);
+            }
+        }
+        if (any3) *b3 = 1;
+    }
+};
+
+struct train_step_k08_part1 {
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 4, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    static constexpr int SHARED = Matrices::SHARED;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+    {
+        enum { COLS = 512 };
+        const int64_t k = 10;
+        Sums sums;
+        sums.clear();
+        {
+            const uint3 block = place.now();
+            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+        }
+        const uint3 block = place.now();
+        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        const float v7 = 0.0f;
+        typedef Sums::Runs<8, Matrices::SHARED> Runs;
+        NO_UNROLL
+        for (int pass = 0; pass < Runs::PASSES; pass++) {
+            Runs::put(sums, shared, pass);
+            UNROLL
+            for (int run = 0; run < Runs::COUNT; run++) {
+                float sum[8];
+                Runs::take(sum, sums, shared, run);
+                const int64_t r = row0 + Runs::row(pass, run);
+                UNROLL
+                for (int part = 0; part < 8; part += 8) {
+                    const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
+                    if (r >= rows || c0 >= COLS) continue;
+                    const int64_t at = r * COLS + c0;
+                    float x5[8];
+                    load_f16(x5, b2 + at);
+                    float y3[8];
+                    UNROLL
+                    for (int i = 0; i < 8; i++) {
+                        const float v5 = x5[i];
+                        const float v3 = sum[part + i];
+                        const float v4 = round_f16_f32(v3);
+                        const float v6 = v5;
+                        const int32_t v8 = v6 <= v7;
+                        const float v9 = v4;
+                        const float v10 = v8 ? v7 : v9;
+                        const float v11 = round_f16_f32(v10);
+                        y3[i] = v11;
+                    }
+                    store_f16(b3 + at, y3);
+                }
             }
         }
     }
-    if (any3) *b3 = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+{
+    __shared__ __align__(128) union {
+        char part0[train_step_k08_part0::SHARED], part1[train_step_k08_part1::SHARED];
+    } shared;
+    if (blockIdx.x < (uint32_t)first1) {
+        train_step_k08_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        return;
+    }
+    train_step_k08_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
 }
 
 /* k09  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
@@ -799,8 +828,20 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t 
     if (any2) *b2 = 1;
 }
 
-/* k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
+/* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
+ *   product over [512, 512] in train_step
+ * + k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
  *   product over [n, 512] in train_step
+ * part 0
+ *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
+ *   out    b3 125 bool   b4 grad.fc2.weight f32[512, 512]
+ *   v3 %d.fc2.weight f32[512, 512] = contract(v1, v2)   {weight_gradient, of fc2.linear}
+ *   v4 %123 bool[512, 512] = is_finite(v3)
+ *   v5 %124 bool[512, 512] = not(v4)
+ *   v6 %125 bool = reduce_or(v5)
+ *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
+ * part 1
  *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
  *   out    b3 d.fc1.y f16[N, 512]
  *   v3 %102 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
@@ -813,58 +854,145 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t 
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
-{
+struct train_step_k11_part0 {
+    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
+    typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    static constexpr int SHARED = Matrices::SHARED;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+    {
+        enum { COLS = 512 };
+        const int64_t rows = 512;
+        Sums sums;
+        sums.clear();
+        {
+            const uint3 block = place.now();
+            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
+        }
+        const uint3 block = place.now();
+        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        int32_t any3 = 0;
+        const float v7 = get_f32(b2);
+        typedef Sums::Runs<4, Matrices::SHARED> Runs;
+        NO_UNROLL
+        for (int pass = 0; pass < Runs::PASSES; pass++) {
+            Runs::put(sums, shared, pass);
+            UNROLL
+            for (int run = 0; run < Runs::COUNT; run++) {
+                float sum[4];
+                Runs::take(sum, sums, shared, run);
+                const int64_t r = row0 + Runs::row(pass, run);
+                UNROLL
+                for (int part = 0; part < 4; part += 4) {
+                    const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
+                    if (r >= rows || c0 >= COLS) continue;
+                    const int64_t at = r * COLS + c0;
+                    float y4[4];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v3 = sum[part + i];
+                        const int32_t v4 = finite_f32(v3);
+                        const int32_t v5 = !v4;
+                        const float v8 = v3 * v7;
+                        any3 |= v5;
+                        y4[i] = v8;
+                    }
+                    store_f32(b4 + at, y4);
+                }
+            }
+        }
+        if (any3) *b3 = 1;
+    }
+};
+
+struct train_step_k11_part1 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t k = 512;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
-    __shared__ __align__(128) char shared[Matrices::SHARED];
-    Sums sums;
-    sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
-    const float v7 = 0.0f;
-    typedef Sums::Runs<8, Matrices::SHARED> Runs;
-    NO_UNROLL
-    for (int pass = 0; pass < Runs::PASSES; pass++) {
-        Runs::put(sums, shared, pass);
-        UNROLL
-        for (int run = 0; run < Runs::COUNT; run++) {
-            float sum[8];
-            Runs::take(sum, sums, shared, run);
-            const int64_t r = row0 + Runs::row(pass, run);
+    static constexpr int SHARED = Matrices::SHARED;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+    {
+        enum { COLS = 512 };
+        const int64_t k = 512;
+        Sums sums;
+        sums.clear();
+        {
+            const uint3 block = place.now();
+            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+        }
+        const uint3 block = place.now();
+        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        const float v7 = 0.0f;
+        typedef Sums::Runs<8, Matrices::SHARED> Runs;
+        NO_UNROLL
+        for (int pass = 0; pass < Runs::PASSES; pass++) {
+            Runs::put(sums, shared, pass);
             UNROLL
-            for (int part = 0; part < 8; part += 8) {
-                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
-                if (r >= rows || c0 >= COLS) continue;
-                const int64_t at = r * COLS + c0;
-                float x5[8];
-                load_f16(x5, b2 + at);
-                float y3[8];
+            for (int run = 0; run < Runs::COUNT; run++) {
+                float sum[8];
+                Runs::take(sum, sums, shared, run);
+                const int64_t r = row0 + Runs::row(pass, run);
                 UNROLL
-                for (int i = 0; i < 8; i++) {
-                    const float v5 = x5[i];
-                    const float v3 = sum[part + i];
-                    const float v4 = round_f16_f32(v3);
-                    const float v6 = v5;
-                    const int32_t v8 = v6 <= v7;
-                    const float v9 = v4;
-                    const float v10 = v8 ? v7 : v9;
-                    const float v11 = round_f16_f32(v10);
-                    y3[i] = v11;
+                for (int part = 0; part < 8; part += 8) {
+                    const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
+                    if (r >= rows || c0 >= COLS) continue;
+                    const int64_t at = r * COLS + c0;
+                    float x5[8];
+                    load_f16(x5, b2 + at);
+                    float y3[8];
+                    UNROLL
+                    for (int i = 0; i < 8; i++) {
+                        const float v5 = x5[i];
+                        const float v3 = sum[part + i];
+                        const float v4 = round_f16_f32(v3);
+                        const float v6 = v5;
+                        const int32_t v8 = v6 <= v7;
+                        const float v9 = v4;
+                        const float v10 = v8 ? v7 : v9;
+                        const float v11 = round_f16_f32(v10);
+                        y3[i] = v11;
+                    }
+                    store_f16(b3 + at, y3);
                 }
-                store_f16(b3 + at, y3);
             }
         }
     }
+};
+
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+{
+    __shared__ __align__(128) union {
+        char part0[train_step_k11_part0::SHARED], part1[train_step_k11_part1::SHARED];
+    } shared;
+    if (blockIdx.x < (uint32_t)first1) {
+        train_step_k11_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        return;
+    }
+    train_step_k11_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
 }
 
-/* k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
+/* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
+ *   product over [512, 512] in train_step
+ * + k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
  *   product over [n, 512] in train_step
+ * part 0
+ *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
+ *   out    b3 125 bool   b4 grad.fc2.weight f32[512, 512]
+ *   v3 %d.fc2.weight f32[512, 512] = contract(v1, v2)   {weight_gradient, of fc2.linear}
+ *   v4 %123 bool[512, 512] = is_finite(v3)
+ *   v5 %124 bool[512, 512] = not(v4)
+ *   v6 %125 bool = reduce_or(v5)
+ *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
+ *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
+ * part 1
  *   in     b0 d.fc2.y f16[N, 512]   b1 fc2.weight/f16.rows f16[512, 512]   b2 h f16[N, 512]
  *   out    b3 d.fc1.y f16[N, 512]
  *   v3 %102 f32[N, 512] = contract(v1, v2)   {gradient, of fc2.linear}
@@ -877,112 +1005,129 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k10(const uint16
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k10_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
-{
+struct train_step_k11_1_part0 {
+    typedef TensorSums<MmaF16, 64, 64, 2, 4, 128> Sums;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 256> A;
+    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 256> B;
+    typedef Product<Sums, A, B> Matrices;
+    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
+    static constexpr int SHARED = Matrices::SHARED;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+    {
+        enum { COLS = 512 };
+        const int64_t rows = 512;
+        Sums sums;
+        sums.clear();
+        {
+            const uint3 block = place.now();
+            const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+            Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
+        }
+        const uint3 block = place.now();
+        const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
+        int32_t any3 = 0;
+        const float v7 = get_f32(b2);
+        typedef Sums::Runs<4, Matrices::SHARED> Runs;
+        NO_UNROLL
+        for (int pass = 0; pass < Runs::PASSES; pass++) {
+            Runs::put(sums, shared, pass);
+            UNROLL
+            for (int run = 0; run < Runs::COUNT; run++) {
+                float sum[4];
+                Runs::take(sum, sums, shared, run);
+                const int64_t r = row0 + Runs::row(pass, run);
+                UNROLL
+                for (int part = 0; part < 4; part += 4) {
+                    const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
+                    if (r >= rows || c0 >= COLS) continue;
+                    const int64_t at = r * COLS + c0;
+                    float y4[4];
+                    UNROLL
+                    for (int i = 0; i < 4; i++) {
+                        const float v3 = sum[part + i];
+                        const int32_t v4 = finite_f32(v3);
+                        const int32_t v5 = !v4;
+                        const float v8 = v3 * v7;
+                        any3 |= v5;
+                        y4[i] = v8;
+                    }
+                    store_f32(b4 + at, y4);
+                }
+            }
+        }
+        if (any3) *b3 = 1;
+    }
+};
+
+struct train_step_k11_1_part1 {
     typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 128, 64, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t k = 512;
-    const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
-    __shared__ __align__(128) char shared[Matrices::SHARED];
-    Sums sums;
-    sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
-    const float v7 = 0.0f;
-    typedef Sums::Runs<8, Matrices::SHARED> Runs;
-    NO_UNROLL
-    for (int pass = 0; pass < Runs::PASSES; pass++) {
-        Runs::put(sums, shared, pass);
-        UNROLL
-        for (int run = 0; run < Runs::COUNT; run++) {
-            float sum[8];
-            Runs::take(sum, sums, shared, run);
-            const int64_t r = row0 + Runs::row(pass, run);
-            UNROLL
-            for (int part = 0; part < 8; part += 8) {
-                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
-                if (r >= rows || c0 >= COLS) continue;
-                const int64_t at = r * COLS + c0;
-                float x5[8];
-                load_f16(x5, b2 + at);
-                float y3[8];
-                UNROLL
-                for (int i = 0; i < 8; i++) {
-                    const float v5 = x5[i];
-                    const float v3 = sum[part + i];
-                    const float v4 = round_f16_f32(v3);
-                    const float v6 = v5;
-                    const int32_t v8 = v6 <= v7;
-                    const float v9 = v4;
-                    const float v10 = v8 ? v7 : v9;
-                    const float v11 = round_f16_f32(v10);
-                    y3[i] = v11;
-                }
-                store_f16(b3 + at, y3);
-            }
-        }
-    }
-}
+    static constexpr int SHARED = Matrices::SHARED;
 
-/* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
- *   product over [512, 512] in train_step
- *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
- *   out    b3 125 bool   b4 grad.fc2.weight f32[512, 512]
- *   v3 %d.fc2.weight f32[512, 512] = contract(v1, v2)   {weight_gradient, of fc2.linear}
- *   v4 %123 bool[512, 512] = is_finite(v3)
- *   v5 %124 bool[512, 512] = not(v4)
- *   v6 %125 bool = reduce_or(v5)
- *   v8 %grad.fc2.weight f32[512, 512] = mul(v3, v7)   {loss_scale}
- *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
- */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
-{
-    typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
-    typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
-    typedef Product<Sums, A, B> Matrices;
-    static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t rows = 512;
-    const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
-    __shared__ __align__(128) char shared[Matrices::SHARED];
-    Sums sums;
-    sums.clear();
-    Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
-    int32_t any3 = 0;
-    const float v7 = get_f32(b2);
-    typedef Sums::Runs<4, Matrices::SHARED> Runs;
-    NO_UNROLL
-    for (int pass = 0; pass < Runs::PASSES; pass++) {
-        Runs::put(sums, shared, pass);
-        UNROLL
-        for (int run = 0; run < Runs::COUNT; run++) {
-            float sum[4];
-            Runs::take(sum, sums, shared, run);
-            const int64_t r = row0 + Runs::row(pass, run);
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+    {
+        enum { COLS = 512 };
+        const int64_t k = 512;
+        Sums sums;
+        sums.clear();
+        {
+            const uint3 block = place.now();
+            const int64_t row0 = (int64_t)block.x * 128, col0 = (int64_t)block.y * 128;
+            Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+        }
+        const uint3 block = place.now();
+        const int64_t row0 = (int64_t)block.x * 128, col0 = (int64_t)block.y * 128;
+        const float v7 = 0.0f;
+        typedef Sums::Runs<8, Matrices::SHARED> Runs;
+        NO_UNROLL
+        for (int pass = 0; pass < Runs::PASSES; pass++) {
+            Runs::put(sums, shared, pass);
             UNROLL
-            for (int part = 0; part < 4; part += 4) {
-                const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
-                if (r >= rows || c0 >= COLS) continue;
-                const int64_t at = r * COLS + c0;
-                float y4[4];
+            for (int run = 0; run < Runs::COUNT; run++) {
+                float sum[8];
+                Runs::take(sum, sums, shared, run);
+                const int64_t r = row0 + Runs::row(pass, run);
                 UNROLL
-                for (int i = 0; i < 4; i++) {
-                    const float v3 = sum[part + i];
-                    const int32_t v4 = finite_f32(v3);
-                    const int32_t v5 = !v4;
-                    const float v8 = v3 * v7;
-                    any3 |= v5;
-                    y4[i] = v8;
+                for (int part = 0; part < 8; part += 8) {
+                    const int32_t c0 = (int32_t)col0 + Runs::column(run) + part;
+                    if (r >= rows || c0 >= COLS) continue;
+                    const int64_t at = r * COLS + c0;
+                    float x5[8];
+                    load_f16(x5, b2 + at);
+                    float y3[8];
+                    UNROLL
+                    for (int i = 0; i < 8; i++) {
+                        const float v5 = x5[i];
+                        const float v3 = sum[part + i];
+                        const float v4 = round_f16_f32(v3);
+                        const float v6 = v5;
+                        const int32_t v8 = v6 <= v7;
+                        const float v9 = v4;
+                        const float v10 = v8 ? v7 : v9;
+                        const float v11 = round_f16_f32(v10);
+                        y3[i] = v11;
+                    }
+                    store_f16(b3 + at, y3);
                 }
-                store_f32(b4 + at, y4);
             }
         }
     }
-    if (any3) *b3 = 1;
+};
+
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k11_1(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+{
+    __shared__ __align__(128) union {
+        char part0[train_step_k11_1_part0::SHARED], part1[train_step_k11_1_part1::SHARED];
+    } shared;
+    if (blockIdx.x < (uint32_t)first1) {
+        train_step_k11_1_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        return;
+    }
+    train_step_k11_1_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
 }
 
 /* k12  fc2.linear.grad.bias: sum + all_finite + unscale           mlp.amp:8

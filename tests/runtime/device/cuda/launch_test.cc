@@ -31,13 +31,42 @@ TEST(CudaLaunch, TakesTheFirstChoiceThatFillsTheDevice) {
     k.choices = choices;
     k.choice_count = 2;
     EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132).function, 9u);
-    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132).launch.per[0], 16);
+    EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 132).launch->per[0], 16);
     EXPECT_EQ(amp_cuda_launch_choose(&k, 554, 132).function, 9u); // 26 x 5 tiles of 64
     EXPECT_EQ(amp_cuda_launch_choose(&k, 555, 132).function, 8u); // 27 x 5
     EXPECT_EQ(amp_cuda_launch_choose(&k, 555, 136).function, 9u) << "a larger device";
     EXPECT_EQ(amp_cuda_launch_choose(&k, 1878, 132).function, 7u); // 45 x 3 of 128
     EXPECT_EQ(amp_cuda_launch_choose(&k, 1 << 20, 132).function, 7u);
     EXPECT_EQ(amp_cuda_launch_choose(&k, 1, 1).function, 7u) << "a small device";
+}
+
+// Kernels in one launch have their blocks one after another, and choose together.
+TEST(CudaLaunch, AddsUpTheBlocksOfParts) {
+    const amp_model_cuda_launch rows[] = {Tiles(64), Tiles(128)}, columns[] = {Tiles(100), Tiles(300)};
+    const amp_model_cuda_part parts[] = {{0, 0, 0, 0, rows}, {0, 0, 0, 0, columns}};
+    const amp_model_cuda_choice choice = {7, 0, Tiles(1)};
+    amp_model_cuda_kernel k = {};
+    k.function = 9;
+    k.parts = parts;
+    k.part_count = 2;
+    k.choices = &choice;
+    k.choice_count = 1;
+    amp_cuda_used used = amp_cuda_launch_choose(&k, 100, 11);
+    EXPECT_EQ(used.function, 9u); // 3 x 3 and 1 x 1 would be 10
+    EXPECT_EQ(used.form, 0u);
+    EXPECT_EQ(used.grid[0], 5 * 5 + 3 * 3);
+    EXPECT_EQ(used.grid[1], 1);
+    EXPECT_EQ(used.grid[2], 1);
+    used = amp_cuda_launch_choose(&k, 100, 10);
+    EXPECT_EQ(used.function, 7u);
+    EXPECT_EQ(used.form, 1u);
+    EXPECT_EQ(used.grid[0], 10);
+    const amp_cuda_part_place place = amp_cuda_place_part(&k, 0, 1, 100);
+    EXPECT_EQ(place.first, 5 * 5);
+    EXPECT_EQ(place.x, 3);
+    EXPECT_EQ(place.y, 3);
+    used = amp_cuda_launch_choose(&k, int64_t{1} << 40, INT32_MAX);
+    EXPECT_GT(used.grid[0], INT32_MAX) << "more than CUDA has";
 }
 
 } // namespace

@@ -19,6 +19,7 @@ struct Copy {
     std::vector<amp_model_result> results = Of<amp_model_result>(programs[0].results);
     std::vector<amp_model_dim> elements{{400, 1, 0}, {10, 1, 0}};
     std::vector<amp_model_cuda_choice> choices;
+    std::vector<amp_model_cuda_part> parts;
     std::vector<amp_model_cuda_image> images{{80, 0, 0, 0, "ptx", 4, -1, -1, -1, -1}};
 
     template <typename T> static std::vector<T> Of(const amp_model_table &t) {
@@ -56,6 +57,15 @@ struct Copy {
         k.choices = choices.data();
         k.choice_count = count;
         return choices.back();
+    }
+    // One that is all of its launch, |count| times.
+    amp_model_cuda_part &Part(const char *name, uint32_t count) {
+        amp_model_cuda_kernel &k = Kernel(name);
+        parts.assign(count, {k.kind, 0, 0, 0, &k.launch});
+        parts[0].operand_count = k.operand_count;
+        k.parts = parts.data();
+        k.part_count = count;
+        return parts.back();
     }
     amp_model_buffer &Buffer(const char *name) {
         for (amp_model_buffer &b : buffers)
@@ -148,6 +158,13 @@ const Damage damages[] = {
     {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).function = 10; }},
     {"k00: its launch", [](Copy &c) { c.Choose("k00", 1).launch.block[0] = 2048; }},
     {"k00: its launch", [](Copy &c) { c.Choose("k00", 17); }},
+    {"k00: its launch", [](Copy &c) { c.Kernel("k00").part_count = 2; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 9); }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).kind = 7; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).launches = nullptr; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).operand_count = 1; }},
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 2).work_count = 1; }},
+    {"k07: its launch", [](Copy &c) { c.Part("k07", 2); }}, // a batch
 };
 
 TEST(CudaModel, EveryDamageIsRefused) {

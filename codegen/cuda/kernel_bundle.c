@@ -1,0 +1,132 @@
+/* kernel_bundle.c: kernels of different text in one launch (horizontal fusion): the blocks of one follow those of
+ * another along the grid's first dimension.
+ *
+ *     struct @_part0 { ..; static INLINE void run(const PlaceInGrid &place, char *shared, ..) {..} };
+ *     struct @_part1 {..};
+ *
+ *     extern "C" __global__ void __launch_bounds__(256, ..) @(.. *b0, .. *b1, .., int64_t n, int64_t size0, ..,
+ *                                                             int64_t first0, int64_t x0, int64_t y0, ..)
+ *     {
+ *         __shared__ __align__(128) union {
+ *             char part0[@_part0::SHARED], part1[@_part1::SHARED];
+ *         } shared;
+ *         if (blockIdx.x < (uint32_t)first1) {
+ *             @_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, n, size0);
+ *             return;
+ *         }
+ *         @_part1::run({first1, x1, y1}, shared.part1, b3, b4, b5, n);
+ *     }
+ *
+ * A part does what its kernel does alone: the same bits.  All blocks have as many threads, so that no barrier waits for
+ * a thread that is not there; a product has tiles for either number (product_plan.c).
+ *
+ * Horizontal fusion: Li et al., "Automatic Horizontal Fusion for GPU Kernels", CGO 2022; there within a block. */
+#include "codegen/cuda/cuda_kernel.h"
+
+/* ---- the rule ---------------------------------------------------------------------------------------------------- */
+
+/* Products that fill their registers alone.  Of these ptxas spilled some in one function, for sm_80 or sm_90, whose k
+ * runs down the lines of both A, or of three operands in large tiles, or whose A are windows, in large tiles of one. */
+static bool have_registers(const CudaBody *alone, int count) {
+    int a_down = 0, b_down = 0, windows = 0, large = 0;
+    bool large_windows = false;
+    for (int i = 0; i < count; i++) {
+        a_down += alone[i].a_down;
+        b_down += alone[i].b_down;
+        windows += alone[i].windows;
+        large += alone[i].large;
+        large_windows |= alone[i].windows && alone[i].large;
+    }
+    return a_down <= 1 && !(windows > 1 && large_windows) && !(large > 1 && a_down + b_down > 2);
+}
+
+/* Kernels of equal text are a batch's. */
+bool cuda_may_bundle(const CudaBody *alone, int count) {
+    int operands = 0, sizes = 0;
+    for (int i = 0; i < count; i++) {
+        operands += alone[i].pointers.len;
+        sizes += alone[i].sizes.len;
+        if (!alone[i].bundles || alone[i].operand_table) return false;
+        for (int j = 0; j < i; j++)
+            if (!strcmp(alone[i].source, alone[j].source)) return false;
+    }
+    return operands <= CUDA_PARAM_OPERANDS && sizes <= CUDA_MOST_SIZES && have_registers(alone, count);
+}
+
+/* A kernel of which one function is for many blocks has that one in the bundle too, whose blocks are more. */
+int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]) {
+    threads[0] = threads[1] = 0;
+    for (int i = 0; i < count; i++) {
+        if (alone[i].launch.block[0] > threads[0]) threads[0] = alone[i].launch.block[0];
+        if (alone[i].most_threads > threads[1]) threads[1] = alone[i].most_threads;
+    }
+    return threads[1] > threads[0] ? 2 : 1;
+}
+
+/* ---- the text ---------------------------------------------------------------------------------------------------- */
+
+static void put_parameters(Text *t, const CudaBody *parts, int count) {
+    int operands = 0, sizes = 0;
+    for (int i = 0; i < count; i++)
+        for (int o = 0; o < parts[i].pointers.len; o++)
+            text_printf(t, "%sb%d, ", parts[i].pointers.data[o], operands++);
+    text_puts(t, "int64_t n");
+    for (int i = 0; i < count; i++)
+        for (int s = 0; s < parts[i].sizes.len; s++) text_printf(t, ", int64_t size%d", sizes++);
+    for (int i = 0; i < count; i++) text_printf(t, ", int64_t first%d, int64_t x%d, int64_t y%d", i, i, i);
+}
+
+static void put_shared(Text *t, int count) {
+    text_puts(t, "    __shared__ __align__(128) union {\n        char ");
+    for (int i = 0; i < count; i++) text_printf(t, "%spart%d[@_part%d::SHARED]", i ? ", " : "", i, i);
+    text_puts(t, ";\n    } shared;\n");
+}
+
+static void put_call(Text *t, const CudaBody *part, int number, int operand, int size, const char *indent) {
+    text_printf(t, "%s@_part%d::run({first%d, x%d, y%d}, shared.part%d, ", indent, number, number, number, number,
+                number);
+    for (int o = 0; o < part->pointers.len; o++) text_printf(t, "b%d, ", operand + o);
+    text_putc(t, 'n');
+    for (int s = 0; s < part->sizes.len; s++) text_printf(t, ", size%d", size + s);
+    text_puts(t, ");\n");
+}
+
+static void put_calls(Text *t, const CudaBody *parts, int count) {
+    int operand = 0, size = 0;
+    for (int i = 0; i < count; i++) {
+        const bool last = i == count - 1;
+        if (!last) text_printf(t, "    if (blockIdx.x < (uint32_t)first%d) {\n", i + 1);
+        put_call(t, &parts[i], i, operand, size, last ? "    " : "        ");
+        if (!last) text_puts(t, "        return;\n    }\n");
+        operand += parts[i].pointers.len;
+        size += parts[i].sizes.len;
+    }
+}
+
+/* What ptxas and the runtime are told: of the part that takes more. */
+static void take_bounds(const CudaBody *part, CudaBody *out) {
+    if (part->min_arch > out->min_arch) out->min_arch = part->min_arch;
+    if (!out->min_blocks || part->min_blocks < out->min_blocks) out->min_blocks = part->min_blocks;
+    out->halves_blocks |= part->halves_blocks;
+    out->tensor_cores |= part->tensor_cores;
+}
+
+void cuda_bundle(Arena *a, const CudaBody *parts, int count, CudaBody *out) {
+    Text t;
+    text_init(&t, a);
+    *out = (CudaBody){.launch = {.block = {parts[0].launch.block[0], 1, 1}}};
+    for (int i = 0; i < count; i++) {
+        text_printf(&t, "%s\n", parts[i].source);
+        take_bounds(&parts[i], out);
+        for (int s = 0; s < parts[i].sizes.len; s++) vec_push(a, &out->sizes, parts[i].sizes.data[s]);
+    }
+    text_puts(&t, "extern \"C\" __global__ void ");
+    cuda_put_bounds(&t, out->launch.block[0], out);
+    text_puts(&t, " @(");
+    put_parameters(&t, parts, count);
+    text_puts(&t, ")\n{\n");
+    put_shared(&t, count);
+    put_calls(&t, parts, count);
+    text_puts(&t, "}\n");
+    out->source = text_str(&t);
+}

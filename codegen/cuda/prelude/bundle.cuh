@@ -1,0 +1,14 @@
+/* bundle.cuh: kernels of different text in one launch, whose blocks follow one another (kernel_bundle.c). */
+
+/* Where a block stands in the grid of its kernel, |x| by |y| by any number of blocks, of which |first| is the first.
+ * Each time it is computed anew, from what is no register. */
+struct PlaceInGrid {
+    int64_t first, x, y;
+
+    INLINE uint3 now() const {
+        uint32_t block;
+        asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+        const uint32_t number = block - (uint32_t)first, across = (uint32_t)x, down = (uint32_t)y;
+        return make_uint3(number % across, number / across % down, number / across / down);
+    }
+};

@@ -1,0 +1,144 @@
+// bundle_test.cc: independent kernels of different text in one launch: the bits of each alone.
+#include "tests/codegen/cuda/cuda_run.h"
+
+namespace {
+
+// The gradients of a layer of IN and OUT units: of its data and of its weight.
+const char layer[] = R"(  input %x : TYPE[N, IN]
+  input %dy : TYPE[N, OUT]
+  input %w : TYPE[IN, OUT]
+  %dx = contract(%dy, %w; tb = true) : f32[N, IN]
+  %dw = contract(%x, %dy; ta = true) : f32[IN, OUT]
+  result dx = %dx
+  result dw = %dw
+)";
+
+class Bundle : public CudaRunTest {
+  protected:
+    void SetUp() override {
+        CudaRunTest::SetUp();
+        if (TestDriver::Asked()) multiprocessors_ = {LARGE};
+    }
+
+    static std::string Layer(const std::string &type, const std::string &in, const std::string &out) {
+        return With(With(With(layer, "TYPE", type), "IN", in), "OUT", out);
+    }
+
+    const CudaModule *EmitAlone(const Module *m) {
+        const CudaModule *cuda = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(cuda_emit_module(m, false, &cuda, &err), AMP_OK) << err.message;
+        return cuda;
+    }
+
+    static std::vector<int> Parts(const CudaModule *cuda) {
+        std::vector<int> parts;
+        const CudaProgram &p = cuda->programs.data[0];
+        for (int i = 0; i < p.kernels.len; i++) parts.push_back(p.kernels.data[i].parts.len);
+        return parts;
+    }
+
+    // Launches with so many parts each; near the interpreter, and the bits of launches for each kernel.
+    void Expect(const std::string &body, const std::vector<int> &parts, const std::vector<int64_t> &batches, int arch) {
+        Module *m = PlannedForCuda(Text(body));
+        ASSERT_NE(m, nullptr);
+        const CudaModule *cuda = Emit(m), *alone = EmitAlone(m);
+        ASSERT_EQ(Parts(cuda), parts) << Functions(cuda);
+        for (int count : Parts(alone)) EXPECT_EQ(count, 0);
+        const LoadedPtx image(Ptx(cuda, arch, false), arch), single(Ptx(alone, arch, false), arch);
+        if (HasFailure()) return;
+        const Func *f = m->funcs.data[0];
+        for (int64_t n : batches) {
+            const Values given = Draw(m, f, n);
+            Values after = given;
+            const Values want = Interpret(f, n, &after), of_each = RunOnDevice(alone, single, n, given, LARGE, nullptr);
+            for (uint64_t multiprocessors : multiprocessors_)
+                EXPECT_EQ(RunOnDevice(cuda, image, n, given, multiprocessors, nullptr), of_each) << "n " << n;
+            for (int i = 0; i < f->results.len; i++)
+                Compare(of_each.at(f->results.data[i].name), want.at(ir_value(f, f->results.data[i].value)->name), 2e-3,
+                        f->results.data[i].name);
+        }
+    }
+
+    std::vector<uint64_t> multiprocessors_ = {1, LARGE}; // with its other function, and with its own
+};
+
+TEST_F(Bundle, GradientsOfALayer) {
+    Expect(Layer("f16", "136", "72"), {2}, {1, 70, 300}, 80);
+    Expect(Layer("f16", "72", "200"), {2}, {130}, 75);
+    Expect(Layer("bf16", "200", "264"), {2}, {130}, 90);
+}
+
+// Long sums begin, whatever the order of the kernels.
+TEST_F(Bundle, WeightGradientIsFirst) {
+    Module *m = PlannedForCuda(Text(Layer("f16", "136", "72")));
+    ASSERT_NE(m, nullptr);
+    const CudaKernelEntry &e = Emit(m)->programs.data[0].kernels.data[0];
+    ASSERT_EQ(e.members.len, 2);
+    const Op *first = ir_op_at(m->funcs.data[0], e.members.data[0]->first);
+    EXPECT_TRUE(ir_attr(first, "ta")->b) << Print(m);
+}
+
+// Operands in f32, which each product rounds as it loads them.
+TEST_F(Bundle, RoundedOperands) {
+    const std::string model = R"(  input %x : f32[N, 136]
+  input %dy : f32[N, 72]
+  input %w : f32[136, 72]
+  %x1 = cast(%x) : LOW[N, 136]
+  %dy1 = cast(%dy) : LOW[N, 72]
+  %w1 = cast(%w) : LOW[136, 72]
+  %dx = contract(%dy1, %w1; tb = true) : f32[N, 136]
+  %dw = contract(%x1, %dy1; ta = true) : f32[136, 72]
+  result dx = %dx
+  result dw = %dw
+)";
+    for (const char *low : {"f16", "tf32"}) Expect(With(model, "LOW", low), {2}, {70}, 80);
+}
+
+// The product of ten columns has tiles of its own.
+TEST_F(Bundle, NarrowProduct) { Expect(Layer("f16", "136", "10"), {2}, {1, 150}, 90); }
+
+// Blocks of multiply-adds have one size for each tile.
+TEST_F(Bundle, MultiplyAdds) {
+    Expect(Layer("f32", "40", "24"), {2}, {1, 70}, 80);
+    Expect(Layer("f32", "136", "72"), {0, 0}, {70}, 80);
+}
+
+// Of a batch and of parts of a sum, blocks stand along the third dimension too.
+TEST_F(Bundle, GridsOfThreeDimensions) {
+    Expect(R"(  input %x : f16[3, 40 * N, 24]
+  input %w : f16[3, 24, 88]
+  input %a : f16[64 * N, 72]
+  input %b : f16[64 * N, 40]
+  %y = batch_contract(%x, %w) : f32[3, 40 * N, 88]
+  %p = contract(%a, %b; ta = true, parts = 3) : f32[3, 72, 40]
+  %s = sum_parts(%p) : f32[72, 40]
+  result y = %y
+  result s = %s
+)",
+           {2, 0}, {1, 3}, 80);
+}
+
+// One reads what the other makes; both have one text.
+TEST_F(Bundle, NotOfKernelsThatNeedEachOther) {
+    Expect(R"(  input %x : f16[N, 72]
+  input %w : f16[72, 72]
+  input %v : f16[40, 72]
+  %y = contract(%x, %w) : f32[N, 72]
+  %h = cast(%y) : f16[N, 72]
+  %z = contract(%h, %v; tb = true) : f32[N, 40]
+  result z = %z
+)",
+           {0, 0}, {70}, 90);
+    Expect(R"(  input %x : f16[N, 72]
+  input %v : f16[72, 40]
+  input %w : f16[72, 40]
+  %y = contract(%x, %v) : f32[N, 40]
+  %z = contract(%x, %w) : f32[N, 40]
+  result y = %y
+  result z = %z
+)",
+           {0}, {70}, 90); // a batch
+}
+
+} // namespace

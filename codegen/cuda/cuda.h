@@ -1,5 +1,6 @@
 /* cuda.h: what the files of the CUDA target share.  docs/design/cuda.md says what the kernels are.
  *   cuda_kernel.c    what the kinds have in common, and which of them a kernel is (cuda_kernel.h)
+ *   kernel_function.c  the function around them
  *   cuda_memory.c    loads and stores: 128 bits where shapes allow
  *   kernel_kinds.c   which thread makes what: tile, row, column, scatter kernels
  *   scalar_kernel.c  scalars: one thread, or one for each part of many

@@ -83,9 +83,7 @@ amp_status cuda_store_one(CudaKernel *ck, const Sink *s);
 const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 amp_status cuda_put_coordinates(Emitter *e, const Op *o);
 
-/* ---- cuda_kernel.c ----------------------------------------------------------------------------------------------- */
-
-extern const Spelling cuda_spelling;
+/* ---- kernel_function.c ------------------------------------------------------------------------------------------- */
 
 /* A parameter |name|, int64_t, of the function that is opened next. */
 void cuda_add_size(CudaKernel *ck, const char *name, Dim size);
@@ -106,6 +104,10 @@ void cuda_close_function(CudaKernel *ck);
 void cuda_declare_operand(CudaKernel *ck, int i);
 void cuda_declare_operands(CudaKernel *ck);
 void cuda_close_part(CudaKernel *ck);
+
+/* ---- cuda_kernel.c ----------------------------------------------------------------------------------------------- */
+
+extern const Spelling cuda_spelling;
 
 /* Values of SPAN_ONE: loaded and computed by every thread. */
 amp_status cuda_emit_once(CudaKernel *ck);

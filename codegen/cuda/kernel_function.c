@@ -1,0 +1,178 @@
+/* kernel_function.c: the function around a kernel (cuda_kernel.h): a function of its own, a pass of one, or a part. */
+#include "base/hash.h"
+#include "codegen/cuda/cuda_kernel.h"
+
+static bool is_written(const Walk *w, int operand) {
+    for (int i = 0; i < w->k->writes.len; i++)
+        if (w->k->writes.data[i] == w->operands.data[operand]) return true;
+    return false;
+}
+
+static const char *pointer_type(const Walk *w, int operand) {
+    return arena_printf(w->arena, "%s%s *", is_written(w, operand) ? "" : "const ", emit_storage(w, operand)->element);
+}
+
+static void put_parameters(CudaKernel *ck) {
+    Walk *w = ck->w;
+    for (int i = 0; i < w->operands.len; i++) text_printf(ck->e.out, "%sb%d, ", pointer_type(w, i), i);
+    if (w->k->pred.id && !ck->pass) text_puts(ck->e.out, "const int32_t *predicate, ");
+}
+
+/* Where the table has the pointers of the kernel, or of the member. */
+static void declare_table(CudaKernel *ck, bool batch) {
+    const Walk *w = ck->w;
+    const int count = w->operands.len + (w->k->pred.id != 0);
+    ck->operands = batch ? "operand" : "operands";
+    ck->declared = arena_array(w->arena, bool, w->operands.len + 1);
+    if (batch) emit_line(&ck->e, "void *const *const operand = operands + member * %d;", count);
+    if (w->k->pred.id)
+        emit_line(&ck->e, "const int32_t *const predicate = (const int32_t *)%s[%d];", ck->operands, count - 1);
+}
+
+void cuda_declare_operand(CudaKernel *ck, int i) {
+    const char *type = pointer_type(ck->w, i);
+    if (!ck->operands || ck->declared[i]) return;
+    ck->declared[i] = true;
+    emit_line(&ck->e, "MAYBE_UNUSED %sconst b%d = (%s)%s[%d];", type, i, type, ck->operands, i);
+}
+
+void cuda_declare_operands(CudaKernel *ck) {
+    for (int i = 0; i < ck->w->operands.len; i++) cuda_declare_operand(ck, i);
+}
+
+static void declare_member(CudaKernel *ck, int members, int threads) {
+    if (ck->body->batch == CUDA_BATCH_IN_TURN) {
+        emit_line(&ck->e, "int64_t block = blockIdx.x;");
+        emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
+                  threads * ck->vector);
+    } else emit_line(&ck->e, "const int member = blockIdx.%c;", "xyz"[cuda_batch_axis(ck->body->batch)]);
+}
+
+void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
+    vec_push(ck->w->arena, &ck->body->size_names, name);
+    vec_push(ck->w->arena, &ck->body->sizes, size);
+}
+
+/* Layers that differ in the keys of their random numbers alone share a function. */
+static void add_keys(CudaKernel *ck) {
+    int count = 0;
+    for (int i = 0; i < ck->w->k->count && count < EMIT_MOST_KEYS; i++) {
+        const Op *o = walk_op(ck->w, i);
+        if (o->code != OP_random) continue;
+        cuda_add_size(ck, arena_printf(ck->w->arena, "key%d", count++), dim_const(amp_hash32(ir_attr(o, "key")->s)));
+    }
+}
+
+void cuda_declare_columns(CudaKernel *ck) { emit_line(&ck->e, "const int32_t COLS = (int32_t)cols;"); }
+
+void cuda_declare_places(CudaKernel *ck, const Dim *dims, int rank, const char *number) {
+    Arena *a = ck->w->arena;
+    Dim inner = dim_const(1);
+    for (int i = rank - 1; i >= 0; i--) {
+        const char *at = dim_is_one(inner) ? number : arena_printf(a, "%s / %s", number, emit_dim_factor(a, inner));
+        if (i) at = arena_printf(a, "%s %% %s", at, emit_dim_factor(a, dims[i]));
+        emit_line(&ck->e, "MAYBE_UNUSED const int64_t batch%d = %s;", i, at);
+        dim_mul(inner, dims[i], &inner);
+    }
+}
+
+static void put_sizes(CudaKernel *ck) {
+    text_puts(ck->e.out, "int64_t n");
+    for (int i = 0; i < ck->body->sizes.len; i++) text_printf(ck->e.out, ", int64_t %s", ck->body->size_names.data[i]);
+}
+
+enum { REGISTERS = 65536, MOST_REGISTERS = 255, REGISTER_UNIT = 8 }; /* of a multiprocessor; of a thread */
+
+static const char *describe(const CudaKernel *ck, int threads) {
+    Arena *a = ck->w->arena;
+    const int min_blocks = ck->body->min_blocks;
+    const char *how = arena_printf(a, "%s%s%d thread%s a block", ck->how ? ck->how : "", ck->how ? ", " : "", threads,
+                                   threads == 1 ? "" : "s");
+    if (!min_blocks) return how;
+    int registers = REGISTERS / (threads * min_blocks) / REGISTER_UNIT * REGISTER_UNIT;
+    if (registers > MOST_REGISTERS) registers = MOST_REGISTERS;
+    return arena_printf(a, "%s, at most %d registers: %d block%s a multiprocessor", how, registers, min_blocks,
+                        min_blocks == 1 ? "" : "s");
+}
+
+/* A function on the device; single_pass.c calls it, and has tested the predicate. */
+static void open_pass(CudaKernel *ck) {
+    for (int i = 0; i < ck->w->k->count; i++)
+        if (walk_is_indirect(ck->w, walk_op(ck->w, i))) ck->body->moves = true;
+    text_printf(ck->e.out, "INLINE void @_pass%d(", ck->pass);
+    put_parameters(ck);
+    put_sizes(ck);
+    text_puts(ck->e.out, ck->pass > 1 ? ", uint32_t block)\n{\n" : ")\n{\n");
+}
+
+void cuda_put_bounds(Text *t, int threads, const CudaBody *body) {
+    const int min_blocks = body->min_blocks;
+    text_printf(t, "__launch_bounds__(%d", threads);
+    if (min_blocks && body->halves_blocks)
+        text_printf(t, ", HAS_ASYNC_COPIES ? %d : %d", min_blocks, (min_blocks + 1) / 2);
+    else if (min_blocks) text_printf(t, ", %d", min_blocks);
+    text_putc(t, ')');
+}
+
+/* What both forms of a function say of themselves. */
+static amp_status begin_function(CudaKernel *ck, int threads) {
+    Walk *w = ck->w;
+    add_keys(ck);
+    for (int i = 0; i < w->operands.len; i++)
+        if (walk_operand(w, i)->layout != LAYOUT_ROWS)
+            return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: buffer %s is not in rows", walk_name(w),
+                            walk_operand(w, i)->name);
+    ck->body->how = describe(ck, threads);
+    ck->body->launch.block[0] = threads;
+    ck->body->launch.block[1] = ck->body->launch.block[2] = 1;
+    for (int i = 0; i < w->operands.len; i++) vec_push(w->arena, &ck->body->pointers, pointer_type(w, i));
+    if (w->k->pred.id && !ck->pass) vec_push(w->arena, &ck->body->pointers, "const int32_t *");
+    return AMP_OK;
+}
+
+amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
+    Walk *w = ck->w;
+    int count = w->operands.len + (w->k->pred.id != 0);
+    bool table = members || count > CUDA_PARAM_OPERANDS;
+    AMP_TRY(begin_function(ck, threads));
+    ck->body->operand_table = table;
+    if (ck->pass) {
+        open_pass(ck);
+        return AMP_OK;
+    }
+    text_puts(ck->e.out, "extern \"C\" __global__ void ");
+    cuda_put_bounds(ck->e.out, threads, ck->body);
+    text_puts(ck->e.out, " @(");
+    if (table) text_puts(ck->e.out, "void *const *operands, ");
+    else put_parameters(ck);
+    put_sizes(ck);
+    text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n{\n" : ")\n{\n");
+    if (members) declare_member(ck, members, threads);
+    if (table) declare_table(ck, members > 0);
+    if (!ck->late_operands) cuda_declare_operands(ck);
+    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
+    return AMP_OK;
+}
+
+void cuda_close_function(CudaKernel *ck) {
+    text_puts(ck->e.out, "}\n");
+    ck->body->source = text_str(ck->e.out);
+}
+
+amp_status cuda_open_part(CudaKernel *ck, int threads) {
+    Walk *w = ck->w;
+    AMP_TRY(begin_function(ck, threads));
+    text_puts(ck->e.out, "    static INLINE void run(const PlaceInGrid &place, char *shared, ");
+    put_parameters(ck);
+    put_sizes(ck);
+    text_puts(ck->e.out, ")\n    {\n");
+    ck->e.indent++;
+    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
+    return AMP_OK;
+}
+
+void cuda_close_part(CudaKernel *ck) {
+    ck->e.indent--;
+    text_puts(ck->e.out, "    }\n};\n");
+    ck->body->source = text_str(ck->e.out);
+}

@@ -31,7 +31,7 @@ extern const char cuda_prelude[];
 enum {
     CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
     CUDA_MOST_SIZES = 16,     /* that the runtime takes */
-    CUDA_MOST_PARTS = 2       /* of a bundle */
+    CUDA_MOST_PARTS = 4       /* of a bundle; two products */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */
@@ -69,11 +69,12 @@ typedef struct CudaBody { /* what writing a kernel gives */
     CudaWords pointers; /* types of its operands, "const float *"; but of a pass, of its predicate, too */
     int min_arch;       /* 75; 80 where it needs bf16 or tf32 in tensor cores */
     bool tensor_cores, operand_table;
-    int columns;         /* of a block, of a column kernel */
-    bool moves;          /* of a pass: it computes places in memory, which takes registers */
-    int choices;         /* functions that are faster where they have blocks enough, the best first */
-    CudaBatch batch;     /* how kernels of equal source and sizes share a launch */
-    Dim elements;        /* how many this kernel has, where they may */
+    int columns;     /* of a block, of a column kernel */
+    bool moves;      /* of a pass: it computes places in memory, which takes registers */
+    int choices;     /* functions that are faster where they have blocks enough, the best first */
+    CudaBatch batch; /* how kernels of equal source and sizes share a launch */
+    Dim elements;    /* how many this kernel has, where they may */
+    KernelKind kind;
     bool bundles;        /* it may be a part of a bundle (kernel_bundle.c) */
     int min_blocks;      /* of a multiprocessor; 0: no matter */
     bool halves_blocks;  /* before sm_80 half of them */
@@ -121,7 +122,9 @@ bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *firs
 /* The function around the passes. */
 void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);
 
-/* kernel_independence.c: whether |b| reads or writes what |a| writes; flags take any order. */
+/* kernel_independence.c: whether their parameters are the same numbers. */
+bool cuda_same_sizes(const CudaBody *a, const CudaBody *b);
+/* Whether |b| reads or writes what |a| writes; flags take any order. */
 bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b);
 
 typedef struct CudaWork { /* amp_model_cuda_work */

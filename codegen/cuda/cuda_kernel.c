@@ -231,8 +231,12 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .reduce_shape = "",
         .first_phase = w->first_phase,
         .pass = form.pass,
-        .block = "blockIdx",
+        .block = form.threads ? "block" : "blockIdx",
+        .bundled = form.threads > 0,
+        .bundle_part = form.part,
+        .bundle_threads = form.threads,
     };
+    out->kind = w->k->kind;
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);
     case KERNEL_ROW: return emit_rows(&ck, form.members);

@@ -43,15 +43,16 @@ typedef struct CudaKernel {
     int slots;          /* vectors of a thread; known where values stay in registers */
     int *first_phase; /* by value id, from 1: of an input that stays in registers, where it is loaded; 0: it does not */
     int phase;        /* whose elements are being written */
-    const char *reduce_shape; /* further arguments of the reducing template: ", 32, 8" */
-    const char *segment;      /* column kernels: the number of the segment; NULL: there is one */
-    const char *first_thread; /* condition under which a thread stores a value of SPAN_ONE */
-    const char *line_store;   /* the same of the line's own span; NULL: always */
-    const char *operands;     /* the table of their pointers; NULL: they are parameters */
-    bool *declared;           /* by operand: its pointer has been read from the table */
-    bool late_operands;       /* the kernel declares operands where it needs them */
-    bool bundled;             /* a part of a bundle: `place` and `shared` are parameters */
-    const char *block;        /* where the block stands: "blockIdx"; in a bundle "block" */
+    const char *reduce_shape;        /* further arguments of the reducing template: ", 32, 8" */
+    const char *segment;             /* column kernels: the number of the segment; NULL: there is one */
+    const char *first_thread;        /* condition under which a thread stores a value of SPAN_ONE */
+    const char *line_store;          /* the same of the line's own span; NULL: always */
+    const char *operands;            /* the table of their pointers; NULL: they are parameters */
+    bool *declared;                  /* by operand: its pointer has been read from the table */
+    bool late_operands;              /* the kernel declares operands where it needs them */
+    bool bundled;                    /* a part of a bundle: `place` and `shared` are parameters */
+    int bundle_part, bundle_threads; /* its number there, and the threads of a block */
+    const char *block;               /* where the block stands: "blockIdx"; in a bundle "block" */
 } CudaKernel;
 
 /* ---- cuda_memory.c ----------------------------------------------------------------------------------------------- */

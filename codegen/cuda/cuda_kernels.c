@@ -144,12 +144,6 @@ static void add_member(Writer *x, CudaKernelEntry *entry, const Kernel *k, const
     vec_push(x->m->arena, &entry->batch_elements, single->elements);
 }
 
-static bool same_sizes(const CudaBody *a, const CudaBody *b) {
-    for (int i = 0; i < a->sizes.len; i++)
-        if (!dim_equal(a->sizes.data[i], b->sizes.data[i])) return false;
-    return a->sizes.len == b->sizes.len;
-}
-
 /* Of kernel |at| and those after it that are in the same batch. */
 static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody *first) {
     const Func *f = x->w.f;
@@ -163,7 +157,7 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
         if (k->kind != entry->members.data[0]->kind || !cuda_is_independent(f, entry, k)) return AMP_OK;
         AMP_TRY(emit(x, k, alone, &single));
         AMP_TRY(batch_form(x, k, &single, &next));
-        if (!next.source || strcmp(form.source, next.source) || !same_sizes(&form, &next)) return AMP_OK;
+        if (!next.source || strcmp(form.source, next.source) || !cuda_same_sizes(&form, &next)) return AMP_OK;
         add_member(x, entry, k, &single);
     }
     return AMP_OK;
@@ -284,6 +278,7 @@ static amp_status find_bundle(Writer *x, int at, CudaKernelEntry *entry, CudaBod
         bool have = false;
         if (!alone[0].bundles || !cuda_is_independent(f, entry, k)) return AMP_OK;
         AMP_TRY(find_batch(x, at + count, &next, &alone[count]));
+        if (next.members.len == 1) AMP_TRY(find_passes(x, at + count, &alone[count], &next));
         if (next.members.len > 1 || !cuda_may_bundle(alone, count + 1)) return AMP_OK;
         add_member(x, entry, k, &alone[count]);
         AMP_TRY(have_forms(x, entry, alone, &have));

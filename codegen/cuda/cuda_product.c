@@ -246,8 +246,7 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     AMP_TRY(cuda_emit_elements(ck, 0));
     close_runs(ck);
     AMP_TRY(cuda_finish_once(ck));
-    if (ck->bundled) cuda_close_part(ck);
-    else cuda_close_function(ck);
+    cuda_close_function(ck);
     return AMP_OK;
 }
 
@@ -257,6 +256,7 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
     AMP_TRY(product_plan(w, form, &p, err));
     if (!p.tile.threads) return AMP_OK;
     text_init(text, w->arena);
+    out->kind = KERNEL_PRODUCT;
     out->bundles = true;
     out->sums_grow = p.k.n;
     out->a_down = !p.a.k_inner;

@@ -17,8 +17,10 @@
  *         @_part1::run({first1, x1, y1}, shared.part1, b3, b4, b5, n);
  *     }
  *
- * A part does what its kernel does alone: the same bits.  All blocks have as many threads, so that no barrier waits for
- * a thread that is not there; a product has tiles for either number (product_plan.c).
+ * Products are bundled with products, kernels of rows or of columns with their like: what is bound by memory would have
+ * few blocks a multiprocessor beside a product.  A part does what its kernel does alone: the same bits.  All blocks
+ * have as many threads, so that no barrier waits for a thread that is not there; a product has tiles for either number
+ * (product_plan.c).
  *
  * Horizontal fusion: Li et al., "Automatic Horizontal Fusion for GPU Kernels", CGO 2022; there within a block. */
 #include "codegen/cuda/cuda_kernel.h"
@@ -28,6 +30,8 @@
 /* Products that fill their registers alone.  Of these ptxas spilled some in one function, for sm_80 or sm_90, whose k
  * runs down the lines of both A, or of three operands in large tiles, or whose A are windows, in large tiles of one. */
 static bool have_registers(const CudaBody *alone, int count) {
+    enum { MOST_PRODUCTS = 2 };
+    if (alone[0].kind != KERNEL_PRODUCT) return true;
     int a_down = 0, b_down = 0, windows = 0, large = 0;
     bool large_windows = false;
     for (int i = 0; i < count; i++) {
@@ -37,18 +41,23 @@ static bool have_registers(const CudaBody *alone, int count) {
         large += alone[i].large;
         large_windows |= alone[i].windows && alone[i].large;
     }
-    return a_down <= 1 && !(windows > 1 && large_windows) && !(large > 1 && a_down + b_down > 2);
+    return count <= MOST_PRODUCTS && a_down <= 1 && !(windows > 1 && large_windows) &&
+           !(large > 1 && a_down + b_down > 2);
 }
 
-/* Kernels of equal text are a batch's. */
+/* Kernels of equal text and sizes are a batch's; of products the sizes do not count. */
+static bool is_of_batch(const CudaBody *a, const CudaBody *b) {
+    return !strcmp(a->source, b->source) && (a->kind == KERNEL_PRODUCT || cuda_same_sizes(a, b));
+}
+
 bool cuda_may_bundle(const CudaBody *alone, int count) {
     int operands = 0, sizes = 0;
     for (int i = 0; i < count; i++) {
         operands += alone[i].pointers.len;
         sizes += alone[i].sizes.len;
-        if (!alone[i].bundles || alone[i].operand_table) return false;
+        if (!alone[i].bundles || alone[i].operand_table || alone[i].kind != alone[0].kind) return false;
         for (int j = 0; j < i; j++)
-            if (!strcmp(alone[i].source, alone[j].source)) return false;
+            if (is_of_batch(&alone[i], &alone[j])) return false;
     }
     return operands <= CUDA_PARAM_OPERANDS && sizes <= CUDA_MOST_SIZES && have_registers(alone, count);
 }

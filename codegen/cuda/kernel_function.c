@@ -130,10 +130,37 @@ static amp_status begin_function(CudaKernel *ck, int threads) {
     return AMP_OK;
 }
 
+amp_status cuda_open_part(CudaKernel *ck, int threads) {
+    Walk *w = ck->w;
+    AMP_TRY(begin_function(ck, threads));
+    text_puts(ck->e.out, "    static INLINE void run(const PlaceInGrid &place, char *shared, ");
+    put_parameters(ck);
+    put_sizes(ck);
+    text_puts(ck->e.out, ")\n    {\n");
+    ck->e.indent++;
+    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
+    return AMP_OK;
+}
+
+void cuda_close_part(CudaKernel *ck) {
+    ck->e.indent--;
+    text_puts(ck->e.out, "    }\n};\n");
+    ck->body->source = text_str(ck->e.out);
+}
+
+/* Of a kernel whose shared memory is declared where it is used. */
+static amp_status open_own_part(CudaKernel *ck, int threads) {
+    text_printf(ck->e.out, "struct @_part%d {\n    static constexpr int SHARED = 1;\n\n", ck->bundle_part);
+    AMP_TRY(cuda_open_part(ck, threads));
+    emit_line(&ck->e, "const uint3 block = place.now();");
+    return AMP_OK;
+}
+
 amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     Walk *w = ck->w;
     int count = w->operands.len + (w->k->pred.id != 0);
     bool table = members || count > CUDA_PARAM_OPERANDS;
+    if (ck->bundled) return open_own_part(ck, threads);
     AMP_TRY(begin_function(ck, threads));
     ck->body->operand_table = table;
     if (ck->pass) {
@@ -155,24 +182,10 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
 }
 
 void cuda_close_function(CudaKernel *ck) {
+    if (ck->bundled) {
+        cuda_close_part(ck);
+        return;
+    }
     text_puts(ck->e.out, "}\n");
-    ck->body->source = text_str(ck->e.out);
-}
-
-amp_status cuda_open_part(CudaKernel *ck, int threads) {
-    Walk *w = ck->w;
-    AMP_TRY(begin_function(ck, threads));
-    text_puts(ck->e.out, "    static INLINE void run(const PlaceInGrid &place, char *shared, ");
-    put_parameters(ck);
-    put_sizes(ck);
-    text_puts(ck->e.out, ")\n    {\n");
-    ck->e.indent++;
-    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
-    return AMP_OK;
-}
-
-void cuda_close_part(CudaKernel *ck) {
-    ck->e.indent--;
-    text_puts(ck->e.out, "    }\n};\n");
     ck->body->source = text_str(ck->e.out);
 }

@@ -199,8 +199,8 @@ static void put_row_place(CudaKernel *ck, bool block) {
     emit_line(&ck->e, "const int64_t rows = %s;", emit_dim(ck->w->arena, ck->w->rows));
     if (block) emit_line(&ck->e, "const int32_t lane = threadIdx.x;");
     else emit_line(&ck->e, "const int32_t lane = threadIdx.x %% 32;");
-    emit_line(&ck->e, block ? "const int64_t r = blockIdx.x;"
-                            : "const int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32;");
+    emit_line(&ck->e, block ? "const int64_t r = %s.x;" : "const int64_t r = (int64_t)%s.x * 8 + threadIdx.x / 32;",
+              ck->block);
     emit_line(&ck->e, "if (r >= rows) return;");
 }
 
@@ -229,6 +229,7 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
     ck->how = block ? "a block a row" : "a warp a row";
+    ck->body->bundles = true;
     AMP_TRY(cuda_open_function(ck, THREADS, members));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));
@@ -273,15 +274,17 @@ static int height_of(const Walk *w, int width) {
 }
 
 /* A second pass (single_pass.c) is told which columns are its own. */
-static const char *block_of_columns(const CudaKernel *ck) { return ck->pass > 1 ? "block" : "blockIdx.x"; }
+static const char *block_of_columns(const CudaKernel *ck) {
+    return ck->pass > 1 ? "block" : arena_printf(ck->w->arena, "%s.x", ck->block);
+}
 
 static void put_place(CudaKernel *ck, int width) {
     const bool segments = ck->w->segment;
-    const char *block = segments ? "(blockIdx.x % blocks)" : block_of_columns(ck);
+    const char *at = block_of_columns(ck), *block = segments ? arena_printf(ck->w->arena, "(%s %% blocks)", at) : at;
     emit_line(&ck->e, "const int32_t y = threadIdx.x / %d;", width);
     if (segments) {
         emit_line(&ck->e, "const uint32_t blocks = (COLS + %d) / %d;", width - 1, width);
-        emit_line(&ck->e, "const int64_t s = blockIdx.x / blocks;");
+        emit_line(&ck->e, "const int64_t s = %s / blocks;", at);
         emit_line(&ck->e, "const int64_t first = s * segment, last = first + segment < rows ? first + segment : rows;");
     }
     emit_line(&ck->e, "const int32_t column = (int32_t)%s * %d + threadIdx.x %% %d;", block, width, width);
@@ -304,12 +307,14 @@ amp_status cuda_emit_column(CudaKernel *ck, int members) {
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many segments", walk_name(w));
     ck->body->launch.per[0] = 1;
     ck->body->columns = width;
+    ck->body->bundles = true;
     cuda_delay_stores(ck);
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
     cuda_add_size(ck, "rows", w->rows);
     cuda_add_size(ck, "cols", w->cols);
     if (w->segment) cuda_add_size(ck, "segment", dim_const(w->segment));
     ck->how = arena_printf(w->arena, "%d columns, %d rows at once", width, height);
+    if (ck->bundled && ck->bundle_threads != width * height) return AMP_OK;
     AMP_TRY(cuda_open_function(ck, width * height, members));
     cuda_declare_columns(ck);
     put_place(ck, width);

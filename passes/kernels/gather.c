@@ -104,3 +104,47 @@ bool gather_kernels(Func *f) {
     gather(&order, signature, false);
     return kernel_order_close(&order);
 }
+
+/* ---- columns of any text ----------------------------------------------------------------------------------------- */
+
+static bool is_column(const Func *f, int i, bool segments) {
+    if (i < 0 || i >= f->kernels.len || f->kernels.data[i]->kind != KERNEL_COLUMN) return false;
+    return (f->kernels.data[i]->segment != 0) == segments;
+}
+
+/* Whether kernel |i|, sums over rows, follows sums of segments that it reads: they share a launch already
+ * (codegen/cuda/single_pass.c). */
+static bool is_second_pass(const Func *f, int i) {
+    if (!is_column(f, i, false)) return false;
+    for (int first = i - 1; first >= 0; first--) {
+        if (is_column(f, first, true)) return kernel_touches(f, f->kernels.data[first], f->kernels.data[i]);
+        if (!is_column(f, first, false)) return false;
+    }
+    return false;
+}
+
+static bool same_text(const char *const *signature, int count, int i, int other) {
+    if (other < 0 || other >= count || !signature[i] || !signature[other]) return false;
+    return !strcmp(signature[i], signature[other]);
+}
+
+/* Column kernels that have a launch each may be one, whatever they do. */
+static const char **sign_lone_columns(const Func *f) {
+    const char *const *all = sign_kernels(f);
+    const int count = f->kernels.len;
+    const char **signature = arena_array(f->module->arena, const char *, count + 1);
+    for (int i = 0; i < count; i++) {
+        if (f->kernels.data[i]->kind != KERNEL_COLUMN) continue;
+        if (same_text(all, count, i, i - 1) || same_text(all, count, i, i + 1)) continue;
+        if (is_second_pass(f, i) || (is_column(f, i, true) && is_second_pass(f, i + 1))) continue;
+        signature[i] = arena_printf(f->module->arena, "column %u", f->kernels.data[i]->pred.id);
+    }
+    return signature;
+}
+
+bool gather_columns(Func *f) {
+    if (!target_of(f->module)->batches_updates) return false;
+    KernelOrder order = kernel_order_open(f);
+    gather(&order, sign_lone_columns(f), false);
+    return kernel_order_close(&order);
+}

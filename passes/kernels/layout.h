@@ -53,6 +53,8 @@ bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
 bool merge_columns(Func *f, bool any);
 /* gather.c: puts kernels that may share a launch side by side.  True: the same. */
 bool gather_kernels(Func *f);
+/* The same of column kernels that have a launch each.  True: the same. */
+bool gather_columns(Func *f);
 /* What a kernel does, but for which values: kernels of one signature are gathered.  NULL: it shares no launch. */
 const char *kernel_signature(const Func *f, const Kernel *k);
 /* merge_scalars.c: makes one of scalar kernels that follow one another.  True: the same. */

@@ -55,6 +55,26 @@ TEST_F(GatherTest, WhatIsNeededOnTheWayStays) {
     EXPECT_LT(KernelOf(f, "t"), KernelOf(f, "b3"));
 }
 
+// Columns that have nothing in common wait too, but not for one that follows the sums which it adds up.
+TEST_F(GatherTest, ColumnsOfOtherTextWait) {
+    for (const bool pair : {false, true}) {
+        const std::string last = pair ? "  %1 = reduce_sum(%s; dims = (1)) : f32[N, 64]\n"
+                                        "  %b2 = reduce_sum(%1; dims = (0)) : f32[64]\n"
+                                      : "  %b2 = reduce_max(%y2; dims = (0)) : f32[64]\n";
+        const Func *f = Plan("  input %x : f32[N, 96]\n  input %w1 : f32[96, 96]\n  input %w2 : f32[96, 64]\n"
+                             "  input %s : f32[N, 16, 64]\n"
+                             "  %y1 = contract(%x, %w1) : f32[N, 96]\n"
+                             "  %b1 = reduce_sum(%y1; dims = (0)) : f32[96]\n"
+                             "  %y2 = contract(%y1, %w2) : f32[N, 64]\n" +
+                             last +
+                             "  %y3 = contract(%y2, %w2; tb = true) : f32[N, 96]\n"
+                             "  result b1 = %b1\n  result b2 = %b2\n  result y3 = %y3\n");
+        if (!pair) EXPECT_EQ(KernelOf(f, "b1") + 1, KernelOf(f, "b2"));
+        else EXPECT_EQ(KernelOf(f, "1") + 1, KernelOf(f, "b2"));
+        EXPECT_EQ(KernelOf(f, "b1") < KernelOf(f, "y2"), pair);
+    }
+}
+
 // What the first one reads lives on until the second one runs.
 TEST_F(GatherTest, OnlyALittleIsKeptForIt) {
     for (const bool large : {false, true}) {

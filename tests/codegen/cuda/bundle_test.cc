@@ -119,6 +119,56 @@ TEST_F(Bundle, GridsOfThreeDimensions) {
            {2, 0}, {1, 3}, 80);
 }
 
+// Sums along rows of 50 columns, a warp a row, and of 1500, a block a row; and of one row, of which most blocks have
+// none.
+TEST_F(Bundle, Rows) {
+    Expect(R"(  input %x : f32[N, 50]
+  input %y : f32[N, 1500]
+  input %z : f16[3, 200]
+  %1 = reduce_sum(%x; dims = (1)) : f32[N]
+  %2 = reduce_max(%y; dims = (1)) : f32[N]
+  %3 = cast(%z) : f32[3, 200]
+  %4 = reduce_sum(%3; dims = (1)) : f32[3]
+  result a = %1
+  result b = %2
+  result c = %4
+)",
+           {3}, {1, 37}, 80);
+}
+
+// Sums down rows: different numbers of columns of one text, another text, and segments.
+TEST_F(Bundle, Columns) {
+    Expect(R"(  input %x : f32[N, 50]
+  input %y : f32[N, 700]
+  input %z : f16[N, 40]
+  input %s : f32[N, 16, 72]
+  %1 = reduce_sum(%x; dims = (0)) : f32[50]
+  %2 = reduce_sum(%y; dims = (0)) : f32[700]
+  %3 = cast(%z) : f32[N, 40]
+  %4 = reduce_max(%3; dims = (0)) : f32[40]
+  %5 = reduce_sum(%s; dims = (1)) : f32[N, 72]
+  result a = %1
+  result b = %2
+  result c = %4
+  result d = %5
+)",
+           {4}, {1, 37}, 90);
+}
+
+// Blocks of fewer threads, and rows beside columns.
+TEST_F(Bundle, NotOfBlocksThatDiffer) {
+    Expect(R"(  input %x : f32[N, 50]
+  input %s : f32[N, 3, 72]
+  %1 = reduce_sum(%x; dims = (0)) : f32[50]
+  %2 = reduce_sum(%s; dims = (1)) : f32[N, 72]
+  %3 = reduce_sum(%x; dims = (1)) : f32[N]
+  result a = %1
+  result b = %2
+  result c = %3
+)",
+           {0, 0, 0}, {1, 37}, 80);
+}
+
 // One reads what the other makes; both have one text.
 TEST_F(Bundle, NotOfKernelsThatNeedEachOther) {
     Expect(R"(  input %x : f16[N, 72]

@@ -1,4 +1,4 @@
-/* k04  attn: slice + reshape + transpose + attention           attention.amp:4
+/* k03  attn: slice + reshape + transpose + attention           attention.amp:4
  *   attention over [320 * n, 48] in train_step
  *   in     b0 attn.y f16[N, 320, 144]   b1 seed i64   b2 iteration i64
  *   out    b3 87 f32[N, 3, 320, 1]   b4 88 f16[N, 320, 48]
@@ -15,7 +15,7 @@
  *   v15 %88 f16[N, 320, 48] = cast(v13)
  *   mma f16, 128 queries a block, steps of 64 keys, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k04(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
+extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t *b0, const int64_t *b1, const int64_t *b2, float *b3, uint16_t *b4, int64_t n, int64_t key)
 {
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, true> Rule;

@@ -1,6 +1,6 @@
-/* k07  bn: batch_norm           image.amp:3
+/* k06  bn: batch_norm           image.amp:3
  *   column over [256 * n, 64] in train_step
- * k08  bn: batch_norm + mul + add           image.amp:3
+ * k07  bn: batch_norm + mul + add           image.amp:3
  *   column over [n, 64] in train_step
  *   pass 1
  *   in     b0 conv2d.y.nhwc f16[N, 16, 16, 64]
@@ -48,7 +48,7 @@
  *   v38 %75 f32[64] = add(v37, v34)   {follow, torch-fp16:24, input bn.mul_2}
  *   32 columns, 16 rows at once, 512 threads a block, the last block of a column makes what follows
  */
-INLINE void train_step_k07_pass1(const uint16_t *b0, float *b1, float *b2, int64_t n, int64_t rows, int64_t cols, int64_t segment)
+INLINE void train_step_k06_pass1(const uint16_t *b0, float *b1, float *b2, int64_t n, int64_t rows, int64_t cols, int64_t segment)
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 32;
@@ -81,7 +81,7 @@ INLINE void train_step_k07_pass1(const uint16_t *b0, float *b1, float *b2, int64
     if (in && y == 0) put_f32(b2 + s * COLS + c, v9);
 }
 
-INLINE void train_step_k07_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, const float *b5, const float *b6, float *b7, float *b8, float *b9, float *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
+INLINE void train_step_k06_pass2(const float *b0, const float *b1, const float *b2, const float *b3, const float *b4, const float *b5, const float *b6, float *b7, float *b8, float *b9, float *b10, float *b11, int64_t n, int64_t rows, int64_t cols, uint32_t block)
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 32;
@@ -143,12 +143,12 @@ INLINE void train_step_k07_pass2(const float *b0, const float *b1, const float *
     if (in && y == 0) put_f32(b11 + c, v38);
 }
 
-extern "C" __global__ void __launch_bounds__(512, HAS_ASYNC_COPIES ? 3 : 2) train_step_k07(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, float *b2_9, float *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
+extern "C" __global__ void __launch_bounds__(512, HAS_ASYNC_COPIES ? 3 : 2) train_step_k06(const uint16_t *b1_0, float *b1_1, float *b1_2, const float *b2_0, const float *b2_1, const float *b2_2, const float *b2_3, const float *b2_4, const float *b2_5, const float *b2_6, float *b2_7, float *b2_8, float *b2_9, float *b2_10, float *b2_11, int64_t n, int64_t rows1, int64_t cols1, int64_t segment1, int64_t rows2, int64_t cols2, uint32_t *tickets)
 {
     const uint32_t blocks = ((uint32_t)cols1 + 31) / 32, block = blockIdx.x % blocks;
-    train_step_k07_pass1(b1_0, b1_1, b1_2, n, rows1, cols1, segment1);
+    train_step_k06_pass1(b1_0, b1_1, b1_2, n, rows1, cols1, segment1);
     if (!takes_last_ticket(tickets + block, gridDim.x / blocks)) return;
-    train_step_k07_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
+    train_step_k06_pass2(b2_0, b2_1, b2_2, b2_3, b2_4, b2_5, b2_6, b2_7, b2_8, b2_9, b2_10, b2_11, n, rows2, cols2, block);
 }
 
 /* k16  mean.grad: broadcast_to + relu_grad + batch_norm_grad           image.amp:4

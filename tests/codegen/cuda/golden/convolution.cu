@@ -1,4 +1,4 @@
-/* k06  conv: conv2d + relu           image.amp:3
+/* k05  conv: conv2d + relu           image.amp:3
  *   product over [256 * n, 64] in train_step
  * k02  conv: conv2d + relu           image.amp:3
  *   product over [256 * n, 64] in eval
@@ -16,7 +16,7 @@
  *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, torch-fp16:24, input conv.conv2d}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k06(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<Windows<AsStored<uint16_t>, 16, 16, 8, 16, 16, 3, 1, 1, 1, 1, 1, 1, false>, true, 64, 64, 16, 128> A;

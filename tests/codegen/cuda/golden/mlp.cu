@@ -605,45 +605,9 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t 
     if (lane == 0) put_f32(b4 + r, v35);
 }
 
-/* k06  cross_entropy: nll_loss + accuracy           mlp.amp:14
- *   column over [n, 1] in train_step
- *   in     b0 43 f32[N]   b1 53 f32   b2 67 f32[N]
- *   out    b3 loss f32   b4 acc f32
- *   v2 %44 f32 = reduce_sum(v1)
- *   v4 %loss f32 = div(v2, v3)   {f32, torch-fp16:14}
- *   v6 %68 f32 = reduce_sum(v5)
- *   v8 %69 f32 = extent(v7)
- *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
- *   1 columns, 512 rows at once, 512 threads a block
- */
-extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
-{
-    const int32_t COLS = (int32_t)cols;
-    const int32_t y = threadIdx.x / 1;
-    const int32_t column = (int32_t)blockIdx.x * 1 + threadIdx.x % 1;
-    const bool in = column < COLS;
-    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
-    const float v3 = get_f32(b1);
-    const float v8 = (float)(n);
-    float v2 = 0.0f;
-    float v6 = 0.0f;
-    for (int64_t r = y; in && r < rows; r += 512) {
-        const float v1 = get_f32(b0 + r * COLS + c);
-        const float v5 = get_f32(b2 + r * COLS + c);
-        v2 = v2 + v1;
-        v6 = v6 + v5;
-    }
-    v2 = column_reduce<Plus, 1, 512>(v2);
-    v6 = column_reduce<Plus, 1, 512>(v6);
-    const float v4 = v2 / v3;
-    const float v9 = v6 / v8;
-    if (in && y == 0) put_f32(b3 + c, v4);
-    if (in && y == 0) put_f32(b4 + c, v9);
-}
-
-/* k08  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
+/* k07  fc3.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:9
  *   product over [10, 512] in train_step
- * + k07  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9
+ * + k06  fc3.linear.grad.input: matmul + relu_grad           mlp.amp:9
  *   product over [n, 512] in train_step
  * part 0
  *   in     b0 d.logits f16[N, 10]   b1 h.1 f16[N, 512]   b2 inverse_scale f32
@@ -667,7 +631,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k06(const float *b0
  *   v11 %d.fc2.y f16[N, 512] = cast(v10)   {gradient, of relu_1}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-struct train_step_k08_part0 {
+struct train_step_k07_part0 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 4, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
@@ -722,7 +686,7 @@ struct train_step_k08_part0 {
     }
 };
 
-struct train_step_k08_part1 {
+struct train_step_k07_part1 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 64, 4, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
@@ -780,20 +744,32 @@ struct train_step_k08_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
-        char part0[train_step_k08_part0::SHARED], part1[train_step_k08_part1::SHARED];
+        char part0[train_step_k07_part0::SHARED], part1[train_step_k07_part1::SHARED];
     } shared;
     if (blockIdx.x < (uint32_t)first1) {
-        train_step_k08_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        train_step_k07_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
         return;
     }
-    train_step_k08_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
+    train_step_k07_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
 }
 
-/* k09  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
+/* k08  cross_entropy: nll_loss + accuracy           mlp.amp:14
+ *   column over [n, 1] in train_step
+ * + k09  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
  *   column over [n, 10] in train_step
+ * part 0
+ *   in     b0 43 f32[N]   b1 53 f32   b2 67 f32[N]
+ *   out    b3 loss f32   b4 acc f32
+ *   v2 %44 f32 = reduce_sum(v1)
+ *   v4 %loss f32 = div(v2, v3)   {f32, torch-fp16:14}
+ *   v6 %68 f32 = reduce_sum(v5)
+ *   v8 %69 f32 = extent(v7)
+ *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
+ *   1 columns, 512 rows at once, 512 threads a block
+ * part 1
  *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
  *   out    b2 137 bool   b3 grad.fc3.bias f32[10]
  *   v2 %94 f32[N, 10] = cast(v1)
@@ -804,28 +780,75 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k08(const uint16
  *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
  *   16 columns, 32 rows at once, 512 threads a block
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k09(const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
-{
-    const int32_t COLS = (int32_t)cols;
-    const int32_t y = threadIdx.x / 16;
-    const int32_t column = (int32_t)blockIdx.x * 16 + threadIdx.x % 16;
-    const bool in = column < COLS;
-    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
-    int32_t any2 = 0;
-    const float v7 = get_f32(b1);
-    float v3 = 0.0f;
-    for (int64_t r = y; in && r < rows; r += 32) {
-        const float v1 = get_f16(b0 + r * COLS + c);
-        const float v2 = v1;
-        v3 = v3 + v2;
+struct train_step_k08_part0 {
+    static constexpr int SHARED = 1;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
+    {
+        const uint3 block = place.now();
+        const int32_t COLS = (int32_t)cols;
+        const int32_t y = threadIdx.x / 1;
+        const int32_t column = (int32_t)block.x * 1 + threadIdx.x % 1;
+        const bool in = column < COLS;
+        MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        const float v3 = get_f32(b1);
+        const float v8 = (float)(n);
+        float v2 = 0.0f;
+        float v6 = 0.0f;
+        for (int64_t r = y; in && r < rows; r += 512) {
+            const float v1 = get_f32(b0 + r * COLS + c);
+            const float v5 = get_f32(b2 + r * COLS + c);
+            v2 = v2 + v1;
+            v6 = v6 + v5;
+        }
+        v2 = column_reduce<Plus, 1, 512>(v2);
+        v6 = column_reduce<Plus, 1, 512>(v6);
+        const float v4 = v2 / v3;
+        const float v9 = v6 / v8;
+        if (in && y == 0) put_f32(b3 + c, v4);
+        if (in && y == 0) put_f32(b4 + c, v9);
     }
-    v3 = column_reduce<Plus, 16, 32>(v3);
-    const int32_t v4 = finite_f32(v3);
-    const int32_t v5 = !v4;
-    const float v8 = v3 * v7;
-    any2 |= v5;
-    if (in && y == 0) put_f32(b3 + c, v8);
-    if (any2) *b2 = 1;
+};
+
+struct train_step_k08_part1 {
+    static constexpr int SHARED = 1;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+    {
+        const uint3 block = place.now();
+        const int32_t COLS = (int32_t)cols;
+        const int32_t y = threadIdx.x / 16;
+        const int32_t column = (int32_t)block.x * 16 + threadIdx.x % 16;
+        const bool in = column < COLS;
+        MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        int32_t any2 = 0;
+        const float v7 = get_f32(b1);
+        float v3 = 0.0f;
+        for (int64_t r = y; in && r < rows; r += 32) {
+            const float v1 = get_f16(b0 + r * COLS + c);
+            const float v2 = v1;
+            v3 = v3 + v2;
+        }
+        v3 = column_reduce<Plus, 16, 32>(v3);
+        const int32_t v4 = finite_f32(v3);
+        const int32_t v5 = !v4;
+        const float v8 = v3 * v7;
+        any2 |= v5;
+        if (in && y == 0) put_f32(b3 + c, v8);
+        if (any2) *b2 = 1;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(512) train_step_k08(const float *b0, const float *b1, const float *b2, float *b3, float *b4, const uint16_t *b5, const float *b6, int32_t *b7, float *b8, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+{
+    __shared__ __align__(128) union {
+        char part0[train_step_k08_part0::SHARED], part1[train_step_k08_part1::SHARED];
+    } shared;
+    if (blockIdx.x < (uint32_t)first1) {
+        train_step_k08_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0, size1);
+        return;
+    }
+    train_step_k08_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size2, size3);
 }
 
 /* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8

@@ -61,6 +61,19 @@ const char *kernel_signature(const Func *f, const Kernel *k) {
     return text_str(&t);
 }
 
+bool *kernels_alone(const Func *f) {
+    bool *alone = arena_array(f->module->arena, bool, f->kernels.len + 1);
+    const char *before = NULL;
+    for (int i = 0; i < f->kernels.len; i++) {
+        const char *signature = kernel_signature(f, f->kernels.data[i]);
+        const bool same = before && signature && !strcmp(before, signature);
+        alone[i] = !same;
+        if (same) alone[i - 1] = false;
+        before = signature;
+    }
+    return alone;
+}
+
 /* ---- what moves -------------------------------------------------------------------------------------------------- */
 
 static const char **sign_kernels(const Func *f) {
@@ -123,19 +136,12 @@ static bool is_second_pass(const Func *f, int i) {
     return false;
 }
 
-static bool same_text(const char *const *signature, int count, int i, int other) {
-    if (other < 0 || other >= count || !signature[i] || !signature[other]) return false;
-    return !strcmp(signature[i], signature[other]);
-}
-
 /* Column kernels that have a launch each may be one, whatever they do. */
 static const char **sign_lone_columns(const Func *f) {
-    const char *const *all = sign_kernels(f);
-    const int count = f->kernels.len;
-    const char **signature = arena_array(f->module->arena, const char *, count + 1);
-    for (int i = 0; i < count; i++) {
-        if (f->kernels.data[i]->kind != KERNEL_COLUMN) continue;
-        if (same_text(all, count, i, i - 1) || same_text(all, count, i, i + 1)) continue;
+    const bool *alone = kernels_alone(f);
+    const char **signature = arena_array(f->module->arena, const char *, f->kernels.len + 1);
+    for (int i = 0; i < f->kernels.len; i++) {
+        if (f->kernels.data[i]->kind != KERNEL_COLUMN || !alone[i]) continue;
         if (is_second_pass(f, i) || (is_column(f, i, true) && is_second_pass(f, i + 1))) continue;
         signature[i] = arena_printf(f->module->arena, "column %u", f->kernels.data[i]->pred.id);
     }

@@ -57,6 +57,8 @@ bool gather_kernels(Func *f);
 bool gather_columns(Func *f);
 /* What a kernel does, but for which values: kernels of one signature are gathered.  NULL: it shares no launch. */
 const char *kernel_signature(const Func *f, const Kernel *k);
+/* By kernel: whether neither neighbour has its signature, so that it would have a launch of its own. */
+bool *kernels_alone(const Func *f);
 /* merge_scalars.c: makes one of scalar kernels that follow one another.  True: the same. */
 bool merge_scalars(Func *f);
 /* By value id: the index of the kernel that makes it, -1 for inputs and states. */

@@ -140,22 +140,9 @@ static int merge_back(Merging *m, int kernel) {
     return -1;
 }
 
-static bool *find_alone(const Func *f) {
-    bool *alone = arena_array(f->module->arena, bool, f->kernels.len + 1);
-    const char *before = NULL;
-    for (int i = 0; i < f->kernels.len; i++) {
-        const char *signature = kernel_signature(f, f->kernels.data[i]);
-        const bool same = before && signature && !strcmp(before, signature);
-        alone[i] = !same;
-        if (same) alone[i - 1] = false;
-        before = signature;
-    }
-    return alone;
-}
-
 bool merge_columns(Func *f, bool any) {
     if (!target_of(f->module)->batches_updates) return false;
-    Merging m = {.order = kernel_order_open(f), .alone = any ? find_alone(f) : NULL};
+    Merging m = {.order = kernel_order_open(f), .alone = any ? kernels_alone(f) : NULL};
     for (int i = m.order.first, then; i >= 0; i = then) {
         then = m.order.next[i];
         for (int k = i; k >= 0 && kernel_order_at(&m.order, k)->kind == KERNEL_COLUMN;) k = merge_back(&m, k);

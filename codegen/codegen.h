@@ -44,11 +44,11 @@ const Module *codegen_cuda_module(const struct CudaModule *cuda);
 const char *codegen_cuda_entry(const struct CudaModule *cuda, int function);
 /* What the machine code of each kernel needs: the lines of AMP_MODEL_CUDA_USES_SECTION. */
 void codegen_cuda_uses(const CodegenCuda *cuda, Text *out);
-/* Whether a kernel has sizes as parameters; whether a launch has parts. */
-bool codegen_cuda_has_sizes(const struct CudaModule *cuda);
-bool codegen_cuda_has_parts(const struct CudaModule *cuda);
-/* Whether a launch has tickets. */
-bool codegen_cuda_has_tickets(const struct CudaModule *cuda);
+/* What some launch has, which older runtimes do not know: sizes as parameters, tickets, parts. */
+typedef struct CodegenCudaNeeds {
+    bool sizes, tickets, parts;
+} CodegenCudaNeeds;
+CodegenCudaNeeds codegen_cuda_needs(const struct CudaModule *cuda);
 typedef struct CodegenImages { /* of the functions of a module */
     CudaImage *data;
     int count, room;

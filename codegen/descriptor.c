@@ -232,9 +232,10 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (has_op(m, ir_is_attention)) text_puts(x->t, " | AMP_MODEL_NEEDS_ATTENTION");
     if (has_op(m, is_grouped_window)) text_puts(x->t, " | AMP_MODEL_NEEDS_GROUPS");
     if (has_narrow_product(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_NARROW");
-    if (cuda && cuda->code && codegen_cuda_has_sizes(cuda->code)) text_puts(x->t, " | AMP_MODEL_NEEDS_SIZES");
-    if (cuda && cuda->code && codegen_cuda_has_tickets(cuda->code)) text_puts(x->t, " | AMP_MODEL_NEEDS_TICKETS");
-    if (cuda && cuda->code && codegen_cuda_has_parts(cuda->code)) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
+    const CodegenCudaNeeds needs = cuda && cuda->code ? codegen_cuda_needs(cuda->code) : (CodegenCudaNeeds){0};
+    if (needs.sizes) text_puts(x->t, " | AMP_MODEL_NEEDS_SIZES");
+    if (needs.tickets) text_puts(x->t, " | AMP_MODEL_NEEDS_TICKETS");
+    if (needs.parts) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");

@@ -119,25 +119,16 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
         }
 }
 
-bool codegen_cuda_has_tickets(const CudaModule *cuda) {
+CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
+    CodegenCudaNeeds needs = {0};
     for (int p = 0; p < cuda->programs.len; p++)
-        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++)
-            if (cuda->programs.data[p].kernels.data[i].tickets) return true;
-    return false;
-}
-
-bool codegen_cuda_has_sizes(const CudaModule *cuda) {
-    for (int p = 0; p < cuda->programs.len; p++)
-        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++)
-            if (cuda->programs.data[p].kernels.data[i].sizes.len) return true;
-    return false;
-}
-
-bool codegen_cuda_has_parts(const CudaModule *cuda) {
-    for (int p = 0; p < cuda->programs.len; p++)
-        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++)
-            if (cuda->programs.data[p].kernels.data[i].parts.len) return true;
-    return false;
+        for (int i = 0; i < cuda->programs.data[p].kernels.len; i++) {
+            const CudaKernelEntry *e = &cuda->programs.data[p].kernels.data[i];
+            needs.sizes |= e->sizes.len > 0;
+            needs.tickets |= e->tickets > 0;
+            needs.parts |= e->parts.len > 0;
+        }
+    return needs;
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */

@@ -102,6 +102,8 @@ amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 /* kernel_bundle.c: whether these kernels, each as it is alone, may be one launch where they do not depend on one
  * another. */
 bool cuda_may_bundle(const CudaBody *alone, int count);
+/* Whether their parameters are the same numbers. */
+bool cuda_same_sizes(const CudaBody *a, const CudaBody *b);
 /* Threads of a block in each function of their bundle, its own first, then its choices; returns how many there are. */
 int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]);
 /* One function of its |parts|. */
@@ -122,9 +124,7 @@ bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *firs
 /* The function around the passes. */
 void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);
 
-/* kernel_independence.c: whether their parameters are the same numbers. */
-bool cuda_same_sizes(const CudaBody *a, const CudaBody *b);
-/* Whether |b| reads or writes what |a| writes; flags take any order. */
+/* kernel_independence.c: whether |b| reads or writes what |a| writes; flags take any order. */
 bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b);
 
 typedef struct CudaWork { /* amp_model_cuda_work */

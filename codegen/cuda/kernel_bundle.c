@@ -45,6 +45,12 @@ static bool have_registers(const CudaBody *alone, int count) {
            !(large > 1 && a_down + b_down > 2);
 }
 
+bool cuda_same_sizes(const CudaBody *a, const CudaBody *b) {
+    for (int i = 0; i < a->sizes.len; i++)
+        if (!dim_equal(a->sizes.data[i], b->sizes.data[i])) return false;
+    return a->sizes.len == b->sizes.len;
+}
+
 /* Kernels of equal text and sizes are a batch's; of products the sizes do not count. */
 static bool is_of_batch(const CudaBody *a, const CudaBody *b) {
     return !strcmp(a->source, b->source) && (a->kind == KERNEL_PRODUCT || cuda_same_sizes(a, b));

@@ -30,9 +30,3 @@ bool cuda_is_independent(const Func *f, const CudaKernelEntry *batch, const Kern
             return false;
     return true;
 }
-
-bool cuda_same_sizes(const CudaBody *a, const CudaBody *b) {
-    for (int i = 0; i < a->sizes.len; i++)
-        if (!dim_equal(a->sizes.data[i], b->sizes.data[i])) return false;
-    return a->sizes.len == b->sizes.len;
-}

@@ -11,10 +11,7 @@
  */
 #include "codegen/cuda/cuda.h"
 
-enum {
-    MOST_PASSES = 4, /* the last block makes all but the first, one after another */
-    MOST_SIZES = 16  /* that a runtime takes (model_cuda.c) */
-};
+enum { MOST_PASSES = 4 }; /* the last block makes all but the first, one after another */
 
 /* ---- which kernels ----------------------------------------------------------------------------------------------- */
 
@@ -59,7 +56,7 @@ static bool reads_own_columns(const Walk *w, const Kernel *first) {
 bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *first, const Kernel *const *passes,
                        int count) {
     const Kernel *k = w->k;
-    if (count == MOST_PASSES || first->sizes + body->sizes.len > MOST_SIZES) return false;
+    if (count == MOST_PASSES || first->sizes + body->sizes.len > CUDA_MOST_SIZES) return false;
     if (k->kind != KERNEL_COLUMN || k->segment || k->pred.id != first->k->pred.id) return false;
     if (!dim_equal(w->rows, first->rows) || !dim_equal(w->cols, first->cols)) return false;
     if (body->launch.block[0] != first->threads || first->operands + w->operands.len > CUDA_PARAM_OPERANDS)

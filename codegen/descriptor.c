@@ -236,6 +236,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (needs.sizes) text_puts(x->t, " | AMP_MODEL_NEEDS_SIZES");
     if (needs.tickets) text_puts(x->t, " | AMP_MODEL_NEEDS_TICKETS");
     if (needs.parts) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
+    if (needs.batched_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCHED_PARTS");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");

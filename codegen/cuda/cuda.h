@@ -13,6 +13,7 @@
  *   cuda_kernels.c   all kernels of a module: equal bodies share a function, equal independent ones a launch
  *   kernel_independence.c  which kernels may run at the same time
  *   kernel_bundle.c  independent kernels of different text as one function
+ *   kernel_chain.c   products that add to one another, which a block makes one after another
  *   cuda_tables.c    amp_model_cuda as C text
  */
 #ifndef AMP_CODEGEN_CUDA_CUDA_H
@@ -31,7 +32,7 @@ extern const char cuda_prelude[];
 enum {
     CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
     CUDA_MOST_SIZES = 16,     /* that the runtime takes */
-    CUDA_MOST_PARTS = 4       /* of a bundle; two products */
+    CUDA_MOST_PARTS = 8       /* of a bundle; two products */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */
@@ -85,11 +86,12 @@ typedef struct CudaBody { /* what writing a kernel gives */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a
- * CudaBatch; launch is then that of one of them).  |choice| > 0: that one of |choices|.  |threads| > 0: as part |part|
- * of a bundle whose blocks have so many.  |pass| > 0: as that pass of a single-pass reduction, a function on the device
- * (only KERNEL_COLUMN). */
+ * CudaBatch; launch is then that of one of them); with |chain|, one after another in each block (kernel_chain.c).
+ * |choice| > 0: that one of |choices|.  |threads| > 0: as part |part| of a bundle whose blocks have so many.  |pass| >
+ * 0: as that pass of a single-pass reduction, a function on the device (only KERNEL_COLUMN). */
 typedef struct CudaForm {
     int members, choice, threads, part, pass;
+    bool chain;
 } CudaForm;
 
 /* cuda_kernel.c: of the kernel that |w| has analysed.  AMP_UNSUPPORTED names the op that has no CUDA code yet. */
@@ -100,14 +102,14 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
 amp_status cuda_emit_attention(Walk *w, CudaBody *out, amp_error *err);
 
 /* kernel_bundle.c: whether these kernels, each as it is alone, may be one launch where they do not depend on one
- * another. */
-bool cuda_may_bundle(const CudaBody *alone, int count);
+ * another; |members| of each: more than one where it is a batch. */
+bool cuda_may_bundle(const CudaBody *alone, const int *members, int count);
 /* Whether their parameters are the same numbers. */
 bool cuda_same_sizes(const CudaBody *a, const CudaBody *b);
 /* Threads of a block in each function of their bundle, its own first, then its choices; returns how many there are. */
 int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]);
 /* One function of its |parts|. */
-void cuda_bundle(Arena *a, const CudaBody *parts, int count, CudaBody *out);
+void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count, CudaBody *out);
 
 /* single_pass.c: what a column kernel with segments makes, for those that may run in its launch. */
 typedef struct CudaPass {
@@ -123,6 +125,10 @@ bool cuda_is_next_pass(const Walk *w, const CudaBody *body, const CudaPass *firs
                        int count);
 /* The function around the passes. */
 void cuda_join_passes(Arena *a, const CudaBody *passes, int count, bool predicate, CudaBody *out);
+
+/* kernel_chain.c: whether |next|, of their text, may follow |members| in each block of their launch, and reads what one
+ * of them writes. */
+bool cuda_is_next_in_chain(const Func *f, const Kernel *const *members, int count, const Kernel *next);
 
 /* kernel_independence.c: whether |b| reads or writes what |a| writes; flags take any order. */
 bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b);
@@ -159,18 +165,20 @@ typedef struct CudaChoice { /* amp_model_cuda_choice */
 typedef struct CudaPart {     /* amp_model_cuda_part */
     VEC(CudaLaunch) launches; /* in each function */
     KernelKind kind;
+    int members;        /* one; of a batch, several */
     int operands, work; /* so many */
 } CudaPart;
 
 typedef struct CudaKernelEntry { /* amp_model_cuda_kernel */
-    VEC(const Kernel *) members; /* one; a batch, a bundle: several; a single-pass reduction: its passes */
+    VEC(const Kernel *) members; /* one; a batch, chain, bundle: several; a single-pass reduction: its passes */
     VEC(CudaPart) parts;         /* of a bundle */
     int tickets;                 /* of a single-pass reduction: counters; else 0 */
+    bool chain;                  /* members one after another in each block */
     int function;
     VEC(uint32_t) operands; /* 1-based buffers of the function, member after member */
     VEC(uint8_t) access;    /* AMP_ACCESS_* of each */
     CudaWorks work;
-    VEC(Dim) batch_elements;
+    VEC(Dim) batch_elements; /* of each member, where there is a batch */
     CudaSizes sizes;
     VEC(CudaChoice) choices;
     bool operand_table, tensor_cores;
@@ -188,7 +196,7 @@ typedef struct CudaModule { /* CodegenCuda.code */
     VEC(CudaProgram) programs;
 } CudaModule;
 
-/* cuda_kernels.c: what codegen_cuda does; without |bundles|, kernels of different text have a launch each (tests). */
+/* cuda_kernels.c: what codegen_cuda does; without |bundles|, only batches share a launch (tests). */
 amp_status cuda_emit_module(const Module *m, bool bundles, const CudaModule **out, amp_error *err);
 
 /* kernel_independence.c: whether neither |k| nor any of |batch| reads or writes what the other writes. */

@@ -52,6 +52,7 @@ typedef struct CudaKernel {
     bool late_operands;              /* the kernel declares operands where it needs them */
     bool bundled;                    /* a part of a bundle: `place` and `shared` are parameters */
     int bundle_part, bundle_threads; /* its number there, and the threads of a block */
+    bool chain;                      /* of several members, which each block makes one after another */
     const char *block;               /* where the block stands: "blockIdx"; in a bundle "block" */
 } CudaKernel;
 

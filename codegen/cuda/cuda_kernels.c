@@ -140,8 +140,9 @@ static amp_status batch_form(Writer *x, const Kernel *k, const CudaBody *single,
 static int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
 
 static void add_member(Writer *x, CudaKernelEntry *entry, const Kernel *k, const CudaBody *single) {
+    const bool counted = single->batch != CUDA_BATCH_NONE;
     vec_push(x->m->arena, &entry->members, k);
-    vec_push(x->m->arena, &entry->batch_elements, single->elements);
+    vec_push(x->m->arena, &entry->batch_elements, counted ? single->elements : dim_const(1));
 }
 
 /* Of kernel |at| and those after it that are in the same batch. */
@@ -159,6 +160,21 @@ static amp_status find_batch(Writer *x, int at, CudaKernelEntry *entry, CudaBody
         AMP_TRY(batch_form(x, k, &single, &next));
         if (!next.source || strcmp(form.source, next.source) || !cuda_same_sizes(&form, &next)) return AMP_OK;
         add_member(x, entry, k, &single);
+    }
+    return AMP_OK;
+}
+
+/* Of kernels after |at| those that each block of its launch makes one after another (kernel_chain.c). */
+static amp_status find_chain(Writer *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
+    const Func *f = x->w.f;
+    CudaBody next;
+    for (int i = at + 1; body->kind == KERNEL_PRODUCT && i < f->kernels.len; i++) {
+        const Kernel *k = f->kernels.data[i];
+        if (!cuda_is_next_in_chain(f, entry->members.data, entry->members.len, k)) return AMP_OK;
+        AMP_TRY(emit(x, k, (CudaForm){0}, &next));
+        if (strcmp(next.source, body->source) || !cuda_same_sizes(&next, body)) return AMP_OK;
+        add_member(x, entry, k, &next);
+        entry->chain = true;
     }
     return AMP_OK;
 }
@@ -181,6 +197,12 @@ static amp_status find_passes(Writer *x, int at, const CudaBody *body, CudaKerne
     return AMP_OK;
 }
 
+/* Kernels after |at| in whose launch blocks do one after another what they all have to do. */
+static amp_status find_longer(Writer *x, int at, const CudaBody *body, CudaKernelEntry *entry) {
+    if (x->bundles) AMP_TRY(find_chain(x, at, body, entry));
+    return entry->chain ? AMP_OK : find_passes(x, at, body, entry);
+}
+
 /* The function of a launch over |entry|'s passes. */
 static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody *out) {
     Arena *a = x->m->arena;
@@ -198,17 +220,16 @@ static amp_status emit_passes(Writer *x, const CudaKernelEntry *entry, CudaBody 
     return walk_kernel(&x->w, entry->members.data[0], x->err);
 }
 
-/* The launch of one member becomes that of all. */
-static void set_batch_extent(const CudaKernelEntry *entry, CudaBatch batch, CudaLaunch *launch) {
+/* The launch of one member becomes that of |count|, with so many |elements|. */
+static void set_batch_extent(const Dim *elements, int count, CudaBatch batch, CudaLaunch *launch) {
     int64_t total = 0;
     const int axis = cuda_batch_axis(batch);
     if (batch != CUDA_BATCH_IN_TURN) {
-        launch->extent[axis] = dim_const(entry->members.len);
+        launch->extent[axis] = dim_const(count);
         launch->per[axis] = 1;
         return;
     }
-    for (int i = 0; i < entry->members.len; i++)
-        total += round_up(entry->batch_elements.data[i].mul, launch->per[axis]);
+    for (int i = 0; i < count; i++) total += round_up(elements[i].mul, launch->per[axis]);
     launch->extent[axis] = dim_const(total);
 }
 
@@ -216,9 +237,9 @@ static void set_batch_extent(const CudaKernelEntry *entry, CudaBatch batch, Cuda
 static amp_status emit_launch(Writer *x, const CudaKernelEntry *entry, int choice, CudaBody *body) {
     const int members = entry->members.len;
     if (entry->tickets) return emit_passes(x, entry, body);
-    const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice};
+    const CudaForm form = {.members = members > 1 ? members : 0, .choice = choice, .chain = entry->chain};
     AMP_TRY(emit(x, entry->members.data[0], form, body));
-    if (members > 1) set_batch_extent(entry, body->batch, &body->launch);
+    if (members > 1 && !entry->chain) set_batch_extent(entry->batch_elements.data, members, body->batch, &body->launch);
     return AMP_OK;
 }
 
@@ -242,7 +263,7 @@ static void set_launch(CudaKernelEntry *entry, const CudaBody *body) {
 static amp_status add_functions(Writer *x, CudaKernelEntry *entry) {
     CudaBody body;
     AMP_TRY(emit_launch(x, entry, 0, &body));
-    if (entry->members.len == 1 || entry->tickets) entry->batch_elements.len = 0;
+    if (entry->members.len == 1 || entry->tickets || entry->chain) entry->batch_elements.len = 0;
     set_launch(entry, &body);
     entry->function = function_of(x, &body, 0);
     return add_choices(x, entry, body.choices);
@@ -250,88 +271,123 @@ static amp_status add_functions(Writer *x, CudaKernelEntry *entry) {
 
 /* ---- bundles ----------------------------------------------------------------------------------------------------- */
 
-/* The kernels of a bundle as parts of its function in blocks of so many threads; without source, there is none. */
-static amp_status emit_parts(Writer *x, const CudaKernelEntry *entry, int threads, CudaBody *parts) {
-    for (int i = 0; i < entry->members.len; i++)
-        AMP_TRY(emit(x, entry->members.data[i], (CudaForm){.threads = threads, .part = i}, &parts[i]));
-    return AMP_OK;
-}
+typedef struct Bundle { /* while it may still grow */
+    CudaKernelEntry *entry;
+    CudaBody alone[CUDA_MOST_PARTS]; /* the first kernel of each part, as it is alone */
+    int members[CUDA_MOST_PARTS];
+    int count;
+} Bundle;
 
-static amp_status have_forms(Writer *x, const CudaKernelEntry *entry, const CudaBody *alone, bool *out) {
-    CudaBody parts[CUDA_MOST_PARTS];
-    int threads[2];
-    const int forms = cuda_bundle_threads(alone, entry->members.len, threads);
-    *out = true;
-    for (int f = 0; f < forms; f++) {
-        AMP_TRY(emit_parts(x, entry, threads[f], parts));
-        for (int i = 0; i < entry->members.len; i++) *out &= parts[i].source != NULL;
+/* Its parts as those of a function in blocks of so many threads; a part without source has none such. */
+static amp_status emit_parts(Writer *x, const Bundle *b, int threads, CudaBody *parts) {
+    int first = 0;
+    for (int i = 0; i < b->count; first += b->members[i++]) {
+        const int members = b->members[i] > 1 ? b->members[i] : 0;
+        const CudaForm form = {.members = members, .threads = threads, .part = i};
+        AMP_TRY(emit(x, b->entry->members.data[first], form, &parts[i]));
+        if (members) set_batch_extent(b->entry->batch_elements.data + first, members, parts[i].batch, &parts[i].launch);
     }
     return AMP_OK;
 }
 
-/* To the kernel |entry| those behind it that are in the same bundle.  |alone|: its first kernel as it is alone. */
-static amp_status find_bundle(Writer *x, int at, CudaKernelEntry *entry, CudaBody *alone) {
+static amp_status have_forms(Writer *x, const Bundle *b, bool *out) {
+    CudaBody parts[CUDA_MOST_PARTS];
+    int threads[2];
+    const int forms = cuda_bundle_threads(b->alone, b->count, threads);
+    *out = true;
+    for (int f = 0; f < forms; f++) {
+        AMP_TRY(emit_parts(x, b, threads[f], parts));
+        for (int i = 0; i < b->count; i++) *out &= parts[i].source != NULL;
+    }
+    return AMP_OK;
+}
+
+static bool all_independent(const Func *f, const CudaKernelEntry *entry, const CudaKernelEntry *next) {
+    for (int i = 0; i < next->members.len; i++)
+        if (!cuda_is_independent(f, entry, next->members.data[i])) return false;
+    return true;
+}
+
+static void add_part(Writer *x, Bundle *b, const CudaKernelEntry *next) {
+    for (int i = 0; i < next->members.len; i++) {
+        vec_push(x->m->arena, &b->entry->members, next->members.data[i]);
+        vec_push(x->m->arena, &b->entry->batch_elements, next->batch_elements.data[i]);
+    }
+    b->count++;
+}
+
+static void remove_part(Bundle *b) {
+    b->count--;
+    b->entry->members.len -= b->members[b->count];
+    b->entry->batch_elements.len -= b->members[b->count];
+}
+
+/* To the kernels of |b|, the first of which is number |at|, those after them that are in the same bundle. */
+static amp_status find_bundle(Writer *x, int at, Bundle *b) {
     const Func *f = x->w.f;
-    for (int count = 1; count < CUDA_MOST_PARTS && at + count < f->kernels.len; count++) {
-        const Kernel *k = f->kernels.data[at + count];
+    while (b->count < CUDA_MOST_PARTS && b->alone[0].bundles) {
+        const int then = at + b->entry->members.len;
         CudaKernelEntry next = {0};
         bool have = false;
-        if (!alone[0].bundles || !cuda_is_independent(f, entry, k)) return AMP_OK;
-        AMP_TRY(find_batch(x, at + count, &next, &alone[count]));
-        if (next.members.len == 1) AMP_TRY(find_passes(x, at + count, &alone[count], &next));
-        if (next.members.len > 1 || !cuda_may_bundle(alone, count + 1)) return AMP_OK;
-        add_member(x, entry, k, &alone[count]);
-        AMP_TRY(have_forms(x, entry, alone, &have));
+        if (then >= f->kernels.len || !cuda_is_independent(f, b->entry, f->kernels.data[then])) return AMP_OK;
+        AMP_TRY(find_batch(x, then, &next, &b->alone[b->count]));
+        if (next.members.len == 1) AMP_TRY(find_longer(x, then, &b->alone[b->count], &next));
+        b->members[b->count] = next.members.len;
+        if (next.tickets || next.chain || !all_independent(f, b->entry, &next)) return AMP_OK;
+        if (!cuda_may_bundle(b->alone, b->members, b->count + 1)) return AMP_OK;
+        add_part(x, b, &next);
+        AMP_TRY(have_forms(x, b, &have));
         if (have) continue;
-        entry->members.len--;
+        remove_part(b);
         return AMP_OK;
     }
     return AMP_OK;
 }
 
-static amp_status bundle_function(Writer *x, const CudaKernelEntry *entry, const CudaBody *parts, const CudaBody *body,
-                                  int choice, int *out) {
+static amp_status bundle_function(Writer *x, const Bundle *b, const CudaBody *parts, const CudaBody *body, int choice,
+                                  int *out) {
     Text comment;
     *out = find_function(x, body);
     if (*out >= 0) return AMP_OK;
     text_init(&comment, x->m->arena);
-    for (int i = 0; i < entry->members.len; i++) {
-        AMP_TRY(walk_kernel(&x->w, entry->members.data[i], x->err));
+    for (int i = 0, first = 0; i < b->count; first += b->members[i++]) {
+        AMP_TRY(walk_kernel(&x->w, b->entry->members.data[first], x->err));
         text_printf(&comment, " * part %d\n", i);
         cuda_comment_body(&comment, &x->w);
         text_printf(&comment, " *   %s\n", parts[i].how);
     }
-    *out = add_function(x, entry->members.data[0], body, choice, text_str(&comment));
+    *out = add_function(x, b->entry->members.data[0], body, choice, text_str(&comment));
     return AMP_OK;
 }
 
-/* The kernels whose blocks take longest begin: those whose sums grow with n, as a weight gradient's do.  Behind the
- * others, the last of them would have the device to themselves. */
-static void order_bundle(CudaKernelEntry *entry, CudaBody *alone) {
-    for (int i = 1; i < entry->members.len; i++)
-        for (int j = i; j > 0 && alone[j].sums_grow && !alone[j - 1].sums_grow; j--) {
-            const CudaBody body = alone[j];
-            const Kernel *k = entry->members.data[j];
-            alone[j] = alone[j - 1];
-            alone[j - 1] = body;
-            entry->members.data[j] = entry->members.data[j - 1];
-            entry->members.data[j - 1] = k;
+/* Products whose blocks take longest begin: those whose sums grow with n, as a weight gradient's do.  After the others,
+ * the last of them would have the device to themselves. */
+static void order_products(Bundle *b) {
+    for (int i = 1; i < b->count; i++)
+        for (int j = i; j > 0 && b->alone[j].sums_grow && !b->alone[j - 1].sums_grow; j--) {
+            const CudaBody body = b->alone[j];
+            const Kernel *k = b->entry->members.data[j];
+            b->alone[j] = b->alone[j - 1];
+            b->alone[j - 1] = body;
+            b->entry->members.data[j] = b->entry->members.data[j - 1];
+            b->entry->members.data[j - 1] = k;
         }
 }
 
-static amp_status add_bundle(Writer *x, CudaKernelEntry *entry, CudaBody *alone) {
+static amp_status add_bundle(Writer *x, Bundle *b) {
     Arena *a = x->m->arena;
+    CudaKernelEntry *entry = b->entry;
     CudaBody parts[CUDA_MOST_PARTS], body;
     int threads[2], function;
-    const int count = entry->members.len, forms = cuda_bundle_threads(alone, count, threads);
-    entry->batch_elements.len = 0;
-    order_bundle(entry, alone);
-    for (int i = 0; i < count; i++) vec_push(a, &entry->parts, ((CudaPart){.kind = entry->members.data[i]->kind}));
+    const int forms = cuda_bundle_threads(b->alone, b->count, threads);
+    if (b->alone[0].kind == KERNEL_PRODUCT) order_products(b);
+    for (int i = 0; i < b->count; i++)
+        vec_push(a, &entry->parts, ((CudaPart){.kind = b->alone[i].kind, .members = b->members[i]}));
     for (int f = 0; f < forms; f++) {
-        AMP_TRY(emit_parts(x, entry, threads[f], parts));
-        cuda_bundle(a, parts, count, &body);
-        AMP_TRY(bundle_function(x, entry, parts, &body, f, &function));
-        for (int i = 0; i < count; i++) vec_push(a, &entry->parts.data[i].launches, parts[i].launch);
+        AMP_TRY(emit_parts(x, b, threads[f], parts));
+        cuda_bundle(a, parts, b->members, b->count, &body);
+        AMP_TRY(bundle_function(x, b, parts, &body, f, &function));
+        for (int i = 0; i < b->count; i++) vec_push(a, &entry->parts.data[i].launches, parts[i].launch);
         if (f) {
             vec_push(a, &entry->choices, ((CudaChoice){function, body.launch}));
             continue;
@@ -339,36 +395,47 @@ static amp_status add_bundle(Writer *x, CudaKernelEntry *entry, CudaBody *alone)
         set_launch(entry, &body);
         entry->function = function;
     }
+    if (!entry->operand_table) entry->batch_elements.len = 0;
     return AMP_OK;
 }
 
 /* ---- all launches ------------------------------------------------------------------------------------------------ */
 
+/* The part of a bundle that member |member| is of; NULL: there are none. */
+static CudaPart *part_of(CudaKernelEntry *entry, int member) {
+    int part = 0;
+    if (!entry->parts.len) return NULL;
+    while (member >= entry->parts.data[part].members) member -= entry->parts.data[part++].members;
+    return &entry->parts.data[part];
+}
+
 static amp_status add_kernels(Writer *x, CudaKernelEntry *entry) {
     for (int i = 0; i < entry->members.len; i++) {
-        const int operands = entry->operands.len, work = entry->work.len, part = entry->parts.len ? i : 0;
+        const int operands = entry->operands.len, work = entry->work.len;
+        CudaPart *part = part_of(entry, i);
+        const int number = part ? (int)(part - entry->parts.data) : 0;
         AMP_TRY(walk_kernel(&x->w, entry->members.data[i], x->err));
         add_operands(x, entry);
         if (!entry->tickets || i == entry->members.len - 1) AMP_TRY(add_predicate(x, entry));
         cuda_add_work(&x->w, &entry->work);
-        add_title(x, entry->function, &x->w, part);
-        for (int c = 0; c < entry->choices.len; c++) add_title(x, entry->choices.data[c].function, &x->w, part);
-        if (!entry->parts.len) continue;
-        entry->parts.data[i].operands = entry->operands.len - operands;
-        entry->parts.data[i].work = entry->work.len - work;
+        add_title(x, entry->function, &x->w, number);
+        for (int c = 0; c < entry->choices.len; c++) add_title(x, entry->choices.data[c].function, &x->w, number);
+        if (!part) continue;
+        part->operands += entry->operands.len - operands;
+        part->work += entry->work.len - work;
     }
     return AMP_OK;
 }
 
 static amp_status add_launch(Writer *x, CudaProgram *program, int *at) {
     CudaKernelEntry entry = {0};
-    CudaBody alone[CUDA_MOST_PARTS];
-    AMP_TRY(find_batch(x, *at, &entry, &alone[0]));
-    if (entry.members.len == 1) AMP_TRY(find_passes(x, *at, &alone[0], &entry));
-    const bool batch = entry.members.len > 1;
-    if (!batch && x->bundles) AMP_TRY(find_bundle(x, *at, &entry, alone));
+    Bundle bundle = {.entry = &entry, .count = 1};
+    AMP_TRY(find_batch(x, *at, &entry, &bundle.alone[0]));
+    if (entry.members.len == 1) AMP_TRY(find_longer(x, *at, &bundle.alone[0], &entry));
+    bundle.members[0] = entry.members.len;
+    if (!entry.tickets && !entry.chain && x->bundles) AMP_TRY(find_bundle(x, *at, &bundle));
     *at += entry.members.len;
-    AMP_TRY(!batch && entry.members.len > 1 ? add_bundle(x, &entry, alone) : add_functions(x, &entry));
+    AMP_TRY(bundle.count > 1 ? add_bundle(x, &bundle) : add_functions(x, &entry));
     AMP_TRY(add_kernels(x, &entry));
     vec_push(x->m->arena, &program->kernels, entry);
     return AMP_OK;

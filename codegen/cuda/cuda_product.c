@@ -123,22 +123,21 @@ static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
     if (!p->rows.n) emit_line(&ck->e, "const int64_t rows = %lld;", (long long)p->rows.mul);
     if (!p->k.n) emit_line(&ck->e, "const int64_t k = %lld;", (long long)p->k.mul);
     if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
-    if (!ck->bundled) {
-        emit_place(ck, p, OF_SUMS | OF_RESULT);
-        emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
-    }
+    const char *now = ck->bundled ? "place.now()" : ck->chain ? "block_now()" : NULL;
+    if (!now) emit_place(ck, p, OF_SUMS | OF_RESULT);
+    if (!ck->bundled) emit_line(&ck->e, "__shared__ __align__(128) char shared[Matrices::SHARED];");
     emit_line(&ck->e, "Sums sums;");
     emit_line(&ck->e, "sums.clear();");
-    if (!ck->bundled) {
+    if (!now) {
         emit_run(ck, p);
         return;
     }
-    emit_block(&ck->e); /* a block's place is computed again behind the sums: it took registers that they need */
-    emit_line(&ck->e, "const uint3 block = place.now();");
+    emit_block(&ck->e); /* a block's place is computed again after the sums: it took registers that they need */
+    emit_line(&ck->e, "const uint3 block = %s;", now);
     emit_place(ck, p, OF_SUMS);
     emit_run(ck, p);
     emit_close(&ck->e);
-    emit_line(&ck->e, "const uint3 block = place.now();");
+    emit_line(&ck->e, "const uint3 block = %s;", now);
     emit_place(ck, p, OF_RESULT);
 }
 
@@ -266,7 +265,7 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
     out->most_threads = p.most_threads;
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;
-    const char *block = form.threads ? "block" : "blockIdx";
+    const char *block = form.threads || form.chain ? "block" : "blockIdx";
     const int64_t pitch = walk_pitch(w);
     p.run = run_width(w, &p);
     const int vector = vector_of(pitch ? pitch : p.cols, p.run);
@@ -295,6 +294,7 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
         .block = block,
         .late_operands = true,
         .bundled = form.threads > 0,
+        .chain = form.chain,
     };
     return emit_product(&ck, &p, form);
 }

@@ -127,6 +127,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
             needs.sizes |= e->sizes.len > 0;
             needs.tickets |= e->tickets > 0;
             needs.parts |= e->parts.len > 0;
+            needs.batched_parts |= e->parts.len && e->batch_elements.len;
         }
     return needs;
 }
@@ -219,8 +220,8 @@ static void put_parts(Tables *x, const CudaProgram *p, int launch) {
     text_printf(t, "static const amp_model_cuda_part %s[] = {\n", array_name(x, p, launch, "parts"));
     for (int i = 0; i < e->parts.len; i++) {
         const CudaPart *part = &e->parts.data[i];
-        text_printf(t, "    {.kind = %d, .operand_count = %d, .work_count = %d, .launches = %s},\n", part->kind,
-                    part->operands, part->work, launches_name(x, p, launch, i));
+        text_printf(t, "    {.kind = %d, .operand_count = %d, .work_count = %d, .members = %d, .launches = %s},\n",
+                    part->kind, part->operands, part->work, part->members, launches_name(x, p, launch, i));
     }
     text_puts(t, "};\n");
 }
@@ -242,19 +243,27 @@ static void put_kernel_arrays(Tables *x, const CudaProgram *p, int launch) {
 /* "k03"; of a bundle "k03+k04". */
 static const char *launch_name(Arena *a, const CudaKernelEntry *e) {
     const char *name = e->members.data[0]->name;
-    for (int i = 1; i < e->parts.len; i++) name = arena_printf(a, "%s+%s", name, e->members.data[i]->name);
+    for (int i = 1, first = e->parts.len ? e->parts.data[0].members : 0; i < e->parts.len;
+         first += e->parts.data[i++].members)
+        name = arena_printf(a, "%s+%s", name, e->members.data[first]->name);
     return name;
 }
 
-/* "fc1: relu, and 2 more"; of passes "bn1: batch_norm, then bn1: batch_norm + mul"; of a bundle "fc1: matmul; fc1:
- * matmul + relu_grad". */
-static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
-    const char *title = e->members.data[0]->title, *then = e->members.data[e->members.len - 1]->title;
+/* "fc1: relu"; of a batch "fc1: relu, and 2 more". */
+static const char *title_of(Arena *a, const CudaKernelEntry *e, int first, int members) {
+    const char *title = e->members.data[first]->title;
     if (!title) title = "";
-    if (e->tickets && then) return arena_printf(a, "%s, then %s", title, then);
-    if (e->members.len > 1 && !e->parts.len) return arena_printf(a, "%s, and %d more", title, e->members.len - 1);
-    for (int i = 1; i < e->parts.len; i++)
-        title = arena_printf(a, "%s; %s", title, e->members.data[i]->title ? e->members.data[i]->title : "");
+    return members > 1 ? arena_printf(a, "%s, and %d more", title, members - 1) : title;
+}
+
+/* Of passes "bn1: batch_norm, then bn1: batch_norm + mul"; of a bundle "fc1: matmul; fc1: matmul + relu_grad". */
+static const char *launch_title(Arena *a, const CudaKernelEntry *e) {
+    const char *then = e->members.data[e->members.len - 1]->title, *title;
+    if (e->tickets && then) return arena_printf(a, "%s, then %s", title_of(a, e, 0, 1), then);
+    if (!e->parts.len) return title_of(a, e, 0, e->members.len);
+    title = title_of(a, e, 0, e->parts.data[0].members);
+    for (int i = 1, first = e->parts.data[0].members; i < e->parts.len; first += e->parts.data[i++].members)
+        title = arena_printf(a, "%s; %s", title, title_of(a, e, first, e->parts.data[i].members));
     return title;
 }
 

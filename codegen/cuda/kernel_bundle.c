@@ -17,10 +17,17 @@
  *         @_part1::run({first1, x1, y1}, shared.part1, b3, b4, b5, n);
  *     }
  *
- * Products are bundled with products, kernels of rows or of columns with their like: what is bound by memory would have
- * few blocks a multiprocessor beside a product.  A part does what its kernel does alone: the same bits.  All blocks
- * have as many threads, so that no barrier waits for a thread that is not there; a product has tiles for either number
- * (product_plan.c).
+ * Products are bundled with products, kernels of rows or of columns with their like, elementwise ones with scalars too:
+ * what is bound by memory would have few blocks a multiprocessor beside a product.  A part does what its kernel does
+ * alone: the same bits.  All blocks have as many threads, so that no barrier waits for a thread that is not there; a
+ * product has tiles for either number (product_plan.c).
+ *
+ * A part may be a batch of kernels, but not of products.  Then, and where they are too many for parameters, all
+ * operands come out of a table, where those of a part begin at a place that is known here, and so do the elements of
+ * its members:
+ *
+ *     @_part0::run({first0, x0, y0}, shared.part0, operands, n, size0, member_elements);
+ *     @_part1::run({first1, x1, y1}, shared.part1, (const float *)operands[24], (float *)operands[25], n);
  *
  * Horizontal fusion: Li et al., "Automatic Horizontal Fusion for GPU Kernels", CGO 2022; there within a block. */
 #include "codegen/cuda/cuda_kernel.h"
@@ -56,16 +63,32 @@ static bool is_of_batch(const CudaBody *a, const CudaBody *b) {
     return !strcmp(a->source, b->source) && (a->kind == KERNEL_PRODUCT || cuda_same_sizes(a, b));
 }
 
-bool cuda_may_bundle(const CudaBody *alone, int count) {
-    int operands = 0, sizes = 0;
+static bool are_alike(KernelKind a, KernelKind b) {
+    if (a == KERNEL_SCALAR) a = KERNEL_TILE;
+    if (b == KERNEL_SCALAR) b = KERNEL_TILE;
+    return a == b;
+}
+
+/* Whether their operands come out of a table. */
+static bool have_table(const CudaBody *parts, const int *members, int count) {
+    int operands = 0;
     for (int i = 0; i < count; i++) {
-        operands += alone[i].pointers.len;
+        if (members[i] > 1) return true;
+        operands += parts[i].pointers.len;
+    }
+    return operands > CUDA_PARAM_OPERANDS;
+}
+
+bool cuda_may_bundle(const CudaBody *alone, const int *members, int count) {
+    int sizes = 0;
+    for (int i = 0; i < count; i++) {
         sizes += alone[i].sizes.len;
-        if (!alone[i].bundles || alone[i].operand_table || alone[i].kind != alone[0].kind) return false;
+        if (!alone[i].bundles || !are_alike(alone[i].kind, alone[0].kind)) return false;
         for (int j = 0; j < i; j++)
             if (is_of_batch(&alone[i], &alone[j])) return false;
     }
-    return operands <= CUDA_PARAM_OPERANDS && sizes <= CUDA_MOST_SIZES && have_registers(alone, count);
+    if (alone[0].kind == KERNEL_PRODUCT && have_table(alone, members, count)) return false;
+    return sizes <= CUDA_MOST_SIZES && have_registers(alone, count);
 }
 
 /* A kernel of which one function is for many blocks has that one in the bundle too, whose blocks are more. */
@@ -80,14 +103,21 @@ int cuda_bundle_threads(const CudaBody *alone, int count, int threads[2]) {
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */
 
-static void put_parameters(Text *t, const CudaBody *parts, int count) {
+typedef struct CallPlace { /* where a part's arguments begin among those of all */
+    int operand, size, member;
+} CallPlace;
+
+static void put_parameters(Text *t, const CudaBody *parts, const int *members, int count) {
+    const bool table = have_table(parts, members, count);
     int operands = 0, sizes = 0;
-    for (int i = 0; i < count; i++)
+    if (table) text_puts(t, "void *const *operands, ");
+    for (int i = 0; i < count && !table; i++)
         for (int o = 0; o < parts[i].pointers.len; o++)
             text_printf(t, "%sb%d, ", parts[i].pointers.data[o], operands++);
     text_puts(t, "int64_t n");
     for (int i = 0; i < count; i++)
         for (int s = 0; s < parts[i].sizes.len; s++) text_printf(t, ", int64_t size%d", sizes++);
+    if (table) text_puts(t, ", const int64_t *member_elements");
     for (int i = 0; i < count; i++) text_printf(t, ", int64_t first%d, int64_t x%d, int64_t y%d", i, i, i);
 }
 
@@ -97,24 +127,36 @@ static void put_shared(Text *t, int count) {
     text_puts(t, ";\n    } shared;\n");
 }
 
-static void put_call(Text *t, const CudaBody *part, int number, int operand, int size, const char *indent) {
+static void put_operands(Text *t, const CudaBody *part, int members, bool table, int operand) {
+    if (members > 1) text_printf(t, "operands + %d, ", operand);
+    for (int o = 0; o < part->pointers.len && members == 1; o++) {
+        if (table) text_printf(t, "(%s)operands[%d], ", part->pointers.data[o], operand + o);
+        else text_printf(t, "b%d, ", operand + o);
+    }
+}
+
+static void put_call(Text *t, const CudaBody *part, int number, int members, bool table, CallPlace at,
+                     const char *indent) {
     text_printf(t, "%s@_part%d::run({first%d, x%d, y%d}, shared.part%d, ", indent, number, number, number, number,
                 number);
-    for (int o = 0; o < part->pointers.len; o++) text_printf(t, "b%d, ", operand + o);
+    put_operands(t, part, members, table, at.operand);
     text_putc(t, 'n');
-    for (int s = 0; s < part->sizes.len; s++) text_printf(t, ", size%d", size + s);
+    for (int s = 0; s < part->sizes.len; s++) text_printf(t, ", size%d", at.size + s);
+    if (members > 1) text_printf(t, ", member_elements + %d", at.member);
     text_puts(t, ");\n");
 }
 
-static void put_calls(Text *t, const CudaBody *parts, int count) {
-    int operand = 0, size = 0;
+static void put_calls(Text *t, const CudaBody *parts, const int *members, int count) {
+    const bool table = have_table(parts, members, count);
+    CallPlace at = {0};
     for (int i = 0; i < count; i++) {
         const bool last = i == count - 1;
         if (!last) text_printf(t, "    if (blockIdx.x < (uint32_t)first%d) {\n", i + 1);
-        put_call(t, &parts[i], i, operand, size, last ? "    " : "        ");
+        put_call(t, &parts[i], i, members[i], table, at, last ? "    " : "        ");
         if (!last) text_puts(t, "        return;\n    }\n");
-        operand += parts[i].pointers.len;
-        size += parts[i].sizes.len;
+        at.operand += parts[i].pointers.len * members[i];
+        at.size += parts[i].sizes.len;
+        at.member += members[i];
     }
 }
 
@@ -126,22 +168,28 @@ static void take_bounds(const CudaBody *part, CudaBody *out) {
     out->tensor_cores |= part->tensor_cores;
 }
 
-void cuda_bundle(Arena *a, const CudaBody *parts, int count, CudaBody *out) {
+/* Blocks of a multiprocessor, where no part asks for some: else ptxas takes as many registers as all paths together
+ * could use, or so few that some path spills. */
+static int least_blocks(KernelKind kind) { return kind == KERNEL_TILE || kind == KERNEL_SCALAR ? 4 : 2; }
+
+void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count, CudaBody *out) {
     Text t;
     text_init(&t, a);
-    *out = (CudaBody){.launch = {.block = {parts[0].launch.block[0], 1, 1}}};
+    *out = (CudaBody){.launch = {.block = {parts[0].launch.block[0], 1, 1}},
+                      .operand_table = have_table(parts, members, count)};
     for (int i = 0; i < count; i++) {
         text_printf(&t, "%s\n", parts[i].source);
         take_bounds(&parts[i], out);
         for (int s = 0; s < parts[i].sizes.len; s++) vec_push(a, &out->sizes, parts[i].sizes.data[s]);
     }
+    if (!out->min_blocks) out->min_blocks = least_blocks(parts[0].kind);
     text_puts(&t, "extern \"C\" __global__ void ");
     cuda_put_bounds(&t, out->launch.block[0], out);
     text_puts(&t, " @(");
-    put_parameters(&t, parts, count);
+    put_parameters(&t, parts, members, count);
     text_puts(&t, ")\n{\n");
     put_shared(&t, count);
-    put_calls(&t, parts, count);
+    put_calls(&t, parts, members, count);
     text_puts(&t, "}\n");
     out->source = text_str(&t);
 }

@@ -42,10 +42,10 @@ void cuda_declare_operands(CudaKernel *ck) {
 
 static void declare_member(CudaKernel *ck, int members, int threads) {
     if (ck->body->batch == CUDA_BATCH_IN_TURN) {
-        emit_line(&ck->e, "int64_t block = blockIdx.x;");
-        emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &block);", members,
+        emit_line(&ck->e, "int64_t own_block = %s.x;", ck->block);
+        emit_line(&ck->e, "const int member = find_member(member_elements, %d, %d, &own_block);", members,
                   threads * ck->vector);
-    } else emit_line(&ck->e, "const int member = blockIdx.%c;", "xyz"[cuda_batch_axis(ck->body->batch)]);
+    } else emit_line(&ck->e, "const int member = %s.%c;", ck->block, "xyz"[cuda_batch_axis(ck->body->batch)]);
 }
 
 void cuda_add_size(CudaKernel *ck, const char *name, Dim size) {
@@ -130,15 +130,25 @@ static amp_status begin_function(CudaKernel *ck, int threads) {
     return AMP_OK;
 }
 
-amp_status cuda_open_part(CudaKernel *ck, int threads) {
-    Walk *w = ck->w;
+/* Up to the brace that opens its body. */
+static amp_status begin_part(CudaKernel *ck, int threads, int members) {
     AMP_TRY(begin_function(ck, threads));
     text_puts(ck->e.out, "    static INLINE void run(const PlaceInGrid &place, char *shared, ");
-    put_parameters(ck);
+    if (members) text_puts(ck->e.out, "void *const *operands, ");
+    else put_parameters(ck);
     put_sizes(ck);
-    text_puts(ck->e.out, ")\n    {\n");
+    text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n    {\n" : ")\n    {\n");
     ck->e.indent++;
-    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
+    return AMP_OK;
+}
+
+static void test_predicate(CudaKernel *ck) {
+    if (ck->w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
+}
+
+amp_status cuda_open_part(CudaKernel *ck, int threads) {
+    AMP_TRY(begin_part(ck, threads, 0));
+    test_predicate(ck);
     return AMP_OK;
 }
 
@@ -148,11 +158,19 @@ void cuda_close_part(CudaKernel *ck) {
     ck->body->source = text_str(ck->e.out);
 }
 
+static void declare_member_operands(CudaKernel *ck, int members, int threads) {
+    declare_member(ck, members, threads);
+    declare_table(ck, true);
+    cuda_declare_operands(ck);
+}
+
 /* Of a kernel whose shared memory is declared where it is used. */
-static amp_status open_own_part(CudaKernel *ck, int threads) {
+static amp_status open_own_part(CudaKernel *ck, int threads, int members) {
     text_printf(ck->e.out, "struct @_part%d {\n    static constexpr int SHARED = 1;\n\n", ck->bundle_part);
-    AMP_TRY(cuda_open_part(ck, threads));
+    AMP_TRY(begin_part(ck, threads, members));
     emit_line(&ck->e, "const uint3 block = place.now();");
+    if (members) declare_member_operands(ck, members, threads);
+    test_predicate(ck);
     return AMP_OK;
 }
 
@@ -160,7 +178,7 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     Walk *w = ck->w;
     int count = w->operands.len + (w->k->pred.id != 0);
     bool table = members || count > CUDA_PARAM_OPERANDS;
-    if (ck->bundled) return open_own_part(ck, threads);
+    if (ck->bundled) return open_own_part(ck, threads, members);
     AMP_TRY(begin_function(ck, threads));
     ck->body->operand_table = table;
     if (ck->pass) {
@@ -173,11 +191,12 @@ amp_status cuda_open_function(CudaKernel *ck, int threads, int members) {
     if (table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);
-    text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n{\n" : ")\n{\n");
-    if (members) declare_member(ck, members, threads);
+    text_puts(ck->e.out, members && !ck->chain ? ", const int64_t *member_elements)\n{\n" : ")\n{\n");
+    if (ck->chain) emit_open(&ck->e, "for (int member = 0; member < %d; member++)", members);
+    else if (members) declare_member(ck, members, threads);
     if (table) declare_table(ck, members > 0);
     if (!ck->late_operands) cuda_declare_operands(ck);
-    if (w->k->pred.id) emit_line(&ck->e, "if (!*predicate) return;");
+    test_predicate(ck);
     return AMP_OK;
 }
 
@@ -185,6 +204,10 @@ void cuda_close_function(CudaKernel *ck) {
     if (ck->bundled) {
         cuda_close_part(ck);
         return;
+    }
+    if (ck->chain) {
+        emit_line(&ck->e, "__syncthreads();");
+        emit_close(&ck->e);
     }
     text_puts(ck->e.out, "}\n");
     ck->body->source = text_str(ck->e.out);

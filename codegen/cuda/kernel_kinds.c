@@ -46,7 +46,7 @@ static bool adds_parts(const Walk *w) {
 }
 
 static const char *block_place(const CudaKernel *ck, int threads, bool in_turn) {
-    const char *block = in_turn ? "block" : "(int64_t)blockIdx.x";
+    const char *block = in_turn ? "own_block" : arena_printf(ck->w->arena, "(int64_t)%s.x", ck->block);
     const char *at = arena_printf(ck->w->arena, "%s * %d + threadIdx.x", block, threads);
     return ck->vector > 1 ? arena_printf(ck->w->arena, "(%s) * %d", at, ck->vector) : at;
 }
@@ -58,7 +58,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: too many elements", walk_name(w));
     ck->flat = !cuda_needs_coordinates(ck);
     const bool parts = adds_parts(w);
-    const int threads = parts ? PART_THREADS : THREADS;
+    const int threads = ck->bundled ? ck->bundle_threads : parts ? PART_THREADS : THREADS;
     ck->vector = parts ? 1 : cuda_vector_width(w);
     if (!ck->flat) ck->vector = fit_columns(cuda_row_length(ck), ck->vector);
     ck->body->batch = ck->flat && !elements.n ? CUDA_BATCH_IN_TURN : CUDA_BATCH_SIDE_BY_SIDE;
@@ -69,6 +69,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->first_thread = "at == 0";
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
+    ck->body->bundles = true;
     if (ck->vector * w->operands.len > HELD) ck->body->min_blocks = 2;
     ck->how = arena_printf(w->arena, "%d element%s a thread", ck->vector, ck->vector > 1 ? "s" : "");
     if (!in_turn) cuda_add_size(ck, "elements", elements);
@@ -95,7 +96,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
  * fusion changes no bit.
  *
  * What several phases need stays in registers where there are enough of them, else it is read and computed again. */
-enum { WARP_COLUMNS = 1024, MAX_VECTOR = 4, REGISTERS = 96, MAX_SLOTS = 32 };
+enum { WARP_COLUMNS = 1024, MAX_VECTOR = 4, REGISTERS = 96, BUNDLE_REGISTERS = 32, MAX_SLOTS = 32 };
 
 /* As wide as leaves every thread of a warp a vector.  The last one of a long row may be cut short. */
 static int row_vector(int64_t cols) {
@@ -214,8 +215,8 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     ck->slots = slots < 1 << 20 ? (int)slots : 1 << 20;
     cuda_delay_stores(ck);
     walk_find_kept(w); /* what only a store that was delayed needs is made later */
-    bool stays =
-        w->phases > 1 && (int64_t)find_resident(ck) * ck->slots * ck->vector <= REGISTERS && ck->slots <= MAX_SLOTS;
+    const int64_t held = w->phases > 1 ? (int64_t)find_resident(ck) * ck->slots * ck->vector : 0;
+    const bool stays = w->phases > 1 && held <= REGISTERS && ck->slots <= MAX_SLOTS;
     if (!stays) forget_resident(ck);
     ck->column = ck->vector > 1 ? "c0" : "c";
     ck->index = ck->vector > 1 ? "i" : "0";
@@ -229,7 +230,7 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
     ck->body->launch.per[0] = block ? 1 : THREADS / WARP;
     if (dim_mul(w->rows, w->cols, &ck->body->elements)) ck->body->batch = CUDA_BATCH_SIDE_BY_SIDE;
     ck->how = block ? "a block a row" : "a warp a row";
-    ck->body->bundles = true;
+    ck->body->bundles = !stays || held <= BUNDLE_REGISTERS; /* beside it, others would have few blocks */
     AMP_TRY(cuda_open_function(ck, THREADS, members));
     put_row_place(ck, block);
     AMP_TRY(cuda_emit_once(ck));

@@ -151,7 +151,7 @@ static amp_status emit_part(CudaKernel *ck, Parts *p, int number) {
     w->sinks.data = own;
     w->sinks.len = kept;
     walk_find_needed(w);
-    emit_open(&ck->e, "if (blockIdx.x == %d)", number - 1);
+    emit_open(&ck->e, "if (%s.x == %d)", ck->block, number - 1);
     amp_status status = emit_results(ck);
     emit_close(&ck->e);
     w->sinks.data = all;
@@ -172,7 +172,9 @@ amp_status cuda_emit_scalar(CudaKernel *ck) {
         ck->body->launch.extent[0] = dim_const(parts);
         ck->body->launch.per[0] = 1;
     }
-    AMP_TRY(cuda_open_function(ck, 1, 0));
+    ck->body->bundles = true;
+    AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : 1, 0));
+    if (ck->bundled) emit_line(&ck->e, "if (threadIdx.x) return;");
     if (parts == 1) AMP_TRY(emit_results(ck));
     for (int i = 1; i <= parts && parts > 1; i++) AMP_TRY(emit_part(ck, &p, i));
     cuda_close_function(ck);

@@ -118,7 +118,35 @@ bool gather_kernels(Func *f) {
     return kernel_order_close(&order);
 }
 
-/* ---- columns of any text ----------------------------------------------------------------------------------------- */
+/* ---- products that add to one another ---------------------------------------------------------------------------- */
+
+/* A kernel of the same signature that makes something which |kernel| reads; -1: none. */
+static int equal_maker(const KernelOrder *o, const char *const *signature, int kernel) {
+    const Func *f = o->list.f;
+    const Kernel *k = kernel_order_at(o, kernel);
+    for (int i = 0; i < k->reads.len && signature[kernel]; i++) {
+        const int maker = o->maker[f->buffers.data[k->reads.data[i] - 1]->value.id];
+        if (maker >= 0 && maker != kernel && signature[maker] && !strcmp(signature[maker], signature[kernel]))
+            return maker;
+    }
+    return -1;
+}
+
+bool gather_chains(Func *f) {
+    if (!target_of(f->module)->batches_updates) return false;
+    KernelOrder order = kernel_order_open(f);
+    const char **signature = sign_kernels(f);
+    for (int i = order.first, then; i >= 0; i = then) {
+        then = order.next[i];
+        if (kernel_order_at(&order, i)->kind != KERNEL_PRODUCT) continue;
+        const int maker = equal_maker(&order, signature, i);
+        if (maker < 0 || kernel_order_keeps(&order, i, maker, true) > order.most_kept) continue;
+        if (kernel_order_may_move(&order, i, maker, true)) kernel_order_move(&order, i, maker, true);
+    }
+    return kernel_order_close(&order);
+}
+
+/* ---- kernels of any text ----------------------------------------------------------------------------------------- */
 
 static bool is_column(const Func *f, int i, bool segments) {
     if (i < 0 || i >= f->kernels.len || f->kernels.data[i]->kind != KERNEL_COLUMN) return false;
@@ -136,21 +164,30 @@ static bool is_second_pass(const Func *f, int i) {
     return false;
 }
 
-/* Column kernels that have a launch each may be one, whatever they do. */
-static const char **sign_lone_columns(const Func *f) {
-    const bool *alone = kernels_alone(f);
+static bool adds_parts(const Func *f, const Kernel *k) {
+    for (int i = 0; i < k->count; i++)
+        if (ir_op_at(f, k->first + i)->code == OP_sum_parts) return true;
+    return false;
+}
+
+/* Sums of columns may share a launch, and so may sums of parts, whatever else they do: nothing needs them soon, and
+ * each has few blocks (codegen/cuda/kernel_bundle.c). */
+static const char **sign_sums(const Func *f) {
     const char **signature = arena_array(f->module->arena, const char *, f->kernels.len + 1);
     for (int i = 0; i < f->kernels.len; i++) {
-        if (f->kernels.data[i]->kind != KERNEL_COLUMN || !alone[i]) continue;
-        if (is_second_pass(f, i) || (is_column(f, i, true) && is_second_pass(f, i + 1))) continue;
-        signature[i] = arena_printf(f->module->arena, "column %u", f->kernels.data[i]->pred.id);
+        const Kernel *k = f->kernels.data[i];
+        const char *what = k->kind == KERNEL_COLUMN                     ? "column"
+                           : k->kind == KERNEL_TILE && adds_parts(f, k) ? "parts"
+                                                                        : NULL;
+        if (!what || is_second_pass(f, i) || (is_column(f, i, true) && is_second_pass(f, i + 1))) continue;
+        signature[i] = arena_printf(f->module->arena, "%s %u", what, k->pred.id);
     }
     return signature;
 }
 
-bool gather_columns(Func *f) {
+bool gather_sums(Func *f) {
     if (!target_of(f->module)->batches_updates) return false;
     KernelOrder order = kernel_order_open(f);
-    gather(&order, sign_lone_columns(f), false);
+    gather(&order, sign_sums(f), false);
     return kernel_order_close(&order);
 }

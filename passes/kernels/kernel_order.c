@@ -4,9 +4,18 @@
 #include "passes/kernels/layout.h"
 
 enum {
-    FARTHEST = 1024,     /* kernels that one is compared with on its way */
-    MOST_KEPT = 32 << 20 /* bytes */
+    FARTHEST = 1024,      /* kernels that one is compared with on its way */
+    LEAST_KEPT = 32 << 20 /* bytes */
 };
+
+/* Of temporaries that would take |all| bytes together. */
+static int64_t most_kept(int64_t all) { return all / 64 > LEAST_KEPT ? all / 64 : LEAST_KEPT; }
+
+static int64_t add_up(const Func *f, const int64_t *bytes) {
+    int64_t all = 0;
+    for (int i = 1; i <= f->buffers.len; i++) all += bytes[i];
+    return all;
+}
 
 static void link(KernelOrder *o, int before, int next) {
     if (before >= 0) o->next[before] = next;
@@ -35,7 +44,7 @@ KernelOrder kernel_order_open(Func *f) {
     o.before = arena_array(a, int, count + 1);
     o.last_reader = arena_array(a, int, f->buffers.len + 1);
     o.maker = kernel_makers(f);
-    o.most_kept = saves_memory(f) ? 0 : MOST_KEPT;
+    o.most_kept = saves_memory(f) ? 0 : most_kept(add_up(f, o.bytes));
     for (int i = 0; i < count; i++) {
         const Kernel *k = f->kernels.data[i];
         link(&o, i - 1, i);

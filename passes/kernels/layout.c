@@ -195,7 +195,8 @@ bool pass_layout(PassContext *c) {
         changed |= merge_columns(f, false);
         changed |= gather_kernels(f);
         changed |= merge_columns(f, true);
-        changed |= gather_columns(f);
+        changed |= gather_sums(f);
+        changed |= gather_chains(f);
         changed |= merge_scalars(f);
         if (!changed) continue;
         f->buffers.len = 0; /* they are numbered in the order of the kernels */

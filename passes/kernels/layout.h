@@ -53,8 +53,10 @@ bool kernel_touches(const Func *f, const Kernel *by, const Kernel *k);
 bool merge_columns(Func *f, bool any);
 /* gather.c: puts kernels that may share a launch side by side.  True: the same. */
 bool gather_kernels(Func *f);
-/* The same of column kernels that have a launch each.  True: the same. */
-bool gather_columns(Func *f);
+/* The same of sums of columns, and of sums of parts.  True: the same. */
+bool gather_sums(Func *f);
+/* The same: products that add to what an equal one has made stand behind it (codegen/cuda/kernel_chain.c). */
+bool gather_chains(Func *f);
 /* What a kernel does, but for which values: kernels of one signature are gathered.  NULL: it shares no launch. */
 const char *kernel_signature(const Func *f, const Kernel *k);
 /* By kernel: whether neither neighbour has its signature, so that it would have a launch of its own. */

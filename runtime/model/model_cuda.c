@@ -71,7 +71,7 @@ static bool dims_fit(Check *c, const amp_model_dim *dims, uint32_t count, uint32
 
 static bool batch_fits(Check *c, const amp_model_cuda_kernel *k) {
     if (!k->batch) return k->tickets <= MAX_TICKETS;
-    return !k->tickets && k->operand_table && k->operand_count % k->batch == 0 &&
+    return !k->tickets && k->operand_table && (k->part_count || k->operand_count % k->batch == 0) &&
            dims_fit(c, k->batch_elements, k->batch, MAX_OPERANDS);
 }
 
@@ -89,19 +89,22 @@ static bool choices_fit(Check *c, const amp_model_cuda_kernel *k) {
 
 static bool part_fits(Check *c, const amp_model_cuda_kernel *k, const amp_model_cuda_part *p) {
     if (p->kind > AMP_KERNEL_ATTENTION || !p->launches) return false;
+    if (p->members > 1 && (!k->batch || p->operand_count % p->members)) return false;
     for (uint32_t i = 0; i <= k->choice_count; i++)
         if (!block_fits(&p->launches[i]) || !grid_fits(c, &p->launches[i])) return false;
     return true;
 }
 
 static bool parts_fit(Check *c, const amp_model_cuda_kernel *k) {
-    uint64_t operands = 0, work = 0;
-    if (k->part_count > MAX_PARTS || (k->part_count && (!k->parts || k->batch))) return false;
+    uint64_t operands = 0, work = 0, members = 0;
+    if (k->part_count > MAX_PARTS || (k->part_count && !k->parts)) return false;
     for (uint32_t i = 0; i < k->part_count; i++) {
         if (!part_fits(c, k, &k->parts[i])) return false;
         operands += k->parts[i].operand_count;
         work += k->parts[i].work_count;
+        members += k->parts[i].members > 1 ? k->parts[i].members : 1;
     }
+    if (k->part_count && k->batch && members != k->batch) return false;
     return !k->part_count || (operands == k->operand_count && work == k->work.count);
 }
 

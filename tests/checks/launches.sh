@@ -15,9 +15,9 @@ launches() {
     holds "$1: at most $2 launches" test "${count:-$(($2 + 1))}" -le "$2"
 }
 
-launches fashion_mnist/mlp 14
-launches fashion_mnist/cnn 30
-launches resnet/resnet50 353
-launches gpt/gpt2 250
-launches bert/bert 280
+launches fashion_mnist/mlp 12
+launches fashion_mnist/cnn 26
+launches resnet/resnet50 338
+launches gpt/gpt2 217
+launches bert/bert 224
 finish

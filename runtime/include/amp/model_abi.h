@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 19u
+#define AMP_MODEL_ABI_MINOR 20u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -443,7 +443,7 @@ typedef struct amp_model_cuda_work {
 typedef struct amp_model_cuda_part {
     uint32_t kind;                      /* AMP_KERNEL_* */
     uint32_t operand_count, work_count; /* of the launch's, after those of the parts before it */
-    uint32_t reserved;
+    uint32_t members;                   /* minor 20: more than 1: of a batch, as those of amp_model_cuda_kernel */
     /* [1 + choice_count]: as it would be launched alone, in the launch's own function and in each choice */
     const amp_model_cuda_launch *launches;
 } amp_model_cuda_part;
@@ -458,7 +458,9 @@ typedef struct amp_model_cuda_kernel {
     /* buffers of the program; of a batch: members one after another, operand_count / batch each */
     const uint32_t *operands;
     uint32_t operand_table; /* 1: the operands are too many for parameters, or those of a batch */
-    uint32_t batch;         /* > 0: one launch over so many operand sets (the parameters of an optimizer) */
+    /* > 0: one launch over so many operand sets (the parameters of an optimizer); where there are parts (minor 20), of
+     * all of them, one after another */
+    uint32_t batch;
     const amp_model_dim *batch_elements; /* [batch]; NULL where batch is 0 */
     amp_model_cuda_launch launch;
     uint32_t line;         /* of the model text */
@@ -526,6 +528,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_TICKETS 512ull
 /* Minor 19.  A launch for CUDA has |parts|. */
 #define AMP_MODEL_NEEDS_PARTS 256ull
+/* Minor 20.  A part of a launch for CUDA is a batch. */
+#define AMP_MODEL_NEEDS_BATCHED_PARTS 1024ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -38,6 +38,18 @@ class Bundle : public CudaRunTest {
         return parts;
     }
 
+    // By launch that has parts: the members of each.
+    static std::vector<std::vector<int>> Members(const CudaModule *cuda) {
+        std::vector<std::vector<int>> members;
+        const CudaProgram &p = cuda->programs.data[0];
+        for (int i = 0; i < p.kernels.len; i++) {
+            const CudaKernelEntry &e = p.kernels.data[i];
+            if (e.parts.len) members.emplace_back();
+            for (int part = 0; part < e.parts.len; part++) members.back().push_back(e.parts.data[part].members);
+        }
+        return members;
+    }
+
     // Launches with so many parts each; near the interpreter, and the bits of launches for each kernel.
     void Expect(const std::string &body, const std::vector<int> &parts, const std::vector<int64_t> &batches, int arch) {
         Module *m = PlannedForCuda(Text(body));
@@ -153,6 +165,96 @@ TEST_F(Bundle, Columns) {
   result d = %5
 )",
            {4}, {1, 37}, 90);
+}
+
+// Sums of equal columns beside sums of others: a batch is a part.
+TEST_F(Bundle, BatchesOfColumns) {
+    const std::string model = R"(  input %x : f32[N, 50]
+  input %y : f32[N, 50]
+  input %z : f16[N, 700]
+  input %w : f16[N, 700]
+  input %v : f16[N, 700]
+  input %u : f32[N, 9]
+  %1 = reduce_sum(%x; dims = (0)) : f32[50]
+  %zf = cast(%z) : f32[N, 700]
+  %3 = reduce_max(%zf; dims = (0)) : f32[700]
+  %2 = reduce_sum(%y; dims = (0)) : f32[50]
+  %wf = cast(%w) : f32[N, 700]
+  %4 = reduce_max(%wf; dims = (0)) : f32[700]
+  %6 = reduce_min(%u; dims = (0)) : f32[9]
+  %vf = cast(%v) : f32[N, 700]
+  %5 = reduce_max(%vf; dims = (0)) : f32[700]
+  result a = %1
+  result b = %2
+  result c = %3
+  result d = %4
+  result e = %5
+  result f = %6
+)";
+    Expect(model, {3}, {1, 37}, 80);
+    Module *m = PlannedForCuda(Text(model));
+    ASSERT_NE(m, nullptr);
+    EXPECT_EQ(Members(Emit(m)), (std::vector<std::vector<int>>{{2, 3, 1}}));
+}
+
+// Batches whose blocks follow one another, or have a dimension of the grid to themselves, and scalars beside them.
+TEST_F(Bundle, BatchesOfElements) {
+    const std::string model = R"(  input %x : f32[70, 40]
+  input %y : f32[1000]
+  input %z : f32[33, 24]
+  input %w : f32[5000]
+  input %p : f32[3, 5, 7]
+  input %q : f32[3, 5, 7]
+  input %s : f32
+  input %n : f32[N, 6]
+  %1 = exp(%x) : f32[70, 40]
+  %2 = exp(%y) : f32[1000]
+  %3 = neg(%z) : f32[33, 24]
+  %4 = neg(%w) : f32[5000]
+  %5 = permute(%p; dims = (0, 2, 1)) : f32[3, 7, 5]
+  %6 = permute(%q; dims = (0, 2, 1)) : f32[3, 7, 5]
+  %7 = tanh(%s) : f32
+  %8 = tanh(%n) : f32[N, 6]
+  result a = %1
+  result b = %2
+  result c = %3
+  result d = %4
+  result e = %5
+  result f = %6
+  result g = %7
+  result h = %8
+)";
+    Module *m = PlannedForCuda(Text(model));
+    ASSERT_NE(m, nullptr);
+    const std::vector<std::vector<int>> members = Members(Emit(m));
+    ASSERT_EQ(members.size(), 1u) << Functions(Emit(m));
+    Expect(model, {(int)members[0].size()}, {1, 37}, 90);
+    int kernels = 0;
+    for (int count : members[0]) kernels += count;
+    EXPECT_EQ(kernels, m->funcs.data[0]->kernels.len);
+    EXPECT_EQ(std::count(members[0].begin(), members[0].end(), 2), 3) << Functions(Emit(m));
+}
+
+// More operands than parameters: they come out of a table, though no part is a batch.
+TEST_F(Bundle, ManyOperands) {
+    std::string inputs, ops, results;
+    for (int part = 0; part < 3; part++) {
+        const std::string shape = "f32[" + std::to_string(20 + part) + ", " + std::to_string(6 + part) + "]",
+                          name = std::to_string(part);
+        for (int i = 0; i < 28; i++) {
+            const std::string in = "%x" + name + "_" + std::to_string(i), out = "%s" + name + "_" + std::to_string(i);
+            inputs += "  input " + in + " : " + shape + "\n";
+            if (!i) continue;
+            const std::string before = i == 1 ? "%x" + name + "_0" : "%s" + name + "_" + std::to_string(i - 1);
+            ops += "  " + out + " = " +
+                   (part == 1   ? "sub"
+                    : part == 2 ? "maximum"
+                                : "add") +
+                   "(" + before + ", " + in + ") : " + shape + "\n";
+        }
+        results += "  result r" + name + " = %s" + name + "_27\n";
+    }
+    Expect("  input %n : f32[N]\n" + inputs + ops + results + "  result n = %n\n", {4}, {1}, 80); // one copies %n
 }
 
 // Blocks of fewer threads, and rows beside columns.

@@ -275,7 +275,7 @@ TEST_F(Reduce, EqualRowsShareALaunch) {
     std::vector<int> members;
     for (int i = 0; i < p->kernels.len; i++) {
         const CudaKernelEntry &e = p->kernels.data[i];
-        for (int part = 0; part < e.parts.len; part++) members.push_back(1); // those of other shapes
+        for (int part = 0; part < e.parts.len; part++) members.push_back(e.parts.data[part].members); // of other shapes
         if (!e.parts.len) members.push_back(e.members.len);
     }
     EXPECT_EQ(members, (std::vector<int>{3, 1, 1, 1}));
@@ -314,7 +314,11 @@ TEST_F(Reduce, EqualColumnsAndMovesShareALaunch) {
     ASSERT_NE(b.ptx, nullptr);
     const CudaProgram *p = &b.cuda->programs.data[0];
     std::vector<int> members;
-    for (int i = 0; i < p->kernels.len; i++) members.push_back(p->kernels.data[i].members.len);
+    for (int i = 0; i < p->kernels.len; i++) {
+        const CudaKernelEntry &e = p->kernels.data[i];
+        for (int part = 0; part < e.parts.len; part++) members.push_back(e.parts.data[part].members); // beside others
+        if (!e.parts.len) members.push_back(e.members.len);
+    }
     EXPECT_EQ(members, (std::vector<int>{2, 2, 2, 2})) << Functions(b.cuda);
     for (int64_t n : {1, 5, 70}) {
         Values given = Draw(b.m, p->func, n), after = given;

@@ -62,7 +62,7 @@ TEST_F(States, UpdatesAreOneLaunch) {
             const CudaKernelEntry &e = p.kernels.data[i];
             if (!e.batch_elements.len) continue;
             batches++;
-            EXPECT_EQ(e.operands.len % e.batch_elements.len, 0);
+            EXPECT_EQ(e.batch_elements.len, e.members.len);
             EXPECT_TRUE(e.operand_table);
         }
         EXPECT_GE(batches, 1) << Functions(b.cuda);

@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t 
     attention.run(shared, block, q, k, v, y, b3 + (lead * 3 + head) * 320);
 }
 
-/* k16  attn.reshape_3.grad: reshape + transpose + slice + attention_grad + concat + add           attention.amp:4
+/* k14  attn.reshape_3.grad: reshape + transpose + slice + attention_grad + concat + add           attention.amp:4
  *   attention over [320 * n, 48] in train_step
  *   in     b0 173 f16[320 * N, 48]   b1 attn.y f16[N, 320, 144]   b2 88 f16[N, 320, 48]   b3 87 f32[N, 3, 320, 1]   b4 seed i64   b5 iteration i64
  *   out    b6 d.attn.y f16[N, 320, 144]
@@ -69,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k03(const uint16_t 
  *   v28 %d.attn.y f16[N, 320, 144] = cast(v27)   {gradient, of attn.slice}
  *   mma f16, 128 keys a block in steps of 64 queries, then 128 queries in steps of 64 keys, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k16(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key)
+extern "C" __global__ void __launch_bounds__(256) train_step_k14(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, const float *b3, const int64_t *b4, const int64_t *b5, uint16_t *b6, int64_t n, int64_t key)
 {
     typedef AttentionShape<FactorsF16, 320, 320, 16, 16, 16, true> Shape;
     typedef ScoreRule<Shape, MASK_NONE, true> Rule;

@@ -756,104 +756,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16
     train_step_k07_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
 }
 
-/* k08  cross_entropy: nll_loss + accuracy           mlp.amp:14
- *   column over [n, 1] in train_step
- * + k09  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
- *   column over [n, 10] in train_step
- * part 0
- *   in     b0 43 f32[N]   b1 53 f32   b2 67 f32[N]
- *   out    b3 loss f32   b4 acc f32
- *   v2 %44 f32 = reduce_sum(v1)
- *   v4 %loss f32 = div(v2, v3)   {f32, torch-fp16:14}
- *   v6 %68 f32 = reduce_sum(v5)
- *   v8 %69 f32 = extent(v7)
- *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
- *   1 columns, 512 rows at once, 512 threads a block
- * part 1
- *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
- *   out    b2 137 bool   b3 grad.fc3.bias f32[10]
- *   v2 %94 f32[N, 10] = cast(v1)
- *   v3 %d.fc3.bias f32[10] = reduce_sum(v2)   {weight_gradient, of fc3.linear}
- *   v4 %135 bool[10] = is_finite(v3)
- *   v5 %136 bool[10] = not(v4)
- *   v6 %137 bool = reduce_or(v5)
- *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
- *   16 columns, 32 rows at once, 512 threads a block
- */
-struct train_step_k08_part0 {
-    static constexpr int SHARED = 1;
-
-    static INLINE void run(const PlaceInGrid &place, char *shared, const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
-    {
-        const uint3 block = place.now();
-        const int32_t COLS = (int32_t)cols;
-        const int32_t y = threadIdx.x / 1;
-        const int32_t column = (int32_t)block.x * 1 + threadIdx.x % 1;
-        const bool in = column < COLS;
-        MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
-        const float v3 = get_f32(b1);
-        const float v8 = (float)(n);
-        float v2 = 0.0f;
-        float v6 = 0.0f;
-        for (int64_t r = y; in && r < rows; r += 512) {
-            const float v1 = get_f32(b0 + r * COLS + c);
-            const float v5 = get_f32(b2 + r * COLS + c);
-            v2 = v2 + v1;
-            v6 = v6 + v5;
-        }
-        v2 = column_reduce<Plus, 1, 512>(v2);
-        v6 = column_reduce<Plus, 1, 512>(v6);
-        const float v4 = v2 / v3;
-        const float v9 = v6 / v8;
-        if (in && y == 0) put_f32(b3 + c, v4);
-        if (in && y == 0) put_f32(b4 + c, v9);
-    }
-};
-
-struct train_step_k08_part1 {
-    static constexpr int SHARED = 1;
-
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
-    {
-        const uint3 block = place.now();
-        const int32_t COLS = (int32_t)cols;
-        const int32_t y = threadIdx.x / 16;
-        const int32_t column = (int32_t)block.x * 16 + threadIdx.x % 16;
-        const bool in = column < COLS;
-        MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
-        int32_t any2 = 0;
-        const float v7 = get_f32(b1);
-        float v3 = 0.0f;
-        for (int64_t r = y; in && r < rows; r += 32) {
-            const float v1 = get_f16(b0 + r * COLS + c);
-            const float v2 = v1;
-            v3 = v3 + v2;
-        }
-        v3 = column_reduce<Plus, 16, 32>(v3);
-        const int32_t v4 = finite_f32(v3);
-        const int32_t v5 = !v4;
-        const float v8 = v3 * v7;
-        any2 |= v5;
-        if (in && y == 0) put_f32(b3 + c, v8);
-        if (any2) *b2 = 1;
-    }
-};
-
-extern "C" __global__ void __launch_bounds__(512) train_step_k08(const float *b0, const float *b1, const float *b2, float *b3, float *b4, const uint16_t *b5, const float *b6, int32_t *b7, float *b8, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
-{
-    __shared__ __align__(128) union {
-        char part0[train_step_k08_part0::SHARED], part1[train_step_k08_part1::SHARED];
-    } shared;
-    if (blockIdx.x < (uint32_t)first1) {
-        train_step_k08_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0, size1);
-        return;
-    }
-    train_step_k08_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size2, size3);
-}
-
-/* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
+/* k09  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
  *   product over [512, 512] in train_step
- * + k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
+ * + k08  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
  *   product over [n, 512] in train_step
  * part 0
  *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
@@ -877,7 +782,7 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k08(const float *b0
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-struct train_step_k11_part0 {
+struct train_step_k09_part0 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
@@ -932,7 +837,7 @@ struct train_step_k11_part0 {
     }
 };
 
-struct train_step_k11_part1 {
+struct train_step_k09_part1 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> B;
@@ -990,21 +895,21 @@ struct train_step_k11_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
-        char part0[train_step_k11_part0::SHARED], part1[train_step_k11_part1::SHARED];
+        char part0[train_step_k09_part0::SHARED], part1[train_step_k09_part1::SHARED];
     } shared;
     if (blockIdx.x < (uint32_t)first1) {
-        train_step_k11_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        train_step_k09_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
         return;
     }
-    train_step_k11_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
+    train_step_k09_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
 }
 
-/* k11  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
+/* k09  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
  *   product over [512, 512] in train_step
- * + k10  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
+ * + k08  fc2.linear.grad.input: matmul + relu_grad           mlp.amp:8
  *   product over [n, 512] in train_step
  * part 0
  *   in     b0 d.fc2.y f16[N, 512]   b1 h f16[N, 512]   b2 inverse_scale f32
@@ -1028,7 +933,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k11(const uint16
  *   v11 %d.fc1.y f16[N, 512] = cast(v10)   {gradient, of relu}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
-struct train_step_k11_1_part0 {
+struct train_step_k09_1_part0 {
     typedef TensorSums<MmaF16, 64, 64, 2, 4, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 256> B;
@@ -1083,7 +988,7 @@ struct train_step_k11_1_part0 {
     }
 };
 
-struct train_step_k11_1_part1 {
+struct train_step_k09_1_part1 {
     typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 128, 64, 16, 256> B;
@@ -1141,22 +1046,46 @@ struct train_step_k11_1_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k11_1(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k09_1(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
-        char part0[train_step_k11_1_part0::SHARED], part1[train_step_k11_1_part1::SHARED];
+        char part0[train_step_k09_1_part0::SHARED], part1[train_step_k09_1_part1::SHARED];
     } shared;
     if (blockIdx.x < (uint32_t)first1) {
-        train_step_k11_1_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        train_step_k09_1_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
         return;
     }
-    train_step_k11_1_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
+    train_step_k09_1_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
 }
 
-/* k12  fc2.linear.grad.bias: sum + all_finite + unscale           mlp.amp:8
+/* k10  cross_entropy: nll_loss + accuracy           mlp.amp:14
+ *   column over [n, 1] in train_step
+ * + k11  fc3.linear.grad.bias: sum + all_finite + unscale           mlp.amp:9
+ *   column over [n, 10] in train_step
+ * + k12  fc2.linear.grad.bias: sum + all_finite + unscale           mlp.amp:8
  *   column over [n, 512] in train_step
- * k13  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
+ * + k13  fc1.linear.grad.bias: sum + all_finite + unscale           mlp.amp:7
  *   column over [n, 512] in train_step
+ * part 0
+ *   in     b0 43 f32[N]   b1 53 f32   b2 67 f32[N]
+ *   out    b3 loss f32   b4 acc f32
+ *   v2 %44 f32 = reduce_sum(v1)
+ *   v4 %loss f32 = div(v2, v3)   {f32, torch-fp16:14}
+ *   v6 %68 f32 = reduce_sum(v5)
+ *   v8 %69 f32 = extent(v7)
+ *   v9 %acc f32 = div(v6, v8)   {f32_out, torch-fp16:22}
+ *   1 columns, 512 rows at once, 512 threads a block
+ * part 1
+ *   in     b0 d.logits f16[N, 10]   b1 inverse_scale f32
+ *   out    b2 137 bool   b3 grad.fc3.bias f32[10]
+ *   v2 %94 f32[N, 10] = cast(v1)
+ *   v3 %d.fc3.bias f32[10] = reduce_sum(v2)   {weight_gradient, of fc3.linear}
+ *   v4 %135 bool[10] = is_finite(v3)
+ *   v5 %136 bool[10] = not(v4)
+ *   v6 %137 bool = reduce_or(v5)
+ *   v8 %grad.fc3.bias f32[10] = mul(v3, v7)   {loss_scale}
+ *   16 columns, 32 rows at once, 512 threads a block
+ * part 2
  *   in     b0 d.fc2.y f16[N, 512]   b1 inverse_scale f32
  *   out    b2 129 bool   b3 grad.fc2.bias f32[512]
  *   v2 %105 f32[N, 512] = cast(v1)
@@ -1167,34 +1096,114 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v8 %grad.fc2.bias f32[512] = mul(v3, v7)   {loss_scale}
  *   32 columns, 16 rows at once, 512 threads a block
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k12(void *const *operands, int64_t n, int64_t rows, int64_t cols, const int64_t *member_elements)
-{
-    const int member = blockIdx.y;
-    void *const *const operand = operands + member * 4;
-    MAYBE_UNUSED const uint16_t *const b0 = (const uint16_t *)operand[0];
-    MAYBE_UNUSED const float *const b1 = (const float *)operand[1];
-    MAYBE_UNUSED int32_t *const b2 = (int32_t *)operand[2];
-    MAYBE_UNUSED float *const b3 = (float *)operand[3];
-    const int32_t COLS = (int32_t)cols;
-    const int32_t y = threadIdx.x / 32;
-    const int32_t column = (int32_t)blockIdx.x * 32 + threadIdx.x % 32;
-    const bool in = column < COLS;
-    MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
-    int32_t any2 = 0;
-    const float v7 = get_f32(b1);
-    float v3 = 0.0f;
-    for (int64_t r = y; in && r < rows; r += 16) {
-        const float v1 = get_f16(b0 + r * COLS + c);
-        const float v2 = v1;
-        v3 = v3 + v2;
+struct train_step_k10_part0 {
+    static constexpr int SHARED = 1;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const float *b0, const float *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
+    {
+        const uint3 block = place.now();
+        const int32_t COLS = (int32_t)cols;
+        const int32_t y = threadIdx.x / 1;
+        const int32_t column = (int32_t)block.x * 1 + threadIdx.x % 1;
+        const bool in = column < COLS;
+        MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        const float v3 = get_f32(b1);
+        const float v8 = (float)(n);
+        float v2 = 0.0f;
+        float v6 = 0.0f;
+        for (int64_t r = y; in && r < rows; r += 512) {
+            const float v1 = get_f32(b0 + r * COLS + c);
+            const float v5 = get_f32(b2 + r * COLS + c);
+            v2 = v2 + v1;
+            v6 = v6 + v5;
+        }
+        v2 = column_reduce<Plus, 1, 512>(v2);
+        v6 = column_reduce<Plus, 1, 512>(v6);
+        const float v4 = v2 / v3;
+        const float v9 = v6 / v8;
+        if (in && y == 0) put_f32(b3 + c, v4);
+        if (in && y == 0) put_f32(b4 + c, v9);
     }
-    v3 = column_reduce<Plus, 32, 16>(v3);
-    const int32_t v4 = finite_f32(v3);
-    const int32_t v5 = !v4;
-    const float v8 = v3 * v7;
-    any2 |= v5;
-    if (in && y == 0) put_f32(b3 + c, v8);
-    if (any2) *b2 = 1;
+};
+
+struct train_step_k10_part1 {
+    static constexpr int SHARED = 1;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const float *b1, int32_t *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+    {
+        const uint3 block = place.now();
+        const int32_t COLS = (int32_t)cols;
+        const int32_t y = threadIdx.x / 16;
+        const int32_t column = (int32_t)block.x * 16 + threadIdx.x % 16;
+        const bool in = column < COLS;
+        MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        int32_t any2 = 0;
+        const float v7 = get_f32(b1);
+        float v3 = 0.0f;
+        for (int64_t r = y; in && r < rows; r += 32) {
+            const float v1 = get_f16(b0 + r * COLS + c);
+            const float v2 = v1;
+            v3 = v3 + v2;
+        }
+        v3 = column_reduce<Plus, 16, 32>(v3);
+        const int32_t v4 = finite_f32(v3);
+        const int32_t v5 = !v4;
+        const float v8 = v3 * v7;
+        any2 |= v5;
+        if (in && y == 0) put_f32(b3 + c, v8);
+        if (any2) *b2 = 1;
+    }
+};
+
+struct train_step_k10_part2 {
+    static constexpr int SHARED = 1;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, void *const *operands, int64_t n, int64_t rows, int64_t cols, const int64_t *member_elements)
+    {
+        const uint3 block = place.now();
+        const int member = block.y;
+        void *const *const operand = operands + member * 4;
+        MAYBE_UNUSED const uint16_t *const b0 = (const uint16_t *)operand[0];
+        MAYBE_UNUSED const float *const b1 = (const float *)operand[1];
+        MAYBE_UNUSED int32_t *const b2 = (int32_t *)operand[2];
+        MAYBE_UNUSED float *const b3 = (float *)operand[3];
+        const int32_t COLS = (int32_t)cols;
+        const int32_t y = threadIdx.x / 32;
+        const int32_t column = (int32_t)block.x * 32 + threadIdx.x % 32;
+        const bool in = column < COLS;
+        MAYBE_UNUSED const int32_t c = in ? column : COLS - 1;
+        int32_t any2 = 0;
+        const float v7 = get_f32(b1);
+        float v3 = 0.0f;
+        for (int64_t r = y; in && r < rows; r += 16) {
+            const float v1 = get_f16(b0 + r * COLS + c);
+            const float v2 = v1;
+            v3 = v3 + v2;
+        }
+        v3 = column_reduce<Plus, 32, 16>(v3);
+        const int32_t v4 = finite_f32(v3);
+        const int32_t v5 = !v4;
+        const float v8 = v3 * v7;
+        any2 |= v5;
+        if (in && y == 0) put_f32(b3 + c, v8);
+        if (any2) *b2 = 1;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(512, 2) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
+{
+    __shared__ __align__(128) union {
+        char part0[train_step_k10_part0::SHARED], part1[train_step_k10_part1::SHARED], part2[train_step_k10_part2::SHARED];
+    } shared;
+    if (blockIdx.x < (uint32_t)first1) {
+        train_step_k10_part0::run({first0, x0, y0}, shared.part0, (const float *)operands[0], (const float *)operands[1], (const float *)operands[2], (float *)operands[3], (float *)operands[4], n, size0, size1);
+        return;
+    }
+    if (blockIdx.x < (uint32_t)first2) {
+        train_step_k10_part1::run({first1, x1, y1}, shared.part1, (const uint16_t *)operands[5], (const float *)operands[6], (int32_t *)operands[7], (float *)operands[8], n, size2, size3);
+        return;
+    }
+    train_step_k10_part2::run({first2, x2, y2}, shared.part2, operands + 9, n, size4, size5, member_elements + 2);
 }
 
 /* k14  fc1.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:7
@@ -1362,6 +1371,9 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k15(const int32_t *b0
  *   tile over [10, 512] in train_step
  * k21  fc3.bias: adamw           mlp.amp:16
  *   tile over [1, 10] in train_step
+ * + k22  step: assign           mlp.amp:16
+ *   scalar over [1, 1] in train_step
+ * part 0
  *   in     b0 grad.fc1.weight f32[512, 784]   b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b3 194 f32   b4 187 f32   b5 fc1.weight f32[512, 784]   b6 181 f32
  *   out    b1 fc1.weight/m f32[512, 784]   b2 fc1.weight/v f32[512, 784]   b5 fc1.weight f32[512, 784]   b7 fc1.weight/f16.rows f16[512, 784]
  *   v1 %199 f32 = const()
@@ -1389,90 +1401,111 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k15(const int32_t *b0
  *   assign(v5, v7)   {update, of fc1.weight/m}
  *   assign(v12, v14)   {update, of fc1.weight/v}
  *   4 elements a thread, 256 threads a block
- */
-extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements)
-{
-    int64_t block = blockIdx.x;
-    const int member = find_member(member_elements, 6, 1024, &block);
-    void *const *const operand = operands + member * 9;
-    const int32_t *const predicate = (const int32_t *)operand[8];
-    MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
-    MAYBE_UNUSED float *const b1 = (float *)operand[1];
-    MAYBE_UNUSED float *const b2 = (float *)operand[2];
-    MAYBE_UNUSED const float *const b3 = (const float *)operand[3];
-    MAYBE_UNUSED const float *const b4 = (const float *)operand[4];
-    MAYBE_UNUSED float *const b5 = (float *)operand[5];
-    MAYBE_UNUSED const float *const b6 = (const float *)operand[6];
-    MAYBE_UNUSED uint16_t *const b7 = (uint16_t *)operand[7];
-    if (!*predicate) return;
-    const int64_t elements = member_elements[member];
-    const int64_t at = (block * 256 + threadIdx.x) * 4;
-    if (at >= elements) return;
-    MAYBE_UNUSED const int64_t left = elements - at;
-    const float v16 = get_f32(b3);
-    const float v20 = get_f32(b4);
-    const float v24 = get_f32(b6);
-    const float v1 = 0.10000000149011612f;
-    const float v4 = 0.8999999761581421f;
-    const float v8 = 0.0010000000474974513f;
-    const float v11 = 0.9990000128746033f;
-    const float v18 = 9.99999993922529e-09f;
-    float x2[4];
-    load_f32(x2, b0 + at, left);
-    float x5[4];
-    load_f32(x5, b1 + at, left);
-    float x12[4];
-    load_f32(x12, b2 + at, left);
-    float x23[4];
-    load_f32(x23, b5 + at, left);
-    float y5[4];
-    float y7[4];
-    float y1[4];
-    float y2[4];
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        const float v2 = x2[i];
-        const float v5 = x5[i];
-        const float v12 = x12[i];
-        const float v23 = x23[i];
-        const float v3 = v2 * v1;
-        const float v6 = v5 * v4;
-        const float v7 = v6 + v3;
-        const float v9 = v2 * v8;
-        const float v10 = v9 * v2;
-        const float v13 = v12 * v11;
-        const float v14 = v13 + v10;
-        const float v15 = sqrt_f32(v14);
-        const float v17 = v15 * v16;
-        const float v19 = v17 + v18;
-        const float v21 = v20 * v7;
-        const float v22 = v21 / v19;
-        const float v25 = v23 * v24;
-        const float v26 = v25 - v22;
-        const float v27 = round_f16_f32(v26);
-        y5[i] = v26;
-        y7[i] = v27;
-        y1[i] = v7;
-        y2[i] = v14;
-    }
-    store_f32(b5 + at, y5, left);
-    store_f16(b7 + at, y7, left);
-    store_f32(b1 + at, y1, left);
-    store_f32(b2 + at, y2, left);
-}
-
-/* k22  step: assign           mlp.amp:16
- *   scalar over [1, 1] in train_step
+ * part 1
  *   in     b0 step.next i64
  *   out    b1 step i64
  *   assign(v1, v2)   {update, of step}
- *   1 thread a block
+ *   256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(1) train_step_k22(const int64_t *b0, int64_t *b1, const int32_t *predicate, int64_t n)
+struct train_step_k16_part0 {
+    static constexpr int SHARED = 1;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, void *const *operands, int64_t n, const int64_t *member_elements)
+    {
+        const uint3 block = place.now();
+        int64_t own_block = block.x;
+        const int member = find_member(member_elements, 6, 1024, &own_block);
+        void *const *const operand = operands + member * 9;
+        const int32_t *const predicate = (const int32_t *)operand[8];
+        MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
+        MAYBE_UNUSED float *const b1 = (float *)operand[1];
+        MAYBE_UNUSED float *const b2 = (float *)operand[2];
+        MAYBE_UNUSED const float *const b3 = (const float *)operand[3];
+        MAYBE_UNUSED const float *const b4 = (const float *)operand[4];
+        MAYBE_UNUSED float *const b5 = (float *)operand[5];
+        MAYBE_UNUSED const float *const b6 = (const float *)operand[6];
+        MAYBE_UNUSED uint16_t *const b7 = (uint16_t *)operand[7];
+        if (!*predicate) return;
+        const int64_t elements = member_elements[member];
+        const int64_t at = (own_block * 256 + threadIdx.x) * 4;
+        if (at >= elements) return;
+        MAYBE_UNUSED const int64_t left = elements - at;
+        const float v16 = get_f32(b3);
+        const float v20 = get_f32(b4);
+        const float v24 = get_f32(b6);
+        const float v1 = 0.10000000149011612f;
+        const float v4 = 0.8999999761581421f;
+        const float v8 = 0.0010000000474974513f;
+        const float v11 = 0.9990000128746033f;
+        const float v18 = 9.99999993922529e-09f;
+        float x2[4];
+        load_f32(x2, b0 + at, left);
+        float x5[4];
+        load_f32(x5, b1 + at, left);
+        float x12[4];
+        load_f32(x12, b2 + at, left);
+        float x23[4];
+        load_f32(x23, b5 + at, left);
+        float y5[4];
+        float y7[4];
+        float y1[4];
+        float y2[4];
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            const float v2 = x2[i];
+            const float v5 = x5[i];
+            const float v12 = x12[i];
+            const float v23 = x23[i];
+            const float v3 = v2 * v1;
+            const float v6 = v5 * v4;
+            const float v7 = v6 + v3;
+            const float v9 = v2 * v8;
+            const float v10 = v9 * v2;
+            const float v13 = v12 * v11;
+            const float v14 = v13 + v10;
+            const float v15 = sqrt_f32(v14);
+            const float v17 = v15 * v16;
+            const float v19 = v17 + v18;
+            const float v21 = v20 * v7;
+            const float v22 = v21 / v19;
+            const float v25 = v23 * v24;
+            const float v26 = v25 - v22;
+            const float v27 = round_f16_f32(v26);
+            y5[i] = v26;
+            y7[i] = v27;
+            y1[i] = v7;
+            y2[i] = v14;
+        }
+        store_f32(b5 + at, y5, left);
+        store_f16(b7 + at, y7, left);
+        store_f32(b1 + at, y1, left);
+        store_f32(b2 + at, y2, left);
+    }
+};
+
+struct train_step_k16_part1 {
+    static constexpr int SHARED = 1;
+
+    static INLINE void run(const PlaceInGrid &place, char *shared, const int64_t *b0, int64_t *b1, const int32_t *predicate, int64_t n)
+    {
+        const uint3 block = place.now();
+        if (!*predicate) return;
+        if (threadIdx.x) return;
+        const int64_t v2 = get_i64(b0);
+        put_i64(b1, v2);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(256, 4) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
-    if (!*predicate) return;
-    const int64_t v2 = get_i64(b0);
-    put_i64(b1, v2);
+    __shared__ __align__(128) union {
+        char part0[train_step_k16_part0::SHARED], part1[train_step_k16_part1::SHARED];
+    } shared;
+    if (blockIdx.x < (uint32_t)first1) {
+        train_step_k16_part0::run({first0, x0, y0}, shared.part0, operands + 0, n, member_elements + 0);
+        return;
+    }
+    train_step_k16_part1::run({first1, x1, y1}, shared.part1, (const int64_t *)operands[54], (int64_t *)operands[55], (const int32_t *)operands[56], n);
 }
 
 /* k02  fc3: linear + bias           mlp.amp:9
@@ -1728,13 +1761,13 @@ extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, cons
  */
 extern "C" __global__ void __launch_bounds__(256) refresh_k00(void *const *operands, int64_t n, const int64_t *member_elements)
 {
-    int64_t block = blockIdx.x;
-    const int member = find_member(member_elements, 6, 1024, &block);
+    int64_t own_block = blockIdx.x;
+    const int member = find_member(member_elements, 6, 1024, &own_block);
     void *const *const operand = operands + member * 2;
     MAYBE_UNUSED const float *const b0 = (const float *)operand[0];
     MAYBE_UNUSED uint16_t *const b1 = (uint16_t *)operand[1];
     const int64_t elements = member_elements[member];
-    const int64_t at = (block * 256 + threadIdx.x) * 4;
+    const int64_t at = (own_block * 256 + threadIdx.x) * 4;
     if (at >= elements) return;
     MAYBE_UNUSED const int64_t left = elements - at;
     float x1[4];

@@ -164,7 +164,8 @@ const Damage damages[] = {
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).launches = nullptr; }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).operand_count = 1; }},
     {"k00: its launch", [](Copy &c) { c.Part("k00", 2).work_count = 1; }},
-    {"k07: its launch", [](Copy &c) { c.Part("k07", 2); }}, // a batch
+    {"k00: its launch", [](Copy &c) { c.Part("k00", 1).members = 2; }}, // of a batch that is none
+    {"k07: its launch", [](Copy &c) { c.Part("k07", 2).members = 2; }}, // three members, of a batch of two
 };
 
 TEST(CudaModel, EveryDamageIsRefused) {

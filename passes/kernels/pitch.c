@@ -77,6 +77,7 @@ void choose_pitches(Func *f) {
     const int *maker = kernel_makers(f);
     Uses uses = {arena_array(a, bool, f->values.len + 1), arena_array(a, bool, f->values.len + 1)};
     for (int i = 0; i < f->kernels.len; i++) mark_uses(f, i, maker, &uses);
+    for (int i = 0; i < f->results.len; i++) uses.dense[f->results.data[i].value.id] = true; /* as its reader has it */
     for (int i = 0; i < f->buffers.len; i++) {
         Buffer *b = f->buffers.data[i];
         const uint32_t v = b->value.id;

@@ -169,4 +169,18 @@ TEST_F(CudaEndToEnd, AStepIsOneGraphAndWaitsForNothing) {
     }
 }
 
+// Rows of 484 floats are stored longer on CUDA, where they may be; not those of a gradient, which users read.
+TEST_F(CudaEndToEnd, GradientsOfOddLongRows) {
+    for (const char *precision : {"fp32", "fp16", "bf16"}) {
+        SCOPED_TRACE(precision);
+        amp_compile_options options = {};
+        options.precision = precision;
+        const std::string path = e2e::compile_to_file(e2e::mlp("fp32", 484, 260), "rows.so", options);
+        OnOne cuda(path, "cuda", 16, false);
+        ASSERT_EQ(cuda.status, AMP_OK) << cuda.err.message;
+        e2e::Batch batch(16, 484, 10, 5);
+        EXPECT_EQ(amp_step(cuda.session, batch.inputs(), 16, nullptr, &cuda.err), AMP_OK) << cuda.err.message;
+    }
+}
+
 } // namespace

@@ -352,8 +352,10 @@ static amp_status place_op(Walk *w, const Op *o, amp_error *err) {
     bool by_shape = o->code == OP_iota || o->code == OP_random || o->code == OP_broadcast || o->code == OP_expand ||
                     ir_is_product(o);
     const Shape *s = ir_shape(w->f, o->out[0]);
-    if (by_shape && !span_of(w, s, s, &span)) return misfit(w, o, o->out[0], err);
-    w->values[o->out[0].id].span = span;
+    Span shaped = span;
+    if (by_shape && !span_of(w, s, s, &shaped)) return misfit(w, o, o->out[0], err);
+    /* one element of what the kernel has reduced is that of its line */
+    w->values[o->out[0].id].span = shaped == SPAN_ONE ? span : shaped;
     w->values[o->out[0].id].level = level;
     return AMP_OK;
 }

@@ -34,4 +34,19 @@ TEST_F(CoreModelTest, SumsOfLongColumns) {
           {64, 65, 129, 30000}, 5e-7);
 }
 
+// A sum of all rows of one column, seen as a matrix of one element and as a scalar.
+TEST_F(CoreModelTest, SumsOfOneColumnBroadcast) {
+    Check(Text(R"(  input %x : f32[N, 1]
+  input %t : f32[1, 1]
+  %s = reduce_sum(%x; dims = (0)) : f32[1]
+  %a = reshape(%s) : f32[1, 1]
+  %b = mul(%a, %t) : f32[1, 1]
+  %c = reshape(%b) : f32
+  %d = broadcast(%c, %t; dims = (0, 1)) : f32[1, 1]
+  %e = add(%d, %b) : f32[1, 1]
+  result e = %e
+)"),
+          {1, 5, 130}, 1e-5);
+}
+
 } // namespace

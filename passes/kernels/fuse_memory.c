@@ -81,7 +81,8 @@ static Val make_own(Own *own, Val v) {
     for (int i = 0; i < copy->n_in; i++) {
         const Op *def = ir_def(z->f, copy->in[i]);
         bool copied = def && fuse_node(z, def)->copied && fuse_node(z, def)->home == fuse_home_of(z, v);
-        if (own->light[copy->in[i].id].is || copied) copy->in[i] = make_own(own, copy->in[i]);
+        const Light *light = &own->light[copy->in[i].id];
+        if ((light->is && !light->blocked) || copied) copy->in[i] = make_own(own, copy->in[i]);
     }
     vec_push(z->a, &own->ops, copy->id);
     vec_push(z->a, &own->copies, ((Copy){v, copy->out[0]}));

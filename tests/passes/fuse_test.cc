@@ -364,6 +364,27 @@ TEST_F(FuseTest, WhatIsSpreadOverALargerImageIsMadeAgain) {
     }
 }
 
+// What is spread over a larger image again reads its operand in memory: that one is kept, not made again.
+TEST_F(FuseTest, WhatIsSpreadTwiceIsKeptBetween) {
+    const std::string spread =
+        "  input %dy : f32[N, 2, 3, 40]\n  input %w : i32[N, 2, 3, 40]\n  input %w2 : i32[N, 4, 6, 40]\n"
+        "  input %h : f32[N, 8, 12, 40]\n"
+        "  %g = window_max_grad(%dy, %w; kernel = (2, 2), stride = (2, 2)) : f32[N, 4, 6, 40]\n"
+        "  %d = cast(%g) : f16[N, 4, 6, 40]\n  %i = cast(%d) : f32[N, 4, 6, 40]\n"
+        "  %g2 = window_max_grad(%i, %w2; kernel = (2, 2), stride = (2, 2)) : f32[N, 8, 12, 40]\n"
+        "  %d2 = cast(%g2) : f16[N, 8, 12, 40]\n  %f = cast(%d2) : f32[N, 8, 12, 40]\n"
+        "  %t = mul(%f, %h) : f32[N, 8, 12, 40]\n  %s = reduce_sum(%t; dims = (0, 1, 2)) : f32[40]\n"
+        "  %u = sub(%f, %s) : f32[N, 8, 12, 40]\n  result u = %u\n";
+    const Func *f = FuseFunc(spread)->funcs.data[0];
+    for (int i = 0; i < f->kernels.len; i++) {
+        int spreads = 0;
+        for (int j = 0; j < f->kernels.data[i]->count; j++)
+            spreads += ir_op_at(f, f->kernels.data[i]->first + j)->code == OP_window_max_grad;
+        EXPECT_LE(spreads, 1) << Makes(f);
+    }
+    ExpectSameBits(ReadFunc("lower", spread)->funcs.data[0], f);
+}
+
 const char kPooledNorm[] =
     "  input %x : f32[N, 4, 6, 40]\n  input %m : f32[40]\n  state %c : f32[40]\n"
     "  %h = permute(%x; dims = (0, 2, 1, 3)) : f32[N, 6, 4, 40]\n  %q = exp(%h) : f32[N, 6, 4, 40]\n"

@@ -95,7 +95,8 @@ struct Generator {
         std::string fold = r.Pick(folds);
         if (fold == "var" && dims(v)[d] < 2) fold = "mean";
         std::string reduced = fold + "(@0; dims = " + std::to_string(r.Chance(50) ? d : d - rank(v)) + ", keep = true)";
-        Add(r.Chance(50) ? "@0 - " + reduced : "@0 * (" + reduced + " + 0.5)", {v}, dims(v));
+        // not all of it: means of what is left would be roundings alone, whose largest is anybody's
+        Add(r.Chance(50) ? "@0 - " + reduced + " * 0.75" : "@0 * (" + reduced + " + 0.5)", {v}, dims(v));
     }
     void Reduce() {
         static const std::vector<std::string> folds = {"mean", "sum", "max", "min", "logsumexp", "norm"};

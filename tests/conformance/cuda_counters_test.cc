@@ -95,7 +95,7 @@ class CudaCountersTest : public CudaRunTest {
     static const Buffer *Buffer_(const Func *f, uint32_t index) { return f->buffers.data[index - 1]; }
 
     static int64_t Blocks(const CudaLaunch &l, int axis, int64_t n) {
-        return (dim_eval(l.extent[axis], n) + l.per[axis] - 1) / l.per[axis];
+        return l.per[axis] ? (dim_eval(l.extent[axis], n) + l.per[axis] - 1) / l.per[axis] : 1;
     }
     static const Op *Product(const Func *f, const Kernel *k) {
         int i = k->first;
@@ -108,9 +108,12 @@ class CudaCountersTest : public CudaRunTest {
         return def && target_rounds_on_load(f, def) ? def->in[0] : v;
     }
 
-    // That of a kernel by itself.
+    // That of a kernel by itself, or of the batch that it is in.
     static const CudaLaunch &LaunchOf(const CudaKernelEntry &entry, int member) {
-        return entry.parts.len ? entry.parts.data[member].launches.data[0] : entry.launch;
+        int part = 0;
+        if (!entry.parts.len) return entry.launch;
+        while (member >= entry.parts.data[part].members) member -= entry.parts.data[part++].members;
+        return entry.parts.data[part].launches.data[0];
     }
 
     // How often the bytes of an operand are read; 0: it is left out.
@@ -207,7 +210,8 @@ class CudaCountersTest : public CudaRunTest {
             SCOPED_TRACE(std::string(k->name) + " " + k->title);
             const Bytes_ bytes = CheckBytes(program->func, entry, run, static_cast<size_t>(i), n);
             if (k->kind == KERNEL_TILE || k->kind == KERNEL_SCALAR) {
-                EXPECT_EQ(c.sectors, c.ideal_sectors);
+                EXPECT_GE(c.sectors, c.ideal_sectors);
+                EXPECT_LE(c.sectors, c.ideal_sectors + SectorsOfTables(entry, n));
             }
             if (k->kind == KERNEL_PRODUCT) flops += CheckProducts(program->func, entry, c, Half(precision), n);
             else EXPECT_EQ(c.tensor_flops, 0u);
@@ -220,6 +224,18 @@ class CudaCountersTest : public CudaRunTest {
             what.c_str(), precision.c_str(), arch, static_cast<long long>(n), program->kernels.len,
             static_cast<long long>(loads), static_cast<long long>(stores), static_cast<long long>(flops),
             static_cast<long long>(tensor));
+    }
+
+    // Each warp of a batch after the first part of a launch looks up its member's elements, which may begin in the middle
+    // of a sector.
+    static uint64_t SectorsOfTables(const CudaKernelEntry &entry, int64_t n) {
+        int64_t warps = 0;
+        for (int i = 1; i < entry.parts.len; i++) {
+            const CudaLaunch &l = entry.parts.data[i].launches.data[0];
+            if (entry.parts.data[i].members > 1)
+                warps += Blocks(l, 0, n) * Blocks(l, 1, n) * Blocks(l, 2, n) * (l.block[0] / 32);
+        }
+        return static_cast<uint64_t>(warps);
     }
 
     // What a product has: 2 * m * n * k, the same in whole tiles, and its elements.
@@ -292,10 +308,12 @@ TEST_F(CudaCountersTest, AdamwMovesThirtyBytesPerParameter) {
         found++;
         const ExecCounters &c = run.launches()[static_cast<size_t>(i)];
         const int64_t params = 40 * 64 + 64 + 64 * 64 + 64 + 10 * 64 + 10;
-        EXPECT_EQ(entry.members.len, 6) << "one launch for all";
+        const int64_t step = 8; // the counter, which is updated beside them
+        ASSERT_EQ(entry.parts.len, 2);
+        EXPECT_EQ(entry.parts.data[0].members, 6) << "one launch for all";
         const Bytes_ bytes = CheckBytes(program->func, entry, run, static_cast<size_t>(i), 16);
-        EXPECT_EQ(bytes.loads, 16 * params);
-        EXPECT_EQ(bytes.stores, 14 * params);
+        EXPECT_EQ(bytes.loads, 16 * params + step);
+        EXPECT_EQ(bytes.stores, 14 * params + step);
         EXPECT_EQ(c.sectors, c.ideal_sectors);
     }
     EXPECT_EQ(found, 1);

@@ -226,8 +226,8 @@ class CudaCountersTest : public CudaRunTest {
             static_cast<long long>(tensor));
     }
 
-    // Each warp of a batch after the first part of a launch looks up its member's elements, which may begin in the middle
-    // of a sector.
+    // Each warp of a batch after the first part of a launch looks up its member's elements, which may begin in the
+    // middle of a sector.
     static uint64_t SectorsOfTables(const CudaKernelEntry &entry, int64_t n) {
         int64_t warps = 0;
         for (int i = 1; i < entry.parts.len; i++) {

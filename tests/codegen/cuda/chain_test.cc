@@ -26,20 +26,8 @@ const char three[] = R"(  input %a : TYPE[N, OUT]
 
 class Chain : public CudaRunTest {
   protected:
-    void SetUp() override {
-        CudaRunTest::SetUp();
-        if (TestDriver::Asked()) multiprocessors_ = {LARGE};
-    }
-
     static std::string Three(const std::string &type, const std::string &in, const std::string &out) {
         return With(With(With(three, "TYPE", type), "IN", in), "OUT", out);
-    }
-
-    const CudaModule *EmitAlone(const Module *m) {
-        const CudaModule *cuda = nullptr;
-        amp_error err = {};
-        EXPECT_EQ(cuda_emit_module(m, false, &cuda, &err), AMP_OK) << err.message;
-        return cuda;
     }
 
     // By launch: the kernels of a chain, or 0.
@@ -59,22 +47,8 @@ class Chain : public CudaRunTest {
         const CudaModule *cuda = Emit(m), *alone = EmitAlone(m);
         ASSERT_EQ(Chains(cuda), chains) << Functions(cuda);
         for (int count : Chains(alone)) EXPECT_EQ(count, 0);
-        const LoadedPtx image(Ptx(cuda, arch, false), arch), single(Ptx(alone, arch, false), arch);
-        if (HasFailure()) return;
-        const Func *f = m->funcs.data[0];
-        for (int64_t n : batches) {
-            const Values given = Draw(m, f, n);
-            Values after = given;
-            const Values want = Interpret(f, n, &after), of_each = RunOnDevice(alone, single, n, given, LARGE, nullptr);
-            for (uint64_t multiprocessors : multiprocessors_)
-                EXPECT_EQ(RunOnDevice(cuda, image, n, given, multiprocessors, nullptr), of_each) << "n " << n;
-            for (int i = 0; i < f->results.len; i++)
-                Compare(of_each.at(f->results.data[i].name), want.at(ir_value(f, f->results.data[i].value)->name), 1e-2,
-                        f->results.data[i].name);
-        }
+        ExpectTheBitsOf(m, cuda, alone, batches, arch, 1e-2);
     }
-
-    std::vector<uint64_t> multiprocessors_ = {1, LARGE}; // with its other function, and with its own
 };
 
 TEST_F(Chain, GradientsOfOneValue) {

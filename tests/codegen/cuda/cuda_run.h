@@ -296,6 +296,35 @@ class CudaRunTest : public CudaModelTest {
         return got;
     }
 
+    // With a launch for each kernel, but for batches.
+    const CudaModule *EmitAlone(const Module *m) {
+        const CudaModule *cuda = nullptr;
+        amp_error err = {};
+        EXPECT_EQ(cuda_emit_module(m, false, &cuda, &err), AMP_OK) << err.message;
+        return cuda;
+    }
+
+    // |cuda| has the bits of |alone|, in each function that its kernels may choose, and these are near the
+    // interpreter's.
+    void ExpectTheBitsOf(const Module *m, const CudaModule *cuda, const CudaModule *alone,
+                         const std::vector<int64_t> &batches, int arch, double tolerance) {
+        const LoadedPtx image(Ptx(cuda, arch, false), arch), single(Ptx(alone, arch, false), arch);
+        if (HasFailure()) return;
+        const Func *f = m->funcs.data[0];
+        std::vector<uint64_t> multiprocessors = {LARGE};
+        if (!TestDriver::Asked()) multiprocessors.push_back(1);
+        for (int64_t n : batches) {
+            const Values given = Draw(m, f, n);
+            Values after = given;
+            const Values want = Interpret(f, n, &after), of_each = RunOnDevice(alone, single, n, given, LARGE, nullptr);
+            for (uint64_t count : multiprocessors)
+                EXPECT_EQ(RunOnDevice(cuda, image, n, given, count, nullptr), of_each) << "n " << n;
+            for (int i = 0; i < f->results.len; i++)
+                Compare(of_each.at(f->results.data[i].name), want.at(ir_value(f, f->results.data[i].value)->name),
+                        tolerance, f->results.data[i].name);
+        }
+    }
+
     // For the CPU, with the instruction set whose bits CUDA has too.
     std::unique_ptr<LoadedModel> CompileForCpu(const std::string &text) {
         const Module *m = Planned(text, false, false);

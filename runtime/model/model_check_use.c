@@ -51,21 +51,27 @@ static amp_status use_predicate(const Using *u, int32_t index) {
 
 /* ---- the space --------------------------------------------------------------------------------------------------- */
 
+/* INT64_MAX where they are more. */
+static int64_t elements(int64_t rows, int64_t cols) {
+    int64_t product;
+    return __builtin_mul_overflow(rows, cols, &product) ? INT64_MAX : product;
+}
+
 /* What a kernel surely stores (or reads, to look for what is not finite): elements of one of its operands, at least. */
 static int64_t stored_at(const amp_model_kernel *k, int64_t n) {
     int64_t rows = amp_model_dim_at(&k->rows, n), cols = amp_model_dim_at(&k->cols, n);
     switch (k->kind) {
     case AMP_KERNEL_PRODUCT:
-    case AMP_KERNEL_TILE: return rows * cols;
+    case AMP_KERNEL_TILE: return elements(rows, cols);
     case AMP_KERNEL_ROW: return rows;
-    case AMP_KERNEL_COLUMN: return k->segment ? rows / k->segment * cols : cols;
+    case AMP_KERNEL_COLUMN: return k->segment ? elements(rows / k->segment, cols) : cols;
     case AMP_KERNEL_SCATTER: return cols;
     default: return 1;
     }
 }
 
 static int64_t elements_at(const amp_model_buffer *b, int64_t n) {
-    return amp_model_dim_at(&b->rows, n) * amp_model_dim_at(&b->cols, n);
+    return elements(amp_model_dim_at(&b->rows, n), amp_model_dim_at(&b->cols, n));
 }
 
 static bool space_fits(const Check *c, const amp_model_kernel *k) {

@@ -211,6 +211,8 @@ const Damage damages[] = {
     {"k00: its space is larger", [](Copy &c) { c.Kernel("k00").rows.mul = 3; }},
     {"k00: its space is larger", [](Copy &c) { c.Kernel("k00").cols.mul = 4000; }},
     {"k02: its space is larger", [](Copy &c) { c.Kernel("k02").rows.mul = 1000; }},
+    {"k00: its space is larger", /* whose elements are 2^64, and more at twice the samples */
+     [](Copy &c) { c.Kernel("k00").rows.mul = int64_t(1) << 33, c.Kernel("k00").cols.mul = int64_t(1) << 31; }},
     {"k05: its space is larger", [](Copy &c) { c.Kernel("k05").cols.mul = 1000, c.Kernel("k05").cols.of_n = 1; }},
     {"k01: it is no product", [](Copy &c) { c.Kernel("k01").kind = AMP_KERNEL_TILE; }},
     {"result loss is a temporary",

@@ -393,6 +393,32 @@ amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, a
     return status;
 }
 
+static int local_bytes(const amp_nvrtc_result *r) {
+    int sum = 0;
+    for (int i = 0; i < r->use_count; i++)
+        sum += r->uses[i].stack_bytes + r->uses[i].spill_stores + r->uses[i].spill_loads;
+    return sum;
+}
+
+amp_status amp_nvrtc_compile_lean(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, const char *lean,
+                                  amp_nvrtc_result *out, amp_error *err) {
+    amp_nvrtc_job again = *job;
+    amp_nvrtc_result other;
+    AMP_TRY(amp_nvrtc_compile(nvrtc, job, out, err));
+    if (!local_bytes(out)) return AMP_OK;
+    again.options = &lean;
+    again.option_count = 1;
+    if (amp_nvrtc_compile(nvrtc, &again, &other, NULL)) return AMP_OK; /* what there is serves */
+    other.seconds += out->seconds;
+    if (local_bytes(&other) < local_bytes(out)) {
+        const amp_nvrtc_result first = *out;
+        *out = other;
+        other = first;
+    }
+    amp_nvrtc_result_free(nvrtc, &other);
+    return AMP_OK;
+}
+
 void amp_nvrtc_result_free(const amp_nvrtc *nvrtc, amp_nvrtc_result *result) {
     const amp_allocator *a = &nvrtc->allocator;
     amp_free(a, result->ptx, result->ptx_size);

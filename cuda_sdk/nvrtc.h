@@ -26,6 +26,8 @@ int amp_nvrtc_architectures(const amp_nvrtc *nvrtc, int *out, int size);
 
 /* What every compilation asks for besides the architecture; for keys of caches. */
 #define AMP_NVRTC_OPTIONS "--fmad=false"
+/* Of generated kernels, for amp_nvrtc_compile_lean: what takes fewer registers, in place of what is faster. */
+#define AMP_NVRTC_LEAN "--define-macro=LEAN=1"
 
 typedef struct amp_nvrtc_job {
     const char *source, *name;  /* the name appears in messages */
@@ -53,6 +55,10 @@ typedef struct amp_nvrtc_result { /* from the allocator that nvrtc was opened wi
  * the log, with its line of |source|.  AMP_UNSUPPORTED: an architecture or option that this version does not know.
  * Any thread. */
 amp_status amp_nvrtc_compile(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, amp_nvrtc_result *out, amp_error *err);
+/* The same; where an entry needs local memory, compiles it once more with |lean|, an option, and gives what needs less
+ * of it.  Only with |job->cubin| is known what is needed. */
+amp_status amp_nvrtc_compile_lean(const amp_nvrtc *nvrtc, const amp_nvrtc_job *job, const char *lean,
+                                  amp_nvrtc_result *out, amp_error *err);
 void amp_nvrtc_result_free(const amp_nvrtc *nvrtc, amp_nvrtc_result *result);
 
 /* ---- what NVRTC and ptxas write into a log ----------------------------------------------------------------------- */

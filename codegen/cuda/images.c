@@ -98,7 +98,7 @@ static void run_job(const Work *w, Job *j) {
     amp_nvrtc_result result = {0};
     amp_nvrtc_job job = {
         .source = j->text, .name = j->name, .arch = j->arch.number, .suffix = j->arch.suffix, .cubin = true};
-    j->status = amp_nvrtc_compile(w->nvrtc, &job, &result, &j->error);
+    j->status = amp_nvrtc_compile_lean(w->nvrtc, &job, AMP_NVRTC_LEAN, &result, &j->error);
     if (!j->status) fill_images(w, j, &result);
     amp_nvrtc_result_free(w->nvrtc, &result);
 }

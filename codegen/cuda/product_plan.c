@@ -107,11 +107,11 @@ static const char *in_windows(const Walk *w, const Op *o, const char *memory, in
     Windows g = ir_windows(w->f, o);
     bool back = o->code == OP_conv_data;
     return arena_printf(
-        w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s>", memory,
-        (long long)(back ? g.oh : g.h), (long long)(back ? g.ow : g.w), (long long)channels,
-        (long long)(back ? g.h : g.oh), (long long)(back ? g.w : g.ow), (long long)g.kw, (long long)g.stride[0],
-        (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1], (long long)g.dilation[0],
-        (long long)g.dilation[1], back ? "true" : "false");
+        w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s>",
+        memory, (long long)(back ? g.oh : g.h), (long long)(back ? g.ow : g.w), (long long)channels,
+        (long long)(back ? g.h : g.oh), (long long)(back ? g.w : g.ow), (long long)g.kh, (long long)g.kw,
+        (long long)g.stride[0], (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1],
+        (long long)g.dilation[0], (long long)g.dilation[1], back ? "true" : "false");
 }
 
 static const char *in_taps(const Walk *w, const Op *o, const char *memory) {

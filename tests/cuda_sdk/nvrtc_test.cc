@@ -224,6 +224,42 @@ TEST_F(Nvrtc, UnknownArchitecturesAndOptions) {
     EXPECT_NE(std::string(err_.message).find("--no-such-option"), std::string::npos) << err_.message;
 }
 
+// 300 numbers a thread are more than it has registers; LEAN leaves 3 of them.
+const char kManyNumbers[] = R"(
+#ifdef LEAN
+#define NUMBERS 3
+#else
+#define NUMBERS 300
+#endif
+extern "C" __global__ void k(float *x) {
+    float y[NUMBERS];
+    for (int i = 0; i < NUMBERS; i++) y[i] = x[i * 64 + threadIdx.x];
+    __syncthreads();
+    for (int i = 0; i < NUMBERS; i++) x[i * 64 + threadIdx.x] = y[NUMBERS - 1 - i];
+}
+)";
+
+TEST_F(Nvrtc, CompilesOnceMoreWhatNeedsLocalMemory) {
+    amp_nvrtc_job job = {};
+    job.source = kManyNumbers, job.name = "many.cu", job.arch = 80, job.cubin = true;
+    amp_nvrtc_result plain = {}, lean = {};
+    ASSERT_EQ(amp_nvrtc_compile(nvrtc_, &job, &plain, &err_), AMP_OK) << err_.message;
+    ASSERT_EQ(plain.use_count, 1);
+    EXPECT_GT(plain.uses[0].stack_bytes, 0);
+    ASSERT_EQ(amp_nvrtc_compile_lean(nvrtc_, &job, AMP_NVRTC_LEAN, &lean, &err_), AMP_OK) << err_.message;
+    ASSERT_EQ(lean.use_count, 1);
+    EXPECT_EQ(lean.uses[0].stack_bytes + lean.uses[0].spill_loads + lean.uses[0].spill_stores, 0);
+    EXPECT_LT(strlen(lean.ptx), strlen(plain.ptx)); // of the same compilation
+    amp_nvrtc_result_free(nvrtc_, &lean);
+    // An option that helps nothing, or that NVRTC does not know: what there is.
+    for (const char *option : {"--define-macro=OTHER=1", "--no-such-option"}) {
+        ASSERT_EQ(amp_nvrtc_compile_lean(nvrtc_, &job, option, &lean, &err_), AMP_OK) << err_.message;
+        EXPECT_EQ(std::string(lean.cubin, lean.cubin_size), std::string(plain.cubin, plain.cubin_size));
+        amp_nvrtc_result_free(nvrtc_, &lean);
+    }
+    amp_nvrtc_result_free(nvrtc_, &plain);
+}
+
 TEST_F(Nvrtc, SeveralThreadsAtOnce) {
     constexpr int kThreads = 4;
     std::vector<std::string> cubins(kThreads), errors(kThreads);

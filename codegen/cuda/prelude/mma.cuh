@@ -14,6 +14,11 @@ INLINE unsigned kept(unsigned x) {
     return x;
 }
 
+template <class T> INLINE const T *kept(const T *p) {
+    asm volatile("" : "+l"(p));
+    return p;
+}
+
 INLINE unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
 /* Four matrices of 8 x 8 16-bit elements; lanes 8 j .. 8 j + 7 say where the rows of matrix j are.  r[j]: row g,

@@ -1,5 +1,10 @@
 /* product.cuh: sums of products: a block walks along k, tile by tile, through a ring of tiles in shared memory. */
 
+/* 1: of a function that needs local memory otherwise. */
+#ifndef LEAN
+#define LEAN 0
+#endif
+
 /* Sums: TensorSums or FmaSums; A and B: TensorOperand or FmaOperand. */
 template <class Sums_, class A, class B> struct Product {
     typedef Sums_ Sums;
@@ -9,16 +14,20 @@ template <class Sums_, class A, class B> struct Product {
     /* Tiles in shared memory: one that is read, the others on their way.  A kernel may declare 48 KiB. */
     static constexpr int STAGES = Sums::STAGES * STAGE <= 49152 ? Sums::STAGES : 2;
     static constexpr int SHARED = STAGES * STAGE;
-    static constexpr bool AROUND = STAGES > 2 && CopyA::ASYNC &&CopyB::ASYNC; /* else a step is long */
+    /* Whether there are steps that neither wait for what they bring nor ask whether it is there. */
+    static constexpr bool AHEAD = STAGES > 2 && CopyA::ASYNC &&CopyB::ASYNC;
+    /* Whether they are written out for each tile of the ring, so that all places are constants.  With windows at more
+     * places there are no registers for it. */
+    static constexpr bool WRITTEN_OUT = AHEAD && !LEAN && !(CopyA::HAS_WINDOWS && CopyA::TURNS > 2);
 
     CopyA copy_a;
     CopyB copy_b;
     typename Sums::template Reader<A, B> reader;
 
     /* The next tiles of both. */
-    INLINE void fetch(char *stage, bool last) {
+    INLINE void fetch(int stage, bool last) {
         copy_a.fetch(stage, last);
-        copy_b.fetch(stage + BYTES_A, last);
+        copy_b.fetch(stage, last);
         close_copies();
     }
     INLINE void put(char *stage) {
@@ -30,7 +39,7 @@ template <class Sums_, class A, class B> struct Product {
     INLINE void step(Sums &sums, char *shared, int now, int next, bool more, bool last) {
         await_copies<STAGES - 2>();
         __syncthreads();
-        if (more) fetch(shared + next, last);
+        if (more) fetch(next, last);
         else close_copies();
         sums.template add<A, B>(reader, now);
         if (more) put(shared + next);
@@ -45,25 +54,33 @@ template <class Sums_, class A, class B> struct Product {
         const int steps = (int)((k - begin + A::STEP - 1) / A::STEP);
         copy_a.start(a, pitch_a, row0, rows, begin, k, steps);
         copy_b.start(b, pitch_b, col0, cols, begin, k, steps);
+        copy_a.keep_place(shared);
+        copy_b.keep_place(shared + BYTES_A);
         reader.start(shared, shared + BYTES_A);
         UNROLL
         for (int s = 0; s < STAGES - 1; s++) {
             if (s < steps) {
-                fetch(shared + s * STAGE, s + 1 == steps);
+                fetch(s * STAGE, s + 1 == steps);
                 put(shared + s * STAGE);
             } else close_copies();
         }
-        int left = steps;
-        /* Around the ring as long as the last tile is not on its way: all places are constants. */
-        if (AROUND) {
+        int left = steps, now = 0, next = (STAGES - 1) * STAGE;
+        /* As long as the last tile is not on its way. */
+        if (WRITTEN_OUT) {
             NO_UNROLL
             for (; left >= 2 * STAGES; left -= STAGES) {
                 UNROLL
                 for (int s = 0; s < STAGES; s++)
                     step(sums, shared, s * STAGE, (s + STAGES - 1) % STAGES * STAGE, true, false);
             }
+        } else if (AHEAD) {
+            NO_UNROLL
+            for (; left > STAGES; left--) {
+                step(sums, shared, now, next, true, false);
+                now = after(now);
+                next = after(next);
+            }
         }
-        int now = 0, next = (STAGES - 1) * STAGE;
         NO_UNROLL
         for (; left > 0; left--) {
             step(sums, shared, now, next, left >= STAGES, left == STAGES);

@@ -98,17 +98,16 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
     template <class A, class B> INLINE void add(const Reader<A, B> &reader, int stage) {
         UNROLL
         for (int step = 0; step < STEP_BYTES / 32; step++) {
-            unsigned a[BLOCKS_M][4], b[BLOCKS_N / 2][4];
-            UNROLL
-            for (int m = 0; m < BLOCKS_M; m++) reader.a.load(a[m], stage, m, step);
+            unsigned a[4], b[BLOCKS_N / 2][4];
             UNROLL
             for (int n = 0; n < BLOCKS_N / 2; n++) reader.b.load(b[n], stage, n, step);
             UNROLL
             for (int m = 0; m < BLOCKS_M; m++) {
+                reader.a.load(a, stage, m, step);
                 UNROLL
                 for (int n = 0; n < BLOCKS_N; n++) {
                     const unsigned pair[2] = {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]};
-                    Mma::multiply(sums[m][n], a[m], pair);
+                    Mma::multiply(sums[m][n], a, pair);
                 }
             }
         }

@@ -92,12 +92,12 @@ template <class Memory, int RUN_, int PER_> struct Gapped : Memory {
 /* Images [N, H, W, C] as a matrix: a line for each pixel of the images [N, OH, OW] on the other side of a convolution,
  * and along it the KH x KW x C elements that its window meets.  BACK: windows of the other side meet a pixel of this
  * one. */
-template <class Memory, int H_, int W_, int C_, int OH_, int OW_, int KW_, int STRIDE_Y_, int STRIDE_X_, int PAD_Y_,
-          int PAD_X_, int DILATION_Y_, int DILATION_X_, bool BACK_>
+template <class Memory, int H_, int W_, int C_, int OH_, int OW_, int KH_, int KW_, int STRIDE_Y_, int STRIDE_X_,
+          int PAD_Y_, int PAD_X_, int DILATION_Y_, int DILATION_X_, bool BACK_>
 struct Windows : Memory {
     static constexpr Lines KIND = LINES_OF_WINDOWS;
     static constexpr bool BACK = BACK_;
-    static constexpr int H = H_, W = W_, C = C_, OH = OH_, OW = OW_, KW = KW_, STRIDE_Y = STRIDE_Y_;
+    static constexpr int H = H_, W = W_, C = C_, OH = OH_, OW = OW_, KH = KH_, KW = KW_, STRIDE_Y = STRIDE_Y_;
     static constexpr int STRIDE_X = STRIDE_X_, PAD_Y = PAD_Y_, PAD_X = PAD_X_, DILATION_Y = DILATION_Y_;
     static constexpr int DILATION_X = DILATION_X_;
     /* Where tap |k| of the window at |o| meets this image; negative: nowhere. */
@@ -142,10 +142,12 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     typedef typename Memory::Stored Stored;
     typedef SharedTile<LINES, ELEMENTS * sizeof(Element), ORDER> Tile;
     static constexpr bool ASYNC = HAS_ASYNC_COPIES && BYTES >= 4 && !Memory::CONVERTS;
+    static constexpr bool HAS_WINDOWS = Memory::KIND == LINES_OF_WINDOWS;
     static constexpr int PER_PART = BYTES / sizeof(Element), PER_LINE = ELEMENTS / PER_PART, PARTS = LINES * PER_LINE;
     static constexpr int TURNS = (PARTS + THREADS - 1) / THREADS, LINES_A_TURN = THREADS / PER_LINE;
     static_assert(THREADS % PER_LINE == 0, "a thread has the same elements of each of its lines");
     typename Part<BYTES>::Type held[ASYNC ? 1 : TURNS];
+    unsigned to; /* of the first turn, in shared memory */
 
     static INLINE int line_of(int turn) { return threadIdx.x / PER_LINE + turn * LINES_A_TURN; }
     static INLINE int element() { return threadIdx.x % PER_LINE * PER_PART; }
@@ -155,8 +157,12 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
         return Tile::byte_at(line_of(first), element() * sizeof(Element)) +
                (turn - first) * LINES_A_TURN * Tile::STRIDE;
     }
-    INLINE void move(int turn, unsigned to, const Stored *from, bool moves) {
-        if (ASYNC) copy_async<BYTES>(to + place(turn), from, moves);
+    /* |tile|: the operand's first one in shared memory; |stage|: bytes from it to the one at hand. */
+    INLINE void keep_place(const char *tile) {
+        if (ASYNC) to = kept(shared_address(tile) + place(0));
+    }
+    INLINE void move(int turn, int stage, const Stored *from, bool moves) {
+        if (ASYNC) copy_async<BYTES>(to + (place(turn) - place(0) + stage), from, moves);
         else if (moves) held[turn] = Memory::template load<BYTES>(from);
         else held[turn] = typename Part<BYTES>::Type();
     }
@@ -194,13 +200,12 @@ struct DenseCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
         const int line = Parts::line_of(0);
         from = matrix + Parts::element() + (DOWN ? (begin + line) * pitch + first : (first + line) * pitch + begin);
     }
-    INLINE void fetch(char *tile, bool last) {
-        const unsigned to = shared_address(tile);
+    INLINE void fetch(int stage, bool last) {
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (Parts::is_past(turn)) break;
             const bool moves = last ? turn < inside_last : DOWN ? inside > 0 : turn < inside;
-            this->move(turn, to, from + turn * Parts::LINES_A_TURN * pitch, moves);
+            this->move(turn, stage, from + turn * Parts::LINES_A_TURN * pitch, moves);
         }
         from += DOWN ? LINES * pitch : ELEMENTS;
     }
@@ -223,13 +228,12 @@ struct GappedCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
         line = (int)begin + Parts::line_of(0);
         end = first + Parts::element() < extent ? (int)k : 0;
     }
-    INLINE void fetch(char *tile, bool) {
-        const unsigned to = shared_address(tile);
+    INLINE void fetch(int stage, bool) {
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (Parts::is_past(turn)) break;
             const int at = line + turn * Parts::LINES_A_TURN, place = at % Memory::PER;
-            this->move(turn, to, from + (at / Memory::PER * Memory::RUN + place) * pitch,
+            this->move(turn, stage, from + (at / Memory::PER * Memory::RUN + place) * pitch,
                        at < end && place < Memory::RUN);
         }
         line += LINES;
@@ -248,10 +252,15 @@ template <int RADIX, int MOST> INLINE void carry(int &low, int &high) {
     }
 }
 
+/* What counts elements of so many. */
+template <bool FEW> struct Count { typedef int Type; };
+template <> struct Count<false> { typedef int64_t Type; };
+
 enum { NOWHERE = -(1 << 29) }; /* a coordinate outside of every image, whatever a tap adds to it */
 
 /* Of windows, k along them, from its beginning on.  In a step all of a thread's windows are at the same tap and
- * channel: it keeps where each window begins, and adds the tap's distance. */
+ * channel: it keeps where each window begins, and adds the tap's distance; and which of its taps are inside of the
+ * image, a bit for each, where a register has room for them. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
 struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     typedef Memory M;
@@ -260,8 +269,14 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
     static constexpr int TURNS = Parts::TURNS, SIGN = M::BACK ? -1 : 1;
     /* Whether neighbouring taps are at the same distance everywhere. */
     static constexpr bool EVEN = !M::BACK || (M::STRIDE_Y == 1 && M::STRIDE_X == 1);
-    const Stored *from[TURNS]; /* EVEN: the window's begin; else its image */
-    int y[TURNS], x[TURNS];    /* of the window's begin */
+    /* Elements of all images that a tile's windows may be at: places among them take a register each. */
+    static constexpr int64_t ELEMENTS_AT_MOST = (LINES / (M::OH * M::OW) + 2) * (int64_t)M::H * M::W * M::C;
+    typedef typename Count<(ELEMENTS_AT_MOST < 1LL << 31)>::Type Place;
+    const Stored *images; /* that of the tile's first window, and those after it */
+    Place from[TURNS];    /* there; EVEN: of the window's begin; else of its image */
+    static constexpr bool HAS_BITS = EVEN && M::KH * M::KW <= 32;
+    unsigned taps_inside[TURNS]; /* HAS_BITS */
+    int y[TURNS], x[TURNS];      /* else: of the window's begin */
     int tap_y, tap_x, channel;
     bool ends; /* whether the last step has this thread's elements */
 
@@ -271,34 +286,53 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
         carry<M::C, ELEMENTS - 1>(channel, tap_x);
         carry<M::KW, (ELEMENTS - 1) / M::C>(tap_x, tap_y);
         ends = (steps - 1) * ELEMENTS + Parts::element() < k;
+        const int64_t first_image = first / (M::OH * M::OW);
+        const int first_pixel = (int)(first % (M::OH * M::OW));
+        images = kept(matrix + first_image * (M::H * M::W * M::C));
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
-            const int64_t line = first + Parts::line_of(turn), image = line / (M::OH * M::OW);
-            const int pixel = (int)(line % (M::OH * M::OW));
+            const int line = first_pixel + Parts::line_of(turn), pixel = line % (M::OH * M::OW);
+            const Place image = line / (M::OH * M::OW);
             y[turn] = M::BACK ? pixel / M::OW + M::PAD_Y : pixel / M::OW * M::STRIDE_Y - M::PAD_Y;
             x[turn] = M::BACK ? pixel % M::OW + M::PAD_X : pixel % M::OW * M::STRIDE_X - M::PAD_X;
-            from[turn] = matrix + image * (M::H * M::W * M::C);
+            from[turn] = image * (M::H * M::W * M::C);
             if (EVEN) from[turn] += (y[turn] * M::W + x[turn]) * M::C;
-            if (line >= extent) y[turn] = NOWHERE;
+            if (first + Parts::line_of(turn) >= extent) y[turn] = NOWHERE;
+            if (HAS_BITS) taps_inside[turn] = find_inside(y[turn], x[turn]);
         }
     }
-    INLINE void fetch(char *tile, bool last) {
-        const unsigned to = shared_address(tile);
+    static INLINE unsigned find_inside(int y, int x) {
+        unsigned row = 0, all = 0;
+        UNROLL
+        for (int tap = 0; tap < M::KW; tap++)
+            row |= (unsigned)((unsigned)(x + SIGN * tap * M::DILATION_X) < M::W) << tap;
+        UNROLL
+        for (int tap = 0; tap < M::KH; tap++)
+            all |= (unsigned)(y + SIGN * tap * M::DILATION_Y) < M::H ? row << tap * M::KW : 0;
+        return all;
+    }
+    INLINE void fetch(int stage, bool last) {
         const int down = SIGN * tap_y * M::DILATION_Y, across = SIGN * tap_x * M::DILATION_X;
         const int tap = (down * M::W + across) * M::C + channel;
         const bool any = !last || ends;
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (Parts::is_past(turn)) break;
+            if (HAS_BITS) {
+                const bool inside = any && taps_inside[turn] >> (tap_y * M::KW + tap_x) & 1;
+                this->move(turn, stage, images + (from[turn] + tap), inside);
+                continue;
+            }
             const unsigned at_y = y[turn] + down, at_x = x[turn] + across; /* outside below 0: a large number */
             if (EVEN) {
-                this->move(turn, to, from[turn] + tap, any && at_y < M::H && at_x < M::W);
+                this->move(turn, stage, images + (from[turn] + tap), any && at_y < M::H && at_x < M::W);
                 continue;
             }
             const bool meets = at_y % M::STRIDE_Y == 0 && at_x % M::STRIDE_X == 0;
             const unsigned row = at_y / M::STRIDE_Y, column = at_x / M::STRIDE_X;
             const bool inside = any && meets && row < M::H && column < M::W;
-            this->move(turn, to, from[turn] + (inside ? (int)(row * M::W + column) * M::C + channel : 0), inside);
+            this->move(turn, stage, images + (from[turn] + (inside ? (int)(row * M::W + column) * M::C + channel : 0)),
+                       inside);
         }
         channel += ELEMENTS;
         carry<M::C, M::C - 1 + ELEMENTS>(channel, tap_x);
@@ -306,69 +340,65 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
     }
 };
 
-/* Of windows, k down the pixels that they are at.  A thread has one tap and channel; each step its windows go LINES
- * pixels on. */
+/* Of windows, k down the pixels that they are at.  A thread has one tap and channel, and goes from window to window,
+ * those of one step and then of the next. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS>
 struct WindowsDown : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     typedef Memory M;
     typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
     typedef typename Memory::Stored Stored;
     static_assert(!M::BACK, "weights have no windows of the other side");
-    static constexpr int TURNS = Parts::TURNS;
-    /* Windows, rows and images that a step goes on. */
-    static constexpr int ON_X = LINES % M::OW, ON_Y = LINES / M::OW % M::OH, ON_IMAGE = LINES / M::OW / M::OH;
-    const Stored *from[TURNS];
-    int y[TURNS], x[TURNS]; /* of the pixel under the tap */
-    int end_y, end_x;       /* where the windows of an image, of a row have passed */
-    unsigned height;        /* of the image; 0 in threads past the last column */
-    int inside_last;        /* turns that the last step has */
+    static constexpr int TURNS = Parts::TURNS, A_TURN = Parts::LINES_A_TURN;
+    const Stored *from; /* the pixel under the tap */
+    int y, x;           /* of it */
+    int end_y, end_x;   /* where the windows of an image, of a row have passed */
+    unsigned height;    /* of the image; 0 in threads past the last column */
+    int inside_last;    /* turns that the last step has */
 
     INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t begin, int64_t k,
                       int64_t steps) {
         const int64_t image = begin / (M::OH * M::OW), before = begin + (steps - 1) * LINES;
-        const int pixels = (int)(begin % (M::OH * M::OW)); /* of the image, before the part */
         const int64_t element = first + Parts::element();
         const int tap = (int)(element / M::C), tap_y = tap / M::KW * M::DILATION_Y - M::PAD_Y,
                   tap_x = tap % M::KW * M::DILATION_X - M::PAD_X;
+        const int line = (int)(begin % (M::OH * M::OW)) + Parts::line_of(0), pixel = line % (M::OH * M::OW);
         height = element < extent ? M::H : 0;
         end_y = tap_y + M::OH * M::STRIDE_Y;
         end_x = tap_x + M::OW * M::STRIDE_X;
+        y = pixel / M::OW * M::STRIDE_Y + tap_y;
+        x = pixel % M::OW * M::STRIDE_X + tap_x;
+        from = matrix + (image + line / (M::OH * M::OW)) * (M::H * M::W * M::C) + (y * M::W + x) * M::C +
+               (int)(element % M::C);
         inside_last = 0;
         UNROLL
-        for (int turn = 0; turn < TURNS; turn++) {
-            const int line = pixels + Parts::line_of(turn), pixel = line % (M::OH * M::OW);
-            y[turn] = pixel / M::OW * M::STRIDE_Y + tap_y;
-            x[turn] = pixel % M::OW * M::STRIDE_X + tap_x;
-            from[turn] = matrix + (image + line / (M::OH * M::OW)) * (M::H * M::W * M::C) +
-                         (y[turn] * M::W + x[turn]) * M::C + (int)(element % M::C);
+        for (int turn = 0; turn < TURNS; turn++)
             if (before + Parts::line_of(turn) < k) inside_last = turn + 1;
-        }
     }
-    INLINE void fetch(char *tile, bool last) {
-        const unsigned to = shared_address(tile);
+    INLINE void fetch(int stage, bool last) {
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
-            if (Parts::is_past(turn)) break;
-            const bool inside = (unsigned)y[turn] < height && (unsigned)x[turn] < M::W;
-            this->move(turn, to, from[turn], inside && (!last || turn < inside_last));
-            go_on(turn);
+            const bool inside = (unsigned)y < height && (unsigned)x < M::W;
+            if (!Parts::is_past(turn)) this->move(turn, stage, from, inside && (!last || turn < inside_last));
+            if (turn < TURNS - 1) go_on<A_TURN>();
+            else go_on<LINES - (TURNS - 1) * A_TURN>();
         }
     }
-    INLINE void go_on(int turn) {
+    template <int WINDOWS> INLINE void go_on() {
+        constexpr int ON_X = WINDOWS % M::OW, ON_Y = WINDOWS / M::OW % M::OH, ON_IMAGE = WINDOWS / M::OW / M::OH;
         int64_t distance =
             ON_IMAGE * (int64_t)(M::H * M::W * M::C) + (ON_Y * M::STRIDE_Y * M::W + ON_X * M::STRIDE_X) * M::C;
-        x[turn] += ON_X * M::STRIDE_X;
-        y[turn] += ON_Y * M::STRIDE_Y;
-        if (ON_X && x[turn] >= end_x) {
-            x[turn] -= M::OW * M::STRIDE_X;
-            y[turn] += M::STRIDE_Y;
+        x += ON_X * M::STRIDE_X;
+        y += ON_Y * M::STRIDE_Y;
+        if (ON_X && x >= end_x) {
+            x -= M::OW * M::STRIDE_X;
+            y += M::STRIDE_Y;
             distance += (M::STRIDE_Y * M::W - M::OW * M::STRIDE_X) * M::C;
         }
-        if ((ON_X || ON_Y) && y[turn] >= end_y) {
-            y[turn] -= M::OH * M::STRIDE_Y;
+        if ((ON_X || ON_Y) && y >= end_y) {
+            y -= M::OH * M::STRIDE_Y;
             distance += (M::H - M::OH * M::STRIDE_Y) * M::W * M::C;
         }
-        from[turn] += distance;
+        from += distance;
     }
 };
 
@@ -397,12 +427,11 @@ struct TapsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
             if (first + Parts::line_of(turn) < extent) inside = turn + 1;
         from = matrix + (tap * M::C + first + Parts::line_of(0)) * M::O + element;
     }
-    INLINE void fetch(char *tile, bool last) {
-        const unsigned to = shared_address(tile);
+    INLINE void fetch(int stage, bool last) {
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (Parts::is_past(turn)) break;
-            this->move(turn, to, from + turn * Parts::LINES_A_TURN * M::O, turn < inside && (!last || ends));
+            this->move(turn, stage, from + turn * Parts::LINES_A_TURN * M::O, turn < inside && (!last || ends));
         }
         go_on();
     }
@@ -453,7 +482,7 @@ template <class Memory, bool DOWN, int EXTENT, int STEP, Order ORDER, int BYTES,
 template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct TurnedCopy {
     typedef typename Memory::Stored Stored;
     typedef SharedTile<ELEMENTS, LINES * 4, ORDER_ALONG> Tile;
-    static constexpr bool ASYNC = false;
+    static constexpr bool ASYNC = false, HAS_WINDOWS = false;
     static constexpr int WIDE = BYTES / 4, TURNS = LINES * ELEMENTS / WIDE / THREADS;
     alignas(BYTES) float held[TURNS][WIDE]; /* a row is moved at once */
     const Stored *matrix;
@@ -475,7 +504,8 @@ template <class Memory, int LINES, int ELEMENTS, int BYTES, int THREADS> struct 
         element0 = begin;
         elements = k;
     }
-    INLINE void fetch(char *, bool) {
+    INLINE void keep_place(const char *) {}
+    INLINE void fetch(int, bool) {
         static_assert(ELEMENTS == 16 && LINES % 16 == 0, "the order of parts is made for lines of 16");
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {

@@ -129,7 +129,7 @@ static amp_status compile(const CompileWork *w, const char *text, const char *na
                           amp_error *err) {
     amp_nvrtc_result result;
     amp_nvrtc_job job = {.source = text, .name = name, .arch = w->arch, .cubin = w->cubin};
-    amp_status status = amp_nvrtc_compile(w->nvrtc, &job, &result, err);
+    amp_status status = amp_nvrtc_compile_lean(w->nvrtc, &job, AMP_NVRTC_LEAN, &result, err);
     if (status) return status;
     take_from_result(w, &result, out);
     amp_nvrtc_result_free(w->nvrtc, &result);

@@ -19,7 +19,7 @@
 extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<Windows<AsStored<uint16_t>, 16, 16, 8, 16, 16, 3, 1, 1, 1, 1, 1, 1, false>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<Windows<AsStored<uint16_t>, 16, 16, 8, 16, 16, 3, 3, 1, 1, 1, 1, 1, 1, false>, true, 64, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");

@@ -1190,7 +1190,7 @@ struct train_step_k10_part2 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(512, 2) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
+extern "C" __global__ void __launch_bounds__(512) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k10_part0::SHARED], part1[train_step_k10_part1::SHARED], part2[train_step_k10_part2::SHARED];
@@ -1496,7 +1496,7 @@ struct train_step_k16_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256, 4) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k16_part0::SHARED], part1[train_step_k16_part1::SHARED];

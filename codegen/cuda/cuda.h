@@ -31,6 +31,7 @@ extern const char cuda_prelude[];
 
 enum {
     CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
+    CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
     CUDA_MOST_SIZES = 16,     /* that the runtime takes */
     CUDA_MOST_PARTS = 8       /* of a bundle; two products */
 };
@@ -76,6 +77,7 @@ typedef struct CudaBody { /* what writing a kernel gives */
     CudaBatch batch; /* how kernels of equal source and sizes share a launch */
     Dim elements;    /* how many this kernel has, where they may */
     KernelKind kind;
+    bool takes_table;    /* of a part: it reads its pointers out of the table, each where it needs it */
     bool bundles;        /* it may be a part of a bundle (kernel_bundle.c) */
     int min_blocks;      /* of a multiprocessor; 0: no matter */
     bool halves_blocks;  /* before sm_80 half of them */

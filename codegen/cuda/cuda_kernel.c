@@ -95,6 +95,7 @@ amp_status cuda_finish_once(CudaKernel *ck) {
         const Sink *s = &ck->w->sinks.data[i];
         if (s->kind != SINK_FLAG || stored[s->operand]) continue;
         stored[s->operand] = true;
+        cuda_declare_operand(ck, s->operand);
         emit_line(&ck->e, "if (any%d) *b%d = 1;", s->operand, s->operand);
     }
     return AMP_OK;

@@ -111,6 +111,7 @@ amp_status cuda_load(CudaKernel *ck, Val v) {
     if (!emit_storage_holds(t, walk_operand(ck->w, x->operand)->storage))
         return amp_fail(ck->e.err, AMP_UNSUPPORTED, "%s: %%%s of type %s in a buffer of %s cannot be read elementwise",
                         walk_name(ck->w), ir_value(ck->w->f, v)->name, amp_dtype_name(t), s->name);
+    cuda_declare_operand(ck, x->operand);
     if (!is_vector(ck, v)) {
         emit_line(&ck->e, "const %s v%d = get_%s(%s);", type, number, s->name, at);
         return AMP_OK;
@@ -191,6 +192,7 @@ void cuda_store_vector(CudaKernel *ck, const Sink *s) {
 }
 
 amp_status cuda_store_one(CudaKernel *ck, const Sink *s) {
+    cuda_declare_operand(ck, s->operand);
     put_if(ck, store_condition(ck, s), put_element(ck, s));
     return check_store(ck, s);
 }
@@ -200,8 +202,8 @@ amp_status cuda_store_one(CudaKernel *ck, const Sink *s) {
 const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
     const int64_t pitch = walk_operand(e->w, m->operand)->pitch;
     const char *length = pitch ? arena_printf(e->w->arena, "%lld", (long long)pitch) : m->cols;
-    return arena_printf(e->w->arena, "get_%s(b%d + ((int64_t)(%s) * %s + (%s)))", m->storage->name, m->operand, row,
-                        length, column);
+    return arena_printf(e->w->arena, "get_%s(%s + ((int64_t)(%s) * %s + (%s)))", m->storage->name,
+                        cuda_operand((const CudaKernel *)e, m->operand), row, length, column);
 }
 
 static const char *stride_text(const Emitter *e, const Shape *s, int dim) {

@@ -73,7 +73,7 @@ static bool are_alike(KernelKind a, KernelKind b) {
 static bool have_table(const CudaBody *parts, const int *members, int count) {
     int operands = 0;
     for (int i = 0; i < count; i++) {
-        if (members[i] > 1) return true;
+        if (members[i] > 1 || parts[i].takes_table) return true;
         operands += parts[i].pointers.len;
     }
     return operands > CUDA_PARAM_OPERANDS;
@@ -128,8 +128,11 @@ static void put_shared(Text *t, int count) {
 }
 
 static void put_operands(Text *t, const CudaBody *part, int members, bool table, int operand) {
-    if (members > 1) text_printf(t, "operands + %d, ", operand);
-    for (int o = 0; o < part->pointers.len && members == 1; o++) {
+    if (members > 1 || part->takes_table) {
+        text_printf(t, "operands + %d, ", operand);
+        return;
+    }
+    for (int o = 0; o < part->pointers.len; o++) {
         if (table) text_printf(t, "(%s)operands[%d], ", part->pointers.data[o], operand + o);
         else text_printf(t, "b%d, ", operand + o);
     }
@@ -168,10 +171,6 @@ static void take_bounds(const CudaBody *part, CudaBody *out) {
     out->tensor_cores |= part->tensor_cores;
 }
 
-/* Blocks of a multiprocessor, where no part asks for some: else ptxas takes as many registers as all paths together
- * could use, or so few that some path spills. */
-static int least_blocks(KernelKind kind) { return kind == KERNEL_TILE || kind == KERNEL_SCALAR ? 4 : 2; }
-
 void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count, CudaBody *out) {
     Text t;
     text_init(&t, a);
@@ -182,7 +181,6 @@ void cuda_bundle(Arena *a, const CudaBody *parts, const int *members, int count,
         take_bounds(&parts[i], out);
         for (int s = 0; s < parts[i].sizes.len; s++) vec_push(a, &out->sizes, parts[i].sizes.data[s]);
     }
-    if (!out->min_blocks) out->min_blocks = least_blocks(parts[0].kind);
     text_puts(&t, "extern \"C\" __global__ void ");
     cuda_put_bounds(&t, out->launch.block[0], out);
     text_puts(&t, " @(");

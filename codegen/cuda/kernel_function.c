@@ -36,6 +36,12 @@ void cuda_declare_operand(CudaKernel *ck, int i) {
     emit_line(&ck->e, "MAYBE_UNUSED %sconst b%d = (%s)%s[%d];", type, i, type, ck->operands, i);
 }
 
+const char *cuda_operand(const CudaKernel *ck, int i) {
+    Arena *a = ck->w->arena;
+    if (!ck->operands || ck->declared[i]) return arena_printf(a, "b%d", i);
+    return arena_printf(a, "((%s)%s[%d])", pointer_type(ck->w, i), ck->operands, i);
+}
+
 void cuda_declare_operands(CudaKernel *ck) {
     for (int i = 0; i < ck->w->operands.len; i++) cuda_declare_operand(ck, i);
 }
@@ -134,7 +140,7 @@ static amp_status begin_function(CudaKernel *ck, int threads) {
 static amp_status begin_part(CudaKernel *ck, int threads, int members) {
     AMP_TRY(begin_function(ck, threads));
     text_puts(ck->e.out, "    static INLINE void run(const PlaceInGrid &place, char *shared, ");
-    if (members) text_puts(ck->e.out, "void *const *operands, ");
+    if (members || ck->body->takes_table) text_puts(ck->e.out, "void *const *operands, ");
     else put_parameters(ck);
     put_sizes(ck);
     text_puts(ck->e.out, members ? ", const int64_t *member_elements)\n    {\n" : ")\n    {\n");
@@ -170,6 +176,7 @@ static amp_status open_own_part(CudaKernel *ck, int threads, int members) {
     AMP_TRY(begin_part(ck, threads, members));
     emit_line(&ck->e, "const uint3 block = place.now();");
     if (members) declare_member_operands(ck, members, threads);
+    else if (ck->body->takes_table) declare_table(ck, false);
     test_predicate(ck);
     return AMP_OK;
 }

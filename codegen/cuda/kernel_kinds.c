@@ -13,6 +13,9 @@ enum { WARP = 32, THREADS = 256, PART_THREADS = 64 };
  * told of fewer blocks, and what does not fit is spilled. */
 enum { HELD = 48 };
 
+/* So many at most: beside them the rest fits into 128 registers. */
+enum { MOST_HELD = 80 };
+
 /* Elements of a vector stand in one row: so many that they do. */
 static int fit_columns(int64_t cols, int vector) {
     while (cols % vector) vector /= 2;
@@ -45,6 +48,38 @@ static bool adds_parts(const Walk *w) {
     return false;
 }
 
+/* Numbers of an element that a thread holds at once: what it reads and what it stores.  Of a concat's inputs it reads
+ * one. */
+static int count_held(const Walk *w) {
+    int held = w->sinks.len;
+    bool *counted = arena_array(w->arena, bool, w->operands.len + 1);
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        const bool indirect = walk_is_indirect(w, o);
+        held += indirect;
+        for (int n = 0; n < o->n_in && !indirect; n++) {
+            const ValueWalk *x = &w->values[o->in[n].id];
+            if (!walk_reads(w, o, n) || x->made || !x->needed || counted[x->operand]) continue;
+            counted[x->operand] = true;
+            held++;
+        }
+    }
+    return held;
+}
+
+/* By operand, whether its pointer is taken only where it is read: concat reads one of its inputs.  NULL: none. */
+static bool *find_late(const Walk *w) {
+    bool *late = NULL;
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        if (o->code != OP_concat) continue;
+        if (!late) late = arena_array(w->arena, bool, w->operands.len + 1);
+        for (int n = 0; n < o->n_in; n++) late[walk_memory_operand(w, o, n)] = true;
+    }
+    for (int i = 0; i < w->sinks.len && late; i++) late[w->sinks.data[i].operand] = false;
+    return late;
+}
+
 static const char *block_place(const CudaKernel *ck, int threads, bool in_turn) {
     const char *block = in_turn ? "own_block" : arena_printf(ck->w->arena, "(int64_t)%s.x", ck->block);
     const char *at = arena_printf(ck->w->arena, "%s * %d + threadIdx.x", block, threads);
@@ -61,6 +96,8 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     const int threads = ck->bundled ? ck->bundle_threads : parts ? PART_THREADS : THREADS;
     ck->vector = parts ? 1 : cuda_vector_width(w);
     if (!ck->flat) ck->vector = fit_columns(cuda_row_length(ck), ck->vector);
+    const int held = count_held(w);
+    while (ck->vector > 1 && ck->vector * held > MOST_HELD) ck->vector /= 2;
     ck->body->batch = ck->flat && !elements.n ? CUDA_BATCH_IN_TURN : CUDA_BATCH_SIDE_BY_SIDE;
     ck->by_rows = ck->pitch;
     ck->body->elements = elements;
@@ -70,11 +107,16 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     ck->body->launch.extent[0] = elements;
     ck->body->launch.per[0] = threads * ck->vector;
     ck->body->bundles = true;
-    if (ck->vector * w->operands.len > HELD) ck->body->min_blocks = 2;
+    if (ck->vector * held > HELD) ck->body->min_blocks = 2;
     ck->how = arena_printf(w->arena, "%d element%s a thread", ck->vector, ck->vector > 1 ? "s" : "");
     if (!in_turn) cuda_add_size(ck, "elements", elements);
     if (!ck->flat) cuda_add_size(ck, "cols", w->cols);
+    const bool *late = find_late(w);
+    ck->late_operands = late;
+    ck->body->takes_table = late && ck->bundled && !members && w->operands.len > CUDA_PART_OPERANDS;
     AMP_TRY(cuda_open_function(ck, threads, members));
+    for (int i = 0; i < w->operands.len; i++)
+        if (!late || !late[i]) cuda_declare_operand(ck, i);
     if (in_turn) emit_line(&ck->e, "const int64_t elements = member_elements[member];");
     if (!ck->flat) cuda_declare_columns(ck);
     emit_line(&ck->e, "const int64_t at = %s;", block_place(ck, threads, in_turn));

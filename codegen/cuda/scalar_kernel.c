@@ -137,6 +137,8 @@ static int number_parts(Parts *p) {
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
 static amp_status emit_results(CudaKernel *ck) {
+    for (int i = 0; i < ck->w->k->count; i++)
+        if (walk_is_indirect(ck->w, walk_op(ck->w, i))) cuda_declare_operands(ck);
     AMP_TRY(cuda_emit_once(ck));
     return cuda_finish_once(ck);
 }
@@ -151,6 +153,7 @@ static amp_status emit_part(CudaKernel *ck, Parts *p, int number) {
     w->sinks.data = own;
     w->sinks.len = kept;
     walk_find_needed(w);
+    ck->declared = arena_array(w->arena, bool, w->operands.len + 1);
     emit_open(&ck->e, "if (%s.x == %d)", ck->block, number - 1);
     amp_status status = emit_results(ck);
     emit_close(&ck->e);
@@ -173,6 +176,8 @@ amp_status cuda_emit_scalar(CudaKernel *ck) {
         ck->body->launch.per[0] = 1;
     }
     ck->body->bundles = true;
+    ck->body->takes_table = ck->bundled && ck->w->operands.len > CUDA_PART_OPERANDS;
+    ck->late_operands = true;
     AMP_TRY(cuda_open_function(ck, ck->bundled ? ck->bundle_threads : 1, 0));
     if (ck->bundled) emit_line(&ck->e, "if (threadIdx.x) return;");
     if (parts == 1) AMP_TRY(emit_results(ck));

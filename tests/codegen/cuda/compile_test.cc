@@ -44,6 +44,29 @@ TEST_F(CudaModelTest, Elementwise) {
 )"));
 }
 
+// More pointers, or values of a thread, than it has registers.
+TEST_F(CudaModelTest, OfManyOperands) {
+    constexpr int kMany = 64;
+    std::string inputs, names, slices, results, counters, scalars;
+    for (int i = 0; i < kMany; i++) {
+        const std::string at = std::to_string(i);
+        inputs += "  input %x" + at + " : f16[N, 1, 256]\n";
+        names += (i ? ", %x" : "%x") + at;
+        slices += "  %s" + at + " = slice(%x; dim = 1, from = " + at + ", to = " + std::to_string(i + 1) +
+                  ") : f16[N, 1, 256]\n";
+        counters += "  input %c" + at + " : i64\n";
+        scalars += "  %n" + at + " = increment(%c" + at + ") : i64\n";
+        results += "  result s" + at + " = %s" + at + "\n";
+    }
+    CompileForAll(Text(inputs + "  %y = concat(" + names + "; dim = 1) : f16[N, 64, 256]\n  result y = %y\n"));
+    CompileForAll(Text("  input %x : f16[N, 64, 256]\n" + slices + results));
+    // One thread makes some scalars each, in the launch of the elements.
+    results = "  result y = %y\n";
+    for (int i = 0; i < kMany; i++) results += "  result n" + std::to_string(i) + " = %n" + std::to_string(i) + "\n";
+    CompileForAll(Text("  input %x : f32[33, 24]\n  input %n : f32[N]\n" + counters + scalars +
+                       "  %y = exp(%x) : f32[33, 24]\n" + results + "  result n = %n\n"));
+}
+
 TEST_F(CudaModelTest, Softmax) {
     for (const char *cols : {"10", "33", "1000", "1024", "1536", "20000"}) {
         std::string body = R"(  input %x : f16[N, C]

@@ -33,7 +33,8 @@ enum {
     CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
     CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
     CUDA_MOST_SIZES = 16,     /* that the runtime takes */
-    CUDA_MOST_PARTS = 8       /* of a bundle; two products */
+    CUDA_MOST_PARTS = 8,      /* of a bundle */
+    CUDA_MOST_PRODUCTS = 3    /* the same */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */
@@ -77,14 +78,12 @@ typedef struct CudaBody { /* what writing a kernel gives */
     CudaBatch batch; /* how kernels of equal source and sizes share a launch */
     Dim elements;    /* how many this kernel has, where they may */
     KernelKind kind;
-    bool takes_table;    /* of a part: it reads its pointers out of the table, each where it needs it */
-    bool bundles;        /* it may be a part of a bundle (kernel_bundle.c) */
-    int min_blocks;      /* of a multiprocessor; 0: no matter */
-    bool halves_blocks;  /* before sm_80 half of them */
-    bool sums_grow;      /* with n: the terms of a product's sums */
-    bool a_down, b_down; /* a product: k runs down the lines of A, of B */
-    bool windows, large; /* a product: A is windows; it has a large tile, or a choice of one */
-    int most_threads;    /* of a block, in its function or a choice */
+    bool takes_table;   /* of a part: it reads its pointers out of the table, each where it needs it */
+    bool bundles;       /* it may be a part of a bundle (kernel_bundle.c) */
+    int min_blocks;     /* of a multiprocessor; 0: no matter */
+    bool halves_blocks; /* before sm_80 half of them */
+    bool sums_grow;     /* with n: the terms of a product's sums */
+    int most_threads;   /* of a block, in its function or a choice */
 } CudaBody;
 
 /* Which function of a kernel.  |members| > 0: as it is in a launch over a batch of so many (only where it has a

@@ -258,10 +258,6 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
     out->kind = KERNEL_PRODUCT;
     out->bundles = true;
     out->sums_grow = p.k.n;
-    out->a_down = !p.a.k_inner;
-    out->b_down = !p.b.k_inner;
-    out->windows = p.has_windows;
-    out->large = p.has_large;
     out->most_threads = p.most_threads;
     out->min_blocks = p.tile.min_blocks;
     out->halves_blocks = p.mma && p.tile.m == PRODUCT_LARGE_TILE;

@@ -34,24 +34,6 @@
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------- */
 
-/* Products that fill their registers alone.  Of these ptxas spilled some in one function, for sm_80 or sm_90, whose k
- * runs down the lines of both A, or of three operands in large tiles, or whose A are windows, in large tiles of one. */
-static bool have_registers(const CudaBody *alone, int count) {
-    enum { MOST_PRODUCTS = 2 };
-    if (alone[0].kind != KERNEL_PRODUCT) return true;
-    int a_down = 0, b_down = 0, windows = 0, large = 0;
-    bool large_windows = false;
-    for (int i = 0; i < count; i++) {
-        a_down += alone[i].a_down;
-        b_down += alone[i].b_down;
-        windows += alone[i].windows;
-        large += alone[i].large;
-        large_windows |= alone[i].windows && alone[i].large;
-    }
-    return count <= MOST_PRODUCTS && a_down <= 1 && !(windows > 1 && large_windows) &&
-           !(large > 1 && a_down + b_down > 2);
-}
-
 bool cuda_same_sizes(const CudaBody *a, const CudaBody *b) {
     for (int i = 0; i < a->sizes.len; i++)
         if (!dim_equal(a->sizes.data[i], b->sizes.data[i])) return false;
@@ -88,7 +70,7 @@ bool cuda_may_bundle(const CudaBody *alone, const int *members, int count) {
             if (is_of_batch(&alone[i], &alone[j])) return false;
     }
     if (alone[0].kind == KERNEL_PRODUCT && have_table(alone, members, count)) return false;
-    return sizes <= CUDA_MOST_SIZES && have_registers(alone, count);
+    return sizes <= CUDA_MOST_SIZES && (alone[0].kind != KERNEL_PRODUCT || count <= CUDA_MOST_PRODUCTS);
 }
 
 /* A kernel of which one function is for many blocks has that one in the bundle too, whose blocks are more. */

@@ -246,7 +246,6 @@ static void plan_tile(CudaForm form, ProductPlan *out) {
     const int count = list_tiles(out, tiles);
     out->choices = count - 1;
     out->most_threads = tiles[0]->threads;
-    out->has_large = tiles[0] == &large_tile;
     if (form.threads) out->tile = *tile_of_threads(out, tiles, count, form.threads);
     else out->tile = *tiles[form.choice ? form.choice - 1 : out->choices];
     const bool elementwise = out->has_windows && out->a.bytes < 16; /* the places of what it copies take registers */

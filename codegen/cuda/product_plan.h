@@ -50,7 +50,6 @@ typedef struct ProductPlan {
     int min_arch, element_bytes; /* in shared memory */
     ProductTile tile;
     int choices, most_threads; /* larger tiles; of a block in any */
-    bool has_large;            /* 128 x 128, the tile or a choice */
     int run;                   /* columns that a thread has side by side in the end */
     int members;               /* of its launch, from 1 */
     ProductOperand a, b;

@@ -9,7 +9,7 @@ enum {
 };
 
 /* Of temporaries that would take |all| bytes together. */
-static int64_t most_kept(int64_t all) { return all / 64 > LEAST_KEPT ? all / 64 : LEAST_KEPT; }
+static int64_t most_kept(int64_t all) { return all / 60 > LEAST_KEPT ? all / 60 : LEAST_KEPT; }
 
 static int64_t add_up(const Func *f, const int64_t *bytes) {
     int64_t all = 0;

@@ -17,7 +17,7 @@ launches() {
 
 launches fashion_mnist/mlp 12
 launches fashion_mnist/cnn 26
-launches resnet/resnet50 338
-launches gpt/gpt2 217
-launches bert/bert 224
+launches resnet/resnet50 330
+launches gpt/gpt2 215
+launches bert/bert 222
 finish

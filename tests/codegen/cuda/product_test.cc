@@ -392,17 +392,16 @@ TEST_F(ProductTest, PartsAreBlocks) {
     const Built b = Build(Text(Parts("f16", 50, 5)));
     ASSERT_TRUE(b.ptx);
     const CudaProgram &p = b.cuda->programs.data[0];
-    ASSERT_EQ(p.kernels.len, 3);
-    int products = 0;
-    for (int i = 0; i < p.kernels.len; i++) {
-        const CudaKernelEntry &e = p.kernels.data[i];
-        if (e.members.data[0]->kind != KERNEL_PRODUCT) continue;
-        const int64_t down = (dim_eval(e.launch.extent[0], 7) + e.launch.per[0] - 1) / e.launch.per[0];
+    ASSERT_EQ(p.kernels.len, 2);
+    const CudaKernelEntry &products = p.kernels.data[0];
+    ASSERT_EQ(products.parts.len, 2);
+    for (int i = 0; i < products.parts.len; i++) {
+        const CudaLaunch &launch = products.parts.data[i].launches.data[0];
+        const int64_t down = (dim_eval(launch.extent[0], 7) + launch.per[0] - 1) / launch.per[0];
+        EXPECT_EQ(products.parts.data[i].kind, KERNEL_PRODUCT);
         EXPECT_EQ(down % 5, 0);
         EXPECT_GE(down, 5);
-        products++;
     }
-    EXPECT_EQ(products, 2);
 }
 
 // In whichever order blocks run: the same bits.

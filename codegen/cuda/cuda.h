@@ -34,7 +34,7 @@ enum {
     CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
     CUDA_MOST_SIZES = 16,     /* that the runtime takes */
     CUDA_MOST_PARTS = 8,      /* of a bundle */
-    CUDA_MOST_PRODUCTS = 3    /* the same */
+    CUDA_MOST_PRODUCTS = 3    /* of a bundle of products */
 };
 
 typedef struct CudaLaunch { /* amp_model_cuda_launch */

@@ -104,9 +104,9 @@ amp_status cuda_open_part(CudaKernel *ck, int threads);
 void cuda_close_function(CudaKernel *ck);
 /* The pointer of an operand, or of each that has none yet, where they come out of a table. */
 void cuda_declare_operand(CudaKernel *ck, int i);
-/* The pointer, declared or not. */
-const char *cuda_operand(const CudaKernel *ck, int i);
 void cuda_declare_operands(CudaKernel *ck);
+/* That pointer as an expression, declared or not. */
+const char *cuda_operand(const CudaKernel *ck, int i);
 void cuda_close_part(CudaKernel *ck);
 
 /* ---- cuda_kernel.c ----------------------------------------------------------------------------------------------- */

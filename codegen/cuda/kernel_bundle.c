@@ -22,9 +22,9 @@
  * alone: the same bits.  All blocks have as many threads, so that no barrier waits for a thread that is not there; a
  * product has tiles for either number (product_plan.c).
  *
- * A part may be a batch of kernels, but not of products.  Then, and where they are too many for parameters, all
- * operands come out of a table, where those of a part begin at a place that is known here, and so do the elements of
- * its members:
+ * A part may be a batch of kernels, but not of products.  Then, where they are too many for parameters, and where a
+ * part reads each pointer only where it needs it (CudaBody.takes_table), all operands come out of a table.  Those of
+ * a part begin there at a place that is known here, and so do the elements of its members:
  *
  *     @_part0::run({first0, x0, y0}, shared.part0, operands, n, size0, member_elements);
  *     @_part1::run({first1, x1, y1}, shared.part1, (const float *)operands[24], (float *)operands[25], n);
@@ -69,8 +69,9 @@ bool cuda_may_bundle(const CudaBody *alone, const int *members, int count) {
         for (int j = 0; j < i; j++)
             if (is_of_batch(&alone[i], &alone[j])) return false;
     }
-    if (alone[0].kind == KERNEL_PRODUCT && have_table(alone, members, count)) return false;
-    return sizes <= CUDA_MOST_SIZES && (alone[0].kind != KERNEL_PRODUCT || count <= CUDA_MOST_PRODUCTS);
+    const bool products = alone[0].kind == KERNEL_PRODUCT;
+    if (products && (count > CUDA_MOST_PRODUCTS || have_table(alone, members, count))) return false;
+    return sizes <= CUDA_MOST_SIZES;
 }
 
 /* A kernel of which one function is for many blocks has that one in the bundle too, whose blocks are more. */

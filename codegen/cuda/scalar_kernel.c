@@ -136,6 +136,7 @@ static int number_parts(Parts *p) {
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
+/* What moves elements names pointers where none can be declared. */
 static amp_status emit_results(CudaKernel *ck) {
     for (int i = 0; i < ck->w->k->count; i++)
         if (walk_is_indirect(ck->w, walk_op(ck->w, i))) cuda_declare_operands(ck);

@@ -71,7 +71,7 @@ static bool has_row_gaps(const ProductPlan *p) { return p->gaps.per && p->op->co
 /* Rows of a part: |rows| without gaps. */
 static const char *rows_of_part(const CudaKernel *ck, const ProductPlan *p) {
     if (!has_row_gaps(p)) return "rows";
-    return arena_printf(ck->w->arena, "%lld", (long long)(p->rows.mul / p->gaps.per * p->gaps.run));
+    return arena_printf(ck->w->arena, "(rows / %lld * %lld)", (long long)p->gaps.per, (long long)p->gaps.run);
 }
 
 enum { OF_SUMS = 1, OF_RESULT = 2 }; /* what a block's place is written for */
@@ -117,11 +117,8 @@ static void emit_run(CudaKernel *ck, const ProductPlan *p) {
               p->b.first, p->b.pitch, columns_of(p), p->parts > 1 ? "end, begin" : "k");
 }
 
-/* Pitches are constants, so that the lines which a thread copies are at constant distances. */
 static void emit_sums(CudaKernel *ck, const ProductPlan *p) {
-    emit_line(&ck->e, "enum { COLS = %lld };", (long long)ck->w->cols.mul);
-    if (!p->rows.n) emit_line(&ck->e, "const int64_t rows = %lld;", (long long)p->rows.mul);
-    if (!p->k.n) emit_line(&ck->e, "const int64_t k = %lld;", (long long)p->k.mul);
+    cuda_declare_columns(ck);
     if (p->batch.merged) emit_line(&ck->e, "enum { WIDTH = %lld };", (long long)p->cols);
     const char *now = ck->bundled ? "place.now()" : ck->chain ? "block_now()" : NULL;
     if (!now) emit_place(ck, p, OF_SUMS | OF_RESULT);
@@ -233,8 +230,9 @@ static amp_status open_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
 static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm form) {
     set_launch(p, ck->body);
     set_batch(ck->w, p, ck->body);
-    if (p->rows.n) cuda_add_size(ck, "rows", p->rows); /* else a constant, as a pitch should be: see emit_sums */
-    if (p->k.n) cuda_add_size(ck, "k", p->k);
+    cuda_add_size(ck, "rows", p->rows);
+    cuda_add_size(ck, "k", p->k);
+    cuda_add_size(ck, "cols", ck->w->cols);
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     ck->how = describe_tile(ck, p);
     AMP_TRY(open_product(ck, p, form));

@@ -40,9 +40,9 @@ bool cuda_same_sizes(const CudaBody *a, const CudaBody *b) {
     return a->sizes.len == b->sizes.len;
 }
 
-/* Kernels of equal text and sizes are a batch's; of products the sizes do not count. */
+/* Kernels of equal text and sizes are a batch's. */
 static bool is_of_batch(const CudaBody *a, const CudaBody *b) {
-    return !strcmp(a->source, b->source) && (a->kind == KERNEL_PRODUCT || cuda_same_sizes(a, b));
+    return !strcmp(a->source, b->source) && cuda_same_sizes(a, b);
 }
 
 static bool are_alike(KernelKind a, KernelKind b) {

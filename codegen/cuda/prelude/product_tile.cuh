@@ -175,39 +175,53 @@ template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THR
     }
 };
 
-/* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves. */
+/* Of a dense matrix.  DOWN: k runs down its lines.  A thread keeps the places of what it moves: that of the first turn,
+ * from which it goes down, turn by turn and step by step; or, where steps go along the lines, those of all turns. */
 template <class Memory, int LINES, int ELEMENTS, Order ORDER, int BYTES, int THREADS, bool DOWN>
 struct DenseCopy : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> {
     typedef TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> Parts;
     typedef typename Memory::Stored Stored;
-    static constexpr int TURNS = Parts::TURNS;
-    const Stored *from; /* in the first turn */
-    int64_t pitch;
+    static constexpr bool KEEPS_ALL = !DOWN && Parts::ASYNC;
+    static constexpr int TURNS = Parts::TURNS, PLACES = KEEPS_ALL ? TURNS : 1;
+    static constexpr bool ENDS_IN_STEP = LINES < TURNS * Parts::LINES_A_TURN; /* the last turn has not all lines */
+    const Stored *from[PLACES];
+    int64_t distance;        /* from turn to turn */
+    int64_t step;            /* from step to step */
     int inside, inside_last; /* so many turns: in all steps but the last one, and in that */
 
-    INLINE void start(const Stored *matrix, int64_t pitch_, int64_t first, int64_t extent, int64_t begin, int64_t k,
+    INLINE void start(const Stored *matrix, int64_t pitch, int64_t first, int64_t extent, int64_t begin, int64_t k,
                       int64_t steps) {
         const int64_t before = begin + (steps - 1) * (DOWN ? LINES : ELEMENTS);
-        pitch = pitch_;
-        inside = inside_last = 0;
+        unsigned all = 0, last = 0;
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             const int across = DOWN ? Parts::element() : Parts::line_of(turn),
                       along = DOWN ? Parts::line_of(turn) : Parts::element();
-            if (first + across < extent) inside = turn + 1;
-            if (first + across < extent && before + along < k) inside_last = turn + 1;
+            if (first + across < extent) all = turn + 1;
+            if (first + across < extent && before + along < k) last = turn + 1;
         }
+        inside = (int)kept(all);
+        inside_last = (int)kept(last);
+        distance = Parts::LINES_A_TURN * pitch;
+        step = DOWN ? LINES * pitch : ELEMENTS;
         const int line = Parts::line_of(0);
-        from = matrix + Parts::element() + (DOWN ? (begin + line) * pitch + first : (first + line) * pitch + begin);
+        from[0] = matrix + Parts::element() + (DOWN ? (begin + line) * pitch + first : (first + line) * pitch + begin);
+        UNROLL
+        for (int turn = 1; turn < PLACES; turn++) from[turn] = from[turn - 1] + distance;
     }
     INLINE void fetch(int stage, bool last) {
+        const int turns = last ? inside_last : inside;
+        const Stored *at = from[0];
         UNROLL
         for (int turn = 0; turn < TURNS; turn++) {
             if (Parts::is_past(turn)) break;
-            const bool moves = last ? turn < inside_last : DOWN ? inside > 0 : turn < inside;
-            this->move(turn, stage, from + turn * Parts::LINES_A_TURN * pitch, moves);
+            const bool moves = DOWN && Parts::ASYNC && !last ? inside > 0 : turn < turns; /* DOWN: all turns or none */
+            this->move(turn, stage, KEEPS_ALL ? from[turn] : at, moves);
+            if (KEEPS_ALL) from[turn] += ELEMENTS;
+            at += distance;
         }
-        from += DOWN ? LINES * pitch : ELEMENTS;
+        if (DOWN && !ENDS_IN_STEP) from[0] = at;
+        else if (!KEEPS_ALL) from[0] += step;
     }
 };
 

@@ -16,15 +16,14 @@
  *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, torch-fp16:24, input conv.conv2d}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
     typedef TensorOperand<Windows<AsStored<uint16_t>, 16, 16, 8, 16, 16, 3, 3, 1, 1, 1, 1, 1, 1, false>, true, 64, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 64 };
-    const int64_t k = 72;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;

@@ -134,15 +134,14 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *
  *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<RoundedF16, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t k = 784;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -203,15 +202,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
  *   v12 %h f16[N, 512] = cast(v11)   {follow, torch-fp16:24, input fc1.linear}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k02_1(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k02_1(const float *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
     typedef TensorOperand<RoundedF16, true, 128, 64, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t k = 784;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -271,15 +269,14 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t k = 512;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -339,15 +336,14 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
  *   v11 %h.1 f16[N, 512] = cast(v10)   {follow, torch-fp16:24, input fc2.linear}
  *   mma f16, tiles of 128 x 128 by 32 of k, 3 stages from sm_80 on, 256 threads a block, at most 128 registers: 2 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k03_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k03_1(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 128, 128, 2, 4, 64> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 128, 64, 16, 256> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 512 };
-    const int64_t k = 512;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 128, col0 = (int64_t)blockIdx.y * 128;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -399,15 +395,14 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
  *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 10 };
-    const int64_t k = 512;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -639,10 +634,9 @@ struct train_step_k07_part0 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
-        enum { COLS = 512 };
-        const int64_t rows = 10;
+        const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
         {
@@ -694,10 +688,9 @@ struct train_step_k07_part1 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
-        enum { COLS = 512 };
-        const int64_t k = 10;
+        const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
         {
@@ -744,16 +737,16 @@ struct train_step_k07_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k07(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k07_part0::SHARED], part1[train_step_k07_part1::SHARED];
     } shared;
     if (blockIdx.x < (uint32_t)first1) {
-        train_step_k07_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        train_step_k07_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0, size1, size2);
         return;
     }
-    train_step_k07_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
+    train_step_k07_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size3, size4, size5);
 }
 
 /* k09  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
@@ -790,10 +783,9 @@ struct train_step_k09_part0 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
-        enum { COLS = 512 };
-        const int64_t rows = 512;
+        const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
         {
@@ -845,10 +837,9 @@ struct train_step_k09_part1 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
-        enum { COLS = 512 };
-        const int64_t k = 512;
+        const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
         {
@@ -895,16 +886,16 @@ struct train_step_k09_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k09(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k09_part0::SHARED], part1[train_step_k09_part1::SHARED];
     } shared;
     if (blockIdx.x < (uint32_t)first1) {
-        train_step_k09_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        train_step_k09_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0, size1, size2);
         return;
     }
-    train_step_k09_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
+    train_step_k09_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size3, size4, size5);
 }
 
 /* k09  fc2.linear.grad.weight: matmul + all_finite + unscale           mlp.amp:8
@@ -941,10 +932,9 @@ struct train_step_k09_1_part0 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
-        enum { COLS = 512 };
-        const int64_t rows = 512;
+        const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
         {
@@ -996,10 +986,9 @@ struct train_step_k09_1_part1 {
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
     static constexpr int SHARED = Matrices::SHARED;
 
-    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows)
+    static INLINE void run(const PlaceInGrid &place, char *shared, const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
     {
-        enum { COLS = 512 };
-        const int64_t k = 512;
+        const int32_t COLS = (int32_t)cols;
         Sums sums;
         sums.clear();
         {
@@ -1046,16 +1035,16 @@ struct train_step_k09_1_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k09_1(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) train_step_k09_1(const uint16_t *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, const uint16_t *b5, const uint16_t *b6, const uint16_t *b7, uint16_t *b8, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k09_1_part0::SHARED], part1[train_step_k09_1_part1::SHARED];
     } shared;
     if (blockIdx.x < (uint32_t)first1) {
-        train_step_k09_1_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0);
+        train_step_k09_1_part0::run({first0, x0, y0}, shared.part0, b0, b1, b2, b3, b4, n, size0, size1, size2);
         return;
     }
-    train_step_k09_1_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size1);
+    train_step_k09_1_part1::run({first1, x1, y1}, shared.part1, b5, b6, b7, b8, n, size3, size4, size5);
 }
 
 /* k10  cross_entropy: nll_loss + accuracy           mlp.amp:14
@@ -1218,15 +1207,14 @@ extern "C" __global__ void __launch_bounds__(512) train_step_k10(void *const *op
  *   v9 %grad.fc1.weight f32[512, 784] = mul(v4, v8)   {loss_scale}
  *   mma f16, tiles of 64 x 64 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t k)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float *b0, const uint16_t *b1, const float *b2, int32_t *b3, float *b4, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 128, 16, 128> A;
     typedef TensorOperand<RoundedF16, false, 64, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 784 };
-    const int64_t rows = 512;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 64;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
@@ -1520,15 +1508,14 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *op
  *   v7 %logits f16[N, 10] = cast(v6)   {lower, torch-fp16:8}
  *   mma f16, tiles of 64 x 16 by 64 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n, int64_t rows)
+extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, float *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
 {
     typedef TensorSums<MmaF16, 64, 16, 4, 1, 128> Sums;
     typedef TensorOperand<AsStored<uint16_t>, true, 64, 128, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, true, 16, 128, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
-    enum { COLS = 10 };
-    const int64_t k = 512;
+    const int32_t COLS = (int32_t)cols;
     const int64_t row0 = (int64_t)blockIdx.x * 64, col0 = (int64_t)blockIdx.y * 16;
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;

@@ -46,7 +46,7 @@ const char *codegen_cuda_entry(const struct CudaModule *cuda, int function);
 void codegen_cuda_uses(const CodegenCuda *cuda, Text *out);
 /* What some launch has, which older runtimes do not know: sizes as parameters, tickets, parts, batches among them. */
 typedef struct CodegenCudaNeeds {
-    bool sizes, tickets, parts, batched_parts;
+    bool sizes, many_sizes, tickets, parts, batched_parts;
 } CodegenCudaNeeds;
 CodegenCudaNeeds codegen_cuda_needs(const struct CudaModule *cuda);
 typedef struct CodegenImages { /* of the functions of a module */

@@ -234,6 +234,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (has_narrow_product(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_NARROW");
     const CodegenCudaNeeds needs = cuda && cuda->code ? codegen_cuda_needs(cuda->code) : (CodegenCudaNeeds){0};
     if (needs.sizes) text_puts(x->t, " | AMP_MODEL_NEEDS_SIZES");
+    if (needs.many_sizes) text_puts(x->t, " | AMP_MODEL_NEEDS_MANY_SIZES");
     if (needs.tickets) text_puts(x->t, " | AMP_MODEL_NEEDS_TICKETS");
     if (needs.parts) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
     if (needs.batched_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCHED_PARTS");

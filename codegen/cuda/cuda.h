@@ -32,7 +32,8 @@ extern const char cuda_prelude[];
 enum {
     CUDA_PARAM_OPERANDS = 64, /* more operands than that come by a table */
     CUDA_PART_OPERANDS = 12,  /* more than that a part of a bundle reads out of it where it needs them */
-    CUDA_MOST_SIZES = 16,     /* that the runtime takes */
+    CUDA_MOST_SIZES = 32,     /* that the runtime takes */
+    CUDA_FEW_SIZES = 16,      /* that one before minor 21 takes */
     CUDA_MOST_PARTS = 8,      /* of a bundle */
     CUDA_MOST_PRODUCTS = 3    /* of a bundle of products */
 };

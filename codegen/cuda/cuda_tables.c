@@ -125,6 +125,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
         for (int i = 0; i < cuda->programs.data[p].kernels.len; i++) {
             const CudaKernelEntry *e = &cuda->programs.data[p].kernels.data[i];
             needs.sizes |= e->sizes.len > 0;
+            needs.many_sizes |= e->sizes.len > CUDA_FEW_SIZES;
             needs.tickets |= e->tickets > 0;
             needs.parts |= e->parts.len > 0;
             needs.batched_parts |= e->parts.len && e->batch_elements.len;

@@ -14,7 +14,7 @@ typedef amp_check Check;
 
 enum {
     MAX_OPERANDS = 1 << 16,  /* of a launch: they become one table */
-    MAX_SIZES = 16,          /* of a kernel */
+    MAX_SIZES = 32,          /* of a kernel */
     MAX_CHOICES = 16,        /* of a kernel */
     MAX_TICKETS = 1 << 20,   /* of a launch */
     MAX_PARTS = 8,           /* of a launch */

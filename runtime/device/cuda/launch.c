@@ -8,7 +8,7 @@
 #include "runtime/model/matrix_layout.h"
 
 enum {
-    MAX_PARAMETERS = 300,           /* what model_cuda.c lets pass: operands, n, sizes, a batch, tickets or parts */
+    MAX_PARAMETERS = 320,           /* what model_cuda.c lets pass: operands, n, sizes, a batch, tickets or parts */
     STATIC_SHARED_LIMIT = 48 * 1024 /* more must be asked for */
 };
 

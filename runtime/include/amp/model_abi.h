@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 20u
+#define AMP_MODEL_ABI_MINOR 21u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -469,7 +469,7 @@ typedef struct amp_model_cuda_kernel {
     /* minor 14; no runtime needs them */
     amp_model_table work;  /* amp_model_cuda_work */
     const uint8_t *access; /* AMP_ACCESS_* of each operand; NULL: not known */
-    /* minor 15: parameters, at n */
+    /* minor 15: parameters, at n; up to 32 (minor 21), before 16 */
     const amp_model_dim *sizes;
     uint32_t size_count;
     /* minor 15: the first that has at least as many blocks at n as the device has multiprocessors is launched in place
@@ -530,6 +530,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_PARTS 256ull
 /* Minor 20.  A part of a launch for CUDA is a batch. */
 #define AMP_MODEL_NEEDS_BATCHED_PARTS 1024ull
+/* Minor 21.  A launch for CUDA has more than 16 |sizes|. */
+#define AMP_MODEL_NEEDS_MANY_SIZES 2048ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

@@ -146,7 +146,7 @@ const Damage damages[] = {
     {"k00: its batch or its sizes", [](Copy &c) { c.Kernel("k00").size_count = 1; }},
     {"k00: its batch or its sizes",
      [](Copy &c) {
-         c.Kernel("k00").size_count = 17;
+         c.Kernel("k00").size_count = 33;
          c.Kernel("k00").sizes = c.elements.data();
      }},
     {"k00: its launch", [](Copy &c) { c.Kernel("k00").launch.block[0] = 0; }},

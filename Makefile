@@ -80,7 +80,7 @@ CPU_PRELUDE := $(addprefix codegen/,cpu/prelude/vector.h cpu/prelude/arithmetic.
 MODEL_ABI := base/include/amp/base.h runtime/include/amp/model_abi.h
 cuda_part = $(patsubst %,codegen/cuda/prelude/%.cuh,$(1))
 CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/cuda/prelude/functions.cuh \
-	$(call cuda_part,random memory reduce mma product_tile product_tensor product_sums product bundle \
+	$(call cuda_part,random memory reduce mma product_tile product_windows product_tensor product_sums product bundle \
 	attention attention_forward attention_gradient)
 
 $(GENERATED)/frontend/lexer.c: frontend/lexer.l

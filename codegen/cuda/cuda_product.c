@@ -3,7 +3,8 @@
  *
  *     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
  *     typedef Product<Sums, TensorOperand<..>, TensorOperand<..>> Matrices;
- *     Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+ *     Matrices matrices = Matrices();
+ *     matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
  *     for each pass {
  *         Runs::put(sums, shared, pass);
  *         for each run of neighbouring columns {
@@ -16,7 +17,7 @@
  * of a product in parts, a tile of one part, which is a sum over a chunk of k:
  *
  *     const int64_t part = blockIdx.x / 3, first_row = part * rows, chunk = .., begin = .., end = ..;
- *     Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, end, begin);
+ *     matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, end, begin);
  */
 #include "codegen/cuda/product_plan.h"
 
@@ -113,7 +114,10 @@ static void emit_place(CudaKernel *ck, const ProductPlan *p, int place) {
 }
 
 static void emit_run(CudaKernel *ck, const ProductPlan *p) {
-    emit_line(&ck->e, "Matrices().run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, %s);", p->a.first, p->a.pitch,
+    emit_line(&ck->e, "Matrices matrices = Matrices();");
+    if (p->a.geometry) emit_line(&ck->e, "matrices.copy_a.memory.set(%s);", p->a.geometry);
+    if (p->b.geometry) emit_line(&ck->e, "matrices.copy_b.memory.set(%s);", p->b.geometry);
+    emit_line(&ck->e, "matrices.run(sums, shared, %s, %s, %s, %s, row0, rows, col0, %s, %s);", p->a.first, p->a.pitch,
               p->b.first, p->b.pitch, columns_of(p), p->parts > 1 ? "end, begin" : "k");
 }
 
@@ -233,6 +237,12 @@ static amp_status emit_product(CudaKernel *ck, const ProductPlan *p, CudaForm fo
     cuda_add_size(ck, "rows", p->rows);
     cuda_add_size(ck, "k", p->k);
     cuda_add_size(ck, "cols", ck->w->cols);
+    if (p->has_windows) {
+        cuda_add_size(ck, "height", dim_const(p->images.height));
+        cuda_add_size(ck, "width", dim_const(p->images.width));
+        cuda_add_size(ck, "out_height", dim_const(p->images.out_height));
+        cuda_add_size(ck, "out_width", dim_const(p->images.out_width));
+    }
     if (p->parts > 1) cuda_add_size(ck, "parts", dim_const(p->parts));
     ck->how = describe_tile(ck, p);
     AMP_TRY(open_product(ck, p, form));

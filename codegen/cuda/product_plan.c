@@ -27,18 +27,21 @@ static const Instructions *instructions_of(Dtype t) {
 /* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
 enum {
-    MANY_BLOCKS = 128,  /* where n does not decide: about the multiprocessors of a large GPU */
-    NARROW = 16,        /* columns */
-    LONG_K_BYTES = 1024 /* so that the end of k is little of a step */
+    MANY_BLOCKS = 128, /* where n does not decide: about the multiprocessors of a large GPU */
+    NARROW = 16,       /* columns */
+    MOST_STEP_BYTES = 128,
+    SEAMLESS_WINDOWS = 64, /* of an image: lines of a step at most */
+    LONG_K_BYTES = 1024    /* so that the end of k is little of a step */
 };
 
 static const ProductTile large_tile = {PRODUCT_LARGE_TILE, PRODUCT_LARGE_TILE, 256, 2, 4, 2, 64},
-                         small_tile = {64, 64, 128, 2, 2, 3, 128}, narrow_tile = {64, 16, 128, 4, 1, 3, 128},
+                         small_tile = {64, 64, 128, 2, 2, 3, MOST_STEP_BYTES},
+                         narrow_tile = {64, 16, 128, 4, 1, 3, MOST_STEP_BYTES},
                          element_tile = {64, 64, 256, 2, 4, 1, 64};
 
 /* Small tiles for blocks with the threads of a large one, beside which they are in a bundle. */
-static const ProductTile small_wide_tile = {64, 64, 256, 2, 4, 2, 128}, narrow_wide_tile = {128, 16, 256, 8, 1, 2, 64},
-                         no_tile = {0};
+static const ProductTile small_wide_tile = {64, 64, 256, 2, 4, 2, MOST_STEP_BYTES},
+                         narrow_wide_tile = {128, 16, 256, 8, 1, 2, 64}, no_tile = {0};
 
 bool product_has_several(const ProductPlan *p) { return p->batch.rank || p->parts > 1; }
 
@@ -102,21 +105,52 @@ static bool has_windows(const Walk *w, const Op *o) {
     return g.kh > 1 || g.kw > 1 || g.stride[0] > 1 || g.stride[1] > 1 || g.padding[0] || g.padding[1];
 }
 
-/* A convolution's A: windows over the images that |memory| holds, whose pixels have |channels| places. */
-static const char *in_windows(const Walk *w, const Op *o, const char *memory, int64_t channels) {
-    Windows g = ir_windows(w->f, o);
-    bool back = o->code == OP_conv_data;
-    return arena_printf(
-        w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s>",
-        memory, (long long)(back ? g.oh : g.h), (long long)(back ? g.ow : g.w), (long long)channels,
-        (long long)(back ? g.h : g.oh), (long long)(back ? g.w : g.ow), (long long)g.kh, (long long)g.kw,
-        (long long)g.stride[0], (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1],
-        (long long)g.dilation[0], (long long)g.dilation[1], back ? "true" : "false");
+static ProductImages images_of(const Walk *w, const Op *o) {
+    const Windows g = ir_windows(w->f, o);
+    if (o->code == OP_conv_data) return (ProductImages){g.oh, g.ow, g.h, g.w};
+    return (ProductImages){g.h, g.w, g.oh, g.ow};
 }
 
-static const char *in_taps(const Walk *w, const Op *o, const char *memory) {
+/* A number of elements that a template takes: 0 where a step has no more of them, and they are a parameter. */
+static long long template_count(const ProductPlan *p, int64_t elements) {
+    const bool steps_have_less = !p->mma || elements >= MOST_STEP_BYTES / p->element_bytes;
+    return steps_have_less ? 0 : (long long)elements;
+}
+
+/* What the prelude's Windows ask for: the windows of a tile are at few images, and numbers of them are small. */
+static bool has_few_windows(const ProductImages *i, int64_t channels) {
+    const double most = 1u << 31, windows = (double)i->out_height * (double)i->out_width;
+    const double images = (PRODUCT_LARGE_TILE - 1) / windows + 2, rows = images * (double)i->out_height;
+    return images * (double)i->height * (double)i->width * (double)channels < most &&
+           images * windows * (double)i->out_width < most && rows * (double)i->out_height < most;
+}
+
+static bool is_seamless(const ProductImages *i, Windows g) {
+    return i->height == i->out_height * g.stride[0] && i->out_height * i->out_width >= SEAMLESS_WINDOWS;
+}
+
+/* A convolution's A: windows over images, whose pixels have |channels| places. */
+static void set_windows(const Walk *w, const ProductPlan *p, int64_t channels, ProductOperand *a) {
+    const Op *o = p->op;
     const Windows g = ir_windows(w->f, o);
-    return arena_printf(w->arena, "Taps<%s, %lld, %lld>", memory, (long long)g.c, (long long)g.oc);
+    const bool of_weight = o->code == OP_conv_weight; /* k runs down the pixels: no step goes over channels */
+    const long long taps = (long long)(g.kh * g.kw);
+    a->memory =
+        arena_printf(w->arena, "Windows<%s, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %s, %s, %s>",
+                     a->memory, of_weight ? 0 : template_count(p, channels), (long long)g.kh, (long long)g.kw,
+                     (long long)g.stride[0], (long long)g.stride[1], (long long)g.padding[0], (long long)g.padding[1],
+                     (long long)g.dilation[0], (long long)g.dilation[1], o->code == OP_conv_data ? "true" : "false",
+                     has_few_windows(&p->images, channels) ? "true" : "false",
+                     of_weight && is_seamless(&p->images, g) ? "true" : "false");
+    a->geometry =
+        arena_printf(w->arena, "height, width, %s / %lld, out_height, out_width", of_weight ? "rows" : "k", taps);
+}
+
+/* A data gradient's B: the weights, a tap after the other. */
+static void set_taps(const Walk *w, const ProductPlan *p, ProductOperand *b) {
+    const Windows g = ir_windows(w->f, p->op);
+    b->memory = arena_printf(w->arena, "Taps<%s, %lld>", b->memory, template_count(p, g.oc));
+    b->geometry = arena_printf(w->arena, "COLS, k / %lld", (long long)(g.kh * g.kw));
 }
 
 /* Of a matrix in memory: its columns, or what its rows are longer. */
@@ -184,8 +218,8 @@ static amp_status plan_operand(const Walk *w, const ProductPlan *p, const Instru
         return amp_fail(err, AMP_UNSUPPORTED, "%s: contract in %s of %%%s stored as %s is not built yet", walk_name(w),
                         amp_dtype_name(by->dtype), read->name, amp_dtype_name(buffer->storage));
     if (p->batch.rank) return place_batch(w, p, n, out, err);
-    if (p->has_windows && n == 0) out->memory = in_windows(w, p->op, out->memory, row_length(w, out));
-    else if (p->has_windows && reads_taps(p->op)) out->memory = in_taps(w, p->op, out->memory);
+    if (p->has_windows && n == 0) set_windows(w, p, row_length(w, out), out);
+    else if (p->has_windows && reads_taps(p->op)) set_taps(w, p, out);
     else if (p->gaps.per && p->op->code != OP_conv_weight)
         out->memory = arena_printf(w->arena, "Gapped<%s, %lld, %lld>", out->memory, (long long)p->gaps.run,
                                    (long long)p->gaps.per);
@@ -273,6 +307,7 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
                          .min_arch = by->min_arch,
                          .element_bytes = by->element_bytes,
                          .members = form.members ? form.members : 1};
+    if (out->has_windows) out->images = images_of(w, o);
     if (o->code == OP_batch_contract) plan_batch(w, out);
     out->parts = ir_parts(o);
     out->rows.mul /= out->parts; /* which are its first dimension */

@@ -22,6 +22,7 @@ typedef struct ProductOperand { /* A or B */
     bool k_inner;               /* k runs along its lines in memory */
     int bytes;                  /* of a copy: a line is a multiple of them */
     const char *first, *pitch;  /* its first element; elements from line to line */
+    const char *geometry;       /* what memory.set takes; NULL: it has no sizes */
 } ProductOperand;
 
 /* Of a batched product: where the result of one of its products is. */
@@ -31,6 +32,11 @@ typedef struct Batch {
     Dim count;          /* of products */
     bool merged;        /* those of the last dim lie beside each other */
 } Batch;
+
+/* Of a convolution: the images that A's windows are over, and those that have a pixel for each window. */
+typedef struct ProductImages {
+    int64_t height, width, out_height, out_width;
+} ProductImages;
 
 /* Of a convolution whose pixels are stored at a pitch: of every |per| rows that its windows give, or lines of k, the
  * first |run| are there. */
@@ -53,6 +59,7 @@ typedef struct ProductPlan {
     int run;                   /* columns that a thread has side by side in the end */
     int members;               /* of its launch, from 1 */
     ProductOperand a, b;
+    ProductImages images; /* where |has_windows| */
 } ProductPlan;
 
 /* Of the kernel that |w| has analysed, in that form; |tile| has no threads where there is none of as many as a bundle

@@ -16,9 +16,8 @@ template <class Sums_, class A, class B> struct Product {
     static constexpr int SHARED = STAGES * STAGE;
     /* Whether there are steps that neither wait for what they bring nor ask whether it is there. */
     static constexpr bool AHEAD = STAGES > 2 && CopyA::ASYNC &&CopyB::ASYNC;
-    /* Whether they are written out for each tile of the ring, so that all places are constants.  With windows at more
-     * places there are no registers for it. */
-    static constexpr bool WRITTEN_OUT = AHEAD && !LEAN && !(CopyA::HAS_WINDOWS && CopyA::TURNS > 2);
+    /* Whether they are written out for each tile of the ring, so that all places are constants. */
+    static constexpr bool WRITTEN_OUT = AHEAD && !LEAN;
 
     CopyA copy_a;
     CopyB copy_b;

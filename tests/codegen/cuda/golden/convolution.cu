@@ -16,10 +16,10 @@
  *   v11 %h.nhwc f16[N, 16, 16, 64] = cast(v10)   {follow, torch-fp16:24, input conv.conv2d}
  *   mma f16, tiles of 64 x 64 by 32 of k, 3 stages from sm_80 on, 128 threads a block, at most 168 registers: 3 blocks a multiprocessor
  */
-extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols)
+extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16_t *b0, const uint16_t *b1, const uint16_t *b2, uint16_t *b3, int64_t n, int64_t rows, int64_t k, int64_t cols, int64_t height, int64_t width, int64_t out_height, int64_t out_width)
 {
     typedef TensorSums<MmaF16, 64, 64, 2, 2, 64> Sums;
-    typedef TensorOperand<Windows<AsStored<uint16_t>, 16, 16, 8, 16, 16, 3, 3, 1, 1, 1, 1, 1, 1, false>, true, 64, 64, 16, 128> A;
+    typedef TensorOperand<Windows<AsStored<uint16_t>, 8, 3, 3, 1, 1, 1, 1, 1, 1, false, true, false>, true, 64, 64, 16, 128> A;
     typedef TensorOperand<AsStored<uint16_t>, false, 64, 64, 16, 128> B;
     typedef Product<Sums, A, B> Matrices;
     static_assert(Matrices::STAGES == (HAS_ASYNC_COPIES ? 3 : 2), "");
@@ -28,7 +28,9 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.copy_a.memory.set(height, width, k / 9, out_height, out_width);
+    matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
     const float v9 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL

@@ -146,7 +146,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v10 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -214,7 +215,8 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v10 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -281,7 +283,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v9 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -348,7 +351,8 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     const float v9 = 0.0f;
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
@@ -407,7 +411,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     typedef Sums::Runs<8, Matrices::SHARED> Runs;
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
@@ -642,7 +647,8 @@ struct train_step_k07_part0 {
         {
             const uint3 block = place.now();
             const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
-            Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
+            Matrices matrices = Matrices();
+            matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
         const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
@@ -696,7 +702,8 @@ struct train_step_k07_part1 {
         {
             const uint3 block = place.now();
             const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
-            Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+            Matrices matrices = Matrices();
+            matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
         const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
@@ -791,7 +798,8 @@ struct train_step_k09_part0 {
         {
             const uint3 block = place.now();
             const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
-            Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
+            Matrices matrices = Matrices();
+            matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
         const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
@@ -845,7 +853,8 @@ struct train_step_k09_part1 {
         {
             const uint3 block = place.now();
             const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
-            Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+            Matrices matrices = Matrices();
+            matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
         const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
@@ -940,7 +949,8 @@ struct train_step_k09_1_part0 {
         {
             const uint3 block = place.now();
             const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
-            Matrices().run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
+            Matrices matrices = Matrices();
+            matrices.run(sums, shared, b0, rows, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
         const int64_t row0 = (int64_t)block.x * 64, col0 = (int64_t)block.y * 64;
@@ -994,7 +1004,8 @@ struct train_step_k09_1_part1 {
         {
             const uint3 block = place.now();
             const int64_t row0 = (int64_t)block.x * 128, col0 = (int64_t)block.y * 128;
-            Matrices().run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
+            Matrices matrices = Matrices();
+            matrices.run(sums, shared, b0, k, b1, COLS, row0, rows, col0, COLS, k);
         }
         const uint3 block = place.now();
         const int64_t row0 = (int64_t)block.x * 128, col0 = (int64_t)block.y * 128;
@@ -1219,7 +1230,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b1, rows, b0, COLS, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.run(sums, shared, b1, rows, b0, COLS, row0, rows, col0, COLS, k);
     int32_t any3 = 0;
     const float v8 = get_f32(b2);
     typedef Sums::Runs<4, Matrices::SHARED> Runs;
@@ -1520,7 +1532,8 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
     __shared__ __align__(128) char shared[Matrices::SHARED];
     Sums sums;
     sums.clear();
-    Matrices().run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
+    Matrices matrices = Matrices();
+    matrices.run(sums, shared, b0, k, b1, k, row0, rows, col0, COLS, k);
     typedef Sums::Runs<4, Matrices::SHARED> Runs;
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {

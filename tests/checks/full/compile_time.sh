@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compile time (of the processor) is linear: a linear and a relu, repeated up to 100,000 times, up to the plan; and elementwise ops in one
-# chain, all different, up to the model.so, which is the C compiler's time. The exponent of a line through log(time) over log(count) is at
-# most 1.15; --layers "100 1000" and --ops "500 2000" measure others.  100,000 layers need 20 GB of memory.
+# chain, all different, up to the model.so, which is the C compiler's time; large models in 8 seconds for the CPU, and one for CUDA in 20 on
+# two processors. The exponent of a line through log(time) over log(count) is at most 1.15; --layers "100 1000" and --ops "500 2000" measure others.  100,000 layers need 20 GB of memory.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc
@@ -79,9 +79,28 @@ bound() {
     holds "$1: 8 seconds of the processor" python3 -c "assert $(seconds first last) <= 8"
 }
 
+# cuda_bound FILE: its CUDA code, for one architecture, takes at most 20 seconds on two idle processors: 40 of the
+# processor, and on two or more also by the clock.
+cuda_bound() {
+    local start end
+    times >"$work/first"
+    start=$(date +%s.%N)
+    run 0 "$bin/tools/ampc" "$1" --target cuda --precision fp16 --gpu-arch sm_90 -o "$work/cuda.so"
+    end=$(date +%s.%N)
+    times >"$work/last"
+    printf '%s for sm_90: %s s of the processor, %.1f s\n' "$1" "$(seconds first last)" "$(python3 -c "print($end - $start)")"
+    holds "$1: CUDA code in 40 seconds of the processor" python3 -c "assert $(seconds first last) <= 40"
+    [[ $(nproc) == 1 ]] || holds "$1: CUDA code in 20 seconds" python3 -c "assert $end - $start <= 20"
+}
+
 exponent deep LAYERS "$layers" --stop-after=plan --emit ir --max-ops 10000000
 exponent chain OPS "$ops" --isa portable --target cpu
 for model in gpt/gpt2 bert/bert resnet/resnet50; do
     [[ ! -e examples/$model.amp ]] || bound "${model#*/}" "examples/$model.amp"
 done
+if python3 tests/checks/sass.py 2>/dev/null; then
+    cuda_bound examples/resnet/resnet50.amp
+else
+    skipped 'there is no NVRTC: the time of CUDA code is not measured (tools/setup --nvrtc)'
+fi
 finish

@@ -90,7 +90,10 @@ template <class Shape, int ROWS, int WIDTH> struct HeadTile {
         typedef typename Part<Shape::COPY>::Type Moved;
         UNROLL
         for (int turn = 0; turn < (ROWS * PER_ROW + THREADS - 1) / THREADS; turn++) {
-            const int part = turn * THREADS + threadIdx.x, row = part / PER_ROW, element = part % PER_ROW * PER_PART;
+            const int part = turn * THREADS + threadIdx.x;
+            const bool even = THREADS % PER_ROW == 0; /* rows of one turn are at a constant distance from the next's */
+            const int row = even ? threadIdx.x / PER_ROW + turn * (THREADS / PER_ROW) : part / PER_ROW;
+            const int element = (even ? threadIdx.x % PER_ROW : part % PER_ROW) * PER_PART;
             if (ROWS * PER_ROW % THREADS && row >= ROWS) break;
             const bool inside = first + row < rows && element < WIDTH;
             const Element *from = head.first + (inside ? (first + row) * head.pitch + element : 0);

@@ -217,7 +217,7 @@ static amp_status emit_rows(CudaKernel *ck, int members) {
 
 amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *err) {
     Text *text = arena_alloc(w->arena, sizeof *text);
-    *out = (CudaBody){.min_arch = 75};
+    *out = (CudaBody){.min_arch = 75, .kind = w->k->kind};
     if (w->k->kind == KERNEL_PRODUCT) return cuda_emit_product(w, form, out, err);
     if (w->k->kind == KERNEL_ATTENTION) return cuda_emit_attention(w, out, err);
     text_init(text, w->arena);
@@ -237,7 +237,6 @@ amp_status cuda_emit_kernel(Walk *w, CudaForm form, CudaBody *out, amp_error *er
         .bundle_part = form.part,
         .bundle_threads = form.threads,
     };
-    out->kind = w->k->kind;
     switch (w->k->kind) {
     case KERNEL_TILE: return cuda_emit_tile(&ck, form.members);
     case KERNEL_ROW: return emit_rows(&ck, form.members);

@@ -263,7 +263,6 @@ amp_status cuda_emit_product(Walk *w, CudaForm form, CudaBody *out, amp_error *e
     AMP_TRY(product_plan(w, form, &p, err));
     if (!p.tile.threads) return AMP_OK;
     text_init(text, w->arena);
-    out->kind = KERNEL_PRODUCT;
     out->bundles = true;
     out->sums_grow = p.k.n;
     out->most_threads = p.most_threads;

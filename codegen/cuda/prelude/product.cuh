@@ -1,10 +1,5 @@
 /* product.cuh: sums of products: a block walks along k, tile by tile, through a ring of tiles in shared memory. */
 
-/* 1: of a function that needs local memory otherwise. */
-#ifndef LEAN
-#define LEAN 0
-#endif
-
 /* Sums: TensorSums or FmaSums; A and B: TensorOperand or FmaOperand. */
 template <class Sums_, class A, class B> struct Product {
     typedef Sums_ Sums;

@@ -13,6 +13,12 @@ typedef unsigned int uint32_t;
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
 
+/* 1: a function that needs local memory otherwise is compiled once more.  As the least number of blocks of a
+ * multiprocessor it lets one have all registers, where else ptxas leaves room for more. */
+#ifndef LEAN
+#define LEAN 0
+#endif
+
 #define INLINE __device__ __forceinline__
 #define MAYBE_UNUSED [[maybe_unused]]
 #define UNROLL _Pragma("unroll")

@@ -22,7 +22,7 @@
  *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, torch-fp16:8, for head.linear}
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k08(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k08(const uint16_t *b0, const float *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
     enum { COLS = 64 };
     const int64_t rows = n;
@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(256) train_step_k08(const uint16_t 
  *   v26 %140 f32[N, 1, 1, 64] = mul(v24, v25)
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k15(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k15(const uint16_t *b0, const float *b1, const uint16_t *b2, const float *b3, const float *b4, float *b5, int64_t n)
 {
     enum { COLS = 64 };
     const int64_t rows = n;
@@ -324,7 +324,7 @@ extern "C" __global__ void __launch_bounds__(512, HAS_ASYNC_COPIES ? 3 : 2) trai
  *   v21 %h.1.f16 f16[N, 64] = cast(v20)   {lower, torch-fp16:8, for head.linear}
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) eval_k04(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k04(const uint16_t *b0, const float *b1, const float *b2, uint16_t *b3, int64_t n)
 {
     enum { COLS = 64 };
     const int64_t rows = n;

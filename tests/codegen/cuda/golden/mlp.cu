@@ -30,7 +30,7 @@
  *   assign(v28, v29)   {update, of iteration}
  *   1 thread a block
  */
-extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, const int64_t *b1, const double *b2, int64_t *b3, float *b4, float *b5, int64_t *b6, float *b7, float *b8, float *b9, int64_t n)
+extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k00(const float *b0, const int64_t *b1, const double *b2, int64_t *b3, float *b4, float *b5, int64_t *b6, float *b7, float *b8, float *b9, int64_t n)
 {
     const float v2 = get_f32(b0);
     const int64_t v8 = get_i64(b1);
@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(1) train_step_k00(const float *b0, 
  *   v13 %75 f32 = neg(v12)
  *   1 columns, 512 rows at once, 512 threads a block
  */
-extern "C" __global__ void __launch_bounds__(512) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(512, LEAN) train_step_k01(const int32_t *b0, const float *b1, float *b2, float *b3, int64_t n, int64_t rows, int64_t cols)
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
@@ -501,7 +501,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
  *   v53 %d.logits f16[N, 10] = cast(v52)   {gradient, of cross_entropy.log_softmax}
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) train_step_k05(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k05(const uint16_t *b0, const int32_t *b1, const float *b2, float *b3, float *b4, uint16_t *b5, int64_t n)
 {
     enum { COLS = 10 };
     const int64_t rows = n;
@@ -1190,7 +1190,7 @@ struct train_step_k10_part2 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(512) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
+extern "C" __global__ void __launch_bounds__(512, LEAN) train_step_k10(void *const *operands, int64_t n, int64_t size0, int64_t size1, int64_t size2, int64_t size3, int64_t size4, int64_t size5, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1, int64_t first2, int64_t x2, int64_t y2)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k10_part0::SHARED], part1[train_step_k10_part1::SHARED], part2[train_step_k10_part2::SHARED];
@@ -1308,7 +1308,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
  *   assign(v42, v43)   {loss_scale}
  *   1 thread a block
  */
-extern "C" __global__ void __launch_bounds__(1) train_step_k15(const int32_t *b0, const int32_t *b1, const int32_t *b2, const int32_t *b3, const int32_t *b4, const int32_t *b5, int32_t *b6, float *b7, int32_t *b8, int32_t *b9, int64_t n)
+extern "C" __global__ void __launch_bounds__(1, LEAN) train_step_k15(const int32_t *b0, const int32_t *b1, const int32_t *b2, const int32_t *b3, const int32_t *b4, const int32_t *b5, int32_t *b6, float *b7, int32_t *b8, int32_t *b9, int64_t n)
 {
     const int32_t v1 = get_bool(b0);
     const int32_t v2 = get_bool(b1);
@@ -1496,7 +1496,7 @@ struct train_step_k16_part1 {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(256) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
+extern "C" __global__ void __launch_bounds__(256, LEAN) train_step_k16(void *const *operands, int64_t n, const int64_t *member_elements, int64_t first0, int64_t x0, int64_t y0, int64_t first1, int64_t x1, int64_t y1)
 {
     __shared__ __align__(128) union {
         char part0[train_step_k16_part0::SHARED], part1[train_step_k16_part1::SHARED];
@@ -1605,7 +1605,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
  *   v35 %63 f32[N] = select(v32, v33, v34)
  *   a warp a row, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) eval_k03(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
+extern "C" __global__ void __launch_bounds__(256, LEAN) eval_k03(const float *b0, const int32_t *b1, float *b2, float *b3, int64_t n)
 {
     enum { COLS = 10 };
     const int64_t rows = n;
@@ -1705,7 +1705,7 @@ extern "C" __global__ void __launch_bounds__(256) eval_k03(const float *b0, cons
  *   v18 %acc f32 = div(v15, v17)   {f32_out, torch-fp16:22}
  *   1 columns, 512 rows at once, 512 threads a block
  */
-extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
+extern "C" __global__ void __launch_bounds__(512, LEAN) eval_k04(const float *b0, const int32_t *b1, const float *b2, float *b3, float *b4, int64_t n, int64_t rows, int64_t cols)
 {
     const int32_t COLS = (int32_t)cols;
     const int32_t y = threadIdx.x / 1;
@@ -1759,7 +1759,7 @@ extern "C" __global__ void __launch_bounds__(512) eval_k04(const float *b0, cons
  *   assign(v3, v2)
  *   4 elements a thread, 256 threads a block
  */
-extern "C" __global__ void __launch_bounds__(256) refresh_k00(void *const *operands, int64_t n, const int64_t *member_elements)
+extern "C" __global__ void __launch_bounds__(256, LEAN) refresh_k00(void *const *operands, int64_t n, const int64_t *member_elements)
 {
     int64_t own_block = blockIdx.x;
     const int member = find_member(member_elements, 6, 1024, &own_block);

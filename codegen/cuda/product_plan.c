@@ -125,6 +125,17 @@ static bool has_few_windows(const ProductImages *i, int64_t channels) {
            images * windows * (double)i->out_width < most && rows * (double)i->out_height < most;
 }
 
+/* Pixels, and windows, of the images that a tile is at are counted in 31 bits. */
+static amp_status check_images(const Walk *w, const ProductImages *i, amp_error *err) {
+    const double most = 1u << 31, windows = (double)i->out_height * (double)i->out_width;
+    const double images = (PRODUCT_LARGE_TILE - 1) / windows + 2;
+    if (images * windows < most && images * (double)i->height * (double)i->width < most) return AMP_OK;
+    return amp_fail(err, AMP_UNSUPPORTED,
+                    "%s: images of %lld x %lld pixels are not supported for CUDA; compile the model for the CPU "
+                    "(--target cpu)",
+                    walk_name(w), (long long)i->height, (long long)i->width);
+}
+
 static bool is_seamless(const ProductImages *i, Windows g) {
     return i->height == i->out_height * g.stride[0] && i->out_height * i->out_width >= SEAMLESS_WINDOWS;
 }
@@ -307,7 +318,10 @@ amp_status product_plan(const Walk *w, CudaForm form, ProductPlan *out, amp_erro
                          .min_arch = by->min_arch,
                          .element_bytes = by->element_bytes,
                          .members = form.members ? form.members : 1};
-    if (out->has_windows) out->images = images_of(w, o);
+    if (out->has_windows) {
+        out->images = images_of(w, o);
+        AMP_TRY(check_images(w, &out->images, err));
+    }
     if (o->code == OP_batch_contract) plan_batch(w, out);
     out->parts = ir_parts(o);
     out->rows.mul /= out->parts; /* which are its first dimension */

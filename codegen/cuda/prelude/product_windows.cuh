@@ -14,11 +14,13 @@ template <bool EXACT> struct Divisor {
     INLINE int quotient(int x1) const { return EXACT ? (int)__umulhi(x1, reciprocal) : (int)((x1 - 1u) / number); }
 };
 
-/* Where a window is: in which image, and there.  |window1|: its number and one. */
+/* Where a window is: in which image, and there.  |window1|: its number, from the first image on, and one. */
 template <class M> struct WindowDigits {
     Divisor<M::FEW> by_width, by_height;
     int minus_width, minus_height;
-    int rows, image, row, column; /* rows: of windows, from the first image on */
+    int rows; /* of windows before its own, from the first image on */
+    int image, row, column;
+
     INLINE WindowDigits() {}
     INLINE WindowDigits(const M &memory) {
         by_width.set(memory.out_width);
@@ -45,11 +47,10 @@ template <class M> struct WindowDigits {
         row = (int)smaller(rows, rows + minus_height); /* below 0: a large number */
         image = rows > row;
     }
+    /* One instruction; the compiler makes two of a < b ? a : b. */
     static INLINE unsigned smaller(unsigned a, unsigned b) {
         unsigned x;
-        asm("min.u32 %0, %1, %2;"
-            : "=r"(x)
-            : "r"(a), "r"(b)); /* the compiler makes two instructions of a < b ? a : b */
+        asm("min.u32 %0, %1, %2;" : "=r"(x) : "r"(a), "r"(b));
         return x;
     }
 };
@@ -67,9 +68,9 @@ struct Windows : Memory {
     static constexpr bool BACK = BACK_, FEW = FEW_, SEAMLESS = SEAMLESS_;
     static constexpr int KH = KH_, KW = KW_, STRIDE_Y = STRIDE_Y_, STRIDE_X = STRIDE_X_, PAD_Y = PAD_Y_;
     static constexpr int PAD_X = PAD_X_, DILATION_Y = DILATION_Y_, DILATION_X = DILATION_X_;
+    static constexpr int LEAST_CHANNELS = CHANNELS ? CHANNELS : 1 << 16;
     int height, width, channels, out_height, out_width;
 
-    static constexpr int LEAST_CHANNELS = CHANNELS ? CHANNELS : 1 << 16;
     INLINE void set(int64_t height_, int64_t width_, int64_t channels_, int64_t out_height_, int64_t out_width_) {
         height = (int)height_;
         width = (int)width_;
@@ -79,6 +80,7 @@ struct Windows : Memory {
     }
     INLINE int64_t image_elements() const { return (int64_t)height * width * channels; }
     INLINE int windows() const { return out_height * out_width; } /* of an image */
+
     /* Of whole images before a window. */
     INLINE int64_t lines_before(int64_t line) const { return line / windows() * windows(); }
     INLINE int64_t elements_before(int64_t line) const { return line / windows() * image_elements(); }
@@ -88,7 +90,7 @@ struct Windows : Memory {
         if (!BACK) return at < size ? at : -1;
         return at >= 0 && at % STRIDE == 0 && at / STRIDE < size ? at / STRIDE : -1;
     }
-    /* |line|: after lines_before. */
+    /* |line| is counted after lines_before. */
     INLINE int row(int64_t line, int64_t element) const {
         const WindowDigits<Windows> at(*this, (int)line + 1);
         return meets<STRIDE_Y, PAD_Y, DILATION_Y>(height, at.row, (int)element / channels / KW);
@@ -168,9 +170,13 @@ struct WindowsAlong : TileParts<Memory, LINES, ELEMENTS, ORDER, BYTES, THREADS> 
     int tap_y, tap_x, channel;
     bool ends; /* whether the last step has this thread's elements */
 
+    /* What a step adds to the channel and to the tap's column is no more than one row of them. */
+    static constexpr bool CARRIES_ONE_TAP = ELEMENTS <= M::LEAST_CHANNELS;
+    static constexpr bool CARRIES_ONE_ROW = (ELEMENTS - 1) / M::LEAST_CHANNELS < M::KW;
+
     INLINE void go_to_tap() {
-        carry<ELEMENTS <= M::LEAST_CHANNELS>(this->memory.channels, channel, tap_x);
-        carry < (ELEMENTS - 1) / M::LEAST_CHANNELS<M::KW>(M::KW, tap_x, tap_y);
+        carry<CARRIES_ONE_TAP>(this->memory.channels, channel, tap_x);
+        carry<CARRIES_ONE_ROW>(M::KW, tap_x, tap_y);
     }
     INLINE void start(const Stored *matrix, int64_t, int64_t first, int64_t extent, int64_t, int64_t k, int64_t steps) {
         const M &memory = this->memory;

@@ -294,22 +294,38 @@ TEST_F(ProductTest, Batches) {
         }
 }
 
-// A convolution of |channels| into |out|, and its gradients, one by the transposed weights of conv, with strides,
-// padding and dilation that differ by axis.
-std::string Convolution(const std::string &t, int channels, int out) {
-    const std::string c = Int(channels), o = Int(out);
-    const std::string attrs = "; stride = (2, 1), padding = (2, 1), dilation = (1, 2)";
+struct ConvolutionShape {
+    int height, width, channels, out, window[2], stride[2], padding[2], dilation[2];
+
+    int Out(int axis) const {
+        const int size = axis ? width : height;
+        return (size + 2 * padding[axis] - dilation[axis] * (window[axis] - 1) - 1) / stride[axis] + 1;
+    }
+};
+
+// A convolution and its gradients, one by the transposed weights of conv.
+std::string Convolution(const std::string &t, const ConvolutionShape &s) {
+    const std::string c = Int(s.channels), o = Int(s.out), taps = Int(s.window[0]) + ", " + Int(s.window[1]) + ", ";
+    const auto both = [](const int(&pair)[2]) { return "(" + Int(pair[0]) + ", " + Int(pair[1]) + ")"; };
+    const std::string attrs =
+        "; stride = " + both(s.stride) + ", padding = " + both(s.padding) + ", dilation = " + both(s.dilation);
     const auto cast = [&](const std::string &name, const std::string &dims) {
         return "  %" + name + ".low = cast(%" + name + ") : " + t + dims + "\n";
     };
-    const std::string x = "[N, 9, 7, " + c + "]", w = "[3, 2, " + c + ", " + o + "]",
-                      w2 = "[3, 2, " + o + ", " + c + "]", y = "[N, 6, 7, " + o + "]";
+    const std::string x = "[N, " + Int(s.height) + ", " + Int(s.width) + ", " + c + "]",
+                      w = "[" + taps + c + ", " + o + "]", w2 = "[" + taps + o + ", " + c + "]",
+                      y = "[N, " + Int(s.Out(0)) + ", " + Int(s.Out(1)) + ", " + o + "]";
     return "  input %x : f32" + x + "\n  input %w : f32" + w + "\n  input %v : f32" + w2 + "\n  input %dy : f32" + y +
            "\n" + cast("x", x) + cast("w", w) + cast("v", w2) + cast("dy", y) + "  %y = conv(%x.low, %w.low" + attrs +
            ") : f32" + y + "\n" + "  %dx = conv_data(%dy.low, %v.low" + attrs + ") : f32" + x + "\n" +
            "  %t = permute(%w.low; dims = (0, 1, 3, 2)) : " + t + w2 + "\n  %dz = conv_data(%dy.low, %t" + attrs +
            ") : f32" + x + "\n" + "  %dw = conv_weight(%x.low, %dy.low" + attrs + ") : f32" + w + "\n" +
            "  result y = %y\n  result dx = %dx\n  result dz = %dz\n  result dw = %dw\n";
+}
+
+// With strides, padding and dilation that differ by axis.
+std::string Convolution(const std::string &t, int channels, int out) {
+    return Convolution(t, {9, 7, channels, out, {3, 2}, {2, 1}, {2, 1}, {1, 2}});
 }
 
 // Windows in every type: channels side by side in 16 bytes, in 8, and alone, in tiles of any width.
@@ -334,6 +350,38 @@ TEST_F(ProductTest, Convolutions) {
                     for (const char *name : {"y", "dx", "dz", "dw"}) Compare(got.at(name), want.at(name), 1e-4, name);
                     if (HasFailure()) return;
                 }
+            }
+        }
+}
+
+// Images whose sizes decide how the places of windows are computed: with as many rows as their windows have strides,
+// and with others; with so few windows that a step meets several images; with numbers too large for division by a
+// multiplication; with channels that are parameters.
+TEST_F(ProductTest, ConvolutionsOfImagesOfManySizes) {
+    const ConvolutionShape shapes[] = {
+        {8, 8, 64, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}},   {16, 16, 64, 24, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+        {14, 6, 72, 16, {3, 3}, {2, 2}, {1, 1}, {1, 1}},  {7, 9, 96, 16, {3, 3}, {1, 1}, {0, 0}, {1, 1}},
+        {4, 4, 64, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}},   {1, 1, 64, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+        {1, 32800, 8, 8, {1, 3}, {1, 1}, {0, 1}, {1, 1}}, {3, 32800, 8, 8, {3, 1}, {1, 1}, {0, 0}, {1, 1}},
+    };
+    for (const std::string t : {"f16", "f32"})
+        for (const ConvolutionShape &shape : shapes) {
+            const bool wide = shape.width > 1000,
+                       slow = t == "f32" ? wide || shape.height > 7 : wide && shape.height == 1;
+            if (slow && !InLongTests()) continue;
+            Module *m = PlannedForCuda(Text(Convolution(t, shape)));
+            ASSERT_NE(m, nullptr);
+            const CudaModule *cuda = Emit(m);
+            ASSERT_NE(cuda, nullptr);
+            SCOPED_TRACE(t + " " + Int(shape.height) + " x " + Int(shape.width) + " x " + Int(shape.channels));
+            const LoadedPtx image(Ptx(cuda, 90, InLongTests()), 90);
+            for (int64_t n : {1, 3}) {
+                if (n > 1 && (wide || (t == "f32" && shape.height > 4))) continue;
+                const Func *f = cuda->programs.data[0].func;
+                Values given = Draw(m, f, n), after = given;
+                const Values want = Interpret(f, n, &after), got = RunOnCuda(cuda, image, n, given);
+                for (const char *name : {"y", "dx", "dz", "dw"}) Compare(got.at(name), want.at(name), 1e-4, name);
+                if (HasFailure()) return;
             }
         }
 }
@@ -628,6 +676,12 @@ TEST_F(ProductTest, SaysWhatItCannotDo) {
     amp_error err = {};
     EXPECT_EQ(codegen_cuda(m, &cuda, &err), AMP_UNSUPPORTED);
     EXPECT_NE(std::string(err.message).find("its last dimension depends on N, which is not supported for CUDA"),
+              std::string::npos)
+        << err.message;
+    m = PlannedForCuda(Text(Convolution("f16", {32768, 32768, 8, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1}})));
+    ASSERT_NE(m, nullptr);
+    EXPECT_EQ(codegen_cuda(m, &cuda, &err), AMP_UNSUPPORTED);
+    EXPECT_NE(std::string(err.message).find("images of 32768 x 32768 pixels are not supported for CUDA"),
               std::string::npos)
         << err.message;
 }

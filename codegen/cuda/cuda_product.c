@@ -155,7 +155,7 @@ static void open_runs(CudaKernel *ck, const ProductPlan *p) {
     emit_line(&ck->e, "NO_UNROLL");
     emit_open(&ck->e, "for (int pass = 0; pass < Runs::PASSES; pass++)");
     emit_line(&ck->e, "Runs::put(sums, shared, pass);");
-    emit_line(&ck->e, "UNROLL");
+    emit_line(&ck->e, "UNROLL_UNLESS_LEAN");
     emit_open(&ck->e, "for (int run = 0; run < Runs::COUNT; run++)");
     emit_line(&ck->e, "float sum[%d];", p->run);
     emit_line(&ck->e, "Runs::take(sum, sums, shared, run);");

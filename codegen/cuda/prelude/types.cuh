@@ -18,6 +18,11 @@ typedef unsigned long long uint64_t;
 #ifndef LEAN
 #define LEAN 0
 #endif
+#if LEAN
+#define UNROLL_UNLESS_LEAN NO_UNROLL
+#else
+#define UNROLL_UNLESS_LEAN UNROLL
+#endif
 
 #define INLINE __device__ __forceinline__
 #define MAYBE_UNUSED [[maybe_unused]]

@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k05(const uint16
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[8];
             Runs::take(sum, sums, shared, run);

@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k02(const float 
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[8];
             Runs::take(sum, sums, shared, run);
@@ -222,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[8];
             Runs::take(sum, sums, shared, run);
@@ -290,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k03(const uint16
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[8];
             Runs::take(sum, sums, shared, run);
@@ -358,7 +358,7 @@ extern "C" __global__ void __launch_bounds__(256, HAS_ASYNC_COPIES ? 2 : 1) trai
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[8];
             Runs::take(sum, sums, shared, run);
@@ -417,7 +417,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k04(const uint16
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[8];
             Runs::take(sum, sums, shared, run);
@@ -658,7 +658,7 @@ struct train_step_k07_part0 {
         NO_UNROLL
         for (int pass = 0; pass < Runs::PASSES; pass++) {
             Runs::put(sums, shared, pass);
-            UNROLL
+            UNROLL_UNLESS_LEAN
             for (int run = 0; run < Runs::COUNT; run++) {
                 float sum[4];
                 Runs::take(sum, sums, shared, run);
@@ -712,7 +712,7 @@ struct train_step_k07_part1 {
         NO_UNROLL
         for (int pass = 0; pass < Runs::PASSES; pass++) {
             Runs::put(sums, shared, pass);
-            UNROLL
+            UNROLL_UNLESS_LEAN
             for (int run = 0; run < Runs::COUNT; run++) {
                 float sum[8];
                 Runs::take(sum, sums, shared, run);
@@ -809,7 +809,7 @@ struct train_step_k09_part0 {
         NO_UNROLL
         for (int pass = 0; pass < Runs::PASSES; pass++) {
             Runs::put(sums, shared, pass);
-            UNROLL
+            UNROLL_UNLESS_LEAN
             for (int run = 0; run < Runs::COUNT; run++) {
                 float sum[4];
                 Runs::take(sum, sums, shared, run);
@@ -863,7 +863,7 @@ struct train_step_k09_part1 {
         NO_UNROLL
         for (int pass = 0; pass < Runs::PASSES; pass++) {
             Runs::put(sums, shared, pass);
-            UNROLL
+            UNROLL_UNLESS_LEAN
             for (int run = 0; run < Runs::COUNT; run++) {
                 float sum[8];
                 Runs::take(sum, sums, shared, run);
@@ -960,7 +960,7 @@ struct train_step_k09_1_part0 {
         NO_UNROLL
         for (int pass = 0; pass < Runs::PASSES; pass++) {
             Runs::put(sums, shared, pass);
-            UNROLL
+            UNROLL_UNLESS_LEAN
             for (int run = 0; run < Runs::COUNT; run++) {
                 float sum[4];
                 Runs::take(sum, sums, shared, run);
@@ -1014,7 +1014,7 @@ struct train_step_k09_1_part1 {
         NO_UNROLL
         for (int pass = 0; pass < Runs::PASSES; pass++) {
             Runs::put(sums, shared, pass);
-            UNROLL
+            UNROLL_UNLESS_LEAN
             for (int run = 0; run < Runs::COUNT; run++) {
                 float sum[8];
                 Runs::take(sum, sums, shared, run);
@@ -1238,7 +1238,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) train_step_k14(const float 
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[4];
             Runs::take(sum, sums, shared, run);
@@ -1538,7 +1538,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) eval_k02(const uint16_t *b0
     NO_UNROLL
     for (int pass = 0; pass < Runs::PASSES; pass++) {
         Runs::put(sums, shared, pass);
-        UNROLL
+        UNROLL_UNLESS_LEAN
         for (int run = 0; run < Runs::COUNT; run++) {
             float sum[4];
             Runs::take(sum, sums, shared, run);

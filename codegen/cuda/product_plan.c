@@ -117,19 +117,31 @@ static long long template_count(const ProductPlan *p, int64_t elements) {
     return steps_have_less ? 0 : (long long)elements;
 }
 
-/* What the prelude's Windows ask for: the windows of a tile are at few images, and numbers of them are small. */
+typedef struct TileImages { /* what a tile is at, at most; numbers that are to be below MOST_PLACES */
+    double windows, rows_of_windows, pixels;
+} TileImages;
+
+static const double MOST_PLACES = 1u << 31;
+
+static TileImages images_of_tile(const ProductImages *i) {
+    const double windows = (double)i->out_height * (double)i->out_width;
+    const double images = (PRODUCT_LARGE_TILE - 1) / windows + 2;
+    return (TileImages){.windows = images * windows,
+                        .rows_of_windows = images * (double)i->out_height,
+                        .pixels = images * (double)i->height * (double)i->width};
+}
+
+/* What FEW of the prelude's Windows says. */
 static bool has_few_windows(const ProductImages *i, int64_t channels) {
-    const double most = 1u << 31, windows = (double)i->out_height * (double)i->out_width;
-    const double images = (PRODUCT_LARGE_TILE - 1) / windows + 2, rows = images * (double)i->out_height;
-    return images * (double)i->height * (double)i->width * (double)channels < most &&
-           images * windows * (double)i->out_width < most && rows * (double)i->out_height < most;
+    const TileImages tile = images_of_tile(i);
+    return tile.pixels * (double)channels < MOST_PLACES && tile.windows * (double)i->out_width < MOST_PLACES &&
+           tile.rows_of_windows * (double)i->out_height < MOST_PLACES;
 }
 
 /* Pixels, and windows, of the images that a tile is at are counted in 31 bits. */
 static amp_status check_images(const Walk *w, const ProductImages *i, amp_error *err) {
-    const double most = 1u << 31, windows = (double)i->out_height * (double)i->out_width;
-    const double images = (PRODUCT_LARGE_TILE - 1) / windows + 2;
-    if (images * windows < most && images * (double)i->height * (double)i->width < most) return AMP_OK;
+    const TileImages tile = images_of_tile(i);
+    if (tile.windows < MOST_PLACES && tile.pixels < MOST_PLACES) return AMP_OK;
     return amp_fail(err, AMP_UNSUPPORTED,
                     "%s: images of %lld x %lld pixels are not supported for CUDA; compile the model for the CPU "
                     "(--target cpu)",

@@ -17,8 +17,8 @@ template <bool EXACT> struct Divisor {
 /* Where a window is: in which image, and there.  |window1|: its number, from the first image on, and one. */
 template <class M> struct WindowDigits {
     Divisor<M::FEW> by_width, by_height;
-    int minus_width, minus_height;
-    int rows; /* of windows before its own, from the first image on */
+    int minus_width, minus_height; /* kept, or the compiler negates them anew for each window */
+    int rows;                      /* of windows before its own, from the first image on */
     int image, row, column;
 
     INLINE WindowDigits() {}
@@ -90,22 +90,17 @@ struct Windows : Memory {
         if (!BACK) return at < size ? at : -1;
         return at >= 0 && at % STRIDE == 0 && at / STRIDE < size ? at / STRIDE : -1;
     }
-    /* |line| is counted after lines_before. */
-    INLINE int row(int64_t line, int64_t element) const {
+    /* Of a line after lines_before; negative: none. */
+    INLINE int64_t pixel(int64_t line, int64_t element) const {
         const WindowDigits<Windows> at(*this, (int)line + 1);
-        return meets<STRIDE_Y, PAD_Y, DILATION_Y>(height, at.row, (int)element / channels / KW);
+        const int tap = (int)element / channels;
+        const int y = meets<STRIDE_Y, PAD_Y, DILATION_Y>(height, at.row, tap / KW);
+        const int x = meets<STRIDE_X, PAD_X, DILATION_X>(width, at.column, tap % KW);
+        return y < 0 || x < 0 ? -1 : ((int64_t)at.image * height + y) * width + x;
     }
-    INLINE int column(int64_t line, int64_t element) const {
-        const WindowDigits<Windows> at(*this, (int)line + 1);
-        return meets<STRIDE_X, PAD_X, DILATION_X>(width, at.column, (int)element / channels % KW);
-    }
-    INLINE bool covers(int64_t line, int64_t element) const {
-        return row(line, element) >= 0 && column(line, element) >= 0;
-    }
+    INLINE bool covers(int64_t line, int64_t element) const { return pixel(line, element) >= 0; }
     INLINE int64_t place(int64_t line, int64_t element, int64_t) const {
-        const WindowDigits<Windows> at(*this, (int)line + 1);
-        const int64_t pixel = ((int64_t)at.image * height + row(line, element)) * width + column(line, element);
-        return pixel * channels + (int)element % channels;
+        return pixel(line, element) * channels + (int)element % channels;
     }
 };
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compile time (of the processor) is linear: a linear and a relu, repeated up to 100,000 times, up to the plan; and elementwise ops in one
 # chain, all different, up to the model.so, which is the C compiler's time; large models in 8 seconds for the CPU, and one for CUDA in 20 on
-# two processors. The exponent of a line through log(time) over log(count) is at most 1.15; --layers "100 1000" and --ops "500 2000" measure others.  100,000 layers need 20 GB of memory.
+# two processors. The exponent of a line through log(time) over log(count) is at most 1.15; --layers "100 1000" and --ops "500 2000" measure
+# others.  100,000 layers need 20 GB of memory.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc

@@ -55,6 +55,8 @@ typedef struct Emitter {
     int place;           /* of the loop nest: counted up, so that each loads its values anew */
     const char *lanes;   /* vectors: those that count, "W" or "W && l < left" */
     const char *element; /* per_thread: the element's number in row-major order */
+    int lane_count;      /* per_thread: an op that reads memory makes so many elements at once, x12[0], ..; 0: one */
+    int lane_reads;      /* vectors that it has read so far, m1, .. */
     Offsets *offsets;    /* numbers that are parameters of the kernel's function: o0, o1, ..; NULL: literals */
     const char *sum;     /* per_thread: what a product kernel summed up for the element; NULL: it has no products */
 } Emitter;
@@ -72,6 +74,7 @@ typedef struct Spelling {
     /* A value that several phases need: v12 from where it is kept; where it is to be kept from v12. */
     void (*load_kept)(Emitter *e, Val v);
     void (*keep)(Emitter *e, Val v);
+    void (*take_lane)(Emitter *e, Val v); /* v12 of what ValueWalk.in_lanes says is made */
 
     /* ---- indirect*.c ---- */
     /* The coordinates of the op's element along the leading dimensions of its result: i0, i1, .. */
@@ -79,6 +82,8 @@ typedef struct Spelling {
     /* The element in this row and column; the vector that begins there (the element, where there are none). */
     const char *(*element_at)(const Emitter *e, const Memory *m, const char *row, const char *column);
     const char *(*vector_at)(const Emitter *e, const Memory *m, const char *row, const char *column);
+    /* Emitter.lane_count: loads that vector; its lane l, as an expression. */
+    const char *(*load_lanes)(Emitter *e, const Memory *m, const char *row, const char *column);
     /* Says that |m| is, in this block, the operand that comes |number| after it; NULL: it cannot be said. */
     void (*choose_memory)(Emitter *e, const Memory *m, const char *number);
 } Spelling;

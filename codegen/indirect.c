@@ -32,22 +32,24 @@ static const char *element_at(const Emitter *e, const Memory *m, const char *row
 }
 
 /* In the result's columns. */
-static const char *vector_at(const Emitter *e, const Memory *m, const char *row) {
-    return e->spelling->vector_at(e, m, row, e->spelling->column);
+static const char *read_columns(Emitter *e, const Memory *m, const char *row) {
+    return indirect_read(e, m, row, e->spelling->column);
 }
 
 /* ---- sums of products: v12 = a chain over i, ascending, as in matrix products ------------------------------------ */
 
-static void open_sum(Emitter *e, const char *count) {
-    if (!e->per_thread) emit_open(e, "for (int64_t i = 0; i < %s; i++)", count);
+/* v12 += x y, in each lane. */
+static void add_product(Emitter *e, const Op *o, const char *x, const char *y) {
+    int sum = walk_number(e->w, o->out[0]);
+    indirect_open_lanes(e, o);
+    emit_line(e, "v%d = fma_%s(%s, %s, v%d);", sum, emit_suffix(AMP_DT_F32, !e->per_thread), x, y, sum);
+    indirect_close_lanes(e);
 }
 
-static void close_sum(Emitter *e, const char *count, int sum, const char *x, const char *y) {
-    if (e->per_thread) {
-        emit_line(e, "for (int64_t i = 0; i < %s; i++) v%d = fma_f32(%s, %s, v%d);", count, sum, x, y, sum);
-        return;
-    }
-    emit_line(e, "v%d = fma_vf(%s, %s, v%d);", sum, x, y, sum);
+static void open_sum(Emitter *e, const char *count) { emit_open(e, "for (int64_t i = 0; i < %s; i++)", count); }
+
+static void close_sum(Emitter *e, const Op *o, const char *x, const char *y) {
+    add_product(e, o, x, y);
     emit_close(e);
 }
 
@@ -68,17 +70,16 @@ static void emit_batch(Emitter *e, const Op *o) {
     bool ta = ir_attr(o, "ta")->b, tb = ir_attr(o, "tb")->b;
     const Shape *s = ir_shape(e->w->f, o->out[0]);
     const char *m = emit_dim(a, s->d[s->rank - 2]), *depth = emit_dim(a, x.shape.d[x.shape.rank - (ta ? 2 : 1)]);
-    int sum = walk_number(e->w, o->out[0]);
     emit_line(e,
               e->per_thread ? "MAYBE_UNUSED const int64_t batch = quotient(r, %s), m = modulo(r, %s);"
                             : "MAYBE_UNUSED const int64_t batch = (int64_t)row / (%s), m = (int64_t)row %% (%s);",
               m, m);
-    emit_line(e, "v%d = %s;", sum, p->zero);
+    indirect_put_zero(e, o);
     open_sum(e, depth);
     const char *by_i = arena_printf(a, "batch * (%s) + i", depth);
     const char *left = ta ? element_at(e, &x, by_i, "m") : element_at(e, &x, p->row, "i");
-    const char *right = tb ? column_of_rows(e, &y, emit_dim_factor(a, s->d[s->rank - 1])) : vector_at(e, &y, by_i);
-    close_sum(e, depth, sum, arena_printf(a, p->splat, left), right);
+    const char *right = tb ? column_of_rows(e, &y, emit_dim_factor(a, s->d[s->rank - 1])) : read_columns(e, &y, by_i);
+    close_sum(e, o, arena_printf(a, p->splat, left), right);
 }
 
 /* Channel i of the group of each column, at `pixel` of |m|; groups have |width| columns each, and |depth| channels of
@@ -88,8 +89,9 @@ static const char *group_channel(Emitter *e, const Memory *m, long long width, l
     bool one_group = e->per_thread || width % 16 == 0; /* for all lanes */
     const char *from = one_group ? e->spelling->column : e->spelling->lane;
     const char *element = element_at(e, m, "pixel", arena_printf(a, "%s / %lld * %lld + i", from, width, depth));
+    if (e->lane_count) return read_columns(e, m, "pixel");
     if (e->per_thread) return element;
-    if (width == 1 && depth == 1) emit_line(e, "const vf x = %s;", vector_at(e, m, "pixel"));
+    if (width == 1 && depth == 1) emit_line(e, "const vf x = %s;", read_columns(e, m, "pixel"));
     else if (one_group) emit_line(e, "const vf x = splat_f(%s);", element);
     else {
         emit_line(e, "float lanes[W] = {0};");
@@ -106,32 +108,29 @@ static void emit_pixels(Emitter *e, const Op *o, const Windows *g) {
     int64_t depth = (forward ? g->c : g->oc) / g->groups, width = (forward ? g->oc : g->c) / g->groups;
     const char *count = arena_printf(e->w->arena, "%lld", (long long)depth);
     const char *row = arena_printf(e->w->arena, "(kh * %lld + kw) * %lld + i", (long long)g->kw, (long long)depth);
-    int sum = walk_number(e->w, o->out[0]);
-    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    indirect_put_zero(e, o);
     emit_line(e, "for (int64_t kh = 0; kh < %lld; kh++)", (long long)g->kh);
     emit_open(e, "for (int64_t kw = 0; kw < %lld; kw++)", (long long)g->kw);
     if (forward) indirect_input_pixel(e, g, "i0", "i1", "i2");
     else indirect_output_pixel(e, g);
     open_sum(e, count);
     const char *channel = group_channel(e, &image, width, depth);
-    close_sum(e, count, sum, channel, vector_at(e, &weights, row));
+    close_sum(e, o, channel, read_columns(e, &weights, row));
     emit_close(e);
 }
 
 /* conv_weight: result [KH, KW, C / groups, O], row (kh, kw, i), summed over the pixels of y. */
 static void emit_weights(Emitter *e, const Op *o, const Windows *g) {
     Memory image = indirect_memory(e, o, 0), dy = indirect_memory(e, o, 1);
-    int sum = walk_number(e->w, o->out[0]);
-    emit_line(e, "const int64_t kh = i0, kw = i1, i = i2;");
-    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    emit_line(e, e->lane_count ? "const int64_t kh = i0, kw = i1;" : "const int64_t kh = i0, kw = i1, i = i2;");
+    indirect_put_zero(e, o);
     emit_line(e, "for (int64_t s = 0; s < %s; s++)", emit_dim(e->w->arena, image.shape.d[0]));
     emit_line(e, "for (int64_t oy = 0; oy < %lld; oy++)", (long long)g->oh);
     emit_open(e, "for (int64_t ox = 0; ox < %lld; ox++)", (long long)g->ow);
     indirect_input_pixel(e, g, "s", "oy", "ox");
     const char *row = arena_printf(e->w->arena, "(s * %lld + oy) * %lld + ox", (long long)g->oh, (long long)g->ow);
     const char *channel = group_channel(e, &image, g->oc / g->groups, g->c / g->groups);
-    emit_line(e, "v%d = fma_%s(%s, %s, v%d);", sum, emit_suffix(AMP_DT_F32, !e->per_thread), channel,
-              vector_at(e, &dy, row), sum);
+    add_product(e, o, channel, read_columns(e, &dy, row));
     emit_close(e);
 }
 
@@ -198,14 +197,19 @@ static amp_status check_type(const Emitter *e, const Op *o, Val v) {
                     amp_dtype_name(ir_dtype(e->w->f, v)));
 }
 
+static void put_result_name(Emitter *e, Val v) {
+    const char *type = emit_type(ir_dtype(e->w->f, v), !e->per_thread);
+    if (e->lane_count) emit_line(e, "%s x%d[%d];", type, walk_number(e->w, v), e->lane_count);
+    else emit_line(e, "%s v%d;", type, walk_number(e->w, v));
+}
+
 amp_status indirect_emit(Emitter *e, const Op *o) {
     EmitFn rule = rule_of(o->code);
     if (!rule)
         return amp_fail(e->err, AMP_UNSUPPORTED, "%s: %s is not built yet%s", walk_name(e->w), ir_op_info[o->code].name,
                         e->spelling->name);
     for (int r = 0; r < o->n_out; r++) AMP_TRY(check_type(e, o, o->out[r]));
-    for (int r = 0; r < o->n_out; r++)
-        emit_line(e, "%s v%d;", emit_type(ir_dtype(e->w->f, o->out[r]), !e->per_thread), walk_number(e->w, o->out[r]));
+    for (int r = 0; r < o->n_out; r++) put_result_name(e, o->out[r]);
     emit_block(e);
     if (o->code != OP_sum_parts) AMP_TRY(e->spelling->put_coordinates(e, o));
     AMP_TRY(rule(e, o));
@@ -215,37 +219,73 @@ amp_status indirect_emit(Emitter *e, const Op *o) {
 
 /* ---- values that are made where they are read -------------------------------------------------------------------- */
 
-typedef VEC(Val) Vals;
+typedef struct Inlined { /* at a row and column of their matrix */
+    Emitter *e;
+    const char *row, *column;
+    bool *done;         /* by the value's number */
+    const char **reads; /* of what has been read: the expression */
+} Inlined;
 
-static bool is_done(Emitter *e, Vals *done, Val v) {
-    for (int i = 0; i < done->len; i++)
-        if (done->data[i].id == v.id) return true;
-    vec_push(e->w->arena, done, v);
-    return false;
+static bool is_done(Inlined *in, Val v) {
+    int number = walk_number(in->e->w, v);
+    bool done = in->done[number];
+    in->done[number] = true;
+    return done;
 }
 
-static amp_status load_inlined(Emitter *e, const Op *o, int n, const char *row, const char *column, Vals *done) {
-    if (is_done(e, done, o->in[n])) return AMP_OK;
-    Memory m = indirect_memory(e, o, n);
-    AMP_TRY(check_type(e, o, o->in[n]));
-    emit_line(e, "const %s v%d = %s;", emit_type(ir_dtype(e->w->f, o->in[n]), !e->per_thread),
-              walk_number(e->w, o->in[n]), e->spelling->vector_at(e, &m, row, column));
+/* Reads what |v| is made from: where vectors are read, before the lanes of the op that needs it. */
+static amp_status read_inlined(Inlined *in, Val v) {
+    const Emitter *e = in->e;
+    const Op *o = ir_def(e->w->f, v);
+    for (int n = 0; n < o->n_in; n++) {
+        if (!walk_reads_inlined(e->w, o, n)) continue;
+        if (e->w->values[o->in[n].id].made) {
+            AMP_TRY(read_inlined(in, o->in[n]));
+            continue;
+        }
+        const char **read = &in->reads[walk_number(e->w, o->in[n])];
+        Memory m = indirect_memory(e, o, n);
+        AMP_TRY(check_type(e, o, o->in[n]));
+        if (!*read) *read = indirect_read(in->e, &m, in->row, in->column);
+    }
     return AMP_OK;
 }
 
+/* What |o| needs besides, in registers: in lanes an element of each vector. */
+static void take_lanes(Inlined *in, const Op *o) {
+    Emitter *e = in->e;
+    for (int n = 0; n < o->n_in && e->lane_count; n++) {
+        Span span = e->w->values[o->in[n].id].span;
+        if (!walk_reads(e->w, o, n) || !emit_is_vector(span) || is_done(in, o->in[n])) continue;
+        int id = walk_number(e->w, o->in[n]);
+        emit_line(e, "const %s v%d = x%d[l];", emit_type(ir_dtype(e->w->f, o->in[n]), false), id, id);
+    }
+}
+
 /* |v|, and before it what it is made from, each once. */
-static amp_status emit_inlined(Emitter *e, Val v, const char *row, const char *column, Vals *done) {
+static amp_status emit_inlined(Inlined *in, Val v) {
+    Emitter *e = in->e;
     const Op *o = ir_def(e->w->f, v);
-    if (is_done(e, done, v)) return AMP_OK;
+    if (is_done(in, v)) return AMP_OK;
     for (int n = 0; n < o->n_in; n++) {
         if (!walk_reads_inlined(e->w, o, n)) continue;
-        if (e->w->values[o->in[n].id].made) AMP_TRY(emit_inlined(e, o->in[n], row, column, done));
-        else AMP_TRY(load_inlined(e, o, n, row, column, done));
+        if (e->w->values[o->in[n].id].made) AMP_TRY(emit_inlined(in, o->in[n]));
+        else if (!is_done(in, o->in[n])) {
+            int id = walk_number(e->w, o->in[n]);
+            emit_line(e, "const %s v%d = %s;", emit_type(ir_dtype(e->w->f, o->in[n]), !e->per_thread), id,
+                      in->reads[id]);
+        }
     }
+    take_lanes(in, o);
     return emit_core_op(e, o);
 }
 
-amp_status indirect_emit_inlined(Emitter *e, Val v, const char *row, const char *column) {
-    Vals done = {0};
-    return emit_inlined(e, v, row, column, &done);
+amp_status indirect_emit_inlined(Emitter *e, const Op *o, Val v, const char *row, const char *column) {
+    const int numbers = walk_numbers(e->w);
+    Inlined in = {.e = e, .row = row, .column = column};
+    in.done = arena_array(e->w->arena, bool, numbers);
+    in.reads = arena_array(e->w->arena, const char *, numbers);
+    AMP_TRY(read_inlined(&in, v));
+    indirect_open_lanes(e, o);
+    return emit_inlined(&in, v);
 }

@@ -54,9 +54,9 @@ static const char *row_of(const Move *v, bool lane) {
     return row;
 }
 
-/* Where the result's vector begins, or its element is. */
-static const char *vector_of(const Move *v) {
-    return v->e->spelling->vector_at(v->e, &v->m, row_of(v, false), coordinate(v, v->m.shape.rank - 1, false));
+/* The result's vector, or its element. */
+static const char *read_vector(const Move *v) {
+    return indirect_read(v->e, &v->m, row_of(v, false), coordinate(v, v->m.shape.rank - 1, false));
 }
 
 static const char *element_of(const Move *v, bool lane) {
@@ -115,9 +115,16 @@ static void emit_splat(const Move *v, const char *element) {
     emit_line(v->e, splat[result_kind(v)], result_number(v), element);
 }
 
+/* v12 = |x|, in each lane. */
+static void put_result(const Move *v, const char *x) {
+    indirect_open_lanes(v->e, v->o);
+    emit_line(v->e, "v%d = %s;", result_number(v), x);
+    indirect_close_lanes(v->e);
+}
+
 /* Every element of the result is one of the operand. */
 static void emit_whole(const Move *v) {
-    if (v->e->per_thread || is_contiguous(v)) emit_line(v->e, "v%d = %s;", result_number(v), vector_of(v));
+    if (v->e->per_thread || is_contiguous(v)) put_result(v, read_vector(v));
     else if (has_last(v)) fill_lanes(v->e, v->o, element_of(v, true));
     else emit_splat(v, element_of(v, false));
 }
@@ -133,7 +140,8 @@ static void emit_reshape(Emitter *e, const Op *o) {
     const char *width = emit_dim_factor(a, cols);
     int id = walk_number(e->w, o->out[0]);
     if (e->per_thread) {
-        emit_line(e, "v%d = get_%s(b%d + (r * %s + c));", id, m.storage->name, m.operand, width);
+        m.cols = width;
+        put_result(&(Move){.e = e, .o = o}, indirect_read(e, &m, "r", "c"));
         return;
     }
     emit_line(e, "const int64_t at = (int64_t)row * %s + j;", width);
@@ -182,8 +190,10 @@ static void emit_pad(Emitter *e, const Op *o) {
     const char *at = result_coordinate(&v, d, false);
     v.at[d].offset = -before;
     if (e->per_thread) {
-        emit_line(e, "v%d = %s;", result_number(&v), value);
-        emit_line(e, "if (%s >= %lld && %s < %lld) v%d = %s;", at, before, at, end, result_number(&v), vector_of(&v));
+        put_result(&v, value);
+        emit_open(e, "if (%s >= %lld && %s < %lld)", at, before, at, end);
+        emit_whole(&v);
+        emit_close(e);
     } else if (is_decided_by(&v, d)) {
         emit_open(e, "if (%s >= %lld && %s < %lld)", at, before, at, end);
         emit_whole(&v);
@@ -211,10 +221,6 @@ static void emit_part(const Parts *p, int first, int n, int last) {
     Emitter *e = v->e;
     const char *other = n > first ? "else " : "";
     const char *test = n == last ? "" : arena_printf(e->w->arena, "if (%s < %lld)", p->at, (long long)p->ends[n]);
-    if (e->per_thread) {
-        emit_line(e, "%s%s%sv%d = %s;", other, test, n == last ? "" : " ", result_number(v), vector_of(v));
-        return;
-    }
     if (first == last) emit_block(e);
     else if (n == last) emit_open(e, "else");
     else emit_open(e, "%s%s", other, test);
@@ -303,8 +309,7 @@ static void emit_gather(Emitter *e, const Op *o) {
         emit_line(e, "int64_t id = %s;", e->spelling->element_at(e, &ids, id_row, column));
         emit_line(e, "id = id < 0 ? 0 : id > %lld ? %lld : id;", last, last);
     }
-    emit_line(e, "v%d = %s;", walk_number(e->w, o->out[0]),
-              e->spelling->vector_at(e, &table, row, e->spelling->column));
+    put_result(&(Move){.e = e, .o = o}, indirect_read(e, &table, row, e->spelling->column));
 }
 
 amp_status indirect_emit_move(Emitter *e, const Op *o) {

@@ -118,7 +118,7 @@ amp_status indirect_emit_resample(Emitter *e, const Op *o) {
     bool back = o->code == OP_resample_grad;
     Memory m = indirect_memory(e, o, 0);
     int sum = walk_number(e->w, o->out[0]);
-    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    indirect_put_zero(e, o);
     for (int axis = 0; axis < 2; axis++) {
         int64_t own = to->d[1 + axis].mul, other = from->d[1 + axis].mul;
         Side s = back ? side_of(o, own, other) : side_of(o, other, own);
@@ -127,8 +127,10 @@ amp_status indirect_emit_resample(Emitter *e, const Op *o) {
     emit_line(e, "const int64_t pixel = (i0 * %lld + py) * %lld + px;", (long long)from->d[1].mul,
               (long long)from->d[2].mul);
     const char *share = arena_printf(e->w->arena, e->spelling->splat, "wy * wx");
-    emit_line(e, "v%d = fma_%s(%s, %s, v%d);", sum, emit_suffix(AMP_DT_F32, !e->per_thread), share,
-              e->spelling->vector_at(e, &m, "pixel", e->spelling->column), sum);
+    const char *x = indirect_read(e, &m, "pixel", e->spelling->column);
+    indirect_open_lanes(e, o);
+    emit_line(e, "v%d = fma_%s(%s, %s, v%d);", sum, emit_suffix(AMP_DT_F32, !e->per_thread), share, x, sum);
+    indirect_close_lanes(e);
     emit_close(e);
     emit_close(e);
     return AMP_OK;

@@ -87,20 +87,21 @@ void indirect_output_pixel(Emitter *e, const Windows *g) {
 
 /* ---- pooling ----------------------------------------------------------------------------------------------------- */
 
-static const char *read_pixel(const Emitter *e, const Memory *m) {
-    return e->spelling->vector_at(e, m, "pixel", e->spelling->column);
-}
+static const char *read_pixel(Emitter *e, const Memory *m) { return indirect_read(e, m, "pixel", e->spelling->column); }
 
-/* x = what the op reads at `pixel`: from memory, or computed from what is there. */
-static amp_status emit_pixel(Emitter *e, const Op *o) {
+/* x = what the op reads at `pixel`: from memory, or computed from what is there; in the op's lanes, which are left
+ * open. */
+static amp_status open_pixel(Emitter *e, const Op *o) {
     const char *type = emit_type(AMP_DT_F32, !e->per_thread);
     if (e->w->values[o->in[0].id].inlined) {
-        AMP_TRY(indirect_emit_inlined(e, o->in[0], "pixel", e->spelling->column));
+        AMP_TRY(indirect_emit_inlined(e, o, o->in[0], "pixel", e->spelling->column));
         emit_line(e, "const %s x = %s;", type, emit_operand(e, o->in[0], !e->per_thread));
         return AMP_OK;
     }
-    Memory x = indirect_memory(e, o, 0);
-    emit_line(e, "const %s x = %s;", type, read_pixel(e, &x));
+    Memory m = indirect_memory(e, o, 0);
+    const char *x = read_pixel(e, &m);
+    indirect_open_lanes(e, o);
+    emit_line(e, "const %s x = %s;", type, x);
     return AMP_OK;
 }
 
@@ -117,28 +118,32 @@ static void take_larger(Emitter *e, int best, int which, bool whole, long long w
     emit_open(e, "if (%s(!(x <= v%d) && v%d == v%d))", whole ? "" : "!met || ", best, best, best);
     emit_line(e, "v%d = x, v%d = kh * %lld + kw;", best, which, width);
     emit_close(e);
-    if (!whole) emit_line(e, "met = true;");
 }
 
 static amp_status emit_max(Emitter *e, const Op *o, const Windows *g) {
     int best = walk_number(e->w, o->out[0]), which = walk_number(e->w, o->out[1]);
     bool whole = is_inside(g);
     if (!whole) emit_line(e, e->per_thread ? "bool met = false;" : "vi met = {0};");
+    indirect_open_lanes(e, o);
     emit_line(e, e->per_thread ? "v%d = -INF, v%d = 0;" : "v%d = splat_f(-INF), v%d = splat_i(0);", best, which);
+    indirect_close_lanes(e);
     open_windows(e, g);
-    AMP_TRY(emit_pixel(e, o));
+    AMP_TRY(open_pixel(e, o));
     (e->per_thread ? take_larger : take_larger_lanes)(e, best, which, whole, (long long)g->kw);
+    indirect_close_lanes(e);
+    if (!whole && e->per_thread) emit_line(e, "met = true;");
     close_windows(e);
     return AMP_OK;
 }
 
 static amp_status emit_sum(Emitter *e, const Op *o, const Windows *g, bool backward) {
     int sum = walk_number(e->w, o->out[0]);
-    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    indirect_put_zero(e, o);
     if (backward) open_holders(e, g);
     else open_windows(e, g);
-    AMP_TRY(emit_pixel(e, o));
+    AMP_TRY(open_pixel(e, o));
     emit_line(e, "v%d = v%d + x;", sum, sum);
+    indirect_close_lanes(e);
     close_windows(e);
     return AMP_OK;
 }
@@ -146,14 +151,16 @@ static amp_status emit_sum(Emitter *e, const Op *o, const Windows *g, bool backw
 static amp_status emit_max_grad(Emitter *e, const Op *o, const Windows *g) {
     Memory dy = indirect_memory(e, o, 0), which = indirect_memory(e, o, 1);
     int sum = walk_number(e->w, o->out[0]);
-    emit_line(e, "v%d = %s;", sum, e->spelling->zero);
+    indirect_put_zero(e, o);
     open_holders(e, g);
+    const char *at = read_pixel(e, &which), *x = read_pixel(e, &dy);
+    indirect_open_lanes(e, o);
     emit_line(e,
               e->per_thread ? "const bool chosen = %s == kh * %lld + kw;"
                             : "const vi chosen = %s == (int32_t)(kh * %lld + kw);",
-              read_pixel(e, &which), (long long)g->kw);
-    emit_line(e, e->per_thread ? "v%d = v%d + (chosen ? %s : 0.0f);" : "v%d = v%d + keep_vf(%s, chosen);", sum, sum,
-              read_pixel(e, &dy));
+              at, (long long)g->kw);
+    emit_line(e, e->per_thread ? "v%d = v%d + (chosen ? %s : 0.0f);" : "v%d = v%d + keep_vf(%s, chosen);", sum, sum, x);
+    indirect_close_lanes(e);
     close_windows(e);
     return AMP_OK;
 }

@@ -38,6 +38,10 @@ amp_status loop_inputs(Emitter *e, PlaceFn here, amp_status (*load)(Emitter *e, 
 static bool is_expression(const Op *o) { return o->n_out && !emit_rules[o->code].by_walk; }
 
 static amp_status emit_op(Emitter *e, const Op *o) {
+    if (e->w->values[o->out[0].id].in_lanes) {
+        for (int r = 0; r < o->n_out; r++) e->spelling->take_lane(e, o->out[r]);
+        return AMP_OK;
+    }
     return walk_is_indirect(e->w, o) ? indirect_emit(e, o) : emit_core_op(e, o);
 }
 

@@ -507,6 +507,12 @@ void walk_find_kept(Walk *w) {
 
 int walk_number(const Walk *w, Val v) { return w->values[v.id].number; }
 
+int walk_numbers(const Walk *w) {
+    int numbers = 1;
+    for (int i = 0; i < w->k->count; i++) numbers += walk_op(w, i)->n_in + walk_op(w, i)->n_out;
+    return numbers;
+}
+
 static void number_value(Walk *w, Val v, int *last) {
     if (!w->values[v.id].number) w->values[v.id].number = ++*last;
 }

@@ -49,6 +49,8 @@ typedef struct ValueWalk { /* of a value in the current kernel */
     int operand;  /* -1: none (constants, products, values in registers) */
     bool touched; /* by the phase that walk_phase was last asked for */
     int loaded;   /* target: the place of the loop nest that holds it; 0: none yet */
+    bool
+        in_lanes; /* target: an op of this phase made it for all lanes before the elements (codegen/indirect_lanes.c) */
 } ValueWalk;
 
 typedef struct Walk {
@@ -110,6 +112,7 @@ bool walk_strided(const Walk *w, Val v, Strided *out);
 /* The op that is attention, of a kernel of that kind. */
 const Op *walk_attention(const Walk *w);
 int walk_number(const Walk *w, Val v);
+int walk_numbers(const Walk *w); /* more than the largest of the kernel's */
 #define walk_op(w, i) ir_op_at((w)->f, (w)->k->first + (i))
 
 /* "k03 (fc1: linear)" of function train_step: for messages */

@@ -57,6 +57,16 @@ static void keep(Emitter *e, Val v) {
     emit_line(e, "kept%d%s[%s] = v%d;", id, ck->slot, ck->index, id);
 }
 
+static void take_lane(Emitter *e, Val v) { cuda_take_element((CudaKernel *)e, v); }
+
+static const char *load_lanes(Emitter *e, const Memory *m, const char *row, const char *column) {
+    const Dtype t = ir_dtype(e->w->f, walk_operand(e->w, m->operand)->value);
+    const int read = ++e->lane_reads;
+    emit_line(e, "%s m%d[%d];", emit_type(t, false), read, e->lane_count);
+    emit_line(e, "load_%s(m%d, %s);", m->storage->name, read, cuda_place_of(e, m, row, column));
+    return arena_printf(e->w->arena, "m%d[l]", read);
+}
+
 const Spelling cuda_spelling = {
     .name = " for CUDA",
     .row = "r",
@@ -72,6 +82,8 @@ const Spelling cuda_spelling = {
     .put_coordinates = cuda_put_coordinates,
     .element_at = cuda_element_at,
     .vector_at = cuda_element_at,
+    .take_lane = take_lane,
+    .load_lanes = load_lanes,
 };
 
 /* ---- values outside of the elements ------------------------------------------------------------------------------ */
@@ -154,6 +166,36 @@ static amp_status take_element(Emitter *e, Val v) {
     return AMP_OK;
 }
 
+/* Whether |o| makes its elements of the phase all at once. */
+static bool is_by_lanes(const CudaKernel *ck, const Op *o) {
+    return ck->vector > 1 && !ck->by_rows && o->n_out && loop_is_step(&ck->e, o->out[0]) &&
+           indirect_has_vectors(ck->w, o, ck->vector);
+}
+
+/* x12 of each op that reads vectors from other places. */
+static amp_status emit_lanes(CudaKernel *ck, int p) {
+    Walk *w = ck->w;
+    for (int i = 0; i < w->k->count; i++) {
+        const Op *o = walk_op(w, i);
+        const ValueWalk *x = o->n_out ? &w->values[o->out[0].id] : NULL;
+        if (!is_by_lanes(ck, o) || (x->kept && x->level < p)) continue;
+        ck->e.lane_count = ck->vector;
+        ck->e.lane_reads = 0;
+        AMP_TRY(indirect_emit(&ck->e, o));
+        ck->e.lane_count = 0;
+        for (int r = 0; r < o->n_out; r++) w->values[o->out[r].id].in_lanes = true;
+        if (w->values[o->in[0].id].inlined) ck->inlines = true;
+    }
+    return AMP_OK;
+}
+
+static void forget_lanes(CudaKernel *ck) {
+    for (int i = 0; i < ck->w->k->count; i++) {
+        const Op *o = walk_op(ck->w, i);
+        for (int r = 0; r < o->n_out; r++) ck->w->values[o->out[r].id].in_lanes = false;
+    }
+}
+
 static void open_elements(CudaKernel *ck) {
     if (ck->vector == 1) return;
     emit_line(&ck->e, "UNROLL");
@@ -170,6 +212,7 @@ amp_status cuda_emit_elements(CudaKernel *ck, int p) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_STORE && sinks_here(ck, s, p)) AMP_TRY(cuda_declare_store(ck, s));
     }
+    AMP_TRY(emit_lanes(ck, p));
     open_elements(ck);
     AMP_TRY(loop_inputs(&ck->e, loop_is_step, take_element));
     AMP_TRY(loop_step_ops(&ck->e, p));
@@ -184,6 +227,7 @@ amp_status cuda_emit_elements(CudaKernel *ck, int p) {
         const Sink *s = &w->sinks.data[i];
         if (s->kind == SINK_STORE && sinks_here(ck, s, p)) cuda_store_vector(ck, s);
     }
+    forget_lanes(ck);
     return AMP_OK;
 }
 

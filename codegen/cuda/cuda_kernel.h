@@ -48,6 +48,7 @@ typedef struct CudaKernel {
     const char *first_thread;        /* condition under which a thread stores a value of SPAN_ONE */
     const char *line_store;          /* the same of the line's own span; NULL: always */
     const char *operands;            /* the table of their pointers; NULL: they are parameters */
+    bool inlines;                    /* vectors are read by ops in front of the elements, perhaps by them alone */
     bool *declared;                  /* by operand: its pointer has been read from the table */
     bool late_operands;              /* the kernel declares operands where it needs them */
     bool bundled;                    /* a part of a bundle: `place` and `shared` are parameters */
@@ -82,6 +83,7 @@ void cuda_store_vector(CudaKernel *ck, const Sink *s);
 /* A store of a value that all elements of the thread share. */
 amp_status cuda_store_one(CudaKernel *ck, const Sink *s);
 /* An element of an operand that an op reads from memory. */
+const char *cuda_place_of(const Emitter *e, const Memory *m, const char *row, const char *column);
 const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 amp_status cuda_put_coordinates(Emitter *e, const Op *o);
 

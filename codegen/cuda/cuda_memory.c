@@ -33,6 +33,7 @@ int cuda_vector_width(const Walk *w) {
         if (s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL) widen(w, s->operand, &bytes);
     }
     if (!bytes) return 1; /* nothing full */
+    if (bytes < indirect_widest(w)) bytes = indirect_widest(w);
     return VECTOR_BYTES / bytes < MAX_VECTOR ? VECTOR_BYTES / bytes : MAX_VECTOR;
 }
 
@@ -127,8 +128,9 @@ amp_status cuda_load(CudaKernel *ck, Val v) {
 void cuda_take_element(CudaKernel *ck, Val v) {
     int number = walk_number(ck->w, v);
     if (is_vector(ck, v))
-        emit_line(&ck->e, "const %s v%d = x%d%s[%s];", emit_type(ir_dtype(ck->w->f, v), false), number, number,
-                  ck->first_phase[v.id] ? ck->slot : "", ck->index);
+        emit_line(&ck->e, "%sconst %s v%d = x%d%s[%s];", ck->inlines ? "MAYBE_UNUSED " : "",
+                  emit_type(ir_dtype(ck->w->f, v), false), number, number, ck->first_phase[v.id] ? ck->slot : "",
+                  ck->index);
 }
 
 /* ---- stores ------------------------------------------------------------------------------------------------------ */
@@ -199,11 +201,15 @@ amp_status cuda_store_one(CudaKernel *ck, const Sink *s) {
 
 /* ---- what ops read from memory (codegen/indirect.h) -------------------------------------------------------------- */
 
-const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
+const char *cuda_place_of(const Emitter *e, const Memory *m, const char *row, const char *column) {
     const int64_t pitch = walk_operand(e->w, m->operand)->pitch;
     const char *length = pitch ? arena_printf(e->w->arena, "%lld", (long long)pitch) : m->cols;
-    return arena_printf(e->w->arena, "get_%s(%s + ((int64_t)(%s) * %s + (%s)))", m->storage->name,
+    return arena_printf(e->w->arena, "%s + ((int64_t)(%s) * %s + (%s))",
                         cuda_operand((const CudaKernel *)e, m->operand), row, length, column);
+}
+
+const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column) {
+    return arena_printf(e->w->arena, "get_%s(%s)", m->storage->name, cuda_place_of(e, m, row, column));
 }
 
 static const char *stride_text(const Emitter *e, const Shape *s, int dim) {
@@ -215,6 +221,7 @@ static const char *stride_text(const Emitter *e, const Shape *s, int dim) {
 
 amp_status cuda_put_coordinates(Emitter *e, const Op *o) {
     Shape s = emit_matrix_shape(ir_shape(e->w->f, o->out[0]));
+    if (e->lane_count) emit_line(e, "MAYBE_UNUSED const int32_t c = c0;");
     for (int i = 0; i < s.rank - 1; i++) {
         const char *at = stride_text(e, &s, i);
         if (!at)

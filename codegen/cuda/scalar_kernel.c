@@ -101,8 +101,7 @@ static int sink_root(Parts *p, const Sink *s) {
 /* ---- parts ------------------------------------------------------------------------------------------------------- */
 
 static Parts find_sets(const Walk *w) {
-    int numbers = 1;
-    for (int i = 0; i < w->k->count; i++) numbers += walk_op(w, i)->n_in + walk_op(w, i)->n_out;
+    const int numbers = walk_numbers(w);
     Parts p = {.w = w, .count = numbers + w->operands.len};
     p.values = arena_array(w->arena, Node, p.count);
     p.memory = p.values + numbers;

@@ -1,5 +1,5 @@
 // sectors_test.cc: what a warp asks for lies side by side, so that it touches hardly more sectors of 32 bytes than its
-// bytes fill: sums and norms at the sizes of the examples' layers, with fewer rows. (Optimizers:
+// bytes fill: sums, norms, pooling and movement at the sizes of the examples' layers, with fewer rows. (Optimizers:
 // conformance/cuda_counters_test.cc; elementwise kernels and softmax: run_test.cc and reduce_test.cc.)
 #include "tests/codegen/cuda/cuda_run.h"
 
@@ -75,6 +75,79 @@ TEST_F(Sectors, LayerNorm) {
 )",
                     "COLS", cols),
                16);
+}
+
+TEST_F(Sectors, Pooling) {
+    for (const char *cols : {"32", "64", "256"})
+        for (const char *window :
+             {"kernel = (2, 2), stride = (2, 2)", "kernel = (3, 3), stride = (2, 2), padding = (1, 1)"}) {
+            const std::string sizes = With(With(R"(  input %x : TYPE[N, 8, 8, COLS]
+  input %dy : TYPE[N, 4, 4, COLS]
+  input %i : i32[N, 4, 4, COLS]
+  %xf = cast(%x) : f32[N, 8, 8, COLS]
+  %df = cast(%dy) : f32[N, 4, 4, COLS]
+  %yf, %j = window_max(%xf; WINDOW) : f32[N, 4, 4, COLS], i32[N, 4, 4, COLS]
+  %sf = window_sum(%xf; WINDOW) : f32[N, 4, 4, COLS]
+  %gf = window_max_grad(%df, %i; WINDOW) : f32[N, 8, 8, COLS]
+  %hf = window_sum_grad(%df; WINDOW) : f32[N, 8, 8, COLS]
+  %y = cast(%yf) : TYPE[N, 4, 4, COLS]
+  %s = cast(%sf) : TYPE[N, 4, 4, COLS]
+  %g = cast(%gf) : TYPE[N, 8, 8, COLS]
+  %h = cast(%hf) : TYPE[N, 8, 8, COLS]
+)",
+                                                "COLS", cols),
+                                           "WINDOW", window);
+            Expect(sizes + "  result y = %y\n  result j = %j\n", 3);
+            Expect(sizes + "  result s = %s\n", 3);
+            Expect(sizes + "  result g = %g\n", 3);
+            Expect(sizes + "  result h = %h\n", 3);
+        }
+}
+
+// An elementwise op that is made where the window reads it, with an operand for each channel.
+TEST_F(Sectors, PoolingOfWhatIsMadeThere) {
+    Expect(R"(  input %x : TYPE[N, 8, 8, 64]
+  input %b : f32[64]
+  %f = cast(%x) : f32[N, 8, 8, 64]
+  %a = add(%f, %b) : f32[N, 8, 8, 64]
+  %yf, %i = window_max(%a; kernel = (2, 2), stride = (2, 2)) : f32[N, 4, 4, 64], i32[N, 4, 4, 64]
+  %y = cast(%yf) : TYPE[N, 4, 4, 64]
+  result y = %y
+)",
+           3);
+}
+
+TEST_F(Sectors, Movement) {
+    for (const char *result :
+         {"permute(%x; dims = (0, 2, 1, 3)) : TYPE[N, 4, 6, 64]", "reshape(%x) : TYPE[N, 6, 8, 32]",
+          "slice(%x; dim = 1, from = 2, to = 5) : TYPE[N, 3, 4, 64]",
+          "slice(%x; dim = 3, from = 16, to = 48) : TYPE[N, 6, 4, 32]",
+          "pad(%x; dim = 2, before = 1, after = 2, value = 0.0) : TYPE[N, 6, 7, 64]",
+          "pad(%x; dim = 3, before = 16, after = 16, value = 1.0) : TYPE[N, 6, 4, 96]",
+          "concat(%x, %z; dim = 2) : TYPE[N, 6, 5, 64]", "concat(%x, %w; dim = 3) : TYPE[N, 6, 4, 96]",
+          "gather(%t, %i) : TYPE[N, 5, 64]", "expand(%z) : TYPE[N, 6, 7, 64]",
+          "resample(%f; mode = nearest) : f32[N, 12, 8, 64]", "resample(%f; mode = bilinear) : f32[N, 9, 8, 64]"})
+        Expect(With(R"(  input %x : TYPE[N, 6, 4, 64]
+  input %z : TYPE[N, 6, 1, 64]
+  input %w : TYPE[N, 6, 4, 32]
+  input %t : TYPE[50, 64]
+  input %i : i32[N, 5]
+  %f = cast(%x) : f32[N, 6, 4, 64]
+  %y = RESULT
+  result y = %y
+)",
+                    "RESULT", result),
+               5);
+}
+
+TEST_F(Sectors, Depthwise) {
+    Expect(R"(  input %x : f32[N, 8, 8, 64]
+  input %w : f32[3, 3, 1, 64]
+  %y = conv(%x, %w; stride = (1, 1), padding = (1, 1), dilation = (1, 1), groups = 64) : f32[N, 8, 8, 64]
+  %h = cast(%y) : TYPE[N, 8, 8, 64]
+  result h = %h
+)",
+           3);
 }
 
 } // namespace

@@ -21,13 +21,16 @@ static int64_t pitch_of(const Func *f, Val v, bool pixels) {
 
 /* ---- what values are used for ------------------------------------------------------------------------------------ */
 
-/* Elements are found by their number: a space that is seen as another matrix (codegen/walk.h), and sums of parts, of
- * which a thread makes one element. */
+/* What finds the elements of its operand by their number. */
+static bool reads_by_number(const Func *f, const Op *o) {
+    return (o->code == OP_reshape && !ir_is_view(f, o)) || o->code == OP_sum_parts;
+}
+
+/* So may whole tile kernels find all elements: a space that is seen as another matrix (codegen/walk.h), and sums of
+ * parts, of which a thread makes one element. */
 static bool counts_elements(const Func *f, const Kernel *k) {
-    for (int i = 0; i < k->count && k->kind == KERNEL_TILE; i++) {
-        const Op *o = ir_op_at(f, k->first + i);
-        if ((o->code == OP_reshape && !ir_is_view(f, o)) || o->code == OP_sum_parts) return true;
-    }
+    for (int i = 0; i < k->count && k->kind == KERNEL_TILE; i++)
+        if (reads_by_number(f, ir_op_at(f, k->first + i))) return true;
     return false;
 }
 
@@ -47,6 +50,7 @@ static bool fills_rows(const Func *f, const Kernel *k, Val v) {
 
 static bool reads_pitch(const Func *f, const Kernel *k, const Op *o, int n) {
     if (k->kind == KERNEL_SCALAR || k->kind == KERNEL_ATTENTION || counts_elements(f, k)) return false;
+    if (reads_by_number(f, o)) return false;
     if (is_batched(f, k)) return false;                                         /* at strides of dense matrices */
     if (o->code == OP_conv_data && n == 0 && ir_attr(o, "tb")->b) return false; /* its weights' taps have no gaps */
     return !((o->code == OP_gather || o->code == OP_scatter) && n == 1);        /* ids, by their number */

@@ -124,6 +124,40 @@ TEST_F(PitchTest, Movement) {
                {"f16", "bf16"}, 1e-2);
 }
 
+// A reshape and a sum of parts find elements by their number, in whatever kernel they are: their operands are dense.
+TEST_F(PitchTest, ReadByNumber) {
+    const std::string by_rows = R"(  input %x : f16[N, 24]
+  input %w : f16[24, 805]
+  input %m : f32[N, 35, 23]
+  %y = contract(%x, %w) : f32[N, 805]
+  %r = reshape(%y) : f32[N, 35, 23]
+  %p = mul(%r, %m) : f32[N, 35, 23]
+  %s = reduce_sum(%p; dims = (2), keep = true) : f32[N, 35, 1]
+  result s = %s
+)",
+                      by_columns = R"(  input %x : f16[N, 24]
+  input %w : f16[24, 805]
+  input %m : f32[N, 35, 23]
+  %y = contract(%x, %w) : f32[N, 805]
+  %r = reshape(%y) : f32[N, 35, 23]
+  %p = mul(%r, %m) : f32[N, 35, 23]
+  %s = reduce_sum(%p; dims = (0, 1)) : f32[23]
+  result s = %s
+)",
+                      parts_by_rows = R"(  input %x : f16[N, 20]
+  input %dy : f16[N, 805]
+  %parts = contract(%x, %dy; ta = true, parts = 3) : f32[3, 20, 805]
+  %dw = sum_parts(%parts) : f32[20, 805]
+  %m = reduce_max(%dw; dims = (1), keep = true) : f32[20, 1]
+  %d = sub(%dw, %m) : f32[20, 805]
+  result d = %d
+)";
+    for (const std::string &body : {by_rows, by_columns, parts_by_rows}) {
+        CudaRunTest::Check(Text(body), {1, 5, 200}, 1e-3, false, 80);
+        EXPECT_EQ(CountOf(body, 808), 0);
+    }
+}
+
 // Pixels of few channels, whose windows products read: an image that is made channels last, and one of a convolution's
 // own results, which is pooled too.  Of the weights no more is there than before.
 const char image_model[] = R"(  input %x : TYPE[N, CH, 9, 7]

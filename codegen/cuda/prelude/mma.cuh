@@ -21,6 +21,15 @@ template <class T> INLINE const T *kept(const T *p) {
 
 INLINE unsigned shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
+/* Four neighbours.  From sm_100 on NVRTC would cut a vector in two where not all of it may be needed, and lanes that
+ * read eight bytes of sixteen meet in the banks. */
+INLINE void load_shared(float *x, const float *from) {
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x[0]), "=f"(x[1]), "=f"(x[2]), "=f"(x[3])
+                 : "r"(shared_address(from))
+                 : "memory");
+}
+
 /* Four matrices of 8 x 8 16-bit elements; lanes 8 j .. 8 j + 7 say where the rows of matrix j are.  r[j]: row g,
  * columns 2 q and 2 q + 1 of matrix j; with 32-bit elements row g, column q of 8 x 4. */
 INLINE void load_matrices(unsigned (&r)[4], unsigned row) {

@@ -159,13 +159,8 @@ template <class Mma, int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STEP_
             const int first = lane() / LANES;
             const float *const from = part(shared) + (run * ROWS_AT_ONCE + first) * WARP_N;
             UNROLL
-            for (int i = 0; i < WIDTH; i += 4) {
-                const float4 four = *(const float4 *)(from + chunk(first, (lane() % LANES * WIDTH + i) / 4));
-                x[i] = four.x;
-                x[i + 1] = four.y;
-                x[i + 2] = four.z;
-                x[i + 3] = four.w;
-            }
+            for (int i = 0; i < WIDTH; i += 4)
+                load_shared(x + i, from + chunk(first, (lane() % LANES * WIDTH + i) / 4));
         }
     };
 };

@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
+#include "ir/places.h"
 #include "targets/target.h"
 
 /* ---- enums of the IR that the tables hold as numbers ------------------------------------------------------------- */
@@ -238,6 +239,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (needs.tickets) text_puts(x->t, " | AMP_MODEL_NEEDS_TICKETS");
     if (needs.parts) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
     if (needs.batched_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCHED_PARTS");
+    if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");
     text_puts(x->t, has_turned_weights(m) ? " | AMP_MODEL_NEEDS_HWIO, " : ", ");
@@ -422,6 +424,7 @@ void table_put_buffers(TableWriter *x, const Func *f, const int *position) {
         text_puts(x->t, ", .cols = ");
         table_put_dim(x->t, cols);
         text_printf(x->t, ", .rank = %d, .place = %u, ", shape.rank, b->place);
+        if (ir_is_renamed(f, b)) text_puts(x->t, ".renamed = 1, ");
         table_put_dims(x->t, &shape);
         text_puts(x->t, "},\n");
     }

@@ -2,6 +2,7 @@
  * and use, names, predicates, states, kernels and buffers.  Linear in the size of the module. */
 #include "base/scale_range.h"
 #include "ir/operands.h"
+#include "ir/places.h"
 #include "ir/words.h"
 
 typedef struct Verifying {
@@ -361,7 +362,7 @@ static void check_place(Verifying *c, const Buffer *b) {
     const Buffer *in = b->place && b->place <= (uint32_t)f->buffers.len ? f->buffers.data[b->place - 1] : NULL;
     bool fits = in && in->kind == BUFFER_TEMP && b->kind == BUFFER_TEMP && !in->place && in->first < b->first &&
                 in->storage == b->storage && in->layout == b->layout && in->pitch == b->pitch &&
-                shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value));
+                (shape_same_matrix(ir_shape(f, b->value), ir_shape(f, in->value)) || ir_is_renamed(f, b));
     if (b->place && !fits) fail(c, "buffer %s lies in the place of one that it does not fit", b->name);
 }
 

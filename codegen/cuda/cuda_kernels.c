@@ -5,6 +5,7 @@
 
 #include "codegen/cuda/prelude_parts.h"
 #include "codegen/emit.h"
+#include "ir/places.h"
 #include "targets/target.h"
 
 /* ---- functions and launches -------------------------------------------------------------------------------------- */
@@ -453,7 +454,10 @@ static amp_status add_program(Writer *x, const Func *f) {
     CudaProgram program = {.func = f};
     x->buffer_of = index_buffers(f);
     walk_init(&x->w, f, x->m->arena);
-    for (int i = 0; i < f->kernels.len;) AMP_TRY(add_launch(x, &program, &i));
+    for (int i = 0; i < f->kernels.len;) {
+        if (ir_is_still(f, f->kernels.data[i])) i++;
+        else AMP_TRY(add_launch(x, &program, &i));
+    }
     vec_push(x->m->arena, &x->out->programs, program);
     return AMP_OK;
 }

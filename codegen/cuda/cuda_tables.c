@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "codegen/cuda/cuda.h"
 #include "codegen/descriptor.h"
+#include "ir/places.h"
 
 typedef struct Tables {
     TableWriter rows;
@@ -121,7 +122,9 @@ void codegen_cuda_uses(const CodegenCuda *cuda, Text *out) {
 
 CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
     CodegenCudaNeeds needs = {0};
-    for (int p = 0; p < cuda->programs.len; p++)
+    for (int p = 0; p < cuda->programs.len; p++) {
+        const Func *f = cuda->programs.data[p].func;
+        for (int i = 0; i < f->kernels.len; i++) needs.renamed |= ir_is_still(f, f->kernels.data[i]);
         for (int i = 0; i < cuda->programs.data[p].kernels.len; i++) {
             const CudaKernelEntry *e = &cuda->programs.data[p].kernels.data[i];
             needs.sizes |= e->sizes.len > 0;
@@ -130,6 +133,7 @@ CodegenCudaNeeds codegen_cuda_needs(const CudaModule *cuda) {
             needs.parts |= e->parts.len > 0;
             needs.batched_parts |= e->parts.len && e->batch_elements.len;
         }
+    }
     return needs;
 }
 
@@ -297,12 +301,17 @@ static void put_kernel(Tables *x, const CudaProgram *p, int launch) {
     text_puts(t, "},\n");
 }
 
-/* The launch of each kernel. */
+/* The launch of each kernel; of one that is in none, the next: until then its operand is there, from then on its
+ * result. */
 static int *launch_positions(const Tables *x, const CudaProgram *p) {
-    int *position = arena_array(x->rows.m->arena, int, p->func->kernels.len + 1);
+    const Func *f = p->func;
+    int *position = arena_array(x->rows.m->arena, int, f->kernels.len + 1);
     int kernel = 0;
-    for (int i = 0; i < p->kernels.len; i++)
+    for (int i = 0; i < p->kernels.len; i++) {
+        while (ir_is_still(f, f->kernels.data[kernel])) position[kernel++] = i;
         for (int j = 0; j < p->kernels.data[i].members.len; j++) position[kernel++] = i;
+    }
+    while (kernel < f->kernels.len) position[kernel++] = p->kernels.len - 1;
     return position;
 }
 

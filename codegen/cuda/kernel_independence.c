@@ -1,15 +1,10 @@
 /* kernel_independence.c: which kernels may run at the same time. */
 #include "codegen/cuda/cuda.h"
-
-/* The buffer whose memory it is. */
-static uint32_t place_of(const Func *f, uint32_t id) {
-    uint32_t place = f->buffers.data[id - 1]->place;
-    return place ? place : id;
-}
+#include "ir/places.h"
 
 static bool contains(const Func *f, const uint32_t *ids, int count, uint32_t id) {
     for (int i = 0; i < count; i++)
-        if (place_of(f, ids[i]) == place_of(f, id)) return true;
+        if (ir_place_of(f, ids[i]) == ir_place_of(f, id)) return true;
     return false;
 }
 
@@ -25,6 +20,7 @@ bool cuda_touches_written(const Func *f, const Kernel *a, const Kernel *b) {
 }
 
 bool cuda_is_independent(const Func *f, const CudaKernelEntry *batch, const Kernel *k) {
+    if (ir_is_still(f, k)) return false; /* it is in no launch, and none goes on beyond it */
     for (int i = 0; i < batch->members.len; i++)
         if (cuda_touches_written(f, batch->members.data[i], k) || cuda_touches_written(f, k, batch->members.data[i]))
             return false;

@@ -7,11 +7,14 @@
  *   buffer b5 temp %3 f32 panels   =>   buffer b5 temp %3 f32 panels live 2 to 7
  *   buffer b9 temp %6 f16 rows          buffer b9 temp %6 f16 rows   live 3 to 5 in b4
  *
+ * A reshape that is a kernel by itself has the memory of its operand, and its kernel nothing to do.
+ *
  * Sizes depend on the capacity N, which a session chooses, so the session computes the offsets from these intervals
  * when it is created.
  */
 #include "passes/kernels/layout.h"
 
+#include "ir/places.h"
 #include "passes/passes.h"
 
 /* ---- layout: a buffer for every form in which a value crosses kernels, and what each kernel reads and writes ----- */
@@ -316,33 +319,81 @@ static Val whole_value(const Func *f, const Kernel *k) {
     return one ? NO_VAL : whole;
 }
 
-static bool may_be_overwritten(const Func *f, const Buffer *from, const Buffer *by, int kernel) {
-    return from->kind == BUFFER_TEMP && from->first < kernel && from->last == kernel && from->storage == by->storage &&
-           from->layout == by->layout && from->pitch == by->pitch && same_matrix(f, from->value, by->value);
+typedef struct Places { /* by buffer, from 1 */
+    Func *f;
+    bool *taken; /* some other buffer has been written over it */
+    bool *named; /* it is a reshape's, under several names: its memory is its own */
+    int *last;   /* the last kernel that touches its memory */
+} Places;
+
+/* |kernel| is the last that reads |from|, in the form in which it writes |by|. */
+static bool may_be_overwritten(const Places *p, uint32_t from, const Buffer *by, int kernel) {
+    const Buffer *b = p->f->buffers.data[from - 1], *first = p->f->buffers.data[ir_place_of(p->f, from) - 1];
+    return b->kind == BUFFER_TEMP && b->first < kernel && p->last[from] == kernel && b->storage == by->storage &&
+           b->layout == by->layout && b->pitch == by->pitch && same_matrix(p->f, b->value, by->value) &&
+           same_matrix(p->f, first->value, by->value);
 }
 
-static void find_place(const Func *f, const Kernel *k, int kernel, Buffer *b, bool *taken) {
+static void find_place(Places *p, const Kernel *k, int kernel, Buffer *b) {
     for (int i = 0; i < k->reads.len && !b->place; i++) {
-        uint32_t from = k->reads.data[i];
-        const Buffer *operand = f->buffers.data[from - 1];
-        if (taken[from] || !may_be_overwritten(f, operand, b, kernel)) continue;
-        taken[from] = true;
-        b->place = operand->place ? operand->place : from;
+        const uint32_t from = k->reads.data[i], place = ir_place_of(p->f, from), owner = p->named[place] ? place : from;
+        if (p->taken[owner] || !may_be_overwritten(p, from, b, kernel)) continue;
+        p->taken[owner] = true;
+        b->place = place;
     }
+}
+
+static void write_over_operands(Places *p) {
+    for (int i = 0; i < p->f->kernels.len; i++) {
+        const Kernel *k = p->f->kernels.data[i];
+        Val whole = whole_value(p->f, k);
+        for (int j = 0; whole.id && j < k->writes.len; j++) {
+            Buffer *b = p->f->buffers.data[k->writes.data[j] - 1];
+            if (b->kind != BUFFER_TEMP || b->first != i || p->named[k->writes.data[j]]) continue;
+            if (same_matrix(p->f, b->value, whole)) find_place(p, k, i, b);
+        }
+    }
+}
+
+/* ---- plan: a reshape alone leaves its elements where they are ---------------------------------------------------- */
+
+static bool is_dense_temp(const Buffer *b) { return b->kind == BUFFER_TEMP && b->layout == LAYOUT_ROWS && !b->pitch; }
+
+static void rename_rows(Places *p, const Kernel *k, int kernel) {
+    const Func *f = p->f;
+    const bool alone = k->kind == KERNEL_TILE && k->count == 1 && ir_op_at(f, k->first)->code == OP_reshape;
+    if (!alone || k->reads.len != 1 || k->writes.len != 1) return;
+    const uint32_t from = k->reads.data[0], to = k->writes.data[0];
+    const Buffer *operand = f->buffers.data[from - 1];
+    Buffer *b = f->buffers.data[to - 1];
+    if (!is_dense_temp(operand) || !is_dense_temp(b) || b->storage != operand->storage) return;
+    if (b->first != kernel || operand->first >= kernel) return;
+    b->place = ir_place_of(f, from);
+    p->named[b->place] = true;
+}
+
+/* One memory is in use as long as any of its buffers. */
+static void join_intervals(Places *p) {
+    const Func *f = p->f;
+    for (int pass = 0; pass < 2; pass++) /* to the first of them, and from there to all */
+        for (int i = 1; i <= f->buffers.len; i++) {
+            const uint32_t place = ir_place_of(f, (uint32_t)i);
+            int *to = &p->last[pass ? (uint32_t)i : place], from = p->last[pass ? place : (uint32_t)i];
+            if (*to < from) *to = from;
+        }
 }
 
 static void find_places(Func *f) {
-    bool *taken = arena_array(f->module->arena, bool, f->buffers.len + 1);
-    for (int i = 0; i < f->buffers.len; i++) f->buffers.data[i]->place = 0;
-    for (int i = 0; i < f->kernels.len; i++) {
-        const Kernel *k = f->kernels.data[i];
-        Val whole = whole_value(f, k);
-        for (int j = 0; whole.id && j < k->writes.len; j++) {
-            Buffer *b = f->buffers.data[k->writes.data[j] - 1];
-            if (b->kind == BUFFER_TEMP && b->first == i && same_matrix(f, b->value, whole))
-                find_place(f, k, i, b, taken);
-        }
+    Arena *a = f->module->arena;
+    const int count = f->buffers.len + 1;
+    Places p = {f, arena_array(a, bool, count), arena_array(a, bool, count), arena_array(a, int, count)};
+    for (int i = 0; i < f->buffers.len; i++) {
+        f->buffers.data[i]->place = 0;
+        p.last[i + 1] = f->buffers.data[i]->last;
     }
+    for (int i = 0; i < f->kernels.len; i++) rename_rows(&p, f->kernels.data[i], i);
+    join_intervals(&p);
+    write_over_operands(&p);
 }
 
 void plan_buffers(Func *f) {

@@ -162,29 +162,31 @@ static size_t line_up(amp_memory_plan *plan, const amp_program *program, uint32_
     return at;
 }
 
+static bool takes_place(const amp_model_buffer *b, bool separate) { return b->place && (b->renamed || !separate); }
+
 /* Buffers that take another's place have no item of their own: |items| of the others, which live as long as all in
  * their place. Their numbers are left in |offset|. */
 static int list_items(amp_memory_plan *plan, const amp_program *program, bool separate, Temporary *items) {
     int used = 0;
     for (int32_t i = 0; i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
-        if (b->kind != AMP_BUFFER_TEMP || (b->place && !separate)) continue;
+        if (b->kind != AMP_BUFFER_TEMP || takes_place(b, separate)) continue;
         plan->offset[i] = (size_t)used;
         items[used++] = (Temporary){i, b->first_kernel, b->last_kernel, plan->bytes[i], 0, 0};
     }
-    for (int32_t i = 0; !separate && i < plan->count; i++) {
+    for (int32_t i = 0; i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
-        if (b->kind != AMP_BUFFER_TEMP || !b->place) continue;
+        if (b->kind != AMP_BUFFER_TEMP || !takes_place(b, separate)) continue;
         Temporary *item = &items[plan->offset[b->place - 1]];
         if (item->last < b->last_kernel) item->last = b->last_kernel;
     }
     return used;
 }
 
-static void share_places(amp_memory_plan *plan, const amp_program *program) {
+static void share_places(amp_memory_plan *plan, const amp_program *program, bool separate) {
     for (int32_t i = 0; i < plan->count; i++) {
         const amp_model_buffer *b = &program->buffers[i];
-        if (b->kind == AMP_BUFFER_TEMP && b->place) plan->offset[i] = plan->offset[b->place - 1];
+        if (b->kind == AMP_BUFFER_TEMP && takes_place(b, separate)) plan->offset[i] = plan->offset[b->place - 1];
     }
 }
 
@@ -203,7 +205,7 @@ amp_status amp_memory_plan_make(amp_memory_plan *plan, const amp_program *progra
     if (!status) {
         int used = list_items(plan, program, options->separate, items);
         plan->arena = place_temporaries(items, used, neighbours, plan->offset, options->separate);
-        if (!options->separate) share_places(plan, program);
+        share_places(plan, program, options->separate);
         plan->flags = line_up(plan, program, AMP_BUFFER_FLAG);
         plan->outputs = line_up(plan, program, AMP_BUFFER_OUTPUT);
         plan->watched = line_up(plan, program, AMP_BUFFER_WATCH);

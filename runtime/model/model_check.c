@@ -234,13 +234,21 @@ static bool same_dim(const amp_model_dim *a, const amp_model_dim *b) {
     return a->mul == b->mul && a->div == b->div && a->of_n == b->of_n;
 }
 
+/* Elements, at any n: of a buffer for CUDA, in rows. */
+static bool has_as_many(const Check *c, const amp_model_buffer *in, const amp_model_buffer *b) {
+    const amp_model_dim matrix[] = {in->rows, in->cols};
+    return c->m->owner && b->layout == AMP_LAYOUT_ROWS && b->renamed == 1 && same_elements(c, matrix, 2, b);
+}
+
 static bool place_fits(const Check *c, const amp_model_buffer *b) {
-    if (!b->place) return true;
+    if (!b->place) return !b->renamed;
     if (b->place > (uint32_t)c->program->buffer_count) return false;
     const amp_model_buffer *in = &c->program->buffers[b->place - 1];
-    return in->kind == AMP_BUFFER_TEMP && !in->place && in->first_kernel < b->first_kernel &&
-           in->last_kernel <= b->first_kernel && in->storage == b->storage && in->layout == b->layout &&
-           same_dim(&in->rows, &b->rows) && same_dim(&in->cols, &b->cols);
+    const bool same_form = in->kind == AMP_BUFFER_TEMP && !in->place && in->first_kernel < b->first_kernel &&
+                           in->storage == b->storage && in->layout == b->layout;
+    if (b->renamed) return same_form && has_as_many(c, in, b);
+    return same_form && in->last_kernel <= b->first_kernel && same_dim(&in->rows, &b->rows) &&
+           same_dim(&in->cols, &b->cols);
 }
 
 static amp_status check_temp_buffer(const Check *c, const amp_model_buffer *b) {

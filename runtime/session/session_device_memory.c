@@ -95,8 +95,13 @@ static void place_temporaries(amp_session *s, amp_bound_program *b) {
     char *arena = own ? amp_device_arena_take(&s->device_arena, b->plan.arena) : NULL;
     for (int32_t i = 0; i < b->program->buffer_count; i++) {
         if (b->program->buffers[i].kind != AMP_BUFFER_TEMP) continue;
-        if (each) b->buffers[i] = amp_device_arena_take(&s->device_arena, room_of(s, b, i));
+        if (each && !b->program->buffers[i].renamed)
+            b->buffers[i] = amp_device_arena_take(&s->device_arena, room_of(s, b, i));
         else if (arena) b->buffers[i] = arena + b->plan.offset[i];
+    }
+    for (int32_t i = 0; each && i < b->program->buffer_count; i++) {
+        const amp_model_buffer *buffer = &b->program->buffers[i];
+        if (buffer->renamed) b->buffers[i] = b->buffers[buffer->place - 1];
     }
 }
 

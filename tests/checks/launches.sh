@@ -20,8 +20,8 @@ launches() {
 }
 
 launches fashion_mnist/mlp 12 19
-launches fashion_mnist/cnn 26 35
+launches fashion_mnist/cnn 25 34
 launches resnet/resnet50 330 100
 launches gpt/gpt2 215 64
-launches bert/bert 222 85
+launches bert/bert 221 84
 finish

@@ -1,6 +1,8 @@
 // cuda_target_test.cc: fuse, layout and plan for CUDA: what docs/design/cuda.md asks of kernels and buffers.
+#include <algorithm>
 #include <cstring>
 
+#include "ir/places.h"
 #include "passes/kernels/kernel_check.h"
 #include "passes/precision/policy.h"
 #include "targets/target.h"
@@ -141,6 +143,50 @@ func infer {
     m = Read(other.replace(at, pitch.size(), "f16 rows pitch 272 live"));
     EXPECT_EQ(AMP_BAD_SOURCE, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err));
     EXPECT_NE(nullptr, strstr(err.message, "but the ops need")) << err.message;
+}
+
+// A reshape in front of a product copies nothing: it is its operand's memory, for as long as either is read; what is
+// written over operands stays off it until then.
+TEST_F(CudaTargetTest, AReshapeAloneHasTheMemoryOfItsOperand) {
+    const std::string text = R"(module "m" stage lower {
+}
+func infer {
+  input %x : f32[N, 4, 6, 8]
+  input %w : f32[192, 24]
+  input %v : f32[48, 24]
+  %1 = permute(%x; dims = (0, 3, 1, 2)) : f32[N, 8, 4, 6]
+  %2 = reshape(%1) : f32[N, 192]
+  %3 = contract(%2, %w) : f32[N, 24]
+  %4 = reshape(%1) : f32[4 * N, 48]
+  %5 = contract(%4, %v) : f32[4 * N, 24]
+  %6 = neg(%1) : f32[N, 8, 4, 6]
+  %7 = permute(%6; dims = (0, 2, 1, 3)) : f32[N, 4, 8, 6]
+  result a = %3
+  result b = %5
+  result c = %7
+}
+)";
+    PassOptions o = {};
+    o.target = &target_cuda;
+    amp_error err = {};
+    Module *m = Read(text);
+    ASSERT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << err.message;
+    const Func *f = m->funcs.data[0];
+    int still = 0, renamed = 0, last = 0, negated = 0;
+    for (int i = 0; i < f->kernels.len; i++) still += ir_is_still(f, f->kernels.data[i]);
+    for (int i = 0; i < f->buffers.len; i++) {
+        const Buffer *b = f->buffers.data[i];
+        const std::string name = ir_value(f, b->value)->name;
+        if (name == "6") negated = b->place ? b->first : f->kernels.len;
+        if (!ir_is_renamed(f, b)) continue;
+        renamed++;
+        last = std::max(last, b->last);
+        EXPECT_STREQ("1", ir_value(f, f->buffers.data[b->place - 1]->value)->name);
+    }
+    EXPECT_EQ(2, still);
+    EXPECT_EQ(2, renamed);
+    EXPECT_GE(negated, last) << "the operand is overwritten while its other names are read";
+    EXPECT_EQ(Print(m), Print(Read(Print(m))));
 }
 
 TEST_F(CudaTargetTest, ATargetThatDoesNotExistIsAnError) {

@@ -130,6 +130,26 @@ TEST(MemoryPlan, APlaceIsShared) {
     amp_memory_plan_free(&plan, &a);
 }
 
+// Another shape of the same elements: it is the same memory also where buffers share nothing.
+TEST(MemoryPlan, ARenamedBufferIsNeverSeparate) {
+    Program p;
+    p.Add(AMP_BUFFER_TEMP, 8, 1, 5);
+    p.Add(AMP_BUFFER_TEMP, 8, 0, 2);
+    p.Add(AMP_BUFFER_TEMP, 4, 4, 5);
+    p.buffers[0].place = 2;
+    p.buffers[0].renamed = 1;
+    for (bool separate : {false, true}) {
+        amp_allocator a = {};
+        amp_memory_plan plan;
+        amp_error err = {};
+        ASSERT_EQ(Plan(&plan, p.Get(), 1, separate, &a, &err), AMP_OK);
+        EXPECT_EQ(plan.offset[0], plan.offset[1]);
+        EXPECT_NE(plan.offset[2], plan.offset[1]) << "in use until kernel 5";
+        EXPECT_EQ(plan.arena, 12u * 128);
+        amp_memory_plan_free(&plan, &a);
+    }
+}
+
 TEST(MemoryPlan, OtherKindsLieOneAfterTheOther) {
     Program p;
     for (uint32_t kind : {AMP_BUFFER_FLAG, AMP_BUFFER_OUTPUT, AMP_BUFFER_WATCH})

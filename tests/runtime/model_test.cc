@@ -152,6 +152,7 @@ const Damage damages[] = {
      [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = 5, c.Buffer(AMP_BUFFER_TEMP).last_kernel = 99; }},
     {"cannot have the place that it names", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).place = 1000; }},
     {"cannot have the place that it names", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).place = 1; }},
+    {"cannot have the place that it names", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).renamed = 1; }},
     {"lives from kernel -2", [](Copy &c) { c.Buffer(AMP_BUFFER_TEMP).first_kernel = -2; }},
     {"flag flag is no int32", [](Copy &c) { c.Buffer(AMP_BUFFER_FLAG).storage = AMP_DT_F16; }},
     {"output loss is not stored as rows of f32", [](Copy &c) { c.Buffer(AMP_BUFFER_OUTPUT).storage = AMP_DT_F16; }},

@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 21u
+#define AMP_MODEL_ABI_MINOR 22u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -189,7 +189,9 @@ typedef struct amp_model_buffer {
     amp_model_dim dims[AMP_MODEL_MAX_RANK];
     /* minor 3.  TEMP: 1 + the buffer whose memory it may take, one of the same size that lives earlier; 0: none */
     uint32_t place;
-    uint32_t reserved;
+    /* minor 22.  TEMP of CUDA, 1: it is that buffer under another shape of as many elements, and has its memory in
+     * every session; no kernel writes it */
+    uint32_t renamed;
 } amp_model_buffer;
 
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
@@ -532,6 +534,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_BATCHED_PARTS 1024ull
 /* Minor 21.  A launch for CUDA has more than 16 |sizes|. */
 #define AMP_MODEL_NEEDS_MANY_SIZES 2048ull
+/* Minor 22.  A buffer is |renamed|. */
+#define AMP_MODEL_NEEDS_RENAMED 4096ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

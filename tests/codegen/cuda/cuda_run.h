@@ -4,6 +4,7 @@
 #ifndef AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
 #define AMP_TESTS_CODEGEN_CUDA_CUDA_RUN_H
 
+#include "ir/places.h"
 #include "tests/codegen/cuda/cuda_model.h"
 #include "tests/codegen/cuda/driver_device.h"
 #include "tests/codegen/cuda/kernel_device.h"
@@ -135,8 +136,9 @@ class CudaRun {
         EXPECT_NE(allocations_.back(), 0u);
         return allocations_.back();
     }
-    // Buffers of one state are one.
+    // Buffers of one state are one, and so are those of a reshape.
     uint64_t Shared(int i) {
+        if (ir_is_renamed(program_->func, buffer(i))) return address_[buffer(i)->place - 1];
         for (int j = 0; j < i; j++)
             if (buffer(i)->kind == BUFFER_STATE && buffer(j)->kind == BUFFER_STATE &&
                 buffer(j)->state == buffer(i)->state)

@@ -1,9 +1,23 @@
 #!/usr/bin/env bash
 # Launches of a training step on CUDA, and functions of the whole model, each of which NVRTC takes 0.2 s to compile: no
-# more than there were when this was written. Fewer is better: then the numbers here go down.
+# more than there were when this was written. Fewer is better: then the numbers here go down. And the bytes that a step
+# moves, beside those that step_bytes.py says it has to.
 set -uo pipefail
 source tests/checks/checks.bash
 build //tools:ampc //tools:amprun
+
+# bytes MODEL N PERCENT: of model.so at N samples, at most so many of what is derived from the forward graph
+bytes() {
+    local has list
+    run 0 "$bin/tools/ampc" "examples/$1.amp" --precision fp16 --emit ir --stop-after autocast -o "$work/model.ir"
+    run 0 "$bin/tools/amprun" info "$work/model.so" --roofline H100 --batch "$2" --json
+    has=$(sed -n 's/.*"flops":[^,]*,"bytes":\([0-9]*\)[^,]*,"microseconds":.*"verdict".*/\1/p' <<<"$out")
+    run 0 python3 tests/checks/step_bytes.py "$work/model.ir" "$2"
+    list=$(sed -n 's/^total *//p' <<<"$out")
+    printf '%s at %s: %s bytes, %s in the list\n' "$1" "$2" "${has:-no}" "${list:-no}"
+    holds "$1: at most $3 % of the list" test "$((${has:-0} * 100))" -le "$((${list:-0} * $3))"
+    holds "$1: bytes are counted" test "${has:-0}" -gt 0
+}
 
 # launches MODEL MOST_LAUNCHES MOST_FUNCTIONS
 launches() {
@@ -20,8 +34,18 @@ launches() {
 }
 
 launches fashion_mnist/mlp 12 19
+bytes fashion_mnist/mlp 128 101
 launches fashion_mnist/cnn 25 34
+bytes fashion_mnist/cnn 128 111
 launches resnet/resnet50 330 100
+bytes resnet/resnet50 64 102
 launches gpt/gpt2 215 64
+bytes gpt/gpt2 16 112
 launches bert/bert 221 84
+bytes bert/bert 32 113
+launches tabular/tabular 33 44
+bytes tabular/tabular 1024 98
+# Concat and slices of channels are copied, and 32 x 32 pixels leave much of a step to weights.
+launches unet/unet 173 120
+bytes unet/unet 64 124
 finish

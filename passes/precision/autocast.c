@@ -68,7 +68,7 @@ static void check_word(PassContext *c, const Policy *p, const Override *v) {
         return;
     }
     Diag *diag = place_error(c, v->pos, "unknown precision %s for %s", v->word, v->pattern);
-    diag_help(c->diags, diag, "one of low, lower, f32_out, f32, widest, follow");
+    diag_help(c->diags, diag, "one of low, lower, f32_out, f32, widest, first, follow");
 }
 
 static void check_op(PassContext *c, const Override *v) {
@@ -173,11 +173,22 @@ static OpTypes types_f32(const Autocast *x, const Op *o) {
 
 static OpTypes types_widest(const Autocast *x, const Op *o) { return widest_of(x->f, o, false); }
 
+/* The dtype of the first float operand.  A product needs equal factors: mixed ones are read in the widest type. */
+static OpTypes types_first(const Autocast *x, const Op *o) {
+    OpTypes types = types_f32_out(x, o);
+    for (int i = 0; i < o->n_in && types.forced_by < 0; i++) {
+        if (!is_castable(x->f, o, i)) continue;
+        types.out = ir_dtype(x->f, o->in[i]);
+        types.forced_by = i;
+    }
+    return types;
+}
+
 static OpTypes types_follow(const Autocast *x, const Op *o) { return widest_of(x->f, o, true); }
 
 static OpTypes (*const type_rules[POLICY_CLASS_COUNT])(const Autocast *, const Op *) = {
     [POLICY_LOWER] = types_lower,   [POLICY_F32_OUT] = types_f32_out, [POLICY_F32] = types_f32,
-    [POLICY_WIDEST] = types_widest, [POLICY_FOLLOW] = types_follow,
+    [POLICY_WIDEST] = types_widest, [POLICY_FIRST] = types_first,     [POLICY_FOLLOW] = types_follow,
 };
 
 /* ---- reasons ----------------------------------------------------------------------------------------------------- */

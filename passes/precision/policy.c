@@ -16,7 +16,7 @@
 
 const char *const policy_class_words[POLICY_CLASS_COUNT] = {
     [POLICY_LOWER] = "lower",   [POLICY_F32_OUT] = "f32_out", [POLICY_F32] = "f32",
-    [POLICY_WIDEST] = "widest", [POLICY_FOLLOW] = "follow",
+    [POLICY_WIDEST] = "widest", [POLICY_FIRST] = "first",     [POLICY_FOLLOW] = "follow",
 };
 
 bool policy_class_of(const char *word, PolicyClass *out) {
@@ -93,9 +93,24 @@ bool policy_knows(Arena *a, const char *pattern, const char **nearest) {
 
 /* ---- built-in policies ------------------------------------------------------------------------------------------- */
 
+/* Up to the '@' of a version. */
+static size_t base_length(const char *name) { return strcspn(name, "@"); }
+
+static bool same_base(const char *a, const char *b) {
+    return base_length(a) == base_length(b) && !strncmp(a, b, base_length(a));
+}
+
+/* The newest version has its policy's plain name for a name, and may also be named with the version. */
+static bool is_named(const PolicyFile *file, const char *name) {
+    const size_t base = base_length(name);
+    if (!strcmp(file->name, name)) return true;
+    return name[base] == '@' && *file->version && same_base(file->name, name) &&
+           !strcmp(file->version, name + base + 1);
+}
+
 const Source *policy_builtin(Arena *a, const char *name) {
     for (int i = 0; i < policy_file_count; i++) {
-        if (strcmp(policy_files[i].name, name)) continue;
+        if (!is_named(&policy_files[i], name)) continue;
         Source *source = arena_new(a, Source);
         *source = (Source){policy_files[i].file_name, policy_files[i].text, strlen(policy_files[i].text)};
         return source;
@@ -125,10 +140,10 @@ typedef struct Reader {
     const Source *source;
     Policy *policy;
     uint32_t at;
-    int line;                             /* number of the statement's line */
-    uint32_t begin;                       /* of the statement's line */
-    Token token;                          /* the next one */
-    Loc has_name, has_algorithm, has_low; /* source NULL: not yet */
+    int line;                                          /* number of the statement's line */
+    uint32_t begin;                                    /* of the statement's line */
+    Token token;                                       /* the next one */
+    Loc has_name, has_version, has_algorithm, has_low; /* source NULL: not yet */
 } Reader;
 
 /* ---- reading: tokens -------------------------------------------------------------------------------------------- */
@@ -221,6 +236,12 @@ static void read_name(Reader *r, Loc here) {
     r->policy->name = name.text;
 }
 
+static void read_version(Reader *r, Loc here) {
+    Token word;
+    if (is_second(r, &r->has_version, here, "version") || !take(r, TOKEN_WORD, "a version such as 2.12", &word)) return;
+    r->policy->version = word.text;
+}
+
 static void read_algorithm(Reader *r, Loc here) {
     static const char *const words[] = {"eager", "paint", "min_cut"};
     Token word;
@@ -304,19 +325,17 @@ static const struct {
     const char *word;
     void (*read)(Reader *r, Loc here);
 } statements[] = {
-    {"policy", read_name},
-    {"algorithm", read_algorithm},
-    {"low", read_low},
-    {"op", read_ops},
+    {"policy", read_name}, {"version", read_version}, {"algorithm", read_algorithm},
+    {"low", read_low},     {"op", read_ops},
 };
-static const char *const statement_words[] = {"policy", "algorithm", "low", "op"};
+static const char *const statement_words[] = {"policy", "version", "algorithm", "low", "op"};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
 static void read_statement(Reader *r) {
     Token first;
     int errors = r->diags->errors;
     if (r->token.kind == TOKEN_END) return;
-    if (!take(r, TOKEN_WORD, "policy, algorithm, low or op", &first)) return;
+    if (!take(r, TOKEN_WORD, "policy, version, algorithm, low or op", &first)) return;
     for (int i = 0; i < STATEMENTS; i++) {
         if (strcmp(first.text, statements[i].word)) continue;
         statements[i].read(r, first.loc);
@@ -391,11 +410,34 @@ static const amp_precision *need_precision(PassContext *c, const char *word) {
     return found;
 }
 
+/* "torch-fp16@2.9": of a built-in policy of which there are versions. */
+static bool has_versions(const char *name) {
+    for (int i = 0; i < policy_file_count && strchr(name, '@'); i++)
+        if (*policy_files[i].version && same_base(policy_files[i].name, name)) return true;
+    return false;
+}
+
+static void help_versions(PassContext *c, Diag *diag, const char *name) {
+    Text list;
+    text_init(&list, c->m->arena);
+    for (int i = 0, n = 0; i < policy_file_count; i++)
+        if (*policy_files[i].version && same_base(policy_files[i].name, name))
+            text_printf(&list, "%s%s", n++ ? ", " : "", policy_files[i].version);
+    diag_help(c->diags, diag, "its versions: %s", text_str(&list));
+}
+
 static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
     Arena *a = c->m->arena;
     const PassOptions *o = c->options;
     const Source *text = o->find_policy ? o->find_policy(o->user, name) : policy_builtin(a, name);
     if (text) return policy_read(a, c->diags, text);
+    if (has_versions(name)) {
+        help_versions(c,
+                      place_error(c, pos, "policy %.*s has no version %s", (int)base_length(name), name,
+                                  name + base_length(name) + 1),
+                      name);
+        return NULL;
+    }
     Diag *diag = place_error(c, pos, "there is no policy %s: neither a built-in one nor a file", name);
     Text list;
     text_init(&list, a);

@@ -1,6 +1,7 @@
 /* policy.h: policy files: which op runs in which precision.  docs/policies.md is the reference.
  *
  *     policy "torch-fp16"
+ *     version 2.12
  *     algorithm eager
  *     low = f16
  *     op matmul, linear     lower
@@ -20,6 +21,7 @@ typedef enum PolicyClass {
     POLICY_F32_OUT,
     POLICY_F32,
     POLICY_WIDEST,
+    POLICY_FIRST,
     POLICY_FOLLOW,
     POLICY_CLASS_COUNT
 } PolicyClass;
@@ -43,7 +45,8 @@ typedef struct Policy {
     const Source *source;
     char sha256[65]; /* of the text */
     const char *name;
-    Dtype low; /* f16, bf16, tf32 or f32 */
+    const char *version; /* of what it describes: "2.12"; NULL: it says none */
+    Dtype low;           /* f16, bf16, tf32 or f32 */
     VEC(PolicyEntry) entries;
 } Policy;
 
@@ -68,7 +71,7 @@ bool policy_knows(Arena *a, const char *pattern, const char **nearest);
  *   precision X {    the same, in the model; a string there is P */
 const Policy *policy_select(PassContext *c);
 
-/* The text of a built-in policy ("torch-fp16"), or NULL. */
+/* The text of a built-in policy ("torch-fp16": the newest; "torch-fp16@2.11", "torch-fp16@2.12"), or NULL. */
 const Source *policy_builtin(Arena *a, const char *name);
 
 #ifdef __cplusplus

@@ -8,7 +8,8 @@ extern "C" {
 #endif
 
 typedef struct PolicyFile {
-    const char *name, *file_name; /* "torch-fp16", "torch-fp16.policy" */
+    const char *name, *file_name; /* "torch-fp16", "torch-fp16.policy"; "torch-fp16@2.11", .. */
+    const char *version;          /* "2.12"; "": it has none */
     const char *text;
 } PolicyFile;
 

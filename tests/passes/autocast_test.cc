@@ -111,6 +111,11 @@ TEST_F(AutocastTest, ClassesCastOperandsAndResults) {
         {"widest", "f16", "f16[4]", "f16[4]", "add(%a, %b)", "[4]", "f16", ""},
         {"widest", "f16", "f16[4]", "f32", "add(%a, %b)", "[4]", "f32", "a: f16 -> f32"},   // rank does not count
         {"widest", "f16", "f32[2, 3]", "f32[3, 4]", "matmul(%a, %b)", "[2, 4]", "f32", ""}, // never lowers
+        {"first", "f16", "f16[2, 3]", "f32[3]", "add(%a, %b)", "[2, 3]", "f16", ""},
+        {"first", "f16", "f32[2, 3]", "f16[3]", "add(%a, %b)", "[2, 3]", "f32", ""},
+        {"first", "f16", "f16[2, 3]", "f32[3, 4]", "matmul(%a, %b)", "[2, 4]", "f16", "a: f16 -> f32"},
+        {"first", "f16", "f32[4]", "-", "mul(%c, %a)", "[4]", "f32", ""}, // a number of the model decides nothing
+        {"first", "f16", "i32[4]", "f16[8, 3]", "embedding(%a, %b)", "[4, 3]", "f16", ""},
         {"follow", "f16", "f16[4, 5]", "i32[4]", "nll_loss(%a, %b)", "", "f16", ""}, // integers stay what they are
         {"lower", "f16", "f32[4, 5]", "i32[4]", "accuracy(%a, %b)", "", "f16", "a: f32 -> f16"},
     };
@@ -240,9 +245,10 @@ TEST_F(AutocastTest, WrongChoicesAreNamed) {
               "error: precision bf16 and policy torch-fp16 do not agree: the policy's low type is f16\n");
     precision_ = "";
     policy_ = "bf16";
-    EXPECT_EQ(ErrorsOfMlp(""), "error: there is no policy bf16: neither a built-in one nor a file\n"
-                               "  help: built-in policies: fp32, tf32, torch-bf16, torch-fp16\n"
-                               "  help: bf16 is a precision; its policy is torch-bf16\n");
+    EXPECT_EQ(ErrorsOfMlp(""),
+              "error: there is no policy bf16: neither a built-in one nor a file\n"
+              "  help: built-in policies: fp32, tf32, torch-bf16, torch-bf16@2.11, torch-fp16, torch-fp16@2.11\n"
+              "  help: bf16 is a precision; its policy is torch-bf16\n");
     policies_["bad"] = "low = f16\n";
     policy_ = "bad";
     EXPECT_NE(ErrorsOfMlp("").find("bad:1:1: error: the policy lacks a line such as"), std::string::npos);
@@ -288,9 +294,10 @@ TEST_F(AutocastTest, WrongOverridesAreNamed) {
     EXPECT_EQ(ErrorsOfMlp("override op relu : bf16 at mlp.amp:3:5\n"),
               "error: mlp.amp:3:5: bf16 is not the low type of policy torch-fp16, which is f16\n"
               "  help: write low, or choose another precision\n");
-    EXPECT_EQ(ErrorsOfMlp("override op relu : half at mlp.amp:3:5\n"),
-              "error: mlp.amp:3:5: unknown precision half for relu\n  help: one of low, lower, f32_out, f32, widest, "
-              "follow\n");
+    EXPECT_EQ(
+        ErrorsOfMlp("override op relu : half at mlp.amp:3:5\n"),
+        "error: mlp.amp:3:5: unknown precision half for relu\n  help: one of low, lower, f32_out, f32, widest, first, "
+        "follow\n");
 }
 
 TEST_F(AutocastTest, AnErrorPointsIntoTheModelText) {
@@ -309,7 +316,7 @@ TEST_F(AutocastTest, AnErrorPointsIntoTheModelText) {
 // Batch norm follows its first operand; its parameters and statistics stay f32 in every class.
 TEST_F(AutocastTest, BatchNormReadsItsParametersAsTheyAre) {
     for (const char *op : {"batch_norm", "batch_norm_eval"})
-        for (const char *op_class : {"lower", "follow", "widest", "f32", "f32_out"}) {
+        for (const char *op_class : {"lower", "follow", "widest", "first", "f32", "f32_out"}) {
             std::string results = strcmp(op, "batch_norm") ? "%y" : "%y, %m, %v, %r";
             policies_["p"] = std::string("policy \"p\"\nalgorithm eager\nlow = f16\nop * ") + op_class + "\n";
             policy_ = "p";

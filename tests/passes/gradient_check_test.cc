@@ -122,7 +122,7 @@ TEST_F(GradientCheckTest, MixedPrecisionChangesNoFormula) {
 
 // Classes of a policy that no built-in one gives these ops.
 TEST_F(GradientCheckTest, NoClassChangesAFormula) {
-    for (const char *op_class : {"lower", "f32_out", "widest"}) {
+    for (const char *op_class : {"lower", "f32_out", "widest", "first"}) {
         policies_["p"] = std::string("policy \"p\"\nalgorithm eager\nlow = f16\nop add lower\nop * ") + op_class + "\n";
         policy_ = "p";
         CheckAll();

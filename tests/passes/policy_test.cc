@@ -70,7 +70,7 @@ TEST_F(PolicyTest, NamesWhatIsWrong) {
         {"op exp lowr\n", "p.policy:4:8: error: unknown class lowr\n   4 | op exp lowr\n     |        ^~~~\n  help: "
                           "did you mean lower?\n"},
         {"op exp xyzzyx\n", "p.policy:4:8: error: unknown class xyzzyx\n   4 | op exp xyzzyx\n     |        ^~~~~~\n"
-                            "  help: one of lower, f32_out, f32, widest, follow\n"},
+                            "  help: one of lower, f32_out, f32, widest, first, follow\n"},
         {"op exp, log f32\nop exp follow\n", "p.policy:5:4: error: exp is listed twice\n   5 | op exp follow\n     |   "
                                              " ^~~\n  p.policy:4:4: here it is f32\n"},
         {"op exp\n",
@@ -82,7 +82,8 @@ TEST_F(PolicyTest, NamesWhatIsWrong) {
                            "   4 | op exp f32 !\n     |            ^\n"},
         {"lo = f16\n",
          "p.policy:4:1: error: a policy has no line 'lo'\n   4 | lo = f16\n     | ^~\n  help: did you mean low?\n"},
-        {"= f16\n", "p.policy:4:1: error: expected policy, algorithm, low or op, found '='\n   4 | = f16\n     | ^\n"},
+        {"= f16\n",
+         "p.policy:4:1: error: expected policy, version, algorithm, low or op, found '='\n   4 | = f16\n     | ^\n"},
         {"low = f16\n",
          "p.policy:4:1: error: a second line 'low'\n   4 | low = f16\n     | ^~~\n  p.policy:3:1: the first is here\n"},
         {"policy \"q\"\n", "p.policy:4:1: error: a second line 'policy'\n   4 | policy \"q\"\n     | ^~~~~~\n  "
@@ -138,7 +139,7 @@ TEST_F(PolicyTest, AnyBytesGiveAnAnswer) {
 }
 
 TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
-    ASSERT_EQ(policy_file_count, 4);
+    ASSERT_EQ(policy_file_count, 6);
     for (int i = 0; i < policy_file_count; i++) {
         const Source *text = policy_builtin(&arena_, policy_files[i].name);
         ASSERT_NE(text, nullptr);
@@ -148,6 +149,35 @@ TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
         EXPECT_STREQ(p->name, policy_files[i].name);
     }
     EXPECT_EQ(policy_builtin(&arena_, "torch-fp8"), nullptr);
+}
+
+// The newest has the plain name and may be named with its version; each file says which it is.
+TEST_F(PolicyTest, VersionsOfAPolicy) {
+    for (const std::string name : {"torch-fp16", "torch-bf16"}) {
+        const Source *newest = policy_builtin(&arena_, name.c_str());
+        const Source *named = policy_builtin(&arena_, (name + "@2.12").c_str());
+        const Source *older = policy_builtin(&arena_, (name + "@2.11").c_str());
+        ASSERT_TRUE(newest && named && older);
+        EXPECT_EQ(newest->text, named->text);
+        for (const char *other : {"@2.13", "@", "@2.1", "@2.120", "@2.11@2.11", "-2.11"})
+            EXPECT_EQ(policy_builtin(&arena_, (name + other).c_str()), nullptr) << other;
+        const Policy *now = policy_read(&arena_, &diags_, newest), *then = policy_read(&arena_, &diags_, older);
+        ASSERT_TRUE(now && then) << Diagnostics();
+        EXPECT_STREQ(now->version, "2.12");
+        EXPECT_STREQ(then->version, "2.11");
+        EXPECT_EQ(then->low, now->low);
+        int count;
+        const char *const *ops = policy_op_names(&arena_, &count);
+        for (int i = 0; i < count; i++) {
+            const PolicyClass a = policy_line(now, ops[i], nullptr)->op_class,
+                              b = policy_line(then, ops[i], nullptr)->op_class;
+            if (!strcmp(ops[i], "rms_norm")) EXPECT_TRUE(a == POLICY_F32 && b == POLICY_FIRST);
+            else EXPECT_EQ(a, b) << ops[i];
+        }
+    }
+    EXPECT_EQ(policy_builtin(&arena_, "fp32@2.12"), nullptr) << "of which there are no versions";
+    EXPECT_EQ(ReadPolicy("policy \"p\"\nversion 1\nversion 2\nalgorithm eager\nlow = f16\nop * follow\n"), nullptr);
+    EXPECT_NE(Diagnostics().find("a second line 'version'"), std::string::npos) << Diagnostics();
 }
 
 TEST_F(PolicyTest, EveryOpThatUsersWriteHasAName) {

@@ -9,7 +9,8 @@ echo '#include "passes/precision/policy_files.h"'
 echo 'const PolicyFile policy_files[] = {'
 for file in "$@"; do
     name=$(basename "$file" .policy)
-    printf '    { "%s", "%s.policy",\n' "$name" "$name"
+    version=$(sed -n 's/^version *\([^ #]*\).*/\1/p' "$file")
+    printf '    { "%s", "%s.policy", "%s",\n' "$name" "$name" "$version"
     quoted "$file"
     echo '    },'
 done

@@ -323,13 +323,12 @@ typedef struct Places { /* by buffer, from 1 */
     Func *f;
     bool *taken; /* some other buffer has been written over it */
     bool *named; /* it is a reshape's, under several names: its memory is its own */
-    int *last;   /* the last kernel that touches its memory */
 } Places;
 
 /* |kernel| is the last that reads |from|, in the form in which it writes |by|. */
 static bool may_be_overwritten(const Places *p, uint32_t from, const Buffer *by, int kernel) {
     const Buffer *b = p->f->buffers.data[from - 1], *first = p->f->buffers.data[ir_place_of(p->f, from) - 1];
-    return b->kind == BUFFER_TEMP && b->first < kernel && p->last[from] == kernel && b->storage == by->storage &&
+    return b->kind == BUFFER_TEMP && b->first < kernel && b->last == kernel && b->storage == by->storage &&
            b->layout == by->layout && b->pitch == by->pitch && same_matrix(p->f, b->value, by->value) &&
            same_matrix(p->f, first->value, by->value);
 }
@@ -372,27 +371,23 @@ static void rename_rows(Places *p, const Kernel *k, int kernel) {
     p->named[b->place] = true;
 }
 
-/* One memory is in use as long as any of its buffers. */
-static void join_intervals(Places *p) {
-    const Func *f = p->f;
+/* All names of one memory live as long as any of them. */
+static void join_intervals(Func *f) {
     for (int pass = 0; pass < 2; pass++) /* to the first of them, and from there to all */
-        for (int i = 1; i <= f->buffers.len; i++) {
-            const uint32_t place = ir_place_of(f, (uint32_t)i);
-            int *to = &p->last[pass ? (uint32_t)i : place], from = p->last[pass ? place : (uint32_t)i];
-            if (*to < from) *to = from;
+        for (int i = 0; i < f->buffers.len; i++) {
+            Buffer *b = f->buffers.data[i], *first = f->buffers.data[ir_place_of(f, (uint32_t)i + 1) - 1];
+            Buffer *to = pass ? b : first, *from = pass ? first : b;
+            if (to->last < from->last) to->last = from->last;
         }
 }
 
 static void find_places(Func *f) {
     Arena *a = f->module->arena;
     const int count = f->buffers.len + 1;
-    Places p = {f, arena_array(a, bool, count), arena_array(a, bool, count), arena_array(a, int, count)};
-    for (int i = 0; i < f->buffers.len; i++) {
-        f->buffers.data[i]->place = 0;
-        p.last[i + 1] = f->buffers.data[i]->last;
-    }
+    Places p = {f, arena_array(a, bool, count), arena_array(a, bool, count)};
+    for (int i = 0; i < f->buffers.len; i++) f->buffers.data[i]->place = 0;
     for (int i = 0; i < f->kernels.len; i++) rename_rows(&p, f->kernels.data[i], i);
-    join_intervals(&p);
+    join_intervals(f);
     write_over_operands(&p);
 }
 

@@ -182,6 +182,7 @@ func infer {
         renamed++;
         last = std::max(last, b->last);
         EXPECT_STREQ("1", ir_value(f, f->buffers.data[b->place - 1]->value)->name);
+        EXPECT_EQ(b->last, f->buffers.data[b->place - 1]->last) << "one memory has one end";
     }
     EXPECT_EQ(2, still);
     EXPECT_EQ(2, renamed);

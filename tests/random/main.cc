@@ -42,7 +42,20 @@ rp::Program Minimise(rp::Program p, const std::string &wrong, const rp::Settings
     return p;
 }
 
+// After a fault of a kernel every call of the driver fails in this process: nothing smaller can be told from that.
+bool IsDeviceLost(const std::string &wrong) {
+    for (const char *error : {"CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED"})
+        if (wrong.find(error) != std::string::npos) return true;
+    return false;
+}
+
 void Report(uint64_t seed, const rp::Program &p, const std::string &wrong, const rp::Settings &settings) {
+    if (IsDeviceLost(wrong)) {
+        std::printf("FAIL seed %llu: %s; the device is lost, later seeds are not run\n%s\n",
+                    static_cast<unsigned long long>(seed), wrong.c_str(), p.Text().c_str());
+        std::fflush(stdout);
+        return;
+    }
     rp::Program q = Minimise(p, wrong, settings);
     std::printf("FAIL seed %llu: %s\n  smallest: %s (n = %d)\n%s\n", static_cast<unsigned long long>(seed),
                 wrong.c_str(), WrongOf(q, settings).c_str(), q.n, q.Text().c_str());
@@ -75,13 +88,15 @@ int main(int argc, char **argv) {
         else if (option == "--minimise") first = std::stoull(value), count = 1;
         else return std::fprintf(stderr, "random_programs: %s: no such option\n", argv[i]), 2;
     }
-    for (int i = 0; i < count; i++) {
+    bool lost = false;
+    for (int i = 0; i < count && !lost; i++) {
         uint64_t seed = first + step * static_cast<uint64_t>(i);
         rp::Program p = rp::Generate(seed);
         try {
             std::string wrong = rp::Check(p, settings);
             wrong.empty() ? passed++ : failed++;
             if (!wrong.empty()) Report(seed, p, wrong, settings);
+            lost = IsDeviceLost(wrong);
         } catch (const rp::Skipped &s) {
             skipped++;
             std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), s.why.c_str());

@@ -14,6 +14,14 @@ const Source *BuiltinPolicy(void *arena, const char *name) { return policy_built
 
 class CudaTargetTest : public PassTest {
   protected:
+    Module *PlannedText(const std::string &text) {
+        PassOptions o = {};
+        o.target = &target_cuda;
+        amp_error err = {};
+        Module *m = Read(text);
+        EXPECT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << err.message;
+        return m;
+    }
     Module *Planned(const std::string &file, const char *precision, bool no_fuse = false) {
         Module *m = Read(File("tests/passes/" + file));
         PassOptions o = {};
@@ -130,16 +138,15 @@ func infer {
   result y = %3
 }
 )";
-    PassOptions o = {};
-    o.target = &target_cuda;
-    amp_error err = {};
-    Module *m = Read(text);
-    ASSERT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << err.message;
+    Module *m = PlannedText(text);
     const std::string planned = Print(m), pitch = "f16 rows pitch 264 live";
     const size_t at = planned.find(pitch);
     ASSERT_NE(std::string::npos, at) << planned;
     EXPECT_EQ(planned, Print(Read(planned)));
     std::string other = planned;
+    PassOptions o = {};
+    o.target = &target_cuda;
+    amp_error err = {};
     m = Read(other.replace(at, pitch.size(), "f16 rows pitch 272 live"));
     EXPECT_EQ(AMP_BAD_SOURCE, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err));
     EXPECT_NE(nullptr, strstr(err.message, "but the ops need")) << err.message;
@@ -166,11 +173,7 @@ func infer {
   result c = %7
 }
 )";
-    PassOptions o = {};
-    o.target = &target_cuda;
-    amp_error err = {};
-    Module *m = Read(text);
-    ASSERT_EQ(AMP_OK, passes_run(m, &diags_, &o, STAGE_PLAN, nullptr, nullptr, &err)) << err.message;
+    Module *m = PlannedText(text);
     const Func *f = m->funcs.data[0];
     int still = 0, renamed = 0, last = 0, negated = 0;
     for (int i = 0; i < f->kernels.len; i++) still += ir_is_still(f, f->kernels.data[i]);

@@ -20,12 +20,12 @@
 
 static int64_t last_size(const Shape *s) { return s->rank && !s->d[s->rank - 1].n ? s->d[s->rank - 1].mul : 0; }
 
-/* Of a window, an inlined value or a whole image: the operand has the columns of the result. */
+/* The |n|th operand has as many columns as the result, not one for all of them. */
 static bool has_columns(const Walk *w, const Op *o, int n) {
     return last_size(ir_shape(w->f, o->in[n])) == last_size(ir_shape(w->f, o->out[0]));
 }
 
-/* What an op along dimension `dim` moves by |offset|: along the last one, by whole vectors. */
+/* What an op moves by |offset| along its `dim`: where that is the last dimension, by whole vectors. */
 static bool moves_vectors(const Walk *w, const Op *o, int64_t offset, int vector) {
     const Shape *s = ir_shape(w->f, o->out[0]);
     return ir_dim_attr(o, "dim", s->rank) < s->rank - 1 || offset % vector == 0;

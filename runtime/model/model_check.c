@@ -298,6 +298,8 @@ static amp_status check_buffer(Check *c, int32_t index) {
         return amp_check_fail(c, "buffer %s: its dimensions are not its rows and columns", b->name);
     if (b->kind != AMP_BUFFER_INPUT && b->kind != AMP_BUFFER_STATE && b->index != AMP_MODEL_NONE)
         return amp_check_fail(c, "buffer %s is no input and no state, but has the index of one", b->name);
+    if (b->kind != AMP_BUFFER_TEMP && b->renamed)
+        return amp_check_fail(c, "buffer %s is no temporary, but renamed", b->name);
     if (c->m->owner) AMP_TRY(amp_check_cuda_buffer(c, b));
     return buffer_checks[b->kind](c, b);
 }

@@ -10,7 +10,9 @@ extern "C" {
 
 /* The buffer whose memory buffer |id| has, both from 1. */
 uint32_t ir_place_of(const Func *f, uint32_t id);
-/* A kernel that has nothing to do: a reshape whose result has the memory of its operand. */
+/* A tile kernel that is a reshape of one buffer into another, and nothing else. */
+bool ir_is_reshape_alone(const Func *f, const Kernel *k);
+/* A kernel that has nothing to do: such a reshape whose result has the memory of its operand. */
 bool ir_is_still(const Func *f, const Kernel *k);
 /* Whether such a kernel makes |b|: then it has that memory in every session. */
 bool ir_is_renamed(const Func *f, const Buffer *b);

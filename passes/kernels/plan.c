@@ -360,8 +360,7 @@ static bool is_dense_temp(const Buffer *b) { return b->kind == BUFFER_TEMP && b-
 
 static void rename_rows(Places *p, const Kernel *k, int kernel) {
     const Func *f = p->f;
-    const bool alone = k->kind == KERNEL_TILE && k->count == 1 && ir_op_at(f, k->first)->code == OP_reshape;
-    if (!alone || k->reads.len != 1 || k->writes.len != 1) return;
+    if (!ir_is_reshape_alone(f, k)) return;
     const uint32_t from = k->reads.data[0], to = k->writes.data[0];
     const Buffer *operand = f->buffers.data[from - 1];
     Buffer *b = f->buffers.data[to - 1];

@@ -410,20 +410,14 @@ static const amp_precision *need_precision(PassContext *c, const char *word) {
     return found;
 }
 
-/* "torch-fp16@2.9": of a built-in policy of which there are versions. */
-static bool has_versions(const char *name) {
-    for (int i = 0; i < policy_file_count && strchr(name, '@'); i++)
-        if (*policy_files[i].version && same_base(policy_files[i].name, name)) return true;
-    return false;
-}
-
-static void help_versions(PassContext *c, Diag *diag, const char *name) {
+/* Of "torch-fp16@2.9": "2.12, 2.11"; empty where the policy is not built in, has none, or none is named. */
+static const char *versions_beside(Arena *a, const char *name) {
     Text list;
-    text_init(&list, c->m->arena);
-    for (int i = 0, n = 0; i < policy_file_count; i++)
+    text_init(&list, a);
+    for (int i = 0, n = 0; i < policy_file_count && strchr(name, '@'); i++)
         if (*policy_files[i].version && same_base(policy_files[i].name, name))
             text_printf(&list, "%s%s", n++ ? ", " : "", policy_files[i].version);
-    diag_help(c->diags, diag, "its versions: %s", text_str(&list));
+    return text_str(&list);
 }
 
 static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
@@ -431,11 +425,11 @@ static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
     const PassOptions *o = c->options;
     const Source *text = o->find_policy ? o->find_policy(o->user, name) : policy_builtin(a, name);
     if (text) return policy_read(a, c->diags, text);
-    if (has_versions(name)) {
-        help_versions(c,
-                      place_error(c, pos, "policy %.*s has no version %s", (int)base_length(name), name,
-                                  name + base_length(name) + 1),
-                      name);
+    const char *versions = versions_beside(a, name);
+    if (*versions) {
+        const int base = (int)base_length(name);
+        Diag *diag = place_error(c, pos, "policy %.*s has no version %s", base, name, name + base + 1);
+        diag_help(c->diags, diag, "its versions: %s", versions);
         return NULL;
     }
     Diag *diag = place_error(c, pos, "there is no policy %s: neither a built-in one nor a file", name);

@@ -41,16 +41,15 @@ typedef struct ValueWalk { /* of a value in the current kernel */
     int number; /* in order of appearance, from 1: its variable is v<number>, so that equal kernels have equal text */
     Span span;
     int level;
-    bool made;    /* by an op of this kernel; else it is loaded from |operand| */
-    bool live;    /* read in registers by an op that is live, or written; others are seen through (ir/operands.h) */
-    bool inlined; /* made where a window op of the kernel reads it (ir_takes_inlined): in no place of the loop nest */
-    bool needed;  /* reaches a sink */
-    bool kept;    /* stored for later phases of its line */
-    int operand;  /* -1: none (constants, products, values in registers) */
-    bool touched; /* by the phase that walk_phase was last asked for */
-    int loaded;   /* target: the place of the loop nest that holds it; 0: none yet */
-    bool
-        in_lanes; /* target: an op of this phase made it for all lanes before the elements (codegen/indirect_lanes.c) */
+    bool made;     /* by an op of this kernel; else it is loaded from |operand| */
+    bool live;     /* read in registers by an op that is live, or written; others are seen through (ir/operands.h) */
+    bool inlined;  /* made where a window op of the kernel reads it (ir_takes_inlined): in no place of the loop nest */
+    bool needed;   /* reaches a sink */
+    bool kept;     /* stored for later phases of its line */
+    int operand;   /* -1: none (constants, products, values in registers) */
+    bool touched;  /* by the phase that walk_phase was last asked for */
+    int loaded;    /* target: the place of the loop nest that holds it; 0: none yet */
+    bool in_lanes; /* target: made for all lanes before the elements of this phase (codegen/indirect_lanes.c) */
 } ValueWalk;
 
 typedef struct Walk {

@@ -82,7 +82,7 @@ void cuda_store_element(CudaKernel *ck, const Sink *s);
 void cuda_store_vector(CudaKernel *ck, const Sink *s);
 /* A store of a value that all elements of the thread share. */
 amp_status cuda_store_one(CudaKernel *ck, const Sink *s);
-/* An element of an operand that an op reads from memory. */
+/* An operand that an op reads from memory: where the element in this row and column is, and the element. */
 const char *cuda_place_of(const Emitter *e, const Memory *m, const char *row, const char *column);
 const char *cuda_element_at(const Emitter *e, const Memory *m, const char *row, const char *column);
 amp_status cuda_put_coordinates(Emitter *e, const Op *o);

@@ -33,7 +33,8 @@ int cuda_vector_width(const Walk *w) {
         if (s->kind == SINK_STORE && w->values[s->value.id].span == SPAN_FULL) widen(w, s->operand, &bytes);
     }
     if (!bytes) return 1; /* nothing full */
-    if (bytes < indirect_widest(w)) bytes = indirect_widest(w);
+    const int moved = indirect_widest(w);
+    if (bytes < moved) bytes = moved;
     return VECTOR_BYTES / bytes < MAX_VECTOR ? VECTOR_BYTES / bytes : MAX_VECTOR;
 }
 

@@ -1,7 +1,7 @@
 /* memory_plan.h: where each buffer of a program is, for one capacity.
  *
  * Temporaries that are never live at the same time share memory, and so do those that take
- * another's place (amp_model_buffer.place), unless buffers are separate and it is no other.
+ * another's place (amp_model_buffer.place); where buffers are separate, only those that are renamed do.
  */
 #ifndef AMP_RUNTIME_MEMORY_MEMORY_PLAN_H
 #define AMP_RUNTIME_MEMORY_MEMORY_PLAN_H

@@ -75,9 +75,15 @@ static void find_wanted(Early *e) {
     }
 }
 
+/* Labels of sequences, one after the other. */
+static bool is_labels_in_a_row(const Func *f, const Op *o) {
+    return o->code == OP_reshape && !ir_def(f, o->in[0]) && ir_dtype(f, o->in[0]) == AMP_DT_I32 &&
+           ir_shape(f, o->out[0])->rank == 1;
+}
+
 static bool is_small(const Early *e, const Op *o) {
     const Func *f = e->z->f;
-    if (o->code == OP_const) return true;
+    if (o->code == OP_const || is_labels_in_a_row(f, o)) return true;
     bool small =
         ir_op_info[o->code].flags & ELEMENTWISE && !(ir_op_info[o->code].flags & (RANDOM | EFFECT)) && o->n_out == 1;
     small = small && !fuse_node(e->z, o)->barrier;

@@ -148,6 +148,31 @@ TEST_F(FuseTest, OnlyCountsThatTensorsNeedAreHoisted) {
     EXPECT_EQ("row: e s y\ncolumn: sum 2 5 count mean\ntile: w\n", with("%3"));
 }
 
+// So a loss over sequences and its gradient share one kernel too.
+TEST_F(FuseTest, LabelsOfSequencesAreCountedFirst) {
+    const char body[] = R"(  input %x : f32[N, 6, 70]
+  input %t : i32[N, 6]
+  %e = exp(%x) : f32[N, 6, 70]
+  %rows = reshape(%e) : f32[6 * N, 70]
+  %s = reduce_sum(%rows; dims = (1)) : f32[6 * N]
+  %sum = reduce_sum(%s; dims = (0)) : f32
+  %labels = reshape(%t) : i32[6 * N]
+  %1 = const(; value = -100.0) : i32
+  %2 = eq(%labels, %1) : bool[6 * N]
+  %3 = const(; value = 1.0) : f32
+  %4 = const() : f32
+  %5 = select(%2, %4, %3) : f32[6 * N]
+  %count = reduce_sum(%5; dims = (0)) : f32
+  %mean = div(%sum, %count) : f32
+  %y = div(%e, %count) : f32[N, 6, 70]
+  result y = %y
+  result mean = %mean
+)";
+    const Func *f = FuseFunc(body)->funcs.data[0];
+    EXPECT_EQ("column: labels 2 5 count\nrow: e rows s y\ncolumn: sum mean\n", Makes(f));
+    ExpectSameBits(FuseFunc(body, "", false)->funcs.data[0], f);
+}
+
 // %row is movement: it reads %w from memory, so %w may not join the kernel of %y, though %column could read it there.
 TEST_F(FuseTest, AVectorBesideItsOwnTransposeIsMadeBefore) {
     const char body[] = R"(  input %x : f32[N, 8]

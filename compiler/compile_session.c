@@ -31,6 +31,9 @@ static amp_status check_options(const amp_compile_options *o, amp_error *err) {
     if (o->symbol && !is_identifier(o->symbol))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "symbol '%s': a name of C, letters, digits and underscores, no digit first", o->symbol);
+    if (o->batch_hint < 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: batch_hint is %lld; 0 or more",
+                        (long long)o->batch_hint);
     if (o->max_ops < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: max_ops is %lld; 0 or more",
                         (long long)o->max_ops);
@@ -184,6 +187,7 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
     PassOptions options = {
         .precision = s->options.precision,
         .policy = s->options.policy,
+        .batch_hint = s->options.batch_hint,
         .find_policy = find_policy,
         .begin = begin_pass,
         .user = s,

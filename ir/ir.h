@@ -403,7 +403,8 @@ typedef struct Module {
     Call loss_scale;                         /* dynamic(...), static(v), none() */
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
-    Dtype low; /* the policy's low type; AMP_DT_NONE before autocast */
+    Dtype low;          /* the policy's low type; AMP_DT_NONE before autocast */
+    int64_t batch_hint; /* the batch for which the policy's algorithm counted bytes; 0: it counts none */
 
     /* ---- training */
     bool has_train;

@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+enum { PASSES_BATCH_HINT = 32 };
+
 typedef struct PassOptions {
     /* precision; NULL: as the model says */
     const char *precision; /* "fp16", "bf16", "tf32", "fp32" */
@@ -24,6 +26,7 @@ typedef struct PassOptions {
     /* Before each pass; what it answers other than AMP_OK ends them.  NULL: nobody asks. */
     amp_status (*begin)(void *user, Stage stage, amp_error *err);
     void *user;
+    int64_t batch_hint; /* the batch for which a policy of algorithm `min_cut` counts bytes; 0: PASSES_BATCH_HINT */
     bool no_simplify, no_fuse, no_layout;
     /* Of fuse and what follows; NULL: the first of targets/.  A module that is at stage fuse already keeps its own. */
     const struct Target *target;

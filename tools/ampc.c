@@ -166,11 +166,12 @@ static int choose_emit(Command *c, const char *what) {
     return fail("--emit %s: so, o, c, ir, cu or ptx", what);
 }
 
-static int set_max_ops(Command *c, const char *text) {
+/* A positive whole number; |wrong|: the message that says so, of the text. */
+static int set_count(const char *wrong, const char *text, int64_t *out) {
     char *end;
     errno = 0;
-    c->compile.max_ops = strtoll(text, &end, 10);
-    return errno || *end || c->compile.max_ops <= 0 ? fail("--max-ops %s: a positive whole number", text) : 0;
+    *out = strtoll(text, &end, 10);
+    return errno || *end || *out <= 0 ? fail(wrong, text) : 0;
 }
 
 /* -MD or -MF FILE: |word| is what follows the M. */
@@ -205,7 +206,8 @@ static int take_option(Command *c, int option, char **argv) {
     case O_ISA: c->compile.isa = optarg; return 0;
     case O_TARGET: c->compile.target = optarg; return 0;
     case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
-    case O_MAX_OPS: return set_max_ops(c, optarg);
+    case O_MAX_OPS: return set_count("--max-ops %s: a positive whole number", optarg, &c->compile.max_ops);
+    case O_BATCH_HINT: return set_count("--batch-hint %s: a positive whole number", optarg, &c->compile.batch_hint);
     case O_SYMBOL: c->compile.symbol = optarg; return 0;
     case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;

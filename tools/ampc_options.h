@@ -18,6 +18,7 @@ enum {
     O_TARGET,
     O_GPU_ARCH,
     O_MAX_OPS,
+    O_BATCH_HINT,
     O_NO_FILES,
     O_SYMBOL,
     O_JSON,
@@ -54,7 +55,9 @@ static const ToolOption ampc_options[] = {
     {O_PRECISION, "precision", NULL, "W", VALUE_TEXT, false, "fp16 bf16 tf32 fp32", "the model's own word",
      "Compiles for fp16, bf16, tf32 or fp32. Overrides and loss scale of the model stay.", BOTH},
     {O_POLICY, "policy", NULL, "NAME|FILE", VALUE_FILE, false, NULL, "that of the precision",
-     "Under a built-in policy (torch-fp16, torch-bf16, tf32, fp32) or a policy file.", BOTH},
+     "Under a built-in policy (torch-fp16, min-cast, ...: docs/policies.md) or a policy file.", BOTH},
+    {O_BATCH_HINT, "batch-hint", NULL, "N", VALUE_TEXT, false, NULL, "32",
+     "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves.", BOTH},
     {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
      "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
      "fp32' in its precision block.",

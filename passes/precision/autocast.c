@@ -14,6 +14,8 @@
 #include "base/names.h"
 #include "passes/common/common.h"
 #include "passes/passes.h"
+#include "passes/precision/least_bytes.h"
+#include "passes/precision/operands.h"
 #include "passes/precision/policy.h"
 
 enum { DTYPES = AMP_DT_BOOL + 1 };
@@ -22,8 +24,9 @@ typedef struct Autocast {
     Module *m;
     Func *f;
     const Policy *policy;
-    Val (*casts)[DTYPES]; /* by value id and dtype: the cast of the value */
-    bool is_forward;      /* overrides hold, and decisions are recorded */
+    Val (*casts)[DTYPES];    /* by value id and dtype: the cast of the value */
+    const LeastBytes *least; /* by op id: what `min_cut` chose; NULL: the algorithm is another */
+    bool is_forward;         /* overrides hold, and decisions are recorded */
 } Autocast;
 
 /* ---- overrides: the lines of a model's precision block, which overrule the policy for some ops ------------------- */
@@ -114,19 +117,6 @@ typedef struct OpTypes {
     int forced_by; /* the operand that decided; -1: none did */
 } OpTypes;
 
-/* Constants are weak: they never decide a dtype and are never cast; a kernel computes with the f32 number, as PyTorch
- * does with a Python number. */
-static bool is_weak(const Func *f, Val v) {
-    const Op *def = ir_def(f, v);
-    return def && def->code == OP_const;
-}
-
-/* Whether operand |i| takes part in the choice of the op's dtype and may be cast. */
-static bool is_castable(const Func *f, const Op *o, int i) {
-    if (ir_op_info[o->code].flags & LEADS && i > 0) return false;
-    return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]);
-}
-
 /* torch.promote_types: f16 and bf16 promote to f32. */
 static Dtype wider(Dtype a, Dtype b) { return a == AMP_DT_NONE || a == b ? b : AMP_DT_F32; }
 
@@ -135,9 +125,10 @@ static OpTypes widest_of(const Func *f, const Op *o, bool by_rank) {
     Dtype t = AMP_DT_NONE;
     int forced_by = -1;
     bool has_dims = false;
-    for (int i = 0; i < o->n_in; i++) has_dims = has_dims || (is_castable(f, o, i) && ir_shape(f, o->in[i])->rank > 0);
+    for (int i = 0; i < o->n_in; i++)
+        has_dims = has_dims || (operand_is_castable(f, o, i) && ir_shape(f, o->in[i])->rank > 0);
     for (int i = 0; i < o->n_in; i++) {
-        if (!is_castable(f, o, i) || (by_rank && has_dims && !ir_shape(f, o->in[i])->rank)) continue;
+        if (!operand_is_castable(f, o, i) || (by_rank && has_dims && !ir_shape(f, o->in[i])->rank)) continue;
         Dtype before = t;
         t = wider(t, ir_dtype(f, o->in[i]));
         if (t != before) forced_by = i;
@@ -177,7 +168,7 @@ static OpTypes types_widest(const Autocast *x, const Op *o) { return widest_of(x
 static OpTypes types_first(const Autocast *x, const Op *o) {
     OpTypes types = types_f32_out(x, o);
     for (int i = 0; i < o->n_in && types.forced_by < 0; i++) {
-        if (!is_castable(x->f, o, i)) continue;
+        if (!operand_is_castable(x->f, o, i)) continue;
         types.out = ir_dtype(x->f, o->in[i]);
         types.forced_by = i;
     }
@@ -214,6 +205,29 @@ static Choice choose(const Autocast *x, const Op *o) {
     return choice;
 }
 
+/* What the other type would cost, in the words of a reason. */
+static const char *price_of_other(const Autocast *x, const LeastBytes *b) {
+    const char *other = b->is_f32 ? amp_dtype_name(x->policy->low) : amp_dtype_name(AMP_DT_F32);
+    Arena *a = x->m->arena;
+    if (b->other_bytes > 0.0)
+        return arena_printf(a, "%s would move %.0f bytes more at N = %lld", other, b->other_bytes,
+                            (long long)x->m->batch_hint);
+    if (b->other_casts > 0)
+        return arena_printf(a, "%s would move as many bytes, and need %lld more casts", other,
+                            (long long)b->other_casts);
+    return arena_printf(a, "%s would move as many bytes", other);
+}
+
+/* `min_cut` chooses for the ops of some classes; the class alone for the others. */
+static OpTypes types_for(const Autocast *x, const Op *o, Choice *choice) {
+    const LeastBytes *b = x->least ? &x->least[o->id.id] : NULL;
+    if (!b || !b->is_decided) return type_rules[choice->op_class](x, o);
+    const Dtype t = b->is_f32 ? AMP_DT_F32 : x->policy->low;
+    if (b->is_forced) return (OpTypes){t, t, t, widest_of(x->f, o, false).forced_by};
+    if (!choice->why.because && ir_shape(x->f, o->out[0])->rank) choice->why.because = price_of_other(x, b);
+    return (OpTypes){t, t, t, -1};
+}
+
 static Reason *new_reason(const Autocast *x, Reason like, const char *relation, const char *neighbour) {
     Reason *r = arena_new(x->m->arena, Reason);
     *r = like;
@@ -231,8 +245,10 @@ static const char *maker_of(const Func *f, Val v) {
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
 
 /* PyTorch keeps the casts of parameters alone.  What else several ops read is cast for each of them, so that their
- * gradients add up in the type of the value; in the forward pass `simplify` makes one of these casts. */
+ * gradients add up in the type of the value; in the forward pass `simplify` makes one of these casts.  `min_cut` makes
+ * one cast of any value. */
 static bool shares_casts(const Autocast *x, Val v) {
+    if (x->least) return true;
     const State *s = ir_state_of(x->f, v);
     return s && s->role == STATE_PARAM;
 }
@@ -262,7 +278,7 @@ static void cast_operands(Autocast *x, Op *o, const OpTypes *types, const Choice
     int made = 0;
     for (int i = o->n_in - 1; i >= 0; i--) {
         Dtype t = wanted_dtype(types, o, i), now = ir_dtype(x->f, o->in[i]);
-        if (t == AMP_DT_NONE || t == now || !is_castable(x->f, o, i)) continue;
+        if (t == AMP_DT_NONE || t == now || !operand_is_castable(x->f, o, i)) continue;
         o->in[i] = cast_for(x, o, choice, o->in[i], t, &made);
     }
 }
@@ -298,7 +314,7 @@ static void record(Autocast *x, const Op *o, const Val *before, const Choice *ch
 
 static void decide(Autocast *x, Op *o) {
     Choice choice = choose(x, o);
-    OpTypes types = type_rules[choice.op_class](x, o);
+    OpTypes types = types_for(x, o, &choice);
     const Val *before = o->in;
     o->in = arena_array(x->m->arena, Val, o->n_in + 1);
     if (o->n_in) memcpy(o->in, before, sizeof(Val) * (size_t)o->n_in);
@@ -343,9 +359,20 @@ static void cast_updates(const Autocast *x) {
     }
 }
 
+static const LeastBytes *choose_by_bytes(const Autocast *x) {
+    PolicyClass *classes = arena_array(x->m->arena, PolicyClass, x->f->ops.len);
+    for (int i = 0; i < x->f->body.len; i++) {
+        const Op *o = ir_op_at(x->f, i);
+        classes[o->id.id] = choose(x, o).op_class;
+    }
+    return least_bytes(x->f, classes, x->m->batch_hint);
+}
+
 static void run(Module *m, Func *f, const Policy *policy, bool is_forward) {
     Autocast x = {.m = m, .f = f, .policy = policy, .is_forward = is_forward};
     x.casts = arena_alloc(m->arena, sizeof *x.casts * (size_t)f->values.len); /* only values that exist now are cast */
+    if (policy->algorithm == ALGORITHM_MIN_CUT && amp_dtype_size(policy->low) < amp_dtype_size(AMP_DT_F32))
+        x.least = choose_by_bytes(&x);
     walk(&x);
     cast_updates(&x);
 }
@@ -370,6 +397,10 @@ static bool keep_f32_copy(PassContext *c, const Func *forward) {
     return fp32;
 }
 
+static int64_t batch_hint_of(const PassContext *c) {
+    return c->options->batch_hint ? c->options->batch_hint : PASSES_BATCH_HINT;
+}
+
 bool pass_autocast(PassContext *c) {
     Module *m = c->m;
     Func *f = ir_program(m, PROGRAM_FORWARD);
@@ -378,6 +409,7 @@ bool pass_autocast(PassContext *c) {
     if (!policy || !f || !check_overrides(c, policy, f)) return false;
     if (m->eval_precision && !keep_f32_copy(c, f)) return false;
     m->decisions.len = 0;
+    m->batch_hint = policy->algorithm == ALGORITHM_MIN_CUT ? batch_hint_of(c) : 0;
     run(m, f, policy, true);
     explain_metrics(m);
     m->policy_name = policy->name;

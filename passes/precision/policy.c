@@ -251,9 +251,11 @@ static void read_algorithm(Reader *r, Loc here) {
     if (i == 3) {
         Diag *diag = diag_error(r->diags, word.loc, "unknown algorithm %s", word.text);
         help_nearest(r, diag, word.text, words, 3);
-    } else if (i > 0) {
+    } else if (i == ALGORITHM_PAINT) {
         Diag *diag = diag_error(r->diags, word.loc, "algorithm %s is not supported", word.text);
-        diag_help(r->diags, diag, "use eager");
+        diag_help(r->diags, diag, "use eager or min_cut");
+    } else {
+        r->policy->algorithm = (PolicyAlgorithm)i;
     }
 }
 

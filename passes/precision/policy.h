@@ -29,6 +29,8 @@ extern const char *const policy_class_words[POLICY_CLASS_COUNT];
 /* false: |word| is no class. */
 bool policy_class_of(const char *word, PolicyClass *out);
 
+typedef enum PolicyAlgorithm { ALGORITHM_EAGER, ALGORITHM_PAINT, ALGORITHM_MIN_CUT } PolicyAlgorithm;
+
 typedef struct PolicyLine { /* op LIST CLASS */
     PolicyClass op_class;
     int line;
@@ -45,6 +47,7 @@ typedef struct Policy {
     const Source *source;
     char sha256[65]; /* of the text */
     const char *name;
+    PolicyAlgorithm algorithm;
     const char *version; /* of what it describes: "2.12"; NULL: it says none */
     Dtype low;           /* f16, bf16, tf32 or f32 */
     VEC(PolicyEntry) entries;

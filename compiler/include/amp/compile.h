@@ -92,6 +92,8 @@ typedef struct amp_compile_options {
      * the same in all calls until NVRTC's kernels are known, which it then counts.  Called with |user|, by the thread
      * of the call.  An answer other than 0 ends the call with AMP_CANCELLED, before the stage begins. */
     int32_t (*progress)(void *user, const char *stage, int32_t index, int32_t count);
+    /* The batch for which a policy of algorithm `min_cut` counts the bytes that a step moves; 0: 32. */
+    int64_t batch_hint;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

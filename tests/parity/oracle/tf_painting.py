@@ -3,7 +3,8 @@
 
     tf_painting.py FILE.jsonl...    paints each graph, prints where the file says otherwise, and a summary
 
-README.md, beside this file, says what the rows of a file are. `decide` answers for one graph.
+README.md, beside this file, says what the rows of a file are. `decide` answers for one graph: it is what random graphs
+are compared with, written with sets and depth first, in no way like passes/precision/paint.c.
 """
 import collections
 import json

@@ -57,15 +57,17 @@ says 'ERR_NVGPUCTRPERM' '0 passed, 0 failed, 1 skipped'
 # machine code is what conformance loads: the stand-in has no use for it
 AMP_KERNELS_AS=cubin run 1 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only conformance
 says 'this stand-in runs PTX only'
-# a machine on which the programs do not start: what measures is built there
-mkdir "$work/old"
-tar -C "$work/old" -xzf dist/programs.tar.gz
-printf '#!/bin/sh\necho "amprun: version GLIBC_2.99 not found" >&2\nexit 1\n' >"$work/old/bin/amprun"
-cp dist/programs.tar.gz "$work/carried.tar.gz"
-tar -C "$work/old" -czf dist/programs.tar.gz bin models tests
-CFLAGS=-O0 run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only facts,kernels,steps,optimizer,conformance
-mv "$work/carried.tar.gz" dist/programs.tar.gz
-says 'GLIBC_2.99 not found' 'built here by make' 'of processor time a call' 'AdamW over' 'on_device is not built here' '3 passed, 0 failed, 2 skipped'
+if [[ ${1:-} == --whole ]]; then
+    # a machine on which the programs do not start: what measures is built there
+    mkdir "$work/old"
+    tar -C "$work/old" -xzf dist/programs.tar.gz
+    printf '#!/bin/sh\necho "amprun: version GLIBC_2.99 not found" >&2\nexit 1\n' >"$work/old/bin/amprun"
+    cp dist/programs.tar.gz "$work/carried.tar.gz"
+    tar -C "$work/old" -czf dist/programs.tar.gz bin models tests
+    CFLAGS=-O0 run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --only facts,kernels,steps,optimizer,conformance
+    mv "$work/carried.tar.gz" dist/programs.tar.gz
+    says 'GLIBC_2.99 not found' 'built here by make' 'of processor time a call' 'AdamW over' 'on_device is not built here' '3 passed, 0 failed, 2 skipped'
+fi
 # no time: nothing that was not run is a failure
 run 0 tools/with-fakecuda dist/gpu-check --stand-in --out "$work/report" --limit 8 --only conformance,sanitizer
 part 'not run' conformance

@@ -7,7 +7,10 @@ def amp_pass_group(name, srcs = [], deps = []):
     amp_cc_library(
         name = name,
         srcs = native.glob(["*.c"]) + srcs,
-        hdrs = native.glob(["*.h"]),
+        hdrs = native.glob([
+            "*.h",
+            "*.def",
+        ]),
         visibility = [
             "//passes:__pkg__",
             "//tests:__subpackages__",

@@ -31,10 +31,11 @@ typedef struct Autocast {
 
 /* ---- overrides: the lines of a model's precision block, which overrule the policy for some ops ------------------- */
 
-/* A class of the policy file; `low` and the name of the policy's low type mean `lower`. */
+/* A class of the policy file that gives dtypes; `low` and the name of the policy's low type mean `lower`. */
 static bool class_of(const Policy *p, const char *word, PolicyClass *out) {
+    if (policy_class_of(word, out)) return *out != POLICY_BANNED;
     *out = POLICY_LOWER;
-    return policy_class_of(word, out) || !strcmp(word, "low") || !strcmp(word, amp_dtype_name(p->low));
+    return !strcmp(word, "low") || !strcmp(word, amp_dtype_name(p->low));
 }
 
 /* A pattern that matches a path matches everything below it: "h.0" names "h.0.mlp.gelu" too. */
@@ -77,6 +78,11 @@ static void check_word(PassContext *c, const Policy *p, const Override *v) {
 static void check_op(PassContext *c, const Override *v) {
     const char *nearest = NULL;
     if (policy_knows(c->m->arena, v->pattern, &nearest)) return;
+    if (policy_is_foreign(v->pattern)) {
+        Diag *diag = place_error(c, v->pos, "the language has no op %s", v->pattern);
+        diag_help(c->diags, diag, "only policies may list ops of other systems: remove the line");
+        return;
+    }
     Diag *diag = place_error(c, v->pos, "unknown op %s", v->pattern);
     if (nearest) diag_help(c->diags, diag, "did you mean %s?", nearest);
     diag_help(c->diags, diag, "a path is written in quotes: \"%s\"", v->pattern);
@@ -330,6 +336,21 @@ static const char *undecided(const Op *o) {
     return o->code == OP_const ? "weak" : o->code == OP_cast ? "written" : NULL;
 }
 
+/* false: the policy bans an op that no override gives a class; the errors are in the diagnostics. */
+static bool check_bans(PassContext *c, const Policy *p, const Func *f) {
+    int errors = c->diags->errors;
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        const char *name = ir_op_info[o->code].name;
+        PolicyClass ignored;
+        const PolicyLine *line = policy_line(p, name, o->layer);
+        if (line->op_class != POLICY_BANNED || undecided(o) || override_for(c->m, p, o, &ignored)) continue;
+        Diag *diag = place_error(c, o->pos, "policy %s bans %s, in line %d: %s", p->name, name, line->line, line->text);
+        diag_help(c->diags, diag, "use another op, or give it a class in the precision block, such as '%s: f32'", name);
+    }
+    return c->diags->errors == errors;
+}
+
 static void walk(Autocast *x) {
     Func *f = x->f;
     OpId *body = f->body.data;
@@ -406,7 +427,7 @@ bool pass_autocast(PassContext *c) {
     Func *f = ir_program(m, PROGRAM_FORWARD);
     const Policy *policy = policy_select(c);
     if (!f) diag_error(c->diags, (Loc){0}, "module %s: there is no function forward", m->name);
-    if (!policy || !f || !check_overrides(c, policy, f)) return false;
+    if (!policy || !f || !check_overrides(c, policy, f) || !check_bans(c, policy, f)) return false;
     if (m->eval_precision && !keep_f32_copy(c, f)) return false;
     m->decisions.len = 0;
     m->batch_hint = policy->algorithm == ALGORITHM_MIN_CUT ? batch_hint_of(c) : 0;

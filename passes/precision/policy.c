@@ -15,8 +15,8 @@
 /* ---- classes ----------------------------------------------------------------------------------------------------- */
 
 const char *const policy_class_words[POLICY_CLASS_COUNT] = {
-    [POLICY_LOWER] = "lower",   [POLICY_F32_OUT] = "f32_out", [POLICY_F32] = "f32",
-    [POLICY_WIDEST] = "widest", [POLICY_FIRST] = "first",     [POLICY_FOLLOW] = "follow",
+    [POLICY_LOWER] = "lower", [POLICY_F32_OUT] = "f32_out", [POLICY_F32] = "f32",       [POLICY_WIDEST] = "widest",
+    [POLICY_FIRST] = "first", [POLICY_FOLLOW] = "follow",   [POLICY_BANNED] = "banned",
 };
 
 bool policy_class_of(const char *word, PolicyClass *out) {
@@ -66,6 +66,18 @@ const char *const *policy_op_names(Arena *a, int *count) {
         if (ir_op_info[code].flags & WRITTEN) names[(*count)++] = ir_op_info[code].name;
     for (int i = 0; i < ir_op_word_count; i++) names[(*count)++] = ir_op_words[i];
     return names;
+}
+
+static const char *const foreign_names[] = {
+#define FOREIGN(name) #name,
+#include "passes/precision/foreign_ops.def"
+};
+enum { FOREIGN_NAMES = sizeof foreign_names / sizeof *foreign_names };
+
+bool policy_is_foreign(const char *name) {
+    for (int i = 0; i < FOREIGN_NAMES; i++)
+        if (!strcmp(name, foreign_names[i])) return true;
+    return false;
 }
 
 /* |word| itself where it is a name. */
@@ -278,13 +290,19 @@ static const char *statement_text(const Reader *r, uint32_t end) {
     return arena_strndup(r->arena, text + begin, end - begin);
 }
 
+/* false: the error is in the diagnostics. */
+static bool check_op_name(Reader *r, Token name) {
+    const char *near[2] = {NULL, text_nearest(name.text, foreign_names, FOREIGN_NAMES)};
+    if (policy_knows(r->arena, name.text, &near[0]) || policy_is_foreign(name.text)) return true;
+    const char *nearest = near[0] && near[1] ? text_nearest(name.text, near, 2) : near[0] ? near[0] : near[1];
+    Diag *diag = diag_error(r->diags, name.loc, "unknown op %s", name.text);
+    if (nearest) diag_help(r->diags, diag, "did you mean %s?", nearest);
+    else diag_help(r->diags, diag, "an op, a layer, or LAYER.OP, as in the table of 'ampc explain'");
+    return false;
+}
+
 static void add_entry(Reader *r, const PolicyLine *line, Token name) {
-    const char *nearest = NULL;
-    if (name.kind == TOKEN_WORD && !policy_knows(r->arena, name.text, &nearest)) {
-        Diag *diag = diag_error(r->diags, name.loc, "unknown op %s", name.text);
-        if (nearest) diag_help(r->diags, diag, "did you mean %s?", nearest);
-        return;
-    }
+    if (name.kind == TOKEN_WORD && !check_op_name(r, name)) return;
     for (int i = 0; i < r->policy->entries.len; i++) {
         const PolicyEntry *e = &r->policy->entries.data[i];
         if (strcmp(e->name, name.text)) continue;

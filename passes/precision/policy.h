@@ -23,6 +23,7 @@ typedef enum PolicyClass {
     POLICY_WIDEST,
     POLICY_FIRST,
     POLICY_FOLLOW,
+    POLICY_BANNED,
     POLICY_CLASS_COUNT
 } PolicyClass;
 extern const char *const policy_class_words[POLICY_CLASS_COUNT];
@@ -66,6 +67,8 @@ const char *const *policy_op_names(Arena *a, int *count);
 /* Whether |pattern| names an op, a layer or layer.op of the language; if not, |nearest| (may be NULL) is the closest
  * name, or NULL. */
 bool policy_knows(Arena *a, const char *pattern, const char **nearest);
+/* Whether |name| is an op that the language lacks and other systems list (foreign_ops.def): of policy files alone. */
+bool policy_is_foreign(const char *name);
 
 /* The policy of a compilation: from the options, else from the model, else of full precision.  NULL: the errors are in
  * the diagnostics.

@@ -201,7 +201,7 @@ TEST_F(AutocastTest, OneChangedLineChangesTheDecisionsThatItNames) {
     policy_ = "mine";
     Types after = Decisions(RunMlp());
     EXPECT_EQ(Changed(before, after), std::vector<std::string>{"relu"});
-    EXPECT_EQ(after["relu"], "relu(f32) : f32 {f32, torch-fp16:25}");
+    EXPECT_EQ(after["relu"], "relu(f32) : f32 {f32, torch-fp16:47}");
     policies_["mine"] = File("passes/precision/policies/torch-fp16.policy") + "op cross_entropy.nll_loss follow\n";
     EXPECT_EQ(Changed(before, Decisions(RunMlp())), std::vector<std::string>{"cross_entropy.nll_loss"});
 }
@@ -291,6 +291,10 @@ TEST_F(AutocastTest, WrongOverridesAreNamed) {
     EXPECT_EQ(ErrorsOfMlp("override op relo : f32 at mlp.amp:3:5\n"),
               "error: mlp.amp:3:5: unknown op relo\n  help: did you mean relu?\n  help: a path is written in quotes: "
               "\"relo\"\n");
+    EXPECT_EQ(
+        ErrorsOfMlp("override op lstm_cell : f32 at mlp.amp:3:5\n"),
+        "error: mlp.amp:3:5: the language has no op lstm_cell\n  help: only policies may list ops of other systems: "
+        "remove the line\n");
     EXPECT_EQ(ErrorsOfMlp("override path fc1.liner : f32 at mlp.amp:3:5\n"),
               "error: mlp.amp:3:5: no op's path matches \"fc1.liner\"\n  help: did you mean \"fc1.linear\"?\n");
     EXPECT_EQ(ErrorsOfMlp("override op relu : bf16 at mlp.amp:3:5\n"),
@@ -300,6 +304,19 @@ TEST_F(AutocastTest, WrongOverridesAreNamed) {
         ErrorsOfMlp("override op relu : half at mlp.amp:3:5\n"),
         "error: mlp.amp:3:5: unknown precision half for relu\n  help: one of low, lower, f32_out, f32, widest, first, "
         "follow\n");
+}
+
+TEST_F(AutocastTest, ABannedOpIsAnError) {
+    policies_["p"] = "policy \"p\"\nalgorithm eager\nlow = f16\nop relu   banned   # why\nop * follow\n";
+    policy_ = "p";
+    EXPECT_EQ(ErrorsOfMlp(""),
+              "error: mlp.amp:9:9: policy p bans relu, in line 4: op relu   banned\n"
+              "  help: use another op, or give it a class in the precision block, such as 'relu: f32'\n");
+    EXPECT_EQ(Decisions(RunMlp("override op relu : f32 at mlp.amp:3:5\n"))["relu"],
+              "relu(f32) : f32 {f32, override mlp.amp:3:5}");
+    EXPECT_EQ(ErrorsOfMlp("override op relu : banned at mlp.amp:3:5\n"),
+              "error: mlp.amp:3:5: unknown precision banned for relu\n  help: one of low, lower, f32_out, f32, widest, "
+              "first, follow\n");
 }
 
 TEST_F(AutocastTest, AnErrorPointsIntoTheModelText) {

@@ -2,6 +2,8 @@
 // PyTorch's own table.
 #include "tests/passes/pass_test.h"
 
+#include <set>
+
 #include "base/json.h"
 #include "passes/precision/policy_files.h"
 
@@ -66,11 +68,15 @@ TEST_F(PolicyTest, NamesWhatIsWrong) {
         {"op cross_entrpy.log_softmax f32\n",
          "p.policy:4:4: error: unknown op cross_entrpy.log_softmax\n   4 | op cross_entrpy.log_softmax f32\n"
          "     |    ^~~~~~~~~~~~~~~~~~~~~~~~\n  help: did you mean cross_entropy.log_softmax?\n"},
-        {"op zzz f32\n", "p.policy:4:4: error: unknown op zzz\n   4 | op zzz f32\n     |    ^~~\n"},
+        {"op zzz f32\n",
+         "p.policy:4:4: error: unknown op zzz\n   4 | op zzz f32\n     |    ^~~\n  help: an op, a layer, "
+         "or LAYER.OP, as in the table of 'ampc explain'\n"},
+        {"op lstm_cel f32\n", "p.policy:4:4: error: unknown op lstm_cel\n   4 | op lstm_cel f32\n     |    ^~~~~~~~\n"
+                              "  help: did you mean lstm_cell?\n"},
         {"op exp lowr\n", "p.policy:4:8: error: unknown class lowr\n   4 | op exp lowr\n     |        ^~~~\n  help: "
                           "did you mean lower?\n"},
         {"op exp xyzzyx\n", "p.policy:4:8: error: unknown class xyzzyx\n   4 | op exp xyzzyx\n     |        ^~~~~~\n"
-                            "  help: one of lower, f32_out, f32, widest, first, follow\n"},
+                            "  help: one of lower, f32_out, f32, widest, first, follow, banned\n"},
         {"op exp, log f32\nop exp follow\n", "p.policy:5:4: error: exp is listed twice\n   5 | op exp follow\n     |   "
                                              " ^~~\n  p.policy:4:4: here it is f32\n"},
         {"op exp\n",
@@ -185,87 +191,132 @@ TEST_F(PolicyTest, EveryOpThatUsersWriteHasAName) {
     }
 }
 
-// What PyTorch registers for CUDA, by the name that the op has in this language.
-const std::map<std::string, std::string> kTorchNames = {
-    {"aten::linear", "linear"},
-    {"aten::matmul", "matmul"},
-    {"aten::conv2d", "conv2d"},
-    {"aten::conv_transpose2d.input", "conv_transpose2d"},
-    {"aten::scaled_dot_product_attention", "attention"},
-    {"aten::softmax.int", "softmax"},
-    {"aten::log_softmax.int", "log_softmax"},
-    {"aten::sum", "sum"},
-    {"aten::exp", "exp"},
-    {"aten::log", "log"},
-    {"aten::rsqrt", "rsqrt"},
-    {"aten::pow.Tensor_Scalar", "pow"},
-    {"aten::softplus", "softplus"},
-    {"aten::prelu", "prelu"},
-    {"aten::expm1", "expm1"},
-    {"aten::log1p", "log1p"},
-    {"aten::reciprocal", "reciprocal"},
-    {"aten::l1_loss", "l1_loss"},
-    {"aten::smooth_l1_loss", "smooth_l1_loss"},
-    {"aten::huber_loss", "huber_loss"},
-    {"aten::kl_div", "kl_div"},
-    {"aten::logsumexp", "logsumexp"},
-    {"aten::linalg_vector_norm", "norm"},
-    {"aten::prod", "prod"},
-    {"aten::cumsum", "cumsum"},
-    {"aten::layer_norm", "layer_norm"},
-    {"aten::rms_norm", "rms_norm"},
-    {"aten::group_norm", "group_norm"},
-    {"aten::upsample_bilinear2d", "upsample"},
-    {"aten::nll_loss", "nll_loss"},
-    {"aten::mse_loss", "mse_loss"},
-    {"aten::binary_cross_entropy_with_logits", "bce_with_logits"},
-    {"aten::bilinear", "bilinear"},
-    {"aten::scatter_add", "scatter_add"},
+// PyTorch's names of ops that have another name in this language.
+const std::map<std::string, std::string> kOurNames = {
+    {"scaled_dot_product_attention", "attention"},
+    {"binary_cross_entropy_with_logits", "bce_with_logits"},
+    {"linalg_vector_norm", "norm"},
+    {"upsample_nearest2d", "upsample"},
+    {"upsample_bilinear2d", "upsample"},
 };
 const std::map<std::string, std::string> kTorchClasses = {
-    {"lower_precision_fp", "lower"},
-    {"fp32", "f32"},
-    {"fp32_set_opt_dtype", "f32_out"},
-    {"promote", "widest"},
+    {"lower_precision_fp", "lower"},  {"fp32", "f32"},       {"fp32_set_opt_dtype", "f32_out"},
+    {"fp32_append_dtype", "f32_out"}, {"promote", "widest"}, {"banned", "banned"},
+};
+// Those that are on none of the lists of PyTorch's header: what happens when they are called (autocast_classes.py; of
+// cuDNN's LSTM, what its source says).
+const std::map<std::string, std::string> kOutsideTheHeader = {
+    {"_cudnn_rnn", "lower"},
+    {"cudnn_convolution", "lower"},
+    {"cudnn_convolution_transpose", "lower"},
+    {"linalg_matrix_sqrth", "f32"},
 };
 
 class TorchTableTest : public PolicyTest {
   protected:
-    // class by our name
-    std::map<std::string, std::string> TorchTable() {
+    // "aten::upsample_bilinear2d.vec" by our name
+    static std::string OurName(const std::string &torch) {
+        const std::string name = torch.substr(6, torch.find('.') - 6);
+        auto ours = kOurNames.find(name);
+        return ours == kOurNames.end() ? name : ours->second;
+    }
+
+    // class by our name, of the rows whose column |key| is true (none: of all)
+    std::map<std::string, std::string> TorchTable(const std::string &file, const char *key) {
         std::map<std::string, std::string> table;
-        std::istringstream lines(File("tests/parity/oracle/torch_autocast_table.jsonl"));
+        std::istringstream lines(File("tests/parity/oracle/" + file));
         for (std::string line; std::getline(lines, line);) {
             amp_json_document *document = nullptr;
             EXPECT_EQ(amp_json_parse(line.data(), line.size(), nullptr, nullptr, &document, &error_), AMP_OK)
                 << error_.message;
             const amp_json *root = amp_json_root(document);
-            auto name = kTorchNames.find(amp_json_get(root, "op")->string.data);
-            if (name != kTorchNames.end() && amp_json_get(root, "AutocastCUDA")->boolean)
-                table[name->second] = kTorchClasses.at(amp_json_get(root, "policy")->string.data);
+            const std::string name = OurName(amp_json_get(root, "op")->string.data);
+            if (!key || amp_json_get(root, key)->boolean) {
+                auto listed = kTorchClasses.find(amp_json_get(root, "policy")->string.data);
+                const std::string op_class =
+                    listed == kTorchClasses.end() ? kOutsideTheHeader.at(name) : listed->second;
+                EXPECT_TRUE(!table.count(name) || table[name] == op_class) << name;
+                table[name] = op_class;
+            }
             amp_json_free(document);
         }
         return table;
     }
-};
 
-TEST_F(TorchTableTest, TheTorchPoliciesSayWhatPyTorchSays) {
-    auto table = TorchTable();
-    ASSERT_EQ(table.size(), kTorchNames.size());
-    for (const char *name : {"torch-fp16", "torch-bf16"}) {
-        const Policy *p = policy_read(&arena_, &diags_, policy_builtin(&arena_, name));
-        ASSERT_NE(p, nullptr);
+    static bool HasLine(const Policy *p, const std::string &name) {
+        for (int i = 0; i < p->entries.len; i++)
+            if (name == p->entries.data[i].name) return true;
+        return false;
+    }
+
+    // Each op of the table has a line of its own and its class; |otherwise|: where the policy differs, and why not.
+    void ExpectLines(const Policy *p, const std::map<std::string, std::string> &table,
+                     const std::map<std::string, std::string> &otherwise) {
+        for (const auto &row : table) {
+            auto other = otherwise.find(row.first);
+            if (other != otherwise.end() && other->second == "no line") {
+                EXPECT_FALSE(HasLine(p, row.first)) << p->name << ": " << row.first;
+                continue;
+            }
+            EXPECT_TRUE(HasLine(p, row.first)) << p->name << ": " << row.first;
+            EXPECT_EQ(ClassOf(p, row.first.c_str()), other == otherwise.end() ? row.second : other->second)
+                << p->name << ": " << row.first;
+        }
+    }
+
+    // No op of the language that the table lacks is treated, but for |others|.
+    void ExpectNoMore(const Policy *p, const std::map<std::string, std::string> &table,
+                      const std::map<std::string, std::string> &others) {
         int count = 0;
         const char *const *names = policy_op_names(&arena_, &count);
         for (int i = 0; i < count; i++) {
-            std::string op = names[i];
-            if (op == "accuracy" || op == "top_k_accuracy") continue; // not PyTorch's
-            auto torch = table.find(op);
-            EXPECT_EQ(ClassOf(p, op.c_str()), torch == table.end() ? "follow" : torch->second) << name << ": " << op;
+            const std::string op = names[i];
+            if (table.count(op)) continue;
+            auto other = others.find(op);
+            EXPECT_EQ(ClassOf(p, op.c_str()), other == others.end() ? "follow" : other->second)
+                << p->name << ": " << op;
         }
+    }
+};
+
+const std::map<std::string, std::string> kMetrics = {{"accuracy", "f32_out"}, {"top_k_accuracy", "f32_out"}};
+
+TEST_F(TorchTableTest, TheTorchPoliciesSayWhatPyTorchSays) {
+    auto table = TorchTable("torch_autocast_table.jsonl", "AutocastCUDA");
+    ASSERT_EQ(table.size(), 111u);
+    const std::map<std::string, std::string> as_of_2_11 = {{"rms_norm", "first"}, {"linalg_matrix_sqrth", "no line"}};
+    for (const std::string name : {"torch-fp16", "torch-bf16", "torch-fp16@2.11", "torch-bf16@2.11"}) {
+        const Policy *p = policy_read(&arena_, &diags_, policy_builtin(&arena_, name.c_str()));
+        ASSERT_NE(p, nullptr) << Diagnostics();
+        const bool is_newest = name.find('@') == std::string::npos;
+        ExpectLines(p, table, is_newest ? std::map<std::string, std::string>() : as_of_2_11);
+        ExpectNoMore(p, table, kMetrics);
         EXPECT_EQ(ClassOf(p, "log_softmax", "cross_entropy"), "follow");
         EXPECT_EQ(ClassOf(p, "nll_loss", "cross_entropy"), "f32");
     }
+}
+
+// A name that the language has must not be listed as one that it lacks, nor a name that no built-in policy uses.
+TEST_F(TorchTableTest, ForeignOpsAreForeignAndListed) {
+    static const char *const kNames[] = {
+#define FOREIGN(name) #name,
+#include "passes/precision/foreign_ops.def"
+    };
+    std::set<std::string> listed;
+    for (int i = 0; i < policy_file_count; i++) {
+        const Policy *p = policy_read(&arena_, &diags_, policy_builtin(&arena_, policy_files[i].name));
+        ASSERT_NE(p, nullptr) << Diagnostics();
+        for (int k = 0; k < p->entries.len; k++) listed.insert(p->entries.data[k].name);
+    }
+    std::string last;
+    for (const std::string name : kNames) {
+        EXPECT_FALSE(policy_knows(&arena_, name.c_str(), nullptr)) << name;
+        EXPECT_TRUE(listed.count(name)) << name;
+        EXPECT_TRUE(policy_is_foreign(name.c_str()));
+        EXPECT_LT(last, name);
+        last = name;
+    }
+    EXPECT_FALSE(policy_is_foreign("lstm_cel"));
 }
 
 } // namespace

@@ -80,12 +80,19 @@ bool policy_is_foreign(const char *name) {
     return false;
 }
 
+static bool is_op_name(const char *word) {
+    Opcode code = ir_opcode(word);
+    if (code != OP_NONE && ir_op_info[code].flags & WRITTEN) return true;
+    for (int i = 0; i < ir_op_word_count; i++)
+        if (!strcmp(word, ir_op_words[i])) return true;
+    return false;
+}
+
 /* |word| itself where it is a name. */
 static const char *nearest_name(Arena *a, const char *word) {
     int count;
+    if (is_op_name(word)) return word;
     const char *const *names = policy_op_names(a, &count);
-    for (int i = 0; i < count; i++)
-        if (!strcmp(word, names[i])) return names[i];
     return text_nearest(word, names, count);
 }
 
@@ -292,8 +299,9 @@ static const char *statement_text(const Reader *r, uint32_t end) {
 
 /* false: the error is in the diagnostics. */
 static bool check_op_name(Reader *r, Token name) {
-    const char *near[2] = {NULL, text_nearest(name.text, foreign_names, FOREIGN_NAMES)};
-    if (policy_knows(r->arena, name.text, &near[0]) || policy_is_foreign(name.text)) return true;
+    const char *near[2] = {NULL, NULL};
+    if (policy_is_foreign(name.text) || policy_knows(r->arena, name.text, &near[0])) return true;
+    near[1] = text_nearest(name.text, foreign_names, FOREIGN_NAMES);
     const char *nearest = near[0] && near[1] ? text_nearest(name.text, near, 2) : near[0] ? near[0] : near[1];
     Diag *diag = diag_error(r->diags, name.loc, "unknown op %s", name.text);
     if (nearest) diag_help(r->diags, diag, "did you mean %s?", nearest);

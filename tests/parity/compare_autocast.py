@@ -78,16 +78,24 @@ def _result_name(name, result):
     return f"{name}[{result}]" if result else name
 
 
+def _results(row, entry):
+    """Our op's results in the order of the ATen op's; run on a real device, that gives only those that are asked for."""
+    results, mask = entry.get("results", [0]), row.get("attrs", {}).get("output_mask")
+    if mask and len(row["out_ids"]) < len(results):
+        return [result for result, there in zip(results, mask) if there]
+    return results
+
+
 def _entries(row):
-    """(our op's entry, positions of the ATen op's results that it makes)"""
+    """(our op's entry, {position of the ATen op's result: ours})"""
     op = row["op"] + (", transposed" if row.get("attrs", {}).get("transposed") else "")
     if op not in ATEN["ops"]:
         raise ValueError(f"{op} (line {row['i'] + 1}) is not in aten_ops.json")
     entry = ATEN["ops"][op]
     if not isinstance(entry, list):
-        return [(entry, range(len(entry.get("results", [0]))))]
+        return [(entry, dict(enumerate(_results(row, entry))))]
     made = [part for part, there in zip(entry, row["attrs"]["output_mask"]) if there]
-    return [(part, [at]) for at, part in enumerate(made)]
+    return [(part, {at: 0}) for at, part in enumerate(made)]
 
 
 BCE_BACKWARD = ["aten.sigmoid.default", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div_.Scalar"]
@@ -141,8 +149,8 @@ def oracle_graph(values, rows, inputs):
             continue
         for entry, outs in _entries(row):
             operands = [operand(row, at, entry) for at in entry["operands"] if at < len(row["in_ids"])]
-            name, how = values.name(entry["op"], _kind(row["out"][outs[0]]), operands)
-            for out, result in zip(outs, entry.get("results", [0])):
+            name, how = values.name(entry["op"], _kind(row["out"][min(outs)]), operands)
+            for out, result in outs.items():
                 known[row["out_ids"][out]] = _result_name(name, result)
             if not _divides_again(row, entry["op"], how, steps):
                 steps.append((entry["op"], how))

@@ -248,8 +248,8 @@ TEST_F(AutocastTest, WrongChoicesAreNamed) {
     EXPECT_EQ(
         ErrorsOfMlp(""),
         "error: there is no policy bf16: neither a built-in one nor a file\n"
-        "  help: built-in policies: fp32, min-cast-bf16, min-cast, tf32, torch-bf16, torch-bf16@2.11, torch-fp16, "
-        "torch-fp16@2.11\n"
+        "  help: built-in policies: fp32, min-cast-bf16, min-cast, tf32, torch-bf16, torch-bf16@2.11, torch-cpu-bf16, "
+        "torch-cpu-fp16, torch-fp16, torch-fp16@2.11\n"
         "  help: bf16 is a precision; its policy is torch-bf16\n");
     policies_["bad"] = "low = f16\n";
     policy_ = "bad";

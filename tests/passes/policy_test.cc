@@ -143,7 +143,7 @@ TEST_F(PolicyTest, AnyBytesGiveAnAnswer) {
 }
 
 TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
-    ASSERT_EQ(policy_file_count, 8);
+    ASSERT_EQ(policy_file_count, 10);
     for (int i = 0; i < policy_file_count; i++) {
         const Source *text = policy_builtin(&arena_, policy_files[i].name);
         ASSERT_NE(text, nullptr);
@@ -197,6 +197,8 @@ const std::map<std::string, std::string> kOurNames = {
     {"binary_cross_entropy_with_logits", "bce_with_logits"},
     {"linalg_vector_norm", "norm"},
     {"upsample_nearest2d", "upsample"},
+    {"cat", "concat"},
+    {"cross_entropy_loss", "cross_entropy"},
     {"upsample_bilinear2d", "upsample"},
 };
 const std::map<std::string, std::string> kTorchClasses = {
@@ -293,6 +295,22 @@ TEST_F(TorchTableTest, TheTorchPoliciesSayWhatPyTorchSays) {
         ExpectNoMore(p, table, kMetrics);
         EXPECT_EQ(ClassOf(p, "log_softmax", "cross_entropy"), "follow");
         EXPECT_EQ(ClassOf(p, "nll_loss", "cross_entropy"), "f32");
+    }
+}
+
+// The table of the CPU was found by calling each op (autocast_classes.py).
+TEST_F(TorchTableTest, TheCpuPoliciesSayWhatPyTorchSays) {
+    auto table = TorchTable("torch_autocast_cpu_table.jsonl", nullptr);
+    ASSERT_EQ(table.size(), 114u);
+    auto others = kMetrics;
+    for (const char *norm : {"layer_norm", "group_norm", "rms_norm"}) others[norm] = "first";
+    for (const char *name : {"torch-cpu-fp16", "torch-cpu-bf16"}) {
+        const Policy *p = policy_read(&arena_, &diags_, policy_builtin(&arena_, name));
+        ASSERT_NE(p, nullptr) << Diagnostics();
+        ExpectLines(p, table, {});
+        ExpectNoMore(p, table, others);
+        EXPECT_EQ(ClassOf(p, "log_softmax", "cross_entropy"), "f32");
+        EXPECT_EQ(ClassOf(p, "matmul", "bilinear"), "follow");
     }
 }
 

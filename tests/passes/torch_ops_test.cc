@@ -1,5 +1,6 @@
-// Every op of the language that PyTorch has, with every combination of input dtypes, under FP16 and BF16 autocast and
-// without: in which dtype it computes and what it returns, against PyTorch's own answers (tests/parity/oracle).
+// Every op of the language that PyTorch has, with every combination of input dtypes, under FP16 and BF16 autocast, on
+// CUDA and on the CPU, and without: in which dtype it computes and what it returns, against PyTorch's own answers
+// (tests/parity/oracle).
 #include <algorithm>
 #include <set>
 
@@ -174,6 +175,11 @@ const Deviation kDeviations[] = {
     {"bf16", "rdiv_scalar", "bf16", "Python's 1.5 / x is a reciprocal and a product; the language has a division"},
     {"off", "sdpa_float_mask", "f16, f16, f16, f32", "PyTorch rounds the mask to f16; we promote"},
     {"off", "rms_norm", "f16, f32", "both return f16; PyTorch by a cast of what is f32 until then, we from the op"},
+    {"cpu f16", "rms_norm", "f16, f16", "PyTorch makes it of f32 parts and casts at the end; the op computes in f32"},
+    {"cpu f16", "rms_norm", "f16, f32", "PyTorch makes it of f32 parts and casts at the end; the op computes in f32"},
+    {"cpu bf16", "rms_norm", "bf16, bf16",
+     "PyTorch makes it of f32 parts and casts at the end; the op computes in f32"},
+    {"cpu bf16", "rms_norm", "bf16, f32", "PyTorch makes it of f32 parts and casts at the end; the op computes in f32"},
     {"off", "bce_with_logits", "f32, f16", "PyTorch returns the dtype of the targets; we the promoted one"},
 };
 
@@ -203,6 +209,9 @@ const std::set<std::string> kRefusedWithoutAutocast = {"batch_norm_eval",
                                                        "prelu",
                                                        "cross_entropy_weight",
                                                        "huber_loss"};
+
+const std::set<std::string> kRefusedOnTheCpu = {"batch_norm_eval", "batch_norm_train", "group_norm", "instance_norm",
+                                                "layer_norm"};
 
 class TorchOpsTest : public PassTest {
   protected:
@@ -325,7 +334,8 @@ class TorchOpsTest : public PassTest {
 
     void CheckRow(const amp_json *row) {
         std::string name = amp_json_get(row, "op")->string.data;
-        std::string autocast = amp_json_get(row, "autocast")->string.data, out = amp_json_get(row, "out")->string.data;
+        std::string autocast = device_ + amp_json_get(row, "autocast")->string.data,
+                    out = amp_json_get(row, "out")->string.data;
         const amp_json *in = amp_json_get(row, "in");
         const Twin *twin = FindTwin(name);
         ASSERT_NE(twin, nullptr) << name;
@@ -367,6 +377,7 @@ class TorchOpsTest : public PassTest {
             EXPECT_EQ(met_.count(i), autocasts.count(kDeviations[i].autocast)) << kDeviations[i].name;
     }
 
+    std::string device_; // "cpu ": of the rows that are read
     std::set<std::string> seen_, refused_;
     std::set<size_t> met_;
     int agreed_ = 0;
@@ -379,6 +390,17 @@ TEST_F(TorchOpsTest, EveryDecisionIsPyTorchs) {
     CheckFile("torch_ops_bf16.jsonl");
     EXPECT_EQ(refused_, kRefused);
     ExpectDeviationsMet({"f16", "bf16"});
+    EXPECT_GT(agreed_, 500);
+}
+
+TEST_F(TorchOpsTest, EveryDecisionIsPyTorchsOnTheCpu) {
+    device_ = "cpu ";
+    policy_ = "torch-cpu-fp16";
+    CheckFile("torch_cpu_ops_f16.jsonl");
+    policy_ = "torch-cpu-bf16";
+    CheckFile("torch_cpu_ops_bf16.jsonl");
+    EXPECT_EQ(refused_, kRefusedOnTheCpu);
+    ExpectDeviationsMet({"cpu f16", "cpu bf16"});
     EXPECT_GT(agreed_, 500);
 }
 

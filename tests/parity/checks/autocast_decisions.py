@@ -1,7 +1,9 @@
-"""autocast_decisions.py: the training step before simplify against PyTorch's own autocast layer, run live on the model's twin: every
-decision and cast, forward and backward, in FP16 and BF16; and every op and cast says why."""
+"""autocast_decisions.py: the training step before simplify against PyTorch's own autocast layer, run live on the model's twin:
+every decision and cast, forward and backward, in FP16 and BF16, on CUDA (its layer over tensors without storage) and on the
+CPU (run); and every op and cast says why."""
 import functools
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -25,6 +27,12 @@ EXAMPLES = {name: (os.path.join(tools.ROOT, "examples", example.model), f"{file}
             for name, file, example in twins.examples() if example.trace}
 COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
+CPU_LOW = {"torch-cpu-fp16": "f16", "torch-cpu-bf16": "bf16"}
+NOT_ON_THE_CPU = {"llama": "PyTorch's rms_norm on the CPU is a row of ops, which no one op of ours can be compared with"}
+# CUDA's ops whose table says otherwise than calling them: bf16 is cast first, and the norms differ by overloads.
+BY_CALLING = {"aten::softmax.int": ["fp32"], "aten::log_softmax.int": ["fp32"],
+              "aten::norm.Scalar": ["fp32_set_opt_dtype"], "aten::norm.ScalarOpt_dim": ["fp32_set_opt_dtype"]}
+DEVICES = {"cuda": LOW, "cpu": CPU_LOW}
 
 
 def sources(model):
@@ -32,14 +40,20 @@ def sources(model):
     return EXAMPLES.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
 
 
+def oracle_env(device):
+    return {**os.environ, "ORACLE_REAL": "1" if device == "cpu" else "0"}
+
+
 @functools.cache
-def oracle():
-    """{(model, policy): the oracle's rows}"""
+def oracle(device):
+    """{(model, policy): the oracle's rows}, of the policies for |device|"""
+    low = DEVICES[device]
     with tempfile.TemporaryDirectory() as folder:
         files = {case: os.path.join(folder, str(at))
-                 for at, case in enumerate(itertools.product([*MODELS, *EXAMPLES], LOW))}
-        lines = [f"{sources(model)[1]}\t{LOW[policy]}\t{file}\n" for (model, policy), file in files.items()]
-        subprocess.run([sys.executable, ORACLE, "graphs"], input="".join(lines), text=True, check=True)
+                 for at, case in enumerate(itertools.product([*MODELS, *EXAMPLES], low))}
+        lines = [f"{sources(model)[1]}\t{low[policy]}\t{file}\n" for (model, policy), file in files.items()]
+        subprocess.run([sys.executable, ORACLE, "graphs", "--device", device], input="".join(lines), text=True, check=True,
+                       env=oracle_env(device))
         return {case: tools.json_lines(file) for case, file in files.items()}
 
 
@@ -48,18 +62,22 @@ def both_sides(model, policy):
     """(our dump, the oracle's rows)"""
     path, _, defines = sources(model)
     options = [word for name, value in defines.items() for word in ("-D", f"{name}={value}")]
-    return tools.dump(path, "autodiff", "--policy", policy, *options), oracle()[model, policy]
+    return tools.dump(path, "autodiff", "--policy", policy, *options), oracle("cpu" if policy in CPU_LOW else "cuda")[model, policy]
 
 
 def check_live(tally, options):
     for model in [*MODELS, *EXAMPLES]:
-        for policy in LOW:
+        for policy in [*LOW, *(CPU_LOW if model not in NOT_ON_THE_CPU else [])]:
             text, rows = both_sides(model, policy)
             ours, theirs = compare_autocast.both_graphs(text, rows)
             name = f"{os.path.basename(model)} {policy}"
             tally.same(f"{name}: decisions and casts as PyTorch's", compare_autocast.graph_differences(ours, theirs),
                        f"{len(theirs.ops)} ops, {sum(theirs.casts.values())} casts")
             tally.same(f"{name}: every op and cast has a reason", compare_autocast.missing_reasons(text))
+
+
+def other_lines(live, committed):
+    return [f"line {at + 1}" for at, pair in enumerate(itertools.zip_longest(committed, live)) if pair[0] != pair[1]]
 
 
 def check_committed(tally, options):
@@ -69,8 +87,31 @@ def check_committed(tally, options):
             answer = f"torch_graph_{name}_{low}.jsonl"
             committed = tools.json_lines(os.path.join(os.path.dirname(ORACLE), answer))
             live = both_sides(model, policy)[1]
-            wrong = [f"line {at + 1}" for at, pair in enumerate(itertools.zip_longest(committed, live)) if pair[0] != pair[1]]
-            tally.same(f"{answer} is what the oracle answers now", wrong)
+            tally.same(f"{answer} is what the oracle answers now", other_lines(live, committed))
+
+
+def oracle_lines(device, script, *args):
+    out = subprocess.run([sys.executable, os.path.join(os.path.dirname(ORACLE), script), *args], text=True, check=True,
+                         capture_output=True, env=oracle_env(device)).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def check_tables(tally, options):
+    """The tables of the CPU are what this PyTorch does; CUDA's is what its ops do when they are called."""
+    def committed(name):
+        return tools.json_lines(os.path.join(os.path.dirname(ORACLE), name))
+
+    for low in CPU_LOW.values():
+        name = f"torch_cpu_ops_{low}.jsonl"
+        live = oracle_lines("cpu", "torch_autocast_oracle.py", "ops", "--language", "--device", "cpu", "--autocast", low)
+        tally.same(f"{name} is what PyTorch does now", other_lines(live, committed(name)), f"{len(live)} calls")
+    live = oracle_lines("cuda", "autocast_classes.py", "cpu")
+    tally.same("the CPU's table is what its ops do now", other_lines(live, committed("torch_autocast_cpu_table.jsonl")),
+               f"{len(live)} ops")
+    table = {row["op"]: row["policy"] for row in committed("torch_autocast_table.jsonl") if row["policy"] != "?"}
+    live = {row["op"]: row["policy"] for row in oracle_lines("cuda", "autocast_classes.py", "cuda")}
+    tally.same("CUDA's table is what its ops do now",
+               [op for op, policy in table.items() if live[op] not in BY_CALLING.get(op, [policy])], f"{len(table)} ops")
 
 
 def replace_one(pattern, replacement, text):
@@ -100,4 +141,4 @@ def plant(tally, options):
 
 
 if __name__ == "__main__":
-    harness.main(__doc__, [check_live, check_committed], [plant])
+    harness.main(__doc__, [check_live, check_committed, check_tables], [plant])

@@ -201,7 +201,7 @@ TEST_F(AutocastTest, OneChangedLineChangesTheDecisionsThatItNames) {
     policy_ = "mine";
     Types after = Decisions(RunMlp());
     EXPECT_EQ(Changed(before, after), std::vector<std::string>{"relu"});
-    EXPECT_EQ(after["relu"], "relu(f32) : f32 {f32, torch-fp16:47}");
+    EXPECT_EQ(after["relu"], "relu(f32) : f32 {f32, torch-fp16:48}");
     policies_["mine"] = File("passes/precision/policies/torch-fp16.policy") + "op cross_entropy.nll_loss follow\n";
     EXPECT_EQ(Changed(before, Decisions(RunMlp())), std::vector<std::string>{"cross_entropy.nll_loss"});
 }

@@ -310,16 +310,18 @@ TEST_F(TorchTableTest, TheCpuPoliciesSayWhatPyTorchSays) {
         ExpectLines(p, table, {});
         ExpectNoMore(p, table, others);
         EXPECT_EQ(ClassOf(p, "log_softmax", "cross_entropy"), "f32");
-        EXPECT_EQ(ClassOf(p, "matmul", "bilinear"), "follow");
     }
 }
 
-// A name that the language has must not be listed as one that it lacks, nor a name that no built-in policy uses.
+// A name that the language has, as an op or a layer, must not be listed as one that it lacks, nor one that no built-in
+// policy uses.
 TEST_F(TorchTableTest, ForeignOpsAreForeignAndListed) {
     static const char *const kNames[] = {
 #define FOREIGN(name) #name,
 #include "passes/precision/foreign_ops.def"
     };
+    const std::string prelude = File("frontend/prelude.amp");
+    EXPECT_NE(prelude.find("\nblock conv1d("), std::string::npos);
     std::set<std::string> listed;
     for (int i = 0; i < policy_file_count; i++) {
         const Policy *p = policy_read(&arena_, &diags_, policy_builtin(&arena_, policy_files[i].name));
@@ -329,6 +331,7 @@ TEST_F(TorchTableTest, ForeignOpsAreForeignAndListed) {
     std::string last;
     for (const std::string name : kNames) {
         EXPECT_FALSE(policy_knows(&arena_, name.c_str(), nullptr)) << name;
+        EXPECT_EQ(prelude.find("\nblock " + name + "("), std::string::npos) << name;
         EXPECT_TRUE(listed.count(name)) << name;
         EXPECT_TRUE(policy_is_foreign(name.c_str()));
         EXPECT_LT(last, name);

@@ -404,6 +404,7 @@ typedef struct Module {
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
     Dtype low;          /* the policy's low type; AMP_DT_NONE before autocast */
+    bool is_painted;    /* by an algorithm that decides forward and backward pass together: the pass paint does */
     int64_t batch_hint; /* the batch for which the policy's algorithm counted bytes; 0: it counts none */
 
     /* ---- training */
@@ -485,6 +486,8 @@ int ir_dim_attr(const Op *o, const char *name, int rank);
 /* false: operand |i| gives its shape alone (the first of iota, extent, random; the second of broadcast; `like`s of a
  * graph's gradients). */
 bool ir_reads_elements(const Op *o, int i);
+/* Graph level: operand |i| may have any float dtype. */
+bool ir_operand_varies(const Op *o, int i);
 Reason *ir_reason(Module *m, const char *rule); /* a new one, other fields empty */
 Region *ir_region(Func *f, uint32_t region);
 CallArg *ir_call_arg(const Call *c, const char *name); /* NULL when absent */

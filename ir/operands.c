@@ -105,6 +105,12 @@ bool ir_is_view(const Func *f, const Op *o) {
     return fits(r, rows) && fits(c, cols);
 }
 
+bool ir_operand_varies(const Op *o, int i) {
+    const char *at = ir_op_info[o->code].graph;
+    for (; at && i > 0 && at[1] != '+'; i--) at += at[1] == '?' ? 2 : 1;
+    return at && (*at == 'F' || *at == 'P' || *at == 'T');
+}
+
 bool ir_reads_elements(const Op *o, int i) {
     switch (o->code) {
     case OP_iota:

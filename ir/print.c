@@ -242,6 +242,7 @@ static void put_policy(Text *t, const Module *m) {
     }
     put_sha256(t, m->policy_sha256);
     if (m->low != AMP_DT_NONE) text_printf(t, " low %s", amp_dtype_name(m->low));
+    if (m->is_painted) text_puts(t, " painted");
     if (m->batch_hint) text_printf(t, " batch_hint %lld", (long long)m->batch_hint);
     text_putc(t, '\n');
 }

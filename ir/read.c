@@ -39,6 +39,7 @@ static void read_policy(Reader *r) {
     if (reader_take_word(r, "origin")) r->m->policy_origin = reader_string(r, "the policy's file in quotes");
     read_sha256(r, r->m->policy_sha256);
     if (reader_take_word(r, "low")) r->m->low = reader_dtype(r);
+    r->m->is_painted = reader_take_word(r, "painted");
     if (reader_take_word(r, "batch_hint")) r->m->batch_hint = reader_int(r, "a batch", 1, INT64_MAX);
 }
 

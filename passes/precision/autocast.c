@@ -139,14 +139,23 @@ static LeastBytes *choose_by_bytes(const Casting *x) {
     return least_bytes(x->f, classes, x->m->batch_hint);
 }
 
+/* `paint` decides when the backward pass is there: all is f32 until then. */
+static void leave_to_paint(Casting *x, Op *o, void *user) {
+    (void)user;
+    const Choice choice = casting_choose(x, o);
+    const OpTypes as_it_is = {AMP_DT_NONE, AMP_DT_NONE, AMP_DT_F32, -1};
+    casting_apply(x, o, &choice, &as_it_is);
+}
+
 static void run(Module *m, Func *f, const Policy *policy, bool is_forward) {
     Casting x = casting_new(m, f, policy);
-    x.has_overrides = x.has_decisions = is_forward;
+    x.has_overrides = is_forward;
+    x.has_decisions = is_forward && policy->algorithm != ALGORITHM_PAINT;
     if (policy->algorithm == ALGORITHM_MIN_CUT && amp_dtype_size(policy->low) < amp_dtype_size(AMP_DT_F32)) {
         x.shares_casts = true;
         casting_walk(&x, decide_by_bytes, choose_by_bytes(&x));
     } else {
-        casting_walk(&x, decide_by_class, NULL);
+        casting_walk(&x, policy->algorithm == ALGORITHM_PAINT ? leave_to_paint : decide_by_class, NULL);
     }
     casting_updates(&x);
 }
@@ -183,6 +192,7 @@ bool pass_autocast(PassContext *c) {
     if (!policy || !f || !overrides_check(c, policy, f) || !check_bans(c, policy, f)) return false;
     if (m->eval_precision && !keep_f32_copy(c, f)) return false;
     m->decisions.len = 0;
+    m->is_painted = policy->algorithm == ALGORITHM_PAINT;
     m->batch_hint = policy->algorithm == ALGORITHM_MIN_CUT ? batch_hint_of(c) : 0;
     run(m, f, policy, true);
     explain_metrics(m);

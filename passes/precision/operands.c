@@ -10,5 +10,7 @@ static bool is_weak(const Func *f, Val v) {
 
 bool operand_is_castable(const Func *f, const Op *o, int i) {
     if (ir_op_info[o->code].flags & LEADS && i > 0) return false;
-    return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]);
+    if (o->code == OP_batch_norm_grad && i > 1) return false; /* what batch norm reads in f32 */
+    return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]) && ir_operand_varies(o, i) &&
+           ir_reads_elements(o, i);
 }

@@ -4,11 +4,15 @@
 #include "base/names.h"
 #include "passes/common/common.h"
 
-/* A class of the policy file that gives dtypes; `low` and the name of the policy's low type mean `lower`. */
+/* A class of the policy file that gives dtypes; `low` and the name of the policy's low type mean `lower`.  Of the lists
+ * of `paint`, `lower` is allow and `f32` is deny. */
 static bool class_of(const Policy *p, const char *word, PolicyClass *out) {
-    if (policy_class_of(word, out)) return *out != POLICY_BANNED;
-    *out = POLICY_LOWER;
-    return !strcmp(word, "low") || !strcmp(word, amp_dtype_name(p->low));
+    const bool paints = p->algorithm == ALGORITHM_PAINT;
+    if (!strcmp(word, "low") || !strcmp(word, amp_dtype_name(p->low))) word = policy_class_words[POLICY_LOWER];
+    if (!policy_class_of(word, out) || *out == POLICY_BANNED) return false;
+    if (paints && *out == POLICY_LOWER) *out = POLICY_ALLOW;
+    if (paints && *out == POLICY_F32) *out = POLICY_DENY;
+    return policy_class_fits(*out, p->algorithm);
 }
 
 /* A pattern that matches a path matches everything below it: "h.0" names "h.0.mlp.gelu" too. */
@@ -44,7 +48,9 @@ static void check_word(PassContext *c, const Policy *p, const Override *v) {
         return;
     }
     Diag *diag = place_error(c, v->pos, "unknown precision %s for %s", v->word, v->pattern);
-    diag_help(c->diags, diag, "one of low, lower, f32_out, f32, widest, first, follow");
+    diag_help(c->diags, diag, "one of low, lower, %s",
+              p->algorithm == ALGORITHM_PAINT ? "f32, allow, infer, deny, clear, none"
+                                              : "f32_out, f32, widest, first, follow");
 }
 
 static void check_op(PassContext *c, const Override *v) {

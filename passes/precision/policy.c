@@ -7,6 +7,8 @@
  */
 #include "passes/precision/policy.h"
 
+#include <stdio.h>
+
 #include "base/names.h"
 #include "base/hash.h"
 #include "passes/common/common.h"
@@ -16,8 +18,16 @@
 
 const char *const policy_class_words[POLICY_CLASS_COUNT] = {
     [POLICY_LOWER] = "lower", [POLICY_F32_OUT] = "f32_out", [POLICY_F32] = "f32",       [POLICY_WIDEST] = "widest",
-    [POLICY_FIRST] = "first", [POLICY_FOLLOW] = "follow",   [POLICY_BANNED] = "banned",
+    [POLICY_FIRST] = "first", [POLICY_FOLLOW] = "follow",   [POLICY_BANNED] = "banned", [POLICY_ALLOW] = "allow",
+    [POLICY_INFER] = "infer", [POLICY_DENY] = "deny",       [POLICY_CLEAR] = "clear",   [POLICY_NONE] = "none",
 };
+
+static const char *const algorithm_words[] = {"eager", "paint", "min_cut"};
+enum { ALGORITHMS = sizeof algorithm_words / sizeof *algorithm_words };
+
+bool policy_class_fits(PolicyClass op_class, PolicyAlgorithm algorithm) {
+    return op_class == POLICY_BANNED || (op_class >= POLICY_ALLOW) == (algorithm == ALGORITHM_PAINT);
+}
 
 bool policy_class_of(const char *word, PolicyClass *out) {
     for (int i = 0; i < POLICY_CLASS_COUNT; i++)
@@ -47,16 +57,32 @@ bool policy_names_op(const char *pattern, const char *op, const char *layer) {
     return closeness(pattern, op, layer) > 0;
 }
 
-const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer) {
+/* |least|: how closely at least.  NULL: no name is as close. */
+static const PolicyLine *closest_line(const Policy *p, const char *op, const char *layer, int least) {
     const PolicyEntry *best = NULL;
-    int best_closeness = 0;
+    int best_closeness = least - 1;
     for (int i = 0; i < p->entries.len; i++) {
         int close = closeness(p->entries.data[i].name, op, layer);
         if (close <= best_closeness) continue;
         best = &p->entries.data[i];
         best_closeness = close;
     }
-    return best->line;
+    return best ? best->line : NULL;
+}
+
+const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer) {
+    return closest_line(p, op, layer, NAMES_ALL);
+}
+
+const PolicyLine *policy_backward_line(const Policy *p, const char *op, const char *layer) {
+    char name[64];
+    const PolicyLine *line = closest_line(p, op, layer, NAMES_OP);
+    snprintf(name, sizeof name, "%s", op);
+    for (char *end = strrchr(name, '_'); end && !line; end = strrchr(name, '_')) {
+        *end = '\0';
+        if (ir_opcode(name) != OP_NONE) line = closest_line(p, name, layer, NAMES_OP);
+    }
+    return line ? line : policy_line(p, op, layer);
 }
 
 const char *const *policy_op_names(Arena *a, int *count) {
@@ -262,20 +288,15 @@ static void read_version(Reader *r, Loc here) {
 }
 
 static void read_algorithm(Reader *r, Loc here) {
-    static const char *const words[] = {"eager", "paint", "min_cut"};
     Token word;
     if (is_second(r, &r->has_algorithm, here, "algorithm") || !take(r, TOKEN_WORD, "an algorithm", &word)) return;
-    int i = 0;
-    while (i < 3 && strcmp(word.text, words[i])) i++;
-    if (i == 3) {
-        Diag *diag = diag_error(r->diags, word.loc, "unknown algorithm %s", word.text);
-        help_nearest(r, diag, word.text, words, 3);
-    } else if (i == ALGORITHM_PAINT) {
-        Diag *diag = diag_error(r->diags, word.loc, "algorithm %s is not supported", word.text);
-        diag_help(r->diags, diag, "use eager or min_cut");
-    } else {
-        r->policy->algorithm = (PolicyAlgorithm)i;
-    }
+    for (int i = 0; i < ALGORITHMS; i++)
+        if (!strcmp(word.text, algorithm_words[i])) {
+            r->policy->algorithm = (PolicyAlgorithm)i;
+            return;
+        }
+    Diag *diag = diag_error(r->diags, word.loc, "unknown algorithm %s", word.text);
+    help_nearest(r, diag, word.text, algorithm_words, ALGORITHMS);
 }
 
 static void read_low(Reader *r, Loc here) {
@@ -297,10 +318,18 @@ static const char *statement_text(const Reader *r, uint32_t end) {
     return arena_strndup(r->arena, text + begin, end - begin);
 }
 
+/* "relu_grad" or "softmax.sum_to". */
+static bool is_backward_name(const char *name) {
+    const char *dot = strchr(name, '.');
+    const Opcode code = ir_opcode(dot ? dot + 1 : name);
+    return code != OP_NONE && ir_op_info[code].flags & BACKWARD;
+}
+
 /* false: the error is in the diagnostics. */
 static bool check_op_name(Reader *r, Token name) {
     const char *near[2] = {NULL, NULL};
-    if (policy_is_foreign(name.text) || policy_knows(r->arena, name.text, &near[0])) return true;
+    if (policy_is_foreign(name.text) || policy_knows(r->arena, name.text, &near[0]) || is_backward_name(name.text))
+        return true;
     near[1] = text_nearest(name.text, foreign_names, FOREIGN_NAMES);
     const char *nearest = near[0] && near[1] ? text_nearest(name.text, near, 2) : near[0] ? near[0] : near[1];
     Diag *diag = diag_error(r->diags, name.loc, "unknown op %s", name.text);
@@ -340,10 +369,15 @@ static void read_ops(Reader *r, Loc here) {
     } while (r->token.kind == TOKEN_COMMA);
     if (!take(r, TOKEN_WORD, "',' or a class", &word)) return;
     PolicyLine *line = arena_new(r->arena, PolicyLine);
-    *line = (PolicyLine){.line = r->line, .text = statement_text(r, word.loc.end)};
+    *line = (PolicyLine){.line = r->line, .text = statement_text(r, word.loc.end), .class_loc = word.loc};
     if (!policy_class_of(word.text, &line->op_class)) {
         Diag *diag = diag_error(r->diags, word.loc, "unknown class %s", word.text);
-        help_nearest(r, diag, word.text, policy_class_words, POLICY_CLASS_COUNT);
+        const char *words[POLICY_CLASS_COUNT];
+        int count = 0; /* of classes that the algorithm has; where it is not known yet, all */
+        for (int i = 0; i < POLICY_CLASS_COUNT; i++)
+            if (!r->has_algorithm.source || policy_class_fits((PolicyClass)i, r->policy->algorithm))
+                words[count++] = policy_class_words[i];
+        help_nearest(r, diag, word.text, words, count);
         return;
     }
     for (int i = 0; i < names.len; i++) add_entry(r, line, names.data[i]);
@@ -382,6 +416,35 @@ static bool lists_everything(const Policy *p) {
     return false;
 }
 
+/* The words of the algorithm's classes. */
+static const char *class_list(Arena *a, PolicyAlgorithm algorithm) {
+    Text list;
+    text_init(&list, a);
+    for (int i = 0, n = 0; i < POLICY_CLASS_COUNT; i++)
+        if (policy_class_fits((PolicyClass)i, algorithm))
+            text_printf(&list, "%s%s", n++ ? ", " : "", policy_class_words[i]);
+    return text_str(&list);
+}
+
+/* An algorithm has classes of its own, and one alone decides the backward pass. */
+static void check_entries(Reader *r) {
+    const Policy *p = r->policy;
+    const PolicyLine *told = NULL; /* a line's class is told once */
+    for (int i = 0; i < p->entries.len; i++) {
+        const PolicyEntry *e = &p->entries.data[i];
+        if (is_backward_name(e->name) && p->algorithm != ALGORITHM_PAINT) {
+            Diag *diag = diag_error(r->diags, e->loc, "%s is an op of the backward pass", e->name);
+            diag_help(r->diags, diag, "only algorithm paint decides it; under %s it has the type of its forward op",
+                      algorithm_words[p->algorithm]);
+        }
+        if (e->line == told || policy_class_fits(e->line->op_class, p->algorithm)) continue;
+        told = e->line;
+        Diag *diag = diag_error(r->diags, told->class_loc, "class %s is not of algorithm %s",
+                                policy_class_words[told->op_class], algorithm_words[p->algorithm]);
+        diag_help(r->diags, diag, "one of %s", class_list(r->arena, p->algorithm));
+    }
+}
+
 static void check_complete(Reader *r) {
     const struct {
         bool missing;
@@ -390,11 +453,12 @@ static void check_complete(Reader *r) {
         {!r->has_name.source, "policy \"NAME\""},
         {!r->has_algorithm.source, "algorithm eager"},
         {!r->has_low.source, "low = f16"},
-        {!lists_everything(r->policy), "op * follow"},
+        {!lists_everything(r->policy), r->policy->algorithm == ALGORITHM_PAINT ? "op * none" : "op * follow"},
     };
     Loc start = {r->source, 0, 0};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (needed[i].missing) diag_error(r->diags, start, "the policy lacks a line such as '%s'", needed[i].line);
+    if (r->has_algorithm.source) check_entries(r);
 }
 
 const Policy *policy_read(Arena *a, Diags *d, const Source *text) {

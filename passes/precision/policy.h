@@ -24,6 +24,11 @@ typedef enum PolicyClass {
     POLICY_FIRST,
     POLICY_FOLLOW,
     POLICY_BANNED,
+    POLICY_ALLOW, /* from here on of algorithm `paint`: PaintList */
+    POLICY_INFER,
+    POLICY_DENY,
+    POLICY_CLEAR,
+    POLICY_NONE,
     POLICY_CLASS_COUNT
 } PolicyClass;
 extern const char *const policy_class_words[POLICY_CLASS_COUNT];
@@ -36,6 +41,7 @@ typedef struct PolicyLine { /* op LIST CLASS */
     PolicyClass op_class;
     int line;
     const char *text; /* as written, without comment */
+    Loc class_loc;
 } PolicyLine;
 
 typedef struct PolicyEntry { /* one name of a list */
@@ -59,6 +65,13 @@ const Policy *policy_read(Arena *a, Diags *d, const Source *text);
 
 /* The line for an op: the most specific of layer.op, layer, op and *.  Never NULL: every policy has a line for *. */
 const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer);
+
+/* The line for an op of the backward pass, of algorithm `paint`: its own, else that of the op that it is the gradient
+ * of, conv2d's for conv2d_weight_grad. */
+const PolicyLine *policy_backward_line(const Policy *p, const char *op, const char *layer);
+
+/* Whether a policy of this algorithm may give the class. */
+bool policy_class_fits(PolicyClass op_class, PolicyAlgorithm algorithm);
 
 /* Whether |pattern| ("softmax", "cross_entropy", "cross_entropy.log_softmax") names the op. */
 bool policy_names_op(const char *pattern, const char *op, const char *layer);

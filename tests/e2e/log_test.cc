@@ -161,19 +161,19 @@ TEST(Progress, NamesEachStageOnce) {
     amp_compile_options o = {};
     o.target = "cpu";
     ASSERT_EQ(CompileWith(&cpu, text, o).status, AMP_OK);
-    std::vector<std::string> want = {"elaborate", "autocast", "autodiff", "scale", "optimizer", "simplify",
-                                     "lower",     "fuse",     "layout",   "plan",  "codegen",   "cc"};
+    std::vector<std::string> want = {"elaborate", "autocast", "autodiff", "paint", "scale",   "optimizer", "simplify",
+                                     "lower",     "fuse",     "layout",   "plan",  "codegen", "cc"};
     EXPECT_EQ(cpu.names, want);
-    EXPECT_EQ(cpu.count, 12);
+    EXPECT_EQ(cpu.count, 13);
     o.emit = AMP_EMIT_C, o.target = "both";
     ASSERT_EQ(CompileWith(&both, text, o).status, AMP_OK);
-    EXPECT_EQ(both.names.size(), 15u);
-    EXPECT_EQ(both.count, 15);
+    EXPECT_EQ(both.names.size(), 16u);
+    EXPECT_EQ(both.count, 16);
     // IR has passes behind it; all are counted.
     o.emit = AMP_EMIT_IR, o.stop_after = "simplify";
     Compiled half = CompileWith(&ir, text, o);
     ASSERT_EQ(half.status, AMP_OK);
-    EXPECT_EQ(ir.count, 6);
+    EXPECT_EQ(ir.count, 7);
     for (const char *target : {"cpu", "both"}) {
         Stages rest;
         amp_compile_options whole = {};

@@ -113,8 +113,6 @@ TEST_F(PolicyTest, NamesWhatIsWrongInTheHead) {
         {"policy \"\"", "p.policy:1:8: error: the policy's name is empty\n   1 | policy \"\"\n     |        ^~\n"},
         {"policy \"x", "p.policy:1:8: error: expected the policy's name in quotes, found '\"x'\n   1 | policy \"x\n    "
                        " |        ^~\n"},
-        {"algorithm paint", "p.policy:1:11: error: algorithm paint is not supported\n   1 | algorithm paint\n     |    "
-                            "       ^~~~~\n  help: use eager or min_cut\n"},
         {"algorithm eagr", "p.policy:1:11: error: unknown algorithm eagr\n   1 | algorithm eagr\n     |           "
                            "^~~~\n  help: did you mean eager?\n"},
         {"low f16", "p.policy:1:5: error: expected '=', found 'f16'\n   1 | low f16\n     |     ^~~\n"},
@@ -142,8 +140,36 @@ TEST_F(PolicyTest, AnyBytesGiveAnAnswer) {
     }
 }
 
+// Each algorithm has classes of its own, and only one decides the backward pass.
+TEST_F(PolicyTest, ClassesAreOfTheAlgorithm) {
+    const auto errors = [&](const std::string &lines) {
+        diags_init(&diags_, &arena_);
+        EXPECT_EQ(ReadPolicy("policy \"p\"\nlow = f16\n" + lines), nullptr);
+        return Diagnostics();
+    };
+    EXPECT_EQ(errors("algorithm eager\nop relu, gelu infer\nop * follow\n"),
+              "p.policy:4:15: error: class infer is not of algorithm eager\n   4 | op relu, gelu infer\n"
+              "     |               ^~~~~\n  help: one of lower, f32_out, f32, widest, first, follow, banned\n");
+    EXPECT_EQ(errors("algorithm paint\nop * lower\n"),
+              "p.policy:4:6: error: class lower is not of algorithm paint\n   4 | op * lower\n     |      ^~~~~\n"
+              "  help: one of banned, allow, infer, deny, clear, none\n");
+    EXPECT_EQ(errors("algorithm min_cut\nop relu_grad f32\nop * follow\n"),
+              "p.policy:4:4: error: relu_grad is an op of the backward pass\n   4 | op relu_grad f32\n"
+              "     |    ^~~~~~~~~\n"
+              "  help: only algorithm paint decides it; under min_cut it has the type of its forward op\n");
+    EXPECT_EQ(errors("algorithm paint\nop relu clear\n"),
+              "p.policy:1:1: error: the policy lacks a line such as 'op * none'\n   1 | policy \"p\"\n     | ^\n");
+    const Policy *p = ReadPolicy("policy \"p\"\nlow = f16\nalgorithm paint\nop conv2d allow\nop conv2d.sum infer\n"
+                                 "op softmax infer\nop softmax_grad deny\nop * none\n");
+    ASSERT_NE(p, nullptr) << Diagnostics();
+    EXPECT_EQ(policy_backward_line(p, "conv2d_weight_grad", nullptr)->op_class, POLICY_ALLOW);
+    EXPECT_EQ(policy_backward_line(p, "sum", "conv2d")->op_class, POLICY_INFER);
+    EXPECT_EQ(policy_backward_line(p, "softmax_grad", nullptr)->op_class, POLICY_DENY);
+    EXPECT_EQ(policy_backward_line(p, "gelu_grad", nullptr)->op_class, POLICY_NONE);
+}
+
 TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
-    ASSERT_EQ(policy_file_count, 10);
+    ASSERT_EQ(policy_file_count, 12);
     for (int i = 0; i < policy_file_count; i++) {
         const Source *text = policy_builtin(&arena_, policy_files[i].name);
         ASSERT_NE(text, nullptr);

@@ -1,0 +1,228 @@
+/* paint_types: gives the ops of the forward and the backward pass their dtypes by the policy's algorithm `paint`
+ * (TensorFlow's), inserts the casts, and records the reason of each; nothing where the algorithm is another.
+ * needs: autodiff.  breaks: nothing.
+ *
+ *   %h  = linear(%x, %w)    : f32[N, 32]   =>   %w.f16 = cast(%w)           : f16[32, 16] because {allow, p:8, for fc}
+ *   %y  = relu(%h)          : f32[N, 32]        %x.f16 = cast(%x)           : f16[N, 16]  because {allow, p:8, for fc}
+ *   ...                                         %h = linear(%x.f16, %w.f16) : f16[N, 32]  because {allow, p:8}
+ *   %dh = relu_grad(%dy, %y) : f32[N, 32]       %y = relu(%h)               : f16[N, 32]
+ *                                                    because {clear, p:17, "allow in pass 3: between fc1 and fc2"}
+ *
+ * The step is painted, and an op of evaluation and inference has the type that it has in the step; a model that is not
+ * trained is painted as it infers.  Each value is cast once for all its readers of the other colour.
+ */
+#include "passes/common/common.h"
+#include "passes/passes.h"
+#include "passes/precision/casting.h"
+#include "passes/precision/operands.h"
+#include "passes/precision/paint.h"
+
+typedef struct Mark {
+    Choice choice;
+    bool is_low;
+} Mark;
+
+typedef struct Painting { /* of a function */
+    Casting casting;
+    Choice *choices;        /* by vertex */
+    const PaintMark *marks; /* by vertex */
+    int *vertex;            /* by op id */
+    int ops;                /* vertices from here on are inputs and states; those before are the body's ops */
+    Mark *decided;          /* by vertex, of an op */
+    Table *forward;         /* to Mark, by path: forward ops of functions that are painted already, and of this one */
+} Painting;
+
+/* ---- the graph --------------------------------------------------------------------------------------------------- */
+
+static bool is_backward(const Op *o) { return o->reason && !strcmp(o->reason->rule, "gradient"); }
+
+static const PolicyLine *line_of(const Policy *p, const Op *o) {
+    const char *name = ir_op_info[o->code].name;
+    return ir_op_info[o->code].flags & BACKWARD ? policy_backward_line(p, name, o->layer)
+                                                : policy_line(p, name, o->layer);
+}
+
+static bool has_f32(const Func *f, const Op *o) {
+    bool has = o->n_out && ir_dtype(f, o->out[0]) == AMP_DT_F32;
+    for (int i = 0; i < o->n_in; i++)
+        has = has || (operand_is_castable(f, o, i) && ir_dtype(f, o->in[i]) == AMP_DT_F32);
+    return has;
+}
+
+static PaintList list_of(PolicyClass op_class) {
+    switch (op_class) {
+    case POLICY_ALLOW: return PAINT_LIST_ALLOW;
+    case POLICY_INFER: return PAINT_LIST_INFER;
+    case POLICY_DENY: return PAINT_LIST_DENY;
+    case POLICY_CLEAR: return PAINT_LIST_CLEAR;
+    default: return PAINT_LIST_NONE;
+    }
+}
+
+/* What follows no list: written conversions, numbers, the seed of the backward pass, what changes states. */
+static bool is_fixed(const Op *o) {
+    return casting_undecided(o) || o->code == OP_grad_seed || ir_op_info[o->code].flags & EFFECT || !o->n_out;
+}
+
+static void add_edges(const Painting *p, const Op *o, const int *input, PaintEdge *edges, int *count) {
+    for (int i = 0; i < o->n_in; i++) {
+        if (!operand_is_castable(p->casting.f, o, i)) continue;
+        const Op *maker = ir_def(p->casting.f, o->in[i]);
+        const int from = maker ? p->vertex[maker->id.id] : input[o->in[i].id];
+        if (!maker || o->in[i].id == maker->out[0].id) edges[(*count)++] = (PaintEdge){from, p->vertex[o->id.id]};
+    }
+}
+
+/* Vertices are the ops in order, then inputs and states. */
+static void paint_function(Painting *p) {
+    const Func *f = p->casting.f;
+    Arena *a = f->module->arena;
+    int edges = 0, count = f->body.len;
+    int *input = arena_array(a, int, f->values.len);
+    PaintVertex *vertices = arena_array(a, PaintVertex, f->body.len + f->inputs.len);
+    for (int i = 0; i < f->body.len; i++) {
+        const Op *o = ir_op_at(f, i);
+        const bool fixed = is_fixed(o), varies = !fixed && has_f32(f, o);
+        p->choices[i] = casting_choose_by(&p->casting, o, line_of(p->casting.policy, o));
+        p->vertex[o->id.id] = i;
+        edges += o->n_in;
+        vertices[i] = (PaintVertex){
+            .list = fixed ? PAINT_LIST_NONE : list_of(p->choices[i].op_class),
+            .may_change = !fixed,
+            .is_f32 = varies,
+            .admits_low = varies,
+            .has_low_kernel = varies,
+        };
+    }
+    for (int i = 0; i < f->inputs.len; i++) {
+        input[f->inputs.data[i].id] = count;
+        vertices[count++] = (PaintVertex){.is_f32 = ir_dtype(f, f->inputs.data[i]) == AMP_DT_F32};
+    }
+    PaintEdge *edge = arena_array(a, PaintEdge, edges + 1);
+    edges = 0;
+    for (int i = 0; i < f->body.len; i++) add_edges(p, ir_op_at(f, i), input, edge, &edges);
+    const PaintGraph graph = {vertices, edge, count, edges};
+    p->marks = paint_graph(a, &graph);
+    p->ops = f->body.len;
+}
+
+/* ---- reasons ----------------------------------------------------------------------------------------------------- */
+
+enum { NAMES_ON_PATH = 3 };
+
+static const char *vertex_name(const Painting *p, int vertex) {
+    const Func *f = p->casting.f;
+    if (vertex >= p->ops) return ir_value(f, f->inputs.data[vertex - p->ops])->name;
+    return casting_maker(f, ir_op_at(f, vertex)->out[0]);
+}
+
+/* The end of the path from |vertex| towards what it was painted by, |forward| or against the edges. */
+static int end_of_path(const Painting *p, int vertex, bool forward) {
+    for (int i = 0; i <= p->ops; i++) {
+        const int next = forward ? p->marks[vertex].after : p->marks[vertex].before;
+        if (next == PAINT_NOWHERE || p->marks[vertex].pass == PAINT_BY_LIST || p->marks[next].pass < PAINT_BY_LIST)
+            return vertex;
+        vertex = next;
+    }
+    return vertex;
+}
+
+/* "a", or "a over b, c and 4 more": the path back to what made the vertex deny. */
+static const char *path_back(const Painting *p, int vertex) {
+    Text t;
+    int at = p->marks[vertex].before, between = 0;
+    text_init(&t, p->casting.m->arena);
+    const int end = end_of_path(p, vertex, false);
+    text_puts(&t, vertex_name(p, end));
+    for (; at != PAINT_NOWHERE && at != end; at = p->marks[at].before, between++)
+        if (between < NAMES_ON_PATH) text_printf(&t, "%s%s", between ? ", " : " over ", vertex_name(p, at));
+    if (between > NAMES_ON_PATH) text_printf(&t, " and %d more", between - NAMES_ON_PATH);
+    return text_str(&t);
+}
+
+/* Which pass painted the vertex, and over which path; NULL: its list says it. */
+static const char *why_painted(const Painting *p, int vertex) {
+    const PaintMark *mark = &p->marks[vertex];
+    Arena *a = p->casting.m->arena;
+    switch (mark->pass) {
+    case PAINT_BY_DENY:
+        return mark->before == PAINT_NOWHERE ? NULL : arena_printf(a, "deny in pass 2: after %s", path_back(p, vertex));
+    case PAINT_BETWEEN:
+        return arena_printf(a, "allow in pass 3: between %s and %s", vertex_name(p, end_of_path(p, vertex, false)),
+                            vertex_name(p, end_of_path(p, vertex, true)));
+    case PAINT_AFTER: return arena_printf(a, "allow in pass 4: after %s", vertex_name(p, mark->before));
+    case PAINT_BESIDE:
+        return arena_printf(a, "allow in pass 5: beside %s",
+                            vertex_name(p, mark->before == PAINT_NOWHERE ? mark->after : mark->before));
+    case PAINT_UNTOUCHED: return "reached by no pass";
+    default: return NULL;
+    }
+}
+
+/* ---- applying ---------------------------------------------------------------------------------------------------- */
+
+static Mark mark_of(const Painting *p, int vertex) {
+    Mark mark = {p->choices[vertex], p->marks[vertex].colour == PAINT_ALLOW};
+    if (!mark.choice.why.because) mark.choice.why.because = why_painted(p, vertex);
+    return mark;
+}
+
+/* A forward op has the mark that it got in the function that was painted first. */
+static void decide(Casting *x, Op *o, void *user) {
+    Painting *p = user;
+    if (is_fixed(o)) return;
+    const bool is_forward = !is_backward(o) && o->path;
+    const Mark *mark = is_forward ? table_get(p->forward, o->path) : NULL;
+    x->has_decisions = is_forward && !mark;
+    if (!mark) mark = &p->decided[p->vertex[o->id.id]];
+    if (x->has_decisions) table_set(x->m->arena, p->forward, o->path, &p->decided[p->vertex[o->id.id]]);
+    const Dtype t = mark->is_low ? x->policy->low : AMP_DT_F32;
+    const OpTypes types = {t, t, t, -1};
+    casting_apply(x, o, &mark->choice, &types);
+    if (o->code == OP_batch_norm_grad) /* those of the parameters */
+        for (int i = 1; i < o->n_out; i++) ir_value(x->f, o->out[i])->dtype = AMP_DT_F32;
+}
+
+/* A parameter's gradient is f32, whatever it was computed in. */
+static void cast_gradients(const Casting *x) {
+    for (int i = 0; i < x->f->results.len; i++) {
+        Result *r = &x->f->results.data[i];
+        if (r->kind != RESULT_GRADIENT || ir_dtype(x->f, r->value) == AMP_DT_F32) continue;
+        r->value = ir_emit(x->f, OP_cast, AMP_DT_F32, NULL, 1, r->value);
+        Op *cast = ir_def(x->f, r->value);
+        cast->path = arena_printf(x->m->arena, "%s.cast", r->name);
+        cast->reason = ir_reason(x->m, "gradient");
+        cast->reason->relation = "of";
+        cast->reason->neighbour = r->of;
+    }
+}
+
+static void run(Module *m, const Policy *policy, ProgramKind kind, Table *forward) {
+    Func *f = ir_program(m, kind);
+    if (!f) return;
+    Painting p = {.casting = casting_new(m, f, policy), .forward = forward};
+    p.casting.shares_casts = p.casting.has_overrides = true;
+    p.choices = arena_array(m->arena, Choice, f->body.len + 1);
+    p.vertex = arena_array(m->arena, int, f->ops.len);
+    paint_function(&p);
+    p.decided = arena_array(m->arena, Mark, p.ops + 1);
+    for (int i = 0; i < p.ops; i++) p.decided[i] = mark_of(&p, i); /* before the walk adds ops to the body */
+    casting_walk(&p.casting, decide, &p);
+    cast_gradients(&p.casting);
+    casting_updates(&p.casting);
+}
+
+bool pass_paint(PassContext *c) {
+    static const ProgramKind kinds[] = {PROGRAM_TRAIN_STEP, PROGRAM_EVAL, PROGRAM_INFER};
+    Table forward = {0};
+    if (!c->m->is_painted) return true;
+    const Policy *policy = policy_select(c);
+    if (!policy) return false;
+    if (strcmp(policy->sha256, c->m->policy_sha256)) {
+        diag_error(c->diags, (Loc){0}, "module %s is to be painted by policy %s, and policy %s is given now",
+                   c->m->name, c->m->policy_name, policy->name);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) run(c->m, policy, kinds[i], &forward);
+    return true;
+}

@@ -1,0 +1,141 @@
+// paint_types_test.cc: the pass paint: dtypes of forward and backward ops, casts, reasons, evaluation, wrong policies.
+#include <chrono>
+
+#include "tests/passes/pass_test.h"
+
+namespace {
+
+class PaintTypesTest : public PassTest {
+  protected:
+    Module *Painted(const std::string &text, const std::string &policy = "tf-fp16") {
+        policy_ = policy;
+        return Run(Read(text), STAGE_PAINT);
+    }
+
+    // "f16" by path, of the ops of a function.
+    static std::map<std::string, std::string> Types(const Module *m, const char *func) {
+        std::map<std::string, std::string> types;
+        const Func *f = ir_func_find(m, func);
+        for (int i = 0; f && i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            if (o->path && o->n_out) types[o->path] = amp_dtype_name(ir_dtype(f, o->out[0]));
+        }
+        return types;
+    }
+
+    static int Casts(const Func *f, Dtype to) {
+        int count = 0;
+        for (int i = 0; i < f->body.len; i++)
+            count += ir_op_at(f, i)->code == OP_cast && ir_dtype(f, ir_op_at(f, i)->out[0]) == to;
+        return count;
+    }
+};
+
+TEST_F(PaintTypesTest, AStepOfAnMlp) {
+    const Module *m = Painted(File("tests/passes/mlp.ir"));
+    const auto decisions = Decisions(m);
+    EXPECT_EQ(decisions.at("fc1.linear"), "linear(f16, f16, f16) : f16 {allow, tf-fp16:9}");
+    EXPECT_EQ(decisions.at("relu"),
+              "relu(f16) : f16 {clear, tf-fp16:25, \"allow in pass 3: between fc1.linear and fc2.linear\"}");
+    EXPECT_EQ(decisions.at("cross_entropy.log_softmax"), "log_softmax(f32) : f32 {deny, tf-fp16:19}");
+    const auto types = Types(m, "train_step");
+    EXPECT_EQ(types.at("relu.grad"), "f16");                      // between two gradients
+    EXPECT_EQ(types.at("fc2.linear.grad.weight"), "f16");         // as MatMul
+    EXPECT_EQ(types.at("cross_entropy.nll_loss.grad"), "f32");    // as the loss
+    EXPECT_EQ(types.at("cross_entropy.log_softmax.grad"), "f32"); // by Sum
+    const Func *f = ir_func_find(m, "train_step");
+    for (int i = 0; i < f->results.len; i++)
+        EXPECT_TRUE(f->results.data[i].kind != RESULT_GRADIENT || ir_dtype(f, f->results.data[i].value) == AMP_DT_F32)
+            << f->results.data[i].name;
+    // x, two weights and two biases, the gradient of the logits; the logits, and three gradients of parameters: that of
+    // the last bias is summed from what is f32
+    EXPECT_EQ(Casts(f, AMP_DT_F16), 6);
+    EXPECT_EQ(Casts(f, AMP_DT_F32), 4);
+}
+
+// Evaluation computes as the step does; what only inference needs is painted there.
+TEST_F(PaintTypesTest, EvaluationHasTheTypesOfTheStep) {
+    std::string text = File("tests/passes/mlp.ir");
+    text.replace(text.find("  result logits"), 0,
+                 "  %probs = softmax(%logits) : f32[N, 10] @probs\n"
+                 "  %kept = relu(%probs) : f32[N, 10] @kept\n"
+                 "  result probs = %kept\n");
+    const Module *m = Painted(text);
+    const auto step = Types(m, "train_step");
+    for (const char *func : {"eval", "infer"}) {
+        const auto types = Types(m, func);
+        for (const char *path : {"fc1.linear", "relu", "fc2.linear"}) EXPECT_EQ(types.at(path), step.at(path)) << path;
+    }
+    EXPECT_EQ(Types(m, "infer").at("probs"), "f16");
+    EXPECT_EQ(Decisions(m).at("probs"),
+              "softmax(f16) : f16 {infer, tf-fp16:15, \"allow in pass 4: after fc2.linear\"}");
+    EXPECT_EQ(Decisions(m).at("kept"), "relu(f16) : f16 {clear, tf-fp16:25, \"allow in pass 5: beside probs\"}");
+}
+
+const char kChain[] = "module \"t\" stage elaborate {\n}\nstate %w : f32[8, 8] param = zeros()\n"
+                      "func forward {\n  input %x : f32[N, 8]\n  state %w : f32[8, 8]\n"
+                      "  %e = exp(%x) : f32[N, 8] @e\n  %a = add(%e, %x) : f32[N, 8] @a\n"
+                      "  %r = relu(%a) : f32[N, 8] @r\n  %b = mul(%r, %x) : f32[N, 8] @b\n"
+                      "  %c = abs(%b) : f32[N, 8] @c\n  %h = matmul(%c, %w) : f32[N, 8] @h\n"
+                      "  %s = sin(%h) : f32[N, 8] @s\n  result y = %s\n}\n";
+
+TEST_F(PaintTypesTest, ReasonsNameThePassAndThePath) {
+    const auto decisions = Decisions(Painted(kChain));
+    EXPECT_EQ(decisions.at("e"), "exp(f32) : f32 {deny, tf-fp16:18}");
+    EXPECT_EQ(decisions.at("a"), "add(f32, f32) : f32 {infer, tf-fp16:13, \"deny in pass 2: after e\"}");
+    EXPECT_EQ(decisions.at("r"), "relu(f32) : f32 {clear, tf-fp16:25, \"deny in pass 2: after e over a\"}");
+    EXPECT_EQ(decisions.at("b"), "mul(f32, f32) : f32 {infer, tf-fp16:13, \"deny in pass 2: after e over r, a\"}");
+    EXPECT_EQ(decisions.at("c"), "abs(f16) : f16 {clear, tf-fp16:25, \"allow in pass 5: beside h\"}");
+    EXPECT_EQ(decisions.at("s"), "sin(f32) : f32 {none, tf-fp16:31, \"reached by no pass\"}");
+}
+
+// `low` and f32 are allow and deny; a path names an op's gradients too.
+TEST_F(PaintTypesTest, OverridesAreLists) {
+    std::string text = kChain;
+    text.replace(
+        text.find("{\n}"), 3,
+        "{\n  override op exp : clear at m.amp:3:1\n  override path \"h\" : f32 because \"mine\" at m.amp:4:1\n}");
+    const auto decisions = Decisions(Painted(text));
+    EXPECT_EQ(decisions.at("e"), "exp(f32) : f32 {clear, override m.amp:3:1, \"reached by no pass\"}");
+    EXPECT_EQ(decisions.at("h"), "matmul(f32, f32) : f32 {deny, override m.amp:4:1, \"mine\"}");
+}
+
+TEST_F(PaintTypesTest, TheTextSaysThatItIsStillToBePainted) {
+    policy_ = "tf-fp16";
+    const std::string before = Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_AUTODIFF));
+    EXPECT_NE(before.find("low f16 painted"), std::string::npos);
+    EXPECT_EQ(Print(Run(Read(before), STAGE_PAINT)), Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_PAINT)));
+    diags_init(&diags_, &arena_);
+    policy_ = "tf-bf16";
+    EXPECT_EQ(TryRun(Read(before), STAGE_PAINT), AMP_BAD_SOURCE);
+    EXPECT_EQ(Diagnostics(), "error: module mlp is to be painted by policy tf-fp16, and policy tf-bf16 is given now\n");
+    policy_ = "torch-fp16";
+    EXPECT_EQ(Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_PAINT)).find("painted"), std::string::npos);
+}
+
+TEST_F(PaintTypesTest, AGraphOfAHundredThousandOps) {
+    std::string text = "module \"t\" stage elaborate {\n}\nstate %w : f32[8, 8] param = zeros()\n"
+                       "func forward {\n  input %v0 : f32[N, 8]\n  state %w : f32[8, 8]\n";
+    const char *const ops[] = {"matmul(%@, %w)", "relu(%@)", "add(%@, %@)", "abs(%@)",
+                               "gelu(%@)",       "exp(%@)",  "neg(%@)"};
+    for (int i = 0; i < 100000; i++) {
+        std::string call = ops[i * 7 / 3 % 7];
+        while (call.find('@') != std::string::npos) call.replace(call.find('@'), 1, "v" + std::to_string(i));
+        text += "  %v" + std::to_string(i + 1) + " = " + call + " : f32[N, 8] @o" + std::to_string(i) + "\n";
+    }
+    text += "  result y = %v100000\n}\n";
+    policy_ = "tf-fp16";
+    Module *m = Run(Read(text), STAGE_AUTODIFF);
+    PassOptions options = {};
+    options.policy = "tf-fp16";
+    PassContext c = {m, &diags_, &options};
+    options.find_policy = FindPolicy;
+    options.user = this;
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(pass_paint(&c));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took.count(), 1.0);
+    RecordProperty("seconds", std::to_string(took.count()));
+}
+
+} // namespace

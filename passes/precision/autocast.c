@@ -122,7 +122,7 @@ static bool check_bans(PassContext *c, const Policy *p, const Func *f) {
         const Op *o = ir_op_at(f, i);
         const char *name = ir_op_info[o->code].name;
         PolicyClass ignored;
-        const PolicyLine *line = policy_line(p, name, o->layer);
+        const PolicyLine *line = policy_line_of(p, o->code, o->layer);
         if (line->op_class != POLICY_BANNED || casting_undecided(o) || override_for(c->m, p, o, &ignored)) continue;
         Diag *diag = place_error(c, o->pos, "policy %s bans %s, in line %d: %s", p->name, name, line->line, line->text);
         diag_help(c->diags, diag, "use another op, or give it a class in the precision block, such as '%s: f32'", name);
@@ -143,8 +143,8 @@ static LeastBytes *choose_by_bytes(const Casting *x) {
 static void leave_to_paint(Casting *x, Op *o, void *user) {
     (void)user;
     const Choice choice = casting_choose(x, o);
-    const OpTypes as_it_is = {AMP_DT_NONE, AMP_DT_NONE, AMP_DT_F32, -1};
-    casting_apply(x, o, &choice, &as_it_is);
+    const OpTypes f32 = {AMP_DT_F32, AMP_DT_F32, AMP_DT_F32, -1};
+    casting_apply(x, o, &choice, &f32);
 }
 
 static void run(Module *m, Func *f, const Policy *policy, bool is_forward) {

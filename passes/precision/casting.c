@@ -19,22 +19,19 @@ int factor_count(const Op *o) {
 
 /* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
-Choice casting_choose_by(const Casting *x, const Op *o, const PolicyLine *line) {
+Choice casting_choose(const Casting *x, const Op *o) {
     Choice choice = {0};
     const Override *v = x->has_overrides ? override_for(x->m, x->policy, o, &choice.op_class) : NULL;
     if (v) {
         choice.why = (Reason){.is_override = true, .where = v->pos, .because = v->because};
     } else {
+        const PolicyLine *line = policy_line_of(x->policy, o->code, o->layer);
         choice.op_class = line->op_class;
         choice.policy_text = line->text;
         choice.why = (Reason){.origin = x->policy->name, .line = line->line};
     }
     choice.why.rule = policy_class_words[choice.op_class];
     return choice;
-}
-
-Choice casting_choose(const Casting *x, const Op *o) {
-    return casting_choose_by(x, o, policy_line(x->policy, ir_op_info[o->code].name, o->layer));
 }
 
 static Reason *new_reason(const Casting *x, Reason like, const char *relation, const char *neighbour) {
@@ -144,8 +141,8 @@ void casting_walk(Casting *x, void (*decide)(Casting *x, Op *o, void *user), voi
     for (int i = 0; i < count; i++) {
         Op *o = ir_op(f, body[i]);
         const char *rule = casting_undecided(o);
-        if (rule) o->reason = ir_reason(x->m, rule);
-        else decide(x, o, user);
+        if (!rule) decide(x, o, user);
+        else if (!o->reason) o->reason = ir_reason(x->m, rule);
         vec_push(x->m->arena, &f->body, body[i]);
     }
 }

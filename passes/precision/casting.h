@@ -41,8 +41,6 @@ typedef struct OpTypes {
 Casting casting_new(Module *m, Func *f, const Policy *policy);
 
 Choice casting_choose(const Casting *x, const Op *o);
-/* Where the policy's line for the op is known. */
-Choice casting_choose_by(const Casting *x, const Op *o, const PolicyLine *line);
 
 /* Casts the operands, appends the casts to the body, sets the dtypes of the results and the reason. */
 void casting_apply(Casting *x, Op *o, const Choice *choice, const OpTypes *types);

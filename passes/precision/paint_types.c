@@ -36,12 +36,6 @@ typedef struct Painting { /* of a function */
 
 static bool is_backward(const Op *o) { return o->reason && !strcmp(o->reason->rule, "gradient"); }
 
-static const PolicyLine *line_of(const Policy *p, const Op *o) {
-    const char *name = ir_op_info[o->code].name;
-    return ir_op_info[o->code].flags & BACKWARD ? policy_backward_line(p, name, o->layer)
-                                                : policy_line(p, name, o->layer);
-}
-
 static bool has_f32(const Func *f, const Op *o) {
     bool has = o->n_out && ir_dtype(f, o->out[0]) == AMP_DT_F32;
     for (int i = 0; i < o->n_in; i++)
@@ -83,7 +77,7 @@ static void paint_function(Painting *p) {
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         const bool fixed = is_fixed(o), varies = !fixed && has_f32(f, o);
-        p->choices[i] = casting_choose_by(&p->casting, o, line_of(p->casting.policy, o));
+        p->choices[i] = casting_choose(&p->casting, o);
         p->vertex[o->id.id] = i;
         edges += o->n_in;
         vertices[i] = (PaintVertex){
@@ -171,11 +165,11 @@ static Mark mark_of(const Painting *p, int vertex) {
 static void decide(Casting *x, Op *o, void *user) {
     Painting *p = user;
     if (is_fixed(o)) return;
-    const bool is_forward = !is_backward(o) && o->path;
-    const Mark *mark = is_forward ? table_get(p->forward, o->path) : NULL;
+    const bool is_forward = !is_backward(o);
+    const Mark *mark = is_forward && o->path ? table_get(p->forward, o->path) : NULL;
     x->has_decisions = is_forward && !mark;
     if (!mark) mark = &p->decided[p->vertex[o->id.id]];
-    if (x->has_decisions) table_set(x->m->arena, p->forward, o->path, &p->decided[p->vertex[o->id.id]]);
+    if (x->has_decisions && o->path) table_set(x->m->arena, p->forward, o->path, &p->decided[p->vertex[o->id.id]]);
     const Dtype t = mark->is_low ? x->policy->low : AMP_DT_F32;
     const OpTypes types = {t, t, t, -1};
     casting_apply(x, o, &mark->choice, &types);

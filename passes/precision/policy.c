@@ -74,15 +74,17 @@ const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer
     return closest_line(p, op, layer, NAMES_ALL);
 }
 
-const PolicyLine *policy_backward_line(const Policy *p, const char *op, const char *layer) {
+const PolicyLine *policy_line_of(const Policy *p, Opcode code, const char *layer) {
+    const OpInfo *info = &ir_op_info[code];
     char name[64];
-    const PolicyLine *line = closest_line(p, op, layer, NAMES_OP);
-    snprintf(name, sizeof name, "%s", op);
+    if (p->algorithm != ALGORITHM_PAINT || info->flags & WRITTEN) return policy_line(p, info->name, layer);
+    const PolicyLine *line = closest_line(p, info->name, layer, NAMES_OP);
+    snprintf(name, sizeof name, "%s", info->name);
     for (char *end = strrchr(name, '_'); end && !line; end = strrchr(name, '_')) {
         *end = '\0';
         if (ir_opcode(name) != OP_NONE) line = closest_line(p, name, layer, NAMES_OP);
     }
-    return line ? line : policy_line(p, op, layer);
+    return line ? line : policy_line(p, info->name, layer);
 }
 
 const char *const *policy_op_names(Arena *a, int *count) {
@@ -188,6 +190,8 @@ typedef struct Reader {
     int line;                                          /* number of the statement's line */
     uint32_t begin;                                    /* of the statement's line */
     Token token;                                       /* the next one */
+    const char *form;                                  /* of the statement: "low = f16" */
+    bool is_empty;                                     /* no statement so far */
     Loc has_name, has_version, has_algorithm, has_low; /* source NULL: not yet */
 } Reader;
 
@@ -233,14 +237,23 @@ static void advance(Reader *r) {
 
 static const char *found(const Reader *r) {
     if (r->token.kind == TOKEN_END) return "the end of the line";
-    if (r->token.kind == TOKEN_BAD && *r->token.text != '"') return "a character that no policy has";
+    if (r->token.kind == TOKEN_STRING) return arena_printf(r->arena, "\"%s\"", r->token.text);
+    if (r->token.kind == TOKEN_BAD)
+        return *r->token.text == '"' ? "a text without its second '\"'" : "a character that no policy has";
     return arena_printf(r->arena, "'%s'", r->token.text);
+}
+
+/* The error that the next token is not what was wanted. */
+static Diag *expected(Reader *r, const char *wanted) {
+    Diag *diag = diag_error(r->diags, r->token.loc, "expected %s, found %s", wanted, found(r));
+    if (r->form) diag_help(r->diags, diag, "such a line is '%s'", r->form);
+    return diag;
 }
 
 /* The next token if it is of a kind; else an error that says what was wanted. */
 static bool take(Reader *r, TokenKind kind, const char *wanted, Token *out) {
     if (r->token.kind != kind) {
-        diag_error(r->diags, r->token.loc, "expected %s, found %s", wanted, found(r));
+        expected(r, wanted);
         return false;
     }
     if (out) *out = r->token;
@@ -268,6 +281,7 @@ static bool is_second(Reader *r, Loc *first, Loc here, const char *what) {
     }
     Diag *diag = diag_error(r->diags, here, "a second line '%s'", what);
     diag_note(r->diags, diag, *first, "the first is here");
+    diag_help(r->diags, diag, "keep one of them");
     return true;
 }
 
@@ -277,7 +291,9 @@ static void read_name(Reader *r, Loc here) {
     Token name;
     if (is_second(r, &r->has_name, here, "policy")) return;
     if (!take(r, TOKEN_STRING, "the policy's name in quotes", &name)) return;
-    if (!*name.text) diag_error(r->diags, name.loc, "the policy's name is empty");
+    if (!*name.text)
+        diag_help(r->diags, diag_error(r->diags, name.loc, "the policy's name is empty"),
+                  "write one between the quotes");
     r->policy->name = name.text;
 }
 
@@ -331,9 +347,12 @@ static bool check_op_name(Reader *r, Token name) {
     if (policy_is_foreign(name.text) || policy_knows(r->arena, name.text, &near[0]) || is_backward_name(name.text))
         return true;
     near[1] = text_nearest(name.text, foreign_names, FOREIGN_NAMES);
+    PolicyClass ignored;
+    const bool is_class = policy_class_of(name.text, &ignored);
     const char *nearest = near[0] && near[1] ? text_nearest(name.text, near, 2) : near[0] ? near[0] : near[1];
     Diag *diag = diag_error(r->diags, name.loc, "unknown op %s", name.text);
-    if (nearest) diag_help(r->diags, diag, "did you mean %s?", nearest);
+    if (is_class) diag_help(r->diags, diag, "%s is a class, which stands once, after all names", name.text);
+    else if (nearest) diag_help(r->diags, diag, "did you mean %s?", nearest);
     else diag_help(r->diags, diag, "an op, a layer, or LAYER.OP, as in the table of 'ampc explain'");
     return false;
 }
@@ -345,6 +364,7 @@ static void add_entry(Reader *r, const PolicyLine *line, Token name) {
         if (strcmp(e->name, name.text)) continue;
         Diag *diag = diag_error(r->diags, name.loc, "%s is listed twice", name.text);
         diag_note(r->diags, diag, e->loc, "here it is %s", policy_class_words[e->line->op_class]);
+        diag_help(r->diags, diag, "keep one of them");
         return;
     }
     PolicyEntry entry = {name.text, line, name.loc};
@@ -352,43 +372,72 @@ static void add_entry(Reader *r, const PolicyLine *line, Token name) {
 }
 
 static bool take_op_name(Reader *r, Token *out) {
-    if (r->token.kind != TOKEN_STAR) return take(r, TOKEN_WORD, "the name of an op", out);
+    if (r->token.kind != TOKEN_STAR) return take(r, TOKEN_WORD, "the name of an op, without quotes", out);
     *out = r->token;
     advance(r);
     return true;
 }
 
+/* Of the classes that the algorithm has; of all where it is not known yet. */
+static void help_nearest_class(Reader *r, Diag *diag, const char *word) {
+    const char *words[POLICY_CLASS_COUNT];
+    int count = 0;
+    for (int i = 0; i < POLICY_CLASS_COUNT; i++)
+        if (!r->has_algorithm.source || policy_class_fits((PolicyClass)i, r->policy->algorithm))
+            words[count++] = policy_class_words[i];
+    help_nearest(r, diag, word, words, count);
+}
+
+/* The class after the list that ends in |last|. */
+static bool take_class(Reader *r, Token last, PolicyClass *out) {
+    const Token word = r->token;
+    if (word.kind != TOKEN_WORD) {
+        Diag *diag = expected(r, "',' or a class");
+        if (word.kind == TOKEN_STAR)
+            diag_help(r->diags, diag, "a policy names ops and layers; a path is for the precision block of a model");
+        if (policy_class_of(last.text, out))
+            diag_help(r->diags, diag, "%s is a class, and no comma stands before it", last.text);
+        return false;
+    }
+    if (policy_class_of(word.text, out)) return true;
+    Diag *diag = diag_error(r->diags, word.loc, "unknown class %s", word.text);
+    if (policy_is_foreign(word.text) || policy_knows(r->arena, word.text, NULL))
+        diag_help(r->diags, diag, "commas separate the names of a list: %s, %s", last.text, word.text);
+    else if (amp_low_type_of(word.text, NULL))
+        diag_help(r->diags, diag, "the class of the low type is %s",
+                  policy_class_words[r->policy->algorithm == ALGORITHM_PAINT ? POLICY_ALLOW : POLICY_LOWER]);
+    else help_nearest_class(r, diag, word.text);
+    return false;
+}
+
 static void read_ops(Reader *r, Loc here) {
     (void)here;
     VEC(Token) names = {0};
-    Token name, word;
+    Token name;
     do {
         if (names.len) advance(r); /* the comma */
         if (!take_op_name(r, &name)) return;
         vec_push(r->arena, &names, name);
     } while (r->token.kind == TOKEN_COMMA);
-    if (!take(r, TOKEN_WORD, "',' or a class", &word)) return;
+    PolicyClass op_class;
+    const Token word = r->token;
+    if (!take_class(r, name, &op_class)) return;
+    advance(r);
     PolicyLine *line = arena_new(r->arena, PolicyLine);
-    *line = (PolicyLine){.line = r->line, .text = statement_text(r, word.loc.end), .class_loc = word.loc};
-    if (!policy_class_of(word.text, &line->op_class)) {
-        Diag *diag = diag_error(r->diags, word.loc, "unknown class %s", word.text);
-        const char *words[POLICY_CLASS_COUNT];
-        int count = 0; /* of classes that the algorithm has; where it is not known yet, all */
-        for (int i = 0; i < POLICY_CLASS_COUNT; i++)
-            if (!r->has_algorithm.source || policy_class_fits((PolicyClass)i, r->policy->algorithm))
-                words[count++] = policy_class_words[i];
-        help_nearest(r, diag, word.text, words, count);
-        return;
-    }
+    *line = (PolicyLine){op_class, r->line, statement_text(r, word.loc.end), word.loc};
     for (int i = 0; i < names.len; i++) add_entry(r, line, names.data[i]);
 }
 
 static const struct {
     const char *word;
     void (*read)(Reader *r, Loc here);
+    const char *form;
 } statements[] = {
-    {"policy", read_name}, {"version", read_version}, {"algorithm", read_algorithm},
-    {"low", read_low},     {"op", read_ops},
+    {"policy", read_name, "policy \"NAME\""},
+    {"version", read_version, "version 2.12"},
+    {"algorithm", read_algorithm, "algorithm eager"},
+    {"low", read_low, "low = f16"},
+    {"op", read_ops, "op exp, log f32"},
 };
 static const char *const statement_words[] = {"policy", "version", "algorithm", "low", "op"};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
@@ -397,9 +446,12 @@ static void read_statement(Reader *r) {
     Token first;
     int errors = r->diags->errors;
     if (r->token.kind == TOKEN_END) return;
+    r->is_empty = false;
+    r->form = NULL;
     if (!take(r, TOKEN_WORD, "policy, version, algorithm, low or op", &first)) return;
     for (int i = 0; i < STATEMENTS; i++) {
         if (strcmp(first.text, statements[i].word)) continue;
+        r->form = statements[i].form;
         statements[i].read(r, first.loc);
         if (r->diags->errors == errors) take(r, TOKEN_END, "the end of the line", NULL);
         return;
@@ -456,20 +508,48 @@ static void check_complete(Reader *r) {
         {!lists_everything(r->policy), r->policy->algorithm == ALGORITHM_PAINT ? "op * none" : "op * follow"},
     };
     Loc start = {r->source, 0, 0};
+    if (r->is_empty) {
+        Diag *diag = diag_error(r->diags, start, "the policy is empty");
+        diag_help(r->diags, diag,
+                  "copy a built-in one, or begin with the lines 'policy \"NAME\"', 'algorithm eager', "
+                  "'low = f16' and 'op * follow'");
+        return;
+    }
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (needed[i].missing) diag_error(r->diags, start, "the policy lacks a line such as '%s'", needed[i].line);
     if (r->has_algorithm.source) check_entries(r);
 }
 
+enum { MAX_BYTES = 1 << 20 };
+
+/* Whether it can be a policy at all, rather than a model.so or weights under a wrong name. */
+static bool is_text(Diags *d, const Source *text) {
+    if (text->len > MAX_BYTES) {
+        diag_error(d, (Loc){0}, "%s: %zu bytes are too many for a policy, which has at most %d", text->name, text->len,
+                   MAX_BYTES);
+        return false;
+    }
+    for (uint32_t i = 0; i < text->len; i++) {
+        const unsigned char c = (unsigned char)text->text[i];
+        if ((c >= ' ' && c != 0x7f) || c == '\n' || c == '\r' || c == '\t') continue;
+        Diag *diag = diag_error(d, (Loc){text, i, i + 1}, "byte 0x%02x is not text", c);
+        diag_help(d, diag, "a policy is a text file: is this another file?");
+        return false;
+    }
+    return true;
+}
+
+/* What some editors put before UTF-8. */
+static uint32_t byte_order_mark(const Source *text) {
+    return text->len >= 3 && !memcmp(text->text, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
+
 const Policy *policy_read(Arena *a, Diags *d, const Source *text) {
     Policy *p = arena_new(a, Policy);
-    Reader r = {.arena = a, .diags = d, .source = text, .policy = p};
     int errors = d->errors;
     p->source = text;
-    if (text->len > UINT32_MAX / 2) {
-        diag_error(d, (Loc){0}, "%s: too large for a policy", text->name);
-        return NULL;
-    }
+    if (!is_text(d, text)) return NULL;
+    Reader r = {.arena = a, .diags = d, .source = text, .policy = p, .at = byte_order_mark(text), .is_empty = true};
     while (r.at < text->len) {
         r.line++;
         r.begin = r.at;
@@ -527,7 +607,13 @@ static const Policy *read_policy(PassContext *c, const char *name, Pos pos) {
     Diag *diag = place_error(c, pos, "there is no policy %s: neither a built-in one nor a file", name);
     Text list;
     text_init(&list, a);
-    for (int i = 0; i < policy_file_count; i++) text_printf(&list, "%s%s", i ? ", " : "", policy_files[i].name);
+    const char **names = arena_array(a, const char *, policy_file_count);
+    for (int i = 0; i < policy_file_count; i++) {
+        names[i] = policy_files[i].name;
+        text_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *nearest = text_nearest(name, names, policy_file_count);
+    if (nearest) diag_help(c->diags, diag, "did you mean %s?", nearest);
     diag_help(c->diags, diag, "built-in policies: %s", text_str(&list));
     const amp_precision *precision = amp_precision_find(name);
     if (precision)

@@ -57,74 +57,25 @@ TEST_F(PolicyTest, TheMostSpecificNameWins) {
     EXPECT_EQ(ClassOf(p, "nll_loss"), "lower");
 }
 
-struct BadPolicy {
-    const char *text, *errors;
-};
-
-TEST_F(PolicyTest, NamesWhatIsWrong) {
-    const BadPolicy cases[] = {
-        {"op softmx f32\n", "p.policy:4:4: error: unknown op softmx\n   4 | op softmx f32\n     |    ^~~~~~\n  help: "
-                            "did you mean softmax?\n"},
-        {"op cross_entrpy.log_softmax f32\n",
-         "p.policy:4:4: error: unknown op cross_entrpy.log_softmax\n   4 | op cross_entrpy.log_softmax f32\n"
-         "     |    ^~~~~~~~~~~~~~~~~~~~~~~~\n  help: did you mean cross_entropy.log_softmax?\n"},
-        {"op zzz f32\n",
-         "p.policy:4:4: error: unknown op zzz\n   4 | op zzz f32\n     |    ^~~\n  help: an op, a layer, "
-         "or LAYER.OP, as in the table of 'ampc explain'\n"},
-        {"op lstm_cel f32\n", "p.policy:4:4: error: unknown op lstm_cel\n   4 | op lstm_cel f32\n     |    ^~~~~~~~\n"
-                              "  help: did you mean lstm_cell?\n"},
-        {"op exp lowr\n", "p.policy:4:8: error: unknown class lowr\n   4 | op exp lowr\n     |        ^~~~\n  help: "
-                          "did you mean lower?\n"},
-        {"op exp xyzzyx\n", "p.policy:4:8: error: unknown class xyzzyx\n   4 | op exp xyzzyx\n     |        ^~~~~~\n"
-                            "  help: one of lower, f32_out, f32, widest, first, follow, banned\n"},
-        {"op exp, log f32\nop exp follow\n", "p.policy:5:4: error: exp is listed twice\n   5 | op exp follow\n     |   "
-                                             " ^~~\n  p.policy:4:4: here it is f32\n"},
-        {"op exp\n",
-         "p.policy:4:7: error: expected ',' or a class, found the end of the line\n   4 | op exp\n     |       ^\n"},
-        {"op , f32\n", "p.policy:4:4: error: expected the name of an op, found ','\n   4 | op , f32\n     |    ^\n"},
-        {"op exp f32 now\n", "p.policy:4:12: error: expected the end of the line, found 'now'\n   4 | op exp f32 now\n "
-                             "    |            ^~~\n"},
-        {"op exp f32 !\n", "p.policy:4:12: error: expected the end of the line, found a character that no policy has\n"
-                           "   4 | op exp f32 !\n     |            ^\n"},
-        {"lo = f16\n",
-         "p.policy:4:1: error: a policy has no line 'lo'\n   4 | lo = f16\n     | ^~\n  help: did you mean low?\n"},
-        {"= f16\n",
-         "p.policy:4:1: error: expected policy, version, algorithm, low or op, found '='\n   4 | = f16\n     | ^\n"},
-        {"low = f16\n",
-         "p.policy:4:1: error: a second line 'low'\n   4 | low = f16\n     | ^~~\n  p.policy:3:1: the first is here\n"},
-        {"policy \"q\"\n", "p.policy:4:1: error: a second line 'policy'\n   4 | policy \"q\"\n     | ^~~~~~\n  "
-                           "p.policy:1:1: the first is here\n"},
-        {"algorithm eager\n", "p.policy:4:1: error: a second line 'algorithm'\n   4 | algorithm eager\n     | "
-                              "^~~~~~~~~\n  p.policy:2:1: the first is here\n"},
-        {"op exp f32\n",
-         "p.policy:1:1: error: the policy lacks a line such as 'op * follow'\n   1 | policy \"p\"\n     | ^\n"},
-    };
-    for (const BadPolicy &c : cases) EXPECT_EQ(ErrorsOf(std::string(kHead) + c.text), c.errors);
+// What is no text at all has no golden file.
+TEST_F(PolicyTest, OtherFilesAreNamed) {
+    EXPECT_EQ(ErrorsOf(std::string("policy \"p\"\n\0ELF", 15)),
+              "p.policy:2:1: error: byte 0x00 is not text\n   2 | ?ELF\n     | ^\n"
+              "  help: a policy is a text file: is this another file?\n");
+    EXPECT_EQ(ErrorsOf(std::string((1 << 20) + 1, '#')),
+              "error: p.policy: 1048577 bytes are too many for a policy, which has at most 1048576\n");
 }
 
-TEST_F(PolicyTest, NamesWhatIsWrongInTheHead) {
-    const BadPolicy cases[] = {
-        {"", "p.policy:1:1: error: the policy lacks a line such as 'policy \"NAME\"'\n   1 |\n     | ^\n"
-             "p.policy:1:1: error: the policy lacks a line such as 'algorithm eager'\n   1 |\n     | ^\n"
-             "p.policy:1:1: error: the policy lacks a line such as 'low = f16'\n   1 |\n     | ^\n"
-             "p.policy:1:1: error: the policy lacks a line such as 'op * follow'\n   1 |\n     | ^\n"},
-        {"policy fp16", "p.policy:1:8: error: expected the policy's name in quotes, found 'fp16'\n   1 | policy fp16\n "
-                        "    |        ^~~~\n"},
-        {"policy \"\"", "p.policy:1:8: error: the policy's name is empty\n   1 | policy \"\"\n     |        ^~\n"},
-        {"policy \"x", "p.policy:1:8: error: expected the policy's name in quotes, found '\"x'\n   1 | policy \"x\n    "
-                       " |        ^~\n"},
-        {"algorithm eagr", "p.policy:1:11: error: unknown algorithm eagr\n   1 | algorithm eagr\n     |           "
-                           "^~~~\n  help: did you mean eager?\n"},
-        {"low f16", "p.policy:1:5: error: expected '=', found 'f16'\n   1 | low f16\n     |     ^~~\n"},
-        {"low = f8", "p.policy:1:7: error: unknown low type f8\n   1 | low = f8\n     |       ^~\n  help: one of f16, "
-                     "bf16, tf32, f32\n"},
-    };
-    for (const BadPolicy &c : cases) EXPECT_EQ(ErrorsOf(c.text), c.errors) << c.text;
-}
-
-TEST_F(PolicyTest, AllErrorsAreReportedAtOnce) {
-    EXPECT_EQ(ReadPolicy("low = f8\nop exq f32\nop log lowr\n"), nullptr);
-    EXPECT_EQ(diags_.errors, 3);
+TEST_F(PolicyTest, WhatEditorsLeaveIsRead) {
+    const std::string lines = "policy \"p\"\r\nalgorithm eager\r\nlow = f16 # low\r\nop exp\tf32\r\nop * follow";
+    for (const std::string &text : {lines, "\xef\xbb\xbf" + lines, lines + "\r\n\r\n", "# \xc3\xa9\n" + lines}) {
+        const Policy *p = ReadPolicy(text);
+        ASSERT_NE(p, nullptr) << Diagnostics();
+        EXPECT_STREQ(p->name, "p");
+        EXPECT_EQ(ClassOf(p, "exp"), "f32");
+        EXPECT_EQ(policy_line(p, "exp", nullptr)->line, text[0] == '#' ? 5 : 4);
+        EXPECT_STREQ(policy_line(p, "exp", nullptr)->text, "op exp\tf32");
+    }
 }
 
 TEST_F(PolicyTest, AnyBytesGiveAnAnswer) {
@@ -162,14 +113,14 @@ TEST_F(PolicyTest, ClassesAreOfTheAlgorithm) {
     const Policy *p = ReadPolicy("policy \"p\"\nlow = f16\nalgorithm paint\nop conv2d allow\nop conv2d.sum infer\n"
                                  "op softmax infer\nop softmax_grad deny\nop * none\n");
     ASSERT_NE(p, nullptr) << Diagnostics();
-    EXPECT_EQ(policy_backward_line(p, "conv2d_weight_grad", nullptr)->op_class, POLICY_ALLOW);
-    EXPECT_EQ(policy_backward_line(p, "sum", "conv2d")->op_class, POLICY_INFER);
-    EXPECT_EQ(policy_backward_line(p, "softmax_grad", nullptr)->op_class, POLICY_DENY);
-    EXPECT_EQ(policy_backward_line(p, "gelu_grad", nullptr)->op_class, POLICY_NONE);
+    EXPECT_EQ(policy_line_of(p, OP_conv2d_weight_grad, nullptr)->op_class, POLICY_ALLOW);
+    EXPECT_EQ(policy_line_of(p, OP_sum, "conv2d")->op_class, POLICY_INFER);
+    EXPECT_EQ(policy_line_of(p, OP_softmax_grad, nullptr)->op_class, POLICY_DENY);
+    EXPECT_EQ(policy_line_of(p, OP_gelu_grad, nullptr)->op_class, POLICY_NONE);
 }
 
 TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {
-    ASSERT_EQ(policy_file_count, 12);
+    ASSERT_EQ(policy_file_count, 19);
     for (int i = 0; i < policy_file_count; i++) {
         const Source *text = policy_builtin(&arena_, policy_files[i].name);
         ASSERT_NE(text, nullptr);

@@ -1,0 +1,39 @@
+// Every .policy file of golden/wrong/ is wrong, and beside it is what the reader says; every message says what to do.
+#include "passes/precision/policy.h"
+#include "tests/golden/golden.h"
+#include "tests/passes/pass_test.h"
+
+namespace {
+
+const char kFolder[] = "tests/passes/golden/wrong";
+
+class WrongPolicy : public PassTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(WrongPolicy, IsExplained) {
+    const std::string name = GetParam() + ".policy", path = std::string(kFolder) + "/" + name;
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    EXPECT_TRUE(file.is_open());
+    EXPECT_EQ(policy_read(&arena_, &diags_, NewSource(name, text.str())), nullptr);
+    golden::Check(kFolder, GetParam(), {".txt", Diagnostics()}, {".txt"});
+    for (int i = 0; i < diags_.list.len; i++) {
+        const Diag *diag = diags_.list.data[i];
+        Text one;
+        text_init(&one, &arena_);
+        diag_format(&one, diag);
+        const std::string said = text_str(&one);
+        EXPECT_EQ(said.rfind(name + ":", 0), 0u) << said;
+        const bool says_what_to_do = said.find("  help: ") != std::string::npos ||
+                                     said.find("expected policy, version") != std::string::npos ||
+                                     said.find("lacks a line such as '") != std::string::npos;
+        EXPECT_TRUE(says_what_to_do) << said;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, WrongPolicy, testing::ValuesIn(golden::Cases(kFolder, ".policy")),
+                         [](const testing::TestParamInfo<std::string> &info) { return info.param; });
+
+TEST(WrongPolicyFiles, AreThere) { EXPECT_GE(golden::Cases(kFolder, ".policy").size(), 40u); }
+
+} // namespace

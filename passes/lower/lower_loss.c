@@ -21,7 +21,9 @@ static LabelledRows rows_of(Lowering *l, int x, int labels) {
     rows = shape_of(2, (Dim[]){count.d[0], rows.d[rows.rank - 1]});
     if (count.d[0].n) count.rank = 1;
     r.x = lower_reshape(l, r.x, &rows);
-    r.labels = lower_reshape(l, r.labels, &count);
+    Val *shared = lower_memo(l, "labels %u in a row", r.key.id); /* by a loss, its gradient and metrics */
+    if (!shared->id) *shared = lower_reshape(l, r.labels, &count);
+    r.labels = *shared;
     return r;
 }
 

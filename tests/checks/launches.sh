@@ -39,8 +39,8 @@ launches fashion_mnist/cnn 25 34
 bytes fashion_mnist/cnn 128 111
 launches resnet/resnet50 330 100
 bytes resnet/resnet50 64 102
-launches gpt/gpt2 215 64
-bytes gpt/gpt2 16 112
+launches gpt/gpt2 215 62
+bytes gpt/gpt2 16 105
 launches bert/bert 221 84
 bytes bert/bert 32 113
 launches tabular/tabular 33 44

@@ -1,5 +1,5 @@
 // roofline_test.cc: the model of time on made-up kernels, against numbers that were worked out by hand.
-#include "tools/amprun/roofline.h"
+#include "tools/roofline/roofline.h"
 
 #include <gtest/gtest.h>
 

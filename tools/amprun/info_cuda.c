@@ -8,10 +8,9 @@
 #include "runtime/model/cuda_launch.h"
 #include "runtime/model/model.h"
 #include "tools/amprun/amprun.h"
-#include "tools/amprun/roofline.h"
+#include "tools/roofline/program_time.h"
+#include "tools/roofline/scaled.h"
 #include "tools/standard_streams.h"
-
-enum { WORK_MINOR = 14 /* of the model ABI, which says what kernels compute */ };
 
 static const char *const kind_names[] = {"product", "tile", "row", "column", "scalar", "scatter", "attention"};
 
@@ -23,7 +22,7 @@ typedef struct Look {
     const Gpu *gpu;             /* of --roofline; else one whose launches are shown */
     const amp_program *program; /* of --roofline; of --kernels, NULL: all */
     KernelTime *times;          /* of its kernels */
-    KernelTime sum[3];          /* by Form; of sum[form].microseconds is 0 where the GPU lacks its instruction */
+    ProgramTime sum[3];         /* by Form; of sum[form].microseconds is 0 where the GPU lacks its instruction */
     int bound[BOUND_COUNT];     /* so many kernels */
 } Look;
 
@@ -78,48 +77,25 @@ static int open_model(Look *x, amp_model **model) {
 
 /* ---- the model of time ------------------------------------------------------------------------------------------- */
 
-static int refuse_kernel(const Look *x, const amp_model_cuda_kernel *k, RooflineStatus why, const KernelTime *t) {
-    if (why == ROOFLINE_NO_INSTRUCTION)
-        return report_text("%s: %s has no %s, which kernel %s needs; choose a later GPU, or compile with --precision "
-                           "fp16 or fp32",
-                           x->args->model, x->gpu->name, instruction_name(t->instruction), k->name);
-    if (x->model->desc.abi_minor < WORK_MINOR)
-        return report_text("%s: an earlier ampc (%s) did not say what its kernels compute: compile the model again",
-                           x->args->model, x->info.compiler_version);
-    return report_text("%s: kernel %s: what it computes is not known, or damaged: compile the model again",
-                       x->args->model, k->name);
-}
-
 /* The step as if in other types; no sum where the GPU cannot. */
-static void sum_other_form(Look *x, const RooflineTables *tables, Form form) {
-    KernelTime one, *sum = &x->sum[form];
-    for (int32_t i = 0; i < x->program->kernel_count; i++) {
-        if (roofline_kernel(x->gpu, tables, &x->program->cuda_kernels[i], x->batch, form, &one)) {
-            sum->microseconds = 0;
-            return;
-        }
-        sum->microseconds += one.microseconds;
-        sum->bytes += one.bytes;
-    }
+static void sum_other_form(Look *x, Form form) {
+    if (program_time(x->gpu, x->cuda, x->program, x->batch, form, NULL, &x->sum[form]).why)
+        x->sum[form].microseconds = 0;
 }
 
 static int compute(Look *x) {
     const amp_program *p = x->program;
-    const RooflineTables tables = {p->buffers, x->cuda->states};
+    char why[256];
     x->times = calloc((size_t)p->kernel_count + 1, sizeof *x->times);
     if (!x->times) return report_text("%s: no memory for %d kernels", x->args->model, p->kernel_count);
-    for (int32_t i = 0; i < p->kernel_count; i++) {
-        KernelTime *t = &x->times[i];
-        const amp_model_cuda_kernel *k = &p->cuda_kernels[i];
-        RooflineStatus status = roofline_kernel(x->gpu, &tables, k, x->batch, FORM_OWN, t);
-        if (status) return refuse_kernel(x, k, status, t);
-        x->sum[FORM_OWN].flops += t->flops;
-        x->sum[FORM_OWN].bytes += t->bytes;
-        x->sum[FORM_OWN].microseconds += t->microseconds;
-        x->bound[t->bound]++;
+    const ProgramRefusal refusal = program_time(x->gpu, x->cuda, p, x->batch, FORM_OWN, x->times, &x->sum[FORM_OWN]);
+    if (refusal.why) {
+        program_refusal_text(&refusal, x->gpu, x->cuda, why, sizeof why);
+        return report_text("%s: %s", x->args->model, why);
     }
-    sum_other_form(x, &tables, FORM_TF32);
-    sum_other_form(x, &tables, FORM_FP32);
+    for (int32_t i = 0; i < p->kernel_count; i++) x->bound[x->times[i].bound]++;
+    sum_other_form(x, FORM_TF32);
+    sum_other_form(x, FORM_FP32);
     return 0;
 }
 
@@ -169,15 +145,6 @@ static void tell_verdict(const Look *x, char *out, size_t size) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-/* "12.3 M" */
-static const char *scaled(double v, char out[16]) {
-    static const char prefixes[] = " kMGTP";
-    int i = 0;
-    while (v >= 999.5 && prefixes[i + 1]) v /= 1000, i++;
-    snprintf(out, 16, v < 9.995 && i ? "%.2f %c" : v < 99.95 && i ? "%.1f %c" : "%.0f %c", v, prefixes[i]);
-    return out;
-}
-
 static void print_kernel_time(const Look *x, int32_t i) {
     const amp_model_cuda_kernel *k = &x->program->cuda_kernels[i];
     const KernelTime *t = &x->times[i];
@@ -195,7 +162,7 @@ static void print_other_form(const Look *x, const char *name, Form form) {
 }
 
 static void print_roofline(const Look *x) {
-    const KernelTime *sum = &x->sum[FORM_OWN];
+    const ProgramTime *sum = &x->sum[FORM_OWN];
     char flops[16], bytes[16], verdict[256];
     print_plain_line("%s at batch %" PRId64 " on %s: a model of the time, not a measurement", x->program->name,
                      x->batch, x->gpu->full);
@@ -284,7 +251,7 @@ static void put_ratio(amp_json_writer *w, const char *key, double value, bool th
 }
 
 static void put_roofline(amp_json_writer *w, const Look *x) {
-    const KernelTime *sum = &x->sum[FORM_OWN];
+    const ProgramTime *sum = &x->sum[FORM_OWN];
     const bool low = !is_precision(x, "fp32");
     char verdict[256];
     tell_verdict(x, verdict, sizeof verdict);

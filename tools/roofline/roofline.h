@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "runtime/model/cuda_launch.h"
-#include "tools/amprun/gpus.h"
+#include "tools/roofline/gpus.h"
 
 #ifdef __cplusplus
 extern "C" {

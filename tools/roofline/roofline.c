@@ -1,5 +1,5 @@
 /* roofline.c: the formula of roofline.h. */
-#include "tools/amprun/roofline.h"
+#include "tools/roofline/roofline.h"
 
 const char *const bound_names[BOUND_COUNT] = {"memory", "tensor cores", "arithmetic", "too few blocks", "launch"};
 

@@ -1,5 +1,5 @@
 /* gpus.c: the table of GPUs: a row each, all constants of a GPU that the model of time has. */
-#include "tools/amprun/gpus.h"
+#include "tools/roofline/gpus.h"
 
 #include <stddef.h>
 

@@ -38,8 +38,8 @@ COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c pas
 	codegen/*/*.c compiler/*.c)
 GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
 	codegen/cpu/embedded.c codegen/cuda/embedded.c
-SHARED_TOOLS := $(filter-out tools/ampc.c,$(wildcard tools/*.c tools/roofline/*.c))
-AMPC := tools/ampc.c $(SHARED_TOOLS)
+SHARED_TOOLS := $(wildcard tools/*.c tools/roofline/*.c)
+AMPC := $(wildcard tools/ampc/*.c) $(SHARED_TOOLS)
 AMPRUN := $(wildcard tools/amprun/*.c) $(SHARED_TOOLS)
 BENCHES := bench/gpu/step_bench.c bench/gpu/kernel_bench.c
 

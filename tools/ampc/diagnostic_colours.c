@@ -5,7 +5,7 @@
  *        |         ^~~~                              the carets
  *     help: did you mean 'relu'?
  */
-#include "tools/diagnostic_colours.h"
+#include "tools/ampc/diagnostic_colours.h"
 
 #include <string.h>
 

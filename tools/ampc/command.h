@@ -1,0 +1,49 @@
+/* command.h: a command of ampc as its arguments say it, and what all commands do alike. */
+#ifndef AMP_TOOLS_AMPC_COMMAND_H
+#define AMP_TOOLS_AMPC_COMMAND_H
+
+#include "amp/compile.h"
+#include "tools/ampc/dependency_file.h"
+#include "tools/outputs.h"
+
+enum { MAX_DEFINES = 256, MAX_ARGUMENTS = 3 };
+
+typedef struct Command {
+    int command;                          /* of ampc_commands */
+    const char *arguments[MAX_ARGUMENTS]; /* that are no options */
+    int argument_count;
+    amp_compile_options compile;
+    amp_define defines[MAX_DEFINES];
+    amp_explain_options which; /* explain: of which ops */
+    const char *against, *against_precision, *against_policy;
+    const char *json, *output, *dump_pass, *dump_dir;
+    DependencyFile dependencies; /* and what outputs are compared with */
+    Outputs files;
+    char *input; /* what was read from standard input; NULL: nothing */
+    size_t input_size;
+    int dump, dump_count, time_passes, failed;
+    double timed;    /* with --time-passes: seconds that rows have said */
+    char *last_text; /* with --time-passes: the module after the pass before, without its first line */
+    size_t last_size;
+} Command;
+
+/* What every command returns: 0 success, 1 the model or a file was refused, 2 wrong arguments; the message is told. */
+
+/* "ampc: FORMAT of |what|": 2. */
+int command_fail(const char *format, const char *what);
+/* What a call of the library said, where diagnostics have not said it already: 1 or 2. */
+int command_report(amp_status status, const amp_error *err);
+
+/* Compares the file with all that has been read by now, and replaces it as a whole.  "-" is standard output. */
+int command_write_file(Command *c, const char *option, const char *path, OutputKind kind, const void *data,
+                       size_t size);
+/* What is told: JSON to the file of --json, or text to standard output. */
+int command_tell(Command *c, const void *data, size_t size);
+
+/* |name| as the model of |to|: a file, which no output replaces, or "-": standard input, which is read now, can be one
+ * model only, and is "stdin" in messages.  |what|: "the model", or the option that names it. */
+int command_take_model(Command *c, const char *what, const char *name, amp_compile_options *to);
+/* A policy that may be a file, which no output replaces. */
+void command_note_policy(Command *c, const char *option, const char *policy);
+
+#endif

@@ -1,0 +1,242 @@
+/* main.c: the command line over libampc (amp/compile.h): arguments, and which command they ask for. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "amp/compile.h"
+#include "base/alloc.h"
+#include "tools/ampc/ampc_options.h"
+#include "tools/ampc/ampc_signals.h"
+#include "tools/ampc/command.h"
+#include "tools/ampc/compile.h"
+#include "tools/ampc/diagnostic_colours.h"
+#include "tools/ampc/explain.h"
+#include "tools/standard_streams.h"
+
+/* ---- what the library reports ------------------------------------------------------------------------------------ */
+
+static void on_diagnostic(void *user, const char *text, int32_t is_error) {
+    (void)user, (void)is_error;
+    print_diagnostic(stderr, text);
+}
+
+/* --verbose: "ampc: 3/17 autodiff". */
+static int32_t on_progress(void *user, const char *stage, int32_t index, int32_t count) {
+    (void)user;
+    fprintf(stderr, "ampc: %d/%d %s\n", index + 1, count, stage);
+    return 0;
+}
+
+static void on_dependency(void *user, const char *path) {
+    Command *c = user;
+    const char *kept = dependency_file_add(&c->dependencies, path);
+    if (kept) outputs_input(&c->files, "the file", kept);
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
+
+static int add_define(Command *c, char *text) {
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text) return command_fail("-D %s: write -D NAME=VALUE", text);
+    if (c->compile.define_count == MAX_DEFINES) return command_fail("-D %s: too many definitions", text);
+    *equals = 0;
+    c->defines[c->compile.define_count++] = (amp_define){text, equals + 1};
+    return 0;
+}
+
+/* "elaborate, autocast, ..." */
+static void print_passes(FILE *to) {
+    for (int i = 0; amp_compile_pass(i); i++) fprintf(to, "%s%s", i ? ", " : "", amp_compile_pass(i));
+    fputc('\n', to);
+}
+
+static int check_pass(const char *option, const char *pass) {
+    if (is_pass(pass)) return 0;
+    fprintf(stderr, "ampc: %s=%s: there is no such pass; the passes are ", option, pass);
+    print_passes(stderr);
+    return 2;
+}
+
+static int leave_out(Command *c, const char *pass) {
+    if (!strcmp(pass, "fuse")) c->compile.no_fuse = 1;
+    else if (!strcmp(pass, "layout")) c->compile.no_layout = 1;
+    else if (!strcmp(pass, "simplify")) c->compile.no_simplify = 1;
+    else return command_fail("--no-pass=%s: only fuse, layout and simplify can be left out", pass);
+    return 0;
+}
+
+static int choose_emit(Command *c, const char *what) {
+    static const char *const names[] = {"so", "c", "ir", "cu", "ptx", "o"};
+    for (int i = 0; i < 6; i++)
+        if (!strcmp(what, names[i])) {
+            c->compile.emit = (amp_emit)i;
+            return 0;
+        }
+    return command_fail("--emit %s: so, o, c, ir, cu or ptx", what);
+}
+
+/* A positive whole number; |wrong|: the message that says so, of the text. */
+static int set_count(const char *wrong, const char *text, int64_t *out) {
+    char *end;
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    return errno || *end || *out <= 0 ? command_fail(wrong, text) : 0;
+}
+
+/* -MD or -MF FILE: |word| is what follows the M. */
+static int take_dependencies(Command *c, const char *word, char **argv) {
+    bool named = !strcmp(word, "F");
+    if (!named && strcmp(word, "D")) return command_fail("-M%s: there is no such option; see ampc --help", word);
+    if (named && !argv[optind]) return command_fail("%s: needs a value; see ampc --help", "-MF");
+    c->dependencies.wanted = true;
+    if (named) c->dependencies.path = argv[optind++];
+    return 0;
+}
+
+/* 0: go on; 1: done; 2: wrong */
+static int take_option(Command *c, int option, char **argv) {
+    switch (option) {
+    case 'o': c->output = optarg; return 0;
+    case 'D': return add_define(c, optarg);
+    case 'M': return take_dependencies(c, optarg, argv);
+    case O_PRECISION: c->compile.precision = optarg; return 0;
+    case O_EVAL_PRECISION: c->compile.eval_precision = optarg; return 0;
+    case O_POLICY: c->compile.policy = optarg; return 0;
+    case O_EMIT: return choose_emit(c, optarg);
+    case O_STOP: c->compile.stop_after = optarg; return check_pass("--stop-after", optarg);
+    case O_NO_PASS: return leave_out(c, optarg);
+    case O_DUMP:
+        c->dump = 1;
+        c->dump_pass = optarg;
+        return optarg ? check_pass("--dump-ir", optarg) : 0;
+    case O_DUMP_DIR: c->dump_dir = optarg; return 0;
+    case O_TIME: c->time_passes = 1; return 0;
+    case O_CC: c->compile.c_compiler = optarg; return 0;
+    case O_ISA: c->compile.isa = optarg; return 0;
+    case O_TARGET: c->compile.target = optarg; return 0;
+    case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
+    case O_MAX_OPS: return set_count("--max-ops %s: a positive whole number", optarg, &c->compile.max_ops);
+    case O_BATCH_HINT: return set_count("--batch-hint %s: a positive whole number", optarg, &c->compile.batch_hint);
+    case O_SYMBOL: c->compile.symbol = optarg; return 0;
+    case O_NO_FILES: c->compile.no_files = 1; return 0;
+    case O_JSON: c->json = optarg; return 0;
+    case O_DTYPE: c->which.dtype = optarg; return 0;
+    case O_OP: c->which.op = optarg; return 0;
+    case O_RULE: c->which.rule = optarg; return 0;
+    case O_AGAINST: c->against = optarg; return 0;
+    case O_AGAINST_PRECISION: c->against_precision = optarg; return 0;
+    case O_AGAINST_POLICY: c->against_policy = optarg; return 0;
+    case O_FORCE: c->files.force = true; return 0;
+    case 'v':
+    case O_VERBOSE: c->compile.progress = on_progress; return 0;
+    case O_COLOR:
+        return standard_streams_colour_when(optarg) ? 0 : command_fail("--color %s: auto, always or never", optarg);
+    case O_DESCRIBE:
+        return options_describe(&ampc_tool, optarg, stdout)
+                   ? 1
+                   : command_fail("--describe %s: bash, zsh, fish or man", optarg);
+    case 'h':
+    case O_HELP:
+        options_help(&ampc_tool, c->command ? ampc_commands[c->command].name : NULL, stdout);
+        print_passes(stdout);
+        return 1;
+    case O_VERSION: printf("ampc %s\n", amp_compile_version()); return 1;
+    default: return 2;
+    }
+}
+
+static int refuse_option(int option, char **argv) {
+    char letter[] = {'-', (char)optopt, 0};
+    const char *text = optopt && optopt < O_PRECISION ? letter : argv[optind - 1];
+    return command_fail(
+        option == ':' ? "%s: needs a value; see ampc --help" : "%s: there is no such option; see ampc --help", text);
+}
+
+/* ---- commands ---------------------------------------------------------------------------------------------------- */
+
+/* By the order of ampc_commands. */
+static const struct {
+    int (*run)(Command *c);
+    int most; /* arguments that are no options, of one at least */
+} commands[] = {{command_compile, 1}, {command_explain, 2}};
+
+/* The index of a command: that of the first argument, else compiling, which has no word. */
+static int find_command(const char *word) {
+    for (int i = 1; ampc_commands[i].name; i++)
+        if (word && !strcmp(word, ampc_commands[i].name)) return i;
+    return 0;
+}
+
+/* "--json: only with ampc explain", "--emit: explain does not take this" */
+static int refuse_for_command(const Command *c, const ToolOption *o) {
+    const char *dashes = o && o->name ? "--" : "-", *name = !o ? "M" : o->name ? o->name : o->letter;
+    if (c->command) {
+        fprintf(stderr, "ampc: %s%s: %s does not take this; see ampc --help\n", dashes, name,
+                ampc_commands[c->command].name);
+        return 2;
+    }
+    fprintf(stderr, "ampc: %s%s: only with ampc ", dashes, name);
+    for (int i = 1, told = 0; ampc_commands[i].name; i++)
+        if (o->commands >> i & 1) fprintf(stderr, "%s%s", told++ ? ", " : "", ampc_commands[i].name);
+    fputc('\n', stderr);
+    return 2;
+}
+
+static bool takes_option(const Command *c, const ToolOption *o) {
+    return o ? o->commands >> c->command & 1 : !c->command; /* -MD and -MF are read as -M */
+}
+
+static int read_options(Command *c, int argc, char **argv) {
+    struct option long_options[OPTIONS_MOST];
+    options_long(&ampc_tool, long_options);
+    for (int option; (option = getopt_long(argc, argv, ":o:D:M:hv", long_options, NULL)) != -1;) {
+        if (option == '?' || option == ':') return refuse_option(option, argv);
+        const ToolOption *o = options_find(&ampc_tool, option == 'h' ? O_HELP : option == 'v' ? O_VERBOSE : option);
+        if (!takes_option(c, o)) return refuse_for_command(c, o);
+        int done = take_option(c, option, argv);
+        if (done) return done;
+    }
+    return 0;
+}
+
+static int read_arguments(Command *c, int argc, char **argv) {
+    c->command = find_command(argc > 1 ? argv[1] : NULL);
+    if (c->command) {
+        argv[1] = argv[0];
+        argc--, argv++;
+    }
+    int done = read_options(c, argc, argv);
+    if (done) return done;
+    if (optind == argc) return command_fail("no model was given; see ampc --help%s", "");
+    while (optind < argc && c->argument_count < commands[c->command].most)
+        c->arguments[c->argument_count++] = argv[optind++];
+    return optind < argc ? command_fail("%s: one argument too many; see ampc --help", argv[optind]) : 0;
+}
+
+static void command_free(Command *c) {
+    free(c->last_text);
+    amp_free(NULL, c->input, c->input_size + 1);
+    dependency_file_free(&c->dependencies);
+    outputs_free(&c->files);
+}
+
+int main(int argc, char **argv) {
+    static Command c = {.files = {.tool = "ampc"}};
+    standard_streams_open();
+    c.compile = (amp_compile_options){.struct_size = sizeof c.compile,
+                                      .defines = c.defines,
+                                      .diagnostic = on_diagnostic,
+                                      .dependency = on_dependency,
+                                      .cancelled = ampc_signals_cancelled,
+                                      .user = &c};
+    ampc_signals_watch();
+    int wrong = read_arguments(&c, argc, argv);
+    if (wrong) return wrong == 1 ? standard_streams_flush("ampc") : wrong;
+    int failed = commands[c.command].run(&c);
+    command_free(&c);
+    ampc_signals_end();
+    return standard_streams_flush("ampc") ? 1 : failed;
+}

@@ -34,6 +34,21 @@ Comparison compare_sources(Arena *a, const ExplainSource *before, const ExplainS
 /* No op and no cast differs, and no op is on one side only; other_reason does not count. */
 bool compare_is_same(const Comparison *c);
 
+/* ---- ops of repeated layers (compare_groups.c) ------------------------------------------------------------------- */
+
+/* "h.11.mlp.fc" -> "h.*.mlp.fc": a number that is a whole part of a path counts a layer's repetitions. */
+const char *compare_pattern(Arena *a, const char *path);
+
+typedef struct OpGroup { /* ops that differ in such numbers alone, and changed alike, by the same line */
+    const char *name;    /* "h.*.mlp.fc"; of one op, its path */
+    OpPairs pairs;
+} OpGroup;
+typedef VEC(OpGroup *) OpGroups;
+/* In the order of their first ops.  Of what is on one side only, the other of a pair is NULL. */
+OpGroups compare_group(Arena *a, const OpPairs *pairs);
+
+/* ---- reports ----------------------------------------------------------------------------------------------------- */
+
 void compare_as_text(Text *t, const Comparison *c);
 amp_status compare_as_json(Text *t, const Comparison *c, amp_error *err);
 

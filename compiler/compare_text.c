@@ -1,5 +1,5 @@
-/* compare_text.c: a comparison for people: an op that changed takes two or three lines, casts one for those that are
- * alike. */
+/* compare_text.c: a comparison for people: an op that changed takes two or three lines, and so do those of repeated
+ * layers that changed alike; casts one for those that are alike. */
 #include <string.h>
 
 #include "compiler/compare.h"
@@ -32,40 +32,112 @@ static void tell_change(Text *t, const OpPair *p) {
     tell_operands(t, p->after);
 }
 
-static const char *reason_text(Arena *a, const ComparedSide *side, const Decision *d) {
+/* The reasons on one side of a group, each once. */
+typedef struct ReasonLine {
+    const char *text, *path; /* of the first op that has it */
+    int count;
+} ReasonLine;
+typedef VEC(ReasonLine) ReasonLines;
+
+/* Of an op of a group, the op that it follows is named as the group is. */
+static const char *reason_text(Arena *a, const ComparedSide *side, const Decision *d, bool in_group) {
+    Decision like = *d;
+    Reason reason = *d->reason;
     Text t;
     text_init(&t, a);
-    explain_tell_reason(&t, side->source->m, d);
+    if (in_group && reason.neighbour) reason.neighbour = compare_pattern(a, reason.neighbour);
+    like.reason = &reason;
+    explain_tell_reason(&t, side->source->m, &like);
     return text_str(&t);
 }
 
-static void tell_pair(Text *t, const Comparison *c, const OpPair *p) {
-    const char *before = reason_text(t->arena, &c->before, p->before);
-    const char *after = reason_text(t->arena, &c->after, p->after);
-    const Pos pos = p->after->pos;
-    text_puts(t, p->after->path);
-    text_pad_to(t, 36);
-    tell_change(t, p);
-    text_pad_to(t, 88);
-    text_printf(t, "%s:%d\n", pos.file ? pos.file : "?", pos.line);
-    if (!strcmp(before, after)) {
-        text_printf(t, "  both     %s\n", after);
+static void add_reason(Arena *a, ReasonLines *lines, const char *text, const char *path) {
+    for (int i = 0; i < lines->len; i++) {
+        if (strcmp(lines->data[i].text, text) != 0) continue;
+        lines->data[i].count++;
         return;
     }
-    text_printf(t, "  before   %s\n  after    %s\n", before, after);
+    vec_push(a, lines, ((ReasonLine){text, path, 1}));
+}
+
+/* What most ops have comes first. */
+static void put_most_common_first(ReasonLines *lines) {
+    int most = 0;
+    for (int i = 1; i < lines->len; i++)
+        if (lines->data[i].count > lines->data[most].count) most = i;
+    const ReasonLine first = lines->data[most];
+    for (int i = most; i > 0; i--) lines->data[i] = lines->data[i - 1];
+    lines->data[0] = first;
+}
+
+static bool same_lines(const ReasonLines *x, const ReasonLines *y) {
+    bool same = x->len == y->len;
+    for (int i = 0; same && i < x->len; i++)
+        same = x->data[i].count == y->data[i].count && !strcmp(x->data[i].text, y->data[i].text);
+    return same;
+}
+
+static void tell_reasons(Text *t, const char *word, const ReasonLines *lines) {
+    for (int i = 0; i < lines->len; i++) {
+        const ReasonLine *line = &lines->data[i];
+        text_printf(t, "  %-9s%s", i ? "" : word, line->text);
+        if (i && line->count > 1) text_printf(t, "   for %d ops", line->count);
+        else if (i) text_printf(t, "   for %s", line->path);
+        text_putc(t, '\n');
+    }
+}
+
+/* "h.*.mlp.fc, 12 ops", and what else stands in its line. */
+static void tell_group_name(Text *t, const char *word, const OpGroup *g) {
+    text_printf(t, "%s%s", word, g->name);
+    if (g->pairs.len > 1) text_printf(t, ", %d ops", g->pairs.len);
+    text_pad_to(t, 36);
+}
+
+static void tell_place(Text *t, Pos pos) {
+    text_pad_to(t, 88);
+    text_printf(t, "%s:%d\n", pos.file ? pos.file : "?", pos.line);
+}
+
+static void tell_group(Text *t, const Comparison *c, const OpGroup *g) {
+    ReasonLines before = {0}, after = {0};
+    const bool in_group = g->pairs.len > 1;
+    for (int i = 0; i < g->pairs.len; i++) {
+        const OpPair *p = &g->pairs.data[i];
+        add_reason(t->arena, &before, reason_text(t->arena, &c->before, p->before, in_group), p->after->path);
+        add_reason(t->arena, &after, reason_text(t->arena, &c->after, p->after, in_group), p->after->path);
+    }
+    put_most_common_first(&before);
+    put_most_common_first(&after);
+    tell_group_name(t, "", g);
+    tell_change(t, &g->pairs.data[0]);
+    tell_place(t, g->pairs.data[0].after->pos);
+    if (same_lines(&before, &after)) {
+        tell_reasons(t, "both", &after);
+        return;
+    }
+    tell_reasons(t, "before", &before);
+    tell_reasons(t, "after", &after);
+}
+
+static void tell_changed(Text *t, const Comparison *c) {
+    const OpGroups groups = compare_group(t->arena, &c->changed);
+    for (int i = 0; i < groups.len; i++) tell_group(t, c, groups.data[i]);
 }
 
 static void tell_only(Text *t, const char *word, const ComparedSide *side) {
-    for (int i = 0; i < side->only.len && i < ONLY_SHOWN; i++) {
-        const Decision *d = side->only.data[i];
-        text_printf(t, "only %s%s", word, d->path);
-        text_pad_to(t, 36);
+    OpPairs alone = {0};
+    for (int i = 0; i < side->only.len; i++) vec_push(t->arena, &alone, ((OpPair){side->only.data[i], NULL}));
+    const OpGroups groups = compare_group(t->arena, &alone);
+    int told = 0;
+    for (int i = 0; i < groups.len && i < ONLY_SHOWN; i++) {
+        const Decision *d = groups.data[i]->pairs.data[0].before;
+        tell_group_name(t, arena_printf(t->arena, "only %s", word), groups.data[i]);
         text_printf(t, "%s %s", d->op, amp_dtype_name(d->out));
-        text_pad_to(t, 88);
-        text_printf(t, "%s:%d\n", d->pos.file ? d->pos.file : "?", d->pos.line);
+        tell_place(t, d->pos);
+        told += groups.data[i]->pairs.len;
     }
-    if (side->only.len > ONLY_SHOWN)
-        text_printf(t, "only %sand %d more; --json lists them\n", word, side->only.len - ONLY_SHOWN);
+    if (told < side->only.len) text_printf(t, "only %sand %d more; --json lists them\n", word, side->only.len - told);
 }
 
 /* ---- casts ------------------------------------------------------------------------------------------------------- */
@@ -74,23 +146,48 @@ static bool alike(const Cast *x, const Cast *y) {
     return x->from == y->from && x->to == y->to && !strcmp(x->phase, y->phase);
 }
 
+/* What is cast, values of repeated layers as one: "h.*.y (12), x". */
+typedef struct ValueName {
+    const char *value, *pattern;
+    int count;
+} ValueName;
+typedef VEC(ValueName) ValueNames;
+
+static void add_value(Arena *a, ValueNames *names, const char *value) {
+    const char *pattern = compare_pattern(a, value);
+    for (int i = 0; i < names->len; i++) {
+        if (strcmp(names->data[i].pattern, pattern) != 0) continue;
+        names->data[i].count++;
+        return;
+    }
+    vec_push(a, names, ((ValueName){value, pattern, 1}));
+}
+
+static void tell_values(Text *t, const ValueNames *names, int count) {
+    for (int i = 0; i < names->len && i < VALUES_NAMED; i++) {
+        const ValueName *n = &names->data[i];
+        text_printf(t, "%s%s", i ? ", " : "", n->count > 1 ? n->pattern : n->value);
+        if (n->count > 1) text_printf(t, " (%d)", n->count);
+        count -= n->count;
+    }
+    if (count) text_printf(t, " and %d more", count);
+}
+
 /* One line for the casts that are like the |first|th, which no earlier one is. */
 static void tell_alike(Text *t, const char *word, const CastList *casts, int first) {
     const Cast *like = casts->data[first];
     Bytes bytes = {0};
+    ValueNames names = {0};
     int count = 0;
-    Text names;
-    text_init(&names, t->arena);
     for (int i = first; i < casts->len; i++) {
         if (!alike(like, casts->data[i])) continue;
-        if (count < VALUES_NAMED) text_printf(&names, "%s%s", count ? ", " : "", casts->data[i]->value);
+        add_value(t->arena, &names, casts->data[i]->value);
         bytes_add(&bytes, &casts->data[i]->bytes);
         count++;
     }
     text_printf(t, "  %s   %s -> %s  %s", word, amp_dtype_name(like->from), amp_dtype_name(like->to), like->phase);
     text_pad_to(t, 36);
-    text_puts(t, text_str(&names));
-    if (count > VALUES_NAMED) text_printf(t, " and %d more", count - VALUES_NAMED);
+    tell_values(t, &names, count);
     text_puts(t, "   ");
     bytes_print(t, &bytes);
     text_puts(t, " bytes\n");
@@ -129,7 +226,7 @@ void compare_as_text(Text *t, const Comparison *c) {
     tell_side(t, "before   ", &c->before);
     tell_side(t, "after    ", &c->after);
     text_putc(t, '\n');
-    for (int i = 0; i < c->changed.len; i++) tell_pair(t, c, &c->changed.data[i]);
+    tell_changed(t, c);
     tell_only(t, "before   ", &c->before);
     tell_only(t, "after    ", &c->after);
     if (compare_is_same(c)) text_puts(t, "no difference: ");

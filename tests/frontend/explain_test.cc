@@ -206,6 +206,37 @@ TEST(Compare, OpsOfOneSideAreListedApart) {
     ExpectAll(Compare(before, after, true), {"\"only_before\":[{\"path\":\"gelu\"", "\"same\":false"});
 }
 
+// Ops of repeated layers are told once; what differs among them, the op that they follow or a number, beside it.
+TEST(Compare, RepeatedLayersAreToldOnce) {
+    const std::string text = R"(amp 1
+block layer(x) -> y { y = x + gelu(linear(x; out = 16) as fc) }
+model m(x: f32[N, 16]) -> y {
+    h = x
+    repeat i in 0..3 { h = layer(h) as h[i] }
+    y = linear(h; out = 4) as head
+}
+)";
+    amp_compile_options before = Options("m.amp", text), after = Options("m.amp", text);
+    before.policy = "torch-fp16", after.policy = "min-cast";
+    const std::string told = Compare(before, after);
+    ExpectAll(told, {"\nh.*.add, 3 ops                      f32 -> f16        ",
+                     "   (input h.*.add)\n           torch-fp16", "   (input x)   for h.0.add\n  after    min-cast",
+                     "f32 would move 3072 bytes more at N = 32\"\n", "and need 3 more casts\"   for h.2.add\n",
+                     "\n3 of 10 ops changed", "  gone   f16 -> f32  forward        h.*.gelu (3)   288 N bytes\n"});
+    ExpectAll(Compare(before, after, true),
+              {"\"changed\":[{\"path\":\"h.0.add\"", "{\"path\":\"h.1.add\"", "{\"path\":\"h.2.add\""});
+    std::string shorter = text;
+    shorter.replace(shorter.find("0..3"), 4, "0..1");
+    const amp_compile_options one = Options("one.amp", shorter), three = Options("m.amp", text);
+    ExpectAll(Compare(one, three), {"only after    h.*.fc.linear, 2 ops  linear f32     ", " m.amp:2\n"});
+    const std::string overridden = text + "precision fp16 { \"h.1.*\": f32 }\n";
+    amp_compile_options some = Options("m.amp", overridden), all = Options("m.amp", text);
+    all.precision = "fp16";
+    const std::string alone = Compare(all, some); // one op is no pattern
+    ExpectAll(alone, {"\nh.1.fc.linear                       f16 -> f32", "(input h.1.fc.linear)"});
+    EXPECT_EQ(alone.find(" ops  "), std::string::npos) << alone;
+}
+
 // An option that IR, which has been through autocast, cannot follow is refused, and so compared with nothing.
 TEST(Compare, WhatIsCompiledAlreadyCannotBeCompiledOtherwise) {
     amp_compile_options o = Options("m.amp", two_layers);

@@ -6,11 +6,15 @@
 
 enum { VALUES_NAMED = 4, ONLY_SHOWN = 40 };
 
+/* A file whose name is not that of the policy in it is named. */
 static void tell_side(Text *t, const char *word, const ComparedSide *side) {
     const Module *m = side->source->m;
+    const char *file = m->policy_origin;
     text_printf(t, "%s%s", word, side->source->name);
     text_pad_to(t, 36);
-    text_printf(t, "policy %s, low precision %s\n", m->policy_name, amp_dtype_name(m->low));
+    text_printf(t, "policy %s", m->policy_name);
+    if (file && strcmp(file, arena_printf(t->arena, "%s.policy", m->policy_name)) != 0) text_printf(t, " of %s", file);
+    text_printf(t, ", low precision %s\n", amp_dtype_name(m->low));
 }
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */

@@ -44,6 +44,7 @@ amp_status session_init(Session *s, const amp_compile_options *options, amp_erro
     memset(&s->images, 0, sizeof s->images);
     s->stages_done = s->stages = 0;
     s->files = NULL;
+    s->source = NULL;
     if (!options) return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: NULL; give the model at least");
     AMP_TRY(amp_options_read(&s->options, sizeof s->options, options, "amp_compile_options", err));
     if (!s->options.name) s->options.name = "model.amp";
@@ -109,13 +110,12 @@ static bool may_read(const Session *s, const char *policy) {
     return !s->options.no_files || (s->options.policy && !strcmp(policy, s->options.policy));
 }
 
-/* A built-in policy by name, else a file beside the model. */
-static const Source *find_policy(void *user, const char *name) {
-    Session *s = user;
+const Source *session_find_policy(void *session, const char *name) {
+    Session *s = session;
     const Source *found = policy_builtin(&s->arena, name);
     if (found || !may_read(s, name)) return found;
     amp_error ignored; /* the pass says that there is no such policy, and lists the built-in ones */
-    const char *places[] = {NULL, s->source->name};
+    const char *places[] = {NULL, s->source ? s->source->name : NULL};
     for (int i = 0; i < 2; i++)
         if (is_regular(s, name, places[i]) && !session_read(s, name, places[i], SOURCE_LIMIT, &found, &ignored))
             return found;
@@ -188,7 +188,7 @@ amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *t
         .precision = s->options.precision,
         .policy = s->options.policy,
         .batch_hint = s->options.batch_hint,
-        .find_policy = find_policy,
+        .find_policy = session_find_policy,
         .begin = begin_pass,
         .user = s,
         .no_simplify = s->options.no_simplify,

@@ -20,7 +20,7 @@ typedef struct Session {
     LoadedFile *files;
     amp_compile_options options; /* the caller's, cut to struct_size */
     Diags diags;
-    const Source *source; /* the main file */
+    const Source *source; /* the main file; NULL before session_open */
     bool is_ir;
     int stages_done, stages; /* for the progress callback; 0: nothing is reported */
     CodegenImages images;    /* machine code of the CUDA functions */
@@ -40,6 +40,8 @@ amp_status session_read(Session *s, const char *name, const char *beside, size_t
 amp_status session_open(Session *s, amp_error *err);
 /* The module of the source: parsed and elaborated, or read where it is IR. */
 amp_status session_load(Session *s, Module **out, amp_error *err);
+/* A built-in policy by name, else a file, from here or beside the main file; NULL: there is none. */
+const Source *session_find_policy(void *session, const char *name);
 /* Runs the passes after the module's stage up to |last|, from fuse on for |target|.  |observed|: the caller sees dumps
  * and times. */
 amp_status session_run_passes(Session *s, Module *m, Stage last, const Target *target, bool observed, amp_error *err);

@@ -22,8 +22,8 @@ const char *const policy_class_words[POLICY_CLASS_COUNT] = {
     [POLICY_INFER] = "infer", [POLICY_DENY] = "deny",       [POLICY_CLEAR] = "clear",   [POLICY_NONE] = "none",
 };
 
-static const char *const algorithm_words[] = {"eager", "paint", "min_cut"};
-enum { ALGORITHMS = sizeof algorithm_words / sizeof *algorithm_words };
+const char *const policy_algorithm_words[ALGORITHM_COUNT] = {
+    [ALGORITHM_EAGER] = "eager", [ALGORITHM_PAINT] = "paint", [ALGORITHM_MIN_CUT] = "min_cut"};
 
 bool policy_class_fits(PolicyClass op_class, PolicyAlgorithm algorithm) {
     return op_class == POLICY_BANNED || (op_class >= POLICY_ALLOW) == (algorithm == ALGORITHM_PAINT);
@@ -306,13 +306,13 @@ static void read_version(Reader *r, Loc here) {
 static void read_algorithm(Reader *r, Loc here) {
     Token word;
     if (is_second(r, &r->has_algorithm, here, "algorithm") || !take(r, TOKEN_WORD, "an algorithm", &word)) return;
-    for (int i = 0; i < ALGORITHMS; i++)
-        if (!strcmp(word.text, algorithm_words[i])) {
+    for (int i = 0; i < ALGORITHM_COUNT; i++)
+        if (!strcmp(word.text, policy_algorithm_words[i])) {
             r->policy->algorithm = (PolicyAlgorithm)i;
             return;
         }
     Diag *diag = diag_error(r->diags, word.loc, "unknown algorithm %s", word.text);
-    help_nearest(r, diag, word.text, algorithm_words, ALGORITHMS);
+    help_nearest(r, diag, word.text, policy_algorithm_words, ALGORITHM_COUNT);
 }
 
 static void read_low(Reader *r, Loc here) {
@@ -487,12 +487,12 @@ static void check_entries(Reader *r) {
         if (is_backward_name(e->name) && p->algorithm != ALGORITHM_PAINT) {
             Diag *diag = diag_error(r->diags, e->loc, "%s is an op of the backward pass", e->name);
             diag_help(r->diags, diag, "only algorithm paint decides it; under %s it has the type of its forward op",
-                      algorithm_words[p->algorithm]);
+                      policy_algorithm_words[p->algorithm]);
         }
         if (e->line == told || policy_class_fits(e->line->op_class, p->algorithm)) continue;
         told = e->line;
         Diag *diag = diag_error(r->diags, told->class_loc, "class %s is not of algorithm %s",
-                                policy_class_words[told->op_class], algorithm_words[p->algorithm]);
+                                policy_class_words[told->op_class], policy_algorithm_words[p->algorithm]);
         diag_help(r->diags, diag, "one of %s", class_list(r->arena, p->algorithm));
     }
 }
@@ -575,6 +575,8 @@ static const char *const default_policies[] = {
     [AMP_DT_TF32] = "tf32",
     [AMP_DT_F32] = "fp32",
 };
+
+const char *policy_default(Dtype low) { return default_policies[low]; }
 
 static const amp_precision *need_precision(PassContext *c, const char *word) {
     const amp_precision *found = amp_precision_find(word);

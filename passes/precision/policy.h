@@ -35,7 +35,8 @@ extern const char *const policy_class_words[POLICY_CLASS_COUNT];
 /* false: |word| is no class. */
 bool policy_class_of(const char *word, PolicyClass *out);
 
-typedef enum PolicyAlgorithm { ALGORITHM_EAGER, ALGORITHM_PAINT, ALGORITHM_MIN_CUT } PolicyAlgorithm;
+typedef enum PolicyAlgorithm { ALGORITHM_EAGER, ALGORITHM_PAINT, ALGORITHM_MIN_CUT, ALGORITHM_COUNT } PolicyAlgorithm;
+extern const char *const policy_algorithm_words[ALGORITHM_COUNT];
 
 typedef struct PolicyLine { /* op LIST CLASS */
     PolicyClass op_class;
@@ -89,6 +90,8 @@ bool policy_is_foreign(const char *name);
  *   --precision X    fp16, bf16, tf32 or fp32: the default policy of that word
  *   precision X {    the same, in the model; a string there is P */
 const Policy *policy_select(PassContext *c);
+/* The built-in policy of a precision that names none, by its low type: "torch-fp16" for f16. */
+const char *policy_default(Dtype low);
 
 /* The text of a built-in policy ("torch-fp16": the newest; "torch-fp16@2.11", "torch-fp16@2.12"), or NULL. */
 const Source *policy_builtin(Arena *a, const char *name);

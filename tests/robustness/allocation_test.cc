@@ -168,6 +168,28 @@ TEST(Compile, Compare) {
             50);
 }
 
+TEST(Compile, Policies) {
+    for (int json : {0, 1})
+        FailEach(
+            json ? "policies as JSON" : "policies",
+            [json](Torture &t) {
+                amp_allocator a = t.get();
+                amp_compile_options before = Options(&a, AMP_EMIT_IR), after = before;
+                before.policy = "fp32", after.policy = "tf32";
+                amp_compile_result *result = nullptr;
+                amp_error err = {};
+                amp_status status = amp_policy_diff(&before, &after, json, &result, &err);
+                EXPECT_EQ(result == nullptr, status != AMP_OK);
+                amp_compile_result_release(result);
+                if (status) return status;
+                status = amp_policy_check(&before, json, &result, &err);
+                EXPECT_EQ(result == nullptr, status != AMP_OK);
+                amp_compile_result_release(result);
+                return status;
+            },
+            10);
+}
+
 // ---- the runtime
 // -----------------------------------------------------------------------------------------------------
 

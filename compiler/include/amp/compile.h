@@ -132,6 +132,30 @@ AMP_API AMP_MUST_USE amp_status amp_explain_ops(const amp_compile_options *optio
 AMP_API AMP_MUST_USE amp_status amp_compare(const amp_compile_options *before, const amp_compile_options *after,
                                             const amp_explain_options *which, amp_compile_result **out, amp_error *err);
 
+/* ---- policies: what `ampc policy` tells -------------------------------------------------------------------------- */
+
+/* Names of the built-in policies in order, those with a version too; NULL past the end.  Static storage. */
+AMP_API const char *amp_policy_name(int32_t index);
+
+/* These take of their options |policy| (a built-in name or a file), |allocator|, |diagnostic|, |dependency| and |user|.
+ * |json|: not 0: JSON instead of text.  Errors: AMP_BAD_SOURCE: there is no such policy, or it has errors, all of them
+ * reported; AMP_INVALID_ARGUMENT: |policy| or |out| is NULL; AMP_OUT_OF_MEMORY.  The caller releases the result. */
+
+/* The built-in ones: version, algorithm, low type, the precision whose default each is, and the first sentence of its
+ * file.  |policy| is not read. */
+AMP_API AMP_MUST_USE amp_status amp_policy_list(const amp_compile_options *options, int32_t json,
+                                                amp_compile_result **out, amp_error *err);
+/* The text as it is, errors and all: a file to copy and change. */
+AMP_API AMP_MUST_USE amp_status amp_policy_text(const amp_compile_options *options, amp_compile_result **out,
+                                                amp_error *err);
+/* Reads it as a compilation does, and says what it is. */
+AMP_API AMP_MUST_USE amp_status amp_policy_check(const amp_compile_options *options, int32_t json,
+                                                 amp_compile_result **out, amp_error *err);
+/* Which names (ops, layers, ops of layers) have another class in |after| than in |before|, with the lines, and what
+ * else differs.  Policies that do not differ are no error.  Of |after| only |policy| counts. */
+AMP_API AMP_MUST_USE amp_status amp_policy_diff(const amp_compile_options *before, const amp_compile_options *after,
+                                                int32_t json, amp_compile_result **out, amp_error *err);
+
 /* The library's version.  Static storage. */
 AMP_API const char *amp_compile_version(void);
 

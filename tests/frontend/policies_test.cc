@@ -1,0 +1,168 @@
+// What `ampc policy` tells, through the library: the list of the built-in policies, one, and what differs between two.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <initializer_list>
+#include <string>
+
+#include "amp/compile.h"
+
+namespace {
+
+struct Answer {
+    amp_status status;
+    std::string told, heard; // the result or the message; the diagnostics
+};
+
+amp_compile_options For(const char *policy) {
+    amp_compile_options o = {};
+    o.struct_size = sizeof o, o.policy = policy;
+    return o;
+}
+
+template <class Call> Answer Ask(amp_compile_options o, Call call) {
+    Answer a = {};
+    amp_compile_result *result = nullptr;
+    amp_error err = {};
+    o.diagnostic = [](void *user, const char *text, int32_t) { *static_cast<std::string *>(user) += text; };
+    o.user = &a.heard;
+    a.status = call(&o, &result, &err);
+    EXPECT_EQ(result == nullptr, a.status != AMP_OK);
+    a.told = result ? static_cast<const char *>(amp_compile_result_data(result, nullptr)) : err.message;
+    amp_compile_result_release(result);
+    return a;
+}
+
+Answer List(bool json = false) {
+    return Ask(For(nullptr), [&](auto *o, auto *out, auto *err) { return amp_policy_list(o, json, out, err); });
+}
+Answer TextOf(const char *policy) { return Ask(For(policy), amp_policy_text); }
+Answer Check(const char *policy, bool json = false) {
+    return Ask(For(policy), [&](auto *o, auto *out, auto *err) { return amp_policy_check(o, json, out, err); });
+}
+Answer Diff(const char *before, const char *after, bool json = false) {
+    const amp_compile_options other = For(after);
+    return Ask(For(before), [&](auto *o, auto *out, auto *err) { return amp_policy_diff(o, &other, json, out, err); });
+}
+
+std::string Written(const char *name, const std::string &text) {
+    const std::string path = testing::TempDir() + name;
+    std::ofstream(path) << text;
+    return path;
+}
+
+void ExpectAll(const std::string &told, std::initializer_list<const char *> parts) {
+    for (const char *part : parts) EXPECT_NE(told.find(part), std::string::npos) << part << "\n" << told;
+}
+
+// Each that is built in has a row, with what a person chooses by, and its text is what a compilation reads.
+TEST(Policies, TheListHasEach) {
+    const std::string text = List().told, json = List(true).told;
+    ExpectAll(text,
+              {"policy                  version   algorithm   low    default of\n",
+               "\ntf32                              eager       tf32   tf32\n    Everything in f32; products read ",
+               "\nfp32                              eager       f32    fp32\n    Everything in f32.\n"});
+    ASSERT_NE(amp_policy_name(0), nullptr);
+    EXPECT_EQ(amp_policy_name(-1), nullptr);
+    for (int i = 0; amp_policy_name(i); i++) {
+        const std::string name = amp_policy_name(i);
+        ExpectAll("\n" + text, {("\n" + name + " ").c_str()});
+        ExpectAll(json, {("{\"policy\":\"" + name + "\",\"version\":").c_str()});
+        EXPECT_EQ(Check(name.c_str()).status, AMP_OK) << name;
+        ExpectAll(TextOf(name.c_str()).told, {("policy \"" + name + "\"\n").c_str()});
+    }
+    ExpectAll(json, {"{\"policies\":[",
+                     "\"algorithm\":\"eager\",\"low\":\"tf32\",\"precision\":\"tf32\",\"file\":\"tf32.policy\"",
+                     "\"summary\":\"Everything in f32.\",\"default_of\":[\"fp32\"]"});
+    for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+        EXPECT_LE(end - begin, 108u) << text.substr(begin, end - begin);
+}
+
+// A copy is the text to the byte, of a newer version by its number too; a damaged file is shown as it is.
+TEST(Policies, TheTextIsTheFile) {
+    EXPECT_EQ(TextOf("torch-fp16@2.12").told, TextOf("torch-fp16").told);
+    EXPECT_NE(TextOf("torch-fp16@2.11").told, TextOf("torch-fp16").told);
+    const std::string damaged = Written("damaged.policy", "low = f8\n");
+    EXPECT_EQ(TextOf(damaged.c_str()).told, "low = f8\n");
+}
+
+TEST(Policies, CheckSaysWhatItIsOrWhatIsWrong) {
+    const std::string good = Written("own.policy", "policy \"own\"\nversion 7\nalgorithm eager\nlow = bf16\n"
+                                                   "op exp, log f32\nop * follow\n");
+    EXPECT_EQ(Check(good.c_str()).told, good +
+                                            ": policy \"own\", version 7, algorithm eager, low bf16; it lists 2 names, "
+                                            "and all others are follow\n");
+    EXPECT_EQ(Check(good.c_str(), true).told,
+              "{\"policy\":\"own\",\"version\":\"7\",\"algorithm\":\"eager\",\"low\":\"bf16\",\"precision\":\"bf16\","
+              "\"file\":\"" +
+                  good + "\",\"names\":2,\"others\":\"follow\",\"summary\":\"\",\"default_of\":[]}\n");
+    const std::string wrong =
+        Written("wrong.policy", "policy \"wrong\"\nalgorithm eager\nlow = f16\nop softmx f32\nop exp "
+                                "lowr\nop * follow\n");
+    const Answer a = Check(wrong.c_str());
+    EXPECT_EQ(a.status, AMP_BAD_SOURCE);
+    EXPECT_EQ(a.told, wrong + ":4:4: error: unknown op softmx (and 1 more)");
+    ExpectAll(a.heard, {":4:4: error: unknown op softmx\n", "help: did you mean softmax?\n",
+                        ":5:8: error: unknown class lowr\n"});
+}
+
+TEST(Policies, OnesThatAreNotThere) {
+    for (const Answer &a : {TextOf("nosuch"), Check("nosuch"), Diff("nosuch", "fp32"), Diff("fp32", "nosuch")}) {
+        EXPECT_EQ(a.status, AMP_BAD_SOURCE);
+        ExpectAll(a.heard, {"nosuch: error: there is no policy nosuch: neither a built-in one nor a file\n",
+                            "help: built-in policies: fp32, "});
+    }
+    ExpectAll(Check("torch-fp16@9").heard, {"torch-fp16@9: error: policy torch-fp16 has no version 9\n", "2.12"});
+    ExpectAll(Check("bf16").heard, {"bf16 is a precision; its policy is torch-bf16"});
+    const Answer none = Check(nullptr);
+    EXPECT_EQ(none.status, AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(none.told, "policy is NULL; give a built-in name or a file");
+    amp_error err = {};
+    const amp_compile_options o = For("fp32");
+    amp_compile_result *result = nullptr;
+    EXPECT_EQ(amp_policy_check(&o, 0, nullptr, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_STREQ(err.message, "amp_policy_check: out is NULL");
+    EXPECT_EQ(amp_policy_list(nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(amp_policy_diff(&o, nullptr, 0, &result, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(result, nullptr);
+}
+
+const char head[] = "algorithm eager\nlow = f16\n";
+
+// A name that one side does not list is decided there by a wider one; a layer that it does not list, by its ops.
+TEST(Policies, DiffGoesByWhatDecides) {
+    const std::string before = Written("before.policy", std::string("policy \"one\"\n") + head +
+                                                            "op exp, softmax f32\nop mean f32\nop cross_entropy f32\n"
+                                                            "op einsum f32_out\nop * follow\n");
+    const std::string after = Written("after.policy", std::string("version 2\npolicy \"two\"\n") + head +
+                                                          "op exp f32_out\nop log follow\nop tanh f32\n"
+                                                          "op einsum.mul lower\nop mean, softmax f32\nop * follow\n");
+    const std::string told = Diff(before.c_str(), after.c_str()).told;
+    ExpectAll(told,
+              {("before   " + before).c_str(), " policy one, algorithm eager, low f16\n",
+               " policy two, version 2, algorithm eager, low f16\n\nexp                                 f32      ",
+               "before.policy:4", "f32_out  ", "after.policy:5\ncross_entropy    ", " -        by its ops\neinsum   ",
+               "\ntanh                                follow   ", "before.policy:8 (not listed)",
+               "\neinsum.mul                          f32_out  ", "before.policy:7 (not listed)",
+               "\n5 of 9 names changed their class\nversion     none -> 2\n"});
+    for (const char *same : {"\nmean", "\nsoftmax", "\nlog ", "\n* ", "\nlow ", "\nalgorithm "})
+        EXPECT_EQ(told.find(same), std::string::npos) << same << told;
+    ExpectAll(Diff(before.c_str(), after.c_str(), true).told,
+              {"{\"before\":{\"policy\":\"one\",\"version\":null,",
+               "\"same\":false,\"names\":9,\"changed\":[{\"name\":\"exp\",",
+               "{\"name\":\"cross_entropy\",\"before\":{\"class\":\"f32\",\"line\":6,\"listed\":true},"
+               "\"after\":{\"class\":null,\"line\":null,\"listed\":false}}"});
+}
+
+TEST(Policies, DiffOfTheHead) {
+    ExpectAll(Diff("fp32", "tf32").told, {"low         f32 -> tf32   what is lowered has another dtype\n"});
+    const std::string cut = Written("cut.policy", "policy \"cut\"\nalgorithm min_cut\nlow = f32\nop * follow\n");
+    ExpectAll(Diff("fp32", cut.c_str()).told,
+              {"\n* (all other ops)                   f32      fp32.policy:7 ", "follow   ", "1 of 1 names changed",
+               "algorithm   eager -> min_cut   ops of the same class may have another dtype\n"});
+    const std::string same = Diff("fp32", "fp32").told;
+    ExpectAll(same, {"\n\nno difference: 0 of 1 names changed their class\n"});
+    ExpectAll(Diff("fp32", "fp32", true).told, {"\"same\":true"});
+}
+
+} // namespace

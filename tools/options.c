@@ -164,8 +164,15 @@ static void describe_bash(const Tool *t, FILE *to) {
           "\"$cur\"))\n        else\n            ((COMP_CWORD > 1)) || COMPREPLY=($(compgen -W '",
           to);
     for (int i = 0; t->commands[i].name; i++) fprintf(to, " %s", t->commands[i].name);
+    fputs("' -- \"$cur\"))\n", to);
+    for (const ToolCommand *c = t->commands; c->name; c++)
+        if (c->words)
+            fprintf(to,
+                    "            [[ $COMP_CWORD != 2 || ${COMP_WORDS[1]} != %s ]] || COMPREPLY=($(compgen -W '%s' -- "
+                    "\"$cur\"))\n",
+                    c->name, c->words);
     fprintf(to,
-            "' -- \"$cur\"))\n            COMPREPLY+=($(compgen -f -- \"$cur\"))\n        fi ;;\n    esac\n}\n"
+            "            COMPREPLY+=($(compgen -f -- \"$cur\"))\n        fi ;;\n    esac\n}\n"
             "complete -o filenames -F _%s %s\n",
             t->name, t->name);
 }
@@ -200,6 +207,7 @@ static void describe_zsh(const Tool *t, FILE *to) {
                 if (o->letter) zsh_option(to, o, o->letter, false);
                 if (o->name) zsh_option(to, o, o->name, true);
             }
+            if (t->commands[i].words) fprintf(to, " \\\n            '2:what:(%s)'", t->commands[i].words);
             fputs(" \\\n            '*:file:_files' ;;\n", to);
         }
     fprintf(to, "    esac\n}\n_%s \"$@\"\n", t->name);
@@ -209,6 +217,9 @@ static void describe_fish(const Tool *t, FILE *to) {
     fprintf(to, "# Completion of %s for fish, made by %s --describe fish.\n", t->name, t->name);
     for (const ToolCommand *c = t->commands; c->name; c++)
         if (*c->name) fprintf(to, "complete -c %s -n __fish_use_subcommand -a %s\n", t->name, c->name);
+    for (const ToolCommand *c = t->commands; c->name; c++)
+        if (c->words)
+            fprintf(to, "complete -c %s -n '__fish_seen_subcommand_from %s' -a '%s'\n", t->name, c->name, c->words);
     for (const ToolOption *o = t->options; o->id; o++) {
         fprintf(to, "complete -c %s -n '", t->name);
         bool unnamed = false;

@@ -30,6 +30,7 @@ typedef struct ToolCommand {
     const char *name;      /* "train"; "": what is done without a command */
     const char *arguments; /* "MODEL.so --data SPEC" */
     const char *help;
+    const char *words; /* all that its first argument can be: "list show"; NULL: anything */
 } ToolCommand;
 
 typedef struct Tool {

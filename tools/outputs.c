@@ -78,6 +78,12 @@ static bool has_section(const char *path, const char *name) {
     return found;
 }
 
+/* Of explain, of what compares models or policies, of a policy and of the list of them. */
+static bool is_report(const Head *h) {
+    return first_line(h, "{\"model\":", "\"decisions\":") || first_line(h, "{\"before\":{", "\"same\":") ||
+           first_line(h, "{\"policy\":", "\"algorithm\":") || first_line(h, "{\"policies\":[", "\"algorithm\":");
+}
+
 static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     switch (kind) {
     case OUTPUT_MODEL: return has_section(path, ".amp.sha256");
@@ -86,7 +92,7 @@ static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {
     case OUTPUT_IR: return first_line(h, "module \"", " stage ");
     case OUTPUT_CUDA: return first_line(h, "/* Model ", " for CUDA.");
     case OUTPUT_PTX: return strstr(h->text, "NVVM Compiler") && strstr(h->text, "_k00");
-    case OUTPUT_EXPLANATION: return first_line(h, "{\"model\":", "\"decisions\":");
+    case OUTPUT_EXPLANATION: return is_report(h);
     case OUTPUT_RULES: return first_line(h, "", ": \\");
     case OUTPUT_PARAMS: return tensors_of(h, "params");
     case OUTPUT_CHECKPOINT: return tensors_of(h, "checkpoint");

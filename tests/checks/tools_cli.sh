@@ -348,6 +348,7 @@ expect 'explain --against --json' 'torch-fp16 torch-bf16 False True' "$(python3 
 import json, sys
 told = json.load(open(sys.argv[1]))
 print(told["before"]["policy"], told["after"]["policy"], told["same"], len(told["changed"]) > 3)' "$work/compared.json")"
+run 0 "$ampc" explain "$work/small.amp" --against "$work/careful.amp" --json "$work/compared.json" # which ampc wrote
 run 2 "$ampc" explain "$so" --against-precision fp32
 says 'precision: ' 'small.so is compiled already'
 run 1 "$ampc" explain "$work/small.amp" --against-policy nosuch
@@ -408,6 +409,66 @@ rows = sorted(" ".join(str(p[k]) for k in ("name", "lr_scale_group", "lr_scale",
 print("|".join(rows + [" ".join(g["pattern"] for g in info["groups"])]))' "$work/.out")"
 run 0 "$amprun" info "$so"
 expect 'info: nothing of groups where there are none' '' "$(grep -e trained.by -e group <<<"$out")"
+
+# ---- ampc policy ---------------------------------------------------------------------------------
+
+run 0 "$ampc" policy list
+says 'policy                  version   algorithm   low    default of' 'torch-fp16 ' 'Everything in f32.'
+run 0 "$ampc" policy list --json "$work/policies.json"
+expect 'policy list --json has what the list has' "$(awk 'NR > 1 && /^[^ ]/ { print $1 }' <<<"$("$ampc" policy list)")" \
+    "$(python3 -c '
+import json, sys
+for p in json.load(open(sys.argv[1]))["policies"]: print(p["policy"])' "$work/policies.json")"
+run 0 "$ampc" policy list --json "$work/policies.json" # which ampc wrote
+for name in torch-fp16 torch-fp16@2.11 fp32; do
+    run 0 "$ampc" policy show $name
+    holds "policy show $name is the file" cmp "$work/.out" "passes/precision/policies/$name.policy"
+done
+"$ampc" policy show torch-fp16 | sed 's/^policy .*/policy "mine"/; s/^op softmax, /op /' >"$work/mine.policy"
+run 0 "$ampc" policy check "$work/mine.policy"
+says 'mine.policy: policy "mine", version 2.12, algorithm eager, low f16; it lists ' ' names, and all others are follow'
+run 0 "$ampc" policy check "$work/mine.policy" --json -
+says '"policy":"mine"' '"names":'
+run 0 "$ampc" policy diff torch-fp16 "$work/mine.policy"
+says 'before   torch-fp16 ' "after    $work/mine.policy" 'softmax                             f32_out  torch-fp16.policy:' \
+    'follow   mine.policy:' '(not listed)' '1 of ' ' names changed their class'
+run 0 "$ampc" policy diff torch-fp16@2.11 torch-fp16 --json "$work/versions.json"
+expect 'policy diff --json' '2.11 2.12 False rms_norm first f32' "$(python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+print(d["before"]["version"], d["after"]["version"], d["same"],
+      *(word for c in d["changed"] for word in (c["name"], c["before"]["class"], c["after"]["class"])))' "$work/versions.json")"
+printf 'policy "bad"\nalgorithm eager\nlow = f16\nop exq f32\nop * follow\n' >"$work/bad.policy"
+run 1 "$ampc" policy check "$work/bad.policy"
+says 'bad.policy:4:4: error: unknown op exq' '^' 'did you mean'
+run 1 "$ampc" "$work/small.amp" --policy "$work/bad.policy" -o "$work/x.so"
+says 'bad.policy:4:4: error: unknown op exq' # as check says it
+run 0 "$ampc" policy show "$work/bad.policy"
+run 1 "$ampc" policy diff torch-fp16 "$work/bad.policy"
+for sub in show check; do
+    run 1 "$ampc" policy $sub torch-fp61
+    says 'there is no policy torch-fp61: neither a built-in one nor a file' 'built-in policies: '
+done
+run 1 "$ampc" policy diff torch-fp16 torch-fp16@1.0
+says 'policy torch-fp16 has no version 1.0' 'its versions: '
+run 2 "$ampc" policy
+says 'policy: say list, show, check or diff'
+run 2 "$ampc" policy lsit
+says 'policy lsit: it is list, show, check or diff'
+run 2 "$ampc" policy list torch-fp16
+says 'policy list: takes no policy'
+run 2 "$ampc" policy check
+says 'policy check: takes one policy'
+run 2 "$ampc" policy diff torch-fp16
+says 'policy diff: takes two policies'
+run 2 "$ampc" policy diff torch-fp16 fp32 tf32
+says 'tf32: one argument too many'
+run 2 "$ampc" policy show torch-fp16 --json "$work/x.json"
+says 'policy show: --json' 'prints the text as it is'
+run 2 "$ampc" policy list --precision fp16
+says '--precision: policy does not take this'
+keeps "$work/mine.policy" 2 "$ampc" policy check "$work/mine.policy" --json "$work/mine.policy" --force
+keeps "$work/own.policy" 2 "$ampc" policy diff fp32 "$work/own.policy" --json "$work/own.policy" --force
 
 # ---- ampc: what it refuses -----------------------------------------------------------------------
 
@@ -748,6 +809,9 @@ completes 'RTX4090' amprun info m.so --roofline R
 completes '--precision --policy' ampc m.amp --p
 completes 'fp16 fp32' ampc m.amp --precision fp
 completes 'explain' ampc expl
+completes 'check' ampc policy ch
+completes '' ampc explain ch
+completes '--json' ampc policy list --j
 run 0 "$amprun" info "$so" --json --batch 7
 holds 'info --json is what info says' python3 -c '
 import json, sys

@@ -39,12 +39,14 @@ enum {
     O_RULES_FILE
 };
 
-enum { COMPILE = 1, EXPLAIN = 2, BOTH = 3 };
+enum { COMPILE = 1, EXPLAIN = 2, POLICIES = 4, MODELS = COMPILE | EXPLAIN, ALL = MODELS | POLICIES };
 
 static const ToolCommand ampc_commands[] = {
-    {"", " MODEL -o model.so [options]", "compile a model (.amp) or IR (.ir)"},
+    {"", " MODEL -o model.so [options]", "compile a model (.amp) or IR (.ir)", NULL},
     {"explain", " MODEL|model.so [GLOB] [options]",
-     "say why each op has its dtype; GLOB: of which paths; --against: what differs"},
+     "say why each op has its dtype; GLOB: of which paths; --against: what differs", NULL},
+    {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
+     "list the built-in policies, print one, check a file, say what differs between two", "list show check diff"},
     {0},
 };
 
@@ -53,17 +55,17 @@ static const ToolCommand ampc_commands[] = {
 static const ToolOption ampc_options[] = {
     {'o', NULL, "o", "FILE", VALUE_FILE, false, NULL, "MODEL with its ending replaced", "What to write.", COMPILE},
     {O_PRECISION, "precision", NULL, "W", VALUE_TEXT, false, "fp16 bf16 tf32 fp32", "the model's own word",
-     "Compiles for fp16, bf16, tf32 or fp32. Overrides and loss scale of the model stay.", BOTH},
+     "Compiles for fp16, bf16, tf32 or fp32. Overrides and loss scale of the model stay.", MODELS},
     {O_POLICY, "policy", NULL, "NAME|FILE", VALUE_FILE, false, NULL, "that of the precision",
-     "Under a built-in policy (torch-fp16, min-cast, ...: docs/policies.md) or a policy file.", BOTH},
+     "Under a built-in policy (torch-fp16, min-cast, ...: docs/policies.md) or a policy file.", MODELS},
     {O_BATCH_HINT, "batch-hint", NULL, "N", VALUE_TEXT, false, NULL, "32",
-     "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves.", BOTH},
+     "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves.", MODELS},
     {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
      "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
      "fp32' in its precision block.",
-     BOTH},
+     MODELS},
     {'D', NULL, "D", "NAME=VALUE", VALUE_TEXT, false, NULL, NULL, "Overrides a const of the model. May be repeated.",
-     BOTH},
+     MODELS},
     {O_TARGET, "target", NULL, "cpu|cuda|both", VALUE_TEXT, false, "cpu cuda both", "both",
      "What to make kernels for. A model always has those for the CPU. both: for CUDA too, where every op has code for "
      "it; where one has not, the model says which when it is asked to run on CUDA. cuda: the same, but that is an "
@@ -73,7 +75,7 @@ static const ToolOption ampc_options[] = {
     {O_GPU_ARCH, "gpu-arch", NULL, "LIST", VALUE_TEXT, false, NULL, "when the model is loaded",
      "Compiles the CUDA kernels now, by NVRTC, for architectures such as sm_80,sm_90. The machine code is kept in the "
      "model; explain says its registers, shared memory and spills.",
-     BOTH},
+     MODELS},
     {O_EMIT, "emit", NULL, "so|o|c|ir|cu|ptx", VALUE_TEXT, false, "so o c ir cu ptx", "so",
      "What is written. A shared object; an object or one C file to link into a program (amp_model_from_static); IR, "
      "the CUDA kernels as CUDA C, or as PTX for the first of --gpu-arch "
@@ -99,7 +101,8 @@ static const ToolOption ampc_options[] = {
      "takes the best that its processor has. native: the best of this machine alone, which compiles faster; other "
      "processors may lack it and then refuse the model.",
      COMPILE},
-    {O_CC, "cc", NULL, "PROGRAM", VALUE_FILE, false, NULL, "cc", "The C compiler that makes the shared object.", BOTH},
+    {O_CC, "cc", NULL, "PROGRAM", VALUE_FILE, false, NULL, "cc", "The C compiler that makes the shared object.",
+     MODELS},
     {O_RULES, NULL, "MD", NULL, VALUE_TEXT, false, NULL, NULL,
      "Also writes a rule for make or Ninja that names each file that was read (the model, what it includes, policy "
      "files), to the output's name and .d.",
@@ -108,20 +111,21 @@ static const ToolOption ampc_options[] = {
     {O_MAX_OPS, "max-ops", NULL, "N", VALUE_TEXT, false, NULL, "250,000",
      "Refuses programs that cost more. An op costs 1, a parameter 20 more, and each of these takes about 15 kB while "
      "compiling.",
-     BOTH},
+     MODELS},
     {O_NO_FILES, "no-files", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Lets the model read no other files. include is an error, and its precision must name a built-in policy. For "
      "texts "
      "of strangers, whose messages could otherwise quote files of this machine.",
-     BOTH},
+     MODELS},
     {O_JSON, "json", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
      "Writes JSON for tools. Its rows list every op of the step: id, function, op, path, phase (forward, backward, "
      "update), inputs (dtypes as the op reads them), accumulate, output, rule, policy, policy_line, because, "
      "source_line; its casts each cast of the step: name, value, from, to, for (the op that asked), phase, bytes, "
      "place "
      "(the kernel), file, line; its parameters how each is trained: groups, lr_scale, weight_decay. With --against: "
-     "before, after, same, changed, other_reason, only_before, only_after, casts_gone, casts_came.",
-     EXPLAIN},
+     "before, after, same, changed, other_reason, only_before, only_after, casts_gone, casts_came. Of policy list, "
+     "check and diff what they tell.",
+     EXPLAIN | POLICIES},
     {O_DTYPE, "dtype", NULL, "T", VALUE_TEXT, false, "f16 bf16 tf32 f32 i32 i64 bool", NULL,
      "Only ops that read or make this dtype. Filters and GLOB combine.", EXPLAIN},
     {O_OP, "op", NULL, "NAME", VALUE_TEXT, false, NULL, NULL,
@@ -145,15 +149,15 @@ static const ToolOption ampc_options[] = {
      "or "
      "rule for make that it did write is recognised by its content. No option lets an output replace a file that the "
      "same command reads.",
-     BOTH},
+     ALL},
     {O_VERBOSE, "verbose", "v", NULL, VALUE_TEXT, false, NULL, NULL,
      "Says on standard error what the library is doing: each stage, and how many there are.", COMPILE},
     {O_COLOR, "color", NULL, "auto|always|never", VALUE_TEXT, false, "auto always never", "auto",
-     "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", BOTH},
+     "Whether to colour what is printed. auto: on a terminal, unless NO_COLOR is set.", ALL},
     {O_DESCRIBE, "describe", NULL, "FORM", VALUE_TEXT, false, "bash zsh fish man", NULL,
-     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", BOTH},
-    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", BOTH},
-    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", BOTH},
+     "Prints these options for other programs. bash, zsh, fish: a completion; man: the list of the manual page.", ALL},
+    {O_HELP, "help", "h", NULL, VALUE_TEXT, false, NULL, NULL, "Prints this.", ALL},
+    {O_VERSION, "version", NULL, NULL, VALUE_TEXT, false, NULL, NULL, "Prints the version.", ALL},
     {0},
 };
 

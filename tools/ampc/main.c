@@ -14,6 +14,7 @@
 #include "tools/ampc/compile.h"
 #include "tools/ampc/diagnostic_colours.h"
 #include "tools/ampc/explain.h"
+#include "tools/ampc/policy.h"
 #include "tools/standard_streams.h"
 
 /* ---- what the library reports ------------------------------------------------------------------------------------ */
@@ -160,8 +161,13 @@ static int refuse_option(int option, char **argv) {
 /* By the order of ampc_commands. */
 static const struct {
     int (*run)(Command *c);
-    int most; /* arguments that are no options, of one at least */
-} commands[] = {{command_compile, 1}, {command_explain, 2}};
+    int most;         /* arguments that are no options */
+    const char *none; /* what is said where there are none */
+} commands[] = {
+    {command_compile, 1, "no model was given; see ampc --help%s"},
+    {command_explain, 2, "no model was given; see ampc --help%s"},
+    {command_policy, 3, "policy: say list, show, check or diff; see ampc --help%s"},
+};
 
 /* The index of a command: that of the first argument, else compiling, which has no word. */
 static int find_command(const char *word) {
@@ -210,7 +216,7 @@ static int read_arguments(Command *c, int argc, char **argv) {
     }
     int done = read_options(c, argc, argv);
     if (done) return done;
-    if (optind == argc) return command_fail("no model was given; see ampc --help%s", "");
+    if (optind == argc) return command_fail(commands[c->command].none, "");
     while (optind < argc && c->argument_count < commands[c->command].most)
         c->arguments[c->argument_count++] = argv[optind++];
     return optind < argc ? command_fail("%s: one argument too many; see ampc --help", argv[optind]) : 0;

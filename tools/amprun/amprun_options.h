@@ -51,15 +51,17 @@ typedef enum AmprunOption {
 enum { INFO = 1, TRAIN = 2, EVAL = 4, INFER = 8, STEP = 16, SCHEMA = 32, ANY = 31, ALL = 63 };
 
 static const ToolCommand amprun_commands[] = {
-    {"info", " MODEL.so [options]", "report parameters, inputs, results, and the memory of a session, to the byte"},
+    {"info", " MODEL.so [options]", "report parameters, inputs, results, and the memory of a session, to the byte",
+     NULL},
     {"train", " MODEL.so --data SPEC [--epochs E | --steps K] [options]",
-     "train, and evaluate after each epoch where there is something to evaluate on"},
-    {"eval", " MODEL.so --data SPEC --weights F [options]", "print loss and metrics as one line of JSON"},
-    {"infer", " MODEL.so --weights F --inputs F --outputs F [options]", "write the results of all samples of a file"},
+     "train, and evaluate after each epoch where there is something to evaluate on", NULL},
+    {"eval", " MODEL.so --data SPEC --weights F [options]", "print loss and metrics as one line of JSON", NULL},
+    {"infer", " MODEL.so --weights F --inputs F --outputs F [options]", "write the results of all samples of a file",
+     NULL},
     {"step", " MODEL.so --weights F | --resume F --inputs F [options]",
-     "train on exactly one batch, all samples of a file; a line of JSON per step"},
+     "train on exactly one batch, all samples of a file; a line of JSON per step", NULL},
     {"schema", " csv:FILE[,target=COLUMN][,schema=FILE]",
-     "print what the columns of a table are to a model, with what is derived of them"},
+     "print what the columns of a table are to a model, with what is derived of them", NULL},
     {0},
 };
 

@@ -167,7 +167,7 @@ $(OUT)/libamp.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(RUNTIME_OBJECTS) pack
 	$(SHARED)
 $(OUT)/libampc.so.$(SOVERSION): $(OUT)/%.so.$(SOVERSION): $(COMPILER_OBJECTS) packaging/libampc.map
 	$(SHARED)
-$(OUT)/ampc: $(call object,$(AMPC)) $(COMPILER_OBJECTS)
+$(OUT)/ampc: $(call object,$(AMPC)) $(COMPILER_OBJECTS) $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -ldl -lm
 $(OUT)/amprun: $(call object,$(AMPRUN)) $(RUNTIME_OBJECTS)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -lpthread -ldl -lm

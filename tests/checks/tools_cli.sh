@@ -470,6 +470,106 @@ says '--precision: policy does not take this'
 keeps "$work/mine.policy" 2 "$ampc" policy check "$work/mine.policy" --json "$work/mine.policy" --force
 keeps "$work/own.policy" 2 "$ampc" policy diff fp32 "$work/own.policy" --json "$work/own.policy" --force
 
+# ---- ampc diff: golden files are in tests/tools/golden -------------------------------------------
+
+run 0 "$ampc" diff "$work/small.amp" torch-fp16 torch-bf16
+says 'policy torch-fp16, low precision f16' 'policy torch-bf16, low precision bf16' 'f16 -> bf16' \
+    'train_step at batch 32 on H100' 'launches on the GPU' 'temporaries on the CPU' 'modelled time' 'same'
+run 0 "$ampc" diff "$work/small.amp" torch-fp16@2.11 torch-fp16
+says 'no difference' 'policy torch-fp16@2.11'
+run 0 "$ampc" diff "$so" "$work/small.amp"
+says 'no difference: 0 of ' 'same'
+run 0 "$ampc" diff - fp32 torch-fp16 <"$work/small.amp"
+says 'before   stdin' 'fc1.linear                          f32 -> f16'
+run 0 "$ampc" diff "$work/small.amp" "$work/mine.policy" --op linear --batch 8 --gpu 'rtx 4090'
+says 'policy mine, low precision f16' '0 of 2 ops changed; same dtypes by another line: 2' 'train_step at batch 8 on RTX4090'
+run 0 "$ampc" diff "$work/small.amp" "$work/plain.amp" --policy torch-fp16 # of which one has no training
+says 'only before   cross_entropy.nll_loss' 'a step at batch 32 on H100' 'train_step         infer'
+sed 's/^    optimizer/    accumulate = 4\n&/' "$work/small.amp" >"$work/micro.amp"
+run 0 "$ampc" diff "$work/small.amp" "$work/micro.amp" --json "$work/diff.json"
+run 0 "$ampc" diff "$work/small.amp" "$work/micro.amp" --json "$work/diff.json" # which ampc wrote
+expect 'diff --json: every op, and the step on both sides; of a step of micro-batches all of them' ok "$(python3 - "$work/diff.json" <<'PYTHON'
+import json, sys
+told = json.load(open(sys.argv[1]))
+assert not told["changed"] and told["matched"] >= 5 and told["before"]["policy"] == "torch-fp16", told["matched"]
+step = told["step"]
+assert (step["batch"], step["gpu"], step["measured"], step["missing"]) == (32, "H100", False, None)
+before, after = step["before"], step["after"]
+assert (before["program"], before["micro_batches"], after["program"], after["micro_batches"]) == ("train_step", 1, "micro_step", 4)
+assert before["launches"] >= 5 and after["launches"] > 3 * before["launches"], (before, after)
+assert after["bytes"] > before["bytes"] > 0 and before["temporaries"] > 0 < before["cpu_temporaries"]
+assert before["microseconds"] == 2.5 * before["launches"]
+for key, ratio in step["ratio"].items():
+    assert abs(ratio - after[key] / before[key]) < 1e-12, key
+print("ok")
+PYTHON
+)"
+run 0 "$amprun" info "$so" --roofline H100 --batch 64 --json
+cp "$work/.out" "$work/roofline.json"
+run 0 "$ampc" diff "$so" "$so" --batch 64 --json "$work/diff.json"
+expect 'diff counts what amprun info --roofline counts' ok "$(python3 - "$work/roofline.json" "$work/diff.json" <<'PYTHON'
+import json, sys
+model, step = json.load(open(sys.argv[1]))["roofline"], json.load(open(sys.argv[2]))["step"]["before"]
+for key in "launches", "bytes", "microseconds":
+    assert model[key] == step[key], (key, model[key], step[key])
+print("ok")
+PYTHON
+)"
+run 0 "$ampc" diff "$work/small_cpu.so" "$so" # of which one has no CUDA code
+says 'launches on the GPU ' ' - ' 'no CUDA code, before: it was compiled with --target cpu'
+run 0 "$ampc" diff "$work/small.amp" "$work/small.amp" --cc no-such-compiler
+says 'no difference' 'steps are not compared: ' 'no-such-compiler'
+run 0 "$ampc" diff "$work/small.amp" "$work/small.amp" --cc no-such-compiler --json -
+says '"missing":"' 'no-such-compiler'
+run 0 "$ampc" diff "$work/small.amp" fp32 torch-bf16 --gpu T4
+says 'no time, after: T4 has no mma bf16'
+run 2 "$ampc" diff
+says 'diff: give two models, or a model and one or two policies'
+run 2 "$ampc" diff "$work/small.amp"
+says 'small.amp with what? Give another model, or one or two policies'
+run 2 "$ampc" diff torch-fp16 min-cast
+says 'diff: torch-fp16 is a policy, and the first argument is a model; ampc policy diff'
+run 2 "$ampc" diff "$work/small.amp" "$work/plain.amp" torch-fp16
+says 'plain.amp is no policy' 'ampc diff MODEL MODEL --policy POLICY'
+run 2 "$ampc" diff "$work/small.amp" fp32 torch-fp16 tf32
+says 'tf32: one argument too many'
+run 2 "$ampc" diff "$work/small.amp" fp32 tf32 --policy torch-fp16
+says 'diff: --policy torch-fp16: the arguments have two policies already'
+run 2 "$ampc" diff - - <"$work/small.amp"
+says 'standard input already'
+run 2 "$ampc" diff "$so" fp32 tf32
+says 'policy: ' 'small.so is compiled already'
+run 1 "$ampc" diff "$work/small.amp" torch-fp16 nosuch
+says 'there is no policy nosuch' 'built-in policies: '
+run 1 "$ampc" diff "$work/small.amp" torch-fp16 torch-fp16@1.0
+says 'policy torch-fp16 has no version 1.0'
+run 1 "$ampc" diff "$work/small.amp" torch-fp16 "$work/bad.policy"
+says 'bad.policy:4:4: error: unknown op exq'
+run 1 "$ampc" diff "$work/small.amp" fp32 torch-bf16 --precision fp16
+says 'do not agree'
+run 1 "$ampc" diff "$work/small.amp" nosuch
+says 'diff: nosuch is neither a file nor a built-in policy; ampc policy list names those'
+run 1 "$ampc" diff "$work/small.amp" "$work/none.amp"
+says 'none.amp' 'No such file'
+run 1 "$ampc" diff "$work/none.amp" torch-fp16 min-cast
+says 'none.amp' 'No such file'
+run 1 "$ampc" diff "$work/small.amp" "$work/wrong.amp"
+says 'wrong.amp:5:'
+run 1 "$ampc" diff "$work/small.amp" fp32 torch-fp16 --op conv2d
+says "no op is a 'conv2d'"
+run 2 "$ampc" diff "$work/small.amp" fp32 torch-fp16 --gpu B9000
+says '--gpu B9000: that GPU is not known; known are H200, H100'
+run 2 "$ampc" diff "$work/small.amp" fp32 torch-fp16 --batch 0
+says '--batch 0: a positive whole number'
+run 2 "$ampc" diff "$work/small.amp" fp32 torch-fp16 --batch 100000000
+says '--batch 100000000: ' 'small.amp takes multiples of 1, 16777216 at most'
+run 2 "$ampc" diff "$work/small.amp" fp32 torch-fp16 -o "$work/x"
+says '-o: diff does not take this'
+run 2 "$ampc" "$work/small.amp" --gpu H100
+says '--gpu: only with ampc diff'
+keeps "$work/mine.policy" 2 "$ampc" diff "$work/small.amp" fp32 "$work/mine.policy" --json "$work/mine.policy" --force
+keeps "$work/plain.amp" 2 "$ampc" diff "$work/small.amp" "$work/plain.amp" --json "$work/plain.amp" --force
+
 # ---- ampc: what it refuses -----------------------------------------------------------------------
 
 for help in --help -h; do run 0 "$ampc" $help; done
@@ -810,6 +910,9 @@ completes '--precision --policy' ampc m.amp --p
 completes 'fp16 fp32' ampc m.amp --precision fp
 completes 'explain' ampc expl
 completes 'check' ampc policy ch
+completes 'diff' ampc policy d
+completes 'diff' ampc di
+completes 'RTX4090' ampc diff m.amp --gpu R
 completes '' ampc explain ch
 completes '--json' ampc policy list --j
 run 0 "$amprun" info "$so" --json --batch 7

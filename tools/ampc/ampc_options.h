@@ -19,6 +19,8 @@ enum {
     O_GPU_ARCH,
     O_MAX_OPS,
     O_BATCH_HINT,
+    O_BATCH,
+    O_GPU,
     O_NO_FILES,
     O_SYMBOL,
     O_JSON,
@@ -39,12 +41,16 @@ enum {
     O_RULES_FILE
 };
 
-enum { COMPILE = 1, EXPLAIN = 2, POLICIES = 4, MODELS = COMPILE | EXPLAIN, ALL = MODELS | POLICIES };
+enum { COMPILE = 1, EXPLAIN = 2, DIFF = 4, POLICIES = 8, MODELS = COMPILE | EXPLAIN | DIFF, ALL = MODELS | POLICIES };
 
 static const ToolCommand ampc_commands[] = {
     {"", " MODEL -o model.so [options]", "compile a model (.amp) or IR (.ir)", NULL},
     {"explain", " MODEL|model.so [GLOB] [options]",
      "say why each op has its dtype; GLOB: of which paths; --against: what differs", NULL},
+    {"diff", " MODEL MODEL | MODEL [POLICY] POLICY [options]",
+     "say what differs between two models, or between a model (as it is, or under a policy) and it under a policy: "
+     "dtypes of ops and by which line, casts, and what a step takes",
+     NULL},
     {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
      "list the built-in policies, print one, check a file, say what differs between two", "list show check diff"},
     {0},
@@ -60,10 +66,14 @@ static const ToolOption ampc_options[] = {
      "Under a built-in policy (torch-fp16, min-cast, ...: docs/policies.md) or a policy file.", MODELS},
     {O_BATCH_HINT, "batch-hint", NULL, "N", VALUE_TEXT, false, NULL, "32",
      "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves.", MODELS},
+    {O_BATCH, "batch", NULL, "N", VALUE_TEXT, false, NULL, "32", "The samples of the step whose costs are compared.",
+     DIFF},
+    {O_GPU, "gpu", NULL, "NAME", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", "H100",
+     "The GPU on which the time of a step is modelled: H200, H100, A100, RTX4090 or T4.", DIFF},
     {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
      "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
      "fp32' in its precision block.",
-     MODELS},
+     COMPILE | EXPLAIN},
     {'D', NULL, "D", "NAME=VALUE", VALUE_TEXT, false, NULL, NULL, "Overrides a const of the model. May be repeated.",
      MODELS},
     {O_TARGET, "target", NULL, "cpu|cuda|both", VALUE_TEXT, false, "cpu cuda both", "both",
@@ -75,7 +85,7 @@ static const ToolOption ampc_options[] = {
     {O_GPU_ARCH, "gpu-arch", NULL, "LIST", VALUE_TEXT, false, NULL, "when the model is loaded",
      "Compiles the CUDA kernels now, by NVRTC, for architectures such as sm_80,sm_90. The machine code is kept in the "
      "model; explain says its registers, shared memory and spills.",
-     MODELS},
+     COMPILE | EXPLAIN},
     {O_EMIT, "emit", NULL, "so|o|c|ir|cu|ptx", VALUE_TEXT, false, "so o c ir cu ptx", "so",
      "What is written. A shared object; an object or one C file to link into a program (amp_model_from_static); IR, "
      "the CUDA kernels as CUDA C, or as PTX for the first of --gpu-arch "
@@ -123,16 +133,17 @@ static const ToolOption ampc_options[] = {
      "source_line; its casts each cast of the step: name, value, from, to, for (the op that asked), phase, bytes, "
      "place "
      "(the kernel), file, line; its parameters how each is trained: groups, lr_scale, weight_decay. With --against: "
-     "before, after, same, changed, other_reason, only_before, only_after, casts_gone, casts_came. Of policy list, "
+     "before, after, same, changed, other_reason, only_before, only_after, casts_gone, casts_came. diff has these and "
+     "step: what a step takes on both sides, and ratios. Of policy list, "
      "check and diff what they tell.",
-     EXPLAIN | POLICIES},
+     EXPLAIN | DIFF | POLICIES},
     {O_DTYPE, "dtype", NULL, "T", VALUE_TEXT, false, "f16 bf16 tf32 f32 i32 i64 bool", NULL,
-     "Only ops that read or make this dtype. Filters and GLOB combine.", EXPLAIN},
+     "Only ops that read or make this dtype. Filters and GLOB combine.", EXPLAIN | DIFF},
     {O_OP, "op", NULL, "NAME", VALUE_TEXT, false, NULL, NULL,
-     "Only ops of this name, such as linear, or of this layer, such as cross_entropy.", EXPLAIN},
+     "Only ops of this name, such as linear, or of this layer, such as cross_entropy.", EXPLAIN | DIFF},
     {O_RULE, "rule", NULL, "CLASS", VALUE_TEXT, false, "lower f32_out f32 widest follow override", NULL,
      "Only ops whose dtype this class of the policy decided; override: a line of the model's precision block.",
-     EXPLAIN},
+     EXPLAIN | DIFF},
     {O_AGAINST, "against", NULL, "FILE", VALUE_FILE, false, NULL, NULL,
      "Compares the model with another, an older one say, which is called before. Shows the ops whose dtype differs, "
      "why "

@@ -16,6 +16,8 @@ typedef struct Command {
     amp_define defines[MAX_DEFINES];
     amp_explain_options which; /* explain: of which ops */
     const char *against, *against_precision, *against_policy;
+    const char *gpu; /* diff: of the modelled time; NULL: the usual one */
+    int64_t batch;   /* diff: samples of a step; 0: the usual number */
     const char *json, *output, *dump_pass, *dump_dir;
     DependencyFile dependencies; /* and what outputs are compared with */
     Outputs files;

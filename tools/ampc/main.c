@@ -13,6 +13,7 @@
 #include "tools/ampc/command.h"
 #include "tools/ampc/compile.h"
 #include "tools/ampc/diagnostic_colours.h"
+#include "tools/ampc/diff.h"
 #include "tools/ampc/explain.h"
 #include "tools/ampc/policy.h"
 #include "tools/standard_streams.h"
@@ -121,6 +122,8 @@ static int take_option(Command *c, int option, char **argv) {
     case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
     case O_MAX_OPS: return set_count("--max-ops %s: a positive whole number", optarg, &c->compile.max_ops);
     case O_BATCH_HINT: return set_count("--batch-hint %s: a positive whole number", optarg, &c->compile.batch_hint);
+    case O_BATCH: return set_count("--batch %s: a positive whole number", optarg, &c->batch);
+    case O_GPU: c->gpu = optarg; return 0;
     case O_SYMBOL: c->compile.symbol = optarg; return 0;
     case O_NO_FILES: c->compile.no_files = 1; return 0;
     case O_JSON: c->json = optarg; return 0;
@@ -166,6 +169,7 @@ static const struct {
 } commands[] = {
     {command_compile, 1, "no model was given; see ampc --help%s"},
     {command_explain, 2, "no model was given; see ampc --help%s"},
+    {command_diff, 3, "diff: give two models, or a model and one or two policies; see ampc --help%s"},
     {command_policy, 3, "policy: say list, show, check or diff; see ampc --help%s"},
 };
 

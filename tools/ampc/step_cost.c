@@ -1,0 +1,123 @@
+/* step_cost.c: see step_cost.h. */
+#include "tools/ampc/step_cost.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "runtime/memory/device_memory.h"
+#include "runtime/memory/memory_plan.h"
+#include "runtime/model/matrix_layout.h"
+#include "runtime/model/model.h"
+#include "tools/roofline/program_time.h"
+
+/* ---- the model --------------------------------------------------------------------------------------------------- */
+
+static bool is_compiled(const amp_compile_options *o) {
+    char head[4] = "";
+    FILE *f = o->text ? NULL : fopen(o->name, "rb");
+    if (!f) return false;
+    const bool whole = fread(head, 1, sizeof head, f) == sizeof head;
+    fclose(f);
+    return whole && !memcmp(head, "\177ELF", sizeof head);
+}
+
+/* What is told of the model has been told by the comparison; the smallest instruction set compiles fastest, and has the
+ * same tables as all others. */
+static amp_status open_model(const amp_compile_options *options, amp_model **out, amp_error *err) {
+    amp_compile_options o = *options;
+    amp_compile_result *result = NULL;
+    size_t size;
+    if (is_compiled(&o)) return amp_model_load(o.name, NULL, out, err);
+    o.emit = AMP_EMIT_SO;
+    o.isa = "portable";
+    o.diagnostic = NULL;
+    AMP_TRY(amp_compile(&o, &result, err));
+    const void *data = amp_compile_result_data(result, &size);
+    amp_status status = amp_model_load_memory(data, size, o.name, NULL, out, err);
+    amp_compile_result_release(result);
+    return status;
+}
+
+static amp_status check_batch(const amp_model *m, const char *name, int64_t batch, amp_error *err) {
+    if (batch <= AMP_BATCH_LIMIT && batch % m->batch_multiple == 0) return AMP_OK;
+    return amp_fail(err, AMP_INVALID_ARGUMENT, "--batch %lld: %s takes multiples of %lld, %d at most", (long long)batch,
+                    name, (long long)m->batch_multiple, AMP_BATCH_LIMIT);
+}
+
+/* ---- its step ---------------------------------------------------------------------------------------------------- */
+
+typedef struct StepPart {
+    const amp_program *program;
+    int64_t times; /* that a step runs it */
+} StepPart;
+
+enum { STEP_PARTS = 2 };
+
+static int parts_of(const amp_model *m, StepPart out[STEP_PARTS]) {
+    if (!m->train_step) {
+        out[0] = (StepPart){m->infer, 1};
+        return 1;
+    }
+    out[0] = (StepPart){m->train_step, m->apply_step ? m->accumulate : 1};
+    out[1] = (StepPart){m->apply_step, 1};
+    return m->apply_step ? 2 : 1;
+}
+
+/* Programs run one after the other and share the memory of their temporaries. */
+static amp_status add_temporaries(const amp_program *p, int64_t batch, size_t align, double *most, amp_error *err) {
+    const amp_memory_plan_options options = {.capacity = batch, .align = align};
+    amp_memory_plan plan;
+    AMP_TRY(amp_memory_plan_make(&plan, p, &options, NULL, err));
+    if ((double)plan.arena > *most) *most = (double)plan.arena;
+    amp_memory_plan_free(&plan, NULL);
+    return AMP_OK;
+}
+
+static amp_status count_cpu(const amp_model *m, int64_t batch, StepCost *out, amp_error *err) {
+    StepPart parts[STEP_PARTS];
+    const int count = parts_of(m, parts);
+    for (int i = 0; i < count; i++) {
+        out->cpu_kernels += (double)(parts[i].program->kernel_count * parts[i].times);
+        AMP_TRY(add_temporaries(parts[i].program, batch, AMP_MEMORY_ALIGN, &out->cpu_temporaries, err));
+    }
+    snprintf(out->program, sizeof out->program, "%s", parts[0].program->name);
+    out->micro_batches = parts[0].times;
+    return AMP_OK;
+}
+
+static amp_status count_gpu(const amp_model *m, const Gpu *gpu, int64_t batch, StepCost *out, amp_error *err) {
+    StepPart parts[STEP_PARTS];
+    const int count = parts_of(m, parts);
+    for (int i = 0; i < count; i++) {
+        ProgramTime time;
+        const double times = (double)parts[i].times;
+        const ProgramRefusal refusal = program_time(gpu, m, parts[i].program, batch, FORM_OWN, NULL, &time);
+        if (refusal.why) program_refusal_text(&refusal, gpu, m, out->no_time, sizeof out->no_time);
+        out->launches += times * time.launches;
+        out->bytes += times * time.bytes;
+        out->microseconds += times * time.microseconds;
+        AMP_TRY(add_temporaries(parts[i].program, batch, AMP_DEVICE_MEMORY_ALIGN, &out->temporaries, err));
+    }
+    return AMP_OK;
+}
+
+static amp_status count(const amp_model *m, const char *name, const Gpu *gpu, int64_t batch, StepCost *out,
+                        amp_error *err) {
+    amp_model_info info;
+    AMP_TRY(check_batch(m, name, batch, err));
+    AMP_TRY(count_cpu(m, batch, out, err));
+    if (m->cuda) return count_gpu(m->cuda, gpu, batch, out, err);
+    amp_model_get_info(m, &info);
+    snprintf(out->no_cuda, sizeof out->no_cuda, "%s", info.cuda_missing);
+    return AMP_OK;
+}
+
+amp_status step_cost(const amp_compile_options *options, const Gpu *gpu, int64_t batch, StepCost *out, amp_error *err) {
+    amp_model *model = NULL;
+    *out = (StepCost){0};
+    AMP_TRY(open_model(options, &model, err));
+    amp_status status = count(model, options->name, gpu, batch, out, err);
+    amp_model_release(model);
+    return status;
+}

@@ -48,9 +48,7 @@ static const ToolCommand ampc_commands[] = {
     {"explain", " MODEL|model.so [GLOB] [options]",
      "say why each op has its dtype; GLOB: of which paths; --against: what differs", NULL},
     {"diff", " MODEL MODEL | MODEL [POLICY] POLICY [options]",
-     "say what differs between two models, or between a model (as it is, or under a policy) and it under a policy: "
-     "dtypes of ops and by which line, casts, and what a step takes",
-     NULL},
+     "say what differs between two models, or with one model between policies: dtypes, casts, what a step takes", NULL},
     {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
      "list the built-in policies, print one, check a file, say what differs between two", "list show check diff"},
     {0},

@@ -75,8 +75,8 @@ static void tell_pair(Text *t, const PolicyDiff *d, const NamePair *p) {
     text_puts(t, strcmp(p->name, everything) != 0 ? p->name : "* (all other ops)");
     text_pad_to(t, 36);
     tell_class(t, d->before, &p->before, 36);
-    text_pad_to(t, 76);
-    tell_class(t, d->after, &p->after, 76);
+    text_pad_to(t, 80);
+    tell_class(t, d->after, &p->after, 80);
     text_putc(t, '\n');
 }
 
@@ -84,14 +84,25 @@ static void tell_head(Text *t, const char *what, const char *before, const char 
     if (strcmp(before, after) != 0) text_printf(t, "%-12s%s -> %s%s\n", what, before, after, means);
 }
 
+/* Ops of other systems, of which a policy may have many. */
+static int count_foreign(const PolicyDiff *d) {
+    int count = 0;
+    for (int i = 0; i < d->changed.len; i++) count += policy_is_foreign(d->changed.data[i].name);
+    return count;
+}
+
 void policy_diff_as_text(Text *t, const PolicyDiff *d) {
     const Policy *x = d->before, *y = d->after;
     tell_side(t, "before   ", x);
     tell_side(t, "after    ", y);
     text_putc(t, '\n');
-    for (int i = 0; i < d->changed.len; i++) tell_pair(t, d, &d->changed.data[i]);
+    for (int i = 0; i < d->changed.len; i++)
+        if (!policy_is_foreign(d->changed.data[i].name)) tell_pair(t, d, &d->changed.data[i]);
     if (policy_diff_is_same(d)) text_puts(t, "no difference: ");
-    text_printf(t, "%d of %d names changed their class\n", d->changed.len, d->names);
+    text_printf(t, "%d of %d names changed their class", d->changed.len, d->names);
+    const int foreign = count_foreign(d);
+    if (foreign) text_printf(t, ", %d of them ops that no model here has; --json lists them", foreign);
+    text_putc(t, '\n');
     tell_head(t, "version", version_of(x), version_of(y), "");
     tell_head(t, "low", amp_dtype_name(x->low), amp_dtype_name(y->low), "   what is lowered has another dtype");
     tell_head(t, "algorithm", policy_algorithm_words[x->algorithm], policy_algorithm_words[y->algorithm],
@@ -125,6 +136,7 @@ static void put_diff(amp_json_writer *w, const void *of) {
     for (int i = 0; i < d->changed.len; i++) {
         amp_json_begin_object(w, NULL);
         amp_json_put_string(w, "name", d->changed.data[i].name);
+        amp_json_put_bool(w, "foreign", policy_is_foreign(d->changed.data[i].name));
         put_class(w, "before", &d->changed.data[i].before);
         put_class(w, "after", &d->changed.data[i].after);
         amp_json_end_object(w);

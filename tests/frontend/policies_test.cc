@@ -110,7 +110,7 @@ TEST(Policies, OnesThatAreNotThere) {
     for (const Answer &a : {TextOf("nosuch"), Check("nosuch"), Diff("nosuch", "fp32"), Diff("fp32", "nosuch")}) {
         EXPECT_EQ(a.status, AMP_BAD_SOURCE);
         ExpectAll(a.heard, {"nosuch: error: there is no policy nosuch: neither a built-in one nor a file\n",
-                            "help: built-in policies: fp32, "});
+                            "help: built-in policies: ", "fp32, "});
     }
     ExpectAll(Check("torch-fp16@9").heard, {"torch-fp16@9: error: policy torch-fp16 has no version 9\n", "2.12"});
     ExpectAll(Check("bf16").heard, {"bf16 is a precision; its policy is torch-bf16"});
@@ -147,11 +147,27 @@ TEST(Policies, DiffGoesByWhatDecides) {
                "\n5 of 9 names changed their class\nversion     none -> 2\n"});
     for (const char *same : {"\nmean", "\nsoftmax", "\nlog ", "\n* ", "\nlow ", "\nalgorithm "})
         EXPECT_EQ(told.find(same), std::string::npos) << same << told;
+    ExpectAll(
+        Diff(before.c_str(), after.c_str(), true).told,
+        {"{\"before\":{\"policy\":\"one\",\"version\":null,",
+         "\"same\":false,\"names\":9,\"changed\":[{\"name\":\"exp\",",
+         "{\"name\":\"cross_entropy\",\"foreign\":false,\"before\":{\"class\":\"f32\",\"line\":6,\"listed\":true},"
+         "\"after\":{\"class\":null,\"line\":null,\"listed\":false}}"});
+}
+
+// Ops that the language lacks are counted for people, and listed for tools.
+TEST(Policies, DiffCountsForeignOps) {
+    const std::string before =
+        Written("before.policy", std::string("policy \"one\"\n") + head + "op exp, lstm_cell f32\nop * follow\n");
+    const std::string after =
+        Written("after.policy", std::string("policy \"two\"\n") + head + "op exp lower\nop * follow\n");
+    const std::string told = Diff(before.c_str(), after.c_str()).told;
+    ExpectAll(told, {"\nexp ",
+                     "\n2 of 3 names changed their class, 1 of them ops that no model here has; --json lists them\n"});
+    EXPECT_EQ(told.find("lstm_cell"), std::string::npos) << told;
     ExpectAll(Diff(before.c_str(), after.c_str(), true).told,
-              {"{\"before\":{\"policy\":\"one\",\"version\":null,",
-               "\"same\":false,\"names\":9,\"changed\":[{\"name\":\"exp\",",
-               "{\"name\":\"cross_entropy\",\"before\":{\"class\":\"f32\",\"line\":6,\"listed\":true},"
-               "\"after\":{\"class\":null,\"line\":null,\"listed\":false}}"});
+              {"{\"name\":\"lstm_cell\",\"foreign\":true,\"before\":{\"class\":\"f32\",\"line\":4,\"listed\":true},"
+               "\"after\":{\"class\":\"follow\",\"line\":5,\"listed\":false}}"});
 }
 
 TEST(Policies, DiffOfTheHead) {

@@ -98,7 +98,7 @@ PYTHON
 )"
 run 0 "$ampc" "$work/small.amp" --precision fp32 --time-passes -o "$work/timed.so"
 unchanged=$(awk '/ ms \(unchanged\)$/ { print $1 }' "$work/.err" | paste -sd ' ')
-expect 'FP32: no gradient is scaled, no rounding removed' 'scale simplify' "$unchanged"
+expect 'FP32: nothing is painted, no gradient is scaled, no rounding removed' 'paint scale simplify' "$unchanged"
 for pass in fuse layout simplify; do
     run 0 "$ampc" "$work/small.amp" --no-pass=$pass --isa portable -o "$work/no-$pass.so"
 done
@@ -229,7 +229,8 @@ holds 'no escape reaches the terminal' bash -c '! grep -q "$1" "$2"' - $'\033' "
 
 # ---- ampc: dumps, stopping and going on ----------------------------------------------------------
 
-passes=(elaborate autocast autodiff scale optimizer simplify lower fuse layout plan)
+passes=(elaborate autocast autodiff paint scale optimizer simplify lower fuse layout plan)
+planned=$work/dumps/10-plan.ir
 run 0 "$ampc" "$work/small.amp" --dump-dir "$work/dumps" -o "$work/dumped.so"
 portable=(--isa portable) # a third of the C compiler's time
 run 0 "$ampc" "$work/small.amp" "${portable[@]}" -o "$work/small_portable.so"
@@ -244,12 +245,12 @@ for i in "${!passes[@]}"; do
     holds "--stop-after=$pass writes that dump" cmp "$dump" "$work/stopped.ir"
     run 0 "$ampc" "$work/stopped.ir" "${portable[@]}" --target cpu -o "$work/restarted.so"
     holds "going on after $pass gives the same bytes" cmp "$work/small_cpu.so" "$work/restarted.so"
-    ((i <= 6)) || continue # lower
+    ((i <= 7)) || continue # lower
     run 0 "$ampc" "$work/stopped.ir" "${portable[@]}" -o "$work/restarted.so"
     holds "going on after $pass gives the same bytes, CUDA code too" cmp "$work/small_portable.so" "$work/restarted.so"
 done
 run 0 "$ampc" "$work/small.amp" --dump-ir
-expect '--dump-ir alone prints every pass' 10 "$(grep -c '^module ' "$work/.out")"
+expect '--dump-ir alone prints every pass' ${#passes[@]} "$(grep -c '^module ' "$work/.out")"
 
 # Going on from a stage gives the same bytes for a schedule too, whose place is in the text.
 sed 's/adamw(lr = 0.01)/adamw(lr = cosine(0.1, warmup = 10, steps = 100))/' "$work/small.amp" >"$work/schedule.amp"
@@ -259,9 +260,9 @@ for pass in elaborate autocast autodiff scale optimizer; do
     run 0 "$ampc" "$work/schedule.ir" --target cpu --emit c -o "$work/went_on.c"
     holds "a schedule, from stage $pass: the same C" cmp "$work/schedule.c" "$work/went_on.c"
 done
-run 0 "$ampc" "$work/dumps/09-plan.ir" --isa portable -o "$work/planned.so"
+run 0 "$ampc" "$planned" --isa portable -o "$work/planned.so"
 says 'warning: the model gets no CUDA code' '--target cpu'
-run 2 "$ampc" "$work/dumps/09-plan.ir" --isa portable --gpu-arch sm_80 -o "$work/planned.so"
+run 2 "$ampc" "$planned" --isa portable --gpu-arch sm_80 -o "$work/planned.so"
 says 'gpu arch sm_80' 'start from stage lower'
 
 # ---- ampc explain --------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ from_model=$out
 says 'fc1.linear' 'op matmul, linear' 'casts' 'once a step, written by the optimizer' 'kernel' 'gradient' 'small.amp:4'
 run 0 "$ampc" explain "$so"
 expect 'a model.so explains what its model does' "$from_model" "$out"
-run 0 "$ampc" explain "$work/dumps/09-plan.ir"
+run 0 "$ampc" explain "$planned"
 expect 'and so does its IR' "$from_model" "$out"
 run 0 "$ampc" explain "$so" 'fc2*' --json "$work/why.json"
 expect 'explain --json keeps to the glob' 'fc2.linear' \
@@ -360,7 +361,7 @@ says 'standard input already'
 run 2 "$ampc" "$work/small.amp" --against "$work/careful.amp"
 says '--against' 'only with ampc explain'
 keeps "$work/careful.amp" 2 "$ampc" explain "$work/small.amp" --against "$work/careful.amp" --json "$work/careful.amp"
-run 2 "$ampc" explain "$work/dumps/09-plan.ir" --precision fp32
+run 2 "$ampc" explain "$planned" --precision fp32
 says 'precision fp32: ' 'is at stage plan'
 run 2 "$ampc" "$work/dumps/00-elaborate.ir" -D HIDDEN=8 -o "$work/x.so"
 says 'define HIDDEN' 'is IR'
@@ -578,7 +579,7 @@ run 0 "$ampc" explain -h
 says 'usage: ampc explain' '--policy NAME|FILE' '-h, --help'
 holds 'the help of explain names its options alone' bash -c '! grep -q -e --emit -e "\[explain\]" "$1"' - "$work/.out"
 run 0 "$ampc" -v "$work/small.amp" -o "$work/verbose.so" --isa portable
-says 'ampc: 1/16 elaborate' 'ampc: 11/16 codegen cuda' 'ampc: 16/16 cc'
+says 'ampc: 1/17 elaborate' 'ampc: 12/17 codegen cuda' 'ampc: 17/17 cc'
 run 2 "$ampc" explain "$work/small.amp" -v
 says '--verbose: explain does not take this'
 run 2 "$ampc" "$work/small.amp" --color sometimes
@@ -619,7 +620,7 @@ run 2 "$ampc" "$work/small.amp" --stop-after=fuse -o "$work/x.so"
 says 'fuse' '--emit ir'
 run 2 "$ampc" "$work/small.amp" --json "$work/x"
 says 'only with ampc explain'
-run 2 "$ampc" "$work/dumps/09-plan.ir" --emit ir --stop-after=fuse -o "$work/x.ir"
+run 2 "$ampc" "$planned" --emit ir --stop-after=fuse -o "$work/x.ir"
 says 'is already at stage plan'
 run 1 "$ampc" "$work/none.amp"
 says 'none.amp' 'No such file'

@@ -88,8 +88,8 @@ static const char *price_of_other(const Casting *x, const LeastBytes *b) {
         return arena_printf(a, "%s would move %.0f bytes more at N = %lld", other, b->other_bytes,
                             (long long)x->m->batch_hint);
     if (b->other_casts > 0)
-        return arena_printf(a, "%s would move as many bytes, and need %lld more casts", other,
-                            (long long)b->other_casts);
+        return arena_printf(a, "%s would move as many bytes, and need %lld more cast%s", other,
+                            (long long)b->other_casts, b->other_casts == 1 ? "" : "s");
     return arena_printf(a, "%s would move as many bytes", other);
 }
 

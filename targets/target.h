@@ -48,6 +48,8 @@ const char *target_list(Arena *a);
 
 /* The form in which the module's target reads operand |i| of a product. */
 Form target_product_form(const Func *f, const Op *product, int i);
+/* In how many parts |t| makes the product, side by side, where it is the gradient of a weight; else 1. */
+int64_t target_parts(const Target *t, const Func *f, const Op *o);
 /* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it
  * (passes/kernels/fuse.c), each product's kernel has its own. */
 bool target_rounds_on_load(const Func *f, const Op *o);

@@ -7,58 +7,22 @@
  *                                                        %3 = reduce_sum(%2; dims = (1))   : f32[N, 96]
  *                                                        %b = reduce_sum(%3; dims = (0))   : f32[96]
  *
- * A product has few tiles and a long k where it is the gradient of a weight.  What followed it follows the sum of the
- * parts.  A sum down the rows is one number per sample first, as `lower` makes it where samples are a dimension.
+ * A product has few tiles and a long k where it is the gradient of a weight; targets/sum_parts.c chooses the parts.
+ * What followed it follows the sum of the parts.  A sum down the rows is one number per sample first, as `lower` makes
+ * it where samples are a dimension.
  *
  * The number of parts follows from shapes that do not depend on n, so the bits follow from the model and n.
  */
 #include "passes/kernels/fuse.h"
 
 enum {
-    TILE = 64,            /* rows and columns of what a block of a product makes */
-    COLUMNS = 32,         /* columns of what a block of a column kernel makes */
-    LEAST_ROWS = 256,     /* in a part of a product: a few steps of its main loop */
-    MOST_PARTS = 128,     /* the second sum is one chain over them */
-    PARTS_SHARE = 2,      /* parts take at most 1 / this of the operands' bytes */
-    ROWS_PER_SAMPLE = 16, /* from which on a sum is per sample first */
-    ASSUMED_N = 64        /* where rows depend on n */
+    COLUMNS = 32,        /* columns of what a block of a column kernel makes */
+    ROWS_PER_SAMPLE = 16 /* from which on a sum is per sample first */
 };
-
-static int64_t assumed(Dim d) { return dim_eval(d, ASSUMED_N); }
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static int64_t blocks_of(int64_t size, int64_t of) { return (size + of - 1) / of; }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
-
-/* Whether |o| is a sum over the rows of both operands that may have parts. */
-static bool sums_rows(const Func *f, const Op *o) {
-    const Shape *s = o->n_out ? ir_shape(f, o->out[0]) : NULL;
-    if (!s || s->rank >= MAX_RANK || ir_parts(o) > 1) return false;
-    for (int i = 0; i < s->rank; i++)
-        if (s->d[i].n) return false;
-    if (o->code == OP_contract) return ir_attr(o, "ta")->b && !ir_attr(o, "tb")->b;
-    return o->code == OP_conv_weight && ir_attr(o, "groups")->i == 1;
-}
-
-static int64_t bytes_of(const Func *f, Val v) {
-    Dim count;
-    if (!shape_count(ir_shape(f, v), &count)) return 0;
-    return assumed(count) * (int64_t)amp_dtype_size(ir_dtype(f, v));
-}
-
-/* Parts for about |wanted| blocks, of which none is short and all together are small beside what the product reads. */
-static int64_t choose_parts(const Func *f, const Op *o, int64_t wanted) {
-    Dim rows, cols, k, b_cols;
-    if (!shape_matrix(ir_shape(f, o->out[0]), &rows, &cols)) return 1;
-    if (!shape_matrix(ir_shape(f, o->in[1]), &k, &b_cols)) return 1;
-    const int64_t tiles = blocks_of(rows.mul, TILE) * blocks_of(cols.mul, TILE), part = bytes_of(f, o->out[0]);
-    int64_t parts = (wanted + tiles / 2) / tiles;
-    parts = least(parts, assumed(k) / LEAST_ROWS);
-    parts = least(parts, (bytes_of(f, o->in[0]) + bytes_of(f, o->in[1])) / PARTS_SHARE / (part ? part : 1));
-    return least(parts, MOST_PARTS);
-}
 
 static Shape shape_of_parts(int64_t parts, const Shape *s) {
     Shape whole = {.rank = s->rank + 1, .d = {dim_const(parts)}};
@@ -134,7 +98,7 @@ void fuse_split_sums(Func *f) {
             blocks_of(ir_shape(f, o->out[0])->d[0].mul, COLUMNS) < wanted)
             split_rows(f, o, per_sample);
         vec_push(f->module->arena, &f->body, body[i]);
-        const int64_t parts = sums_rows(f, o) ? choose_parts(f, o, wanted) : 1;
+        const int64_t parts = ir_parts(o) == 1 ? target_parts(target_of(f->module), f, o) : 1;
         if (parts > 1) split_product(f, o, parts);
     }
 }

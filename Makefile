@@ -77,6 +77,7 @@ objects_of_libampc:
 ifneq ($(GENERATED),generated)
 CPU_PRELUDE := $(addprefix codegen/,cpu/prelude/vector.h cpu/prelude/arithmetic.h prelude/functions.h \
 	cpu/prelude/reduce.h cpu/prelude/random.h cpu/prelude/tiles.h cpu/prelude/memory.h cpu/prelude/attention.h)
+CPU_SUMS_PRELUDE := codegen/cpu/prelude/device_sums.h
 MODEL_ABI := base/include/amp/base.h runtime/include/amp/model_abi.h
 cuda_part = $(patsubst %,codegen/cuda/prelude/%.cuh,$(1))
 CUDA_PRELUDE := $(call cuda_part,types number arithmetic) $(GENERATED)/codegen/cuda/prelude/functions.cuh \
@@ -102,9 +103,10 @@ $(GENERATED)/codegen/cuda/prelude/functions.cuh: codegen/prelude/functions.h cod
 $(GENERATED)/codegen/cuda/embedded.c: $(CUDA_PRELUDE) codegen/cpu/embed.awk
 	@mkdir -p $(@D)
 	awk -v HEADER=codegen/cuda/cuda.h -f codegen/cpu/embed.awk NAME=cuda_prelude $(CUDA_PRELUDE) >$@
-$(GENERATED)/codegen/cpu/embedded.c: $(MODEL_ABI) $(CPU_PRELUDE) codegen/cpu/embed.awk
+$(GENERATED)/codegen/cpu/embedded.c: $(MODEL_ABI) $(CPU_PRELUDE) $(CPU_SUMS_PRELUDE) codegen/cpu/embed.awk
 	@mkdir -p $(@D)
-	awk -f codegen/cpu/embed.awk NAME=cpu_abi $(MODEL_ABI) NAME=cpu_prelude $(CPU_PRELUDE) >$@
+	awk -f codegen/cpu/embed.awk NAME=cpu_abi $(MODEL_ABI) NAME=cpu_prelude $(CPU_PRELUDE) \
+		NAME=cpu_sums_prelude $(CPU_SUMS_PRELUDE) >$@
 endif
 
 # ---- objects -------------------------------------------------------------------------------------

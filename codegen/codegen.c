@@ -145,6 +145,7 @@ amp_status codegen_c(const Module *m, const CodegenCuda *cuda, const char *symbo
     text_puts(out, cpu_abi);
     text_puts(out, switches);
     text_puts(out, cpu_prelude);
+    if (m->sums != SUMS_IEEE) cpu_put_sums_prelude(m, out);
     text_puts(out, "\n/* ---- kernels ---- */\n\n");
     AMP_TRY(cpu_emit_kernels(m, &names, out, err));
     text_puts(out, "#endif\n\n#ifdef AMP_TABLES\n\n");

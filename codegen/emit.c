@@ -235,7 +235,7 @@ static const char *build_cast(Emitter *e, const Op *o, bool vector) {
 
 static const char *build_product(Emitter *e, const Op *o, bool vector) {
     (void)o;
-    if (e->per_thread) return e->sum;
+    if (e->per_thread || (vector && e->sum)) return e->sum;
     return vector && e->w->k->kind == KERNEL_PRODUCT ? "load_f32(a->acc + r * 32 + c)" : NULL;
 }
 

@@ -58,7 +58,7 @@ typedef struct Emitter {
     int lane_count;      /* per_thread: an op that reads memory makes so many elements at once, x12[0], ..; 0: one */
     int lane_reads;      /* vectors that it has read so far, m1, .. */
     Offsets *offsets;    /* numbers that are parameters of the kernel's function: o0, o1, ..; NULL: literals */
-    const char *sum;     /* per_thread: what a product kernel summed up for the element; NULL: it has no products */
+    const char *sum;     /* what the function of a product kernel summed up; NULL: it has no products, or is given it */
 } Emitter;
 
 /* How a target writes what the shared files ask for. */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "frontend/frontend.h"
+#include "ir/words.h"
 #include "passes/passes.h"
 #include "passes/precision/policy.h"
 
@@ -15,6 +16,17 @@ enum { SOURCE_LIMIT = 64 << 20 };
 static bool is_identifier(const char *s) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     return *s && !(*s >= '0' && *s <= '9') && !s[strspn(s, letters)];
+}
+
+enum { SUMS_COUNT = SUMS_SM_90 + 1 };
+
+static amp_status check_sums(const amp_compile_options *o, amp_error *err) {
+    const bool is_cuda = o->emit == AMP_EMIT_CU || o->emit == AMP_EMIT_PTX || (o->target && !strcmp(o->target, "cuda"));
+    if (word_index(o->sums, ir_sums_names, SUMS_COUNT) < 0)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "sums '%s': ieee, sm_80 or sm_90", o->sums);
+    if (is_cuda && o->emit != AMP_EMIT_SO && strcmp(o->sums, ir_sums_names[SUMS_IEEE]))
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "sums %s: are the CPU's, and what is emitted is for CUDA", o->sums);
+    return AMP_OK;
 }
 
 static amp_status check_options(const amp_compile_options *o, amp_error *err) {
@@ -31,6 +43,7 @@ static amp_status check_options(const amp_compile_options *o, amp_error *err) {
     if (o->symbol && !is_identifier(o->symbol))
         return amp_fail(err, AMP_INVALID_ARGUMENT,
                         "symbol '%s': a name of C, letters, digits and underscores, no digit first", o->symbol);
+    if (o->sums) AMP_TRY(check_sums(o, err));
     if (o->batch_hint < 0)
         return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_compile_options: batch_hint is %lld; 0 or more",
                         (long long)o->batch_hint);
@@ -172,6 +185,19 @@ static amp_status set_eval_precision(const Session *s, Module *m, amp_error *err
     return AMP_OK;
 }
 
+/* The kernels are made with them, and attention is lowered for them. */
+static amp_status set_sums(const Session *s, Module *m, amp_error *err) {
+    if (!s->options.sums) return AMP_OK;
+    const Sums sums = (Sums)word_index(s->options.sums, ir_sums_names, SUMS_COUNT);
+    if (sums != m->sums && m->stage >= STAGE_FUSE)
+        return amp_fail(err, AMP_INVALID_ARGUMENT,
+                        "sums %s: %s is at stage %s and has its kernels already; give the model, or IR of an earlier "
+                        "stage",
+                        s->options.sums, s->source->name, ir_stage_names[m->stage]);
+    m->sums = sums;
+    return AMP_OK;
+}
+
 amp_status session_begin(Session *s, const char *stage, amp_error *err) {
     const amp_compile_options *o = &s->options;
     int index = s->stages_done++;
@@ -231,6 +257,7 @@ amp_status session_load(Session *s, Module **out, amp_error *err) {
     if (s->is_ir) AMP_TRY(check_ir_options(s, m, err));
     s->stages_done += (int)m->stage; /* of IR: passes that have run already */
     AMP_TRY(set_eval_precision(s, m, err));
+    AMP_TRY(set_sums(s, m, err));
     if (!s->is_ir) ir_compact(m);
     observe(s, m, amp_seconds() - start);
     *out = m;

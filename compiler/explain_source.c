@@ -63,6 +63,7 @@ static const char *compiled_option(const amp_compile_options *o) {
            : o->policy         ? "policy"
            : o->define_count   ? "define"
            : o->eval_precision ? "eval precision"
+           : o->sums           ? "sums"
                                : NULL;
 }
 

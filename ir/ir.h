@@ -379,11 +379,16 @@ typedef struct ParamTraining {
     int lr_scale, weight_decay, frozen;
 } ParamTraining;
 
+/* How the CPU adds up products of narrow types: as it adds all else, or as tensor cores of an architecture do, which
+ * docs/design/sums.md defines. */
+typedef enum Sums { SUMS_IEEE, SUMS_SM_80, SUMS_SM_90 } Sums;
+
 typedef struct Module {
     Arena *arena;
     const char *name;
     Stage stage;
     const char *target; /* from fuse on: a name of targets/; NULL: its first */
+    Sums sums;          /* of the CPU; a module that is fused for another target has none of its own */
 
     /* ---- source */
     const char *source_name, *source_text; /* of the main file; text may be NULL when read from IR */

@@ -232,6 +232,10 @@ static void put_target(Text *t, const Module *m) {
     text_putc(t, '\n');
 }
 
+static void put_sums(Text *t, const Module *m) {
+    if (m->sums != SUMS_IEEE) text_printf(t, "  sums %s\n", ir_sums_names[m->sums]);
+}
+
 static void put_policy(Text *t, const Module *m) {
     if (!m->policy_name) return;
     text_puts(t, "  policy ");
@@ -460,7 +464,7 @@ void ir_print(Text *t, const Module *m) {
     text_puts(t, "module ");
     text_put_quoted(t, m->name);
     text_printf(t, " stage %s {\n", ir_stage_names[m->stage]);
-    static void (*const header[])(Text *, const Module *) = {put_target, put_source,    put_policy,
+    static void (*const header[])(Text *, const Module *) = {put_target, put_sums,      put_source,  put_policy,
                                                              put_consts, put_precision, put_training};
     for (size_t i = 0; i < sizeof header / sizeof header[0]; i++) header[i](t, m);
     text_puts(t, m->states.len ? "}\n\n" : "}\n");

@@ -126,20 +126,18 @@ static void read_metric(Reader *r) {
 
 static void read_target(Reader *r) { r->m->target = reader_name(r, "a target"); }
 
+static void read_sums(Reader *r) {
+    r->m->sums = (Sums)reader_choice(r, "sums (ieee, sm_80, sm_90)", ir_sums_names, COUNT(ir_sums_names));
+}
+
 static const Line header_lines[] = {
-    {"target", read_target},
-    {"source", read_source},
-    {"policy", read_policy},
-    {"const", read_const},
-    {"precision", read_precision},
-    {"override", read_override},
-    {"loss_scale", read_loss_scale},
-    {"train", read_train},
-    {"optimizer", read_optimizer},
-    {"metric", read_metric},
-    {"group", read_group},
-    {"accumulate", read_accumulate},
-    {"eval_precision", read_eval_precision},
+    {"target", read_target},         {"sums", read_sums},
+    {"source", read_source},         {"policy", read_policy},
+    {"const", read_const},           {"precision", read_precision},
+    {"override", read_override},     {"loss_scale", read_loss_scale},
+    {"train", read_train},           {"optimizer", read_optimizer},
+    {"metric", read_metric},         {"group", read_group},
+    {"accumulate", read_accumulate}, {"eval_precision", read_eval_precision},
 };
 
 static void read_header(Reader *r) {

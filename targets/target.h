@@ -37,8 +37,13 @@ enum { TARGET_COUNT = 2 };
 /* The first is the one of a module that names none. */
 extern const Target *const targets[TARGET_COUNT];
 
+/* Of which products are added up as tensor cores do (target_follows_device): a form of target_cpu. */
+extern const Target target_cpu_as_device;
+
 /* By name; NULL: the first.  NULL where there is none of that name. */
 const Target *target_find(const char *name);
+/* |t| (NULL: the first) for the sums of |m|. */
+const Target *target_with_sums(const Target *t, const Module *m);
 /* Of a module whose target exists: passes_run has checked it. */
 const Target *target_of(const Module *m);
 /* From now on |m| is for |t|. */
@@ -48,6 +53,9 @@ const char *target_list(Arena *a);
 
 /* The form in which the module's target reads operand |i| of a product. */
 Form target_product_form(const Func *f, const Op *product, int i);
+/* Whether |o| is a product that tensor cores add up, and the module's sums are those of a device: a function of the
+ * model then makes it (docs/design/sums.md). */
+bool target_follows_device(const Func *f, const Op *o);
 /* In how many parts |t| makes the product, side by side, where it is the gradient of a weight; else 1. */
 int64_t target_parts(const Target *t, const Func *f, const Op *o);
 /* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it

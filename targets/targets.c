@@ -73,6 +73,28 @@ static bool cpu_attends(Dtype factors) {
 const Target target_cpu = {
     .name = "cpu", .has_tiles = true, .reads_strides = true, .attends = cpu_attends, .product_form = cpu_product_form};
 
+/* ---- processors, with the sums of a device ----------------------------------------------------------------------- */
+
+/* Operands are exact in f32, and found in rows by their place. */
+static Form as_device_form(const Func *f, const Op *o, int i) {
+    if (target_follows_device(f, o)) return (Form){LAYOUT_ROWS, AMP_DT_F32};
+    return cpu_product_form(f, o, i);
+}
+
+static bool as_device_attends(Dtype factors) { return factors == AMP_DT_F32; }
+
+const Target target_cpu_as_device = {.name = "cpu",
+                                     .has_tiles = true,
+                                     .reads_strides = true,
+                                     .attends = as_device_attends,
+                                     .product_form = as_device_form};
+
+bool target_follows_device(const Func *f, const Op *o) {
+    if (target_of(f->module) != &target_cpu_as_device || !ir_is_product(o)) return false;
+    if (ir_is_convolution(o) && ir_attr(o, "groups")->i != 1) return false;
+    return ir_dtype(f, o->in[0]) != AMP_DT_F32;
+}
+
 /* ---- NVIDIA's GPUs (docs/design/cuda.md) ------------------------------------------------------------------------- */
 
 /* Row-major, in the type that it has: tf32 alone has none of its own. */
@@ -110,9 +132,17 @@ const Target *target_find(const char *name) {
     return NULL;
 }
 
-const Target *target_of(const Module *m) { return target_find(m->target); }
+const Target *target_with_sums(const Target *t, const Module *m) {
+    if (!t) t = targets[0];
+    return t == &target_cpu && m->sums != SUMS_IEEE ? &target_cpu_as_device : t;
+}
 
-void target_set(Module *m, const Target *t) { m->target = t == targets[0] ? NULL : t->name; }
+const Target *target_of(const Module *m) { return target_with_sums(target_find(m->target), m); }
+
+void target_set(Module *m, const Target *t) {
+    m->target = t == targets[0] ? NULL : t->name;
+    if (m->target) m->sums = SUMS_IEEE;
+}
 
 const char *target_list(Arena *a) {
     Text t;

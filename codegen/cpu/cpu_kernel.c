@@ -433,6 +433,7 @@ amp_status cpu_emit_kernel(Walk *w, Text *out, Offsets *offsets, amp_error *err)
     ck.stepped = cpu_stepped_shape(&ck);
     if (w->k->kind == KERNEL_SCATTER) return emit_scatter(&ck);
     emit_prologue(&ck);
+    AMP_TRY(cpu_declare_sums(&ck));
     AMP_TRY(loop_inputs(&ck.e, loop_is_one, load));
     AMP_TRY(loop_ops(&ck.e, loop_is_one, -1));
     if (w->k->kind != KERNEL_SCALAR) AMP_TRY(emit_lines(&ck));

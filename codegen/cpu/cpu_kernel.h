@@ -1,5 +1,6 @@
 /* cpu_kernel.h: what the files that write one CPU kernel share.
  *   cpu_kernel.c    its loops, those of scatter, and what is the CPU's spelling (codegen/emit.h) of what they hold
+ *   cpu_sums.c      products that are added up as on a device
  *   cpu_memory.c    loads and stores of each layout; rows, pixels and elements of operands
  */
 #ifndef AMP_CODEGEN_CPU_CPU_KERNEL_H
@@ -15,6 +16,11 @@ typedef struct CpuKernel {
     bool padded;   /* the last panel has columns past the edge */
     Shape stepped; /* rank 0: none; else s0, s1, .. are the coordinates of the row along its leading dimensions */
 } CpuKernel;
+
+/* ---- cpu_sums.c -------------------------------------------------------------------------------------------------- */
+
+/* Makes the tile's sums, where the kernel has a product that is added up as on a device. */
+amp_status cpu_declare_sums(CpuKernel *ck);
 
 /* ---- cpu_memory.c ------------------------------------------------------------------------------------------------ */
 

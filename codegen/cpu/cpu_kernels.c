@@ -265,8 +265,7 @@ static KernelArrays put_kernel_arrays(const Tables *x, const Walk *w, int kernel
     return counts;
 }
 
-/* The position of a product's operand among the kernel's, in the one form that its product reads. */
-static int product_operand(const Walk *w, const Op *product, int i) {
+int cpu_product_operand(const Walk *w, const Op *product, int i) {
     Form form = target_product_form(w->f, product, i);
     return walk_find_operand(w, walk_product_source(w, product->in[i]), form.layout, form.storage);
 }
@@ -344,7 +343,7 @@ static amp_status put_product(Tables *x, const Walk *w) {
     const Op *o = find_product(w);
     Dim rows, cols;
     if (!o) return amp_fail(x->rows->err, AMP_INTERNAL, "%s: a product kernel without a product", walk_name(w));
-    int a = product_operand(w, o, 0), b = product_operand(w, o, 1);
+    int a = cpu_product_operand(w, o, 0), b = cpu_product_operand(w, o, 1);
     if (a < 0 || b < 0)
         return amp_fail(x->rows->err, AMP_INTERNAL, "%s: operand %c is in no buffer that products read", walk_name(w),
                         a < 0 ? 'A' : 'B');
@@ -365,13 +364,14 @@ static amp_status put_product(Tables *x, const Walk *w) {
 static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays counts) {
     const Kernel *k = w->k;
     const char *name = arrays_name(x, w, index);
+    const KernelKind kind = cpu_product_as_device(w) ? KERNEL_TILE : k->kind;
     int predicate = k->pred.id ? x->buffer_of[k->pred.id] : AMP_MODEL_NONE;
     if (k->pred.id && predicate < 0)
         return amp_fail(x->rows->err, AMP_INTERNAL, "%s: its predicate is in no buffer", walk_name(w));
     text_puts(x->rows->t, "    {");
     table_put_field(x->rows->t, "name", k->name);
     table_put_field(x->rows->t, "title", k->title ? k->title : "");
-    text_printf(x->rows->t, ".kind = %d, .predicate = %d, .operand_count = %d, .operands = ", k->kind, predicate,
+    text_printf(x->rows->t, ".kind = %d, .predicate = %d, .operand_count = %d, .operands = ", kind, predicate,
                 counts.operands);
     text_printf(x->rows->t, counts.operands ? "%s_operands, .rows = " : "0, .rows = ", name);
     table_put_dim(x->rows->t, w->rows);
@@ -381,7 +381,7 @@ static amp_status put_kernel(Tables *x, const Walk *w, int index, KernelArrays c
     if (counts.updates) text_printf(x->rows->t, ", .updates = %s_updates, .update_count = %d", name, counts.updates);
     if (k->pos.line) text_printf(x->rows->t, ", .line = %d", k->pos.line);
     if (k->segment) text_printf(x->rows->t, ", .segment = %lld", (long long)k->segment);
-    if (k->kind == KERNEL_PRODUCT) AMP_TRY(put_product(x, w));
+    if (kind == KERNEL_PRODUCT) AMP_TRY(put_product(x, w));
     if (k->kind == KERNEL_ATTENTION) text_printf(x->rows->t, ", .attention = &%s_attention", name);
     text_puts(x->rows->t, "},\n");
     return AMP_OK;

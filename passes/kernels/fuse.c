@@ -19,6 +19,7 @@
  * Nothing is computed twice except copied ops and values that cost less to recompute than to keep (fuse_memory.c).
  * Without fusion every op that is not copied is a kernel.
  */
+#include "ir/words.h"
 #include "passes/kernels/fuse.h"
 #include "passes/passes.h"
 
@@ -377,10 +378,30 @@ static bool check_target(PassContext *c, const Func *f) {
     return true;
 }
 
+static bool follows_device(const Func *f) {
+    for (int i = 0; i < f->body.len; i++)
+        if (target_follows_device(f, ir_op_at(f, i))) return true;
+    return false;
+}
+
+/* Sums that nothing follows are asked for in vain. */
+static void check_sums(PassContext *c) {
+    if (c->m->sums == SUMS_IEEE) return;
+    for (int i = 0; i < c->m->funcs.len; i++)
+        if (follows_device(c->m->funcs.data[i])) return;
+    diag_help(c->diags,
+              diag_warning(c->diags, (Loc){0},
+                           "sums %s change nothing: tensor cores multiply f16, bf16 and tf32, and "
+                           "no product of the model reads these",
+                           ir_sums_names[c->m->sums]),
+              "compile with --precision fp16, bf16 or tf32");
+}
+
 bool pass_fuse(PassContext *c) {
     target_set(c->m, c->options->target ? c->options->target : targets[0]);
     for (int i = 0; i < c->m->funcs.len; i++)
         if (!check_target(c, c->m->funcs.data[i])) return false;
     for (int i = 0; i < c->m->funcs.len; i++) fuse_func(c->m->funcs.data[i], !c->options->no_fuse);
+    check_sums(c);
     return true;
 }

@@ -49,7 +49,7 @@ static bool is_long(const Shape *s, int from_end) { return s->d[s->rank - from_e
 
 /* A kernel of tiles takes sizes that are the same in every call, but for the leading dims. */
 static bool attends(const Lowering *l, const Attention *a) {
-    const Target *target = l->c->options->target ? l->c->options->target : targets[0];
+    const Target *target = target_with_sums(l->c->options->target, l->f->module);
     const Shape *q = ir_shape(l->f, a->q), *v = ir_shape(l->f, a->v);
     const bool split = is_long(q, 3); /* heads that depend on N are one more leading dim, of one head each */
     return target->attends(a->factor) && !is_long(q, 2) && q->rank - 2 + split <= MOST_BATCH_DIMS &&

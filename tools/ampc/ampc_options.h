@@ -21,6 +21,7 @@ enum {
     O_BATCH_HINT,
     O_BATCH,
     O_GPU,
+    O_SUMS,
     O_NO_FILES,
     O_SYMBOL,
     O_JSON,
@@ -71,6 +72,11 @@ static const ToolOption ampc_options[] = {
     {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
      "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
      "fp32' in its precision block.",
+     COMPILE | EXPLAIN},
+    {O_SUMS, "sums", NULL, "ieee|sm_80|sm_90", VALUE_TEXT, false, "ieee sm_80 sm_90", "ieee",
+     "How the CPU adds up products of f16, bf16 and tf32. ieee: f32 multiply-adds. sm_80, sm_90: bit for bit as tensor "
+     "cores of that architecture do in the model's CUDA code, to see without one what they do to training; 30 times "
+     "slower.",
      COMPILE | EXPLAIN},
     {'D', NULL, "D", "NAME=VALUE", VALUE_TEXT, false, NULL, NULL, "Overrides a const of the model. May be repeated.",
      MODELS},

@@ -122,6 +122,7 @@ static int take_option(Command *c, int option, char **argv) {
     case O_GPU_ARCH: c->compile.gpu_arch = optarg; return 0;
     case O_MAX_OPS: return set_count("--max-ops %s: a positive whole number", optarg, &c->compile.max_ops);
     case O_BATCH_HINT: return set_count("--batch-hint %s: a positive whole number", optarg, &c->compile.batch_hint);
+    case O_SUMS: c->compile.sums = optarg; return 0;
     case O_BATCH: return set_count("--batch %s: a positive whole number", optarg, &c->batch);
     case O_GPU: c->gpu = optarg; return 0;
     case O_SYMBOL: c->compile.symbol = optarg; return 0;

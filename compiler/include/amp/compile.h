@@ -94,6 +94,10 @@ typedef struct amp_compile_options {
     int32_t (*progress)(void *user, const char *stage, int32_t index, int32_t count);
     /* The batch for which a policy of algorithm `min_cut` counts the bytes that a step moves; 0: 32. */
     int64_t batch_hint;
+    /* How the CPU adds up products of f16, bf16 and tf32: "ieee", f32 multiply-adds, or "sm_80" or "sm_90", what tensor
+     * cores of that architecture give in the model's CUDA code, bit for bit, slowly (docs/design/sums.md).  NULL: as IR
+     * says, else "ieee". */
+    const char *sums;
 } amp_compile_options;
 
 typedef struct amp_compile_result amp_compile_result;

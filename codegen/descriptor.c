@@ -8,6 +8,7 @@
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
 #include "ir/places.h"
+#include "ir/words.h"
 #include "targets/target.h"
 
 /* ---- enums of the IR that the tables hold as numbers ------------------------------------------------------------- */
@@ -268,6 +269,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     text_puts(x->t, ",\n    ");
     table_put(x->t, "groups", "amp_model_group", "groups", groups);
     text_printf(x->t, ",\n    .accumulate = %lld,\n", (long long)(m->accumulate > 1 ? m->accumulate : 1));
+    if (m->sums != SUMS_IEEE) text_printf(x->t, "    .sums = \"%s\",\n", ir_sums_names[m->sums]);
     if (cuda && cuda->code) text_puts(x->t, "    .cuda = &cuda,\n");
     if (cuda && cuda->missing) {
         text_puts(x->t, "    ");

@@ -1,6 +1,7 @@
 /* explain_json.c: decisions as tools read them, and "rows": one per op of the graph that is run, casts, backward pass
  * and update included. */
 #include "compiler/explain.h"
+#include "ir/words.h"
 
 void explain_put_string(amp_json_writer *w, const char *key, const char *value) {
     if (value) amp_json_put_string(w, key, value);
@@ -242,6 +243,7 @@ static void put_report(amp_json_writer *w, const void *of) {
     amp_json_put_string(w, "model", m->name);
     explain_put_string(w, "policy", m->policy_name);
     amp_json_put_string(w, "low", amp_dtype_name(m->low));
+    amp_json_put_string(w, "sums", ir_sums_names[m->sums]);
     amp_json_begin_array(w, "decisions");
     for (int i = 0; i < m->decisions.len; i++)
         if (explain_selects(r->which, m->decisions.data[i].path)) put_decision(w, &facts, &m->decisions.data[i]);

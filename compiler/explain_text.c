@@ -2,13 +2,30 @@
 #include <string.h>
 
 #include "compiler/explain.h"
+#include "ir/words.h"
+#include "targets/target.h"
 
-static void tell_types(Text *t, const Decision *d) {
+/* Whether a kernel adds up a product of the op as tensor cores do. */
+static bool follows_device(const ExplainFacts *x, const char *path) {
+    const ExplainNumbers *kernels = explain_kernels(x, path);
+    for (int i = 0; i < kernels->len; i++) {
+        const Kernel *k = x->f->kernels.data[kernels->data[i]];
+        for (int j = 0; j < k->count; j++) {
+            const Op *o = ir_op_at(x->f, k->first + j);
+            if (o->path && !strcmp(o->path, path) && target_follows_device(x->f, o)) return true;
+        }
+    }
+    return false;
+}
+
+static void tell_types(Text *t, const ExplainFacts *x, const Decision *d) {
     for (int i = 0; i < d->operands.len; i++)
         text_printf(t, "%s%s", i ? " x " : "", amp_dtype_name(d->operands.data[i]));
     text_printf(t, "%s%s", d->operands.len ? " -> " : "", amp_dtype_name(d->out));
     Opcode code = ir_opcode(d->op);
-    if (code && (ir_op_info[code].flags & PRODUCT)) text_puts(t, ", accumulates in f32");
+    if (!code || !(ir_op_info[code].flags & PRODUCT)) return;
+    text_puts(t, ", accumulates in f32");
+    if (follows_device(x, d->path)) text_printf(t, " as %s", ir_sums_names[x->m->sums]);
 }
 
 /* A line of a policy with its columns closed up. */
@@ -113,7 +130,7 @@ static void tell_removed(Text *t, const ExplainFacts *x, const Decision *d) {
 static void tell_decision(Text *t, const ExplainFacts *x, const Decision *d) {
     text_puts(t, d->path);
     text_pad_to(t, 28);
-    tell_types(t, d);
+    tell_types(t, x, d);
     text_pad_to(t, 88);
     text_printf(t, "%s:%d\n", d->pos.file ? d->pos.file : "?", d->pos.line);
     text_puts(t, "  because    ");
@@ -177,7 +194,9 @@ void explain_tell_totals(Text *t, Arena *a, const CastTotals *totals) {
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which) {
     const Module *m = s->m;
     ExplainFacts facts = explain_facts(s);
-    text_printf(t, "%s: policy %s, low precision %s\n\n", m->name, m->policy_name, amp_dtype_name(m->low));
+    text_printf(t, "%s: policy %s, low precision %s", m->name, m->policy_name, amp_dtype_name(m->low));
+    if (m->sums != SUMS_IEEE) text_printf(t, ", sums of the CPU as %s", ir_sums_names[m->sums]);
+    text_puts(t, "\n\n");
     for (int i = 0; i < m->decisions.len; i++)
         if (explain_selects(which, m->decisions.data[i].path)) tell_decision(t, &facts, &m->decisions.data[i]);
     tell_other_casts(t, &facts, which);

@@ -60,7 +60,7 @@ amp_model_info = _struct(
     source_name=c_char_p, compiler_version=c_char_p, can_train=c_int32, input_count=c_int32, model_input_count=c_int32,
     param_count=c_int32, result_count=c_int32, metric_count=c_int32, decision_count=c_int32, param_elements=c_int64,
     accumulate=c_int64, loss_count=c_int32, has_fp32=c_int32, has_cuda=c_int32, cuda_kernels=c_int32,
-    cuda_missing=c_char_p)
+    cuda_missing=c_char_p, sums=c_char_p)
 amp_tensor_info = _struct("amp_tensor_info", name=c_char_p, dtype=c_int32, rank=c_int32, dims=c_int64 * 8)
 amp_decision = _struct(
     "amp_decision", path=c_char_p, op=c_char_p, dtype=c_int32, rule=c_char_p, reason=c_char_p, policy_text=c_char_p,

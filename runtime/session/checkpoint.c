@@ -26,13 +26,17 @@ amp_status amp_checkpoint_save(const amp_session *session, const char *path, con
     const amp_model *m = session->model;
     amp_sha256_hex(m->desc.source_sha256, source);
     const amp_metadata metadata[] = {
-        {AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT}, {"amp.model", m->desc.name},     {"amp.source_sha256", source},
-        {"amp.policy", m->desc.policy},          {EXTRA_KEY, extra ? extra : ""},
+        {AMP_FORMAT_KEY, AMP_FORMAT_CHECKPOINT},
+        {"amp.model", m->desc.name},
+        {"amp.source_sha256", source},
+        {"amp.policy", m->desc.policy},
+        {"amp.sums", m->desc.sums ? m->desc.sums : "ieee"},
+        {EXTRA_KEY, extra ? extra : ""},
     };
     AMP_TRY(amp_state_list_make(&list, m, AMP_FILE_OF_CHECKPOINT, &m->allocator, err));
     void **states;
     amp_status status = amp_session_host_states(session, true, &states, err);
-    if (!status) status = amp_state_list_write(&list, states, path, metadata, extra ? 5 : 4, err);
+    if (!status) status = amp_state_list_write(&list, states, path, metadata, extra ? 6 : 5, err);
     amp_session_drop_host_states(session, states);
     amp_state_list_free(&list);
     return status;

@@ -135,6 +135,7 @@ static int print_text(const Run *r, int64_t batch) {
     MemoryRow rows[MEMORY_ROWS];
     print_plain_line("model    %s, compiled by ampc %s from %s", m->name, m->compiler_version, m->source_name);
     print_plain_line("policy   %s (%s)", m->policy, m->precision);
+    print_plain_line("sums     %s", m->sums);
     print_plain_line("train    %s", m->optimizer ? m->optimizer : "no: inference only");
     print_plain_line("scale    %s", m->scaler ? m->scaler : "none: unscaled");
     print_isa(r);
@@ -242,6 +243,7 @@ static int put_model(amp_json_writer *w, const Run *r, int64_t batch) {
     put_text(w, "compiler", m->compiler_version);
     put_text(w, "policy", m->policy);
     put_text(w, "precision", m->precision);
+    put_text(w, "sums", m->sums);
     put_text(w, "optimizer", m->optimizer);
     put_text(w, "loss_scale", m->scaler);
     amp_json_put_bool(w, "trains", m->can_train);

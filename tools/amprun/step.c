@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "tools/amprun/amprun.h"
 #include "tools/amprun/data.h"
+#include "tools/amprun/resume.h"
 #include "tools/amprun/saving.h"
 #include "tools/amprun/weights.h"
 #include "tools/outputs.h"
@@ -162,13 +163,12 @@ static int check_files(const Args *a) {
 }
 
 int command_step(const Args *a) {
-    amp_error err = {0};
     Run run = {0};
     Dataset data = {0};
     int wrong = check_files(a);
     if (wrong) return wrong;
     int failed = open_batch(a, &data) || run_open(&run, a, data.count, false, true);
-    if (!failed && a->resume) failed = amp_checkpoint_load(run.session, a->resume, NULL, 0, &err) ? report(&err) : 0;
+    if (!failed && a->resume) failed = resume_from(&run, a->resume);
     if (!failed && a->scale >= 0) failed = set_scale(&run, a->scale);
     failed = failed || weights_check_like(&run, a) || all_steps(a, &run, &data);
     data_close(&data);

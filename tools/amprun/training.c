@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tools/amprun/resume.h"
 #include "tools/amprun/saving.h"
 #include "tools/amprun/stopping.h"
 
@@ -158,7 +159,6 @@ static int open_best(Training *t) {
 }
 
 int training_open(Training *t) {
-    amp_error err = {0};
     Args args = *t->args;
     if (take_position(t)) return 1;
     args.seed = t->position.seed;
@@ -167,7 +167,7 @@ int training_open(Training *t) {
         return report_text("%s: has no train block; write one in its model file", t->args->model);
     if (t->run.info.metric_count > MAX_METRICS || t->run.info.loss_count > MAX_METRICS)
         return report_text("%s: more than %d metrics or losses", t->args->model, MAX_METRICS);
-    if (t->args->resume && amp_checkpoint_load(t->run.session, t->args->resume, NULL, 0, &err)) return report(&err);
+    if (t->args->resume && resume_from(&t->run, t->args->resume)) return 1;
     t->infinite = -1;
     (void)saving_damage(&t->run, &t->infinite);
     int failed = open_data(t);

@@ -110,6 +110,8 @@ typedef struct amp_model_info {
     int32_t has_cuda;         /* 1: it can run on the device "cuda" */
     int32_t cuda_kernels;     /* functions of its CUDA code */
     const char *cuda_missing; /* where has_cuda is 0: why */
+    const char *sums;         /* how the CPU adds up products of f16, bf16 and tf32: "ieee", or as tensor cores of an
+                                 architecture do, "sm_80", "sm_90" (ampc --sums) */
 } amp_model_info;
 
 enum { AMP_MAX_RANK = 8 };

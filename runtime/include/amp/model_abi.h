@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 22u
+#define AMP_MODEL_ABI_MINOR 23u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -556,6 +556,7 @@ typedef struct amp_model_desc {
     /* where |cuda| is NULL: why ("--target cpu", or the op that has no CUDA code yet); else NULL */
     const char *cuda_missing;
     amp_model_table trains, groups; /* minor 8: amp_model_train, amp_model_group */
+    const char *sums;               /* minor 23: "sm_90", whose tensor cores the CPU's products follow; NULL: "ieee" */
 } amp_model_desc;
 
 /* The one exported symbol.  NULL where the model cannot serve that major version. */

@@ -75,8 +75,8 @@ static const ToolOption ampc_options[] = {
      COMPILE | EXPLAIN},
     {O_SUMS, "sums", NULL, "ieee|sm_80|sm_90", VALUE_TEXT, false, "ieee sm_80 sm_90", "ieee",
      "How the CPU adds up products of f16, bf16 and tf32. ieee: f32 multiply-adds. sm_80, sm_90: bit for bit as tensor "
-     "cores of that architecture do in the model's CUDA code, to see without one what they do to training; 30 times "
-     "slower.",
+     "cores of that architecture do in the model's CUDA code, to see without one what they do to training; tens of "
+     "times slower.",
      COMPILE | EXPLAIN},
     {'D', NULL, "D", "NAME=VALUE", VALUE_TEXT, false, NULL, NULL, "Overrides a const of the model. May be repeated.",
      MODELS},

@@ -126,8 +126,9 @@ static void put_windows(Emitter *e, const Op *o, const Windows *g) {
 static void put_convolution(Emitter *e, const Op *o, int a, int b) {
     Walk *w = e->w;
     const Windows g = ir_windows(w->f, o);
+    const bool by_taps = o->code == OP_conv_data && ir_attr(o, "tb")->b; /* which have no gaps */
     const int64_t taps = g.kh * g.kw, channels = o->code == OP_conv_data ? g.oc : g.c;
-    const int64_t places = o->code == OP_conv ? places_of_pixel(&g, channels) : channels;
+    const int64_t places = by_taps || o->code == OP_conv_weight ? channels : places_of_pixel(&g, channels);
     Dim k = dim_const(taps * places), cols;
     if (o->code == OP_conv_weight) shape_matrix(ir_shape(w->f, o->in[1]), &k, &cols);
     put_sizes(e, emit_dim(w->arena, w->rows), emit_dim(w->arena, w->cols), k, target_parts(&target_cuda, w->f, o));
@@ -136,8 +137,8 @@ static void put_convolution(Emitter *e, const Op *o, int a, int b) {
     emit_line(e, "},");
     if (o->code == OP_conv_weight) put_line(e, 'b', b, 0, "1", emit_dim(w->arena, k), emit_dim(w->arena, w->cols));
     else if (o->code == OP_conv) put_runs(e, 'b', b, 1, places, channels, channels * g.oc, g.oc);
-    else if (ir_attr(o, "tb")->b) put_runs(e, 'b', b, g.oc, g.oc, g.oc, g.c * g.oc, 1);
-    else put_runs(e, 'b', b, 1, g.oc, g.oc, g.oc * g.c, g.c);
+    else if (by_taps) put_runs(e, 'b', b, g.oc, g.oc, g.oc, g.c * g.oc, 1);
+    else put_runs(e, 'b', b, 1, places, channels, channels * g.c, g.c);
     emit_line(e, "},");
 }
 

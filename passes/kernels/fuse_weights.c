@@ -30,8 +30,9 @@ static Val before_reshape(const Func *f, Val v) {
 static Val dense_source(const Func *f, const Op *o) {
     const Op *exchange = ir_def(f, o->in[1]);
     if (!permutes(exchange, (const int[]){0, 1, 3, 2}, 4)) return NO_VAL;
+    const bool in_tiles = target_of(f->module)->has_tiles && !target_follows_device(f, o);
     const bool whole_panels = ir_shape(f, o->in[1])->d[3].mul % PANEL == 0;
-    return whole_panels || !target_of(f->module)->has_tiles ? exchange->in[0] : NO_VAL;
+    return whole_panels || !in_tiles ? exchange->in[0] : NO_VAL;
 }
 
 /* [KH, KW, I, G * O] -> [KH, KW, I, G, O] -> [KH, KW, O, G, I] -> [KH, KW, O, G * I]; the permute is left out where I

@@ -95,21 +95,25 @@ TEST_F(SumsTest, Batches) {
                         {1, 3});
 }
 
-// Windows over pixels that CUDA stores in four places, and over ones that it does not; a stride, and gradients.
+// Windows over pixels that CUDA stores in four places, and over ones that it does not; a stride, gradients, and
+// what is a gradient in form alone (conv_transpose2d).
 TEST_F(SumsTest, Convolutions) {
     const std::string body = R"(  input %x : f32[N, CH, 11, 9]
   input %w : TYPE[3, 3, CH, 20]
   input %dy : TYPE[N, 6, 9, 20]
   input %p : TYPE[1, 1, CH, 10]
+  input %k : TYPE[2, 2, CH, 5]
   %c = cast(%x) : TYPE[N, CH, 11, 9]
   %i = permute(%c; dims = (0, 2, 3, 1)) : TYPE[N, 11, 9, CH]
   %y = conv(%i, %w; stride = (2, 1), padding = (1, 1)) : f32[N, 6, 9, 20]
   %z = conv(%i, %p) : f32[N, 11, 9, 10]
+  %u = conv_data(%i, %k) : f32[N, 12, 10, 5]
   %t = permute(%w; dims = (0, 1, 3, 2)) : TYPE[3, 3, 20, CH]
   %dx = conv_data(%dy, %t; stride = (2, 1), padding = (1, 1)) : f32[N, 11, 9, CH]
   %dw = conv_weight(%i, %dy; stride = (2, 1), padding = (1, 1)) : f32[3, 3, CH, 20]
   result y = %y
   result z = %z
+  result u = %u
   result dx = %dx
   result dw = %dw
 )";

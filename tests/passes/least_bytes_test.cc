@@ -3,7 +3,7 @@
 #include "passes/precision/least_bytes.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <set>
 
@@ -369,11 +369,11 @@ TEST_F(LeastBytesTest, AGraphOfAHundredThousandOps) {
     const RandomGraph graph(7, 100000);
     Module *m = Read(graph.text_);
     policy_ = "min-cast";
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock(); // of the processor: other programs do not count
     Run(m, STAGE_AUTOCAST);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(took.count(), 10.0);
-    RecordProperty("seconds", std::to_string(took.count()));
+    const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    EXPECT_LT(took, 10.0);
+    RecordProperty("seconds", std::to_string(took));
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // paint_types_test.cc: the pass paint: dtypes of forward and backward ops, casts, reasons, evaluation, wrong policies.
-#include <chrono>
+#include <ctime>
 
 #include "tests/passes/pass_test.h"
 
@@ -131,11 +131,11 @@ TEST_F(PaintTypesTest, AGraphOfAHundredThousandOps) {
     PassContext c = {m, &diags_, &options};
     options.find_policy = FindPolicy;
     options.user = this;
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock(); // of the processor: other programs do not count
     EXPECT_TRUE(pass_paint(&c));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(took.count(), 1.0);
-    RecordProperty("seconds", std::to_string(took.count()));
+    const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    EXPECT_LT(took, 1.0);
+    RecordProperty("seconds", std::to_string(took));
 }
 
 } // namespace

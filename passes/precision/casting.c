@@ -19,13 +19,16 @@ int factor_count(const Op *o) {
 
 /* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
+bool casting_is_backward(const Op *o) { return o->reason && !strcmp(o->reason->rule, "gradient"); }
+
 Choice casting_choose(const Casting *x, const Op *o) {
     Choice choice = {0};
     const Override *v = x->has_overrides ? override_for(x->m, x->policy, o, &choice.op_class) : NULL;
     if (v) {
         choice.why = (Reason){.is_override = true, .where = v->pos, .because = v->because};
     } else {
-        const PolicyLine *line = policy_line_of(x->policy, o->code, o->layer);
+        const PolicyLine *line = casting_is_backward(o) ? policy_line_of_gradient(x->policy, o->code, o->layer)
+                                                        : policy_line_of(x->policy, o->code, o->layer);
         choice.op_class = line->op_class;
         choice.policy_text = line->text;
         choice.why = (Reason){.origin = x->policy->name, .line = line->line};

@@ -40,6 +40,9 @@ typedef struct OpTypes {
 /* Nothing is cast yet; only values that exist now can be. */
 Casting casting_new(Module *m, Func *f, const Policy *policy);
 
+/* Whether autodiff made the op. */
+bool casting_is_backward(const Op *o);
+
 Choice casting_choose(const Casting *x, const Op *o);
 
 /* Casts the operands, appends the casts to the body, sets the dtypes of the results and the reason. */

@@ -34,8 +34,6 @@ typedef struct Painting { /* of a function */
 
 /* ---- the graph --------------------------------------------------------------------------------------------------- */
 
-static bool is_backward(const Op *o) { return o->reason && !strcmp(o->reason->rule, "gradient"); }
-
 static bool has_f32(const Func *f, const Op *o) {
     bool has = o->n_out && ir_dtype(f, o->out[0]) == AMP_DT_F32;
     for (int i = 0; i < o->n_in; i++)
@@ -165,7 +163,7 @@ static Mark mark_of(const Painting *p, int vertex) {
 static void decide(Casting *x, Op *o, void *user) {
     Painting *p = user;
     if (is_fixed(o)) return;
-    const bool is_forward = !is_backward(o);
+    const bool is_forward = !casting_is_backward(o);
     const Mark *mark = is_forward && o->path ? table_get(p->forward, o->path) : NULL;
     x->has_decisions = is_forward && !mark;
     if (!mark) mark = &p->decided[p->vertex[o->id.id]];

@@ -74,17 +74,30 @@ const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer
     return closest_line(p, op, layer, NAMES_ALL);
 }
 
-const PolicyLine *policy_line_of(const Policy *p, Opcode code, const char *layer) {
-    const OpInfo *info = &ir_op_info[code];
+/* The line that has the op's own name, or else that of the op that it is the gradient or another form of. */
+static const PolicyLine *line_of_form(const Policy *p, const OpInfo *info, const char *layer) {
     char name[64];
-    if (p->algorithm != ALGORITHM_PAINT || info->flags & WRITTEN) return policy_line(p, info->name, layer);
     const PolicyLine *line = closest_line(p, info->name, layer, NAMES_OP);
+    if (info->flags & WRITTEN) return line;
     snprintf(name, sizeof name, "%s", info->name);
     for (char *end = strrchr(name, '_'); end && !line; end = strrchr(name, '_')) {
         *end = '\0';
         if (ir_opcode(name) != OP_NONE) line = closest_line(p, name, layer, NAMES_OP);
     }
+    return line;
+}
+
+const PolicyLine *policy_line_of(const Policy *p, Opcode code, const char *layer) {
+    const OpInfo *info = &ir_op_info[code];
+    const PolicyLine *line = p->algorithm == ALGORITHM_PAINT ? line_of_form(p, info, layer) : NULL;
     return line ? line : policy_line(p, info->name, layer);
+}
+
+const PolicyLine *policy_line_of_gradient(const Policy *p, Opcode code, const char *layer) {
+    const OpInfo *info = &ir_op_info[code];
+    const PolicyLine *line = closest_line(p, info->name, layer, NAMES_OP_OF_LAYER);
+    if (!line) line = line_of_form(p, info, NULL);
+    return line ? line : policy_line_of(p, code, layer);
 }
 
 const char *const *policy_op_names(Arena *a, int *count) {

@@ -70,6 +70,9 @@ const PolicyLine *policy_line(const Policy *p, const char *op, const char *layer
 /* The line for an op of a function.  Under algorithm `paint` one that no model names has its own, else that of the op
  * that it is the gradient or another form of: conv2d's for conv2d_weight_grad, batch_norm's for batch_norm_eval. */
 const PolicyLine *policy_line_of(const Policy *p, Opcode code, const char *layer);
+/* The same of an op of the backward pass.  A layer's line speaks of its forward op, so here the op's own comes first:
+ * the additions and reshapes in the gradient of a linear layer are no products. */
+const PolicyLine *policy_line_of_gradient(const Policy *p, Opcode code, const char *layer);
 
 /* Whether a policy of this algorithm may give the class. */
 bool policy_class_fits(PolicyClass op_class, PolicyAlgorithm algorithm);

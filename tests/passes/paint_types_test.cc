@@ -100,6 +100,21 @@ TEST_F(PaintTypesTest, OverridesAreLists) {
     EXPECT_EQ(decisions.at("h"), "matmul(f32, f32) : f32 {deny, override m.amp:4:1, \"mine\"}");
 }
 
+// A layer's line is of its forward op: what adds up the gradients of a linear layer's operand is no product.
+TEST_F(PaintTypesTest, AGradientGoesByItsOwnLineBeforeItsLayers) {
+    std::string text = File("tests/passes/mlp.ir");
+    text.replace(text.find("  %2 "), 0,
+                 "  %e = exp(%h) : f32[N, 32] @e\n"
+                 "  %t = linear(%e, %fc2.weight, %fc2.bias) : f32[N, 10] @t layer linear\n"
+                 "  %both = add(%logits, %t) : f32[N, 10] @both\n");
+    text.replace(text.find("log_softmax(%logits)"), 20, "log_softmax(%both)");
+    const Module *m = Painted(text);
+    const auto types = Types(m, "train_step");
+    EXPECT_EQ(types.at("fc2.linear.grad.input"), "f16");
+    EXPECT_EQ(types.at("fc2.linear.grad.input_1"), "f32"); // one of its terms is deny
+    EXPECT_EQ(types.at("relu.grad"), "f32");
+}
+
 TEST_F(PaintTypesTest, TheTextSaysThatItIsStillToBePainted) {
     policy_ = "tf-fp16";
     const std::string before = Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_AUTODIFF));

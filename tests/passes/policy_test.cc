@@ -117,6 +117,13 @@ TEST_F(PolicyTest, ClassesAreOfTheAlgorithm) {
     EXPECT_EQ(policy_line_of(p, OP_sum, "conv2d")->op_class, POLICY_INFER);
     EXPECT_EQ(policy_line_of(p, OP_softmax_grad, nullptr)->op_class, POLICY_DENY);
     EXPECT_EQ(policy_line_of(p, OP_gelu_grad, nullptr)->op_class, POLICY_NONE);
+    // a layer's line speaks of its forward op
+    EXPECT_EQ(policy_line_of(p, OP_add, "conv2d")->op_class, POLICY_ALLOW);
+    EXPECT_EQ(policy_line_of_gradient(p, OP_add, "conv2d")->op_class, POLICY_ALLOW); // without a line of its own
+    EXPECT_EQ(policy_line_of_gradient(p, OP_softmax, "conv2d")->op_class, POLICY_INFER);
+    EXPECT_EQ(policy_line_of_gradient(p, OP_conv2d_weight_grad, "softmax")->op_class, POLICY_ALLOW);
+    EXPECT_EQ(policy_line_of_gradient(p, OP_sum, "conv2d")->op_class, POLICY_INFER);
+    EXPECT_EQ(policy_line_of_gradient(p, OP_sum, nullptr)->op_class, POLICY_NONE);
 }
 
 TEST_F(PolicyTest, BuiltInPoliciesAreTheFiles) {

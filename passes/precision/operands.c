@@ -14,3 +14,12 @@ bool operand_is_castable(const Func *f, const Op *o, int i) {
     return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]) && ir_operand_varies(o, i) &&
            ir_reads_elements(o, i);
 }
+
+bool result_has_type_of_op(const Op *o, Val v) {
+    if (v.id == o->out[0].id) return true;
+    if (o->code == OP_batch_norm_grad) return false; /* the gradients of what batch norm reads in f32 */
+    const char *results = strchr(ir_op_info[o->code].graph, '>') + 1;
+    for (int i = 0; i < o->n_out && results[i]; i++)
+        if (o->out[i].id == v.id) return results[i] == 'F';
+    return false;
+}

@@ -1,4 +1,4 @@
-/* operands.h: which operands of an op take part in the choice of its dtype. */
+/* operands.h: which operands of an op take part in the choice of its dtype, and which results have it. */
 #ifndef AMP_PASSES_PRECISION_OPERANDS_H
 #define AMP_PASSES_PRECISION_OPERANDS_H
 
@@ -13,6 +13,10 @@ extern "C" {
  * Constants are weak: they never decide a dtype and are never cast; a kernel computes with the f32 number, as PyTorch
  * does with a Python number. */
 bool operand_is_castable(const Func *f, const Op *o, int i);
+
+/* Of an op of the graph: whether its result |v| is of the type that the op has, not f32 or an integer whatever that is,
+ * as the statistics of a norm. */
+bool result_has_type_of_op(const Op *o, Val v);
 
 #ifdef __cplusplus
 }

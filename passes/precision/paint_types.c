@@ -61,7 +61,8 @@ static void add_edges(const Painting *p, const Op *o, const int *input, PaintEdg
         if (!operand_is_castable(p->casting.f, o, i)) continue;
         const Op *maker = ir_def(p->casting.f, o->in[i]);
         const int from = maker ? p->vertex[maker->id.id] : input[o->in[i].id];
-        if (!maker || o->in[i].id == maker->out[0].id) edges[(*count)++] = (PaintEdge){from, p->vertex[o->id.id]};
+        if (!maker || result_has_type_of_op(maker, o->in[i]))
+            edges[(*count)++] = (PaintEdge){from, p->vertex[o->id.id]};
     }
 }
 

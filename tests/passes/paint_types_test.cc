@@ -115,6 +115,23 @@ TEST_F(PaintTypesTest, AGradientGoesByItsOwnLineBeforeItsLayers) {
     EXPECT_EQ(types.at("relu.grad"), "f32");
 }
 
+// Each result of an op is followed to its readers; a batch norm's statistics are f32 whatever it is.
+TEST_F(PaintTypesTest, PaintPassesThroughEveryResult) {
+    std::string text = File("tests/passes/mlp.ir");
+    text.replace(text.find("  %logits = "), 0,
+                 "  %b = linear(%x, %fc3.weight, %fc3.bias) : f32[N, 32] @fc3.linear layer linear\n"
+                 "  %m = maximum(%h, %b) : f32[N, 32] @m\n");
+    text.replace(text.find("linear(%h,"), 10, "linear(%m,");
+    text.replace(text.find("func forward"), 0,
+                 "state %fc3.weight : f32[32, 16] param = zeros()\nstate %fc3.bias : f32[32] param = zeros()\n");
+    text.replace(text.find("  state %fc1.weight"), 0,
+                 "  state %fc3.weight : f32[32, 16]\n  state %fc3.bias : f32[32]\n");
+    const auto types = Types(Painted(text), "train_step");
+    EXPECT_EQ(types.at("m.grad.a"), "f16");
+    EXPECT_EQ(types.at("fc1.linear.grad.bias"), "f16"); // of the first result
+    EXPECT_EQ(types.at("fc3.linear.grad.bias"), "f16"); // and of the second
+}
+
 TEST_F(PaintTypesTest, TheTextSaysThatItIsStillToBePainted) {
     policy_ = "tf-fp16";
     const std::string before = Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_AUTODIFF));

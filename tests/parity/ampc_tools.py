@@ -2,38 +2,19 @@
 import json
 import os
 import re
-import subprocess
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = os.environ.get("AMP_PROGRAMS", os.path.join(ROOT, "bazel-bin"))  # where //tools:ampc and the others were built
+from programs import ROOT, dump, json_lines, program, run  # noqa: F401  parts of this module
+
 MLP = os.path.join(ROOT, "examples/fashion_mnist/mlp.amp")
 CNN = os.path.join(ROOT, "examples/fashion_mnist/cnn.amp")
 MODELS = os.path.join(ROOT, "tests/parity/models")
 
 
-def program(label):
-    """The path of a built program: program("tools/ampc")."""
-    return os.path.join(PROGRAMS, label)
-
-
-def run(*command, stdin=None):
-    """Runs a program and returns what it wrote to standard output; a failure shows what it wrote to standard error."""
-    done = subprocess.run([str(word) for word in command], input=stdin, capture_output=True, text=True, cwd=ROOT, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit status {done.returncode}: {done.stderr.strip()[-2000:]}")
-    return done.stdout
-
-
 # ---- models -----------------------------------------------------------------------------------------------------------------
-
-
-def json_lines(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 def variant(model, path, **replacements):
@@ -51,11 +32,6 @@ def variant(model, path, **replacements):
 def compile_model(model, output, *options):
     run(program("tools/ampc"), model, "-o", output, *options)
     return output
-
-
-def dump(model, after, *options):
-    """The text form of the IR after a pass."""
-    return run(program("tools/ampc"), model, f"--dump-ir={after}", *options)
 
 
 # ---- running ------------------------------------------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ TEST_F(PaintTypesTest, AStepOfAnMlp) {
     const auto decisions = Decisions(m);
     EXPECT_EQ(decisions.at("fc1.linear"), "linear(f16, f16, f16) : f16 {allow, tf-fp16:9}");
     EXPECT_EQ(decisions.at("relu"),
-              "relu(f16) : f16 {clear, tf-fp16:25, \"allow in pass 3: between fc1.linear and fc2.linear\"}");
-    EXPECT_EQ(decisions.at("cross_entropy.log_softmax"), "log_softmax(f32) : f32 {deny, tf-fp16:19}");
+              "relu(f16) : f16 {clear, tf-fp16:26, \"allow in pass 3: between fc1.linear and fc2.linear\"}");
+    EXPECT_EQ(decisions.at("cross_entropy.log_softmax"), "log_softmax(f32) : f32 {deny, tf-fp16:20}");
     const auto types = Types(m, "train_step");
     EXPECT_EQ(types.at("relu.grad"), "f16");                      // between two gradients
     EXPECT_EQ(types.at("fc2.linear.grad.weight"), "f16");         // as MatMul
@@ -69,7 +69,7 @@ TEST_F(PaintTypesTest, EvaluationHasTheTypesOfTheStep) {
     EXPECT_EQ(Types(m, "infer").at("probs"), "f16");
     EXPECT_EQ(Decisions(m).at("probs"),
               "softmax(f16) : f16 {infer, tf-fp16:15, \"allow in pass 4: after fc2.linear\"}");
-    EXPECT_EQ(Decisions(m).at("kept"), "relu(f16) : f16 {clear, tf-fp16:25, \"allow in pass 5: beside probs\"}");
+    EXPECT_EQ(Decisions(m).at("kept"), "relu(f16) : f16 {clear, tf-fp16:26, \"allow in pass 5: beside probs\"}");
 }
 
 const char kChain[] = "module \"t\" stage elaborate {\n}\nstate %w : f32[8, 8] param = zeros()\n"
@@ -81,12 +81,12 @@ const char kChain[] = "module \"t\" stage elaborate {\n}\nstate %w : f32[8, 8] p
 
 TEST_F(PaintTypesTest, ReasonsNameThePassAndThePath) {
     const auto decisions = Decisions(Painted(kChain));
-    EXPECT_EQ(decisions.at("e"), "exp(f32) : f32 {deny, tf-fp16:18}");
+    EXPECT_EQ(decisions.at("e"), "exp(f32) : f32 {deny, tf-fp16:19}");
     EXPECT_EQ(decisions.at("a"), "add(f32, f32) : f32 {infer, tf-fp16:13, \"deny in pass 2: after e\"}");
-    EXPECT_EQ(decisions.at("r"), "relu(f32) : f32 {clear, tf-fp16:25, \"deny in pass 2: after e over a\"}");
+    EXPECT_EQ(decisions.at("r"), "relu(f32) : f32 {clear, tf-fp16:26, \"deny in pass 2: after e over a\"}");
     EXPECT_EQ(decisions.at("b"), "mul(f32, f32) : f32 {infer, tf-fp16:13, \"deny in pass 2: after e over r, a\"}");
-    EXPECT_EQ(decisions.at("c"), "abs(f16) : f16 {clear, tf-fp16:25, \"allow in pass 5: beside h\"}");
-    EXPECT_EQ(decisions.at("s"), "sin(f32) : f32 {none, tf-fp16:31, \"reached by no pass\"}");
+    EXPECT_EQ(decisions.at("c"), "abs(f16) : f16 {clear, tf-fp16:26, \"allow in pass 5: beside h\"}");
+    EXPECT_EQ(decisions.at("s"), "sin(f32) : f32 {none, tf-fp16:32, \"reached by no pass\"}");
 }
 
 // `low` and f32 are allow and deny; a path names an op's gradients too.

@@ -6,8 +6,8 @@ what oracle/tensorflow_oracle.py found for the model's twin. Prints the differen
 Needs no TensorFlow.
 
 An op of ours is compared with the nodes of TensorFlow's graph that compute it, known by the op's path, and an op of the
-backward pass with the nodes that the tape made for the same forward op. Of these nodes each must have our op's dtype,
-but for those of the tables below; and each must have an op of ours.
+backward pass with the nodes that the tape made for the same forward op. Each of these nodes must have our op's dtype,
+but where ours is SEVERAL_THERE: then those whose values leave the op must. And each node must have an op of ours.
 """
 import json
 import re
@@ -16,26 +16,17 @@ from collections import namedtuple
 
 import ir_text
 
-# In the backward pass several ops of ours may have one forward op, and one op of ours may be several nodes: by our op,
-# those that decide about it. Ops that are not here have all nodes of their path.
-DECIDING = {
+# In the backward pass several ops of ours may have one forward op: which nodes each is.
+PARTS = {
     "matmul": {"MatMul", "Einsum"},
     "sum": {"BiasAddGrad"},
     "conv2d_input_grad": {"Conv2DBackpropInput"},
     "conv2d_weight_grad": {"Conv2DBackpropFilter"},
-    "layer_norm_grad": {"AddN"},
-    "gelu_grad": {"AddN"},
-    "attention_grad": {"BatchMatMulV2"},
-    "embedding_grad": {"UnsortedSegmentSum"},
 }
-# What else these are made of, whose dtypes are TensorFlow's alone: ours computes it in f32 inside one kernel.
-INSIDE = {
-    "layer_norm_grad": {"Mul", "Neg", "RealDiv", "Reshape", "RsqrtGrad", "Sub", "Sum", "Tile"},
-    "gelu_grad": {"Exp", "Mul", "Neg", "Square"},
-    "attention_grad": {"Mul", "Reshape", "SelectV2", "Sub", "Sum"},
-    "embedding_grad": {"Reshape"},
-    "conv2d_weight_grad": {"Conv2DBackpropInput"},  # of the model's input: in the graph, but nobody reads it
-}
+# Ops that are a row of nodes there, some of another dtype than the result; one kernel of ours computes them in f32.
+SEVERAL_THERE = {"layer_norm_grad", "gelu_grad", "attention_grad", "embedding_grad"}
+# What TensorFlow computes and nobody reads: the gradient of the model's own input.
+UNREAD = {"Conv2DBackpropInput"}
 # Numbers, what follows from decisions, and the loss's own gradient.
 NOT_DECIDED = {"const", "cast", "grad_seed"}
 # The gradient of a linear layer of more than two dims has products of rows here, where TensorFlow has Einsum.
@@ -91,31 +82,33 @@ def _sum_with(nodes, path):
     return min(sums, key=len, default=None)
 
 
+def _nodes_of(op, nodes):
+    """(those that our op is, those of them that it is compared with); each is [op, dtype in f16, in bf16, "result"]"""
+    parts = PARTS.get(op.code) if op.part == "backward" else None
+    ours = [node for node in nodes if not parts or node[0] in parts]
+    return ours, [node for node in ours if node[-1] == "result"] if op.code in SEVERAL_THERE else ours
+
+
 def differences(text, answer):
     column = 1 + answer["precisions"].index(low_type(text))
-    has_op = {"forward": {}, "backward": {}}  # by path: the node types that an op of ours has
+    theirs = {part: {path: [node.split() for node in nodes] for path, nodes in answer[part].items()}
+              for part in ("forward", "backward")}
+    seen = []
     for op in our_ops(text):
-        nodes = answer[op.part]
-        path = _sum_with(nodes, op.path) if op.code == "add" and " + " in op.path else op.path
-        if path not in nodes:
-            yield f"{op.where}: TensorFlow has no {op.code} there"
-            continue
-        is_backward, seen = op.part == "backward", has_op[op.part].setdefault(path, set())
-        deciding = DECIDING.get(op.code) if is_backward else None
-        seen |= INSIDE.get(op.code, set()) if is_backward else set()
-        compared = [node.split() for node in nodes[path] if not deciding or node.split()[0].split(":")[0] in deciding]
+        path = _sum_with(theirs[op.part], op.path) if op.code == "add" and " + " in op.path else op.path
+        ours, compared = _nodes_of(op, theirs[op.part].get(path, []))
+        seen += ours
         if not compared:
-            yield f"{op.where}: TensorFlow has no {' or '.join(sorted(deciding))} there"
+            yield f"{op.where}: TensorFlow has no {op.code} there"
         for node in compared:
-            ours = op.dtypes[1 if node[0].endswith(":U") else 0]  # a batch norm's statistics are its other results
-            seen.add(node[0])
-            if node[column] != ours:
-                yield f"{op.where}: {op.code} is {ours}, TensorFlow's {node[0]} {node[column]}"
-    for part, seen in has_op.items():
-        for path, nodes in answer[part].items():
+            dtype = op.dtypes[1 if node[0].endswith(":U") else 0]  # a batch norm's statistics are its other results
+            if node[column] != dtype:
+                yield f"{op.where}: {op.code} is {dtype}, TensorFlow's {node[0]} {node[column]}"
+    for part, paths in theirs.items():
+        for path, nodes in paths.items():
             for node in nodes:
-                if node.split()[0] not in seen.get(path, set()):
-                    yield f"{path}: no op of ours is TensorFlow's {node.split()[0]}, {part}"
+                if node[0] not in UNREAD and not any(node is one for one in seen):
+                    yield f"{path}: no op of ours is TensorFlow's {node[0]}, {part}"
 
 
 def casts(text):

@@ -125,15 +125,25 @@ def _home(nodes, name):
     return backward, path
 
 
+def _results(nodes, homes):
+    """The nodes whose values leave their op: read by another op of the same pass, or a result of the function."""
+    results = set()
+    for name, node in nodes.items():
+        for term in set(node.inputs) & homes.keys():
+            if name not in homes or homes[name][0] == homes[term][0] and homes[name] != homes[term]:
+                results.add(term)
+    return results
+
+
 def answer(traced):
     """What is committed: for each path the nodes that compute the op, "MatMul f16 bf16", and those of its gradient; and
-    by "PATH + PATH" the sums of gradients that several ops give."""
+    by "PATH + PATH" the sums of gradients that several ops give.  Those whose values leave the op end in "result"."""
     nodes, casts = decisions(traced)
-    found = {"forward": {}, "backward": {}}
-    for name, node in nodes.items():
-        if node.op not in NO_OP:
-            backward, path = _home(nodes, name)
-            found["backward" if backward else "forward"].setdefault(path, set()).add(f"{node.op} {node.dtypes}")
+    homes = {name: _home(nodes, name) for name, node in nodes.items() if node.op not in NO_OP}
+    results, found = _results(nodes, homes), {"forward": {}, "backward": {}}
+    for name, (backward, path) in homes.items():
+        text = f"{nodes[name].op} {nodes[name].dtypes}" + (" result" if name in results else "")
+        found["backward" if backward else "forward"].setdefault(path, set()).add(text)
     return {"tensorflow": VERSION, "precisions": list(LOW), "casts": casts,
             **{part: {path: sorted(ops) for path, ops in sorted(homes.items())} for part, homes in found.items()}}
 

@@ -21,13 +21,16 @@ int factor_count(const Op *o) {
 
 bool casting_is_backward(const Op *o) { return o->reason && !strcmp(o->reason->rule, "gradient"); }
 
+/* By which op of the backward pass the policy decides: what spreads the gradient of a mean divides it. */
+static Opcode listed_as(const Op *o) { return o->code == OP_broadcast_to && ir_attr(o, "mean")->b ? OP_div : o->code; }
+
 Choice casting_choose(const Casting *x, const Op *o) {
     Choice choice = {0};
     const Override *v = x->has_overrides ? override_for(x->m, x->policy, o, &choice.op_class) : NULL;
     if (v) {
         choice.why = (Reason){.is_override = true, .where = v->pos, .because = v->because};
     } else {
-        const PolicyLine *line = casting_is_backward(o) ? policy_line_of_gradient(x->policy, o->code, o->layer)
+        const PolicyLine *line = casting_is_backward(o) ? policy_line_of_gradient(x->policy, listed_as(o), o->layer)
                                                         : policy_line_of(x->policy, o->code, o->layer);
         choice.op_class = line->op_class;
         choice.policy_text = line->text;

@@ -8,9 +8,22 @@ static bool is_weak(const Func *f, Val v) {
     return def && def->code == OP_const;
 }
 
+/* Where the backward pass begins a scalar is spread or multiplied, and f16 may not hold it: it is the loss scale. */
+static bool is_scale(const Func *f, const Op *o, int i) {
+    switch (o->code) {
+    case OP_mse_loss_grad:
+    case OP_l1_loss_grad:
+    case OP_smooth_l1_loss_grad:
+    case OP_huber_loss_grad: return i == 0;
+    case OP_broadcast_to: return !ir_shape(f, o->in[0])->rank;
+    default: return false;
+    }
+}
+
 bool operand_is_castable(const Func *f, const Op *o, int i) {
     if (ir_op_info[o->code].flags & LEADS && i > 0) return false;
     if (o->code == OP_batch_norm_grad && i > 1) return false; /* what batch norm reads in f32 */
+    if (is_scale(f, o, i)) return false;
     return is_float(ir_dtype(f, o->in[i])) && !is_weak(f, o->in[i]) && ir_operand_varies(o, i) &&
            ir_reads_elements(o, i);
 }

@@ -132,6 +132,29 @@ TEST_F(PaintTypesTest, PaintPassesThroughEveryResult) {
     EXPECT_EQ(types.at("fc3.linear.grad.bias"), "f16"); // and of the second
 }
 
+// The loss scale, which f16 may not hold, begins the backward pass: the gradient of a loss reads it in f32.
+TEST_F(PaintTypesTest, TheScaleOfTheLossIsNotCast) {
+    const std::string mlp = File("tests/passes/mlp.ir");
+    const size_t loss = mlp.find("  %2 "), accuracy = mlp.find("  %3 ");
+    const std::string losses[] = {
+        "  %loss = mse_loss(%logits, %k) : f32 @loss\n",
+        "  %s = mul(%logits, %k) : f32[N, 10] @s\n  %loss = mean(%s; dims = (0, 1)) : f32 @loss\n",
+        "  %s = mul(%logits, %k) : f32[N, 10] @s\n  %loss = sum(%s; dims = (0, 1)) : f32 @loss\n"};
+    // TensorFlow divides what it spreads, and spreads what it sums
+    const char *const types[] = {"f16", "f32", "f16"}, *const paths[] = {"loss.grad.a", "loss.grad", "loss.grad"};
+    for (int i = 0; i < 3; i++) {
+        const Module *m =
+            Painted(mlp.substr(0, loss) + "  %k = relu(%logits) : f32[N, 10] @k\n" + losses[i] + mlp.substr(accuracy));
+        const Func *f = ir_func_find(m, "train_step");
+        for (int at = 0; at < f->body.len; at++) {
+            const Op *o = ir_op_at(f, at);
+            if (o->code != OP_cast) continue;
+            EXPECT_NE(ir_def(f, o->in[0]) ? ir_def(f, o->in[0])->code : OP_NONE, OP_grad_seed) << losses[i];
+        }
+        EXPECT_EQ(Types(m, "train_step").at(paths[i]), types[i]) << losses[i];
+    }
+}
+
 TEST_F(PaintTypesTest, TheTextSaysThatItIsStillToBePainted) {
     policy_ = "tf-fp16";
     const std::string before = Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_AUTODIFF));

@@ -17,7 +17,7 @@ painted() {
 # compared STATUS ANSWER: with what is committed
 compared() { run "$1" python3 -B tests/parity/compare_tensorflow.py "$work/step.ir" "$answers/tf_model_$2.json"; }
 
-for answer in mlp cnn wide_cnn resnet18 bert_small; do
+for answer in mlp cnn wide_cnn resnet18 bert_small ops; do
     for policy in tf-fp16 tf-bf16; do
         painted $answer $policy
         compared 0 $answer

@@ -19,12 +19,23 @@ import ir_text
 # In the backward pass several ops of ours may have one forward op: which nodes each is.
 PARTS = {
     "matmul": {"MatMul", "Einsum"},
+    "mul": {"Mul"},
+    "div": {"Mul", "RealDiv", "Reciprocal"},
+    "neg": {"Neg"},
+    "sin": {"Sin"},
+    "cos": {"Cos"},
     "sum": {"BiasAddGrad"},
     "conv2d_input_grad": {"Conv2DBackpropInput"},
     "conv2d_weight_grad": {"Conv2DBackpropFilter"},
 }
 # Ops that are a row of nodes there, some of another dtype than the result; one kernel of ours computes them in f32.
-SEVERAL_THERE = {"layer_norm_grad", "gelu_grad", "attention_grad", "embedding_grad"}
+SEVERAL_THERE = {
+    "attention_grad", "embedding_grad", "erf_grad", "extreme_grad", "gelu_grad", "hard_sigmoid_grad", "hard_swish_grad",
+    "huber_loss", "huber_loss_grad", "l1_loss", "l1_loss_grad", "layer_norm_grad", "log_softmax_grad", "mse_loss_grad",
+    "pow_grad", "rms_norm", "rms_norm_grad", "smooth_l1_loss", "smooth_l1_loss_grad", "softmax_grad",
+    "var_grad"}
+# The gradient of the weight, which is a Sum there and f32 in FP16; ours has the type of the data's.
+OTHER_RESULT = {"rms_norm_grad": {"Reshape"}}
 # What TensorFlow computes and nobody reads: the gradient of the model's own input.
 UNREAD = {"Conv2DBackpropInput"}
 # Numbers, what follows from decisions, and the loss's own gradient.
@@ -39,8 +50,8 @@ Ours = namedtuple("Ours", "part path where code dtypes")
 
 def _path(op):
     """(part, path of the forward op)"""
-    path, grad, _ = (op.path + ".").partition(".grad.")
-    return ("backward", path) if grad else ("forward", op.path)
+    path, *grad = re.split(r"\.grad(?:_\d+)?(?:\.|$)", op.path, maxsplit=1)
+    return ("backward" if grad else "forward"), path
 
 
 def _is_sum(op):
@@ -86,7 +97,10 @@ def _nodes_of(op, nodes):
     """(those that our op is, those of them that it is compared with); each is [op, dtype in f16, in bf16, "result"]"""
     parts = PARTS.get(op.code) if op.part == "backward" else None
     ours = [node for node in nodes if not parts or node[0] in parts]
-    return ours, [node for node in ours if node[-1] == "result"] if op.code in SEVERAL_THERE else ours
+    if op.code not in SEVERAL_THERE:
+        return ours, ours
+    other = OTHER_RESULT.get(op.code, set())
+    return ours, [node for node in ours if node[-1] == "result" and node[0] not in other]
 
 
 def differences(text, answer):

@@ -3,6 +3,7 @@ against TensorFlow's own graph rewrites, run live on the model's twin; and the c
 import functools
 import json
 import os
+import re
 import sys
 
 import compare_tensorflow
@@ -50,11 +51,12 @@ def edited_policy(options, policy, word, line):
     """A copy of a policy with a word taken from its lists, and a line added."""
     with open(os.path.join(programs.ROOT, f"passes/precision/policies/{policy}.policy"), encoding="utf-8") as file:
         text = file.read()
-    if text.count(f", {word}") != 1:
-        raise ValueError(f"{policy} does not name {word} once, after another op")
+    text, count = re.subn(rf", {word}\b|\b{word}, ", "", text)
+    if count != 1:
+        raise ValueError(f"{policy} names {word} {count} times beside other ops")
     path = os.path.join(options.work, f"{word}.policy")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace(f", {word}", "") + f"op {word} {line}\n")
+        file.write(f"{text}op {word} {line}\n")
     return path
 
 

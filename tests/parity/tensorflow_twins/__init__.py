@@ -25,6 +25,8 @@ def scope(path):
 class Model:
     """Has the parameters that its ops ask for, by name, and the running statistics."""
 
+    targets = tf.TensorSpec([BATCH], tf.int32)
+
     def __init__(self):
         self.parameters, self.buffers = {}, {}
 
@@ -40,6 +42,19 @@ class Model:
 
     def buffer(self, name, *shape):
         return self._state(self.buffers, name, shape)
+
+    # ---- what follows the logits, where these are of classes -----------------------------------------------------
+
+    def loss(self, logits, targets):
+        with scope("cross_entropy.log_softmax"):
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+        with scope("cross_entropy.nll_loss"):
+            return tf.reduce_mean(losses)
+
+    def metrics(self, logits, targets):
+        with scope("accuracy"):
+            hits = tf.equal(tf.argmax(logits, -1, output_type=tf.int32), targets)
+            return tf.reduce_mean(tf.cast(hits, tf.float32))
 
     # ---- layers: PATH is the layer's, and the op has one below it ------------------------------------------------
 
@@ -122,32 +137,18 @@ def _dense(gradient, name):
         return tf.convert_to_tensor(gradient)
 
 
-def _loss(logits, targets):
-    with scope("cross_entropy.log_softmax"):
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
-    with scope("cross_entropy.nll_loss"):
-        return tf.reduce_mean(losses)
-
-
-def _accuracy(logits, targets):
-    with scope("accuracy"):
-        hits = tf.equal(tf.argmax(logits, -1, output_type=tf.int32), targets)
-        return tf.reduce_mean(tf.cast(hits, tf.float32))
-
-
 def traced_step(model):
-    """A training step without its update, as a concrete function: loss, accuracy, and each parameter's gradient."""
+    """A training step without its update, as a concrete function: loss and metrics, and each parameter's gradient."""
 
     def step(**batch):
         targets = batch.pop("targets")
         with tf.GradientTape() as tape:
             logits = model.logits(batch)
-            loss = _loss(logits, targets)
+            loss = model.loss(logits, targets)
         gradients = tape.gradient(loss, model.parameters)
-        return loss, _accuracy(logits, targets), {name: _dense(g, name) for name, g in gradients.items()}
+        return loss, model.metrics(logits, targets), {name: _dense(g, name) for name, g in gradients.items()}
 
-    specs = {**model.inputs, "targets": tf.TensorSpec([BATCH], tf.int32)}
-    return tf.function(step, autograph=False).get_concrete_function(**specs)
+    return tf.function(step, autograph=False).get_concrete_function(**model.inputs, targets=model.targets)
 
 
 def examples():

@@ -114,7 +114,7 @@ amp_compile_options = _struct(
     no_layout=c_int32, no_simplify=c_int32, emit=c_int32, output=c_char_p, c_compiler=c_char_p, max_ops=c_int64,
     allocator=c_void_p, diagnostic=_DIAGNOSTIC, dump=c_void_p, timing=c_void_p, user=c_void_p, eval_precision=c_char_p,
     isa=c_char_p, target=c_char_p, gpu_arch=c_char_p, dependency=c_void_p, no_files=c_int32, symbol=c_char_p,
-    cancelled=c_void_p, progress=_PROGRESS)
+    cancelled=c_void_p, progress=_PROGRESS, batch_hint=c_int64, sums=c_char_p)
 amp_explain_options = _struct(
     "amp_explain_options", struct_size=c_size_t, path=c_char_p, dtype=c_char_p, op=c_char_p, rule=c_char_p,
     json=c_int32)

@@ -116,6 +116,22 @@ void loc_line_column(Loc loc, int *line, int *column) {
     *column = (int)count_chars(loc.source->text + found.begin, offset - found.begin) + 1;
 }
 
+/* The other way round; the end of the text if there is no such place. */
+static uint32_t find_offset(const char *text, int line, int column) {
+    const char *at = text;
+    for (int i = 1; i < line && *at; at++)
+        if (*at == '\n') i++;
+    for (int i = 1; i < column && *at && *at != '\n'; i++) at += char_step(at, strlen(at));
+    return (uint32_t)(at - text);
+}
+
+Loc loc_at(const Source *source, int line, int column) {
+    static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.*\"";
+    const uint32_t begin = find_offset(source->text, line, column);
+    const uint32_t length = (uint32_t)strspn(source->text + begin, chars);
+    return (Loc){source, begin, begin + (length ? length : 1)};
+}
+
 Loc loc_join(Loc a, Loc b) {
     if (!a.source || a.source != b.source) return a.source ? a : b;
     if (b.begin < a.begin) a.begin = b.begin;

@@ -59,6 +59,9 @@ void diag_help(Diags *d, Diag *to, const char *fmt, ...) AMP_PRINTF(3, 4);
 
 /* Line and column from 1; the column counts characters, not bytes. */
 void loc_line_column(Loc loc, int *line, int *column);
+/* The name, path or number that begins there, one character where none does; the text's end if there is no such place.
+ * The text is read up to its NUL. */
+Loc loc_at(const Source *source, int line, int column);
 Loc loc_join(Loc a, Loc b); /* from the first byte of a to the last of b */
 
 /* Appends the whole message, caret included. */

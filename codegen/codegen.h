@@ -50,6 +50,22 @@ typedef struct CodegenCudaNeeds {
     bool sizes, many_sizes, tickets, parts, batched_parts, renamed;
 } CodegenCudaNeeds;
 CodegenCudaNeeds codegen_cuda_needs(const struct CudaModule *cuda);
+
+/* How a kernel of tensor cores copies what it multiplies. */
+enum { CODEGEN_COPIES = 2 }; /* of a product: A and B; of attention: queries and values */
+typedef struct CodegenCopy {
+    const char *func, *path; /* of the op of the graph, "fc1.linear" */
+    Pos pos;
+    int product;              /* which of the module, from 0 */
+    int64_t run;              /* elements that are side by side, in every row: in memory or, of attention, of a head */
+    int64_t padded;           /* as how many they are multiplied; more only of attention */
+    int element_bytes, bytes; /* of an element where it is multiplied, and of a copy there: 16 at most */
+} CodegenCopy;
+typedef VEC(CodegenCopy) CodegenCopies;
+/* Of each product and each attention of a module at stage plan for CUDA that tensor cores make.  They live in the
+ * module's arena.  AMP_UNSUPPORTED as codegen_cuda. */
+amp_status codegen_cuda_copies(const Module *m, CodegenCopies *out, amp_error *err);
+
 typedef struct CodegenImages { /* of the functions of a module */
     CudaImage *data;
     int count, room;

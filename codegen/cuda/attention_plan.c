@@ -103,7 +103,7 @@ amp_status attention_plan(const Walk *w, AttentionPlan *p, amp_error *err) {
 /* ---- sizes in shared memory -------------------------------------------------------------------------------------- */
 
 static int64_t tile_bytes(const AttentionPlan *p, int64_t rows, int64_t width) {
-    return rows * ((width + 15) / 16 * 16 * p->factors->bytes + 16);
+    return rows * ((width + ATTENTION_UNIT - 1) / ATTENTION_UNIT * ATTENTION_UNIT * p->factors->bytes + 16);
 }
 
 static int64_t both_bytes(const AttentionPlan *p, int64_t rows) {

@@ -41,6 +41,8 @@ typedef struct AttentionPlan {
     bool gradient, causal, drops;
 } AttentionPlan;
 
+enum { ATTENTION_UNIT = 16 }; /* elements of a row in shared memory: multiples of these */
+
 /* AMP_UNSUPPORTED where there is no code for the type. */
 amp_status attention_plan(const Walk *w, AttentionPlan *out, amp_error *err);
 /* The kernel's operand that holds operand |i| of the op; -1: none. */

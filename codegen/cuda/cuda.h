@@ -7,6 +7,7 @@
  *   product_plan.c   which instructions and tiles make a product (product_plan.h)
  *   cuda_product.c   mma.sync through shared memory
  *   cuda_attention.c attention and its gradient, tile by tile
+ *   product_copies.c in how many bytes products copy what they read
  *   kernel_work.c    how much a kernel computes
  *   single_pass.c    sums of sums in the launch of the first: which kernels, and the function around them
  *   kernel_comment.c what is said above a function

@@ -197,7 +197,8 @@ static void place_matrix(const Walk *w, const ProductPlan *p, int n, ProductOper
     const int64_t pitch = walk_operand(w, out->operand)->pitch;
     if (pitch) out->pitch = arena_printf(w->arena, "%lld", (long long)pitch);
     else out->pitch = out->k_inner ? "k" : n ? "COLS" : "rows";
-    out->bytes = copy_bytes(run_of(w, p, n, out), p->element_bytes, out->k_inner && !p->mma);
+    out->run = run_of(w, p, n, out);
+    out->bytes = copy_bytes(out->run, p->element_bytes, out->k_inner && !p->mma);
 }
 
 /* The same of each of a batch: aligned to |bytes| in all of them. */
@@ -221,6 +222,7 @@ static amp_status place_batch(const Walk *w, const ProductPlan *p, int n, Produc
     }
     out->first = text_str(&first);
     out->pitch = emit_dim(w->arena, pitch);
+    out->run = run;
     out->bytes = copy_bytes(run, p->element_bytes, out->k_inner && !p->mma);
     return AMP_OK;
 }

@@ -20,7 +20,8 @@ typedef struct ProductOperand { /* A or B */
     int operand;                /* of the kernel */
     const char *memory;         /* AsStored<uint16_t>, .. */
     bool k_inner;               /* k runs along its lines in memory */
-    int bytes;                  /* of a copy: a line is a multiple of them */
+    int64_t run;                /* elements side by side in memory, all along the operand */
+    int bytes;                  /* of a copy: a run is a multiple of them */
     const char *first, *pitch;  /* its first element; elements from line to line */
     const char *geometry;       /* what memory.set takes; NULL: it has no sizes */
 } ProductOperand;

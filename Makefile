@@ -35,7 +35,7 @@ MACHINE := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 BASE := $(wildcard base/*.c cuda_sdk/*.c)
 RUNTIME := $(BASE) $(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*/*/*.c)
 COMPILER := $(BASE) $(wildcard ir/*.c ir/interp/*.c targets/*.c frontend/*.c passes/*.c passes/*/*.c codegen/*.c \
-	codegen/*/*.c compiler/*.c)
+	codegen/*/*.c compiler/*.c compiler/*/*.c)
 GENERATED_C := frontend/lexer.c frontend/parser.c frontend/prelude_text.c passes/precision/policy_files.c \
 	codegen/cpu/embedded.c codegen/cuda/embedded.c
 SHARED_TOOLS := $(wildcard tools/*.c tools/roofline/*.c)

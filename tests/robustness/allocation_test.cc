@@ -190,6 +190,26 @@ TEST(Compile, Policies) {
             10);
 }
 
+TEST(Compile, Lint) {
+    for (int json : {0, 1})
+        FailEach(
+            json ? "lint as JSON" : "lint",
+            [json](Torture &t) {
+                amp_allocator a = t.get();
+                amp_compile_options o = Options(&a, AMP_EMIT_IR);
+                o.policy = "pure-fp16";
+                amp_lint_options which = {};
+                which.struct_size = sizeof which, which.json = json;
+                amp_compile_result *result = nullptr;
+                amp_error err = {};
+                amp_status status = amp_lint(&o, &which, nullptr, &result, &err);
+                EXPECT_EQ(result == nullptr, status != AMP_OK);
+                amp_compile_result_release(result);
+                return status;
+            },
+            50);
+}
+
 // ---- the runtime
 // -----------------------------------------------------------------------------------------------------
 

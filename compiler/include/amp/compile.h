@@ -160,6 +160,32 @@ AMP_API AMP_MUST_USE amp_status amp_policy_check(const amp_compile_options *opti
 AMP_API AMP_MUST_USE amp_status amp_policy_diff(const amp_compile_options *before, const amp_compile_options *after,
                                                 int32_t json, amp_compile_result **out, amp_error *err);
 
+/* ---- lint: what `ampc lint` tells -------------------------------------------------------------------------------- */
+
+typedef struct amp_lint_options {
+    size_t struct_size;
+    /* What not to tell: "ID", or "ID:GLOB" for ops whose paths match.  In a model, a comment "# lint: allow ID" in the
+     * line of the op does the same. */
+    const char *const *allow;
+    size_t allow_count;
+    int64_t batch; /* samples of the step whose sums are counted; 0: 32 */
+    int32_t json;  /* not 0: JSON instead of text */
+    /* What a step of |batch| takes in the model's types and in f32, by a measurement or a model of time, and on what,
+     * "H100".  Where the lower type gains less than a twentieth, the check no-gain says so.  NULL: it is not known. */
+    const char *device;
+    double microseconds, microseconds_f32;
+} amp_lint_options;
+
+/* What the model's precision makes slow or unsafe, each with its place and what to do.  |name| may be a model, or IR up
+ * to stage simplify; |target| "cpu" leaves out what is said of CUDA's kernels; nothing is written.  |which| NULL:
+ * everything, as text.  |count| (may be NULL): how many findings there are, which are no error.  Errors: those of
+ * amp_compile; AMP_INVALID_ARGUMENT: |allow| names no check, |batch| or a time is negative.  The caller releases the
+ * result. */
+AMP_API AMP_MUST_USE amp_status amp_lint(const amp_compile_options *options, const amp_lint_options *which,
+                                         int32_t *count, amp_compile_result **out, amp_error *err);
+/* Names of the checks in order, and in |about| (may be NULL) a sentence on each; NULL past the end.  Static storage. */
+AMP_API const char *amp_lint_check(int32_t index, const char **about);
+
 /* The library's version.  Static storage. */
 AMP_API const char *amp_compile_version(void);
 

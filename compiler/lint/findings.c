@@ -1,0 +1,123 @@
+/* findings.c: findings that say the same of several ops become one; which are left out; their order. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "compiler/lint/check.h"
+
+void lint_add_at(Lint *x, Pos pos, const char *path, const char *word, const char *help, const char *text) {
+    Finding f = {.id = x->id, .pos = pos, .text = text, .word = word, .help = help};
+    vec_push(x->arena, &f.paths, path ? path : "");
+    vec_push(x->arena, x->out, f);
+}
+
+void lint_add(Lint *x, const Op *o, const char *word, const char *help, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *text = arena_vprintf(x->arena, format, args);
+    va_end(args);
+    lint_add_at(x, o->pos, o->path, word, help, text);
+}
+
+/* ---- several as one ---------------------------------------------------------------------------------------------- */
+
+static bool is_equal(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static bool says_the_same(const Finding *a, const Finding *b) {
+    return is_equal(a->id, b->id) && is_equal(a->pos.file, b->pos.file) && a->pos.line == b->pos.line &&
+           a->pos.column == b->pos.column && is_equal(a->text, b->text) && is_equal(a->word, b->word) &&
+           is_equal(a->help, b->help);
+}
+
+static void merge(Arena *a, Findings *list) {
+    int kept = 0;
+    for (int i = 0; i < list->len; i++) {
+        const Finding now = list->data[i];
+        int same = 0;
+        while (same < kept && !says_the_same(&list->data[same], &now)) same++;
+        if (same == kept) list->data[kept++] = now;
+        else vec_push(a, &list->data[same].paths, now.paths.data[0]);
+    }
+    list->len = kept;
+}
+
+/* One glob that matches all: where they differ, from the first difference to the last one. */
+static const char *pattern_of(Arena *a, const LintPaths *paths) {
+    const char *first = paths->data[0];
+    size_t head = strlen(first), tail = head;
+    for (int i = 1; i < paths->len; i++) {
+        const char *path = paths->data[i];
+        const size_t length = strlen(path);
+        size_t h = 0, t = 0;
+        while (h < head && path[h] == first[h]) h++;
+        head = h;
+        while (t < tail && t < length - head && path[length - 1 - t] == first[strlen(first) - 1 - t]) t++;
+        tail = t;
+    }
+    if (head + tail >= strlen(first)) return paths->len == 1 ? first : arena_printf(a, "%.*s*", (int)head, first);
+    return arena_printf(a, "%.*s*%s", (int)head, first, first + strlen(first) - tail);
+}
+
+/* ---- what is allowed --------------------------------------------------------------------------------------------- */
+
+static bool is_allowed_by(const Finding *f, const char *allow) {
+    const size_t length = strcspn(allow, ":");
+    if (strlen(f->id) != length || strncmp(f->id, allow, length)) return false;
+    if (!allow[length]) return true;
+    for (int i = 0; i < f->paths.len; i++)
+        if (!text_glob_match(allow + length + 1, f->paths.data[i])) return false;
+    return true;
+}
+
+static bool is_word(char c) { return isalnum((unsigned char)c) || c == '-'; }
+
+/* The line's comment says "lint: allow ID". */
+static bool is_allowed_there(const LintInput *in, const Finding *f) {
+    static const char mark[] = "lint: allow";
+    const Source *source = f->pos.line ? in->find_source(in->user, f->pos.file) : NULL;
+    if (!source) return false;
+    const char *at = source->text + loc_at(source, f->pos.line, 1).begin;
+    const char *end = at + strcspn(at, "\n"), *comment = memchr(at, '#', (size_t)(end - at));
+    const char *allow = comment ? strstr(comment, mark) : NULL;
+    if (!allow || allow >= end) return false;
+    for (const char *word = allow + sizeof mark - 1; word < end; word++) {
+        const size_t length = strlen(f->id);
+        if (!is_word(word[-1]) && !strncmp(word, f->id, length) && !is_word(word[length])) return true;
+    }
+    return false;
+}
+
+static void leave_out(const LintInput *in, Findings *list, const char *const *allow, size_t allow_count) {
+    int kept = 0;
+    for (int i = 0; i < list->len; i++) {
+        bool allowed = is_allowed_there(in, &list->data[i]);
+        for (size_t k = 0; k < allow_count; k++) allowed = allowed || is_allowed_by(&list->data[i], allow[k]);
+        if (!allowed) list->data[kept++] = list->data[i];
+    }
+    list->len = kept;
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------- */
+
+/* What has no place comes first. */
+static bool is_before(const Finding *a, const Finding *b) {
+    const int files = strcmp(a->pos.file ? a->pos.file : "", b->pos.file ? b->pos.file : "");
+    if (files) return files < 0;
+    return a->pos.line != b->pos.line ? a->pos.line < b->pos.line : a->pos.column < b->pos.column;
+}
+
+static void put_in_order(Findings *list) {
+    for (int i = 1; i < list->len; i++) {
+        const Finding now = list->data[i];
+        int at = i;
+        for (; at && is_before(&now, &list->data[at - 1]); at--) list->data[at] = list->data[at - 1];
+        list->data[at] = now;
+    }
+}
+
+void findings_finish(Arena *a, const LintInput *in, Findings *list, const char *const *allow, size_t allow_count) {
+    leave_out(in, list, allow, allow_count);
+    merge(a, list);
+    put_in_order(list);
+    for (int i = 0; i < list->len; i++) list->data[i].pattern = pattern_of(a, &list->data[i].paths);
+}

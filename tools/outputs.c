@@ -78,10 +78,11 @@ static bool has_section(const char *path, const char *name) {
     return found;
 }
 
-/* Of explain, of what compares models or policies, of a policy and of the list of them. */
+/* Of explain and lint, of what compares models or policies, of a policy and of the list of them. */
 static bool is_report(const Head *h) {
-    return first_line(h, "{\"model\":", "\"decisions\":") || first_line(h, "{\"before\":{", "\"same\":") ||
-           first_line(h, "{\"policy\":", "\"algorithm\":") || first_line(h, "{\"policies\":[", "\"algorithm\":");
+    return first_line(h, "{\"model\":", "\"decisions\":") || first_line(h, "{\"model\":", "\"findings\":") ||
+           first_line(h, "{\"before\":{", "\"same\":") || first_line(h, "{\"policy\":", "\"algorithm\":") ||
+           first_line(h, "{\"policies\":[", "\"algorithm\":");
 }
 
 static bool is_of_kind(const Head *h, const char *path, OutputKind kind) {

@@ -22,7 +22,7 @@ typedef enum OutputKind {
     OUTPUT_IR,          /* module "NAME" stage */
     OUTPUT_CUDA,        /* "Model NAME for CUDA." in a comment */
     OUTPUT_PTX,         /* NVRTC's heading, and a function of the name ..._k00 */
-    OUTPUT_EXPLANATION, /* JSON with "decisions", of a comparison, or of policies */
+    OUTPUT_EXPLANATION, /* JSON with "decisions" or "findings", of a comparison, or of policies */
     OUTPUT_RULES,       /* "NAME: \", a rule for make */
     OUTPUT_PARAMS,      /* safetensors with amp.format "params ..." */
     OUTPUT_CHECKPOINT,  /* ... "checkpoint ..." */

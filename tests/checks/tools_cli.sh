@@ -567,7 +567,7 @@ says '--batch 100000000: ' 'small.amp takes multiples of 1, 16777216 at most'
 run 2 "$ampc" diff "$work/small.amp" fp32 torch-fp16 -o "$work/x"
 says '-o: diff does not take this'
 run 2 "$ampc" "$work/small.amp" --gpu H100
-says '--gpu: only with ampc diff'
+says '--gpu: only with ampc lint, diff'
 keeps "$work/mine.policy" 2 "$ampc" diff "$work/small.amp" fp32 "$work/mine.policy" --json "$work/mine.policy" --force
 keeps "$work/plain.amp" 2 "$ampc" diff "$work/small.amp" "$work/plain.amp" --json "$work/plain.amp" --force
 

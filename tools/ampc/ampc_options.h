@@ -39,15 +39,25 @@ enum {
     O_HELP,
     O_VERSION,
     O_RULES,
-    O_RULES_FILE
+    O_RULES_FILE,
+    O_ALLOW
 };
 
-enum { COMPILE = 1, EXPLAIN = 2, DIFF = 4, POLICIES = 8, MODELS = COMPILE | EXPLAIN | DIFF, ALL = MODELS | POLICIES };
+enum {
+    COMPILE = 1,
+    EXPLAIN = 2,
+    LINT = 4,
+    DIFF = 8,
+    POLICIES = 16,
+    MODELS = COMPILE | EXPLAIN | LINT | DIFF,
+    ALL = MODELS | POLICIES
+};
 
 static const ToolCommand ampc_commands[] = {
     {"", " MODEL -o model.so [options]", "compile a model (.amp) or IR (.ir)", NULL},
     {"explain", " MODEL|model.so [GLOB] [options]",
      "say why each op has its dtype; GLOB: of which paths; --against: what differs", NULL},
+    {"lint", " MODEL [options]", "say what the precision makes slow or unsafe, and what to do", NULL},
     {"diff", " MODEL MODEL | MODEL [POLICY] POLICY [options]",
      "say what differs between two models, or with one model between policies: dtypes, casts, what a step takes", NULL},
     {"policy", " list | show POLICY | check POLICY | diff POLICY POLICY",
@@ -65,10 +75,12 @@ static const ToolOption ampc_options[] = {
      "Under a built-in policy (torch-fp16, min-cast, ...: docs/policies.md) or a policy file.", MODELS},
     {O_BATCH_HINT, "batch-hint", NULL, "N", VALUE_TEXT, false, NULL, "32",
      "The batch for which a policy of algorithm min_cut (min-cast) counts the bytes that a step moves.", MODELS},
-    {O_BATCH, "batch", NULL, "N", VALUE_TEXT, false, NULL, "32", "The samples of the step whose costs are compared.",
-     DIFF},
+    {O_BATCH, "batch", NULL, "N", VALUE_TEXT, false, NULL, "32",
+     "The samples of the step whose costs diff compares, and whose sums lint counts.", LINT | DIFF},
     {O_GPU, "gpu", NULL, "NAME", VALUE_TEXT, false, "H200 H100 A100 RTX4090 T4", "H100",
-     "The GPU on which the time of a step is modelled: H200, H100, A100, RTX4090 or T4.", DIFF},
+     "The GPU on which the time of a step is modelled: H200, H100, A100, RTX4090 or T4. lint models it only where this "
+     "is given, which takes the C compiler.",
+     LINT | DIFF},
     {O_EVAL_PRECISION, "eval-precision", NULL, "fp32", VALUE_TEXT, false, "fp32", NULL,
      "Adds FP32 forms of evaluation and inference to the model, for amprun eval --precision fp32; as `eval_precision = "
      "fp32' in its precision block.",
@@ -84,8 +96,8 @@ static const ToolOption ampc_options[] = {
      "What to make kernels for. A model always has those for the CPU. both: for CUDA too, where every op has code for "
      "it; where one has not, the model says which when it is asked to run on CUDA. cuda: the same, but that is an "
      "error, "
-     "and IR that is dumped or emitted is CUDA's.",
-     COMPILE},
+     "and IR that is dumped or emitted is CUDA's. lint with cpu says nothing of CUDA's kernels.",
+     COMPILE | LINT},
     {O_GPU_ARCH, "gpu-arch", NULL, "LIST", VALUE_TEXT, false, NULL, "when the model is loaded",
      "Compiles the CUDA kernels now, by NVRTC, for architectures such as sm_80,sm_90. The machine code is kept in the "
      "model; explain says its registers, shared memory and spills.",
@@ -139,8 +151,9 @@ static const ToolOption ampc_options[] = {
      "(the kernel), file, line; its parameters how each is trained: groups, lr_scale, weight_decay. With --against: "
      "before, after, same, changed, other_reason, only_before, only_after, casts_gone, casts_came. diff has these and "
      "step: what a step takes on both sides, and ratios. Of policy list, "
-     "check and diff what they tell.",
-     EXPLAIN | DIFF | POLICIES},
+     "check and diff what they tell. Of lint findings, each with id, file, line, column, message, line_to_add (of the "
+     "precision block), help, paths.",
+     EXPLAIN | LINT | DIFF | POLICIES},
     {O_DTYPE, "dtype", NULL, "T", VALUE_TEXT, false, "f16 bf16 tf32 f32 i32 i64 bool", NULL,
      "Only ops that read or make this dtype. Filters and GLOB combine.", EXPLAIN | DIFF},
     {O_OP, "op", NULL, "NAME", VALUE_TEXT, false, NULL, NULL,
@@ -159,6 +172,10 @@ static const ToolOption ampc_options[] = {
      "As --against, with what the file (the model itself without --against) is in this precision.", EXPLAIN},
     {O_AGAINST_POLICY, "against-policy", NULL, "NAME|FILE", VALUE_FILE, false, NULL, NULL,
      "As --against, with what the file (the model itself without --against) is under this policy.", EXPLAIN},
+    {O_ALLOW, "allow", NULL, "ID[:GLOB]", VALUE_TEXT, false, NULL, NULL,
+     "What lint does not tell: a check by its id, or with GLOB of ops whose paths match. May be repeated. In a model a "
+     "comment `# lint: allow ID' in the line of the op does the same.",
+     LINT},
     {O_FORCE, "force", NULL, NULL, VALUE_TEXT, false, NULL, NULL,
      "Also replaces files that ampc did not write. Without it such a file is refused: a model, C, IR, CUDA code, JSON "
      "or "
@@ -179,6 +196,7 @@ static const ToolOption ampc_options[] = {
 static const Tool ampc_tool = {"ampc", ampc_commands, ampc_options,
                                "FILE may be - for standard output, MODEL - for standard input.\n"
                                "Exit status: 0 success, 1 the model or a file was refused, 2 wrong arguments.\n"
+                               "Of lint: 0 no finding, 1 findings, 2 the model was refused, or wrong arguments.\n"
                                "Passes: "};
 
 #endif

@@ -64,3 +64,13 @@ int command_take_model(Command *c, const char *what, const char *name, amp_compi
 void command_note_policy(Command *c, const char *option, const char *policy) {
     if (policy && !access(policy, F_OK)) outputs_input(&c->files, option, policy);
 }
+
+int command_find_gpu(const Command *c, const Gpu **out) {
+    static const char usual[] = "H100";
+    *out = gpu_named(c->gpu ? c->gpu : usual);
+    if (*out) return 0;
+    fprintf(stderr, "ampc: --gpu %s: that GPU is not known; known are ", c->gpu);
+    for (int i = 0; gpu_at(i); i++) fprintf(stderr, "%s%s", i ? ", " : "", gpu_at(i)->name);
+    fputc('\n', stderr);
+    return 2;
+}

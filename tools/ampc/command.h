@@ -5,8 +5,9 @@
 #include "amp/compile.h"
 #include "tools/ampc/dependency_file.h"
 #include "tools/outputs.h"
+#include "tools/roofline/gpus.h"
 
-enum { MAX_DEFINES = 256, MAX_ARGUMENTS = 3 };
+enum { MAX_DEFINES = 256, MAX_ALLOWED = 256, MAX_ARGUMENTS = 3 };
 
 typedef struct Command {
     int command;                          /* of ampc_commands */
@@ -15,9 +16,11 @@ typedef struct Command {
     amp_compile_options compile;
     amp_define defines[MAX_DEFINES];
     amp_explain_options which; /* explain: of which ops */
+    amp_lint_options lint;
+    const char *allowed[MAX_ALLOWED]; /* of |lint| */
     const char *against, *against_precision, *against_policy;
     const char *gpu; /* diff: of the modelled time; NULL: the usual one */
-    int64_t batch;   /* diff: samples of a step; 0: the usual number */
+    int64_t batch;   /* diff, lint: samples of a step; 0: the usual number */
     const char *json, *output, *dump_pass, *dump_dir;
     DependencyFile dependencies; /* and what outputs are compared with */
     Outputs files;
@@ -47,5 +50,7 @@ int command_tell(Command *c, const void *data, size_t size);
 int command_take_model(Command *c, const char *what, const char *name, amp_compile_options *to);
 /* A policy that may be a file, which no output replaces. */
 void command_note_policy(Command *c, const char *option, const char *policy);
+/* That of --gpu; without it H100. */
+int command_find_gpu(const Command *c, const Gpu **out);
 
 #endif

@@ -78,16 +78,6 @@ static int take_sides(Command *c, Sides *s) {
     return c->argument_count == 3 || is_policy(c->arguments[1]) ? take_policies(c, s) : take_models(c, s);
 }
 
-static int find_gpu(const Command *c, const Gpu **out) {
-    static const char usual[] = "H100";
-    *out = gpu_named(c->gpu ? c->gpu : usual);
-    if (*out) return 0;
-    fprintf(stderr, "ampc: --gpu %s: that GPU is not known; known are ", c->gpu);
-    for (int i = 0; gpu_at(i); i++) fprintf(stderr, "%s%s", i ? ", " : "", gpu_at(i)->name);
-    fputc('\n', stderr);
-    return 2;
-}
-
 /* ---- what differs ------------------------------------------------------------------------------------------------ */
 
 /* Where one cannot be compiled and loaded (no C compiler, a model of another machine), that is told instead. */
@@ -142,7 +132,7 @@ static int tell(Command *c, const Sides *s, StepPair *p) {
 int command_diff(Command *c) {
     Sides s;
     StepPair p = {.batch = c->batch ? c->batch : 32};
-    int failed = find_gpu(c, &p.gpu);
+    int failed = command_find_gpu(c, &p.gpu);
     if (!failed) failed = take_sides(c, &s);
     outputs_output(&c->files, "--json", c->json, OUTPUT_EXPLANATION);
     if (!failed) failed = outputs_check(&c->files);

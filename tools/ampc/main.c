@@ -15,6 +15,7 @@
 #include "tools/ampc/diagnostic_colours.h"
 #include "tools/ampc/diff.h"
 #include "tools/ampc/explain.h"
+#include "tools/ampc/lint.h"
 #include "tools/ampc/policy.h"
 #include "tools/standard_streams.h"
 
@@ -46,6 +47,12 @@ static int add_define(Command *c, char *text) {
     if (c->compile.define_count == MAX_DEFINES) return command_fail("-D %s: too many definitions", text);
     *equals = 0;
     c->defines[c->compile.define_count++] = (amp_define){text, equals + 1};
+    return 0;
+}
+
+static int add_allow(Command *c, const char *text) {
+    if (c->lint.allow_count == MAX_ALLOWED) return command_fail("--allow %s: too many of them", text);
+    c->allowed[c->lint.allow_count++] = text;
     return 0;
 }
 
@@ -134,6 +141,7 @@ static int take_option(Command *c, int option, char **argv) {
     case O_AGAINST: c->against = optarg; return 0;
     case O_AGAINST_PRECISION: c->against_precision = optarg; return 0;
     case O_AGAINST_POLICY: c->against_policy = optarg; return 0;
+    case O_ALLOW: return add_allow(c, optarg);
     case O_FORCE: c->files.force = true; return 0;
     case 'v':
     case O_VERBOSE: c->compile.progress = on_progress; return 0;
@@ -170,6 +178,7 @@ static const struct {
 } commands[] = {
     {command_compile, 1, "no model was given; see ampc --help%s"},
     {command_explain, 2, "no model was given; see ampc --help%s"},
+    {command_lint, 1, "no model was given; see ampc --help%s"},
     {command_diff, 3, "diff: give two models, or a model and one or two policies; see ampc --help%s"},
     {command_policy, 3, "policy: say list, show, check or diff; see ampc --help%s"},
 };
@@ -243,6 +252,7 @@ int main(int argc, char **argv) {
                                       .dependency = on_dependency,
                                       .cancelled = ampc_signals_cancelled,
                                       .user = &c};
+    c.lint = (amp_lint_options){.struct_size = sizeof c.lint, .allow = c.allowed};
     ampc_signals_watch();
     int wrong = read_arguments(&c, argc, argv);
     if (wrong) return wrong == 1 ? standard_streams_flush("ampc") : wrong;

@@ -90,10 +90,12 @@ static amp_status count_gpu(const amp_model *m, const Gpu *gpu, int64_t batch, S
     StepPart parts[STEP_PARTS];
     const int count = parts_of(m, parts);
     for (int i = 0; i < count; i++) {
-        ProgramTime time;
+        ProgramTime time, full;
         const double times = (double)parts[i].times;
         const ProgramRefusal refusal = program_time(gpu, m, parts[i].program, batch, FORM_OWN, NULL, &time);
         if (refusal.why) program_refusal_text(&refusal, gpu, m, out->no_time, sizeof out->no_time);
+        if (!refusal.why && !program_time(gpu, m, parts[i].program, batch, FORM_FP32, NULL, &full).why)
+            out->microseconds_f32 += times * full.microseconds;
         out->launches += times * time.launches;
         out->bytes += times * time.bytes;
         out->microseconds += times * time.microseconds;

@@ -14,12 +14,12 @@ typedef struct StepCost {
         [STEP_NAME];       /* "train_step"; of a model that accumulates "micro_step", of one without training "infer" */
     int64_t micro_batches; /* of a step, all of which are counted */
     double cpu_kernels;
-    double cpu_temporaries;    /* bytes that values of one program take at once, at most */
-    char no_cuda[STEP_REASON]; /* why there is nothing to tell of a GPU; "": there is */
-    double launches;           /* on a GPU */
-    double temporaries, bytes; /* of device memory; that kernels read and write, each operand once */
-    char no_time[STEP_REASON]; /* why the GPU's time is not known; "": it is, and so are the bytes */
-    double microseconds;
+    double cpu_temporaries;                /* bytes that values of one program take at once, at most */
+    char no_cuda[STEP_REASON];             /* why there is nothing to tell of a GPU; "": there is */
+    double launches;                       /* on a GPU */
+    double temporaries, bytes;             /* of device memory; that kernels read and write, each operand once */
+    char no_time[STEP_REASON];             /* why the GPU's time is not known; "": it is, and so are the bytes */
+    double microseconds, microseconds_f32; /* in the types that it has, and as if in f32 */
 } StepCost;
 
 /* Compiles the model of |options| for one instruction set and loads it; a model.so is loaded as it is, which runs its

@@ -57,6 +57,8 @@ bool lint_number(const LintFunc *g, Val v, double *out);
 /* The f16 in which the result of |o| ends: its own, or the cast that a reader of the forward pass wants; |reader| is
  * that op's path, NULL: its own type is f16.  false: it ends in no f16. */
 bool lint_ends_in_f16(const LintFunc *g, const Op *o, const char **reader);
+/* A help beside "f32" for |o|: its readers in 16 bits would round the result; then |otherwise|, which may be NULL. */
+const char *lint_f32_for_readers(Lint *x, const LintFunc *g, const Op *o, const char *otherwise);
 /* How many elements of operand 0 a result of |o| is made of: of reductions over dims. */
 double lint_reduced(const LintFunc *g, const Op *o, int64_t batch);
 Range lint_range(const LintFunc *g, Val v);

@@ -14,7 +14,7 @@ static void check(Lint *x, const LintFunc *g, const Op *o) {
                  "%s of what nothing bounds: it is rounded to f16 for %s, and is infinite above x = 11.1", name,
                  reader);
     else
-        lint_add(x, o, "f32", "or bound it: clamp(x; low = -20.0, high = 11.0)",
+        lint_add(x, o, "f32", lint_f32_for_readers(x, g, o, "or bound it: clamp(x; low = -20.0, high = 11.0)"),
                  "%s of what nothing bounds: its result is f16, which is infinite above x = 11.1", name);
 }
 

@@ -92,6 +92,20 @@ bool lint_ends_in_f16(const LintFunc *g, const Op *o, const char **reader) {
     return false;
 }
 
+const char *lint_f32_for_readers(Lint *x, const LintFunc *g, const Op *o, const char *otherwise) {
+    const LintOps *readers = &g->readers[o->out[0].id];
+    Text names;
+    text_init(&names, x->arena);
+    for (int i = 0; i < readers->len; i++) {
+        const char *name = ir_op_info[readers->data[i]->code].name;
+        if (!lint_is_forward(readers->data[i]) || !is_low(lint_dtype(g, readers->data[i]))) continue;
+        if (strstr(text_str(&names), name)) continue;
+        text_printf(&names, "%s%s", names.len ? ", " : "", name);
+    }
+    const char *too = names.len ? arena_printf(x->arena, "and f32 for what reads it: %s", text_str(&names)) : NULL;
+    return too && otherwise ? arena_printf(x->arena, "%s; %s", too, otherwise) : too ? too : otherwise;
+}
+
 double lint_reduced(const LintFunc *g, const Op *o, int64_t batch) {
     const Shape *s = ir_shape(g->f, o->in[0]);
     const Dims *dims = &ir_attr(o, "dims")->dims;

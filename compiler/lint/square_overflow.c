@@ -19,7 +19,9 @@ static void check(Lint *x, const LintFunc *g, const Op *o) {
                  "%s is rounded to f16 for %s, and is infinite "
                  "where its operand is beyond about %.4g",
                  what, reader, most);
-    else lint_add(x, o, "f32", NULL, "%s in f16: it is infinite where its operand is beyond about %.4g", what, most);
+    else
+        lint_add(x, o, "f32", lint_f32_for_readers(x, g, o, NULL),
+                 "%s in f16: it is infinite where its operand is beyond about %.4g", what, most);
 }
 
 void lint_square_overflow(Lint *x) { lint_each_op(x, check); }

@@ -15,11 +15,12 @@ static bool adds(const Op *o) {
 }
 
 static void check(Lint *x, const LintFunc *g, const Op *o) {
-    const char *reader, *word = "f32", *help = NULL;
+    const char *reader, *word = "f32", *help;
     if (!adds(o) || !lint_ends_in_f16(g, o, &reader)) return;
     const double count = terms_of(x, g, o), largest = range_largest(lint_range(g, o->in[0]));
     const double each = isfinite(largest) ? largest : 1.0;
     if (count * each <= F16_MAX) return;
+    help = lint_f32_for_readers(x, g, o, NULL);
     if (reader) {
         word = NULL;
         help = arena_printf(x->arena, "`\"%s\": f32' where that op need not be f16, or a mean in place of the sum",

@@ -4,7 +4,7 @@
 
 static void check(Lint *x, const LintFunc *g, const Op *o) {
     if (o->code != OP_var || lint_dtype(g, o) != AMP_DT_F16) return;
-    lint_add(x, o, "f32", NULL,
+    lint_add(x, o, "f32", lint_f32_for_readers(x, g, o, NULL),
              "the variance is f16: 0 where the deviation is below 0.00017, infinite where it is above 256");
 }
 

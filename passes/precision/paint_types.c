@@ -22,10 +22,16 @@ typedef struct Mark {
     bool is_low;
 } Mark;
 
+typedef struct PathEnd { /* of the path from a vertex to what painted it */
+    bool known;
+    int vertex, steps;
+} PathEnd;
+
 typedef struct Painting { /* of a function */
     Casting casting;
     Choice *choices;        /* by vertex */
     const PaintMark *marks; /* by vertex */
+    PathEnd *ends[2];       /* by vertex: against the edges, and along them */
     int *vertex;            /* by op id */
     int ops;                /* vertices from here on are inputs and states; those before are the body's ops */
     Mark *decided;          /* by vertex, of an op */
@@ -96,6 +102,7 @@ static void paint_function(Painting *p) {
     for (int i = 0; i < f->body.len; i++) add_edges(p, ir_op_at(f, i), input, edge, &edges);
     const PaintGraph graph = {vertices, edge, count, edges};
     p->marks = paint_graph(a, &graph);
+    for (int i = 0; i < 2; i++) p->ends[i] = arena_array(a, PathEnd, count + 1);
     p->ops = f->body.len;
 }
 
@@ -109,27 +116,42 @@ static const char *vertex_name(const Painting *p, int vertex) {
     return casting_maker(f, ir_op_at(f, vertex)->out[0]);
 }
 
-/* The end of the path from |vertex| towards what it was painted by, |forward| or against the edges. */
-static int end_of_path(const Painting *p, int vertex, bool forward) {
-    for (int i = 0; i <= p->ops; i++) {
-        const int next = forward ? p->marks[vertex].after : p->marks[vertex].before;
-        if (next == PAINT_NOWHERE || p->marks[vertex].pass == PAINT_BY_LIST || p->marks[next].pass < PAINT_BY_LIST)
-            return vertex;
-        vertex = next;
+static bool path_ends(const Painting *p, int vertex, int next) {
+    return next == PAINT_NOWHERE || p->marks[vertex].pass == PAINT_BY_LIST || p->marks[next].pass < PAINT_BY_LIST;
+}
+
+/* The path from |vertex| towards what it was painted by, |forward| or against the edges.  What is found is kept for all
+ * vertices on the way, so that all paths together take linear time. */
+static PathEnd end_of_path(const Painting *p, int vertex, bool forward) {
+    PathEnd *ends = p->ends[forward];
+    int last = vertex, steps = 0;
+    while (!ends[last].known) {
+        const int next = forward ? p->marks[last].after : p->marks[last].before;
+        if (path_ends(p, last, next)) {
+            ends[last] = (PathEnd){.known = true, .vertex = last};
+            break;
+        }
+        last = next;
+        steps++;
     }
-    return vertex;
+    const PathEnd end = ends[last];
+    for (int at = vertex; at != last; steps--) {
+        ends[at] = (PathEnd){.known = true, .vertex = end.vertex, .steps = end.steps + steps};
+        at = forward ? p->marks[at].after : p->marks[at].before;
+    }
+    return ends[vertex];
 }
 
 /* "a", or "a over b, c and 4 more": the path back to what made the vertex deny. */
 static const char *path_back(const Painting *p, int vertex) {
     Text t;
-    int at = p->marks[vertex].before, between = 0;
+    const PathEnd end = end_of_path(p, vertex, false);
     text_init(&t, p->casting.m->arena);
-    const int end = end_of_path(p, vertex, false);
-    text_puts(&t, vertex_name(p, end));
-    for (; at != PAINT_NOWHERE && at != end; at = p->marks[at].before, between++)
-        if (between < NAMES_ON_PATH) text_printf(&t, "%s%s", between ? ", " : " over ", vertex_name(p, at));
-    if (between > NAMES_ON_PATH) text_printf(&t, " and %d more", between - NAMES_ON_PATH);
+    text_puts(&t, vertex_name(p, end.vertex));
+    int at = p->marks[vertex].before;
+    for (int i = 0; i + 1 < end.steps && i < NAMES_ON_PATH; i++, at = p->marks[at].before)
+        text_printf(&t, "%s%s", i ? ", " : " over ", vertex_name(p, at));
+    if (end.steps > NAMES_ON_PATH + 1) text_printf(&t, " and %d more", end.steps - 1 - NAMES_ON_PATH);
     return text_str(&t);
 }
 
@@ -141,8 +163,9 @@ static const char *why_painted(const Painting *p, int vertex) {
     case PAINT_BY_DENY:
         return mark->before == PAINT_NOWHERE ? NULL : arena_printf(a, "deny in pass 2: after %s", path_back(p, vertex));
     case PAINT_BETWEEN:
-        return arena_printf(a, "allow in pass 3: between %s and %s", vertex_name(p, end_of_path(p, vertex, false)),
-                            vertex_name(p, end_of_path(p, vertex, true)));
+        return arena_printf(a, "allow in pass 3: between %s and %s",
+                            vertex_name(p, end_of_path(p, vertex, false).vertex),
+                            vertex_name(p, end_of_path(p, vertex, true).vertex));
     case PAINT_AFTER: return arena_printf(a, "allow in pass 4: after %s", vertex_name(p, mark->before));
     case PAINT_BESIDE:
         return arena_printf(a, "allow in pass 5: beside %s",

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/base/sanitizer.h"
+
 namespace {
 
 struct Casting {
@@ -136,7 +138,7 @@ TEST_F(MinCutTest, TakesFiftyThousandNodes) {
     const std::clock_t start = std::clock(); // of the processor: other programs do not count
     min_cut_solve(c, reinterpret_cast<bool *>(is_f32.data()));
     const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    EXPECT_LT(took, 5.0);
+    EXPECT_LT(took, amp_test_address_sanitizer ? 50.0 : 5.0);
     for (int i = 0; i < nodes; i++)
         ASSERT_TRUE(fixed[i] || min_cut_other(c, i) >= 0) << i; // else the choice were not the least
 }

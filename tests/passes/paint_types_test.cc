@@ -1,6 +1,7 @@
 // paint_types_test.cc: the pass paint: dtypes of forward and backward ops, casts, reasons, evaluation, wrong policies.
 #include <ctime>
 
+#include "tests/base/sanitizer.h"
 #include "tests/passes/pass_test.h"
 
 namespace {
@@ -168,29 +169,49 @@ TEST_F(PaintTypesTest, TheTextSaysThatItIsStillToBePainted) {
     EXPECT_EQ(Print(Run(Read(File("tests/passes/mlp.ir")), STAGE_PAINT)).find("painted"), std::string::npos);
 }
 
-TEST_F(PaintTypesTest, AGraphOfAHundredThousandOps) {
+// A chain of ops in turn.
+std::string Chain(const std::vector<std::string> &ops, int count) {
     std::string text = "module \"t\" stage elaborate {\n}\nstate %w : f32[8, 8] param = zeros()\n"
                        "func forward {\n  input %v0 : f32[N, 8]\n  state %w : f32[8, 8]\n";
-    const char *const ops[] = {"matmul(%@, %w)", "relu(%@)", "add(%@, %@)", "abs(%@)",
-                               "gelu(%@)",       "exp(%@)",  "neg(%@)"};
-    for (int i = 0; i < 100000; i++) {
-        std::string call = ops[i * 7 / 3 % 7];
+    for (int i = 0; i < count; i++) {
+        std::string call = ops[i % ops.size()];
         while (call.find('@') != std::string::npos) call.replace(call.find('@'), 1, "v" + std::to_string(i));
         text += "  %v" + std::to_string(i + 1) + " = " + call + " : f32[N, 8] @o" + std::to_string(i) + "\n";
     }
-    text += "  result y = %v100000\n}\n";
-    policy_ = "tf-fp16";
-    Module *m = Run(Read(text), STAGE_AUTODIFF);
-    PassOptions options = {};
-    options.policy = "tf-fp16";
-    PassContext c = {m, &diags_, &options};
-    options.find_policy = FindPolicy;
-    options.user = this;
-    const std::clock_t start = std::clock(); // of the processor: other programs do not count
-    EXPECT_TRUE(pass_paint(&c));
-    const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    EXPECT_LT(took, 1.0);
-    RecordProperty("seconds", std::to_string(took));
+    return text + "  result y = %v" + std::to_string(count) + "\n}\n";
+}
+
+TEST_F(PaintTypesTest, GraphsOfAHundredThousandOps) {
+    const int count = 100000;
+    std::vector<std::string> denied(count, "relu(%@)"); // one path, on which every op is told where it ends
+    denied[0] = "matmul(%@, %w)", denied[1] = "exp(%@)", denied[count - 1] = "add(%@, %@)";
+    const std::vector<std::vector<std::string>> graphs = {
+        {"matmul(%@, %w)", "relu(%@)", "add(%@, %@)", "abs(%@)", "gelu(%@)", "exp(%@)", "neg(%@)"}, denied};
+    for (const auto &ops : graphs)
+        for (const auto &pass :
+             {std::make_pair("torch-fp16", STAGE_AUTOCAST), std::make_pair("tf-fp16", STAGE_PAINT)}) {
+            policy_ = pass.first;
+            Module *m = Run(Read(Chain(ops, count)), static_cast<Stage>(pass.second - 1));
+            PassOptions options = {};
+            options.policy = pass.first;
+            options.find_policy = FindPolicy;
+            options.user = this;
+            PassContext c = {m, &diags_, &options};
+            const std::clock_t start = std::clock(); // of the processor: other programs do not count
+            EXPECT_TRUE(passes[pass.second].run(&c));
+            const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+            EXPECT_LT(took, amp_test_address_sanitizer ? 10.0 : 1.0) << pass.first;
+        }
+    EXPECT_EQ(Decisions(Run(Read(Chain(denied, 8)), STAGE_PAINT)).size(), 8u);
+}
+
+TEST_F(PaintTypesTest, ALongPathIsCutShort) {
+    const auto decisions = Decisions(Painted(Chain(
+        {"matmul(%@, %w)", "exp(%@)", "abs(%@)", "neg(%@)", "relu(%@)", "abs(%@)", "neg(%@)", "abs(%@)", "add(%@, %@)"},
+        9)));
+    EXPECT_NE(decisions.at("o8").find("\"deny in pass 2: after o1 over o7, o6, o5 and 3 more\""), std::string::npos)
+        << decisions.at("o8");
+    EXPECT_NE(decisions.at("o3").find("\"deny in pass 2: after o1 over o2\""), std::string::npos) << decisions.at("o3");
 }
 
 } // namespace

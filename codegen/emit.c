@@ -233,6 +233,11 @@ static const char *build_cast(Emitter *e, const Op *o, bool vector) {
     return arena_printf(e->w->arena, "round_%s_%s(%s)", amp_dtype_name(to), vector ? "vf" : "f32", x);
 }
 
+static const char *build_dithered(Emitter *e, const Op *o, bool vector) {
+    return arena_printf(e->w->arena, "dithered_%s_%s(%s, %s)", amp_dtype_name(ir_dtype(e->w->f, o->out[0])),
+                        vector ? "vf" : "f32", emit_operand(e, o->in[0], vector), emit_operand(e, o->in[1], vector));
+}
+
 static const char *build_product(Emitter *e, const Op *o, bool vector) {
     (void)o;
     if (e->per_thread || (vector && e->sum)) return e->sum;
@@ -301,13 +306,41 @@ static const char *key_of(const Emitter *e, const Op *o) {
     return arena_printf(e->w->arena, "0x%08Xu", amp_hash32(ir_attr(o, "key")->s));
 }
 
-static const char *build_random(Emitter *e, const Op *o, bool vector) {
+/* Seed, iteration, micro-batch, key, element. */
+static const char *drawn_at(const Emitter *e, const Op *o) {
     Arena *a = e->w->arena;
     const char *micro = o->n_in > 3 ? arena_printf(a, "v%d", walk_number(e->w, o->in[3])) : "0";
-    const char *number = element_number(e, e->w->values[o->out[0].id].span);
+    return arena_printf(a, "v%d, v%d, %s, %s, %s", walk_number(e->w, o->in[1]), walk_number(e->w, o->in[2]), micro,
+                        key_of(e, o), element_number(e, e->w->values[o->out[0].id].span));
+}
+
+static bool draws_by_word(const Op *o) { return o->code == OP_random && ir_attr(o, "word")->i >= 0; }
+
+/* The first op that draws another word of the same four: it is in the same loop where there is one alone. */
+static const Op *first_of_words(const Emitter *e, const Op *o) {
+    if (e->w->k->kind != KERNEL_PRODUCT && e->w->k->kind != KERNEL_TILE) return o;
+    for (int i = 0; walk_op(e->w, i) != o; i++) {
+        const Op *first = walk_op(e->w, i);
+        bool same = draws_by_word(first) && first->n_in == o->n_in &&
+                    !strcmp(ir_attr(first, "key")->s, ir_attr(o, "key")->s) &&
+                    shape_equal(ir_shape(e->w->f, first->out[0]), ir_shape(e->w->f, o->out[0]));
+        if (same) return first;
+    }
+    return o;
+}
+
+static const char *build_word(Emitter *e, const Op *o, bool vector) {
+    const Op *first = first_of_words(e, o);
+    const int number = walk_number(e->w, first->out[0]);
+    if (first == o) emit_line(e, "const RandomWords w%d = random_words(%s);", number, drawn_at(e, o));
+    return arena_printf(e->w->arena, "uniform_%s(w%d.word[%lld])%s", e->per_thread ? "f32" : "vf", number,
+                        (long long)ir_attr(o, "word")->i, vector || e->per_thread ? "" : "[0]");
+}
+
+static const char *build_random(Emitter *e, const Op *o, bool vector) {
+    if (draws_by_word(o)) return build_word(e, o, vector);
     const char *function = e->per_thread ? "random_f32" : "random_vf", *lane = vector || e->per_thread ? "" : "[0]";
-    return arena_printf(a, "%s(v%d, v%d, %s, %s, %s)%s", function, walk_number(e->w, o->in[1]),
-                        walk_number(e->w, o->in[2]), micro, key_of(e, o), number, lane);
+    return arena_printf(e->w->arena, "%s(%s)%s", function, drawn_at(e, o), lane);
 }
 
 static const char *build_power(Emitter *e, const Op *o, bool vector) {
@@ -348,6 +381,7 @@ const EmitEntry emit_rules[OP_COUNT] = {
     [OP_broadcast] = EXPRESSION("$0", "$0", 0),
     [OP_extent] = {.build = build_extent},
     [OP_random] = {.build = build_random},
+    [OP_dithered_cast] = {.build = build_dithered},
     [OP_reduce_sum] = {.by_walk = true},
     [OP_reduce_prod] = {.by_walk = true},
     [OP_reduce_max] = {.by_walk = true},

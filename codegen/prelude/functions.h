@@ -240,6 +240,30 @@ INLINE vf pow_vf(vf x, double e) {
 }
 SCALAR_OF(pow, double)
 
+/* ---- stochastic rounding: x to 16 bits, to the neighbour further from zero where u, in [0, 1), is less than the share
+ * of the way to it that x has gone.  The last bits of x count that share.  Finite stays finite. ---- */
+
+INLINE vf dithered_bf16_vf(vf x, vf u) {
+    const vi size = magnitude_bits(x), sign = int_bits(x) & INT32_MIN, short_size = size & 0x7FFF0000;
+    const vi next = short_size + select_vi(u * 0x1p16f < float_vi(size & 0xFFFF), splat_i(0x10000), splat_i(0));
+    const vi finite = select_vi(next > 0x7F7F0000, splat_i(0x7F7F0000), next);
+    const vi special = select_vi(size > 0x7F800000, short_size | 0x00400000, size);
+    return float_bits(select_vi(size < 0x7F800000, finite, special) | sign);
+}
+
+/* Below 2^-14 the unit is 2^-24. */
+INLINE vf dithered_f16_vf(vf x, vf u) {
+    const vi size = magnitude_bits(x), sign = int_bits(x) & INT32_MIN;
+    const vi step = select_vi(u * 0x1p13f < float_vi(size & 0x1FFF), splat_i(0x2000), splat_i(0));
+    const vi next = (size & 0x7FFFE000) + step, normal = select_vi(next > 0x477FE000, splat_i(0x477FE000), next);
+    const vf units = float_bits(size) * 0x1p24f, below = floor_vf(units);
+    const vf above = below + select_vf(u < units - below, splat_f(1.0f), splat_f(0.0f));
+    const vi finite = select_vi(size < 0x38800000, int_bits(above * 0x1p-24f), normal);
+    return float_bits(select_vi(size < 0x7F800000, finite, size) | sign);
+}
+SCALAR_DITHERED(bf16)
+SCALAR_DITHERED(f16)
+
 /* ---- single numbers of double: schedules and bias corrections ---- */
 
 /* x = k pi / 2 + r, |r| <= pi / 4, by three parts of pi / 2; the Taylor series of cos or sin of

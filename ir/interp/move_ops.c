@@ -134,8 +134,11 @@ static void run_random(Running *r) {
     uint64_t seed = (uint64_t)(int64_t)r->in[1]->data[0];
     uint32_t iteration = (uint32_t)(int64_t)r->in[2]->data[0];
     uint32_t micro = r->op->n_in == 4 ? (uint32_t)(int64_t)r->in[3]->data[0] : 0;
-    for (int64_t i = 0; i < r->out[0]->count; i++)
-        r->out[0]->data[i] = amp_random_unit(amp_random_u32(seed, key, iteration, micro, (uint64_t)i));
+    int64_t word = interp_int(r, "word");
+    for (int64_t i = 0; i < r->out[0]->count; i++) {
+        uint64_t element = (uint64_t)(word < 0 ? i : 4 * i + word);
+        r->out[0]->data[i] = amp_random_unit(amp_random_u32(seed, key, iteration, micro, element));
+    }
 }
 
 /* base to the e, e an integer. */

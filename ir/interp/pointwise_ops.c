@@ -140,6 +140,39 @@ static void run_dropout(Running *r) {
     }
 }
 
+/* ---- stochastic rounding ---------------------------------------------------------------------------------------- */
+
+/* Steps between neighbours of |x|: 2^(exponent of x - bits of the fraction), in the subnormals the smallest number. */
+static double unit_at(Dtype t, double x) {
+    const int digits = t == AMP_DT_F16 ? 11 : 8, smallest = t == AMP_DT_F16 ? -24 : -133;
+    int exponent = smallest;
+    if (x != 0.0) frexp(x, &exponent);
+    return ldexp(1.0, exponent - digits > smallest ? exponent - digits : smallest);
+}
+
+static double dithered(Dtype t, double x, double u) {
+    const double largest = t == AMP_DT_F16 ? 65504.0 : 0x1.FEp127;
+    if (!isfinite(x)) return x;
+    double unit = unit_at(t, x), steps = fabs(x) / unit, below = floor(steps);
+    double size = (u < steps - below ? below + 1 : below) * unit;
+    return copysign(size < largest ? size : largest, x);
+}
+
+static void run_dithered_cast(Running *r) {
+    Dtype t = ir_dtype(r->f, r->op->out[0]);
+    FOR_EACH(r, i) result(r)[i] = r->round ? dithered(t, in(r, 0, i), in(r, 1, i)) : in(r, 0, i);
+}
+
+static void run_stochastic_cast(Running *r) {
+    Dtype t = ir_dtype(r->f, r->op->out[0]);
+    const uint32_t key = amp_hash32(ir_attr(r->op, "key")->s);
+    FOR_EACH(r, i) {
+        uint64_t element = (uint64_t)(4 * i + interp_int(r, "word"));
+        uint32_t word = amp_random_u32(r->seed, key, (uint32_t)r->iteration, (uint32_t)r->micro, element);
+        result(r)[i] = r->round ? dithered(t, in(r, 0, i), amp_random_unit(word)) : in(r, 0, i);
+    }
+}
+
 /* ---- functions and choices --------------------------------------------------------------------------------------- */
 
 static double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
@@ -245,6 +278,8 @@ const InterpFn interp_pointwise_ops[OP_COUNT] = {
     [OP_gelu] = run_gelu,
     [OP_sigmoid] = run_sigmoid,
     [OP_dropout] = run_dropout,
+    [OP_stochastic_cast] = run_stochastic_cast,
+    [OP_dithered_cast] = run_dithered_cast,
     [OP_relu_grad] = run_relu_grad,
     [OP_gelu_grad] = run_gelu_grad,
     [OP_sigmoid_grad] = run_sigmoid_grad,

@@ -289,6 +289,13 @@ static void lower_dropout(Lowering *l) {
     lower_give(l, 0, lower_select(l, keep, scaled_up, lower_number(l, 0.0)));
 }
 
+/* Elements are numbered as they lie in memory: a convolution's weight as [KH, KW, I, O]. */
+static void lower_stochastic_cast(Lowering *l) {
+    Val x = lower_operand(l, 0), u = lower_random(l, x, ir_attr(l->op, "key")->s);
+    ir_attr(ir_def(l->f, u), "word")->i = lower_int(l, "word");
+    lower_give(l, 0, ir_emit(l->f, OP_dithered_cast, ir_dtype(l->f, l->op->out[0]), NULL, 2, x, u));
+}
+
 const LowerRow lower_pointwise_ops[OP_COUNT] = {
     [OP_increment] = {lower_keep, TAKES_EITHER, .stays = true},
     [OP_cast] = {lower_keep, TAKES_EITHER, .stays = true},
@@ -322,4 +329,5 @@ const LowerRow lower_pointwise_ops[OP_COUNT] = {
     [OP_sigmoid_grad] = {lower_sigmoid_grad, TAKES_EITHER},
     [OP_tanh_grad] = {lower_tanh_grad, TAKES_EITHER},
     [OP_dropout] = {lower_dropout, TAKES_EITHER},
+    [OP_stochastic_cast] = {lower_stochastic_cast, TAKES_PLAIN, WEIGHTS_ALIKE},
 };

@@ -126,6 +126,8 @@ const Case kCases[] = {
      WEIGHT MOMENTS RATES(
          "0.1", "0.0") "%r, %m2, %v2 = adamw(%w, %g, %step, %lr, %wd, %m, %v) : f32[4, 3], f32[4, 3], f32[4, 3]\n"
                        "assign(%w, %r)\nassign(%m, %m2)\nassign(%v, %v2)\n"},
+    {OP_stochastic_cast, XY "%r = stochastic_cast(%x; key = \"w\", word = 2) : bf16[N, 4]\nresult r = %r\n"},
+    {OP_stochastic_cast, XY "%r = stochastic_cast(%x; key = \"w\") : f16[N, 4]\nresult r = %r\n"},
     {OP_increment, "state %step : i64\n%r = increment(%step) : i64\nassign(%step, %r)\n"},
     {OP_assign, WEIGHT "input %ok : bool\nassign(%w, %g) if %ok\n"},
     {OP_cast, XY "%r = cast(%x) : f16[N, 4]\nresult r = %r\n"},

@@ -77,5 +77,7 @@ DEFINE_INT_MAX_MIN(i64, int64_t)
 /* The function of single numbers that has the bits of name##_vf. */
 #define SCALAR(name)                                                                                                   \
     INLINE float name##_f32(float x) { return name##_vf(splat_f(x))[0]; }
+#define SCALAR_DITHERED(type)                                                                                          \
+    INLINE float dithered_##type##_f32(float x, float u) { return dithered_##type##_vf(splat_f(x), splat_f(u))[0]; }
 #define SCALAR_OF(name, type)                                                                                          \
     INLINE float name##_f32(float x, type e) { return name##_vf(splat_f(x), e)[0]; }

@@ -55,3 +55,14 @@ INLINE vf random_vf(int64_t seed, int64_t iteration, int64_t micro, uint32_t key
     return uniform_vf((vu)select_vi((vi)(which < 2), select_vi((vi)(which == 0), (vi)c[0], (vi)c[1]),
                                     select_vi((vi)(which == 2), (vi)c[2], (vi)c[3])));
 }
+
+/* The four words of each of the elements first, first + 1, ..., for up to four draws of an element. */
+typedef struct RandomWords {
+    vu word[4];
+} RandomWords;
+
+INLINE RandomWords random_words(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t first) {
+    RandomWords w;
+    philox(seed, iteration, micro, key_hash, (vu)lane_index() + (uint32_t)first, w.word);
+    return w;
+}

@@ -22,6 +22,17 @@ INLINE void random_words(uint32_t (&words)[4], int64_t seed, int64_t iteration, 
 /* f32 uniform in [0, 1): 24 bits of the word. */
 INLINE float uniform_f32(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
+/* The four words of an element, for up to four draws of it. */
+struct RandomWords {
+    uint32_t word[4];
+};
+
+INLINE RandomWords random_words(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {
+    RandomWords w;
+    random_words(w.word, seed, iteration, micro, key_hash, (uint32_t)element);
+    return w;
+}
+
 INLINE float random_f32(int64_t seed, int64_t iteration, int64_t micro, uint32_t key_hash, int64_t element) {
     uint32_t w[4];
     random_words(w, seed, iteration, micro, key_hash, (uint32_t)((uint64_t)element >> 2));

@@ -150,6 +150,13 @@ TEST_F(CudaRunTest, FunctionsOverAllSizes) {
   %h = cast(%x) : f16[N, 64]
   %b = cast(%x) : bf16[N, 64]
   %t32 = cast(%x) : tf32[N, 64]
+  %u = sin(%x) : f32[N, 64]
+  %bd = dithered_cast(%x, %u) : bf16[N, 64]
+  %hd = dithered_cast(%x, %u) : f16[N, 64]
+  %bdf = cast(%bd) : f32[N, 64]
+  %hdf = cast(%hd) : f32[N, 64]
+  result bd = %bdf
+  result hd = %hdf
   %i = cast(%x) : i32[N, 64]
   %one = const(; value = 1.0) : f32
   %d = div(%one, %x) : f32[N, 64]

@@ -224,6 +224,14 @@ static bool has_turned_weights(const Module *m) {
     return has_op(m, is_transposed_window);
 }
 
+static bool has_low_states(const Module *m) {
+    for (int i = 0; i < m->states.len; i++) {
+        const State *s = m->states.data[i];
+        if ((s->role == STATE_PARAM || s->role == STATE_MOMENT) && s->dtype != AMP_DT_F32) return true;
+    }
+    return false;
+}
+
 static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_length, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
@@ -240,6 +248,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (needs.tickets) text_puts(x->t, " | AMP_MODEL_NEEDS_TICKETS");
     if (needs.parts) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
     if (needs.batched_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCHED_PARTS");
+    if (has_low_states(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_LOW_STATES");
     if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");

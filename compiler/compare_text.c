@@ -12,9 +12,8 @@ static void tell_side(Text *t, const char *word, const ComparedSide *side) {
     const char *file = m->policy_origin;
     text_printf(t, "%s%s", word, side->source->name);
     text_pad_to(t, 36);
-    text_printf(t, "policy %s", m->policy_name);
-    if (file && strcmp(file, arena_printf(t->arena, "%s.policy", m->policy_name)) != 0) text_printf(t, " of %s", file);
-    text_printf(t, ", low precision %s\n", amp_dtype_name(m->low));
+    explain_tell_precision(t, m, file);
+    text_putc(t, '\n');
 }
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */

@@ -191,10 +191,25 @@ void explain_tell_totals(Text *t, Arena *a, const CastTotals *totals) {
     tell_total(t, "all", &totals->all);
 }
 
+static void tell_type(Text *t, const char *what, const Call *type) {
+    if (!type->name) return;
+    text_printf(t, ", %s ", what);
+    ir_print_call(t, type);
+}
+
+void explain_tell_precision(Text *t, const Module *m, const char *file) {
+    text_printf(t, "policy %s", m->policy_name);
+    if (file && strcmp(file, arena_printf(t->arena, "%s.policy", m->policy_name)) != 0) text_printf(t, " of %s", file);
+    text_printf(t, ", low precision %s", amp_dtype_name(m->low));
+    tell_type(t, "masters", &m->masters);
+    tell_type(t, "moments", &m->moments);
+}
+
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which) {
     const Module *m = s->m;
     ExplainFacts facts = explain_facts(s);
-    text_printf(t, "%s: policy %s, low precision %s", m->name, m->policy_name, amp_dtype_name(m->low));
+    text_printf(t, "%s: ", m->name);
+    explain_tell_precision(t, m, NULL);
     if (m->sums != SUMS_IEEE) text_printf(t, ", sums of the CPU as %s", ir_sums_names[m->sums]);
     text_puts(t, "\n\n");
     for (int i = 0; i < m->decisions.len; i++)

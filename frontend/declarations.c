@@ -189,6 +189,19 @@ static void set_loss_scale(Elab *e, const Stmt *s) {
     else elab_signature(e, x, SIGNATURE_LOSS_SCALE, &e->m->loss_scale);
 }
 
+/* bf16 is bf16(). */
+static void set_state_type(Elab *e, const Stmt *s, Call *out) {
+    Expr x = *s->bind.value;
+    if (x.kind == EXPR_NAME) {
+        x.kind = EXPR_CALL;
+        x.call = (CallExpr){.callee = s->bind.value->name};
+    }
+    elab_signature(e, &x, SIGNATURE_STATE_TYPE, out);
+}
+
+static void set_masters(Elab *e, const Stmt *s) { set_state_type(e, s, &e->m->masters); }
+static void set_moments(Elab *e, const Stmt *s) { set_state_type(e, s, &e->m->moments); }
+
 /* Full precision only: a model can then be evaluated in it at run time. */
 static void set_eval_precision(Elab *e, const Stmt *s) {
     Item item = elab_eval_static(e, s->bind.value, "eval_precision", STATIC_SYMBOL);
@@ -206,7 +219,10 @@ static void set_eval_precision(Elab *e, const Stmt *s) {
 static const struct {
     const char *name;
     void (*set)(Elab *, const Stmt *);
-} settings[] = {{"loss_scale", set_loss_scale}, {"eval_precision", set_eval_precision}};
+} settings[] = {{"loss_scale", set_loss_scale},
+                {"eval_precision", set_eval_precision},
+                {"masters", set_masters},
+                {"moments", set_moments}};
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **seen) {

@@ -335,12 +335,13 @@ void elab_add_updates(Elab *e);               /* after all other results */
 /* "... is not allowed in train": |where| is "a block", "train", ... */
 void elab_error_misplaced(Elab *e, const Stmt *s, const char *where);
 
-/* ---- signatures.c: initialisers, optimizers, loss scales, schedules --------------------------------------- */
+/* ---- signatures.c: initialisers, optimizers, loss scales, types of states, schedules ---------------------- */
 
 typedef enum SignatureKind {
     SIGNATURE_INITIALISER,
     SIGNATURE_OPTIMIZER,
     SIGNATURE_LOSS_SCALE,
+    SIGNATURE_STATE_TYPE,
     SIGNATURE_SCHEDULE,
     SIGNATURE_KIND_COUNT
 } SignatureKind;

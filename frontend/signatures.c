@@ -1,11 +1,13 @@
-/* signatures.c: initialisers, optimizers, schedules and loss scales: calls without tensors, which the module keeps as
- * calls, with every argument set to its value or its default.  Names, orders and defaults are PyTorch's. */
+/* signatures.c: initialisers, optimizers, schedules, loss scales and types of states: calls without tensors, which the
+ * module keeps as calls, with every argument set to its value or its default.  Names, orders and defaults are
+ * PyTorch's. */
 #include "frontend/elaborate.h"
 
 #include <math.h>
 
 #include "base/scale_range.h"
 #include "ir/loss_scale.h"
+#include "ir/state_type.h"
 
 /* ---- ranges ----------------------------------------------------------------------------------------------- */
 
@@ -58,10 +60,11 @@ typedef struct SignatureArg {
     bool required;
     AttrValue initial;
     bool takes_schedule;
+    const char *const *words; /* that a symbol may be, NULL at the end */
 } SignatureArg;
 
 typedef struct Signature {
-    const char *name; /* of a loss scale; others: see name_of */
+    const char *name; /* of a loss scale or a type; others: see name_of */
     SignatureKind kind;
     SignatureArg args[MAX_SIGNATURE];
     bool (*check)(Elab *e, const Expr *x, const Call *call); /* relations between arguments; or NULL */
@@ -121,7 +124,10 @@ static bool check_sgd(Elab *e, const Expr *x, const Call *call) {
 #define OPTIM(name) .kind = SIGNATURE_OPTIMIZER, .op = OP_##name
 #define SCHEDULE(name) .kind = SIGNATURE_SCHEDULE, .op = OP_##name##_rate
 #define FLAG(name) {name, ATTR_BOOL, ANY, false, {.b = false}, false}
+#define WORD_OF(name, v, list) {name, ATTR_SYMBOL, ANY, false, {.s = (v)}, false, list}
 /* clang-format on */
+
+static const char *const roundings[] = {ROUNDING_STOCHASTIC, ROUNDING_NEAREST, NULL};
 
 static const Signature signatures[] = {
     {INIT(zeros), .fits_counters = true},
@@ -150,6 +156,10 @@ static const Signature signatures[] = {
      .check = check_dynamic},
     {"static", SIGNATURE_LOSS_SCALE, .args = {REQUIRED("v", USABLE_SCALE)}},
 
+    {.name = "f32", .kind = SIGNATURE_STATE_TYPE},
+    {"bf16", SIGNATURE_STATE_TYPE, .args = {WORD_OF("rounding", ROUNDING_STOCHASTIC, roundings)}},
+    {"f16", SIGNATURE_STATE_TYPE, .args = {WORD_OF("rounding", ROUNDING_STOCHASTIC, roundings)}},
+
     {SCHEDULE(constant), .args = {REQUIRED("v", NOT_NEGATIVE)}},
     {SCHEDULE(cosine),
      .args = {REQUIRED("peak", NOT_NEGATIVE), REQUIRED_COUNT("warmup", NOT_NEGATIVE),
@@ -166,9 +176,8 @@ static const Signature signatures[] = {
 };
 
 static const char *const kind_names[SIGNATURE_KIND_COUNT] = {
-    [SIGNATURE_INITIALISER] = "an initialiser",
-    [SIGNATURE_OPTIMIZER] = "an optimizer",
-    [SIGNATURE_LOSS_SCALE] = "a loss scale",
+    [SIGNATURE_INITIALISER] = "an initialiser", [SIGNATURE_OPTIMIZER] = "an optimizer",
+    [SIGNATURE_LOSS_SCALE] = "a loss scale",    [SIGNATURE_STATE_TYPE] = "a type of states",
     [SIGNATURE_SCHEDULE] = "a schedule",
 };
 
@@ -176,6 +185,7 @@ static const char *const kind_examples[SIGNATURE_KIND_COUNT] = {
     [SIGNATURE_INITIALISER] = "zeros()",
     [SIGNATURE_OPTIMIZER] = "adamw(lr = 0.001)",
     [SIGNATURE_LOSS_SCALE] = "dynamic(init = 65536.0), static(1024.0) or none",
+    [SIGNATURE_STATE_TYPE] = "bf16 or bf16(rounding = nearest)",
     [SIGNATURE_SCHEDULE] = "cosine(peak = 0.001, warmup = 100, steps = 10000)",
 };
 
@@ -244,11 +254,26 @@ static bool set_schedule(Elab *e, const SignatureArg *arg, const Expr *x, Call *
     return true;
 }
 
+static bool set_symbol(Elab *e, const SignatureArg *arg, const Expr *x, const char *what, Call *out) {
+    Item item = elab_eval_static(e, x, what, STATIC_SYMBOL);
+    int count = 0;
+    if (item.kind == ITEM_ERROR) return false;
+    for (; arg->words[count]; count++)
+        if (!strcmp(item.s, arg->words[count])) {
+            ir_call_set_symbol(e->a, out, arg->name, item.s);
+            return true;
+        }
+    Diag *diag = elab_error(e, x->loc, "%s cannot be '%s'", what, item.s);
+    elab_help_choice(e, diag, item.s, arg->words, count);
+    return false;
+}
+
 static bool set_arg(Elab *e, const Signature *s, const SignatureArg *arg, const Expr *x, Call *out) {
     static const StaticType types[] = {[ATTR_INT] = STATIC_INT, [ATTR_FLOAT] = STATIC_FLOAT, [ATTR_BOOL] = STATIC_BOOL};
     const char *what = arena_printf(e->a, "%s: %s", name_of(s), arg->name);
     if (is_schedule(x) && arg->takes_schedule) return set_schedule(e, arg, x, out);
     if (elab_refuse_schedule(e, x, what)) return false;
+    if (arg->type == ATTR_SYMBOL) return set_symbol(e, arg, x, what, out);
     Item item = elab_eval_static(e, x, what, types[arg->type]);
     if (item.kind == ITEM_ERROR) return false;
     if (arg->type == ATTR_BOOL) {
@@ -264,6 +289,7 @@ static bool set_arg(Elab *e, const Signature *s, const SignatureArg *arg, const 
 static void set_default(Arena *a, const SignatureArg *arg, Call *out) {
     if (arg->type == ATTR_INT) ir_call_set_int(a, out, arg->name, arg->initial.i);
     else if (arg->type == ATTR_BOOL) ir_call_set_bool(a, out, arg->name, arg->initial.b);
+    else if (arg->type == ATTR_SYMBOL) ir_call_set_symbol(a, out, arg->name, arg->initial.s);
     else ir_call_set_float(a, out, arg->name, arg->initial.f);
 }
 

@@ -406,6 +406,7 @@ typedef struct Module {
     Pos precision_pos; /* for messages; not printed */
     VEC(Override) overrides;
     Call loss_scale;                         /* dynamic(...), static(v), none() */
+    Call masters, moments;                   /* bf16(rounding = stochastic): how they are stored; no name: f32 */
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
     Dtype low;          /* the policy's low type; AMP_DT_NONE before autocast */

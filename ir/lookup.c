@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "ir/ir.h"
 #include "ir/loss_scale.h"
+#include "ir/state_type.h"
 
 /* ---- the op table ------------------------------------------------------------------------------------------------ */
 
@@ -271,4 +272,17 @@ const char *names_unique(const Func *f, const char *hint) {
     } while (names_find(f, name).id);
     table_set(a, &f->names->last_taken, hint, (void *)(intptr_t)number);
     return arena_strdup(a, name);
+}
+
+/* ---- types of states --------------------------------------------------------------------------------------------- */
+
+bool ir_state_type(const Call *c, StateType *out) {
+    *out = (StateType){.dtype = AMP_DT_F32, .stochastic = true};
+    if (!c->name || !strcmp(c->name, amp_dtype_name(AMP_DT_F32))) return true;
+    const CallArg *rounding = ir_call_arg(c, "rounding");
+    if (rounding && rounding->type != ATTR_SYMBOL) return false;
+    if (rounding) out->stochastic = !strcmp(rounding->value.s, ROUNDING_STOCHASTIC);
+    if (rounding && !out->stochastic && strcmp(rounding->value.s, ROUNDING_NEAREST)) return false;
+    out->dtype = !strcmp(c->name, amp_dtype_name(AMP_DT_BF16)) ? AMP_DT_BF16 : AMP_DT_F16;
+    return !strcmp(c->name, amp_dtype_name(out->dtype));
 }

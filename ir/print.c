@@ -339,6 +339,8 @@ static void put_train(Text *t, const Train *train) {
 
 static void put_training(Text *t, const Module *m) {
     put_call_line(t, "loss_scale", &m->loss_scale);
+    put_call_line(t, "masters", &m->masters);
+    put_call_line(t, "moments", &m->moments);
     if (m->eval_precision) {
         text_puts(t, "  eval_precision ");
         print_word(t, m->eval_precision);

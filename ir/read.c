@@ -75,6 +75,8 @@ static Call read_call_line(Reader *r) {
 }
 
 static void read_loss_scale(Reader *r) { r->m->loss_scale = read_call_line(r); }
+static void read_masters(Reader *r) { r->m->masters = read_call_line(r); }
+static void read_moments(Reader *r) { r->m->moments = read_call_line(r); }
 
 static Train *last_train(Reader *r) { return r->m->trains.len ? &r->m->trains.data[r->m->trains.len - 1] : NULL; }
 
@@ -135,6 +137,7 @@ static const Line header_lines[] = {
     {"source", read_source},         {"policy", read_policy},
     {"const", read_const},           {"precision", read_precision},
     {"override", read_override},     {"loss_scale", read_loss_scale},
+    {"masters", read_masters},       {"moments", read_moments},
     {"train", read_train},           {"optimizer", read_optimizer},
     {"metric", read_metric},         {"group", read_group},
     {"accumulate", read_accumulate}, {"eval_precision", read_eval_precision},

@@ -3,6 +3,7 @@
 #include "base/scale_range.h"
 #include "ir/operands.h"
 #include "ir/places.h"
+#include "ir/state_type.h"
 #include "ir/words.h"
 
 typedef struct Verifying {
@@ -124,6 +125,13 @@ static void check_scale(Verifying *c, const char *what, const Call *call) {
     }
 }
 
+static void check_state_type(Verifying *c, const char *what, const Call *call) {
+    StateType type;
+    if (!ir_state_type(call, &type))
+        fail(c, "%s %s: it must be bf16 or f16, with rounding = " ROUNDING_STOCHASTIC " or " ROUNDING_NEAREST, what,
+             call->name);
+}
+
 static void check_calls(Verifying *c) {
     const Module *m = c->m;
     for (int i = 0; i < m->states.len; i++)
@@ -133,6 +141,8 @@ static void check_calls(Verifying *c) {
             check_call(c, "optimizer", &m->trains.data[i].optimizer, ir_opcode(m->trains.data[i].optimizer.name));
     if (m->loss_scale.name) check_call(c, "loss scale", &m->loss_scale, OP_NONE);
     if (m->loss_scale.name) check_scale(c, "loss scale", &m->loss_scale);
+    check_state_type(c, "masters", &m->masters);
+    check_state_type(c, "moments", &m->moments);
     for (int i = 0; i < m->states.len; i++)
         if (m->states.data[i]->counter.kind == COUNTER_SCALE && m->states.data[i]->init.name)
             check_scale(c, "state scale: initialiser", &m->states.data[i]->init);

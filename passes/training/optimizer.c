@@ -14,8 +14,11 @@
  * each counts its own updates in "step.0", "step.1", ..., which drive its schedules and bias corrections; "step" then
  * counts the steps in which any block was updated.  A buffer is written where the gradients of the block that its name
  * belongs to are finite, due or not; a buffer of no block, if all gradients are finite.
+ *
+ * Where the precision block asks for it, parameters and moments are stored in 16 bits: low_states.c.
  */
 #include "passes/common/common.h"
+#include "passes/training/low_states.h"
 #include "passes/training/rates.h"
 #include "passes/training/train_step.h"
 
@@ -289,5 +292,5 @@ static bool update_all(PassContext *c, Func *f) {
 bool pass_optimizer(PassContext *c) {
     Func *f = train_last_function(c->m);
     if (f && train_block_count(c->m) && !update_all(c, f)) return false;
-    return true;
+    return store_low_states(c);
 }

@@ -125,15 +125,10 @@ const char *amp_tensor_describe(char out[AMP_TENSOR_TEXT], const char *dtype, co
     return out;
 }
 
-amp_dtype amp_state_file_dtype(const amp_model_state *s) {
-    bool as_it_is = s->storage == AMP_DT_I64 || s->storage == AMP_DT_I32 || s->storage == AMP_DT_F64;
-    return as_it_is ? (amp_dtype)s->storage : AMP_DT_F32;
-}
-
 bool amp_state_takes_dtype(const amp_state_list *l, const amp_model_state *s, amp_dtype given) {
     if (given == amp_state_file_dtype(s)) return true;
-    bool converted = given == AMP_DT_F16 || given == AMP_DT_BF16 || given == AMP_DT_F64;
-    return l->kind == AMP_FILE_OF_PARAMS && amp_state_file_dtype(s) == AMP_DT_F32 && converted;
+    bool is_float = given >= AMP_DT_F32 && given <= AMP_DT_F64 && given != AMP_DT_TF32;
+    return l->kind == AMP_FILE_OF_PARAMS && amp_state_is_converted(s) && is_float;
 }
 
 bool amp_state_has_dims(const amp_model_state *s, const int64_t *dims, int32_t rank) {
@@ -186,7 +181,7 @@ amp_status amp_state_list_check(const amp_state_list *l, const amp_safetensors *
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static void read_tensor(const amp_state_list *l, const amp_model_state *s, const amp_tensor_view *v, void *memory) {
-    if (amp_state_file_dtype(s) != AMP_DT_F32) {
+    if (!amp_state_is_converted(s)) {
         memcpy(memory, v->data, v->bytes);
     } else if (amp_tensor_to_f32(v, l->rows, (size_t)amp_model_state_elements(s))) {
         amp_state_set_f32(s, memory, l->rows);
@@ -233,13 +228,13 @@ enum { PIECE = 64 << 10 /* bytes */ };
 
 amp_status amp_state_write(const amp_model_state *s, const void *memory, bool turned, char *piece, size_t bytes,
                            amp_file_writer *file, amp_error *err) {
-    size_t count = (size_t)amp_model_state_elements(s), most = bytes / sizeof(float);
-    bool as_it_is = amp_state_file_dtype(s) != AMP_DT_F32 || (amp_state_is_f32_in_rows(s) && !turned);
-    if (as_it_is) return amp_file_writer_write(file, memory, count * amp_dtype_size(amp_state_file_dtype(s)), err);
+    const amp_dtype dtype = amp_state_file_dtype(s);
+    size_t size = amp_dtype_size(dtype), count = (size_t)amp_model_state_elements(s), most = bytes / size;
+    if (!turned && amp_state_is_in_rows(s)) return amp_file_writer_write(file, memory, count * size, err);
     for (size_t at = 0, n; at < count; at += n) {
         n = count - at < most ? count - at : most;
-        amp_state_take_f32(s, memory, turned, at, n, (float *)(void *)piece);
-        AMP_TRY(amp_file_writer_write(file, piece, n * sizeof(float), err));
+        amp_state_take(s, memory, turned, at, n, piece, dtype);
+        AMP_TRY(amp_file_writer_write(file, piece, n * size, err));
     }
     return AMP_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "runtime/files/safetensors.h"
 #include "runtime/model/model.h"
+#include "runtime/model/state.h"
 
 typedef enum amp_state_file_kind { AMP_FILE_OF_PARAMS, AMP_FILE_OF_CHECKPOINT } amp_state_file_kind;
 
@@ -41,9 +42,14 @@ amp_status amp_state_list_make(amp_state_list *list, const amp_model *model, amp
 amp_status amp_state_list_reserve(amp_state_list *list, amp_error *err);
 void amp_state_list_free(amp_state_list *list);
 
-/* How a file has the state: integers stay integers, and f64 (of scalars alone) f64; all else is f32. */
-amp_dtype amp_state_file_dtype(const amp_model_state *state);
-/* Whether values of type |given| are taken for the state: its own, and for f32 in files of params every float. */
+/* How a file has the state: as memory has it. */
+static inline amp_dtype amp_state_file_dtype(const amp_model_state *state) { return (amp_dtype)state->storage; }
+/* f32, f16 or bf16: it is read by way of f32. */
+static inline bool amp_state_is_converted(const amp_model_state *state) {
+    return amp_readable_dtype(state->storage) == AMP_DT_F32;
+}
+/* Whether values of type |given| are taken for the state: its own, and for such floats every float in files of
+ * params. */
 bool amp_state_takes_dtype(const amp_state_list *list, const amp_model_state *state, amp_dtype given);
 /* Whether the state's shape is |dims|. */
 bool amp_state_has_dims(const amp_model_state *state, const int64_t *dims, int32_t rank);

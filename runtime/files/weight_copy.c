@@ -54,7 +54,7 @@ static amp_status check_tensor(const amp_weight_match *m, int32_t tensor, char *
 static bool is_rounded(const amp_weight_match *m, int32_t entry) {
     int32_t tensor = m->tensor_of[entry];
     return tensor >= 0 && amp_weight_files_at(m->files, tensor)->dtype == AMP_DT_F64 &&
-           amp_state_file_dtype(state_of(m, entry)) == AMP_DT_F32;
+           amp_state_is_converted(state_of(m, entry));
 }
 
 amp_status amp_weight_check_range(const amp_weight_match *m, amp_error *err) {
@@ -92,8 +92,7 @@ static amp_status read_converted(const amp_weight_match *m, int32_t entry, void 
 static amp_status load_entry(const amp_weight_match *m, int32_t entry, void *memory, char *piece, amp_error *err) {
     const amp_model_state *s = state_of(m, entry);
     const amp_tensor_view *v = amp_weight_files_at(m->files, m->tensor_of[entry]);
-    bool as_it_is = amp_state_file_dtype(s) != AMP_DT_F32 ||
-                    (v->dtype == AMP_DT_F32 && amp_state_is_f32_in_rows(s) && !m->transposed[entry]);
+    bool as_it_is = v->dtype == amp_state_file_dtype(s) && amp_state_is_in_rows(s) && !m->transposed[entry];
     if (as_it_is) return amp_weight_files_read(m->files, m->tensor_of[entry], 0, memory, v->bytes, err);
     return read_converted(m, entry, memory, piece, err);
 }

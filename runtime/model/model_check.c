@@ -123,15 +123,19 @@ static bool is_known_scalar(const amp_model_state *s) {
            s->counter_block >= AMP_MODEL_NONE;
 }
 
+static bool is_stored_float(const amp_model_state *s) {
+    return s->dtype == s->storage && s->dtype != AMP_DT_TF32 && amp_readable_dtype(s->dtype) == AMP_DT_F32;
+}
+
 /* What the roles promise about types; see amp/model_abi.h. */
 static bool role_fits(const Check *c, const amp_model_state *s) {
     if (s->counter && s->role != AMP_STATE_COUNTER && s->role != AMP_STATE_SCALER) return false;
     const amp_model_state *of = amp_check_index(s->of, c->m->state_count) ? &c->m->states[s->of] : NULL;
     switch (s->role) {
-    case AMP_STATE_PARAM: return s->dtype == AMP_DT_F32 && s->storage == AMP_DT_F32;
+    case AMP_STATE_PARAM: return is_stored_float(s);
     case AMP_STATE_BUFFER: return s->storage == AMP_DT_F32 || s->storage == AMP_DT_I64;
     case AMP_STATE_MOMENT:
-        return of && of->role == AMP_STATE_PARAM && s->slot && s->storage == AMP_DT_F32 &&
+        return of && of->role == AMP_STATE_PARAM && s->slot && is_stored_float(s) &&
                amp_model_state_elements(of) == amp_model_state_elements(s);
     case AMP_STATE_COUNTER:
     case AMP_STATE_SCALER: return is_known_scalar(s);

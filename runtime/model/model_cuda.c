@@ -156,7 +156,7 @@ static bool same_state(const amp_model_state *a, const amp_model_state *b) {
     bool rows = a->layout == AMP_LAYOUT_ROWS && b->layout == AMP_LAYOUT_ROWS;
     return a->role == b->role && a->counter == b->counter && a->dtype == b->dtype && a->storage == b->storage &&
            a->rank == b->rank && !memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) &&
-           (a->storage == AMP_DT_F32 || rows);
+           (amp_readable_dtype(a->storage) == AMP_DT_F32 || rows);
 }
 
 /* Every state of |from| that files hold is one of |in|. */

@@ -25,9 +25,7 @@ static Matrix matrix_of(const amp_model_state *s) {
 
 bool amp_state_is_param(const amp_model_state *s) { return s->role == AMP_STATE_PARAM || s->role == AMP_STATE_BUFFER; }
 
-bool amp_state_is_f32_in_rows(const amp_model_state *s) {
-    return s->storage == AMP_DT_F32 && s->layout == AMP_LAYOUT_ROWS && !s->hwio;
-}
+bool amp_state_is_in_rows(const amp_model_state *s) { return s->layout == AMP_LAYOUT_ROWS && !s->hwio; }
 
 bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void *ctx) {
     (void)ctx;
@@ -92,7 +90,7 @@ void amp_state_set_f32(const amp_model_state *s, void *memory, const float *from
 void amp_state_get_f32(const amp_model_state *s, const void *memory, float *to) {
     Matrix m = matrix_of(s);
     if (s->hwio) {
-        amp_state_take_f32(s, memory, false, 0, (size_t)(m.rows * m.cols), to);
+        amp_state_take(s, memory, false, 0, (size_t)(m.rows * m.cols), to, AMP_DT_F32);
         return;
     }
     amp_layout_to_f32(memory, s->layout, s->storage, m.rows, m.cols, to);
@@ -132,10 +130,11 @@ void amp_state_put_f32(const amp_model_state *s, void *memory, bool turned, size
     for (size_t i = 0; i < count; i++) amp_store_element(memory, s->storage, next_index(&w), values[i]);
 }
 
-void amp_state_take_f32(const amp_model_state *s, const void *memory, bool turned, size_t from, size_t count,
-                        float *values) {
+void amp_state_take(const amp_model_state *s, const void *memory, bool turned, size_t from, size_t count, void *values,
+                    amp_dtype dtype) {
     Walk w = walk_from(s, turned, from);
-    for (size_t i = 0; i < count; i++) values[i] = (float)amp_load_element(memory, s->storage, next_index(&w));
+    for (size_t i = 0; i < count; i++)
+        amp_store_element(values, dtype, (int64_t)i, amp_load_element(memory, s->storage, next_index(&w)));
 }
 
 size_t amp_states_largest(const amp_model *model) {

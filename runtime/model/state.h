@@ -12,7 +12,7 @@ bool amp_state_is_param(const amp_model_state *state); /* PARAM or BUFFER: what 
 /* What values of an IR dtype are handed out as: f32 for every short float, else the type itself (bool as one byte). */
 amp_dtype amp_readable_dtype(uint32_t dtype);
 
-bool amp_state_is_f32_in_rows(const amp_model_state *state); /* its memory is what a file holds */
+bool amp_state_is_in_rows(const amp_model_state *state); /* its memory is what a file holds */
 
 size_t amp_state_bytes(const amp_model_state *state); /* of its memory, in its layout */
 /* Up to the last element: rows have their padding after it, other layouts between elements. */
@@ -33,8 +33,8 @@ void amp_state_get_f32(const amp_model_state *state, const void *memory, float *
  * [cols, rows] where |turned|.  Padding is left as it is. */
 void amp_state_put_f32(const amp_model_state *state, void *memory, bool turned, size_t from, size_t count,
                        const float *values);
-void amp_state_take_f32(const amp_model_state *state, const void *memory, bool turned, size_t from, size_t count,
-                        float *values);
+void amp_state_take(const amp_model_state *state, const void *memory, bool turned, size_t from, size_t count,
+                    void *values, amp_dtype dtype);
 
 /* First values of every state that has memory and is not derived. */
 amp_status amp_states_initialise(const amp_model *model, void *const *states, uint64_t seed,

@@ -72,7 +72,7 @@ amp_status amp_params_snapshot(const amp_params *params, amp_params **out, amp_e
 
 static int64_t count_broken(const amp_model_state *s, const void *memory, float *rows) {
     int64_t count = amp_model_state_elements(s), broken = 0;
-    if (s->storage != AMP_DT_F32) return 0;
+    if (amp_readable_dtype(s->storage) != AMP_DT_F32) return 0;
     amp_state_get_f32(s, memory, rows);
     for (int64_t i = 0; i < count; i++) broken += !isfinite(rows[i]);
     return broken;

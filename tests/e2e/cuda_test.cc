@@ -121,6 +121,7 @@ TEST_P(Follows, TheCpu) {
 // FP16 of the oldest and of the newest in the long tests: tests/checks/cuda.sh follows it there, too.
 std::vector<Way> Ways() {
     std::vector<Way> ways = {{"fp16", 80, true}, {"bf16", 80, false}, {"tf32", 90, true}, {"fp32", 80, true}};
+    ways.push_back({"bf16 { masters = bf16\nmoments = bf16 }", 80, true});
     if (getenv("AMP_CUDA_ARCHS")) ways.insert(ways.end(), {{"fp16", 75, false}, {"fp16", 90, false}});
     return ways;
 }

@@ -180,6 +180,15 @@ TEST(Compare, NoDifferenceSaysSo) {
     ExpectAll(Compare(a, b, true), {"\"same\":true", "\"other_reason\":[{\"path\":\"fc1.linear\""});
 }
 
+// A product under fp16 reads a cast of the master, of its own type; under bf16 the master itself.
+TEST(Explain, TypesOfStates) {
+    std::string text = WithOverride("    masters = bf16\n");
+    ExpectAll(ExplainOps(text, {}), {"m: policy torch-fp16, low precision f16, masters bf16(rounding = stochastic)\n",
+                                     "fc1.weight           bf16 -> f16   2048 bytes"});
+    text.replace(text.find("precision fp16"), 14, "precision bf16");
+    EXPECT_EQ(ExplainOps(text, {}).find(" fc1.weight           "), std::string::npos) << ExplainOps(text, {});
+}
+
 TEST(Compare, OnePrecisionAgainstAnother) {
     amp_compile_options before = Options("m.amp", two_layers);
     const amp_compile_options after = Options("m.amp", two_layers);

@@ -217,6 +217,21 @@ TEST(Precision, EvalPrecision) {
                  "eval_precision cannot be 'bf16'");
 }
 
+TEST(Precision, TypesOfStates) {
+    auto with = [](const std::string &lines) { return Model("y = relu(x)") + "precision bf16 {\n" + lines + "\n}\n"; };
+    EXPECT_HOLDS(Ir(with("moments = bf16")), "moments bf16(rounding = stochastic) at");
+    EXPECT_HOLDS(Ir(with("moments = bf16(nearest)")), "moments bf16(rounding = nearest) at");
+    EXPECT_HOLDS(Ir(with("masters = bf16(rounding = stochastic)")), "masters bf16(rounding = stochastic) at");
+    EXPECT_HOLDS(Ir(with("moments = f32")), "moments f32() at");
+    EXPECT_HOLDS(Errors(with("moments = fp16")), "'fp16' is not a type of states");
+    EXPECT_HOLDS(Errors(with("moments = bf16(up)")), "bf16: rounding cannot be 'up'");
+    EXPECT_HOLDS(Errors(with("moments = bf16(up)")), "the choices are stochastic, nearest");
+    EXPECT_HOLDS(Errors(with("moments = f32(nearest)")), "f32 takes 0 arguments");
+    EXPECT_HOLDS(Errors(with("masters = 16")), "a type of states is expected here, for example bf16 or");
+    EXPECT_HOLDS(Errors(with("masters = bf16\nmasters = bf16")), "masters is set twice");
+    EXPECT_HOLDS(Errors(with("moment = bf16")), "did you mean 'moments'");
+}
+
 TEST(Precision, OverridesByOpAndByPathInOrder) {
     std::string ir =
         Ir(Model("y = softmax(x)") + "precision fp16 {\n softmax: f32\n \"h.*\": low because \"measured\"\n}\n");

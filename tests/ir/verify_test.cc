@@ -54,6 +54,12 @@ TEST_F(Verify_, Rules) {
          "loss scale static: v must be from 2^-126 (1.2e-38) to 2^126 (8.5e37)"},
         {"module \"m\" stage lower { loss_scale dynamic(init = 8.0, min = 0.0) }",
          "loss scale dynamic: min must be from 2^-126 (1.2e-38) to 2^126 (8.5e37)"},
+        {"module \"m\" stage lower { masters f64() }",
+         "masters f64: it must be bf16 or f16, with rounding = stochastic or nearest"},
+        {"module \"m\" stage lower { moments bf16(rounding = up) }",
+         "moments bf16: it must be bf16 or f16, with rounding = stochastic or nearest"},
+        {"module \"m\" stage lower { moments bf16(rounding = 1) }",
+         "moments bf16: it must be bf16 or f16, with rounding = stochastic or nearest"},
         {"module \"m\" stage lower { } state %scale : f32 scaler = constant(v = inf)",
          "state scale: initialiser constant: v must be from 2^-126 (1.2e-38) to 2^126 (8.5e37)"},
         // levels

@@ -538,7 +538,7 @@ AMP_API AMP_MUST_USE amp_status amp_checkpoint_load(amp_session *session, const 
  * its own the kinds are what is there; what the host keeps besides (its copy of the params, pinned memory) is in
  * |scratch|; so are versions that were published.  A session with published = 1: the version that it reads. */
 typedef struct amp_memory_info {
-    uint64_t params;      /* f32 masters and buffers */
+    uint64_t params;      /* masters and buffers */
     uint64_t derived;     /* low-precision and packed copies of weights */
     uint64_t moments;     /* optimizer, counters, scaler */
     uint64_t activations; /* the planned arena: every temporary of a step */

@@ -1,0 +1,27 @@
+/* state_type.h: how parameters or moments are stored, as `masters = bf16` and `moments = bf16(rounding = nearest)` of a
+ * precision block say. */
+#ifndef AMP_IR_STATE_TYPE_H
+#define AMP_IR_STATE_TYPE_H
+
+#include "ir/ir.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ROUNDING_STOCHASTIC "stochastic"
+#define ROUNDING_NEAREST "nearest"
+
+typedef struct StateType {
+    Dtype dtype;
+    bool stochastic; /* else to nearest even */
+} StateType;
+
+/* A call without a name is f32.  False: it is no such call. */
+bool ir_state_type(const Call *c, StateType *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,154 @@
+// Parameters and moments in 16 bits: which states become low, what reads and rounds them, what is refused.
+#include "base/rounding.h"
+#include "tests/passes/training_test.h"
+
+namespace {
+
+class LowStatesTest : public TrainingTest {
+  protected:
+    Dtype TypeOf(const Module *m, const char *state) {
+        const State *s = ir_state_find(m, state);
+        EXPECT_NE(s, nullptr) << state;
+        return s ? s->dtype : AMP_DT_NONE;
+    }
+
+    // What is assigned to a state.
+    const Op *Written(const Func *f, const std::string &state) {
+        for (int i = 0; i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            if (o->code == OP_assign && ir_value(f, o->in[0])->name == state) return ir_def(f, o->in[1]);
+        }
+        ADD_FAILURE() << state << " is not written";
+        return nullptr;
+    }
+
+    std::string ErrorsOf(const std::string &header, const std::string &optimizer) {
+        std::string text = File("tests/passes/mlp.ir");
+        const std::string written = "adamw(lr = 0.001)";
+        text.replace(text.find(written), written.size(), optimizer);
+        text.replace(text.find("  train\n"), 8, header + "  train\n");
+        EXPECT_EQ(TryRun(Read(text), STAGE_OPTIMIZER), AMP_BAD_SOURCE);
+        return Diagnostics();
+    }
+};
+
+TEST_F(LowStatesTest, MomentsOfMatricesAreStoredAsAsked) {
+    precision_ = "fp32";
+    Module *m = RunMlp("  moments bf16(rounding = nearest)\n");
+    for (const char *name : {"fc1.weight/m", "fc1.weight/v", "fc2.weight/v"}) EXPECT_EQ(TypeOf(m, name), AMP_DT_BF16);
+    for (const char *name : {"fc1.weight", "fc1.bias", "fc1.bias/m", "fc1.bias/v"})
+        EXPECT_EQ(TypeOf(m, name), AMP_DT_F32);
+    const Op *cast = Written(Step(m), "fc1.weight/m");
+    EXPECT_EQ(cast->code, OP_cast);
+    EXPECT_EQ(ir_dtype(Step(m), cast->out[0]), AMP_DT_BF16);
+    EXPECT_STREQ(cast->reason->rule, "update");
+    EXPECT_STREQ(cast->reason->neighbour, "fc1.weight/m");
+    EXPECT_EQ(Find(Step(m), OP_stochastic_cast), nullptr);
+    EXPECT_EQ(Written(Step(m), "fc1.bias/m")->code, OP_adamw);
+}
+
+TEST_F(LowStatesTest, AParameterAndItsMomentsDrawWordsOfOneKey) {
+    precision_ = "fp32";
+    const Module *m = RunMlp("  masters bf16(rounding = stochastic)\n  moments bf16()\n");
+    const struct {
+        const char *state;
+        int64_t word;
+    } states[] = {{"fc2.weight", 0}, {"fc2.weight/m", 1}, {"fc2.weight/v", 2}};
+    for (const auto &s : states) {
+        const Op *cast = Written(Step(m), s.state);
+        ASSERT_EQ(cast->code, OP_stochastic_cast) << s.state;
+        EXPECT_STREQ(ir_attr(cast, "key")->s, "fc2.weight");
+        EXPECT_EQ(ir_attr(cast, "word")->i, s.word) << s.state;
+    }
+    m = RunMlp("  moments f16(rounding = stochastic)\n", "sgd(lr = 0.1, momentum = 0.9)");
+    EXPECT_EQ(TypeOf(m, "fc2.weight/momentum"), AMP_DT_F16);
+    EXPECT_EQ(ir_attr(Written(Step(m), "fc2.weight/momentum"), "word")->i, 1);
+}
+
+// Where the policy's low type is the masters', products read them as they are, and nothing is left of the casts.
+TEST_F(LowStatesTest, LowProductsReadLowMasters) {
+    precision_ = "bf16";
+    Module *m = RunMlp("  masters bf16(rounding = stochastic)\n", "adamw(lr = 0.001)", STAGE_SIMPLIFY);
+    for (const char *name : {"train_step", "eval", "infer"}) {
+        const Func *f = ir_func_find(m, name);
+        for (int i = 0; i < f->body.len; i++) {
+            const Op *o = ir_op_at(f, i);
+            EXPECT_TRUE(o->code != OP_linear || ir_state_of(f, o->in[1])->dtype == AMP_DT_BF16) << name;
+            EXPECT_FALSE(o->code == OP_cast && ir_state_of(f, o->in[0]) && ir_dtype(f, o->in[0]) == AMP_DT_BF16)
+                << name;
+        }
+    }
+    precision_ = "fp32";
+    m = RunMlp("  masters bf16(rounding = nearest)\n", "adamw(lr = 0.001)", STAGE_SIMPLIFY);
+    const Func *f = ir_func_find(m, "infer");
+    const Op *linear = Find(f, OP_linear), *wide = ir_def(f, linear->in[1]);
+    ASSERT_NE(wide, nullptr);
+    EXPECT_EQ(ir_dtype(f, wide->in[0]), AMP_DT_BF16);
+    EXPECT_EQ(ir_dtype(f, wide->out[0]), AMP_DT_F32);
+    EXPECT_STREQ(wide->reason->rule, "storage");
+}
+
+TEST_F(LowStatesTest, RowsOfATableAreWidenedWhenTheyAreTaken) {
+    precision_ = "fp32";
+    Module *m = Run(Read(R"(module "t" stage elaborate {
+  precision fp32
+  masters bf16(rounding = stochastic)
+  train
+  optimizer sgd(lr = 0.1)
+}
+state %table : f32[50, 8] param = zeros()
+func forward {
+  input %ids : i32[N]
+  state %table : f32[50, 8]
+  %y = embedding(%ids, %table) : f32[N, 8]
+  %loss = sum(%y) : f32
+  result y = %y
+  result loss = %loss
+}
+)"),
+                    STAGE_SIMPLIFY);
+    ASSERT_NE(m, nullptr);
+    const Func *f = ir_func_find(m, "infer");
+    const Op *rows = Find(f, OP_embedding);
+    EXPECT_EQ(ir_state_of(f, rows->in[1])->dtype, AMP_DT_BF16);
+    EXPECT_EQ(ir_dtype(f, rows->out[0]), AMP_DT_BF16);
+    EXPECT_EQ(ir_dtype(f, f->results.data[0].value), AMP_DT_F32);
+}
+
+// One AdamW step of a moment that is not zero, in double, rounded once.
+TEST_F(LowStatesTest, AStepRoundsWhatItStores) {
+    precision_ = "fp32";
+    const Func *f = Step(RunMlp("  moments bf16(rounding = nearest)\n", "adamw(lr = 0.01, beta2 = 0.99)"));
+    const double m0 = 0.0078125, v0 = 0.00390625;
+    auto after = RunStep(f, {{"x", 1}, {"step", 3}, {"fc2.weight/m", m0}, {"fc2.weight/v", v0}});
+    for (size_t i = 0; i < after["fc2.weight"].size(); i++) {
+        const double g = after["grad.fc2.weight"][i];
+        const double m = 0.9 * m0 + 0.1 * g, v = 0.99 * v0 + 0.01 * g * g;
+        ASSERT_NEAR(after["fc2.weight/m"][i], m, std::fabs(m) / 256) << i;
+        ASSERT_NEAR(after["fc2.weight/v"][i], v, std::fabs(v) / 256) << i;
+        ASSERT_EQ(after["fc2.weight/m"][i], double(amp_round_dtype(AMP_DT_BF16, float(after["fc2.weight/m"][i]))));
+    }
+}
+
+TEST_F(LowStatesTest, WhatIsRefused) {
+    precision_ = "fp32";
+    EXPECT_EQ(ErrorsOf("  moments f16(rounding = stochastic) at mlp.amp:22:5\n", "adam(lr = 0.001)"),
+              "error: mlp.amp:22:5: moments = f16: v holds squares of gradients, and f16 has none below 6e-8, the "
+              "square of 2.4e-4\n  help: moments = bf16 has the range of f32; f16 is for sgd's momentum\n");
+}
+
+TEST_F(LowStatesTest, MomentsThatAreNotThere) {
+    precision_ = "fp32";
+    EXPECT_EQ(ErrorsOf("  moments bf16() at mlp.amp:22:5\n", "sgd(lr = 0.1)"),
+              "error: mlp.amp:22:5: moments = bf16, but no optimizer of the model has moments\n"
+              "  help: remove the line, or give sgd a momentum\n");
+}
+
+TEST_F(LowStatesTest, MastersInF16) {
+    precision_ = "fp32";
+    EXPECT_EQ(ErrorsOf("  masters f16() at mlp.amp:22:5\n", "sgd(lr = 0.1)"),
+              "error: mlp.amp:22:5: masters = f16: a weight may be larger than 65504, where f16 ends\n"
+              "  help: masters = bf16 has the range of f32\n");
+}
+
+} // namespace

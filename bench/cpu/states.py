@@ -1,4 +1,5 @@
-"""states.py: examples trained with f32 states, and with masters and moments of bf16 by both roundings (bench/states).
+"""states.py: examples trained with f32 states, and with masters and moments of bf16 by both roundings (bench/states);
+with --policies, under every built-in policy beside fp32's seeds, for fewer steps and one seed each.
 
 Each model is trained in BF16 from the same seeds, which give the same initial weights and the same order of samples.
 The table has the last evaluation's loss and metric of each choice: mean and standard deviation over the seeds, and the
@@ -28,6 +29,15 @@ MODELS = {
     "cnn": ("examples/fashion_mnist/cnn.amp", ["STEPS=938"], ["--data", IMAGES, "--epochs", "2"], "acc"),
     "gpt": ("examples/gpt/bytes.amp", ["T=64", "C=64", "L=2", "STEPS=500"],
             ["--data", "tokens:{text}", "--batch", "32", "--steps", "500"], "bits_per_byte"),
+}
+# The same for --policies.
+SHORT = {
+    "mlp": (*MODELS["mlp"][:2], ["--data", IMAGES, "--epochs", "2"], "acc"),
+    "cnn": ("examples/fashion_mnist/cnn.amp", ["STEPS=200"], ["--data", IMAGES, "--steps", "200"], "acc"),
+    "resnet18": ("examples/resnet/resnet18.amp", ["CHANNELS=1", "SIZE=28", "MARGIN=2", "W=8", "STEPS=150"],
+                 ["--data", IMAGES, "--batch", "64", "--steps", "150"], "acc"),
+    "gpt": ("examples/gpt/bytes.amp", ["T=64", "C=64", "L=2", "STEPS=300"],
+            ["--data", "tokens:{text}", "--batch", "32", "--steps", "300"], "bits_per_byte"),
 }
 
 
@@ -65,6 +75,38 @@ def compile_with(work, source, consts, lines):
     return model
 
 
+def compile_under(work, source, consts, policy):
+    """The model as it is, under a policy."""
+    model = os.path.join(work, "model.so")
+    defines = [word for const in consts for word in ("-D", const)]
+    run(f"{PROGRAMS}/ampc", source, *defines, "--policy", policy, "--target", "cpu", "--force", "-o", model)
+    return model
+
+
+def policy_names():
+    """Those that ampc lists, but for older versions; fp32 first."""
+    rows = json.loads(run(f"{PROGRAMS}/ampc", "policy", "list", "--json", "-"))["policies"]
+    names = [row["policy"] for row in rows if "@" not in row["policy"]]
+    return ["fp32", *(name for name in names if name != "fp32")]
+
+
+def compare_policies(work, models, seeds):
+    """A line for each policy: |seeds| of fp32, whose spread is the noise, and the first seed of each other."""
+    for name in models:
+        source, consts, how, metric = SHORT[name]
+        text = find_text(work) if "tokens:{text}" in how else ""
+        how = [word.format(text=text) for word in how]
+        print(f"\n| {name} | loss | of fp32 | {metric} |\n|---|---|---|---|", flush=True)
+        base = None
+        for policy in policy_names():
+            model = compile_under(work, source, consts, policy)
+            losses, metrics = zip(*(train(work, model, how, seed, metric)
+                                    for seed in range(1, 1 + (seeds if policy == "fp32" else 1))))
+            base = base or losses[0]
+            told = shown(losses) if policy == "fp32" else f"{losses[0]:.4f}"
+            print(f"| {policy} | {told} | {losses[0] / base:.3f} | {metrics[0]:.4f} |", flush=True)
+
+
 def train(work, model, options, seed, metric):
     """The loss and the metric of the last evaluation."""
     log = os.path.join(work, "log.jsonl")
@@ -86,10 +128,15 @@ def shown(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--models")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--policies", action="store_true")
     options = parser.parse_args()
+    options.models = options.models or ",".join(SHORT if options.policies else MODELS)
     with tempfile.TemporaryDirectory() as work:
+        if options.policies:
+            compare_policies(work, options.models.split(","), options.seeds)
+            return
         for name in options.models.split(","):
             source, consts, how, metric = MODELS[name]
             text = find_text(work) if "tokens:{text}" in how else ""

@@ -89,6 +89,10 @@ def _results(row, entry):
 def _entries(row):
     """(our op's entry, {position of the ATen op's result: ours})"""
     op = row["op"] + (", transposed" if row.get("attrs", {}).get("transposed") else "")
+    if any(pixels < 0 for pixels in row.get("attrs", {}).get("pad", [])):
+        op += ", cutting"
+    if "batch_norm" in op and row["in_shapes"][0][0] == 1:  # instance_norm makes its channels those of one sample
+        op += ", of one sample"
     if op not in ATEN["ops"]:
         raise ValueError(f"{op} (line {row['i'] + 1}) is not in aten_ops.json")
     entry = ATEN["ops"][op]
@@ -98,23 +102,75 @@ def _entries(row):
     return [(part, {at: 0}) for at, part in enumerate(made)]
 
 
-BCE_BACKWARD = ["aten.sigmoid.default", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div_.Scalar"]
+def _without_views(rows):
+    """The rows that compute something; a view has the id of what it shows."""
+    of, made = {}, []
+    for row in rows:
+        ids = [of.get(name, name) for name in row.get("in_ids", [])]
+        if row["op"] in ATEN["views"]:
+            of[row["out_ids"][0]] = ids[0]
+        elif row["phase"] == "end":
+            grads = {name: [of.get(grad[0], grad[0]), *grad[1:]] for name, grad in row["grads"].items()}
+            made.append({**row, "loss_id": of.get(row["loss_id"], row["loss_id"]), "grads": grads})
+        else:
+            made.append({**row, "in_ids": ids})
+    return made
+
+
+def _without_unread_slices(rows):
+    """The gradients that a concat gives to inputs, which nobody reads."""
+    read = {name for row in rows for name in row.get("in_ids", [])}
+    read |= {row["grads"][name][0] for row in rows if row["phase"] == "end" for name in row["grads"]}
+    return [row for row in rows
+            if (row["phase"], row["op"]) != ("bwd", "aten.slice.Tensor") or read & set(row["out_ids"])]
+
+
+def _is_group(rows, group):
+    """Whether these rows are what one op of ours computes: what passes between them has a type of the results."""
+    if [row["op"] for row in rows] != group["ops"] or any(row["phase"] != group["phase"] for row in rows):
+        return False
+    if group.get("chain") and any(not set(b["in_ids"]) & set(a["out_ids"]) for a, b in zip(rows, rows[1:])):
+        return False
+    outs = {(at, out) for at, out in group.get("results", [[len(rows) - 1, 0]])}
+    floats = {rows[at]["out"][out] for at, out in outs}
+    for at, row in enumerate(rows):
+        later = {name for other in rows[at + 1 :] for name in other["in_ids"]}
+        inside = [out for out in range(len(row["out"])) if (at, out) not in outs and row["out_ids"][out] in later]
+        if not inside and not any(at == maker for maker, _ in outs):
+            return False
+        if any(row["out"][out] not in floats | {"bool"} for out in inside):
+            return False
+    return True
 
 
 def _joined(rows):
-    """The gradient of binary_cross_entropy_with_logits, (sigmoid(x) - t) g / count, is one op of ours."""
-    made, at = [], 0
+    """Several rows that are one op of ours, by the table, as one."""
+    made, at, maker = [], 0, {}
     while at < len(rows):
-        parts = rows[at : at + len(BCE_BACKWARD)]
-        if [row.get("op") for row in parts] == BCE_BACKWARD and parts[0]["phase"] == "bwd":
-            of = [(parts[2], 1), (parts[0], 0), (parts[1], 1)]  # g, x, t
-            made.append({**parts[-1], "op": "bce_with_logits_backward", "inplace": False,
-                         **{key: [row[key][i] for row, i in of] for key in ("in", "in_ids", "in_shapes")}})
-            at += len(parts)
+        for group in ATEN["joined"]:
+            parts = rows[at : at + len(group["ops"])]
+            if _is_group(parts, group):
+                break
         else:
-            made.append(rows[at])
-            at += 1
+            group, parts = None, rows[at : at + 1]
+        maker.update((name, part) for part in parts for name in part.get("out_ids", []))
+        made.append(_as_one(parts, group, maker) if group else parts[0])
+        at += len(parts)
     return made
+
+
+def _as_one(parts, group, maker):
+    """One row for these.  An operand is (row, place), or (row, place, place in what made it)."""
+    of = []
+    for at, place, *inner in group["operands"]:
+        row = parts[at]
+        for deeper in inner:
+            row, place = maker[row["in_ids"][place]], deeper
+        of.append((row, place))
+    outs = group.get("results", [[len(parts) - 1, 0]])
+    return {**parts[-1], "op": group["as"], "inplace": False, "attrs": {},
+            **{key: [row[key][place] for row, place in of] for key in ("in", "in_ids", "in_shapes")},
+            **{key: [parts[at][key][out] for at, out in outs] for key in ("out", "out_ids", "out_shapes")}}
 
 
 def _promoted(dtypes):
@@ -132,19 +188,20 @@ def oracle_graph(values, rows, inputs):
     def operand(row, at, entry):
         """The value that the op reads: where it promotes by itself, its cast."""
         name, wanted = value(row["in_ids"][at]), _promoted(row["in"])
-        if not entry.get("promotes") or row["in"][at] == wanted:
+        if not entry.get("promotes") or row["in"][at] in (wanted, "bool"):
             return name
         cast, how = values.name("cast", wanted, [name])
-        steps.append(("cast", how))
+        if ("cast", how) not in steps:  # ours is made once, for the gradient too
+            steps.append(("cast", how))
         return cast
 
-    for row in _joined(rows):
+    for row in _joined(_without_unread_slices(_without_views(rows))):
         if row["phase"] == "end":
             ends = {"loss": value(row["loss_id"]), **{name: value(entry[0]) for name, entry in row["grads"].items()}}
             return _graph(steps, ends)
         if _writes_a_buffer(row) or row["op"] in ATEN["no_tensor_op"]:
             continue
-        if row["op"] in ATEN["views"] or _float_mask(row):
+        if _float_mask(row):
             known[row["out_ids"][0]] = value(row["in_ids"][0])
             continue
         for entry, outs in _entries(row):
@@ -171,21 +228,42 @@ def _needed(ops, wanted):
 
 
 def _beside_input_grads(ops):
-    """The gradients of a convolution's two operands one after the other, as PyTorch's one op gives them."""
+    """The gradients of a convolution's operands one after the other, as PyTorch's one op gives them."""
     ordered = []
     for op in ops:
         places = [at for at, other in enumerate(ordered)
-                  if op.code == "conv2d_weight_grad" and other.code == "conv2d_input_grad"
-                  and op.operands[0] == other.operands[0]]
+                  if op.code in ("conv2d_weight_grad", "sum") and other.operands[:1] == op.operands[:1]
+                  and other.code in ("conv2d_input_grad", "conv2d_weight_grad")]
         ordered.insert(places[-1] + 1 if places else len(ordered), op)
     return ordered
+
+
+def _inner_cast(op, types):
+    """PyTorch casts bf16 before a softmax that gives f32, and the gradient behind it; our op does both itself."""
+    forward, backward = ("softmax", "log_softmax"), ("softmax_grad", "log_softmax_grad")
+    given, made = types.get(op.operands[-1]) if op.operands else None, ir_text.dtype(op.types[0]) if op.types else None
+    before = op.code in forward and (given, made) == ("bf16", "f32")
+    return before, op.code in backward and (given, made) == ("f32", "bf16")
+
+
+def _counted(operands, counted):
+    """Of our operands those that PyTorch's op has: the first ones, or those at these places."""
+    return operands[:counted] if counted is None or isinstance(counted, int) else [operands[at] for at in counted]
 
 
 def dump_graph(values, text):
     results = ir_text.results(text, "train_step")
     ends = {name.removeprefix("grad."): value for name, value in results.items() if name == "loss" or name.startswith("grad.")}
-    known, steps = {}, []
+    known, steps, types = {}, [], {}
+
+    def add(code, dtype, operands, once=False):
+        name, how = values.name(code, dtype, operands)
+        if not once or (code, how) not in steps:
+            steps.append((code, how))
+        return name
+
     for op in _beside_input_grads(_needed(ir_text.function(text, "train_step"), ends.values())):
+        types.update((result, ir_text.dtype(made)) for result, made in zip(op.results, op.types))
         if op.code == "const":
             known[op.results[0]] = None  # PyTorch's numbers are no tensors
             continue
@@ -194,10 +272,16 @@ def dump_graph(values, text):
             known[op.results[0]] = operands[0]
             continue
         code = ATEN["our_names"].get(f"{op.code}/{len(operands)}") or ATEN["our_names"].get(op.code, op.code)
-        name, how = values.name(code, _kind(ir_text.dtype(op.types[0])), operands[: ATEN["our_operands"].get(op.code)])
+        before, after = _inner_cast(op, types)
+        if before:
+            operands = [add("cast", "f32", operands)]
+        dtype = _kind(ir_text.dtype(op.types[0]))
+        operands = _counted(operands, ATEN["our_operands"].get(op.code))
+        once = op.code == "broadcast_to"  # one division as in _divides_again
+        name = add(code, "f32" if after else dtype, operands, once)
+        if after:
+            name = add("cast", dtype, [name])
         known.update((result, _result_name(name, at)) for at, result in enumerate(op.results))
-        if op.code != "broadcast_to" or (code, how) not in steps:  # one division as in _divides_again
-            steps.append((code, how))
     return _graph(steps, {name: known.get(value, value) for name, value in ends.items()})
 
 

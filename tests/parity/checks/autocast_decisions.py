@@ -1,6 +1,6 @@
 """autocast_decisions.py: the training step before simplify against PyTorch's own autocast layer, run live on the model's twin:
 every decision and cast, forward and backward, in FP16 and BF16, on CUDA (its layer over tensors without storage) and on the
-CPU (run); and every op and cast says why."""
+CPU (run); and every op and cast says why. Of the networks in models/networks, LIVE alone, with --long all."""
 import functools
 import itertools
 import json
@@ -13,6 +13,7 @@ import tempfile
 import ampc_tools as tools
 import compare_autocast
 import harness
+import networks
 import twins
 
 ORACLE = os.path.join(tools.ROOT, "tests/parity/oracle/torch_autocast_oracle.py")
@@ -25,6 +26,10 @@ MODELS = {tools.MLP: "mlp", SMALL: "small", tools.CNN: "cnn", SMALL_CNN: "small_
 # name of an example: (model, builder of its twin, -D)
 EXAMPLES = {name: (os.path.join(tools.ROOT, "examples", example.model), f"{file}:{example.trace}", example.defines)
             for name, file, example in twins.examples() if example.trace}
+# name of a network: the same
+NETWORKS = {name: (os.path.join(tools.MODELS, "networks", f"{name}.amp"), f"{networks.__file__}:{twin}", {})
+            for name, twin in networks.NETWORKS.items()}
+LIVE = ("densenet", "style_transfer", "siamese", "distillation", "activations", "linear_attention")
 COMMITTED = {"mlp": SMALL, "cnn": SMALL_CNN}
 LOW = {"torch-fp16": "f16", "torch-bf16": "bf16"}
 CPU_LOW = {"torch-cpu-fp16": "f16", "torch-cpu-bf16": "bf16"}
@@ -37,7 +42,7 @@ DEVICES = {"cuda": LOW, "cpu": CPU_LOW}
 
 def sources(model):
     """(model text, builder of its twin, -D)"""
-    return EXAMPLES.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
+    return {**EXAMPLES, **NETWORKS}.get(model, (model, f"{TWIN}:{MODELS.get(model)}", {}))
 
 
 def oracle_env(device):
@@ -45,12 +50,12 @@ def oracle_env(device):
 
 
 @functools.cache
-def oracle(device):
+def oracle(device, models):
     """{(model, policy): the oracle's rows}, of the policies for |device|"""
     low = DEVICES[device]
     with tempfile.TemporaryDirectory() as folder:
         files = {case: os.path.join(folder, str(at))
-                 for at, case in enumerate(itertools.product([*MODELS, *EXAMPLES], low))}
+                 for at, case in enumerate(itertools.product(models, low))}
         lines = [f"{sources(model)[1]}\t{low[policy]}\t{file}\n" for (model, policy), file in files.items()]
         subprocess.run([sys.executable, ORACLE, "graphs", "--device", device], input="".join(lines), text=True, check=True,
                        env=oracle_env(device))
@@ -58,22 +63,31 @@ def oracle(device):
 
 
 @functools.cache
-def both_sides(model, policy):
-    """(our dump, the oracle's rows)"""
+def both_sides(model, policy, among=(*MODELS, *EXAMPLES)):
+    """(our dump, the oracle's rows, which it answers for |among| at once)"""
     path, _, defines = sources(model)
     options = [word for name, value in defines.items() for word in ("-D", f"{name}={value}")]
-    return tools.dump(path, "autodiff", "--policy", policy, *options), oracle("cpu" if policy in CPU_LOW else "cuda")[model, policy]
+    rows = oracle("cpu" if policy in CPU_LOW else "cuda", among)[model, policy]
+    return tools.dump(path, "autodiff", "--policy", policy, *options), rows
 
 
-def check_live(tally, options):
-    for model in [*MODELS, *EXAMPLES]:
+def compare_each(tally, models):
+    for model in models:
         for policy in [*LOW, *(CPU_LOW if model not in NOT_ON_THE_CPU else [])]:
-            text, rows = both_sides(model, policy)
+            text, rows = both_sides(model, policy, models)
             ours, theirs = compare_autocast.both_graphs(text, rows)
             name = f"{os.path.basename(model)} {policy}"
             tally.same(f"{name}: decisions and casts as PyTorch's", compare_autocast.graph_differences(ours, theirs),
                        f"{len(theirs.ops)} ops, {sum(theirs.casts.values())} casts")
             tally.same(f"{name}: every op and cast has a reason", compare_autocast.missing_reasons(text))
+
+
+def check_live(tally, options):
+    compare_each(tally, (*MODELS, *EXAMPLES))
+
+
+def check_networks(tally, options):
+    compare_each(tally, tuple(NETWORKS) if options.long else LIVE)
 
 
 def other_lines(live, committed):
@@ -140,5 +154,19 @@ def plant(tally, options):
     tally.seen("an oracle that answers otherwise", compare_autocast.differences(text, wrong))
 
 
+def plant_in_networks(tally, options):
+    def planted(fault, model, policy, pattern, replacement):
+        text, rows = both_sides(model, policy, LIVE)
+        tally.seen(fault, compare_autocast.differences(replace_one(pattern, replacement, text), rows))
+
+    planted("kl_div in f16, several ops of PyTorch's", "distillation", "torch-fp16", r"(= kl_div\([^)]*\)\s*: )f32", r"\1f16")
+    planted("softmax of bf16 that stays bf16", "distillation", "torch-bf16", r"(= softmax\([^)]*\)\s*: )f32", r"\1bf16")
+    planted("instance norm in f32", "style_transfer", "torch-fp16", r"(= instance_norm\([^)]*\)\s*: )f16", r"\1f32")
+    planted("prelu's gradient in f32", "activations", "torch-fp16", r"(= prelu_grad\([^)]*\)\s*: )f16", r"\1f32")
+    text, rows = both_sides("style_transfer", "torch-fp16", LIVE)
+    wrong = [dict(row, out=["f16"]) if row["op"] == "aten.abs.default" else row for row in rows]
+    tally.seen("one op of PyTorch's l1_loss in f16", compare_autocast.differences(text, wrong))
+
+
 if __name__ == "__main__":
-    harness.main(__doc__, [check_live, check_committed, check_tables], [plant])
+    harness.main(__doc__, [check_live, check_networks, check_committed, check_tables], [plant, plant_in_networks])

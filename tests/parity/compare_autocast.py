@@ -138,7 +138,7 @@ def _is_group(rows, group):
         inside = [out for out in range(len(row["out"])) if (at, out) not in outs and row["out_ids"][out] in later]
         if not inside and not any(at == maker for maker, _ in outs):
             return False
-        if any(row["out"][out] not in floats | {"bool"} for out in inside):
+        if any(row["out"][out] not in floats | {"bool", "i64"} for out in inside):
             return False
     return True
 

@@ -424,3 +424,33 @@ class TiedAutoencoder(nn.Module):
     def forward(self, x):
         y = torch.tanh(F.linear(x, self.weight)) @ self.weight + self.bias
         return F.mse_loss(y, x) + 0.01 * self.weight.abs().sum()
+
+
+@network("maxout", floats(12), floats(5))
+class Maxout(Layers):
+    def __init__(self):
+        super().__init__(pieces=nn.Linear(12, 24))
+        self.points = nn.Parameter(torch.empty(1, 5, 8))
+
+    def forward(self, x, t):
+        h = self.pieces(x).reshape(BATCH, 3, 8).amax(1)
+        far = (h.reshape(BATCH, 1, 8) - self.points).norm(dim=2)
+        return F.mse_loss(torch.maximum(1.0 - far, 0.1 * far), t)
+
+
+@network("gru", floats(8), ids())
+class Gru(Layers):
+    def __init__(self):
+        super().__init__(of_input=nn.Linear(4, 24), of_state=nn.Linear(8, 24), norm=nn.LayerNorm(8),
+                         head=nn.Linear(8, 3))
+
+    def step(self, a, b, h=None):
+        r, z = (torch.sigmoid(a[:, at : at + 8] + b[:, at : at + 8]) for at in (0, 8))
+        n = torch.tanh(a[:, 16:] + r * b[:, 16:])
+        return (1.0 - z) * n if h is None else (1.0 - z) * n + z * h
+
+    def forward(self, x, targets):
+        a = self.of_input(x[:, :4])
+        h = self.step(a, self.of_state(torch.zeros(BATCH, 8, device=x.device)))
+        a = self.of_input(x[:, 4:])
+        return F.cross_entropy(self.head(self.norm(self.step(a, self.of_state(h), h))), targets)

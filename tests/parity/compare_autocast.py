@@ -30,14 +30,15 @@ class Values:
     """Names for values of both sides: the same name where they are computed in the same way."""
 
     def __init__(self):
-        self.names = {}
+        self.names, self.alike = {}, Counter()
 
     def name(self, op, dtype, operands):
         """("relu.f16", "relu : f16 of linear.f16"): the value's name, and how it is computed.  Names are numbered where they repeat."""
         how = f"{op} : {dtype} of {', '.join(operands) or 'nothing'}"
         if how not in self.names:
-            alike = sum(name.split("#")[0] == f"{op}.{dtype}" for name in self.names.values())
-            self.names[how] = f"{op}.{dtype}" + (f"#{alike + 1}" if alike else "")
+            plain = f"{op}.{dtype}"
+            self.alike[plain] += 1
+            self.names[how] = plain + (f"#{self.alike[plain]}" if self.alike[plain] > 1 else "")
         return self.names[how], how
 
 

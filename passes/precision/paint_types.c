@@ -29,12 +29,11 @@ typedef struct PathEnd { /* of the path from a vertex to what painted it */
 
 typedef struct Painting { /* of a function */
     Casting casting;
-    Choice *choices;        /* by vertex */
     const PaintMark *marks; /* by vertex */
     PathEnd *ends[2];       /* by vertex: against the edges, and along them */
     int *vertex;            /* by op id */
     int ops;                /* vertices from here on are inputs and states; those before are the body's ops */
-    Mark *decided;          /* by vertex, of an op */
+    Mark *decided;          /* by vertex, of an op: its choice, and once the function is painted the rest */
     Table *forward;         /* to Mark, by path: forward ops of functions that are painted already, and of this one */
 } Painting;
 
@@ -82,11 +81,11 @@ static void paint_function(Painting *p) {
     for (int i = 0; i < f->body.len; i++) {
         const Op *o = ir_op_at(f, i);
         const bool fixed = is_fixed(o), varies = !fixed && has_f32(f, o);
-        p->choices[i] = casting_choose(&p->casting, o);
+        p->decided[i].choice = casting_choose(&p->casting, o);
         p->vertex[o->id.id] = i;
         edges += o->n_in;
         vertices[i] = (PaintVertex){
-            .list = fixed ? PAINT_LIST_NONE : list_of(p->choices[i].op_class),
+            .list = fixed ? PAINT_LIST_NONE : list_of(p->decided[i].choice.op_class),
             .may_change = !fixed,
             .is_f32 = varies,
             .admits_low = varies,
@@ -177,10 +176,10 @@ static const char *why_painted(const Painting *p, int vertex) {
 
 /* ---- applying ---------------------------------------------------------------------------------------------------- */
 
-static Mark mark_of(const Painting *p, int vertex) {
-    Mark mark = {p->choices[vertex], p->marks[vertex].colour == PAINT_ALLOW};
-    if (!mark.choice.why.because) mark.choice.why.because = why_painted(p, vertex);
-    return mark;
+static void finish_mark(const Painting *p, int vertex) {
+    Mark *mark = &p->decided[vertex];
+    mark->is_low = p->marks[vertex].colour == PAINT_ALLOW;
+    if (!mark->choice.why.because) mark->choice.why.because = why_painted(p, vertex);
 }
 
 /* A forward op has the mark that it got in the function that was painted first. */
@@ -218,11 +217,10 @@ static void run(Module *m, const Policy *policy, ProgramKind kind, Table *forwar
     if (!f) return;
     Painting p = {.casting = casting_new(m, f, policy), .forward = forward};
     p.casting.shares_casts = p.casting.has_overrides = true;
-    p.choices = arena_array(m->arena, Choice, f->body.len + 1);
+    p.decided = arena_array(m->arena, Mark, f->body.len + 1);
     p.vertex = arena_array(m->arena, int, f->ops.len);
     paint_function(&p);
-    p.decided = arena_array(m->arena, Mark, p.ops + 1);
-    for (int i = 0; i < p.ops; i++) p.decided[i] = mark_of(&p, i); /* before the walk adds ops to the body */
+    for (int i = 0; i < p.ops; i++) finish_mark(&p, i); /* before the walk adds ops to the body */
     casting_walk(&p.casting, decide, &p);
     cast_gradients(&p.casting);
     casting_updates(&p.casting);

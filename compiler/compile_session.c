@@ -91,6 +91,19 @@ void session_close(Session *s) {
     arena_free(&s->arena);
 }
 
+amp_status session_call(const amp_compile_options *options, SessionCall *call, const void *arguments, amp_error *err) {
+    Session s;
+    AMP_TRY(session_init(&s, options, err));
+    arena_init(&s.arena, s.options.allocator);
+    if (setjmp(s.arena.out_of_memory)) {
+        session_close(&s);
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s.options.name);
+    }
+    amp_status status = call(&s, arguments, err);
+    session_close(&s);
+    return status;
+}
+
 static bool ends_with(const char *s, const char *end) {
     size_t n = strlen(s), m = strlen(end);
     return n >= m && !strcmp(s + n - m, end);

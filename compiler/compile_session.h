@@ -31,6 +31,9 @@ amp_status session_init(Session *s, const amp_compile_options *options, amp_erro
 
 /* Frees the files and the arena. */
 void session_close(Session *s);
+/* A session with an arena for |call| alone, which opens it: closed when the call has ended, or memory has run out. */
+typedef amp_status SessionCall(Session *s, const void *arguments, amp_error *err);
+amp_status session_call(const amp_compile_options *options, SessionCall *call, const void *arguments, amp_error *err);
 
 /* Reads a file of at most |limit| bytes; it lives until session_close.  |name| is relative to the folder of |beside|
  * where that is not NULL. */

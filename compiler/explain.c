@@ -13,7 +13,9 @@ typedef struct ExplainArguments {
 
 /* ---- one model --------------------------------------------------------------------------------------------------- */
 
-static amp_status explain(Session *s, const amp_explain_options *want, amp_compile_result **out, amp_error *err) {
+static amp_status explain(Session *s, const void *arguments, amp_error *err) {
+    const ExplainArguments *a = arguments;
+    const amp_explain_options *want = a->which;
     ExplainSource x = {0};
     const ExplainSource *sources[] = {&x};
     ExplainSelection which = {0};
@@ -23,21 +25,12 @@ static amp_status explain(Session *s, const amp_explain_options *want, amp_compi
     text_init(&t, &s->arena);
     if (want->json) AMP_TRY(explain_as_json(&t, &x, &which, err));
     else explain_as_text(&t, &x, &which);
-    return result_new(s->options.allocator, text_str(&t), t.len, out, err);
+    return result_new(s->options.allocator, text_str(&t), t.len, a->out, err);
 }
 
 static amp_status explain_call(void *arguments, amp_error *err) {
     const ExplainArguments *a = arguments;
-    Session s;
-    AMP_TRY(session_init(&s, a->options, err));
-    arena_init(&s.arena, s.options.allocator);
-    if (setjmp(s.arena.out_of_memory)) {
-        session_close(&s);
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s.options.name);
-    }
-    amp_status status = explain(&s, a->which, a->out, err);
-    session_close(&s);
-    return status;
+    return session_call(a->options, explain, a, err);
 }
 
 amp_status amp_explain_ops(const amp_compile_options *options, const amp_explain_options *which,

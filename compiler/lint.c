@@ -40,7 +40,8 @@ static amp_status read_copies(Session *s, const Module *m, CodegenCopies *copies
     return status == AMP_UNSUPPORTED ? AMP_OK : session_name_error(s, status, err);
 }
 
-static amp_status lint(Session *s, const LintArguments *a, amp_error *err) {
+static amp_status lint(Session *s, const void *arguments, amp_error *err) {
+    const LintArguments *a = arguments;
     const char *target = s->options.target ? s->options.target : "both";
     const bool for_cpu = !strcmp(target, "cpu");
     const Func *funcs[STEP_FUNCS + 1] = {NULL};
@@ -74,16 +75,7 @@ static amp_status lint(Session *s, const LintArguments *a, amp_error *err) {
 
 static amp_status lint_call(void *arguments, amp_error *err) {
     const LintArguments *a = arguments;
-    Session s;
-    AMP_TRY(session_init(&s, a->options, err));
-    arena_init(&s.arena, s.options.allocator);
-    if (setjmp(s.arena.out_of_memory)) {
-        session_close(&s);
-        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: memory ran out", s.options.name);
-    }
-    amp_status status = lint(&s, a, err);
-    session_close(&s);
-    return status;
+    return session_call(a->options, lint, a, err);
 }
 
 amp_status amp_lint(const amp_compile_options *options, const amp_lint_options *which, int32_t *count,

@@ -1,5 +1,6 @@
 """states.py: examples trained with f32 states, and with masters and moments of bf16 by both roundings (bench/states);
-with --policies, under every built-in policy beside fp32's seeds, for fewer steps and one seed each.
+with --policies, under every built-in policy beside fp32's seeds, for fewer steps and one seed each; with --policies
+fp32,NAME,NAME under these, by every seed.
 
 Each model is trained in BF16 from the same seeds, which give the same initial weights and the same order of samples.
 The table has the last evaluation's loss and metric of each choice: mean and standard deviation over the seeds, and the
@@ -30,7 +31,8 @@ MODELS = {
     "gpt": ("examples/gpt/bytes.amp", ["T=64", "C=64", "L=2", "STEPS=500"],
             ["--data", "tokens:{text}", "--batch", "32", "--steps", "500"], "bits_per_byte"),
 }
-# The same for --policies.
+# The same for --policies: the examples, made small, and with other data where they have theirs.  {text}, {table}, ...
+# are made by DATA.
 SHORT = {
     "mlp": (*MODELS["mlp"][:2], ["--data", IMAGES, "--epochs", "2"], "acc"),
     "cnn": ("examples/fashion_mnist/cnn.amp", ["STEPS=200"], ["--data", IMAGES, "--steps", "200"], "acc"),
@@ -38,6 +40,23 @@ SHORT = {
                  ["--data", IMAGES, "--batch", "64", "--steps", "150"], "acc"),
     "gpt": ("examples/gpt/bytes.amp", ["T=64", "C=64", "L=2", "STEPS=300"],
             ["--data", "tokens:{text}", "--batch", "32", "--steps", "300"], "bits_per_byte"),
+    "vgg": ("examples/cnn/cnn.amp", ["POOL=4", "STEPS=150"],
+            ["--data", IMAGES, "--batch", "32", "--steps", "150"], "acc"),
+    "autoencoder": ("examples/autoencoder/autoencoder.amp", ["STEPS=800"],
+                    ["--data", IMAGES, "--batch", "64", "--steps", "800"], "part"),
+    "tabular": ("examples/tabular/tabular.amp", ["STEPS=1000"],
+                ["--data", "csv:{table},schema=examples/tabular/loans.schema", "--batch", "256", "--steps", "1000"],
+                "acc"),
+    "lstm": ("examples/lstm/lstm.amp", ["STEPS=300"], ["--data", "tokens:{text}", "--batch", "32", "--steps", "300"],
+             "bits_per_byte"),
+    "unet": ("examples/unet/unet.amp", ["STEPS=250"],
+             ["--data", "safetensors:{shapes}", "--eval-data", "safetensors:{shapes_test}", "--batch", "32", "--steps",
+              "250"], "dice"),
+    "bert": ("examples/bert/small.amp", ["STEPS=300"],
+             ["--data", "safetensors:{pairs}", "--eval-data", "safetensors:{pairs_test}", "--batch", "32", "--steps",
+              "300"], "acc"),
+    "llama": ("examples/llama/llama.amp", ["STEPS=300"], ["--data", "tokens:{text}", "--batch", "32", "--steps", "300"],
+              "bits_per_byte"),
 }
 
 
@@ -48,15 +67,48 @@ def run(*command):
     return done.stdout
 
 
-def find_text(work):
+def make_text(work):
     """TEXT, or Debian's King James Bible without chapter and verse."""
     if "TEXT" in os.environ:
-        return os.environ["TEXT"]
+        return {"text": os.environ["TEXT"]}
     path = os.path.join(work, "text.txt")
     with open(path, "w", encoding="utf-8") as file:
         for line in run("bible", "-f", "gen1:1-rev22:21").splitlines():
             file.write(line.split(" ", 1)[-1] + "\n")
-    return path
+    return {"text": path}
+
+
+def make_table(work):
+    path = os.path.join(work, "loans.csv")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(run("bazel-bin/examples/tabular/loans", "40000", "1"))
+    return {"table": path}
+
+
+def make_pairs_of_files(work, name, program, sizes):
+    paths = {name: os.path.join(work, name), name + "_test": os.path.join(work, name + "_test")}
+    for seed, (path, size) in enumerate(zip(paths.values(), sizes), 1):
+        run(program, *(word.format(path=path, size=size, seed=seed) for word in PROGRAM_WORDS[name]))
+    return paths
+
+
+PROGRAM_WORDS = {"shapes": ["{path}", "{size}", "{seed}"], "pairs": ["{size}", "{seed}", "{path}"]}
+# What makes the files that a model's options name.
+DATA = {
+    "{text}": make_text,
+    "{table": make_table,
+    "{shapes}": lambda work: make_pairs_of_files(work, "shapes", "bazel-bin/examples/unet/shapes", (12000, 500)),
+    "{pairs}": lambda work: make_pairs_of_files(work, "pairs", "bazel-bin/examples/bert/sentences", (40000, 4000)),
+}
+
+
+def with_data(work, how):
+    """The options with the files that they name, which are made first."""
+    names = {}
+    for word, make in DATA.items():
+        if any(word in option for option in how):
+            names |= make(work)
+    return [option.format(**names) for option in how]
 
 
 def compile_with(work, source, consts, lines):
@@ -90,21 +142,24 @@ def policy_names():
     return ["fp32", *(name for name in names if name != "fp32")]
 
 
-def compare_policies(work, models, seeds):
-    """A line for each policy: |seeds| of fp32, whose spread is the noise, and the first seed of each other."""
+def compare_policies(work, models, policies, seeds):
+    """A line for each policy.  Of all policies: |seeds| of fp32, whose spread is the noise, and the first seed of each
+    other; of those that were named every seed, and the mean difference from fp32 by the same seed."""
+    names = policies or policy_names()
     for name in models:
         source, consts, how, metric = SHORT[name]
-        text = find_text(work) if "tokens:{text}" in how else ""
-        how = [word.format(text=text) for word in how]
+        how = with_data(work, how)
         print(f"\n| {name} | loss | of fp32 | {metric} |\n|---|---|---|---|", flush=True)
         base = None
-        for policy in policy_names():
+        for policy in names:
             model = compile_under(work, source, consts, policy)
+            all_seeds = policies or policy == "fp32"
             losses, metrics = zip(*(train(work, model, how, seed, metric)
-                                    for seed in range(1, 1 + (seeds if policy == "fp32" else 1))))
-            base = base or losses[0]
-            told = shown(losses) if policy == "fp32" else f"{losses[0]:.4f}"
-            print(f"| {policy} | {told} | {losses[0] / base:.3f} | {metrics[0]:.4f} |", flush=True)
+                                    for seed in range(1, 1 + (seeds if all_seeds else 1))))
+            base = base or losses
+            told = [shown(values) for values in (losses, metrics)]
+            ratio = statistics.mean(loss / of for loss, of in zip(losses, base))
+            print(f"| {policy} | {told[0]} | {ratio:.3f} | {told[1]} |", flush=True)
 
 
 def train(work, model, options, seed, metric):
@@ -123,6 +178,8 @@ def bytes_of(model):
 
 
 def shown(values):
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
     return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
 
 
@@ -130,17 +187,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--policies", action="store_true")
+    parser.add_argument("--policies", nargs="?", const="", metavar="NAME,NAME")
     options = parser.parse_args()
-    options.models = options.models or ",".join(SHORT if options.policies else MODELS)
+    options.models = options.models or ",".join(SHORT if options.policies is not None else MODELS)
     with tempfile.TemporaryDirectory() as work:
-        if options.policies:
-            compare_policies(work, options.models.split(","), options.seeds)
+        if options.policies is not None:
+            policies = options.policies.split(",") if options.policies else None
+            compare_policies(work, options.models.split(","), policies, options.seeds)
             return
         for name in options.models.split(","):
             source, consts, how, metric = MODELS[name]
-            text = find_text(work) if "tokens:{text}" in how else ""
-            how = [word.format(text=text) for word in how]
+            how = with_data(work, how)
             print(f"\n| {name} | weights | moments | loss | {metric} |\n|---|---|---|---|---|", flush=True)
             for choice, lines in CHOICES.items():
                 model = compile_with(work, source, consts, lines)

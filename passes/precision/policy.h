@@ -86,6 +86,8 @@ const char *const *policy_op_names(Arena *a, int *count);
 bool policy_knows(Arena *a, const char *pattern, const char **nearest);
 /* Whether |name| is an op that the language lacks and other systems list (foreign_ops.def): of policy files alone. */
 bool policy_is_foreign(const char *name);
+/* The one whose name is the most like |word|, or NULL. */
+const char *policy_nearest_foreign(const char *word);
 
 /* The policy of a compilation: from the options, else from the model, else of full precision.  NULL: the errors are in
  * the diagnostics.

@@ -159,13 +159,6 @@ static bool has_moments(const Module *m, const char *slot) {
     return false;
 }
 
-static bool check_masters(PassContext *c, const StateType *masters) {
-    if (masters->dtype != AMP_DT_F16) return true;
-    Diag *diag = place_error(c, c->m->masters.pos, "masters = f16: a weight may be larger than 65504, where f16 ends");
-    diag_help(c->diags, diag, "masters = bf16 has the range of f32");
-    return false;
-}
-
 static bool check_moments(PassContext *c, const StateType *moments) {
     const Module *m = c->m;
     const char *type = amp_dtype_name(moments->dtype);
@@ -187,7 +180,7 @@ bool store_low_states(PassContext *c) {
     Storing s = {0};
     Module *m = c->m;
     if (!ir_state_type(&m->masters, &s.masters) || !ir_state_type(&m->moments, &s.moments)) return false;
-    if (!check_masters(c, &s.masters) || !check_moments(c, &s.moments)) return false;
+    if (!check_moments(c, &s.moments)) return false;
     if (s.masters.dtype == AMP_DT_F32 && s.moments.dtype == AMP_DT_F32) return true;
     for (int i = 0; i < m->states.len; i++) {
         Dtype t = type_of(&s, m->states.data[i])->dtype;

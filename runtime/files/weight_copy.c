@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/float_environment.h"
+#include "base/rounding.h"
+#include "runtime/model/matrix_layout.h"
 #include "runtime/model/state.h"
 
 static const amp_model_state *state_of(const amp_weight_match *m, int32_t entry) {
@@ -26,26 +28,33 @@ static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* ---- range ------------------------------------------------------------------------------------------------------- */
 
-/* The first element of f64 that is finite and has no finite f32; |count|: none. */
-static size_t find_too_large(const char *piece, size_t count, double *value) {
+/* The first of |count| elements that is finite as it is and not as |to|; |count|: none. */
+static size_t find_too_large(const char *piece, amp_dtype from, size_t count, uint32_t to, double *value) {
     size_t i = 0;
     for (; i < count; i++) {
-        memcpy(value, piece + i * sizeof *value, sizeof *value);
-        if (isfinite(*value) && !isfinite((float)*value)) break;
+        *value = amp_load_element(piece, from, (int64_t)i);
+        const float stored = to == AMP_DT_F16 ? amp_round_f16((float)*value) : (float)*value;
+        if (isfinite(*value) && !isfinite(stored)) break;
     }
     return i;
 }
 
-static amp_status check_tensor(const amp_weight_match *m, int32_t tensor, char *piece, amp_error *err) {
+static amp_status check_tensor(const amp_weight_match *m, int32_t entry, char *piece, amp_error *err) {
+    const int32_t tensor = m->tensor_of[entry];
     const amp_tensor_view *v = amp_weight_files_at(m->files, tensor);
-    double value;
+    const amp_model_state *s = state_of(m, entry);
+    const size_t size = amp_dtype_size(v->dtype);
+    double value = 0.0;
     for (size_t at = 0, n; at < v->bytes; at += n) {
         n = smaller(v->bytes - at, AMP_WEIGHT_PIECE);
         AMP_TRY(amp_weight_files_read(m->files, tensor, at, piece, n, err));
-        size_t found = find_too_large(piece, n / sizeof value, &value);
-        if (found < n / sizeof value)
-            return amp_fail(err, AMP_MISMATCH, "%s: tensor %s: its element %zu is %g, but f32 ends at %g",
-                            amp_weight_files_path(m->files), v->name, at / sizeof value + found, value, FLT_MAX);
+        const size_t found = find_too_large(piece, v->dtype, n / size, s->storage, &value);
+        if (found == n / size) continue;
+        const bool is_half = s->storage == AMP_DT_F16 && fabs(value) <= FLT_MAX;
+        return amp_fail(err, AMP_MISMATCH, "%s: tensor %s: its element %zu is %g, but %s ends at %g%s",
+                        amp_weight_files_path(m->files), v->name, at / size + found, value, is_half ? "f16" : "f32",
+                        is_half ? 65504.0 : (double)FLT_MAX,
+                        is_half ? ", and the model keeps it so: compile it with masters = bf16 or f32" : "");
     }
     return AMP_OK;
 }
@@ -57,12 +66,20 @@ static bool is_rounded(const amp_weight_match *m, int32_t entry) {
            amp_state_is_converted(state_of(m, entry));
 }
 
+/* Taken as a type that ends before that of the file. */
+static bool may_be_too_large(const amp_weight_match *m, int32_t entry) {
+    const int32_t tensor = m->tensor_of[entry];
+    if (is_rounded(m, entry)) return true;
+    return tensor >= 0 && state_of(m, entry)->storage == AMP_DT_F16 &&
+           amp_weight_files_at(m->files, tensor)->dtype != AMP_DT_F16;
+}
+
 amp_status amp_weight_check_range(const amp_weight_match *m, amp_error *err) {
     AMP_DEFAULT_FLOAT_ENVIRONMENT();
     char *piece = take_piece(m, err);
     amp_status status = piece ? AMP_OK : AMP_OUT_OF_MEMORY;
     for (int32_t e = 0; !status && e < m->entry_count; e++)
-        if (is_rounded(m, e)) status = check_tensor(m, m->tensor_of[e], piece, err);
+        if (may_be_too_large(m, e)) status = check_tensor(m, e, piece, err);
     free_piece(m, piece);
     return status;
 }

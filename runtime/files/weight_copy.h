@@ -5,7 +5,8 @@
 
 #include "runtime/files/weight_match.h"
 
-/* That each value of an f64 tensor has an f32: no finite one becomes infinite.  AMP_MISMATCH, AMP_IO. */
+/* That no finite value becomes infinite in the type of its state: f32 of an f64 tensor, or f16.
+ * AMP_MISMATCH, AMP_IO. */
 amp_status amp_weight_check_range(const amp_weight_match *match, amp_error *err);
 /* The tensors of a match without differences into |states| (by state of the model).  AMP_OUT_OF_MEMORY before anything
  * is changed; AMP_IO: where that was found, what comes before it is loaded. */

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/names.h"
 #include "base/random.h"
+#include "base/rounding.h"
 #include "runtime/model/matrix_layout.h"
 
 typedef struct Matrix {
@@ -137,6 +138,18 @@ void amp_state_take(const amp_model_state *s, const void *memory, bool turned, s
         amp_store_element(values, dtype, (int64_t)i, amp_load_element(memory, s->storage, next_index(&w)));
 }
 
+amp_status amp_state_check_range(const amp_model_state *s, const float *values, size_t count, size_t from,
+                                 amp_error *err) {
+    if (s->storage != AMP_DT_F16) return AMP_OK; /* the others have the range of f32 */
+    for (size_t i = 0; i < count; i++)
+        if (isfinite(values[i]) && !isfinite(amp_round_f16(values[i])))
+            return amp_fail(err, AMP_MISMATCH,
+                            "parameter %s: element %zu is %g, but it is stored in f16, which ends at 65504; compile "
+                            "the model with masters = bf16 or f32 in its precision block",
+                            s->name, from + i, (double)values[i]);
+    return AMP_OK;
+}
+
 size_t amp_states_largest(const amp_model *model) {
     size_t largest = 1;
     for (int32_t i = 0; i < model->state_count; i++) {
@@ -152,7 +165,8 @@ amp_status amp_states_initialise(const amp_model *model, void *const *states, ui
     size_t bytes = amp_states_largest(model) * sizeof(float);
     float *rows = amp_alloc_aligned(allocator, bytes, AMP_MEMORY_ALIGN);
     if (!rows) return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to initialise its states", model->desc.name);
-    for (int32_t i = 0; i < model->state_count; i++) {
+    amp_status status = AMP_OK;
+    for (int32_t i = 0; !status && i < model->state_count; i++) {
         const amp_model_state *s = &model->states[i];
         if (!states[i] || s->role == AMP_STATE_DERIVED) continue;
         if (s->counter) {
@@ -160,10 +174,11 @@ amp_status amp_states_initialise(const amp_model *model, void *const *states, ui
             continue;
         }
         amp_initialise(s, seed, rows);
+        status = amp_state_check_range(s, rows, (size_t)amp_model_state_elements(s), 0, err);
         amp_state_set_f32(s, states[i], rows);
     }
     amp_free_aligned(allocator, rows, bytes, AMP_MEMORY_ALIGN);
-    return AMP_OK;
+    return status;
 }
 
 amp_status amp_state_check_count(const amp_model_state *s, const char *what, size_t count, amp_error *err) {

@@ -42,6 +42,11 @@ amp_status amp_states_initialise(const amp_model *model, void *const *states, ui
 /* Elements of the largest state; at least 1. */
 size_t amp_states_largest(const amp_model *model);
 
+/* That no finite value becomes infinite where it is stored.  AMP_MISMATCH names the first; |from|: its number in the
+ * tensor. */
+amp_status amp_state_check_range(const amp_model_state *state, const float *values, size_t count, size_t from,
+                                 amp_error *err);
+
 /* amp_params_get and the like: |what| is "parameter" or "optimizer state". */
 amp_status amp_state_check_count(const amp_model_state *state, const char *what, size_t count, amp_error *err);
 

@@ -76,6 +76,7 @@ amp_status amp_params_get(const amp_params *params, const char *name, float *dat
 amp_status amp_params_set(amp_params *params, const char *name, const float *data, size_t count, amp_error *err) {
     int32_t i;
     AMP_TRY(find(params, name, data, count, &i, err));
+    AMP_TRY(amp_state_check_range(&params->model->states[i], data, count, 0, err));
     AMP_TRY(amp_params_reach_host(params, err));
     amp_state_set_f32(&params->model->states[i], params->states[i], data);
     amp_params_changed_on_host(params);

@@ -122,6 +122,7 @@ TEST_P(Follows, TheCpu) {
 std::vector<Way> Ways() {
     std::vector<Way> ways = {{"fp16", 80, true}, {"bf16", 80, false}, {"tf32", 90, true}, {"fp32", 80, true}};
     ways.push_back({"bf16 { masters = bf16\nmoments = bf16 }", 80, true});
+    ways.push_back({"fp16 { masters = f16 }", 80, false});
     if (getenv("AMP_CUDA_ARCHS")) ways.insert(ways.end(), {{"fp16", 75, false}, {"fp16", 90, false}});
     return ways;
 }

@@ -1,4 +1,4 @@
-// Parameters and moments in bf16: steps against AdamW step by step, files, bits, what they weigh.
+// Parameters and moments in bf16, parameters in f16: steps against AdamW step by step, files, bits, what they weigh.
 #include <cmath>
 
 #include "tests/e2e/harness.h"
@@ -28,6 +28,33 @@ std::string Both(const std::string &precision, const std::string &masters, const
     return precision + " { masters = " + masters + "\nmoments = " + moments + " }";
 }
 
+// w, m and v of one step in double, before they are rounded.
+struct Exact {
+    double w, m, v;
+};
+
+Exact AdamW(int step, double w, double m, double v, double g) {
+    const double lr = 0.01, decay = 0.01;
+    Exact e;
+    e.m = 0.9 * m + 0.1 * g;
+    e.v = 0.999 * v + 0.001 * g * g;
+    const double denom = std::sqrt(e.v / (1 - std::pow(0.999, step))) + 1e-8;
+    e.w = w * (1 - lr * decay) - lr * (e.m / (1 - std::pow(0.9, step))) / denom;
+    return e;
+}
+
+// What lies between two neighbours of |x|: 8 bits of bf16; 11 of f16, 2^-24 at least.
+double UnitAt(const std::string &type, double x) {
+    const int exponent = std::ilogb(x == 0 ? 1.0 : x);
+    return std::ldexp(1.0, type == "bf16" ? exponent - 7 : std::max(exponent - 10, -24));
+}
+
+// |x| is of a type and a neighbour of |exact|, which f32 arithmetic may miss by |slack|.
+bool IsNeighbour(const std::string &type, float x, double exact, double slack) {
+    const double unit = UnitAt(type, exact), units = x / UnitAt(type, x);
+    return units == std::floor(units) && std::fabs(x - exact) < unit + slack;
+}
+
 class LowStates : public e2e::OnDevice {
   protected:
     static constexpr size_t kCount = size_t(kHidden) * kIn;
@@ -49,34 +76,11 @@ class LowStates : public e2e::OnDevice {
             << r.err.message;
         return data;
     }
-};
 
-// w, m and v of one step in double, before they are rounded.
-struct Exact {
-    double w, m, v;
-};
-
-Exact AdamW(int step, double w, double m, double v, double g) {
-    const double lr = 0.01, decay = 0.01;
-    Exact e;
-    e.m = 0.9 * m + 0.1 * g;
-    e.v = 0.999 * v + 0.001 * g * g;
-    const double denom = std::sqrt(e.v / (1 - std::pow(0.999, step))) + 1e-8;
-    e.w = w * (1 - lr * decay) - lr * (e.m / (1 - std::pow(0.9, step))) / denom;
-    return e;
-}
-
-// |x| is bf16 and a neighbour of |exact|, which f32 arithmetic may miss by |slack|.
-bool IsNeighbour(float x, double exact, double slack) {
-    const double unit = std::ldexp(1.0, std::ilogb(exact == 0 ? 1.0 : exact) - 7);
-    return Bf16(x) == x && std::fabs(x - exact) < unit + slack;
-}
-
-// Each step from the session's own states: w, m and v are the f32 results, rounded as asked.
-TEST_F(LowStates, StepsAreAdamWsRounded) {
-    for (const std::string rounding : {"nearest", "stochastic"}) {
-        Training r(Compile("steps-" + rounding,
-                           Both("fp32", "bf16(" + rounding + ")", "bf16(rounding = " + rounding + ")"),
+    // Each step from the session's own states: w, m and v are the f32 results, rounded as asked.
+    static void FollowAdamW(const std::string &masters, const std::string &rounding) {
+        Training r(Compile("steps-" + masters + rounding,
+                           Both("fp32", masters + "(" + rounding + ")", "bf16(rounding = " + rounding + ")"),
                            "adamw(lr = 0.01)"),
                    kBatch, 1, 3, true);
         ASSERT_TRUE(r.ok());
@@ -88,9 +92,10 @@ TEST_F(LowStates, StepsAreAdamWsRounded) {
                                      v1 = State(r, "fc1.weight/v");
             for (size_t i = 0; i < kCount; i++) {
                 const Exact e = AdamW(step, w[i], m[i], v[i], g[i]);
-                ASSERT_TRUE(IsNeighbour(w1[i], e.w, 1e-6)) << rounding << " " << step << ": " << w1[i] << ", " << e.w;
-                ASSERT_TRUE(IsNeighbour(m1[i], e.m, std::fabs(e.m) * 1e-5)) << m1[i] << ", " << e.m;
-                ASSERT_TRUE(IsNeighbour(v1[i], e.v, std::fabs(e.v) * 1e-5)) << v1[i] << ", " << e.v;
+                ASSERT_TRUE(IsNeighbour(masters, w1[i], e.w, 1e-6))
+                    << rounding << " " << step << ": " << w1[i] << ", " << e.w;
+                ASSERT_TRUE(IsNeighbour("bf16", m1[i], e.m, std::fabs(e.m) * 1e-5)) << m1[i] << ", " << e.m;
+                ASSERT_TRUE(IsNeighbour("bf16", v1[i], e.v, std::fabs(e.v) * 1e-5)) << v1[i] << ", " << e.v;
                 const double half = std::ldexp(1.0, std::ilogb(e.v) - 8);
                 const double most = rounding == "nearest" ? half * 1.001 : 2 * half * 1.001;
                 ASSERT_LE(std::fabs(v1[i] - e.v), most) << v1[i] << ", " << e.v;
@@ -100,6 +105,12 @@ TEST_F(LowStates, StepsAreAdamWsRounded) {
         }
         EXPECT_NEAR(double(up) / double(all), 0.5, 0.03) << rounding;
     }
+};
+
+TEST_F(LowStates, StepsAreAdamWsRounded) {
+    for (const std::string rounding : {"nearest", "stochastic"}) FollowAdamW("bf16", rounding);
+    FollowAdamW("f16", "stochastic");
+    if (!e2e::device()) FollowAdamW("f16", "nearest"); /* a cast, which tests of kernels have */
 }
 
 // v under gradients of zero: it sinks by 0.999 a step, which a rounding to nearest undoes each time.
@@ -124,7 +135,8 @@ TEST_F(LowStates, StochasticRoundingLetsTheSecondMomentSink) {
 
 TEST_F(LowStates, BitsDependOnNeitherThreadsNorInterruptions) {
     for (const std::string precision : {"bf16", "fp16", "fp32"}) {
-        const std::string path = Compile("bits-" + precision, Both(precision, "bf16", "bf16"), "adamw(lr = 0.01)");
+        const std::string masters = precision == "fp16" ? "f16" : "bf16";
+        const std::string path = Compile("bits-" + precision, Both(precision, masters, "bf16"), "adamw(lr = 0.01)");
         const std::string checkpoint = e2e::temp_path("bits-" + precision + ".st");
         Training whole(path, kBatch), first(path, kBatch, 3), second(path, kBatch, 2, 99);
         ASSERT_TRUE(whole.ok() && first.ok() && second.ok());
@@ -140,27 +152,63 @@ TEST_F(LowStates, BitsDependOnNeitherThreadsNorInterruptions) {
     }
 }
 
+// Weights beyond 65504 are no f16: what brings them says so, and the params stay as they were.
+TEST_F(LowStates, WeightsTooLargeForF16) {
+    const std::string wide = Compile("large-wide", "fp16", "sgd(lr = 0.1)");
+    Training from(wide, kBatch), to(Compile("large-f16", "fp16 { masters = f16 }", "sgd(lr = 0.1)"), kBatch);
+    ASSERT_TRUE(from.ok() && to.ok());
+    const std::vector<float> before = Param(to);
+    std::vector<float> w = Param(from);
+    w[5] = -65504.0f;
+    ASSERT_EQ(amp_params_set(to.params, "fc1.weight", w.data(), kCount, &to.err), AMP_OK) << to.err.message;
+    ASSERT_EQ(amp_params_set(to.params, "fc1.weight", before.data(), kCount, &to.err), AMP_OK) << to.err.message;
+    w[7] = 70000.0f;
+    EXPECT_EQ(amp_params_set(to.params, "fc1.weight", w.data(), kCount, &to.err), AMP_MISMATCH);
+    EXPECT_STREQ(to.err.message, "parameter fc1.weight: element 7 is 70000, but it is stored in f16, which ends at "
+                                 "65504; compile the model with masters = bf16 or f32 in its precision block");
+    const std::string file = e2e::temp_path("large.st");
+    ASSERT_EQ(amp_params_set(from.params, "fc1.weight", w.data(), kCount, &from.err), AMP_OK) << from.err.message;
+    ASSERT_EQ(amp_params_save(from.params, file.c_str(), &from.err), AMP_OK) << from.err.message;
+    EXPECT_EQ(amp_params_load(to.params, file.c_str(), &to.err), AMP_MISMATCH);
+    EXPECT_NE(std::string(to.err.message)
+                  .find("large.st: tensor fc1.weight: its element 7 is 70000, but f16 ends at "
+                        "65504, and the model keeps it so: compile it with masters = bf16"),
+              std::string::npos)
+        << to.err.message;
+    EXPECT_TRUE(e2e::same_bits(Param(to), before));
+    amp_partial_report report = {};
+    ASSERT_EQ(amp_params_load_partial(to.params, file.c_str(), nullptr, &report, &to.err), AMP_OK) << to.err.message;
+    EXPECT_EQ(report.misfits, 1);
+    EXPECT_TRUE(e2e::same_bits(Param(to), before));
+}
+
 // Convolutions, whose weights lie in memory as [KH, KW, I, O], norms, a table of which rows are looked up.
-TEST_F(LowStates, FusionAndLayoutDoNotChangeBits) {
+void ExpectSameBits(const std::string &precision, const std::string &masters) {
     const std::string text = "amp 1\nmodel m(x: f32[N, 3, 6, 6], ids: i32[N]) -> y {\n"
                              "    h = relu(batch_norm(conv2d(x; out = 33, kernel = 3, padding = 1) as conv) as norm)\n"
                              "    h = conv2d(h; out = 8, kernel = 2, stride = 2, groups = 1, bias = false) as next\n"
                              "    h = flatten(h) + (embedding(ids; count = 10, dim = 72) as table)\n"
                              "    y = linear(layer_norm(h) as ln; out = 10) as fc\n}\n"
                              "train m { loss = cross_entropy(y, ids)\n optimizer = adamw(lr = 0.01) }\n"
-                             "precision bf16 { masters = bf16\nmoments = bf16 }\n";
+                             "precision " +
+                             Both(precision, masters, "bf16") + "\n";
     std::vector<float> first;
     for (int variant = 0; variant < (e2e::device() ? 1 : 3); variant++) {
         amp_compile_options options = {};
         options.no_fuse = variant == 1;
         options.no_layout = variant == 2;
-        Training r(e2e::compile_to_file(text, "images-" + std::to_string(variant) + ".so", options), kBatch, 2);
+        Training r(e2e::compile_to_file(text, precision + "-" + std::to_string(variant) + ".so", options), kBatch, 2);
         ASSERT_TRUE(r.ok());
         const std::vector<double> losses = e2e::train(r, 6, kBatch, 3 * 6 * 6);
         EXPECT_LT(losses.back(), losses.front());
         if (variant == 0) first = e2e::all_params(r);
         else EXPECT_TRUE(e2e::same_bits(first, e2e::all_params(r))) << variant;
     }
+}
+
+TEST_F(LowStates, FusionAndLayoutDoNotChangeBits) {
+    ExpectSameBits("bf16", "bf16");
+    ExpectSameBits("fp16", "f16");
 }
 
 TEST_F(LowStates, SeedsDiffer) {

@@ -104,6 +104,8 @@ CastTotals explain_cast_totals(const ExplainFacts *x, const ExplainSelection *wh
 /* ---- reports ----------------------------------------------------------------------------------------------------- */
 
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which);
+/* ", masters f16(rounding = nearest)"; nothing where they are f32. */
+void explain_tell_state_type(Text *t, const char *what, const Call *type);
 /* Policy, low type, types of states; |file|: the policy's, told where it is not named after it; or NULL. */
 void explain_tell_precision(Text *t, const Module *m, const char *file);
 amp_status explain_as_json(Text *t, const ExplainSource *s, const ExplainSelection *which, amp_error *err);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/explain.h"
+#include "ir/state_type.h"
 #include "ir/words.h"
 #include "targets/target.h"
 
@@ -191,18 +192,24 @@ void explain_tell_totals(Text *t, Arena *a, const CastTotals *totals) {
     tell_total(t, "all", &totals->all);
 }
 
-static void tell_type(Text *t, const char *what, const Call *type) {
+void explain_tell_state_type(Text *t, const char *what, const Call *type) {
     if (!type->name) return;
     text_printf(t, ", %s ", what);
     ir_print_call(t, type);
+}
+
+/* With its line where the policy says so, not the model. */
+static void tell_type(Text *t, const Module *m, const char *what, const Call *type) {
+    explain_tell_state_type(t, what, type);
+    if (ir_state_type_is_of_policy(m, type)) text_printf(t, " by %s:%d", type->pos.file, type->pos.line);
 }
 
 void explain_tell_precision(Text *t, const Module *m, const char *file) {
     text_printf(t, "policy %s", m->policy_name);
     if (file && strcmp(file, arena_printf(t->arena, "%s.policy", m->policy_name)) != 0) text_printf(t, " of %s", file);
     text_printf(t, ", low precision %s", amp_dtype_name(m->low));
-    tell_type(t, "masters", &m->masters);
-    tell_type(t, "moments", &m->moments);
+    tell_type(t, m, "masters", &m->masters);
+    tell_type(t, m, "moments", &m->moments);
 }
 
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/explain.h"
+#include "ir/state_type.h"
 #include "compiler/policy_report.h"
 
 static const char everything[] = "*";
@@ -45,9 +46,22 @@ PolicyDiff policy_diff(Arena *a, const Policy *before, const Policy *after) {
 
 static const char *version_of(const Policy *p) { return p->version ? p->version : "none"; }
 
+static const char *state_type_of(Arena *a, const Call *type) {
+    return type->name ? policy_state_type(a, type) : amp_dtype_name(AMP_DT_F32);
+}
+
+static bool same_state_type(const Call *x, const Call *y) {
+    StateType types[2];
+    ir_state_type(x, &types[0]);
+    ir_state_type(y, &types[1]);
+    return types[0].dtype == types[1].dtype &&
+           (types[0].dtype == AMP_DT_F32 || types[0].stochastic == types[1].stochastic);
+}
+
 bool policy_diff_is_same(const PolicyDiff *d) {
     const Policy *x = d->before, *y = d->after;
-    return !d->changed.len && x->algorithm == y->algorithm && x->low == y->low && !strcmp(version_of(x), version_of(y));
+    return same_state_type(&x->masters, &y->masters) && same_state_type(&x->moments, &y->moments) && !d->changed.len &&
+           x->algorithm == y->algorithm && x->low == y->low && !strcmp(version_of(x), version_of(y));
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -107,13 +121,15 @@ void policy_diff_as_text(Text *t, const PolicyDiff *d) {
     tell_head(t, "low", amp_dtype_name(x->low), amp_dtype_name(y->low), "   what is lowered has another dtype");
     tell_head(t, "algorithm", policy_algorithm_words[x->algorithm], policy_algorithm_words[y->algorithm],
               "   ops of the same class may have another dtype");
+    tell_head(t, "masters", state_type_of(t->arena, &x->masters), state_type_of(t->arena, &y->masters), "");
+    tell_head(t, "moments", state_type_of(t->arena, &x->moments), state_type_of(t->arena, &y->moments), "");
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_side(amp_json_writer *w, const char *key, const Policy *p) {
+static void put_side(amp_json_writer *w, Arena *a, const char *key, const Policy *p) {
     amp_json_begin_object(w, key);
-    policy_put_head(w, p);
+    policy_put_head(w, a, p);
     amp_json_end_object(w);
 }
 
@@ -126,10 +142,16 @@ static void put_class(amp_json_writer *w, const char *key, const NameClass *c) {
     amp_json_end_object(w);
 }
 
+typedef struct Told {
+    Arena *arena;
+    const PolicyDiff *diff;
+} Told;
+
 static void put_diff(amp_json_writer *w, const void *of) {
-    const PolicyDiff *d = of;
-    put_side(w, "before", d->before);
-    put_side(w, "after", d->after);
+    const Told *told = of;
+    const PolicyDiff *d = told->diff;
+    put_side(w, told->arena, "before", d->before);
+    put_side(w, told->arena, "after", d->after);
     amp_json_put_bool(w, "same", policy_diff_is_same(d));
     amp_json_put_int(w, "names", d->names);
     amp_json_begin_array(w, "changed");
@@ -145,5 +167,5 @@ static void put_diff(amp_json_writer *w, const void *of) {
 }
 
 amp_status policy_diff_as_json(Text *t, Arena *a, const PolicyDiff *d, amp_error *err) {
-    return explain_json_text(t, a, put_diff, d, err);
+    return explain_json_text(t, a, put_diff, &(Told){a, d}, err);
 }

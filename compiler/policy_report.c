@@ -32,9 +32,18 @@ static bool is_default(const amp_precision *precision, const Policy *p) {
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
+const char *policy_state_type(Arena *a, const Call *type) {
+    Text t;
+    text_init(&t, a);
+    if (type->name) ir_print_call(&t, type);
+    return type->name ? text_str(&t) : NULL;
+}
+
 void policy_tell_head(Text *t, const Policy *p) {
     if (p->version) text_printf(t, "version %s, ", p->version);
     text_printf(t, "algorithm %s, low %s", policy_algorithm_words[p->algorithm], amp_dtype_name(p->low));
+    explain_tell_state_type(t, "masters", &p->masters);
+    explain_tell_state_type(t, "moments", &p->moments);
 }
 
 /* Lines of words below a row. */
@@ -83,12 +92,14 @@ void policy_as_text(Text *t, const Policy *p) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-void policy_put_head(amp_json_writer *w, const Policy *p) {
+void policy_put_head(amp_json_writer *w, Arena *a, const Policy *p) {
     amp_json_put_string(w, "policy", p->name);
     explain_put_string(w, "version", p->version);
     amp_json_put_string(w, "algorithm", policy_algorithm_words[p->algorithm]);
     amp_json_put_string(w, "low", amp_dtype_name(p->low));
     amp_json_put_string(w, "precision", amp_precision_word(p->low));
+    explain_put_string(w, "masters", policy_state_type(a, &p->masters));
+    explain_put_string(w, "moments", policy_state_type(a, &p->moments));
     amp_json_put_string(w, "file", p->source->name);
 }
 
@@ -98,7 +109,7 @@ typedef struct Listed {
 } Listed;
 
 static void put_policy(amp_json_writer *w, Arena *a, const Policy *p) {
-    policy_put_head(w, p);
+    policy_put_head(w, a, p);
     amp_json_put_int(w, "names", count_names(p));
     amp_json_put_string(w, "others", policy_class_words[policy_line(p, "*", NULL)->op_class]);
     amp_json_put_string(w, "summary", summary_of(a, p));

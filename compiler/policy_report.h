@@ -20,8 +20,10 @@ amp_status policies_as_json(Text *t, Arena *a, const Policies *list, amp_error *
 void policy_as_text(Text *t, const Policy *p);
 amp_status policy_as_json(Text *t, Arena *a, const Policy *p, amp_error *err);
 
-/* "policy", "version", "algorithm", "low", "precision", "file": the members that every report has. */
-void policy_put_head(amp_json_writer *w, const Policy *p);
+/* "policy", "version", "algorithm", "low", "precision", "masters", "moments", "file": what every report has. */
+void policy_put_head(amp_json_writer *w, Arena *a, const Policy *p);
+/* "f16(rounding = nearest)"; NULL: f32. */
+const char *policy_state_type(Arena *a, const Call *type);
 void policy_tell_head(Text *t, const Policy *p); /* "version 2.12, algorithm eager, low f16" */
 
 /* ---- policy_diff.c ----------------------------------------------------------------------------------------------- */

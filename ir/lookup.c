@@ -286,3 +286,7 @@ bool ir_state_type(const Call *c, StateType *out) {
     out->dtype = !strcmp(c->name, amp_dtype_name(AMP_DT_BF16)) ? AMP_DT_BF16 : AMP_DT_F16;
     return !strcmp(c->name, amp_dtype_name(out->dtype));
 }
+
+bool ir_state_type_is_of_policy(const Module *m, const Call *c) {
+    return c->pos.file && m->policy_origin && !strcmp(c->pos.file, m->policy_origin);
+}

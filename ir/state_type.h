@@ -19,6 +19,8 @@ typedef struct StateType {
 
 /* A call without a name is f32.  False: it is no such call. */
 bool ir_state_type(const Call *c, StateType *out);
+/* Whether masters or moments have their type by a line of the policy, rather than by the model's precision block. */
+bool ir_state_type_is_of_policy(const Module *m, const Call *c);
 
 #ifdef __cplusplus
 }

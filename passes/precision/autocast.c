@@ -180,6 +180,12 @@ static bool keep_f32_copy(PassContext *c, const Func *forward) {
     return fp32;
 }
 
+/* As the policy says where the model does not. */
+static void choose_state_types(Module *m, const Policy *policy) {
+    if (!m->masters.name) m->masters = policy->masters;
+    if (!m->moments.name) m->moments = policy->moments;
+}
+
 static int64_t batch_hint_of(const PassContext *c) {
     return c->options->batch_hint ? c->options->batch_hint : PASSES_BATCH_HINT;
 }
@@ -201,5 +207,6 @@ bool pass_autocast(PassContext *c) {
     m->policy_origin = slash ? slash + 1 : policy->source->name; /* the folder of the file is not part of the result */
     memcpy(m->policy_sha256, policy->sha256, sizeof m->policy_sha256);
     m->low = policy->low;
+    choose_state_types(m, policy);
     return true;
 }

@@ -56,8 +56,9 @@ typedef struct Policy {
     char sha256[65]; /* of the text */
     const char *name;
     PolicyAlgorithm algorithm;
-    const char *version; /* of what it describes: "2.12"; NULL: it says none */
-    Dtype low;           /* f16, bf16, tf32 or f32 */
+    const char *version;   /* of what it describes: "2.12"; NULL: it says none */
+    Dtype low;             /* f16, bf16, tf32 or f32 */
+    Call masters, moments; /* as in a Module, where the model does not say: of a system that keeps them so */
     VEC(PolicyEntry) entries;
 } Policy;
 

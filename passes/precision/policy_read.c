@@ -2,10 +2,12 @@
  *
  *     file      = { [ statement ] [ "#" comment ] newline }
  *     statement = "policy" STRING | "version" WORD | "algorithm" WORD | "low" "=" WORD | "op" name { "," name } WORD
+ *               | ( "masters" | "moments" ) "=" WORD [ "stochastic" | "nearest" ]
  *     name      = WORD | WORD "." WORD | "*"
  */
 #include "base/hash.h"
 #include "base/names.h"
+#include "ir/state_type.h"
 #include "passes/precision/policy.h"
 
 typedef enum TokenKind {
@@ -30,12 +32,12 @@ typedef struct Reader {
     const Source *source;
     Policy *policy;
     uint32_t at;
-    int line;                                          /* number of the statement's line */
-    uint32_t begin;                                    /* of the statement's line */
-    Token token;                                       /* the next one */
-    const char *form;                                  /* of the statement: "low = f16" */
-    bool is_empty;                                     /* no statement so far */
-    Loc has_name, has_version, has_algorithm, has_low; /* source NULL: not yet */
+    int line;                                                                    /* number of the statement's line */
+    uint32_t begin;                                                              /* of the statement's line */
+    Token token;                                                                 /* the next one */
+    const char *form;                                                            /* of the statement: "low = f16" */
+    bool is_empty;                                                               /* no statement so far */
+    Loc has_name, has_version, has_algorithm, has_low, has_masters, has_moments; /* source NULL: not yet */
 } Reader;
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
@@ -169,6 +171,38 @@ static void read_low(Reader *r, Loc here) {
     help_nearest(r, diag, word.text, words, AMP_PRECISION_COUNT);
 }
 
+/* "f16", "bf16 nearest" */
+static void read_state_type(Reader *r, Loc here, const char *what, Loc *first, Call *out) {
+    static const char *const types[] = {"bf16", "f16"};
+    static const char *const roundings[] = {ROUNDING_STOCHASTIC, ROUNDING_NEAREST};
+    Token type, rounding = {.text = ROUNDING_STOCHASTIC};
+    if (is_second(r, first, here, what) || !take(r, TOKEN_EQUALS, "'='", NULL) || !take(r, TOKEN_WORD, "a type", &type))
+        return;
+    if (r->token.kind == TOKEN_WORD && !take(r, TOKEN_WORD, "a rounding", &rounding)) return;
+    const char *file = strrchr(r->source->name, '/');
+    const Pos pos = {file ? file + 1 : r->source->name, r->line, 1};
+    const CallArg argument = {.name = "rounding", .type = ATTR_SYMBOL, .value.s = rounding.text};
+    Call call = {.name = type.text, .pos = pos};
+    StateType read;
+    vec_push(r->arena, &call.args, argument);
+    if (ir_state_type(&call, &read)) {
+        if (read.dtype != AMP_DT_F32) *out = call; /* which is what they are without a line */
+        return;
+    }
+    const bool is_type = !strcmp(type.text, types[0]) || !strcmp(type.text, types[1]);
+    const Token *wrong = is_type ? &rounding : &type;
+    Diag *diag = diag_error(r->diags, wrong->loc, "%s cannot be %s%s", what, is_type ? "rounded " : "", wrong->text);
+    help_nearest(r, diag, wrong->text, is_type ? roundings : types, 2);
+}
+
+static void read_masters(Reader *r, Loc here) {
+    read_state_type(r, here, "masters", &r->has_masters, &r->policy->masters);
+}
+
+static void read_moments(Reader *r, Loc here) {
+    read_state_type(r, here, "moments", &r->has_moments, &r->policy->moments);
+}
+
 /* The statement without its comment and surrounding blanks. */
 static const char *statement_text(const Reader *r, uint32_t end) {
     const char *text = r->source->text;
@@ -281,8 +315,10 @@ static const struct {
     {"algorithm", read_algorithm, "algorithm eager"},
     {"low", read_low, "low = f16"},
     {"op", read_ops, "op exp, log f32"},
+    {"masters", read_masters, "masters = bf16 nearest"},
+    {"moments", read_moments, "moments = bf16 stochastic"},
 };
-static const char *const statement_words[] = {"policy", "version", "algorithm", "low", "op"};
+static const char *const statement_words[] = {"policy", "version", "algorithm", "low", "op", "masters", "moments"};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
 static void read_statement(Reader *r) {
@@ -291,7 +327,7 @@ static void read_statement(Reader *r) {
     if (r->token.kind == TOKEN_END) return;
     r->is_empty = false;
     r->form = NULL;
-    if (!take(r, TOKEN_WORD, "policy, version, algorithm, low or op", &first)) return;
+    if (!take(r, TOKEN_WORD, "policy, version, algorithm, low, op, masters or moments", &first)) return;
     for (int i = 0; i < STATEMENTS; i++) {
         if (strcmp(first.text, statements[i].word)) continue;
         r->form = statements[i].form;

@@ -164,6 +164,7 @@ static bool check_moments(PassContext *c, const StateType *moments) {
     const char *type = amp_dtype_name(moments->dtype);
     if (moments->dtype == AMP_DT_F32 || !train_last_function(m)) return true;
     if (!has_moments(m, NULL)) {
+        if (ir_state_type_is_of_policy(m, &m->moments)) return true; /* which speaks of any model */
         Diag *diag = place_error(c, m->moments.pos, "moments = %s, but no optimizer of the model has moments", type);
         diag_help(c->diags, diag, "remove the line, or give sgd a momentum");
         return false;

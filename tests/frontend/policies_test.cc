@@ -72,7 +72,9 @@ TEST(Policies, TheListHasEach) {
         ExpectAll(TextOf(name.c_str()).told, {("policy \"" + name + "\"\n").c_str()});
     }
     ExpectAll(json, {"{\"policies\":[",
-                     "\"algorithm\":\"eager\",\"low\":\"tf32\",\"precision\":\"tf32\",\"file\":\"tf32.policy\"",
+                     "\"algorithm\":\"eager\",\"low\":\"tf32\",\"precision\":\"tf32\",\"masters\":null,\"moments\":"
+                     "null,\"file\":\"tf32.policy\"",
+                     "\"masters\":\"f16(rounding = nearest)\",\"moments\":null,\"file\":\"pure-fp16.policy\"",
                      "\"summary\":\"Everything in f32.\",\"default_of\":[\"fp32\"]"});
     for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
         EXPECT_LE(end - begin, 108u) << text.substr(begin, end - begin);
@@ -94,7 +96,7 @@ TEST(Policies, CheckSaysWhatItIsOrWhatIsWrong) {
                                             "and all others are follow\n");
     EXPECT_EQ(Check(good.c_str(), true).told,
               "{\"policy\":\"own\",\"version\":\"7\",\"algorithm\":\"eager\",\"low\":\"bf16\",\"precision\":\"bf16\","
-              "\"file\":\"" +
+              "\"masters\":null,\"moments\":null,\"file\":\"" +
                   good + "\",\"names\":2,\"others\":\"follow\",\"summary\":\"\",\"default_of\":[]}\n");
     const std::string wrong =
         Written("wrong.policy", "policy \"wrong\"\nalgorithm eager\nlow = f16\nop softmx f32\nop exp "
@@ -179,6 +181,14 @@ TEST(Policies, DiffOfTheHead) {
     const std::string same = Diff("fp32", "fp32").told;
     ExpectAll(same, {"\n\nno difference: 0 of 1 names changed their class\n"});
     ExpectAll(Diff("fp32", "fp32", true).told, {"\"same\":true"});
+    const std::string wide = Written("wide.policy", "policy \"wide\"\nalgorithm eager\nlow = f16\nop * lower\n"
+                                                    "op accuracy, top_k_accuracy f32_out\nmasters = f16\n");
+    const Answer states = Diff(wide.c_str(), "pure-fp16");
+    ExpectAll(
+        states.told,
+        {"low f16, masters f16(rounding = stochastic)\n",
+         "\n0 of 3 names changed their class\nmasters     f16(rounding = stochastic) -> f16(rounding = nearest)\n"});
+    ExpectAll(Diff(wide.c_str(), "pure-fp16", true).told, {"\"same\":false"});
 }
 
 } // namespace

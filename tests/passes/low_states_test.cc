@@ -156,4 +156,21 @@ TEST_F(LowStatesTest, MastersInF16) {
     }
 }
 
+// A policy of a system that keeps weights low; what the model says goes before.
+TEST_F(LowStatesTest, ByThePolicy) {
+    policy_ = "pure-fp16";
+    const Module *m = RunMlp("");
+    EXPECT_EQ(TypeOf(m, "fc2.weight"), AMP_DT_F16);
+    EXPECT_EQ(TypeOf(m, "fc2.bias"), AMP_DT_F32);
+    EXPECT_EQ(TypeOf(m, "fc2.weight/m"), AMP_DT_F32);
+    EXPECT_EQ(Written(Step(m), "fc2.weight")->code, OP_cast); /* to nearest */
+    EXPECT_STREQ(m->masters.pos.file, "pure-fp16.policy");
+    policy_ = "pure-bf16";
+    EXPECT_EQ(TypeOf(RunMlp(""), "fc2.weight/v"), AMP_DT_BF16);
+    EXPECT_EQ(TypeOf(RunMlp("", "sgd(lr = 0.1)"), "fc2.weight"), AMP_DT_BF16); /* no moments, and no error */
+    m = RunMlp("  masters f32()\n  moments bf16(rounding = stochastic)\n");
+    EXPECT_EQ(TypeOf(m, "fc2.weight"), AMP_DT_F32);
+    EXPECT_EQ(Written(Step(m), "fc2.weight/v")->code, OP_stochastic_cast);
+}
+
 } // namespace

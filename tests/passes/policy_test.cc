@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "ir/state_type.h"
 #include "passes/precision/policy_files.h"
 
 namespace {
@@ -43,6 +44,22 @@ TEST_F(PolicyTest, Reads) {
     EXPECT_EQ(ClassOf(p, "relu"), "follow");
     EXPECT_EQ(policy_line(p, "matmul", nullptr)->line, 6);
     EXPECT_STREQ(policy_line(p, "matmul", nullptr)->text, "op  linear , matmul   lower");
+}
+
+TEST_F(PolicyTest, SaysHowStatesAreStored) {
+    const Policy *p =
+        ReadPolicy(std::string(kHead) + "op * lower\nmasters = f16 nearest # as model.half()\nmoments=bf16\n");
+    ASSERT_NE(p, nullptr) << Diagnostics();
+    StateType masters, moments;
+    ASSERT_TRUE(ir_state_type(&p->masters, &masters) && ir_state_type(&p->moments, &moments));
+    EXPECT_EQ(masters.dtype, AMP_DT_F16);
+    EXPECT_FALSE(masters.stochastic);
+    EXPECT_EQ(moments.dtype, AMP_DT_BF16);
+    EXPECT_TRUE(moments.stochastic);
+    EXPECT_EQ(p->masters.pos.line, 5);
+    EXPECT_STREQ(p->masters.pos.file, "p.policy");
+    p = ReadPolicy(std::string(kHead) + "op * lower\n");
+    EXPECT_EQ(p->masters.name, nullptr);
 }
 
 TEST_F(PolicyTest, TheMostSpecificNameWins) {

@@ -35,6 +35,7 @@ MODELS = {
 # are made by DATA.
 SHORT = {
     "mlp": (*MODELS["mlp"][:2], ["--data", IMAGES, "--epochs", "2"], "acc"),
+    "slow_mlp": (*MODELS["mlp"][:2], ["--data", IMAGES, "--epochs", "2"], "acc"),
     "cnn": ("examples/fashion_mnist/cnn.amp", ["STEPS=200"], ["--data", IMAGES, "--steps", "200"], "acc"),
     "resnet18": ("examples/resnet/resnet18.amp", ["CHANNELS=1", "SIZE=28", "MARGIN=2", "W=8", "STEPS=150"],
                  ["--data", IMAGES, "--batch", "64", "--steps", "150"], "acc"),
@@ -58,6 +59,9 @@ SHORT = {
     "llama": ("examples/llama/llama.amp", ["STEPS=300"], ["--data", "tokens:{text}", "--batch", "32", "--steps", "300"],
               "bits_per_byte"),
 }
+
+# Steps of 0.00001 are less than half a unit of most weights in 16 bits.
+EDITS = {"slow_mlp": ("lr = 0.0005", "lr = 0.00001")}
 
 
 def run(*command):
@@ -111,28 +115,35 @@ def with_data(work, how):
     return [option.format(**names) for option in how]
 
 
-def compile_with(work, source, consts, lines):
-    """The model in BF16, with |lines| in place of what its precision block says."""
-    with open(source, encoding="utf-8") as file:
-        text = file.read().split("\nprecision ")[0]
-    path = os.path.join(os.path.dirname(source), ".states.amp")  # beside the files that it includes
+def compile_text(work, source, consts, text, *options):
+    """|text| as if it were the file |source|, beside the files that it includes."""
+    model, path = os.path.join(work, "model.so"), os.path.join(os.path.dirname(source), ".states.amp")
+    defines = [word for const in consts for word in ("-D", const)]
     try:
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f"{text}\nprecision bf16 {{\n    {lines}\n}}\n")
-        model = os.path.join(work, "model.so")
-        defines = [word for const in consts for word in ("-D", const)]
-        run(f"{PROGRAMS}/ampc", path, *defines, "--target", "cpu", "--force", "-o", model)
+            file.write(text)
+        run(f"{PROGRAMS}/ampc", path, *defines, *options, "--target", "cpu", "--force", "-o", model)
     finally:
         os.remove(path)
     return model
 
 
-def compile_under(work, source, consts, policy):
-    """The model as it is, under a policy."""
-    model = os.path.join(work, "model.so")
-    defines = [word for const in consts for word in ("-D", const)]
-    run(f"{PROGRAMS}/ampc", source, *defines, "--policy", policy, "--target", "cpu", "--force", "-o", model)
-    return model
+def compile_with(work, source, consts, lines):
+    """The model in BF16, with |lines| in place of what its precision block says."""
+    with open(source, encoding="utf-8") as file:
+        text = file.read().split("\nprecision ")[0]
+    return compile_text(work, source, consts, f"{text}\nprecision bf16 {{\n    {lines}\n}}\n")
+
+
+def compile_under(work, name, policy):
+    """The model under a policy, otherwise as it is but for its edit."""
+    source, consts, *_ = SHORT[name]
+    with open(source, encoding="utf-8") as file:
+        text = file.read()
+    before, after = EDITS.get(name, ("", ""))
+    if before not in text:
+        sys.exit(f"{source}: has no '{before}' to change")
+    return compile_text(work, source, consts, text.replace(before, after) if before else text, "--policy", policy)
 
 
 def policy_names():
@@ -147,12 +158,12 @@ def compare_policies(work, models, policies, seeds):
     other; of those that were named every seed, and the mean difference from fp32 by the same seed."""
     names = policies or policy_names()
     for name in models:
-        source, consts, how, metric = SHORT[name]
+        *_, how, metric = SHORT[name]
         how = with_data(work, how)
         print(f"\n| {name} | loss | of fp32 | {metric} |\n|---|---|---|---|", flush=True)
         base = None
         for policy in names:
-            model = compile_under(work, source, consts, policy)
+            model = compile_under(work, name, policy)
             all_seeds = policies or policy == "fp32"
             losses, metrics = zip(*(train(work, model, how, seed, metric)
                                     for seed in range(1, 1 + (seeds if all_seeds else 1))))

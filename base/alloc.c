@@ -73,6 +73,8 @@ void amp_counted_allocator_init(amp_counted_allocator *c, const amp_allocator *i
                                  .inner = amp_allocator_or_default(inner)};
 }
 
+void amp_counted_allocator_plan(amp_counted_allocator *c, size_t size) { c->bytes += at_least_one(size); }
+
 /* ---- sizes ------------------------------------------------------------------------------------------------------- */
 
 bool amp_size_mul(size_t a, size_t b, size_t *out) {

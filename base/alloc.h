@@ -34,6 +34,8 @@ typedef struct amp_counted_allocator {
 } amp_counted_allocator;
 
 void amp_counted_allocator_init(amp_counted_allocator *c, const amp_allocator *inner);
+/* Counts an allocation that is not made. */
+void amp_counted_allocator_plan(amp_counted_allocator *c, size_t size);
 
 /* false on overflow */
 bool amp_size_mul(size_t a, size_t b, size_t *out);

@@ -61,7 +61,6 @@ static amp_status allocate_temporaries(amp_bound_program *b, const amp_allocator
 
 /* Flags, then outputs, then watched values in one allocation. */
 static amp_status allocate_kept(amp_bound_program *b, const amp_allocator *allocator, amp_error *err) {
-    b->kept_bytes = b->plan.flags + b->plan.outputs + (b->options.watch ? b->plan.watched : 0);
     b->kept = amp_alloc_zeroed_aligned(allocator, b->kept_bytes, AMP_MEMORY_ALIGN);
     if (!b->kept)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of results", b->program->name,
@@ -106,10 +105,13 @@ amp_status amp_bound_program_make(amp_bound_program *b, const amp_program *progr
                                     .align = options->device_memory ? AMP_DEVICE_MEMORY_ALIGN : AMP_MEMORY_ALIGN};
     AMP_TRY(amp_memory_plan_make(&b->plan, program, &plan, allocator, err));
     b->program = program;
+    const bool has_memory = !options->device_memory && !options->sizes_only;
+    if (!options->device_memory)
+        b->kept_bytes = b->plan.flags + b->plan.outputs + (options->watch ? b->plan.watched : 0);
     amp_status status = make_tables(b, allocator, err);
-    if (!status && !options->device_memory) status = allocate_kept(b, allocator, err);
-    if (!status && !options->device_memory) status = allocate_temporaries(b, allocator, err);
-    if (!status && !options->device_memory) bind_buffers(b, states);
+    if (!status && has_memory) status = allocate_kept(b, allocator, err);
+    if (!status && has_memory) status = allocate_temporaries(b, allocator, err);
+    if (!status && has_memory) bind_buffers(b, states);
     if (status) amp_bound_program_free(b, allocator);
     return status;
 }

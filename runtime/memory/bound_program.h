@@ -24,6 +24,7 @@ typedef struct amp_bound_options {
     amp_sharing sharing;
     bool watch;         /* WATCH buffers get memory */
     bool device_memory; /* only planned: session_device_memory.c gives every buffer its address */
+    bool sizes_only;    /* only planned, and never run */
 } amp_bound_options;
 
 typedef struct amp_bound_program {

@@ -87,6 +87,7 @@ typedef struct amp_session_states { /* each by state of the model */
 struct amp_session {
     atomic_int references;
     bool training;
+    bool sizes_only;      /* has no memory of states, temporaries and results: amp_session_plan */
     bool keeps_gradients; /* they are readable after a step */
     int64_t capacity;
     amp_model *model; /* as the device runs it: amp_model_for */

@@ -129,10 +129,23 @@ static amp_status make_state_lists(amp_session *s, amp_error *err) {
     return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for a session", s->model->desc.name);
 }
 
+/* The lists of make_states; what is in them is counted. */
+static amp_status count_states(amp_session *s, amp_error *err) {
+    const amp_allocator *a = &s->memory.allocator;
+    s->states.held = s->states.host = amp_alloc_zeroed(a, list_bytes(s));
+    s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
+    if (!s->states.held || !s->states.bound)
+        return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory to plan a session", s->model->desc.name);
+    for (int32_t i = 0; i < s->model->state_count; i++)
+        if (amp_session_holds(s, i)) amp_counted_allocator_plan(&s->memory, amp_state_bytes(&s->model->states[i]));
+    return AMP_OK;
+}
+
 static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
     const amp_model *m = s->model;
     const amp_allocator *a = &s->memory.allocator;
     if (amp_session_has_device_memory(s)) return make_state_lists(s, err);
+    if (s->sizes_only) return count_states(s, err);
     AMP_TRY(amp_states_alloc(m, lives_in_session, s, a, &s->states.held, err));
     AMP_TRY(amp_states_initialise(m, s->states.held, seed, a, err));
     s->states.bound = amp_alloc_zeroed(a, list_bytes(s));
@@ -148,6 +161,12 @@ static amp_status make_states(amp_session *s, uint64_t seed, amp_error *err) {
 
 /* ---- making: programs -------------------------------------------------------------------------------------------- */
 
+static void plan_program(amp_session *s, const amp_bound_program *bound) {
+    const size_t own = amp_bound_program_temporaries(bound);
+    amp_counted_allocator_plan(&s->memory, bound->kept_bytes);
+    if (own) amp_counted_allocator_plan(&s->memory, own);
+}
+
 /* |step|: of training, whose gradients or values may have to be kept. */
 static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_program *program, bool step,
                        const amp_session_options *options, amp_error *err) {
@@ -161,8 +180,10 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
                                              : AMP_SHARE_ARENA,
         .watch = keep || norm,
         .device_memory = amp_session_has_device_memory(s),
+        .sizes_only = s->sizes_only,
     };
     AMP_TRY(amp_bound_program_make(bound, program, &o, s->states.bound, &s->memory.allocator, err));
+    if (s->sizes_only) plan_program(s, bound);
     size_t bytes = amp_bound_program_arena_bytes(bound);
     if (bytes > s->arena.bytes) s->arena.bytes = bytes;
     return AMP_OK;
@@ -170,6 +191,10 @@ static amp_status bind(amp_session *s, amp_bound_program *bound, const amp_progr
 
 static amp_status make_arena(amp_session *s, amp_error *err) {
     if (s->arena.bytes == 0 || amp_session_has_device_memory(s)) return AMP_OK;
+    if (s->sizes_only) {
+        amp_counted_allocator_plan(&s->memory, s->arena.bytes);
+        return AMP_OK;
+    }
     s->arena.memory = amp_arena_alloc(&s->memory.allocator, s->arena.bytes);
     if (!s->arena.memory)
         return amp_fail(err, AMP_OUT_OF_MEMORY, "%s: no memory for %zu bytes of activations at capacity %lld",
@@ -259,13 +284,10 @@ static amp_status fill(amp_session *s, const amp_session_options *o, const amp_d
     return o->keep_values && s->training ? amp_session_list_values(s, err) : AMP_OK;
 }
 
-amp_status amp_session_create(amp_model *model, amp_params *params, const amp_session_options *options,
-                              amp_session **out, amp_error *err) {
+static amp_status create(amp_model *model, amp_params *params, const amp_session_options *options, bool sizes_only,
+                         amp_session **out, amp_error *err) {
     amp_session_options o;
     const amp_device_type *type = NULL;
-    if (out) *out = NULL;
-    if (!model || !params || !out)
-        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_create: model, params or out is NULL");
     if (params->model != model)
         return amp_fail(err, AMP_MISMATCH, "the params were made for another model (%s, not %s)",
                         params->model->desc.name, model->desc.name);
@@ -289,10 +311,31 @@ amp_status amp_session_create(amp_model *model, amp_params *params, const amp_se
     s->published = o.published != 0;
     s->training = amp_model_trains(target) && !o.inference && !o.published;
     s->keeps_gradients = o.keep_values || o.grad_norm;
+    s->sizes_only = sizes_only && !type->device_memory && !o.published;
     amp_status status = fill(s, &o, type, err);
     if (status) amp_session_release(s);
     else *out = s;
     return status;
+}
+
+amp_status amp_session_create(amp_model *model, amp_params *params, const amp_session_options *options,
+                              amp_session **out, amp_error *err) {
+    if (out) *out = NULL;
+    if (!model || !params || !out)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_create: model, params or out is NULL");
+    return create(model, params, options, false, out, err);
+}
+
+amp_status amp_session_plan(amp_model *model, amp_params *params, const amp_session_options *options,
+                            amp_memory_info *out, amp_error *err) {
+    amp_session *s;
+    if (out) *out = (amp_memory_info){0};
+    if (!model || !params || !out)
+        return amp_fail(err, AMP_INVALID_ARGUMENT, "amp_session_plan: model, params or out is NULL");
+    AMP_TRY(create(model, params, options, true, &s, err));
+    amp_session_memory(s, out);
+    amp_session_release(s);
+    return AMP_OK;
 }
 
 void amp_session_retain(amp_session *session) {

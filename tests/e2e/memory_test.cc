@@ -17,11 +17,13 @@ extern "C" {
 namespace {
 
 struct Counter {
-    size_t live = 0;
+    size_t live = 0, largest = 0;
     static void *Alloc(void *self, size_t bytes, size_t align) {
         void *p = nullptr;
         if (posix_memalign(&p, std::max(align, sizeof p), std::max(bytes, size_t{1}))) return nullptr;
-        static_cast<Counter *>(self)->live += bytes;
+        auto counter = static_cast<Counter *>(self);
+        counter->live += bytes;
+        counter->largest = std::max(counter->largest, bytes);
         return p;
     }
     static void Free(void *self, void *p, size_t bytes, size_t) {
@@ -106,6 +108,59 @@ TEST_P(MemoryTest, IsWhatIsAllocated) {
         EXPECT_EQ(counter.live, 0u);
     }
     dlclose(library);
+}
+
+// What a session would take is what one takes, whatever it is made for, and is known where memory has no room for it.
+TEST_P(MemoryTest, IsKnownWithoutASession) {
+    auto [model_name, precision] = GetParam();
+    amp_compile_options options = {};
+    options.precision = precision;
+    options.isa = "portable";
+    const std::string name = std::string("planned-") + model_name + "-" + precision + ".so";
+    const std::string path = e2e::compile_to_file(text_of(model_name), name, options);
+    Counter counter;
+    amp_allocator allocator = {&counter, Counter::Alloc, Counter::Free};
+    amp_model_options with = {sizeof with, &allocator};
+    amp_error err = {};
+    amp_model *model = nullptr;
+    amp_params *params = nullptr;
+    ASSERT_EQ(amp_model_load(path.c_str(), &with, &model, &err), AMP_OK) << err.message;
+    ASSERT_EQ(amp_params_create(model, nullptr, &params, &err), AMP_OK) << err.message;
+    for (int variant = 0; variant < 6; variant++) {
+        amp_session_options o = {};
+        o.struct_size = sizeof o;
+        o.capacity = variant % 2 ? 65 : 8;
+        o.threads = 1 + variant % 3;
+        o.inference = variant == 1;
+        o.keep_values = variant == 2;
+        o.grad_norm = variant == 3;
+        o.separate_buffers = variant == 4;
+        if (variant == 5) o.device = "null";
+        amp_memory_info planned, m;
+        amp_session *session = nullptr;
+        ASSERT_EQ(amp_session_plan(model, params, &o, &planned, &err), AMP_OK) << err.message;
+        ASSERT_EQ(amp_session_create(model, params, &o, &session, &err), AMP_OK) << err.message;
+        amp_session_memory(session, &m);
+        amp_session_release(session);
+        const uint64_t *a = &planned.params, *b = &m.params;
+        for (size_t i = 0; i < sizeof m / sizeof *a; i++) EXPECT_EQ(a[i], b[i]) << "field " << i << " of " << variant;
+    }
+    amp_session_options huge = {};
+    huge.struct_size = sizeof huge;
+    huge.capacity = 1 << 20;
+    huge.threads = 1;
+    amp_memory_info planned;
+    const size_t before = counter.live;
+    counter.largest = 0;
+    ASSERT_EQ(amp_session_plan(model, params, &huge, &planned, &err), AMP_OK) << err.message;
+    EXPECT_GT(planned.activations, size_t(1) << 28);
+    EXPECT_LT(counter.largest, size_t(1) << 24);
+    EXPECT_EQ(counter.live, before);
+    huge.capacity = -1;
+    EXPECT_EQ(amp_session_plan(model, params, &huge, &planned, &err), AMP_INVALID_ARGUMENT);
+    EXPECT_EQ(planned.total, 0u);
+    amp_params_release(params);
+    amp_model_release(model);
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, MemoryTest,

@@ -41,10 +41,9 @@ static void on_log(void *user, amp_log_level level, const char *text) {
     report_text("%s%s", level == AMP_LOG_WARNING ? "warning: " : "", text);
 }
 
-static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values,
-                               amp_error *err) {
-    amp_session_options options = {
-        .struct_size = sizeof options,
+static amp_session_options session_options(const Args *a, int64_t capacity, bool inference, bool keep_values) {
+    return (amp_session_options){
+        .struct_size = sizeof(amp_session_options),
         .capacity = capacity,
         .device = a->device,
         .cuda_device = a->cuda_device,
@@ -56,19 +55,30 @@ static amp_status open_session(Run *r, const Args *a, int64_t capacity, bool inf
         .precision = a->precision,
         .log = a->verbose ? on_log : NULL,
     };
-    return amp_session_create(r->model, r->params, &options, &r->session, err);
 }
 
-int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values) {
+static int open_params(Run *r, const Args *a) {
     amp_error err = {0};
     bool all_are_read = a->weights && !weights_leave_some(a);
     amp_params_options params = {.struct_size = sizeof params, .seed = a->seed, .zeros = all_are_read};
     if (amp_model_load(a->model, NULL, &r->model, &err)) return report(&err);
     amp_model_get_info(r->model, &r->info);
     if (amp_params_create(r->model, &params, &r->params, &err)) return report(&err);
-    if (weights_load(r, a)) return 1;
-    if (open_session(r, a, capacity, inference, keep_values, &err)) return report(&err);
-    return 0;
+    return weights_load(r, a);
+}
+
+int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values) {
+    amp_error err = {0};
+    const amp_session_options options = session_options(a, capacity, inference, keep_values);
+    if (open_params(r, a)) return 1;
+    return amp_session_create(r->model, r->params, &options, &r->session, &err) ? report(&err) : 0;
+}
+
+int run_plan(Run *r, const Args *a, int64_t capacity) {
+    amp_error err = {0};
+    const amp_session_options options = session_options(a, capacity, false, false);
+    if (open_params(r, a)) return 1;
+    return amp_session_plan(r->model, r->params, &options, &r->memory, &err) ? report(&err) : 0;
 }
 
 void run_close(Run *r) {

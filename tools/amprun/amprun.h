@@ -54,12 +54,15 @@ typedef struct Run {
     amp_model *model;
     amp_params *params;
     amp_session *session;
+    amp_memory_info memory; /* of run_plan */
     amp_model_info info;
 } Run;
 
 /* Loads the model, makes or loads the params, creates the session; |capacity| samples.  Reports and returns 1 on
  * failure.  In either case run_close frees everything. */
 int run_open(Run *r, const Args *a, int64_t capacity, bool inference, bool keep_values);
+/* The same without a session: what one that trains would take. */
+int run_plan(Run *r, const Args *a, int64_t capacity);
 void run_close(Run *r);
 
 /* "text", escaped; bytes that are no UTF-8 become U+FFFD. */

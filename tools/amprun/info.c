@@ -15,8 +15,7 @@ typedef struct MemoryRow {
 enum { MEMORY_ROWS = 7 };
 
 static void memory_rows(const Run *r, MemoryRow out[MEMORY_ROWS]) {
-    amp_memory_info m;
-    amp_session_memory(r->session, &m);
+    const amp_memory_info m = r->memory;
     const MemoryRow rows[MEMORY_ROWS] = {
         {"weights", m.params},  {"copies", m.derived},  {"moments", m.moments}, {"activations", m.activations},
         {"outputs", m.outputs}, {"scratch", m.scratch}, {"total", m.total},
@@ -283,7 +282,7 @@ int command_info(const Args *a) {
     Run r = {0};
     int64_t batch = a->batch ? a->batch : 1;
     if (a->kernels || a->roofline) return command_info_cuda(a);
-    int failed = run_open(&r, a, batch, false, false);
+    int failed = run_plan(&r, a, batch);
     if (!failed) failed = a->as_json ? print_json(&r, batch) : print_text(&r, batch);
     run_close(&r);
     return failed;

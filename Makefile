@@ -119,11 +119,12 @@ flags = $(REQUIRED) $(FLAGS_$(firstword $(subst /, ,$(1)))) $(FLAGS_$(basename $
 	$(if $(filter $(ONCE),$(1)),-Os)
 # Of the products, what only hands out tasks: it would be larger, and no faster.
 TASKS := conv.c narrow.c product.c
-# What reads and checks a model, reads and writes files of weights, and makes a session runs once: it is small rather
-# than fast.
+# What reads and checks a model, reads and writes files of weights, finds and loads a driver and compilers, and makes a
+# session runs once: it is small rather than fast.
 ONCE := $(filter-out runtime/files/weight_copy.c,$(wildcard runtime/model/model*.c runtime/files/weight_*.c \
 	runtime/files/safetensors*.c runtime/files/state_file.c runtime/params/params*.c runtime/session/session_create.c \
-	runtime/session/session_states.c runtime/session/checkpoint.c))
+	runtime/session/session_states.c runtime/session/session_device_memory.c runtime/session/checkpoint.c \
+	cuda_sdk/nvrtc*.c runtime/device/cuda/cuda_driver.c runtime/device/cuda/load.c runtime/device/cuda/context.c))
 # The initialisers and the portable products promise the same bits everywhere: no compiler may merge a product and a sum.
 FLAGS_runtime := -ffp-contract=off
 # flex writes a function that would exit; nothing calls it.

@@ -115,7 +115,7 @@ static const struct Dtype {
 } dtypes[] = {
     [AMP_DT_NONE] = {"none", 0}, [AMP_DT_F32] = {"f32", 4},   [AMP_DT_F16] = {"f16", 2}, [AMP_DT_BF16] = {"bf16", 2},
     [AMP_DT_TF32] = {"tf32", 4}, [AMP_DT_F64] = {"f64", 8},   [AMP_DT_I32] = {"i32", 4}, [AMP_DT_I64] = {"i64", 8},
-    [AMP_DT_U8] = {"u8", 1},     [AMP_DT_BOOL] = {"bool", 1},
+    [AMP_DT_U8] = {"u8", 1},     [AMP_DT_BOOL] = {"bool", 1}, [AMP_DT_F8M] = {"f8m", 1}, [AMP_DT_F8V] = {"f8v", 1},
 };
 
 static const struct Dtype *dtype_entry(amp_dtype dtype) {

@@ -8,7 +8,7 @@
 enum { F32_MANTISSA = 23, F16_MANTISSA = 10, F16_SHIFT = F32_MANTISSA - F16_MANTISSA, BIAS_DIFFERENCE = 127 - 15 };
 
 static const uint32_t f32_magnitude = 0x7FFFFFFF, f32_infinity = 0x7F800000, f32_mantissa = 0x007FFFFF,
-                      f32_implicit_one = 0x00800000;
+                      f32_implicit_one = 0x00800000, f32_quiet = 0x00400000;
 static const uint32_t f16_infinity = 0x7C00, f16_quiet_nan = 0x7E00;
 
 static uint32_t bits_of(float x) {
@@ -66,6 +66,44 @@ uint16_t amp_f32_to_bf16(float x) {
 
 float amp_bf16_to_f32(uint16_t h) { return float_of((uint32_t)h << 16); }
 
+/* ---- 8 bits ------------------------------------------------------------------------------------------------------ */
+
+enum { F8_SHIFT = F32_MANTISSA - 2, F8M_NAN = 127, F8M_BEFORE = 403, F8V_NAN = 255, F8V_BEFORE = 299 };
+
+/* |before|: the upper bits of the f32 before the first number that is not zero. */
+static uint32_t code_of(uint32_t magnitude, uint32_t before, uint32_t nan) {
+    if (magnitude >= f32_infinity) return nan;
+    const uint32_t upper = shift_right_rounded(magnitude, F8_SHIFT);
+    return upper <= before ? 0 : upper - before < nan ? upper - before : nan - 1;
+}
+
+static float of_code(uint32_t code, uint32_t before, uint32_t nan) {
+    if (code == nan) return float_of(f32_infinity | f32_quiet);
+    return code ? float_of((code + before) << F8_SHIFT) : 0.0f;
+}
+
+uint8_t amp_f32_to_f8m(float x) {
+    const uint32_t magnitude = bits_of(x) & f32_magnitude, least = (uint32_t)(F8M_BEFORE + 1) << F8_SHIFT;
+    const uint32_t half = least - f32_implicit_one; /* of the least number: an exponent less */
+    const uint32_t code = magnitude < least ? magnitude > half : code_of(magnitude, F8M_BEFORE, F8M_NAN);
+    return (uint8_t)(code | (bits_of(x) >> 24 & 0x80));
+}
+
+float amp_f8m_to_f32(uint8_t code) {
+    const float size = of_code(code & 0x7F, F8M_BEFORE, F8M_NAN);
+    return float_of(bits_of(size) | (uint32_t)(code & 0x80) << 24);
+}
+
+uint8_t amp_f32_to_f8v(float x) {
+    if (x <= 0.0f) return 0;
+    const uint32_t code = code_of(bits_of(x) & f32_magnitude, F8V_BEFORE, F8V_NAN);
+    return (uint8_t)(code ? code : 1);
+}
+
+float amp_f8v_to_f32(uint8_t code) { return of_code(code, F8V_BEFORE, F8V_NAN); }
+
+/* ---- by type ----------------------------------------------------------------------------------------------------- */
+
 float amp_round_f16(float x) { return amp_f16_to_f32(amp_f32_to_f16(x)); }
 
 float amp_round_bf16(float x) { return amp_bf16_to_f32(amp_f32_to_bf16(x)); }
@@ -81,6 +119,8 @@ float amp_round_dtype(amp_dtype dtype, float x) {
     case AMP_DT_F16: return amp_round_f16(x);
     case AMP_DT_BF16: return amp_round_bf16(x);
     case AMP_DT_TF32: return amp_round_tf32(x);
+    case AMP_DT_F8M: return amp_f8m_to_f32(amp_f32_to_f8m(x));
+    case AMP_DT_F8V: return amp_f8v_to_f32(amp_f32_to_f8v(x));
     default: return x;
     }
 }

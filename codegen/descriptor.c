@@ -232,6 +232,12 @@ static bool has_low_states(const Module *m) {
     return false;
 }
 
+static bool has_f8_moments(const Module *m) {
+    for (int i = 0; i < m->states.len; i++)
+        if (ir_is_f8(m->states.data[i]->dtype)) return true;
+    return false;
+}
+
 static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_length, const CodegenCuda *cuda) {
     const Module *m = x->m;
     text_puts(x->t, "static const amp_model_desc descriptor = {\n"
@@ -249,6 +255,7 @@ static void put_descriptor(TableWriter *x, int programs, int groups, size_t ir_l
     if (needs.parts) text_puts(x->t, " | AMP_MODEL_NEEDS_PARTS");
     if (needs.batched_parts) text_puts(x->t, " | AMP_MODEL_NEEDS_BATCHED_PARTS");
     if (has_low_states(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_LOW_STATES");
+    if (has_f8_moments(m)) text_puts(x->t, " | AMP_MODEL_NEEDS_F8_MOMENTS");
     if (needs.renamed) text_puts(x->t, " | AMP_MODEL_NEEDS_RENAMED");
     if (cuda && cuda->code && has_op(codegen_cuda_module(cuda->code), ir_is_attention))
         text_puts(x->t, " | AMP_MODEL_NEEDS_CUDA_ATTENTION");

@@ -16,7 +16,8 @@ static const TypeNames type_names[] = {
     [AMP_DT_BF16] = {KIND_F32, "float", "f32", "vf"},    [AMP_DT_TF32] = {KIND_F32, "float", "f32", "vf"},
     [AMP_DT_F64] = {KIND_F64, "double", "f64", NULL},    [AMP_DT_I32] = {KIND_I32, "int32_t", "i32", "vi"},
     [AMP_DT_I64] = {KIND_I64, "int64_t", "i64", NULL},   [AMP_DT_U8] = {KIND_I32, "int32_t", "i32", "vi"},
-    [AMP_DT_BOOL] = {KIND_BOOL, "int32_t", "i32", "vi"},
+    [AMP_DT_BOOL] = {KIND_BOOL, "int32_t", "i32", "vi"}, [AMP_DT_F8M] = {KIND_F32, "float", "f32", "vf"},
+    [AMP_DT_F8V] = {KIND_F32, "float", "f32", "vf"},
 };
 
 Kind emit_kind(Dtype t) { return type_names[t].kind; }
@@ -78,7 +79,8 @@ static const Storage storages[] = {
     [AMP_DT_F16] = {"f16", "uint16_t", 2}, [AMP_DT_BF16] = {"bf16", "uint16_t", 2},
     [AMP_DT_I32] = {"i32", "int32_t", 4},  [AMP_DT_BOOL] = {"bool", "int32_t", 4},
     [AMP_DT_U8] = {"u8", "uint8_t", 1},    [AMP_DT_I64] = {"i64", "int64_t", 8},
-    [AMP_DT_F64] = {"f64", "double", 8},
+    [AMP_DT_F64] = {"f64", "double", 8},   [AMP_DT_F8M] = {"f8m", "uint8_t", 1},
+    [AMP_DT_F8V] = {"f8v", "uint8_t", 1},
 };
 
 /* Bools are told by the value: a flag's storage may be called i32. */

@@ -159,6 +159,7 @@ static const Signature signatures[] = {
     {.name = "f32", .kind = SIGNATURE_STATE_TYPE},
     {"bf16", SIGNATURE_STATE_TYPE, .args = {WORD_OF("rounding", ROUNDING_STOCHASTIC, roundings)}},
     {"f16", SIGNATURE_STATE_TYPE, .args = {WORD_OF("rounding", ROUNDING_STOCHASTIC, roundings)}},
+    {.name = STATE_TYPE_F8, .kind = SIGNATURE_STATE_TYPE},
 
     {SCHEDULE(constant), .args = {REQUIRED("v", NOT_NEGATIVE)}},
     {SCHEDULE(cosine),

@@ -23,9 +23,10 @@ const char *infer_barrier(Inferring *c) { return infer_result(c, infer_dtype(c, 
 
 const char *infer_same_new_dtype(Inferring *c) { return infer_result(c, c->t, *infer_in(c, 0)); }
 
-/* Operands of one shape, to a type of 16 bits. */
+/* Operands of one shape, to a type of 16 or 8 bits. */
 const char *infer_short_float(Inferring *c) {
-    if (c->t != AMP_DT_F16 && c->t != AMP_DT_BF16) return infer_mismatch(c, "the result is neither f16 nor bf16");
+    if (c->t != AMP_DT_F16 && c->t != AMP_DT_BF16 && !ir_is_f8(c->t))
+        return infer_mismatch(c, "the result is not f16, bf16, f8m or f8v");
     for (int i = 1; i < c->o->n_in; i++)
         if (!shape_equal(infer_in(c, 0), infer_in(c, i))) return infer_mismatch(c, "shapes differ");
     return infer_result(c, c->t, *infer_in(c, 0));

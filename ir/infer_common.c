@@ -49,7 +49,7 @@ const char *infer_result(Inferring *c, Dtype t, Shape s) {
 }
 
 static bool is_short_float(Dtype t) {
-    return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32;
+    return t == AMP_DT_F32 || t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32 || ir_is_f8(t);
 }
 
 Dtype infer_dtype(const Inferring *c, int operand) {

@@ -279,6 +279,10 @@ const char *names_unique(const Func *f, const char *hint) {
 bool ir_state_type(const Call *c, StateType *out) {
     *out = (StateType){.dtype = AMP_DT_F32, .stochastic = true};
     if (!c->name || !strcmp(c->name, amp_dtype_name(AMP_DT_F32))) return true;
+    if (!strcmp(c->name, STATE_TYPE_F8)) {
+        out->dtype = AMP_DT_F8M;
+        return true;
+    }
     const CallArg *rounding = ir_call_arg(c, "rounding");
     if (rounding && rounding->type != ATTR_SYMBOL) return false;
     if (rounding) out->stochastic = !strcmp(rounding->value.s, ROUNDING_STOCHASTIC);

@@ -12,8 +12,10 @@ extern "C" {
 #define ROUNDING_STOCHASTIC "stochastic"
 #define ROUNDING_NEAREST "nearest"
 
+#define STATE_TYPE_F8 "f8"
+
 typedef struct StateType {
-    Dtype dtype;
+    Dtype dtype;     /* f8 is AMP_DT_F8M, of second moments AMP_DT_F8V */
     bool stochastic; /* else to nearest even */
 } StateType;
 

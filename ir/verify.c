@@ -128,8 +128,8 @@ static void check_scale(Verifying *c, const char *what, const Call *call) {
 static void check_state_type(Verifying *c, const char *what, const Call *call) {
     StateType type;
     if (!ir_state_type(call, &type))
-        fail(c, "%s %s: it must be bf16 or f16, with rounding = " ROUNDING_STOCHASTIC " or " ROUNDING_NEAREST, what,
-             call->name);
+        fail(c, "%s %s: it must be bf16 or f16, with rounding = " ROUNDING_STOCHASTIC " or " ROUNDING_NEAREST ", or f8",
+             what, call->name);
 }
 
 static void check_calls(Verifying *c) {
@@ -201,6 +201,16 @@ static void check_types(Verifying *c, const Op *o) {
     fail_op(c, o, "not legal at stage %s with %s", ir_stage_names[c->m->stage], text_str(&t));
 }
 
+/* Types of 8 bits are stored, and moved; nothing is computed in them. */
+static void check_f8(Verifying *c, const Op *o) {
+    static const Opcode makers[] = {OP_stochastic_cast, OP_dithered_cast, OP_reshape, OP_permute};
+    bool makes = o->code == OP_cast && ir_dtype(c->f, o->in[0]) == ir_dtype(c->f, o->out[0]);
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) makes |= o->code == makers[i];
+    for (int i = 0; i < o->n_out && !makes; i++)
+        if (ir_is_f8(ir_dtype(c->f, o->out[i])))
+            fail_op(c, o, "cannot make %s, which stochastic_cast makes", amp_dtype_name(ir_dtype(c->f, o->out[i])));
+}
+
 /* f64 and i64 exist as scalars only, once there are loops to emit. */
 static void check_scalars(Verifying *c, const Op *o) {
     if (legal_level(c->m->stage) == GRAPH) return;
@@ -263,6 +273,7 @@ void check_op(Verifying *c, const Op *o, int at) {
     check_shapes(c, o);
     if (!failed(c)) check_types(c, o);
     check_scalars(c, o);
+    if (!failed(c)) check_f8(c, o);
     check_predicate(c, o);
     check_attrs(c, o);
     check_checkpoint(c, o);

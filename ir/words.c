@@ -37,7 +37,7 @@ int word_index(const char *word, const char *const *names, int count) {
 }
 
 Dtype word_dtype(const char *word) {
-    for (int d = AMP_DT_F32; d <= AMP_DT_BOOL; d++)
+    for (int d = AMP_DT_F32; d <= AMP_DT_F8V; d++)
         if (!strcmp(word, amp_dtype_name((Dtype)d))) return (Dtype)d;
     return AMP_DT_NONE;
 }

@@ -41,7 +41,7 @@ STATUS = ["AMP_OK", "AMP_INVALID_ARGUMENT", "AMP_OUT_OF_MEMORY", "AMP_IO", "AMP_
           "AMP_DEVICE_FAILED", "AMP_CANCELLED"]
 # By amp_dtype. NumPy has no bf16: its words are given as they are; tf32 is stored as f32.
 DTYPES = [None, np.float32, np.float16, np.uint16, np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_]
-DTYPE_NAMES = ["none", "f32", "f16", "bf16", "tf32", "f64", "i32", "i64", "u8", "bool"]
+DTYPE_NAMES = ["none", "f32", "f16", "bf16", "tf32", "f64", "i32", "i64", "u8", "bool", "f8m", "f8v"]
 LOG_LEVELS = ["progress", "info", "warning"]
 EMIT = ["so", "c", "ir", "cu", "ptx", "o"]
 _SCALE_AT_FLOOR = STATUS.index("AMP_SCALE_AT_FLOOR")

@@ -264,6 +264,62 @@ INLINE vf dithered_f16_vf(vf x, vf u) {
 SCALAR_DITHERED(bf16)
 SCALAR_DITHERED(f16)
 
+/* ---- the same to the 8 bits of moments (base/rounding.h): two bits after the point, in 32 or 64 powers of two.  What
+ * is larger than all of them becomes the largest; infinities become NaN. ---- */
+
+#define F8M_LEAST 0x32800000 /* the bits of 2^-26 */
+#define F8M_MOST 0x42200000  /* of 40 */
+#define F8V_LEAST 0x25800000 /* of 2^-52 */
+#define F8V_MOST 0x45200000  /* of 2560 */
+#define F8_NAN 0x7FC00000
+
+INLINE vi dithered_f8_vf(vf size, vf u) {
+    const vi bits = int_bits(size),
+             step = select_vi(u * 0x1p21f < float_vi(bits & 0x1FFFFF), splat_i(0x200000), splat_i(0));
+    return (bits & 0x7FE00000) + step;
+}
+
+/* Of first moments.  What is smaller than 2^-26 becomes that or 0. */
+INLINE vf dithered_f8m_vf(vf x, vf u) {
+    const vi size = magnitude_bits(x), sign = int_bits(x) & INT32_MIN, next = dithered_f8_vf(float_bits(size), u);
+    const vi normal = select_vi(next > F8M_MOST, splat_i(F8M_MOST), next);
+    const vi small = select_vi(u < float_bits(size) * 0x1p26f, splat_i(F8M_LEAST), splat_i(0));
+    const vi finite = select_vi(size < F8M_LEAST, small, normal);
+    return float_bits(select_vi(size < 0x7F800000, finite, splat_i(F8_NAN)) | sign);
+}
+
+/* Of second moments.  What is smaller than 2^-52, but not zero, becomes that: a step divides by its root. */
+INLINE vf dithered_f8v_vf(vf x, vf u) {
+    const vi size = magnitude_bits(x), next = dithered_f8_vf(float_bits(size), u);
+    const vi high = select_vi(next > F8V_MOST, splat_i(F8V_MOST), next);
+    const vi finite = select_vi(high < F8V_LEAST, splat_i(F8V_LEAST), high);
+    const vi seen = select_vi(size < 0x7F800000, finite, splat_i(F8_NAN));
+    return float_bits(select_vi(x <= 0.0f, splat_i(0), seen));
+}
+SCALAR_DITHERED(f8m)
+SCALAR_DITHERED(f8v)
+
+/* Codes of numbers that have been rounded, and numbers of codes. */
+INLINE vi code_f8m_vf(vf x) {
+    const vi size = magnitude_bits(x), code = select_vi(size < 0x7F800000, (size >> 21) - 403, splat_i(127));
+    return select_vi(size < F8M_LEAST, splat_i(0), code) | ((int_bits(x) >> 24) & 0x80);
+}
+
+INLINE vf number_f8m_vi(vi code) {
+    const vi k = code & 0x7F, bits = select_vi(k < 127, (k + 403) << 21, splat_i(F8_NAN));
+    return float_bits(select_vi(k > 0, bits, splat_i(0)) | ((code & 0x80) << 24));
+}
+
+INLINE vi code_f8v_vf(vf x) {
+    const vi size = magnitude_bits(x), code = select_vi(size < 0x7F800000, (size >> 21) - 299, splat_i(255));
+    return select_vi(size < F8V_LEAST, splat_i(0), code);
+}
+
+INLINE vf number_f8v_vi(vi code) {
+    const vi bits = select_vi(code < 255, (code + 299) << 21, splat_i(F8_NAN));
+    return float_bits(select_vi(code > 0, bits, splat_i(0)));
+}
+
 /* ---- single numbers of double: schedules and bias corrections ---- */
 
 /* x = k pi / 2 + r, |r| <= pi / 4, by three parts of pi / 2; the Taylor series of cos or sin of

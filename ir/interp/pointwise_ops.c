@@ -150,7 +150,22 @@ static double unit_at(Dtype t, double x) {
     return ldexp(1.0, exponent - digits > smallest ? exponent - digits : smallest);
 }
 
+/* The 8 bits of moments: base/rounding.h. */
+static double dithered_f8(Dtype t, double x, double u) {
+    const bool first = t == AMP_DT_F8M;
+    const double least = first ? 0x1p-26 : 0x1p-52, largest = first ? 40.0 : 2560.0, size = fabs(x);
+    if (!first && x <= 0.0) return 0.0;
+    if (!isfinite(x)) return NAN;
+    if (size < least) return first ? copysign(u < size / least ? least : 0.0, x) : least;
+    int exponent;
+    frexp(size, &exponent);
+    const double unit = ldexp(1.0, exponent - 3), steps = size / unit, below = floor(steps);
+    const double rounded = (u < steps - below ? below + 1 : below) * unit;
+    return copysign(rounded < largest ? rounded : largest, x);
+}
+
 static double dithered(Dtype t, double x, double u) {
+    if (ir_is_f8(t)) return dithered_f8(t, x, u);
     const double largest = t == AMP_DT_F16 ? 65504.0 : 0x1.FEp127;
     if (!isfinite(x)) return x;
     double unit = unit_at(t, x), steps = fabs(x) / unit, below = floor(steps);

@@ -52,7 +52,7 @@ void take_name(Func *f, Val to, Val from) {
 
 #define IN(t) (1u << AMP_DT_##t)
 
-static const unsigned holders[AMP_DT_BOOL + 1] = {
+static const unsigned holders[AMP_DT_F8V + 1] = {
     /* by |from|: the types that hold all its numbers */
     [AMP_DT_F16] = IN(F16) | IN(TF32) | IN(F32) | IN(F64),
     [AMP_DT_BF16] = IN(BF16) | IN(TF32) | IN(F32) | IN(F64),
@@ -63,11 +63,13 @@ static const unsigned holders[AMP_DT_BOOL + 1] = {
     [AMP_DT_I32] = IN(I32) | IN(I64) | IN(F64),
     [AMP_DT_I64] = IN(I64),
     [AMP_DT_BOOL] = IN(BOOL),
+    [AMP_DT_F8M] = IN(F8M) | IN(BF16) | IN(TF32) | IN(F32) | IN(F64),
+    [AMP_DT_F8V] = IN(F8V) | IN(BF16) | IN(TF32) | IN(F32) | IN(F64),
 };
 
-bool holds_exactly(Dtype to, Dtype from) { return from <= AMP_DT_BOOL && (holders[from] >> to & 1u); }
+bool holds_exactly(Dtype to, Dtype from) { return from <= AMP_DT_F8V && (holders[from] >> to & 1u); }
 
-bool is_float(Dtype t) { return (IN(F32) | IN(F16) | IN(BF16) | IN(TF32)) >> t & 1u; }
+bool is_float(Dtype t) { return (IN(F32) | IN(F16) | IN(BF16) | IN(TF32) | IN(F8M) | IN(F8V)) >> t & 1u; }
 
 bool is_widening(const Func *f, const Op *o) {
     return o->code == OP_cast && holds_exactly(ir_dtype(f, o->out[0]), ir_dtype(f, o->in[0]));

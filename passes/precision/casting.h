@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { DTYPES = AMP_DT_BOOL + 1 };
+enum { DTYPES = AMP_DT_F8V + 1 };
 
 typedef struct Casting { /* of a function */
     Module *m;

@@ -5,7 +5,7 @@
 #include "passes/common/common.h"
 #include "passes/passes.h"
 
-enum { DTYPES = AMP_DT_BOOL + 1 };
+enum { DTYPES = AMP_DT_F8V + 1 };
 
 typedef struct Simplify {
     Func *f;

@@ -1,5 +1,6 @@
-/* low_states.c: parameters and moments that are stored in 16 bits, as the precision block asks.  A step computes in
- * f32 as before, and rounds what it stores: an optimizer reads any float, and everything else reads a cast.
+/* low_states.c: parameters and moments that are stored in 16 bits, and moments in 8, as the precision block asks.  A
+ * step computes in f32 as before, and rounds what it stores: an optimizer reads any float, and everything else reads a
+ * cast.
  *
  *   masters bf16(rounding = stochastic)    moments bf16(rounding = nearest)
  *
@@ -17,6 +18,9 @@
  * To nearest, a step of less than half a unit is lost whenever it comes: a weight whose steps are small stands still,
  * and a second moment, which sinks by a factor of 0.999, never sinks (half a unit of bf16 is a share of 0.002 to
  * 0.004).  Stochastic rounding loses nothing in the mean.
+ *
+ * `moments f8` is f8m for first moments, f8v for second ones: f8v has no sign and more exponents, and no number that
+ * is not zero becomes zero in it, because a step divides by its root.  It is never rounded to nearest.
  */
 #include "passes/training/low_states.h"
 
@@ -26,15 +30,18 @@
 
 typedef struct Storing { /* one function while its states become low */
     Func *f;
-    StateType masters, moments;
+    StateType masters, moments, second_moments;
     Renames renames; /* of states, to what is read in their place */
 } Storing;
+
+static bool is_second_moment(const State *state) { return !strcmp(state->slot, "v"); }
 
 static const StateType *type_of(const Storing *s, const State *state) {
     static const StateType f32 = {.dtype = AMP_DT_F32};
     if (!state || state->shape.rank < 2) return &f32;
     if (state->role == STATE_PARAM) return &s->masters;
-    return state->role == STATE_MOMENT ? &s->moments : &f32;
+    if (state->role != STATE_MOMENT) return &f32;
+    return is_second_moment(state) ? &s->second_moments : &s->moments;
 }
 
 static bool is_low(const Storing *s, Val v) { return type_of(s, ir_state_of(s->f, v))->dtype != AMP_DT_F32; }
@@ -86,7 +93,7 @@ static void widen_rows(Storing *s, const Op *o) {
 /* A parameter and its moments draw different words of one Philox. */
 static void set_key(const State *state, const Op *cast) {
     ir_attr(cast, "key")->s = state->of ? state->of : state->name;
-    ir_attr(cast, "word")->i = !state->of ? 0 : !strcmp(state->slot, "v") ? 2 : 1;
+    ir_attr(cast, "word")->i = !state->of ? 0 : is_second_moment(state) ? 2 : 1;
 }
 
 static void round_next(Storing *s, Op *assign) {
@@ -159,9 +166,17 @@ static bool has_moments(const Module *m, const char *slot) {
     return false;
 }
 
+static bool check_masters(PassContext *c, const StateType *masters) {
+    if (!ir_is_f8(masters->dtype)) return true;
+    Diag *diag =
+        place_error(c, c->m->masters.pos, "masters = f8: two bits of mantissa are for moments, not for weights");
+    diag_help(c->diags, diag, "masters = bf16 halves them");
+    return false;
+}
+
 static bool check_moments(PassContext *c, const StateType *moments) {
     const Module *m = c->m;
-    const char *type = amp_dtype_name(moments->dtype);
+    const char *type = m->moments.name;
     if (moments->dtype == AMP_DT_F32 || !train_last_function(m)) return true;
     if (!has_moments(m, NULL)) {
         if (ir_state_type_is_of_policy(m, &m->moments)) return true; /* which speaks of any model */
@@ -181,7 +196,9 @@ bool store_low_states(PassContext *c) {
     Storing s = {0};
     Module *m = c->m;
     if (!ir_state_type(&m->masters, &s.masters) || !ir_state_type(&m->moments, &s.moments)) return false;
-    if (!check_moments(c, &s.moments)) return false;
+    s.second_moments = s.moments;
+    if (s.moments.dtype == AMP_DT_F8M) s.second_moments.dtype = AMP_DT_F8V;
+    if (!check_masters(c, &s.masters) || !check_moments(c, &s.moments)) return false;
     if (s.masters.dtype == AMP_DT_F32 && s.moments.dtype == AMP_DT_F32) return true;
     for (int i = 0; i < m->states.len; i++) {
         Dtype t = type_of(&s, m->states.data[i])->dtype;

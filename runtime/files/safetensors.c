@@ -411,6 +411,8 @@ static float load_f32(amp_dtype dtype, const char *at) {
     case AMP_DT_F16: return amp_f16_to_f32(x.h);
     case AMP_DT_BF16: return amp_bf16_to_f32(x.h);
     case AMP_DT_F64: return (float)x.d;
+    case AMP_DT_F8M: return amp_f8m_to_f32((uint8_t)*at);
+    case AMP_DT_F8V: return amp_f8v_to_f32((uint8_t)*at);
     case AMP_DT_I32: return (float)x.i;
     case AMP_DT_I64: return (float)x.l;
     case AMP_DT_U8:

@@ -141,7 +141,7 @@ static void check_tensor(const amp_state_list *l, const struct amp_state_entry *
     const amp_model_state *s = &l->model->states[e->state];
     const char *what = s->role == AMP_STATE_PARAM ? "parameter" : "tensor";
     if (v && amp_state_takes_dtype(l, s, v->dtype) && amp_state_has_dims(s, v->dims, v->rank)) return;
-    amp_tensor_describe(ours, amp_dtype_name(amp_state_file_dtype(s)), s->dims, (int)s->rank);
+    amp_tensor_describe(ours, amp_dtype_name((amp_dtype)s->storage), s->dims, (int)s->rank);
     if (v)
         differ(d, "%s %s: the file has %s, the model %s", what, e->name,
                amp_tensor_describe(theirs, v->dtype ? amp_dtype_name(v->dtype) : v->dtype_name, v->dims, v->rank),
@@ -183,9 +183,12 @@ amp_status amp_state_list_check(const amp_state_list *l, const amp_safetensors *
 static void read_tensor(const amp_state_list *l, const amp_model_state *s, const amp_tensor_view *v, void *memory) {
     if (!amp_state_is_converted(s)) {
         memcpy(memory, v->data, v->bytes);
-    } else if (amp_tensor_to_f32(v, l->rows, (size_t)amp_model_state_elements(s))) {
-        amp_state_set_f32(s, memory, l->rows);
+        return;
     }
+    amp_tensor_view as_stored = *v;
+    if (amp_is_f8(s->storage)) as_stored.dtype = (amp_dtype)s->storage;
+    if (amp_tensor_to_f32(&as_stored, l->rows, (size_t)amp_model_state_elements(s)))
+        amp_state_set_f32(s, memory, l->rows);
 }
 
 void amp_state_list_read(const amp_state_list *l, const amp_safetensors *file, void *const *states) {
@@ -232,7 +235,7 @@ enum { PIECE = 64 << 10 /* bytes */ };
 
 amp_status amp_state_write(const amp_model_state *s, const void *memory, bool turned, char *piece, size_t bytes,
                            amp_file_writer *file, amp_error *err) {
-    const amp_dtype dtype = amp_state_file_dtype(s);
+    const amp_dtype dtype = (amp_dtype)s->storage;
     size_t size = amp_dtype_size(dtype), count = (size_t)amp_model_state_elements(s), most = bytes / size;
     if (!turned && amp_state_is_in_rows(s)) return amp_file_writer_write(file, memory, count * size, err);
     for (size_t at = 0, n; at < count; at += n) {

@@ -42,9 +42,11 @@ amp_status amp_state_list_make(amp_state_list *list, const amp_model *model, amp
 amp_status amp_state_list_reserve(amp_state_list *list, amp_error *err);
 void amp_state_list_free(amp_state_list *list);
 
-/* How a file has the state: as memory has it. */
-static inline amp_dtype amp_state_file_dtype(const amp_model_state *state) { return (amp_dtype)state->storage; }
-/* f32, f16 or bf16: it is read by way of f32. */
+/* How a file has the state: as memory has it; moments of 8 bits as U8, their codes. */
+static inline amp_dtype amp_state_file_dtype(const amp_model_state *state) {
+    return amp_is_f8(state->storage) ? AMP_DT_U8 : (amp_dtype)state->storage;
+}
+/* f32, f16, bf16 or of 8 bits: it is read by way of f32. */
 static inline bool amp_state_is_converted(const amp_model_state *state) {
     return amp_readable_dtype(state->storage) == AMP_DT_F32;
 }

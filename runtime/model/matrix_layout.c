@@ -59,6 +59,8 @@ double amp_load_element(const void *data, uint32_t storage, int64_t index) {
     case AMP_DT_BOOL: return ((const int32_t *)data)[index];
     case AMP_DT_I64: return (double)((const int64_t *)data)[index];
     case AMP_DT_U8: return ((const uint8_t *)data)[index];
+    case AMP_DT_F8M: return amp_f8m_to_f32(((const uint8_t *)data)[index]);
+    case AMP_DT_F8V: return amp_f8v_to_f32(((const uint8_t *)data)[index]);
     default: return 0;
     }
 }
@@ -74,6 +76,8 @@ void amp_store_element(void *data, uint32_t storage, int64_t index, double value
     case AMP_DT_BOOL: ((int32_t *)data)[index] = (int32_t)value; break;
     case AMP_DT_I64: ((int64_t *)data)[index] = (int64_t)value; break;
     case AMP_DT_U8: ((uint8_t *)data)[index] = (uint8_t)value; break;
+    case AMP_DT_F8M: ((uint8_t *)data)[index] = amp_f32_to_f8m((float)value); break;
+    case AMP_DT_F8V: ((uint8_t *)data)[index] = amp_f32_to_f8v((float)value); break;
     default: break;
     }
 }

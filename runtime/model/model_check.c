@@ -132,7 +132,7 @@ static bool role_fits(const Check *c, const amp_model_state *s) {
     if (s->counter && s->role != AMP_STATE_COUNTER && s->role != AMP_STATE_SCALER) return false;
     const amp_model_state *of = amp_check_index(s->of, c->m->state_count) ? &c->m->states[s->of] : NULL;
     switch (s->role) {
-    case AMP_STATE_PARAM: return is_stored_float(s);
+    case AMP_STATE_PARAM: return is_stored_float(s) && !amp_is_f8(s->dtype);
     case AMP_STATE_BUFFER: return s->storage == AMP_DT_F32 || s->storage == AMP_DT_I64;
     case AMP_STATE_MOMENT:
         return of && of->role == AMP_STATE_PARAM && s->slot && is_stored_float(s) &&
@@ -191,7 +191,8 @@ static amp_status check_inputs(Check *c) {
     AMP_TRY(check_names(c, "input", &m->inputs->name, m->all_input_count, sizeof *m->inputs));
     for (int32_t i = 0; i < m->all_input_count; i++) {
         const amp_model_input *in = &m->inputs[i];
-        if (!is_dtype(in->dtype)) return amp_check_fail(c, "input %s: unknown type %u", in->name, in->dtype);
+        if (!is_dtype(in->dtype) || amp_is_f8(in->dtype))
+            return amp_check_fail(c, "input %s: unknown type %u", in->name, in->dtype);
         if (!check_dims(c, in->dims, in->rank)) return amp_check_fail(c, "input %s: its shape is damaged", in->name);
         if (i > 0 && in->train_only < in[-1].train_only)
             return amp_check_fail(c, "input %s of the model comes after the inputs of training", in->name);

@@ -34,7 +34,8 @@ bool amp_state_lives_in_params(const amp_model *model, int32_t index, const void
 }
 
 amp_dtype amp_readable_dtype(uint32_t dtype) {
-    return dtype == AMP_DT_F16 || dtype == AMP_DT_BF16 || dtype == AMP_DT_TF32 ? AMP_DT_F32 : (amp_dtype)dtype;
+    bool is_low = dtype == AMP_DT_F16 || dtype == AMP_DT_BF16 || dtype == AMP_DT_TF32;
+    return is_low || amp_is_f8(dtype) ? AMP_DT_F32 : (amp_dtype)dtype;
 }
 
 /* Cannot overflow: checked when the model was loaded. */

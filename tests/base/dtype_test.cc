@@ -11,7 +11,7 @@ TEST(Dtype, NamesAndSizes) {
     } table[] = {
         {AMP_DT_NONE, "none", 0}, {AMP_DT_F32, "f32", 4},   {AMP_DT_F16, "f16", 2}, {AMP_DT_BF16, "bf16", 2},
         {AMP_DT_TF32, "tf32", 4}, {AMP_DT_F64, "f64", 8},   {AMP_DT_I32, "i32", 4}, {AMP_DT_I64, "i64", 8},
-        {AMP_DT_U8, "u8", 1},     {AMP_DT_BOOL, "bool", 1},
+        {AMP_DT_U8, "u8", 1},     {AMP_DT_BOOL, "bool", 1}, {AMP_DT_F8M, "f8m", 1}, {AMP_DT_F8V, "f8v", 1},
     };
     for (const auto &row : table) {
         EXPECT_STREQ(amp_dtype_name(row.dtype), row.name);
@@ -20,7 +20,7 @@ TEST(Dtype, NamesAndSizes) {
 }
 
 TEST(Dtype, UnknownNumbers) {
-    for (int number : {-1, AMP_DT_BOOL + 1, 15}) {
+    for (int number : {-1, AMP_DT_F8V + 1, 15}) {
         EXPECT_STREQ(amp_dtype_name(static_cast<amp_dtype>(number)), "none");
         EXPECT_EQ(amp_dtype_size(static_cast<amp_dtype>(number)), 0u);
     }

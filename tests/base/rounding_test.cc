@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <vector>
 
 static float Float(uint32_t bits) {
     float x;
@@ -123,6 +124,60 @@ TEST(Tf32, RoundingFollowsTheDefinition) {
     ForInterestingFloats([](float x) {
         if (std::isnan(x)) ASSERT_TRUE(std::isnan(amp_round_tf32(x)));
         else ASSERT_EQ(static_cast<double>(amp_round_tf32(x)), RoundByDefinition(x, 11, -126, 0x1.FFCp127)) << x;
+    });
+}
+
+// The numbers of a code from the definition: 2^(|exponent| - 1 + (code + 3) / 4), in quarters; no NaN.
+static double NumberOf(int code, int exponent) {
+    return code == 0 ? 0 : std::ldexp(1.0 + (code + 3) % 4 / 4.0, exponent - 1 + (code + 3) / 4);
+}
+
+TEST(F8, EveryCodeIsTheNumberThatIsDefined) {
+    for (int code = 0; code < 127; code++) {
+        EXPECT_EQ(double(amp_f8m_to_f32(uint8_t(code))), NumberOf(code, -26)) << code;
+        EXPECT_EQ(double(amp_f8m_to_f32(uint8_t(code | 128))), -NumberOf(code, -26)) << code;
+        EXPECT_EQ(std::signbit(amp_f8m_to_f32(uint8_t(code | 128))), true) << code;
+    }
+    for (int code = 0; code < 255; code++) EXPECT_EQ(double(amp_f8v_to_f32(uint8_t(code))), NumberOf(code, -52));
+    EXPECT_EQ(amp_f8m_to_f32(1), 0x1p-26f);
+    EXPECT_EQ(amp_f8m_to_f32(126), 40.0f);
+    EXPECT_EQ(amp_f8v_to_f32(1), 0x1p-52f);
+    EXPECT_EQ(amp_f8v_to_f32(254), 2560.0f);
+    EXPECT_TRUE(std::isnan(amp_f8m_to_f32(127)) && std::isnan(amp_f8m_to_f32(255)) && std::isnan(amp_f8v_to_f32(255)));
+}
+
+TEST(F8, EveryCodeRoundTrips) {
+    for (int code = 0; code < 256; code++) {
+        EXPECT_EQ(amp_f32_to_f8m(amp_f8m_to_f32(uint8_t(code))), code);
+        EXPECT_EQ(amp_f32_to_f8v(amp_f8v_to_f32(uint8_t(code))), code);
+    }
+}
+
+// Against a search of all codes: the nearest, of two the even one; the largest for what is larger.
+TEST(F8, RoundingIsToTheNearest) {
+    std::vector<double> first, second;
+    for (int code = 0; code < 127; code++) first.push_back(NumberOf(code, -26));
+    for (int code = 0; code < 255; code++) second.push_back(NumberOf(code, -52));
+    auto nearest = [](const std::vector<double> &numbers, double x) {
+        size_t at = size_t(std::lower_bound(numbers.begin(), numbers.end(), x) - numbers.begin());
+        if (at == numbers.size()) return numbers.back();
+        if (at == 0) return numbers[0];
+        const double below = x - numbers[at - 1], above = numbers[at] - x;
+        const bool even_above = std::fmod(numbers[at] / std::ldexp(1.0, std::ilogb(numbers[at]) - 2), 2) == 0;
+        return below < above || (below == above && (at == 1 || !even_above)) ? numbers[at - 1] : numbers[at];
+    };
+    ForInterestingFloats([&](float x) {
+        const float m = amp_round_dtype(AMP_DT_F8M, x), v = amp_round_dtype(AMP_DT_F8V, x);
+        if (std::isinf(x)) {
+            ASSERT_TRUE(std::isnan(m) && (x < 0 ? v == 0 : std::isnan(v))) << x;
+            return;
+        }
+        if (std::isnan(x)) {
+            ASSERT_TRUE(std::isnan(m) && std::isnan(v));
+            return;
+        }
+        ASSERT_EQ(double(m), std::copysign(nearest(first, std::fabs(double(x))), x)) << x;
+        ASSERT_EQ(double(v), x <= 0 ? 0 : std::max(nearest(second, double(x)), 0x1p-52)) << x;
     });
 }
 

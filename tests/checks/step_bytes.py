@@ -30,7 +30,7 @@ norm's backward reads the pooling's dy.
 import re
 import sys
 
-BYTES = {"f32": 4, "f16": 2, "bf16": 2, "tf32": 4, "i32": 4, "i64": 8, "bool": 1, "u8": 1, "f64": 8}
+BYTES = {"f32": 4, "f16": 2, "bf16": 2, "tf32": 4, "i32": 4, "i64": 8, "bool": 1, "u8": 1, "f64": 8, "f8m": 1, "f8v": 1}
 PRODUCTS = {"linear", "conv2d", "conv_transpose2d", "conv1d", "matmul"}
 NORMS = {"layer_norm", "rms_norm", "softmax", "group_norm"}
 POOLS = {"max_pool2d": 4, "avg_pool2d": 0, "adaptive_avg_pool2d": 0}  # bytes that say where a maximum was

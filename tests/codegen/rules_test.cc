@@ -30,10 +30,12 @@ struct Expression {
 
 std::vector<Expression> MakeExpressions() {
     const std::map<char, std::string> types = {{'f', "f32"}, {'i', "i32"}, {'b', "bool"}};
-    std::vector<Expression> all = {
-        {"cast", "f", "f16"},          {"cast", "f", "bf16"}, {"cast", "f", "tf32"}, {"cast", "i", "f32"},
-        {"cast", "b", "f32"},          {"cast", "b", "i32"},  {"cast", "i", "bool"}, {"dithered_cast", "ff", "bf16"},
-        {"dithered_cast", "ff", "f16"}};
+    std::vector<Expression> all = {{"cast", "f", "f16"},           {"cast", "f", "bf16"},
+                                   {"cast", "f", "tf32"},          {"cast", "i", "f32"},
+                                   {"cast", "b", "f32"},           {"cast", "b", "i32"},
+                                   {"cast", "i", "bool"},          {"dithered_cast", "ff", "bf16"},
+                                   {"dithered_cast", "ff", "f16"}, {"dithered_cast", "ff", "f8m"},
+                                   {"dithered_cast", "ff", "f8v"}};
     for (int code = OP_NONE + 1; code < OP_COUNT; code++) {
         const OpInfo &info = ir_op_info[code];
         if (!info.core || !(info.flags & ELEMENTWISE) || ir_attr_count(static_cast<Opcode>(code))) continue;

@@ -1,6 +1,7 @@
 // Stochastic rounding as it is compiled: unbiased, to a neighbour, the same for the same key, iteration and element.
 #include "base/hash.h"
 #include "base/random.h"
+#include "base/rounding.h"
 #include "tests/codegen/core_model.h"
 
 namespace {
@@ -61,11 +62,20 @@ const Numbers kNumbers[] = {
     {"f16", 1e-7, 0x1p-24, 2 * 0x1p-24},
     {"f16", -1e-8, -0.0, -0x1p-24},
     {"f16", 1e-10, 0.0, 0x1p-24},
+    {"f8m", 1.07, 1.0, 1.25},
+    {"f8m", -3e-6, -0x1.8p-19, -0x1.cp-19},
+    {"f8m", 1e-8, 0.0, 0x1p-26},
+    {"f8m", -3e-9, 0.0, -0x1p-26},
+    {"f8m", 39.0, 32.0, 40.0},
+    {"f8v", 1.26, 1.25, 1.5},
+    {"f8v", 1e-15, 0x1p-50, 0x1.4p-50},
+    {"f8v", 2.3e-16, 0x1p-52, 0x1.4p-52},
+    {"f8v", 2333.0, 2048.0, 2560.0},
 };
 
 // The mean of many is x, within five standard deviations of what such a mean has.
 TEST_F(StochasticTest, MeansAreTheNumbers) {
-    for (const std::string type : {"bf16", "f16"}) {
+    for (const std::string type : {"bf16", "f16", "f8m", "f8v"}) {
         auto model = Model(type);
         ASSERT_NE(model, nullptr);
         for (const Numbers &c : kNumbers) {
@@ -117,6 +127,32 @@ TEST_F(StochasticTest, WhatNeedsNoRoundingStays) {
     }
 }
 
+// All numbers of 8 bits stay; infinities are not among them; a second moment that is not zero stays so.
+TEST_F(StochasticTest, NumbersOfEightBitsStay) {
+    std::vector<double> first, second;
+    for (int code = 0; code < 256; code++) {
+        if (code % 128 != 127) first.push_back(double(amp_f8m_to_f32(uint8_t(code))));
+        if (code != 255) second.push_back(double(amp_f8v_to_f32(uint8_t(code))));
+    }
+    auto of_first = Model("f8m"), of_second = Model("f8v");
+    ASSERT_TRUE(of_first && of_second);
+    const Values m = Run(*of_first, first), v = Run(*of_second, second);
+    for (size_t i = 0; i < size_t(kRows * kCols); i++) {
+        ASSERT_EQ(m.at("y1")[i], first[i % first.size()]);
+        ASSERT_EQ(std::signbit(m.at("y1")[i]), std::signbit(first[i % first.size()]));
+        ASSERT_EQ(v.at("y2")[i], second[i % second.size()]);
+    }
+    const std::vector<double> x = {1e6, -1e6, INFINITY, NAN, 1e-30, -1e-30};
+    const Values beyond = Run(*of_first, x), positive = Run(*of_second, x);
+    const double largest[] = {40, -40}, of_v[] = {2560, 0};
+    for (size_t i = 0; i < size_t(kRows * kCols); i++) {
+        const double got = beyond.at("y0")[i], squares = positive.at("y0")[i];
+        if (i % 6 < 2) ASSERT_TRUE(got == largest[i % 6] && squares == of_v[i % 6]) << got << " " << squares;
+        else if (i % 6 < 4) ASSERT_TRUE(std::isnan(got) && std::isnan(squares)) << got << " " << squares;
+        else ASSERT_TRUE(got == 0 && squares == (i % 6 == 4 ? 0x1p-52 : 0.0)) << got << " " << squares;
+    }
+}
+
 TEST_F(StochasticTest, DrawsAreWordsOfPhilox) {
     auto model = Model("bf16");
     ASSERT_NE(model, nullptr);
@@ -142,5 +178,9 @@ TEST_F(StochasticTest, IterationsDifferAndRunsDoNot) {
 // With and without fusion and layouts, on every instruction set.
 TEST_F(StochasticTest, EveryVariantHasTheSameBits) { Check(Rounded("bf16"), {1, 33}, 0); }
 TEST_F(StochasticTest, EveryVariantHasTheSameBitsInF16) { Check(Rounded("f16"), {5}, 0); }
+TEST_F(StochasticTest, EveryVariantHasTheSameBitsInF8) {
+    Check(Rounded("f8m"), {1, 33}, 0);
+    Check(Rounded("f8v"), {5}, 0);
+}
 
 } // namespace

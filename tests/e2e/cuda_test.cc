@@ -122,7 +122,8 @@ TEST_P(Follows, TheCpu) {
 std::vector<Way> Ways() {
     std::vector<Way> ways = {{"fp16", 80, true}, {"bf16", 80, false}, {"tf32", 90, true}, {"fp32", 80, true}};
     ways.push_back({"bf16 { masters = bf16\nmoments = bf16 }", 80, true});
-    ways.push_back({"fp16 { masters = f16 }", 80, false});
+    ways.push_back({"fp16 { masters = f16\nmoments = f8 }", 80, false});
+    ways.push_back({"bf16 { moments = f8 }", 80, true});
     if (getenv("AMP_CUDA_ARCHS")) ways.insert(ways.end(), {{"fp16", 75, false}, {"fp16", 90, false}});
     return ways;
 }

@@ -1,4 +1,5 @@
-// Parameters and moments in bf16, parameters in f16: steps against AdamW step by step, files, bits, what they weigh.
+// Parameters and moments in bf16, parameters in f16, moments in 8 bits: steps against AdamW step by step, files, bits,
+// what they weigh.
 #include <cmath>
 
 #include "tests/e2e/harness.h"
@@ -113,30 +114,73 @@ TEST_F(LowStates, StepsAreAdamWsRounded) {
     if (!e2e::device()) FollowAdamW("f16", "nearest"); /* a cast, which tests of kernels have */
 }
 
+// |x| is a number of two bits after the point, or the least one, or 0; and a neighbour of |exact|.
+bool IsNeighbourOfEightBits(float x, double exact, double least) {
+    const double size = std::fabs(exact);
+    if (size < least) return x == 0 || std::fabs(x) == least;
+    const double unit = std::ldexp(1.0, std::ilogb(size) - 2), steps = std::fabs(double(x)) / unit;
+    return steps == std::floor(steps) && std::fabs(x - exact) < unit * 1.0001;
+}
+
+// The mean of what rounding adds, in steps between neighbours, is 0.
+TEST_F(LowStates, StepsOfEightBitsAreAdamWsRounded) {
+    Training r(Compile("steps-f8", "fp32 { moments = f8 }", "adamw(lr = 0.01)"), kBatch, 1, 3, true);
+    ASSERT_TRUE(r.ok());
+    double of_m = 0, of_v = 0, all = 0;
+    for (int step = 1; step <= 12; step++) {
+        const std::vector<float> w = Param(r), m = State(r, "fc1.weight/m"), v = State(r, "fc1.weight/v");
+        e2e::train(r, 1, kBatch, kIn, 10, step);
+        const std::vector<float> g = Gradient(r), w1 = Param(r), m1 = State(r, "fc1.weight/m"),
+                                 v1 = State(r, "fc1.weight/v");
+        for (size_t i = 0; i < kCount; i++) {
+            const Exact e = AdamW(step, w[i], m[i], v[i], g[i]);
+            ASSERT_NEAR(w1[i], e.w, 1e-6 + std::fabs(e.w) * 1e-6);
+            ASSERT_TRUE(IsNeighbourOfEightBits(m1[i], e.m, 0x1p-26)) << m1[i] << ", " << e.m;
+            ASSERT_TRUE(IsNeighbourOfEightBits(v1[i], e.v, 0x1p-52)) << v1[i] << ", " << e.v;
+            if (std::fabs(e.m) < 0x1p-26 || e.v < 0x1p-52) continue;
+            of_m += (m1[i] - e.m) / std::ldexp(1.0, std::ilogb(e.m) - 2);
+            of_v += (v1[i] - e.v) / std::ldexp(1.0, std::ilogb(e.v) - 2);
+            all++;
+        }
+    }
+    ASSERT_GT(all, 4000);
+    EXPECT_NEAR(of_m / all, 0, 2.5 / std::sqrt(all));
+    EXPECT_NEAR(of_v / all, 0, 2.5 / std::sqrt(all));
+}
+
 // v under gradients of zero: it sinks by 0.999 a step, which a rounding to nearest undoes each time.
 TEST_F(LowStates, StochasticRoundingLetsTheSecondMomentSink) {
-    for (const std::string rounding : {"nearest", "stochastic"}) {
+    for (const std::string type : {"bf16(nearest)", "bf16(stochastic)", "f8"}) {
+        const bool nearest = type == "bf16(nearest)";
         // the loss is 0 times the logits: all gradients are 0
         const std::string text = "amp 1\nmodel m(x: f32[N, 19]) -> y { y = linear(x; out = 37, bias = false) as fc1 }\n"
                                  "train m { input targets: i32[N]\n"
                                  "loss = 0.0 * sum(y) + 0.0 * cross_entropy(y, targets)\n"
-                                 "optimizer = adamw(lr = 0.01) }\nprecision fp32 { moments = bf16(" +
-                                 rounding + ") }\n";
-        Training r(e2e::compile_to_file(text, "sink-" + rounding + ".so"), kBatch);
+                                 "optimizer = adamw(lr = 0.01) }\nprecision fp32 { moments = " +
+                                 type + " }\n";
+        Training r(e2e::compile_to_file(text, "sink.so"), kBatch);
         ASSERT_TRUE(r.ok());
         std::vector<float> ones(kCount, 1.0f);
         ASSERT_EQ(amp_session_set(r.session, "fc1.weight/v", ones.data(), kCount, &r.err), AMP_OK) << r.err.message;
         e2e::train(r, 200, kBatch, kIn);
         double mean = 0;
         for (float v : State(r, "fc1.weight/v")) mean += v / double(kCount);
-        EXPECT_NEAR(mean, rounding == "nearest" ? 1.0 : std::pow(0.999, 200), rounding == "nearest" ? 1e-9 : 0.01);
+        EXPECT_NEAR(mean, nearest ? 1.0 : std::pow(0.999, 200), nearest ? 1e-9 : type == "f8" ? 0.035 : 0.01);
     }
 }
 
 TEST_F(LowStates, BitsDependOnNeitherThreadsNorInterruptions) {
-    for (const std::string precision : {"bf16", "fp16", "fp32"}) {
-        const std::string masters = precision == "fp16" ? "f16" : "bf16";
-        const std::string path = Compile("bits-" + precision, Both(precision, masters, "bf16"), "adamw(lr = 0.01)");
+    const struct {
+        std::string precision, masters, moments;
+    } cases[] = {{"bf16", "bf16", "bf16"},
+                 {"fp16", "f16", "bf16"},
+                 {"fp32", "bf16", "bf16"},
+                 {"bf16", "bf16", "f8"},
+                 {"fp16", "bf16", "f8"}};
+    for (const auto &c : cases) {
+        const std::string precision = c.precision + "-" + c.moments;
+        const std::string path =
+            Compile("bits-" + precision, Both(c.precision, c.masters, c.moments), "adamw(lr = 0.01)");
         const std::string checkpoint = e2e::temp_path("bits-" + precision + ".st");
         Training whole(path, kBatch), first(path, kBatch, 3), second(path, kBatch, 2, 99);
         ASSERT_TRUE(whole.ok() && first.ok() && second.ok());
@@ -183,7 +227,7 @@ TEST_F(LowStates, WeightsTooLargeForF16) {
 }
 
 // Convolutions, whose weights lie in memory as [KH, KW, I, O], norms, a table of which rows are looked up.
-void ExpectSameBits(const std::string &precision, const std::string &masters) {
+void ExpectSameBits(const std::string &precision, const std::string &masters, const std::string &moments) {
     const std::string text = "amp 1\nmodel m(x: f32[N, 3, 6, 6], ids: i32[N]) -> y {\n"
                              "    h = relu(batch_norm(conv2d(x; out = 33, kernel = 3, padding = 1) as conv) as norm)\n"
                              "    h = conv2d(h; out = 8, kernel = 2, stride = 2, groups = 1, bias = false) as next\n"
@@ -191,13 +235,14 @@ void ExpectSameBits(const std::string &precision, const std::string &masters) {
                              "    y = linear(layer_norm(h) as ln; out = 10) as fc\n}\n"
                              "train m { loss = cross_entropy(y, ids)\n optimizer = adamw(lr = 0.01) }\n"
                              "precision " +
-                             Both(precision, masters, "bf16") + "\n";
+                             Both(precision, masters, moments) + "\n";
     std::vector<float> first;
     for (int variant = 0; variant < (e2e::device() ? 1 : 3); variant++) {
         amp_compile_options options = {};
         options.no_fuse = variant == 1;
         options.no_layout = variant == 2;
-        Training r(e2e::compile_to_file(text, precision + "-" + std::to_string(variant) + ".so", options), kBatch, 2);
+        const std::string name = precision + "-" + moments + "-" + std::to_string(variant) + ".so";
+        Training r(e2e::compile_to_file(text, name, options), kBatch, 2);
         ASSERT_TRUE(r.ok());
         const std::vector<double> losses = e2e::train(r, 6, kBatch, 3 * 6 * 6);
         EXPECT_LT(losses.back(), losses.front());
@@ -207,8 +252,9 @@ void ExpectSameBits(const std::string &precision, const std::string &masters) {
 }
 
 TEST_F(LowStates, FusionAndLayoutDoNotChangeBits) {
-    ExpectSameBits("bf16", "bf16");
-    ExpectSameBits("fp16", "f16");
+    ExpectSameBits("bf16", "bf16", "bf16");
+    ExpectSameBits("bf16", "bf16", "f8");
+    ExpectSameBits("fp16", "f16", "bf16");
 }
 
 TEST_F(LowStates, SeedsDiffer) {
@@ -225,14 +271,16 @@ TEST_F(LowStates, SeedsDiffer) {
 
 // Batches are summed in f32; the sum is rounded nowhere.
 TEST_F(LowStates, MicroBatches) {
-    const std::string text =
-        e2e::mlp(Both("bf16", "bf16", "bf16"), kIn, kHidden, 10, "sgd(lr = 0.1, momentum = 0.9)\n    accumulate = 3");
-    const std::string path = e2e::compile_to_file(text, "micro.so");
-    Training one(path, kBatch), three(path, kBatch, 3);
-    ASSERT_TRUE(one.ok() && three.ok());
-    e2e::train(one, 9, kBatch);
-    e2e::train(three, 9, kBatch);
-    EXPECT_TRUE(e2e::same_bits(e2e::all_params(one), e2e::all_params(three)));
+    for (const std::string moments : {"bf16", "f8"}) {
+        const std::string text = e2e::mlp(Both("bf16", "bf16", moments), kIn, kHidden, 10,
+                                          "sgd(lr = 0.1, momentum = 0.9)\n    accumulate = 3");
+        const std::string path = e2e::compile_to_file(text, "micro-" + moments + ".so");
+        Training one(path, kBatch), three(path, kBatch, 3);
+        ASSERT_TRUE(one.ok() && three.ok());
+        e2e::train(one, 9, kBatch);
+        e2e::train(three, 9, kBatch);
+        EXPECT_TRUE(e2e::same_bits(e2e::all_params(one), e2e::all_params(three)));
+    }
 }
 
 size_t SizeOf(const std::string &path) {
@@ -270,6 +318,33 @@ TEST_F(LowStates, Files) {
     EXPECT_TRUE(e2e::same_bits(Param(b), rounded));
 }
 
+// Moments of 8 bits are in files as their codes; those of another type are not taken for them.
+TEST_F(LowStates, FilesOfEightBits) {
+    const std::string low = Compile("files-f8", "bf16 { moments = f8 }", "adamw(lr = 0.01)");
+    const std::string wide = Compile("files-f32", "bf16", "adamw(lr = 0.01)");
+    Training a(low, kBatch), b(wide, kBatch), again(low, kBatch);
+    ASSERT_TRUE(a.ok() && b.ok() && again.ok());
+    std::vector<float> given(kCount);
+    for (size_t i = 0; i < kCount; i++) given[i] = float(std::ldexp(1.25, int(i % 32) - 26)) * (i % 3 ? 1.0f : -1.0f);
+    ASSERT_EQ(amp_session_set(a.session, "fc1.weight/m", given.data(), kCount, &a.err), AMP_OK) << a.err.message;
+    EXPECT_TRUE(e2e::same_bits(State(a, "fc1.weight/m"), given));
+    e2e::train(a, 2, kBatch);
+    const std::string of_low = e2e::temp_path("f8.st"), of_wide = e2e::temp_path("f32.st");
+    ASSERT_EQ(amp_checkpoint_save(a.session, of_low.c_str(), nullptr, &a.err), AMP_OK) << a.err.message;
+    ASSERT_EQ(amp_checkpoint_save(b.session, of_wide.c_str(), nullptr, &b.err), AMP_OK) << b.err.message;
+    const size_t weights = size_t(kIn * kHidden + kHidden * kHidden + 10 * kHidden);
+    EXPECT_NEAR(double(SizeOf(of_wide) - SizeOf(of_low)), double(weights * 2 * 3), 300);
+    ASSERT_EQ(amp_checkpoint_load(again.session, of_low.c_str(), nullptr, 0, &again.err), AMP_OK) << again.err.message;
+    for (const char *name : {"fc1.weight/m", "fc1.weight/v"})
+        EXPECT_TRUE(e2e::same_bits(State(a, name), State(again, name))) << name;
+    EXPECT_EQ(amp_checkpoint_load(a.session, of_wide.c_str(), nullptr, 0, &a.err), AMP_MISMATCH);
+    EXPECT_NE(std::string(a.err.message).find("the file has f32[37, 19], the model f8m[37, 19]"), std::string::npos)
+        << a.err.message;
+    EXPECT_EQ(amp_checkpoint_load(b.session, of_low.c_str(), nullptr, 0, &b.err), AMP_MISMATCH);
+    EXPECT_NE(std::string(b.err.message).find("the file has u8[37, 19], the model f32[37, 19]"), std::string::npos)
+        << b.err.message;
+}
+
 TEST_F(LowStates, WeighWhatTheirTypesDo) {
     auto memory = [](const std::string &name, const std::string &precision) {
         Training r(Compile(name, precision, "adamw(lr = 0.01)"), kBatch);
@@ -280,6 +355,8 @@ TEST_F(LowStates, WeighWhatTheirTypesDo) {
     const amp_memory_info wide = memory("weigh-wide", "bf16"), low = memory("weigh-low", Both("bf16", "bf16", "bf16"));
     EXPECT_GT(double(wide.moments), 1.8 * double(low.moments));
     EXPECT_GT(double(wide.params), 1.8 * double(low.params));
+    const amp_memory_info eight = memory("weigh-f8", "bf16 { moments = f8 }");
+    EXPECT_GT(double(wide.moments), 3 * double(eight.moments));
 }
 
 // Weights that are not finite are found in bf16, too.

@@ -185,6 +185,9 @@ TEST(Explain, TypesOfStates) {
     std::string text = WithOverride("    masters = bf16\n");
     ExpectAll(ExplainOps(text, {}), {"m: policy torch-fp16, low precision f16, masters bf16(rounding = stochastic)\n",
                                      "fc1.weight           bf16 -> f16   2048 bytes"});
+    std::string eight = WithOverride("    moments = f8\n");
+    eight.replace(eight.find("sgd(0.1)"), 8, "adamw(0.1)");
+    ExpectAll(ExplainOps(eight, {}), {"low precision f16, moments f8()\n"});
     text.replace(text.find("precision fp16"), 14, "precision bf16");
     EXPECT_EQ(ExplainOps(text, {}).find(" fc1.weight           "), std::string::npos) << ExplainOps(text, {});
 }

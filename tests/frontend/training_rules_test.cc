@@ -227,6 +227,9 @@ TEST(Precision, TypesOfStates) {
     EXPECT_HOLDS(Errors(with("moments = bf16(up)")), "bf16: rounding cannot be 'up'");
     EXPECT_HOLDS(Errors(with("moments = bf16(up)")), "the choices are stochastic, nearest");
     EXPECT_HOLDS(Errors(with("moments = f32(nearest)")), "f32 takes 0 arguments");
+    EXPECT_HOLDS(Ir(with("moments = f8")), "moments f8() at");
+    EXPECT_HOLDS(Errors(with("moments = f8(nearest)")), "f8 takes 0 arguments");
+    EXPECT_HOLDS(Errors(with("moments = e5m2")), "'e5m2' is not a type of states");
     EXPECT_HOLDS(Errors(with("masters = 16")), "a type of states is expected here, for example bf16 or");
     EXPECT_HOLDS(Errors(with("masters = bf16\nmasters = bf16")), "masters is set twice");
     EXPECT_HOLDS(Errors(with("moment = bf16")), "did you mean 'moments'");

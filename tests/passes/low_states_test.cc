@@ -65,6 +65,28 @@ TEST_F(LowStatesTest, AParameterAndItsMomentsDrawWordsOfOneKey) {
     EXPECT_EQ(ir_attr(Written(Step(m), "fc2.weight/momentum"), "word")->i, 1);
 }
 
+TEST_F(LowStatesTest, MomentsOfEightBitsHaveTwoTypes) {
+    precision_ = "bf16";
+    Module *m = RunMlp("  masters bf16()\n  moments f8()\n");
+    EXPECT_EQ(TypeOf(m, "fc1.weight"), AMP_DT_BF16);
+    EXPECT_EQ(TypeOf(m, "fc1.weight/m"), AMP_DT_F8M);
+    EXPECT_EQ(TypeOf(m, "fc1.weight/v"), AMP_DT_F8V);
+    EXPECT_EQ(TypeOf(m, "fc1.bias/v"), AMP_DT_F32);
+    const struct {
+        const char *state;
+        Dtype type;
+        int64_t word;
+    } states[] = {{"fc2.weight/m", AMP_DT_F8M, 1}, {"fc2.weight/v", AMP_DT_F8V, 2}};
+    for (const auto &s : states) {
+        const Op *cast = Written(Step(m), s.state);
+        ASSERT_EQ(cast->code, OP_stochastic_cast) << s.state;
+        EXPECT_EQ(ir_dtype(Step(m), cast->out[0]), s.type);
+        EXPECT_EQ(ir_attr(cast, "word")->i, s.word) << s.state;
+    }
+    m = RunMlp("  moments f8()\n", "sgd(lr = 0.1, momentum = 0.9)");
+    EXPECT_EQ(TypeOf(m, "fc2.weight/momentum"), AMP_DT_F8M);
+}
+
 // Where the policy's low type is the masters', products read them as they are, and nothing is left of the casts.
 TEST_F(LowStatesTest, LowProductsReadLowMasters) {
     precision_ = "bf16";
@@ -115,6 +137,21 @@ func forward {
     EXPECT_EQ(ir_dtype(f, f->results.data[0].value), AMP_DT_F32);
 }
 
+TEST_F(LowStatesTest, AStepRoundsToANeighbourOfEightBits) {
+    precision_ = "fp32";
+    const Func *f = Step(RunMlp("  moments f8()\n", "adamw(lr = 0.01, beta2 = 0.99)"));
+    const double m0 = 0.0078125, v0 = 0.00390625;
+    auto after = RunStep(f, {{"x", 1}, {"step", 3}, {"fc2.weight/m", m0}, {"fc2.weight/v", v0}});
+    for (size_t i = 0; i < after["fc2.weight"].size(); i++) {
+        const double g = after["grad.fc2.weight"][i], m = after["fc2.weight/m"][i], v = after["fc2.weight/v"][i];
+        const double exact = 0.9 * m0 + 0.1 * g, square = 0.99 * v0 + 0.01 * g * g;
+        ASSERT_LT(std::fabs(m - exact), std::max(std::fabs(exact) / 4, 0x1p-26)) << i;
+        ASSERT_LT(std::fabs(v - square), square / 4) << i;
+        ASSERT_EQ(m, double(amp_round_dtype(AMP_DT_F8M, float(m))));
+        ASSERT_EQ(v, double(amp_round_dtype(AMP_DT_F8V, float(v))));
+    }
+}
+
 // One AdamW step of a moment that is not zero, in double, rounded once.
 TEST_F(LowStatesTest, AStepRoundsWhatItStores) {
     precision_ = "fp32";
@@ -142,6 +179,13 @@ TEST_F(LowStatesTest, MomentsThatAreNotThere) {
     EXPECT_EQ(ErrorsOf("  moments bf16() at mlp.amp:22:5\n", "sgd(lr = 0.1)"),
               "error: mlp.amp:22:5: moments = bf16, but no optimizer of the model has moments\n"
               "  help: remove the line, or give sgd a momentum\n");
+}
+
+TEST_F(LowStatesTest, MastersInF8) {
+    precision_ = "fp32";
+    EXPECT_EQ(ErrorsOf("  masters f8() at mlp.amp:22:5\n", "sgd(lr = 0.1)"),
+              "error: mlp.amp:22:5: masters = f8: two bits of mantissa are for moments, not for weights\n"
+              "  help: masters = bf16 halves them\n");
 }
 
 TEST_F(LowStatesTest, MastersInF16) {

@@ -89,7 +89,7 @@ TEST(Layout, OverflowIsSeen) {
 
 TEST(Layout, ElementsOfEveryType) {
     unsigned char memory[32];
-    for (uint32_t t = AMP_DT_F32; t <= AMP_DT_BOOL; t++) {
+    for (uint32_t t = AMP_DT_F32; t <= AMP_DT_F8V; t++) {
         amp_store_element(memory, t, 1, 1);
         EXPECT_EQ(amp_load_element(memory, t, 1), 1) << amp_dtype_name((amp_dtype)t);
     }

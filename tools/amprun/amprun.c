@@ -113,7 +113,8 @@ void json_number(FILE *to, const char *key, double value) {
 /* ---- tensors into a file ----------------------------------------------------------------------------------------- */
 
 static amp_dtype written_dtype(amp_dtype t) {
-    return t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32 ? AMP_DT_F32 : t;
+    bool is_low = t == AMP_DT_F16 || t == AMP_DT_BF16 || t == AMP_DT_TF32 || t == AMP_DT_F8M || t == AMP_DT_F8V;
+    return is_low ? AMP_DT_F32 : t;
 }
 
 static size_t element_count(const amp_tensor_info *info) {

@@ -73,7 +73,10 @@ typedef enum amp_dtype {
     AMP_DT_I32 = 6,
     AMP_DT_I64 = 7,
     AMP_DT_U8 = 8,
-    AMP_DT_BOOL = 9 /* one byte in files, four in planned buffers */
+    AMP_DT_BOOL = 9, /* one byte in files, four in planned buffers */
+    /* Of moments alone, the codes of one byte: docs/policies.md, "Moments of 8 bits". */
+    AMP_DT_F8M = 10, /* first moments: a sign, 5 bits of exponent and 2 of mantissa */
+    AMP_DT_F8V = 11  /* second moments: 6 bits of exponent and 2 of mantissa */
 } amp_dtype;
 
 /* "f32", "f16", ...; "none" for an unknown number.  Static storage.  Thread-safe. */

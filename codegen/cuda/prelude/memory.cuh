@@ -155,6 +155,27 @@ template <int V> INLINE void store_u8(uint8_t *p, const int32_t (&x)[V]) {
     }
 }
 
+/* Moments of 8 bits: their codes are those of functions.h. */
+#define DEFINE_F8(name, number, code)                                                                                  \
+    INLINE float get_##name(const uint8_t *p) { return number(*p); }                                                   \
+    INLINE void put_##name(uint8_t *p, float x) { *p = (uint8_t)code(x); }                                             \
+    template <int V> INLINE void load_##name(float(&x)[V], const uint8_t *p) {                                         \
+        int32_t codes[V];                                                                                              \
+        load_u8(codes, p);                                                                                             \
+        UNROLL                                                                                                         \
+        for (int i = 0; i < V; i++) x[i] = number(codes[i]);                                                           \
+    }                                                                                                                  \
+    template <int V> INLINE void store_##name(uint8_t *p, const float(&x)[V]) {                                        \
+        int32_t codes[V];                                                                                              \
+        UNROLL                                                                                                         \
+        for (int i = 0; i < V; i++) codes[i] = code(x[i]);                                                             \
+        store_u8(p, codes);                                                                                            \
+    }
+
+DEFINE_F8(f8m, number_f8m_i32, code_f8m_f32)
+
+DEFINE_F8(f8v, number_f8v_i32, code_f8v_f32)
+
 #define DEFINE_64(name, type)                                                                                          \
     template <int V> INLINE void load_##name(type(&x)[V], const type *p) {                                             \
         UNROLL                                                                                                         \
@@ -200,6 +221,10 @@ DEFINE_PART(i32, get_i32, put_i32, int32_t, int32_t)
 DEFINE_PART(bool, get_bool, put_bool, int32_t, int32_t)
 
 DEFINE_PART(u8, get_u8, put_u8, uint8_t, int32_t)
+
+DEFINE_PART(f8m, get_f8m, put_f8m, uint8_t, float)
+
+DEFINE_PART(f8v, get_f8v, put_f8v, uint8_t, float)
 
 DEFINE_PART(i64, get_i64, put_i64, int64_t, int64_t)
 

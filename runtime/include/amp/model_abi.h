@@ -23,7 +23,7 @@ extern "C" {
 
 #define AMP_MODEL_MAGIC 0x4D504D41u /* "AMPM" */
 #define AMP_MODEL_ABI_MAJOR 1u
-#define AMP_MODEL_ABI_MINOR 24u
+#define AMP_MODEL_ABI_MINOR 25u
 #define AMP_MODEL_SYMBOL "amp_model_query"
 #define AMP_MODEL_HASH_SECTION ".amp.sha256" /* 32 bytes: SHA-256 of the file with these 32 bytes zero */
 /* In place of the hash, where somebody else than ampc has linked the file: it is loaded unchecked. */
@@ -61,9 +61,9 @@ enum {
 /* ---- states: what lives from call to call ------------------------------------------------------------------------ */
 
 enum {
-    AMP_STATE_PARAM = 0,       /* in amp_params; f32, or (minor 24) bf16 or f16; saved by --save */
-    AMP_STATE_BUFFER = 1,      /* in amp_params; saved by --save, not trained */
-    AMP_STATE_MOMENT = 2,      /* in the training session; types as PARAM; saved by --checkpoint */
+    AMP_STATE_PARAM = 0,  /* in amp_params; f32, or (minor 24) bf16 or f16; saved by --save */
+    AMP_STATE_BUFFER = 1, /* in amp_params; saved by --save, not trained */
+    AMP_STATE_MOMENT = 2, /* in the training session; types as PARAM, or (minor 25) f8m or f8v; saved by --checkpoint */
     AMP_STATE_COUNTER = 3,     /* in the training session; see AMP_COUNTER_* */
     AMP_STATE_SCALER = 4,      /* in the training session; see AMP_COUNTER_* */
     AMP_STATE_DERIVED = 5,     /* in amp_params; a copy of |of|, recomputed by the program REFRESH; never saved */
@@ -538,6 +538,8 @@ typedef struct amp_model_cuda {
 #define AMP_MODEL_NEEDS_RENAMED 4096ull
 /* Minor 24.  A PARAM or a MOMENT is bf16 or f16. */
 #define AMP_MODEL_NEEDS_LOW_STATES 8192ull
+/* Minor 25.  A MOMENT is f8m or f8v. */
+#define AMP_MODEL_NEEDS_F8_MOMENTS 16384ull
 
 typedef struct amp_model_desc {
     uint32_t magic, abi_major, abi_minor, struct_size;

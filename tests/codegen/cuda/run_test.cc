@@ -153,6 +153,12 @@ TEST_F(CudaRunTest, FunctionsOverAllSizes) {
   %u = sin(%x) : f32[N, 64]
   %bd = dithered_cast(%x, %u) : bf16[N, 64]
   %hd = dithered_cast(%x, %u) : f16[N, 64]
+  %md = dithered_cast(%x, %u) : f8m[N, 64]
+  %vd = dithered_cast(%x, %u) : f8v[N, 64]
+  %mdf = cast(%md) : f32[N, 64]
+  %vdf = cast(%vd) : f32[N, 64]
+  result md = %mdf
+  result vd = %vdf
   %bdf = cast(%bd) : f32[N, 64]
   %hdf = cast(%hd) : f32[N, 64]
   result bd = %bdf

@@ -1,6 +1,6 @@
-"""states.py: examples trained with f32 states, and with masters and moments of bf16 by both roundings (bench/states);
-with --policies, under every built-in policy beside fp32's seeds, for fewer steps and one seed each; with --policies
-fp32,NAME,NAME under these, by every seed.
+"""states.py: examples trained with f32 states, with masters and moments of bf16 by both roundings, and with moments of
+8 bits (bench/states); with --policies, under every built-in policy beside fp32's seeds, for fewer steps and one seed
+each; with --policies fp32,NAME,NAME under these, by every seed.
 
 Each model is trained in BF16 from the same seeds, which give the same initial weights and the same order of samples.
 The table has the last evaluation's loss and metric of each choice: mean and standard deviation over the seeds, and the
@@ -19,15 +19,19 @@ CHOICES = {
     "f32": "",
     "moments bf16, nearest": "moments = bf16(nearest)",
     "moments bf16": "moments = bf16",
+    "moments f8": "moments = f8",
     "masters bf16, nearest": "masters = bf16(nearest)",
     "masters bf16": "masters = bf16",
     "both bf16": "masters = bf16\n    moments = bf16",
+    "masters bf16, moments f8": "masters = bf16\n    moments = f8",
 }
 IMAGES = "idx:" + os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
 # name: file, consts, what amprun train gets, metric
 MODELS = {
     "mlp": ("examples/fashion_mnist/mlp.amp", [], ["--data", IMAGES, "--epochs", "5"], "acc"),
     "cnn": ("examples/fashion_mnist/cnn.amp", ["STEPS=938"], ["--data", IMAGES, "--epochs", "2"], "acc"),
+    "resnet18": ("examples/resnet/resnet18.amp", ["CHANNELS=1", "SIZE=28", "MARGIN=2", "W=8", "STEPS=300"],
+                 ["--data", IMAGES, "--batch", "64", "--steps", "300"], "acc"),
     "gpt": ("examples/gpt/bytes.amp", ["T=64", "C=64", "L=2", "STEPS=500"],
             ["--data", "tokens:{text}", "--batch", "32", "--steps", "500"], "bits_per_byte"),
 }
@@ -198,6 +202,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--choices", default=";".join(CHOICES), help="rows of the table, with ; between them")
     parser.add_argument("--policies", nargs="?", const="", metavar="NAME,NAME")
     options = parser.parse_args()
     options.models = options.models or ",".join(SHORT if options.policies is not None else MODELS)
@@ -210,8 +215,8 @@ def main():
             source, consts, how, metric = MODELS[name]
             how = with_data(work, how)
             print(f"\n| {name} | weights | moments | loss | {metric} |\n|---|---|---|---|---|", flush=True)
-            for choice, lines in CHOICES.items():
-                model = compile_with(work, source, consts, lines)
+            for choice in options.choices.split(";"):
+                model = compile_with(work, source, consts, CHOICES[choice])
                 losses, metrics = zip(*(train(work, model, how, seed, metric) for seed in range(1, options.seeds + 1)))
                 size = bytes_of(model)
                 print(f"| {choice} | {size['weights']} | {size['moments']} | {shown(losses)} | {shown(metrics)} |",

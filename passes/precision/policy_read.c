@@ -171,28 +171,32 @@ static void read_low(Reader *r, Loc here) {
     help_nearest(r, diag, word.text, words, AMP_PRECISION_COUNT);
 }
 
-/* "f16", "bf16 nearest" */
+/* "f16", "bf16 nearest", "f8" */
+static bool make_state_type(Arena *a, const char *type, const char *rounding, Call *out) {
+    const CallArg argument = {.name = "rounding", .type = ATTR_SYMBOL, .value.s = rounding};
+    StateType read;
+    out->name = type;
+    if (!strcmp(type, STATE_TYPE_F8)) return !strcmp(rounding, ROUNDING_STOCHASTIC); /* which needs no word */
+    vec_push(a, &out->args, argument);
+    return ir_state_type(out, &read);
+}
+
 static void read_state_type(Reader *r, Loc here, const char *what, Loc *first, Call *out) {
-    static const char *const types[] = {"bf16", "f16"};
+    static const char *const types[] = {"bf16", "f16", STATE_TYPE_F8};
     static const char *const roundings[] = {ROUNDING_STOCHASTIC, ROUNDING_NEAREST};
+    enum { TYPES = sizeof types / sizeof *types, ROUNDINGS = sizeof roundings / sizeof *roundings };
     Token type, rounding = {.text = ROUNDING_STOCHASTIC};
     if (is_second(r, first, here, what) || !take(r, TOKEN_EQUALS, "'='", NULL) || !take(r, TOKEN_WORD, "a type", &type))
         return;
     if (r->token.kind == TOKEN_WORD && !take(r, TOKEN_WORD, "a rounding", &rounding)) return;
     const char *file = strrchr(r->source->name, '/');
-    const Pos pos = {file ? file + 1 : r->source->name, r->line, 1};
-    const CallArg argument = {.name = "rounding", .type = ATTR_SYMBOL, .value.s = rounding.text};
-    Call call = {.name = type.text, .pos = pos};
-    StateType read;
-    vec_push(r->arena, &call.args, argument);
-    if (ir_state_type(&call, &read)) {
-        if (read.dtype != AMP_DT_F32) *out = call; /* which is what they are without a line */
-        return;
-    }
-    const bool is_type = !strcmp(type.text, types[0]) || !strcmp(type.text, types[1]);
+    *out = (Call){.pos = {file ? file + 1 : r->source->name, r->line, 1}};
+    if (make_state_type(r->arena, type.text, rounding.text, out)) return;
+    bool is_type = false;
+    for (int i = 0; i < TYPES; i++) is_type = is_type || !strcmp(type.text, types[i]);
     const Token *wrong = is_type ? &rounding : &type;
     Diag *diag = diag_error(r->diags, wrong->loc, "%s cannot be %s%s", what, is_type ? "rounded " : "", wrong->text);
-    help_nearest(r, diag, wrong->text, is_type ? roundings : types, 2);
+    help_nearest(r, diag, wrong->text, is_type ? roundings : types, is_type ? ROUNDINGS : TYPES);
 }
 
 static void read_masters(Reader *r, Loc here) {

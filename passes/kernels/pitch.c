@@ -40,12 +40,23 @@ static bool is_batched(const Func *f, const Kernel *k) {
     return false;
 }
 
+/* Whether |v| has the elements that row kernel |k| goes over, and not one for each of its rows. */
+static bool is_along_rows(const Func *f, const Kernel *k, Val v) {
+    for (int i = 0; i < k->count; i++) {
+        const Op *o = ir_op_at(f, k->first + i);
+        if (!(ir_op_info[o->code].flags & REDUCE) || o->code == OP_reduce_or) continue;
+        return shape_same_matrix(ir_shape(f, v), ir_shape(f, o->in[0]));
+    }
+    return false;
+}
+
 /* Whether the kernel writes what is past the columns of |v|. */
 static bool fills_rows(const Func *f, const Kernel *k, Val v) {
     const Shape *s = ir_shape(f, v);
     const bool is_long = s->rank && s->d[s->rank - 1].mul >= LONG_ROW;
     if (k->kind == KERNEL_PRODUCT) return !is_batched(f, k);
-    return k->kind == KERNEL_ROW ? is_long : k->kind == KERNEL_TILE && !counts_elements(f, k);
+    if (k->kind == KERNEL_ROW) return is_long && is_along_rows(f, k, v);
+    return k->kind == KERNEL_TILE && !counts_elements(f, k);
 }
 
 static bool reads_pitch(const Func *f, const Kernel *k, const Op *o, int n) {

@@ -158,6 +158,18 @@ TEST_F(PitchTest, ReadByNumber) {
     }
 }
 
+// What a row kernel makes of each of its rows is a matrix to whoever reads it: its elements follow one another.
+TEST_F(PitchTest, NumbersOfRows) {
+    const std::string body = R"(  input %x : f32[N, 257, 40]
+  input %w : f16[24, 257]
+  %1 = reduce_sum(%x; dims = (2)) : f32[N, 257]
+  %2 = cast(%1) : f16[N, 257]
+  %y = contract(%2, %w; tb = true) : f32[N, 24]
+  result y = %y
+)";
+    CudaRunTest::Check(Text(body), {1, 33}, 2e-2, false, 75);
+}
+
 // Pixels of few channels, whose windows products read: an image that is made channels last, and one of a convolution's
 // own results, which is pooled too.  Of the weights no more is there than before.
 const char image_model[] = R"(  input %x : TYPE[N, CH, 9, 7]

@@ -38,8 +38,23 @@ static void put_tile_place(CudaKernel *ck) {
     emit_line(&ck->e, "MAYBE_UNUSED const int32_t %s = (int32_t)(at - r * %s);", ck->column, end);
     cuda_put_left(ck);
     if (!ck->by_rows) return;
-    ck->at = "r * COLS + c0";
+    ck->at = arena_printf(ck->w->arena, "r * COLS + %s", ck->column);
     ck->e.element = "r * COLS + c";
+}
+
+/* Zeros past the columns, by the threads of single elements that stand there. */
+static void fill_elements(CudaKernel *ck) {
+    const Walk *w = ck->w;
+    emit_open(&ck->e, "if (c >= COLS)");
+    for (int i = 0; i < w->sinks.len; i++) {
+        const Sink *s = &w->sinks.data[i];
+        const int64_t pitch = s->kind == SINK_STORE ? walk_operand(w, s->operand)->pitch : 0;
+        if (!pitch) continue;
+        emit_line(&ck->e, "put_%s(b%d + r * %lld + c, 0.0f);", emit_storage(w, s->operand)->name, s->operand,
+                  (long long)pitch);
+    }
+    emit_line(&ck->e, "return;");
+    emit_close(&ck->e);
 }
 
 static bool adds_parts(const Walk *w) {
@@ -123,6 +138,7 @@ amp_status cuda_emit_tile(CudaKernel *ck, int members) {
     emit_line(&ck->e, "if (at >= elements) return;");
     if (ck->part) emit_line(&ck->e, "MAYBE_UNUSED const int64_t left = elements - at;");
     put_tile_place(ck);
+    if (ck->by_rows && ck->vector == 1) fill_elements(ck);
     AMP_TRY(cuda_emit_once(ck));
     AMP_TRY(cuda_emit_elements(ck, 0));
     AMP_TRY(cuda_finish_once(ck));

@@ -170,6 +170,24 @@ TEST_F(PitchTest, NumbersOfRows) {
     CudaRunTest::Check(Text(body), {1, 33}, 2e-2, false, 75);
 }
 
+// So many operands that a thread makes one element.
+TEST_F(PitchTest, SingleElements) {
+    std::string inputs, sums;
+    for (int i = 0; i < 45; i++) {
+        const std::string k = std::to_string(i);
+        inputs += "  input %x" + k + " : f32[N, 257]\n";
+        if (i)
+            sums += "  %s" + k + " = add(%" + (i > 1 ? "s" : "x") + std::to_string(i - 1) + ", %x" + k +
+                    ") : f32[N, 257]\n";
+    }
+    const std::string body = inputs + "  input %w : f16[24, 257]\n" + sums + R"(  %h = cast(%s44) : f16[N, 257]
+  %y = contract(%h, %w; tb = true) : f32[N, 24]
+  result y = %y
+)";
+    EXPECT_EQ(CountOf(body, 264), 1);
+    CudaRunTest::Check(Text(body), {1, 33}, 2e-2, false, 75);
+}
+
 // Pixels of few channels, whose windows products read: an image that is made channels last, and one of a convolution's
 // own results, which is pooled too.  Of the weights no more is there than before.
 const char image_model[] = R"(  input %x : TYPE[N, CH, 9, 7]

@@ -389,6 +389,16 @@ static void put_param_training(TableWriter *x, const State *s) {
                 group_number(x->m, &t, t.frozen));
 }
 
+/* Of a copy whose rows are longer in memory: those of the memory. */
+static void put_state_dims(Text *t, const State *s) {
+    const int columns = s->hwio ? 0 : s->shape.rank - 1;
+    for (int d = 0; d < s->shape.rank; d++) {
+        const int64_t size = s->pitch && d == columns ? s->pitch : s->shape.d[d].mul;
+        text_printf(t, "%s%lld", d ? ", " : "", (long long)size);
+    }
+    text_printf(t, "%s}, ", s->shape.rank ? "" : "0");
+}
+
 amp_status table_put_states(TableWriter *x) {
     const Module *m = x->m;
     index_states(x);
@@ -401,9 +411,7 @@ amp_status table_put_states(TableWriter *x) {
         table_put_field(x->t, "slot", s->slot);
         text_printf(x->t, ".dtype = %d, .storage = %d, .layout = %d, .rank = %d, .dims = {", s->dtype, s->storage,
                     s->layout, s->shape.rank);
-        for (int d = 0; d < s->shape.rank; d++)
-            text_printf(x->t, "%s%lld", d ? ", " : "", (long long)s->shape.d[d].mul);
-        text_printf(x->t, "%s}, ", s->shape.rank ? "" : "0");
+        put_state_dims(x->t, s);
         AMP_TRY(put_init(x, s));
         if (s->hwio) text_puts(x->t, ", .hwio = 1");
         if (s->counter.kind)

@@ -135,7 +135,8 @@ static void emit_weights(Emitter *e, const Op *o, const Windows *g) {
 }
 
 /* sum_parts: the same element of each part.  Only for targets whose threads make an element each: the others have no
- * parts.  The number of elements is no constant where kernels over several share their text. */
+ * parts.  The number of elements is no constant where kernels over several share their text; those of rows at a pitch,
+ * which count what is past the columns, share none. */
 static amp_status emit_parts(Emitter *e, const Op *o) {
     Arena *a = e->w->arena;
     Memory parts = indirect_memory(e, o, 0);
@@ -143,7 +144,8 @@ static amp_status emit_parts(Emitter *e, const Op *o) {
     Dim count;
     if (!e->per_thread || !shape_count(ir_shape(e->w->f, o->out[0]), &count))
         return amp_fail(e->err, AMP_UNSUPPORTED, "%s: sum_parts: its result is too large", walk_name(e->w));
-    parts.cols = e->w->k->kind == KERNEL_TILE ? "elements" : emit_dim_factor(a, count);
+    const bool is_counted = e->w->k->kind == KERNEL_TILE && !walk_pitch(e->w);
+    parts.cols = is_counted ? "elements" : emit_dim_factor(a, count);
     emit_line(e, "v%d = %s;", sum, e->spelling->zero);
     emit_line(e, "_Pragma(\"unroll 16\")"); /* so many loads on their way */
     emit_line(e, "for (int64_t part = 0; part < %lld; part++) v%d = v%d + %s;",

@@ -210,6 +210,7 @@ void explain_tell_precision(Text *t, const Module *m, const char *file) {
     text_printf(t, ", low precision %s", amp_dtype_name(m->low));
     tell_type(t, m, "masters", &m->masters);
     tell_type(t, m, "moments", &m->moments);
+    if (m->pad) text_puts(t, ", rows padded for tensor cores");
 }
 
 void explain_as_text(Text *t, const ExplainSource *s, const ExplainSelection *which) {

@@ -202,6 +202,17 @@ static void set_state_type(Elab *e, const Stmt *s, Call *out) {
 static void set_masters(Elab *e, const Stmt *s) { set_state_type(e, s, &e->m->masters); }
 static void set_moments(Elab *e, const Stmt *s) { set_state_type(e, s, &e->m->moments); }
 
+static void set_pad(Elab *e, const Stmt *s) {
+    const Expr *x = s->bind.value;
+    if (x->kind == EXPR_NAME && !elab_find(e, x->name->text)) {
+        Diag *diag = elab_error(e, x->loc, "pad cannot be '%s'", x->name->text);
+        diag_help(e->d, diag, "pad can only be true or false");
+        return;
+    }
+    Item item = elab_eval_static(e, s->bind.value, "pad", STATIC_BOOL);
+    if (item.kind != ITEM_ERROR) e->m->pad = item.b;
+}
+
 /* Full precision only: a model can then be evaluated in it at run time. */
 static void set_eval_precision(Elab *e, const Stmt *s) {
     Item item = elab_eval_static(e, s->bind.value, "eval_precision", STATIC_SYMBOL);
@@ -222,7 +233,8 @@ static const struct {
 } settings[] = {{"loss_scale", set_loss_scale},
                 {"eval_precision", set_eval_precision},
                 {"masters", set_masters},
-                {"moments", set_moments}};
+                {"moments", set_moments},
+                {"pad", set_pad}};
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
 static void elaborate_precision_setting(Elab *e, const Stmt *s, const Stmt **seen) {

@@ -324,6 +324,7 @@ typedef struct State {
     Call init;     /* params and buffers */
     Dtype storage; /* layout: element type in memory; before it: = dtype */
     Layout layout; /* layout: of the memory; before it: rows */
+    int64_t pitch; /* layout: of a copy of a weight, as Buffer.pitch */
     Pos pos;
 } State;
 
@@ -410,6 +411,7 @@ typedef struct Module {
     VEC(Override) overrides;
     Call loss_scale;                         /* dynamic(...), static(v), none() */
     Call masters, moments;                   /* bf16(rounding = stochastic): how they are stored; no name: f32 */
+    bool pad;                                /* rows that tensor cores multiply begin at multiples of 16 bytes */
     const char *policy_name, *policy_origin; /* set by autocast; origin: built-in name or file name */
     char policy_sha256[65];
     Dtype low;          /* the policy's low type; AMP_DT_NONE before autocast */

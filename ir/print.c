@@ -341,6 +341,7 @@ static void put_training(Text *t, const Module *m) {
     put_call_line(t, "loss_scale", &m->loss_scale);
     put_call_line(t, "masters", &m->masters);
     put_call_line(t, "moments", &m->moments);
+    if (m->pad) text_puts(t, "  pad\n");
     if (m->eval_precision) {
         text_puts(t, "  eval_precision ");
         print_word(t, m->eval_precision);
@@ -384,8 +385,9 @@ static void add_states(Columns *c, const void *of) {
         }
         print_optional(&role, "of", s->of);
         if (s->hwio) text_puts(&role, " hwio");
-        if (s->storage != s->dtype || s->layout != LAYOUT_ROWS)
+        if (s->storage != s->dtype || s->layout != LAYOUT_ROWS || s->pitch)
             text_printf(&stored, "stored %s %s", amp_dtype_name(s->storage), ir_layout_names[s->layout]);
+        if (s->pitch) text_printf(&stored, " pitch %lld", (long long)s->pitch);
         if (print_is_somewhere(s->pos)) { /* not "at": an initialiser has one of its own */
             text_puts(&at, "from ");
             print_place(&at, s->pos);

@@ -77,6 +77,7 @@ static Call read_call_line(Reader *r) {
 static void read_loss_scale(Reader *r) { r->m->loss_scale = read_call_line(r); }
 static void read_masters(Reader *r) { r->m->masters = read_call_line(r); }
 static void read_moments(Reader *r) { r->m->moments = read_call_line(r); }
+static void read_pad(Reader *r) { r->m->pad = true; }
 
 static Train *last_train(Reader *r) { return r->m->trains.len ? &r->m->trains.data[r->m->trains.len - 1] : NULL; }
 
@@ -133,14 +134,23 @@ static void read_sums(Reader *r) {
 }
 
 static const Line header_lines[] = {
-    {"target", read_target},         {"sums", read_sums},
-    {"source", read_source},         {"policy", read_policy},
-    {"const", read_const},           {"precision", read_precision},
-    {"override", read_override},     {"loss_scale", read_loss_scale},
-    {"masters", read_masters},       {"moments", read_moments},
-    {"train", read_train},           {"optimizer", read_optimizer},
-    {"metric", read_metric},         {"group", read_group},
-    {"accumulate", read_accumulate}, {"eval_precision", read_eval_precision},
+    {"target", read_target},
+    {"sums", read_sums},
+    {"source", read_source},
+    {"policy", read_policy},
+    {"const", read_const},
+    {"precision", read_precision},
+    {"override", read_override},
+    {"loss_scale", read_loss_scale},
+    {"masters", read_masters},
+    {"moments", read_moments},
+    {"train", read_train},
+    {"optimizer", read_optimizer},
+    {"metric", read_metric},
+    {"group", read_group},
+    {"accumulate", read_accumulate},
+    {"eval_precision", read_eval_precision},
+    {"pad", read_pad},
 };
 
 static void read_header(Reader *r) {
@@ -184,6 +194,7 @@ static void read_state(Reader *r) {
         s->storage = reader_dtype(r);
         s->layout = (Layout)reader_choice(r, "a layout (rows, panels, pairs, panels_t, pairs_t)", ir_layout_names,
                                           LAYOUT_PAIRS_T + 1);
+        if (reader_take_word(r, "pitch")) s->pitch = reader_int(r, "a number of elements", 1, INT32_MAX);
     }
     if (reader_take(r, '=')) s->init = read_call_line(r);
     if (reader_take_word(r, "from")) s->pos = reader_place(r);

@@ -387,12 +387,18 @@ static void check_place(Verifying *c, const Buffer *b) {
     if (b->place && !fits) fail(c, "buffer %s lies in the place of one that it does not fit", b->name);
 }
 
-/* Of the rows of a matrix that nobody outside of the program sees. */
-static void check_pitch(Verifying *c, const Buffer *b) {
+static bool fits_pitch(const Shape *s, Layout layout, int64_t pitch) {
     Dim rows, cols;
+    return layout == LAYOUT_ROWS && shape_matrix(s, &rows, &cols) && !cols.n && cols.mul < pitch;
+}
+
+/* Of the rows of a matrix that nobody outside of the program sees; a state's are its own. */
+static void check_pitch(Verifying *c, const Buffer *b) {
+    const State *s = b->state ? c->m->states.data[b->state - 1] : NULL;
+    if (s && b->pitch != s->pitch)
+        fail(c, "buffer %s and the state %s differ in the length of their rows", b->name, s->name);
     if (!b->pitch) return;
-    bool fits = b->kind == BUFFER_TEMP && b->layout == LAYOUT_ROWS &&
-                shape_matrix(ir_shape(c->f, b->value), &rows, &cols) && !cols.n && cols.mul < b->pitch;
+    bool fits = (b->kind == BUFFER_TEMP || s) && fits_pitch(ir_shape(c->f, b->value), b->layout, b->pitch);
     if (!fits) fail(c, "buffer %s may not have rows of %lld elements", b->name, (long long)b->pitch);
 }
 
@@ -420,6 +426,9 @@ static void check_states(Verifying *c) {
         for (int d = 0; d < s->shape.rank; d++)
             if (s->shape.d[d].n) fail(c, "state %s depends on N", s->name);
         if (s->hwio && s->shape.rank != 4) fail(c, "state %s is no weight of a convolution", s->name);
+        const Shape shape = ir_state_shape(s);
+        if (s->pitch && (s->role != STATE_DERIVED || !fits_pitch(&shape, s->layout, s->pitch)))
+            fail(c, "state %s may not have rows of %lld elements", s->name, (long long)s->pitch);
         bool needs_owner = s->role == STATE_MOMENT || s->role == STATE_DERIVED || s->role == STATE_STAGED;
         if (needs_owner && (!s->of || !ir_state_find(c->m, s->of)))
             fail(c, "state %s does not say of which state it is", s->name);

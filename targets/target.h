@@ -20,7 +20,7 @@ typedef struct Target {
     bool reuses_operands;  /* a result may take the memory of an operand of its kernel */
     bool reads_strides;    /* batched products are products too, which read their operands at strides (ir/strided.h) */
     bool rounds_attention; /* attention stores its results rounded where casts read them */
-    int pitch_unit;        /* long rows begin at multiples of so many elements (passes/kernels/pitch.c); 0: dense */
+    int pitch_unit;        /* rows begin at multiples of so many elements (target_pitch); 0: dense */
     int sum_blocks;        /* sums with few results are split until they have so many blocks; 0: none is */
     bool repeats_columns;  /* a sum down one row a sample may go over the rows again, with what it has reduced */
     bool batches_updates;  /* one kernel updates all parameters: faster than an update at the end of many others */
@@ -61,6 +61,11 @@ int64_t target_parts(const Target *t, const Func *f, const Op *o);
 /* Whether |o| rounds an input, which products of the module's target do as they load it: where nothing else reads it
  * (passes/kernels/fuse.c), each product's kernel has its own. */
 bool target_rounds_on_load(const Func *f, const Op *o);
+
+typedef enum RowReader { READ_BY_ANY, READ_BY_TENSOR_CORES, READ_AS_PIXELS } RowReader;
+/* Elements from row to row in memory of a matrix of |cols| columns, in kernels of |t|; 0: as many as columns.  Of one
+ * module it is the same for all matrices of as many columns that have one, so that a kernel sees a single pitch. */
+int64_t target_pitch(const Target *t, const Module *m, int64_t cols, RowReader by);
 
 /* Whether a column kernel without segments, over |rows|, may go over them again with what it has reduced: where that is
  * few rows for its blocks. */

@@ -186,6 +186,27 @@ bool target_rounds_on_load(const Func *f, const Op *o) {
            (to == AMP_DT_F16 || to == AMP_DT_BF16 || to == AMP_DT_TF32);
 }
 
+static int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+/* Of rows that are shorter than LONG_ROW: whether `pad = true` makes them multiples of |unit|.  It does where they grow
+ * to less than twice their length. */
+static bool pads_short(const Module *m, int64_t cols, int64_t unit) {
+    return m->pad && m->low != AMP_DT_F32 && round_up(cols, unit) < 2 * cols;
+}
+
+int64_t target_pitch(const Target *t, const Module *m, int64_t cols, RowReader by) {
+    int64_t unit = t->pitch_unit;
+    if (!unit || cols == 1) return 0;
+    if (cols < LONG_ROW) {
+        const int64_t whole = m->low == AMP_DT_TF32 ? unit / 2 : unit; /* 16 bytes */
+        if (by == READ_BY_ANY) return 0;
+        if (pads_short(m, cols, whole)) unit = whole;
+        else if (by == READ_AS_PIXELS) unit /= 2; /* 8 bytes of f16, however few they are */
+        else return 0;
+    }
+    return cols % unit ? round_up(cols, unit) : 0;
+}
+
 bool target_repeats_columns(const Func *f, Dim rows) {
     return target_of(f->module)->repeats_columns && rows.n && rows.mul == 1 && rows.div == 1;
 }

@@ -102,11 +102,11 @@ static amp_status put_batch(Emitter *e, const Op *o, int a, int b) {
 /* ---- convolutions ------------------------------------------------------------------------------------------------ */
 
 /* Places of a pixel in CUDA's memory, where windows are read: zeros fill them (passes/kernels/pitch.c). */
-static int64_t places_of_pixel(const Windows *g, int64_t channels) {
+static int64_t places_of_pixel(const Module *m, const Windows *g, int64_t channels) {
     const bool is_matrix =
         g->kh == 1 && g->kw == 1 && g->stride[0] == 1 && g->stride[1] == 1 && !g->padding[0] && !g->padding[1];
-    const int64_t unit = channels < LONG_ROW ? target_cuda.pitch_unit / 2 : target_cuda.pitch_unit;
-    return is_matrix || channels == 1 ? channels : (channels + unit - 1) / unit * unit;
+    const int64_t pitch = is_matrix ? 0 : target_pitch(&target_cuda, m, channels, READ_AS_PIXELS);
+    return pitch ? pitch : channels;
 }
 
 static void put_windows(Emitter *e, const Op *o, const Windows *g) {
@@ -128,7 +128,8 @@ static void put_convolution(Emitter *e, const Op *o, int a, int b) {
     const Windows g = ir_windows(w->f, o);
     const bool by_taps = o->code == OP_conv_data && ir_attr(o, "tb")->b; /* which have no gaps */
     const int64_t taps = g.kh * g.kw, channels = o->code == OP_conv_data ? g.oc : g.c;
-    const int64_t places = by_taps || o->code == OP_conv_weight ? channels : places_of_pixel(&g, channels);
+    const int64_t places =
+        by_taps || o->code == OP_conv_weight ? channels : places_of_pixel(w->f->module, &g, channels);
     Dim k = dim_const(taps * places), cols;
     if (o->code == OP_conv_weight) shape_matrix(ir_shape(w->f, o->in[1]), &k, &cols);
     put_sizes(e, emit_dim(w->arena, w->rows), emit_dim(w->arena, w->cols), k, target_parts(&target_cuda, w->f, o));

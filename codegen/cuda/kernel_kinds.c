@@ -263,10 +263,26 @@ static void put_row_place(CudaKernel *ck, bool block) {
     emit_line(&ck->e, "if (r >= rows) return;");
 }
 
+/* Short rows are gone along as dense ones are, for the same sums; what is past their columns is less than a vector of
+ * the warp. */
+static void fill_short_rows(CudaKernel *ck) {
+    Walk *w = ck->w;
+    for (int i = 0; i < w->sinks.len; i++) {
+        const Sink *s = &w->sinks.data[i];
+        const int64_t pitch = s->kind == SINK_STORE ? walk_operand(w, s->operand)->pitch : 0;
+        if (!pitch) continue;
+        cuda_declare_operand(ck, s->operand);
+        emit_line(&ck->e, "if (COLS + lane < %lld) put_%s(b%d + r * %lld + COLS + lane, 0.0f);", (long long)pitch,
+                  emit_storage(w, s->operand)->name, s->operand, (long long)pitch);
+    }
+}
+
 amp_status cuda_emit_row(CudaKernel *ck, int members) {
     Walk *w = ck->w;
     bool block = w->cols.mul > WARP_COLUMNS;
     int threads = block ? THREADS : WARP;
+    const bool is_short = w->cols.mul < LONG_ROW;
+    if (is_short) ck->pitch = 0;
     ck->vector = row_vector(w->cols.mul);
     ck->by_rows = ck->pitch || w->cols.mul % ck->vector;
     int64_t slots = (cuda_row_length(ck) + (int64_t)threads * ck->vector - 1) / ((int64_t)threads * ck->vector);
@@ -304,6 +320,7 @@ amp_status cuda_emit_row(CudaKernel *ck, int members) {
         close_vectors(ck, opened);
         cuda_close_reductions(ck, p, block ? "block_reduce" : "warp_reduce");
     }
+    if (is_short) fill_short_rows(ck);
     AMP_TRY(cuda_emit_line_ops(ck, w->phases));
     AMP_TRY(cuda_store_line(ck));
     AMP_TRY(cuda_finish_once(ck));

@@ -68,6 +68,24 @@ static bool *find_read_elsewhere(const Fuse *z) {
     return read;
 }
 
+/* By value id: whether `pad = true` is for it: products read it, which find rows of any length.  Then an input is
+ * rounded by a kernel of its own, which writes such rows. */
+static bool *find_padded(const Fuse *z) {
+    const Func *f = z->f;
+    bool *padded = arena_array(z->a, bool, f->values.len + 1);
+    for (int i = 0; i < f->body.len && f->module->pad; i++) {
+        const Op *o = ir_op_at(f, i);
+        const bool reads_pitch = ir_is_product(o) && o->code != OP_batch_contract;
+        for (int n = 0; n < o->n_in && reads_pitch; n++) {
+            const RowReader by = n == 0 && ir_is_convolution(o) ? READ_AS_PIXELS : READ_BY_TENSOR_CORES;
+            Dim rows, cols;
+            const bool is_matrix = shape_matrix(ir_shape(f, o->in[n]), &rows, &cols) && !cols.n && !dim_is_one(rows);
+            if (is_matrix && target_pitch(target_of(f->module), f->module, cols.mul, by)) padded[o->in[n].id] = true;
+        }
+    }
+    return padded;
+}
+
 /* By value id: whether something reads its elements, and not its shape alone. */
 static bool *find_elements_read(const Fuse *z) {
     const Func *f = z->f;
@@ -94,11 +112,13 @@ static void find_copied(Fuse *z) {
             if (ir_is_product(o) || ir_is_attention(o)) z->product_reads[o->in[n].id] = true;
         }
     }
-    const bool *read_elsewhere = find_read_elsewhere(z), *elements_read = find_elements_read(z);
+    const bool *read_elsewhere = find_read_elsewhere(z), *elements_read = find_elements_read(z),
+               *padded = find_padded(z);
     for (int i = 0; i < f->body.len; i++) {
         Op *o = ir_op_at(f, i);
         look_through_casts(z, o);
-        bool on_load = z->fusing && target_rounds_on_load(f, o) && !read_elsewhere[o->out[0].id];
+        bool on_load =
+            z->fusing && target_rounds_on_load(f, o) && !read_elsewhere[o->out[0].id] && !padded[o->out[0].id];
         on_load = on_load || (o->n_out && z->strided[o->out[0].id]);
         bool is_shape = ir_is_view(f, o) && !elements_read[o->out[0].id]; /* a kernel of it would store nothing */
         if (!on_load && ((!is_free(z, o) && !is_shape) || in_memory[o->out[0].id])) continue;

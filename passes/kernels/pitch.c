@@ -5,18 +5,15 @@
  *   buffer b7 temp %x.nhwc f16 rows   =>   buffer b7 temp %x.nhwc f16 rows pitch 4
  *
  * The kernel that makes such a value writes zeros past its columns; so whoever reads 16 bytes at once reads nothing
- * else there.  Short rows stay dense: they would grow by a large part.
+ * else there.  Short rows stay dense, for they grow by a large part; but where the precision block says `pad = true`,
+ * those that tensor cores read do not (target_pitch).
  */
 #include "passes/kernels/layout.h"
 
-/* The channels of a pixel that convolutions read as windows are rounded up to half a unit, however few they are. */
-static int64_t pitch_of(const Func *f, Val v, bool pixels) {
-    const int64_t whole = target_of(f->module)->pitch_unit;
+static int64_t pitch_of(const Func *f, Val v, RowReader by) {
     Dim rows, cols;
-    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || dim_is_one(rows) || cols.n || dim_is_one(cols)) return 0;
-    if (cols.mul < LONG_ROW && !pixels) return 0;
-    const int64_t unit = cols.mul < LONG_ROW ? whole / 2 : whole;
-    return cols.mul % unit ? (cols.mul + unit - 1) / unit * unit : 0;
+    if (!shape_matrix(ir_shape(f, v), &rows, &cols) || dim_is_one(rows) || cols.n) return 0;
+    return target_pitch(target_of(f->module), f->module, cols.mul, by);
 }
 
 /* ---- what values are used for ------------------------------------------------------------------------------------ */
@@ -55,7 +52,7 @@ static bool fills_rows(const Func *f, const Kernel *k, Val v) {
     const Shape *s = ir_shape(f, v);
     const bool is_long = s->rank && s->d[s->rank - 1].mul >= LONG_ROW;
     if (k->kind == KERNEL_PRODUCT) return !is_batched(f, k);
-    if (k->kind == KERNEL_ROW) return is_long && is_along_rows(f, k, v);
+    if (k->kind == KERNEL_ROW) return (is_long || f->module->pad) && is_along_rows(f, k, v);
     return k->kind == KERNEL_TILE && !counts_elements(f, k);
 }
 
@@ -69,8 +66,13 @@ static bool reads_pitch(const Func *f, const Kernel *k, const Op *o, int n) {
 
 typedef struct Uses { /* by value id */
     bool *dense;      /* something needs it so */
-    bool *pixels;     /* a convolution reads windows of it */
+    RowReader *by;    /* a convolution that reads windows of it, else a product of tensor cores */
 } Uses;
+
+static void mark_product(const Func *f, const Op *o, int n, RowReader *by) {
+    if (n == 0 && ir_is_convolution(o)) *by = READ_AS_PIXELS;
+    else if (*by == READ_BY_ANY && ir_dtype(f, o->in[n]) != AMP_DT_F32) *by = READ_BY_TENSOR_CORES;
+}
 
 static void mark_uses(const Func *f, int kernel, const int *maker, Uses *uses) {
     const Kernel *k = f->kernels.data[kernel];
@@ -81,7 +83,7 @@ static void mark_uses(const Func *f, int kernel, const int *maker, Uses *uses) {
         for (int n = 0; n < o->n_in; n++) {
             Val v = ir_is_product(o) ? product_source(f, o->in[n], maker, kernel) : ir_memory_source(f, o->in[n]);
             if (!reads_pitch(f, k, o, n)) uses->dense[v.id] = uses->dense[o->in[n].id] = true;
-            if (n == 0 && ir_is_product(o) && ir_is_convolution(o)) uses->pixels[v.id] = true;
+            if (ir_is_product(o)) mark_product(f, o, n, &uses->by[v.id]);
         }
     }
 }
@@ -90,13 +92,13 @@ void choose_pitches(Func *f) {
     Arena *a = f->module->arena;
     if (!target_of(f->module)->pitch_unit) return;
     const int *maker = kernel_makers(f);
-    Uses uses = {arena_array(a, bool, f->values.len + 1), arena_array(a, bool, f->values.len + 1)};
+    Uses uses = {arena_array(a, bool, f->values.len + 1), arena_array(a, RowReader, f->values.len + 1)};
     for (int i = 0; i < f->kernels.len; i++) mark_uses(f, i, maker, &uses);
     for (int i = 0; i < f->results.len; i++) uses.dense[f->results.data[i].value.id] = true; /* as its reader has it */
     for (int i = 0; i < f->buffers.len; i++) {
         Buffer *b = f->buffers.data[i];
         const uint32_t v = b->value.id;
         if (b->kind == BUFFER_TEMP && b->layout == LAYOUT_ROWS && !uses.dense[v])
-            b->pitch = pitch_of(f, b->value, uses.pixels[v]);
+            b->pitch = pitch_of(f, b->value, uses.by[v]);
     }
 }

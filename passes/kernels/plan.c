@@ -159,6 +159,7 @@ static void make_for_value(Making *mk, Val v) {
         const State *s = ir_state_of(f, v);
         uint32_t id = add_buffer(mk, BUFFER_STATE, v, (Form){s->layout, s->storage});
         f->buffers.data[id - 1]->state = *(const uint32_t *)table_get(mk->state_numbers, s->name);
+        f->buffers.data[id - 1]->pitch = s->pitch;
         return;
     }
     if (value->kind == VAL_INPUT) {

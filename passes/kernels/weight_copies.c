@@ -7,6 +7,8 @@
  *   %3   = contract(%x.h, %w.h; tb = true)   in `train_step`:  assign(%fc1.weight, %w) if %ok
  *                                                              %9 = cast(%w) : f16
  *                                                              assign(%"fc1.weight/f16.panels_t", %9) if %ok
+ * Under `pad = true` the rows of a copy that tensor cores read begin at multiples of 16 bytes (State.pitch), and zeros
+ * are written past the columns; the masters stay as the model has them.
  */
 #include "base/arena.h"
 #include "ir/words.h"
@@ -74,18 +76,19 @@ static bool chain_equal(const Chain *a, const Chain *b) {
     return a->param == b->param && a->count == b->count && !memcmp(a->to, b->to, sizeof a->to[0] * (size_t)a->count);
 }
 
-/* "fc1.weight/f16.panels_t" */
-static const char *derived_name(Arena *a, const Chain *c, Form form) {
+/* "fc1.weight/f16.panels_t", "fc1.weight/f16.rows.304" */
+static const char *derived_name(Arena *a, const Chain *c, Form form, int64_t pitch) {
     Text t;
     text_init(&t, a);
     text_printf(&t, "%s/", c->param->name);
     for (int i = 0; i < c->count; i++) text_printf(&t, "%s.", amp_dtype_name(c->to[i]));
     text_puts(&t, ir_layout_names[form.layout]);
+    if (pitch) text_printf(&t, ".%lld", (long long)pitch);
     return text_str(&t);
 }
 
-static Derived *derive(Derivation *d, const Chain *c, Form form) {
-    const char *name = derived_name(d->m->arena, c, form);
+static Derived *derive(Derivation *d, const Chain *c, Form form, int64_t pitch) {
+    const char *name = derived_name(d->m->arena, c, form, pitch);
     Derived *known = table_get(&d->by_state, name);
     if (known) return known;
     Dtype t = c->count ? c->to[c->count - 1] : c->param->dtype;
@@ -94,6 +97,7 @@ static Derived *derive(Derivation *d, const Chain *c, Form form) {
     s->hwio = c->param->hwio;
     s->storage = form.storage;
     s->layout = form.layout;
+    s->pitch = pitch;
     s->pos = c->param->pos;
     return add_derived(d, name, s, c);
 }
@@ -103,18 +107,30 @@ static Derived *find_readable(const Derivation *d, const Chain *c) {
     const DerivedList *copies = copies_of(d, c->param);
     for (int i = 0; i < copies->len; i++) {
         Derived *x = copies->data[i];
-        if (chain_equal(&x->chain, c) && (x->state->layout == LAYOUT_PANELS || x->state->layout == LAYOUT_ROWS))
+        const Layout layout = x->state->layout;
+        if (chain_equal(&x->chain, c) && !x->state->pitch && (layout == LAYOUT_PANELS || layout == LAYOUT_ROWS))
             return x;
     }
     return NULL;
 }
 
+/* Of the copy that the product reads as operand |i|; 0: it is dense. */
+static int64_t copy_pitch(const Func *f, const Op *o, int i) {
+    const bool by_taps = o->code == OP_conv_data && ir_attr(o, "tb")->b; /* which have no gaps */
+    Dim rows, cols;
+    if (!f->module->pad || by_taps || o->code == OP_batch_contract || ir_dtype(f, o->in[i]) == AMP_DT_F32) return 0;
+    if (!shape_matrix(ir_shape(f, o->in[i]), &rows, &cols) || dim_is_one(rows)) return 0;
+    return target_pitch(target_of(f->module), f->module, cols.mul, READ_BY_TENSOR_CORES);
+}
+
 static void derive_for_product(Derivation *d, const Func *f, Op *o, int i) {
     Chain c;
     Form form = target_product_form(f, o, i);
+    const int64_t pitch = copy_pitch(f, o, i);
     if (!find_chain(f, o->in[i], &c)) return;
-    if (!c.count && form_equal(form, (Form){c.param->layout, c.param->storage})) return; /* the master itself */
-    o->in[i] = ir_use_state((Func *)f, derive(d, &c, form)->state);
+    const bool is_master = !c.count && form_equal(form, (Form){c.param->layout, c.param->storage});
+    if (is_master && !pitch) return;
+    o->in[i] = ir_use_state((Func *)f, derive(d, &c, form, pitch)->state);
 }
 
 /* Only the end of a chain of casts is a reader, unless this kernel itself uses an intermediate cast. */
@@ -126,7 +142,7 @@ static void derive_for_elementwise(Derivation *d, const Func *f, Op *o, int i) {
         const Shape shape = ir_state_shape(c.param);
         bool panels = is_matrix(&shape) && target_of(f->module)->has_tiles;
         Form form = {panels ? LAYOUT_PANELS : LAYOUT_ROWS, plain_storage(c.to[c.count - 1])};
-        x = derive(d, &c, form);
+        x = derive(d, &c, form, 0);
     }
     o->in[i] = ir_use_state((Func *)f, x->state);
 }

@@ -192,6 +192,11 @@ TEST(Explain, TypesOfStates) {
     EXPECT_EQ(ExplainOps(text, {}).find(" fc1.weight           "), std::string::npos) << ExplainOps(text, {});
 }
 
+TEST(Explain, PaddedRows) {
+    ExpectAll(ExplainOps(WithOverride("    pad = true\n"), {}),
+              {"m: policy torch-fp16, low precision f16, rows padded for tensor cores\n"});
+}
+
 TEST(Compare, OnePrecisionAgainstAnother) {
     amp_compile_options before = Options("m.amp", two_layers);
     const amp_compile_options after = Options("m.amp", two_layers);

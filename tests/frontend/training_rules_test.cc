@@ -235,6 +235,14 @@ TEST(Precision, TypesOfStates) {
     EXPECT_HOLDS(Errors(with("moment = bf16")), "did you mean 'moments'");
 }
 
+TEST(Precision, Pad) {
+    auto with = [](const std::string &lines) { return Model("y = relu(x)") + "precision bf16 {\n" + lines + "\n}\n"; };
+    EXPECT_HOLDS(Ir(with("pad = true")), "\n pad\n");
+    EXPECT_HOLDS(Ir("const WIDE = true\n" + with("pad = WIDE")), "\n pad\n");
+    EXPECT_EQ(Ir(with("pad = false")).find("\n pad"), std::string::npos);
+    EXPECT_EQ(Ir(with("")).find("\n pad"), std::string::npos);
+}
+
 TEST(Precision, OverridesByOpAndByPathInOrder) {
     std::string ir =
         Ir(Model("y = softmax(x)") + "precision fp16 {\n softmax: f32\n \"h.*\": low because \"measured\"\n}\n");

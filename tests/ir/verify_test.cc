@@ -32,6 +32,14 @@ std::string Places(const std::string &buffers) {
                           buffers);
 }
 
+// A copy of a weight, stored so, and its buffer, which a kernel reads.
+std::string Copy(const std::string &stored, const std::string &buffer) {
+    return At("plan",
+              "state %a : f32[2, 3]\nstate %a.h : f32[2, 3]\nkernel k tile \"\" {\n%1 = neg(%a.h) : f32[2, 3]\n}\n" +
+                  buffer,
+              "state %a : f32[2, 3] param\nstate %a.h : f32[2, 3] derived of a stored f32 rows" + stored);
+}
+
 TEST_F(Verify_, Rules) {
     const struct {
         std::string text, message;
@@ -190,6 +198,12 @@ TEST_F(Verify_, Rules) {
         {Places("buffer a temp %1 f32 rows pitch 2 live 0 to 1"), "f: buffer a may not have rows of 2 elements"},
         {Places("buffer a output %1 f32 rows pitch 4 live 0 to 1"), "f: buffer a may not have rows of 4 elements"},
         {Places("buffer a temp %1 f32 panels pitch 4 live 0 to 1"), "f: buffer a may not have rows of 4 elements"},
+        {Copy(" pitch 8", "buffer b state of a.h %a.h f32 rows pitch 8"), ""},
+        {Copy(" pitch 8", "buffer b state of a.h %a.h f32 rows"),
+         "f: buffer b and the state a.h differ in the length of their rows"},
+        {Copy(" pitch 3", "buffer b state of a.h %a.h f32 rows pitch 3"), "state a.h may not have rows of 3 elements"},
+        {"module \"m\" stage plan { } state %a : f32[2, 3] param stored f32 rows pitch 8",
+         "state a may not have rows of 8 elements"},
         {Places("buffer a output %1 f32 rows live 0 to 1\nbuffer b temp %2 f32 rows live 1 to 1 in a"),
          "f: buffer b lies in the place of one that it does not fit"},
         {Places("buffer a temp %1 f32 rows live 0 to 1\nbuffer b output %2 f32 rows live 1 to 1 in a"),

@@ -188,6 +188,112 @@ TEST_F(PitchTest, SingleElements) {
     CudaRunTest::Check(Text(body), {1, 33}, 2e-2, false, 75);
 }
 
+// ---- `pad = true`: short rows that tensor cores read ----------------------------------------------------------------
+
+class PadTest : public PitchTest {
+  protected:
+    static std::string Padded(const std::string &body, const std::string &type, bool pad = true) {
+        std::string text = Text(body);
+        const size_t header = text.find("{\n") + 2;
+        return text.insert(header, "  policy \"p\" low " + type + "\n" + (pad ? "  pad\n" : ""));
+    }
+    // Of the copies that products of tensor cores make, the fewest bytes.
+    int LeastCopy(const std::string &text) {
+        const Module *m = PlannedForCuda(text);
+        CodegenCopies copies;
+        EXPECT_EQ(codegen_cuda_copies(m, &copies, nullptr), AMP_OK);
+        int least = copies.len ? 16 : 0;
+        for (int i = 0; i < copies.len; i++) least = std::min(least, copies.data[i].bytes);
+        return least;
+    }
+};
+
+// What nobody but a user has is dense: here inputs are rounded, so that all that products read is the program's own.
+const char padded_model[] = R"(  input %x : f32[N, 30]
+  input %w : f32[COLS, 30]
+  input %slope : f32[N, COLS]
+  input %x2 : f32[N, 30]
+  %a = neg(%x) : f32[N, 30]
+  %x.h = cast(%a) : TYPE[N, 30]
+  %b = neg(%w) : f32[COLS, 30]
+  %w.h = cast(%b) : TYPE[COLS, 30]
+  %1 = contract(%x.h, %w.h; tb = true) : f32[N, COLS]
+  %y = cast(%1) : TYPE[N, COLS]
+  %y.f32 = cast(%y) : f32[N, COLS]
+  %3 = reduce_max(%y.f32; dims = (1), keep = true) : f32[N, 1]
+  %4 = sub(%y.f32, %3) : f32[N, COLS]
+  %5 = exp(%4) : f32[N, COLS]
+  %6 = reduce_sum(%5; dims = (1), keep = true) : f32[N, 1]
+  %7 = div(%5, %6) : f32[N, COLS]
+  %8 = mul(%7, %slope) : f32[N, COLS]
+  %d = cast(%8) : TYPE[N, COLS]
+  %dx = contract(%d, %w.h) : f32[N, 30]
+  %dw = contract(%d, %x.h; ta = true) : f32[COLS, 30]
+  %d.f32 = cast(%d) : f32[N, COLS]
+  %dbias = reduce_sum(%d.f32; dims = (0)) : f32[COLS]
+  %x3 = cast(%x2) : TYPE[N, 30]
+  %direct = contract(%x3, %w.h; tb = true) : f32[N, COLS]
+  result y = %y.f32
+  result dx = %dx
+  result dw = %dw
+  result dbias = %dbias
+  result direct = %direct
+)";
+
+TEST_F(PadTest, CopiesAreOf16Bytes) {
+    for (const std::string type : {"f16", "bf16", "tf32"})
+        for (const std::string cols : {"10", "28", "100", "197", "300"}) {
+            SCOPED_TRACE(type + " " + cols);
+            const std::string body = With(With(padded_model, "TYPE", type), "COLS", cols);
+            EXPECT_EQ(LeastCopy(Padded(body, type)), 16);
+            EXPECT_LT(LeastCopy(Padded(body, type, false)), 16);
+            CudaRunTest::Check(Padded(body, type), {1, 33}, 2e-2, false, type == "f16" ? 75 : 80);
+            if (HasFailure()) return;
+        }
+}
+
+// The words that a warp asks of global memory: fewer, for as many sums.
+TEST_F(PadTest, ProductsAskForLessOften) {
+    if (TestDriver::Asked()) GTEST_SKIP() << "the counters are the interpreter's";
+    uint64_t loads[2], stores[2], flops[2];
+    for (int pad = 0; pad < 2; pad++) {
+        const std::string body = With(With(padded_model, "TYPE", "f16"), "COLS", "197");
+        const Built b = Build(Padded(body, "f16", pad));
+        ASSERT_NE(b.ptx, nullptr);
+        CudaRun run(b.cuda, *b.ptx, b.m->funcs.data[0]->name, 256);
+        run.Set(Draw(b.m, b.m->funcs.data[0], 256));
+        ASSERT_TRUE(run.Run());
+        loads[pad] = stores[pad] = flops[pad] = 0;
+        for (const ExecCounters &c : run.launches()) {
+            if (!c.tensor_ops) continue;
+            loads[pad] += c.global_loads, stores[pad] += c.global_stores, flops[pad] += c.tensor_flops;
+        }
+    }
+    std::printf("197 columns: products ask %llu times for what they read, padded %llu times\n",
+                (unsigned long long)loads[0], (unsigned long long)loads[1]);
+    EXPECT_EQ(flops[0], flops[1]);
+    EXPECT_LT(3 * loads[1], loads[0]);
+}
+
+// Fewer columns than half of 16 bytes stay as they are, and so does what tensor cores do not read.
+TEST_F(PadTest, WhichRows) {
+    const auto count = [&](const std::string &cols, int64_t pitch, const char *type) {
+        const Module *m = PlannedForCuda(Padded(With(With(padded_model, "TYPE", type), "COLS", cols), type));
+        int found = 0;
+        for (int i = 0; m && i < m->funcs.data[0]->buffers.len; i++)
+            found += m->funcs.data[0]->buffers.data[i]->pitch == pitch;
+        return found;
+    };
+    EXPECT_EQ(count("10", 16, "f16"), 1) << "the gradient: a product reads it";
+    EXPECT_EQ(count("10", 12, "tf32"), 1) << "16 bytes are 4 elements";
+    EXPECT_EQ(count("5", 8, "f16"), 1);
+    EXPECT_EQ(count("4", 8, "f16"), 0);
+    EXPECT_EQ(count("3", 4, "f16"), 0);
+    EXPECT_EQ(count("16", 16, "f16"), 0);
+}
+
+// ---- images ---------------------------------------------------------------------------------------------------------
+
 // Pixels of few channels, whose windows products read: an image that is made channels last, and one of a convolution's
 // own results, which is pooled too.  Of the weights no more is there than before.
 const char image_model[] = R"(  input %x : TYPE[N, CH, 9, 7]

@@ -28,16 +28,31 @@ static const Source *find_source(void *user, const char *file) {
     return length && s->source && !s->is_ir && !strcmp(s->source->name, file) ? s->source : NULL;
 }
 
-/* How CUDA's kernels copy, of a copy of the module.  Where an op has no code for CUDA there is nothing to say. */
-static amp_status read_copies(Session *s, const Module *m, CodegenCopies *copies, bool *found, amp_error *err) {
+typedef struct CudaKernels {
+    CodegenCopies copies;
+    LintSizes sizes;
+    bool found; /* else some op has no code for CUDA, and there is nothing to say */
+} CudaKernels;
+
+/* How CUDA's kernels copy, of a copy of the module. */
+static amp_status read_kernels(Session *s, const Module *m, bool pad, int64_t batch, CudaKernels *out, amp_error *err) {
     Module *cuda = NULL;
     amp_error why = {0};
     AMP_TRY(session_copy(s, m, &cuda, err));
+    cuda->pad = pad;
     AMP_TRY(session_run_passes(s, cuda, STAGE_PLAN, &target_cuda, false, err));
-    const amp_status status = codegen_cuda_copies(cuda, copies, &why);
-    *found = !status;
+    const amp_status status = codegen_cuda_copies(cuda, &out->copies, &why);
+    out->found = !status;
+    out->sizes = lint_sizes(cuda, batch);
     if (status && status != AMP_UNSUPPORTED && err) *err = why;
     return status == AMP_UNSUPPORTED ? AMP_OK : session_name_error(s, status, err);
+}
+
+static bool has_narrow(const CudaKernels *kernels) {
+    int64_t padded;
+    for (int i = 0; kernels->found && i < kernels->copies.len; i++)
+        if (lint_is_narrow(&kernels->copies.data[i], &padded)) return true;
+    return false;
 }
 
 static amp_status lint(Session *s, const void *arguments, amp_error *err) {
@@ -45,8 +60,8 @@ static amp_status lint(Session *s, const void *arguments, amp_error *err) {
     const char *target = s->options.target ? s->options.target : "both";
     const bool for_cpu = !strcmp(target, "cpu");
     const Func *funcs[STEP_FUNCS + 1] = {NULL};
-    CodegenCopies copies = {0};
-    bool has_copies = false;
+    CudaKernels kernels = {.found = false}, padded = {.found = false};
+    const int64_t batch = a->want->batch ? a->want->batch : PASSES_BATCH_HINT;
     Module *m = NULL;
     Text t;
     if (!for_cpu && strcmp(target, "cuda") != 0 && strcmp(target, "both") != 0)
@@ -54,12 +69,16 @@ static amp_status lint(Session *s, const void *arguments, amp_error *err) {
     AMP_TRY(lint_check_allow(&s->arena, a->want->allow, a->want->allow_count, err));
     AMP_TRY(session_open(s, err));
     AMP_TRY(compile_to_stage(s, STAGE_SIMPLIFY, &target_cpu, &m, err));
-    if (!for_cpu && m->low != AMP_DT_F32) AMP_TRY(read_copies(s, m, &copies, &has_copies, err));
+    if (!for_cpu && m->low != AMP_DT_F32) AMP_TRY(read_kernels(s, m, m->pad, batch, &kernels, err));
+    if (has_narrow(&kernels) && !m->pad) AMP_TRY(read_kernels(s, m, true, batch, &padded, err));
     casts_step_funcs(m, funcs);
     const LintInput in = {.m = m,
                           .funcs = funcs,
-                          .copies = has_copies ? &copies : NULL,
-                          .batch = a->want->batch ? a->want->batch : PASSES_BATCH_HINT,
+                          .copies = kernels.found ? &kernels.copies : NULL,
+                          .padded = padded.found ? &padded.copies : NULL,
+                          .sizes = kernels.sizes,
+                          .padded_sizes = padded.sizes,
+                          .batch = batch,
                           .device = a->want->device,
                           .microseconds = a->want->microseconds,
                           .microseconds_f32 = a->want->microseconds_f32,

@@ -1,7 +1,8 @@
 /* alignment.c: tensor cores of 16 bits want rows of whole 16 bytes, 8 elements, and heads of 16.  What kernels do with
  * others is asked of code generation: long rows of temporaries are padded in memory already (passes/kernels/pitch.c),
- * so 50257 columns there are no finding.  Where padding takes more than a quarter more, none is told: it would cost
- * what it brings. */
+ * so 50257 columns there are no finding; and so are short ones, under `pad = true`, which is the line to add where that
+ * mends all products of the finding.  Where padding takes more than a quarter more, none is told: it would cost what it
+ * brings. */
 #include <string.h>
 
 #include "compiler/lint/check.h"
@@ -29,7 +30,7 @@ static bool is_of_step(const LintInput *in, const CodegenCopy *c) {
     return false;
 }
 
-static bool is_narrow(const CodegenCopy *c, int64_t *padded) {
+bool lint_is_narrow(const CodegenCopy *c, int64_t *padded) {
     const int64_t unit = COPY_BYTES / c->element_bytes;
     *padded = c->padded > c->run ? c->padded : (c->run + unit - 1) / unit * unit;
     if (c->padded > c->run) return true;
@@ -49,6 +50,33 @@ static const char *constant_of(const Lint *x, int64_t value) {
     return name ? arena_printf(x->arena, " (const %s)", name) : "";
 }
 
+/* Whether products of |n| copy as they do now with `pad = true` too. */
+static bool is_mended(const Lint *x, const Narrow *n) {
+    const CodegenCopies *after = x->in->padded;
+    int64_t padded;
+    for (int i = 0; after && i < after->len; i++) {
+        const CodegenCopy *c = &after->data[i];
+        if (is_of_step(x->in, c) && c->run == n->run && lint_is_narrow(c, &padded) &&
+            !strcmp(forward_path(x->arena, c->path), n->path))
+            return false;
+    }
+    return after;
+}
+
+/* Of the whole model. */
+static const char *price_of_padding(const Lint *x) {
+    const LintSizes *now = &x->in->sizes, *then = &x->in->padded_sizes;
+    const double more = then->bytes - now->bytes;
+    const int kernels = then->kernels - now->kernels;
+    Text t;
+    text_init(&t, x->arena);
+    text_printf(&t, "%.3g KB more of temporaries and copies of weights at N = %lld", more / 1000,
+                (long long)x->in->batch);
+    if (more > 1e-4 * now->bytes && now->bytes > 0) text_printf(&t, " (%.2g %%)", 100 * more / now->bytes);
+    if (kernels > 0) text_printf(&t, ", %d kernel%s more in a step", kernels, kernels == 1 ? "" : "s");
+    return text_str(&t);
+}
+
 static void tell_head(Lint *x, const Narrow *n, double more) {
     lint_add_at(x, n->pos, n->path, NULL, "heads of a multiple of 16: fewer or more of them, or another width",
                 arena_printf(x->arena, "heads of %lld are multiplied as %lld: %.3g %% more operations, on zeros",
@@ -63,7 +91,10 @@ static void tell_rows(Lint *x, const Narrow *n, double more) {
     const char *text = arena_printf(
         a, "%lld is no multiple of %d: rows are copied %d element%s at a time, not %d, for %d product%s of a step",
         (long long)n->run, unit, elements, elements == 1 ? "" : "s", unit, n->products, n->products == 1 ? "" : "s");
+    const bool mended = is_mended(x, n);
+    if (mended) help = arena_printf(a, "%s; or %s", price_of_padding(x), help);
     lint_add_at(x, n->pos, n->path, NULL, help, text);
+    if (mended) x->out->data[x->out->len - 1].setting = "pad = true";
 }
 
 static void tell(Lint *x, const Narrow *n) {
@@ -76,7 +107,7 @@ typedef VEC(Narrow) Narrows;
 
 static void count(Lint *x, Narrows *list, const CodegenCopy *c) {
     int64_t padded;
-    if (!is_of_step(x->in, c) || !is_narrow(c, &padded)) return;
+    if (!is_of_step(x->in, c) || !lint_is_narrow(c, &padded)) return;
     Narrow n = {.pos = c->pos,
                 .path = forward_path(x->arena, c->path),
                 .run = c->run,

@@ -26,7 +26,7 @@ static bool is_equal(const char *a, const char *b) { return a == b || (a && b &&
 static bool says_the_same(const Finding *a, const Finding *b) {
     return is_equal(a->id, b->id) && is_equal(a->pos.file, b->pos.file) && a->pos.line == b->pos.line &&
            a->pos.column == b->pos.column && is_equal(a->text, b->text) && is_equal(a->word, b->word) &&
-           is_equal(a->help, b->help);
+           is_equal(a->setting, b->setting) && is_equal(a->help, b->help);
 }
 
 static void merge(Arena *a, Findings *list) {

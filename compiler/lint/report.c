@@ -5,10 +5,14 @@
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
+/* The line of the precision block that helps; NULL: none does. */
+static const char *line_to_add(Arena *a, const Finding *f) {
+    return f->word ? arena_printf(a, "\"%s\": %s", f->pattern, f->word) : f->setting;
+}
+
 static void add_help(Diags *d, Diag *diag, const Finding *f) {
-    if (f->word)
-        diag_help(d, diag, "`\"%s\": %s' in the precision block%s%s", f->pattern, f->word, f->help ? "; " : "",
-                  f->help ? f->help : "");
+    const char *line = line_to_add(d->arena, f);
+    if (line) diag_help(d, diag, "`%s' in the precision block%s%s", line, f->help ? "; " : "", f->help ? f->help : "");
     else if (f->help) diag_help(d, diag, "%s", f->help);
 }
 
@@ -58,7 +62,7 @@ static void put_json_finding(amp_json_writer *w, Arena *a, const Finding *f) {
     amp_json_put_string(w, "id", f->id);
     explain_put_place(w, f->pos);
     amp_json_put_string(w, "message", f->text);
-    explain_put_string(w, "line_to_add", f->word ? arena_printf(a, "\"%s\": %s", f->pattern, f->word) : NULL);
+    explain_put_string(w, "line_to_add", line_to_add(a, f));
     explain_put_string(w, "help", f->help);
     amp_json_begin_array(w, "paths");
     for (int i = 0; i < f->paths.len; i++)

@@ -570,7 +570,8 @@ std::string Program::Text(uint64_t checkpoints) const {
     if (body.find("tabled(") != std::string::npos) blocks += kTabled;
     return "amp 1\n" + blocks + "model m(" + inputs + ") -> " + last + " {\n" + body +
            "}\ntrain m {\n    input targets: i32[N]\n    loss = " + loss + "\n    optimizer = sgd(0.0)\n}\nprecision " +
-           precision + (precision == "fp16" ? " { loss_scale = static(16.0) }\n" : " { }\n");
+           precision + " {\n" + (precision == "fp16" ? "    loss_scale = static(16.0)\n" : "") +
+           (pad ? "    pad = true\n" : "") + "}\n";
 }
 
 Program Generate(uint64_t seed) {
@@ -593,6 +594,7 @@ Program Generate(uint64_t seed) {
         if (Elements(g.dims(g.Last())) > 4096) g.p.statements.pop_back();
     }
     g.Finish();
+    g.p.pad = g.p.precision != "fp32" && g.r.Chance(50);
     return g.p;
 }
 
@@ -604,6 +606,10 @@ std::vector<Program> Smaller(const Program &p) {
         Program q = p;
         q.statements[i] = {"", {}, p.statements[i].dims};
         out.push_back(q);
+    }
+    if (p.pad) {
+        out.push_back(p);
+        out.back().pad = false;
     }
     if (p.n > 2) {
         out.push_back(p);

@@ -37,6 +37,7 @@ struct Statement {
 struct Program {
     std::vector<Statement> statements;
     std::string precision = "fp32"; // fp32, bf16, fp16
+    bool pad = false;               // rows that tensor cores multiply are padded: on CUDA
     int classes = 3;
     bool cross_entropy = true; // of the last value, [N, classes]; else the mean of its squares
     int n = 3;                 // samples that it is run with
@@ -48,7 +49,7 @@ struct Program {
 
 Program Generate(uint64_t seed);
 
-// Smaller programs that are as wrong as this one: one statement becomes an input, or the precision fp32.
+// Smaller programs that are as wrong as this one: one statement becomes an input, or rows are not padded.
 std::vector<Program> Smaller(const Program &p);
 
 } // namespace random_programs

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "passes/common/common.h"
+#include "passes/precision/any_size.h"
 #include "passes/precision/min_cut.h"
 #include "passes/precision/operands.h"
 
@@ -22,12 +23,13 @@ typedef struct Weighing {
     const Func *f;
     const PolicyClass *classes;
     int64_t n;
-    MinCut *cut;      /* a node is a value that an op, an input or a state makes: its id */
-    bool *is_result;  /* by value id: of the function */
-    bool *is_aside;   /* by value id: only metrics and updates of buffers need it */
-    bool *has_grad;   /* by value id: a parameter is behind it, and the model is trained */
-    Readers *readers; /* by value id: the ops that read its elements, once for each operand */
-    double unit;      /* of a price: a byte */
+    MinCut *cut;       /* a node is a value that an op, an input or a state makes: its id */
+    bool *is_any_size; /* by op id: any_size.h */
+    bool *is_result;   /* by value id: of the function */
+    bool *is_aside;    /* by value id: only metrics and updates of buffers need it */
+    bool *has_grad;    /* by value id: a parameter is behind it, and the model is trained */
+    Readers *readers;  /* by value id: the ops that read its elements, once for each operand */
+    double unit;       /* of a price: a byte */
 } Weighing;
 
 /* ---- ops and values ---------------------------------------------------------------------------------------------- */
@@ -39,7 +41,7 @@ static bool is_scalar(const Func *f, const Op *o) { return !ir_shape(f, o->out[0
 /* The algorithm chooses its type. */
 static bool is_free(const Weighing *w, const Op *o) {
     const PolicyClass op_class = w->classes[o->id.id];
-    if (o->code == OP_const || o->code == OP_cast || !makes_float(w->f, o)) return false;
+    if (o->code == OP_const || o->code == OP_cast || !makes_float(w->f, o) || w->is_any_size[o->id.id]) return false;
     return op_class == POLICY_WIDEST || op_class == POLICY_FIRST || (op_class == POLICY_FOLLOW && !is_scalar(w->f, o));
 }
 
@@ -256,6 +258,7 @@ LeastBytes *least_bytes(const Func *f, const PolicyClass *classes, int64_t n) {
     LeastBytes *found = arena_array(f->module->arena, LeastBytes, f->ops.len);
     Weighing w = {.arena = arena, .f = f, .classes = classes, .n = n, .cut = min_cut_new(arena, values)};
     bool *is_f32 = arena_array(arena, bool, values);
+    w.is_any_size = any_size_find(arena, f, classes);
     w.is_result = arena_array(arena, bool, values);
     w.has_grad = arena_array(arena, bool, values);
     w.readers = arena_alloc(arena, sizeof *w.readers * (size_t)values);

@@ -90,10 +90,22 @@ class PricedGraph {
             facts.never_lowers = facts.op_class == POLICY_WIDEST;
             facts.free = -1;
             const bool follows = facts.op_class == POLICY_FOLLOW && ir_shape(f_, o->out[0])->rank;
+            if (ReadsAnySize(o)) continue;
             if (ir_dtype(f_, o->out[0]) != AMP_DT_F32 || !(follows || facts.op_class == POLICY_WIDEST)) continue;
             facts.free = static_cast<int>(free_.size());
             free_.push_back(o->path);
         }
+    }
+
+    // What is computed from inputs, and from what the lists keep in f32, up to the next product or bounded result.
+    bool ReadsAnySize(const Op *o) {
+        const bool listed = facts_[o->id.id].op_class == POLICY_F32 || facts_[o->id.id].op_class == POLICY_F32_OUT;
+        bool reads = false;
+        for (int k = 0; k < o->n_in; k++)
+            reads = reads || any_size_.count(o->in[k].id) || !(ir_def(f_, o->in[k]) || ir_state_of(f_, o->in[k]));
+        const bool is_small = IsOneOf(o, {"sigmoid", "softmax"}) || facts_[o->id.id].op_class == POLICY_LOWER;
+        if ((reads || listed) && !is_small && ir_shape(f_, o->out[0])->rank) any_size_.insert(o->out[0].id);
+        return reads && !listed && facts_[o->id.id].op_class != POLICY_LOWER;
     }
 
     // What neither the loss nor a result of the model needs.
@@ -166,6 +178,7 @@ class PricedGraph {
     std::vector<bool> is_result_, is_graded_;                       // by value id
     std::vector<double> elements_;                                  // by value id: with those of the gradient
     std::vector<std::string> free_;
+    std::set<uint32_t> any_size_; // values
 };
 
 // Values of [N, 8], [N, 2, 4] and [N, 4].
@@ -179,7 +192,6 @@ class RandomGraph {
                 "state %m : f32[8] buffer = zeros()\n"
                 "func forward {\n  input %x : f32[N, 8]\n  input %t : f32[N, 8]\n  state %w : f32[8, 8]\n"
                 "  state %b : f32[8]\n  state %m : f32[8]\n";
-        wide_ = {"x", "t"};
         Make("matmul(%x, %w)", "[N, 8]", &wide_);
         while (count_ < ops) Add();
         NeedAll();
@@ -190,7 +202,7 @@ class RandomGraph {
         body_ += "  %off = sub(%" + other + ", %t) : f32[N, 8] @off\n";
         body_ += "  %metric = mean(%off) : f32 @metric\n";
         body_ += "  %loss = mean(%" + last + ") : f32 @loss\n";
-        if (other != "x" && other != "t") tail += "  result y = %" + other + "\n";
+        tail += "  result y = %" + other + "\n";
         text_ = head_ + body_ + tail +
                 "  result loss = %loss\n  result metric.off = %metric\n  result update.m = %next\n}\n";
     }
@@ -223,7 +235,7 @@ class RandomGraph {
     void Add() {
         static const char *const unary[] = {"relu", "gelu", "neg", "sigmoid", "exp", "softmax", "abs", "dropout"};
         static const char *const binary[] = {"add", "mul", "sub", "maximum"};
-        switch (Below(12)) {
+        switch (Below(13)) {
         case 0:
         case 1:
         case 2: return Make(std::string(unary[Below(8)]) + "(" + Any(wide_) + ")", "[N, 8]", &wide_);
@@ -240,6 +252,9 @@ class RandomGraph {
         case 10:
             if (narrow_.empty()) return Make("neg(" + Any(wide_) + ")", "[N, 8]", &wide_);
             return Make("concat(" + Any(narrow_) + ", " + Any(narrow_) + "; dim = 1)", "[N, 8]", &wide_);
+        case 11:
+            if (Below(3)) return Make("matmul(" + Any(wide_) + ", %w)", "[N, 8]", &wide_);
+            return Make(std::string(binary[Below(4)]) + "(" + Any(wide_) + ", %t)", "[N, 8]", &wide_);
         default: return Make("add(" + Any(wide_) + ", " + Any(wide_) + ")", "[N, 8]", &wide_, " layer bilinear");
         }
     }
@@ -342,16 +357,39 @@ TEST_F(LeastBytesTest, KeepsWhatTheListsKeep) {
     }
 }
 
+// What is computed from the caller's numbers, or from what the lists keep in f32, is as `eager` has it: f16 may not
+// hold it.  A product, or a bounded result, ends that.
+TEST_F(LeastBytesTest, NumbersOfAnySizeStayF32) {
+    const char text[] = "module \"t\" stage elaborate {\n}\nstate %w : f32[8, 8] param = zeros()\n"
+                        "state %b : f32[8] param = zeros()\n"
+                        "func forward {\n  input %x : f32[N, 8]\n  input %t : f32[N, 8]\n  state %w : f32[8, 8]\n"
+                        "  state %b : f32[8]\n"
+                        "  %scaled = mul(%x, %b) : f32[N, 8] @scaled\n"
+                        "  %h = matmul(%scaled, %w) : f32[N, 8] @h\n  %biased = add(%h, %b) : f32[N, 8] @biased\n"
+                        "  %d = sub(%biased, %t) : f32[N, 8] @d\n  %square = mul(%d, %d) : f32[N, 8] @square\n"
+                        "  %e = exp(%biased) : f32[N, 8] @e\n  %twice = add(%e, %e) : f32[N, 8] @twice\n"
+                        "  %small = sigmoid(%twice) : f32[N, 8] @small\n"
+                        "  %next = matmul(%small, %w) : f32[N, 8] @next\n"
+                        "  %shown = relu(%next) : f32[N, 8] @shown\n  %last = matmul(%shown, %w) : f32[N, 8] @last\n"
+                        "  result y = %last\n  result square = %square\n}\n";
+    const Labels f32 = LabelsUnder(text, "min-cast");
+    for (const char *op : {"scaled", "d", "square", "e", "twice", "small"}) EXPECT_TRUE(f32.at(op)) << op;
+    for (const char *op : {"h", "biased", "next", "shown", "last"}) EXPECT_FALSE(f32.at(op)) << op;
+    policies_["eager"] = Eager();
+    for (const auto &op : LabelsUnder(text, "eager")) EXPECT_LE(f32.at(op.first), op.second) << op.first;
+}
+
 TEST_F(LeastBytesTest, ReasonsSayWhatTheOtherTypeCosts) {
     const char text[] = "module \"t\" stage elaborate {\n}\nstate %w : f32[8, 8] param = zeros()\n"
                         "func forward {\n  input %x : f32[N, 8]\n  state %w : f32[8, 8]\n"
                         "  %h = matmul(%x, %w) : f32[N, 8] @h\n  %r = gelu(%h) : f32[N, 8] @r\n"
-                        "  %e = exp(%r) : f32[N, 8] @e\n  %s = neg(%e) : f32[N, 8] @s\n"
+                        "  %e = softmax(%r) : f32[N, 8] @e\n  %s = neg(%e) : f32[N, 8] @s\n"
                         "  %p = softplus(%s) : f32[N, 8] @p\n  %m = mean(%p) : f32 @m\n  result y = %m\n}\n";
     policy_ = "min-cast";
     const auto decisions = Decisions(Run(Read(text), STAGE_AUTOCAST));
     EXPECT_EQ(decisions.at("h"), "matmul(f16, f16) : f16 {lower, min-cast:7}");
-    EXPECT_EQ(decisions.at("r"), "gelu(f16) : f16 {follow, min-cast:23, \"f32 would move as many bytes\"}");
+    EXPECT_EQ(decisions.at("r"),
+              "gelu(f16) : f16 {follow, min-cast:23, \"f32 would move as many bytes, and need 1 more cast\"}");
     EXPECT_EQ(decisions.at("s"),
               "neg(f32) : f32 {follow, min-cast:23, \"f16 would move as many bytes, and need 2 more casts\"}");
     EXPECT_EQ(decisions.at("m"), "mean(f32) : f32 {follow, min-cast:23}");

@@ -196,7 +196,9 @@ static void read_state_type(Reader *r, Loc here, const char *what, Loc *first, C
     for (int i = 0; i < TYPES; i++) is_type = is_type || !strcmp(type.text, types[i]);
     const Token *wrong = is_type ? &rounding : &type;
     Diag *diag = diag_error(r->diags, wrong->loc, "%s cannot be %s%s", what, is_type ? "rounded " : "", wrong->text);
-    help_nearest(r, diag, wrong->text, is_type ? roundings : types, is_type ? ROUNDINGS : TYPES);
+    if (!is_type) help_nearest(r, diag, wrong->text, types, TYPES);
+    else if (!strcmp(type.text, STATE_TYPE_F8)) diag_help(r->diags, diag, "f8 is always rounded stochastically");
+    else help_nearest(r, diag, wrong->text, roundings, ROUNDINGS);
 }
 
 static void read_masters(Reader *r, Loc here) {
